@@ -37,7 +37,7 @@ func TestBackupAndRestore(t *testing.T) {
 func TestBackupOfAServer(t *testing.T) {
 	t.Chdir(t.TempDir())
 	s := world{}.start(t, "serve", "--store", diskStore, "--http", "127.0.0.1:0", "--backup-dir", "copies")
-	w := world{env: []string{"TARRY_SERVER=" + s.stdout.await(t, `listens on (http://\S+)\n(?s:.*)try: curl`)[1]}}
+	w := world{env: []string{"TARRY_SERVER=" + s.stdout.await(t, `listens on (http://\S+)\n(?s:.*)try`)[1]}}
 	for _, s := range []step{
 		{args: "push mail x --key ann --in 1h", stdout: `created .*\n`},
 		{args: "backup daily", stdout: `backed up to daily what was answered before TIME: \d+ files?, .* were copied\n`},
@@ -135,7 +135,7 @@ func TestBackupOfADamagedStore(t *testing.T) {
 	w.must(t, "backup", "copies/mail")
 	w.must(t, "push", "mail", "y", "--key", "bob", "--in", "1h")
 	s := world{}.start(t, "serve", "--store", diskStore, "--http", "127.0.0.1:0", "--backup-dir", "copies")
-	of := world{env: []string{"TARRY_SERVER=" + s.stdout.await(t, `listens on (http://\S+)\n(?s:.*)try: curl`)[1]}}
+	of := world{env: []string{"TARRY_SERVER=" + s.stdout.await(t, `listens on (http://\S+)\n(?s:.*)try`)[1]}}
 	name := filepath.Join("data", "log", strings.Repeat("0", 15)+"1.log")
 	spoilLog(t, name)
 	for _, dir := range []string{"mail", "first"} {

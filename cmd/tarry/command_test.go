@@ -77,11 +77,11 @@ var commandSteps = []step{
 	{args: `pause mail --for 10m`, stdout: `paused mail for 10m\n`},
 	{args: `queues mail`, stdout: `.*until TIME\n`},
 	{args: `pause mail --json`, stdout: `{"outcome":"paused","queue":"mail"}\n`},
-	{args: `queues mail`, stdout: `.*for good\n`},
+	{args: `queues mail`, stdout: `.*until resumed\n`},
 	{args: `resume mail`, stdout: `resumed mail\n`},
 	{args: `purge mail`, code: exitUsage, stderr: `tarry: this would remove 2 messages of mail for good, and nobody is there to ask \(confirm with --yes\)\n`},
 	{args: `purge mail --yes --json`, stdout: `{"queue":"mail","outcome":"purged","count":2}\n`},
-	{args: `dead ls mail`, stdout: `ID  KEY  STATE  DUE  ATTEMPT  LAST ERROR\n`},
+	{args: `dead ls mail`, stdout: `ID  KEY  STATE  DUE  ATTEMPT  LAST ERROR\n`, stderr: `no messages\n`},
 	{args: `dead redrive mail`, stdout: `redriven 0 messages of mail\n`},
 	{args: `dead drop mail --yes`, stdout: `dropped 0 messages of mail\n`},
 	{args: `dead drop mail 99 --yes`, code: exitNotFound, stderr: `tarry: .*not found.*\n`},
@@ -178,6 +178,7 @@ func TestWrongUsage(t *testing.T) {
 		{args: "dead redrive mail --limit -1", stderr: `tarry: --limit -1.*`},
 		{args: "work mail", stderr: `tarry: the command to run.*`},
 		{args: "work mail --", stderr: `tarry: the command to run.*`},
+		{args: "work mail sh -c x", stderr: `tarry: unknown shorthand flag.*\(put -- before the command: tarry work QUEUE -- CMD ARGS….*\)`},
 		{args: "work -- cat", stderr: `tarry: QUEUE is missing.*`},
 		{args: "work mail -- no-such-program-here", stderr: `tarry: the command cannot be run.*`},
 		{args: "work mail --concurrency 0 -- cat", stderr: `tarry: --concurrency 0.*`},
@@ -185,7 +186,7 @@ func TestWrongUsage(t *testing.T) {
 		{args: "version 2", stderr: `tarry: too many arguments.*`},
 		{args: "serve --http nowhere", stderr: `tarry: --http "nowhere" is not an address.*`},
 		{args: "serve --http 127.0.0.1:99999", stderr: `tarry: cannot listen on .*`},
-		{args: "serve --max-body 10MO --http 127.0.0.1:0", stderr: `tarry: .*"10MO" is not a size such as 65536, 64KiB, 512MiB or 2GiB.*`},
+		{args: "serve --max-body 10MO --http 127.0.0.1:0", stderr: `tarry: .*"10MO" is not a size such as 65536, 64KiB, 256M or 2GiB.*`},
 		{args: "serve --max-body 0 --http 127.0.0.1:0", stderr: `tarry: --max-body 0.*`},
 		{args: "serve --max-buffered 0 --http 127.0.0.1:0", stderr: `tarry: --max-buffered 0.*`},
 		{args: "serve --max-connections -1 --http 127.0.0.1:0", stderr: `tarry: --max-connections -1.*`},
@@ -203,6 +204,9 @@ func TestWrongUsage(t *testing.T) {
 		s.code = exitUsage
 		s.stderr += "\n"
 		run1(t, w, s)
+	}
+	for _, hostPort := range []string{"127.0.0.1:1", "localhost:1"} {
+		run1(t, w, step{args: "queues --server " + hostPort, code: exitUnavailable, stderr: `tarry: .*the server at http://` + hostPort + ` does not answer.*\n`})
 	}
 	env := world{env: []string{"TARRY_SERVER=nowhere"}}
 	run1(t, env, step{args: "queues", code: exitUsage, stderr: `tarry: TARRY_SERVER is not an http URL.*\n`})

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,7 +42,7 @@ func (t *target) clientFlags(cmd *cobra.Command) {
 // connectFlags are those that say where the messages are.
 func (t *target) connectFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&t.server, "server", defaultServer, "the server's URL")
+	f.StringVar(&t.server, "server", defaultServer, "the server's URL, or HOST:PORT")
 	f.StringVar(&t.serverFile, "server-file", "", "file that holds the server's URL")
 	f.StringVar(&t.store, "store", "", "work on this store directly, such as disk:tarry-data")
 	f.StringVar(&t.storeFile, "store-file", "", "file that holds the store's URL")
@@ -59,9 +61,13 @@ func (t *target) url(s *settings) (string, error) {
 	case store > server && t.store != "":
 		return t.store, nil
 	}
-	u, err := url.Parse(t.server)
+	raw := t.server
+	if _, _, err := net.SplitHostPort(raw); err == nil && !strings.Contains(raw, "/") {
+		raw = "http://" + raw
+	}
+	u, err := url.Parse(raw)
 	if err != nil || !isServer(u) {
-		return "", usagef("a server is given as in "+defaultServer, "%s is not an http URL", s.where("server"))
+		return "", usagef("as in "+defaultServer+" or 127.0.0.1:8277", "%s is not an http URL", s.where("server"))
 	}
 	if err := t.bearer.check(); err != nil {
 		return "", err

@@ -16,7 +16,7 @@ import (
 func (p *Program) deadCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "dead ls|groups|redrive|drop",
-		Short: "See to dead messages: list, group by error, bring back, drop",
+		Short: "Manage dead messages: list, group by error, redrive, drop",
 		Long:  `Dead are the messages whose attempts are used up and those that a worker buried.`,
 	}, "usage: tarry dead ls|groups|redrive|drop QUEUE", p.deadListCommand(), p.deadGroupsCommand(), p.deadRedriveCommand(), p.deadDropCommand())
 }
@@ -88,13 +88,7 @@ func (p *Program) listWhere(ctx context.Context, c *tarry.Client, f tarry.Filter
 			return err
 		}
 	}
-	if err := o.flush(); err != nil {
-		return err
-	}
-	if more != "" {
-		fmt.Fprintln(p.Stderr, more)
-	}
-	return nil
+	return o.listed(more)
 }
 
 // goOnDied says how to go on with a list that began with what died at first, and has come

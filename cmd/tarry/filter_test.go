@@ -45,7 +45,7 @@ var filterSteps = map[string]filterStep{
 	"ls an error":        {step{args: `dead ls Q --error address`, stdout: `ID .*\n\d+  d3  .*address\n\d+  d4  .*address\n`}, "5 5"},
 	"ls a limit":         {step{args: `dead ls Q --error timeout --limit 2`, stdout: `ID .*\n.*d0 .*\n.*d1 .*timeout\n`, stderr: `there are more.* --limit.*\n`}, "5 5"},
 	"ls the newest":      {step{args: `dead ls Q --error address --newest`, stdout: `ID .*\n\d+  d4  .*address\n\d+  d3  .*address\n`}, "5 5"},
-	"ls until":           {step{args: `dead ls Q --until 1h`, stdout: `ID .*ERROR\n`}, "5 5"},
+	"ls until":           {step{args: `dead ls Q --until 1h`, stdout: `ID .*ERROR\n`, stderr: `no messages\n`}, "5 5"},
 	"purge before":       {step{args: `purge Q --due-before 150m --yes`, stdout: `cancelled 3 messages of Q\n`}, "5 2"},
 	"purge after":        {step{args: `purge Q --due-after 150m --key-prefix b/ --limit 1 --yes`, stdout: `cancelled 1 message of Q\n`}, "5 4"},
 	"purge ready":        {step{args: `purge Q --due-before 0s --yes`, stdout: `cancelled 1 message of Q\n`}, "5 4"},

@@ -35,7 +35,7 @@ func (p *Program) handOn(ctx context.Context, c *tarry.Client, routes forward.Ro
 		return nil, p.settings.file.wrongRoutes(err)
 	}
 	if len(routes) > 0 {
-		fmt.Fprintf(p.Stdout, "%s of %s hand messages on\n", counted(len(routes), "route"), h.path)
+		fmt.Fprintf(p.Stdout, "forwarding by %s of %s\n", counted(len(routes), "route"), h.path)
 	}
 	ctx, h.cancel = context.WithCancel(ctx)
 	go func() { h.ended <- h.run(ctx, wishes, logger) }()

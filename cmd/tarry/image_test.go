@@ -53,6 +53,6 @@ func TestImageServes(t *testing.T) {
 		t.Errorf("without tokens it ended with %d:\n%s", code, refused.stderr)
 	}
 	served := world{env: append([]string{"TARRY_INSECURE=true"}, env...)}.start(t, words(line("CMD"))...)
-	served.stdout.await(t, `listens on http://127.0.0.1:`+port+`\nmessages lie in `+regexp.QuoteMeta(dir))
+	served.stdout.await(t, `listens on http://127.0.0.1:`+port+`\ndashboard: .*\ndata: `+regexp.QuoteMeta(dir))
 	run1(t, inside, healthy)
 }

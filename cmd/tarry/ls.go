@@ -121,11 +121,19 @@ func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, state
 			break
 		}
 	}
+	return o.listed(more)
+}
+
+// listed ends a list, and says whether there are more messages, or none.
+func (o *printer) listed(more string) error {
 	if err := o.flush(); err != nil {
 		return err
 	}
+	if o.all == 1 { // the head alone
+		more = "no messages"
+	}
 	if more != "" {
-		fmt.Fprintln(p.Stderr, more)
+		fmt.Fprintln(o.p.Stderr, more)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func TestListBounds(t *testing.T) {
 		{args: "ls mail --from 2020-01-02T15:04:05.000000001Z --to 2126-01-02T15:04:05.000000001Z --newest", stdout: keys("dcb")},
 		{args: "ls mail --state scheduled --limit 1 --newest --from +90m", stdout: keys("d"),
 			stderr: `there are more; go on with --state scheduled --from TIME --newest --after \S+, or --limit 0 for all\n`},
-		{args: "dead ls mail --since 2h --newest", stdout: `ID .*LAST ERROR\n`},
+		{args: "dead ls mail --since 2h --newest", stdout: `ID .*LAST ERROR\n`, stderr: `no messages\n`},
 		{args: "ls mail --from 1h", code: exitUsage, stderr: `tarry: .*"1h" is neither a time such as .* nor a duration from now such as -2h or \+30m.*\n`},
 		{args: "ls mail --from -soon", code: exitUsage, stderr: `tarry: .*"-soon" is neither .*\n`},
 		{args: "ls mail --from +2h --to +1h", code: exitUsage, stderr: `tarry: nothing lies between --from TIME and --to TIME .*\n`},

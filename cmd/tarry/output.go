@@ -25,6 +25,7 @@ type printer struct {
 	buf    *bufio.Writer
 	widths []int // of the columns but the last
 	rows   int   // not yet written out
+	all    int   // with those written out
 	padded bool  // rows went before
 }
 
@@ -56,6 +57,7 @@ func (o *printer) row(object any, cells ...any) error {
 		return o.enc.Encode(object)
 	}
 	o.rows++
+	o.all++
 	for i, c := range cells {
 		text := shown(fmt.Sprint(c))
 		if i < len(cells)-1 {

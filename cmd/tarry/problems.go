@@ -88,7 +88,7 @@ func (f *finder) backlog(q tarry.QueueInfo) {
 	if q.Ready == 0 || q.OldestReady.IsZero() || waits < f.late {
 		return
 	}
-	ready := counted(int(q.Ready), "message") + " " + isAre(int(q.Ready)) + " due, the first since " + lasting(waits)
+	ready := counted(int(q.Ready), "message") + " " + isAre(int(q.Ready)) + " due, the oldest for " + lasting(waits)
 	switch {
 	case q.Paused:
 		f.add("paused", q.Queue, ready+", and the queue is paused", "tarry resume "+q.Queue+" ends the pause")

@@ -131,6 +131,8 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		if meant := meantFlag(cmd.Flags(), unknown.GetSpecifiedName()); meant != "" {
 			hint = "did you mean --" + meant + "? " + hint
+		} else if cmd.Name() == "work" {
+			hint = "put -- before the command: " + cmd.UseLine()
 		}
 	}
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {

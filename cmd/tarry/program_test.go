@@ -167,21 +167,23 @@ func (r *running) wait(t *testing.T) int {
 func served(t *testing.T, store string) (world, *running) {
 	t.Helper()
 	s := world{}.start(t, "serve", "--store", store, "--http", "127.0.0.1:0")
-	url := s.stdout.await(t, `listens on (http://\S+)\n(?s:.*)try: curl`)[1]
+	url := s.stdout.await(t, `listens on (http://\S+)\n(?s:.*)try`)[1]
 	return world{env: []string{"TARRY_SERVER=" + url}}, s
 }
 
 var (
-	anyTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`)
-	anyAway = regexp.MustCompile(`(^|[( ])(in ([0-9.]+(h|m|s|ms|µs))+|([0-9.]+(h|m|s|ms|µs))+ ago)`)
-	anyID   = regexp.MustCompile(`\bid \d+`)
-	blanks  = regexp.MustCompile(` {2,}`)
+	anyTime   = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`)
+	anyAway   = regexp.MustCompile(`(^|[( ])(in ([0-9.]+(h|m|s|ms|µs))+|([0-9.]+(h|m|s|ms|µs))+ ago)`)
+	anyID     = regexp.MustCompile(`\bid \d+`)
+	rightAway = strings.NewReplacer("(now)", "(AWAY)", ": now,", ": AWAY,", "  now", "  AWAY")
+	blanks    = regexp.MustCompile(` {2,}`)
 )
 
 // plain makes output comparable: times, ids and the width of columns vary.
 func plain(s string) string {
 	s = anyTime.ReplaceAllString(s, "TIME")
 	s = anyAway.ReplaceAllString(s, "${1}AWAY")
+	s = rightAway.Replace(s)
 	s = anyID.ReplaceAllString(s, "id N")
 	return blanks.ReplaceAllString(s, "  ")
 }

@@ -59,7 +59,7 @@ func (p *Program) showQueue(o *printer, q tarry.QueueInfo) error {
 func pausedText(q *tarry.QueueInfo) string {
 	switch {
 	case q.Paused && q.PausedUntil.IsZero():
-		return "for good"
+		return "until resumed"
 	case q.Paused:
 		return "until " + formatTime(q.PausedUntil)
 	}

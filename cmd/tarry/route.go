@@ -15,15 +15,13 @@ import (
 func (p *Program) routeCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "route ls|test",
-		Short: "Show and try the routes by which serve hands messages on",
-		Long: `A route says to which target the due messages of a queue go, or of all queues whose
-names fit a pattern: a URL to call, a broker, a stream. Routes stand in the --config
-file of serve:
+		Short: "Show and try the routes by which serve forwards messages",
+		Long: `A route forwards the due messages of a queue, or of all queues that match a pattern, to a
+target: a URL to call, a broker, a stream. The --config file of serve holds the routes:
 
   {"routes": [{"queue": "order.*", "target": "https://shop.example/due"}]}
 
-These commands read that file and ask no server. After a change of it, SIGHUP has
-serve read it again.`,
+These commands read that file and ask no server. SIGHUP makes serve read it again.`,
 	}, "usage: tarry route ls|test --config FILE", p.routeListCommand(), p.routeTestCommand())
 }
 

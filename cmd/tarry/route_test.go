@@ -76,7 +76,7 @@ func TestServeHandsOn(t *testing.T) {
 		route("order.paid", exact.url, `, "name": "shop", "secret_file": "`+secret+`", "headers": {"Team": "a"}`)))
 	s := world{}.start(t, "serve", "--store", "mem:", "--http", "127.0.0.1:0", "--config", config)
 	w := world{env: []string{"TARRY_SERVER=" + s.stdout.await(t, `listens on (http://\S+)\n`)[1]}}
-	s.stdout.await(t, `2 routes of \S+c.json hand messages on\n`)
+	s.stdout.await(t, `forwarding by 2 routes of \S+c.json\n`)
 	w.must(t, "push", "order.paid", "1", "--in", "10ms")
 	exact.gets(t, "order.paid 1")
 	if h := exact.http; h.Get("Team") != "a" || h.Get("Webhook-Signature") == "" {

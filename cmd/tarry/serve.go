@@ -49,22 +49,21 @@ func (p *Program) serveCommand() *cobra.Command {
 		Use:        "serve",
 		SuggestFor: []string{"server", "start"},
 		Short:      "Serve the HTTP API and the dashboard on a store",
-		Long: `Serve opens a store and serves the HTTP API on it, and at / the dashboard, until
-interrupted; then it takes no new requests, answers those under way and closes the
-store. Its defaults need nothing else: messages lie in ./tarry-data, and only this
-machine may call.
+		Long: `Serve opens a store and serves the HTTP API, and the dashboard at /, until interrupted.
+Then it takes no new requests, answers those under way and closes the store. By default
+messages are stored in ./tarry-data, and only this machine can connect.
 
-Messages that are due it hands on by the routes of the --config file (tarry route
---help); SIGHUP has it read the routes again.
+Due messages are forwarded by the routes of the --config file (tarry route --help).
+SIGHUP makes serve read the routes again.
 
-Traces go to where OTEL_EXPORTER_OTLP_ENDPOINT and the other variables of OpenTelemetry
-say; without them there are none.
+Traces are exported as OTEL_EXPORTER_OTLP_ENDPOINT and the other variables of
+OpenTelemetry say; without them there are none.
 
-Where other machines can reach it, clients need the tokens of a file (tarry token
---help), unless --insecure says otherwise.
+When other machines can reach it, clients need a token of the --tokens file (tarry token
+--help), unless --insecure is given.
 
-It answers for localhost, loopback addresses and the address that it is called at;
-other names under which it is called, as behind a proxy, it is told with --host.`,
+It answers for localhost, loopback addresses and the address that it listens on. Name
+other hosts, such as that of a proxy, with --host.`,
 		Example: "  tarry serve\n  tarry serve --store disk:/var/lib/tarry --http :8277 --host tarry.example.com --tokens tokens.json --tls-cert cert.pem --tls-key key.pem\n  tarry serve --config tarry.json",
 		Args:    exactly(),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
@@ -72,7 +71,7 @@ other names under which it is called, as behind a proxy, it is told with --host.
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.store, "store", defaultStore, "where the messages lie: disk:DIR, mem: for nothing that must last, or the URL of a Redis, PostgreSQL, MySQL or RabbitMQ server, such as redis://127.0.0.1:6379")
+	f.StringVar(&s.store, "store", defaultStore, "where messages are stored: disk:DIR, mem: (lost at the end), or the URL of a Redis, PostgreSQL, MySQL or RabbitMQ server, such as redis://127.0.0.1:6379")
 	f.StringVar(&s.storeFile, "store-file", "", "file that holds the store's URL")
 	f.StringVar(&s.http, "http", "127.0.0.1:8277", "address to listen on; port 0 takes a free one")
 	f.Lookup("http").Annotations = map[string][]string{alsoCalled: {"listen", "addr", "address", "bind", "port"}}
@@ -286,29 +285,34 @@ func (p *Program) listen(ctx context.Context, address string) (net.Listener, err
 	return nil, &failedError{line: fmt.Sprintf("cannot listen on %s: %v", address, err), hint: "choose another address with --http", err: err}
 }
 
-// welcome says where the server listens, where the data lies, and what to try.
+// welcome says where the server listens, where it stores data, and what to try.
 func (p *Program) welcome(addr net.Addr, store string, caps tarry.Capabilities, guard *guardFlags) {
-	url, with := "http://"+reachable(addr), ""
+	url, at, with := "http://"+reachable(addr), "", ""
 	if guard.tls.Cert != "" {
 		url = "https://" + reachable(addr)
 	}
-	if guard.tokens != "" {
-		with = `-H "Authorization: Bearer $TARRY_TOKEN" `
+	if url != defaultServer {
+		at = " --server " + url
 	}
-	where := "in the engine " + shown(caps.Name)
+	if guard.tokens != "" {
+		with = ", with a token in TARRY_TOKEN"
+	}
+	where := "engine " + shown(caps.Name)
 	if dir, ok := diskDir(store); ok {
 		if abs, err := filepath.Abs(dir); err == nil {
 			dir = abs
 		}
-		where = "in " + dir
+		where = dir
 	} else if caps.Name == "mem" {
-		where = "in memory alone: they end with this process"
+		where = "in memory only; it is lost when this process ends"
 	}
 	fmt.Fprintf(p.Stdout, `tarry %s listens on %s
-messages lie %s
-look: %s/
-try: curl %s-H 'Content-Type: application/json' -d '{"body":"hello, later","delay":"10s","key":"greeting"}' %s/v1/queues/hello/messages
-`, readBuild().Version, url, where, url, with, url)
+dashboard: %s/
+data: %s
+try%s:
+  tarry push hello '"hi"' --in 10s%s
+  tarry work hello%s -- cat
+`, readBuild().Version, url, url, where, with, at, at)
 }
 
 // reachable is an address that a client on this machine can use.

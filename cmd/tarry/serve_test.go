@@ -23,7 +23,7 @@ func TestServeKeepsMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out := s.stdout.String(); !strings.Contains(out, "messages lie in "+dir+"\n") || strings.Count(out, "\n") != 4 {
+	if out := s.stdout.String(); !strings.Contains(out, "\ndata: "+dir+"\n") || strings.Count(out, "\n") != 6 {
 		t.Errorf("serve prints:\n%s", out)
 	}
 	w.must(t, "push", "mail", "x", "--key", "ann", "--in", "1h")
@@ -35,17 +35,18 @@ func TestServeKeepsMessages(t *testing.T) {
 	w.must(t, "get", "mail", "ann")
 }
 
-func TestServeSuggestsACurlLineThatWorks(t *testing.T) {
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("curl is not installed: its line cannot be tried")
+func TestServeSuggestsCommandsThatWork(t *testing.T) {
+	_, s := served(t, "mem:")
+	lines := s.stdout.await(t, `try:\n  tarry (push .*)\n  tarry (work .*)\n`)
+	push := strings.Fields(strings.ReplaceAll(lines[1], "'", ""))
+	if out := (world{}).must(t, push...); !strings.HasPrefix(out, "created hello ") {
+		t.Errorf("%s: %s", lines[1], out)
 	}
-	w, s := served(t, "mem:")
-	line := s.stdout.await(t, `try: (curl .*)\n`)[1]
-	out, err := exec.CommandContext(t.Context(), "sh", "-c", line+" -s").Output()
-	if err != nil || object(t, string(out))["outcome"] != "created" {
-		t.Fatalf("%s: %s %v", line, out, err)
-	}
-	w.must(t, "get", "hello", "greeting")
+	push[len(push)-3] = "0s" // --in 10s --server URL
+	world{}.must(t, push...)
+	worker := world{}.start(t, strings.Fields(lines[2])...)
+	worker.stdout.await(t, `"hi"`)
+	worker.stop(t)
 }
 
 func TestServePortInUse(t *testing.T) {

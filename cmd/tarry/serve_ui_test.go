@@ -15,7 +15,7 @@ func TestServeDashboard(t *testing.T) {
 			args = append(args, "--ui-read-only")
 		}
 		s := world{}.start(t, args...)
-		url := s.stdout.await(t, `look: (http://\S+/)\n`)[1]
+		url := s.stdout.await(t, `dashboard: (http://\S+/)\n`)[1]
 		if status, body, err := fetch(t, url); err != nil || status != 200 || !strings.Contains(string(body), "<title>tarry</title>") {
 			t.Errorf("%d %s %v", status, body, err)
 		}
@@ -57,7 +57,7 @@ func TestServeSecureCookie(t *testing.T) {
 		if secure {
 			args = append(args, "--ui-secure")
 		}
-		url := world{}.start(t, args...).stdout.await(t, `look: (http://\S+/)\n`)[1]
+		url := world{}.start(t, args...).stdout.await(t, `dashboard: (http://\S+/)\n`)[1]
 		res, err := http.Post(url+"session", "application/json", strings.NewReader(`{"token":"`+secret[len(secret)-1]+`"}`))
 		if err != nil {
 			t.Fatal(err)
@@ -70,7 +70,7 @@ func TestServeSecureCookie(t *testing.T) {
 }
 
 func TestServeMaxViewers(t *testing.T) {
-	url := world{}.start(t, "serve", "--store", "mem:", "--http", "127.0.0.1:0", "--max-viewers", "1").stdout.await(t, `look: (http://\S+/)\n`)[1]
+	url := world{}.start(t, "serve", "--store", "mem:", "--http", "127.0.0.1:0", "--max-viewers", "1").stdout.await(t, `dashboard: (http://\S+/)\n`)[1]
 	one, err := http.Get(url + "v1/live")
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ func (v *sizeValue) Type() string   { return "size" }
 func (v *sizeValue) Set(s string) error {
 	n, err := storeurl.ParseBytes(s)
 	if err != nil {
-		return fmt.Errorf("%q is not a size such as 65536, 64KiB, 512MiB or 2GiB", s)
+		return fmt.Errorf("%q is not a size such as 65536, 64KiB, 256M or 2GiB", s)
 	}
 	*v = sizeValue(n)
 	return nil

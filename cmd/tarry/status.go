@@ -24,12 +24,11 @@ func (p *Program) statusCommand() *cobra.Command {
 	var t target
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show on one screen what stands, and what to do about what is wrong",
-		Long: `Status shows the server or store, what its queues hold, of a server how late messages were
-in the last 15 minutes (half of them at most, 99 of 100, the worst), and the problems: a
-store that is not ready or in which damage was met, messages that are or were late, queues that are due and on which nobody works,
-queues that are paused while messages are due, messages that died of late. With each
-problem it says what to do.
+		Short: "Show health, backlog, problems and their remedies",
+		Long: `Status shows the server or store, what its queues hold, and the problems: a store that is
+not ready or damaged, late messages, queues without workers, queues that are paused while
+messages are due, messages that died recently. It says what to do about each. Of a server
+it also shows how late messages were in the last 15 minutes: p50, p99 and the worst.
 
 It fails with exit code 1 when there are problems, and with 5 when there is no answer.
 
@@ -59,7 +58,7 @@ token, and waits for no store.`,
 			return err
 		}
 		if n := len(s.Problems); n > 0 {
-			return &failedError{line: "there " + isAre(n) + " " + counted(n, "problem"), hint: "what to do about each stands beside it"}
+			return &failedError{line: "there " + isAre(n) + " " + counted(n, "problem"), hint: "each is shown with what to do"}
 		}
 		return nil
 	})

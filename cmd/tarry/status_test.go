@@ -16,10 +16,10 @@ var statusSteps = []step{
 	{args: `push mail now`, stdout: `created .*\n`},
 	{args: `status`, stdout: `tarry .*: ready\nno problems\n1 queue: 1 scheduled, 1 ready, 0 leased, 0 dead\noldest ready: AWAY, of mail\nnext due: AWAY, of mail\n\nQUEUE  SCHEDULED .*\nmail  1  1  0  0  AWAY  AWAY  -\n`},
 	{args: `status --late 0s`, code: exitFailed,
-		stdout: `tarry .*\n! mail: 1 message is due, the first since \d+s, and nobody works on the queue\n  start a worker, .*\n1 queue: .*`,
-		stderr: `tarry: there is 1 problem \(what to do about each stands beside it\)\n`},
+		stdout: `tarry .*\n! mail: 1 message is due, the oldest for \d+s, and nobody works on the queue\n  start a worker, .*\n1 queue: .*`,
+		stderr: `tarry: there is 1 problem \(each is shown with what to do\)\n`},
 	{args: `pause mail`, stdout: `paused .*\n`},
-	{args: `status --late 0s`, code: exitFailed, stdout: `.*\n! mail: 1 message is due, .*, and the queue is paused\n  tarry resume mail ends the pause\n.*for good\n`, stderr: `tarry: there is 1 problem .*\n`},
+	{args: `status --late 0s`, code: exitFailed, stdout: `.*\n! mail: 1 message is due, .*, and the queue is paused\n  tarry resume mail ends the pause\n.*until resumed\n`, stderr: `tarry: there is 1 problem .*\n`},
 	{args: `resume mail`, stdout: `resumed .*\n`},
 	{args: `status --ready --store mem:`, code: exitUsage, stderr: `tarry: --ready asks a server, and a store is given .*\n`},
 	{args: `status x`, code: exitUsage, stderr: `tarry: too many arguments .*\n`},
@@ -93,7 +93,7 @@ func TestStatusOfManyQueues(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := plain(out.String())
-	for _, want := range []string{"! q77: 5 messages are due, the first since 1h, with 2 leases held\n", "PAUSED\nq77  1  5  2  0", "and 80 queues; tarry queues shows all\n"} {
+	for _, want := range []string{"! q77: 5 messages are due, the oldest for 1h, with 2 leases held\n", "PAUSED\nq77  1  5  2  0", "and 80 queues; tarry queues shows all\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing:\n%s", want, text)
 		}

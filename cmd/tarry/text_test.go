@@ -134,7 +134,8 @@ func TestListStreams(t *testing.T) {
 func TestAway(t *testing.T) {
 	now := time.Date(2030, 3, 1, 12, 0, 0, 0, time.UTC)
 	for at, want := range map[time.Time]string{
-		{}: "", now.Add(30*time.Minute + time.Millisecond): "in 30m", now.Add(-1500 * time.Millisecond): "1.5s ago",
+		{}: "", now.Add(30*time.Minute + time.Millisecond): "in 30m", now.Add(-1600 * time.Millisecond): "2s ago",
+		now.Add(29998 * time.Millisecond): "in 30s", now.Add(-2 * time.Millisecond): "now", now.Add(304 * time.Millisecond): "in 300ms",
 		time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC): "in more than 292 years",
 	} {
 		if got := away(at, now); got != want {

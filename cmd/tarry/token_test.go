@@ -82,7 +82,7 @@ func TestTokenOfAClient(t *testing.T) {
 	token := strings.TrimSpace(string(secret))
 	audit := filepath.Join(t.TempDir(), "audit")
 	s := world{}.start(t, "serve", "--store", "mem:", "--http", "127.0.0.1:0", "--tokens", tokens, "--audit-log", audit)
-	server := s.stdout.await(t, `listens on (http://\S+)\n(?s:.*)try: curl -H "Authorization: Bearer \$TARRY_TOKEN"`)[1]
+	server := s.stdout.await(t, `listens on (http://\S+)\n(?s:.*)try, with a token in TARRY_TOKEN:\n`)[1]
 	w := world{env: []string{"TARRY_SERVER=" + server}}
 	with := func(env ...string) world { return world{env: append(env, w.env...)} }
 	for name, c := range map[string]struct {

@@ -85,7 +85,7 @@ func TestTopDrawsTheQueues(t *testing.T) {
 	s := shownScreen(100, 24, liveQueue("order.unpaid", 0, 0), late)
 	contains(t, s.text(), "tarry top  live  12:00:00Z  http://127.0.0.1:8277  v1.2.3  http+mem\n",
 		"2 queues: 6 scheduled, 4 ready, 0 leased, 0 dead; 4/s in, 2.50/s out\n",
-		"! mail: 4 messages are due, the first since 1m, and nobody works on the queue  start a worker",
+		"! mail: 4 messages are due, the oldest for 1m, and nobody works on the queue  start a worker",
 		"QUEUEv                          READY  SCHED LEASED   DEAD    P50    P99   IN/S  OUT/S   NEXT OLDEST",
 		"mail                                4      3      0      0  6.2ms   13ms      2   1.25  1m30s     1m",
 		"order.unpaid                        0      3      0      0      -      -      2   1.25  1m30s      -",
@@ -278,11 +278,11 @@ func TestTopProblems(t *testing.T) {
 	queues[3].Paused, queues[4].Leased, queues[5] = true, 2, liveQueue("q05", 0, 31_000)
 	s := shownScreen(120, 24, queues...)
 	s.Update(beyond{{"not_ready", "", "no space left", "free some"}})
-	contains(t, s.text(), "! no space left  free some\n! q00: 1 message is due, the first since 1h", "! and 48 problems; ! shows all")
+	contains(t, s.text(), "! no space left  free some\n! q00: 1 message is due, the oldest for 1h", "! and 48 problems; ! shows all")
 	s.keys("!")
 	contains(t, s.text(), "51 problems\n! no space left\n  free some\n", "! q00: ")
 	s.keys("down", "down", "down", "down", "down", "down", "down", "down")
-	contains(t, s.text(), "! q03: 1 message is due, the first since 1h, and the queue is paused\n  tarry resume q03 ends the pause\n! q04: ", "with 2 leases held", "! q05: of 9 messages handed out within 5m one in a hundred came later than 31s")
+	contains(t, s.text(), "! q03: 1 message is due, the oldest for 1h, and the queue is paused\n  tarry resume q03 ends the pause\n! q04: ", "with 2 leases held", "! q05: of 9 messages handed out within 5m one in a hundred came later than 31s")
 	s.keys("end", "!")
 	contains(t, s.text(), "of 50  ?")
 }

@@ -176,7 +176,7 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(wire.TimeFormat)
 }
 
-// away writes how far t lies from now, for people: "in 29m59s", "3s ago".
+// away writes how far t lies from now, for people: "in 29m59s", "3s ago", "now".
 func away(t, now time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -189,10 +189,12 @@ func away(t, now time.Time) string {
 		return "in more than 292 years" // all that a duration can say
 	case d >= 48*time.Hour:
 		d = d.Round(time.Hour)
-	case d >= time.Minute:
+	case d >= time.Second:
 		d = d.Round(time.Second)
+	case d < 100*time.Millisecond:
+		return "now"
 	default:
-		d = d.Round(time.Millisecond)
+		d = d.Round(10 * time.Millisecond)
 	}
 	if past {
 		return tarry.FormatDuration(d) + " ago"

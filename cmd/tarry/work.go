@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -138,7 +139,7 @@ func tell(e tarry.Event) string {
 		what += fmt.Sprintf(" attempt %d, again at %s", e.Attempt, formatTime(e.Until))
 	}
 	if e.Err != nil {
-		what += ": " + shown(cell(e.Err.Error()))
+		what += ": " + shown(cell(strings.TrimPrefix(e.Err.Error(), "bury: ")))
 	}
 	return what
 }

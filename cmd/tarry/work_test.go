@@ -41,7 +41,7 @@ func TestWorkBuriesOn65(t *testing.T) {
 	w, _ := served(t, "mem:")
 	w.must(t, "push", "mail", "x", "--key", "ann")
 	r := w.start(t, "work", "mail", "--", "sh", "-c", "echo no such customer >&2; exit 65")
-	r.stderr.await(t, "no such customer\n(?s:.*)buried mail id")
+	r.stderr.await(t, "no such customer\n(?s:.*)buried mail id \\d+ key ann: exit status 65")
 	run1(t, w, step{args: "dead ls mail", stdout: `ID .*\n\d+  ann  dead  .*1/20  exit status 65: no such customer\n`})
 	r.stop(t)
 	run1(t, w, step{args: "dead redrive mail --yes", stdout: "redriven 1 message of mail\n"})

@@ -153,9 +153,11 @@ var units = []struct {
 }{
 	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
 	{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1},
+	{"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"T", 1 << 40},
 }
 
-// ParseBytes reads a number of bytes, or one with a unit: KiB, MiB, GiB, TiB, kB, KB, MB, GB, TB or B.
+// ParseBytes reads a number of bytes, or one with a unit: KiB, MiB, GiB, TiB, or K, M, G, T for
+// short, and kB, KB, MB, GB, TB or B.
 func ParseBytes(s string) (int64, error) {
 	unit := int64(1)
 	for _, u := range units {

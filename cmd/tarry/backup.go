@@ -52,7 +52,7 @@ only what is new since the backup before is copied.`,
 }
 
 func (p *Program) restoreCommand() *cobra.Command {
-	var asJSON, allowLoss bool
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "restore FROM TO",
 		Short: "Make a disk store of a backup",
@@ -62,10 +62,9 @@ directory that is missing or empty: DIR, or disk:DIR. It asks no server.
 The store is the same one as of the instant of the backup. What became of its messages
 since is not known there: what was handled after the backup is handed out again.
 
-A backup that is damaged is refused. With --allow-loss a store is made of every message that
-can be read of it, and what is lost is named; messages that had been acked or cancelled may
-be handed out again. The backup stays as it is.`,
-		Example: "  tarry restore /backups/orders disk:tarry-data\n  tarry restore --allow-loss /backups/orders disk:tarry-data",
+A backup that is damaged is refused: tarry check FROM --salvage TO makes a store of what can
+be read of it. The backup stays as it is.`,
+		Example: "  tarry restore /backups/orders disk:tarry-data",
 		Args:    exactly("FROM", "TO"),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			to, err := storeDir(args[1])
@@ -75,14 +74,6 @@ be handed out again. The backup stays as it is.`,
 			note := p.note()
 			defer note.clear()
 			progress := func(n int64) { note.say("%d MiB checked and copied", n>>20) }
-			if allowLoss {
-				made, saved, err := diskengine.Salvage(cmd.Context(), args[0], to, progress)
-				note.clear()
-				if err != nil {
-					return ofThisMachine(err)
-				}
-				return p.showSalvaged(asJSON, to, made, saved)
-			}
 			made, err := diskengine.Restore(cmd.Context(), args[0], to, progress)
 			note.clear()
 			if err != nil {
@@ -91,7 +82,6 @@ be handed out again. The backup stays as it is.`,
 			return p.showBackup(asJSON, "restored", to, made)
 		}),
 	}
-	cmd.Flags().BoolVar(&allowLoss, "allow-loss", false, "restore what can be read of a damaged backup")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	asSetting(cmd, "json")
 	return cmd
@@ -137,41 +127,6 @@ func (p *Program) showBackup(asJSON bool, outcome, to string, b engine.Backup) e
 	if err := o.line(object, "%s to %s what was answered before %s: %s, %s, of which %s were copied",
 		outcome, to, formatTime(b.Taken), counted(b.Files, "file"), sizeText(b.Bytes), sizeText(b.Copied)); err != nil {
 		return err
-	}
-	return o.flush()
-}
-
-// salvagedShown is what could be restored of a backup, in JSON.
-type salvagedShown struct {
-	backupShown
-	Losses []checkLoss `json:"losses"`
-	Notes  []string    `json:"notes"`
-	Aside  string      `json:"aside"`
-}
-
-func (p *Program) showSalvaged(asJSON bool, to string, b engine.Backup, saved diskengine.Rescued) error {
-	o := p.printer(asJSON)
-	if asJSON {
-		object := backupShown{"restored", to, b.Taken.UTC(), b.Files, b.Bytes, b.Copied}
-		if err := o.row(salvagedShown{object, shownLosses(saved.Losses), append([]string{}, saved.Notes...), saved.Aside}); err != nil {
-			return err
-		}
-		return o.flush()
-	}
-	line := func(format string, args ...any) { _ = o.line(nil, format, args...) } // flush says what fails
-	for _, l := range saved.Losses {
-		line("lost %s", l.String())
-	}
-	for _, n := range saved.Notes {
-		line("%s", n)
-	}
-	if saved.Aside != "" {
-		line("the files as they are in the backup are in %s too; remove it when nobody needs it", saved.Aside)
-	}
-	if b.Taken.IsZero() {
-		line("restored to %s what can be read of the backup; when it was made is not known", to)
-	} else {
-		line("restored to %s what can be read of what was answered before %s", to, formatTime(b.Taken))
 	}
 	return o.flush()
 }

@@ -24,7 +24,7 @@ func TestBackupAndRestore(t *testing.T) {
 		{args: "push mail late --key dan --in 1h", stdout: `created .*\n`},
 		{args: "check copies/mail", stdout: `copies/mail is sound: 0 runs with 0 entries, \d+ records in the log\nQUEUE  LIVE  DEAD  FINISHED\nmail  2  0  0\n`},
 		{args: "restore copies/mail disk:again", stdout: `restored to again what was answered before TIME: .*\n`},
-		{args: "check again --json", stdout: `{"dir":"again","sound":true,"closed":true,"runs":\d+,"entries":\d+,"records":\d+,"findings":\[\],"more":0,"leftovers":\[\],"done":\[\],"losses":\[\],"notes":\[\],"aside":"","queues":\[{"queue":"mail","live":2,"dead":0,"finished":0}\]}\n`},
+		{args: "check again --json", stdout: `{"dir":"again","from":"","sound":true,"closed":true,"runs":\d+,"entries":\d+,"records":\d+,"findings":\[\],"more":0,"leftovers":\[\],"losses":\[\],"notes":\[\],"queues":\[{"queue":"mail","live":2,"dead":0,"finished":0}\]}\n`},
 		{args: "ls mail --store disk:again", stdout: `ID .*\n\d+  bob .*\n\d+  cat .*\n`},
 		{args: "ls mail", stdout: `ID .*\n\d+  bob .*\n\d+  cat .*\n\d+  dan .*\n`},
 		{args: "restore copies/mail third --json", stdout: `{"outcome":"restored","to":"third",.*}\n`},
@@ -83,7 +83,6 @@ func TestBackupRefusals(t *testing.T) {
 		{args: "check photos", code: exitUsage, stderr: `tarry: .*\(name the directory of a disk store, or of a backup of one\)\n`},
 		{args: "check pebble", code: exitUsage, stderr: `tarry: .*pebble is a store of an earlier tarry, on Pebble: .*\n`},
 		{args: "check nowhere", code: exitUsage, stderr: `tarry: .*nowhere.*\n`},
-		{args: "check copy --repair", code: exitUsage, stderr: `tarry: .*copy is a backup, and is left as it is.*\n`},
 	} {
 		run1(t, w, s)
 	}
@@ -95,7 +94,7 @@ func TestBackupRefusals(t *testing.T) {
 	run1(t, w, step{args: "queues", code: exitFailed, stderr: `tarry: open: .*one process at a time has a store open.*\n`})
 }
 
-// What is damaged is told, with file and place, and is not restored. What a repair does it tells.
+// What is damaged is told, with file and place, and is not restored.
 func TestCheckTellsDamage(t *testing.T) {
 	t.Chdir(t.TempDir())
 	w := world{env: []string{"TARRY_STORE=" + diskStore}}
@@ -106,18 +105,16 @@ func TestCheckTellsDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	run1(t, w, step{args: "check data", stdout: `data.runs.00000000000000ff.run: nothing names it; opening removes it\ndata is sound: .*`})
-	run1(t, w, step{args: "check disk:data --repair", stdout: `mended data.runs.00000000000000ff.run: removed, since nothing names it\ndata is sound: .*`})
-	run1(t, w, step{args: "check data --repair --json", stdout: `{"dir":"data","sound":true,.*"done":\[\],.*}\n`})
 	logs, _ := filepath.Glob("copy/*/log/*.log")
 	more, _ := filepath.Glob("data/log/*1.log")
 	for _, name := range append(logs, more...) {
 		spoilLog(t, name)
 	}
 	for _, s := range []step{
-		{args: "check data", code: exitFailed, stdout: `data.log.0000000000000001.log, offset 4128: .* \(it would have to drop the log from there on\)\n`, stderr: `tarry: data is damaged: 1 finding \(restore a backup, .*\)\n`},
+		{args: "check data", code: exitFailed, stdout: `data.log.0000000000000001.log, offset 4128: .*\n`, stderr: `tarry: data is damaged: 1 finding \(restore a sound backup, .*\)\n`},
 		{args: "check copy", code: exitFailed, stdout: `copy.0000000000000001.log.*, offset 4128: .*\n`, stderr: `tarry: copy is damaged: 1 finding .*\n`},
-		{args: "check data --repair --json", code: exitFailed, stdout: `{"dir":"data","sound":false,.*"findings":\[{"file":"data.log.0000000000000001.log","offset":4128,"what":".*","mend":".*"}\].*}\n`, stderr: `tarry: .*\n`},
-		{args: "restore copy new", code: exitFailed, stderr: `tarry: restore: .*the backup is damaged: copy.*offset 4128: .* \(a check of copy shows all that is wrong; .*\)\n`},
+		{args: "check data --json", code: exitFailed, stdout: `{"dir":"data","from":"","sound":false,.*"findings":\[{"file":"data.log.0000000000000001.log","offset":4128,"what":".*"}\].*}\n`, stderr: `tarry: .*\n`},
+		{args: "restore copy new", code: exitFailed, stderr: `tarry: restore: .*the backup is damaged: copy.*offset 4128: .* \(tarry check copy --salvage NEW makes .*\)\n`},
 	} {
 		run1(t, w, s)
 	}
@@ -139,14 +136,14 @@ func TestBackupOfADamagedStore(t *testing.T) {
 	name := filepath.Join("data", "log", strings.Repeat("0", 15)+"1.log")
 	spoilLog(t, name)
 	for _, dir := range []string{"mail", "first"} {
-		run1(t, of, step{args: "backup " + dir, code: exitFailed, stderr: `tarry: .*the store is damaged: \S*data.log.0000000000000001.log, offset 4128: .*tarry check \S*data --repair.*\n`})
+		run1(t, of, step{args: "backup " + dir, code: exitFailed, stderr: `tarry: .*the store is damaged: \S*data.log.0000000000000001.log, offset 4128: .*tarry check \S*data says.*\n`})
 	}
 	spoilLog(t, name)
 	for _, s := range []step{
 		{args: "check copies/mail", stdout: `copies/mail is sound: .*\n.*\nmail  1  0  0\n`},
 		{args: "check copies/first", code: exitUsage, stderr: `tarry: .*the backup was never finished: make it again: copies.first\n`},
 		{args: "restore copies/first new", code: exitUsage, stderr: `tarry: .*the backup was never finished: make it again: copies.first\n`},
-		{args: "check copies/first --repair", code: exitUsage, stderr: `tarry: .*copies/first is a backup that was never finished: make it again\)\n`},
+		{args: "check copies/first --salvage new", code: exitUsage, stderr: `tarry: .*the backup was never finished: make it again: copies.first\n`},
 	} {
 		run1(t, w, s)
 	}
@@ -156,15 +153,13 @@ func TestBackupOfADamagedStore(t *testing.T) {
 		t.Fatal(logs, err)
 	}
 	was := spoilLog(t, logs[0])
-	const loss = `new.log.*the log are missing.*\n`
+	const loss = `copies.mail.0000000000000002.log.*the log are missing.*\n`
 	for _, s := range []step{
-		{args: "check copies/mail", code: exitFailed, stdout: `.*offset 4128: .*\n`, stderr: `tarry: .*\(make another one elsewhere, or restore what can be read: tarry restore --allow-loss copies/mail NEW\)\n`},
-		{args: "check copies/mail --repair --allow-loss", code: exitUsage, stderr: `tarry: .*copies/mail is a backup, and is left as it is: tarry restore --allow-loss makes a store .*\n`},
-		{args: "restore copies/mail new", code: exitFailed, stderr: `tarry: .*tarry restore --allow-loss makes a store of what can be read\)\n`},
-		{args: "restore --allow-loss copies/mail new", stdout: `lost ` + loss + `(?s:.*)restored to new what can be read of what was answered before TIME\n`},
+		{args: "check copies/mail", code: exitFailed, stdout: `.*offset 4128: .*\n`, stderr: `tarry: .*\(restore a sound backup, or salvage the rest: tarry check copies/mail --salvage NEW\)\n`},
+		{args: "restore copies/mail new", code: exitFailed, stderr: `tarry: .*tarry check copies/mail --salvage NEW makes a store of what can be read\)\n`},
+		{args: "check copies/mail --salvage new", stdout: `.*offset 4128: .*\nlost ` + loss + `(?s:.*)new is sound: (?s:.*)`},
 		{args: "check new", stdout: `new is sound: .*\n(?s:.*)lost-1  1  0  0\n`}, // its name stood there too
 		{args: "ls lost-1 --store disk:new", stdout: `ID .*\n\d+  bob .*\n`},
-		{args: "restore --allow-loss copies/mail third --json", stdout: `{"outcome":"restored","to":"third",.*"losses":\[{.*}\],"notes":\[.*\],"aside":"third.damaged-.*"}\n`},
 	} {
 		run1(t, w, s)
 	}

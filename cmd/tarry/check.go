@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -10,91 +11,84 @@ import (
 )
 
 func (p *Program) checkCommand() *cobra.Command {
-	var repair, allowLoss, asJSON bool
+	var salvage string
+	var dryRun, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check DIR",
 		Short: "Verify a disk store, or a backup of one",
-		Long: `Check reads all of the store in a directory, DIR or disk:DIR, that no process has open:
-checksums, indexes and counters, and that each message stands in one place alone. It
-changes nothing. What is wrong it says, a line each, with what would mend it; exit code 1
-when there is something.
+		Long: `Check reads all of the store in a directory, DIR or disk:DIR, that no process has open, or
+of a backup: checksums, indexes and counters, and that each message stands in one place
+alone. It changes nothing. What is wrong it says, a line each; exit code 1 when there is
+something.
 
-With --repair it mends what loses nothing, and checks again: files that nothing names are
-removed, and a run of messages all of which can be read is written anew. What is replaced
-is kept, with .damaged behind its name. Of what is left it says what would be lost. A
-backup is never repaired: see tarry restore --allow-loss.
-
-With --allow-loss too, it names what is lost, keeps all files as they are in a directory
-beside them, damaged-INSTANT, and makes a sound store of every message that can be read.
-Messages that had been acked or cancelled may be handed out again.`,
-		Example: "  tarry check tarry-data\n  tarry check /backups/orders --json\n  tarry check tarry-data --repair --allow-loss",
+With --salvage it says what is lost, and makes a sound store of every message that can be
+read, in the directory NEW, which is missing or empty. DIR stays as it is. Messages that had
+been acked or cancelled may be handed out again. With --dry-run too it only says what would
+be lost.`,
+		Example: "  tarry check tarry-data\n  tarry check /backups/orders --json\n  tarry check tarry-data --salvage tarry-new",
 		Args:    exactly("DIR"),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			dir, err := storeDir(args[0])
 			if err != nil {
 				return err
 			}
-			if allowLoss && !repair {
-				return usagef("--allow-loss goes with --repair", "nothing is repaired without --repair")
-			}
 			note := p.note()
 			defer note.clear()
 			progress := func(n int64) { note.say("%d MiB read", n>>20) }
 			c := checked{Dir: dir}
-			if repair {
-				c.Done, c.rep, err = diskengine.Repair(cmd.Context(), dir, progress)
-			} else {
+			switch {
+			case cmd.Flags().Changed("salvage"):
+				err = p.salvage(cmd.Context(), &c, salvage, dryRun, asJSON, note, progress)
+			case dryRun:
+				return usagef("--dry-run goes with --salvage", "nothing is written without --salvage")
+			default:
 				c.rep, err = diskengine.Check(cmd.Context(), dir, progress)
 			}
-			if c.rep != nil && repair && !c.rep.Sound() {
-				err = p.mendLossy(cmd.Context(), &c, allowLoss, asJSON, note, progress)
-			}
 			note.clear()
-			if c.rep == nil || err != nil {
-				return ofThisMachine(p.midRepair(c.Done, err))
+			if err != nil {
+				return ofThisMachine(err)
 			}
 			return p.showChecked(asJSON, &c)
 		}),
 	}
-	cmd.Flags().BoolVar(&repair, "repair", false, "mend what loses nothing")
-	cmd.Flags().BoolVar(&allowLoss, "allow-loss", false, "mend the rest too, from what can be read")
+	cmd.Flags().StringVar(&salvage, "salvage", "", "make a store in the directory `NEW` of what can be read")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what --salvage would lose")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	asSetting(cmd, "json")
 	return cmd
 }
 
-// mendLossy says what a repair that loses something gives up, and does it if it may.
-func (p *Program) mendLossy(ctx context.Context, c *checked, may, asJSON bool, note *note, progress func(int64)) (err error) {
-	if !may {
-		c.losses, err = diskengine.Losses(ctx, c.Dir, progress)
+var errDryRun = errors.New("nothing is written")
+
+// salvage says what is lost, and makes another store of the rest.
+func (p *Program) salvage(ctx context.Context, c *checked, to string, dryRun, asJSON bool, note *note, progress func(int64)) error {
+	to, err := storeDir(to)
+	if err != nil {
 		return err
 	}
 	o := p.printer(asJSON)
-	out, err := diskengine.Rescue(ctx, c.Dir, func(all []diskengine.Loss) error {
+	out, err := diskengine.Salvage(ctx, c.Dir, to, func(s *diskengine.Salvaged) error {
 		note.clear()
+		if dryRun {
+			return errDryRun
+		}
 		if asJSON {
 			return nil
 		}
-		for _, d := range c.Done {
-			_ = o.line(nil, "mended %s", d)
+		for _, f := range s.Before.Findings {
+			_ = o.line(nil, "%s", f.String())
 		}
-		for _, l := range all {
+		for _, l := range s.Losses {
 			_ = o.line(nil, "lost %s", l.String())
 		}
 		return o.flush()
 	}, progress)
-	c.losses, c.Notes, c.Aside, c.rep = out.Losses, out.Notes, out.Aside, out.After
-	if err == nil && !asJSON {
-		c.Done, c.told = nil, true
+	c.losses, c.Notes = out.Losses, out.Notes
+	if errors.Is(err, errDryRun) {
+		c.rep = out.Before
+		return nil
 	}
-	return err
-}
-
-// midRepair is the error of a repair that was cut off.
-func (p *Program) midRepair(done []string, err error) error {
-	for _, line := range done {
-		fmt.Fprintln(p.Stderr, shown(line))
-	}
+	c.rep, c.From, c.Dir = out.After, c.Dir, to
 	return err
 }
 
@@ -102,9 +96,9 @@ func (p *Program) midRepair(done []string, err error) error {
 type checked struct {
 	rep    *diskengine.Report
 	losses []diskengine.Loss
-	told   bool // the losses have been
 
 	Dir       string         `json:"dir"`
+	From      string         `json:"from"` // of what it was made; empty: it was only checked
 	Sound     bool           `json:"sound"`
 	Closed    bool           `json:"closed"` // the log ends as that of a store that was closed
 	Runs      int            `json:"runs"`
@@ -113,10 +107,8 @@ type checked struct {
 	Findings  []checkFinding `json:"findings"`
 	More      int            `json:"more"` // findings that are left out
 	Leftovers []string       `json:"leftovers"`
-	Done      []string       `json:"done"`   // by a repair
-	Losses    []checkLoss    `json:"losses"` // what one would lose, or has lost
-	Notes     []string       `json:"notes"`  // what else became of the store
-	Aside     string         `json:"aside"`  // where the files are as they were
+	Losses    []checkLoss    `json:"losses"` // what a salvage would lose, or has lost
+	Notes     []string       `json:"notes"`  // what else becomes of the store
 	Queues    []checkQueue   `json:"queues"`
 }
 
@@ -124,7 +116,6 @@ type checkFinding struct {
 	File   string `json:"file"`
 	Offset *int64 `json:"offset"`
 	What   string `json:"what"`
-	Mend   string `json:"mend"`
 }
 
 type checkLoss struct {
@@ -150,9 +141,9 @@ func (c *checked) fill() {
 	r := c.rep
 	c.Sound, c.Closed, c.Runs, c.Entries, c.Records, c.More = r.Sound(), r.Torn == nil, r.Runs, r.Entries, r.Records, r.More
 	c.Findings, c.Queues = []checkFinding{}, []checkQueue{}
-	c.Leftovers, c.Done = append([]string{}, r.Leftovers...), append([]string{}, c.Done...)
+	c.Leftovers = append([]string{}, r.Leftovers...)
 	for _, f := range r.Findings {
-		one := checkFinding{File: f.File, What: f.What, Mend: f.Mend}
+		one := checkFinding{File: f.File, What: f.What}
 		if f.Offset >= 0 {
 			one.Offset = &f.Offset
 		}
@@ -195,13 +186,7 @@ func (p *Program) showChecked(asJSON bool, c *checked) error {
 	if err := o.flush(); err != nil || c.Sound {
 		return err
 	}
-	hint := "restore a backup, or see what --repair mends"
-	if diskengine.IsBackup(c.Dir) {
-		hint = "make another one elsewhere, or restore what can be read: tarry restore --allow-loss " + c.Dir + " NEW"
-	}
-	if len(c.losses) > 0 && c.Aside == "" {
-		hint = "restore a backup, or give up what would be lost: --repair --allow-loss"
-	}
+	hint := "restore a sound backup, or salvage the rest: tarry check " + c.Dir + " --salvage NEW"
 	return &failedError{line: fmt.Sprintf("%s is damaged: %s", c.Dir, counted(len(c.Findings)+c.More, "finding")), hint: hint}
 }
 
@@ -229,15 +214,8 @@ func (c *checked) kept() string {
 // text writes a report for people.
 func (c *checked) text(o *printer) {
 	line := func(format string, args ...any) { _ = o.line(nil, format, args...) } // flush says what fails
-	for _, d := range c.Done {
-		line("mended %s", d)
-	}
 	for _, f := range c.rep.Findings {
-		mend := ""
-		if f.Mend != "" {
-			mend = " (it would have to " + f.Mend + ")"
-		}
-		line("%s%s", f.String(), mend)
+		line("%s", f.String())
 	}
 	if c.More > 0 {
 		line("and %d more", c.More)
@@ -245,7 +223,7 @@ func (c *checked) text(o *printer) {
 	for _, l := range c.Leftovers {
 		line("%s: nothing names it; opening removes it", l)
 	}
-	if !c.told {
+	if c.From == "" {
 		for _, l := range c.losses {
 			line("would be lost: %s", l.String())
 		}
@@ -253,11 +231,8 @@ func (c *checked) text(o *printer) {
 	for _, n := range c.Notes {
 		line("%s", n)
 	}
-	if c.Aside != "" {
-		line("the files as they were are in %s, with the list of what is lost; remove it when nobody needs it", c.Aside)
-		if c.Sound {
-			line("%s", c.kept())
-		}
+	if c.From != "" && c.Sound {
+		line("%s", c.kept())
 	}
 	if !c.Sound {
 		return

@@ -74,7 +74,7 @@ func TestDamage(t *testing.T) {
 	t.Chdir(t.TempDir())
 	key, id := damagedStore(t, "data")
 	get := step{args: "get mail " + key, code: exitFailed,
-		stderr: fmt.Sprintf(`tarry: get mail key "%s": store is damaged: .*\.run, offset \d+: .* \(the message cannot be read: cancel it by its id alone, %s, .*tarry check \S*data --repair.*\)\n`, key, id)}
+		stderr: fmt.Sprintf(`tarry: get mail key "%s": store is damaged: .*\.run, offset \d+: .* \(the message cannot be read: cancel it by its id alone, %s, .*tarry check \S*data --salvage.*\)\n`, key, id)}
 	run1(t, world{env: []string{"TARRY_STORE=disk:data"}}, get)
 
 	w, _ := served(t, "disk:data")
@@ -87,7 +87,7 @@ func TestDamage(t *testing.T) {
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(resp.Body)
 	var told struct{ Error struct{ Code, Hint string } }
-	if err := json.Unmarshal(body, &told); err != nil || resp.StatusCode != 500 || told.Error.Code != "internal" || !strings.Contains(told.Error.Hint, "data --repair") || resp.Header.Get("Retry-After") != "" {
+	if err := json.Unmarshal(body, &told); err != nil || resp.StatusCode != 500 || told.Error.Code != "internal" || !strings.Contains(told.Error.Hint, "data --salvage") || resp.Header.Get("Retry-After") != "" {
 		t.Errorf("%d %v %s", resp.StatusCode, resp.Header, body)
 	}
 	c, err := tarry.Open(t.Context(), url, nil)
@@ -98,7 +98,7 @@ func TestDamage(t *testing.T) {
 	if _, err := c.Push(t.Context(), "mail", nil, tarry.Key(key)); !errors.Is(err, tarry.ErrDamaged) || errors.Is(err, tarry.ErrUnavailable) {
 		t.Errorf("a push by a program: %v", err)
 	}
-	trouble := `a block of the store in \S*data is damaged, or the disk cannot read it: .*\n  the log of the process names the file; .*tarry check \S*data --repair.*`
+	trouble := `a block of the store in \S*data is damaged, or the disk cannot read it: .*\n  the log of the process names the file; .*tarry check \S*data --salvage.*`
 	run1(t, w, step{args: "status --late 24h", code: exitFailed, stdout: `tarry .*: ready\n! ` + trouble + `\n1 queue: .*`, stderr: `tarry: there is 1 problem .*\n`})
 	if o := w.tarry(t, "top", "--json"); !strings.Contains(o.stdout, "a block of the store in ") {
 		t.Errorf("top: %s%s", o.stdout, o.stderr)
@@ -117,7 +117,7 @@ func TestInUse(t *testing.T) {
 	for args, want := range map[string]string{
 		"get mail k --store disk:data": `tarry: open: \S*data is in use by pid \d+ .*\(one process at a time .*\)\n`,
 		"check data":                   `tarry: check: .*locked by another.* \(another process has data open: stop that first\)\n`,
-		"check data --repair":          `tarry: check: .*locked by another.* \(another process has data open: stop that first\)\n`,
+		"check data --salvage new":     `tarry: salvage: .*locked by another.* \(another process has data open: stop that first\)\n`,
 	} {
 		o := world{}.tarry(t, strings.Fields(args)...)
 		if o.code != exitFailed || strings.Contains(o.stderr, "not reachable") || !regexp.MustCompile("^"+want+"$").MatchString(o.stderr) {

@@ -10,6 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
@@ -17,12 +18,12 @@ import (
 // Backup brings the backup in a directory to what the store is now, and serves meanwhile. The
 // directory is made when it is missing; it is refused with engine.ErrInvalid when it holds anything
 // but a backup of this store, and when that is of a later instant, since the store was restored from an
-// older one or repaired. What was answered before the call is in the backup when it returns
+// older one or salvaged. What was answered before the call is in the backup when it returns
 // without an error, and durable. After an error the backup is what it was before. Files that it has not
 // yet are read again before it counts: where the store is damaged the error names the file, and is
 // engine.ErrDamaged.
 //
-// Runs are shared with the backup before, or by hard links with the store. What is copied stays in the
+// Runs that the backup has not yet are shared with the store by hard links, or copied. What is copied stays in the
 // store until Backup returns, also when it would be removed meanwhile; what is new is copied, and read
 // again, at 64 MiB a second at most. One Backup at a time is made: another one fails with
 // engine.ErrLimit. A full disk is engine.ErrNoSpace.
@@ -70,13 +71,11 @@ func (e *Engine) backup(ctx context.Context, dir string) (engine.Backup, error) 
 		defer pin.log.Release()
 		return pin.log.Copy(fs, dir, pace)
 	}}
-	r, err := backup.Take(fs, dir, src, &backup.Config{Pace: pace, Left: func(err error) {
-		e.slog.Warn("tarry disk: what a backup does not need any more could not be removed; the next one tries again", "dir", dir, "error", err)
-	}})
+	r, err := backup.Take(fs, dir, src, pace)
 	if errors.Is(err, backup.ErrSource) {
 		e.noteSpoilt(err)
 		return engine.Backup{}, &engine.Error{Op: "backup", Err: &counted{err, engine.ErrDamaged},
-			Hint: "the backup is what it was before; stop the store, and see by tarry check " + e.dir + " --repair what can be mended"}
+			Hint: "the backup is what it was before; stop the store, and see what tarry check " + e.dir + " says"}
 	}
 	if err != nil {
 		return engine.Backup{}, backupError("backup", dir, err)
@@ -111,27 +110,14 @@ func Restore(ctx context.Context, from, to string, progress func(bytes int64)) (
 }
 
 func restore(ctx context.Context, f disk.FS, from, to string, progress func(bytes int64)) (engine.Backup, error) {
-	r, err := backup.Restore(f, from, to, &backup.Config{Pace: paced(ctx, progress)})
+	r, err := backup.Restore(f, from, to, paced(ctx, progress))
 	if err != nil {
 		return engine.Backup{}, backupError("restore", from, err)
 	}
 	return told(r), nil
 }
 
-// Salvage is Restore of what can be read of a backup that is damaged: what Rescue would do to the store
-// that it holds is done in the new directory, and the backup stays as it is. Taken is zero where it is
-// not known any more.
-func Salvage(ctx context.Context, from, to string, progress func(bytes int64)) (engine.Backup, Rescued, error) {
-	return salvage(ctx, disk.OS{}, from, to, progress)
-}
-
-func salvage(ctx context.Context, f disk.FS, from, to string, progress func(bytes int64)) (engine.Backup, Rescued, error) {
-	r, saved, err := backup.Salvage(f, from, to, &backup.Config{Pace: paced(ctx, progress)})
-	if err != nil {
-		return engine.Backup{}, saved, backupError("restore", from, err)
-	}
-	return told(r), saved, nil
-}
+const takenHint = "name one that is missing or empty"
 
 // backupError says what is wrong with a backup in a directory.
 func backupError(op, dir string, err error) error {
@@ -153,11 +139,11 @@ func backupError(op, dir string, err error) error {
 		return fail(engine.ErrInvalid, "name another directory, or remove this backup if what came later may be lost")
 	case errors.Is(err, backup.ErrOther), errors.Is(err, backup.ErrNone):
 		return fail(engine.ErrInvalid, "name another directory")
-	case errors.Is(err, backup.ErrTaken):
-		return fail(engine.ErrInvalid, "name one that is missing or empty")
+	case errors.Is(err, manifest.ErrTaken):
+		return fail(engine.ErrInvalid, takenHint)
 	case errors.Is(err, backup.ErrUnfinished):
 		return fail(engine.ErrInvalid, "")
-	case errors.Is(err, backup.ErrNewer):
+	case errors.Is(err, backup.ErrVersion):
 		return fail(engine.ErrInvalid, "")
 	case errors.Is(err, backup.ErrCopy):
 		return fail(engine.ErrUnavailable, "the backup is what it was before; see to the disk of "+filepath.Clean(dir))
@@ -166,7 +152,7 @@ func backupError(op, dir string, err error) error {
 	case errors.As(err, &damage) && op == "backup":
 		return failDamaged("the store itself is damaged: check it once it is closed")
 	case errors.As(err, &damage):
-		return failDamaged("a check of " + dir + " shows all that is wrong; tarry restore --allow-loss makes a store of what can be read")
+		return failDamaged(salvageHint(dir))
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
 		return fail(engine.ErrInvalid, "the directory must be there and writable")
 	}

@@ -13,6 +13,6 @@ func RestoreOn(ctx context.Context, fs disk.FS, from, to string) (engine.Backup,
 }
 
 // SalvageOn is Salvage on a file system.
-func SalvageOn(ctx context.Context, fs disk.FS, from, to string) (engine.Backup, Rescued, error) {
-	return salvage(ctx, fs, from, to, nil)
+func SalvageOn(ctx context.Context, fs disk.FS, from, to string) (Salvaged, error) {
+	return salvage(ctx, fs, from, to, func(*Salvaged) error { return nil }, nil)
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/check"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
 	"github.com/tarryhq/tarry/engine/enginetest"
 	"github.com/tarryhq/tarry/internal/leave"
 )
@@ -115,7 +115,7 @@ func tryRestored(t testing.TB, p place, from string) (map[string]string, error) 
 	e := p.open(t)
 	bodies, _ := whatLives(t, e)
 	must(t, e.Close())
-	if rep, err := check.Check(p.fs, p.dir, nil); err != nil || !rep.Sound() {
+	if rep, err := verify.Check(p.fs, p.dir, nil); err != nil || !rep.Sound() {
 		t.Errorf("what was restored: %v, %+v", err, rep)
 	}
 	return bodies, nil
@@ -226,7 +226,7 @@ func TestBackupUnderLoad(t *testing.T) {
 				d.note(func() {
 					maps.DeleteFunc(there, func(key string, _ bool) bool { return !d.there[key] })
 				})
-				if rep, err := backup.Check(fs, "/backup", nil); err != nil || !rep.Sound() || b.Files == 0 || b.Bytes < b.Copied {
+				if rep, err := backup.Check(fs, "/backup", func(int) error { return nil }); err != nil || !rep.Sound() || b.Files == 0 || b.Bytes < b.Copied {
 					t.Fatalf("%+v: %v, %+v", b, err, rep)
 				}
 				has := restored(t, p, "/backup")
@@ -244,7 +244,7 @@ func TestBackupUnderLoad(t *testing.T) {
 			stop()
 			group.Wait()
 			must(t, e.Close())
-			if rep, err := check.Check(fs, "/data", nil); err != nil || !rep.Sound() || len(rep.Leftovers) > 0 {
+			if rep, err := verify.Check(fs, "/data", nil); err != nil || !rep.Sound() || len(rep.Leftovers) > 0 {
 				t.Errorf("the source: %v, %+v", err, rep)
 			}
 			if merged.Load() == 0 || len(d.gone) == 0 {
@@ -289,7 +289,7 @@ func TestBackupCopiesWhatIsNew(t *testing.T) {
 				}
 				names, err := fs.List("/backup")
 				must(t, err)
-				if want := []string{fmt.Sprintf("%016x", i+1), "BACKUP", "LOCK"}; !slices.Equal(names, want) {
+				if want := []string{fmt.Sprintf("%016x", i+1), "BACKUP", "LOCK", "sstables"}; !slices.Equal(names, want) {
 					t.Errorf("after backup %d: %v", i, names)
 				}
 			}
@@ -391,7 +391,7 @@ func TestBackupPinsWhatItCopies(t *testing.T) {
 		t.Errorf("%d runs are there after a merge of all", n)
 	}
 	must(t, e.Close())
-	if rep, err := check.Check(d, "/data", nil); err != nil || !rep.Sound() || len(rep.Leftovers) > 0 {
+	if rep, err := verify.Check(d, "/data", nil); err != nil || !rep.Sound() || len(rep.Leftovers) > 0 {
 		t.Errorf("the source: %v, %+v", err, rep)
 	}
 }
@@ -517,7 +517,7 @@ func TestRestoredGivesNoNumberAgain(t *testing.T) {
 		t.Errorf("%d live, want 9: %v", len(has), slices.Sorted(maps.Keys(has)))
 	}
 	must(t, e.Close())
-	if rep, err := check.Check(d, p.dir, nil); err != nil || !rep.Sound() {
+	if rep, err := verify.Check(d, p.dir, nil); err != nil || !rep.Sound() {
 		t.Errorf("%v, %+v", err, rep)
 	}
 }
@@ -552,7 +552,7 @@ func TestBackupPowerLoss(t *testing.T) {
 					for _, chooser := range []disktest.Chooser{disktest.Seeded(seed + uint64(losses)), [...]disktest.Chooser{disktest.Nothing(), disktest.Everything()}[losses/2%2]} {
 						after := d.Crash(chooser)
 						losses++
-						if rep, err := check.Check(after, "/data", nil); err != nil || !rep.Sound() {
+						if rep, err := verify.Check(after, "/data", nil); err != nil || !rep.Sound() {
 							t.Errorf("seed %d: the source after %+v: %v, %+v", seed, c, err, rep)
 						}
 						q := p
@@ -647,7 +647,7 @@ func TestBackupFaults(t *testing.T) {
 			if has := len(restored(t, p, "/backup")); has != before {
 				t.Errorf("%d messages, want %d", has, before)
 			}
-			if names, _ := d.List("/backup"); len(names) != 3 {
+			if names, _ := d.List("/backup"); len(names) != 4 {
 				t.Errorf("left %v", names)
 			}
 			must(t, e.Close())
@@ -805,7 +805,7 @@ func TestRestoreCutOff(t *testing.T) {
 				continue // nothing was begun
 			}
 			cut++
-			if _, err := diskengine.OpenOn(after, "/new", &p.cfg, p.tune); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "RESTORING: a restore to it was cut off") {
+			if _, err := diskengine.OpenOn(after, "/new", &p.cfg, p.tune); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "RESTORING: a restore or salvage to it was cut off") {
 				t.Errorf("at %+v: %v", c, err)
 			}
 		}
@@ -824,7 +824,7 @@ func TestRestoreCutOff(t *testing.T) {
 	must(t, e.Close())
 }
 
-// TestSalvageCutOff: nor what is left of a restore that gives up what cannot be read.
+// TestSalvageCutOff: nor what is left of a salvage.
 func TestSalvageCutOff(t *testing.T) {
 	d := disktest.New(nil)
 	p := newPlace(d, nil)
@@ -843,12 +843,12 @@ func TestSalvageCutOff(t *testing.T) {
 	}
 	killed, gone := errors.New("killed"), false
 	d.Hook(func(c disktest.Call) error {
-		if gone = gone || c.Op == disktest.Mkdir && strings.HasPrefix(c.Name, "/new/damaged-"); gone {
+		if gone = gone || c.Op == disktest.Create && strings.HasPrefix(c.Name, "/new/runs/"); gone {
 			return killed
 		}
 		return nil
 	})
-	if _, _, err := diskengine.SalvageOn(t.Context(), d, "/backup", "/new"); !errors.Is(err, killed) {
+	if _, err := diskengine.SalvageOn(t.Context(), d, "/backup", "/new"); !errors.Is(err, killed) {
 		t.Fatal(err)
 	}
 	d.Hook(nil)
@@ -882,7 +882,7 @@ func TestRestoreRefusesDamage(t *testing.T) {
 	must(t, e.Close())
 	want := restored(t, p, "/backup")
 	var files []string
-	for _, dir := range []string{"", "1", "1/log", "1/runs"} {
+	for _, dir := range []string{"", "1", "1/log", "sstables"} {
 		dir = strings.Replace(dir, "1", "0000000000000001", 1)
 		names, err := d.List(filepath.Join("/backup", dir))
 		must(t, err)
@@ -976,13 +976,13 @@ func TestBackupOfADamagedStore(t *testing.T) {
 						t.Fatalf("seed %d: %s is spoilt at %d: taken for sound", seed, name, off)
 					}
 					refused[filepath.Ext(name)]++
-					for _, want := range []string{name, "tarry check /data --repair"} {
+					for _, want := range []string{name, "tarry check /data says"} {
 						if !errors.Is(err, engine.ErrDamaged) || errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 							t.Errorf("seed %d: %s is spoilt at %d: %v", seed, name, off, err)
 						}
 					}
 				}
-				if names, _ := d.List("/backup"); !slices.Equal(names, []string{fmt.Sprintf("%016x", 1), "BACKUP", "LOCK"}) {
+				if names, _ := d.List("/backup"); !slices.Equal(names, []string{fmt.Sprintf("%016x", 1), "BACKUP", "LOCK", "sstables"}) {
 					t.Errorf("left %v", names)
 				}
 				if names, _ := d.List("/first"); !slices.Equal(names, []string{"LOCK"}) {
@@ -1034,6 +1034,45 @@ func TestBackupOfADamagedStore(t *testing.T) {
 	}
 }
 
+// TestBackupOfAStoreThatWentAnotherWay: a store that was restored, and went on for longer than the one it was
+// restored from, does not take the place of a backup that has runs of that one.
+func TestBackupOfAStoreThatWentAnotherWay(t *testing.T) {
+	for name, far := range map[string]bool{"linked": false, "far": true} {
+		t.Run(name, func(t *testing.T) {
+			d := disktest.New(nil)
+			p := newPlace(on(d, far), nil)
+			p.tune.SpanBytes, p.tune.MergeRuns = 1<<30, 1000 // no run goes but by the test
+			e := p.open(t)
+			pushKeys(t, e, "a")
+			must(t, e.Flush(t.Context()))
+			_, err := e.Backup(t.Context(), "/backup")
+			must(t, err)
+			_, err = diskengine.RestoreOn(t.Context(), p.fs, "/backup", "/restored")
+			must(t, err)
+			pushKeys(t, e, "b")
+			must(t, e.Flush(t.Context()))
+			_, err = e.Backup(t.Context(), "/backup")
+			must(t, errors.Join(err, e.Close()))
+			want := restored(t, p, "/backup")
+			other := p
+			other.dir = "/restored"
+			r := other.open(t)
+			for k := range 50 {
+				pushKeys(t, r, fmt.Sprint("c", k))
+			}
+			must(t, r.Flush(t.Context()))
+			_, err = r.Backup(t.Context(), "/backup")
+			if !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "of a later instant") {
+				t.Error(err)
+			}
+			must(t, r.Close())
+			if got := restored(t, p, "/backup"); !maps.Equal(got, want) {
+				t.Errorf("the backup has %v, had %v", got, want)
+			}
+		})
+	}
+}
+
 // TestBackupOfWhatCannotBeCopied: a copy that is not what it was copied from is no fault of the store, and the
 // backup before stays.
 func TestBackupOfWhatCannotBeCopied(t *testing.T) {
@@ -1050,7 +1089,7 @@ func TestBackupOfWhatCannotBeCopied(t *testing.T) {
 	})
 	_, err := e.Backup(t.Context(), "/backup")
 	d.Hook(nil)
-	if !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "/backup/0000000000000001/runs") || !strings.Contains(err.Error(), "see to the disk of /backup") {
+	if !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "/backup/sstables") || !strings.Contains(err.Error(), "see to the disk of /backup") {
 		t.Error(err)
 	}
 	_, err = e.Backup(t.Context(), "/backup")
@@ -1095,13 +1134,13 @@ func TestSalvage(t *testing.T) {
 					if _, err := diskengine.RestoreOn(t.Context(), p.fs, "/backup", p.dir); err == nil {
 						t.Fatalf("%s, %s: taken for sound", file, how)
 					}
-					b, saved, err := diskengine.SalvageOn(t.Context(), p.fs, "/backup", p.dir)
+					saved, err := diskengine.SalvageOn(t.Context(), p.fs, "/backup", p.dir)
 					if err != nil {
 						t.Fatalf("%s, %s: %v", file, how, err)
 					}
 					ofHead := filepath.Base(file) == "BACKUP"
-					if b.Taken.IsZero() != ofHead || len(saved.Losses)+len(saved.Notes) == 0 {
-						t.Errorf("%s, %s: %+v, %+v", file, how, b, saved)
+					if len(saved.Losses)+len(saved.Notes) == 0 || !saved.After.Sound() {
+						t.Errorf("%s, %s: %+v", file, how, saved)
 					}
 					for name, is := range was {
 						if contentsOf(t, d, name) != is {
@@ -1114,7 +1153,7 @@ func TestSalvage(t *testing.T) {
 					if len(has) < 30 && filepath.Ext(file) != ".log" || ofHead && !maps.Equal(has, want) {
 						t.Errorf("%s, %s: %d messages of %d", file, how, len(has), len(want))
 					}
-					if rep, err := check.Check(p.fs, p.dir, nil); err != nil || !rep.Sound() {
+					if rep, err := verify.Check(p.fs, p.dir, nil); err != nil || !rep.Sound() {
 						t.Errorf("%s, %s: %v, %+v", file, how, err, rep)
 					}
 				}
@@ -1126,7 +1165,7 @@ func TestSalvage(t *testing.T) {
 // filesOf are the files of a backup, but its locks.
 func filesOf(t testing.TB, d *disktest.Disk, dir string) (all []string) {
 	t.Helper()
-	for _, sub := range []string{"", "0000000000000001", "0000000000000001/log", "0000000000000001/runs"} {
+	for _, sub := range []string{"", "0000000000000001", "0000000000000001/log", "sstables"} {
 		names, err := d.List(filepath.Join(dir, sub))
 		must(t, err)
 		for _, name := range names {

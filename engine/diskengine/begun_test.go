@@ -10,52 +10,41 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/check"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
 // loseSegments removes all files of the log of a store.
-func loseSegments(t *testing.T, d *disktest.Disk) {
+func loseSegments(t *testing.T, d *disktest.Disk, dir string) {
 	t.Helper()
-	dirs, err := d.List("data")
+	names, err := d.List(filepath.Join(dir, "log"))
 	must(t, err)
-	for _, dir := range dirs {
-		if dir != "log" && !strings.HasPrefix(dir, "log-") {
-			continue
-		}
-		names, err := d.List(filepath.Join("data", dir))
-		must(t, err)
-		for _, name := range names {
-			must(t, d.Remove(filepath.Join("data", dir, name)))
-		}
+	for _, name := range names {
+		must(t, d.Remove(filepath.Join(dir, "log", name)))
 	}
 }
 
 // TestAllSegmentsLost: a store that never was flushed and has lost all files of its log is damaged, and not
-// empty; so is one that a repair made of it. The repair says what is lost.
+// empty; so is one that a salvage made of it. The salvage says what is lost.
 func TestAllSegmentsLost(t *testing.T) {
 	m := (&machines{clock: enginetest.NewClock()}).machine()
-	for range 2 {
+	m.dir = "data"
+	for _, made := range []string{"made", "again"} {
 		e := m.open(t)
 		for i := range 300 {
 			must(t, pushAll(t, e, message("q", fmt.Sprint(i), 0)))
 		}
 		must(t, e.Close())
 		m.disk.Hook(nil)
-		loseSegments(t, m.disk)
+		loseSegments(t, m.disk, m.dir)
 		refusedAsDamaged(t, m)
 		m.disk.Hook(nil)
-		if rep, err := check.Check(m.disk, "data", nil); err != nil || rep.Sound() {
-			t.Fatalf("the check says %+v, %v", rep, err)
+		out := salvaged(t, m.disk, m.dir, made)
+		if out.Before.Sound() || len(out.Losses) != 1 || out.Losses[0].Messages != -1 || !strings.Contains(out.Losses[0].What, "all of the log is missing") {
+			t.Fatalf("%+v", out)
 		}
-		if _, after, err := check.Repair(m.disk, "data", nil); err != nil || after.Sound() {
-			t.Fatalf("a repair without loss leaves %+v, %v", after, err)
-		}
-		out, err := check.Rescue(m.disk, "data", nil, func([]check.Loss) error { return nil })
-		if err != nil || !out.After.Sound() || len(out.Losses) != 1 || out.Losses[0].Messages != -1 || !strings.Contains(out.Losses[0].What, "all of the log is missing") {
-			t.Fatalf("%+v, %v", out, err)
-		}
+		m.dir = made
 		e = m.open(t)
 		must(t, pushAll(t, e, message("q", "a", 0)))
 		if info, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "a"}); err != nil || info.ID < 300 {
@@ -93,7 +82,7 @@ func TestFirstOpeningCutOff(t *testing.T) {
 	must(t, e.Close())
 	marked := 0
 	for i, d := range losses {
-		rep, err := check.Check(d, "data", nil)
+		rep, err := verify.Check(d, "data", nil)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
@@ -109,8 +98,8 @@ func TestFirstOpeningCutOff(t *testing.T) {
 			t.Fatalf("loss %d of %d: %v", i, len(losses), err)
 		}
 		must(t, e.Close())
-		loseSegments(t, d)
-		if rep, err := check.Check(d, "data", nil); err != nil || rep.Sound() {
+		loseSegments(t, d, "data")
+		if rep, err := verify.Check(d, "data", nil); err != nil || rep.Sound() {
 			t.Fatalf("loss %d of %d: without segments it is %v, %v", i, len(losses), rep, err)
 		}
 		marked++

@@ -10,8 +10,8 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/check"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -87,7 +87,7 @@ func TestStoresAreSound(t *testing.T) {
 				return
 			}
 			for _, c := range []disktest.Chooser{disktest.Seeded(seed + n), [...]disktest.Chooser{disktest.Nothing(), disktest.Everything()}[n/3%2]} {
-				rep, err := check.Check(d.Crash(c), "data", nil)
+				rep, err := verify.Check(d.Crash(c), "data", nil)
 				if err != nil || !rep.Sound() {
 					t.Errorf("seed %d, history %d: power lost at %s, call %d: %v, %+v", seed, k, where, n, err, rep)
 					return
@@ -117,7 +117,7 @@ func TestStoresAreSound(t *testing.T) {
 			if err := e.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if rep, err := check.Check(d, "data", nil); err != nil || !rep.Sound() || rep.Torn != nil {
+			if rep, err := verify.Check(d, "data", nil); err != nil || !rep.Sound() || rep.Torn != nil {
 				t.Fatalf("seed %d, history %d: closed after %d calls: %v, %+v", seed, k, i+1, err, rep)
 			}
 			e = p.open(t)

@@ -108,7 +108,7 @@ func TestDamageIsPassedOver(t *testing.T) {
 		if n := enginetest.FigureOf(t, e, "disk_damaged_blocks", ""); n != 1 {
 			t.Errorf("%v blocks are told to be damaged", n)
 		}
-		if all := e.Troubles(); len(all) != 1 || !strings.Contains(all[0].Message, "a block of the store in data is damaged") || !strings.Contains(all[0].Hint, "tarry check data --repair") {
+		if all := e.Troubles(); len(all) != 1 || !strings.Contains(all[0].Message, "a block of the store in data is damaged") || !strings.Contains(all[0].Hint, "tarry check data --salvage") {
 			t.Errorf("%+v", all)
 		}
 		info, err := e.Queue(t.Context(), "q")
@@ -155,7 +155,7 @@ func toldOf(t *testing.T, err error, id engine.ID) {
 		t.Errorf("%v", err)
 		return
 	}
-	for _, want := range []string{".run, offset", "cancel it by its id alone, " + id.String() + ",", "tarry check data --repair"} {
+	for _, want := range []string{".run, offset", "cancel it by its id alone, " + id.String() + ",", "tarry check data --salvage"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %s", err, want)
 		}
@@ -239,7 +239,7 @@ func TestDamageOfAnIndex(t *testing.T) {
 	if err != nil || !errors.Is(r[0].Err, engine.ErrDamaged) || !errors.Is(r[0].Err, run.ErrDamaged) || r[1].Err != nil {
 		t.Errorf("a push of a key, and of none: %v %v", r, err)
 	}
-	if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "7"}); strings.Contains(err.Error(), "by its id") || !strings.Contains(err.Error(), "tarry check data --repair") {
+	if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "7"}); strings.Contains(err.Error(), "by its id") || !strings.Contains(err.Error(), "tarry check data --salvage") {
 		t.Errorf("of a key that cannot be looked for: %v", err)
 	}
 	errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "7"}, {Queue: "q", ID: r[1].ID}})
@@ -275,7 +275,7 @@ func TestAWantFailsAlone(t *testing.T) {
 	})
 	wants := []engine.Want{{Queue: "q", Max: 1}, {Queue: "other", Max: 1}}
 	g, err := e.Lease(t.Context(), wants)
-	if err != nil || !errors.Is(g.Queues[0].Err, engine.ErrUnavailable) || !strings.Contains(g.Queues[0].Err.Error(), "tarry check --repair") || len(g.Queues[1].Messages) != 1 {
+	if err != nil || !errors.Is(g.Queues[0].Err, engine.ErrUnavailable) || !strings.Contains(g.Queues[0].Err.Error(), "see what tarry check says") || len(g.Queues[1].Messages) != 1 {
 		t.Fatal(g, err)
 	}
 	if n := enginetest.FigureOf(t, e, "disk_damaged_blocks", ""); n != 1 {
@@ -417,7 +417,7 @@ func TestOpenOfDamagedMarks(t *testing.T) {
 		t.Fatal(names)
 	}
 	_, err = diskengine.OpenOn(d, p.dir, &p.cfg, p.tune)
-	if !errors.Is(err, engine.ErrDamaged) || errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "tarry check data --repair") {
+	if !errors.Is(err, engine.ErrDamaged) || errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "tarry check data --salvage") {
 		t.Error(err)
 	}
 }
@@ -541,7 +541,7 @@ func TestRememberedWithARightChecksum(t *testing.T) {
 	settle(t, e, held, engine.Ack)
 	e.Garble(held[0].ID)
 	must(t, e.Flush(t.Context()))
-	if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: held[0].Key}); !errors.Is(err, engine.ErrDamaged) || !strings.Contains(err.Error(), "tarry check data --repair") {
+	if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: held[0].Key}); !errors.Is(err, engine.ErrDamaged) || !strings.Contains(err.Error(), "tarry check data --salvage") {
 		t.Errorf("%v", err)
 	}
 	if got, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: held[1].Key}); err != nil || got.State != engine.Finished {

@@ -25,7 +25,12 @@ var (
 
 // mendHint says what to do about damage of a store in a directory.
 func mendHint(dir string) string {
-	return "restore a backup, or see by tarry check " + dir + " --repair what can be mended"
+	return "restore a backup, or salvage the rest: " + salvageHint(dir)
+}
+
+// salvageHint says what makes a store of what can be read of one, or of a backup.
+func salvageHint(dir string) string {
+	return "tarry check " + dir + " --salvage NEW makes a store of what can be read"
 }
 
 // damagedHint is mendHint for who does not know yet that there is any.
@@ -99,4 +104,4 @@ func wrap(op string, err error) error {
 }
 
 // notGivenHint is what to do where the disk does not give what is to be read.
-const notGivenHint = "see to the disk; should it not be able to read that any more, close the store, and see by tarry check --repair what can be mended"
+const notGivenHint = "see to the disk; should it not be able to read that any more, close the store, and see what tarry check says"

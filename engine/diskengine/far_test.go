@@ -7,8 +7,8 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/check"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -46,7 +46,7 @@ func TestDueInTheYear9999(t *testing.T) {
 			if err := e.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if rep, err := check.Check(d, "data", nil); err != nil || !rep.Sound() {
+			if rep, err := verify.Check(d, "data", nil); err != nil || !rep.Sound() {
 				t.Fatalf("%s: %v, %+v", what, err, rep)
 			}
 			e = p.open(t)

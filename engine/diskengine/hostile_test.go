@@ -11,8 +11,8 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/check"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -105,7 +105,7 @@ func TestHostileKeys(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if rep, err := check.Check(d, "data", nil); err != nil || !rep.Sound() {
+	if rep, err := verify.Check(d, "data", nil); err != nil || !rep.Sound() {
 		t.Fatalf("%v, %+v", err, rep)
 	}
 	e = p.open(t)

@@ -175,7 +175,7 @@ func TestOpenOfWhatTheDiskDoesNotGive(t *testing.T) {
 			if n := strings.Count(log.String(), "a purge failed"); n < 5 || n > 15 {
 				t.Errorf("it was tried %d times in a minute", n)
 			}
-			if _, err := diskengine.OpenOn(p.fs, p.dir, &p.cfg, p.tune); !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "tarry check data --repair") {
+			if _, err := diskengine.OpenOn(p.fs, p.dir, &p.cfg, p.tune); !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "tarry check data --salvage") {
 				t.Errorf("it is opened though who was purged cannot be read: %v", err)
 			}
 			d.Hook(nil)

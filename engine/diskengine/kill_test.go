@@ -16,8 +16,8 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/check"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
 )
 
 // TestKill kills a process under load again and again, and looks for what it had promised: after each
@@ -46,7 +46,7 @@ func TestKill(t *testing.T) {
 			clear(j.fresh)
 		}
 	}
-	if rep, err := check.Check(disk.OS{}, j.dir, nil); err != nil || !rep.Sound() {
+	if rep, err := verify.Check(disk.OS{}, j.dir, nil); err != nil || !rep.Sound() {
 		t.Errorf("the store is not sound: %+v, %v", rep, err)
 	}
 	j.verify(slices.Collect(maps.Keys(j.of)))

@@ -10,12 +10,11 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/check"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
 )
 
 // TestMarksComeBehindTheLog loses the power while a flush waits for the log, which is to tell what its marks
-// say: that a message moved out of a run. The manifest is lost too, and a repair has nothing but the files
+// say: that a message moved out of a run. The manifest is lost too, and a salvage has nothing but the files
 // there are to go by: the message is kept.
 func TestMarksComeBehindTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -55,11 +54,8 @@ func TestMarksComeBehindTheLog(t *testing.T) {
 		close(gate)
 		must(t, errors.Join(<-flushed, e.Close()))
 		must(t, lost.Remove("/data/MANIFEST"))
-		out, err := check.Rescue(lost, "/data", nil, func([]check.Loss) error { return nil })
-		if err != nil || !out.After.Sound() {
-			t.Fatal(err, out)
-		}
-		p.fs = lost
+		salvaged(t, lost, "/data", "/made")
+		p.fs, p.dir = lost, "/made"
 		e = p.open(t)
 		for _, key := range []string{"a", "b", "c"} {
 			if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: key}); err != nil {

@@ -85,9 +85,8 @@ func (m *measured) hangs(least time.Duration) string {
 
 // bytes is what counts those written to a file.
 func (m *measured) bytes(name string) *atomic.Int64 {
-	_, isLog := manifest.ParseLogName(filepath.Base(filepath.Dir(name)))
 	switch {
-	case isLog:
+	case filepath.Base(filepath.Dir(name)) == manifest.LogName:
 		return &m.log
 	case strings.HasSuffix(name, ".run"):
 		return &m.runs

@@ -17,7 +17,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/check"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
@@ -31,7 +30,7 @@ import (
 // The parts of a store's directory.
 const (
 	lockName = "LOCK"
-	runsDir  = "runs"
+	runsDir  = manifest.RunsName
 )
 
 // Open opens the store in a directory, and makes it when there is none. A nil cfg means all
@@ -87,7 +86,7 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 		return nil, err
 	}
 	e.space = openSpace(e)
-	r := &replay{e: e, log: filepath.Join(e.dir, manifest.LogName(s.Log))}
+	r := &replay{e: e, log: filepath.Join(e.dir, manifest.LogName)}
 	cfgLog := e.logConfig()
 	cfgLog.Begun = s.Begun
 	e.log, _, err = wal.Open(e.fs, r.log, cfgLog, wal.Pos(s.Replay), func(x wal.Entry) error {
@@ -148,9 +147,9 @@ func (e *Engine) ours() error {
 	if err != nil {
 		return err
 	}
-	if slices.Contains(names, backup.Restoring) {
+	if slices.Contains(names, manifest.Restoring) {
 		return &engine.Error{Op: "open", Err: engine.ErrInvalid,
-			Hint: fmt.Sprintf("%s holds %s: a restore to it was cut off; remove the directory, and restore again", e.dir, backup.Restoring)}
+			Hint: fmt.Sprintf("%s holds %s: a restore or salvage to it was cut off; remove the directory, and do it again", e.dir, manifest.Restoring)}
 	}
 	if slices.Contains(names, manifest.Name) {
 		return nil
@@ -158,11 +157,10 @@ func (e *Engine) ours() error {
 	if onPebble(names) {
 		return pebbleError("open", e.dir)
 	}
-	// What a first opening leaves that was cut short is ours, and what a repair made of a store.
-	ours := []string{lockName, disk.HolderName, ballastName, manifest.NewName, manifest.RepairName, runsDir}
+	// What a first opening leaves that was cut short is ours.
+	ours := []string{lockName, disk.HolderName, ballastName, manifest.NewName, manifest.LogName, runsDir}
 	for _, name := range names {
-		_, isLog := manifest.ParseLogName(name)
-		if !isLog && !slices.Contains(ours, name) && !check.IsAside(name) {
+		if !slices.Contains(ours, name) {
 			return e.foreign(name)
 		}
 	}
@@ -185,18 +183,7 @@ func (e *Engine) manifest() (*manifest.Manifest, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return man, err
 	}
-	names, err := e.fs.List(e.dir)
-	if err != nil {
-		return nil, err
-	}
-	parts, aside := []string{manifest.LogName(0), runsDir}, ""
-	for _, name := range names {
-		if _, isLog := manifest.ParseLogName(name); isLog {
-			parts = append(parts, name)
-		} else if check.IsAside(name) {
-			aside = name
-		}
-	}
+	parts := []string{manifest.LogName, runsDir}
 	for _, name := range parts {
 		within, err := e.fs.List(filepath.Join(e.dir, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -205,9 +192,6 @@ func (e *Engine) manifest() (*manifest.Manifest, error) {
 		if len(within) > 0 { // a first opening makes the manifest before anything in them
 			return nil, &disk.DamageError{What: manifest.ErrDamaged, File: filepath.Join(e.dir, manifest.Name), Reason: "it is missing, and " + name + " is not empty"}
 		}
-	}
-	if aside != "" {
-		return nil, e.foreign(aside)
 	}
 	for _, name := range parts {
 		if err := disk.MkdirAll(e.fs, filepath.Join(e.dir, name)); err != nil {

@@ -39,7 +39,7 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		"a store on Pebble":             {old, engine.ErrInvalid, old + " is a store of an earlier tarry, on Pebble: serve it with that one, and copy what waits with this one: tarry copy http://127.0.0.1:8277 disk:NEW"},
 		"a directory of something else": {directory(t, map[string]string{"notes.txt": "milk"}), engine.ErrInvalid, "it holds notes.txt; name an empty directory or a new one"},
-		"a log without a manifest":      {directory(t, map[string]string{"log-0000000000000007/1.log": "milk", "damaged-20300102T150405.000Z/LOST": ""}), engine.ErrDamaged, "is missing, and log-0000000000000007 is not empty"},
+		"a log without a manifest":      {directory(t, map[string]string{"log/1.log": "milk"}), engine.ErrDamaged, "is missing, and log is not empty"},
 		"a file":                        {filepath.Join(old, "TARRY"), engine.ErrInvalid, "TARRY must be a directory"},
 		"a manifest that is none":       {directory(t, map[string]string{"MANIFEST": "milk"}), engine.ErrDamaged, "is damaged"},
 		"a store in use":                {inUse, engine.ErrUnavailable, "pid "},
@@ -59,10 +59,8 @@ func TestOpenRefuses(t *testing.T) {
 		})
 	}
 	for what, err := range map[string]error{
-		"check":  second(diskengine.Check(t.Context(), old, nil)),
-		"repair": third(diskengine.Repair(t.Context(), old, nil)),
-		"losses": second(diskengine.Losses(t.Context(), old, nil)),
-		"rescue": second(diskengine.Rescue(t.Context(), old, func([]diskengine.Loss) error { return nil }, nil)),
+		"check":   second(diskengine.Check(t.Context(), old, nil)),
+		"salvage": second(diskengine.Salvage(t.Context(), old, filepath.Join(t.TempDir(), "new"), nil, nil)),
 	} {
 		if !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "on Pebble: serve it with") {
 			t.Errorf("%s: %v", what, err)
@@ -70,8 +68,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-func second[A any](_ A, err error) error        { return err }
-func third[A, B any](_ A, _ B, err error) error { return err }
+func second[A any](_ A, err error) error { return err }
 
 // directory makes one with such files.
 func directory(t *testing.T, files map[string]string) string {

@@ -7,27 +7,20 @@ import (
 	"hash/crc32"
 	"path/filepath"
 	"strconv"
+	"time"
 )
 
-// The names in the directory of a backup, beside those of generations.
+// The names in the directory of a backup, beside the numbers.
 const (
-	Name     = "BACKUP"
-	newName  = "BACKUP.new"
-	lockName = "LOCK"
-)
-
-// The parts of a store's directory.
-const (
-	logName  = "log"
-	runsName = "runs"
-
-	// Restoring stands in the directory of a store until it has been restored.
-	Restoring = "RESTORING"
+	Name         = "BACKUP"
+	newName      = "BACKUP.new"
+	lockName     = "LOCK"
+	sstablesName = "sstables"
 )
 
 const (
 	magic    = "tarrybak"
-	version  = 1
+	version  = 2
 	headSize = 64
 )
 
@@ -36,14 +29,14 @@ var (
 	le         = binary.LittleEndian
 )
 
-// head says which generation is in force.
+// head says which number counts.
 type head struct {
-	store      uint64
-	generation uint64
-	taken      int64  // Unix milliseconds
-	end        uint64 // of the log
-	bytes      uint64 // of all files
-	files      uint64
+	store  uint64 // 0: not known
+	number uint64
+	taken  int64  // Unix milliseconds
+	end    uint64 // of the log
+	bytes  uint64 // of all files
+	files  uint64
 }
 
 func (h *head) encode() []byte {
@@ -51,7 +44,7 @@ func (h *head) encode() []byte {
 	copy(b, magic)
 	le.PutUint32(b[8:], version)
 	le.PutUint64(b[16:], h.store)
-	le.PutUint64(b[24:], h.generation)
+	le.PutUint64(b[24:], h.number)
 	le.PutUint64(b[32:], uint64(h.taken))
 	le.PutUint64(b[40:], h.end)
 	le.PutUint64(b[48:], h.bytes)
@@ -68,29 +61,42 @@ func sum(b []byte) uint32 {
 func decode(b []byte) (h head, off int64, reason string, err error) {
 	switch {
 	case len(b) < headSize || !bytes.Equal(b[:8], []byte(magic)):
-		return h, 0, "this says of no backup what is in force", nil
+		return h, 0, "this says of no backup what counts", nil
 	case sum(b) != le.Uint32(b[12:]):
 		return h, 12, "the checksum does not match", nil
 	}
 	if v := le.Uint32(b[8:]); v != version {
-		return h, 8, "", fmt.Errorf("%w (its format is %d, this one reads %d)", ErrNewer, v, version)
+		return h, 8, "", fmt.Errorf("%w (its format is %d, this one reads %d)", ErrVersion, v, version)
 	}
 	if len(b) != headSize {
 		return h, headSize, "the file is too long", nil
 	}
 	return head{
-		store: le.Uint64(b[16:]), generation: le.Uint64(b[24:]), taken: int64(le.Uint64(b[32:])),
+		store: le.Uint64(b[16:]), number: le.Uint64(b[24:]), taken: int64(le.Uint64(b[32:])),
 		end: le.Uint64(b[40:]), bytes: le.Uint64(b[48:]), files: le.Uint64(b[56:]),
 	}, 0, "", nil
 }
 
-// generationName is the name of a generation's directory.
-func generationName(n uint64) string { return fmt.Sprintf("%016x", n) }
-
-// parseGeneration returns the number of a generation by its name.
-func parseGeneration(name string) (n uint64, ok bool) {
-	n, err := strconv.ParseUint(name, 16, 64)
-	return n, err == nil && name == generationName(n)
+// Result tells of a backup that was made or restored.
+type Result struct {
+	Taken  time.Time // the instant of the store that it holds
+	Files  int       // it consists of
+	Bytes  int64     // in them
+	Copied int64     // of these bytes that were written; the others are shared
 }
 
-func (p *place) generation(n uint64) string { return filepath.Join(p.dir, generationName(n)) }
+func (h *head) result(copied int64) Result {
+	return Result{Taken: time.UnixMilli(h.taken).UTC(), Files: int(h.files), Bytes: int64(h.bytes), Copied: copied}
+}
+
+func numberName(n uint64) string { return fmt.Sprintf("%016x", n) }
+
+// parseNumber returns a number by the name of its directory.
+func parseNumber(name string) (n uint64, ok bool) {
+	n, err := strconv.ParseUint(name, 16, 64)
+	return n, err == nil && name == numberName(n)
+}
+
+func (p *place) numbered(n uint64) string { return filepath.Join(p.dir, numberName(n)) }
+
+func (p *place) sstables() string { return filepath.Join(p.dir, sstablesName) }

@@ -9,6 +9,9 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
 
 // place is the directory of a backup, locked.
@@ -17,10 +20,10 @@ type place struct {
 	dir  string
 	lock io.Closer
 
-	head        *head    // nil: none is in force
-	spoilt      error    // the head is there, and damaged
-	generations []uint64 // that there are, also unfinished ones
-	begun       bool     // there is something, if only what a first backup left that failed
+	head    *head    // nil: nothing counts
+	spoilt  error    // the head is there, and damaged
+	numbers []uint64 // that there are, also unfinished ones
+	begun   bool     // there is something, if only what a first backup left that failed
 }
 
 // open opens the directory of a backup. One that is missing is made, if it may be.
@@ -46,24 +49,21 @@ func open(f disk.FS, dir string, make bool) (_ *place, err error) {
 	return p, nil
 }
 
-func (p *place) close() error { return p.lock.Close() }
-
 // look looks what there is.
 func (p *place) look() error {
 	names, err := p.fs.List(p.dir)
 	if err != nil {
 		return err
 	}
-	p.head, p.spoilt, p.generations, p.begun = nil, nil, nil, len(names) > 0
+	p.head, p.spoilt, p.numbers, p.begun = nil, nil, nil, len(names) > 0
 	for _, name := range names {
-		n, ok := parseGeneration(name)
+		n, ok := parseNumber(name)
 		switch {
 		case ok:
-			p.generations = append(p.generations, n)
+			p.numbers = append(p.numbers, n)
 		case name == Name:
 			h, err := p.readHead()
-			var damage *disk.DamageError
-			if errors.As(err, &damage) {
+			if errors.As(err, new(*disk.DamageError)) {
 				p.spoilt = err
 				continue
 			}
@@ -71,50 +71,56 @@ func (p *place) look() error {
 				return err
 			}
 			p.head = &h
-		case name != newName && name != lockName && name != disk.HolderName:
+		case !slices.Contains([]string{newName, lockName, disk.HolderName, sstablesName}, name):
 			return fmt.Errorf("%w: %s holds %s", ErrNone, p.dir, name)
 		}
 	}
 	return nil
 }
 
-func (p *place) readHead() (head, error) {
+func (p *place) readHead() (h head, err error) {
 	name := filepath.Join(p.dir, Name)
-	b, err := readFile(p.fs, name, headSize+1)
+	file, err := p.fs.Open(name)
 	if err != nil {
-		return head{}, err
+		return h, err
 	}
-	h, off, reason, err := decode(b)
+	defer func() { err = errors.Join(err, file.Close()) }()
+	b := make([]byte, headSize+1)
+	n, err := file.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return h, err
+	}
+	h, off, reason, err := decode(b[:n])
 	if reason != "" {
 		err = &disk.DamageError{What: ErrDamaged, File: name, Offset: off, Reason: reason}
 	}
 	return h, err
 }
 
-// inForce is the head of a backup that there has to be.
-func (p *place) inForce() (*head, error) {
+// counts is the head of a backup that there has to be.
+func (p *place) counts() (*head, error) {
 	if p.spoilt != nil {
 		return nil, p.spoilt
 	}
 	if p.head == nil {
 		return nil, fmt.Errorf("%w: %s", ErrUnfinished, p.dir)
 	}
-	if !slices.Contains(p.generations, p.head.generation) {
-		return nil, &disk.DamageError{What: ErrDamaged, File: p.generation(p.head.generation), Reason: "it is missing"}
+	if !slices.Contains(p.numbers, p.head.number) {
+		return nil, &disk.DamageError{What: ErrDamaged, File: p.numbered(p.head.number), Reason: "it is missing"}
 	}
 	return p.head, nil
 }
 
-// install puts a head in force, durably. unsure says that after the error it may be so or not.
+// install has a head count, durably. unsure says that after the error it may be so or not.
 func (p *place) install(h head) (unsure bool, err error) {
 	name, made := filepath.Join(p.dir, Name), filepath.Join(p.dir, newName)
-	if err := p.fs.SyncDir(p.dir); err != nil { // the generation's name
-		return false, err
-	}
 	if err := p.fs.Remove(made); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	if err := writeFile(p.fs, made, h.encode()); err != nil {
+	if err := disk.WriteFile(p.fs, made, h.encode()); err != nil {
+		return false, err
+	}
+	if err := p.fs.SyncDir(p.dir); err != nil { // the names of what it counts on
 		return false, err
 	}
 	if err := p.fs.Rename(made, name); err != nil {
@@ -127,49 +133,58 @@ func (p *place) install(h head) (unsure bool, err error) {
 	return false, nil
 }
 
-// sweep removes the generations that are not in force. What is in force is made durable before: it
-// may be that its name never was.
-func (p *place) sweep() error {
-	var old []uint64
-	for _, n := range p.generations {
-		if p.head == nil || n != p.head.generation {
-			old = append(old, n)
-		}
-	}
-	if len(old) == 0 {
-		return nil
-	}
+// sweep removes what does not count. had is what counts, where that can be read. It is made durable
+// before: it may be that its name never was.
+func (p *place) sweep() (had *manifest.State, err error) {
 	if err := p.fs.SyncDir(p.dir); err != nil {
-		return err
+		return nil, err
 	}
-	var errs []error
-	for _, n := range old {
-		errs = append(errs, p.remove(n))
-	}
-	return errors.Join(append(errs, p.fs.SyncDir(p.dir))...)
-}
-
-// remove removes a generation.
-func (p *place) remove(n uint64) error {
-	dir := p.generation(n)
-	for _, sub := range []string{logName, runsName, ""} {
-		at := filepath.Join(dir, sub)
-		names, err := p.fs.List(at)
-		if errors.Is(err, fs.ErrNotExist) {
+	for _, n := range slices.Clone(p.numbers) {
+		if p.head != nil && n == p.head.number {
 			continue
 		}
+		if err := p.remove(n); err != nil {
+			return nil, err
+		}
+	}
+	if p.head != nil {
+		state, err := manifest.Read(p.fs, p.numbered(p.head.number))
+		if errors.As(err, new(*disk.DamageError)) || errors.Is(err, fs.ErrNotExist) {
+			return nil, nil // whatever may be of it stays
+		}
 		if err != nil {
+			return nil, err
+		}
+		had = &state
+	}
+	named := map[string]bool{}
+	if had != nil {
+		for _, r := range had.Runs {
+			named[run.Name("", r.Number)], named[marks.Name("", r.Marks)] = true, true
+		}
+	}
+	err = disk.Sweep(p.fs, p.sstables(), func(name string) bool { return !named[name] })
+	if err == nil && p.head == nil {
+		err = p.fs.Remove(p.sstables())
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return had, err
+}
+
+// remove removes a number.
+func (p *place) remove(n uint64) error {
+	dir := p.numbered(n)
+	for _, at := range []string{filepath.Join(dir, manifest.LogName), dir} {
+		err := disk.Sweep(p.fs, at, func(name string) bool { return name != manifest.LogName })
+		if err == nil {
+			err = p.fs.Remove(at)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		for _, name := range names {
-			if err := p.fs.Remove(filepath.Join(at, name)); err != nil {
-				return err
-			}
-		}
 	}
-	if err := p.fs.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	p.generations = slices.DeleteFunc(p.generations, func(o uint64) bool { return o == n })
+	p.numbers = slices.DeleteFunc(p.numbers, func(o uint64) bool { return o == n })
 	return nil
 }

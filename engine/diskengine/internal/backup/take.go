@@ -22,97 +22,67 @@ type Source struct {
 	Log func(dir string) (wal.Copied, error)
 }
 
-// Config is how a backup is made, restored or checked. Nil works.
-type Config struct {
-	// Pace is called between slices of the work with the bytes that were read or written since
-	// the last call. It may wait; an error of it ends the work. nil: nothing.
-	Pace func(bytes int) error
-
-	// Left is called with an error when what is not needed any more could not be removed: the
-	// next Take tries again. nil: nothing.
-	Left func(error)
-}
-
-func (c *Config) withDefaults() Config {
-	var d Config
-	if c != nil {
-		d = *c
-	}
-	if d.Pace == nil {
-		d.Pace = func(int) error { return nil }
-	}
-	if d.Left == nil {
-		d.Left = func(error) {}
-	}
-	return d
-}
-
-// Result tells of a backup that was made or restored.
-type Result struct {
-	Taken  time.Time // the instant of the store that it holds
-	Files  int       // it consists of
-	Bytes  int64     // in them
-	Copied int64     // of these bytes that were written; the others are shared
-}
-
 // Take brings the backup in a directory to what a store is now. The directory is made when it is
-// missing. What the generation in force has not yet is read again before the new one is put in force:
-// a store that is damaged is a *disk.DamageError with ErrSource, or ErrCopy where only a copy is. After
-// an error the backup is what it was before, or, where the disk does not say, one or
-// the other. A backup that goes on where the store does not is refused with ErrLater.
-func Take(f disk.FS, dir string, src Source, cfg *Config) (_ Result, err error) {
-	c := cfg.withDefaults()
+// missing. What it has not yet is read again before it counts: a store that is damaged is a
+// *disk.DamageError with ErrSource, or ErrCopy where only a copy is. After an error the backup is what it
+// was before, or, where the disk does not say, one or the other. A backup that goes on where the store
+// does not is refused with ErrLater.
+//
+// pace is called between slices of the work with the bytes that were read or written since the last
+// call. It may wait; an error of it ends the work.
+func Take(f disk.FS, dir string, src Source, pace func(bytes int) error) (_ Result, err error) {
 	p, err := open(f, dir, true)
 	if err != nil {
 		return Result{}, fmt.Errorf("back up: %w", err)
 	}
-	defer func() { err = errors.Join(err, p.close()) }()
+	defer func() { err = errors.Join(err, p.lock.Close()) }()
 	if p.spoilt != nil {
 		return Result{}, fmt.Errorf("back up: %w", p.spoilt)
 	}
-	if p.head != nil && p.head.store != src.State.Store {
-		return Result{}, fmt.Errorf("back up: %w: %s", ErrOther, p.dir)
+	h := head{store: src.State.Store, number: 1, taken: src.Taken.UnixMilli()}
+	if p.head != nil {
+		h.number = p.head.number + 1
+		if p.head.store != h.store {
+			return Result{}, fmt.Errorf("back up: %w: %s", ErrOther, p.dir)
+		}
 	}
-	if err := p.sweep(); err != nil {
+	t := taking{place: p, src: src, pace: pace, h: h}
+	if t.had, err = p.sweep(); err != nil {
 		return Result{}, fmt.Errorf("back up: remove what an unfinished backup left: %w", err)
 	}
-	h := head{store: src.State.Store, generation: 1, taken: src.Taken.UnixMilli()}
-	before := ""
-	if p.head != nil {
-		h.generation = p.head.generation + 1
-		before = p.generation(p.head.generation)
-	}
-	x := &files{fs: f, pace: c.Pace}
-	p.generations = append(p.generations, h.generation)
+	p.numbers = append(p.numbers, h.number)
 	unsure := false
-	if err = p.fill(x, &h, before, src); err == nil {
-		h.bytes, h.files = uint64(x.bytes), uint64(x.n)
-		unsure, err = p.install(h)
+	if err = t.fill(); err == nil {
+		unsure, err = p.install(t.h)
 	}
 	if !unsure {
-		if lerr := p.sweep(); lerr != nil {
-			c.Left(lerr)
-		}
+		_, _ = p.sweep() // else the next one does, and fails if that cannot be done
 	}
 	if err != nil {
 		return Result{}, fmt.Errorf("back up: %w", err)
 	}
-	return h.result(x.copied), nil
+	return t.h.result(t.copied), nil
 }
 
-func (h *head) result(copied int64) Result {
-	return Result{Taken: time.UnixMilli(h.taken).UTC(), Files: int(h.files), Bytes: int64(h.bytes), Copied: copied}
+// taking is a backup that is being made.
+type taking struct {
+	*place
+	src    Source
+	pace   func(int) error
+	had    *manifest.State // of the backup before; nil: there is none, or it cannot be read
+	h      head
+	copied int64
 }
 
-// fill makes a generation durable, but for its name.
-func (p *place) fill(x *files, h *head, before string, src Source) error {
-	dir := p.generation(h.generation)
-	for _, d := range []string{dir, filepath.Join(dir, logName), filepath.Join(dir, runsName)} {
-		if err := p.fs.Mkdir(d); err != nil {
+// fill makes all but the head, durably but for the names in the directory of the backup.
+func (t *taking) fill() error {
+	dir := t.numbered(t.h.number)
+	for _, d := range []string{dir, filepath.Join(dir, manifest.LogName), t.sstables()} {
+		if err := t.fs.Mkdir(d); err != nil && (d == dir || !errors.Is(err, fs.ErrExist)) {
 			return err
 		}
 	}
-	copied, err := src.Log(filepath.Join(dir, logName))
+	log, err := t.src.Log(filepath.Join(dir, manifest.LogName))
 	var damage *disk.DamageError
 	if errors.As(err, &damage) { // it is verified as it is copied
 		return &disk.DamageError{What: ErrSource, File: damage.File, Offset: damage.Offset, Reason: damage.Reason}
@@ -120,55 +90,62 @@ func (p *place) fill(x *files, h *head, before string, src Source) error {
 	if err != nil {
 		return err
 	}
-	if h.end = uint64(copied.End); p.head != nil && h.end < p.head.end { // a log never gets shorter
-		return fmt.Errorf("%w: %s", ErrLater, p.dir)
+	if t.h.end = uint64(log.End); t.head != nil && t.h.end < t.head.end { // a log never gets shorter
+		return fmt.Errorf("%w: %s", ErrLater, t.dir)
 	}
-	x.n, x.bytes, x.copied = x.n+copied.Files, x.bytes+copied.Bytes, x.copied+copied.Bytes
-	if before != "" {
-		before = filepath.Join(before, runsName)
-	}
-	if err := x.runs(&src.State, src.Runs, before, filepath.Join(dir, runsName), true); err != nil {
+	t.h.files, t.h.bytes, t.copied = uint64(log.Files), uint64(log.Bytes), log.Bytes
+	if err := eachFile(&t.src.State, t.put); err != nil {
 		return err
 	}
-	state := src.State.Clone()
-	state.Log = 0 // as it has been copied
-	_, err = manifest.Create(p.fs, dir, state)
+	if err := t.fs.SyncDir(t.sstables()); err != nil {
+		return err
+	}
+	_, err = manifest.Create(t.fs, dir, t.src.State)
 	return err
 }
 
-// runs puts the runs and marks of a store into a directory that is empty, durably, and verifies those
-// that are fresh if it is to.
-func (x *files) runs(s *manifest.State, from, like, to string, verify bool) error {
+// eachFile tells of the runs and marks of a store.
+func eachFile(s *manifest.State, each func(k *kind, number uint64) error) error {
 	done := map[uint64]bool{0: true}
-	put := func(kind *kind, number uint64) error {
-		same := ""
-		if like != "" {
-			same = kind.name(like, number)
-		}
-		copied := x.copied
-		fresh, err := x.link(kind.name(from, number), same, kind.name(to, number))
-		if errors.Is(err, fs.ErrNotExist) && verify {
-			err = &disk.DamageError{What: ErrSource, File: kind.name(from, number), Reason: "it is missing"}
-		}
-		if err == nil && fresh && verify {
-			err = x.verify(kind, s.Store, number, from, to, x.copied > copied)
-		}
-		if err != nil {
-			return err
-		}
-		return x.pace(0)
-	}
 	for _, r := range s.Runs {
-		if err := put(&ofRuns, r.Number); err != nil {
+		if err := each(&ofRuns, r.Number); err != nil {
 			return err
 		}
 		if done[r.Marks] {
 			continue
 		}
 		done[r.Marks] = true
-		if err := put(&ofMarks, r.Marks); err != nil {
+		if err := each(&ofMarks, r.Marks); err != nil {
 			return err
 		}
 	}
-	return x.fs.SyncDir(to)
+	return nil
+}
+
+// put puts a file that is never changed among the sstables, unless it is there, and verifies one that is
+// new.
+func (t *taking) put(k *kind, number uint64) error {
+	from, to := k.name(t.src.Runs, number), k.name(t.sstables(), number)
+	size, same, err := t.same(from, to)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &disk.DamageError{What: ErrSource, File: from, Reason: "it is missing"}
+	}
+	if err != nil {
+		return err
+	}
+	copied := int64(0)
+	if !same {
+		copied, err = disk.LinkOrCopy(t.fs, from, to, t.pace)
+		if errors.Is(err, fs.ErrExist) { // of another store that this one, or that one, was restored from
+			return fmt.Errorf("%w: %s", ErrLater, t.dir)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	t.h.files, t.h.bytes, t.copied = t.h.files+1, t.h.bytes+uint64(size), t.copied+copied
+	if same && t.had != nil {
+		return t.pace(0)
+	}
+	return t.verify(k, number, copied > 0)
 }

@@ -8,8 +8,7 @@ import (
 
 const (
 	magic   = "tarrymfs"
-	version = 2 // of a store whose log has a directory of its own number; of all others it is first
-	first   = 1
+	version = 1
 
 	begunAt   = 24
 	headSize  = 32 // magic, version, checksum, length, begun, zeros
@@ -28,7 +27,7 @@ func (s *State) encode() []byte {
 	size := headSize + fixedSize + len(s.Runs)*runSize
 	b := make([]byte, 16, size)
 	copy(b, magic)
-	le.PutUint32(b[8:], s.version())
+	le.PutUint32(b[8:], version)
 	b = le.AppendUint64(b, uint64(size))
 	b = append(b, make([]byte, headSize-len(b))...)
 	if s.Begun {
@@ -38,7 +37,7 @@ func (s *State) encode() []byte {
 	b = le.AppendUint64(b, s.Replay)
 	b = le.AppendUint64(b, s.NextID)
 	b = le.AppendUint64(b, s.NextFile)
-	b = le.AppendUint64(b, s.Log)
+	b = le.AppendUint64(b, 0)
 	b = le.AppendUint32(b, s.NextQueue)
 	b = le.AppendUint32(b, uint32(len(s.Runs)))
 	for _, r := range s.Runs {
@@ -53,14 +52,6 @@ func (s *State) encode() []byte {
 	return b
 }
 
-// version is that of a state: whoever knows no other directory of a log refuses it.
-func (s *State) version() uint32 {
-	if s.Log == 0 {
-		return first
-	}
-	return version
-}
-
 func sum(b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[16:])
 }
@@ -72,7 +63,7 @@ func decode(b []byte) (s State, off int64, reason string, newer bool) {
 	}
 	if v := le.Uint32(b[8:]); v > version && le.Uint32(b[12:]) == sum(b) {
 		return s, 8, "", true
-	} else if v < first || v > version {
+	} else if v != version {
 		return s, 8, "the version is none that there was", false
 	}
 	if le.Uint64(b[16:]) != uint64(len(b)) {
@@ -89,7 +80,7 @@ func decode(b []byte) (s State, off int64, reason string, newer bool) {
 	s.Store = le.Uint64(in)
 	copy(s.Secret[:], in[8:])
 	s.Replay, s.NextID, s.NextFile = le.Uint64(in[24:]), le.Uint64(in[32:]), le.Uint64(in[40:])
-	s.Log, s.NextQueue = le.Uint64(in[48:]), le.Uint32(in[56:])
+	s.NextQueue = le.Uint32(in[56:])
 	n := int(le.Uint32(in[60:]))
 	if in = in[fixedSize:]; n > MaxRuns || len(in) != n*runSize {
 		return State{}, headSize + 60, "the runs do not fill the file", false

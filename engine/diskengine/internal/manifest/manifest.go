@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 )
@@ -18,26 +16,6 @@ const (
 	Name    = "MANIFEST"
 	NewName = "MANIFEST.new"
 )
-
-const firstLog = "log"
-
-// LogName is the name of the directory of a log in that of its store.
-func LogName(number uint64) string {
-	if number == 0 {
-		return firstLog
-	}
-	return fmt.Sprintf("%s-%016x", firstLog, number)
-}
-
-// ParseLogName returns the number of a log by the name of its directory; ok is false for other names.
-func ParseLogName(name string) (number uint64, ok bool) {
-	digits, _ := strings.CutPrefix(name, firstLog+"-")
-	number, err := strconv.ParseUint(digits, 16, 64)
-	if name == firstLog {
-		number, err = 0, nil
-	}
-	return number, err == nil && name == LogName(number)
-}
 
 var (
 	// ErrDamaged says that the manifest cannot be read. The error is a *disk.DamageError.
@@ -87,9 +65,6 @@ func Open(f disk.FS, dir string) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := endRepair(f, dir); err != nil { // durable with the manifest
-		return nil, err
-	}
 	m := &Manifest{fs: f, dir: dir, state: state}
 	err = m.Write(state)
 	if disk.IsFull(err) && m.err == nil {
@@ -119,19 +94,6 @@ func Create(f disk.FS, dir string, first State) (*Manifest, error) {
 	return m, nil
 }
 
-// Replace puts a state in place of whatever manifest there is, readable or not, and returns when it
-// is durable. After an error the one before counts, unless the error is ErrFailed. Last it ends a repair:
-// an error of that is ErrFailed too.
-func Replace(f disk.FS, dir string, s State) error {
-	if err := (&Manifest{fs: f, dir: dir}).Write(s); err != nil {
-		return err
-	}
-	if err := errors.Join(endRepair(f, dir), f.SyncDir(dir)); err != nil {
-		return fmt.Errorf("%w: %w", ErrFailed, err)
-	}
-	return nil
-}
-
 // State is what the manifest says that is in force. It is not to be changed.
 func (m *Manifest) State() State { return m.state }
 
@@ -152,7 +114,7 @@ func (m *Manifest) Write(s State) error {
 	if err := m.fs.Remove(made); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("write the manifest: %w", err)
 	}
-	if err := m.write(made, s.encode()); err != nil {
+	if err := disk.WriteFile(m.fs, made, s.encode()); err != nil {
 		return fmt.Errorf("write the manifest: %w", err)
 	}
 	err := m.fs.Rename(made, name)
@@ -167,19 +129,6 @@ func (m *Manifest) Write(s State) error {
 	}
 	m.state = s
 	return nil
-}
-
-// write makes a file durable, but not its name.
-func (m *Manifest) write(name string, b []byte) error {
-	f, err := m.fs.Create(name)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(b, 0)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
 }
 
 func read(fs disk.FS, name string) (b []byte, err error) {

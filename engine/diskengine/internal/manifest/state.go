@@ -15,10 +15,6 @@ type State struct {
 	Store  uint64
 	Secret [16]byte
 
-	// Log is the number of the directory in which the log is, as LogName has it. It is 0 until a
-	// repair writes the log anew.
-	Log uint64
-
 	// Begun says that a segment of the log was begun, durably: there is always one from then on. Where
 	// it is not set a log without any is that of a first opening that was cut off.
 	Begun bool
@@ -60,9 +56,6 @@ func (s *State) check() error {
 	}
 	if len(s.Runs) > MaxRuns {
 		return fmt.Errorf("%d runs; at most %d are allowed", len(s.Runs), MaxRuns)
-	}
-	if s.Log >= s.NextFile && s.Log > 0 {
-		return fmt.Errorf("log %d: the next file is %d", s.Log, s.NextFile)
 	}
 	last := uint64(0)
 	for _, r := range s.Runs {

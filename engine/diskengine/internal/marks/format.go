@@ -87,13 +87,6 @@ func decodeHeader(b []byte) (h header, off int64, reason string, newer bool) {
 	return h, 0, "", false
 }
 
-// Identify reads which marks of which store a file has by its first bytes; ok is false if they are not
-// those of marks.
-func Identify(b []byte) (store, number uint64, ok bool) {
-	h, _, reason, newer := decodeHeader(b[:min(len(b), headerSize)])
-	return h.store, h.number, reason == "" && !newer
-}
-
 // row is a line of the table: a run, and where in the file its marks are.
 type row struct {
 	run      uint64

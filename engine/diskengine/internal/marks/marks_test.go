@@ -186,7 +186,7 @@ func TestWriteBehind(t *testing.T) {
 	settled := func(result error) func() error {
 		return func() error {
 			for _, after := range []*disktest.Disk{d.Crash(disktest.Everything()), d.Kill()} {
-				if _, _, ok := Identify(written(t, after, Name(dir, 10))); ok {
+				if _, _, reason, _ := decodeHeader(written(t, after, Name(dir, 10))); reason == "" {
 					t.Error("it is one already")
 				}
 			}
@@ -202,7 +202,7 @@ func TestWriteBehind(t *testing.T) {
 	}
 	alive, err := WriteBehind(d, dir, 10, store, runs, nil, settled(nil))
 	must(t, err)
-	if _, number, ok := Identify(written(t, d, Name(dir, 10))); !ok || number != 10 || alive[0] != uint32(runs[0].Count(0, runs[0].Len())) {
-		t.Errorf("it is marks %d, %v; %v are alive", number, ok, alive)
+	if h, _, reason, _ := decodeHeader(written(t, d, Name(dir, 10))); reason != "" || h.number != 10 || alive[0] != uint32(runs[0].Count(0, runs[0].Len())) {
+		t.Errorf("it is marks %d, %s; %v are alive", h.number, reason, alive)
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"path/filepath"
-
-	"github.com/tarryhq/tarry/engine/diskengine/internal/crc"
 )
 
 const (
@@ -105,11 +103,6 @@ func sum(seed uint32, off int64, parts ...[]byte) uint32 {
 		sum = crc32.Update(sum, castagnoli, p)
 	}
 	return sum
-}
-
-// unsum is with what the checksum of a block that stands at off begins, if nothing in it has changed.
-func unsum(off int64, b []byte) uint32 {
-	return crc.Before(crc.Before(le.Uint32(b), b[4:]), le.AppendUint64(nil, uint64(off)))
 }
 
 // putHead fills the head of a block but for the checksum.

@@ -42,9 +42,9 @@ type found struct {
 }
 
 // Salvage opens what can be read of a run that should have so many entries; 0: it is not known how
-// many. It reads all of it. It is found in pieces: by the table of blocks, or where that cannot be
-// read, by looking for blocks that are sound. A run without a sound header is known by its other
-// parts. One in which nothing can be read is a *disk.DamageError.
+// many. It reads all of it. Blocks are found by the table of blocks, or where that cannot be read, by
+// looking for those that are sound. A run without a sound header is known by its footer. One in which
+// nothing can be read is a *disk.DamageError.
 func Salvage(fs disk.FS, dir string, number uint64, cfg *Config, entries uint32) (_ *Salvaged, err error) {
 	d := cfg.withDefaults()
 	r := &Run{fs: fs, name: Name(dir, number), number: number}
@@ -64,63 +64,28 @@ func (s *Salvaged) open(store uint64, entries uint32) error {
 	if err != nil {
 		return err
 	}
-	seeds, err := s.seeds(size, store)
-	if err != nil {
+	if err := s.loadHeader(size, store); err != nil && (lost(err) != nil || !s.byFooter(size)) {
 		return err
 	}
-	for _, seed := range seeds {
-		s.seed, s.found, s.Holes, s.footer, s.blocks = seed, nil, nil, footer{}, nil
-		if err := s.read(size, entries); err != nil {
-			return err
-		}
-		if len(s.found) > 1 || len(s.found) == 1 && s.sure(size) {
-			return nil
-		}
+	if err := s.read(size, entries); err != nil {
+		return err
 	}
-	return s.damage(0, "nothing in it can be read")
+	if len(s.found) == 0 {
+		return s.damage(0, "nothing in it can be read")
+	}
+	return nil
 }
 
-// seeds are what the checksums of blocks may begin with: the checksum of the header; or where that is
-// not sound, what stands in its place or what fits the checksum of another block.
-func (s *Salvaged) seeds(size int64, store uint64) (all []uint32, err error) {
-	err = s.loadHeader(size, store)
-	var damage *disk.DamageError
-	switch {
-	case err == nil:
-		return []uint32{s.seed}, nil
-	case !errors.As(err, &damage):
-		return nil, err
+// byFooter takes from the footer what the checksums begin with, where the header is not sound.
+func (s *Salvaged) byFooter(size int64) bool {
+	if size < headerSize+footerSize {
+		return false
 	}
-	head := make([]byte, headerSize+blockHead)
-	if size < int64(len(head))+footerSize {
-		return nil, s.damage(0, "the file ends")
+	head, foot := make([]byte, headerSize), make([]byte, blockHead)
+	if s.readAt(head, 0) != nil || headerSum(head) == le.Uint32(head[12:]) || s.readAt(foot, size-footerSize) != nil {
+		return false // it cannot be read, or is the header of another run
 	}
-	if err := s.readAt(head, 0); err != nil {
-		return nil, err
-	}
-	if h, reason, _ := decodeHeader(head); reason == "" && (h.store != store || h.number != s.number) {
-		return nil, err // it is another one
-	}
-	all = append(all, le.Uint32(head[12:]))
-	for _, at := range []struct{ off, length int64 }{{size - footerSize, footerSize}, {headerSize, blockHead + int64(le.Uint32(head[headerSize+4:]))}} {
-		if at.length > size-at.off {
-			continue
-		}
-		b := make([]byte, at.length)
-		if err := s.readAt(b, at.off); err != nil {
-			return nil, err
-		}
-		all = append(all, unsum(at.off, b))
-	}
-	return all, nil
-}
-
-// sure reports whether a seed fits more than one block of entries: the header, or the footer.
-func (s *Salvaged) sure(size int64) bool {
-	b := make([]byte, headerSize)
-	if s.readAt(b, 0) == nil && le.Uint32(b[12:]) == s.seed {
-		return true
-	}
+	s.seed = le.Uint32(foot[12:])
 	return s.foot(size) == nil
 }
 
@@ -241,22 +206,6 @@ func (s *Salvaged) byLooking(end int64, entries uint32, known bool) error {
 	}
 	if known && pos < end || !known && (entries == 0 || count < entries) && (lost == 0 || entries == 0) {
 		s.hole(Hole{Offset: pos, From: count, To: entries, Counted: lost == 0 && entries > count})
-		return nil
-	}
-	if known && lost > 0 { // those behind the last hole are counted from the end
-		last := s.Holes[len(s.Holes)-1].Offset
-		at, from := entries, 0
-		for i := len(s.found) - 1; i >= 0 && s.found[i].off > last; i-- {
-			at -= s.found[i].count
-			s.found[i].first, s.found[i].placed, from = at, true, i
-		}
-		if lost == 1 {
-			h := &s.Holes[len(s.Holes)-1]
-			h.Counted, h.From, h.To = true, 0, at
-			if from > 0 {
-				h.From = s.found[from-1].first + s.found[from-1].count
-			}
-		}
 	}
 	return nil
 }
@@ -330,14 +279,6 @@ func (l *looking) next(off int64) (f found, ok bool, err error) {
 		}
 	}
 	return f, false, nil
-}
-
-// Read is how many entries can be read.
-func (s *Salvaged) Read() (n uint32) {
-	for _, f := range s.found {
-		n += f.count
-	}
-	return n
 }
 
 // Each gives all entries that can be read, dead or alive, in order, until fn returns an error. placed

@@ -209,7 +209,7 @@ func (w *Writer) complete(lets filter, keys, ids []stream) (err error) {
 		*f.part(kindQueues), err = w.out.table(kindQueues, queueWidth, len(w.queues), w.queueRow)
 	}
 	if err == nil {
-		err = w.out.block(kindFooter, plain, 0, f.encode())
+		err = w.out.block(kindFooter, plain, int(w.out.seed), f.encode()) // for when the header is lost
 	}
 	if err == nil {
 		err = w.out.flush(0)

@@ -29,7 +29,7 @@ func (w *writer) begin() error {
 		return why // why there is none: opening makes one
 	}
 	s := spares[0]
-	head := header{number: s.number, base: w.pos, salt: l.cfg.Salt(), prev: w.holder}
+	head := header{number: s.number, base: w.pos, salt: l.cfg.Salt(), prev: w.holder, store: l.cfg.ID}
 	b := head.encode(l.seed)
 	s.off = 0
 	err := s.write(b, false)

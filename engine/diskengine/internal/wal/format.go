@@ -15,6 +15,7 @@ const (
 	version = 1
 
 	headerSize = 4096    // of a segment; what follows are frames
+	storeAt    = 48      // of the store, in a header
 	frameSize  = 32      // of a frame, before its piece of the stream
 	maxPiece   = 1 << 20 // of the stream, in one frame
 	align      = 8       // where frames begin
@@ -35,6 +36,7 @@ type header struct {
 	base   Pos    // where the stream goes on; all before is synced
 	salt   uint64 // random
 	prev   uint32 // checksum of the frame that holds the byte before base; 0: there is none
+	store  uint64 // for when nothing else tells it; 0: it is not said
 	crc    uint32 // of the header
 }
 
@@ -47,6 +49,7 @@ func (h *header) encode(seed uint32) []byte {
 	binary.LittleEndian.PutUint64(b[24:], uint64(h.base))
 	binary.LittleEndian.PutUint64(b[32:], h.salt)
 	binary.LittleEndian.PutUint32(b[40:], h.prev)
+	binary.LittleEndian.PutUint64(b[storeAt:], h.store)
 	h.crc = sum(seed, b)
 	binary.LittleEndian.PutUint32(b[12:], h.crc)
 	return b
@@ -70,6 +73,7 @@ func decodeHeader(seed uint32, b []byte) (h header, ok bool, err error) {
 		base:   Pos(binary.LittleEndian.Uint64(b[24:])),
 		salt:   binary.LittleEndian.Uint64(b[32:]),
 		prev:   binary.LittleEndian.Uint32(b[40:]),
+		store:  binary.LittleEndian.Uint64(b[storeAt:]),
 		crc:    binary.LittleEndian.Uint32(b[12:]),
 	}, true, nil
 }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/crc"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 )
 
@@ -269,34 +268,18 @@ func (v *salvage) end() error {
 	return nil
 }
 
-// StoreOf returns what a store may be called whose log a file is a segment of: a number by which all
-// checksums in it match. ok is false if nothing in the file proves it.
+// StoreOf returns of which store's log a file is a segment; ok is false if its header does not tell.
 func StoreOf(fs disk.FS, name string) (id uint64, ok bool, err error) {
 	file, err := fs.Open(name)
 	if err != nil {
 		return 0, false, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	b := make([]byte, headerSize+frameSize)
-	n, err := file.ReadAt(b, 0)
-	if n < len(b) {
-		if errors.Is(err, io.EOF) {
-			err = nil
-		}
+	b := make([]byte, headerSize)
+	if _, err := file.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
 		return 0, false, err
 	}
-	id = crc.Preimage(unseed(b[:headerSize]))
-	var w window
-	w.reset(&segment{name: name, file: file}, Unknown)
-	h, ok, err := decodeHeader(seed(id), b[:headerSize])
-	if err != nil || !ok {
-		return 0, false, err
-	}
-	f, reason, err := w.frame(seed(id), headerSize)
-	return id, reason == "" && f.prev == h.crc, err
-}
-
-// unseed is with what the checksum of a header begins.
-func unseed(b []byte) uint32 {
-	return crc.Before(crc.Before(binary.LittleEndian.Uint32(b[12:]), b[16:]), b[:12])
+	id = binary.LittleEndian.Uint64(b[storeAt:])
+	_, ok, err = decodeHeader(seed(id), b)
+	return id, ok, err
 }

@@ -208,7 +208,7 @@ func (w *writer) turn() error {
 	if err != nil {
 		return err
 	}
-	s.header = header{number: s.number, base: w.pos, salt: w.l.cfg.Salt(), prev: w.holder}
+	s.header = header{number: s.number, base: w.pos, salt: w.l.cfg.Salt(), prev: w.holder, store: w.l.cfg.ID}
 	s.off, s.durable = 0, false
 	b := s.header.encode(w.l.seed)
 	w.l.mu.Lock()

@@ -1,4 +1,4 @@
-package check
+package verify
 
 import (
 	"fmt"
@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
 
-// Loss is something that a rescue gives up.
+// Loss is something that a salvage gives up.
 type Loss struct {
 	File   string
 	Offset int64 // in the file; -1: all of it
@@ -83,39 +84,39 @@ func ids(all []engine.ID) string {
 }
 
 // lostRun is the loss of all of a run.
-func (r *rescue) lostRun(p *part, what string) {
-	l := Loss{File: run.Name(r.path(runsName), p.number), Offset: -1, What: what, Messages: -1, Keys: p.keys()}
-	if !r.rebuilt {
+func (s *salvage) lostRun(p *part, what string) {
+	l := Loss{File: run.Name(s.runsDir(), p.number), Offset: -1, What: what, Messages: -1, Keys: p.area() == recent.Finished}
+	if !s.rebuilt {
 		l.Messages = int64(p.is.Alive)
 	}
-	r.losses = append(r.losses, l)
+	s.losses = append(s.losses, l)
 }
 
 // holes are the losses of what cannot be read of a run.
-func (r *rescue) holes(p *part) error {
-	s, area := p.salvaged, p.keys()
+func (s *salvage) holes(p *part) error {
+	of := p.salvaged
 	lost := map[int][]engine.ID{}
-	err := s.Lost(func(id uint64, pos uint32) {
-		i := slices.IndexFunc(s.Holes, func(h run.Hole) bool { return h.Counted && pos >= h.From && pos < h.To })
-		if s.Alive(pos) && len(lost[i]) < MaxLostIDs {
+	err := of.Lost(func(id uint64, pos uint32) {
+		i := slices.IndexFunc(of.Holes, func(h run.Hole) bool { return h.Counted && pos >= h.From && pos < h.To })
+		if of.Alive(pos) && len(lost[i]) < MaxLostIDs {
 			lost[i] = append(lost[i], engine.ID(id))
 		}
 	})
 	if err != nil {
 		return err
 	}
-	for i, h := range s.Holes {
-		l := Loss{File: run.Name(r.path(runsName), p.number), Offset: h.Offset, What: "entries that cannot be read", Messages: -1, Keys: area, IDs: lost[i]}
+	for i, h := range of.Holes {
+		l := Loss{File: run.Name(s.runsDir(), p.number), Offset: h.Offset, What: "entries that cannot be read", Messages: -1, Keys: p.area() == recent.Finished, IDs: lost[i]}
 		if h.Counted {
-			l.Messages = int64(s.Count(h.From, h.To))
+			l.Messages = int64(of.Count(h.From, h.To))
 		}
 		if h.After != nil && h.Before != nil && h.After.Queue == h.Before.Queue {
-			l.Queues = []string{r.queueName(h.After.Queue)}
+			l.Queues = []string{s.queueName(h.After.Queue)}
 			l.From, l.To = time.UnixMilli(h.After.At).UTC(), time.UnixMilli(h.Before.At).UTC()
 		} else {
 			for _, at := range []*run.Place{h.After, h.Before} {
 				if at != nil {
-					l.Queues = append(l.Queues, r.queueName(at.Queue))
+					l.Queues = append(l.Queues, s.queueName(at.Queue))
 				}
 			}
 			l.Queues = slices.Compact(l.Queues)
@@ -123,14 +124,14 @@ func (r *rescue) holes(p *part) error {
 				l.Queues[len(l.Queues)-1] += " or between them"
 			}
 		}
-		r.losses = append(r.losses, l)
+		s.losses = append(s.losses, l)
 	}
 	return nil
 }
 
 // queueName is what a queue is called in a line.
-func (r *rescue) queueName(number uint32) string {
-	if name, ok := r.names[number]; ok {
+func (s *salvage) queueName(number uint32) string {
+	if name, ok := s.names[number]; ok {
 		return "queue " + name
 	}
 	return fmt.Sprintf("queue number %d", number)

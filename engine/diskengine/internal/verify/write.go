@@ -1,14 +1,14 @@
-package check
+package verify
 
 import (
 	"cmp"
 	"errors"
 	"log/slog"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
@@ -18,29 +18,39 @@ import (
 )
 
 // skipped is by how much ids go on beyond what is known of them, where something of the log is missing:
-// nobody is to get the id of a message of which only others know.
+// no message is to get the id of one that only others know of.
 const skipped = 1 << 20
 
 // write makes all of it durable but for the manifest.
-func (m *restored) write() error {
-	for area := range recent.Finished + 1 {
-		if err := m.writeRecent(area); err != nil {
+func (c *contents) write() error {
+	for _, p := range c.parts {
+		if err := c.mends.keep(p); err != nil {
 			return err
 		}
 	}
-	if err := m.writeMarks(); err != nil {
+	for area := range recent.Finished + 1 {
+		if err := c.writeRecent(area); err != nil {
+			return err
+		}
+	}
+	if err := c.writeMarks(); err != nil {
 		return err
 	}
-	if m.broken || m.rebuilt {
-		m.next.NextID += skipped
+	s := c.mends
+	if s.broken || s.rebuilt {
+		c.nextID += skipped
 	}
-	return m.writeLog()
+	s.next.NextID, s.next.NextQueue, s.next.NextFile = uint64(c.nextID), c.nextQueue, s.file
+	if err := s.out.SyncDir(s.outRuns()); err != nil {
+		return err
+	}
+	return c.writeLog()
 }
 
 // writeRecent writes a run of what the log tells of an area.
-func (m *restored) writeRecent(area recent.Area) error {
+func (c *contents) writeRecent(area recent.Area) error {
 	var all []*kept
-	for _, h := range m.recent {
+	for _, h := range c.recent {
 		if h.area == area {
 			all = append(all, h)
 		}
@@ -49,17 +59,13 @@ func (m *restored) writeRecent(area recent.Area) error {
 		return nil
 	}
 	slices.SortFunc(all, func(a, b *kept) int { return a.place.Compare(b.place) })
-	number := m.number()
-	w, err := run.Create(m.disk.FS, m.path(runsName), number, &run.Config{ID: m.state.Store, Pace: m.pace})
+	number := c.mends.number()
+	w, err := run.Create(c.mends.out, c.mends.outRuns(), number, &run.Config{ID: c.state.Store, Pace: c.pace})
 	if err != nil {
 		return err
 	}
 	for _, h := range all {
-		key := run.Key{}
-		if h.key != "" {
-			key = m.secret.Key(h.place.Queue, h.key)
-		}
-		if err := w.Add(h.place, key, h.keyed()); err != nil {
+		if err := w.Add(h.place, c.hash(h), h.keyed()); err != nil {
 			return errors.Join(err, w.Abort())
 		}
 	}
@@ -67,14 +73,14 @@ func (m *restored) writeRecent(area recent.Area) error {
 	if err != nil {
 		return errors.Join(err, w.Abort())
 	}
-	m.parts = append(m.parts, &part{number: number, run: made, is: manifest.Run{Number: number, Area: uint8(area)}})
+	c.parts = append(c.parts, &part{number: number, run: made, is: manifest.Run{Number: number, Area: uint8(area)}})
 	return nil
 }
 
-// writeMarks writes who has died, and lists the runs in which somebody lives.
-func (m *restored) writeMarks() error {
+// writeMarks writes what has died, and lists the runs in which something is alive.
+func (c *contents) writeMarks() error {
 	var died []*run.Run
-	for _, p := range m.parts {
+	for _, p := range c.parts {
 		if p.run == nil {
 			continue
 		}
@@ -86,18 +92,18 @@ func (m *restored) writeMarks() error {
 		if is.Alive < is.Entries {
 			died = append(died, p.run)
 		}
-		m.next.Runs = append(m.next.Runs, is)
+		c.mends.next.Runs = append(c.mends.next.Runs, is)
 	}
-	slices.SortFunc(m.next.Runs, func(a, b manifest.Run) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(c.mends.next.Runs, func(a, b manifest.Run) int { return cmp.Compare(a.Number, b.Number) })
 	if len(died) == 0 {
 		return nil
 	}
-	number := m.number()
-	if _, err := marks.Write(m.disk.FS, m.path(runsName), number, m.state.Store, died, m.pace); err != nil {
+	number := c.mends.number()
+	if _, err := marks.Write(c.mends.out, c.mends.outRuns(), number, c.state.Store, died, c.pace); err != nil {
 		return err
 	}
-	for i := range m.next.Runs {
-		if r := &m.next.Runs[i]; r.Alive < r.Entries {
+	for i := range c.mends.next.Runs {
+		if r := &c.mends.next.Runs[i]; r.Alive < r.Entries {
 			r.Marks = number
 		}
 	}
@@ -105,13 +111,9 @@ func (m *restored) writeMarks() error {
 }
 
 // writeLog writes a log with what is in no run.
-func (m *restored) writeLog() (err error) {
-	m.next.Log = m.number()
-	dir := m.path(manifest.LogName(m.next.Log))
-	if err := disk.MkdirAll(m.disk.FS, dir); err != nil {
-		return err
-	}
-	log, _, err := wal.Open(m.disk.FS, dir, &wal.Config{ID: m.state.Store, SegmentBytes: m.cfg.segment, Spares: 1, RetryFor: -1,
+func (c *contents) writeLog() (err error) {
+	dir := filepath.Join(c.mends.to, manifest.LogName)
+	log, _, err := wal.Open(c.mends.out, dir, &wal.Config{ID: c.state.Store, SegmentBytes: c.mends.segment, Spares: 1, RetryFor: -1,
 		Logger: slog.New(slog.DiscardHandler)}, 0, func(wal.Entry) error { return nil })
 	if err != nil {
 		return err
@@ -120,27 +122,27 @@ func (m *restored) writeLog() (err error) {
 	if err := log.Begin(); err != nil {
 		return err
 	}
-	for _, n := range slices.Sorted(maps.Keys(m.queues)) {
-		b := (&record.Name{Queue: n, Name: []byte(m.queues[n])}).Append(nil)
-		if c, ok := m.settings[n]; ok {
-			b = c.Append(b)
+	for _, n := range slices.Sorted(maps.Keys(c.names)) {
+		b := (&record.Name{Queue: n, Name: []byte(c.names[n])}).Append(nil)
+		if x, ok := c.settings[n]; ok {
+			b = x.Append(b)
 		}
-		if until := m.pauses[n]; until != 0 {
+		if until := c.pauses[n]; until != 0 {
 			b = (&record.Pause{Queue: n, Until: until}).Append(b)
 		}
 		if _, err := log.Append(record.Group, b); err != nil {
 			return err
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(m.leases)) {
-		spot, err := m.leased(id)
+	for _, id := range slices.Sorted(maps.Keys(c.leases)) {
+		spot, err := c.leased(id)
 		if err != nil {
 			return err
 		}
 		if spot.Run == 0 {
 			continue
 		}
-		l := m.leases[id]
+		l := c.leases[id]
 		l.From = spot
 		if _, err := log.Append(record.Group, l.Append(nil)); err != nil {
 			return err
@@ -150,9 +152,9 @@ func (m *restored) writeLog() (err error) {
 }
 
 // leased is where a message stands that is leased; nowhere, if it is not.
-func (m *restored) leased(id engine.ID) (at record.Spot, err error) {
-	err = m.living(id, func(p *part, pos uint32) error {
-		if recent.Area(p.is.Area) == recent.Live {
+func (c *contents) leased(id engine.ID) (at record.Spot, err error) {
+	err = c.living(id, func(p *part, pos uint32) error {
+		if p.area() == recent.Live {
 			at = record.Spot{Run: p.run.Number(), At: pos}
 		}
 		return nil

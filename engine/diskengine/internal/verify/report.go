@@ -1,4 +1,4 @@
-package check
+package verify
 
 import (
 	"fmt"
@@ -28,8 +28,6 @@ type Report struct {
 
 	// Queues are those that have a name, by it. Nil where something is wrong.
 	Queues []Queue
-
-	log string // the directory of the log
 }
 
 // MaxFindings is how many findings a report holds.
@@ -52,9 +50,6 @@ type Finding struct {
 	File   string
 	Offset int64 // in the file, or a position in the log where File is its directory; -1: none
 	What   string
-
-	// Mend is what a repair would do; empty: nothing, what is lost is lost.
-	Mend string
 }
 
 // String is one line.
@@ -65,10 +60,10 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s, offset %d: %s", f.File, f.Offset, f.What)
 }
 
-func (r *Report) add(file string, off int64, mend, format string, args ...any) {
+func (r *Report) add(file string, off int64, format string, args ...any) {
 	if len(r.Findings) == MaxFindings {
 		r.More++
 		return
 	}
-	r.Findings = append(r.Findings, Finding{File: file, Offset: off, What: fmt.Sprintf(format, args...), Mend: mend})
+	r.Findings = append(r.Findings, Finding{File: file, Offset: off, What: fmt.Sprintf(format, args...)})
 }

@@ -1,6 +1,7 @@
 package diskengine_test
 
 import (
+	"cmp"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -8,14 +9,24 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/check"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
-// TestRescuedStoreServes spoils a store: it says what to do instead of being opened, and when that was
+// salvaged makes a store in one directory of what can be read of another one.
+func salvaged(t *testing.T, f disk.FS, from, to string) verify.Salvaged {
+	t.Helper()
+	out, err := verify.Salvage(f, from, to, nil, func(*verify.Salvaged) error { return nil })
+	if err != nil || !out.After.Sound() {
+		t.Fatal(err, out.After)
+	}
+	return out
+}
+
+// TestSalvagedStoreServes spoils a store: it says what to do instead of being opened, and when that was
 // done it serves, with what was not spoilt: messages, leases, and the dead.
-func TestRescuedStoreServes(t *testing.T) {
+func TestSalvagedStoreServes(t *testing.T) {
 	for _, what := range []string{"MANIFEST", "runs", "log"} {
 		t.Run(what, func(t *testing.T) {
 			m, want := full(t)
@@ -36,19 +47,10 @@ func TestRescuedStoreServes(t *testing.T) {
 				refusedAsDamaged(t, m)
 			}
 			m.disk.Hook(nil)
-			out, err := check.Rescue(m.disk, "data", nil, func(l []check.Loss) error {
-				if len(l) == 0 {
-					t.Error("nothing is lost")
-				}
-				return nil
-			})
-			if err != nil || !out.After.Sound() {
-				t.Fatal(err, out.After)
+			if out := salvaged(t, m.disk, "data", "made"); len(out.Losses) == 0 {
+				t.Error("nothing is lost")
 			}
-			state, err := manifest.Read(m.disk, "data")
-			if err != nil || state.Log == 0 {
-				t.Fatal(state, err)
-			}
+			m.dir = "made"
 			e := m.open(t)
 			ctx := t.Context()
 			kept := 0
@@ -79,19 +81,15 @@ func TestRescuedStoreServes(t *testing.T) {
 			if err := e.Close(); err != nil {
 				t.Error(err)
 			}
-			rep, err := check.Check(m.disk, "data", nil)
+			rep, err := verify.Check(m.disk, "made", nil)
 			if err != nil || !rep.Sound() {
 				t.Error(err, rep)
 			}
-			if err := m.disk.Remove(filepath.Join("data", "MANIFEST")); err != nil {
-				t.Fatal(err)
-			}
-			refusedAsDamaged(t, m) // with a log and files aside that a new store has not
 		})
 	}
 }
 
-// TestOpeningWithoutAPart: a store of which something is missing is damaged, and repaired also without one of
+// TestOpeningWithoutAPart: a store of which something is missing is damaged, and salvaged also without one of
 // its directories; one that was empty is made again.
 func TestOpeningWithoutAPart(t *testing.T) {
 	remove := func(t *testing.T, m *machine, name string) {
@@ -137,18 +135,10 @@ func TestOpeningWithoutAPart(t *testing.T) {
 			remove(t, m, filepath.Join("data", what))
 			refusedAsDamaged(t, m)
 			m.disk.Hook(nil)
-			done, rep, err := check.Repair(m.disk, "data", nil)
-			if err != nil || len(done) > 0 || rep.Sound() {
-				t.Fatal(err, done, rep)
+			if out := salvaged(t, m.disk, "data", "made"); len(out.Losses) == 0 || out.Before.Sound() {
+				t.Fatal(out)
 			}
-			would, err := check.Losses(m.disk, "data", nil)
-			if err != nil || len(would) == 0 {
-				t.Fatal(err, would)
-			}
-			out, err := check.Rescue(m.disk, "data", nil, func([]check.Loss) error { return nil })
-			if err != nil || !out.After.Sound() || len(out.Losses) != len(would) {
-				t.Fatal(err, out)
-			}
+			m.dir = "made"
 			if err := m.open(t).Close(); err != nil {
 				t.Error(err)
 			}
@@ -183,7 +173,7 @@ func begun(t *testing.T, m *machine, name string) bool {
 	return string(b) == "tarrylog"
 }
 
-// refusedAsDamaged: a store is not opened, and it is said how it may be repaired.
+// refusedAsDamaged: a store is not opened, and it is said what can be done.
 func refusedAsDamaged(t *testing.T, m *machine) {
 	t.Helper()
 	e, err := m.tryOpen()
@@ -191,7 +181,7 @@ func refusedAsDamaged(t *testing.T, m *machine) {
 		t.Fatal(e.Close())
 	}
 	var ours *engine.Error
-	if !errors.As(err, &ours) || !strings.Contains(ours.Hint, "tarry check data --repair") {
+	if !errors.As(err, &ours) || !strings.Contains(ours.Hint, "tarry check "+cmp.Or(m.dir, "data")+" --salvage") {
 		t.Fatal(err)
 	}
 }

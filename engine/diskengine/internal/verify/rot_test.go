@@ -1,4 +1,4 @@
-package check
+package verify
 
 import (
 	"bytes"
@@ -69,7 +69,7 @@ type file struct {
 	last bool // the last segment of the log that was begun
 }
 
-func contents(t testing.TB, d *disktest.Disk, name string) []byte {
+func bytesOf(t testing.TB, d *disktest.Disk, name string) []byte {
 	t.Helper()
 	f, err := d.Open(name)
 	must(t, err)
@@ -93,7 +93,7 @@ func files(t testing.TB, d *disktest.Disk) (all []file) {
 			if in == dir && name != manifest.Name {
 				continue
 			}
-			b := contents(t, d, path)
+			b := bytesOf(t, d, path)
 			if in == logDir && len(b) > 24 && string(b[:8]) == "tarrylog" && fmt.Sprintf("%016x.log", binary.LittleEndian.Uint64(b[16:])) == name {
 				last = len(all)
 			}
@@ -158,7 +158,10 @@ func damage(t *testing.T, d *disktest.Disk, rng *rand.Rand) (what string, to []f
 			must(t, d.Rename(g.name, f.name))
 			must(t, d.Rename(dir+"/other", g.name))
 		}
-		return what, []file{f, g}, nil
+		if !f.log || !g.log { // only segments are known by what is in them
+			spoilt = []span{{f.name, 0, math.MaxInt64}, {g.name, 0, math.MaxInt64}}
+		}
+		return what, []file{f, g}, spoilt
 	}
 	return what, []file{f}, spoilt
 }
@@ -271,7 +274,7 @@ func TestBytes(t *testing.T) {
 		if f.log {
 			continue
 		}
-		b := contents(t, d, f.name)
+		b := bytesOf(t, d, f.name)
 		for off := range f.size {
 			const part = 4096 // where some begin
 			rest := b[off:min(f.size, off/part*part+part)]

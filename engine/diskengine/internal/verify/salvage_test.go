@@ -1,10 +1,11 @@
-package check
+package verify
 
 import (
 	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
@@ -25,18 +27,31 @@ import (
 
 const page = 4 << 10 // as package disk has it
 
-func rescueConfig() *Config { return &Config{segment: 64 << 10} }
+// made is where a salvage makes a store.
+const made = "/made"
 
-// rescued rescues a store.
-func rescued(t testing.TB, d disk.FS) Rescued {
+func salvageConfig() *Config { return &Config{segment: 64 << 10} }
+
+// salvaged salvages a store, which stays as it is.
+func salvaged(t testing.TB, d disk.FS) Salvaged {
 	t.Helper()
-	told := false
-	out, err := Rescue(d, dir, rescueConfig(), func([]Loss) error { told = true; return nil })
+	told := 0
+	out, err := Salvage(d, dir, made, salvageConfig(), func(*Salvaged) error { told++; return nil })
 	must(t, err)
-	if !out.After.Sound() || told != (out.Aside != "") {
-		t.Fatalf("told: %v; %+v", told, out.After)
+	if !out.After.Sound() || len(out.After.Leftovers) > 0 || told != 1 {
+		t.Fatalf("told %d times; %+v", told, out.After)
 	}
 	return out
+}
+
+// all are the contents of all files of a store, by name.
+func all(t testing.TB, d *disktest.Disk) map[string]string {
+	t.Helper()
+	is := map[string]string{}
+	for _, name := range listed(t, d) {
+		is[name] = string(bytesOf(t, d, name))
+	}
+	return is
 }
 
 // where are the bytes of each message of a store that is sound: of the block of its run, or of the
@@ -47,7 +62,7 @@ func where(t testing.TB, m *maker, d *disktest.Disk) map[engine.ID][]span {
 	all := map[engine.ID][]span{}
 	for _, is := range m.next.Runs {
 		name := run.Name(runsDir, is.Number)
-		b := contents(t, d, name)
+		b := bytesOf(t, d, name)
 		end := int64(le.Uint64(b[len(b)-176+16+32+8:]))
 		var blocks []span
 		var counts []uint32
@@ -72,7 +87,7 @@ func where(t testing.TB, m *maker, d *disktest.Disk) map[engine.ID][]span {
 	}
 	var frames []piece
 	for _, f := range files(t, d) {
-		b := contents(t, d, f.name)
+		b := bytesOf(t, d, f.name)
 		if !f.log || len(b) < 4096 || string(b[:8]) != "tarrylog" || fmt.Sprintf("%016x.log", le.Uint64(b[16:])) != filepath.Base(f.name) {
 			continue
 		}
@@ -88,8 +103,9 @@ func where(t testing.TB, m *maker, d *disktest.Disk) map[engine.ID][]span {
 		}
 	}
 	last := map[engine.ID]wal.Entry{}
+	blank := newContents(&reader{rep: new(Report), dir: dir})
 	_, err := wal.Read(d, logDir, logConfig(), wal.Pos(m.next.Replay), func(e wal.Entry) error {
-		return record.Each(e.Kind, e.Bytes, &puts{at: e, last: last})
+		return record.Each(e.Kind, e.Bytes, &puts{contents: blank, at: e, last: last})
 	})
 	must(t, err)
 	for _, x := range m.things {
@@ -111,7 +127,7 @@ func where(t testing.TB, m *maker, d *disktest.Disk) map[engine.ID][]span {
 
 // puts notes the entries that say what a message is.
 type puts struct {
-	nameReader
+	*contents
 	at   wal.Entry
 	last map[engine.ID]wal.Entry
 }
@@ -123,14 +139,18 @@ func (p *puts) Finish(x *record.Finish) error {
 	return nil
 }
 
-// holds are the values, with keys, of what lives in a store that was rescued.
+// holds are the values, with keys, of what lives in a store that was made.
 func holds(t testing.TB, d *disktest.Disk) map[engine.ID][]byte {
 	t.Helper()
-	state, err := manifest.Read(d, dir)
+	state, err := manifest.Read(d, made)
 	must(t, err)
 	all := map[engine.ID][]byte{}
 	for _, is := range state.Runs {
-		r := openRun(t, d, is)
+		r, err := run.Open(d, made+"/runs", is.Number, runConfig())
+		must(t, err)
+		if is.Marks != 0 {
+			must(t, marks.Restore(d, made+"/runs", is.Marks, store, []*run.Run{r}))
+		}
 		s := r.Scan(0, r.Len())
 		for s.Next() {
 			all[engine.ID(s.Entry().ID)] = slices.Clone(s.Entry().Value)
@@ -147,7 +167,7 @@ func spoils(spoilt, of []span) bool {
 	})
 }
 
-// keeps says what is missing of a store after a rescue: of messages none of whose bytes were spoilt.
+// keeps says what is missing of a store that was salvaged: of messages none of whose bytes were spoilt.
 func keeps(t testing.TB, m *maker, d *disktest.Disk, at map[engine.ID][]span, spoilt []span) string {
 	t.Helper()
 	has := holds(t, d)
@@ -175,10 +195,10 @@ func keeps(t testing.TB, m *maker, d *disktest.Disk, at map[engine.ID][]span, sp
 	return ""
 }
 
-// TestRescues does something to a file of a store, often: what is made of it is sound, has all
-// messages whose bytes are what they were, and the files are kept as they were.
-func TestRescues(t *testing.T) {
-	rescues, lost := 0, 0
+// TestSalvages does something to a file of a store, often: what is made of it is sound, has all
+// messages whose bytes are what they were, and the store stays as it was.
+func TestSalvages(t *testing.T) {
+	damaged, lost := 0, 0
 	for h := range histories(t) {
 		m, sound, rng := h.maker, h.sound, h.rng
 		at := where(t, m, sound)
@@ -194,20 +214,22 @@ func TestRescues(t *testing.T) {
 				names = append(names, f.name)
 			}
 			hint := fmt.Sprintf("%s, damage %d: %v has %s", h.name, k, names, what)
-			damaged := d.Kill()
-			planned, err := Losses(d, dir, rescueConfig())
-			must(t, err)
-			told := []Loss(nil)
-			out, err := Rescue(d, dir, rescueConfig(), func(l []Loss) error { told = l; return nil })
-			if err != nil || !out.After.Sound() || d.Handles() > 0 {
+			was := all(t, d)
+			planned := ""
+			_, err := Salvage(d, dir, made, salvageConfig(), func(s *Salvaged) error { planned = fmt.Sprint(s.Losses); return errTest })
+			if names, _ := d.List("/"); !errors.Is(err, errTest) || slices.Contains(names, "made") {
+				t.Fatalf("%s: %v, %v", hint, err, names)
+			}
+			told := ""
+			out, err := Salvage(d, dir, made, salvageConfig(), func(s *Salvaged) error { told = fmt.Sprint(s.Losses); return nil })
+			if err != nil || !out.After.Sound() || len(out.After.Leftovers) > 0 || d.Handles() > 0 {
 				t.Fatalf("%s: %v, %+v", hint, err, out.After)
 			}
-			if out.Aside == "" {
-				continue
-			}
-			rescues++
-			if fmt.Sprint(planned) != fmt.Sprint(told) {
+			if planned != told {
 				t.Fatalf("%s: it was to lose\n%v, and loses\n%v", hint, planned, told)
+			}
+			if !maps.Equal(all(t, d), was) {
+				t.Fatalf("%s: the store is another one", hint)
 			}
 			if missing := keeps(t, m, d, at, spoilt); missing != "" {
 				t.Fatalf("%s: %s\n%v", hint, missing, out.Losses)
@@ -221,23 +243,18 @@ func TestRescues(t *testing.T) {
 			if gone > 0 {
 				lost++
 			}
+			if !out.Before.Sound() {
+				damaged++
+			}
 			ofLast := slices.ContainsFunc(to, func(f file) bool { return f.last }) // that cannot be told from a crash
 			if gone > 0 && len(out.Losses) == 0 && !ofLast {
 				t.Fatalf("%s: %d are lost, and nothing is said", hint, gone)
 			}
-			for _, f := range listed(t, damaged) {
-				if !bytes.Equal(contents(t, damaged, f), contents(t, d, out.Aside+strings.TrimPrefix(f, dir))) {
-					t.Fatalf("%s: %s is not kept", hint, f)
-				}
-			}
-			if again := rescued(t, d); again.Aside != "" || len(again.After.Leftovers) > 0 {
-				t.Fatalf("%s: rescued once more: %+v", hint, again)
-			}
 		}
 	}
-	t.Logf("%d rescues, %d of which lost something", rescues, lost)
-	if rescues < 30 || lost == 0 {
-		t.Errorf("%d rescues, %d of which lost something", rescues, lost)
+	t.Logf("%d damaged stores, %d of which lost something", damaged, lost)
+	if damaged < 30 || lost == 0 {
+		t.Errorf("%d damaged stores, %d of which lost something", damaged, lost)
 	}
 }
 
@@ -279,26 +296,26 @@ func spoilt(t testing.TB, seed uint64) (*maker, *disktest.Disk) {
 	return m, d
 }
 
-// TestRescuePowerLoss lets the power go before each call of a rescue that changes the disk: the store
-// is what it was, or what it is to be; and another rescue ends in the same.
-func TestRescuePowerLoss(t *testing.T) {
+// TestSalvagePowerLoss lets the power go before each call of a salvage that changes the disk: the store
+// stays as it was, and what is made of it is whole, or cannot be opened.
+func TestSalvagePowerLoss(t *testing.T) {
 	for name, seed := range map[string]uint64{"manifest": 21, "none": 32} {
 		t.Run(name, func(t *testing.T) {
 			_, d := spoilt(t, seed)
 			if name == "none" {
 				d.Flip(filepath.Join(dir, manifest.Name), 40, 1)
 			}
-			rescuePowerLoss(t, d)
+			salvagePowerLoss(t, d)
 		})
 	}
 }
 
-func rescuePowerLoss(t *testing.T, d *disktest.Disk) {
-	before := fmt.Sprint(checked(t, d).Findings)
+func salvagePowerLoss(t *testing.T, d *disktest.Disk) {
+	was := all(t, d)
 	whole := d.Kill()
-	rescued(t, whole)
-	want, queues := holds(t, whole), fmt.Sprint(checked(t, whole).Queues)
-	draws, old := rand.Uint64(), 0
+	salvaged(t, whole)
+	want := holds(t, whole)
+	draws := rand.Uint64()
 	type loss struct {
 		call disktest.Call
 		disk *disktest.Disk
@@ -311,7 +328,7 @@ func rescuePowerLoss(t *testing.T, d *disktest.Disk) {
 		if !c.Changes() {
 			return nil
 		}
-		if draws++; draws%uint64(max(1, 3/disktest.Thorough(1, 3))) != 0 && c.Op != disktest.Rename {
+		if draws++; draws%uint64(max(1, 3/disktest.Thorough(1, 3))) != 0 && c.Op != disktest.Remove {
 			return nil
 		}
 		for _, chooser := range []disktest.Chooser{disktest.Seeded(draws), [...]disktest.Chooser{disktest.Nothing(), disktest.Everything()}[draws%2]} {
@@ -319,26 +336,27 @@ func rescuePowerLoss(t *testing.T, d *disktest.Disk) {
 		}
 		return nil
 	})
-	_, err := Rescue(d, dir, rescueConfig(), func([]Loss) error { return nil })
+	out, err := Salvage(d, dir, made, salvageConfig(), func(*Salvaged) error { return nil })
 	d.Hook(nil)
 	must(t, err)
+	losses = append(losses, loss{disk: d.Crash(disktest.Nothing())})
+	counts := 0
 	for _, l := range losses {
-		rep := checked(t, l.disk)
-		if !rep.Sound() {
-			if old++; fmt.Sprint(rep.Findings) != before {
-				t.Fatalf("power lost before %+v: %v, was %s", l.call, rep.Findings, before)
-			}
-			rescued(t, l.disk)
+		if !maps.Equal(all(t, l.disk), was) {
+			t.Fatalf("power lost before %+v: the store is another one", l.call)
 		}
-		if got := holds(t, l.disk); !same(got, want) {
-			t.Fatalf("power lost before %+v: %d live, want %d", l.call, len(got), len(want))
+		names, err := l.disk.List(made)
+		if err != nil || len(names) == 0 || slices.Contains(names, manifest.Restoring) {
+			continue // nothing was begun, or it cannot be opened
 		}
-		if got := fmt.Sprint(checked(t, l.disk).Queues); got != queues {
-			t.Fatalf("power lost before %+v: queues %s, want %s", l.call, got, queues)
+		counts++
+		rep, err := Check(l.disk, made, nil)
+		if err != nil || !rep.Sound() || fmt.Sprint(rep.Queues) != fmt.Sprint(out.After.Queues) || !same(holds(t, l.disk), want) {
+			t.Fatalf("power lost before %+v: %v, %+v, was %+v", l.call, err, rep, out.After)
 		}
 	}
-	if len(losses) < 30 || old == 0 || old == len(losses) {
-		t.Errorf("%d losses, which left the store as it was %d times", len(losses), old)
+	if len(losses) < 30 || counts == 0 || counts == len(losses) {
+		t.Errorf("%d losses, after which it counted %d times", len(losses), counts)
 	}
 }
 
@@ -351,14 +369,11 @@ func same(a, b map[engine.ID][]byte) bool {
 	return len(a) == len(b)
 }
 
-// TestRescueFaults lets each call of a rescue that changes the disk fail in turn: it says so, and
-// another one mends.
-func TestRescueFaults(t *testing.T) {
+// TestSalvageFaults lets each call of a salvage that changes the disk fail in turn: it says so, and the
+// store stays as it was.
+func TestSalvageFaults(t *testing.T) {
 	_, sound := spoilt(t, 22)
-	whole := sound.Kill()
-	rescued(t, whole)
-	want := holds(t, whole)
-	failed := 0
+	was, failed := all(t, sound), 0
 	for at := 1; ; at += max(1, 4/disktest.Thorough(1, 4)) {
 		d, n := sound.Kill(), 0
 		var mu sync.Mutex
@@ -373,19 +388,16 @@ func TestRescueFaults(t *testing.T) {
 			}
 			return nil
 		})
-		_, err := Rescue(d, dir, rescueConfig(), func([]Loss) error { return nil })
+		_, err := Salvage(d, dir, made, salvageConfig(), func(*Salvaged) error { return nil })
 		d.Hook(nil)
-		if d.Handles() > 0 {
-			t.Fatalf("call %d: %d files are open", at, d.Handles())
+		if d.Handles() > 0 || !maps.Equal(all(t, d), was) {
+			t.Fatalf("call %d: %d files are open, or the store is another one", at, d.Handles())
 		}
 		if err != nil {
 			failed++
 		}
-		rescued(t, d)
-		if !same(holds(t, d), want) {
-			t.Fatalf("call %d: others live", at)
-		}
 		if n < at {
+			must(t, err)
 			break
 		}
 	}
@@ -394,8 +406,9 @@ func TestRescueFaults(t *testing.T) {
 	}
 }
 
-// TestRescueRefused: who does not want to lose what is named has the store as it was.
-func TestRescueRefused(t *testing.T) {
+// TestSalvageRefused: nothing is written where who is told does not want it, nor to a directory that holds
+// something.
+func TestSalvageRefused(t *testing.T) {
 	_, d := spoilt(t, 23)
 	d.Hook(func(c disktest.Call) error {
 		if c.Changes() {
@@ -403,19 +416,46 @@ func TestRescueRefused(t *testing.T) {
 		}
 		return nil
 	})
-	_, err := Rescue(d, dir, rescueConfig(), func(l []Loss) error {
-		if len(l) < 2 {
-			t.Errorf("%v", l)
+	_, err := Salvage(d, dir, made, salvageConfig(), func(s *Salvaged) error {
+		if len(s.Losses) < 2 || s.Before.Sound() {
+			t.Errorf("%+v", s)
 		}
 		return errTest
 	})
 	if !errors.Is(err, errTest) {
 		t.Error(err)
 	}
+	if _, err := Salvage(d, dir, runsDir, salvageConfig(), func(*Salvaged) error { return nil }); !errors.Is(err, manifest.ErrTaken) {
+		t.Error(err)
+	}
+}
+
+// TestSalvageLinks: of sound runs not a byte is copied, and damaged ones are written anew.
+func TestSalvageLinks(t *testing.T) {
+	m, d := spoilt(t, 27)
+	salvaged(t, d)
+	state, err := manifest.Read(d, made)
+	must(t, err)
+	last := m.next.Runs[len(m.next.Runs)-1].Number
+	linked := 0
+	for _, is := range state.Runs {
+		if was, ok := m.next.Run(is.Number); ok && was.Number != last {
+			linked++
+			name := run.Name(runsDir, is.Number)
+			d.Flip(name, 70, 1)
+			if got := bytesOf(t, d, run.Name(made+"/runs", is.Number)); !bytes.Equal(got, bytesOf(t, d, name)) {
+				t.Errorf("%s is copied", name)
+			}
+			d.Flip(name, 70, 1)
+		}
+	}
+	if linked == 0 {
+		t.Errorf("none is linked: %+v", state.Runs)
+	}
 }
 
 // TestSectors has a disk that cannot read some sectors: the check names them, and what stands around
-// them is rescued.
+// them is salvaged.
 func TestSectors(t *testing.T) {
 	m := newMaker(t, 24)
 	for range 2 {
@@ -427,7 +467,7 @@ func TestSectors(t *testing.T) {
 	at := where(t, m, sound)
 	for i, name := range listed(t, sound) {
 		d := sound.Kill()
-		size := int64(len(contents(t, d, name)))
+		size := int64(len(bytesOf(t, d, name)))
 		bad := size / 2 / page * page
 		if strings.HasPrefix(name, logDir) {
 			bad = page * int64(i%2)
@@ -438,10 +478,7 @@ func TestSectors(t *testing.T) {
 		if !rep.Sound() && !slices.ContainsFunc(rep.Findings, func(f Finding) bool { return f.File == name && strings.Contains(f.What, "cannot") || f.File == logDir }) {
 			t.Errorf("%s: %v", name, rep.Findings)
 		}
-		if rep.Sound() {
-			continue // nobody reads it
-		}
-		rescued(t, b)
+		salvaged(t, b)
 		if missing := keeps(t, m, d, at, []span{{name, bad, bad + page}}); missing != "" {
 			t.Errorf("%s: %s", name, missing)
 		}
@@ -453,14 +490,6 @@ type worn struct {
 	disk.FS
 	name string
 	off  int64
-}
-
-// Rename puts another file in its place.
-func (b *worn) Rename(from, to string) error {
-	if to == b.name {
-		b.name = ""
-	}
-	return b.FS.Rename(from, to)
 }
 
 func (b *worn) Open(name string) (disk.File, error) {
@@ -483,15 +512,15 @@ func (f *wornFile) ReadAt(b []byte, off int64) (int, error) {
 	return f.File.ReadAt(b, off)
 }
 
-// TestRescueSkipsIDs: where something of the log is missing, no id is given again of which only others know.
-func TestRescueSkipsIDs(t *testing.T) {
+// TestSalvageSkipsIDs: where something of the log is missing, no id is given again of which only others know.
+func TestSalvageSkipsIDs(t *testing.T) {
 	m := newMaker(t, 26)
 	must(t, m.log.Wait(t.Context(), m.end))
 	sound := m.end
 	m.history(50)
 	d := m.close()
 	name := logDir + "/0000000000000001.log"
-	for b, at := contents(t, d, name), int64(4096); ; {
+	for b, at := bytesOf(t, d, name), int64(4096); ; {
 		n := int64(binary.LittleEndian.Uint32(b[at+4:]))
 		if n == 0 {
 			break // it says that the log was closed
@@ -501,16 +530,16 @@ func TestRescueSkipsIDs(t *testing.T) {
 		}
 		at += (32 + n + 7) / 8 * 8
 	}
-	rescued(t, d)
-	state, err := manifest.Read(d, dir)
+	salvaged(t, d)
+	state, err := manifest.Read(d, made)
 	must(t, err)
 	if state.NextID < m.next.NextID {
 		t.Errorf("the next id is %d; %d was given", state.NextID, m.next.NextID-1)
 	}
 }
 
-// TestRescuePurge loses the record of whom a purge spared: nobody is taken by it, and that is said.
-func TestRescuePurge(t *testing.T) {
+// TestSalvagePurge loses the record of whom a purge spared: nobody is taken by it, and that is said.
+func TestSalvagePurge(t *testing.T) {
 	m := newMaker(t, 25)
 	synced := func() { must(t, m.log.Wait(t.Context(), m.end)) }
 	synced()
@@ -522,17 +551,46 @@ func TestRescuePurge(t *testing.T) {
 	m.do(&record.Purge{Queue: 1, UpTo: y.id, At: record.Never - 1, Spares: true})
 	d := m.close()
 	name := logDir + "/0000000000000001.log"
-	b, at := contents(t, d, name), int64(4096)
+	b, at := bytesOf(t, d, name), int64(4096)
 	for binary.LittleEndian.Uint64(b[at+8:]) != uint64(spared) {
 		at += (32 + int64(binary.LittleEndian.Uint32(b[at+4:])) + 7) / 8 * 8
 	}
 	d.Flip(name, at+33, 1)
 	d.Flip(name, 4096+33, 1) // the names too
-	out := rescued(t, d)
+	out := salvaged(t, d)
 	if has := holds(t, d); has[x.id] == nil || has[y.id] == nil || !slices.ContainsFunc(out.Notes, func(n string) bool { return strings.HasPrefix(n, "1 purges were not done again") }) {
 		t.Errorf("%d live; %v", len(has), out.Notes)
 	}
 	if q := out.After.Queues; len(q) == 0 || !slices.ContainsFunc(q, func(q Queue) bool { return q.Live == 2 && q.Name == "lost-1" }) {
 		t.Errorf("%v", q)
+	}
+}
+
+// TestSalvageOfALogAlone: a store that has lost its manifest, and has no run, is known by its log.
+func TestSalvageOfALogAlone(t *testing.T) {
+	m := newMaker(t, 28)
+	for i := range 20 {
+		m.push(1+uint32(i%4), fmt.Sprint(i))
+	}
+	d := m.close()
+	must(t, d.Remove(filepath.Join(dir, manifest.Name)))
+	out := salvaged(t, d)
+	if has := holds(t, d); len(has) != 20 || len(out.Losses) != 1 || fmt.Sprint(out.After.Queues) != fmt.Sprint(m.queues()) {
+		t.Errorf("%d live; %+v", len(has), out)
+	}
+}
+
+// TestSalvageOfASoundStore keeps all there is, and loses nothing.
+func TestSalvageOfASoundStore(t *testing.T) {
+	m := newMaker(t, 29)
+	for range 2 {
+		m.history(100)
+		m.flush()
+	}
+	m.history(50)
+	d := m.close()
+	out := salvaged(t, d)
+	if len(out.Losses)+len(out.Notes) > 0 || fmt.Sprint(out.After.Queues) != fmt.Sprint(m.queues()) {
+		t.Errorf("%+v, want %v", out, m.queues())
 	}
 }

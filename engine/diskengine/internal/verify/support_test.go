@@ -1,4 +1,4 @@
-package check
+package verify
 
 import (
 	"cmp"
@@ -23,8 +23,8 @@ import (
 
 const (
 	dir     = "/store"
-	runsDir = dir + "/" + runsName
-	logDir  = dir + "/log"
+	runsDir = dir + "/" + manifest.RunsName
+	logDir  = dir + "/" + manifest.LogName
 	store   = 7
 )
 

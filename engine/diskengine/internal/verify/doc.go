@@ -1,6 +1,6 @@
-// Package check verifies a store that nobody has open: Check changes nothing in it but the file of
-// its lock, which it makes where it is missing. Repair mends what can be mended without loss. Rescue makes
-// a sound store of what can be read; Losses says before what that gives up.
+// Package verify verifies a store that nobody has open: Check changes nothing in it but the file of
+// its lock, which it makes where it is missing. Salvage makes a sound store, in a new directory, of what
+// can be read.
 //
 // # What is compared
 //
@@ -26,8 +26,8 @@
 // # Bounds
 //
 // Memory: that of the open runs, 1.9 to 2.7 bytes a message, and an eighth of a byte for each of the
-// largest one; about 150 bytes for each message that the log has from the replayed position on; and
-// names of queues. A repair needs 48 bytes for each entry of one run that it writes anew; a rescue
-// also the messages that the log tells of, whole. Each run
-// is read once from its start to its end, its indexes twice.
-package check
+// largest one; about 300 bytes for each message that the log has from the replayed position on; and
+// names of queues. A salvage needs 48 bytes for each entry of one run that it writes anew, and the
+// messages that the log tells of, whole. Each run is read once from its start to its end, its indexes
+// twice.
+package verify

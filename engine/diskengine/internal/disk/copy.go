@@ -1,0 +1,71 @@
+package disk
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+)
+
+const (
+	copySlice = 256 << 10 // bytes in a write
+	copySync  = 512 << 10 // bytes between two syncs, so that the last one is short for all who use the disk
+)
+
+// LinkOrCopy gives a file that is never changed another name. Where the file system cannot link it, it is
+// copied: copied is how many bytes that took.
+func LinkOrCopy(f FS, from, to string, pace func(written int) error) (copied int64, err error) {
+	err = f.Link(from, to)
+	if err == nil || errors.Is(err, fs.ErrNotExist) || IsFull(err) {
+		return 0, err
+	}
+	return Copy(f, from, to, pace)
+}
+
+// Copy copies a file durably, but for its name.
+func Copy(f FS, from, to string, pace func(written int) error) (copied int64, err error) {
+	in, err := f.Open(from)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	out, err := f.Create(to)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	b := make([]byte, copySlice)
+	for synced := int64(0); ; {
+		n, err := in.ReadAt(b, copied)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return copied, err
+		}
+		if n == 0 {
+			return copied, out.Sync()
+		}
+		if _, err := out.WriteAt(b[:n], copied); err != nil {
+			return copied, err
+		}
+		if copied += int64(n); copied-synced >= copySync {
+			synced = copied
+			if err := out.Sync(); err != nil {
+				return copied, err
+			}
+		}
+		if err := pace(n); err != nil {
+			return copied, err
+		}
+	}
+}
+
+// WriteFile makes a new file durable, but not its name.
+func WriteFile(f FS, name string, b []byte) error {
+	file, err := f.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteAt(b, 0)
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}

@@ -1,0 +1,62 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+)
+
+// The directories of a store, and the file that stands beside them until a store that is made of another
+// one is whole: a directory with it is not opened.
+const (
+	LogName   = "log"
+	RunsName  = "runs"
+	Restoring = "RESTORING"
+)
+
+// ErrTaken says that a directory holds something.
+var ErrTaken = errors.New("the directory is not empty")
+
+// Vacant says why no store can be made in a directory: it is neither missing nor empty.
+func Vacant(f disk.FS, dir string) error {
+	names, err := f.List(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case len(names) > 0:
+		return fmt.Errorf("%w: %s holds %s", ErrTaken, dir, names[0])
+	}
+	return nil
+}
+
+// Prepare begins a store that is made of another one, in a directory that is vacant. Complete ends it.
+func Prepare(f disk.FS, dir string) error {
+	if err := Vacant(f, dir); err != nil {
+		return err
+	}
+	if err := disk.MkdirAll(f, dir); err != nil {
+		return err
+	}
+	if err := errors.Join(disk.WriteFile(f, filepath.Join(dir, Restoring), nil), f.SyncDir(dir)); err != nil {
+		return err
+	}
+	for _, name := range []string{LogName, RunsName} {
+		if err := f.Mkdir(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return f.SyncDir(dir)
+}
+
+// Complete makes such a store count, durably. All else in it is durable by then.
+func Complete(f disk.FS, dir string, s State) error {
+	if _, err := Create(f, dir, s); err != nil {
+		return err
+	}
+	return errors.Join(f.Remove(filepath.Join(dir, Restoring)), f.SyncDir(dir))
+}

@@ -1,0 +1,221 @@
+package verify
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+const lockName = "LOCK" // in the directory of a store
+
+// Config is how a store is verified or salvaged. Nil works.
+type Config struct {
+	// Pace is called between slices of the work with the bytes that were read since the last
+	// call. It may wait; an error of it ends the work. nil: nothing.
+	Pace func(read int) error
+
+	// Runs is the directory of the runs and their marks; empty: that in the store's.
+	Runs string
+
+	// Is is what a backup says of the store; nil: nothing does.
+	Is *Copied
+
+	segment int64 // bytes of a segment of the log that a salvage makes; 0: as usual
+}
+
+// Copied is what a backup says of the store in it.
+type Copied struct {
+	Store  uint64
+	LogEnd uint64 // up to where its log was copied
+}
+
+// Check checks the store in a directory. It has the store's lock meanwhile: disk.ErrLocked if
+// somebody has it open. A directory without a store is fs.ErrNotExist.
+func Check(f disk.FS, dir string, cfg *Config) (rep *Report, err error) {
+	err = locked(f, dir, func() (err error) {
+		rep, err = check(f, dir, cfg)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("check a store: %w", err)
+	}
+	return rep, nil
+}
+
+// locked calls fn with the lock of a store.
+func locked(f disk.FS, dir string, fn func() error) (err error) {
+	names, err := f.List(dir)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(names, func(n string) bool {
+		return n == manifest.Name || n == manifest.LogName || n == manifest.RunsName
+	}) {
+		return fmt.Errorf("%s holds none: %w", dir, fs.ErrNotExist)
+	}
+	lock, err := f.Lock(filepath.Join(dir, lockName))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	return fn()
+}
+
+// reader reads the files of a store.
+type reader struct {
+	fs     disk.FS
+	dir    string
+	pace   func(read int) error
+	runsIn string
+	is     *Copied
+	rep    *Report
+	state  manifest.State
+	secret run.Secret
+	parts  []*part // the runs, by number; of a check those that are sound
+	items  int     // of indexes that were gone through
+}
+
+// part is a run of a store.
+type part struct {
+	number   uint64 // it had there
+	is       manifest.Run
+	run      *run.Run      // that counts; nil: not yet, or none
+	salvaged *run.Salvaged // nil: it is sound, or lost
+	lost     bool
+}
+
+func (p *part) area() recent.Area { return recent.Area(p.is.Area) }
+
+func newReader(f disk.FS, dir string, cfg *Config) *reader {
+	r := &reader{fs: f, dir: dir, runsIn: filepath.Join(dir, manifest.RunsName), pace: func(int) error { return nil }, rep: new(Report)}
+	if cfg != nil {
+		r.is, r.runsIn = cfg.Is, cmp.Or(cfg.Runs, r.runsIn)
+		if cfg.Pace != nil {
+			r.pace = cfg.Pace
+		}
+	}
+	return r
+}
+
+func (r *reader) path(name string) string { return filepath.Join(r.dir, name) }
+
+func (r *reader) logDir() string { return r.path(manifest.LogName) }
+
+func (r *reader) runsDir() string { return r.runsIn }
+
+func (r *reader) close() (err error) {
+	for _, p := range r.parts {
+		if p.run != nil {
+			err = errors.Join(err, p.run.Close())
+		}
+		if p.salvaged != nil {
+			err = errors.Join(err, p.salvaged.Close())
+		}
+	}
+	return err
+}
+
+// check is Check without the lock.
+func check(f disk.FS, dir string, cfg *Config) (*Report, error) {
+	r := newReader(&surface{FS: f}, dir, cfg)
+	err := r.all()
+	if err = errors.Join(err, r.close()); err != nil {
+		return nil, err
+	}
+	return r.rep, nil
+}
+
+// all goes through all there is.
+func (r *reader) all() (err error) {
+	if r.state, err = manifest.Read(r.fs, r.dir); err != nil {
+		return r.wrong(err, r.path(manifest.Name))
+	}
+	r.secret = r.state.Secret
+	if err := r.leftovers(); err != nil {
+		return err
+	}
+	for _, is := range r.state.Runs {
+		if err := r.run(is); err != nil {
+			return err
+		}
+	}
+	if err := r.marks(); err != nil {
+		return err
+	}
+	c := newContents(r)
+	if err := c.replay(); err != nil {
+		return err
+	}
+	if !r.rep.Sound() {
+		return nil // what is missing would be found once more at each who needs it
+	}
+	if err := c.together(); err != nil {
+		return r.wrong(err, r.runsDir())
+	}
+	if r.rep.Sound() {
+		c.count()
+	}
+	return nil
+}
+
+// wrong notes an error that says that a file is damaged or missing, and returns any other.
+func (r *reader) wrong(err error, file string) error {
+	var damage *disk.DamageError
+	switch {
+	case errors.As(err, &damage):
+		r.rep.add(damage.File, damage.Offset, "%s", damage.Reason)
+	case errors.Is(err, fs.ErrNotExist):
+		r.rep.add(file, -1, "it is missing")
+	default:
+		return err
+	}
+	return nil
+}
+
+// paced calls fn, and the pace now and then, for items of an index.
+func (r *reader) paced(fn func() error) error {
+	const often = 4096
+	if r.items++; r.items%often == 0 {
+		if err := r.pace(often * 16); err != nil {
+			return err
+		}
+	}
+	return fn()
+}
+
+var numbered = regexp.MustCompile(`^[0-9a-f]{16}\.(run|marks)$`)
+
+// leftovers lists what nothing names.
+func (r *reader) leftovers() error {
+	named := map[string]bool{}
+	for _, is := range r.state.Runs {
+		named[run.Name(r.runsDir(), is.Number)] = true
+		named[marks.Name(r.runsDir(), is.Marks)] = is.Marks != 0
+	}
+	names, err := r.fs.List(r.runsDir())
+	if err != nil {
+		if len(r.state.Runs) > 0 || !errors.Is(err, fs.ErrNotExist) {
+			return r.wrong(err, r.runsDir())
+		}
+	}
+	for _, name := range names {
+		if path := filepath.Join(r.runsDir(), name); numbered.MatchString(name) && !named[path] {
+			r.rep.Leftovers = append(r.rep.Leftovers, path)
+		}
+	}
+	names, err = r.fs.List(r.dir)
+	if slices.Contains(names, manifest.NewName) {
+		r.rep.Leftovers = append(r.rep.Leftovers, r.path(manifest.NewName))
+	}
+	return err
+}

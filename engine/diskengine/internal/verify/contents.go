@@ -1,0 +1,228 @@
+package verify
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
+)
+
+// contents is what a store holds: what its runs have, and what the log tells on top of that. It is a
+// record.Applier. It notes what does not fit, and for a salvage makes it fit.
+type contents struct {
+	*reader
+	mends    *salvage         // nil: it is a check
+	byNumber map[uint64]*part // that have a run
+	recent   map[engine.ID]*kept
+	names    map[uint32]string
+	ever     map[uint32]string // also those that were taken away
+	settings map[uint32]record.Configure
+	pauses   map[uint32]int64
+	leases   map[engine.ID]record.Lease
+	spares   map[uint32]map[engine.ID]struct{} // what the next purge of a queue does not touch
+
+	nextID    engine.ID // the least that was never given
+	nextQueue uint32
+	gaps      int     // in the log
+	passed    int     // purges that were not done again
+	at        wal.Pos // of the entry of the log that is being taken in
+	err       error   // of the file system
+}
+
+// kept is a message that the log tells of, or a key that is remembered, as a run would have it.
+type kept struct {
+	place run.Place
+	area  recent.Area
+	key   string
+	state record.State
+	value []byte // what follows the key and, of a message, the state; a check does without
+}
+
+func (h *kept) keyed() []byte {
+	value := h.value
+	if h.area != recent.Finished {
+		value = record.AppendValue(nil, &h.state, h.value)
+	}
+	return record.AppendKeyed(nil, []byte(h.key), value)
+}
+
+// move gives a message another state.
+func (h *kept) move(s record.State) {
+	s.LastError = slices.Clone(s.LastError)
+	h.state, h.area, h.place.At = s, areaOf(&s), s.Due
+	if s.Dead {
+		h.place.At = s.Died
+	}
+}
+
+func areaOf(s *record.State) recent.Area {
+	if s.Dead {
+		return recent.Dead
+	}
+	return recent.Live
+}
+
+func newContents(r *reader) *contents {
+	c := &contents{reader: r, byNumber: map[uint64]*part{}, recent: map[engine.ID]*kept{}, names: map[uint32]string{}, ever: map[uint32]string{},
+		settings: map[uint32]record.Configure{}, pauses: map[uint32]int64{}, leases: map[engine.ID]record.Lease{},
+		spares: map[uint32]map[engine.ID]struct{}{}, nextID: engine.ID(r.state.NextID), nextQueue: r.state.NextQueue}
+	for _, p := range r.parts {
+		if p.run != nil {
+			c.byNumber[p.run.Number()] = p
+		}
+	}
+	return c
+}
+
+// failed keeps an error that came of reading a run; damage is a finding.
+func (c *contents) failed(err error) error {
+	if errors.As(err, new(*disk.DamageError)) {
+		return c.wrong(err, "")
+	}
+	if err != nil {
+		c.err = err
+	}
+	return err
+}
+
+// given notes an id that the log names.
+func (c *contents) given(id engine.ID) {
+	if id >= c.nextID {
+		c.wrongRecord("id %d was not given by then; the next one is %d", id, c.nextID)
+		c.nextID = max(c.nextID, id+1)
+	}
+}
+
+func (c *contents) queue(number uint32) { c.nextQueue = max(c.nextQueue, number+1) }
+
+func (c *contents) hash(h *kept) run.Key {
+	if h.key == "" {
+		return run.Key{}
+	}
+	return c.secret.Key(h.place.Queue, h.key)
+}
+
+// spot looks at what stands at a place in a run. ok is false if the message is not known to stand there.
+func (c *contents) spot(id engine.ID, at record.Spot) (p *part, ok bool, err error) {
+	if p, ok = c.byNumber[at.Run]; !ok {
+		return nil, false, nil
+	}
+	if at.At >= p.run.Len() {
+		c.wrongRecord("message %d is said to stand at %d in run %d, which has %d", id, at.At, at.Run, p.run.Len())
+		return nil, false, nil
+	}
+	e, err := p.run.Get(at.At, nil)
+	if err != nil {
+		return nil, false, c.failed(err)
+	}
+	if e.ID != uint64(id) {
+		c.wrongRecord("message %d is said to stand at %d in run %d, where %d is", id, at.At, at.Run, e.ID)
+		return nil, false, nil
+	}
+	return p, true, nil
+}
+
+// living gives all places in runs where a message is alive. each may kill it there.
+func (c *contents) living(id engine.ID, each func(p *part, pos uint32) error) error {
+	for _, p := range c.parts {
+		for p.run != nil {
+			pos, ok, err := p.run.FindID(uint64(id))
+			if err == nil && ok {
+				err = each(p, pos)
+			}
+			if err != nil {
+				return c.failed(err)
+			}
+			if !ok || p.run.Alive(pos) {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// leave takes a message away wherever it stands.
+func (c *contents) leave(id engine.ID, from record.Spot) error {
+	c.given(id)
+	_, told := c.recent[id]
+	delete(c.recent, id)
+	delete(c.leases, id)
+	p, ok, err := c.spot(id, from)
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		p.run.Kill(from.At)
+		return nil
+	case told && c.mends == nil:
+		return nil // and nowhere else: together sees to that
+	}
+	return c.living(id, func(p *part, pos uint32) error { p.run.Kill(pos); return nil })
+}
+
+// taken takes a message out of a run.
+func (c *contents) taken(p *part, pos uint32) (*kept, error) {
+	e, err := p.run.Get(pos, nil)
+	if err != nil {
+		return nil, err
+	}
+	h := &kept{place: e.Place, area: p.area()}
+	key, value, err := record.ParseKeyed(e.Value)
+	if err == nil && h.area != recent.Finished {
+		h.state, value, err = record.ParseValue(value)
+		h.state.LastError = slices.Clone(h.state.LastError)
+	}
+	if err != nil {
+		return nil, err
+	}
+	h.key, h.value = string(key), slices.Clone(value)
+	p.run.Kill(pos)
+	c.recent[engine.ID(e.ID)] = h
+	return h, nil
+}
+
+// count counts what there is, by queue.
+func (c *contents) count() {
+	of := map[uint32]*Queue{}
+	for n, name := range c.names {
+		of[n] = &Queue{Name: name, Number: n}
+	}
+	c.each(func(queue uint32, area recent.Area, n int) {
+		switch q := of[queue]; area {
+		case recent.Dead:
+			q.Dead += int64(n)
+		case recent.Finished:
+			q.Finished += int64(n)
+		default:
+			q.Live += int64(n)
+		}
+	})
+	c.rep.Queues = []Queue{}
+	for _, q := range of {
+		c.rep.Queues = append(c.rep.Queues, *q)
+	}
+	slices.SortFunc(c.rep.Queues, func(a, b Queue) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// each tells how many are alive of queues and areas.
+func (c *contents) each(fn func(queue uint32, area recent.Area, n int)) {
+	for _, h := range c.recent {
+		fn(h.place.Queue, h.area, 1)
+	}
+	for _, p := range c.parts {
+		if p.run == nil {
+			continue
+		}
+		for _, q := range p.run.Queues() {
+			if n := p.run.Count(q.From, q.To); n > 0 {
+				fn(q.Queue, p.area(), n)
+			}
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// part opens a run, sound or not, with what has died in it.
+func (s *salvage) part(p *part) error {
+	if err := s.open(p); err != nil || p.lost {
+		return err
+	}
+	if p.salvaged == nil {
+		return s.deaths(p, p.run)
+	}
+	if err := s.deaths(p, p.salvaged.Run); err != nil {
+		return err
+	}
+	return s.holes(p)
+}
+
+func (s *salvage) open(p *part) (err error) {
+	cfg := &run.Config{ID: s.state.Store, Pace: s.pace}
+	var damage *disk.DamageError
+	if !s.rebuilt && p.area() <= recent.Finished { // else keys, or what it holds, are not known
+		sound, err := run.Open(s.fs, s.runsDir(), p.number, cfg)
+		if err == nil {
+			if err = sound.VerifyValues(s.pace, func(e run.Entry) (run.Key, error) { return s.keyOf(p.area(), e) }); err == nil {
+				p.run = sound
+				return nil
+			}
+			err = errors.Join(err, sound.Close())
+		}
+		if !errors.As(err, &damage) && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	p.salvaged, err = run.Salvage(s.fs, s.runsDir(), p.number, cfg, p.is.Entries)
+	switch {
+	case errors.As(err, &damage):
+		p.lost = true
+		s.lostRun(p, damage.Reason)
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		p.lost = true
+		s.lostRun(p, "the run is missing")
+		return nil
+	case err == nil && (s.rebuilt || p.area() > recent.Finished):
+		return s.areaOf(p)
+	}
+	return err
+}
+
+var errEnough = errors.New("enough was read")
+
+// areaOf finds out of what area the entries of a run are.
+func (s *salvage) areaOf(p *part) error {
+	var fits [recent.Finished + 1]int
+	n := 0
+	err := p.salvaged.Each(func(e run.Entry, _ bool) error {
+		for a := range fits {
+			if _, err := s.keyOf(recent.Area(a), e); err == nil {
+				fits[a]++
+			}
+		}
+		if n++; n == 1000 {
+			return errEnough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return err
+	}
+	for a, n := range fits {
+		if n > fits[p.is.Area%uint8(len(fits))] {
+			p.is.Area = uint8(a)
+		}
+	}
+	return nil
+}
+
+// deaths notes what has died in a run. Of several files that say so the oldest one is taken: a newer
+// one may say that of what a record moved that was never durable.
+func (s *salvage) deaths(p *part, of *run.Run) error {
+	from := []uint64{p.is.Marks}
+	if s.rebuilt {
+		from = s.marked
+	} else if p.is.Marks == 0 {
+		return nil
+	}
+	for _, number := range from {
+		err := marks.Restore(s.fs, s.runsDir(), number, s.state.Store, []*run.Run{of})
+		if err == nil {
+			return nil
+		}
+		if !errors.As(err, new(*disk.DamageError)) && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if !s.rebuilt {
+		s.losses = append(s.losses, Loss{File: marks.Name(s.runsDir(), p.is.Marks), Offset: -1, Again: true,
+			What: fmt.Sprintf("which of run %d have died, %d of %d, is not known", p.number, p.is.Entries-p.is.Alive, p.is.Entries)})
+	}
+	return nil
+}
+
+// anew writes a run anew. What has died in it is left out, unless there are other runs of which that tells
+// that they are of before.
+func (s *salvage) anew(p *part) (err error) {
+	number := s.number()
+	w, err := run.Create(s.out, s.outRuns(), number, &run.Config{ID: s.state.Store, Pace: s.pace})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if p.run == nil {
+			err = errors.Join(err, w.Abort())
+		}
+	}()
+	wrong, n := 0, uint32(0)
+	var dead []uint32
+	err = p.salvaged.Each(func(e run.Entry, placed bool) error {
+		died := placed && e.Pos < p.salvaged.Len() && !p.salvaged.Alive(e.Pos)
+		if died && !s.rebuilt {
+			return nil
+		}
+		key, err := s.keyOf(p.area(), e)
+		if err != nil {
+			wrong++
+			return nil
+		}
+		if died {
+			dead = append(dead, n)
+		}
+		n++
+		return w.Add(e.Place, key, e.Value)
+	})
+	if wrong > 0 {
+		s.losses = append(s.losses, Loss{File: run.Name(s.runsDir(), p.number), Offset: -1, What: "values that are none", Messages: int64(wrong), Keys: p.area() == recent.Finished})
+	}
+	if err != nil || n == 0 {
+		return err
+	}
+	made, err := w.Finish()
+	if err != nil {
+		return err
+	}
+	for _, pos := range dead {
+		made.Kill(pos)
+	}
+	p.run = made
+	return nil
+}
+
+// keep puts a run that is sound into the new store, and removes one in which nothing is left alive.
+func (s *salvage) keep(p *part) (err error) {
+	switch {
+	case p.run == nil:
+	case p.run.Count(0, p.run.Len()) > 0 && p.salvaged == nil:
+		_, err = disk.LinkOrCopy(s.fs, run.Name(s.runsDir(), p.number), run.Name(s.outRuns(), p.number), s.pace)
+	case p.run.Count(0, p.run.Len()) == 0 && p.salvaged != nil:
+		err = p.run.Remove()
+		p.run = nil
+	}
+	return err
+}

@@ -1,0 +1,118 @@
+package verify
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
+)
+
+// list lists the files of a directory with a suffix, by name. One that is missing has none.
+func (s *salvage) list(dir, suffix string) (all []string, err error) {
+	names, err := s.fs.List(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, suffix) {
+			all = append(all, filepath.Join(dir, name))
+		}
+	}
+	return all, nil
+}
+
+// manifest reads what the store consists of, or takes all that is there.
+func (s *salvage) manifest() (err error) {
+	s.state, err = manifest.Read(s.fs, s.dir)
+	if errors.As(err, new(*disk.DamageError)) || errors.Is(err, fs.ErrNotExist) {
+		s.rebuilt = true
+		err = s.rebuild()
+	}
+	if err != nil {
+		return err
+	}
+	s.secret, s.file = s.state.Secret, s.state.NextFile
+	s.next = manifest.State{Store: s.state.Store, Secret: s.state.Secret, Begun: true}
+	for _, is := range s.state.Runs {
+		s.parts = append(s.parts, &part{number: is.Number, is: is})
+	}
+	return nil
+}
+
+// most is what stands in a manifest that is not known for numbers that have not been used yet.
+const most = 1<<63 - 1
+
+// rebuild makes a state of the files that there are.
+func (s *salvage) rebuild() error {
+	s.state = manifest.State{Begun: true, Replay: uint64(wal.Unknown), NextID: most, NextQueue: 1<<32 - 1, NextFile: 1}
+	names, err := s.list(s.runsDir(), "")
+	if err != nil {
+		return err
+	}
+	known := false
+	for _, name := range names {
+		base := filepath.Base(name)
+		if !numbered.MatchString(base) {
+			continue
+		}
+		number, err := strconv.ParseUint(base[:16], 16, 64)
+		if err != nil {
+			return err
+		}
+		if strings.HasSuffix(base, ".marks") {
+			s.marked = append(s.marked, number)
+			continue
+		}
+		s.state.Runs = append(s.state.Runs, manifest.Run{Number: number})
+		if known {
+			continue
+		}
+		head, err := s.head(name)
+		if err != nil {
+			return err
+		}
+		s.state.Store, _, known = run.Identify(head)
+	}
+	for _, name := range s.segments {
+		if known {
+			break
+		}
+		if s.state.Store, known, err = wal.StoreOf(s.fs, name); err != nil {
+			return err
+		}
+	}
+	if !known {
+		return &disk.DamageError{What: manifest.ErrDamaged, File: s.path(manifest.Name), Reason: "neither it nor any run or segment of the log can be read: nothing of this store can be told from what is no part of it"}
+	}
+	slices.Sort(s.marked)
+	if _, err := rand.Read(s.state.Secret[:]); err != nil {
+		return err
+	}
+	s.losses = append(s.losses, Loss{File: s.path(manifest.Name), Offset: -1, Again: true,
+		What: "which runs count, what has died in them, and from where on the log counts is taken from the files that there are"})
+	return nil
+}
+
+// head reads the first bytes of a file.
+func (s *salvage) head(name string) (b []byte, err error) {
+	file, err := s.fs.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	b = make([]byte, 64)
+	n, err := file.ReadAt(b, 0)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return b[:n], err
+}

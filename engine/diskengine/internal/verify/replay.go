@@ -1,0 +1,236 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
+)
+
+func (r *reader) logConfig() *wal.Config {
+	return &wal.Config{ID: r.state.Store, Begun: r.state.Begun, MaxEntry: 1 << 30} // the longest that any log may have
+}
+
+// replay reads a log that is to be sound.
+func (c *contents) replay() error {
+	dir := c.logDir()
+	found, err := wal.Read(c.fs, dir, c.logConfig(), wal.Pos(c.state.Replay), c.entry)
+	c.rep.Records, c.rep.Torn = found.Entries, found.Torn
+	if err != nil || c.is == nil {
+		return c.wrong(err, dir)
+	}
+	switch {
+	case c.state.Store != c.is.Store:
+		c.rep.add(dir, -1, "it is of another store than the backup says")
+	case uint64(found.End) != c.is.LogEnd:
+		c.rep.add(dir, -1, "the log ends at position %d; it was copied up to %d", found.End, c.is.LogEnd)
+	case found.Torn != nil:
+		c.rep.add(found.Torn.File, found.Torn.Offset, "the end of the log is broken: %s", found.Torn.Reason)
+	}
+	return nil
+}
+
+// entry takes in an entry of the log. One that is none is a finding, and passed over.
+func (c *contents) entry(e wal.Entry) error {
+	c.at = e.Start
+	err := record.Each(e.Kind, e.Bytes, c)
+	switch {
+	case c.err != nil:
+		return c.err
+	case errors.Is(err, record.ErrNewer):
+		return err
+	case err != nil:
+		c.wrongRecord("%v", err)
+	}
+	return c.pace(len(e.Bytes))
+}
+
+func (c *contents) wrongRecord(format string, args ...any) {
+	c.rep.add(c.logDir(), int64(c.at), "%s", fmt.Sprintf(format, args...))
+}
+
+// Put implements record.Applier.
+func (c *contents) Put(p *record.Put) error {
+	if err := whole(p.Content); err != nil {
+		c.wrongRecord("message %d: %v", p.ID, err)
+		return nil
+	}
+	if p.New {
+		if c.recent[p.ID] != nil {
+			c.wrongRecord("message %d is pushed twice", p.ID)
+		}
+		c.nextID = max(c.nextID, p.ID+1)
+	}
+	if !p.New || c.mends != nil {
+		if err := c.leave(p.ID, p.From); err != nil {
+			return err
+		}
+	}
+	c.queue(p.Queue)
+	h := &kept{place: run.Place{Queue: p.Queue, ID: uint64(p.ID)}, key: string(p.Key)}
+	if c.mends != nil {
+		h.value = slices.Clone(p.Content)
+	}
+	h.move(p.State)
+	c.recent[p.ID] = h
+	return nil
+}
+
+// Move implements record.Applier. A message whose put is lost moves from the run in which it stood
+// before.
+func (c *contents) Move(r *record.Move) error {
+	c.given(r.ID)
+	delete(c.leases, r.ID)
+	if h, ok := c.recent[r.ID]; ok {
+		if h.area != recent.Finished {
+			h.move(r.State)
+		}
+		return nil
+	}
+	return c.living(r.ID, func(p *part, pos uint32) error {
+		c.wrongRecord("message %d is moved, and stands in run %d: the log does not tell its content", r.ID, p.number)
+		if p.area() == recent.Finished {
+			return nil
+		}
+		h, err := c.taken(p, pos)
+		if err == nil {
+			h.move(r.State)
+		}
+		return err
+	})
+}
+
+// Lease implements record.Applier.
+func (c *contents) Lease(l *record.Lease) error {
+	c.given(l.ID)
+	c.leases[l.ID] = *l
+	_, _, err := c.spot(l.ID, l.From)
+	return err
+}
+
+// Extend implements record.Applier.
+func (c *contents) Extend(x *record.Extend) error {
+	if l, ok := c.leases[x.ID]; ok {
+		l.Deadline = x.Deadline
+		c.leases[x.ID] = l
+	}
+	return nil
+}
+
+// Gone implements record.Applier.
+func (c *contents) Gone(g *record.Gone) error { return c.leave(g.ID, g.From) }
+
+// Finish implements record.Applier.
+func (c *contents) Finish(f *record.Finish) error {
+	c.given(f.ID)
+	if c.mends != nil {
+		if err := c.leave(f.ID, record.Spot{}); err != nil {
+			return err
+		}
+	}
+	c.queue(f.Queue)
+	c.recent[f.ID] = &kept{place: run.Place{Queue: f.Queue, At: f.Forgotten, ID: uint64(f.ID)}, area: recent.Finished, key: string(f.Key),
+		value: (&record.Trace{Due: f.Due, Ending: f.Ending, Ended: f.Ended}).Append(nil)}
+	return nil
+}
+
+// Name implements record.Applier.
+func (c *contents) Name(n *record.Name) error {
+	c.queue(n.Queue)
+	if len(n.Name) > 0 {
+		c.names[n.Queue], c.ever[n.Queue] = string(n.Name), string(n.Name)
+		return nil
+	}
+	delete(c.names, n.Queue)
+	delete(c.settings, n.Queue)
+	delete(c.pauses, n.Queue)
+	return nil
+}
+
+// Configure implements record.Applier.
+func (c *contents) Configure(x *record.Configure) error {
+	c.queue(x.Queue)
+	c.settings[x.Queue] = *x
+	return nil
+}
+
+// Pause implements record.Applier.
+func (c *contents) Pause(p *record.Pause) error {
+	c.queue(p.Queue)
+	c.pauses[p.Queue] = p.Until
+	return nil
+}
+
+// Spare implements record.Applier.
+func (c *contents) Spare(s *record.Spare) error {
+	if s.First || c.spares[s.Queue] == nil {
+		c.spares[s.Queue] = map[engine.ID]struct{}{}
+	}
+	for _, id := range s.IDs {
+		c.spares[s.Queue][id] = struct{}{}
+	}
+	return nil
+}
+
+// Purge implements record.Applier. After a gap, or where the log is not known from where it counts, it
+// is not known what was spared: then nothing is taken.
+func (c *contents) Purge(p *record.Purge) error {
+	spares := c.spares[p.Queue]
+	delete(c.spares, p.Queue)
+	if c.mends != nil {
+		c.given(p.UpTo)
+		if c.gaps > 0 || c.mends.rebuilt {
+			c.passed++
+			return nil
+		}
+	}
+	takes := func(a recent.Area, id engine.ID) bool {
+		if _, spared := spares[id]; spared && p.Spares || id > p.UpTo {
+			return false
+		}
+		switch a {
+		case recent.Dead:
+			return p.Also&engine.PurgeDead != 0
+		case recent.Finished:
+			return p.Also&engine.PurgeFinished != 0
+		}
+		l, leased := c.leases[id]
+		return !leased || l.Deadline <= p.At
+	}
+	for id, h := range c.recent {
+		if h.place.Queue == p.Queue && takes(h.area, id) {
+			delete(c.recent, id)
+			delete(c.leases, id)
+		}
+	}
+	for _, x := range c.parts {
+		if err := c.purgeRun(x, p.Queue, takes); err != nil {
+			return c.failed(err)
+		}
+	}
+	return nil
+}
+
+// purgeRun takes from a run what a purge takes.
+func (c *contents) purgeRun(p *part, queue uint32, takes func(recent.Area, engine.ID) bool) error {
+	if p.run == nil {
+		return nil
+	}
+	q, ok := p.run.Queue(queue)
+	if !ok {
+		return nil
+	}
+	s := p.run.Scan(q.From, q.To)
+	for s.Next() {
+		if e := s.Entry(); takes(p.area(), engine.ID(e.ID)) {
+			p.run.Kill(e.Pos)
+			delete(c.leases, engine.ID(e.ID))
+		}
+	}
+	return errors.Join(s.Err(), s.Close())
+}

@@ -1,0 +1,121 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// run checks a run by itself, and keeps it open if it is sound.
+func (r *reader) run(is manifest.Run) error {
+	name := run.Name(r.runsDir(), is.Number)
+	open, err := run.Open(r.fs, r.runsDir(), is.Number, &run.Config{ID: r.state.Store})
+	if err != nil {
+		return r.wrong(err, name)
+	}
+	r.rep.Runs++
+	r.rep.Entries += int64(open.Len())
+	if uint64(open.Bytes()) != is.Bytes || open.Len() != is.Entries {
+		r.rep.add(r.path(manifest.Name), -1, "run %d has %d bytes and %d entries; the manifest says %d and %d", is.Number, open.Bytes(), open.Len(), is.Bytes, is.Entries)
+	}
+	if is.Area > uint8(recent.Finished) {
+		r.rep.add(r.path(manifest.Name), -1, "run %d holds what is of area %d, which there is not", is.Number, is.Area)
+		return open.Close()
+	}
+	err = open.VerifyValues(r.pace, func(e run.Entry) (run.Key, error) { return r.keyOf(recent.Area(is.Area), e) })
+	if err != nil {
+		return errors.Join(r.wrong(err, name), open.Close())
+	}
+	r.parts = append(r.parts, &part{number: is.Number, is: is, run: open})
+	return nil
+}
+
+// keyOf takes an entry of a run apart.
+func (r *reader) keyOf(area recent.Area, e run.Entry) (k run.Key, err error) {
+	switch {
+	case e.ID == 0 || e.ID == math.MaxUint64 || e.ID >= r.state.NextID:
+		return k, fmt.Errorf("id %d was not given by then; the next one is %d", e.ID, r.state.NextID)
+	case e.Queue == 0 || e.Queue >= r.state.NextQueue:
+		return k, fmt.Errorf("there was no queue %d by then; the next one is %d", e.Queue, r.state.NextQueue)
+	}
+	key, value, err := record.ParseKeyed(e.Value)
+	if err != nil {
+		return k, err
+	}
+	if area == recent.Finished {
+		if _, err := record.ParseTrace(value); err != nil {
+			return k, err
+		}
+		if len(key) == 0 {
+			return k, errors.New("no key is remembered")
+		}
+		return r.secret.Key(e.Queue, string(key)), nil
+	}
+	s, content, err := record.ParseValue(value)
+	if err != nil {
+		return k, err
+	}
+	if err := whole(content); err != nil {
+		return k, err
+	}
+	at := s.Due
+	if s.Dead {
+		at = s.Died
+	}
+	switch {
+	case s.Dead != (area == recent.Dead):
+		return k, fmt.Errorf("a message of another area: whether it is dead is %v", s.Dead)
+	case at != e.At:
+		return k, fmt.Errorf("a message of time %d stands at time %d", at, e.At)
+	case len(key) == 0:
+		return k, nil
+	}
+	return r.secret.Key(e.Queue, string(key)), nil
+}
+
+// whole takes a content apart.
+func whole(content []byte) error {
+	c, err := record.ParseContent(content)
+	if err == nil && c.Apart.File != 0 {
+		err = fmt.Errorf("its body stands apart, in file %d, which this release does not keep", c.Apart.File)
+	}
+	return err
+}
+
+// marks marks who has died in the runs, and checks the files that say so.
+func (r *reader) marks() error {
+	of := map[uint64][]*run.Run{}
+	for _, p := range r.parts {
+		of[p.is.Marks] = append(of[p.is.Marks], p.run)
+	}
+	done := map[uint64]bool{0: true}
+	for _, is := range r.state.Runs {
+		if done[is.Marks] {
+			continue
+		}
+		done[is.Marks] = true
+		_, err := marks.Verify(r.fs, r.runsDir(), is.Marks, r.state.Store, r.pace)
+		if err == nil {
+			err = marks.Restore(r.fs, r.runsDir(), is.Marks, r.state.Store, of[is.Marks])
+		}
+		if err != nil {
+			if err := r.wrong(err, marks.Name(r.runsDir(), is.Marks)); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, open := range of[is.Marks] {
+			is, _ := r.state.Run(open.Number())
+			if n := open.Count(0, open.Len()); n != int(is.Alive) {
+				r.rep.add(r.path(manifest.Name), -1, "%d are alive in run %d; the manifest says %d", n, is.Number, is.Alive)
+			}
+		}
+	}
+	return nil
+}

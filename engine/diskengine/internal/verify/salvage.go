@@ -1,0 +1,185 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
+)
+
+// Salvaged tells of a store that was made of what can be read of another one.
+type Salvaged struct {
+	Before *Report // of the store that was read
+	Losses []Loss
+	Notes  []string // what else became of it
+	After  *Report  // of the new store; nil: none was made
+}
+
+// Salvage makes a sound store, in a directory that is missing or empty, of what can be read of another
+// one that nobody has open, which stays as it is. First it calls tell with what was found and what is
+// lost; an error of that ends it with nothing written. Until the new store is whole it cannot be opened;
+// after an error what is there of it is to be removed.
+//
+// Messages that can be read are kept, one by one. What had been acked, cancelled or purged by something
+// that is lost comes back.
+func Salvage(f disk.FS, from, to string, cfg *Config, tell func(*Salvaged) error) (out Salvaged, err error) {
+	err = locked(f, from, func() error {
+		if err := manifest.Vacant(f, to); err != nil {
+			return err
+		}
+		s := &salvage{reader: newReader(&surface{FS: f, zeros: true}, from, cfg), out: f, to: to}
+		if cfg != nil {
+			s.segment = cfg.segment
+		}
+		var err error
+		if out.Before, err = check(f, from, cfg); err == nil {
+			err = s.plan(out.Before)
+		}
+		if err == nil {
+			out.Losses, out.Notes = s.losses, s.notes
+			err = tell(&out)
+		}
+		if err == nil {
+			s.notes = out.Notes // tell may have more to say
+			err = s.mend()
+			out.Losses, out.Notes = s.losses, s.notes
+		}
+		return errors.Join(err, s.close())
+	})
+	if err == nil {
+		var pace *Config
+		if cfg != nil {
+			pace = &Config{Pace: cfg.Pace}
+		}
+		out.After, err = Check(f, to, pace)
+	}
+	if err != nil {
+		return out, fmt.Errorf("salvage a store: %w", err)
+	}
+	return out, nil
+}
+
+// salvage makes a store of another one.
+type salvage struct {
+	*reader // of that one; sectors that cannot be read are zeros
+	out     disk.FS
+	to      string
+	segment int64
+
+	segments []string // files of the log
+	marked   []uint64 // marks that there are, where there is no manifest to go by
+	rebuilt  bool     // there is none
+	broken   bool     // something of the log is missing
+	names    map[uint32]string
+	losses   []Loss
+	notes    []string
+
+	next manifest.State // of the new store
+	file uint64         // the number of its next file
+}
+
+func (s *salvage) note(format string, args ...any) {
+	s.notes = append(s.notes, fmt.Sprintf(format, args...))
+}
+
+func (s *salvage) outRuns() string { return filepath.Join(s.to, manifest.RunsName) }
+
+// number is that of the next file.
+func (s *salvage) number() uint64 {
+	s.file++
+	return s.file - 1
+}
+
+// plan finds out what can be read, and what cannot.
+func (s *salvage) plan(found *Report) (err error) {
+	if s.segments, err = s.list(s.logDir(), ".log"); err != nil {
+		return err
+	}
+	if err := s.manifest(); err != nil {
+		return err
+	}
+	if err := s.planLog(found); err != nil {
+		return err
+	}
+	if t := found.Torn; t != nil && !s.broken {
+		s.note("the log was not closed, as after a crash: it ends at %s, offset %d; whether something is missing there cannot be told", t.File, t.Offset)
+	}
+	for _, p := range s.parts {
+		if err := s.part(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// planLog looks what is missing of the log, and reads the names of queues.
+func (s *salvage) planLog(found *Report) error {
+	c := newContents(&reader{fs: s.fs, dir: s.dir, pace: s.pace, rep: new(Report), state: s.state})
+	err := s.log(c, func(g wal.Gap) error {
+		s.broken = true
+		l := Loss{File: g.File, Offset: g.Offset, Messages: -1, Again: true, What: fmt.Sprintf("%d bytes of the log are missing from here on", g.To-g.From)}
+		if g.To == wal.Unknown {
+			l.What = "the log from here on is missing"
+		}
+		if g.File == "" {
+			l.File, l.Offset = s.logDir(), -1
+			l.What = "all of the log is missing"
+			if g.To != wal.Unknown {
+				l.What = fmt.Sprintf("%d bytes of the log are missing, from position %d on", g.To-g.From, g.From)
+			}
+		}
+		s.losses = append(s.losses, l)
+		return nil
+	})
+	s.names = c.ever
+	for _, f := range found.Findings {
+		if at := s.logDir(); s.broken || f.File != at && !strings.HasPrefix(f.File, at+string(filepath.Separator)) {
+			continue
+		}
+		s.broken = true
+		s.losses = append(s.losses, Loss{File: f.File, Offset: f.Offset, What: f.What, Messages: -1, Again: true})
+	}
+	return err
+}
+
+// log takes in what can be read of the log.
+func (s *salvage) log(c *contents, gap func(wal.Gap) error) error {
+	return wal.Salvage(s.fs, s.segments, s.logConfig(), wal.Pos(s.state.Replay), c.entry, gap)
+}
+
+// mend makes the new store.
+func (s *salvage) mend() error {
+	if err := manifest.Prepare(s.out, s.to); err != nil {
+		return err
+	}
+	for _, p := range s.parts {
+		if p.salvaged == nil {
+			continue
+		}
+		if err := s.anew(p); err != nil {
+			return err
+		}
+	}
+	c := newContents(s.reader)
+	c.mends, c.rep = s, new(Report) // what does not fit is made to fit
+	if s.rebuilt {
+		c.nextID, c.nextQueue = 1, 1
+	}
+	if err := s.log(c, func(wal.Gap) error { c.gaps++; return nil }); err != nil {
+		return err
+	}
+	if err := c.together(); err != nil {
+		return err
+	}
+	if c.passed > 0 {
+		s.note("%d purges were not done again: it is not known what they spared; what they took may be handed out again", c.passed)
+	}
+	if err := c.write(); err != nil {
+		return err
+	}
+	return manifest.Complete(s.out, s.to, s.next)
+}

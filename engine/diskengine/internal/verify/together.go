@@ -1,0 +1,222 @@
+package verify
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+)
+
+// together compares what stands in different files, once the log was replayed. For a salvage it has
+// nothing stand twice then.
+func (c *contents) together() error {
+	if err := c.ids(); err != nil {
+		return err
+	}
+	for _, a := range []recent.Area{recent.Live, recent.Finished} {
+		if err := c.keys(a); err != nil {
+			return err
+		}
+	}
+	c.queues()
+	return nil
+}
+
+// standing are the runs that there are, and their parts.
+func (c *contents) standing(want func(*part) bool) (runs []*run.Run, of []*part) {
+	for _, p := range c.parts {
+		if p.run != nil && want(p) {
+			runs, of = append(runs, p.run), append(of, p)
+		}
+	}
+	return runs, of
+}
+
+func (c *contents) twice(p *part, format string, args ...any) {
+	c.rep.add(run.Name(c.runsDir(), p.number), -1, format, args...)
+}
+
+// ids keeps of each id what the log tells, else what the newest run has: where it is not known which
+// runs count, dead or alive.
+func (c *contents) ids() error {
+	runs, of := c.standing(func(*part) bool { return true })
+	type spot struct {
+		p   *part
+		pos uint32
+	}
+	var same []spot
+	last := uint64(0)
+	settle := func() {
+		best, before := (*part)(nil), (*part)(nil)
+		told := c.recent[engine.ID(last)] != nil
+		for _, s := range same {
+			alive := s.p.run.Alive(s.pos)
+			if alive && told {
+				c.twice(s.p, "message %d stands at %d in run %d, and the log tells of it too", last, s.pos, s.p.number)
+			}
+			if alive && before != nil {
+				c.twice(s.p, "message %d stands at %d in run %d and also in run %d", last, s.pos, s.p.number, before.number)
+			}
+			if alive {
+				before = s.p
+			}
+			if (alive || c.mends != nil && c.mends.rebuilt) && !told && (best == nil || s.p.number > best.number) {
+				best = s.p
+			}
+		}
+		for _, s := range same {
+			if s.p != best {
+				s.p.run.Kill(s.pos)
+			}
+		}
+		same = same[:0]
+	}
+	err := run.EachID(runs, func(id uint64, at int, pos uint32) error {
+		return c.paced(func() error {
+			if id != last {
+				settle()
+			}
+			last = id
+			c.nextID = max(c.nextID, engine.ID(id)+1)
+			same = append(same, spot{of[at], pos})
+			return nil
+		})
+	})
+	settle()
+	return err
+}
+
+// owner is what has a key.
+type owner struct {
+	id   engine.ID // 0: not known yet
+	part *part     // nil: the log tells of it
+	pos  uint32
+}
+
+func (o *owner) find() error {
+	if o.id != 0 {
+		return nil
+	}
+	e, err := o.part.run.Get(o.pos, nil)
+	o.id = engine.ID(e.ID)
+	return err
+}
+
+// keys looks for keys of an area that two have in a queue. The message that was pushed last keeps it.
+func (c *contents) keys(area recent.Area) error {
+	var lost []owner
+	has := map[run.Key]engine.ID{}
+	for _, id := range slices.Sorted(maps.Keys(c.recent)) {
+		h := c.recent[id]
+		if h.area != area || h.key == "" {
+			continue
+		}
+		key := c.hash(h)
+		if other, ok := has[key]; ok {
+			c.rep.add(c.logDir(), -1, "messages %d and %d of queue %d have one key", other, id, h.place.Queue)
+			lost = append(lost, owner{id: other})
+		}
+		has[key] = id
+	}
+	runs, of := c.standing(func(p *part) bool { return p.area() == area })
+	var last run.Key
+	var holder owner
+	err := run.EachKey(runs, func(key run.Key, at int, pos uint32) error {
+		return c.paced(func() error {
+			if !runs[at].Alive(pos) {
+				return nil
+			}
+			is := owner{part: of[at], pos: pos}
+			if key != last {
+				last, holder = key, owner{id: has[key]}
+				if holder.id == 0 {
+					holder = is // alone, so far
+					return nil
+				}
+			}
+			if holder.part == nil {
+				c.twice(is.part, "the message at %d in run %d has the key of message %d, of which the log tells", pos, is.part.number, holder.id)
+			} else {
+				c.twice(is.part, "the message at %d in run %d has the key of one in run %d", pos, is.part.number, holder.part.number)
+			}
+			for _, o := range []*owner{&is, &holder} {
+				if err := o.find(); err != nil {
+					return err
+				}
+			}
+			if holder.id > is.id {
+				is, holder = holder, is
+			}
+			lost = append(lost, holder)
+			holder = is
+			return nil
+		})
+	})
+	if err != nil || c.mends == nil {
+		return err
+	}
+	return c.lose(area, lost)
+}
+
+// lose takes their keys from messages, which are kept without, and takes keys that are remembered away.
+func (c *contents) lose(area recent.Area, lost []owner) error {
+	for _, o := range lost {
+		if o.part != nil && area == recent.Finished {
+			o.part.run.Kill(o.pos)
+			continue
+		}
+		if o.part != nil {
+			if _, err := c.taken(o.part, o.pos); err != nil {
+				return err
+			}
+		}
+		if area == recent.Finished {
+			delete(c.recent, o.id)
+		} else {
+			c.recent[o.id].key = ""
+		}
+	}
+	if len(lost) > 0 && area == recent.Live {
+		c.mends.note("%d messages whose keys newer ones have are kept without a key: most had been acked or cancelled", len(lost))
+	}
+	return nil
+}
+
+// queues looks for names that two queues have, and for queues that hold something and have none; a
+// salvage names these.
+func (c *contents) queues() {
+	lives := map[uint32]int{}
+	c.each(func(queue uint32, _ recent.Area, n int) { lives[queue] += n })
+	taken := map[string]uint32{}
+	for _, n := range slices.Sorted(maps.Keys(c.names)) {
+		name := c.names[n]
+		if other, ok := taken[name]; ok { // the record that the first one had gone is lost
+			c.rep.add(c.logDir(), -1, "queues %d and %d have one name, %q", other, n, name)
+			delete(c.names, n)
+			continue
+		}
+		taken[name] = n
+	}
+	for _, n := range slices.Sorted(maps.Keys(lives)) {
+		c.queue(n)
+		if _, named := c.names[n]; named {
+			continue
+		}
+		c.rep.add(c.logDir(), -1, "queue %d holds something, and has no name", n)
+		if c.mends == nil {
+			continue
+		}
+		name := fmt.Sprint("lost-", n)
+		if old := c.ever[n]; old != "" && taken[old] == 0 {
+			name = old
+		}
+		for taken[name] != 0 {
+			name += "-"
+		}
+		taken[name], c.names[n] = n, name
+		c.mends.note("the name of queue number %d, which holds %d, is not known: it is called %s", n, lives[n], name)
+	}
+}

@@ -103,7 +103,7 @@ func told(r backup.Result) engine.Backup {
 // Restore makes a store of the backup in a directory that Backup made, in another one that is
 // missing or empty. It checks the backup first. Who has died in it stays dead; the store is opened as
 // after a crash at the instant of the backup. It fails with engine.ErrInvalid when from is no backup or
-// to is not empty, and with engine.ErrDamaged when the backup is damaged, and with engine.ErrUnavailable when another
+// to is not empty, with engine.ErrDamaged when the backup is damaged, and with engine.ErrUnavailable when another
 // process works on it. progress, if it is not nil, is called with the bytes that were read and written by then.
 func Restore(ctx context.Context, from, to string, progress func(bytes int64)) (engine.Backup, error) {
 	return restore(ctx, disk.OS{}, from, to, progress)
@@ -117,7 +117,10 @@ func restore(ctx context.Context, f disk.FS, from, to string, progress func(byte
 	return told(r), nil
 }
 
-const takenHint = "name one that is missing or empty"
+const (
+	takenHint = "name one that is missing or empty"
+	fullHint  = "free some space, remove the new directory, and do it again"
+)
 
 // backupError says what is wrong with a backup in a directory.
 func backupError(op, dir string, err error) error {
@@ -131,6 +134,8 @@ func backupError(op, dir string, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, wal.ErrClosed), errors.Is(err, wal.ErrStopped):
 		return err
+	case disk.IsFull(err) && op != "backup":
+		return fail(engine.ErrNoSpace, fullHint)
 	case disk.IsFull(err):
 		return fail(engine.ErrNoSpace, "free some space; what was written has been removed")
 	case errors.Is(err, disk.ErrLocked):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
@@ -852,8 +853,40 @@ func TestSalvageCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Hook(nil)
-	if _, err := diskengine.OpenOn(d.Kill(), "/new", &p.cfg, p.tune); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "RESTORING") {
+	d = d.Kill()
+	if _, err := diskengine.OpenOn(d, "/new", &p.cfg, p.tune); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "RESTORING") {
 		t.Error(err)
+	}
+	// Nor is it a damaged store, of which less than of the backup would be left.
+	if _, err := diskengine.SalvageOn(t.Context(), d, "/new", "/newer"); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "remove the directory") {
+		t.Error(err)
+	}
+	if _, err := d.List("/newer"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("/newer was made: %v", err)
+	}
+}
+
+// TestNewStoreOnAFullDisk: a restore and a salvage say that what they wrote is to be removed.
+func TestNewStoreOnAFullDisk(t *testing.T) {
+	d := disktest.New(nil)
+	e := newPlace(d, nil).open(t)
+	pushKeys(t, e, "a")
+	_, err := e.Backup(t.Context(), "/backup")
+	must(t, errors.Join(err, e.Close()))
+	d.Hook(func(c disktest.Call) error {
+		if c.Op == disktest.Write && strings.HasPrefix(c.Name, "/new/") {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	for name, do := range map[string]func() error{
+		"restore":            func() error { _, err := diskengine.RestoreOn(t.Context(), d, "/backup", "/new/r"); return err },
+		"salvage":            func() error { _, err := diskengine.SalvageOn(t.Context(), d, "/backup", "/new/b"); return err },
+		"salvage of a store": func() error { _, err := diskengine.SalvageOn(t.Context(), d, "/data", "/new/s"); return err },
+	} {
+		if err := do(); !errors.Is(err, engine.ErrNoSpace) || !strings.Contains(err.Error(), "remove the new directory") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

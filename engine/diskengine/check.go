@@ -106,6 +106,8 @@ func checkError(op, dir string, err error) error {
 		return &engine.Error{Op: op, Err: &counted{err, engine.ErrUnavailable}, Hint: "another process has " + dir + " open: stop that first"}
 	case errors.Is(err, manifest.ErrTaken):
 		return fail(engine.ErrInvalid, takenHint)
+	case errors.Is(err, manifest.ErrRestoring):
+		return fail(engine.ErrInvalid, "remove the directory, and do it again")
 	case errors.Is(err, fs.ErrNotExist):
 		if names, _ := (disk.OS{}).List(dir); onPebble(names) {
 			return pebbleError(op, dir)
@@ -116,7 +118,7 @@ func checkError(op, dir string, err error) error {
 	case errors.Is(err, run.ErrOlder):
 		return fail(engine.ErrInvalid, dir+" was written by an earlier release: use that")
 	case disk.IsFull(err):
-		return fail(engine.ErrNoSpace, "free some space; "+dir+" is as it was")
+		return fail(engine.ErrNoSpace, fullHint)
 	case errors.Is(err, manifest.ErrDamaged):
 		return fail(engine.ErrDamaged, "restore a backup: of this store nothing can be told")
 	case errors.Is(err, fs.ErrPermission):

@@ -17,6 +17,9 @@ const (
 	Restoring = "RESTORING"
 )
 
+// ErrRestoring says that a directory holds part of a store only.
+var ErrRestoring = errors.New("a restore or salvage to it was cut off")
+
 // ErrTaken says that a directory holds something.
 var ErrTaken = errors.New("the directory is not empty")
 

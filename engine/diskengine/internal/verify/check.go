@@ -58,6 +58,9 @@ func locked(f disk.FS, dir string, fn func() error) (err error) {
 	if err != nil {
 		return err
 	}
+	if slices.Contains(names, manifest.Restoring) {
+		return fmt.Errorf("%s: %w", dir, manifest.ErrRestoring)
+	}
 	if !slices.ContainsFunc(names, func(n string) bool {
 		return n == manifest.Name || n == manifest.LogName || n == manifest.RunsName
 	}) {

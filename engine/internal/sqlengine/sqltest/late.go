@@ -123,6 +123,10 @@ func stands(t *testing.T, e engine.Whole) string {
 	if err != nil && engine.Code(err) != "not_found" {
 		t.Fatal(err)
 	}
+	if again, err := e.Queue(patience(t), "late"); err != nil || again != q { // a late commit came between
+		ok(t, err)
+		return stands(t, e)
+	}
 	live := int64(0)
 	if i.State.Live() {
 		live = 1

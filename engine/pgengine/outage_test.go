@@ -81,12 +81,12 @@ func TestOutageIdleInTransaction(t *testing.T) {
 	raw := pgtest.Shared(t)
 	outage.Open(t, raw) // the tables are made with time enough
 	p := pgtest.StartProxy(t, raw)
-	c := outage.Open(t, outage.With(t, p.URL(), "idle_in_transaction_session_timeout", "10"))
+	c := outage.Open(t, outage.With(t, p.URL(), "idle_in_transaction_session_timeout", "60"))
 	push := func() error {
 		_, err := c.Push(t.Context(), "orders", nil, tarry.Key("42"), tarry.OnConflict(tarry.Keep))
 		return err
 	}
-	p.Delay(30 * time.Millisecond)
+	p.Delay(120 * time.Millisecond)
 	outage.Says(t, push(), tarry.ErrUnavailable, "idle_in_transaction_session_timeout")
 	slow := time.AfterFunc(500*time.Millisecond, func() { p.Delay(0) })
 	defer slow.Stop()

@@ -153,7 +153,7 @@ func (l *lane) close() error {
 	if !within(l.drain, l.crews.Wait) {
 		l.cut()
 		if !within(late, l.crews.Wait) {
-			l.fail(fmt.Errorf("Send has not returned %s after the end of its context", late))
+			l.fail(fmt.Errorf("its Send has not returned %s after the end of its context", late))
 		}
 		if n := l.cuts.Load(); n > 0 {
 			l.fail(fmt.Errorf("%d messages were released because they could not be forwarded within the drain timeout of %s", n, max(l.drain, 0)))

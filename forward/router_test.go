@@ -389,7 +389,7 @@ func TestEndWithATargetThatHeedsNothing(t *testing.T) {
 		if took := time.Since(began); took != time.Second+late {
 			t.Errorf("the end took %s", took)
 		}
-		if err == nil || !strings.Contains(err.Error(), "route q: Send has not returned") {
+		if err == nil || !strings.Contains(err.Error(), "route q: its Send has not returned") {
 			t.Errorf("Run: %v", err)
 		}
 		close(let)

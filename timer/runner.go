@@ -194,7 +194,7 @@ func (s *RunnerStats) fired(late time.Duration) {
 // Close stops the Runner: no handler is called any more, and what pends, due or
 // not, stays so. It waits for the handlers that run, or for ctx, whose error it
 // then returns; a later Close waits again. Once it has returned nil, the core is
-// the caller's again, who may Drain it. Close must not be called by a handler
+// the caller's again, and may be drained. Close must not be called by a handler
 // without a ctx that ends.
 func (r *Runner[T]) Close(ctx context.Context) error {
 	r.mu.Lock()

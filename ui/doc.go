@@ -1,5 +1,5 @@
 // Package ui is the dashboard: pages that show what is coming, what is late and what
-// died, and let who may do something about it. A Handler serves the pages and what they
+// died, and let viewers with the rights act on it. A Handler serves the pages and what they
 // are made of, and hands the calls of the API below its own path to another handler, such
 // as a server.Server, so that one line puts the dashboard into a program of one's own:
 //

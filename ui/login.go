@@ -15,15 +15,15 @@ import (
 // standing is what a page is told of its viewer.
 type standing struct {
 	Needed   bool           `json:"needed"`    // a token, before anything can be seen
-	Session  bool           `json:"session"`   // he has logged in
+	Session  bool           `json:"session"`   // the viewer has logged in
 	ReadOnly bool           `json:"read_only"` // whatever the token may do
-	Me       jsontext.Value `json:"me"`        // what the API tells of him; null: nothing
+	Me       jsontext.Value `json:"me"`        // what the API says of the viewer; null: nothing
 }
 
 // maxLogin bounds the request that logs in, in bytes.
 const maxLogin = 4 << 10
 
-// session answers who the viewer is (GET), logs him in (POST) and out (DELETE).
+// session says who the viewer is (GET), logs in (POST) and logs out (DELETE).
 func (h *Handler) session(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if err := h.origins.Check(r); err != nil {
@@ -45,8 +45,8 @@ func (h *Handler) session(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tell answers who the viewer is. Once the API has asked for a token it is not asked
-// again on behalf of who has none: each time counts as a failure there.
+// tell says who the viewer is. Once the API has asked for a token it is not asked again
+// for a viewer without one: each time counts as a failure there.
 func (h *Handler) tell(w http.ResponseWriter, r *http.Request) {
 	token := ""
 	if c, err := r.Cookie(h.cookieName(r, mounted(r, "session"))); err == nil {
@@ -82,8 +82,8 @@ func (h *Handler) answer(w http.ResponseWriter, s *standing) {
 	_, _ = w.Write(b) // whoever asked may be gone
 }
 
-// logIn begins a session for who brings a token that the API knows. The API holds up
-// who tries many.
+// logIn begins a session for a token that the API knows. The API slows down clients that
+// try many.
 func (h *Handler) logIn(w http.ResponseWriter, r *http.Request) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		fail(w, http.StatusUnsupportedMediaType, "invalid", "the Content-Type must be application/json", "")
@@ -121,7 +121,7 @@ func (h *Handler) finish(r *http.Request) {
 	}
 }
 
-// ask asks the API who has a token, for the one who made a request.
+// ask asks the API whose token it is, for the client of a request.
 func (h *Handler) ask(r *http.Request, token string) *answer {
 	q := r.Clone(r.Context())
 	q.Method, q.Body, q.ContentLength, q.TransferEncoding = http.MethodGet, http.NoBody, 0, nil

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// session is a viewer who has logged in.
+// session is a viewer after the log-in.
 type session struct {
 	token string
 	begun time.Time

@@ -34,7 +34,7 @@ func checkPresent(op string, u *url.URL) error {
 	return nil
 }
 
-// absent stands for a disk store that is not there, before those who only look: it is empty, and none is
+// absent stands for a disk store that does not exist, for commands that only read: it is empty, and none is
 // made by that, which would hide that its name is wrong.
 type absent struct{ *memengine.Engine }
 

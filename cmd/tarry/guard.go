@@ -16,7 +16,7 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// guardFlags say who may call a server, and how what is said is kept from others.
+// guardFlags set which clients may call a server, and how traffic is kept secret.
 type guardFlags struct {
 	tokens   string
 	insecure bool
@@ -76,7 +76,7 @@ func called(address string, on net.Addr) string {
 	return address
 }
 
-// warn tells what others can do who reach the address.
+// warn says what clients can do that reach the address.
 func (o *guarding) warn(p *Program, address string, on net.Addr) {
 	switch {
 	case !exposed(on):

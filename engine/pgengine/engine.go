@@ -56,7 +56,7 @@ var _ interface {
 //
 // A call takes a connection of the pool for a transaction, and none of them waits for
 // another while it holds one. The engine has one more of its own, on which it listens. In
-// a pool made with pgx's defaults a caller who leaves during a call costs the connection;
+// a pool made with pgx's defaults a caller that leaves during a call costs the connection;
 // pgconn.CancelRequestContextWatcherHandler spares it.
 func New(ctx context.Context, pool *pgxpool.Pool, cfg *Config) (*Engine, error) {
 	if cfg == nil {

@@ -104,7 +104,7 @@ func parse(u *url.URL) (*target, error) {
 		params["application_name"] = "tarry"
 	}
 	params["client_encoding"] = "UTF8" // whatever the role's or the database's is
-	// A caller who leaves costs no connection. PgBouncer 1.18 ends on some requests to
+	// A caller that leaves costs no connection. PgBouncer 1.18 ends on some requests to
 	// cancel; who says these modes has one on the way, where connections are cheap.
 	if m := cfg.ConnConfig.DefaultQueryExecMode; m != pgx.QueryExecModeExec && m != pgx.QueryExecModeSimpleProtocol {
 		cfg.ConnConfig.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {

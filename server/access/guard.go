@@ -135,7 +135,7 @@ type Failed struct {
 // Error says why.
 func (f *Failed) Error() string { return f.Reason }
 
-// Who returns the token of a request, or a *Failed.
+// Who returns the token that a request was made with, or a *Failed.
 func (g *Guard) Who(r *http.Request) (*Token, error) {
 	secret, err := bearer(r)
 	if err != nil {

@@ -24,7 +24,7 @@ type Gate struct {
 const shut = math.MinInt64
 
 // Enter begins a call, or says why there is none: its context is over, or the engine
-// closed. Who is let in calls Leave once.
+// closed. A call that was let in calls Leave once.
 func (g *Gate) Enter(ctx context.Context, op string) error {
 	if err := ctx.Err(); err != nil {
 		return &engine.Error{Op: op, Err: err}
@@ -40,7 +40,7 @@ func Closed(op string) error {
 	return &engine.Error{Op: op, Err: engine.ErrClosed, Hint: "the engine was closed"}
 }
 
-// TryEnter begins what has no context and nobody to tell, and reports whether it may.
+// TryEnter begins work without a context or a caller, and reports whether it may.
 func (g *Gate) TryEnter() bool {
 	if g.under.Add(1) > 0 {
 		return true
@@ -51,7 +51,7 @@ func (g *Gate) TryEnter() bool {
 
 // Leave ends a call.
 func (g *Gate) Leave() {
-	// One who was turned away may be the last to leave, and not the only one.
+	// A call that was turned away may be the last to leave, and not the only one.
 	if g.under.Add(-1) == shut {
 		g.once.Do(func() { close(g.idle) })
 	}

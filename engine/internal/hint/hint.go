@@ -1,5 +1,5 @@
-// Package hint holds who is to be told when a queue may have something to lease sooner
-// than was said.
+// Package hint holds the functions to call when a queue may have something to lease sooner
+// than the engine said.
 package hint
 
 import (
@@ -11,7 +11,7 @@ import (
 // Watchers are the functions that an engine's Watch was given. The zero value has none.
 // Its methods may be called from many goroutines.
 type Watchers struct {
-	mu   sync.Mutex                 // of those who change it
+	mu   sync.Mutex                 // guards changes of list
 	list atomic.Pointer[[]*watcher] // never changed, only replaced
 }
 
@@ -49,7 +49,7 @@ func (w *Watchers) all() []*watcher {
 func (w *Watchers) Any() bool { return len(w.all()) > 0 }
 
 // Hint tells all watchers about queues, on the caller's goroutine. The caller holds no
-// lock that a watcher, or one who waits for it, may want.
+// lock that a watcher, or anything that waits for it, may want.
 func (w *Watchers) Hint(queues ...string) {
 	for _, x := range w.all() {
 		for _, q := range queues {

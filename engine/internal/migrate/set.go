@@ -120,7 +120,7 @@ func (s *Set) statement(text string) string {
 }
 
 // Print returns the SQL that brings a store from a version to the latest, with all that
-// Up does: for who may not run Up, or wants to read it first. Version 0 is no store.
+// Up does: for operators that may not run Up, or want to read it first. Version 0 is no store.
 func (s *Set) Print(from int64) string {
 	var b strings.Builder
 	if from <= 0 {

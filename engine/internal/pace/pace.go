@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// step is how long a Bucket that is empty gathers, at rates that give more than one in
-// that time: who is woken for each alone is woken too often.
+// step is how long an empty Bucket gathers, at rates that give more than one in that time,
+// so that waiters are not woken for each alone.
 const step = 5 * time.Millisecond
 
 // Bucket is what a rate has let pass. The zero Bucket is full. It is not safe for
@@ -17,8 +17,8 @@ type Bucket struct {
 	base time.Time // when it was, or would have been, empty
 }
 
-// Since is the bucket that gathers since an instant, for who keeps it elsewhere: Base tells
-// the instant.
+// Since is the bucket that gathers since an instant, for stores that keep only the instant:
+// Base returns it.
 func Since(base time.Time) Bucket { return Bucket{base} }
 
 // Base is since when the bucket gathers.

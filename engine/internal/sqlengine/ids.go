@@ -18,7 +18,7 @@ func (e *Engine) take(ctx context.Context, n int) (engine.ID, error) {
 	if first := e.ids.some(n); first != 0 {
 		return first, nil
 	}
-	// Nobody waits for who reserves more: that may be the one who waits for a connection
+	// No call waits for the one that reserves more: it may itself wait for a connection
 	// which the other's transaction holds.
 	var first, last engine.ID
 	err := e.beside(ctx, "push", func(ctx context.Context) (err error) {

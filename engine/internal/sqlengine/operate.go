@@ -105,7 +105,7 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 	return gone + n, rest(ctx, name, err)
 }
 
-// rest says to who left a purge that some is left.
+// rest tells a caller that left a purge that some is left.
 func rest(ctx context.Context, name string, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return &engine.Error{Op: "purge", Queue: name, Err: ctx.Err(), Hint: "purge again for the rest"}

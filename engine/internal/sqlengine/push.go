@@ -246,12 +246,12 @@ func (w *work) conflict(x *row, in *engine.Message) engine.PushResult {
 	return r
 }
 
-// result describes a live row to who pushes.
+// result describes a live row to a push.
 func (x *row) result(ms int64) engine.PushResult {
 	return engine.PushResult{ID: x.ID, Due: instant(x.Due), State: x.state(ms)}
 }
 
-// result describes a finished message to who pushes its key.
+// result describes a finished message to a push of its key.
 func (m *Memory) result() engine.PushResult {
 	return engine.PushResult{ID: m.ID, Due: instant(m.Due), State: engine.Finished, Ending: m.Ending, Ended: instant(m.Ended)}
 }

@@ -161,7 +161,7 @@ type Messages interface {
 	// was not so when the transaction looked.
 	Insert(ctx context.Context, rows []*Row) error
 	// Move writes of rows what changes with their state: all but queue, key, created,
-	// policy and content. Who is no longer dead holds its key: ErrAgain if another does.
+	// policy and content. A message that is no longer dead holds its key: ErrAgain if another does.
 	Move(ctx context.Context, rows []*Row) error
 	// Replace writes rows whole.
 	Replace(ctx context.Context, rows []*Row) error

@@ -36,7 +36,7 @@ type work struct {
 	least  map[int64]int64  // when each queue may have something because of this work
 	low    map[int64]*Floor // below all that this work has written
 	freed  map[int64]bool   // queues with in_flight of which it has ended leases that held
-	quiet  bool             // it hints nothing: who asked is told
+	quiet  bool             // it hints nothing: the caller gets it in the answer
 	died   map[int64]bool   // queues in which something has
 
 	ahead     []Range // that were read with the opening
@@ -54,7 +54,7 @@ type row struct {
 	late  bool // gone, and dead before: what is left of it is its key's memory
 }
 
-// seat is who has a key.
+// seat is the holder of a key.
 type seat struct {
 	holder *row    // live; nil: nobody
 	stored *Memory // as read
@@ -329,7 +329,7 @@ func byName(a, b Name) int {
 	return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Key, b.Key))
 }
 
-// find reads and locks who has keys, but for those of which that is known.
+// find reads and locks the holders of keys, but for keys with known holders.
 func (w *work) find(names []Name) error {
 	var missing []Name
 	for _, name := range names {

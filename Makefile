@@ -64,8 +64,8 @@ test: servers ui-packages ## Run all tests.
 	[ ! -e ui/web/node_modules/.package-lock.json ] || export TARRY_TEST_UI=require; \
 	$(GO) test $(TESTFLAGS) -timeout $(TESTTIME) ./...
 
-# What has concurrency of its own, and what tests one engine that processes share.
-RACES = . ./internal/... ./server/... ./forward ./timer ./trend ./tarryprom ./engine/memengine ./engine/httpengine ./engine/diskengine/...
+# What has concurrency of its own, the slowest first, and what tests one engine that processes share.
+RACES = ./engine/diskengine/... ./engine/httpengine ./engine/memengine ./server/... . ./timer ./internal/... ./forward ./trend ./tarryprom
 SHARED_RACES = -run '^TestSuite$$/^(Race|RaceLimits|Cut)$$' ./engine/pgengine
 
 .PHONY: test-race

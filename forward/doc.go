@@ -1,5 +1,5 @@
 // Package forward sends due messages to other systems: a URL, an exchange, a stream, a
-// topic. tarry holds the delay, during which messages can be canceled and moved; the target
+// topic. tarry holds the delay, during which messages can be cancelled and moved; the target
 // receives what is due.
 //
 //	t, err := forward.Open("https://shop.example/paid", nil) // import _ ".../forward/webhook"

@@ -33,7 +33,7 @@ type lane struct {
 	trouble *trouble.Log
 
 	end   chan struct{}   // closed when the final drain begins
-	life  context.Context // canceled when the drain takes too long
+	life  context.Context // cancelled when the drain takes too long
 	cut   context.CancelFunc
 	cuts  atomic.Int64   // messages released then
 	crews sync.WaitGroup // the workers

@@ -23,7 +23,7 @@ const (
 // RouterConfig configures a Router. The zero value and nil are valid.
 type RouterConfig struct {
 	// DrainTimeout is how long the Sends of an ending route may take. After that they are
-	// canceled, and their messages are released without counting an attempt. Default 30 s;
+	// cancelled, and their messages are released without counting an attempt. Default 30 s;
 	// negative: at once.
 	DrainTimeout time.Duration
 

@@ -17,14 +17,13 @@ func (p *Program) checkCommand() *cobra.Command {
 		Use:   "check DIR",
 		Short: "Verify a disk store, or a backup of one",
 		Long: `Check reads all of the store in a directory, DIR or disk:DIR, that no process has open, or
-of a backup: checksums, indexes and counters, and that each message stands in one place
-alone. It changes nothing. What is wrong it says, a line each; exit code 1 when there is
-something.
+of a backup: checksums, indexes and counters, and that each message is stored once. It
+changes nothing. It prints a line for each fault; the exit code is 1 if there is one.
 
-With --salvage it says what is lost, and makes a sound store of every message that can be
-read, in the directory NEW, which is missing or empty. DIR stays as it is. Messages that had
-been acked or cancelled may be handed out again. With --dry-run too it only says what would
-be lost.`,
+With --salvage it prints what is lost, and makes a sound store of every message that can be
+read, in the directory NEW, which must be missing or empty. DIR stays as it is. Messages that
+had been acked or cancelled may be handed out again. With --dry-run too it only prints what
+would be lost.`,
 		Example: "  tarry check tarry-data\n  tarry check /backups/orders --json\n  tarry check tarry-data --salvage tarry-new",
 		Args:    exactly("DIR"),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
@@ -60,7 +59,7 @@ be lost.`,
 
 var errDryRun = errors.New("nothing is written")
 
-// salvage says what is lost, and makes another store of the rest.
+// salvage prints what is lost, and makes a new store of the rest.
 func (p *Program) salvage(ctx context.Context, c *checked, to string, dryRun, asJSON bool, note *note, progress func(int64)) error {
 	to, err := storeDir(to)
 	if err != nil {
@@ -92,13 +91,13 @@ func (p *Program) salvage(ctx context.Context, c *checked, to string, dryRun, as
 	return err
 }
 
-// checked is what came of a check, in JSON.
+// checked is the result of a check, in JSON.
 type checked struct {
 	rep    *diskengine.Report
 	losses []diskengine.Loss
 
 	Dir       string         `json:"dir"`
-	From      string         `json:"from"` // of what it was made; empty: it was only checked
+	From      string         `json:"from"` // what it was salvaged from; empty: it was only checked
 	Sound     bool           `json:"sound"`
 	Closed    bool           `json:"closed"` // the log ends as that of a store that was closed
 	Runs      int            `json:"runs"`
@@ -136,7 +135,7 @@ type checkQueue struct {
 	Finished int64  `json:"finished"`
 }
 
-// fill takes over what a report says.
+// fill copies the report.
 func (c *checked) fill() {
 	r := c.rep
 	c.Sound, c.Closed, c.Runs, c.Entries, c.Records, c.More = r.Sound(), r.Torn == nil, r.Runs, r.Entries, r.Records, r.More
@@ -190,25 +189,25 @@ func (p *Program) showChecked(asJSON bool, c *checked) error {
 	return &failedError{line: fmt.Sprintf("%s is damaged: %s", c.Dir, counted(len(c.Findings)+c.More, "finding")), hint: hint}
 }
 
-// kept says how many messages there are and how many are not any more.
+// kept says how many messages the new store has, and how many were lost.
 func (c *checked) kept() string {
 	live, dead, finished, lost, keys := int64(0), int64(0), int64(0), int64(0), int64(0)
 	for _, q := range c.rep.Queues {
 		live, dead, finished = live+q.Live, dead+q.Dead, finished+q.Finished
 	}
-	more := ""
+	least := ""
 	for _, l := range c.losses {
 		switch {
 		case l.Messages < 0:
-			more = ", and some of which it is not known how many"
+			least = "at least "
 		case l.Keys:
 			keys += l.Messages
 		default:
 			lost += l.Messages
 		}
 	}
-	return fmt.Sprintf("kept: %d live, %d dead, %d remembered; lost: %s, %s%s", live, dead, finished,
-		counted(int(lost), "message"), counted(int(keys), "remembered key"), more)
+	return fmt.Sprintf("kept: %d live, %d dead, %d remembered; lost: %s%s, %s", live, dead, finished,
+		least, counted(int(lost), "message"), counted(int(keys), "remembered key"))
 }
 
 // text writes a report for people.

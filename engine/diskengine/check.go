@@ -27,14 +27,14 @@ type Finding = verify.Finding
 // Loss is something that a salvage gives up.
 type Loss = verify.Loss
 
-// Salvaged tells of a store that was made of what can be read of another one.
+// Salvaged describes a store that was salvaged from another one.
 type Salvaged = verify.Salvaged
 
-// Check reads all of the store in a directory that nobody has open, or of a backup, and says what is
-// wrong with it. It changes nothing but who has the lock. progress, if it is not nil, is called with the bytes that were
-// read by then. It fails with engine.ErrUnavailable when a process has the store open, or the disk
-// cannot be read, with engine.ErrDamaged when nothing can be told of what lies there, and with
-// engine.ErrInvalid when there is no store of this kind or of a newer format.
+// Check reads all of a store that no process has open, or of a backup, and reports what is wrong
+// with it. It takes the store's lock and changes nothing. progress, if not nil, is called with the
+// bytes read so far. It fails with engine.ErrUnavailable when a process has the store open or the
+// disk cannot be read, with engine.ErrDamaged when too little can be read to say anything, and with
+// engine.ErrInvalid when the directory holds no such store, or one in another format.
 func Check(ctx context.Context, dir string, progress func(read int64)) (*Report, error) {
 	f, pace := disk.OS{}, paced(ctx, progress)
 	if backup.Is(f, dir) {
@@ -51,12 +51,12 @@ func Check(ctx context.Context, dir string, progress func(read int64)) (*Report,
 	return rep, nil
 }
 
-// Salvage makes a sound store, in a directory that is missing or empty, of what can be read of another
-// one that nobody has open, or of a backup. That stays as it is. First it calls tell with what is wrong
-// and what is lost; an error of tell ends it, and nothing was written. What had been acked or cancelled,
-// and the record of it is lost, may be handed out again. After an error the new directory cannot be
-// opened, and is to be removed. It fails as Check does, and with engine.ErrInvalid when the new directory
-// is not empty, or within the old one.
+// Salvage makes a sound store of what can be read of another store that no process has open, or of a
+// backup, and leaves that as it is. The new directory must be missing or empty. First it calls tell with
+// what is wrong and what is lost; an error of tell ends it before anything is written. Messages whose ack
+// or cancel is lost may be handed out again. After a later error the new directory cannot be opened:
+// remove it. Salvage fails as Check does, and with engine.ErrInvalid when the new directory is not empty
+// or is within the old one.
 func Salvage(ctx context.Context, from, to string, tell func(*Salvaged) error, progress func(bytes int64)) (Salvaged, error) {
 	return salvage(ctx, disk.OS{}, from, to, tell, progress)
 }
@@ -81,7 +81,7 @@ func salvage(ctx context.Context, f disk.FS, from, to string, tell func(*Salvage
 	return out, nil
 }
 
-// paced ends work with a context, and tells how far it has come.
+// paced ends work with a context, and reports progress.
 func paced(ctx context.Context, progress func(bytes int64)) func(int) error {
 	all := int64(0)
 	return func(n int) error {

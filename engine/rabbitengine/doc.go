@@ -20,5 +20,5 @@
 // exists.
 //
 // RabbitMQ cannot find a message by a name. There are no keys, and no message can be
-// canceled, rescheduled or looked up: see the table in docs/engines/rabbitmq.md.
+// cancelled, rescheduled or looked up: see the table in docs/engines/rabbitmq.md.
 package rabbitengine

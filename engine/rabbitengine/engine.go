@@ -31,7 +31,7 @@ type Engine struct {
 	gate      gate.Gate
 	watchers  hint.Watchers
 	ids       *ids
-	closing   context.Context // canceled by Close
+	closing   context.Context // cancelled by Close
 	close     context.CancelFunc
 	quiet     chan struct{} // closed when no call is in progress
 	quietOnce sync.Once

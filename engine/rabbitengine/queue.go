@@ -160,7 +160,7 @@ func (e *Engine) stream(s *session, q *queue, n int) error {
 }
 
 // widen adds a consumer to raise the limit. The existing consumers stay: deliveries may
-// still arrive for a canceled one.
+// still arrive for a cancelled one.
 func (f *flow) widen(queue string, more int) (<-chan amqp.Delivery, error) {
 	if err := f.ch.Qos(more, 0, false); err != nil {
 		return nil, err

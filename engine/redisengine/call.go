@@ -201,7 +201,7 @@ func (e *Engine) ask(ctx context.Context, qs []question, until attempt.Bound) []
 		for n, a := range e.put(ctx, part, until) {
 			i := which[n]
 			answers[i] = a
-			// A short timeout says nothing about the shard, and neither does a canceled
+			// A short timeout says nothing about the shard, and neither does a cancelled
 			// call.
 			if a.err == nil || !until.Tries.IsZero() && fateOf(a.err) != attempt.Answered && ctx.Err() == nil {
 				qs[i].shard.down.Store(a.err != nil)

@@ -49,7 +49,7 @@ type Engine struct {
 
 	probing atomic.Bool // a probe is running
 
-	ctx    context.Context // canceled by Close
+	ctx    context.Context // cancelled by Close
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 

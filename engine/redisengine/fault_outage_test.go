@@ -102,7 +102,7 @@ func TestFaultOutageIsBounded(t *testing.T) {
 	}
 }
 
-// TestFaultOutageEndsWithTheCaller: a canceled call stops waiting for ids and names.
+// TestFaultOutageEndsWithTheCaller: a cancelled call stops waiting for ids and names.
 func TestFaultOutageEndsWithTheCaller(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

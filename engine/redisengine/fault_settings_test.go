@@ -204,7 +204,7 @@ func TestFaultSettingsFailover(t *testing.T) {
 	}
 }
 
-// TestFaultSettingsFull: on a full server, settings can be written, and acked or canceled
+// TestFaultSettingsFull: on a full server, settings can be written, and acked or cancelled
 // messages leave their memories. A push is refused and changes nothing.
 func TestFaultSettingsFull(t *testing.T) {
 	t.Parallel()

@@ -69,7 +69,7 @@ func TestMemoriesLeaveNothing(t *testing.T) {
 }
 
 // TestMemoriesDoNotGather: memories are dropped even if messages are only pushed and
-// canceled, or acked under old leases, and nothing is leased.
+// cancelled, or acked under old leases, and nothing is leased.
 func TestMemoriesDoNotGather(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -90,7 +90,7 @@ func (t *Target) xadd(c rueidis.Client, m *tarry.Message[[]byte]) rueidis.Comple
 	if t.cfg.MaxLen > 0 {
 		args = append(args, "MAXLEN", "~", strconv.FormatInt(t.cfg.MaxLen, 10))
 	}
-	// The client may still hold its arguments after a canceled call.
+	// The client may still hold its arguments after a cancelled call.
 	args = append(args, "*", fieldBody, string(m.Body))
 	return c.B().Arbitrary("XADD").Keys(stream).Args(append(args, t.fields(m)...)...).Build()
 }

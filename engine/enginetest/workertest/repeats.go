@@ -19,7 +19,7 @@ const span = 400 * time.Millisecond
 // RunRepeats has a producer push each order three times and cancel half of them twice, at
 // random moments: before, during and after handling. Two workers for each of the engines,
 // which share one store, handle the queue. Since keys are remembered, each order must be
-// handled once or canceled once. It may run in a synctest bubble. The engines stay open.
+// handled once or cancelled once. It may run in a synctest bubble. The engines stay open.
 func RunRepeats(t *testing.T, orders int, engines ...engine.Engine) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

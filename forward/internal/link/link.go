@@ -15,7 +15,7 @@ type Link[C comparable] struct {
 	dial    func(context.Context) (C, error)
 	hangUp  func(C)
 	timeout time.Duration
-	dialing context.Context // canceled by Close
+	dialing context.Context // cancelled by Close
 	stop    context.CancelFunc
 
 	mu     sync.Mutex

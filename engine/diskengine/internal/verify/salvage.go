@@ -11,7 +11,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
-// Salvaged tells of a store that was made of what can be read of another one.
+// Salvaged describes a store that was salvaged from another one.
 type Salvaged struct {
 	Before *Report // of the store that was read
 	Losses []Loss
@@ -19,13 +19,12 @@ type Salvaged struct {
 	After  *Report  // of the new store; nil: none was made
 }
 
-// Salvage makes a sound store, in a directory that is missing or empty, of what can be read of another
-// one that nobody has open, which stays as it is. First it calls tell with what was found and what is
-// lost; an error of that ends it with nothing written. Until the new store is whole it cannot be opened;
-// after an error what is there of it is to be removed.
+// Salvage makes a sound store of what can be read of another store that no process has open, and leaves
+// that as it is. The new directory must be missing or empty. First it calls tell with what was found and
+// what is lost; an error of tell ends it before anything is written. Until the new store is whole it
+// cannot be opened; after an error remove it.
 //
-// Messages that can be read are kept, one by one. What had been acked, cancelled or purged by something
-// that is lost comes back.
+// Each message that can be read is kept. A message whose ack, cancel or purge is lost comes back.
 func Salvage(f disk.FS, from, to string, cfg *Config, tell func(*Salvaged) error) (out Salvaged, err error) {
 	err = locked(f, from, func() error {
 		if err := manifest.Vacant(f, to); err != nil {

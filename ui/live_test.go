@@ -15,7 +15,7 @@ import (
 func TestLive(t *testing.T) {
 	w := newWorld(t, kind{})
 	p := w.open(desk, "#/queues/live.q")
-	p.sees(".empty", "Nothing is scheduled")
+	p.sees(".empty", "No scheduled messages")
 	s := strained(p)
 	var late []string
 	for try := range 3 { // what the page lets wait is late each time
@@ -60,7 +60,7 @@ func (w *world) life(p *tab, s *strain, key string) (late []string) {
 		return time.Now()
 	})
 	p.press(".tabs", "Ready")
-	p.sees("#panel[aria-labelledby=tab-ready]", "Nothing is ready")
+	p.sees("#panel[aria-labelledby=tab-ready]", "No ready messages")
 	seen("falling due", rows("ready"), func() time.Time {
 		moved, err := w.c.Reschedule(w.Context(), tarry.ByKey(key).Of("live.q"), tarry.In(500*time.Millisecond))
 		if err != nil {
@@ -69,7 +69,7 @@ func (w *world) life(p *tab, s *strain, key string) (late []string) {
 		return moved.Due
 	})
 	p.press(".tabs", "Leased")
-	p.sees("#panel[aria-labelledby=tab-leased]", "Nothing is leased")
+	p.sees("#panel[aria-labelledby=tab-leased]", "No leased messages")
 	var lease tarry.Lease
 	seen("a lease", rows("leased"), func() time.Time {
 		got, err := w.c.Lease(w.Context(), tarry.LeaseRequest{Queues: []string{"live.q"}, Max: 1})

@@ -166,7 +166,7 @@ func everyAction(t *testing.T, l look) {
 		t.Errorf("%+v", i)
 	}
 	p.undo("is paused")
-	p.sees(".toast", "goes on")
+	p.sees(".toast", "is resumed")
 	p.press(".actions", "Pause")
 	yes("Pause the queue?", "", "Pause")
 	p.press(".actions", "Resume")
@@ -185,7 +185,7 @@ func everyAction(t *testing.T, l look) {
 		t.Errorf("%+v %v %v", s, revision, err)
 	}
 	p.undo("are saved")
-	p.sees(".toast", "as they were")
+	p.sees(".toast", "old settings are back")
 
 	p.press(".actions", "Push")
 	p.fill("key", "by hand")
@@ -441,7 +441,7 @@ func TestPagesOfManyReadLess(t *testing.T) {
 		defer res.Body.Close()
 	}
 	p := w.open(desk, "#/queues/busy")
-	p.sees(".empty", "Nothing is scheduled")
+	p.sees(".empty", "No scheduled messages")
 	const read = `performance.getEntriesByType("resource").filter(e => e.name.includes("/messages?")).map(e => e.startTime)`
 	for n := 0; value[int](p, read+`.length`) < 3; n++ {
 		w.push("busy", `{}`, tarry.In(time.Hour), tarry.Key(fmt.Sprint(n)))
@@ -498,6 +498,14 @@ func TestHostileText(t *testing.T) {
 	p.to("#/dead")
 	p.sees(".groups", "␇")
 	whole("dead letters")
+}
+
+// An empty server shows what to type first.
+func TestFirstScreen(t *testing.T) {
+	p := newWorld(t, kind{}).open(desk, "#/")
+	p.sees(".empty", "No queues yet")
+	p.sees("main", `tarry push hello '"hi"' --in 10s --server http://127.0.0.1:`)
+	p.sees("main", "-- cat")
 }
 
 // Who has a token logs in, sees what it may see and is offered what it may do.
@@ -657,7 +665,7 @@ func TestForecast(t *testing.T) {
 	if !value[bool](p, `drawn`) {
 		t.Error("the title tells of other bars than are drawn")
 	}
-	p.sees(".notice", "nobody leases") // moves the chart down
+	p.sees(".notice", "no worker leases them") // moves the chart down
 	box := value[[]float64](p, `(r => [r.left, r.top, r.width, r.height])(document.querySelector(".u-over").getBoundingClientRect())`)
 	x := func(share float64) float64 { return box[0] + box[2]*share }
 	p.do(chromedp.DragAndDropXY(x(0.7), box[1]+50, x(0.97), box[1]+50, 5))

@@ -26,14 +26,14 @@ export function About() {
             </div>
             <div>
               <dt>May</dt>
-              <dd>{me?.scopes.join(", ")}{standing.value?.read_only && "; here only what reads"}</dd>
+              <dd>{me?.scopes.join(", ")}{standing.value?.read_only && "; this dashboard is read-only"}</dd>
             </div>
             <div>
               <dt>On the queues</dt>
               <dd class="mono">{me?.queues.join(" ")}</dd>
             </div>
           </dl>
-          <p class="muted">What you change is noted in the server's audit log.</p>
+          <p class="muted">Your changes are recorded in the server's audit log.</p>
         </section>
         <section aria-labelledby="can-title">
           <h2 id="can-title">The engine can</h2>

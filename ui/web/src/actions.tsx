@@ -15,13 +15,13 @@ export function pause(queue: string): void {
     title: "Pause the queue?",
     text: (
       <p>
-        Nobody leases or claims from <Foreign text={queue} />; pushes and settlements go on. {waiting(queue)}
+        Workers get no messages of <Foreign text={queue} />; pushes and settlements still work. {waiting(queue)}
       </p>
     ),
     fields: (
       <label>
         For how long
-        <input name="for" placeholder="until it is resumed, or such as 10m or 2h" pattern="[0-9.]+(ms|s|m|h|d)([0-9.]+(ms|s|m|h|d))*" />
+        <input name="for" placeholder="until resumed; or 10m, 2h" pattern="[0-9.]+(ms|s|m|h|d)([0-9.]+(ms|s|m|h|d))*" />
       </label>
     ),
     yes: "Pause",
@@ -42,7 +42,7 @@ function waiting(queue: string): string {
 async function resumeNow(queue: string): Promise<Done> {
   await post(at(queue, "resume"));
   touch(queue);
-  return { text: `${queue} goes on.` };
+  return { text: `${queue} is resumed.` };
 }
 
 export function resume(queue: string): void {
@@ -50,7 +50,7 @@ export function resume(queue: string): void {
     title: "Resume the queue?",
     text: (
       <p>
-        <Foreign text={queue} /> is leased from again. {queues.get(queue)?.ready ? `${many(queues.get(queue)!.ready, "message is", "messages are")} ready, to go out at once.` : ""}
+        Workers get messages of <Foreign text={queue} /> again. {queues.get(queue)?.ready ? `${many(queues.get(queue)!.ready, "message is", "messages are")} ready and can be leased at once.` : ""}
       </p>
     ),
     yes: "Resume",
@@ -64,8 +64,8 @@ export async function purge(queue: string): Promise<void> {
     title: "Purge the queue?",
     text: (
       <p>
-        <strong>{many(q.scheduled + q.ready, "message")}</strong> of <Foreign text={queue} /> will be gone for good: {count(q.scheduled)} scheduled and {count(q.ready)} ready.
-        {q.leased > 0 && ` ${count(q.leased)} leased ones stay.`} It begins after {grace} seconds. Until then it can be undone, and not from then on.
+        <strong>{many(q.scheduled + q.ready, "message")}</strong> of <Foreign text={queue} /> are deleted for good: {count(q.scheduled)} scheduled and {count(q.ready)} ready.
+        {q.leased > 0 && ` ${count(q.leased)} leased ones stay.`} It begins in {grace} seconds; until then you can undo it.
       </p>
     ),
     fields: (
@@ -130,7 +130,7 @@ export function pushTo(queue: string): void {
           </label>
           <label>
             Delay
-            <input name="delay" placeholder="none: at once; or such as 30m, 48h, 7d" />
+            <input name="delay" placeholder="none; or 30m, 48h, 7d" />
           </label>
         </div>
         <div class="pair">
@@ -160,7 +160,7 @@ export function pushTo(queue: string): void {
         try {
           JSON.parse(body);
         } catch (err) {
-          throw new Error(`the body is no JSON: ${(err as Error).message}`);
+          throw new Error(`the body is not valid JSON: ${(err as Error).message}`);
         }
       }
       if (body !== "") {
@@ -190,17 +190,17 @@ export function base64(b: Uint8Array): string {
 
 const fields: [string, string, string][] = [
   ["max_attempts", "Attempts", "20"],
-  ["backoff", "Backoff", "such as 15s 30s 3m"],
+  ["backoff", "Backoff", "15s 30s 3m"],
   ["ttr", "Time to run", "60s"],
   ["priority", "Priority", "1024"],
   ["expire_after", "Expire after", "never"],
   ["remember", "Remember keys for", "not at all"],
-  ["dead_keep", "Keep the dead for", "ever"],
-  ["dead_max", "Dead letters at most", "any number"],
-  ["max_pending", "Live messages at most", "any number"],
-  ["in_flight", "Leased at once at most", "any number"],
-  ["rate", "Leases a second", "any number"],
-  ["burst", "Burst", "what the rate gives in 0.1 s"],
+  ["dead_keep", "Keep dead for", "forever"],
+  ["dead_max", "Max. dead letters", "no limit"],
+  ["max_pending", "Max. live messages", "no limit"],
+  ["in_flight", "Max. leased at once", "no limit"],
+  ["rate", "Leases per second", "no limit"],
+  ["burst", "Burst", "rate in 0.1 s"],
 ];
 const numbers = new Set(["max_attempts", "priority", "dead_max", "max_pending", "in_flight", "rate", "burst"]);
 
@@ -212,7 +212,7 @@ export async function settings(queue: string, mayWrite: boolean): Promise<void> 
     wide: true,
     text: (
       <p>
-        Of <Foreign text={queue} />. What is left empty is unset. Limits act at once, the defaults of pushes for those to come.
+        Of <Foreign text={queue} />. Empty fields are unset. Limits apply at once; defaults apply to new pushes.
       </p>
     ),
     fields: (
@@ -243,7 +243,7 @@ export async function settings(queue: string, mayWrite: boolean): Promise<void> 
         text: `The settings of ${queue} are saved.`,
         undo: async () => {
           await put(now.settings, saved.revision);
-          return { text: "They are as they were." };
+          return { text: "The old settings are back." };
         },
       };
     },
@@ -273,13 +273,13 @@ export function cancel(m: Message): void {
     title: dead ? "Drop the dead letter?" : "Cancel the message?",
     text: (
       <p>
-        One message will be gone: <Named m={m} />
+        One message is deleted: <Named m={m} />
         {!dead && (
           <>
             , due <When t={m.due} />
           </>
         )}
-        . No handler starts for it.
+        . No worker will get it.
       </p>
     ),
     yes: dead ? "Drop" : "Cancel it",
@@ -295,7 +295,7 @@ export function cancel(m: Message): void {
           const made = await post<{ id: string }>(at(m.queue, "messages"), { ...again(whole), due: m.due });
           touch(m.queue);
           go(toMessage(m.queue, made.id));
-          return { text: `It is there again, under the id ${made.id}.` };
+          return { text: `It is back, with the id ${made.id}.` };
         };
       return done;
     },
@@ -320,7 +320,7 @@ export function runNow(m: Message): void {
     title: "Make it ready now?",
     text: (
       <p>
-        <Named m={m} /> is due <When t={m.due} />. The next free worker takes it at once.
+        <Named m={m} /> is due <When t={m.due} />. The next free worker gets it.
       </p>
     ),
     yes: "Run now",
@@ -358,7 +358,7 @@ export function reschedule(m: Message): void {
     yes: "Reschedule",
     act: (v) => {
       const t = fromInput(String(v.get("due")));
-      if (isNaN(t)) throw new Error("that is no time");
+      if (isNaN(t)) throw new Error("enter a valid time");
       return move(m, { due: new Date(t).toISOString() });
     },
   });
@@ -369,14 +369,14 @@ export function redrive(m: Message): void {
     title: "Redrive the dead letter?",
     text: (
       <p>
-        <Named m={m} /> becomes ready again, with all its {m.max_attempts} attempts.
+        <Named m={m} /> becomes ready again, with its attempts reset to 0 of {m.max_attempts}.
       </p>
     ),
     yes: "Redrive",
     act: async () => {
       const done = await post<{ count: number }>(at(m.queue, "redrive"), { ids: [m.id] });
       touch(m.queue);
-      return { text: done.count === 1 ? `The message ${m.id} is ready again.` : "It was not dead any more, or a live message holds its key." };
+      return { text: done.count === 1 ? `The message ${m.id} is ready again.` : "It is no longer dead, or a live message has its key." };
     },
   });
 }
@@ -386,7 +386,7 @@ export function bury(m: Message): void {
     title: "Bury the message?",
     text: (
       <p>
-        <Named m={m} /> becomes a dead letter without another attempt. It is claimed for that.
+        <Named m={m} /> becomes a dead letter without another attempt.
       </p>
     ),
     fields: (

@@ -129,14 +129,14 @@ async function send(method: string, path: string, body: unknown, signal: AbortSi
   return answer;
 }
 
-const unknown = "whether it was done is not known: look before you try again";
+const unknown = "it may or may not have been done: check before you try again";
 
 // parse reads what was answered, or a line of it.
 function parse(answer: Response, text: string): any {
   try {
     return text === "" ? null : JSON.parse(text);
   } catch {
-    throw new Failure(answer.status, "internal", "the answer is no JSON", "is there a proxy in between?");
+    throw new Failure(answer.status, "internal", "the answer is not JSON", "is there a proxy in between?");
   }
 }
 

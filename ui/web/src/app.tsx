@@ -69,7 +69,7 @@ function Head() {
         <a href="#/about" aria-current={page === "about" ? "page" : undefined}>About</a>
       </nav>
       <div class="tools">
-        <span class={`live ${state}`} title={state === "live" ? "What is shown is kept up to date" : say(trouble.value ?? "the server does not answer")}>
+        <span class={`live ${state}`} title={state === "live" ? "This page is up to date" : say(trouble.value ?? "the server does not answer")}>
           <i aria-hidden="true" />
           <span>{state === "live" ? "Live" : "Not connected"}</span>
         </span>
@@ -138,7 +138,7 @@ function Login() {
     <main class="lone">
       <form class="login" onSubmit={submit}>
         <h1>tarry</h1>
-        <p class="muted">This server asks for a token. What you may see and do is what it may.</p>
+        <p class="muted">This server asks for a token. You see and do what the token allows.</p>
         <label>
           Token
           <input name="token" type="password" autocomplete="current-password" spellcheck={false} required autofocus placeholder="tarry_…" aria-describedby={error ? "login-error" : undefined} />
@@ -152,7 +152,7 @@ function Login() {
           {busy ? "Asking…" : "Log in"}
         </button>
         <p class="faint">
-          <code>tarry token create NAME --scope read</code> makes one.
+          Create one with <code>tarry token create NAME --scope read</code>.
         </p>
       </form>
     </main>

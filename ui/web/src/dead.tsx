@@ -23,7 +23,7 @@ export function DeadLetters() {
         <span class="muted">{count(all)}</span>
       </div>
       {some.length === 0 && !picked ? (
-        <Empty title="No dead letters.">What has used up its attempts, or was buried, comes to lie here.</Empty>
+        <Empty title="No dead letters.">Messages that used up their attempts, or were buried, appear here.</Empty>
       ) : (
         <div class="sides">
           <nav aria-label="Queues with dead letters" class="side">
@@ -128,13 +128,13 @@ function Groups({ queue }: { queue: string }) {
             <input type="search" placeholder="Filter by error" value={find} onInput={(e) => setFind(e.currentTarget.value)} spellcheck={false} />
             <kbd aria-hidden="true">/</kbd>
           </label>
-          {(grouped.more || grouped.others > 0) && <span class="muted">Of the {count(grouped.seen)} that died last{grouped.others > 0 && <>; {count(grouped.others)} with further errors are left out</>}.</span>}
+          {(grouped.more || grouped.others > 0) && <span class="muted">Of the last {count(grouped.seen)} to die{grouped.others > 0 && <>; {count(grouped.others)} with other errors are not shown</>}.</span>}
         </div>
       )}
       {grouped === null ? (
         !error && <p class="muted pad">Loading…</p>
       ) : shown.length === 0 ? (
-        <Empty title={want ? "No error has this." : "No dead letters in this queue."} />
+        <Empty title={want ? "No error matches." : "No dead letters in this queue."} />
       ) : (
         <ul class="groups">
           {shown.map((g) => (
@@ -142,7 +142,7 @@ function Groups({ queue }: { queue: string }) {
               <div class="what">
                 <strong class="num">{count(g.count)}</strong>
                 <a data-row href={toQueue(queue, `state=dead&order=desc`)}>
-                  <bdi class="mono">{visible(g.example.slice(0, 400)) || "no error was given"}</bdi>
+                  <bdi class="mono">{visible(g.example.slice(0, 400)) || "no error given"}</bdi>
                 </a>
               </div>
               <div class="muted">
@@ -197,7 +197,7 @@ async function choose(queue: string, deed: Deed, some: Group[] | null, of: strin
       <>
         <p>
           <strong>{many(hit.count, "dead letter")}</strong> of <Foreign text={queue} />
-          {of && <>, {of}</>}, {deed === "redrive" ? "become ready again, with all their attempts." : "will be gone for good."}
+          {of && <>, {of},</>} {deed === "redrive" ? "become ready again, with their attempts reset to 0." : "are deleted for good."}
         </p>
         <p class="muted">It begins after {grace} seconds. Until then it can be undone, and not from then on.</p>
       </>

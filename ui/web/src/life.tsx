@@ -20,7 +20,7 @@ function steps(m: Message, gone: boolean): Step[] {
   if (failed > 0 && state !== "dead") all.push({ name: "Failed", is: "bad", note: many(failed, "attempt") });
   if (gone) return [...all, { name: "Due", at: m.due, is: "past" }, { name: "Gone", is: "now" }];
   const retry = failed > 0 && state === "scheduled";
-  all.push({ name: retry ? "Due again" : "Due", at: m.due, is: state === "scheduled" ? "now" : "past", note: state === "scheduled" ? "waits for its time" : undefined });
+  all.push({ name: retry ? "Due again" : "Due", at: m.due, is: state === "scheduled" ? "now" : "past", note: state === "scheduled" ? "waits until it is due" : undefined });
   switch (state) {
     case "scheduled":
       all.push({ name: "Ready", is: "next" }, { name: "Leased", is: "next" }, { name: "Handled", is: "next" });

@@ -11,7 +11,7 @@ import { toQueue, toQueues } from "./route";
 import { can, may } from "./session";
 import { changes } from "./store";
 import { bytes, count } from "./text";
-import { tick } from "./time";
+import { parseDuration, span, tick } from "./time";
 
 export function MessagePage({ queue, id }: { queue: string; id: string }) {
   const [m, setM] = useState<Message | null>(null);
@@ -47,7 +47,7 @@ export function MessagePage({ queue, id }: { queue: string; id: string }) {
       <>
         {crumbs}
         {gone ? (
-          <Empty title={`There is no message ${id} in this queue.`}>It was handled, cancelled or has expired.</Empty>
+          <Empty title={`There is no message ${id} in this queue.`}>It was handled or cancelled, or it expired.</Empty>
         ) : error ? (
           <Trouble error={error} />
         ) : (
@@ -65,7 +65,7 @@ export function MessagePage({ queue, id }: { queue: string; id: string }) {
         {!gone && <Actions m={m} />}
       </div>
       <Trouble error={error} />
-      {gone && <p class="notice">It is not in the queue any more: it was handled, cancelled or has expired. Below is what was last known of it.</p>}
+      {gone && <p class="notice">It is no longer in the queue: it was handled or cancelled, or it expired. Below is its last known state.</p>}
       <Life m={m} gone={gone} />
       {m.state !== "finished" && (
         <div class="columns">
@@ -171,12 +171,12 @@ function Details({ m }: { m: Message }) {
     ["Id", <span class="mono">{m.id}</span>],
     ["Key", m.key ? <Foreign class="mono" text={m.key} /> : <span class="faint">none</span>],
     ["Priority", count(m.priority)],
-    ["Time to run", m.ttr],
+    ["Time to run", span(parseDuration(m.ttr))],
     ["Pushed", <When t={m.created} />],
     ["Due", <When t={m.due} />],
   ];
   if (m.expires) rows.push(["Expires", <When t={m.expires} />]);
-  if (m.remember) rows.push(["Key remembered for", m.remember]);
+  if (m.remember) rows.push(["Key remembered for", span(parseDuration(m.remember))]);
   rows.push(["Body", bytes(unpack(m).length)]);
   return (
     <section aria-labelledby="details-title">

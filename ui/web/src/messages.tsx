@@ -54,7 +54,7 @@ export function Messages({ queue, state, total }: { queue: string; state: State;
       {rows === null ? (
         !error && <p class="muted pad">Loading…</p>
       ) : rows.length === 0 ? (
-        <Empty title={chosen ? `Nothing is ${state} in this time.` : `Nothing is ${state}.`}>{!chosen && hints[state]}</Empty>
+        <Empty title={chosen ? `No ${state} messages in this span.` : `No ${state} messages.`}>{!chosen && hints[state]}</Empty>
       ) : (
         <>
           <Rows rows={rows} state={state} />
@@ -69,10 +69,10 @@ export function Messages({ queue, state, total }: { queue: string; state: State;
 }
 
 const hints: Record<State, string> = {
-  scheduled: "What is pushed with a delay waits here until it is due.",
-  ready: "What is due waits here until a worker takes it. None waits: that is as it should be.",
-  leased: "What workers are at is shown here.",
-  dead: "What has used up its attempts, or was buried, comes to lie here.",
+  scheduled: "Messages pushed with a delay wait here until they are due.",
+  ready: "Due messages wait here until a worker leases them. None waits: all is well.",
+  leased: "Messages that workers are handling appear here.",
+  dead: "Messages that used up their attempts, or were buried, appear here.",
   finished: "",
 };
 

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { now, type Queue } from "./api";
 import { late } from "./heat";
-import { Badge, Empty, Figure, Foreign, Segments, Since, Trouble, When } from "./parts";
+import { Badge, Copy, Empty, Figure, Foreign, Segments, Since, Trouble, When } from "./parts";
 import { problems, type Problem } from "./problems";
 import { amend, route, toDead, toQueue } from "./route";
 import { pushTo } from "./actions";
@@ -85,7 +85,7 @@ export function Overview() {
       </dl>
       {worst.size > 0 && <Worst all={worst} />}
       {all.length === 0 ? (
-        <Empty title="No queue holds anything yet.">A queue is there as soon as something is pushed to it.</Empty>
+        <First />
       ) : (
         <>
           <div class="bar">
@@ -107,9 +107,26 @@ export function Overview() {
             <span class="muted count">{shown.length !== all.length && `${count(shown.length)} shown`}</span>
           </div>
           <Table rows={shown} worst={worst} by={by} down={down} sort={sort} />
-          {shown.length === 0 && <Empty title="No queue fits." />}
+          {shown.length === 0 && <Empty title="No queue matches." />}
         </>
       )}
+    </>
+  );
+}
+
+// First is shown while there are no queues: what to type to see a message.
+function First() {
+  const url = new URL(".", location.href).href.replace(/\/(ui\/)?$/, "");
+  const server = /^http:\/\/(localhost|127\.0\.0\.1):8277$/.test(url) ? "" : ` --server ${url}`;
+  return (
+    <>
+      <Empty title="No queues yet.">A queue exists once a message is pushed to it. Try it:</Empty>
+      {[`tarry push hello '"hi"' --in 10s${server}`, `tarry work hello${server} -- cat`].map((command) => (
+        <p key={command} class="sample">
+          <code>{command}</code>
+          <Copy text={command}>Copy</Copy>
+        </p>
+      ))}
     </>
   );
 }

@@ -21,7 +21,7 @@ function problem(q: Queue, now: number): Problem | null {
   }
   if (q.ready > 0 && waits > lateAfter) {
     const says = `${many(q.ready, "message is", "messages are")} ready, the oldest for ${span(waits)}`;
-    if (q.leased === 0 && !q.acked_per_s) return { kind: "no worker", says: says + "; nobody leases", weight: 60 + Math.log10(waits) };
+    if (q.leased === 0 && !q.acked_per_s) return { kind: "no worker", says: says + "; no worker leases them", weight: 60 + Math.log10(waits) };
     return { kind: "late", says, weight: 50 + Math.log10(waits) };
   }
   if (q.dead > 0) return { kind: "dead", says: many(q.dead, "dead letter"), weight: 30 + Math.log10(q.dead) };

@@ -53,7 +53,7 @@ export function QueuePage({ queue }: { queue: string }) {
       </div>
       {q.paused && (
         <p class="notice">
-          Paused{q.paused_until ? <> until <When t={q.paused_until} /></> : ""}. Nobody leases or claims; pushes and settlements go on.
+          Paused{q.paused_until ? <> until <When t={q.paused_until} /></> : ""}. Workers get no messages; pushes and settlements still work.
         </p>
       )}
       {wrong && wrong.kind !== "paused" && wrong.kind !== "dead" && <p class="notice">{wrong.says[0]!.toUpperCase() + wrong.says.slice(1)}.</p>}
@@ -63,7 +63,7 @@ export function QueuePage({ queue }: { queue: string }) {
         <Figure name="Ready">{count(q.ready)}</Figure>
         <Figure name="Leased">{count(q.leased)}</Figure>
         <Figure name="Dead" tone={q.dead ? "bad" : ""}>{count(q.dead)}</Figure>
-        {can("remember") && <Figure name="Remembered" hint="keys of messages that have gone, which are still known">{count(q.finished)}</Figure>}
+        {can("remember") && <Figure name="Remembered" hint="keys that are remembered after their messages ended">{count(q.finished)}</Figure>}
         <Figure name="Next due">
           <When t={q.next_due} />
         </Figure>

@@ -99,7 +99,7 @@ effect(() => {
   watched.value = page === "queue" || page === "message" ? queue : "";
 });
 
-const lost = new Failure(0, "unreachable", "the connection to the server is lost", "it is tried again");
+const lost = new Failure(0, "unreachable", "the connection to the server is lost", "retrying");
 
 // refused tells why a source is refused, which it does not say itself.
 async function refused(url: string): Promise<unknown> {
@@ -108,7 +108,7 @@ async function refused(url: string): Promise<unknown> {
     const answer = await fetch(url, { credentials: "same-origin", redirect: "error", cache: "no-store", signal: stop.signal });
     if (answer.ok) return null;
     const e = (await answer.json()).error;
-    return new Failure(answer.status, e.code, `what is shown is not live: ${e.message}`, "it is read, and tried again, every few seconds");
+    return new Failure(answer.status, e.code, `this page is not live: ${e.message}`, "it is read again every few seconds");
   } catch {
     return lost;
   } finally {
@@ -130,7 +130,7 @@ function follow(queue: string): () => void {
       if (!data.resumed) void look(queue);
     });
     on("queues", (data) => batch(() => ((crowd.value = data.viewers), take(data.queues))));
-    on("store", (data) => (trouble.value = data.up ? null : new Failure(0, "unavailable", "the server's store does not answer", "what is shown is old")));
+    on("store", (data) => (trouble.value = data.up ? null : new Failure(0, "unavailable", "the server's store does not answer", "this page is out of date")));
     source.onerror = () => {
       clearTimeout(timer);
       if (source!.readyState !== EventSource.CLOSED) {

@@ -20,14 +20,11 @@ type System struct{ Impl, Title, Ratio string }
 
 // Row is a line for each parameter for which there is a figure.
 type Row struct {
-	// Scenario and Unit say which figure it is.
+	// Scenario and Unit say which figure it is, or which sum: "early+lost".
 	Scenario, Unit string
 	// Text names it; %s in it stands for the parameter.
 	Text   string
 	Better Better
-	// Growth, unless it is "", names one more line: the figure of the last parameter
-	// divided by that of the first.
-	Growth string
 }
 
 // Better says which of two figures is.
@@ -59,13 +56,6 @@ func (c *Comparison) Write(w io.Writer, r *Results) {
 			if v := c.figures(r, row, param); slices.Max(v) != missing {
 				c.line(w, text, v, row.Better)
 			}
-		}
-		if row.Growth != "" && len(params) > 1 {
-			few, many := c.figures(r, row, params[0]), c.figures(r, row, params[len(params)-1])
-			for i := range many {
-				many[i] = divide(many[i], few[i])
-			}
-			c.line(w, row.Growth, many, Neither)
 		}
 	}
 }
@@ -110,7 +100,7 @@ func (c *Comparison) figures(r *Results, row Row, param string) (v []float64) {
 		if param != "" {
 			name += "/" + param
 		}
-		f, ok := r.Figures[name][row.Unit]
+		f, ok := r.Sum(name, row.Unit)
 		if !ok {
 			f = missing
 		}

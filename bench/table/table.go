@@ -118,6 +118,15 @@ func Median(v []float64) float64 {
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
+// Sum returns a figure, or, of a unit such as "early+lost", the sum of those that there are.
+func (r *Results) Sum(name, units string) (sum float64, ok bool) {
+	for unit := range strings.SplitSeq(units, "+") {
+		v, is := r.Figures[name][unit]
+		sum, ok = sum+v, ok || is
+	}
+	return sum, ok
+}
+
 // Get returns a figure times scale, or a dash where there is none.
 func (r *Results) Get(name, unit string, scale float64, format string) string {
 	if v, ok := r.Figures[name][unit]; ok {

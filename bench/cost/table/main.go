@@ -28,7 +28,7 @@ func main() {
 	table.Main(target, write)
 }
 
-// rows are what was measured, on each store.
+// rows are what was measured on the disk engine.
 var rows = []struct{ job, text string }{
 	{"push", "HTTP: push, one message a request"},
 	{"push-batch", "HTTP: push, 100 a request"},
@@ -36,14 +36,10 @@ var rows = []struct{ job, text string }{
 	{"library", "library: push one by one, handle"},
 }
 
-var stores = []struct{ name, text string }{{"disk", "disk"}, {"mem", "memory"}}
-
 // each calls line for each row with the name of its benchmark and what it begins with.
 func each(comparison string, line func(name, begin string)) {
-	for _, s := range stores {
-		for _, row := range rows {
-			line("Cost/"+comparison+"/store="+s.name+"/"+row.job, "| "+row.text+", "+s.text+" engine")
-		}
+	for _, row := range rows {
+		line("Cost/"+comparison+"/store=disk/"+row.job, "| "+row.text)
 	}
 }
 

@@ -23,15 +23,11 @@ const none = -1
 var hugeRows = []hugeRow{
 	{"fill", "msgs/s", "made, 100 a call by 8 clients: messages a second", table.More, 0, none},
 	{"push", "msgs/s", "push, single calls of 64 clients: messages a second", table.More, 0.6, none},
-	{"push", "cpu-us/msg", "the same: processors' time for each, µs", table.Less, 0, none},
 	{"cancel", "msgs/s", "cancel by key, single calls of 64 clients: messages a second", table.More, 0.6, none},
-	{"cancel", "cpu-us/msg", "the same: processors' time for each, µs", table.Less, 0, none},
 	{"push", "rss-B/msg", "resident memory, all told: bytes for each message", table.Neither, 0, 8},
 	{"push", "disk-B/msg", "bytes of disk for each message", table.Neither, 0, none},
 	{"reopen", "reopen-s", "kill -9, opened again: until it serves, s", table.Less, 0, 5},
-	{"reopen", "rss-MB", "the same: resident, MB", table.Neither, 0, none},
 	{"reopen", "missing", "the same: missing of those in the lists", table.Neither, 0, 0},
-	{"reopen", "look-s", "the same: how long it took to list them, s", table.Neither, 0, none},
 	{"reopen", "idle-%", "idle: % of a processor", table.Neither, 0, 0.3},
 }
 

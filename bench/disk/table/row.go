@@ -23,7 +23,7 @@ type row struct {
 	scenario, param, unit string
 	text                  string
 	better                table.Better
-	worst                 bool     // the figure is that of the worst turn, not the median of all
+	worst                 bool     // the figure is that of the worst turn, not the median of all; of a unit such as "lost+twice" the sum
 	targets               []target // all of them are to be reached
 }
 
@@ -91,11 +91,17 @@ func goals(targets []target) string {
 
 // figure is that of a system.
 func (x row) figure(r *table.Results, impl string) (float64, bool) {
-	v, ok := r.Figures[x.name(impl)][x.unit]
-	if ok && x.worst {
-		v = slices.Max(r.Turns[x.name(impl)][x.unit])
+	if !x.worst {
+		v, ok := r.Figures[x.name(impl)][x.unit]
+		return v, ok
 	}
-	return v, ok
+	sum, ok := 0.0, false
+	for unit := range strings.SplitSeq(x.unit, "+") {
+		if turns := r.Turns[x.name(impl)][unit]; len(turns) > 0 {
+			sum, ok = sum+slices.Max(turns), true
+		}
+	}
+	return sum, ok
 }
 
 // ratio says how many times better the store is than another. It is not a number where

@@ -23,15 +23,10 @@ var comparison = table.Comparison{
 	},
 	Rows: []table.Row{
 		{Scenario: "Push", Unit: "msgs/s", Text: "push, single calls of 64 clients, %s: messages a second"},
-		{Scenario: "Push", Unit: "cpu-us/msg", Text: "push, %s: processors' time for each, µs"},
 		{Scenario: "Burst", Unit: "msgs/s", Text: "pushed at once, 3.1 s delay: messages a second that have arrived"},
-		{Scenario: "Burst", Unit: "hops/s", Text: "the same: hops a second"},
-		{Scenario: "Burst", Unit: "cpu-us/msg", Text: "the same: processors' time for each message, µs"},
 		{Scenario: "Burst", Unit: "early", Text: "the same: handled early"},
 		{Scenario: "Lateness", Unit: "p50-ms", Text: "lateness, three delays mixed, %s: p50, ms"},
 		{Scenario: "Lateness", Unit: "p99-ms", Text: "lateness, %s: p99, ms"},
-		{Scenario: "Lateness", Unit: "max-ms", Text: "lateness, %s: the most, ms"},
-		{Scenario: "Lateness", Unit: "early", Text: "lateness, %s: handled early"},
 	},
 }
 

@@ -45,18 +45,15 @@ func TestTopicLife(t *testing.T) {
 		if r, err := topic.Rearm(ctx, c, "1", tarry.In(2*time.Minute), Order{"other"}); err != nil || r.ID != p.ID || r.Due.Sub(start) != 2*time.Minute {
 			t.Errorf("rearmed %+v, %v", r, err)
 		}
-		info, err := topic.Get(ctx, c, tarry.ByKey("1"))
-		if err != nil || info.MaxAttempts != 3 || info.ContentType != "application/json" {
-			t.Errorf("got %+v, %v", info, err)
-		}
-		if v, err := topic.Value(info); err != nil || v.ID != "1" {
-			t.Errorf("value %+v, %v", v, err)
+		found, err := topic.Get(ctx, c, tarry.ByKey("1"))
+		if err != nil || found.MaxAttempts != 3 || found.ContentType != "application/json" || found.Body.ID != "1" {
+			t.Errorf("got %+v, %v", found, err)
 		}
 		nop := func(context.Context, *tarry.Message[Order]) error { return nil }
 		if err := topic.Claim(ctx, c, tarry.ByKey("1"), nop); !errors.Is(err, tarry.ErrNotDue) {
 			t.Errorf("claim before due: %v", err)
 		}
-		if info, err = topic.Reschedule(ctx, c, tarry.ByKey("1"), tarry.In(0)); err != nil || info.Due.After(time.Now()) {
+		if info, err := topic.Reschedule(ctx, c, tarry.ByKey("1"), tarry.In(0)); err != nil || info.Due.After(time.Now()) {
 			t.Errorf("rescheduled %+v, %v", info, err)
 		}
 		boom := errors.New("boom")
@@ -80,9 +77,9 @@ func TestTopicLife(t *testing.T) {
 			t.Errorf("pushed many %+v, %v", out, err)
 		}
 		n := 0
-		for info, err := range topic.List(ctx, c, tarry.Scheduled) {
-			if v, valueErr := topic.Value(info); err != nil || valueErr != nil || v.ID != []string{"2", "3"}[n] {
-				t.Errorf("listed %+v, %v, %v", info, err, valueErr)
+		for found, err := range topic.List(ctx, c, tarry.Scheduled) {
+			if err != nil || found.Body.ID != []string{"2", "3"}[n] {
+				t.Errorf("listed %+v, %v", found, err)
 			}
 			n++
 		}
@@ -91,6 +88,59 @@ func TestTopicLife(t *testing.T) {
 		}
 		if _, err := tarry.NewTopic[func()]("q").Push(ctx, c, nil); !errors.Is(err, tarry.ErrInvalid) {
 			t.Errorf("a body that JSON has no form for: %v", err)
+		}
+	})
+}
+
+func TestTopicFinds(t *testing.T) {
+	bubble(t, func(t *testing.T, c *tarry.Client) {
+		ctx := t.Context()
+		topic := tarry.NewTopic[Order]("order.unpaid")
+		keyed := func(o Order) []tarry.PushOption { return []tarry.PushOption{tarry.Key(o.ID), tarry.Remember(time.Hour)} }
+		if out, err := topic.PushEach(ctx, c, []Order{{"1"}, {"2"}}, keyed); err != nil || tarry.JoinErrors(out) != nil || out[1].Key != "2" {
+			t.Fatalf("pushed %+v, %v", out, err)
+		}
+		bad, err := c.Push(ctx, topic.Queue(), []byte("{"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, err := topic.Push(ctx, c, Order{"3"})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if found, err := topic.Get(ctx, c, tarry.ByID(bad.ID)); !errors.Is(err, tarry.ErrInvalid) || found.ID != bad.ID {
+			t.Errorf("a body that does not fit: %+v, %v", found, err)
+		}
+		var ids []tarry.ID
+		for found, err := range topic.List(ctx, c, tarry.Ready) {
+			if (err != nil) != (found.ID == bad.ID) {
+				t.Errorf("listed %+v, %v", found, err)
+			}
+			ids = append(ids, found.ID)
+		}
+		if len(ids) != 4 || ids[2] != bad.ID || ids[3] != last.ID {
+			t.Errorf("listed %v", ids)
+		}
+		for found, err := range topic.ListWhere(ctx, c, tarry.Filter{KeyPrefix: "2"}) {
+			if err != nil || found.Body.ID != "2" {
+				t.Errorf("chosen %+v, %v", found, err)
+			}
+		}
+		for _, err := range topic.ListWhere(ctx, c, tarry.Filter{Queue: "other"}) {
+			if !errors.Is(err, tarry.ErrInvalid) {
+				t.Errorf("a filter of another queue: %v", err)
+			}
+		}
+
+		if _, err := topic.CancelMany(ctx, c, []tarry.Ref{tarry.ByKey("1"), tarry.ByKey("2").Of("other")}); !errors.Is(err, tarry.ErrInvalid) {
+			t.Errorf("a reference to another queue: %v", err)
+		}
+		if out, err := topic.CancelMany(ctx, c, []tarry.Ref{tarry.ByKey("1"), tarry.ByKey("none")}); err != nil || out[0].Err != nil || !errors.Is(out[1].Err, tarry.ErrNotFound) {
+			t.Errorf("cancelled %+v, %v", out, err)
+		}
+		if found, err := topic.Get(ctx, c, tarry.ByKey("1")); err != nil || found.State != tarry.Finished {
+			t.Errorf("a finished message: %+v, %v", found, err)
 		}
 	})
 }

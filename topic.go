@@ -79,13 +79,17 @@ func (t *Topic[T]) Push(ctx context.Context, c *Client, v T, opts ...PushOption)
 }
 
 // PushMany pushes many values with the same options; see Client.PushMany. A value that
-// cannot be encoded fails alone. For separate keys and times, build each message with
-// Draft.
+// cannot be encoded fails alone.
 func (t *Topic[T]) PushMany(ctx context.Context, c *Client, vs []T, opts ...PushOption) ([]Pushed, error) {
+	return t.PushEach(ctx, c, vs, func(T) []PushOption { return opts })
+}
+
+// PushEach is PushMany with options for each value, such as its key.
+func (t *Topic[T]) PushEach(ctx context.Context, c *Client, vs []T, opts func(T) []PushOption) ([]Pushed, error) {
 	drafts := make([]Draft, len(vs))
 	var bad []error
 	for i, v := range vs {
-		m, err := t.Draft(v, opts...)
+		m, err := t.Draft(v, opts(v)...)
 		if err != nil {
 			if bad == nil {
 				bad = make([]error, len(vs))
@@ -118,6 +122,19 @@ func (t *Topic[T]) Cancel(ctx context.Context, c *Client, ref Ref) error {
 	return c.Cancel(ctx, ref)
 }
 
+// CancelMany cancels messages; see Client.CancelMany. A reference to another queue fails
+// the whole call.
+func (t *Topic[T]) CancelMany(ctx context.Context, c *Client, refs []Ref) ([]Cancelled, error) {
+	refs = slices.Clone(refs)
+	for i := range refs {
+		var err error
+		if refs[i], err = t.ref("cancel", refs[i]); err != nil {
+			return nil, err
+		}
+	}
+	return c.CancelMany(ctx, refs)
+}
+
 // Reschedule moves a message's due time; see Client.Reschedule.
 func (t *Topic[T]) Reschedule(ctx context.Context, c *Client, ref Ref, due Due) (Info, error) {
 	ref, err := t.ref("reschedule", ref)
@@ -127,24 +144,62 @@ func (t *Topic[T]) Reschedule(ctx context.Context, c *Client, ref Ref, due Due) 
 	return c.Reschedule(ctx, ref, due)
 }
 
-// Get looks a message up; see Client.Get. Value decodes its body.
-func (t *Topic[T]) Get(ctx context.Context, c *Client, ref Ref) (Info, error) {
+// Found is a message that Get or List has found.
+type Found[T any] struct {
+	// Body is the decoded body, unless the message is finished. It hides Info.Body, the raw
+	// bytes.
+	Body T
+	Info
+}
+
+// Get looks a message up; see Client.Get. A body that does not fit T is ErrInvalid; the Info
+// is there all the same.
+func (t *Topic[T]) Get(ctx context.Context, c *Client, ref Ref) (Found[T], error) {
 	ref, err := t.ref("get", ref)
 	if err != nil {
-		return Info{}, err
+		return Found[T]{}, err
 	}
-	return c.Get(ctx, ref)
+	info, err := c.Get(ctx, ref)
+	if err != nil {
+		return Found[T]{Info: info}, err
+	}
+	return t.found(info)
 }
 
-// Value decodes the body of a message of this topic.
-func (t *Topic[T]) Value(info Info) (v T, err error) {
-	if err := t.codec.Decode(info.Body, &v); err != nil {
-		return v, &Error{Op: "decode", Queue: t.queue, ID: info.ID, Err: ErrInvalid, Hint: "the body does not fit the topic's type: " + err.Error()}
-	}
-	return v, nil
+// List yields the messages in one state; see ListWhere.
+func (t *Topic[T]) List(ctx context.Context, c *Client, state State) iter.Seq2[Found[T], error] {
+	return t.ListWhere(ctx, c, Filter{States: []State{state}})
 }
 
-// List yields the messages in one state; see Client.List.
-func (t *Topic[T]) List(ctx context.Context, c *Client, state State) iter.Seq2[Info, error] {
-	return c.List(ctx, t.queue, state)
+// ListWhere yields the messages that a filter chooses, with bodies; see Client.ListWhere. A
+// message whose body does not fit T comes with ErrInvalid, and the list goes on after it.
+func (t *Topic[T]) ListWhere(ctx context.Context, c *Client, f Filter) iter.Seq2[Found[T], error] {
+	return func(yield func(Found[T], error) bool) {
+		ref, err := t.ref("list", Ref{Queue: f.Queue})
+		if err != nil {
+			yield(Found[T]{}, err)
+			return
+		}
+		f.Queue, f.Body = ref.Queue, true
+		for info, err := range c.ListWhere(ctx, f) {
+			found := Found[T]{Info: info}
+			if err == nil {
+				found, err = t.found(info)
+			}
+			if !yield(found, err) {
+				return
+			}
+		}
+	}
+}
+
+// found decodes the body of a message.
+func (t *Topic[T]) found(info Info) (f Found[T], err error) {
+	if f.Info = info; info.State == Finished { // its body is gone
+		return f, nil
+	}
+	if err := t.codec.Decode(info.Body, &f.Body); err != nil {
+		return f, &Error{Op: "decode", Queue: t.queue, ID: info.ID, Err: ErrInvalid, Hint: "the body does not fit the topic's type: " + err.Error()}
+	}
+	return f, nil
 }

@@ -90,11 +90,7 @@ func ExampleSettled() {
 	tarry.Handle(w, Unpaid, func(ctx context.Context, m *tarry.Message[Order]) error {
 		defer stop()
 		fmt.Println("cancel order", m.Body.ID)
-		result, err := c.Settle(ctx, []tarry.Settlement{{Token: m.Token(), Do: tarry.DoAck}})
-		if err != nil {
-			return err
-		}
-		if err := result[0].Err; err != nil {
+		if err := m.Settle(ctx, c, tarry.Settlement{Do: tarry.DoAck}); err != nil {
 			return err
 		}
 		return tarry.Settled()

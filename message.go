@@ -1,5 +1,7 @@
 package tarry
 
+import "context"
+
 // Message is a message as a handler gets it. Info holds everything else about it: ID,
 // Queue, Key, Due, Created, Attempt (from 1), MaxAttempts, Headers, LastError (why the
 // previous attempt failed).
@@ -12,18 +14,30 @@ type Message[T any] struct {
 }
 
 // Token is the token of the message's lease, for a handler that settles the message by
-// itself: with Client.Settle, or within a transaction of its own. It should do so last, and
-// then return Settled. Token returns "" for a message that did not come from a worker or a
-// claim. It may be called from any goroutine.
-//
-// The worker keeps renewing the lease. Once the message is settled, or taken over by
-// another worker, a renewal finds the lease lost and the handler's context ends.
+// itself where Settle does not reach, such as in another process. The same holds as for
+// Settle. Token returns "" for a message that did not come from a worker or a claim. It may
+// be called from any goroutine.
 func (m *Message[T]) Token() string {
 	if m.d == nil {
 		return ""
 	}
 	m.d.tokenOut.Store(true)
 	return m.d.lease.Token
+}
+
+// Settle settles the message within its handler: through c, which may be the worker's
+// client, or one whose engine runs inside a transaction. The message's token is filled in.
+// A handler should do so last, and then return Settled.
+//
+// The worker keeps renewing the lease. Once the message is settled, or taken over by
+// another worker, a renewal finds the lease lost and the handler's context ends.
+func (m *Message[T]) Settle(ctx context.Context, c *Client, s Settlement) error {
+	s.Token = m.Token()
+	out, err := c.Settle(ctx, []Settlement{s})
+	if err != nil {
+		return err
+	}
+	return out[0].Err
 }
 
 // Header returns the value of the first header with this name, or "".

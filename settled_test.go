@@ -16,9 +16,8 @@ import (
 // ackItself settles a message as a handler's own transaction does.
 func ackItself(t *testing.T, c *tarry.Client, m claimed) {
 	t.Helper()
-	r, err := c.Settle(context.Background(), []tarry.Settlement{{Token: m.Token(), Do: tarry.DoAck}})
-	if err != nil || r[0].Err != nil {
-		t.Errorf("settle: %v, %+v", err, r)
+	if err := m.Settle(context.Background(), c, tarry.Settlement{Do: tarry.DoAck}); err != nil {
+		t.Errorf("settle: %v", err)
 	}
 }
 
@@ -282,6 +281,9 @@ func TestClaimSettledByItsHandler(t *testing.T) {
 		}
 		if token := (&tarry.Message[string]{}).Token(); token != "" {
 			t.Errorf("a message of nobody has the token %q", token)
+		}
+		if err := (&tarry.Message[string]{}).Settle(t.Context(), c, tarry.Settlement{Do: tarry.DoAck}); err == nil {
+			t.Error("a message of nobody was settled")
 		}
 	})
 }

@@ -40,7 +40,7 @@ func Bury(err error) error {
 const byHandler engine.Action = 0
 
 // Settled, returned by a handler, says that the handler has settled its message itself,
-// with Message.Token, and the worker must not. If that is not true, the message comes again
+// with Message.Settle, and the worker must not. If that is not true, the message comes again
 // after its lease has lapsed, and the attempt counts. Settled may be wrapped in other
 // errors, which are not reported.
 //

@@ -142,11 +142,7 @@ func (s *shop) expire(ctx context.Context, m *tarry.Message[Order]) error {
 			return err
 		}
 		cancelled = changed.RowsAffected()
-		settled, err := c.Settle(ctx, []tarry.Settlement{{Token: m.Token(), Do: tarry.DoAck}})
-		if err != nil {
-			return err
-		}
-		return settled[0].Err
+		return m.Settle(ctx, c, tarry.Settlement{Do: tarry.DoAck})
 	})
 	if err != nil {
 		return err // it comes again

@@ -7,8 +7,8 @@ import (
 	"github.com/tarryhq/tarry/internal/sift"
 )
 
-// Cancelled is the result for one reference of CancelMany.
-type Cancelled struct {
+// CancelResult is the result for one reference of CancelMany.
+type CancelResult struct {
 	Ref
 	Err error // nil: removed; else an error of Cancel
 }
@@ -39,8 +39,8 @@ func (c *Client) Cancel(ctx context.Context, ref Ref) error {
 }
 
 // CancelMany cancels messages of any queues; each succeeds or fails alone, with its error
-// in Cancelled.Err. The returned error is for the call as a whole. At most 10,000 at once.
-func (c *Client) CancelMany(ctx context.Context, refs []Ref) ([]Cancelled, error) {
+// in CancelResult.Err. The returned error is for the call as a whole. At most 10,000 at once.
+func (c *Client) CancelMany(ctx context.Context, refs []Ref) ([]CancelResult, error) {
 	const op = "cancel"
 	if err := c.beginBatch(ctx, op, len(refs)); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (c *Client) CancelMany(ctx context.Context, refs []Ref) ([]Cancelled, error
 		}
 		return c.caps.CheckRef(op, refs[i])
 	})
-	out := make([]Cancelled, len(refs))
+	out := make([]CancelResult, len(refs))
 	for i, ref := range refs {
 		out[i].Ref = ref
 	}

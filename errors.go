@@ -37,13 +37,13 @@ var ErrUnconfirmed = errors.New("the result was sent, but its answer was lost, a
 
 // JoinErrors returns the errors of the results of one call as one; see errors.Join. It is
 // nil when none failed.
-func JoinErrors[R Pushed | Cancelled | SettleResult](results []R) error {
+func JoinErrors[R Pushed | CancelResult | SettleResult](results []R) error {
 	var errs []error
 	for i := range results {
 		switch r := any(&results[i]).(type) {
 		case *Pushed:
 			errs = append(errs, r.Err)
-		case *Cancelled:
+		case *CancelResult:
 			errs = append(errs, r.Err)
 		case *SettleResult:
 			errs = append(errs, r.Err)

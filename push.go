@@ -36,7 +36,7 @@ func (c *Client) Push(ctx context.Context, queue string, body []byte, opts ...Pu
 // holds the message.
 func (c *Client) Rearm(ctx context.Context, queue, key string, due Due, body []byte, opts ...PushOption) (Pushed, error) {
 	m := NewDraft(queue, body, opts...)
-	m.Key, m.Due, m.OnConflict = key, due.when, KeepBody
+	m.Key, m.Due, m.OnConflict = key, due.when, Rearm
 	return c.pushOne(ctx, m)
 }
 

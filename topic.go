@@ -109,7 +109,7 @@ func (t *Topic[T]) Rearm(ctx context.Context, c *Client, key string, due Due, v 
 	if err != nil {
 		return Pushed{}, err
 	}
-	m.Key, m.Due, m.OnConflict = key, due.when, KeepBody
+	m.Key, m.Due, m.OnConflict = key, due.when, Rearm
 	return c.pushOne(ctx, m)
 }
 
@@ -124,7 +124,7 @@ func (t *Topic[T]) Cancel(ctx context.Context, c *Client, ref Ref) error {
 
 // CancelMany cancels messages; see Client.CancelMany. A reference to another queue fails
 // the whole call.
-func (t *Topic[T]) CancelMany(ctx context.Context, c *Client, refs []Ref) ([]Cancelled, error) {
+func (t *Topic[T]) CancelMany(ctx context.Context, c *Client, refs []Ref) ([]CancelResult, error) {
 	refs = slices.Clone(refs)
 	for i := range refs {
 		var err error

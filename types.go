@@ -88,7 +88,7 @@ const (
 	Keep     = engine.Keep    // change nothing, and return the live one
 	Replace  = engine.Replace // new content, new due time
 	KeepDue  = engine.KeepDue // new content, old due time: keeps the last of many pushes before the due time
-	KeepBody = engine.Rearm   // old content, new due time: what Client.Rearm pushes with
+	Rearm    = engine.Rearm   // old content, new due time: what Client.Rearm pushes with
 )
 
 // The endings of finished messages, whose keys are remembered.

@@ -86,7 +86,7 @@ func (p *Program) showPushed(asJSON bool, r tarry.Pushed, policy tarry.Conflict)
 		})
 	})
 	outcome := r.Outcome.String()
-	if r.Outcome == tarry.Replaced && policy == tarry.KeepBody {
+	if r.Outcome == tarry.Replaced && policy == tarry.Rearm {
 		outcome = "rearmed" // for people: its body was not replaced
 	}
 	key := ""

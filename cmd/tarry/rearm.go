@@ -48,12 +48,12 @@ is none it creates one with the body and flags given. By --id it never creates.`
 		if err != nil {
 			return err
 		}
-		m.Key, m.Due, m.OnConflict = ref.Key, d.When(), tarry.KeepBody
+		m.Key, m.Due, m.OnConflict = ref.Key, d.When(), tarry.Rearm
 		r, err := c.PushDraft(ctx, m)
 		if err != nil {
 			return conflictHint(err, r)
 		}
-		return p.showPushed(t.json, r, tarry.KeepBody)
+		return p.showPushed(t.json, r, tarry.Rearm)
 	})
 	arg.add(cmd)
 	due.add(cmd)

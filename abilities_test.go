@@ -58,7 +58,7 @@ func TestWhatAnEngineLacksIsRefused(t *testing.T) {
 			return err
 		},
 		"lease now": func() error {
-			_, err := c.LeaseNow(ctx, []tarry.Want{{Queue: "q", Max: 1, Remote: true}})
+			_, err := c.LeaseNow(ctx, []engine.Want{{Queue: "q", Max: 1, Remote: true}})
 			return err
 		},
 		"cancel in a state": func() error { return c.Cancel(ctx, only) },

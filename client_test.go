@@ -96,7 +96,9 @@ func TestTopicFinds(t *testing.T) {
 	bubble(t, func(t *testing.T, c *tarry.Client) {
 		ctx := t.Context()
 		topic := tarry.NewTopic[Order]("order.unpaid")
-		keyed := func(o Order) []tarry.PushOption { return []tarry.PushOption{tarry.Key(o.ID), tarry.Remember(time.Hour)} }
+		keyed := func(o Order) []tarry.PushOption {
+			return []tarry.PushOption{tarry.Key(o.ID), tarry.Remember(time.Hour)}
+		}
 		if out, err := topic.PushEach(ctx, c, []Order{{"1"}, {"2"}}, keyed); err != nil || tarry.JoinErrors(out) != nil || out[1].Key != "2" {
 			t.Fatalf("pushed %+v, %v", out, err)
 		}

@@ -201,7 +201,7 @@ func (r *LeaseRequest) checkBut(op string) error {
 			return engine.Invalid(op, Ref{Queue: q}, "the room %d is negative", n)
 		}
 	}
-	w := Want{Queue: r.Queues[0], Max: r.Max, TTR: r.TTR}
+	w := engine.Want{Queue: r.Queues[0], Max: r.Max, TTR: r.TTR}
 	return w.Validate()
 }
 
@@ -243,29 +243,30 @@ func (c *Client) Settle(ctx context.Context, settlements []Settlement) ([]Settle
 
 // LeaseNow takes what is due and returns the engine's whole answer: for each want its
 // messages, and when there may be more. It does not wait, and does not queue after waiting
-// leases. Each Max is 1 to 1000. When ctx ends, what was leased is released.
-func (c *Client) LeaseNow(ctx context.Context, wants []Want) (Grant, error) {
+// leases: it is for servers that answer in the form of package engine. Each Max is 1 to
+// 1000. When ctx ends, what was leased is released.
+func (c *Client) LeaseNow(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
 	const op = "lease"
 	if err := c.beginBatch(ctx, op, len(wants)); err != nil {
-		return Grant{}, err
+		return engine.Grant{}, err
 	}
 	for i := range wants {
 		if err := wants[i].Validate(); err != nil {
-			return Grant{}, err
+			return engine.Grant{}, err
 		}
 		if err := c.able(c.caps.RemoteLeases || !wants[i].Remote, op, wants[i].Queue, "leases for other processes"); err != nil {
-			return Grant{}, err
+			return engine.Grant{}, err
 		}
 	}
 	g, err := c.eng.Lease(ctx, wants)
 	if err != nil {
-		return Grant{}, fail(op, Ref{}, err)
+		return engine.Grant{}, fail(op, Ref{}, err)
 	}
 	if err := ctx.Err(); err != nil {
 		for _, got := range g.Queues {
 			c.dispatch.GiveBack(got.Messages)
 		}
-		return Grant{}, fail(op, Ref{}, err)
+		return engine.Grant{}, fail(op, Ref{}, err)
 	}
 	for i := range g.Queues {
 		c.meter.leasedToCaller(g.Queues[i].Messages, g.Now)

@@ -137,13 +137,13 @@ func TestMeterIsToldOfCalls(t *testing.T) {
 func TestMeterIsToldOfWhatEndsUnseen(t *testing.T) {
 	inMeter(t, func(t *testing.T, c *tarry.Client, m *metered) {
 		push(t, c, "q", "x", tarry.MaxAttempts(1), tarry.TTR(time.Second))
-		if _, err := c.LeaseNow(t.Context(), []tarry.Want{{Queue: "q", Max: 1}}); err != nil {
+		if _, err := c.LeaseNow(t.Context(), []engine.Want{{Queue: "q", Max: 1}}); err != nil {
 			t.Fatal(err)
 		}
 		push(t, c, "q", "x", tarry.ExpireAfter(time.Minute))
 		m.heard()
 		time.Sleep(time.Hour)
-		if _, err := c.LeaseNow(t.Context(), []tarry.Want{{Queue: "q", Max: 1}}); err != nil {
+		if _, err := c.LeaseNow(t.Context(), []engine.Want{{Queue: "q", Max: 1}}); err != nil {
 			t.Fatal(err)
 		}
 		heard(t, m, "end q 1 1", "lease  0", "call lease <nil>")

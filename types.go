@@ -24,12 +24,6 @@ type (
 	MessageHeader = engine.Header
 	// When is an instant: At if that is set, else In from the engine's now.
 	When = engine.When
-	// Want asks for messages of one queue; see Client.LeaseNow.
-	Want = engine.Want
-	// Grant is the answer to all wants of a call.
-	Grant = engine.Grant
-	// Granted is the answer to one Want.
-	Granted = engine.Granted
 	// Lease is a leased message with the token that settles it.
 	Lease = engine.Lease
 	// Settlement settles a lease.
@@ -84,11 +78,11 @@ const (
 // The conflict policies, for OnConflict: what a push does when a live message holds its
 // key. Policies that change the live message fail with ErrLeased while it is leased.
 const (
-	Reject   = engine.Reject  // fail with ErrExists
-	Keep     = engine.Keep    // change nothing, and return the live one
-	Replace  = engine.Replace // new content, new due time
-	KeepDue  = engine.KeepDue // new content, old due time: keeps the last of many pushes before the due time
-	Rearm    = engine.Rearm   // old content, new due time: what Client.Rearm pushes with
+	Reject  = engine.Reject  // fail with ErrExists
+	Keep    = engine.Keep    // change nothing, and return the live one
+	Replace = engine.Replace // new content, new due time
+	KeepDue = engine.KeepDue // new content, old due time: keeps the last of many pushes before the due time
+	Rearm   = engine.Rearm   // old content, new due time: what Client.Rearm pushes with
 )
 
 // The endings of finished messages, whose keys are remembered.

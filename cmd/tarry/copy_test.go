@@ -78,7 +78,7 @@ func stock(t *testing.T, store string) {
 		if _, err := c.Push(t.Context(), "work", []byte(body), tarry.ExpireAfter(24*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		got, err := c.LeaseNow(t.Context(), []tarry.Want{{Queue: "work", Max: 1, TTR: time.Hour, Remote: true}})
+		got, err := c.LeaseNow(t.Context(), []engine.Want{{Queue: "work", Max: 1, TTR: time.Hour, Remote: true}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -293,7 +293,7 @@ func TestCopyOfTheDead(t *testing.T) {
 				if _, err := c.Push(t.Context(), "q", fmt.Append(nil, i), o...); err != nil {
 					t.Fatal(err)
 				}
-				got, err := c.LeaseNow(t.Context(), []tarry.Want{{Queue: "q", Max: 1}})
+				got, err := c.LeaseNow(t.Context(), []engine.Want{{Queue: "q", Max: 1}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
 )
 
 const (
@@ -132,7 +133,7 @@ func (c *crew) compare() {
 	c.ahead = int64(time.Hour / time.Microsecond)
 	for range 20 {
 		before := time.Now()
-		g, err := c.client.LeaseNow(c.t.Context(), []tarry.Want{{Queue: c.queue + "-none", Max: 1}})
+		g, err := c.client.LeaseNow(c.t.Context(), []engine.Want{{Queue: c.queue + "-none", Max: 1}})
 		if err != nil {
 			c.t.Fatal(err)
 		}

@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/tarryhq/tarry/internal/leaktest"
 )
 
 func TestMain(m *testing.M) {
@@ -18,5 +18,5 @@ func TestMain(m *testing.M) {
 		return
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // of the engines that tests let fail
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }

@@ -10,17 +10,16 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"go.uber.org/goleak"
-
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/enginetest"
 	"github.com/tarryhq/tarry/engine/memengine"
+	"github.com/tarryhq/tarry/internal/leaktest"
 	"github.com/tarryhq/tarry/server"
 	"github.com/tarryhq/tarry/trend"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // api is a server under test, called without a network.
 type api struct {

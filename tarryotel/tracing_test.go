@@ -21,14 +21,14 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
-	"go.uber.org/goleak"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine/memengine"
+	"github.com/tarryhq/tarry/internal/leaktest"
 	"github.com/tarryhq/tarry/tarryotel"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // bench is a client whose pushes are traced, and who gets the spans.
 type bench struct {

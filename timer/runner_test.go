@@ -10,12 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/tarryhq/tarry/internal/leaktest"
 	"github.com/tarryhq/tarry/timer"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // cores are the structures that a Runner may drive.
 func cores(now time.Time) map[string]timer.Core[int] {

@@ -3,7 +3,7 @@ package trend
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/tarryhq/tarry/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }

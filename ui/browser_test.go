@@ -22,11 +22,11 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-	"go.uber.org/goleak"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/memengine"
+	"github.com/tarryhq/tarry/internal/leaktest"
 	"github.com/tarryhq/tarry/server"
 	"github.com/tarryhq/tarry/server/access"
 	"github.com/tarryhq/tarry/trend"
@@ -43,19 +43,18 @@ var browser struct {
 
 var timeout = flag.Duration("browser-timeout", time.Minute, "how long a step in the browser may take")
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	code := m.Run()
-	if browser.stop != nil {
-		browser.stop()
-	}
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			os.Stderr.WriteString(err.Error() + "\n")
-			code = 1
+func TestMain(m *testing.M) { leaktest.Main(withBrowser{m}) }
+
+type withBrowser struct{ *testing.M }
+
+// Run stops the browser after the tests.
+func (m withBrowser) Run() int {
+	defer func() {
+		if browser.stop != nil {
+			browser.stop()
 		}
-	}
-	os.Exit(code)
+	}()
+	return m.M.Run()
 }
 
 // chromium starts the browser, or skips the test where there is none.

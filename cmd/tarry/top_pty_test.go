@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/tarryhq/tarry/internal/leaktest"
 	"github.com/tarryhq/tarry/internal/porttest"
 )
 
@@ -275,7 +276,7 @@ func TestTopOnAStoreWithoutAServer(t *testing.T) {
 		t.Errorf("exit code %d: %s", c, stderr)
 	}
 	x.restored()
-	goleak.VerifyNone(t, before, lastKey)
+	leaktest.None(t, before, lastKey)
 }
 
 // What ends it ends all that it began, also while the server is away.
@@ -305,7 +306,7 @@ func TestTopEndsWithItsContext(t *testing.T) {
 		t.Errorf("exit code %d: %s", c, stderr)
 	}
 	x.restored()
-	goleak.VerifyNone(t, before, lastKey)
+	leaktest.None(t, before, lastKey)
 	code, stderr = x.inProcess(t.Context(), w)
 	if c := x.code(code); c != exitUnavailable || !strings.Contains(stderr.String(), "is it running?") {
 		t.Errorf("without a server: exit code %d: %s", c, stderr)

@@ -7,13 +7,12 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
+	"github.com/tarryhq/tarry/internal/leaktest"
 )
 
 func TestMain(m *testing.M) {
@@ -21,7 +20,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("stopped", runVictim(dir))
 		return
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))

@@ -13,15 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/httpengine"
 	"github.com/tarryhq/tarry/engine/memengine"
+	"github.com/tarryhq/tarry/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func TestOpenUnreachable(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())

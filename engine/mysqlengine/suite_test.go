@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-	"go.uber.org/goleak"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/enginetest"
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
+	"github.com/tarryhq/tarry/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(mysqltest.Main(m)) }
+func TestMain(m *testing.M) { leaktest.Main(mysqltest.Main(m)) }
 
 // connect opens a pool of few connections to a database, which is closed with the test.
 func connect(t testing.TB, url string, several bool) *sql.DB {

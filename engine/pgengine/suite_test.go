@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"go.uber.org/goleak"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/enginetest"
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
+	"github.com/tarryhq/tarry/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.Main(m)) }
+func TestMain(m *testing.M) { leaktest.Main(pgtest.Main(m)) }
 
 // connect opens a pool of few connections to a database, which is closed with the test.
 func connect(t testing.TB, url string) *pgxpool.Pool {

@@ -5,14 +5,14 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-	"go.uber.org/goleak"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/enginetest"
 	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
+	"github.com/tarryhq/tarry/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(rabbittest.Main(m)) }
+func TestMain(m *testing.M) { leaktest.Main(rabbittest.Main(m)) }
 
 func TestSuite(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/tarryhq/tarry/internal/leaktest"
 )
 
 func TestMain(m *testing.M) {
@@ -19,7 +21,7 @@ func TestMain(m *testing.M) {
 			panic(err) // there is such a flag
 		}
 	}
-	goleak.VerifyTestMain(m,
+	leaktest.Main(m,
 		// A client of a cluster sleeps out its delays, of five seconds at most, after it
 		// is closed: before it closes connections that it has no use for any more,
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),

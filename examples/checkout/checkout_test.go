@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
+	"github.com/tarryhq/tarry/internal/leaktest"
 )
 
 // programEnv makes the test binary the program itself.
@@ -23,7 +22,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(programEnv) != "" {
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
-	goleak.VerifyTestMain(pgtest.Main(m))
+	leaktest.Main(pgtest.Main(m))
 }
 
 // program is a process that runs the program.

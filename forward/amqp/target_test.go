@@ -13,7 +13,6 @@ import (
 	"time"
 
 	rabbit "github.com/rabbitmq/amqp091-go"
-	"go.uber.org/goleak"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
@@ -21,10 +20,11 @@ import (
 	"github.com/tarryhq/tarry/forward/amqp"
 	"github.com/tarryhq/tarry/forward/internal/targettest"
 	"github.com/tarryhq/tarry/internal/certtest"
+	"github.com/tarryhq/tarry/internal/leaktest"
 	"github.com/tarryhq/tarry/internal/porttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(rabbittest.Main(m)) }
+func TestMain(m *testing.M) { leaktest.Main(rabbittest.Main(m)) }
 
 var (
 	message = targettest.Message

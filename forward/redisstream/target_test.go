@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-	"go.uber.org/goleak"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
@@ -17,10 +16,11 @@ import (
 	"github.com/tarryhq/tarry/forward/internal/targettest"
 	"github.com/tarryhq/tarry/forward/redisstream"
 	"github.com/tarryhq/tarry/internal/certtest"
+	"github.com/tarryhq/tarry/internal/leaktest"
 	"github.com/tarryhq/tarry/internal/porttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 var (
 	message = targettest.Message

@@ -8,15 +8,15 @@ import (
 	"testing/fstest"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
-	"go.uber.org/goleak"
 
 	"github.com/tarryhq/tarry/engine/internal/migrate"
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
+	"github.com/tarryhq/tarry/internal/leaktest"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(pgtest.Main(m))
+	leaktest.Main(pgtest.Main(m))
 }
 
 // dbms is a database that the tests run on.

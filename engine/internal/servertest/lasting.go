@@ -9,7 +9,7 @@ import (
 // Main returns what runs the tests of a package, for its TestMain, and then cleans up
 // what these have left for one another:
 //
-//	func TestMain(m *testing.M) { goleak.VerifyTestMain(servertest.Main(m)) }
+//	func TestMain(m *testing.M) { leaktest.Main(servertest.Main(m)) }
 func Main(m *testing.M) interface{ Run() int } { return runner{m} }
 
 type runner struct{ m *testing.M }
@@ -42,7 +42,7 @@ func Lasting(t testing.TB) testing.TB {
 	after.mu.Lock()
 	defer after.mu.Unlock()
 	if !after.runs {
-		t.Fatal("what lasts beyond its test needs func TestMain(m *testing.M) { goleak.VerifyTestMain(servertest.Main(m)) }, or what stands for it")
+		t.Fatal("what lasts beyond its test needs func TestMain(m *testing.M) { leaktest.Main(servertest.Main(m)) }, or what stands for it")
 	}
 	return lasting{t}
 }

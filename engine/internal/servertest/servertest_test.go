@@ -15,9 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/tarryhq/tarry/engine/internal/servertest"
+	"github.com/tarryhq/tarry/internal/leaktest"
 )
 
 // The test's own program is the server of these tests: with this role in its
@@ -29,7 +28,7 @@ func TestMain(m *testing.M) {
 		echo(os.Args[1])
 		return
 	}
-	goleak.VerifyTestMain(servertest.Main(m))
+	leaktest.Main(servertest.Main(m))
 }
 
 // echo listens on a port, and writes each line that it gets into the file "lines".

@@ -2,7 +2,7 @@
 // tests of a process share, and a proxy before one. What is no matter of MariaDB is in
 // package servertest.
 //
-//	func TestMain(m *testing.M) { goleak.VerifyTestMain(mysqltest.Main(m)) }
+//	func TestMain(m *testing.M) { leaktest.Main(mysqltest.Main(m)) }
 //
 //	url := mysqltest.Shared(t)  // an empty database of the shared server
 //	s := mysqltest.Start(t)     // a server to be killed, paused and set up as one likes

@@ -11,14 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
+	"github.com/tarryhq/tarry/internal/leaktest"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(mysqltest.Main(m))
+	leaktest.Main(mysqltest.Main(m))
 }
 
 func exec(t *testing.T, db *sql.DB, query string) {

@@ -2,7 +2,7 @@
 // tests of a process share: a single one, one with a streaming replica, a proxy or a
 // PgBouncer before one. What is no matter of PostgreSQL is in package servertest.
 //
-//	func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.Main(m)) }
+//	func TestMain(m *testing.M) { leaktest.Main(pgtest.Main(m)) }
 //
 //	url := pgtest.Shared(t)  // an empty database of the shared server
 //	s := pgtest.Start(t)     // a server to be killed, paused and set up as one likes

@@ -14,14 +14,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"go.uber.org/goleak"
 
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
+	"github.com/tarryhq/tarry/internal/leaktest"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(pgtest.Main(m))
+	leaktest.Main(pgtest.Main(m))
 }
 
 // text runs a query and returns the text in its one row and column.

@@ -2,7 +2,7 @@
 // share, with a vhost for each; private brokers that a test may kill, pause and alarm;
 // clusters; and proxies. Package servertest has what is not specific to RabbitMQ.
 //
-//	func TestMain(m *testing.M) { goleak.VerifyTestMain(rabbittest.Main(m)) }
+//	func TestMain(m *testing.M) { leaktest.Main(rabbittest.Main(m)) }
 //
 //	url := rabbittest.Shared(t)           // an empty vhost of the shared broker
 //	s := rabbittest.Start(t)              // a private broker

@@ -11,15 +11,15 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-	"go.uber.org/goleak"
 
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
+	"github.com/tarryhq/tarry/internal/leaktest"
 	"github.com/tarryhq/tarry/internal/porttest"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(rabbittest.Main(m))
+	leaktest.Main(rabbittest.Main(m))
 }
 
 // dial opens a channel on a connection that the test's end closes.

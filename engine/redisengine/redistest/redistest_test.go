@@ -13,11 +13,12 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
+	"github.com/tarryhq/tarry/internal/leaktest"
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
+	leaktest.Main(m,
 		// A client of a cluster sleeps out its last delays, of five seconds at most,
 		// after it is closed.
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1"),

@@ -238,14 +238,14 @@ func TestOneBadMessageHarmsNoOther(t *testing.T) {
 	})
 	t.Run("blocked", func(t *testing.T) {
 		short := targettest.Open(t, s.URL(), &forward.Options{Timeout: 500 * time.Millisecond, Logger: quiet.Logger})
-		send(t, short, message(1, "x"))
+		targettest.Recovers(t, short, message(1, "x"))
 		other := targettest.Open(t, s.URL(), &forward.Options{Timeout: 500 * time.Millisecond, Logger: quiet.Logger})
-		send(t, other, message(1, "x"))
+		targettest.Recovers(t, other, message(1, "x"))
 		s.Alarm(true)
 		defer s.Alarm(false)
-		targettest.Retried(t, short.Send(t.Context(), message(2, "x")), "deadline")
-		targettest.Retried(t, other.Send(t.Context(), message(2, strings.Repeat("x", 2<<20))), "deadline")
-		targettest.Retried(t, short.Send(t.Context(), message(3, "x")), "blocks publishers", "low on memory", "give RabbitMQ")
+		targettest.Fails(t, short, message(2, "x"), "deadline")
+		targettest.Fails(t, other, message(2, strings.Repeat("x", 2<<20)), "deadline")
+		targettest.Fails(t, short, message(3, "x"), "blocks publishers", "low on memory", "give RabbitMQ")
 		waiting := make(chan error, 1)
 		go func() { waiting <- target.Send(t.Context(), message(4, "x")) }()
 		s.Alarm(false)
@@ -274,17 +274,24 @@ func TestABrokerThatIsDownAtFirstAndConnectionsThatAreCut(t *testing.T) {
 	// A confirm that does not come.
 	short := targettest.Open(t, p.URL(), &forward.Options{Timeout: 500 * time.Millisecond, Logger: quiet.Logger})
 	for range 8 { // on each of its channels
-		send(t, short, message(3, "x"))
+		send(t, target, message(3, "x"))
+		targettest.Recovers(t, short, message(3, "x"))
 	}
 	p.DropReplies(true)
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(10*time.Millisecond, cancel)
-	err := short.Send(ctx, message(4, "x"))
+	defer cancel()
+	before, sent := count(t, ch, "orders"), make(chan error, 1)
+	go func() { sent <- target.Send(ctx, message(4, "x")) }()
+	for end := time.Now().Add(targettest.Patience); count(t, ch, "orders") == before && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	err := <-sent
 	targettest.Retried(t, err, "canceled", "may or may not have it")
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("it ends with %v", err)
 	}
-	targettest.Retried(t, short.Send(t.Context(), message(5, "x")), "deadline", "may or may not have it")
+	targettest.Fails(t, short, message(5, "x"), "deadline", "may or may not have it")
 	p.DropReplies(false)
 	p.Cut()
 	targettest.Recovers(t, short, message(5, "x"))

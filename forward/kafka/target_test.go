@@ -127,7 +127,7 @@ func TestABrokerThatIsDownAtFirstAndLater(t *testing.T) {
 	}
 	addr := fmt.Sprintf("127.0.0.1:%d", port)
 	target := targettest.Open(t, "kafka://"+addr+"/orders", &forward.Options{Timeout: time.Second})
-	targettest.Retried(t, target.Send(t.Context(), message(1, "lost")), addr, "refused", "check that Kafka runs")
+	targettest.Fails(t, target, message(1, "lost"), addr, "refused", "check that Kafka runs")
 	c := run()
 	targettest.Recovers(t, target, message(1, "one"))
 	c.Close()
@@ -251,10 +251,10 @@ func TestUsers(t *testing.T) {
 	// A real broker says why.
 	f := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.SASLAuthenticate}, TopLevel: true, Count: -1, Err: kerr.SaslAuthenticationFailed})
 	wrong := targettest.Open(t, "kafka://plain:geheimer@"+addr+"/orders", o)
-	targettest.Retried(t, wrong.Send(t.Context(), message(1, "one")), "SASL_AUTHENTICATION_FAILED", "check the user")
+	targettest.Fails(t, wrong, message(1, "one"), "SASL_AUTHENTICATION_FAILED", "check the user")
 	f.Remove()
 	denied := targettest.Open(t, "kafka://other:geheim@"+addr+"/orders", o)
-	targettest.Retried(t, denied.Send(t.Context(), message(1, "one")), "AUTHORIZATION_FAILED", "WRITE")
+	targettest.Fails(t, denied, message(1, "one"), "AUTHORIZATION_FAILED", "WRITE")
 }
 
 func TestTLS(t *testing.T) {
@@ -263,7 +263,7 @@ func TestTLS(t *testing.T) {
 	c := start(t, kfake.TLS(cfg))
 	addr, o := c.ListenAddrs()[0], &forward.Options{Timeout: time.Second}
 	send(t, targettest.Open(t, "kafka+tls://"+addr+"/orders?ca_file="+file, nil), message(1, "one"))
-	targettest.Retried(t, targettest.Open(t, "kafka+tls://"+addr+"/orders", o).Send(t.Context(), message(1, "one")), "certificate")
+	targettest.Fails(t, targettest.Open(t, "kafka+tls://"+addr+"/orders", o), message(1, "one"), "certificate")
 	targettest.Retried(t, targettest.Open(t, "kafka://"+addr+"/orders", o).Send(t.Context(), message(1, "one")), addr)
 }
 

@@ -57,12 +57,12 @@ func (s *natsServer) url(user string) string { return "nats://" + user + s.serve
 // jetStream is a client of the server's streams, which the test's end closes.
 func (s *natsServer) jetStream(options ...nats.Option) jetstream.JetStream {
 	s.t.Helper()
-	nc, err := nats.Connect(s.url(""), options...)
+	nc, err := nats.Connect(s.url(""), append(options, nats.Timeout(targettest.Patience))...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(targettest.Patience))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package nats_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -27,7 +26,7 @@ func TestAMessageCannotPassForTheServersWord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	batch, err := consumer.Fetch(2, jetstream.FetchMaxWait(5*time.Second))
+	batch, err := consumer.Fetch(2, jetstream.FetchMaxWait(targettest.Patience))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,6 +45,7 @@ func New(cfg Config, o *forward.Options) (*Target, error) {
 		return nil, link.Invalid("maxlen is negative")
 	}
 	cfg.Client.DisableCache = true
+	cfg.Client.AlwaysPipelining = true // else calls end with the deadline, deaf to cancellation
 	if cfg.Client.ConnWriteTimeout == 0 {
 		cfg.Client.ConnWriteTimeout = o.Timeout
 	}

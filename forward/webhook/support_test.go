@@ -28,7 +28,9 @@ func message(body string, headers ...forward.Header) *tarry.Message[[]byte] {
 }
 
 // local is the options of a target on this machine.
-func local() forward.Options { return forward.Options{AllowPrivate: true} }
+func local() forward.Options {
+	return forward.Options{AllowPrivate: true, Timeout: time.Minute} // on a busy machine too
+}
 
 func open(t testing.TB, cfg *Config) *Target {
 	t.Helper()

@@ -4,6 +4,7 @@ package targettest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,7 +16,7 @@ import (
 )
 
 // Patience bounds every wait.
-const Patience = 30 * time.Second
+const Patience = time.Minute
 
 // Message is a message of the queue orders in its second attempt.
 func Message(id uint64, body string, headers ...forward.Header) *tarry.Message[[]byte] {
@@ -28,10 +29,18 @@ func Message(id uint64, body string, headers ...forward.Header) *tarry.Message[[
 	return m
 }
 
-// Open opens a target, which is closed at the end of the test.
+// Open opens a target, which is closed at the end of the test. Unless the options bound its
+// Sends, Patience does.
 func Open(t testing.TB, rawURL string, o *forward.Options) forward.Target {
 	t.Helper()
-	target, err := forward.Open(rawURL, o)
+	patient := forward.Options{}
+	if o != nil {
+		patient = *o
+	}
+	if patient.Timeout == 0 {
+		patient.Timeout = Patience
+	}
+	target, err := forward.Open(rawURL, &patient)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,6 +96,20 @@ func Recovers(t testing.TB, target forward.Target, m *tarry.Message[[]byte]) {
 		case <-ctx.Done():
 			t.Fatalf("it does not recover: %v", err)
 		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// Fails sends a message repeatedly until it is retried for an error with all parts: a Send
+// that has little time may succeed before the broker is in trouble, or not learn why it fails.
+func Fails(t testing.TB, target forward.Target, m *tarry.Message[[]byte], parts ...string) {
+	t.Helper()
+	for end := time.Now().Add(Patience); ; time.Sleep(10 * time.Millisecond) {
+		err := target.Send(t.Context(), m)
+		told := err != nil && !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(err.Error(), part) })
+		if told || Buried(err) || time.Now().After(end) {
+			Retried(t, err, parts...)
+			return
 		}
 	}
 }

@@ -113,21 +113,3 @@ func newHandling[T any](w *Worker, t *Topic[T], handler func(context.Context, *M
 	}
 	return h
 }
-
-// HandlerFunc handles one message whose body is not decoded yet. nil acks it, a
-// verdict (Snooze, RetryIn, Bury, Settled) is obeyed, and any other error retries it.
-type HandlerFunc func(ctx context.Context, m *Message[[]byte]) error
-
-// Middleware wraps the handling of each message: tracing, logging, decryption. It sees the
-// raw message, may change its Body and the context, and returns the error of next or its
-// own; Verdict says what that does to the message. For a message dropped by its guard, next
-// returns nil.
-type Middleware func(next HandlerFunc) HandlerFunc
-
-// wrapped returns h inside all middleware, the first outermost.
-func wrapped(h HandlerFunc, middleware []Middleware) HandlerFunc {
-	for i := len(middleware) - 1; i >= 0; i-- {
-		h = middleware[i](h)
-	}
-	return h
-}

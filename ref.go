@@ -2,8 +2,10 @@ package tarry
 
 import (
 	"context"
+	"slices"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/sift"
 )
 
 // ByKey names the message that holds a key, in the queue of the Topic. Calls of a Client
@@ -35,4 +37,90 @@ func (t *Topic[T]) ref(op string, ref Ref) (Ref, error) {
 		return ref, engine.Invalid(op, Ref{Queue: t.queue, Key: ref.Key}, "the reference names a message of the queue %q, not of the topic's", engine.Clip(ref.Queue))
 	}
 	return ref.Of(t.queue), nil
+}
+
+// CancelResult is the result for one reference of CancelMany.
+type CancelResult struct {
+	Ref
+	Err error // nil: removed; else an error of Cancel
+}
+
+// Cancel removes a message. Once it has returned nil, no handler starts for the message.
+// Errors: ErrNotFound; ErrLeased when a worker already holds the message; ErrStale when
+// ref.IfState does not hold. By id it drops a dead message too.
+func (c *Client) Cancel(ctx context.Context, ref Ref) error {
+	const op = "cancel"
+	if err := c.refer(ctx, op, ref, c.caps.Cancel); err != nil {
+		return err
+	}
+	if c.cancels != nil {
+		itemErr, err := c.cancels.Do(ctx, ref)
+		for p := (busyRetry{}); err == nil && p.again(ctx, itemErr); {
+			itemErr, err = c.cancels.Do(ctx, ref)
+		}
+		if err == nil {
+			err = itemErr
+		}
+		return fail(op, ref, overdue(ctx, err))
+	}
+	errs, err := c.eng.Cancel(ctx, []Ref{ref})
+	if err == nil {
+		err = errs[0]
+	}
+	return fail(op, ref, err)
+}
+
+// CancelMany cancels messages of any queues; each succeeds or fails alone, with its error
+// in CancelResult.Err. The returned error is for the call as a whole. At most 10,000 at once.
+func (c *Client) CancelMany(ctx context.Context, refs []Ref) ([]CancelResult, error) {
+	const op = "cancel"
+	if err := c.beginBatch(ctx, op, len(refs)); err != nil {
+		return nil, err
+	}
+	if err := c.able(c.caps.Cancel, op, "", op); err != nil {
+		return nil, err
+	}
+	refs = slices.Clone(refs) // the caller may reuse its slice if ctx ends early
+	good, errs := sift.Items(refs, func(i int) error {
+		if err := refs[i].Validate(op); err != nil {
+			return err
+		}
+		return c.caps.CheckRef(op, refs[i])
+	})
+	out := make([]CancelResult, len(refs))
+	for i, ref := range refs {
+		out[i].Ref = ref
+	}
+	for i, err := range errs {
+		out[i].Err = err
+	}
+	if len(good.Items) == 0 {
+		return out, nil
+	}
+	got, err := c.eng.Cancel(ctx, good.Items)
+	if err != nil {
+		return nil, fail(op, Ref{}, err)
+	}
+	for j, err := range got {
+		out[good.At(j)].Err = fail(op, good.Items[j], err)
+	}
+	return out, nil
+}
+
+// Reschedule moves the due time of a message that is scheduled or ready. Errors:
+// ErrNotFound; ErrLeased when a worker already holds the message; ErrStale when ref.IfState
+// does not hold.
+func (c *Client) Reschedule(ctx context.Context, ref Ref, due Due) (Info, error) {
+	const op = "reschedule"
+	if err := c.refer(ctx, op, ref, c.caps.Reschedule); err != nil {
+		return Info{}, err
+	}
+	if err := due.when.Validate(op, ref); err != nil {
+		return Info{}, err
+	}
+	if err := c.caps.CheckWhen(op, ref, due.when, c.now()); err != nil {
+		return Info{}, err
+	}
+	info, err := c.eng.Reschedule(ctx, ref, due.when)
+	return info, fail(op, ref, err)
 }

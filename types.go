@@ -1,7 +1,11 @@
 package tarry
 
 import (
+	"errors"
+	"time"
+
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/duration"
 )
 
 // Types of package engine that appear in this package's calls.
@@ -114,3 +118,47 @@ const (
 
 // ParseID reads the decimal form of an id.
 func ParseID(s string) (ID, error) { return engine.ParseID(s) }
+
+// Limits of a message, checked before any engine sees it.
+const (
+	MaxQueueBytes  = engine.MaxQueueBytes
+	MaxKeyBytes    = engine.MaxKeyBytes
+	MaxHeaders     = engine.MaxHeaders
+	MaxHeaderBytes = engine.MaxHeaderBytes
+	MaxBackoffs    = engine.MaxBackoffs
+	MaxMaxAttempts = engine.MaxMaxAttempts
+	MinTTR         = engine.MinTTR
+	MaxTTR         = engine.MaxTTR
+	MaxLease       = engine.MaxLease
+	MaxBatch       = engine.MaxBatch
+	MaxAtomic      = engine.MaxAtomic
+	MaxAtomicBytes = engine.MaxAtomicBytes
+)
+
+// Defaults of a pushed message, for what neither the push nor the queue's settings set.
+const (
+	DefaultPriority    = engine.DefaultPriority
+	DefaultMaxAttempts = engine.DefaultMaxAttempts
+	DefaultTTR         = engine.DefaultTTR
+	DefaultMaxBody     = 1 << 20
+)
+
+// DefaultMaxWaitQueues is the default of Config.MaxWaitQueues.
+const DefaultMaxWaitQueues = 250_000
+
+// ParseDuration accepts what time.ParseDuration does, and leading whole or fractional days:
+// "1500ms", "30m", "7d", "1d12h", "-1.5d". A day is 24 hours. It fails with ErrInvalid.
+func ParseDuration(s string) (time.Duration, error) {
+	d, err := duration.Parse(s)
+	switch {
+	case errors.Is(err, duration.ErrRange):
+		return 0, engine.Invalid("parse duration", Ref{}, "%q is %v", engine.Clip(s), err)
+	case err != nil:
+		return 0, engine.Invalid("parse duration", Ref{}, `%q is not a duration; examples are "1500ms", "30m", "48h" and "7d"`, engine.Clip(s))
+	}
+	return d, nil
+}
+
+// FormatDuration formats d exactly, without trailing zero units: "30m", "48h", "1h30m". It
+// uses no days, so that time.ParseDuration reads it too.
+func FormatDuration(d time.Duration) string { return duration.Format(d) }

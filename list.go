@@ -10,6 +10,55 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
+// defaultPage is the default length of a page.
+const defaultPage = 100
+
+// Get looks a message up. By key it returns the live message, else the remembered finished
+// one, else the newest dead one; by id any message that is not finished. ErrNotFound.
+func (c *Client) Get(ctx context.Context, ref Ref) (Info, error) {
+	const op = "get"
+	if err := c.refer(ctx, op, ref, c.caps.Get); err != nil {
+		return Info{}, err
+	}
+	info, err := c.eng.Get(ctx, ref)
+	return info, fail(op, ref, err)
+}
+
+// ListPage returns one page of a queue's messages in one state, ordered by due time for
+// scheduled and ready, by deadline for leased, and by time of death for dead messages. A
+// message that does not change meanwhile is on exactly one page. A Limit of 0 is 100; at
+// most 1000.
+func (c *Client) ListPage(ctx context.Context, q ListQuery) (Page, error) {
+	const op = "list"
+	if err := c.begin(ctx, op, q.Queue); err != nil {
+		return Page{}, err
+	}
+	if err := engine.CheckQueue(op, q.Queue); err != nil {
+		return Page{}, err
+	}
+	if q.Limit == 0 {
+		q.Limit = defaultPage
+	}
+	if err := q.Check(); err != nil {
+		return Page{}, err
+	}
+	if err := c.caps.CheckList(&q); err != nil {
+		return Page{}, err
+	}
+	l, ok := c.eng.(engine.Lister)
+	if err := c.able(ok && (c.caps.List || c.caps.ListDead), op, q.Queue, op); err != nil {
+		return Page{}, err
+	}
+	p, err := l.List(ctx, q)
+	return p, fail(op, Ref{Queue: q.Queue}, err)
+}
+
+// List yields all messages of a queue in one state, with bodies, page by page. It stops
+// after the first error. ListWhere yields a selection.
+func (c *Client) List(ctx context.Context, queue string, state State) iter.Seq2[Info, error] {
+	return c.ListWhere(ctx, Filter{Queue: queue, States: []State{state}, Body: true})
+}
+
 // Filter chooses messages of a queue, for ListWhere, RedriveWhere, DropWhere, CancelWhere
 // and RescheduleWhere. A message is chosen when it meets every condition that is set.
 //

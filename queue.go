@@ -1,0 +1,237 @@
+package tarry
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Queue returns what a queue holds; an unknown queue is empty.
+func (c *Client) Queue(ctx context.Context, queue string) (QueueInfo, error) {
+	const op = "count"
+	n, err := c.counter(ctx, op, queue)
+	if err != nil {
+		return QueueInfo{}, err
+	}
+	if err := engine.CheckQueue(op, queue); err != nil {
+		return QueueInfo{}, err
+	}
+	info, err := n.Queue(ctx, queue)
+	return info, fail(op, Ref{Queue: queue}, err)
+}
+
+// Queues returns the queues that hold messages or are paused, ordered by name, starting
+// after the name after; next is "" at the end. A limit of 0 is 100; at most 1000.
+func (c *Client) Queues(ctx context.Context, after string, limit int) (queues []QueueInfo, next string, err error) {
+	const op = "count"
+	n, err := c.counter(ctx, op, "")
+	if err != nil {
+		return nil, "", err
+	}
+	if limit == 0 {
+		limit = defaultPage
+	}
+	if err := engine.CheckLimit(op, "", limit); err != nil {
+		return nil, "", err
+	}
+	queues, next, err = n.Queues(ctx, after, limit)
+	return queues, next, fail(op, Ref{}, err)
+}
+
+// AllQueues yields by name the queues that hold something or are paused. It ends after the
+// first error.
+func (c *Client) AllQueues(ctx context.Context) iter.Seq2[QueueInfo, error] {
+	return func(yield func(QueueInfo, error) bool) {
+		for after := ""; ; {
+			page, next, err := c.Queues(ctx, after, engine.MaxPage)
+			if err != nil {
+				yield(QueueInfo{}, err)
+				return
+			}
+			for i := range page {
+				if !yield(page[i], nil) {
+					return
+				}
+			}
+			if after = next; after == "" {
+				return
+			}
+		}
+	}
+}
+
+func (c *Client) counter(ctx context.Context, op, queue string) (engine.Counter, error) {
+	if err := c.begin(ctx, op, queue); err != nil {
+		return nil, err
+	}
+	n, ok := c.eng.(engine.Counter)
+	return n, c.able(ok && c.caps.Count, op, queue, "counters")
+}
+
+// Forecast counts the messages that fall due in each step, starting with the current
+// minute, and the overdue ones: due before that minute. step is a whole number of minutes,
+// span a whole number of steps, at most 10,000.
+func (c *Client) Forecast(ctx context.Context, queue string, step, span time.Duration) (Forecast, error) {
+	const op = "forecast"
+	if err := c.begin(ctx, op, queue); err != nil {
+		return Forecast{}, err
+	}
+	if err := engine.CheckQueue(op, queue); err != nil {
+		return Forecast{}, err
+	}
+	if err := engine.CheckForecast(queue, step, span); err != nil {
+		return Forecast{}, err
+	}
+	f, ok := c.eng.(engine.Forecaster)
+	if err := c.able(ok && c.caps.Forecast, op, queue, op); err != nil {
+		return Forecast{}, err
+	}
+	all, err := f.Forecast(ctx, queue, step, span)
+	return all, fail(op, Ref{Queue: queue}, err)
+}
+
+// Pause stops leasing and claiming from a queue for d, or until Resume when d is 0. Pushes,
+// cancels and settlements continue. A second Pause replaces the first.
+func (c *Client) Pause(ctx context.Context, queue string, d time.Duration) error {
+	const op = "pause"
+	p, err := c.pauser(ctx, op, queue)
+	if err != nil {
+		return err
+	}
+	if err := engine.CheckPause(queue, d); err != nil {
+		return err
+	}
+	return fail(op, Ref{Queue: queue}, p.Pause(ctx, queue, d))
+}
+
+// Resume ends a pause, if there is one.
+func (c *Client) Resume(ctx context.Context, queue string) error {
+	const op = "resume"
+	p, err := c.pauser(ctx, op, queue)
+	if err != nil {
+		return err
+	}
+	return fail(op, Ref{Queue: queue}, p.Resume(ctx, queue))
+}
+
+func (c *Client) pauser(ctx context.Context, op, queue string) (engine.Pauser, error) {
+	if err := c.operate(ctx, op, queue); err != nil {
+		return nil, err
+	}
+	p, ok := c.eng.(engine.Pauser)
+	return p, c.able(ok && c.caps.Pause, op, queue, op)
+}
+
+// Purge removes the messages that were scheduled or ready when it began. PurgeDead adds
+// dead messages, PurgeFinished the remembered finished ones. It never removes leased
+// messages, and what it removes is not remembered. It returns how many are gone, also when
+// it fails midway.
+func (c *Client) Purge(ctx context.Context, queue string, also PurgeAlso) (int64, error) {
+	const op = "purge"
+	if err := c.operate(ctx, op, queue); err != nil {
+		return 0, err
+	}
+	p, ok := c.eng.(engine.Purger)
+	if err := c.able(ok && c.caps.Purge, op, queue, op); err != nil {
+		return 0, err
+	}
+	if also&PurgeFinished != 0 && !c.caps.Remember {
+		return 0, c.able(false, op, queue, "remember")
+	}
+	n, err := p.Purge(ctx, queue, also)
+	return n, fail(op, Ref{Queue: queue}, err)
+}
+
+// Redrive makes dead messages ready again, with attempt 0: those with the given ids, or
+// without ids the limit oldest by death (0: all). A message is skipped when a live one
+// holds its key.
+func (c *Client) Redrive(ctx context.Context, queue string, ids []ID, limit int) (Redriven, error) {
+	const op = "redrive"
+	if err := c.operate(ctx, op, queue); err != nil {
+		return Redriven{}, err
+	}
+	if err := engine.CheckRedrive(queue, ids, limit); err != nil {
+		return Redriven{}, err
+	}
+	r, ok := c.eng.(engine.Redriver)
+	if err := c.able(ok && c.caps.Redrive, op, queue, op); err != nil {
+		return Redriven{}, err
+	}
+	n, err := r.Redrive(ctx, queue, ids, limit)
+	return n, fail(op, Ref{Queue: queue}, err)
+}
+
+func (c *Client) operate(ctx context.Context, op, queue string) error {
+	if err := c.begin(ctx, op, queue); err != nil {
+		return err
+	}
+	return engine.CheckQueue(op, queue)
+}
+
+// Settings returns the stored settings of a queue and their revision, for Configure. They
+// are empty for a queue that was never configured.
+func (c *Client) Settings(ctx context.Context, queue string) (s Settings, revision string, err error) {
+	const op = "settings"
+	e, err := c.configurer(ctx, op, queue)
+	if err != nil {
+		return Settings{}, "", err
+	}
+	s, revision, err = e.Settings(ctx, queue)
+	return s, revision, fail(op, Ref{Queue: queue}, err)
+}
+
+// Configure replaces all settings of a queue, and returns their revision. With the revision
+// that Settings returned it fails with ErrStale when the settings have changed since; with
+// "" it overwrites them. ErrInvalid.
+func (c *Client) Configure(ctx context.Context, queue string, s Settings, revision string) (string, error) {
+	const op = "configure"
+	e, err := c.configurer(ctx, op, queue)
+	if err != nil {
+		return "", err
+	}
+	if err := s.Validate(queue); err != nil {
+		return "", err
+	}
+	if err := c.caps.CheckTerms(op, Ref{Queue: queue}, &s.Defaults); err != nil {
+		return "", err
+	}
+	revision, err = e.Configure(ctx, queue, s, revision)
+	return revision, fail(op, Ref{Queue: queue}, err)
+}
+
+func (c *Client) configurer(ctx context.Context, op, queue string) (engine.Configurer, error) {
+	if err := c.operate(ctx, op, queue); err != nil {
+		return nil, err
+	}
+	e, ok := c.eng.(engine.Configurer)
+	return e, c.able(ok && c.caps.Settings, op, queue, "settings of queues")
+}
+
+// readyQueue is the queue that Ready counts on an engine without a readiness check.
+const readyQueue = "readyz"
+
+// Ready returns nil when a push, and any other call, can be expected to succeed; else an
+// error that says why not and what to do. ErrNoSpace: the disk is full, while leasing,
+// settling and cancelling go on. ErrUnavailable: the engine has stopped, or its store does
+// not answer. On an engine without a readiness check Ready counts a queue; an engine that
+// cannot count is taken to be ready.
+func (c *Client) Ready(ctx context.Context) error {
+	const op = "ready"
+	if err := c.begin(ctx, op, ""); err != nil {
+		return err
+	}
+	if r, ok := c.Engine().(engine.Readier); ok {
+		if c.seam != nil {
+			_, err := leaving(ctx, &c.seam.calls, 0, nil, func() (struct{}, error) { return struct{}{}, r.Ready(ctx) })
+			return fail(op, Ref{}, err)
+		}
+		return fail(op, Ref{}, r.Ready(ctx))
+	}
+	if !c.caps.Count {
+		return nil
+	}
+	_, err := c.Queue(ctx, readyQueue)
+	return err
+}

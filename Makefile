@@ -147,16 +147,16 @@ bench-rabbit: ## Measure the RabbitMQ engine beside plain TTLs, on a private bro
 	| tee /dev/stderr | $(GO) run ./rabbit/table ../docs/engines/rabbitmq.md
 
 .PHONY: bench-cost
-bench-cost: ## Measure what metrics and traces cost a server over HTTP and a program with the library, into docs/metrics.md and docs/tracing.md (ROUNDS=60).
+bench-cost: ## Measure what metrics and traces cost a server over HTTP and a program with the library (ROUNDS=60).
 	cd bench && export TMPDIR=$$(mktemp -d) && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \
-	{ $(GO) test -run '^$$' -bench '^BenchmarkCost$$' -benchtime 1x -timeout 60m ./cost -rounds $${ROUNDS:-60} && echo whole: yes; } | tee $$TMPDIR/out && \
-	$(GO) run ./cost/table ../docs/metrics.md <$$TMPDIR/out && $(GO) run ./cost/table ../docs/tracing.md <$$TMPDIR/out
+	{ $(GO) test -run '^$$' -bench '^BenchmarkCost$$' -benchtime 1x -timeout 60m ./cost -rounds $${ROUNDS:-60}; } \
+	| tee /dev/stderr | $(GO) run ./cost/table
 
 .PHONY: bench-viewers
-bench-viewers: ## Measure what 200 who watch the dashboard cost those who push, into docs/dashboard.md (VIEWERS=200 PUSHES=5000 TURNS=8).
+bench-viewers: ## Measure what 200 who watch the dashboard cost those who push (VIEWERS=200 PUSHES=5000 TURNS=8).
 	cd bench && export TMPDIR=$$(mktemp -d) && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \
-	{ $(GO) test -run '^$$' -bench '^BenchmarkViewers$$' -benchtime 1x -timeout 60m ./cost -viewers $${VIEWERS:-200} -pushes $${PUSHES:-5000} -turns $${TURNS:-8} && echo whole: yes; } \
-	| tee /dev/stderr | $(GO) run ./cost/table ../docs/dashboard.md
+	{ $(GO) test -run '^$$' -bench '^BenchmarkViewers$$' -benchtime 1x -timeout 60m ./cost -viewers $${VIEWERS:-200} -pushes $${PUSHES:-5000} -turns $${TURNS:-8}; } \
+	| tee /dev/stderr | $(GO) run ./cost/table
 
 # How much make bench-disk measures: $(call size,NAME,by default,with QUICK=1).
 size = $(or $($1),$(if $(QUICK),$3,$2))
@@ -173,21 +173,21 @@ bench-disk: ## Measure the disk engine beside a bare log, into docs/benchmarks.m
 	| tee /dev/stderr | $(GO) run ./disk/table ../docs/benchmarks.md
 
 .PHONY: bench-disk-behind
-bench-disk-behind: ## Measure the disk engine beside a bare log behind the same client, into docs/benchmarks.md (QUICK=1; TURNS PUSHES MILLION).
+bench-disk-behind: ## Measure the disk engine beside a bare log behind the same client (QUICK=1; TURNS PUSHES MILLION).
 	cd bench && export TMPDIR=$$(mktemp -d) && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \
 	{ echo "sizes: $(BEHIND_SIZES)" && \
-	  $(GO) test -run '^$$' -bench '^BenchmarkBehind$$' -benchtime 1x -timeout 1h ./disk $(BEHIND_SIZES) && echo whole: yes; } \
-	| tee /dev/stderr | $(GO) run ./disk/table -behind ../docs/benchmarks.md
+	  $(GO) test -run '^$$' -bench '^BenchmarkBehind$$' -benchtime 1x -timeout 1h ./disk $(BEHIND_SIZES); } \
+	| tee /dev/stderr | $(GO) run ./disk/table -behind
 
 BEHIND_SIZES = -turns $(call size,TURNS,5,1) -pushes $(call size,PUSHES,200000,20000) -million $(call size,MILLION,1000000,100000)
 
 .PHONY: bench-disk-huge
-bench-disk-huge: ## Measure the disk engine with 100 million messages beside a million, into docs/benchmarks.md (N=100000000 BODY=200 KEYS=order TURNS=3 PUSHES=200000; DIR=… keeps the store for the next time; STORE='disk:DIR?memory=256MiB').
+bench-disk-huge: ## Measure the disk engine with 100 million messages beside a million (N=100000000 BODY=200 KEYS=order TURNS=3 PUSHES=200000; DIR=… keeps the store for the next time; STORE='disk:DIR?memory=256MiB').
 	cd bench $(if $(DIR),&& mkdir -p '$(abspath $(DIR))') && export TMPDIR=$$(mktemp -d $(if $(DIR),-p '$(abspath $(DIR))')) && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \
 	{ echo "sizes: $(HUGE_SIZES)" && \
 	  $(GO) test -run '^$$' -bench '^BenchmarkHuge$$' -benchtime 1x -timeout 6h ./disk \
-	    -url '$(or $(STORE),disk:DIR)' $(HUGE_SIZES) -huge-dir '$(abspath $(DIR))' && echo whole: yes; } \
-	| tee /dev/stderr | $(GO) run ./disk/table -huge ../docs/benchmarks.md
+	    -url '$(or $(STORE),disk:DIR)' $(HUGE_SIZES) -huge-dir '$(abspath $(DIR))'; } \
+	| tee /dev/stderr | $(GO) run ./disk/table -huge
 
 HUGE_SIZES = -huge $(or $(N),100000000) -body $(or $(BODY),200) -keys $(or $(KEYS),order) -turns $(or $(TURNS),3) -pushes $(or $(PUSHES),200000)
 

@@ -26,7 +26,7 @@ type Results struct {
 }
 
 // Main is the main function of a command that has a file name as its argument and
-// the output of benchmarks on standard input, with the line "whole: yes" behind it when
+// the output of benchmarks on standard input, with the line "whole: yes" after it when
 // all ran to their end. It puts what write writes into that
 // file, between the mark that names the make target and the end mark.
 func Main(target string, write func(w io.Writer, r *Results)) {
@@ -34,12 +34,7 @@ func Main(target string, write func(w io.Writer, r *Results)) {
 		fmt.Fprintln(os.Stderr, "usage: go test -bench … | table FILE")
 		os.Exit(2)
 	}
-	Into(os.Args[1], target, write)
-}
-
-// Into is Main with the file named, for commands that have further arguments.
-func Into(file, target string, write func(w io.Writer, r *Results)) {
-	if err := update(file, target, os.Stdin, write); err != nil {
+	if err := update(os.Args[1], target, os.Stdin, write); err != nil {
 		fmt.Fprintln(os.Stderr, "table:", err)
 		os.Exit(1)
 	}
@@ -69,6 +64,19 @@ func update(file, target string, in io.Reader, write func(io.Writer, *Results)) 
 	write(&out, r)
 	out.Write(text[to:])
 	return os.WriteFile(file, out.Bytes(), 0o644)
+}
+
+// Print writes a table of the benchmarks on standard input to standard output.
+func Print(write func(w io.Writer, r *Results)) {
+	r, err := Read(os.Stdin)
+	if err == nil && len(r.Figures) == 0 {
+		err = fmt.Errorf("there are no figures")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "table:", err)
+		os.Exit(1)
+	}
+	write(os.Stdout, r)
 }
 
 // beside is what a name has beside what is measured: the processor count, and how often

@@ -1,31 +1,29 @@
-// Command table turns the output of the benchmarks of what metrics and traces cost, on
-// standard input, into the table of docs/metrics.md or of docs/tracing.md, and that of what
-// viewers cost into the one of docs/dashboard.md, between the two marks in that file.
+// Command table turns the output of the benchmarks of what metrics, traces and viewers cost,
+// on standard input, into tables on standard output.
 //
-//	go test -bench … | go run ./cost/table ../docs/metrics.md
+//	go test -bench … | go run ./cost/table
 package main
 
 import (
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/tarryhq/tarry/bench/table"
 )
 
 func main() {
-	write, target := writeMetrics, "bench-cost"
-	if len(os.Args) == 2 {
-		switch filepath.Base(os.Args[1]) {
-		case "tracing.md":
-			write = writeTraces
-		case "dashboard.md":
-			write, target = writeViewers, "bench-viewers"
+	table.Print(func(w io.Writer, r *table.Results) {
+		for name := range r.Figures {
+			if strings.HasPrefix(name, "Viewers/") {
+				writeViewers(w, r)
+				return
+			}
 		}
-	}
-	table.Main(target, write)
+		writeMetrics(w, r)
+		fmt.Fprintln(w)
+		writeTraces(w, r)
+	})
 }
 
 // rows are what was measured on the disk engine.

@@ -1,7 +1,7 @@
 // Command table turns the output of the benchmarks of the disk engine, on standard
-// input, into a table of docs/benchmarks.md, between the two marks in that file; with -huge
-// those of a store in which a great many messages pend, with -behind those beside a bare log
-// behind a client.
+// input, into a table of docs/benchmarks.md, between the two marks in that file. With -huge,
+// of a store in which a great many messages pend, and with -behind, beside a bare log behind a
+// client, it prints the table.
 //
 //	go test -bench … | go run ./disk/table ../docs/benchmarks.md
 package main
@@ -17,17 +17,14 @@ import (
 )
 
 func main() {
-	if len(os.Args) == 3 {
-		switch os.Args[1] {
-		case "-huge":
-			table.Into(os.Args[2], "bench-disk-huge", writeHuge)
-			return
-		case "-behind":
-			table.Into(os.Args[2], "bench-disk-behind", writeBehind)
-			return
-		}
+	switch os.Args[len(os.Args)-1] {
+	case "-huge":
+		table.Print(writeHuge)
+	case "-behind":
+		table.Print(writeBehind)
+	default:
+		table.Main("bench-disk", write)
 	}
-	table.Main("bench-disk", write)
 }
 
 func write(w io.Writer, r *table.Results) { writeBeside(w, r, bare, "bare log", rows) }

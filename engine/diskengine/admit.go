@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 	"github.com/tarryhq/tarry/engine/internal/gate"
 )
@@ -200,7 +200,7 @@ func (k *keeper) assess() (level float64, err error) {
 		k.pushes.Store(freely)
 	case level <= 1:
 		k.pushes.Store(slowed)
-	case flushes > 1 && disk.IsFull(k.failing), merges > 1 && k.cramped:
+	case flushes > 1 && vfs.IsFull(k.failing), merges > 1 && k.cramped:
 		err = &engine.Error{Op: "push", Err: engine.ErrNoSpace, Hint: noSpaceHint}
 	case flushes > 1 && k.failing != nil:
 		err = &engine.Error{Op: "push", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, k.failing),

@@ -9,9 +9,9 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -85,7 +85,7 @@ func (e *Engine) backup(ctx context.Context, dir string) (engine.Backup, error) 
 
 // noteSpoilt counts a block of a run that a backup found damaged, by files that it had opened itself.
 func (e *Engine) noteSpoilt(err error) {
-	damage, ok := errors.AsType[*disk.DamageError](err)
+	damage, ok := errors.AsType[*vfs.DamageError](err)
 	if !ok {
 		return
 	}
@@ -106,10 +106,10 @@ func told(r backup.Result) engine.Backup {
 // to is not empty, with engine.ErrDamaged when the backup is damaged, and with engine.ErrUnavailable when another
 // process works on it. progress, if it is not nil, is called with the bytes that were read and written by then.
 func Restore(ctx context.Context, from, to string, progress func(bytes int64)) (engine.Backup, error) {
-	return restore(ctx, disk.OS{}, from, to, progress)
+	return restore(ctx, vfs.OS{}, from, to, progress)
 }
 
-func restore(ctx context.Context, f disk.FS, from, to string, progress func(bytes int64)) (engine.Backup, error) {
+func restore(ctx context.Context, f vfs.FS, from, to string, progress func(bytes int64)) (engine.Backup, error) {
 	r, err := backup.Restore(f, from, to, paced(ctx, progress))
 	if err != nil {
 		return engine.Backup{}, backupError("restore", from, err)
@@ -130,15 +130,15 @@ func backupError(op, dir string, err error) error {
 	failDamaged := func(hint string) error {
 		return &engine.Error{Op: op, Err: &counted{err, engine.ErrDamaged}, Hint: hint}
 	}
-	var damage *disk.DamageError
+	var damage *vfs.DamageError
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, wal.ErrClosed), errors.Is(err, wal.ErrStopped):
 		return err
-	case disk.IsFull(err) && op != "backup":
+	case vfs.IsFull(err) && op != "backup":
 		return fail(engine.ErrNoSpace, fullHint)
-	case disk.IsFull(err):
+	case vfs.IsFull(err):
 		return fail(engine.ErrNoSpace, "free some space; what was written has been removed")
-	case errors.Is(err, disk.ErrLocked):
+	case errors.Is(err, vfs.ErrLocked):
 		return &engine.Error{Op: op, Err: &counted{err, engine.ErrUnavailable}, Hint: "another process works there; wait until it is done"}
 	case errors.Is(err, backup.ErrLater):
 		return fail(engine.ErrInvalid, "name another directory, or remove this backup if what came later may be lost")

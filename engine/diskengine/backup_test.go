@@ -20,15 +20,15 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 	"github.com/tarryhq/tarry/internal/leave"
 )
 
 // far is a file system on which the first directories of paths lie on different disks.
-type far struct{ disk.FS }
+type far struct{ vfs.FS }
 
 func (f far) Link(from, to string) error {
 	top := func(name string) string { return strings.Split(filepath.ToSlash(name), "/")[1] }
@@ -38,7 +38,7 @@ func (f far) Link(from, to string) error {
 	return f.FS.Link(from, to)
 }
 
-func on(d *disktest.Disk, isFar bool) disk.FS {
+func on(d *disktest.Disk, isFar bool) vfs.FS {
 	if isFar {
 		return far{d}
 	}
@@ -122,7 +122,7 @@ func tryRestored(t testing.TB, p place, from string) (map[string]string, error) 
 	return bodies, nil
 }
 
-func newPlace(fs disk.FS, between func(string)) place {
+func newPlace(fs vfs.FS, between func(string)) place {
 	tune := small
 	tune.OnHeap, tune.Between = true, between
 	return place{fs, "/data", diskengine.Config{Logger: quiet, RetryFor: -1}, tune}
@@ -664,7 +664,7 @@ func TestBackupRefuses(t *testing.T) {
 	pushKeys(t, e, "k")
 	foreign := func(name string) {
 		t.Helper()
-		must(t, disk.MkdirAll(d, filepath.Dir(name)))
+		must(t, vfs.MkdirAll(d, filepath.Dir(name)))
 		f, err := d.Create(name)
 		must(t, err)
 		must(t, f.Close())

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // syncAbove makes the name of the directory durable, and those above it: a process may have made them
@@ -35,7 +35,7 @@ func (e *Engine) begin(man *manifest.Manifest) error {
 		s.Begun = true
 		err = man.Write(s)
 	}
-	if disk.IsFull(err) && !errors.Is(err, manifest.ErrFailed) {
+	if vfs.IsFull(err) && !errors.Is(err, manifest.ErrFailed) {
 		return nil
 	}
 	return err

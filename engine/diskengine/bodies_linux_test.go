@@ -13,7 +13,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 const (
@@ -51,7 +51,7 @@ func TestLargeBodiesAreBounded(t *testing.T) {
 
 func pushBodies(t *testing.T, dir string) {
 	// Without merges: each reads a body of all runs that it merges.
-	e, err := diskengine.OpenOn(disk.OS{}, dir, &diskengine.Config{Logger: quiet, MemoryBytes: bodiesMemory}, diskengine.Tune{MergeRuns: 100})
+	e, err := diskengine.OpenOn(vfs.OS{}, dir, &diskengine.Config{Logger: quiet, MemoryBytes: bodiesMemory}, diskengine.Tune{MergeRuns: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -32,7 +32,7 @@ var (
 // tally is a file system that counts, by cause, what the device under it has to write: with each
 // sync of a file the pages of it that were changed since the last one.
 type tally struct {
-	disk.FS
+	vfs.FS
 	mu    sync.Mutex
 	by    map[string]int64 // bytes, by cause
 	syncs int
@@ -53,27 +53,27 @@ func cause(name string) string {
 	return "flush"
 }
 
-func (c *tally) file(f disk.File, err error, name string) (disk.File, error) {
+func (c *tally) file(f vfs.File, err error, name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
 	return &tallied{File: f, c: c, cause: cause(name), dirty: make(map[int64]bool)}, nil
 }
 
-// Create implements disk.FS.
-func (c *tally) Create(name string) (disk.File, error) {
+// Create implements vfs.FS.
+func (c *tally) Create(name string) (vfs.File, error) {
 	f, err := c.FS.Create(name)
 	return c.file(f, err, name)
 }
 
-// Open implements disk.FS.
-func (c *tally) Open(name string) (disk.File, error) {
+// Open implements vfs.FS.
+func (c *tally) Open(name string) (vfs.File, error) {
 	f, err := c.FS.Open(name)
 	return c.file(f, err, name)
 }
 
 type tallied struct {
-	disk.File
+	vfs.File
 	c     *tally
 	cause string
 	dirty map[int64]bool // pages
@@ -97,7 +97,7 @@ func (f *tallied) WriteAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Sync implements disk.File.
+// Sync implements vfs.File.
 func (f *tallied) Sync() error {
 	f.c.mu.Lock()
 	f.c.by["rest of pages"] += int64(len(f.dirty))*page - f.fresh
@@ -188,7 +188,7 @@ func BenchmarkBytes(b *testing.B) {
 
 func countBytes(b *testing.B, clients, batch int, body string, spread time.Duration) {
 	scale := int64(*scaled)
-	c := &tally{FS: disk.OS{}, by: make(map[string]int64)}
+	c := &tally{FS: vfs.OS{}, by: make(map[string]int64)}
 	p := place{c, filepath.Join(b.TempDir(), "store"), diskengine.Config{Logger: quiet}, diskengine.Tune{
 		SegmentBytes: 32 << 20 / scale, WindowBytes: 256 << 20 / 3 / scale, SpanBytes: 128 << 20 / scale}}
 	e := p.open(b)

@@ -9,12 +9,12 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -36,7 +36,7 @@ type Salvaged = verify.Salvaged
 // disk cannot be read, with engine.ErrDamaged when too little can be read to say anything, and with
 // engine.ErrInvalid when the directory holds no such store, or one in another format.
 func Check(ctx context.Context, dir string, progress func(read int64)) (*Report, error) {
-	f, pace := disk.OS{}, paced(ctx, progress)
+	f, pace := vfs.OS{}, paced(ctx, progress)
 	if backup.Is(f, dir) {
 		rep, err := backup.Check(f, dir, pace)
 		if err != nil {
@@ -58,10 +58,10 @@ func Check(ctx context.Context, dir string, progress func(read int64)) (*Report,
 // remove it. Salvage fails as Check does, and with engine.ErrInvalid when the new directory is not empty
 // or is within the old one.
 func Salvage(ctx context.Context, from, to string, tell func(*Salvaged) error, progress func(bytes int64)) (Salvaged, error) {
-	return salvage(ctx, disk.OS{}, from, to, tell, progress)
+	return salvage(ctx, vfs.OS{}, from, to, tell, progress)
 }
 
-func salvage(ctx context.Context, f disk.FS, from, to string, tell func(*Salvaged) error, progress func(bytes int64)) (Salvaged, error) {
+func salvage(ctx context.Context, f vfs.FS, from, to string, tell func(*Salvaged) error, progress func(bytes int64)) (Salvaged, error) {
 	const op = "salvage"
 	if rel, err := filepath.Rel(from, to); err == nil && rel != "." && filepath.IsLocal(rel) {
 		return Salvaged{}, &engine.Error{Op: op, Err: engine.ErrInvalid, Hint: to + " is within " + from + ": name another directory"}
@@ -102,14 +102,14 @@ func checkError(op, dir string, err error) error {
 	switch {
 	case errors.As(err, &ours), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
-	case errors.Is(err, disk.ErrLocked):
+	case errors.Is(err, vfs.ErrLocked):
 		return &engine.Error{Op: op, Err: &counted{err, engine.ErrUnavailable}, Hint: "another process has " + dir + " open: stop that first"}
 	case errors.Is(err, manifest.ErrTaken):
 		return fail(engine.ErrInvalid, takenHint)
 	case errors.Is(err, manifest.ErrRestoring):
 		return fail(engine.ErrInvalid, "remove the directory, and do it again")
 	case errors.Is(err, fs.ErrNotExist):
-		if names, _ := (disk.OS{}).List(dir); onPebble(names) {
+		if names, _ := (vfs.OS{}).List(dir); onPebble(names) {
 			return pebbleError(op, dir)
 		}
 		return fail(engine.ErrInvalid, "name the directory of a disk store, or of a backup of one")
@@ -117,7 +117,7 @@ func checkError(op, dir string, err error) error {
 		return fail(engine.ErrInvalid, dir+" was written by a newer release: use that")
 	case errors.Is(err, run.ErrOlder):
 		return fail(engine.ErrInvalid, dir+" was written by an earlier release: use that")
-	case disk.IsFull(err):
+	case vfs.IsFull(err):
 		return fail(engine.ErrNoSpace, fullHint)
 	case errors.Is(err, manifest.ErrDamaged):
 		return fail(engine.ErrDamaged, "restore a backup: of this store nothing can be told")

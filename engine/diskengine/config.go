@@ -6,8 +6,8 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // Config sets up an Engine. A nil Config and the zero of each field mean the defaults stated.
@@ -58,7 +58,7 @@ type Config struct {
 
 // tuning is what tests make small, so that little happens often.
 type tuning struct {
-	fs      disk.FS
+	fs      vfs.FS
 	segment int64 // bytes of a segment of the log; 0: that of package wal
 	window  int64 // bytes of memory at which the recent messages are sealed
 	span    int64 // bytes of the log since the last seal, at most, likewise
@@ -127,7 +127,7 @@ func (c *Config) withDefaults() Config {
 	}
 	t := &d.tune
 	if t.fs == nil {
-		t.fs = disk.OS{}
+		t.fs = vfs.OS{}
 	}
 	t.window = cmp.Or(t.window, max(LeastMemory/3, d.MemoryBytes/6))
 	t.segment = cmp.Or(t.segment, defaultSegment)

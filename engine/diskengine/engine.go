@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 	"github.com/tarryhq/tarry/engine/internal/gate"
 	"github.com/tarryhq/tarry/engine/internal/hint"
@@ -26,7 +26,7 @@ import (
 type Engine struct {
 	cfg    Config
 	dir    string
-	fs     disk.FS // disk
+	fs     vfs.FS // disk
 	disk   *measured
 	space  *space
 	lock   io.Closer

@@ -8,8 +8,8 @@ import (
 	"syscall"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 	"github.com/tarryhq/tarry/engine/internal/gate"
 )
@@ -61,7 +61,7 @@ func (e *counted) Unwrap() []error { return []error{e.error, e.as} }
 // broken is the error of every call once the store has stopped.
 func broken(op string, cause error) error {
 	hint := "the store stopped at this error; see to the disk and open it again: nothing that was answered is lost"
-	if errors.Is(cause, disk.ErrGone) {
+	if errors.Is(cause, vfs.ErrGone) {
 		hint = "the store stopped; put the directory back, or restore a backup, and start again"
 	}
 	return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, cause), Hint: hint}
@@ -91,7 +91,7 @@ func wrap(op string, err error) error {
 	case errors.Is(err, wal.ErrStopped):
 		return broken(op, err)
 	}
-	var damage *disk.DamageError
+	var damage *vfs.DamageError
 	if errors.As(err, &damage) {
 		dir := filepath.Dir(filepath.Dir(damage.File)) // of the log or the runs
 		return &engine.Error{Op: op, Err: damaged(err), Hint: damagedHint(dir) + untilThen}

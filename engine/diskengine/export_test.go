@@ -9,10 +9,10 @@ import (
 	"weak"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // Tune makes small what is large, so that little happens often. What is zero is as it comes.
@@ -57,7 +57,7 @@ type Tune struct {
 }
 
 // OpenOn is Open on a file system.
-func OpenOn(fs disk.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
+func OpenOn(fs vfs.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 	var c Config
 	if cfg != nil {
 		c = *cfg

@@ -13,8 +13,8 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // holdTimes notes for how long the lock of an engine was held at most, by processor time: how busy the
@@ -101,7 +101,7 @@ type stock struct {
 
 func newStock(t testing.TB) *stock {
 	s := &stock{TB: t, holdTimes: new(holdTimes)}
-	e, err := diskengine.OpenOn(disk.OS{}, t.TempDir(), &diskengine.Config{Logger: quiet}, diskengine.Tune{Held: s.held, SegmentBytes: 64 << 20})
+	e, err := diskengine.OpenOn(vfs.OS{}, t.TempDir(), &diskengine.Config{Logger: quiet}, diskengine.Tune{Held: s.held, SegmentBytes: 64 << 20})
 	s.must(err)
 	t.Cleanup(func() { s.must(e.Close()) })
 	s.Engine = e

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // A copy of a store has holes where space was only reserved, as cp and rsync -S and tar -S leave them: the ballast,

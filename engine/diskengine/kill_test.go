@@ -16,8 +16,8 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // TestKill kills a process under load again and again, and looks for what it had promised: after each
@@ -46,7 +46,7 @@ func TestKill(t *testing.T) {
 			clear(j.fresh)
 		}
 	}
-	if rep, err := verify.Check(disk.OS{}, j.dir, nil); err != nil || !rep.Sound() {
+	if rep, err := verify.Check(vfs.OS{}, j.dir, nil); err != nil || !rep.Sound() {
 		t.Errorf("the store is not sound: %+v, %v", rep, err)
 	}
 	j.verify(slices.Collect(maps.Keys(j.of)))
@@ -175,7 +175,7 @@ func queueOf(key string) string { queue, _, _ := strings.Cut(key, "-"); return q
 // verify opens the store and looks for what was promised of some messages.
 func (j *journal) verify(keys []string) {
 	j.t.Helper()
-	e := place{disk.OS{}, j.dir, diskengine.Config{Logger: quiet, MinFreeBytes: -1}, often}.open(j.t)
+	e := place{vfs.OS{}, j.dir, diskengine.Config{Logger: quiet, MinFreeBytes: -1}, often}.open(j.t)
 	defer func() {
 		if err := e.Close(); err != nil {
 			j.t.Error(err)

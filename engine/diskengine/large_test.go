@@ -12,8 +12,8 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -153,7 +153,7 @@ func TestTooLargeABody(t *testing.T) {
 // those who lease them.
 func TestLargestBodies(t *testing.T) {
 	n := disktest.Thorough(1, 20)
-	p := place{disk.OS{}, t.TempDir(), diskengine.Config{Logger: quiet, MemoryBytes: 64 << 20}, diskengine.Tune{}}
+	p := place{vfs.OS{}, t.TempDir(), diskengine.Config{Logger: quiet, MemoryBytes: 64 << 20}, diskengine.Tune{}}
 	e := p.open(t)
 	most := e.Capabilities().MaxBody
 	if most != 64<<20 {

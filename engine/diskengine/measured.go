@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/internal/figure"
 )
 
 // measured is a file system of which is known what was written and what is under way.
 type measured struct {
-	disk.FS
+	vfs.FS
 	syncs figure.Times // of the log
 	log   atomic.Int64 // bytes written to it, zeros ahead included
 	runs  atomic.Int64 // to runs
@@ -94,46 +94,46 @@ func (m *measured) bytes(name string) *atomic.Int64 {
 	return &m.other
 }
 
-func (m *measured) file(f disk.File, err error, name string) (disk.File, error) {
+func (m *measured) file(f vfs.File, err error, name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
 	return &measuredFile{f, m, name, m.bytes(name)}, nil
 }
 
-// Create implements disk.FS.
-func (m *measured) Create(name string) (disk.File, error) {
+// Create implements vfs.FS.
+func (m *measured) Create(name string) (vfs.File, error) {
 	defer m.begin("create", name)()
 	f, err := m.FS.Create(name)
 	return m.file(f, m.orGone(err), name)
 }
 
-// Open implements disk.FS.
-func (m *measured) Open(name string) (disk.File, error) {
+// Open implements vfs.FS.
+func (m *measured) Open(name string) (vfs.File, error) {
 	defer m.begin("open", name)()
 	f, err := m.FS.Open(name)
 	return m.file(f, err, name)
 }
 
-// Rename implements disk.FS.
+// Rename implements vfs.FS.
 func (m *measured) Rename(from, to string) error {
 	defer m.begin("rename", to)()
 	return m.orGone(m.FS.Rename(from, to))
 }
 
-// Remove implements disk.FS.
+// Remove implements vfs.FS.
 func (m *measured) Remove(name string) error {
 	defer m.begin("remove", name)()
 	return m.FS.Remove(name)
 }
 
-// List implements disk.FS.
+// List implements vfs.FS.
 func (m *measured) List(dir string) ([]string, error) {
 	defer m.begin("list", dir)()
 	return m.FS.List(dir)
 }
 
-// SyncDir implements disk.FS. It takes a file descriptor, and waits for one where there is none.
+// SyncDir implements vfs.FS. It takes a file descriptor, and waits for one where there is none.
 func (m *measured) SyncDir(dir string) error {
 	return m.patience.with(func() error {
 		defer m.begin("sync", dir)()
@@ -141,7 +141,7 @@ func (m *measured) SyncDir(dir string) error {
 	})
 }
 
-// gone returns disk.ErrGone once the directory is not where it was.
+// gone returns vfs.ErrGone once the directory is not where it was.
 func (m *measured) gone() error {
 	if m.kept == nil {
 		return nil
@@ -149,7 +149,7 @@ func (m *measured) gone() error {
 	return m.kept()
 }
 
-// orGone is disk.ErrGone in place of an error that comes of it.
+// orGone is vfs.ErrGone in place of an error that comes of it.
 func (m *measured) orGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		if gone := m.gone(); gone != nil {
@@ -159,7 +159,7 @@ func (m *measured) orGone(err error) error {
 	return err
 }
 
-// Free implements disk.FS.
+// Free implements vfs.FS.
 func (m *measured) Free(dir string) (int64, error) {
 	defer m.begin("free space of", dir)()
 	return m.FS.Free(dir)
@@ -167,7 +167,7 @@ func (m *measured) Free(dir string) (int64, error) {
 
 // measuredFile is an open file of a measured file system.
 type measuredFile struct {
-	disk.File
+	vfs.File
 	m     *measured
 	name  string
 	bytes *atomic.Int64
@@ -187,7 +187,7 @@ func (f *measuredFile) WriteAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Sync implements disk.File.
+// Sync implements vfs.File.
 func (f *measuredFile) Sync() error {
 	defer f.m.begin("sync", f.name)()
 	if err := f.File.Sync(); err != nil {
@@ -196,19 +196,19 @@ func (f *measuredFile) Sync() error {
 	return f.m.gone() // what no name leads to is not durable
 }
 
-// Preallocate implements disk.File.
+// Preallocate implements vfs.File.
 func (f *measuredFile) Preallocate(off, n int64) error {
 	defer f.m.begin("reserve space for", f.name)()
 	return f.File.Preallocate(off, n)
 }
 
-// Truncate implements disk.File.
+// Truncate implements vfs.File.
 func (f *measuredFile) Truncate(size int64) error {
 	defer f.m.begin("truncate", f.name)()
 	return f.File.Truncate(size)
 }
 
-// Close implements disk.File.
+// Close implements vfs.File.
 func (f *measuredFile) Close() error {
 	defer f.m.begin("close", f.name)()
 	return f.File.Close()

@@ -8,9 +8,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // merge merges runs as long as there are some that should be.
@@ -207,7 +207,7 @@ const (
 
 // spoiled has the run rest that could not be merged.
 func (k *keeper) spoiled(some []*source, err error) {
-	var damage *disk.DamageError
+	var damage *vfs.DamageError
 	var unread *fs.PathError
 	name, rest := "", restDamaged
 	switch {

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // The log is cut off behind the position from which it is replayed, where the names of queues are told again:
@@ -32,7 +32,7 @@ func TestNamesCutOff(t *testing.T) {
 		must(t, file.Truncate(cut))
 		must(t, file.Close())
 		e, err := diskengine.OpenOn(f, p.dir, &p.cfg, p.tune)
-		var damage *disk.DamageError
+		var damage *vfs.DamageError
 		if errors.As(err, &damage) {
 			refused++
 			continue

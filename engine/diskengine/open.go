@@ -17,12 +17,12 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
@@ -43,7 +43,7 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 		cfg: cfg.withDefaults(), dir: filepath.Clean(dir), closed: make(chan struct{}),
 		queues: make(map[string]*queue), numbered: make(map[uint32]*queue),
 	}
-	if _, ok := e.cfg.tune.fs.(disk.OS); ok { // also when the process goes to another directory
+	if _, ok := e.cfg.tune.fs.(vfs.OS); ok { // also when the process goes to another directory
 		if e.dir, err = filepath.Abs(e.dir); err != nil {
 			return nil, &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err)}
 		}
@@ -60,7 +60,7 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 			err = e.openError(errors.Join(err, e.shut(true)))
 		}
 	}()
-	if err := disk.MkdirAll(e.fs, e.dir); err != nil {
+	if err := vfs.MkdirAll(e.fs, e.dir); err != nil {
 		return nil, err
 	}
 	if err := e.ours(); err != nil {
@@ -69,7 +69,7 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	if e.lock, err = e.fs.Lock(filepath.Join(e.dir, lockName)); err != nil {
 		return nil, err
 	}
-	if l, ok := e.lock.(disk.Keeper); ok {
+	if l, ok := e.lock.(vfs.Keeper); ok {
 		e.disk.kept = l.Kept
 	}
 	man, err := e.manifest()
@@ -119,11 +119,11 @@ func (e *Engine) openError(err error) error {
 	switch {
 	case errors.As(err, &ours):
 		return err
-	case errors.Is(err, disk.ErrLocked):
-		who := cmp.Or(disk.Holder(filepath.Join(e.dir, lockName)), "another process")
+	case errors.Is(err, vfs.ErrLocked):
+		who := cmp.Or(vfs.Holder(filepath.Join(e.dir, lockName)), "another process")
 		return &engine.Error{Op: "open", Err: &counted{fmt.Errorf("%s is in use by %s", e.dir, who), engine.ErrUnavailable},
 			Hint: "one process at a time has a store open: end that one, or talk to its server"}
-	case errors.As(err, new(*disk.DamageError)):
+	case errors.As(err, new(*vfs.DamageError)):
 		return &engine.Error{Op: "open", Err: damaged(err), Hint: damagedHint(e.dir)}
 	case errors.Is(err, wal.ErrNewer), errors.Is(err, run.ErrNewer), errors.Is(err, marks.ErrNewer), errors.Is(err, manifest.ErrNewer), errors.Is(err, record.ErrNewer):
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.dir + " was written by a newer release: use that"}
@@ -158,7 +158,7 @@ func (e *Engine) ours() error {
 		return pebbleError("open", e.dir)
 	}
 	// What a first opening leaves that was cut short is ours.
-	ours := []string{lockName, disk.HolderName, ballastName, manifest.NewName, manifest.LogName, runsDir}
+	ours := []string{lockName, vfs.HolderName, ballastName, manifest.NewName, manifest.LogName, runsDir}
 	for _, name := range names {
 		if !slices.Contains(ours, name) {
 			return e.foreign(name)
@@ -190,11 +190,11 @@ func (e *Engine) manifest() (*manifest.Manifest, error) {
 			return nil, err
 		}
 		if len(within) > 0 { // a first opening makes the manifest before anything in them
-			return nil, &disk.DamageError{What: manifest.ErrDamaged, File: filepath.Join(e.dir, manifest.Name), Reason: "it is missing, and " + name + " is not empty"}
+			return nil, &vfs.DamageError{What: manifest.ErrDamaged, File: filepath.Join(e.dir, manifest.Name), Reason: "it is missing, and " + name + " is not empty"}
 		}
 	}
 	for _, name := range parts {
-		if err := disk.MkdirAll(e.fs, filepath.Join(e.dir, name)); err != nil {
+		if err := vfs.MkdirAll(e.fs, filepath.Join(e.dir, name)); err != nil {
 			return nil, err
 		}
 	}
@@ -252,7 +252,7 @@ func (e *Engine) runConfig() *run.Config {
 func (e *Engine) openRuns(s *manifest.State) error {
 	dir := filepath.Join(e.dir, runsDir)
 	if len(s.Runs) == 0 { // what copies a store may leave out what is empty
-		if err := disk.MkdirAll(e.fs, dir); err != nil {
+		if err := vfs.MkdirAll(e.fs, dir); err != nil {
 			return err
 		}
 	}

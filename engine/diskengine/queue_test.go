@@ -12,9 +12,9 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -23,7 +23,7 @@ import (
 func TestQueuesThatWentTakeNoMemory(t *testing.T) {
 	const queues, stay, each = 12_000, 100, 150 // bytes of names, settings and tables of a queue, at least
 	clock := enginetest.NewClock()
-	p := place{disk.OS{}, t.TempDir(), diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 4 << 20}}
+	p := place{vfs.OS{}, t.TempDir(), diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 4 << 20}}
 	e := p.open(t)
 	heap := func() int64 {
 		runtime.GC()

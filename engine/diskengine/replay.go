@@ -8,10 +8,10 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -319,7 +319,7 @@ func (r *replay) finish() error {
 		}
 	}
 	if nameless != 0 { // its name stood in what is missing of the log
-		return &disk.DamageError{What: wal.ErrDamaged, File: r.log, Reason: fmt.Sprintf("queue %d holds something, and has no name", nameless)}
+		return &vfs.DamageError{What: wal.ErrDamaged, File: r.log, Reason: fmt.Sprintf("queue %d holds something, and has no name", nameless)}
 	}
 	now := e.cfg.Now().UnixMilli()
 	for _, q := range slices.SortedFunc(maps.Values(e.queues), func(a, b *queue) int { return cmp.Compare(a.num, b.num) }) {

@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
 // salvaged makes a store in one directory of what can be read of another one.
-func salvaged(t *testing.T, f disk.FS, from, to string) verify.Salvaged {
+func salvaged(t *testing.T, f vfs.FS, from, to string) verify.Salvaged {
 	t.Helper()
 	out, err := verify.Salvage(f, from, to, nil, func(*verify.Salvaged) error { return nil })
 	if err != nil || !out.After.Sound() {

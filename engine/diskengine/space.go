@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // space watches the free space of the disk, and has the ballast: a file that only takes up space.
@@ -133,7 +133,7 @@ func (s *space) take(free int64, known bool) {
 	err := s.make(size)
 	s.measure() // without it
 	s.held.Store(err == nil)
-	s.out.Store(disk.IsFull(err)) // a file system that cannot reserve space has no ballast
+	s.out.Store(vfs.IsFull(err)) // a file system that cannot reserve space has no ballast
 }
 
 // make makes the file.
@@ -166,7 +166,7 @@ func (s *space) giveUp() bool {
 // little space for it.
 func (s *space) spared(do func() error) error {
 	err := do()
-	if !disk.IsFull(err) {
+	if !vfs.IsFull(err) {
 		return err
 	}
 	s.spare(1)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // tape is what was asked of a simulated disk: all of it as a sum, and the last calls.

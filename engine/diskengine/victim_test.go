@@ -10,7 +10,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // victimDir names, in the environment, the directory on which this test binary works until it is
@@ -29,7 +29,7 @@ type victim struct {
 
 // runVictim returns why the process could not go on.
 func runVictim(dir string) error {
-	e, err := diskengine.OpenOn(disk.OS{}, dir, &diskengine.Config{Logger: quiet, MinFreeBytes: -1}, often)
+	e, err := diskengine.OpenOn(vfs.OS{}, dir, &diskengine.Config{Logger: quiet, MinFreeBytes: -1}, often)
 	if err != nil {
 		return err
 	}

@@ -4,13 +4,13 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/enginetest/workertest"
 )
 
 func TestRepeatedPushesRunOnce(t *testing.T) {
 	t.Parallel()
-	e := place{disk.OS{}, t.TempDir(), diskengine.Config{Logger: quiet}, small}.open(t)
+	e := place{vfs.OS{}, t.TempDir(), diskengine.Config{Logger: quiet}, small}.open(t)
 	defer e.Close()
 	workertest.RunRepeats(t, 500, e, e)
 }

@@ -17,7 +17,7 @@
 //   - A directory that holds anything else is refused, and so is a backup of another store.
 //   - Restore checks the backup first, as package verify does, and writes only to a directory that is
 //     empty. Until it has ended the store there cannot be opened.
-//   - One at a time works on a backup: others get disk.ErrLocked.
+//   - One at a time works on a backup: others get vfs.ErrLocked.
 //
 // The format is in docs/formats/backup.md.
 package backup

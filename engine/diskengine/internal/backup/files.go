@@ -7,19 +7,19 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // kind is one of the kinds of files that are never changed.
 type kind struct {
 	name   func(dir string, number uint64) string
-	verify func(f disk.FS, dir string, number, store uint64, pace func(int) error) error
+	verify func(f vfs.FS, dir string, number, store uint64, pace func(int) error) error
 }
 
 var (
-	ofRuns = kind{run.Name, func(f disk.FS, dir string, number, store uint64, pace func(int) error) (err error) {
+	ofRuns = kind{run.Name, func(f vfs.FS, dir string, number, store uint64, pace func(int) error) (err error) {
 		r, err := run.Open(f, dir, number, &run.Config{ID: store})
 		if err != nil {
 			return err
@@ -27,7 +27,7 @@ var (
 		defer func() { err = errors.Join(err, r.Close()) }()
 		return r.Verify(pace)
 	}}
-	ofMarks = kind{marks.Name, func(f disk.FS, dir string, number, store uint64, pace func(int) error) error {
+	ofMarks = kind{marks.Name, func(f vfs.FS, dir string, number, store uint64, pace func(int) error) error {
 		_, err := marks.Verify(f, dir, number, store, pace)
 		return err
 	}}
@@ -37,7 +37,7 @@ var (
 // in the store, unless only the copy is so.
 func (t *taking) verify(k *kind, number uint64, copied bool) error {
 	err := k.verify(t.fs, t.sstables(), number, t.h.store, t.pace)
-	damage := (*disk.DamageError)(nil)
+	damage := (*vfs.DamageError)(nil)
 	if !errors.As(err, &damage) {
 		return err
 	}
@@ -50,7 +50,7 @@ func (t *taking) verify(k *kind, number uint64, copied bool) error {
 			return err
 		}
 	}
-	return &disk.DamageError{What: what, File: file, Offset: damage.Offset, Reason: damage.Reason}
+	return &vfs.DamageError{What: what, File: file, Offset: damage.Offset, Reason: damage.Reason}
 }
 
 // markSize is how many bytes at the start of a run or of marks tell it from all others of its number.

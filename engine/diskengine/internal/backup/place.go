@@ -8,15 +8,15 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // place is the directory of a backup, locked.
 type place struct {
-	fs   disk.FS
+	fs   vfs.FS
 	dir  string
 	lock io.Closer
 
@@ -27,10 +27,10 @@ type place struct {
 }
 
 // open opens the directory of a backup. One that is missing is made, if it may be.
-func open(f disk.FS, dir string, make bool) (_ *place, err error) {
+func open(f vfs.FS, dir string, make bool) (_ *place, err error) {
 	p := &place{fs: f, dir: filepath.Clean(dir)}
 	if make {
-		if err := disk.MkdirAll(f, p.dir); err != nil {
+		if err := vfs.MkdirAll(f, p.dir); err != nil {
 			return nil, err
 		}
 	}
@@ -63,7 +63,7 @@ func (p *place) look() error {
 			p.numbers = append(p.numbers, n)
 		case name == Name:
 			h, err := p.readHead()
-			if errors.As(err, new(*disk.DamageError)) {
+			if errors.As(err, new(*vfs.DamageError)) {
 				p.spoilt = err
 				continue
 			}
@@ -71,7 +71,7 @@ func (p *place) look() error {
 				return err
 			}
 			p.head = &h
-		case !slices.Contains([]string{newName, lockName, disk.HolderName, sstablesName}, name):
+		case !slices.Contains([]string{newName, lockName, vfs.HolderName, sstablesName}, name):
 			return fmt.Errorf("%w: %s holds %s", ErrNone, p.dir, name)
 		}
 	}
@@ -92,7 +92,7 @@ func (p *place) readHead() (h head, err error) {
 	}
 	h, off, reason, err := decode(b[:n])
 	if reason != "" {
-		err = &disk.DamageError{What: ErrDamaged, File: name, Offset: off, Reason: reason}
+		err = &vfs.DamageError{What: ErrDamaged, File: name, Offset: off, Reason: reason}
 	}
 	return h, err
 }
@@ -106,7 +106,7 @@ func (p *place) counts() (*head, error) {
 		return nil, fmt.Errorf("%w: %s", ErrUnfinished, p.dir)
 	}
 	if !slices.Contains(p.numbers, p.head.number) {
-		return nil, &disk.DamageError{What: ErrDamaged, File: p.numbered(p.head.number), Reason: "it is missing"}
+		return nil, &vfs.DamageError{What: ErrDamaged, File: p.numbered(p.head.number), Reason: "it is missing"}
 	}
 	return p.head, nil
 }
@@ -117,7 +117,7 @@ func (p *place) install(h head) (unsure bool, err error) {
 	if err := p.fs.Remove(made); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	if err := disk.WriteFile(p.fs, made, h.encode()); err != nil {
+	if err := vfs.WriteFile(p.fs, made, h.encode()); err != nil {
 		return false, err
 	}
 	if err := p.fs.SyncDir(p.dir); err != nil { // the names of what it counts on
@@ -149,7 +149,7 @@ func (p *place) sweep() (had *manifest.State, err error) {
 	}
 	if p.head != nil {
 		state, err := manifest.Read(p.fs, p.numbered(p.head.number))
-		if errors.As(err, new(*disk.DamageError)) || errors.Is(err, fs.ErrNotExist) {
+		if errors.As(err, new(*vfs.DamageError)) || errors.Is(err, fs.ErrNotExist) {
 			return nil, nil // whatever may be of it stays
 		}
 		if err != nil {
@@ -163,7 +163,7 @@ func (p *place) sweep() (had *manifest.State, err error) {
 			named[run.Name("", r.Number)], named[marks.Name("", r.Marks)] = true, true
 		}
 	}
-	err = disk.Sweep(p.fs, p.sstables(), func(name string) bool { return !named[name] })
+	err = vfs.Sweep(p.fs, p.sstables(), func(name string) bool { return !named[name] })
 	if err == nil && p.head == nil {
 		err = p.fs.Remove(p.sstables())
 	}
@@ -177,7 +177,7 @@ func (p *place) sweep() (had *manifest.State, err error) {
 func (p *place) remove(n uint64) error {
 	dir := p.numbered(n)
 	for _, at := range []string{filepath.Join(dir, manifest.LogName), dir} {
-		err := disk.Sweep(p.fs, at, func(name string) bool { return name != manifest.LogName })
+		err := vfs.Sweep(p.fs, at, func(name string) bool { return name != manifest.LogName })
 		if err == nil {
 			err = p.fs.Remove(at)
 		}

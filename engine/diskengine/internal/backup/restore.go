@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // with calls fn with the head of a backup that counts, and locks it meanwhile.
-func with(f disk.FS, dir string, fn func(p *place, h *head) error) error {
+func with(f vfs.FS, dir string, fn func(p *place, h *head) error) error {
 	p, err := open(f, dir, false)
 	if err != nil {
 		return err
@@ -26,9 +26,9 @@ func with(f disk.FS, dir string, fn func(p *place, h *head) error) error {
 }
 
 // Restore makes a store of a backup, in a directory that is missing or empty. The backup is checked
-// before: what is wrong with it is a *disk.DamageError. The runs are shared with it where the file
+// before: what is wrong with it is a *vfs.DamageError. The runs are shared with it where the file
 // system can.
-func Restore(f disk.FS, from, to string, pace func(bytes int) error) (out Result, err error) {
+func Restore(f vfs.FS, from, to string, pace func(bytes int) error) (out Result, err error) {
 	if err := manifest.Vacant(f, to); err != nil {
 		return out, err
 	}
@@ -39,7 +39,7 @@ func Restore(f disk.FS, from, to string, pace func(bytes int) error) (out Result
 		}
 		if !rep.Sound() {
 			first := rep.Findings[0]
-			return &disk.DamageError{What: ErrDamaged, File: first.File, Offset: max(0, first.Offset), Reason: first.What}
+			return &vfs.DamageError{What: ErrDamaged, File: first.File, Offset: max(0, first.Offset), Reason: first.What}
 		}
 		copied, err := p.restore(h, filepath.Clean(to), pace)
 		out = h.result(copied)
@@ -64,13 +64,13 @@ func (p *place) restore(h *head, to string, pace func(int) error) (copied int64,
 		return 0, err
 	}
 	for _, name := range names { // the store will write to them
-		n, err := disk.Copy(p.fs, filepath.Join(from, name), filepath.Join(log, name), pace)
+		n, err := vfs.Copy(p.fs, filepath.Join(from, name), filepath.Join(log, name), pace)
 		if copied += n; err != nil {
 			return copied, err
 		}
 	}
 	err = eachFile(&state, func(k *kind, number uint64) error {
-		n, err := disk.LinkOrCopy(p.fs, k.name(p.sstables(), number), k.name(runs, number), pace)
+		n, err := vfs.LinkOrCopy(p.fs, k.name(p.sstables(), number), k.name(runs, number), pace)
 		copied += n
 		return err
 	})
@@ -81,7 +81,7 @@ func (p *place) restore(h *head, to string, pace func(int) error) (copied int64,
 }
 
 // Check checks a backup.
-func Check(f disk.FS, dir string, pace func(bytes int) error) (rep *verify.Report, err error) {
+func Check(f vfs.FS, dir string, pace func(bytes int) error) (rep *verify.Report, err error) {
 	err = with(f, dir, func(p *place, h *head) error {
 		rep, err = p.check(h, pace)
 		return err
@@ -97,7 +97,7 @@ func (p *place) check(h *head, pace func(int) error) (*verify.Report, error) {
 	dir := p.numbered(h.number)
 	rep, err := verify.Check(p.fs, dir, p.config(h, pace))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &disk.DamageError{What: ErrDamaged, File: dir, Reason: "it is empty"}
+		return nil, &vfs.DamageError{What: ErrDamaged, File: dir, Reason: "it is empty"}
 	}
 	if rep != nil {
 		rep.Leftovers = nil // of a backup that was cut off: the next one removes them
@@ -115,7 +115,7 @@ func (p *place) config(h *head, pace func(int) error) *verify.Config {
 
 // Salvage makes a store of what can be read of a backup, as verify.Salvage does of a store. Where it cannot
 // be read what counts, the oldest backup that was finished is taken.
-func Salvage(f disk.FS, from, to string, pace func(bytes int) error, tell func(*verify.Salvaged) error) (out verify.Salvaged, err error) {
+func Salvage(f vfs.FS, from, to string, pace func(bytes int) error, tell func(*verify.Salvaged) error) (out verify.Salvaged, err error) {
 	p, err := open(f, from, false)
 	if err != nil {
 		return out, err
@@ -136,7 +136,7 @@ func Salvage(f disk.FS, from, to string, pace func(bytes int) error, tell func(*
 // best is the head that counts, or of what is most likely to.
 func (p *place) best() (*head, error) {
 	h, err := p.counts()
-	if !errors.As(err, new(*disk.DamageError)) && !errors.Is(err, ErrUnfinished) {
+	if !errors.As(err, new(*vfs.DamageError)) && !errors.Is(err, ErrUnfinished) {
 		return h, err
 	}
 	slices.Sort(p.numbers)
@@ -149,7 +149,7 @@ func (p *place) best() (*head, error) {
 }
 
 // Is reports whether a directory holds a backup, finished or not, or what a first one left that failed.
-func Is(f disk.FS, dir string) bool {
+func Is(f vfs.FS, dir string) bool {
 	p := &place{fs: f, dir: filepath.Clean(dir)}
 	err := p.look()
 	return err == nil && p.begun || errors.Is(err, ErrVersion)

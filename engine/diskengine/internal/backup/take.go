@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -24,13 +24,13 @@ type Source struct {
 
 // Take brings the backup in a directory to what a store is now. The directory is made when it is
 // missing. What it has not yet is read again before it counts: a store that is damaged is a
-// *disk.DamageError with ErrSource, or ErrCopy where only a copy is. After an error the backup is what it
+// *vfs.DamageError with ErrSource, or ErrCopy where only a copy is. After an error the backup is what it
 // was before, or, where the disk does not say, one or the other. A backup that goes on where the store
 // does not is refused with ErrLater.
 //
 // pace is called between slices of the work with the bytes that were read or written since the last
 // call. It may wait; an error of it ends the work.
-func Take(f disk.FS, dir string, src Source, pace func(bytes int) error) (_ Result, err error) {
+func Take(f vfs.FS, dir string, src Source, pace func(bytes int) error) (_ Result, err error) {
 	p, err := open(f, dir, true)
 	if err != nil {
 		return Result{}, fmt.Errorf("back up: %w", err)
@@ -83,9 +83,9 @@ func (t *taking) fill() error {
 		}
 	}
 	log, err := t.src.Log(filepath.Join(dir, manifest.LogName))
-	var damage *disk.DamageError
+	var damage *vfs.DamageError
 	if errors.As(err, &damage) { // it is verified as it is copied
-		return &disk.DamageError{What: ErrSource, File: damage.File, Offset: damage.Offset, Reason: damage.Reason}
+		return &vfs.DamageError{What: ErrSource, File: damage.File, Offset: damage.Offset, Reason: damage.Reason}
 	}
 	if err != nil {
 		return err
@@ -128,14 +128,14 @@ func (t *taking) put(k *kind, number uint64) error {
 	from, to := k.name(t.src.Runs, number), k.name(t.sstables(), number)
 	size, same, err := t.same(from, to)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &disk.DamageError{What: ErrSource, File: from, Reason: "it is missing"}
+		return &vfs.DamageError{What: ErrSource, File: from, Reason: "it is missing"}
 	}
 	if err != nil {
 		return err
 	}
 	copied := int64(0)
 	if !same {
-		copied, err = disk.LinkOrCopy(t.fs, from, to, t.pace)
+		copied, err = vfs.LinkOrCopy(t.fs, from, to, t.pace)
 		if errors.Is(err, fs.ErrExist) { // of another store that this one, or that one, was restored from
 			return fmt.Errorf("%w: %s", ErrLater, t.dir)
 		}

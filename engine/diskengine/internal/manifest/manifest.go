@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // The names in the directory of a store: of the manifest, and of the next one while it is written.
@@ -18,7 +18,7 @@ const (
 )
 
 var (
-	// ErrDamaged says that the manifest cannot be read. The error is a *disk.DamageError.
+	// ErrDamaged says that the manifest cannot be read. The error is a *vfs.DamageError.
 	ErrDamaged = errors.New("the manifest is damaged")
 
 	// ErrNewer says that a newer release wrote the manifest.
@@ -30,7 +30,7 @@ var (
 
 // Manifest is that of an open store. Its methods are for one goroutine at a time.
 type Manifest struct {
-	fs    disk.FS
+	fs    vfs.FS
 	dir   string
 	state State
 	err   error
@@ -38,7 +38,7 @@ type Manifest struct {
 
 // Read reads the manifest of a store. Where there is none it returns an fs.ErrNotExist: who calls
 // knows whether that may be.
-func Read(f disk.FS, dir string) (State, error) {
+func Read(f vfs.FS, dir string) (State, error) {
 	b, err := read(f, filepath.Join(dir, Name))
 	if err != nil {
 		return State{}, fmt.Errorf("read the manifest: %w", err)
@@ -52,7 +52,7 @@ func parse(name string, b []byte) (State, error) {
 		return State{}, fmt.Errorf("%w: %s", ErrNewer, name)
 	}
 	if reason != "" {
-		return State{}, &disk.DamageError{What: ErrDamaged, File: name, Offset: off, Reason: reason}
+		return State{}, &vfs.DamageError{What: ErrDamaged, File: name, Offset: off, Reason: reason}
 	}
 	return state, nil
 }
@@ -60,14 +60,14 @@ func parse(name string, b []byte) (State, error) {
 // Open reads the manifest of a store in a directory to which nobody else has access, as Read
 // does, and makes it durable: it may be that its name never was. So it is written once more,
 // unless the disk is full.
-func Open(f disk.FS, dir string) (*Manifest, error) {
+func Open(f vfs.FS, dir string) (*Manifest, error) {
 	state, err := Read(f, dir)
 	if err != nil {
 		return nil, err
 	}
 	m := &Manifest{fs: f, dir: dir, state: state}
 	err = m.Write(state)
-	if disk.IsFull(err) && m.err == nil {
+	if vfs.IsFull(err) && m.err == nil {
 		err = f.SyncDir(dir)
 	}
 	if err != nil {
@@ -77,7 +77,7 @@ func Open(f disk.FS, dir string) (*Manifest, error) {
 }
 
 // Create writes the first manifest of a store. One that is there is fs.ErrExist.
-func Create(f disk.FS, dir string, first State) (*Manifest, error) {
+func Create(f vfs.FS, dir string, first State) (*Manifest, error) {
 	names, err := f.List(dir)
 	if err != nil {
 		return nil, fmt.Errorf("make a manifest: %w", err)
@@ -114,13 +114,13 @@ func (m *Manifest) Write(s State) error {
 	if err := m.fs.Remove(made); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("write the manifest: %w", err)
 	}
-	if err := disk.WriteFile(m.fs, made, s.encode()); err != nil {
+	if err := vfs.WriteFile(m.fs, made, s.encode()); err != nil {
 		return fmt.Errorf("write the manifest: %w", err)
 	}
 	err := m.fs.Rename(made, name)
 	if err == nil {
 		err = m.fs.SyncDir(m.dir)
-	} else if names, lerr := m.fs.List(m.dir); disk.IsFull(err) && lerr == nil && slices.Contains(names, NewName) {
+	} else if names, lerr := m.fs.List(m.dir); vfs.IsFull(err) && lerr == nil && slices.Contains(names, NewName) {
 		return fmt.Errorf("write the manifest: %w", err) // nothing was renamed
 	}
 	if err != nil {
@@ -131,7 +131,7 @@ func (m *Manifest) Write(s State) error {
 	return nil
 }
 
-func read(fs disk.FS, name string) (b []byte, err error) {
+func read(fs vfs.FS, name string) (b []byte, err error) {
 	f, err := fs.Open(name)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func read(fs disk.FS, name string) (b []byte, err error) {
 		return nil, err
 	}
 	if size > maxSize {
-		return nil, &disk.DamageError{What: ErrDamaged, File: name, Offset: maxSize, Reason: "it is longer than any manifest"}
+		return nil, &vfs.DamageError{What: ErrDamaged, File: name, Offset: maxSize, Reason: "it is longer than any manifest"}
 	}
 	b = make([]byte, size)
 	if _, err := f.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {

@@ -12,8 +12,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 func must(t testing.TB, err error) {
@@ -25,7 +25,7 @@ func must(t testing.TB, err error) {
 
 func newDisk(t testing.TB, cfg *disktest.Config) *disktest.Disk {
 	d := disktest.New(cfg)
-	must(t, disk.MkdirAll(d, "/store"))
+	must(t, vfs.MkdirAll(d, "/store"))
 	return d
 }
 

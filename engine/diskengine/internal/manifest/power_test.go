@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // found returns which state of the history a disk holds, after the manifest was opened there,
@@ -128,7 +128,7 @@ func TestFullDisk(t *testing.T) {
 	m, err := Create(d, "/store", state(1))
 	must(t, err)
 	d.SetSpace(d.Used())
-	if err := m.Write(state(2)); !disk.IsFull(err) || errors.Is(err, ErrFailed) {
+	if err := m.Write(state(2)); !vfs.IsFull(err) || errors.Is(err, ErrFailed) {
 		t.Fatal(err)
 	}
 	again, err := Open(d, "/store")

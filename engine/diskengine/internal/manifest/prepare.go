@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // The directories of a store, and the file that stands beside them until a store that is made of another
@@ -24,7 +24,7 @@ var ErrRestoring = errors.New("a restore or salvage to it was cut off")
 var ErrTaken = errors.New("the directory is not empty")
 
 // Vacant says why no store can be made in a directory: it is neither missing nor empty.
-func Vacant(f disk.FS, dir string) error {
+func Vacant(f vfs.FS, dir string) error {
 	names, err := f.List(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -38,14 +38,14 @@ func Vacant(f disk.FS, dir string) error {
 }
 
 // Prepare begins a store that is made of another one, in a directory that is vacant. Complete ends it.
-func Prepare(f disk.FS, dir string) error {
+func Prepare(f vfs.FS, dir string) error {
 	if err := Vacant(f, dir); err != nil {
 		return err
 	}
-	if err := disk.MkdirAll(f, dir); err != nil {
+	if err := vfs.MkdirAll(f, dir); err != nil {
 		return err
 	}
-	if err := errors.Join(disk.WriteFile(f, filepath.Join(dir, Restoring), nil), f.SyncDir(dir)); err != nil {
+	if err := errors.Join(vfs.WriteFile(f, filepath.Join(dir, Restoring), nil), f.SyncDir(dir)); err != nil {
 		return err
 	}
 	for _, name := range []string{LogName, RunsName} {
@@ -57,7 +57,7 @@ func Prepare(f disk.FS, dir string) error {
 }
 
 // Complete makes such a store count, durably. All else in it is durable by then.
-func Complete(f disk.FS, dir string, s State) error {
+func Complete(f vfs.FS, dir string, s State) error {
 	if _, err := Create(f, dir, s); err != nil {
 		return err
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestPrepare lets the power go before each call that changes the disk while a store is made: the directory

@@ -9,7 +9,7 @@
 //
 //   - When Write has returned, the file is durable. Before, it is there or not, and may hold
 //     anything; Sweep removes those that the manifest does not name.
-//   - Nothing is served that was not checked: what does not match is a *disk.DamageError that
+//   - Nothing is served that was not checked: what does not match is a *vfs.DamageError that
 //     names file and offset. An error of the file system is not damage, and is returned as it is.
 //   - Memory: the marks of one run at a time, an eighth of a byte an entry at most.
 //

@@ -3,7 +3,7 @@ package marks
 import "errors"
 
 var (
-	// ErrDamaged says that something durable cannot be read. The error is a *disk.DamageError.
+	// ErrDamaged says that something durable cannot be read. The error is a *vfs.DamageError.
 	ErrDamaged = errors.New("a file of marks is damaged")
 
 	// ErrNewer says that a newer release wrote the file.

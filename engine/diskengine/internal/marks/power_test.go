@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // becomes says what became of a file that holds who is dead in some runs; an error is what must

@@ -6,14 +6,14 @@ import (
 	"hash/crc32"
 	"io"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // Restore marks as dead in some open runs who is so by the file with a number; other runs that it
 // holds are passed over. That one of these is not in it, or that its marks are not sound, is a
-// *disk.DamageError: then nothing was changed in that run and those behind it.
-func Restore(fs disk.FS, dir string, number, store uint64, runs []*run.Run) error {
+// *vfs.DamageError: then nothing was changed in that run and those behind it.
+func Restore(fs vfs.FS, dir string, number, store uint64, runs []*run.Run) error {
 	return read(fs, dir, number, store, func(f *file) error {
 		at := make(map[uint64]row, len(f.rows))
 		for _, r := range f.rows {
@@ -35,7 +35,7 @@ func Restore(fs disk.FS, dir string, number, store uint64, runs []*run.Run) erro
 // Verify reads all of the file with a number, compares it with its checksums, and returns the
 // numbers of the runs it holds. Whether what it says fits the runs, Restore tells. pace is called
 // with the bytes that were read since the last call, and may be nil; an error of it ends the work.
-func Verify(fs disk.FS, dir string, number, store uint64, pace func(read int) error) (runs []uint64, err error) {
+func Verify(fs vfs.FS, dir string, number, store uint64, pace func(read int) error) (runs []uint64, err error) {
 	err = read(fs, dir, number, store, func(f *file) error {
 		for _, r := range f.rows {
 			b, err := f.marks(r)
@@ -54,13 +54,13 @@ func Verify(fs disk.FS, dir string, number, store uint64, pace func(read int) er
 
 // file is one that is being read.
 type file struct {
-	disk.File
+	vfs.File
 	name string
 	rows []row
 	b    []byte // room
 }
 
-func read(fs disk.FS, dir string, number, store uint64, fn func(*file) error) (err error) {
+func read(fs vfs.FS, dir string, number, store uint64, fn func(*file) error) (err error) {
 	f := &file{name: Name(dir, number)}
 	if f.File, err = fs.Open(f.name); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (f *file) restore(at row, r *run.Run) error {
 		return err
 	}
 	rest, err := r.RestoreLive(b)
-	var damage *disk.DamageError
+	var damage *vfs.DamageError
 	switch {
 	case errors.Is(err, run.ErrNewer):
 		return fmt.Errorf("%w: %s", ErrNewer, f.name)
@@ -155,5 +155,5 @@ func (f *file) bytes(off, n int64) ([]byte, error) {
 }
 
 func (f *file) damage(off int64, reason string) error {
-	return &disk.DamageError{What: ErrDamaged, File: f.name, Offset: off, Reason: reason}
+	return &vfs.DamageError{What: ErrDamaged, File: f.name, Offset: off, Reason: reason}
 }

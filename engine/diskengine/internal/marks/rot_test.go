@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // damaged reports whether an error tells of damage in a file, at a place it has.
 func damaged(err error, name string, size int) bool {
-	var damage *disk.DamageError
+	var damage *vfs.DamageError
 	return errors.As(err, &damage) && errors.Is(err, ErrDamaged) && damage.File == name && damage.Offset >= 0 && damage.Offset <= int64(size) &&
 		!strings.Contains(err.Error(), "\n")
 }

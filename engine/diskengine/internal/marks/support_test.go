@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 const (
@@ -32,7 +32,7 @@ func must(t failer, err error) {
 
 func newDisk(t failer, cfg *disktest.Config) *disktest.Disk {
 	d := disktest.New(cfg)
-	must(t, disk.MkdirAll(d, dir))
+	must(t, vfs.MkdirAll(d, dir))
 	return d
 }
 
@@ -41,7 +41,7 @@ func config() *run.Config {
 }
 
 // newRun writes a run of n entries, opens it, and kills some.
-func newRun(t failer, fs disk.FS, number uint64, n int, dead ...int) *run.Run {
+func newRun(t failer, fs vfs.FS, number uint64, n int, dead ...int) *run.Run {
 	t.Helper()
 	w, err := run.Create(fs, dir, number, config())
 	must(t, err)
@@ -70,7 +70,7 @@ func some(rng *rand.Rand, n, bound int) []int {
 }
 
 // reopened opens runs once more, in which all are alive.
-func reopened(t failer, fs disk.FS, runs []*run.Run) []*run.Run {
+func reopened(t failer, fs vfs.FS, runs []*run.Run) []*run.Run {
 	t.Helper()
 	again := make([]*run.Run, len(runs))
 	for i, r := range runs {
@@ -99,7 +99,7 @@ func same(got, want *run.Run) error {
 }
 
 // written returns the bytes of a file.
-func written(t failer, fs disk.FS, name string) []byte {
+func written(t failer, fs vfs.FS, name string) []byte {
 	t.Helper()
 	f, err := fs.Open(name)
 	must(t, err)
@@ -112,7 +112,7 @@ func written(t failer, fs disk.FS, name string) []byte {
 }
 
 // rewrite puts a file of the bytes in place of one that may be there.
-func rewrite(t failer, fs disk.FS, name string, b []byte) {
+func rewrite(t failer, fs vfs.FS, name string, b []byte) {
 	t.Helper()
 	_ = fs.Remove(name)
 	f, err := fs.Create(name)

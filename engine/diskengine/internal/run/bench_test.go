@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 const benchValue = 200
@@ -41,7 +41,7 @@ func benchRun(b *testing.B, value func(i int) []byte) {
 	dir, cfg := b.TempDir(), &Config{ID: 1}
 	start, used := time.Now(), processors(b)
 	make := func(number uint64, n int, id func(int) uint64) *Run {
-		w, err := Create(disk.OS{}, dir, number, cfg)
+		w, err := Create(vfs.OS{}, dir, number, cfg)
 		must(b, err)
 		for i := range n {
 			must(b, w.Add(Place{uint32(i / (n / 10)), int64(i % (n / 10)), id(i)}, keyOf(int(id(i))), value(i)))
@@ -58,14 +58,14 @@ func benchRun(b *testing.B, value func(i int) []byte) {
 	must(b, r.Close())
 	r = nil
 	before := heapInUse()
-	r, err := Open(disk.OS{}, dir, 1, cfg)
+	r, err := Open(vfs.OS{}, dir, 1, cfg)
 	must(b, err)
 	b.Logf("%d entries: written with %s; open %.2f bytes of memory an entry", n, written, float64(heapInUse()-before)/float64(n))
 	rng := rand.New(rand.NewPCG(1, 2))
 
 	b.Run("open", func(b *testing.B) {
 		loop(b, func() {
-			r, err := Open(disk.OS{}, dir, 1, cfg)
+			r, err := Open(vfs.OS{}, dir, 1, cfg)
 			must(b, err)
 			must(b, r.Close())
 		})
@@ -147,7 +147,7 @@ func benchRun(b *testing.B, value func(i int) []byte) {
 		other := make(2, n/4, func(i int) uint64 { return uint64(n + i) })
 		start, entries := processors(b), uint32(0)
 		for i := uint64(3); b.Loop(); i++ {
-			m, err := Merge(disk.OS{}, dir, i, cfg, []*Run{r, other})
+			m, err := Merge(vfs.OS{}, dir, i, cfg, []*Run{r, other})
 			must(b, err)
 			entries += m.Run.Len()
 			must(b, m.Run.Remove())

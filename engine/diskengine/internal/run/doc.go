@@ -25,7 +25,7 @@
 //     or not, and may hold anything; the caller's manifest says which runs count, and Sweep
 //     removes the others.
 //   - Nothing is served that was not checked: each block carries a checksum that also binds it
-//     to its place, its run and its store. What does not match is a *disk.DamageError that names
+//     to its place, its run and its store. What does not match is a *vfs.DamageError that names
 //     file and offset. An error of the file system is not damage, and is returned as it is.
 //   - Open reads the footer, the tables and the filter, about 2 bytes an entry, and no more.
 //   - A file is closed, and removed if Remove was called, when the last Scan is closed.

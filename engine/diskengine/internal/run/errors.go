@@ -6,7 +6,7 @@ var (
 	// ErrClosed says that the run was closed.
 	ErrClosed = errors.New("the run is closed")
 
-	// ErrDamaged says that something durable cannot be read. The error is a *disk.DamageError.
+	// ErrDamaged says that something durable cannot be read. The error is a *vfs.DamageError.
 	ErrDamaged = errors.New("a run is damaged")
 
 	// ErrNewer says that a newer release wrote the run.

@@ -11,8 +11,8 @@ import (
 	"github.com/parquet-go/parquet-go/bloom"
 	"pgregory.net/rapid"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestFilter lets through what is there and few others, in memory that is bounded and without a call
@@ -177,7 +177,7 @@ func TestFilterForged(t *testing.T) {
 	}
 	told := func(want string, err error) {
 		t.Helper()
-		var damage *disk.DamageError
+		var damage *vfs.DamageError
 		if !errors.As(err, &damage) || damage.Reason != want {
 			t.Errorf("%v, want %s", err, want)
 		}

@@ -4,7 +4,7 @@ import (
 	"hash/crc32"
 	"math/bits"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 const (
@@ -89,11 +89,11 @@ func appendList(b []byte, words []uint64, n int) []byte {
 }
 
 // RestoreLive marks as dead who was so when AppendLive gave the bytes at the start of b, and
-// returns what follows them. Bytes that are not of this run, or not sound, are a *disk.DamageError,
+// returns what follows them. Bytes that are not of this run, or not sound, are a *vfs.DamageError,
 // with the offset in b, and change nothing.
 func (r *Run) RestoreLive(b []byte) (rest []byte, err error) {
 	damaged := func(reason string) ([]byte, error) {
-		return nil, &disk.DamageError{What: ErrDamaged, File: "who is dead in " + r.name, Reason: reason}
+		return nil, &vfs.DamageError{What: ErrDamaged, File: "who is dead in " + r.name, Reason: reason}
 	}
 	if len(b) < liveHead {
 		return damaged("it ends")

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"math/bits"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // Merged is a run made of others, which stay as they are. While it is kept it knows where each
@@ -36,7 +36,7 @@ type source struct {
 // Merge copies who is alive in some runs, in order, to a new one. The runs stay open, and
 // entries may be killed in them meanwhile. Of long values one is in memory at a time, of as many runs
 // as there are. ErrClosed if one was closed before it was read.
-func Merge(fs disk.FS, dir string, number uint64, cfg *Config, sources []*Run) (*Merged, error) {
+func Merge(fs vfs.FS, dir string, number uint64, cfg *Config, sources []*Run) (*Merged, error) {
 	for _, r := range sources {
 		if !r.hold() {
 			return nil, ErrClosed

@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // where is an entry of a source.
@@ -216,7 +216,7 @@ func TestMergeFails(t *testing.T) {
 	}
 	r := written(t, d, 50, cfg, parts[0])
 	d.Flip(Name("/runs", 50), r.blocks[len(r.blocks)/2].off+20, 4)
-	var damage *disk.DamageError
+	var damage *vfs.DamageError
 	if _, err := Merge(d, "/runs", 51, cfg, []*Run{r}); !errors.As(err, &damage) || damage.File != r.name {
 		t.Errorf("merged what is damaged: %v", err)
 	}
@@ -307,7 +307,7 @@ func TestMergeTellsOfDamageInALongValue(t *testing.T) {
 	r := written(t, d, 1, cfg, []thing{{Place{1, 1, 1}, keyOf(1), noise(10)}, {Place{1, 2, 2}, keyOf(2), noise(1 << 20)}})
 	d.Flip(r.name, r.blocks[1].off+500_000, 1)
 	_, err := Merge(d, "/runs", 2, cfg, []*Run{r})
-	var damage *disk.DamageError
+	var damage *vfs.DamageError
 	if !errors.As(err, &damage) || damage.File != r.name || damage.Offset != r.blocks[1].off {
 		t.Errorf("%v", err)
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestHeads scans the first bytes of values: short ones are whole, and so are all others that stand

@@ -3,12 +3,12 @@ package run
 import (
 	"hash/crc32"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // out writes a file from its start to its end, in slices.
 type out struct {
-	file   disk.File
+	file   vfs.File
 	cfg    *Config
 	seed   uint32
 	buf    []byte

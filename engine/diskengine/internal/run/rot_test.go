@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestFlippedBits flips a bit in each byte of a run: that is noticed and named by who reads
@@ -36,7 +36,7 @@ func TestFlippedBits(t *testing.T) {
 		d.Flip(Name("/runs", 1), off, bit)
 		err := readAll(t, d, cfg, all)
 		d.Flip(Name("/runs", 1), off, bit)
-		var damage *disk.DamageError
+		var damage *vfs.DamageError
 		switch {
 		case err == nil && padding(off):
 			harmless++
@@ -244,7 +244,7 @@ func TestVerifyComparesTheParts(t *testing.T) {
 		fix(r.seed, off, b)
 		_, err := r.file.WriteAt(b, off)
 		must(t, err)
-		var damage *disk.DamageError
+		var damage *vfs.DamageError
 		if err := r.Verify(nil); !errors.As(err, &damage) || damage.Reason != reason {
 			t.Errorf("%s: %v", name, err)
 		}

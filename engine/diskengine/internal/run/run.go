@@ -10,15 +10,15 @@ import (
 
 	"github.com/parquet-go/parquet-go/bloom"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // Run is an open run. Its methods may be called from many goroutines.
 type Run struct {
 	*Live
 
-	fs     disk.FS
-	file   disk.File
+	fs     vfs.FS
+	file   vfs.File
 	name   string
 	number uint64
 	seed   uint32
@@ -45,12 +45,12 @@ type Queue struct {
 }
 
 // Open opens the run with a number, in which all are alive: RestoreLive says who is not.
-func Open(fs disk.FS, dir string, number uint64, cfg *Config) (*Run, error) {
+func Open(fs vfs.FS, dir string, number uint64, cfg *Config) (*Run, error) {
 	return open(fs, dir, number, cfg, filter{})
 }
 
 // open is Open. The filter is read to the room of another one that is not needed any more.
-func open(fs disk.FS, dir string, number uint64, cfg *Config, room filter) (*Run, error) {
+func open(fs vfs.FS, dir string, number uint64, cfg *Config, room filter) (*Run, error) {
 	d := cfg.withDefaults()
 	r := &Run{fs: fs, name: Name(dir, number), number: number, filter: room}
 	file, err := fs.Open(r.name)
@@ -124,7 +124,7 @@ func (r *Run) Remove() error {
 
 func (r *Run) damage(off int64, reason string) error {
 	r.spoilt.note(off)
-	return &disk.DamageError{What: ErrDamaged, File: r.name, Offset: off, Reason: reason}
+	return &vfs.DamageError{What: ErrDamaged, File: r.name, Offset: off, Reason: reason}
 }
 
 // readAt fills b.

@@ -14,8 +14,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestRunAgainstModel compares runs of any entries, and any killed of them, with lists.
@@ -143,7 +143,7 @@ func TestHostileHashes(t *testing.T) {
 func TestManyInOneInstant(t *testing.T) {
 	n := disktest.Thorough(40_000, 250)
 	dir, cfg := t.TempDir(), &Config{ID: 1, BlockBytes: 4096}
-	w, err := Create(disk.OS{}, dir, 1, cfg)
+	w, err := Create(vfs.OS{}, dir, 1, cfg)
 	must(t, err)
 	for i := range n {
 		must(t, w.Add(Place{3, 1000, uint64(i) * 2}, keyOf(i), nil))

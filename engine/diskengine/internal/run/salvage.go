@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // Salvaged is a run that is damaged, as far as it can be read. Who is dead may be told it (RestoreLive);
@@ -44,8 +44,8 @@ type found struct {
 // Salvage opens what can be read of a run that should have so many entries; 0: it is not known how
 // many. It reads all of it. Blocks are found by the table of blocks, or where that cannot be read, by
 // looking for those that are sound. A run without a sound header is known by its footer. One in which
-// nothing can be read is a *disk.DamageError.
-func Salvage(fs disk.FS, dir string, number uint64, cfg *Config, entries uint32) (_ *Salvaged, err error) {
+// nothing can be read is a *vfs.DamageError.
+func Salvage(fs vfs.FS, dir string, number uint64, cfg *Config, entries uint32) (_ *Salvaged, err error) {
 	d := cfg.withDefaults()
 	r := &Run{fs: fs, name: Name(dir, number), number: number}
 	if r.file, err = fs.Open(r.name); err != nil {
@@ -109,7 +109,7 @@ func (s *Salvaged) foot(size int64) error {
 
 // read finds the blocks of entries.
 func (s *Salvaged) read(size int64, entries uint32) error {
-	var damage *disk.DamageError
+	var damage *vfs.DamageError
 	end := size
 	err := s.foot(size)
 	if err == nil {
@@ -142,7 +142,7 @@ func (s *Salvaged) byTable() error {
 			next = s.blocks[i+1].first
 		}
 		b, err := s.entries(i, &buf)
-		var damage *disk.DamageError
+		var damage *vfs.DamageError
 		if errors.As(err, &damage) {
 			s.hole(Hole{Offset: ref.off, From: ref.first, To: next, Counted: true})
 			continue
@@ -253,7 +253,7 @@ func (l *looking) sound(off int64, head []byte) (f found, ok bool, err error) {
 
 // lost is nil for damage.
 func lost(err error) error {
-	var damage *disk.DamageError
+	var damage *vfs.DamageError
 	if errors.As(err, &damage) {
 		return nil
 	}

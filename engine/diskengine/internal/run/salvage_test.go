@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // TestSalvage changes bytes all over a run: all entries are given whose blocks are what they were, with
@@ -103,7 +103,7 @@ func TestSalvageBlind(t *testing.T) {
 	must(t, s.Close())
 
 	// One in which nothing can be read is said to be damaged, and so is another one's.
-	var damage *disk.DamageError
+	var damage *vfs.DamageError
 	if _, err := Salvage(d, "/runs", 1, &Config{ID: cfg.ID + 1}, 0); !errors.As(err, &damage) {
 		t.Error(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 var errTest = errors.New("of the test")
@@ -36,7 +36,7 @@ func small() *Config {
 
 func newDisk(t failer) *disktest.Disk {
 	d := disktest.New(nil)
-	must(t, disk.MkdirAll(d, "/runs"))
+	must(t, vfs.MkdirAll(d, "/runs"))
 	return d
 }
 
@@ -78,7 +78,7 @@ func order(all []thing) {
 	slices.SortFunc(all, func(a, b thing) int { return a.Compare(b.Place) })
 }
 
-func write(fs disk.FS, number uint64, cfg *Config, all []thing) (*Run, error) {
+func write(fs vfs.FS, number uint64, cfg *Config, all []thing) (*Run, error) {
 	w, err := Create(fs, "/runs", number, cfg)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func write(fs disk.FS, number uint64, cfg *Config, all []thing) (*Run, error) {
 	return r, errors.Join(err, w.Abort())
 }
 
-func written(t failer, fs disk.FS, number uint64, cfg *Config, all []thing) *Run {
+func written(t failer, fs vfs.FS, number uint64, cfg *Config, all []thing) *Run {
 	t.Helper()
 	r, err := write(fs, number, cfg, all)
 	must(t, err)

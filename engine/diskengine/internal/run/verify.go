@@ -4,7 +4,7 @@ import "fmt"
 
 // Verify reads all of the file and compares its parts: checksums, the order of entries, the
 // tables, that each index leads to each entry it should, once, and that the filter lets
-// through what is there. What does not match is a *disk.DamageError. pace is called with the bytes
+// through what is there. What does not match is a *vfs.DamageError. pace is called with the bytes
 // that were read since the last call, and may be nil; an error of it ends the work.
 //
 // Whether a key leads to the entry whose key it is, only who knows values can tell: VerifyValues.

@@ -6,13 +6,13 @@ import (
 
 	"github.com/parquet-go/parquet-go/bloom"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // Writer writes a run. It needs 48 bytes of memory an entry until Finish. After an error all
 // that is left to do is Abort.
 type Writer struct {
-	fs     disk.FS
+	fs     vfs.FS
 	dir    string
 	number uint64
 	cfg    Config
@@ -36,7 +36,7 @@ type Writer struct {
 }
 
 // Create begins a run. A number that is taken is fs.ErrExist.
-func Create(fs disk.FS, dir string, number uint64, cfg *Config) (*Writer, error) {
+func Create(fs vfs.FS, dir string, number uint64, cfg *Config) (*Writer, error) {
 	w := &Writer{fs: fs, dir: dir, number: number, cfg: cfg.withDefaults()}
 	file, err := fs.Create(Name(dir, number))
 	if err != nil {

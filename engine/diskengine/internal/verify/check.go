@@ -9,11 +9,11 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 const lockName = "LOCK" // in the directory of a store
@@ -39,9 +39,9 @@ type Copied struct {
 	LogEnd uint64 // up to where its log was copied
 }
 
-// Check checks the store in a directory. It has the store's lock meanwhile: disk.ErrLocked if
+// Check checks the store in a directory. It has the store's lock meanwhile: vfs.ErrLocked if
 // somebody has it open. A directory without a store is fs.ErrNotExist.
-func Check(f disk.FS, dir string, cfg *Config) (rep *Report, err error) {
+func Check(f vfs.FS, dir string, cfg *Config) (rep *Report, err error) {
 	err = locked(f, dir, func() (err error) {
 		rep, err = check(f, dir, cfg)
 		return err
@@ -53,7 +53,7 @@ func Check(f disk.FS, dir string, cfg *Config) (rep *Report, err error) {
 }
 
 // locked calls fn with the lock of a store.
-func locked(f disk.FS, dir string, fn func() error) (err error) {
+func locked(f vfs.FS, dir string, fn func() error) (err error) {
 	names, err := f.List(dir)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func locked(f disk.FS, dir string, fn func() error) (err error) {
 
 // reader reads the files of a store.
 type reader struct {
-	fs     disk.FS
+	fs     vfs.FS
 	dir    string
 	pace   func(read int) error
 	runsIn string
@@ -99,7 +99,7 @@ type part struct {
 
 func (p *part) area() recent.Area { return recent.Area(p.is.Area) }
 
-func newReader(f disk.FS, dir string, cfg *Config) *reader {
+func newReader(f vfs.FS, dir string, cfg *Config) *reader {
 	r := &reader{fs: f, dir: dir, runsIn: filepath.Join(dir, manifest.RunsName), pace: func(int) error { return nil }, rep: new(Report)}
 	if cfg != nil {
 		r.is, r.runsIn = cfg.Is, cmp.Or(cfg.Runs, r.runsIn)
@@ -129,7 +129,7 @@ func (r *reader) close() (err error) {
 }
 
 // check is Check without the lock.
-func check(f disk.FS, dir string, cfg *Config) (*Report, error) {
+func check(f vfs.FS, dir string, cfg *Config) (*Report, error) {
 	r := newReader(&surface{FS: f}, dir, cfg)
 	err := r.all()
 	if err = errors.Join(err, r.close()); err != nil {
@@ -173,7 +173,7 @@ func (r *reader) all() (err error) {
 
 // wrong notes an error that says that a file is damaged or missing, and returns any other.
 func (r *reader) wrong(err error, file string) error {
-	var damage *disk.DamageError
+	var damage *vfs.DamageError
 	switch {
 	case errors.As(err, &damage):
 		r.rep.add(damage.File, damage.Offset, "%s", damage.Reason)

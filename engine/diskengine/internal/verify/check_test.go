@@ -7,8 +7,8 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestSound: stores of random histories are sound, and what lives in them is counted, closed or
@@ -49,7 +49,7 @@ func TestNoStore(t *testing.T) {
 	if _, err := Check(d, dir, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no directory: %v", err)
 	}
-	must(t, disk.MkdirAll(d, dir))
+	must(t, vfs.MkdirAll(d, dir))
 	if _, err := Check(d, dir, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an empty directory: %v", err)
 	}
@@ -60,7 +60,7 @@ func TestNoStore(t *testing.T) {
 	d = m.close()
 	lock, err := d.Lock(dir + "/LOCK")
 	must(t, err)
-	if _, err := Check(d, dir, nil); !errors.Is(err, disk.ErrLocked) {
+	if _, err := Check(d, dir, nil); !errors.Is(err, vfs.ErrLocked) {
 		t.Errorf("a store that is open: %v", err)
 	}
 	must(t, lock.Close())

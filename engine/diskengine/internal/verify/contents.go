@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -82,7 +82,7 @@ func newContents(r *reader) *contents {
 
 // failed keeps an error that came of reading a run; damage is a finding.
 func (c *contents) failed(err error) error {
-	if errors.As(err, new(*disk.DamageError)) {
+	if errors.As(err, new(*vfs.DamageError)) {
 		return c.wrong(err, "")
 	}
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // lie makes a run of what is not so.
@@ -322,14 +322,14 @@ func TestMissing(t *testing.T) {
 
 // TestOS checks a store on the disk of this machine.
 func TestOS(t *testing.T) {
-	if _, err := Check(disk.OS{}, t.TempDir(), nil); err == nil {
+	if _, err := Check(vfs.OS{}, t.TempDir(), nil); err == nil {
 		t.Error("an empty directory is a store")
 	}
 	dir := t.TempDir()
-	must(t, disk.OS{}.Mkdir(dir+"/"+manifest.LogName))
-	_, err := manifest.Create(disk.OS{}, dir, manifest.State{NextID: 1, NextQueue: 1, NextFile: 1})
+	must(t, vfs.OS{}.Mkdir(dir+"/"+manifest.LogName))
+	_, err := manifest.Create(vfs.OS{}, dir, manifest.State{NextID: 1, NextQueue: 1, NextFile: 1})
 	must(t, err)
-	if rep, err := Check(disk.OS{}, dir, nil); err != nil || !rep.Sound() {
+	if rep, err := Check(vfs.OS{}, dir, nil); err != nil || !rep.Sound() {
 		t.Errorf("%+v, %v", rep, err)
 	}
 }

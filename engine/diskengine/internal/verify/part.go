@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // part opens a run, sound or not, with what has died in it.
@@ -27,7 +27,7 @@ func (s *salvage) part(p *part) error {
 
 func (s *salvage) open(p *part) (err error) {
 	cfg := &run.Config{ID: s.state.Store, Pace: s.pace}
-	var damage *disk.DamageError
+	var damage *vfs.DamageError
 	if !s.rebuilt && p.area() <= recent.Finished { // else keys, or what it holds, are not known
 		sound, err := run.Open(s.fs, s.runsDir(), p.number, cfg)
 		if err == nil {
@@ -99,7 +99,7 @@ func (s *salvage) deaths(p *part, of *run.Run) error {
 		if err == nil {
 			return nil
 		}
-		if !errors.As(err, new(*disk.DamageError)) && !errors.Is(err, fs.ErrNotExist) {
+		if !errors.As(err, new(*vfs.DamageError)) && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -163,7 +163,7 @@ func (s *salvage) keep(p *part) (err error) {
 	switch {
 	case p.run == nil:
 	case p.run.Count(0, p.run.Len()) > 0 && p.salvaged == nil:
-		_, err = disk.LinkOrCopy(s.fs, run.Name(s.runsDir(), p.number), run.Name(s.outRuns(), p.number), s.pace)
+		_, err = vfs.LinkOrCopy(s.fs, run.Name(s.runsDir(), p.number), run.Name(s.outRuns(), p.number), s.pace)
 	case p.run.Count(0, p.run.Len()) == 0 && p.salvaged != nil:
 		err = p.run.Remove()
 		p.run = nil

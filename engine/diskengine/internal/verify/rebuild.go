@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -33,7 +33,7 @@ func (s *salvage) list(dir, suffix string) (all []string, err error) {
 // manifest reads what the store consists of, or takes all that is there.
 func (s *salvage) manifest() (err error) {
 	s.state, err = manifest.Read(s.fs, s.dir)
-	if errors.As(err, new(*disk.DamageError)) || errors.Is(err, fs.ErrNotExist) {
+	if errors.As(err, new(*vfs.DamageError)) || errors.Is(err, fs.ErrNotExist) {
 		s.rebuilt = true
 		err = s.rebuild()
 	}
@@ -91,7 +91,7 @@ func (s *salvage) rebuild() error {
 		}
 	}
 	if !known {
-		return &disk.DamageError{What: manifest.ErrDamaged, File: s.path(manifest.Name), Reason: "neither it nor any run or segment of the log can be read: nothing of this store can be told from what is no part of it"}
+		return &vfs.DamageError{What: manifest.ErrDamaged, File: s.path(manifest.Name), Reason: "neither it nor any run or segment of the log can be read: nothing of this store can be told from what is no part of it"}
 	}
 	slices.Sort(s.marked)
 	if _, err := rand.Read(s.state.Secret[:]); err != nil {

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -25,7 +25,7 @@ type Salvaged struct {
 // cannot be opened; after an error remove it.
 //
 // Each message that can be read is kept. A message whose ack, cancel or purge is lost comes back.
-func Salvage(f disk.FS, from, to string, cfg *Config, tell func(*Salvaged) error) (out Salvaged, err error) {
+func Salvage(f vfs.FS, from, to string, cfg *Config, tell func(*Salvaged) error) (out Salvaged, err error) {
 	err = locked(f, from, func() error {
 		if err := manifest.Vacant(f, to); err != nil {
 			return err
@@ -65,7 +65,7 @@ func Salvage(f disk.FS, from, to string, cfg *Config, tell func(*Salvaged) error
 // salvage makes a store of another one.
 type salvage struct {
 	*reader // of that one; sectors that cannot be read are zeros
-	out     disk.FS
+	out     vfs.FS
 	to      string
 	segment int64
 

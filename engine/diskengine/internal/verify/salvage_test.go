@@ -15,13 +15,13 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -33,7 +33,7 @@ const made = "/made"
 func salvageConfig() *Config { return &Config{segment: 64 << 10} }
 
 // salvaged salvages a store, which stays as it is.
-func salvaged(t testing.TB, d disk.FS) Salvaged {
+func salvaged(t testing.TB, d vfs.FS) Salvaged {
 	t.Helper()
 	told := 0
 	out, err := Salvage(d, dir, made, salvageConfig(), func(*Salvaged) error { told++; return nil })
@@ -487,12 +487,12 @@ func TestSectors(t *testing.T) {
 
 // worn is a disk with a sector that cannot be read.
 type worn struct {
-	disk.FS
+	vfs.FS
 	name string
 	off  int64
 }
 
-func (b *worn) Open(name string) (disk.File, error) {
+func (b *worn) Open(name string) (vfs.File, error) {
 	f, err := b.FS.Open(name)
 	if err != nil || name != b.name {
 		return f, err
@@ -501,7 +501,7 @@ func (b *worn) Open(name string) (disk.File, error) {
 }
 
 type wornFile struct {
-	disk.File
+	vfs.File
 	off int64
 }
 

@@ -11,13 +11,13 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -100,8 +100,8 @@ type maker struct {
 
 func newMaker(t testing.TB, seed uint64) *maker {
 	m := &maker{t: t, d: disktest.New(nil), rng: rand.New(rand.NewPCG(seed, 9)), runs: map[uint64]*run.Run{}, things: map[engine.ID]*thing{}}
-	must(t, disk.MkdirAll(m.d, logDir))
-	must(t, disk.MkdirAll(m.d, runsDir))
+	must(t, vfs.MkdirAll(m.d, logDir))
+	must(t, vfs.MkdirAll(m.d, runsDir))
 	m.next = manifest.State{Store: store, Secret: [16]byte{1, 2}, NextID: 1, NextQueue: 5, NextFile: 1}
 	var err error
 	m.man, err = manifest.Create(m.d, dir, m.next)

@@ -14,13 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // bare is the least that makes records durable: they are appended to one file that was
 // written before, and all who wait share a sync. It is what Log is measured by.
 type bare struct {
-	file disk.File
+	file vfs.File
 	mu   sync.Mutex
 	cond *sync.Cond
 	buf  []byte
@@ -32,7 +32,7 @@ type bare struct {
 const bareSize = 64 << 20
 
 func newBare(b *testing.B, dir string) *bare {
-	f, err := disk.OS{}.Create(filepath.Join(dir, "bare"))
+	f, err := vfs.OS{}.Create(filepath.Join(dir, "bare"))
 	must(b, err)
 	for off := int64(0); off < bareSize; off += int64(len(zeros)) {
 		_, err := f.WriteAt(zeros[:], off)
@@ -105,7 +105,7 @@ func BenchmarkBesideBare(b *testing.B) {
 				dir := b.TempDir()
 				plain := newBare(b, dir)
 				must(b, os.Mkdir(filepath.Join(dir, "log"), 0o750))
-				l, _, err := Open(disk.OS{}, filepath.Join(dir, "log"),
+				l, _, err := Open(vfs.OS{}, filepath.Join(dir, "log"),
 					&Config{SegmentBytes: 8 << 20, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, 0, func(Entry) error { return nil })
 				must(b, err)
 				rec, many := text(1, record), text(1, record*batch)

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // chain are the segments of a log as a directory has them.
@@ -21,7 +21,7 @@ type chain struct {
 }
 
 // scan opens the segments in a directory and reads their headers.
-func scan(fs disk.FS, dir string, id uint64) (_ *chain, err error) {
+func scan(fs vfs.FS, dir string, id uint64) (_ *chain, err error) {
 	c := &chain{dir: dir, seed: seed(id)}
 	defer func() {
 		if err != nil {
@@ -64,7 +64,7 @@ func (c *chain) close() (err error) {
 // and is only kept ready now.
 func (c *chain) classify(s *segment) error {
 	b := make([]byte, headerSize)
-	n, u, err := disk.ReadAround(s.file, b, 0)
+	n, u, err := vfs.ReadAround(s.file, b, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // Hold keeps what stands in the log from a position on, whatever is released meanwhile.
@@ -43,11 +43,11 @@ const copySync = 512 << 10 // bytes of a copy between two syncs, so that the las
 
 // Copy copies what is held, up to where the log is synced by now, to a directory that is empty: as
 // a log that was closed there. It is durable on return. Frames are checked; one that is not sound is
-// a *disk.DamageError. The log goes on meanwhile.
+// a *vfs.DamageError. The log goes on meanwhile.
 //
 // pace is called with the bytes that were written since the last call, and may wait; an error of it
 // ends the work. nil: nothing.
-func (h *Hold) Copy(fs disk.FS, dir string, pace func(written int) error) (Copied, error) {
+func (h *Hold) Copy(fs vfs.FS, dir string, pace func(written int) error) (Copied, error) {
 	c := copying{Hold: h, fs: fs, dir: dir, pace: pace, end: h.log.Synced()}
 	segs := h.segments(c.end)
 	valid := (&chain{begun: segs}).valid()
@@ -89,7 +89,7 @@ func (h *Hold) segments(end Pos) []*segment {
 // copying is a copy that is being made.
 type copying struct {
 	*Hold
-	fs    disk.FS
+	fs    vfs.FS
 	dir   string
 	pace  func(int) error
 	end   Pos // up to where it is copied, maybe within an entry
@@ -97,7 +97,7 @@ type copying struct {
 	bytes int64
 
 	win  window
-	out  disk.File
+	out  vfs.File
 	buf  []byte // that is to be written
 	off  int64  // where
 	told int64  // bytes since the last sync

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // copied copies what is held to a new directory and returns what a log there holds.
-func copied(t *testing.T, d disk.FS, h *Hold, cfg *Config, from Pos) (Copied, Found, []item) {
+func copied(t *testing.T, d vfs.FS, h *Hold, cfg *Config, from Pos) (Copied, Found, []item) {
 	t.Helper()
 	const up = "/copy"
 	if err := d.Mkdir(up); err != nil {

@@ -19,7 +19,7 @@ var (
 	// ErrTooLong says that an entry is longer than Config.MaxEntry.
 	ErrTooLong = errors.New("the entry is too long for the log")
 
-	// ErrDamaged says that something durable cannot be read. The error is a *disk.DamageError.
+	// ErrDamaged says that something durable cannot be read. The error is a *vfs.DamageError.
 	ErrDamaged = errors.New("the log is damaged")
 
 	// ErrNewer says that a newer release wrote the log.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // history is what a log was told and what it promised. Its entries are appended by one
@@ -127,7 +127,7 @@ func (h *history) run(t testing.TB, l *Log, rng *rand.Rand, n int) error {
 }
 
 // verify opens a log and compares what it holds with what was promised.
-func verify(d disk.FS, cfg *Config, may []item, from, must Pos) (*Log, Found, error) {
+func verify(d vfs.FS, cfg *Config, may []item, from, must Pos) (*Log, Found, error) {
 	l, found, all, err := tryOpen(d, cfg, from)
 	if err != nil {
 		return nil, found, err

@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"slices"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // keep has spares ready until the log is closed.
@@ -44,7 +44,7 @@ func (l *Log) keep() {
 
 // relieved reports whether space was made that a segment needs while none is ahead.
 func (l *Log) relieved(err error) bool {
-	if !disk.IsFull(err) {
+	if !vfs.IsFull(err) {
 		return false
 	}
 	l.mu.Lock()
@@ -59,7 +59,7 @@ func (l *Log) noteSpare(more bool, err error) {
 	l.mu.Lock()
 	was := l.noSpace
 	if err != nil || !more {
-		l.spareErr, l.noSpace = err, disk.IsFull(err)
+		l.spareErr, l.noSpace = err, vfs.IsFull(err)
 	}
 	isFull := l.noSpace
 	l.mu.Unlock()
@@ -123,7 +123,7 @@ func (l *Log) reuse(s *segment, number uint64) error {
 	if err == nil {
 		err = l.reserve(s)
 	}
-	if disk.IsFull(err) {
+	if vfs.IsFull(err) {
 		return err
 	}
 	if err != nil {

@@ -3,7 +3,7 @@ package wal
 import (
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestSpareOfTheKilled has a process die before the name of a segment is durable that it made or

@@ -8,12 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // Log is an open log. Its methods may be called from many goroutines.
 type Log struct {
-	fs   disk.FS
+	fs   vfs.FS
 	dir  string
 	cfg  Config
 	seed uint32
@@ -82,8 +82,8 @@ func newFlush() *flush { return &flush{wrote: make(chan struct{}), done: make(ch
 // gives fn its entries from a position on: 0, or the end of an entry that was durable. An
 // error of fn ends it and is returned. What is given to fn is durable when Open returns.
 //
-// What a crash cut off is dropped. What was durable and cannot be read is a *disk.DamageError.
-func Open(fs disk.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (*Log, Found, error) {
+// What a crash cut off is dropped. What was durable and cannot be read is a *vfs.DamageError.
+func Open(fs vfs.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (*Log, Found, error) {
 	l := &Log{fs: fs, dir: dir, cfg: cfg.withDefaults(),
 		wake: make(chan struct{}, 1), kick: make(chan struct{}, 1), ready: make(chan struct{}, 1),
 		failed: make(chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}), made: make(chan struct{}), next: newFlush()}
@@ -152,7 +152,7 @@ func (l *Log) adopt(c *chain) error {
 	for _, s := range c.others {
 		if s.number == l.number {
 			s.size = 0 // what copied the log may have left holes in it
-			if err := l.reserve(s); err != nil && !disk.IsFull(err) {
+			if err := l.reserve(s); err != nil && !vfs.IsFull(err) {
 				return err
 			}
 			l.spares, l.number = append(l.spares, s), l.number+1
@@ -166,7 +166,7 @@ func (l *Log) adopt(c *chain) error {
 		}
 	}
 	for len(l.spares) == 0 {
-		if _, err := l.prepare(); disk.IsFull(err) {
+		if _, err := l.prepare(); vfs.IsFull(err) {
 			l.noSpace, l.spareErr = true, err
 			return nil
 		} else if err != nil {

@@ -17,8 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 func TestEntriesComeBack(t *testing.T) {
@@ -65,7 +65,7 @@ func TestEntriesComeBack(t *testing.T) {
 }
 
 func TestEntriesLongerThanSegments(t *testing.T) {
-	for _, fs := range []disk.FS{newDisk(t), real{t.TempDir()}} {
+	for _, fs := range []vfs.FS{newDisk(t), real{t.TempDir()}} {
 		cfg := small()
 		if _, ok := fs.(real); ok {
 			cfg.SegmentBytes = 1 << 20 // its syncs take their time
@@ -96,16 +96,16 @@ type real struct{ dir string }
 
 func (r real) at(name string) string { return filepath.Join(r.dir, filepath.Base(name)) }
 
-func (r real) Create(name string) (disk.File, error) { return disk.OS{}.Create(r.at(name)) }
-func (r real) Open(name string) (disk.File, error)   { return disk.OS{}.Open(r.at(name)) }
-func (r real) Rename(from, to string) error          { return disk.OS{}.Rename(r.at(from), r.at(to)) }
-func (r real) Remove(name string) error              { return disk.OS{}.Remove(r.at(name)) }
-func (r real) List(string) ([]string, error)         { return disk.OS{}.List(r.dir) }
-func (r real) SyncDir(string) error                  { return disk.OS{}.SyncDir(r.dir) }
-func (r real) Link(from, to string) error            { return disk.OS{}.Link(r.at(from), r.at(to)) }
-func (r real) Mkdir(string) error                    { return errTest }
-func (r real) Lock(string) (io.Closer, error)        { return nil, errTest }
-func (r real) Free(string) (int64, error)            { return disk.OS{}.Free(r.dir) }
+func (r real) Create(name string) (vfs.File, error) { return vfs.OS{}.Create(r.at(name)) }
+func (r real) Open(name string) (vfs.File, error)   { return vfs.OS{}.Open(r.at(name)) }
+func (r real) Rename(from, to string) error         { return vfs.OS{}.Rename(r.at(from), r.at(to)) }
+func (r real) Remove(name string) error             { return vfs.OS{}.Remove(r.at(name)) }
+func (r real) List(string) ([]string, error)        { return vfs.OS{}.List(r.dir) }
+func (r real) SyncDir(string) error                 { return vfs.OS{}.SyncDir(r.dir) }
+func (r real) Link(from, to string) error           { return vfs.OS{}.Link(r.at(from), r.at(to)) }
+func (r real) Mkdir(string) error                   { return errTest }
+func (r real) Lock(string) (io.Closer, error)       { return nil, errTest }
+func (r real) Free(string) (int64, error)           { return vfs.OS{}.Free(r.dir) }
 
 func TestSyncIsSharedAndTheNextBufferFillsMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -457,7 +457,7 @@ func TestFullDisk(t *testing.T) {
 			want = append(want, add(t, l, 1, text(i, 5000)))
 			synctest.Wait()
 		}
-		if err := l.Admit(t.Context()); !errors.Is(err, ErrFull) || !disk.IsFull(err) {
+		if err := l.Admit(t.Context()); !errors.Is(err, ErrFull) || !vfs.IsFull(err) {
 			t.Fatalf("admit: %v", err)
 		}
 		small := 0
@@ -488,7 +488,7 @@ func TestFullDisk(t *testing.T) {
 				err = l.Wait(t.Context(), i.end)
 			}
 		}
-		if !errors.Is(err, ErrStopped) || !disk.IsFull(err) {
+		if !errors.Is(err, ErrStopped) || !vfs.IsFull(err) {
 			t.Errorf("without any space: %v", err)
 		}
 		if err := l.Close(); !errors.Is(err, ErrStopped) {

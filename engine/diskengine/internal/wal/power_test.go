@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // TestPowerLoss lets the power go before each call that changes the disk, in histories with
@@ -29,7 +29,7 @@ func TestPowerLoss(t *testing.T) {
 
 func losePower(t *testing.T, dc *disktest.Config, seed uint64) {
 	d, cfg := disktest.New(dc), small()
-	must(t, disk.MkdirAll(d, "/log"))
+	must(t, vfs.MkdirAll(d, "/log"))
 	h, rng := new(history), rand.New(rand.NewPCG(seed, 1))
 	type loss struct {
 		call       disktest.Call
@@ -166,7 +166,7 @@ func TestFaults(t *testing.T) {
 
 func failAt(t *testing.T, seed uint64, at int64, fault error, lasting bool) (reached, stopped bool) {
 	d := disktest.New(&disktest.Config{Forgets: seed%2 == 0})
-	must(t, disk.MkdirAll(d, "/log"))
+	must(t, vfs.MkdirAll(d, "/log"))
 	cfg, h, rng := small(), new(history), rand.New(rand.NewPCG(seed, 2))
 	first := d.Calls()
 	d.Hook(func(c disktest.Call) error {
@@ -227,7 +227,7 @@ func TestSimulation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, rng := time.Now(), rand.New(rand.NewPCG(seed, 3))
 		d, cfg := disktest.New(&disktest.Config{Stale: true, Forgets: seed%2 == 0}), small()
-		must(t, disk.MkdirAll(d, "/log"))
+		must(t, vfs.MkdirAll(d, "/log"))
 		h := new(history)
 		fate := map[string]int{}
 		for range disktest.Thorough(60, 50) {

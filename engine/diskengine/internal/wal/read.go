@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // Torn is what lies behind the end of a log that was not closed: what a crash cut off, or
@@ -27,7 +27,7 @@ type Found struct {
 
 // Read gives fn the entries of a log that nobody has open, as Open does, and changes nothing. What
 // it gives need not be durable.
-func Read(fs disk.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (Found, error) {
+func Read(fs vfs.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (Found, error) {
 	d := cfg.withDefaults()
 	c, err := scan(fs, dir, d.ID)
 	if err != nil {
@@ -92,7 +92,7 @@ func damage(s *segment, off int64, pos Pos, reason string) error {
 
 // damageOf says that all before a position is sound.
 func damageOf(file string, off int64, pos Pos, reason string) error {
-	return &disk.DamageError{What: ErrDamaged, File: file, Offset: off, Reason: fmt.Sprintf("%s (position %d of the log)", reason, pos)}
+	return &vfs.DamageError{What: ErrDamaged, File: file, Offset: off, Reason: fmt.Sprintf("%s (position %d of the log)", reason, pos)}
 }
 
 // missing says which segment before the first one is missing or has no header.

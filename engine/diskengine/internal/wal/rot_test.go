@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // written makes a log of some segments that were used before, and returns how many bytes of
@@ -74,7 +74,7 @@ func TestFlippedBits(t *testing.T) {
 			spoiled := d.Kill()
 			spoiled.Flip(name, off, 1<<rand.IntN(8))
 			_, found, all, err := closing(tryOpen(spoiled, cfg, from))
-			var where *disk.DamageError
+			var where *vfs.DamageError
 			switch {
 			case errors.As(err, &where):
 				noticed++
@@ -188,7 +188,7 @@ func FuzzOpen(f *testing.F) {
 			must(t, err)
 		}
 		must(t, file.Close())
-		_, _, all, err := closing(tryOpen(disk.FS(d), small(), 0))
+		_, _, all, err := closing(tryOpen(vfs.FS(d), small(), 0))
 		if err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // Unknown is a position that nobody knows.
@@ -31,7 +31,7 @@ type Gap struct {
 //
 // Nothing is changed. An error of fn or gap ends it and is returned. It needs 40 bytes of memory for
 // each frame.
-func Salvage(fs disk.FS, names []string, cfg *Config, from Pos, fn func(Entry) error, gap func(Gap) error) (err error) {
+func Salvage(fs vfs.FS, names []string, cfg *Config, from Pos, fn func(Entry) error, gap func(Gap) error) (err error) {
 	d := cfg.withDefaults()
 	v := salvage{seed: seed(d.ID), from: from, begun: d.Begun, most: d.MaxEntry, fn: fn, gap: gap}
 	defer func() {
@@ -77,7 +77,7 @@ type located struct {
 	pos, end Pos // of what counts of its piece
 }
 
-func (v *salvage) open(fs disk.FS, name string) (err error) {
+func (v *salvage) open(fs vfs.FS, name string) (err error) {
 	s := &segment{name: name}
 	s.number, _ = parseName(filepath.Base(name))
 	if s.file, err = fs.Open(name); err != nil {
@@ -269,7 +269,7 @@ func (v *salvage) end() error {
 }
 
 // StoreOf returns of which store's log a file is a segment; ok is false if its header does not tell.
-func StoreOf(fs disk.FS, name string) (id uint64, ok bool, err error) {
+func StoreOf(fs vfs.FS, name string) (id uint64, ok bool, err error) {
 	file, err := fs.Open(name)
 	if err != nil {
 		return 0, false, err

@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // segment is an open file of the log.
 type segment struct {
 	name   string
 	number uint64
-	file   disk.File
+	file   vfs.File
 	size   int64 // of the file
 
 	header
@@ -56,7 +56,7 @@ func (w *window) bytes(off int64, n int) ([]byte, error) {
 	if cap(w.b) < size {
 		w.b = make([]byte, size)
 	}
-	k, u, err := disk.ReadAround(w.seg.file, w.b[:size], off)
+	k, u, err := vfs.ReadAround(w.seg.file, w.b[:size], off)
 	if u.Err != nil {
 		w.unread = fmt.Errorf("offset %d of the log's segment: %w", u.At, u.Err)
 	}

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // small makes logs with small segments, whose salts are the same in each run.
@@ -37,7 +37,7 @@ func (i item) is(o item) bool {
 
 func newDisk(t testing.TB) *disktest.Disk {
 	d := disktest.New(nil)
-	must(t, disk.MkdirAll(d, "/log"))
+	must(t, vfs.MkdirAll(d, "/log"))
 	return d
 }
 
@@ -49,7 +49,7 @@ func must(t testing.TB, err error) {
 }
 
 // tryOpen opens a log and returns what it holds.
-func tryOpen(fs disk.FS, cfg *Config, from Pos) (*Log, Found, []item, error) {
+func tryOpen(fs vfs.FS, cfg *Config, from Pos) (*Log, Found, []item, error) {
 	var all []item
 	l, found, err := Open(fs, "/log", cfg, from, func(e Entry) error {
 		all = append(all, item{e.Kind, bytes.Clone(e.Bytes), e.Start, e.End})
@@ -58,7 +58,7 @@ func tryOpen(fs disk.FS, cfg *Config, from Pos) (*Log, Found, []item, error) {
 	return l, found, all, err
 }
 
-func open(t testing.TB, fs disk.FS, cfg *Config, from Pos) (*Log, []item) {
+func open(t testing.TB, fs vfs.FS, cfg *Config, from Pos) (*Log, []item) {
 	t.Helper()
 	l, found, all, err := tryOpen(fs, cfg, from)
 	must(t, err)
@@ -105,7 +105,7 @@ func same(t testing.TB, got, want []item) {
 	}
 }
 
-func files(t testing.TB, d disk.FS) []string {
+func files(t testing.TB, d vfs.FS) []string {
 	t.Helper()
 	names, err := d.List("/log")
 	must(t, err)

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // An entry that was written beside a sync, and whose own sync then failed, is seen by the next process, which
@@ -69,7 +69,7 @@ func TestAheadAndFailedSyncs(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 5))
 			d := disktest.New(&disktest.Config{Dropped: disktest.Seeded(rng.Uint64()), Forgets: rng.IntN(4) == 0, Stale: rng.IntN(2) == 0})
-			must(t, disk.MkdirAll(d, "/log"))
+			must(t, vfs.MkdirAll(d, "/log"))
 			cfg := small()
 			l, _ := open(t, d, cfg, 0)
 			var mu sync.Mutex

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // writer is the goroutine that writes and syncs.
@@ -224,11 +224,11 @@ func (w *writer) write(b []byte) error {
 	ahead := w.mean <= fillMean
 	err := w.seg.write(b, ahead)
 	w.fresh += int64(len(b))
-	if !disk.IsFull(err) || w.l.cfg.RetryFor < 0 {
+	if !vfs.IsFull(err) || w.l.cfg.RetryFor < 0 {
 		return err
 	}
 	defer w.l.noteWrite(nil)
-	for over := time.Now().Add(w.l.cfg.RetryFor); disk.IsFull(err) && time.Now().Before(over); err = w.seg.write(b, ahead) {
+	for over := time.Now().Add(w.l.cfg.RetryFor); vfs.IsFull(err) && time.Now().Before(over); err = w.seg.write(b, ahead) {
 		w.l.noteWrite(err)
 		if w.l.cfg.Relieve() {
 			continue
@@ -364,7 +364,7 @@ func (s *segment) write(b []byte, ahead bool) error {
 	switch _, err := s.file.WriteAt(zeros[:to-s.off], s.off); {
 	case err == nil:
 		s.filled = to
-	case !disk.IsFull(err): // without zeros syncs only take longer
+	case !vfs.IsFull(err): // without zeros syncs only take longer
 		return err
 	}
 	return nil

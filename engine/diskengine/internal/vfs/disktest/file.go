@@ -126,7 +126,7 @@ func (f *file) write(p []byte, off int64) (n int) {
 	return n
 }
 
-// Sync implements disk.File. What is written while it is under way may be lost as before.
+// Sync implements vfs.File. What is written while it is under way may be lost as before.
 func (f *file) Sync() error {
 	f.disk.mu.Lock()
 	began := f.inode.mark()
@@ -152,7 +152,7 @@ func (f *file) Sync() error {
 	return failed
 }
 
-// Preallocate implements disk.File.
+// Preallocate implements vfs.File.
 func (f *file) Preallocate(off, n int64) error {
 	return f.do(Preallocate, off, int(n), func() error {
 		if off < 0 || n <= 0 {
@@ -177,7 +177,7 @@ func (f *file) Preallocate(off, n int64) error {
 	})
 }
 
-// Truncate implements disk.File.
+// Truncate implements vfs.File.
 func (f *file) Truncate(size int64) error {
 	return f.do(Truncate, size, 0, func() error {
 		if size < 0 {
@@ -205,7 +205,7 @@ func (f *file) Truncate(size int64) error {
 	})
 }
 
-// Size implements disk.File.
+// Size implements vfs.File.
 func (f *file) Size() (size int64, err error) {
 	err = f.do(Size, 0, 0, func() error { size = f.inode.size; return nil })
 	return size, err

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // Config are the properties of a simulated disk. Nil works.
@@ -34,7 +34,7 @@ type Config struct {
 	Forgets bool
 }
 
-// Disk is a simulated disk, which implements disk.FS. Its methods may be called from many
+// Disk is a simulated disk, which implements vfs.FS. Its methods may be called from many
 // goroutines; what is seen there depends on nothing but the order of the calls.
 type Disk struct {
 	cfg Config
@@ -196,8 +196,8 @@ func (d *Disk) outlive(b []byte) {
 	}
 }
 
-// Create implements disk.FS.
-func (d *Disk) Create(name string) (disk.File, error) {
+// Create implements vfs.FS.
+func (d *Disk) Create(name string) (vfs.File, error) {
 	name = filepath.Clean(name)
 	return d.open(Create, name, func() (*inode, error) {
 		if err := d.vacant(name); err != nil {
@@ -210,8 +210,8 @@ func (d *Disk) Create(name string) (disk.File, error) {
 	})
 }
 
-// Open implements disk.FS.
-func (d *Disk) Open(name string) (disk.File, error) {
+// Open implements vfs.FS.
+func (d *Disk) Open(name string) (vfs.File, error) {
 	name = filepath.Clean(name)
 	return d.open(Open, name, func() (*inode, error) {
 		n, err := d.file(name)
@@ -222,7 +222,7 @@ func (d *Disk) Open(name string) (disk.File, error) {
 	})
 }
 
-func (d *Disk) open(op, name string, find func() (*inode, error)) (disk.File, error) {
+func (d *Disk) open(op, name string, find func() (*inode, error)) (vfs.File, error) {
 	failed := d.begin(op, name, 0, 0)
 	if failed != nil && !late(failed) {
 		return nil, failed
@@ -271,7 +271,7 @@ func (d *Disk) change(op, name string, fn func() error) error {
 	return cmp.Or(fail(op, name, fn()), failed)
 }
 
-// Rename implements disk.FS.
+// Rename implements vfs.FS.
 func (d *Disk) Rename(from, to string) error {
 	from, to = filepath.Clean(from), filepath.Clean(to)
 	return d.change(Rename, to, func() error {
@@ -303,7 +303,7 @@ func (d *Disk) Rename(from, to string) error {
 	})
 }
 
-// Link implements disk.FS.
+// Link implements vfs.FS.
 func (d *Disk) Link(from, to string) error {
 	from, to = filepath.Clean(from), filepath.Clean(to)
 	return d.change(Link, to, func() error {
@@ -323,7 +323,7 @@ func (d *Disk) Link(from, to string) error {
 	})
 }
 
-// Remove implements disk.FS.
+// Remove implements vfs.FS.
 func (d *Disk) Remove(name string) error {
 	name = filepath.Clean(name)
 	return d.change(Remove, name, func() error {
@@ -341,7 +341,7 @@ func (d *Disk) Remove(name string) error {
 	})
 }
 
-// List implements disk.FS.
+// List implements vfs.FS.
 func (d *Disk) List(dir string) (list []string, err error) {
 	dir = filepath.Clean(dir)
 	err = d.change(List, dir, func() error {
@@ -365,7 +365,7 @@ func (d *Disk) list(dir string) (list []string) {
 	return list
 }
 
-// Mkdir implements disk.FS.
+// Mkdir implements vfs.FS.
 func (d *Disk) Mkdir(dir string) error {
 	dir = filepath.Clean(dir)
 	return d.change(Mkdir, dir, func() error {
@@ -379,7 +379,7 @@ func (d *Disk) Mkdir(dir string) error {
 	})
 }
 
-// SyncDir implements disk.FS.
+// SyncDir implements vfs.FS.
 func (d *Disk) SyncDir(dir string) error {
 	dir = filepath.Clean(dir)
 	return d.change(SyncDir, dir, func() error {
@@ -391,7 +391,7 @@ func (d *Disk) SyncDir(dir string) error {
 	})
 }
 
-// Free implements disk.FS.
+// Free implements vfs.FS.
 func (d *Disk) Free(dir string) (n int64, err error) {
 	err = d.change(Free, filepath.Clean(dir), func() error {
 		n = d.left() * int64(d.cfg.Sector)
@@ -400,12 +400,12 @@ func (d *Disk) Free(dir string) (n int64, err error) {
 	return n, err
 }
 
-// Lock implements disk.FS.
+// Lock implements vfs.FS.
 func (d *Disk) Lock(name string) (io.Closer, error) {
 	name = filepath.Clean(name)
 	err := d.change(Lock, name, func() error {
 		if d.locked[name] {
-			return disk.ErrLocked
+			return vfs.ErrLocked
 		}
 		if d.names.seen[name] == nil {
 			if err := d.vacant(name); err != nil {

@@ -1,4 +1,4 @@
-// Package disk is the seam between the store's formats and the file system: FS and File
+// Package vfs is the seam between the store's formats and the file system: FS and File
 // are all that its log, runs and manifest ask of it. OS is the one of the operating
 // system; package disktest has one in memory that loses power, fails and fills up.
 //
@@ -14,7 +14,7 @@
 //     never none and never both.
 //   - A sync that failed has lost what it was to write, and the next one does not try
 //     again: who meets that stops, and looks at the disk anew.
-package disk
+package vfs
 
 import (
 	"errors"

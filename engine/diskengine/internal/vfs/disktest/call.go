@@ -5,7 +5,7 @@ import (
 	"io/fs"
 )
 
-// The calls of disk.FS and disk.File.
+// The calls of vfs.FS and vfs.File.
 const (
 	Create  = "create"
 	Open    = "open"

@@ -15,12 +15,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	. "github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	. "github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // bed is a disk with a durable, empty file "f".
-func bed(t *testing.T, cfg *Config) (*Disk, disk.File) {
+func bed(t *testing.T, cfg *Config) (*Disk, vfs.File) {
 	t.Helper()
 	d := New(cfg)
 	f, err := d.Create("f")
@@ -36,7 +36,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-func write(t *testing.T, f disk.File, off int64, sectors string) {
+func write(t *testing.T, f vfs.File, off int64, sectors string) {
 	t.Helper()
 	var b []byte
 	for _, c := range []byte(sectors) {
@@ -325,13 +325,13 @@ func TestFullDisk(t *testing.T) {
 	d, f := bed(t, &Config{Space: 4 * 512})
 	write(t, f, 0, "aaa")
 	n, err := f.WriteAt(make([]byte, 1024), 3*512)
-	if n != 512 || !disk.IsFull(err) {
+	if n != 512 || !vfs.IsFull(err) {
 		t.Errorf("wrote %d, %v", n, err)
 	}
 	write(t, f, 0, "bbbb") // takes no more
 	g, err := d.Create("g")
 	check(t, err)
-	if err := g.Preallocate(0, 1); !disk.IsFull(err) {
+	if err := g.Preallocate(0, 1); !vfs.IsFull(err) {
 		t.Errorf("preallocate: %v", err)
 	}
 	if free, err := d.Free("."); err != nil || free != 0 || d.Used() != 4*512 {

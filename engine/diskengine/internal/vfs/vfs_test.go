@@ -1,4 +1,4 @@
-package disk_test
+package vfs_test
 
 import (
 	"bytes"
@@ -15,13 +15,13 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/disk/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
 )
 
 // each runs a test on a directory of the operating system and on a simulated one.
-func each(t *testing.T, test func(t *testing.T, f disk.FS, dir string)) {
-	t.Run("os", func(t *testing.T) { test(t, disk.OS{}, t.TempDir()) })
+func each(t *testing.T, test func(t *testing.T, f vfs.FS, dir string)) {
+	t.Run("os", func(t *testing.T) { test(t, vfs.OS{}, t.TempDir()) })
 	t.Run("simulated", func(t *testing.T) {
 		d := disktest.New(nil)
 		if err := d.Mkdir("/dir"); err != nil {
@@ -42,7 +42,7 @@ func must[T any](v T, err error) func(t *testing.T) T {
 }
 
 func TestErrors(t *testing.T) {
-	each(t, func(t *testing.T, f disk.FS, dir string) {
+	each(t, func(t *testing.T, f vfs.FS, dir string) {
 		a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 		file := must(f.Create(a))(t)
 		for what, c := range map[string]struct{ got, want error }{
@@ -79,10 +79,10 @@ func TestErrors(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 func TestLock(t *testing.T) {
-	each(t, func(t *testing.T, f disk.FS, dir string) {
+	each(t, func(t *testing.T, f vfs.FS, dir string) {
 		name := filepath.Join(dir, "LOCK")
 		l := must(f.Lock(name))(t)
-		if _, err := f.Lock(name); !errors.Is(err, disk.ErrLocked) || !strings.Contains(err.Error(), name) {
+		if _, err := f.Lock(name); !errors.Is(err, vfs.ErrLocked) || !strings.Contains(err.Error(), name) {
 			t.Errorf("the second lock: %v", err)
 		}
 		if err := l.Close(); err != nil {
@@ -97,13 +97,13 @@ func TestLock(t *testing.T) {
 // TestLockSaysWhoHasIt takes a lock that was left by somebody, and is told of by its holder alone.
 func TestLockSaysWhoHasIt(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "LOCK")
-	if err := os.WriteFile(filepath.Join(filepath.Dir(name), disk.HolderName), []byte("pid 1234567890 on a host of old since a very long time ago\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(filepath.Dir(name), vfs.HolderName), []byte("pid 1234567890 on a host of old since a very long time ago\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l := must((disk.OS{}).Lock(name))(t)
+	l := must((vfs.OS{}).Lock(name))(t)
 	defer l.Close()
 	want := fmt.Sprintf("pid %d on ", os.Getpid())
-	if _, err := (disk.OS{}).Lock(name); !errors.Is(err, disk.ErrLocked) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "old") {
+	if _, err := (vfs.OS{}).Lock(name); !errors.Is(err, vfs.ErrLocked) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "old") {
 		t.Errorf("the second lock: %v, want %q", err, want)
 	}
 }
@@ -114,17 +114,17 @@ func TestLockOutlivesItsFile(t *testing.T) {
 		t.Skip("there a file that is locked cannot be removed")
 	}
 	name := filepath.Join(t.TempDir(), "LOCK")
-	l := must((disk.OS{}).Lock(name))(t)
+	l := must((vfs.OS{}).Lock(name))(t)
 	if err := os.Remove(name); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (disk.OS{}).Lock(name); !errors.Is(err, disk.ErrLocked) {
+	if _, err := (vfs.OS{}).Lock(name); !errors.Is(err, vfs.ErrLocked) {
 		t.Errorf("the second lock: %v", err)
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := must((disk.OS{}).Lock(name))(t).Close(); err != nil {
+	if err := must((vfs.OS{}).Lock(name))(t).Close(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -132,24 +132,24 @@ func TestLockOutlivesItsFile(t *testing.T) {
 func TestMkdirAllMakesDurably(t *testing.T) {
 	d := disktest.New(nil)
 	for range 2 {
-		if err := disk.MkdirAll(d, "/a/b/c"); err != nil {
+		if err := vfs.MkdirAll(d, "/a/b/c"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := d.Crash(disktest.Nothing()).SyncDir("/a/b/c"); err != nil {
 		t.Error(err)
 	}
-	if err := disk.MkdirAll(disk.OS{}, filepath.Join(t.TempDir(), "a", "b")); err != nil {
+	if err := vfs.MkdirAll(vfs.OS{}, filepath.Join(t.TempDir(), "a", "b")); err != nil {
 		t.Error(err)
 	}
 	must(d.Create("/a/file"))(t)
-	if err := disk.MkdirAll(d, "/a/file/b"); !errors.Is(err, syscall.ENOTDIR) {
+	if err := vfs.MkdirAll(d, "/a/file/b"); !errors.Is(err, syscall.ENOTDIR) {
 		t.Errorf("below a file: %v", err)
 	}
 }
 
 func TestPreallocateTakesSpace(t *testing.T) {
-	each(t, func(t *testing.T, f disk.FS, dir string) {
+	each(t, func(t *testing.T, f vfs.FS, dir string) {
 		file := must(f.Create(filepath.Join(dir, "a")))(t)
 		defer file.Close()
 		must(file.WriteAt([]byte("abc"), 0))(t)
@@ -167,10 +167,10 @@ func TestPreallocateTakesSpace(t *testing.T) {
 }
 
 func TestFreeSpace(t *testing.T) {
-	if n := must(disk.OS{}.Free(t.TempDir()))(t); n <= 0 {
+	if n := must(vfs.OS{}.Free(t.TempDir()))(t); n <= 0 {
 		t.Errorf("%d bytes are free", n)
 	}
-	if _, err := (disk.OS{}).Free("/is/not/there"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := (vfs.OS{}).Free("/is/not/there"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 }
@@ -179,7 +179,7 @@ func TestIsFull(t *testing.T) {
 	for err, full := range map[error]bool{
 		&fs.PathError{Err: syscall.ENOSPC}: true, syscall.EDQUOT: true, syscall.EIO: false, nil: false,
 	} {
-		if disk.IsFull(err) != full {
+		if vfs.IsFull(err) != full {
 			t.Errorf("%v is full: %v", err, !full)
 		}
 	}
@@ -192,10 +192,10 @@ func TestSimulatedAsReal(t *testing.T) {
 		seed := rand.Uint64()
 		dir := t.TempDir()
 		sim := disktest.New(&disktest.Config{Sector: 512 << (seed % 4)})
-		if err := disk.MkdirAll(sim, dir); err != nil {
+		if err := vfs.MkdirAll(sim, dir); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := history(sim, dir, seed), history(disk.OS{}, dir, seed); !slices.Equal(got, want) {
+		if got, want := history(sim, dir, seed), history(vfs.OS{}, dir, seed); !slices.Equal(got, want) {
 			for i := range got {
 				if got[i] != want[i] {
 					t.Fatalf("seed %d, step %d: simulated %.200s, real %.200s", seed, i, got[i], want[i])
@@ -208,9 +208,9 @@ func TestSimulatedAsReal(t *testing.T) {
 	}
 }
 
-func history(f disk.FS, dir string, seed uint64) (told []string) {
+func history(f vfs.FS, dir string, seed uint64) (told []string) {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	open := map[int]disk.File{}
+	open := map[int]vfs.File{}
 	name := func() string { return filepath.Join(dir, string(rune('a'+rng.IntN(4)))) }
 	kind := func(err error) string {
 		for _, e := range []error{fs.ErrExist, fs.ErrNotExist, io.EOF} {
@@ -279,7 +279,7 @@ func history(f disk.FS, dir string, seed uint64) (told []string) {
 
 func TestOwnerAlone(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
-	must(disk.OS{}.Create(name))(t).Close()
+	must(vfs.OS{}.Create(name))(t).Close()
 	if info, err := os.Stat(name); err != nil || info.Mode().Perm()&0o007 != 0 {
 		t.Errorf("%v, %v: readable by all", info.Mode(), err)
 	}

@@ -1,6 +1,6 @@
 //go:build linux || darwin || freebsd
 
-package disk
+package vfs
 
 import "golang.org/x/sys/unix"
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -23,7 +23,7 @@ import (
 // which it is not known whether it counts: the push that waits for merges is told.
 func TestPushHearsThatTheStoreStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := disktest.New(nil)
+		d := vfstest.New(nil)
 		p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeRuns: 1000}}
 		e := p.open(t)
 		for i := range 257 {
@@ -32,8 +32,8 @@ func TestPushHearsThatTheStoreStopped(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		d.Hook(func(c disktest.Call) error {
-			if c.Op == disktest.Rename && strings.HasPrefix(filepath.Base(c.Name), "MANIFEST") {
+		d.Hook(func(c vfstest.Call) error {
+			if c.Op == vfstest.Rename && strings.HasPrefix(filepath.Base(c.Name), "MANIFEST") {
 				return syscall.EIO
 			}
 			return nil
@@ -73,12 +73,12 @@ func TestPushHearsThatTheStoreStopped(t *testing.T) {
 func TestPushesAreSlowedGradually(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers, calls, batch, speed = 16, 150, 30, 8 << 20
-		d := disktest.New(nil)
-		d.Hook(func(c disktest.Call) error {
+		d := vfstest.New(nil)
+		d.Hook(func(c vfstest.Call) error {
 			switch {
-			case c.Op == disktest.Write && strings.HasSuffix(c.Name, ".run"):
+			case c.Op == vfstest.Write && strings.HasSuffix(c.Name, ".run"):
 				time.Sleep(time.Duration(c.Len) * time.Second / speed)
-			case c.Op == disktest.Sync && ofLog(c):
+			case c.Op == vfstest.Sync && ofLog(c):
 				time.Sleep(200 * time.Microsecond)
 			}
 			return nil
@@ -120,7 +120,7 @@ func TestPushesAreSlowedGradually(t *testing.T) {
 // slowed: a later push does not wait for those turns.
 func TestTurnsOfThoseWhoLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeRuns: 1000}}
+		p := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeRuns: 1000}}
 		e := p.open(t)
 		for i := range 240 {
 			push(t, e, fmt.Sprint(i), time.Hour)

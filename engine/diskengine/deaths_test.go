@@ -14,7 +14,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -23,7 +23,7 @@ import (
 // When the power goes as soon as the manifest names them, the message is there, moved or not.
 func TestNoDeathIsDurableBeforeItsRecord(t *testing.T) {
 	var (
-		d         = disktest.New(nil)
+		d         = vfstest.New(nil)
 		clock     = enginetest.NewClock()
 		armed     atomic.Bool
 		moving    sync.Once
@@ -62,11 +62,11 @@ func TestNoDeathIsDurableBeforeItsRecord(t *testing.T) {
 		t.Fatal(errs, err)
 	}
 	var begun sync.Once
-	d.Hook(func(c disktest.Call) error {
+	d.Hook(func(c vfstest.Call) error {
 		switch {
-		case c.Op == disktest.Create && strings.HasSuffix(c.Name, ".marks"):
+		case c.Op == vfstest.Create && strings.HasSuffix(c.Name, ".marks"):
 			begun.Do(func() { close(writing); <-moved })
-		case c.Op == disktest.Sync && filepath.Base(filepath.Dir(c.Name)) == "log" && armed.Load():
+		case c.Op == vfstest.Sync && filepath.Base(filepath.Dir(c.Name)) == "log" && armed.Load():
 			<-syncing
 		}
 		return nil
@@ -95,7 +95,7 @@ func TestNoDeathIsDurableBeforeItsRecord(t *testing.T) {
 	case <-settling: // as it should
 	}
 	after := p
-	after.fs = d.Crash(disktest.Nothing())
+	after.fs = d.Crash(vfstest.Nothing())
 	after.tune.Stepped = nil
 	close(syncing)
 	<-answered
@@ -120,7 +120,7 @@ func TestNoDeathIsDurableBeforeItsRecord(t *testing.T) {
 func TestDeathsOutliveAFlushThatFailed(t *testing.T) {
 	failed := 0
 	for n, more := 1, true; more; n++ {
-		d := disktest.New(nil)
+		d := vfstest.New(nil)
 		p := place{d, "data", diskengine.Config{Logger: quiet, RetryFor: -1}, diskengine.Tune{SegmentBytes: 8 << 10, SpanBytes: 1 << 30}}
 		e := p.open(t)
 		pushKeys(t, e, "cancelled", "stays")
@@ -130,7 +130,7 @@ func TestDeathsOutliveAFlushThatFailed(t *testing.T) {
 		pushKeys(t, e, "new")
 		var left atomic.Int64
 		left.Store(int64(n))
-		d.Hook(func(c disktest.Call) error {
+		d.Hook(func(c vfstest.Call) error {
 			if left.Add(-1) == 0 {
 				return syscall.EIO
 			}

@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
 // A copy of a store has holes where space was only reserved, as cp and rsync -S and tar -S leave them: the ballast,
 // and the segments of the log that are ahead, take space again.
 func TestHollowCopy(t *testing.T) {
-	d := disktest.New(nil)
+	d := vfstest.New(nil)
 	p := newPlace(d, nil)
 	p.cfg.BallastBytes, p.cfg.MinFreeBytes = 256<<10, -1
 	e := p.open(t)

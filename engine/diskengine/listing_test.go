@@ -9,7 +9,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -17,7 +17,7 @@ import (
 // on one page, and of each run little more is read than is shown of it.
 func TestPagesReadWhatTheyShow(t *testing.T) {
 	const runs, each, limit = 12, 400, 100
-	d, clock := disktest.New(nil), enginetest.NewClock()
+	d, clock := vfstest.New(nil), enginetest.NewClock()
 	p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 256 << 10, BlockBytes: 1 << 10, MergeRuns: 100}}
 	e := p.open(t)
 	n := 0
@@ -44,8 +44,8 @@ func TestPagesReadWhatTheyShow(t *testing.T) {
 	}
 	size := int64(enginetest.FigureOf(t, e, "disk_written_bytes", "run"))
 	var read atomic.Int64
-	d.Hook(func(c disktest.Call) error {
-		if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") {
+	d.Hook(func(c vfstest.Call) error {
+		if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") {
 			read.Add(int64(c.Len))
 		}
 		return nil

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
 // TestLookUpsEndThoughRunsChange has another set of runs in force each time that a call has begun to read
@@ -41,7 +41,7 @@ func TestLookUpsEndThoughRunsChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
-			d := disktest.New(nil)
+			d := vfstest.New(nil)
 			var mu sync.Mutex
 			stepped, changing, changes := true, false, 0
 			p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 128 << 10, MergeRuns: 1000}}
@@ -61,8 +61,8 @@ func TestLookUpsEndThoughRunsChange(t *testing.T) {
 				stepped = false
 				return !was && changing
 			}
-			d.Hook(func(c disktest.Call) error {
-				if c.Op != disktest.Read || !strings.HasSuffix(c.Name, ".run") || !due() {
+			d.Hook(func(c vfstest.Call) error {
+				if c.Op != vfstest.Read || !strings.HasSuffix(c.Name, ".run") || !due() {
 					return nil
 				}
 				if changes++; changes == most {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
 // TestMarksComeBehindTheLog loses the power while a flush waits for the log, which is to tell what its marks
@@ -18,7 +18,7 @@ import (
 // there are to go by: the message is kept.
 func TestMarksComeBehindTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, gate := disktest.New(nil), make(chan struct{})
+		d, gate := vfstest.New(nil), make(chan struct{})
 		var moves func()
 		p := newPlace(d, func(where string) {
 			if where == "pass" && moves != nil {
@@ -35,8 +35,8 @@ func TestMarksComeBehindTheLog(t *testing.T) {
 		must(t, pushAll(t, e, message("q", "c", time.Hour)))
 		moves = func() {
 			moves = nil
-			d.Hook(func(c disktest.Call) error {
-				if c.Op == disktest.Sync && strings.HasSuffix(c.Name, ".log") {
+			d.Hook(func(c vfstest.Call) error {
+				if c.Op == vfstest.Sync && strings.HasSuffix(c.Name, ".log") {
 					<-gate
 				}
 				return nil
@@ -50,7 +50,7 @@ func TestMarksComeBehindTheLog(t *testing.T) {
 		flushed := make(chan error)
 		go func() { flushed <- e.Flush(t.Context()) }()
 		time.Sleep(time.Minute)
-		lost := d.Crash(disktest.Nothing())
+		lost := d.Crash(vfstest.Nothing())
 		close(gate)
 		must(t, errors.Join(<-flushed, e.Close()))
 		must(t, lost.Remove("/data/MANIFEST"))
@@ -69,7 +69,7 @@ func TestMarksComeBehindTheLog(t *testing.T) {
 // TestMarksOfAManifestThatMayCount has the name of a manifest not be made durable, so that nobody knows which one
 // counts, and a merge fail after that: the marks that the new one names stay.
 func TestMarksOfAManifestThatMayCount(t *testing.T) {
-	d := disktest.New(nil)
+	d := vfstest.New(nil)
 	p := newPlace(d, nil)
 	p.tune.SpanBytes, p.tune.MergeRuns = 1<<30, 1000
 	e := p.open(t)
@@ -81,18 +81,18 @@ func TestMarksOfAManifestThatMayCount(t *testing.T) {
 	must(t, errors.Join(err, errs[0]))
 	pushKeys(t, e, "c")
 	fails := func(op, end string) {
-		d.Hook(func(c disktest.Call) error {
+		d.Hook(func(c vfstest.Call) error {
 			if c.Op == op && strings.HasSuffix(c.Name, end) {
 				return syscall.EIO
 			}
 			return nil
 		})
 	}
-	fails(disktest.SyncDir, "data")
+	fails(vfstest.SyncDir, "data")
 	if err := e.Flush(t.Context()); !errors.Is(err, syscall.EIO) {
 		t.Fatalf("flush: %v", err)
 	}
-	fails(disktest.Write, ".marks")
+	fails(vfstest.Write, ".marks")
 	if err := e.Merge(t.Context()); !errors.Is(err, syscall.EIO) {
 		t.Fatalf("merge: %v", err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
 // runsWithin looks whether all runs have so many entries at most, and returns how many runs there are.
@@ -27,7 +27,7 @@ func runsWithin(t *testing.T, e *diskengine.Engine, most uint32) int {
 // nothing else from being so.
 func TestMergedIsWithinOneRun(t *testing.T) {
 	const most, flushes, each = 40, 30, 10
-	e := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeRuns: 3, Merged: most}}.open(t)
+	e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeRuns: 3, Merged: most}}.open(t)
 	for i := range flushes {
 		for k := range each {
 			push(t, e, fmt.Sprint(i, "-", k), 0)
@@ -47,7 +47,7 @@ func TestMergedIsWithinOneRun(t *testing.T) {
 // TestThinRunsAreMergedWithinOne: nor are more of those from which many have gone.
 func TestThinRunsAreMergedWithinOne(t *testing.T) {
 	const most, runs, each = 40, 6, 30
-	e := place{disktest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeRuns: 100, Merged: most, Still: true}}.open(t)
+	e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeRuns: 100, Merged: most, Still: true}}.open(t)
 	var gone []engine.Ref
 	for i := range runs {
 		for k := range each {

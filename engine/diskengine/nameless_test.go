@@ -8,13 +8,13 @@ import (
 
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
 // The log is cut off behind the position from which it is replayed, where the names of queues are told again:
 // who opens the store is told, and does not get one in which whole queues are missing.
 func TestNamesCutOff(t *testing.T) {
-	d := disktest.New(nil)
+	d := vfstest.New(nil)
 	p := newPlace(d, nil)
 	p.tune.SpanBytes, p.tune.MergeRuns = 1<<30, 1000
 	e := p.open(t)

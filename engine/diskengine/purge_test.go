@@ -8,7 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -77,7 +77,7 @@ func TestPurgedAreNotPending(t *testing.T) {
 // a flush let go of the log that tells of the purge: what is purged does not come back when the store is opened
 // again, and what another queue has in the same runs stays.
 func TestPurgedStaysPurged(t *testing.T) {
-	d := disktest.New(nil)
+	d := vfstest.New(nil)
 	p := place{d, "data", diskengine.Config{Logger: quiet, RetryFor: -1}, diskengine.Tune{SegmentBytes: 8 << 10, SpanBytes: 1 << 30}}
 	e := p.open(t)
 	const each = 5
@@ -266,7 +266,7 @@ func TestPurgedIsNotWrittenDown(t *testing.T) {
 		clock := enginetest.NewClock()
 		var e *diskengine.Engine
 		tried := false
-		p := place{disktest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet, MinFreeBytes: -1, MaxLeases: 2 * many}, diskengine.Tune{SegmentBytes: 128 << 10}}
+		p := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet, MinFreeBytes: -1, MaxLeases: 2 * many}, diskengine.Tune{SegmentBytes: 128 << 10}}
 		p.tune.Between = func(where string) {
 			if where == "purge" && !tried {
 				tried = true

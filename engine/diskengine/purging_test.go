@@ -11,14 +11,14 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
 // TestPurgeEndsWithTheEngine closes an engine while a queue is purged: who asked for it is told so, and
 // the rest is removed when the store is opened again.
 func TestPurgeEndsWithTheEngine(t *testing.T) {
-	d := disktest.New(nil)
+	d := vfstest.New(nil)
 	p := place{d, "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}
 	e := p.open(t)
 	purged, read := purgeUnderWay(t, d, e)
@@ -42,7 +42,7 @@ func TestPurgeEndsWithTheEngine(t *testing.T) {
 
 // purgeUnderWay fills queue q, of whom one is leased, and has a purge of it come to the reading of a run,
 // which ends when read is closed.
-func purgeUnderWay(t *testing.T, d *disktest.Disk, e *diskengine.Engine) (purged chan error, read chan struct{}) {
+func purgeUnderWay(t *testing.T, d *vfstest.Disk, e *diskengine.Engine) (purged chan error, read chan struct{}) {
 	t.Helper()
 	for i := range 100 {
 		push(t, e, fmt.Sprint(i), time.Hour)
@@ -55,8 +55,8 @@ func purgeUnderWay(t *testing.T, d *disktest.Disk, e *diskengine.Engine) (purged
 	var first atomic.Bool
 	begun := make(chan struct{})
 	purged, read = make(chan error, 1), make(chan struct{})
-	d.Hook(func(c disktest.Call) error {
-		if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") && first.CompareAndSwap(false, true) {
+	d.Hook(func(c vfstest.Call) error {
+		if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") && first.CompareAndSwap(false, true) {
 			close(begun)
 			<-read
 		}
@@ -73,11 +73,11 @@ func purgeUnderWay(t *testing.T, d *disktest.Disk, e *diskengine.Engine) (purged
 // TestPurgeOutlivesAFlush flushes while a purge is under way, so that the log behind its record goes, and
 // ends without closing: the purge is carried out by who opens the store, and spares what came since.
 func TestPurgeOutlivesAFlush(t *testing.T) {
-	for name, left := range map[string]func(*disktest.Disk) *disktest.Disk{
-		"killed":   (*disktest.Disk).Kill,
-		"no power": func(d *disktest.Disk) *disktest.Disk { return d.Crash(disktest.Nothing()) },
+	for name, left := range map[string]func(*vfstest.Disk) *vfstest.Disk{
+		"killed":   (*vfstest.Disk).Kill,
+		"no power": func(d *vfstest.Disk) *vfstest.Disk { return d.Crash(vfstest.Nothing()) },
 	} {
-		d := disktest.New(nil)
+		d := vfstest.New(nil)
 		p := place{d, "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}
 		e := p.open(t)
 		purged, read := purgeUnderWay(t, d, e)
@@ -115,7 +115,7 @@ func TestDeathAmidAPurgeOfTheDead(t *testing.T) {
 		var e *diskengine.Engine
 		var held []engine.Lease
 		var once sync.Once
-		p := place{disktest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10}}
+		p := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10}}
 		p.tune.Between = func(where string) {
 			if where == "purge" {
 				once.Do(func() { settle(t, e, held, engine.Bury) })

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
 // While what is remembered of a queue is purged, keys of it come, go and are remembered anew: what was hidden
@@ -17,7 +17,7 @@ func TestRememberedAmidAPurge(t *testing.T) {
 	const n = 50
 	for name, flush := range map[string]bool{"among the recent": false, "in a run": true} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlace(disktest.New(nil), nil)
+			p := newPlace(vfstest.New(nil), nil)
 			var armed atomic.Bool
 			var amid func()
 			p.tune.Between = func(where string) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -18,10 +18,10 @@ func TestRevivedOrRemembered(t *testing.T) {
 	for _, flushed := range []bool{false, true} {
 		t.Run(fmt.Sprint("flushed ", flushed), func(t *testing.T) {
 			clock := enginetest.NewClock()
-			place := func(d *disktest.Disk) place {
+			place := func(d *vfstest.Disk) place {
 				return place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, Still: true}}
 			}
-			d := disktest.New(nil)
+			d := vfstest.New(nil)
 			e := place(d).open(t)
 			flush := func() {
 				if flushed {
@@ -41,10 +41,10 @@ func TestRevivedOrRemembered(t *testing.T) {
 				t.Fatal(errs, err)
 			}
 			flush()
-			var losses []*disktest.Disk
+			var losses []*vfstest.Disk
 			lose := func() {
 				n := 0
-				for chooser := range disktest.Every() {
+				for chooser := range vfstest.Every() {
 					if losses = append(losses, d.Crash(chooser)); n == 16 {
 						break
 					}
@@ -52,7 +52,7 @@ func TestRevivedOrRemembered(t *testing.T) {
 				}
 				losses = append(losses, d.Kill())
 			}
-			d.Hook(func(c disktest.Call) error {
+			d.Hook(func(c vfstest.Call) error {
 				if c.Changes() {
 					lose()
 				}

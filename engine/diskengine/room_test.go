@@ -12,7 +12,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -20,7 +20,7 @@ import (
 type narrow struct {
 	*testing.T
 	*diskengine.Engine
-	disk *disktest.Disk
+	disk *vfstest.Disk
 }
 
 func (n *narrow) is(name string) int64 {
@@ -51,7 +51,7 @@ func (n *narrow) large(key string, bytes int64) error {
 
 func onNarrow(t *testing.T, cfg diskengine.Config, span int64, fn func(n *narrow)) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &narrow{T: t, disk: disktest.New(nil)}
+		n := &narrow{T: t, disk: vfstest.New(nil)}
 		cfg.Logger = quiet
 		n.Engine = place{n.disk, "data", cfg, diskengine.Tune{SegmentBytes: 64 << 10, SpanBytes: span}}.open(t)
 		defer func() {
@@ -113,8 +113,8 @@ func TestRefusedPushesAreFlushedForOnce(t *testing.T) {
 		gate := make(chan struct{})
 		goOn := sync.OnceFunc(func() { close(gate) })
 		defer goOn()
-		n.disk.Hook(func(c disktest.Call) error {
-			if c.Op == disktest.Write && strings.HasSuffix(c.Name, ".run") {
+		n.disk.Hook(func(c vfstest.Call) error {
+			if c.Op == vfstest.Write && strings.HasSuffix(c.Name, ".run") {
 				<-gate
 			}
 			return nil
@@ -211,8 +211,8 @@ func TestManyLargeRearmsWithoutRoom(t *testing.T) {
 			}
 			n.leave(1000 << 10)
 			var read atomic.Int64
-			n.disk.Hook(func(c disktest.Call) error {
-				if c.Op == disktest.Read && strings.HasSuffix(c.Name, ".run") {
+			n.disk.Hook(func(c vfstest.Call) error {
+				if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") {
 					read.Add(int64(c.Len))
 				}
 				return nil

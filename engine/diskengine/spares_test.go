@@ -8,7 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
@@ -20,7 +20,7 @@ import (
 func TestPurgeSparesTheLeased(t *testing.T) {
 	const total, remote, local, early, ended, over, released, lapsing = 1200, 600, 100, 20, 50, 40, 30, 10
 	clock := enginetest.NewClock()
-	d := disktest.New(nil)
+	d := vfstest.New(nil)
 	p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 1 << 20, OnHeap: true}}
 	e := p.open(t)
 	var all []engine.Message
@@ -73,8 +73,8 @@ func TestPurgeSparesTheLeased(t *testing.T) {
 	clock.Advance(-500 * time.Millisecond)
 	take(early, true, time.Hour)
 	const leased = remote + local + early + lapsing
-	crashed := make(map[string]*disktest.Disk)
-	crash := func(when string) { crashed[when] = d.Crash(disktest.Nothing()) }
+	crashed := make(map[string]*vfstest.Disk)
+	crash := func(when string) { crashed[when] = d.Crash(vfstest.Nothing()) }
 	flush := func() {
 		t.Helper()
 		if err := e.Flush(t.Context()); err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
 // TestNothingIsToldBeforeItIsDurable has a push wait for its sync: no call that has seen its message
@@ -142,7 +142,7 @@ func TestNoEndIsToldBeforeItIsDurable(t *testing.T) {
 // what prepare returns.
 func seesWhatIsDurable(t *testing.T, name string, prepare func(*testing.T, *diskengine.Engine) (change func(), call func(context.Context) error)) {
 	synctest.Test(t, func(t *testing.T) {
-		d := disktest.New(nil)
+		d := vfstest.New(nil)
 		e := place{d, "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
 		defer func() {
 			if err := e.Close(); err != nil {
@@ -152,8 +152,8 @@ func seesWhatIsDurable(t *testing.T, name string, prepare func(*testing.T, *disk
 		change, call := prepare(t, e)
 		time.Sleep(10 * time.Second) // nothing is under way
 		sync := make(chan struct{})
-		d.Hook(func(c disktest.Call) error {
-			if c.Op == disktest.Sync && filepath.Base(filepath.Dir(c.Name)) == "log" {
+		d.Hook(func(c vfstest.Call) error {
+			if c.Op == vfstest.Sync && filepath.Base(filepath.Dir(c.Name)) == "log" {
 				<-sync
 			}
 			return nil

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
 func must(t testing.TB, err error) {
@@ -23,8 +23,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func newDisk(t testing.TB, cfg *disktest.Config) *disktest.Disk {
-	d := disktest.New(cfg)
+func newDisk(t testing.TB, cfg *vfstest.Config) *vfstest.Disk {
+	d := vfstest.New(cfg)
 	must(t, vfs.MkdirAll(d, "/store"))
 	return d
 }

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
 // TestFormat: bytes do not change by accident, and are those of docs/formats/marks.md.
@@ -126,8 +126,8 @@ func TestPaced(t *testing.T) {
 		}
 	}
 	total, most, syncs := 0, 0, 0
-	d.Hook(func(c disktest.Call) error {
-		if c.Op == disktest.Sync {
+	d.Hook(func(c vfstest.Call) error {
+		if c.Op == vfstest.Sync {
 			syncs++
 		}
 		return nil
@@ -172,7 +172,7 @@ func TestSweep(t *testing.T) {
 	must(t, Sweep(d, dir, func(n uint64) bool { return n%2 == 1 }))
 	want := append(others, "0000000000000001.run", "00000000000000a1.marks", "00000000000000a3.marks")
 	slices.Sort(want)
-	if names, err := d.Crash(disktest.Nothing()).List(dir); err != nil || !slices.Equal(names, want) {
+	if names, err := d.Crash(vfstest.Nothing()).List(dir); err != nil || !slices.Equal(names, want) {
 		t.Errorf("durable are %v, %v, want %v", names, err, want)
 	}
 	must(t, r.Close())
@@ -185,7 +185,7 @@ func TestWriteBehind(t *testing.T) {
 	runs := []*run.Run{newRun(t, d, 1, 3, 1)}
 	settled := func(result error) func() error {
 		return func() error {
-			for _, after := range []*disktest.Disk{d.Crash(disktest.Everything()), d.Kill()} {
+			for _, after := range []*vfstest.Disk{d.Crash(vfstest.Everything()), d.Kill()} {
 				if _, _, reason, _ := decodeHeader(written(t, after, Name(dir, 10))); reason == "" {
 					t.Error("it is one already")
 				}

@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
 // becomes says what became of a file that holds who is dead in some runs; an error is what must
 // not be.
-func becomes(t *testing.T, d *disktest.Disk, number uint64, want []*run.Run) (string, error) {
+func becomes(t *testing.T, d *vfstest.Disk, number uint64, want []*run.Run) (string, error) {
 	runs := reopened(t, d, want)
 	defer closed(t, runs)
 	err := Restore(d, dir, number, store, runs)
@@ -39,7 +39,7 @@ func becomes(t *testing.T, d *disktest.Disk, number uint64, want []*run.Run) (st
 // and those before are swept, and leaves sets of what was not synced. A file that was written is
 // whole; any other is missing, whole, or says that it is damaged.
 func TestPowerLoss(t *testing.T) {
-	for _, cfg := range []disktest.Config{{Stale: true}, {Sector: 64, Stale: true}, {Sector: 4096}} {
+	for _, cfg := range []vfstest.Config{{Stale: true}, {Sector: 64, Stale: true}, {Sector: 4096}} {
 		t.Run(fmt.Sprintf("%+v", cfg), func(t *testing.T) {
 			t.Parallel()
 			seed := rand.Uint64()
@@ -59,8 +59,8 @@ func TestPowerLoss(t *testing.T) {
 			losses, found, draws := 0, map[string]int{}, seed
 			lose := func(at string) {
 				draws++
-				for _, chooser := range []disktest.Chooser{disktest.Seeded(draws), disktest.Seeded(draws * 31), disktest.Nothing(), disktest.Everything(),
-					disktest.Only(int(draws % 40)), disktest.AllBut(int(draws % 40))} {
+				for _, chooser := range []vfstest.Chooser{vfstest.Seeded(draws), vfstest.Seeded(draws * 31), vfstest.Nothing(), vfstest.Everything(),
+					vfstest.Only(int(draws % 40)), vfstest.AllBut(int(draws % 40))} {
 					losses++
 					after := d.Crash(chooser)
 					for number, want := range held {
@@ -75,7 +75,7 @@ func TestPowerLoss(t *testing.T) {
 					}
 				}
 			}
-			d.Hook(func(c disktest.Call) error {
+			d.Hook(func(c vfstest.Call) error {
 				if c.Changes() {
 					lose(fmt.Sprintf("%+v", c))
 				}
@@ -115,7 +115,7 @@ func TestPowerLoss(t *testing.T) {
 // one can be written. What was written is durable.
 func TestFaults(t *testing.T) {
 	for name, fault := range map[string]error{
-		"EIO": syscall.EIO, "ENOSPC": syscall.ENOSPC, "EMFILE": syscall.EMFILE, "short": &disktest.Short{Bytes: 20, Err: syscall.EIO},
+		"EIO": syscall.EIO, "ENOSPC": syscall.ENOSPC, "EMFILE": syscall.EMFILE, "short": &vfstest.Short{Bytes: 20, Err: syscall.EIO},
 	} {
 		for _, lasting := range []bool{false, true} {
 			ops := map[string]int{}
@@ -123,11 +123,11 @@ func TestFaults(t *testing.T) {
 				d := newDisk(t, nil)
 				runs := []*run.Run{newRun(t, d, 1, 40, 3, 5), newRun(t, d, 2, 10)}
 				start, hit, removed := d.Calls(), false, true
-				d.Hook(func(c disktest.Call) error {
+				d.Hook(func(c vfstest.Call) error {
 					if c.N == start+at || hit && lasting {
 						hit = true
 						ops[c.Op]++
-						removed = removed && c.Op != disktest.Remove
+						removed = removed && c.Op != vfstest.Remove
 						return fault
 					}
 					return nil
@@ -147,7 +147,7 @@ func TestFaults(t *testing.T) {
 					_, err := Write(d, dir, 9, store, runs, nil)
 					must(t, err)
 				}
-				if what, err := becomes(t, d.Crash(disktest.Nothing()), 9, runs); what != "whole" && !hit || err != nil {
+				if what, err := becomes(t, d.Crash(vfstest.Nothing()), 9, runs); what != "whole" && !hit || err != nil {
 					t.Fatalf("%s, lasting %v, call %d: %s, %v", name, lasting, at, what, err)
 				}
 				closed(t, runs)
@@ -155,7 +155,7 @@ func TestFaults(t *testing.T) {
 					break
 				}
 			}
-			for _, op := range []string{disktest.Create, disktest.Write, disktest.Sync, disktest.SyncDir, disktest.Close} {
+			for _, op := range []string{vfstest.Create, vfstest.Write, vfstest.Sync, vfstest.SyncDir, vfstest.Close} {
 				if ops[op] == 0 {
 					t.Errorf("%s, lasting %v: no %s failed", name, lasting, op)
 				}
@@ -173,7 +173,7 @@ func TestReadErrorIsNoDamage(t *testing.T) {
 	for at := int64(1); ; at++ {
 		again := reopened(t, d, runs)
 		start, hit := d.Calls(), false
-		d.Hook(func(c disktest.Call) error {
+		d.Hook(func(c vfstest.Call) error {
 			if hit = hit || c.N == start+at; c.N == start+at {
 				return errTest
 			}

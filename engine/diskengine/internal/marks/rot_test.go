@@ -8,7 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
 // damaged reports whether an error tells of damage in a file, at a place it has.
@@ -145,7 +145,7 @@ func FuzzRead(f *testing.F) {
 			copy(b[at:], patch)
 		}
 		fix(b)
-		d := d.Crash(disktest.Everything())
+		d := d.Crash(vfstest.Everything())
 		rewrite(t, d, Name(dir, 9), b)
 		again := reopened(t, d, runs)
 		held, err := Verify(d, dir, 9, store, nil)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
 const (
@@ -30,8 +30,8 @@ func must(t failer, err error) {
 	}
 }
 
-func newDisk(t failer, cfg *disktest.Config) *disktest.Disk {
-	d := disktest.New(cfg)
+func newDisk(t failer, cfg *vfstest.Config) *vfstest.Disk {
+	d := vfstest.New(cfg)
 	must(t, vfs.MkdirAll(d, dir))
 	return d
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -87,7 +87,7 @@ func (x *thing) hash(secret run.Secret) run.Key {
 // maker makes a store of the packages below, as an engine would that does one thing at a time.
 type maker struct {
 	t      testing.TB
-	d      *disktest.Disk
+	d      *vfstest.Disk
 	rng    *rand.Rand
 	log    *wal.Log
 	end    wal.Pos
@@ -99,7 +99,7 @@ type maker struct {
 }
 
 func newMaker(t testing.TB, seed uint64) *maker {
-	m := &maker{t: t, d: disktest.New(nil), rng: rand.New(rand.NewPCG(seed, 9)), runs: map[uint64]*run.Run{}, things: map[engine.ID]*thing{}}
+	m := &maker{t: t, d: vfstest.New(nil), rng: rand.New(rand.NewPCG(seed, 9)), runs: map[uint64]*run.Run{}, things: map[engine.ID]*thing{}}
 	must(t, vfs.MkdirAll(m.d, logDir))
 	must(t, vfs.MkdirAll(m.d, runsDir))
 	m.next = manifest.State{Store: store, Secret: [16]byte{1, 2}, NextID: 1, NextQueue: 5, NextFile: 1}
@@ -402,7 +402,7 @@ func (m *maker) history(n int) {
 }
 
 // close closes the store, and returns its disk.
-func (m *maker) close() *disktest.Disk {
+func (m *maker) close() *vfstest.Disk {
 	m.t.Helper()
 	must(m.t, m.log.Close())
 	m.closeRuns()
@@ -410,7 +410,7 @@ func (m *maker) close() *disktest.Disk {
 }
 
 // kill ends the process, and returns the disk as it is then.
-func (m *maker) kill() *disktest.Disk {
+func (m *maker) kill() *vfstest.Disk {
 	m.t.Helper()
 	must(m.t, m.log.Wait(m.t.Context(), m.end))
 	d := m.d.Kill()
@@ -445,9 +445,9 @@ func (m *maker) queues() []Queue {
 }
 
 // checked checks a store, which must change nothing.
-func checked(t testing.TB, d *disktest.Disk) *Report {
+func checked(t testing.TB, d *vfstest.Disk) *Report {
 	t.Helper()
-	d.Hook(func(c disktest.Call) error {
+	d.Hook(func(c vfstest.Call) error {
 		if c.Changes() {
 			t.Errorf("the check changes something: %+v", c)
 		}
@@ -463,7 +463,7 @@ func checked(t testing.TB, d *disktest.Disk) *Report {
 }
 
 // openRun opens a run of a store, with who has died in it.
-func openRun(t testing.TB, d *disktest.Disk, is manifest.Run) *run.Run {
+func openRun(t testing.TB, d *vfstest.Disk, is manifest.Run) *run.Run {
 	t.Helper()
 	r, err := run.Open(d, runsDir, is.Number, runConfig())
 	must(t, err)

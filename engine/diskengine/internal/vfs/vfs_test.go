@@ -16,14 +16,14 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
 // each runs a test on a directory of the operating system and on a simulated one.
 func each(t *testing.T, test func(t *testing.T, f vfs.FS, dir string)) {
 	t.Run("os", func(t *testing.T) { test(t, vfs.OS{}, t.TempDir()) })
 	t.Run("simulated", func(t *testing.T) {
-		d := disktest.New(nil)
+		d := vfstest.New(nil)
 		if err := d.Mkdir("/dir"); err != nil {
 			t.Fatal(err)
 		}
@@ -130,13 +130,13 @@ func TestLockOutlivesItsFile(t *testing.T) {
 }
 
 func TestMkdirAllMakesDurably(t *testing.T) {
-	d := disktest.New(nil)
+	d := vfstest.New(nil)
 	for range 2 {
 		if err := vfs.MkdirAll(d, "/a/b/c"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := d.Crash(disktest.Nothing()).SyncDir("/a/b/c"); err != nil {
+	if err := d.Crash(vfstest.Nothing()).SyncDir("/a/b/c"); err != nil {
 		t.Error(err)
 	}
 	if err := vfs.MkdirAll(vfs.OS{}, filepath.Join(t.TempDir(), "a", "b")); err != nil {
@@ -191,7 +191,7 @@ func TestSimulatedAsReal(t *testing.T) {
 	for range 10 {
 		seed := rand.Uint64()
 		dir := t.TempDir()
-		sim := disktest.New(&disktest.Config{Sector: 512 << (seed % 4)})
+		sim := vfstest.New(&vfstest.Config{Sector: 512 << (seed % 4)})
 		if err := vfs.MkdirAll(sim, dir); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package disktest_test
+package vfstest_test
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	. "github.com/tarryhq/tarry/engine/diskengine/internal/vfs/disktest"
+	. "github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
 // bed is a disk with a durable, empty file "f".

@@ -1,4 +1,4 @@
-// Package disktest simulates a disk in memory for tests of what stands on package disk: it
+// Package vfstest simulates a disk in memory for tests of what stands on package disk: it
 // loses power, fails at any call, rots, fills up, and does all that again the same way.
 //
 // # What it may lose
@@ -36,4 +36,4 @@
 //
 // Crash and Kill share the contents of sectors with the disk they are made of and copy only
 // what points to them, so one at each step of a history costs little.
-package disktest
+package vfstest

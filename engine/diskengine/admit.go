@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 	"github.com/tarryhq/tarry/engine/internal/gate"
@@ -193,7 +193,7 @@ func (k *keeper) assess() (level float64, err error) {
 	}
 	k.pushes.Store(stopped) // before coming is read: who ends meanwhile has those look again who wait
 	flushes := max((k.unwritten()-slowFrom)/(1-slowFrom), 2*k.ahead(k.coming.Load())-1)
-	merges := 2*float64(len(k.e.runs.of[recent.Live]))/mostRuns - 1
+	merges := 2*float64(len(k.e.runs.of[memtable.Live]))/mostRuns - 1
 	switch level = max(flushes, merges); {
 	case level <= 0:
 		k.turns = time.Time{}

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 )
 
 // PushAtomic keeps all messages or none, also over several queues: they are pushed in one step and are one entry of
@@ -57,7 +57,7 @@ func (a *atomicPush) run(c *call) error {
 		return err
 	}
 	a.index()
-	ahead := make([]*recent.Ahead, len(a.msgs))
+	ahead := make([]*memtable.Ahead, len(a.msgs))
 	for i := range a.msgs {
 		if isLarge(&a.msgs[i]) {
 			ahead[i] = c.e.recent.Ahead(beforeBody(&a.msgs[i]), a.msgs[i].Body)
@@ -91,7 +91,7 @@ func (a *atomicPush) index() {
 }
 
 // push is the step in which all are pushed, or one is refused.
-func (a *atomicPush) push(c *call, ahead []*recent.Ahead) error {
+func (a *atomicPush) push(c *call, ahead []*memtable.Ahead) error {
 	clear(a.results)
 	a.refused, a.full = false, false
 	r, err := a.rehearse(c)

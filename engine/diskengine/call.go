@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 	"github.com/tarryhq/tarry/engine/internal/gate"
@@ -31,7 +31,7 @@ type call struct {
 	written  bool          // it will do that they are written when the call is answered, not synced
 
 	// Of the push under way whose body is large: that body where it will be. An entry that has it takes it.
-	ahead    *recent.Ahead
+	ahead    *memtable.Ahead
 	prepared *wal.Prepared
 
 	older  olderBody // for how many bytes of bodies that pushes keep it was let in, and has not used

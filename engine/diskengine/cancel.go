@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
@@ -67,7 +67,7 @@ func (c *call) cancel(ref engine.Ref, hash *sought) (refused, err error) {
 	switch {
 	case s == engine.Leased:
 		return engine.ErrLeased, nil
-	case m.area == recent.Dead:
+	case m.area == memtable.Dead:
 		c.drop(&m)
 	default:
 		c.leave(&m, engine.Cancelled, c.ms)
@@ -103,16 +103,16 @@ func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err err
 	c.touch(q)
 	switch {
 	case !q.hides(at.src.area, ref.ID):
-	case at.src.area == recent.Live:
+	case at.src.area == memtable.Live:
 		c.e.hide(q, -1)
-	case at.src.area == recent.Dead:
+	case at.src.area == memtable.Dead:
 		q.purge.dead--
 	}
 	if l != nil {
 		q.unlease(l)
 	}
 	*q.count(at.src.area)--
-	if at.src.area == recent.Live {
+	if at.src.area == memtable.Live {
 		c.e.live--
 	}
 	at.kill()

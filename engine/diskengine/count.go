@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 )
 
 // Queue tells what one queue holds.
@@ -65,14 +65,14 @@ func (c *call) census(name string, info *engine.QueueInfo) (known bool, err erro
 		info.Ready = t.upTo(c, q, 0)
 		info.Scheduled = q.live - q.leased - info.Ready
 		if info.Ready > 0 {
-			due, err := c.firstFrom(q, &oldest, recent.First)
+			due, err := c.firstFrom(q, &oldest, memtable.First)
 			if err != nil {
 				return err
 			}
 			info.OldestReady = instant(due)
 		}
 		if info.Scheduled > 0 {
-			due, err := c.firstFrom(q, &next, recent.Position{At: t.times[0]})
+			due, err := c.firstFrom(q, &next, memtable.Position{At: t.times[0]})
 			if err != nil {
 				return err
 			}
@@ -86,7 +86,7 @@ func (c *call) census(name string, info *engine.QueueInfo) (known bool, err erro
 // first looks for the first message of a queue that waits, from a position on.
 type first struct {
 	lane
-	from   recent.Position
-	walked recent.Position // of the recent ones, those before were looked at
+	from   memtable.Position
+	walked memtable.Position // of the recent ones, those before were looked at
 	begun  bool
 }

@@ -2,7 +2,7 @@ package diskengine
 
 import (
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 )
 
 // stays reports whether a message that died then is still shown.
@@ -51,10 +51,10 @@ func (c *call) dropDead(q *queue) error {
 // earliest finds the first of the dead, or of the keys that are remembered, with nothing but its
 // place and its time in Died.
 func (c *call) earliest(q *queue, l *lane) (m message, ok bool, err error) {
-	l.refresh(c.e, q, recent.First)
+	l.refresh(c.e, q, memtable.First)
 	m = message{q: q, area: l.area}
 	m.Died = never
-	c.e.recent.Ascend(q.num, l.area, recent.First, func(e recent.Entry) bool {
+	c.e.recent.Ascend(q.num, l.area, memtable.First, func(e memtable.Entry) bool {
 		m.id, m.Died, ok = engine.ID(e.ID), e.At, true
 		return false
 	})
@@ -62,7 +62,7 @@ func (c *call) earliest(q *queue, l *lane) (m message, ok bool, err error) {
 	if ok {
 		until++ // one of the same time may have a smaller id
 	}
-	if err := l.heads(c, recent.First, until, false); err != nil {
+	if err := l.heads(c, memtable.First, until, false); err != nil {
 		return m, false, err
 	}
 	for _, k := range l.cursors {

@@ -13,7 +13,7 @@
 //
 // # What stands where
 //
-//   - recent messages, the dead and the keys that are remembered: package recent, in memory.
+//   - recent messages, the dead and the keys that are remembered: package memtable, in memory.
 //   - all others: package run. Which runs count, and from where the log is replayed: manifest. Who
 //     has died in them: marks.
 //   - what becomes of each: record, as entries of wal.
@@ -34,7 +34,7 @@
 // (merge.go) and writes the manifest (keeper.go). What it reads of windows it takes in slices under the
 // lock.
 //
-// Leases stand in a table of their own (recent.Leases), bounded in number, and the message stays where
+// Leases stand in a table of their own (memtable.Leases), bounded in number, and the message stays where
 // it is. One that has lapsed is kept there until something else is decided, or room is short: a lapse
 // writes nothing.
 //

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
@@ -57,8 +57,8 @@ type Engine struct {
 
 	// mu guards what follows, and all queues. It is held for no call of the file system.
 	mu       lock
-	recent   *recent.Recent
-	leases   *recent.Leases
+	recent   *memtable.Recent
+	leases   *memtable.Leases
 	runs     *sources
 	changes  uint64 // how often the runs have become others
 	queues   map[string]*queue

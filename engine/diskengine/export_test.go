@@ -9,7 +9,7 @@ import (
 	"weak"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
@@ -129,7 +129,7 @@ func (e *Engine) Runs() (runs []weak.Pointer[run.Run]) {
 func (e *Engine) LastQueue() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.nextQueue = recent.MaxQueue
+	e.nextQueue = memtable.MaxQueue
 }
 
 // Garble makes something of the value of a recent message, or of a key that is remembered, that is none.
@@ -260,7 +260,7 @@ func (e *Engine) Near() (n int64) {
 // key is of one who lives or is remembered, that the counters are right, and that each lease has a message.
 func (e *Engine) sound() error {
 	type place struct {
-		area     recent.Area
+		area     memtable.Area
 		due      int64
 		at       spot
 		priority uint32
@@ -272,9 +272,9 @@ func (e *Engine) sound() error {
 		key   string
 	}
 	keys := make(map[name]uint64) // of those that live or are remembered
-	taken := func(a recent.Area, num uint32, id uint64, key []byte) error {
+	taken := func(a memtable.Area, num uint32, id uint64, key []byte) error {
 		n := name{num, string(key)}
-		if a == recent.Dead || len(key) == 0 {
+		if a == memtable.Dead || len(key) == 0 {
 			return nil
 		}
 		if other, ok := keys[n]; ok {
@@ -298,8 +298,8 @@ func (e *Engine) sound() error {
 		return nil
 	}
 	var err error
-	e.recent.Places(func(num uint32, a recent.Area, _ int64) {
-		e.recent.Ascend(num, a, recent.First, func(x recent.Entry) bool {
+	e.recent.Places(func(num uint32, a memtable.Area, _ int64) {
+		e.recent.Ascend(num, a, memtable.First, func(x memtable.Entry) bool {
 			err = cmp.Or(err, add(num, engine.ID(x.ID), place{a, x.At, spot{}, priorityOf(x.Value)}), taken(a, num, x.ID, x.Key))
 			return true
 		})
@@ -324,18 +324,18 @@ func (e *Engine) sound() error {
 		var leased, ready, hidden, sure int64
 		for id, p := range where[q] {
 			count[p.area]++
-			if p.area != recent.Live {
+			if p.area != memtable.Live {
 				continue
 			}
-			if q.hides(recent.Live, id) {
+			if q.hides(memtable.Live, id) {
 				hidden++
 			}
 			if q.held(id) {
 				leased++
-			} else if before(recent.Position{At: p.due, ID: uint64(id)}, q.front) && !q.hides(recent.Live, id) {
+			} else if before(memtable.Position{At: p.due, ID: uint64(id)}, q.front) && !q.hides(memtable.Live, id) {
 				ready++
 			}
-			if !q.held(id) && before(recent.Position{At: p.due, ID: uint64(id)}, q.known) && !q.hides(recent.Live, id) {
+			if !q.held(id) && before(memtable.Position{At: p.due, ID: uint64(id)}, q.known) && !q.hides(memtable.Live, id) {
 				if sure++; p.priority < q.least {
 					return fmt.Errorf("%s: id %d, due %d, of priority %d waits before %v, where none has one before %d", q.name, id, p.due, p.priority, q.known, q.least)
 				}
@@ -344,7 +344,7 @@ func (e *Engine) sound() error {
 		total += count[0]
 		if err := e.soundLeases(q, func(id engine.ID) bool {
 			p, ok := where[q][id]
-			return ok && p.area == recent.Live
+			return ok && p.area == memtable.Live
 		}); err != nil {
 			return err
 		}
@@ -364,7 +364,7 @@ func (e *Engine) sound() error {
 			return fmt.Errorf("%s: %d wait before %v, and are counted as %d; of %d turns that go out first %d are counted", q.name, sure, q.known, q.sure, best, q.best)
 		}
 		for id, p := range where[q] {
-			if p.area == recent.Live && !q.held(id) && !turned[id] && before(recent.Position{At: p.due, ID: uint64(id)}, q.front) && !q.hides(recent.Live, id) {
+			if p.area == memtable.Live && !q.held(id) && !turned[id] && before(memtable.Position{At: p.due, ID: uint64(id)}, q.front) && !q.hides(memtable.Live, id) {
 				return fmt.Errorf("%s: id %d, due %d, waits before %v and has no turn", q.name, id, p.due, q.front)
 			}
 		}
@@ -377,9 +377,9 @@ func (e *Engine) sound() error {
 
 // soundLeases says what is wrong of those of a queue.
 func (e *Engine) soundLeases(q *queue, stands func(id engine.ID) bool) (err error) {
-	held, last := int64(0), recent.First
+	held, last := int64(0), memtable.First
 	look := func(l *lease) bool {
-		id, at := engine.ID(l.ID), recent.Position{At: l.Deadline, ID: l.ID}
+		id, at := engine.ID(l.ID), memtable.Position{At: l.Deadline, ID: l.ID}
 		switch {
 		case !stands(id):
 			err = fmt.Errorf("%s: id %d has a lease %+v, and stands nowhere", q.name, id, *l)
@@ -395,9 +395,9 @@ func (e *Engine) soundLeases(q *queue, stands func(id engine.ID) bool) (err erro
 		}
 		return err == nil
 	}
-	e.leases.Ascend(q.num, recent.First, look)
-	last = recent.First
-	e.leases.AscendOver(q.num, recent.First, look)
+	e.leases.Ascend(q.num, memtable.First, look)
+	last = memtable.First
+	e.leases.AscendOver(q.num, memtable.First, look)
 	if err == nil && held != q.leased {
 		err = fmt.Errorf("%s: %d are leased, counted as %d", q.name, held, q.leased)
 	}
@@ -417,7 +417,7 @@ func keyIn(src *source, e run.Entry) (key []byte, err error) {
 
 // priorityIn is the priority in an entry of a run; 0: it has none.
 func priorityIn(src *source, e run.Entry) uint32 {
-	if src.area != recent.Live {
+	if src.area != memtable.Live {
 		return 0
 	}
 	p, _ := storedPriority(src, e)

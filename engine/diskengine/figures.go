@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/internal/figure"
 )
 
@@ -50,18 +50,18 @@ func (e *Engine) Figures() []engine.Figure {
 	return l.All()
 }
 
-func byArea(n [recent.Finished + 1]int) []figure.By {
+func byArea(n [memtable.Finished + 1]int) []figure.By {
 	return []figure.By{
-		{Label: "live", Value: float64(n[recent.Live])},
-		{Label: "dead", Value: float64(n[recent.Dead])},
-		{Label: "finished", Value: float64(n[recent.Finished])},
+		{Label: "live", Value: float64(n[memtable.Live])},
+		{Label: "dead", Value: float64(n[memtable.Dead])},
+		{Label: "finished", Value: float64(n[memtable.Finished])},
 	}
 }
 
 // sizes are how large things are that are guarded by Engine.mu.
 type sizes struct {
 	log                 uint64
-	runs                [recent.Finished + 1]int
+	runs                [memtable.Finished + 1]int
 	runBytes, runMemory int64
 	alive, gone         int64
 	recent, windows     int

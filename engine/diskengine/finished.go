@@ -2,7 +2,7 @@ package diskengine
 
 import (
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 )
 
@@ -19,16 +19,16 @@ func (c *call) finished(q *queue, key []byte, hash *sought) (t trace, ok bool, e
 	if len(key) == 0 || q.finished == 0 {
 		return t, false, nil
 	}
-	if e, found := c.e.recent.ByKey(q.num, recent.Finished, key); found {
+	if e, found := c.e.recent.ByKey(q.num, memtable.Finished, key); found {
 		t = trace{id: engine.ID(e.ID), forgotten: e.At}
-		if q.hides(recent.Finished, t.id) { // it must not stand in the way of who comes to be remembered
-			c.purged(&message{id: t.id, q: q, area: recent.Finished})
+		if q.hides(memtable.Finished, t.id) { // it must not stand in the way of who comes to be remembered
+			c.purged(&message{id: t.id, q: q, area: memtable.Finished})
 			return trace{}, false, nil
 		}
 		t.Trace, err = record.ParseTrace(e.Value)
 		return t, err == nil, err
 	}
-	spots, err := c.spotsOfKey(q, recent.Finished, key, hash)
+	spots, err := c.spotsOfKey(q, memtable.Finished, key, hash)
 	if err != nil {
 		return t, false, err
 	}
@@ -44,8 +44,8 @@ func (c *call) finished(q *queue, key []byte, hash *sought) (t trace, ok bool, e
 		if err != nil {
 			return t, false, err
 		}
-		if q.hides(recent.Finished, engine.ID(v.ID)) {
-			c.purged(&message{id: engine.ID(v.ID), q: q, area: recent.Finished, at: at})
+		if q.hides(memtable.Finished, engine.ID(v.ID)) {
+			c.purged(&message{id: engine.ID(v.ID), q: q, area: memtable.Finished, at: at})
 			continue
 		}
 		t = trace{id: engine.ID(v.ID), at: at, forgotten: v.At}
@@ -65,7 +65,7 @@ func (c *call) forgetKey(q *queue, key []byte, hash *sought) error {
 }
 
 func (c *call) forgetTrace(q *queue, t *trace) {
-	c.drop(&message{id: t.id, q: q, area: recent.Finished, at: t.at})
+	c.drop(&message{id: t.id, q: q, area: memtable.Finished, at: t.at})
 }
 
 // leave is drop of a message that went by such an ending, whose key may be remembered.
@@ -81,7 +81,7 @@ func (c *call) leave(m *message, how engine.Ending, ended int64) {
 	q.spare(m.id)
 	c.group = (&record.Finish{ID: m.id, Queue: q.num, Key: key, Due: due, Ending: how, Ended: ended, Forgotten: until}).Append(c.group)
 	c.value = (&record.Trace{Due: due, Ending: how, Ended: ended}).Append(c.value[:0])
-	c.e.recent.Put(recent.Entry{ID: uint64(m.id), Queue: q.num, Area: recent.Finished, At: until, Key: key, Value: c.value})
+	c.e.recent.Put(memtable.Entry{ID: uint64(m.id), Queue: q.num, Area: memtable.Finished, At: until, Key: key, Value: c.value})
 	q.finished++
 }
 

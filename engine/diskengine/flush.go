@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
@@ -182,7 +182,7 @@ func (k *keeper) flushWindow(w *sealedWindow) (err error) {
 			e.mu.Unlock()
 		}
 	}()
-	for a := recent.Live; a <= recent.Finished; a++ {
+	for a := memtable.Live; a <= memtable.Finished; a++ {
 		src, err := k.write(w, a)
 		if err != nil {
 			return err
@@ -208,7 +208,7 @@ func (k *keeper) flushWindow(w *sealedWindow) (err error) {
 }
 
 // write writes an area of a window to a run; nil: it has nothing.
-func (k *keeper) write(w *sealedWindow, a recent.Area) (_ *source, err error) {
+func (k *keeper) write(w *sealedWindow, a memtable.Area) (_ *source, err error) {
 	e := k.e
 	var out *run.Writer
 	defer func() {
@@ -221,9 +221,9 @@ func (k *keeper) write(w *sealedWindow, a recent.Area) (_ *source, err error) {
 	for most := passFirst; ; most = min(2*most, stepItems, max(1, most*passBytes/max(1, len(room)))) {
 		some, room = some[:0], room[:0]
 		e.mu.Lock()
-		n := w.Pass(a, most, func(x recent.Entry) {
+		n := w.Pass(a, most, func(x memtable.Entry) {
 			p := passed{Place: run.Place{Queue: x.Queue, At: x.At, ID: x.ID}, from: len(room), key: len(x.Key)}
-			if len(x.Value) > recent.Long { // it stays where it is until Trim
+			if len(x.Value) > memtable.Long { // it stays where it is until Trim
 				p.long = x.Value
 				room = record.AppendKeyed(room, x.Key, nil)
 			} else {

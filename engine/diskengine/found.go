@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
@@ -157,7 +157,7 @@ func (f *found) unread(at spot) error {
 // cut forgets the contents of those who live and have a key, but for their heads: nothing else is asked of
 // them in this call but of few, and many of them would take much memory. Values up to whole bytes stay as they are.
 func (f *found) cut(key run.Key, whole int) {
-	for _, at := range f.keys[keyAt{recent.Live, key}].spots {
+	for _, at := range f.keys[keyAt{memtable.Live, key}].spots {
 		v, ok := f.values[at]
 		if !ok || len(v.Value) <= whole {
 			continue

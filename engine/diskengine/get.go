@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 )
 
 // Get looks a message up, with its body.
@@ -59,13 +59,13 @@ func (c *call) deadOf(q *queue, key []byte, hash *sought) (m message, ok bool, e
 	if q.dead == 0 {
 		return m, false, nil
 	}
-	if e, found := c.e.recent.ByKey(q.num, recent.Dead, key); found {
+	if e, found := c.e.recent.ByKey(q.num, memtable.Dead, key); found {
 		if m, err = c.recent(q, e); err != nil {
 			return m, false, err
 		}
 		ok = true
 	}
-	spots, err := c.spotsOfKey(q, recent.Dead, key, hash)
+	spots, err := c.spotsOfKey(q, memtable.Dead, key, hash)
 	if err != nil {
 		return m, false, err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -50,7 +50,7 @@ type keeperCounts struct{ flushes, merges, failures atomic.Int64 }
 
 // sealedWindow is a window of recent messages that was sealed.
 type sealedWindow struct {
-	*recent.Sealed
+	*memtable.Sealed
 	replay wal.Pos // from where on the log is replayed once it is in runs
 	told   bool    // behind that it has been said again what is in no run
 	at     time.Time

@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
 
 // lane is how far an area of a queue has been read from each run that has a part of it.
 type lane struct {
-	area    recent.Area
+	area    memtable.Area
 	used    time.Time // when it was last
 	seen    uint64    // Engine.changes, when the cursors were made; 0: they are not
 	cursors []*cursor
@@ -58,7 +58,7 @@ func (l *lane) bytes() (n int64) {
 }
 
 // refresh sees to it that there is a cursor in each run, at a position.
-func (l *lane) refresh(e *Engine, q *queue, from recent.Position) {
+func (l *lane) refresh(e *Engine, q *queue, from memtable.Position) {
 	l.used = time.Now()
 	if l.seen == e.changes {
 		return
@@ -84,14 +84,14 @@ next:
 
 // heads sees to it that the first entry alive of each run is read that does not stand before a
 // position and may be due before some time; when its time will do, only if that is not known.
-func (l *lane) heads(c *call, from recent.Position, until int64, timeWillDo bool) error {
+func (l *lane) heads(c *call, from memtable.Position, until int64, timeWillDo bool) error {
 	var err error
 	for _, k := range l.cursors {
 		if k.head(c, from) || k.next == k.end {
 			continue
 		}
 		at, exact := k.src.Floor(k.next)
-		if at >= until || timeWillDo && exact && !before(recent.Position{At: at}, from) {
+		if at >= until || timeWillDo && exact && !before(memtable.Position{At: at}, from) {
 			continue
 		}
 		// Who takes all that is due as it is read gets more at a time.
@@ -117,11 +117,11 @@ func (k *cursor) time() (at int64, known bool) {
 
 // head passes over who has died or stands before a position, and reports whether there is one then
 // who was read.
-func (k *cursor) head(c *call, from recent.Position) bool {
+func (k *cursor) head(c *call, from memtable.Position) bool {
 	for {
 		for len(k.loaded) > 0 {
 			t := &k.loaded[0]
-			if k.src.Alive(t.pos) && !before(recent.Position{At: t.due, ID: uint64(t.id)}, from) {
+			if k.src.Alive(t.pos) && !before(memtable.Position{At: t.due, ID: uint64(t.id)}, from) {
 				return true
 			}
 			k.loaded = k.loaded[1:]
@@ -144,11 +144,11 @@ func (k *cursor) head(c *call, from recent.Position) bool {
 
 // upTo appends who stands before a position, at most so many, takes them away, and returns before
 // which position that are all.
-func (k *cursor) upTo(some []turn, last recent.Position, most int) ([]turn, recent.Position) {
+func (k *cursor) upTo(some []turn, last memtable.Position, most int) ([]turn, memtable.Position) {
 	n := 0
 	for ; n < len(k.loaded); n++ {
 		t := &k.loaded[n]
-		at := recent.Position{At: t.due, ID: uint64(t.id)}
+		at := memtable.Position{At: t.due, ID: uint64(t.id)}
 		if !before(at, last) {
 			return some, last
 		}
@@ -161,7 +161,7 @@ func (k *cursor) upTo(some []turn, last recent.Position, most int) ([]turn, rece
 	}
 	if n > 0 && k.next < k.end {
 		t := &k.loaded[n-1]
-		last = recent.Position{At: t.due, ID: uint64(t.id) + 1}
+		last = memtable.Position{At: t.due, ID: uint64(t.id) + 1}
 	}
 	return some, last
 }
@@ -214,7 +214,7 @@ func (r *reading) loadFrom(some []turn, from, to uint32, left *int) (_ []turn, n
 	for next = to; *left > 0 && err == nil && s.Next(); {
 		e := s.Entry()
 		t := turn{due: e.At, id: engine.ID(e.ID), pos: e.Pos, src: r.src}
-		if r.src.area == recent.Live {
+		if r.src.area == memtable.Live {
 			t.priority, err = storedPriority(r.src, e)
 		}
 		if err == nil {

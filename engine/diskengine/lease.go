@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/internal/leave"
@@ -202,7 +202,7 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]picture) er
 	if len(*leased) > 0 && (*leased)[0].alone {
 		most = 0
 	}
-	early := before(q.front, recent.Position{At: c.ms + 1}) && len(q.turns) < c.e.room()
+	early := before(q.front, memtable.Position{At: c.ms + 1}) && len(q.turns) < c.e.room()
 	for n := 0; len(aside) < most && n < stepItems && room > 0; n++ {
 		t, m, ok, err := c.top(q)
 		if !ok && err == nil {

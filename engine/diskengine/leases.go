@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
 
 // lease is that of a message, which stays where it stands meanwhile. One that has lapsed is kept
 // until something else is decided: by then its attempt counts, and its token settles.
-type lease = recent.Lease
+type lease = memtable.Lease
 
 // know notes what is asked of the message of a lease at the end.
 func know(l *lease, m *message) {
@@ -161,7 +161,7 @@ func (c *call) die(m *message, s record.State, at int64, reason string) {
 // leasedMessage finds the message of a lease.
 func (c *call) leasedMessage(q *queue, l *lease) (message, error) {
 	id := engine.ID(l.ID)
-	if e, ok := c.e.recent.ByID(l.ID); ok && e.Area == recent.Live {
+	if e, ok := c.e.recent.ByID(l.ID); ok && e.Area == memtable.Live {
 		return c.recent(q, e)
 	}
 	at := c.e.spotOfLease(l)
@@ -176,7 +176,7 @@ func (c *call) leasedMessage(q *queue, l *lease) (message, error) {
 		stands(l, at)
 	}
 	if l.Known {
-		m := message{id: id, q: q, area: recent.Live, at: at}
+		m := message{id: id, q: q, area: memtable.Live, at: at}
 		m.Due, m.Expires = l.Due, l.Expires
 		m.Priority, m.MaxAttempts, m.Isolate = l.Priority, l.MaxAttempts, l.Isolate
 		m.TTR, m.Remember = time.Duration(l.TTR), time.Duration(l.Remember)
@@ -219,7 +219,7 @@ func (c *call) makeRoom() error {
 // writeDown writes down what came of a lease that has lapsed. Its token goes on settling.
 func (c *call) writeDown(l *lease) error {
 	q := c.e.numbered[l.Queue]
-	if q.hides(recent.Live, engine.ID(l.ID)) {
+	if q.hides(memtable.Live, engine.ID(l.ID)) {
 		q.unlease(l)
 		return nil
 	}

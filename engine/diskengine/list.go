@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
@@ -175,7 +175,7 @@ func (l *listing) walk(c *call) {
 	if l.newest {
 		walk, from = c.e.recent.Descend, l.span.High
 	}
-	walk(l.q.num, l.area(), recent.Position{At: from.At, ID: uint64(from.ID)}, func(e recent.Entry) bool {
+	walk(l.q.num, l.area(), memtable.Position{At: from.At, ID: uint64(from.ID)}, func(e memtable.Entry) bool {
 		p := token.Place{At: e.At, ID: engine.ID(e.ID)}
 		if !l.span.Holds(p) {
 			return false
@@ -196,7 +196,7 @@ func (l *listing) leased(c *call, q *queue) {
 	if l.newest {
 		walk, from = q.leases.Descend, l.span.High
 	}
-	walk(q.num, recent.Position{At: from.At, ID: uint64(from.ID)}, func(x *lease) bool {
+	walk(q.num, memtable.Position{At: from.At, ID: uint64(from.ID)}, func(x *lease) bool {
 		p := token.Place{At: x.Deadline, ID: engine.ID(x.ID)}
 		if !l.span.Holds(p) {
 			return false
@@ -210,11 +210,11 @@ func (l *listing) leased(c *call, q *queue) {
 	})
 }
 
-func (l *listing) area() recent.Area {
+func (l *listing) area() memtable.Area {
 	if l.state == engine.Dead {
-		return recent.Dead
+		return memtable.Dead
 	}
-	return recent.Live
+	return memtable.Live
 }
 
 // candidates is how many are looked at of each source at most: some may not be shown.
@@ -261,7 +261,7 @@ func (l *listing) show(c *call, x *candidate) (bytes int, err error) {
 	var m message
 	ok := false
 	if e, found := c.e.recent.ByID(uint64(x.ID)); found {
-		if e.Area == recent.Finished || e.Queue != q.num {
+		if e.Area == memtable.Finished || e.Queue != q.num {
 			return 0, nil
 		}
 		m, err = c.recent(q, e)

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
@@ -141,9 +141,9 @@ func (s *scanned) candidate() candidate {
 	return candidate{token.Place{At: e.At, ID: engine.ID(e.ID)}, spot{s.src, e.Pos}}
 }
 
-func (s *scanned) position() recent.Position {
+func (s *scanned) position() memtable.Position {
 	e := s.scan.Entry()
-	return recent.Position{At: e.At, ID: e.ID}
+	return memtable.Position{At: e.At, ID: e.ID}
 }
 
 // scans is a heap of them, for package heap.

@@ -4,14 +4,14 @@ import (
 	"errors"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
 
 // keyAt is a key in an area of a queue.
 type keyAt struct {
-	area recent.Area
+	area memtable.Area
 	key  run.Key
 }
 
@@ -189,7 +189,7 @@ func (e *Engine) mayHoldID(id engine.ID) bool {
 
 // spotsOfKey returns where those stand now in the runs who have a key, of each run one; the zero spot: he
 // has gone.
-func (c *call) spotsOfKey(q *queue, area recent.Area, key []byte, hash *sought) ([]spot, error) {
+func (c *call) spotsOfKey(q *queue, area memtable.Area, key []byte, hash *sought) ([]spot, error) {
 	e := c.e
 	if len(e.runs.of[area]) == 0 {
 		return nil, nil
@@ -197,7 +197,7 @@ func (c *call) spotsOfKey(q *queue, area recent.Area, key []byte, hash *sought) 
 	if hash.num != q.num {
 		*hash = sought{num: q.num, key: e.secret.Key(q.num, string(key))}
 	}
-	if hash.absent == e.runs.latest && area != recent.Dead {
+	if hash.absent == e.runs.latest && area != memtable.Dead {
 		return nil, nil
 	}
 	k := keyAt{area, hash.key}
@@ -206,7 +206,7 @@ func (c *call) spotsOfKey(q *queue, area recent.Area, key []byte, hash *sought) 
 		return nil, err
 	}
 	h := c.found.keys[k]
-	if area != recent.Dead {
+	if area != memtable.Dead {
 		h.upTo = max(h.upTo, hash.absent)
 	}
 	lives, gone := false, false
@@ -216,10 +216,10 @@ func (c *call) spotsOfKey(q *queue, area recent.Area, key []byte, hash *sought) 
 		lives, gone = lives || at.src != nil, gone || at.src == nil
 	}
 	switch {
-	case area == recent.Dead && gone: // another one of the same run may have the key
+	case area == memtable.Dead && gone: // another one of the same run may have the key
 		delete(c.found.keys, k)
 		return nil, c.lackKey(k)
-	case area != recent.Dead && lives && q.purge == nil: // which may hide him, and then there may be another
+	case area != memtable.Dead && lives && q.purge == nil: // which may hide him, and then there may be another
 		return h.spots, nil
 	case e.runs.mayHold(k, h.upTo):
 		return nil, c.lackKey(k)
@@ -249,8 +249,8 @@ func parse(v run.Entry) (key []byte, s record.State, content []byte, err error) 
 }
 
 // legible looks whether the value of an entry of a run can be taken apart.
-func legible(a recent.Area, v run.Entry) error {
-	if a == recent.Finished {
+func legible(a memtable.Area, v run.Entry) error {
+	if a == memtable.Finished {
 		_, value, err := record.ParseKeyed(v.Value)
 		if err == nil {
 			_, err = record.ParseTrace(value)

@@ -2,7 +2,7 @@ package diskengine
 
 import (
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
@@ -11,7 +11,7 @@ import (
 type message struct {
 	id   engine.ID
 	q    *queue
-	area recent.Area // Live or Dead
+	area memtable.Area // Live or Dead
 
 	at    spot // where it stands in a run; zero: among the recent
 	moves bool // it is among the recent and not sealed: a record without its content will do
@@ -27,7 +27,7 @@ type message struct {
 // state is where the message stands.
 func (m *message) state(ms int64) engine.State {
 	switch {
-	case m.area == recent.Dead:
+	case m.area == memtable.Dead:
 		return engine.Dead
 	case m.lease != nil && !m.lease.Over():
 		return engine.Leased
@@ -42,11 +42,11 @@ func (m *message) alone() bool { return (m.lease != nil || m.Lapsed) && m.Alone(
 
 // past reports whether a message that waits is past its expiry.
 func (m *message) past(ms int64) bool {
-	return m.area == recent.Live && m.Expires < ms && (m.lease == nil || m.lease.Over())
+	return m.area == memtable.Live && m.Expires < ms && (m.lease == nil || m.lease.Over())
 }
 
 // recent is the message of an entry among the recent ones.
-func (c *call) recent(q *queue, e recent.Entry) (message, error) {
+func (c *call) recent(q *queue, e memtable.Entry) (message, error) {
 	m := message{id: engine.ID(e.ID), q: q, area: e.Area, moves: !e.Sealed, key: e.Key}
 	var err error
 	if m.State, m.content, err = record.ParseValue(e.Value); err == nil {
@@ -72,7 +72,7 @@ func (c *call) stored(q *queue, at spot, v run.Entry) (message, error) {
 
 // leased looks up the lease of a message, and what it makes of it.
 func (m *message) leased() {
-	if m.area != recent.Live {
+	if m.area != memtable.Live {
 		return
 	}
 	l := m.q.leaseOf(m.id)
@@ -139,10 +139,10 @@ func (c *call) vanish(m *message) {
 func (c *call) detach(m *message) {
 	q := m.q
 	*q.count(m.area)--
-	if m.area == recent.Live {
+	if m.area == memtable.Live {
 		c.e.live--
 		if m.lease != nil && !m.lease.Over() {
-			if q.full() && (q.ready > 0 || q.front == recent.First) { // from there on nobody has looked
+			if q.full() && (q.ready > 0 || q.front == memtable.First) { // from there on nobody has looked
 				q.arrives(c.ms)
 			}
 		} else {
@@ -176,9 +176,9 @@ func (c *call) rewrite(m *message, s record.State, content, body []byte) {
 	c.touch(m.q)
 	c.detach(m)
 	m.q.spare(m.id)
-	e := recent.Entry{ID: uint64(m.id), Queue: m.q.num, Area: recent.Live, At: s.Due, Key: m.key, Value: c.value}
+	e := memtable.Entry{ID: uint64(m.id), Queue: m.q.num, Area: memtable.Live, At: s.Due, Key: m.key, Value: c.value}
 	if s.Dead {
-		e.Area, e.At = recent.Dead, s.Died
+		e.Area, e.At = memtable.Dead, s.Died
 	}
 	if body != nil {
 		e.Tail, e.Ahead = body, c.ahead
@@ -187,7 +187,7 @@ func (c *call) rewrite(m *message, s record.State, content, body []byte) {
 }
 
 // mustRecent returns the entry of a message that was just put among the recent ones.
-func (c *call) mustRecent(id engine.ID) recent.Entry {
+func (c *call) mustRecent(id engine.ID) memtable.Entry {
 	e, _ := c.e.recent.ByID(uint64(id))
 	return e
 }
@@ -195,7 +195,7 @@ func (c *call) mustRecent(id engine.ID) recent.Entry {
 // attach counts a message that was put among the recent ones.
 func (c *call) attach(m *message) {
 	*m.q.count(m.area)++
-	if m.area != recent.Live {
+	if m.area != memtable.Live {
 		return
 	}
 	c.e.live++

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
@@ -24,11 +24,11 @@ import (
 // that none has a priority before least: as soon as turns has as many of that as are asked for, they go
 // out, and front stays where it is.
 type near struct {
-	front recent.Position
+	front memtable.Position
 	turns turns
 	lane  lane
 
-	known recent.Position
+	known memtable.Position
 	least uint32
 	sure  int64 // who wait before known
 	best  int   // in turns, of least or before it
@@ -45,18 +45,18 @@ const (
 	walkMost  = 8
 )
 
-func before(a, b recent.Position) bool {
+func before(a, b memtable.Position) bool {
 	return a.At < b.At || a.At == b.At && a.ID < b.ID
 }
 
 // after is the position behind one.
-func after(p recent.Position) recent.Position { return recent.Position{At: p.At, ID: p.ID + 1} }
+func after(p memtable.Position) memtable.Position { return memtable.Position{At: p.At, ID: p.ID + 1} }
 
 // rewind forgets who is ready: the clock stepped back, or too many became so out of order. They
 // are found again where they are kept.
 func (q *queue) rewind() {
 	q.forgetTurns()
-	q.known, q.least, q.sure = recent.First, 0, 0
+	q.known, q.least, q.sure = memtable.First, 0, 0
 }
 
 // forgetTurns gives back the memory of what is near, and keeps in mind which priorities wait.
@@ -67,7 +67,7 @@ func (q *queue) forgetTurns() {
 			q.least = q.turns[0].priority
 		}
 	}
-	q.front, q.turns, q.ready, q.best = recent.First, nil, 0, 0
+	q.front, q.turns, q.ready, q.best = memtable.First, nil, 0, 0
 	q.lane.forget()
 }
 
@@ -148,7 +148,7 @@ const (
 // waits notes that a message waits, in the queue or in another order than before.
 func (c *call) waits(q *queue, t turn) {
 	c.least = min(c.least, t.due)
-	at := recent.Position{At: t.due, ID: uint64(t.id)}
+	at := memtable.Position{At: t.due, ID: uint64(t.id)}
 	if before(at, q.known) {
 		q.sure++
 		if t.priority < q.least {
@@ -167,8 +167,8 @@ func (c *call) waits(q *queue, t turn) {
 
 // leaves notes that a message which waits does so no more.
 func (q *queue) leaves(due int64, id engine.ID) {
-	at := recent.Position{At: due, ID: uint64(id)}
-	if q.hides(recent.Live, id) {
+	at := memtable.Position{At: due, ID: uint64(id)}
+	if q.hides(memtable.Live, id) {
 		return
 	}
 	if before(at, q.front) {
@@ -183,7 +183,7 @@ func (q *queue) leaves(due int64, id engine.ID) {
 // so many.
 func (c *call) advance(q *queue, most int) error {
 	q.lane.refresh(c.e, q, q.front)
-	end := recent.Position{At: c.ms + 1}
+	end := memtable.Position{At: c.ms + 1}
 	for n := 0; before(q.front, end) && len(q.turns) < c.e.room() && !(q.best >= most && c.knows(q)); n++ {
 		if n == walkMost {
 			return errYield
@@ -196,15 +196,15 @@ func (c *call) advance(q *queue, most int) error {
 }
 
 // walk moves some of those who are due to turns.
-func (c *call) walk(q *queue, end recent.Position) error {
+func (c *call) walk(q *queue, end memtable.Position) error {
 	if err := q.lane.heads(c, q.front, end.At, false); err != nil {
 		return err
 	}
 	most := min(walkItems, c.e.room()-len(q.turns))
 	some := c.turns[:0]
 	last := end // all before it are in some
-	c.e.recent.Ascend(q.num, recent.Live, q.front, func(e recent.Entry) bool {
-		at := recent.Position{At: e.At, ID: e.ID}
+	c.e.recent.Ascend(q.num, memtable.Live, q.front, func(e memtable.Entry) bool {
+		at := memtable.Position{At: e.At, ID: e.ID}
 		if !before(at, end) {
 			return false
 		}
@@ -218,8 +218,8 @@ func (c *call) walk(q *queue, end recent.Position) error {
 		some, last = k.upTo(some, last, most)
 	}
 	for _, t := range some {
-		at := recent.Position{At: t.due, ID: uint64(t.id)}
-		if !before(at, last) || q.held(t.id) || q.hides(recent.Live, t.id) {
+		at := memtable.Position{At: t.due, ID: uint64(t.id)}
+		if !before(at, last) || q.held(t.id) || q.hides(memtable.Live, t.id) {
 			continue
 		}
 		q.take(t)
@@ -247,8 +247,8 @@ func priorityOf(value []byte) uint32 {
 func (c *call) next(q *queue) (int64, error) {
 	q.lane.refresh(c.e, q, q.front)
 	at, passed := int64(never), 0
-	c.e.recent.Ascend(q.num, recent.Live, q.front, func(e recent.Entry) bool {
-		if q.held(engine.ID(e.ID)) || q.hides(recent.Live, engine.ID(e.ID)) {
+	c.e.recent.Ascend(q.num, memtable.Live, q.front, func(e memtable.Entry) bool {
+		if q.held(engine.ID(e.ID)) || q.hides(memtable.Live, engine.ID(e.ID)) {
 			if passed++; passed < walkMost*walkItems { // behind so many there is none before this
 				return true
 			}
@@ -269,7 +269,7 @@ func (c *call) next(q *queue) (int64, error) {
 func (k *cursor) first(q *queue) int64 {
 	for i := range k.loaded {
 		t := &k.loaded[i]
-		if k.src.Alive(t.pos) && !q.held(t.id) && !q.hides(recent.Live, t.id) {
+		if k.src.Alive(t.pos) && !q.held(t.id) && !q.hides(memtable.Live, t.id) {
 			return t.due
 		}
 	}
@@ -303,11 +303,11 @@ func (c *call) top(q *queue) (t turn, m message, ok bool, err error) {
 
 // turned finds the message of a turn, if it still holds.
 func (c *call) turned(q *queue, t *turn) (m message, ok bool, err error) {
-	if q.held(t.id) || q.hides(recent.Live, t.id) {
+	if q.held(t.id) || q.hides(memtable.Live, t.id) {
 		return m, false, nil
 	}
 	if e, found := c.e.recent.ByID(uint64(t.id)); found {
-		if t.src != nil || e.Area != recent.Live || e.At != t.due || e.Queue != q.num {
+		if t.src != nil || e.Area != memtable.Live || e.At != t.due || e.Queue != q.num {
 			return m, false, nil
 		}
 		m, err = c.recent(q, e)
@@ -322,7 +322,7 @@ func (c *call) turned(q *queue, t *turn) (m message, ok bool, err error) {
 			return m, false, err
 		}
 	}
-	if at = c.found.now(at); at.src == nil || at.src.area != recent.Live {
+	if at = c.found.now(at); at.src == nil || at.src.area != memtable.Live {
 		return m, false, nil
 	}
 	t.src, t.pos = at.src, at.pos

@@ -19,7 +19,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
@@ -80,8 +80,8 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	e.id, e.secret = s.Store, s.Secret
 	e.nextID, e.nextQueue, e.nextFile = engine.ID(s.NextID), s.NextQueue, s.NextFile
 	e.sealedAt, e.replayed = s.Replay, s.Replay
-	e.recent = recent.New(&recent.Config{Keep: e.cfg.MemoryBytes / 6, OnHeap: e.cfg.tune.onHeap, Low: e.low})
-	e.leases = recent.NewLeases(&recent.Config{OnHeap: e.cfg.tune.onHeap}, e.cfg.MaxLeases)
+	e.recent = memtable.New(&memtable.Config{Keep: e.cfg.MemoryBytes / 6, OnHeap: e.cfg.tune.onHeap, Low: e.low})
+	e.leases = memtable.NewLeases(&memtable.Config{OnHeap: e.cfg.tune.onHeap}, e.cfg.MaxLeases)
 	if err := e.openRuns(&s); err != nil {
 		return nil, err
 	}
@@ -270,7 +270,7 @@ func (e *Engine) openRuns(s *manifest.State) error {
 		group.Go(func() error {
 			open, err := run.Open(e.fs, dir, r.Number, e.runConfig())
 			if err == nil {
-				all[i] = &source{Run: open, area: recent.Area(r.Area), since: 1, marks: r.Marks}
+				all[i] = &source{Run: open, area: memtable.Area(r.Area), since: 1, marks: r.Marks}
 			}
 			return err
 		})

@@ -3,7 +3,7 @@ package diskengine
 import (
 	"time"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
 
@@ -51,7 +51,7 @@ func (k *keeper) flushing() float64 {
 // merging is how much haste there is to merge, since runs are many.
 func (k *keeper) merging() float64 {
 	k.e.mu.Lock()
-	runs := len(k.e.runs.of[recent.Live])
+	runs := len(k.e.runs.of[memtable.Live])
 	k.e.mu.Unlock()
 	fan := float64(k.e.cfg.tune.fanIn)
 	return within01((float64(runs) - 3*fan) / (3 * fan))

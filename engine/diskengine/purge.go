@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
@@ -42,7 +42,7 @@ func (s *spares) add(id engine.ID) {
 }
 
 // hides reports whether a purge under way has removed what has an id.
-func (q *queue) hides(a recent.Area, id engine.ID) bool {
+func (q *queue) hides(a memtable.Area, id engine.ID) bool {
 	p := q.purge
 	if p == nil || id > p.UpTo || !p.covers(a) {
 		return false
@@ -50,7 +50,7 @@ func (q *queue) hides(a recent.Area, id engine.ID) bool {
 	if _, spared := p.spares.of[id]; spared {
 		return false
 	}
-	return a != recent.Live || !q.held(id) // who is leased now was so when it began
+	return a != memtable.Live || !q.held(id) // who is leased now was so when it began
 }
 
 // spare notes that what has an id was not there to be purged, and is now: a message whose lease has
@@ -61,11 +61,11 @@ func (q *queue) spare(id engine.ID) {
 	}
 }
 
-func (p *purging) covers(a recent.Area) bool {
+func (p *purging) covers(a memtable.Area) bool {
 	switch a {
-	case recent.Dead:
+	case memtable.Dead:
 		return p.Also&engine.PurgeDead != 0
-	case recent.Finished:
+	case memtable.Finished:
 		return p.Also&engine.PurgeFinished != 0
 	}
 	return true
@@ -147,7 +147,7 @@ func (e *Engine) beginPurge(c *call, name string, also engine.PurgeAlso, p **pur
 type telling struct {
 	q     *queue
 	seals uint64
-	next  recent.Position
+	next  memtable.Position
 }
 
 // tellLeases sees to it that what the log says behind the last seal tells who is leased, and who is
@@ -155,13 +155,13 @@ type telling struct {
 func (c *call) tellLeases(q *queue, t *telling) bool {
 	e := c.e
 	if t.q != q || t.seals != e.seals {
-		*t = telling{q, e.seals, recent.First}
+		*t = telling{q, e.seals, memtable.First}
 	}
 	if q.toldAt != e.seals {
 		n := 0
 		q.leases.Ascend(q.num, t.next, func(l *lease) bool {
 			c.writeLease(l)
-			t.next = after(recent.Position{At: l.Deadline, ID: l.ID})
+			t.next = after(memtable.Position{At: l.Deadline, ID: l.ID})
 			n++
 			return n < stepItems
 		})
@@ -173,7 +173,7 @@ func (c *call) tellLeases(q *queue, t *telling) bool {
 	}
 	// Some have lapsed by a clock that was ahead of this one, or with the process that had them.
 	for n := 0; ; n++ {
-		l := q.leases.FirstOver(q.num, recent.Position{At: c.ms + 1})
+		l := q.leases.FirstOver(q.num, memtable.Position{At: c.ms + 1})
 		if l == nil {
 			return true
 		}
@@ -201,7 +201,7 @@ func (c *call) startPurge(q *queue, also engine.PurgeAlso) (*purging, error) {
 	c.group = p.Append(c.group)
 	c.touch(q)
 	q.rewind()
-	if p.covers(recent.Dead) {
+	if p.covers(memtable.Dead) {
 		p.dead = q.dead
 	}
 	q.purge = p
@@ -277,7 +277,7 @@ type sweep struct {
 	q *queue
 	p *purging
 
-	area  recent.Area
+	area  memtable.Area
 	swept map[*source]bool
 }
 
@@ -286,11 +286,11 @@ func (s *sweep) run(c *call) error {
 	if err := s.leases(c); err != nil {
 		return err
 	}
-	for s.area = recent.Live; s.area <= recent.Finished; s.area++ {
+	for s.area = memtable.Live; s.area <= memtable.Finished; s.area++ {
 		if !s.p.covers(s.area) {
 			continue
 		}
-		for from := recent.First; ; {
+		for from := memtable.First; ; {
 			more := false
 			err := c.step(func() (err error) {
 				from, more, err = s.recent(c, from)
@@ -319,18 +319,18 @@ func (s *sweep) run(c *call) error {
 
 // leases forgets those that had lapsed: their messages are gone.
 func (s *sweep) leases(c *call) error {
-	from, q := recent.First, s.q
+	from, q := memtable.First, s.q
 	for more := true; more; c.e.cfg.tune.between("purge") {
 		err := c.step(func() error {
 			var some []*lease
 			q.leases.AscendOver(q.num, from, func(l *lease) bool {
-				from = after(recent.Position{At: l.Deadline, ID: l.ID})
+				from = after(memtable.Position{At: l.Deadline, ID: l.ID})
 				some = append(some, l)
 				return len(some) < stepItems
 			})
 			more = len(some) == stepItems
 			for _, l := range some {
-				if q.hides(recent.Live, engine.ID(l.ID)) {
+				if q.hides(memtable.Live, engine.ID(l.ID)) {
 					q.unlease(l)
 				}
 			}
@@ -344,16 +344,16 @@ func (s *sweep) leases(c *call) error {
 }
 
 // recent removes some of the recent messages, from a position on.
-func (s *sweep) recent(c *call, from recent.Position) (recent.Position, bool, error) {
+func (s *sweep) recent(c *call, from memtable.Position) (memtable.Position, bool, error) {
 	var ids []uint64
 	looked, more := 0, false
-	c.e.recent.Ascend(s.q.num, s.area, from, func(e recent.Entry) bool {
+	c.e.recent.Ascend(s.q.num, s.area, from, func(e memtable.Entry) bool {
 		if looked == stepItems {
 			more = true
 			return false
 		}
 		looked++
-		from = after(recent.Position{At: e.At, ID: e.ID})
+		from = after(memtable.Position{At: e.At, ID: e.ID})
 		if s.q.hides(s.area, engine.ID(e.ID)) {
 			ids = append(ids, e.ID)
 		}
@@ -367,9 +367,9 @@ func (s *sweep) recent(c *call, from recent.Position) (recent.Position, bool, er
 }
 
 // remove removes one from memory: the log tells of it.
-func (s *sweep) remove(c *call, a recent.Area, at int64, where spot, id engine.ID) {
+func (s *sweep) remove(c *call, a memtable.Area, at int64, where spot, id engine.ID) {
 	m := message{id: id, q: s.q, area: a, at: where}
-	if a == recent.Live {
+	if a == memtable.Live {
 		m.Due = at
 		m.leased()
 	}
@@ -385,9 +385,9 @@ func (e *Engine) hide(q *queue, n int64) {
 // purged removes from memory what the purge under way has named, whoever meets it first.
 func (c *call) purged(m *message) {
 	switch m.area {
-	case recent.Live:
+	case memtable.Live:
 		c.e.hide(m.q, -1)
-	case recent.Dead:
+	case memtable.Dead:
 		m.q.purge.dead--
 	}
 	c.vanish(m)
@@ -400,7 +400,7 @@ func (s *sweep) next(c *call) *source {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for a, list := range e.runs.of {
-		if !s.p.covers(recent.Area(a)) {
+		if !s.p.covers(memtable.Area(a)) {
 			continue
 		}
 		for _, src := range list {
@@ -494,10 +494,10 @@ func (s *sweep) all(c *call, src *source, part run.Queue) error {
 			}
 			*s.q.count(src.area) -= n
 			switch src.area {
-			case recent.Live:
+			case memtable.Live:
 				c.e.live -= n
 				c.e.hide(s.q, -n)
-			case recent.Dead:
+			case memtable.Dead:
 				s.p.dead -= n
 			}
 			s.p.removed += n

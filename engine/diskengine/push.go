@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
@@ -186,20 +186,20 @@ func contentBytes(msgs []engine.Message) (n int) {
 // expect reads where the next messages are looked for and put, some at a time before the first of them
 // is.
 func (c *call) expect(msgs []engine.Message, i int) {
-	if i%recent.ExpectMost != 0 || len(msgs) == 1 {
+	if i%memtable.ExpectMost != 0 || len(msgs) == 1 {
 		return
 	}
-	var room [recent.ExpectMost]recent.Expected
+	var room [memtable.ExpectMost]memtable.Expected
 	next := room[:0]
 	var q *queue
-	for k := range msgs[i:min(i+recent.ExpectMost, len(msgs))] {
+	for k := range msgs[i:min(i+memtable.ExpectMost, len(msgs))] {
 		m := &msgs[i+k]
 		if q == nil || q.name != m.Queue {
 			if q = c.e.queues[m.Queue]; q == nil {
 				continue
 			}
 		}
-		next = append(next, recent.Expected{Queue: q.num, Key: m.Key, At: m.Due.Resolve(c.now)})
+		next = append(next, memtable.Expected{Queue: q.num, Key: m.Key, At: m.Due.Resolve(c.now)})
 	}
 	c.e.recent.Expect(next)
 }
@@ -295,7 +295,7 @@ func (c *call) create(q *queue, in *engine.Message) engine.PushResult {
 	c.put(&record.Put{ID: id, Queue: q.num, New: true, Key: bytesOf(in.Key), State: s, Content: c.content, Body: in.Body})
 	c.touch(q)
 	c.value = record.AppendValue(c.value[:0], &s, c.content)
-	e.recent.Add(recent.Entry{ID: uint64(id), Queue: q.num, Area: recent.Live, At: due, Key: bytesOf(in.Key), Value: c.value, Tail: in.Body, Ahead: c.ahead})
+	e.recent.Add(memtable.Entry{ID: uint64(id), Queue: q.num, Area: memtable.Live, At: due, Key: bytesOf(in.Key), Value: c.value, Tail: in.Body, Ahead: c.ahead})
 	q.live++
 	e.live++
 	c.waits(q, turn{due: due, id: id, priority: content.Priority, epoch: e.epoch})

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
@@ -25,10 +25,10 @@ type queue struct {
 	hidden              int64 // of those who live, whom a purge under way has still to remove
 
 	near
-	weight int64          // bytes of memory that near and the lanes took when they were last weighed
-	leases *recent.Leases // of all queues
-	ends   int64          // no lease ends before
-	toldAt uint64         // Engine.seals, when the log last knew behind the last seal of all leases that had not lapsed
+	weight int64            // bytes of memory that near and the lanes took when they were last weighed
+	leases *memtable.Leases // of all queues
+	ends   int64            // no lease ends before
+	toldAt uint64           // Engine.seals, when the log last knew behind the last seal of all leases that had not lapsed
 
 	graves   lane // the dead, by death
 	memories lane // keys that are remembered, by when they are forgotten
@@ -44,17 +44,17 @@ type queue struct {
 
 func (e *Engine) newQueue(name string, num uint32) *queue {
 	q := &queue{name: name, num: num, told: never, leases: e.leases, ends: never, toldAt: e.seals}
-	q.front = recent.First
-	q.lane.area, q.graves.area, q.memories.area = recent.Live, recent.Dead, recent.Finished
+	q.front = memtable.First
+	q.lane.area, q.graves.area, q.memories.area = memtable.Live, memtable.Dead, memtable.Finished
 	return q
 }
 
 // count returns the counter of an area.
-func (q *queue) count(a recent.Area) *int64 {
+func (q *queue) count(a memtable.Area) *int64 {
 	switch a {
-	case recent.Dead:
+	case memtable.Dead:
 		return &q.dead
-	case recent.Finished:
+	case memtable.Finished:
 		return &q.finished
 	}
 	return &q.live
@@ -93,7 +93,7 @@ func (c *call) visit(name string, create bool) (*queue, error) {
 		if !create {
 			return nil, nil
 		}
-		if c.e.nextQueue > recent.MaxQueue {
+		if c.e.nextQueue > memtable.MaxQueue {
 			return nil, &engine.Error{Op: c.op, Queue: name, Err: engine.ErrLimit,
 				Hint: "of the numbers that the store gives to queues, also to those it has forgotten, all are used up; tarry copy brings what waits to a new one"}
 		}

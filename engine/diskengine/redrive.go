@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
@@ -68,7 +68,7 @@ func (c *call) redriveAll(name string, ids []engine.ID, out *engine.Redriven) (g
 		m, ok, err := c.byID(q, ids[i])
 		switch {
 		case err != nil:
-		case !ok || m.area != recent.Dead:
+		case !ok || m.area != memtable.Dead:
 			gone++
 			return nil
 		default:

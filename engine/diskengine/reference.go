@@ -2,7 +2,7 @@ package diskengine
 
 import (
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 )
 
 // refer runs do on the queue of a ref, brought up to the present. An unknown queue has no message.
@@ -42,7 +42,7 @@ func (c *call) waiting(q *queue, ref engine.Ref, hash *sought) (message, error) 
 		return m, engine.RefuseUnlessWaiting(c.op, ref, engine.Gone)
 	}
 	s := m.state(c.ms)
-	if m.area == recent.Live {
+	if m.area == memtable.Live {
 		if err := engine.RefuseState(c.op, ref, s); err != nil {
 			return m, err
 		}
@@ -84,7 +84,7 @@ func (c *call) holds(q *queue, key []byte, hash *sought) (bool, error) {
 // byID finds a message of a queue that lives or is dead.
 func (c *call) byID(q *queue, id engine.ID) (m message, ok bool, err error) {
 	if e, found := c.e.recent.ByID(uint64(id)); found {
-		if e.Queue != q.num || e.Area == recent.Finished {
+		if e.Queue != q.num || e.Area == memtable.Finished {
 			return m, false, nil
 		}
 		if m, err = c.recent(q, e); err != nil {
@@ -106,7 +106,7 @@ func (c *call) byID(q *queue, id engine.ID) (m message, ok bool, err error) {
 
 // standing is the message at a spot, if it is one of a queue.
 func (c *call) standing(q *queue, at spot) (m message, ok bool, err error) {
-	if at.src == nil || at.src.area == recent.Finished || at.src.QueueAt(at.pos).Queue != q.num {
+	if at.src == nil || at.src.area == memtable.Finished || at.src.QueueAt(at.pos).Queue != q.num {
 		return m, false, nil
 	}
 	v, err := c.valueAt(at)
@@ -126,7 +126,7 @@ func (c *call) shown(m *message) bool {
 		c.purged(m)
 		return false
 	}
-	return m.area != recent.Dead || m.q.stays(m.Died, c.ms)
+	return m.area != memtable.Dead || m.q.stays(m.Died, c.ms)
 }
 
 // byKey finds the message that lives and has a key. hash is that of the key, or zero.
@@ -137,7 +137,7 @@ func (c *call) byKey(q *queue, key []byte, hash *sought) (m message, ok bool, er
 		}
 		return m, c.shown(&m), nil
 	}
-	spots, err := c.spotsOfKey(q, recent.Live, key, hash)
+	spots, err := c.spotsOfKey(q, memtable.Live, key, hash)
 	if err != nil {
 		return m, false, err
 	}

@@ -2,7 +2,7 @@ package diskengine
 
 import (
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 )
 
 // name is a key of a queue.
@@ -71,7 +71,7 @@ func (c *call) seatOf(q *queue, key string, hash *sought, result *engine.PushRes
 	}
 	// Who has the key may be past its expiry when a later item asks: so what else there may be of
 	// it in runs is read now.
-	for _, a := range []recent.Area{recent.Live, recent.Finished} {
+	for _, a := range []memtable.Area{memtable.Live, memtable.Finished} {
 		if _, err := c.spotsOfKey(q, a, []byte(key), hash); err != nil {
 			return s, err
 		}

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
@@ -83,9 +83,9 @@ func (r *replay) Put(p *record.Put) error {
 
 func (r *replay) put(id engine.ID, queue uint32, key []byte, s *record.State, content []byte) {
 	r.value = record.AppendValue(r.value[:0], s, content)
-	e := recent.Entry{ID: uint64(id), Queue: queue, Area: recent.Live, At: s.Due, Key: key, Value: r.value}
+	e := memtable.Entry{ID: uint64(id), Queue: queue, Area: memtable.Live, At: s.Due, Key: key, Value: r.value}
 	if s.Dead {
-		e.Area, e.At = recent.Dead, s.Died
+		e.Area, e.At = memtable.Dead, s.Died
 	}
 	r.e.recent.Put(e)
 }
@@ -110,7 +110,7 @@ func (r *replay) Lease(x *record.Lease) error {
 	r.used(x.ID, x.From)
 	l := &lease{ID: uint64(x.ID), Deadline: x.Deadline, Attempt: x.Attempt, Remote: x.Remote, Given: x.Remote, Nonce: x.Nonce}
 	if e, ok := r.e.recent.ByID(uint64(x.ID)); ok {
-		if e.Area != recent.Live {
+		if e.Area != memtable.Live {
 			return nil
 		}
 		l.Queue = e.Queue
@@ -119,7 +119,7 @@ func (r *replay) Lease(x *record.Lease) error {
 		if err != nil {
 			return err
 		}
-		if at.src == nil || at.src.area != recent.Live || !at.src.Alive(at.pos) {
+		if at.src == nil || at.src.area != memtable.Live || !at.src.Alive(at.pos) {
 			return nil
 		}
 		l.Queue = at.src.QueueAt(at.pos).Queue
@@ -154,7 +154,7 @@ func (r *replay) Finish(f *record.Finish) error {
 	r.used(f.ID, record.Spot{})
 	r.queue(f.Queue)
 	r.value = (&record.Trace{Due: f.Due, Ending: f.Ending, Ended: f.Ended}).Append(r.value[:0])
-	r.e.recent.Put(recent.Entry{ID: uint64(f.ID), Queue: f.Queue, Area: recent.Finished, At: f.Forgotten, Key: f.Key, Value: r.value})
+	r.e.recent.Put(memtable.Entry{ID: uint64(f.ID), Queue: f.Queue, Area: memtable.Finished, At: f.Forgotten, Key: f.Key, Value: r.value})
 	return nil
 }
 
@@ -217,12 +217,12 @@ func (r *replay) Purge(p *record.Purge) error {
 			r.e.leases.Lapse(l, l.Deadline)
 		}
 	}
-	for a := recent.Live; a <= recent.Finished; a++ {
+	for a := memtable.Live; a <= memtable.Finished; a++ {
 		if !named.covers(a) {
 			continue
 		}
 		var ids []uint64
-		r.e.recent.Ascend(p.Queue, a, recent.First, func(e recent.Entry) bool {
+		r.e.recent.Ascend(p.Queue, a, memtable.First, func(e memtable.Entry) bool {
 			if q.hides(a, engine.ID(e.ID)) {
 				ids = append(ids, e.ID)
 			}
@@ -238,7 +238,7 @@ func (r *replay) Purge(p *record.Purge) error {
 		}
 	}
 	for _, l := range lapsed {
-		if q.hides(recent.Live, engine.ID(l.ID)) {
+		if q.hides(memtable.Live, engine.ID(l.ID)) {
 			r.e.leases.Remove(l)
 		} else {
 			r.e.leases.Extend(l, l.Deadline) // nobody knows yet that it has lapsed
@@ -299,7 +299,7 @@ func (r *replay) finish() error {
 		}
 	}
 	var nameless uint32
-	e.recent.Places(func(num uint32, a recent.Area, n int64) {
+	e.recent.Places(func(num uint32, a memtable.Area, n int64) {
 		if q := e.numbered[num]; q != nil {
 			*q.count(a) += n
 		} else if n > 0 {
@@ -311,7 +311,7 @@ func (r *replay) finish() error {
 			for _, part := range src.Queues() {
 				n := int64(src.Count(part.From, part.To))
 				if q := e.numbered[part.Queue]; q != nil {
-					*q.count(recent.Area(a)) += n
+					*q.count(memtable.Area(a)) += n
 				} else if n > 0 {
 					nameless = part.Queue
 				}
@@ -342,7 +342,7 @@ func (r *replay) finish() error {
 
 // leasesOf is those of a queue: none is known to have lapsed.
 func (r *replay) leasesOf(q *queue) (all []*lease) {
-	r.e.leases.Ascend(q.num, recent.First, func(l *lease) bool { all = append(all, l); return true })
+	r.e.leases.Ascend(q.num, memtable.First, func(l *lease) bool { all = append(all, l); return true })
 	return all
 }
 

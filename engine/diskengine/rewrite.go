@@ -3,7 +3,7 @@ package diskengine
 import (
 	"slices"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 )
 
@@ -55,7 +55,7 @@ func (k *keeper) rewriteQueue(num uint32) error {
 func (k *keeper) rewriteLeases(num uint32) error {
 	e := k.e
 	for over := range 2 {
-		for from, n := recent.First, stepItems; n == stepItems; {
+		for from, n := memtable.First, stepItems; n == stepItems; {
 			n = 0
 			err := e.write(func(q *queue, b []byte) []byte {
 				walk := q.leases.Ascend
@@ -63,7 +63,7 @@ func (k *keeper) rewriteLeases(num uint32) error {
 					walk = q.leases.AscendOver
 				}
 				walk(num, from, func(l *lease) bool {
-					from = after(recent.Position{At: l.Deadline, ID: l.ID})
+					from = after(memtable.Position{At: l.Deadline, ID: l.ID})
 					r := recordOf(l)
 					if r.From = e.spotOfLease(l).record(); l.Over() {
 						r.Deadline = lapsed

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
@@ -87,7 +87,7 @@ func (c *call) tokened(q *queue, t *token.Token) (m message, ok bool, err error)
 		if m, err = c.leasedMessage(q, l); err != nil {
 			return m, false, err
 		}
-		if l.Over() && q.hides(recent.Live, m.id) {
+		if l.Over() && q.hides(memtable.Live, m.id) {
 			c.purged(&m)
 			return m, false, nil
 		}
@@ -121,7 +121,7 @@ func (c *call) settleOf(m *message, s *engine.Settlement) (engine.Settled, error
 	switch {
 	case s.Do == engine.Ack:
 		need = c.needKey
-	case s.Do == engine.Extend && m.area == recent.Live:
+	case s.Do == engine.Extend && m.area == memtable.Live:
 		need = nil
 	}
 	if need != nil {
@@ -129,7 +129,7 @@ func (c *call) settleOf(m *message, s *engine.Settlement) (engine.Settled, error
 			return engine.Settled{}, err
 		}
 	}
-	if m.area == recent.Dead && len(m.key) > 0 && (revives || s.Do == engine.Ack && m.Remember > 0) {
+	if m.area == memtable.Dead && len(m.key) > 0 && (revives || s.Do == engine.Ack && m.Remember > 0) {
 		var hash sought
 		held, err := c.holds(m.q, m.key, &hash)
 		switch {

@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
 
@@ -38,7 +38,7 @@ func (c *call) seek(n int, key func(i int) (queue, key string), to []sought) err
 		h := sought{num: num.(uint32)}
 		h.key = e.secret.Key(h.num, key)
 		absent := true
-		for _, area := range [...]recent.Area{recent.Live, recent.Finished} {
+		for _, area := range [...]memtable.Area{memtable.Live, memtable.Finished} {
 			if set.filters[area].MayHold(h.key) {
 				absent = false
 				c.lacks.keys = append(c.lacks.keys, keyAt{area, h.key})
@@ -57,19 +57,19 @@ func (c *call) seek(n int, key func(i int) (queue, key string), to []sought) err
 }
 
 // holder finds who lives and has a key among the recent. Who had it last is found faster by his id.
-func (c *call) holder(q *queue, key []byte, hash *sought) (recent.Entry, bool) {
+func (c *call) holder(q *queue, key []byte, hash *sought) (memtable.Entry, bool) {
 	if hash.id != 0 {
 		e, ok := c.e.recent.ByID(uint64(hash.id))
-		if ok && e.Queue == q.num && e.Area == recent.Live && bytes.Equal(e.Key, key) {
+		if ok && e.Queue == q.num && e.Area == memtable.Live && bytes.Equal(e.Key, key) {
 			return e, true
 		}
 	}
-	e, ok := c.e.recent.ByKey(q.num, recent.Live, key)
+	e, ok := c.e.recent.ByKey(q.num, memtable.Live, key)
 	hash.id = engine.ID(e.ID)
 	return e, ok
 }
 
 // none reports whether there are no runs.
 func (s *sources) none() bool {
-	return len(s.of[recent.Live]) == 0 && len(s.of[recent.Finished]) == 0
+	return len(s.of[memtable.Live]) == 0 && len(s.of[memtable.Finished]) == 0
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
@@ -14,7 +14,7 @@ import (
 // the keeper's.
 type source struct {
 	*run.Run
-	area  recent.Area
+	area  memtable.Area
 	since uint64    // all in it was in runs once so many flushes were, or had been when the store was opened
 	marks uint64    // the file that says who has died, in the manifest in force
 	dirty bool      // somebody has died since it was written
@@ -28,8 +28,8 @@ type source struct {
 
 // sources are the runs of each area, the newest last. It is never changed, only replaced.
 type sources struct {
-	of      [recent.Finished + 1][]*source // by their numbers
-	filters [recent.Finished + 1]run.Filters
+	of      [memtable.Finished + 1][]*source // by their numbers
+	filters [memtable.Finished + 1]run.Filters
 	latest  uint64 // the largest since of these and all that were before
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
 
@@ -57,7 +57,7 @@ var errSearch = errors.New("places in runs are to be found first")
 
 // anyRun reports whether any run has messages of a queue that live.
 func (e *Engine) anyRun(q *queue) bool {
-	return slices.ContainsFunc(e.runs.of[recent.Live], func(src *source) bool {
+	return slices.ContainsFunc(e.runs.of[memtable.Live], func(src *source) bool {
 		_, ok := src.Queue(q.num)
 		return ok
 	})
@@ -70,7 +70,7 @@ func (t *tally) search(num uint32) error {
 	for i, at := range t.times {
 		places[i] = run.Place{Queue: num, At: at}
 	}
-	for _, src := range t.set.of[recent.Live] {
+	for _, src := range t.set.of[memtable.Live] {
 		q, ok := src.Queue(num)
 		if !ok {
 			continue
@@ -93,7 +93,7 @@ func (t *tally) search(num uint32) error {
 
 // upTo counts who waits and is due before a time.
 func (t *tally) upTo(c *call, q *queue, i int) int64 {
-	n := c.e.recent.CountRange(q.num, recent.Live, recent.First, recent.Position{At: t.times[i]})
+	n := c.e.recent.CountRange(q.num, memtable.Live, memtable.First, memtable.Position{At: t.times[i]})
 	if q.leased > 0 {
 		n -= q.leases.DueBefore(q.num, t.times[i])
 	}
@@ -104,18 +104,18 @@ func (t *tally) upTo(c *call, q *queue, i int) int64 {
 }
 
 // firstFrom is when it is due; never: there is none.
-func (c *call) firstFrom(q *queue, l *first, from recent.Position) (int64, error) {
+func (c *call) firstFrom(q *queue, l *first, from memtable.Position) (int64, error) {
 	if !l.begun {
 		l.from, l.walked, l.begun = from, from, true
-		l.area = recent.Live
+		l.area = memtable.Live
 	}
 	from = l.from
 	l.refresh(c.e, q, from)
 	at, steps := int64(never), 0
-	c.e.recent.Ascend(q.num, recent.Live, l.walked, func(e recent.Entry) bool {
-		if id := engine.ID(e.ID); q.held(id) || q.hides(recent.Live, id) {
+	c.e.recent.Ascend(q.num, memtable.Live, l.walked, func(e memtable.Entry) bool {
+		if id := engine.ID(e.ID); q.held(id) || q.hides(memtable.Live, id) {
 			steps++
-			l.walked = after(recent.Position{At: e.At, ID: e.ID})
+			l.walked = after(memtable.Position{At: e.At, ID: e.ID})
 			return steps < 4*stepItems
 		}
 		at = e.At
@@ -131,7 +131,7 @@ func (c *call) firstFrom(q *queue, l *first, from recent.Position) (int64, error
 		}
 		again := false
 		for _, k := range l.cursors {
-			for len(k.loaded) > 0 && (!k.src.Alive(k.loaded[0].pos) || q.held(k.loaded[0].id) || q.hides(recent.Live, k.loaded[0].id)) {
+			for len(k.loaded) > 0 && (!k.src.Alive(k.loaded[0].pos) || q.held(k.loaded[0].id) || q.hides(memtable.Live, k.loaded[0].id)) {
 				k.loaded = k.loaded[1:]
 				again = true
 			}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
 
@@ -33,7 +33,7 @@ func (c *call) unreadable(ref engine.Ref, damage error) error {
 		e.Err, e.Hint = fmt.Errorf("%w: %w", engine.ErrUnavailable, damage), notGivenHint
 		return e
 	}
-	if u, ok := errors.AsType[*unread](damage); ok && u.at.src.area != recent.Finished { // a cancel does not find that
+	if u, ok := errors.AsType[*unread](damage); ok && u.at.src.area != memtable.Finished { // a cancel does not find that
 		if ref.ID != 0 {
 			e.Hint = c.rid(ref.ID)
 		} else {

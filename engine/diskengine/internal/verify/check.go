@@ -11,7 +11,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
@@ -97,7 +97,7 @@ type part struct {
 	lost     bool
 }
 
-func (p *part) area() recent.Area { return recent.Area(p.is.Area) }
+func (p *part) area() memtable.Area { return memtable.Area(p.is.Area) }
 
 func newReader(f vfs.FS, dir string, cfg *Config) *reader {
 	r := &reader{fs: f, dir: dir, runsIn: filepath.Join(dir, manifest.RunsName), pace: func(int) error { return nil }, rep: new(Report)}

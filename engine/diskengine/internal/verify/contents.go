@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
@@ -38,7 +38,7 @@ type contents struct {
 // kept is a message that the log tells of, or a key that is remembered, as a run would have it.
 type kept struct {
 	place run.Place
-	area  recent.Area
+	area  memtable.Area
 	key   string
 	state record.State
 	value []byte // what follows the key and, of a message, the state; a check does without
@@ -46,7 +46,7 @@ type kept struct {
 
 func (h *kept) keyed() []byte {
 	value := h.value
-	if h.area != recent.Finished {
+	if h.area != memtable.Finished {
 		value = record.AppendValue(nil, &h.state, h.value)
 	}
 	return record.AppendKeyed(nil, []byte(h.key), value)
@@ -61,11 +61,11 @@ func (h *kept) move(s record.State) {
 	}
 }
 
-func areaOf(s *record.State) recent.Area {
+func areaOf(s *record.State) memtable.Area {
 	if s.Dead {
-		return recent.Dead
+		return memtable.Dead
 	}
-	return recent.Live
+	return memtable.Live
 }
 
 func newContents(r *reader) *contents {
@@ -174,7 +174,7 @@ func (c *contents) taken(p *part, pos uint32) (*kept, error) {
 	}
 	h := &kept{place: e.Place, area: p.area()}
 	key, value, err := record.ParseKeyed(e.Value)
-	if err == nil && h.area != recent.Finished {
+	if err == nil && h.area != memtable.Finished {
 		h.state, value, err = record.ParseValue(value)
 		h.state.LastError = slices.Clone(h.state.LastError)
 	}
@@ -193,11 +193,11 @@ func (c *contents) count() {
 	for n, name := range c.names {
 		of[n] = &Queue{Name: name, Number: n}
 	}
-	c.each(func(queue uint32, area recent.Area, n int) {
+	c.each(func(queue uint32, area memtable.Area, n int) {
 		switch q := of[queue]; area {
-		case recent.Dead:
+		case memtable.Dead:
 			q.Dead += int64(n)
-		case recent.Finished:
+		case memtable.Finished:
 			q.Finished += int64(n)
 		default:
 			q.Live += int64(n)
@@ -211,7 +211,7 @@ func (c *contents) count() {
 }
 
 // each tells how many are alive of queues and areas.
-func (c *contents) each(fn func(queue uint32, area recent.Area, n int)) {
+func (c *contents) each(fn func(queue uint32, area memtable.Area, n int)) {
 	for _, h := range c.recent {
 		fn(h.place.Queue, h.area, 1)
 	}

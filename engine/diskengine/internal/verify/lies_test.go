@@ -7,14 +7,14 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // lie makes a run of what is not so.
-func (m *maker) lie(area recent.Area, change func(x *thing) (run.Place, run.Key, []byte)) {
+func (m *maker) lie(area memtable.Area, change func(x *thing) (run.Place, run.Key, []byte)) {
 	m.t.Helper()
 	x := m.any(func(x *thing) bool { return x.at.Run == 0 && x.area == area })
 	if x == nil {
@@ -38,7 +38,7 @@ func (m *maker) plain(x *thing) (run.Place, run.Key, []byte) {
 
 // stood is a live message with a key, in a run.
 func (m *maker) stood() *thing {
-	return m.any(func(x *thing) bool { return x.at.Run != 0 && x.area == recent.Live && x.key != "" })
+	return m.any(func(x *thing) bool { return x.at.Run != 0 && x.area == memtable.Live && x.key != "" })
 }
 
 // id is one that was given.
@@ -72,7 +72,7 @@ func TestLies(t *testing.T) {
 		tell func(m *maker)
 	}{
 		"nothing": {"", func(m *maker) {
-			m.lie(recent.Live, func(x *thing) (run.Place, run.Key, []byte) {
+			m.lie(memtable.Live, func(x *thing) (run.Place, run.Key, []byte) {
 				p, k, v := m.plain(x)
 				p.ID = uint64(m.next.NextID)
 				m.next.NextID++
@@ -81,7 +81,7 @@ func TestLies(t *testing.T) {
 		}},
 		"a message in two runs": {"and also in run", func(m *maker) {
 			x := m.stood()
-			m.run(recent.Live, []*thing{{id: x.id, queue: x.queue, State: x.State, content: x.content, key: "another"}})
+			m.run(memtable.Live, []*thing{{id: x.id, queue: x.queue, State: x.State, content: x.content, key: "another"}})
 			m.write()
 		}},
 		"a message in a run and in the log": {"the log tells of it too", func(m *maker) {
@@ -90,7 +90,7 @@ func TestLies(t *testing.T) {
 		}},
 		"a key in two runs": {"has the key of one in run", func(m *maker) {
 			x := m.stood()
-			m.run(recent.Live, []*thing{{id: m.id(), queue: x.queue, key: x.key, State: x.State, content: x.content}})
+			m.run(memtable.Live, []*thing{{id: m.id(), queue: x.queue, key: x.key, State: x.State, content: x.content}})
 			m.write()
 		}},
 		"a key in a run and in the log": {"has the key of message", func(m *maker) {
@@ -113,7 +113,7 @@ func TestLies(t *testing.T) {
 		}},
 		"a name twice": {"have one name", func(m *maker) { m.do(&record.Name{Queue: 4, Name: []byte("queue-1")}) }},
 		"an id of a run that was never given": {"was not given", func(m *maker) {
-			m.lie(recent.Live, func(x *thing) (run.Place, run.Key, []byte) {
+			m.lie(memtable.Live, func(x *thing) (run.Place, run.Key, []byte) {
 				p, k, v := m.plain(x)
 				p.ID = uint64(m.next.NextID)
 				return p, k, v
@@ -132,7 +132,7 @@ func TestLies(t *testing.T) {
 			}
 		}},
 		"a queue of a run that there never was": {"there was no queue 9", func(m *maker) {
-			m.lie(recent.Live, func(x *thing) (run.Place, run.Key, []byte) {
+			m.lie(memtable.Live, func(x *thing) (run.Place, run.Key, []byte) {
 				p, k, v := m.plain(x)
 				p.Queue = 9
 				return p, k, v
@@ -140,12 +140,12 @@ func TestLies(t *testing.T) {
 		}},
 		"a live message among the dead": {"whether it is dead is false", func(m *maker) {
 			m.push(1, "")
-			x := m.any(func(x *thing) bool { return x.at.Run == 0 && x.area == recent.Live })
-			m.run(recent.Dead, []*thing{x})
+			x := m.any(func(x *thing) bool { return x.at.Run == 0 && x.area == memtable.Live })
+			m.run(memtable.Dead, []*thing{x})
 			m.write()
 		}},
 		"a message at another time": {"stands at time", func(m *maker) {
-			m.lie(recent.Live, func(x *thing) (run.Place, run.Key, []byte) {
+			m.lie(memtable.Live, func(x *thing) (run.Place, run.Key, []byte) {
 				p, k, v := m.plain(x)
 				p.At++
 				return p, k, v
@@ -153,44 +153,44 @@ func TestLies(t *testing.T) {
 		}},
 		"a key that is not in the index": {"keys that lead to other entries", func(m *maker) {
 			m.push(1, "a")
-			m.lie(recent.Live, func(x *thing) (run.Place, run.Key, []byte) {
+			m.lie(memtable.Live, func(x *thing) (run.Place, run.Key, []byte) {
 				x.key = "a"
 				p, _, v := m.plain(x)
 				return p, run.Key{}, v
 			})
 		}},
 		"a key that is another": {"keys that lead to other entries", func(m *maker) {
-			m.lie(recent.Live, func(x *thing) (run.Place, run.Key, []byte) {
+			m.lie(memtable.Live, func(x *thing) (run.Place, run.Key, []byte) {
 				x.key = "a"
 				p, _, v := m.plain(x)
 				return p, m.secret().Key(x.queue, "b"), v
 			})
 		}},
 		"a key of another queue": {"keys that lead to other entries", func(m *maker) {
-			m.lie(recent.Live, func(x *thing) (run.Place, run.Key, []byte) {
+			m.lie(memtable.Live, func(x *thing) (run.Place, run.Key, []byte) {
 				x.key = "a"
 				p, _, v := m.plain(x)
 				return p, m.secret().Key(x.queue+1, "a"), v
 			})
 		}},
 		"a value that cannot be read": {"malformed", func(m *maker) {
-			m.lie(recent.Live, func(x *thing) (run.Place, run.Key, []byte) {
+			m.lie(memtable.Live, func(x *thing) (run.Place, run.Key, []byte) {
 				p, k, v := m.plain(x)
 				return p, k, v[:2]
 			})
 		}},
 		"a trace that cannot be read": {"malformed", func(m *maker) {
 			m.push(1, "")
-			x := m.any(func(x *thing) bool { return x.at.Run == 0 && x.area == recent.Live })
-			m.run(recent.Finished, []*thing{x})
+			x := m.any(func(x *thing) bool { return x.at.Run == 0 && x.area == memtable.Live })
+			m.run(memtable.Finished, []*thing{x})
 			m.write()
 		}},
 		"no key that is remembered": {"no key is remembered", func(m *maker) {
-			m.run(recent.Finished, []*thing{{id: m.id(), queue: 1, area: recent.Finished, trace: record.Trace{Ending: engine.Acked}}})
+			m.run(memtable.Finished, []*thing{{id: m.id(), queue: 1, area: memtable.Finished, trace: record.Trace{Ending: engine.Acked}}})
 			m.write()
 		}},
 		"a body that stands apart": {"which this release does not keep", func(m *maker) {
-			m.run(recent.Live, []*thing{{id: m.id(), queue: 1, State: record.State{Expires: record.Never}, content: apart()}})
+			m.run(memtable.Live, []*thing{{id: m.id(), queue: 1, State: record.State{Expires: record.Never}, content: apart()}})
 			m.write()
 		}},
 		"an area that there is not": {"of area 3", func(m *maker) { m.next.Runs[0].Area = 3; m.write() }},

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
 
@@ -85,7 +85,7 @@ func ids(all []engine.ID) string {
 
 // lostRun is the loss of all of a run.
 func (s *salvage) lostRun(p *part, what string) {
-	l := Loss{File: run.Name(s.runsDir(), p.number), Offset: -1, What: what, Messages: -1, Keys: p.area() == recent.Finished}
+	l := Loss{File: run.Name(s.runsDir(), p.number), Offset: -1, What: what, Messages: -1, Keys: p.area() == memtable.Finished}
 	if !s.rebuilt {
 		l.Messages = int64(p.is.Alive)
 	}
@@ -106,7 +106,7 @@ func (s *salvage) holes(p *part) error {
 		return err
 	}
 	for i, h := range of.Holes {
-		l := Loss{File: run.Name(s.runsDir(), p.number), Offset: h.Offset, What: "entries that cannot be read", Messages: -1, Keys: p.area() == recent.Finished, IDs: lost[i]}
+		l := Loss{File: run.Name(s.runsDir(), p.number), Offset: h.Offset, What: "entries that cannot be read", Messages: -1, Keys: p.area() == memtable.Finished, IDs: lost[i]}
 		if h.Counted {
 			l.Messages = int64(of.Count(h.From, h.To))
 		}

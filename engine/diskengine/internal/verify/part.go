@@ -6,7 +6,7 @@ import (
 	"io/fs"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
@@ -28,7 +28,7 @@ func (s *salvage) part(p *part) error {
 func (s *salvage) open(p *part) (err error) {
 	cfg := &run.Config{ID: s.state.Store, Pace: s.pace}
 	var damage *vfs.DamageError
-	if !s.rebuilt && p.area() <= recent.Finished { // else keys, or what it holds, are not known
+	if !s.rebuilt && p.area() <= memtable.Finished { // else keys, or what it holds, are not known
 		sound, err := run.Open(s.fs, s.runsDir(), p.number, cfg)
 		if err == nil {
 			if err = sound.VerifyValues(s.pace, func(e run.Entry) (run.Key, error) { return s.keyOf(p.area(), e) }); err == nil {
@@ -51,7 +51,7 @@ func (s *salvage) open(p *part) (err error) {
 		p.lost = true
 		s.lostRun(p, "the run is missing")
 		return nil
-	case err == nil && (s.rebuilt || p.area() > recent.Finished):
+	case err == nil && (s.rebuilt || p.area() > memtable.Finished):
 		return s.areaOf(p)
 	}
 	return err
@@ -61,11 +61,11 @@ var errEnough = errors.New("enough was read")
 
 // areaOf finds out of what area the entries of a run are.
 func (s *salvage) areaOf(p *part) error {
-	var fits [recent.Finished + 1]int
+	var fits [memtable.Finished + 1]int
 	n := 0
 	err := p.salvaged.Each(func(e run.Entry, _ bool) error {
 		for a := range fits {
-			if _, err := s.keyOf(recent.Area(a), e); err == nil {
+			if _, err := s.keyOf(memtable.Area(a), e); err == nil {
 				fits[a]++
 			}
 		}
@@ -142,7 +142,7 @@ func (s *salvage) anew(p *part) (err error) {
 		return w.Add(e.Place, key, e.Value)
 	})
 	if wrong > 0 {
-		s.losses = append(s.losses, Loss{File: run.Name(s.runsDir(), p.number), Offset: -1, What: "values that are none", Messages: int64(wrong), Keys: p.area() == recent.Finished})
+		s.losses = append(s.losses, Loss{File: run.Name(s.runsDir(), p.number), Offset: -1, What: "values that are none", Messages: int64(wrong), Keys: p.area() == memtable.Finished})
 	}
 	if err != nil || n == 0 {
 		return err

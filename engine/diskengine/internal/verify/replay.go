@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
@@ -87,14 +87,14 @@ func (c *contents) Move(r *record.Move) error {
 	c.given(r.ID)
 	delete(c.leases, r.ID)
 	if h, ok := c.recent[r.ID]; ok {
-		if h.area != recent.Finished {
+		if h.area != memtable.Finished {
 			h.move(r.State)
 		}
 		return nil
 	}
 	return c.living(r.ID, func(p *part, pos uint32) error {
 		c.wrongRecord("message %d is moved, and stands in run %d: the log does not tell its content", r.ID, p.number)
-		if p.area() == recent.Finished {
+		if p.area() == memtable.Finished {
 			return nil
 		}
 		h, err := c.taken(p, pos)
@@ -134,7 +134,7 @@ func (c *contents) Finish(f *record.Finish) error {
 		}
 	}
 	c.queue(f.Queue)
-	c.recent[f.ID] = &kept{place: run.Place{Queue: f.Queue, At: f.Forgotten, ID: uint64(f.ID)}, area: recent.Finished, key: string(f.Key),
+	c.recent[f.ID] = &kept{place: run.Place{Queue: f.Queue, At: f.Forgotten, ID: uint64(f.ID)}, area: memtable.Finished, key: string(f.Key),
 		value: (&record.Trace{Due: f.Due, Ending: f.Ending, Ended: f.Ended}).Append(nil)}
 	return nil
 }
@@ -189,14 +189,14 @@ func (c *contents) Purge(p *record.Purge) error {
 			return nil
 		}
 	}
-	takes := func(a recent.Area, id engine.ID) bool {
+	takes := func(a memtable.Area, id engine.ID) bool {
 		if _, spared := spares[id]; spared && p.Spares || id > p.UpTo {
 			return false
 		}
 		switch a {
-		case recent.Dead:
+		case memtable.Dead:
 			return p.Also&engine.PurgeDead != 0
-		case recent.Finished:
+		case memtable.Finished:
 			return p.Also&engine.PurgeFinished != 0
 		}
 		l, leased := c.leases[id]
@@ -217,7 +217,7 @@ func (c *contents) Purge(p *record.Purge) error {
 }
 
 // purgeRun takes from a run what a purge takes.
-func (c *contents) purgeRun(p *part, queue uint32, takes func(recent.Area, engine.ID) bool) error {
+func (c *contents) purgeRun(p *part, queue uint32, takes func(memtable.Area, engine.ID) bool) error {
 	if p.run == nil {
 		return nil
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
@@ -256,9 +256,9 @@ func TestBytes(t *testing.T) {
 		m.history(50)
 		m.flush()
 	}
-	m.do(m.gone(m.stood()), m.gone(m.any(func(x *thing) bool { return x.at.Run != 0 && x.area == recent.Dead })))
+	m.do(m.gone(m.stood()), m.gone(m.any(func(x *thing) bool { return x.at.Run != 0 && x.area == memtable.Dead })))
 	m.marked()
-	m.merge(recent.Live)
+	m.merge(memtable.Live)
 	d, passedOver := m.close(), 0
 	for _, r := range m.next.Runs {
 		if r.Marks != 0 {

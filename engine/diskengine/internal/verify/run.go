@@ -7,7 +7,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
@@ -24,11 +24,11 @@ func (r *reader) run(is manifest.Run) error {
 	if uint64(open.Bytes()) != is.Bytes || open.Len() != is.Entries {
 		r.rep.add(r.path(manifest.Name), -1, "run %d has %d bytes and %d entries; the manifest says %d and %d", is.Number, open.Bytes(), open.Len(), is.Bytes, is.Entries)
 	}
-	if is.Area > uint8(recent.Finished) {
+	if is.Area > uint8(memtable.Finished) {
 		r.rep.add(r.path(manifest.Name), -1, "run %d holds what is of area %d, which there is not", is.Number, is.Area)
 		return open.Close()
 	}
-	err = open.VerifyValues(r.pace, func(e run.Entry) (run.Key, error) { return r.keyOf(recent.Area(is.Area), e) })
+	err = open.VerifyValues(r.pace, func(e run.Entry) (run.Key, error) { return r.keyOf(memtable.Area(is.Area), e) })
 	if err != nil {
 		return errors.Join(r.wrong(err, name), open.Close())
 	}
@@ -37,7 +37,7 @@ func (r *reader) run(is manifest.Run) error {
 }
 
 // keyOf takes an entry of a run apart.
-func (r *reader) keyOf(area recent.Area, e run.Entry) (k run.Key, err error) {
+func (r *reader) keyOf(area memtable.Area, e run.Entry) (k run.Key, err error) {
 	switch {
 	case e.ID == 0 || e.ID == math.MaxUint64 || e.ID >= r.state.NextID:
 		return k, fmt.Errorf("id %d was not given by then; the next one is %d", e.ID, r.state.NextID)
@@ -48,7 +48,7 @@ func (r *reader) keyOf(area recent.Area, e run.Entry) (k run.Key, err error) {
 	if err != nil {
 		return k, err
 	}
-	if area == recent.Finished {
+	if area == memtable.Finished {
 		if _, err := record.ParseTrace(value); err != nil {
 			return k, err
 		}
@@ -69,7 +69,7 @@ func (r *reader) keyOf(area recent.Area, e run.Entry) (k run.Key, err error) {
 		at = s.Died
 	}
 	switch {
-	case s.Dead != (area == recent.Dead):
+	case s.Dead != (area == memtable.Dead):
 		return k, fmt.Errorf("a message of another area: whether it is dead is %v", s.Dead)
 	case at != e.At:
 		return k, fmt.Errorf("a message of time %d stands at time %d", at, e.At)

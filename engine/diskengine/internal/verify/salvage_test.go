@@ -17,7 +17,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
@@ -173,7 +173,7 @@ func keeps(t testing.TB, m *maker, d *vfstest.Disk, at map[engine.ID][]span, spo
 	has := holds(t, d)
 	for _, x := range m.things {
 		value, ok := has[x.id]
-		if x.area == recent.Finished || spoils(spoilt, at[x.id]) {
+		if x.area == memtable.Finished || spoils(spoilt, at[x.id]) {
 			continue
 		}
 		if !ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
@@ -47,7 +47,7 @@ func logConfig() *wal.Config {
 type thing struct {
 	id    engine.ID
 	queue uint32
-	area  recent.Area
+	area  memtable.Area
 	key   string
 	record.State
 	content []byte
@@ -57,7 +57,7 @@ type thing struct {
 
 func (x *thing) time() int64 {
 	switch {
-	case x.area == recent.Finished:
+	case x.area == memtable.Finished:
 		return x.trace.Ended + 1000
 	case x.Dead:
 		return x.Died
@@ -71,7 +71,7 @@ func (x *thing) place() run.Place {
 
 func (x *thing) value() []byte {
 	value := record.AppendValue(nil, &x.State, x.content)
-	if x.area == recent.Finished {
+	if x.area == memtable.Finished {
 		value = x.trace.Append(nil)
 	}
 	return record.AppendKeyed(nil, []byte(x.key), value)
@@ -157,7 +157,7 @@ func (m *maker) any(want func(*thing) bool) *thing {
 }
 
 // holder is who has a key in an area.
-func (m *maker) holder(queue uint32, key string, area recent.Area) *thing {
+func (m *maker) holder(queue uint32, key string, area memtable.Area) *thing {
 	for _, x := range m.things {
 		if x.queue == queue && x.key == key && x.area == area && key != "" {
 			return x
@@ -197,7 +197,7 @@ func (m *maker) push(queue uint32, key string) *thing {
 	x := &thing{id: engine.ID(m.next.NextID), queue: queue, key: key, State: record.State{Due: m.rng.Int64N(1000), Expires: record.Never}, content: m.content()}
 	m.next.NextID++
 	var group []written
-	if old := m.holder(queue, key, recent.Finished); old != nil {
+	if old := m.holder(queue, key, memtable.Finished); old != nil {
 		group = append(group, m.gone(old))
 	}
 	m.do(append(group, &record.Put{ID: x.id, Queue: queue, New: true, Key: []byte(key), State: x.State, Content: x.content})...)
@@ -206,7 +206,7 @@ func (m *maker) push(queue uint32, key string) *thing {
 }
 
 func (m *maker) step() {
-	area := func(a recent.Area) func(*thing) bool { return func(x *thing) bool { return x.area == a } }
+	area := func(a memtable.Area) func(*thing) bool { return func(x *thing) bool { return x.area == a } }
 	state := record.State{Due: m.rng.Int64N(1000), Expires: record.Never, Attempt: m.rng.Uint32N(3)}
 	switch op := m.rng.IntN(100); {
 	case op < 50:
@@ -214,40 +214,40 @@ func (m *maker) step() {
 		if m.rng.IntN(3) > 0 {
 			key = fmt.Sprint("key-", m.rng.IntN(200))
 		}
-		if m.holder(queue, key, recent.Live) == nil {
+		if m.holder(queue, key, memtable.Live) == nil {
 			m.push(queue, key)
 		}
 	case op < 60:
-		if x := m.any(area(recent.Live)); x != nil {
+		if x := m.any(area(memtable.Live)); x != nil {
 			m.do(&record.Lease{ID: x.id, From: m.spot(x), Deadline: 5, Attempt: 1}, &record.Extend{ID: x.id, Deadline: 6})
 		}
 	case op < 68:
-		if x := m.any(area(recent.Live)); x != nil {
+		if x := m.any(area(memtable.Live)); x != nil {
 			m.becomes(x, state)
 		}
 	case op < 76:
-		if x := m.any(area(recent.Live)); x != nil {
+		if x := m.any(area(memtable.Live)); x != nil {
 			state.Dead, state.Died = true, m.rng.Int64N(1000)
 			m.becomes(x, state)
 		}
 	case op < 80:
-		if x := m.any(area(recent.Dead)); x != nil && m.holder(x.queue, x.key, recent.Live) == nil {
+		if x := m.any(area(memtable.Dead)); x != nil && m.holder(x.queue, x.key, memtable.Live) == nil {
 			m.becomes(x, state)
 		}
 	case op < 94:
-		x := m.any(func(x *thing) bool { return x.area != recent.Finished })
+		x := m.any(func(x *thing) bool { return x.area != memtable.Finished })
 		if x == nil {
 			break
 		}
 		group := []written{m.gone(x)}
-		if x.key != "" && m.holder(x.queue, x.key, recent.Finished) == nil && m.rng.IntN(2) == 0 {
-			y := &thing{id: x.id, queue: x.queue, area: recent.Finished, key: x.key, trace: record.Trace{Due: x.Due, Ending: engine.Acked, Ended: m.rng.Int64N(1000)}}
+		if x.key != "" && m.holder(x.queue, x.key, memtable.Finished) == nil && m.rng.IntN(2) == 0 {
+			y := &thing{id: x.id, queue: x.queue, area: memtable.Finished, key: x.key, trace: record.Trace{Due: x.Due, Ending: engine.Acked, Ended: m.rng.Int64N(1000)}}
 			m.things[y.id] = y
 			group = append(group, &record.Finish{ID: y.id, Queue: y.queue, Key: []byte(y.key), Due: x.Due, Ending: engine.Acked, Ended: y.trace.Ended, Forgotten: y.time()})
 		}
 		m.do(group...)
 	case op < 98:
-		if x := m.any(area(recent.Finished)); x != nil {
+		if x := m.any(area(memtable.Finished)); x != nil {
 			m.do(m.gone(x))
 		}
 	default:
@@ -264,9 +264,9 @@ func (m *maker) purge() {
 		if x.queue != p.Queue || id > p.UpTo {
 			continue
 		}
-		if x.area == recent.Live && m.rng.IntN(2) == 0 {
+		if x.area == memtable.Live && m.rng.IntN(2) == 0 {
 			spare.IDs = append(spare.IDs, id)
-		} else if x.area == recent.Live || x.area == recent.Dead && p.Also&engine.PurgeDead != 0 || x.area == recent.Finished && p.Also&engine.PurgeFinished != 0 {
+		} else if x.area == memtable.Live || x.area == memtable.Dead && p.Also&engine.PurgeDead != 0 || x.area == memtable.Finished && p.Also&engine.PurgeFinished != 0 {
 			m.gone(x)
 		}
 	}
@@ -283,7 +283,7 @@ func (m *maker) file() uint64 {
 func (m *maker) flush() {
 	m.next.Replay = uint64(m.end)
 	m.names()
-	for area := range recent.Finished + 1 {
+	for area := range memtable.Finished + 1 {
 		var of []*thing
 		for _, x := range m.things {
 			if x.at.Run == 0 && x.area == area {
@@ -296,7 +296,7 @@ func (m *maker) flush() {
 }
 
 // run writes a run.
-func (m *maker) run(area recent.Area, of []*thing) {
+func (m *maker) run(area memtable.Area, of []*thing) {
 	if len(of) == 0 {
 		return
 	}
@@ -314,13 +314,13 @@ func (m *maker) run(area recent.Area, of []*thing) {
 }
 
 // take counts a run.
-func (m *maker) take(area recent.Area, r *run.Run) {
+func (m *maker) take(area memtable.Area, r *run.Run) {
 	m.runs[r.Number()] = r
 	m.next.Runs = append(m.next.Runs, manifest.Run{Number: r.Number(), Area: uint8(area), Entries: r.Len(), Alive: r.Len(), Bytes: uint64(r.Bytes())})
 }
 
 // merge makes one run of all of an area.
-func (m *maker) merge(area recent.Area) {
+func (m *maker) merge(area memtable.Area) {
 	var sources []*run.Run
 	for _, r := range m.next.Runs {
 		if r.Area == uint8(area) {
@@ -396,7 +396,7 @@ func (m *maker) history(n int) {
 		case op < 4:
 			m.flush()
 		case op < 7:
-			m.merge(recent.Area(m.rng.IntN(3)))
+			m.merge(memtable.Area(m.rng.IntN(3)))
 		}
 	}
 }
@@ -433,9 +433,9 @@ func (m *maker) queues() []Queue {
 	for _, x := range m.things {
 		q := &all[x.queue-1]
 		switch x.area {
-		case recent.Live:
+		case memtable.Live:
 			q.Live++
-		case recent.Dead:
+		case memtable.Dead:
 			q.Dead++
 		default:
 			q.Finished++

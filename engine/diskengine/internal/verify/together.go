@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 )
 
@@ -16,7 +16,7 @@ func (c *contents) together() error {
 	if err := c.ids(); err != nil {
 		return err
 	}
-	for _, a := range []recent.Area{recent.Live, recent.Finished} {
+	for _, a := range []memtable.Area{memtable.Live, memtable.Finished} {
 		if err := c.keys(a); err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func (o *owner) find() error {
 }
 
 // keys looks for keys of an area that two have in a queue. The message that was pushed last keeps it.
-func (c *contents) keys(area recent.Area) error {
+func (c *contents) keys(area memtable.Area) error {
 	var lost []owner
 	has := map[run.Key]engine.ID{}
 	for _, id := range slices.Sorted(maps.Keys(c.recent)) {
@@ -162,9 +162,9 @@ func (c *contents) keys(area recent.Area) error {
 }
 
 // lose takes their keys from messages, which are kept without, and takes keys that are remembered away.
-func (c *contents) lose(area recent.Area, lost []owner) error {
+func (c *contents) lose(area memtable.Area, lost []owner) error {
 	for _, o := range lost {
-		if o.part != nil && area == recent.Finished {
+		if o.part != nil && area == memtable.Finished {
 			o.part.run.Kill(o.pos)
 			continue
 		}
@@ -173,13 +173,13 @@ func (c *contents) lose(area recent.Area, lost []owner) error {
 				return err
 			}
 		}
-		if area == recent.Finished {
+		if area == memtable.Finished {
 			delete(c.recent, o.id)
 		} else {
 			c.recent[o.id].key = ""
 		}
 	}
-	if len(lost) > 0 && area == recent.Live {
+	if len(lost) > 0 && area == memtable.Live {
 		c.mends.note("%d messages whose keys newer ones have are kept without a key: most had been acked or cancelled", len(lost))
 	}
 	return nil
@@ -189,7 +189,7 @@ func (c *contents) lose(area recent.Area, lost []owner) error {
 // salvage names these.
 func (c *contents) queues() {
 	lives := map[uint32]int{}
-	c.each(func(queue uint32, _ recent.Area, n int) { lives[queue] += n })
+	c.each(func(queue uint32, _ memtable.Area, n int) { lives[queue] += n })
 	taken := map[string]uint32{}
 	for _, n := range slices.Sorted(maps.Keys(c.names)) {
 		name := c.names[n]

@@ -11,7 +11,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/recent"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
@@ -28,7 +28,7 @@ func (c *contents) write() error {
 			return err
 		}
 	}
-	for area := range recent.Finished + 1 {
+	for area := range memtable.Finished + 1 {
 		if err := c.writeRecent(area); err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (c *contents) write() error {
 }
 
 // writeRecent writes a run of what the log tells of an area.
-func (c *contents) writeRecent(area recent.Area) error {
+func (c *contents) writeRecent(area memtable.Area) error {
 	var all []*kept
 	for _, h := range c.recent {
 		if h.area == area {
@@ -154,7 +154,7 @@ func (c *contents) writeLog() (err error) {
 // leased is where a message stands that is leased; nowhere, if it is not.
 func (c *contents) leased(id engine.ID) (at record.Spot, err error) {
 	err = c.living(id, func(p *part, pos uint32) error {
-		if p.area() == recent.Live {
+		if p.area() == memtable.Live {
 			at = record.Spot{Run: p.run.Number(), At: pos}
 		}
 		return nil

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package recent
+package memtable
 
 func mapMemory(int) []byte { return nil }
 

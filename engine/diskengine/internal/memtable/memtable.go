@@ -1,4 +1,4 @@
-package recent
+package memtable
 
 import (
 	"fmt"
@@ -79,7 +79,7 @@ func (r *Recent) Put(e Entry) {
 // check panics where an entry cannot be kept: the caller has seen to it that it can.
 func (e *Entry) check() {
 	if e.ID == 0 || e.ID == math.MaxUint64 || e.Queue > MaxQueue || e.Area >= areas || len(e.Key) > math.MaxUint16 || uint64(len(e.Value)+len(e.Tail)) > math.MaxUint32-math.MaxUint16 {
-		panic(fmt.Sprintf("recent: entry %d of queue %d, area %d, with %d bytes of key and %d of value", e.ID, e.Queue, e.Area, len(e.Key), len(e.Value)))
+		panic(fmt.Sprintf("memtable: entry %d of queue %d, area %d, with %d bytes of key and %d of value", e.ID, e.Queue, e.Area, len(e.Key), len(e.Value)))
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package recent keeps in memory what has not been written to a run yet: messages, found by id,
+// Package memtable keeps in memory what has not been written to a run yet: messages, found by id,
 // by key and in the order of their time.
 //
 // # The idea
@@ -48,4 +48,4 @@
 // Nothing here locks but the pool of chunks: what looks may run side by side, what changes
 // alone, both as the caller sees to it. Entries that are found are slices of the slots, good
 // until the next change.
-package recent
+package memtable

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package recent
+package memtable
 
 // populate has the system give the pages of what mapMemory returned.
 func populate(b []byte) { clear(b) }

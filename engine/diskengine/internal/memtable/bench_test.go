@@ -1,6 +1,6 @@
 //go:build unix
 
-package recent
+package memtable
 
 import (
 	"flag"

@@ -1,4 +1,4 @@
-package recent
+package memtable
 
 // Ahead is memory to which the tail of a long value was copied, outside of all locks, before the entry is added that
 // it is of. It is of one entry at most.

@@ -1,6 +1,6 @@
 //go:build unix
 
-package recent
+package memtable
 
 import "golang.org/x/sys/unix"
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
@@ -113,7 +113,7 @@ func checkError(op, dir string, err error) error {
 			return pebbleError(op, dir)
 		}
 		return fail(engine.ErrInvalid, "name the directory of a disk store, or of a backup of one")
-	case errors.Is(err, wal.ErrNewer), errors.Is(err, run.ErrNewer), errors.Is(err, marks.ErrNewer), errors.Is(err, manifest.ErrNewer), errors.Is(err, record.ErrNewer):
+	case errors.Is(err, wal.ErrNewer), errors.Is(err, run.ErrNewer), errors.Is(err, deletions.ErrNewer), errors.Is(err, manifest.ErrNewer), errors.Is(err, record.ErrNewer):
 		return fail(engine.ErrInvalid, dir+" was written by a newer release: use that")
 	case errors.Is(err, run.ErrOlder):
 		return fail(engine.ErrInvalid, dir+" was written by an earlier release: use that")

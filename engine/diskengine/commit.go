@@ -4,8 +4,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
@@ -67,7 +67,7 @@ func (k *keeper) commit(more, less []*source, replay wal.Pos) (gone []*source, e
 		for i, src := range dirty {
 			runs[i] = src.Run
 		}
-		counts, err := marks.WriteBehind(e.fs, e.runsDir(), number, e.id, runs, k.pace("marks", k.flushing), settled)
+		counts, err := deletions.WriteBehind(e.fs, e.runsDir(), number, e.id, runs, k.pace("marks", k.flushing), settled)
 		if err != nil {
 			return nil, err
 		}
@@ -121,7 +121,7 @@ func (k *keeper) clear(gone []*source) {
 
 // sweep removes the files in the directory of runs that do not count.
 func (e *Engine) sweep(s *manifest.State) error {
-	return errors.Join(run.Sweep(e.fs, e.runsDir(), s.Names), marks.Sweep(e.fs, e.runsDir(), s.Names))
+	return errors.Join(run.Sweep(e.fs, e.runsDir(), s.Names), deletions.Sweep(e.fs, e.runsDir(), s.Names))
 }
 
 // readMarks reads who has died in runs that were just opened.
@@ -138,7 +138,7 @@ func (e *Engine) readMarks(all []*source) error {
 	}
 	slices.Sort(numbers)
 	for _, n := range numbers {
-		if err := marks.Restore(e.fs, e.runsDir(), n, e.id, by[n]); err != nil {
+		if err := deletions.Restore(e.fs, e.runsDir(), n, e.id, by[n]); err != nil {
 			return err
 		}
 	}

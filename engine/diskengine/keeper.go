@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
@@ -130,5 +130,5 @@ func (k *keeper) sweepMarks() error {
 		return nil
 	}
 	s := k.man.State()
-	return marks.Sweep(k.e.fs, k.e.runsDir(), func(n uint64) bool { return s.Names(n) || k.pinned != nil && k.pinned.Names(n) })
+	return deletions.Sweep(k.e.fs, k.e.runsDir(), func(n uint64) bool { return s.Names(n) || k.pinned != nil && k.pinned.Names(n) })
 }

@@ -17,8 +17,8 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
@@ -125,7 +125,7 @@ func (e *Engine) openError(err error) error {
 			Hint: "one process at a time has a store open: end that one, or talk to its server"}
 	case errors.As(err, new(*vfs.DamageError)):
 		return &engine.Error{Op: "open", Err: damaged(err), Hint: damagedHint(e.dir)}
-	case errors.Is(err, wal.ErrNewer), errors.Is(err, run.ErrNewer), errors.Is(err, marks.ErrNewer), errors.Is(err, manifest.ErrNewer), errors.Is(err, record.ErrNewer):
+	case errors.Is(err, wal.ErrNewer), errors.Is(err, run.ErrNewer), errors.Is(err, deletions.ErrNewer), errors.Is(err, manifest.ErrNewer), errors.Is(err, record.ErrNewer):
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.dir + " was written by a newer release: use that"}
 	case errors.Is(err, run.ErrOlder):
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.dir + " was written by an earlier release: copy it to a new one with that"}

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
@@ -27,8 +27,8 @@ var (
 		defer func() { err = errors.Join(err, r.Close()) }()
 		return r.Verify(pace)
 	}}
-	ofMarks = kind{marks.Name, func(f vfs.FS, dir string, number, store uint64, pace func(int) error) error {
-		_, err := marks.Verify(f, dir, number, store, pace)
+	ofMarks = kind{deletions.Name, func(f vfs.FS, dir string, number, store uint64, pace func(int) error) error {
+		_, err := deletions.Verify(f, dir, number, store, pace)
 		return err
 	}}
 )

@@ -9,8 +9,8 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
@@ -203,7 +203,7 @@ func (r *reader) leftovers() error {
 	named := map[string]bool{}
 	for _, is := range r.state.Runs {
 		named[run.Name(r.runsDir(), is.Number)] = true
-		named[marks.Name(r.runsDir(), is.Marks)] = is.Marks != 0
+		named[deletions.Name(r.runsDir(), is.Marks)] = is.Marks != 0
 	}
 	names, err := r.fs.List(r.runsDir())
 	if err != nil {

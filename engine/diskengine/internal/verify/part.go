@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
@@ -95,7 +95,7 @@ func (s *salvage) deaths(p *part, of *run.Run) error {
 		return nil
 	}
 	for _, number := range from {
-		err := marks.Restore(s.fs, s.runsDir(), number, s.state.Store, []*run.Run{of})
+		err := deletions.Restore(s.fs, s.runsDir(), number, s.state.Store, []*run.Run{of})
 		if err == nil {
 			return nil
 		}
@@ -104,7 +104,7 @@ func (s *salvage) deaths(p *part, of *run.Run) error {
 		}
 	}
 	if !s.rebuilt {
-		s.losses = append(s.losses, Loss{File: marks.Name(s.runsDir(), p.is.Marks), Offset: -1, Again: true,
+		s.losses = append(s.losses, Loss{File: deletions.Name(s.runsDir(), p.is.Marks), Offset: -1, Again: true,
 			What: fmt.Sprintf("which of run %d have died, %d of %d, is not known", p.number, p.is.Entries-p.is.Alive, p.is.Entries)})
 	}
 	return nil

@@ -15,8 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
@@ -262,7 +262,7 @@ func TestBytes(t *testing.T) {
 	d, passedOver := m.close(), 0
 	for _, r := range m.next.Runs {
 		if r.Marks != 0 {
-			held, err := marks.Verify(d, runsDir, r.Marks, store, nil)
+			held, err := deletions.Verify(d, runsDir, r.Marks, store, nil)
 			must(t, err)
 			passedOver += len(slices.DeleteFunc(held, func(n uint64) bool { is, _ := m.next.Run(n); return is.Marks == r.Marks }))
 		}

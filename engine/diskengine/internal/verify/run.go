@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
@@ -100,12 +100,12 @@ func (r *reader) marks() error {
 			continue
 		}
 		done[is.Marks] = true
-		_, err := marks.Verify(r.fs, r.runsDir(), is.Marks, r.state.Store, r.pace)
+		_, err := deletions.Verify(r.fs, r.runsDir(), is.Marks, r.state.Store, r.pace)
 		if err == nil {
-			err = marks.Restore(r.fs, r.runsDir(), is.Marks, r.state.Store, of[is.Marks])
+			err = deletions.Restore(r.fs, r.runsDir(), is.Marks, r.state.Store, of[is.Marks])
 		}
 		if err != nil {
-			if err := r.wrong(err, marks.Name(r.runsDir(), is.Marks)); err != nil {
+			if err := r.wrong(err, deletions.Name(r.runsDir(), is.Marks)); err != nil {
 				return err
 			}
 			continue

@@ -15,8 +15,8 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
@@ -149,7 +149,7 @@ func holds(t testing.TB, d *vfstest.Disk) map[engine.ID][]byte {
 		r, err := run.Open(d, made+"/runs", is.Number, runConfig())
 		must(t, err)
 		if is.Marks != 0 {
-			must(t, marks.Restore(d, made+"/runs", is.Marks, store, []*run.Run{r}))
+			must(t, deletions.Restore(d, made+"/runs", is.Marks, store, []*run.Run{r}))
 		}
 		s := r.Scan(0, r.Len())
 		for s.Next() {

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
@@ -369,7 +369,7 @@ func (m *maker) install() {
 	}
 	if len(of) > 0 {
 		number := m.file()
-		alive, err := marks.Write(m.d, runsDir, number, store, of, nil)
+		alive, err := deletions.Write(m.d, runsDir, number, store, of, nil)
 		must(m.t, err)
 		for i, r := range of {
 			at := slices.IndexFunc(m.next.Runs, func(is manifest.Run) bool { return is.Number == r.Number() })
@@ -384,7 +384,7 @@ func (m *maker) write() {
 	m.t.Helper()
 	slices.SortFunc(m.next.Runs, func(a, b manifest.Run) int { return cmp.Compare(a.Number, b.Number) })
 	must(m.t, m.man.Write(m.next))
-	must(m.t, marks.Sweep(m.d, runsDir, m.next.Names))
+	must(m.t, deletions.Sweep(m.d, runsDir, m.next.Names))
 	m.log.Release(wal.Pos(m.next.Replay))
 }
 
@@ -468,7 +468,7 @@ func openRun(t testing.TB, d *vfstest.Disk, is manifest.Run) *run.Run {
 	r, err := run.Open(d, runsDir, is.Number, runConfig())
 	must(t, err)
 	if is.Marks != 0 {
-		must(t, marks.Restore(d, runsDir, is.Marks, store, []*run.Run{r}))
+		must(t, deletions.Restore(d, runsDir, is.Marks, store, []*run.Run{r}))
 	}
 	return r
 }

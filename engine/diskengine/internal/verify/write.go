@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/marks"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
@@ -99,7 +99,7 @@ func (c *contents) writeMarks() error {
 		return nil
 	}
 	number := c.mends.number()
-	if _, err := marks.Write(c.mends.out, c.mends.outRuns(), number, c.state.Store, died, c.pace); err != nil {
+	if _, err := deletions.Write(c.mends.out, c.mends.outRuns(), number, c.state.Store, died, c.pace); err != nil {
 		return err
 	}
 	for i := range c.mends.next.Runs {

@@ -1,4 +1,4 @@
-// Package marks keeps in a file who has died in some runs: what a flush or merge writes beside
+// Package deletions keeps in a file who has died in some runs: what a flush or merge writes beside
 // them, so that the log before it is needed no more.
 //
 // Such a file is written once and never changed. It holds, of each run it was given, all who were
@@ -17,4 +17,4 @@
 // dies meanwhile is in the file or not.
 //
 // The format is in docs/formats/marks.md.
-package marks
+package deletions

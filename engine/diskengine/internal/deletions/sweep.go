@@ -1,4 +1,4 @@
-package marks
+package deletions
 
 import "github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 

@@ -1,4 +1,4 @@
-package marks
+package deletions
 
 import (
 	"errors"

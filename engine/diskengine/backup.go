@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
@@ -90,7 +90,7 @@ func (e *Engine) noteSpoilt(err error) {
 		return
 	}
 	for _, src := range e.outer.Load().all() {
-		if run.Name(e.runsDir(), src.Number()) == damage.File {
+		if sstable.Name(e.runsDir(), src.Number()) == damage.File {
 			src.NoteSpoilt(damage.Offset)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
 // Cancel removes messages; by id also dead ones.
@@ -48,7 +48,7 @@ func (c *call) cancel(ref engine.Ref, hash *sought) (refused, err error) {
 	}
 	c.see(q)
 	m, ok, err := c.byRef(q, ref, hash)
-	if errors.Is(err, run.ErrDamaged) {
+	if errors.Is(err, sstable.ErrDamaged) {
 		return c.discard(q, ref, err)
 	}
 	if illegible(err) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -63,7 +63,7 @@ func (k *keeper) commit(more, less []*source, replay wal.Pos) (gone []*source, e
 		}
 	} else {
 		number = e.number()
-		runs := make([]*run.Run, len(dirty))
+		runs := make([]*sstable.Run, len(dirty))
 		for i, src := range dirty {
 			runs[i] = src.Run
 		}
@@ -121,12 +121,12 @@ func (k *keeper) clear(gone []*source) {
 
 // sweep removes the files in the directory of runs that do not count.
 func (e *Engine) sweep(s *manifest.State) error {
-	return errors.Join(run.Sweep(e.fs, e.runsDir(), s.Names), deletions.Sweep(e.fs, e.runsDir(), s.Names))
+	return errors.Join(sstable.Sweep(e.fs, e.runsDir(), s.Names), deletions.Sweep(e.fs, e.runsDir(), s.Names))
 }
 
 // readMarks reads who has died in runs that were just opened.
 func (e *Engine) readMarks(all []*source) error {
-	by := make(map[uint64][]*run.Run)
+	by := make(map[uint64][]*sstable.Run)
 	for _, src := range all {
 		if src.marks != 0 {
 			by[src.marks] = append(by[src.marks], src.Run)

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
@@ -68,7 +68,7 @@ type tuning struct {
 	whole   int   // bytes up to which what is read is not worth to be cut
 	entry   int   // bytes that an entry of the log may have
 	block   int   // bytes of a block of a run
-	group   int   // see run.Config.GroupWords
+	group   int   // see sstable.Config.GroupWords
 	fanIn   int   // runs of about one size that are merged
 	merged  int   // entries that they have together at most
 	openers int   // runs that are opened at the same time
@@ -138,7 +138,7 @@ func (c *Config) withDefaults() Config {
 	t.entry = cmp.Or(t.entry, defaultEntry)
 	t.whole = cmp.Or(t.whole, defaultWhole)
 	t.fanIn = cmp.Or(t.fanIn, defaultFanIn)
-	t.merged = cmp.Or(t.merged, run.MaxEntries)
+	t.merged = cmp.Or(t.merged, sstable.MaxEntries)
 	t.openers = cmp.Or(t.openers, runtime.GOMAXPROCS(0))
 	if t.between == nil {
 		t.between = func(string) {}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
@@ -117,7 +117,7 @@ func TestDamageIsPassedOver(t *testing.T) {
 		}
 		for key, id := range ids {
 			r, err := e.Push(t.Context(), []engine.Message{{Queue: "q", Key: key}, {Queue: "q", Key: "other" + key}})
-			if err != nil || !errors.Is(r[0].Err, run.ErrDamaged) || r[1].Err != nil {
+			if err != nil || !errors.Is(r[0].Err, sstable.ErrDamaged) || r[1].Err != nil {
 				t.Errorf("a push of the key of one who cannot be read, and of another: %v %v", r, err)
 			}
 			toldOf(t, r[0].Err, id)
@@ -130,7 +130,7 @@ func TestDamageIsPassedOver(t *testing.T) {
 			_, err = e.PushAtomic(t.Context(), []engine.Message{{Queue: "q", Key: key}})
 			toldOf(t, err, id)
 			errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: key}, {Queue: "q", ID: id}, {Queue: "q", Key: "other" + key}})
-			if err != nil || !errors.Is(errs[0], run.ErrDamaged) || errs[1] != nil || errs[2] != nil {
+			if err != nil || !errors.Is(errs[0], sstable.ErrDamaged) || errs[1] != nil || errs[2] != nil {
 				t.Errorf("cancels by key, by id, and of another: %v %v", errs, err)
 			}
 			toldOf(t, errs[0], id)
@@ -228,7 +228,7 @@ func TestDamageOfAnIndex(t *testing.T) {
 	for off := int64(4096); ; off += 4096 { // where an index begins
 		spoil(t, d, off+8)
 		_, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "7"})
-		if errors.Is(err, run.ErrDamaged) {
+		if errors.Is(err, sstable.ErrDamaged) {
 			break
 		}
 		if err != nil {
@@ -236,14 +236,14 @@ func TestDamageOfAnIndex(t *testing.T) {
 		}
 	}
 	r, err := e.Push(t.Context(), []engine.Message{{Queue: "q", Key: "7"}, {Queue: "q"}})
-	if err != nil || !errors.Is(r[0].Err, engine.ErrDamaged) || !errors.Is(r[0].Err, run.ErrDamaged) || r[1].Err != nil {
+	if err != nil || !errors.Is(r[0].Err, engine.ErrDamaged) || !errors.Is(r[0].Err, sstable.ErrDamaged) || r[1].Err != nil {
 		t.Errorf("a push of a key, and of none: %v %v", r, err)
 	}
 	if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "7"}); strings.Contains(err.Error(), "by its id") || !strings.Contains(err.Error(), "tarry check data --salvage") {
 		t.Errorf("of a key that cannot be looked for: %v", err)
 	}
 	errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "7"}, {Queue: "q", ID: r[1].ID}})
-	if err != nil || !errors.Is(errs[0], run.ErrDamaged) || errs[1] != nil {
+	if err != nil || !errors.Is(errs[0], sstable.ErrDamaged) || errs[1] != nil {
 		t.Errorf("a cancel by key, and of another: %v %v", errs, err)
 	}
 	if got := drain(t, e); len(got) != n {

@@ -14,7 +14,7 @@
 // # What stands where
 //
 //   - recent messages, the dead and the keys that are remembered: package memtable, in memory.
-//   - all others: package run. Which runs count, and from where the log is replayed: manifest. Who
+//   - all others: package sstable. Which runs count, and from where the log is replayed: manifest. Who
 //     has died in them: marks.
 //   - what becomes of each: record, as entries of wal.
 //   - leases, names, settings and pauses of queues: tables in memory, written to the log again when

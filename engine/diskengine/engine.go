@@ -13,7 +13,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 	"github.com/tarryhq/tarry/engine/internal/gate"
@@ -32,7 +32,7 @@ type Engine struct {
 	lock   io.Closer
 	log    *wal.Log
 	id     uint64 // what the store is called
-	secret run.Secret
+	secret sstable.Secret
 	slog   *slog.Logger
 
 	calls    gate.Gate

@@ -8,7 +8,7 @@ import (
 	"syscall"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 	"github.com/tarryhq/tarry/engine/internal/gate"
@@ -45,7 +45,7 @@ func damaged(err error) error { return fmt.Errorf("%w: %w", engine.ErrDamaged, e
 // illegible reports whether an error is that a part of a run cannot be read: it is damaged, or the disk
 // does not give it, now or any more.
 func illegible(err error) bool {
-	return errors.Is(err, run.ErrDamaged) || errors.Is(err, syscall.EIO)
+	return errors.Is(err, sstable.ErrDamaged) || errors.Is(err, syscall.EIO)
 }
 
 // counted is an error that programs find to be another one, whose words would mislead people: a store

@@ -11,7 +11,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
@@ -26,7 +26,7 @@ type Tune struct {
 	Whole        int   // bytes up to which what an atomic push reads is not cut
 	EntryBytes   int   // that an entry of the log may have
 	BlockBytes   int   // of runs
-	GroupWords   int   // of runs; as run.Config has it
+	GroupWords   int   // of runs; as sstable.Config has it
 	MergeRuns    int   // of about one size are merged
 	Merged       int   // entries that they have together at most
 	Openers      int   // runs that are opened at the same time; 0: 1, so that one call of the disk follows another
@@ -118,7 +118,7 @@ func (e *Engine) FlushStill(context.Context) error {
 }
 
 // Runs are those that count, which it does not keep in memory.
-func (e *Engine) Runs() (runs []weak.Pointer[run.Run]) {
+func (e *Engine) Runs() (runs []weak.Pointer[sstable.Run]) {
 	for _, src := range e.outer.Load().all() {
 		runs = append(runs, weak.Make(src.Run))
 	}
@@ -405,7 +405,7 @@ func (e *Engine) soundLeases(q *queue, stands func(id engine.ID) bool) (err erro
 }
 
 // keyIn is the key of an entry of a run.
-func keyIn(src *source, e run.Entry) (key []byte, err error) {
+func keyIn(src *source, e sstable.Entry) (key []byte, err error) {
 	if e.Cut {
 		if e, err = src.Get(e.Pos, nil); err != nil {
 			return nil, err
@@ -416,7 +416,7 @@ func keyIn(src *source, e run.Entry) (key []byte, err error) {
 }
 
 // priorityIn is the priority in an entry of a run; 0: it has none.
-func priorityIn(src *source, e run.Entry) uint32 {
+func priorityIn(src *source, e sstable.Entry) uint32 {
 	if src.area != memtable.Live {
 		return 0
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
 // flushAll flushes, and notes whether that succeeds.
@@ -210,7 +210,7 @@ func (k *keeper) flushWindow(w *sealedWindow) (err error) {
 // write writes an area of a window to a run; nil: it has nothing.
 func (k *keeper) write(w *sealedWindow, a memtable.Area) (_ *source, err error) {
 	e := k.e
-	var out *run.Writer
+	var out *sstable.Writer
 	defer func() {
 		if out != nil && err != nil {
 			err = errors.Join(err, out.Abort())
@@ -222,7 +222,7 @@ func (k *keeper) write(w *sealedWindow, a memtable.Area) (_ *source, err error) 
 		some, room = some[:0], room[:0]
 		e.mu.Lock()
 		n := w.Pass(a, most, func(x memtable.Entry) {
-			p := passed{Place: run.Place{Queue: x.Queue, At: x.At, ID: x.ID}, from: len(room), key: len(x.Key)}
+			p := passed{Place: sstable.Place{Queue: x.Queue, At: x.At, ID: x.ID}, from: len(room), key: len(x.Key)}
 			if len(x.Value) > memtable.Long { // it stays where it is until Trim
 				p.long = x.Value
 				room = record.AppendKeyed(room, x.Key, nil)
@@ -240,13 +240,13 @@ func (k *keeper) write(w *sealedWindow, a memtable.Area) (_ *source, err error) 
 		if out == nil {
 			c := k.config("flush", k.flushing)
 			c.Plain = func() bool { return k.flushing() > packs } // a merge packs it
-			if out, err = run.Create(e.fs, e.runsDir(), e.number(), c); err != nil {
+			if out, err = sstable.Create(e.fs, e.runsDir(), e.number(), c); err != nil {
 				return nil, err
 			}
 		}
 		for _, p := range some {
 			value := room[p.from:p.to]
-			var key run.Key
+			var key sstable.Key
 			if p.key > 0 {
 				b, _, err := record.ParseKeyed(value)
 				if err != nil {
@@ -296,7 +296,7 @@ const (
 
 // passed is an entry that was copied out of a window.
 type passed struct {
-	run.Place
+	sstable.Place
 	from, to int    // of the bytes
 	long     []byte // that follow them
 	key      int    // bytes of it

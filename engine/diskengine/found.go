@@ -8,7 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
 // found is what a call has read of the runs. Where ids stand it knows of one set of them only; of keys it
@@ -18,7 +18,7 @@ type found struct {
 	set    *sources
 	keys   map[keyAt]holders
 	ids    map[engine.ID]spot
-	values map[spot]run.Entry
+	values map[spot]sstable.Entry
 	broken map[spot]error  // values that cannot be read
 	blocks map[spot]error  // blocks that cannot be read, by their first entries
 	badKey map[keyAt]error // keys and ids that cannot be looked up, since an index cannot be read
@@ -75,7 +75,7 @@ func (f *found) readValues(spots []spot) error {
 		return nil
 	}
 	if f.values == nil {
-		f.values, f.broken = make(map[spot]run.Entry), make(map[spot]error)
+		f.values, f.broken = make(map[spot]sstable.Entry), make(map[spot]error)
 	}
 	bytes := 0
 	for n := 1; len(spots) > 0 && bytes < engine.AnswerBytes; n = min(2*n, stepItems) {
@@ -111,7 +111,7 @@ func (f *found) readOf(src *source, spots []spot, most int) (bytes int, err erro
 			positions[i] = s.pos
 		}
 		done := 0
-		err := src.GetEach(positions, func(e run.Entry) bool {
+		err := src.GetEach(positions, func(e sstable.Entry) bool {
 			at := spots[done]
 			done++
 			if err := legible(src.area, e); err != nil {
@@ -124,7 +124,7 @@ func (f *found) readOf(src *source, spots []spot, most int) (bytes int, err erro
 			return bytes < most
 		})
 		switch {
-		case err == nil, errors.Is(err, run.ErrClosed): // it was merged away: the next step knows
+		case err == nil, errors.Is(err, sstable.ErrClosed): // it was merged away: the next step knows
 			return bytes, nil
 		case !illegible(err), done == len(spots): // all were read: it is of the end of a run that was merged away
 			return bytes, err
@@ -156,7 +156,7 @@ func (f *found) unread(at spot) error {
 
 // cut forgets the contents of those who live and have a key, but for their heads: nothing else is asked of
 // them in this call but of few, and many of them would take much memory. Values up to whole bytes stay as they are.
-func (f *found) cut(key run.Key, whole int) {
+func (f *found) cut(key sstable.Key, whole int) {
 	for _, at := range f.keys[keyAt{memtable.Live, key}].spots {
 		v, ok := f.values[at]
 		if !ok || len(v.Value) <= whole {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
 // lane is how far an area of a queue has been read from each run that has a part of it.
@@ -77,7 +77,7 @@ next:
 				continue next
 			}
 		}
-		at := min(part.To, src.Behind(run.Place{Queue: q.num, At: from.At, ID: from.ID}))
+		at := min(part.To, src.Behind(sstable.Place{Queue: q.num, At: from.At, ID: from.ID}))
 		l.cursors = append(l.cursors, &cursor{src: src, end: part.To, next: max(part.From, at), many: leastLoad})
 	}
 }
@@ -190,7 +190,7 @@ func (r *reading) load() (some []turn, to uint32, damage, err error) {
 			to = from
 		}
 		switch {
-		case errors.Is(err, run.ErrDamaged):
+		case errors.Is(err, sstable.ErrDamaged):
 			damage, err = err, nil
 		case illegible(err): // those before the block will do for now
 			block := r.src.Begin(from - 1)

@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
 // lease is that of a message, which stays where it stands meanwhile. One that has lapsed is kept
@@ -95,7 +95,7 @@ func (c *call) lapseAll(q *queue) error {
 			return errYield
 		}
 		l := q.leases.First(q.num)
-		if err := c.lapse(q, l); errors.Is(err, run.ErrDamaged) {
+		if err := c.lapse(q, l); errors.Is(err, sstable.ErrDamaged) {
 			c.damaged(q, engine.ID(l.ID), err)
 			q.lapse(l) // and has no turn
 		} else if err != nil {
@@ -228,7 +228,7 @@ func (c *call) writeDown(l *lease) error {
 		err = c.needContent(&m)
 	}
 	switch {
-	case errors.Is(err, run.ErrDamaged):
+	case errors.Is(err, sstable.ErrDamaged):
 		q.unlease(l) // nobody gets it
 	case err != nil:
 		return err

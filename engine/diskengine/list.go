@@ -8,7 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
@@ -76,7 +76,7 @@ func (l *listing) run(c *call) error {
 			break
 		}
 		err := c.apart(func() error { return l.scan(c) })
-		if errors.Is(err, run.ErrClosed) { // one was merged away
+		if errors.Is(err, sstable.ErrClosed) { // one was merged away
 			continue
 		}
 		same := false
@@ -281,7 +281,7 @@ func (l *listing) show(c *call, x *candidate) (bytes int, err error) {
 			m, ok, err = c.standing(q, at)
 		}
 	}
-	if errors.Is(err, run.ErrDamaged) {
+	if errors.Is(err, sstable.ErrDamaged) {
 		c.damaged(q, x.ID, err)
 		return 0, nil
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
@@ -63,7 +63,7 @@ func (l *listing) scan(c *call) (err error) {
 }
 
 // scanOf begins with the part of the queue in a run.
-func (l *listing) scanOf(src *source, part run.Queue) (*scanned, error) {
+func (l *listing) scanOf(src *source, part sstable.Queue) (*scanned, error) {
 	edge := l.span.Low
 	if l.newest {
 		edge = l.span.High
@@ -83,9 +83,9 @@ func (l *listing) scanOf(src *source, part run.Queue) (*scanned, error) {
 
 // search is where a place is in a run; in a damaged block, which nobody reads, where that begins.
 func (l *listing) search(src *source, p token.Place) (uint32, error) {
-	at := run.Place{Queue: l.q.num, At: p.At, ID: uint64(p.ID)}
+	at := sstable.Place{Queue: l.q.num, At: p.At, ID: uint64(p.ID)}
 	pos, err := src.Search(at)
-	if errors.Is(err, run.ErrDamaged) {
+	if errors.Is(err, sstable.ErrDamaged) {
 		return src.Behind(at), nil
 	}
 	return pos, err
@@ -96,7 +96,7 @@ type scanned struct {
 	src      *source
 	from, to uint32
 	back     bool
-	scan     *run.Scan // nil: it is to begin at from, or, back, at to
+	scan     *sstable.Scan // nil: it is to begin at from, or, back, at to
 }
 
 // next turns to the next entry, and reports whether there is one. Who stands in a damaged block is
@@ -115,7 +115,7 @@ func (s *scanned) next(c *call) (bool, error) {
 		}
 		at, err := s.scan.At(), errors.Join(s.scan.Err(), s.close())
 		switch {
-		case !errors.Is(err, run.ErrDamaged):
+		case !errors.Is(err, sstable.ErrDamaged):
 			return false, err
 		case s.back:
 			s.to = s.src.Begin(at)

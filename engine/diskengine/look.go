@@ -6,13 +6,13 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
 // keyAt is a key in an area of a queue.
 type keyAt struct {
 	area memtable.Area
-	key  run.Key
+	key  sstable.Key
 }
 
 // lacks is what a step needs of the runs.
@@ -46,7 +46,7 @@ func (c *call) readAll(l *lacks) error {
 	for _, k := range l.keys {
 		h := f.keys[k]
 		spots, err := l.set.holders(k, h.upTo)
-		for errors.Is(err, run.ErrClosed) && l.set != c.e.outer.Load() { // it was merged away
+		for errors.Is(err, sstable.ErrClosed) && l.set != c.e.outer.Load() { // it was merged away
 			l.set = c.e.outer.Load()
 			f.in(l.set)
 			spots, err = l.set.holders(k, h.upTo)
@@ -92,7 +92,7 @@ func (c *call) readAll(l *lacks) error {
 			c.e.slog.Error("tarry disk: messages in a damaged block of a run cannot be read and are passed over; tarry check --salvage saves the others",
 				"dir", c.e.dir, "error", damage)
 		}
-		if err != nil && !errors.Is(err, run.ErrClosed) {
+		if err != nil && !errors.Is(err, sstable.ErrClosed) {
 			return err
 		}
 		if err == nil {
@@ -128,7 +128,7 @@ func (s *sources) find(id uint64) (spot, error) {
 	for _, list := range s.of {
 		for i := len(list) - 1; i >= 0; i-- {
 			pos, ok, err := list[i].FindID(id)
-			if err != nil && !errors.Is(err, run.ErrClosed) {
+			if err != nil && !errors.Is(err, sstable.ErrClosed) {
 				return spot{}, err
 			}
 			if ok {
@@ -228,19 +228,19 @@ func (c *call) spotsOfKey(q *queue, area memtable.Area, key []byte, hash *sought
 }
 
 // valueAt returns what stands at a spot.
-func (c *call) valueAt(at spot) (run.Entry, error) {
+func (c *call) valueAt(at spot) (sstable.Entry, error) {
 	v, ok := c.found.values[at]
 	if !ok {
 		if err := c.found.unread(at); err != nil {
-			return run.Entry{}, err
+			return sstable.Entry{}, err
 		}
-		return run.Entry{}, c.lackValue(at)
+		return sstable.Entry{}, c.lackValue(at)
 	}
 	return v, nil
 }
 
 // parse takes the value of an entry of a run apart.
-func parse(v run.Entry) (key []byte, s record.State, content []byte, err error) {
+func parse(v sstable.Entry) (key []byte, s record.State, content []byte, err error) {
 	key, value, err := record.ParseKeyed(v.Value)
 	if err == nil {
 		s, content, err = record.ParseValue(value)
@@ -249,7 +249,7 @@ func parse(v run.Entry) (key []byte, s record.State, content []byte, err error) 
 }
 
 // legible looks whether the value of an entry of a run can be taken apart.
-func legible(a memtable.Area, v run.Entry) error {
+func legible(a memtable.Area, v sstable.Entry) error {
 	if a == memtable.Finished {
 		_, value, err := record.ParseKeyed(v.Value)
 		if err == nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
@@ -142,12 +142,12 @@ func (s *source) wins() bool { return s.share() < 0.75 || s.thin() }
 // mergeRuns puts one run in the place of some.
 func (k *keeper) mergeRuns(some []*source) error {
 	e := k.e
-	runs := make([]*run.Run, len(some))
+	runs := make([]*sstable.Run, len(some))
 	for i, src := range some {
 		runs[i] = src.Run
 	}
-	m, err := run.Merge(e.fs, e.runsDir(), e.number(), k.config("merge", k.merging), runs)
-	if errors.Is(err, run.ErrClosed) { // nobody in one of them lives any more
+	m, err := sstable.Merge(e.fs, e.runsDir(), e.number(), k.config("merge", k.merging), runs)
+	if errors.Is(err, sstable.ErrClosed) { // nobody in one of them lives any more
 		return nil
 	}
 	if err != nil {
@@ -220,7 +220,7 @@ func (k *keeper) spoiled(some []*source, err error) {
 	k.e.mu.Lock()
 	defer k.e.mu.Unlock()
 	for _, src := range some {
-		if run.Name(k.e.runsDir(), src.Number()) == name && src.rests.Before(until) {
+		if sstable.Name(k.e.runsDir(), src.Number()) == name && src.rests.Before(until) {
 			src.rests = until
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
 // message is a message as a step has found it. Its bytes are good until the next change.
@@ -57,7 +57,7 @@ func (c *call) recent(q *queue, e memtable.Entry) (message, error) {
 }
 
 // stored is the message of an entry of a run.
-func (c *call) stored(q *queue, at spot, v run.Entry) (message, error) {
+func (c *call) stored(q *queue, at spot, v sstable.Entry) (message, error) {
 	m := message{id: engine.ID(v.ID), q: q, area: at.src.area, at: at}
 	var err error
 	if m.key, m.State, m.content, err = parse(v); err == nil {

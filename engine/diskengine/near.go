@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
 // near is who of a queue is about to be leased. A position in the order of due times, front,
@@ -338,7 +338,7 @@ func (c *call) turned(q *queue, t *turn) (m message, ok bool, err error) {
 }
 
 // storedPriority is the priority in an entry of a run, of which the first bytes may be enough.
-func storedPriority(src *source, e run.Entry) (uint32, error) {
+func storedPriority(src *source, e sstable.Entry) (uint32, error) {
 	_, value, err := record.ParseKeyed(e.Value)
 	if err == nil {
 		_, value, err = record.ParseValue(value)

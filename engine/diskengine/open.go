@@ -21,7 +21,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 	"github.com/tarryhq/tarry/engine/internal/token"
@@ -125,9 +125,9 @@ func (e *Engine) openError(err error) error {
 			Hint: "one process at a time has a store open: end that one, or talk to its server"}
 	case errors.As(err, new(*vfs.DamageError)):
 		return &engine.Error{Op: "open", Err: damaged(err), Hint: damagedHint(e.dir)}
-	case errors.Is(err, wal.ErrNewer), errors.Is(err, run.ErrNewer), errors.Is(err, deletions.ErrNewer), errors.Is(err, manifest.ErrNewer), errors.Is(err, record.ErrNewer):
+	case errors.Is(err, wal.ErrNewer), errors.Is(err, sstable.ErrNewer), errors.Is(err, deletions.ErrNewer), errors.Is(err, manifest.ErrNewer), errors.Is(err, record.ErrNewer):
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.dir + " was written by a newer release: use that"}
-	case errors.Is(err, run.ErrOlder):
+	case errors.Is(err, sstable.ErrOlder):
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.dir + " was written by an earlier release: copy it to a new one with that"}
 	case errors.Is(err, fs.ErrNotExist) && e.recent != nil: // something that the manifest names
 		return &engine.Error{Op: "open", Err: damaged(err), Hint: damagedHint(e.dir)}
@@ -243,8 +243,8 @@ func (e *Engine) logConfig() *wal.Config {
 		Short: e.space.isShort, Relieve: e.space.giveUp, Synced: e.disk.syncs.Observe}
 }
 
-func (e *Engine) runConfig() *run.Config {
-	return &run.Config{ID: e.id, BlockBytes: e.cfg.tune.block, GroupWords: e.cfg.tune.group, Salt: e.salt}
+func (e *Engine) runConfig() *sstable.Config {
+	return &sstable.Config{ID: e.id, BlockBytes: e.cfg.tune.block, GroupWords: e.cfg.tune.group, Salt: e.salt}
 }
 
 // openRuns opens the runs that count, some beside one another, with who has died in them, and removes
@@ -268,7 +268,7 @@ func (e *Engine) openRuns(s *manifest.State) error {
 	group.SetLimit(e.cfg.tune.openers)
 	for i, r := range s.Runs {
 		group.Go(func() error {
-			open, err := run.Open(e.fs, dir, r.Number, e.runConfig())
+			open, err := sstable.Open(e.fs, dir, r.Number, e.runConfig())
 			if err == nil {
 				all[i] = &source{Run: open, area: memtable.Area(r.Area), since: 1, marks: r.Marks}
 			}

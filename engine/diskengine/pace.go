@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
 // pace returns what is called between the slices of long work, with the bytes that were written. It
@@ -64,7 +64,7 @@ const packs = 0.5
 func within01(x float64) float64 { return max(0, min(1, x)) }
 
 // config is that of a run which is written.
-func (k *keeper) config(where string, haste func() float64) *run.Config {
+func (k *keeper) config(where string, haste func() float64) *sstable.Config {
 	c := k.e.runConfig()
 	c.Pace = k.pace(where, haste)
 	c.SyncBytes = func() int {

@@ -8,7 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
 // purging is a purge that is under way. One record says what it removes; from then on that is gone
@@ -422,7 +422,7 @@ func (s *sweep) runs(c *call, src *source) error {
 	}
 	for from := part.From; from < part.To; {
 		to := min(part.To, src.Reach(from, 4*stepItems))
-		var some []run.Entry
+		var some []sstable.Entry
 		err := c.apart(func() error {
 			scan := src.Scan(from, to)
 			for scan.Next() {
@@ -432,13 +432,13 @@ func (s *sweep) runs(c *call, src *source) error {
 			}
 			at := scan.At()
 			err := errors.Join(scan.Err(), scan.Close())
-			if errors.Is(err, run.ErrDamaged) { // who is named in the block is not known: it is passed over
+			if errors.Is(err, sstable.ErrDamaged) { // who is named in the block is not known: it is passed over
 				c.e.unpurged(err)
 				to, err = src.Reach(at, 1), nil
 			}
 			return err
 		})
-		if errors.Is(err, run.ErrClosed) {
+		if errors.Is(err, sstable.ErrClosed) {
 			return nil // it was merged away: the one that has its messages is looked through
 		}
 		if err != nil {
@@ -478,7 +478,7 @@ func (e *Engine) unpurged(damage error) {
 var errSpares = errors.New("some are spared")
 
 // all removes a part of a run of which all is named.
-func (s *sweep) all(c *call, src *source, part run.Queue) error {
+func (s *sweep) all(c *call, src *source, part sstable.Queue) error {
 	const slice = 1 << 16
 	for from := part.From; from < part.To; from += min(slice, part.To-from) {
 		err := c.step(func() error {

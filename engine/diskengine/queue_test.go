@@ -12,7 +12,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 	"github.com/tarryhq/tarry/engine/enginetest"
@@ -76,7 +76,7 @@ func TestQueuesThatWentTakeNoMemory(t *testing.T) {
 func TestQueuesThatNobodyCallsKeepNoRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
-		var all []weak.Pointer[run.Run]
+		var all []weak.Pointer[sstable.Run]
 		for i := range 20 {
 			idle := fmt.Sprint("idle", i)
 			must(t, pushAll(t, e, message(idle, "k", 1000*time.Hour), message("busy", idle, 1000*time.Hour), message(idle, "ready", 0), message(idle, "held", 0)))

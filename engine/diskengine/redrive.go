@@ -6,7 +6,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
@@ -77,7 +77,7 @@ func (c *call) redriveAll(name string, ids []engine.ID, out *engine.Redriven) (g
 				return nil
 			}
 		}
-		if errors.Is(err, run.ErrDamaged) { // it stays dead, and the others are brought back
+		if errors.Is(err, sstable.ErrDamaged) { // it stays dead, and the others are brought back
 			c.damaged(q, ids[i], err)
 			err = nil
 		}

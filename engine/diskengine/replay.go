@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
@@ -273,7 +273,7 @@ func (r *replay) purgeRun(q *queue, src *source) error {
 		}
 		from = part.To
 		at, err := s.At(), errors.Join(s.Err(), s.Close())
-		if errors.Is(err, run.ErrDamaged) { // as the purge itself did
+		if errors.Is(err, sstable.ErrDamaged) { // as the purge itself did
 			r.e.unpurged(err)
 			from, err = src.Reach(at, 1), nil
 		}

@@ -5,14 +5,14 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
 // sought is what is known of a key that is looked for: its hash in a queue, and up to which flush no run
 // has anybody with it who lives or is remembered.
 type sought struct {
 	num    uint32
-	key    run.Key
+	key    sstable.Key
 	absent uint64 // 0: that is not known
 
 	id engine.ID // who had it when it was last looked for among the recent; 0: nobody

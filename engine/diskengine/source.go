@@ -7,13 +7,13 @@ import (
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
 // source is an open run. Its fields are guarded by Engine.mu, but for those of the run, and marks, which is
 // the keeper's.
 type source struct {
-	*run.Run
+	*sstable.Run
 	area  memtable.Area
 	since uint64    // all in it was in runs once so many flushes were, or had been when the store was opened
 	marks uint64    // the file that says who has died, in the manifest in force
@@ -21,7 +21,7 @@ type source struct {
 	rests time.Time // until when it is not merged, since it cannot be read
 
 	// Where the run has been merged into another one:
-	merged *run.Merged
+	merged *sstable.Merged
 	nth    int // of its sources
 	into   *source
 }
@@ -29,7 +29,7 @@ type source struct {
 // sources are the runs of each area, the newest last. It is never changed, only replaced.
 type sources struct {
 	of      [memtable.Finished + 1][]*source // by their numbers
-	filters [memtable.Finished + 1]run.Filters
+	filters [memtable.Finished + 1]sstable.Filters
 	latest  uint64 // the largest since of these and all that were before
 }
 
@@ -81,11 +81,11 @@ func (s *sources) with(more, less []*source) *sources {
 		n.of[src.area] = list
 	}
 	for a, list := range n.of {
-		runs := make([]*run.Run, len(list))
+		runs := make([]*sstable.Run, len(list))
 		for i, src := range list {
 			runs[i] = src.Run
 		}
-		n.filters[a] = run.FiltersOf(runs)
+		n.filters[a] = sstable.FiltersOf(runs)
 	}
 	return n
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
 // tally counts those of a queue who live by due time: in the runs up to places that were looked for
@@ -66,9 +66,9 @@ func (e *Engine) anyRun(q *queue) bool {
 // search looks for the times in the runs.
 func (t *tally) search(num uint32) error {
 	t.parts = nil
-	places := make([]run.Place, len(t.times))
+	places := make([]sstable.Place, len(t.times))
 	for i, at := range t.times {
-		places[i] = run.Place{Queue: num, At: at}
+		places[i] = sstable.Place{Queue: num, At: at}
 	}
 	for _, src := range t.set.of[memtable.Live] {
 		q, ok := src.Queue(num)
@@ -76,7 +76,7 @@ func (t *tally) search(num uint32) error {
 			continue
 		}
 		before, _, err := src.SearchAll(places) // in a damaged block it is not known exactly
-		if errors.Is(err, run.ErrClosed) {
+		if errors.Is(err, sstable.ErrClosed) {
 			t.set = new(sources) // it was merged away: again
 			return nil
 		}

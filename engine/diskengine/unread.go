@@ -6,7 +6,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
 // unread is the error of a message that stands in a block that cannot be read.
@@ -29,7 +29,7 @@ type unnamed struct {
 // key is looked for when the call ends, since no lock is to be held then.
 func (c *call) unreadable(ref engine.Ref, damage error) error {
 	e := &engine.Error{Op: c.op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: damaged(damage), Hint: damagedHint(c.e.dir) + untilThen}
-	if !errors.Is(damage, run.ErrDamaged) {
+	if !errors.Is(damage, sstable.ErrDamaged) {
 		e.Err, e.Hint = fmt.Errorf("%w: %w", engine.ErrUnavailable, damage), notGivenHint
 		return e
 	}

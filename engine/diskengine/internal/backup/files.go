@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
@@ -19,8 +19,8 @@ type kind struct {
 }
 
 var (
-	ofRuns = kind{run.Name, func(f vfs.FS, dir string, number, store uint64, pace func(int) error) (err error) {
-		r, err := run.Open(f, dir, number, &run.Config{ID: store})
+	ofRuns = kind{sstable.Name, func(f vfs.FS, dir string, number, store uint64, pace func(int) error) (err error) {
+		r, err := sstable.Open(f, dir, number, &sstable.Config{ID: store})
 		if err != nil {
 			return err
 		}

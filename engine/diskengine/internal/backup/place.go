@@ -10,7 +10,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
@@ -160,7 +160,7 @@ func (p *place) sweep() (had *manifest.State, err error) {
 	named := map[string]bool{}
 	if had != nil {
 		for _, r := range had.Runs {
-			named[run.Name("", r.Number)], named[deletions.Name("", r.Marks)] = true, true
+			named[sstable.Name("", r.Number)], named[deletions.Name("", r.Marks)] = true, true
 		}
 	}
 	err = vfs.Sweep(p.fs, p.sstables(), func(name string) bool { return !named[name] })

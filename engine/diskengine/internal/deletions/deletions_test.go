@@ -11,14 +11,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
 // TestFormat: bytes do not change by accident, and are those of docs/formats/marks.md.
 func TestFormat(t *testing.T) {
 	d := newDisk(t, nil)
-	runs := []*run.Run{newRun(t, d, 2, 3, 1), newRun(t, d, 1, 1)}
+	runs := []*sstable.Run{newRun(t, d, 2, 3, 1), newRun(t, d, 1, 1)}
 	_, err := Write(d, dir, 10, store, runs, nil)
 	must(t, err)
 	want := strings.Join([]string{
@@ -38,7 +38,7 @@ func TestFormat(t *testing.T) {
 // TestRoundTrip writes who is dead in some runs and restores it in some of them, in any order.
 func TestRoundTrip(t *testing.T) {
 	d := newDisk(t, nil)
-	all := []*run.Run{newRun(t, d, 9, 1), newRun(t, d, 3, 64), newRun(t, d, 1, 5000), newRun(t, d, 5, 70_000)}
+	all := []*sstable.Run{newRun(t, d, 9, 1), newRun(t, d, 3, 64), newRun(t, d, 1, 5000), newRun(t, d, 5, 70_000)}
 	number := uint64(100)
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -78,7 +78,7 @@ func TestRoundTrip(t *testing.T) {
 // TestTaken: a file that is there is not touched.
 func TestTaken(t *testing.T) {
 	d := newDisk(t, nil)
-	runs := []*run.Run{newRun(t, d, 1, 10, 3)}
+	runs := []*sstable.Run{newRun(t, d, 1, 10, 3)}
 	_, err := Write(d, dir, 5, store, runs, nil)
 	must(t, err)
 	was := written(t, d, Name(dir, 5))
@@ -99,11 +99,11 @@ func TestTaken(t *testing.T) {
 func TestRefusedToWrite(t *testing.T) {
 	d := newDisk(t, nil)
 	r := newRun(t, d, 1, 10)
-	if _, err := Write(d, dir, 5, store, []*run.Run{r, r}, nil); err == nil {
+	if _, err := Write(d, dir, 5, store, []*sstable.Run{r, r}, nil); err == nil {
 		t.Error("the same run twice")
 	}
 	calls := 0
-	if _, err := Write(d, dir, 5, store, []*run.Run{r}, func(n int) error {
+	if _, err := Write(d, dir, 5, store, []*sstable.Run{r}, func(n int) error {
 		calls++
 		return errTest
 	}); !errors.Is(err, errTest) || calls != 1 {
@@ -119,7 +119,7 @@ func TestRefusedToWrite(t *testing.T) {
 // there is.
 func TestPaced(t *testing.T) {
 	d := newDisk(t, nil)
-	runs := []*run.Run{newRun(t, d, 1, 20_000), newRun(t, d, 2, 10_000)}
+	runs := []*sstable.Run{newRun(t, d, 1, 20_000), newRun(t, d, 2, 10_000)}
 	for _, r := range runs {
 		for i := range r.Len() / 2 {
 			r.Kill(2 * i)
@@ -162,7 +162,7 @@ func TestSweep(t *testing.T) {
 	d := newDisk(t, nil)
 	r := newRun(t, d, 1, 10)
 	for n := range uint64(4) {
-		_, err := Write(d, dir, n+0xa0, store, []*run.Run{r}, nil)
+		_, err := Write(d, dir, n+0xa0, store, []*sstable.Run{r}, nil)
 		must(t, err)
 	}
 	others := []string{"00000000000000A1.marks", "a1.marks", "00000000000000a1.marks.new", "+0000000000000a1.marks", "x0000000000000a1.marks"}
@@ -182,7 +182,7 @@ func TestSweep(t *testing.T) {
 // where that fails there is none.
 func TestWriteBehind(t *testing.T) {
 	d := newDisk(t, nil)
-	runs := []*run.Run{newRun(t, d, 1, 3, 1)}
+	runs := []*sstable.Run{newRun(t, d, 1, 3, 1)}
 	settled := func(result error) func() error {
 		return func() error {
 			for _, after := range []*vfstest.Disk{d.Crash(vfstest.Everything()), d.Kill()} {

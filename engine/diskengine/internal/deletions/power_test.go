@@ -8,13 +8,13 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
 // becomes says what became of a file that holds who is dead in some runs; an error is what must
 // not be.
-func becomes(t *testing.T, d *vfstest.Disk, number uint64, want []*run.Run) (string, error) {
+func becomes(t *testing.T, d *vfstest.Disk, number uint64, want []*sstable.Run) (string, error) {
 	runs := reopened(t, d, want)
 	defer closed(t, runs)
 	err := Restore(d, dir, number, store, runs)
@@ -47,10 +47,10 @@ func TestPowerLoss(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 2))
 			d := newDisk(t, &cfg)
 			// What is dead in each file is told by runs of another disk, which do not change.
-			held := map[uint64][]*run.Run{}
+			held := map[uint64][]*sstable.Run{}
 			models := newDisk(t, nil)
 			numbers := []uint64{1, 2, 3}
-			runs := []*run.Run{}
+			runs := []*sstable.Run{}
 			for _, n := range numbers {
 				runs = append(runs, newRun(t, d, n, 5000))
 				newRun(t, models, n, 5000)
@@ -121,7 +121,7 @@ func TestFaults(t *testing.T) {
 			ops := map[string]int{}
 			for at := int64(1); ; at++ {
 				d := newDisk(t, nil)
-				runs := []*run.Run{newRun(t, d, 1, 40, 3, 5), newRun(t, d, 2, 10)}
+				runs := []*sstable.Run{newRun(t, d, 1, 40, 3, 5), newRun(t, d, 2, 10)}
 				start, hit, removed := d.Calls(), false, true
 				d.Hook(func(c vfstest.Call) error {
 					if c.N == start+at || hit && lasting {
@@ -167,7 +167,7 @@ func TestFaults(t *testing.T) {
 // TestReadErrorIsNoDamage lets each call fail in turn while marks are read.
 func TestReadErrorIsNoDamage(t *testing.T) {
 	d := newDisk(t, nil)
-	runs := []*run.Run{newRun(t, d, 1, 40, 3, 5), newRun(t, d, 2, 10)}
+	runs := []*sstable.Run{newRun(t, d, 1, 40, 3, 5), newRun(t, d, 2, 10)}
 	_, err := Write(d, dir, 9, store, runs, nil)
 	must(t, err)
 	for at := int64(1); ; at++ {

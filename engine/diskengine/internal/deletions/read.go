@@ -6,14 +6,14 @@ import (
 	"hash/crc32"
 	"io"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // Restore marks as dead in some open runs who is so by the file with a number; other runs that it
 // holds are passed over. That one of these is not in it, or that its marks are not sound, is a
 // *vfs.DamageError: then nothing was changed in that run and those behind it.
-func Restore(fs vfs.FS, dir string, number, store uint64, runs []*run.Run) error {
+func Restore(fs vfs.FS, dir string, number, store uint64, runs []*sstable.Run) error {
 	return read(fs, dir, number, store, func(f *file) error {
 		at := make(map[uint64]row, len(f.rows))
 		for _, r := range f.rows {
@@ -111,7 +111,7 @@ func (f *file) load(number, store uint64) error {
 }
 
 // restore marks the dead of a run.
-func (f *file) restore(at row, r *run.Run) error {
+func (f *file) restore(at row, r *sstable.Run) error {
 	b, err := f.marks(at)
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (f *file) restore(at row, r *run.Run) error {
 	rest, err := r.RestoreLive(b)
 	var damage *vfs.DamageError
 	switch {
-	case errors.Is(err, run.ErrNewer):
+	case errors.Is(err, sstable.ErrNewer):
 		return fmt.Errorf("%w: %s", ErrNewer, f.name)
 	case errors.As(err, &damage):
 		return f.damage(at.off+damage.Offset, fmt.Sprintf("%s: %s", damage.File, damage.Reason))

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
@@ -22,7 +22,7 @@ func damaged(err error, name string, size int) bool {
 // its file named, and nobody is dead by it.
 func TestRot(t *testing.T) {
 	d := newDisk(t, nil)
-	runs := []*run.Run{newRun(t, d, 1, 200, 3, 5), newRun(t, d, 2, 10)}
+	runs := []*sstable.Run{newRun(t, d, 1, 200, 3, 5), newRun(t, d, 2, 10)}
 	_, err := Write(d, dir, 9, store, runs, nil)
 	must(t, err)
 	name := Name(dir, 9)
@@ -62,7 +62,7 @@ func TestRot(t *testing.T) {
 // Verify tells of it.
 func TestPassedOver(t *testing.T) {
 	d := newDisk(t, nil)
-	runs := []*run.Run{newRun(t, d, 1, 200, 3, 5), newRun(t, d, 2, 10, 1)}
+	runs := []*sstable.Run{newRun(t, d, 1, 200, 3, 5), newRun(t, d, 2, 10, 1)}
 	_, err := Write(d, dir, 9, store, runs, nil)
 	must(t, err)
 	d.Flip(Name(dir, 9), headerSize+2*rowSize+10, 1)
@@ -79,7 +79,7 @@ func TestPassedOver(t *testing.T) {
 // TestOthersAreRefused: marks of another store, number, run, or of a newer release.
 func TestOthersAreRefused(t *testing.T) {
 	d := newDisk(t, nil)
-	runs := []*run.Run{newRun(t, d, 1, 20, 3)}
+	runs := []*sstable.Run{newRun(t, d, 1, 20, 3)}
 	_, err := Write(d, dir, 9, store, runs, nil)
 	must(t, err)
 	name := Name(dir, 9)
@@ -92,10 +92,10 @@ func TestOthersAreRefused(t *testing.T) {
 	}
 	refused("another store", "of another store", Restore(d, dir, 9, store+1, runs))
 	other := newRun(t, d, 2, 20)
-	refused("another run", "run 2 is not in it", Restore(d, dir, 9, store, []*run.Run{other}))
-	salted, err := run.Create(d, dir, 3, &run.Config{ID: store})
+	refused("another run", "run 2 is not in it", Restore(d, dir, 9, store, []*sstable.Run{other}))
+	salted, err := sstable.Create(d, dir, 3, &sstable.Config{ID: store})
 	must(t, err)
-	must(t, salted.Add(run.Place{Queue: 1}, run.Key{}, nil))
+	must(t, salted.Add(sstable.Place{Queue: 1}, sstable.Key{}, nil))
 	made, err := salted.Finish()
 	must(t, err)
 	forged := func(change func(b []byte)) {
@@ -106,7 +106,7 @@ func TestOthersAreRefused(t *testing.T) {
 		rewrite(t, d, name, b)
 	}
 	forged(func(b []byte) { le.PutUint64(b[headerSize:], 3) })
-	refused("the marks of another run", "it is of another run", Restore(d, dir, 9, store, []*run.Run{made}))
+	refused("the marks of another run", "it is of another run", Restore(d, dir, 9, store, []*sstable.Run{made}))
 	forged(func(b []byte) { le.PutUint64(b[24:], 8) })
 	refused("another number", "another number", Restore(d, dir, 9, store, runs))
 	forged(func(b []byte) { le.PutUint32(b[8:], 0) })
@@ -127,7 +127,7 @@ func TestOthersAreRefused(t *testing.T) {
 // damage are marks of the runs.
 func FuzzRead(f *testing.F) {
 	d := newDisk(f, nil)
-	runs := []*run.Run{newRun(f, d, 1, 200, 3, 5), newRun(f, d, 2, 10)}
+	runs := []*sstable.Run{newRun(f, d, 1, 200, 3, 5), newRun(f, d, 2, 10)}
 	_, err := Write(d, dir, 9, store, runs, nil)
 	must(f, err)
 	whole := written(f, d, Name(dir, 9))

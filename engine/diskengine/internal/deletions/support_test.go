@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
@@ -36,17 +36,17 @@ func newDisk(t failer, cfg *vfstest.Config) *vfstest.Disk {
 	return d
 }
 
-func config() *run.Config {
-	return &run.Config{ID: store, Salt: func() uint64 { return 99 }}
+func config() *sstable.Config {
+	return &sstable.Config{ID: store, Salt: func() uint64 { return 99 }}
 }
 
 // newRun writes a run of n entries, opens it, and kills some.
-func newRun(t failer, fs vfs.FS, number uint64, n int, dead ...int) *run.Run {
+func newRun(t failer, fs vfs.FS, number uint64, n int, dead ...int) *sstable.Run {
 	t.Helper()
-	w, err := run.Create(fs, dir, number, config())
+	w, err := sstable.Create(fs, dir, number, config())
 	must(t, err)
 	for i := range n {
-		must(t, w.Add(run.Place{Queue: 1, ID: uint64(i) + 1}, run.Key{}, nil))
+		must(t, w.Add(sstable.Place{Queue: 1, ID: uint64(i) + 1}, sstable.Key{}, nil))
 	}
 	r, err := w.Finish()
 	must(t, err)
@@ -54,7 +54,7 @@ func newRun(t failer, fs vfs.FS, number uint64, n int, dead ...int) *run.Run {
 	return r
 }
 
-func kill(r *run.Run, dead ...int) {
+func kill(r *sstable.Run, dead ...int) {
 	for _, i := range dead {
 		r.Kill(uint32(i))
 	}
@@ -70,18 +70,18 @@ func some(rng *rand.Rand, n, bound int) []int {
 }
 
 // reopened opens runs once more, in which all are alive.
-func reopened(t failer, fs vfs.FS, runs []*run.Run) []*run.Run {
+func reopened(t failer, fs vfs.FS, runs []*sstable.Run) []*sstable.Run {
 	t.Helper()
-	again := make([]*run.Run, len(runs))
+	again := make([]*sstable.Run, len(runs))
 	for i, r := range runs {
 		var err error
-		again[i], err = run.Open(fs, dir, r.Number(), config())
+		again[i], err = sstable.Open(fs, dir, r.Number(), config())
 		must(t, err)
 	}
 	return again
 }
 
-func closed(t failer, runs []*run.Run) {
+func closed(t failer, runs []*sstable.Run) {
 	t.Helper()
 	for _, r := range runs {
 		must(t, r.Close())
@@ -89,7 +89,7 @@ func closed(t failer, runs []*run.Run) {
 }
 
 // same compares who is alive in two runs.
-func same(got, want *run.Run) error {
+func same(got, want *sstable.Run) error {
 	for i := range want.Len() {
 		if got.Alive(i) != want.Alive(i) {
 			return fmt.Errorf("run %d, entry %d: alive is %v", want.Number(), i, got.Alive(i))

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
@@ -20,14 +20,14 @@ const (
 //
 // pace is called with the bytes that were written since the last call, 128 KiB or fewer, and may
 // wait; an error of it ends the work. nil: nothing.
-func Write(fs vfs.FS, dir string, number, store uint64, runs []*run.Run, pace func(written int) error) (alive []uint32, err error) {
+func Write(fs vfs.FS, dir string, number, store uint64, runs []*sstable.Run, pace func(written int) error) (alive []uint32, err error) {
 	return WriteBehind(fs, dir, number, store, runs, pace, nil)
 }
 
 // WriteBehind is Write that calls settled when all is known that the file says, and before it says that
 // it is one of marks: what else tells of these deaths is durable when that returns. An error of it ends
 // the work.
-func WriteBehind(fs vfs.FS, dir string, number, store uint64, runs []*run.Run, pace func(written int) error, settled func() error) (alive []uint32, err error) {
+func WriteBehind(fs vfs.FS, dir string, number, store uint64, runs []*sstable.Run, pace func(written int) error, settled func() error) (alive []uint32, err error) {
 	name := Name(dir, number)
 	file, err := fs.Create(name)
 	if err != nil {
@@ -59,7 +59,7 @@ type writer struct {
 }
 
 // write fills the file. Header and table come last, when all lengths are known.
-func (w *writer) write(h header, runs []*run.Run) (alive []uint32, err error) {
+func (w *writer) write(h header, runs []*sstable.Run) (alive []uint32, err error) {
 	head := int64(headerSize + len(runs)*rowSize)
 	w.off, w.synced = head, head
 	table := make([]byte, 0, len(runs)*rowSize)

@@ -12,7 +12,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
@@ -83,7 +83,7 @@ type reader struct {
 	is     *Copied
 	rep    *Report
 	state  manifest.State
-	secret run.Secret
+	secret sstable.Secret
 	parts  []*part // the runs, by number; of a check those that are sound
 	items  int     // of indexes that were gone through
 }
@@ -92,8 +92,8 @@ type reader struct {
 type part struct {
 	number   uint64 // it had there
 	is       manifest.Run
-	run      *run.Run      // that counts; nil: not yet, or none
-	salvaged *run.Salvaged // nil: it is sound, or lost
+	run      *sstable.Run      // that counts; nil: not yet, or none
+	salvaged *sstable.Salvaged // nil: it is sound, or lost
 	lost     bool
 }
 
@@ -202,7 +202,7 @@ var numbered = regexp.MustCompile(`^[0-9a-f]{16}\.(run|marks)$`)
 func (r *reader) leftovers() error {
 	named := map[string]bool{}
 	for _, is := range r.state.Runs {
-		named[run.Name(r.runsDir(), is.Number)] = true
+		named[sstable.Name(r.runsDir(), is.Number)] = true
 		named[deletions.Name(r.runsDir(), is.Marks)] = is.Marks != 0
 	}
 	names, err := r.fs.List(r.runsDir())

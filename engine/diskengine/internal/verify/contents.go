@@ -8,7 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
@@ -37,7 +37,7 @@ type contents struct {
 
 // kept is a message that the log tells of, or a key that is remembered, as a run would have it.
 type kept struct {
-	place run.Place
+	place sstable.Place
 	area  memtable.Area
 	key   string
 	state record.State
@@ -101,9 +101,9 @@ func (c *contents) given(id engine.ID) {
 
 func (c *contents) queue(number uint32) { c.nextQueue = max(c.nextQueue, number+1) }
 
-func (c *contents) hash(h *kept) run.Key {
+func (c *contents) hash(h *kept) sstable.Key {
 	if h.key == "" {
-		return run.Key{}
+		return sstable.Key{}
 	}
 	return c.secret.Key(h.place.Queue, h.key)
 }

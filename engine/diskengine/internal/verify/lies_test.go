@@ -9,18 +9,18 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // lie makes a run of what is not so.
-func (m *maker) lie(area memtable.Area, change func(x *thing) (run.Place, run.Key, []byte)) {
+func (m *maker) lie(area memtable.Area, change func(x *thing) (sstable.Place, sstable.Key, []byte)) {
 	m.t.Helper()
 	x := m.any(func(x *thing) bool { return x.at.Run == 0 && x.area == area })
 	if x == nil {
 		m.t.Fatal("there is none")
 	}
-	w, err := run.Create(m.d, runsDir, m.file(), runConfig())
+	w, err := sstable.Create(m.d, runsDir, m.file(), runConfig())
 	must(m.t, err)
 	p, k, v := change(x)
 	must(m.t, w.Add(p, k, v))
@@ -32,7 +32,7 @@ func (m *maker) lie(area memtable.Area, change func(x *thing) (run.Place, run.Ke
 }
 
 // plain is what a run should have of a thing.
-func (m *maker) plain(x *thing) (run.Place, run.Key, []byte) {
+func (m *maker) plain(x *thing) (sstable.Place, sstable.Key, []byte) {
 	return x.place(), x.hash(m.next.Secret), x.value()
 }
 
@@ -50,7 +50,7 @@ func (m *maker) id() engine.ID {
 // unknown is one that was not.
 func (m *maker) unknown() engine.ID { return engine.ID(m.next.NextID) + 5 }
 
-func (m *maker) secret() *run.Secret { s := run.Secret(m.next.Secret); return &s }
+func (m *maker) secret() *sstable.Secret { s := sstable.Secret(m.next.Secret); return &s }
 
 // marked writes marks of all runs that lost somebody.
 func (m *maker) marked() {
@@ -72,7 +72,7 @@ func TestLies(t *testing.T) {
 		tell func(m *maker)
 	}{
 		"nothing": {"", func(m *maker) {
-			m.lie(memtable.Live, func(x *thing) (run.Place, run.Key, []byte) {
+			m.lie(memtable.Live, func(x *thing) (sstable.Place, sstable.Key, []byte) {
 				p, k, v := m.plain(x)
 				p.ID = uint64(m.next.NextID)
 				m.next.NextID++
@@ -113,7 +113,7 @@ func TestLies(t *testing.T) {
 		}},
 		"a name twice": {"have one name", func(m *maker) { m.do(&record.Name{Queue: 4, Name: []byte("queue-1")}) }},
 		"an id of a run that was never given": {"was not given", func(m *maker) {
-			m.lie(memtable.Live, func(x *thing) (run.Place, run.Key, []byte) {
+			m.lie(memtable.Live, func(x *thing) (sstable.Place, sstable.Key, []byte) {
 				p, k, v := m.plain(x)
 				p.ID = uint64(m.next.NextID)
 				return p, k, v
@@ -132,7 +132,7 @@ func TestLies(t *testing.T) {
 			}
 		}},
 		"a queue of a run that there never was": {"there was no queue 9", func(m *maker) {
-			m.lie(memtable.Live, func(x *thing) (run.Place, run.Key, []byte) {
+			m.lie(memtable.Live, func(x *thing) (sstable.Place, sstable.Key, []byte) {
 				p, k, v := m.plain(x)
 				p.Queue = 9
 				return p, k, v
@@ -145,7 +145,7 @@ func TestLies(t *testing.T) {
 			m.write()
 		}},
 		"a message at another time": {"stands at time", func(m *maker) {
-			m.lie(memtable.Live, func(x *thing) (run.Place, run.Key, []byte) {
+			m.lie(memtable.Live, func(x *thing) (sstable.Place, sstable.Key, []byte) {
 				p, k, v := m.plain(x)
 				p.At++
 				return p, k, v
@@ -153,28 +153,28 @@ func TestLies(t *testing.T) {
 		}},
 		"a key that is not in the index": {"keys that lead to other entries", func(m *maker) {
 			m.push(1, "a")
-			m.lie(memtable.Live, func(x *thing) (run.Place, run.Key, []byte) {
+			m.lie(memtable.Live, func(x *thing) (sstable.Place, sstable.Key, []byte) {
 				x.key = "a"
 				p, _, v := m.plain(x)
-				return p, run.Key{}, v
+				return p, sstable.Key{}, v
 			})
 		}},
 		"a key that is another": {"keys that lead to other entries", func(m *maker) {
-			m.lie(memtable.Live, func(x *thing) (run.Place, run.Key, []byte) {
+			m.lie(memtable.Live, func(x *thing) (sstable.Place, sstable.Key, []byte) {
 				x.key = "a"
 				p, _, v := m.plain(x)
 				return p, m.secret().Key(x.queue, "b"), v
 			})
 		}},
 		"a key of another queue": {"keys that lead to other entries", func(m *maker) {
-			m.lie(memtable.Live, func(x *thing) (run.Place, run.Key, []byte) {
+			m.lie(memtable.Live, func(x *thing) (sstable.Place, sstable.Key, []byte) {
 				x.key = "a"
 				p, _, v := m.plain(x)
 				return p, m.secret().Key(x.queue+1, "a"), v
 			})
 		}},
 		"a value that cannot be read": {"malformed", func(m *maker) {
-			m.lie(memtable.Live, func(x *thing) (run.Place, run.Key, []byte) {
+			m.lie(memtable.Live, func(x *thing) (sstable.Place, sstable.Key, []byte) {
 				p, k, v := m.plain(x)
 				return p, k, v[:2]
 			})

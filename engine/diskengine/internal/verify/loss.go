@@ -8,7 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
 // Loss is something that a salvage gives up.
@@ -85,7 +85,7 @@ func ids(all []engine.ID) string {
 
 // lostRun is the loss of all of a run.
 func (s *salvage) lostRun(p *part, what string) {
-	l := Loss{File: run.Name(s.runsDir(), p.number), Offset: -1, What: what, Messages: -1, Keys: p.area() == memtable.Finished}
+	l := Loss{File: sstable.Name(s.runsDir(), p.number), Offset: -1, What: what, Messages: -1, Keys: p.area() == memtable.Finished}
 	if !s.rebuilt {
 		l.Messages = int64(p.is.Alive)
 	}
@@ -97,7 +97,7 @@ func (s *salvage) holes(p *part) error {
 	of := p.salvaged
 	lost := map[int][]engine.ID{}
 	err := of.Lost(func(id uint64, pos uint32) {
-		i := slices.IndexFunc(of.Holes, func(h run.Hole) bool { return h.Counted && pos >= h.From && pos < h.To })
+		i := slices.IndexFunc(of.Holes, func(h sstable.Hole) bool { return h.Counted && pos >= h.From && pos < h.To })
 		if of.Alive(pos) && len(lost[i]) < MaxLostIDs {
 			lost[i] = append(lost[i], engine.ID(id))
 		}
@@ -106,7 +106,7 @@ func (s *salvage) holes(p *part) error {
 		return err
 	}
 	for i, h := range of.Holes {
-		l := Loss{File: run.Name(s.runsDir(), p.number), Offset: h.Offset, What: "entries that cannot be read", Messages: -1, Keys: p.area() == memtable.Finished, IDs: lost[i]}
+		l := Loss{File: sstable.Name(s.runsDir(), p.number), Offset: h.Offset, What: "entries that cannot be read", Messages: -1, Keys: p.area() == memtable.Finished, IDs: lost[i]}
 		if h.Counted {
 			l.Messages = int64(of.Count(h.From, h.To))
 		}
@@ -114,7 +114,7 @@ func (s *salvage) holes(p *part) error {
 			l.Queues = []string{s.queueName(h.After.Queue)}
 			l.From, l.To = time.UnixMilli(h.After.At).UTC(), time.UnixMilli(h.Before.At).UTC()
 		} else {
-			for _, at := range []*run.Place{h.After, h.Before} {
+			for _, at := range []*sstable.Place{h.After, h.Before} {
 				if at != nil {
 					l.Queues = append(l.Queues, s.queueName(at.Queue))
 				}

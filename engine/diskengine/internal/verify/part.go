@@ -7,7 +7,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
@@ -26,12 +26,12 @@ func (s *salvage) part(p *part) error {
 }
 
 func (s *salvage) open(p *part) (err error) {
-	cfg := &run.Config{ID: s.state.Store, Pace: s.pace}
+	cfg := &sstable.Config{ID: s.state.Store, Pace: s.pace}
 	var damage *vfs.DamageError
 	if !s.rebuilt && p.area() <= memtable.Finished { // else keys, or what it holds, are not known
-		sound, err := run.Open(s.fs, s.runsDir(), p.number, cfg)
+		sound, err := sstable.Open(s.fs, s.runsDir(), p.number, cfg)
 		if err == nil {
-			if err = sound.VerifyValues(s.pace, func(e run.Entry) (run.Key, error) { return s.keyOf(p.area(), e) }); err == nil {
+			if err = sound.VerifyValues(s.pace, func(e sstable.Entry) (sstable.Key, error) { return s.keyOf(p.area(), e) }); err == nil {
 				p.run = sound
 				return nil
 			}
@@ -41,7 +41,7 @@ func (s *salvage) open(p *part) (err error) {
 			return err
 		}
 	}
-	p.salvaged, err = run.Salvage(s.fs, s.runsDir(), p.number, cfg, p.is.Entries)
+	p.salvaged, err = sstable.Salvage(s.fs, s.runsDir(), p.number, cfg, p.is.Entries)
 	switch {
 	case errors.As(err, &damage):
 		p.lost = true
@@ -63,7 +63,7 @@ var errEnough = errors.New("enough was read")
 func (s *salvage) areaOf(p *part) error {
 	var fits [memtable.Finished + 1]int
 	n := 0
-	err := p.salvaged.Each(func(e run.Entry, _ bool) error {
+	err := p.salvaged.Each(func(e sstable.Entry, _ bool) error {
 		for a := range fits {
 			if _, err := s.keyOf(memtable.Area(a), e); err == nil {
 				fits[a]++
@@ -87,7 +87,7 @@ func (s *salvage) areaOf(p *part) error {
 
 // deaths notes what has died in a run. Of several files that say so the oldest one is taken: a newer
 // one may say that of what a record moved that was never durable.
-func (s *salvage) deaths(p *part, of *run.Run) error {
+func (s *salvage) deaths(p *part, of *sstable.Run) error {
 	from := []uint64{p.is.Marks}
 	if s.rebuilt {
 		from = s.marked
@@ -95,7 +95,7 @@ func (s *salvage) deaths(p *part, of *run.Run) error {
 		return nil
 	}
 	for _, number := range from {
-		err := deletions.Restore(s.fs, s.runsDir(), number, s.state.Store, []*run.Run{of})
+		err := deletions.Restore(s.fs, s.runsDir(), number, s.state.Store, []*sstable.Run{of})
 		if err == nil {
 			return nil
 		}
@@ -114,7 +114,7 @@ func (s *salvage) deaths(p *part, of *run.Run) error {
 // that they are of before.
 func (s *salvage) anew(p *part) (err error) {
 	number := s.number()
-	w, err := run.Create(s.out, s.outRuns(), number, &run.Config{ID: s.state.Store, Pace: s.pace})
+	w, err := sstable.Create(s.out, s.outRuns(), number, &sstable.Config{ID: s.state.Store, Pace: s.pace})
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (s *salvage) anew(p *part) (err error) {
 	}()
 	wrong, n := 0, uint32(0)
 	var dead []uint32
-	err = p.salvaged.Each(func(e run.Entry, placed bool) error {
+	err = p.salvaged.Each(func(e sstable.Entry, placed bool) error {
 		died := placed && e.Pos < p.salvaged.Len() && !p.salvaged.Alive(e.Pos)
 		if died && !s.rebuilt {
 			return nil
@@ -142,7 +142,7 @@ func (s *salvage) anew(p *part) (err error) {
 		return w.Add(e.Place, key, e.Value)
 	})
 	if wrong > 0 {
-		s.losses = append(s.losses, Loss{File: run.Name(s.runsDir(), p.number), Offset: -1, What: "values that are none", Messages: int64(wrong), Keys: p.area() == memtable.Finished})
+		s.losses = append(s.losses, Loss{File: sstable.Name(s.runsDir(), p.number), Offset: -1, What: "values that are none", Messages: int64(wrong), Keys: p.area() == memtable.Finished})
 	}
 	if err != nil || n == 0 {
 		return err
@@ -163,7 +163,7 @@ func (s *salvage) keep(p *part) (err error) {
 	switch {
 	case p.run == nil:
 	case p.run.Count(0, p.run.Len()) > 0 && p.salvaged == nil:
-		_, err = vfs.LinkOrCopy(s.fs, run.Name(s.runsDir(), p.number), run.Name(s.outRuns(), p.number), s.pace)
+		_, err = vfs.LinkOrCopy(s.fs, sstable.Name(s.runsDir(), p.number), sstable.Name(s.outRuns(), p.number), s.pace)
 	case p.run.Count(0, p.run.Len()) == 0 && p.salvaged != nil:
 		err = p.run.Remove()
 		p.run = nil

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
@@ -80,7 +80,7 @@ func (s *salvage) rebuild() error {
 		if err != nil {
 			return err
 		}
-		s.state.Store, _, known = run.Identify(head)
+		s.state.Store, _, known = sstable.Identify(head)
 	}
 	for _, name := range s.segments {
 		if known {

@@ -8,7 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -72,7 +72,7 @@ func (c *contents) Put(p *record.Put) error {
 		}
 	}
 	c.queue(p.Queue)
-	h := &kept{place: run.Place{Queue: p.Queue, ID: uint64(p.ID)}, key: string(p.Key)}
+	h := &kept{place: sstable.Place{Queue: p.Queue, ID: uint64(p.ID)}, key: string(p.Key)}
 	if c.mends != nil {
 		h.value = slices.Clone(p.Content)
 	}
@@ -134,7 +134,7 @@ func (c *contents) Finish(f *record.Finish) error {
 		}
 	}
 	c.queue(f.Queue)
-	c.recent[f.ID] = &kept{place: run.Place{Queue: f.Queue, At: f.Forgotten, ID: uint64(f.ID)}, area: memtable.Finished, key: string(f.Key),
+	c.recent[f.ID] = &kept{place: sstable.Place{Queue: f.Queue, At: f.Forgotten, ID: uint64(f.ID)}, area: memtable.Finished, key: string(f.Key),
 		value: (&record.Trace{Due: f.Due, Ending: f.Ending, Ended: f.Ended}).Append(nil)}
 	return nil
 }

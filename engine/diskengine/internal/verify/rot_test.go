@@ -18,7 +18,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
@@ -34,7 +34,7 @@ func read(t *testing.T, d *vfstest.Disk) (h held) {
 	t.Helper()
 	state, err := manifest.Read(d, dir)
 	must(t, err)
-	secret := run.Secret(state.Secret)
+	secret := sstable.Secret(state.Secret)
 	h.runs = append(h.runs, fmt.Sprintf("%+v", state))
 	for _, is := range state.Runs {
 		r := openRun(t, d, is)

@@ -9,13 +9,13 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
 // run checks a run by itself, and keeps it open if it is sound.
 func (r *reader) run(is manifest.Run) error {
-	name := run.Name(r.runsDir(), is.Number)
-	open, err := run.Open(r.fs, r.runsDir(), is.Number, &run.Config{ID: r.state.Store})
+	name := sstable.Name(r.runsDir(), is.Number)
+	open, err := sstable.Open(r.fs, r.runsDir(), is.Number, &sstable.Config{ID: r.state.Store})
 	if err != nil {
 		return r.wrong(err, name)
 	}
@@ -28,7 +28,7 @@ func (r *reader) run(is manifest.Run) error {
 		r.rep.add(r.path(manifest.Name), -1, "run %d holds what is of area %d, which there is not", is.Number, is.Area)
 		return open.Close()
 	}
-	err = open.VerifyValues(r.pace, func(e run.Entry) (run.Key, error) { return r.keyOf(memtable.Area(is.Area), e) })
+	err = open.VerifyValues(r.pace, func(e sstable.Entry) (sstable.Key, error) { return r.keyOf(memtable.Area(is.Area), e) })
 	if err != nil {
 		return errors.Join(r.wrong(err, name), open.Close())
 	}
@@ -37,7 +37,7 @@ func (r *reader) run(is manifest.Run) error {
 }
 
 // keyOf takes an entry of a run apart.
-func (r *reader) keyOf(area memtable.Area, e run.Entry) (k run.Key, err error) {
+func (r *reader) keyOf(area memtable.Area, e sstable.Entry) (k sstable.Key, err error) {
 	switch {
 	case e.ID == 0 || e.ID == math.MaxUint64 || e.ID >= r.state.NextID:
 		return k, fmt.Errorf("id %d was not given by then; the next one is %d", e.ID, r.state.NextID)
@@ -90,7 +90,7 @@ func whole(content []byte) error {
 
 // marks marks who has died in the runs, and checks the files that say so.
 func (r *reader) marks() error {
-	of := map[uint64][]*run.Run{}
+	of := map[uint64][]*sstable.Run{}
 	for _, p := range r.parts {
 		of[p.is.Marks] = append(of[p.is.Marks], p.run)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
@@ -61,7 +61,7 @@ func where(t testing.TB, m *maker, d *vfstest.Disk) map[engine.ID][]span {
 	le := binary.LittleEndian
 	all := map[engine.ID][]span{}
 	for _, is := range m.next.Runs {
-		name := run.Name(runsDir, is.Number)
+		name := sstable.Name(runsDir, is.Number)
 		b := bytesOf(t, d, name)
 		end := int64(le.Uint64(b[len(b)-176+16+32+8:]))
 		var blocks []span
@@ -146,10 +146,10 @@ func holds(t testing.TB, d *vfstest.Disk) map[engine.ID][]byte {
 	must(t, err)
 	all := map[engine.ID][]byte{}
 	for _, is := range state.Runs {
-		r, err := run.Open(d, made+"/runs", is.Number, runConfig())
+		r, err := sstable.Open(d, made+"/runs", is.Number, runConfig())
 		must(t, err)
 		if is.Marks != 0 {
-			must(t, deletions.Restore(d, made+"/runs", is.Marks, store, []*run.Run{r}))
+			must(t, deletions.Restore(d, made+"/runs", is.Marks, store, []*sstable.Run{r}))
 		}
 		s := r.Scan(0, r.Len())
 		for s.Next() {
@@ -284,7 +284,7 @@ func spoilt(t testing.TB, seed uint64) (*maker, *vfstest.Disk) {
 	m.history(40)
 	d := m.close()
 	last := m.next.Runs[len(m.next.Runs)-1]
-	d.Flip(run.Name(runsDir, last.Number), 100, 1)
+	d.Flip(sstable.Name(runsDir, last.Number), 100, 1)
 	for _, f := range files(t, d) {
 		if f.last {
 			d.Flip(f.name, 4096+40, 1)
@@ -441,9 +441,9 @@ func TestSalvageLinks(t *testing.T) {
 	for _, is := range state.Runs {
 		if was, ok := m.next.Run(is.Number); ok && was.Number != last {
 			linked++
-			name := run.Name(runsDir, is.Number)
+			name := sstable.Name(runsDir, is.Number)
 			d.Flip(name, 70, 1)
-			if got := bytesOf(t, d, run.Name(made+"/runs", is.Number)); !bytes.Equal(got, bytesOf(t, d, name)) {
+			if got := bytesOf(t, d, sstable.Name(made+"/runs", is.Number)); !bytes.Equal(got, bytesOf(t, d, name)) {
 				t.Errorf("%s is copied", name)
 			}
 			d.Flip(name, 70, 1)

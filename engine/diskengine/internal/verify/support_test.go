@@ -15,7 +15,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
@@ -37,7 +37,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func runConfig() *run.Config { return &run.Config{ID: store, BlockBytes: 1024} }
+func runConfig() *sstable.Config { return &sstable.Config{ID: store, BlockBytes: 1024} }
 
 func logConfig() *wal.Config {
 	return &wal.Config{ID: store, SegmentBytes: 64 << 10, Spares: 1, Keep: 2, RetryFor: -1, Logger: slog.New(slog.DiscardHandler)}
@@ -65,8 +65,8 @@ func (x *thing) time() int64 {
 	return x.Due
 }
 
-func (x *thing) place() run.Place {
-	return run.Place{Queue: x.queue, At: x.time(), ID: uint64(x.id)}
+func (x *thing) place() sstable.Place {
+	return sstable.Place{Queue: x.queue, At: x.time(), ID: uint64(x.id)}
 }
 
 func (x *thing) value() []byte {
@@ -77,9 +77,9 @@ func (x *thing) value() []byte {
 	return record.AppendKeyed(nil, []byte(x.key), value)
 }
 
-func (x *thing) hash(secret run.Secret) run.Key {
+func (x *thing) hash(secret sstable.Secret) sstable.Key {
 	if x.key == "" {
-		return run.Key{}
+		return sstable.Key{}
 	}
 	return secret.Key(x.queue, x.key)
 }
@@ -93,13 +93,13 @@ type maker struct {
 	end    wal.Pos
 	man    *manifest.Manifest
 	next   manifest.State
-	runs   map[uint64]*run.Run
+	runs   map[uint64]*sstable.Run
 	things map[engine.ID]*thing
 	merged int // runs that are no more
 }
 
 func newMaker(t testing.TB, seed uint64) *maker {
-	m := &maker{t: t, d: vfstest.New(nil), rng: rand.New(rand.NewPCG(seed, 9)), runs: map[uint64]*run.Run{}, things: map[engine.ID]*thing{}}
+	m := &maker{t: t, d: vfstest.New(nil), rng: rand.New(rand.NewPCG(seed, 9)), runs: map[uint64]*sstable.Run{}, things: map[engine.ID]*thing{}}
 	must(t, vfs.MkdirAll(m.d, logDir))
 	must(t, vfs.MkdirAll(m.d, runsDir))
 	m.next = manifest.State{Store: store, Secret: [16]byte{1, 2}, NextID: 1, NextQueue: 5, NextFile: 1}
@@ -302,7 +302,7 @@ func (m *maker) run(area memtable.Area, of []*thing) {
 	}
 	slices.SortFunc(of, func(a, b *thing) int { return a.place().Compare(b.place()) })
 	number := m.file()
-	w, err := run.Create(m.d, runsDir, number, runConfig())
+	w, err := sstable.Create(m.d, runsDir, number, runConfig())
 	must(m.t, err)
 	for i, x := range of {
 		must(m.t, w.Add(x.place(), x.hash(m.next.Secret), x.value()))
@@ -314,14 +314,14 @@ func (m *maker) run(area memtable.Area, of []*thing) {
 }
 
 // take counts a run.
-func (m *maker) take(area memtable.Area, r *run.Run) {
+func (m *maker) take(area memtable.Area, r *sstable.Run) {
 	m.runs[r.Number()] = r
 	m.next.Runs = append(m.next.Runs, manifest.Run{Number: r.Number(), Area: uint8(area), Entries: r.Len(), Alive: r.Len(), Bytes: uint64(r.Bytes())})
 }
 
 // merge makes one run of all of an area.
 func (m *maker) merge(area memtable.Area) {
-	var sources []*run.Run
+	var sources []*sstable.Run
 	for _, r := range m.next.Runs {
 		if r.Area == uint8(area) {
 			sources = append(sources, m.runs[r.Number])
@@ -330,7 +330,7 @@ func (m *maker) merge(area memtable.Area) {
 	if len(sources) < 2 {
 		return
 	}
-	merged, err := run.Merge(m.d, runsDir, m.file(), runConfig(), sources)
+	merged, err := sstable.Merge(m.d, runsDir, m.file(), runConfig(), sources)
 	must(m.t, err)
 	for i, r := range sources {
 		for _, x := range m.things {
@@ -361,7 +361,7 @@ func (m *maker) merge(area memtable.Area) {
 func (m *maker) install() {
 	m.t.Helper()
 	must(m.t, m.log.Wait(m.t.Context(), m.end))
-	var of []*run.Run
+	var of []*sstable.Run
 	for _, r := range m.next.Runs {
 		if is := m.runs[r.Number]; is.Count(0, is.Len()) < int(r.Alive) && (m.rng.IntN(4) > 0 || m.next.Replay > m.man.State().Replay) {
 			of = append(of, is)
@@ -463,12 +463,12 @@ func checked(t testing.TB, d *vfstest.Disk) *Report {
 }
 
 // openRun opens a run of a store, with who has died in it.
-func openRun(t testing.TB, d *vfstest.Disk, is manifest.Run) *run.Run {
+func openRun(t testing.TB, d *vfstest.Disk, is manifest.Run) *sstable.Run {
 	t.Helper()
-	r, err := run.Open(d, runsDir, is.Number, runConfig())
+	r, err := sstable.Open(d, runsDir, is.Number, runConfig())
 	must(t, err)
 	if is.Marks != 0 {
-		must(t, deletions.Restore(d, runsDir, is.Marks, store, []*run.Run{r}))
+		must(t, deletions.Restore(d, runsDir, is.Marks, store, []*sstable.Run{r}))
 	}
 	return r
 }

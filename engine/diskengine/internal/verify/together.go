@@ -7,7 +7,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
 // together compares what stands in different files, once the log was replayed. For a salvage it has
@@ -26,7 +26,7 @@ func (c *contents) together() error {
 }
 
 // standing are the runs that there are, and their parts.
-func (c *contents) standing(want func(*part) bool) (runs []*run.Run, of []*part) {
+func (c *contents) standing(want func(*part) bool) (runs []*sstable.Run, of []*part) {
 	for _, p := range c.parts {
 		if p.run != nil && want(p) {
 			runs, of = append(runs, p.run), append(of, p)
@@ -36,7 +36,7 @@ func (c *contents) standing(want func(*part) bool) (runs []*run.Run, of []*part)
 }
 
 func (c *contents) twice(p *part, format string, args ...any) {
-	c.rep.add(run.Name(c.runsDir(), p.number), -1, format, args...)
+	c.rep.add(sstable.Name(c.runsDir(), p.number), -1, format, args...)
 }
 
 // ids keeps of each id what the log tells, else what the newest run has: where it is not known which
@@ -74,7 +74,7 @@ func (c *contents) ids() error {
 		}
 		same = same[:0]
 	}
-	err := run.EachID(runs, func(id uint64, at int, pos uint32) error {
+	err := sstable.EachID(runs, func(id uint64, at int, pos uint32) error {
 		return c.paced(func() error {
 			if id != last {
 				settle()
@@ -108,7 +108,7 @@ func (o *owner) find() error {
 // keys looks for keys of an area that two have in a queue. The message that was pushed last keeps it.
 func (c *contents) keys(area memtable.Area) error {
 	var lost []owner
-	has := map[run.Key]engine.ID{}
+	has := map[sstable.Key]engine.ID{}
 	for _, id := range slices.Sorted(maps.Keys(c.recent)) {
 		h := c.recent[id]
 		if h.area != area || h.key == "" {
@@ -122,9 +122,9 @@ func (c *contents) keys(area memtable.Area) error {
 		has[key] = id
 	}
 	runs, of := c.standing(func(p *part) bool { return p.area() == area })
-	var last run.Key
+	var last sstable.Key
 	var holder owner
-	err := run.EachKey(runs, func(key run.Key, at int, pos uint32) error {
+	err := sstable.EachKey(runs, func(key sstable.Key, at int, pos uint32) error {
 		return c.paced(func() error {
 			if !runs[at].Alive(pos) {
 				return nil

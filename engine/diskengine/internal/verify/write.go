@@ -13,7 +13,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/run"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -60,7 +60,7 @@ func (c *contents) writeRecent(area memtable.Area) error {
 	}
 	slices.SortFunc(all, func(a, b *kept) int { return a.place.Compare(b.place) })
 	number := c.mends.number()
-	w, err := run.Create(c.mends.out, c.mends.outRuns(), number, &run.Config{ID: c.state.Store, Pace: c.pace})
+	w, err := sstable.Create(c.mends.out, c.mends.outRuns(), number, &sstable.Config{ID: c.state.Store, Pace: c.pace})
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (c *contents) writeRecent(area memtable.Area) error {
 
 // writeMarks writes what has died, and lists the runs in which something is alive.
 func (c *contents) writeMarks() error {
-	var died []*run.Run
+	var died []*sstable.Run
 	for _, p := range c.parts {
 		if p.run == nil {
 			continue

@@ -1,9 +1,0 @@
-package run
-
-import (
-	"testing"
-
-	"github.com/tarryhq/tarry/internal/leaktest"
-)
-
-func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -1,0 +1,29 @@
+package sstable
+
+import "cmp"
+
+// Place is where an entry stands in the order of runs: by queue, then time, then id.
+type Place struct {
+	Queue uint32
+	At    int64 // milliseconds, of either sign
+	ID    uint64
+}
+
+// Compare orders places.
+func (p Place) Compare(o Place) int {
+	if p.Queue != o.Queue {
+		return cmp.Compare(p.Queue, o.Queue)
+	}
+	if p.At != o.At {
+		return cmp.Compare(p.At, o.At)
+	}
+	return cmp.Compare(p.ID, o.ID)
+}
+
+// Entry is an entry of a run.
+type Entry struct {
+	Place
+	Pos   uint32 // its position in the run, from 0 on
+	Value []byte
+	Cut   bool // Value is only the first bytes of it
+}

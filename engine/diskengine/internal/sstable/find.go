@@ -1,0 +1,179 @@
+package sstable
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+)
+
+// MayHold reports whether an entry with a key may be here, dead or alive, by what is in memory:
+// it says so of all that are, and of one in 120, or of fewer, of those that are not.
+func (r *Run) MayHold(key Key) bool {
+	hi, _ := key.halves()
+	return r.filter.may(hi)
+}
+
+// FindKey returns the position of the entry alive that has a key, of several the last. It reads
+// a block where MayHold says yes, and none where it says no.
+func (r *Run) FindKey(key Key) (pos uint32, ok bool, err error) {
+	if !r.hold() {
+		return 0, false, ErrClosed
+	}
+	if hi, lo := key.halves(); r.filter.may(hi) {
+		pos, ok, err = r.find(&r.keys, hi, lo)
+	}
+	return pos, ok, firstOf(err, r.release())
+}
+
+// FindID returns the position of the entry alive that has an id, of several the last.
+func (r *Run) FindID(id uint64) (pos uint32, ok bool, err error) {
+	if id < r.footer.minID || id > r.footer.maxID {
+		return 0, false, nil
+	}
+	if !r.hold() {
+		return 0, false, ErrClosed
+	}
+	pos, ok, err = r.find(&r.ids, id, 0)
+	return pos, ok, firstOf(err, r.release())
+}
+
+// IDsIn gives the ids of the entries in [from, to), dead or alive, also of blocks that are damaged. It
+// reads all of the index of ids.
+func (r *Run) IDsIn(from, to uint32, each func(pos uint32, id uint64)) (err error) {
+	if !r.hold() {
+		return ErrClosed
+	}
+	defer func() { err = firstOf(err, r.release()) }()
+	for next := r.items(&r.ids); ; {
+		i, ok, err := next()
+		if err != nil || !ok {
+			return err
+		}
+		if from <= i.pos && i.pos < to {
+			each(i.pos, i.hi)
+		}
+	}
+}
+
+// Queue returns the part of a queue; ok is false if it has none.
+func (r *Run) Queue(queue uint32) (q Queue, ok bool) {
+	i := r.queueAt(queue)
+	if i == len(r.queues) || r.queues[i].Queue != queue {
+		return Queue{}, false
+	}
+	return r.queues[i], true
+}
+
+// queueAt is the first queue from a number on.
+func (r *Run) queueAt(queue uint32) int {
+	return sort.Search(len(r.queues), func(i int) bool { return r.queues[i].Queue >= queue })
+}
+
+// Search returns the position of the first entry, dead or alive, that does not stand before
+// p; Len if all do. It reads a block at most, and none for the bounds of a queue.
+func (r *Run) Search(p Place) (uint32, error) {
+	at, damage, err := r.SearchAll([]Place{p})
+	if err = firstOf(err, damage); err != nil {
+		return 0, err
+	}
+	return at[0], nil
+}
+
+// SearchAll is Search for some places, none of which stands before the last: it reads no block
+// twice. Where one is damaged the position is that of Behind, and damage says so.
+func (r *Run) SearchAll(places []Place) (at []uint32, damage, err error) {
+	at = make([]uint32, len(places))
+	var buf *buffer
+	var b block
+	read := -1
+	for i, p := range places {
+		pos, in := r.place(p)
+		if at[i] = pos; in < 0 {
+			continue
+		}
+		if buf == nil {
+			if !r.hold() {
+				return nil, nil, ErrClosed
+			}
+			defer func() { err = firstOf(err, r.release()) }()
+			buf = dataBuffers.Get().(*buffer)
+			defer func() { buf.leave() }()
+		}
+		if in != read {
+			if buf.large() {
+				buf = new(buffer) // it is not kept
+			}
+			if b, err = r.entries(in, buf); errors.Is(err, ErrDamaged) {
+				damage, err, read = err, nil, -1
+				at[i] = r.Behind(p)
+				continue
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+			read = in
+		}
+		at[i] = b.first + uint32(b.search(p))
+	}
+	return at, damage, nil
+}
+
+// place is where the first entry is that does not stand before p, or, if that is to be read, in
+// which block; -1: in none.
+func (r *Run) place(p Place) (pos uint32, in int) {
+	i := r.queueAt(p.Queue)
+	if i == len(r.queues) {
+		return r.n, -1
+	}
+	switch q := r.queues[i]; {
+	case q.Queue > p.Queue, p.At < q.MinAt, p.At == q.MinAt && p.ID == 0:
+		return q.From, -1
+	case p.At > q.MaxAt:
+		return q.To, -1
+	}
+	in = sort.Search(len(r.blocks), func(i int) bool { return r.blocks[i].Compare(p) >= 0 }) - 1
+	if in >= 0 && r.alone(in) {
+		return r.blocks[in].first + 1, -1
+	}
+	return 0, in
+}
+
+// alone reports whether block i has one entry, as those of long ones do: its place is in memory.
+func (r *Run) alone(i int) bool {
+	if i+1 < len(r.blocks) {
+		return r.blocks[i+1].first == r.blocks[i].first+1
+	}
+	return r.n == r.blocks[i].first+1
+}
+
+// Get returns the entry at a position, dead or alive. The value is appended to room, which may
+// be nil.
+func (r *Run) Get(pos uint32, room []byte) (Entry, error) {
+	if pos >= r.n {
+		return Entry{}, fmt.Errorf("%w (%d of %d)", ErrNoEntry, pos, r.n)
+	}
+	if !r.hold() {
+		return Entry{}, ErrClosed
+	}
+	buf := dataBuffers.Get().(*buffer)
+	defer buf.leave()
+	b, err := r.entries(r.blockAt(pos), buf)
+	if err = firstOf(err, r.release()); err != nil {
+		return Entry{}, err
+	}
+	e := b.entry(int(pos - b.first))
+	e.Value = append(room, e.Value...)
+	return e, nil
+}
+
+// blockAt is the block that a position is in.
+func (r *Run) blockAt(pos uint32) int {
+	return sort.Search(len(r.blocks), func(i int) bool { return r.blocks[i].first > pos }) - 1
+}
+
+func firstOf(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}

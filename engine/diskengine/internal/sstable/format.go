@@ -1,0 +1,204 @@
+package sstable
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"path/filepath"
+)
+
+const (
+	magic   = "tarryrun"
+	version = 3
+
+	headerSize = 64   // of a file
+	blockHead  = 16   // of a block, before its payload
+	indexBlock = 4096 // a full block of an index, with its head; where an index begins
+
+	blockWidth = 28 // of a row in the table of blocks
+	queueWidth = 28 // and of queues
+	firstWidth = 8  // and of the first items of the blocks of an index
+
+	tableBytes = 64 << 10 // payload of a block of a table, at most
+)
+
+// Kinds of blocks. Those of a kind stand together, in this order.
+const (
+	kindData = 1 + iota
+	kindKeys
+	kindIDs
+	kindFilter
+	kindBlocks
+	kindKeyFirsts
+	kindIDFirsts
+	kindQueues
+	kindFooter
+
+	sections = kindQueues
+)
+
+const (
+	footerPayload = 32 + sections*16
+	footerSize    = blockHead + footerPayload
+)
+
+var (
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	le         = binary.LittleEndian
+	be         = binary.BigEndian
+)
+
+// header is the start of a file. Its checksum is what those of all blocks begin with.
+type header struct {
+	store, number, salt uint64
+	crc                 uint32
+}
+
+func (h *header) encode() []byte {
+	b := make([]byte, headerSize)
+	copy(b, magic)
+	le.PutUint32(b[8:], version)
+	le.PutUint64(b[16:], h.store)
+	le.PutUint64(b[24:], h.number)
+	le.PutUint64(b[32:], h.salt)
+	h.crc = headerSum(b)
+	le.PutUint32(b[12:], h.crc)
+	return b
+}
+
+// Identify reads which run of which store a file is by its first bytes; ok is false if they are not
+// those of a run.
+func Identify(b []byte) (store, number uint64, ok bool) {
+	h, reason, err := decodeHeader(b)
+	return h.store, h.number, reason == "" && err == nil
+}
+
+func headerSum(b []byte) uint32 {
+	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[16:headerSize])
+}
+
+// decodeHeader reads a header; a reason says why it is none.
+func decodeHeader(b []byte) (h header, reason string, err error) {
+	switch {
+	case len(b) < headerSize || string(b[:8]) != magic:
+		return h, "not a run", nil
+	case headerSum(b) != le.Uint32(b[12:]):
+		return h, "the checksum of the header does not match", nil
+	}
+	if v := le.Uint32(b[8:]); v < version {
+		return h, "", fmt.Errorf("%w (its format is %d, this one reads %d)", ErrOlder, v, version)
+	} else if v > version {
+		return h, "", fmt.Errorf("%w (its format is %d, this one reads %d)", ErrNewer, v, version)
+	}
+	return header{store: le.Uint64(b[16:]), number: le.Uint64(b[24:]), salt: le.Uint64(b[32:]), crc: le.Uint32(b[12:])}, "", nil
+}
+
+// sum is the checksum of a block that stands at off, whose head without the checksum is the
+// first part.
+func sum(seed uint32, off int64, parts ...[]byte) uint32 {
+	var b [8]byte
+	le.PutUint64(b[:], uint64(off))
+	sum := crc32.Update(seed, castagnoli, b[:])
+	for _, p := range parts {
+		sum = crc32.Update(sum, castagnoli, p)
+	}
+	return sum
+}
+
+// putHead fills the head of a block but for the checksum.
+func putHead(b []byte, kind, coding byte, count, length int) {
+	clear(b[:blockHead])
+	le.PutUint32(b[4:], uint32(length))
+	b[8], b[9] = kind, coding
+	le.PutUint32(b[12:], uint32(count))
+}
+
+// decodeBlock checks a block with its head and returns its payload, as it is coded.
+func decodeBlock(seed uint32, off int64, kind byte, b []byte) (payload []byte, coding byte, count int, reason string) {
+	switch {
+	case len(b) < blockHead:
+		return nil, 0, 0, "no room for a block"
+	case sum(seed, off, b[4:]) != le.Uint32(b):
+		return nil, 0, 0, "the checksum of a block does not match"
+	case uint64(le.Uint32(b[4:])) != uint64(len(b)-blockHead), b[8] != kind:
+		return nil, 0, 0, "another block than expected"
+	case b[9] != plain && (b[9] != packed || kind != kindData):
+		return nil, 0, 0, fmt.Sprintf("a block is coded in a way (%d) that this release does not know", b[9])
+	}
+	return b[blockHead:], b[9], int(le.Uint32(b[12:])), ""
+}
+
+// extent is where blocks of a kind stand.
+type extent struct{ off, end int64 }
+
+// footer is the payload of the last block of a file.
+type footer struct {
+	entries, keys uint64
+	minID, maxID  uint64
+	parts         [sections]extent
+}
+
+func (f *footer) part(kind byte) *extent { return &f.parts[kind-1] }
+
+func (f *footer) encode() []byte {
+	b := make([]byte, 0, footerPayload)
+	b = le.AppendUint64(b, f.entries)
+	b = le.AppendUint64(b, f.keys)
+	b = le.AppendUint64(b, f.minID)
+	b = le.AppendUint64(b, f.maxID)
+	for _, p := range f.parts {
+		b = le.AppendUint64(b, uint64(p.off))
+		b = le.AppendUint64(b, uint64(p.end))
+	}
+	return b
+}
+
+// decodeFooter reads the footer of a file that is size bytes long.
+func decodeFooter(b []byte, size int64) (f footer, reason string) {
+	if len(b) != footerPayload {
+		return f, "no footer"
+	}
+	f.entries, f.keys = le.Uint64(b), le.Uint64(b[8:])
+	f.minID, f.maxID = le.Uint64(b[16:]), le.Uint64(b[24:])
+	if f.entries > MaxEntries || f.keys > f.entries {
+		return f, "a footer with numbers that cannot be"
+	}
+	at := int64(headerSize)
+	for i := range f.parts {
+		p := &f.parts[i]
+		p.off, p.end = int64(le.Uint64(b[32+16*i:])), int64(le.Uint64(b[40+16*i:]))
+		if p.off < at || p.end < p.off || p.end > size-footerSize {
+			return f, "a footer with places that cannot be"
+		}
+		at = p.end
+	}
+	if f.minID > f.maxID {
+		return f, "a footer with ids that cannot be"
+	}
+	keys, ids := f.layout(kindKeys), f.layout(kindIDs)
+	if p := f.part(kindKeys); p.end-p.off != keys.indexLen(f.keys) {
+		return f, "an index of keys of the wrong length"
+	}
+	if p := f.part(kindIDs); p.end-p.off != ids.indexLen(f.entries) {
+		return f, "an index of ids of the wrong length"
+	}
+	return f, ""
+}
+
+const suffix = ".run"
+
+// Name is the path of the run with a number.
+func Name(dir string, number uint64) string {
+	return filepath.Join(dir, fmt.Sprintf("%016x%s", number, suffix))
+}
+
+// parseName returns the number of a run, by its name without the directory.
+func parseName(name string) (number uint64, ok bool) {
+	if len(name) != 16+len(suffix) {
+		return 0, false
+	}
+	if _, err := fmt.Sscanf(name, "%016x.run", &number); err != nil {
+		return 0, false
+	}
+	return number, name == filepath.Base(Name("", number))
+}

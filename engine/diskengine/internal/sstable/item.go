@@ -1,0 +1,124 @@
+package sstable
+
+import (
+	"cmp"
+	"slices"
+)
+
+// item is one of an index: a key's hash or, in hi, an id, and the position it leads to.
+type item struct {
+	hi, lo uint64
+	pos    uint32
+	run    uint32 // of eachItem
+}
+
+func (i item) compare(o item) int {
+	if i.hi != o.hi {
+		return cmp.Compare(i.hi, o.hi)
+	}
+	if i.lo != o.lo {
+		return cmp.Compare(i.lo, o.lo)
+	}
+	return cmp.Compare(i.pos, o.pos)
+}
+
+// stream gives items in order, until ok is false.
+type stream func() (i item, ok bool, err error)
+
+// merge gives the items of some streams in order to a function.
+func merge(streams []stream, each func(item) error) error {
+	type head struct {
+		item
+		next stream
+	}
+	var heads []head // a heap
+	down := func(i int) {
+		for {
+			least := i
+			for c := 2*i + 1; c <= 2*i+2 && c < len(heads); c++ {
+				if heads[c].compare(heads[least].item) < 0 {
+					least = c
+				}
+			}
+			if least == i {
+				return
+			}
+			heads[i], heads[least] = heads[least], heads[i]
+			i = least
+		}
+	}
+	for _, next := range streams {
+		i, ok, err := next()
+		if err != nil {
+			return err
+		}
+		if ok {
+			heads = append(heads, head{i, next})
+		}
+	}
+	for i := len(heads) / 2; i >= 0; i-- {
+		down(i)
+	}
+	for len(heads) > 0 {
+		if err := each(heads[0].item); err != nil {
+			return err
+		}
+		i, ok, err := heads[0].next()
+		switch {
+		case err != nil:
+			return err
+		case ok:
+			heads[0].item = i
+		default:
+			last := len(heads) - 1
+			heads[0] = heads[last]
+			heads = heads[:last]
+		}
+		down(0)
+	}
+	return nil
+}
+
+// sorter sorts items in chunks while they come, so that no step takes long.
+type sorter struct {
+	full [][]item // each sorted
+	cur  []item
+	n    int
+}
+
+const sortChunk = 8192
+
+func (s *sorter) add(i item) {
+	if s.cur == nil {
+		s.cur = make([]item, 0, sortChunk)
+	}
+	s.cur = append(s.cur, i)
+	s.n++
+	if len(s.cur) == sortChunk {
+		s.seal()
+	}
+}
+
+func (s *sorter) seal() {
+	if len(s.cur) == 0 {
+		return
+	}
+	slices.SortFunc(s.cur, item.compare)
+	s.full = append(s.full, s.cur)
+	s.cur = nil
+}
+
+// streams gives what was added; nothing is added any more.
+func (s *sorter) streams() (all []stream) {
+	s.seal()
+	for _, c := range s.full {
+		all = append(all, func() (i item, ok bool, err error) {
+			if len(c) == 0 {
+				return i, false, nil
+			}
+			i, c = c[0], c[1:]
+			return i, true, nil
+		})
+	}
+	return all
+}

@@ -1,0 +1,118 @@
+package sstable
+
+import (
+	"math/bits"
+	"sync/atomic"
+)
+
+// groupWords is how many words of deaths have a count of their own, unless Config says otherwise.
+const groupWords = 1 << 14 / 64
+
+// Live tells which entries of a run are alive, by position: all at first, and who has died
+// stays dead. Its methods may be called from many goroutines; a count is exact when nobody is
+// killed meanwhile.
+type Live struct {
+	n     uint32
+	dead  []uint64        // a bit for each, and for what is behind the last
+	group uint32          // words whose living are counted apart
+	left  []atomic.Uint32 // alive in each group
+}
+
+func newLive(n, group uint32) *Live {
+	bits := int(64 * group)
+	l := &Live{n: n, dead: make([]uint64, (int(n)+63)/64), group: group, left: make([]atomic.Uint32, (int(n)+bits-1)/bits)}
+	if tail := n % 64; tail != 0 {
+		l.dead[n/64] = ^uint64(0) << tail
+	}
+	for g := range l.left {
+		l.left[g].Store(min(64*group, n-uint32(g)*64*group))
+	}
+	return l
+}
+
+func (l *Live) word(i uint32) uint64 { return atomic.LoadUint64(&l.dead[i]) }
+
+// Len is how many entries there are, dead or alive.
+func (l *Live) Len() uint32 { return l.n }
+
+// Alive reports whether an entry is there and alive.
+func (l *Live) Alive(pos uint32) bool { return pos < l.n && l.word(pos/64)>>(pos%64)&1 == 0 }
+
+// Kill marks an entry as dead, and reports whether it was alive.
+func (l *Live) Kill(pos uint32) bool {
+	return pos < l.n && l.kill(pos/64, 1<<(pos%64)) == 1
+}
+
+// KillRange marks those in [from, to) as dead, and returns how many were alive.
+func (l *Live) KillRange(from, to uint32) (n int) {
+	for to = min(to, l.n); from < to; from = from/64*64 + 64 {
+		n += l.kill(from/64, mask(from, to))
+	}
+	return n
+}
+
+// kill marks the entries of a word, and returns how many were alive.
+func (l *Live) kill(i uint32, mask uint64) int {
+	n := bits.OnesCount64(mask &^ atomic.OrUint64(&l.dead[i], mask))
+	if n > 0 {
+		l.left[i/l.group].Add(-uint32(n))
+	}
+	return n
+}
+
+// mask has the bits of [from, to) that are in the word of from.
+func mask(from, to uint32) uint64 {
+	m := ^uint64(0) << (from % 64)
+	if end := from/64*64 + 64; to < end {
+		m &= ^uint64(0) >> (end - to)
+	}
+	return m
+}
+
+// Count is how many in [from, to) are alive.
+func (l *Live) Count(from, to uint32) (n int) {
+	group := 64 * l.group
+	for to = min(to, l.n); from < to; {
+		if from%group == 0 && from+group <= to {
+			n += int(l.left[from/group].Load())
+			from += group
+			continue
+		}
+		n += bits.OnesCount64(^l.word(from/64) & mask(from, to))
+		from = from/64*64 + 64
+	}
+	return n
+}
+
+// Next returns the first in [from, to) that is alive.
+func (l *Live) Next(from, to uint32) (pos uint32, ok bool) {
+	group := 64 * l.group
+	for to = min(to, l.n); from < to; {
+		if from%group == 0 && l.left[from/group].Load() == 0 {
+			from += group
+			continue
+		}
+		if w := ^l.word(from/64) & mask(from, to); w != 0 {
+			return from/64*64 + uint32(bits.TrailingZeros64(w)), true
+		}
+		from = from/64*64 + 64
+	}
+	return 0, false
+}
+
+// Prev returns the last in [from, to) that is alive.
+func (l *Live) Prev(from, to uint32) (pos uint32, ok bool) {
+	group := 64 * l.group
+	for to = min(to, l.n); from < to; {
+		if to%group == 0 && l.left[to/group-1].Load() == 0 {
+			to -= group
+			continue
+		}
+		start := (to - 1) / 64 * 64
+		if w := ^l.word(start/64) & mask(max(from, start), to); w != 0 {
+			return start + 63 - uint32(bits.LeadingZeros64(w)), true
+		}
+		to = start
+	}
+	return 0, false
+}

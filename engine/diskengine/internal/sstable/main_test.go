@@ -1,0 +1,9 @@
+package sstable
+
+import (
+	"testing"
+
+	"github.com/tarryhq/tarry/internal/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }

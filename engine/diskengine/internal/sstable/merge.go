@@ -1,0 +1,208 @@
+package sstable
+
+import (
+	"container/heap"
+	"errors"
+	"math/bits"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+)
+
+// Merged is a run made of others, which stay as they are. While it is kept it knows where each
+// entry went, for a quarter of a byte an entry of a source and an eighth of one of the new run.
+//
+//	m, err := sstable.Merge(fs, dir, number, cfg, sources)
+//	m.CatchUp()                       // without a lock, so that little is left
+//	mu.Lock()                         // under which Kill is called
+//	m.CatchUp()
+//	… put m.Run in place of the sources, in the manifest too …
+//	mu.Unlock()
+type Merged struct {
+	// Run is the new run.
+	Run *Run
+
+	sources []source
+}
+
+// source is a run that was merged.
+type source struct {
+	live   *Live
+	copied ranks    // of its positions: those that were alive
+	into   ranks    // of positions of the new run: those that came from here
+	seen   []uint32 // alive in each group when they were last taken over
+	told   []uint64 // deaths that were taken over
+}
+
+// Merge copies who is alive in some runs, in order, to a new one. The runs stay open, and
+// entries may be killed in them meanwhile. Of long values one is in memory at a time, of as many runs
+// as there are. ErrClosed if one was closed before it was read.
+func Merge(fs vfs.FS, dir string, number uint64, cfg *Config, sources []*Run) (*Merged, error) {
+	for _, r := range sources {
+		if !r.hold() {
+			return nil, ErrClosed
+		}
+		defer func() { _ = r.release() }() // a file that cannot be removed is swept some other time
+	}
+	m := &Merged{sources: make([]source, len(sources))}
+	total := 0
+	for i, r := range sources {
+		s := &m.sources[i]
+		s.live, s.copied, s.seen, s.told = r.Live, newRanks(r.n), make([]uint32, len(r.left)), make([]uint64, len(r.dead))
+		for g := range r.left {
+			s.seen[g] = r.left[g].Load()
+			total += int(s.seen[g])
+		}
+	}
+	if total > MaxEntries {
+		return nil, ErrFull
+	}
+	w, err := Create(fs, dir, number, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err = m.copy(w, sources, uint32(total)); err == nil {
+		var keys, ids []stream
+		most := uint64(0) // keys
+		for i, r := range sources {
+			most += r.footer.keys
+			keys = append(keys, m.moved(i, r.items(&r.keys), &w.out))
+			ids = append(ids, m.moved(i, r.items(&r.ids), &w.out))
+		}
+		most = min(most, uint64(w.n))
+		m.Run, err = w.finish(newFilter(int(most), mergedBits), keys, ids)
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.Abort())
+	}
+	return m, nil
+}
+
+// copy copies the entries and notes where each goes; there are total at most.
+func (m *Merged) copy(w *Writer, sources []*Run, total uint32) (err error) {
+	var heads scans
+	var long buffer // for entries that are long, one at a time
+	defer func() {
+		for _, h := range heads {
+			err = errors.Join(err, h.Close())
+		}
+	}()
+	for i, r := range sources {
+		m.sources[i].into = newRanks(total)
+		s := r.Scan(0, r.n)
+		s.late = true
+		if s.Next() {
+			heads = append(heads, head{s, i})
+		} else if err := errors.Join(s.Err(), s.Close()); err != nil {
+			return err
+		}
+	}
+	heap.Init(&heads)
+	for len(heads) > 0 {
+		h := heads[0]
+		read, err := h.whole(&long)
+		if err != nil {
+			return err
+		}
+		pos, err := w.add(h.entry.Place, h.entry.Value)
+		if err != nil {
+			return err
+		}
+		m.sources[h.source].copied.add(h.entry.Pos)
+		m.sources[h.source].into.add(pos)
+		if h.Next() {
+			heap.Fix(&heads, 0)
+		} else {
+			heap.Pop(&heads)
+			err = errors.Join(h.Err(), h.Close())
+		}
+		if err == nil {
+			err = w.out.tick(read + h.read)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i := range m.sources {
+		m.sources[i].copied.seal()
+		m.sources[i].into.seal()
+	}
+	return nil
+}
+
+// moved gives those items whose entries were copied, leading to where they are now.
+func (m *Merged) moved(i int, next stream, o *out) stream {
+	return func() (it item, ok bool, err error) {
+		for {
+			if it, ok, err = next(); err != nil || !ok {
+				return it, ok, err
+			}
+			if pos, ok := m.Locate(i, it.pos); ok {
+				it.pos = pos
+				return it, true, nil
+			}
+			if err := o.tick(0); err != nil {
+				return it, false, err
+			}
+		}
+	}
+}
+
+// Locate returns where the entry at a position of the i-th source is now. ok is false if it
+// was not copied, since it was dead.
+func (m *Merged) Locate(i int, pos uint32) (now uint32, ok bool) {
+	s := &m.sources[i]
+	if pos >= s.live.n || !s.copied.has(pos) {
+		return 0, false
+	}
+	return s.into.at(s.copied.below(pos)), true
+}
+
+// CatchUp kills in the new run who has died in the sources since, and returns how many. It looks only at the groups
+// of entries in which somebody died since the last call, and there only at those that it has not taken over.
+func (m *Merged) CatchUp() (n int) {
+	for i := range m.sources {
+		s := &m.sources[i]
+		for g := range s.seen {
+			left := s.live.left[g].Load()
+			if left == s.seen[g] {
+				continue
+			}
+			s.seen[g] = left
+			from, words := g*int(s.live.group), int(s.live.group)
+			for w := from; w < min(from+words, len(s.live.dead)); w++ {
+				died := s.live.word(uint32(w)) & s.copied.words[w] &^ s.told[w]
+				for s.told[w] |= died; died != 0; died &= died - 1 {
+					pos, _ := m.Locate(i, uint32(w*64+bits.TrailingZeros64(died)))
+					if m.Run.Kill(pos) {
+						n++
+					}
+				}
+			}
+		}
+	}
+	return n
+}
+
+// head is a source that is being copied, at its next entry.
+type head struct {
+	*Scan
+	source int
+}
+
+// scans is a heap of them, for package heap.
+type scans []head
+
+func (s scans) Len() int           { return len(s) }
+func (s scans) Less(i, j int) bool { return s[i].entry.Compare(s[j].entry.Place) < 0 }
+func (s scans) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
+
+// Push implements heap.Interface.
+func (s *scans) Push(x any) { *s = append(*s, x.(head)) }
+
+// Pop implements heap.Interface.
+func (s *scans) Pop() any {
+	last := len(*s) - 1
+	h := (*s)[last]
+	*s = (*s)[:last]
+	return h
+}

@@ -1,0 +1,134 @@
+package sstable
+
+import (
+	"hash/crc32"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+)
+
+// out writes a file from its start to its end, in slices.
+type out struct {
+	file   vfs.File
+	cfg    *Config
+	seed   uint32
+	buf    []byte
+	off    int64 // of what comes next
+	synced int64 // up to where the file is
+	fresh  int   // written since the last call of Pace
+	ticks  int
+	read   int // bytes, since then
+	head   [blockHead]byte
+}
+
+const (
+	outSlice = 128 << 10
+	tickOf   = 4096 // items handled between two calls of Pace
+)
+
+// write takes over what fits, and writes in slices.
+func (o *out) write(p []byte) error {
+	o.off += int64(len(p))
+	for len(p) > 0 {
+		n := min(len(p), o.cfg.slice-len(o.buf))
+		o.buf = append(o.buf, p[:n]...)
+		p = p[n:]
+		if len(o.buf) == o.cfg.slice {
+			if err := o.flush(int64(len(p))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// flush writes what was taken over; so many bytes behind it were not yet.
+func (o *out) flush(behind int64) error {
+	if len(o.buf) == 0 {
+		return nil
+	}
+	end := o.off - behind
+	if _, err := o.file.WriteAt(o.buf, end-int64(len(o.buf))); err != nil {
+		return err
+	}
+	o.fresh += len(o.buf)
+	o.buf = o.buf[:0]
+	if end-o.synced >= int64(o.cfg.SyncBytes()) {
+		if err := o.sync(end); err != nil {
+			return err
+		}
+	}
+	return o.pace()
+}
+
+func (o *out) sync(end int64) error {
+	o.synced = end
+	return o.file.Sync()
+}
+
+func (o *out) pace() error {
+	n := o.fresh
+	o.fresh, o.ticks, o.read = 0, 0, 0
+	return o.cfg.Pace(n)
+}
+
+// tick counts an item that was handled, for which so many bytes were read.
+func (o *out) tick(read int) error {
+	o.read += read
+	if o.ticks++; o.ticks < tickOf && o.read < outSlice {
+		return nil
+	}
+	return o.pace()
+}
+
+// block writes a block, whose payload is all parts.
+func (o *out) block(kind, coding byte, count int, parts ...[]byte) error {
+	n := 0
+	for _, p := range parts {
+		n += len(p)
+	}
+	putHead(o.head[:], kind, coding, count, n)
+	crc := sum(o.seed, o.off, o.head[4:])
+	for _, p := range parts {
+		for ; len(p) > outSlice; p = p[outSlice:] {
+			crc = crc32.Update(crc, castagnoli, p[:outSlice])
+			if err := o.pace(); err != nil {
+				return err
+			}
+		}
+		crc = crc32.Update(crc, castagnoli, p)
+	}
+	le.PutUint32(o.head[:], crc)
+	if err := o.write(o.head[:]); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if err := o.write(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var zeros [indexBlock]byte
+
+// pad writes zeros up to where an index may begin.
+func (o *out) pad() error {
+	return o.write(zeros[:-o.off&(indexBlock-1)])
+}
+
+// table writes rows of one width as blocks.
+func (o *out) table(kind byte, width, rows int, row func(b []byte, i int) []byte) (e extent, err error) {
+	e.off = o.off
+	per := tableBytes / width
+	b := make([]byte, 0, min(per, rows)*width)
+	for i := 0; i < rows && err == nil; {
+		b = b[:0]
+		from := i
+		for ; i < min(rows, from+per); i++ {
+			b = row(b, i)
+		}
+		err = o.block(kind, plain, i-from, b)
+	}
+	e.end = o.off
+	return e, err
+}

@@ -1,0 +1,236 @@
+package sstable
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/parquet-go/parquet-go/bloom"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
+)
+
+// Run is an open run. Its methods may be called from many goroutines.
+type Run struct {
+	*Live
+
+	fs     vfs.FS
+	file   vfs.File
+	name   string
+	number uint64
+	seed   uint32
+	footer footer
+
+	blocks    []blockRef
+	queues    []Queue
+	keys, ids index
+	filter    filter // of the keys
+	weight    weight
+
+	refs   atomic.Int64 // the owner and each that reads; 0: the file is closed
+	closed atomic.Bool  // the owner has left
+	gone   atomic.Bool  // the file is to be removed
+
+	spoilt spoilt
+}
+
+// Queue is the part of a run that one queue has: the positions in [From, To), not empty, and
+// the times there, of the living and the dead.
+type Queue struct {
+	Queue, From, To uint32
+	MinAt, MaxAt    int64
+}
+
+// Open opens the run with a number, in which all are alive: RestoreLive says who is not.
+func Open(fs vfs.FS, dir string, number uint64, cfg *Config) (*Run, error) {
+	return open(fs, dir, number, cfg, filter{})
+}
+
+// open is Open. The filter is read to the room of another one that is not needed any more.
+func open(fs vfs.FS, dir string, number uint64, cfg *Config, room filter) (*Run, error) {
+	d := cfg.withDefaults()
+	r := &Run{fs: fs, name: Name(dir, number), number: number, filter: room}
+	file, err := fs.Open(r.name)
+	if err != nil {
+		return nil, err
+	}
+	r.file = file
+	r.refs.Store(1)
+	if err := r.load(d.ID, uint32(d.GroupWords)); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return r, nil
+}
+
+// Number is that of the run.
+func (r *Run) Number() uint64 { return r.number }
+
+// Bytes is how long the file is.
+func (r *Run) Bytes() int64 { return r.footer.part(kindQueues).end + footerSize }
+
+// Memory is how many bytes of memory the run takes while it is open: for each entry of 200 bytes
+// with a key about 1.9, and 2.7 until it is merged; fewer for longer ones.
+func (r *Run) Memory() int64 {
+	n := 32*(cap(r.blocks)+cap(r.queues)) + 8*(cap(r.keys.firsts)+cap(r.ids.firsts)+len(r.dead)) + (4+12)*len(r.left)
+	return int64(n + bloom.BlockSize*cap(r.filter.blocks))
+}
+
+// Queues returns the queues that have entries here, in order. It is not to be changed.
+func (r *Run) Queues() []Queue { return r.queues }
+
+// hold keeps the file open until release.
+func (r *Run) hold() bool {
+	for !r.closed.Load() {
+		n := r.refs.Load()
+		if n == 0 {
+			break
+		}
+		if r.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Run) release() error {
+	if r.refs.Add(-1) > 0 {
+		return nil
+	}
+	err := r.file.Close()
+	if r.gone.Load() {
+		err = errors.Join(err, r.fs.Remove(r.name))
+	}
+	return err
+}
+
+// Close lets nobody read any more but those who do: with the last of them the file is closed.
+// Who is alive can still be asked. Close is idempotent.
+func (r *Run) Close() error {
+	if r.closed.Swap(true) {
+		return nil
+	}
+	return r.release()
+}
+
+// Remove is Close, and removes the file when it is closed. The caller has made sure that
+// nothing names it any more.
+func (r *Run) Remove() error {
+	r.gone.Store(true)
+	return r.Close()
+}
+
+func (r *Run) damage(off int64, reason string) error {
+	r.spoilt.note(off)
+	return &vfs.DamageError{What: ErrDamaged, File: r.name, Offset: off, Reason: reason}
+}
+
+// readAt fills b.
+func (r *Run) readAt(b []byte, off int64) error {
+	n, err := r.file.ReadAt(b, off)
+	switch {
+	case n == len(b):
+		return nil
+	case err == nil || errors.Is(err, io.EOF):
+		return r.damage(off+int64(n), "the file ends")
+	}
+	if errors.Is(err, syscall.EIO) {
+		r.spoilt.note(off)
+	}
+	return fmt.Errorf("read %s: %w", r.name, err)
+}
+
+// block reads and checks a block of len(b) bytes, of a kind that is never packed.
+func (r *Run) block(kind byte, off int64, b []byte) (payload []byte, count int, err error) {
+	if err := r.readAt(b, off); err != nil {
+		return nil, 0, err
+	}
+	payload, _, count, reason := decodeBlock(r.seed, off, kind, b)
+	if reason != "" {
+		return nil, 0, r.damage(off, reason)
+	}
+	return payload, count, nil
+}
+
+// dataBlock reads and checks the n bytes of a block of entries.
+func (r *Run) dataBlock(off int64, n int, buf *buffer) (b block, err error) {
+	read := buf.sized(n)
+	if err := r.readAt(read, off); err != nil {
+		return b, err
+	}
+	payload, coding, count, reason := decodeBlock(r.seed, off, kindData, read)
+	if reason == "" && coding == packed {
+		payload, reason = unpack(payload, buf)
+	}
+	if reason != "" {
+		return b, r.damage(off, reason)
+	}
+	b, ok := decodeEntries(payload, count, buf)
+	if !ok {
+		return b, r.damage(off, otherEntries)
+	}
+	return b, nil
+}
+
+const otherEntries = "a block of other entries than expected"
+
+// blockEnd is where block i of the entries ends.
+func (r *Run) blockEnd(i int) int64 {
+	if i+1 < len(r.blocks) {
+		return r.blocks[i+1].off
+	}
+	return r.footer.part(kindData).end
+}
+
+// entries reads block i of the entries to a buffer.
+func (r *Run) entries(i int, buf *buffer) (block, error) {
+	ref := &r.blocks[i]
+	b, err := r.dataBlock(ref.off, int(r.blockEnd(i)-ref.off), buf)
+	if err != nil {
+		return block{}, err
+	}
+	next := r.n
+	if i+1 < len(r.blocks) {
+		next = r.blocks[i+1].first
+	}
+	if b.first = ref.first; b.count != int(next-ref.first) || b.place(0) != ref.Place {
+		return block{}, r.damage(ref.off, otherEntries)
+	}
+	return b, nil
+}
+
+// buffer is room for a block.
+type buffer struct {
+	b        []byte // as it is read
+	unpacked []byte
+	places   []Place
+	ends     []uint32
+}
+
+func (b *buffer) sized(n int) []byte       { return grown(&b.b, n) }
+func (b *buffer) unpackedFor(n int) []byte { return grown(&b.unpacked, n) }
+func (b *buffer) placesFor(n int) []Place  { return grown(&b.places, n) }
+func (b *buffer) endsFor(n int) []uint32   { return grown(&b.ends, n) }
+func grown[T any](room *[]T, n int) []T {
+	if cap(*room) < n {
+		*room = make([]T, n)
+	}
+	return (*room)[:n:n]
+}
+
+// large reports whether the room was for a long entry, or for more entries than is usual.
+func (b *buffer) large() bool { return cap(b.b) > maxBlock || cap(b.places) > maxBlock/64 }
+
+// leave gives the room to others, unless it is large.
+func (b *buffer) leave() {
+	if !b.large() {
+		dataBuffers.Put(b)
+	}
+}
+
+var (
+	dataBuffers  = sync.Pool{New: func() any { return new(buffer) }}
+	indexBuffers = sync.Pool{New: func() any { return new([indexBlock]byte) }}
+)

@@ -182,8 +182,8 @@ func (k *keeper) drew() {
 	k.drawn = make(chan struct{})
 }
 
-// mostRuns is how many runs of messages that live there are before pushes wait for merges.
-const mostRuns = 256
+// mostTables is how many sstables of messages that live there are before pushes wait for merges.
+const mostTables = 256
 
 // assess says how far flushes and merges are behind: above 0 pushes are slowed, above 1 they wait. The error is why
 // that would take long. Engine.mu is held.
@@ -193,7 +193,7 @@ func (k *keeper) assess() (level float64, err error) {
 	}
 	k.pushes.Store(stopped) // before coming is read: who ends meanwhile has those look again who wait
 	flushes := max((k.unwritten()-slowFrom)/(1-slowFrom), 2*k.ahead(k.coming.Load())-1)
-	merges := 2*float64(len(k.e.runs.of[memtable.Live]))/mostRuns - 1
+	merges := 2*float64(len(k.e.tables.of[memtable.Live]))/mostTables - 1
 	switch level = max(flushes, merges); {
 	case level <= 0:
 		k.turns = time.Time{}
@@ -209,7 +209,7 @@ func (k *keeper) assess() (level float64, err error) {
 	return level, err
 }
 
-// What part of the most memory is not written when a window is sealed, as it is by default, and when pushes begin to
+// What part of the most memory is not written when a memtable is sealed, as it is by default, and when pushes begin to
 // be slowed.
 const (
 	sealFrom = 0.25
@@ -219,7 +219,7 @@ const (
 // unwritten is what part of the most there may be the recent messages take, without those that a flush has written so
 // far. Where none is to be written it is 0. Engine.mu is held.
 func (k *keeper) unwritten() float64 {
-	taken, _ := k.e.recent.Memory()
+	taken, _ := k.e.memtables.Memory()
 	if len(k.sealed) > 0 {
 		taken -= k.sealed[0].written()
 	} else if k.e.beginning > 0 || !k.grown() {
@@ -234,20 +234,20 @@ func (k *keeper) overfills(bytes int64) bool {
 	if bytes <= k.littleAhead() {
 		return false
 	}
-	taken, _ := k.e.recent.Memory()
+	taken, _ := k.e.memtables.Memory()
 	k.urgent = (len(k.sealed) > 0 || k.grown()) && taken+bytes > k.e.cfg.mostUnwritten()
 	return k.urgent
 }
 
-// What the log holds that is in no run is what a flush has to find room for, before the log gives its
+// What the log holds that is in no sstable is what a flush has to find room for, before the log gives its
 // segments back. So pushes are slowed by that too: what the log takes of the disk is bounded, and a flush has room
 // also where the disk is about to be full. What ends messages waits for nothing, and neither do leases.
 
 // aheadSpans is how many spans the backlog may have before pushes wait: twice as many as the log has
-// while a window rests.
+// while a memtable rests.
 const aheadSpans = 4
 
-// backlog is how many bytes of the log are in no run yet, without what was said again in it, which no
+// backlog is how many bytes of the log are in no sstable yet, without what was said again in it, which no
 // flush makes fewer. Engine.mu is held.
 func (k *keeper) backlog() int64 {
 	return int64(uint64(k.e.log.End())-k.e.replayed) - k.e.said
@@ -269,21 +269,21 @@ func (k *keeper) ahead(coming int64) float64 {
 }
 
 // takes reports whether the disk has room for a push of so many bytes: in the log, and beside the
-// backlog in a run. Engine.mu is held.
+// backlog in an sstable. Engine.mu is held.
 func (k *keeper) takes(bytes int64) bool {
 	if bytes <= k.littleAhead() || k.e.cfg.tune.ahead < 0 || k.e.cfg.tune.still {
 		return true
 	}
 	n := k.backlog() + k.coming.Load() + bytes
 	room, ok := k.e.space.room(n + k.e.said)
-	return !ok || asRun(n) <= room
+	return !ok || asTable(n) <= room
 }
 
-// asRun is what so many bytes may take in a run, which has indexes.
-func asRun(bytes int64) int64 { return bytes + bytes/8 }
+// asTable is what so many bytes may take in an sstable, which has indexes.
+func asTable(bytes int64) int64 { return bytes + bytes/8 }
 
 // makeRoom has the backlog flushed where a push of so many bytes that has no room has some then. It is
-// to be worth a run of its own: not little, and more than is said again for it. And what is free meanwhile
+// to be worth an sstable of its own: not little, and more than is said again for it. And what is free meanwhile
 // is to be enough for other pushes. What comes while that goes on is no reason to flush once more: who
 // has no room then either comes again. Engine.mu is held.
 func (k *keeper) makeRoom(bytes int64) {
@@ -291,10 +291,10 @@ func (k *keeper) makeRoom(bytes int64) {
 	if k.isWanted() || n <= max(k.littleAhead(), e.retold) {
 		return
 	}
-	taken, _ := e.recent.Memory()
-	run := asRun(min(n, taken)) // who was handled is not written
+	taken, _ := e.memtables.Memory()
+	table := asTable(min(n, taken)) // who was handled is not written
 	n = k.coming.Load() + bytes
-	if room, ok := e.space.roomLater(n + e.retold); ok && asRun(n)+run <= room && e.space.leaves(run) {
+	if room, ok := e.space.roomLater(n + e.retold); ok && asTable(n)+table <= room && e.space.leaves(table) {
 		k.wanted = uint64(e.log.End())
 		k.wake()
 	}

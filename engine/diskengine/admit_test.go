@@ -19,12 +19,12 @@ import (
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
-// TestPushHearsThatTheStoreStopped pushes while there are too many runs, and has a manifest fail of
+// TestPushHearsThatTheStoreStopped pushes while there are too many sstables, and has a manifest fail of
 // which it is not known whether it counts: the push that waits for merges is told.
 func TestPushHearsThatTheStoreStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := vfstest.New(nil)
-		p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeRuns: 1000}}
+		p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 1000}}
 		e := p.open(t)
 		for i := range 257 {
 			push(t, e, fmt.Sprint(i), time.Hour)
@@ -50,7 +50,7 @@ func TestPushHearsThatTheStoreStopped(t *testing.T) {
 			return
 		default:
 		}
-		if errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "0"}}); err != nil || errs[0] != nil { // a run is to be left out
+		if errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "0"}}); err != nil || errs[0] != nil { // an sstable is to be left out
 			t.Fatal(errs, err)
 		}
 		select {
@@ -67,9 +67,9 @@ func TestPushHearsThatTheStoreStopped(t *testing.T) {
 	})
 }
 
-// TestPushesAreSlowedGradually has callers push in batches, as fast as they can, to a disk that writes runs more
+// TestPushesAreSlowedGradually has callers push in batches, as fast as they can, to a disk that writes sstables more
 // slowly: none waits for much longer than what all push at a time takes to be written, which are 22 ms, nor until a
-// window is, which takes three tenths of a second.
+// memtable is, which takes three tenths of a second.
 func TestPushesAreSlowedGradually(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers, calls, batch, speed = 16, 150, 30, 8 << 20
@@ -116,11 +116,11 @@ func TestPushesAreSlowedGradually(t *testing.T) {
 	})
 }
 
-// TestTurnsOfThoseWhoLeft has many pushes leave before their turns, while there are so many runs that pushes are
+// TestTurnsOfThoseWhoLeft has many pushes leave before their turns, while there are so many sstables that pushes are
 // slowed: a later push does not wait for those turns.
 func TestTurnsOfThoseWhoLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeRuns: 1000}}
+		p := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 1000}}
 		e := p.open(t)
 		for i := range 240 {
 			push(t, e, fmt.Sprint(i), time.Hour)

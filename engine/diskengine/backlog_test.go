@@ -16,7 +16,7 @@ import (
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
-// The log may be so far ahead of runs here before pushes wait.
+// The log may be so far ahead of sstables here before pushes wait.
 const (
 	aheadSpan = 256 << 10
 	mostAhead = 4 * aheadSpan
@@ -28,7 +28,7 @@ type starved struct {
 	place
 	disk  *vfstest.Disk
 	let   func()
-	again func() // while it is said again what is in no run; nil: nothing is done
+	again func() // while it is said again what is in no sstable; nil: nothing is done
 }
 
 func starve(t *testing.T) *starved {
@@ -157,7 +157,7 @@ func TestPushesWaitForTheFlush(t *testing.T) {
 	})
 }
 
-// TestWhatIsPushedMeanwhileIsNotSaidAgain pushes while a flush says again what is in no run: that counts for
+// TestWhatIsPushedMeanwhileIsNotSaidAgain pushes while a flush says again what is in no sstable: that counts for
 // how far the log is ahead.
 func TestWhatIsPushedMeanwhileIsNotSaidAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -236,7 +236,7 @@ func TestCloseEndsPushesThatWait(t *testing.T) {
 }
 
 // TestLargePushesWaitForEachOther pushes bodies each of which is larger than the log may be ahead by: one
-// goes in alone, and no other until that is written to a run.
+// goes in alone, and no other until that is written to an sstable.
 func TestLargePushesWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const pushers, size = 5, mostAhead * 3 / 2
@@ -275,7 +275,7 @@ func TestLargePushesWaitForEachOther(t *testing.T) {
 }
 
 // TestHeadersCountAsBodiesDo pushes messages without a body whose headers are larger together than the log may
-// be ahead by: one push goes in, and no other until that is written to a run.
+// be ahead by: one push goes in, and no other until that is written to an sstable.
 func TestHeadersCountAsBodiesDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const pushers, n, each = 5, 300, mostAhead * 3 / 2 / 300
@@ -418,7 +418,7 @@ func TestFlushHasRoomOnASmallDisk(t *testing.T) {
 				}
 				synctest.Wait()
 				close(gate)
-				for range cap(answers) { // until it is full of runs
+				for range cap(answers) { // until it is full of sstables
 					if err := <-answers; !errors.Is(err, engine.ErrNoSpace) {
 						t.Errorf("the disk is full, and a push is told: %v", err)
 					}

@@ -23,7 +23,7 @@ import (
 // yet are read again before it counts: where the store is damaged the error names the file, and is
 // engine.ErrDamaged.
 //
-// Runs that the backup has not yet are shared with the store by hard links, or copied. What is copied stays in the
+// Sstables that the backup has not yet are shared with the store by hard links, or copied. What is copied stays in the
 // store until Backup returns, also when it would be removed meanwhile; what is new is copied, and read
 // again, at 64 MiB a second at most. One Backup at a time is made: another one fails with
 // engine.ErrLimit. A full disk is engine.ErrNoSpace.
@@ -67,7 +67,7 @@ func (e *Engine) backup(ctx context.Context, dir string) (engine.Backup, error) 
 		return ctx.Err()
 	}
 	fs := e.cfg.tune.fs // not the store's: should another disk not answer, that says nothing of its own
-	src := backup.Source{State: *pin.state, Runs: e.runsDir(), Taken: e.cfg.Now(), Log: func(dir string) (wal.Copied, error) {
+	src := backup.Source{State: *pin.state, Tables: e.tablesDir(), Taken: e.cfg.Now(), Log: func(dir string) (wal.Copied, error) {
 		defer pin.log.Release()
 		return pin.log.Copy(fs, dir, pace)
 	}}
@@ -83,14 +83,14 @@ func (e *Engine) backup(ctx context.Context, dir string) (engine.Backup, error) 
 	return told(r), nil
 }
 
-// noteSpoilt counts a block of a run that a backup found damaged, by files that it had opened itself.
+// noteSpoilt counts a block of an sstable that a backup found damaged, by files that it had opened itself.
 func (e *Engine) noteSpoilt(err error) {
 	damage, ok := errors.AsType[*vfs.DamageError](err)
 	if !ok {
 		return
 	}
 	for _, src := range e.outer.Load().all() {
-		if sstable.Name(e.runsDir(), src.Number()) == damage.File {
+		if sstable.Name(e.tablesDir(), src.Number()) == damage.File {
 			src.NoteSpoilt(damage.Offset)
 		}
 	}

@@ -255,16 +255,16 @@ func TestBackupUnderLoad(t *testing.T) {
 	}
 }
 
-// TestBackupCopiesWhatIsNew: runs that the backup before has, or that can be linked, are not copied.
+// TestBackupCopiesWhatIsNew: sstables that the backup before has, or that can be linked, are not copied.
 func TestBackupCopiesWhatIsNew(t *testing.T) {
 	for name, far := range map[string]bool{"linked": false, "far": true} {
 		t.Run(name, func(t *testing.T) {
 			d := vfstest.New(nil)
 			fs := on(d, far)
 			p := newPlace(fs, nil)
-			p.tune = diskengine.Tune{SegmentBytes: 64 << 10, OnHeap: true, MergeRuns: 100}
+			p.tune = diskengine.Tune{SegmentBytes: 64 << 10, OnHeap: true, MergeTables: 100}
 			e := p.open(t)
-			made := 0 // runs that were copied
+			made := 0 // sstables that were copied
 			d.Hook(func(c vfstest.Call) error {
 				if c.Op == vfstest.Create && strings.HasPrefix(c.Name, "/backup") && strings.HasSuffix(c.Name, ".run") {
 					made++
@@ -284,7 +284,7 @@ func TestBackupCopiesWhatIsNew(t *testing.T) {
 				if want := map[bool]int{true: 1}[far && i < 3]; made != want {
 					t.Errorf("backup %d: %d runs were copied, want %d", i, made, want)
 				}
-				const run, log = 10_000, 64 << 10 // a run is longer, the log at most a segment
+				const run, log = 10_000, 64 << 10 // an sstable is longer, the log at most a segment
 				if b.Bytes < min(int64(i)+1, 3)*run || b.Copied > log+int64(made)*2*run || b.Copied > b.Bytes {
 					t.Errorf("backup %d: %+v", i, b)
 				}
@@ -477,12 +477,12 @@ func TestBackupOnceTheDiskAnswers(t *testing.T) {
 	})
 }
 
-// TestRestoredGivesNoNumberAgain: what died while a backup was made may have stood in a run that is not in it.
-// No run of the store that is made of the backup has its number: another message would be taken for that one.
+// TestRestoredGivesNoNumberAgain: what died while a backup was made may have stood in an sstable that is not in it.
+// No sstable of the store that is made of the backup has its number: another message would be taken for that one.
 func TestRestoredGivesNoNumberAgain(t *testing.T) {
 	d := vfstest.New(nil)
 	p := newPlace(d, nil)
-	p.tune.SpanBytes, p.tune.MergeRuns = 1<<30, 1000
+	p.tune.SpanBytes, p.tune.MergeTables = 1<<30, 1000
 	e := p.open(t)
 	for _, half := range []string{"a", "b"} {
 		for k := range 5 {
@@ -1068,13 +1068,13 @@ func TestBackupOfADamagedStore(t *testing.T) {
 }
 
 // TestBackupOfAStoreThatWentAnotherWay: a store that was restored, and went on for longer than the one it was
-// restored from, does not take the place of a backup that has runs of that one.
+// restored from, does not take the place of a backup that has sstables of that one.
 func TestBackupOfAStoreThatWentAnotherWay(t *testing.T) {
 	for name, far := range map[string]bool{"linked": false, "far": true} {
 		t.Run(name, func(t *testing.T) {
 			d := vfstest.New(nil)
 			p := newPlace(on(d, far), nil)
-			p.tune.SpanBytes, p.tune.MergeRuns = 1<<30, 1000 // no run goes but by the test
+			p.tune.SpanBytes, p.tune.MergeTables = 1<<30, 1000 // no sstable goes but by the test
 			e := p.open(t)
 			pushKeys(t, e, "a")
 			must(t, e.Flush(t.Context()))

@@ -50,8 +50,8 @@ func TestLargeBodiesAreBounded(t *testing.T) {
 }
 
 func pushBodies(t *testing.T, dir string) {
-	// Without merges: each reads a body of all runs that it merges.
-	e, err := diskengine.OpenOn(vfs.OS{}, dir, &diskengine.Config{Logger: quiet, MemoryBytes: bodiesMemory}, diskengine.Tune{MergeRuns: 100})
+	// Without merges: each reads a body of all sstables that it merges.
+	e, err := diskengine.OpenOn(vfs.OS{}, dir, &diskengine.Config{Logger: quiet, MemoryBytes: bodiesMemory}, diskengine.Tune{MergeTables: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

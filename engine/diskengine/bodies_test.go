@@ -88,7 +88,7 @@ func (b *bodies) holds() (goOn func()) {
 
 const (
 	alone = diskengine.LeastMemory/4 + 1     // who is let in alone
-	fills = diskengine.LeastMemory/6*5 + 1e5 // behind whom the window is to be written first
+	fills = diskengine.LeastMemory/6*5 + 1e5 // behind whom the memtable is to be written first
 )
 
 // TestLargeBodiesWait has one push of a large body wait for the disk, and others for that one: they are let
@@ -150,7 +150,7 @@ func TestLargeBodiesEndWithTheEngine(t *testing.T) {
 	})
 }
 
-// TestLargeBodiesWaitForWindows has one that is large wait until the window before it is written, and what
+// TestLargeBodiesWaitForWindows has one that is large wait until the memtable before it is written, and what
 // may become of it meanwhile.
 func TestLargeBodiesWaitForWindows(t *testing.T) {
 	for name, x := range map[string]struct {
@@ -337,7 +337,7 @@ func TestLargeBodiesOfAllKinds(t *testing.T) {
 	}
 }
 
-// TestLargeBodiesComeAndGo has callers push large bodies, read, lease and ack them, while windows are
+// TestLargeBodiesComeAndGo has callers push large bodies, read, lease and ack them, while memtables are
 // written and memory is given back to the system as fast as that goes: whoever read or wrote some that was
 // given back would crash, or have another's bytes.
 func TestLargeBodiesComeAndGo(t *testing.T) {

@@ -24,7 +24,7 @@ const (
 
 // TestDiskIsBounded plays histories that leave few of many messages, each in another way. Once merges
 // have caught up, all files together take at most 1.6 times what is live and what 256 MiB less the
-// ballast is at that scale, and the runs alone no more than 1.6 times what is live and a segment.
+// ballast is at that scale, and the sstables alone no more than 1.6 times what is live and a segment.
 // TARRY_TEST_BOUND=10 makes ten times as many messages, with ordered and with random keys in each history.
 func TestDiskIsBounded(t *testing.T) {
 	n := 4000
@@ -128,7 +128,7 @@ func newHoldings(t *testing.T, keys string) *holdings {
 	s := &holdings{t: t, disk: d, rng: rand.New(rand.NewPCG(1, 2)), keys: keys, queue: "q", due: time.Hour,
 		live: make(map[string]int), dead: make(map[string]int)}
 	s.e = place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1, Now: clock.Now},
-		diskengine.Tune{SegmentBytes: boundSegment, SpanBytes: 7 * boundSegment, WindowBytes: 256 << 20 / 3 / boundScale}}.open(t)
+		diskengine.Tune{SegmentBytes: boundSegment, SpanBytes: 7 * boundSegment, MemtableBytes: 256 << 20 / 3 / boundScale}}.open(t)
 	t.Cleanup(func() {
 		if err := s.e.Close(); err != nil {
 			t.Error(err)
@@ -310,15 +310,15 @@ func (s *holdings) bounded() {
 	}
 	most := live*8/5 + (256-64)<<20/boundScale
 	s.catchUp()
-	used, runs := s.disk.Used(), s.e.RunBytes()
+	used, tables := s.disk.Used(), s.e.TableBytes()
 	for end := time.Now().Add(5 * time.Second); used > most && time.Now().Before(end); time.Sleep(2 * time.Millisecond) { // the log lets go of segments
 		used = s.disk.Used()
 	}
-	s.t.Logf("live %d in %d, files %d (%.2f), at most %d, runs %d (%.2f)", live, len(s.live)+len(s.dead), used, float64(used)/float64(live), most, runs, float64(runs)/float64(live))
+	s.t.Logf("live %d in %d, files %d (%.2f), at most %d, runs %d (%.2f)", live, len(s.live)+len(s.dead), used, float64(used)/float64(live), most, tables, float64(tables)/float64(live))
 	if used > most {
 		s.t.Errorf("the files take %d bytes, of at most %d", used, most)
 	}
-	if runs > live*8/5+boundSegment {
-		s.t.Errorf("the runs take %d bytes, for %d that are live", runs, live)
+	if tables > live*8/5+boundSegment {
+		s.t.Errorf("the runs take %d bytes, for %d that are live", tables, live)
 	}
 }

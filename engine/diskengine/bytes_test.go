@@ -46,8 +46,8 @@ func cause(name string) string {
 	case strings.HasSuffix(name, ".log"):
 		return "log"
 	case !strings.HasSuffix(name, ".run"):
-		return "other" // marks, manifest
-	case bytes.Contains(debug.Stack(), []byte("mergeRuns")):
+		return "other" // deletion bitmaps, manifest
+	case bytes.Contains(debug.Stack(), []byte("mergeTables")):
 		return "merge"
 	}
 	return "flush"
@@ -190,7 +190,7 @@ func countBytes(b *testing.B, clients, batch int, body string, spread time.Durat
 	scale := int64(*scaled)
 	c := &tally{FS: vfs.OS{}, by: make(map[string]int64)}
 	p := place{c, filepath.Join(b.TempDir(), "store"), diskengine.Config{Logger: quiet}, diskengine.Tune{
-		SegmentBytes: 32 << 20 / scale, WindowBytes: 256 << 20 / 3 / scale, SpanBytes: 128 << 20 / scale}}
+		SegmentBytes: 32 << 20 / scale, MemtableBytes: 256 << 20 / 3 / scale, SpanBytes: 128 << 20 / scale}}
 	e := p.open(b)
 	defer e.Close()
 	n := *bytesOf

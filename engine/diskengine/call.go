@@ -14,7 +14,7 @@ import (
 )
 
 // call is one call of the engine while it is carried out: in steps under the lock, each of
-// which is one entry of the log, with reading of runs in between.
+// which is one entry of the log, with reading of sstables in between.
 type call struct {
 	e   *Engine
 	ctx context.Context
@@ -186,8 +186,8 @@ func (c *call) commit() error {
 		e.fresh.add(pos, c.least, e.log.Synced())
 	}
 	c.group, c.touched, c.least = c.group[:0], c.touched[:0], never
-	if uint64(pos) >= e.lookAt || e.recent.Loose() >= e.cfg.tune.window/mostLoose {
-		e.lookAt = uint64(pos) + uint64(min(e.cfg.tune.span, e.cfg.tune.window)/16)
+	if uint64(pos) >= e.lookAt || e.memtables.Loose() >= e.cfg.tune.memtable/mostLoose {
+		e.lookAt = uint64(pos) + uint64(min(e.cfg.tune.span, e.cfg.tune.memtable)/16)
 		_, _ = e.keeper.assess()
 		e.keeper.wake()
 	}

@@ -75,7 +75,7 @@ func random(ctx context.Context, e *diskengine.Engine, rng *rand.Rand, leases *[
 func TestStoresAreSound(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	var losses, runs, torn atomic.Int64
+	var losses, tables, torn atomic.Int64
 	for k := range uint64(vfstest.Thorough(4, 50)) {
 		rng, clock, calls := rand.New(rand.NewPCG(seed, k)), enginetest.NewClock(), atomic.Uint64{}
 		d := vfstest.New(&vfstest.Config{Stale: true})
@@ -93,7 +93,7 @@ func TestStoresAreSound(t *testing.T) {
 					return
 				}
 				losses.Add(1)
-				runs.Add(int64(rep.Runs))
+				tables.Add(int64(rep.Tables))
 				if rep.Torn != nil {
 					torn.Add(1)
 				}
@@ -126,8 +126,8 @@ func TestStoresAreSound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("%d losses, which left %d runs and %d torn tails", losses.Load(), runs.Load(), torn.Load())
-	if losses.Load() == 0 || runs.Load() == 0 || torn.Load() == 0 {
+	t.Logf("%d losses, which left %d runs and %d torn tails", losses.Load(), tables.Load(), torn.Load())
+	if losses.Load() == 0 || tables.Load() == 0 || torn.Load() == 0 {
 		t.Errorf("seed %d: too little was left", seed)
 	}
 }

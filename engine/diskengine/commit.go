@@ -10,14 +10,14 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
-// commit makes durable which runs count: those that do, with some more and without some others,
+// commit makes durable which sstables count: those that do, with some more and without some others,
 // and from where on the log is replayed; 0: as before. What has died in any of them by then is
-// noted in marks. The runs without anybody alive are left out. It returns those and the files that
+// noted in deletion bitmaps. The sstables without anybody alive are left out. It returns those and the files that
 // nobody needs any more.
 func (k *keeper) commit(more, less []*source, replay wal.Pos) (gone []*source, err error) {
 	e := k.e
 	e.mu.Lock()
-	all := e.runs.with(more, less).all()
+	all := e.tables.with(more, less).all()
 	var dirty []*source
 	for _, src := range all {
 		if src.dirty {
@@ -41,10 +41,10 @@ func (k *keeper) commit(more, less []*source, replay wal.Pos) (gone []*source, e
 	var number uint64
 	defer func() {
 		if err != nil && number != 0 && !errors.Is(err, manifest.ErrFailed) { // which may name them
-			err = errors.Join(err, k.sweepMarks())
+			err = errors.Join(err, k.sweepDeletions())
 		}
 	}()
-	// A death must not be durable before its record is, not even in marks that do not count yet: a message
+	// A death must not be durable before its record is, not even in deletion bitmaps that do not count yet: a message
 	// that moved would be lost. Who was found dead by now has his record once the step under way has
 	// ended, unless the log did not take it.
 	settled := func() error {
@@ -63,11 +63,11 @@ func (k *keeper) commit(more, less []*source, replay wal.Pos) (gone []*source, e
 		}
 	} else {
 		number = e.number()
-		runs := make([]*sstable.Run, len(dirty))
+		tables := make([]*sstable.Table, len(dirty))
 		for i, src := range dirty {
-			runs[i] = src.Run
+			tables[i] = src.Table
 		}
-		counts, err := deletions.WriteBehind(e.fs, e.runsDir(), number, e.id, runs, k.pace("marks", k.flushing), settled)
+		counts, err := deletions.WriteBehind(e.fs, e.tablesDir(), number, e.id, tables, k.pace("marks", k.flushing), settled)
 		if err != nil {
 			return nil, err
 		}
@@ -76,23 +76,23 @@ func (k *keeper) commit(more, less []*source, replay wal.Pos) (gone []*source, e
 		}
 	}
 	was := k.man.State()
-	s.Runs = nil
+	s.Tables = nil
 	if replay > 0 {
 		s.Replay = uint64(replay)
 	}
 	s.Begun = s.Begun || e.log.Synced() > 0
 	for _, src := range all {
-		r := manifest.Run{Number: src.Number(), Area: uint8(src.area), Entries: src.Len(), Alive: src.Len(), Bytes: uint64(src.Bytes()), Marks: src.marks}
-		if old, ok := was.Run(src.Number()); ok {
+		r := manifest.Table{Number: src.Number(), Area: uint8(src.area), Entries: src.Len(), Alive: src.Len(), Bytes: uint64(src.Bytes()), Deletions: src.deletions}
+		if old, ok := was.Table(src.Number()); ok {
 			r.Alive = old.Alive
 		}
 		if n, ok := alive[src]; ok {
-			if r.Alive, r.Marks = n, number; n == 0 {
+			if r.Alive, r.Deletions = n, number; n == 0 {
 				gone = append(gone, src)
 				continue
 			}
 		}
-		s.Runs = append(s.Runs, r)
+		s.Tables = append(s.Tables, r)
 	}
 	e.mu.Lock()
 	s.NextFile = e.nextFile
@@ -101,35 +101,35 @@ func (k *keeper) commit(more, less []*source, replay wal.Pos) (gone []*source, e
 		return nil, err
 	}
 	for src := range alive {
-		src.marks = number
+		src.deletions = number
 	}
 	return gone, nil
 }
 
-// clear removes files that the manifest in force does not name: runs that were left behind, and
-// marks. What cannot be removed only takes up space, until the store is opened again.
+// clear removes files that the manifest in force does not name: sstables that were left behind, and
+// deletion bitmaps. What cannot be removed only takes up space, until the store is opened again.
 func (k *keeper) clear(gone []*source) {
 	var errs []error
 	for _, src := range gone {
 		errs = append(errs, src.Remove())
 	}
-	errs = append(errs, k.sweepMarks())
+	errs = append(errs, k.sweepDeletions())
 	if err := errors.Join(errs...); err != nil {
 		k.e.slog.Warn("tarry disk: files that nobody needs could not be removed; they are when the store is opened again", "dir", k.e.dir, "error", err)
 	}
 }
 
-// sweep removes the files in the directory of runs that do not count.
+// sweep removes the files in the directory of sstables that do not count.
 func (e *Engine) sweep(s *manifest.State) error {
-	return errors.Join(sstable.Sweep(e.fs, e.runsDir(), s.Names), deletions.Sweep(e.fs, e.runsDir(), s.Names))
+	return errors.Join(sstable.Sweep(e.fs, e.tablesDir(), s.Names), deletions.Sweep(e.fs, e.tablesDir(), s.Names))
 }
 
-// readMarks reads who has died in runs that were just opened.
-func (e *Engine) readMarks(all []*source) error {
-	by := make(map[uint64][]*sstable.Run)
+// readDeletions reads who has died in sstables that were just opened.
+func (e *Engine) readDeletions(all []*source) error {
+	by := make(map[uint64][]*sstable.Table)
 	for _, src := range all {
-		if src.marks != 0 {
-			by[src.marks] = append(by[src.marks], src.Run)
+		if src.deletions != 0 {
+			by[src.deletions] = append(by[src.deletions], src.Table)
 		}
 	}
 	numbers := make([]uint64, 0, len(by))
@@ -138,7 +138,7 @@ func (e *Engine) readMarks(all []*source) error {
 	}
 	slices.Sort(numbers)
 	for _, n := range numbers {
-		if err := deletions.Restore(e.fs, e.runsDir(), n, e.id, by[n]); err != nil {
+		if err := deletions.Restore(e.fs, e.tablesDir(), n, e.id, by[n]); err != nil {
 			return err
 		}
 	}

@@ -19,8 +19,8 @@ type Config struct {
 	// engine.ErrLimit. 0: no limit.
 	MaxPending int64
 
-	// MemoryBytes is about how much memory is used for messages that are in no run yet, and, a
-	// quarter of it, for what is about to be leased, over all queues. Beside it a run takes about 1.9 bytes for
+	// MemoryBytes is about how much memory is used for messages that are in no sstable yet, and, a
+	// quarter of it, for what is about to be leased, over all queues. Beside it an sstable takes about 1.9 bytes for
 	// each of its messages, 2.7 until it is merged. 0: 256 MiB; at least 8 MiB.
 	MemoryBytes int64
 
@@ -37,7 +37,7 @@ type Config struct {
 
 	// BallastBytes is the size of a file kept in the directory only to be removed when the disk is
 	// full: from then on pushes fail with engine.ErrNoSpace until there is room for it again, while
-	// what the log has grown by is written to runs, and lets the log go on. It is reserved
+	// what the log has grown by is written to sstables, and lets the log go on. It is reserved
 	// without being written, which Linux can do; elsewhere there is none. 0: 64 MiB; negative: none.
 	BallastBytes int64
 
@@ -58,22 +58,22 @@ type Config struct {
 
 // tuning is what tests make small, so that little happens often.
 type tuning struct {
-	fs      vfs.FS
-	segment int64 // bytes of a segment of the log; 0: that of package wal
-	window  int64 // bytes of memory at which the recent messages are sealed
-	span    int64 // bytes of the log since the last seal, at most, likewise
-	ahead   int   // spans by which the log may be ahead of runs before pushes wait; negative: any
-	near    int64 // bytes of memory of what is about to be leased
-	ready   int   // of how many messages of a queue the order is exact
-	whole   int   // bytes up to which what is read is not worth to be cut
-	entry   int   // bytes that an entry of the log may have
-	block   int   // bytes of a block of a run
-	group   int   // see sstable.Config.GroupWords
-	fanIn   int   // runs of about one size that are merged
-	merged  int   // entries that they have together at most
-	openers int   // runs that are opened at the same time
-	still   bool  // nothing is done by itself: by whom it is, says export_test.go
-	onHeap  bool  // recent messages are kept where the race detector sees them
+	fs       vfs.FS
+	segment  int64 // bytes of a segment of the log; 0: that of package wal
+	memtable int64 // bytes of memory at which the recent messages are sealed
+	span     int64 // bytes of the log since the last seal, at most, likewise
+	ahead    int   // spans by which the log may be ahead of sstables before pushes wait; negative: any
+	near     int64 // bytes of memory of what is about to be leased
+	ready    int   // of how many messages of a queue the order is exact
+	whole    int   // bytes up to which what is read is not worth to be cut
+	entry    int   // bytes that an entry of the log may have
+	block    int   // bytes of a block of an sstable
+	group    int   // see sstable.Config.GroupWords
+	fanIn    int   // sstables of about one size that are merged
+	merged   int   // entries that they have together at most
+	openers  int   // sstables that are opened at the same time
+	still    bool  // nothing is done by itself: by whom it is, says export_test.go
+	onHeap   bool  // recent messages are kept where the race detector sees them
 
 	between func(where string) // is called between the slices of what goes on in the background
 	random  func(b []byte)     // fills b; nil: crypto/rand does
@@ -99,9 +99,9 @@ const (
 	defaultWhole   = 1 << 10
 )
 
-// mostUnwritten is how many bytes of memory may have been written to no run: with a window that is written, but must
-// stay until its run counts, they are within MemoryBytes.
-func (c *Config) mostUnwritten() int64 { return min(4*c.tune.window, c.MemoryBytes-c.tune.window) }
+// mostUnwritten is how many bytes of memory may have been written to no sstable: with a memtable that is written, but must
+// stay until its sstable counts, they are within MemoryBytes.
+func (c *Config) mostUnwritten() int64 { return min(4*c.tune.memtable, c.MemoryBytes-c.tune.memtable) }
 
 func (c *Config) withDefaults() Config {
 	var d Config
@@ -129,7 +129,7 @@ func (c *Config) withDefaults() Config {
 	if t.fs == nil {
 		t.fs = vfs.OS{}
 	}
-	t.window = cmp.Or(t.window, max(LeastMemory/3, d.MemoryBytes/6))
+	t.memtable = cmp.Or(t.memtable, max(LeastMemory/3, d.MemoryBytes/6))
 	t.segment = cmp.Or(t.segment, defaultSegment)
 	t.span = cmp.Or(t.span, defaultSpan)
 	t.ahead = cmp.Or(t.ahead, aheadSpans)

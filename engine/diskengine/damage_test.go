@@ -22,7 +22,7 @@ import (
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
-// spoil flips a bit in the only run of a store, some way into its entries.
+// spoil flips a bit in the only sstable of a store, some way into its entries.
 func spoil(t *testing.T, d *vfstest.Disk, off int64) {
 	t.Helper()
 	names, err := d.List(filepath.Join("data", "runs"))
@@ -70,7 +70,7 @@ func drain(t *testing.T, e engine.Engine) (keys []string) {
 	}
 }
 
-// TestDamageIsPassedOver damages a block of a run: who stands there is neither leased nor found, and
+// TestDamageIsPassedOver damages a block of an sstable: who stands there is neither leased nor found, and
 // is dropped by a cancel of the id; all others of the queue are leased as ever, also by who opens
 // the store again.
 func TestDamageIsPassedOver(t *testing.T) {
@@ -212,7 +212,7 @@ func TestDamageOfTheLeased(t *testing.T) {
 	}
 }
 
-// TestDamageOfAnIndex damages the index of keys of a run: calls with keys that are looked for there
+// TestDamageOfAnIndex damages the index of keys of an sstable: calls with keys that are looked for there
 // are refused one by one, those beside them are carried out, and all is leased.
 func TestDamageOfAnIndex(t *testing.T) {
 	const n = 50
@@ -315,7 +315,7 @@ func TestSettlementOfDamage(t *testing.T) {
 
 // TestPurgeDropsWhatCannotBeRead purges a queue of which nobody is leased and some cannot be read:
 // these go with the others, be the block damaged or refused by the disk. What is dropped is forgotten
-// with the run, and so is the damage.
+// with the sstable, and so is the damage.
 func TestPurgeDropsWhatCannotBeRead(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		d, _, e, ids := unreadable(t, 100)
@@ -384,7 +384,7 @@ func TestLeasesWaitForADiskThatCannotRead(t *testing.T) {
 	}
 }
 
-// TestOpenOfDamagedMarks opens a store of which it cannot be read who has died in a run.
+// TestOpenOfDamagedMarks opens a store of which it cannot be read who has died in an sstable.
 func TestOpenOfDamagedMarks(t *testing.T) {
 	d, p, e, ids := unreadable(t, 50)
 	if err := e.Flush(t.Context()); err != nil {
@@ -499,7 +499,7 @@ func TestDamageOfWhatIsRemembered(t *testing.T) {
 	must(t, e.Close())
 }
 
-// TestDamageWithARightChecksum: the value of a message in a run is as it was written, and means nothing. It is
+// TestDamageWithARightChecksum: the value of a message in an sstable is as it was written, and means nothing. It is
 // damaged as one whose checksum is wrong, and the others are not.
 func TestDamageWithARightChecksum(t *testing.T) {
 	d := vfstest.New(nil)
@@ -587,7 +587,7 @@ func TestContentThatMeansNothing(t *testing.T) {
 	}
 }
 
-// TestTurnOfWhatIsDamaged: a message has its turn, and is in a run that is damaged when it comes. The operator is
+// TestTurnOfWhatIsDamaged: a message has its turn, and is in an sstable that is damaged when it comes. The operator is
 // told, and no one waits for it.
 func TestTurnOfWhatIsDamaged(t *testing.T) {
 	var log bytes.Buffer
@@ -607,7 +607,7 @@ func TestTurnOfWhatIsDamaged(t *testing.T) {
 	}
 }
 
-// TestRecentThatMeansNothing: nor does one keep the others back that is in no run yet.
+// TestRecentThatMeansNothing: nor does one keep the others back that is in no sstable yet.
 func TestRecentThatMeansNothing(t *testing.T) {
 	e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{}}.open(t)
 	r, err := e.Push(t.Context(), []engine.Message{message("q", "a", 0)})

@@ -54,7 +54,7 @@ func (c *call) earliest(q *queue, l *lane) (m message, ok bool, err error) {
 	l.refresh(c.e, q, memtable.First)
 	m = message{q: q, area: l.area}
 	m.Died = never
-	c.e.recent.Ascend(q.num, l.area, memtable.First, func(e memtable.Entry) bool {
+	c.e.memtables.Ascend(q.num, l.area, memtable.First, func(e memtable.Entry) bool {
 		m.id, m.Died, ok = engine.ID(e.ID), e.At, true
 		return false
 	})

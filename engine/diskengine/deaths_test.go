@@ -18,8 +18,8 @@ import (
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
-// TestNoDeathIsDurableBeforeItsRecord moves a message out of a run while a flush writes who has
-// died there: the step has changed memory, and appends its record only when the marks are written.
+// TestNoDeathIsDurableBeforeItsRecord moves a message out of an sstable while a flush writes who has
+// died there: the step has changed memory, and appends its record only when the deletion bitmaps are written.
 // When the power goes as soon as the manifest names them, the message is there, moved or not.
 func TestNoDeathIsDurableBeforeItsRecord(t *testing.T) {
 	var (
@@ -27,7 +27,7 @@ func TestNoDeathIsDurableBeforeItsRecord(t *testing.T) {
 		clock     = enginetest.NewClock()
 		armed     atomic.Bool
 		moving    sync.Once
-		writing   = make(chan struct{}) // the file of marks is begun
+		writing   = make(chan struct{}) // the file of deletion bitmaps is begun
 		moved     = make(chan struct{}) // the message is in memory elsewhere
 		recording = make(chan struct{}) // the step may end
 		settling  = make(chan struct{}) // the flush waits until the log is durable
@@ -114,7 +114,7 @@ func TestNoDeathIsDurableBeforeItsRecord(t *testing.T) {
 	}
 }
 
-// TestDeathsOutliveAFlushThatFailed cancels a message of a run, and has each call of the disk in turn fail that the
+// TestDeathsOutliveAFlushThatFailed cancels a message of an sstable, and has each call of the disk in turn fail that the
 // next flush makes. The flush after that lets go of the log that tells of the cancel: the message does not come back
 // when the store is opened again.
 func TestDeathsOutliveAFlushThatFailed(t *testing.T) {

@@ -52,23 +52,23 @@ type Engine struct {
 	leaseTurn atomic.Uint64 // how many times a Lease was given all that it may have
 
 	// What of the following is asked without the lock: a hint of what there was a moment ago.
-	outer atomic.Pointer[sources] // runs
+	outer atomic.Pointer[sources] // sstables
 	nums  sync.Map                // the numbers of queues, by name
 
 	// mu guards what follows, and all queues. It is held for no call of the file system.
-	mu       lock
-	recent   *memtable.Recent
-	leases   *memtable.Leases
-	runs     *sources
-	changes  uint64 // how often the runs have become others
-	queues   map[string]*queue
-	names    names.Set // of the same
-	numbered map[uint32]*queue
-	most     int   // queues that the maps have room for
-	live     int64 // messages of all queues
-	hidden   int64 // queue.hidden of all queues
-	near     int64 // bytes of memory that what is near takes
-	fresh    freshness
+	mu        lock
+	memtables *memtable.Tables
+	leases    *memtable.Leases
+	tables    *sources
+	changes   uint64 // how often the sstables have become others
+	queues    map[string]*queue
+	names     names.Set // of the same
+	numbered  map[uint32]*queue
+	most      int   // queues that the maps have room for
+	live      int64 // messages of all queues
+	hidden    int64 // queue.hidden of all queues
+	near      int64 // bytes of memory that what is near takes
+	fresh     freshness
 
 	nextID    engine.ID
 	nextQueue uint32
@@ -77,10 +77,10 @@ type Engine struct {
 	last     *sizes // when the engine closed
 	replayed uint64 // the position from which the log is replayed
 
-	epoch    uint32 // how many windows were dropped
-	seals    uint64 // how many windows were sealed
+	epoch    uint32 // how many memtables were dropped
+	seals    uint64 // how many memtables were sealed
 	sealedAt uint64 // the position of the log when the last one was sealed
-	retold   int64  // bytes of what was said again then since it is in no run
+	retold   int64  // bytes of what was said again then since it is in no sstable
 	said     int64  // bytes of such behind replayed
 	lookAt   uint64 // and at which the keeper looks next
 
@@ -119,10 +119,10 @@ func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watchers.
 // pending is queue.pending of all queues.
 func (e *Engine) pending() int64 { return e.live - e.hidden }
 
-// setRuns replaces the set of runs. The lock is held.
-func (e *Engine) setRuns(s *sources) {
+// setTables replaces the set of sstables. The lock is held.
+func (e *Engine) setTables(s *sources) {
 	e.changes++
-	e.runs = s
+	e.tables = s
 	e.outer.Store(s)
 }
 

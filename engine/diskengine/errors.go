@@ -42,7 +42,7 @@ const untilThen = ", once it is closed; the rest of it serves until then"
 // damaged is the cause of an error that says where something cannot be read.
 func damaged(err error) error { return fmt.Errorf("%w: %w", engine.ErrDamaged, err) }
 
-// illegible reports whether an error is that a part of a run cannot be read: it is damaged, or the disk
+// illegible reports whether an error is that a part of an sstable cannot be read: it is damaged, or the disk
 // does not give it, now or any more.
 func illegible(err error) bool {
 	return errors.Is(err, sstable.ErrDamaged) || errors.Is(err, syscall.EIO)
@@ -93,7 +93,7 @@ func wrap(op string, err error) error {
 	}
 	var damage *vfs.DamageError
 	if errors.As(err, &damage) {
-		dir := filepath.Dir(filepath.Dir(damage.File)) // of the log or the runs
+		dir := filepath.Dir(filepath.Dir(damage.File)) // of the log or the sstables
 		return &engine.Error{Op: op, Err: damaged(err), Hint: damagedHint(dir) + untilThen}
 	}
 	hint := ""

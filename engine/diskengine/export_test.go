@@ -17,20 +17,20 @@ import (
 
 // Tune makes small what is large, so that little happens often. What is zero is as it comes.
 type Tune struct {
-	SegmentBytes int64 // of the log
-	WindowBytes  int64 // of memory, at which the recent messages are sealed
-	SpanBytes    int64 // of the log, likewise
-	AheadSpans   int   // that the log may be ahead of runs before pushes wait; negative: any
-	NearBytes    int64 // of memory of what is about to be leased
-	Ready        int   // of how many messages of a queue the order is exact
-	Whole        int   // bytes up to which what an atomic push reads is not cut
-	EntryBytes   int   // that an entry of the log may have
-	BlockBytes   int   // of runs
-	GroupWords   int   // of runs; as sstable.Config has it
-	MergeRuns    int   // of about one size are merged
-	Merged       int   // entries that they have together at most
-	Openers      int   // runs that are opened at the same time; 0: 1, so that one call of the disk follows another
-	OnHeap       bool  // the race detector sees the recent messages
+	SegmentBytes  int64 // of the log
+	MemtableBytes int64 // of memory, at which the recent messages are sealed
+	SpanBytes     int64 // of the log, likewise
+	AheadSpans    int   // that the log may be ahead of sstables before pushes wait; negative: any
+	NearBytes     int64 // of memory of what is about to be leased
+	Ready         int   // of how many messages of a queue the order is exact
+	Whole         int   // bytes up to which what an atomic push reads is not cut
+	EntryBytes    int   // that an entry of the log may have
+	BlockBytes    int   // of sstables
+	GroupWords    int   // of sstables; as sstable.Config has it
+	MergeTables   int   // of about one size are merged
+	Merged        int   // entries that they have together at most
+	Openers       int   // sstables that are opened at the same time; 0: 1, so that one call of the disk follows another
+	OnHeap        bool  // the race detector sees the recent messages
 
 	// Still says that nothing is done by itself: Turn does it, and whoever waits for the log. One
 	// goroutine may use the engine at a time.
@@ -45,7 +45,7 @@ type Tune struct {
 	// Held is called when somebody has the lock of the engine, and before he gives it away.
 	Held func(begins bool)
 
-	// Found is told, at the end of each step, how many bytes the call keeps that it has read of runs.
+	// Found is told, at the end of each step, how many bytes the call keeps that it has read of sstables.
 	Found func(bytes int)
 
 	// Sound looks, at the end of each step, whether all that is in memory agrees.
@@ -65,8 +65,8 @@ func OpenOn(fs vfs.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 	if c.BallastBytes == 0 {
 		c.BallastBytes = -1
 	}
-	c.tune = tuning{fs: fs, segment: t.SegmentBytes, window: t.WindowBytes, span: t.SpanBytes, ahead: t.AheadSpans, near: t.NearBytes, ready: t.Ready, whole: t.Whole, entry: t.EntryBytes, block: t.BlockBytes, group: t.GroupWords,
-		fanIn: t.MergeRuns, merged: t.Merged, openers: max(1, t.Openers), onHeap: t.OnHeap, still: t.Still, random: t.Random, between: t.Between, held: t.Held}
+	c.tune = tuning{fs: fs, segment: t.SegmentBytes, memtable: t.MemtableBytes, span: t.SpanBytes, ahead: t.AheadSpans, near: t.NearBytes, ready: t.Ready, whole: t.Whole, entry: t.EntryBytes, block: t.BlockBytes, group: t.GroupWords,
+		fanIn: t.MergeTables, merged: t.Merged, openers: max(1, t.Openers), onHeap: t.OnHeap, still: t.Still, random: t.Random, between: t.Between, held: t.Held}
 	if t.Sound != nil {
 		c.tune.stepped = func(c *call) {
 			if c.e.live > 300 { // it looks at all
@@ -90,7 +90,7 @@ func OpenOn(fs vfs.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 	return Open(dir, &c)
 }
 
-// Flush writes all recent messages to runs.
+// Flush writes all recent messages to sstables.
 func (e *Engine) Flush(ctx context.Context) error {
 	return e.Still(func() error { return e.FlushStill(ctx) })
 }
@@ -111,18 +111,18 @@ func (e *Engine) FlushStill(context.Context) error {
 		e.mu.Lock()
 		sealed := len(e.keeper.sealed)
 		e.mu.Unlock()
-		if err := e.keeper.flushWindow(e.keeper.next(true)); err != nil || sealed == 0 {
+		if err := e.keeper.flushTable(e.keeper.next(true)); err != nil || sealed == 0 {
 			return err
 		}
 	}
 }
 
-// Runs are those that count, which it does not keep in memory.
-func (e *Engine) Runs() (runs []weak.Pointer[sstable.Run]) {
+// Sstables are those that count, which it does not keep in memory.
+func (e *Engine) Tables() (tables []weak.Pointer[sstable.Table]) {
 	for _, src := range e.outer.Load().all() {
-		runs = append(runs, weak.Make(src.Run))
+		tables = append(tables, weak.Make(src.Table))
 	}
-	return runs
+	return tables
 }
 
 // LastQueue leaves a number for one more queue.
@@ -164,10 +164,10 @@ func (e *Engine) GarbleContent(id engine.ID, apart bool) {
 func (e *Engine) revalue(id engine.ID, value func([]byte) []byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	x, _ := e.recent.ByID(uint64(id))
+	x, _ := e.memtables.ByID(uint64(id))
 	x.Key, x.Value = slices.Clone(x.Key), value(slices.Concat(x.Value, x.Tail))
 	x.Tail = nil
-	e.recent.Put(x)
+	e.memtables.Put(x)
 }
 
 // Seal seals the recent messages, unless others are sealed, and leaves it to the background to write
@@ -213,21 +213,21 @@ func (e *Engine) Turn() {
 	}
 }
 
-// Merge merges all runs of each area into one.
+// Merge merges all sstables of each area into one.
 func (e *Engine) Merge(ctx context.Context) error {
 	return e.Still(func() error { return e.MergeStill(ctx) })
 }
 
 // MergeStill is Merge within Still.
 func (e *Engine) MergeStill(context.Context) error {
-	for a := range e.runs.of {
+	for a := range e.tables.of {
 		e.mu.Lock()
-		list := e.runs.of[a]
+		list := e.tables.of[a]
 		e.mu.Unlock()
 		if len(list) == 0 {
 			continue
 		}
-		if err := e.keeper.mergeRuns(list); err != nil {
+		if err := e.keeper.mergeTables(list); err != nil {
 			return err
 		}
 	}
@@ -298,13 +298,13 @@ func (e *Engine) sound() error {
 		return nil
 	}
 	var err error
-	e.recent.Places(func(num uint32, a memtable.Area, _ int64) {
-		e.recent.Ascend(num, a, memtable.First, func(x memtable.Entry) bool {
+	e.memtables.Places(func(num uint32, a memtable.Area, _ int64) {
+		e.memtables.Ascend(num, a, memtable.First, func(x memtable.Entry) bool {
 			err = cmp.Or(err, add(num, engine.ID(x.ID), place{a, x.At, spot{}, priorityOf(x.Value)}), taken(a, num, x.ID, x.Key))
 			return true
 		})
 	})
-	for _, src := range e.runs.all() {
+	for _, src := range e.tables.all() {
 		s := src.Scan(0, src.Len())
 		for s.Next() {
 			x := s.Entry()
@@ -404,7 +404,7 @@ func (e *Engine) soundLeases(q *queue, stands func(id engine.ID) bool) (err erro
 	return err
 }
 
-// keyIn is the key of an entry of a run.
+// keyIn is the key of an entry of an sstable.
 func keyIn(src *source, e sstable.Entry) (key []byte, err error) {
 	if e.Cut {
 		if e, err = src.Get(e.Pos, nil); err != nil {
@@ -415,7 +415,7 @@ func keyIn(src *source, e sstable.Entry) (key []byte, err error) {
 	return key, err
 }
 
-// priorityIn is the priority in an entry of a run; 0: it has none.
+// priorityIn is the priority in an entry of an sstable; 0: it has none.
 func priorityIn(src *source, e sstable.Entry) uint32 {
 	if src.area != memtable.Live {
 		return 0
@@ -455,11 +455,11 @@ func (e *Engine) CatchUp() error {
 	return e.keeper.merge()
 }
 
-// RunBytes is what all runs take of the disk.
-func (e *Engine) RunBytes() (n int64) {
+// TableBytes is what all sstables take of the disk.
+func (e *Engine) TableBytes() (n int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, src := range e.runs.all() {
+	for _, src := range e.tables.all() {
 		n += src.Bytes()
 	}
 	return n

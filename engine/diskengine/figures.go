@@ -21,23 +21,23 @@ func (e *Engine) Figures() []engine.Figure {
 	l.Gauge("operation_seconds", "For how long the oldest operation that the disk has not answered is under way; 0: there is none.", pending.Seconds())
 	l.TotalBy("written_bytes", "Bytes written, to the log, to runs and to other files.", "file",
 		figure.By{Label: "log", Value: float64(d.log.Load())},
-		figure.By{Label: "run", Value: float64(d.runs.Load())},
+		figure.By{Label: "run", Value: float64(d.tables.Load())},
 		figure.By{Label: "other", Value: float64(d.other.Load())})
 	if e.space.tells {
 		l.Gauge("free_bytes", "Free space of the file system.", float64(e.space.free.Load()))
 	}
-	l.Gauge("used_bytes", "Space that the log, what is taken ahead for it, and runs take.", float64(e.log.Taken()+s.runBytes))
+	l.Gauge("used_bytes", "Space that the log, what is taken ahead for it, and runs take.", float64(e.log.Taken()+s.tableBytes))
 	l.Gauge("log_bytes", "What the log holds that is in no run yet.", float64(s.log))
-	l.GaugeBy("runs", "Runs: of live messages, of dead ones, of keys that are remembered.", "of", byArea(s.runs)...)
+	l.GaugeBy("runs", "Runs: of live messages, of dead ones, of keys that are remembered.", "of", byArea(s.tables)...)
 	l.GaugeBy("run_entries", "Entries of runs: those that count, and those that have gone and still take space.", "state",
 		figure.By{Label: "alive", Value: float64(s.alive)},
 		figure.By{Label: "gone", Value: float64(s.gone)})
-	l.Gauge("recent_messages", "Messages, and keys that are remembered, that are in no run yet.", float64(s.recent))
-	l.Gauge("windows", "Windows of such that are sealed: they are written to runs, or will be unless they empty.", float64(s.windows))
+	l.Gauge("recent_messages", "Messages, and keys that are remembered, that are in no run yet.", float64(s.memtable))
+	l.Gauge("windows", "Windows of such that are sealed: they are written to runs, or will be unless they empty.", float64(s.sealed))
 	l.GaugeBy("memory_bytes", "Memory that messages in no run, room kept for more, indexes of runs, what is about to be leased, and leases take.", "use",
 		figure.By{Label: "recent", Value: float64(s.taken)},
 		figure.By{Label: "spare", Value: float64(s.spare)},
-		figure.By{Label: "runs", Value: float64(s.runMemory)},
+		figure.By{Label: "runs", Value: float64(s.tableMemory)},
 		figure.By{Label: "near", Value: float64(s.near)},
 		figure.By{Label: "leases", Value: float64(s.leases)})
 	l.Gauge("waiting_pushes", "Pushes that wait, since flushes or merges are behind.", float64(k.waiting.Load()))
@@ -60,14 +60,14 @@ func byArea(n [memtable.Finished + 1]int) []figure.By {
 
 // sizes are how large things are that are guarded by Engine.mu.
 type sizes struct {
-	log                 uint64
-	runs                [memtable.Finished + 1]int
-	runBytes, runMemory int64
-	alive, gone         int64
-	recent, windows     int
-	taken, spare        int64
-	near, leases        int64
-	damaged             int
+	log                     uint64
+	tables                  [memtable.Finished + 1]int
+	tableBytes, tableMemory int64
+	alive, gone             int64
+	memtable, sealed        int
+	taken, spare            int64
+	near, leases            int64
+	damaged                 int
 }
 
 // sizes returns them, or what they were when the engine closed.
@@ -77,15 +77,15 @@ func (e *Engine) sizes() sizes {
 	if e.last != nil {
 		return *e.last
 	}
-	s := sizes{log: uint64(e.log.End()) - e.replayed, recent: e.recent.Len(), windows: len(e.keeper.sealed), near: e.near}
-	s.taken, s.spare = e.recent.Memory()
+	s := sizes{log: uint64(e.log.End()) - e.replayed, memtable: e.memtables.Len(), sealed: len(e.keeper.sealed), near: e.near}
+	s.taken, s.spare = e.memtables.Memory()
 	s.leases, _ = e.leases.Memory()
-	for a, list := range e.runs.of {
-		s.runs[a] = len(list)
+	for a, list := range e.tables.of {
+		s.tables[a] = len(list)
 		for _, src := range list {
 			n := int64(src.living())
-			s.runBytes += src.Bytes()
-			s.runMemory += src.Memory()
+			s.tableBytes += src.Bytes()
+			s.tableMemory += src.Memory()
 			s.alive += n
 			s.gone += int64(src.Len()) - n
 			s.damaged += src.Spoilt()

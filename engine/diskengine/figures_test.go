@@ -18,7 +18,7 @@ import (
 
 // What is pushed is synced, flushed and merged, and each shows.
 func TestFiguresOfWrites(t *testing.T) {
-	e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, MergeRuns: 3, BlockBytes: 512}}.open(t)
+	e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 3, BlockBytes: 512}}.open(t)
 	defer e.Close()
 	is := func(name, label string) float64 { t.Helper(); return enginetest.FigureOf(t, e, name, label) }
 	if n := is("disk_written_bytes", "run"); n != 0 {
@@ -67,8 +67,8 @@ func TestFiguresOfWrites(t *testing.T) {
 	if err := e.Merge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if alive, gone, runs := is("disk_run_entries", "alive"), is("disk_run_entries", "gone"), is("disk_runs", "live"); alive != 130 || gone != 0 || runs != 1 {
-		t.Errorf("%v are alive in %v runs, and %v gone", alive, runs, gone)
+	if alive, gone, tables := is("disk_run_entries", "alive"), is("disk_run_entries", "gone"), is("disk_runs", "live"); alive != 130 || gone != 0 || tables != 1 {
+		t.Errorf("%v are alive in %v runs, and %v gone", alive, tables, gone)
 	}
 	if n := is("disk_written_bytes", "run"); n < 280_000 {
 		t.Errorf("%v bytes were written to runs", n)
@@ -109,7 +109,7 @@ func TestFiguresOfFailures(t *testing.T) {
 	}
 }
 
-// A run that cannot be written is counted, and what was in it stays.
+// An sstable that cannot be written is counted, and what was in it stays.
 func TestFiguresOfBackgroundWork(t *testing.T) {
 	d := vfstest.New(nil)
 	var broken atomic.Bool

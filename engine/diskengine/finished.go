@@ -19,7 +19,7 @@ func (c *call) finished(q *queue, key []byte, hash *sought) (t trace, ok bool, e
 	if len(key) == 0 || q.finished == 0 {
 		return t, false, nil
 	}
-	if e, found := c.e.recent.ByKey(q.num, memtable.Finished, key); found {
+	if e, found := c.e.memtables.ByKey(q.num, memtable.Finished, key); found {
 		t = trace{id: engine.ID(e.ID), forgotten: e.At}
 		if q.hides(memtable.Finished, t.id) { // it must not stand in the way of who comes to be remembered
 			c.purged(&message{id: t.id, q: q, area: memtable.Finished})
@@ -81,7 +81,7 @@ func (c *call) leave(m *message, how engine.Ending, ended int64) {
 	q.spare(m.id)
 	c.group = (&record.Finish{ID: m.id, Queue: q.num, Key: key, Due: due, Ending: how, Ended: ended, Forgotten: until}).Append(c.group)
 	c.value = (&record.Trace{Due: due, Ending: how, Ended: ended}).Append(c.value[:0])
-	c.e.recent.Put(memtable.Entry{ID: uint64(m.id), Queue: q.num, Area: memtable.Finished, At: until, Key: key, Value: c.value})
+	c.e.memtables.Put(memtable.Entry{ID: uint64(m.id), Queue: q.num, Area: memtable.Finished, At: until, Key: key, Value: c.value})
 	q.finished++
 }
 

@@ -19,7 +19,7 @@ func (k *keeper) flushAll() error {
 	return err
 }
 
-// flush writes what was sealed to runs, and seals what has grown.
+// flush writes what was sealed to sstables, and seals what has grown.
 func (k *keeper) flush() error {
 	k.flushMu.Lock()
 	defer k.flushMu.Unlock()
@@ -32,7 +32,7 @@ func (k *keeper) flush() error {
 		if w == nil {
 			return nil
 		}
-		if err := k.e.space.spared(func() error { return k.flushWindow(w) }); err != nil {
+		if err := k.e.space.spared(func() error { return k.flushTable(w) }); err != nil {
 			return err
 		}
 		signal(k.merges.told)
@@ -40,20 +40,20 @@ func (k *keeper) flush() error {
 }
 
 // trimLoose gives the memory of long values back that nobody has any more. They may be moved again and again,
-// which takes memory each time and hardly any log, so that no window is sealed for it. Only who flushes may
+// which takes memory each time and hardly any log, so that no memtable is sealed for it. Only who flushes may
 // do it, and not while he has some.
 func (k *keeper) trimLoose() {
-	for k.e.recent.Loose() > 0 {
-		k.e.recent.Trim()
+	for k.e.memtables.Loose() > 0 {
+		k.e.memtables.Trim()
 	}
 }
 
-// mostLoose is what part of a window may be loose before the keeper looks.
+// mostLoose is what part of a memtable may be loose before the keeper looks.
 const mostLoose = 16
 
-// next returns the window to be flushed next, which is sealed if it has grown or must be; nil:
+// next returns the memtable to be flushed next, which is sealed if it has grown or must be; nil:
 // there is none, or it rests.
-func (k *keeper) next(must bool) *sealedWindow {
+func (k *keeper) next(must bool) *sealedTable {
 	e := k.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -74,50 +74,50 @@ func (k *keeper) next(must bool) *sealedWindow {
 // what came since the last seal: nothing is gained then.
 func (k *keeper) grown() bool {
 	e := k.e
-	taken, _ := e.recent.Memory()
+	taken, _ := e.memtables.Memory()
 	came := uint64(e.log.End()) - e.sealedAt
-	return k.hasWindow() || came >= uint64(e.span(taken)) ||
+	return k.hasMemtable() || came >= uint64(e.span(taken)) ||
 		e.tight() && e.log.Size() > e.cfg.tune.segment && came > uint64(e.retold) || k.ahead(0) > 1 || k.isWanted()
 }
 
-// hasWindow reports whether what is not sealed takes enough memory to be. Engine.mu is held.
-func (k *keeper) hasWindow() bool {
-	return k.unsealed() >= k.e.cfg.tune.window && k.e.recent.Unsealed() > 0
+// hasMemtable reports whether what is not sealed takes enough memory to be. Engine.mu is held.
+func (k *keeper) hasMemtable() bool {
+	return k.unsealed() >= k.e.cfg.tune.memtable && k.e.memtables.Unsealed() > 0
 }
 
 // unsealed is about how many bytes of memory what is not sealed takes. Engine.mu is held.
 func (k *keeper) unsealed() int64 {
-	taken, _ := k.e.recent.Memory()
+	taken, _ := k.e.memtables.Memory()
 	for _, w := range k.sealed {
 		taken -= w.memory
 	}
 	return max(0, taken)
 }
 
-// rests reports whether a window that was sealed is not written yet, since most of what is in it
+// rests reports whether a memtable that was sealed is not written yet, since most of what is in it
 // will have been handled soon, and never be written then: for a minute at most, as long as there
-// is memory for another window beside it, and while the log has grown by no more than twice what
+// is memory for another memtable beside it, and while the log has grown by no more than twice what
 // the recent messages take. So much is written, and more, for as many again that come after them.
 // What waits then is more, and so is what comes while it is written: where space is getting short it
 // does not rest. Engine.mu is held.
-func (k *keeper) rests(w *sealedWindow) bool {
+func (k *keeper) rests(w *sealedTable) bool {
 	e := k.e
 	if !w.soon || w.told || w.Len() == 0 || time.Since(w.at) >= soon || e.tight() || k.ahead(0) > 1 || k.isWanted() {
 		return false
 	}
-	taken, _ := e.recent.Memory()
+	taken, _ := e.memtables.Memory()
 	most := e.cfg.tune.span
 	return k.unwritten() < slowFrom && e.space.has(restSpans*most) &&
 		int64(uint64(e.log.End())-e.replayed) < e.span(taken)+max(most/4, min(most, 2*taken))
 }
 
-// soon is within what time most of a window must be due for it to rest.
+// soon is within what time most of a memtable must be due for it to rest.
 const soon = time.Minute
 
-// restSpans is how many spans of the log must be free for a window to rest.
+// restSpans is how many spans of the log must be free for a memtable to rest.
 const restSpans = 16
 
-// soonQueues is of how many queues of a window that is found out, so that the lock is not held for
+// soonQueues is of how many queues of a memtable that is found out, so that the lock is not held for
 // long.
 const soonQueues = 64
 
@@ -131,21 +131,21 @@ func (e *Engine) span(taken int64) int64 {
 	return max(most/4, min(most, times*(taken+e.retold)))
 }
 
-// seal begins a new window. Engine.mu is held.
+// seal begins a new memtable. Engine.mu is held.
 func (k *keeper) seal() {
 	e := k.e
 	end := e.log.End()
 	e.sealedAt = uint64(end)
 	e.seals++
-	w := &sealedWindow{replay: end, at: time.Now(), memory: k.unsealed(), all: e.recent.Unsealed()}
-	w.Sealed = e.recent.Seal()
+	w := &sealedTable{replay: end, at: time.Now(), memory: k.unsealed(), all: e.memtables.Unsealed()}
+	w.Sealed = e.memtables.Seal()
 	due, all := w.DueBefore(e.cfg.Now().Add(soon).UnixMilli(), soonQueues)
 	w.soon = 2*due >= all
 	k.sealed = append(k.sealed, w)
 }
 
-// flushWindow writes a window to runs. If it fails the window stays as it was.
-func (k *keeper) flushWindow(w *sealedWindow) (err error) {
+// flushTable writes a memtable to sstables. If it fails the memtable stays as it was.
+func (k *keeper) flushTable(w *sealedTable) (err error) {
 	e := k.e
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -200,15 +200,15 @@ func (k *keeper) flushWindow(w *sealedWindow) (err error) {
 	k.install(w, made, gone)
 	counts = true
 	e.log.Release(w.replay)
-	for e.recent.Trim() {
+	for e.memtables.Trim() {
 	}
 	k.counts.flushes.Add(1)
 	k.clear(gone)
 	return nil
 }
 
-// write writes an area of a window to a run; nil: it has nothing.
-func (k *keeper) write(w *sealedWindow, a memtable.Area) (_ *source, err error) {
+// write writes an area of a memtable to an sstable; nil: it has nothing.
+func (k *keeper) write(w *sealedTable, a memtable.Area) (_ *source, err error) {
 	e := k.e
 	var out *sstable.Writer
 	defer func() {
@@ -240,7 +240,7 @@ func (k *keeper) write(w *sealedWindow, a memtable.Area) (_ *source, err error) 
 		if out == nil {
 			c := k.config("flush", k.flushing)
 			c.Plain = func() bool { return k.flushing() > packs } // a merge packs it
-			if out, err = sstable.Create(e.fs, e.runsDir(), e.number(), c); err != nil {
+			if out, err = sstable.Create(e.fs, e.tablesDir(), e.number(), c); err != nil {
 				return nil, err
 			}
 		}
@@ -270,14 +270,14 @@ func (k *keeper) write(w *sealedWindow, a memtable.Area) (_ *source, err error) 
 	if err != nil {
 		return nil, err
 	}
-	return &source{Run: r, area: a}, nil
+	return &source{Table: r, area: a}, nil
 }
 
-// wrote notes that more entries of a window are about to be in a run, and has the next one sealed meanwhile, so that
+// wrote notes that more entries of a memtable are about to be in an sstable, and has the next one sealed meanwhile, so that
 // none is large. Engine.mu is held.
-func (k *keeper) wrote(w *sealedWindow, n int) {
+func (k *keeper) wrote(w *sealedTable, n int) {
 	w.passed += n
-	if len(k.sealed) < mostSealed && k.e.beginning == 0 && k.hasWindow() {
+	if len(k.sealed) < mostSealed && k.e.beginning == 0 && k.hasMemtable() {
 		k.seal()
 	}
 	if k.pushes.Load() == stopped {
@@ -285,7 +285,7 @@ func (k *keeper) wrote(w *sealedWindow, n int) {
 	}
 }
 
-// mostSealed is how many windows are sealed at most: who looks a message up looks in each.
+// mostSealed is how many memtables are sealed at most: who looks a message up looks in each.
 const mostSealed = 5
 
 // One entry is copied at first, and then so many at a time as are about so many bytes.
@@ -294,7 +294,7 @@ const (
 	passBytes = stepBytes
 )
 
-// passed is an entry that was copied out of a window.
+// passed is an entry that was copied out of a memtable.
 type passed struct {
 	sstable.Place
 	from, to int    // of the bytes
@@ -302,8 +302,8 @@ type passed struct {
 	key      int    // bytes of it
 }
 
-// install puts runs in the place of a window.
-func (k *keeper) install(w *sealedWindow, made, gone []*source) {
+// install puts sstables in the place of a memtable.
+func (k *keeper) install(w *sealedTable, made, gone []*source) {
 	e := k.e
 	kill := func() (n int) {
 		for _, src := range made {
@@ -324,9 +324,9 @@ func (k *keeper) install(w *sealedWindow, made, gone []*source) {
 	defer e.mu.Unlock()
 	kill()
 	for _, src := range made {
-		src.since = e.runs.latest + 1
+		src.since = e.tables.latest + 1
 	}
-	e.setRuns(e.runs.with(made, gone))
+	e.setTables(e.tables.with(made, gone))
 	e.replayed, e.said = uint64(w.replay), e.retold
 	e.epoch++
 	w.Drop()

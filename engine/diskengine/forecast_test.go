@@ -23,7 +23,7 @@ func (a amid) Err() error {
 }
 
 // TestForecastOfATimeThatGoesOn counts more minutes than one step does; between its steps a minute passes
-// and a run comes. Each message is counted once, in its own minute.
+// and an sstable comes. Each message is counted once, in its own minute.
 func TestForecastOfATimeThatGoesOn(t *testing.T) {
 	const minutes = 1000
 	clock := enginetest.NewClock()

@@ -29,7 +29,7 @@ func TestQueuesAreForgotten(t *testing.T) {
 		if err := pushAll(t, e, msgs...); err != nil {
 			t.Fatal(err)
 		}
-		if err := e.Flush(t.Context()); err != nil { // their parts of the run stay for a while
+		if err := e.Flush(t.Context()); err != nil { // their parts of the sstable stay for a while
 			t.Fatal(err)
 		}
 		if _, err := e.Cancel(t.Context(), refs); err != nil {

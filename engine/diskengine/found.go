@@ -11,8 +11,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// found is what a call has read of the runs. Where ids stand it knows of one set of them only; of keys it
-// stays known, so that a call with many of them ends though runs come and go: those are looked up again
+// found is what a call has read of the sstables. Where ids stand it knows of one set of them only; of keys it
+// stays known, so that a call with many of them ends though sstables come and go: those are looked up again
 // only in what was flushed since.
 type found struct {
 	set    *sources
@@ -27,7 +27,7 @@ type found struct {
 	bytes  int // of values
 }
 
-// holders are those in runs who have a key, of each run one.
+// holders are those in sstables who have a key, of each sstable one.
 type holders struct {
 	spots []spot
 	upTo  uint64 // sources.latest when they were looked for; 0: they were not
@@ -43,7 +43,7 @@ func (f *found) trim() {
 	}
 }
 
-// in forgets what was found in another set of runs.
+// in forgets what was found in another set of sstables.
 func (f *found) in(set *sources) {
 	if f.set != set {
 		f.set = set
@@ -102,7 +102,7 @@ func (f *found) readValues(spots []spot) error {
 	return nil
 }
 
-// readOf reads values of one run, until they have so many bytes.
+// readOf reads values of one sstable, until they have so many bytes.
 func (f *found) readOf(src *source, spots []spot, most int) (bytes int, err error) {
 	defer func() { f.bytes += bytes }()
 	for len(spots) > 0 {
@@ -126,7 +126,7 @@ func (f *found) readOf(src *source, spots []spot, most int) (bytes int, err erro
 		switch {
 		case err == nil, errors.Is(err, sstable.ErrClosed): // it was merged away: the next step knows
 			return bytes, nil
-		case !illegible(err), done == len(spots): // all were read: it is of the end of a run that was merged away
+		case !illegible(err), done == len(spots): // all were read: it is of the end of an sstable that was merged away
 			return bytes, err
 		}
 		if f.blocks == nil {

@@ -59,8 +59,8 @@ func (c *call) deadOf(q *queue, key []byte, hash *sought) (m message, ok bool, e
 	if q.dead == 0 {
 		return m, false, nil
 	}
-	if e, found := c.e.recent.ByKey(q.num, memtable.Dead, key); found {
-		if m, err = c.recent(q, e); err != nil {
+	if e, found := c.e.memtables.ByKey(q.num, memtable.Dead, key); found {
+		if m, err = c.fromMemtable(q, e); err != nil {
 			return m, false, err
 		}
 		ok = true

@@ -269,7 +269,7 @@ func BenchmarkHeld(b *testing.B) {
 	}
 }
 
-// TestMergeHoldsTheLockForFew has messages removed of a run while what it was merged to is made to count: the lock is
+// TestMergeHoldsTheLockForFew has messages removed of an sstable while what it was merged to is made to count: the lock is
 // held as long for many of them as for few.
 func TestMergeHoldsTheLockForFew(t *testing.T) {
 	const few, many = 400, 40_000

@@ -36,7 +36,7 @@ func hostileKeys() (keys []string) {
 	return slices.Compact(keys)
 }
 
-// TestHostileKeys pushes alike keys to several queues, half of them to a run. Each is found, refused
+// TestHostileKeys pushes alike keys to several queues, half of them to an sstable. Each is found, refused
 // again, and cancelled alone.
 func TestHostileKeys(t *testing.T) {
 	keys, queues := hostileKeys(), []string{"a", "b", "ab"}

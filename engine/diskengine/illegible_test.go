@@ -19,7 +19,7 @@ import (
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
-// notGiving is a store whose runs have their first entries at so many bytes; from when it is called the
+// notGiving is a store whose sstables have their first entries at so many bytes; from when it is called the
 // disk does not give them.
 func notGiving(t *testing.T, cfg diskengine.Config) (d *vfstest.Disk, p place, e *diskengine.Engine, clock *enginetest.Clock, spoil func()) {
 	t.Helper()
@@ -79,7 +79,7 @@ func TestOneThatTheDiskDoesNotGive(t *testing.T) {
 	must(t, e.Close())
 }
 
-// TestIndexThatTheDiskDoesNotGive: of the items of a call only that fails that is looked for in an index of a run,
+// TestIndexThatTheDiskDoesNotGive: of the items of a call only that fails that is looked for in an index of an sstable,
 // of keys or of ids, that the disk does not give.
 func TestIndexThatTheDiskDoesNotGive(t *testing.T) {
 	for by, ref := range map[string]engine.Ref{"key": {Queue: "q", Key: "a"}, "id": {Queue: "q", ID: 2}} {
@@ -308,7 +308,7 @@ func TestLeaseBeforeABlockThatTheDiskDoesNotGive(t *testing.T) {
 }
 
 // TestSlowConsumerReadsOn: who leases one message now and then does not read all that waits again each time,
-// though runs come and go meanwhile.
+// though sstables come and go meanwhile.
 func TestSlowConsumerReadsOn(t *testing.T) {
 	d := vfstest.New(nil)
 	e := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 1 << 20}}.open(t)
@@ -340,7 +340,7 @@ func TestSlowConsumerReadsOn(t *testing.T) {
 	must(t, e.Close())
 }
 
-// TestEndOfARunThatTheDiskDoesNotGive: a run is merged away while a message of it is read, and its file cannot be
+// TestEndOfARunThatTheDiskDoesNotGive: an sstable is merged away while a message of it is read, and its file cannot be
 // removed by who reads last.
 func TestEndOfARunThatTheDiskDoesNotGive(t *testing.T) {
 	d, _, e, _, _ := notGiving(t, diskengine.Config{})

@@ -12,7 +12,7 @@ import (
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
-// TestOneInstant lets many times as many messages become due at once as are put in order, from runs and
+// TestOneInstant lets many times as many messages become due at once as are put in order, from sstables and
 // from memory, and has 64 callers lease and ack them while there is a flush and a merge: each goes out
 // once, those of priority first within what is put in order, and what is near keeps to its share.
 func TestOneInstant(t *testing.T) {
@@ -20,7 +20,7 @@ func TestOneInstant(t *testing.T) {
 	n := vfstest.Thorough(6000, 50)
 	clock := enginetest.NewClock()
 	p := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet},
-		diskengine.Tune{SegmentBytes: 1 << 20, BlockBytes: 4 << 10, MergeRuns: 100, Ready: ready, OnHeap: true}}
+		diskengine.Tune{SegmentBytes: 1 << 20, BlockBytes: 4 << 10, MergeTables: 100, Ready: ready, OnHeap: true}}
 	e := p.open(t)
 	ctx := t.Context()
 	for part := range 4 {
@@ -116,7 +116,7 @@ func TestOneInstant(t *testing.T) {
 	if err := e.Sound(); err != nil {
 		t.Error(err)
 	}
-	// The turns, and what is read ahead of each run: 40 bytes each, with room to grow.
+	// The turns, and what is read ahead of each sstable: 40 bytes each, with room to grow.
 	if limit := int64(40 * (2*2*ready + 5*2*1024)); most > limit {
 		t.Errorf("what is near takes %d bytes, not %d", most, limit)
 	}

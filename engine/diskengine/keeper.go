@@ -12,8 +12,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
-// keeper does what is done in the background: it writes windows of recent messages to runs, merges
-// runs, and says in the manifest what counts. One goroutine flushes, another one merges, so that a
+// keeper does what is done in the background: it writes memtables to sstables, merges
+// sstables, and says in the manifest what counts. One goroutine flushes, another one merges, so that a
 // long merge holds up no flush; a third looks at the free space, a fourth has memory ready.
 type keeper struct {
 	e       *Engine
@@ -32,13 +32,13 @@ type keeper struct {
 	pinned *manifest.State // that is being copied; nil: none is
 
 	// Guarded by Engine.mu:
-	sealed  []*sealedWindow // that are still to be flushed, the oldest first
-	drawn   chan struct{}   // closed when there is more room
-	failing error           // of the last flush
-	wanted  uint64          // up to where the log is to be in runs, as a push has no room
-	cramped bool            // there is no space for merges
-	urgent  bool            // a large push waits for memory
-	turns   time.Time       // when the next push has its turn that is slowed
+	sealed  []*sealedTable // that are still to be flushed, the oldest first
+	drawn   chan struct{}  // closed when there is more room
+	failing error          // of the last flush
+	wanted  uint64         // up to where the log is to be in sstables, as a push has no room
+	cramped bool           // there is no space for merges
+	urgent  bool           // a large push waits for memory
+	turns   time.Time      // when the next push has its turn that is slowed
 
 	pushes  atomic.Int32 // how they are let in
 	coming  atomic.Int64 // bytes of those that were let in, and are to come to the log
@@ -48,11 +48,11 @@ type keeper struct {
 // keeperCounts are what it has done.
 type keeperCounts struct{ flushes, merges, failures atomic.Int64 }
 
-// sealedWindow is a window of recent messages that was sealed.
-type sealedWindow struct {
+// sealedTable is a memtable that was sealed.
+type sealedTable struct {
 	*memtable.Sealed
-	replay wal.Pos // from where on the log is replayed once it is in runs
-	told   bool    // behind that it has been said again what is in no run
+	replay wal.Pos // from where on the log is replayed once it is in sstables
+	told   bool    // behind that it has been said again what is in no sstable
 	at     time.Time
 	soon   bool // most of it was due within a minute then
 
@@ -60,8 +60,8 @@ type sealedWindow struct {
 	all, passed int   // entries that it had then, and that have been written since
 }
 
-// written is how many bytes of memory of the window have been written.
-func (w *sealedWindow) written() int64 {
+// written is how many bytes of memory of the memtable have been written.
+func (w *sealedTable) written() int64 {
 	return int64(float64(w.memory) * float64(w.passed) / float64(max(1, w.all)))
 }
 
@@ -102,7 +102,7 @@ func (k *keeper) stock() {
 	for {
 		select {
 		case <-k.low:
-			k.e.recent.Stock()
+			k.e.memtables.Stock()
 		case <-k.e.life.Done():
 			return
 		}
@@ -112,7 +112,7 @@ func (k *keeper) stock() {
 // wait waits until all has ended; the engine's life is over by then.
 func (k *keeper) wait() { k.group.Wait() }
 
-func (e *Engine) runsDir() string { return filepath.Join(e.dir, runsDir) }
+func (e *Engine) tablesDir() string { return filepath.Join(e.dir, tablesDir) }
 
 // number returns one for a file.
 func (e *Engine) number() uint64 {
@@ -123,12 +123,12 @@ func (e *Engine) number() uint64 {
 	return n
 }
 
-// sweepMarks removes marks that no manifest names that anybody needs; none, where it is not known which
+// sweepDeletions removes deletion bitmaps that no manifest names that anybody needs; none, where it is not known which
 // manifest counts.
-func (k *keeper) sweepMarks() error {
+func (k *keeper) sweepDeletions() error {
 	if k.man.Failed() {
 		return nil
 	}
 	s := k.man.State()
-	return deletions.Sweep(k.e.fs, k.e.runsDir(), func(n uint64) bool { return s.Names(n) || k.pinned != nil && k.pinned.Names(n) })
+	return deletions.Sweep(k.e.fs, k.e.tablesDir(), func(n uint64) bool { return s.Names(n) || k.pinned != nil && k.pinned.Names(n) })
 }

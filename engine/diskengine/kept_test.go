@@ -14,7 +14,7 @@ import (
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
-// flushed pushes large bodies, and has them written to runs.
+// flushed pushes large bodies, and has them written to sstables.
 func (b *bodies) flushed(size int, keys ...string) {
 	b.Helper()
 	for _, key := range keys {

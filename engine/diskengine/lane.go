@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// lane is how far an area of a queue has been read from each run that has a part of it.
+// lane is how far an area of a queue has been read from each sstable that has a part of it.
 type lane struct {
 	area    memtable.Area
 	used    time.Time // when it was last
@@ -17,7 +17,7 @@ type lane struct {
 	cursors []*cursor
 }
 
-// cursor is a place in the part of a queue in a run: some entries that were read, and from where
+// cursor is a place in the part of a queue in an sstable: some entries that were read, and from where
 // on to read more.
 type cursor struct {
 	src    *source
@@ -39,12 +39,12 @@ const (
 // forget forgets what was read.
 func (l *lane) forget() { l.seen, l.cursors = 0, nil }
 
-// idle reports whether it was read from runs that may be gone by now, long ago.
+// idle reports whether it was read from sstables that may be gone by now, long ago.
 func (l *lane) idle(e *Engine) bool {
 	return l.seen != 0 && l.seen != e.changes && time.Since(l.used) >= idleLane
 }
 
-// idleLane is how long a lane is kept that nobody uses, though runs that it was read from may be gone.
+// idleLane is how long a lane is kept that nobody uses, though sstables that it was read from may be gone.
 const idleLane = 10 * time.Minute
 
 // bytes is about how much memory the lane takes.
@@ -57,7 +57,7 @@ func (l *lane) bytes() (n int64) {
 	return n
 }
 
-// refresh sees to it that there is a cursor in each run, at a position.
+// refresh sees to it that there is a cursor in each sstable, at a position.
 func (l *lane) refresh(e *Engine, q *queue, from memtable.Position) {
 	l.used = time.Now()
 	if l.seen == e.changes {
@@ -66,7 +66,7 @@ func (l *lane) refresh(e *Engine, q *queue, from memtable.Position) {
 	old := l.cursors
 	l.seen, l.cursors = e.changes, nil
 next:
-	for _, src := range e.runs.of[l.area] {
+	for _, src := range e.tables.of[l.area] {
 		part, ok := src.Queue(q.num)
 		if !ok {
 			continue
@@ -82,7 +82,7 @@ next:
 	}
 }
 
-// heads sees to it that the first entry alive of each run is read that does not stand before a
+// heads sees to it that the first entry alive of each sstable is read that does not stand before a
 // position and may be due before some time; when its time will do, only if that is not known.
 func (l *lane) heads(c *call, from memtable.Position, until int64, timeWillDo bool) error {
 	var err error

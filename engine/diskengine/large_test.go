@@ -29,7 +29,7 @@ func large(t *testing.T, e engine.Engine, n, body int, m engine.Message) {
 	}
 }
 
-// TestLargeContentsAreReadFewAtATime leases from a run, lists it, and opens the store with all of
+// TestLargeContentsAreReadFewAtATime leases from an sstable, lists it, and opens the store with all of
 // them leased: no more is read at a time than an answer holds.
 func TestLargeContentsAreReadFewAtATime(t *testing.T) {
 	const n, body = 80, 256 << 10 // 20 MiB
@@ -95,7 +95,7 @@ func TestLongEntriesAreCut(t *testing.T) {
 		all = append(all, engine.Message{Queue: "q", Key: fmt.Sprint(i), OnConflict: engine.Rearm})
 	}
 	flushed := make(chan error, 1)
-	go func() { flushed <- e.Flush(t.Context()) }() // who stands in a sealed window is written with his content
+	go func() { flushed <- e.Flush(t.Context()) }() // who stands in a sealed memtable is written with his content
 	<-held
 	if _, err := e.PushAtomic(t.Context(), all); !errors.Is(err, engine.ErrTooLarge) {
 		t.Errorf("an atomic push of too much: %v", err)
@@ -149,7 +149,7 @@ func TestTooLargeABody(t *testing.T) {
 	}
 }
 
-// TestLargestBodies takes bodies as large as any may be through memory, a run, a merge and an opening, to
+// TestLargestBodies takes bodies as large as any may be through memory, an sstable, a merge and an opening, to
 // those who lease them.
 func TestLargestBodies(t *testing.T) {
 	n := vfstest.Thorough(1, 20)

@@ -293,7 +293,7 @@ func (c *call) writeLease(l *lease) {
 
 // recordOf is what the log says of a lease.
 func recordOf(l *lease) *record.Lease {
-	r := &record.Lease{ID: engine.ID(l.ID), From: record.Spot{Run: l.Run, At: l.Pos}, Deadline: l.Deadline, Attempt: l.Attempt}
+	r := &record.Lease{ID: engine.ID(l.ID), From: record.Spot{Table: l.Table, At: l.Pos}, Deadline: l.Deadline, Attempt: l.Attempt}
 	if l.Remote {
 		r.Remote, r.Nonce = true, l.Nonce
 	}

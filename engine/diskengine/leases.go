@@ -24,21 +24,21 @@ func know(l *lease, m *message) {
 	}
 }
 
-// stands notes where the message of a lease stands in a run.
+// stands notes where the message of a lease stands in an sstable.
 func stands(l *lease, at spot) {
-	l.Run, l.Pos = 0, 0
+	l.Table, l.Pos = 0, 0
 	if at.src != nil {
-		l.Run, l.Pos = at.src.Number(), at.pos
+		l.Table, l.Pos = at.src.Number(), at.pos
 	}
 }
 
-// spotOfLease is where the message of a lease stands in a run, as far as that is known without looking
+// spotOfLease is where the message of a lease stands in an sstable, as far as that is known without looking
 // for it.
 func (e *Engine) spotOfLease(l *lease) spot {
-	if l.Run == 0 {
+	if l.Table == 0 {
 		return spot{}
 	}
-	return spot{e.runs.byNumber(l.Run), l.Pos}.now()
+	return spot{e.tables.byNumber(l.Table), l.Pos}.now()
 }
 
 // leaseOf is the lease of a message, though it may have lapsed; nil: there is none.
@@ -131,8 +131,8 @@ func (c *call) lapse(q *queue, l *lease) error {
 		t := turn{due: l.Due, id: engine.ID(l.ID), priority: l.Priority, epoch: l.Epoch}
 		if at := c.e.spotOfLease(l); at.src != nil {
 			t.src, t.pos = at.src, at.pos
-		} else if l.Run != 0 {
-			t.epoch = c.e.epoch - 1 // it is to be looked for in the runs
+		} else if l.Table != 0 {
+			t.epoch = c.e.epoch - 1 // it is to be looked for in the sstables
 		}
 		c.waits(q, t)
 		return nil
@@ -161,8 +161,8 @@ func (c *call) die(m *message, s record.State, at int64, reason string) {
 // leasedMessage finds the message of a lease.
 func (c *call) leasedMessage(q *queue, l *lease) (message, error) {
 	id := engine.ID(l.ID)
-	if e, ok := c.e.recent.ByID(l.ID); ok && e.Area == memtable.Live {
-		return c.recent(q, e)
+	if e, ok := c.e.memtables.ByID(l.ID); ok && e.Area == memtable.Live {
+		return c.fromMemtable(q, e)
 	}
 	at := c.e.spotOfLease(l)
 	if at.src == nil {

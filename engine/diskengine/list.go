@@ -41,7 +41,7 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 }
 
 // listing is a page of a list: what stands among the recent is copied in one step, what stands in
-// the runs that there are then is read without the lock, then what is among the recent by then is copied
+// the sstables that there are then is read without the lock, then what is among the recent by then is copied
 // too, and what is not there any more is left out.
 type listing struct {
 	name   string
@@ -131,7 +131,7 @@ func (l *listing) begin(c *call) error {
 		return err
 	}
 	c.see(q)
-	l.q, l.set, l.end = q, c.e.runs, true
+	l.q, l.set, l.end = q, c.e.tables, true
 	l.seen = l.seen[:0]
 	switch low, high := (token.Place{At: c.ms + 1}), (token.Place{At: c.ms + 1}); l.state {
 	case engine.Leased:
@@ -156,24 +156,24 @@ func (l *listing) begin(c *call) error {
 	return nil
 }
 
-// listTries is how often a page is begun at most because there are other runs: who changed meanwhile and
+// listTries is how often a page is begun at most because there are other sstables: who changed meanwhile and
 // went to one of these may then be missing, as who changes may.
 const listTries = 4
 
-// anew takes the candidates that are in memory by now: who was in a run, and was written down before that
-// was read, is among them. It reports whether the runs are the same as when the page was begun.
+// anew takes the candidates that are in memory by now: who was in an sstable, and was written down before that
+// was read, is among them. It reports whether the sstables are the same as when the page was begun.
 func (l *listing) anew(c *call) bool {
 	c.see(l.q)
 	l.walk(c)
-	return l.set == c.e.runs
+	return l.set == c.e.tables
 }
 
 // walk takes the candidates among the recent.
 func (l *listing) walk(c *call) {
 	n := 0
-	walk, from := c.e.recent.Ascend, l.span.Low
+	walk, from := c.e.memtables.Ascend, l.span.Low
 	if l.newest {
-		walk, from = c.e.recent.Descend, l.span.High
+		walk, from = c.e.memtables.Descend, l.span.High
 	}
 	walk(l.q.num, l.area(), memtable.Position{At: from.At, ID: uint64(from.ID)}, func(e memtable.Entry) bool {
 		p := token.Place{At: e.At, ID: engine.ID(e.ID)}
@@ -225,7 +225,7 @@ func (l *listing) candidates() int { return l.most + 64 }
 func (l *listing) order() {
 	slices.SortFunc(l.seen, func(a, b candidate) int {
 		if a.Place == b.Place { // who was written down is found by his id
-			return cmp.Compare(a.at.record().Run, b.at.record().Run)
+			return cmp.Compare(a.at.record().Table, b.at.record().Table)
 		}
 		if l.newest {
 			a, b = b, a
@@ -238,7 +238,7 @@ func (l *listing) order() {
 	}
 }
 
-// read reads what stands in runs and is to be shown first.
+// read reads what stands in sstables and is to be shown first.
 func (l *listing) read(c *call) error {
 	if l.bare {
 		return nil
@@ -260,11 +260,11 @@ func (l *listing) show(c *call, x *candidate) (bytes int, err error) {
 	}
 	var m message
 	ok := false
-	if e, found := c.e.recent.ByID(uint64(x.ID)); found {
+	if e, found := c.e.memtables.ByID(uint64(x.ID)); found {
 		if e.Area == memtable.Finished || e.Queue != q.num {
 			return 0, nil
 		}
-		m, err = c.recent(q, e)
+		m, err = c.fromMemtable(q, e)
 		ok = err == nil
 	} else {
 		at := x.at.now()

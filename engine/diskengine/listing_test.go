@@ -13,18 +13,18 @@ import (
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
-// TestPagesReadWhatTheyShow lists a queue whose messages lie in many runs, in both directions: each is
-// on one page, and of each run little more is read than is shown of it.
+// TestPagesReadWhatTheyShow lists a queue whose messages lie in many sstables, in both directions: each is
+// on one page, and of each sstable little more is read than is shown of it.
 func TestPagesReadWhatTheyShow(t *testing.T) {
 	const runs, each, limit = 12, 400, 100
 	d, clock := vfstest.New(nil), enginetest.NewClock()
-	p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 256 << 10, BlockBytes: 1 << 10, MergeRuns: 100}}
+	p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 256 << 10, BlockBytes: 1 << 10, MergeTables: 100}}
 	e := p.open(t)
 	n := 0
 	for range runs {
 		var msgs []engine.Message
 		for range each {
-			// They lie among those of the other runs, and many are due at the same time.
+			// They lie among those of the other sstables, and many are due at the same time.
 			msgs = append(msgs, message("q", fmt.Sprint(n), time.Hour+time.Duration(n*7919%(runs*each)/3)*time.Second))
 			n++
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// scan takes the candidates in runs, in the order of the list: of each run is read what comes next.
+// scan takes the candidates in sstables, in the order of the list: of each sstable is read what comes next.
 func (l *listing) scan(c *call) (err error) {
 	heads := scans{newest: l.newest}
 	defer func() {
@@ -62,7 +62,7 @@ func (l *listing) scan(c *call) (err error) {
 	return nil
 }
 
-// scanOf begins with the part of the queue in a run.
+// scanOf begins with the part of the queue in an sstable.
 func (l *listing) scanOf(src *source, part sstable.Queue) (*scanned, error) {
 	edge := l.span.Low
 	if l.newest {
@@ -81,7 +81,7 @@ func (l *listing) scanOf(src *source, part sstable.Queue) (*scanned, error) {
 	return h, nil
 }
 
-// search is where a place is in a run; in a damaged block, which nobody reads, where that begins.
+// search is where a place is in an sstable; in a damaged block, which nobody reads, where that begins.
 func (l *listing) search(src *source, p token.Place) (uint32, error) {
 	at := sstable.Place{Queue: l.q.num, At: p.At, ID: uint64(p.ID)}
 	pos, err := src.Search(at)
@@ -91,7 +91,7 @@ func (l *listing) search(src *source, p token.Place) (uint32, error) {
 	return pos, err
 }
 
-// scanned is a run that is being read for a list, at its next entry.
+// scanned is an sstable that is being read for a list, at its next entry.
 type scanned struct {
 	src      *source
 	from, to uint32

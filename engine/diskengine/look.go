@@ -15,7 +15,7 @@ type keyAt struct {
 	key  sstable.Key
 }
 
-// lacks is what a step needs of the runs.
+// lacks is what a step needs of the sstables.
 type lacks struct {
 	set     *sources
 	keys    []keyAt
@@ -105,7 +105,7 @@ func (c *call) readAll(l *lacks) error {
 	return f.readValues(l.values)
 }
 
-// holders returns where those stand who have a key, of runs of flushes after one.
+// holders returns where those stand who have a key, of sstables of flushes after one.
 func (s *sources) holders(k keyAt, after uint64) (spots []spot, err error) {
 	list := s.of[k.area]
 	for i := len(list) - 1; i >= 0; i-- {
@@ -141,13 +141,13 @@ func (s *sources) find(id uint64) (spot, error) {
 
 // lackKey says that a key is to be looked up.
 func (c *call) lackKey(k keyAt) error {
-	c.lacks.set = c.e.runs
+	c.lacks.set = c.e.tables
 	c.lacks.keys = append(c.lacks.keys, k)
 	return errLack
 }
 
 func (c *call) lackID(id engine.ID) error {
-	c.lacks.set = c.e.runs
+	c.lacks.set = c.e.tables
 	c.lacks.ids = append(c.lacks.ids, id)
 	return errLack
 }
@@ -157,14 +157,14 @@ func (c *call) lackValue(at spot) error {
 	return errLack
 }
 
-// spotOfID returns where a message stands in the runs that is not among the recent ones; the zero
+// spotOfID returns where a message stands in the sstables that is not among the recent ones; the zero
 // spot: nowhere.
 func (c *call) spotOfID(id engine.ID) (spot, error) {
 	e := c.e
 	if !e.mayHoldID(id) {
 		return spot{}, nil
 	}
-	c.found.in(e.runs)
+	c.found.in(e.tables)
 	if err := c.found.badID[id]; err != nil {
 		return spot{}, err
 	}
@@ -175,9 +175,9 @@ func (c *call) spotOfID(id engine.ID) (spot, error) {
 	return at.now(), nil
 }
 
-// mayHoldID reports whether any run may have an id.
+// mayHoldID reports whether any sstable may have an id.
 func (e *Engine) mayHoldID(id engine.ID) bool {
-	for _, list := range e.runs.of {
+	for _, list := range e.tables.of {
 		for _, src := range list {
 			if uint64(id) <= src.MaxID() {
 				return true
@@ -187,21 +187,21 @@ func (e *Engine) mayHoldID(id engine.ID) bool {
 	return false
 }
 
-// spotsOfKey returns where those stand now in the runs who have a key, of each run one; the zero spot: he
+// spotsOfKey returns where those stand now in the sstables who have a key, of each sstable one; the zero spot: he
 // has gone.
 func (c *call) spotsOfKey(q *queue, area memtable.Area, key []byte, hash *sought) ([]spot, error) {
 	e := c.e
-	if len(e.runs.of[area]) == 0 {
+	if len(e.tables.of[area]) == 0 {
 		return nil, nil
 	}
 	if hash.num != q.num {
 		*hash = sought{num: q.num, key: e.secret.Key(q.num, string(key))}
 	}
-	if hash.absent == e.runs.latest && area != memtable.Dead {
+	if hash.absent == e.tables.latest && area != memtable.Dead {
 		return nil, nil
 	}
 	k := keyAt{area, hash.key}
-	c.found.in(e.runs)
+	c.found.in(e.tables)
 	if err := c.found.badKey[k]; err != nil {
 		return nil, err
 	}
@@ -216,12 +216,12 @@ func (c *call) spotsOfKey(q *queue, area memtable.Area, key []byte, hash *sought
 		lives, gone = lives || at.src != nil, gone || at.src == nil
 	}
 	switch {
-	case area == memtable.Dead && gone: // another one of the same run may have the key
+	case area == memtable.Dead && gone: // another one of the same sstable may have the key
 		delete(c.found.keys, k)
 		return nil, c.lackKey(k)
 	case area != memtable.Dead && lives && q.purge == nil: // which may hide him, and then there may be another
 		return h.spots, nil
-	case e.runs.mayHold(k, h.upTo):
+	case e.tables.mayHold(k, h.upTo):
 		return nil, c.lackKey(k)
 	}
 	return h.spots, nil
@@ -239,7 +239,7 @@ func (c *call) valueAt(at spot) (sstable.Entry, error) {
 	return v, nil
 }
 
-// parse takes the value of an entry of a run apart.
+// parse takes the value of an entry of an sstable apart.
 func parse(v sstable.Entry) (key []byte, s record.State, content []byte, err error) {
 	key, value, err := record.ParseKeyed(v.Value)
 	if err == nil {
@@ -248,7 +248,7 @@ func parse(v sstable.Entry) (key []byte, s record.State, content []byte, err err
 	return key, s, content, err
 }
 
-// legible looks whether the value of an entry of a run can be taken apart.
+// legible looks whether the value of an entry of an sstable can be taken apart.
 func legible(a memtable.Area, v sstable.Entry) error {
 	if a == memtable.Finished {
 		_, value, err := record.ParseKeyed(v.Value)

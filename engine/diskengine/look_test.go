@@ -14,7 +14,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
-// TestLookUpsEndThoughRunsChange has another set of runs in force each time that a call has begun to read
+// TestLookUpsEndThoughRunsChange has another set of sstables in force each time that a call has begun to read
 // what a step of it lacked: what it has found stays right, so that it ends after a few of them. What has come
 // to stand elsewhere meanwhile is found there.
 func TestLookUpsEndThoughRunsChange(t *testing.T) {
@@ -44,7 +44,7 @@ func TestLookUpsEndThoughRunsChange(t *testing.T) {
 			d := vfstest.New(nil)
 			var mu sync.Mutex
 			stepped, changing, changes := true, false, 0
-			p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 128 << 10, MergeRuns: 1000}}
+			p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 128 << 10, MergeTables: 1000}}
 			p.tune.Held = func(bool) {
 				mu.Lock()
 				defer mu.Unlock()

@@ -77,7 +77,7 @@ func TestLargeMessagesThatMoveTakeNoMore(t *testing.T) {
 	})
 }
 
-// TestLargeMessagesThatMoveDuringAFlush does so while others are written to a run.
+// TestLargeMessagesThatMoveDuringAFlush does so while others are written to an sstable.
 func TestLargeMessagesThatMoveDuringAFlush(t *testing.T) {
 	passes := 0
 	between := func(m *moving, where string) {

@@ -203,17 +203,17 @@ func (ms *machines) machine() *machine {
 	return &machine{
 		clock: ms.clock, rng: rng, disk: vfstest.New(&cfg), every: ms.every, retry: -1, exact: ms.exact(), tape: ms.tape,
 		tune: diskengine.Tune{
-			SegmentBytes: []int64{8 << 10, 16 << 10, 64 << 10}[rng.IntN(3)],
-			SpanBytes:    []int64{1 << 10, 4 << 10, 16 << 10, 1 << 20}[rng.IntN(4)],
-			BlockBytes:   []int{512, 1024, 4096}[rng.IntN(3)],
-			MergeRuns:    2 + rng.IntN(4),
-			GroupWords:   []int{1, 2, 0}[rng.IntN(3)],
-			NearBytes:    []int64{1, 2 << 10, 0}[rng.IntN(3)],
-			Ready:        []int{mostReady, 0}[rng.IntN(2)],
-			OnHeap:       rng.IntN(2) == 0,
-			AheadSpans:   ahead,
-			WindowBytes:  window,
-			Whole:        int(ms.seed / 27 % 2),
+			SegmentBytes:  []int64{8 << 10, 16 << 10, 64 << 10}[rng.IntN(3)],
+			SpanBytes:     []int64{1 << 10, 4 << 10, 16 << 10, 1 << 20}[rng.IntN(4)],
+			BlockBytes:    []int{512, 1024, 4096}[rng.IntN(3)],
+			MergeTables:   2 + rng.IntN(4),
+			GroupWords:    []int{1, 2, 0}[rng.IntN(3)],
+			NearBytes:     []int64{1, 2 << 10, 0}[rng.IntN(3)],
+			Ready:         []int{mostReady, 0}[rng.IntN(2)],
+			OnHeap:        rng.IntN(2) == 0,
+			AheadSpans:    ahead,
+			MemtableBytes: window,
+			Whole:         int(ms.seed / 27 % 2),
 		},
 	}
 }

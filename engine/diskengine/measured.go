@@ -20,10 +20,10 @@ import (
 // measured is a file system of which is known what was written and what is under way.
 type measured struct {
 	vfs.FS
-	syncs figure.Times // of the log
-	log   atomic.Int64 // bytes written to it, zeros ahead included
-	runs  atomic.Int64 // to runs
-	other atomic.Int64
+	syncs  figure.Times // of the log
+	log    atomic.Int64 // bytes written to it, zeros ahead included
+	tables atomic.Int64 // to sstables
+	other  atomic.Int64
 
 	kept     func() error // whether the directory is where it was; nil: unknown
 	patience patience     // with what the disk cannot be asked for
@@ -89,7 +89,7 @@ func (m *measured) bytes(name string) *atomic.Int64 {
 	case filepath.Base(filepath.Dir(name)) == manifest.LogName:
 		return &m.log
 	case strings.HasSuffix(name, ".run"):
-		return &m.runs
+		return &m.tables
 	}
 	return &m.other
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// merge merges runs as long as there are some that should be.
+// merge merges sstables as long as there are some that should be.
 func (k *keeper) merge() error {
 	k.mergeMu.Lock()
 	defer k.mergeMu.Unlock()
@@ -32,20 +32,20 @@ func (k *keeper) merge() error {
 			return nil
 		}
 		some = fit
-		if err := k.mergeRuns(some); err != nil {
+		if err := k.mergeTables(some); err != nil {
 			return err
 		}
 	}
 }
 
-// choose returns runs to be merged into one; none: all is well. Each in which too many have died is, and
-// those of about one size, once there are some of them; and when the runs all told take half as much
+// choose returns sstables to be merged into one; none: all is well. Each in which too many have died is, and
+// those of about one size, once there are some of them; and when the sstables all told take half as much
 // again as is alive in them, the one of which the largest share is dead.
 func (k *keeper) choose() []*source {
 	var all sources
 	now := time.Now()
 	k.e.mu.Lock()
-	for a, list := range k.e.runs.of {
+	for a, list := range k.e.tables.of {
 		all.of[a] = slices.DeleteFunc(slices.Clone(list), func(s *source) bool { return now.Before(s.rests) })
 	}
 	k.e.mu.Unlock()
@@ -82,10 +82,10 @@ func (k *keeper) choose() []*source {
 	return nil
 }
 
-// living is how many are alive in a run.
+// living is how many are alive in an sstable.
 func (s *source) living() int { return s.Count(0, s.Len()) }
 
-// within returns the first of some runs, as many as one may hold all that is alive in them.
+// within returns the first of some sstables, as many as one may hold all that is alive in them.
 func (k *keeper) within(some []*source) []*source {
 	entries := 0
 	for n, src := range some {
@@ -96,7 +96,7 @@ func (k *keeper) within(some []*source) []*source {
 	return some
 }
 
-// beside returns a run, and behind it those that are not larger and have lost many too.
+// beside returns an sstable, and behind it those that are not larger and have lost many too.
 func beside(list []*source, src *source) []*source {
 	some := []*source{src}
 	for _, o := range list {
@@ -107,7 +107,7 @@ func beside(list []*source, src *source) []*source {
 	return some
 }
 
-// fitting returns those of some runs that are to be merged for which there is space: what is left
+// fitting returns those of some sstables that are to be merged for which there is space: what is left
 // of them is written before they are removed.
 func (k *keeper) fitting(some []*source) []*source {
 	some = slices.Clone(some)
@@ -126,27 +126,27 @@ func (k *keeper) fitting(some []*source) []*source {
 	return some[:n]
 }
 
-// left is about how many bytes those take that are alive in a run.
+// left is about how many bytes those take that are alive in an sstable.
 func (s *source) left() int64 { return s.Weight() }
 
 // share is about what part of its bytes that is.
 func (s *source) share() float64 { return float64(s.left()) / float64(s.Bytes()) }
 
-// thin reports whether much of a run is dead: two fifths of its bytes, or three quarters of its
+// thin reports whether much of an sstable is dead: two fifths of its bytes, or three quarters of its
 // entries, each of which takes memory.
 func (s *source) thin() bool { return s.share() < 0.6 || uint64(s.living())*4 < uint64(s.Len()) }
 
-// wins reports whether a merge of the run alone gives space back that is worth it.
+// wins reports whether a merge of the sstable alone gives space back that is worth it.
 func (s *source) wins() bool { return s.share() < 0.75 || s.thin() }
 
-// mergeRuns puts one run in the place of some.
-func (k *keeper) mergeRuns(some []*source) error {
+// mergeTables puts one sstable in the place of some.
+func (k *keeper) mergeTables(some []*source) error {
 	e := k.e
-	runs := make([]*sstable.Run, len(some))
+	tables := make([]*sstable.Table, len(some))
 	for i, src := range some {
-		runs[i] = src.Run
+		tables[i] = src.Table
 	}
-	m, err := sstable.Merge(e.fs, e.runsDir(), e.number(), k.config("merge", k.merging), runs)
+	m, err := sstable.Merge(e.fs, e.tablesDir(), e.number(), k.config("merge", k.merging), tables)
 	if errors.Is(err, sstable.ErrClosed) { // nobody in one of them lives any more
 		return nil
 	}
@@ -162,7 +162,7 @@ func (k *keeper) mergeRuns(some []*source) error {
 	}
 	for m.CatchUp() > stepItems {
 	}
-	into := &source{Run: m.Run, area: some[0].area, dirty: true}
+	into := &source{Table: m.Run, area: some[0].area, dirty: true}
 	for _, src := range some {
 		into.since = max(into.since, src.since)
 	}
@@ -190,7 +190,7 @@ func (k *keeper) mergeRuns(some []*source) error {
 	for i, src := range some {
 		src.merged, src.nth, src.into = m, i, into
 	}
-	e.setRuns(e.runs.with([]*source{into}, gone))
+	e.setTables(e.tables.with([]*source{into}, gone))
 	k.drew()
 	e.mu.Unlock()
 	k.counts.merges.Add(1)
@@ -198,14 +198,14 @@ func (k *keeper) mergeRuns(some []*source) error {
 	return nil
 }
 
-// How long a run rests, so that others are merged, which is damaged, or which the disk could not read: that
+// How long an sstable rests, so that others are merged, which is damaged, or which the disk could not read: that
 // may pass.
 const (
 	restDamaged = 100 * 365 * 24 * time.Hour
 	restUnread  = time.Hour
 )
 
-// spoiled has the run rest that could not be merged.
+// spoiled has the sstable rest that could not be merged.
 func (k *keeper) spoiled(some []*source, err error) {
 	var damage *vfs.DamageError
 	var unread *fs.PathError
@@ -214,19 +214,19 @@ func (k *keeper) spoiled(some []*source, err error) {
 	case errors.As(err, &damage):
 		name = damage.File
 	case errors.Is(err, syscall.EIO) && errors.As(err, &unread):
-		name, rest = unread.Path, restUnread // of the run that is written it is none of these
+		name, rest = unread.Path, restUnread // of the sstable that is written it is none of these
 	}
 	until := time.Now().Add(rest)
 	k.e.mu.Lock()
 	defer k.e.mu.Unlock()
 	for _, src := range some {
-		if sstable.Name(k.e.runsDir(), src.Number()) == name && src.rests.Before(until) {
+		if sstable.Name(k.e.tablesDir(), src.Number()) == name && src.rests.Before(until) {
 			src.rests = until
 		}
 	}
 }
 
-// dropDead leaves out the runs in which nobody lives.
+// dropDead leaves out the sstables in which nobody lives.
 func (k *keeper) dropDead() error {
 	e := k.e
 	k.mu.Lock()
@@ -240,15 +240,15 @@ func (k *keeper) dropDead() error {
 		return err
 	}
 	e.mu.Lock()
-	e.setRuns(e.runs.with(nil, gone))
+	e.setTables(e.tables.with(nil, gone))
 	e.mu.Unlock()
 	k.clear(gone)
 	return nil
 }
 
-// anyDead reports whether there is a run in which nobody lives.
+// anyDead reports whether there is an sstable in which nobody lives.
 func (k *keeper) anyDead() bool {
 	k.e.mu.Lock()
 	defer k.e.mu.Unlock()
-	return slices.ContainsFunc(k.e.runs.all(), func(s *source) bool { return s.living() == 0 && s.dirty })
+	return slices.ContainsFunc(k.e.tables.all(), func(s *source) bool { return s.living() == 0 && s.dirty })
 }

@@ -11,23 +11,23 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
-// runsWithin looks whether all runs have so many entries at most, and returns how many runs there are.
-func runsWithin(t *testing.T, e *diskengine.Engine, most uint32) int {
+// tablesWithin looks whether all sstables have so many entries at most, and returns how many sstables there are.
+func tablesWithin(t *testing.T, e *diskengine.Engine, most uint32) int {
 	t.Helper()
-	runs := e.Runs()
-	for _, r := range runs {
+	tables := e.Tables()
+	for _, r := range tables {
 		if n := r.Value().Len(); n > most {
 			t.Errorf("a run has %d entries", n)
 		}
 	}
-	return len(runs)
+	return len(tables)
 }
 
-// TestMergedIsWithinOneRun: no more is merged than one run may hold, and what cannot be merged any more keeps
+// TestMergedIsWithinOneRun: no more is merged than one sstable may hold, and what cannot be merged any more keeps
 // nothing else from being so.
 func TestMergedIsWithinOneRun(t *testing.T) {
 	const most, flushes, each = 40, 30, 10
-	e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeRuns: 3, Merged: most}}.open(t)
+	e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 3, Merged: most}}.open(t)
 	for i := range flushes {
 		for k := range each {
 			push(t, e, fmt.Sprint(i, "-", k), 0)
@@ -35,7 +35,7 @@ func TestMergedIsWithinOneRun(t *testing.T) {
 		must(t, e.Flush(t.Context()))
 		must(t, e.CatchUp())
 	}
-	if n := runsWithin(t, e, most); n < flushes*each/most || n > flushes/2 {
+	if n := tablesWithin(t, e, most); n < flushes*each/most || n > flushes/2 {
 		t.Errorf("there are %d runs", n)
 	}
 	if got := drain(t, e); len(got) != flushes*each {
@@ -47,7 +47,7 @@ func TestMergedIsWithinOneRun(t *testing.T) {
 // TestThinRunsAreMergedWithinOne: nor are more of those from which many have gone.
 func TestThinRunsAreMergedWithinOne(t *testing.T) {
 	const most, runs, each = 40, 6, 30
-	e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeRuns: 100, Merged: most, Still: true}}.open(t)
+	e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 100, Merged: most, Still: true}}.open(t)
 	var gone []engine.Ref
 	for i := range runs {
 		for k := range each {
@@ -62,7 +62,7 @@ func TestThinRunsAreMergedWithinOne(t *testing.T) {
 	errs, err := e.Cancel(t.Context(), gone)
 	must(t, errors.Join(append(errs, err)...))
 	must(t, e.CatchUp())
-	if n := runsWithin(t, e, most); n != runs/2 {
+	if n := tablesWithin(t, e, most); n != runs/2 {
 		t.Errorf("there are %d runs of %d", n, runs)
 	}
 	must(t, e.Close())

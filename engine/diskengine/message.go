@@ -13,7 +13,7 @@ type message struct {
 	q    *queue
 	area memtable.Area // Live or Dead
 
-	at    spot // where it stands in a run; zero: among the recent
+	at    spot // where it stands in an sstable; zero: among the recent
 	moves bool // it is among the recent and not sealed: a record without its content will do
 
 	key          []byte
@@ -46,7 +46,7 @@ func (m *message) past(ms int64) bool {
 }
 
 // recent is the message of an entry among the recent ones.
-func (c *call) recent(q *queue, e memtable.Entry) (message, error) {
+func (c *call) fromMemtable(q *queue, e memtable.Entry) (message, error) {
 	m := message{id: engine.ID(e.ID), q: q, area: e.Area, moves: !e.Sealed, key: e.Key}
 	var err error
 	if m.State, m.content, err = record.ParseValue(e.Value); err == nil {
@@ -56,7 +56,7 @@ func (c *call) recent(q *queue, e memtable.Entry) (message, error) {
 	return m, err
 }
 
-// stored is the message of an entry of a run.
+// stored is the message of an entry of an sstable.
 func (c *call) stored(q *queue, at spot, v sstable.Entry) (message, error) {
 	m := message{id: engine.ID(v.ID), q: q, area: at.src.area, at: at}
 	var err error
@@ -131,11 +131,11 @@ func (c *call) drop(m *message) {
 func (c *call) vanish(m *message) {
 	c.detach(m)
 	if m.at.src == nil {
-		c.e.recent.Remove(uint64(m.id))
+		c.e.memtables.Remove(uint64(m.id))
 	}
 }
 
-// detach takes a message out of the counts, and its lease and its place in a run away.
+// detach takes a message out of the counts, and its lease and its place in an sstable away.
 func (c *call) detach(m *message) {
 	q := m.q
 	*q.count(m.area)--
@@ -160,7 +160,7 @@ func (c *call) detach(m *message) {
 // become makes another thing of a message: its state, and with other content that.
 func (c *call) become(m *message, s record.State, content []byte) {
 	c.rewrite(m, s, content, nil)
-	*m, _ = c.recent(m.q, c.mustRecent(m.id)) // what was just written can be read
+	*m, _ = c.fromMemtable(m.q, c.mustEntry(m.id)) // what was just written can be read
 	c.attach(m)
 }
 
@@ -183,12 +183,12 @@ func (c *call) rewrite(m *message, s record.State, content, body []byte) {
 	if body != nil {
 		e.Tail, e.Ahead = body, c.ahead
 	}
-	c.e.recent.Put(e)
+	c.e.memtables.Put(e)
 }
 
-// mustRecent returns the entry of a message that was just put among the recent ones.
-func (c *call) mustRecent(id engine.ID) memtable.Entry {
-	e, _ := c.e.recent.ByID(uint64(id))
+// mustEntry returns the entry of a message that was just put among the recent ones.
+func (c *call) mustEntry(id engine.ID) memtable.Entry {
+	e, _ := c.e.memtables.ByID(uint64(id))
 	return e
 }
 

@@ -16,7 +16,7 @@ import (
 func TestNamesCutOff(t *testing.T) {
 	d := vfstest.New(nil)
 	p := newPlace(d, nil)
-	p.tune.SpanBytes, p.tune.MergeRuns = 1<<30, 1000
+	p.tune.SpanBytes, p.tune.MergeTables = 1<<30, 1000
 	e := p.open(t)
 	for i := range 30 {
 		pushKeys(t, e, fmt.Sprint("k", i))

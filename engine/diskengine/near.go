@@ -14,8 +14,8 @@ import (
 
 // near is who of a queue is about to be leased. A position in the order of due times, front,
 // divides those who wait: all before it are in turns, where they stand in the order in which they
-// go out; those behind stand where they are kept, in the windows of recent messages and in the
-// runs. front follows the clock as far as somebody leases, and stops where turns is full.
+// go out; those behind stand where they are kept, in the memtables and in the
+// sstables. front follows the clock as far as somebody leases, and stops where turns is full.
 //
 // Who is removed or moved leaves his turn behind, and is passed over when it comes.
 //
@@ -34,7 +34,7 @@ type near struct {
 	best  int   // in turns, of least or before it
 }
 
-// window is how many messages stand in turns at least, unless tests say otherwise: among so many the order is
+// memtable is how many messages stand in turns at least, unless tests say otherwise: among so many the order is
 // exact.
 const window = 65_536
 
@@ -97,7 +97,7 @@ func (c *call) knows(q *queue) bool {
 	return before(q.front, q.known) && (q.known.At > c.ms || q.sure >= int64(c.e.cfg.tune.ready))
 }
 
-// letGo forgets what was read of runs that may be gone by now, and are in memory as long as somebody has
+// letGo forgets what was read of sstables that may be gone by now, and are in memory as long as somebody has
 // something of them, where nobody has asked the queue for long: he would read all of it again.
 func (e *Engine) letGo(q *queue) {
 	idle := q.lane.idle(e)
@@ -203,7 +203,7 @@ func (c *call) walk(q *queue, end memtable.Position) error {
 	most := min(walkItems, c.e.room()-len(q.turns))
 	some := c.turns[:0]
 	last := end // all before it are in some
-	c.e.recent.Ascend(q.num, memtable.Live, q.front, func(e memtable.Entry) bool {
+	c.e.memtables.Ascend(q.num, memtable.Live, q.front, func(e memtable.Entry) bool {
 		at := memtable.Position{At: e.At, ID: e.ID}
 		if !before(at, end) {
 			return false
@@ -247,7 +247,7 @@ func priorityOf(value []byte) uint32 {
 func (c *call) next(q *queue) (int64, error) {
 	q.lane.refresh(c.e, q, q.front)
 	at, passed := int64(never), 0
-	c.e.recent.Ascend(q.num, memtable.Live, q.front, func(e memtable.Entry) bool {
+	c.e.memtables.Ascend(q.num, memtable.Live, q.front, func(e memtable.Entry) bool {
 		if q.held(engine.ID(e.ID)) || q.hides(memtable.Live, engine.ID(e.ID)) {
 			if passed++; passed < walkMost*walkItems { // behind so many there is none before this
 				return true
@@ -306,11 +306,11 @@ func (c *call) turned(q *queue, t *turn) (m message, ok bool, err error) {
 	if q.held(t.id) || q.hides(memtable.Live, t.id) {
 		return m, false, nil
 	}
-	if e, found := c.e.recent.ByID(uint64(t.id)); found {
+	if e, found := c.e.memtables.ByID(uint64(t.id)); found {
 		if t.src != nil || e.Area != memtable.Live || e.At != t.due || e.Queue != q.num {
 			return m, false, nil
 		}
-		m, err = c.recent(q, e)
+		m, err = c.fromMemtable(q, e)
 		return m, err == nil && m.Priority == t.priority, err
 	}
 	at := spot{t.src, t.pos}
@@ -337,7 +337,7 @@ func (c *call) turned(q *queue, t *turn) (m message, ok bool, err error) {
 	return m, err == nil && m.Priority == t.priority, err
 }
 
-// storedPriority is the priority in an entry of a run, of which the first bytes may be enough.
+// storedPriority is the priority in an entry of an sstable, of which the first bytes may be enough.
 func storedPriority(src *source, e sstable.Entry) (uint32, error) {
 	_, value, err := record.ParseKeyed(e.Value)
 	if err == nil {

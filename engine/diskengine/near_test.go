@@ -13,12 +13,12 @@ import (
 )
 
 // TestNearIsBoundedOverAllQueues asks many queues for what is due that have messages in several
-// runs: what is read ahead for them all keeps to its share of the memory, and no message is missed.
+// sstables: what is read ahead for them all keeps to its share of the memory, and no message is missed.
 func TestNearIsBoundedOverAllQueues(t *testing.T) {
 	const queues, runs, each, share = 40, 3, 40, 64 << 10
 	clock := enginetest.NewClock()
 	p := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet},
-		diskengine.Tune{SegmentBytes: 256 << 10, NearBytes: share, MergeRuns: 100}}
+		diskengine.Tune{SegmentBytes: 256 << 10, NearBytes: share, MergeTables: 100}}
 	e := p.open(t)
 	var wants []engine.Want
 	for q := range queues {

@@ -29,8 +29,8 @@ import (
 
 // The parts of a store's directory.
 const (
-	lockName = "LOCK"
-	runsDir  = manifest.RunsName
+	lockName  = "LOCK"
+	tablesDir = manifest.TablesName
 )
 
 // Open opens the store in a directory, and makes it when there is none. A nil cfg means all
@@ -50,7 +50,7 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	}
 	e.mu.held = e.cfg.tune.held
 	e.pushing = semaphore.NewWeighted(e.cfg.MemoryBytes / enterPart)
-	e.setRuns(new(sources))
+	e.setTables(new(sources))
 	e.disk = &measured{FS: e.cfg.tune.fs, patience: patience{e.cfg.RetryFor, e.cfg.Logger}}
 	e.fs, e.slog = e.disk, e.cfg.Logger
 	e.life, e.end = context.WithCancel(context.Background())
@@ -80,9 +80,9 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	e.id, e.secret = s.Store, s.Secret
 	e.nextID, e.nextQueue, e.nextFile = engine.ID(s.NextID), s.NextQueue, s.NextFile
 	e.sealedAt, e.replayed = s.Replay, s.Replay
-	e.recent = memtable.New(&memtable.Config{Keep: e.cfg.MemoryBytes / 6, OnHeap: e.cfg.tune.onHeap, Low: e.low})
+	e.memtables = memtable.New(&memtable.Config{Keep: e.cfg.MemoryBytes / 6, OnHeap: e.cfg.tune.onHeap, Low: e.low})
 	e.leases = memtable.NewLeases(&memtable.Config{OnHeap: e.cfg.tune.onHeap}, e.cfg.MaxLeases)
-	if err := e.openRuns(&s); err != nil {
+	if err := e.openTables(&s); err != nil {
 		return nil, err
 	}
 	e.space = openSpace(e)
@@ -129,7 +129,7 @@ func (e *Engine) openError(err error) error {
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.dir + " was written by a newer release: use that"}
 	case errors.Is(err, sstable.ErrOlder):
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.dir + " was written by an earlier release: copy it to a new one with that"}
-	case errors.Is(err, fs.ErrNotExist) && e.recent != nil: // something that the manifest names
+	case errors.Is(err, fs.ErrNotExist) && e.memtables != nil: // something that the manifest names
 		return &engine.Error{Op: "open", Err: damaged(err), Hint: damagedHint(e.dir)}
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EROFS):
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: e.dir + " must be a directory, readable and writable"}
@@ -158,7 +158,7 @@ func (e *Engine) ours() error {
 		return pebbleError("open", e.dir)
 	}
 	// What a first opening leaves that was cut short is ours.
-	ours := []string{lockName, vfs.HolderName, ballastName, manifest.NewName, manifest.LogName, runsDir}
+	ours := []string{lockName, vfs.HolderName, ballastName, manifest.NewName, manifest.LogName, tablesDir}
 	for _, name := range names {
 		if !slices.Contains(ours, name) {
 			return e.foreign(name)
@@ -183,7 +183,7 @@ func (e *Engine) manifest() (*manifest.Manifest, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return man, err
 	}
-	parts := []string{manifest.LogName, runsDir}
+	parts := []string{manifest.LogName, tablesDir}
 	for _, name := range parts {
 		within, err := e.fs.List(filepath.Join(e.dir, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -243,15 +243,15 @@ func (e *Engine) logConfig() *wal.Config {
 		Short: e.space.isShort, Relieve: e.space.giveUp, Synced: e.disk.syncs.Observe}
 }
 
-func (e *Engine) runConfig() *sstable.Config {
+func (e *Engine) tableConfig() *sstable.Config {
 	return &sstable.Config{ID: e.id, BlockBytes: e.cfg.tune.block, GroupWords: e.cfg.tune.group, Salt: e.salt}
 }
 
-// openRuns opens the runs that count, some beside one another, with who has died in them, and removes
+// openTables opens the sstables that count, some beside one another, with who has died in them, and removes
 // the others.
-func (e *Engine) openRuns(s *manifest.State) error {
-	dir := filepath.Join(e.dir, runsDir)
-	if len(s.Runs) == 0 { // what copies a store may leave out what is empty
+func (e *Engine) openTables(s *manifest.State) error {
+	dir := filepath.Join(e.dir, tablesDir)
+	if len(s.Tables) == 0 { // what copies a store may leave out what is empty
 		if err := vfs.MkdirAll(e.fs, dir); err != nil {
 			return err
 		}
@@ -259,18 +259,18 @@ func (e *Engine) openRuns(s *manifest.State) error {
 	if err := e.sweep(s); err != nil {
 		return err
 	}
-	all := make([]*source, len(s.Runs))
+	all := make([]*source, len(s.Tables))
 	defer func() {
 		opened := slices.DeleteFunc(slices.Clone(all), func(src *source) bool { return src == nil })
-		e.setRuns(e.runs.with(opened, nil))
+		e.setTables(e.tables.with(opened, nil))
 	}()
 	var group errgroup.Group
 	group.SetLimit(e.cfg.tune.openers)
-	for i, r := range s.Runs {
+	for i, r := range s.Tables {
 		group.Go(func() error {
-			open, err := sstable.Open(e.fs, dir, r.Number, e.runConfig())
+			open, err := sstable.Open(e.fs, dir, r.Number, e.tableConfig())
 			if err == nil {
-				all[i] = &source{Run: open, area: memtable.Area(r.Area), since: 1, marks: r.Marks}
+				all[i] = &source{Table: open, area: memtable.Area(r.Area), since: 1, deletions: r.Deletions}
 			}
 			return err
 		})
@@ -278,7 +278,7 @@ func (e *Engine) openRuns(s *manifest.State) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	return e.readMarks(all)
+	return e.readDeletions(all)
 }
 
 // shut closes what is open. Why the log fails meanwhile is not told again once the store has stopped.
@@ -292,12 +292,12 @@ func (e *Engine) shut(stopped bool) error {
 			errs = append(errs, wrap("close", err))
 		}
 	}
-	for _, src := range e.runs.all() {
+	for _, src := range e.tables.all() {
 		errs = append(errs, src.Close())
 	}
-	if e.recent != nil {
+	if e.memtables != nil {
 		e.endFigures()
-		e.recent.Close()
+		e.memtables.Close()
 		e.leases.Close()
 	}
 	if e.lock != nil {

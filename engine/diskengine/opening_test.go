@@ -16,12 +16,12 @@ import (
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
-// full is a machine with a store on it that has runs, marks and more in its log.
+// full is a machine with a store on it that has sstables, deletion bitmaps and more in its log.
 func full(t *testing.T) (*machine, map[string]engine.State) {
 	t.Helper()
 	ms := &machines{clock: enginetest.NewClock()}
 	m := ms.machine()
-	m.tune = diskengine.Tune{SegmentBytes: 8 << 10, BlockBytes: 512, MergeRuns: 8}
+	m.tune = diskengine.Tune{SegmentBytes: 8 << 10, BlockBytes: 512, MergeTables: 8}
 	e := m.open(t)
 	states := map[string]engine.State{}
 	ctx := t.Context()
@@ -120,7 +120,7 @@ func TestOpeningFails(t *testing.T) {
 	}
 }
 
-// TestRunsAreOpenedBesideOneAnother has a run wait at opening for another one to be opened. Where one
+// TestRunsAreOpenedBesideOneAnother has an sstable wait at opening for another one to be opened. Where one
 // of them cannot be, the store is not, and nothing stays open.
 func TestRunsAreOpenedBesideOneAnother(t *testing.T) {
 	for name, fault := range map[string]error{"all can be": nil, "one cannot be": syscall.EIO} {

@@ -34,7 +34,7 @@ func (k *keeper) between(where string) error {
 // of the log wait for what else the disk has to write.
 const calm = 32 << 20
 
-// flushing is how much haste there is to write a window, from 0 to 1, since the next one grows or
+// flushing is how much haste there is to write a memtable, from 0 to 1, since the next one grows or
 // the log is to be let go.
 func (k *keeper) flushing() float64 {
 	if k.e.tight() {
@@ -48,13 +48,13 @@ func (k *keeper) flushing() float64 {
 	return within01(max((k.unwritten()-sealFrom)/(slowFrom-sealFrom), 2*k.ahead(0)-1))
 }
 
-// merging is how much haste there is to merge, since runs are many.
+// merging is how much haste there is to merge, since sstables are many.
 func (k *keeper) merging() float64 {
 	k.e.mu.Lock()
-	runs := len(k.e.runs.of[memtable.Live])
+	tables := len(k.e.tables.of[memtable.Live])
 	k.e.mu.Unlock()
 	fan := float64(k.e.cfg.tune.fanIn)
-	return within01((float64(runs) - 3*fan) / (3 * fan))
+	return within01((float64(tables) - 3*fan) / (3 * fan))
 }
 
 // packs is up to which haste a flush packs what it writes, and what is written in the background is synced each half
@@ -63,9 +63,9 @@ const packs = 0.5
 
 func within01(x float64) float64 { return max(0, min(1, x)) }
 
-// config is that of a run which is written.
+// config is that of an sstable which is written.
 func (k *keeper) config(where string, haste func() float64) *sstable.Config {
-	c := k.e.runConfig()
+	c := k.e.tableConfig()
 	c.Pace = k.pace(where, haste)
 	c.SyncBytes = func() int {
 		if haste() > packs {

@@ -41,7 +41,7 @@ func (p *picture) bytes() int { return len(p.key) + len(p.content) + len(p.LastE
 // keptRoom is how much room there is for bytes that are kept, at a time.
 const keptRoom = 16 << 10
 
-// keep returns bytes that outlast the step. Those of a run do.
+// keep returns bytes that outlast the step. Those of an sstable do.
 func (c *call) keep(m *message, b []byte) []byte {
 	if len(b) == 0 || m.at.src != nil {
 		return b

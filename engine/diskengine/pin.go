@@ -10,10 +10,10 @@ import (
 // pin keeps what a manifest names, and the log from its position on, whatever is flushed and merged
 // meanwhile. There is one at a time.
 type pin struct {
-	k     *keeper
-	state *manifest.State
-	log   *wal.Hold
-	runs  []func() error // that are kept
+	k      *keeper
+	state  *manifest.State
+	log    *wal.Hold
+	tables []func() error // that are kept
 }
 
 // pin pins what is in force.
@@ -24,12 +24,12 @@ func (k *keeper) pin() *pin {
 	s = s.Clone()
 	p := &pin{k: k, state: &s, log: k.e.log.Hold(wal.Pos(s.Replay))}
 	k.e.mu.Lock()
-	runs := k.e.runs
+	tables := k.e.tables
 	k.e.mu.Unlock()
 	k.pinned = p.state
-	for _, r := range s.Runs {
-		if leave, ok := runs.byNumber(r.Number).Keep(); ok {
-			p.runs = append(p.runs, leave)
+	for _, r := range s.Tables {
+		if leave, ok := tables.byNumber(r.Number).Keep(); ok {
+			p.tables = append(p.tables, leave)
 		}
 	}
 	return p
@@ -42,10 +42,10 @@ func (p *pin) leave() {
 	defer p.k.mu.Unlock()
 	p.k.pinned = nil
 	var errs []error
-	for _, leave := range p.runs {
+	for _, leave := range p.tables {
 		errs = append(errs, leave())
 	}
-	if err := errors.Join(append(errs, p.k.sweepMarks())...); err != nil {
+	if err := errors.Join(append(errs, p.k.sweepDeletions())...); err != nil {
 		p.k.e.slog.Warn("tarry disk: what was copied and is not needed any more could not be removed", "dir", p.k.e.dir, "error", err)
 	}
 }

@@ -48,7 +48,7 @@ func TestCallsEndWithTheirContexts(t *testing.T) {
 		},
 		"backup": func(ctx context.Context, e *diskengine.Engine) error { _, err := e.Backup(ctx, "backup"); return err },
 	} {
-		for _, stored := range []bool{false, true} { // in a run
+		for _, stored := range []bool{false, true} { // in an sstable
 			synctest.Test(t, func(t *testing.T) {
 				d := vfstest.New(nil)
 				p := place{d, "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}

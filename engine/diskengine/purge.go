@@ -111,7 +111,7 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 // who are leased.
 func (e *Engine) beginPurge(c *call, name string, also engine.PurgeAlso, p **purging) (other *purging, err error) {
 	e.mu.Lock()
-	e.beginning++ // windows are sealed when that is over: it might never be otherwise
+	e.beginning++ // memtables are sealed when that is over: it might never be otherwise
 	e.mu.Unlock()
 	defer func() {
 		e.mu.Lock()
@@ -272,7 +272,7 @@ func (e *Engine) carryOutPurge(q *queue, p *purging) {
 // stillTries is how often a purge is tried where nothing is done by itself.
 const stillTries = 3
 
-// sweep removes what a purge names: first from the windows of recent messages, then from the runs.
+// sweep removes what a purge names: first from the memtables, then from the sstables.
 type sweep struct {
 	q *queue
 	p *purging
@@ -293,7 +293,7 @@ func (s *sweep) run(c *call) error {
 		for from := memtable.First; ; {
 			more := false
 			err := c.step(func() (err error) {
-				from, more, err = s.recent(c, from)
+				from, more, err = s.inMemtables(c, from)
 				return err
 			})
 			c.e.cfg.tune.between("purge")
@@ -310,7 +310,7 @@ func (s *sweep) run(c *call) error {
 		if src == nil {
 			return nil
 		}
-		if err := s.runs(c, src); err != nil {
+		if err := s.inTable(c, src); err != nil {
 			return err
 		}
 		s.swept[src] = true
@@ -344,10 +344,10 @@ func (s *sweep) leases(c *call) error {
 }
 
 // recent removes some of the recent messages, from a position on.
-func (s *sweep) recent(c *call, from memtable.Position) (memtable.Position, bool, error) {
+func (s *sweep) inMemtables(c *call, from memtable.Position) (memtable.Position, bool, error) {
 	var ids []uint64
 	looked, more := 0, false
-	c.e.recent.Ascend(s.q.num, s.area, from, func(e memtable.Entry) bool {
+	c.e.memtables.Ascend(s.q.num, s.area, from, func(e memtable.Entry) bool {
 		if looked == stepItems {
 			more = true
 			return false
@@ -360,7 +360,7 @@ func (s *sweep) recent(c *call, from memtable.Position) (memtable.Position, bool
 		return true
 	})
 	for _, id := range ids {
-		e, _ := c.e.recent.ByID(id)
+		e, _ := c.e.memtables.ByID(id)
 		s.remove(c, e.Area, e.At, spot{}, engine.ID(id))
 	}
 	return from, more, nil
@@ -394,12 +394,12 @@ func (c *call) purged(m *message) {
 	m.q.purge.removed++
 }
 
-// next is a run that is still to be looked through; nil: there is none.
+// next is an sstable that is still to be looked through; nil: there is none.
 func (s *sweep) next(c *call) *source {
 	e := c.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for a, list := range e.runs.of {
+	for a, list := range e.tables.of {
 		if !s.p.covers(memtable.Area(a)) {
 			continue
 		}
@@ -412,8 +412,8 @@ func (s *sweep) next(c *call) *source {
 	return nil
 }
 
-// runs removes from a run, in slices read without the lock.
-func (s *sweep) runs(c *call, src *source) error {
+// inTable removes from an sstable, in slices read without the lock.
+func (s *sweep) inTable(c *call, src *source) error {
 	part, _ := src.Queue(s.q.num)
 	if src.MaxID() <= uint64(s.p.UpTo) {
 		if err := s.all(c, src, part); err != errSpares {
@@ -477,7 +477,7 @@ func (e *Engine) unpurged(damage error) {
 // errSpares says that a purge leaves some alone.
 var errSpares = errors.New("some are spared")
 
-// all removes a part of a run of which all is named.
+// all removes a part of an sstable of which all is named.
 func (s *sweep) all(c *call, src *source, part sstable.Queue) error {
 	const slice = 1 << 16
 	for from := part.From; from < part.To; from += min(slice, part.To-from) {

@@ -73,9 +73,9 @@ func TestPurgedAreNotPending(t *testing.T) {
 	}
 }
 
-// TestPurgedStaysPurged purges a queue whose messages are in runs, of which each slice is named whole, and has
+// TestPurgedStaysPurged purges a queue whose messages are in sstables, of which each slice is named whole, and has
 // a flush let go of the log that tells of the purge: what is purged does not come back when the store is opened
-// again, and what another queue has in the same runs stays.
+// again, and what another queue has in the same sstables stays.
 func TestPurgedStaysPurged(t *testing.T) {
 	d := vfstest.New(nil)
 	p := place{d, "data", diskengine.Config{Logger: quiet, RetryFor: -1}, diskengine.Tune{SegmentBytes: 8 << 10, SpanBytes: 1 << 30}}

@@ -40,7 +40,7 @@ func TestPurgeEndsWithTheEngine(t *testing.T) {
 	}
 }
 
-// purgeUnderWay fills queue q, of whom one is leased, and has a purge of it come to the reading of a run,
+// purgeUnderWay fills queue q, of whom one is leased, and has a purge of it come to the reading of an sstable,
 // which ends when read is closed.
 func purgeUnderWay(t *testing.T, d *vfstest.Disk, e *diskengine.Engine) (purged chan error, read chan struct{}) {
 	t.Helper()

@@ -134,7 +134,7 @@ func beforeBody(m *engine.Message) int {
 func (c *call) prepare(m *engine.Message) {
 	if c.e.refuseBody(m) == nil {
 		n := beforeBody(m)
-		c.ahead, c.prepared = c.e.recent.Ahead(n, m.Body), wal.Prepare(2*n, m.Body, c.e.recent.Borrow)
+		c.ahead, c.prepared = c.e.memtables.Ahead(n, m.Body), wal.Prepare(2*n, m.Body, c.e.memtables.Borrow)
 	}
 }
 
@@ -201,7 +201,7 @@ func (c *call) expect(msgs []engine.Message, i int) {
 		}
 		next = append(next, memtable.Expected{Queue: q.num, Key: m.Key, At: m.Due.Resolve(c.now)})
 	}
-	c.e.recent.Expect(next)
+	c.e.memtables.Expect(next)
 }
 
 // refusePush is the error of a push of a key.
@@ -295,7 +295,7 @@ func (c *call) create(q *queue, in *engine.Message) engine.PushResult {
 	c.put(&record.Put{ID: id, Queue: q.num, New: true, Key: bytesOf(in.Key), State: s, Content: c.content, Body: in.Body})
 	c.touch(q)
 	c.value = record.AppendValue(c.value[:0], &s, c.content)
-	e.recent.Add(memtable.Entry{ID: uint64(id), Queue: q.num, Area: memtable.Live, At: due, Key: bytesOf(in.Key), Value: c.value, Tail: in.Body, Ahead: c.ahead})
+	e.memtables.Add(memtable.Entry{ID: uint64(id), Queue: q.num, Area: memtable.Live, At: due, Key: bytesOf(in.Key), Value: c.value, Tail: in.Body, Ahead: c.ahead})
 	q.live++
 	e.live++
 	c.waits(q, turn{due: due, id: id, priority: content.Priority, epoch: e.epoch})

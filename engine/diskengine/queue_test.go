@@ -72,18 +72,18 @@ func TestQueuesThatWentTakeNoMemory(t *testing.T) {
 }
 
 // TestQueuesThatNobodyCallsKeepNoRuns: who asked a queue once, and waits until something is due, does not
-// keep the runs in memory that there were then.
+// keep the sstables in memory that there were then.
 func TestQueuesThatNobodyCallsKeepNoRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
-		var all []weak.Pointer[sstable.Run]
+		var all []weak.Pointer[sstable.Table]
 		for i := range 20 {
 			idle := fmt.Sprint("idle", i)
 			must(t, pushAll(t, e, message(idle, "k", 1000*time.Hour), message("busy", idle, 1000*time.Hour), message(idle, "ready", 0), message(idle, "held", 0)))
 			must(t, e.Flush(t.Context()))
 			must(t, e.Merge(t.Context()))
 			lease(t, e, idle, 1) // the other one has a turn
-			all = append(all, e.Runs()...)
+			all = append(all, e.Tables()...)
 		}
 		time.Sleep(time.Hour)
 		must(t, e.Tidy())
@@ -95,7 +95,7 @@ func TestQueuesThatNobodyCallsKeepNoRuns(t *testing.T) {
 				kept++
 			}
 		}
-		if n := len(e.Runs()); kept > n || len(all) < 2*n {
+		if n := len(e.Tables()); kept > n || len(all) < 2*n {
 			t.Errorf("%d runs of %d are in memory, and %d count", kept, len(all), n)
 		}
 		must(t, e.Close())

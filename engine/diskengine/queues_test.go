@@ -12,20 +12,20 @@ import (
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
-// TestManyQueues spreads messages over many queues in several runs, and asks all of the queues at once:
+// TestManyQueues spreads messages over many queues in several sstables, and asks all of the queues at once:
 // nobody is missing, and nothing is read of a queue in which nobody is due.
 func TestManyQueues(t *testing.T) {
-	queues, each, runs := vfstest.Thorough(250, 40), vfstest.Thorough(6, 50), 3
+	queues, each, tables := vfstest.Thorough(250, 40), vfstest.Thorough(6, 50), 3
 	clock := enginetest.NewClock()
-	p := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 4 << 20, BlockBytes: 4 << 10, MergeRuns: 100}}
+	p := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 4 << 20, BlockBytes: 4 << 10, MergeTables: 100}}
 	var reads atomic.Int64
 	e := p.open(t)
 	ctx := t.Context()
 	name := func(q int) string { return fmt.Sprintf("queue-%05d", q) }
 	due := func(k int) time.Duration { return time.Hour + time.Duration(k)*time.Minute }
-	for run := range runs {
+	for run := range tables {
 		var msgs []engine.Message
-		for i := run * queues * each / runs; i < (run+1)*queues*each/runs; i++ {
+		for i := run * queues * each / tables; i < (run+1)*queues*each/tables; i++ {
 			msgs = append(msgs, message(name(i%queues), fmt.Sprint("key-", i/queues), due(i/queues)))
 			if len(msgs) == engine.MaxBatch {
 				if err := pushAll(t, e, msgs...); err != nil {

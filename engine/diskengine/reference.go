@@ -83,11 +83,11 @@ func (c *call) holds(q *queue, key []byte, hash *sought) (bool, error) {
 
 // byID finds a message of a queue that lives or is dead.
 func (c *call) byID(q *queue, id engine.ID) (m message, ok bool, err error) {
-	if e, found := c.e.recent.ByID(uint64(id)); found {
+	if e, found := c.e.memtables.ByID(uint64(id)); found {
 		if e.Queue != q.num || e.Area == memtable.Finished {
 			return m, false, nil
 		}
-		if m, err = c.recent(q, e); err != nil {
+		if m, err = c.fromMemtable(q, e); err != nil {
 			return m, false, err
 		}
 		return m, c.shown(&m), nil
@@ -132,7 +132,7 @@ func (c *call) shown(m *message) bool {
 // byKey finds the message that lives and has a key. hash is that of the key, or zero.
 func (c *call) byKey(q *queue, key []byte, hash *sought) (m message, ok bool, err error) {
 	if e, found := c.holder(q, key, hash); found {
-		if m, err = c.recent(q, e); err != nil {
+		if m, err = c.fromMemtable(q, e); err != nil {
 			return m, false, err
 		}
 		return m, c.shown(&m), nil

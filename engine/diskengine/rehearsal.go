@@ -70,7 +70,7 @@ func (c *call) seatOf(q *queue, key string, hash *sought, result *engine.PushRes
 		ok = false
 	}
 	// Who has the key may be past its expiry when a later item asks: so what else there may be of
-	// it in runs is read now.
+	// it in sstables is read now.
 	for _, a := range []memtable.Area{memtable.Live, memtable.Finished} {
 		if _, err := c.spotsOfKey(q, a, []byte(key), hash); err != nil {
 			return s, err

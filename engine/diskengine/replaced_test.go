@@ -17,8 +17,8 @@ import (
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
-// inRuns opens a store in which n large messages stand in a run, with keys 0, 1 and so on.
-func inRuns(t *testing.T, n, body int, tune diskengine.Tune) (*vfstest.Disk, *diskengine.Engine) {
+// inTables opens a store in which n large messages stand in an sstable, with keys 0, 1 and so on.
+func inTables(t *testing.T, n, body int, tune diskengine.Tune) (*vfstest.Disk, *diskengine.Engine) {
 	d := vfstest.New(nil)
 	e := place{d, "data", diskengine.Config{Logger: quiet, MemoryBytes: diskengine.LeastMemory, MinFreeBytes: -1}, tune}.open(t)
 	large(t, e, n, body, engine.Message{Due: engine.When{In: time.Hour}})
@@ -33,7 +33,7 @@ func TestLargeOnesReplacedAsOne(t *testing.T) {
 	for name, policy := range map[string]engine.Conflict{"replace": engine.Replace, "keep": engine.Keep} {
 		t.Run(name, func(t *testing.T) {
 			var kept, read, top atomic.Int64 // after a step, and since
-			d, e := inRuns(t, n, body, diskengine.Tune{Found: func(bytes int) {
+			d, e := inTables(t, n, body, diskengine.Tune{Found: func(bytes int) {
 				top.Store(max(top.Load(), kept.Load()+read.Swap(0)))
 				kept.Store(int64(bytes))
 			}})
@@ -63,7 +63,7 @@ func TestLargeOnesReplacedAsOne(t *testing.T) {
 	}
 }
 
-// onRead does something once, at the next read of a run.
+// onRead does something once, at the next read of an sstable.
 func onRead(d *vfstest.Disk, do func()) {
 	var once sync.Once
 	d.Hook(func(c vfstest.Call) error {
@@ -77,7 +77,7 @@ func onRead(d *vfstest.Disk, do func()) {
 // TestCallerOfAnAtomicPushLeaves: he is told that it may have been carried out.
 func TestCallerOfAnAtomicPushLeaves(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
-	d, e := inRuns(t, 10, 1000, diskengine.Tune{})
+	d, e := inTables(t, 10, 1000, diskengine.Tune{})
 	onRead(d, leave)
 	_, err := e.PushAtomic(ctx, rearms("0", "1", "2", "3", "4", "5", "6", "7", "8", "9"))
 	var told *engine.Error

@@ -36,15 +36,15 @@ func (r *replay) queue(num uint32) *queue {
 	return q
 }
 
-// used notes an id and the number of a run, which are not to be given again.
+// used notes an id and the number of an sstable, which are not to be given again.
 func (r *replay) used(id engine.ID, at record.Spot) {
 	r.e.nextID = max(r.e.nextID, id+1)
-	if at.Run != 0 {
-		r.e.nextFile = max(r.e.nextFile, at.Run+1)
+	if at.Table != 0 {
+		r.e.nextFile = max(r.e.nextFile, at.Table+1)
 	}
 }
 
-// leave takes a message away from where it stood, but for the recent ones: its place in a run and
+// leave takes a message away from where it stood, but for the recent ones: its place in an sstable and
 // its lease.
 func (r *replay) leave(id engine.ID, from record.Spot) error {
 	r.unlease(id)
@@ -55,17 +55,17 @@ func (r *replay) leave(id engine.ID, from record.Spot) error {
 	return err
 }
 
-// spot is where a message stands in a run.
+// spot is where a message stands in an sstable.
 func (r *replay) spot(id engine.ID, from record.Spot) (spot, error) {
-	if from.Run != 0 {
-		if src := r.e.runs.byNumber(from.Run); src != nil {
+	if from.Table != 0 {
+		if src := r.e.tables.byNumber(from.Table); src != nil {
 			return spot{src, from.At}, nil
 		}
 	}
 	if !r.e.mayHoldID(id) {
 		return spot{}, nil
 	}
-	return r.e.runs.find(uint64(id))
+	return r.e.tables.find(uint64(id))
 }
 
 // Put implements record.Applier.
@@ -87,12 +87,12 @@ func (r *replay) put(id engine.ID, queue uint32, key []byte, s *record.State, co
 	if s.Dead {
 		e.Area, e.At = memtable.Dead, s.Died
 	}
-	r.e.recent.Put(e)
+	r.e.memtables.Put(e)
 }
 
 // Move implements record.Applier.
 func (r *replay) Move(m *record.Move) error {
-	e, ok := r.e.recent.ByID(uint64(m.ID))
+	e, ok := r.e.memtables.ByID(uint64(m.ID))
 	if !ok {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (r *replay) Move(m *record.Move) error {
 func (r *replay) Lease(x *record.Lease) error {
 	r.used(x.ID, x.From)
 	l := &lease{ID: uint64(x.ID), Deadline: x.Deadline, Attempt: x.Attempt, Remote: x.Remote, Given: x.Remote, Nonce: x.Nonce}
-	if e, ok := r.e.recent.ByID(uint64(x.ID)); ok {
+	if e, ok := r.e.memtables.ByID(uint64(x.ID)); ok {
 		if e.Area != memtable.Live {
 			return nil
 		}
@@ -142,7 +142,7 @@ func (r *replay) Extend(x *record.Extend) error {
 // Gone implements record.Applier.
 func (r *replay) Gone(g *record.Gone) error {
 	r.used(g.ID, g.From)
-	if r.e.recent.Remove(uint64(g.ID)) {
+	if r.e.memtables.Remove(uint64(g.ID)) {
 		r.unlease(g.ID)
 		return nil
 	}
@@ -154,7 +154,7 @@ func (r *replay) Finish(f *record.Finish) error {
 	r.used(f.ID, record.Spot{})
 	r.queue(f.Queue)
 	r.value = (&record.Trace{Due: f.Due, Ending: f.Ending, Ended: f.Ended}).Append(r.value[:0])
-	r.e.recent.Put(memtable.Entry{ID: uint64(f.ID), Queue: f.Queue, Area: memtable.Finished, At: f.Forgotten, Key: f.Key, Value: r.value})
+	r.e.memtables.Put(memtable.Entry{ID: uint64(f.ID), Queue: f.Queue, Area: memtable.Finished, At: f.Forgotten, Key: f.Key, Value: r.value})
 	return nil
 }
 
@@ -222,17 +222,17 @@ func (r *replay) Purge(p *record.Purge) error {
 			continue
 		}
 		var ids []uint64
-		r.e.recent.Ascend(p.Queue, a, memtable.First, func(e memtable.Entry) bool {
+		r.e.memtables.Ascend(p.Queue, a, memtable.First, func(e memtable.Entry) bool {
 			if q.hides(a, engine.ID(e.ID)) {
 				ids = append(ids, e.ID)
 			}
 			return true
 		})
 		for _, id := range ids {
-			r.e.recent.Remove(id)
+			r.e.memtables.Remove(id)
 		}
-		for _, src := range r.e.runs.of[a] {
-			if err := r.purgeRun(q, src); err != nil {
+		for _, src := range r.e.tables.of[a] {
+			if err := r.purgeTable(q, src); err != nil {
 				return err
 			}
 		}
@@ -253,8 +253,8 @@ func (r *replay) unlease(id engine.ID) {
 	}
 }
 
-// purgeRun removes what a purge names from a run.
-func (r *replay) purgeRun(q *queue, src *source) error {
+// purgeTable removes what a purge names from an sstable.
+func (r *replay) purgeTable(q *queue, src *source) error {
 	part, ok := src.Queue(q.num)
 	if !ok {
 		return nil
@@ -299,14 +299,14 @@ func (r *replay) finish() error {
 		}
 	}
 	var nameless uint32
-	e.recent.Places(func(num uint32, a memtable.Area, n int64) {
+	e.memtables.Places(func(num uint32, a memtable.Area, n int64) {
 		if q := e.numbered[num]; q != nil {
 			*q.count(a) += n
 		} else if n > 0 {
 			nameless = num
 		}
 	})
-	for a, list := range e.runs.of {
+	for a, list := range e.tables.of {
 		for _, src := range list {
 			for _, part := range src.Queues() {
 				n := int64(src.Count(part.From, part.To))
@@ -359,8 +359,8 @@ func (r *replay) know(q *queue, all []*lease) error {
 			spots = append(spots, at)
 			continue
 		}
-		x, _ := r.e.recent.ByID(l.ID)
-		m, err := c.recent(q, x)
+		x, _ := r.e.memtables.ByID(l.ID)
+		m, err := c.fromMemtable(q, x)
 		if err != nil {
 			return err
 		}

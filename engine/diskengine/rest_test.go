@@ -11,7 +11,7 @@ import (
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
-// restSpan is by how much the log grows here until a window is sealed.
+// restSpan is by how much the log grows here until a memtable is sealed.
 const restSpan = 256 << 10
 
 // restful opens an engine in a bubble of package synctest.
@@ -24,7 +24,7 @@ func restful(t *testing.T) (e *diskengine.Engine, is func(name string) int) {
 	}
 }
 
-// A window of what is due soon is not written for a minute, one of what is due later at once.
+// A memtable of what is due soon is not written for a minute, one of what is due later at once.
 func TestWindowOfWhatIsDueSoonRests(t *testing.T) {
 	for name, c := range map[string]struct {
 		in      time.Duration
@@ -52,7 +52,7 @@ func TestWindowOfWhatIsDueSoonRests(t *testing.T) {
 	}
 }
 
-// While a window rests the log does not grow to more than twice what it may otherwise, though
+// While a memtable rests the log does not grow to more than twice what it may otherwise, though
 // nobody handles what is due.
 func TestRestBoundsTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

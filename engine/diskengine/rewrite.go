@@ -8,7 +8,7 @@ import (
 )
 
 // rewrite writes again, behind the position from which the log will be replayed, what is neither
-// among the recent messages nor in runs: names, settings, pauses, leases and purges under way.
+// among the recent messages nor in sstables: names, settings, pauses, leases and purges under way.
 func (k *keeper) rewrite() error {
 	e := k.e
 	var nums []uint32

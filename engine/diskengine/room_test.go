@@ -63,8 +63,8 @@ func onNarrow(t *testing.T, cfg diskengine.Config, span int64, fn func(n *narrow
 	})
 }
 
-// TestBacklogMakesRoomForALargePush pushes more than there is room for beside what is in no run yet. It is
-// refused, and once that is written to a run, where enough is gained by it, it is let in.
+// TestBacklogMakesRoomForALargePush pushes more than there is room for beside what is in no sstable yet. It is
+// refused, and once that is written to an sstable, where enough is gained by it, it is let in.
 func TestBacklogMakesRoomForALargePush(t *testing.T) {
 	const kB = 1 << 10
 	for name, x := range map[string]struct {

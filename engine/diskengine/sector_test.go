@@ -16,13 +16,13 @@ import (
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
-// One run cannot be merged, since a sector of it has rotted or is not read any more: the others are.
+// One sstable cannot be merged, since a sector of it has rotted or is not read any more: the others are.
 func TestOthersAreMerged(t *testing.T) {
-	for name, spoil := range map[string]func(d *vfstest.Disk, run string){
-		"checksum": func(d *vfstest.Disk, run string) { d.Flip("data/runs/"+run, 100, 1) },
-		"EIO": func(d *vfstest.Disk, run string) {
+	for name, spoil := range map[string]func(d *vfstest.Disk, table string){
+		"checksum": func(d *vfstest.Disk, table string) { d.Flip("data/runs/"+table, 100, 1) },
+		"EIO": func(d *vfstest.Disk, table string) {
 			d.Hook(func(c vfstest.Call) error {
-				if c.Op == vfstest.Read && strings.HasSuffix(c.Name, run) && c.Off < 512 && c.Off+int64(c.Len) > 64 {
+				if c.Op == vfstest.Read && strings.HasSuffix(c.Name, table) && c.Off < 512 && c.Off+int64(c.Len) > 64 {
 					return syscall.EIO
 				}
 				return nil
@@ -32,7 +32,7 @@ func TestOthersAreMerged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := vfstest.New(nil)
-				p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeRuns: 4, BlockBytes: 512}}
+				p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 4, BlockBytes: 512}}
 				e := p.open(t)
 				for i := range 40 {
 					for j := range 10 {
@@ -58,12 +58,12 @@ func TestOthersAreMerged(t *testing.T) {
 	}
 }
 
-// The disk cannot read a run once, when it is merged. Once nearly all in it are gone it is merged after all.
+// The disk cannot read an sstable once, when it is merged. Once nearly all in it are gone it is merged after all.
 func TestReadAgainIsMerged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 300
 		d := vfstest.New(nil)
-		p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeRuns: 4, BlockBytes: 512}}
+		p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 4, BlockBytes: 512}}
 		e := p.open(t)
 		for i := range n {
 			m := message("q", fmt.Sprint(i), 1000*time.Hour)

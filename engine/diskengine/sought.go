@@ -8,7 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// sought is what is known of a key that is looked for: its hash in a queue, and up to which flush no run
+// sought is what is known of a key that is looked for: its hash in a queue, and up to which flush no sstable
 // has anybody with it who lives or is remembered.
 type sought struct {
 	num    uint32
@@ -18,7 +18,7 @@ type sought struct {
 	id engine.ID // who had it when it was last looked for among the recent; 0: nobody
 }
 
-// seek looks keys up before a step asks for them: most are in no run, which is seen without the
+// seek looks keys up before a step asks for them: most are in no sstable, which is seen without the
 // lock, and what is to be read for the others is read at once.
 func (c *call) seek(n int, key func(i int) (queue, key string), to []sought) error {
 	e := c.e
@@ -59,17 +59,17 @@ func (c *call) seek(n int, key func(i int) (queue, key string), to []sought) err
 // holder finds who lives and has a key among the recent. Who had it last is found faster by his id.
 func (c *call) holder(q *queue, key []byte, hash *sought) (memtable.Entry, bool) {
 	if hash.id != 0 {
-		e, ok := c.e.recent.ByID(uint64(hash.id))
+		e, ok := c.e.memtables.ByID(uint64(hash.id))
 		if ok && e.Queue == q.num && e.Area == memtable.Live && bytes.Equal(e.Key, key) {
 			return e, true
 		}
 	}
-	e, ok := c.e.recent.ByKey(q.num, memtable.Live, key)
+	e, ok := c.e.memtables.ByKey(q.num, memtable.Live, key)
 	hash.id = engine.ID(e.ID)
 	return e, ok
 }
 
-// none reports whether there are no runs.
+// none reports whether there are no sstables.
 func (s *sources) none() bool {
 	return len(s.of[memtable.Live]) == 0 && len(s.of[memtable.Finished]) == 0
 }

@@ -10,23 +10,23 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// source is an open run. Its fields are guarded by Engine.mu, but for those of the run, and marks, which is
+// source is an open sstable. Its fields are guarded by Engine.mu, but for those of the sstable, and deletion bitmaps, which is
 // the keeper's.
 type source struct {
-	*sstable.Run
-	area  memtable.Area
-	since uint64    // all in it was in runs once so many flushes were, or had been when the store was opened
-	marks uint64    // the file that says who has died, in the manifest in force
-	dirty bool      // somebody has died since it was written
-	rests time.Time // until when it is not merged, since it cannot be read
+	*sstable.Table
+	area      memtable.Area
+	since     uint64    // all in it was in sstables once so many flushes were, or had been when the store was opened
+	deletions uint64    // the file that says who has died, in the manifest in force
+	dirty     bool      // somebody has died since it was written
+	rests     time.Time // until when it is not merged, since it cannot be read
 
-	// Where the run has been merged into another one:
+	// Where the sstable has been merged into another one:
 	merged *sstable.Merged
 	nth    int // of its sources
 	into   *source
 }
 
-// sources are the runs of each area, the newest last. It is never changed, only replaced.
+// sources are the sstables of each area, the newest last. It is never changed, only replaced.
 type sources struct {
 	of      [memtable.Finished + 1][]*source // by their numbers
 	filters [memtable.Finished + 1]sstable.Filters
@@ -50,7 +50,7 @@ func (s *sources) all() (all []*source) {
 	return all
 }
 
-// byNumber finds a run; nil: it is none of these.
+// byNumber finds an sstable; nil: it is none of these.
 func (s *sources) byNumber(number uint64) *source {
 	for _, list := range s.of {
 		at, ok := slices.BinarySearchFunc(list, number, func(src *source, n uint64) int { return cmp.Compare(src.Number(), n) })
@@ -81,16 +81,16 @@ func (s *sources) with(more, less []*source) *sources {
 		n.of[src.area] = list
 	}
 	for a, list := range n.of {
-		runs := make([]*sstable.Run, len(list))
+		tables := make([]*sstable.Table, len(list))
 		for i, src := range list {
-			runs[i] = src.Run
+			tables[i] = src.Table
 		}
-		n.filters[a] = sstable.FiltersOf(runs)
+		n.filters[a] = sstable.FiltersOf(tables)
 	}
 	return n
 }
 
-// spot is where a message stands in a run. The zero spot is nowhere.
+// spot is where a message stands in an sstable. The zero spot is nowhere.
 type spot struct {
 	src *source
 	pos uint32
@@ -116,7 +116,7 @@ func (s spot) record() record.Spot {
 	if s.src == nil {
 		return record.Spot{}
 	}
-	return record.Spot{Run: s.src.Number(), At: s.pos}
+	return record.Spot{Table: s.src.Number(), At: s.pos}
 }
 
 // kill marks the message of a spot as dead.

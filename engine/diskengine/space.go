@@ -218,7 +218,7 @@ func (s *space) roomBeside(log int64) (bytes int64, ok bool) {
 	if s.held.Load() {
 		bytes += s.e.cfg.BallastBytes
 	}
-	return bytes - log - s.e.cfg.tune.segment, true // which is for marks and the manifest
+	return bytes - log - s.e.cfg.tune.segment, true // which is for deletion bitmaps and the manifest
 }
 
 // leaves reports whether as much is left free as is to be, once so many bytes more are written.

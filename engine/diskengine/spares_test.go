@@ -14,8 +14,8 @@ import (
 
 // TestPurgeSparesTheLeased purges a queue of whom more are leased than a step looks at: by other
 // processes, by this one, by one that has ended, and for a time that is over by a clock which stepped
-// back. A window is sealed while the log is told of them; while the purge is under way some leases
-// end, and the window is written to a run. Nothing that was leased is lost, all that waited is gone,
+// back. A memtable is sealed while the log is told of them; while the purge is under way some leases
+// end, and the memtable is written to an sstable. Nothing that was leased is lost, all that waited is gone,
 // and so it is for who opens the store after a loss of power at any of these times.
 func TestPurgeSparesTheLeased(t *testing.T) {
 	const total, remote, local, early, ended, over, released, lapsing = 1200, 600, 100, 20, 50, 40, 30, 10

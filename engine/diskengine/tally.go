@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// tally counts those of a queue who live by due time: in the runs up to places that were looked for
+// tally counts those of a queue who live by due time: in the sstables up to places that were looked for
 // without the lock.
 type tally struct {
 	set   *sources
@@ -17,7 +17,7 @@ type tally struct {
 	parts []part
 }
 
-// part is the part of a queue in a run, and where each of the times is in it.
+// part is the part of a queue in an sstable, and where each of the times is in it.
 type part struct {
 	src    *source
 	from   uint32
@@ -34,11 +34,11 @@ func (c *call) tallied(name string, t *tally, times func(*call) []int64, do func
 				return err
 			}
 			c.see(q)
-			if t.set == nil && !c.e.anyRun(q) {
-				t.set, t.times = c.e.runs, times(c)
+			if t.set == nil && !c.e.anyTable(q) {
+				t.set, t.times = c.e.tables, times(c)
 			}
-			if t.set != c.e.runs {
-				t.set, t.times, num = c.e.runs, times(c), q.num
+			if t.set != c.e.tables {
+				t.set, t.times, num = c.e.tables, times(c), q.num
 				return errSearch
 			}
 			return do(q)
@@ -52,18 +52,18 @@ func (c *call) tallied(name string, t *tally, times func(*call) []int64, do func
 	}
 }
 
-// errSearch says that places in runs are to be looked for first.
+// errSearch says that places in sstables are to be looked for first.
 var errSearch = errors.New("places in runs are to be found first")
 
-// anyRun reports whether any run has messages of a queue that live.
-func (e *Engine) anyRun(q *queue) bool {
-	return slices.ContainsFunc(e.runs.of[memtable.Live], func(src *source) bool {
+// anyTable reports whether any sstable has messages of a queue that live.
+func (e *Engine) anyTable(q *queue) bool {
+	return slices.ContainsFunc(e.tables.of[memtable.Live], func(src *source) bool {
 		_, ok := src.Queue(q.num)
 		return ok
 	})
 }
 
-// search looks for the times in the runs.
+// search looks for the times in the sstables.
 func (t *tally) search(num uint32) error {
 	t.parts = nil
 	places := make([]sstable.Place, len(t.times))
@@ -93,7 +93,7 @@ func (t *tally) search(num uint32) error {
 
 // upTo counts who waits and is due before a time.
 func (t *tally) upTo(c *call, q *queue, i int) int64 {
-	n := c.e.recent.CountRange(q.num, memtable.Live, memtable.First, memtable.Position{At: t.times[i]})
+	n := c.e.memtables.CountRange(q.num, memtable.Live, memtable.First, memtable.Position{At: t.times[i]})
 	if q.leased > 0 {
 		n -= q.leases.DueBefore(q.num, t.times[i])
 	}
@@ -112,7 +112,7 @@ func (c *call) firstFrom(q *queue, l *first, from memtable.Position) (int64, err
 	from = l.from
 	l.refresh(c.e, q, from)
 	at, steps := int64(never), 0
-	c.e.recent.Ascend(q.num, memtable.Live, l.walked, func(e memtable.Entry) bool {
+	c.e.memtables.Ascend(q.num, memtable.Live, l.walked, func(e memtable.Entry) bool {
 		if id := engine.ID(e.ID); q.held(id) || q.hides(memtable.Live, id) {
 			steps++
 			l.walked = after(memtable.Position{At: e.At, ID: e.ID})

@@ -12,7 +12,7 @@ import (
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
-// unreadable is an engine with some messages, due one after the other in an hour, in a run of which
+// unreadable is an engine with some messages, due one after the other in an hour, in an sstable of which
 // a block is damaged by spoil.
 func unreadable(t *testing.T, n int) (d *vfstest.Disk, p place, e *diskengine.Engine, ids []engine.ID) {
 	t.Helper()

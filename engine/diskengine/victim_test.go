@@ -18,7 +18,7 @@ import (
 const victimDir = "TARRY_TEST_VICTIM_DIR"
 
 // often has flushes and merges under way all the time.
-var often = diskengine.Tune{SegmentBytes: 256 << 10, SpanBytes: 64 << 10, BlockBytes: 4096, MergeRuns: 3}
+var often = diskengine.Tune{SegmentBytes: 256 << 10, SpanBytes: 64 << 10, BlockBytes: 4096, MergeTables: 3}
 
 // victim is a process that works on a store until it is killed, and writes a line before and after
 // each call: what, the key and a time in Unix milliseconds. A key begins with its queue.

@@ -19,7 +19,7 @@ type kind struct {
 }
 
 var (
-	ofRuns = kind{sstable.Name, func(f vfs.FS, dir string, number, store uint64, pace func(int) error) (err error) {
+	ofTables = kind{sstable.Name, func(f vfs.FS, dir string, number, store uint64, pace func(int) error) (err error) {
 		r, err := sstable.Open(f, dir, number, &sstable.Config{ID: store})
 		if err != nil {
 			return err
@@ -27,7 +27,7 @@ var (
 		defer func() { err = errors.Join(err, r.Close()) }()
 		return r.Verify(pace)
 	}}
-	ofMarks = kind{deletions.Name, func(f vfs.FS, dir string, number, store uint64, pace func(int) error) error {
+	ofDeletions = kind{deletions.Name, func(f vfs.FS, dir string, number, store uint64, pace func(int) error) error {
 		_, err := deletions.Verify(f, dir, number, store, pace)
 		return err
 	}}
@@ -41,9 +41,9 @@ func (t *taking) verify(k *kind, number uint64, copied bool) error {
 	if !errors.As(err, &damage) {
 		return err
 	}
-	what, file := ErrSource, filepath.Join(t.src.Runs, filepath.Base(damage.File))
+	what, file := ErrSource, filepath.Join(t.src.Tables, filepath.Base(damage.File))
 	if copied {
-		err := k.verify(t.fs, t.src.Runs, number, t.h.store, t.pace)
+		err := k.verify(t.fs, t.src.Tables, number, t.h.store, t.pace)
 		if err == nil {
 			what, file = ErrCopy, damage.File
 		} else if !errors.As(err, &damage) {
@@ -53,11 +53,11 @@ func (t *taking) verify(k *kind, number uint64, copied bool) error {
 	return &vfs.DamageError{What: what, File: file, Offset: damage.Offset, Reason: damage.Reason}
 }
 
-// markSize is how many bytes at the start of a run or of marks tell it from all others of its number.
-const markSize = 64
+// identitySize is how many bytes at the start of an sstable or of deletion bitmaps tell it from all others of its number.
+const identitySize = 64
 
-// same reports whether two files are the same run or the same marks. The first bytes tell: of a run
-// they hold a random number, of marks the checksum of all that is in them.
+// same reports whether two files are the same sstable or the same deletion bitmaps. The first bytes tell: of an sstable
+// they hold a random number, of deletion bitmaps the checksum of all that is in them.
 func (t *taking) same(from, to string) (size int64, same bool, err error) {
 	size, head, err := t.stat(from)
 	if err != nil {
@@ -67,7 +67,7 @@ func (t *taking) same(from, to string) (size int64, same bool, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return size, false, nil
 	}
-	return size, size == sizeTo && size >= markSize && bytes.Equal(head, headTo), err
+	return size, size == sizeTo && size >= identitySize && bytes.Equal(head, headTo), err
 }
 
 // stat returns the size of a file and its first bytes.
@@ -80,7 +80,7 @@ func (t *taking) stat(name string) (size int64, head []byte, err error) {
 	if size, err = file.Size(); err != nil {
 		return 0, nil, err
 	}
-	head = make([]byte, min(size, markSize))
+	head = make([]byte, min(size, identitySize))
 	if _, err = file.ReadAt(head, 0); errors.Is(err, io.EOF) {
 		err = nil
 	}

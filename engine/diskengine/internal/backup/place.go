@@ -159,8 +159,8 @@ func (p *place) sweep() (had *manifest.State, err error) {
 	}
 	named := map[string]bool{}
 	if had != nil {
-		for _, r := range had.Runs {
-			named[sstable.Name("", r.Number)], named[deletions.Name("", r.Marks)] = true, true
+		for _, r := range had.Tables {
+			named[sstable.Name("", r.Number)], named[deletions.Name("", r.Deletions)] = true, true
 		}
 	}
 	err = vfs.Sweep(p.fs, p.sstables(), func(name string) bool { return !named[name] })

@@ -26,7 +26,7 @@ func with(f vfs.FS, dir string, fn func(p *place, h *head) error) error {
 }
 
 // Restore makes a store of a backup, in a directory that is missing or empty. The backup is checked
-// before: what is wrong with it is a *vfs.DamageError. The runs are shared with it where the file
+// before: what is wrong with it is a *vfs.DamageError. The sstables are shared with it where the file
 // system can.
 func Restore(f vfs.FS, from, to string, pace func(bytes int) error) (out Result, err error) {
 	if err := manifest.Vacant(f, to); err != nil {
@@ -57,7 +57,7 @@ func (p *place) restore(h *head, to string, pace func(int) error) (copied int64,
 	if err := manifest.Prepare(p.fs, to); err != nil {
 		return 0, err
 	}
-	log, runs := filepath.Join(to, manifest.LogName), filepath.Join(to, manifest.RunsName)
+	log, tables := filepath.Join(to, manifest.LogName), filepath.Join(to, manifest.TablesName)
 	from := filepath.Join(p.numbered(h.number), manifest.LogName)
 	names, err := p.fs.List(from)
 	if err != nil {
@@ -70,11 +70,11 @@ func (p *place) restore(h *head, to string, pace func(int) error) (copied int64,
 		}
 	}
 	err = eachFile(&state, func(k *kind, number uint64) error {
-		n, err := vfs.LinkOrCopy(p.fs, k.name(p.sstables(), number), k.name(runs, number), pace)
+		n, err := vfs.LinkOrCopy(p.fs, k.name(p.sstables(), number), k.name(tables, number), pace)
 		copied += n
 		return err
 	})
-	if err = errors.Join(err, p.fs.SyncDir(log), p.fs.SyncDir(runs)); err != nil {
+	if err = errors.Join(err, p.fs.SyncDir(log), p.fs.SyncDir(tables)); err != nil {
 		return copied, err
 	}
 	return copied, manifest.Complete(p.fs, to, state)
@@ -106,7 +106,7 @@ func (p *place) check(h *head, pace func(int) error) (*verify.Report, error) {
 }
 
 func (p *place) config(h *head, pace func(int) error) *verify.Config {
-	c := &verify.Config{Pace: pace, Runs: p.sstables()}
+	c := &verify.Config{Pace: pace, Tables: p.sstables()}
 	if h.store != 0 {
 		c.Is = &verify.Copied{Store: h.store, LogEnd: h.end}
 	}

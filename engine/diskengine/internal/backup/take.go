@@ -14,9 +14,9 @@ import (
 
 // Source is a store as of an instant. Its files stay where they are until Take returns.
 type Source struct {
-	State manifest.State
-	Runs  string    // the directory of runs and marks
-	Taken time.Time // the instant
+	State  manifest.State
+	Tables string    // the directory of sstables and deletion bitmaps
+	Taken  time.Time // the instant
 
 	// Log copies the log, from where it is replayed on, to a directory that is empty.
 	Log func(dir string) (wal.Copied, error)
@@ -104,18 +104,18 @@ func (t *taking) fill() error {
 	return err
 }
 
-// eachFile tells of the runs and marks of a store.
+// eachFile tells of the sstables and deletion bitmaps of a store.
 func eachFile(s *manifest.State, each func(k *kind, number uint64) error) error {
 	done := map[uint64]bool{0: true}
-	for _, r := range s.Runs {
-		if err := each(&ofRuns, r.Number); err != nil {
+	for _, r := range s.Tables {
+		if err := each(&ofTables, r.Number); err != nil {
 			return err
 		}
-		if done[r.Marks] {
+		if done[r.Deletions] {
 			continue
 		}
-		done[r.Marks] = true
-		if err := each(&ofMarks, r.Marks); err != nil {
+		done[r.Deletions] = true
+		if err := each(&ofDeletions, r.Deletions); err != nil {
 			return err
 		}
 	}
@@ -125,7 +125,7 @@ func eachFile(s *manifest.State, each func(k *kind, number uint64) error) error 
 // put puts a file that is never changed among the sstables, unless it is there, and verifies one that is
 // new.
 func (t *taking) put(k *kind, number uint64) error {
-	from, to := k.name(t.src.Runs, number), k.name(t.sstables(), number)
+	from, to := k.name(t.src.Tables, number), k.name(t.sstables(), number)
 	size, same, err := t.same(from, to)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &vfs.DamageError{What: ErrSource, File: from, Reason: "it is missing"}

@@ -15,11 +15,11 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
-// TestFormat: bytes do not change by accident, and are those of docs/formats/marks.md.
+// TestFormat: bytes do not change by accident, and are those of docs/formats/deletion bitmaps.md.
 func TestFormat(t *testing.T) {
 	d := newDisk(t, nil)
-	runs := []*sstable.Run{newRun(t, d, 2, 3, 1), newRun(t, d, 1, 1)}
-	_, err := Write(d, dir, 10, store, runs, nil)
+	tables := []*sstable.Table{newTable(t, d, 2, 3, 1), newTable(t, d, 1, 1)}
+	_, err := Write(d, dir, 10, store, tables, nil)
 	must(t, err)
 	want := strings.Join([]string{
 		"74617272796d726b", "01000000", "cd71b41f", "0700000000000000", "0a00000000000000", "9600000000000000",
@@ -32,18 +32,18 @@ func TestFormat(t *testing.T) {
 	if got := hex.EncodeToString(written(t, d, Name(dir, 10))); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	closed(t, runs)
+	closed(t, tables)
 }
 
-// TestRoundTrip writes who is dead in some runs and restores it in some of them, in any order.
+// TestRoundTrip writes who is dead in some sstables and restores it in some of them, in any order.
 func TestRoundTrip(t *testing.T) {
 	d := newDisk(t, nil)
-	all := []*sstable.Run{newRun(t, d, 9, 1), newRun(t, d, 3, 64), newRun(t, d, 1, 5000), newRun(t, d, 5, 70_000)}
+	all := []*sstable.Table{newTable(t, d, 9, 1), newTable(t, d, 3, 64), newTable(t, d, 1, 5000), newTable(t, d, 5, 70_000)}
 	number := uint64(100)
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		runs := rapid.Permutation(all).Draw(t, "runs")[rapid.IntRange(0, len(all)).Draw(t, "without"):]
-		was := reopened(t, d, runs)
+		tables := rapid.Permutation(all).Draw(t, "runs")[rapid.IntRange(0, len(all)).Draw(t, "without"):]
+		was := reopened(t, d, tables)
 		for _, r := range was {
 			from := rng.IntN(int(r.Len()))
 			r.KillRange(uint32(from), uint32(from+rng.IntN(int(r.Len())-from)))
@@ -78,32 +78,32 @@ func TestRoundTrip(t *testing.T) {
 // TestTaken: a file that is there is not touched.
 func TestTaken(t *testing.T) {
 	d := newDisk(t, nil)
-	runs := []*sstable.Run{newRun(t, d, 1, 10, 3)}
-	_, err := Write(d, dir, 5, store, runs, nil)
+	tables := []*sstable.Table{newTable(t, d, 1, 10, 3)}
+	_, err := Write(d, dir, 5, store, tables, nil)
 	must(t, err)
 	was := written(t, d, Name(dir, 5))
-	kill(runs[0], 4)
-	if _, err := Write(d, dir, 5, store, runs, nil); !errors.Is(err, fs.ErrExist) {
+	kill(tables[0], 4)
+	if _, err := Write(d, dir, 5, store, tables, nil); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a number that is taken: %v", err)
 	}
 	if string(written(t, d, Name(dir, 5))) != string(was) {
 		t.Error("the file was changed")
 	}
-	if err := Restore(d, dir, 6, store, runs); !errors.Is(err, fs.ErrNotExist) {
+	if err := Restore(d, dir, 6, store, tables); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("marks that are not there: %v", err)
 	}
-	closed(t, runs)
+	closed(t, tables)
 }
 
 // TestRefusedToWrite: what could not be read again is not left behind.
 func TestRefusedToWrite(t *testing.T) {
 	d := newDisk(t, nil)
-	r := newRun(t, d, 1, 10)
-	if _, err := Write(d, dir, 5, store, []*sstable.Run{r, r}, nil); err == nil {
+	r := newTable(t, d, 1, 10)
+	if _, err := Write(d, dir, 5, store, []*sstable.Table{r, r}, nil); err == nil {
 		t.Error("the same run twice")
 	}
 	calls := 0
-	if _, err := Write(d, dir, 5, store, []*sstable.Run{r}, func(n int) error {
+	if _, err := Write(d, dir, 5, store, []*sstable.Table{r}, func(n int) error {
 		calls++
 		return errTest
 	}); !errors.Is(err, errTest) || calls != 1 {
@@ -119,8 +119,8 @@ func TestRefusedToWrite(t *testing.T) {
 // there is.
 func TestPaced(t *testing.T) {
 	d := newDisk(t, nil)
-	runs := []*sstable.Run{newRun(t, d, 1, 20_000), newRun(t, d, 2, 10_000)}
-	for _, r := range runs {
+	tables := []*sstable.Table{newTable(t, d, 1, 20_000), newTable(t, d, 2, 10_000)}
+	for _, r := range tables {
 		for i := range r.Len() / 2 {
 			r.Kill(2 * i)
 		}
@@ -139,7 +139,7 @@ func TestPaced(t *testing.T) {
 		most = max(most, n)
 		return nil
 	}}
-	_, err = w.write(header{store: store, number: 50}, runs)
+	_, err = w.write(header{store: store, number: 50}, tables)
 	must(t, errors.Join(err, file.Close()))
 	size := len(written(t, d, Name(dir, 50)))
 	if total != size || most != 500 || syncs != (size-headerSize-2*rowSize)/1500 {
@@ -154,15 +154,15 @@ func TestPaced(t *testing.T) {
 	if _, err := Verify(d, dir, 50, store, func(int) error { return errTest }); !errors.Is(err, errTest) {
 		t.Errorf("an error of pace: %v", err)
 	}
-	closed(t, runs)
+	closed(t, tables)
 }
 
 // TestSweep removes what is not wanted, and nothing else.
 func TestSweep(t *testing.T) {
 	d := newDisk(t, nil)
-	r := newRun(t, d, 1, 10)
+	r := newTable(t, d, 1, 10)
 	for n := range uint64(4) {
-		_, err := Write(d, dir, n+0xa0, store, []*sstable.Run{r}, nil)
+		_, err := Write(d, dir, n+0xa0, store, []*sstable.Table{r}, nil)
 		must(t, err)
 	}
 	others := []string{"00000000000000A1.marks", "a1.marks", "00000000000000a1.marks.new", "+0000000000000a1.marks", "x0000000000000a1.marks"}
@@ -178,11 +178,11 @@ func TestSweep(t *testing.T) {
 	must(t, r.Close())
 }
 
-// TestWriteBehind: until all has settled the file is none of marks, whatever a loss of power leaves of it; and
+// TestWriteBehind: until all has settled the file is none of deletion bitmaps, whatever a loss of power leaves of it; and
 // where that fails there is none.
 func TestWriteBehind(t *testing.T) {
 	d := newDisk(t, nil)
-	runs := []*sstable.Run{newRun(t, d, 1, 3, 1)}
+	tables := []*sstable.Table{newTable(t, d, 1, 3, 1)}
 	settled := func(result error) func() error {
 		return func() error {
 			for _, after := range []*vfstest.Disk{d.Crash(vfstest.Everything()), d.Kill()} {
@@ -194,15 +194,15 @@ func TestWriteBehind(t *testing.T) {
 		}
 	}
 	failed := errors.New("of the test")
-	if _, err := WriteBehind(d, dir, 10, store, runs, nil, settled(failed)); !errors.Is(err, failed) {
+	if _, err := WriteBehind(d, dir, 10, store, tables, nil, settled(failed)); !errors.Is(err, failed) {
 		t.Error(err)
 	}
 	if _, err := d.Open(Name(dir, 10)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("what failed is left: %v", err)
 	}
-	alive, err := WriteBehind(d, dir, 10, store, runs, nil, settled(nil))
+	alive, err := WriteBehind(d, dir, 10, store, tables, nil, settled(nil))
 	must(t, err)
-	if h, _, reason, _ := decodeHeader(written(t, d, Name(dir, 10))); reason != "" || h.number != 10 || alive[0] != uint32(runs[0].Count(0, runs[0].Len())) {
+	if h, _, reason, _ := decodeHeader(written(t, d, Name(dir, 10))); reason != "" || h.number != 10 || alive[0] != uint32(tables[0].Count(0, tables[0].Len())) {
 		t.Errorf("it is marks %d, %s; %v are alive", h.number, reason, alive)
 	}
 }

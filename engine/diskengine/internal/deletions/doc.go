@@ -1,9 +1,9 @@
-// Package deletions keeps in a file who has died in some runs: what a flush or merge writes beside
+// Package deletions keeps in a file who has died in some sstables: what a flush or merge writes beside
 // them, so that the log before it is needed no more.
 //
-// Such a file is written once and never changed. It holds, of each run it was given, all who were
-// dead in it by then. The caller's manifest says of each run which file counts: one of those that
-// a file holds may be merged away by now, or have newer marks, and is passed over.
+// Such a file is written once and never changed. It holds, of each sstable it was given, all who were
+// dead in it by then. The caller's manifest says of each sstable which file counts: one of those that
+// a file holds may be merged away by now, or have newer deletion bitmaps, and is passed over.
 //
 // # What may be relied on
 //
@@ -11,10 +11,10 @@
 //     anything; Sweep removes those that the manifest does not name.
 //   - Nothing is served that was not checked: what does not match is a *vfs.DamageError that
 //     names file and offset. An error of the file system is not damage, and is returned as it is.
-//   - Memory: the marks of one run at a time, an eighth of a byte an entry at most.
+//   - Memory: the deletion bitmaps of one sstable at a time, an eighth of a byte an entry at most.
 //
-// There are no locks and no goroutines here. Runs may lose entries while they are written: who
+// There are no locks and no goroutines here. Sstables may lose entries while they are written: who
 // dies meanwhile is in the file or not.
 //
-// The format is in docs/formats/marks.md.
+// The format is in docs/formats/deletion bitmaps.md.
 package deletions

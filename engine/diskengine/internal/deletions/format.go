@@ -15,7 +15,7 @@ const (
 	version = 1
 
 	headerSize = 64 // of a file
-	rowSize    = 16 // of a run in the table behind it
+	rowSize    = 16 // of an sstable in the table behind it
 
 	suffix = ".marks"
 )
@@ -45,7 +45,7 @@ func ParseName(name string) (number uint64, ok bool) {
 type header struct {
 	store, number uint64
 	length        uint64 // of the file
-	runs          uint32
+	tables        uint32
 	table         uint32 // checksum of the table
 }
 
@@ -56,7 +56,7 @@ func (h *header) encode() []byte {
 	le.PutUint64(b[16:], h.store)
 	le.PutUint64(b[24:], h.number)
 	le.PutUint64(b[32:], h.length)
-	le.PutUint32(b[40:], h.runs)
+	le.PutUint32(b[40:], h.tables)
 	le.PutUint32(b[44:], h.table)
 	le.PutUint32(b[12:], headerSum(b))
 	return b
@@ -79,7 +79,7 @@ func decodeHeader(b []byte) (h header, off int64, reason string, newer bool) {
 	}
 	h = header{
 		store: le.Uint64(b[16:]), number: le.Uint64(b[24:]), length: le.Uint64(b[32:]),
-		runs: le.Uint32(b[40:]), table: le.Uint32(b[44:]),
+		tables: le.Uint32(b[40:]), table: le.Uint32(b[44:]),
 	}
 	if !bytes.Equal(h.encode(), b[:headerSize]) {
 		return h, 48, "what is to be zeros is not", false
@@ -87,16 +87,16 @@ func decodeHeader(b []byte) (h header, off int64, reason string, newer bool) {
 	return h, 0, "", false
 }
 
-// row is a line of the table: a run, and where in the file its marks are.
+// row is a line of the table: an sstable, and where in the file its deletion bitmaps are.
 type row struct {
-	run      uint64
-	checksum uint32 // of its marks
+	table    uint64
+	checksum uint32 // of its deletion bitmaps
 	length   uint32
 	off      int64 // not in the file: the sum of the lengths before
 }
 
 func appendRow(b []byte, r row) []byte {
-	b = le.AppendUint64(b, r.run)
+	b = le.AppendUint64(b, r.table)
 	b = le.AppendUint32(b, r.length)
 	return le.AppendUint32(b, r.checksum)
 }
@@ -106,11 +106,11 @@ func decodeTable(b []byte, size int64) (rows []row, reason string) {
 	at := headerSize + int64(len(b))
 	seen := make(map[uint64]bool, len(b)/rowSize)
 	for ; len(b) > 0; b = b[rowSize:] {
-		r := row{run: le.Uint64(b), length: le.Uint32(b[8:]), checksum: le.Uint32(b[12:]), off: at}
-		if seen[r.run] {
-			return nil, fmt.Sprintf("run %d stands there twice", r.run)
+		r := row{table: le.Uint64(b), length: le.Uint32(b[8:]), checksum: le.Uint32(b[12:]), off: at}
+		if seen[r.table] {
+			return nil, fmt.Sprintf("run %d stands there twice", r.table)
 		}
-		seen[r.run] = true
+		seen[r.table] = true
 		at += int64(r.length)
 		rows = append(rows, r)
 	}

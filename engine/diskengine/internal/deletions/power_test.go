@@ -12,12 +12,12 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
-// becomes says what became of a file that holds who is dead in some runs; an error is what must
+// becomes says what became of a file that holds who is dead in some sstables; an error is what must
 // not be.
-func becomes(t *testing.T, d *vfstest.Disk, number uint64, want []*sstable.Run) (string, error) {
-	runs := reopened(t, d, want)
-	defer closed(t, runs)
-	err := Restore(d, dir, number, store, runs)
+func becomes(t *testing.T, d *vfstest.Disk, number uint64, want []*sstable.Table) (string, error) {
+	tables := reopened(t, d, want)
+	defer closed(t, tables)
+	err := Restore(d, dir, number, store, tables)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "missing", nil
@@ -27,7 +27,7 @@ func becomes(t *testing.T, d *vfstest.Disk, number uint64, want []*sstable.Run) 
 		return "unreadable", err
 	}
 	for i := range want {
-		if err := same(runs[i], want[i]); err != nil {
+		if err := same(tables[i], want[i]); err != nil {
 			return "another", err
 		}
 	}
@@ -35,7 +35,7 @@ func becomes(t *testing.T, d *vfstest.Disk, number uint64, want []*sstable.Run) 
 	return "whole", err
 }
 
-// TestPowerLoss lets the power go before each call that changes the disk while marks are written
+// TestPowerLoss lets the power go before each call that changes the disk while deletion bitmaps are written
 // and those before are swept, and leaves sets of what was not synced. A file that was written is
 // whole; any other is missing, whole, or says that it is damaged.
 func TestPowerLoss(t *testing.T) {
@@ -46,14 +46,14 @@ func TestPowerLoss(t *testing.T) {
 			t.Logf("seed %d", seed)
 			rng := rand.New(rand.NewPCG(seed, 2))
 			d := newDisk(t, &cfg)
-			// What is dead in each file is told by runs of another disk, which do not change.
-			held := map[uint64][]*sstable.Run{}
+			// What is dead in each file is told by sstables of another disk, which do not change.
+			held := map[uint64][]*sstable.Table{}
 			models := newDisk(t, nil)
 			numbers := []uint64{1, 2, 3}
-			runs := []*sstable.Run{}
+			tables := []*sstable.Table{}
 			for _, n := range numbers {
-				runs = append(runs, newRun(t, d, n, 5000))
-				newRun(t, models, n, 5000)
+				tables = append(tables, newTable(t, d, n, 5000))
+				newTable(t, models, n, 5000)
 			}
 			sure := map[uint64]bool{}
 			losses, found, draws := 0, map[string]int{}, seed
@@ -82,8 +82,8 @@ func TestPowerLoss(t *testing.T) {
 				return nil
 			})
 			for number := uint64(10); number < 14; number++ {
-				want := reopened(t, models, runs)
-				for i, r := range runs {
+				want := reopened(t, models, tables)
+				for i, r := range tables {
 					kill(r, some(rng, rng.IntN(1500), 5000)...)
 					for k := range r.Len() {
 						if !r.Alive(k) {
@@ -92,7 +92,7 @@ func TestPowerLoss(t *testing.T) {
 					}
 				}
 				held[number] = want
-				_, err := Write(d, dir, number, store, runs, nil)
+				_, err := Write(d, dir, number, store, tables, nil)
 				must(t, err)
 				sure[number] = true
 				lose("the end")
@@ -110,7 +110,7 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// TestFaults lets each call fail in turn, in several ways, while marks are written: then there is
+// TestFaults lets each call fail in turn, in several ways, while deletion bitmaps are written: then there is
 // an error, nothing is open, and no half file is there unless removing failed too; and another
 // one can be written. What was written is durable.
 func TestFaults(t *testing.T) {
@@ -121,7 +121,7 @@ func TestFaults(t *testing.T) {
 			ops := map[string]int{}
 			for at := int64(1); ; at++ {
 				d := newDisk(t, nil)
-				runs := []*sstable.Run{newRun(t, d, 1, 40, 3, 5), newRun(t, d, 2, 10)}
+				tables := []*sstable.Table{newTable(t, d, 1, 40, 3, 5), newTable(t, d, 2, 10)}
 				start, hit, removed := d.Calls(), false, true
 				d.Hook(func(c vfstest.Call) error {
 					if c.N == start+at || hit && lasting {
@@ -132,25 +132,25 @@ func TestFaults(t *testing.T) {
 					}
 					return nil
 				})
-				_, err := Write(d, dir, 9, store, runs, nil)
+				_, err := Write(d, dir, 9, store, tables, nil)
 				d.Hook(nil)
-				if hit != (err != nil) || hit && !errors.Is(err, fault) && !errors.Is(err, errors.Unwrap(fault)) || d.Handles() != len(runs) {
+				if hit != (err != nil) || hit && !errors.Is(err, fault) && !errors.Is(err, errors.Unwrap(fault)) || d.Handles() != len(tables) {
 					t.Fatalf("%s, lasting %v, call %d: %v, %d files are open", name, lasting, at, err, d.Handles())
 				}
 				names, listed := d.List(dir)
 				must(t, listed)
-				if err != nil && removed && len(names) != len(runs) {
+				if err != nil && removed && len(names) != len(tables) {
 					t.Fatalf("%s, lasting %v, call %d: left behind %v", name, lasting, at, names)
 				}
 				must(t, Sweep(d, dir, func(uint64) bool { return err == nil }))
 				if err != nil {
-					_, err := Write(d, dir, 9, store, runs, nil)
+					_, err := Write(d, dir, 9, store, tables, nil)
 					must(t, err)
 				}
-				if what, err := becomes(t, d.Crash(vfstest.Nothing()), 9, runs); what != "whole" && !hit || err != nil {
+				if what, err := becomes(t, d.Crash(vfstest.Nothing()), 9, tables); what != "whole" && !hit || err != nil {
 					t.Fatalf("%s, lasting %v, call %d: %s, %v", name, lasting, at, what, err)
 				}
-				closed(t, runs)
+				closed(t, tables)
 				if !hit {
 					break
 				}
@@ -164,14 +164,14 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestReadErrorIsNoDamage lets each call fail in turn while marks are read.
+// TestReadErrorIsNoDamage lets each call fail in turn while deletion bitmaps are read.
 func TestReadErrorIsNoDamage(t *testing.T) {
 	d := newDisk(t, nil)
-	runs := []*sstable.Run{newRun(t, d, 1, 40, 3, 5), newRun(t, d, 2, 10)}
-	_, err := Write(d, dir, 9, store, runs, nil)
+	tables := []*sstable.Table{newTable(t, d, 1, 40, 3, 5), newTable(t, d, 2, 10)}
+	_, err := Write(d, dir, 9, store, tables, nil)
 	must(t, err)
 	for at := int64(1); ; at++ {
-		again := reopened(t, d, runs)
+		again := reopened(t, d, tables)
 		start, hit := d.Calls(), false
 		d.Hook(func(c vfstest.Call) error {
 			if hit = hit || c.N == start+at; c.N == start+at {
@@ -184,7 +184,7 @@ func TestReadErrorIsNoDamage(t *testing.T) {
 			_, err = Verify(d, dir, 9, store, nil)
 		}
 		d.Hook(nil)
-		if hit != errors.Is(err, errTest) || !hit && err != nil || errors.Is(err, ErrDamaged) || d.Handles() != 2*len(runs) {
+		if hit != errors.Is(err, errTest) || !hit && err != nil || errors.Is(err, ErrDamaged) || d.Handles() != 2*len(tables) {
 			t.Fatalf("call %d: %v, %d files are open", at, err, d.Handles())
 		}
 		closed(t, again)
@@ -192,5 +192,5 @@ func TestReadErrorIsNoDamage(t *testing.T) {
 			break
 		}
 	}
-	closed(t, runs)
+	closed(t, tables)
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// Restore marks as dead in some open runs who is so by the file with a number; other runs that it
-// holds are passed over. That one of these is not in it, or that its marks are not sound, is a
-// *vfs.DamageError: then nothing was changed in that run and those behind it.
-func Restore(fs vfs.FS, dir string, number, store uint64, runs []*sstable.Run) error {
+// Restore marks as dead in some open sstables who is so by the file with a number; other sstables that it
+// holds are passed over. That one of these is not in it, or that its deletion bitmaps are not sound, is a
+// *vfs.DamageError: then nothing was changed in that sstable and those behind it.
+func Restore(fs vfs.FS, dir string, number, store uint64, tables []*sstable.Table) error {
 	return read(fs, dir, number, store, func(f *file) error {
 		at := make(map[uint64]row, len(f.rows))
 		for _, r := range f.rows {
-			at[r.run] = r
+			at[r.table] = r
 		}
-		for _, r := range runs {
+		for _, r := range tables {
 			row, ok := at[r.Number()]
 			if !ok {
 				return f.damage(headerSize, fmt.Sprintf("run %d is not in it", r.Number()))
@@ -33,23 +33,23 @@ func Restore(fs vfs.FS, dir string, number, store uint64, runs []*sstable.Run) e
 }
 
 // Verify reads all of the file with a number, compares it with its checksums, and returns the
-// numbers of the runs it holds. Whether what it says fits the runs, Restore tells. pace is called
+// numbers of the sstables it holds. Whether what it says fits the sstables, Restore tells. pace is called
 // with the bytes that were read since the last call, and may be nil; an error of it ends the work.
-func Verify(fs vfs.FS, dir string, number, store uint64, pace func(read int) error) (runs []uint64, err error) {
+func Verify(fs vfs.FS, dir string, number, store uint64, pace func(read int) error) (tables []uint64, err error) {
 	err = read(fs, dir, number, store, func(f *file) error {
 		for _, r := range f.rows {
-			b, err := f.marks(r)
+			b, err := f.bitmap(r)
 			if err == nil && pace != nil {
 				err = pace(len(b))
 			}
 			if err != nil {
 				return err
 			}
-			runs = append(runs, r.run)
+			tables = append(tables, r.table)
 		}
 		return nil
 	})
-	return runs, err
+	return tables, err
 }
 
 // file is one that is being read.
@@ -92,13 +92,13 @@ func (f *file) load(number, store uint64) error {
 		off, reason = 24, "marks with another number than their name"
 	case h.length != uint64(size):
 		off, reason = 32, "the file is not as long as it says"
-	case headerSize+int64(h.runs)*rowSize > size:
+	case headerSize+int64(h.tables)*rowSize > size:
 		off, reason = 40, "the table is longer than the file"
 	}
 	if reason != "" {
 		return f.damage(off, reason)
 	}
-	if b, err = f.bytes(headerSize, int64(h.runs)*rowSize); err != nil {
+	if b, err = f.bytes(headerSize, int64(h.tables)*rowSize); err != nil {
 		return err
 	}
 	if crc32.Checksum(b, castagnoli) != h.table {
@@ -110,9 +110,9 @@ func (f *file) load(number, store uint64) error {
 	return nil
 }
 
-// restore marks the dead of a run.
-func (f *file) restore(at row, r *sstable.Run) error {
-	b, err := f.marks(at)
+// restore marks the dead of an sstable.
+func (f *file) restore(at row, r *sstable.Table) error {
+	b, err := f.bitmap(at)
 	if err != nil {
 		return err
 	}
@@ -124,16 +124,16 @@ func (f *file) restore(at row, r *sstable.Run) error {
 	case errors.As(err, &damage):
 		return f.damage(at.off+damage.Offset, fmt.Sprintf("%s: %s", damage.File, damage.Reason))
 	case err == nil && len(rest) > 0:
-		return f.damage(at.off, fmt.Sprintf("more than who is dead in run %d", at.run))
+		return f.damage(at.off, fmt.Sprintf("more than who is dead in run %d", at.table))
 	}
 	return err
 }
 
-// marks reads those of a run. They hold until the next call.
-func (f *file) marks(at row) ([]byte, error) {
+// deletion bitmaps reads those of an sstable. They hold until the next call.
+func (f *file) bitmap(at row) ([]byte, error) {
 	b, err := f.bytes(at.off, int64(at.length))
 	if err == nil && crc32.Checksum(b, castagnoli) != at.checksum {
-		err = f.damage(at.off, fmt.Sprintf("the checksum of the marks of run %d does not match", at.run))
+		err = f.damage(at.off, fmt.Sprintf("the checksum of the marks of run %d does not match", at.table))
 	}
 	return b, err
 }

@@ -22,14 +22,14 @@ func damaged(err error, name string, size int) bool {
 // its file named, and nobody is dead by it.
 func TestRot(t *testing.T) {
 	d := newDisk(t, nil)
-	runs := []*sstable.Run{newRun(t, d, 1, 200, 3, 5), newRun(t, d, 2, 10)}
-	_, err := Write(d, dir, 9, store, runs, nil)
+	tables := []*sstable.Table{newTable(t, d, 1, 200, 3, 5), newTable(t, d, 2, 10)}
+	_, err := Write(d, dir, 9, store, tables, nil)
 	must(t, err)
 	name := Name(dir, 9)
 	whole := written(t, d, name)
 	noticed := func(what string, i int) {
 		t.Helper()
-		again := reopened(t, d, runs)
+		again := reopened(t, d, tables)
 		if err := Restore(d, dir, 9, store, again); !damaged(err, name, len(whole)+1) {
 			t.Fatalf("%s %d: restored: %v", what, i, err)
 		}
@@ -37,7 +37,7 @@ func TestRot(t *testing.T) {
 			t.Fatalf("%s %d: verified: %v", what, i, err)
 		}
 		for k, r := range again {
-			if n := r.Count(0, r.Len()); n != int(r.Len()) && n != runs[k].Count(0, r.Len()) {
+			if n := r.Count(0, r.Len()); n != int(r.Len()) && n != tables[k].Count(0, r.Len()) {
 				t.Fatalf("%s %d: %d are alive in run %d", what, i, n, r.Number())
 			}
 		}
@@ -55,32 +55,32 @@ func TestRot(t *testing.T) {
 	}
 	rewrite(t, d, name, append(whole[:len(whole):len(whole)], 0))
 	noticed("longer at", len(whole))
-	closed(t, runs)
+	closed(t, tables)
 }
 
-// TestPassedOver: of marks that nobody asks for, damage does not keep the others from being read;
+// TestPassedOver: of deletion bitmaps that nobody asks for, damage does not keep the others from being read;
 // Verify tells of it.
 func TestPassedOver(t *testing.T) {
 	d := newDisk(t, nil)
-	runs := []*sstable.Run{newRun(t, d, 1, 200, 3, 5), newRun(t, d, 2, 10, 1)}
-	_, err := Write(d, dir, 9, store, runs, nil)
+	tables := []*sstable.Table{newTable(t, d, 1, 200, 3, 5), newTable(t, d, 2, 10, 1)}
+	_, err := Write(d, dir, 9, store, tables, nil)
 	must(t, err)
 	d.Flip(Name(dir, 9), headerSize+2*rowSize+10, 1)
-	again := reopened(t, d, runs)
+	again := reopened(t, d, tables)
 	must(t, Restore(d, dir, 9, store, again[1:]))
-	must(t, same(again[1], runs[1]))
+	must(t, same(again[1], tables[1]))
 	if _, err := Verify(d, dir, 9, store, nil); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "the marks of run 1") {
 		t.Errorf("verified: %v", err)
 	}
 	closed(t, again)
-	closed(t, runs)
+	closed(t, tables)
 }
 
-// TestOthersAreRefused: marks of another store, number, run, or of a newer release.
+// TestOthersAreRefused: deletion bitmaps of another store, number, sstable, or of a newer release.
 func TestOthersAreRefused(t *testing.T) {
 	d := newDisk(t, nil)
-	runs := []*sstable.Run{newRun(t, d, 1, 20, 3)}
-	_, err := Write(d, dir, 9, store, runs, nil)
+	tables := []*sstable.Table{newTable(t, d, 1, 20, 3)}
+	_, err := Write(d, dir, 9, store, tables, nil)
 	must(t, err)
 	name := Name(dir, 9)
 	whole := written(t, d, name)
@@ -90,9 +90,9 @@ func TestOthersAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	refused("another store", "of another store", Restore(d, dir, 9, store+1, runs))
-	other := newRun(t, d, 2, 20)
-	refused("another run", "run 2 is not in it", Restore(d, dir, 9, store, []*sstable.Run{other}))
+	refused("another store", "of another store", Restore(d, dir, 9, store+1, tables))
+	other := newTable(t, d, 2, 20)
+	refused("another run", "run 2 is not in it", Restore(d, dir, 9, store, []*sstable.Table{other}))
 	salted, err := sstable.Create(d, dir, 3, &sstable.Config{ID: store})
 	must(t, err)
 	must(t, salted.Add(sstable.Place{Queue: 1}, sstable.Key{}, nil))
@@ -106,29 +106,29 @@ func TestOthersAreRefused(t *testing.T) {
 		rewrite(t, d, name, b)
 	}
 	forged(func(b []byte) { le.PutUint64(b[headerSize:], 3) })
-	refused("the marks of another run", "it is of another run", Restore(d, dir, 9, store, []*sstable.Run{made}))
+	refused("the marks of another run", "it is of another run", Restore(d, dir, 9, store, []*sstable.Table{made}))
 	forged(func(b []byte) { le.PutUint64(b[24:], 8) })
-	refused("another number", "another number", Restore(d, dir, 9, store, runs))
+	refused("another number", "another number", Restore(d, dir, 9, store, tables))
 	forged(func(b []byte) { le.PutUint32(b[8:], 0) })
-	refused("version 0", "none that there was", Restore(d, dir, 9, store, runs))
+	refused("version 0", "none that there was", Restore(d, dir, 9, store, tables))
 	forged(func(b []byte) { b[60] = 1 })
-	refused("no zeros", "zeros", Restore(d, dir, 9, store, runs))
+	refused("no zeros", "zeros", Restore(d, dir, 9, store, tables))
 	forged(func(b []byte) { le.PutUint32(b[8:], version+1) })
-	if err := Restore(d, dir, 9, store, runs); !errors.Is(err, ErrNewer) || errors.Is(err, ErrDamaged) {
+	if err := Restore(d, dir, 9, store, tables); !errors.Is(err, ErrNewer) || errors.Is(err, ErrDamaged) {
 		t.Errorf("a newer release: %v", err)
 	}
 	if _, err := Verify(d, dir, 9, store, nil); !errors.Is(err, ErrNewer) {
 		t.Errorf("a newer release: %v", err)
 	}
-	closed(t, append(runs, other, made))
+	closed(t, append(tables, other, made))
 }
 
 // FuzzRead changes a file anywhere, with checksums that match: nothing panics, and what is not
-// damage are marks of the runs.
+// damage are deletion bitmaps of the sstables.
 func FuzzRead(f *testing.F) {
 	d := newDisk(f, nil)
-	runs := []*sstable.Run{newRun(f, d, 1, 200, 3, 5), newRun(f, d, 2, 10)}
-	_, err := Write(d, dir, 9, store, runs, nil)
+	tables := []*sstable.Table{newTable(f, d, 1, 200, 3, 5), newTable(f, d, 2, 10)}
+	_, err := Write(d, dir, 9, store, tables, nil)
 	must(f, err)
 	whole := written(f, d, Name(dir, 9))
 	f.Add(uint16(32), []byte{255, 255, 255, 255, 255, 255, 255, 127}, uint16(0))
@@ -147,7 +147,7 @@ func FuzzRead(f *testing.F) {
 		fix(b)
 		d := d.Crash(vfstest.Everything())
 		rewrite(t, d, Name(dir, 9), b)
-		again := reopened(t, d, runs)
+		again := reopened(t, d, tables)
 		held, err := Verify(d, dir, 9, store, nil)
 		for _, err := range []error{err, Restore(d, dir, 9, store, again)} {
 			if err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) {

@@ -40,8 +40,8 @@ func config() *sstable.Config {
 	return &sstable.Config{ID: store, Salt: func() uint64 { return 99 }}
 }
 
-// newRun writes a run of n entries, opens it, and kills some.
-func newRun(t failer, fs vfs.FS, number uint64, n int, dead ...int) *sstable.Run {
+// newTable writes an sstable of n entries, opens it, and kills some.
+func newTable(t failer, fs vfs.FS, number uint64, n int, dead ...int) *sstable.Table {
 	t.Helper()
 	w, err := sstable.Create(fs, dir, number, config())
 	must(t, err)
@@ -54,7 +54,7 @@ func newRun(t failer, fs vfs.FS, number uint64, n int, dead ...int) *sstable.Run
 	return r
 }
 
-func kill(r *sstable.Run, dead ...int) {
+func kill(r *sstable.Table, dead ...int) {
 	for _, i := range dead {
 		r.Kill(uint32(i))
 	}
@@ -69,11 +69,11 @@ func some(rng *rand.Rand, n, bound int) []int {
 	return all
 }
 
-// reopened opens runs once more, in which all are alive.
-func reopened(t failer, fs vfs.FS, runs []*sstable.Run) []*sstable.Run {
+// reopened opens sstables once more, in which all are alive.
+func reopened(t failer, fs vfs.FS, tables []*sstable.Table) []*sstable.Table {
 	t.Helper()
-	again := make([]*sstable.Run, len(runs))
-	for i, r := range runs {
+	again := make([]*sstable.Table, len(tables))
+	for i, r := range tables {
 		var err error
 		again[i], err = sstable.Open(fs, dir, r.Number(), config())
 		must(t, err)
@@ -81,15 +81,15 @@ func reopened(t failer, fs vfs.FS, runs []*sstable.Run) []*sstable.Run {
 	return again
 }
 
-func closed(t failer, runs []*sstable.Run) {
+func closed(t failer, tables []*sstable.Table) {
 	t.Helper()
-	for _, r := range runs {
+	for _, r := range tables {
 		must(t, r.Close())
 	}
 }
 
-// same compares who is alive in two runs.
-func same(got, want *sstable.Run) error {
+// same compares who is alive in two sstables.
+func same(got, want *sstable.Table) error {
 	for i := range want.Len() {
 		if got.Alive(i) != want.Alive(i) {
 			return fmt.Errorf("run %d, entry %d: alive is %v", want.Number(), i, got.Alive(i))

@@ -14,27 +14,27 @@ const (
 	syncBytes = 8 << 20   // written between two syncs, so that the last one is short for all who use the disk
 )
 
-// Write writes who is dead in some runs to the file with a number, in a store that is called store,
+// Write writes who is dead in some sstables to the file with a number, in a store that is called store,
 // and returns how many are alive in each by what was written. A number that is taken is
 // fs.ErrExist. After an error there is no file, but where it could not be removed.
 //
 // pace is called with the bytes that were written since the last call, 128 KiB or fewer, and may
 // wait; an error of it ends the work. nil: nothing.
-func Write(fs vfs.FS, dir string, number, store uint64, runs []*sstable.Run, pace func(written int) error) (alive []uint32, err error) {
-	return WriteBehind(fs, dir, number, store, runs, pace, nil)
+func Write(fs vfs.FS, dir string, number, store uint64, tables []*sstable.Table, pace func(written int) error) (alive []uint32, err error) {
+	return WriteBehind(fs, dir, number, store, tables, pace, nil)
 }
 
 // WriteBehind is Write that calls settled when all is known that the file says, and before it says that
-// it is one of marks: what else tells of these deaths is durable when that returns. An error of it ends
+// it is one of deletion bitmaps: what else tells of these deaths is durable when that returns. An error of it ends
 // the work.
-func WriteBehind(fs vfs.FS, dir string, number, store uint64, runs []*sstable.Run, pace func(written int) error, settled func() error) (alive []uint32, err error) {
+func WriteBehind(fs vfs.FS, dir string, number, store uint64, tables []*sstable.Table, pace func(written int) error, settled func() error) (alive []uint32, err error) {
 	name := Name(dir, number)
 	file, err := fs.Create(name)
 	if err != nil {
 		return nil, err
 	}
 	w := writer{file: file, pace: pace, settled: settled, slice: outSlice, sync: syncBytes}
-	alive, err = w.write(header{store: store, number: number}, runs)
+	alive, err = w.write(header{store: store, number: number}, tables)
 	if err == nil {
 		err = file.Sync()
 	}
@@ -59,21 +59,21 @@ type writer struct {
 }
 
 // write fills the file. Header and table come last, when all lengths are known.
-func (w *writer) write(h header, runs []*sstable.Run) (alive []uint32, err error) {
-	head := int64(headerSize + len(runs)*rowSize)
+func (w *writer) write(h header, tables []*sstable.Table) (alive []uint32, err error) {
+	head := int64(headerSize + len(tables)*rowSize)
 	w.off, w.synced = head, head
-	table := make([]byte, 0, len(runs)*rowSize)
+	table := make([]byte, 0, len(tables)*rowSize)
 	var b []byte
-	for _, r := range runs {
+	for _, r := range tables {
 		var n int
 		b, n = r.AppendLive(b[:0])
 		alive = append(alive, uint32(n))
-		table = appendRow(table, row{run: r.Number(), length: uint32(len(b)), checksum: crc32.Checksum(b, castagnoli)})
+		table = appendRow(table, row{table: r.Number(), length: uint32(len(b)), checksum: crc32.Checksum(b, castagnoli)})
 		if err := w.append(b); err != nil {
 			return nil, err
 		}
 	}
-	h.length, h.runs, h.table = uint64(w.off), uint32(len(runs)), crc32.Checksum(table, castagnoli)
+	h.length, h.tables, h.table = uint64(w.off), uint32(len(tables)), crc32.Checksum(table, castagnoli)
 	if _, reason := decodeTable(table, w.off); reason != "" {
 		return nil, errors.New(reason)
 	}

@@ -13,8 +13,8 @@ const (
 	begunAt   = 24
 	headSize  = 32 // magic, version, checksum, length, begun, zeros
 	fixedSize = 8 + 16 + 8 + 8 + 8 + 8 + 4 + 4
-	runSize   = 8 + 8 + 8 + 4 + 4 + 1 + 7
-	maxSize   = headSize + fixedSize + MaxRuns*runSize
+	tableSize = 8 + 8 + 8 + 4 + 4 + 1 + 7
+	maxSize   = headSize + fixedSize + MaxTables*tableSize
 )
 
 var (
@@ -24,7 +24,7 @@ var (
 
 // encode writes a state that has been checked.
 func (s *State) encode() []byte {
-	size := headSize + fixedSize + len(s.Runs)*runSize
+	size := headSize + fixedSize + len(s.Tables)*tableSize
 	b := make([]byte, 16, size)
 	copy(b, magic)
 	le.PutUint32(b[8:], version)
@@ -39,10 +39,10 @@ func (s *State) encode() []byte {
 	b = le.AppendUint64(b, s.NextFile)
 	b = le.AppendUint64(b, 0)
 	b = le.AppendUint32(b, s.NextQueue)
-	b = le.AppendUint32(b, uint32(len(s.Runs)))
-	for _, r := range s.Runs {
+	b = le.AppendUint32(b, uint32(len(s.Tables)))
+	for _, r := range s.Tables {
 		b = le.AppendUint64(b, r.Number)
-		b = le.AppendUint64(b, r.Marks)
+		b = le.AppendUint64(b, r.Deletions)
 		b = le.AppendUint64(b, r.Bytes)
 		b = le.AppendUint32(b, r.Entries)
 		b = le.AppendUint32(b, r.Alive)
@@ -82,16 +82,16 @@ func decode(b []byte) (s State, off int64, reason string, newer bool) {
 	s.Replay, s.NextID, s.NextFile = le.Uint64(in[24:]), le.Uint64(in[32:]), le.Uint64(in[40:])
 	s.NextQueue = le.Uint32(in[56:])
 	n := int(le.Uint32(in[60:]))
-	if in = in[fixedSize:]; n > MaxRuns || len(in) != n*runSize {
+	if in = in[fixedSize:]; n > MaxTables || len(in) != n*tableSize {
 		return State{}, headSize + 60, "the runs do not fill the file", false
 	}
 	if n > 0 {
-		s.Runs = make([]Run, n)
+		s.Tables = make([]Table, n)
 	}
-	for i := range s.Runs {
-		r := in[i*runSize:]
-		s.Runs[i] = Run{
-			Number: le.Uint64(r), Marks: le.Uint64(r[8:]), Bytes: le.Uint64(r[16:]),
+	for i := range s.Tables {
+		r := in[i*tableSize:]
+		s.Tables[i] = Table{
+			Number: le.Uint64(r), Deletions: le.Uint64(r[8:]), Bytes: le.Uint64(r[16:]),
 			Entries: le.Uint32(r[24:]), Alive: le.Uint32(r[28:]), Area: r[32],
 		}
 	}

@@ -29,11 +29,11 @@ func newDisk(t testing.TB, cfg *vfstest.Config) *vfstest.Disk {
 	return d
 }
 
-// state is the n-th of a history: each has more runs than the one before.
+// state is the n-th of a history: each has more sstables than the one before.
 func state(n int) State {
 	s := State{Store: 7, Secret: [16]byte{1, 2, 3}, Replay: uint64(n) << 20, NextID: uint64(n) + 1, NextQueue: 4, NextFile: 1000}
 	for i := range n {
-		s.Runs = append(s.Runs, Run{Number: uint64(i + 1), Area: uint8(i % 3), Entries: 100, Alive: uint32(i % 100), Bytes: 4096, Marks: 900})
+		s.Tables = append(s.Tables, Table{Number: uint64(i + 1), Area: uint8(i % 3), Entries: 100, Alive: uint32(i % 100), Bytes: 4096, Deletions: 900})
 	}
 	return s
 }
@@ -41,7 +41,7 @@ func state(n int) State {
 // TestFormat: bytes do not change by accident, and are those of docs/formats/manifest.md.
 func TestFormat(t *testing.T) {
 	s := State{Store: 1, Secret: [16]byte{2}, Replay: 3, NextID: 4, NextQueue: 5, NextFile: 100,
-		Runs: []Run{{Number: 6, Area: 2, Entries: 9, Alive: 8, Bytes: 10, Marks: 7}}}
+		Tables: []Table{{Number: 6, Area: 2, Entries: 9, Alive: 8, Bytes: 10, Deletions: 7}}}
 	want := strings.Join([]string{
 		"74617272796d6673", "01000000", "6f649cde", "8800000000000000", "0000000000000000",
 		"0100000000000000", "02000000000000000000000000000000", "0300000000000000", "0400000000000000", "6400000000000000", "0000000000000000",
@@ -68,23 +68,23 @@ func TestRoundTrip(t *testing.T) {
 		last := uint64(0)
 		for range rapid.IntRange(0, 20).Draw(t, "runs") {
 			last += rapid.Uint64Range(1, 1<<50).Draw(t, "step")
-			r := Run{Number: last, Area: rapid.Byte().Draw(t, "area"), Entries: rapid.Uint32Range(1, math.MaxInt32).Draw(t, "entries"),
-				Bytes: rapid.Uint64().Draw(t, "bytes"), Marks: rapid.Uint64Range(0, 1<<50).Draw(t, "marks")}
-			if r.Alive = r.Entries; r.Marks != 0 {
+			r := Table{Number: last, Area: rapid.Byte().Draw(t, "area"), Entries: rapid.Uint32Range(1, math.MaxInt32).Draw(t, "entries"),
+				Bytes: rapid.Uint64().Draw(t, "bytes"), Deletions: rapid.Uint64Range(0, 1<<50).Draw(t, "marks")}
+			if r.Alive = r.Entries; r.Deletions != 0 {
 				r.Alive = rapid.Uint32Range(0, r.Entries).Draw(t, "alive")
 			}
-			s.Runs = append(s.Runs, r)
+			s.Tables = append(s.Tables, r)
 		}
 		got, _, reason, _ := decode(s.encode())
 		if reason != "" || !reflect.DeepEqual(got, s) {
 			t.Fatalf("wrote %+v, read %+v: %s", s, got, reason)
 		}
-		for _, r := range s.Runs {
-			if found, ok := s.Run(r.Number); !ok || found != r || !s.Names(r.Number) || !s.Names(r.Marks) && r.Marks != 0 {
+		for _, r := range s.Tables {
+			if found, ok := s.Table(r.Number); !ok || found != r || !s.Names(r.Number) || !s.Names(r.Deletions) && r.Deletions != 0 {
 				t.Fatalf("run %d is found as %+v", r.Number, found)
 			}
 		}
-		if _, ok := s.Run(last + 1); ok || s.Names(0) {
+		if _, ok := s.Table(last + 1); ok || s.Names(0) {
 			t.Fatal("there is a run that is none")
 		}
 	})
@@ -99,14 +99,14 @@ func TestRefused(t *testing.T) {
 		"no next id":           func(s *State) { s.NextID = 0 },
 		"no next queue":        func(s *State) { s.NextQueue = 0 },
 		"no next file":         func(s *State) { s.NextFile = 0 },
-		"runs out of order":    func(s *State) { s.Runs[1].Number = 1 },
-		"run 0":                func(s *State) { s.Runs[0].Number = 0 },
-		"a run yet to come":    func(s *State) { s.NextFile = 3; s.Runs[0].Marks, s.Runs[0].Alive = 0, 100 },
-		"marks yet to come":    func(s *State) { s.Runs[0].Marks = 1000 },
-		"an empty run":         func(s *State) { s.Runs[0].Entries = 0 },
-		"more alive than are":  func(s *State) { s.Runs[0].Alive = 101 },
-		"dead without marks":   func(s *State) { s.Runs[0].Marks = 0 },
-		"more runs than bound": func(s *State) { s.Runs = make([]Run, MaxRuns+1) },
+		"runs out of order":    func(s *State) { s.Tables[1].Number = 1 },
+		"run 0":                func(s *State) { s.Tables[0].Number = 0 },
+		"a run yet to come":    func(s *State) { s.NextFile = 3; s.Tables[0].Deletions, s.Tables[0].Alive = 0, 100 },
+		"marks yet to come":    func(s *State) { s.Tables[0].Deletions = 1000 },
+		"an empty run":         func(s *State) { s.Tables[0].Entries = 0 },
+		"more alive than are":  func(s *State) { s.Tables[0].Alive = 101 },
+		"dead without marks":   func(s *State) { s.Tables[0].Deletions = 0 },
+		"more runs than bound": func(s *State) { s.Tables = make([]Table, MaxTables+1) },
 	} {
 		s := state(3)
 		spoil(&s)
@@ -129,12 +129,12 @@ func TestOpenAndCreate(t *testing.T) {
 	if _, err := Create(d, "/store", state(0)); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("make a second one: %v", err)
 	}
-	s := state(MaxRuns / 100)
+	s := state(MaxTables / 100)
 	must(t, m.Write(s))
-	s.Runs[0].Alive = 77 // not the manifest's any more
+	s.Tables[0].Alive = 77 // not the manifest's any more
 	again, err := Open(d, "/store")
 	must(t, err)
-	if want := state(MaxRuns / 100); !reflect.DeepEqual(again.State(), want) || !reflect.DeepEqual(m.State(), want) {
+	if want := state(MaxTables / 100); !reflect.DeepEqual(again.State(), want) || !reflect.DeepEqual(m.State(), want) {
 		t.Error("it does not say what was written")
 	}
 	if d.Handles() != 0 {

@@ -18,18 +18,18 @@ func found(d *vfstest.Disk) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n := len(m.State().Runs)
+	n := len(m.State().Tables)
 	if !reflect.DeepEqual(m.State(), state(n)) {
 		return 0, fmt.Errorf("found %+v", m.State())
 	}
-	if at, err := Read(d.Crash(vfstest.Nothing()), "/store"); err != nil || len(at.Runs) != n {
-		return 0, fmt.Errorf("opened with %d runs, and after another loss of power with %d: %v", n, len(at.Runs), err)
+	if at, err := Read(d.Crash(vfstest.Nothing()), "/store"); err != nil || len(at.Tables) != n {
+		return 0, fmt.Errorf("opened with %d runs, and after another loss of power with %d: %v", n, len(at.Tables), err)
 	}
 	if err := m.Write(state(n + 1)); err != nil {
 		return 0, err
 	}
-	if at, err := Read(d.Crash(vfstest.Nothing()), "/store"); err != nil || len(at.Runs) != n+1 {
-		return 0, fmt.Errorf("written with %d runs, read with %d: %v", n+1, len(at.Runs), err)
+	if at, err := Read(d.Crash(vfstest.Nothing()), "/store"); err != nil || len(at.Tables) != n+1 {
+		return 0, fmt.Errorf("written with %d runs, read with %d: %v", n+1, len(at.Tables), err)
 	}
 	return n, nil
 }
@@ -102,7 +102,7 @@ func TestFaults(t *testing.T) {
 				if !errors.Is(err, fault) && !errors.Is(err, syscall.EIO) {
 					t.Fatalf("fault %v at call %d: %v", fault, k, err)
 				}
-				if got, err := Read(d, "/store"); err != nil || len(got.Runs) != 1 || len(m.State().Runs) != 1 {
+				if got, err := Read(d, "/store"); err != nil || len(got.Tables) != 1 || len(m.State().Tables) != 1 {
 					t.Fatalf("fault %v at call %d: the one before does not count: %+v, %v", fault, k, got, err)
 				}
 				must(t, m.Write(state(2)))
@@ -133,7 +133,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	again, err := Open(d, "/store")
 	must(t, err)
-	if len(again.State().Runs) != 1 {
+	if len(again.State().Tables) != 1 {
 		t.Errorf("found %+v", again.State())
 	}
 	d.SetSpace(0)

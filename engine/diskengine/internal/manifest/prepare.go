@@ -12,9 +12,9 @@ import (
 // The directories of a store, and the file that stands beside them until a store that is made of another
 // one is whole: a directory with it is not opened.
 const (
-	LogName   = "log"
-	RunsName  = "runs"
-	Restoring = "RESTORING"
+	LogName    = "log"
+	TablesName = "runs"
+	Restoring  = "RESTORING"
 )
 
 // ErrRestoring says that a directory holds part of a store only.
@@ -48,7 +48,7 @@ func Prepare(f vfs.FS, dir string) error {
 	if err := errors.Join(vfs.WriteFile(f, filepath.Join(dir, Restoring), nil), f.SyncDir(dir)); err != nil {
 		return err
 	}
-	for _, name := range []string{LogName, RunsName} {
+	for _, name := range []string{LogName, TablesName} {
 		if err := f.Mkdir(filepath.Join(dir, name)); err != nil {
 			return err
 		}

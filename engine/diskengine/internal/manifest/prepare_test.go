@@ -24,7 +24,7 @@ func TestPrepare(t *testing.T) {
 				continue
 			}
 			whole++
-			if _, err := Read(after, "/made"); err != nil || !slices.Contains(names, LogName) || !slices.Contains(names, RunsName) {
+			if _, err := Read(after, "/made"); err != nil || !slices.Contains(names, LogName) || !slices.Contains(names, TablesName) {
 				t.Errorf("before %+v: %v, %v", c, names, err)
 			}
 		}

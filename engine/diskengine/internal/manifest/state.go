@@ -10,8 +10,8 @@ import (
 
 // State is what a manifest says.
 type State struct {
-	// Store is what the store is called, part of the checksums of its log and runs. Secret is
-	// what keys are hashed with in the runs. Neither changes.
+	// Store is what the store is called, part of the checksums of its log and sstables. Secret is
+	// what keys are hashed with in the sstables. Neither changes.
 	Store  uint64
 	Secret [16]byte
 
@@ -20,51 +20,51 @@ type State struct {
 	Begun bool
 
 	// Replay is the position in the log from which it is replayed: what came before is in the
-	// runs.
+	// sstables.
 	Replay uint64
 
-	// The least numbers that were never used: of messages, queues, and files, which are runs,
-	// marks and bodies. What the log says from Replay on may take them further.
+	// The least numbers that were never used: of messages, queues, and files, which are sstables,
+	// deletion bitmaps and bodies. What the log says from Replay on may take them further.
 	NextID    uint64
 	NextQueue uint32
 	NextFile  uint64
 
-	// Runs are the runs that count, by their numbers.
-	Runs []Run
+	// Sstables are the sstables that count, by their numbers.
+	Tables []Table
 }
 
-// Run is one that counts.
-type Run struct {
+// Table is one that counts.
+type Table struct {
 	Number  uint64
 	Area    uint8  // what it holds: the caller's
 	Entries uint32 // that were ever in it; at least 1
 	Alive   uint32 // of them, by Marks
 	Bytes   uint64 // of its file
 
-	// Marks is the number of the file that says who of the run has died; 0: nobody. Several
-	// runs may share one. Deaths that the log tells from Replay on may be missing there.
-	Marks uint64
+	// Marks is the number of the file that says who of the sstable has died; 0: nobody. Several
+	// sstables may share one. Deaths that the log tells from Replay on may be missing there.
+	Deletions uint64
 }
 
-// MaxRuns is how many runs a manifest names at most.
-const MaxRuns = 1 << 16
+// MaxTables is how many sstables a manifest names at most.
+const MaxTables = 1 << 16
 
 // check says what is wrong with a state.
 func (s *State) check() error {
 	if s.NextID == 0 || s.NextQueue == 0 || s.NextFile == 0 {
 		return errors.New("the next id, queue or file is 0")
 	}
-	if len(s.Runs) > MaxRuns {
-		return fmt.Errorf("%d runs; at most %d are allowed", len(s.Runs), MaxRuns)
+	if len(s.Tables) > MaxTables {
+		return fmt.Errorf("%d runs; at most %d are allowed", len(s.Tables), MaxTables)
 	}
 	last := uint64(0)
-	for _, r := range s.Runs {
+	for _, r := range s.Tables {
 		switch {
 		case r.Number <= last:
 			return fmt.Errorf("run %d stands behind run %d", r.Number, last)
-		case r.Number >= s.NextFile || r.Marks >= s.NextFile:
-			return fmt.Errorf("run %d, marks %d: the next file is %d", r.Number, r.Marks, s.NextFile)
-		case r.Entries == 0 || r.Entries > math.MaxInt32 || r.Alive > r.Entries || r.Marks == 0 && r.Alive != r.Entries:
+		case r.Number >= s.NextFile || r.Deletions >= s.NextFile:
+			return fmt.Errorf("run %d, marks %d: the next file is %d", r.Number, r.Deletions, s.NextFile)
+		case r.Entries == 0 || r.Entries > math.MaxInt32 || r.Alive > r.Entries || r.Deletions == 0 && r.Alive != r.Entries:
 			return fmt.Errorf("run %d has %d entries of which %d are alive", r.Number, r.Entries, r.Alive)
 		}
 		last = r.Number
@@ -75,21 +75,21 @@ func (s *State) check() error {
 // Clone returns a state that shares nothing with s.
 func (s *State) Clone() State {
 	c := *s
-	c.Runs = slices.Clone(s.Runs)
+	c.Tables = slices.Clone(s.Tables)
 	return c
 }
 
-// Run finds a run by its number.
-func (s *State) Run(number uint64) (Run, bool) {
-	i, found := slices.BinarySearchFunc(s.Runs, number, func(r Run, n uint64) int { return cmp.Compare(r.Number, n) })
+// Table finds an sstable by its number.
+func (s *State) Table(number uint64) (Table, bool) {
+	i, found := slices.BinarySearchFunc(s.Tables, number, func(r Table, n uint64) int { return cmp.Compare(r.Number, n) })
 	if !found {
-		return Run{}, false
+		return Table{}, false
 	}
-	return s.Runs[i], true
+	return s.Tables[i], true
 }
 
-// Names reports whether a number is that of a file that counts, a run or marks. Bodies are named
+// Names reports whether a number is that of a file that counts, an sstable or deletion bitmaps. Bodies are named
 // by their messages.
 func (s *State) Names(file uint64) bool {
-	return file != 0 && slices.ContainsFunc(s.Runs, func(r Run) bool { return r.Number == file || r.Marks == file })
+	return file != 0 && slices.ContainsFunc(s.Tables, func(r Table) bool { return r.Number == file || r.Deletions == file })
 }

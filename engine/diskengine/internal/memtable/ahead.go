@@ -2,7 +2,7 @@ package memtable
 
 import "math"
 
-// ahead reads from the headers of entries before it is their turn, while a window is walked in
+// ahead reads from the headers of entries before it is their turn, while a memtable is walked in
 // order. They lie anywhere in memory, and each takes its time to come from there; several come
 // side by side where nothing is done but to read them.
 type ahead struct {
@@ -15,7 +15,7 @@ const mostAhead = 16
 
 // next is called for each entry that is walked, before its header is looked at. It reads as many
 // as were walked so far, so that whoever wants a few does not pay for many.
-func (a *ahead) next(w *window, c *cursor) {
+func (a *ahead) next(w *table, c *cursor) {
 	if a.left == 0 {
 		a.left = min(mostAhead, a.given+1, int(c.d.n)-c.i)
 		items := c.d.items[c.i:]
@@ -41,7 +41,7 @@ type Expected struct {
 // Expect reads from where entries stand, ExpectMost at most, or would stand. Who adds many has some of
 // them expected before the first is looked for: what is read lies anywhere in memory, and comes side
 // by side. It counts as a change.
-func (r *Recent) Expect(all []Expected) {
+func (r *Tables) Expect(all []Expected) {
 	var room [ExpectMost]uint32
 	hashes := room[:0]
 	for i := range all {

@@ -26,7 +26,7 @@ const (
 	classes   = wholes + parts
 )
 
-// arena has the entries of a window, in chunks that each hold slots of one size. What is freed
+// arena has the entries of a memtable, in chunks that each hold slots of one size. What is freed
 // is used again by entries of about that size, or, when a chunk is empty, by anybody. What is
 // larger than the largest slot has memory of its own.
 type arena struct {

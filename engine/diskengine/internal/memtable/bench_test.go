@@ -35,7 +35,7 @@ func each(b *testing.B, fn func(i int)) {
 }
 
 // sample has messages of 200 bytes that are due over two days, in no order.
-func sample(onHeap bool) (*Recent, func(id int) Entry) {
+func sample(onHeap bool) (*Tables, func(id int) Entry) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	value := make([]byte, 215)
 	draw := func(id int) Entry {
@@ -44,7 +44,7 @@ func sample(onHeap bool) (*Recent, func(id int) Entry) {
 	return New(&Config{OnHeap: onHeap}), draw
 }
 
-func filled(b *testing.B) (*Recent, func(id int) Entry) {
+func filled(b *testing.B) (*Tables, func(id int) Entry) {
 	r, draw := sample(false)
 	for id := range *pending {
 		r.Add(draw(id + 1))
@@ -139,14 +139,14 @@ func BenchmarkByKey(b *testing.B) {
 	}
 }
 
-// BenchmarkAscend walks 256 entries from some time on, of what stands in some windows.
+// BenchmarkAscend walks 256 entries from some time on, of what stands in some memtables.
 func BenchmarkAscend(b *testing.B) {
-	for windows := 1; windows <= 3; windows++ {
-		b.Run(fmt.Sprint("windows ", windows), func(b *testing.B) {
+	for memtables := 1; memtables <= 3; memtables++ {
+		b.Run(fmt.Sprint("windows ", memtables), func(b *testing.B) {
 			r, draw := sample(false)
 			defer r.Close()
 			for id := range *pending {
-				if id > 0 && id%(*pending/windows+1) == 0 {
+				if id > 0 && id%(*pending/memtables+1) == 0 {
 					r.Seal()
 				}
 				r.Add(draw(id + 1))
@@ -190,7 +190,7 @@ func BenchmarkByID(b *testing.B) {
 	})
 }
 
-// BenchmarkPass goes through a sealed window.
+// BenchmarkPass goes through a sealed memtable.
 func BenchmarkPass(b *testing.B) {
 	r, _ := filled(b)
 	s := r.Seal()

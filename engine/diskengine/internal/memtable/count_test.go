@@ -8,7 +8,7 @@ import (
 
 // counted is a Recent beside a plain list of what is in it.
 type counted struct {
-	*Recent
+	*Tables
 	rng *rand.Rand
 	all []Entry
 	id  uint64
@@ -55,7 +55,7 @@ func (c *counted) step(grow float64) {
 
 func (c *counted) check(t *testing.T) {
 	t.Helper()
-	c.windows(func(w *window) { w.order.sound(t) })
+	c.each(func(w *table) { w.order.sound(t) })
 	sorted := slices.SortedFunc(slices.Values(c.all), compare)
 	for range 500 {
 		queue, a, from, to := c.rng.Uint32N(4), Area(c.rng.IntN(int(areas))), c.position(), c.position()
@@ -93,12 +93,12 @@ func (c *counted) check(t *testing.T) {
 }
 
 // TestCountRange: what lies between two positions is counted as in a list that is sorted, while
-// entries come, move and go, in up to three windows, many of them of one time.
+// entries come, move and go, in up to three memtables, many of them of one time.
 func TestCountRange(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	c := &counted{Recent: small(), rng: rand.New(rand.NewPCG(seed, 1))}
+	c := &counted{Tables: small(), rng: rand.New(rand.NewPCG(seed, 1))}
 	defer c.Close()
 	for round := range 12 {
 		grow := 0.75

@@ -1,16 +1,16 @@
-// Package memtable keeps in memory what has not been written to a run yet: messages, found by id,
+// Package memtable keeps in memory what has not been written to an sstable yet: messages, found by id,
 // by key and in the order of their time.
 //
 // # The idea
 //
-// Entries stand in a window, which has everything in memory of its own. When the log has grown
-// long the window is sealed: a new one takes in what comes, while the sealed one is written to
-// runs, in slices, and is then dropped whole. Whoever looks finds what is in either.
+// Entries stand in a memtable, which has everything in memory of its own. When the log has grown
+// long the memtable is sealed: a new one takes in what comes, while the sealed one is written to
+// sstables, in slices, and is then dropped whole. Whoever looks finds what is in either.
 //
 // An entry is a slot: a header of 40 bytes, the key and the value, which is the caller's affair.
 // Slots are cut from chunks of 256 KiB, each for slots of one size, at most an eighth larger than
 // what they hold, but above 64 KiB a third, a half or all of a chunk, so that what is freed is used again however entries come and go: most are
-// cancelled soon, and a window grows with what lives in it, not with the log. Around them stand
+// cancelled soon, and a memtable grows with what lives in it, not with the log. Around them stand
 //
 //   - an index of keys: pages of hashes, found through a directory by extendible hashing, which
 //     divides one page at a time and never all. Keys are hashed with a secret of the process and
@@ -40,10 +40,10 @@
 //
 // # Rules
 //
-// A sealed window takes nothing in, and its entries do not move: they are passed to the run in
+// A sealed memtable takes nothing in, and its entries do not move: they are passed to the sstable in
 // order, and each has a number there, its ordinal. So an entry that changes leaves the sealed
-// window for the other one (Put), and its ordinal is told by Left, for the run to be told that it
-// has died: in the same step in which the run takes the place of the window.
+// memtable for the other one (Put), and its ordinal is told by Left, for the sstable to be told that it
+// has died: in the same step in which the sstable takes the place of the memtable.
 //
 // Nothing here locks but the pool of chunks: what looks may run side by side, what changes
 // alone, both as the caller sees to it. Entries that are found are slices of the slots, good

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// Area is a part of a queue with an order of its own, and a run of its own. Of live entries, and
+// Area is a part of a queue with an order of its own, and an sstable of its own. Of live entries, and
 // of finished ones, a key should have one at most.
 type Area uint8
 
@@ -28,9 +28,9 @@ type Entry struct {
 	Tail  []byte // what follows it, of one that is added or put; else nil
 	Ahead *Ahead // to which that was copied; nil: nowhere
 
-	// Sealed, of an entry that is found, says that it stands in a sealed window: it is
+	// Sealed, of an entry that is found, says that it stands in a sealed memtable: it is
 	// moved by a Put only, and what is said of it in the log must carry its content. Passed
-	// says that it was passed to the run of its area, there with the number Ordinal.
+	// says that it was passed to the sstable of its area, there with the number Ordinal.
 	Sealed  bool
 	Passed  bool
 	Ordinal uint32
@@ -52,7 +52,7 @@ type header struct {
 	class   uint8
 	_       uint8
 	hash    uint32 // of the key
-	ordinal uint32 // one more than that in the run; 0: not passed
+	ordinal uint32 // one more than that in the sstable; 0: not passed
 	large   uint32 // one more than where the key and value stand in arena.large; 0: behind the header
 }
 

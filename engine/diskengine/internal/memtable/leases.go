@@ -21,8 +21,8 @@ type Lease struct {
 	Untold bool // the log knows of a later deadline
 	Nonce  [16]byte
 
-	// Where the message stood in a run, by its number; 0: among the recent, or nobody knows.
-	Run   uint64
+	// Where the message stood in an sstable, by its number; 0: among the recent, or nobody knows.
+	Table uint64
 	Pos   uint32
 	Epoch uint32
 

@@ -10,7 +10,7 @@ type Ahead struct {
 
 // Ahead copies a tail, before which an entry has at most head bytes of key and value, or it is copied once more. It
 // may be called at any time.
-func (r *Recent) Ahead(head int, tail []byte) *Ahead {
+func (r *Tables) Ahead(head int, tail []byte) *Ahead {
 	a := &Ahead{r.pool, r.pool.takeLarge(head + len(tail)), head}
 	copy(a.mem[head:], tail)
 	return a

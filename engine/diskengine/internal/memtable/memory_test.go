@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func small() *Recent { return New(&Config{OnHeap: true, Keep: 4 << 20}) }
+func small() *Tables { return New(&Config{OnHeap: true, Keep: 4 << 20}) }
 
 // message is one of a queue, of 200 bytes of value.
 func message(id uint64) Entry {

@@ -8,7 +8,7 @@ import (
 
 // Config is how memory is taken. Nil works.
 type Config struct {
-	// Keep is how many bytes are kept that no window needs, for the next ones. 0: 64 MiB;
+	// Keep is how many bytes are kept that no memtable needs, for the next ones. 0: 64 MiB;
 	// negative: none.
 	Keep int64
 
@@ -21,21 +21,21 @@ type Config struct {
 	Low func()
 }
 
-// Recent is the entries that stand in no run yet: a window that takes them in, and sealed ones that are
-// being written to runs.
+// Recent is the entries that stand in no sstable yet: a memtable that takes them in, and sealed ones that are
+// being written to sstables.
 //
 // Methods that look may be called side by side. Those that change something - Add, Put, Remove,
 // Expect, Seal, and Pass and Drop of what is sealed - are called while nothing else is: the
 // caller has a lock. What is found is to be read until the next of them.
-type Recent struct {
+type Tables struct {
 	pool   *pool
 	seed   maphash.Seed
-	active *window
+	active *table
 	sealed []*Sealed // the oldest first
 }
 
 // New returns one that is empty.
-func New(cfg *Config) *Recent {
+func New(cfg *Config) *Tables {
 	var c Config
 	if cfg != nil {
 		c = *cfg
@@ -43,13 +43,13 @@ func New(cfg *Config) *Recent {
 	if c.Keep == 0 {
 		c.Keep = 64 << 20
 	}
-	r := &Recent{pool: &pool{onHeap: c.OnHeap, keep: int(max(0, c.Keep) / chunkSize), low: c.Low}, seed: maphash.MakeSeed()}
-	r.active = newWindow(r.pool, r.seed)
+	r := &Tables{pool: &pool{onHeap: c.OnHeap, keep: int(max(0, c.Keep) / chunkSize), low: c.Low}, seed: maphash.MakeSeed()}
+	r.active = newTable(r.pool, r.seed)
 	return r
 }
 
 // Close gives all memory back to the system. Nothing else is called afterwards.
-func (r *Recent) Close() {
+func (r *Tables) Close() {
 	for len(r.sealed) > 0 {
 		r.sealed[0].Drop()
 	}
@@ -58,15 +58,15 @@ func (r *Recent) Close() {
 }
 
 // Add takes in an entry whose id was never there.
-func (r *Recent) Add(e Entry) {
+func (r *Tables) Add(e Entry) {
 	e.check()
 	r.active.ids.extend(e.ID)
 	r.active.add(&e)
 }
 
 // Put takes in an entry, in place of the one that has its id, if there is one. Afterwards it
-// stands in the window that is not sealed.
-func (r *Recent) Put(e Entry) {
+// stands in the memtable that is not sealed.
+func (r *Tables) Put(e Entry) {
 	e.check()
 	if at, h := r.active.byID(e.ID); h != nil {
 		r.active.put(at, h, &e)
@@ -84,7 +84,7 @@ func (e *Entry) check() {
 }
 
 // Remove takes an entry away, and reports whether it was there.
-func (r *Recent) Remove(id uint64) bool {
+func (r *Tables) Remove(id uint64) bool {
 	if at, h := r.active.byID(id); h != nil {
 		r.active.remove(at, h)
 		return true
@@ -92,8 +92,8 @@ func (r *Recent) Remove(id uint64) bool {
 	return r.removeOther(id)
 }
 
-// removeOther takes an entry away that is not in the active window.
-func (r *Recent) removeOther(id uint64) bool {
+// removeOther takes an entry away that is not in the active memtable.
+func (r *Tables) removeOther(id uint64) bool {
 	for _, s := range r.sealed {
 		if at, h := s.w.byID(id); h != nil {
 			s.w.remove(at, h)
@@ -104,7 +104,7 @@ func (r *Recent) removeOther(id uint64) bool {
 }
 
 // ByID finds an entry.
-func (r *Recent) ByID(id uint64) (Entry, bool) {
+func (r *Tables) ByID(id uint64) (Entry, bool) {
 	if at, h := r.active.byID(id); h != nil {
 		return r.active.entry(at, h), true
 	}
@@ -117,7 +117,7 @@ func (r *Recent) ByID(id uint64) (Entry, bool) {
 }
 
 // ByKey finds the entry that has a key in an area, of dead ones the one that died last.
-func (r *Recent) ByKey(queue uint32, a Area, key []byte) (Entry, bool) {
+func (r *Tables) ByKey(queue uint32, a Area, key []byte) (Entry, bool) {
 	var best Entry
 	at, h := r.active.byKey(queue, a, key)
 	found := h != nil
@@ -138,47 +138,47 @@ func (e *Entry) before(h *header) bool {
 }
 
 // Len is how many entries there are.
-func (r *Recent) Len() int {
+func (r *Tables) Len() int {
 	n := 0
-	r.windows(func(w *window) { n += w.len() })
+	r.each(func(w *table) { n += w.len() })
 	return n
 }
 
 // Count is how many entries an area of a queue has.
-func (r *Recent) Count(queue uint32, a Area) (n int64) {
-	r.windows(func(w *window) { n += w.counts[placeOf(queue, a)] })
+func (r *Tables) Count(queue uint32, a Area) (n int64) {
+	r.each(func(w *table) { n += w.counts[placeOf(queue, a)] })
 	return n
 }
 
-// Memory is how many bytes windows take up, and how many are spare: all but a few words for each
+// Memory is how many bytes memtables take up, and how many are spare: all but a few words for each
 // chunk and for each area of a queue.
-func (r *Recent) Memory() (taken, spare int64) {
+func (r *Tables) Memory() (taken, spare int64) {
 	taken, spare = r.pool.memory()
-	r.windows(func(w *window) { taken += w.tables() })
+	r.each(func(w *table) { taken += w.tables() })
 	return taken, spare
 }
 
 // Loose is how many of the spare bytes wait for Trim: those of long values that were removed, or took another place. It
 // may be called at any time.
-func (r *Recent) Loose() int64 { return r.pool.loose.Load() }
+func (r *Tables) Loose() int64 { return r.pool.loose.Load() }
 
 // Borrow returns memory of the same kind, of so many bytes or some more, that is the caller's until giveBack and not
 // counted. Both may be called at any time, giveBack best outside of locks.
-func (r *Recent) Borrow(bytes int) (b []byte, giveBack func()) {
+func (r *Tables) Borrow(bytes int) (b []byte, giveBack func()) {
 	b = r.pool.lend(bytes)
 	return b, func() { r.pool.takeBack(b) }
 }
 
-// Unsealed is how many entries stand in the window that is not sealed.
-func (r *Recent) Unsealed() int { return r.active.len() }
+// Unsealed is how many entries stand in the memtable that is not sealed.
+func (r *Tables) Unsealed() int { return r.active.len() }
 
 // Trim gives some of the memory back to the system that is spare beyond Config.Keep, or was that of long values, of
 // which it keeps as much at most for others, and reports whether there is more of it. It may be called at any time,
 // and is best called outside of locks.
-func (r *Recent) Trim() bool { return r.pool.trim(trimChunks) }
+func (r *Tables) Trim() bool { return r.pool.trim(trimChunks) }
 
 const trimChunks = 16
 
 // Stock has the system make up to 4 MiB of memory ready, no more than an eighth of what is kept, so that
 // who takes it under a lock does not wait for that. It may be called beside all else but Close.
-func (r *Recent) Stock() { r.pool.fill() }
+func (r *Tables) Stock() { r.pool.fill() }

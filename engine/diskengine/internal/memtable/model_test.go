@@ -12,7 +12,7 @@ import (
 
 // model is the least that does what Recent does.
 type model struct {
-	*Recent
+	*Tables
 	all    map[uint64]Entry
 	flight *Sealed
 	passed map[uint64]uint32 // ordinals of what was passed and is still there
@@ -212,7 +212,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 	}
 }
 
-// begin begins to pass a window from its start.
+// begin begins to pass a memtable from its start.
 func (m *model) begin(s *Sealed) {
 	m.flight, m.passed = s, map[uint64]uint32{}
 	m.left, m.last, m.next = [areas][]uint32{}, [areas]Entry{}, [areas]uint32{}
@@ -323,7 +323,7 @@ func TestModel(t *testing.T) {
 	for _, onHeap := range []bool{true, false} {
 		t.Run(fmt.Sprint("heap ", onHeap), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				m := &model{Recent: New(&Config{OnHeap: onHeap, Keep: 1 << 20}), all: map[uint64]Entry{}}
+				m := &model{Tables: New(&Config{OnHeap: onHeap, Keep: 1 << 20}), all: map[uint64]Entry{}}
 				defer m.Close()
 				t.Repeat(m.actions())
 			})

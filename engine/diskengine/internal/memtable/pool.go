@@ -9,10 +9,10 @@ import (
 )
 
 // chunkSize is how much memory is taken at a time, from the system and by each part of a
-// window.
+// memtable.
 const chunkSize = 256 << 10
 
-// pool has the chunks that no window needs. Its methods may be called from many goroutines.
+// pool has the chunks that no memtable needs. Its methods may be called from many goroutines.
 type pool struct {
 	onHeap bool
 	keep   int    // chunks
@@ -132,7 +132,7 @@ func (p *pool) freeLarge(b []byte) {
 	p.large = append(p.large, b)
 }
 
-// giveBackLarge takes such memory back that no window has had.
+// giveBackLarge takes such memory back that no memtable has had.
 func (p *pool) giveBackLarge(b []byte) {
 	p.mu.Lock()
 	p.taken -= int64(len(b))
@@ -142,7 +142,7 @@ func (p *pool) giveBackLarge(b []byte) {
 
 const pageSize = 4 << 10
 
-// lend returns memory that is no window's, and counts as none's. Its size is one of few, at most an eighth larger.
+// lend returns memory that is no memtable's, and counts as none's. Its size is one of few, at most an eighth larger.
 func (p *pool) lend(n int) []byte {
 	step := max(pageSize, 1<<(bits.Len(uint(n-1)))>>4)
 	size := (n + step - 1) / step * step

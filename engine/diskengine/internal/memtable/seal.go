@@ -2,21 +2,21 @@ package memtable
 
 import "math"
 
-// Sealed is a window that takes nothing in any more: it is written to a run. Its entries are
+// Sealed is a memtable that takes nothing in any more: it is written to an sstable. Its entries are
 // found as before, and may be removed.
 type Sealed struct {
-	of *Recent
-	w  *window
+	of *Tables
+	w  *table
 
 	undoing bool // Again has begun
 	undone  item // the first that it has not looked at
 }
 
-// Seal begins a new window, and returns the one before. There may be several that are sealed.
-func (r *Recent) Seal() *Sealed {
+// Seal begins a new memtable, and returns the one before. There may be several that are sealed.
+func (r *Tables) Seal() *Sealed {
 	s := &Sealed{of: r, w: r.active}
 	r.sealed = append(r.sealed, s)
-	r.active = newWindow(r.pool, r.seed)
+	r.active = newTable(r.pool, r.seed)
 	return s
 }
 
@@ -29,10 +29,10 @@ func (s *Sealed) entry(r ref, h *header) Entry {
 	return e
 }
 
-// Len is how many entries are left in the window.
+// Len is how many entries are left in the memtable.
 func (s *Sealed) Len() int { return s.w.len() }
 
-// DueBefore is how many live entries of the window stand before a time, and how many entries it
+// DueBefore is how many live entries of the memtable stand before a time, and how many entries it
 // has, of all areas. Where live ones are of more queues than so many, the first of these tell for
 // the others.
 func (s *Sealed) DueBefore(at int64, queues int) (due, all int64) {
@@ -57,7 +57,7 @@ func (s *Sealed) DueBefore(at int64, queues int) (due, all int64) {
 	return due, int64(w.len())
 }
 
-// pass is how far an area of a sealed window has been written to a run.
+// pass is how far an area of a sealed memtable has been written to an sstable.
 type pass struct {
 	last item     // that was passed
 	next uint32   // the ordinal of the next
@@ -116,7 +116,7 @@ func (s *Sealed) Left(a Area) []uint32 {
 	return left
 }
 
-// Count is how many entries are left in an area of the window.
+// Count is how many entries are left in an area of the memtable.
 func (s *Sealed) Count(a Area) (n int64) {
 	for p, k := range s.w.counts {
 		if p.area() == a {
@@ -126,7 +126,7 @@ func (s *Sealed) Count(a Area) (n int64) {
 	return n
 }
 
-// Drop forgets the window, when what is left of it is found elsewhere.
+// Drop forgets the memtable, when what is left of it is found elsewhere.
 func (s *Sealed) Drop() {
 	for i, other := range s.of.sealed {
 		if other == s {

@@ -2,29 +2,29 @@ package memtable
 
 import "math"
 
-// walker goes through an area of all windows at once.
+// walker goes through an area of all memtables at once.
 type walker struct {
 	place   place
-	cursors []areaCursor // of the active window, then of the sealed ones
+	cursors []areaCursor // of the active memtable, then of the sealed ones
 }
 
-// areaCursor is a place in the order of a window.
+// areaCursor is a place in the order of a memtable.
 type areaCursor struct {
 	cursor
-	w      *window
+	w      *table
 	sealed *Sealed // nil: it is the active one
 	reads  ahead
 }
 
-func (r *Recent) windows(fn func(w *window)) {
+func (r *Tables) each(fn func(w *table)) {
 	fn(r.active)
 	for _, s := range r.sealed {
 		fn(s.w)
 	}
 }
 
-// cursors appends a cursor for each window, which seek finds.
-func (r *Recent) cursors(c []areaCursor, seek func(*order) cursor) []areaCursor {
+// cursors appends a cursor for each memtable, which seek finds.
+func (r *Tables) cursors(c []areaCursor, seek func(*order) cursor) []areaCursor {
 	c = append(c, areaCursor{cursor: seek(&r.active.order), w: r.active})
 	for _, s := range r.sealed {
 		c = append(c, areaCursor{cursor: seek(&s.w.order), w: s.w, sealed: s})
@@ -58,7 +58,7 @@ func (c *areaCursor) entry() Entry {
 
 // Ascend gives fn the entries of an area of a queue in order, from a position on, until fn
 // returns false. fn must not change anything.
-func (r *Recent) Ascend(queue uint32, a Area, from Position, fn func(Entry) bool) {
+func (r *Tables) Ascend(queue uint32, a Area, from Position, fn func(Entry) bool) {
 	var room [4]areaCursor
 	p := placeOf(queue, a)
 	first := item{hi: uint32(p), at: from.At, id: from.ID}
@@ -74,7 +74,7 @@ func (r *Recent) Ascend(queue uint32, a Area, from Position, fn func(Entry) bool
 
 // Descend gives fn the entries of an area of a queue that lie before a position, the last
 // first, until fn returns false. fn must not change anything.
-func (r *Recent) Descend(queue uint32, a Area, before Position, fn func(Entry) bool) {
+func (r *Tables) Descend(queue uint32, a Area, before Position, fn func(Entry) bool) {
 	var room [4]areaCursor
 	p := placeOf(queue, a)
 	end := item{hi: uint32(p), at: before.At, id: before.ID}
@@ -85,15 +85,15 @@ func (r *Recent) Descend(queue uint32, a Area, before Position, fn func(Entry) b
 }
 
 // CountRange is how many entries of an area of a queue lie from a position on and before another:
-// none where that is not after it. It takes as long as finding two entries in each window, however
+// none where that is not after it. It takes as long as finding two entries in each memtable, however
 // many lie between.
-func (r *Recent) CountRange(queue uint32, a Area, from, to Position) (n int64) {
+func (r *Tables) CountRange(queue uint32, a Area, from, to Position) (n int64) {
 	p := uint32(placeOf(queue, a))
 	first, end := item{hi: p, at: from.At, id: from.ID}, item{hi: p, at: to.At, id: to.ID}
 	if !first.less(&end) {
 		return 0
 	}
-	r.windows(func(w *window) { n += w.order.rank(&end) - w.order.rank(&first) })
+	r.each(func(w *table) { n += w.order.rank(&end) - w.order.rank(&first) })
 	return n
 }
 
@@ -104,9 +104,9 @@ var (
 )
 
 // Places gives fn each area of each queue that has entries, in no order, and how many.
-func (r *Recent) Places(fn func(queue uint32, a Area, n int64)) {
+func (r *Tables) Places(fn func(queue uint32, a Area, n int64)) {
 	sums := make(map[place]int64)
-	r.windows(func(w *window) {
+	r.each(func(w *table) {
 		for p, n := range w.counts {
 			sums[p] += n
 		}

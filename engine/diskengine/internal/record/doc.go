@@ -11,12 +11,12 @@
 //
 // There are two kinds of change to a message. One that carries its content (Put) stands for
 // itself. One that does not (Move) needs what the log said of the message before, at or behind
-// the position from which it is replayed. So a Move is for what stands in the window of recent
-// messages that is not sealed; what moves out of a sealed window or a run is Put, and with that
-// never looks back: the run may be gone when the log is replayed.
+// the position from which it is replayed. So a Move is for what stands in the memtable of recent
+// messages that is not sealed; what moves out of a sealed memtable or an sstable is Put, and with that
+// never looks back: the sstable may be gone when the log is replayed.
 //
-// What leaves a run names its place there, a Spot: a number of a run, which is never used again,
-// and a position in it. Its bit is set without looking the message up; where that run is gone
+// What leaves an sstable names its place there, a Spot: a number of an sstable, which is never used again,
+// and a position in it. Its bit is set without looking the message up; where that sstable is gone
 // by now, the id is looked up in those that stand.
 //
 // # What is durable, and what is made again
@@ -26,12 +26,12 @@
 // can be settled after a restart; those of the process itself without, since nobody is left to
 // settle them: opening ends them, the attempt counted.
 //
-// Made again on opening: counts and forecasts, of the bits of the runs and of what is recent;
+// Made again on opening: counts and forecasts, of the bits of the sstables and of what is recent;
 // the order of what is due; who holds a key. Forgotten: what a rate has let pass, what was
 // told to those who wait.
 //
 // When the position from which the log is replayed moves forward, what stands in tables and not
-// in runs is written again behind it: names, settings, pauses, leases.
+// in sstables is written again behind it: names, settings, pauses, leases.
 //
 // The format is in docs/formats/records.md.
 package record

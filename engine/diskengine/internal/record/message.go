@@ -12,7 +12,7 @@ type Put struct {
 	ID    engine.ID
 	Queue uint32
 	New   bool   // the id was never used before
-	From  Spot   // where it stood in a run, if that is known; not when New
+	From  Spot   // where it stood in an sstable, if that is known; not when New
 	Key   []byte // empty: none
 	State
 	Content []byte // of Content.Append
@@ -114,7 +114,7 @@ func (m *Move) read(in *codec.Reader) {
 // Gone says that a message is no more, or that a key is no longer remembered.
 type Gone struct {
 	ID   engine.ID
-	From Spot // where it stood in a run, if that is known
+	From Spot // where it stood in an sstable, if that is known
 }
 
 // Append writes the record.

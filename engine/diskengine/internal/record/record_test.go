@@ -54,11 +54,11 @@ var samples = []struct {
 	bytes  string
 }{
 	{&Put{ID: 300, Queue: 1, New: true, Key: []byte("k"), State: State{Due: 5, Expires: Never}, Content: []byte("c")}, "01ac0201016b000a0163"},
-	{&Put{ID: 1, Queue: 2, From: Spot{Run: 7, At: 128}, State: State{Due: -1, Expires: 1, Attempt: 3}}, "02010780010200030104" + "0300"},
+	{&Put{ID: 1, Queue: 2, From: Spot{Table: 7, At: 128}, State: State{Due: -1, Expires: 1, Attempt: 3}}, "02010780010200030104" + "0300"},
 	{&Move{ID: 1, State: State{Due: 0, Expires: Never, Dead: true, Died: 1, Lapsed: true, Nonce: nonce, LastError: []byte("no")}},
 		"03011c00020102030405060708090a0b0c0d0e0f10026e6f"},
 	{&Lease{ID: 1, Deadline: 64, Attempt: 1}, "0401008001" + "01"},
-	{&Lease{ID: 1, From: Spot{Run: 1}, Deadline: 1, Attempt: 2, Remote: true, Nonce: nonce}, "05010100" + "0202" + "0102030405060708090a0b0c0d0e0f10"},
+	{&Lease{ID: 1, From: Spot{Table: 1}, Deadline: 1, Attempt: 2, Remote: true, Nonce: nonce}, "05010100" + "0202" + "0102030405060708090a0b0c0d0e0f10"},
 	{&Extend{ID: 1, Deadline: 1}, "060102"},
 	{&Gone{ID: 1}, "070100"},
 	{&Finish{ID: 1, Queue: 2, Key: []byte("k"), Due: 1, Ending: engine.Cancelled, Ended: 2, Forgotten: 5}, "080102016b0202" + "0406"},
@@ -110,7 +110,7 @@ func TestSizes(t *testing.T) {
 	}{
 		{"push of 200 bytes", push, 239},
 		{"ack", &Gone{ID: 100e6}, 6},
-		{"ack out of a run", &Gone{ID: 100e6, From: Spot{Run: 3000, At: 2e6}}, 10},
+		{"ack out of a run", &Gone{ID: 100e6, From: Spot{Table: 3000, At: 2e6}}, 10},
 		{"lease", &Lease{ID: 100e6, Deadline: now, Attempt: 1}, 13},
 		{"lease of another process", &Lease{ID: 100e6, Deadline: now, Attempt: 1, Remote: true}, 29},
 		{"retry", &Move{ID: 100e6, State: State{Due: now, Attempt: 1, Expires: Never}}, 13},
@@ -142,7 +142,7 @@ func anyState(t *rapid.T) State {
 }
 
 func anySpot(t *rapid.T) (s Spot) {
-	if s.Run = rapid.Uint64().Draw(t, "run"); s.Run != 0 {
+	if s.Table = rapid.Uint64().Draw(t, "run"); s.Table != 0 {
 		s.At = rapid.Uint32().Draw(t, "at")
 	}
 	return s

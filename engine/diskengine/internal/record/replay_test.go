@@ -17,17 +17,17 @@ type stored struct {
 	finish bool // a key that is remembered; the times are in State
 }
 
-// run is an immutable file of messages, with a bit for each that has died.
-type run struct {
+// table is an immutable file of messages, with a bit for each that has died.
+type table struct {
 	of   []stored
 	dead []bool
 }
 
-func (r *run) clone() *run { return &run{r.of, slices.Clone(r.dead)} }
+func (r *table) clone() *table { return &table{r.of, slices.Clone(r.dead)} }
 
-// store is the least that holds what records say: runs, what is recent, and tables.
+// store is the least that holds what records say: sstables, a memtable, and tables.
 type store struct {
-	runs   map[uint64]*run
+	tables map[uint64]*table
 	active map[engine.ID]stored
 	sealed map[engine.ID]stored
 	leases map[engine.ID]Lease
@@ -39,17 +39,17 @@ type store struct {
 
 func newStore() *store {
 	return &store{
-		runs: map[uint64]*run{}, active: map[engine.ID]stored{}, sealed: map[engine.ID]stored{}, leases: map[engine.ID]Lease{},
+		tables: map[uint64]*table{}, active: map[engine.ID]stored{}, sealed: map[engine.ID]stored{}, leases: map[engine.ID]Lease{},
 		names: map[uint32]string{}, rules: map[uint32]uint64{}, pauses: map[uint32]int64{}, spares: map[uint32][]engine.ID{},
 	}
 }
 
-// spot finds a message in the runs.
+// spot finds a message in the sstables.
 func (s *store) spot(id engine.ID, hint Spot) (Spot, bool) {
-	if r := s.runs[hint.Run]; r != nil {
+	if r := s.tables[hint.Table]; r != nil {
 		return hint, !r.dead[hint.At]
 	}
-	for n, r := range s.runs {
+	for n, r := range s.tables {
 		for i, m := range r.of {
 			if m.ID == id && !r.dead[i] {
 				return Spot{n, uint32(i)}, true
@@ -65,7 +65,7 @@ func (s *store) remove(id engine.ID, hint Spot) {
 	delete(s.sealed, id)
 	delete(s.leases, id)
 	if at, ok := s.spot(id, hint); ok {
-		s.runs[at.Run].dead[at.At] = true
+		s.tables[at.Table].dead[at.At] = true
 	}
 }
 
@@ -78,7 +78,7 @@ func (s *store) find(id engine.ID, hint Spot) (m stored, ok bool) {
 	}
 	at, ok := s.spot(id, hint)
 	if ok {
-		m = s.runs[at.Run].of[at.At]
+		m = s.tables[at.Table].of[at.At]
 	}
 	return m, ok
 }
@@ -165,7 +165,7 @@ func (s *store) Purge(p *Purge) error {
 func (s *store) all() map[engine.ID]stored {
 	all := maps.Clone(s.active)
 	maps.Copy(all, s.sealed)
-	for _, r := range s.runs {
+	for _, r := range s.tables {
 		for i, m := range r.of {
 			if !r.dead[i] {
 				all[m.ID] = m
@@ -177,8 +177,8 @@ func (s *store) all() map[engine.ID]stored {
 
 // manifest is what a store is opened with.
 type manifest struct {
-	runs map[uint64]*run
-	from int // in the log
+	tables map[uint64]*table
+	from   int // in the log
 }
 
 // life is a store that lives through a random history, and its log.
@@ -188,9 +188,9 @@ type life struct {
 	log     [][]byte
 	mf      manifest
 	sealAt  int
-	sealing []stored // what the sealed window held
+	sealing []stored // what the sealed memtable held
 	id      engine.ID
-	run     uint64
+	table   uint64
 }
 
 func (l *life) do(records ...written) {
@@ -200,7 +200,7 @@ func (l *life) do(records ...written) {
 	}
 }
 
-// any returns a message, and where it stands in a run.
+// any returns a message, and where it stands in an sstable.
 func (l *life) any(want func(stored) bool) (stored, Spot, bool) {
 	all := l.all()
 	ids := slices.Sorted(maps.Keys(all))
@@ -306,7 +306,7 @@ func (l *life) step() {
 	}
 }
 
-// seal begins a new window, and writes again what stands in tables.
+// seal begins a new memtable, and writes again what stands in tables.
 func (l *life) seal() {
 	if l.sealing != nil {
 		return
@@ -327,47 +327,47 @@ func (l *life) seal() {
 	}
 }
 
-// flush makes a run of the sealed window. Who has left that since has its bit set.
+// flush makes an sstable of the sealed memtable. Who has left that since has its bit set.
 func (l *life) flush() {
 	if l.sealing == nil {
 		return
 	}
-	l.run++
-	r := &run{of: l.sealing, dead: make([]bool, len(l.sealing))}
+	l.table++
+	r := &table{of: l.sealing, dead: make([]bool, len(l.sealing))}
 	for i, m := range l.sealing {
 		_, still := l.sealed[m.ID]
 		r.dead[i] = !still
 	}
-	l.runs[l.run], l.sealed, l.sealing = r, map[engine.ID]stored{}, nil
+	l.tables[l.table], l.sealed, l.sealing = r, map[engine.ID]stored{}, nil
 	l.install(l.sealAt)
 }
 
-// merge makes one run of all.
+// merge makes one sstable of all.
 func (l *life) merge() {
-	m := new(run)
-	for _, r := range l.runs {
+	m := new(table)
+	for _, r := range l.tables {
 		for i, s := range r.of {
 			if !r.dead[i] {
 				m.of, m.dead = append(m.of, s), append(m.dead, false)
 			}
 		}
 	}
-	l.run++
-	l.runs = map[uint64]*run{l.run: m}
+	l.table++
+	l.tables = map[uint64]*table{l.table: m}
 	l.install(l.mf.from)
 }
 
 func (l *life) install(from int) {
-	l.mf = manifest{runs: map[uint64]*run{}, from: from}
-	for n, r := range l.runs {
-		l.mf.runs[n] = r.clone()
+	l.mf = manifest{tables: map[uint64]*table{}, from: from}
+	for n, r := range l.tables {
+		l.mf.tables[n] = r.clone()
 	}
 }
 
 // checkpoint makes some of the deaths since durable.
 func (l *life) checkpoint(rng *rand.Rand) {
-	for n, r := range l.mf.runs {
-		for i, dead := range l.runs[n].dead {
+	for n, r := range l.mf.tables {
+		for i, dead := range l.tables[n].dead {
 			if dead && rng.IntN(2) == 0 {
 				r.dead[i] = true
 			}
@@ -379,7 +379,7 @@ func (l *life) checkpoint(rng *rand.Rand) {
 // the log from there on holds exactly what the one did that wrote them.
 func TestReplay(t *testing.T) {
 	seed := rand.Uint64()
-	runs, again := 0, 0
+	tables, again := 0, 0
 	for i := range uint64(40) {
 		l := &life{store: newStore(), rng: rand.New(rand.NewPCG(seed, i))}
 		for range 250 {
@@ -388,22 +388,22 @@ func TestReplay(t *testing.T) {
 				continue
 			}
 			s := newStore()
-			for n, r := range l.mf.runs {
-				s.runs[n] = r.clone()
+			for n, r := range l.mf.tables {
+				s.tables[n] = r.clone()
 			}
 			for _, b := range l.log[l.mf.from:] {
 				if err := Each(Group, b, s); err != nil {
 					t.Fatal(err)
 				}
 			}
-			runs, again = runs+len(s.runs), again+1
+			tables, again = tables+len(s.tables), again+1
 			if got, want := s.view(), l.view(); !reflect.DeepEqual(got, want) {
 				t.Fatalf("seed %d, history %d: opened with\n%v\nwas\n%v", seed, i, got, want)
 			}
 		}
 	}
-	if runs < again {
-		t.Errorf("seed %d: %d openings met %d runs", seed, again, runs)
+	if tables < again {
+		t.Errorf("seed %d: %d openings met %d runs", seed, again, tables)
 	}
 }
 

@@ -112,22 +112,22 @@ func readQueue(in *codec.Reader) uint32 {
 	return n
 }
 
-// Spot is where a message stands in a run. The zero Spot is nowhere.
+// Spot is where a message stands in an sstable. The zero Spot is nowhere.
 type Spot struct {
-	Run uint64 // its number
-	At  uint32 // how many messages of the run stand before
+	Table uint64 // its number
+	At    uint32 // how many messages of the sstable stand before
 }
 
 func (s Spot) append(b []byte) []byte {
-	b = binary.AppendUvarint(b, s.Run)
-	if s.Run != 0 {
+	b = binary.AppendUvarint(b, s.Table)
+	if s.Table != 0 {
 		b = binary.AppendUvarint(b, uint64(s.At))
 	}
 	return b
 }
 
 func readSpot(in *codec.Reader) (s Spot) {
-	if s.Run = in.Uvarint(); s.Run != 0 {
+	if s.Table = in.Uvarint(); s.Table != 0 {
 		s.At = in.Uint32()
 	}
 	return s

@@ -8,7 +8,7 @@ import (
 )
 
 // What follows is how messages stand outside of the log: among the recent ones as a value, in a
-// run as a value with the key before it.
+// sstable as a value with the key before it.
 
 // AppendValue writes the value of a message, live or dead.
 func AppendValue(b []byte, s *State, content []byte) []byte { return append(s.Append(b), content...) }
@@ -45,7 +45,7 @@ func ParseTrace(b []byte) (t Trace, err error) {
 	return t, nil
 }
 
-// AppendKeyed writes a value as a run has it.
+// AppendKeyed writes a value as an sstable has it.
 func AppendKeyed(b, key, value []byte) []byte { return append(appendBytes(b, key), value...) }
 
 // ParseKeyed reads it. What it returns is part of b.

@@ -17,17 +17,17 @@ import (
 
 const benchValue = 200
 
-// BenchmarkRun writes a run, 10 million entries long if TARRY_TEST_THOROUGH is set, in the
+// BenchmarkRun writes an sstable, 10 million entries long if TARRY_TEST_THOROUGH is set, in the
 // directory for temporary files, and then does to it what an engine does. Values are of 200
 // bytes, noise or documents that are packed, each entry has a key, ten queues share them.
 func BenchmarkRun(b *testing.B) {
 	some := noise(1 << 20)
 	b.Run("noise", func(b *testing.B) {
-		benchRun(b, func(i int) []byte { return some[i*251%(len(some)-benchValue):][:benchValue] })
+		benchTable(b, func(i int) []byte { return some[i*251%(len(some)-benchValue):][:benchValue] })
 	})
 	value := make([]byte, 0, 1<<10)
 	b.Run("documents", func(b *testing.B) {
-		benchRun(b, func(i int) []byte {
+		benchTable(b, func(i int) []byte {
 			for value = value[:0]; len(value) < benchValue; i += 7919 {
 				value = append(value, document(i)...)
 			}
@@ -36,11 +36,11 @@ func BenchmarkRun(b *testing.B) {
 	})
 }
 
-func benchRun(b *testing.B, value func(i int) []byte) {
+func benchTable(b *testing.B, value func(i int) []byte) {
 	n := vfstest.Thorough(1_000_000, 10)
 	dir, cfg := b.TempDir(), &Config{ID: 1}
 	start, used := time.Now(), processors(b)
-	make := func(number uint64, n int, id func(int) uint64) *Run {
+	make := func(number uint64, n int, id func(int) uint64) *Table {
 		w, err := Create(vfs.OS{}, dir, number, cfg)
 		must(b, err)
 		for i := range n {
@@ -147,7 +147,7 @@ func benchRun(b *testing.B, value func(i int) []byte) {
 		other := make(2, n/4, func(i int) uint64 { return uint64(n + i) })
 		start, entries := processors(b), uint32(0)
 		for i := uint64(3); b.Loop(); i++ {
-			m, err := Merge(vfs.OS{}, dir, i, cfg, []*Run{r, other})
+			m, err := Merge(vfs.OS{}, dir, i, cfg, []*Table{r, other})
 			must(b, err)
 			entries += m.Run.Len()
 			must(b, m.Run.Remove())

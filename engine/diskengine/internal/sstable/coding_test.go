@@ -18,7 +18,7 @@ func document(i int) []byte {
 	return fmt.Appendf(nil, `{"order":%d,"state":"unpaid","customer":{"id":%d,"mail":"%x@example.com"}}`, i, i*7919, i*104729)
 }
 
-// A run has blocks of both kinds where it is said in the midst of it that they stand as they are.
+// An sstable has blocks of both kinds where it is said in the midst of it that they stand as they are.
 func TestPlain(t *testing.T) {
 	d, cfg := newDisk(t), small()
 	asked := 0

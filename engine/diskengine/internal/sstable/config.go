@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// MaxEntries is how many entries a run holds at most.
+	// MaxEntries is how many entries an sstable holds at most.
 	MaxEntries = 1<<31 - 1
 
 	// MaxValue is how long a value may be, in bytes.
@@ -16,13 +16,13 @@ const (
 	maxBlock = 1 << 20
 )
 
-// Config is how runs are kept. Nil works.
+// Config is how sstables are kept. Nil works.
 type Config struct {
-	// ID is what the store is called; a run of another store is refused.
+	// ID is what the store is called; an sstable of another store is refused.
 	ID uint64
 
 	// BlockBytes is how large blocks of entries become before they are packed, each read and checked as a whole. A
-	// longer entry has one of its own. It may change from run to run. 0: 16 KiB; 512 bytes
+	// longer entry has one of its own. It may change from sstable to sstable. 0: 16 KiB; 512 bytes
 	// to 1 MiB.
 	BlockBytes int
 
@@ -42,7 +42,7 @@ type Config struct {
 	// may wait. An error of it ends the work. nil: nothing.
 	Pace func(written int) error
 
-	// Salt returns a random number for each run. nil: math/rand/v2 does.
+	// Salt returns a random number for each sstable. nil: math/rand/v2 does.
 	Salt func() uint64
 
 	slice int // bytes in a write, at most; 0: outSlice

@@ -1,18 +1,18 @@
-// Package sstable keeps entries in immutable files, runs, each sorted by queue, time and id, and
+// Package sstable keeps entries in immutable files, sstables, each sorted by queue, time and id, and
 // knows of each entry whether it is still alive.
 //
 // # The idea
 //
-// A run is written once, from a sorted source, and never changed. An entry has a position in
-// it, from 0 on in the order of the run, and all else is about positions: the index of keys
+// An sstable is written once, from a sorted source, and never changed. An entry has a position in
+// it, from 0 on in the order of the sstable, and all else is about positions: the index of keys
 // and the index of ids lead to them, a Scan goes through a range of them, and a bit for each
 // in memory, Live, says who has died. So a removal costs a bit and no write to the file, a
 // count is bits counted over a range, and what the file needs in memory is one filter over its
 // keys and one line a block.
 //
-// When enough have died, or there are too many runs, Merge copies who is alive in some runs to
+// When enough have died, or there are too many sstables, Merge copies who is alive in some sstables to
 // a new one. Who dies in the old ones meanwhile is taken over by Merged.CatchUp, which the
-// caller calls a last time under the lock under which it kills and puts the new run in place
+// caller calls a last time under the lock under which it kills and puts the new sstable in place
 // of the old.
 //
 // What a value means is not this package's affair, nor are names of queues and keys: queues
@@ -21,20 +21,20 @@
 //
 // # What may be relied on
 //
-//   - When Writer.Finish or Merge has returned, the run is durable. Before, the file is there
-//     or not, and may hold anything; the caller's manifest says which runs count, and Sweep
+//   - When Writer.Finish or Merge has returned, the sstable is durable. Before, the file is there
+//     or not, and may hold anything; the caller's manifest says which sstables count, and Sweep
 //     removes the others.
 //   - Nothing is served that was not checked: each block carries a checksum that also binds it
-//     to its place, its run and its store. What does not match is a *vfs.DamageError that names
+//     to its place, its sstable and its store. What does not match is a *vfs.DamageError that names
 //     file and offset. An error of the file system is not damage, and is returned as it is.
 //   - Open reads the footer, the tables and the filter, about 2 bytes an entry, and no more.
 //   - A file is closed, and removed if Remove was called, when the last Scan is closed.
 //
 // # Rules
 //
-// A Run's methods may be called from many goroutines, Kill among them; a Writer, a Scan and a
+// A Table's methods may be called from many goroutines, Kill among them; a Writer, a Scan and a
 // Merged are for one at a time. There are no locks and no goroutines here. Writing and merging
 // call Config.Pace between slices of work of about a millisecond at most.
 //
-// The format is in docs/formats/run.md.
+// The format is in docs/formats/sstable.md.
 package sstable

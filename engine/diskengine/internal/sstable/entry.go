@@ -2,7 +2,7 @@ package sstable
 
 import "cmp"
 
-// Place is where an entry stands in the order of runs: by queue, then time, then id.
+// Place is where an entry stands in the order of sstables: by queue, then time, then id.
 type Place struct {
 	Queue uint32
 	At    int64 // milliseconds, of either sign
@@ -20,10 +20,10 @@ func (p Place) Compare(o Place) int {
 	return cmp.Compare(p.ID, o.ID)
 }
 
-// Entry is an entry of a run.
+// Entry is an entry of an sstable.
 type Entry struct {
 	Place
-	Pos   uint32 // its position in the run, from 0 on
+	Pos   uint32 // its position in the sstable, from 0 on
 	Value []byte
 	Cut   bool // Value is only the first bytes of it
 }

@@ -3,16 +3,16 @@ package sstable
 import "errors"
 
 var (
-	// ErrClosed says that the run was closed.
+	// ErrClosed says that the sstable was closed.
 	ErrClosed = errors.New("the run is closed")
 
 	// ErrDamaged says that something durable cannot be read. The error is a *vfs.DamageError.
 	ErrDamaged = errors.New("a run is damaged")
 
-	// ErrNewer says that a newer release wrote the run.
+	// ErrNewer says that a newer release wrote the sstable.
 	ErrNewer = errors.New("the run was written by a newer release; use that one")
 
-	// ErrOlder says that an earlier release wrote the run, in a format that is not read any more.
+	// ErrOlder says that an earlier release wrote the sstable, in a format that is not read any more.
 	ErrOlder = errors.New("the run was written by an earlier release, in a format that is not read any more")
 
 	// ErrOrder says that entries were not added in their order.
@@ -21,10 +21,10 @@ var (
 	// ErrTooLong says that a value is longer than MaxValue.
 	ErrTooLong = errors.New("the value is too long for a run")
 
-	// ErrFull says that a run holds MaxEntries.
+	// ErrFull says that an sstable holds MaxEntries.
 	ErrFull = errors.New("the run is full; begin another")
 
-	// ErrNoEntry says that a run has no entry at a position.
+	// ErrNoEntry says that an sstable has no entry at a position.
 	ErrNoEntry = errors.New("the run has no entry at this position")
 
 	// ErrDone says that a Writer was used after Finish, Abort or an error.

@@ -2,15 +2,15 @@ package sstable
 
 import "github.com/parquet-go/parquet-go/bloom"
 
-// filter tells which keys are surely not in a run: the split block Bloom filter of Parquet over the
+// filter tells which keys are surely not in an sstable: the split block Bloom filter of Parquet over the
 // first halves of their hashes. All that is asked of it for a key stands in one block of 32 bytes, so
-// who asks many runs waits for memory once for each, and for several at a time. An index is written
+// who asks many sstables waits for memory once for each, and for several at a time. An index is written
 // in the order of hashes, and a filter with it from its start to its end. The zero one has nothing.
 type filter struct{ blocks bloom.SplitBlockFilter }
 
 const (
 	// How many bits a filter takes for each key. Of those that are not there it lets through one in
-	// 1,000, and one in 120. Runs that come out of memory are many and do not stay long; merged ones
+	// 1,000, and one in 120. Sstables that come out of memory are many and do not stay long; merged ones
 	// have most of the entries.
 	freshBits  = 17
 	mergedBits = 11
@@ -26,7 +26,7 @@ func blocksFor(keys int64, bitsEach uint) int64 {
 	return (keys*int64(bitsEach) + each - 1) / each
 }
 
-// filterBlocks is how many blocks a filter has at most in a run of so many entries.
+// filterBlocks is how many blocks a filter has at most in an sstable of so many entries.
 func filterBlocks(entries uint32) int { return int(entries/4) + 1 }
 
 // add adds a key. A filter without blocks has no room for one, which the library does not notice.
@@ -55,12 +55,12 @@ func (f *filter) appendRow(b []byte) {
 	f.blocks = append(f.blocks, block)
 }
 
-// Filters are those of some runs, which are asked together. They are never changed.
+// Filters are those of some sstables, which are asked together. They are never changed.
 type Filters []bloom.SplitBlockFilter
 
-// FiltersOf returns those of runs.
-func FiltersOf(runs []*Run) (fs Filters) {
-	for _, r := range runs {
+// FiltersOf returns those of sstables.
+func FiltersOf(tables []*Table) (fs Filters) {
+	for _, r := range tables {
 		if len(r.filter.blocks) > 0 {
 			fs = append(fs, r.filter.blocks)
 		}
@@ -68,7 +68,7 @@ func FiltersOf(runs []*Run) (fs Filters) {
 	return fs
 }
 
-// MayHold reports whether MayHold of any of the runs does.
+// MayHold reports whether MayHold of any of the sstables does.
 func (fs Filters) MayHold(key Key) bool {
 	hi, _ := key.halves()
 	for _, f := range fs {

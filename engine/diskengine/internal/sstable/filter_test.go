@@ -16,12 +16,12 @@ import (
 )
 
 // TestFilter lets through what is there and few others, in memory that is bounded and without a call
-// of the file system, in a run as it was written and in one that was merged.
+// of the file system, in an sstable as it was written and in one that was merged.
 func TestFilter(t *testing.T) {
 	const n, others = 30_000, 300_000
 	d := newDisk(t)
 	value := make([]byte, 200)
-	write := func(number uint64, from int) *Run {
+	write := func(number uint64, from int) *Table {
 		w, err := Create(d, "/runs", number, nil)
 		must(t, err)
 		for i := range n {
@@ -31,7 +31,7 @@ func TestFilter(t *testing.T) {
 		must(t, err)
 		return r
 	}
-	look := func(r *Run, n, oneIn int, least, most float64) {
+	look := func(r *Table, n, oneIn int, least, most float64) {
 		t.Helper()
 		calls, through := 0, 0
 		d.Hook(func(vfstest.Call) error { calls++; return nil })
@@ -55,14 +55,14 @@ func TestFilter(t *testing.T) {
 	}
 	one, two := write(1, 0), write(2, n)
 	look(one, n, 800, 2, 3)
-	m, err := Merge(d, "/runs", 3, nil, []*Run{one, two})
+	m, err := Merge(d, "/runs", 3, nil, []*Table{one, two})
 	must(t, err)
 	look(m.Run, 2*n, 100, 1.5, 2.3)
 	must(t, errors.Join(one.Close(), two.Close(), m.Run.Close()))
 }
 
 // TestFilterHoldsWhatWasAdded: whatever is added is let through, by a filter with room for it or with
-// one block, and by what is read of it; and that has what docs/formats/run.md says.
+// one block, and by what is read of it; and that has what docs/formats/sstable.md says.
 func TestFilterHoldsWhatWasAdded(t *testing.T) {
 	salts := [8]uint32{0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31}
 	rapid.Check(t, func(t *rapid.T) {
@@ -95,7 +95,7 @@ func TestFilterHoldsWhatWasAdded(t *testing.T) {
 	})
 }
 
-// TestFilterSizes: the blocks of a filter are as many as its keys take, in a run at most what may be
+// TestFilterSizes: the blocks of a filter are as many as its keys take, in an sstable at most what may be
 // read, and none is in two lines of a cache.
 func TestFilterSizes(t *testing.T) {
 	for _, c := range []struct {
@@ -121,7 +121,7 @@ func TestFilterSizes(t *testing.T) {
 	}
 }
 
-// A run in which few of many are left has a filter for these, and one in which nobody has a key lets
+// A sstable in which few of many are left has a filter for these, and one in which nobody has a key lets
 // nothing through.
 func TestFilterOfFew(t *testing.T) {
 	d, cfg := newDisk(t), small()
@@ -129,7 +129,7 @@ func TestFilterOfFew(t *testing.T) {
 	for pos := range r.Len() - 10 {
 		r.Kill(pos)
 	}
-	m, err := Merge(d, "/runs", 2, cfg, []*Run{r})
+	m, err := Merge(d, "/runs", 2, cfg, []*Table{r})
 	must(t, err)
 	if n := len(m.Run.filter.blocks); n != 1 {
 		t.Errorf("%d blocks for 10 entries", n)
@@ -144,15 +144,15 @@ func TestFilterOfFew(t *testing.T) {
 	if n := len(r.filter.blocks); n != 0 || r.MayHold(keyOf(1)) {
 		t.Errorf("%d blocks without keys", n)
 	}
-	m, err = Merge(d, "/runs", 4, cfg, []*Run{r})
+	m, err = Merge(d, "/runs", 4, cfg, []*Table{r})
 	must(t, err)
-	if m.Run.MayHold(keyOf(1)) || FiltersOf([]*Run{r, m.Run}).MayHold(keyOf(1)) {
+	if m.Run.MayHold(keyOf(1)) || FiltersOf([]*Table{r, m.Run}).MayHold(keyOf(1)) {
 		t.Error("a key may be where nobody has one")
 	}
 	must(t, errors.Join(m.Run.Verify(nil), r.Close(), m.Run.Close()))
 }
 
-// TestFilterForged opens and checks runs whose filter is not theirs, with checksums that match.
+// TestFilterForged opens and checks sstables whose filter is not theirs, with checksums that match.
 func TestFilterForged(t *testing.T) {
 	d, cfg := newDisk(t), small()
 	all := things(rand.New(rand.NewPCG(15, 15)), 400)
@@ -199,11 +199,11 @@ func TestFilterForged(t *testing.T) {
 	must(t, w.Abort())
 }
 
-// TestFilters asks many runs together, and those without keys among them: they say of any key what the
+// TestFilters asks many sstables together, and those without keys among them: they say of any key what the
 // runs do.
 func TestFilters(t *testing.T) {
 	d, cfg := newDisk(t), small()
-	var runs []*Run
+	var tables []*Table
 	for i := range 70 {
 		all := things(rand.New(rand.NewPCG(16, uint64(i))), 60)
 		for k := range all {
@@ -211,13 +211,13 @@ func TestFilters(t *testing.T) {
 				all[k].key = Key{}
 			}
 		}
-		runs = append(runs, written(t, d, uint64(i), cfg, all))
+		tables = append(tables, written(t, d, uint64(i), cfg, all))
 	}
 	for _, n := range []int{0, 1, 5, 70} {
-		fs, held := FiltersOf(runs[:n]), 0
+		fs, held := FiltersOf(tables[:n]), 0
 		for i := range 60 * 80 {
 			key := keyOf(i)
-			any := slices.ContainsFunc(runs[:n], func(r *Run) bool { return r.MayHold(key) })
+			any := slices.ContainsFunc(tables[:n], func(r *Table) bool { return r.MayHold(key) })
 			if fs.MayHold(key) != any {
 				t.Fatalf("%d of %d runs: %v", i, n, !any)
 			}
@@ -229,7 +229,7 @@ func TestFilters(t *testing.T) {
 			t.Errorf("%d keys may be in %d runs, which have %d", held, n, least)
 		}
 	}
-	for _, r := range runs {
+	for _, r := range tables {
 		must(t, r.Close())
 	}
 }

@@ -8,14 +8,14 @@ import (
 
 // MayHold reports whether an entry with a key may be here, dead or alive, by what is in memory:
 // it says so of all that are, and of one in 120, or of fewer, of those that are not.
-func (r *Run) MayHold(key Key) bool {
+func (r *Table) MayHold(key Key) bool {
 	hi, _ := key.halves()
 	return r.filter.may(hi)
 }
 
 // FindKey returns the position of the entry alive that has a key, of several the last. It reads
 // a block where MayHold says yes, and none where it says no.
-func (r *Run) FindKey(key Key) (pos uint32, ok bool, err error) {
+func (r *Table) FindKey(key Key) (pos uint32, ok bool, err error) {
 	if !r.hold() {
 		return 0, false, ErrClosed
 	}
@@ -26,7 +26,7 @@ func (r *Run) FindKey(key Key) (pos uint32, ok bool, err error) {
 }
 
 // FindID returns the position of the entry alive that has an id, of several the last.
-func (r *Run) FindID(id uint64) (pos uint32, ok bool, err error) {
+func (r *Table) FindID(id uint64) (pos uint32, ok bool, err error) {
 	if id < r.footer.minID || id > r.footer.maxID {
 		return 0, false, nil
 	}
@@ -39,7 +39,7 @@ func (r *Run) FindID(id uint64) (pos uint32, ok bool, err error) {
 
 // IDsIn gives the ids of the entries in [from, to), dead or alive, also of blocks that are damaged. It
 // reads all of the index of ids.
-func (r *Run) IDsIn(from, to uint32, each func(pos uint32, id uint64)) (err error) {
+func (r *Table) IDsIn(from, to uint32, each func(pos uint32, id uint64)) (err error) {
 	if !r.hold() {
 		return ErrClosed
 	}
@@ -56,7 +56,7 @@ func (r *Run) IDsIn(from, to uint32, each func(pos uint32, id uint64)) (err erro
 }
 
 // Queue returns the part of a queue; ok is false if it has none.
-func (r *Run) Queue(queue uint32) (q Queue, ok bool) {
+func (r *Table) Queue(queue uint32) (q Queue, ok bool) {
 	i := r.queueAt(queue)
 	if i == len(r.queues) || r.queues[i].Queue != queue {
 		return Queue{}, false
@@ -65,13 +65,13 @@ func (r *Run) Queue(queue uint32) (q Queue, ok bool) {
 }
 
 // queueAt is the first queue from a number on.
-func (r *Run) queueAt(queue uint32) int {
+func (r *Table) queueAt(queue uint32) int {
 	return sort.Search(len(r.queues), func(i int) bool { return r.queues[i].Queue >= queue })
 }
 
 // Search returns the position of the first entry, dead or alive, that does not stand before
 // p; Len if all do. It reads a block at most, and none for the bounds of a queue.
-func (r *Run) Search(p Place) (uint32, error) {
+func (r *Table) Search(p Place) (uint32, error) {
 	at, damage, err := r.SearchAll([]Place{p})
 	if err = firstOf(err, damage); err != nil {
 		return 0, err
@@ -81,7 +81,7 @@ func (r *Run) Search(p Place) (uint32, error) {
 
 // SearchAll is Search for some places, none of which stands before the last: it reads no block
 // twice. Where one is damaged the position is that of Behind, and damage says so.
-func (r *Run) SearchAll(places []Place) (at []uint32, damage, err error) {
+func (r *Table) SearchAll(places []Place) (at []uint32, damage, err error) {
 	at = make([]uint32, len(places))
 	var buf *buffer
 	var b block
@@ -120,7 +120,7 @@ func (r *Run) SearchAll(places []Place) (at []uint32, damage, err error) {
 
 // place is where the first entry is that does not stand before p, or, if that is to be read, in
 // which block; -1: in none.
-func (r *Run) place(p Place) (pos uint32, in int) {
+func (r *Table) place(p Place) (pos uint32, in int) {
 	i := r.queueAt(p.Queue)
 	if i == len(r.queues) {
 		return r.n, -1
@@ -139,7 +139,7 @@ func (r *Run) place(p Place) (pos uint32, in int) {
 }
 
 // alone reports whether block i has one entry, as those of long ones do: its place is in memory.
-func (r *Run) alone(i int) bool {
+func (r *Table) alone(i int) bool {
 	if i+1 < len(r.blocks) {
 		return r.blocks[i+1].first == r.blocks[i].first+1
 	}
@@ -148,7 +148,7 @@ func (r *Run) alone(i int) bool {
 
 // Get returns the entry at a position, dead or alive. The value is appended to room, which may
 // be nil.
-func (r *Run) Get(pos uint32, room []byte) (Entry, error) {
+func (r *Table) Get(pos uint32, room []byte) (Entry, error) {
 	if pos >= r.n {
 		return Entry{}, fmt.Errorf("%w (%d of %d)", ErrNoEntry, pos, r.n)
 	}
@@ -167,7 +167,7 @@ func (r *Run) Get(pos uint32, room []byte) (Entry, error) {
 }
 
 // blockAt is the block that a position is in.
-func (r *Run) blockAt(pos uint32) int {
+func (r *Table) blockAt(pos uint32) int {
 	return sort.Search(len(r.blocks), func(i int) bool { return r.blocks[i].first > pos }) - 1
 }
 

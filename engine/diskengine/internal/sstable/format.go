@@ -66,8 +66,8 @@ func (h *header) encode() []byte {
 	return b
 }
 
-// Identify reads which run of which store a file is by its first bytes; ok is false if they are not
-// those of a run.
+// Identify reads which sstable of which store a file is by its first bytes; ok is false if they are not
+// those of an sstable.
 func Identify(b []byte) (store, number uint64, ok bool) {
 	h, reason, err := decodeHeader(b)
 	return h.store, h.number, reason == "" && err == nil
@@ -187,12 +187,12 @@ func decodeFooter(b []byte, size int64) (f footer, reason string) {
 
 const suffix = ".run"
 
-// Name is the path of the run with a number.
+// Name is the path of the sstable with a number.
 func Name(dir string, number uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("%016x%s", number, suffix))
 }
 
-// parseName returns the number of a run, by its name without the directory.
+// parseName returns the number of an sstable, by its name without the directory.
 func parseName(name string) (number uint64, ok bool) {
 	if len(name) != 16+len(suffix) {
 		return 0, false

@@ -6,7 +6,7 @@ import (
 	"sort"
 )
 
-// index is where a run has its items, sorted, in blocks of one size.
+// index is where an sstable has its items, sorted, in blocks of one size.
 type index struct {
 	layout
 	kind   byte
@@ -43,7 +43,7 @@ func (x *index) place(b int) (off int64, items int) {
 }
 
 // layout is how the items of an index stand there: each number in as many bytes as the largest of
-// the run takes.
+// the sstable takes.
 type layout struct {
 	base       uint64 // is taken off hi
 	hi, lo     int    // bytes of each
@@ -144,8 +144,8 @@ func (x *index) search(payload []byte, hi, lo uint64) int {
 	})
 }
 
-// find returns the last entry alive that items with (hi, lo) lead to. The run is held.
-func (r *Run) find(x *index, hi, lo uint64) (pos uint32, ok bool, err error) {
+// find returns the last entry alive that items with (hi, lo) lead to. The sstable is held.
+func (r *Table) find(x *index, hi, lo uint64) (pos uint32, ok bool, err error) {
 	var buf *[indexBlock]byte
 	for b := x.last(hi); b >= 0; b-- {
 		if buf == nil {
@@ -177,7 +177,7 @@ func (r *Run) find(x *index, hi, lo uint64) (pos uint32, ok bool, err error) {
 }
 
 // indexBlock reads a block of an index.
-func (r *Run) indexBlock(x *index, b int, buf []byte) ([]byte, error) {
+func (r *Table) indexBlock(x *index, b int, buf []byte) ([]byte, error) {
 	off, items := x.place(b)
 	p, count, err := r.block(x.kind, off, buf[:x.blockLen(items)])
 	switch {
@@ -190,7 +190,7 @@ func (r *Run) indexBlock(x *index, b int, buf []byte) ([]byte, error) {
 }
 
 // items gives all items of an index in order.
-func (r *Run) items(x *index) stream {
+func (r *Table) items(x *index) stream {
 	var p []byte
 	buf := make([]byte, indexBlock)
 	at, b := 0, 0

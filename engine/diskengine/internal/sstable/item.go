@@ -9,7 +9,7 @@ import (
 type item struct {
 	hi, lo uint64
 	pos    uint32
-	run    uint32 // of eachItem
+	table  uint32 // of eachItem
 }
 
 func (i item) compare(o item) int {

@@ -8,7 +8,7 @@ import (
 // groupWords is how many words of deaths have a count of their own, unless Config says otherwise.
 const groupWords = 1 << 14 / 64
 
-// Live tells which entries of a run are alive, by position: all at first, and who has died
+// Live tells which entries of an sstable are alive, by position: all at first, and who has died
 // stays dead. Its methods may be called from many goroutines; a count is exact when nobody is
 // killed meanwhile.
 type Live struct {
@@ -38,12 +38,12 @@ func (l *Live) Len() uint32 { return l.n }
 // Alive reports whether an entry is there and alive.
 func (l *Live) Alive(pos uint32) bool { return pos < l.n && l.word(pos/64)>>(pos%64)&1 == 0 }
 
-// Kill marks an entry as dead, and reports whether it was alive.
+// Kill deletion bitmaps an entry as dead, and reports whether it was alive.
 func (l *Live) Kill(pos uint32) bool {
 	return pos < l.n && l.kill(pos/64, 1<<(pos%64)) == 1
 }
 
-// KillRange marks those in [from, to) as dead, and returns how many were alive.
+// KillRange deletion bitmaps those in [from, to) as dead, and returns how many were alive.
 func (l *Live) KillRange(from, to uint32) (n int) {
 	for to = min(to, l.n); from < to; from = from/64*64 + 64 {
 		n += l.kill(from/64, mask(from, to))

@@ -26,7 +26,7 @@ const (
 
 // AppendLive appends who is dead, for a checkpoint, and returns how many are alive by that. Who
 // is killed meanwhile is in it or not.
-func (r *Run) AppendLive(b []byte) (_ []byte, alive int) {
+func (r *Table) AppendLive(b []byte) (_ []byte, alive int) {
 	at := len(b)
 	b = append(b, make([]byte, liveHead)...)
 	for from := uint32(0); from < r.n; from += liveChunk {
@@ -89,9 +89,9 @@ func appendList(b []byte, words []uint64, n int) []byte {
 }
 
 // RestoreLive marks as dead who was so when AppendLive gave the bytes at the start of b, and
-// returns what follows them. Bytes that are not of this run, or not sound, are a *vfs.DamageError,
+// returns what follows them. Bytes that are not of this sstable, or not sound, are a *vfs.DamageError,
 // with the offset in b, and change nothing.
-func (r *Run) RestoreLive(b []byte) (rest []byte, err error) {
+func (r *Table) RestoreLive(b []byte) (rest []byte, err error) {
 	damaged := func(reason string) ([]byte, error) {
 		return nil, &vfs.DamageError{What: ErrDamaged, File: "who is dead in " + r.name, Reason: reason}
 	}

@@ -13,9 +13,9 @@ import (
 
 const groupBits = 64 * groupWords
 
-// bare is a run of which there is no file.
-func bare(n uint32) *Run {
-	return &Run{Live: newLive(n, groupWords), name: "bare", number: 3, seed: 11}
+// bare is an sstable of which there is no file.
+func bare(n uint32) *Table {
+	return &Table{Live: newLive(n, groupWords), name: "bare", number: 3, seed: 11}
 }
 
 // TestLiveAgainstModel kills by ones and ranges over many groups, asks, saves and restores.
@@ -170,7 +170,7 @@ func FuzzLive(f *testing.F) {
 		if !ok {
 			return
 		}
-		r := &Run{Live: l}
+		r := &Table{Live: l}
 		b, _ = r.AppendLive(nil)
 		again, ok := decodeLive(b[liveHead:], n)
 		if !ok || again.Count(0, n) != l.Count(0, n) {

@@ -3,7 +3,7 @@ package sstable
 import "github.com/parquet-go/parquet-go/bloom"
 
 // load reads what is needed in memory.
-func (r *Run) load(store uint64, group uint32) error {
+func (r *Table) load(store uint64, group uint32) error {
 	size, err := r.file.Size()
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func (r *Run) load(store uint64, group uint32) error {
 	return r.loadQueues()
 }
 
-func (r *Run) loadHeader(size int64, store uint64) error {
+func (r *Table) loadHeader(size int64, store uint64) error {
 	b := make([]byte, min(size, headerSize))
 	if err := r.readAt(b, 0); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (r *Run) loadHeader(size int64, store uint64) error {
 }
 
 // part reads the blocks of a kind one behind the other.
-func (r *Run) part(kind byte, each func(off int64, payload []byte) bool) error {
+func (r *Table) part(kind byte, each func(off int64, payload []byte) bool) error {
 	p := r.footer.part(kind)
 	var head [blockHead]byte
 	var b []byte
@@ -95,7 +95,7 @@ func (r *Run) part(kind byte, each func(off int64, payload []byte) bool) error {
 }
 
 // table reads the rows of a table.
-func (r *Run) table(kind byte, width int, row func(b []byte) bool) error {
+func (r *Table) table(kind byte, width int, row func(b []byte) bool) error {
 	return r.part(kind, func(_ int64, payload []byte) bool {
 		for ; len(payload) >= width; payload = payload[width:] {
 			if !row(payload[:width]) {
@@ -107,12 +107,12 @@ func (r *Run) table(kind byte, width int, row func(b []byte) bool) error {
 }
 
 // rows is how many rows a table has at most.
-func (r *Run) rows(kind byte, width int) int64 {
+func (r *Table) rows(kind byte, width int) int64 {
 	p := r.footer.part(kind)
 	return (p.end - p.off) / int64(width)
 }
 
-func (r *Run) loadBlocks() error {
+func (r *Table) loadBlocks() error {
 	data := r.footer.part(kindData)
 	at, pos, last := data.off, uint64(0), Place{}
 	r.blocks = make([]blockRef, 0, r.rows(kindBlocks, blockWidth))
@@ -132,7 +132,7 @@ func (r *Run) loadBlocks() error {
 	return err
 }
 
-func (r *Run) loadFirsts(kind byte, x *index) ([]uint64, error) {
+func (r *Table) loadFirsts(kind byte, x *index) ([]uint64, error) {
 	per := uint64(x.perBlock())
 	want := int((x.items + per - 1) / per)
 	firsts := make([]uint64, 0, want)
@@ -150,7 +150,7 @@ func (r *Run) loadFirsts(kind byte, x *index) ([]uint64, error) {
 	return firsts, err
 }
 
-func (r *Run) loadFilter() error {
+func (r *Table) loadFilter() error {
 	most := filterBlocks(r.n)
 	room := r.filter.blocks[:0]
 	if n := min(r.rows(kindFilter, bloom.BlockSize), int64(most)); int64(cap(room)) < n {
@@ -167,7 +167,7 @@ func (r *Run) loadFilter() error {
 	return err
 }
 
-func (r *Run) loadQueues() error {
+func (r *Table) loadQueues() error {
 	r.queues = make([]Queue, 0, r.rows(kindQueues, queueWidth))
 	at := uint32(0)
 	err := r.table(kindQueues, queueWidth, func(b []byte) bool {

@@ -8,35 +8,35 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// Merged is a run made of others, which stay as they are. While it is kept it knows where each
-// entry went, for a quarter of a byte an entry of a source and an eighth of one of the new run.
+// Merged is an sstable made of others, which stay as they are. While it is kept it knows where each
+// entry went, for a quarter of a byte an entry of a source and an eighth of one of the new sstable.
 //
 //	m, err := sstable.Merge(fs, dir, number, cfg, sources)
 //	m.CatchUp()                       // without a lock, so that little is left
 //	mu.Lock()                         // under which Kill is called
 //	m.CatchUp()
-//	… put m.Run in place of the sources, in the manifest too …
+//	… put m.Table in place of the sources, in the manifest too …
 //	mu.Unlock()
 type Merged struct {
-	// Run is the new run.
-	Run *Run
+	// Table is the new sstable.
+	Run *Table
 
 	sources []source
 }
 
-// source is a run that was merged.
+// source is an sstable that was merged.
 type source struct {
 	live   *Live
 	copied ranks    // of its positions: those that were alive
-	into   ranks    // of positions of the new run: those that came from here
+	into   ranks    // of positions of the new sstable: those that came from here
 	seen   []uint32 // alive in each group when they were last taken over
 	told   []uint64 // deaths that were taken over
 }
 
-// Merge copies who is alive in some runs, in order, to a new one. The runs stay open, and
-// entries may be killed in them meanwhile. Of long values one is in memory at a time, of as many runs
+// Merge copies who is alive in some sstables, in order, to a new one. The sstables stay open, and
+// entries may be killed in them meanwhile. Of long values one is in memory at a time, of as many sstables
 // as there are. ErrClosed if one was closed before it was read.
-func Merge(fs vfs.FS, dir string, number uint64, cfg *Config, sources []*Run) (*Merged, error) {
+func Merge(fs vfs.FS, dir string, number uint64, cfg *Config, sources []*Table) (*Merged, error) {
 	for _, r := range sources {
 		if !r.hold() {
 			return nil, ErrClosed
@@ -78,7 +78,7 @@ func Merge(fs vfs.FS, dir string, number uint64, cfg *Config, sources []*Run) (*
 }
 
 // copy copies the entries and notes where each goes; there are total at most.
-func (m *Merged) copy(w *Writer, sources []*Run, total uint32) (err error) {
+func (m *Merged) copy(w *Writer, sources []*Table, total uint32) (err error) {
 	var heads scans
 	var long buffer // for entries that are long, one at a time
 	defer func() {
@@ -157,7 +157,7 @@ func (m *Merged) Locate(i int, pos uint32) (now uint32, ok bool) {
 	return s.into.at(s.copied.below(pos)), true
 }
 
-// CatchUp kills in the new run who has died in the sources since, and returns how many. It looks only at the groups
+// CatchUp kills in the new sstable who has died in the sources since, and returns how many. It looks only at the groups
 // of entries in which somebody died since the last call, and there only at those that it has not taken over.
 func (m *Merged) CatchUp() (n int) {
 	for i := range m.sources {

@@ -18,7 +18,7 @@ type where struct {
 	pos    uint32
 }
 
-// TestMergeAgainstModel merges runs in which some are dead, while others die, and kills more
+// TestMergeAgainstModel merges sstables in which some are dead, while others die, and kills more
 // before and after the last CatchUp.
 func TestMergeAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -33,7 +33,7 @@ func TestMergeAgainstModel(t *testing.T) {
 			from[i] = where{s, uint32(len(parts[s]))}
 			parts[s] = append(parts[s], x)
 		}
-		var sources []*Run
+		var sources []*Table
 		for i, part := range parts {
 			sources = append(sources, written(t, d, uint64(i), cfg, part))
 		}
@@ -96,11 +96,11 @@ func TestMergeAgainstModel(t *testing.T) {
 	})
 }
 
-// manyGroups is how many entries a run of several groups has.
+// manyGroups is how many entries an sstable of several groups has.
 const manyGroups = 2*groupBits + 77
 
-// ofManyGroups writes two runs of several groups each, whose entries take turns.
-func ofManyGroups(t *testing.T, d *vfstest.Disk) (sources []*Run) {
+// ofManyGroups writes two sstables of several groups each, whose entries take turns.
+func ofManyGroups(t *testing.T, d *vfstest.Disk) (sources []*Table) {
 	for i := range 2 {
 		w, err := Create(d, "/runs", uint64(i), &Config{BlockBytes: 1 << 20})
 		must(t, err)
@@ -146,7 +146,7 @@ func TestCatchUpOfEachPosition(t *testing.T) {
 	}
 }
 
-// TestMergeOfManyGroups lets few die in runs of many groups, and looks at each that went.
+// TestMergeOfManyGroups lets few die in sstables of many groups, and looks at each that went.
 func TestMergeOfManyGroups(t *testing.T) {
 	const n = manyGroups
 	d := newDisk(t)
@@ -184,7 +184,7 @@ func TestMergeFails(t *testing.T) {
 		if at > 1 {
 			d = newDisk(t)
 		}
-		var sources []*Run
+		var sources []*Table
 		for i, p := range parts {
 			sources = append(sources, written(t, d, uint64(i), cfg, p))
 		}
@@ -217,11 +217,11 @@ func TestMergeFails(t *testing.T) {
 	r := written(t, d, 50, cfg, parts[0])
 	d.Flip(Name("/runs", 50), r.blocks[len(r.blocks)/2].off+20, 4)
 	var damage *vfs.DamageError
-	if _, err := Merge(d, "/runs", 51, cfg, []*Run{r}); !errors.As(err, &damage) || damage.File != r.name {
+	if _, err := Merge(d, "/runs", 51, cfg, []*Table{r}); !errors.As(err, &damage) || damage.File != r.name {
 		t.Errorf("merged what is damaged: %v", err)
 	}
 	must(t, r.Close())
-	if _, err := Merge(d, "/runs", 51, cfg, []*Run{r}); !errors.Is(err, ErrClosed) {
+	if _, err := Merge(d, "/runs", 51, cfg, []*Table{r}); !errors.Is(err, ErrClosed) {
 		t.Errorf("merged what is closed: %v", err)
 	}
 	if names, err := d.List("/runs"); err != nil || d.Handles() != 0 || slices.Contains(names, "0000000000000033.run") {
@@ -262,12 +262,12 @@ func TestRanks(t *testing.T) {
 	})
 }
 
-// TestMergeHoldsOneLongValue merges runs whose values are long, whose turns come by turns: none is read
+// TestMergeHoldsOneLongValue merges sstables whose values are long, whose turns come by turns: none is read
 // before the one before it has been written.
 func TestMergeHoldsOneLongValue(t *testing.T) {
 	const runs, each, long = 12, 3, 1 << 20
 	d, cfg := newDisk(t), small()
-	var sources []*Run
+	var sources []*Table
 	var all []thing
 	for i := range runs {
 		some := make([]thing, each)
@@ -306,7 +306,7 @@ func TestMergeTellsOfDamageInALongValue(t *testing.T) {
 	d, cfg := newDisk(t), small()
 	r := written(t, d, 1, cfg, []thing{{Place{1, 1, 1}, keyOf(1), noise(10)}, {Place{1, 2, 2}, keyOf(2), noise(1 << 20)}})
 	d.Flip(r.name, r.blocks[1].off+500_000, 1)
-	_, err := Merge(d, "/runs", 2, cfg, []*Run{r})
+	_, err := Merge(d, "/runs", 2, cfg, []*Table{r})
 	var damage *vfs.DamageError
 	if !errors.As(err, &damage) || damage.File != r.name || damage.Offset != r.blocks[1].off {
 		t.Errorf("%v", err)

@@ -4,7 +4,7 @@ import "sort"
 
 // Behind returns a position from which on all entries are met that do not stand before p, and at
 // most a block of others. It reads nothing.
-func (r *Run) Behind(p Place) uint32 {
+func (r *Table) Behind(p Place) uint32 {
 	i := r.queueAt(p.Queue)
 	if i == len(r.queues) {
 		return r.n
@@ -23,7 +23,7 @@ func (r *Run) Behind(p Place) uint32 {
 
 // Floor returns a time that is not after that of the entry at a position, and whether it is its
 // very time. It reads nothing.
-func (r *Run) Floor(pos uint32) (at int64, exact bool) {
+func (r *Table) Floor(pos uint32) (at int64, exact bool) {
 	q := r.QueueAt(pos)
 	if b := r.blocks[r.blockAt(pos)]; b.Queue == q.Queue {
 		return b.At, b.first == pos
@@ -33,7 +33,7 @@ func (r *Run) Floor(pos uint32) (at int64, exact bool) {
 
 // Reach returns the end of the block in which the n-th entry from a position on stands: who reads
 // up to there reads no block for a part of it.
-func (r *Run) Reach(pos uint32, n int) uint32 {
+func (r *Table) Reach(pos uint32, n int) uint32 {
 	last := min(uint64(pos)+uint64(max(n, 1))-1, uint64(r.n)-1)
 	if b := r.blockAt(uint32(last)) + 1; b < len(r.blocks) {
 		return r.blocks[b].first
@@ -42,19 +42,19 @@ func (r *Run) Reach(pos uint32, n int) uint32 {
 }
 
 // Begin returns where the block begins in which the entry at a position stands.
-func (r *Run) Begin(pos uint32) uint32 { return r.blocks[r.blockAt(pos)].first }
+func (r *Table) Begin(pos uint32) uint32 { return r.blocks[r.blockAt(pos)].first }
 
 // QueueAt returns the part of the queue that has the entry at a position.
-func (r *Run) QueueAt(pos uint32) Queue {
+func (r *Table) QueueAt(pos uint32) Queue {
 	return r.queues[sort.Search(len(r.queues), func(i int) bool { return r.queues[i].To > pos })]
 }
 
 // MaxID is the greatest id of all entries.
-func (r *Run) MaxID() uint64 { return r.footer.maxID }
+func (r *Table) MaxID() uint64 { return r.footer.maxID }
 
 // GetEach gives the entries at ascending positions, dead or alive, until each returns false, and
 // reads a block once. The value holds until each returns.
-func (r *Run) GetEach(positions []uint32, each func(Entry) bool) (err error) {
+func (r *Table) GetEach(positions []uint32, each func(Entry) bool) (err error) {
 	if !r.hold() {
 		return ErrClosed
 	}

@@ -86,7 +86,7 @@ func TestSearchAll(t *testing.T) {
 	must(t, r.Close())
 }
 
-// TestNear compares what is told of places without reading with what is read: in runs whose entries
+// TestNear compares what is told of places without reading with what is read: in sstables whose entries
 // have many times, and few.
 func TestNear(t *testing.T) {
 	for _, times := range []int64{1, 2, 1000} {

@@ -11,8 +11,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
-// TestPowerLoss lets the power go before each call that changes the disk while a run is
-// written, two are merged and one is removed, and leaves sets of what was not synced. A run
+// TestPowerLoss lets the power go before each call that changes the disk while an sstable is
+// written, two are merged and one is removed, and leaves sets of what was not synced. An sstable
 // that was finished is whole; any other is missing, whole, or says that it is damaged.
 func TestPowerLoss(t *testing.T) {
 	for _, dc := range []vfstest.Config{{Stale: true}, {Sector: 4096}} {
@@ -57,7 +57,7 @@ func TestPowerLoss(t *testing.T) {
 			sure[1] = true
 			two := written(t, d, 2, cfg, lists[2])
 			sure[2] = true
-			m, err := Merge(d, "/runs", 3, cfg, []*Run{one, two})
+			m, err := Merge(d, "/runs", 3, cfg, []*Table{one, two})
 			must(t, err)
 			sure[3] = true
 			delete(sure, 1)
@@ -75,7 +75,7 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// becomes says what became of a run; an error is what must not be.
+// becomes says what became of an sstable; an error is what must not be.
 func becomes(d *vfstest.Disk, cfg *Config, number uint64, all []thing) (string, error) {
 	r, err := Open(d, "/runs", number, cfg)
 	switch {
@@ -106,7 +106,7 @@ func becomes(d *vfstest.Disk, cfg *Config, number uint64, all []thing) (string, 
 	return "damaged", nil
 }
 
-// TestFaults lets each call fail in turn, in several ways, while a run is written. Either it
+// TestFaults lets each call fail in turn, in several ways, while an sstable is written. Either it
 // is finished and whole, also after a loss of power, or there is an error and nothing is open;
 // and another one can be written then.
 func TestFaults(t *testing.T) {
@@ -163,7 +163,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestReadErrorIsNoDamage lets each call fail in turn while a run is opened and read.
+// TestReadErrorIsNoDamage lets each call fail in turn while an sstable is opened and read.
 func TestReadErrorIsNoDamage(t *testing.T) {
 	d, cfg := newDisk(t), small()
 	all := things(rand.New(rand.NewPCG(8, 8)), 20)

@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
-// TestFlippedBits flips a bit in each byte of a run: that is noticed and named by who reads
+// TestFlippedBits flips a bit in each byte of an sstable: that is noticed and named by who reads
 // all, unless the byte is padding, and nobody is ever given anything else than what was
 // written.
 func TestFlippedBits(t *testing.T) {
@@ -52,7 +52,7 @@ func TestFlippedBits(t *testing.T) {
 	must(t, readAll(t, d, cfg, all))
 }
 
-// readAll opens a run, compares all it gives, and returns the damage that it told of.
+// readAll opens an sstable, compares all it gives, and returns the damage that it told of.
 func readAll(t *testing.T, d *vfstest.Disk, cfg *Config, all []thing) error {
 	t.Helper()
 	r, err := Open(d, "/runs", 1, cfg)
@@ -79,7 +79,7 @@ func readAll(t *testing.T, d *vfstest.Disk, cfg *Config, all []thing) error {
 	return r.Verify(nil)
 }
 
-// TestLostSectors lets each sector of a run be zeros, and cuts the file at each.
+// TestLostSectors lets each sector of an sstable be zeros, and cuts the file at each.
 func TestLostSectors(t *testing.T) {
 	d, cfg := newDisk(t), small()
 	all := things(rand.New(rand.NewPCG(10, 10)), 60)
@@ -137,7 +137,7 @@ func fix(seed uint32, off int64, b []byte) {
 	le.PutUint32(b, sum(seed, off, b[4:]))
 }
 
-// FuzzOpen changes a run anywhere, with checksums that match: it is never a crash, whatever
+// FuzzOpen changes an sstable anywhere, with checksums that match: it is never a crash, whatever
 // is asked.
 func FuzzOpen(f *testing.F) {
 	d, cfg := newDisk(f), small()
@@ -193,7 +193,7 @@ func FuzzOpen(f *testing.F) {
 		if err := r.Verify(nil); err != nil && !errors.Is(err, ErrDamaged) {
 			t.Fatal(err)
 		}
-		if m, err := Merge(d, "/runs", 2, cfg, []*Run{r}); err == nil {
+		if m, err := Merge(d, "/runs", 2, cfg, []*Table{r}); err == nil {
 			must(t, m.Run.Close())
 		} else if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrOrder) {
 			t.Fatal(err)
@@ -209,7 +209,7 @@ func TestMisplacedBlocks(t *testing.T) {
 	if len(r.keys.firsts) < 3 || len(r.ids.firsts) < 3 {
 		t.Fatal("too few blocks")
 	}
-	for _, from := range []*Run{r, other} {
+	for _, from := range []*Table{r, other} {
 		for _, x := range []*index{&r.keys, &r.ids} {
 			var right, wrong [indexBlock]byte
 			must(t, r.readAt(right[:], x.off))

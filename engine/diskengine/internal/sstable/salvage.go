@@ -8,16 +8,16 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// Salvaged is a run that is damaged, as far as it can be read. Who is dead may be told it (RestoreLive);
+// Salvaged is an sstable that is damaged, as far as it can be read. Who is dead may be told it (RestoreLive);
 // nobody is found in it by key or id.
 type Salvaged struct {
-	*Run
+	*Table
 	Holes []Hole // what cannot be read, in order; none: all entries can be
 
 	found []found
 }
 
-// Hole is a part of a run that cannot be read.
+// Hole is a part of an sstable that cannot be read.
 type Hole struct {
 	Offset int64
 
@@ -41,18 +41,18 @@ type found struct {
 	from, to Place // of its first and last entry
 }
 
-// Salvage opens what can be read of a run that should have so many entries; 0: it is not known how
+// Salvage opens what can be read of an sstable that should have so many entries; 0: it is not known how
 // many. It reads all of it. Blocks are found by the table of blocks, or where that cannot be read, by
-// looking for those that are sound. A run without a sound header is known by its footer. One in which
+// looking for those that are sound. An sstable without a sound header is known by its footer. One in which
 // nothing can be read is a *vfs.DamageError.
 func Salvage(fs vfs.FS, dir string, number uint64, cfg *Config, entries uint32) (_ *Salvaged, err error) {
 	d := cfg.withDefaults()
-	r := &Run{fs: fs, name: Name(dir, number), number: number}
+	r := &Table{fs: fs, name: Name(dir, number), number: number}
 	if r.file, err = fs.Open(r.name); err != nil {
 		return nil, err
 	}
 	r.refs.Store(1)
-	s := &Salvaged{Run: r}
+	s := &Salvaged{Table: r}
 	if err := s.open(d.ID, entries); err != nil {
 		return nil, errors.Join(err, r.file.Close())
 	}
@@ -83,7 +83,7 @@ func (s *Salvaged) byFooter(size int64) bool {
 	}
 	head, foot := make([]byte, headerSize), make([]byte, blockHead)
 	if s.readAt(head, 0) != nil || headerSum(head) == le.Uint32(head[12:]) || s.readAt(foot, size-footerSize) != nil {
-		return false // it cannot be read, or is the header of another run
+		return false // it cannot be read, or is the header of another sstable
 	}
 	s.seed = le.Uint32(foot[12:])
 	return s.foot(size) == nil

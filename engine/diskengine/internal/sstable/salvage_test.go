@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// TestSalvage changes bytes all over a run: all entries are given whose blocks are what they were, with
+// TestSalvage changes bytes all over an sstable: all entries are given whose blocks are what they were, with
 // their positions, and holes where others stood. Who is dead may be told where it is known how many
 // entries there were.
 func TestSalvage(t *testing.T) {
@@ -73,7 +73,7 @@ func TestSalvage(t *testing.T) {
 	}
 }
 
-// TestSalvageBlind takes the footer and two blocks from a run: the others are found, and none is said to be
+// TestSalvageBlind takes the footer and two blocks from an sstable: the others are found, and none is said to be
 // at a place that is not known. Without the header too nothing is known.
 func TestSalvageBlind(t *testing.T) {
 	d, cfg := newDisk(t), small()

@@ -5,7 +5,7 @@ import "encoding/binary"
 // Scan goes through the entries of a range of positions. It holds a block of them and keeps
 // the file open until Close: who waits for long keeps a Place instead.
 type Scan struct {
-	r        *Run
+	r        *Table
 	from, to uint32 // what is left
 	back     bool
 	all      bool // the dead too
@@ -20,10 +20,10 @@ type Scan struct {
 }
 
 // Scan goes through who is alive in [from, to), from the first to the last.
-func (r *Run) Scan(from, to uint32) *Scan { return r.scan(from, to, false) }
+func (r *Table) Scan(from, to uint32) *Scan { return r.scan(from, to, false) }
 
 // ScanBack goes from the last to the first.
-func (r *Run) ScanBack(from, to uint32) *Scan { return r.scan(from, to, true) }
+func (r *Table) ScanBack(from, to uint32) *Scan { return r.scan(from, to, true) }
 
 // Heads has Next read no more than the first bytes of long values, so many at least; of them a
 // checksum is not looked at. It returns s.
@@ -32,7 +32,7 @@ func (s *Scan) Heads(most int) *Scan {
 	return s
 }
 
-func (r *Run) scan(from, to uint32, back bool) *Scan {
+func (r *Table) scan(from, to uint32, back bool) *Scan {
 	s := &Scan{r: r, from: from, to: min(to, r.n), back: back, most: -1}
 	if !r.hold() {
 		s.err = ErrClosed

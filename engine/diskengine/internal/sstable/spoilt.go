@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// mostSpoilt is how many places that cannot be read are remembered of a run: enough to tell that
+// mostSpoilt is how many places that cannot be read are remembered of an sstable: enough to tell that
 // there are many.
 const mostSpoilt = 4096
 
-// spoilt is where a run could not be read.
+// spoilt is where an sstable could not be read.
 type spoilt struct {
 	mu sync.Mutex
 	at map[int64]struct{}
@@ -27,19 +27,19 @@ func (s *spoilt) note(off int64) {
 	}
 }
 
-// Spoilt is in how many blocks what was read of the run was damaged, or could not be read at all, since
+// Spoilt is in how many blocks what was read of the sstable was damaged, or could not be read at all, since
 // it was opened.
-func (r *Run) Spoilt() int {
+func (r *Table) Spoilt() int {
 	r.spoilt.mu.Lock()
 	defer r.spoilt.mu.Unlock()
 	return len(r.spoilt.at)
 }
 
 // NoteSpoilt has another reader of the same file tell of a block that is damaged.
-func (r *Run) NoteSpoilt(off int64) { r.spoilt.note(off) }
+func (r *Table) NoteSpoilt(off int64) { r.spoilt.note(off) }
 
 // Misread says that the value of the entry at a position, which is as it was written, is not what the caller
 // writes: the error is that of damage.
-func (r *Run) Misread(pos uint32, err error) error {
+func (r *Table) Misread(pos uint32, err error) error {
 	return r.damage(r.blocks[r.blockAt(pos)].off, fmt.Sprintf("the value of entry %d: %v", pos, err))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// Run is an open run. Its methods may be called from many goroutines.
-type Run struct {
+// Table is an open sstable. Its methods may be called from many goroutines.
+type Table struct {
 	*Live
 
 	fs     vfs.FS
@@ -37,22 +37,22 @@ type Run struct {
 	spoilt spoilt
 }
 
-// Queue is the part of a run that one queue has: the positions in [From, To), not empty, and
+// Queue is the part of an sstable that one queue has: the positions in [From, To), not empty, and
 // the times there, of the living and the dead.
 type Queue struct {
 	Queue, From, To uint32
 	MinAt, MaxAt    int64
 }
 
-// Open opens the run with a number, in which all are alive: RestoreLive says who is not.
-func Open(fs vfs.FS, dir string, number uint64, cfg *Config) (*Run, error) {
+// Open opens the sstable with a number, in which all are alive: RestoreLive says who is not.
+func Open(fs vfs.FS, dir string, number uint64, cfg *Config) (*Table, error) {
 	return open(fs, dir, number, cfg, filter{})
 }
 
 // open is Open. The filter is read to the room of another one that is not needed any more.
-func open(fs vfs.FS, dir string, number uint64, cfg *Config, room filter) (*Run, error) {
+func open(fs vfs.FS, dir string, number uint64, cfg *Config, room filter) (*Table, error) {
 	d := cfg.withDefaults()
-	r := &Run{fs: fs, name: Name(dir, number), number: number, filter: room}
+	r := &Table{fs: fs, name: Name(dir, number), number: number, filter: room}
 	file, err := fs.Open(r.name)
 	if err != nil {
 		return nil, err
@@ -65,24 +65,24 @@ func open(fs vfs.FS, dir string, number uint64, cfg *Config, room filter) (*Run,
 	return r, nil
 }
 
-// Number is that of the run.
-func (r *Run) Number() uint64 { return r.number }
+// Number is that of the sstable.
+func (r *Table) Number() uint64 { return r.number }
 
 // Bytes is how long the file is.
-func (r *Run) Bytes() int64 { return r.footer.part(kindQueues).end + footerSize }
+func (r *Table) Bytes() int64 { return r.footer.part(kindQueues).end + footerSize }
 
-// Memory is how many bytes of memory the run takes while it is open: for each entry of 200 bytes
+// Memory is how many bytes of memory the sstable takes while it is open: for each entry of 200 bytes
 // with a key about 1.9, and 2.7 until it is merged; fewer for longer ones.
-func (r *Run) Memory() int64 {
+func (r *Table) Memory() int64 {
 	n := 32*(cap(r.blocks)+cap(r.queues)) + 8*(cap(r.keys.firsts)+cap(r.ids.firsts)+len(r.dead)) + (4+12)*len(r.left)
 	return int64(n + bloom.BlockSize*cap(r.filter.blocks))
 }
 
 // Queues returns the queues that have entries here, in order. It is not to be changed.
-func (r *Run) Queues() []Queue { return r.queues }
+func (r *Table) Queues() []Queue { return r.queues }
 
 // hold keeps the file open until release.
-func (r *Run) hold() bool {
+func (r *Table) hold() bool {
 	for !r.closed.Load() {
 		n := r.refs.Load()
 		if n == 0 {
@@ -95,7 +95,7 @@ func (r *Run) hold() bool {
 	return false
 }
 
-func (r *Run) release() error {
+func (r *Table) release() error {
 	if r.refs.Add(-1) > 0 {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (r *Run) release() error {
 
 // Close lets nobody read any more but those who do: with the last of them the file is closed.
 // Who is alive can still be asked. Close is idempotent.
-func (r *Run) Close() error {
+func (r *Table) Close() error {
 	if r.closed.Swap(true) {
 		return nil
 	}
@@ -117,18 +117,18 @@ func (r *Run) Close() error {
 
 // Remove is Close, and removes the file when it is closed. The caller has made sure that
 // nothing names it any more.
-func (r *Run) Remove() error {
+func (r *Table) Remove() error {
 	r.gone.Store(true)
 	return r.Close()
 }
 
-func (r *Run) damage(off int64, reason string) error {
+func (r *Table) damage(off int64, reason string) error {
 	r.spoilt.note(off)
 	return &vfs.DamageError{What: ErrDamaged, File: r.name, Offset: off, Reason: reason}
 }
 
 // readAt fills b.
-func (r *Run) readAt(b []byte, off int64) error {
+func (r *Table) readAt(b []byte, off int64) error {
 	n, err := r.file.ReadAt(b, off)
 	switch {
 	case n == len(b):
@@ -143,7 +143,7 @@ func (r *Run) readAt(b []byte, off int64) error {
 }
 
 // block reads and checks a block of len(b) bytes, of a kind that is never packed.
-func (r *Run) block(kind byte, off int64, b []byte) (payload []byte, count int, err error) {
+func (r *Table) block(kind byte, off int64, b []byte) (payload []byte, count int, err error) {
 	if err := r.readAt(b, off); err != nil {
 		return nil, 0, err
 	}
@@ -155,7 +155,7 @@ func (r *Run) block(kind byte, off int64, b []byte) (payload []byte, count int, 
 }
 
 // dataBlock reads and checks the n bytes of a block of entries.
-func (r *Run) dataBlock(off int64, n int, buf *buffer) (b block, err error) {
+func (r *Table) dataBlock(off int64, n int, buf *buffer) (b block, err error) {
 	read := buf.sized(n)
 	if err := r.readAt(read, off); err != nil {
 		return b, err
@@ -177,7 +177,7 @@ func (r *Run) dataBlock(off int64, n int, buf *buffer) (b block, err error) {
 const otherEntries = "a block of other entries than expected"
 
 // blockEnd is where block i of the entries ends.
-func (r *Run) blockEnd(i int) int64 {
+func (r *Table) blockEnd(i int) int64 {
 	if i+1 < len(r.blocks) {
 		return r.blocks[i+1].off
 	}
@@ -185,7 +185,7 @@ func (r *Run) blockEnd(i int) int64 {
 }
 
 // entries reads block i of the entries to a buffer.
-func (r *Run) entries(i int, buf *buffer) (block, error) {
+func (r *Table) entries(i int, buf *buffer) (block, error) {
 	ref := &r.blocks[i]
 	b, err := r.dataBlock(ref.off, int(r.blockEnd(i)-ref.off), buf)
 	if err != nil {

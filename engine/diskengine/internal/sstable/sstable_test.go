@@ -18,8 +18,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
-// TestRunAgainstModel compares runs of any entries, and any killed of them, with lists.
-func TestRunAgainstModel(t *testing.T) {
+// TestTableAgainstModel compares sstables of any entries, and any killed of them, with lists.
+func TestTableAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := newDisk(t)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -268,7 +268,7 @@ func TestPaceEndsTheWork(t *testing.T) {
 	}
 }
 
-// TestFileGoesWithTheLastScan closes and removes a run that is being read.
+// TestFileGoesWithTheLastScan closes and removes an sstable that is being read.
 func TestFileGoesWithTheLastScan(t *testing.T) {
 	d := newDisk(t)
 	all := things(rand.New(rand.NewPCG(2, 2)), 300)
@@ -293,7 +293,7 @@ func TestFileGoesWithTheLastScan(t *testing.T) {
 	_, _, idErr := r.FindID(all[0].ID)
 	_, getErr := r.Get(0, nil)
 	_, searchErr := r.Search(Place{5, 20, 1})
-	for _, err := range []error{keyErr, idErr, getErr, searchErr, r.Verify(nil), EachKey([]*Run{r}, nil), EachID([]*Run{r}, nil)} {
+	for _, err := range []error{keyErr, idErr, getErr, searchErr, r.Verify(nil), EachKey([]*Table{r}, nil), EachID([]*Table{r}, nil)} {
 		if !errors.Is(err, ErrClosed) {
 			t.Error(err)
 		}
@@ -306,7 +306,7 @@ func TestFileGoesWithTheLastScan(t *testing.T) {
 	}
 }
 
-// TestSweep removes the runs that nobody names, and nothing else.
+// TestSweep removes the sstables that nobody names, and nothing else.
 func TestSweep(t *testing.T) {
 	d := newDisk(t)
 	for i := range uint64(4) {
@@ -342,7 +342,7 @@ func TestKeysDependOnTheSecret(t *testing.T) {
 	}
 }
 
-// TestSideBySide looks up, scans and kills from many goroutines while runs are merged and
+// TestSideBySide looks up, scans and kills from many goroutines while sstables are merged and
 // removed: who is told something is told the truth.
 func TestSideBySide(t *testing.T) {
 	d, cfg := newDisk(t), small()
@@ -351,7 +351,7 @@ func TestSideBySide(t *testing.T) {
 	for i, x := range all {
 		parts[i%2] = append(parts[i%2], x)
 	}
-	sources := []*Run{written(t, d, 1, cfg, parts[0]), written(t, d, 2, cfg, parts[1])}
+	sources := []*Table{written(t, d, 1, cfg, parts[0]), written(t, d, 2, cfg, parts[1])}
 	var wg sync.WaitGroup
 	merged := make(chan struct{})
 	for k := range 4 {

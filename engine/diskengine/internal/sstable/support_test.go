@@ -28,7 +28,7 @@ func must(t failer, err error) {
 	}
 }
 
-// small makes runs with small blocks, in small writes, whose salts are the same in each run.
+// small makes sstables with small blocks, in small writes, whose salts are the same in each sstable.
 func small() *Config {
 	salt := uint64(0)
 	return &Config{ID: 7, BlockBytes: 1024, SyncBytes: func() int { return 16 << 10 }, slice: 3000, Salt: func() uint64 { salt += 0x9e3779b97f4a7c15; return salt }}
@@ -52,7 +52,7 @@ var secret = Secret{1, 2, 3}
 func keyOf(n int) Key { return secret.Key(uint32(n%7), fmt.Sprint("key-", n)) }
 
 // things makes n that tell themselves apart: in some queues, many with the same time, one in
-// four without a key, in the order of runs. Ids are not dense.
+// four without a key, in the order of sstables. Ids are not dense.
 func things(rng *rand.Rand, n int) []thing {
 	all := make([]thing, n)
 	for i := range all {
@@ -78,7 +78,7 @@ func order(all []thing) {
 	slices.SortFunc(all, func(a, b thing) int { return a.Compare(b.Place) })
 }
 
-func write(fs vfs.FS, number uint64, cfg *Config, all []thing) (*Run, error) {
+func write(fs vfs.FS, number uint64, cfg *Config, all []thing) (*Table, error) {
 	w, err := Create(fs, "/runs", number, cfg)
 	if err != nil {
 		return nil, err
@@ -92,16 +92,16 @@ func write(fs vfs.FS, number uint64, cfg *Config, all []thing) (*Run, error) {
 	return r, errors.Join(err, w.Abort())
 }
 
-func written(t failer, fs vfs.FS, number uint64, cfg *Config, all []thing) *Run {
+func written(t failer, fs vfs.FS, number uint64, cfg *Config, all []thing) *Table {
 	t.Helper()
 	r, err := write(fs, number, cfg, all)
 	must(t, err)
 	return r
 }
 
-// whole compares all that a run says with what it should hold, and returns the first
-// difference. An error of the run is one too.
-func whole(r *Run, all []thing, alive []bool) error {
+// whole compares all that an sstable says with what it should hold, and returns the first
+// difference. An error of the sstable is one too.
+func whole(r *Table, all []thing, alive []bool) error {
 	if int(r.Len()) != len(all) {
 		return fmt.Errorf("%d entries, want %d", r.Len(), len(all))
 	}
@@ -112,7 +112,7 @@ func whole(r *Run, all []thing, alive []bool) error {
 }
 
 // same compares all that can be asked. Nil: all are alive.
-func same(r *Run, all []thing, alive []bool) error {
+func same(r *Table, all []thing, alive []bool) error {
 	if _, err := r.Get(r.Len(), nil); !errors.Is(err, ErrNoEntry) {
 		return fmt.Errorf("got what is not there: %w", err)
 	}

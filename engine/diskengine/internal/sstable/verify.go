@@ -8,12 +8,12 @@ import "fmt"
 // that were read since the last call, and may be nil; an error of it ends the work.
 //
 // Whether a key leads to the entry whose key it is, only who knows values can tell: VerifyValues.
-func (r *Run) Verify(pace func(read int) error) error { return r.VerifyValues(pace, nil) }
+func (r *Table) Verify(pace func(read int) error) error { return r.VerifyValues(pace, nil) }
 
 // VerifyValues is Verify, and calls keyOf with each entry, dead or alive, in order, which returns
 // the entry's key or the zero Key: the index of keys has to lead to those that have one, each by
 // its key, and to no others. An error of keyOf says that the value cannot be read, and is damage.
-func (r *Run) VerifyValues(pace func(read int) error, keyOf func(Entry) (Key, error)) error {
+func (r *Table) VerifyValues(pace func(read int) error, keyOf func(Entry) (Key, error)) error {
 	v := verifier{r: r, pace: pace, keyOf: keyOf}
 	if err := v.entries(); err != nil {
 		return err
@@ -33,25 +33,25 @@ func (r *Run) VerifyValues(pace func(read int) error, keyOf func(Entry) (Key, er
 	return nil
 }
 
-// EachID gives the ids of some open runs, of the dead too, in order, each with which run it is in
-// and its position there. An error of each ends it. It reads a block of each run at a time.
-func EachID(runs []*Run, each func(id uint64, at int, pos uint32) error) error {
-	return eachItem(runs, func(r *Run) *index { return &r.ids }, func(i item) error { return each(i.hi, int(i.run), i.pos) })
+// EachID gives the ids of some open sstables, of the dead too, in order, each with which sstable it is in
+// and its position there. An error of each ends it. It reads a block of each sstable at a time.
+func EachID(tables []*Table, each func(id uint64, at int, pos uint32) error) error {
+	return eachItem(tables, func(r *Table) *index { return &r.ids }, func(i item) error { return each(i.hi, int(i.table), i.pos) })
 }
 
-// EachKey gives the keys of some open runs likewise.
-func EachKey(runs []*Run, each func(key Key, at int, pos uint32) error) error {
-	return eachItem(runs, func(r *Run) *index { return &r.keys }, func(i item) error {
+// EachKey gives the keys of some open sstables likewise.
+func EachKey(tables []*Table, each func(key Key, at int, pos uint32) error) error {
+	return eachItem(tables, func(r *Table) *index { return &r.keys }, func(i item) error {
 		var k Key
 		be.PutUint64(k[:], i.hi)
 		be.PutUint64(k[8:], i.lo)
-		return each(k, int(i.run), i.pos)
+		return each(k, int(i.table), i.pos)
 	})
 }
 
-func eachItem(runs []*Run, of func(*Run) *index, each func(item) error) (err error) {
-	streams := make([]stream, len(runs))
-	for k, r := range runs {
+func eachItem(tables []*Table, of func(*Table) *index, each func(item) error) (err error) {
+	streams := make([]stream, len(tables))
+	for k, r := range tables {
 		if !r.hold() {
 			return ErrClosed
 		}
@@ -59,7 +59,7 @@ func eachItem(runs []*Run, of func(*Run) *index, each func(item) error) (err err
 		next := r.items(of(r))
 		streams[k] = func() (item, bool, error) {
 			i, ok, err := next()
-			i.run = uint32(k)
+			i.table = uint32(k)
 			return i, ok, err
 		}
 	}
@@ -67,7 +67,7 @@ func eachItem(runs []*Run, of func(*Run) *index, each func(item) error) (err err
 }
 
 type verifier struct {
-	r     *Run
+	r     *Table
 	pace  func(int) error
 	keyOf func(Entry) (Key, error)
 	read  int

@@ -79,29 +79,29 @@ func TestVerifyValues(t *testing.T) {
 	must(t, r.Close())
 }
 
-// TestEach: ids and keys of several runs come in order, each with its place.
+// TestEach: ids and keys of several sstables come in order, each with its place.
 func TestEach(t *testing.T) {
 	d, cfg := newDisk(t), small()
 	type at struct {
-		id  uint64
-		key Key
-		run int
-		pos uint32
+		id    uint64
+		key   Key
+		table int
+		pos   uint32
 	}
-	var runs []*Run
+	var tables []*Table
 	var ids, keys []at
 	for k := range 3 {
 		all := things(rand.New(rand.NewPCG(16, uint64(k))), 400*k) // the same ids and keys in each
-		runs = append(runs, written(t, d, uint64(k+1), cfg, all))
+		tables = append(tables, written(t, d, uint64(k+1), cfg, all))
 		for pos, x := range all {
-			ids = append(ids, at{id: x.ID, run: k, pos: uint32(pos)})
+			ids = append(ids, at{id: x.ID, table: k, pos: uint32(pos)})
 			if x.key != (Key{}) {
-				keys = append(keys, at{key: x.key, run: k, pos: uint32(pos)})
+				keys = append(keys, at{key: x.key, table: k, pos: uint32(pos)})
 			}
 		}
 	}
-	runs[1].KillRange(0, 100)
-	place := func(a, b at) int { return cmp.Or(cmp.Compare(a.run, b.run), cmp.Compare(a.pos, b.pos)) }
+	tables[1].KillRange(0, 100)
+	place := func(a, b at) int { return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.pos, b.pos)) }
 	sorted := func(got []at, what func(at) string) []at {
 		if !slices.IsSortedFunc(got, func(a, b at) int { return cmp.Compare(what(a), what(b)) }) {
 			t.Error("they do not come in order")
@@ -110,25 +110,25 @@ func TestEach(t *testing.T) {
 		return got
 	}
 	var got []at
-	must(t, EachID(runs, func(id uint64, k int, pos uint32) error {
-		got = append(got, at{id: id, run: k, pos: pos})
+	must(t, EachID(tables, func(id uint64, k int, pos uint32) error {
+		got = append(got, at{id: id, table: k, pos: pos})
 		return nil
 	}))
 	if !slices.Equal(sorted(got, func(a at) string { return string(be.AppendUint64(nil, a.id)) }), ids) {
 		t.Error("other ids")
 	}
 	got = nil
-	must(t, EachKey(runs, func(key Key, k int, pos uint32) error {
-		got = append(got, at{key: key, run: k, pos: pos})
+	must(t, EachKey(tables, func(key Key, k int, pos uint32) error {
+		got = append(got, at{key: key, table: k, pos: pos})
 		return nil
 	}))
 	if !slices.Equal(sorted(got, func(a at) string { return string(a.key[:]) }), keys) {
 		t.Error("other keys")
 	}
-	if err := EachID(runs, func(uint64, int, uint32) error { return errTest }); !errors.Is(err, errTest) {
+	if err := EachID(tables, func(uint64, int, uint32) error { return errTest }); !errors.Is(err, errTest) {
 		t.Error(err)
 	}
-	for _, r := range runs {
+	for _, r := range tables {
 		must(t, r.Close())
 	}
 	if d.Handles() > 0 {

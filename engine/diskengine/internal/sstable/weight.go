@@ -17,7 +17,7 @@ type weight struct {
 // Weight is about how many bytes of the file are there for entries that are alive: of each block as
 // large a share as of its entries, and of the indexes as of all. It looks only at the groups of
 // entries in which somebody died since the last call.
-func (r *Run) Weight() int64 {
+func (r *Table) Weight() int64 {
 	w := &r.weight
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -42,7 +42,7 @@ func (r *Run) Weight() int64 {
 }
 
 // weigh is how many bytes of blocks those take that are alive in [from, to).
-func (r *Run) weigh(from, to uint32) (bytes int64) {
+func (r *Table) weigh(from, to uint32) (bytes int64) {
 	i := sort.Search(len(r.blocks), func(i int) bool { return r.blocks[i].first > from }) - 1
 	for ; i < len(r.blocks) && r.blocks[i].first < to; i++ {
 		first, next := r.blocks[i].first, r.n

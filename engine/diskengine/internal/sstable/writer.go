@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// Writer writes a run. It needs 48 bytes of memory an entry until Finish. After an error all
+// Writer writes an sstable. It needs 48 bytes of memory an entry until Finish. After an error all
 // that is left to do is Abort.
 type Writer struct {
 	fs     vfs.FS
@@ -35,7 +35,7 @@ type Writer struct {
 	keys, ids sorter
 }
 
-// Create begins a run. A number that is taken is fs.ErrExist.
+// Create begins an sstable. A number that is taken is fs.ErrExist.
 func Create(fs vfs.FS, dir string, number uint64, cfg *Config) (*Writer, error) {
 	w := &Writer{fs: fs, dir: dir, number: number, cfg: cfg.withDefaults()}
 	file, err := fs.Create(Name(dir, number))
@@ -148,12 +148,12 @@ func (w *Writer) writeBlock(long int, values ...[]byte) error {
 	return w.out.block(kindData, plain, w.count, w.whole)
 }
 
-// Finish writes the indexes, makes the run durable, and opens it.
-func (w *Writer) Finish() (*Run, error) {
+// Finish writes the indexes, makes the sstable durable, and opens it.
+func (w *Writer) Finish() (*Table, error) {
 	return w.finish(newFilter(w.keys.n, freshBits), w.keys.streams(), w.ids.streams())
 }
 
-func (w *Writer) finish(f filter, keys, ids []stream) (*Run, error) {
+func (w *Writer) finish(f filter, keys, ids []stream) (*Table, error) {
 	if w.err != nil {
 		return nil, w.err
 	}
@@ -241,7 +241,7 @@ func (w *Writer) queueRow(b []byte, i int) []byte {
 	return le.AppendUint64(b, uint64(q.MaxAt))
 }
 
-// Abort ends the writing and removes what was written, if Finish has not returned a run. It is
+// Abort ends the writing and removes what was written, if Finish has not returned an sstable. It is
 // idempotent.
 func (w *Writer) Abort() error {
 	if w.fs == nil {

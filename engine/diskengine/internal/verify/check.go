@@ -24,8 +24,8 @@ type Config struct {
 	// call. It may wait; an error of it ends the work. nil: nothing.
 	Pace func(read int) error
 
-	// Runs is the directory of the runs and their marks; empty: that in the store's.
-	Runs string
+	// Sstables is the directory of the sstables and their deletion bitmaps; empty: that in the store's.
+	Tables string
 
 	// Is is what a backup says of the store; nil: nothing does.
 	Is *Copied
@@ -62,7 +62,7 @@ func locked(f vfs.FS, dir string, fn func() error) (err error) {
 		return fmt.Errorf("%s: %w", dir, manifest.ErrRestoring)
 	}
 	if !slices.ContainsFunc(names, func(n string) bool {
-		return n == manifest.Name || n == manifest.LogName || n == manifest.RunsName
+		return n == manifest.Name || n == manifest.LogName || n == manifest.TablesName
 	}) {
 		return fmt.Errorf("%s holds none: %w", dir, fs.ErrNotExist)
 	}
@@ -76,23 +76,23 @@ func locked(f vfs.FS, dir string, fn func() error) (err error) {
 
 // reader reads the files of a store.
 type reader struct {
-	fs     vfs.FS
-	dir    string
-	pace   func(read int) error
-	runsIn string
-	is     *Copied
-	rep    *Report
-	state  manifest.State
-	secret sstable.Secret
-	parts  []*part // the runs, by number; of a check those that are sound
-	items  int     // of indexes that were gone through
+	fs       vfs.FS
+	dir      string
+	pace     func(read int) error
+	tablesIn string
+	is       *Copied
+	rep      *Report
+	state    manifest.State
+	secret   sstable.Secret
+	parts    []*part // the sstables, by number; of a check those that are sound
+	items    int     // of indexes that were gone through
 }
 
-// part is a run of a store.
+// part is an sstable of a store.
 type part struct {
 	number   uint64 // it had there
-	is       manifest.Run
-	run      *sstable.Run      // that counts; nil: not yet, or none
+	is       manifest.Table
+	table    *sstable.Table    // that counts; nil: not yet, or none
 	salvaged *sstable.Salvaged // nil: it is sound, or lost
 	lost     bool
 }
@@ -100,9 +100,9 @@ type part struct {
 func (p *part) area() memtable.Area { return memtable.Area(p.is.Area) }
 
 func newReader(f vfs.FS, dir string, cfg *Config) *reader {
-	r := &reader{fs: f, dir: dir, runsIn: filepath.Join(dir, manifest.RunsName), pace: func(int) error { return nil }, rep: new(Report)}
+	r := &reader{fs: f, dir: dir, tablesIn: filepath.Join(dir, manifest.TablesName), pace: func(int) error { return nil }, rep: new(Report)}
 	if cfg != nil {
-		r.is, r.runsIn = cfg.Is, cmp.Or(cfg.Runs, r.runsIn)
+		r.is, r.tablesIn = cfg.Is, cmp.Or(cfg.Tables, r.tablesIn)
 		if cfg.Pace != nil {
 			r.pace = cfg.Pace
 		}
@@ -114,12 +114,12 @@ func (r *reader) path(name string) string { return filepath.Join(r.dir, name) }
 
 func (r *reader) logDir() string { return r.path(manifest.LogName) }
 
-func (r *reader) runsDir() string { return r.runsIn }
+func (r *reader) tablesDir() string { return r.tablesIn }
 
 func (r *reader) close() (err error) {
 	for _, p := range r.parts {
-		if p.run != nil {
-			err = errors.Join(err, p.run.Close())
+		if p.table != nil {
+			err = errors.Join(err, p.table.Close())
 		}
 		if p.salvaged != nil {
 			err = errors.Join(err, p.salvaged.Close())
@@ -147,12 +147,12 @@ func (r *reader) all() (err error) {
 	if err := r.leftovers(); err != nil {
 		return err
 	}
-	for _, is := range r.state.Runs {
-		if err := r.run(is); err != nil {
+	for _, is := range r.state.Tables {
+		if err := r.checkTable(is); err != nil {
 			return err
 		}
 	}
-	if err := r.marks(); err != nil {
+	if err := r.checkDeletions(); err != nil {
 		return err
 	}
 	c := newContents(r)
@@ -163,7 +163,7 @@ func (r *reader) all() (err error) {
 		return nil // what is missing would be found once more at each who needs it
 	}
 	if err := c.together(); err != nil {
-		return r.wrong(err, r.runsDir())
+		return r.wrong(err, r.tablesDir())
 	}
 	if r.rep.Sound() {
 		c.count()
@@ -201,18 +201,18 @@ var numbered = regexp.MustCompile(`^[0-9a-f]{16}\.(run|marks)$`)
 // leftovers lists what nothing names.
 func (r *reader) leftovers() error {
 	named := map[string]bool{}
-	for _, is := range r.state.Runs {
-		named[sstable.Name(r.runsDir(), is.Number)] = true
-		named[deletions.Name(r.runsDir(), is.Marks)] = is.Marks != 0
+	for _, is := range r.state.Tables {
+		named[sstable.Name(r.tablesDir(), is.Number)] = true
+		named[deletions.Name(r.tablesDir(), is.Deletions)] = is.Deletions != 0
 	}
-	names, err := r.fs.List(r.runsDir())
+	names, err := r.fs.List(r.tablesDir())
 	if err != nil {
-		if len(r.state.Runs) > 0 || !errors.Is(err, fs.ErrNotExist) {
-			return r.wrong(err, r.runsDir())
+		if len(r.state.Tables) > 0 || !errors.Is(err, fs.ErrNotExist) {
+			return r.wrong(err, r.tablesDir())
 		}
 	}
 	for _, name := range names {
-		if path := filepath.Join(r.runsDir(), name); numbered.MatchString(name) && !named[path] {
+		if path := filepath.Join(r.tablesDir(), name); numbered.MatchString(name) && !named[path] {
 			r.rep.Leftovers = append(r.rep.Leftovers, path)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // killed, and after each loss of power.
 func TestSound(t *testing.T) {
 	seed := rand.Uint64()
-	merged, marked := 0, 0
+	merged, deleted := 0, 0
 	for i := range uint64(12) {
 		m := newMaker(t, seed+i)
 		m.history(200 + int(i)*80)
@@ -26,20 +26,20 @@ func TestSound(t *testing.T) {
 		}
 		for k, d := range []*vfstest.Disk{d, d.Crash(vfstest.Nothing()), d.Crash(vfstest.Everything())} {
 			rep := checked(t, d)
-			if !rep.Sound() || !reflect.DeepEqual(rep.Queues, want) || rep.Runs != len(m.next.Runs) || k == 0 && len(rep.Leftovers) > 0 {
+			if !rep.Sound() || !reflect.DeepEqual(rep.Queues, want) || rep.Tables != len(m.next.Tables) || k == 0 && len(rep.Leftovers) > 0 {
 				t.Fatalf("seed %d: %+v\nwant %+v", seed+i, rep, want)
 			}
 			if (rep.Torn == nil) != (i%2 == 0) {
 				t.Errorf("seed %d: closed %v, torn %+v", seed+i, i%2 == 0, rep.Torn)
 			}
 		}
-		for _, r := range m.next.Runs {
-			marked += min(1, int(r.Marks))
+		for _, r := range m.next.Tables {
+			deleted += min(1, int(r.Deletions))
 		}
 		merged += m.merged
 	}
-	if merged == 0 || marked == 0 {
-		t.Errorf("seed %d: %d merges, %d runs with marks", seed, merged, marked)
+	if merged == 0 || deleted == 0 {
+		t.Errorf("seed %d: %d merges, %d runs with marks", seed, merged, deleted)
 	}
 }
 
@@ -134,8 +134,8 @@ func TestLeftovers(t *testing.T) {
 	m.history(50)
 	m.flush()
 	d := m.close()
-	want := []string{runsDir + "/00000000000000aa.marks", runsDir + "/00000000000000aa.run", dir + "/MANIFEST.new"}
-	for _, name := range append(want, runsDir+"/readme", dir+"/notes.run") {
+	want := []string{tablesDir + "/00000000000000aa.marks", tablesDir + "/00000000000000aa.run", dir + "/MANIFEST.new"}
+	for _, name := range append(want, tablesDir+"/readme", dir+"/notes.run") {
 		f, err := d.Create(name)
 		must(t, errors.Join(err, f.Close()))
 	}

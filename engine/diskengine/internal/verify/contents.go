@@ -13,13 +13,13 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
-// contents is what a store holds: what its runs have, and what the log tells on top of that. It is a
+// contents is what a store holds: what its sstables have, and what the log tells on top of that. It is a
 // record.Applier. It notes what does not fit, and for a salvage makes it fit.
 type contents struct {
 	*reader
 	mends    *salvage         // nil: it is a check
-	byNumber map[uint64]*part // that have a run
-	recent   map[engine.ID]*kept
+	byNumber map[uint64]*part // that have an sstable
+	memtable map[engine.ID]*kept
 	names    map[uint32]string
 	ever     map[uint32]string // also those that were taken away
 	settings map[uint32]record.Configure
@@ -35,7 +35,7 @@ type contents struct {
 	err       error   // of the file system
 }
 
-// kept is a message that the log tells of, or a key that is remembered, as a run would have it.
+// kept is a message that the log tells of, or a key that is remembered, as an sstable would have it.
 type kept struct {
 	place sstable.Place
 	area  memtable.Area
@@ -69,18 +69,18 @@ func areaOf(s *record.State) memtable.Area {
 }
 
 func newContents(r *reader) *contents {
-	c := &contents{reader: r, byNumber: map[uint64]*part{}, recent: map[engine.ID]*kept{}, names: map[uint32]string{}, ever: map[uint32]string{},
+	c := &contents{reader: r, byNumber: map[uint64]*part{}, memtable: map[engine.ID]*kept{}, names: map[uint32]string{}, ever: map[uint32]string{},
 		settings: map[uint32]record.Configure{}, pauses: map[uint32]int64{}, leases: map[engine.ID]record.Lease{},
 		spares: map[uint32]map[engine.ID]struct{}{}, nextID: engine.ID(r.state.NextID), nextQueue: r.state.NextQueue}
 	for _, p := range r.parts {
-		if p.run != nil {
-			c.byNumber[p.run.Number()] = p
+		if p.table != nil {
+			c.byNumber[p.table.Number()] = p
 		}
 	}
 	return c
 }
 
-// failed keeps an error that came of reading a run; damage is a finding.
+// failed keeps an error that came of reading an sstable; damage is a finding.
 func (c *contents) failed(err error) error {
 	if errors.As(err, new(*vfs.DamageError)) {
 		return c.wrong(err, "")
@@ -108,38 +108,38 @@ func (c *contents) hash(h *kept) sstable.Key {
 	return c.secret.Key(h.place.Queue, h.key)
 }
 
-// spot looks at what stands at a place in a run. ok is false if the message is not known to stand there.
+// spot looks at what stands at a place in an sstable. ok is false if the message is not known to stand there.
 func (c *contents) spot(id engine.ID, at record.Spot) (p *part, ok bool, err error) {
-	if p, ok = c.byNumber[at.Run]; !ok {
+	if p, ok = c.byNumber[at.Table]; !ok {
 		return nil, false, nil
 	}
-	if at.At >= p.run.Len() {
-		c.wrongRecord("message %d is said to stand at %d in run %d, which has %d", id, at.At, at.Run, p.run.Len())
+	if at.At >= p.table.Len() {
+		c.wrongRecord("message %d is said to stand at %d in run %d, which has %d", id, at.At, at.Table, p.table.Len())
 		return nil, false, nil
 	}
-	e, err := p.run.Get(at.At, nil)
+	e, err := p.table.Get(at.At, nil)
 	if err != nil {
 		return nil, false, c.failed(err)
 	}
 	if e.ID != uint64(id) {
-		c.wrongRecord("message %d is said to stand at %d in run %d, where %d is", id, at.At, at.Run, e.ID)
+		c.wrongRecord("message %d is said to stand at %d in run %d, where %d is", id, at.At, at.Table, e.ID)
 		return nil, false, nil
 	}
 	return p, true, nil
 }
 
-// living gives all places in runs where a message is alive. each may kill it there.
+// living gives all places in sstables where a message is alive. each may kill it there.
 func (c *contents) living(id engine.ID, each func(p *part, pos uint32) error) error {
 	for _, p := range c.parts {
-		for p.run != nil {
-			pos, ok, err := p.run.FindID(uint64(id))
+		for p.table != nil {
+			pos, ok, err := p.table.FindID(uint64(id))
 			if err == nil && ok {
 				err = each(p, pos)
 			}
 			if err != nil {
 				return c.failed(err)
 			}
-			if !ok || p.run.Alive(pos) {
+			if !ok || p.table.Alive(pos) {
 				break
 			}
 		}
@@ -150,25 +150,25 @@ func (c *contents) living(id engine.ID, each func(p *part, pos uint32) error) er
 // leave takes a message away wherever it stands.
 func (c *contents) leave(id engine.ID, from record.Spot) error {
 	c.given(id)
-	_, told := c.recent[id]
-	delete(c.recent, id)
+	_, told := c.memtable[id]
+	delete(c.memtable, id)
 	delete(c.leases, id)
 	p, ok, err := c.spot(id, from)
 	switch {
 	case err != nil:
 		return err
 	case ok:
-		p.run.Kill(from.At)
+		p.table.Kill(from.At)
 		return nil
 	case told && c.mends == nil:
 		return nil // and nowhere else: together sees to that
 	}
-	return c.living(id, func(p *part, pos uint32) error { p.run.Kill(pos); return nil })
+	return c.living(id, func(p *part, pos uint32) error { p.table.Kill(pos); return nil })
 }
 
-// taken takes a message out of a run.
+// taken takes a message out of an sstable.
 func (c *contents) taken(p *part, pos uint32) (*kept, error) {
-	e, err := p.run.Get(pos, nil)
+	e, err := p.table.Get(pos, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -182,8 +182,8 @@ func (c *contents) taken(p *part, pos uint32) (*kept, error) {
 		return nil, err
 	}
 	h.key, h.value = string(key), slices.Clone(value)
-	p.run.Kill(pos)
-	c.recent[engine.ID(e.ID)] = h
+	p.table.Kill(pos)
+	c.memtable[engine.ID(e.ID)] = h
 	return h, nil
 }
 
@@ -212,15 +212,15 @@ func (c *contents) count() {
 
 // each tells how many are alive of queues and areas.
 func (c *contents) each(fn func(queue uint32, area memtable.Area, n int)) {
-	for _, h := range c.recent {
+	for _, h := range c.memtable {
 		fn(h.place.Queue, h.area, 1)
 	}
 	for _, p := range c.parts {
-		if p.run == nil {
+		if p.table == nil {
 			continue
 		}
-		for _, q := range p.run.Queues() {
-			if n := p.run.Count(q.From, q.To); n > 0 {
+		for _, q := range p.table.Queues() {
+			if n := p.table.Count(q.From, q.To); n > 0 {
 				fn(q.Queue, p.area(), n)
 			}
 		}

@@ -13,14 +13,14 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// lie makes a run of what is not so.
+// lie makes an sstable of what is not so.
 func (m *maker) lie(area memtable.Area, change func(x *thing) (sstable.Place, sstable.Key, []byte)) {
 	m.t.Helper()
-	x := m.any(func(x *thing) bool { return x.at.Run == 0 && x.area == area })
+	x := m.any(func(x *thing) bool { return x.at.Table == 0 && x.area == area })
 	if x == nil {
 		m.t.Fatal("there is none")
 	}
-	w, err := sstable.Create(m.d, runsDir, m.file(), runConfig())
+	w, err := sstable.Create(m.d, tablesDir, m.file(), tableConfig())
 	must(m.t, err)
 	p, k, v := change(x)
 	must(m.t, w.Add(p, k, v))
@@ -31,14 +31,14 @@ func (m *maker) lie(area memtable.Area, change func(x *thing) (sstable.Place, ss
 	m.write()
 }
 
-// plain is what a run should have of a thing.
+// plain is what an sstable should have of a thing.
 func (m *maker) plain(x *thing) (sstable.Place, sstable.Key, []byte) {
 	return x.place(), x.hash(m.next.Secret), x.value()
 }
 
-// stood is a live message with a key, in a run.
+// stood is a live message with a key, in an sstable.
 func (m *maker) stood() *thing {
-	return m.any(func(x *thing) bool { return x.at.Run != 0 && x.area == memtable.Live && x.key != "" })
+	return m.any(func(x *thing) bool { return x.at.Table != 0 && x.area == memtable.Live && x.key != "" })
 }
 
 // id is one that was given.
@@ -52,8 +52,8 @@ func (m *maker) unknown() engine.ID { return engine.ID(m.next.NextID) + 5 }
 
 func (m *maker) secret() *sstable.Secret { s := sstable.Secret(m.next.Secret); return &s }
 
-// marked writes marks of all runs that lost somebody.
-func (m *maker) marked() {
+// marked writes deletion bitmaps of all sstables that lost somebody.
+func (m *maker) writeDeletions() {
 	for was := m.next.NextFile; m.next.NextFile == was; {
 		m.install()
 	}
@@ -81,7 +81,7 @@ func TestLies(t *testing.T) {
 		}},
 		"a message in two runs": {"and also in run", func(m *maker) {
 			x := m.stood()
-			m.run(memtable.Live, []*thing{{id: x.id, queue: x.queue, State: x.State, content: x.content, key: "another"}})
+			m.writeTable(memtable.Live, []*thing{{id: x.id, queue: x.queue, State: x.State, content: x.content, key: "another"}})
 			m.write()
 		}},
 		"a message in a run and in the log": {"the log tells of it too", func(m *maker) {
@@ -90,7 +90,7 @@ func TestLies(t *testing.T) {
 		}},
 		"a key in two runs": {"has the key of one in run", func(m *maker) {
 			x := m.stood()
-			m.run(memtable.Live, []*thing{{id: m.id(), queue: x.queue, key: x.key, State: x.State, content: x.content}})
+			m.writeTable(memtable.Live, []*thing{{id: m.id(), queue: x.queue, key: x.key, State: x.State, content: x.content}})
 			m.write()
 		}},
 		"a key in a run and in the log": {"has the key of message", func(m *maker) {
@@ -140,8 +140,8 @@ func TestLies(t *testing.T) {
 		}},
 		"a live message among the dead": {"whether it is dead is false", func(m *maker) {
 			m.push(1, "")
-			x := m.any(func(x *thing) bool { return x.at.Run == 0 && x.area == memtable.Live })
-			m.run(memtable.Dead, []*thing{x})
+			x := m.any(func(x *thing) bool { return x.at.Table == 0 && x.area == memtable.Live })
+			m.writeTable(memtable.Dead, []*thing{x})
 			m.write()
 		}},
 		"a message at another time": {"stands at time", func(m *maker) {
@@ -181,42 +181,42 @@ func TestLies(t *testing.T) {
 		}},
 		"a trace that cannot be read": {"malformed", func(m *maker) {
 			m.push(1, "")
-			x := m.any(func(x *thing) bool { return x.at.Run == 0 && x.area == memtable.Live })
-			m.run(memtable.Finished, []*thing{x})
+			x := m.any(func(x *thing) bool { return x.at.Table == 0 && x.area == memtable.Live })
+			m.writeTable(memtable.Finished, []*thing{x})
 			m.write()
 		}},
 		"no key that is remembered": {"no key is remembered", func(m *maker) {
-			m.run(memtable.Finished, []*thing{{id: m.id(), queue: 1, area: memtable.Finished, trace: record.Trace{Ending: engine.Acked}}})
+			m.writeTable(memtable.Finished, []*thing{{id: m.id(), queue: 1, area: memtable.Finished, trace: record.Trace{Ending: engine.Acked}}})
 			m.write()
 		}},
 		"a body that stands apart": {"which this release does not keep", func(m *maker) {
-			m.run(memtable.Live, []*thing{{id: m.id(), queue: 1, State: record.State{Expires: record.Never}, content: apart()}})
+			m.writeTable(memtable.Live, []*thing{{id: m.id(), queue: 1, State: record.State{Expires: record.Never}, content: apart()}})
 			m.write()
 		}},
-		"an area that there is not": {"of area 3", func(m *maker) { m.next.Runs[0].Area = 3; m.write() }},
-		"a run of another length":   {"bytes", func(m *maker) { m.next.Runs[0].Bytes++; m.write() }},
+		"an area that there is not": {"of area 3", func(m *maker) { m.next.Tables[0].Area = 3; m.write() }},
+		"a run of another length":   {"bytes", func(m *maker) { m.next.Tables[0].Bytes++; m.write() }},
 		"a run of other entries": {"entries", func(m *maker) {
-			m.next.Runs[0].Entries++
-			m.next.Runs[0].Alive++
+			m.next.Tables[0].Entries++
+			m.next.Tables[0].Alive++
 			m.write()
 		}},
 		"another number alive": {"are alive in run", func(m *maker) {
-			x := m.any(func(x *thing) bool { return x.at.Run != 0 })
+			x := m.any(func(x *thing) bool { return x.at.Table != 0 })
 			m.do(m.gone(x))
-			m.marked()
-			for i := range m.next.Runs {
-				if r := &m.next.Runs[i]; r.Marks != 0 {
+			m.writeDeletions()
+			for i := range m.next.Tables {
+				if r := &m.next.Tables[i]; r.Deletions != 0 {
 					r.Alive--
 				}
 			}
 			m.write()
 		}},
 		"marks that do not hold the run": {"is not in it", func(m *maker) {
-			x := m.any(func(x *thing) bool { return x.at.Run != 0 })
+			x := m.any(func(x *thing) bool { return x.at.Table != 0 })
 			m.do(m.gone(x))
-			m.marked()
-			for i := range m.next.Runs {
-				m.next.Runs[i].Marks = m.next.NextFile - 1
+			m.writeDeletions()
+			for i := range m.next.Tables {
+				m.next.Tables[i].Deletions = m.next.NextFile - 1
 			}
 			m.write()
 		}},
@@ -237,7 +237,7 @@ func TestLies(t *testing.T) {
 		}},
 		"a place that there is not": {"is said to stand at 5000000", func(m *maker) {
 			x := m.stood()
-			m.do(&record.Gone{ID: x.id, From: record.Spot{Run: x.at.Run, At: 5_000_000}})
+			m.do(&record.Gone{ID: x.id, From: record.Spot{Table: x.at.Table, At: 5_000_000}})
 		}},
 		"a move of what stands in a run": {"the log does not tell its content", func(m *maker) { m.do(&record.Move{ID: m.stood().id, State: record.State{Expires: record.Never}}) }},
 	} {
@@ -306,7 +306,7 @@ func TestMissing(t *testing.T) {
 			t.Errorf("without %s: %v", f.name, rep.Findings)
 		}
 	}
-	for _, in := range []string{logDir, runsDir} {
+	for _, in := range []string{logDir, tablesDir} {
 		d := sound.Kill()
 		names, err := d.List(in)
 		must(t, err)

@@ -83,16 +83,16 @@ func ids(all []engine.ID) string {
 	return b.String()
 }
 
-// lostRun is the loss of all of a run.
-func (s *salvage) lostRun(p *part, what string) {
-	l := Loss{File: sstable.Name(s.runsDir(), p.number), Offset: -1, What: what, Messages: -1, Keys: p.area() == memtable.Finished}
+// lostTable is the loss of all of an sstable.
+func (s *salvage) lostTable(p *part, what string) {
+	l := Loss{File: sstable.Name(s.tablesDir(), p.number), Offset: -1, What: what, Messages: -1, Keys: p.area() == memtable.Finished}
 	if !s.rebuilt {
 		l.Messages = int64(p.is.Alive)
 	}
 	s.losses = append(s.losses, l)
 }
 
-// holes are the losses of what cannot be read of a run.
+// holes are the losses of what cannot be read of an sstable.
 func (s *salvage) holes(p *part) error {
 	of := p.salvaged
 	lost := map[int][]engine.ID{}
@@ -106,7 +106,7 @@ func (s *salvage) holes(p *part) error {
 		return err
 	}
 	for i, h := range of.Holes {
-		l := Loss{File: sstable.Name(s.runsDir(), p.number), Offset: h.Offset, What: "entries that cannot be read", Messages: -1, Keys: p.area() == memtable.Finished, IDs: lost[i]}
+		l := Loss{File: sstable.Name(s.tablesDir(), p.number), Offset: h.Offset, What: "entries that cannot be read", Messages: -1, Keys: p.area() == memtable.Finished, IDs: lost[i]}
 		if h.Counted {
 			l.Messages = int64(of.Count(h.From, h.To))
 		}

@@ -11,15 +11,15 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// part opens a run, sound or not, with what has died in it.
+// part opens an sstable, sound or not, with what has died in it.
 func (s *salvage) part(p *part) error {
 	if err := s.open(p); err != nil || p.lost {
 		return err
 	}
 	if p.salvaged == nil {
-		return s.deaths(p, p.run)
+		return s.deaths(p, p.table)
 	}
-	if err := s.deaths(p, p.salvaged.Run); err != nil {
+	if err := s.deaths(p, p.salvaged.Table); err != nil {
 		return err
 	}
 	return s.holes(p)
@@ -29,10 +29,10 @@ func (s *salvage) open(p *part) (err error) {
 	cfg := &sstable.Config{ID: s.state.Store, Pace: s.pace}
 	var damage *vfs.DamageError
 	if !s.rebuilt && p.area() <= memtable.Finished { // else keys, or what it holds, are not known
-		sound, err := sstable.Open(s.fs, s.runsDir(), p.number, cfg)
+		sound, err := sstable.Open(s.fs, s.tablesDir(), p.number, cfg)
 		if err == nil {
 			if err = sound.VerifyValues(s.pace, func(e sstable.Entry) (sstable.Key, error) { return s.keyOf(p.area(), e) }); err == nil {
-				p.run = sound
+				p.table = sound
 				return nil
 			}
 			err = errors.Join(err, sound.Close())
@@ -41,15 +41,15 @@ func (s *salvage) open(p *part) (err error) {
 			return err
 		}
 	}
-	p.salvaged, err = sstable.Salvage(s.fs, s.runsDir(), p.number, cfg, p.is.Entries)
+	p.salvaged, err = sstable.Salvage(s.fs, s.tablesDir(), p.number, cfg, p.is.Entries)
 	switch {
 	case errors.As(err, &damage):
 		p.lost = true
-		s.lostRun(p, damage.Reason)
+		s.lostTable(p, damage.Reason)
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
 		p.lost = true
-		s.lostRun(p, "the run is missing")
+		s.lostTable(p, "the run is missing")
 		return nil
 	case err == nil && (s.rebuilt || p.area() > memtable.Finished):
 		return s.areaOf(p)
@@ -59,7 +59,7 @@ func (s *salvage) open(p *part) (err error) {
 
 var errEnough = errors.New("enough was read")
 
-// areaOf finds out of what area the entries of a run are.
+// areaOf finds out of what area the entries of an sstable are.
 func (s *salvage) areaOf(p *part) error {
 	var fits [memtable.Finished + 1]int
 	n := 0
@@ -85,17 +85,17 @@ func (s *salvage) areaOf(p *part) error {
 	return nil
 }
 
-// deaths notes what has died in a run. Of several files that say so the oldest one is taken: a newer
+// deaths notes what has died in an sstable. Of several files that say so the oldest one is taken: a newer
 // one may say that of what a record moved that was never durable.
-func (s *salvage) deaths(p *part, of *sstable.Run) error {
-	from := []uint64{p.is.Marks}
+func (s *salvage) deaths(p *part, of *sstable.Table) error {
+	from := []uint64{p.is.Deletions}
 	if s.rebuilt {
-		from = s.marked
-	} else if p.is.Marks == 0 {
+		from = s.deletions
+	} else if p.is.Deletions == 0 {
 		return nil
 	}
 	for _, number := range from {
-		err := deletions.Restore(s.fs, s.runsDir(), number, s.state.Store, []*sstable.Run{of})
+		err := deletions.Restore(s.fs, s.tablesDir(), number, s.state.Store, []*sstable.Table{of})
 		if err == nil {
 			return nil
 		}
@@ -104,22 +104,22 @@ func (s *salvage) deaths(p *part, of *sstable.Run) error {
 		}
 	}
 	if !s.rebuilt {
-		s.losses = append(s.losses, Loss{File: deletions.Name(s.runsDir(), p.is.Marks), Offset: -1, Again: true,
+		s.losses = append(s.losses, Loss{File: deletions.Name(s.tablesDir(), p.is.Deletions), Offset: -1, Again: true,
 			What: fmt.Sprintf("which of run %d have died, %d of %d, is not known", p.number, p.is.Entries-p.is.Alive, p.is.Entries)})
 	}
 	return nil
 }
 
-// anew writes a run anew. What has died in it is left out, unless there are other runs of which that tells
+// anew writes an sstable anew. What has died in it is left out, unless there are other sstables of which that tells
 // that they are of before.
 func (s *salvage) anew(p *part) (err error) {
 	number := s.number()
-	w, err := sstable.Create(s.out, s.outRuns(), number, &sstable.Config{ID: s.state.Store, Pace: s.pace})
+	w, err := sstable.Create(s.out, s.outTables(), number, &sstable.Config{ID: s.state.Store, Pace: s.pace})
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if p.run == nil {
+		if p.table == nil {
 			err = errors.Join(err, w.Abort())
 		}
 	}()
@@ -142,7 +142,7 @@ func (s *salvage) anew(p *part) (err error) {
 		return w.Add(e.Place, key, e.Value)
 	})
 	if wrong > 0 {
-		s.losses = append(s.losses, Loss{File: sstable.Name(s.runsDir(), p.number), Offset: -1, What: "values that are none", Messages: int64(wrong), Keys: p.area() == memtable.Finished})
+		s.losses = append(s.losses, Loss{File: sstable.Name(s.tablesDir(), p.number), Offset: -1, What: "values that are none", Messages: int64(wrong), Keys: p.area() == memtable.Finished})
 	}
 	if err != nil || n == 0 {
 		return err
@@ -154,19 +154,19 @@ func (s *salvage) anew(p *part) (err error) {
 	for _, pos := range dead {
 		made.Kill(pos)
 	}
-	p.run = made
+	p.table = made
 	return nil
 }
 
-// keep puts a run that is sound into the new store, and removes one in which nothing is left alive.
+// keep puts an sstable that is sound into the new store, and removes one in which nothing is left alive.
 func (s *salvage) keep(p *part) (err error) {
 	switch {
-	case p.run == nil:
-	case p.run.Count(0, p.run.Len()) > 0 && p.salvaged == nil:
-		_, err = vfs.LinkOrCopy(s.fs, sstable.Name(s.runsDir(), p.number), sstable.Name(s.outRuns(), p.number), s.pace)
-	case p.run.Count(0, p.run.Len()) == 0 && p.salvaged != nil:
-		err = p.run.Remove()
-		p.run = nil
+	case p.table == nil:
+	case p.table.Count(0, p.table.Len()) > 0 && p.salvaged == nil:
+		_, err = vfs.LinkOrCopy(s.fs, sstable.Name(s.tablesDir(), p.number), sstable.Name(s.outTables(), p.number), s.pace)
+	case p.table.Count(0, p.table.Len()) == 0 && p.salvaged != nil:
+		err = p.table.Remove()
+		p.table = nil
 	}
 	return err
 }

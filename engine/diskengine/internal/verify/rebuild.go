@@ -42,7 +42,7 @@ func (s *salvage) manifest() (err error) {
 	}
 	s.secret, s.file = s.state.Secret, s.state.NextFile
 	s.next = manifest.State{Store: s.state.Store, Secret: s.state.Secret, Begun: true}
-	for _, is := range s.state.Runs {
+	for _, is := range s.state.Tables {
 		s.parts = append(s.parts, &part{number: is.Number, is: is})
 	}
 	return nil
@@ -54,7 +54,7 @@ const most = 1<<63 - 1
 // rebuild makes a state of the files that there are.
 func (s *salvage) rebuild() error {
 	s.state = manifest.State{Begun: true, Replay: uint64(wal.Unknown), NextID: most, NextQueue: 1<<32 - 1, NextFile: 1}
-	names, err := s.list(s.runsDir(), "")
+	names, err := s.list(s.tablesDir(), "")
 	if err != nil {
 		return err
 	}
@@ -69,10 +69,10 @@ func (s *salvage) rebuild() error {
 			return err
 		}
 		if strings.HasSuffix(base, ".marks") {
-			s.marked = append(s.marked, number)
+			s.deletions = append(s.deletions, number)
 			continue
 		}
-		s.state.Runs = append(s.state.Runs, manifest.Run{Number: number})
+		s.state.Tables = append(s.state.Tables, manifest.Table{Number: number})
 		if known {
 			continue
 		}
@@ -93,7 +93,7 @@ func (s *salvage) rebuild() error {
 	if !known {
 		return &vfs.DamageError{What: manifest.ErrDamaged, File: s.path(manifest.Name), Reason: "neither it nor any run or segment of the log can be read: nothing of this store can be told from what is no part of it"}
 	}
-	slices.Sort(s.marked)
+	slices.Sort(s.deletions)
 	if _, err := rand.Read(s.state.Secret[:]); err != nil {
 		return err
 	}

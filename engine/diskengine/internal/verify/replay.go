@@ -61,7 +61,7 @@ func (c *contents) Put(p *record.Put) error {
 		return nil
 	}
 	if p.New {
-		if c.recent[p.ID] != nil {
+		if c.memtable[p.ID] != nil {
 			c.wrongRecord("message %d is pushed twice", p.ID)
 		}
 		c.nextID = max(c.nextID, p.ID+1)
@@ -77,16 +77,16 @@ func (c *contents) Put(p *record.Put) error {
 		h.value = slices.Clone(p.Content)
 	}
 	h.move(p.State)
-	c.recent[p.ID] = h
+	c.memtable[p.ID] = h
 	return nil
 }
 
-// Move implements record.Applier. A message whose put is lost moves from the run in which it stood
+// Move implements record.Applier. A message whose put is lost moves from the sstable in which it stood
 // before.
 func (c *contents) Move(r *record.Move) error {
 	c.given(r.ID)
 	delete(c.leases, r.ID)
-	if h, ok := c.recent[r.ID]; ok {
+	if h, ok := c.memtable[r.ID]; ok {
 		if h.area != memtable.Finished {
 			h.move(r.State)
 		}
@@ -134,7 +134,7 @@ func (c *contents) Finish(f *record.Finish) error {
 		}
 	}
 	c.queue(f.Queue)
-	c.recent[f.ID] = &kept{place: sstable.Place{Queue: f.Queue, At: f.Forgotten, ID: uint64(f.ID)}, area: memtable.Finished, key: string(f.Key),
+	c.memtable[f.ID] = &kept{place: sstable.Place{Queue: f.Queue, At: f.Forgotten, ID: uint64(f.ID)}, area: memtable.Finished, key: string(f.Key),
 		value: (&record.Trace{Due: f.Due, Ending: f.Ending, Ended: f.Ended}).Append(nil)}
 	return nil
 }
@@ -202,33 +202,33 @@ func (c *contents) Purge(p *record.Purge) error {
 		l, leased := c.leases[id]
 		return !leased || l.Deadline <= p.At
 	}
-	for id, h := range c.recent {
+	for id, h := range c.memtable {
 		if h.place.Queue == p.Queue && takes(h.area, id) {
-			delete(c.recent, id)
+			delete(c.memtable, id)
 			delete(c.leases, id)
 		}
 	}
 	for _, x := range c.parts {
-		if err := c.purgeRun(x, p.Queue, takes); err != nil {
+		if err := c.purgeTable(x, p.Queue, takes); err != nil {
 			return c.failed(err)
 		}
 	}
 	return nil
 }
 
-// purgeRun takes from a run what a purge takes.
-func (c *contents) purgeRun(p *part, queue uint32, takes func(memtable.Area, engine.ID) bool) error {
-	if p.run == nil {
+// purgeTable takes from an sstable what a purge takes.
+func (c *contents) purgeTable(p *part, queue uint32, takes func(memtable.Area, engine.ID) bool) error {
+	if p.table == nil {
 		return nil
 	}
-	q, ok := p.run.Queue(queue)
+	q, ok := p.table.Queue(queue)
 	if !ok {
 		return nil
 	}
-	s := p.run.Scan(q.From, q.To)
+	s := p.table.Scan(q.From, q.To)
 	for s.Next() {
 		if e := s.Entry(); takes(p.area(), engine.ID(e.ID)) {
-			p.run.Kill(e.Pos)
+			p.table.Kill(e.Pos)
 			delete(c.leases, engine.ID(e.ID))
 		}
 	}

@@ -20,9 +20,9 @@ type Report struct {
 	// Leftovers are files that nothing names, as a crash leaves them: opening removes them.
 	Leftovers []string
 
-	// Runs is how many runs there are, Entries how many messages and keys they hold, dead and
+	// Sstables is how many sstables there are, Entries how many messages and keys they hold, dead and
 	// alive, Records how many entries of the log there are behind them.
-	Runs    int
+	Tables  int
 	Entries int64
 	Records int64
 

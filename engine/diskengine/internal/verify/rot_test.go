@@ -23,11 +23,11 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
-// held is all that those who read a store are given: what lives in runs, what their indexes lead
+// held is all that those who read a store are given: what lives in sstables, what their indexes lead
 // to, and the entries of the log.
 type held struct {
-	runs []string
-	log  []string
+	tables []string
+	log    []string
 }
 
 func read(t *testing.T, d *vfstest.Disk) (h held) {
@@ -35,9 +35,9 @@ func read(t *testing.T, d *vfstest.Disk) (h held) {
 	state, err := manifest.Read(d, dir)
 	must(t, err)
 	secret := sstable.Secret(state.Secret)
-	h.runs = append(h.runs, fmt.Sprintf("%+v", state))
-	for _, is := range state.Runs {
-		r := openRun(t, d, is)
+	h.tables = append(h.tables, fmt.Sprintf("%+v", state))
+	for _, is := range state.Tables {
+		r := openTable(t, d, is)
 		s := r.Scan(0, r.Len())
 		for s.Next() {
 			e := s.Entry()
@@ -49,7 +49,7 @@ func read(t *testing.T, d *vfstest.Disk) (h held) {
 			}
 			byID, _, err := r.FindID(e.ID)
 			must(t, err)
-			h.runs = append(h.runs, fmt.Sprintf("%d: %v %d %d %x", is.Number, e.Place, byID, byKey, e.Value))
+			h.tables = append(h.tables, fmt.Sprintf("%d: %v %d %d %x", is.Number, e.Place, byID, byKey, e.Value))
 		}
 		must(t, errors.Join(s.Err(), s.Close(), r.Close()))
 	}
@@ -85,7 +85,7 @@ func bytesOf(t testing.TB, d *vfstest.Disk, name string) []byte {
 func files(t testing.TB, d *vfstest.Disk) (all []file) {
 	t.Helper()
 	last := -1
-	for _, in := range []string{dir, runsDir, logDir} {
+	for _, in := range []string{dir, tablesDir, logDir} {
 		names, err := d.List(in)
 		must(t, err)
 		for _, name := range names {
@@ -226,7 +226,7 @@ func TestDamages(t *testing.T) {
 				continue
 			}
 			after := read(t, d)
-			if !slices.Equal(after.runs, before.runs) {
+			if !slices.Equal(after.tables, before.tables) {
 				t.Fatalf("%s: it is called sound, and others are given", at)
 			}
 			if slices.Equal(after.log, before.log) {
@@ -248,23 +248,23 @@ func TestDamages(t *testing.T) {
 	}
 }
 
-// TestBytes flips bits all over the manifest, the marks and the runs: each is a finding there, unless
-// the byte is one of the zeros between parts of a run. Some of the marks are of runs that are gone.
+// TestBytes flips bits all over the manifest, the deletion bitmaps and the sstables: each is a finding there, unless
+// the byte is one of the zeros between parts of an sstable. Some of the deletion bitmaps are of sstables that are gone.
 func TestBytes(t *testing.T) {
 	m := newMaker(t, 8)
 	for range 2 {
 		m.history(50)
 		m.flush()
 	}
-	m.do(m.gone(m.stood()), m.gone(m.any(func(x *thing) bool { return x.at.Run != 0 && x.area == memtable.Dead })))
-	m.marked()
+	m.do(m.gone(m.stood()), m.gone(m.any(func(x *thing) bool { return x.at.Table != 0 && x.area == memtable.Dead })))
+	m.writeDeletions()
 	m.merge(memtable.Live)
 	d, passedOver := m.close(), 0
-	for _, r := range m.next.Runs {
-		if r.Marks != 0 {
-			held, err := deletions.Verify(d, runsDir, r.Marks, store, nil)
+	for _, r := range m.next.Tables {
+		if r.Deletions != 0 {
+			held, err := deletions.Verify(d, tablesDir, r.Deletions, store, nil)
 			must(t, err)
-			passedOver += len(slices.DeleteFunc(held, func(n uint64) bool { is, _ := m.next.Run(n); return is.Marks == r.Marks }))
+			passedOver += len(slices.DeleteFunc(held, func(n uint64) bool { is, _ := m.next.Table(n); return is.Deletions == r.Deletions }))
 		}
 	}
 	if passedOver == 0 {

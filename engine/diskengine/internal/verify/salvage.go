@@ -69,13 +69,13 @@ type salvage struct {
 	to      string
 	segment int64
 
-	segments []string // files of the log
-	marked   []uint64 // marks that there are, where there is no manifest to go by
-	rebuilt  bool     // there is none
-	broken   bool     // something of the log is missing
-	names    map[uint32]string
-	losses   []Loss
-	notes    []string
+	segments  []string // files of the log
+	deletions []uint64 // deletion bitmaps that there are, where there is no manifest to go by
+	rebuilt   bool     // there is none
+	broken    bool     // something of the log is missing
+	names     map[uint32]string
+	losses    []Loss
+	notes     []string
 
 	next manifest.State // of the new store
 	file uint64         // the number of its next file
@@ -85,7 +85,7 @@ func (s *salvage) note(format string, args ...any) {
 	s.notes = append(s.notes, fmt.Sprintf(format, args...))
 }
 
-func (s *salvage) outRuns() string { return filepath.Join(s.to, manifest.RunsName) }
+func (s *salvage) outTables() string { return filepath.Join(s.to, manifest.TablesName) }
 
 // number is that of the next file.
 func (s *salvage) number() uint64 {

@@ -54,14 +54,14 @@ func all(t testing.TB, d *vfstest.Disk) map[string]string {
 	return is
 }
 
-// where are the bytes of each message of a store that is sound: of the block of its run, or of the
+// where are the bytes of each message of a store that is sound: of the block of its sstable, or of the
 // frames with the entry that says last what it is. It reads the files by themselves.
 func where(t testing.TB, m *maker, d *vfstest.Disk) map[engine.ID][]span {
 	t.Helper()
 	le := binary.LittleEndian
 	all := map[engine.ID][]span{}
-	for _, is := range m.next.Runs {
-		name := sstable.Name(runsDir, is.Number)
+	for _, is := range m.next.Tables {
+		name := sstable.Name(tablesDir, is.Number)
 		b := bytesOf(t, d, name)
 		end := int64(le.Uint64(b[len(b)-176+16+32+8:]))
 		var blocks []span
@@ -72,7 +72,7 @@ func where(t testing.TB, m *maker, d *vfstest.Disk) map[engine.ID][]span {
 			off += length
 		}
 		for _, x := range m.things {
-			if x.at.Run == is.Number {
+			if x.at.Table == is.Number {
 				at, i := x.at.At, 0
 				for at >= counts[i] {
 					at, i = at-counts[i], i+1
@@ -109,7 +109,7 @@ func where(t testing.TB, m *maker, d *vfstest.Disk) map[engine.ID][]span {
 	})
 	must(t, err)
 	for _, x := range m.things {
-		if x.at.Run != 0 {
+		if x.at.Table != 0 {
 			continue
 		}
 		e := last[x.id]
@@ -145,11 +145,11 @@ func holds(t testing.TB, d *vfstest.Disk) map[engine.ID][]byte {
 	state, err := manifest.Read(d, made)
 	must(t, err)
 	all := map[engine.ID][]byte{}
-	for _, is := range state.Runs {
-		r, err := sstable.Open(d, made+"/runs", is.Number, runConfig())
+	for _, is := range state.Tables {
+		r, err := sstable.Open(d, made+"/runs", is.Number, tableConfig())
 		must(t, err)
-		if is.Marks != 0 {
-			must(t, deletions.Restore(d, made+"/runs", is.Marks, store, []*sstable.Run{r}))
+		if is.Deletions != 0 {
+			must(t, deletions.Restore(d, made+"/runs", is.Deletions, store, []*sstable.Table{r}))
 		}
 		s := r.Scan(0, r.Len())
 		for s.Next() {
@@ -261,7 +261,7 @@ func TestSalvages(t *testing.T) {
 // listed are all files of a store that may be damaged.
 func listed(t testing.TB, d *vfstest.Disk) (all []string) {
 	t.Helper()
-	for _, in := range []string{dir, runsDir, logDir} {
+	for _, in := range []string{dir, tablesDir, logDir} {
 		names, err := d.List(in)
 		must(t, err)
 		for _, name := range names {
@@ -283,8 +283,8 @@ func spoilt(t testing.TB, seed uint64) (*maker, *vfstest.Disk) {
 	}
 	m.history(40)
 	d := m.close()
-	last := m.next.Runs[len(m.next.Runs)-1]
-	d.Flip(sstable.Name(runsDir, last.Number), 100, 1)
+	last := m.next.Tables[len(m.next.Tables)-1]
+	d.Flip(sstable.Name(tablesDir, last.Number), 100, 1)
 	for _, f := range files(t, d) {
 		if f.last {
 			d.Flip(f.name, 4096+40, 1)
@@ -425,23 +425,23 @@ func TestSalvageRefused(t *testing.T) {
 	if !errors.Is(err, errTest) {
 		t.Error(err)
 	}
-	if _, err := Salvage(d, dir, runsDir, salvageConfig(), func(*Salvaged) error { return nil }); !errors.Is(err, manifest.ErrTaken) {
+	if _, err := Salvage(d, dir, tablesDir, salvageConfig(), func(*Salvaged) error { return nil }); !errors.Is(err, manifest.ErrTaken) {
 		t.Error(err)
 	}
 }
 
-// TestSalvageLinks: of sound runs not a byte is copied, and damaged ones are written anew.
+// TestSalvageLinks: of sound sstables not a byte is copied, and damaged ones are written anew.
 func TestSalvageLinks(t *testing.T) {
 	m, d := spoilt(t, 27)
 	salvaged(t, d)
 	state, err := manifest.Read(d, made)
 	must(t, err)
-	last := m.next.Runs[len(m.next.Runs)-1].Number
+	last := m.next.Tables[len(m.next.Tables)-1].Number
 	linked := 0
-	for _, is := range state.Runs {
-		if was, ok := m.next.Run(is.Number); ok && was.Number != last {
+	for _, is := range state.Tables {
+		if was, ok := m.next.Table(is.Number); ok && was.Number != last {
 			linked++
-			name := sstable.Name(runsDir, is.Number)
+			name := sstable.Name(tablesDir, is.Number)
 			d.Flip(name, 70, 1)
 			if got := bytesOf(t, d, sstable.Name(made+"/runs", is.Number)); !bytes.Equal(got, bytesOf(t, d, name)) {
 				t.Errorf("%s is copied", name)
@@ -450,7 +450,7 @@ func TestSalvageLinks(t *testing.T) {
 		}
 	}
 	if linked == 0 {
-		t.Errorf("none is linked: %+v", state.Runs)
+		t.Errorf("none is linked: %+v", state.Tables)
 	}
 }
 
@@ -566,7 +566,7 @@ func TestSalvagePurge(t *testing.T) {
 	}
 }
 
-// TestSalvageOfALogAlone: a store that has lost its manifest, and has no run, is known by its log.
+// TestSalvageOfALogAlone: a store that has lost its manifest, and has no sstable, is known by its log.
 func TestSalvageOfALogAlone(t *testing.T) {
 	m := newMaker(t, 28)
 	for i := range 20 {

@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	dir     = "/store"
-	runsDir = dir + "/" + manifest.RunsName
-	logDir  = dir + "/" + manifest.LogName
-	store   = 7
+	dir       = "/store"
+	tablesDir = dir + "/" + manifest.TablesName
+	logDir    = dir + "/" + manifest.LogName
+	store     = 7
 )
 
 var errTest = errors.New("of the test")
@@ -37,7 +37,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func runConfig() *sstable.Config { return &sstable.Config{ID: store, BlockBytes: 1024} }
+func tableConfig() *sstable.Config { return &sstable.Config{ID: store, BlockBytes: 1024} }
 
 func logConfig() *wal.Config {
 	return &wal.Config{ID: store, SegmentBytes: 64 << 10, Spares: 1, Keep: 2, RetryFor: -1, Logger: slog.New(slog.DiscardHandler)}
@@ -93,15 +93,15 @@ type maker struct {
 	end    wal.Pos
 	man    *manifest.Manifest
 	next   manifest.State
-	runs   map[uint64]*sstable.Run
+	tables map[uint64]*sstable.Table
 	things map[engine.ID]*thing
-	merged int // runs that are no more
+	merged int // sstables that are no more
 }
 
 func newMaker(t testing.TB, seed uint64) *maker {
-	m := &maker{t: t, d: vfstest.New(nil), rng: rand.New(rand.NewPCG(seed, 9)), runs: map[uint64]*sstable.Run{}, things: map[engine.ID]*thing{}}
+	m := &maker{t: t, d: vfstest.New(nil), rng: rand.New(rand.NewPCG(seed, 9)), tables: map[uint64]*sstable.Table{}, things: map[engine.ID]*thing{}}
 	must(t, vfs.MkdirAll(m.d, logDir))
-	must(t, vfs.MkdirAll(m.d, runsDir))
+	must(t, vfs.MkdirAll(m.d, tablesDir))
 	m.next = manifest.State{Store: store, Secret: [16]byte{1, 2}, NextID: 1, NextQueue: 5, NextFile: 1}
 	var err error
 	m.man, err = manifest.Create(m.d, dir, m.next)
@@ -174,7 +174,7 @@ func (m *maker) content() []byte {
 // gone takes a thing away.
 func (m *maker) gone(x *thing) written {
 	g := &record.Gone{ID: x.id, From: m.spot(x)}
-	if r := m.runs[x.at.Run]; r != nil {
+	if r := m.tables[x.at.Table]; r != nil {
 		r.Kill(x.at.At)
 	}
 	delete(m.things, x.id)
@@ -184,12 +184,12 @@ func (m *maker) gone(x *thing) written {
 // becomes gives a message another state.
 func (m *maker) becomes(x *thing, s record.State) {
 	x.State, x.area = s, areaOf(&s)
-	if x.at.Run == 0 {
+	if x.at.Table == 0 {
 		m.do(&record.Move{ID: x.id, State: s})
 		return
 	}
 	m.do(&record.Put{ID: x.id, Queue: x.queue, From: m.spot(x), Key: []byte(x.key), State: s, Content: x.content})
-	m.runs[x.at.Run].Kill(x.at.At)
+	m.tables[x.at.Table].Kill(x.at.At)
 	x.at = record.Spot{}
 }
 
@@ -273,77 +273,77 @@ func (m *maker) purge() {
 	m.do(spare, p)
 }
 
-// file is the number of the next run or marks.
+// file is the number of the next sstable or deletion bitmaps.
 func (m *maker) file() uint64 {
 	m.next.NextFile++
 	return m.next.NextFile - 1
 }
 
-// flush writes what is recent to runs.
+// flush writes what is recent to sstables.
 func (m *maker) flush() {
 	m.next.Replay = uint64(m.end)
 	m.names()
 	for area := range memtable.Finished + 1 {
 		var of []*thing
 		for _, x := range m.things {
-			if x.at.Run == 0 && x.area == area {
+			if x.at.Table == 0 && x.area == area {
 				of = append(of, x)
 			}
 		}
-		m.run(area, of)
+		m.writeTable(area, of)
 	}
 	m.install()
 }
 
-// run writes a run.
-func (m *maker) run(area memtable.Area, of []*thing) {
+// writeTable writes an sstable.
+func (m *maker) writeTable(area memtable.Area, of []*thing) {
 	if len(of) == 0 {
 		return
 	}
 	slices.SortFunc(of, func(a, b *thing) int { return a.place().Compare(b.place()) })
 	number := m.file()
-	w, err := sstable.Create(m.d, runsDir, number, runConfig())
+	w, err := sstable.Create(m.d, tablesDir, number, tableConfig())
 	must(m.t, err)
 	for i, x := range of {
 		must(m.t, w.Add(x.place(), x.hash(m.next.Secret), x.value()))
-		x.at = record.Spot{Run: number, At: uint32(i)}
+		x.at = record.Spot{Table: number, At: uint32(i)}
 	}
 	r, err := w.Finish()
 	must(m.t, err)
 	m.take(area, r)
 }
 
-// take counts a run.
-func (m *maker) take(area memtable.Area, r *sstable.Run) {
-	m.runs[r.Number()] = r
-	m.next.Runs = append(m.next.Runs, manifest.Run{Number: r.Number(), Area: uint8(area), Entries: r.Len(), Alive: r.Len(), Bytes: uint64(r.Bytes())})
+// take counts an sstable.
+func (m *maker) take(area memtable.Area, r *sstable.Table) {
+	m.tables[r.Number()] = r
+	m.next.Tables = append(m.next.Tables, manifest.Table{Number: r.Number(), Area: uint8(area), Entries: r.Len(), Alive: r.Len(), Bytes: uint64(r.Bytes())})
 }
 
-// merge makes one run of all of an area.
+// merge makes one sstable of all of an area.
 func (m *maker) merge(area memtable.Area) {
-	var sources []*sstable.Run
-	for _, r := range m.next.Runs {
+	var sources []*sstable.Table
+	for _, r := range m.next.Tables {
 		if r.Area == uint8(area) {
-			sources = append(sources, m.runs[r.Number])
+			sources = append(sources, m.tables[r.Number])
 		}
 	}
 	if len(sources) < 2 {
 		return
 	}
-	merged, err := sstable.Merge(m.d, runsDir, m.file(), runConfig(), sources)
+	merged, err := sstable.Merge(m.d, tablesDir, m.file(), tableConfig(), sources)
 	must(m.t, err)
 	for i, r := range sources {
 		for _, x := range m.things {
-			if x.at.Run == r.Number() {
+			if x.at.Table == r.Number() {
 				pos, ok := merged.Locate(i, x.at.At)
 				if !ok {
 					m.t.Fatalf("message %d was lost", x.id)
 				}
-				x.at = record.Spot{Run: merged.Run.Number(), At: pos}
+				x.at = record.Spot{Table: merged.Run.Number(), At: pos}
 			}
 		}
-		m.next.Runs = slices.DeleteFunc(m.next.Runs, func(is manifest.Run) bool { return is.Number == r.Number() })
-		delete(m.runs, r.Number())
+		m.next.Tables = slices.DeleteFunc(m.next.Tables, func(is manifest.Table) bool { return is.Number == r.Number() })
+		delete(m.tables, r.Number())
 		m.merged++
 	}
 	if merged.Run.Len() > 0 {
@@ -357,23 +357,23 @@ func (m *maker) merge(area memtable.Area) {
 	}
 }
 
-// install writes marks, sometimes only some, and the manifest.
+// install writes deletion bitmaps, sometimes only some, and the manifest.
 func (m *maker) install() {
 	m.t.Helper()
 	must(m.t, m.log.Wait(m.t.Context(), m.end))
-	var of []*sstable.Run
-	for _, r := range m.next.Runs {
-		if is := m.runs[r.Number]; is.Count(0, is.Len()) < int(r.Alive) && (m.rng.IntN(4) > 0 || m.next.Replay > m.man.State().Replay) {
+	var of []*sstable.Table
+	for _, r := range m.next.Tables {
+		if is := m.tables[r.Number]; is.Count(0, is.Len()) < int(r.Alive) && (m.rng.IntN(4) > 0 || m.next.Replay > m.man.State().Replay) {
 			of = append(of, is)
 		}
 	}
 	if len(of) > 0 {
 		number := m.file()
-		alive, err := deletions.Write(m.d, runsDir, number, store, of, nil)
+		alive, err := deletions.Write(m.d, tablesDir, number, store, of, nil)
 		must(m.t, err)
 		for i, r := range of {
-			at := slices.IndexFunc(m.next.Runs, func(is manifest.Run) bool { return is.Number == r.Number() })
-			m.next.Runs[at].Marks, m.next.Runs[at].Alive = number, alive[i]
+			at := slices.IndexFunc(m.next.Tables, func(is manifest.Table) bool { return is.Number == r.Number() })
+			m.next.Tables[at].Deletions, m.next.Tables[at].Alive = number, alive[i]
 		}
 	}
 	m.write()
@@ -382,9 +382,9 @@ func (m *maker) install() {
 // write writes the manifest.
 func (m *maker) write() {
 	m.t.Helper()
-	slices.SortFunc(m.next.Runs, func(a, b manifest.Run) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(m.next.Tables, func(a, b manifest.Table) int { return cmp.Compare(a.Number, b.Number) })
 	must(m.t, m.man.Write(m.next))
-	must(m.t, deletions.Sweep(m.d, runsDir, m.next.Names))
+	must(m.t, deletions.Sweep(m.d, tablesDir, m.next.Names))
 	m.log.Release(wal.Pos(m.next.Replay))
 }
 
@@ -405,7 +405,7 @@ func (m *maker) history(n int) {
 func (m *maker) close() *vfstest.Disk {
 	m.t.Helper()
 	must(m.t, m.log.Close())
-	m.closeRuns()
+	m.closeTables()
 	return m.d
 }
 
@@ -418,8 +418,8 @@ func (m *maker) kill() *vfstest.Disk {
 	return d
 }
 
-func (m *maker) closeRuns() {
-	for _, r := range m.runs {
+func (m *maker) closeTables() {
+	for _, r := range m.tables {
 		must(m.t, r.Close())
 	}
 }
@@ -462,13 +462,13 @@ func checked(t testing.TB, d *vfstest.Disk) *Report {
 	return rep
 }
 
-// openRun opens a run of a store, with who has died in it.
-func openRun(t testing.TB, d *vfstest.Disk, is manifest.Run) *sstable.Run {
+// openRun opens an sstable of a store, with who has died in it.
+func openTable(t testing.TB, d *vfstest.Disk, is manifest.Table) *sstable.Table {
 	t.Helper()
-	r, err := sstable.Open(d, runsDir, is.Number, runConfig())
+	r, err := sstable.Open(d, tablesDir, is.Number, tableConfig())
 	must(t, err)
-	if is.Marks != 0 {
-		must(t, deletions.Restore(d, runsDir, is.Marks, store, []*sstable.Run{r}))
+	if is.Deletions != 0 {
+		must(t, deletions.Restore(d, tablesDir, is.Deletions, store, []*sstable.Table{r}))
 	}
 	return r
 }

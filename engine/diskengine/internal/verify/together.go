@@ -25,24 +25,24 @@ func (c *contents) together() error {
 	return nil
 }
 
-// standing are the runs that there are, and their parts.
-func (c *contents) standing(want func(*part) bool) (runs []*sstable.Run, of []*part) {
+// standing are the sstables that there are, and their parts.
+func (c *contents) standing(want func(*part) bool) (tables []*sstable.Table, of []*part) {
 	for _, p := range c.parts {
-		if p.run != nil && want(p) {
-			runs, of = append(runs, p.run), append(of, p)
+		if p.table != nil && want(p) {
+			tables, of = append(tables, p.table), append(of, p)
 		}
 	}
-	return runs, of
+	return tables, of
 }
 
 func (c *contents) twice(p *part, format string, args ...any) {
-	c.rep.add(sstable.Name(c.runsDir(), p.number), -1, format, args...)
+	c.rep.add(sstable.Name(c.tablesDir(), p.number), -1, format, args...)
 }
 
-// ids keeps of each id what the log tells, else what the newest run has: where it is not known which
-// runs count, dead or alive.
+// ids keeps of each id what the log tells, else what the newest sstable has: where it is not known which
+// sstables count, dead or alive.
 func (c *contents) ids() error {
-	runs, of := c.standing(func(*part) bool { return true })
+	tables, of := c.standing(func(*part) bool { return true })
 	type spot struct {
 		p   *part
 		pos uint32
@@ -51,9 +51,9 @@ func (c *contents) ids() error {
 	last := uint64(0)
 	settle := func() {
 		best, before := (*part)(nil), (*part)(nil)
-		told := c.recent[engine.ID(last)] != nil
+		told := c.memtable[engine.ID(last)] != nil
 		for _, s := range same {
-			alive := s.p.run.Alive(s.pos)
+			alive := s.p.table.Alive(s.pos)
 			if alive && told {
 				c.twice(s.p, "message %d stands at %d in run %d, and the log tells of it too", last, s.pos, s.p.number)
 			}
@@ -69,12 +69,12 @@ func (c *contents) ids() error {
 		}
 		for _, s := range same {
 			if s.p != best {
-				s.p.run.Kill(s.pos)
+				s.p.table.Kill(s.pos)
 			}
 		}
 		same = same[:0]
 	}
-	err := sstable.EachID(runs, func(id uint64, at int, pos uint32) error {
+	err := sstable.EachID(tables, func(id uint64, at int, pos uint32) error {
 		return c.paced(func() error {
 			if id != last {
 				settle()
@@ -100,7 +100,7 @@ func (o *owner) find() error {
 	if o.id != 0 {
 		return nil
 	}
-	e, err := o.part.run.Get(o.pos, nil)
+	e, err := o.part.table.Get(o.pos, nil)
 	o.id = engine.ID(e.ID)
 	return err
 }
@@ -109,8 +109,8 @@ func (o *owner) find() error {
 func (c *contents) keys(area memtable.Area) error {
 	var lost []owner
 	has := map[sstable.Key]engine.ID{}
-	for _, id := range slices.Sorted(maps.Keys(c.recent)) {
-		h := c.recent[id]
+	for _, id := range slices.Sorted(maps.Keys(c.memtable)) {
+		h := c.memtable[id]
 		if h.area != area || h.key == "" {
 			continue
 		}
@@ -121,12 +121,12 @@ func (c *contents) keys(area memtable.Area) error {
 		}
 		has[key] = id
 	}
-	runs, of := c.standing(func(p *part) bool { return p.area() == area })
+	tables, of := c.standing(func(p *part) bool { return p.area() == area })
 	var last sstable.Key
 	var holder owner
-	err := sstable.EachKey(runs, func(key sstable.Key, at int, pos uint32) error {
+	err := sstable.EachKey(tables, func(key sstable.Key, at int, pos uint32) error {
 		return c.paced(func() error {
-			if !runs[at].Alive(pos) {
+			if !tables[at].Alive(pos) {
 				return nil
 			}
 			is := owner{part: of[at], pos: pos}
@@ -165,7 +165,7 @@ func (c *contents) keys(area memtable.Area) error {
 func (c *contents) lose(area memtable.Area, lost []owner) error {
 	for _, o := range lost {
 		if o.part != nil && area == memtable.Finished {
-			o.part.run.Kill(o.pos)
+			o.part.table.Kill(o.pos)
 			continue
 		}
 		if o.part != nil {
@@ -174,9 +174,9 @@ func (c *contents) lose(area memtable.Area, lost []owner) error {
 			}
 		}
 		if area == memtable.Finished {
-			delete(c.recent, o.id)
+			delete(c.memtable, o.id)
 		} else {
-			c.recent[o.id].key = ""
+			c.memtable[o.id].key = ""
 		}
 	}
 	if len(lost) > 0 && area == memtable.Live {

@@ -29,11 +29,11 @@ func (c *contents) write() error {
 		}
 	}
 	for area := range memtable.Finished + 1 {
-		if err := c.writeRecent(area); err != nil {
+		if err := c.writeMemtable(area); err != nil {
 			return err
 		}
 	}
-	if err := c.writeMarks(); err != nil {
+	if err := c.writeDeletions(); err != nil {
 		return err
 	}
 	s := c.mends
@@ -41,16 +41,16 @@ func (c *contents) write() error {
 		c.nextID += skipped
 	}
 	s.next.NextID, s.next.NextQueue, s.next.NextFile = uint64(c.nextID), c.nextQueue, s.file
-	if err := s.out.SyncDir(s.outRuns()); err != nil {
+	if err := s.out.SyncDir(s.outTables()); err != nil {
 		return err
 	}
 	return c.writeLog()
 }
 
-// writeRecent writes a run of what the log tells of an area.
-func (c *contents) writeRecent(area memtable.Area) error {
+// writeMemtable writes an sstable of what the log tells of an area.
+func (c *contents) writeMemtable(area memtable.Area) error {
 	var all []*kept
-	for _, h := range c.recent {
+	for _, h := range c.memtable {
 		if h.area == area {
 			all = append(all, h)
 		}
@@ -60,7 +60,7 @@ func (c *contents) writeRecent(area memtable.Area) error {
 	}
 	slices.SortFunc(all, func(a, b *kept) int { return a.place.Compare(b.place) })
 	number := c.mends.number()
-	w, err := sstable.Create(c.mends.out, c.mends.outRuns(), number, &sstable.Config{ID: c.state.Store, Pace: c.pace})
+	w, err := sstable.Create(c.mends.out, c.mends.outTables(), number, &sstable.Config{ID: c.state.Store, Pace: c.pace})
 	if err != nil {
 		return err
 	}
@@ -73,44 +73,44 @@ func (c *contents) writeRecent(area memtable.Area) error {
 	if err != nil {
 		return errors.Join(err, w.Abort())
 	}
-	c.parts = append(c.parts, &part{number: number, run: made, is: manifest.Run{Number: number, Area: uint8(area)}})
+	c.parts = append(c.parts, &part{number: number, table: made, is: manifest.Table{Number: number, Area: uint8(area)}})
 	return nil
 }
 
-// writeMarks writes what has died, and lists the runs in which something is alive.
-func (c *contents) writeMarks() error {
-	var died []*sstable.Run
+// writeDeletions writes what has died, and lists the sstables in which something is alive.
+func (c *contents) writeDeletions() error {
+	var died []*sstable.Table
 	for _, p := range c.parts {
-		if p.run == nil {
+		if p.table == nil {
 			continue
 		}
-		n := p.run.Count(0, p.run.Len())
+		n := p.table.Count(0, p.table.Len())
 		if n == 0 {
 			continue
 		}
-		is := manifest.Run{Number: p.run.Number(), Area: p.is.Area, Entries: p.run.Len(), Alive: uint32(n), Bytes: uint64(p.run.Bytes())}
+		is := manifest.Table{Number: p.table.Number(), Area: p.is.Area, Entries: p.table.Len(), Alive: uint32(n), Bytes: uint64(p.table.Bytes())}
 		if is.Alive < is.Entries {
-			died = append(died, p.run)
+			died = append(died, p.table)
 		}
-		c.mends.next.Runs = append(c.mends.next.Runs, is)
+		c.mends.next.Tables = append(c.mends.next.Tables, is)
 	}
-	slices.SortFunc(c.mends.next.Runs, func(a, b manifest.Run) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(c.mends.next.Tables, func(a, b manifest.Table) int { return cmp.Compare(a.Number, b.Number) })
 	if len(died) == 0 {
 		return nil
 	}
 	number := c.mends.number()
-	if _, err := deletions.Write(c.mends.out, c.mends.outRuns(), number, c.state.Store, died, c.pace); err != nil {
+	if _, err := deletions.Write(c.mends.out, c.mends.outTables(), number, c.state.Store, died, c.pace); err != nil {
 		return err
 	}
-	for i := range c.mends.next.Runs {
-		if r := &c.mends.next.Runs[i]; r.Alive < r.Entries {
-			r.Marks = number
+	for i := range c.mends.next.Tables {
+		if r := &c.mends.next.Tables[i]; r.Alive < r.Entries {
+			r.Deletions = number
 		}
 	}
 	return nil
 }
 
-// writeLog writes a log with what is in no run.
+// writeLog writes a log with what is in no sstable.
 func (c *contents) writeLog() (err error) {
 	dir := filepath.Join(c.mends.to, manifest.LogName)
 	log, _, err := wal.Open(c.mends.out, dir, &wal.Config{ID: c.state.Store, SegmentBytes: c.mends.segment, Spares: 1, RetryFor: -1,
@@ -139,7 +139,7 @@ func (c *contents) writeLog() (err error) {
 		if err != nil {
 			return err
 		}
-		if spot.Run == 0 {
+		if spot.Table == 0 {
 			continue
 		}
 		l := c.leases[id]
@@ -155,7 +155,7 @@ func (c *contents) writeLog() (err error) {
 func (c *contents) leased(id engine.ID) (at record.Spot, err error) {
 	err = c.living(id, func(p *part, pos uint32) error {
 		if p.area() == memtable.Live {
-			at = record.Spot{Run: p.run.Number(), At: pos}
+			at = record.Spot{Table: p.table.Number(), At: pos}
 		}
 		return nil
 	})

@@ -1,5 +1,5 @@
 // Package vfs is the seam between the store's formats and the file system: FS and File
-// are all that its log, runs and manifest ask of it. OS is the one of the operating
+// are all that its log, sstables and manifest ask of it. OS is the one of the operating
 // system; package vfstest has one in memory that loses power, fails and fills up.
 //
 // What the callers of this package may rely on, and no more:

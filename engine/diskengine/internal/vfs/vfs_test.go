@@ -19,7 +19,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
-// each runs a test on a directory of the operating system and on a simulated one.
+// each sstables a test on a directory of the operating system and on a simulated one.
 func each(t *testing.T, test func(t *testing.T, f vfs.FS, dir string)) {
 	t.Run("os", func(t *testing.T) { test(t, vfs.OS{}, t.TempDir()) })
 	t.Run("simulated", func(t *testing.T) {

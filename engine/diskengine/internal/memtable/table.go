@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// window is entries in memory of their own, all of which is given back at once.
-type window struct {
+// memtable is entries in memory of their own, all of which is given back at once.
+type table struct {
 	pool   *pool
 	seed   maphash.Seed
 	arena  arena
@@ -21,14 +21,14 @@ type window struct {
 	passes [areas]pass
 }
 
-func newWindow(p *pool, seed maphash.Seed) *window {
-	return &window{
+func newTable(p *pool, seed maphash.Seed) *table {
+	return &table{
 		pool: p, seed: seed, arena: newArena(p), keys: newIndex(p), ids: newIDs(p),
 		order: newOrder(p), graves: newOrder(p), counts: make(map[place]int64),
 	}
 }
 
-func (w *window) byID(id uint64) (ref, *header) {
+func (w *table) byID(id uint64) (ref, *header) {
 	r := w.ids.find(id, &w.arena)
 	if r == 0 {
 		return 0, nil
@@ -37,7 +37,7 @@ func (w *window) byID(id uint64) (ref, *header) {
 }
 
 // byKey finds who has a key, of dead ones the last.
-func (w *window) byKey(queue uint32, a Area, key []byte) (ref, *header) {
+func (w *table) byKey(queue uint32, a Area, key []byte) (ref, *header) {
 	hash := hashKey(w.seed, queue, a, key)
 	p := placeOf(queue, a)
 	is := func(r ref) bool {
@@ -65,7 +65,7 @@ func (w *window) byKey(queue uint32, a Area, key []byte) (ref, *header) {
 	return found, w.arena.at(found)
 }
 
-func (w *window) entry(r ref, h *header) Entry {
+func (w *table) entry(r ref, h *header) Entry {
 	e := Entry{ID: h.id, Queue: h.place.queue(), Area: h.place.area(), At: h.at}
 	e.Key, e.Value = w.arena.bytes(r, h)
 	return e
@@ -78,19 +78,19 @@ func (h *header) item(r ref) item {
 func (h *header) grave(r ref) item { return item{hi: h.hash, ref: uint32(r), at: h.at, id: h.id} }
 
 // add takes an entry in whose id is not there.
-func (w *window) add(e *Entry) {
+func (w *table) add(e *Entry) {
 	r, h := w.arena.take(e)
 	w.enter(r, h, e)
 }
 
-func (w *window) enter(r ref, h *header, e *Entry) {
+func (w *table) enter(r ref, h *header, e *Entry) {
 	h.id = e.ID
 	w.ids.insert(h.id, r)
 	w.stand(r, h, placeOf(e.Queue, e.Area), e.At)
 }
 
 // stand puts an entry where it is found by its time and its key.
-func (w *window) stand(r ref, h *header, p place, at int64) {
+func (w *table) stand(r ref, h *header, p place, at int64) {
 	h.place, h.at = p, at
 	w.order.insert(h.item(r))
 	w.counts[p]++
@@ -107,7 +107,7 @@ func (w *window) stand(r ref, h *header, p place, at int64) {
 }
 
 // fall is the contrary of stand.
-func (w *window) fall(r ref, h *header) {
+func (w *table) fall(r ref, h *header) {
 	w.order.remove(h.item(r))
 	if w.counts[h.place]--; w.counts[h.place] == 0 {
 		delete(w.counts, h.place)
@@ -122,7 +122,7 @@ func (w *window) fall(r ref, h *header) {
 }
 
 // move puts an entry to another place or time.
-func (w *window) move(r ref, h *header, p place, at int64) {
+func (w *table) move(r ref, h *header, p place, at int64) {
 	switch {
 	case h.place != p || h.at != at && p.area() == Dead:
 		w.fall(r, h)
@@ -135,7 +135,7 @@ func (w *window) move(r ref, h *header, p place, at int64) {
 }
 
 // remove takes an entry away.
-func (w *window) remove(r ref, h *header) {
+func (w *table) remove(r ref, h *header) {
 	if h.ordinal != 0 {
 		p := &w.passes[h.place.area()]
 		p.left = append(p.left, h.ordinal-1)
@@ -146,7 +146,7 @@ func (w *window) remove(r ref, h *header) {
 }
 
 // put changes an entry that is there to what e says, whose bytes may be those of the entry.
-func (w *window) put(r ref, h *header, e *Entry) {
+func (w *table) put(r ref, h *header, e *Entry) {
 	key, _ := w.arena.bytes(r, h)
 	if !h.fits(e) || !bytes.Equal(key, e.Key) {
 		nr, nh := w.arena.take(e)
@@ -160,9 +160,9 @@ func (w *window) put(r ref, h *header, e *Entry) {
 	copy(value[copy(value, e.Value):], e.Tail)
 }
 
-func (w *window) len() int { return w.order.n }
+func (w *table) len() int { return w.order.n }
 
-func (w *window) close() {
+func (w *table) close() {
 	w.keys.close()
 	w.ids.close()
 	w.order.close()
@@ -170,5 +170,5 @@ func (w *window) close() {
 	w.arena.close()
 }
 
-// tables is how many bytes of Go's heap the window takes up, but for its counts.
-func (w *window) tables() int64 { return w.arena.tables() + w.keys.tables() + w.ids.tables() }
+// tables is how many bytes of Go's heap the memtable takes up, but for its counts.
+func (w *table) tables() int64 { return w.arena.tables() + w.keys.tables() + w.ids.tables() }

@@ -13,8 +13,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
-// TestMarksComeBehindTheLog loses the power while a flush waits for the log, which is to tell what its marks
-// say: that a message moved out of a run. The manifest is lost too, and a salvage has nothing but the files
+// TestMarksComeBehindTheLog loses the power while a flush waits for the log, which is to tell what its deletion bitmaps
+// say: that a message moved out of an sstable. The manifest is lost too, and a salvage has nothing but the files
 // there are to go by: the message is kept.
 func TestMarksComeBehindTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -67,11 +67,11 @@ func TestMarksComeBehindTheLog(t *testing.T) {
 }
 
 // TestMarksOfAManifestThatMayCount has the name of a manifest not be made durable, so that nobody knows which one
-// counts, and a merge fail after that: the marks that the new one names stay.
+// counts, and a merge fail after that: the deletion bitmaps that the new one names stay.
 func TestMarksOfAManifestThatMayCount(t *testing.T) {
 	d := vfstest.New(nil)
 	p := newPlace(d, nil)
-	p.tune.SpanBytes, p.tune.MergeRuns = 1<<30, 1000
+	p.tune.SpanBytes, p.tune.MergeTables = 1<<30, 1000
 	e := p.open(t)
 	for _, key := range []string{"a", "b"} {
 		pushKeys(t, e, key, key+"1")

@@ -12,14 +12,14 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// run checks a run by itself, and keeps it open if it is sound.
-func (r *reader) run(is manifest.Run) error {
-	name := sstable.Name(r.runsDir(), is.Number)
-	open, err := sstable.Open(r.fs, r.runsDir(), is.Number, &sstable.Config{ID: r.state.Store})
+// checkTable checks an sstable by itself, and keeps it open if it is sound.
+func (r *reader) checkTable(is manifest.Table) error {
+	name := sstable.Name(r.tablesDir(), is.Number)
+	open, err := sstable.Open(r.fs, r.tablesDir(), is.Number, &sstable.Config{ID: r.state.Store})
 	if err != nil {
 		return r.wrong(err, name)
 	}
-	r.rep.Runs++
+	r.rep.Tables++
 	r.rep.Entries += int64(open.Len())
 	if uint64(open.Bytes()) != is.Bytes || open.Len() != is.Entries {
 		r.rep.add(r.path(manifest.Name), -1, "run %d has %d bytes and %d entries; the manifest says %d and %d", is.Number, open.Bytes(), open.Len(), is.Bytes, is.Entries)
@@ -32,11 +32,11 @@ func (r *reader) run(is manifest.Run) error {
 	if err != nil {
 		return errors.Join(r.wrong(err, name), open.Close())
 	}
-	r.parts = append(r.parts, &part{number: is.Number, is: is, run: open})
+	r.parts = append(r.parts, &part{number: is.Number, is: is, table: open})
 	return nil
 }
 
-// keyOf takes an entry of a run apart.
+// keyOf takes an entry of an sstable apart.
 func (r *reader) keyOf(area memtable.Area, e sstable.Entry) (k sstable.Key, err error) {
 	switch {
 	case e.ID == 0 || e.ID == math.MaxUint64 || e.ID >= r.state.NextID:
@@ -88,30 +88,30 @@ func whole(content []byte) error {
 	return err
 }
 
-// marks marks who has died in the runs, and checks the files that say so.
-func (r *reader) marks() error {
-	of := map[uint64][]*sstable.Run{}
+// checkDeletions marks who has died in the sstables, and checks the files that say so.
+func (r *reader) checkDeletions() error {
+	of := map[uint64][]*sstable.Table{}
 	for _, p := range r.parts {
-		of[p.is.Marks] = append(of[p.is.Marks], p.run)
+		of[p.is.Deletions] = append(of[p.is.Deletions], p.table)
 	}
 	done := map[uint64]bool{0: true}
-	for _, is := range r.state.Runs {
-		if done[is.Marks] {
+	for _, is := range r.state.Tables {
+		if done[is.Deletions] {
 			continue
 		}
-		done[is.Marks] = true
-		_, err := deletions.Verify(r.fs, r.runsDir(), is.Marks, r.state.Store, r.pace)
+		done[is.Deletions] = true
+		_, err := deletions.Verify(r.fs, r.tablesDir(), is.Deletions, r.state.Store, r.pace)
 		if err == nil {
-			err = deletions.Restore(r.fs, r.runsDir(), is.Marks, r.state.Store, of[is.Marks])
+			err = deletions.Restore(r.fs, r.tablesDir(), is.Deletions, r.state.Store, of[is.Deletions])
 		}
 		if err != nil {
-			if err := r.wrong(err, deletions.Name(r.runsDir(), is.Marks)); err != nil {
+			if err := r.wrong(err, deletions.Name(r.tablesDir(), is.Deletions)); err != nil {
 				return err
 			}
 			continue
 		}
-		for _, open := range of[is.Marks] {
-			is, _ := r.state.Run(open.Number())
+		for _, open := range of[is.Deletions] {
+			is, _ := r.state.Table(open.Number())
 			if n := open.Count(0, open.Len()); n != int(is.Alive) {
 				r.rep.add(r.path(manifest.Name), -1, "%d are alive in run %d; the manifest says %d", n, is.Number, is.Alive)
 			}

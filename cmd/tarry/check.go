@@ -100,7 +100,7 @@ type checked struct {
 	From      string         `json:"from"` // what it was salvaged from; empty: it was only checked
 	Sound     bool           `json:"sound"`
 	Closed    bool           `json:"closed"` // the log ends as that of a store that was closed
-	Runs      int            `json:"runs"`
+	Sstables  int            `json:"sstables"`
 	Entries   int64          `json:"entries"` // of runs, dead and alive
 	Records   int64          `json:"records"` // of the log
 	Findings  []checkFinding `json:"findings"`
@@ -138,7 +138,7 @@ type checkQueue struct {
 // fill copies the report.
 func (c *checked) fill() {
 	r := c.rep
-	c.Sound, c.Closed, c.Runs, c.Entries, c.Records, c.More = r.Sound(), r.Torn == nil, r.Runs, r.Entries, r.Records, r.More
+	c.Sound, c.Closed, c.Sstables, c.Entries, c.Records, c.More = r.Sound(), r.Torn == nil, r.Tables, r.Entries, r.Records, r.More
 	c.Findings, c.Queues = []checkFinding{}, []checkQueue{}
 	c.Leftovers = append([]string{}, r.Leftovers...)
 	for _, f := range r.Findings {
@@ -239,7 +239,7 @@ func (c *checked) text(o *printer) {
 	if !c.Closed {
 		line("the log was not closed, as after a crash; it ends at %s, offset %d", c.rep.Torn.File, c.rep.Torn.Offset)
 	}
-	line("%s is sound: %s with %s, %s in the log", c.Dir, counted(c.Runs, "run"), counted(c.Entries, "entry"), counted(c.Records, "record"))
+	line("%s is sound: %s with %s, %s in the log", c.Dir, counted(c.Sstables, "sstable"), counted(c.Entries, "entry"), counted(c.Records, "record"))
 	if len(c.Queues) > 0 {
 		o.head("QUEUE", "LIVE", "DEAD", "FINISHED")
 	}

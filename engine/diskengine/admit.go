@@ -204,7 +204,7 @@ func (k *keeper) assess() (level float64, err error) {
 		err = &engine.Error{Op: "push", Err: engine.ErrNoSpace, Hint: noSpaceHint}
 	case flushes > 1 && k.failing != nil:
 		err = &engine.Error{Op: "push", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, k.failing),
-			Hint: "what was pushed before cannot be written to a run; see to the disk"}
+			Hint: "what was pushed before cannot be written to an sstable; see to the disk"}
 	}
 	return level, err
 }

@@ -95,14 +95,14 @@ func TestManyAsOne(t *testing.T) {
 			before: func(t *testing.T, a *asOne) { a.must(pushAll(t, a.Engine, message("q", fmt.Sprint(atomics-1), 0))) },
 			err:    engine.ErrExists, left: 1,
 		},
-		"the last is there in a run": {
+		"the last is there in an sstable": {
 			before: func(t *testing.T, a *asOne) {
 				a.must(pushAll(t, a.Engine, message("q", fmt.Sprint(atomics-1), 0)))
 				a.must(a.Flush(t.Context()))
 			},
 			err: engine.ErrExists, left: 1,
 		},
-		"all are there in a run, and replaced": {
+		"all are there in an sstable, and replaced": {
 			before: func(t *testing.T, a *asOne) {
 				a.must(a.push())
 				a.must(a.Flush(t.Context()))

@@ -425,8 +425,8 @@ func TestFlushHasRoomOnASmallDisk(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				is := func(name string) float64 { t.Helper(); return enginetest.FigureOf(t, e, name, "") }
-				if flushes, windows := is("disk_flushes"), is("disk_windows"); flushes == 0 || tune.ballast > 0 && windows > 0 {
-					t.Errorf("%v windows were written, and for %v there is no room", flushes, windows)
+				if flushes, memtables := is("disk_flushes"), is("disk_sealed_memtables"); flushes == 0 || tune.ballast > 0 && memtables > 0 {
+					t.Errorf("%v memtables were written, and for %v there is no room", flushes, memtables)
 				}
 				for i := range cap(answers) {
 					for _, l := range lease(t, e, fmt.Sprint("q", i), 1) {

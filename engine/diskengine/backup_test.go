@@ -282,7 +282,7 @@ func TestBackupCopiesWhatIsNew(t *testing.T) {
 				b, err := e.Backup(t.Context(), "/backup")
 				must(t, err)
 				if want := map[bool]int{true: 1}[far && i < 3]; made != want {
-					t.Errorf("backup %d: %d runs were copied, want %d", i, made, want)
+					t.Errorf("backup %d: %d sstables were copied, want %d", i, made, want)
 				}
 				const run, log = 10_000, 64 << 10 // an sstable is longer, the log at most a segment
 				if b.Bytes < min(int64(i)+1, 3)*run || b.Copied > log+int64(made)*2*run || b.Copied > b.Bytes {
@@ -389,7 +389,7 @@ func TestBackupPinsWhatItCopies(t *testing.T) {
 	names, err := d.List("/data/runs")
 	must(t, err)
 	if n := len(slices.DeleteFunc(names, func(n string) bool { return !strings.HasSuffix(n, ".run") })); n != 1 {
-		t.Errorf("%d runs are there after a merge of all", n)
+		t.Errorf("%d sstables are there after a merge of all", n)
 	}
 	must(t, e.Close())
 	if rep, err := verify.Check(d, "/data", nil); err != nil || !rep.Sound() || len(rep.Leftovers) > 0 {

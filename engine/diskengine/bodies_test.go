@@ -193,7 +193,7 @@ func TestLargeBodiesWaitForWindows(t *testing.T) {
 						return err
 					}
 					two = b.push(ctx, "two", alone)
-					b.waits("the window", two)
+					b.waits("the memtable", two)
 					if x.meanwhile != nil {
 						x.meanwhile(b, leave)
 					}
@@ -210,7 +210,7 @@ func TestLargeBodiesWaitForWindows(t *testing.T) {
 				switch {
 				case x.fails:
 					if err := <-two; !errors.Is(err, engine.ErrUnavailable) || !errors.Is(err, syscall.EIO) {
-						b.Errorf("when the window cannot be written: %v", err)
+						b.Errorf("when the memtable cannot be written: %v", err)
 					}
 					b.disk.Hook(nil)
 					time.Sleep(time.Minute)
@@ -254,7 +254,7 @@ func TestLargeBodiesThatAreRefusedTakeNothing(t *testing.T) {
 				b.Fatalf("an atomic push to a full queue: %v", err)
 			}
 		}
-		for _, of := range []string{"recent", "spare"} {
+		for _, of := range []string{"memtable", "spare"} {
 			if n := int(enginetest.FigureOf(b.T, b.Engine, "disk_memory_bytes", of)); n > diskengine.LeastMemory/2 {
 				b.Errorf("%s are %d bytes, for one small message", of, n)
 			}

@@ -43,8 +43,8 @@ func TestDiskIsBounded(t *testing.T) {
 	}{
 		{"nothing goes", func(s *holdings) { s.push(n, small) }},
 		{"nothing goes, bodies of 8 bytes", func(s *holdings) { s.push(n, func(*rand.Rand) int { return 8 }) }},
-		{"few go of each run", func(s *holdings) { s.push(n, small); s.catchUp(); s.cancel(0.39) }},
-		{"few go of each run, bodies of 8 bytes", func(s *holdings) { s.push(n, func(*rand.Rand) int { return 8 }); s.catchUp(); s.cancel(0.39) }},
+		{"few go of each sstable", func(s *holdings) { s.push(n, small); s.catchUp(); s.cancel(0.39) }},
+		{"few go of each sstable, bodies of 8 bytes", func(s *holdings) { s.push(n, func(*rand.Rand) int { return 8 }); s.catchUp(); s.cancel(0.39) }},
 		{"the large go", func(s *holdings) {
 			s.push(n, func(r *rand.Rand) int {
 				if r.IntN(200) == 0 {
@@ -314,11 +314,11 @@ func (s *holdings) bounded() {
 	for end := time.Now().Add(5 * time.Second); used > most && time.Now().Before(end); time.Sleep(2 * time.Millisecond) { // the log lets go of segments
 		used = s.disk.Used()
 	}
-	s.t.Logf("live %d in %d, files %d (%.2f), at most %d, runs %d (%.2f)", live, len(s.live)+len(s.dead), used, float64(used)/float64(live), most, tables, float64(tables)/float64(live))
+	s.t.Logf("live %d in %d, files %d (%.2f), at most %d, sstables %d (%.2f)", live, len(s.live)+len(s.dead), used, float64(used)/float64(live), most, tables, float64(tables)/float64(live))
 	if used > most {
 		s.t.Errorf("the files take %d bytes, of at most %d", used, most)
 	}
 	if tables > live*8/5+boundSegment {
-		s.t.Errorf("the runs take %d bytes, for %d that are live", tables, live)
+		s.t.Errorf("the sstables take %d bytes, for %d that are live", tables, live)
 	}
 }

@@ -26,7 +26,7 @@ import (
 
 var (
 	bytesOf = flag.Int("bytes-of", 400_000, "messages of each turn of BenchmarkBytes")
-	scaled  = flag.Int("bytes-scale", 50, "by how much less memory, log and runs have in it than by default")
+	scaled  = flag.Int("bytes-scale", 50, "by how much less memory, log and sstables have in it than by default")
 )
 
 // tally is a file system that counts, by cause, what the device under it has to write: with each
@@ -168,7 +168,7 @@ func TestHandledSoonIsWrittenOnce(t *testing.T) {
 		total += v
 	}
 	if t.Logf("%v", c.by); c.by["flush"] > 0 || total > n*limit {
-		t.Errorf("%d bytes were written for each, %d of them to runs; want at most %d and none", total/n, c.by["flush"]/n, limit)
+		t.Errorf("%d bytes were written for each, %d of them to sstables; want at most %d and none", total/n, c.by["flush"]/n, limit)
 	}
 }
 

@@ -126,7 +126,7 @@ func TestStoresAreSound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("%d losses, which left %d runs and %d torn tails", losses.Load(), tables.Load(), torn.Load())
+	t.Logf("%d losses, which left %d sstables and %d torn tails", losses.Load(), tables.Load(), torn.Load())
 	if losses.Load() == 0 || tables.Load() == 0 || torn.Load() == 0 {
 		t.Errorf("seed %d: too little was left", seed)
 	}

@@ -19,32 +19,32 @@ func (e *Engine) Figures() []engine.Figure {
 		pending = max(0, time.Since(op.since))
 	}
 	l.Gauge("operation_seconds", "For how long the oldest operation that the disk has not answered is under way; 0: there is none.", pending.Seconds())
-	l.TotalBy("written_bytes", "Bytes written, to the log, to runs and to other files.", "file",
+	l.TotalBy("written_bytes", "Bytes written: to the log, to sstables and to other files.", "file",
 		figure.By{Label: "log", Value: float64(d.log.Load())},
-		figure.By{Label: "run", Value: float64(d.tables.Load())},
+		figure.By{Label: "sstable", Value: float64(d.tables.Load())},
 		figure.By{Label: "other", Value: float64(d.other.Load())})
 	if e.space.tells {
 		l.Gauge("free_bytes", "Free space of the file system.", float64(e.space.free.Load()))
 	}
-	l.Gauge("used_bytes", "Space that the log, what is taken ahead for it, and runs take.", float64(e.log.Taken()+s.tableBytes))
-	l.Gauge("log_bytes", "What the log holds that is in no run yet.", float64(s.log))
-	l.GaugeBy("runs", "Runs: of live messages, of dead ones, of keys that are remembered.", "of", byArea(s.tables)...)
-	l.GaugeBy("run_entries", "Entries of runs: those that count, and those that have gone and still take space.", "state",
+	l.Gauge("used_bytes", "Space that the log, what is taken ahead for it, and sstables take.", float64(e.log.Taken()+s.tableBytes))
+	l.Gauge("log_bytes", "What the log holds that is in no sstable yet.", float64(s.log))
+	l.GaugeBy("sstables", "Sstables: of live messages, of dead ones, of keys that are remembered.", "of", byArea(s.tables)...)
+	l.GaugeBy("sstable_entries", "Entries of sstables: those that count, and those that have gone and still take space.", "state",
 		figure.By{Label: "alive", Value: float64(s.alive)},
 		figure.By{Label: "gone", Value: float64(s.gone)})
-	l.Gauge("recent_messages", "Messages, and keys that are remembered, that are in no run yet.", float64(s.memtable))
-	l.Gauge("windows", "Windows of such that are sealed: they are written to runs, or will be unless they empty.", float64(s.sealed))
-	l.GaugeBy("memory_bytes", "Memory that messages in no run, room kept for more, indexes of runs, what is about to be leased, and leases take.", "use",
-		figure.By{Label: "recent", Value: float64(s.taken)},
+	l.Gauge("memtable_messages", "Messages, and keys that are remembered, that are in no sstable yet.", float64(s.memtable))
+	l.Gauge("sealed_memtables", "Memtables that are sealed: they are written to sstables, or will be unless they empty.", float64(s.sealed))
+	l.GaugeBy("memory_bytes", "Memory that memtables, room kept for more, indexes of sstables, ready heaps and leases take.", "use",
+		figure.By{Label: "memtable", Value: float64(s.taken)},
 		figure.By{Label: "spare", Value: float64(s.spare)},
-		figure.By{Label: "runs", Value: float64(s.tableMemory)},
-		figure.By{Label: "near", Value: float64(s.near)},
+		figure.By{Label: "sstables", Value: float64(s.tableMemory)},
+		figure.By{Label: "ready", Value: float64(s.near)},
 		figure.By{Label: "leases", Value: float64(s.leases)})
 	l.Gauge("waiting_pushes", "Pushes that wait, since flushes or merges are behind.", float64(k.waiting.Load()))
-	l.Total("flushes", "Windows written to runs.", float64(k.counts.flushes.Load()))
-	l.Total("merges", "Merges of runs.", float64(k.counts.merges.Load()))
+	l.Total("flushes", "Memtables written to sstables.", float64(k.counts.flushes.Load()))
+	l.Total("merges", "Merges of sstables.", float64(k.counts.merges.Load()))
 	l.Total("background_failures", "Flushes and merges that failed.", float64(k.counts.failures.Load()))
-	l.Gauge("damaged_blocks", "Blocks of runs that are damaged, or that the disk could not read, of those that were met since the store was opened.", float64(s.damaged))
+	l.Gauge("damaged_blocks", "Blocks of sstables that are damaged, or that the disk could not read, of those that were met since the store was opened.", float64(s.damaged))
 	l.Flag("full", "Whether pushes are refused because too little space is free.", e.tight())
 	l.Flag("stopped", "Whether a failure of the disk has stopped the store until it is opened again.", e.failed() != nil)
 	return l.All()

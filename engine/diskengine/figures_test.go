@@ -21,8 +21,8 @@ func TestFiguresOfWrites(t *testing.T) {
 	e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 3, BlockBytes: 512}}.open(t)
 	defer e.Close()
 	is := func(name, label string) float64 { t.Helper(); return enginetest.FigureOf(t, e, name, label) }
-	if n := is("disk_written_bytes", "run"); n != 0 {
-		t.Errorf("%v bytes of runs were written before there was one", n)
+	if n := is("disk_written_bytes", "sstable"); n != 0 {
+		t.Errorf("%v bytes of sstables were written before there was one", n)
 	}
 	synced, logged := is("disk_sync_seconds", ""), is("disk_written_bytes", "log")
 	if _, err := fill(t, e, "q", 50, time.Hour); err != nil {
@@ -34,13 +34,13 @@ func TestFiguresOfWrites(t *testing.T) {
 	if n := is("disk_written_bytes", "log"); n < logged+50_000 {
 		t.Errorf("%v bytes of the log after %v", n, logged)
 	}
-	if n := is("disk_recent_messages", ""); n != 50 {
-		t.Errorf("%v are in no run", n)
+	if n := is("disk_memtable_messages", ""); n != 50 {
+		t.Errorf("%v are in no sstable", n)
 	}
 	if n := is("disk_log_bytes", ""); n < 50_000 {
 		t.Errorf("the log holds %v bytes", n)
 	}
-	taken := is("disk_memory_bytes", "recent")
+	taken := is("disk_memory_bytes", "memtable")
 	if taken < 50_000 {
 		t.Errorf("they take %v bytes", taken)
 	}
@@ -56,29 +56,29 @@ func TestFiguresOfWrites(t *testing.T) {
 	}
 	settle(t, e, lease(t, e, "r", 20), engine.Ack)
 	lease(t, e, "s", 10)
-	for name, want := range map[string]float64{"disk_recent_messages": 0, "disk_windows": 0, "disk_background_failures": 0, "disk_waiting_pushes": 0, "disk_flushes": 3} {
+	for name, want := range map[string]float64{"disk_memtable_messages": 0, "disk_sealed_memtables": 0, "disk_background_failures": 0, "disk_waiting_pushes": 0, "disk_flushes": 3} {
 		if n := is(name, ""); n != want {
 			t.Errorf("%s is %v, want %v", name, n, want)
 		}
 	}
-	if alive, gone := is("disk_run_entries", "alive"), is("disk_run_entries", "gone"); alive != 130 || gone != 20 {
-		t.Errorf("%v are alive in runs, and %v gone", alive, gone)
+	if alive, gone := is("disk_sstable_entries", "alive"), is("disk_sstable_entries", "gone"); alive != 130 || gone != 20 {
+		t.Errorf("%v are alive in sstables, and %v gone", alive, gone)
 	}
 	if err := e.Merge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if alive, gone, tables := is("disk_run_entries", "alive"), is("disk_run_entries", "gone"), is("disk_runs", "live"); alive != 130 || gone != 0 || tables != 1 {
-		t.Errorf("%v are alive in %v runs, and %v gone", alive, tables, gone)
+	if alive, gone, tables := is("disk_sstable_entries", "alive"), is("disk_sstable_entries", "gone"), is("disk_sstables", "live"); alive != 130 || gone != 0 || tables != 1 {
+		t.Errorf("%v are alive in %v sstables, and %v gone", alive, tables, gone)
 	}
-	if n := is("disk_written_bytes", "run"); n < 280_000 {
-		t.Errorf("%v bytes were written to runs", n)
+	if n := is("disk_written_bytes", "sstable"); n < 280_000 {
+		t.Errorf("%v bytes were written to sstables", n)
 	}
-	for name, label := range map[string]string{"disk_merges": "", "disk_used_bytes": "", "disk_free_bytes": "", "disk_memory_bytes": "runs"} {
+	for name, label := range map[string]string{"disk_merges": "", "disk_used_bytes": "", "disk_free_bytes": "", "disk_memory_bytes": "sstables"} {
 		if n := is(name, label); n <= 0 {
 			t.Errorf("%s is %v", name, n)
 		}
 	}
-	reads(t, e, "disk_memory_bytes", "near", positive)
+	reads(t, e, "disk_memory_bytes", "ready", positive)
 }
 
 // A disk that fails stops the store, and it says so, also once it is closed.
@@ -128,7 +128,7 @@ func TestFiguresOfBackgroundWork(t *testing.T) {
 	reads(t, e, "disk_background_failures", "", positive)
 	broken.Store(false)
 	reads(t, e, "disk_flushes", "", positive)
-	reads(t, e, "disk_recent_messages", "", none)
+	reads(t, e, "disk_memtable_messages", "", none)
 }
 
 // While the disk hangs the figures are there at once and say for how long it has.

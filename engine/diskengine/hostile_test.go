@@ -81,7 +81,7 @@ func TestHostileKeys(t *testing.T) {
 			}
 		}
 	}
-	all("in two runs")
+	all("in two sstables")
 	if err := e.Merge(t.Context()); err != nil {
 		t.Fatal(err)
 	}

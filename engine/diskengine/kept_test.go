@@ -65,7 +65,7 @@ func TestLargeBodiesThatAreKeptWait(t *testing.T) {
 					go func() { answers <- push(b, rearms(key)) }()
 				}
 				synctest.Wait()
-				if n := int(enginetest.FigureOf(b.T, b.Engine, "disk_recent_messages", "")); n > 1 {
+				if n := int(enginetest.FigureOf(b.T, b.Engine, "disk_memtable_messages", "")); n > 1 {
 					b.Errorf("%d of %d are in memory, where one has room", n, len(keys))
 				}
 				goOn()

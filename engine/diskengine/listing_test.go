@@ -42,7 +42,7 @@ func TestPagesReadWhatTheyShow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	size := int64(enginetest.FigureOf(t, e, "disk_written_bytes", "run"))
+	size := int64(enginetest.FigureOf(t, e, "disk_written_bytes", "sstable"))
 	var read atomic.Int64
 	d.Hook(func(c vfstest.Call) error {
 		if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") {

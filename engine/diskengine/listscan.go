@@ -122,7 +122,7 @@ func (s *scanned) next(c *call) (bool, error) {
 		default:
 			s.from = s.src.Reach(at, 1)
 		}
-		c.e.slog.Error("tarry disk: messages in a damaged block of a run are not listed; tarry check --salvage saves the others", "dir", c.e.dir, "error", err)
+		c.e.slog.Error("tarry disk: messages in a damaged block of an sstable are not listed; tarry check --salvage saves the others", "dir", c.e.dir, "error", err)
 	}
 	return false, nil
 }

@@ -89,7 +89,7 @@ func (c *call) readAll(l *lacks) error {
 	for _, r := range l.cursors {
 		turns, to, damage, err := r.load()
 		if damage != nil {
-			c.e.slog.Error("tarry disk: messages in a damaged block of a run cannot be read and are passed over; tarry check --salvage saves the others",
+			c.e.slog.Error("tarry disk: messages in a damaged block of an sstable cannot be read and are passed over; tarry check --salvage saves the others",
 				"dir", c.e.dir, "error", damage)
 		}
 		if err != nil && !errors.Is(err, sstable.ErrClosed) {

@@ -17,7 +17,7 @@ func tablesWithin(t *testing.T, e *diskengine.Engine, most uint32) int {
 	tables := e.Tables()
 	for _, r := range tables {
 		if n := r.Value().Len(); n > most {
-			t.Errorf("a run has %d entries", n)
+			t.Errorf("an sstable has %d entries", n)
 		}
 	}
 	return len(tables)
@@ -36,7 +36,7 @@ func TestMergedIsWithinOneRun(t *testing.T) {
 		must(t, e.CatchUp())
 	}
 	if n := tablesWithin(t, e, most); n < flushes*each/most || n > flushes/2 {
-		t.Errorf("there are %d runs", n)
+		t.Errorf("there are %d sstables", n)
 	}
 	if got := drain(t, e); len(got) != flushes*each {
 		t.Errorf("%d are leased", len(got))
@@ -63,7 +63,7 @@ func TestThinRunsAreMergedWithinOne(t *testing.T) {
 	must(t, errors.Join(append(errs, err)...))
 	must(t, e.CatchUp())
 	if n := tablesWithin(t, e, most); n != runs/2 {
-		t.Errorf("there are %d runs of %d", n, runs)
+		t.Errorf("there are %d sstables of %d", n, runs)
 	}
 	must(t, e.Close())
 }

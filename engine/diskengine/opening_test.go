@@ -137,7 +137,7 @@ func TestRunsAreOpenedBesideOneAnother(t *testing.T) {
 					select {
 					case <-second:
 					case <-time.After(time.Minute):
-						t.Error("no other run is opened")
+						t.Error("no other sstable is opened")
 					}
 				case 2:
 					close(second)

@@ -471,7 +471,7 @@ func (s *sweep) inTable(c *call, src *source) error {
 // unpurged tells the operator that a purge has left out messages that cannot be read. They stay where
 // they are, and nobody gets them.
 func (e *Engine) unpurged(damage error) {
-	e.slog.Error("tarry disk: a purge passes over messages in a damaged block of a run; tarry check --salvage saves the others", "dir", e.dir, "error", damage)
+	e.slog.Error("tarry disk: a purge passes over messages in a damaged block of an sstable; tarry check --salvage saves the others", "dir", e.dir, "error", damage)
 }
 
 // errSpares says that a purge leaves some alone.

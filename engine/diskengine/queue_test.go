@@ -96,7 +96,7 @@ func TestQueuesThatNobodyCallsKeepNoRuns(t *testing.T) {
 			}
 		}
 		if n := len(e.Tables()); kept > n || len(all) < 2*n {
-			t.Errorf("%d runs of %d are in memory, and %d count", kept, len(all), n)
+			t.Errorf("%d sstables of %d are in memory, and %d count", kept, len(all), n)
 		}
 		must(t, e.Close())
 	})

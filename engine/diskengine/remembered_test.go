@@ -15,7 +15,7 @@ import (
 // does not stand before that, so that nobody can push them again.
 func TestRememberedAmidAPurge(t *testing.T) {
 	const n = 50
-	for name, flush := range map[string]bool{"among the recent": false, "in a run": true} {
+	for name, flush := range map[string]bool{"in the memtable": false, "in an sstable": true} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(vfstest.New(nil), nil)
 			var armed atomic.Bool
@@ -69,7 +69,7 @@ func TestRememberedAmidAPurge(t *testing.T) {
 			}
 			remembered("at once")
 			must(t, e.Flush(t.Context()))
-			remembered("in a run")
+			remembered("in an sstable")
 			must(t, e.Close())
 			e = p.open(t)
 			remembered("opened again")

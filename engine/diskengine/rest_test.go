@@ -38,14 +38,14 @@ func TestWindowOfWhatIsDueSoonRests(t *testing.T) {
 				}
 				time.Sleep(50 * time.Second)
 				if n := is("disk_flushes"); n != c.flushes {
-					t.Errorf("%d windows were written within a minute, want %d", n, c.flushes)
+					t.Errorf("%d memtables were written within a minute, want %d", n, c.flushes)
 				}
-				if n := is("disk_windows"); n != 1-c.flushes {
-					t.Errorf("%d windows are sealed, want %d", n, 1-c.flushes)
+				if n := is("disk_sealed_memtables"); n != 1-c.flushes {
+					t.Errorf("%d memtables are sealed, want %d", n, 1-c.flushes)
 				}
 				time.Sleep(20 * time.Second)
 				if n := is("disk_flushes"); n != 1 {
-					t.Errorf("%d windows were written in more than a minute, want 1", n)
+					t.Errorf("%d memtables were written in more than a minute, want 1", n)
 				}
 			})
 		})
@@ -63,11 +63,11 @@ func TestRestBoundsTheLog(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(2 * time.Second)
-			rested += is("disk_windows")
+			rested += is("disk_sealed_memtables")
 			most = max(most, is("disk_log_bytes"))
 		}
 		if rested == 0 {
-			t.Error("no window rested")
+			t.Error("no memtable rested")
 		}
 		if most > 2*restSpan+restSpan/2 {
 			t.Errorf("the log has grown to %d bytes", most)

@@ -144,8 +144,8 @@ func TestLargePushEndsTheRestOfAWindow(t *testing.T) {
 	onNarrow(t, diskengine.Config{MinFreeBytes: -1}, 256<<10, func(n *narrow) {
 		n.backlog(400, 30*time.Second)
 		n.leave(5300 << 10)
-		if windows, flushes := n.is("disk_windows"), n.is("disk_flushes"); windows != 1 || flushes != 0 {
-			n.Fatalf("%d windows rest, and %d flushes were before", windows, flushes)
+		if memtables, flushes := n.is("disk_sealed_memtables"), n.is("disk_flushes"); memtables != 1 || flushes != 0 {
+			n.Fatalf("%d memtables rest, and %d flushes were before", memtables, flushes)
 		}
 		if err := n.large("large", 2<<20); !errors.Is(err, engine.ErrNoSpace) {
 			n.Fatal(err)

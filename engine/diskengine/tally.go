@@ -53,7 +53,7 @@ func (c *call) tallied(name string, t *tally, times func(*call) []int64, do func
 }
 
 // errSearch says that places in sstables are to be looked for first.
-var errSearch = errors.New("places in runs are to be found first")
+var errSearch = errors.New("places in sstables are to be found first")
 
 // anyTable reports whether any sstable has messages of a queue that live.
 func (e *Engine) anyTable(q *queue) bool {

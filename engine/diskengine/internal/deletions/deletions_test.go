@@ -56,7 +56,7 @@ func TestRoundTrip(t *testing.T) {
 		must(t, err)
 		for i, r := range was {
 			if int(alive[i]) != r.Count(0, r.Len()) || held[i] != r.Number() {
-				t.Fatalf("%d of run %d are alive, held is %d; want %d of %d", alive[i], held[i], held[i], r.Count(0, r.Len()), r.Number())
+				t.Fatalf("%d of sstable %d are alive, held is %d; want %d of %d", alive[i], held[i], held[i], r.Count(0, r.Len()), r.Number())
 			}
 		}
 		order := rapid.Permutation(was).Draw(t, "order")
@@ -67,7 +67,7 @@ func TestRoundTrip(t *testing.T) {
 			must(t, same(got[i], wanted[i]))
 		}
 		if len(held) != len(was) || d.Handles() != len(all)+len(was)+len(got) {
-			t.Fatalf("%d runs are held of %d, %d files are open", len(held), len(was), d.Handles())
+			t.Fatalf("%d sstables are held of %d, %d files are open", len(held), len(was), d.Handles())
 		}
 		closed(t, slices.Concat(was, got))
 		must(t, d.Remove(Name(dir, number)))
@@ -90,7 +90,7 @@ func TestTaken(t *testing.T) {
 		t.Error("the file was changed")
 	}
 	if err := Restore(d, dir, 6, store, tables); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("marks that are not there: %v", err)
+		t.Errorf("deletion bitmaps that are not there: %v", err)
 	}
 	closed(t, tables)
 }
@@ -100,7 +100,7 @@ func TestRefusedToWrite(t *testing.T) {
 	d := newDisk(t, nil)
 	r := newTable(t, d, 1, 10)
 	if _, err := Write(d, dir, 5, store, []*sstable.Table{r, r}, nil); err == nil {
-		t.Error("the same run twice")
+		t.Error("the same sstable twice")
 	}
 	calls := 0
 	if _, err := Write(d, dir, 5, store, []*sstable.Table{r}, func(n int) error {
@@ -203,6 +203,6 @@ func TestWriteBehind(t *testing.T) {
 	alive, err := WriteBehind(d, dir, 10, store, tables, nil, settled(nil))
 	must(t, err)
 	if h, _, reason, _ := decodeHeader(written(t, d, Name(dir, 10))); reason != "" || h.number != 10 || alive[0] != uint32(tables[0].Count(0, tables[0].Len())) {
-		t.Errorf("it is marks %d, %s; %v are alive", h.number, reason, alive)
+		t.Errorf("it is deletion bitmaps %d, %s; %v are alive", h.number, reason, alive)
 	}
 }

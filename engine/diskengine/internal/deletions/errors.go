@@ -4,8 +4,8 @@ import "errors"
 
 var (
 	// ErrDamaged says that something durable cannot be read. The error is a *vfs.DamageError.
-	ErrDamaged = errors.New("a file of marks is damaged")
+	ErrDamaged = errors.New("a file of deletion bitmaps is damaged")
 
 	// ErrNewer says that a newer release wrote the file.
-	ErrNewer = errors.New("the marks were written by a newer release; use that one")
+	ErrNewer = errors.New("the deletion bitmaps were written by a newer release; use that one")
 )

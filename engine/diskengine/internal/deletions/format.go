@@ -70,7 +70,7 @@ func headerSum(b []byte) uint32 {
 func decodeHeader(b []byte) (h header, off int64, reason string, newer bool) {
 	switch {
 	case len(b) < headerSize || string(b[:8]) != magic:
-		return h, 0, "these are no marks", false
+		return h, 0, "no file of deletion bitmaps", false
 	case headerSum(b) != le.Uint32(b[12:]):
 		return h, 12, "the checksum of the header does not match", false
 	}
@@ -108,14 +108,14 @@ func decodeTable(b []byte, size int64) (rows []row, reason string) {
 	for ; len(b) > 0; b = b[rowSize:] {
 		r := row{table: le.Uint64(b), length: le.Uint32(b[8:]), checksum: le.Uint32(b[12:]), off: at}
 		if seen[r.table] {
-			return nil, fmt.Sprintf("run %d stands there twice", r.table)
+			return nil, fmt.Sprintf("sstable %d stands there twice", r.table)
 		}
 		seen[r.table] = true
 		at += int64(r.length)
 		rows = append(rows, r)
 	}
 	if at != size {
-		return nil, "the marks do not fill the file"
+		return nil, "the deletion bitmaps do not fill the file"
 	}
 	return rows, ""
 }

@@ -67,7 +67,7 @@ func TestPowerLoss(t *testing.T) {
 						what, err := becomes(t, after, number, want)
 						found[what]++
 						if err != nil || sure[number] && what != "whole" {
-							t.Fatalf("seed %d: power lost at %s: marks %d, sure %v, are %s: %v", seed, at, number, sure[number], what, err)
+							t.Fatalf("seed %d: power lost at %s: deletion bitmaps %d, sure %v, are %s: %v", seed, at, number, sure[number], what, err)
 						}
 					}
 					if err := Sweep(after, dir, func(n uint64) bool { return sure[n] }); err != nil {
@@ -102,7 +102,7 @@ func TestPowerLoss(t *testing.T) {
 			d.Hook(nil)
 			for _, what := range []string{"missing", "whole", "damaged"} {
 				if found[what] == 0 {
-					t.Errorf("seed %d: no marks were %s", seed, what)
+					t.Errorf("seed %d: no deletion bitmaps were %s", seed, what)
 				}
 			}
 			t.Logf("%d losses: %v", losses, found)

@@ -22,7 +22,7 @@ func Restore(fs vfs.FS, dir string, number, store uint64, tables []*sstable.Tabl
 		for _, r := range tables {
 			row, ok := at[r.Number()]
 			if !ok {
-				return f.damage(headerSize, fmt.Sprintf("run %d is not in it", r.Number()))
+				return f.damage(headerSize, fmt.Sprintf("sstable %d is not in it", r.Number()))
 			}
 			if err := f.restore(row, r); err != nil {
 				return err
@@ -87,9 +87,9 @@ func (f *file) load(number, store uint64) error {
 		return fmt.Errorf("%w: %s", ErrNewer, f.name)
 	case reason != "":
 	case h.store != store:
-		off, reason = 16, "marks of another store"
+		off, reason = 16, "deletion bitmaps of another store"
 	case h.number != number:
-		off, reason = 24, "marks with another number than their name"
+		off, reason = 24, "another number than in its name"
 	case h.length != uint64(size):
 		off, reason = 32, "the file is not as long as it says"
 	case headerSize+int64(h.tables)*rowSize > size:
@@ -124,7 +124,7 @@ func (f *file) restore(at row, r *sstable.Table) error {
 	case errors.As(err, &damage):
 		return f.damage(at.off+damage.Offset, fmt.Sprintf("%s: %s", damage.File, damage.Reason))
 	case err == nil && len(rest) > 0:
-		return f.damage(at.off, fmt.Sprintf("more than who is dead in run %d", at.table))
+		return f.damage(at.off, fmt.Sprintf("more than the dead of sstable %d", at.table))
 	}
 	return err
 }
@@ -133,7 +133,7 @@ func (f *file) restore(at row, r *sstable.Table) error {
 func (f *file) bitmap(at row) ([]byte, error) {
 	b, err := f.bytes(at.off, int64(at.length))
 	if err == nil && crc32.Checksum(b, castagnoli) != at.checksum {
-		err = f.damage(at.off, fmt.Sprintf("the checksum of the marks of run %d does not match", at.table))
+		err = f.damage(at.off, fmt.Sprintf("the checksum of the deletion bitmap of sstable %d does not match", at.table))
 	}
 	return b, err
 }

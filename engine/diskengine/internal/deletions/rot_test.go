@@ -38,7 +38,7 @@ func TestRot(t *testing.T) {
 		}
 		for k, r := range again {
 			if n := r.Count(0, r.Len()); n != int(r.Len()) && n != tables[k].Count(0, r.Len()) {
-				t.Fatalf("%s %d: %d are alive in run %d", what, i, n, r.Number())
+				t.Fatalf("%s %d: %d are alive in sstable %d", what, i, n, r.Number())
 			}
 		}
 		closed(t, again)
@@ -69,7 +69,7 @@ func TestPassedOver(t *testing.T) {
 	again := reopened(t, d, tables)
 	must(t, Restore(d, dir, 9, store, again[1:]))
 	must(t, same(again[1], tables[1]))
-	if _, err := Verify(d, dir, 9, store, nil); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "the marks of run 1") {
+	if _, err := Verify(d, dir, 9, store, nil); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "the deletion bitmap of sstable 1") {
 		t.Errorf("verified: %v", err)
 	}
 	closed(t, again)
@@ -92,7 +92,7 @@ func TestOthersAreRefused(t *testing.T) {
 	}
 	refused("another store", "of another store", Restore(d, dir, 9, store+1, tables))
 	other := newTable(t, d, 2, 20)
-	refused("another run", "run 2 is not in it", Restore(d, dir, 9, store, []*sstable.Table{other}))
+	refused("another sstable", "sstable 2 is not in it", Restore(d, dir, 9, store, []*sstable.Table{other}))
 	salted, err := sstable.Create(d, dir, 3, &sstable.Config{ID: store})
 	must(t, err)
 	must(t, salted.Add(sstable.Place{Queue: 1}, sstable.Key{}, nil))
@@ -106,7 +106,7 @@ func TestOthersAreRefused(t *testing.T) {
 		rewrite(t, d, name, b)
 	}
 	forged(func(b []byte) { le.PutUint64(b[headerSize:], 3) })
-	refused("the marks of another run", "it is of another run", Restore(d, dir, 9, store, []*sstable.Table{made}))
+	refused("the deletion bitmaps of another sstable", "it is of another sstable", Restore(d, dir, 9, store, []*sstable.Table{made}))
 	forged(func(b []byte) { le.PutUint64(b[24:], 8) })
 	refused("another number", "another number", Restore(d, dir, 9, store, tables))
 	forged(func(b []byte) { le.PutUint32(b[8:], 0) })
@@ -155,7 +155,7 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 		if err == nil && len(held) > len(b)/rowSize {
-			t.Fatalf("%d runs in %d bytes", len(held), len(b))
+			t.Fatalf("%d sstables in %d bytes", len(held), len(b))
 		}
 		closed(t, again)
 		if d.Handles() > 0 {

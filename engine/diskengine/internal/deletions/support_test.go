@@ -92,7 +92,7 @@ func closed(t failer, tables []*sstable.Table) {
 func same(got, want *sstable.Table) error {
 	for i := range want.Len() {
 		if got.Alive(i) != want.Alive(i) {
-			return fmt.Errorf("run %d, entry %d: alive is %v", want.Number(), i, got.Alive(i))
+			return fmt.Errorf("sstable %d, entry %d: alive is %v", want.Number(), i, got.Alive(i))
 		}
 	}
 	return nil

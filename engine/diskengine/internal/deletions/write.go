@@ -43,7 +43,7 @@ func WriteBehind(fs vfs.FS, dir string, number, store uint64, tables []*sstable.
 		err = fs.SyncDir(dir)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("write who has died in runs: %w", errors.Join(err, fs.Remove(name)))
+		return nil, fmt.Errorf("write deletion bitmaps: %w", errors.Join(err, fs.Remove(name)))
 	}
 	return alive, nil
 }

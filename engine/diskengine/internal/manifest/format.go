@@ -83,7 +83,7 @@ func decode(b []byte) (s State, off int64, reason string, newer bool) {
 	s.NextQueue = le.Uint32(in[56:])
 	n := int(le.Uint32(in[60:]))
 	if in = in[fixedSize:]; n > MaxTables || len(in) != n*tableSize {
-		return State{}, headSize + 60, "the runs do not fill the file", false
+		return State{}, headSize + 60, "the sstables do not fill the file", false
 	}
 	if n > 0 {
 		s.Tables = make([]Table, n)

@@ -81,11 +81,11 @@ func TestRoundTrip(t *testing.T) {
 		}
 		for _, r := range s.Tables {
 			if found, ok := s.Table(r.Number); !ok || found != r || !s.Names(r.Number) || !s.Names(r.Deletions) && r.Deletions != 0 {
-				t.Fatalf("run %d is found as %+v", r.Number, found)
+				t.Fatalf("sstable %d is found as %+v", r.Number, found)
 			}
 		}
 		if _, ok := s.Table(last + 1); ok || s.Names(0) {
-			t.Fatal("there is a run that is none")
+			t.Fatal("there is an sstable that is none")
 		}
 	})
 }
@@ -96,17 +96,17 @@ func TestRefused(t *testing.T) {
 	m, err := Create(d, "/store", state(1))
 	must(t, err)
 	for name, spoil := range map[string]func(*State){
-		"no next id":           func(s *State) { s.NextID = 0 },
-		"no next queue":        func(s *State) { s.NextQueue = 0 },
-		"no next file":         func(s *State) { s.NextFile = 0 },
-		"runs out of order":    func(s *State) { s.Tables[1].Number = 1 },
-		"run 0":                func(s *State) { s.Tables[0].Number = 0 },
-		"a run yet to come":    func(s *State) { s.NextFile = 3; s.Tables[0].Deletions, s.Tables[0].Alive = 0, 100 },
-		"marks yet to come":    func(s *State) { s.Tables[0].Deletions = 1000 },
-		"an empty run":         func(s *State) { s.Tables[0].Entries = 0 },
-		"more alive than are":  func(s *State) { s.Tables[0].Alive = 101 },
-		"dead without marks":   func(s *State) { s.Tables[0].Deletions = 0 },
-		"more runs than bound": func(s *State) { s.Tables = make([]Table, MaxTables+1) },
+		"no next id":                    func(s *State) { s.NextID = 0 },
+		"no next queue":                 func(s *State) { s.NextQueue = 0 },
+		"no next file":                  func(s *State) { s.NextFile = 0 },
+		"sstables out of order":         func(s *State) { s.Tables[1].Number = 1 },
+		"sstable 0":                     func(s *State) { s.Tables[0].Number = 0 },
+		"an sstable yet to come":        func(s *State) { s.NextFile = 3; s.Tables[0].Deletions, s.Tables[0].Alive = 0, 100 },
+		"deletion bitmaps yet to come":  func(s *State) { s.Tables[0].Deletions = 1000 },
+		"an empty sstable":              func(s *State) { s.Tables[0].Entries = 0 },
+		"more alive than are":           func(s *State) { s.Tables[0].Alive = 101 },
+		"dead without deletion bitmaps": func(s *State) { s.Tables[0].Deletions = 0 },
+		"more sstables than bound":      func(s *State) { s.Tables = make([]Table, MaxTables+1) },
 	} {
 		s := state(3)
 		spoil(&s)

@@ -23,13 +23,13 @@ func found(d *vfstest.Disk) (int, error) {
 		return 0, fmt.Errorf("found %+v", m.State())
 	}
 	if at, err := Read(d.Crash(vfstest.Nothing()), "/store"); err != nil || len(at.Tables) != n {
-		return 0, fmt.Errorf("opened with %d runs, and after another loss of power with %d: %v", n, len(at.Tables), err)
+		return 0, fmt.Errorf("opened with %d sstables, and after another loss of power with %d: %v", n, len(at.Tables), err)
 	}
 	if err := m.Write(state(n + 1)); err != nil {
 		return 0, err
 	}
 	if at, err := Read(d.Crash(vfstest.Nothing()), "/store"); err != nil || len(at.Tables) != n+1 {
-		return 0, fmt.Errorf("written with %d runs, read with %d: %v", n+1, len(at.Tables), err)
+		return 0, fmt.Errorf("written with %d sstables, read with %d: %v", n+1, len(at.Tables), err)
 	}
 	return n, nil
 }

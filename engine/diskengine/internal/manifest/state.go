@@ -55,17 +55,17 @@ func (s *State) check() error {
 		return errors.New("the next id, queue or file is 0")
 	}
 	if len(s.Tables) > MaxTables {
-		return fmt.Errorf("%d runs; at most %d are allowed", len(s.Tables), MaxTables)
+		return fmt.Errorf("%d sstables; at most %d are allowed", len(s.Tables), MaxTables)
 	}
 	last := uint64(0)
 	for _, r := range s.Tables {
 		switch {
 		case r.Number <= last:
-			return fmt.Errorf("run %d stands behind run %d", r.Number, last)
+			return fmt.Errorf("sstable %d stands behind sstable %d", r.Number, last)
 		case r.Number >= s.NextFile || r.Deletions >= s.NextFile:
-			return fmt.Errorf("run %d, marks %d: the next file is %d", r.Number, r.Deletions, s.NextFile)
+			return fmt.Errorf("sstable %d, deletion bitmaps %d: the next file is %d", r.Number, r.Deletions, s.NextFile)
 		case r.Entries == 0 || r.Entries > math.MaxInt32 || r.Alive > r.Entries || r.Deletions == 0 && r.Alive != r.Entries:
-			return fmt.Errorf("run %d has %d entries of which %d are alive", r.Number, r.Entries, r.Alive)
+			return fmt.Errorf("sstable %d has %d entries of which %d are alive", r.Number, r.Entries, r.Alive)
 		}
 		last = r.Number
 	}

@@ -142,7 +142,7 @@ func BenchmarkByKey(b *testing.B) {
 // BenchmarkAscend walks 256 entries from some time on, of what stands in some memtables.
 func BenchmarkAscend(b *testing.B) {
 	for memtables := 1; memtables <= 3; memtables++ {
-		b.Run(fmt.Sprint("windows ", memtables), func(b *testing.B) {
+		b.Run(fmt.Sprint("memtables ", memtables), func(b *testing.B) {
 			r, draw := sample(false)
 			defer r.Close()
 			for id := range *pending {

@@ -79,7 +79,7 @@ func (c *counted) check(t *testing.T) {
 			}
 		}
 		if gotDue, gotAll := s.DueBefore(at, 3); gotDue != due || gotAll != all {
-			t.Fatalf("%d of %d entries of a sealed window are due before %d, want %d of %d", gotDue, gotAll, at, due, all)
+			t.Fatalf("%d of %d entries of a sealed memtable are due before %d, want %d of %d", gotDue, gotAll, at, due, all)
 		}
 		if due, _ := s.DueBefore(at, 1); due < 0 || due > s.Count(Live) {
 			t.Fatalf("by one queue %d are due of %d", due, s.Count(Live))

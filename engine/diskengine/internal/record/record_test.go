@@ -110,7 +110,7 @@ func TestSizes(t *testing.T) {
 	}{
 		{"push of 200 bytes", push, 239},
 		{"ack", &Gone{ID: 100e6}, 6},
-		{"ack out of a run", &Gone{ID: 100e6, From: Spot{Table: 3000, At: 2e6}}, 10},
+		{"ack out of an sstable", &Gone{ID: 100e6, From: Spot{Table: 3000, At: 2e6}}, 10},
 		{"lease", &Lease{ID: 100e6, Deadline: now, Attempt: 1}, 13},
 		{"lease of another process", &Lease{ID: 100e6, Deadline: now, Attempt: 1, Remote: true}, 29},
 		{"retry", &Move{ID: 100e6, State: State{Due: now, Attempt: 1, Expires: Never}}, 13},

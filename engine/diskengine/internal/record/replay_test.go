@@ -403,7 +403,7 @@ func TestReplay(t *testing.T) {
 		}
 	}
 	if tables < again {
-		t.Errorf("seed %d: %d openings met %d runs", seed, again, tables)
+		t.Errorf("seed %d: %d openings met %d sstables", seed, again, tables)
 	}
 }
 

@@ -4,29 +4,29 @@ import "errors"
 
 var (
 	// ErrClosed says that the sstable was closed.
-	ErrClosed = errors.New("the run is closed")
+	ErrClosed = errors.New("the sstable is closed")
 
 	// ErrDamaged says that something durable cannot be read. The error is a *vfs.DamageError.
-	ErrDamaged = errors.New("a run is damaged")
+	ErrDamaged = errors.New("an sstable is damaged")
 
 	// ErrNewer says that a newer release wrote the sstable.
-	ErrNewer = errors.New("the run was written by a newer release; use that one")
+	ErrNewer = errors.New("the sstable was written by a newer release; use that one")
 
 	// ErrOlder says that an earlier release wrote the sstable, in a format that is not read any more.
-	ErrOlder = errors.New("the run was written by an earlier release, in a format that is not read any more")
+	ErrOlder = errors.New("the sstable was written by an earlier release, in a format that is not read any more")
 
 	// ErrOrder says that entries were not added in their order.
-	ErrOrder = errors.New("entries must be added to a run in the order of queue, time and id")
+	ErrOrder = errors.New("entries must be added to an sstable in the order of queue, time and id")
 
 	// ErrTooLong says that a value is longer than MaxValue.
-	ErrTooLong = errors.New("the value is too long for a run")
+	ErrTooLong = errors.New("the value is too long for an sstable")
 
 	// ErrFull says that an sstable holds MaxEntries.
-	ErrFull = errors.New("the run is full; begin another")
+	ErrFull = errors.New("the sstable is full; begin another")
 
 	// ErrNoEntry says that an sstable has no entry at a position.
-	ErrNoEntry = errors.New("the run has no entry at this position")
+	ErrNoEntry = errors.New("the sstable has no entry at this position")
 
 	// ErrDone says that a Writer was used after Finish, Abort or an error.
-	ErrDone = errors.New("the writer of the run is done")
+	ErrDone = errors.New("the writer of the sstable is done")
 )

@@ -219,14 +219,14 @@ func TestFilters(t *testing.T) {
 			key := keyOf(i)
 			any := slices.ContainsFunc(tables[:n], func(r *Table) bool { return r.MayHold(key) })
 			if fs.MayHold(key) != any {
-				t.Fatalf("%d of %d runs: %v", i, n, !any)
+				t.Fatalf("%d of %d sstables: %v", i, n, !any)
 			}
 			if any {
 				held++
 			}
 		}
 		if least := 60 * (n - (n+5)/9); held < least || held > least+100 {
-			t.Errorf("%d keys may be in %d runs, which have %d", held, n, least)
+			t.Errorf("%d keys may be in %d sstables, which have %d", held, n, least)
 		}
 	}
 	for _, r := range tables {

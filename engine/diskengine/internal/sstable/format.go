@@ -81,7 +81,7 @@ func headerSum(b []byte) uint32 {
 func decodeHeader(b []byte) (h header, reason string, err error) {
 	switch {
 	case len(b) < headerSize || string(b[:8]) != magic:
-		return h, "not a run", nil
+		return h, "not an sstable", nil
 	case headerSum(b) != le.Uint32(b[12:]):
 		return h, "the checksum of the header does not match", nil
 	}

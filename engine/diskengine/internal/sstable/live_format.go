@@ -104,13 +104,13 @@ func (r *Table) RestoreLive(b []byte) (rest []byte, err error) {
 	}
 	b, rest = b[:liveHead+size], b[liveHead+size:]
 	if crc32.Update(r.seed, castagnoli, b[4:]) != le.Uint32(b) {
-		return damaged("the checksum does not match, or it is of another run")
+		return damaged("the checksum does not match, or it is of another sstable")
 	}
 	if v := le.Uint32(b[4:]); v > liveVersion {
 		return nil, ErrNewer
 	}
 	if le.Uint64(b[8:]) != r.number || le.Uint32(b[16:]) != r.n {
-		return damaged("it is of another run")
+		return damaged("it is of another sstable")
 	}
 	was, ok := decodeLive(b[liveHead:], r.n)
 	if !ok {

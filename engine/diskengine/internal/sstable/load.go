@@ -52,9 +52,9 @@ func (r *Table) loadHeader(size int64, store uint64) error {
 	case err != nil:
 		return err
 	case reason == "" && h.store != store:
-		reason = "a run of another store"
+		reason = "an sstable of another store"
 	case reason == "" && h.number != r.number:
-		reason = "a run with another number than its name"
+		reason = "an sstable with another number than its name"
 	}
 	if reason != "" {
 		return r.damage(0, reason)

@@ -134,7 +134,7 @@ func TestCatchUpOfEachPosition(t *testing.T) {
 		}
 		for _, x := range died {
 			if now, ok := m.Locate(x.source, x.pos); !ok || m.Run.Alive(now) {
-				t.Fatalf("%+v lives in the new run", x)
+				t.Fatalf("%+v lives in the new sstable", x)
 			}
 		}
 	}

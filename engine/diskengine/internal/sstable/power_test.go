@@ -46,7 +46,7 @@ func TestPowerLoss(t *testing.T) {
 						what, err := becomes(after, cfg, number, all)
 						found[what]++
 						if sure[number] && what != "whole" || err != nil {
-							t.Fatalf("seed %d: power lost before %+v: run %d, sure %v, is %s: %v", seed, c, number, sure[number], what, err)
+							t.Fatalf("seed %d: power lost before %+v: sstable %d, sure %v, is %s: %v", seed, c, number, sure[number], what, err)
 						}
 					}
 					must(t, Sweep(after, "/runs", func(number uint64) bool { return sure[number] }))
@@ -67,7 +67,7 @@ func TestPowerLoss(t *testing.T) {
 			must(t, errors.Join(two.Close(), m.Run.Close()))
 			for _, what := range []string{"missing", "whole", "damaged"} {
 				if found[what] == 0 {
-					t.Errorf("seed %d: no run was %s", seed, what)
+					t.Errorf("seed %d: no sstable was %s", seed, what)
 				}
 			}
 			t.Logf("%d losses: %v", losses, found)

@@ -39,7 +39,7 @@ func TestSound(t *testing.T) {
 		merged += m.merged
 	}
 	if merged == 0 || deleted == 0 {
-		t.Errorf("seed %d: %d merges, %d runs with marks", seed, merged, deleted)
+		t.Errorf("seed %d: %d merges, %d sstables with deletion bitmaps", seed, merged, deleted)
 	}
 }
 

@@ -114,7 +114,7 @@ func (c *contents) spot(id engine.ID, at record.Spot) (p *part, ok bool, err err
 		return nil, false, nil
 	}
 	if at.At >= p.table.Len() {
-		c.wrongRecord("message %d is said to stand at %d in run %d, which has %d", id, at.At, at.Table, p.table.Len())
+		c.wrongRecord("message %d is said to stand at %d in sstable %d, which has %d", id, at.At, at.Table, p.table.Len())
 		return nil, false, nil
 	}
 	e, err := p.table.Get(at.At, nil)
@@ -122,7 +122,7 @@ func (c *contents) spot(id engine.ID, at record.Spot) (p *part, ok bool, err err
 		return nil, false, c.failed(err)
 	}
 	if e.ID != uint64(id) {
-		c.wrongRecord("message %d is said to stand at %d in run %d, where %d is", id, at.At, at.Table, e.ID)
+		c.wrongRecord("message %d is said to stand at %d in sstable %d, where %d is", id, at.At, at.Table, e.ID)
 		return nil, false, nil
 	}
 	return p, true, nil

@@ -79,21 +79,21 @@ func TestLies(t *testing.T) {
 				return p, k, v
 			})
 		}},
-		"a message in two runs": {"and also in run", func(m *maker) {
+		"a message in two sstables": {"and also in sstable", func(m *maker) {
 			x := m.stood()
 			m.writeTable(memtable.Live, []*thing{{id: x.id, queue: x.queue, State: x.State, content: x.content, key: "another"}})
 			m.write()
 		}},
-		"a message in a run and in the log": {"the log tells of it too", func(m *maker) {
+		"a message in an sstable and in the log": {"the log tells of it too", func(m *maker) {
 			x := m.stood()
 			m.do(&record.Finish{ID: x.id, Queue: x.queue, Key: []byte("another"), Ending: engine.Acked})
 		}},
-		"a key in two runs": {"has the key of one in run", func(m *maker) {
+		"a key in two sstables": {"has the key of one in sstable", func(m *maker) {
 			x := m.stood()
 			m.writeTable(memtable.Live, []*thing{{id: m.id(), queue: x.queue, key: x.key, State: x.State, content: x.content}})
 			m.write()
 		}},
-		"a key in a run and in the log": {"has the key of message", func(m *maker) {
+		"a key in an sstable and in the log": {"has the key of message", func(m *maker) {
 			x := m.stood()
 			m.push(x.queue, x.key)
 		}},
@@ -112,7 +112,7 @@ func TestLies(t *testing.T) {
 			m.do(&record.Name{Queue: 3})
 		}},
 		"a name twice": {"have one name", func(m *maker) { m.do(&record.Name{Queue: 4, Name: []byte("queue-1")}) }},
-		"an id of a run that was never given": {"was not given", func(m *maker) {
+		"an id of an sstable that was never given": {"was not given", func(m *maker) {
 			m.lie(memtable.Live, func(x *thing) (sstable.Place, sstable.Key, []byte) {
 				p, k, v := m.plain(x)
 				p.ID = uint64(m.next.NextID)
@@ -131,7 +131,7 @@ func TestLies(t *testing.T) {
 				m.do(&record.Put{ID: id, New: true, Queue: 1, State: record.State{Expires: record.Never}, Content: m.content()})
 			}
 		}},
-		"a queue of a run that there never was": {"there was no queue 9", func(m *maker) {
+		"a queue of an sstable that there never was": {"there was no queue 9", func(m *maker) {
 			m.lie(memtable.Live, func(x *thing) (sstable.Place, sstable.Key, []byte) {
 				p, k, v := m.plain(x)
 				p.Queue = 9
@@ -193,14 +193,14 @@ func TestLies(t *testing.T) {
 			m.writeTable(memtable.Live, []*thing{{id: m.id(), queue: 1, State: record.State{Expires: record.Never}, content: apart()}})
 			m.write()
 		}},
-		"an area that there is not": {"of area 3", func(m *maker) { m.next.Tables[0].Area = 3; m.write() }},
-		"a run of another length":   {"bytes", func(m *maker) { m.next.Tables[0].Bytes++; m.write() }},
-		"a run of other entries": {"entries", func(m *maker) {
+		"an area that there is not":    {"of area 3", func(m *maker) { m.next.Tables[0].Area = 3; m.write() }},
+		"an sstable of another length": {"bytes", func(m *maker) { m.next.Tables[0].Bytes++; m.write() }},
+		"an sstable of other entries": {"entries", func(m *maker) {
 			m.next.Tables[0].Entries++
 			m.next.Tables[0].Alive++
 			m.write()
 		}},
-		"another number alive": {"are alive in run", func(m *maker) {
+		"another number alive": {"are alive in sstable", func(m *maker) {
 			x := m.any(func(x *thing) bool { return x.at.Table != 0 })
 			m.do(m.gone(x))
 			m.writeDeletions()
@@ -211,7 +211,7 @@ func TestLies(t *testing.T) {
 			}
 			m.write()
 		}},
-		"marks that do not hold the run": {"is not in it", func(m *maker) {
+		"deletion bitmaps that do not hold the sstable": {"is not in it", func(m *maker) {
 			x := m.any(func(x *thing) bool { return x.at.Table != 0 })
 			m.do(m.gone(x))
 			m.writeDeletions()
@@ -239,7 +239,7 @@ func TestLies(t *testing.T) {
 			x := m.stood()
 			m.do(&record.Gone{ID: x.id, From: record.Spot{Table: x.at.Table, At: 5_000_000}})
 		}},
-		"a move of what stands in a run": {"the log does not tell its content", func(m *maker) { m.do(&record.Move{ID: m.stood().id, State: record.State{Expires: record.Never}}) }},
+		"a move of what stands in an sstable": {"the log does not tell its content", func(m *maker) { m.do(&record.Move{ID: m.stood().id, State: record.State{Expires: record.Never}}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMaker(t, 6)

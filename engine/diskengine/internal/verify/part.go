@@ -49,7 +49,7 @@ func (s *salvage) open(p *part) (err error) {
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
 		p.lost = true
-		s.lostTable(p, "the run is missing")
+		s.lostTable(p, "the sstable is missing")
 		return nil
 	case err == nil && (s.rebuilt || p.area() > memtable.Finished):
 		return s.areaOf(p)
@@ -105,7 +105,7 @@ func (s *salvage) deaths(p *part, of *sstable.Table) error {
 	}
 	if !s.rebuilt {
 		s.losses = append(s.losses, Loss{File: deletions.Name(s.tablesDir(), p.is.Deletions), Offset: -1, Again: true,
-			What: fmt.Sprintf("which of run %d have died, %d of %d, is not known", p.number, p.is.Entries-p.is.Alive, p.is.Entries)})
+			What: fmt.Sprintf("which entries of sstable %d were deleted, %d of %d, is not known", p.number, p.is.Entries-p.is.Alive, p.is.Entries)})
 	}
 	return nil
 }

@@ -91,14 +91,14 @@ func (s *salvage) rebuild() error {
 		}
 	}
 	if !known {
-		return &vfs.DamageError{What: manifest.ErrDamaged, File: s.path(manifest.Name), Reason: "neither it nor any run or segment of the log can be read: nothing of this store can be told from what is no part of it"}
+		return &vfs.DamageError{What: manifest.ErrDamaged, File: s.path(manifest.Name), Reason: "neither it nor any sstable or segment of the log can be read: nothing of this store can be told from what is no part of it"}
 	}
 	slices.Sort(s.deletions)
 	if _, err := rand.Read(s.state.Secret[:]); err != nil {
 		return err
 	}
 	s.losses = append(s.losses, Loss{File: s.path(manifest.Name), Offset: -1, Again: true,
-		What: "which runs count, what has died in them, and from where on the log counts is taken from the files that there are"})
+		What: "which sstables count, what has died in them, and from where on the log counts is taken from the files that there are"})
 	return nil
 }
 

@@ -93,7 +93,7 @@ func (c *contents) Move(r *record.Move) error {
 		return nil
 	}
 	return c.living(r.ID, func(p *part, pos uint32) error {
-		c.wrongRecord("message %d is moved, and stands in run %d: the log does not tell its content", r.ID, p.number)
+		c.wrongRecord("message %d is moved, and stands in sstable %d: the log does not tell its content", r.ID, p.number)
 		if p.area() == memtable.Finished {
 			return nil
 		}

@@ -268,7 +268,7 @@ func TestBytes(t *testing.T) {
 		}
 	}
 	if passedOver == 0 {
-		t.Error("no marks are of a run that is gone")
+		t.Error("no deletion bitmaps are of an sstable that is gone")
 	}
 	for _, f := range files(t, d) {
 		if f.log {

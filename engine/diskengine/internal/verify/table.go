@@ -22,10 +22,10 @@ func (r *reader) checkTable(is manifest.Table) error {
 	r.rep.Tables++
 	r.rep.Entries += int64(open.Len())
 	if uint64(open.Bytes()) != is.Bytes || open.Len() != is.Entries {
-		r.rep.add(r.path(manifest.Name), -1, "run %d has %d bytes and %d entries; the manifest says %d and %d", is.Number, open.Bytes(), open.Len(), is.Bytes, is.Entries)
+		r.rep.add(r.path(manifest.Name), -1, "sstable %d has %d bytes and %d entries; the manifest says %d and %d", is.Number, open.Bytes(), open.Len(), is.Bytes, is.Entries)
 	}
 	if is.Area > uint8(memtable.Finished) {
-		r.rep.add(r.path(manifest.Name), -1, "run %d holds what is of area %d, which there is not", is.Number, is.Area)
+		r.rep.add(r.path(manifest.Name), -1, "sstable %d holds what is of area %d, which there is not", is.Number, is.Area)
 		return open.Close()
 	}
 	err = open.VerifyValues(r.pace, func(e sstable.Entry) (sstable.Key, error) { return r.keyOf(memtable.Area(is.Area), e) })
@@ -113,7 +113,7 @@ func (r *reader) checkDeletions() error {
 		for _, open := range of[is.Deletions] {
 			is, _ := r.state.Table(open.Number())
 			if n := open.Count(0, open.Len()); n != int(is.Alive) {
-				r.rep.add(r.path(manifest.Name), -1, "%d are alive in run %d; the manifest says %d", n, is.Number, is.Alive)
+				r.rep.add(r.path(manifest.Name), -1, "%d are alive in sstable %d; the manifest says %d", n, is.Number, is.Alive)
 			}
 		}
 	}

@@ -55,10 +55,10 @@ func (c *contents) ids() error {
 		for _, s := range same {
 			alive := s.p.table.Alive(s.pos)
 			if alive && told {
-				c.twice(s.p, "message %d stands at %d in run %d, and the log tells of it too", last, s.pos, s.p.number)
+				c.twice(s.p, "message %d stands at %d in sstable %d, and the log tells of it too", last, s.pos, s.p.number)
 			}
 			if alive && before != nil {
-				c.twice(s.p, "message %d stands at %d in run %d and also in run %d", last, s.pos, s.p.number, before.number)
+				c.twice(s.p, "message %d stands at %d in sstable %d and also in sstable %d", last, s.pos, s.p.number, before.number)
 			}
 			if alive {
 				before = s.p
@@ -138,9 +138,9 @@ func (c *contents) keys(area memtable.Area) error {
 				}
 			}
 			if holder.part == nil {
-				c.twice(is.part, "the message at %d in run %d has the key of message %d, of which the log tells", pos, is.part.number, holder.id)
+				c.twice(is.part, "the message at %d in sstable %d has the key of message %d, of which the log tells", pos, is.part.number, holder.id)
 			} else {
-				c.twice(is.part, "the message at %d in run %d has the key of one in run %d", pos, is.part.number, holder.part.number)
+				c.twice(is.part, "the message at %d in sstable %d has the key of one in sstable %d", pos, is.part.number, holder.part.number)
 			}
 			for _, o := range []*owner{&is, &holder} {
 				if err := o.find(); err != nil {

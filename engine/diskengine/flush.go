@@ -218,10 +218,12 @@ func (k *keeper) write(w *sealedTable, a memtable.Area) (_ *source, err error) {
 	}()
 	var some []passed
 	var room []byte
+	n := 0
 	for most := passFirst; ; most = min(2*most, stepItems, max(1, most*passBytes/max(1, len(room)))) {
 		some, room = some[:0], room[:0]
 		e.mu.Lock()
-		n := w.Pass(a, most, func(x memtable.Entry) {
+		k.wrote(w, n)
+		n = w.Pass(a, most, func(x memtable.Entry) {
 			p := passed{Place: sstable.Place{Queue: x.Queue, At: x.At, ID: x.ID}, from: len(room), key: len(x.Key)}
 			if len(x.Value) > memtable.Long { // it stays where it is until Trim
 				p.long = x.Value
@@ -232,7 +234,6 @@ func (k *keeper) write(w *sealedTable, a memtable.Area) (_ *source, err error) {
 			p.to = len(room)
 			some = append(some, p)
 		})
-		k.wrote(w, n)
 		e.mu.Unlock()
 		if n == 0 {
 			break
@@ -273,7 +274,7 @@ func (k *keeper) write(w *sealedTable, a memtable.Area) (_ *source, err error) {
 	return &source{Table: r, area: a}, nil
 }
 
-// wrote notes that more entries of a memtable are about to be in an sstable, and has the next one sealed meanwhile, so that
+// wrote notes that more entries of a memtable were given to an sstable, and has the next one sealed meanwhile, so that
 // none is large. Engine.mu is held.
 func (k *keeper) wrote(w *sealedTable, n int) {
 	w.passed += n

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tarryhq/tarry/internal/porttest"
 )
 
 // child is a process that a test has started and ends.
@@ -102,7 +104,14 @@ func awaits(t *testing.T, what string, ask func() error) {
 // alerting waits until an alert fires, or does no more.
 func alerting(t *testing.T, prom, alert string, want bool) {
 	t.Helper()
+	alertingWhile(t, prom, alert, want, func() {})
+}
+
+// alertingWhile is alerting while something is done again and again.
+func alertingWhile(t *testing.T, prom, alert string, want bool, do func()) {
+	t.Helper()
 	awaits(t, fmt.Sprintf("%s to fire: %v", alert, want), func() error {
+		do()
 		var a struct {
 			Data struct {
 				Alerts []struct {
@@ -132,7 +141,8 @@ var neverHere = regexp.MustCompile(`tarry_expired_total|tarry_stuck_handlers`)
 // all that the board asks.
 func TestPrometheus(t *testing.T) {
 	installed(t, "prometheus")
-	server, base := tarryProcess(t, "127.0.0.1:0")
+	address := fmt.Sprintf("127.0.0.1:%d", porttest.Free(t))
+	server, base := tarryProcess(t, address)
 	w := world{env: []string{"TARRY_SERVER=" + base}}
 	w.must(t, "push", "mail", "later", "--in", "30s")
 	w.must(t, "push", "mail", "now")
@@ -148,8 +158,8 @@ func TestPrometheus(t *testing.T) {
 		}
 		return nil
 	})
-	died := w.start(t, "work", "mail", "--", "sh", "-c", "exit 65") // buries what is due
-	alerting(t, prom, "TarryDeaths", true)
+	died := w.start(t, "work", "mail", "--", "sh", "-c", "exit 65")                          // buries what is due
+	alertingWhile(t, prom, "TarryDeaths", true, func() { w.must(t, "push", "mail", "bad") }) // one alone it tells of for 3 s
 	died.stop(t)
 	for panel, query := range boardQueries(t) {
 		awaits(t, "an answer to "+panel+": "+query, func() error {
@@ -163,6 +173,6 @@ func TestPrometheus(t *testing.T) {
 	alerting(t, prom, "TarryDeaths", false)
 	server.end()
 	alerting(t, prom, "TarryDown", true)
-	tarryProcess(t, strings.TrimPrefix(base, "http://"))
+	tarryProcess(t, address)
 	alerting(t, prom, "TarryDown", false)
 }

@@ -123,11 +123,12 @@ func TestWorkKillsTheGroupWhenTheLeaseIsLost(t *testing.T) {
 
 func TestWorkKillsTheGroupAtItsLimit(t *testing.T) {
 	w, _ := served(t, "mem:")
-	w.must(t, "push", "mail", "x", "--key", "ann", "--backoff", "1h")
+	w.must(t, "push", "mail", "x", "--key", "ann", "--backoff", "1ms", "--max-attempts", "1000")
 	path, ended := pipe(t)
 	r := w.start(t, "work", "mail", "--limit", "300ms", "--", "sh", "-c", hang, path)
+	<-ended // of one that came to open it within its time
 	r.stderr.await(t, "retried mail id")
-	<-ended
+	r.stop(t)
 	run1(t, w, step{args: "get mail ann", stdout: `.*last error  the command was killed: the handler's time is over.*`})
 }
 
@@ -157,9 +158,15 @@ func TestWorkCountsNoAttemptOfWhatItDoesNotBegin(t *testing.T) {
 	for range 40 {
 		w.must(t, "push", "mail", "x")
 	}
-	r := w.start(t, "work", "mail", "--concurrency", "1", "--", "true")
+	// The sixth runs until the worker is told to end.
+	flag := filepath.Join(t.TempDir(), "go")
+	r := w.start(t, "work", "mail", "--concurrency", "1", "--", "sh", "-c", `echo x >>"$0.n"; [ $(wc -l <"$0.n") -lt 6 ] || until [ -e "$0" ]; do sleep 0.01; done`, flag)
 	r.stderr.await(t, "(?s)(acked mail.*){5}")
-	if code := r.stop(t); code != exitOK {
+	r.interrupt()
+	if err := os.WriteFile(flag, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code := r.wait(t); code != exitOK {
 		t.Errorf("exit code %d: %s", code, r.stderr)
 	}
 	out := w.must(t, "ls", "mail")

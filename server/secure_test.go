@@ -217,6 +217,7 @@ func TestManyConnectionsThatFail(t *testing.T) {
 	_, cert, key := certtest.New(t)
 	s := newSecured(t, server.TLSFiles{Cert: cert, Key: key}, server.Config{})
 	const many = 60
+	began := time.Now()
 	for range many {
 		c, err := net.Dial("tcp", s.address)
 		if err != nil {
@@ -226,8 +227,9 @@ func TestManyConnectionsThatFail(t *testing.T) {
 		_, _ = io.Copy(io.Discard, c) // until it is closed
 		_ = c.Close()
 	}
-	if n := strings.Count(s.log.String(), "TLS handshake error"); n < 10 || n > 20 {
-		t.Errorf("%d lines were logged", n)
+	most := 10 + 1 + int(time.Since(began)/(10*time.Second))
+	if n := strings.Count(s.log.String(), "TLS handshake error"); n < 10 || n > most {
+		t.Errorf("%d lines were logged, want 10 to %d", n, most)
 	}
 }
 
@@ -242,7 +244,7 @@ func TestConnectionsOverTLSGiveWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer idle.Close()
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		got, err := s.get(t, trust, "/healthz")
 		if err == nil && strings.HasPrefix(got, "200 ") {
 			break

@@ -90,7 +90,7 @@ func (m *many) await(queue string) {
 		if got != queue {
 			m.Errorf("%s was handled, want %s", got, queue)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		m.Fatalf("%s was not handled", queue)
 	}
 }

@@ -50,7 +50,7 @@ func RunRepeats(t *testing.T, orders int, engines ...engine.Engine) {
 	producers.Wait()
 	select {
 	case <-r.over:
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Errorf("%d of %d orders have not ended", r.left, orders)
 	}
 	stop()

@@ -43,7 +43,7 @@ func (e *Engine) admit(ctx context.Context, bytes int64) error {
 	if err := e.log.Admit(ctx); err != nil {
 		return behind(ctx, err)
 	}
-	k := e.keeper
+	k := e.compactor
 	if k.admitFast(bytes) {
 		return nil
 	}
@@ -84,10 +84,10 @@ type pushTurn struct {
 }
 
 // giveBack takes away the turn of a push that has left, so that later ones do not wait for it.
-func (k *keeper) giveBack(t pushTurn) {
+func (k *compactor) giveBack(t pushTurn) {
 	k.e.mu.Lock()
 	defer k.e.mu.Unlock()
-	k.turns = k.turns.Add(-t.span)
+	k.nextTurn = k.nextTurn.Add(-t.span)
 }
 
 // behind is the error of a push that waited to be let in; where its context has ended it says for what.
@@ -108,7 +108,7 @@ const (
 )
 
 // admitFast admits a push while nobody is slowed, if it is small together with those that are to come to the log.
-func (k *keeper) admitFast(bytes int64) bool {
+func (k *compactor) admitFast(bytes int64) bool {
 	if k.pushes.Load() != freely {
 		return false
 	}
@@ -121,7 +121,7 @@ func (k *keeper) admitFast(bytes int64) bool {
 
 // admitSlow admits a push, or returns what is closed when there is more room, and after what time it is to look again:
 // when its turn comes, of which it takes one, or now and then.
-func (k *keeper) admitSlow(bytes int64, turn *pushTurn) (room <-chan struct{}, rest time.Duration, err error) {
+func (k *compactor) admitSlow(bytes int64, turn *pushTurn) (room <-chan struct{}, rest time.Duration, err error) {
 	k.e.mu.Lock()
 	defer k.e.mu.Unlock()
 	level, err := k.assess()
@@ -154,18 +154,18 @@ const halfSlowed = 64 << 20
 
 // turn takes a turn for a push of so many bytes. The higher the level is, the more time there is between turns: so
 // pushes come to be as fast as what they bring is written. Engine.mu is held.
-func (k *keeper) turn(now time.Time, bytes int64, level float64) pushTurn {
-	if k.turns.Before(now) {
-		k.turns = now
+func (k *compactor) turn(now time.Time, bytes int64, level float64) pushTurn {
+	if k.nextTurn.Before(now) {
+		k.nextTurn = now
 	}
 	level = min(level, 0.95)
-	turn := pushTurn{k.turns, time.Duration(float64(bytes) / halfSlowed * level / (1 - level) * float64(time.Second))}
-	k.turns = turn.at.Add(turn.span)
+	turn := pushTurn{k.nextTurn, time.Duration(float64(bytes) / halfSlowed * level / (1 - level) * float64(time.Second))}
+	k.nextTurn = turn.at.Add(turn.span)
 	return turn
 }
 
 // came says that a push that was admitted has ended: its bytes are in the log, or will not be.
-func (k *keeper) came(bytes int64) {
+func (k *compactor) came(bytes int64) {
 	k.coming.Add(-bytes)
 	if k.pushes.Load() != stopped {
 		return
@@ -176,7 +176,7 @@ func (k *keeper) came(bytes int64) {
 }
 
 // drew lets those look again who wait for room. Engine.mu is held.
-func (k *keeper) drew() {
+func (k *compactor) drew() {
 	_, _ = k.assess()
 	close(k.drawn)
 	k.drawn = make(chan struct{})
@@ -187,7 +187,7 @@ const mostTables = 256
 
 // assess says how far flushes and merges are behind: above 0 pushes are slowed, above 1 they wait. The error is why
 // that would take long. Engine.mu is held.
-func (k *keeper) assess() (level float64, err error) {
+func (k *compactor) assess() (level float64, err error) {
 	if k.e.cfg.tune.still { // nobody would do anything meanwhile
 		return 0, nil
 	}
@@ -196,7 +196,7 @@ func (k *keeper) assess() (level float64, err error) {
 	merges := 2*float64(len(k.e.tables.of[memtable.Live]))/mostTables - 1
 	switch level = max(flushes, merges); {
 	case level <= 0:
-		k.turns = time.Time{}
+		k.nextTurn = time.Time{}
 		k.pushes.Store(freely)
 	case level <= 1:
 		k.pushes.Store(slowed)
@@ -218,7 +218,7 @@ const (
 
 // unwritten is what part of the most there may be the recent messages take, without those that a flush has written so
 // far. Where none is to be written it is 0. Engine.mu is held.
-func (k *keeper) unwritten() float64 {
+func (k *compactor) unwritten() float64 {
 	taken, _ := k.e.memtables.Memory()
 	if len(k.sealed) > 0 {
 		taken -= k.sealed[0].written()
@@ -230,7 +230,7 @@ func (k *keeper) unwritten() float64 {
 
 // overfills reports whether a large push is to wait until memory of what is being written is free again, which is then
 // written in haste. Engine.mu is held.
-func (k *keeper) overfills(bytes int64) bool {
+func (k *compactor) overfills(bytes int64) bool {
 	if bytes <= k.littleAhead() {
 		return false
 	}
@@ -249,14 +249,14 @@ const aheadSpans = 4
 
 // backlog is how many bytes of the log are in no sstable yet, without what was said again in it, which no
 // flush makes fewer. Engine.mu is held.
-func (k *keeper) backlog() int64 {
+func (k *compactor) backlog() int64 {
 	return int64(uint64(k.e.log.End())-k.e.replayed) - k.e.said
 }
 
 // ahead is what part of the most the backlog is, with bytes that are to come. The most are some spans, or half of
 // what is free beside it, the ballast included, as a merge may take space at the same time; but no less than a
 // segment. Engine.mu is held.
-func (k *keeper) ahead(coming int64) float64 {
+func (k *compactor) ahead(coming int64) float64 {
 	t, n := &k.e.cfg.tune, k.backlog()+coming
 	if t.ahead < 0 || t.still { // nobody would make it smaller
 		return 0
@@ -270,7 +270,7 @@ func (k *keeper) ahead(coming int64) float64 {
 
 // takes reports whether the disk has room for a push of so many bytes: in the log, and beside the
 // backlog in an sstable. Engine.mu is held.
-func (k *keeper) takes(bytes int64) bool {
+func (k *compactor) takes(bytes int64) bool {
 	if bytes <= k.littleAhead() || k.e.cfg.tune.ahead < 0 || k.e.cfg.tune.still {
 		return true
 	}
@@ -286,15 +286,15 @@ func asTable(bytes int64) int64 { return bytes + bytes/8 }
 // to be worth an sstable of its own: not little, and more than is said again for it. And what is free meanwhile
 // is to be enough for other pushes. What comes while that goes on is no reason to flush once more: who
 // has no room then either comes again. Engine.mu is held.
-func (k *keeper) makeRoom(bytes int64) {
+func (k *compactor) makeRoom(bytes int64) {
 	e, n := k.e, k.backlog()
-	if k.isWanted() || n <= max(k.littleAhead(), e.retold) {
+	if k.isWanted() || n <= max(k.littleAhead(), e.rewritten) {
 		return
 	}
 	taken, _ := e.memtables.Memory()
 	table := asTable(min(n, taken)) // who was handled is not written
 	n = k.coming.Load() + bytes
-	if room, ok := e.space.roomLater(n + e.retold); ok && asTable(n)+table <= room && e.space.leaves(table) {
+	if room, ok := e.space.roomLater(n + e.rewritten); ok && asTable(n)+table <= room && e.space.leaves(table) {
 		k.wanted = uint64(e.log.End())
 		k.wake()
 	}
@@ -302,8 +302,8 @@ func (k *keeper) makeRoom(bytes int64) {
 
 // isWanted reports whether something is to be flushed so that there is room for a push. Engine.mu is
 // held.
-func (k *keeper) isWanted() bool { return k.wanted > k.e.replayed }
+func (k *compactor) isWanted() bool { return k.wanted > k.e.replayed }
 
 // littleAhead is how many bytes may be pushed without a look at how large the backlog is: about as
 // many as the log grows by between two looks of those who append.
-func (k *keeper) littleAhead() int64 { return k.e.cfg.tune.span / 16 }
+func (k *compactor) littleAhead() int64 { return k.e.cfg.tune.span / 16 }

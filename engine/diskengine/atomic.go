@@ -40,7 +40,7 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 // of large ones once, as they are copied before it.
 type atomicPush struct {
 	msgs    []engine.Message
-	hashes  []sought
+	hashes  []keyLookup
 	twice   []bool // whether another has the key
 	results []engine.PushResult
 	refused bool // one is, as results say
@@ -48,7 +48,7 @@ type atomicPush struct {
 }
 
 func newAtomicPush(msgs []engine.Message) *atomicPush {
-	return &atomicPush{msgs: msgs, results: make([]engine.PushResult, len(msgs)), hashes: make([]sought, len(msgs)), twice: make([]bool, len(msgs))}
+	return &atomicPush{msgs: msgs, results: make([]engine.PushResult, len(msgs)), hashes: make([]keyLookup, len(msgs)), twice: make([]bool, len(msgs))}
 }
 
 func (a *atomicPush) run(c *call) error {

@@ -54,12 +54,12 @@ func (e *Engine) Backup(ctx context.Context, dir string) (engine.Backup, error) 
 
 // backup makes a backup of what is in force now.
 func (e *Engine) backup(ctx context.Context, dir string) (engine.Backup, error) {
-	pin := e.keeper.pin()
+	pin := e.compactor.pin()
 	defer pin.leave()
 	if err := e.log.Wait(ctx, e.log.End()); err != nil {
 		return engine.Backup{}, err
 	}
-	calmly := e.keeper.pace("backup", func() float64 { return 0.5 })
+	calmly := e.compactor.pace("backup", func() float64 { return 0.5 })
 	pace := func(n int) error {
 		if calmly(n) != nil {
 			return wal.ErrClosed

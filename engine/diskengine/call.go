@@ -59,7 +59,7 @@ func (e *Engine) do(ctx context.Context, op string, fn func(c *call) error) erro
 	c := &call{e: e, ctx: ctx, op: op, least: never, scratch: scratches.Get().(*scratch)}
 	err := fn(c)
 	c.free()
-	if u, ok := errors.AsType[*unread](err); ok && !isShaped(err) {
+	if u, ok := errors.AsType[*unreadableError](err); ok && !isShaped(err) {
 		err = c.unreadable(engine.Ref{}, u)
 	}
 	if len(c.unnamed) > 0 {
@@ -188,8 +188,8 @@ func (c *call) commit() error {
 	c.group, c.touched, c.least = c.group[:0], c.touched[:0], never
 	if uint64(pos) >= e.lookAt || e.memtables.Loose() >= e.cfg.tune.memtable/mostLoose {
 		e.lookAt = uint64(pos) + uint64(min(e.cfg.tune.span, e.cfg.tune.memtable)/16)
-		_, _ = e.keeper.assess()
-		e.keeper.wake()
+		_, _ = e.compactor.assess()
+		e.compactor.wake()
 	}
 	return nil
 }

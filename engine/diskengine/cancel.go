@@ -14,7 +14,7 @@ import (
 func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
 	errs := make([]error, len(refs))
 	err := e.do(ctx, "cancel", func(c *call) error {
-		keys := make([]sought, len(refs))
+		keys := make([]keyLookup, len(refs))
 		err := c.seek(len(refs), func(i int) (string, string) { return refs[i].Queue, refs[i].Key }, keys)
 		if err != nil {
 			return err
@@ -32,12 +32,12 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 }
 
 // cancel removes one message, or says why it does not. err is one of the call.
-func (c *call) cancel(ref engine.Ref, hash *sought) (refused, err error) {
+func (c *call) cancel(ref engine.Ref, hash *keyLookup) (refused, err error) {
 	if err := ref.Check("cancel"); err != nil {
 		return err, nil
 	}
 	q, err := c.visit(ref.Queue, false)
-	if illegible(err) {
+	if isUnreadable(err) {
 		return c.unreadable(ref, err), nil
 	}
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *call) cancel(ref engine.Ref, hash *sought) (refused, err error) {
 	if errors.Is(err, sstable.ErrDamaged) {
 		return c.discard(q, ref, err)
 	}
-	if illegible(err) {
+	if isUnreadable(err) {
 		return c.unreadable(ref, err), nil
 	}
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err err
 	}
 	if at.src == nil {
 		at, err = c.spotOfID(ref.ID)
-		if illegible(err) {
+		if isUnreadable(err) {
 			return c.unreadable(ref, err), nil
 		}
 		if err != nil {

@@ -13,9 +13,9 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		return engine.Lease{}, err
 	}
 	ref.IfState = engine.Gone // is not for claims
-	var got []picture
+	var got []messageCopy
 	err := e.do(ctx, "claim", func(c *call) error {
-		return c.refer(ref, func(q *queue, hash *sought) error {
+		return c.refer(ref, func(q *queue, hash *keyLookup) error {
 			m, err := c.waiting(q, ref, hash)
 			switch {
 			case err != nil:
@@ -40,7 +40,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		})
 	})
 	if err != nil {
-		e.giveBack(ctx, [][]picture{got})
+		e.giveBack(ctx, [][]messageCopy{got})
 		return engine.Lease{}, err
 	}
 	l, err := got[0].lease()

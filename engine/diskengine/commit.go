@@ -14,7 +14,7 @@ import (
 // and from where on the log is replayed; 0: as before. What has died in any of them by then is
 // noted in deletion bitmaps. The sstables without anybody alive are left out. It returns those and the files that
 // nobody needs any more.
-func (k *keeper) commit(more, less []*source, replay wal.Pos) (gone []*source, err error) {
+func (k *compactor) commit(more, less []*source, replay wal.Pos) (gone []*source, err error) {
 	e := k.e
 	e.mu.Lock()
 	all := e.tables.with(more, less).all()
@@ -108,7 +108,7 @@ func (k *keeper) commit(more, less []*source, replay wal.Pos) (gone []*source, e
 
 // clear removes files that the manifest in force does not name: sstables that were left behind, and
 // deletion bitmaps. What cannot be removed only takes up space, until the store is opened again.
-func (k *keeper) clear(gone []*source) {
+func (k *compactor) clear(gone []*source) {
 	var errs []error
 	for _, src := range gone {
 		errs = append(errs, src.Remove())

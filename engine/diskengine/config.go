@@ -58,22 +58,22 @@ type Config struct {
 
 // tuning is what tests make small, so that little happens often.
 type tuning struct {
-	fs       vfs.FS
-	segment  int64 // bytes of a segment of the log; 0: that of package wal
-	memtable int64 // bytes of memory at which the recent messages are sealed
-	span     int64 // bytes of the log since the last seal, at most, likewise
-	ahead    int   // spans by which the log may be ahead of sstables before pushes wait; negative: any
-	near     int64 // bytes of memory of what is about to be leased
-	ready    int   // of how many messages of a queue the order is exact
-	whole    int   // bytes up to which what is read is not worth to be cut
-	entry    int   // bytes that an entry of the log may have
-	block    int   // bytes of a block of an sstable
-	group    int   // see sstable.Config.GroupWords
-	fanIn    int   // sstables of about one size that are merged
-	merged   int   // entries that they have together at most
-	openers  int   // sstables that are opened at the same time
-	still    bool  // nothing is done by itself: by whom it is, says export_test.go
-	onHeap   bool  // recent messages are kept where the race detector sees them
+	fs          vfs.FS
+	segment     int64 // bytes of a segment of the log; 0: that of package wal
+	memtable    int64 // bytes of memory at which the recent messages are sealed
+	span        int64 // bytes of the log since the last seal, at most, likewise
+	ahead       int   // spans by which the log may be ahead of sstables before pushes wait; negative: any
+	readyMemory int64 // bytes of memory of what is about to be leased
+	ready       int   // of how many messages of a queue the order is exact
+	whole       int   // bytes up to which what is read is not worth to be cut
+	entry       int   // bytes that an entry of the log may have
+	block       int   // bytes of a block of an sstable
+	group       int   // see sstable.Config.GroupWords
+	fanIn       int   // sstables of about one size that are merged
+	merged      int   // entries that they have together at most
+	openers     int   // sstables that are opened at the same time
+	still       bool  // nothing is done by itself: by whom it is, says export_test.go
+	onHeap      bool  // recent messages are kept where the race detector sees them
 
 	between func(where string) // is called between the slices of what goes on in the background
 	random  func(b []byte)     // fills b; nil: crypto/rand does
@@ -85,18 +85,18 @@ type tuning struct {
 const LeastMemory = 8 << 20
 
 const (
-	defaultMemory  = 256 << 20
-	bytesPerLease  = 256
-	defaultMinFree = 256 << 20
-	defaultBallast = 64 << 20
-	defaultRetry   = time.Minute
-	defaultClose   = 20 * time.Second
-	defaultSegment = 16 << 20
-	defaultSpan    = 7 * defaultSegment
-	defaultEntry   = 256 << 20
-	leastNear      = 4 << 20
-	defaultFanIn   = 8
-	defaultWhole   = 1 << 10
+	defaultMemory    = 256 << 20
+	bytesPerLease    = 256
+	defaultMinFree   = 256 << 20
+	defaultBallast   = 64 << 20
+	defaultRetry     = time.Minute
+	defaultClose     = 20 * time.Second
+	defaultSegment   = 16 << 20
+	defaultSpan      = 7 * defaultSegment
+	defaultEntry     = 256 << 20
+	leastReadyMemory = 4 << 20
+	defaultFanIn     = 8
+	defaultWhole     = 1 << 10
 )
 
 // mostUnwritten is how many bytes of memory may have been written to no sstable: with a memtable that is written, but must
@@ -133,8 +133,8 @@ func (c *Config) withDefaults() Config {
 	t.segment = cmp.Or(t.segment, defaultSegment)
 	t.span = cmp.Or(t.span, defaultSpan)
 	t.ahead = cmp.Or(t.ahead, aheadSpans)
-	t.near = cmp.Or(t.near, max(leastNear, d.MemoryBytes/4))
-	t.ready = cmp.Or(t.ready, window)
+	t.readyMemory = cmp.Or(t.readyMemory, max(leastReadyMemory, d.MemoryBytes/4))
+	t.ready = cmp.Or(t.ready, readyLen)
 	t.entry = cmp.Or(t.entry, defaultEntry)
 	t.whole = cmp.Or(t.whole, defaultWhole)
 	t.fanIn = cmp.Or(t.fanIn, defaultFanIn)

@@ -85,7 +85,7 @@ func (c *call) census(name string, info *engine.QueueInfo) (known bool, err erro
 
 // first looks for the first message of a queue that waits, from a position on.
 type first struct {
-	lane
+	tableCursors
 	from   memtable.Position
 	walked memtable.Position // of the recent ones, those before were looked at
 	begun  bool

@@ -50,7 +50,7 @@ func (c *call) dropDead(q *queue) error {
 
 // earliest finds the first of the dead, or of the keys that are remembered, with nothing but its
 // place and its time in Died.
-func (c *call) earliest(q *queue, l *lane) (m message, ok bool, err error) {
+func (c *call) earliest(q *queue, l *tableCursors) (m message, ok bool, err error) {
 	l.refresh(c.e, q, memtable.First)
 	m = message{q: q, area: l.area}
 	m.Died = never

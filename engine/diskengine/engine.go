@@ -46,8 +46,8 @@ type Engine struct {
 	life     context.Context     // ends when the engine closes
 	end      context.CancelFunc
 
-	keeper  *keeper
-	copying sync.Mutex // one backup at a time
+	compactor *compactor
+	copying   sync.Mutex // one backup at a time
 
 	leaseTurn atomic.Uint64 // how many times a Lease was given all that it may have
 
@@ -56,19 +56,19 @@ type Engine struct {
 	nums  sync.Map                // the numbers of queues, by name
 
 	// mu guards what follows, and all queues. It is held for no call of the file system.
-	mu        lock
-	memtables *memtable.Tables
-	leases    *memtable.Leases
-	tables    *sources
-	changes   uint64 // how often the sstables have become others
-	queues    map[string]*queue
-	names     names.Set // of the same
-	numbered  map[uint32]*queue
-	most      int   // queues that the maps have room for
-	live      int64 // messages of all queues
-	hidden    int64 // queue.hidden of all queues
-	near      int64 // bytes of memory that what is near takes
-	fresh     freshness
+	mu          lock
+	memtables   *memtable.Tables
+	leases      *memtable.Leases
+	tables      *sources
+	changes     uint64 // how often the sstables have become others
+	queues      map[string]*queue
+	names       names.Set // of the same
+	numbered    map[uint32]*queue
+	most        int   // queues that the maps have room for
+	live        int64 // messages of all queues
+	hidden      int64 // queue.hidden of all queues
+	readyMemory int64 // bytes of memory that what is near takes
+	fresh       freshness
 
 	nextID    engine.ID
 	nextQueue uint32
@@ -77,14 +77,14 @@ type Engine struct {
 	last     *sizes // when the engine closed
 	replayed uint64 // the position from which the log is replayed
 
-	epoch    uint32 // how many memtables were dropped
-	seals    uint64 // how many memtables were sealed
-	sealedAt uint64 // the position of the log when the last one was sealed
-	retold   int64  // bytes of what was said again then since it is in no sstable
-	said     int64  // bytes of such behind replayed
-	lookAt   uint64 // and at which the keeper looks next
+	epoch     uint32 // how many memtables were dropped
+	seals     uint64 // how many memtables were sealed
+	sealedAt  uint64 // the position of the log when the last one was sealed
+	rewritten int64  // bytes of what was said again then since it is in no sstable
+	said      int64  // bytes of such behind replayed
+	lookAt    uint64 // and at which the keeper looks next
 
-	retelling int64 // bytes of what is being said again
+	rewriting int64 // bytes of what is being said again
 
 	beginning int // purges that are about to begin
 }

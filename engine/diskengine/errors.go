@@ -44,7 +44,7 @@ func damaged(err error) error { return fmt.Errorf("%w: %w", engine.ErrDamaged, e
 
 // illegible reports whether an error is that a part of an sstable cannot be read: it is damaged, or the disk
 // does not give it, now or any more.
-func illegible(err error) bool {
+func isUnreadable(err error) bool {
 	return errors.Is(err, sstable.ErrDamaged) || errors.Is(err, syscall.EIO)
 }
 

@@ -65,7 +65,7 @@ func OpenOn(fs vfs.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 	if c.BallastBytes == 0 {
 		c.BallastBytes = -1
 	}
-	c.tune = tuning{fs: fs, segment: t.SegmentBytes, memtable: t.MemtableBytes, span: t.SpanBytes, ahead: t.AheadSpans, near: t.NearBytes, ready: t.Ready, whole: t.Whole, entry: t.EntryBytes, block: t.BlockBytes, group: t.GroupWords,
+	c.tune = tuning{fs: fs, segment: t.SegmentBytes, memtable: t.MemtableBytes, span: t.SpanBytes, ahead: t.AheadSpans, readyMemory: t.NearBytes, ready: t.Ready, whole: t.Whole, entry: t.EntryBytes, block: t.BlockBytes, group: t.GroupWords,
 		fanIn: t.MergeTables, merged: t.Merged, openers: max(1, t.Openers), onHeap: t.OnHeap, still: t.Still, random: t.Random, between: t.Between, held: t.Held}
 	if t.Sound != nil {
 		c.tune.stepped = func(c *call) {
@@ -98,10 +98,10 @@ func (e *Engine) Flush(ctx context.Context) error {
 // Still carries do out while nothing is flushed or merged, unless do does so itself by FlushStill
 // and MergeStill.
 func (e *Engine) Still(do func() error) error {
-	e.keeper.flushMu.Lock()
-	defer e.keeper.flushMu.Unlock()
-	e.keeper.mergeMu.Lock()
-	defer e.keeper.mergeMu.Unlock()
+	e.compactor.flushMu.Lock()
+	defer e.compactor.flushMu.Unlock()
+	e.compactor.mergeMu.Lock()
+	defer e.compactor.mergeMu.Unlock()
 	return do()
 }
 
@@ -109,9 +109,9 @@ func (e *Engine) Still(do func() error) error {
 func (e *Engine) FlushStill(context.Context) error {
 	for {
 		e.mu.Lock()
-		sealed := len(e.keeper.sealed)
+		sealed := len(e.compactor.sealed)
 		e.mu.Unlock()
-		if err := e.keeper.flushTable(e.keeper.next(true)); err != nil || sealed == 0 {
+		if err := e.compactor.flushTable(e.compactor.next(true)); err != nil || sealed == 0 {
 			return err
 		}
 	}
@@ -175,8 +175,8 @@ func (e *Engine) revalue(id engine.ID, value func([]byte) []byte) {
 func (e *Engine) Seal(context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.keeper.sealed) == 0 && e.beginning == 0 {
-		e.keeper.seal()
+	if len(e.compactor.sealed) == 0 && e.beginning == 0 {
+		e.compactor.seal()
 	}
 	return nil
 }
@@ -185,14 +185,14 @@ func (e *Engine) Seal(context.Context) error {
 func (e *Engine) Behind() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.keeper.sealed) > 0
+	return len(e.compactor.sealed) > 0
 }
 
 // Turn does what is done in the background otherwise.
 func (e *Engine) Turn() {
-	k := e.keeper
+	k := e.compactor
 	for _, c := range []struct {
-		chore
+		task
 		work func() error
 	}{{k.looks, k.look}, {k.flushes, k.flushAll}, {k.merges, k.merge}} {
 		select {
@@ -204,7 +204,7 @@ func (e *Engine) Turn() {
 		if e.life.Err() != nil || e.failed() != nil {
 			return
 		}
-		k.tidied = time.Now() // Tidy does that
+		k.forgotIdle = time.Now() // Tidy does that
 		if err := c.work(); k.ends(err) {
 			return
 		} else if err != nil {
@@ -227,7 +227,7 @@ func (e *Engine) MergeStill(context.Context) error {
 		if len(list) == 0 {
 			continue
 		}
-		if err := e.keeper.mergeTables(list); err != nil {
+		if err := e.compactor.mergeTables(list); err != nil {
 			return err
 		}
 	}
@@ -246,10 +246,10 @@ func (e *Engine) Near() (n int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, q := range e.queues {
-		n += int64(cap(q.turns)) * turnBytes
-		for _, l := range []*lane{&q.lane, &q.graves, &q.memories} {
+		n += int64(cap(q.heap)) * readyItemBytes
+		for _, l := range []*tableCursors{&q.lane, &q.graves, &q.memories} {
 			for _, k := range l.cursors {
-				n += int64(cap(k.loaded)) * turnBytes
+				n += int64(cap(k.loaded)) * readyItemBytes
 			}
 		}
 	}
@@ -355,7 +355,7 @@ func (e *Engine) sound() error {
 			return fmt.Errorf("%s: %d are hidden by a purge, and counted as %d", q.name, hidden, q.hidden)
 		}
 		turned, best := make(map[engine.ID]bool), 0
-		for _, t := range q.turns {
+		for _, t := range q.heap {
 			if turned[t.id] = true; t.priority <= q.least {
 				best++
 			}
@@ -435,24 +435,24 @@ func (e *Engine) Sound() error {
 func (e *Engine) Secret() [16]byte { return e.secret }
 
 // Tidy forgets queues that are empty, as is done every now and then.
-func (e *Engine) Tidy() error {
-	e.keeper.flushMu.Lock()
-	defer e.keeper.flushMu.Unlock()
-	return e.TidyStill(context.Background())
+func (e *Engine) ForgetIdle() error {
+	e.compactor.flushMu.Lock()
+	defer e.compactor.flushMu.Unlock()
+	return e.ForgetIdleStill(context.Background())
 }
 
 // TidyStill is Tidy within Still.
-func (e *Engine) TidyStill(context.Context) error {
-	e.keeper.tidied = time.Time{}
-	return e.keeper.tidy()
+func (e *Engine) ForgetIdleStill(context.Context) error {
+	e.compactor.forgotIdle = time.Time{}
+	return e.compactor.forgetIdle()
 }
 
 // CatchUp does what the background has to do, to its end.
 func (e *Engine) CatchUp() error {
-	if err := e.keeper.flush(); err != nil {
+	if err := e.compactor.flush(); err != nil {
 		return err
 	}
-	return e.keeper.merge()
+	return e.compactor.merge()
 }
 
 // TableBytes is what all sstables take of the disk.

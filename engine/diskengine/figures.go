@@ -12,7 +12,7 @@ var _ engine.Measurer = (*Engine)(nil)
 
 // Figures implements engine.Measurer.
 func (e *Engine) Figures() []engine.Figure {
-	l, d, k, s := figure.Of("disk"), e.disk, e.keeper, e.sizes()
+	l, d, k, s := figure.Of("disk"), e.disk, e.compactor, e.sizes()
 	l.Times("sync_seconds", "How long syncs of the log took.", &d.syncs)
 	pending := time.Duration(0)
 	if op, ok := d.slowest(); ok {
@@ -38,7 +38,7 @@ func (e *Engine) Figures() []engine.Figure {
 		figure.By{Label: "memtable", Value: float64(s.taken)},
 		figure.By{Label: "spare", Value: float64(s.spare)},
 		figure.By{Label: "sstables", Value: float64(s.tableMemory)},
-		figure.By{Label: "ready", Value: float64(s.near)},
+		figure.By{Label: "ready", Value: float64(s.readyMemory)},
 		figure.By{Label: "leases", Value: float64(s.leases)})
 	l.Gauge("waiting_pushes", "Pushes that wait, since flushes or merges are behind.", float64(k.waiting.Load()))
 	l.Total("flushes", "Memtables written to sstables.", float64(k.counts.flushes.Load()))
@@ -66,7 +66,7 @@ type sizes struct {
 	alive, gone             int64
 	memtable, sealed        int
 	taken, spare            int64
-	near, leases            int64
+	readyMemory, leases     int64
 	damaged                 int
 }
 
@@ -77,7 +77,7 @@ func (e *Engine) sizes() sizes {
 	if e.last != nil {
 		return *e.last
 	}
-	s := sizes{log: uint64(e.log.End()) - e.replayed, memtable: e.memtables.Len(), sealed: len(e.keeper.sealed), near: e.near}
+	s := sizes{log: uint64(e.log.End()) - e.replayed, memtable: e.memtables.Len(), sealed: len(e.compactor.sealed), readyMemory: e.readyMemory}
 	s.taken, s.spare = e.memtables.Memory()
 	s.leases, _ = e.leases.Memory()
 	for a, list := range e.tables.of {
@@ -96,7 +96,7 @@ func (e *Engine) sizes() sizes {
 
 // endFigures keeps them from now on as they are.
 func (e *Engine) endFigures() {
-	if e.keeper == nil {
+	if e.compactor == nil {
 		return // nobody has the engine
 	}
 	s := e.sizes()

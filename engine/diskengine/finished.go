@@ -15,7 +15,7 @@ type trace struct {
 }
 
 // finished finds what is left of a key that was remembered, though its time may be over.
-func (c *call) finished(q *queue, key []byte, hash *sought) (t trace, ok bool, err error) {
+func (c *call) finished(q *queue, key []byte, hash *keyLookup) (t trace, ok bool, err error) {
 	if len(key) == 0 || q.finished == 0 {
 		return t, false, nil
 	}
@@ -56,7 +56,7 @@ func (c *call) finished(q *queue, key []byte, hash *sought) (t trace, ok bool, e
 }
 
 // forgetKey frees a key, if it is remembered.
-func (c *call) forgetKey(q *queue, key []byte, hash *sought) error {
+func (c *call) forgetKey(q *queue, key []byte, hash *keyLookup) error {
 	t, ok, err := c.finished(q, key, hash)
 	if ok {
 		c.forgetTrace(q, &t)

@@ -11,7 +11,7 @@ import (
 )
 
 // flushAll flushes, and notes whether that succeeds.
-func (k *keeper) flushAll() error {
+func (k *compactor) flushAll() error {
 	err := k.flush()
 	k.e.mu.Lock()
 	defer k.e.mu.Unlock()
@@ -20,10 +20,10 @@ func (k *keeper) flushAll() error {
 }
 
 // flush writes what was sealed to sstables, and seals what has grown.
-func (k *keeper) flush() error {
+func (k *compactor) flush() error {
 	k.flushMu.Lock()
 	defer k.flushMu.Unlock()
-	if err := k.tidy(); err != nil {
+	if err := k.forgetIdle(); err != nil {
 		return err
 	}
 	k.trimLoose()
@@ -42,7 +42,7 @@ func (k *keeper) flush() error {
 // trimLoose gives the memory of long values back that nobody has any more. They may be moved again and again,
 // which takes memory each time and hardly any log, so that no memtable is sealed for it. Only who flushes may
 // do it, and not while he has some.
-func (k *keeper) trimLoose() {
+func (k *compactor) trimLoose() {
 	for k.e.memtables.Loose() > 0 {
 		k.e.memtables.Trim()
 	}
@@ -53,7 +53,7 @@ const mostLoose = 16
 
 // next returns the memtable to be flushed next, which is sealed if it has grown or must be; nil:
 // there is none, or it rests.
-func (k *keeper) next(must bool) *sealedTable {
+func (k *compactor) next(must bool) *sealedTable {
 	e := k.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -72,21 +72,21 @@ func (k *keeper) next(must bool) *sealedTable {
 // grown reports whether the recent messages or the log have grown so that it is time to seal. Where
 // space is short the log is given no more than a segment, unless what would be said again is as much as
 // what came since the last seal: nothing is gained then.
-func (k *keeper) grown() bool {
+func (k *compactor) grown() bool {
 	e := k.e
 	taken, _ := e.memtables.Memory()
 	came := uint64(e.log.End()) - e.sealedAt
 	return k.hasMemtable() || came >= uint64(e.span(taken)) ||
-		e.tight() && e.log.Size() > e.cfg.tune.segment && came > uint64(e.retold) || k.ahead(0) > 1 || k.isWanted()
+		e.tight() && e.log.Size() > e.cfg.tune.segment && came > uint64(e.rewritten) || k.ahead(0) > 1 || k.isWanted()
 }
 
 // hasMemtable reports whether what is not sealed takes enough memory to be. Engine.mu is held.
-func (k *keeper) hasMemtable() bool {
+func (k *compactor) hasMemtable() bool {
 	return k.unsealed() >= k.e.cfg.tune.memtable && k.e.memtables.Unsealed() > 0
 }
 
 // unsealed is about how many bytes of memory what is not sealed takes. Engine.mu is held.
-func (k *keeper) unsealed() int64 {
+func (k *compactor) unsealed() int64 {
 	taken, _ := k.e.memtables.Memory()
 	for _, w := range k.sealed {
 		taken -= w.memory
@@ -100,7 +100,7 @@ func (k *keeper) unsealed() int64 {
 // the recent messages take. So much is written, and more, for as many again that come after them.
 // What waits then is more, and so is what comes while it is written: where space is getting short it
 // does not rest. Engine.mu is held.
-func (k *keeper) rests(w *sealedTable) bool {
+func (k *compactor) rests(w *sealedTable) bool {
 	e := k.e
 	if !w.soon || w.told || w.Len() == 0 || time.Since(w.at) >= soon || e.tight() || k.ahead(0) > 1 || k.isWanted() {
 		return false
@@ -128,11 +128,11 @@ const soonQueues = 64
 func (e *Engine) span(taken int64) int64 {
 	const times = 8
 	most := e.cfg.tune.span
-	return max(most/4, min(most, times*(taken+e.retold)))
+	return max(most/4, min(most, times*(taken+e.rewritten)))
 }
 
 // seal begins a new memtable. Engine.mu is held.
-func (k *keeper) seal() {
+func (k *compactor) seal() {
 	e := k.e
 	end := e.log.End()
 	e.sealedAt = uint64(end)
@@ -145,22 +145,22 @@ func (k *keeper) seal() {
 }
 
 // flushTable writes a memtable to sstables. If it fails the memtable stays as it was.
-func (k *keeper) flushTable(w *sealedTable) (err error) {
+func (k *compactor) flushTable(w *sealedTable) (err error) {
 	e := k.e
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !w.told { // once, though it is tried again: the log is to grow no more than it must
 		e.mu.Lock()
-		e.retelling = 0
+		e.rewriting = 0
 		e.mu.Unlock()
 		if err := k.rewrite(); err != nil {
 			return err
 		}
 		w.told = true
 		e.mu.Lock()
-		e.retold = e.retelling // others have pushed meanwhile
-		e.said += e.retold
-		e.sealedAt += uint64(e.retold) // what was written again is no reason to seal again
+		e.rewritten = e.rewriting // others have pushed meanwhile
+		e.said += e.rewritten
+		e.sealedAt += uint64(e.rewritten) // what was written again is no reason to seal again
 		e.mu.Unlock()
 	}
 	var made []*source
@@ -208,7 +208,7 @@ func (k *keeper) flushTable(w *sealedTable) (err error) {
 }
 
 // write writes an area of a memtable to an sstable; nil: it has nothing.
-func (k *keeper) write(w *sealedTable, a memtable.Area) (_ *source, err error) {
+func (k *compactor) write(w *sealedTable, a memtable.Area) (_ *source, err error) {
 	e := k.e
 	var out *sstable.Writer
 	defer func() {
@@ -276,7 +276,7 @@ func (k *keeper) write(w *sealedTable, a memtable.Area) (_ *source, err error) {
 
 // wrote notes that more entries of a memtable were given to an sstable, and has the next one sealed meanwhile, so that
 // none is large. Engine.mu is held.
-func (k *keeper) wrote(w *sealedTable, n int) {
+func (k *compactor) wrote(w *sealedTable, n int) {
 	w.passed += n
 	if len(k.sealed) < mostSealed && k.e.beginning == 0 && k.hasMemtable() {
 		k.seal()
@@ -304,7 +304,7 @@ type passed struct {
 }
 
 // install puts sstables in the place of a memtable.
-func (k *keeper) install(w *sealedTable, made, gone []*source) {
+func (k *compactor) install(w *sealedTable, made, gone []*source) {
 	e := k.e
 	kill := func() (n int) {
 		for _, src := range made {
@@ -328,7 +328,7 @@ func (k *keeper) install(w *sealedTable, made, gone []*source) {
 		src.since = e.tables.latest + 1
 	}
 	e.setTables(e.tables.with(made, gone))
-	e.replayed, e.said = uint64(w.replay), e.retold
+	e.replayed, e.said = uint64(w.replay), e.rewritten
 	e.epoch++
 	w.Drop()
 	k.sealed = append(k.sealed[:0:0], k.sealed[1:]...)

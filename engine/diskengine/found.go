@@ -69,7 +69,7 @@ func (f *found) now(s spot) spot {
 // a few times at most: values are read some at a time, more and more, since they may be large.
 func (f *found) readValues(spots []spot) error {
 	if len(f.blocks) > 0 {
-		spots = slices.DeleteFunc(slices.Clone(spots), func(at spot) bool { return f.unread(at) != nil })
+		spots = slices.DeleteFunc(slices.Clone(spots), func(at spot) bool { return f.readError(at) != nil })
 	}
 	if len(spots) == 0 {
 		return nil
@@ -115,7 +115,7 @@ func (f *found) readOf(src *source, spots []spot, most int) (bytes int, err erro
 			at := spots[done]
 			done++
 			if err := legible(src.area, e); err != nil {
-				f.broken[at] = &unread{src.Misread(e.Pos, err), at}
+				f.broken[at] = &unreadableError{src.Misread(e.Pos, err), at}
 				return true
 			}
 			e.Value = slices.Clone(e.Value)
@@ -126,7 +126,7 @@ func (f *found) readOf(src *source, spots []spot, most int) (bytes int, err erro
 		switch {
 		case err == nil, errors.Is(err, sstable.ErrClosed): // it was merged away: the next step knows
 			return bytes, nil
-		case !illegible(err), done == len(spots): // all were read: it is of the end of an sstable that was merged away
+		case !isUnreadable(err), done == len(spots): // all were read: it is of the end of an sstable that was merged away
 			return bytes, err
 		}
 		if f.blocks == nil {
@@ -144,12 +144,12 @@ func (f *found) readOf(src *source, spots []spot, most int) (bytes int, err erro
 func blockOf(at spot) spot { return spot{at.src, at.src.Begin(at.pos)} }
 
 // unread is why a value cannot be read; nil: nobody has tried, or it can.
-func (f *found) unread(at spot) error {
+func (f *found) readError(at spot) error {
 	if err := f.broken[at]; err != nil || len(f.blocks) == 0 {
 		return err
 	}
 	if err := f.blocks[blockOf(at)]; err != nil {
-		return &unread{err, at}
+		return &unreadableError{err, at}
 	}
 	return nil
 }

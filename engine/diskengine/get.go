@@ -12,10 +12,10 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	if err := ref.Check("get"); err != nil {
 		return engine.Info{}, err
 	}
-	var p picture
+	var p messageCopy
 	var finished *engine.Info
 	err := e.do(ctx, "get", func(c *call) error {
-		return c.refer(ref, func(q *queue, hash *sought) error {
+		return c.refer(ref, func(q *queue, hash *keyLookup) error {
 			m, ok, err := c.byRef(q, ref, hash)
 			if err != nil {
 				return err
@@ -40,7 +40,7 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 			if err := c.needContent(&m); err != nil {
 				return err
 			}
-			p = c.picture(&m)
+			p = c.copyOf(&m)
 			return nil
 		})
 	})
@@ -55,7 +55,7 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 }
 
 // deadOf finds the dead message of a key that died last.
-func (c *call) deadOf(q *queue, key []byte, hash *sought) (m message, ok bool, err error) {
+func (c *call) deadOf(q *queue, key []byte, hash *keyLookup) (m message, ok bool, err error) {
 	if q.dead == 0 {
 		return m, false, nil
 	}

@@ -229,7 +229,7 @@ func TestAttemptsBesideWhatTheDiskDoesNotGive(t *testing.T) {
 		}
 		settle(t, e, lease(t, e, "other", 4), engine.Ack)
 		d.Hook(nil)
-		must(t, e.Tidy())
+		must(t, e.ForgetIdle())
 	}
 	clock.Advance(time.Minute)
 	if got := lease(t, e, "q", 1); len(got) != 0 {
@@ -333,7 +333,7 @@ func TestSlowConsumerReadsOn(t *testing.T) {
 			t.Errorf("lease %d of one message read %d bytes", i, bytes)
 		}
 		must(t, pushAll(t, e, message("other", fmt.Sprint(i), time.Hour)))
-		must(t, errors.Join(e.Flush(t.Context()), e.Tidy()))
+		must(t, errors.Join(e.Flush(t.Context()), e.ForgetIdle()))
 		bytes = 0
 	}
 	d.Hook(nil)

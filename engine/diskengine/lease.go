@@ -19,7 +19,7 @@ import (
 // counts also if its handler kills the process.
 func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
 	g := engine.Grant{Queues: make([]engine.Granted, len(wants))}
-	leased := make([][]picture, len(wants))
+	leased := make([][]messageCopy, len(wants))
 	err := e.do(ctx, "lease", func(c *call) error {
 		defer func() { g.Now = instant(c.ms) }()
 		first, left := e.leaseFirst(len(wants)), e.mostLeased()
@@ -54,15 +54,15 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		e.untold(wants, g.Queues)
 		return engine.Grant{}, err
 	}
-	for i, pictures := range leased {
+	for i, copies := range leased {
 		q := &g.Queues[i]
-		if len(pictures) > 0 {
-			q.Messages = make([]engine.Lease, 0, len(pictures))
+		if len(copies) > 0 {
+			q.Messages = make([]engine.Lease, 0, len(copies))
 		}
-		for k := range pictures {
-			l, err := pictures[k].lease()
+		for k := range copies {
+			l, err := copies[k].lease()
 			if err != nil { // nobody gets it: it dies with its last attempt
-				e.damaged(wants[i].Queue, pictures[k].id, err)
+				e.damaged(wants[i].Queue, copies[k].id, err)
 				continue
 			}
 			q.Messages = append(q.Messages, l)
@@ -97,17 +97,17 @@ func (c *call) alone(err error) bool {
 
 // giveBack releases what was leased for somebody who has left. Without it the leases would end at
 // their deadlines. When his context is over it goes on without him if the disk does not answer soon.
-func (e *Engine) giveBack(ctx context.Context, leased [][]picture) {
+func (e *Engine) giveBack(ctx context.Context, leased [][]messageCopy) {
 	var s []engine.Settlement
-	for _, pictures := range leased {
-		for i := range pictures {
-			s = append(s, engine.Settlement{Token: pictures[i].token.String(), Do: engine.Release})
+	for _, copies := range leased {
+		for i := range copies {
+			s = append(s, engine.Settlement{Token: copies[i].token.String(), Do: engine.Release})
 		}
 	}
 	if len(s) == 0 || e.made.Left() >= leave.Most {
 		return
 	}
-	_, _, _ = leave.Make(ctx, &e.made, givePatience, func([]engine.Settled, error) {},
+	_, _, _ = leave.Make(ctx, &e.made, giveBackWait, func([]engine.Settled, error) {},
 		func() ([]engine.Settled, error) { return e.settle(context.Background(), s) }) // a store that has stopped has no leases
 }
 
@@ -124,10 +124,10 @@ func (e *Engine) untold(wants []engine.Want, granted []engine.Granted) {
 }
 
 // givePatience is how long whoever has left waits until what was leased for him is released, durably.
-const givePatience = 100 * time.Millisecond
+const giveBackWait = 100 * time.Millisecond
 
 // lease answers one want, by messages of so many bytes or one more; none where that is not above zero.
-func (c *call) lease(w *engine.Want, bytes int, g *engine.Granted, leased *[]picture) error {
+func (c *call) lease(w *engine.Want, bytes int, g *engine.Granted, leased *[]messageCopy) error {
 	return c.step(func() error {
 		q, err := c.visit(w.Queue, false)
 		if q == nil || err != nil {
@@ -153,7 +153,7 @@ func (c *call) lease(w *engine.Want, bytes int, g *engine.Granted, leased *[]pic
 }
 
 // grant leases what is due and may be.
-func (c *call) grant(q *queue, w *engine.Want, bytes int, g *engine.Granted, leased *[]picture) error {
+func (c *call) grant(q *queue, w *engine.Want, bytes int, g *engine.Granted, leased *[]messageCopy) error {
 	if q.pause == 0 {
 		if err := c.advance(q, min(stepItems, w.Max)); err != nil {
 			return err
@@ -169,7 +169,7 @@ func (c *call) grant(q *queue, w *engine.Want, bytes int, g *engine.Granted, lea
 		if err := c.advance(q, 1); err != nil { // whether there are more
 			return err
 		}
-		if q.ready > 0 && len(q.turns) > 0 {
+		if q.ready > 0 && len(q.heap) > 0 {
 			g.More = q.grantable(c.now, 1) > 0
 			g.Held = !g.More
 		}
@@ -192,17 +192,17 @@ func (c *call) grant(q *queue, w *engine.Want, bytes int, g *engine.Granted, lea
 }
 
 // handOut leases messages. What was leased in an earlier round of the step counts.
-func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]picture) error {
+func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]messageCopy) error {
 	for i := range *leased {
 		room -= len((*leased)[i].content)
 	}
-	var aside []turn // whose contents are to be read
+	var aside []readyItem // whose contents are to be read
 	var lack error
 	most := min(w.Max-len(*leased), q.grantable(c.now, w.Max-len(*leased)))
 	if len(*leased) > 0 && (*leased)[0].alone {
 		most = 0
 	}
-	early := before(q.front, memtable.Position{At: c.ms + 1}) && len(q.turns) < c.e.room()
+	early := before(q.front, memtable.Position{At: c.ms + 1}) && len(q.heap) < c.e.room()
 	for n := 0; len(aside) < most && n < stepItems && room > 0; n++ {
 		t, m, ok, err := c.top(q)
 		if !ok && err == nil {
@@ -250,14 +250,14 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]picture) er
 	for i := range aside {
 		q.take(aside[i])
 	}
-	if lack == nil && most > 0 && room > 0 && len(q.turns) > 0 && q.ready > 0 {
+	if lack == nil && most > 0 && room > 0 && len(q.heap) > 0 && q.ready > 0 {
 		return errYield
 	}
 	return lack
 }
 
 // hold leases a message that waits.
-func (c *call) hold(m *message, ttr time.Duration, remote bool) picture {
+func (c *call) hold(m *message, ttr time.Duration, remote bool) messageCopy {
 	if m.lease != nil { // it has lapsed: what came of that is written down
 		c.become(m, m.base(), m.content)
 	}
@@ -273,7 +273,7 @@ func (c *call) hold(m *message, ttr time.Duration, remote bool) picture {
 	m.lease = q.lease(&l)
 	c.writeLease(&l)
 	c.touch(q)
-	p := c.picture(m)
+	p := c.copyOf(m)
 	p.token = token.Token{Queue: uint64(q.num), ID: m.id, Nonce: l.Nonce}
 	return p
 }
@@ -309,7 +309,7 @@ func (c *call) nextOf(q *queue) (int64, error) {
 		return q.pause, nil
 	}
 	next := q.nextEnd()
-	held := q.ready > 0 && len(q.turns) > 0
+	held := q.ready > 0 && len(q.heap) > 0
 	if held {
 		at := q.gathers(c.now, c.ms)
 		if at <= c.ms && !q.full() {

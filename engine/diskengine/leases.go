@@ -128,7 +128,7 @@ func (c *call) lapse(q *queue, l *lease) error {
 	}
 	if l.Attempt < l.MaxAttempts {
 		q.lapse(l)
-		t := turn{due: l.Due, id: engine.ID(l.ID), priority: l.Priority, epoch: l.Epoch}
+		t := readyItem{due: l.Due, id: engine.ID(l.ID), priority: l.Priority, epoch: l.Epoch}
 		if at := c.e.spotOfLease(l); at.src != nil {
 			t.src, t.pos = at.src, at.pos
 		} else if l.Table != 0 {
@@ -209,7 +209,7 @@ func (c *call) makeRoom() error {
 			again = err
 		case err == nil:
 			again = cmp.Or(again, errYield)
-		case !illegible(err):
+		case !isUnreadable(err):
 			return err
 		}
 	}

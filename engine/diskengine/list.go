@@ -51,7 +51,7 @@ type listing struct {
 	most   int
 	bare   bool // ids will do
 
-	found []picture
+	found []messageCopy
 	more  bool
 	last  token.Place // looked at
 
@@ -275,7 +275,7 @@ func (l *listing) show(c *call, x *candidate) (bytes int, err error) {
 		}
 		if at.src != nil {
 			if l.bare {
-				l.found = append(l.found, picture{id: x.ID})
+				l.found = append(l.found, messageCopy{id: x.ID})
 				return 0, nil
 			}
 			m, ok, err = c.standing(q, at)
@@ -288,7 +288,7 @@ func (l *listing) show(c *call, x *candidate) (bytes int, err error) {
 	if err != nil || !ok || !c.shown(&m) || m.past(c.ms) || m.state(c.ms) != l.state || l.place(&m) != x.Place {
 		return 0, err
 	}
-	p := c.picture(&m)
+	p := c.copyOf(&m)
 	l.found = append(l.found, p)
 	return len(p.content), nil
 }

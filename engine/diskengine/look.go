@@ -51,7 +51,7 @@ func (c *call) readAll(l *lacks) error {
 			f.in(l.set)
 			spots, err = l.set.holders(k, h.upTo)
 		}
-		if illegible(err) {
+		if isUnreadable(err) {
 			if f.badKey == nil {
 				f.badKey = make(map[keyAt]error)
 			}
@@ -69,7 +69,7 @@ func (c *call) readAll(l *lacks) error {
 	}
 	for _, id := range l.ids {
 		at, err := l.set.find(uint64(id))
-		if illegible(err) {
+		if isUnreadable(err) {
 			if f.badID == nil {
 				f.badID = make(map[engine.ID]error)
 			}
@@ -87,7 +87,7 @@ func (c *call) readAll(l *lacks) error {
 		}
 	}
 	for _, r := range l.cursors {
-		turns, to, damage, err := r.load()
+		items, to, damage, err := r.load()
 		if damage != nil {
 			c.e.slog.Error("tarry disk: messages in a damaged block of an sstable cannot be read and are passed over; tarry check --salvage saves the others",
 				"dir", c.e.dir, "error", damage)
@@ -99,7 +99,7 @@ func (c *call) readAll(l *lacks) error {
 			if f.loads == nil {
 				f.loads = make(map[*cursor]loaded)
 			}
-			f.loads[r.of] = loaded{r.from, to, turns}
+			f.loads[r.of] = loaded{r.from, to, items}
 		}
 	}
 	return f.readValues(l.values)
@@ -189,13 +189,13 @@ func (e *Engine) mayHoldID(id engine.ID) bool {
 
 // spotsOfKey returns where those stand now in the sstables who have a key, of each sstable one; the zero spot: he
 // has gone.
-func (c *call) spotsOfKey(q *queue, area memtable.Area, key []byte, hash *sought) ([]spot, error) {
+func (c *call) spotsOfKey(q *queue, area memtable.Area, key []byte, hash *keyLookup) ([]spot, error) {
 	e := c.e
 	if len(e.tables.of[area]) == 0 {
 		return nil, nil
 	}
 	if hash.num != q.num {
-		*hash = sought{num: q.num, key: e.secret.Key(q.num, string(key))}
+		*hash = keyLookup{num: q.num, key: e.secret.Key(q.num, string(key))}
 	}
 	if hash.absent == e.tables.latest && area != memtable.Dead {
 		return nil, nil
@@ -231,7 +231,7 @@ func (c *call) spotsOfKey(q *queue, area memtable.Area, key []byte, hash *sought
 func (c *call) valueAt(at spot) (sstable.Entry, error) {
 	v, ok := c.found.values[at]
 	if !ok {
-		if err := c.found.unread(at); err != nil {
+		if err := c.found.readError(at); err != nil {
 			return sstable.Entry{}, err
 		}
 		return sstable.Entry{}, c.lackValue(at)

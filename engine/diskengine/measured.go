@@ -26,7 +26,7 @@ type measured struct {
 	other  atomic.Int64
 
 	kept     func() error // whether the directory is where it was; nil: unknown
-	patience patience     // with what the disk cannot be asked for
+	patience fdRetry      // with what the disk cannot be asked for
 
 	mu  sync.Mutex
 	ops list.List // of operation, under way, the oldest first

@@ -14,7 +14,7 @@ import (
 )
 
 // merge merges sstables as long as there are some that should be.
-func (k *keeper) merge() error {
+func (k *compactor) merge() error {
 	k.mergeMu.Lock()
 	defer k.mergeMu.Unlock()
 	if k.anyDead() {
@@ -41,7 +41,7 @@ func (k *keeper) merge() error {
 // choose returns sstables to be merged into one; none: all is well. Each in which too many have died is, and
 // those of about one size, once there are some of them; and when the sstables all told take half as much
 // again as is alive in them, the one of which the largest share is dead.
-func (k *keeper) choose() []*source {
+func (k *compactor) choose() []*source {
 	var all sources
 	now := time.Now()
 	k.e.mu.Lock()
@@ -86,7 +86,7 @@ func (k *keeper) choose() []*source {
 func (s *source) living() int { return s.Count(0, s.Len()) }
 
 // within returns the first of some sstables, as many as one may hold all that is alive in them.
-func (k *keeper) within(some []*source) []*source {
+func (k *compactor) within(some []*source) []*source {
 	entries := 0
 	for n, src := range some {
 		if entries += src.living(); n > 0 && entries > k.e.cfg.tune.merged {
@@ -109,7 +109,7 @@ func beside(list []*source, src *source) []*source {
 
 // fitting returns those of some sstables that are to be merged for which there is space: what is left
 // of them is written before they are removed.
-func (k *keeper) fitting(some []*source) []*source {
+func (k *compactor) fitting(some []*source) []*source {
 	some = slices.Clone(some)
 	slices.SortFunc(some, func(a, b *source) int { return cmp.Compare(a.left(), b.left()) })
 	n, bytes := 0, int64(0)
@@ -140,7 +140,7 @@ func (s *source) thin() bool { return s.share() < 0.6 || uint64(s.living())*4 < 
 func (s *source) wins() bool { return s.share() < 0.75 || s.thin() }
 
 // mergeTables puts one sstable in the place of some.
-func (k *keeper) mergeTables(some []*source) error {
+func (k *compactor) mergeTables(some []*source) error {
 	e := k.e
 	tables := make([]*sstable.Table, len(some))
 	for i, src := range some {
@@ -201,12 +201,12 @@ func (k *keeper) mergeTables(some []*source) error {
 // How long an sstable rests, so that others are merged, which is damaged, or which the disk could not read: that
 // may pass.
 const (
-	restDamaged = 100 * 365 * 24 * time.Hour
-	restUnread  = time.Hour
+	restDamaged    = 100 * 365 * 24 * time.Hour
+	restUnreadable = time.Hour
 )
 
 // spoiled has the sstable rest that could not be merged.
-func (k *keeper) spoiled(some []*source, err error) {
+func (k *compactor) spoiled(some []*source, err error) {
 	var damage *vfs.DamageError
 	var unread *fs.PathError
 	name, rest := "", restDamaged
@@ -214,7 +214,7 @@ func (k *keeper) spoiled(some []*source, err error) {
 	case errors.As(err, &damage):
 		name = damage.File
 	case errors.Is(err, syscall.EIO) && errors.As(err, &unread):
-		name, rest = unread.Path, restUnread // of the sstable that is written it is none of these
+		name, rest = unread.Path, restUnreadable // of the sstable that is written it is none of these
 	}
 	until := time.Now().Add(rest)
 	k.e.mu.Lock()
@@ -227,7 +227,7 @@ func (k *keeper) spoiled(some []*source, err error) {
 }
 
 // dropDead leaves out the sstables in which nobody lives.
-func (k *keeper) dropDead() error {
+func (k *compactor) dropDead() error {
 	e := k.e
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -247,7 +247,7 @@ func (k *keeper) dropDead() error {
 }
 
 // anyDead reports whether there is an sstable in which nobody lives.
-func (k *keeper) anyDead() bool {
+func (k *compactor) anyDead() bool {
 	k.e.mu.Lock()
 	defer k.e.mu.Unlock()
 	return slices.ContainsFunc(k.e.tables.all(), func(s *source) bool { return s.living() == 0 && s.dirty })

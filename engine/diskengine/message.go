@@ -199,7 +199,7 @@ func (c *call) attach(m *message) {
 		return
 	}
 	c.e.live++
-	c.waits(m.q, turn{due: m.Due, id: m.id, priority: m.Priority, epoch: c.e.epoch})
+	c.waits(m.q, readyItem{due: m.Due, id: m.id, priority: m.Priority, epoch: c.e.epoch})
 }
 
 // base is the state that a message has without lapsed leases: from which the next is made.

@@ -51,7 +51,7 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	e.mu.held = e.cfg.tune.held
 	e.pushing = semaphore.NewWeighted(e.cfg.MemoryBytes / enterPart)
 	e.setTables(new(sources))
-	e.disk = &measured{FS: e.cfg.tune.fs, patience: patience{e.cfg.RetryFor, e.cfg.Logger}}
+	e.disk = &measured{FS: e.cfg.tune.fs, patience: fdRetry{e.cfg.RetryFor, e.cfg.Logger}}
 	e.fs, e.slog = e.disk, e.cfg.Logger
 	e.life, e.end = context.WithCancel(context.Background())
 	defer func() {
@@ -101,15 +101,15 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	if err := e.begin(man); err != nil {
 		return nil, err
 	}
-	e.keeper = newKeeper(e, man)
-	e.keeper.start()
+	e.compactor = newCompactor(e, man)
+	e.compactor.start()
 	return e, nil
 }
 
 // low has the keeper make memory ready, if it is there yet.
 func (e *Engine) low() {
-	if e.keeper != nil {
-		signal(e.keeper.low)
+	if e.compactor != nil {
+		signal(e.compactor.low)
 	}
 }
 
@@ -284,8 +284,8 @@ func (e *Engine) openTables(s *manifest.State) error {
 // shut closes what is open. Why the log fails meanwhile is not told again once the store has stopped.
 func (e *Engine) shut(stopped bool) error {
 	var errs []error
-	if e.keeper != nil {
-		e.keeper.wait()
+	if e.compactor != nil {
+		e.compactor.wait()
 	}
 	if e.log != nil {
 		if err := e.log.Close(); err != nil && e.broken.Load() == nil && !(stopped && errors.Is(err, wal.ErrStopped)) {

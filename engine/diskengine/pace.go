@@ -9,7 +9,7 @@ import (
 
 // pace returns what is called between the slices of long work, with the bytes that were written. It
 // ends that when the engine closes.
-func (k *keeper) pace(where string, haste func() float64) func(int) error {
+func (k *compactor) pace(where string, haste func() float64) func(int) error {
 	return func(n int) error {
 		k.e.cfg.tune.between(where)
 		if rest := time.Duration(float64(n) / calm * (1 - haste()) * float64(time.Second)); rest > 0 {
@@ -25,7 +25,7 @@ func (k *keeper) pace(where string, haste func() float64) func(int) error {
 }
 
 // between is called between slices that write nothing.
-func (k *keeper) between(where string) error {
+func (k *compactor) between(where string) error {
 	k.e.cfg.tune.between(where)
 	return k.e.life.Err()
 }
@@ -36,7 +36,7 @@ const calm = 32 << 20
 
 // flushing is how much haste there is to write a memtable, from 0 to 1, since the next one grows or
 // the log is to be let go.
-func (k *keeper) flushing() float64 {
+func (k *compactor) flushing() float64 {
 	if k.e.tight() {
 		return 1
 	}
@@ -49,7 +49,7 @@ func (k *keeper) flushing() float64 {
 }
 
 // merging is how much haste there is to merge, since sstables are many.
-func (k *keeper) merging() float64 {
+func (k *compactor) merging() float64 {
 	k.e.mu.Lock()
 	tables := len(k.e.tables.of[memtable.Live])
 	k.e.mu.Unlock()
@@ -64,7 +64,7 @@ const packs = 0.5
 func within01(x float64) float64 { return max(0, min(1, x)) }
 
 // config is that of an sstable which is written.
-func (k *keeper) config(where string, haste func() float64) *sstable.Config {
+func (k *compactor) config(where string, haste func() float64) *sstable.Config {
 	c := k.e.tableConfig()
 	c.Pace = k.pace(where, haste)
 	c.SyncBytes = func() int {

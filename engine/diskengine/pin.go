@@ -10,14 +10,14 @@ import (
 // pin keeps what a manifest names, and the log from its position on, whatever is flushed and merged
 // meanwhile. There is one at a time.
 type pin struct {
-	k      *keeper
+	k      *compactor
 	state  *manifest.State
 	log    *wal.Hold
 	tables []func() error // that are kept
 }
 
 // pin pins what is in force.
-func (k *keeper) pin() *pin {
+func (k *compactor) pin() *pin {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s := k.man.State()

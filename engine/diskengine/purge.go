@@ -117,9 +117,9 @@ func (e *Engine) beginPurge(c *call, name string, also engine.PurgeAlso, p **pur
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.beginning--
-		e.keeper.wake()
+		e.compactor.wake()
 	}()
-	var t telling
+	var t leaseLog
 	for {
 		again := false
 		err := c.step(func() error {
@@ -130,7 +130,7 @@ func (e *Engine) beginPurge(c *call, name string, also engine.PurgeAlso, p **pur
 			if other = q.purge; other != nil { // one after the other
 				return nil
 			}
-			if again = !c.tellLeases(q, &t); again {
+			if again = !c.logLeases(q, &t); again {
 				return nil
 			}
 			*p, err = c.startPurge(q, also)
@@ -144,7 +144,7 @@ func (e *Engine) beginPurge(c *call, name string, also engine.PurgeAlso, p **pur
 }
 
 // telling is how far the log was told of leases.
-type telling struct {
+type leaseLog struct {
 	q     *queue
 	seals uint64
 	next  memtable.Position
@@ -152,10 +152,10 @@ type telling struct {
 
 // tellLeases sees to it that what the log says behind the last seal tells who is leased, and who is
 // not any more by the clock. It reports whether that is so, or has told of some.
-func (c *call) tellLeases(q *queue, t *telling) bool {
+func (c *call) logLeases(q *queue, t *leaseLog) bool {
 	e := c.e
 	if t.q != q || t.seals != e.seals {
-		*t = telling{q, e.seals, memtable.First}
+		*t = leaseLog{q, e.seals, memtable.First}
 	}
 	if q.toldAt != e.seals {
 		n := 0

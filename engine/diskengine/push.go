@@ -48,7 +48,7 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 // and how large that is; 0: all are pushed.
 func (e *Engine) pushSome(ctx context.Context, msgs []engine.Message, results []engine.PushResult, older olderBody) (pushed int, more olderBody, err error) {
 	err = e.admitted(ctx, msgs, older, func(c *call) error {
-		keys := c.soughtFor(len(msgs))
+		keys := c.lookupsFor(len(msgs))
 		err := c.seek(len(msgs), func(i int) (string, string) { return msgs[i].Queue, msgs[i].Key }, keys)
 		for from, to := 0, 0; from < len(msgs) && err == nil; from = to {
 			if to = from + 1; isLarge(&msgs[from]) {
@@ -61,7 +61,7 @@ func (e *Engine) pushSome(ctx context.Context, msgs []engine.Message, results []
 			err = c.each(to-from, func(i int) error {
 				c.expect(msgs[from:to], i)
 				r, err := c.push(&msgs[from+i], &keys[from+i])
-				if illegible(err) {
+				if isUnreadable(err) {
 					r, err = engine.PushResult{Err: c.unreadable(refOf(&msgs[from+i]), err)}, nil
 				}
 				results[from+i], pushed = r, from+i
@@ -89,7 +89,7 @@ func (e *Engine) admitted(ctx context.Context, msgs []engine.Message, older olde
 		if err := e.admit(ctx, n); err != nil {
 			return err
 		}
-		defer e.keeper.came(n)
+		defer e.compactor.came(n)
 		c.older = older
 		return do(c)
 	})
@@ -226,7 +226,7 @@ func (e *Engine) refuseBody(in *engine.Message) error {
 }
 
 // push pushes one message. An error is one of the call.
-func (c *call) push(in *engine.Message, hash *sought) (engine.PushResult, error) {
+func (c *call) push(in *engine.Message, hash *keyLookup) (engine.PushResult, error) {
 	if err := c.e.refuseBody(in); err != nil {
 		return engine.PushResult{Err: err}, nil
 	}
@@ -298,7 +298,7 @@ func (c *call) create(q *queue, in *engine.Message) engine.PushResult {
 	e.memtables.Add(memtable.Entry{ID: uint64(id), Queue: q.num, Area: memtable.Live, At: due, Key: bytesOf(in.Key), Value: c.value, Tail: in.Body, Ahead: c.ahead})
 	q.live++
 	e.live++
-	c.waits(q, turn{due: due, id: id, priority: content.Priority, epoch: e.epoch})
+	c.waits(q, readyItem{due: due, id: id, priority: content.Priority, epoch: e.epoch})
 	r := engine.PushResult{Outcome: engine.Created, ID: id, Due: instant(due), State: engine.Scheduled}
 	if due <= c.ms {
 		r.State = engine.Ready

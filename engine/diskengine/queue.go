@@ -24,14 +24,14 @@ type queue struct {
 	dead, finished      int64
 	hidden              int64 // of those who live, whom a purge under way has still to remove
 
-	near
+	readyQueue
 	weight int64            // bytes of memory that near and the lanes took when they were last weighed
 	leases *memtable.Leases // of all queues
 	ends   int64            // no lease ends before
 	toldAt uint64           // Engine.seals, when the log last knew behind the last seal of all leases that had not lapsed
 
-	graves   lane // the dead, by death
-	memories lane // keys that are remembered, by when they are forgotten
+	graves   tableCursors // the dead, by death
+	memories tableCursors // keys that are remembered, by when they are forgotten
 
 	pause    int64     // until when; 0: it is not paused
 	settings *settings // nil: never configured

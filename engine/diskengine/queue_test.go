@@ -51,7 +51,7 @@ func TestQueuesThatWentTakeNoMemory(t *testing.T) {
 	}
 	full := heap()
 	clock.Advance(2 * time.Minute)
-	if err := e.Tidy(); err != nil {
+	if err := e.ForgetIdle(); err != nil {
 		t.Fatal(err)
 	}
 	after := heap()
@@ -86,7 +86,7 @@ func TestQueuesThatNobodyCallsKeepNoRuns(t *testing.T) {
 			all = append(all, e.Tables()...)
 		}
 		time.Sleep(time.Hour)
-		must(t, e.Tidy())
+		must(t, e.ForgetIdle())
 		runtime.GC()
 		runtime.GC() // those that have finalizers
 		kept := 0

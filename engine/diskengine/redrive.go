@@ -91,7 +91,7 @@ func (c *call) redriveAll(name string, ids []engine.ID, out *engine.Redriven) (g
 
 // redrive brings a dead message back unless its key is another's by now.
 func (c *call) redrive(m *message) (bool, error) {
-	q, hash := m.q, new(sought)
+	q, hash := m.q, new(keyLookup)
 	if len(m.key) > 0 {
 		held, err := c.holds(q, m.key, hash)
 		if err != nil {

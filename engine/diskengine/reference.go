@@ -6,8 +6,8 @@ import (
 )
 
 // refer runs do on the queue of a ref, brought up to the present. An unknown queue has no message.
-func (c *call) refer(ref engine.Ref, do func(q *queue, hash *sought) error) error {
-	var hash [1]sought
+func (c *call) refer(ref engine.Ref, do func(q *queue, hash *keyLookup) error) error {
+	var hash [1]keyLookup
 	if err := c.seek(1, func(int) (string, string) { return ref.Queue, ref.Key }, hash[:]); err != nil {
 		return err
 	}
@@ -21,7 +21,7 @@ func (c *call) refer(ref engine.Ref, do func(q *queue, hash *sought) error) erro
 		}
 		c.see(q)
 		err = do(q, &hash[0])
-		if illegible(err) {
+		if isUnreadable(err) {
 			err = c.unreadable(ref, err)
 		}
 		return err
@@ -33,7 +33,7 @@ func (c *call) refer(ref engine.Ref, do func(q *queue, hash *sought) error) erro
 }
 
 // waiting finds the message that ref means, if it is scheduled or ready and as ref says.
-func (c *call) waiting(q *queue, ref engine.Ref, hash *sought) (message, error) {
+func (c *call) waiting(q *queue, ref engine.Ref, hash *keyLookup) (message, error) {
 	m, ok, err := c.byRef(q, ref, hash)
 	if err != nil {
 		return m, err
@@ -51,7 +51,7 @@ func (c *call) waiting(q *queue, ref engine.Ref, hash *sought) (message, error) 
 }
 
 // byRef finds the message that a ref means, dead ones by id only. One past its expiry is dropped.
-func (c *call) byRef(q *queue, ref engine.Ref, hash *sought) (m message, ok bool, err error) {
+func (c *call) byRef(q *queue, ref engine.Ref, hash *keyLookup) (m message, ok bool, err error) {
 	if ref.ID != 0 {
 		m, ok, err = c.byID(q, ref.ID)
 	} else {
@@ -69,7 +69,7 @@ func (c *call) byRef(q *queue, ref engine.Ref, hash *sought) (m message, ok bool
 
 // holds reports whether a message that lives holds a key. One past its expiry is dropped, and then
 // the step is to be done again: what it has found may have moved.
-func (c *call) holds(q *queue, key []byte, hash *sought) (bool, error) {
+func (c *call) holds(q *queue, key []byte, hash *keyLookup) (bool, error) {
 	m, ok, err := c.byKey(q, key, hash)
 	if err != nil || !ok || !m.past(c.ms) {
 		return ok, err
@@ -130,7 +130,7 @@ func (c *call) shown(m *message) bool {
 }
 
 // byKey finds the message that lives and has a key. hash is that of the key, or zero.
-func (c *call) byKey(q *queue, key []byte, hash *sought) (m message, ok bool, err error) {
+func (c *call) byKey(q *queue, key []byte, hash *keyLookup) (m message, ok bool, err error) {
 	if e, found := c.holder(q, key, hash); found {
 		if m, err = c.fromMemtable(q, e); err != nil {
 			return m, false, err

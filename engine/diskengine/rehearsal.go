@@ -57,7 +57,7 @@ func (a *atomicPush) rehearse(c *call) (*rehearsal, error) {
 }
 
 // seatOf is what stands in the way of a key now.
-func (c *call) seatOf(q *queue, key string, hash *sought, result *engine.PushResult, whole bool) (s seat, err error) {
+func (c *call) seatOf(q *queue, key string, hash *keyLookup, result *engine.PushResult, whole bool) (s seat, err error) {
 	m, ok, err := c.byKey(q, []byte(key), hash)
 	if err != nil {
 		return s, err
@@ -94,7 +94,7 @@ func (c *call) seatOf(q *queue, key string, hash *sought, result *engine.PushRes
 }
 
 // shared is the seat of a key that several have.
-func (c *call) shared(r *rehearsal, q *queue, key string, hash *sought, result *engine.PushResult) (*seat, error) {
+func (c *call) shared(r *rehearsal, q *queue, key string, hash *keyLookup, result *engine.PushResult) (*seat, error) {
 	n := name{q.name, key}
 	s := r.seats[n]
 	if s == nil {
@@ -116,7 +116,7 @@ func (c *call) shared(r *rehearsal, q *queue, key string, hash *sought, result *
 }
 
 // rehearseOne says why one push would fail; nil: it would not. twice says that another has its key.
-func (c *call) rehearseOne(r *rehearsal, in *engine.Message, twice bool, hash *sought, result *engine.PushResult) (refused, err error) {
+func (c *call) rehearseOne(r *rehearsal, in *engine.Message, twice bool, hash *keyLookup, result *engine.PushResult) (refused, err error) {
 	if err := c.e.refuseBody(in); err != nil {
 		return err, nil
 	}

@@ -376,7 +376,7 @@ func (r *replay) know(q *queue, all []*lease) error {
 			if err == errLack { // they are large
 				break
 			}
-			if illegible(err) { // the lease will end, and nobody get the message
+			if isUnreadable(err) { // the lease will end, and nobody get the message
 				spots = spots[1:]
 				continue
 			}

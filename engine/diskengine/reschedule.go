@@ -11,9 +11,9 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 	if err := ref.Check("reschedule"); err != nil {
 		return engine.Info{}, err
 	}
-	var p picture
+	var p messageCopy
 	err := e.do(ctx, "reschedule", func(c *call) error {
-		return c.refer(ref, func(q *queue, hash *sought) error {
+		return c.refer(ref, func(q *queue, hash *keyLookup) error {
 			m, err := c.waiting(q, ref, hash)
 			if err != nil {
 				return err
@@ -27,7 +27,7 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 				s.Expires = expiry(s.Due, &m.Policy)
 			}
 			c.become(&m, s, m.content)
-			p = c.picture(&m)
+			p = c.copyOf(&m)
 			return nil
 		})
 	})

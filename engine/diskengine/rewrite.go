@@ -9,7 +9,7 @@ import (
 
 // rewrite writes again, behind the position from which the log will be replayed, what is neither
 // among the recent messages nor in sstables: names, settings, pauses, leases and purges under way.
-func (k *keeper) rewrite() error {
+func (k *compactor) rewrite() error {
 	e := k.e
 	var nums []uint32
 	e.nums.Range(func(_, num any) bool { nums = append(nums, num.(uint32)); return true })
@@ -29,7 +29,7 @@ func (k *keeper) rewrite() error {
 	return nil
 }
 
-func (k *keeper) rewriteQueue(num uint32) error {
+func (k *compactor) rewriteQueue(num uint32) error {
 	e := k.e
 	err := e.write(func(q *queue, b []byte) []byte {
 		b = (&record.Name{Queue: num, Name: []byte(q.name)}).Append(b)
@@ -52,7 +52,7 @@ func (k *keeper) rewriteQueue(num uint32) error {
 
 // rewriteLeases writes those that have not lapsed, by their deadlines, and then those that have. What
 // changes meanwhile is written by who changes it.
-func (k *keeper) rewriteLeases(num uint32) error {
+func (k *compactor) rewriteLeases(num uint32) error {
 	e := k.e
 	for over := range 2 {
 		for from, n := memtable.First, stepItems; n == stepItems; {
@@ -89,7 +89,7 @@ func (k *keeper) rewriteLeases(num uint32) error {
 }
 
 // rewritePurge writes one that is under way, with whom it spares of those who are not leased now.
-func (k *keeper) rewritePurge(num uint32) error {
+func (k *compactor) rewritePurge(num uint32) error {
 	var of *spares
 	for more, at := true, 0; more; {
 		more = false
@@ -130,6 +130,6 @@ func (e *Engine) write(records func(q *queue, b []byte) []byte, num uint32) erro
 	}
 	begun := e.log.End()
 	end, err := e.log.Append(record.Group, b)
-	e.retelling += int64(end - begun)
+	e.rewriting += int64(end - begun)
 	return err
 }

@@ -124,11 +124,11 @@ func TestOrderWhereMemoryIsShort(t *testing.T) {
 // TestLittleIsLookedForAgain leases a few messages at a time from queues in turn that have more ready than
 // there is memory for: they are not all read again each time.
 func TestLittleIsLookedForAgain(t *testing.T) {
-	const queues, n, window, rounds = 6, 1500, 1000, 60
+	const queues, n, readyLen, rounds = 6, 1500, 1000, 60
 	var reads atomic.Int64
 	d, clock := vfstest.New(nil), enginetest.NewClock()
 	e := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet},
-		diskengine.Tune{SegmentBytes: 256 << 10, BlockBytes: 512, Ready: window, NearBytes: 100 << 10}}.open(t)
+		diskengine.Tune{SegmentBytes: 256 << 10, BlockBytes: 512, Ready: readyLen, NearBytes: 100 << 10}}.open(t)
 	for q := range queues {
 		msgs := make([]engine.Message, n)
 		for i := range msgs {

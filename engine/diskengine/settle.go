@@ -20,7 +20,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 	err := e.do(ctx, "settle", func(c *call) error {
 		return c.each(len(s), func(i int) error {
 			one, err := c.settle(&s[i])
-			if illegible(err) {
+			if isUnreadable(err) {
 				one, err = engine.Settled{Err: c.unreadable(c.e.tokenRef(s[i].Token), err)}, nil
 			}
 			settled[i] = one
@@ -130,7 +130,7 @@ func (c *call) settleOf(m *message, s *engine.Settlement) (engine.Settled, error
 		}
 	}
 	if m.area == memtable.Dead && len(m.key) > 0 && (revives || s.Do == engine.Ack && m.Remember > 0) {
-		var hash sought
+		var hash keyLookup
 		held, err := c.holds(m.q, m.key, &hash)
 		switch {
 		case err != nil:

@@ -71,7 +71,7 @@ func simulation() (enginetest.Harness, *machines) {
 			still("flush", (*diskengine.Engine).Flush, (*diskengine.Engine).FlushStill),
 			still("merge", (*diskengine.Engine).Merge, (*diskengine.Engine).MergeStill),
 			chore("backup", ms.backUp),
-			still("tidy", func(e *diskengine.Engine, _ context.Context) error { return e.Tidy() }, (*diskengine.Engine).TidyStill),
+			still("tidy", func(e *diskengine.Engine, _ context.Context) error { return e.ForgetIdle() }, (*diskengine.Engine).ForgetIdleStill),
 		},
 	}
 	return h, ms

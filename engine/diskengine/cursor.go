@@ -10,7 +10,7 @@ import (
 )
 
 // lane is how far an area of a queue has been read from each sstable that has a part of it.
-type lane struct {
+type tableCursors struct {
 	area    memtable.Area
 	used    time.Time // when it was last
 	seen    uint64    // Engine.changes, when the cursors were made; 0: they are not
@@ -23,7 +23,7 @@ type cursor struct {
 	src    *source
 	end    uint32 // of the queue's part
 	next   uint32 // the first that was not read
-	loaded []turn
+	loaded []readyItem
 	room   int  // how many there was room for when they were read
 	many   int  // how many were read last
 	late   bool // some were read before
@@ -37,28 +37,28 @@ const (
 )
 
 // forget forgets what was read.
-func (l *lane) forget() { l.seen, l.cursors = 0, nil }
+func (l *tableCursors) forget() { l.seen, l.cursors = 0, nil }
 
 // idle reports whether it was read from sstables that may be gone by now, long ago.
-func (l *lane) idle(e *Engine) bool {
-	return l.seen != 0 && l.seen != e.changes && time.Since(l.used) >= idleLane
+func (l *tableCursors) idle(e *Engine) bool {
+	return l.seen != 0 && l.seen != e.changes && time.Since(l.used) >= idleCursors
 }
 
 // idleLane is how long a lane is kept that nobody uses, though sstables that it was read from may be gone.
-const idleLane = 10 * time.Minute
+const idleCursors = 10 * time.Minute
 
 // bytes is about how much memory the lane takes.
-func (l *lane) bytes() (n int64) {
+func (l *tableCursors) bytes() (n int64) {
 	for _, k := range l.cursors {
 		if n += cursorBytes; len(k.loaded) > 0 {
-			n += int64(k.room) * turnBytes
+			n += int64(k.room) * readyItemBytes
 		}
 	}
 	return n
 }
 
 // refresh sees to it that there is a cursor in each sstable, at a position.
-func (l *lane) refresh(e *Engine, q *queue, from memtable.Position) {
+func (l *tableCursors) refresh(e *Engine, q *queue, from memtable.Position) {
 	l.used = time.Now()
 	if l.seen == e.changes {
 		return
@@ -84,7 +84,7 @@ next:
 
 // heads sees to it that the first entry alive of each sstable is read that does not stand before a
 // position and may be due before some time; when its time will do, only if that is not known.
-func (l *lane) heads(c *call, from memtable.Position, until int64, timeWillDo bool) error {
+func (l *tableCursors) heads(c *call, from memtable.Position, until int64, timeWillDo bool) error {
 	var err error
 	for _, k := range l.cursors {
 		if k.head(c, from) || k.next == k.end {
@@ -138,13 +138,13 @@ func (k *cursor) head(c *call, from memtable.Position) bool {
 		if !read || next < l.from || next >= l.to {
 			return false
 		}
-		k.loaded, k.next, k.room = l.turns, l.to, cap(l.turns)
+		k.loaded, k.next, k.room = l.items, l.to, cap(l.items)
 	}
 }
 
 // upTo appends who stands before a position, at most so many, takes them away, and returns before
 // which position that are all.
-func (k *cursor) upTo(some []turn, last memtable.Position, most int) ([]turn, memtable.Position) {
+func (k *cursor) upTo(some []readyItem, last memtable.Position, most int) ([]readyItem, memtable.Position) {
 	n := 0
 	for ; n < len(k.loaded); n++ {
 		t := &k.loaded[n]
@@ -177,11 +177,11 @@ type reading struct {
 // loaded is what was read: who was alive in [from, to).
 type loaded struct {
 	from, to uint32
-	turns    []turn
+	items    []readyItem
 }
 
 // load reads it, and passes over blocks that are damaged: the last such error is told.
-func (r *reading) load() (some []turn, to uint32, damage, err error) {
+func (r *reading) load() (some []readyItem, to uint32, damage, err error) {
 	to = min(r.end, r.src.Reach(r.from, r.many))
 	left := loadBytes
 	for from := r.from; from < to; {
@@ -192,7 +192,7 @@ func (r *reading) load() (some []turn, to uint32, damage, err error) {
 		switch {
 		case errors.Is(err, sstable.ErrDamaged):
 			damage, err = err, nil
-		case illegible(err): // those before the block will do for now
+		case isUnreadable(err): // those before the block will do for now
 			block := r.src.Begin(from - 1)
 			for len(some) > 0 && some[len(some)-1].pos >= block {
 				some = some[:len(some)-1]
@@ -209,11 +209,11 @@ func (r *reading) load() (some []turn, to uint32, damage, err error) {
 }
 
 // loadFrom reads as far as it can, or so many bytes are left for, and returns from where on to go on.
-func (r *reading) loadFrom(some []turn, from, to uint32, left *int) (_ []turn, next uint32, err error) {
+func (r *reading) loadFrom(some []readyItem, from, to uint32, left *int) (_ []readyItem, next uint32, err error) {
 	s := r.src.Scan(from, to).Heads(headBytes)
 	for next = to; *left > 0 && err == nil && s.Next(); {
 		e := s.Entry()
-		t := turn{due: e.At, id: engine.ID(e.ID), pos: e.Pos, src: r.src}
+		t := readyItem{due: e.At, id: engine.ID(e.ID), pos: e.Pos, src: r.src}
 		if r.src.area == memtable.Live {
 			t.priority, err = storedPriority(r.src, e)
 		}
@@ -224,7 +224,7 @@ func (r *reading) loadFrom(some []turn, from, to uint32, left *int) (_ []turn, n
 			next = e.Pos + 1
 		}
 	}
-	if err = errors.Join(err, s.Err()); illegible(err) {
+	if err = errors.Join(err, s.Err()); isUnreadable(err) {
 		next = r.src.Reach(s.At(), 1)
 	}
 	if cerr := s.Close(); err == nil {

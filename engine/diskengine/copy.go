@@ -11,7 +11,7 @@ import (
 
 // picture is a message as a step has seen it, in bytes of its own: what callers are told of it is
 // made of that outside of the lock.
-type picture struct {
+type messageCopy struct {
 	id           engine.ID
 	queue        string
 	key, content []byte
@@ -23,8 +23,8 @@ type picture struct {
 }
 
 // picture takes one of a message whose content was read.
-func (c *call) picture(m *message) picture {
-	p := picture{id: m.id, queue: m.q.name, key: c.keep(m, m.key), content: c.keep(m, m.content), State: m.State, is: m.state(c.ms)}
+func (c *call) copyOf(m *message) messageCopy {
+	p := messageCopy{id: m.id, queue: m.q.name, key: c.keep(m, m.key), content: c.keep(m, m.content), State: m.State, is: m.state(c.ms)}
 	p.LastError = c.keep(m, m.LastError)
 	if p.is == engine.Leased {
 		p.deadline = m.lease.Deadline
@@ -34,9 +34,9 @@ func (c *call) picture(m *message) picture {
 
 // pictureRest is about how many bytes one takes, and what callers are told of it, beside what both have of
 // the message.
-const pictureRest = 512
+const copyRest = 512
 
-func (p *picture) bytes() int { return len(p.key) + len(p.content) + len(p.LastError) + pictureRest }
+func (p *messageCopy) bytes() int { return len(p.key) + len(p.content) + len(p.LastError) + copyRest }
 
 // keptRoom is how much room there is for bytes that are kept, at a time.
 const keptRoom = 16 << 10
@@ -55,7 +55,7 @@ func (c *call) keep(m *message, b []byte) []byte {
 }
 
 // info is what callers may see.
-func (p *picture) info(body bool) (engine.Info, error) {
+func (p *messageCopy) info(body bool) (engine.Info, error) {
 	c, err := record.ParseContent(p.content)
 	if err == nil && c.Apart.File != 0 {
 		err = errors.New("its body stands in a file of its own, which this release does not keep")
@@ -80,7 +80,7 @@ func (p *picture) info(body bool) (engine.Info, error) {
 }
 
 // lease is that of who leased it.
-func (p *picture) lease() (engine.Lease, error) {
+func (p *messageCopy) lease() (engine.Lease, error) {
 	i, err := p.info(true)
 	return engine.Lease{Info: i, Token: p.token.String()}, err
 }

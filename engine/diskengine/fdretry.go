@@ -10,22 +10,22 @@ import (
 // patience is with calls for which there is no file descriptor, as while as many connections are open as
 // the process may have files. Such a call has done nothing and is made again: taken for a sync that failed
 // it would stop the store.
-type patience struct {
+type fdRetry struct {
 	most time.Duration // with each call; not above 0: none
 	slog *slog.Logger
 }
 
 const (
-	firstPatience = time.Millisecond // before a call is made again; each time twice as long
-	mostPatience  = 100 * time.Millisecond
+	firstRetry   = time.Millisecond // before a call is made again; each time twice as long
+	longestRetry = 100 * time.Millisecond
 )
 
 // with makes a call, and again while there is no file descriptor for it.
-func (p *patience) with(call func() error) error {
+func (p *fdRetry) with(call func() error) error {
 	err := call()
-	for begun, wait := time.Now(), firstPatience; isScarce(err) && time.Since(begun) < p.most; wait = min(2*wait, mostPatience) {
+	for begun, wait := time.Now(), firstRetry; isScarce(err) && time.Since(begun) < p.most; wait = min(2*wait, longestRetry) {
 		time.Sleep(wait)
-		if err = call(); isScarce(err) && wait < mostPatience && 2*wait >= mostPatience {
+		if err = call(); isScarce(err) && wait < longestRetry && 2*wait >= longestRetry {
 			p.slog.Warn("tarry disk: no file descriptor is left: what needs one is tried again", "error", err)
 		}
 	}

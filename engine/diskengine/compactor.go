@@ -15,30 +15,30 @@ import (
 // keeper does what is done in the background: it writes memtables to sstables, merges
 // sstables, and says in the manifest what counts. One goroutine flushes, another one merges, so that a
 // long merge holds up no flush; a third looks at the free space, a fourth has memory ready.
-type keeper struct {
-	e       *Engine
-	flushes chore         // there may be something to flush
-	merges  chore         // or to merge
-	looks   chore         // or to look at
-	low     chan struct{} // memory that the system has made ready is
-	group   sync.WaitGroup
-	tidied  time.Time // when tidy last looked; the flusher's
-	counts  keeperCounts
+type compactor struct {
+	e          *Engine
+	flushes    task          // there may be something to flush
+	merges     task          // or to merge
+	looks      task          // or to look at
+	low        chan struct{} // memory that the system has made ready is
+	group      sync.WaitGroup
+	forgotIdle time.Time // when tidy last looked; the flusher's
+	counts     compactorCounts
 
-	flushMu, mergeMu baton // one of each at a time, come whence it may
+	flushMu, mergeMu longLock // one of each at a time, come whence it may
 
-	mu     baton // one manifest at a time
+	mu     longLock // one manifest at a time
 	man    *manifest.Manifest
 	pinned *manifest.State // that is being copied; nil: none is
 
 	// Guarded by Engine.mu:
-	sealed  []*sealedTable // that are still to be flushed, the oldest first
-	drawn   chan struct{}  // closed when there is more room
-	failing error          // of the last flush
-	wanted  uint64         // up to where the log is to be in sstables, as a push has no room
-	cramped bool           // there is no space for merges
-	urgent  bool           // a large push waits for memory
-	turns   time.Time      // when the next push has its turn that is slowed
+	sealed   []*sealedTable // that are still to be flushed, the oldest first
+	drawn    chan struct{}  // closed when there is more room
+	failing  error          // of the last flush
+	wanted   uint64         // up to where the log is to be in sstables, as a push has no room
+	cramped  bool           // there is no space for merges
+	urgent   bool           // a large push waits for memory
+	nextTurn time.Time      // when the next push has its turn that is slowed
 
 	pushes  atomic.Int32 // how they are let in
 	coming  atomic.Int64 // bytes of those that were let in, and are to come to the log
@@ -46,7 +46,7 @@ type keeper struct {
 }
 
 // keeperCounts are what it has done.
-type keeperCounts struct{ flushes, merges, failures atomic.Int64 }
+type compactorCounts struct{ flushes, merges, failures atomic.Int64 }
 
 // sealedTable is a memtable that was sealed.
 type sealedTable struct {
@@ -65,12 +65,12 @@ func (w *sealedTable) written() int64 {
 	return int64(float64(w.memory) * float64(w.passed) / float64(max(1, w.all)))
 }
 
-func newKeeper(e *Engine, man *manifest.Manifest) *keeper {
-	return &keeper{e: e, man: man, flushes: newChore(), merges: newChore(), looks: newChore(), low: make(chan struct{}, 1),
-		flushMu: newBaton(), mergeMu: newBaton(), mu: newBaton(), drawn: make(chan struct{})}
+func newCompactor(e *Engine, man *manifest.Manifest) *compactor {
+	return &compactor{e: e, man: man, flushes: newTask(), merges: newTask(), looks: newTask(), low: make(chan struct{}, 1),
+		flushMu: newLongLock(), mergeMu: newLongLock(), mu: newLongLock(), drawn: make(chan struct{})}
 }
 
-func (k *keeper) start() {
+func (k *compactor) start() {
 	if k.e.cfg.tune.still {
 		k.wake()
 		return
@@ -83,13 +83,13 @@ func (k *keeper) start() {
 }
 
 // wake has the keeper look whether there is something to flush.
-func (k *keeper) wake() {
+func (k *compactor) wake() {
 	signal(k.flushes.told)
 	signal(k.looks.told)
 }
 
 // look looks at what others use up too.
-func (k *keeper) look() error {
+func (k *compactor) look() error {
 	if k.e.space.look() {
 		signal(k.flushes.eased)
 		signal(k.merges.eased)
@@ -98,7 +98,7 @@ func (k *keeper) look() error {
 }
 
 // stock has memory ready, so that who takes messages in does not wait for it under the lock.
-func (k *keeper) stock() {
+func (k *compactor) stock() {
 	for {
 		select {
 		case <-k.low:
@@ -110,7 +110,7 @@ func (k *keeper) stock() {
 }
 
 // wait waits until all has ended; the engine's life is over by then.
-func (k *keeper) wait() { k.group.Wait() }
+func (k *compactor) wait() { k.group.Wait() }
 
 func (e *Engine) tablesDir() string { return filepath.Join(e.dir, tablesDir) }
 
@@ -125,7 +125,7 @@ func (e *Engine) number() uint64 {
 
 // sweepDeletions removes deletion bitmaps that no manifest names that anybody needs; none, where it is not known which
 // manifest counts.
-func (k *keeper) sweepDeletions() error {
+func (k *compactor) sweepDeletions() error {
 	if k.man.Failed() {
 		return nil
 	}

@@ -23,10 +23,10 @@ import (
 // through all of them each time a few are leased, it is known of those who wait before some position
 // that none has a priority before least: as soon as turns has as many of that as are asked for, they go
 // out, and front stays where it is.
-type near struct {
+type readyQueue struct {
 	front memtable.Position
-	turns turns
-	lane  lane
+	heap  readyHeap
+	lane  tableCursors
 
 	known memtable.Position
 	least uint32
@@ -36,7 +36,7 @@ type near struct {
 
 // memtable is how many messages stand in turns at least, unless tests say otherwise: among so many the order is
 // exact.
-const window = 65_536
+const readyLen = 65_536
 
 // walkItems is how many are moved to turns at a time, and walkMost how many before others are let
 // in.
@@ -55,19 +55,19 @@ func after(p memtable.Position) memtable.Position { return memtable.Position{At:
 // rewind forgets who is ready: the clock stepped back, or too many became so out of order. They
 // are found again where they are kept.
 func (q *queue) rewind() {
-	q.forgetTurns()
+	q.forgetReady()
 	q.known, q.least, q.sure = memtable.First, 0, 0
 }
 
 // forgetTurns gives back the memory of what is near, and keeps in mind which priorities wait.
-func (q *queue) forgetTurns() {
+func (q *queue) forgetReady() {
 	if !before(q.front, q.known) {
 		q.known, q.least, q.sure = q.front, math.MaxUint32, q.ready
-		if len(q.turns) > 0 {
-			q.least = q.turns[0].priority
+		if len(q.heap) > 0 {
+			q.least = q.heap[0].priority
 		}
 	}
-	q.front, q.turns, q.ready, q.best = memtable.First, nil, 0, 0
+	q.front, q.heap, q.ready, q.best = memtable.First, nil, 0, 0
 	q.lane.forget()
 }
 
@@ -76,19 +76,19 @@ func (q *queue) forgetTurns() {
 func (e *Engine) room() int { return e.cfg.tune.ready + e.cfg.tune.ready/4 }
 
 // take puts a turn to the others.
-func (q *queue) take(t turn) {
+func (q *queue) take(t readyItem) {
 	if t.priority <= q.least {
 		q.best++
 	}
-	q.turns.push(t)
+	q.heap.push(t)
 }
 
 // drop takes the first turn away.
 func (q *queue) drop() {
-	if q.turns[0].priority <= q.least {
+	if q.heap[0].priority <= q.least {
 		q.best--
 	}
-	q.turns.pop()
+	q.heap.pop()
 }
 
 // knows reports whether who stands first in turns does so of all who may go out by now, if he is of the
@@ -105,7 +105,7 @@ func (e *Engine) letGo(q *queue) {
 		return
 	}
 	if idle {
-		q.forgetTurns()
+		q.forgetReady()
 	}
 	q.graves.forget()
 	q.memories.forget()
@@ -116,37 +116,37 @@ func (e *Engine) letGo(q *queue) {
 // than its share, others forget what they have: it is found again when they are called.
 func (e *Engine) weigh(q *queue) {
 	was := q.weight
-	q.weight = int64(cap(q.turns))*turnBytes + q.lane.bytes() + q.graves.bytes() + q.memories.bytes()
+	q.weight = int64(cap(q.heap))*readyItemBytes + q.lane.bytes() + q.graves.bytes() + q.memories.bytes()
 	if q.gone {
 		q.weight = 0
 	}
-	e.near += q.weight - was
-	most, looked := e.cfg.tune.near, 0
-	if e.near <= most {
+	e.readyMemory += q.weight - was
+	most, looked := e.cfg.tune.readyMemory, 0
+	if e.readyMemory <= most {
 		return
 	}
 	for _, o := range e.queues { // in no order
 		if o != q && o.weight > 0 {
-			o.forgetTurns()
+			o.forgetReady()
 			o.graves.forget()
 			o.memories.forget()
-			e.near -= o.weight
+			e.readyMemory -= o.weight
 			o.weight = 0
 		}
-		if looked++; e.near <= most/4*3 || looked == mostShed {
+		if looked++; e.readyMemory <= most/4*3 || looked == mostShed {
 			return
 		}
 	}
 }
 
 const (
-	mostShed    = 4096 // queues are looked at at a time
-	turnBytes   = int64(unsafe.Sizeof(turn{}))
-	cursorBytes = int64(unsafe.Sizeof(cursor{})) + 8
+	mostShed       = 4096 // queues are looked at at a time
+	readyItemBytes = int64(unsafe.Sizeof(readyItem{}))
+	cursorBytes    = int64(unsafe.Sizeof(cursor{})) + 8
 )
 
 // waits notes that a message waits, in the queue or in another order than before.
-func (c *call) waits(q *queue, t turn) {
+func (c *call) waits(q *queue, t readyItem) {
 	c.least = min(c.least, t.due)
 	at := memtable.Position{At: t.due, ID: uint64(t.id)}
 	if before(at, q.known) {
@@ -158,7 +158,7 @@ func (c *call) waits(q *queue, t turn) {
 	if before(at, q.front) {
 		q.ready++
 		q.take(t)
-		if len(q.turns) > 2*c.e.cfg.tune.ready {
+		if len(q.heap) > 2*c.e.cfg.tune.ready {
 			q.rewind()
 		}
 	}
@@ -184,7 +184,7 @@ func (q *queue) leaves(due int64, id engine.ID) {
 func (c *call) advance(q *queue, most int) error {
 	q.lane.refresh(c.e, q, q.front)
 	end := memtable.Position{At: c.ms + 1}
-	for n := 0; before(q.front, end) && len(q.turns) < c.e.room() && !(q.best >= most && c.knows(q)); n++ {
+	for n := 0; before(q.front, end) && len(q.heap) < c.e.room() && !(q.best >= most && c.knows(q)); n++ {
 		if n == walkMost {
 			return errYield
 		}
@@ -200,15 +200,15 @@ func (c *call) walk(q *queue, end memtable.Position) error {
 	if err := q.lane.heads(c, q.front, end.At, false); err != nil {
 		return err
 	}
-	most := min(walkItems, c.e.room()-len(q.turns))
-	some := c.turns[:0]
+	most := min(walkItems, c.e.room()-len(q.heap))
+	some := c.items[:0]
 	last := end // all before it are in some
 	c.e.memtables.Ascend(q.num, memtable.Live, q.front, func(e memtable.Entry) bool {
 		at := memtable.Position{At: e.At, ID: e.ID}
 		if !before(at, end) {
 			return false
 		}
-		some = append(some, turn{due: e.At, id: engine.ID(e.ID), priority: priorityOf(e.Value), epoch: c.e.epoch})
+		some = append(some, readyItem{due: e.At, id: engine.ID(e.ID), priority: priorityOf(e.Value), epoch: c.e.epoch})
 		if len(some) == most {
 			last = after(at)
 		}
@@ -225,7 +225,7 @@ func (c *call) walk(q *queue, end memtable.Position) error {
 		q.take(t)
 		q.ready++
 	}
-	c.turns = some[:0]
+	c.items = some[:0]
 	q.front = last
 	return nil
 }
@@ -283,13 +283,13 @@ func (k *cursor) first(q *queue) int64 {
 // top returns the message that goes out first, whose turn is taken away, also where it cannot be read; where it
 // is to be read first, or the disk does not give it, the turn stays. ok is false: there is none. errYield: there
 // were many whose turns are left behind.
-func (c *call) top(q *queue) (t turn, m message, ok bool, err error) {
-	for n := 0; len(q.turns) > 0; n++ {
+func (c *call) top(q *queue) (t readyItem, m message, ok bool, err error) {
+	for n := 0; len(q.heap) > 0; n++ {
 		if n == 4*stepItems {
 			return t, m, true, errYield
 		}
-		t = q.turns[0]
-		m, ok, err = c.turned(q, &t)
+		t = q.heap[0]
+		m, ok, err = c.readyMessage(q, &t)
 		if err == errLack || errors.Is(err, syscall.EIO) { // he is asked for again
 			return t, m, true, err
 		}
@@ -298,11 +298,11 @@ func (c *call) top(q *queue) (t turn, m message, ok bool, err error) {
 			return t, m, ok, err
 		}
 	}
-	return turn{}, message{}, false, nil
+	return readyItem{}, message{}, false, nil
 }
 
 // turned finds the message of a turn, if it still holds.
-func (c *call) turned(q *queue, t *turn) (m message, ok bool, err error) {
+func (c *call) readyMessage(q *queue, t *readyItem) (m message, ok bool, err error) {
 	if q.held(t.id) || q.hides(memtable.Live, t.id) {
 		return m, false, nil
 	}

@@ -10,13 +10,13 @@ import (
 )
 
 // unread is the error of a message that stands in a block that cannot be read.
-type unread struct {
+type unreadableError struct {
 	error
 	at spot
 }
 
 // Unwrap returns what is damaged.
-func (u *unread) Unwrap() error { return u.error }
+func (u *unreadableError) Unwrap() error { return u.error }
 
 // unnamed is an error about such a message whose id is still to be found.
 type unnamed struct {
@@ -33,7 +33,7 @@ func (c *call) unreadable(ref engine.Ref, damage error) error {
 		e.Err, e.Hint = fmt.Errorf("%w: %w", engine.ErrUnavailable, damage), notGivenHint
 		return e
 	}
-	if u, ok := errors.AsType[*unread](damage); ok && u.at.src.area != memtable.Finished { // a cancel does not find that
+	if u, ok := errors.AsType[*unreadableError](damage); ok && u.at.src.area != memtable.Finished { // a cancel does not find that
 		if ref.ID != 0 {
 			e.Hint = c.rid(ref.ID)
 		} else {

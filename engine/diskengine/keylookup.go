@@ -10,7 +10,7 @@ import (
 
 // sought is what is known of a key that is looked for: its hash in a queue, and up to which flush no sstable
 // has anybody with it who lives or is remembered.
-type sought struct {
+type keyLookup struct {
 	num    uint32
 	key    sstable.Key
 	absent uint64 // 0: that is not known
@@ -20,7 +20,7 @@ type sought struct {
 
 // seek looks keys up before a step asks for them: most are in no sstable, which is seen without the
 // lock, and what is to be read for the others is read at once.
-func (c *call) seek(n int, key func(i int) (queue, key string), to []sought) error {
+func (c *call) seek(n int, key func(i int) (queue, key string), to []keyLookup) error {
 	e := c.e
 	set := e.outer.Load()
 	if set.none() {
@@ -35,7 +35,7 @@ func (c *call) seek(n int, key func(i int) (queue, key string), to []sought) err
 		if !ok {
 			continue
 		}
-		h := sought{num: num.(uint32)}
+		h := keyLookup{num: num.(uint32)}
 		h.key = e.secret.Key(h.num, key)
 		absent := true
 		for _, area := range [...]memtable.Area{memtable.Live, memtable.Finished} {
@@ -57,7 +57,7 @@ func (c *call) seek(n int, key func(i int) (queue, key string), to []sought) err
 }
 
 // holder finds who lives and has a key among the recent. Who had it last is found faster by his id.
-func (c *call) holder(q *queue, key []byte, hash *sought) (memtable.Entry, bool) {
+func (c *call) holder(q *queue, key []byte, hash *keyLookup) (memtable.Entry, bool) {
 	if hash.id != 0 {
 		e, ok := c.e.memtables.ByID(uint64(hash.id))
 		if ok && e.Queue == q.num && e.Area == memtable.Live && bytes.Equal(e.Key, key) {

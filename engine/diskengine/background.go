@@ -8,24 +8,24 @@ import (
 )
 
 // chore is something that is done in the background, again and again.
-type chore struct {
+type task struct {
 	told  chan struct{} // there may be something to do
 	eased chan struct{} // what failed may succeed now
 }
 
-func newChore() chore { return chore{make(chan struct{}, 1), make(chan struct{}, 1)} }
+func newTask() task { return task{make(chan struct{}, 1), make(chan struct{}, 1)} }
 
 // baton is a lock that is held for long: in a bubble of package synctest time goes on while somebody
 // waits for it.
-type baton chan struct{}
+type longLock chan struct{}
 
-func newBaton() baton { return make(baton, 1) }
+func newLongLock() longLock { return make(longLock, 1) }
 
 // Lock implements sync.Locker.
-func (b baton) Lock() { b <- struct{}{} }
+func (b longLock) Lock() { b <- struct{}{} }
 
 // Unlock implements sync.Locker.
-func (b baton) Unlock() { <-b }
+func (b longLock) Unlock() { <-b }
 
 func signal(c chan struct{}) {
 	select {
@@ -43,7 +43,7 @@ const (
 
 // ends reports whether nothing more is to be done, after something was: the engine closes, or has to
 // stop.
-func (k *keeper) ends(err error) bool {
+func (k *compactor) ends(err error) bool {
 	switch {
 	case k.e.life.Err() != nil:
 		return true
@@ -56,7 +56,7 @@ func (k *keeper) ends(err error) bool {
 
 // loop does some work whenever it is told that there may be some, and now and then, until the
 // engine closes or stops.
-func (k *keeper) loop(c chore, work func() error) {
+func (k *compactor) loop(c task, work func() error) {
 	wait := time.NewTimer(lookEvery)
 	defer wait.Stop()
 	told, pause := c.told, time.Duration(0)

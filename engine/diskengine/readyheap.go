@@ -3,7 +3,7 @@ package diskengine
 import "github.com/tarryhq/tarry/engine"
 
 // turn is a message in the order in which those go out that are ready.
-type turn struct {
+type readyItem struct {
 	due      int64
 	id       engine.ID
 	priority uint32
@@ -12,7 +12,7 @@ type turn struct {
 	epoch    uint32  // then, Engine.epoch
 }
 
-func (t *turn) before(o *turn) bool {
+func (t *readyItem) before(o *readyItem) bool {
 	if t.priority != o.priority {
 		return t.priority < o.priority
 	}
@@ -20,9 +20,9 @@ func (t *turn) before(o *turn) bool {
 }
 
 // turns is a heap of them.
-type turns []turn
+type readyHeap []readyItem
 
-func (h *turns) push(t turn) {
+func (h *readyHeap) push(t readyItem) {
 	s := append(*h, t)
 	at := len(s) - 1
 	for at > 0 {
@@ -38,11 +38,11 @@ func (h *turns) push(t turn) {
 }
 
 // pop removes the first.
-func (h *turns) pop() {
+func (h *readyHeap) pop() {
 	s := *h
 	last := len(s) - 1
 	t := s[last]
-	s[last] = turn{}
+	s[last] = readyItem{}
 	if s = s[:last]; last == 0 {
 		*h = nil
 		if cap(s) <= 1024 {

@@ -7,12 +7,12 @@ import (
 
 // tidy forgets queues that are empty, and drops what has been kept for long enough in those that
 // nobody calls.
-func (k *keeper) tidy() error {
+func (k *compactor) forgetIdle() error {
 	e := k.e
-	if now := time.Now(); now.Sub(k.tidied) < tidyEvery {
+	if now := time.Now(); now.Sub(k.forgotIdle) < forgetEvery {
 		return nil
 	} else {
-		k.tidied = now
+		k.forgotIdle = now
 	}
 	var empty, over []string
 	for after, some := "", []string(nil); ; {
@@ -66,7 +66,7 @@ func (k *keeper) tidy() error {
 	return nil
 }
 
-const tidyEvery = 10 * time.Second
+const forgetEvery = 10 * time.Second
 
 // fewQueues are kept though they are empty.
 const fewQueues = 1024

@@ -34,8 +34,8 @@ func (e *Engine) enter(ctx context.Context, bytes int64) (leave func(), err erro
 	return func() { e.pushing.Release(n) }, nil
 }
 
-// admit waits until there is room for a push of so many bytes: space, a log that follows, and flushes and merges that
-// follow. Who is admitted calls keeper.came once the bytes are in the log, or will not be.
+// admit waits until there is room for a push of so many bytes: free space, and a log, flushes and merges that
+// keep up. The caller of an admitted push calls compactor.came once its bytes are in the log, or will not be.
 func (e *Engine) admit(ctx context.Context, bytes int64) error {
 	if err := e.refused("push"); err != nil {
 		return err
@@ -90,7 +90,8 @@ func (k *compactor) giveBack(t pushTurn) {
 	k.nextTurn = k.nextTurn.Add(-t.span)
 }
 
-// behind is the error of a push that waited to be let in; where its context has ended it says for what.
+// behind is the error of a push that waited to be admitted. If its context has ended, the error says what it
+// waited for.
 func behind(ctx context.Context, err error) error {
 	if over := ctx.Err(); over != nil && (err == over || err == context.Cause(ctx)) {
 		return &engine.Error{Op: "push", Err: over, Hint: behindHint}
@@ -107,7 +108,8 @@ const (
 	stopped // not at all
 )
 
-// admitFast admits a push while nobody is slowed, if it is small together with those that are to come to the log.
+// admitFast admits a push while no push is slowed, if it is small together with those that are on their way to
+// the log.
 func (k *compactor) admitFast(bytes int64) bool {
 	if k.pushes.Load() != freely {
 		return false
@@ -152,8 +154,8 @@ func (k *compactor) admitSlow(bytes int64, turn *pushTurn) (room <-chan struct{}
 // halfSlowed is how many bytes a second are let in at half the level.
 const halfSlowed = 64 << 20
 
-// turn takes a turn for a push of so many bytes. The higher the level is, the more time there is between turns: so
-// pushes come to be as fast as what they bring is written. Engine.mu is held.
+// turn takes a turn for a push of so many bytes. The higher the level, the more time between turns: so pushes
+// become as slow as what they bring is written. Engine.mu is held.
 func (k *compactor) turn(now time.Time, bytes int64, level float64) pushTurn {
 	if k.nextTurn.Before(now) {
 		k.nextTurn = now
@@ -175,7 +177,7 @@ func (k *compactor) came(bytes int64) {
 	k.drew()
 }
 
-// drew lets those look again who wait for room. Engine.mu is held.
+// drew wakes the pushes that wait for room. Engine.mu is held.
 func (k *compactor) drew() {
 	_, _ = k.assess()
 	close(k.drawn)
@@ -185,13 +187,13 @@ func (k *compactor) drew() {
 // mostTables is how many sstables of messages that live there are before pushes wait for merges.
 const mostTables = 256
 
-// assess says how far flushes and merges are behind: above 0 pushes are slowed, above 1 they wait. The error is why
-// that would take long. Engine.mu is held.
+// assess says how far flushes and merges are behind: above 0 pushes are slowed, above 1 they wait. The error
+// says why that would take long. Engine.mu is held.
 func (k *compactor) assess() (level float64, err error) {
-	if k.e.cfg.tune.still { // nobody would do anything meanwhile
+	if k.e.cfg.tune.still { // nothing happens by itself
 		return 0, nil
 	}
-	k.pushes.Store(stopped) // before coming is read: who ends meanwhile has those look again who wait
+	k.pushes.Store(stopped) // before coming is read: a push that ends meanwhile wakes those that wait
 	flushes := max((k.unwritten()-slowFrom)/(1-slowFrom), 2*k.ahead(k.coming.Load())-1)
 	merges := 2*float64(len(k.e.tables.of[memtable.Live]))/mostTables - 1
 	switch level = max(flushes, merges); {
@@ -216,8 +218,8 @@ const (
 	slowFrom = 0.6
 )
 
-// unwritten is what part of the most there may be the recent messages take, without those that a flush has written so
-// far. Where none is to be written it is 0. Engine.mu is held.
+// unwritten is what the memtables take, as a part of the most they may, without what a flush has written so
+// far. 0: nothing is to be written. Engine.mu is held.
 func (k *compactor) unwritten() float64 {
 	taken, _ := k.e.memtables.Memory()
 	if len(k.sealed) > 0 {
@@ -253,12 +255,11 @@ func (k *compactor) backlog() int64 {
 	return int64(uint64(k.e.log.End())-k.e.replayed) - k.e.said
 }
 
-// ahead is what part of the most the backlog is, with bytes that are to come. The most are some spans, or half of
-// what is free beside it, the ballast included, as a merge may take space at the same time; but no less than a
-// segment. Engine.mu is held.
+// ahead is the backlog, with bytes that are to come, as a part of the most it may be: some spans, or half of
+// the free space if that is less, but at least a segment. A merge may need the other half. Engine.mu is held.
 func (k *compactor) ahead(coming int64) float64 {
 	t, n := &k.e.cfg.tune, k.backlog()+coming
-	if t.ahead < 0 || t.still { // nobody would make it smaller
+	if t.ahead < 0 || t.still { // nothing makes it smaller by itself
 		return 0
 	}
 	most := int64(t.ahead) * t.span
@@ -282,17 +283,16 @@ func (k *compactor) takes(bytes int64) bool {
 // asTable is what so many bytes may take in an sstable, which has indexes.
 func asTable(bytes int64) int64 { return bytes + bytes/8 }
 
-// makeRoom has the backlog flushed where a push of so many bytes that has no room has some then. It is
-// to be worth an sstable of its own: not little, and more than is said again for it. And what is free meanwhile
-// is to be enough for other pushes. What comes while that goes on is no reason to flush once more: who
-// has no room then either comes again. Engine.mu is held.
+// makeRoom has the backlog flushed if a push of so many bytes fits only afterwards. The backlog must be worth
+// an sstable, and the space that is free meanwhile must do for other pushes. A push that still has no room
+// must be tried again by its caller. Engine.mu is held.
 func (k *compactor) makeRoom(bytes int64) {
 	e, n := k.e, k.backlog()
 	if k.isWanted() || n <= max(k.littleAhead(), e.rewritten) {
 		return
 	}
 	taken, _ := e.memtables.Memory()
-	table := asTable(min(n, taken)) // who was handled is not written
+	table := asTable(min(n, taken)) // handled messages are not written
 	n = k.coming.Load() + bytes
 	if room, ok := e.space.roomLater(n + e.rewritten); ok && asTable(n)+table <= room && e.space.leaves(table) {
 		k.wanted = uint64(e.log.End())
@@ -304,6 +304,5 @@ func (k *compactor) makeRoom(bytes int64) {
 // held.
 func (k *compactor) isWanted() bool { return k.wanted > k.e.replayed }
 
-// littleAhead is how many bytes may be pushed without a look at how large the backlog is: about as
-// many as the log grows by between two looks of those who append.
+// littleAhead is how many bytes are pushed without a look at the backlog.
 func (k *compactor) littleAhead() int64 { return k.e.cfg.tune.span / 16 }

@@ -74,7 +74,7 @@ func (a *atomicPush) run(c *call) error {
 	return nil
 }
 
-// index notes who has a key of another's.
+// index notes the messages whose key another message of the call has too.
 func (a *atomicPush) index() {
 	first := make(map[name]int, len(a.msgs))
 	for i := range a.msgs {

@@ -7,7 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 )
 
-// chore is something that is done in the background, again and again.
+// task is what wakes a loop of the background.
 type task struct {
 	told  chan struct{} // there may be something to do
 	eased chan struct{} // what failed may succeed now
@@ -15,7 +15,7 @@ type task struct {
 
 func newTask() task { return task{make(chan struct{}, 1), make(chan struct{}, 1)} }
 
-// baton is a lock that is held for long: in a bubble of package synctest time goes on while somebody
+// longLock is a lock that is held for long. In a bubble of package synctest time goes on while a goroutine
 // waits for it.
 type longLock chan struct{}
 
@@ -54,8 +54,7 @@ func (k *compactor) ends(err error) bool {
 	return false
 }
 
-// loop does some work whenever it is told that there may be some, and now and then, until the
-// engine closes or stops.
+// loop does some work whenever it is woken, and now and then, until the engine closes or stops.
 func (k *compactor) loop(c task, work func() error) {
 	wait := time.NewTimer(lookEvery)
 	defer wait.Stop()

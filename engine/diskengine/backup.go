@@ -100,11 +100,12 @@ func told(r backup.Result) engine.Backup {
 	return engine.Backup{Taken: r.Taken, Files: r.Files, Bytes: r.Bytes, Copied: r.Copied}
 }
 
-// Restore makes a store of the backup in a directory that Backup made, in another one that is
-// missing or empty. It checks the backup first. Who has died in it stays dead; the store is opened as
-// after a crash at the instant of the backup. It fails with engine.ErrInvalid when from is no backup or
-// to is not empty, with engine.ErrDamaged when the backup is damaged, and with engine.ErrUnavailable when another
-// process works on it. progress, if it is not nil, is called with the bytes that were read and written by then.
+// Restore makes a store of the backup in a directory that Backup made, in another directory that is missing or
+// empty. It checks the backup first. Messages that were deleted before the backup stay deleted. The store is
+// opened as after a crash at the instant of the backup. It fails with engine.ErrInvalid when from is no backup
+// or to is not empty, with engine.ErrDamaged when the backup is damaged, and with engine.ErrUnavailable when
+// another process works on it. progress, if it is not nil, is called with the bytes that were read and written
+// by then.
 func Restore(ctx context.Context, from, to string, progress func(bytes int64)) (engine.Backup, error) {
 	return restore(ctx, vfs.OS{}, from, to, progress)
 }

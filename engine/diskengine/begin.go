@@ -9,15 +9,15 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// syncAbove makes the name of the directory durable, and those above it: a process may have made them
-// that died before they were.
+// syncAbove makes the names of the directory and of those above it durable: a process may have made them and
+// crashed before it synced them.
 func (e *Engine) syncAbove() error {
 	for dir := e.dir; dir != filepath.Dir(dir); {
 		dir = filepath.Dir(dir)
 		if err := e.fs.SyncDir(dir); errors.Is(err, syscall.EIO) {
 			return err
 		} else if err != nil {
-			break // it is somebody else's, or cannot be synced
+			break // it belongs to another user, or cannot be synced
 		}
 	}
 	return nil

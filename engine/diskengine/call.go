@@ -35,7 +35,7 @@ type call struct {
 	prepared *wal.Prepared
 
 	older  olderBody // for how many bytes of bodies that pushes keep it was let in, and has not used
-	over   *queue    // one in which somebody has died, which may be more than may stay
+	over   *queue    // one in which a message has died: there may be too many dead ones
 	hints  []string
 	rests  wal.Pos // up to where the log is to be durable when the call is answered
 	writes wal.Pos // and up to where written
@@ -99,7 +99,7 @@ func (c *call) step(do func() error) error {
 	}
 }
 
-// left is the error of a call whose caller has left; nil: he has not.
+// left is the error of a call that its caller has left; nil: it has not.
 func (c *call) left() error {
 	if err := c.ctx.Err(); err != nil {
 		return &engine.Error{Op: c.op, Err: err, Hint: engine.HintUnknown}
@@ -149,7 +149,7 @@ func (c *call) locked(do func() error) error {
 	return err
 }
 
-// tell logs what a step left to be logged.
+// tell logs, outside the lock, what a step left to be logged.
 func (c *call) tell() {
 	for _, fn := range c.later {
 		fn()
@@ -233,7 +233,7 @@ func (c *call) apart(fn func() error) error {
 	if e.made.Left() >= leave.Most {
 		return &engine.Error{Op: c.op, Err: engine.ErrUnavailable, Hint: "the disk does not answer: many calls wait for it whose callers left"}
 	}
-	if !e.calls.TryEnter() { // Close waits also for those whose callers left
+	if !e.calls.TryEnter() { // Close waits for calls that were left too
 		return gate.Closed(c.op)
 	}
 	_, left, err := leave.Make(c.ctx, &e.made, 0, func(struct{}, error) { e.calls.Leave() },

@@ -116,6 +116,6 @@ func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err err
 		c.e.live--
 	}
 	at.kill()
-	q.rewind() // it may be among those who are ready, or not
+	q.rewind() // the message may be in the heap or not
 	return nil, nil
 }

@@ -10,10 +10,9 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
-// commit makes durable which sstables count: those that do, with some more and without some others,
-// and from where on the log is replayed; 0: as before. What has died in any of them by then is
-// noted in deletion bitmaps. The sstables without anybody alive are left out. It returns those and the files that
-// nobody needs any more.
+// commit makes durable which sstables count: the present ones, with some more and without some others, and the
+// position from which the log is replayed; 0: as before. It writes deletion bitmaps first, and leaves out
+// sstables without a live entry. It returns those and the files that are not needed any more.
 func (k *compactor) commit(more, less []*source, replay wal.Pos) (gone []*source, err error) {
 	e := k.e
 	e.mu.Lock()
@@ -45,8 +44,8 @@ func (k *compactor) commit(more, less []*source, replay wal.Pos) (gone []*source
 		}
 	}()
 	// A death must not be durable before its record is, not even in deletion bitmaps that do not count yet: a message
-	// that moved would be lost. Who was found dead by now has his record once the step under way has
-	// ended, unless the log did not take it.
+	// that moved would be lost. A message that is dead by now has its record once the step under
+	// way has ended, unless the log refused it.
 	settled := func() error {
 		e.mu.Lock()
 		end, failed := e.log.End(), e.failed()
@@ -106,8 +105,8 @@ func (k *compactor) commit(more, less []*source, replay wal.Pos) (gone []*source
 	return gone, nil
 }
 
-// clear removes files that the manifest in force does not name: sstables that were left behind, and
-// deletion bitmaps. What cannot be removed only takes up space, until the store is opened again.
+// clear removes files that the manifest does not name: old sstables and deletion bitmaps. One that cannot be
+// removed takes up space until the store is opened again.
 func (k *compactor) clear(gone []*source) {
 	var errs []error
 	for _, src := range gone {
@@ -124,7 +123,7 @@ func (e *Engine) sweep(s *manifest.State) error {
 	return errors.Join(sstable.Sweep(e.fs, e.tablesDir(), s.Names), deletions.Sweep(e.fs, e.tablesDir(), s.Names))
 }
 
-// readDeletions reads who has died in sstables that were just opened.
+// readDeletions reads the deletion bitmaps of sstables that were just opened.
 func (e *Engine) readDeletions(all []*source) error {
 	by := make(map[uint64][]*sstable.Table)
 	for _, src := range all {

@@ -12,9 +12,9 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
-// keeper does what is done in the background: it writes memtables to sstables, merges
-// sstables, and says in the manifest what counts. One goroutine flushes, another one merges, so that a
-// long merge holds up no flush; a third looks at the free space, a fourth has memory ready.
+// compactor works in the background: it writes memtables to sstables, merges sstables, and writes the
+// manifest. One goroutine flushes, another merges, so that a long merge holds up no flush. A third watches the
+// free space, a fourth has memory ready.
 type compactor struct {
 	e          *Engine
 	flushes    task          // there may be something to flush
@@ -22,7 +22,7 @@ type compactor struct {
 	looks      task          // or to look at
 	low        chan struct{} // memory that the system has made ready is
 	group      sync.WaitGroup
-	forgotIdle time.Time // when tidy last looked; the flusher's
+	forgotIdle time.Time // when forgetIdle last looked; the flusher's
 	counts     compactorCounts
 
 	flushMu, mergeMu longLock // one of each at a time, come whence it may
@@ -52,7 +52,7 @@ type compactorCounts struct{ flushes, merges, failures atomic.Int64 }
 type sealedTable struct {
 	*memtable.Sealed
 	replay wal.Pos // from where on the log is replayed once it is in sstables
-	told   bool    // behind that it has been said again what is in no sstable
+	told   bool    // what is in no sstable was rewritten after it
 	at     time.Time
 	soon   bool // most of it was due within a minute then
 
@@ -82,7 +82,7 @@ func (k *compactor) start() {
 	k.wake()
 }
 
-// wake has the keeper look whether there is something to flush.
+// wake has the compactor look whether there is something to flush.
 func (k *compactor) wake() {
 	signal(k.flushes.told)
 	signal(k.looks.told)
@@ -97,7 +97,7 @@ func (k *compactor) look() error {
 	return nil
 }
 
-// stock has memory ready, so that who takes messages in does not wait for it under the lock.
+// stock has memory ready, so that pushes do not wait for it under the lock.
 func (k *compactor) stock() {
 	for {
 		select {
@@ -123,7 +123,7 @@ func (e *Engine) number() uint64 {
 	return n
 }
 
-// sweepDeletions removes deletion bitmaps that no manifest names that anybody needs; none, where it is not known which
+// sweepDeletions removes deletion bitmaps that the manifest does not name; none if it is not known which
 // manifest counts.
 func (k *compactor) sweepDeletions() error {
 	if k.man.Failed() {

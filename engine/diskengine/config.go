@@ -60,10 +60,10 @@ type Config struct {
 type tuning struct {
 	fs          vfs.FS
 	segment     int64 // bytes of a segment of the log; 0: that of package wal
-	memtable    int64 // bytes of memory at which the recent messages are sealed
+	memtable    int64 // bytes of memory at which a memtable is sealed
 	span        int64 // bytes of the log since the last seal, at most, likewise
 	ahead       int   // spans by which the log may be ahead of sstables before pushes wait; negative: any
-	readyMemory int64 // bytes of memory of what is about to be leased
+	readyMemory int64 // bytes of memory of ready heaps
 	ready       int   // of how many messages of a queue the order is exact
 	whole       int   // bytes up to which what is read is not worth to be cut
 	entry       int   // bytes that an entry of the log may have
@@ -72,12 +72,12 @@ type tuning struct {
 	fanIn       int   // sstables of about one size that are merged
 	merged      int   // entries that they have together at most
 	openers     int   // sstables that are opened at the same time
-	still       bool  // nothing is done by itself: by whom it is, says export_test.go
-	onHeap      bool  // recent messages are kept where the race detector sees them
+	still       bool  // nothing is done by itself, but by the functions of export_test.go
+	onHeap      bool  // memtables are where the race detector sees them
 
 	between func(where string) // is called between the slices of what goes on in the background
 	random  func(b []byte)     // fills b; nil: crypto/rand does
-	held    func(begins bool)  // is called when somebody has the lock, and before he gives it away; nil: nothing is
+	held    func(begins bool)  // is called when the lock was taken, and before it is given back; nil: nothing is
 	stepped func(c *call)      // is called at the end of each step, under the lock; nil: nothing is
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// picture is a message as a step has seen it, in bytes of its own: what callers are told of it is
-// made of that outside of the lock.
+// messageCopy is a message as a step has seen it, in bytes of its own. The answer is made of it outside the
+// lock.
 type messageCopy struct {
 	id           engine.ID
 	queue        string
@@ -18,11 +18,11 @@ type messageCopy struct {
 	record.State
 	is       engine.State
 	deadline int64       // when leased
-	token    token.Token // likewise, for who leased it
+	token    token.Token // likewise, for the caller that leased it
 	alone    bool        // it is leased by itself
 }
 
-// picture takes one of a message whose content was read.
+// copyOf copies a message whose content was read.
 func (c *call) copyOf(m *message) messageCopy {
 	p := messageCopy{id: m.id, queue: m.q.name, key: c.keep(m, m.key), content: c.keep(m, m.content), State: m.State, is: m.state(c.ms)}
 	p.LastError = c.keep(m, m.LastError)
@@ -32,8 +32,7 @@ func (c *call) copyOf(m *message) messageCopy {
 	return p
 }
 
-// pictureRest is about how many bytes one takes, and what callers are told of it, beside what both have of
-// the message.
+// copyRest is about how many bytes a copy and the answer take beside the message itself.
 const copyRest = 512
 
 func (p *messageCopy) bytes() int { return len(p.key) + len(p.content) + len(p.LastError) + copyRest }
@@ -79,7 +78,7 @@ func (p *messageCopy) info(body bool) (engine.Info, error) {
 	return i, nil
 }
 
-// lease is that of who leased it.
+// lease is the answer of a lease.
 func (p *messageCopy) lease() (engine.Lease, error) {
 	i, err := p.info(true)
 	return engine.Lease{Info: i, Token: p.token.String()}, err

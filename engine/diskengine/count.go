@@ -52,7 +52,7 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 	return queues, next, nil
 }
 
-// census counts a queue, and reports whether there is anything to tell of it.
+// census counts a queue, and reports whether it has anything to show.
 func (c *call) census(name string, info *engine.QueueInfo) (known bool, err error) {
 	var t tally
 	var oldest, next first
@@ -87,6 +87,6 @@ func (c *call) census(name string, info *engine.QueueInfo) (known bool, err erro
 type first struct {
 	tableCursors
 	from   memtable.Position
-	walked memtable.Position // of the recent ones, those before were looked at
+	walked memtable.Position // of memtables: entries before it were looked at
 	begun  bool
 }

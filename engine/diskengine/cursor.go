@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// lane is how far an area of a queue has been read from each sstable that has a part of it.
+// tableCursors is how far an area of a queue has been read from each sstable that has a part of it.
 type tableCursors struct {
 	area    memtable.Area
 	used    time.Time // when it was last
@@ -33,7 +33,7 @@ const (
 	leastLoad = 64 // at least a block
 	mostLoad  = 1024
 	loadBytes = 1 << 20 // of values, after which no more are read at a time
-	headBytes = 4 << 10 // of a long value: its priority stands before its body
+	headBytes = 4 << 10 // of a long value: its priority is before its body
 )
 
 // forget forgets what was read.
@@ -44,10 +44,11 @@ func (l *tableCursors) idle(e *Engine) bool {
 	return l.seen != 0 && l.seen != e.changes && time.Since(l.used) >= idleCursors
 }
 
-// idleLane is how long a lane is kept that nobody uses, though sstables that it was read from may be gone.
+// idleCursors is how long unused cursors are kept, though they may keep sstables in memory that were merged
+// away.
 const idleCursors = 10 * time.Minute
 
-// bytes is about how much memory the lane takes.
+// bytes is about how much memory the cursors take.
 func (l *tableCursors) bytes() (n int64) {
 	for _, k := range l.cursors {
 		if n += cursorBytes; len(k.loaded) > 0 {
@@ -82,8 +83,8 @@ next:
 	}
 }
 
-// heads sees to it that the first entry alive of each sstable is read that does not stand before a
-// position and may be due before some time; when its time will do, only if that is not known.
+// heads reads the first live entry of each sstable that is not before a position and may be due before some
+// time. If its time is enough, it reads only entries whose time is not known.
 func (l *tableCursors) heads(c *call, from memtable.Position, until int64, timeWillDo bool) error {
 	var err error
 	for _, k := range l.cursors {
@@ -107,7 +108,7 @@ func (l *tableCursors) heads(c *call, from memtable.Position, until int64, timeW
 	return err
 }
 
-// time is that of the first entry that was not read, if it is known without that and he lives.
+// time is that of the first entry that was not read, if it is live and its time is known without reading it.
 func (k *cursor) time() (at int64, known bool) {
 	if k.next == k.end || !k.src.Alive(k.next) {
 		return 0, false
@@ -115,8 +116,8 @@ func (k *cursor) time() (at int64, known bool) {
 	return k.src.Floor(k.next)
 }
 
-// head passes over who has died or stands before a position, and reports whether there is one then
-// who was read.
+// head passes over entries that were deleted or are before a position, and reports whether an entry that was
+// read is next.
 func (k *cursor) head(c *call, from memtable.Position) bool {
 	for {
 		for len(k.loaded) > 0 {
@@ -142,8 +143,8 @@ func (k *cursor) head(c *call, from memtable.Position) bool {
 	}
 }
 
-// upTo appends who stands before a position, at most so many, takes them away, and returns before
-// which position that are all.
+// upTo takes entries before a position, at most so many, appends them, and returns the position up to which
+// these are all.
 func (k *cursor) upTo(some []readyItem, last memtable.Position, most int) ([]readyItem, memtable.Position) {
 	n := 0
 	for ; n < len(k.loaded); n++ {
@@ -174,13 +175,13 @@ type reading struct {
 	many      int
 }
 
-// loaded is what was read: who was alive in [from, to).
+// loaded is what was read: the live entries in [from, to).
 type loaded struct {
 	from, to uint32
 	items    []readyItem
 }
 
-// load reads it, and passes over blocks that are damaged: the last such error is told.
+// load reads entries, and passes over damaged blocks. It returns the last such error.
 func (r *reading) load() (some []readyItem, to uint32, damage, err error) {
 	to = min(r.end, r.src.Reach(r.from, r.many))
 	left := loadBytes

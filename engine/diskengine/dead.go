@@ -5,7 +5,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 )
 
-// stays reports whether a message that died then is still shown.
+// stays reports whether a message that died then is still listed.
 func (q *queue) stays(died, ms int64) bool {
 	return q.settings == nil || q.settings.DeadKeep == 0 || died >= ms-millis(q.settings.DeadKeep)
 }

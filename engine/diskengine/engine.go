@@ -67,7 +67,7 @@ type Engine struct {
 	most        int   // queues that the maps have room for
 	live        int64 // messages of all queues
 	hidden      int64 // queue.hidden of all queues
-	readyMemory int64 // bytes of memory that what is near takes
+	readyMemory int64 // bytes of memory of ready heaps
 	fresh       freshness
 
 	nextID    engine.ID
@@ -81,8 +81,8 @@ type Engine struct {
 	seals     uint64 // how many memtables were sealed
 	sealedAt  uint64 // the position of the log when the last one was sealed
 	rewritten int64  // bytes of what was said again then since it is in no sstable
-	said      int64  // bytes of such behind replayed
-	lookAt    uint64 // and at which the keeper looks next
+	said      int64  // bytes of such after replayed
+	lookAt    uint64 // and at which the compactor looks next
 
 	rewriting int64 // bytes of what is being said again
 
@@ -113,7 +113,7 @@ func (e *Engine) Capabilities() engine.Capabilities {
 	return c
 }
 
-// Watch calls fn when a queue may have something to lease sooner than was told.
+// Watch calls fn when a queue may have something to lease sooner than the last answer said.
 func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watchers.Watch(fn) }
 
 // pending is queue.pending of all queues.
@@ -150,8 +150,7 @@ func (e *Engine) stop(err error) (tell func()) {
 	}
 }
 
-// damaged tells the operator of a message that cannot be read. It stays where it is and is passed
-// over.
+// damaged logs that a message cannot be read. The message stays where it is and is passed over.
 func (e *Engine) damaged(queue string, id engine.ID, err error) {
 	e.slog.Error("tarry disk: a message cannot be read and is passed over; cancel it by its id to be rid of it",
 		"queue", queue, "id", id.String(), "error", err)
@@ -166,7 +165,7 @@ func (e *Engine) damaged(queue string, id engine.ID, err error) {
 func (e *Engine) Close() error {
 	e.closing.Do(func() {
 		idle := e.calls.Close()
-		stopped := e.failed() != nil // and all who called were told
+		stopped := e.failed() != nil // and all callers were told
 		e.end()
 		go func() {
 			<-idle

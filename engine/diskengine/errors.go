@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	// errLack says that a step needs something from the disk first, as call.lacks tells, and
+	// errLack says that a step needs something from the disk first, as call.lacks says, and
 	// has changed nothing for what it needs it for.
 	errLack = errors.New("something is to be read first")
 
@@ -33,7 +33,7 @@ func salvageHint(dir string) string {
 	return "tarry check " + dir + " --salvage NEW makes a store of what can be read"
 }
 
-// damagedHint is mendHint for who does not know yet that there is any.
+// damagedHint is mendHint for an operator who does not know of any damage yet.
 func damagedHint(dir string) string { return "the store in " + dir + " is damaged: " + mendHint(dir) }
 
 // untilThen goes on where the store serves.
@@ -42,14 +42,14 @@ const untilThen = ", once it is closed; the rest of it serves until then"
 // damaged is the cause of an error that says where something cannot be read.
 func damaged(err error) error { return fmt.Errorf("%w: %w", engine.ErrDamaged, err) }
 
-// illegible reports whether an error is that a part of an sstable cannot be read: it is damaged, or the disk
-// does not give it, now or any more.
+// isUnreadable reports whether an error says that a part of an sstable is corrupt, or that the disk failed to
+// read it.
 func isUnreadable(err error) bool {
 	return errors.Is(err, sstable.ErrDamaged) || errors.Is(err, syscall.EIO)
 }
 
-// counted is an error that programs find to be another one, whose words would mislead people: a store
-// that is in use is not out of reach, and one whose backup is damaged may be sound.
+// counted is an error that errors.Is takes for another one, whose words would mislead: a store in use is not
+// unavailable for good, and one whose backup is damaged may be sound.
 type counted struct {
 	error
 	as error

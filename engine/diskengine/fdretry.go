@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// patience is with calls for which there is no file descriptor, as while as many connections are open as
-// the process may have files. Such a call has done nothing and is made again: taken for a sync that failed
-// it would stop the store.
+// fdRetry repeats calls that failed for want of a file descriptor, as while many connections are open. Such a
+// call has done nothing. Taken for a failed sync it would stop the store.
 type fdRetry struct {
 	most time.Duration // with each call; not above 0: none
 	slog *slog.Logger

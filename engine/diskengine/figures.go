@@ -97,7 +97,7 @@ func (e *Engine) sizes() sizes {
 // endFigures keeps them from now on as they are.
 func (e *Engine) endFigures() {
 	if e.compactor == nil {
-		return // nobody has the engine
+		return // no caller has the engine
 	}
 	s := e.sizes()
 	e.mu.Lock()

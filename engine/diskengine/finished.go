@@ -9,7 +9,7 @@ import (
 // trace is a key that is remembered.
 type trace struct {
 	id engine.ID
-	at spot // zero: among the recent
+	at spot // zero: in a memtable
 	record.Trace
 	forgotten int64 // until when
 }
@@ -21,7 +21,7 @@ func (c *call) finished(q *queue, key []byte, hash *keyLookup) (t trace, ok bool
 	}
 	if e, found := c.e.memtables.ByKey(q.num, memtable.Finished, key); found {
 		t = trace{id: engine.ID(e.ID), forgotten: e.At}
-		if q.hides(memtable.Finished, t.id) { // it must not stand in the way of who comes to be remembered
+		if q.hides(memtable.Finished, t.id) { // it must not hinder a key that is remembered now
 			c.purged(&message{id: t.id, q: q, area: memtable.Finished})
 			return trace{}, false, nil
 		}
@@ -68,7 +68,7 @@ func (c *call) forgetTrace(q *queue, t *trace) {
 	c.drop(&message{id: t.id, q: q, area: memtable.Finished, at: t.at})
 }
 
-// leave is drop of a message that went by such an ending, whose key may be remembered.
+// leave drops a message that ended like this, and remembers its key if its policy says so.
 func (c *call) leave(m *message, how engine.Ending, ended int64) {
 	until := ended + millis(m.Remember)
 	if len(m.key) == 0 || m.Remember <= 0 || until <= c.ms {
@@ -91,7 +91,7 @@ func (c *call) expire(m *message) {
 	m.q.expired++
 }
 
-// forgetOver forgets keys whose time is over.
+// forgetOver forgets remembered keys whose time is over.
 func (c *call) forgetOver(q *queue) error {
 	for n := 0; q.finished > 0; n++ {
 		if n == stepItems {

@@ -39,16 +39,16 @@ func (k *compactor) flush() error {
 	}
 }
 
-// trimLoose gives the memory of long values back that nobody has any more. They may be moved again and again,
-// which takes memory each time and hardly any log, so that no memtable is sealed for it. Only who flushes may
-// do it, and not while he has some.
+// trimLoose gives the memory of removed long values back. Moving a message with a long value again and again
+// takes memory and hardly any log, so no memtable is sealed for it. Only the flusher may call it, and only
+// while it holds no such value.
 func (k *compactor) trimLoose() {
 	for k.e.memtables.Loose() > 0 {
 		k.e.memtables.Trim()
 	}
 }
 
-// mostLoose is what part of a memtable may be loose before the keeper looks.
+// mostLoose is what part of a memtable may be loose before the compactor looks.
 const mostLoose = 16
 
 // next returns the memtable to be flushed next, which is sealed if it has grown or must be; nil:
@@ -69,9 +69,9 @@ func (k *compactor) next(must bool) *sealedTable {
 	return nil
 }
 
-// grown reports whether the recent messages or the log have grown so that it is time to seal. Where
-// space is short the log is given no more than a segment, unless what would be said again is as much as
-// what came since the last seal: nothing is gained then.
+// grown reports whether the memtable or the log has grown so that it is time to seal. If space is short the
+// log gets no more than a segment, unless as much as came since the last seal would be rewritten: then nothing
+// is gained.
 func (k *compactor) grown() bool {
 	e := k.e
 	taken, _ := e.memtables.Memory()
@@ -94,12 +94,10 @@ func (k *compactor) unsealed() int64 {
 	return max(0, taken)
 }
 
-// rests reports whether a memtable that was sealed is not written yet, since most of what is in it
-// will have been handled soon, and never be written then: for a minute at most, as long as there
-// is memory for another memtable beside it, and while the log has grown by no more than twice what
-// the recent messages take. So much is written, and more, for as many again that come after them.
-// What waits then is more, and so is what comes while it is written: where space is getting short it
-// does not rest. Engine.mu is held.
+// rests reports whether a sealed memtable is not written yet, because most of its messages will be handled
+// soon and then need not be written. It rests for a minute at most, while there is memory for another
+// memtable, the log has not grown by more than twice what the memtables take, and space is not short.
+// Engine.mu is held.
 func (k *compactor) rests(w *sealedTable) bool {
 	e := k.e
 	if !w.soon || w.told || w.Len() == 0 || time.Since(w.at) >= soon || e.tight() || k.ahead(0) > 1 || k.isWanted() {
@@ -196,7 +194,7 @@ func (k *compactor) flushTable(w *sealedTable) (err error) {
 		return err
 	}
 	e.cfg.tune.between("install")
-	e.space.measure() // whoever is let in now counts on it
+	e.space.measure() // pushes that are admitted now count on it
 	k.install(w, made, gone)
 	counts = true
 	e.log.Release(w.replay)
@@ -286,7 +284,7 @@ func (k *compactor) wrote(w *sealedTable, n int) {
 	}
 }
 
-// mostSealed is how many memtables are sealed at most: who looks a message up looks in each.
+// mostSealed is how many memtables are sealed at most: each look-up goes through all of them.
 const mostSealed = 5
 
 // One entry is copied at first, and then so many at a time as are about so many bytes.
@@ -315,7 +313,7 @@ func (k *compactor) install(w *sealedTable, made, gone []*source) {
 		}
 		return n
 	}
-	for n := stepItems; n >= stepItems; { // most of them in turns with others
+	for n := stepItems; n >= stepItems; { // most of them without holding the lock for long
 		e.mu.Lock()
 		n = kill()
 		e.mu.Unlock()

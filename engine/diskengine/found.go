@@ -11,9 +11,9 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// found is what a call has read of the sstables. Where ids stand it knows of one set of them only; of keys it
-// stays known, so that a call with many of them ends though sstables come and go: those are looked up again
-// only in what was flushed since.
+// found is what a call has read of the sstables. Positions of ids hold for one set of sstables only. What it
+// found of keys stays valid: a key is looked up again only in what was flushed since, so a call with many keys
+// ends while sstables come and go.
 type found struct {
 	set    *sources
 	keys   map[keyAt]holders
@@ -27,7 +27,7 @@ type found struct {
 	bytes  int // of values
 }
 
-// holders are those in sstables who have a key, of each sstable one.
+// holders are the entries with a key, one for each sstable.
 type holders struct {
 	spots []spot
 	upTo  uint64 // sources.latest when they were looked for; 0: they were not
@@ -143,7 +143,7 @@ func (f *found) readOf(src *source, spots []spot, most int) (bytes int, err erro
 // blockOf is the first entry of the block in which a spot is.
 func blockOf(at spot) spot { return spot{at.src, at.src.Begin(at.pos)} }
 
-// unread is why a value cannot be read; nil: nobody has tried, or it can.
+// readError is why a value cannot be read; nil: it can, or was not tried.
 func (f *found) readError(at spot) error {
 	if err := f.broken[at]; err != nil || len(f.blocks) == 0 {
 		return err
@@ -154,8 +154,8 @@ func (f *found) readError(at spot) error {
 	return nil
 }
 
-// cut forgets the contents of those who live and have a key, but for their heads: nothing else is asked of
-// them in this call but of few, and many of them would take much memory. Values up to whole bytes stay as they are.
+// cut forgets the contents of live messages with a key but for their heads, to save memory: a call asks for
+// more of few of them. Values up to whole bytes stay.
 func (f *found) cut(key sstable.Key, whole int) {
 	for _, at := range f.keys[keyAt{memtable.Live, key}].spots {
 		v, ok := f.values[at]

@@ -54,7 +54,7 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	return i, wrap("get", err)
 }
 
-// deadOf finds the dead message of a key that died last.
+// deadOf finds the message with a key that died last.
 func (c *call) deadOf(q *queue, key []byte, hash *keyLookup) (m message, ok bool, err error) {
 	if q.dead == 0 {
 		return m, false, nil

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// tidy forgets queues that are empty, and drops what has been kept for long enough in those that
-// nobody calls.
+// forgetIdle forgets empty queues, and drops what idle queues have kept for long enough.
 func (k *compactor) forgetIdle() error {
 	e := k.e
 	if now := time.Now(); now.Sub(k.forgotIdle) < forgetEvery {

@@ -8,14 +8,14 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// sought is what is known of a key that is looked for: its hash in a queue, and up to which flush no sstable
-// has anybody with it who lives or is remembered.
+// keyLookup is what is known of a key that is looked up: its hash, and up to which flush no sstable has a live
+// or remembered entry with it.
 type keyLookup struct {
 	num    uint32
 	key    sstable.Key
 	absent uint64 // 0: that is not known
 
-	id engine.ID // who had it when it was last looked for among the recent; 0: nobody
+	id engine.ID // which had it when it was last looked up in the memtables; 0: none
 }
 
 // seek looks keys up before a step asks for them: most are in no sstable, which is seen without the
@@ -56,7 +56,7 @@ func (c *call) seek(n int, key func(i int) (queue, key string), to []keyLookup) 
 	return c.read()
 }
 
-// holder finds who lives and has a key among the recent. Who had it last is found faster by his id.
+// holder finds the live message with a key in the memtables, by the id that had it last, or by the key.
 func (c *call) holder(q *queue, key []byte, hash *keyLookup) (memtable.Entry, bool) {
 	if hash.id != 0 {
 		e, ok := c.e.memtables.ByID(uint64(hash.id))

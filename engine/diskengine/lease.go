@@ -36,7 +36,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 					left -= leased[i][k].bytes()
 				}
 				if had && left <= 0 {
-					e.leaseTurn.Add(1) // who gets nothing now gets something before long
+					e.leaseTurn.Add(1) // a want that gets nothing now gets something soon
 				}
 				continue
 			}
@@ -61,7 +61,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		}
 		for k := range copies {
 			l, err := copies[k].lease()
-			if err != nil { // nobody gets it: it dies with its last attempt
+			if err != nil { // it is not handed out: it dies with its last attempt
 				e.damaged(wants[i].Queue, copies[k].id, err)
 				continue
 			}
@@ -75,9 +75,9 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	return g, nil
 }
 
-// leaseFirst is which of n wants is answered first: another one each time that one call was given all that it
-// may have. Multiples of the golden ratio lie evenly also where callers with different wants take turns, so
-// that each sees but every second, or tenth, of them (Knuth, The Art of Computer Programming, 6.4).
+// leaseFirst is which of n wants is answered first: another one each time that a call got all that it may
+// have. Multiples of the golden ratio are spread evenly, also among callers with different wants (Knuth, The
+// Art of Computer Programming, 6.4).
 func (e *Engine) leaseFirst(n int) int {
 	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by it
 	first, _ := bits.Mul64(e.leaseTurn.Load()*golden, uint64(n))
@@ -95,8 +95,8 @@ func (c *call) alone(err error) bool {
 	return !errors.As(err, &ours) && c.ctx.Err() == nil && c.e.failed() == nil
 }
 
-// giveBack releases what was leased for somebody who has left. Without it the leases would end at
-// their deadlines. When his context is over it goes on without him if the disk does not answer soon.
+// giveBack releases what was leased for a caller that has left. Without it the leases would end at their
+// deadlines. If the context is over and the disk does not answer soon, it goes on in the background.
 func (e *Engine) giveBack(ctx context.Context, leased [][]messageCopy) {
 	var s []engine.Settlement
 	for _, copies := range leased {
@@ -111,7 +111,7 @@ func (e *Engine) giveBack(ctx context.Context, leased [][]messageCopy) {
 		func() ([]engine.Settled, error) { return e.settle(context.Background(), s) }) // a store that has stopped has no leases
 }
 
-// untold keeps, for the next lease, what was counted for a lease that nobody is told of.
+// untold keeps, for the next lease, the counts of a lease whose answer nobody got.
 func (e *Engine) untold(wants []engine.Want, granted []engine.Granted) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -123,7 +123,7 @@ func (e *Engine) untold(wants []engine.Want, granted []engine.Granted) {
 	}
 }
 
-// givePatience is how long whoever has left waits until what was leased for him is released, durably.
+// giveBackWait is how long a caller that has left waits until its leases are released durably.
 const giveBackWait = 100 * time.Millisecond
 
 // lease answers one want, by messages of so many bytes or one more; none where that is not above zero.
@@ -135,7 +135,7 @@ func (c *call) lease(w *engine.Want, bytes int, g *engine.Granted, leased *[]mes
 		}
 		c.written = true
 		c.rests = max(c.rests, c.e.fresh.rests(c.ms))
-		// What has been kept for long enough goes some at a time: who is due does not wait for it.
+		// Dead messages and keys that are kept for long enough go some at a time: due messages do not wait for that.
 		if err := c.forgetOver(q); err != nil && err != errYield {
 			return err
 		}
@@ -181,7 +181,7 @@ func (c *call) grant(q *queue, w *engine.Want, bytes int, g *engine.Granted, lea
 	if !g.More {
 		g.NextDue = instant(next)
 	}
-	// Who was told of a later instant, here or by another client, would not look after these
+	// A caller that got a later instant, here or by another client, would not look after these
 	// leases in time.
 	if next < q.told && !g.More {
 		c.hints = append(c.hints, q.name)
@@ -196,7 +196,7 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]messageCopy
 	for i := range *leased {
 		room -= len((*leased)[i].content)
 	}
-	var aside []readyItem // whose contents are to be read
+	var aside []readyItem // whose contents must be read
 	var lack error
 	most := min(w.Max-len(*leased), q.grantable(c.now, w.Max-len(*leased)))
 	if len(*leased) > 0 && (*leased)[0].alone {
@@ -220,7 +220,7 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]messageCopy
 			lack = cmp.Or(lack, err)
 		case err != nil:
 			c.damaged(q, t.id, err)
-			q.leaves(t.due, t.id) // nobody gets it
+			q.leaves(t.due, t.id) // it is not handed out
 			continue
 		case m.past(c.ms):
 			c.expire(&m)
@@ -228,7 +228,7 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]messageCopy
 		case early && t.priority > q.least: // another one may go out before
 			lack = cmp.Or(lack, errYield)
 			aside = append(aside, t)
-		case lack != nil: // who goes out before is to be read
+		case lack != nil: // one that is leased before it must be read
 			aside = append(aside, t)
 			continue
 		case len(*leased) > 0 && m.alone():
@@ -323,7 +323,7 @@ func (c *call) nextOf(q *queue) (int64, error) {
 		next = min(next, c.ms+roomEvery.Milliseconds())
 	}
 	due, err := c.next(q)
-	if held && due <= c.ms { // there are more than turns has room for, and they are held back too
+	if held && due <= c.ms { // there are more than the heap has room for, and they are held back too
 		due = never
 	}
 	return max(c.ms+1, min(next, due)), err

@@ -12,8 +12,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// lease is that of a message, which stays where it stands meanwhile. One that has lapsed is kept
-// until something else is decided: by then its attempt counts, and its token settles.
+// lease is that of a message, which stays where it is stored. A lapsed one is kept until the message is
+// settled or leased again: until then its attempt counts, and its token settles.
 type lease = memtable.Lease
 
 // know notes what is asked of the message of a lease at the end.
@@ -24,7 +24,7 @@ func know(l *lease, m *message) {
 	}
 }
 
-// stands notes where the message of a lease stands in an sstable.
+// stands notes where in an sstable the message of a lease is.
 func stands(l *lease, at spot) {
 	l.Table, l.Pos = 0, 0
 	if at.src != nil {
@@ -32,8 +32,7 @@ func stands(l *lease, at spot) {
 	}
 }
 
-// spotOfLease is where the message of a lease stands in an sstable, as far as that is known without looking
-// for it.
+// spotOfLease is where in an sstable the message of a lease is, as far as that is known without a look-up.
 func (e *Engine) spotOfLease(l *lease) spot {
 	if l.Table == 0 {
 		return spot{}
@@ -190,9 +189,8 @@ func (c *call) leasedMessage(q *queue, l *lease) (message, error) {
 	return c.stored(q, at, v)
 }
 
-// makeRoom takes some leases that have lapsed out of the table, of whichever queue: what came of them is
-// written down. If there are any it returns what is an error of the step. One whose message the disk does
-// not give stays.
+// makeRoom takes some lapsed leases out of the table, of any queue, and writes down what became of their
+// messages. If there are any it returns the error of the step. A lease whose message cannot be read stays.
 func (c *call) makeRoom() error {
 	var some []*lease
 	c.e.leases.Overs(func(l *lease) bool {
@@ -229,7 +227,7 @@ func (c *call) writeDown(l *lease) error {
 	}
 	switch {
 	case errors.Is(err, sstable.ErrDamaged):
-		q.unlease(l) // nobody gets it
+		q.unlease(l) // it is not handed out
 	case err != nil:
 		return err
 	default:

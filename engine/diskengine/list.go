@@ -40,9 +40,8 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	return page, nil
 }
 
-// listing is a page of a list: what stands among the recent is copied in one step, what stands in
-// the sstables that there are then is read without the lock, then what is among the recent by then is copied
-// too, and what is not there any more is left out.
+// listing is a page of a list. Messages in memtables are copied in one step, then the sstables are read
+// without the lock, then the memtables are copied again. What is gone by then is left out.
 type listing struct {
 	name   string
 	state  engine.State
@@ -64,7 +63,7 @@ type listing struct {
 // candidate is a message that may be on the page.
 type candidate struct {
 	token.Place
-	at spot // zero: among the recent
+	at spot // zero: in a memtable
 }
 
 func (l *listing) run(c *call) error {
@@ -156,19 +155,19 @@ func (l *listing) begin(c *call) error {
 	return nil
 }
 
-// listTries is how often a page is begun at most because there are other sstables: who changed meanwhile and
-// went to one of these may then be missing, as who changes may.
+// listTries is how often a page is begun at most because the sstables have changed. After that, a message that
+// changes meanwhile may be missing, as the contract allows.
 const listTries = 4
 
-// anew takes the candidates that are in memory by now: who was in an sstable, and was written down before that
-// was read, is among them. It reports whether the sstables are the same as when the page was begun.
+// anew takes the candidates that are in memory now, which include those that were in an sstable and have
+// changed since. It reports whether the sstables are the same as when the page was begun.
 func (l *listing) anew(c *call) bool {
 	c.see(l.q)
 	l.walk(c)
 	return l.set == c.e.tables
 }
 
-// walk takes the candidates among the recent.
+// walk takes the candidates in memtables.
 func (l *listing) walk(c *call) {
 	n := 0
 	walk, from := c.e.memtables.Ascend, l.span.Low
@@ -190,7 +189,7 @@ func (l *listing) walk(c *call) {
 	})
 }
 
-// leased takes the candidates of those who are leased.
+// leased takes the candidates that are leased.
 func (l *listing) leased(c *call, q *queue) {
 	walk, from := q.leases.Ascend, l.span.Low
 	if l.newest {
@@ -220,11 +219,11 @@ func (l *listing) area() memtable.Area {
 // candidates is how many are looked at of each source at most: some may not be shown.
 func (l *listing) candidates() int { return l.most + 64 }
 
-// order sorts the candidates. Where a source had more than were looked at, all behind the last of
-// those is left to the next page.
+// order sorts the candidates. If a source had more than were looked at, everything after the last of those is
+// left to the next page.
 func (l *listing) order() {
 	slices.SortFunc(l.seen, func(a, b candidate) int {
-		if a.Place == b.Place { // who was written down is found by his id
+		if a.Place == b.Place { // what was flushed is found by its id
 			return cmp.Compare(a.at.record().Table, b.at.record().Table)
 		}
 		if l.newest {
@@ -238,7 +237,7 @@ func (l *listing) order() {
 	}
 }
 
-// read reads what stands in sstables and is to be shown first.
+// read reads the candidates in sstables that are shown first.
 func (l *listing) read(c *call) error {
 	if l.bare {
 		return nil
@@ -268,7 +267,7 @@ func (l *listing) show(c *call, x *candidate) (bytes int, err error) {
 		ok = err == nil
 	} else {
 		at := x.at.now()
-		if at.src == nil && (x.at.src == nil || l.state == engine.Leased) { // it was among the recent
+		if at.src == nil && (x.at.src == nil || l.state == engine.Leased) { // it was in a memtable
 			if at, err = c.spotOfID(x.ID); err != nil {
 				return 0, err
 			}
@@ -293,7 +292,7 @@ func (l *listing) show(c *call, x *candidate) (bytes int, err error) {
 	return len(p.content), nil
 }
 
-// place is where a message stands in the list.
+// place is the position of a message in the list.
 func (l *listing) place(m *message) token.Place {
 	switch l.state {
 	case engine.Leased:

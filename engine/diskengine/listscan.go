@@ -37,7 +37,7 @@ func (l *listing) scan(c *call) (err error) {
 	for n := 0; len(heads.of) > 0; {
 		h := heads.of[0]
 		x, more := h.candidate(), false
-		if l.span.Holds(x.Place) { // else it does not hold those behind either
+		if l.span.Holds(x.Place) { // else it does not hold those after it either
 			if n == 0 || x.Place != l.seen[len(l.seen)-1].Place {
 				if n == l.candidates() {
 					l.end = false
@@ -81,7 +81,7 @@ func (l *listing) scanOf(src *source, part sstable.Queue) (*scanned, error) {
 	return h, nil
 }
 
-// search is where a place is in an sstable; in a damaged block, which nobody reads, where that begins.
+// search is where a place is in an sstable; in a damaged block, where that block begins.
 func (l *listing) search(src *source, p token.Place) (uint32, error) {
 	at := sstable.Place{Queue: l.q.num, At: p.At, ID: uint64(p.ID)}
 	pos, err := src.Search(at)
@@ -99,8 +99,8 @@ type scanned struct {
 	scan     *sstable.Scan // nil: it is to begin at from, or, back, at to
 }
 
-// next turns to the next entry, and reports whether there is one. Who stands in a damaged block is
-// passed over, as a lease does.
+// next goes to the next entry, and reports whether there is one. A damaged block is passed over, as by a
+// lease.
 func (s *scanned) next(c *call) (bool, error) {
 	for s.scan != nil || s.from < s.to {
 		switch {

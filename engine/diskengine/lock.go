@@ -2,10 +2,10 @@ package diskengine
 
 import "sync"
 
-// lock is Engine.mu. Tests see to it that nobody holds it for long.
+// lock is Engine.mu. Tests check that it is not held for long.
 type lock struct {
 	mu   sync.Mutex
-	held func(begins bool) // nil: nobody looks
+	held func(begins bool) // nil: no test looks
 }
 
 // Lock implements sync.Locker.

@@ -105,7 +105,7 @@ func (c *call) readAll(l *lacks) error {
 	return f.readValues(l.values)
 }
 
-// holders returns where those stand who have a key, of sstables of flushes after one.
+// holders returns where entries with a key are, in sstables of flushes after one.
 func (s *sources) holders(k keyAt, after uint64) (spots []spot, err error) {
 	list := s.of[k.area]
 	for i := len(list) - 1; i >= 0; i-- {
@@ -157,8 +157,7 @@ func (c *call) lackValue(at spot) error {
 	return errLack
 }
 
-// spotOfID returns where a message stands in the sstables that is not among the recent ones; the zero
-// spot: nowhere.
+// spotOfID returns where in the sstables a message is that is not in a memtable; the zero spot: nowhere.
 func (c *call) spotOfID(id engine.ID) (spot, error) {
 	e := c.e
 	if !e.mayHoldID(id) {
@@ -187,8 +186,8 @@ func (e *Engine) mayHoldID(id engine.ID) bool {
 	return false
 }
 
-// spotsOfKey returns where those stand now in the sstables who have a key, of each sstable one; the zero spot: he
-// has gone.
+// spotsOfKey returns where in the sstables live entries with a key are now, one for each sstable; the zero
+// spot: it was deleted.
 func (c *call) spotsOfKey(q *queue, area memtable.Area, key []byte, hash *keyLookup) ([]spot, error) {
 	e := c.e
 	if len(e.tables.of[area]) == 0 {
@@ -219,7 +218,7 @@ func (c *call) spotsOfKey(q *queue, area memtable.Area, key []byte, hash *keyLoo
 	case area == memtable.Dead && gone: // another one of the same sstable may have the key
 		delete(c.found.keys, k)
 		return nil, c.lackKey(k)
-	case area != memtable.Dead && lives && q.purge == nil: // which may hide him, and then there may be another
+	case area != memtable.Dead && lives && q.purge == nil: // which may hide it, and then there may be another
 		return h.spots, nil
 	case e.tables.mayHold(k, h.upTo):
 		return nil, c.lackKey(k)
@@ -227,7 +226,7 @@ func (c *call) spotsOfKey(q *queue, area memtable.Area, key []byte, hash *keyLoo
 	return h.spots, nil
 }
 
-// valueAt returns what stands at a spot.
+// valueAt returns the entry at a spot.
 func (c *call) valueAt(at spot) (sstable.Entry, error) {
 	v, ok := c.found.values[at]
 	if !ok {

@@ -38,9 +38,9 @@ func (k *compactor) merge() error {
 	}
 }
 
-// choose returns sstables to be merged into one; none: all is well. Each in which too many have died is, and
-// those of about one size, once there are some of them; and when the sstables all told take half as much
-// again as is alive in them, the one of which the largest share is dead.
+// choose returns sstables to be merged into one; none: there is nothing to do. It takes an sstable with too
+// many deleted entries, else some of about one size, else, when all sstables together take half as much again
+// as their live entries, the one with the largest share of deleted ones.
 func (k *compactor) choose() []*source {
 	var all sources
 	now := time.Now()
@@ -96,7 +96,7 @@ func (k *compactor) within(some []*source) []*source {
 	return some
 }
 
-// beside returns an sstable, and behind it those that are not larger and have lost many too.
+// beside returns an sstable, and those after it that are not larger and have lost many entries too.
 func beside(list []*source, src *source) []*source {
 	some := []*source{src}
 	for _, o := range list {
@@ -147,7 +147,7 @@ func (k *compactor) mergeTables(some []*source) error {
 		tables[i] = src.Table
 	}
 	m, err := sstable.Merge(e.fs, e.tablesDir(), e.number(), k.config("merge", k.merging), tables)
-	if errors.Is(err, sstable.ErrClosed) { // nobody in one of them lives any more
+	if errors.Is(err, sstable.ErrClosed) { // one of them has no live entry any more
 		return nil
 	}
 	if err != nil {
@@ -226,7 +226,7 @@ func (k *compactor) spoiled(some []*source, err error) {
 	}
 }
 
-// dropDead leaves out the sstables in which nobody lives.
+// dropDead leaves out the sstables without a live entry.
 func (k *compactor) dropDead() error {
 	e := k.e
 	k.mu.Lock()
@@ -246,7 +246,7 @@ func (k *compactor) dropDead() error {
 	return nil
 }
 
-// anyDead reports whether there is an sstable in which nobody lives.
+// anyDead reports whether an sstable has no live entry.
 func (k *compactor) anyDead() bool {
 	k.e.mu.Lock()
 	defer k.e.mu.Unlock()

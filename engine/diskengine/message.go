@@ -13,18 +13,18 @@ type message struct {
 	q    *queue
 	area memtable.Area // Live or Dead
 
-	at    spot // where it stands in an sstable; zero: among the recent
-	moves bool // it is among the recent and not sealed: a record without its content will do
+	at    spot // where it stands in an sstable; zero: in a memtable
+	moves bool // it is in the active memtable: a record without its content will do
 
 	key          []byte
-	record.State // as it stands, with what a lapsed lease makes of it
+	record.State // as it is now, with what a lapsed lease makes of it
 	record.Head
 	content []byte // nil: it was not read
 
 	lease *lease // nil: none, not even one that has lapsed
 }
 
-// state is where the message stands.
+// state is the state of the message.
 func (m *message) state(ms int64) engine.State {
 	switch {
 	case m.area == memtable.Dead:
@@ -45,7 +45,7 @@ func (m *message) past(ms int64) bool {
 	return m.area == memtable.Live && m.Expires < ms && (m.lease == nil || m.lease.Over())
 }
 
-// recent is the message of an entry among the recent ones.
+// fromMemtable is the message of an entry of a memtable.
 func (c *call) fromMemtable(q *queue, e memtable.Entry) (message, error) {
 	m := message{id: engine.ID(e.ID), q: q, area: e.Area, moves: !e.Sealed, key: e.Key}
 	var err error
@@ -127,7 +127,7 @@ func (c *call) drop(m *message) {
 	c.vanish(m)
 }
 
-// vanish removes a message from memory, when the log tells of it otherwise.
+// vanish removes a message from memory, when another record says so in the log.
 func (c *call) vanish(m *message) {
 	c.detach(m)
 	if m.at.src == nil {
@@ -142,7 +142,7 @@ func (c *call) detach(m *message) {
 	if m.area == memtable.Live {
 		c.e.live--
 		if m.lease != nil && !m.lease.Over() {
-			if q.full() && (q.ready > 0 || q.front == memtable.First) { // from there on nobody has looked
+			if q.full() && (q.ready > 0 || q.front == memtable.First) { // from there on no lease has looked
 				q.arrives(c.ms)
 			}
 		} else {
@@ -186,13 +186,13 @@ func (c *call) rewrite(m *message, s record.State, content, body []byte) {
 	c.e.memtables.Put(e)
 }
 
-// mustEntry returns the entry of a message that was just put among the recent ones.
+// mustEntry returns the entry of a message that was just put into the memtable.
 func (c *call) mustEntry(id engine.ID) memtable.Entry {
 	e, _ := c.e.memtables.ByID(uint64(id))
 	return e
 }
 
-// attach counts a message that was put among the recent ones.
+// attach counts a message that was put into the memtable.
 func (c *call) attach(m *message) {
 	*m.q.count(m.area)++
 	if m.area != memtable.Live {

@@ -106,7 +106,7 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	return e, nil
 }
 
-// low has the keeper make memory ready, if it is there yet.
+// low has the compactor make memory ready.
 func (e *Engine) low() {
 	if e.compactor != nil {
 		signal(e.compactor.low)
@@ -208,7 +208,7 @@ func (e *Engine) manifest() (*manifest.Manifest, error) {
 	return manifest.Create(e.fs, e.dir, first)
 }
 
-// random fills b with what nobody can know.
+// random fills b with unpredictable bytes.
 func (e *Engine) random(b []byte) {
 	if fn := e.cfg.tune.random; fn != nil {
 		fn(b)
@@ -247,7 +247,7 @@ func (e *Engine) tableConfig() *sstable.Config {
 	return &sstable.Config{ID: e.id, BlockBytes: e.cfg.tune.block, GroupWords: e.cfg.tune.group, Salt: e.salt}
 }
 
-// openTables opens the sstables that count, some beside one another, with who has died in them, and removes
+// openTables opens the sstables that count, some at the same time, reads their deletion bitmaps, and removes
 // the others.
 func (e *Engine) openTables(s *manifest.State) error {
 	dir := filepath.Join(e.dir, tablesDir)
@@ -281,7 +281,7 @@ func (e *Engine) openTables(s *manifest.State) error {
 	return e.readDeletions(all)
 }
 
-// shut closes what is open. Why the log fails meanwhile is not told again once the store has stopped.
+// shut closes what is open. After a stop it does not return the error of the log again.
 func (e *Engine) shut(stopped bool) error {
 	var errs []error
 	if e.compactor != nil {

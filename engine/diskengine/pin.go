@@ -35,7 +35,7 @@ func (k *compactor) pin() *pin {
 	return p
 }
 
-// leave lets go of it, and removes what nobody else needs.
+// leave unpins the files, and removes those that nothing needs any more.
 func (p *pin) leave() {
 	p.log.Release()
 	p.k.mu.Lock()

@@ -11,8 +11,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// purging is a purge that is under way. One record says what it removes; from then on that is gone
-// for everybody, and it is removed in slices.
+// purging is a purge that is under way. One record says what it removes. From then on that is gone for all
+// callers, and it is removed in slices.
 type purging struct {
 	record.Purge
 	spares  *spares
@@ -50,11 +50,11 @@ func (q *queue) hides(a memtable.Area, id engine.ID) bool {
 	if _, spared := p.spares.of[id]; spared {
 		return false
 	}
-	return a != memtable.Live || !q.held(id) // who is leased now was so when it began
+	return a != memtable.Live || !q.held(id) // what is leased now was leased when it began
 }
 
-// spare notes that what has an id was not there to be purged, and is now: a message whose lease has
-// ended, a dead one that was brought back, or a key that is remembered since.
+// spare notes that an id is not part of the purge, though it could be now: a message whose lease has ended, a
+// dead one that was redriven, or a key that was remembered since.
 func (q *queue) spare(id engine.ID) {
 	if p := q.purge; p != nil && id <= p.UpTo {
 		p.spares.add(id)
@@ -107,8 +107,8 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 	}
 }
 
-// beginPurge begins a purge, or returns the one that is under way. The log is to know before of all
-// who are leased.
+// beginPurge begins a purge, or returns the one that is under way. Before, the log must have all leases of the
+// queue.
 func (e *Engine) beginPurge(c *call, name string, also engine.PurgeAlso, p **purging) (other *purging, err error) {
 	e.mu.Lock()
 	e.beginning++ // memtables are sealed when that is over: it might never be otherwise
@@ -143,15 +143,15 @@ func (e *Engine) beginPurge(c *call, name string, also engine.PurgeAlso, p **pur
 	}
 }
 
-// telling is how far the log was told of leases.
+// leaseLog is how far the leases of a queue were written to the log.
 type leaseLog struct {
 	q     *queue
 	seals uint64
 	next  memtable.Position
 }
 
-// tellLeases sees to it that what the log says behind the last seal tells who is leased, and who is
-// not any more by the clock. It reports whether that is so, or has told of some.
+// logLeases writes the leases of a queue, lapsed ones too, to the log after the last seal. It reports whether
+// all are there, or whether it wrote some.
 func (c *call) logLeases(q *queue, t *leaseLog) bool {
 	e := c.e
 	if t.q != q || t.seals != e.seals {
@@ -218,8 +218,8 @@ func (c *call) startPurge(q *queue, also engine.PurgeAlso) (*purging, error) {
 	return p, nil
 }
 
-// carryOutPurge removes what a purge names. If that fails whoever asked for it is told, and it is
-// tried again, since what is not removed is counted.
+// carryOutPurge removes what a purge names. If that fails its caller gets the error, and it is tried again
+// later: what is not removed is still counted.
 func (e *Engine) carryOutPurge(q *queue, p *purging) {
 	pause := time.Duration(0)
 	for tries := 1; ; tries++ {
@@ -232,7 +232,7 @@ func (e *Engine) carryOutPurge(q *queue, p *purging) {
 		e.mu.Lock()
 		if p.err = err; err == nil {
 			q.purge = nil
-			e.hide(q, -q.hidden) // who could not be read stays
+			e.hide(q, -q.hidden) // what could not be read stays
 			q.told, q.hint = c.ms, false
 		}
 		ends := err == nil || e.life.Err() != nil || e.failed() != nil
@@ -343,7 +343,7 @@ func (s *sweep) leases(c *call) error {
 	return nil
 }
 
-// recent removes some of the recent messages, from a position on.
+// inMemtables removes some messages of memtables, from a position on.
 func (s *sweep) inMemtables(c *call, from memtable.Position) (memtable.Position, bool, error) {
 	var ids []uint64
 	looked, more := 0, false
@@ -366,7 +366,7 @@ func (s *sweep) inMemtables(c *call, from memtable.Position) (memtable.Position,
 	return from, more, nil
 }
 
-// remove removes one from memory: the log tells of it.
+// remove removes a message from memory: the log has the purge.
 func (s *sweep) remove(c *call, a memtable.Area, at int64, where spot, id engine.ID) {
 	m := message{id: id, q: s.q, area: a, at: where}
 	if a == memtable.Live {
@@ -376,13 +376,13 @@ func (s *sweep) remove(c *call, a memtable.Area, at int64, where spot, id engine
 	c.purged(&m)
 }
 
-// hide notes that so many more of those who live are still to be removed.
+// hide notes that so many more live messages are still to be removed.
 func (e *Engine) hide(q *queue, n int64) {
 	q.hidden += n
 	e.hidden += n
 }
 
-// purged removes from memory what the purge under way has named, whoever meets it first.
+// purged removes a message from memory that the purge under way has named.
 func (c *call) purged(m *message) {
 	switch m.area {
 	case memtable.Live:
@@ -432,7 +432,7 @@ func (s *sweep) inTable(c *call, src *source) error {
 			}
 			at := scan.At()
 			err := errors.Join(scan.Err(), scan.Close())
-			if errors.Is(err, sstable.ErrDamaged) { // who is named in the block is not known: it is passed over
+			if errors.Is(err, sstable.ErrDamaged) { // which messages are in the block is not known: it is passed over
 				c.e.unpurged(err)
 				to, err = src.Reach(at, 1), nil
 			}
@@ -468,8 +468,7 @@ func (s *sweep) inTable(c *call, src *source) error {
 	return nil
 }
 
-// unpurged tells the operator that a purge has left out messages that cannot be read. They stay where
-// they are, and nobody gets them.
+// unpurged logs that a purge has left out messages that cannot be read. They stay, and are never handed out.
 func (e *Engine) unpurged(damage error) {
 	e.slog.Error("tarry disk: a purge passes over messages in a damaged block of an sstable; tarry check --salvage saves the others", "dir", e.dir, "error", damage)
 }

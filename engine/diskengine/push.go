@@ -130,7 +130,7 @@ func beforeBody(m *engine.Message) int {
 	return len(m.Key) + contentBytes([]engine.Message{*m}) - len(m.Body) + rest
 }
 
-// prepare copies the body of a message that is large to where it will be, among the recent ones and in the log.
+// prepare copies the body of a large message to the memory of the memtable and of the log.
 func (c *call) prepare(m *engine.Message) {
 	if c.e.refuseBody(m) == nil {
 		n := beforeBody(m)
@@ -312,7 +312,7 @@ func (c *call) contentOf(content *record.Content) {
 	c.content = content.Append(c.content[:0])
 }
 
-// refusal says why a push does not get past what stands in its way; nil: it does.
+// refusal says why a push is refused because of this message; nil: it is not.
 func (m *message) refusal(in *engine.Message, ms int64) error {
 	switch {
 	case in.OnConflict == engine.Reject:

@@ -18,17 +18,17 @@ type queue struct {
 	pos  wal.Pos // of the last entry of the log that changed it
 	ms   int64   // when it was last visited, by the engine's clock
 
-	// How many there are. Those who live are leased, or wait; of those who wait ready are
+	// How many there are. Live messages are leased or pending; of the pending ones ready are
 	// those before front.
 	live, leased, ready int64
 	dead, finished      int64
-	hidden              int64 // of those who live, whom a purge under way has still to remove
+	hidden              int64 // live messages that a purge under way has still to remove
 
 	readyQueue
-	weight int64            // bytes of memory that near and the lanes took when they were last weighed
+	weight int64            // bytes of memory of the heap and the cursors, when last weighed
 	leases *memtable.Leases // of all queues
 	ends   int64            // no lease ends before
-	toldAt uint64           // Engine.seals, when the log last knew behind the last seal of all leases that had not lapsed
+	toldAt uint64           // Engine.seals, when the log last had all running leases after the last seal
 
 	graves   tableCursors // the dead, by death
 	memories tableCursors // keys that are remembered, by when they are forgotten
@@ -37,9 +37,9 @@ type queue struct {
 	settings *settings // nil: never configured
 	purge    *purging  // nil: none is under way
 
-	told          int64 // the NextDue last told; never when nothing was
-	hint          bool  // tell those who watch
-	expired, died int   // that no Lease has told yet
+	told          int64 // the last NextDue of an answer; never: there was none
+	hint          bool  // watchers get a hint
+	expired, died int   // that no answer of Lease has counted yet
 }
 
 func (e *Engine) newQueue(name string, num uint32) *queue {
@@ -60,7 +60,7 @@ func (q *queue) count(a memtable.Area) *int64 {
 	return &q.live
 }
 
-// buried is how many are dead whom no purge under way has removed.
+// buried is the number of dead messages, without those that a purge is to remove.
 func (q *queue) buried() int64 {
 	if q.purge == nil {
 		return q.dead
@@ -68,10 +68,10 @@ func (q *queue) buried() int64 {
 	return q.dead - q.purge.dead
 }
 
-// pending is how many of those live whom no purge under way has removed.
+// pending is the number of live messages, without those that a purge is to remove.
 func (q *queue) pending() int64 { return q.live - q.hidden }
 
-// empty says that nothing is left of the queue that anybody could ask for.
+// empty reports whether the queue holds nothing that a caller could ask for.
 func (q *queue) empty() bool {
 	return q.live+q.dead+q.finished == 0 && q.pause == 0 && q.settings == nil && q.purge == nil
 }
@@ -138,7 +138,7 @@ func (c *call) refresh(q *queue) error {
 	return nil
 }
 
-// hinted gives a hint if something may be leased sooner than was told, and forgets it.
+// hinted gives a hint if something may be leased sooner than the last answer said, and forgets it.
 func (c *call) hinted(q *queue) {
 	if q.hint {
 		q.hint = false

@@ -8,7 +8,7 @@ type readyItem struct {
 	id       engine.ID
 	priority uint32
 	pos      uint32  // in src
-	src      *source // nil: it was among the recent
+	src      *source // nil: it was in a memtable
 	epoch    uint32  // then, Engine.epoch
 }
 
@@ -19,7 +19,7 @@ func (t *readyItem) before(o *readyItem) bool {
 	return t.due < o.due || t.due == o.due && t.id < o.id
 }
 
-// turns is a heap of them.
+// readyHeap is a heap of them.
 type readyHeap []readyItem
 
 func (h *readyHeap) push(t readyItem) {

@@ -12,17 +12,16 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// near is who of a queue is about to be leased. A position in the order of due times, front,
-// divides those who wait: all before it are in turns, where they stand in the order in which they
-// go out; those behind stand where they are kept, in the memtables and in the
-// sstables. front follows the clock as far as somebody leases, and stops where turns is full.
+// readyQueue is what of a queue is about to be leased. front is a position in the order of due times. All
+// pending messages before it are in heap, in the order in which they are leased. The others are only in
+// memtables and sstables. front follows the clock as far as leases ask, and stops when heap is full.
 //
-// Who is removed or moved leaves his turn behind, and is passed over when it comes.
+// A message that is removed or moved leaves its item in the heap, which is passed over when it comes to the
+// top.
 //
-// Where memory is short turns are forgotten, and found again from the start. So that this need not go
-// through all of them each time a few are leased, it is known of those who wait before some position
-// that none has a priority before least: as soon as turns has as many of that as are asked for, they go
-// out, and front stays where it is.
+// If memory is short the heap is forgotten, and filled again from the start. To avoid a walk through all of
+// them for a few leases, known and least say that no pending message before known has a priority before least.
+// Once heap has as many of priority least as are asked for, they are leased and front stays.
 type readyQueue struct {
 	front memtable.Position
 	heap  readyHeap
@@ -30,15 +29,14 @@ type readyQueue struct {
 
 	known memtable.Position
 	least uint32
-	sure  int64 // who wait before known
-	best  int   // in turns, of least or before it
+	sure  int64 // pending before known
+	best  int   // in heap, of priority least or before it
 }
 
-// memtable is how many messages stand in turns at least, unless tests say otherwise: among so many the order is
-// exact.
+// readyLen is how many messages a heap has room for by default. Among so many the order is exact.
 const readyLen = 65_536
 
-// walkItems is how many are moved to turns at a time, and walkMost how many before others are let
+// walkItems is how many are moved to the heap at a time, and walkMost how many before others are let
 // in.
 const (
 	walkItems = 256
@@ -49,17 +47,17 @@ func before(a, b memtable.Position) bool {
 	return a.At < b.At || a.At == b.At && a.ID < b.ID
 }
 
-// after is the position behind one.
+// after is the position after one.
 func after(p memtable.Position) memtable.Position { return memtable.Position{At: p.At, ID: p.ID + 1} }
 
-// rewind forgets who is ready: the clock stepped back, or too many became so out of order. They
-// are found again where they are kept.
+// rewind forgets the ready messages: the clock stepped back, or too many became ready out of order. They are
+// found again where they are stored.
 func (q *queue) rewind() {
 	q.forgetReady()
 	q.known, q.least, q.sure = memtable.First, 0, 0
 }
 
-// forgetTurns gives back the memory of what is near, and keeps in mind which priorities wait.
+// forgetReady gives the memory of the ready heap back, and remembers the least priority.
 func (q *queue) forgetReady() {
 	if !before(q.front, q.known) {
 		q.known, q.least, q.sure = q.front, math.MaxUint32, q.ready
@@ -71,11 +69,10 @@ func (q *queue) forgetReady() {
 	q.lane.forget()
 }
 
-// room is how many turns there are at most: more than need be, so that where turns are forgotten they
-// are not all looked for again at once.
+// room is how many items a heap has at most: some more than needed, so that it is not filled again at once.
 func (e *Engine) room() int { return e.cfg.tune.ready + e.cfg.tune.ready/4 }
 
-// take puts a turn to the others.
+// take puts an item into the heap.
 func (q *queue) take(t readyItem) {
 	if t.priority <= q.least {
 		q.best++
@@ -91,14 +88,14 @@ func (q *queue) drop() {
 	q.heap.pop()
 }
 
-// knows reports whether who stands first in turns does so of all who may go out by now, if he is of the
-// least priority that waits, though front has not come to the end.
+// knows reports whether the top of the heap is leased before all other due messages if it has the least
+// priority pending, though front has not reached the end.
 func (c *call) knows(q *queue) bool {
 	return before(q.front, q.known) && (q.known.At > c.ms || q.sure >= int64(c.e.cfg.tune.ready))
 }
 
-// letGo forgets what was read of sstables that may be gone by now, and are in memory as long as somebody has
-// something of them, where nobody has asked the queue for long: he would read all of it again.
+// letGo forgets what a queue has read of sstables when it was not asked for long: it would keep merged
+// sstables in memory.
 func (e *Engine) letGo(q *queue) {
 	idle := q.lane.idle(e)
 	if !idle && !q.graves.idle(e) && !q.memories.idle(e) {
@@ -112,8 +109,8 @@ func (e *Engine) letGo(q *queue) {
 	e.weigh(q)
 }
 
-// weigh notes how much memory is taken by what is near in a queue. Where that of all queues is more
-// than its share, others forget what they have: it is found again when they are called.
+// weigh notes how much memory the ready heap and the cursors of a queue take. If all queues together take more
+// than their share, others forget theirs, and fill them again when they are used.
 func (e *Engine) weigh(q *queue) {
 	was := q.weight
 	q.weight = int64(cap(q.heap))*readyItemBytes + q.lane.bytes() + q.graves.bytes() + q.memories.bytes()
@@ -179,8 +176,7 @@ func (q *queue) leaves(due int64, id engine.ID) {
 	}
 }
 
-// advance moves all who are due to turns, as far as there is room, or until it is known who are the next
-// so many.
+// advance moves due messages to the heap until all are in it, it is full, or the next so many are known.
 func (c *call) advance(q *queue, most int) error {
 	q.lane.refresh(c.e, q, q.front)
 	end := memtable.Position{At: c.ms + 1}
@@ -195,7 +191,7 @@ func (c *call) advance(q *queue, most int) error {
 	return nil
 }
 
-// walk moves some of those who are due to turns.
+// walk moves some due messages to the heap.
 func (c *call) walk(q *queue, end memtable.Position) error {
 	if err := q.lane.heads(c, q.front, end.At, false); err != nil {
 		return err
@@ -243,13 +239,13 @@ func priorityOf(value []byte) uint32 {
 	return h.Priority
 }
 
-// next is when the first message behind front is due; never: there is none.
+// next is when the first message after front is due; never: there is none.
 func (c *call) next(q *queue) (int64, error) {
 	q.lane.refresh(c.e, q, q.front)
 	at, passed := int64(never), 0
 	c.e.memtables.Ascend(q.num, memtable.Live, q.front, func(e memtable.Entry) bool {
 		if q.held(engine.ID(e.ID)) || q.hides(memtable.Live, engine.ID(e.ID)) {
-			if passed++; passed < walkMost*walkItems { // behind so many there is none before this
+			if passed++; passed < walkMost*walkItems { // after so many there is none before this
 				return true
 			}
 		}
@@ -280,9 +276,9 @@ func (k *cursor) first(q *queue) int64 {
 	return never
 }
 
-// top returns the message that goes out first, whose turn is taken away, also where it cannot be read; where it
-// is to be read first, or the disk does not give it, the turn stays. ok is false: there is none. errYield: there
-// were many whose turns are left behind.
+// top returns the message that is leased first, and takes its item away, also if the message is corrupt. If it
+// must be read first, or the disk fails to read it, the item stays. ok is false: there is none. errYield: many
+// stale items were passed over.
 func (c *call) top(q *queue) (t readyItem, m message, ok bool, err error) {
 	for n := 0; len(q.heap) > 0; n++ {
 		if n == 4*stepItems {
@@ -290,7 +286,7 @@ func (c *call) top(q *queue) (t readyItem, m message, ok bool, err error) {
 		}
 		t = q.heap[0]
 		m, ok, err = c.readyMessage(q, &t)
-		if err == errLack || errors.Is(err, syscall.EIO) { // he is asked for again
+		if err == errLack || errors.Is(err, syscall.EIO) { // it is asked for again
 			return t, m, true, err
 		}
 		q.drop()

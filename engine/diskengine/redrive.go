@@ -31,13 +31,13 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 				return err
 			}
 			if from.High == token.All.High {
-				from.High = token.Place{At: c.ms + 1} // who died by now
+				from.High = token.Place{At: c.ms + 1} // dead by now
 			}
 			some := make([]engine.ID, len(l.found))
 			for i := range l.found {
 				some[i] = l.found[i].id
 			}
-			if _, err := c.redriveAll(name, some, &out); err != nil { // who went meanwhile was not asked for
+			if _, err := c.redriveAll(name, some, &out); err != nil { // what went meanwhile was not asked for
 				return err
 			}
 			if left -= len(some); !l.more {

@@ -8,7 +8,7 @@ import (
 // name is a key of a queue.
 type name struct{ queue, key string }
 
-// seat is what stands in the way of a push of a key.
+// seat is what a push of a key meets.
 type seat struct {
 	state engine.State // Gone: nothing does
 	due   int64
@@ -56,7 +56,7 @@ func (a *atomicPush) rehearse(c *call) (*rehearsal, error) {
 	return r, lack
 }
 
-// seatOf is what stands in the way of a key now.
+// seatOf is what a push of a key meets now.
 func (c *call) seatOf(q *queue, key string, hash *keyLookup, result *engine.PushResult, whole bool) (s seat, err error) {
 	m, ok, err := c.byKey(q, []byte(key), hash)
 	if err != nil {
@@ -169,7 +169,7 @@ func (c *call) rehearseOne(r *rehearsal, in *engine.Message, twice bool, hash *k
 	return nil, nil
 }
 
-// refusal says why a push does not get past what stands in its way; nil: it does.
+// refusal says why a push is refused because of what it meets; nil: it is not.
 func (s *seat) refusal(q *queue, in *engine.Message) error {
 	switch {
 	case in.OnConflict == engine.Keep:

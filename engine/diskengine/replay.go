@@ -25,7 +25,7 @@ type replay struct {
 
 var _ record.Applier = (*replay)(nil)
 
-// queue returns that of a number; one whose name the log does not tell again is made without.
+// queue returns the queue of a number; without a name if the log does not have it again.
 func (r *replay) queue(num uint32) *queue {
 	q := r.e.numbered[num]
 	if q == nil {
@@ -44,8 +44,7 @@ func (r *replay) used(id engine.ID, at record.Spot) {
 	}
 }
 
-// leave takes a message away from where it stood, but for the recent ones: its place in an sstable and
-// its lease.
+// leave removes a message from its sstable and ends its lease.
 func (r *replay) leave(id engine.ID, from record.Spot) error {
 	r.unlease(id)
 	at, err := r.spot(id, from)
@@ -55,7 +54,7 @@ func (r *replay) leave(id engine.ID, from record.Spot) error {
 	return err
 }
 
-// spot is where a message stands in an sstable.
+// spot is where in an sstable a message is.
 func (r *replay) spot(id engine.ID, from record.Spot) (spot, error) {
 	if from.Table != 0 {
 		if src := r.e.tables.byNumber(from.Table); src != nil {
@@ -241,7 +240,7 @@ func (r *replay) Purge(p *record.Purge) error {
 		if q.hides(memtable.Live, engine.ID(l.ID)) {
 			r.e.leases.Remove(l)
 		} else {
-			r.e.leases.Extend(l, l.Deadline) // nobody knows yet that it has lapsed
+			r.e.leases.Extend(l, l.Deadline) // no record says yet that it has lapsed
 		}
 	}
 	return nil
@@ -284,7 +283,7 @@ func (r *replay) purgeTable(q *queue, src *source) error {
 	return nil
 }
 
-// finish counts what there is, and ends the leases that nobody is left to settle.
+// finish counts what there is, and ends leases that nothing can settle.
 func (r *replay) finish() error {
 	e := r.e
 	for num, q := range e.numbered {
@@ -376,7 +375,7 @@ func (r *replay) know(q *queue, all []*lease) error {
 			if err == errLack { // they are large
 				break
 			}
-			if isUnreadable(err) { // the lease will end, and nobody get the message
+			if isUnreadable(err) { // the lease ends, and the message is not handed out
 				spots = spots[1:]
 				continue
 			}

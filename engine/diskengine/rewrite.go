@@ -7,8 +7,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 )
 
-// rewrite writes again, behind the position from which the log will be replayed, what is neither
-// among the recent messages nor in sstables: names, settings, pauses, leases and purges under way.
+// rewrite writes again, after the position from which the log will be replayed, what is neither in memtables
+// nor in sstables: names, settings, pauses, leases and purges under way.
 func (k *compactor) rewrite() error {
 	e := k.e
 	var nums []uint32
@@ -50,8 +50,8 @@ func (k *compactor) rewriteQueue(num uint32) error {
 	return err
 }
 
-// rewriteLeases writes those that have not lapsed, by their deadlines, and then those that have. What
-// changes meanwhile is written by who changes it.
+// rewriteLeases writes the running leases by their deadlines, then the lapsed ones. A lease that changes
+// meanwhile is written by its change.
 func (k *compactor) rewriteLeases(num uint32) error {
 	e := k.e
 	for over := range 2 {
@@ -88,7 +88,7 @@ func (k *compactor) rewriteLeases(num uint32) error {
 	return nil
 }
 
-// rewritePurge writes one that is under way, with whom it spares of those who are not leased now.
+// rewritePurge writes a purge that is under way, with the messages that it spares and that are not leased now.
 func (k *compactor) rewritePurge(num uint32) error {
 	var of *spares
 	for more, at := true, 0; more; {
@@ -104,7 +104,7 @@ func (k *compactor) rewritePurge(num uint32) error {
 			at += len(some)
 			if more = at < len(of.order); !more {
 				p := q.purge.Purge
-				p.At, p.Spares = lapsed, true // who has lapsed was said so above, or is spared
+				p.At, p.Spares = lapsed, true // lapsed leases were written above, or are spared
 				b = p.Append(b)
 			}
 			return b

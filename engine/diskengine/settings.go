@@ -17,7 +17,7 @@ type settings struct {
 	bucket   pace.Bucket
 }
 
-// Settings tells the settings of a queue and their revision.
+// Settings returns the settings of a queue and their revision.
 func (e *Engine) Settings(ctx context.Context, name string) (s engine.Settings, revision string, err error) {
 	revision = unwritten
 	err = e.do(ctx, "settings", func(c *call) error {

@@ -77,8 +77,8 @@ func (c *call) settle(s *engine.Settlement) (engine.Settled, error) {
 	return out, err
 }
 
-// tokened finds the message that a token settles. The lease may have lapsed: the message waits
-// again then, or is dead, and its state may tell of the lease.
+// tokened finds the message that a token settles. If its lease has lapsed, the message is pending again or
+// dead, and its state may still name the lease.
 func (c *call) tokened(q *queue, t *token.Token) (m message, ok bool, err error) {
 	if l := q.leaseOf(t.ID); l != nil {
 		if !l.Given || l.Nonce != t.Nonce {
@@ -208,7 +208,7 @@ func (c *call) extend(m *message, s *engine.Settlement) engine.Settled {
 		q.ends = min(q.ends, deadline)
 		if q.toldAt == c.e.seals && !over {
 			c.group = (&record.Extend{ID: m.id, Deadline: deadline}).Append(c.group)
-		} else { // behind the seal nothing may have been said of it
+		} else { // after the seal the log may have nothing of it
 			c.writeLease(l)
 		}
 	}

@@ -10,14 +10,14 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// source is an open sstable. Its fields are guarded by Engine.mu, but for those of the sstable, and deletion bitmaps, which is
-// the keeper's.
+// source is an open sstable. Its fields are guarded by Engine.mu, but for the sstable itself, and deletions,
+// which is the compactor's.
 type source struct {
 	*sstable.Table
 	area      memtable.Area
 	since     uint64    // all in it was in sstables once so many flushes were, or had been when the store was opened
-	deletions uint64    // the file that says who has died, in the manifest in force
-	dirty     bool      // somebody has died since it was written
+	deletions uint64    // the number of its deletion bitmaps in the manifest; 0: none
+	dirty     bool      // an entry was deleted since it was written
 	rests     time.Time // until when it is not merged, since it cannot be read
 
 	// Where the sstable has been merged into another one:
@@ -90,13 +90,13 @@ func (s *sources) with(more, less []*source) *sources {
 	return n
 }
 
-// spot is where a message stands in an sstable. The zero spot is nowhere.
+// spot is a position in an sstable. The zero spot is nowhere.
 type spot struct {
 	src *source
 	pos uint32
 }
 
-// now is where the message of a spot stands now, if it lives; the zero spot: it does not.
+// now is where the message of a spot is now; the zero spot: it was deleted.
 func (s spot) now() spot {
 	for s.src != nil && s.src.into != nil {
 		pos, ok := s.src.merged.Locate(s.src.nth, s.pos)

@@ -12,12 +12,12 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// space watches the free space of the disk, and has the ballast: a file that only takes up space.
-// It is given up when a flush, or the log, cannot go on for want of space; from then on no push is
-// accepted until it is back, and what ends messages can still be written.
+// space watches the free space of the disk, and has the ballast: a file that only takes up space. It is
+// removed when a flush or the log needs its space. From then on pushes are refused until it is back, while
+// messages can still be settled.
 type space struct {
 	e     *Engine
-	tells bool         // the file system tells its free space
+	tells bool         // the file system says how much is free
 	free  atomic.Int64 // bytes, when it was last looked at
 	total atomic.Int64 // those, and what the log took by then; 0: it was not open
 	low   atomic.Bool  // they are too few
@@ -45,7 +45,7 @@ func openSpace(e *Engine) *space {
 
 func (s *space) ballast() string { return filepath.Join(s.e.dir, ballastName) }
 
-// found reports whether the ballast is there from before. What is too small is removed.
+// found reports whether the ballast is there from before. One that is too small is removed.
 func (s *space) found() bool {
 	f, err := s.e.fs.Open(s.ballast())
 	if err != nil {
@@ -69,8 +69,8 @@ func (s *space) isShort() bool { return s.low.Load() || s.out.Load() }
 // least is the free space below which pushes are refused.
 func (s *space) least() int64 { return max(0, s.e.cfg.MinFreeBytes) }
 
-// look looks at the free space, and takes the ballast where there is enough. It reports whether
-// there was too little before and is enough now.
+// look measures the free space, and makes the ballast if there is enough. It reports whether there was too
+// little before and is enough now.
 func (s *space) look() (relieved bool) {
 	was := s.isShort()
 	free, known := s.measure()
@@ -104,7 +104,8 @@ func (s *space) measure() (free int64, known bool) {
 	return free, true
 }
 
-// tell tells the log, at its end no less loudly: who reads warnings alone would take it to last.
+// tell logs that space is short, or no longer. Both are warnings: an operator who reads only warnings must see
+// the end too.
 func (s *space) tell(short bool) {
 	if short {
 		s.e.slog.Warn("tarry disk: too little space is free: pushes are refused; leasing, settling and cancelling go on", "dir", s.e.dir, "free_bytes", s.free.Load(), "min_free_bytes", s.least())
@@ -113,8 +114,8 @@ func (s *space) tell(short bool) {
 	}
 }
 
-// take makes the ballast, unless it is there. One that was given up comes back when there is
-// room for it twice.
+// take makes the ballast, unless it is there. One that was given up comes back when there is room for it
+// twice.
 func (s *space) take(free int64, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +149,7 @@ func (s *space) make(size int64) error {
 	return err
 }
 
-// giveUp gives the ballast up, and reports whether that made room.
+// giveUp removes the ballast, and reports whether that made room.
 func (s *space) giveUp() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,8 +163,7 @@ func (s *space) giveUp() bool {
 	return true
 }
 
-// spared carries out what makes room in the end, and gives the ballast up where there is too
-// little space for it.
+// spared does what makes room in the end, and gives the ballast up if there is too little space for it.
 func (s *space) spared(do func() error) error {
 	err := do()
 	if !vfs.IsFull(err) {
@@ -183,8 +183,8 @@ func (s *space) spare(n int) {
 	s.spares += n
 }
 
-// fits reports whether so many bytes may be written that nobody waits for. What gives more back
-// than it takes may have all that is free.
+// fits reports whether the background may write so many bytes. What gives more back than it takes may have all
+// the free space.
 func (s *space) fits(bytes int64, reclaims bool) bool {
 	free, err := s.e.fs.Free(s.e.dir)
 	if reclaims {
@@ -198,8 +198,8 @@ func (s *space) has(bytes int64) bool {
 	return !s.tells || s.free.Load() >= s.least()+max(0, s.e.cfg.BallastBytes)+bytes
 }
 
-// room is how many bytes are left for a flush, with those of the ballast, once the log has grown to so
-// many; ok is false: that is not known.
+// room is how many bytes are left for a flush, with those of the ballast, once the log has grown to so many;
+// ok is false: that is not known.
 func (s *space) room(log int64) (bytes int64, ok bool) {
 	return s.roomBeside(max(s.segments(log), s.e.log.Taken()))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// tally counts those of a queue who live by due time: in the sstables up to places that were looked for
+// tally counts the live messages of a queue by due time: in the sstables up to places that were looked up
 // without the lock.
 type tally struct {
 	set   *sources
@@ -91,7 +91,7 @@ func (t *tally) search(num uint32) error {
 	return nil
 }
 
-// upTo counts who waits and is due before a time.
+// upTo counts the pending messages that are due before a time.
 func (t *tally) upTo(c *call, q *queue, i int) int64 {
 	n := c.e.memtables.CountRange(q.num, memtable.Live, memtable.First, memtable.Position{At: t.times[i]})
 	if q.leased > 0 {
@@ -124,7 +124,7 @@ func (c *call) firstFrom(q *queue, l *first, from memtable.Position) (int64, err
 	if steps == 4*stepItems { // as many are leased
 		return 0, errYield
 	}
-	timeWillDo := q.purge == nil && q.leased == q.leases.DueBefore(q.num, from.At) // nobody from there on is hidden, or leased
+	timeWillDo := q.purge == nil && q.leased == q.leases.DueBefore(q.num, from.At) // from there on nothing is hidden or leased
 	for {
 		if err := l.heads(c, from, at, timeWillDo); err != nil {
 			return 0, err

@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// unread is the error of a message that stands in a block that cannot be read.
+// unreadableError is the error of a message in a block that cannot be read.
 type unreadableError struct {
 	error
 	at spot
@@ -24,9 +24,8 @@ type unnamed struct {
 	at spot
 }
 
-// unreadable is the error of an item whose message cannot be read. One that the disk does not give may be
-// given later. Of one that is damaged the id of one that is known by its
-// key is looked for when the call ends, since no lock is to be held then.
+// unreadable is the error of an item whose message cannot be read. After a read error it may be read later.
+// The id of a damaged message that is known by its key is looked up when the call ends, without the lock.
 func (c *call) unreadable(ref engine.Ref, damage error) error {
 	e := &engine.Error{Op: c.op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: damaged(damage), Hint: damagedHint(c.e.dir) + untilThen}
 	if !errors.Is(damage, sstable.ErrDamaged) {
@@ -52,13 +51,13 @@ func (c *call) rid(id engine.ID) string {
 	return fmt.Sprintf("the message cannot be read: cancel it by its id alone, %s,%s to be rid of it, or %s, once the store is closed", id, after, mendHint(c.e.dir))
 }
 
-// name puts the ids of messages that cannot be read into the hints of their errors. The index of ids
-// has them, but for the order in which they stand: it is read once for each block that is damaged.
+// name puts the ids of unreadable messages into the hints of their errors. They are in the index of ids, which
+// is read once for each damaged block.
 func (c *call) name() {
 	all := c.unnamed
 	c.unnamed = nil
 	var ids map[spot]engine.ID
-	err := c.apart(func() error { // whose caller may leave: then the hint that is there will do
+	err := c.apart(func() error { // its caller may leave: then the hint that is there will do
 		found := make(map[spot]engine.ID)
 		for _, u := range all {
 			src := u.at.src

@@ -70,7 +70,7 @@ var gone = []struct{ name, instead string }{
 	{"mem_table", "there are no such tables: leave mem_table= out; memory= says how much memory the store uses"},
 }
 
-// none makes of a 0 that is given what stands for none in a Config.
+// none turns a 0 that was given into what a Config takes for none.
 func none[T int64 | time.Duration](given bool, n *T) {
 	if given && *n == 0 {
 		*n = -1

@@ -56,7 +56,7 @@ func (t *taking) verify(k *kind, number uint64, copied bool) error {
 // identitySize is how many bytes at the start of an sstable or of deletion bitmaps tell it from all others of its number.
 const identitySize = 64
 
-// same reports whether two files are the same sstable or the same deletion bitmaps. The first bytes tell: of an sstable
+// same reports whether two files are the same sstable or the same deletion bitmaps. The first bytes decide: of an sstable
 // they hold a random number, of deletion bitmaps the checksum of all that is in them.
 func (t *taking) same(from, to string) (size int64, same bool, err error) {
 	size, head, err := t.stat(from)

@@ -15,7 +15,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
-// TestFormat: bytes do not change by accident, and are those of docs/formats/deletion bitmaps.md.
+// TestFormat: bytes do not change by accident, and are those of docs/formats/deletions.md.
 func TestFormat(t *testing.T) {
 	d := newDisk(t, nil)
 	tables := []*sstable.Table{newTable(t, d, 2, 3, 1), newTable(t, d, 1, 1)}

@@ -1,7 +1,7 @@
-// Package deletions keeps in a file who has died in some sstables: what a flush or merge writes beside
+// Package deletions keeps in a file which entries of some sstables have died: what a flush or merge writes beside
 // them, so that the log before it is needed no more.
 //
-// Such a file is written once and never changed. It holds, of each sstable it was given, all who were
+// Such a file is written once and never changed. It holds, of each sstable it was given, all that were
 // dead in it by then. The caller's manifest says of each sstable which file counts: one of those that
 // a file holds may be merged away by now, or have newer deletion bitmaps, and is passed over.
 //
@@ -13,8 +13,8 @@
 //     names file and offset. An error of the file system is not damage, and is returned as it is.
 //   - Memory: the deletion bitmaps of one sstable at a time, an eighth of a byte an entry at most.
 //
-// There are no locks and no goroutines here. Sstables may lose entries while they are written: who
+// There are no locks and no goroutines here. Entries may die while it is written: one that
 // dies meanwhile is in the file or not.
 //
-// The format is in docs/formats/deletion bitmaps.md.
+// The format is in docs/formats/deletions.md.
 package deletions

@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// Restore marks as dead in some open sstables who is so by the file with a number; other sstables that it
+// Restore marks as dead in some open sstables what is so by the file with a number; other sstables that it
 // holds are passed over. That one of these is not in it, or that its deletion bitmaps are not sound, is a
 // *vfs.DamageError: then nothing was changed in that sstable and those behind it.
 func Restore(fs vfs.FS, dir string, number, store uint64, tables []*sstable.Table) error {

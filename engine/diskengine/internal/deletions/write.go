@@ -11,10 +11,10 @@ import (
 
 const (
 	outSlice  = 128 << 10 // bytes in a write, at most
-	syncBytes = 8 << 20   // written between two syncs, so that the last one is short for all who use the disk
+	syncBytes = 8 << 20   // written between two syncs, so that the last one is short for all users of the disk
 )
 
-// Write writes who is dead in some sstables to the file with a number, in a store that is called store,
+// Write writes which entries of some sstables are dead to the file with a number, in a store that is called store,
 // and returns how many are alive in each by what was written. A number that is taken is
 // fs.ErrExist. After an error there is no file, but where it could not be removed.
 //

@@ -10,7 +10,7 @@
 // before, and the directory synced. Until then the one before is there, whole. A crash leaves
 // one or the other.
 //
-// When renaming or the sync after it fails, nobody knows which of the two a crash would leave.
+// When renaming or the sync after it fails, it is not known which of the two a crash would leave.
 // Then the Manifest has failed: what either needs must stay, and the store is opened anew, by
 // which what is found is made durable before anything is built on it.
 //

@@ -36,7 +36,7 @@ type Manifest struct {
 	err   error
 }
 
-// Read reads the manifest of a store. Where there is none it returns an fs.ErrNotExist: who calls
+// Read reads the manifest of a store. Where there is none it returns an fs.ErrNotExist: the caller
 // knows whether that may be.
 func Read(f vfs.FS, dir string) (State, error) {
 	b, err := read(f, filepath.Join(dir, Name))
@@ -57,7 +57,7 @@ func parse(name string, b []byte) (State, error) {
 	return state, nil
 }
 
-// Open reads the manifest of a store in a directory to which nobody else has access, as Read
+// Open reads the manifest of a store in a directory to which no other process has access, as Read
 // does, and makes it durable: it may be that its name never was. So it is written once more,
 // unless the disk is full.
 func Open(f vfs.FS, dir string) (*Manifest, error) {

@@ -41,7 +41,7 @@ type Table struct {
 	Alive   uint32 // of them, by Marks
 	Bytes   uint64 // of its file
 
-	// Marks is the number of the file that says who of the sstable has died; 0: nobody. Several
+	// Deletions is the number of the file with its deletion bitmap; 0: none has died. Several
 	// sstables may share one. Deaths that the log tells from Replay on may be missing there.
 	Deletions uint64
 }

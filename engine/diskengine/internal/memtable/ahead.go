@@ -7,14 +7,14 @@ import "math"
 // side by side where nothing is done but to read them.
 type ahead struct {
 	given int    // entries so far
-	left  int    // of those that were read, whose turn is to come
-	sum   uint32 // of what was read, which nobody needs: for the compiler
+	left  int    // read, and still to be walked
+	sum   uint32 // of what was read; not used: for the compiler
 }
 
 const mostAhead = 16
 
 // next is called for each entry that is walked, before its header is looked at. It reads as many
-// as were walked so far, so that whoever wants a few does not pay for many.
+// as were walked so far, so that a walk of a few does not pay for many.
 func (a *ahead) next(w *table, c *cursor) {
 	if a.left == 0 {
 		a.left = min(mostAhead, a.given+1, int(c.d.n)-c.i)
@@ -38,7 +38,7 @@ type Expected struct {
 	At    int64
 }
 
-// Expect reads from where entries stand, ExpectMost at most, or would stand. Who adds many has some of
+// Expect reads from where entries stand, ExpectMost at most, or would stand. A caller that adds many has some of
 // them expected before the first is looked for: what is read lies anywhere in memory, and comes side
 // by side. It counts as a change.
 func (r *Tables) Expect(all []Expected) {

@@ -5,7 +5,7 @@
 //
 // Entries stand in a memtable, which has everything in memory of its own. When the log has grown
 // long the memtable is sealed: a new one takes in what comes, while the sealed one is written to
-// sstables, in slices, and is then dropped whole. Whoever looks finds what is in either.
+// sstables, in slices, and is then dropped whole. A look-up finds what is in either.
 //
 // An entry is a slot: a header of 40 bytes, the key and the value, which is the caller's affair.
 // Slots are cut from chunks of 256 KiB, each for slots of one size, at most an eighth larger than
@@ -20,7 +20,7 @@
 //   - an order of (area, queue, time, id): a B+ tree with nodes of 1 KiB. What comes in order
 //     fills its nodes, and those that have emptied are joined. Nodes above the leaves tell how
 //     many entries lie below, so that those between two times are counted without a walk;
-//   - another such order for the keys of the dead, of whom many may have one key.
+//   - another such order for the keys of the dead: many may have one key.
 //
 // # Why so
 //

@@ -25,7 +25,7 @@ func (x *ids) place(id uint64) *ref {
 	return nil
 }
 
-// find returns who has an id, or 0.
+// find returns the entry with an id, or 0.
 func (x *ids) find(id uint64, a *arena) ref {
 	if p := x.place(id); p != nil && *p != 0 {
 		return *p

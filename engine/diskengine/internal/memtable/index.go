@@ -16,7 +16,7 @@ const (
 	maxSkew = 8
 )
 
-// slot is an entry in a page: its hash, and where it is; 0: nobody.
+// slot is an entry in a page: its hash, and where it is; 0: none.
 type slot struct {
 	hash uint32
 	ref  ref
@@ -37,7 +37,7 @@ type index struct {
 	memory [][]byte         // of parts
 	spill  map[uint32][]ref // of one hash more than a page holds: never, but for misuse
 	n      int
-	read   uint32 // which nobody needs: for the compiler
+	read   uint32 // not used: for the compiler
 }
 
 // pageInfo is what is kept of a page beside it.
@@ -78,7 +78,7 @@ func (x *index) expect(hashes []uint32) {
 	x.read += sum
 }
 
-// find gives fn who has a hash until it returns true, and returns that one, or 0.
+// find gives fn the entries with a hash until it returns true, and returns that one, or 0.
 func (x *index) find(hash uint32, fn func(r ref) bool) ref {
 	p := x.page(x.of(hash))
 	for i := hash % pageSlots; p[i].ref != 0; i = (i + 1) % pageSlots {

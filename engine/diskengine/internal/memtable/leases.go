@@ -16,12 +16,12 @@ type Lease struct {
 	over     bool
 
 	Remote bool // another process has it
-	Given  bool // somebody has a token with this nonce
+	Given  bool // a client has a token with this nonce
 	Known  bool // Due and what follows Attempt is known
 	Untold bool // the log knows of a later deadline
 	Nonce  [16]byte
 
-	// Where the message stood in an sstable, by its number; 0: among the recent, or nobody knows.
+	// Where the message stood in an sstable, by its number; 0: in a memtable, or not known.
 	Table uint64
 	Pos   uint32
 	Epoch uint32
@@ -45,7 +45,7 @@ func (l *Lease) Over() bool { return l.over }
 // takes longer than a look-up in a tree. What has lapsed is in an order, and in no count, of its
 // own.
 //
-// Who changes it has a lock, as for Recent. A lease that is found may be read, and what is not told
+// The caller has a lock for changes, as for Tables. A lease that is found may be read, and what is not told
 // above be changed, until it is removed.
 type Leases struct {
 	pool   *pool

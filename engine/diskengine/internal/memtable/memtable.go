@@ -16,7 +16,7 @@ type Config struct {
 	// race detector does not see memory elsewhere.
 	OnHeap bool
 
-	// Low is called by who takes memory when Stock had better be, maybe under a lock: it must not
+	// Low is called when memory was taken and Stock should be called, maybe under a lock: it must not
 	// wait. Nil: it never is.
 	Low func()
 }
@@ -180,5 +180,5 @@ func (r *Tables) Trim() bool { return r.pool.trim(trimChunks) }
 const trimChunks = 16
 
 // Stock has the system make up to 4 MiB of memory ready, no more than an eighth of what is kept, so that
-// who takes it under a lock does not wait for that. It may be called beside all else but Close.
+// a caller that takes it under a lock does not wait for that. It may be called beside all else but Close.
 func (r *Tables) Stock() { r.pool.fill() }

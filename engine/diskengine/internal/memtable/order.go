@@ -14,7 +14,7 @@ type order struct {
 	begun  uint32 // nodes that were ever used; the first is none
 	root   uint32
 	n      int
-	read   uint32 // which nobody needs: for the compiler
+	read   uint32 // not used: for the compiler
 }
 
 func newOrder(p *pool) order { return order{pool: p, begun: 1} }

@@ -16,12 +16,12 @@ const chunkSize = 256 << 10
 type pool struct {
 	onHeap bool
 	keep   int    // chunks
-	low    func() // tells that few are spare; nil: nobody wants to know
+	low    func() // is called when few are spare; nil: nothing is
 
 	mu    sync.Mutex
 	spare [][]byte
 	large [][]byte // larger ones, to be given back
-	idle  [][]byte // larger ones that nobody has, to be used again
+	idle  [][]byte // larger ones that are free, to be used again
 	kept  int      // bytes of those
 	taken int64    // bytes that are none of these
 
@@ -29,7 +29,7 @@ type pool struct {
 }
 
 // stock is how many chunks are made ready: the system gives memory page by page, as each is first
-// touched, and whoever touches it has a lock.
+// touched, under the caller's lock.
 const stock = 16
 
 // ready is how many chunks are to be spare.
@@ -123,7 +123,7 @@ func (p *pool) takeLarge(n int) []byte {
 }
 
 // freeLarge takes such memory back. It goes with the next trim: that takes the longer the more it
-// is, and whoever frees has a lock.
+// is, under the caller's lock.
 func (p *pool) freeLarge(b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,7 +162,7 @@ func (p *pool) lend(n int) []byte {
 	return b
 }
 
-// takeBack takes back what nobody has any more, and gives to the system what is beyond what is kept, which is as much
+// takeBack takes back what was lent, and gives to the system what is beyond what is kept, which is as much
 // as of chunks: to map and unmap memory, and to touch each page for the first time, takes several times as long as to
 // fill it. It is best called outside of locks.
 func (p *pool) takeBack(b []byte) {

@@ -36,7 +36,7 @@ func (w *table) byID(id uint64) (ref, *header) {
 	return r, w.arena.at(r)
 }
 
-// byKey finds who has a key, of dead ones the last.
+// byKey finds the entry with a key; of dead ones the last.
 func (w *table) byKey(queue uint32, a Area, key []byte) (ref, *header) {
 	hash := hashKey(w.seed, queue, a, key)
 	p := placeOf(queue, a)

@@ -6,7 +6,7 @@
 //
 // A record says what something is from then on, not what was done to it: a retry, a snooze, a
 // release, a lapse and a reschedule are all a Move, with the due time and the attempt that came
-// of it. Whoever replays the log needs no rules of queues and no clock, and replaying what has
+// of it. Replay needs no rules of queues and no clock, and replaying what has
 // been taken in already changes nothing.
 //
 // There are two kinds of change to a message. One that carries its content (Put) stands for
@@ -22,13 +22,13 @@
 // # What is durable, and what is made again
 //
 // In the log: messages, what becomes of them, leases, remembered keys, the names, settings and
-// pauses of queues, purges and whom they spare. Leases given to other processes stand with their nonce, so that they
-// can be settled after a restart; those of the process itself without, since nobody is left to
+// pauses of queues, purges and what they spare. Leases given to other processes stand with their nonce, so that they
+// can be settled after a restart; those of the process itself without, since none is left to
 // settle them: opening ends them, the attempt counted.
 //
 // Made again on opening: counts and forecasts, of the bits of the sstables and of what is recent;
-// the order of what is due; who holds a key. Forgotten: what a rate has let pass, what was
-// told to those who wait.
+// the order of what is due; which message holds a key. Forgotten: what a rate has let pass, what was
+// told to those that wait.
 //
 // When the position from which the log is replayed moves forward, what stands in tables and not
 // in sstables is written again behind it: names, settings, pauses, leases.

@@ -45,7 +45,7 @@ func (p *Put) read(in *codec.Reader, kind byte) {
 	p.Content = in.Take(in.Uvarint())
 }
 
-// Content is what of a message stays as long as nobody replaces it.
+// Content is what of a message stays until it is replaced.
 type Content struct {
 	Created int64
 	engine.Policy

@@ -30,7 +30,7 @@ type Config struct {
 	GroupWords int
 
 	// SyncBytes is after how many bytes what was written so far is synced, so that the last
-	// sync is short for all who use the disk. It is asked for each slice. nil: 8 MiB.
+	// sync is short for all users of the disk. It is asked for each slice. nil: 8 MiB.
 	SyncBytes func() int
 
 	// Plain is asked for each block of entries whether it is to stand as it is: packing takes the

@@ -6,18 +6,18 @@
 // An sstable is written once, from a sorted source, and never changed. An entry has a position in
 // it, from 0 on in the order of the sstable, and all else is about positions: the index of keys
 // and the index of ids lead to them, a Scan goes through a range of them, and a bit for each
-// in memory, Live, says who has died. So a removal costs a bit and no write to the file, a
+// in memory, Live, says which were deleted. So a removal costs a bit and no write to the file, a
 // count is bits counted over a range, and what the file needs in memory is one filter over its
 // keys and one line a block.
 //
-// When enough have died, or there are too many sstables, Merge copies who is alive in some sstables to
-// a new one. Who dies in the old ones meanwhile is taken over by Merged.CatchUp, which the
+// When enough have died, or there are too many sstables, Merge copies the live entries of some sstables to
+// a new one. Entries that die in the old ones meanwhile are taken over by Merged.CatchUp, which the
 // caller calls a last time under the lock under which it kills and puts the new sstable in place
 // of the old.
 //
 // What a value means is not this package's affair, nor are names of queues and keys: queues
 // are numbers, and a key is known by its 128-bit hash under a secret of the store (Secret), so
-// nobody can make two keys that collide. 128 bits are taken as exact.
+// a client cannot make two keys that collide. 128 bits are taken as exact.
 //
 // # What may be relied on
 //

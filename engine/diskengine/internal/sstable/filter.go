@@ -4,7 +4,7 @@ import "github.com/parquet-go/parquet-go/bloom"
 
 // filter tells which keys are surely not in an sstable: the split block Bloom filter of Parquet over the
 // first halves of their hashes. All that is asked of it for a key stands in one block of 32 bytes, so
-// who asks many sstables waits for memory once for each, and for several at a time. An index is written
+// a look-up in many sstables waits for memory once for each, and for several at a time. An index is written
 // in the order of hashes, and a filter with it from its start to its end. The zero one has nothing.
 type filter struct{ blocks bloom.SplitBlockFilter }
 

@@ -13,7 +13,7 @@ func (k Key) halves() (hi, lo uint64) {
 	return binary.BigEndian.Uint64(k[:]), binary.BigEndian.Uint64(k[8:])
 }
 
-// Secret is a random number of a store, made with it and never told: who does not know it
+// Secret is a random number of a store, made with it and never shown: a client that does not know it
 // cannot make keys that collide.
 type Secret [16]byte
 

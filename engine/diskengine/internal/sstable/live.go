@@ -8,8 +8,8 @@ import (
 // groupWords is how many words of deaths have a count of their own, unless Config says otherwise.
 const groupWords = 1 << 14 / 64
 
-// Live tells which entries of an sstable are alive, by position: all at first, and who has died
-// stays dead. Its methods may be called from many goroutines; a count is exact when nobody is
+// Live says which entries of an sstable are alive, by position: all at first. One that has died
+// stays dead. Its methods may be called from many goroutines; a count is exact when none is
 // killed meanwhile.
 type Live struct {
 	n     uint32

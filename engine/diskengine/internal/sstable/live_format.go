@@ -19,12 +19,12 @@ const (
 const (
 	allAlive  = iota
 	allDead   // nothing follows
-	deadList  // those who are dead
-	aliveList // those who are alive
+	deadList  // the dead
+	aliveList // the live
 	deadBits
 )
 
-// AppendLive appends who is dead, for a checkpoint, and returns how many are alive by that. Who
+// AppendLive appends which entries are dead, and returns how many are alive by that. One that
 // is killed meanwhile is in it or not.
 func (r *Table) AppendLive(b []byte) (_ []byte, alive int) {
 	at := len(b)
@@ -43,9 +43,9 @@ func (r *Table) AppendLive(b []byte) (_ []byte, alive int) {
 	return b, alive
 }
 
-// appendChunk appends who is dead in [from, to), and returns how many are alive by that.
+// appendChunk appends which entries are dead in [from, to), and returns how many are alive by that.
 func (l *Live) appendChunk(b []byte, from, to uint32) (_ []byte, alive int) {
-	var words [chunkWords]uint64 // what is said of them shall fit, whoever dies meanwhile
+	var words [chunkWords]uint64 // a copy: more may die meanwhile
 	dead, n := 0, int(to-from)
 	used := words[:(n+63)/64]
 	for i := range used {
@@ -88,7 +88,7 @@ func appendList(b []byte, words []uint64, n int) []byte {
 	return b
 }
 
-// RestoreLive marks as dead who was so when AppendLive gave the bytes at the start of b, and
+// RestoreLive marks as dead the entries that were so when AppendLive gave the bytes at the start of b, and
 // returns what follows them. Bytes that are not of this sstable, or not sound, are a *vfs.DamageError,
 // with the offset in b, and change nothing.
 func (r *Table) RestoreLive(b []byte) (rest []byte, err error) {

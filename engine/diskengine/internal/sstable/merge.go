@@ -33,7 +33,7 @@ type source struct {
 	told   []uint64 // deaths that were taken over
 }
 
-// Merge copies who is alive in some sstables, in order, to a new one. The sstables stay open, and
+// Merge copies the live entries of some sstables, in order, to a new one. The sstables stay open, and
 // entries may be killed in them meanwhile. Of long values one is in memory at a time, of as many sstables
 // as there are. ErrClosed if one was closed before it was read.
 func Merge(fs vfs.FS, dir string, number uint64, cfg *Config, sources []*Table) (*Merged, error) {
@@ -157,8 +157,8 @@ func (m *Merged) Locate(i int, pos uint32) (now uint32, ok bool) {
 	return s.into.at(s.copied.below(pos)), true
 }
 
-// CatchUp kills in the new sstable who has died in the sources since, and returns how many. It looks only at the groups
-// of entries in which somebody died since the last call, and there only at those that it has not taken over.
+// CatchUp kills in the new sstable the entries that have died in the sources since, and returns how many. It looks only at the groups
+// of entries in which one died since the last call, and there only at those that it has not taken over.
 func (m *Merged) CatchUp() (n int) {
 	for i := range m.sources {
 		s := &m.sources[i]

@@ -31,7 +31,7 @@ func (r *Table) Floor(pos uint32) (at int64, exact bool) {
 	return q.MinAt, q.From == pos
 }
 
-// Reach returns the end of the block in which the n-th entry from a position on stands: who reads
+// Reach returns the end of the block in which the n-th entry from a position on is: a caller that reads
 // up to there reads no block for a part of it.
 func (r *Table) Reach(pos uint32, n int) uint32 {
 	last := min(uint64(pos)+uint64(max(n, 1))-1, uint64(r.n)-1)

@@ -8,8 +8,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// Salvaged is an sstable that is damaged, as far as it can be read. Who is dead may be told it (RestoreLive);
-// nobody is found in it by key or id.
+// Salvaged is an sstable that is damaged, as far as it can be read. RestoreLive says which entries are dead;
+// none is found in it by key or id.
 type Salvaged struct {
 	*Table
 	Holes []Hole // what cannot be read, in order; none: all entries can be

@@ -3,7 +3,7 @@ package sstable
 import "encoding/binary"
 
 // Scan goes through the entries of a range of positions. It holds a block of them and keeps
-// the file open until Close: who waits for long keeps a Place instead.
+// the file open until Close: a caller that waits for long keeps a Place instead.
 type Scan struct {
 	r        *Table
 	from, to uint32 // what is left
@@ -19,7 +19,7 @@ type Scan struct {
 	err      error
 }
 
-// Scan goes through who is alive in [from, to), from the first to the last.
+// Scan goes through the live entries in [from, to), from the first to the last.
 func (r *Table) Scan(from, to uint32) *Scan { return r.scan(from, to, false) }
 
 // ScanBack goes from the last to the first.
@@ -113,7 +113,7 @@ func (s *Scan) head(i int) (cut bool, err error) {
 	for range leastHead { // a number in each column
 		_, n := binary.Uvarint(b)
 		if n <= 0 {
-			return false, nil // it is damaged, which is told by who reads all of it
+			return false, nil // it is damaged: a read of all of it says so
 		}
 		b = b[n:]
 	}

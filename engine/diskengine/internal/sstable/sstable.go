@@ -44,7 +44,7 @@ type Queue struct {
 	MinAt, MaxAt    int64
 }
 
-// Open opens the sstable with a number, in which all are alive: RestoreLive says who is not.
+// Open opens the sstable with a number, in which all are alive: RestoreLive says which are not.
 func Open(fs vfs.FS, dir string, number uint64, cfg *Config) (*Table, error) {
 	return open(fs, dir, number, cfg, filter{})
 }
@@ -106,8 +106,8 @@ func (r *Table) release() error {
 	return err
 }
 
-// Close lets nobody read any more but those who do: with the last of them the file is closed.
-// Who is alive can still be asked. Close is idempotent.
+// Close allows no new reads. With the last read under way the file is closed.
+// Live can still be used. Close is idempotent.
 func (r *Table) Close() error {
 	if r.closed.Swap(true) {
 		return nil

@@ -7,7 +7,7 @@ import "fmt"
 // through what is there. What does not match is a *vfs.DamageError. pace is called with the bytes
 // that were read since the last call, and may be nil; an error of it ends the work.
 //
-// Whether a key leads to the entry whose key it is, only who knows values can tell: VerifyValues.
+// Whether a key leads to the entry whose key it is, only the caller that knows values can tell: VerifyValues.
 func (r *Table) Verify(pace func(read int) error) error { return r.VerifyValues(pace, nil) }
 
 // VerifyValues is Verify, and calls keyOf with each entry, dead or alive, in order, which returns

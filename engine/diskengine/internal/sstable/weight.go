@@ -16,7 +16,7 @@ type weight struct {
 
 // Weight is about how many bytes of the file are there for entries that are alive: of each block as
 // large a share as of its entries, and of the indexes as of all. It looks only at the groups of
-// entries in which somebody died since the last call.
+// entries in which one died since the last call.
 func (r *Table) Weight() int64 {
 	w := &r.weight
 	w.mu.Lock()

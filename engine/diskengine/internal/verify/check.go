@@ -40,7 +40,7 @@ type Copied struct {
 }
 
 // Check checks the store in a directory. It has the store's lock meanwhile: vfs.ErrLocked if
-// somebody has it open. A directory without a store is fs.ErrNotExist.
+// a process has it open. A directory without a store is fs.ErrNotExist.
 func Check(f vfs.FS, dir string, cfg *Config) (rep *Report, err error) {
 	err = locked(f, dir, func() (err error) {
 		rep, err = check(f, dir, cfg)
@@ -160,7 +160,7 @@ func (r *reader) all() (err error) {
 		return err
 	}
 	if !r.rep.Sound() {
-		return nil // what is missing would be found once more at each who needs it
+		return nil // what is missing would be found once more wherever it is needed
 	}
 	if err := c.together(); err != nil {
 		return r.wrong(err, r.tablesDir())

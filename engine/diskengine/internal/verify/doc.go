@@ -1,4 +1,4 @@
-// Package verify verifies a store that nobody has open: Check changes nothing in it but the file of
+// Package verify verifies a store that no process has open: Check changes nothing in it but the file of
 // its lock, which it makes where it is missing. Salvage makes a sound store, in a new directory, of what
 // can be read.
 //
@@ -10,8 +10,8 @@
 //
 // Then, if all of that is sound, what stands together once the log has been replayed over the sstables
 // and their deletion bitmaps: no id lives twice, no key has two live messages of a queue or is remembered
-// twice, no id was never given, and whoever lives belongs to a queue that has a name. What a record
-// says of a place in an sstable is compared with who stands there.
+// twice, no id was never given, and what lives belongs to a queue that has a name. What a record
+// says of a place in an sstable is compared with what is there.
 //
 // What does not match is a Finding. An error of the file system is none, nor is a store of a newer
 // release: these end the check, and are returned.
@@ -19,7 +19,7 @@
 // # What cannot be noticed
 //
 // That the end of the log is missing, if the process that wrote it did not close it: as package
-// wal says. Report.Torn tells that it was not closed. Bytes that nobody reads are not compared:
+// wal says. Report.Torn tells that it was not closed. Bytes that are never read are not compared:
 // zeros between the parts of an sstable, what is left in a segment from an earlier use, and segments
 // and other files that nothing names; the latter are listed.
 //

@@ -20,7 +20,7 @@ type Report struct {
 	// Leftovers are files that nothing names, as a crash leaves them: opening removes them.
 	Leftovers []string
 
-	// Sstables is how many sstables there are, Entries how many messages and keys they hold, dead and
+	// Tables is how many sstables there are, Entries how many messages and keys they hold, dead and
 	// alive, Records how many entries of the log there are behind them.
 	Tables  int
 	Entries int64

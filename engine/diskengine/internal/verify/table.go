@@ -88,7 +88,7 @@ func whole(content []byte) error {
 	return err
 }
 
-// checkDeletions marks who has died in the sstables, and checks the files that say so.
+// checkDeletions marks what has died in the sstables, and checks the files that say so.
 func (r *reader) checkDeletions() error {
 	of := map[uint64][]*sstable.Table{}
 	for _, p := range r.parts {

@@ -8,7 +8,7 @@ import (
 
 const (
 	copySlice = 256 << 10 // bytes in a write
-	copySync  = 512 << 10 // bytes between two syncs, so that the last one is short for all who use the disk
+	copySync  = 512 << 10 // bytes between two syncs, so that the last one is short for all users of the disk
 )
 
 // LinkOrCopy gives a file that is never changed another name. Where the file system cannot link it, it is

@@ -79,10 +79,10 @@ func (OS) Free(dir string) (int64, error) {
 	return n, nil
 }
 
-// HolderName is of a file beside a lock of OS that says, for people, who has it.
+// HolderName is of a file beside a lock of OS that says, for people, which process has it.
 const HolderName = "HOLDER"
 
-// Lock implements FS. While it is held there is a file HolderName beside it, and who comes later is told
+// Lock implements FS. While it is held there is a file HolderName beside it, and later processes are told
 // what that says.
 func (OS) Lock(name string) (io.Closer, error) {
 	l := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o640))
@@ -92,7 +92,7 @@ func (OS) Lock(name string) (io.Closer, error) {
 	case !ok:
 		return nil, errors.Join(&fs.PathError{Op: "lock", Path: name, Err: held(name)}, l.Close())
 	}
-	// Somebody may remove the file as stale while it is held. Where directories can be locked, that lets nobody in.
+	// A person may remove the file as stale while it is held. Where directories can be locked, that lets no process in.
 	dir := flock.New(filepath.Dir(name), flock.SetFlag(os.O_RDONLY))
 	if ok, err := dir.TryLock(); err == nil && !ok {
 		return nil, errors.Join(&fs.PathError{Op: "lock", Path: name, Err: held(name)}, dir.Close(), l.Close())
@@ -117,12 +117,12 @@ func (l *osLock) Kept() error {
 
 func (l *osLock) Close() error {
 	if l.Kept() == nil { // else it may be that of another
-		_ = os.Remove(l.holder) // what stays behind misleads nobody: the lock counts
+		_ = os.Remove(l.holder) // a leftover does no harm: the lock counts
 	}
 	return errors.Join(l.dir.Close(), l.file.Close())
 }
 
-// hold writes down who has a lock, in a file. It is not made durable, and where it cannot be written there
+// hold writes down which process has a lock, in a file. It is not made durable, and where it cannot be written there
 // is none.
 func hold(lock string) (file string) {
 	host, err := os.Hostname()
@@ -144,7 +144,7 @@ func held(lock string) error {
 	return ErrLocked
 }
 
-// Holder says who has a lock of OS, or had it last; "" where that is not known.
+// Holder says which process has a lock of OS, or had it last; "" where that is not known.
 func Holder(lock string) string {
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(lock), HolderName))
 	line, _, whole := strings.Cut(string(text), "\n")

@@ -13,7 +13,7 @@
 //   - A rename within a directory is one step: a crash leaves the old or the new name,
 //     never none and never both.
 //   - A sync that failed has lost what it was to write, and the next one does not try
-//     again: who meets that stops, and looks at the disk anew.
+//     again: a caller that meets it stops, and looks at the disk anew.
 package vfs
 
 import (
@@ -35,7 +35,7 @@ type FS interface {
 	// Open opens a file that is there, to read and to write.
 	Open(name string) (File, error)
 
-	// Rename gives a file another name, in place of one that may have had it. Who
+	// Rename gives a file another name, in place of one that may have had it. A caller that
 	// has either open keeps it.
 	Rename(from, to string) error
 
@@ -43,7 +43,7 @@ type FS interface {
 	Link(from, to string) error
 
 	// Remove removes a name, or an empty directory. The space of a file is free when
-	// its last name is gone and nobody has it open.
+	// its last name is gone and it is not open.
 	Remove(name string) error
 
 	// List returns the names in a directory, sorted, without the path to them.
@@ -115,7 +115,7 @@ func MkdirAll(f FS, dir string) error {
 	return f.SyncDir(up)
 }
 
-// Sweep removes the names in a directory that nobody needs, durably. One that cannot be removed keeps
+// Sweep removes the names in a directory that are not needed, durably. One that cannot be removed keeps
 // no other from it.
 func Sweep(f FS, dir string, needless func(name string) bool) error {
 	names, err := f.List(dir)

@@ -44,7 +44,7 @@ func (l *Log) hurry(pos Pos) <-chan struct{} {
 	}
 	if l.early == nil {
 		l.early = make(chan struct{})
-		l.writing.Go(l.writeAhead) // the writer is among those, so nobody has waited for them to end
+		l.writing.Go(l.writeAhead) // the writer is among those, so none has waited for them to end
 	}
 	return l.early
 }

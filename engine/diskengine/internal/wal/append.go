@@ -10,7 +10,7 @@ import (
 // frameSize bytes are for the head of a frame.
 type buffer struct {
 	b    []byte
-	back func() // gives b back to whom it belongs; nil: it is the log's
+	back func() // gives b back to its owner; nil: it is the log's
 }
 
 // bufferSize is how large a buffer is, unless an entry needs a larger one.
@@ -105,7 +105,7 @@ func (l *Log) room(kind byte, n int) (*buffer, error) {
 
 // Admit is called before what may be refused is appended, outside of all locks. It waits while
 // more than Config.MaxPending bytes wait for the disk, or no segment is ahead, and returns
-// ErrFull while there is no space for further segments. Who has been admitted may still come
+// ErrFull while there is no space for further segments. A caller that was admitted may still come
 // to append when it is full.
 func (l *Log) Admit(ctx context.Context) error {
 	l.refill()

@@ -84,7 +84,7 @@ func (c *chain) classify(s *segment) error {
 	return nil
 }
 
-// dropBeforeGap drops the segments before the last gap in the numbers: those that nobody
+// dropBeforeGap drops the segments before the last gap in the numbers: those that nothing
 // needs get new names in any order. Whether what comes behind is enough, read sees.
 func (c *chain) dropBeforeGap() {
 	for i := len(c.begun) - 1; i > 0; i-- {

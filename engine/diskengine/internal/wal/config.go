@@ -45,17 +45,17 @@ type Config struct {
 	Short func() bool
 
 	// Relieve is called while the log cannot go on for want of space, and reports whether it
-	// made some: then it is tried again at once. nil: nobody can.
+	// made some: then it is tried again at once. nil: nothing can.
 	Relieve func() bool
 
-	// Synced is told how long each sync took that somebody may wait for, by the goroutine that
-	// writes. nil: nobody is.
+	// Synced gets how long each sync took that a caller may wait for, by the goroutine that
+	// writes. nil: it is not called.
 	Synced func(time.Duration)
 
 	// Logger gets what an operator should know. nil: slog.Default.
 	Logger *slog.Logger
 
-	// Still says that nothing is done by itself: whoever waits for the log writes it, and makes the
+	// Still says that nothing is done by itself: a caller that waits for the log writes it, and makes the
 	// segments that come next, so that a test can play the same again. One goroutine may use the log
 	// at a time, and RetryFor is negative.
 	Still bool

@@ -39,7 +39,7 @@ type Copied struct {
 	Bytes int64
 }
 
-const copySync = 512 << 10 // bytes of a copy between two syncs, so that the last one is short for all who use the disk
+const copySync = 512 << 10 // bytes of a copy between two syncs, so that the last one is short for all users of the disk
 
 // Copy copies what is held, up to where the log is synced by now, to a directory that is empty: as
 // a log that was closed there. It is durable on return. Frames are checked; one that is not sound is

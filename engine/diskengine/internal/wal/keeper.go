@@ -70,7 +70,7 @@ func (l *Log) noteSpare(more bool, err error) {
 	}
 }
 
-// tell has those look who wait for a segment.
+// tell wakes those that wait for a segment.
 func (l *Log) tell() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -45,12 +45,12 @@ type Log struct {
 
 	syncing bool          // busy is written, and being synced
 	ahead   bool          // some of next is written
-	early   chan struct{} // closed when that was tried; nil: nobody is about to
+	early   chan struct{} // closed when that was tried; nil: nothing is about to
 
 	live     []*segment // that were begun, in order
 	spares   []*segment // that are next, in order
-	used     []*segment // that nobody needs
-	released Pos        // all before is needed by nobody but those who hold it
+	used     []*segment // that are not needed
+	released Pos        // all before is needed only by holds
 	holds    []*Hold
 	number   uint64        // of the next spare
 	spareErr error         // why there are not enough spares
@@ -59,7 +59,7 @@ type Log struct {
 	made     chan struct{} // closed when the keeper has made one, or failed to
 }
 
-// flush is all who wait for the same sync.
+// flush is all callers that wait for the same sync.
 type flush struct {
 	wrote chan struct{} // closed when it is written, if it is
 	done  chan struct{} // closed when it is synced, or has failed
@@ -78,7 +78,7 @@ func (f *flush) over() <-chan struct{} {
 
 func newFlush() *flush { return &flush{wrote: make(chan struct{}), done: make(chan struct{})} }
 
-// Open opens the log in a directory that is there and to which nobody else has access, and
+// Open opens the log in a directory that is there and to which no other process has access, and
 // gives fn its entries from a position on: 0, or the end of an entry that was durable. An
 // error of fn ends it and is returned. What is given to fn is durable when Open returns.
 //
@@ -199,7 +199,7 @@ func (l *Log) Err() error {
 	return l.err
 }
 
-// fail stops the log for good. The keeper logs it: those who call may hold locks, or have others to tell.
+// fail stops the log for good. The keeper logs it: callers may hold locks, or have other work first.
 func (l *Log) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -261,7 +261,7 @@ func (f *flush) wait(ctx context.Context) error {
 }
 
 // Release says that nothing before a position is needed any more: the log is never opened from
-// before it again. Segments that lie before it are used again, or removed, once nobody has a Hold
+// before it again. Segments that lie before it are used again, or removed, once there is no Hold
 // on them.
 func (l *Log) Release(pos Pos) {
 	l.mu.Lock()

@@ -25,7 +25,7 @@ type Found struct {
 	Torn     *Torn // nil: the log ends clean
 }
 
-// Read gives fn the entries of a log that nobody has open, as Open does, and changes nothing. What
+// Read gives fn the entries of a log that is not open, as Open does, and changes nothing. What
 // it gives need not be durable.
 func Read(fs vfs.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (Found, error) {
 	d := cfg.withDefaults()

@@ -12,7 +12,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// Unknown is a position that nobody knows.
+// Unknown is a position that is not known.
 const Unknown Pos = math.MaxUint64
 
 // Gap is a part of a log that cannot be read, or of which there is no file. To is Unknown for one at the
@@ -23,7 +23,7 @@ type Gap struct {
 	From, To Pos
 }
 
-// Salvage gives fn the entries that can be read of a log which nobody has open, from a position on:
+// Salvage gives fn the entries that can be read of a log that is not open, from a position on:
 // all that are whole in frames that are sound, in their order, whatever is missing before them. The
 // segments are the files with these names, each known by its header rather than its name. gap is called
 // where something that was durable is missing, between the entries before and behind it. From the
@@ -106,8 +106,8 @@ func (s *segment) begunAs() uint64 {
 	return s.number
 }
 
-// first is where those segments begin that were not released. Who is released gets another name, and
-// nobody its old one.
+// first is where those segments begin that were not released. A released one gets another name, and
+// none gets its old one.
 func (v *salvage) first(names []string) Pos {
 	first := Unknown
 	for _, s := range v.all {

@@ -70,7 +70,7 @@ func (l *Log) take() (f *flush, bufs []*buffer, end bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
-		l.busy, l.next = l.next, newFlush() // nobody waits for that one
+		l.busy, l.next = l.next, newFlush() // none waits for that one
 		return l.busy, nil, false
 	}
 	if l.cur == nil && len(l.full) == 0 && !l.ahead {
@@ -87,8 +87,8 @@ func (l *Log) take() (f *flush, bufs []*buffer, end bool) {
 	return l.busy, bufs, false
 }
 
-// done tells those who wait for a flush, and reports whether the log has stopped: then also
-// those who wait for what comes behind it.
+// done wakes those that wait for a flush, and reports whether the log has stopped: then also
+// those that wait for what comes after it.
 func (l *Log) done(f *flush, bufs []*buffer, pos Pos) (stopped bool) {
 	l.mu.Lock()
 	if f.err = l.err; f.err == nil {
@@ -115,7 +115,7 @@ func (l *Log) done(f *flush, bufs []*buffer, pos Pos) (stopped bool) {
 	return true
 }
 
-// flush writes buffers, tells those who wait for no more, and syncs them. It returns up to where.
+// flush writes buffers, wakes those that wait for no more, and syncs them. It returns up to where.
 func (w *writer) flush(f *flush, bufs []*buffer) (Pos, error) {
 	if w.l.Err() != nil {
 		return 0, nil // the log has stopped
@@ -133,7 +133,7 @@ func (w *writer) flush(f *flush, bufs []*buffer) (Pos, error) {
 	return pos, w.sync()
 }
 
-// wrote tells those who wait for no more than the write of a flush that is about to be synced.
+// wrote wakes those that wait for no more than the write of a flush that is about to be synced.
 func (l *Log) wrote(f *flush, pos Pos) {
 	l.mu.Lock()
 	l.syncing = true

@@ -45,7 +45,7 @@ type compactor struct {
 	waiting atomic.Int64 // pushes that wait
 }
 
-// keeperCounts are what it has done.
+// compactorCounts are what it has done.
 type compactorCounts struct{ flushes, merges, failures atomic.Int64 }
 
 // sealedTable is a memtable that was sealed.

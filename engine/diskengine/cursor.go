@@ -95,7 +95,7 @@ func (l *tableCursors) heads(c *call, from memtable.Position, until int64, timeW
 		if at >= until || timeWillDo && exact && !before(memtable.Position{At: at}, from) {
 			continue
 		}
-		// Who takes all that is due as it is read gets more at a time.
+		// A lease that takes all that is due as it is read gets more at a time.
 		if k.late = k.late && at <= c.ms; k.late {
 			k.many = min(2*k.many, mostLoad)
 		} else {

@@ -13,7 +13,7 @@ type message struct {
 	q    *queue
 	area memtable.Area // Live or Dead
 
-	at    spot // where it stands in an sstable; zero: in a memtable
+	at    spot // where it is in an sstable; zero: in a memtable
 	moves bool // it is in the active memtable: a record without its content will do
 
 	key          []byte

@@ -35,7 +35,7 @@ const (
 
 // Open opens the store in a directory, and makes it when there is none. A nil cfg means all
 // defaults. It fails with engine.ErrUnavailable when another process has the directory open, or
-// the disk fails, with engine.ErrDamaged when what lies there cannot be read, and with
+// the disk fails, with engine.ErrDamaged when what is there cannot be read, and with
 // engine.ErrInvalid when it is no store of this kind or of a newer format. It waits for a disk that does not
 // answer as long as it takes; tarry.Open waits for it no longer than its context lasts.
 func Open(dir string, cfg *Config) (_ *Engine, err error) {

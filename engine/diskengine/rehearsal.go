@@ -69,8 +69,8 @@ func (c *call) seatOf(q *queue, key string, hash *keyLookup, result *engine.Push
 		c.expire(&m)
 		ok = false
 	}
-	// Who has the key may be past its expiry when a later item asks: so what else there may be of
-	// it in sstables is read now.
+	// The message with the key may have expired when a later item of the call asks. So other entries
+	// of the key in sstables are read now.
 	for _, a := range []memtable.Area{memtable.Live, memtable.Finished} {
 		if _, err := c.spotsOfKey(q, a, []byte(key), hash); err != nil {
 			return s, err

@@ -3,7 +3,7 @@
 //
 // # The idea
 //
-// Sstables and deletion bitmaps are never changed once they are written. They stand in one directory, and each backup
+// Sstables and deletion bitmaps are never changed once they are written. They are in one directory, and each backup
 // adds those that are new: linked, or copied where the store is on another file system. Manifest and log
 // are copied each time to a directory with a new number; segments of the log are written to again. Then
 // one small file that says which number counts takes the place of the one before. So a backup that is

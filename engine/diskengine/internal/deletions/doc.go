@@ -1,5 +1,5 @@
-// Package deletions keeps in a file which entries of some sstables have died: what a flush or merge writes beside
-// them, so that the log before it is needed no more.
+// Package deletions keeps deletion bitmaps of sstables in files. A flush or merge writes one, so that the log
+// before it is no longer needed.
 //
 // Such a file is written once and never changed. It holds, of each sstable it was given, all that were
 // dead in it by then. The caller's manifest says of each sstable which file counts: one of those that

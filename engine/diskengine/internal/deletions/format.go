@@ -15,7 +15,7 @@ const (
 	version = 1
 
 	headerSize = 64 // of a file
-	rowSize    = 16 // of an sstable in the table behind it
+	rowSize    = 16 // of an sstable in the table after it
 
 	suffix = ".marks"
 )

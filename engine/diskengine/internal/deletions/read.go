@@ -10,9 +10,9 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// Restore marks as dead in some open sstables what is so by the file with a number; other sstables that it
-// holds are passed over. That one of these is not in it, or that its deletion bitmaps are not sound, is a
-// *vfs.DamageError: then nothing was changed in that sstable and those behind it.
+// Restore marks the dead entries of some open sstables by the file with a number; other sstables in it
+// are passed over. If one of these is not in it, or its deletion bitmap is damaged, it returns a
+// *vfs.DamageError, and that sstable and those after it are unchanged.
 func Restore(fs vfs.FS, dir string, number, store uint64, tables []*sstable.Table) error {
 	return read(fs, dir, number, store, func(f *file) error {
 		at := make(map[uint64]row, len(f.rows))
@@ -33,7 +33,7 @@ func Restore(fs vfs.FS, dir string, number, store uint64, tables []*sstable.Tabl
 }
 
 // Verify reads all of the file with a number, compares it with its checksums, and returns the
-// numbers of the sstables it holds. Whether what it says fits the sstables, Restore tells. pace is called
+// numbers of the sstables it holds. Restore checks whether it fits the sstables. pace is called
 // with the bytes that were read since the last call, and may be nil; an error of it ends the work.
 func Verify(fs vfs.FS, dir string, number, store uint64, pace func(read int) error) (tables []uint64, err error) {
 	err = read(fs, dir, number, store, func(f *file) error {

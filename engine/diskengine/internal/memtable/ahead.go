@@ -38,9 +38,8 @@ type Expected struct {
 	At    int64
 }
 
-// Expect reads from where entries stand, ExpectMost at most, or would stand. A caller that adds many has some of
-// them expected before the first is looked for: what is read lies anywhere in memory, and comes side
-// by side. It counts as a change.
+// Expect reads where entries are, or would be, at most ExpectMost. A caller that adds many has some of them
+// expected before it looks the first up, so that reads of memory overlap. It counts as a change.
 func (r *Tables) Expect(all []Expected) {
 	var room [ExpectMost]uint32
 	hashes := room[:0]
@@ -83,5 +82,5 @@ func (o *order) expect(all []Expected) {
 	o.read += sum
 }
 
-// leastAhead is how many items an order has that is not read ahead: less lie in the processors' caches.
+// leastAhead is how many items an order has that is not read ahead: less are in the processors' caches.
 const leastAhead = 4096

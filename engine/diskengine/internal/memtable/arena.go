@@ -26,9 +26,9 @@ const (
 	classes   = wholes + parts
 )
 
-// arena has the entries of a memtable, in chunks that each hold slots of one size. What is freed
-// is used again by entries of about that size, or, when a chunk is empty, by anybody. What is
-// larger than the largest slot has memory of its own.
+// arena has the entries of a memtable, in chunks that each hold slots of one size. What is freed is used again
+// by entries of about that size, or by any once its chunk is empty. An entry larger than the largest slot has
+// memory of its own.
 type arena struct {
 	pool   *pool
 	chunks []chunk // the first is none
@@ -84,7 +84,7 @@ func (a *arena) slot(r ref) []byte {
 	return a.chunks[r>>refBits].mem[int(r&(1<<refBits-1))*granule:]
 }
 
-// at returns the header of an entry. Chunks lie at multiples of a granule, so it is aligned.
+// at returns the header of an entry. Chunks are at multiples of a granule, so it is aligned.
 func (a *arena) at(r ref) *header {
 	return (*header)(unsafe.Pointer(unsafe.SliceData(a.slot(r))))
 }

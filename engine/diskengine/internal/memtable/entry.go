@@ -28,7 +28,7 @@ type Entry struct {
 	Tail  []byte // what follows it, of one that is added or put; else nil
 	Ahead *Ahead // to which that was copied; nil: nowhere
 
-	// Sealed, of an entry that is found, says that it stands in a sealed memtable: it is
+	// Sealed, of an entry that is found, says that it is in a sealed memtable: it is
 	// moved by a Put only, and what is said of it in the log must carry its content. Passed
 	// says that it was passed to the sstable of its area, there with the number Ordinal.
 	Sealed  bool
@@ -42,7 +42,7 @@ type Position struct {
 	ID uint64
 }
 
-// header is what stands before the key and the value of an entry.
+// header is what is before the key and the value of an entry.
 type header struct {
 	id      uint64
 	at      int64
@@ -53,7 +53,7 @@ type header struct {
 	_       uint8
 	hash    uint32 // of the key
 	ordinal uint32 // one more than that in the sstable; 0: not passed
-	large   uint32 // one more than where the key and value stand in arena.large; 0: behind the header
+	large   uint32 // one more than where the key and value are in arena.large; 0: after the header
 }
 
 const headerSize = int(unsafe.Sizeof(header{}))

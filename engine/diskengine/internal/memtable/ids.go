@@ -2,8 +2,8 @@ package memtable
 
 import "unsafe"
 
-// ids finds entries by their ids. Those that came in as new ones, whose ids follow each other, have a
-// place each in a table; the others, which were moved here from elsewhere, are in an index.
+// ids finds entries by their ids. New entries, whose ids follow each other, have a place in a table. Entries
+// that were moved here from an sstable are in an index.
 type ids struct {
 	pool   *pool
 	base   uint64          // the first id of the table

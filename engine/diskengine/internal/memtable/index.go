@@ -22,12 +22,12 @@ type slot struct {
 	ref  ref
 }
 
-// page is a small table by open addressing: from where a hash would stand on.
+// page is a small table by open addressing.
 type page [pageSlots]slot
 
-// index finds entries by a hash. It is pages, and a directory that leads from the first bits of a
-// hash to the page in which it stands (extendible hashing): a page that is full is divided in two,
-// so no insertion waits for more than a page, and nothing of the entries is read for it.
+// index finds entries by a hash. It is pages, and a directory that leads from the first bits of a hash to its
+// page (extendible hashing). A full page is divided in two, so no insertion waits for more than a page, and no
+// entry is read for it.
 type index struct {
 	pool   *pool
 	dir    []uint32 // numbers of pages, 1<<bits
@@ -69,7 +69,7 @@ func (x *index) newPage(bits uint8) uint32 {
 // of returns the number of the page of a hash. A shift by 32 gives 0.
 func (x *index) of(hash uint32) uint32 { return x.dir[hash>>(32-x.bits)] }
 
-// expect reads where hashes would stand.
+// expect reads where hashes would be.
 func (x *index) expect(hashes []uint32) {
 	sum := uint32(0)
 	for _, hash := range hashes {
@@ -125,7 +125,7 @@ func (p *page) insert(s slot) {
 	p[i] = s
 }
 
-// divide makes two of the page in which a hash stands, by one bit more.
+// divide divides the page of a hash in two, by one bit more.
 func (x *index) divide(n, hash uint32) {
 	shared := uint(x.pages[n].bits)
 	if shared == x.bits {
@@ -177,7 +177,7 @@ func (x *index) remove(hash uint32, r ref) {
 		i = (i + 1) % pageSlots
 	}
 	x.pages[n].n--
-	// What stands behind moves up, unless it would stand before its place.
+	// What is behind moves up, unless it would be before its place.
 	for k := (i + 1) % pageSlots; p[k].ref != 0; k = (k + 1) % pageSlots {
 		if home := p[k].hash % pageSlots; (k-home)%pageSlots >= (k-i)%pageSlots {
 			p[i] = p[k]

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// Lease is that of a message, which stays where it stands meanwhile. It holds no pointers.
+// Lease is that of a message, which stays where it is stored. It holds no pointers.
 type Lease struct {
 	// By these it is found; only methods of Leases change them.
 	ID       uint64
@@ -40,13 +40,12 @@ type Lease struct {
 // Over reports whether the lease has lapsed, and the message waits.
 func (l *Lease) Over() bool { return l.over }
 
-// Leases is a table of leases, in memory outside of Go's heap: they are found by id and, for each
-// queue, in the order of their deadlines, and counted by the due times of their messages. Nothing
-// takes longer than a look-up in a tree. What has lapsed is in an order, and in no count, of its
-// own.
+// Leases is a table of leases, in memory outside of Go's heap. They are found by id and, for each queue, in
+// the order of their deadlines, and counted by the due times of their messages. Nothing takes longer than a
+// look-up in a tree. Lapsed leases are in an order of their own and not counted.
 //
-// The caller has a lock for changes, as for Tables. A lease that is found may be read, and what is not told
-// above be changed, until it is removed.
+// The caller has a lock for changes, as for Tables. A lease that is found may be read until it is removed, and
+// the fields that are not named above may be changed.
 type Leases struct {
 	pool   *pool
 	most   int64
@@ -107,7 +106,7 @@ func (x *Leases) Close() {
 	}
 }
 
-// Trim is as Recent.Trim.
+// Trim is as Tables.Trim.
 func (x *Leases) Trim() bool { return x.pool.trim(trimChunks) }
 
 // Memory is how many bytes the table takes up, and how many are spare.
@@ -136,7 +135,7 @@ func (x *Leases) ByID(id uint64) *Lease {
 	return x.slot(r)
 }
 
-// Add takes in the lease of a message that has none, and returns it as it stands in the table.
+// Add takes in the lease of a message that has none, and returns it as it is in the table.
 func (x *Leases) Add(l *Lease) *Lease {
 	r := x.free
 	if r != 0 {

@@ -21,12 +21,12 @@ type Config struct {
 	Low func()
 }
 
-// Recent is the entries that stand in no sstable yet: a memtable that takes them in, and sealed ones that are
+// Tables is the entries that are in no sstable yet: a memtable that takes them in, and sealed ones that are
 // being written to sstables.
 //
-// Methods that look may be called side by side. Those that change something - Add, Put, Remove,
-// Expect, Seal, and Pass and Drop of what is sealed - are called while nothing else is: the
-// caller has a lock. What is found is to be read until the next of them.
+// Look-ups may be called side by side. Changes - Add, Put, Remove, Expect, Seal, and Pass and Drop of what is
+// sealed - are called while nothing else is: the caller has a lock. What is found may be read until the next
+// change.
 type Tables struct {
 	pool   *pool
 	seed   maphash.Seed
@@ -64,8 +64,8 @@ func (r *Tables) Add(e Entry) {
 	r.active.add(&e)
 }
 
-// Put takes in an entry, in place of the one that has its id, if there is one. Afterwards it
-// stands in the memtable that is not sealed.
+// Put takes in an entry, in place of the one that has its id, if there is one. Afterwards it is in the active
+// memtable.
 func (r *Tables) Put(e Entry) {
 	e.check()
 	if at, h := r.active.byID(e.ID); h != nil {
@@ -169,7 +169,7 @@ func (r *Tables) Borrow(bytes int) (b []byte, giveBack func()) {
 	return b, func() { r.pool.takeBack(b) }
 }
 
-// Unsealed is how many entries stand in the memtable that is not sealed.
+// Unsealed is how many entries are in the active memtable.
 func (r *Tables) Unsealed() int { return r.active.len() }
 
 // Trim gives some of the memory back to the system that is spare beyond Config.Keep, or was that of long values, of

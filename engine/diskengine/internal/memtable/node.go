@@ -30,7 +30,7 @@ const (
 
 // node is a node of an order: a leaf, whose items are entries, or one above, whose items are the
 // nodes below, each with what is not greater than anything in it; of the first that is not
-// looked at. One above has fewer items, and their counts behind them.
+// looked at. One above has fewer items, and their counts after them.
 type node struct {
 	n          uint32
 	leaf       bool
@@ -38,7 +38,7 @@ type node struct {
 	items      [leafItems]item
 }
 
-// counts returns how many entries lie below each item of a node above the leaves.
+// counts returns how many entries are below each item of a node above the leaves.
 func (d *node) counts() *[upperItems]uint32 {
 	return (*[upperItems]uint32)(unsafe.Pointer(&d.items[upperItems]))
 }
@@ -59,7 +59,7 @@ func (d *node) sum() uint32 {
 	return d.sumTo(int(d.n))
 }
 
-// sumTo returns how many entries lie below the first i items of a node above the leaves.
+// sumTo returns how many entries are below the first i items of a node above the leaves.
 func (d *node) sumTo(i int) (sum uint32) {
 	for _, n := range d.counts()[:i] {
 		sum += n
@@ -67,7 +67,7 @@ func (d *node) sumTo(i int) (sum uint32) {
 	return sum
 }
 
-// search returns where the first item stands that is not less.
+// search returns where the first item is that is not less.
 func (d *node) search(it *item) int {
 	low, high := 0, int(d.n)
 	for low < high {
@@ -80,7 +80,7 @@ func (d *node) search(it *item) int {
 	return low
 }
 
-// below returns where the node stands in which an item belongs.
+// below returns where the node is in which an item belongs.
 func (d *node) below(it *item) int {
 	low, high := 1, int(d.n) // the first that is greater
 	for low < high {

@@ -32,9 +32,8 @@ func (s *Sealed) entry(r ref, h *header) Entry {
 // Len is how many entries are left in the memtable.
 func (s *Sealed) Len() int { return s.w.len() }
 
-// DueBefore is how many live entries of the memtable stand before a time, and how many entries it
-// has, of all areas. Where live ones are of more queues than so many, the first of these tell for
-// the others.
+// DueBefore is how many live entries of the memtable are before a time, and how many entries it has in all. If
+// live ones are of more queues than so many, the first of these are taken for all.
 func (s *Sealed) DueBefore(at int64, queues int) (due, all int64) {
 	w := s.w
 	of := int64(0)
@@ -66,14 +65,14 @@ type pass struct {
 
 // Pass gives fn the next entries of an area that were not passed yet, at most some, in the order
 // of (queue, time, id), and returns how many: 0 at the end. The first that is passed has the
-// ordinal 0, the next 1, and so on. fn must not call anything of Recent.
+// ordinal 0, the next 1, and so on. fn must not call anything of Tables.
 func (s *Sealed) Pass(a Area, most int, fn func(Entry)) int {
 	w := s.w
 	p := &w.passes[a]
 	from := item{hi: uint32(placeOf(0, a)), at: math.MinInt64}
 	if p.next > 0 {
 		from = p.last
-		from.id++ // nothing lies between
+		from.id++ // nothing is between
 	}
 	n := 0
 	var reads ahead

@@ -89,7 +89,7 @@ func (w *table) enter(r ref, h *header, e *Entry) {
 	w.stand(r, h, placeOf(e.Queue, e.Area), e.At)
 }
 
-// stand puts an entry where it is found by its time and its key.
+// stand enters an entry by its time and its key.
 func (w *table) stand(r ref, h *header, p place, at int64) {
 	h.place, h.at = p, at
 	w.order.insert(h.item(r))
@@ -106,7 +106,7 @@ func (w *table) stand(r ref, h *header, p place, at int64) {
 	}
 }
 
-// fall is the contrary of stand.
+// fall undoes stand.
 func (w *table) fall(r ref, h *header) {
 	w.order.remove(h.item(r))
 	if w.counts[h.place]--; w.counts[h.place] == 0 {

@@ -72,7 +72,7 @@ func (r *Tables) Ascend(queue uint32, a Area, from Position, fn func(Entry) bool
 	}
 }
 
-// Descend gives fn the entries of an area of a queue that lie before a position, the last
+// Descend gives fn the entries of an area of a queue that are before a position, the last
 // first, until fn returns false. fn must not change anything.
 func (r *Tables) Descend(queue uint32, a Area, before Position, fn func(Entry) bool) {
 	var room [4]areaCursor
@@ -86,7 +86,7 @@ func (r *Tables) Descend(queue uint32, a Area, before Position, fn func(Entry) b
 
 // CountRange is how many entries of an area of a queue lie from a position on and before another:
 // none where that is not after it. It takes as long as finding two entries in each memtable, however
-// many lie between.
+// many are between.
 func (r *Tables) CountRange(queue uint32, a Area, from, to Position) (n int64) {
 	p := uint32(placeOf(queue, a))
 	first, end := item{hi: p, at: from.At, id: from.ID}, item{hi: p, at: to.At, id: to.ID}

@@ -9,15 +9,14 @@
 // of it. Replay needs no rules of queues and no clock, and replaying what has
 // been taken in already changes nothing.
 //
-// There are two kinds of change to a message. One that carries its content (Put) stands for
-// itself. One that does not (Move) needs what the log said of the message before, at or behind
-// the position from which it is replayed. So a Move is for what stands in the memtable of recent
-// messages that is not sealed; what moves out of a sealed memtable or an sstable is Put, and with that
-// never looks back: the sstable may be gone when the log is replayed.
+// There are two kinds of change to a message. One that carries its content (Put) needs
+// nothing else. One that does not (Move) needs an earlier record of the message, at or after the
+// position from which the log is replayed. So a Move is for a message in the active memtable. One that
+// leaves a sealed memtable or an sstable is Put: the sstable may be gone when the log is replayed.
 //
 // What leaves an sstable names its place there, a Spot: a number of an sstable, which is never used again,
 // and a position in it. Its bit is set without looking the message up; where that sstable is gone
-// by now, the id is looked up in those that stand.
+// by now, the id is looked up in the present ones.
 //
 // # What is durable, and what is made again
 //
@@ -26,12 +25,12 @@
 // can be settled after a restart; those of the process itself without, since none is left to
 // settle them: opening ends them, the attempt counted.
 //
-// Made again on opening: counts and forecasts, of the bits of the sstables and of what is recent;
-// the order of what is due; which message holds a key. Forgotten: what a rate has let pass, what was
-// told to those that wait.
+// Made again on opening: counts and forecasts, of the bits of the sstables and of the memtable;
+// the order of what is due; which message holds a key. Forgotten: what a rate has let pass, which
+// hints were given.
 //
-// When the position from which the log is replayed moves forward, what stands in tables and not
-// in sstables is written again behind it: names, settings, pauses, leases.
+// When the position from which the log is replayed moves forward, what is in tables and not
+// in sstables is written again after it: names, settings, pauses, leases.
 //
 // The format is in docs/formats/records.md.
 package record

@@ -12,7 +12,7 @@ import (
 // ends that. Of a message that is not there it says nothing.
 type Lease struct {
 	ID       engine.ID
-	From     Spot // where the message stands in an sstable, if that is known
+	From     Spot // where the message is in an sstable, if that is known
 	Deadline int64
 	Attempt  uint32 // this one counted; at least 1
 

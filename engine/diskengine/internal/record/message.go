@@ -7,7 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
-// Put says what a message is, whole. Where its id stood before it stands no more.
+// Put says what a message is, whole. It replaces what has the id before.
 type Put struct {
 	ID    engine.ID
 	Queue uint32
@@ -49,8 +49,8 @@ func (p *Put) read(in *codec.Reader, kind byte) {
 type Content struct {
 	Created int64
 	engine.Policy
-	engine.Content      // Body is nil when it stands apart
-	Apart          Body // where the body stands that is too large for the log; zero: here
+	engine.Content      // Body is nil when it is apart
+	Apart          Body // where the body is if it is too large for the log; zero: here
 }
 
 // Body names a body that has a file of its own.
@@ -94,7 +94,7 @@ func ParseContent(b []byte) (c Content, err error) {
 	return c, nil
 }
 
-// Move says what a message is whose content stays: one that the log has Put at or behind the
+// Move says what a message is whose content stays: one that the log has Put at or after the
 // position from which it is replayed. Of one that is not there it says nothing.
 type Move struct {
 	ID engine.ID

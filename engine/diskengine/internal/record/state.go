@@ -112,10 +112,10 @@ func readQueue(in *codec.Reader) uint32 {
 	return n
 }
 
-// Spot is where a message stands in an sstable. The zero Spot is nowhere.
+// Spot is a position in an sstable. The zero Spot is nowhere.
 type Spot struct {
 	Table uint64 // its number
-	At    uint32 // how many messages of the sstable stand before
+	At    uint32 // how many messages of the sstable are before it
 }
 
 func (s Spot) append(b []byte) []byte {

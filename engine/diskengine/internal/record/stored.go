@@ -7,8 +7,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
-// What follows is how messages stand outside of the log: among the recent ones as a value, in a
-// sstable as a value with the key before it.
+// How messages are stored outside of the log: in a memtable as a value, in an sstable as a value
+// with the key before it.
 
 // AppendValue writes the value of a message, live or dead.
 func AppendValue(b []byte, s *State, content []byte) []byte { return append(s.Append(b), content...) }

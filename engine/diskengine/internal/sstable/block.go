@@ -15,7 +15,7 @@ type block struct {
 }
 
 // columns are the heads of the entries of a block that is being filled: what they have in common
-// stands together, and numbers are as short as they are near to those of the entry before.
+// is together, and numbers are as short as they are near to those of the entry before.
 type columns struct {
 	lengths, queues, times, ids []byte
 	last                        Place
@@ -27,7 +27,7 @@ const mostHead = 2*binary.MaxVarintLen32 + 2*binary.MaxVarintLen64
 // leastHead is how many it takes at least: one in each column.
 const leastHead = 4
 
-// add appends the head of an entry that does not stand before the last one.
+// add appends the head of an entry that is not before the last one.
 func (c *columns) add(p Place, length int) {
 	c.lengths = binary.AppendUvarint(c.lengths, uint64(length))
 	c.queues = binary.AppendUvarint(c.queues, uint64(p.Queue-c.last.Queue))
@@ -42,7 +42,7 @@ func (c *columns) reset() {
 	*c = columns{lengths: c.lengths[:0], queues: c.queues[:0], times: c.times[:0], ids: c.ids[:0]}
 }
 
-// append appends all of them as they stand in a block.
+// append appends all of them in the form of a block.
 func (c *columns) append(b []byte) []byte {
 	b = append(append(b, c.lengths...), c.queues...)
 	return append(append(b, c.times...), c.ids...)
@@ -113,7 +113,7 @@ func (b *block) entry(i int) Entry {
 	return Entry{Place: b.place(i), Pos: b.first + uint32(i), Value: b.value(i)}
 }
 
-// search returns the first entry that does not stand before p.
+// search returns the first entry that is not before p.
 func (b *block) search(p Place) int {
 	return sort.Search(b.count, func(i int) bool { return b.place(i).Compare(p) >= 0 })
 }

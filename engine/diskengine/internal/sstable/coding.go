@@ -7,7 +7,7 @@ import (
 // How the payload of a block of entries is coded.
 const (
 	plain  = 0
-	packed = 1 // by zstd, behind the length that it has when it is unpacked
+	packed = 1 // by zstd, after the length that it has when it is unpacked
 )
 
 const (
@@ -45,7 +45,7 @@ func pack(room, payload []byte) (b []byte, ok bool) {
 }
 
 // unpack returns the payload that was packed, in room from the buffer, or a reason why it cannot be
-// read. No more memory is taken than maxPacked, whatever stands there.
+// read. No more memory is taken than maxPacked, whatever is there.
 func unpack(b []byte, buf *buffer) (payload []byte, reason string) {
 	if len(b) < packedHead {
 		return nil, "no room for a packed block"

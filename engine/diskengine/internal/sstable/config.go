@@ -33,7 +33,7 @@ type Config struct {
 	// sync is short for all users of the disk. It is asked for each slice. nil: 8 MiB.
 	SyncBytes func() int
 
-	// Plain is asked for each block of entries whether it is to stand as it is: packing takes the
+	// Plain is asked for each block of entries whether it stays unpacked: packing takes the
 	// processor about as long as all else that is done with the entries. nil: none is.
 	Plain func() bool
 

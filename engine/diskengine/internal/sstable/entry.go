@@ -2,7 +2,7 @@ package sstable
 
 import "cmp"
 
-// Place is where an entry stands in the order of sstables: by queue, then time, then id.
+// Place is the position of an entry in the order of sstables: by queue, then time, then id.
 type Place struct {
 	Queue uint32
 	At    int64 // milliseconds, of either sign

@@ -2,8 +2,8 @@ package sstable
 
 import "github.com/parquet-go/parquet-go/bloom"
 
-// filter tells which keys are surely not in an sstable: the split block Bloom filter of Parquet over the
-// first halves of their hashes. All that is asked of it for a key stands in one block of 32 bytes, so
+// filter says which keys are surely not in an sstable: the split block Bloom filter of Parquet over the
+// first halves of their hashes. All that is asked of it for a key is in one block of 32 bytes, so
 // a look-up in many sstables waits for memory once for each, and for several at a time. An index is written
 // in the order of hashes, and a filter with it from its start to its end. The zero one has nothing.
 type filter struct{ blocks bloom.SplitBlockFilter }
@@ -38,7 +38,7 @@ func (f filter) add(hi uint64) {
 // may reports whether a key may be there.
 func (f filter) may(hi uint64) bool { return len(f.blocks) > 0 && f.blocks.Check(hi) }
 
-// row appends block i as it stands in a table.
+// row appends block i in the form of a table.
 func (f filter) row(b []byte, i int) []byte {
 	for _, w := range f.blocks[i] {
 		b = le.AppendUint32(b, uint32(w))

@@ -69,7 +69,7 @@ func (r *Table) queueAt(queue uint32) int {
 	return sort.Search(len(r.queues), func(i int) bool { return r.queues[i].Queue >= queue })
 }
 
-// Search returns the position of the first entry, dead or alive, that does not stand before
+// Search returns the position of the first entry, dead or alive, that is not before
 // p; Len if all do. It reads a block at most, and none for the bounds of a queue.
 func (r *Table) Search(p Place) (uint32, error) {
 	at, damage, err := r.SearchAll([]Place{p})
@@ -79,7 +79,7 @@ func (r *Table) Search(p Place) (uint32, error) {
 	return at[0], nil
 }
 
-// SearchAll is Search for some places, none of which stands before the last: it reads no block
+// SearchAll is Search for some places, none of which is before the last: it reads no block
 // twice. Where one is damaged the position is that of Behind, and damage says so.
 func (r *Table) SearchAll(places []Place) (at []uint32, damage, err error) {
 	at = make([]uint32, len(places))
@@ -118,7 +118,7 @@ func (r *Table) SearchAll(places []Place) (at []uint32, damage, err error) {
 	return at, damage, nil
 }
 
-// place is where the first entry is that does not stand before p, or, if that is to be read, in
+// place is where the first entry is that is not before p, or, if that is to be read, in
 // which block; -1: in none.
 func (r *Table) place(p Place) (pos uint32, in int) {
 	i := r.queueAt(p.Queue)

@@ -22,7 +22,7 @@ const (
 	tableBytes = 64 << 10 // payload of a block of a table, at most
 )
 
-// Kinds of blocks. Those of a kind stand together, in this order.
+// Kinds of blocks. Those of a kind are together, in this order.
 const (
 	kindData = 1 + iota
 	kindKeys
@@ -93,7 +93,7 @@ func decodeHeader(b []byte) (h header, reason string, err error) {
 	return header{store: le.Uint64(b[16:]), number: le.Uint64(b[24:]), salt: le.Uint64(b[32:]), crc: le.Uint32(b[12:])}, "", nil
 }
 
-// sum is the checksum of a block that stands at off, whose head without the checksum is the
+// sum is the checksum of a block at off, whose head without the checksum is the
 // first part.
 func sum(seed uint32, off int64, parts ...[]byte) uint32 {
 	var b [8]byte
@@ -128,7 +128,7 @@ func decodeBlock(seed uint32, off int64, kind byte, b []byte) (payload []byte, c
 	return b[blockHead:], b[9], int(le.Uint32(b[12:])), ""
 }
 
-// extent is where blocks of a kind stand.
+// extent is where blocks of a kind are.
 type extent struct{ off, end int64 }
 
 // footer is the payload of the last block of a file.

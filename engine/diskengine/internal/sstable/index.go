@@ -36,13 +36,13 @@ func (l *layout) indexLen(items uint64) int64 {
 	return n
 }
 
-// place is where block b stands, and how many items it has.
+// place is where block b is, and how many items it has.
 func (x *index) place(b int) (off int64, items int) {
 	per := x.perBlock()
 	return x.off + int64(b)*indexBlock, int(min(uint64(per), x.items-uint64(b)*uint64(per)))
 }
 
-// layout is how the items of an index stand there: each number in as many bytes as the largest of
+// layout is how the items of an index are stored: each number in as many bytes as the largest of
 // the sstable takes.
 type layout struct {
 	base       uint64 // is taken off hi

@@ -13,7 +13,7 @@ const groupWords = 1 << 14 / 64
 // killed meanwhile.
 type Live struct {
 	n     uint32
-	dead  []uint64        // a bit for each, and for what is behind the last
+	dead  []uint64        // a bit for each, and for what is after the last
 	group uint32          // words whose living are counted apart
 	left  []atomic.Uint32 // alive in each group
 }

@@ -52,7 +52,7 @@ func (l *Live) appendChunk(b []byte, from, to uint32) (_ []byte, alive int) {
 		used[i] = l.word(from/64 + uint32(i))
 		dead += bits.OnesCount64(used[i])
 	}
-	tail := -n & 63 // bits behind the last, which are set
+	tail := -n & 63 // bits after the last, which are set
 	dead -= tail
 	switch {
 	case dead == 0:

@@ -63,7 +63,7 @@ func (r *Table) loadHeader(size int64, store uint64) error {
 	return nil
 }
 
-// part reads the blocks of a kind one behind the other.
+// part reads the blocks of a kind one after the other.
 func (r *Table) part(kind byte, each func(off int64, payload []byte) bool) error {
 	p := r.footer.part(kind)
 	var head [blockHead]byte

@@ -2,7 +2,7 @@ package sstable
 
 import "sort"
 
-// Behind returns a position from which on all entries are met that do not stand before p, and at
+// Behind returns a position from which on all entries are met that are not before p, and at
 // most a block of others. It reads nothing.
 func (r *Table) Behind(p Place) uint32 {
 	i := r.queueAt(p.Queue)
@@ -41,7 +41,7 @@ func (r *Table) Reach(pos uint32, n int) uint32 {
 	return r.n
 }
 
-// Begin returns where the block begins in which the entry at a position stands.
+// Begin returns where the block of the entry at a position begins.
 func (r *Table) Begin(pos uint32) uint32 { return r.blocks[r.blockAt(pos)].first }
 
 // QueueAt returns the part of the queue that has the entry at a position.

@@ -41,7 +41,7 @@ func (o *out) write(p []byte) error {
 	return nil
 }
 
-// flush writes what was taken over; so many bytes behind it were not yet.
+// flush writes what was taken over; so many bytes after it were not yet.
 func (o *out) flush(behind int64) error {
 	if len(o.buf) == 0 {
 		return nil

@@ -26,7 +26,7 @@ type Hole struct {
 	From, To uint32
 	Counted  bool
 
-	// After and Before stand around it, where something does.
+	// After and Before are around it, if anything is.
 	After, Before *Place
 }
 
@@ -334,7 +334,7 @@ func (s *Salvaged) Lost(each func(id uint64, pos uint32)) error {
 	return nil
 }
 
-// addPlace counts the entry at a position, which comes behind those before.
+// addPlace counts the entry at a position, which comes after those before.
 func addPlace(queues []Queue, p Place, pos uint32) []Queue {
 	if k := len(queues); k == 0 || queues[k-1].Queue != p.Queue {
 		queues = append(queues, Queue{Queue: p.Queue, From: pos, MinAt: p.At})

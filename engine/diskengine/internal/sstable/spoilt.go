@@ -35,7 +35,7 @@ func (r *Table) Spoilt() int {
 	return len(r.spoilt.at)
 }
 
-// NoteSpoilt has another reader of the same file tell of a block that is damaged.
+// NoteSpoilt notes a damaged block that another reader of the file has met.
 func (r *Table) NoteSpoilt(off int64) { r.spoilt.note(off) }
 
 // Misread says that the value of the entry at a position, which is as it was written, is not what the caller

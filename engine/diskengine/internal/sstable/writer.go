@@ -48,7 +48,7 @@ func Create(fs vfs.FS, dir string, number uint64, cfg *Config) (*Writer, error) 
 	return w, nil
 }
 
-// Add writes the next entry, which does not stand before the last one, with its key or the
+// Add writes the next entry, which is not before the last one, with its key or the
 // zero Key. Its value is all parts. Nothing is kept of them.
 func (w *Writer) Add(p Place, key Key, parts ...[]byte) error {
 	pos, err := w.add(p, parts...)

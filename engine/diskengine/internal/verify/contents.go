@@ -108,7 +108,7 @@ func (c *contents) hash(h *kept) sstable.Key {
 	return c.secret.Key(h.place.Queue, h.key)
 }
 
-// spot looks at what stands at a place in an sstable. ok is false if the message is not known to stand there.
+// spot looks at what is at a place in an sstable. ok is false if the message is not known to be there.
 func (c *contents) spot(id engine.ID, at record.Spot) (p *part, ok bool, err error) {
 	if p, ok = c.byNumber[at.Table]; !ok {
 		return nil, false, nil

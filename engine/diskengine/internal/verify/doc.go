@@ -8,7 +8,7 @@
 // apart, its key looked for in the index, its place compared with what the value says; the deletion bitmaps;
 // the log from the position on from which it is replayed, and each record in it.
 //
-// Then, if all of that is sound, what stands together once the log has been replayed over the sstables
+// Then, if all of that is sound, what is together once the log has been replayed over the sstables
 // and their deletion bitmaps: no id lives twice, no key has two live messages of a queue or is remembered
 // twice, no id was never given, and what lives belongs to a queue that has a name. What a record
 // says of a place in an sstable is compared with what is there.

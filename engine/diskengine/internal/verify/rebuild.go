@@ -48,7 +48,7 @@ func (s *salvage) manifest() (err error) {
 	return nil
 }
 
-// most is what stands in a manifest that is not known for numbers that have not been used yet.
+// most is what is in a manifest that is not known for numbers that have not been used yet.
 const most = 1<<63 - 1
 
 // rebuild makes a state of the files that there are.

@@ -13,7 +13,7 @@ type Report struct {
 	Findings []Finding
 	More     int
 
-	// Torn is where the log ends that was not closed, as after a crash; what stands behind is
+	// Torn is where the log ends that was not closed, as after a crash; what is behind is
 	// dropped on opening. Nil: it was closed.
 	Torn *wal.Torn
 

@@ -5,7 +5,7 @@ import (
 )
 
 // surface is a file system with sectors that the disk cannot read any more: that is damage as any other.
-// While zeros is set they read as zeros, so that what stands around them can be read.
+// While zeros is set they read as zeros, so that what is around them can be read.
 type surface struct {
 	vfs.FS
 	zeros bool

@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// together compares what stands in different files, once the log was replayed. For a salvage it has
+// together compares what is in different files, once the log was replayed. For a salvage it has
 // nothing stand twice then.
 func (c *contents) together() error {
 	if err := c.ids(); err != nil {

@@ -151,7 +151,7 @@ func (c *contents) writeLog() (err error) {
 	return nil
 }
 
-// leased is where a message stands that is leased; nowhere, if it is not.
+// leased is where a message is that is leased; nowhere, if it is not.
 func (c *contents) leased(id engine.ID) (at record.Spot, err error) {
 	err = c.living(id, func(p *part, pos uint32) error {
 		if p.area() == memtable.Live {

@@ -72,7 +72,7 @@ type Keeper interface{ Kept() error }
 // ones do to each other is up to their callers.
 type File interface {
 	io.ReaderAt // at the end of the file, io.EOF
-	io.WriterAt // beyond the end, what lies between reads as zeros
+	io.WriterAt // beyond the end, what is between reads as zeros
 
 	// Sync makes durable what has been written, and the size, but not the name.
 	Sync() error

@@ -7,7 +7,7 @@ import (
 
 // WaitWritten waits until the log is written up to a position that Append told: what is
 // written outlives this process, but not a loss of power. It returns as Wait does. A sync that is
-// under way is not waited for: what comes behind it is written beside it.
+// under way is not waited for: what comes after it is written beside it.
 func (l *Log) WaitWritten(ctx context.Context, pos Pos) error {
 	l.turn()
 	// A write ahead that has begun already may miss what comes now; the next one has it, if any

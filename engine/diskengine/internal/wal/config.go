@@ -69,7 +69,7 @@ const (
 	mostEntry  = 1 << 30
 
 	markAfter  = time.Second            // without appends an empty frame says what is synced
-	retryEvery = 100 * time.Millisecond // the keeper tries again what failed
+	retryEvery = 100 * time.Millisecond // the preparer tries again what failed
 )
 
 func (c *Config) withDefaults() Config {

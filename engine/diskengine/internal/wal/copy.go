@@ -8,13 +8,13 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// Hold keeps what stands in the log from a position on, whatever is released meanwhile.
+// Hold keeps what is in the log from a position on, whatever is released meanwhile.
 type Hold struct {
 	log  *Log
 	from Pos
 }
 
-// Hold holds what stands from a position on, which has not been released.
+// Hold holds what is from a position on, which has not been released.
 func (l *Log) Hold(from Pos) *Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()

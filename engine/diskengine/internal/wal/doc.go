@@ -11,9 +11,9 @@
 // more than the write (WaitWritten) does not wait for a sync under way: what has been gathered is
 // written beside it then, and made durable by the next one.
 //
-// Frames lie in segments, files of one size that are used again and again: a sync that finds
+// Frames are in segments, files of one size that are used again and again: a sync that finds
 // its blocks written before has no metadata of the file system to write. Another goroutine,
-// the keeper, has the next segments ready before they are needed, and makes them of those
+// the preparer, has the next segments ready before they are needed, and makes them of those
 // that Release says are not needed.
 //
 // # Why it is hard
@@ -23,12 +23,12 @@
 // dropped with all that follows. The two are told apart by what is known:
 //
 //   - Each frame says how far the log was synced when it was written. A broken frame is a torn
-//     tail only if no frame behind it says that the log was synced beyond its start.
+//     tail only if no frame after it says that the log was synced beyond its start.
 //   - A segment is begun only when all before it is synced; so a broken frame in one that is
 //     not the last is damage.
 //   - After a second without appends, and at Close, an empty frame is written that says that
 //     all is synced. Without it a broken last frame counts as torn.
-//   - Nothing is appended behind a torn tail: after opening, the log goes on in the next
+//   - Nothing is appended after a torn tail: after opening, the log goes on in the next
 //     segment, whose header says where the stream goes on. So what once was dropped stays so.
 //
 // And what was there before must not be taken for the log: each frame names the checksum of
@@ -44,7 +44,7 @@
 // Log.mu guards what the fields say it guards, and is held for no call of the file system. Long
 // entries are copied before (Prepare). Frames are written under the writer's own mutex: the
 // writer, and beside its syncs a write ahead, which begins no segment. A sync covers what was written
-// when it began. Only the keeper makes, renames and removes files. A segment is given away only when
+// when it began. Only the preparer makes, renames and removes files. A segment is given away only when
 // the next one is durably begun: there is always one that says where the stream is.
 //
 // The format is in docs/formats/log.md.

@@ -93,7 +93,7 @@ func (f *frame) end() Pos { return f.pos + Pos(len(f.piece)) }
 // padded is how many bytes a frame with a piece of n bytes takes up.
 func padded(n int) int64 { return int64(frameSize+n+align-1) / align * align }
 
-// encode fills the head of a frame in b, whose piece of n bytes stands behind it already, with
+// encode fills the head of a frame in b, whose piece of n bytes is behind it already, with
 // zeros up to its padded length, and sets the checksum.
 func (f *frame) encode(seed uint32, b []byte, n int) {
 	binary.LittleEndian.PutUint32(b[4:], uint32(n))

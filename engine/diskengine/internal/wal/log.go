@@ -22,10 +22,10 @@ type Log struct {
 	written atomic.Uint64 // a Pos: all before is with the operating system
 
 	wake     chan struct{} // the writer has something to do
-	kick     chan struct{} // the keeper has
-	ready    chan struct{} // the keeper has done something, or failed to
+	kick     chan struct{} // the preparer has
+	ready    chan struct{} // the preparer has done something, or failed to
 	failed   chan struct{} // closed: err is set
-	stop     chan struct{} // closed: the keeper is to end
+	stop     chan struct{} // closed: the preparer is to end
 	writer   *writer
 	writing  sync.WaitGroup
 	keeping  sync.WaitGroup
@@ -56,7 +56,7 @@ type Log struct {
 	spareErr error         // why there are not enough spares
 	noSpace  bool          // that is the reason
 	writeErr error         // why the writer waits for space
-	made     chan struct{} // closed when the keeper has made one, or failed to
+	made     chan struct{} // closed when the preparer has made one, or failed to
 }
 
 // flush is all callers that wait for the same sync.
@@ -199,7 +199,7 @@ func (l *Log) Err() error {
 	return l.err
 }
 
-// fail stops the log for good. The keeper logs it: callers may hold locks, or have other work first.
+// fail stops the log for good. The preparer logs it: callers may hold locks, or have other work first.
 func (l *Log) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -261,7 +261,7 @@ func (f *flush) wait(ctx context.Context) error {
 }
 
 // Release says that nothing before a position is needed any more: the log is never opened from
-// before it again. Segments that lie before it are used again, or removed, once there is no Hold
+// before it again. Segments that are before it are used again, or removed, once there is no Hold
 // on them.
 func (l *Log) Release(pos Pos) {
 	l.mu.Lock()

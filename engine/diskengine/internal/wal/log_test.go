@@ -112,7 +112,7 @@ func TestSyncIsSharedAndTheNextBufferFillsMeanwhile(t *testing.T) {
 		d := newDisk(t)
 		l, _ := open(t, d, small(), 0)
 		add(t, l, 1, nil)
-		synctest.Wait() // for the keeper
+		synctest.Wait() // for the preparer
 		syncs := 0
 		d.Hook(func(c vfstest.Call) error {
 			if c.Op == vfstest.Sync {

@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// Torn is what lies behind the end of a log that was not closed: what a crash cut off, or
+// Torn is what is behind the end of a log that was not closed: what a crash cut off, or
 // what was there before. It is dropped.
 type Torn struct {
 	File   string
@@ -135,7 +135,7 @@ func (r *reading) unheaded(s *segment, pos, most Pos) error {
 	return err
 }
 
-// segment reads a segment. next is the one behind it, nil for the last.
+// segment reads a segment. next is the one after it, nil for the last.
 func (r *reading) segment(s, next *segment) error {
 	if s.prev != r.holder {
 		return damage(s, 0, s.base, "the segment does not follow the one before it")

@@ -26,7 +26,7 @@ type Gap struct {
 // Salvage gives fn the entries that can be read of a log that is not open, from a position on:
 // all that are whole in frames that are sound, in their order, whatever is missing before them. The
 // segments are the files with these names, each known by its header rather than its name. gap is called
-// where something that was durable is missing, between the entries before and behind it. From the
+// where something that was durable is missing, between the entries before and after it. From the
 // position Unknown on is from the first one of those segments that were not released.
 //
 // Nothing is changed. An error of fn or gap ends it and is returned. It needs 40 bytes of memory for
@@ -124,7 +124,7 @@ func (v *salvage) first(names []string) Pos {
 }
 
 // find looks for all frames. A segment has the stream up to where one that was begun later goes on:
-// what stands behind, a crash cut off.
+// what is behind, a crash cut off.
 func (v *salvage) find() error {
 	all := slices.SortedFunc(slices.Values(v.all), func(a, b *segment) int { return cmp.Compare(b.begunAs(), a.begunAs()) })
 	limit := Unknown

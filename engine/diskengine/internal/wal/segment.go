@@ -106,7 +106,7 @@ func (w *window) proof(seed uint32, off int64, beyond Pos) (at int64, found bool
 			return 0, false, err
 		}
 		if n := w.zeros(off); n > frameSize {
-			off += int64(n-frameSize) - align // no head that lies in zeros says anything
+			off += int64(n-frameSize) - align // no head that is in zeros says anything
 			continue
 		}
 		f, _, ok := decodeFrameHead(b) // most places fail here

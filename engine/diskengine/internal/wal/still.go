@@ -1,6 +1,6 @@
 package wal
 
-// turn does what the writer and the keeper of a log do otherwise, where nothing is done by itself.
+// turn does what the writer and the preparer of a log do otherwise, where nothing is done by itself.
 func (l *Log) turn() {
 	if !l.cfg.Still {
 		return

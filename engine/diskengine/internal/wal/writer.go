@@ -152,7 +152,7 @@ func (w *writer) frames(bufs []*buffer) error {
 				return err
 			}
 			next := nextEntry(stream, first, at+n)
-			// The head stands before the piece, in place of what was written already.
+			// The head is before the piece, in place of what was written already.
 			b := buf.b[at : at+int(padded(n))]
 			clear(b[frameSize+n:])
 			if err := w.frame(b, n, min(first-at, n)); err != nil {
@@ -164,7 +164,7 @@ func (w *writer) frames(bufs []*buffer) error {
 	return nil
 }
 
-// frame writes a frame of which the piece of n bytes stands in b already.
+// frame writes a frame of which the piece of n bytes is in b already.
 func (w *writer) frame(b []byte, n, first int) error {
 	f := frame{pos: w.pos, synced: w.l.Synced(), prev: w.prev, first: uint32(first)}
 	f.encode(w.l.seed, b, n)

@@ -1,4 +1,4 @@
-// Package vfstest simulates a disk in memory for tests of what stands on package disk: it
+// Package vfstest simulates a disk in memory for tests of what uses package vfs: it
 // loses power, fails at any call, rots, fills up, and does all that again the same way.
 //
 // # What it may lose

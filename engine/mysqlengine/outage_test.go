@@ -40,14 +40,14 @@ func TestOutageVanished(t *testing.T) {
 		t.Skip("MySQL takes two minutes")
 	}
 	p := mysqltest.StartProxy(t, raw)
-	sqltest.Vanished(t, other, outage.Open(t, p.URL()).Engine().(*Engine).store, p.Proxy)
+	sqltest.Vanished(t, other, outage.Open(t, p.URL()).Engine().(*Engine).store, p)
 }
 
 func TestOutageLate(t *testing.T) {
 	t.Parallel()
 	raw := mysqltest.Shared(t)
 	p := mysqltest.StartProxy(t, raw)
-	sqltest.Late(t, outage.Open(t, raw).Engine().(*Engine), outage.Open(t, p.URL()).Engine().(*Engine), p.Proxy, "COMMIT")
+	sqltest.Late(t, outage.Open(t, raw).Engine().(*Engine), outage.Open(t, p.URL()).Engine().(*Engine), p, "COMMIT")
 }
 
 // otherSession holds locks in a store.
@@ -104,6 +104,6 @@ func TestOutageCrowded(t *testing.T) {
 func TestOutageFull(t *testing.T) {
 	t.Parallel()
 	var grow func(bytes int)
-	s := mysqltest.Start(t, mysqltest.Settings("skip-log-bin", "loose-innodb-undo-tablespaces=0"), mysqltest.SmallDisk(30<<20, &grow)) // a full binary log waits, full undo tablespaces end MariaDB 11
+	s := mysqltest.Start(t, mysqltest.Settings("skip-log-bin", "loose-innodb-undo-tablespaces=0"), mysqltest.SmallDisk(t, 30<<20, &grow)) // a full binary log waits, full undo tablespaces end MariaDB 11
 	outage.Full(t, s.Database(), func() { grow(260 << 20) })
 }

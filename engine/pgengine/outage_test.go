@@ -98,7 +98,7 @@ func TestOutageVanished(t *testing.T) {
 	raw := pgtest.Shared(t)
 	other := outage.Open(t, raw).Engine().(*Engine)
 	p := pgtest.StartProxy(t, raw)
-	sqltest.Vanished(t, other, outage.Open(t, p.URL()).Engine().(*Engine).store, p.Proxy)
+	sqltest.Vanished(t, other, outage.Open(t, p.URL()).Engine().(*Engine).store, p)
 }
 
 func TestOutageLate(t *testing.T) {
@@ -107,7 +107,7 @@ func TestOutageLate(t *testing.T) {
 	other := outage.Open(t, raw).Engine().(*Engine)
 	p := pgtest.StartProxy(t, raw)
 	through := outage.Open(t, outage.With(t, p.URL(), "default_query_exec_mode", "exec")).Engine().(*Engine)
-	sqltest.Late(t, other, through, p.Proxy, "COMMIT\x00")
+	sqltest.Late(t, other, through, p, "COMMIT\x00")
 }
 
 func TestOutageFull(t *testing.T) {

@@ -3,7 +3,6 @@ package rabbitengine
 import (
 	"context"
 	"errors"
-	"net/url"
 	"testing"
 	"time"
 
@@ -52,9 +51,7 @@ func measures(t *testing.T, s *rabbittest.Server) {
 	ok(t, err)
 	reads("channels", "get", of(1))
 
-	u, err := url.Parse(vhost)
-	ok(t, err)
-	s.Ctl("set_policy", "-p", u.Path[1:], "full", ".*", `{"max-length":1,"overflow":"reject-publish"}`, "--apply-to", "queues")
+	s.Policy(vhost, "", `{"max-length":1,"overflow":"reject-publish"}`, 0)
 	servertest.Await(t, "the broker to refuse", func() error {
 		r, err := e.Push(patience(t), []engine.Message{{Queue: "other"}})
 		if ok(t, err); r[0].Err == nil {

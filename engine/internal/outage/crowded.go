@@ -9,12 +9,13 @@ import (
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/ledger"
+	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
 // Crowded lets others take all connections that a server has, by connect, and give them back.
 func Crowded(t *testing.T, raw string, connect func(context.Context) (hangUp func(), err error)) {
-	p, through := behind(t, raw)
-	c := Open(t, through)
+	p := servertest.StartProxy(t, raw)
+	c := Open(t, p.URL())
 	l := ledger.New(t, queue)
 	l.Work(c, tarry.WorkerConfig{})
 	l.Push(c, "before", 0)

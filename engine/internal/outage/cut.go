@@ -16,9 +16,9 @@ import (
 // that one within a transaction.
 func Cut(t *testing.T, url string) {
 	beside := Open(t, url)
-	p, through := behind(t, url)
+	p := servertest.StartProxy(t, url)
 	l := ledger.New(t, queue)
-	c := Open(t, through)
+	c := Open(t, p.URL())
 	within(t, p, beside, c)
 	for n := range 5 {
 		_, err := c.Queue(t.Context(), queue)
@@ -80,9 +80,8 @@ type lossy struct {
 // outcome nobody knows then, and sees that repeating is safe.
 func AnswersLost(t *testing.T, url string) {
 	b := &lossy{T: t, beside: Open(t, url)}
-	var through string
-	b.proxy, through = behind(t, url)
-	b.through = Open(t, through)
+	b.proxy = servertest.StartProxy(t, url)
+	b.through = Open(t, b.proxy.URL())
 	ref := func(key string) tarry.Ref { return tarry.ByKey(key).Of(queue) }
 	push := func(c *tarry.Client, key string) error {
 		_, err := c.Push(t.Context(), queue, nil, tarry.Key(key), tarry.In(time.Hour), tarry.OnConflict(tarry.Keep))

@@ -8,14 +8,15 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine/internal/ledger"
+	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
 // Hung lets the network swallow all for a while: calls end with their contexts, and a worker
 // goes on when the network does, be it with the old connections or with new ones.
 func Hung(t *testing.T, url string) {
 	beside := Open(t, url)
-	p, through := behind(t, url)
-	c := Open(t, through)
+	p := servertest.StartProxy(t, url)
+	c := Open(t, p.URL())
 	l := ledger.New(t, queue)
 	l.Work(c, tarry.WorkerConfig{LeaseTTR: leaseTTR})
 	l.Push(c, "far", time.Hour)

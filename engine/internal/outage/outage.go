@@ -35,21 +35,11 @@ const (
 // With returns a URL with an option more.
 func With(t testing.TB, raw, option, value string) string {
 	t.Helper()
-	return changed(t, raw, func(u *url.URL) {
+	return servertest.At(t, raw, func(u *url.URL) {
 		options := u.Query()
 		options.Set(option, value)
 		u.RawQuery = options.Encode()
 	})
-}
-
-func changed(t testing.TB, raw string, change func(*url.URL)) string {
-	t.Helper()
-	u, err := url.Parse(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	change(u)
-	return u.String()
 }
 
 // Open opens a store, and makes it if it is not there; the test's end closes it.
@@ -66,17 +56,6 @@ func Open(t testing.TB, raw string) *tarry.Client {
 		}
 	})
 	return c
-}
-
-// behind starts a proxy before the server of a URL, and returns the URL through it.
-func behind(t testing.TB, raw string) (*servertest.Proxy, string) {
-	t.Helper()
-	var p *servertest.Proxy
-	through := changed(t, raw, func(u *url.URL) {
-		p = servertest.StartProxy(t, u.Host)
-		u.Host = p.Addr()
-	})
-	return p, through
 }
 
 // Says fails the test unless an error is of a kind, and says in one line what is to be done

@@ -2,7 +2,6 @@ package servertest
 
 import (
 	"fmt"
-	"os"
 	"syscall"
 	"testing"
 )
@@ -23,13 +22,7 @@ func SmallDisk(t testing.TB, user string, bytes int) (folder string, grow func(b
 			t.Error(err)
 		}
 	})
-	as, err := owner(user)
-	if err == nil && as != nil {
-		err = os.Chown(folder, int(as.uid), int(as.gid))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	give(t, user, folder)
 	return folder, func(bytes int) {
 		t.Helper()
 		if err := mount(syscall.MS_REMOUNT, bytes); err != nil {

@@ -13,7 +13,7 @@
 //		Args:    func(ports []int) []string { return []string{"-D", "data", "-p", strconv.Itoa(ports[0])} },
 //		Ready:   []string{"ready to accept connections"},
 //	})
-//	p := servertest.StartProxy(t, s.Addr()) // the way to it, to be cut, held up and delayed
+//	p := servertest.StartProxy(t, "db://"+s.Addr()) // the way to it, to be cut, held up and delayed
 //	servertest.Await(t, "the first answer", func() error { return ping(p.Addr()) })
 //
 // What costs much to make, and serves many tests, lasts until Main has run all of them;

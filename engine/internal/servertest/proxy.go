@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/url"
 	"slices"
 	"sync"
 	"testing"
@@ -13,9 +14,10 @@ import (
 	"github.com/tarryhq/tarry/internal/porttest"
 )
 
-// Proxy passes connections on to a server, and spoils them as it is told.
+// Proxy forwards connections to a server and injects faults.
 type Proxy struct {
 	t    testing.TB
+	url  string // of the server
 	to   string
 	port int
 	work sync.WaitGroup
@@ -49,10 +51,11 @@ type link struct {
 	ended  chan struct{} // closed when nothing comes from the server any more
 }
 
-// StartProxy starts a proxy for the server at a host:port.
-func StartProxy(t testing.TB, to string) *Proxy {
+// StartProxy starts a proxy for the server of a URL.
+func StartProxy(t testing.TB, of string) *Proxy {
 	t.Helper()
-	p := &Proxy{t: t, to: to, links: make(map[*link]bool)}
+	p := &Proxy{t: t, url: of, links: make(map[*link]bool)}
+	At(t, of, func(u *url.URL) { p.to = u.Host })
 	p.port = porttest.Free(t)
 	p.Refuse(false)
 	t.Cleanup(p.close)
@@ -61,6 +64,12 @@ func StartProxy(t testing.TB, to string) *Proxy {
 
 // Addr is where the proxy listens.
 func (p *Proxy) Addr() string { return loopback(p.port) }
+
+// URL is the URL of the server through the proxy.
+func (p *Proxy) URL() string {
+	p.t.Helper()
+	return At(p.t, p.url, func(u *url.URL) { u.Host = p.Addr() })
+}
 
 // Cut resets all connections, and ends DropReplies. What was passed on to the
 // server before is still executed.

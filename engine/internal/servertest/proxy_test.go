@@ -14,7 +14,7 @@ import (
 func proxied(t *testing.T) (*servertest.Server, *servertest.Proxy) {
 	t.Helper()
 	s := servertest.Start(t, command())
-	return s, servertest.StartProxy(t, s.Addr())
+	return s, servertest.StartProxy(t, "echo://"+s.Addr())
 }
 
 // heard waits until the server has heard so many lines.

@@ -3,6 +3,7 @@ package servertest
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -27,6 +28,10 @@ type Command struct {
 	// there before the server starts, so it may be filled first.
 	Dir string
 
+	// Files maps names of files in Dir to texts, which are appended to them before the
+	// server is first started.
+	Files map[string]string
+
 	// Env is added to the environment of the test.
 	Env []string
 
@@ -37,16 +42,27 @@ type Command struct {
 	// Patience is how long the server may take to be ready, and to stop; 0: Patience.
 	Patience time.Duration
 
-	// User runs the server, when the test is root's; "": root does. Its folder must be
-	// that user's then, see Folder.
+	// User runs the server when the test runs as root; "": root does. That user must own
+	// the directory, see Folder.
 	User string
 
 	// StopSignal asks the server to end; 0: SIGTERM does.
 	StopSignal syscall.Signal
 
-	// Clock sets the server's wall clock off by so much, as libfaketime understands it:
-	// "+1h", "-90s"; "": not at all. Its monotonic clock stays as it is.
+	// Clock shifts the server's wall clock, in libfaketime's notation: "+1h", "-90s"; "":
+	// not at all. The monotonic clock is unchanged.
 	Clock string
+
+	// HangUp closes the test's own connections to the server, so that the next use makes
+	// new ones; nil: there are none.
+	HangUp func()
+
+	// Arguments follow those of Args. Options add Settings and Plugins, which the package of
+	// a kind of server writes where the server reads them.
+	Arguments, Settings, Plugins []string
+
+	// Node is the server's number in a cluster, for options of one node.
+	Node int
 }
 
 // Server is one server. Its methods may be called from several goroutines, except for
@@ -76,12 +92,18 @@ func Start(t testing.TB, c Command) *Server {
 	if c.Patience == 0 {
 		c.Patience = Patience
 	}
+	if c.HangUp == nil {
+		c.HangUp = func() {}
+	}
 	s := &Server{t: t, command: c, env: slices.Clone(c.Env)}
 	if c.Clock != "" {
 		s.env = append(s.env, clockEnv(libfaketime(t), c.Dir)...)
 		setClock(t, c.Dir, c.Clock)
 	}
 	t.Cleanup(s.end)
+	for name, text := range c.Files {
+		add(t, c.User, filepath.Join(c.Dir, name), text)
+	}
 	err := errPortTaken
 	for range 20 {
 		s.ports = nil
@@ -99,7 +121,7 @@ func Start(t testing.TB, c Command) *Server {
 }
 
 func (s *Server) run() error {
-	cmd := CommandContext(context.Background(), s.command.Program, s.command.Args(s.ports)...)
+	cmd := CommandContext(context.Background(), s.command.Program, slices.Concat(s.command.Args(s.ports), s.command.Arguments)...)
 	cmd.Dir, cmd.Env = s.command.Dir, append(cmd.Env, s.env...)
 	as, err := owner(s.command.User)
 	if err != nil {
@@ -151,6 +173,7 @@ func (s *Server) Log() string {
 // Kill kills the server, as kill -9 does, with all that it has forked, and waits until
 // it has ended.
 func (s *Server) Kill() {
+	defer s.command.HangUp()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.process != nil {
@@ -162,6 +185,7 @@ func (s *Server) Kill() {
 // Stop asks the server to end, by its StopSignal, and waits until it has.
 func (s *Server) Stop() {
 	s.t.Helper()
+	s.command.HangUp()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.process.stop(s.command.StopSignal, s.command.Patience)
@@ -181,6 +205,7 @@ func (s *Server) ended() {
 // until it is ready.
 func (s *Server) Restart() {
 	s.t.Helper()
+	s.command.HangUp()
 	s.Kill()
 	// What it had forked may hold the port until it has ended, too.
 	Await(s.t, "the restart of "+s.Addr(), func() error {
@@ -196,6 +221,7 @@ func (s *Server) Restart() {
 // nothing is answered. Other systems than Linux skip the test.
 func (s *Server) Pause() {
 	s.t.Helper()
+	s.command.HangUp()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	pause(s.t, s.process.cmd.Process)

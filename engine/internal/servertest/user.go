@@ -1,6 +1,7 @@
 package servertest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -9,8 +10,8 @@ import (
 	"testing"
 )
 
-// Folder makes a folder for a server that User runs, which the test's end removes. It
-// lies where that user gets to, unlike the test's own.
+// Folder makes a directory for a server that User runs, and removes it at the end of the
+// test. Unlike the test's own, that user can reach it.
 func Folder(t testing.TB, user string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tarry-test-")
@@ -22,18 +23,38 @@ func Folder(t testing.TB, user string) string {
 			t.Error(err)
 		}
 	})
+	give(t, user, dir)
+	return dir
+}
+
+// give makes a user the owner of a file or directory.
+func give(t testing.TB, user, path string) {
+	t.Helper()
 	as, err := owner(user)
 	if err == nil && as != nil {
-		err = os.Chown(dir, int(as.uid), int(as.gid))
+		err = os.Chown(path, int(as.uid), int(as.gid))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dir
 }
 
-// Run runs a program to its end in a folder, as Command.User would, and returns what it
-// wrote. Unless it succeeds the test fails.
+// add appends a text to a user's file.
+func add(t testing.TB, user, path, text string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteString(text)
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	give(t, user, path)
+}
+
+// Run runs a program in a directory as a user, see Command.User, and returns its output. If
+// the program fails, so does the test.
 func Run(t testing.TB, user, dir, program string, args ...string) string {
 	t.Helper()
 	cmd := CommandContext(t.Context(), program, args...)
@@ -43,7 +64,7 @@ func Run(t testing.TB, user, dir, program string, args ...string) string {
 		t.Fatal(err)
 	}
 	setAttributes(cmd, as)
-	runtime.LockOSThread() // the program dies with the thread that has started it
+	runtime.LockOSThread() // the program ends with the thread that started it
 	defer runtime.UnlockOSThread()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -52,14 +73,14 @@ func Run(t testing.TB, user, dir, program string, args ...string) string {
 	return string(out)
 }
 
-// owner is who runs a server as a user, if the test is root's; nil: the test's own user.
+// owner returns the account of a user if the test runs as root, and nil otherwise.
 func owner(name string) (*account, error) {
 	if name == "" || os.Geteuid() != 0 {
 		return nil, nil
 	}
 	u, err := user.Lookup(name)
 	if err != nil {
-		return nil, fmt.Errorf("who is to run the server: %w", err)
+		return nil, fmt.Errorf("the user that runs the server: %w", err)
 	}
 	uid, err := strconv.ParseUint(u.Uid, 10, 32)
 	if err != nil {

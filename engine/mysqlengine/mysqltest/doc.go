@@ -1,5 +1,5 @@
 // Package mysqltest starts real MariaDB servers that belong to one test, or one that the
-// tests of a process share, and a proxy before one. What is no matter of MariaDB is in
+// tests of a process share. What is alike for servers of all kinds is in
 // package servertest.
 //
 //	func TestMain(m *testing.M) { leaktest.Main(mysqltest.Main(m)) }

@@ -3,7 +3,6 @@ package mysqltest
 import (
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/tarryhq/tarry/engine/internal/servertest"
@@ -70,22 +69,15 @@ func install(t testing.TB, dir, path string) {
 		"--datadir=" + path, "--tmpdir=" + dir, "--auth-root-authentication-method=normal", "--skip-test-db"}, frugal()...)...)
 }
 
-// first is the data that a server starts with, made once for all tests of the process.
-var first struct {
-	mu   sync.Mutex
-	path string
-}
+// first is the path of the data that a server starts with.
+var first servertest.Once[string]
 
 func firstData(t testing.TB) string {
 	t.Helper()
-	program(t)
-	first.mu.Lock()
-	defer first.mu.Unlock()
-	if first.path == "" {
-		dir := servertest.Folder(servertest.Lasting(t), "")
+	return first.Get(t, func(t testing.TB) string {
+		dir := servertest.Folder(t, "")
 		path := filepath.Join(dir, dataDir)
 		install(t, dir, path)
-		first.path = path
-	}
-	return first.path
+		return path
+	})
 }

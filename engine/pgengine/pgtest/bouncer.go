@@ -49,5 +49,5 @@ func (s *Server) Bouncer(settings ...string) *Bouncer {
 // URL is that of a database of the server as seen through the PgBouncer.
 func (b *Bouncer) URL(of string) string {
 	b.t.Helper()
-	return at(b.t, of, func(u *url.URL) { u.Host = b.Addr() })
+	return servertest.At(b.t, of, func(u *url.URL) { u.Host = b.Addr() })
 }

@@ -1,7 +1,6 @@
 package pgtest
 
 import (
-	"os"
 	"os/user"
 	"path/filepath"
 	"sync"
@@ -29,24 +28,22 @@ var runner = sync.OnceValue(func() string {
 	return "nobody"
 })
 
-// first is the data that a server starts with, made once for all tests of the process.
-var first struct {
-	mu   sync.Mutex
-	path string
-}
+// first is the path of the data that a server starts with.
+var first servertest.Once[string]
 
-func firstData(t testing.TB) string {
+// newFolder makes the folder of a server with the first data.
+func newFolder(t testing.TB) string {
 	t.Helper()
-	initdb := installed(t, "initdb")
-	first.mu.Lock()
-	defer first.mu.Unlock()
-	if first.path == "" {
-		dir := servertest.Folder(servertest.Lasting(t), runner())
+	initdb := installed(t, "initdb") // or t is skipped
+	from := first.Get(t, func(t testing.TB) string {
+		dir := servertest.Folder(t, runner())
 		servertest.Run(t, runner(), dir, initdb, "--no-sync", "--pgdata", dataDir,
 			"--username", "postgres", "--auth", "trust", "--encoding", "UTF8", "--locale", "C.UTF-8")
-		first.path = filepath.Join(dir, dataDir)
-	}
-	return first.path
+		return filepath.Join(dir, dataDir)
+	})
+	dir := servertest.Folder(t, runner())
+	servertest.Run(t, runner(), dir, "cp", "-R", "-p", from, dataDir)
+	return dir
 }
 
 // SmallDisk mounts a disk of so many bytes for a tablespace, on a folder, to be filled. Where
@@ -54,30 +51,4 @@ func firstData(t testing.TB) string {
 func SmallDisk(t testing.TB, bytes int) (folder string, grow func(bytes int)) {
 	t.Helper()
 	return servertest.SmallDisk(t, runner(), bytes)
-}
-
-// newFolder makes the folder of a server with the first data.
-func newFolder(t testing.TB) string {
-	t.Helper()
-	from := firstData(t)
-	dir := servertest.Folder(t, runner())
-	servertest.Run(t, runner(), dir, "cp", "-R", "-p", from, dataDir)
-	return dir
-}
-
-// configure adds lines to postgresql.conf.
-func configure(t testing.TB, dir string, lines []string) {
-	t.Helper()
-	f, err := os.OpenFile(filepath.Join(dir, dataDir, "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range lines {
-		if _, err := f.WriteString(line + "\n"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -17,15 +17,14 @@ import (
 //	SELECT pg_reload_conf()
 func (s *Server) Replica(opts ...Option) *Server {
 	s.t.Helper()
-	c := newConfig(opts)
-	c.command.Dir = servertest.Folder(s.t, runner())
-	servertest.Run(s.t, runner(), c.command.Dir, installed(s.t, "pg_basebackup"),
+	c := servertest.Command{Dir: servertest.Folder(s.t, runner())}
+	c.Apply(opts)
+	servertest.Run(s.t, runner(), c.Dir, installed(s.t, "pg_basebackup"),
 		"--host", "127.0.0.1", "--port", strconv.Itoa(s.Port(0)), "--username", "postgres",
 		"--pgdata", dataDir, "--write-recovery-conf", "--checkpoint", "fast", "--no-sync")
-	configure(s.t, c.command.Dir, c.settings)
-	r := start(s.t, c.command)
+	r := start(s.t, c)
 	servertest.Await(s.t, "the replica to follow", func() error {
-		status, err := r.text("SELECT coalesce((SELECT status FROM pg_stat_wal_receiver), 'none')")
+		status, err := r.Try("SELECT coalesce((SELECT status FROM pg_stat_wal_receiver), 'none')")
 		if err == nil && status != "streaming" {
 			err = fmt.Errorf("its receiver is %s", status)
 		}
@@ -40,7 +39,7 @@ func (s *Server) CatchUp(with *Server) {
 	s.t.Helper()
 	written := with.Text("SELECT pg_current_wal_lsn()::text")
 	servertest.Await(s.t, "the replica to catch up", func() error {
-		behind, err := s.text("SELECT ($1::pg_lsn - pg_last_wal_replay_lsn())::text", written)
+		behind, err := s.Try("SELECT ($1::pg_lsn - pg_last_wal_replay_lsn())::text", written)
 		if err == nil && behind[0] != '-' && behind != "0" {
 			err = fmt.Errorf("it is %s bytes behind", behind)
 		}
@@ -60,7 +59,7 @@ func (s *Server) Promote() {
 // to.
 func JoinURL(t testing.TB, of string, others ...*Server) string {
 	t.Helper()
-	return at(t, of, func(u *url.URL) {
+	return servertest.At(t, of, func(u *url.URL) {
 		for _, s := range others {
 			u.Host += "," + s.Addr()
 		}

@@ -2,6 +2,7 @@ package rabbittest
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,13 +22,13 @@ type Cluster struct {
 func StartCluster(t testing.TB, n int, opts ...Option) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t}
-	daemon, conf := startDaemon(t), newChoice(opts)
+	daemon := startDaemon(t)
 	for i := range n {
-		c.Nodes = append(c.Nodes, start(t, conf, daemon, fmt.Sprintf("rabbit%d", i)))
+		c.Nodes = append(c.Nodes, start(t, opts, daemon, fmt.Sprintf("rabbit%d", i)))
 		if i == 0 {
-			conf.settings = append(conf.settings,
+			opts = append(slices.Clip(opts), Settings(
 				"cluster_formation.peer_discovery_backend = classic_config",
-				"cluster_formation.classic_config.nodes.1 = "+c.Nodes[0].name)
+				"cluster_formation.classic_config.nodes.1 = "+c.Nodes[0].name))
 		}
 	}
 	c.Await()

@@ -12,24 +12,24 @@ import (
 )
 
 // Eval makes the broker evaluate Erlang expressions, such as `rabbit_amqqueue:list().`, and
-// returns the last value. It takes some ten milliseconds, Ctl takes seconds.
+// returns the last value. It takes some ten milliseconds; rabbitmqctl takes seconds.
 func (s *Server) Eval(code string) string {
 	s.t.Helper()
 	program := servertest.Installed(s.t, "erl_call", "erlang-base")
 	s.asked.Lock() // a broker refuses one erl_call while another is connected
 	defer s.asked.Unlock()
-	out := s.run(code+"\n", program, "-h", "test"+strings.ToLower(rand.Text()[:8]), "-name", s.name, "-c", cookie, "-fetch_stdout", "-e")
-	value, ok := strings.CutPrefix(out, "{ok, ")
-	if !ok {
-		s.t.Fatalf("%s: %s: %s", s.name, code, out)
+	// Not the test's context: that has ended when cleanups run.
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := servertest.CommandContext(ctx, program, "-h", "test"+strings.ToLower(rand.Text()[:8]), "-name", s.name, "-c", cookie, "-fetch_stdout", "-e")
+	cmd.Env = append(cmd.Env, s.env...)
+	cmd.Stdin = strings.NewReader(code + "\n")
+	out, err := cmd.CombinedOutput()
+	value, ok := strings.CutPrefix(string(out), "{ok, ")
+	if err != nil || !ok {
+		s.t.Fatalf("%s: %s: %v\n%s", s.name, code, err, out)
 	}
 	return strings.TrimSuffix(value, "}")
-}
-
-// Ctl runs rabbitmqctl and returns its output. Prefer Eval: rabbitmqctl takes seconds.
-func (s *Server) Ctl(args ...string) string {
-	s.t.Helper()
-	return s.run("", s.home.script("rabbitmqctl"), args...)
 }
 
 // Alarm sets or clears a memory alarm. Meanwhile the broker accepts no messages: publishing
@@ -50,22 +50,6 @@ func (s *Server) SyncQueues() {
 	s.Eval("mnesia:sync_log(), [dets:sync(T) || T <- dets:all()].")
 }
 
-// run runs a program that controls the broker.
-func (s *Server) run(input, program string, args ...string) string {
-	s.t.Helper()
-	// Not the test's context: that has ended when cleanups run.
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	cmd := servertest.CommandContext(ctx, program, args...)
-	cmd.Env = append(cmd.Env, s.env...)
-	cmd.Stdin = strings.NewReader(input)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		s.t.Fatalf("%s: %s: %v\n%s", s.name, cmd, err, out)
-	}
-	return string(out)
-}
-
 // Policy sets a policy, such as {"message-ttl":500}, for the queues of a vhost with a
 // prefix. If several match a queue, the highest priority wins.
 func (s *Server) Policy(vhost, prefix, definition string, priority int) {
@@ -75,9 +59,9 @@ func (s *Server) Policy(vhost, prefix, definition string, priority int) {
 		s.t.Fatal(err)
 	}
 	name := cmp.Or(strings.TrimPrefix(u.Path, "/"), "/")
-	said := s.Eval(fmt.Sprintf("rabbit_policy:parse_set(<<%q>>, <<%q>>, <<%q>>, <<%q>>, %d, <<%q>>, <<%q>>).",
+	answer := s.Eval(fmt.Sprintf("rabbit_policy:parse_set(<<%q>>, <<%q>>, <<%q>>, <<%q>>, %d, <<%q>>, <<%q>>).",
 		name, fmt.Sprint("test-", priority), "^"+prefix, definition, priority, "queues", tester))
-	if said != "ok" {
-		s.t.Fatalf("%s: %s: %s", s.name, definition, said)
+	if answer != "ok" {
+		s.t.Fatalf("%s: %s: %s", s.name, definition, answer)
 	}
 }

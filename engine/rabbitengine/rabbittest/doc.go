@@ -4,14 +4,13 @@
 //
 //	func TestMain(m *testing.M) { leaktest.Main(rabbittest.Main(m)) }
 //
-//	url := rabbittest.Shared(t)           // an empty vhost of the shared broker
-//	s := rabbittest.Start(t)              // a private broker
-//	url = s.URL()                         // its vhost "/"
-//	url = s.Vhost()                       // an empty vhost of it
+//	url := rabbittest.Shared(t)          // an empty vhost of the shared broker
+//	s := rabbittest.Start(t)             // a private broker
+//	url = s.URL()                        // its vhost "/"
+//	url = s.Vhost()                      // an empty vhost of it
 //	url = rabbittest.StartProxy(t, url).URL()
-//	c := rabbittest.StartCluster(t, 3)    // c.Nodes are brokers as Start starts them
-//	s.Alarm(true)                         // it takes no messages, until Alarm(false)
-//	s.Ctl("close_all_connections", "why") // rabbitmqctl, which takes seconds; s.Eval does not
+//	c := rabbittest.StartCluster(t, 3)   // c.Nodes are brokers, as from Start
+//	s.Alarm(true)                        // it accepts no messages until Alarm(false)
 //
 // URLs have the form amqp://guest:guest@host:port/vhost. A broker takes some four seconds of
 // processor time to start: prefer Shared, and start one for several subtests.

@@ -1,7 +1,6 @@
 package rabbittest
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,16 +12,28 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
-// Main runs the tests of a package, for its TestMain, and then stops shared servers,
-// including those of other kinds.
-func Main(m *testing.M) interface{ Run() int } { return servertest.Main(m) }
+// Parts that the kinds of servers share.
+var (
+	Main       = servertest.Main
+	Settings   = servertest.Settings  // lines of rabbitmq.conf; the last of repeated settings wins
+	Arguments  = servertest.Arguments // of the Erlang runtime, for options that rabbitmq.conf lacks
+	StartProxy = servertest.StartProxy
+)
+
+// Option configures a broker at its start.
+type Option = servertest.Option
+
+// Plugins enables plugins, such as "rabbitmq_management". Name the plugins that they need,
+// too.
+func Plugins(names ...string) Option {
+	return func(c *servertest.Command) { c.Plugins = append(c.Plugins, names...) }
+}
 
 // Server is one broker.
 type Server struct {
 	*servertest.Server
 	t    testing.TB
-	name string // node name
-	home *home
+	name string   // node name
 	env  []string // environment of the broker and its tools
 
 	asked sync.Mutex // serializes Eval
@@ -35,7 +46,7 @@ const patience = 5 * time.Minute
 // Start starts a broker with its own data. Stop shuts it down cleanly.
 func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
-	return start(t, newChoice(opts), startDaemon(t), "rabbit")
+	return start(t, opts, startDaemon(t), "rabbit")
 }
 
 // startDaemon starts an epmd, where the nodes of a cluster find each other, and returns its
@@ -60,10 +71,20 @@ type quiet struct{ testing.TB }
 func (quiet) Failed() bool { return false }
 
 // start starts the node with this name.
-func start(t testing.TB, c *choice, daemon int, name string) *Server {
+func start(t testing.TB, opts []Option, daemon int, name string) *Server {
 	t.Helper()
 	dir := servertest.Folder(t, "")
-	s := &Server{t: t, name: name + "@localhost", home: newHome(t, dir, c)}
+	c := servertest.Command{
+		Program:  "env",
+		Dir:      dir,
+		Ports:    2,
+		Ready:    []string{"Server startup complete"},
+		Patience: patience,
+		Settings: slices.Clone(frugal),
+	}
+	c.Apply(opts)
+	s := &Server{t: t, name: name + "@localhost"}
+	home, env := newHome(t, &c)
 	s.env = append([]string{
 		"HOME=" + dir, // for the cookie
 		"ERL_EPMD_PORT=" + strconv.Itoa(daemon),
@@ -77,31 +98,21 @@ func start(t testing.TB, c *choice, daemon int, name string) *Server {
 		"RABBITMQ_NODENAME=" + s.name,
 		"RABBITMQ_NODE_IP_ADDRESS=127.0.0.1",
 		"detached=1", // the script execs the broker
-	}, s.home.env...)
-	for name, text := range map[string]string{
+	}, env...)
+	c.Env, c.Arguments = s.env, nil // the environment has the arguments
+	c.Files = map[string]string{
 		".erlang.cookie": cookie,
-		"plugins":        "[" + strings.Join(c.plugins, ",") + "].\n",
-		"rabbitmq.conf":  strings.Join(slices.Concat(frugal, c.settings), "\n") + "\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+		"plugins":        "[" + strings.Join(c.Plugins, ",") + "].\n",
+		"rabbitmq.conf":  strings.Join(c.Settings, "\n") + "\n",
+	}
+	c.Args = func(ports []int) []string {
+		return []string{
+			"RABBITMQ_NODE_PORT=" + strconv.Itoa(ports[0]),
+			"RABBITMQ_DIST_PORT=" + strconv.Itoa(ports[1]),
+			filepath.Join(home, "sbin", "rabbitmq-server"),
 		}
 	}
-	s.Server = servertest.Start(t, servertest.Command{
-		Program:  "env",
-		Dir:      dir,
-		Env:      s.env,
-		Ports:    2,
-		Ready:    []string{"Server startup complete"},
-		Patience: patience,
-		Args: func(ports []int) []string {
-			return []string{
-				"RABBITMQ_NODE_PORT=" + strconv.Itoa(ports[0]),
-				"RABBITMQ_DIST_PORT=" + strconv.Itoa(ports[1]),
-				s.home.script("rabbitmq-server"),
-			}
-		},
-	})
+	s.Server = servertest.Start(t, c)
 	return s
 }
 

@@ -2,7 +2,6 @@ package rabbittest
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"io"
 	"net"
@@ -10,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/tarryhq/tarry/engine/internal/servertest"
@@ -27,30 +25,17 @@ func Shared(t testing.TB) string {
 	if at := os.Getenv("TARRY_TEST_RABBIT_URL"); at != "" {
 		return managedVhost(t, at)
 	}
-	s, name := sharedServer(t), newName()
+	s, name := shared.Get(t, func(t testing.TB) *Server { return Start(t) }), servertest.NewName()
 	t.Cleanup(func() { s.Eval(fmt.Sprintf("rabbit_vhost:delete(<<%q>>, <<%q>>).", name, tester)) })
 	return s.vhost(name)
 }
 
-var shared struct {
-	mu     sync.Mutex
-	server *Server
-}
-
-func sharedServer(t testing.TB) *Server {
-	t.Helper()
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-	if shared.server == nil {
-		shared.server = Start(servertest.Lasting(t))
-	}
-	return shared.server
-}
+var shared servertest.Once[*Server]
 
 // Vhost makes an empty vhost and returns its URL. The vhost ends with the broker.
 func (s *Server) Vhost() string {
 	s.t.Helper()
-	return s.vhost(newName())
+	return s.vhost(servertest.NewName())
 }
 
 func (s *Server) vhost(name string) string {
@@ -63,8 +48,6 @@ func (s *Server) vhost(name string) string {
 
 // tester is the user that creates vhosts.
 const tester = "rabbittest"
-
-func newName() string { return "tarry-test-" + strings.ToLower(rand.Text()) }
 
 // managedVhost makes a vhost by the management API of a URL's broker.
 func managedVhost(t testing.TB, at string) string {
@@ -82,7 +65,7 @@ func managedVhost(t testing.TB, at string) string {
 	if api.User == nil {
 		api.User = u.User
 	}
-	name := newName()
+	name := servertest.NewName()
 	vhost := api.JoinPath("api", "vhosts", name)
 	manage(t, http.MethodPut, vhost, "")
 	t.Cleanup(func() { manage(t, http.MethodDelete, vhost, "") })

@@ -29,12 +29,11 @@ type Cluster struct {
 func StartCluster(t testing.TB, opts ...Option) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, ids: make(map[*Server]string)}
-	conf := newConfig(opts)
 	for i := range clusterNodes {
-		n := start(t, conf.forNode(i,
+		n := start(t, i, opts,
 			"--cluster-enabled", "yes",
 			"--cluster-node-timeout", "2000",
-			"--cluster-announce-ip", "127.0.0.1"))
+			"--cluster-announce-ip", "127.0.0.1")
 		c.Nodes = append(c.Nodes, n)
 		c.ids[n] = text(t, n.Do("CLUSTER", "MYID"))
 	}

@@ -28,9 +28,8 @@ type Sentinels struct {
 func StartSentinel(t testing.TB, opts ...Option) *Sentinels {
 	t.Helper()
 	s := &Sentinels{t: t}
-	conf := newConfig(opts)
 	for i := range 3 {
-		s.Nodes = append(s.Nodes, start(t, conf.forNode(i)))
+		s.Nodes = append(s.Nodes, start(t, i, opts))
 	}
 	master := s.Nodes[0]
 	for _, n := range s.Nodes[1:] {
@@ -41,7 +40,7 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinels {
 		n.Do("CONFIG", "REWRITE")
 	}
 	for range sentinelCount {
-		n := run(t, &config{args: []string{"--sentinel"}}, fmt.Sprintf(""+
+		n := run(t, servertest.Command{Arguments: []string{"--sentinel"}}, fmt.Sprintf(""+
 			"sentinel monitor %[1]s 127.0.0.1 %[2]d 2\n"+
 			"sentinel down-after-milliseconds %[1]s 1000\n"+
 			"sentinel failover-timeout %[1]s 5000\n", MasterName, master.Port(0)))

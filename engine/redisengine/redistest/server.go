@@ -2,8 +2,6 @@ package redistest
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -14,6 +12,36 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
+// Parts that the kinds of servers share.
+var (
+	Args  = servertest.Arguments // of redis-server; the last of repeated arguments wins
+	Env   = servertest.Env
+	Clock = servertest.Clock
+)
+
+type (
+	// Option configures the servers of a test.
+	Option = servertest.Option
+
+	// Proxy forwards connections to a server and injects faults.
+	Proxy = servertest.Proxy
+)
+
+// NodeOption applies options to one of the Nodes of a cluster or of Sentinels.
+func NodeOption(i int, opts ...Option) Option {
+	return func(c *servertest.Command) {
+		if c.Node == i {
+			c.Apply(opts)
+		}
+	}
+}
+
+// StartProxy starts a proxy for the server at a host:port.
+func StartProxy(t testing.TB, to string) *Proxy {
+	t.Helper()
+	return servertest.StartProxy(t, "redis://"+to)
+}
+
 // Server is one Redis server, or one sentinel.
 type Server struct {
 	*servertest.Server
@@ -21,12 +49,6 @@ type Server struct {
 
 	mu    sync.Mutex
 	admin rueidis.Client // nil until needed
-}
-
-// Start starts a server that stores nothing on disk, unless Args say otherwise.
-func Start(t testing.TB, opts ...Option) *Server {
-	t.Helper()
-	return start(t, newConfig(opts))
 }
 
 // Shared returns the URL of a server for a test that needs no control over it. If
@@ -37,68 +59,48 @@ func Shared(t testing.TB) string {
 	return servertest.Shared("TARRY_TEST_REDIS_URL", func() string { return Start(t).URL() })
 }
 
+// Start starts a server that stores nothing on disk, unless Args say otherwise.
+func Start(t testing.TB, opts ...Option) *Server {
+	t.Helper()
+	return start(t, 0, opts)
+}
+
+// start starts a node. The arguments of the options come last.
+func start(t testing.TB, node int, opts []Option, args ...string) *Server {
+	t.Helper()
+	c := servertest.Command{Node: node}
+	c.Arguments = slices.Concat([]string{"--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"}, args)
+	c.Apply(opts)
+	return run(t, c, "")
+}
+
 // confFile is the file in its directory that a server rewrites: after a failover it restarts
 // in its last role.
 const confFile = "redis.conf"
 
-func start(t testing.TB, c *config) *Server {
-	t.Helper()
-	c.args = slices.Concat([]string{"--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"}, c.args)
-	return run(t, c, "")
-}
-
 // run starts a server with its own directory and this configuration.
-func run(t testing.TB, c *config, conf string) *Server {
+func run(t testing.TB, c servertest.Command, conf string) *Server {
 	t.Helper()
-	command := servertest.Command{
-		Program: servertest.Installed(t, "redis-server", "redis-server"),
-		Dir:     t.TempDir(),
-		Ready:   []string{"Ready to accept connections", "Sentinel ID is"}, // data loaded, or a sentinel
-		Env:     c.env,
-		Clock:   c.clock,
-	}
-	clustered := slices.Contains(c.args, "--cluster-enabled")
-	if clustered {
-		command.Ports = 2
-	}
-	command.Args = func(ports []int) []string {
-		args := slices.Concat([]string{confFile, "--bind", "127.0.0.1", "--port", strconv.Itoa(ports[0])}, c.args)
+	c.Program = servertest.Installed(t, "redis-server", "redis-server")
+	c.Files = map[string]string{confFile: conf}
+	c.Ready = []string{"Ready to accept connections", "Sentinel ID is"} // data loaded, or a sentinel
+	c.Ports = 2
+	clustered := slices.Contains(c.Arguments, "--cluster-enabled")
+	c.Args = func(ports []int) []string {
+		args := []string{confFile, "--bind", "127.0.0.1", "--port", strconv.Itoa(ports[0])}
 		if clustered {
 			args = append(args, "--cluster-port", strconv.Itoa(ports[1]))
 		}
 		return args
 	}
-	if err := os.WriteFile(filepath.Join(command.Dir, confFile), []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s := &Server{t: t, Server: servertest.Start(t, command)}
-	t.Cleanup(s.hangUp)
+	s := &Server{t: t}
+	c.HangUp = s.hangUp
+	s.Server = servertest.Start(t, c)
 	return s
 }
 
 // URL is the server's redis:// URL.
 func (s *Server) URL() string { return "redis://" + s.Addr() }
-
-// Kill kills the server, as kill -9 does, and waits until it has exited.
-func (s *Server) Kill() {
-	s.Server.Kill()
-	s.hangUp()
-}
-
-// Restart kills the server if it runs, starts it again on the same address and data, and
-// waits until it answers.
-func (s *Server) Restart() {
-	s.t.Helper()
-	s.hangUp()
-	s.Server.Restart()
-}
-
-// Pause stops the server until Resume: its connections stay open, and nothing is answered.
-func (s *Server) Pause() {
-	s.t.Helper()
-	s.hangUp()
-	s.Server.Pause()
-}
 
 // hangUp closes the connection of Do, so that the next Do makes a new one.
 func (s *Server) hangUp() {

@@ -47,7 +47,7 @@ func migrates(t *testing.T, store, table string) {
 		{args: "migrate down", code: exitUsage, stderr: `tarry: --to is missing .*\n`},
 		{args: "migrate down --to 0", code: exitUsage, stderr: `tarry: this would remove the store and all its messages for good, and nobody is there to ask \(confirm with --yes\)\n`},
 		{args: "migrate down --to 0 --yes --json", stdout: `{"outcome":"taken back","version":1}\n`},
-		{args: "migrate print", stdout: `-- The table of the versions.*CREATE TABLE (IF NOT EXISTS )?` + table + `.*\n`},
+		{args: "migrate print", stdout: `-- The table of versions.*CREATE TABLE (IF NOT EXISTS )?` + table + `.*\n`},
 		{args: "migrate print --from 1"},
 	} {
 		run1(t, w, s)

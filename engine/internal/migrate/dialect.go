@@ -1,64 +1,68 @@
 package migrate
 
-// Dialect is what differs between the databases.
+// Dialect holds the differences between the databases.
 type Dialect struct {
 	dbms string
 
-	// atomic says that a failed migration leaves nothing.
+	// atomic: statements that change tables can be rolled back.
 	atomic bool
 
-	// quote gives the full name of what a store calls so.
-	quote func(store, name string) string
+	// before and after quote the name of a store's table. There and in all statements, {{.}}
+	// is the store's name.
+	before, after string
 
-	// The statements are templates, as the migrations are.
-	create, exists, list, record, forget string
+	create, exists, list string
 
-	// Both answer by true or false. The first waits for no more than a second; a single
-	// argument names the lock.
+	// Both return true or false. lock waits for at most a second. The argument is the store.
 	lock, unlock string
 }
 
-// Postgres keeps each store in a schema of its own, which is made if it is not there.
-// The connections must lead to the server itself, or through a PgBouncer in session
-// mode: in transaction mode its lock is lost.
+// The statements for one version, the same in both databases.
+const (
+	record = "INSERT INTO {{migrations}} (version) VALUES (%d)"
+	forget = "DELETE FROM {{migrations}} WHERE version = %d"
+)
+
+// Postgres keeps each store in its own schema, which is created if it is missing. The
+// connections must go to the server itself, or through a PgBouncer in session mode:
+// transaction mode loses the lock.
 var Postgres = Dialect{
 	dbms:   "PostgreSQL",
 	atomic: true,
-	quote:  func(store, name string) string { return `"` + store + `"."` + name + `"` },
+	before: `"{{.}}"."`,
+	after:  `"`,
+	// CREATE SCHEMA IF NOT EXISTS needs the right to create one even if it exists.
 	create: `DO $$ BEGIN
 	IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = '{{.}}') THEN
 		CREATE SCHEMA "{{.}}";
 	END IF;
 END $$;
-CREATE TABLE {{name "migrations"}} (
+CREATE TABLE IF NOT EXISTS {{migrations}} (
 	version bigint PRIMARY KEY,
 	applied timestamptz NOT NULL DEFAULT now()
 )`,
 	exists: `SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = '{{.}}' AND tablename = 'migrations')`,
-	list:   `SELECT version, extract(epoch FROM applied)::bigint FROM {{name "migrations"}} ORDER BY version DESC`,
-	record: `INSERT INTO {{name "migrations"}} (version) VALUES ($1)`,
-	forget: `DELETE FROM {{name "migrations"}} WHERE version = $1`,
-	// Waiting within a statement would hold up CREATE INDEX CONCURRENTLY, which waits
-	// for all others.
+	list:   `SELECT version, extract(epoch FROM applied)::bigint FROM {{migrations}} ORDER BY version DESC`,
+	// Waiting within a statement would block CREATE INDEX CONCURRENTLY, which waits for all
+	// other statements.
 	lock:   `SELECT pg_try_advisory_lock(hashtextextended('tarry migrations ' || $1, 0))`,
 	unlock: `SELECT pg_advisory_unlock(hashtextextended('tarry migrations ' || $1, 0))`,
 }
 
-// MySQL, or MariaDB, keeps a store in the tables with a prefix, in the database of the
+// MySQL, or MariaDB, keeps a store in tables with a prefix, in the database of the
 // connections.
 var MySQL = Dialect{
-	dbms:  "MySQL or MariaDB",
-	quote: func(store, name string) string { return "`" + store + "_" + name + "`" },
-	create: `CREATE TABLE {{name "migrations"}} (
+	dbms:   "MySQL or MariaDB",
+	before: "`{{.}}_",
+	after:  "`",
+	create: `CREATE TABLE IF NOT EXISTS {{migrations}} (
 	version BIGINT PRIMARY KEY,
 	applied TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP
 )`,
 	exists: `SELECT COUNT(*) > 0 FROM information_schema.tables
 		WHERE table_schema = DATABASE() AND table_name = '{{.}}_migrations'`,
-	list:   `SELECT version, UNIX_TIMESTAMP(applied) FROM {{name "migrations"}} ORDER BY version DESC`,
-	record: `INSERT INTO {{name "migrations"}} (version) VALUES (?)`,
-	forget: `DELETE FROM {{name "migrations"}} WHERE version = ?`,
-	// Such locks are the server's, not the database's, and their names are short.
+	list: `SELECT version, UNIX_TIMESTAMP(applied) FROM {{migrations}} ORDER BY version DESC`,
+	// These locks belong to the server, not to the database, and have short names.
 	lock:   `SELECT GET_LOCK(CONCAT('tarry ', SHA2(CONCAT(DATABASE(), '.', ?), 224)), 1) = 1`,
 	unlock: `SELECT COALESCE(RELEASE_LOCK(CONCAT('tarry ', SHA2(CONCAT(DATABASE(), '.', ?), 224))) = 1, FALSE)`,
 }

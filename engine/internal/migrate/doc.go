@@ -1,5 +1,5 @@
-// Package migrate brings the tables of a store in PostgreSQL or MySQL from version to
-// version. It knows no table but that of the versions; the migrations are given to it:
+// Package migrate changes the tables of a store in PostgreSQL or MySQL from version to
+// version. It has its own table of versions; the caller supplies the migrations:
 //
 //	//go:embed *.sql
 //	var files embed.FS
@@ -9,16 +9,15 @@
 //	done, err := set.Up(ctx, db)     // tarry migrate up
 //	sql := set.Print(0)              // tarry migrate print
 //
-// A migration is a file 00001_what.sql, numbered from 1 without gaps, in the form of
-// goose: what follows "-- +goose Up" goes up, what follows "-- +goose Down" down again.
-// Each statement ends a line with a semicolon; one with semicolons inside stands between
-// "-- +goose StatementBegin" and "-- +goose StatementEnd", which only PostgreSQL may have.
-// The files are text/template texts in which {{name "messages"}} is what the store calls
-// messages, quoted: "tarry"."messages" where the store's name is a schema, in PostgreSQL,
-// and `tarry_messages` where it is a prefix, in MySQL. {{name "migrations"}} is the table
-// of the versions. A file that says "-- +goose NO TRANSACTION" runs without one.
+// A migration is a file 00001_name.sql, numbered from 1 without gaps. The statements after
+// the line "-- migrate: up" apply it, those after "-- migrate: down" revert it. A statement
+// ends with a semicolon at the end of a line, except between two $$ (PostgreSQL only). Lines
+// that begin with "--" are comments. {{messages}} is the quoted name of the store's table
+// messages: "tarry"."messages" in PostgreSQL, where the store is a schema, and
+// `tarry_messages` in MySQL, where it is a prefix. {{migrations}} is the table of versions.
 //
-// On PostgreSQL a migration that fails is rolled back. MySQL and MariaDB commit each
-// statement that changes tables at once, so there a migration is one such statement, or
-// each can be run again without harm: what failed is then mended by another Up.
+// A migration and its version are one transaction, unless the line "-- migrate: no
+// transaction" comes first. PostgreSQL rolls a failed migration back. MySQL and MariaDB
+// commit each statement that changes tables, so a migration for them is one such statement,
+// or statements that may run again: after the cause is mended, another Up continues.
 package migrate

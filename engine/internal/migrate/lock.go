@@ -8,17 +8,41 @@ import (
 	"time"
 )
 
-// locker lets one at a time migrate a store, as long as its connection lasts.
-type locker struct{ *Set }
-
-// lockPause is how long to wait between two attempts.
+// lockPause is the time between two attempts.
 const lockPause = 50 * time.Millisecond
 
-// SessionLock implements lock.SessionLocker of goose. It waits for as long as ctx lets it.
-func (l locker) SessionLock(ctx context.Context, conn *sql.Conn) error {
+// locked calls do with a connection that holds the store's lock, and the store's version.
+// The lock belongs to the session: it ends with the connection.
+func (s *Set) locked(ctx context.Context, db *sql.DB, do func(conn *sql.Conn, has int64) error) (err error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := s.lock(ctx, conn); err != nil {
+		return err
+	}
+	defer func() {
+		// After another error, the connection and its lock may be lost.
+		if unlocked := s.unlock(context.WithoutCancel(ctx), conn); err == nil {
+			err = unlocked
+		}
+	}()
+	has, err := s.Version(ctx, conn)
+	if err == nil {
+		err = s.known(has)
+	}
+	if err != nil {
+		return err
+	}
+	return do(conn, has)
+}
+
+// lock waits for the lock until ctx ends.
+func (s *Set) lock(ctx context.Context, conn *sql.Conn) error {
 	for {
 		var locked bool
-		if err := conn.QueryRowContext(ctx, l.dialect.lock, l.store).Scan(&locked); err != nil {
+		if err := conn.QueryRowContext(ctx, s.dialect.lock, s.store).Scan(&locked); err != nil {
 			return fmt.Errorf("the lock for migrating: %w", err)
 		}
 		if locked {
@@ -26,18 +50,17 @@ func (l locker) SessionLock(ctx context.Context, conn *sql.Conn) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("another is migrating the store: %w", ctx.Err())
+			return fmt.Errorf("another process is migrating the store: %w", ctx.Err())
 		case <-time.After(lockPause):
 		}
 	}
 }
 
-// SessionUnlock implements lock.SessionLocker of goose.
-func (l locker) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+func (s *Set) unlock(ctx context.Context, conn *sql.Conn) error {
 	var unlocked bool
-	err := conn.QueryRowContext(ctx, l.dialect.unlock, l.store).Scan(&unlocked)
+	err := conn.QueryRowContext(ctx, s.dialect.unlock, s.store).Scan(&unlocked)
 	if err == nil && !unlocked {
-		err = errors.New("it was not ours; migrate by a connection to the server itself, not through a PgBouncer in transaction mode")
+		err = errors.New("the session did not hold it; connect to the server itself, not through a PgBouncer in transaction mode")
 	}
 	if err != nil {
 		return fmt.Errorf("the lock for migrating: %w", err)

@@ -2,6 +2,7 @@ package migrate_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -171,11 +172,11 @@ func TestFailingMigration(t *testing.T) {
 	onBoth(t, func(t *testing.T, d dbms, url string) {
 		db := d.open(t, url)
 		files := d.files(t, 1)
-		files["00002_bad.sql"] = &fstest.MapFile{Data: []byte(`-- +goose Up
-CREATE TABLE IF NOT EXISTS {{name "good"}} (id int);
-CREATE TABLE {{name "bad"}} AS SELECT * FROM {{name "nowhere"}};
--- +goose Down
-DROP TABLE {{name "good"}};
+		files["00002_bad.sql"] = &fstest.MapFile{Data: []byte(`-- migrate: up
+CREATE TABLE IF NOT EXISTS {{good}} (id int);
+CREATE TABLE {{bad}} AS SELECT * FROM {{nowhere}};
+-- migrate: down
+DROP TABLE {{good}};
 `)}
 		s := d.set(t, "tarry", files)
 		done, err := s.Up(t.Context(), db)
@@ -185,9 +186,9 @@ DROP TABLE {{name "good"}};
 		atomic := d.name == "postgres"
 		wants := []string{"00002_bad.sql", "statement 2", "nowhere"}
 		if atomic {
-			wants = append(wants, "nothing of this migration is left")
+			wants = append(wants, "this migration changed nothing")
 		} else {
-			wants = append(wants, "has kept what the statements before it did", "run tarry migrate up again")
+			wants = append(wants, "has kept the changes of the statements before it", "run tarry migrate up again")
 		}
 		for _, want := range wants {
 			if !strings.Contains(err.Error(), want) {
@@ -204,6 +205,38 @@ DROP TABLE {{name "good"}};
 		exec(t, db, "CREATE TABLE "+d.full("tarry", "nowhere")+" (id int)")
 		if done, err := s.Up(t.Context(), db); err != nil || !slices.Equal(done, []int64{2}) {
 			t.Fatalf("it has applied %v: %v", done, err)
+		}
+	})
+}
+
+// A process dies in the middle of a migration: the next takes over the lock and completes it.
+func TestKilledMigration(t *testing.T) {
+	onBoth(t, func(t *testing.T, d dbms, url string) {
+		db := d.open(t, url)
+		set := func(second string) *migrate.Set {
+			files := d.files(t, 1)
+			files["00002_slow.sql"] = &fstest.MapFile{Data: []byte("-- migrate: up\nCREATE TABLE IF NOT EXISTS {{good}} (id int);\n" +
+				second + ";\n-- migrate: down\nDROP TABLE {{good}};\n")}
+			return d.set(t, "tarry", files)
+		}
+		var dies, next error
+		var all sync.WaitGroup
+		all.Go(func() { _, dies = set(d.sleep).Up(t.Context(), d.open(t, url)) })
+		var session string
+		for session == "" && t.Context().Err() == nil {
+			if err := db.QueryRowContext(t.Context(), d.sleeper).Scan(&session); err != nil && !errors.Is(err, sql.ErrNoRows) {
+				t.Fatal(err)
+			}
+		}
+		var done []int64
+		all.Go(func() { done, next = set("SELECT 1").Up(t.Context(), d.open(t, url)) })
+		exec(t, db, fmt.Sprintf(d.kill, session))
+		all.Wait()
+		if dies == nil || !strings.Contains(dies.Error(), "00002_slow.sql, up: statement 2") || strings.Contains(dies.Error(), "lock") {
+			t.Errorf("the killed one says %v", dies)
+		}
+		if next != nil || !slices.Equal(done, []int64{2}) || !d.has(t, db, "tarry", "good") {
+			t.Errorf("the next has applied %v: %v", done, next)
 		}
 	})
 }
@@ -264,7 +297,7 @@ func TestPrint(t *testing.T) {
 		if s.Print(3) != "" || s.Print(4) != "" {
 			t.Error("after the last version something is printed")
 		}
-		if strings.Contains(whole, "+goose") || strings.Contains(whole, "{{") || strings.Contains(whole, "DROP") {
+		if strings.Contains(whole, "migrate:") || strings.Contains(whole, "{{") || strings.Contains(whole, "DROP") {
 			t.Errorf("this is printed:\n%s", whole)
 		}
 		if done, err := s.Down(t.Context(), db, 0); err != nil || len(done) != 3 {
@@ -310,7 +343,8 @@ func TestBehindPgBouncer(t *testing.T) {
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = d.set(t, "tarry", d.files(t, 3)).Up(t.Context(), ping)
+	// The lock is taken in the first transaction and given back in the sixth.
+	_, err = d.set(t, "tarry", d.files(t, 2)).Up(t.Context(), ping)
 	if err == nil || !strings.Contains(err.Error(), "PgBouncer") {
 		t.Errorf("it says %v", err)
 	}
@@ -318,7 +352,7 @@ func TestBehindPgBouncer(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	good := "-- +goose Up\nSELECT 1;\n-- +goose Down\nSELECT 1;\n"
+	good := "-- migrate: up\nSELECT 1;\n-- migrate: down\nSELECT 1;\n"
 	for _, c := range []struct {
 		dialect     migrate.Dialect
 		store, file string
@@ -333,8 +367,8 @@ func TestNewRefuses(t *testing.T) {
 		{migrate.Postgres, "a", "a.sql", good, "00001"},
 		{migrate.Postgres, "a", "a.txt", good, "no migrations"},
 		{migrate.Postgres, "a", "00001_a.sql", "SELECT 1;", "lacks"},
-		{migrate.Postgres, "a", "00001_a.sql", good + `{{nam "x"}}`, "nam"},
-		{migrate.MySQL, "a", "00001_a.sql", good + "-- +goose StatementBegin\n", "StatementBegin"},
+		{migrate.Postgres, "a", "00001_a.sql", "-- migrate: up\nSELECT 1;\n", "lacks"},
+		{migrate.MySQL, "a", "00001_a.sql", "-- migrate: up\nSELECT 1\n-- migrate: down\nSELECT 1;\n", "semicolon"},
 	} {
 		_, err := migrate.New(c.dialect, c.store, fstest.MapFS{c.file: {Data: []byte(c.text)}})
 		if err == nil || !strings.Contains(err.Error(), c.says) {

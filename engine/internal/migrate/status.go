@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pressly/goose/v3/database"
-
 	"github.com/tarryhq/tarry/engine"
 )
 
-// What Check, Up and Down find of a store's version.
+// Errors of Check, Up and Down about a store's version.
 var (
 	// ErrOld means that a store lacks migrations.
 	ErrOld = errors.New("the store is too old")
@@ -40,8 +38,8 @@ func (s *Set) Status(ctx context.Context, db *sql.DB) ([]engine.Migration, error
 	return all, nil
 }
 
-// Version returns the last version that was applied; 0: none. It writes nothing.
-func (s *Set) Version(ctx context.Context, db *sql.DB) (int64, error) {
+// Version returns the last applied version; 0: none. It writes nothing.
+func (s *Set) Version(ctx context.Context, db querier) (int64, error) {
 	applied, err := s.applied(ctx, db)
 	if err != nil || len(applied) == 0 {
 		return 0, err
@@ -50,7 +48,7 @@ func (s *Set) Version(ctx context.Context, db *sql.DB) (int64, error) {
 }
 
 // Check returns an error that wraps ErrOld or ErrNew unless the store is at the latest
-// version. It writes nothing, and needs to read the table of the versions only.
+// version. It writes nothing and reads only the table of versions.
 func (s *Set) Check(ctx context.Context, db *sql.DB) error {
 	has, err := s.Version(ctx, db)
 	switch {
@@ -64,10 +62,10 @@ func (s *Set) Check(ctx context.Context, db *sql.DB) error {
 	return s.known(has)
 }
 
-// migrateUp is what to do about a store that lacks migrations.
+// migrateUp says what to do if a store lacks migrations.
 const migrateUp = "run tarry migrate up --store URL, or open it with the option migrate=true"
 
-// known refuses a version from the future.
+// known refuses a version that this program does not know.
 func (s *Set) known(has int64) error {
 	if has <= s.Latest() {
 		return nil
@@ -76,13 +74,20 @@ func (s *Set) known(has int64) error {
 		ErrNew, s.store, has, s.Latest(), has)
 }
 
+// querier is a *sql.DB or a *sql.Conn.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
 // applied are the versions of a store, the latest first.
-func (s *Set) applied(ctx context.Context, db database.DBTxConn) ([]engine.Migration, error) {
-	exists, err := versions{Set: s}.TableExists(ctx, db)
+func (s *Set) applied(ctx context.Context, db querier) ([]engine.Migration, error) {
+	var exists bool
+	err := db.QueryRowContext(ctx, s.names.Replace(s.dialect.exists)).Scan(&exists)
 	if err != nil || !exists {
 		return nil, s.unread(err)
 	}
-	rows, err := db.QueryContext(ctx, s.statement(s.dialect.list))
+	rows, err := db.QueryContext(ctx, s.names.Replace(s.dialect.list))
 	if err != nil {
 		return nil, s.unread(err)
 	}

@@ -32,8 +32,11 @@ type dbms struct {
 	database func(testing.TB) string
 
 	// makeUser and allow are what the superuser says to let a user in, and let it
-	// read the store's table of the versions.
+	// read the store's table of versions.
 	makeUser, allow string
+
+	// sleep is a slow statement, sleeper finds the session that runs it, kill ends one.
+	sleep, sleeper, kill string
 }
 
 func openPostgres(t testing.TB, url string) *sql.DB {
@@ -52,12 +55,18 @@ var both = []dbms{{
 	database: func(t testing.TB) string { return pgtest.Start(t).Database() },
 	makeUser: "CREATE ROLE reader LOGIN",
 	allow:    "GRANT USAGE ON SCHEMA tarry TO reader; GRANT SELECT ON tarry.migrations TO reader",
+	sleep:    "SELECT pg_sleep(3600)",
+	sleeper:  "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query = 'SELECT pg_sleep(3600);'",
+	kill:     "SELECT pg_terminate_backend(%s)",
 }, {
 	name: "mysql", dialect: migrate.MySQL, shared: mysqltest.Shared, open: mysqltest.Open, as: mysqltest.As,
 	full:     func(store, name string) string { return store + "_" + name },
 	database: func(t testing.TB) string { return mysqltest.Start(t).Database() },
 	makeUser: "CREATE USER reader",
 	allow:    "GRANT SELECT ON tarry_migrations TO reader",
+	sleep:    "DO SLEEP(3600)",
+	sleeper:  "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE 'DO SLEEP%'",
+	kill:     "KILL %s",
 }}
 
 // onBoth runs a test on each database, with an empty one each.

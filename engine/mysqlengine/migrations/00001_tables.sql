@@ -1,4 +1,4 @@
--- +goose Up
+-- migrate: up
 
 -- One row a message. Instants are milliseconds since 1970 (created: microseconds).
 -- kind: 0 waiting with the usual priority, 1 waiting with another, 2 leased, 3 dead.
@@ -11,7 +11,7 @@
 -- the first of a kind stops.
 -- Keys are bytes, of which each counts. by_end is what falls due, lapses and died, each in
 -- its order: leases, lists, the next due time.
-CREATE TABLE IF NOT EXISTS {{name "message"}} (
+CREATE TABLE IF NOT EXISTS {{message}} (
     id         BIGINT           NOT NULL PRIMARY KEY,
     queue      BIGINT           NOT NULL DEFAULT 0,
     ends       BIGINT           NOT NULL,
@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS {{name "message"}} (
 ) ENGINE = InnoDB, ROW_FORMAT = DYNAMIC;
 
 -- The keys that finished messages left behind.
-CREATE TABLE IF NOT EXISTS {{name "memory"}} (
+CREATE TABLE IF NOT EXISTS {{memory}} (
     queue     BIGINT         NOT NULL,
     `key`     VARBINARY(512) NOT NULL,
     id        BIGINT         NOT NULL,
@@ -48,7 +48,7 @@ CREATE TABLE IF NOT EXISTS {{name "memory"}} (
 ) ENGINE = InnoDB, ROW_FORMAT = DYNAMIC;
 
 -- num is drawn at random.
-CREATE TABLE IF NOT EXISTS {{name "queue"}} (
+CREATE TABLE IF NOT EXISTS {{queue}} (
     num       BIGINT          NOT NULL PRIMARY KEY,
     name      VARBINARY(200)  NOT NULL UNIQUE,
     paused    BIGINT          NOT NULL DEFAULT 0,
@@ -63,7 +63,7 @@ CREATE TABLE IF NOT EXISTS {{name "queue"}} (
 -- that wait, 2 leased, 3 dead, 4 remembered keys. Transactions add rows to tally_change,
 -- which are added up into tally now and then: so no transaction waits for a count. What
 -- changes of 0 add up to is there the change of 1.
-CREATE TABLE IF NOT EXISTS {{name "tally"}} (
+CREATE TABLE IF NOT EXISTS {{tally}} (
     queue   BIGINT  NOT NULL,
     `count` TINYINT NOT NULL,
     minute  BIGINT  NOT NULL,
@@ -71,7 +71,7 @@ CREATE TABLE IF NOT EXISTS {{name "tally"}} (
     PRIMARY KEY (queue, `count`, minute)
 ) ENGINE = InnoDB, ROW_FORMAT = DYNAMIC;
 
-CREATE TABLE IF NOT EXISTS {{name "tally_change"}} (
+CREATE TABLE IF NOT EXISTS {{tally_change}} (
     seq     BIGINT     NOT NULL AUTO_INCREMENT PRIMARY KEY,
     queue   BIGINT     NOT NULL,
     `count` TINYINT    NOT NULL,
@@ -80,12 +80,12 @@ CREATE TABLE IF NOT EXISTS {{name "tally_change"}} (
 
 -- Ids are handed to processes in blocks; last is the last of them. A block begins no lower than
 -- the microseconds since 1970.
-CREATE TABLE IF NOT EXISTS {{name "id_block"}} (
+CREATE TABLE IF NOT EXISTS {{id_block}} (
     one  TINYINT NOT NULL PRIMARY KEY,
     last BIGINT  NOT NULL
 ) ENGINE = InnoDB, ROW_FORMAT = DYNAMIC;
 
-INSERT IGNORE INTO {{name "id_block"}} VALUES (1, 0);
+INSERT IGNORE INTO {{id_block}} VALUES (1, 0);
 
--- +goose Down
-DROP TABLE IF EXISTS {{name "id_block"}}, {{name "tally_change"}}, {{name "tally"}}, {{name "queue"}}, {{name "memory"}}, {{name "message"}};
+-- migrate: down
+DROP TABLE IF EXISTS {{id_block}}, {{tally_change}}, {{tally}}, {{queue}}, {{memory}}, {{message}};

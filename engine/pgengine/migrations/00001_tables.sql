@@ -1,9 +1,9 @@
--- +goose Up
+-- migrate: up
 
 -- One row a message. Instants are milliseconds since 1970 (created: microseconds).
 -- kind: 0 waiting with the usual priority, 1 waiting with another, 2 leased, 3 dead.
 -- ends: when that ends: due time, deadline of the lease, or since when it is dead.
-CREATE TABLE {{name "message"}} (
+CREATE TABLE {{message}} (
     id         bigint   NOT NULL PRIMARY KEY,
     queue      bigint   NOT NULL,
     ends       bigint   NOT NULL,
@@ -23,14 +23,14 @@ CREATE TABLE {{name "message"}} (
 
 -- What falls due, lapses and died, each in its order: leases, lists, the next due time. It has
 -- id + 0, so that nobody looks for an id in it.
-CREATE INDEX message_ends ON {{name "message"}} (queue, kind, ends, (id + 0));
+CREATE INDEX message_ends ON {{message}} (queue, kind, ends, (id + 0));
 -- A key has one live message.
-CREATE UNIQUE INDEX message_key ON {{name "message"}} (queue, key) WHERE kind <> 3 AND key IS NOT NULL;
+CREATE UNIQUE INDEX message_key ON {{message}} (queue, key) WHERE kind <> 3 AND key IS NOT NULL;
 -- The dead one of a key that died last.
-CREATE INDEX message_dead_key ON {{name "message"}} (queue, key, ends) WHERE kind = 3 AND key IS NOT NULL;
+CREATE INDEX message_dead_key ON {{message}} (queue, key, ends) WHERE kind = 3 AND key IS NOT NULL;
 
 -- The keys that finished messages left behind.
-CREATE TABLE {{name "memory"}} (
+CREATE TABLE {{memory}} (
     queue     bigint   NOT NULL,
     key       text     COLLATE "C" NOT NULL,
     id        bigint   NOT NULL,
@@ -41,10 +41,10 @@ CREATE TABLE {{name "memory"}} (
     PRIMARY KEY (queue, key)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 -- Those whose time is over first.
-CREATE INDEX memory_forgotten ON {{name "memory"}} (queue, forgotten);
+CREATE INDEX memory_forgotten ON {{memory}} (queue, forgotten);
 
 -- num is drawn at random.
-CREATE TABLE {{name "queue"}} (
+CREATE TABLE {{queue}} (
     num       bigint  NOT NULL PRIMARY KEY,
     name      text    COLLATE "C" NOT NULL UNIQUE,
     paused    bigint  NOT NULL DEFAULT 0,
@@ -58,14 +58,14 @@ CREATE TABLE {{name "queue"}} (
 -- How many there are, by queue. count: 0 waiting, by the minute of their due times; 1 all
 -- that wait, 2 leased, 3 dead, 4 remembered keys. Transactions add rows to tally_change,
 -- which are added up into tally now and then: so no transaction waits for a count.
-CREATE TABLE {{name "tally"}} (
+CREATE TABLE {{tally}} (
     queue  bigint   NOT NULL,
     count  smallint NOT NULL,
     minute bigint   NOT NULL,
     n      bigint   NOT NULL,
     PRIMARY KEY (queue, count, minute)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-CREATE TABLE {{name "tally_change"}} (
+CREATE TABLE {{tally_change}} (
     seq     bigint   GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     queue   bigint   NOT NULL,
     count   smallint NOT NULL,
@@ -74,8 +74,8 @@ CREATE TABLE {{name "tally_change"}} (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
 -- Ids are handed to processes in blocks of 1000, whose numbers this and the time add up to.
-CREATE SEQUENCE {{name "id_block"}} AS bigint;
+CREATE SEQUENCE {{id_block}} AS bigint;
 
--- +goose Down
-DROP SEQUENCE {{name "id_block"}};
-DROP TABLE {{name "tally_change"}}, {{name "tally"}}, {{name "queue"}}, {{name "memory"}}, {{name "message"}};
+-- migrate: down
+DROP SEQUENCE {{id_block}};
+DROP TABLE {{tally_change}}, {{tally}}, {{queue}}, {{memory}}, {{message}};

@@ -1,7 +1,7 @@
--- +goose Up
-CREATE TABLE IF NOT EXISTS {{name "past"}} (id BIGINT PRIMARY KEY);
-CREATE TABLE IF NOT EXISTS {{name "dead"}} (id BIGINT PRIMARY KEY);
+-- migrate: up
+CREATE TABLE IF NOT EXISTS {{past}} (id BIGINT PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS {{dead}} (id BIGINT PRIMARY KEY);
 
--- +goose Down
-DROP TABLE IF EXISTS {{name "dead"}};
-DROP TABLE IF EXISTS {{name "past"}};
+-- migrate: down
+DROP TABLE IF EXISTS {{dead}};
+DROP TABLE IF EXISTS {{past}};

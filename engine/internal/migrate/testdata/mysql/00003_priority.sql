@@ -1,5 +1,5 @@
--- +goose Up
-ALTER TABLE {{name "jobs"}} ADD COLUMN priority INT NOT NULL DEFAULT 0;
+-- migrate: up
+ALTER TABLE {{jobs}} ADD COLUMN priority INT NOT NULL DEFAULT 0;
 
--- +goose Down
-ALTER TABLE {{name "jobs"}} DROP COLUMN priority;
+-- migrate: down
+ALTER TABLE {{jobs}} DROP COLUMN priority;

@@ -1,7 +1,7 @@
--- +goose Up
+-- migrate: up
 -- What is to be done.
-CREATE TABLE {{name "jobs"}} (id bigint PRIMARY KEY, due timestamptz NOT NULL);
-CREATE INDEX jobs_due ON {{name "jobs"}} (due, id);
+CREATE TABLE {{jobs}} (id bigint PRIMARY KEY, due timestamptz NOT NULL);
+CREATE INDEX jobs_due ON {{jobs}} (due, id);
 
--- +goose Down
-DROP TABLE {{name "jobs"}};
+-- migrate: down
+DROP TABLE {{jobs}};

@@ -1,16 +1,14 @@
--- +goose Up
-CREATE TABLE {{name "past"}} (id bigint PRIMARY KEY);
--- +goose StatementBegin
-CREATE FUNCTION {{name "keep"}}() RETURNS trigger LANGUAGE plpgsql AS $$
+-- migrate: up
+CREATE TABLE {{past}} (id bigint PRIMARY KEY);
+CREATE FUNCTION {{keep}}() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-	INSERT INTO {{name "past"}} VALUES (old.id);
+	INSERT INTO {{past}} VALUES (old.id);
 	RETURN old;
 END
 $$;
--- +goose StatementEnd
-CREATE TRIGGER keep AFTER DELETE ON {{name "jobs"}} FOR EACH ROW EXECUTE FUNCTION {{name "keep"}}();
+CREATE TRIGGER keep AFTER DELETE ON {{jobs}} FOR EACH ROW EXECUTE FUNCTION {{keep}}();
 
--- +goose Down
-DROP TRIGGER keep ON {{name "jobs"}};
-DROP FUNCTION {{name "keep"}}();
-DROP TABLE {{name "past"}};
+-- migrate: down
+DROP TRIGGER keep ON {{jobs}};
+DROP FUNCTION {{keep}}();
+DROP TABLE {{past}};

@@ -3,6 +3,7 @@ package mysqlengine
 import (
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -132,9 +133,6 @@ func TestNothingWalksOverWhatHasGone(t *testing.T) {
 // a kind, where all stands that has gone.
 func TestLooksAreRanges(t *testing.T) {
 	t.Parallel()
-	if mysqltest.IsMySQL() {
-		t.Skip("MySQL looks at what it takes for a small table from the start of an index")
-	}
 	e, db, other := lone(t, "innodb_stats_auto_recalc=OFF")
 	defer holdSnapshot(t, other)()
 	const gone, far = 20_000, 9_000_000_000_000
@@ -158,16 +156,22 @@ func TestLooksAreRanges(t *testing.T) {
 			"holding": say(texts.holding, 1, 1, from),
 			"over":    say(texts.over, 1, 1, from, from+gone, 1, 200),
 		} {
-			rows, err := db.QueryContext(t.Context(), "EXPLAIN "+string(s.text), s.args...)
+			if name == "holding" && mysqltest.IsMySQL() {
+				continue // a count would have to read each row to be a range, see heads
+			}
+			rows, err := db.QueryContext(t.Context(), "EXPLAIN FORMAT=TRADITIONAL "+string(s.text), s.args...)
+			ok(t, err)
+			columns, err := rows.Columns()
 			ok(t, err)
 			for rows.Next() {
-				var plan [10]sql.NullString
+				plan := make([]sql.NullString, len(columns))
 				into := make([]any, len(plan))
 				for i := range plan {
 					into[i] = &plan[i]
 				}
 				ok(t, rows.Scan(into...))
-				if table, how, extra := plan[2].String, plan[3].String, plan[9].String; how == "ref" || how == "index" || how == "ALL" || strings.Contains(extra, "filesort") {
+				of := func(column string) string { return plan[slices.Index(columns, column)].String }
+				if table, how, extra := of("table"), of("type"), of("Extra"); how == "ref" || how == "index" || how == "ALL" || strings.Contains(extra, "filesort") {
 					t.Errorf("%s from %d on: %s is read by %s; %s", name, from-far, table, how, extra)
 				}
 			}

@@ -97,8 +97,12 @@ func (g *gathering[In, Out]) apart(ctx context.Context, all []int) {
 	}
 }
 
-// halve finds out which of items others hold, and carries out the rest.
+// halve finds the locked ones among items, and carries out the rest. It tries even a single
+// item: a database may only have been slow.
 func (g *gathering[In, Out]) halve(items []int) {
+	if g.carryOut(items, g.once) {
+		return
+	}
 	what := g.needs(&g.in[items[0]])
 	if !slices.ContainsFunc(items, func(i int) bool { return g.needs(&g.in[i]) != what }) {
 		if g.found++; what != (stall{}) {
@@ -116,7 +120,7 @@ func (g *gathering[In, Out]) halve(items []int) {
 				open = append(open, i)
 			}
 		}
-		if len(open) > 0 && !g.carryOut(open, g.once) {
+		if len(open) > 0 {
 			g.halve(open)
 		}
 	}

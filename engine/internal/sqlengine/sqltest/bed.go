@@ -85,6 +85,7 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"gathered pushes begun meanwhile":   pushesBegunMeanwhile,
 		"gathered pushes of many keys":      pushesOfMany,
 		"gathered pushes to a full queue":   pushesToBounded,
+		"gathered pushes to a slow store":   pushesToSlow,
 		"gathered cancels":                  cancels,
 		"gathered settlements":              settlements,
 		"a late ack beside a push":          lateAck,

@@ -1,6 +1,7 @@
 package sqltest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -66,6 +67,39 @@ func pushes(t *testing.T, bed Bed) {
 			t.Errorf("a push of the key %s: %v; want %v", key, got, want)
 		}
 	}
+}
+
+// slow is a store whose statements take longer than a brief transaction may.
+type slow struct{ sqlengine.Store }
+
+func (s slow) In(ctx context.Context, op string, do func(sqlengine.Tx) error) error {
+	err := s.Store.In(ctx, op, func(tx sqlengine.Tx) error { return do(slowTx{tx}) })
+	if errors.Is(err, errSlow) {
+		return sqlengine.ErrBusy
+	}
+	return err
+}
+
+var errSlow = fmt.Errorf("slow: %w", sqlengine.ErrInternal)
+
+type slowTx struct{ sqlengine.Tx }
+
+func (s slowTx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
+	if first.Patience == sqlengine.Brief {
+		return sqlengine.Opened{}, errSlow
+	}
+	return s.Tx.Open(ctx, from, lock, first)
+}
+
+// A slow statement does not count as one that waits for a lock.
+func pushesToSlow(t *testing.T, bed Bed) {
+	e := bed.Open(t, func(s sqlengine.Store) sqlengine.Store { return slow{s} })
+	ok(t, gatheredPush(t, e, hour("a"))...)
+	ok(t, gatheredPush(t, e, hour("b"), hour("c"))...)
+	tx := bed.Begin(t, bed.Open(t, nil))
+	push(t, tx, hour("new"))
+	only(t, 1, gatheredPush(t, e, hour("d"), hour("new"), hour("e"))...)
+	only(t, 0, gatheredPush(t, e, hour("new"), hour("f"))...)
 }
 
 // Nor does it wait for who has begun to push a key just after it had looked for that.

@@ -3,7 +3,9 @@ package rabbitengine
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
+	"path"
 	"strings"
 	"sync"
 	"testing"
@@ -31,14 +33,17 @@ func (s *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(s,
 // says waits until the log has a text.
 func (s *journal) says(t *testing.T, text string) {
 	t.Helper()
-	servertest.Await(t, "the log", func() error {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if !strings.Contains(s.text.String(), text) {
-			return errors.New(s.text.String())
-		}
-		return nil
-	})
+	servertest.Await(t, "the log", func() error { return s.has(text) })
+}
+
+// has fails with the log if a text is missing in it.
+func (s *journal) has(text string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !strings.Contains(s.text.String(), text) {
+		return errors.New(s.text.String())
+	}
+	return nil
 }
 
 // policies has the broker's policies meddle with tarry's queues.
@@ -92,7 +97,15 @@ func policies(t *testing.T, s *rabbittest.Server) {
 			ok(t, err)
 			return r[0].Err
 		})
-		log.says(t, "its messages are lost")
+		// A look at a queue puts its expiry off, and attend looks at one of them only.
+		expired := fmt.Sprintf("not lists:any(fun({resource, _, queue, <<\"tarry.delay\", _/binary>>}) -> true; (_) -> false end, rabbit_amqqueue:list_names(<<%q>>)).", path.Base(url))
+		servertest.Await(t, "the loss to be logged", func() error {
+			if s.Eval(expired) != "true" {
+				return errors.New("a queue for delays is left")
+			}
+			now(t, e).missQueue(log.logger())
+			return log.has("its messages are lost")
+		})
 	})
 	for _, limit := range []string{"0", "2"} {
 		t.Run("delivery-limit "+limit, func(t *testing.T) {

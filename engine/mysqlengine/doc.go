@@ -1,7 +1,7 @@
-// Package mysqlengine keeps messages in MySQL 8.0.19 or MariaDB 10.6, or later ones. The rules
-// are those of package sqlengine; here are the statements and the connections.
+// Package mysqlengine stores messages in MySQL 8.0.19, MariaDB 10.6, or later. Package
+// sqlengine has the rules; this package has the statements and the connections.
 //
-// These databases wake nobody. A process that waits looks every Recheck at what its queues
-// have first, in one statement, and sleeps until that is due: a push by another process
-// whose message is due sooner is met at most Recheck late.
+// These databases send no notices. A waiting process reads the first messages of its queues
+// every Recheck, in one statement. So a message that another process pushes, and that is due
+// before all others, is at most Recheck late.
 package mysqlengine

@@ -14,21 +14,21 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// Recheck is how late, at most, a push by another process is met whose message is due
-// before all others.
+// Recheck bounds the lateness of a message that another process pushes and that is due before
+// all others.
 const Recheck = 250 * time.Millisecond
 
-// Config sets an Engine up. The zero Config is what most want.
+// Config configures an Engine. The zero Config suits most.
 type Config struct {
 	// Prefix begins the names of tarry's tables, which are PREFIX_message and others: 1 to
 	// 40 bytes of a-z, A-Z, 0-9 and _; "": tarry.
 	Prefix string
 
-	// Migrate has New and Open bring the tables to the version that they need first, as
-	// tarry migrate up does.
+	// Migrate makes New and Open create the tables or update them first, as tarry migrate up
+	// does.
 	Migrate bool
 
-	// Logger gets what no caller can be told; nil: slog.Default.
+	// Logger gets errors without a caller; nil: slog.Default.
 	Logger *slog.Logger
 }
 
@@ -38,9 +38,9 @@ const DefaultPrefix = "tarry"
 const (
 	coalesce = 512
 	lanes    = 2
-	maxBody  = 32 << 20 // if the server takes that much at once
+	maxBody  = 32 << 20 // if max_allowed_packet allows that
 
-	// rowBytes is what a message may have beside its body, twice as many as it has.
+	// rowBytes is more than twice the size of a message without its body.
 	rowBytes = 64 << 10
 )
 
@@ -63,12 +63,12 @@ func (c *Config) prefix() string {
 	return c.Prefix
 }
 
-// New returns an engine on a pool of connections by github.com/go-sql-driver/mysql, which
-// stays the caller's to close, after the engine. A nil cfg is the zero Config.
+// New returns an engine on a pool of connections by github.com/go-sql-driver/mysql. The caller
+// closes the pool after the engine. A nil cfg is the zero Config.
 //
-// A call takes a connection of the pool for a transaction, and none of them waits for
-// another while it holds one. It needs far fewer round trips when the data source name has
-// both interpolateParams=true and multiStatements=true.
+// A call takes one connection of the pool for a transaction, and waits for no second one. It
+// needs far fewer round trips if the data source name has both interpolateParams=true and
+// multiStatements=true.
 func New(ctx context.Context, db *sql.DB, cfg *Config) (*Engine, error) {
 	if cfg == nil {
 		cfg = &Config{}
@@ -76,7 +76,7 @@ func New(ctx context.Context, db *sql.DB, cfg *Config) (*Engine, error) {
 	return newEngine(ctx, db, cfg, nil)
 }
 
-// newEngine returns an engine that goes by a clock; nil: the server's.
+// newEngine returns an engine with a test's clock; nil: the server's.
 func newEngine(ctx context.Context, db *sql.DB, cfg *Config, now func() time.Time) (*Engine, error) {
 	prefix := cfg.prefix()
 	if err := migrate.CheckName(prefix); err != nil {
@@ -96,10 +96,10 @@ func newEngine(ctx context.Context, db *sql.DB, cfg *Config, now func() time.Tim
 	})}, nil
 }
 
-// driverPacket is what the driver sends at once unless it is told otherwise.
+// driverPacket is the driver's default of maxAllowedPacket.
 const driverPacket = 64 << 20
 
-// ask finds out what the pool and the server take.
+// ask reads the settings of the server and of the pool's sessions.
 func (s *store) ask(ctx context.Context) error {
 	var packet int64
 	var version string
@@ -129,14 +129,14 @@ func (s *store) ask(ctx context.Context) error {
 	return err
 }
 
-// session is what matters of the sessions of a pool.
+// session has the settings of a pool's sessions that matter.
 type session struct {
 	mode  string
 	safe  bool
 	limit uint64
 }
 
-// suits reports what changes the meaning of tarry's statements.
+// suits refuses settings that change the meaning of tarry's statements.
 func (s *session) suits() error {
 	hint := ""
 	switch {
@@ -152,11 +152,11 @@ func (s *session) suits() error {
 	return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: "in the sessions of the pool " + hint + ", in its data source name"}
 }
 
-// tooOld reports whether a server of a version lacks SKIP LOCKED, or an alias for what is to be
-// inserted. One that does not tell its version in the usual way passes.
+// tooOld reports whether a version lacks SKIP LOCKED, or an alias for inserted rows. A version
+// in an unknown form passes.
 func tooOld(version string) bool {
 	var major, minor, patch int
-	version = strings.TrimPrefix(version, "5.5.5-") // which MariaDB once said first, for old clients
+	version = strings.TrimPrefix(version, "5.5.5-") // a prefix of MariaDB for old clients
 	if n, _ := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); n < 2 {
 		return false
 	}

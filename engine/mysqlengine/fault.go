@@ -13,7 +13,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// deadlocked reports whether an error is that of transactions that got in each other's way.
+// deadlocked reports a deadlock or a conflict.
 func deadlocked(err error) bool {
 	switch numberOf(err) {
 	case 1213, 1020, // deadlock, record changed since it was read
@@ -23,25 +23,24 @@ func deadlocked(err error) bool {
 	return false
 }
 
-// undone reports whether an error is that of a transaction which others were faster than,
-// and which may be run again.
+// undone reports whether another transaction was faster: this one may run again.
 func undone(err error) bool {
 	switch numberOf(err) {
 	case 1062, // duplicate key
-		1242, // more than one row in a subquery: a key has come to be remembered
-		1690: // a number out of range: a queue has come to remember keys
+		1242, // more than one row in a subquery: a key is remembered by now
+		1690: // a number out of range: the queue remembers keys by now
 		return true
 	}
 	return false
 }
 
-// busy reports whether an error says that others hold a lock: for too long, or at all.
+// busy reports whether others held a lock for too long, or, with NOWAIT, at all.
 func busy(err error) bool {
 	n := numberOf(err)
 	return n == 1205 || n == 3572
 }
 
-// tookTooLong reports whether an error says that a statement took longer than it may.
+// tookTooLong reports whether a statement exceeded its time limit.
 func tookTooLong(err error) bool {
 	n := numberOf(err)
 	return n == 1969 || n == 3024
@@ -54,14 +53,14 @@ func numberOf(err error) uint16 {
 	return 0
 }
 
-// refusesSeveral reports whether an error says that a connection takes one statement at a
-// time: by the syntax, or as they cannot be prepared.
+// refusesSeveral reports whether a connection takes only one statement at a time: several are
+// a syntax error, or cannot be prepared.
 func refusesSeveral(err error) bool {
 	n := numberOf(err)
 	return n == 1064 || n == 1295
 }
 
-// readOnly reports whether an error says that a server takes no writes.
+// readOnly reports whether a server is read-only.
 func readOnly(err error) bool {
 	switch numberOf(err) {
 	case 1290, 1792, 1836, 1874: // read_only, the session's transactions, the server's InnoDB
@@ -70,7 +69,7 @@ func readOnly(err error) bool {
 	return false
 }
 
-// broke reports whether a server has ended, or the connection has, maybe behind a commit.
+// broke reports whether the server or the connection ended, maybe after a commit.
 func broke(e *mysql.MySQLError) bool {
 	switch e.Number {
 	case 1053, 1080, 1180, 1927: // shutdown, forcing the thread to end, error during commit, killed
@@ -79,14 +78,13 @@ func broke(e *mysql.MySQLError) bool {
 	return false
 }
 
-// cut reports whether an error is that of a connection, which has ended with all that was
-// not committed.
+// cut reports whether the connection has ended, and rolled back what was not committed.
 func cut(err error) bool {
 	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn)
 }
 
-// fault makes an engine.Error of what the database or the way to it says. committing: the
-// call may have been carried out all the same.
+// fault makes an engine.Error of an error of the database or the connection. committing: the
+// transaction may have committed.
 func fault(ctx context.Context, op string, err error, committing bool) error {
 	if err == nil || errors.Is(err, sqlengine.ErrGone) {
 		return err
@@ -102,7 +100,7 @@ func fault(ctx context.Context, op string, err error, committing bool) error {
 		return answered(op, e)
 	}
 	e := &engine.Error{Op: op, Err: engine.ErrUnavailable, Hint: err.Error()}
-	if ctx.Err() != nil { // the driver may say no more than that it gave a connection up
+	if ctx.Err() != nil { // the driver's error may say only that it closed a connection
 		e.Err, e.Hint = ctx.Err(), ""
 	}
 	if committing && !errors.Is(err, driver.ErrBadConn) { // then nothing was sent
@@ -111,7 +109,7 @@ func fault(ctx context.Context, op string, err error, committing bool) error {
 	return e
 }
 
-// answered makes an engine.Error of an answer of the server.
+// answered makes an engine.Error of an error of the server.
 func answered(op string, e *mysql.MySQLError) error {
 	says := fmt.Sprintf("the database says: %s (%d)", e.Message, e.Number)
 	err, hint := engine.ErrUnavailable, says

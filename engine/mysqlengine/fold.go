@@ -12,11 +12,11 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// foldMost is how many rows with changes of counts are added up at once: the more, the more of
-// them are of the same minutes.
+// foldMost is how many tallies are added up at once. The more there are, the more have the same
+// minute.
 const foldMost = 1000
 
-// count is what one row of tally counts.
+// count identifies a row of tally.
 type count struct{ queue, count, minute int64 }
 
 func (s *store) Fold(ctx context.Context, from int64) (last int64, more bool, err error) {
@@ -41,7 +41,7 @@ func (s *store) Fold(ctx context.Context, from int64) (last int64, more bool, er
 				sums[c] += change[1]
 				all += change[1]
 			}
-			if c.count == int64(sqlengine.CountDue) { // Tally leaves the sum out
+			if c.count == int64(sqlengine.CountDue) { // Tally leaves out the sum
 				sums[count{c.queue, int64(sqlengine.CountWaiting), 0}] += all
 			}
 			return nil
@@ -55,13 +55,13 @@ func (s *store) Fold(ctx context.Context, from int64) (last int64, more bool, er
 		more = len(seqs) == foldMost
 		return t.fold(ctx, seqs, sums)
 	})
-	if errors.Is(err, sqlengine.ErrAgain) { // others are about it
+	if errors.Is(err, sqlengine.ErrAgain) { // another process is folding
 		return 0, false, nil
 	}
 	return last, more, err
 }
 
-// fold adds sums to what there is, and deletes the changes that they are of.
+// fold adds sums to the counts, and deletes the tallies that they include.
 func (t *tx) fold(ctx context.Context, seqs []int64, sums map[count]int64) error {
 	counts := slices.SortedFunc(maps.Keys(sums), func(a, b count) int {
 		return cmp.Or(cmp.Compare(a.queue, b.queue), cmp.Compare(a.count, b.count), cmp.Compare(a.minute, b.minute))

@@ -15,31 +15,30 @@ type client[C any] interface {
 	On(engine.Engine) C
 }
 
-// InTx returns a client whose pushes, cancels, reschedules, settlements and look-ups are
-// part of a transaction: others see them once it has committed, workers within Recheck of
-// that, and nothing is left of them when it is rolled back, be it to a savepoint. The
-// client is one that New or Open of this package is behind, and of the same database as
-// the transaction. What it returns is used as the transaction is, by one goroutine at a
-// time, and need not be closed.
+// InTx returns a client whose pushes, cancels, reschedules, settlements and look-ups are part
+// of a transaction. Others see them after the commit, workers within Recheck. A rollback, also
+// to a savepoint, undoes them. The client needs an engine of this package on the database of
+// the transaction. Like the transaction, the returned client is used by one goroutine at a
+// time. It need not be closed.
 //
-// A call that fails leaves the transaction as it was before the call: it runs in a
-// savepoint, called tarry. But for a deadlock the database rolls all of the transaction
-// back, as the error then says. Begin it with sql.LevelReadCommitted: in a stricter one a
-// call goes by settings as they were when the transaction began, and holds others up that
-// push new keys. Until it ends others wait who push the same keys, or cancel the same
-// messages, though not those whose calls a client gathers with theirs; workers pass over those and look again within a tenth of a second.
+// Each call runs in a savepoint named tarry: one that fails leaves the transaction unchanged.
+// After a deadlock, however, the database rolls back the whole transaction, and the error says
+// so. Begin the transaction with sql.LevelReadCommitted: in a stricter one, calls use old
+// settings, and delay others that push new keys. Until the transaction ends, others that push
+// the same keys or cancel the same messages wait, except in calls that a client gathers.
+// Workers pass over these messages and look again within a tenth of a second.
 func InTx[C client[C]](c C, tx *sql.Tx) (C, error) {
 	e, ok := c.Engine().(*Engine)
 	if !ok {
 		var none C
 		return none, &engine.Error{Op: "begin", Err: engine.ErrUnsupported, Hint: "the client's engine is not MySQL: open it with mysql://"}
 	}
-	s := *e.store // as tx may be of another pool, it finds out for itself what that takes
+	s := *e.store // a copy: tx may belong to a pool with other settings
 	return c.On(e.Within(&savepoints{store: &s, tx: tx})), nil
 }
 
-// savepoints is a Store whose transactions are savepoints of one of the caller's. What is
-// no matter of the transaction goes by the pool.
+// savepoints is a Store whose transactions are savepoints of the caller's transaction. The
+// rest uses the pool.
 type savepoints struct {
 	*store
 	tx *sql.Tx
@@ -57,7 +56,7 @@ func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) er
 	if err == nil {
 		return nil
 	}
-	if s.several && refusesSeveral(err) { // before it did any
+	if s.several && refusesSeveral(err) { // none has run
 		s.several = false
 		return sqlengine.ErrAgain
 	}
@@ -73,7 +72,7 @@ func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) er
 	return told(ctx, op, err, false)
 }
 
-// Names asks on the transaction's connection, unless there is one to be made.
+// Names uses the transaction's connection, unless it may have to create queues.
 func (s *savepoints) Names(ctx context.Context, names []string, make_ bool) ([]int64, error) {
 	if make_ {
 		return s.store.Names(ctx, names, true)
@@ -86,7 +85,7 @@ func (s *savepoints) Names(ctx context.Context, names []string, make_ bool) ([]i
 	return inOrder(names, numbers), fault(ctx, "queue", err, false)
 }
 
-// noSavepoint is the number of the error that there is no such savepoint.
+// noSavepoint is the error number for an unknown savepoint.
 const noSavepoint = 1305
 
 // Close does nothing: the store is the engine's.

@@ -46,7 +46,7 @@ func (t *tx) Forget(ctx context.Context, names []sqlengine.Name) error {
 	})
 }
 
-// byQueue runs do on the keys of each queue, some at a time, of names in order.
+// byQueue runs do on the keys of each queue, at most listMost at a time. names are in order.
 func byQueue(names []sqlengine.Name, do func(queue int64, keys []string) error) error {
 	for len(names) > 0 {
 		queue := names[0].Queue

@@ -13,17 +13,17 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// A statement has at most so many values in a list, which MariaDB would make a table of
-// from 1000 on, and rows.
+// The most values in a list and rows in a statement. MariaDB turns lists of 1000 values into a
+// table.
 const (
 	listMost = 500
 	rowsMost = 1000
 )
 
-// rowUsual is how long the text of a row is besides its key and body, as a rule.
+// rowUsual is the usual length of a row's text without key and body.
 const rowUsual = 128
 
-// messages reads messages by what stands behind the columns.
+// messages queues a query for messages; text follows the columns.
 func (t *tx) messages(ctx context.Context, into *[]*sqlengine.Row, body bool, lock sqlengine.Lock, text string, values ...any) error {
 	return t.read(ctx, locking(lock, columns+bodies[body]+" "+text, values...), func(r *sql.Rows) error {
 		row, err := scanMessage(r)
@@ -90,8 +90,8 @@ func (t *tx) byKey(ctx context.Context, into *[]*sqlengine.Row, names []sqlengin
 	})
 }
 
-// remembered reads what queues remember of keys, of most of which that is nothing: each time
-// that the server reads the keys takes as long as to look for them.
+// remembered queues the queries for memories of keys. It leaves out queues without memories,
+// which are most: reading the list of keys costs the server as much as looking for them.
 func (t *tx) remembered(ctx context.Context, into *[]sqlengine.Memory, names []sqlengine.Name, lock sqlengine.Lock) error {
 	return byQueue(names, func(queue int64, keys []string) error {
 		if !t.remembers[queue] {
@@ -123,8 +123,7 @@ func (t *tx) Ranges(ctx context.Context, ranges []sqlengine.Range) (found [][]*s
 	return found, again()
 }
 
-// ranges queues ranges, which are in found when that has been sent and again has been
-// called.
+// ranges queues ranges. After the next send, again must be called; then found is complete.
 func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*sqlengine.Row) (again func() error, err error) {
 	*found = make([][]*sqlengine.Row, len(ranges))
 	best := make([][]int64, len(ranges))
@@ -132,7 +131,7 @@ func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*s
 		text, values := within(&r)
 		values = append([]any{r.Queue, r.Queue, int64(r.Kind), int64(r.Kind)}, values...)
 		if r.Window > 0 {
-			// What is first by priority is found without a lock, of the places in the index.
+			// The first rows by priority are found without locks, in the index.
 			text = t.say.ranked + text + " ORDER BY m.queue, m.kind, m.ends, m.id LIMIT ?) w ORDER BY priority, ends, id LIMIT ?"
 			err = t.read(ctx, say(text, append(values, r.Window, r.Most+r.Spare)...), func(r *sql.Rows) error {
 				var id int64
@@ -175,8 +174,8 @@ func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*s
 	}, nil
 }
 
-// within is a condition for rows whose place lies in a range, in a form of which a range of
-// an index can be made.
+// within is a condition for rows with places in a range, in a form that the database turns into
+// a range of an index.
 func within(r *sqlengine.Range) (text string, values []any) {
 	s := &r.Span
 	text, values = " AND m.ends >= ?", []any{s.Low.At}
@@ -194,7 +193,7 @@ func within(r *sqlengine.Range) (text string, values []any) {
 	return text + " AND m.ends <= ? AND (m.ends < ? OR m.id < ?)", append(values, s.High.At, s.High.At, id)
 }
 
-// idBound is an id as a bound: none that is given out is greater than the greatest.
+// idBound converts an id that is a bound; no real id is greater than the maximum.
 func idBound(id engine.ID) int64 { return int64(min(id, math.MaxInt64)) }
 
 func (t *tx) Holding(ctx context.Context, queue, ms int64) (n int64, err error) {
@@ -229,8 +228,8 @@ func (t *tx) Bodies(ctx context.Context, rows []*sqlengine.Row) error {
 	return err
 }
 
-// inserted are the columns in which few of the messages that come have anything but the
-// default: the server takes its time with each value. nil: the default.
+// inserted are the columns in which new messages rarely have another value than the default;
+// nil: the default. Leaving a column out saves the server time.
 var inserted = []struct {
 	name string
 	of   func(*sqlengine.Row) any
@@ -261,8 +260,7 @@ func orDefault(v, usual int64) any {
 	return v
 }
 
-// Insert takes the keys first: what others have remembered of them is there to be seen
-// after that.
+// Insert takes the keys first: after that, the transaction sees the memories that others left.
 func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
 	insert := t.say.insert
 	var others []func(*sqlengine.Row) any
@@ -317,8 +315,8 @@ func (t *tx) Replace(ctx context.Context, rows []*sqlengine.Row) error {
 	})
 }
 
-// writeRows writes rows by statements that begin and end so, each as long as the server
-// takes one.
+// writeRows writes rows by statements with a beginning and an end, each as long as the server
+// allows.
 func (t *tx) writeRows(ctx context.Context, first, last string, rows []*sqlengine.Row, row func(s *statement, i int, m *sqlengine.Row)) error {
 	room := len(first)
 	for _, m := range rows {
@@ -348,7 +346,7 @@ func (t *tx) Delete(ctx context.Context, ids []engine.ID) error {
 	return nil
 }
 
-// orNull is a text, or nil.
+// orNull is a text, or nil if it is empty.
 func orNull(s string) any {
 	if s == "" {
 		return nil
@@ -356,7 +354,8 @@ func orNull(s string) any {
 	return s
 }
 
-// graveOf lets the dead hold no key, and has them in the order in which they died.
+// graveOf is the column grave of a message: 0 while it holds its key. For dead messages it is in
+// the order of their deaths, and keeps the key free.
 func graveOf(m *sqlengine.Row) int64 {
 	if m.Kind == sqlengine.Dead {
 		return grave(m.Ends, m.ID)
@@ -364,8 +363,8 @@ func graveOf(m *sqlengine.Row) int64 {
 	return 0
 }
 
-// grave is that of one that died at an instant up to the year 9999: of those that did at once
-// ids that differ in their last 15 bits keep it apart.
+// grave is the value for a death up to the year 9999. The last 15 bits of the id distinguish
+// messages that died in the same millisecond.
 func grave(died int64, id engine.ID) int64 {
 	const bits = 15
 	return max(1, max(0, died)<<bits|int64(id)&(1<<bits-1))
@@ -385,7 +384,7 @@ func nonceOf(m *sqlengine.Row) any {
 	return m.Nonce[:]
 }
 
-// metaOf is what a content has beside its body; nil: nothing.
+// metaOf encodes a content without its body; nil: there is nothing else.
 func metaOf(c *engine.Content) any {
 	if c.ContentType == "" && len(c.Headers) == 0 {
 		return nil
@@ -393,7 +392,7 @@ func metaOf(c *engine.Content) any {
 	return codec.AppendContent(nil, &engine.Content{ContentType: c.ContentType, Headers: c.Headers})
 }
 
-// bodyOf is the body for the column that it fits in.
+// bodyOf returns the body in the column for its size.
 func bodyOf(m *sqlengine.Row) (body, large any) {
 	switch {
 	case m.Content.Body == nil:

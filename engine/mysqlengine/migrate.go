@@ -18,7 +18,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// tables are the migrations of the tables with a prefix.
+// tables returns the migrations of the tables with a prefix.
 func tables(prefix string) (*migrate.Set, error) {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -27,7 +27,7 @@ func tables(prefix string) (*migrate.Set, error) {
 	return migrate.New(migrate.MySQL, prefix, files)
 }
 
-// OpenMigrations returns the migrations of the store that a URL names as for Open.
+// OpenMigrations returns the migrations of the store at a URL, see Open.
 func OpenMigrations(u *url.URL) (*migrate.Store, error) {
 	driver, _, cfg, err := parse(u)
 	if err != nil {
@@ -53,14 +53,14 @@ func migrationFault(ctx context.Context, err error) error {
 	known := fault(ctx, "migrate", err, false)
 	if e, ok := known.(*engine.Error); ok && ctx.Err() == nil {
 		advice, _, known := strings.Cut(e.Hint, "; the database says")
-		if e.Hint = err.Error(); known { // which tells what statement failed
+		if e.Hint = err.Error(); known { // err says which statement failed
 			e.Hint = advice + "; " + e.Hint
 		}
 	}
 	return known
 }
 
-// suits sees that the tables are there, and makes them first if asked to.
+// suits checks the version of the tables, and migrates them first if up is set.
 func (s *store) suits(ctx context.Context, up bool) error {
 	set, err := tables(s.prefix)
 	if err != nil {
@@ -77,12 +77,12 @@ func (s *store) suits(ctx context.Context, up bool) error {
 	return s.writable(ctx)
 }
 
-// writable sees that the server takes what this user writes, by a change that is none: to
-// whom read_only matters depends on rights that differ between the databases.
+// writable checks that the server accepts writes, by an update that changes nothing: whether
+// read_only affects a user depends on rights that differ between the databases.
 func (s *store) writable(ctx context.Context) error {
 	_, err := s.db.ExecContext(ctx, s.say.same)
 	if readOnly(err) {
 		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: hintReadOnly}
 	}
-	return nil // whoever may only read may do that
+	return nil // a user may have the right to read only
 }

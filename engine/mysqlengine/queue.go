@@ -15,7 +15,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// heads reads the time and what queues have first.
+// heads reads the time and the heads of queues.
 func (t *tx) heads(ctx context.Context, from []sqlengine.Floor) (time.Time, []sqlengine.Heads, error) {
 	answer, err := t.askHeads(ctx, from, nil)
 	if err != nil {
@@ -31,9 +31,9 @@ func (t *tx) heads(ctx context.Context, from []sqlengine.Floor) (time.Time, []sq
 	return now, heads, nil
 }
 
-// askHeads queues the question for the time, the heads of queues, and the rows of others;
-// answer has them once that has been sent. Of several statements the first tells the time: what is committed later
-// the others may see, but none leaves out what had been by then.
+// askHeads queues the queries for the time, the heads of queues, and the rows of others; answer
+// returns them after the next send. The time is the earliest of the statements' times: later
+// ones may see later commits, but none misses earlier ones.
 func (t *tx) askHeads(ctx context.Context, from []sqlengine.Floor, rows []int64) (answer func() (time.Time, []sqlengine.Heads), err error) {
 	var us int64
 	found := make(map[int64]sqlengine.Heads, len(from)+len(rows))

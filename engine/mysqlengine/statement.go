@@ -10,20 +10,20 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// statement is one that is put together: numbers stand in its text, and bytes too, unless they
-// have a backslash, whose meaning is up to the sql_mode. Those are sent beside it.
+// statement is a statement with its values. Its text contains numbers and most strings. Strings
+// with a backslash, whose meaning depends on sql_mode, are arguments.
 type statement struct {
 	text  []byte
 	args  []any
-	size  int  // of args, in bytes
-	reads bool // it answers rows, which scan is to see, if anybody
-	scan  func(*sql.Rows) error
+	size  int                   // of args, in bytes
+	reads bool                  // it returns rows
+	scan  func(*sql.Rows) error // gets the rows; nil: they are skipped
 }
 
-// say puts values in the place of the question marks of a text.
+// say returns a statement with values in place of the question marks of a text.
 func say(text string, values ...any) *statement { return new(statement).say(text, values...) }
 
-// say adds a text likewise.
+// say adds a text in the same way.
 func (s *statement) say(text string, values ...any) *statement {
 	for _, v := range values {
 		before, after, _ := strings.Cut(text, "?")
@@ -35,7 +35,7 @@ func (s *statement) say(text string, values ...any) *statement {
 	return s
 }
 
-// word is a value that the server has a word for.
+// word is a value that is a keyword.
 type word string
 
 const byDefault word = "DEFAULT"
@@ -79,14 +79,14 @@ func (s *statement) put(v any) {
 	}
 }
 
-// beside adds bytes that are sent beside the text.
+// beside adds bytes as an argument.
 func (s *statement) beside(v []byte) {
 	s.text = append(s.text, '?')
 	s.args = append(s.args, v)
 	s.size += len(v)
 }
 
-// quoted adds bytes that have no backslash.
+// quoted adds bytes without a backslash to the text.
 func (s *statement) quoted(v []byte) {
 	s.text = append(s.text, "_binary'"...)
 	for quote := bytes.IndexByte(v, '\''); quote >= 0; quote = bytes.IndexByte(v, '\'') {
@@ -107,7 +107,7 @@ func putAll[T any](s *statement, all []T) {
 	}
 }
 
-// row adds values in brackets, behind a comma unless it is the first.
+// row adds values in brackets, after a comma unless n is 0.
 func (s *statement) row(n int, values ...any) {
 	if n > 0 {
 		s.text = append(s.text, ',')
@@ -117,16 +117,16 @@ func (s *statement) row(n int, values ...any) {
 	s.text = append(s.text, ')')
 }
 
-// end adds what comes last.
+// end adds the end of the text.
 func (s *statement) end(text string) *statement {
 	s.text = append(s.text, text...)
 	return s
 }
 
-// bytes is how long the statement is, at most, when it is sent.
+// bytes is the greatest length of the statement when it is sent.
 func (s *statement) bytes() int { return len(s.text) + 2*s.size + 16*len(s.args) }
 
-// statements are texts with the names of the tables of one store.
+// statements are the SQL texts for the tables of one store.
 type statements struct {
 	lockQueues, rows, heads, headsFrom, saveQueue string
 
@@ -142,39 +142,38 @@ type statements struct {
 }
 
 const (
-	// now is the time at which its statement began, in microseconds since 1970, whatever
-	// time zone the connection is set to.
+	// now is the time at which the statement began, in microseconds since 1970, independent
+	// of the session's time zone.
 	now = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`
 
-	// columns of a message, without its body.
+	// columns are a message without its body.
 	columns = "m.id, m.queue, m.`key`, m.kind, m.ends, COALESCE(m.due, m.ends), m.expires, m.created, m.attempt, m.nonce, m.policy, m.last_error, m.meta, m.size, "
 
-	// changes are those of a row t of tally_change.
+	// changes are the changes in a row t of tally_change.
 	changes = "JSON_TABLE(t.changes, '$[*]' COLUMNS (minute BIGINT PATH '$[0]', n BIGINT PATH '$[1]')) c"
 
 	readCommitted = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 )
 
-// bodies are the last column of a message: whether its body is read, if it is small.
+// bodies are the last column of a message, by whether its body is read if it is small.
 var bodies = map[bool]string{false: "NULL", true: "m.body"}
 
-// equal and one are conditions that a column has a value. Of the latter only a range can be
-// made: where a column is equal to something the database may look up all that is so, and walk
-// over it to where the rest of a condition begins, by statistics which do not know how much
-// stands there of what has gone.
+// equal and one are conditions that a column has a value. The database can turn one only into a
+// range. For equal it may read all rows with the value up to where the rest of a condition
+// begins: its statistics ignore deleted rows.
 func equal(column, value string) string { return column + " = " + value }
 
 func one(column, value string) string {
 	return column + " >= " + value + " AND " + column + " <= " + value
 }
 
-// row begins what reads queues.
+// row begins a query for queues.
 const row = "SELECT " + now + ", q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers, "
 
-// heads returns what queues have first of each kind and of what is remembered. Where to look
-// from is in numbers: of what stands in other tables, or is worked out, no range is made.
-// Each reads a column that by_end lacks: of a small table, MySQL prefers to read a whole
-// index that has all columns, with all the rows in it that were deleted.
+// heads selects queues' first rows of each kind and first memories. Its bounds are numbers in
+// the text: from columns or expressions the database makes no range. Each query reads a
+// column that by_end lacks: in a small table, MySQL prefers to read a whole index that has all
+// columns, including deleted rows.
 func heads(is func(column, value string) string, queue, from, forgotten string) string {
 	first := func(kind string) string {
 		return "(SELECT CONCAT(ends, ' ', id) FROM {message} FORCE INDEX (by_end) WHERE " + is("queue", queue) + " AND " + is("kind", kind) + from + " ORDER BY queue, kind, ends, id LIMIT 1)"
@@ -187,7 +186,7 @@ func heads(is func(column, value string) string, queue, from, forgotten string) 
 // sum adds up a count.
 func sum(count string) string { return "CAST(SUM(IF(t.c = " + count + ", t.n, 0)) AS SIGNED)" }
 
-// statementsOf returns the texts for the tables with a prefix.
+// statementsOf returns the statements for the tables with a prefix.
 func statementsOf(prefix string) *statements {
 	s := &statements{
 		lockQueues: "num FROM {queue} WHERE num IN (?) ORDER BY num",
@@ -215,9 +214,9 @@ func statementsOf(prefix string) *statements {
 		holding:    "SELECT COUNT(*) FROM {message} FORCE INDEX (by_end) WHERE " + one("queue", "?") + " AND " + one("kind", "2") + " AND ends > ? AND ends < 9223372036854775807",
 
 		insert: "INSERT INTO {message} (id, queue, `key`, ends, created, size, body",
-		// It fails when one is remembered.
+		// It fails if a key is remembered.
 		check: "SELECT (SELECT 1 UNION ALL SELECT 1 FROM {memory} WHERE queue = ? AND `key` IN (?))",
-		// It fails when the queue remembers any.
+		// It fails if the queue remembers keys.
 		plain:   "SELECT 9223372036854775807 + remembers FROM {queue} WHERE num = ?",
 		move:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error) VALUES ",
 		replace: "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error, priority, policy, size, meta, body, large) VALUES ",
@@ -229,7 +228,7 @@ func statementsOf(prefix string) *statements {
 		forget:   "DELETE FROM {memory} WHERE queue = ? AND `key` IN (?)",
 
 		tally: "INSERT INTO {tally_change} (queue, `count`, changes) VALUES ",
-		// A count of 0 is by now that of what is ready.
+		// Count 0 is the number of ready messages here.
 		stock: "SELECT t.queue, CAST(SUM(t.waiting) AS SIGNED), " + sum("0") + ", " + sum("2") + ", " + sum("3") + ", " + sum("4") + " FROM (" +
 			"SELECT queue, `count` AS c, n, IF(`count` = 1, n, 0) AS waiting FROM {tally} WHERE queue IN (?) AND `count` IN (1, 2, 3, 4) " +
 			"UNION ALL SELECT queue, `count`, n, 0 FROM {tally} WHERE queue IN (?) AND `count` = 0 AND minute < ? " +
@@ -258,10 +257,10 @@ func statementsOf(prefix string) *statements {
 	return s
 }
 
-// Rows are changed by an insertion that meets them: of the ways to give each row of many
-// its own values it is the one that both databases know and take least time for. What was to
-// be inserted MariaDB calls VALUES(column), which MySQL deprecates, and MySQL by an alias,
-// which MariaDB lacks: each skips what is in the other's comments.
+// Rows are updated by INSERT ... ON DUPLICATE KEY UPDATE: the fastest way in both databases to
+// give many rows their own values. MariaDB names the new values VALUES(column), which MySQL
+// deprecates; MySQL names them by an alias, which MariaDB lacks. Each skips the other's
+// comments.
 var (
 	onMove    = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "last_error")
 	onReplace = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "last_error", "priority", "policy", "size", "meta", "body", "large")
@@ -282,20 +281,18 @@ func onMeeting(columns ...string) string {
 	return meeting + strings.Join(columns, ", ")
 }
 
-// Besides those of sqlengine there are locks for which a transaction waits briefly, or not
-// at all, for others.
+// Further locks besides those of sqlengine: a transaction waits for them briefly, or not at
+// all.
 const (
 	brief sqlengine.Lock = sqlengine.Skip + 1 + iota
 	least
 )
 
-// briefly begins a statement that does not wait longer than briefly, where the database
-// knows that: MySQL does not, but of one that reads.
+// briefly begins a statement with a time limit in MariaDB. MySQL has one for queries only.
 var briefly = fmt.Sprintf("/*M! SET STATEMENT max_statement_time=%g FOR */ ", sqlengine.BriefWait.Seconds())
 
-// locks are how statements begin and end that read, by their locks. The one database knows no
-// way to wait for less than a second but a limit for all of a statement, the other sets that
-// by a hint.
+// locks are the beginnings and endings of queries by lock. Waits under a second need a time
+// limit for the whole statement: by SET STATEMENT in MariaDB, by a hint in MySQL.
 var locks = [...]struct{ first, last string }{
 	sqlengine.None: {"SELECT ", ""},
 	sqlengine.Wait: {"SELECT ", " FOR UPDATE"},
@@ -304,10 +301,10 @@ var locks = [...]struct{ first, last string }{
 	least:          {"SELECT ", " FOR UPDATE NOWAIT"},
 }
 
-// patient are the locks for which transactions wait, by sqlengine.Patience.
+// patient maps sqlengine.Patience to locks.
 var patient = [...]sqlengine.Lock{sqlengine.Endless: sqlengine.Wait, sqlengine.Brief: brief, sqlengine.Least: least}
 
-// locking is a statement that reads, and locks what it reads.
+// locking is a query that locks the rows it reads.
 func locking(lock sqlengine.Lock, text string, values ...any) *statement {
 	return say(locks[lock].first+text+locks[lock].last, values...)
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// store are the tables with a prefix in a database.
+// store is the tables with a prefix in a database.
 type store struct {
 	db      *sql.DB
 	prefix  string
 	own     bool // db is closed with the store, and its transactions are READ COMMITTED
 	say     *statements
-	several bool // it takes several statements at once
-	packet  int  // bytes of statements that it takes at once
+	several bool // connections take several statements at once
+	packet  int  // most bytes of statements at once
 
 	connections *sqlengine.Connections
 }
@@ -31,7 +31,7 @@ func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 	return s.in(ctx, op, func(t *tx) error { return do(t) })
 }
 
-// in runs do in a transaction, on a connection of its own.
+// in runs do in a transaction, on its own connection.
 func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
 	conn, err := s.conn(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
 		return conn.Close()
 	}
 	if readOnly(err) {
-		hangUp(conn) // after a failover the next one leads elsewhere
+		hangUp(conn) // after a failover, a new connection may reach the new primary
 	} else {
 		rollback(conn)
 	}
@@ -66,7 +66,7 @@ func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
 	return told(ctx, op, err, committing)
 }
 
-// told is what the engine is told of a transaction that was rolled back.
+// told returns the error of a transaction that was rolled back, for the engine.
 func told(ctx context.Context, op string, err error, committing bool) error {
 	switch {
 	case deadlocked(err):
@@ -81,10 +81,11 @@ func told(ctx context.Context, op string, err error, committing bool) error {
 	return fault(ctx, op, err, committing)
 }
 
-// rollbackWithin bounds how long a connection is waited for that is to be used again.
+// rollbackWithin bounds a rollback: a connection that takes longer is closed.
 const rollbackWithin = time.Second
 
-// rollback gives a connection back; one that does not come to rest is closed with that.
+// rollback rolls back and returns the connection to the pool. If it fails, it closes the
+// connection.
 func rollback(conn *sql.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), rollbackWithin)
 	defer cancel()
@@ -100,7 +101,7 @@ func hangUp(conn *sql.Conn) {
 	_ = conn.Close()
 }
 
-// outside runs statements that commit by themselves, and may be carried out twice.
+// outside runs statements without a transaction, which may run twice.
 func (s *store) outside(ctx context.Context, op string, do func(*tx) error) error {
 	for n := 1; ; n++ {
 		conn, err := s.conn(ctx)
@@ -185,15 +186,15 @@ func (t *tx) numbers(ctx context.Context, names []string) (map[string]int64, err
 	return found, t.send(ctx)
 }
 
-// fences are how many rows a queue has at the end of time behind each kind.
+// fences is the number of fence rows of a queue, by kind: rows at the end of time, after all
+// others.
 var fences = [...]int{sqlengine.Waiting: 16, sqlengine.Ranked: 1, sqlengine.Leased: 1, sqlengine.Dead: 1}
 
-// fence puts rows at the end of time behind each kind of queues that have none: they are new,
-// or whoever made them came no further. InnoDB looks for the
-// first row of a range without minding where that ends: where there is none it would walk on
-// over all that is still there of messages that have gone, to a row that is not of the range.
-// A transaction that leases all there is locks the row it stops at, and who comes meanwhile
-// skips that: so there are more of them behind what waits.
+// fence adds the fence rows of queues that lack them: new ones, and those whose maker did not
+// get to it. InnoDB looks for the first row of an empty range without regard to its end: it
+// would walk over all deleted rows to a row outside of the range. A transaction that leases
+// all messages locks the fence at which it stops, and others skip locked rows. So the waiting
+// kind has more of them.
 func (t *tx) fence(ctx context.Context, numbers map[string]int64) error {
 	const each = 32 // ids a queue
 	var ids []int64 // of their first rows

@@ -12,14 +12,14 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// asker is a connection, a pool, or a transaction of the caller's.
+// asker is a connection, a pool, or a caller's transaction.
 type asker interface {
 	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
 	ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error)
 }
 
-// tx is a transaction. What it writes, and its beginning, wait until something is read, it
-// commits, or they would be more than the server takes at once: that is one round trip.
+// tx is a transaction. Its beginning and its writes wait until it reads or commits, or until
+// they reach the most bytes at once: that is one round trip.
 type tx struct {
 	asker
 	*store
@@ -30,7 +30,7 @@ type tx struct {
 	remembers map[int64]bool // queues that may have memories
 }
 
-// write queues what has no answer.
+// write queues a statement without an answer.
 func (t *tx) write(ctx context.Context, s *statement) error {
 	n := s.bytes()
 	if len(t.waiting) > 0 && t.bytes+n > t.packet {
@@ -43,13 +43,13 @@ func (t *tx) write(ctx context.Context, s *statement) error {
 	return nil
 }
 
-// read queues what scan is to see, row by row; nil: nobody is.
+// read queues a statement whose rows scan gets; nil: they are skipped.
 func (t *tx) read(ctx context.Context, s *statement, scan func(*sql.Rows) error) error {
 	s.reads, s.scan = true, scan
 	return t.write(ctx, s)
 }
 
-// send carries out what is queued.
+// send sends what is queued.
 func (t *tx) send(ctx context.Context) error {
 	all := t.waiting
 	t.waiting, t.bytes = nil, 0
@@ -64,10 +64,10 @@ func (t *tx) send(ctx context.Context) error {
 	return nil
 }
 
-// errShort says that a server answered fewer statements than it was sent.
+// errShort means that a server answered fewer statements than it was sent.
 var errShort = errors.New("the server left out an answer")
 
-// carryOut sends statements at once.
+// carryOut sends statements in one round trip.
 func (t *tx) carryOut(ctx context.Context, all []*statement) error {
 	if len(all) == 0 {
 		return nil
@@ -88,7 +88,7 @@ func (t *tx) carryOut(ctx context.Context, all []*statement) error {
 		args = append(args, s.args...)
 	}
 	defer t.connections.Trips.Since(time.Now())
-	if !seen { // it takes less, and hears of what goes wrong behind the first statement too
+	if !seen { // cheaper, and it reports errors of all statements
 		_, err := t.ExecContext(ctx, text.String(), args...)
 		return err
 	}
@@ -114,7 +114,7 @@ func (t *tx) carryOut(ctx context.Context, all []*statement) error {
 			return err
 		}
 	}
-	for rows.NextResultSet() { // what went wrong behind the last answer is heard only so
+	for rows.NextResultSet() { // only this reports errors after the last answer
 	}
 	return rows.Err()
 }
@@ -199,7 +199,7 @@ func (t *tx) Tally(ctx context.Context, changes []sqlengine.Tally) error {
 		of = append(of, ']')
 		switch {
 		case c.Count == sqlengine.CountWaiting:
-			continue // is what the minutes add up to
+			continue // it is the sum of the minutes
 		case n == rowsMost:
 			if err := t.write(ctx, s); err != nil {
 				return err
@@ -215,7 +215,7 @@ func (t *tx) Tally(ctx context.Context, changes []sqlengine.Tally) error {
 	return t.write(ctx, s)
 }
 
-// appendChange adds to the changes of a count: [[minute,n],...
+// appendChange adds a change to the JSON of a count: [[minute,n],...
 func appendChange(b []byte, c sqlengine.Tally) []byte {
 	sep := byte(',')
 	if len(b) == 0 {

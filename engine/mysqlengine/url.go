@@ -20,7 +20,7 @@ func init() {
 	engine.RegisterMigrations("mysql", func(u *url.URL) (engine.Migrations, error) { return OpenMigrations(u) })
 }
 
-// DefaultPool is how many connections an engine opens at most unless the URL says.
+// DefaultPool is the most connections of an engine, unless the URL sets another number.
 const DefaultPool = 10
 
 const (
@@ -29,17 +29,16 @@ const (
 	idleTime    = time.Minute // after which a connection is closed
 )
 
-// Open opens the engine that a URL names, in a database that is there:
+// Open opens the engine at a URL, in a database that exists:
 //
 //	mysql://user:password@host:3306/database
 //
-// Options: prefix and migrate as in Config; pool, the most connections; password_file,
-// which is read instead of a password in the URL; tls=true for TLS, with which the
-// system's certificates are trusted, and those of ca_file, and cert_file and key_file are
-// the client's own.
+// Options: prefix and migrate as in Config; pool, the most connections; password_file, read
+// instead of a password in the URL; tls=true for TLS, which trusts the system's certificates
+// and those of ca_file, and uses the client certificate of cert_file and key_file.
 //
-// It fails with ErrInvalid when the URL, the server or its tables will not do,
-// ErrUnauthorized for a wrong password, ErrUnavailable when nobody answers.
+// It fails with ErrInvalid if the URL, the server or its tables are not suitable,
+// ErrUnauthorized for a wrong password, and ErrUnavailable if there is no answer.
 func Open(ctx context.Context, u *url.URL) (*Engine, error) {
 	driver, pool, cfg, err := parse(u)
 	if err != nil {
@@ -62,9 +61,9 @@ func Open(ctx context.Context, u *url.URL) (*Engine, error) {
 	return e, nil
 }
 
-// connector makes connections whose transactions are READ COMMITTED, so that none has to say
-// so, and which the server ends soon, with their locks, when the client's machine has vanished.
-// MySQL cannot bound how long a transaction rests, so there it is how long a connection does.
+// connector makes connections with READ COMMITTED transactions. The server closes them, and
+// frees their locks, soon after the client's machine has vanished. MySQL has no time limit for
+// idle transactions, so there it is one for idle connections.
 type connector struct{ driver.Connector }
 
 const settings = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; SET SESSION wait_timeout = CAST(LEAST(@@wait_timeout, 120) AS UNSIGNED)" +
@@ -76,7 +75,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 	if _, err := conn.(driver.ExecerContext).ExecContext(ctx, settings, nil); err != nil {
-		_ = conn.Close() // the error tells more
+		_ = conn.Close() // the first error says more
 		return nil, err
 	}
 	return conn, nil
@@ -106,13 +105,13 @@ func parse(u *url.URL) (*mysql.Config, int, *Config, error) {
 	}
 	driver.InterpolateParams, driver.MultiStatements = true, true
 	driver.Params = map[string]string{
-		"innodb_lock_wait_timeout": "1", // else a transaction waits for 50 s before it is rolled back, and run again
-		// Whatever the server sets for all.
+		"innodb_lock_wait_timeout": "1", // by default a transaction waits 50 s before it is rolled back and runs again
+		// These replace the server's defaults.
 		"sql_mode":         "'STRICT_TRANS_TABLES'",
 		"sql_safe_updates": "0",
 		"sql_select_limit": "18446744073709551615",
 	}
 	driver.Timeout = dialTimeout
-	driver.Logger = &mysql.NopLogger{} // of what its errors say
+	driver.Logger = &mysql.NopLogger{} // its errors say the same
 	return driver, int(pool), cfg, r.Done()
 }

@@ -1,4 +1,4 @@
-// Package pgengine keeps messages in PostgreSQL 15 or later. The rules are those of
-// package sqlengine; here are the statements, the connections, and the waking of other
-// processes by LISTEN and NOTIFY.
+// Package pgengine stores messages in PostgreSQL 15 or later. Package sqlengine has the rules;
+// this package has the statements, the connections, and the notices to other processes by
+// LISTEN and NOTIFY.
 package pgengine

@@ -12,21 +12,21 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// Recheck is how long an answer may be relied on while nothing is heard: within it a push
-// by another process is met of which no notice came.
+// Recheck is how long an answer holds without a notice: a push by another process whose notice
+// was lost is seen within it.
 const Recheck = time.Second
 
-// Config sets an Engine up. The zero Config is what most want.
+// Config configures an Engine. The zero Config suits most.
 type Config struct {
-	// Schema is that of tarry's tables, 1 to 40 bytes of a-z, A-Z, 0-9 and _; "":
+	// Schema is the schema of tarry's tables, 1 to 40 bytes of a-z, A-Z, 0-9 and _; "":
 	// DefaultSchema.
 	Schema string
 
-	// Migrate brings the tables to the version needed, and makes them where there are none,
-	// as the function of that name does.
+	// Migrate creates the tables or updates them to the needed version, as the function
+	// Migrate does.
 	Migrate bool
 
-	// Logger gets what no caller can be told; nil: slog.Default.
+	// Logger gets errors without a caller; nil: slog.Default.
 	Logger *slog.Logger
 }
 
@@ -36,7 +36,7 @@ const DefaultSchema = "tarry"
 const (
 	coalesce = 512
 	lanes    = 2
-	maxBody  = 64 << 20 // PostgreSQL takes 1 GiB in one value, and holds up others for it
+	maxBody  = 64 << 20 // PostgreSQL takes values of 1 GiB, but they delay others
 )
 
 // Engine is an engine on PostgreSQL. Make one with New or Open; its methods may be called
@@ -51,13 +51,12 @@ var _ interface {
 	engine.AtomicPusher
 } = (*Engine)(nil)
 
-// New returns an engine on a pool, which stays the caller's to close, after the engine. A
-// nil cfg is the zero Config. It fails as Open does.
+// New returns an engine on a pool. The caller closes the pool after the engine. A nil cfg is
+// the zero Config. It fails as Open does.
 //
-// A call takes a connection of the pool for a transaction, and none of them waits for
-// another while it holds one. The engine has one more of its own, on which it listens. In
-// a pool made with pgx's defaults a caller that leaves during a call costs the connection;
-// pgconn.CancelRequestContextWatcherHandler spares it.
+// A call takes one connection of the pool for a transaction, and waits for no second one. The
+// engine listens on a connection outside the pool. With pgx's defaults, a call whose context
+// ends closes its connection; pgconn.CancelRequestContextWatcherHandler avoids that.
 func New(ctx context.Context, pool *pgxpool.Pool, cfg *Config) (*Engine, error) {
 	if cfg == nil {
 		cfg = &Config{}
@@ -75,10 +74,10 @@ func New(ctx context.Context, pool *pgxpool.Pool, cfg *Config) (*Engine, error) 
 	return newEngine(pool, cfg, nil), nil
 }
 
-// minVersion is the oldest PostgreSQL that will do.
+// minVersion is the oldest supported PostgreSQL.
 const minVersion = 15
 
-// examine asks the server whether it will do.
+// examine checks that the server is suitable.
 func examine(ctx context.Context, pool *pgxpool.Pool) error {
 	var s server
 	err := pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_version'),
@@ -90,7 +89,7 @@ func examine(ctx context.Context, pool *pgxpool.Pool) error {
 	return s.suits()
 }
 
-// server is what matters of a server, its database and the sessions of a pool.
+// server has the properties of a server, its database and a pool's sessions that matter.
 type server struct {
 	number           int
 	version          string
@@ -98,8 +97,8 @@ type server struct {
 	encoding, client string
 }
 
-// suits reports what will not do. An encoding other than UTF8 has no room for some keys, and
-// sessions that convert would know one key by two names; SQL_ASCII keeps what it is sent.
+// suits returns what is not suitable. Encodings other than UTF8 lack characters that keys may
+// have, and converting sessions would see one key as two; SQL_ASCII stores bytes unchanged.
 func (s *server) suits() error {
 	hint := ""
 	switch {
@@ -124,7 +123,7 @@ func orDefault(schema string) string {
 	return schema
 }
 
-// newEngine returns an engine that goes by a clock; nil: the server's.
+// newEngine returns an engine with a test's clock; nil: the server's.
 func newEngine(pool *pgxpool.Pool, cfg *Config, now func() time.Time) *Engine {
 	schema := orDefault(cfg.Schema)
 	s := &store{pool: pool, schema: schema, say: say(schema), notices: newNotices(pool, schema, cfg.logger())}

@@ -12,8 +12,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// fault makes an engine.Error of what the database or the way to it says. committing: the
-// call may have been carried out all the same.
+// fault makes an engine.Error of an error of the database or the connection. committing: the
+// transaction may have committed.
 func fault(ctx context.Context, op string, err error, committing bool) error {
 	if err == nil || errors.Is(err, sqlengine.ErrGone) {
 		return err
@@ -55,33 +55,31 @@ func fault(ctx context.Context, op string, err error, committing bool) error {
 	return &engine.Error{Op: op, Err: engine.ErrUnavailable, Hint: oneLine(err)}
 }
 
-// broke reports whether the server has ended, or the connection has, maybe behind a commit:
-// then it says FATAL or PANIC, as a PgBouncer does that has lost the server.
+// broke reports whether the server or the connection ended, maybe after a commit: the severity
+// is then FATAL or PANIC, also from a PgBouncer that lost the server.
 func broke(pg *pgconn.PgError) bool {
 	return pg.SeverityUnlocalized == "FATAL" || pg.SeverityUnlocalized == "PANIC" || pg.Severity == "FATAL"
 }
 
-// busy reports whether an error says that others have held a lock for too long.
+// busy reports whether others held a lock for too long.
 func busy(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "55P03" // lock_not_available
 }
 
-// idled reports whether a server has ended a connection since nothing came on it: no commit
-// did either.
+// idled reports whether the server closed an idle connection, and so never got a commit.
 func idled(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.Code == "25P03" || pg.Code == "57P05") // in a transaction, or without one
 }
 
-// deadlocked reports whether an error is that of transactions that got in each other's way.
+// deadlocked reports a deadlock or a serialization failure.
 func deadlocked(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01") // serialization_failure, deadlock_detected
 }
 
-// undone reports whether an error is that of a transaction which others were
-// faster than, and which may be run again.
+// undone reports whether another transaction was faster: this one may run again.
 func undone(err error) bool {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
@@ -90,8 +88,8 @@ func undone(err error) bool {
 	return pg.Code == "23505" || pg.Code == "22012" // unique_violation; division_by_zero: see statements.check
 }
 
-// oneLine is the text of an error that may have several lines: of a connection one for each
-// try, with TLS and without, which may have failed alike.
+// oneLine joins the distinct lines of an error. A connection error has one line for each try,
+// with TLS and without.
 func oneLine(err error) string {
 	var lines []string
 	for line := range strings.Lines(err.Error()) {
@@ -104,7 +102,7 @@ func oneLine(err error) string {
 
 const otherTables = "tarry's tables are missing or not of this version: run tarry migrate up"
 
-// meanings are what errors of the database mean to callers, by their codes.
+// meanings maps the database's error codes to errors and hints for callers.
 var meanings = map[string]struct {
 	err  error
 	hint string

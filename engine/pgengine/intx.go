@@ -17,18 +17,17 @@ type client[C any] interface {
 	On(engine.Engine) C
 }
 
-// InTx returns a client whose pushes, cancels, reschedules, settlements and look-ups are
-// part of a transaction: others see them, and are woken by them, once it has committed,
-// and nothing is left of them when it is rolled back, be it to a savepoint. The client is
-// one that New or Open of this package is behind, and of the same database as the
-// transaction. What it returns is used as the transaction is, by one goroutine at a time,
-// and need not be closed.
+// InTx returns a client whose pushes, cancels, reschedules, settlements and look-ups are part
+// of a transaction. Others see them after the commit, and workers are woken. A rollback, also
+// to a savepoint, undoes them. The client needs an engine of this package on the database of
+// the transaction. Like the transaction, the returned client is used by one goroutine at a
+// time. It need not be closed.
 //
-// A call that fails leaves the transaction as it was before the call: it runs in a
-// savepoint. The transaction should be READ COMMITTED; in a stricter one a call that meets
-// others fails with ErrUnavailable. Until it ends others wait who push the same keys, or
-// cancel the same messages, though not those whose calls a client gathers with theirs; workers pass over those and look again within a tenth of a
-// second.
+// Each call runs in a savepoint: one that fails leaves the transaction unchanged. The
+// transaction should be READ COMMITTED: in a stricter one, a call that conflicts with others
+// fails with ErrUnavailable. Until the transaction ends, others that push the same keys or
+// cancel the same messages wait, except in calls that a client gathers. Workers pass over
+// these messages and look again within a tenth of a second.
 func InTx[C client[C]](c C, tx pgx.Tx) (C, error) {
 	e, ok := c.Engine().(*Engine)
 	if !ok {
@@ -40,13 +39,13 @@ func InTx[C client[C]](c C, tx pgx.Tx) (C, error) {
 	return c.On(s.within), nil
 }
 
-// savepoints is a Store whose transactions are savepoints of one of the caller's. What is
-// no matter of the transaction goes by the pool.
+// savepoints is a Store whose transactions are savepoints of the caller's transaction. The
+// rest uses the pool.
 type savepoints struct {
 	*store
 	tx      pgx.Tx
 	within  *sqlengine.Within
-	watched bool // somebody waits for the end of the transaction
+	watched bool // outcomes waits for the end of the transaction
 }
 
 func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) error) error {
@@ -72,7 +71,7 @@ func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) er
 	return told(ctx, op, err, false)
 }
 
-// outer is the fault of a transaction that is the caller's: nothing of it is certain.
+// outer is fault for the caller's transaction.
 func outer(ctx context.Context, op string, err error) error {
 	if err == nil {
 		return nil
@@ -83,7 +82,7 @@ func outer(ctx context.Context, op string, err error) error {
 	return fault(ctx, op, err, false)
 }
 
-// Names asks on the transaction's connection, unless there is one to be made.
+// Names uses the transaction's connection, unless it may have to create queues.
 func (s *savepoints) Names(ctx context.Context, names []string, make_ bool) ([]int64, error) {
 	if make_ {
 		return s.store.Names(ctx, names, true)
@@ -94,7 +93,7 @@ func (s *savepoints) Names(ctx context.Context, names []string, make_ bool) ([]i
 	return numbers, outer(ctx, "queue", t.send(ctx))
 }
 
-// IDs asks on the transaction's connection: transactions may hold all that the pool has.
+// IDs uses the transaction's connection: transactions may hold the whole pool.
 func (s *savepoints) IDs(ctx context.Context, n int) (first, last engine.ID, err error) {
 	return s.reserve(ctx, s.tx, n)
 }
@@ -102,7 +101,7 @@ func (s *savepoints) IDs(ctx context.Context, n int) (first, last engine.ID, err
 // Close does nothing: the store is the engine's.
 func (s *savepoints) Close() {}
 
-// watch has somebody tell what there is to tell when the transaction has committed.
+// watch makes outcomes send the notices after the transaction has committed.
 func (s *savepoints) watch(ctx context.Context) error {
 	if s.watched {
 		return nil
@@ -116,8 +115,8 @@ func (s *savepoints) watch(ctx context.Context) error {
 	return nil
 }
 
-// How often it is asked whether transactions have ended in which something was pushed: the
-// worst lateness of what comes due at once.
+// How often outcomes asks whether transactions have ended. Messages that they push may be late
+// by that.
 const (
 	askLeast = 2 * time.Millisecond
 	askMost  = 100 * time.Millisecond

@@ -92,7 +92,7 @@ func (t *tx) Ranges(ctx context.Context, ranges []sqlengine.Range) ([][]*sqlengi
 	return found, t.send(ctx)
 }
 
-// ranges queues ranges: what it returns is filled in with what is sent next.
+// ranges queues ranges. The next send fills in what it returns.
 func (t *tx) ranges(ranges []sqlengine.Range) [][]*sqlengine.Row {
 	found := make([][]*sqlengine.Row, len(ranges))
 	for i, r := range ranges {
@@ -113,7 +113,7 @@ func (t *tx) ranges(ranges []sqlengine.Range) [][]*sqlengine.Row {
 	return found
 }
 
-// idBound is an id as a bound: none that is given out is greater than the greatest.
+// idBound converts an id that is a bound; no real id is greater than the maximum.
 func idBound(id engine.ID) int64 { return int64(min(id, math.MaxInt64)) }
 
 func (t *tx) Holding(ctx context.Context, queue, ms int64) (n int64, err error) {
@@ -141,8 +141,7 @@ func (t *tx) Bodies(ctx context.Context, rows []*sqlengine.Row) error {
 	return err
 }
 
-// page are columns of rows of messages, to be sent as arrays; those that nothing has
-// are nil.
+// page has the columns of messages, which are sent as arrays. A column without values is nil.
 type page struct {
 	ids, queues, ends, dues, attempts, priorities []int64
 	expires                                       []*int64
@@ -204,11 +203,11 @@ func orNull(s string) *string {
 	return &s
 }
 
-// pageBytes is how many bytes of bodies go in one statement, unless one body has more: the
-// server holds several copies of them at a time, and takes no more than 1 GiB.
+// pageBytes bounds the bodies in one statement, unless one body has more: the server holds
+// several copies of them, and takes at most 1 GiB.
 const pageBytes = 8 << 20
 
-// pages runs write on rows, of which each page is sent before the next is made.
+// pages runs write on pages of rows. It sends each page before it makes the next.
 func (t *tx) pages(ctx context.Context, rows []*sqlengine.Row, write func(*page)) error {
 	for len(rows) > 0 {
 		n, bytes := 0, 0
@@ -241,8 +240,7 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
 		}
 	}
 	if keys != nil {
-		// The keys are this transaction's by now, so what others have remembered of them is
-		// there to be seen.
+		// The transaction holds the keys by now, so it sees the memories that others left.
 		t.write(t.say.check, queues, keys)
 	}
 	return nil

@@ -18,7 +18,7 @@ import (
 //go:embed migrations/*.sql
 var files embed.FS
 
-// migrationsOf returns those of the store in a schema.
+// migrationsOf returns the migrations of the store in a schema.
 func migrationsOf(schema string) (*migrate.Set, error) {
 	sub, err := fs.Sub(files, "migrations")
 	if err == nil {
@@ -30,10 +30,10 @@ func migrationsOf(schema string) (*migrate.Set, error) {
 	return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: err.Error()}
 }
 
-// Migrate brings the tables in a schema, "" for DefaultSchema, to the version that this
-// package needs, and makes them where there are none. Several may do so at once. The pool
-// leads to the server itself or to a PgBouncer in session mode, and its user may create
-// what is not there yet: a schema in the database, tables in the schema.
+// Migrate creates the tables in a schema, "" for DefaultSchema, or updates them to the version
+// that this package needs. Concurrent calls wait for each other. The pool connects to the
+// server itself or to a PgBouncer in session mode. Its user needs the right to create what is
+// missing: the schema, and tables in it.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 	set, err := migrationsOf(orDefault(schema))
 	if err != nil {
@@ -45,7 +45,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 	return migrationFault(ctx, err)
 }
 
-// check refuses a schema whose tables are not those of this package.
+// check refuses a schema whose tables have another version.
 func check(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 	set, err := migrationsOf(schema)
 	if err != nil {
@@ -56,7 +56,7 @@ func check(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 	return migrationFault(ctx, set.Check(ctx, db))
 }
 
-// OpenMigrations returns the migrations of the store that a URL names as for Open.
+// OpenMigrations returns the migrations of the store at a URL, see Open.
 func OpenMigrations(u *url.URL) (*migrate.Store, error) {
 	to, err := parse(u)
 	if err != nil {
@@ -80,7 +80,7 @@ func migrationFault(ctx context.Context, err error) error {
 	}
 	known := fault(ctx, "migrate", err, false)
 	var pg *pgconn.PgError
-	if e, ok := known.(*engine.Error); ok && errors.As(err, &pg) { // it tells which statement failed
+	if e, ok := known.(*engine.Error); ok && errors.As(err, &pg) { // it says which statement failed
 		e.Hint = oneLine(err)
 		if m := meanings[pg.Code]; m.hint != "" {
 			e.Hint += "; " + m.hint

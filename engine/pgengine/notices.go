@@ -20,14 +20,14 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// notices tells other processes of queues that may have something sooner, and hears what
-// they tell, on a connection of its own. A notice is only a hint: within Recheck it is met
-// without.
+// notices sends notices about queues that may have something sooner, and receives those of
+// other processes on its own connection. A notice is only a hint: without it, a push is seen
+// within Recheck.
 type notices struct {
 	pool    *pgxpool.Pool
 	log     *slog.Logger
 	channel string
-	origin  string // this process: it knows what it has told
+	origin  string // identifies this process, which ignores its own notices
 	every   time.Duration
 	heard   func(sqlengine.Sooner)
 
@@ -39,7 +39,7 @@ type notices struct {
 	listens   atomic.Int64 // times that it began
 
 	mu      sync.Mutex
-	queues  map[string]int64 // to be told, with when they have something
+	queues  map[string]int64 // when queues may have something; not yet sent
 	telling bool
 }
 
@@ -49,7 +49,7 @@ func newNotices(pool *pgxpool.Pool, schema string, log *slog.Logger) *notices {
 	return n
 }
 
-// listen begins to hear.
+// listen starts receiving.
 func (n *notices) listen(heard func(sqlengine.Sooner)) {
 	n.heard = heard
 	n.tasks.Go(func() {
@@ -87,15 +87,14 @@ func (n *notices) listen(heard func(sqlengine.Sooner)) {
 	})
 }
 
-// deafPause is how long it takes until it is seen whether there is still a PgBouncer that
-// keeps notices.
+// deafPause is the pause before it checks again whether a PgBouncer withholds notices.
 const deafPause = 10 * time.Minute
 
 // hear listens on a connection until that fails; hears is called once notices arrive.
 func (n *notices) hear(hears func()) error {
 	cfg := n.pool.Config().ConnConfig.Copy()
-	cfg.OnNotification = nil // they are waited for
-	// There is no statement to be cancelled, and the connection ends with the wait.
+	cfg.OnNotification = nil // WaitForNotification gets them
+	// There is no statement to cancel, and the connection ends with the wait.
 	cfg.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()}
 	}
@@ -131,12 +130,11 @@ func (n *notices) hear(hears func()) error {
 	}
 }
 
-// aloneTries is how often another connection may meet the process of the server that was
-// behind this one, if they are shared between transactions.
+// aloneTries is how often alone compares the server processes of two connections.
 const aloneTries = 5
 
-// alone returns errDeaf where it can be seen that a PgBouncer shares connections between
-// transactions: then nobody is to say LISTEN, which would hold for who comes next.
+// alone returns errDeaf if a PgBouncer evidently shares connections between transactions: a
+// LISTEN would then affect other clients.
 func (n *notices) alone(conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(n.ctx, hearWithin)
 	defer cancel()
@@ -145,7 +143,7 @@ func (n *notices) alone(conn *pgx.Conn) error {
 		if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&mine); err != nil {
 			return err
 		}
-		if mine == conn.PgConn().PID() { // there is nothing between
+		if mine == conn.PgConn().PID() { // a direct connection
 			return nil
 		}
 		if err := n.pool.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&other); err != nil {
@@ -158,7 +156,7 @@ func (n *notices) alone(conn *pgx.Conn) error {
 	return nil
 }
 
-// say says LISTEN or UNLISTEN, and returns which process of the server has heard it.
+// say runs LISTEN or UNLISTEN and returns the server process that ran it.
 func (n *notices) say(conn *pgx.Conn, what string) (server string, err error) {
 	ctx, cancel := context.WithTimeout(n.ctx, hearWithin)
 	defer cancel()
@@ -169,11 +167,11 @@ func (n *notices) say(conn *pgx.Conn, what string) (server string, err error) {
 	return string(results[1].Rows[0][0]), nil
 }
 
-// unlistenMost is how often it is tried to meet the process again that listens.
+// unlistenMost bounds the tries to reach the listening server process again.
 const unlistenMost = 20
 
-// unlisten ends what LISTEN began in a process of the server. A PgBouncer keeps that for
-// others, and may lead to another at first.
+// unlisten undoes a LISTEN in a server process. A PgBouncer keeps that process for other
+// clients, and may connect to another one at first.
 func (n *notices) unlisten(conn *pgx.Conn, server string) {
 	for range unlistenMost {
 		if met, err := n.say(conn, "UNLISTEN"); err != nil || met == server {
@@ -183,15 +181,15 @@ func (n *notices) unlisten(conn *pgx.Conn, server string) {
 }
 
 const (
-	// hearWithin is how long a notice may take that this process sends itself.
+	// hearWithin is how long a notice from this process to itself may take.
 	hearWithin = 5 * time.Second
 
-	// hearEvery is how often it sends one: a network may have given a connection up, and
-	// told nobody.
+	// hearEvery is how often it sends one: a network may have dropped the connection
+	// silently.
 	hearEvery = time.Minute
 )
 
-// hearOthers hears what other processes tell, for a while.
+// hearOthers handles notices of other processes for a while.
 func (n *notices) hearOthers(conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(n.ctx, n.every)
 	defer cancel()
@@ -207,11 +205,11 @@ func (n *notices) hearOthers(conn *pgx.Conn) error {
 	}
 }
 
-// pass passes on what another process tells.
+// pass handles a notice, and reports whether it is from this process.
 func (n *notices) pass(notice *pgconn.Notification) (mine bool) {
 	origin, rest, _ := strings.Cut(notice.Payload, " ")
 	at, queue, _ := strings.Cut(rest, " ")
-	if ms, err := strconv.ParseInt(at, 10, 64); err == nil && origin != n.origin && queue != "" { // "": who tells sees whether it hears itself
+	if ms, err := strconv.ParseInt(at, 10, 64); err == nil && origin != n.origin && queue != "" { // "": a test of the sender's own connection
 		n.heard(sqlengine.Sooner{Queue: queue, At: ms})
 	}
 	return origin == n.origin
@@ -219,8 +217,8 @@ func (n *notices) pass(notice *pgconn.Notification) (mine bool) {
 
 var errDeaf = errors.New("notices of its own do not arrive: there seems to be a PgBouncer in transaction mode on the way")
 
-// hearMyself sees whether notices arrive at all: a PgBouncer that shares connections between
-// transactions takes a LISTEN, and passes nothing on.
+// hearMyself checks that notices arrive: a PgBouncer that shares connections between
+// transactions accepts a LISTEN but forwards no notices.
 func (n *notices) hearMyself(conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(n.ctx, hearWithin)
 	defer cancel()
@@ -241,7 +239,7 @@ func (n *notices) hearMyself(conn *pgx.Conn) error {
 	}
 }
 
-// tell tells others of queues, soon.
+// tell sends notices to other processes soon.
 func (n *notices) tell(sooner []sqlengine.Sooner) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -256,8 +254,7 @@ func (n *notices) tell(sooner []sqlengine.Sooner) {
 	}
 }
 
-// sendAll sends what is to be told until there is no more: what comes while a statement is
-// under way goes with the next.
+// sendAll sends all notices. Those that come during a statement go with the next.
 func (n *notices) sendAll() {
 	for {
 		n.mu.Lock()
@@ -273,7 +270,7 @@ func (n *notices) sendAll() {
 		}
 		clear(n.queues)
 		n.mu.Unlock()
-		_ = n.send(n.ctx, queues, at) // else it is met within Recheck
+		_ = n.send(n.ctx, queues, at) // if it fails, Recheck finds the messages
 	}
 }
 

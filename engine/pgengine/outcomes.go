@@ -10,8 +10,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// outcomes waits for transactions of callers to end, and has told what they pushed. It asks
-// the database for all of them at once, the less often the longer they take.
+// outcomes waits for the ends of callers' transactions, and then sends their notices. It asks
+// the database about all of them at once, less often the longer they take.
 type outcomes struct {
 	s      *store
 	ctx    context.Context
@@ -21,7 +21,7 @@ type outcomes struct {
 	tasks  sync.WaitGroup
 }
 
-// add waits for one more.
+// add adds a transaction.
 func (o *outcomes) add(xid string, w *sqlengine.Within) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -35,7 +35,7 @@ func (o *outcomes) add(xid string, w *sqlengine.Within) {
 	}
 }
 
-// run asks until there is none left, or the engine is closed.
+// run asks until none is left, or the engine is closed.
 func (o *outcomes) run() {
 	pause := askLeast
 	for {
@@ -76,7 +76,7 @@ func (o *outcomes) run() {
 	}
 }
 
-// ask returns those of transactions that have ended, and whether they were committed.
+// ask returns the transactions that have ended, and whether they committed.
 func (o *outcomes) ask(xids []string) (ended map[string]bool, err error) {
 	ended = make(map[string]bool)
 	err = o.s.outside(o.ctx, "commit", func(t *tx) {

@@ -10,14 +10,14 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// rows queues the question for the rows of queues.
+// rows queues the query for the rows of queues.
 func (t *tx) rows(queues []int64, heads *[]sqlengine.Heads) {
 	if len(queues) > 0 {
 		t.read(t.say.rows, func(r pgx.CollectableRow) error { return scanHeads(r, heads) }, queues)
 	}
 }
 
-// heads queues the question for the heads of queues.
+// heads queues the query for the heads of queues.
 func (t *tx) heads(from []sqlengine.Floor, heads *[]sqlengine.Heads) {
 	if len(from) == 0 {
 		return

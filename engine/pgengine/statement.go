@@ -8,7 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// statements are what is said to the database, with the names of the tables of one schema.
+// statements are the SQL statements for the tables of one schema.
 type statements struct {
 	now, lockQueues, rows, heads, saveQueue string
 
@@ -23,42 +23,41 @@ type statements struct {
 	tally, stock, due, fold, unfold string
 }
 
-// columns of a message, without its body; inline is the body where it is small.
+// columns are a message without its body; inline is its body if that is small.
 const (
 	micros  = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint` // the time
 	columns = `m.id, m.queue, m.key, m.kind, m.ends, m.due, m.expires, m.created, m.attempt, m.nonce, m.policy, m.last_error, m.meta, coalesce(octet_length(m.body), 0)`
 	inline  = `, CASE WHEN $%b::boolean AND octet_length(m.body) <= 8192 THEN m.body END`
 )
 
-// body is the column of the body, which the n-th argument asks for.
+// body is the column of the body if argument n is true.
 func body(n string) string { return strings.ReplaceAll(inline, "%b", n) }
 
-// row begins what reads queues.
+// row begins a query for queues.
 const row = `SELECT q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers, `
 
-// first is the first row of a kind that a queue has, from a floor on.
+// first selects a queue's first row of a kind from a floor on.
 func first(kind string) string {
 	return `(SELECT ARRAY[ends, id] FROM {message} WHERE queue = q.num AND kind = ` + kind +
 		` AND (ends, id + 0) >= (u.at` + kind + `, u.id` + kind + `) ORDER BY ends, id + 0 LIMIT 1)`
 }
 
-// Where messages come and go the statistics say at times that a table is empty, however many
-// dead rows vacuum has had to leave in it. All ways to read it then seem to cost the same, and
-// what leaves PostgreSQL a choice may walk over a whole index. So rows that unnest gives are
-// joined by conditions which only a look-up for each of them can meet, or by a LATERAL
-// that is not merged with what is around it; no order is asked for that an index has; and
-// an id is found in the index of ids alone, since the other has it as id + 0.
+// At times the statistics say that a table is empty, however many dead rows vacuum had to
+// leave in it. All plans then seem to cost the same, and PostgreSQL may choose one that walks
+// over a whole index. So unnested rows are joined by conditions that only a look-up of each
+// can meet, or by a LATERAL with OFFSET 0, which is not flattened. A query asks for no order
+// that an index has. And ids are found only by the primary key: the other index has id + 0.
 const (
 	sameID = `m.id = ANY(ARRAY[u.id])`
-	// What $5 is not for is due by now. A sub-query is asked once, so an index will do.
+	// Without $5 it is the present. A sub-query runs once, so an index can be used.
 	highOrDue = `coalesce($5::bigint, (SELECT ` + micros + ` / 1000 + 1))`
 	sameKey   = `m.queue = u.queue AND m.key = u.key COLLATE "C"`
 
-	// remembers is whether one of the queues may have memories: of most none has.
+	// remembers reports whether one of the queues may have memories: most queues have none.
 	remembers = `EXISTS (SELECT FROM {queue} WHERE num = ANY($1) AND remembers)`
 )
 
-// say returns the statements for the tables of a schema.
+// say returns the statements for a schema.
 func say(schema string) *statements {
 	tables := strings.NewReplacer("{high}", highOrDue, "{id}", sameID, "{key}", sameKey, "{", pgx.Identifier{schema}.Sanitize()+".", "}", "")
 	s := &statements{
@@ -74,8 +73,7 @@ func say(schema string) *statements {
 		names:     `SELECT name, num FROM {queue} WHERE name = ANY($1)`,
 		makeNames: `INSERT INTO {queue} (num, name) SELECT num, name FROM unnest($1::bigint[], $2::text[]) u(num, name) ORDER BY name ON CONFLICT (name) DO NOTHING`,
 		queues:    `SELECT num, name, paused, settings, revision FROM {queue} WHERE name > $1 ORDER BY name LIMIT $2`,
-		// A sequence that a failover has set back gives numbers again, but not after so many in
-		// an eighth of a second.
+		// A failover may set the sequence back. The time, in eighths of a second, keeps ids new.
 		block: `SELECT nextval('{id_block}') + ((extract(epoch FROM statement_timestamp()) * 8)::bigint << 17) FROM generate_series(1, $1)`,
 
 		byID: `SELECT ` + columns + body("2") + ` FROM {message} m WHERE m.id = ANY($1) ORDER BY m.id + 0`,
@@ -101,8 +99,8 @@ func say(schema string) *statements {
 			SELECT id, queue, key, CASE priority WHEN $5 THEN 0 ELSE 1 END, due, due, expires, $6, 0, priority, policy, meta, body
 			FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $7::bigint[], $8::bigint[], $9::bytea[], $10::bytea[], $11::bytea[])
 				u(id, queue, key, due, expires, priority, policy, meta, body)`,
-		// It divides by zero when one of the keys is remembered, which undoes the transaction
-		// with no need to wait for an answer.
+		// It divides by zero if a key is remembered: that undoes the transaction without a
+		// round trip.
 		check: `SELECT 1 / CASE WHEN EXISTS (SELECT FROM unnest($1::bigint[], $2::text[]) u(queue, key),
 			LATERAL (SELECT FROM {memory} m WHERE {key} OFFSET 0) m WHERE ` + remembers + `) THEN 0 ELSE 1 END`,
 		move: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, last_error = u.last_error
@@ -160,5 +158,5 @@ func say(schema string) *statements {
 	return s
 }
 
-// locks end statements that read messages, by sqlengine.Lock.
+// locks are the endings of statements that read messages, by sqlengine.Lock.
 var locks = [...]string{sqlengine.None: "", sqlengine.Wait: " FOR UPDATE OF m", sqlengine.Skip: " FOR UPDATE OF m SKIP LOCKED"}

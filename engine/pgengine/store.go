@@ -57,7 +57,7 @@ func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 	return told(ctx, op, err, committing)
 }
 
-// told is what the engine is told of a transaction that was rolled back.
+// told returns the error of a transaction that was rolled back, for the engine.
 func told(ctx context.Context, op string, err error, committing bool) error {
 	switch {
 	case idled(err):
@@ -74,10 +74,11 @@ func told(ctx context.Context, op string, err error, committing bool) error {
 	return fault(ctx, op, err, committing)
 }
 
-// rollbackWithin bounds how long a connection is waited for that is to be used again.
+// rollbackWithin bounds a rollback: a connection that takes longer is closed.
 const rollbackWithin = time.Second
 
-// rollback gives a connection back; one that is not at rest is closed with that.
+// rollback rolls back and returns the connection to the pool. If it fails, it closes the
+// connection.
 func (s *store) rollback(conn *pgxpool.Conn) {
 	defer conn.Release()
 	if conn.Conn().IsClosed() {
@@ -90,32 +91,31 @@ func (s *store) rollback(conn *pgxpool.Conn) {
 	}
 }
 
-// settings hold for the rest of a transaction. A connection keeps the plans of statements,
-// and those made while a table is small, or its statistics old, would read all of it when
-// it has grown. With the ways left there is nothing to choose by the values, for which each
-// statement would be planned anew. Bytes that come as text are read as hex only.
+// settings hold for the rest of a transaction. A connection caches plans, and a plan made for
+// a small table or from old statistics would read all of a large table. The remaining ways to
+// read do not depend on the values, so a generic plan suffices. Bytes in text form must be hex.
 const settings = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
 	set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
 	set_config('plan_cache_mode', 'force_generic_plan', true), set_config('bytea_output', 'hex', true)`
 
-// vanished follows settings in a transaction of the engine's own: its locks end soon when the
-// client's machine has vanished. Whoever has set another bound keeps it.
+// vanished follows settings in the engine's own transactions: their locks end soon after the
+// client's machine has vanished. A bound that the user has set stays.
 const vanished = `, set_config('idle_in_transaction_session_timeout',
 	CASE current_setting('idle_in_transaction_session_timeout') WHEN '0' THEN '10s' ELSE current_setting('idle_in_transaction_session_timeout') END, true)`
 
-// unsynced has a transaction commit without waiting for the disk or a standby: a message would be
-// late by that. A lease that is lost in a crash leaves its message ready, and a settlement waits
-// for all that was committed before.
+// unsynced makes a transaction commit without waiting for the disk or a standby, which would
+// delay messages. A lease lost in a crash leaves its message ready, and a settlement waits
+// for earlier commits, too.
 const unsynced = "SELECT set_config('synchronous_commit', 'off', true)"
 
-// A plan is kept for so long at most: one that was made while a table was all but empty may
-// read all of another table or index, for which it would take more and more time.
+// planKept is how long a plan is kept: one made for an almost empty table may read all of a
+// table or index, and get slower and slower.
 const planKept = time.Second
 
-// planned is under what a connection keeps when its plans were given up last.
+// planned is the key of the time when a connection last discarded its plans.
 const planned = "tarry.planned"
 
-// begin begins what is said on a connection.
+// begin queues the first statements on a connection.
 func (t *tx) begin(conn *pgx.Conn, settings string) {
 	data, now := conn.PgConn().CustomData(), time.Now()
 	if last, ok := data[planned].(time.Time); !ok || now.Sub(last) >= planKept {
@@ -125,7 +125,7 @@ func (t *tx) begin(conn *pgx.Conn, settings string) {
 	t.write(settings)
 }
 
-// asBefore ends settings in a transaction that goes on; keep comes first.
+// keep saves what settings changes, and asBefore restores it, in a caller's transaction.
 const (
 	keep = `SELECT set_config('tarry.seqscan', current_setting('enable_seqscan'), true), set_config('tarry.hashjoin', current_setting('enable_hashjoin'), true),
 	set_config('tarry.mergejoin', current_setting('enable_mergejoin'), true), set_config('tarry.bitmapscan', current_setting('enable_bitmapscan'), true),
@@ -137,14 +137,14 @@ const (
 	set_config('bytea_output', current_setting('tarry.bytea'), true)`
 )
 
-// waits set how long a transaction waits for a lock, by sqlengine.Patience.
+// waits sets the time that a transaction waits for a lock, by sqlengine.Patience.
 var waits = [...]string{
 	sqlengine.Endless: "",
 	sqlengine.Brief:   fmt.Sprintf("SELECT set_config('lock_timeout', '%d', true)", sqlengine.BriefWait.Milliseconds()),
 	sqlengine.Least:   "SELECT set_config('lock_timeout', '1', true)",
 }
 
-// outside runs statements that commit by themselves, and may be carried out twice.
+// outside runs statements without a transaction, which may run twice.
 func (s *store) outside(ctx context.Context, op string, queue func(*tx)) error {
 	for n := 1; ; n++ {
 		conn, err := s.acquire(ctx)
@@ -163,7 +163,7 @@ func (s *store) outside(ctx context.Context, op string, queue func(*tx)) error {
 	}
 }
 
-// endedMost is how many connections may be found to have ended when they are used.
+// endedMost bounds the tries on connections that have ended.
 const endedMost = 20
 
 func (s *store) Heads(ctx context.Context, from []sqlengine.Floor) (now time.Time, heads []sqlengine.Heads, err error) {
@@ -192,7 +192,7 @@ func (s *store) Names(ctx context.Context, names []string, make_ bool) ([]int64,
 	})
 }
 
-// names queues the question for the numbers of queues.
+// names queues the query for the numbers of queues.
 func (t *tx) names(names []string, numbers []int64) {
 	t.read(t.say.names, func(r pgx.CollectableRow) error {
 		var name string
@@ -233,7 +233,7 @@ func (s *store) IDs(ctx context.Context, n int) (first, last engine.ID, err erro
 	return s.reserve(ctx, s.pool, n)
 }
 
-// reserve reserves ids by a connection or a transaction, whose end they outlast.
+// reserve reserves ids on a connection or in a transaction; a rollback does not undo that.
 func (s *store) reserve(ctx context.Context, by sender, n int) (first, last engine.ID, err error) {
 	blocks := (n + blockSize - 1) / blockSize
 	var low, high int64 = math.MaxInt64, 0
@@ -245,13 +245,13 @@ func (s *store) reserve(ctx context.Context, by sender, n int) (first, last engi
 		return err
 	}, blocks)
 	err = fault(ctx, "push", t.send(ctx), false)
-	if err == nil && high-low != int64(blocks-1) { // somebody reserved some between
+	if err == nil && high-low != int64(blocks-1) { // another process reserved a block in between
 		return s.reserve(ctx, by, n)
 	}
 	return engine.ID((low-1)*blockSize + 1), engine.ID(high * blockSize), err
 }
 
-// foldMost is how many rows with changes of counts one statement adds up.
+// foldMost is how many tallies one statement adds up.
 const foldMost = 250
 
 func (s *store) Fold(ctx context.Context, from int64) (last int64, more bool, err error) {

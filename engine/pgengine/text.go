@@ -2,7 +2,7 @@ package pgengine
 
 import "strings"
 
-// PostgreSQL's text takes no NUL, which a key may have: it is kept as two characters.
+// PostgreSQL's text has no NUL, but a key may: it is stored as two characters.
 const (
 	nul    = "\x00"
 	escape = "\x10"
@@ -13,10 +13,10 @@ var (
 	unescapeKey = strings.NewReplacer(escape+escape, escape, escape+"0", nul)
 )
 
-// keyText is a key as its column has it.
+// keyText encodes a key for its column.
 func keyText(key string) string { return escapeKey.Replace(key) }
 
-// keyOf is the key that a column has.
+// keyOf decodes the key in a column.
 func keyOf(text string) string {
 	if strings.Contains(text, escape) {
 		return unescapeKey.Replace(text)
@@ -24,7 +24,7 @@ func keyOf(text string) string {
 	return text
 }
 
-// reasonText is a reason as its column has it: what is no text becomes a sign for that.
+// reasonText encodes a reason for its column: invalid characters are replaced.
 func reasonText(reason string) string {
 	const unknown = "\uFFFD"
 	return strings.ReplaceAll(strings.ToValidUTF8(reason, unknown), nul, unknown)

@@ -9,13 +9,13 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// sender sends batches: a connection, or a transaction of the caller's.
+// sender is a connection, a pool, or a caller's transaction.
 type sender interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// tx is a transaction. What it writes, and its beginning, wait in batch until something is
-// read or it commits: each batch is one round trip.
+// tx is a transaction. Its beginning and its writes wait in batch until it reads or commits:
+// each batch is one round trip.
 type tx struct {
 	sender
 	store *store
@@ -23,10 +23,10 @@ type tx struct {
 	batch *pgx.Batch
 }
 
-// write queues what has no answer.
+// write queues a statement without an answer.
 func (t *tx) write(text string, args ...any) { t.batch.Queue(text, args...) }
 
-// read queues what scan is to see, row by row.
+// read queues a statement whose rows scan gets.
 func (t *tx) read(text string, scan func(pgx.CollectableRow) error, args ...any) {
 	t.batch.Queue(text, args...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -39,7 +39,7 @@ func (t *tx) read(text string, scan func(pgx.CollectableRow) error, args ...any)
 	})
 }
 
-// send carries out what is queued.
+// send sends what is queued.
 func (t *tx) send(ctx context.Context) error {
 	b := t.batch
 	t.batch = new(pgx.Batch)
@@ -67,7 +67,7 @@ func (t *tx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, fir
 	return o, t.send(ctx)
 }
 
-// time queues the question for the time.
+// time queues the query for the time.
 func (t *tx) time(now *time.Time) {
 	t.read(t.say.now, func(r pgx.CollectableRow) error {
 		var us int64

@@ -25,23 +25,23 @@ func init() {
 	}
 }
 
-// DefaultPool is how many connections an engine has at most that Open has opened, but for
-// the one on which it listens.
+// DefaultPool is the most connections of an engine that Open opened, besides the one on which
+// it listens.
 const DefaultPool = 8
 
-// Open opens the engine that a URL names:
+// Open opens the engine at a URL:
 //
 //	postgres://user:password@host:5432/database
 //	postgres://host1:5432,host2:5432/database?target_session_attrs=read-write
 //
-// Options: schema and migrate as in Config; pool, the most connections, DefaultPool unless
-// it is given; password_file, which is read instead of a password in the URL. All others are those of pgx and libpq, such as
-// sslmode, sslrootcert, connect_timeout and default_query_exec_mode, or settings of the
-// server for the session; what neither knows is refused.
+// Options: schema and migrate as in Config; pool, the most connections (DefaultPool);
+// password_file, read instead of a password in the URL. All others belong to pgx and libpq,
+// such as sslmode, sslrootcert, connect_timeout and default_query_exec_mode, or are settings
+// of the session. Unknown ones are refused.
 //
-// It fails with ErrInvalid when the URL, the server or the version of the tables will not
-// do, ErrUnauthorized for a wrong password, ErrForbidden where rights are missing and
-// ErrUnavailable when nobody answers.
+// It fails with ErrInvalid if the URL, the server or the version of the tables is not
+// suitable, ErrUnauthorized for a wrong password, ErrForbidden for missing rights, and
+// ErrUnavailable if there is no answer.
 func Open(ctx context.Context, u *url.URL) (*Engine, error) {
 	to, err := parse(u)
 	if err != nil {
@@ -60,7 +60,7 @@ func Open(ctx context.Context, u *url.URL) (*Engine, error) {
 	return e, nil
 }
 
-// target is what a URL says.
+// target is a parsed URL.
 type target struct {
 	cfg  *Config
 	pool *pgxpool.Config
@@ -103,32 +103,32 @@ func parse(u *url.URL) (*target, error) {
 	if params["application_name"] == "" {
 		params["application_name"] = "tarry"
 	}
-	params["client_encoding"] = "UTF8" // whatever the role's or the database's is
-	// A caller that leaves costs no connection. PgBouncer 1.18 ends on some requests to
-	// cancel; who says these modes has one on the way, where connections are cheap.
+	params["client_encoding"] = "UTF8" // whatever the role or the database sets
+	// A context that ends does not cost a connection. PgBouncer 1.18 crashes on some cancel
+	// requests; users set these modes for a PgBouncer, where connections are cheap.
 	if m := cfg.ConnConfig.DefaultQueryExecMode; m != pgx.QueryExecModeExec && m != pgx.QueryExecModeSimpleProtocol {
 		cfg.ConnConfig.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 			return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelWithin}
 		}
 	}
-	// Nor does a server wait for minutes with locks held to send to a machine that has vanished.
-	// A PgBouncer refuses this as an option of the connection.
+	// A server must not hold locks for minutes while it sends to a machine that has vanished. As
+	// an option of the connection, a PgBouncer would refuse this.
 	if params["tcp_user_timeout"] == "" {
 		cfg.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 			_, err := c.Exec(ctx, "SET tcp_user_timeout = '10s'")
 			return err
 		}
 	}
-	// A PgBouncer may pass on what another listened for.
+	// A PgBouncer may forward notices for another client.
 	cfg.ConnConfig.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {}
 	return to, nil
 }
 
-// cancelWithin is how long the server may take to end a statement that nobody waits for,
-// until the connection is given up.
+// cancelWithin is how long the server may take to cancel a statement before the connection is
+// closed.
 const cancelWithin = time.Second
 
-// culprit says which option will not do. What pgx says may hold a password.
+// culprit names the option that is invalid. pgx's own error may contain a password.
 func culprit(u url.URL, options url.Values) string {
 	for _, name := range slices.Sorted(maps.Keys(options)) {
 		without := maps.Clone(options)

@@ -11,7 +11,7 @@ import (
 
 func boundsDead(s *engine.Settings) bool { return s.DeadMax > 0 }
 
-// keeps is since when messages may be dead that are not gone.
+// keeps is the earliest death of a message that is kept.
 func (h *Heads) keeps(ms int64) int64 {
 	if h.Settings.DeadKeep == 0 {
 		return math.MinInt64
@@ -19,7 +19,7 @@ func (h *Heads) keeps(ms int64) int64 {
 	return ms - millis(h.Settings.DeadKeep)
 }
 
-// tidy drops the dead and the memories whose time is over, some of them.
+// tidy drops expired dead messages and memories, at most a chunk of each queue.
 func (w *work) tidy(queues []int64) error {
 	for _, q := range queues {
 		h := w.queues[q]
@@ -43,7 +43,7 @@ func (w *work) tidy(queues []int64) error {
 	return nil
 }
 
-// dropDead drops dead messages, and returns how many.
+// dropDead drops dead messages and returns their number.
 func (w *work) dropDead(r Range) (n int, err error) {
 	found, err := w.tx.Ranges(w.ctx, []Range{r})
 	if err != nil {
@@ -58,9 +58,8 @@ func (w *work) dropDead(r Range) (n int, err error) {
 	return n, nil
 }
 
-// bury drops of queues in which something has died, and which bound their dead, those that
-// are too many, the first ones first, so that what follows in the call does not meet them.
-// The queues are locked then.
+// bury drops the oldest dead messages of queues that have more than dead_max, if any died in
+// this work. It locks these queues. The rest of the call no longer meets the dropped ones.
 func (w *work) bury() error {
 	died := slices.DeleteFunc(slices.Sorted(maps.Keys(w.died)), func(q int64) bool { return !boundsDead(&w.queues[q].Settings) })
 	clear(w.died)
@@ -82,7 +81,7 @@ func (w *work) bury() error {
 	return nil
 }
 
-// thin drops the dead of a queue that are too many, some of them.
+// thin drops the excess dead messages of a queue, at most a chunk.
 func (w *work) thin(q int64) error {
 	s, err := w.tx.Stock(w.ctx, []int64{q}, w.ms)
 	crowd := s[q].Dead - w.queues[q].Settings.DeadMax

@@ -7,9 +7,9 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
-// What follows is how columns have values, in every database.
+// How columns store values, in every database.
 
-// OrNever is an instant of a column in which NULL stands for never.
+// OrNever is an instant of a column in which NULL means never.
 func OrNever(ms *int64) int64 {
 	if ms == nil {
 		return never
@@ -17,7 +17,7 @@ func OrNever(ms *int64) int64 {
 	return *ms
 }
 
-// Numbers are ids as columns have them.
+// Numbers converts ids for columns.
 func Numbers(ids []engine.ID) []int64 {
 	n := make([]int64, len(ids))
 	for i, id := range ids {
@@ -42,7 +42,7 @@ func DecodeSettings(text []byte) (s engine.Settings, err error) {
 	return s, err
 }
 
-// MetaOf is what a content has beside its body; nil: nothing.
+// MetaOf encodes a content without its body; nil: there is nothing else.
 func MetaOf(c *engine.Content) []byte {
 	if c.ContentType == "" && len(c.Headers) == 0 {
 		return nil

@@ -2,19 +2,19 @@ package sqlengine
 
 import "github.com/tarryhq/tarry/engine/internal/figure"
 
-// Connections is what a store counts of its connections. The zero value has counted nothing.
+// Connections counts the use of a store's connections. The zero value is ready.
 type Connections struct {
 	Trips figure.Times // to the server
 	Waits figure.Times // for a connection
 }
 
-// Pool is how a pool of connections is.
+// Pool is the state of a pool of connections.
 type Pool struct {
 	InUse, Idle, Most int   // Most 0: any number
-	Waits             int64 // times that none was free
+	Waits             int64 // how often none was free
 }
 
-// Measure adds the figures of connections, and of the pool they come from.
+// Measure adds the figures of connections and of their pool.
 func (c *Connections) Measure(l *figure.List, p Pool) {
 	l.Times("round_trip_seconds", "How long answers of the server took.", &c.Trips)
 	l.Times("pool_wait_seconds", "How long a connection of the pool was waited for.", &c.Waits)

@@ -12,7 +12,7 @@ import (
 
 const minute = int64(time.Minute / time.Millisecond)
 
-// Queue tells what one queue holds.
+// Queue returns the counts of a queue.
 func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, error) {
 	const op = "queue"
 	if err := e.begin(ctx, op); err != nil {
@@ -31,7 +31,7 @@ func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, erro
 	return infos[0], nil
 }
 
-// Queues tells it of the queues that hold something, are paused or have settings, by name.
+// Queues lists the queues that hold something, are paused or have settings, by name.
 func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []engine.QueueInfo, next string, err error) {
 	const op = "queues"
 	if err := e.begin(ctx, op); err != nil {
@@ -71,13 +71,11 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 	}
 }
 
-// queuesLeast is how many queues are looked at, however few are asked for: those that hold
-// nothing are passed over.
+// queuesLeast is the least number of queues to look at: empty ones are left out.
 const queuesLeast = 100
 
-// count tells what each of up to QueuesMost queues holds. How many there are adds no
-// statement, but for the leases that are over and for the next due time where something is
-// ready.
+// count returns the counts of up to QueuesMost queues. The number of statements does not grow
+// with them, except for overdue leases.
 func (e *Engine) count(ctx context.Context, op string, queues []int64) (infos []engine.QueueInfo, err error) {
 	if err := e.lapseAll(ctx, op, queues...); err != nil {
 		return nil, err
@@ -114,7 +112,7 @@ func (e *Engine) count(ctx context.Context, op string, queues []int64) (infos []
 	return infos, err
 }
 
-// nextDue is the least due of the scheduled of each queue.
+// nextDue returns the least due time of the scheduled messages of each queue.
 func (w *work) nextDue(queues []int64) ([]int64, error) {
 	if len(queues) == 0 {
 		return nil, nil
@@ -139,7 +137,7 @@ func (w *work) nextDue(queues []int64) ([]int64, error) {
 	return next, nil
 }
 
-// after is the span of what ends after an instant.
+// after is the span of rows that end after an instant.
 func after(ms int64) token.Span {
 	return token.Span{Low: token.Place{At: ms + 1}, High: token.All.High}
 }

@@ -1,22 +1,21 @@
-// Package sqlengine is the engine that keeps messages in a database's tables: the rules
-// of what becomes of a message, in Go, over rows that a Store reads, locks and writes in
-// transactions. pgengine is such a Store: what databases say differently is there, what
-// they have in common is here.
+// Package sqlengine is the engine that stores messages in the tables of a database. It
+// implements the rules in Go, on rows that a Store reads, locks and writes in transactions.
+// pgengine and mysqlengine are such Stores: they contain the differences between databases.
 //
-// A call is one transaction, or a few where it works in chunks: a work (work.go). It opens
-// the queues concerned, which tells the database's time, and reads and locks the rows that
-// it decides on. Each row is brought to the present as it is read (state.go): leases that
-// are over have lapsed, what has expired is gone. Then the call decides, on rows in memory,
-// and in the end the work compares what was read with what is, and writes rows, remembered
-// keys and counts; the Store sends that together with the commit. Others can undo a
-// transaction, by a key that they took first or a lock: it is then run again from nothing.
+// A call is one transaction, or several if it works in chunks (work.go). It opens the queues
+// concerned, reads the database's time, and reads and locks the rows it needs. Each row is
+// brought up to date as it is read (state.go): an overdue lease lapses, an expired message is
+// removed. The call then changes rows in memory. At the end the work compares them with what
+// it read, and writes rows, remembered keys and counts; the Store sends that together with
+// the commit. A transaction that lost a key or a lock to another is rolled back and runs
+// again from the start.
 //
-// A transaction looks for what a queue has first from its floor on, below which there is
-// nothing as far as the process knows (floors.go). Whole looks, which begin at the start, find
-// what came below the floor without its knowing: an idle lease makes them, or they are made
-// beside the leases (whole.go).
+// A transaction looks for a queue's first rows from its floor on: as far as the process
+// knows, nothing is below (floors.go). Whole looks begin at the start of the index, and find
+// rows that came below the floor unnoticed. An idle lease makes them, or a task in the
+// background (whole.go).
 //
-// Nothing is kept in the process that has to be right: numbers of queues (names.go), which
-// never change, reserved ids, what was last seen of queues (seen.go), their floors, what was
-// told of queues (told.go) and which leases to give back (held.go).
+// The process caches nothing that must be right: numbers of queues (names.go), which never
+// change; reserved ids; the last seen settings of queues (seen.go); their floors; what leases
+// were told (told.go); and the leases to release on Close (held.go).
 package sqlengine

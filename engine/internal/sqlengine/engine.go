@@ -17,16 +17,16 @@ type Config struct {
 	Name     string        // as in Capabilities
 	Coalesce int           // as in Tuning
 	Lanes    int           // likewise
-	Recheck  time.Duration // likewise: within it a push by another process is met that nobody told of
+	Recheck  time.Duration // likewise: a push by another process is seen within it even without a notice
 	MaxBody  int           // as in Limits
 	Logger   *slog.Logger
-	// Now is a clock in place of the database's; nil: that.
+	// Now replaces the database's clock; nil: it does not.
 	Now func() time.Time
-	// Notify tells other processes that queues may have something sooner, and when; what it
-	// cannot tell is lost. It does not wait. nil: nobody is told.
+	// Notify tells other processes that queues may have something sooner, and when. It does
+	// not wait, and may lose notices. nil: there are no notices.
 	Notify func([]Sooner)
 
-	later func(tell func()) // has what follows from a commit told then; nil: at once
+	later func(tell func()) // defers the notices of a commit; nil: they are sent at once
 }
 
 // Engine is an engine on a Store. Its methods may be called from many goroutines, and
@@ -37,7 +37,7 @@ type Engine struct {
 	*process
 }
 
-// process is what this process knows of a store.
+// process is what this process knows about a store.
 type process struct {
 	calls    gate.Gate
 	closing  sync.Once
@@ -49,7 +49,7 @@ type process struct {
 	seen     seen
 	stalls   stalls
 	floors   floors
-	looking  atomic.Bool // whole looks are made beside the leases
+	looking  atomic.Bool // a background task makes whole looks
 	held     held
 	folding  folding
 	measured measured
@@ -64,7 +64,7 @@ var _ interface {
 	engine.AtomicPusher
 } = (*Engine)(nil)
 
-// New returns an engine on a store, which is closed with it.
+// New returns an engine on a store, and takes over closing the store.
 func New(store Store, cfg Config) *Engine {
 	p := new(process)
 	p.untilClose, p.stop = context.WithCancel(context.Background())
@@ -85,14 +85,13 @@ func (e *Engine) Capabilities() engine.Capabilities {
 	return c
 }
 
-// window is how many ready messages of one queue, whose priorities differ, are in exact
-// order.
+// window is how many ready messages of different priorities of one queue are in exact order.
 const window = 65_536
 
-// Watch calls fn with queues that may have something sooner than was said.
+// Watch calls fn with queues that may have something sooner than an answer said.
 func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watchers.Watch(fn) }
 
-// Heard passes on what another process has told of a queue.
+// Heard handles a notice of another process about a queue.
 func (e *Engine) Heard(s Sooner) {
 	if !e.calls.TryEnter() {
 		return
@@ -106,8 +105,8 @@ func (e *Engine) Heard(s Sooner) {
 	e.watchers.Hint(s.Queue)
 }
 
-// Close waits for the calls under way, gives back the leases that this engine took for its
-// own process, and closes the store. A second Close does nothing and returns nil.
+// Close waits for running calls, releases the leases that this engine took for its own
+// process, and closes the store. A second Close does nothing and returns nil.
 func (e *Engine) Close() error {
 	e.closing.Do(func() {
 		<-e.calls.Close()
@@ -122,7 +121,7 @@ func (e *Engine) Close() error {
 func (e *Engine) begin(ctx context.Context, op string) error { return e.calls.Enter(ctx, op) }
 func (e *Engine) end()                                       { e.calls.Leave() }
 
-// clock replaces the database's time by the clock of a test.
+// clock replaces the database's time by a test's clock.
 func (e *Engine) clock(database time.Time) time.Time {
 	if e.cfg.Now != nil {
 		return e.cfg.Now()

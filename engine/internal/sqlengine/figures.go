@@ -10,34 +10,34 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/figure"
 )
 
-// Measurer is a Store that measures itself.
+// Measurer is a Store with figures of its own.
 type Measurer interface {
-	// Measure adds its figures to those of the engine, as Figures does of engine.Measurer.
+	// Measure adds its figures to those of the engine.
 	Measure(l *figure.List)
 }
 
-// measured is what a process counts of its transactions.
+// measured counts the transactions of a process.
 type measured struct {
 	transactions figure.Times
 	undone       [undoings]atomic.Int64
 	failures     atomic.Int64
 }
 
-// undoing is why a transaction was undone that can be run again.
+// undoing is why a transaction was undone that can run again.
 type undoing int
 
 const (
 	byDeadlock undoing = iota
 	byConflict         // others took a key
-	byLocks            // others held something for too long
-	byEnd              // of the connection
-	byQueue            // a queue is to be locked first
+	byLocks            // others held a lock for too long
+	byEnd              // the connection ended
+	byQueue            // a queue must be locked first
 	undoings
 )
 
 var undoingNames = [undoings]string{"deadlock", "conflict", "locked", "connection", "queue"}
 
-// observe counts a transaction that began at start and ended so.
+// observe counts a transaction that began at start and ended with err.
 func (m *measured) observe(start time.Time, err error) {
 	m.transactions.Since(start)
 	if err == nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// Floor is a lower bound on the places of all rows of a queue, by kind, and on when its
-// memories are forgotten. Nothing is below it, as far as this process knows.
+// Floor is a lower bound of the places of a queue's rows, by kind, and of when its memories
+// are forgotten. As far as this process knows, nothing is below.
 type Floor struct {
 	Queue     int64
 	From      Places
 	Forgotten int64
 }
 
-// Places are places by the kind of row.
+// Places has a place for each kind of row.
 type Places [kinds]token.Place
 
 // floorAt is the floor of a queue with the same place for each kind.
@@ -24,7 +24,7 @@ func floorAt(queue int64, at token.Place, forgotten int64) Floor {
 	return Floor{Queue: queue, From: Places{at, at, at, at}, Forgotten: forgotten}
 }
 
-// ground is the floor below which nothing can be.
+// ground is the lowest floor.
 func ground(queue int64) Floor { return floorAt(queue, token.All.Low, math.MinInt64) }
 
 // ceiling is the floor of a queue that has nothing.
@@ -41,7 +41,7 @@ func grounds(queues []int64) []Floor {
 	return all
 }
 
-// lower brings a floor down to where another is lower.
+// lower lowers a floor to another where that is lower.
 func (f *Floor) lower(o *Floor) {
 	for k := range f.From {
 		if o.From[k].Compare(f.From[k]) < 0 {
@@ -51,48 +51,48 @@ func (f *Floor) lower(o *Floor) {
 	f.Forgotten = min(f.Forgotten, o.Forgotten)
 }
 
-// floors are those of the queues that this process has looked at.
+// floors has the floors of the queues that this process has looked at.
 //
-// A database leaves deleted and moved rows in its indexes until it cleans up, which a single
-// old snapshot, in any session, prevents. A look from the start of an index walks over all of
-// them. So looks begin at the floor, and each raises the floor to what it has found.
+// A database keeps deleted and moved rows in its indexes until it cleans up, and one old
+// snapshot in any session prevents that. A look from the start of an index walks over all of
+// them. So looks begin at the floor, and each look raises the floor to what it found.
 //
-// This process lowers the floor for what it writes itself and for what notices tell. What
-// else comes below, such as a message that was due long ago and that another process gives
-// back, is found by whole looks, which begin at the ground.
+// This process lowers the floor for its own writes and for notices. Whole looks, which begin
+// at the ground, find what else comes below: for example an old message that another process
+// releases.
 type floors struct {
 	mu     sync.Mutex
 	queues map[int64]*floor
-	looks  map[*look]struct{} // that are under way
+	looks  map[*look]struct{} // running looks
 }
 
 type floor struct {
 	Floor
-	slow int       // how many of the last whole looks in a row were slow
-	next time.Time // when a whole look is due
+	slow int       // how many of the last whole looks were slow in a row
+	next time.Time // when the next whole look is due
 }
 
-// look is a look that is under way.
+// look is a running look.
 type look struct {
 	from []Floor
-	low  map[int64]*Floor // the floors of what has come meanwhile
+	low  map[int64]*Floor // lower bounds of what came meanwhile
 }
 
 const (
-	lookSlow  = 10 * time.Millisecond  // a whole look at a queue is slow that takes as long
-	lookMany  = 50 * time.Millisecond  // one at many queues may take as long because of one of them
-	lookTwice = 2                      // one slow look may have waited for something else
-	lookShare = 20                     // whole looks at a queue take one of so many parts of the time
-	lookLeast = time.Second            // the least time between two of them, unless a lease needs one
-	lookMost  = 30 * time.Second       // and the most
-	lookSlack = 250 * time.Millisecond // how long before its commit a push may have read the time
+	lookSlow  = 10 * time.Millisecond  // a whole look at a queue that takes as long is slow
+	lookMany  = 50 * time.Millisecond  // so is one at many queues: one of them may be the reason
+	lookTwice = 2                      // slow looks in a row: a single one may have waited for something else
+	lookShare = 20                     // whole looks at a queue take at most this fraction of the time
+	lookLeast = time.Second            // least time between two, unless a lease needs one
+	lookMost  = 30 * time.Second       // most time between two
+	lookSlack = 250 * time.Millisecond // how long before its commit a push may read the time
 )
 
 // quick reports whether a lease may wait for a whole look.
 func (x *floor) quick() bool { return x.slow < lookTwice }
 
-// begin begins a look at queues from their floors, or, with whole, from the ground where that
-// is quick.
+// begin begins a look at queues from their floors, or, with whole, from the ground if that is
+// quick.
 func (f *floors) begin(queues []int64, whole bool) *look {
 	l := &look{from: grounds(queues)}
 	f.mu.Lock()
@@ -109,15 +109,15 @@ func (f *floors) begin(queues []int64, whole bool) *look {
 	return l
 }
 
-// from are the floors of queues, for a look from which nothing is learnt.
+// from returns the floors of queues, for a look that does not raise them.
 func (f *floors) from(queues []int64) []Floor {
 	l := f.begin(queues, false)
 	f.end(l, nil, 0, 0)
 	return l.from
 }
 
-// end ends a look that has found heads; nil: it has failed, or is not to be relied on. took is
-// how long a whole look has taken; 0: it began at the floors.
+// end ends a look that found heads; nil: it failed, or is not to raise floors. took is how long
+// a whole look took; 0: it began at the floors.
 func (f *floors) end(l *look, heads []Heads, ms int64, took time.Duration) {
 	if took < lookMany {
 		took /= time.Duration(max(1, len(heads))) // each queue's share
@@ -138,7 +138,7 @@ func (f *floors) end(l *look, heads []Heads, ms int64, took time.Duration) {
 		x.Floor = heads[i].floor(ms)
 		if took > 0 && x.quick() {
 			x.timed(took)
-			f.tell(&x.Floor) // other looks that are under way may miss what this one has found
+			f.tell(&x.Floor) // other running looks may miss what this one found
 		}
 		if low := l.low[q]; low != nil {
 			x.lower(low)
@@ -146,7 +146,7 @@ func (f *floors) end(l *look, heads []Heads, ms int64, took time.Duration) {
 	}
 }
 
-// whole takes note of what a whole look has found beside the leases.
+// whole records a whole look of the background task.
 func (f *floors) whole(h *Heads, ms int64, took time.Duration) {
 	low := h.floor(ms)
 	f.lower(&low)
@@ -155,7 +155,7 @@ func (f *floors) whole(h *Heads, ms int64, took time.Duration) {
 	f.queues[h.Num].timed(took)
 }
 
-// timed takes note of how long a whole look has taken.
+// timed records how long a whole look took.
 func (x *floor) timed(took time.Duration) {
 	if x.slow++; took < lookSlow {
 		x.slow = 0
@@ -163,7 +163,7 @@ func (x *floor) timed(took time.Duration) {
 	x.next = time.Now().Add(min(max(lookLeast, lookShare*took), lookMost))
 }
 
-// due returns those of queues at which a whole look is due. The caller makes it.
+// due returns the queues that need a whole look. The caller makes it.
 func (f *floors) due(queues []int64) (due []int64) {
 	now := time.Now()
 	f.mu.Lock()
@@ -177,8 +177,8 @@ func (f *floors) due(queues []int64) (due []int64) {
 	return due
 }
 
-// floor is what follows from heads. Others may be about to push what is due at once, which is
-// below the floor that the look began at when the clock has been set back.
+// floor returns the floor that heads imply, but at most the present less lookSlack: others may
+// be about to commit messages that are due at once, also after a clock that was set back.
 func (h *Heads) floor(ms int64) Floor {
 	f := Floor{Queue: h.Num, From: h.First, Forgotten: h.Forgotten}
 	early := token.Place{At: ms - lookSlack.Milliseconds()}
@@ -187,7 +187,7 @@ func (h *Heads) floor(ms int64) Floor {
 			f.From[k] = early
 		}
 	}
-	if h.Settings.DeadKeep == 0 { // nobody has looked
+	if h.Settings.DeadKeep == 0 { // the dead were not looked at
 		f.From[Dead] = token.All.Low
 	}
 	if !h.Remembers {
@@ -196,7 +196,7 @@ func (h *Heads) floor(ms int64) Floor {
 	return f
 }
 
-// lower takes note of the floor of what has come, or may have come, to a queue.
+// lower lowers the floor of a queue for rows that came, or may have come.
 func (f *floors) lower(low *Floor) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -206,7 +206,7 @@ func (f *floors) lower(low *Floor) {
 	f.tell(low)
 }
 
-// tell tells the looks that are under way.
+// tell records a lower floor in the running looks.
 func (f *floors) tell(low *Floor) {
 	for l := range f.looks {
 		if l.low == nil {

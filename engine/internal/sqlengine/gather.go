@@ -10,30 +10,29 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/attempt"
 )
 
-// gathering is a call whose items are of several callers. All are carried out in one
-// transaction, which does not wait long: a transaction of somebody's that stays open, and has
-// locked what one of the items needs, is not to hold up the others. When it comes to that,
-// the call is halved until what is held is found out. That is kept apart from then on, and
-// its callers are told to come again.
+// gathering is a call with items of several callers. One transaction carries them out and does
+// not wait long: an open transaction that locks what one item needs must not delay the others.
+// If it has to wait, the call is halved until the locked items are found. From then on these
+// are tried separately, and their callers are told to try again.
 type gathering[In, Out any] struct {
 	e     *Engine
 	in    []In
-	needs func(*In) stall // what others may hold
+	needs func(*In) stall // what others may have locked
 	call  func([]In, Patience) ([]Out, error)
 	fail  func(*In, error) Out
 
 	out   []Out
-	found int // how many that others hold were found out
+	found int // locked items found
 }
 
-// Of what is known to be held so much is tried in one call, and so much is found out anew.
+// How many known locks a call tries again, and how many new ones it looks for.
 const (
 	triesMost = 4
 	foundMost = 8
 )
 
-// gather carries items out by call. What an item needs that others may hold needs tells; the
-// zero stall: nothing. fail makes an error the answer of one.
+// gather carries items out by call. needs returns what an item needs that others may lock; the
+// zero stall: nothing. fail turns an error into the answer of an item.
 func gather[In, Out any](ctx context.Context, e *Engine, in []In, needs func(*In) stall, call func([]In, Patience) ([]Out, error), fail func(*In, error) Out) ([]Out, error) {
 	if len(in) == 0 || !engine.IsGathered(ctx) || e.cfg.later != nil {
 		return call(in, Endless)
@@ -68,7 +67,8 @@ func (g *gathering[In, Out]) patiently(ctx context.Context, in []In) (out []Out,
 	}
 }
 
-// apart carries out what nobody is known to hold, and then tries some of the rest, each apart.
+// apart carries out the items that are not known to be locked, and then tries some of the rest
+// separately.
 func (g *gathering[In, Out]) apart(ctx context.Context, all []int) {
 	var free []int
 	held := make(map[stall][]int)
@@ -128,7 +128,7 @@ func (g *gathering[In, Out]) halve(items []int) {
 
 func (g *gathering[In, Out]) once(in []In) ([]Out, error) { return g.call(in, Least) }
 
-// carryOut carries items out by call, and reports whether nobody was in the way.
+// carryOut carries items out by call, and reports whether none was locked.
 func (g *gathering[In, Out]) carryOut(items []int, call func([]In) ([]Out, error)) bool {
 	in := make([]In, len(items))
 	for k, i := range items {
@@ -148,7 +148,7 @@ func (g *gathering[In, Out]) carryOut(items []int, call func([]In) ([]Out, error
 	return true
 }
 
-// refuse has the callers of items come again.
+// refuse tells the callers of items to try again.
 func (g *gathering[In, Out]) refuse(items []int) {
 	for _, i := range items {
 		g.out[i] = g.fail(&g.in[i], engine.ErrBusy)

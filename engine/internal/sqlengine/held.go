@@ -8,15 +8,15 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// held are the leases that this engine took for its own process: Close gives back what is
-// left of them, so that nobody waits for them to lapse.
+// held are the leases that this engine took for its own process. Close releases those that are
+// left, so that their messages need not wait for the deadline.
 type held struct {
 	mu     sync.Mutex
 	leases map[string]int64 // deadlines in milliseconds, by token
-	swept  int              // how many there were after those that are over were removed
+	swept  int              // how many were left after the last sweep of overdue ones
 }
 
-// heldLeast is how many leases there are before those that are over are looked for.
+// heldLeast is how many leases there are before overdue ones are swept.
 const heldLeast = 10_000
 
 func (h *held) add(l *engine.Lease, now int64) {
@@ -33,7 +33,7 @@ func (h *held) add(l *engine.Lease, now int64) {
 	h.leases[l.Token] = l.Deadline.UnixMilli()
 }
 
-// settled takes note of leases that are over, or last longer.
+// settled records leases that ended or were extended.
 func (h *held) settled(s []engine.Settlement, became []engine.Settled) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -49,10 +49,10 @@ func (h *held) settled(s []engine.Settlement, became []engine.Settled) {
 	}
 }
 
-// giveBackWithin bounds how long Close tries to give leases back.
+// giveBackWithin bounds how long Close tries to release leases.
 const giveBackWithin = 5 * time.Second
 
-// giveBack releases all leases held. What cannot be given back lapses.
+// giveBack releases all leases held. If that fails, they lapse.
 func (e *Engine) giveBack() {
 	e.held.mu.Lock()
 	var back []engine.Settlement
@@ -70,5 +70,5 @@ func (e *Engine) giveBack() {
 	}
 }
 
-// chunk is how many rows a transaction changes at most where a call may ask for any number.
+// chunk is the most rows that one transaction of a call over any number of rows changes.
 const chunk = 1000

@@ -7,19 +7,19 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// ids are those that this process has reserved.
+// ids are the ids that this process has reserved.
 type ids struct {
 	mu         sync.Mutex
 	next, last engine.ID
 }
 
-// take returns the first of n ids in a row that nobody had.
+// take returns the first of n new consecutive ids.
 func (e *Engine) take(ctx context.Context, n int) (engine.ID, error) {
 	if first := e.ids.some(n); first != 0 {
 		return first, nil
 	}
-	// No call waits for the one that reserves more: it may itself wait for a connection
-	// which the other's transaction holds.
+	// Calls do not wait for the one that reserves more: it may be waiting for a connection
+	// that their transactions hold.
 	var first, last engine.ID
 	err := e.beside(ctx, "push", func(ctx context.Context) (err error) {
 		first, last, err = e.store.IDs(ctx, n)
@@ -32,7 +32,7 @@ func (e *Engine) take(ctx context.Context, n int) (engine.ID, error) {
 	return first, nil
 }
 
-// some returns the first of n ids; 0: there are not so many.
+// some returns the first of n ids; 0: fewer are left.
 func (s *ids) some(n int) engine.ID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +44,7 @@ func (s *ids) some(n int) engine.ID {
 	return first
 }
 
-// add takes ids in, unless greater ones are left: what comes later gets a greater one.
+// add adds reserved ids, unless greater ones are left: later messages get greater ids.
 func (s *ids) add(next, last engine.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *ids) add(next, last engine.ID) {
 	}
 }
 
-// drop gives up what is left, in case that somebody else has the same.
+// drop forgets the ids that are left, in case another process has the same.
 func (s *ids) drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,9 +10,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// Lease hands out what is due. Where it is not expected that anything is, it looks first at
-// what the queues have, in one statement that locks nothing, and begins a transaction only
-// for those that have something.
+// Lease leases messages that are due. Unless it expects some, it first looks at the queues in
+// one statement without locks, and begins a transaction only for queues that have something.
 func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
 	if err := e.begin(ctx, "lease"); err != nil {
 		return engine.Grant{}, err
@@ -46,7 +45,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	return e.granted(now, asked, visits, idle), nil
 }
 
-// handOut answers visits of queues that have something to do, in one transaction.
+// handOut answers the visits of busy queues, in one transaction.
 func (e *Engine) handOut(ctx context.Context, queues []int64, ahead []Range, visits []*visit) (now time.Time, err error) {
 	var finish func()
 	err = e.do(ctx, "lease", queues, First{Ranges: ahead}, boundsLeases, func(w *work) (err error) {
@@ -68,8 +67,7 @@ func (e *Engine) handOut(ctx context.Context, queues []int64, ahead []Range, vis
 	return now, nil
 }
 
-// takeBack gives back what was leased of queues that have been paused meanwhile. What cannot
-// be given back lapses.
+// takeBack releases leases of queues that were paused meanwhile. If that fails, they lapse.
 func (e *Engine) takeBack(ctx context.Context, visits []*visit) {
 	var back []engine.Settlement
 	for _, v := range visits {
@@ -83,7 +81,7 @@ func (e *Engine) takeBack(ctx context.Context, visits []*visit) {
 	}
 }
 
-// busy looks at queues, and returns those that have something to do; idle is filled with all.
+// busy looks at queues and returns those that have something to do. It adds all to idle.
 func (e *Engine) busy(ctx context.Context, queues []int64, idle map[int64]*Heads) (now time.Time, busy []int64, err error) {
 	l := e.floors.begin(queues, true)
 	sent := time.Now()
@@ -103,11 +101,11 @@ func (e *Engine) busy(ctx context.Context, queues []int64, idle map[int64]*Heads
 	return now, busy, nil
 }
 
-// aheadMost is of how many queues at once what is expected to be due is read ahead.
+// aheadMost is the most queues for which a lease reads ahead.
 const aheadMost = 8
 
-// ahead returns what to read of queues at once with the opening of a transaction, in all of
-// which something is expected to be due; else nil. What is due the database decides.
+// ahead returns the ranges to read with the opening of a transaction, if something is expected
+// to be due in all queues; else nil. The database decides what is due.
 func (e *Engine) ahead(queues []int64, visits []*visit) (ahead []Range) {
 	if e.cfg.Now != nil || len(queues) > aheadMost || !e.told.expects(queues) {
 		return nil
@@ -131,7 +129,7 @@ func (e *Engine) ahead(queues []int64, visits []*visit) (ahead []Range) {
 	return ahead
 }
 
-// ready are the ranges of what is due of a queue at an instant, with nothing before from.
+// ready returns the ranges of a queue's rows that are due at an instant, beginning at from.
 func ready(queue int64, from *Places, ms int64, most, spare int) (ranges []Range) {
 	if from[Waiting].At <= ms {
 		ranges = append(ranges, Range{Queue: queue, Kind: Waiting, Span: from.until(Waiting, ms), Most: most, Lock: Skip, Body: true})
@@ -142,36 +140,36 @@ func ready(queue int64, from *Places, ms int64, most, spare int) (ranges []Range
 	return ranges
 }
 
-// until is the span of what ends at or before an instant.
+// until is the span of rows that end at or before an instant.
 func (p *Places) until(kind Kind, ms int64) token.Span {
 	return token.Span{Low: p[kind], High: token.Place{At: ms + 1}}
 }
 
-// due reports whether a queue has something to do at an instant, if only to drop it.
+// due reports whether a queue has something to do at an instant, if only to drop rows.
 func (h *Heads) due(ms int64) bool {
 	paused := h.Paused > ms
 	return h.Leased <= ms || h.Waiting <= ms && !paused || h.Forgotten <= ms || h.Dead < h.keeps(ms)
 }
 
-// boundsLeases reports whether a call that leases must have a queue for itself.
+// boundsLeases reports whether a lease must lock the queue.
 func boundsLeases(s *engine.Settings) bool { return boundsFlight(s) || s.Rate > 0 }
 
 // boundsFlight reports whether others may wait for a lease of a queue to end.
 func boundsFlight(s *engine.Settings) bool { return s.InFlight > 0 }
 
-// visit is one want, and what becomes of it.
+// visit is one want and its answer.
 type visit struct {
 	want    engine.Want
 	num     int64 // 0: there is no such queue
-	bytes   int   // of bodies, before it gets no more
+	bytes   int   // most bytes of bodies
 	granted engine.Granted
 	next    int64 // when there may be more
-	told    bool  // next holds
-	paused  bool  // the queue has been since the transaction began
+	told    bool  // next is set
+	paused  bool  // the queue was paused after the transaction began
 }
 
-// granted makes the answer of the visits. Of queues that had nothing to do next is what
-// was seen first. asked is when the call began.
+// granted makes the answer of the visits. For idle queues it uses what the first look saw.
+// asked is when the call began.
 func (e *Engine) granted(now, asked time.Time, visits []*visit, idle map[int64]*Heads) engine.Grant {
 	ms := now.UnixMilli()
 	grant := engine.Grant{Now: now, Queues: make([]engine.Granted, len(visits))}
@@ -210,8 +208,8 @@ func (h *Heads) next(ms int64) int64 {
 	return min(h.Waiting, h.Leased)
 }
 
-// lease answers the visits of the queues that the work has opened; finish completes the
-// answers when it has been committed.
+// lease answers the visits of the queues that the work has opened. finish completes the
+// answers after the commit.
 func (w *work) lease(visits []*visit) (finish func(), err error) {
 	byQueue := make(map[int64][]*visit)
 	var order []int64
@@ -300,7 +298,7 @@ func (w *work) lease(visits []*visit) (finish func(), err error) {
 	return w.after(order, byQueue, full)
 }
 
-// lapse brings leases of queues that are over to the present, some of them.
+// lapse brings overdue leases of queues up to date, at most a chunk of each queue.
 func (w *work) lapse(queues []int64) error {
 	var ranges []Range
 	for _, q := range queues {
@@ -323,11 +321,11 @@ func (w *work) read(ranges []Range) error {
 	return err
 }
 
-// fetches is how often, at most, a lease looks again where what it met had expired.
+// fetches bounds how often a lease looks again because the rows it found had expired.
 const fetches = 10
 
-// fetchAll reads what is ready and has not expired, of each queue as much as there is room
-// for, and tells of which there may be more.
+// fetchAll reads ready messages that have not expired, as many as there is room for in each
+// queue. full has the queues that may have more.
 func (w *work) fetchAll(queues []int64, room map[int64]int) (full map[int64]bool, err error) {
 	full = make(map[int64]bool)
 	again, err := w.fetch(queues, room, full)
@@ -335,7 +333,7 @@ func (w *work) fetchAll(queues []int64, room map[int64]int) (full map[int64]bool
 		if err != nil || again == nil {
 			break
 		}
-		if err := w.write(); err != nil { // so that it is not met again
+		if err := w.write(); err != nil { // so that expired rows are not found again
 			return nil, err
 		}
 		w.clean()
@@ -349,12 +347,12 @@ func (w *work) fetchAll(queues []int64, room map[int64]int) (full map[int64]bool
 	return full, err
 }
 
-// fetch reads what is ready, of each queue as much as there is room for; full: of which
-// there was as much. It returns those where some of that had expired.
+// fetch reads ready messages, as many as there is room for in each queue. It adds queues that
+// had as many to full, and returns those of them where some had expired.
 func (w *work) fetch(queues []int64, room map[int64]int, full map[int64]bool) (again []int64, err error) {
 	ranges, found := w.ahead, w.readAhead
 	w.ahead, w.readAhead = nil, nil
-	if len(ranges) == 0 || w.early(ranges, found) { // else all has been read that is due
+	if len(ranges) == 0 || w.early(ranges, found) { // else the opening has read all that is due
 		ranges = nil
 		for _, q := range queues {
 			if room[q] > 0 && w.queues[q].Waiting <= w.ms {
@@ -387,8 +385,8 @@ func (w *work) fetch(queues []int64, room map[int64]int, full map[int64]bool) (a
 	return again, nil
 }
 
-// early reports whether what was read ahead has, by its rank, one that is not due yet in the
-// place of one that is.
+// early reports whether the rows read ahead include one that is not due yet: by its priority
+// it may have displaced one that is due.
 func (w *work) early(ranges []Range, found [][]*Row) bool {
 	for i := range ranges {
 		if ranges[i].Kind == Ranked && slices.ContainsFunc(found[i], func(r *Row) bool { return r.Ends > w.ms }) {
@@ -398,12 +396,12 @@ func (w *work) early(ranges []Range, found [][]*Row) bool {
 	return false
 }
 
-// byTurn is the order in which rows that are ready go out.
+// byTurn is the order in which ready rows are leased.
 func byTurn(a, b *row) int {
 	return cmp.Or(cmp.Compare(a.Policy.Priority, b.Policy.Priority), cmp.Compare(a.Due, b.Due), cmp.Compare(a.ID, b.ID))
 }
 
-// hold leases a row that is ready.
+// hold leases a ready row.
 func (w *work) hold(x *row, ttr time.Duration) {
 	nonce := token.NewNonce()
 	x.Attempt++
@@ -411,7 +409,7 @@ func (w *work) hold(x *row, ttr time.Duration) {
 	x.Kind, x.Ends = Leased, w.deadline(x, ttr)
 }
 
-// deadline is that of a lease which begins now, never already over.
+// deadline returns the deadline of a lease that begins now. It is in the future.
 func (w *work) deadline(x *row, ttr time.Duration) int64 {
 	if ttr <= 0 {
 		ttr = x.Policy.TTR
@@ -420,18 +418,18 @@ func (w *work) deadline(x *row, ttr time.Duration) int64 {
 	return max(w.ms+1, engine.When{In: ttr}.Resolve(w.now))
 }
 
-// alone reports whether a row that is ready is to be leased by itself.
+// alone reports whether a ready row must be leased alone.
 func (x *row) alone() bool { return x.Nonce != nil && x.Policy.Alone(x.Attempt) }
 
-// How soon rows are looked for again that others hold, in milliseconds, since those may let
-// them go without a word: the later the longer that has been so.
+// How soon a lease looks again for rows that others have locked, in milliseconds: a rollback
+// unlocks them without a notice. The pause doubles up to retryMost.
 const (
 	retryLeast = 5
 	retryMost  = 100
 )
 
-// after finds out when there may be more, once what was leased has been written. Unless
-// settings of a queue hold more back, that is read with the commit.
+// after writes the leases and finds out when there may be more. It reads that with the commit,
+// unless the settings of a queue bound its leases.
 func (w *work) after(queues []int64, byQueue map[int64][]*visit, full map[int64]bool) (finish func(), err error) {
 	if err := w.write(); err != nil {
 		return nil, err
@@ -464,8 +462,7 @@ func (w *work) after(queues []int64, byQueue map[int64][]*visit, full map[int64]
 	}, nil
 }
 
-// holdBack finds out of which queues nothing more may be had now because of their settings,
-// and until when.
+// holdBack finds the queues whose settings allow no more leases now, and until when.
 func (w *work) holdBack(heads []Heads, spent map[int64]int64) error {
 	for i := range heads {
 		h := &heads[i]
@@ -487,8 +484,8 @@ func (w *work) holdBack(heads []Heads, spent map[int64]int64) error {
 	return nil
 }
 
-// next answers the visits of a queue when there may be more, by what it has first; full:
-// there may be more that is due.
+// next tells the visits of a queue when there may be more, by its first rows. full: more may
+// be due already.
 func (w *work) next(h *Heads, visits []*visit, full bool, spent map[int64]int64) {
 	was := w.queues[h.Num].Paused
 	paused := was == 0 && h.Paused > w.ms

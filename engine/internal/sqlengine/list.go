@@ -37,7 +37,7 @@ func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, err
 	return page, err
 }
 
-// lapseAll brings all leases of queues that are over to the present.
+// lapseAll brings all overdue leases of queues up to date.
 func (e *Engine) lapseAll(ctx context.Context, op string, queues ...int64) error {
 	for {
 		now, heads, err := e.heads(ctx, op, grounds(queues))
@@ -51,7 +51,7 @@ func (e *Engine) lapseAll(ctx context.Context, op string, queues ...int64) error
 			}
 			over, met := []int64{heads[i].Num}, 0
 			err := e.do(ctx, op, over, First{}, nil, func(w *work) error {
-				h := w.queues[over[0]] // the transaction has not looked
+				h := w.queues[over[0]] // the transaction has read only the queue's row
 				h.Leased, h.First[Leased] = heads[i].Leased, heads[i].First[Leased]
 				err := w.lapse(over)
 				met = len(w.order)
@@ -62,13 +62,13 @@ func (e *Engine) lapseAll(ctx context.Context, op string, queues ...int64) error
 			}
 			all += met
 		}
-		if all == 0 { // there are none, or others are about it
+		if all == 0 { // there are none, or others are bringing them up to date
 			return nil
 		}
 	}
 }
 
-// kindsOf are the kinds of rows that may be in a state.
+// kindsOf returns the kinds of rows that may be in a state.
 func kindsOf(s engine.State) []Kind {
 	switch s {
 	case engine.Leased:

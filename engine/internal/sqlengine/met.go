@@ -2,7 +2,7 @@ package sqlengine
 
 import "sync"
 
-// met counts what this process has met and no grant has told yet.
+// met counts expired and dead messages that this process found and no grant has reported yet.
 type met struct {
 	mu     sync.Mutex
 	queues map[int64]meetings
@@ -22,7 +22,7 @@ func (m *met) add(queue int64, more meetings) {
 	m.queues[queue] = now
 }
 
-// take returns what there is to tell, once.
+// take returns and resets the counts of a queue.
 func (m *met) take(queue int64) meetings {
 	m.mu.Lock()
 	defer m.mu.Unlock()

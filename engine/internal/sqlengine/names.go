@@ -11,20 +11,18 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// names knows the numbers of queues. The number of a queue never changes, and no other queue
-// has ever had it.
+// names caches the numbers of queues. A queue's number never changes and is never used again.
 type names struct {
 	mu      sync.RWMutex
 	numbers map[string]int64
 }
 
-// NewNumber draws the number of a new queue. A database that counted them would count some
-// again after a failover that lost transactions, and what a process knows of the old queue
-// would lead it to the new one.
+// NewNumber returns a random number for a new queue. After a failover that lost transactions,
+// a sequence would repeat numbers, and a process's cache would mistake one queue for another.
 func NewNumber() int64 { return 1 + rand.Int64N(1<<57) }
 
-// gone turns ErrGone into an error for callers, and forgets the numbers of all queues: the
-// next call asks for them again.
+// gone turns ErrGone into an error for callers and clears the cached numbers: the next call
+// asks for them again.
 func (e *Engine) gone(op string, err error) error {
 	if !errors.Is(err, ErrGone) {
 		return err
@@ -44,7 +42,7 @@ func (e *Engine) heads(ctx context.Context, op string, from []Floor) (now time.T
 	return now, heads, e.gone(op, err)
 }
 
-// numbers returns the numbers of queues, 0 for one that is not there and is not to be made.
+// numbers returns the numbers of queues; 0: the queue does not exist and create is false.
 func (e *Engine) numbers(ctx context.Context, queues []string, create bool) ([]int64, error) {
 	found := e.names.of(queues)
 	var missing []string
@@ -71,8 +69,8 @@ func (e *Engine) numbers(ctx context.Context, queues []string, create bool) ([]i
 	return found, nil
 }
 
-// lookUp asks the store for the numbers of queues. In a transaction of a caller's only what
-// is new takes another connection.
+// lookUp asks the store for the numbers of queues. In a caller's transaction only new queues
+// need another connection.
 func (e *Engine) lookUp(ctx context.Context, queues []string, create bool) (numbers []int64, err error) {
 	if e.cfg.later != nil {
 		numbers, err = e.store.Names(ctx, queues, false)
@@ -97,7 +95,7 @@ func (n *names) of(queues []string) []int64 {
 	return found
 }
 
-// number is numbers of one.
+// number is numbers for one queue.
 func (e *Engine) number(ctx context.Context, queue string, create bool) (int64, error) {
 	n, err := e.numbers(ctx, []string{queue}, create)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// Pause stops leasing and claiming of a queue for d, for good when d is 0.
+// Pause stops leases and claims of a queue for d; 0: until Resume.
 func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error {
 	if err := e.begin(ctx, "pause"); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error 
 	})
 }
 
-// Resume ends a pause; a queue that is not paused stays as it is.
+// Resume ends a pause, if there is one.
 func (e *Engine) Resume(ctx context.Context, name string) error {
 	if err := e.begin(ctx, "resume"); err != nil {
 		return err
@@ -50,10 +50,10 @@ func (e *Engine) Resume(ctx context.Context, name string) error {
 	})
 }
 
-// stir has everybody look at a queue anew.
+// stir makes all processes look at a queue again.
 func (w *work) stir(q int64) { w.soon(q, math.MinInt64) }
 
-// onQueue runs do in a transaction that has the row of a queue locked.
+// onQueue runs do in a transaction that locks a queue's row.
 func (e *Engine) onQueue(ctx context.Context, op, name string, create bool, do func(*work, *Heads) error) error {
 	num, err := e.number(ctx, name, create)
 	if err != nil || num == 0 {
@@ -62,8 +62,8 @@ func (e *Engine) onQueue(ctx context.Context, op, name string, create bool, do f
 	return e.doAlone(ctx, op, num, func(w *work) error { return do(w, w.queues[num]) })
 }
 
-// Purge removes what was scheduled or ready, and what also says, when it began. One that
-// someone leased before the purge came to it stays. Each chunk is a transaction.
+// Purge removes the messages that were scheduled or ready when it began, and what also says.
+// A message that is leased when the purge reaches it stays. Each chunk is a transaction.
 func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) (gone int64, err error) {
 	const op = "purge"
 	if err := e.begin(ctx, op); err != nil {
@@ -105,7 +105,7 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 	return gone + n, rest(ctx, name, err)
 }
 
-// rest tells a caller that left a purge that some is left.
+// rest tells a caller whose context ended that the purge is not complete.
 func rest(ctx context.Context, name string, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return &engine.Error{Op: "purge", Queue: name, Err: ctx.Err(), Hint: "purge again for the rest"}
@@ -113,8 +113,7 @@ func rest(ctx context.Context, name string, err error) error {
 	return err
 }
 
-// inChunks runs do on the rows of a kind that are there, each once, and returns of how many
-// it was true.
+// inChunks runs do once on each row of a kind, and returns for how many it returned true.
 func (e *Engine) inChunks(ctx context.Context, op string, num int64, kind Kind, span token.Span, do func(*work, *row) bool) (n int64, err error) {
 	for {
 		read, done := 0, int64(0)
@@ -147,9 +146,9 @@ func (e *Engine) inChunks(ctx context.Context, op string, num int64, kind Kind, 
 	}
 }
 
-// some locks the rows of a range that are there still when that is done, in order. How many
-// they were and where the last of them stood is read before, without a lock: who waits for
-// one gets rows that have moved.
+// some reads a range without locks and then locks its rows, in order. It returns the rows that
+// are left by then, and the number and last place of the rows of the range: a statement that
+// both reads a range and waits for locks returns rows that have moved.
 func (w *work) some(r Range) (rows []*Row, last token.Place, read int, err error) {
 	found, err := w.tx.Ranges(w.ctx, []Range{r})
 	if err != nil || len(found[0]) == 0 {
@@ -165,11 +164,11 @@ func (w *work) some(r Range) (rows []*Row, last token.Place, read int, err error
 	return rows, last, len(at), err
 }
 
-// behind is the place that comes next.
+// behind is the place after last.
 func behind(last token.Place) token.Place { return token.Place{At: last.At, ID: last.ID + 1} }
 
-// forgetAll forgets the memories of a queue that were there when that began, and counts those
-// that are not over.
+// forgetAll forgets the memories of a queue that ended by began, and counts those that had not
+// expired.
 func (e *Engine) forgetAll(ctx context.Context, num, began int64) (n int64, err error) {
 	for {
 		read, done := 0, int64(0)
@@ -195,7 +194,7 @@ func (e *Engine) forgetAll(ctx context.Context, num, began int64) (n int64, err 
 	}
 }
 
-// Redrive makes dead messages ready, in chunks of which each is a transaction.
+// Redrive makes dead messages ready. Each chunk is a transaction.
 func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limit int) (out engine.Redriven, err error) {
 	const op = "redrive"
 	if err := e.begin(ctx, op); err != nil {
@@ -213,7 +212,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 		for some := range slices.Chunk(ids, chunk) {
 			n, err := e.redrive(ctx, num, func(w *work) ([]*Row, error) {
 				var known []engine.ID
-				named := make(map[engine.ID]int, len(some)) // the first gets a key that several had
+				named := make(map[engine.ID]int, len(some)) // of several with the same key, the first gets it
 				for i, id := range some {
 					if _, again := named[id]; !again && int64(id) > 0 {
 						known = append(known, id)
@@ -248,7 +247,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 			if began == 0 {
 				began = w.ms
 				span.Low = token.Place{At: w.queues[num].keeps(w.ms)}
-				span.High = token.Place{At: w.ms + 1} // not what dies meanwhile
+				span.High = token.Place{At: w.ms + 1} // without messages that die meanwhile
 				from = span
 			}
 			rows, last, n, err := w.some(Range{Queue: num, Kind: Dead, Span: span, Most: most})
@@ -267,7 +266,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 	return out, nil
 }
 
-// redrive brings the dead among some rows back.
+// redrive makes the dead among some rows ready.
 func (e *Engine) redrive(ctx context.Context, num int64, read func(*work) ([]*Row, error)) (out engine.Redriven, err error) {
 	err = e.do(ctx, "redrive", []int64{num}, First{}, nil, func(w *work) error {
 		out = engine.Redriven{}

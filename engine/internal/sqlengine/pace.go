@@ -12,8 +12,8 @@ func rateOf(s *engine.Settings) pace.Rate { return pace.Rate{PerSecond: s.Rate, 
 
 func (h *Heads) bucket() pace.Bucket { return pace.Since(time.UnixMicro(h.Base)) }
 
-// grantable is how many of n more messages the settings of a queue, which is locked if it
-// has some, let be leased now.
+// grantable returns how many of n more leases the settings of a queue allow now. A queue with
+// such settings is locked.
 func (w *work) grantable(q int64, n int) (int, error) {
 	h := w.queues[q]
 	if most := h.Settings.InFlight; most > 0 {
@@ -30,15 +30,14 @@ func (w *work) grantable(q int64, n int) (int, error) {
 	return n, nil
 }
 
-// pass takes note of leases that grantable has let be given, and of a clock that was set
-// back.
+// pass records n leases for the rate of a queue, and a clock that was set back.
 func (w *work) pass(q int64, n int) {
 	h := w.queues[q]
 	if h.Settings.Rate == 0 {
 		return
 	}
 	b := h.bucket()
-	b.Allows(w.now, rateOf(&h.Settings)) // brings it to the present
+	b.Allows(w.now, rateOf(&h.Settings)) // brings it up to date
 	if n == 0 && !b.Base().Before(time.UnixMicro(h.Base)) {
 		return // the clock has not been set back
 	}
@@ -47,7 +46,7 @@ func (w *work) pass(q int64, n int) {
 	w.save(q)
 }
 
-// gathers is when the rate lets another lease pass.
+// gathers is when the rate allows another lease.
 func (w *work) gathers(q int64) int64 {
 	h := w.queues[q]
 	if h.Settings.Rate == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/group"
 )
 
-// Push keeps each message or applies its conflict policy, in one transaction.
+// Push stores each message or applies its conflict policy, in one transaction.
 func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	if err := e.begin(ctx, "push"); err != nil {
 		return nil, err
@@ -22,8 +22,8 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 	})
 }
 
-// pushNeeds is what others may hold that a push needs: where the queue bounds what it takes
-// all of that.
+// pushNeeds is what a push needs and others may have locked: its key, or the whole queue if
+// that has max_pending.
 func (e *Engine) pushNeeds(m *engine.Message) stall {
 	switch num := e.names.of([]string{m.Queue}); {
 	case len(e.seen.of(num, boundsPending)) > 0:
@@ -34,7 +34,7 @@ func (e *Engine) pushNeeds(m *engine.Message) stall {
 	return stall{queue: m.Queue, key: m.Key}
 }
 
-// PushAtomic keeps all messages or none, also over several queues.
+// PushAtomic stores all messages or none, also in several queues.
 func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	if err := e.begin(ctx, "push"); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 	return e.push(ctx, msgs, Endless, true)
 }
 
-// errRefused undoes an atomic push of which a message was refused.
+// errRefused rolls back an atomic push with a refused message.
 type errRefused struct{ error }
 
 func (errRefused) Unwrap() error { return ErrInternal }
@@ -108,18 +108,18 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, p Patience, at
 	return results, nil
 }
 
-// tellWithin is how soon something falls due of which others are told: what is due later they
-// meet in time, since each looks at all that a queue has, from the ground, more often.
+// tellWithin is how soon a message must be due for a notice. Other processes find later ones in
+// time by their whole looks, which are more frequent.
 const tellWithin = 2 * lookMost
 
-// tells reports whether others are told of what is due at an instant. A clock of a test may
-// get there at once.
+// tells reports whether others get a notice of a message due at an instant. They always do
+// with a test's clock, which may jump there.
 func (e *Engine) tells(at, ms int64) bool {
 	return e.cfg.Now != nil || at <= ms+tellWithin.Milliseconds()
 }
 
-// queuesOf returns the numbers of the queues of n items, and each of them once. 0 stands for
-// a queue that is not there, which is not among the second.
+// queuesOf returns the queue number of each of n items, 0 if the queue does not exist, and the
+// distinct numbers without 0.
 func (e *Engine) queuesOf(ctx context.Context, n int, of func(int) string, create bool) (each, distinct []int64, err error) {
 	var names []string
 	var items [][]int
@@ -144,7 +144,7 @@ func (e *Engine) queuesOf(ctx context.Context, n int, of func(int) string, creat
 
 func boundsPending(s *engine.Settings) bool { return s.MaxPending > 0 }
 
-// rooms returns how many more live messages the queues take that bound them.
+// rooms returns how many more live messages the queues with max_pending take.
 func (w *work) rooms() (map[int64]int64, error) {
 	room := make(map[int64]int64)
 	for num, h := range w.queues {
@@ -160,7 +160,7 @@ func (w *work) rooms() (map[int64]int64, error) {
 	return room, nil
 }
 
-// push pushes one message to a queue, which takes no more live ones than there is room.
+// push pushes one message to a queue, if there is room.
 func (w *work) push(num int64, id engine.ID, in *engine.Message, room map[int64]int64) engine.PushResult {
 	h := w.queues[num]
 	ref := engine.Ref{Queue: in.Queue, Key: in.Key}
@@ -197,7 +197,7 @@ func (w *work) push(num int64, id engine.ID, in *engine.Message, room map[int64]
 	}
 	r := x.result(w.ms)
 	r.Outcome = engine.Created
-	if w.advance(x); x.gone { // it had expired before it came
+	if w.advance(x); x.gone { // it expired before it came
 		if _, bounded := room[num]; bounded {
 			room[num]++
 		}
@@ -205,7 +205,7 @@ func (w *work) push(num int64, id engine.ID, in *engine.Message, room map[int64]
 	return r
 }
 
-// fill gives a row what a push brings.
+// fill sets the policy and content of a row from a push.
 func (w *work) fill(x *row, in *engine.Message) {
 	x.Policy = in.Resolve(&w.queues[x.Queue].Settings.Defaults)
 	x.Content, x.Size, x.whole = in.Content, len(in.Body), true
@@ -214,7 +214,7 @@ func (w *work) fill(x *row, in *engine.Message) {
 	}
 }
 
-// conflict applies the policy of a push whose key x holds.
+// conflict applies the conflict policy of a push whose key x holds.
 func (w *work) conflict(x *row, in *engine.Message) engine.PushResult {
 	state := x.state(w.ms)
 	r := x.result(w.ms)

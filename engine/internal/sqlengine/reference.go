@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// Cancel removes messages, in one transaction; by id also dead ones.
+// Cancel removes messages, in one transaction. By id it removes dead ones, too.
 func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
 	if err := e.begin(ctx, "cancel"); err != nil {
 		return nil, err
@@ -20,7 +20,7 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 	}, func(ref *engine.Ref, err error) error { return engine.Refuse("cancel", *ref, err) })
 }
 
-// cancelNeeds is what others may hold that a cancel needs.
+// cancelNeeds is what a cancel needs and others may have locked.
 func cancelNeeds(ref *engine.Ref) stall {
 	if ref.ID != 0 {
 		return stall{id: ref.ID}
@@ -67,7 +67,7 @@ func (e *Engine) cancel(ctx context.Context, refs []engine.Ref, p Patience) ([]e
 	return errs, nil
 }
 
-// meant are the rows that refs mean, by key the live ones.
+// meant returns the rows that refs name: by key only live ones.
 func meant(refs []engine.Ref, nums []int64) (first First) {
 	for i, ref := range refs {
 		switch {
@@ -84,7 +84,7 @@ func meant(refs []engine.Ref, nums []int64) (first First) {
 	return first
 }
 
-// at returns the message that a ref, whose row was read, means; nil: there is none.
+// at returns the message of a ref whose row was read; nil: there is none.
 func (w *work) at(num int64, ref engine.Ref) *row {
 	if ref.ID == 0 {
 		if s := w.seats[Name{num, ref.Key}]; s != nil {
@@ -118,9 +118,9 @@ func (w *work) cancel(num int64, ref engine.Ref) error {
 	return nil
 }
 
-// refer runs do in a transaction on the message that ref means; nil: there is none. What do
-// refuses becomes an engine.Error; the transaction is committed all the same, with what the
-// message's time has brought.
+// refer runs do in a transaction on the message of ref; nil: there is none. If do refuses, the
+// call fails with an engine.Error, but the transaction commits: the message may have lapsed
+// or expired.
 func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, only alone, do func(*work, *row) (refused, err error)) error {
 	if err := e.begin(ctx, op); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, only alon
 	return engine.Refuse(op, ref, refused)
 }
 
-// refuseUnlessWaiting says why a call that is for messages which wait is not for x.
+// refuseUnlessWaiting returns the error of a call on x that needs a waiting message.
 func (w *work) refuseUnlessWaiting(op string, ref engine.Ref, x *row) error {
 	if x == nil {
 		return engine.ErrNotFound
@@ -179,7 +179,7 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 		}
 		x.renew()
 		x.wait(due.Resolve(w.now))
-		if x.Expires != never { // a redriven one never expires, whatever its policy
+		if x.Expires != never { // a redriven message never expires, whatever its policy
 			x.Expires = expiry(x.Due, &x.Policy)
 		}
 		info = w.info(x)
@@ -189,11 +189,11 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 	return info, err
 }
 
-// Claim leases the message that ref means if it is due.
+// Claim leases the message of ref if it is due.
 func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
 	var lease engine.Lease
 	var ms int64
-	ref.IfState = engine.Gone // is not for claims
+	ref.IfState = engine.Gone // claims have no if_state
 	err := e.refer(ctx, "claim", ref, boundsLeases, func(w *work, x *row) (refused, err error) {
 		if refused = w.refuseUnlessWaiting("claim", ref, x); refused != nil {
 			return refused, nil
@@ -222,7 +222,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 	return lease, err
 }
 
-// refuseClaim says why a claim is held back; nil: it is not.
+// refuseClaim returns the error of a claim that the queue's settings do not allow now.
 func (w *work) refuseClaim(q int64, ref engine.Ref) (refused, err error) {
 	may, err := w.grantable(q, 1)
 	if err != nil || may > 0 {
@@ -272,7 +272,7 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	return info, engine.Refuse(op, ref, refused)
 }
 
-// get returns what is to be seen of the message that ref means; nil: there is none.
+// get returns the info of the message of ref; nil: there is none.
 func (w *work) get(num int64, ref engine.Ref) (*engine.Info, error) {
 	var found *Row
 	if ref.ID != 0 {

@@ -8,16 +8,15 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// never is the instant that does not come, where others are Unix milliseconds.
+// never is the instant that does not come; others are Unix milliseconds.
 const never = math.MaxInt64
 
-// Kind is what of a message's state stands in its row. Time alone decides between
-// scheduled and ready, and whether a lease holds or has lapsed. The numbers are part of
-// the format.
+// Kind is the part of a message's state that its row stores. Time decides between scheduled
+// and ready, and whether a lease holds or has lapsed. The numbers are part of the format.
 type Kind int16
 
-// The kinds of rows. Waiting messages whose priority is not the usual one are apart, so
-// that the others are in order by their due times alone.
+// The kinds of rows. Waiting messages with another than the default priority are separate, so
+// that the others are in order by due time alone.
 const (
 	Waiting Kind = iota // with engine.DefaultPriority
 	Ranked              // waiting, with another priority
@@ -26,20 +25,20 @@ const (
 	kinds
 )
 
-// Row is a message as its row has it. Instants are Unix milliseconds.
+// Row is a stored message. Instants are Unix milliseconds.
 type Row struct {
 	ID    engine.ID
 	Queue int64
 	Key   string // "": none
 	Kind  Kind
-	Ends  int64 // when its state ends: due, the lease's deadline; when dead: since when
+	Ends  int64 // when its state ends: due, or the lease's deadline; when dead: when it died
 	Due   int64
-	// Expires is after when it is not worth handling; never: that does not come.
+	// Expires is when it expires; never: it does not.
 	Expires int64
 	Created int64 // microseconds
 	Attempt uint32
-	// Nonce is that of the last lease, whose token settles as long as it is there: beyond
-	// the deadline too, until something else has been decided; nil: none does.
+	// Nonce belongs to the last lease. While it is set, the lease's token settles, even after
+	// the deadline; nil: no token does.
 	Nonce     *token.Nonce
 	Policy    engine.Policy
 	LastError string
@@ -47,7 +46,7 @@ type Row struct {
 	Size      int // bytes of the body, also where Content is not read
 }
 
-// Place is where the row stands among those of its kind.
+// Place is the row's place in the order of its kind.
 func (r *Row) Place() token.Place { return token.Place{At: r.Ends, ID: r.ID} }
 
 // Queue is the row of a queue.
@@ -57,26 +56,26 @@ type Queue struct {
 	Paused   int64 // until when; 0: it is not, never: for good
 	Settings engine.Settings
 	Revision uint64
-	// Base is pace.Bucket's: since when the rate gathers, in microseconds.
+	// Base is pace.Bucket's base, in microseconds.
 	Base int64
-	// Remembers says that it has, or had, messages whose keys are to be remembered.
+	// Remembers: it has, or had, messages with remember.
 	Remembers bool
 }
 
-// Heads is what a queue has first.
+// Heads is a queue with its first rows.
 type Heads struct {
 	Queue
-	// First are the places of the first row of each kind, at never: none. Of the dead it is
-	// not asked for, since Settings.DeadKeep is unset.
+	// First are the places of the first row of each kind; at never: none. The dead are not
+	// looked at if Settings.DeadKeep is unset.
 	First   Places
-	Waiting int64 // least due of the waiting, of both kinds; never: none
+	Waiting int64 // least due time of both waiting kinds; never: none
 	Leased  int64 // least deadline; never: none
-	// When the first died, and when the first memory is forgotten; never: none, or not asked
-	// for, since Settings.DeadKeep, or Remembers, are unset.
+	// When the first dead message died, and when the first memory is forgotten; never: none,
+	// or not looked at, since Settings.DeadKeep or Remembers is unset.
 	Dead, Forgotten int64
 }
 
-// Has puts in what was found first.
+// Has sets the first rows.
 func (h *Heads) Has(first Places, forgotten int64) {
 	h.First, h.Forgotten = first, forgotten
 	h.Waiting = min(first[Waiting].At, first[Ranked].At)
@@ -89,7 +88,7 @@ type Name struct {
 	Key   string
 }
 
-// Memory is what is left of a finished message: its key, until Forgotten.
+// Memory is the remembered key of a finished message, until Forgotten.
 type Memory struct {
 	Name
 	ID        engine.ID
@@ -99,41 +98,41 @@ type Memory struct {
 	Forgotten int64
 }
 
-// Lock says what reading does about rows that are to be changed.
+// Lock is how a read locks rows.
 type Lock uint8
 
-// The locks. Those that are taken end with the transaction.
+// The locks. They last until the end of the transaction.
 const (
 	None Lock = iota // read only, as last committed
-	Wait             // wait for others that hold one
-	Skip             // leave out rows that others hold
+	Wait             // wait for locks of others
+	Skip             // leave out rows that others have locked
 )
 
-// Range asks for rows of a queue and kind whose Place lies in a span, in order.
+// Range asks for rows of a queue and kind with places in a span, in order.
 type Range struct {
 	Queue  int64
 	Kind   Kind
 	Span   token.Span
-	Due    bool // Span ends with what is due by the database's time, whatever its High
+	Due    bool // Span ends at the database's time, whatever its High
 	Newest bool // the latest first
 	Most   int
 	Lock   Lock
-	Body   bool // with the bodies of up to InlineBody bytes; all other content is always there
-	// Window is not 0 in a range of Ranked rows to be read by (priority, due, id): the
-	// first Most by that order among the first Window by place. With Lock Skip they are
-	// chosen first, and Spare more, to be taken in the place of those that others hold.
+	Body   bool // with bodies of up to InlineBody bytes; all other content is always read
+	// Window is not 0 for Ranked rows in the order (priority, due, id): the first Most in that
+	// order among the first Window by place. With Lock Skip, Most and Spare more rows are
+	// chosen before locking, so that spare ones replace those that others have locked.
 	Window, Spare int
 }
 
-// InlineBody is up to how many bytes a body is read with its row. Larger ones are read by
-// Bodies, one by one, when it is certain that they are wanted.
+// InlineBody is the most bytes of a body that is read with its row. Bodies reads larger ones
+// once it is certain that they are needed.
 const InlineBody = 8 << 10
 
 // Tally is a change of a count of a queue.
 type Tally struct {
 	Queue int64
 	Count Count
-	// Minute is that of the due times which Due counts, since 1970; else 0.
+	// Minute is the minute of the due times that CountDue counts, since 1970; else 0.
 	Minute int64
 	N      int64
 }

@@ -8,21 +8,21 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// seen are queues as this process last saw them: by them a call guesses which queues it must
-// lock. The transaction finds out whether that was right.
+// seen caches queues as this process last saw them. From their settings a call guesses which
+// queues it must lock; the transaction checks that.
 type seen struct {
 	mu     sync.RWMutex
 	queues map[int64]view
 }
 
-// view is what is seen of a queue.
+// view is the cached part of a queue.
 type view struct {
 	name     string
 	settings *engine.Settings // nil: none is set
 	revision uint64
 }
 
-// note takes note of what a transaction has seen.
+// note records the queues that a transaction has read.
 func (s *seen) note(heads []Heads) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,7 +39,7 @@ func (s *seen) note(heads []Heads) {
 	}
 }
 
-// of returns those of queues for whose settings only holds.
+// of returns the queues for whose settings only holds.
 func (s *seen) of(queues []int64, only alone) (lock []int64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -52,7 +52,7 @@ func (s *seen) of(queues []int64, only alone) (lock []int64) {
 	return lock
 }
 
-// name tells of which queues leases were that were settled.
+// name adds the names of the queues to settlements.
 func (s *seen) name(settlements []engine.Settlement, settled []engine.Settled) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -63,7 +63,7 @@ func (s *seen) name(settlements []engine.Settlement, settled []engine.Settled) {
 	}
 }
 
-// within reports whether all that is to be locked is.
+// within reports whether all wanted queues are locked.
 func within(wanted, locked []int64) bool {
 	for _, q := range wanted {
 		if _, ok := slices.BinarySearch(locked, q); !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Settings tells the settings of a queue and their revision.
+// Settings returns the settings of a queue and their revision.
 func (e *Engine) Settings(ctx context.Context, name string) (engine.Settings, string, error) {
 	if err := e.begin(ctx, "settings"); err != nil {
 		return engine.Settings{}, "", err
@@ -26,8 +26,8 @@ func (e *Engine) Settings(ctx context.Context, name string) (engine.Settings, st
 	return heads[0].Settings, revision(heads[0].Revision), nil
 }
 
-// Configure stores the settings of a queue. Dead messages that they do not let stay are
-// dropped before it returns.
+// Configure stores the settings of a queue. Before it returns, it drops the dead messages that
+// they do not keep.
 func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, old string) (string, error) {
 	const op = "configure"
 	if err := e.begin(ctx, op); err != nil {
@@ -38,10 +38,10 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 	if err != nil {
 		return "", err
 	}
-	if err := e.lapseAll(ctx, op, num); err != nil { // what is dead by now counts for no limit
+	if err := e.lapseAll(ctx, op, num); err != nil { // dead messages count for no limit
 		return "", err
 	}
-	if err := e.dropDead(ctx, op, num); err != nil { // what is gone by the settings before does not come back
+	if err := e.dropDead(ctx, op, num); err != nil { // what the old settings dropped does not come back
 		return "", err
 	}
 	made := ""
@@ -51,9 +51,9 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 		}
 		h.Settings = s
 		h.Settings.Defaults = s.Defaults.Clone()
-		h.Revision = uint64(1 + rand.Int64N(math.MaxInt64)) // one that was lost does not come again
+		h.Revision = uint64(1 + rand.Int64N(math.MaxInt64)) // random: one that a failover lost does not come again
 		if s.Rate == 0 {
-			h.Base = 0 // full when there is a rate again
+			h.Base = 0 // full when a rate is set again
 		}
 		made = revision(h.Revision)
 		w.save(num)
@@ -68,7 +68,7 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 
 func revision(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// dropDead drops all the dead that the settings of a queue do not let stay.
+// dropDead drops all dead messages that the settings of a queue do not keep.
 func (e *Engine) dropDead(ctx context.Context, op string, num int64) error {
 	for more := true; more; {
 		now, heads, err := e.heads(ctx, op, grounds([]int64{num}))
@@ -80,7 +80,7 @@ func (e *Engine) dropDead(ctx context.Context, op string, num int64) error {
 			return nil
 		}
 		err = e.doAlone(ctx, op, num, func(w *work) error {
-			h := w.queues[num] // the transaction has not looked
+			h := w.queues[num] // the transaction has read only the queue's row
 			h.First, h.Dead, h.Forgotten = heads[0].First, heads[0].Dead, heads[0].Forgotten
 			if err := w.tidy([]int64{num}); err != nil {
 				return err

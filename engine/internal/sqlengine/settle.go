@@ -20,13 +20,13 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 		return engine.Settled{Err: engine.Refuse("settle", engine.Ref{}, err)}
 	})
 	e.seen.name(s, settled)
-	if err == nil && e.cfg.later == nil { // else nobody knows yet
+	if err == nil && e.cfg.later == nil { // else the outcome is still open
 		e.held.settled(s, settled)
 	}
 	return settled, err
 }
 
-// settleNeeds is what others may hold that a settlement needs.
+// settleNeeds is what a settlement needs and others may have locked.
 func settleNeeds(s *engine.Settlement) stall {
 	t, _ := token.Parse(s.Token)
 	return stall{id: t.ID}
@@ -58,7 +58,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement, p Patience) 
 	}
 	ids, queues = sorted(ids), sorted(queues)
 	err := e.do(ctx, "settle", queues, First{IDs: ids, Patience: p}, nil, func(w *work) error {
-		var names []Name // of those that lapsed dead
+		var names []Name // of messages that died by a lapse
 		for _, x := range w.order {
 			if x.Kind == Dead && x.Nonce != nil && x.Key != "" {
 				names = append(names, Name{x.Queue, x.Key})
@@ -83,7 +83,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement, p Patience) 
 	return settled, nil
 }
 
-// sorted returns each value once, in order.
+// sorted returns the distinct values in order.
 func sorted[T ~int64 | ~uint64](all []T) []T {
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -93,9 +93,9 @@ func lost(queue string, id engine.ID) error {
 	return engine.Refuse("settle", engine.Ref{Queue: queue, ID: id}, engine.ErrLeaseLost)
 }
 
-// settle carries out a settlement, whose lease may have lapsed: its message is then ready
-// or dead. It is lost too when the lapse made the message dead and its key is by now
-// another's, so that it cannot come back.
+// settle carries out a settlement. Its lease may have lapsed: the message is then ready or
+// dead. If it is dead and another message has its key by now, it cannot come back, and the
+// lease is lost.
 func (w *work) settle(t token.Token, s *engine.Settlement) engine.Settled {
 	x := w.rows[t.ID]
 	if x == nil || x.gone || x.Nonce == nil || *x.Nonce != t.Nonce || x.Queue != int64(t.Queue) {

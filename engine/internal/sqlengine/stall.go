@@ -8,14 +8,14 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// stall is what others can hold of what an item needs: a message, a key, or a whole queue.
+// stall is what an item needs and others may have locked: a message, a key, or a whole queue.
 type stall struct {
 	id         engine.ID
 	queue, key string
 }
 
-// stalls are those for which calls have waited in vain, with when each is tried again. Items
-// that need one of them are kept apart from others until it is free.
+// stalls are those for which calls waited in vain, with the time of the next try. Items that
+// need one are kept separate from others until it is free.
 type stalls struct {
 	mu    sync.Mutex
 	until map[stall]time.Time
@@ -23,11 +23,11 @@ type stalls struct {
 
 const (
 	stallPause = 40 * time.Millisecond
-	// stallKept is for how long one is known that nobody asks for any more.
+	// stallKept is how long one is remembered after its last use.
 	stallKept = 30 * time.Second
 )
 
-// none reports whether nothing is known to be held.
+// none reports whether nothing is known to be locked.
 func (s *stalls) none() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,7 +39,7 @@ func (s *stalls) none() bool {
 	return len(s.until) == 0
 }
 
-// of reports whether something is known to be held, and whether it is to be tried by now.
+// of reports whether something is known to be locked, and whether it is time to try again.
 func (s *stalls) of(what stall) (held, try bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *stalls) of(what stall) (held, try bool) {
 	return held, held && !time.Now().Before(until)
 }
 
-// add notes that something is held.
+// add records that something is locked.
 func (s *stalls) add(what stall) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

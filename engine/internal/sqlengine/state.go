@@ -6,7 +6,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// kindOf is the kind of one that waits.
+// kindOf is the kind of a waiting message.
 func kindOf(p *engine.Policy) Kind {
 	if p.Priority == engine.DefaultPriority {
 		return Waiting
@@ -14,7 +14,7 @@ func kindOf(p *engine.Policy) Kind {
 	return Ranked
 }
 
-// state is where a row that advance has brought to the present stands at ms.
+// state is the state at ms of a row that advance has brought up to date.
 func (x *row) state(ms int64) engine.State {
 	switch {
 	case x.gone:
@@ -29,11 +29,11 @@ func (x *row) state(ms int64) engine.State {
 	return engine.Ready
 }
 
-// live reports whether it holds its key.
+// live reports whether a row holds its key.
 func (x *row) live() bool { return !x.gone && x.Kind != Dead }
 
-// advance lets happen to a row what time brings. It is done for real if the work has
-// locked the row, else as if.
+// advance brings a row up to date: leases lapse and messages expire. If the work has not
+// locked the row, that only affects what callers see.
 func (w *work) advance(x *row) {
 	if x.Kind == Leased && x.Ends <= w.ms {
 		x.LastError = engine.Lapsed
@@ -59,17 +59,17 @@ func (w *work) advance(x *row) {
 	}
 }
 
-// wait makes a message wait for a due time.
+// wait makes a row wait for a due time.
 func (x *row) wait(due int64) { x.Kind, x.Ends, x.Due = kindOf(&x.Policy), due, due }
 
-// die makes it dead now.
+// die makes a row dead.
 func (w *work) die(x *row, reason string) {
 	w.unseat(x)
 	w.died[x.Queue] = true
 	x.Kind, x.Ends, x.LastError, x.Nonce = Dead, w.ms, reason, nil
 }
 
-// renew begins a message anew: no attempt counts, no old token settles.
+// renew resets a message: no attempts, and no old token settles.
 func (x *row) renew() { x.Attempt, x.Nonce = 0, nil }
 
 // giveBack undoes the attempt that the last lease counted.
@@ -79,14 +79,14 @@ func (x *row) giveBack() {
 	}
 }
 
-// drop removes a message, and leaves nothing.
+// drop removes a message without a memory.
 func (w *work) drop(x *row) {
 	w.unseat(x)
 	x.gone = true
 }
 
-// leave is drop of a message that went by such an ending: its key may be remembered. Of one
-// that was dead the seat has been found.
+// leave drops a message that ended so: its key may be remembered. For a dead message, the key
+// was read before.
 func (w *work) leave(x *row, how engine.Ending, ended int64) {
 	wasLive := x.live()
 	w.drop(x)
@@ -96,13 +96,13 @@ func (w *work) leave(x *row, how engine.Ending, ended int64) {
 	}
 	s := w.seats[Name{x.Queue, x.Key}]
 	if !wasLive && s.holder != nil {
-		return // what holds the key now is remembered, if anything
+		return // the key now belongs to another message
 	}
 	x.late = !wasLive
 	s.memory = &Memory{Name{x.Queue, x.Key}, x.ID, x.Due, how, ended, until}
 }
 
-// remembers notes that a queue has messages that may leave memories, before there is one.
+// remembers records, before there is a memory, that a queue has messages with remember.
 func (w *work) remembers(queue int64) {
 	if h := w.queues[queue]; !h.Remembers {
 		h.Remembers = true
@@ -110,11 +110,11 @@ func (w *work) remembers(queue int64) {
 	}
 }
 
-// save has the row of a queue written.
+// save marks a queue's row to be written.
 func (w *work) save(queue int64) { w.dirty = append(w.dirty, queue) }
 
-// revive gives a dead message its key back, and reports whether it could: not when another
-// holds it. The seat has been found.
+// revive gives a dead message its key back. It reports false if another message holds the key,
+// which was read before.
 func (w *work) revive(x *row) bool {
 	if x.Key == "" {
 		return true
@@ -127,7 +127,7 @@ func (w *work) revive(x *row) bool {
 	return true
 }
 
-// info is what callers may see of a row.
+// info is a row for callers.
 func (w *work) info(x *row) engine.Info {
 	i := engine.Info{
 		ID: x.ID, Queue: w.queues[x.Queue].Name, Key: x.Key, State: x.state(w.ms),

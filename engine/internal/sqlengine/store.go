@@ -9,18 +9,18 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// ErrAgain says that a transaction met others in a way that undid it: run it once more.
+// ErrAgain means that other transactions undid this one: run it again.
 var ErrAgain = errors.New("the transaction was undone by others: run it again")
 
-// ErrBusy is the ErrAgain of a transaction that would have had to wait longer for others
-// than its Patience allows.
+// ErrBusy is the ErrAgain of a transaction that would have waited longer for locks than its
+// Patience allows.
 var ErrBusy = fmt.Errorf("%w: others hold what it needs", ErrAgain)
 
-// ErrDeadlock is the ErrAgain of a transaction that the database undid because it and others
-// waited for one another, or because it could not put them in order.
+// ErrDeadlock is the ErrAgain of a transaction that the database rolled back because of a
+// deadlock or a serialization failure.
 var ErrDeadlock = fmt.Errorf("%w: a deadlock", ErrAgain)
 
-// Again returns an ErrAgain with what the caller is told when that does not end.
+// Again returns an ErrAgain with the caller's error for the case that repeating does not help.
 func Again(reason error) error { return &again{reason} }
 
 type again struct{ reason error }
@@ -28,40 +28,40 @@ type again struct{ reason error }
 func (a *again) Error() string        { return ErrAgain.Error() + ": " + a.reason.Error() }
 func (a *again) Is(target error) bool { return target == ErrAgain }
 
-// ErrGone says that there are no queues of some numbers. Nobody deletes a queue.
+// ErrGone means that some queue numbers do not exist, as after a failover that lost them:
+// queues are never deleted.
 var ErrGone = errors.New("a queue has gone")
 
-// ErrInternal marks errors by which the engine undoes a transaction for reasons of its own.
+// ErrInternal marks errors by which the engine itself rolls a transaction back.
 var ErrInternal = errors.New("undone")
 
-// Store is a database with tarry's tables. Its methods may be called from many
-// goroutines. Errors are those of the engine's callers already: *engine.Error, with
-// engine.ErrUnavailable for a database that does not answer; but for ErrAgain.
+// Store is a database with tarry's tables. Its methods may be called from many goroutines.
+// Except for ErrAgain, its errors go to the engine's callers unchanged: *engine.Error, with
+// engine.ErrUnavailable for a database that does not answer.
 type Store interface {
-	// In runs do in a transaction that reads what others have committed (READ COMMITTED),
-	// and commits it if do returns nil. It does not repeat: ErrAgain says that it was
-	// rolled back and may be run once more. Where it is not known whether the commit came
-	// about, the error has engine.HintUnknown.
+	// In runs do in a READ COMMITTED transaction, and commits it if do returns nil. It does
+	// not repeat: ErrAgain means that the transaction was rolled back and may run again. If
+	// the outcome of the commit is unknown, the error has engine.HintUnknown.
 	In(ctx context.Context, op string, do func(Tx) error) error
 
-	// Heads tells, in one statement and with no lock, the time of the database and of each
-	// queue its row and what it has first, from a floor on, in the order asked for.
+	// Heads returns the database's time, and each queue's row with its first rows from a floor
+	// on, in the order of from. It is one statement and takes no locks.
 	Heads(ctx context.Context, from []Floor) (now time.Time, heads []Heads, err error)
 
-	// Names returns the numbers of queues, which it makes for those that are new if asked
-	// to; 0: there is none. Then it commits at once, whatever transaction the caller is in.
+	// Names returns the numbers of queues; 0: there is no such queue. With create it makes new
+	// queues and commits at once, whatever transaction the caller is in.
 	Names(ctx context.Context, names []string, create bool) ([]int64, error)
 
-	// Queues lists queues by name, behind after.
+	// Queues lists queues by name, beginning after a name.
 	Queues(ctx context.Context, after string, limit int) ([]Queue, error)
 
-	// IDs reserves at least n ids that nobody had, first to last, and commits at once. They go
-	// by the database's clock, so that none is reserved again when that has been lost.
+	// IDs reserves at least n new ids, first to last, and commits at once. They follow the
+	// database's clock, so that none repeats after a failover that lost the reservation.
 	IDs(ctx context.Context, n int) (first, last engine.ID, err error)
 
-	// Fold adds up some of the tallies that transactions have left, from a number on, so that
-	// few are there to be summed, and reports which was the last, and whether there are more.
-	// It steps back before others that do the same.
+	// Fold adds up some of the tallies that transactions left, from a number on, so that few
+	// remain to be summed. It returns the last one, and whether there are more. It skips
+	// tallies that another process is folding.
 	Fold(ctx context.Context, from int64) (last int64, more bool, err error)
 
 	Close()
@@ -70,67 +70,64 @@ type Store interface {
 // QueuesMost is how many queues are counted at once.
 const QueuesMost = 500
 
-// Sooner says that a queue has something at an instant, or later.
+// Sooner is a notice: a queue may have something at an instant.
 type Sooner struct {
 	Queue string
 	At    int64
 }
 
-// Tx is a transaction, used from one goroutine. What reads with a lock sees what is
-// committed when it gets it. The methods that write may be carried out no sooner than at
-// the next that reads, or the commit, and in the order in which they were called.
+// Tx is a transaction, used from one goroutine. A read with a lock sees what is committed
+// when it gets the lock. Writes may be delayed until the next read or the commit; their order
+// is kept.
 type Tx interface {
-	// Open comes first: the time of the database, what Heads tells of queues, in the order
-	// asked for, and then, as ByID and ByKey do, the rows that the call is about. Queues in
-	// lock, a part of them, are locked, in the order of numbers, before anything is read: who
-	// else locks one waits until the transaction ends. It leaves out what is no queue. Of
-	// queues whose rows alone are read it tells that they have nothing.
+	// Open comes first. It returns the database's time, the Heads of queues, and the rows that
+	// first asks for, as ByID and ByKey do. Before it reads, it locks the queues in lock, in
+	// the order of their numbers, until the transaction ends. It leaves out queues that do
+	// not exist. The Heads of first.Queues have the queue's row only.
 	Open(ctx context.Context, from []Floor, lock []int64, first First) (Opened, error)
-	// Heads is Store.Heads with what this transaction has written, without the time.
+	// Heads is Store.Heads without the time. It sees this transaction's writes.
 	Heads(ctx context.Context, from []Floor) ([]Heads, error)
-	// Leave is Heads as the transaction leaves them: heads returns them once it has
-	// committed, but for those of what is no queue.
+	// Leave is Heads at the end of the transaction: heads returns them after the commit. It
+	// leaves out queues that do not exist.
 	Leave(ctx context.Context, from []Floor) (heads func() []Heads, err error)
 	SaveQueue(ctx context.Context, q *Queue) error
 
 	Messages
 	Memories
 
-	// Tally adds to counts. It waits for nobody, nor does anybody for it.
+	// Tally adds to counts. It neither waits for other transactions nor makes them wait.
 	Tally(ctx context.Context, changes []Tally) error
-	// Stock returns what each of up to QueuesMost queues holds, by their counts, in one
-	// statement; of the ready, which are due by an instant, those of the minute of that are
-	// looked at one by one.
+	// Stock returns the counts of up to QueuesMost queues, in one statement. Ready messages
+	// are due by an instant; those due within its minute are counted row by row.
 	Stock(ctx context.Context, queues []int64, ms int64) (map[int64]Stock, error)
-	// Due returns the counts of CountDue of the minutes from first up to before end, but for
-	// those that are 0.
+	// Due returns the nonzero counts of CountDue for the minutes from first to before end.
 	Due(ctx context.Context, queue, first, end int64) ([]Tally, error)
 }
 
-// Patience is how long a transaction waits for what others have locked.
+// Patience is how long a transaction waits for locks of others.
 type Patience uint8
 
 // The patiences.
 const (
 	Endless Patience = iota
-	Brief            // for others like it, not for one that stays open: up to BriefWait
-	Least            // as short as can be
+	Brief            // up to BriefWait: enough for short transactions, not for one that stays open
+	Least            // as short as possible
 )
 
-// BriefWait is how long Brief is, or less: who has waited for less is run again until then.
+// BriefWait bounds Brief. A Store may wait for less: the engine then repeats the transaction.
 const BriefWait = 50 * time.Millisecond
 
-// First is which rows are read with the opening, and locked.
+// First names the rows that the opening of a transaction reads and locks.
 type First struct {
 	IDs    []engine.ID // in order
 	Names  []Name      // in order of queue and key
 	Ranges []Range     // none with IDs or Names
-	Queues []int64     // their rows are read without a lock, and nothing that they have
-	// Patience is that of the whole transaction.
+	Queues []int64     // only the queues' own rows are read, without a lock
+	// Patience holds for the whole transaction.
 	Patience Patience
 }
 
-// Opened is what the opening of a transaction answers.
+// Opened is the answer to the opening of a transaction.
 type Opened struct {
 	Now      time.Time
 	Heads    []Heads
@@ -141,27 +138,26 @@ type Opened struct {
 
 // Messages are the rows of messages.
 type Messages interface {
-	// ByID locks the messages that are there of some ids, in the order of ids.
+	// ByID reads and locks the messages with some ids that exist, in the order of ids.
 	ByID(ctx context.Context, ids []engine.ID, lock Lock, body bool) ([]*Row, error)
-	// ByKey locks those that hold keys, not the dead, in the order of names, and after that
-	// reads the memories that there are of them.
+	// ByKey reads and locks the live messages with some keys, in the order of names, and then
+	// reads the memories of these keys.
 	ByKey(ctx context.Context, names []Name, lock Lock, body bool) ([]*Row, []Memory, error)
-	// LastDead returns the dead one with a key that died last, at or after since; nil: none.
+	// LastDead returns the dead message with a key that died last, at or after since; nil: none.
 	LastDead(ctx context.Context, name Name, since int64, body bool) (*Row, error)
 	// Ranges answers each range in order.
 	Ranges(ctx context.Context, ranges []Range) ([][]*Row, error)
 	// Holding counts the leases of a queue that end after an instant.
 	Holding(ctx context.Context, queue, ms int64) (int64, error)
-	// Bodies fills in the bodies that a Range has left out.
+	// Bodies fills in the bodies that a Range left out.
 	Bodies(ctx context.Context, rows []*Row) error
 
-	// Insert makes rows of messages that have come just now: they wait, with no attempt. It
-	// waits for others that make one of the same key. ErrAgain if
-	// by then a key is held, or is remembered and not forgotten by this transaction: it
-	// was not so when the transaction looked.
+	// Insert adds rows of new messages, which wait and have no attempt. It waits for other
+	// transactions that insert the same keys. It fails with ErrAgain if a key is held by
+	// then, or is remembered and not forgotten by this transaction.
 	Insert(ctx context.Context, rows []*Row) error
-	// Move writes of rows what changes with their state: all but queue, key, created,
-	// policy and content. A message that is no longer dead holds its key: ErrAgain if another does.
+	// Move writes the columns that change with the state: all but queue, key, created, policy
+	// and content. A message that is no longer dead takes its key: ErrAgain if that is held.
 	Move(ctx context.Context, rows []*Row) error
 	// Replace writes rows whole.
 	Replace(ctx context.Context, rows []*Row) error
@@ -170,11 +166,12 @@ type Messages interface {
 
 // Memories are the rows of finished messages. Messages.ByKey reads them.
 type Memories interface {
-	// Over returns those of a queue that are forgotten in a span, both ends with it, and ended at
-	// or before an instant, the first first, and locks them, but for those that others hold.
+	// Over returns the memories of a queue that are forgotten from one instant to another,
+	// inclusive, and ended by an instant. They come in order of forgetting. It locks them, and
+	// leaves out those that others have locked.
 	Over(ctx context.Context, queue, from, until, ended int64, most int) ([]Memory, error)
-	// Remember writes memories. A memory of the same key has been forgotten before, unless
-	// it came about at the same time: then the later one stays.
+	// Remember writes memories. An older memory of the same key was forgotten before; if two
+	// transactions remember a key at the same time, the later one wins.
 	Remember(ctx context.Context, memories []Memory) error
 	// Forget deletes memories that ByKey or Over have returned.
 	Forget(ctx context.Context, names []Name) error

@@ -17,7 +17,7 @@ type tallyOf struct {
 	minute int64
 }
 
-// count adds n times what a row counts for.
+// count adds n times the counts of a row.
 func (t tallies) count(r *Row, n int64) {
 	switch r.Kind {
 	case Waiting, Ranked:
@@ -30,7 +30,7 @@ func (t tallies) count(r *Row, n int64) {
 	}
 }
 
-// changes returns those that are not 0, in order.
+// changes returns the nonzero tallies in order.
 func (t tallies) changes() []Tally {
 	changes := make([]Tally, 0, len(t))
 	for of, n := range t {
@@ -44,29 +44,28 @@ func (t tallies) changes() []Tally {
 	return changes
 }
 
-// folding adds tallies up, in the background.
+// folding adds up tallies in the background.
 type folding struct {
-	changed atomic.Int64 // since the last time
-	under   atomic.Bool
+	changed atomic.Int64 // since the last run
+	under   atomic.Bool  // it runs
 
-	// Whoever is under way has these, for the same reason as there are floors: almost all
-	// tallies below from have been added up, and from time to time the rest is.
+	// Only the running task uses these. As with floors, almost all tallies below from have
+	// been added up; the rest is from time to time.
 	from  int64
-	whole time.Time // when the next whole look is due
+	whole time.Time // when the next run over all is due
 }
 
-// foldAfter is after how many changes this process sees to the tallies, foldEach what a
-// transaction counts for besides the rows that it changes, and foldWithin how long it may
-// take.
+// foldAfter is the number of changes between two runs of this process, foldEach what a
+// transaction counts besides the rows it changes, and foldWithin the time limit of a run.
 const (
 	foldAfter  = 16_384
 	foldEach   = 3
 	foldWithin = 10 * time.Second
-	foldWhole  = time.Minute // how far whole looks are apart
-	foldSlack  = 1000        // how many later tallies may be committed sooner than one
+	foldWhole  = time.Minute // the time between two runs over all tallies
+	foldSlack  = 1000        // how many later tallies may commit before an earlier one
 )
 
-// fold adds up tallies when this process has left many. It is called within a call.
+// fold starts a run when this process has written many tallies.
 func (e *Engine) fold(changed int) {
 	f := &e.folding
 	if f.changed.Add(int64(changed+foldEach)) < foldAfter || !f.under.CompareAndSwap(false, true) {

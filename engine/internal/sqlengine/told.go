@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// told is what the leases of this process were told of queues.
+// told is what leases of this process were told about queues.
 type told struct {
 	mu     sync.Mutex
 	queues map[int64]*toldOf
 }
 
 type toldOf struct {
-	known  bool      // a lease was told, that the queue has nothing
-	until  int64     // before this; what comes sooner is hinted
+	known  bool      // a lease was told that the queue has nothing
+	until  int64     // before this; a hint follows if something comes sooner
 	due    time.Time // the same by the clock of this process
-	asking int       // leases that have not answered: nobody knows what they have seen
-	pause  int64     // how soon to look again where others hold all there is
-	spare  int       // how many more ranked ones are looked at where others hold some
+	asking int       // running leases: what they see is unknown
+	pause  int64     // how soon to look again if others have locked all that is due
+	spare  int       // how many more ranked rows to look at if others have locked some
 }
 
-// of returns what is known of a queue; the caller has locked told.
+// of returns what is known about a queue; the caller has locked told.
 func (t *told) of(queue int64) *toldOf {
 	x := t.queues[queue]
 	if x == nil {
@@ -33,7 +33,7 @@ func (t *told) of(queue int64) *toldOf {
 	return x
 }
 
-// spareLeast is how many more are looked at, at first.
+// spareLeast is the first value of spare.
 const spareLeast = 64
 
 func (t *told) spare(queue int64) int {
@@ -42,7 +42,7 @@ func (t *told) spare(queue int64) int {
 	return t.of(queue).spare
 }
 
-// passOver has more looked at of what is due of a queue, of which others hold some.
+// passOver raises spare, since others have locked some of a queue's due rows.
 func (t *told) passOver(queue int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,8 +57,7 @@ func (t *told) freed(queue int64) {
 	t.of(queue).spare = 0
 }
 
-// blocked tells how soon to look again for rows that others hold; still: nothing else was
-// met there.
+// blocked returns how soon to look again for locked rows; still: this look found no others.
 func (t *told) blocked(queue int64, still bool) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +69,7 @@ func (t *told) blocked(queue int64, still bool) int64 {
 	return pause
 }
 
-// ask begins to ask for what queues have, and answered ends that: by is 1, then -1.
+// ask counts the leases that ask about queues: by is 1 at their start, and -1 at their end.
 func (t *told) ask(queues []int64, by int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,8 +78,8 @@ func (t *told) ask(queues []int64, by int) {
 	}
 }
 
-// tell takes note that a lease is told when there may be something next. It reports whether
-// another was told of a later instant, and would come too late.
+// tell records that a lease is told when there may be something next. It reports whether
+// another was told of a later instant, and so would come too late.
 func (t *told) tell(queue, next int64, due time.Time) (late bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,7 +89,8 @@ func (t *told) tell(queue, next int64, due time.Time) (late bool) {
 	return late
 }
 
-// expects reports whether in all of queues, one at least, something was told to be due by now.
+// expects reports whether there are queues, and leases were told of something due by now in
+// each.
 func (t *told) expects(queues []int64) bool {
 	now := time.Now()
 	t.mu.Lock()
@@ -103,7 +103,7 @@ func (t *told) expects(queues []int64) bool {
 	return len(queues) > 0
 }
 
-// sooner reports whether an instant is sooner than was told, or than somebody who asks
+// sooner reports whether an instant is sooner than leases were told, or than a running lease
 // may have seen.
 func (t *told) sooner(queue, at int64) bool {
 	t.mu.Lock()

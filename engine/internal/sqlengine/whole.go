@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// wholeWithin is how long the whole look at one queue may take.
+// wholeWithin bounds the whole look at one queue.
 const wholeWithin = 5 * time.Minute
 
-// lookWhole begins whole looks at those of queues at which they are due, one after the other.
-// No lease waits for them.
+// lookWhole starts a task that makes the whole looks that are due, one after another. No lease
+// waits for it.
 func (e *Engine) lookWhole(queues []int64) {
 	if !e.looking.CompareAndSwap(false, true) {
 		return
@@ -22,13 +22,13 @@ func (e *Engine) lookWhole(queues []int64) {
 	})
 }
 
-// lookWholeAt makes the whole look at a queue, and hints what it has found.
+// lookWholeAt makes the whole look at a queue, and gives a hint for what it found.
 func (e *Engine) lookWholeAt(queue int64) {
 	ctx, cancel := context.WithTimeout(e.untilClose, wholeWithin)
 	defer cancel()
 	sent := time.Now()
 	now, heads, err := e.store.Heads(ctx, grounds([]int64{queue}))
-	if err != nil { // it is due again later
+	if err != nil { // it will be due again
 		return
 	}
 	h := &heads[0]

@@ -8,9 +8,9 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Within is an engine whose calls are part of a transaction of the caller's: its Store runs
-// each in a savepoint of that. It is used as the transaction is, from one goroutine at a
-// time, and Tell is called when that has committed.
+// Within is an engine whose calls are part of the caller's transaction: its Store runs each
+// call in a savepoint. Like the transaction, it is used from one goroutine at a time. Tell is
+// called after the commit.
 type Within struct {
 	e *Engine
 
@@ -35,11 +35,10 @@ func (e *Engine) Within(store Store) *Within {
 	return w
 }
 
-// besideWithin is how long a call in a transaction waits for another connection of a pool, of
-// which transactions may hold all.
+// besideWithin bounds the wait for a second connection: transactions may hold the whole pool.
 const besideWithin = 2 * time.Second
 
-// beside runs what may need another connection beside that of a transaction of a caller's.
+// beside runs do, which may need a connection besides that of the caller's transaction.
 func (e *Engine) beside(ctx context.Context, op string, do func(context.Context) error) error {
 	if e.cfg.later == nil {
 		return do(ctx)
@@ -54,7 +53,7 @@ func (e *Engine) beside(ctx context.Context, op string, do func(context.Context)
 	return err
 }
 
-// Tell tells what there is to tell, once the transaction has committed.
+// Tell sends the notices and hints of the calls, after the transaction has committed.
 func (w *Within) Tell() {
 	if !w.e.calls.TryEnter() {
 		return
@@ -69,8 +68,8 @@ func (w *Within) Tell() {
 	}
 }
 
-// Capabilities says that the engine can do what is part of a transaction: push, cancel,
-// reschedule, settle and look up.
+// Capabilities has only what can be part of a transaction: push, cancel, reschedule, settle
+// and look up.
 func (w *Within) Capabilities() engine.Capabilities {
 	c := w.e.Capabilities()
 	c.Claim, c.List, c.Count, c.Forecast, c.Pause, c.Purge, c.Redrive, c.Settings = false, false, false, false, false, false, false, false
@@ -84,12 +83,12 @@ func (w *Within) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 	return w.e.Push(ctx, msgs)
 }
 
-// PushAtomic is Engine.PushAtomic in the transaction, which goes on when it fails.
+// PushAtomic is Engine.PushAtomic in the transaction. If it fails, the transaction can go on.
 func (w *Within) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	return w.e.PushAtomic(ctx, msgs)
 }
 
-// Lease fails: what a transaction leased nobody could renew.
+// Lease fails: leases of an open transaction could not be renewed.
 func (w *Within) Lease(context.Context, []engine.Want) (engine.Grant, error) {
 	return engine.Grant{}, &engine.Error{Op: "lease", Err: engine.ErrUnsupported, Hint: "lease outside of the transaction, and settle in it"}
 }
@@ -114,8 +113,8 @@ func (w *Within) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	return w.e.Get(ctx, ref)
 }
 
-// Watch is that of the engine whose transaction it is.
+// Watch is the engine's Watch.
 func (w *Within) Watch(fn func(queue string)) (stop func()) { return w.e.Watch(fn) }
 
-// Close does nothing: the transaction is the caller's to end.
+// Close does nothing: the caller ends the transaction.
 func (w *Within) Close() error { return nil }

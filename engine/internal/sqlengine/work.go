@@ -13,70 +13,67 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/attempt"
 )
 
-// work is what a transaction has read, and what it will have changed when it commits.
-// Rows are changed in memory, by the rules; write finds out what that means for tables and
-// counts.
+// work is what a transaction has read and changed. Rules change rows in memory; write compares
+// them with what was read, and writes tables and counts.
 type work struct {
 	e      *Engine
 	ctx    context.Context
 	tx     Tx
 	op     string
 	now    time.Time
-	opened time.Time // now, by the clock of this process
+	opened time.Time // when now was read, by the clock of this process
 	ms     int64
 
 	heads  []Heads
 	queues map[int64]*Heads // the same
-	locked []int64          // queues that are, or are to be in the next transaction
+	locked []int64          // queues that are locked, or will be in the next try
 	dirty  []int64          // queues to be saved
 	rows   map[engine.ID]*row
-	order  []*row // the same, as they came
+	order  []*row // the same, in the order of reading
 	seats  map[Name]*seat
 	met    map[int64]meetings
 	least  map[int64]int64  // when each queue may have something because of this work
-	low    map[int64]*Floor // below all that this work has written
-	freed  map[int64]bool   // queues with in_flight of which it has ended leases that held
-	quiet  bool             // it hints nothing: the caller gets it in the answer
-	died   map[int64]bool   // queues in which something has
+	low    map[int64]*Floor // lower bounds of the rows written
+	freed  map[int64]bool   // queues with in_flight whose leases it ended before their deadlines
+	quiet  bool             // no hints: the answer tells the caller
+	died   map[int64]bool   // queues with newly dead messages
 
-	ahead     []Range // that were read with the opening
+	ahead     []Range // read with the opening
 	readAhead [][]*Row
 
-	left func() []Heads // what queues have first as the transaction leaves them, if asked for
+	left func() []Heads // the heads of queues at the end of the transaction, if asked for
 }
 
-// row is a message as the work has it.
+// row is a message in a work.
 type row struct {
 	Row
-	was   Row // as it was read; its ID is 0 if it was not
+	was   Row // as read; its ID is 0 for a new message
 	gone  bool
-	whole bool // policy or content have changed
-	late  bool // gone, and dead before: what is left of it is its key's memory
+	whole bool // policy or content has changed
+	late  bool // gone, and dead before: it leaves a memory of its key
 }
 
-// seat is the holder of a key.
+// seat is what is known of a key.
 type seat struct {
-	holder *row    // live; nil: nobody
+	holder *row    // the live message with the key; nil: none
 	stored *Memory // as read
-	memory *Memory // as it is to be; nil: none
+	memory *Memory // as it will be; nil: none
 }
 
-// A transaction is begun so often, with pauses, when others undo it, and not once so much
-// time is over.
+// How often a transaction runs if others undo it, and after how long it is not repeated.
 const (
 	tries       = 20
 	triesWithin = 5 * time.Second
 )
 
-// alone says by the settings of a queue whether a call must have it for itself.
+// alone reports by a queue's settings whether a call must lock the queue.
 type alone func(*engine.Settings) bool
 
-// errAlone undoes a transaction which has found a queue that it must have for itself.
+// errAlone rolls a transaction back that found a queue which it must lock.
 var errAlone = fmt.Errorf("%w: a queue is to be locked", ErrInternal)
 
-// do runs a transaction over queues, again if others undo it, and gives the hints that
-// follow. The rows named first, and the queues for which only holds, are locked; nil: none.
-// fn begins from nothing each time.
+// do runs a transaction over queues, again if others undo it, and then gives hints. It locks
+// the rows in first, and the queues for which only holds; nil: none. fn starts afresh each time.
 func (e *Engine) do(ctx context.Context, op string, queues []int64, first First, only alone, fn func(*work) error) error {
 	var lock []int64
 	if only != nil {
@@ -126,7 +123,7 @@ func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first
 	return nil
 }
 
-// committed does what follows from a work that has been committed.
+// committed does what follows a commit.
 func (e *Engine) committed(w *work) {
 	e.fold(len(w.order))
 	if e.cfg.later != nil {
@@ -136,7 +133,7 @@ func (e *Engine) committed(w *work) {
 	}
 }
 
-// work returns a work that has read nothing.
+// work returns an empty work.
 func (e *Engine) work(ctx context.Context, tx Tx, op string, now time.Time, queues int) *work {
 	return &work{
 		e: e, ctx: ctx, tx: tx, op: op, now: now, ms: now.UnixMilli(),
@@ -151,8 +148,8 @@ func (e *Engine) work(ctx context.Context, tx Tx, op string, now time.Time, queu
 	}
 }
 
-// repeat runs a transaction until others do not undo it. How often it has waited in vain for
-// what they hold does not matter when its patience is endless, and else it ends with that.
+// repeat runs a transaction until others do not undo it. With endless patience, waiting for
+// locks in vain does not count as a try. With less, it fails with ErrBusy.
 func (e *Engine) repeat(ctx context.Context, op string, patience Patience, try func() error) error {
 	pause := attempt.Pause{Least: time.Millisecond, Most: 100 * time.Millisecond}
 	begun := time.Now()
@@ -189,7 +186,7 @@ func (w *work) those(only alone) (queues []int64) {
 	return queues
 }
 
-// alone undoes the transaction unless queues are locked, and has them locked in the next.
+// alone rolls the transaction back unless queues are locked. The next try locks them.
 func (w *work) alone(queues []int64) error {
 	if within(queues, w.locked) {
 		return nil
@@ -198,8 +195,8 @@ func (w *work) alone(queues []int64) error {
 	return errAlone
 }
 
-// look runs a transaction that changes nothing. What queues have first is looked for from
-// floors, if any.
+// look runs a transaction that changes nothing. It reads the heads of queues from floors, if
+// any.
 func (e *Engine) look(ctx context.Context, op string, from []Floor, first First, fn func(*work) error) error {
 	return e.repeat(ctx, op, Endless, func() error {
 		return e.in(ctx, op, func(tx Tx) error {
@@ -212,7 +209,7 @@ func (e *Engine) look(ctx context.Context, op string, from []Floor, first First,
 	})
 }
 
-// openFor opens a transaction over queues. What they have first only a lease needs to know.
+// openFor opens a transaction over queues. Only a lease needs their first rows.
 func (e *Engine) openFor(ctx context.Context, tx Tx, op string, queues, lock []int64, first First) (*work, error) {
 	if op != "lease" {
 		first.Queues = queues
@@ -228,7 +225,7 @@ func (e *Engine) openFor(ctx context.Context, tx Tx, op string, queues, lock []i
 	return w, nil
 }
 
-// open opens a transaction and returns a work on what has been read.
+// open opens a transaction and returns a work with what it read.
 func (e *Engine) open(ctx context.Context, tx Tx, op string, from []Floor, lock []int64, first First) (*work, error) {
 	opened, err := tx.Open(ctx, from, lock, first)
 	if err != nil {
@@ -249,7 +246,7 @@ func (e *Engine) open(ctx context.Context, tx Tx, op string, from []Floor, lock 
 		}
 		w.queues[h.Num] = h
 	}
-	if len(w.queues) < asked && w.op != "settle" { // of which tokens speak, anybody may have written
+	if len(w.queues) < asked && w.op != "settle" { // tokens come from outside and may name any queue
 		return nil, ErrGone
 	}
 	for _, name := range first.Names {
@@ -264,7 +261,7 @@ func (e *Engine) open(ctx context.Context, tx Tx, op string, from []Floor, lock 
 	return w, nil
 }
 
-// remember puts memories that were read to their keys.
+// remember adds memories that were read to the seats of their keys.
 func (w *work) remember(memories []Memory) {
 	for i := range memories {
 		m := &memories[i]
@@ -276,8 +273,8 @@ func (w *work) remember(memories []Memory) {
 	}
 }
 
-// adopt takes rows that were read and locked into the work, and brings them to the
-// present. One that is there already stays as the work has it.
+// adopt adds rows that were read and locked, and brings them up to date. A row that the work
+// already has stays as it is.
 func (w *work) adopt(read []*Row) []*row {
 	adopted := make([]*row, len(read))
 	fresh := make([]row, len(read))
@@ -304,7 +301,7 @@ func (w *work) enter(x *row) {
 	w.order = append(w.order, x)
 }
 
-// seat puts a row that holds its key there.
+// seat makes a live row the holder of its key.
 func (w *work) seat(x *row) {
 	if x.Key == "" || x.Kind == Dead {
 		return
@@ -318,7 +315,7 @@ func (w *work) seat(x *row) {
 	s.holder = x
 }
 
-// unseat takes a row from its key.
+// unseat frees the key of a row.
 func (w *work) unseat(x *row) {
 	if s := w.seats[Name{x.Queue, x.Key}]; s != nil && s.holder == x {
 		s.holder = nil
@@ -329,7 +326,7 @@ func byName(a, b Name) int {
 	return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Key, b.Key))
 }
 
-// find reads and locks the holders of keys, but for keys with known holders.
+// find reads and locks the holders of keys, except for keys that the work has read.
 func (w *work) find(names []Name) error {
 	var missing []Name
 	for _, name := range names {
@@ -351,9 +348,9 @@ func (w *work) find(names []Name) error {
 	return nil
 }
 
-// findAgain reads once more who has those of keys that nobody seemed to have. Who has waited
-// for a transaction that put a new message in the place of an old one is shown by PostgreSQL
-// that the old one has gone, and sees the new one by another statement only.
+// findAgain reads once more the keys that seemed to be free. If PostgreSQL had to wait for a
+// transaction that deleted the holder and added another, that statement sees neither. Only a
+// later statement sees the new holder.
 func (w *work) findAgain(names []Name) error {
 	for _, name := range names {
 		if s := w.seats[name]; s.holder == nil && (s.memory == nil || s.memory == s.stored) {
@@ -370,7 +367,7 @@ func (w *work) soon(queue, at int64) {
 	}
 }
 
-// lower notes where a queue may have something because of this work.
+// lower returns the lower bound of the rows that this work writes to a queue.
 func (w *work) lower(queue int64) *Floor {
 	low := w.low[queue]
 	if low == nil {
@@ -380,11 +377,11 @@ func (w *work) lower(queue int64) *Floor {
 	return low
 }
 
-// write writes what has changed. Keys are freed before others take them.
+// write writes what has changed. It frees keys before other rows take them.
 func (w *work) write() error {
 	w.dirty = sorted(w.dirty)
 	if err := w.alone(w.dirty); err != nil {
-		return err // who has not locked a queue would take back what others have saved
+		return err // saving a queue without its lock could undo another's change
 	}
 	var inserted, buried, moved, replaced, late []*Row
 	var deleted, over []engine.ID
@@ -408,8 +405,8 @@ func (w *work) write() error {
 		case fresh:
 			inserted = append(inserted, &x.Row)
 		case x.gone && x.late:
-			// It takes its key first, which somebody may just be taking who has not seen what
-			// will be remembered: one of the two is undone.
+			// A push that did not see the new memory may be taking the key now. So the row
+			// takes it first: one of the two transactions is undone.
 			r := x.Row
 			r.Kind = kindOf(&r.Policy)
 			late, over = append(late, &r), append(over, r.ID)
@@ -483,7 +480,7 @@ func (w *work) write() error {
 	return nil
 }
 
-// clean makes what has been written what was read.
+// clean records that all is written: the rows count as read.
 func (w *work) clean() {
 	for _, x := range w.order {
 		x.was, x.whole = x.Row, false
@@ -495,7 +492,7 @@ func (w *work) clean() {
 	w.dirty = nil
 }
 
-// moved reports whether what changes with the state has changed.
+// moved reports whether a column has changed that changes with the state.
 func (x *row) moved() bool {
 	a, b := &x.Row, &x.was
 	same := a.Kind == b.Kind && a.Ends == b.Ends && a.Due == b.Due && a.Expires == b.Expires && a.Attempt == b.Attempt && a.LastError == b.LastError
@@ -524,8 +521,8 @@ func (w *work) memories(t tallies) (forgotten []Name, remembered []Memory) {
 	return forgotten, remembered
 }
 
-// lookAhead asks what queues have first in which something is due so soon that other processes
-// are told of it if nothing comes before.
+// lookAhead asks for the heads of queues with something due soon: other processes get a
+// notice if it comes first.
 func (w *work) lookAhead() (err error) {
 	if w.e.cfg.Notify == nil || w.quiet {
 		return nil
@@ -542,10 +539,10 @@ func (w *work) lookAhead() (err error) {
 	return err
 }
 
-// sooner is when others may get something of a queue because of this work.
+// sooner is when a queue may have something for others because of this work.
 func (w *work) sooner(q int64) int64 { return max(w.least[q], w.queues[q].Paused) }
 
-// conclude tells what has been committed.
+// conclude gives the hints and notices of a committed work.
 func (w *work) conclude() {
 	for q, m := range w.met {
 		w.e.met.add(q, m)
@@ -556,8 +553,7 @@ func (w *work) conclude() {
 	if w.quiet {
 		return
 	}
-	// In a transaction of a caller's it was long ago what queues had first: what is due of
-	// that may be gone by now.
+	// In a caller's transaction the heads may be old: rows that were due may be gone by now.
 	old := w.e.cfg.later != nil
 	ms := w.e.clock(w.now.Add(time.Since(w.opened))).UnixMilli()
 	first := make(map[int64]int64)

@@ -15,7 +15,7 @@ func acksOf(leases []engine.Lease) (acks []engine.Settlement) {
 	return acks
 }
 
-// Who acks for many callers finds out by that which messages an open transaction holds.
+// Gathered acks find the message that an open transaction has locked, and carry out the others.
 func acks(t *testing.T, bed Bed) {
 	e, other := bed.Open(t, nil), bed.Open(t, nil)
 	push(t, e, engine.Message{Queue: "q"}, engine.Message{Queue: "q"}, engine.Message{Queue: "q"})
@@ -32,7 +32,7 @@ func acks(t *testing.T, bed Bed) {
 	only(t, 1, errs...)
 }
 
-// Acks do not wait for who has a queue for himself.
+// Acks do not wait for a transaction that has locked the queue.
 func acksBesideBounded(t *testing.T, bed Bed) {
 	e, other := bed.Open(t, nil), bed.Open(t, nil)
 	_, err := e.Configure(t.Context(), "q", engine.Settings{MaxPending: 100}, "")

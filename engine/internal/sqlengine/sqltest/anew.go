@@ -8,7 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// keyCalls are about the message with a key, which is due.
+// keyCalls are calls by key about a message that is due.
 var keyCalls = map[string]func(ctx context.Context, e engine.Whole, ref engine.Ref) error{
 	"cancel": func(ctx context.Context, e engine.Whole, ref engine.Ref) error {
 		errs, err := e.Cancel(ctx, []engine.Ref{ref})
@@ -27,8 +27,7 @@ var keyCalls = map[string]func(ctx context.Context, e engine.Whole, ref engine.R
 	},
 }
 
-// A call by key beside a transaction that puts a new message in the place of the old one is
-// about the new one, once that has been committed.
+// A call by key waits for a transaction that replaces the message, and then finds the new one.
 func besideReplacement(t *testing.T, bed Bed) {
 	e := bed.Open(t, nil)
 	for how, end := range map[string]func(tx Transaction, ref engine.Ref) error{

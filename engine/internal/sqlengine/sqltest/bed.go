@@ -1,5 +1,5 @@
-// Package sqltest tests what engines on databases do beside transactions of others: once, for
-// all databases.
+// Package sqltest tests engines on databases beside other transactions, once for all
+// databases.
 package sqltest
 
 import (
@@ -12,30 +12,29 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// Bed is a store of a database, in which nothing is kept yet.
+// Bed is an empty store in a database.
 type Bed struct {
-	// Open returns an engine on the store, as another process has it, which is closed with
-	// the test. What it asks of the store goes through wrap, unless that is nil.
+	// Open returns another engine on the store, like that of another process. It is closed
+	// with the test. It uses wrap of the store, unless wrap is nil.
 	Open func(t *testing.T, wrap func(sqlengine.Store) sqlengine.Store) engine.Whole
 	// Alone is Open with a pool of one connection.
 	Alone func(t *testing.T) engine.Whole
-	// Waits returns when somebody waits for a lock on the store's tables.
+	// Waits returns when a transaction waits for a lock on the store's tables.
 	Waits func(t *testing.T)
-	// Begin begins a transaction of a caller's, in which calls are made by such an engine, on
-	// a connection of its pool. It is rolled back with the test, unless it has been committed.
+	// Begin begins a caller's transaction on a connection of such an engine's pool. It is
+	// rolled back with the test, unless it was committed.
 	Begin func(t *testing.T, e engine.Engine) Transaction
-	// Lose loses all that has been committed, as a failover to a server that had heard of none
-	// of it does.
+	// Lose loses all that was committed, as a failover to an outdated replica does.
 	Lose func(t *testing.T)
 }
 
-// Transaction is one of a caller's.
+// Transaction is a caller's transaction.
 type Transaction struct {
 	engine.Engine
 	Commit func() error
 }
 
-// Client is what InTx wants of a client.
+// Client is the client that InTx needs.
 type Client struct{ E engine.Engine }
 
 // Engine is the engine behind the client.
@@ -44,8 +43,8 @@ func (c Client) Engine() engine.Engine { return c.E }
 // On returns a client of another engine.
 func (c Client) On(e engine.Engine) Client { return Client{e} }
 
-// within bounds tests in which something may wait for what does not end.
-const within = 20 * time.Second
+// within bounds waits that would never end in a failing test.
+const within = time.Minute
 
 func patience(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), within)

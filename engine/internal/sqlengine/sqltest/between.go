@@ -6,13 +6,13 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// between lets something else happen in the midst of a transaction, once.
+// between runs functions in the middle of a transaction, each once.
 type between struct {
 	sqlengine.Store
 	late func() // before the opening
-	keys func() // behind a ByKey
-	open func() // behind the opening
-	read func() // behind Ranges
+	keys func() // after a ByKey
+	open func() // after the opening
+	read func() // after Ranges
 }
 
 func (b *between) In(ctx context.Context, op string, do func(sqlengine.Tx) error) error {

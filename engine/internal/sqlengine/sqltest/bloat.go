@@ -10,17 +10,17 @@ import (
 )
 
 var (
-	bloat    = flag.Int("bloat", 0, "how many messages come and go in TestBloat, which is skipped without")
-	snapshot = flag.Duration("snapshot", 10*time.Minute, "for how long they go on beside an old snapshot")
+	bloat    = flag.Int("bloat", 0, "how many messages TestBloat pushes and acks; 0: it is skipped")
+	snapshot = flag.Duration("snapshot", 10*time.Minute, "how long TestBloat continues beside an old snapshot")
 )
 
 const (
 	bloatRound = 20_000
-	bloatFew   = 5 // so many rounds make a figure
+	bloatFew   = 5 // rounds of one figure
 )
 
-// Bloat has -bloat messages come and go, and more of them beside an old snapshot, which hold
-// opens. It fails when that becomes much slower. state is logged with the rates.
+// Bloat pushes and acks -bloat messages, and then more beside an old snapshot, which hold opens.
+// It fails if that becomes much slower. It logs state with the rates.
 func Bloat(t *testing.T, e engine.Engine, hold func() (end func()), state func() string) {
 	began := time.Now()
 	var rates []float64
@@ -42,7 +42,7 @@ func Bloat(t *testing.T, e engine.Engine, hold func() (end func()), state func()
 	end := lately()
 	t.Logf("at the start %.0f/s, at the end %.0f/s: %.2f", start, end, end/start)
 	if end < 0.8*start {
-		t.Error("what has come and gone makes it slow")
+		t.Error("messages that are gone make it slow")
 	}
 	defer hold()()
 	held := time.Now()
@@ -61,6 +61,6 @@ func Bloat(t *testing.T, e engine.Engine, hold func() (end func()), state func()
 // BloatAsked skips a test unless -bloat asks for it.
 func BloatAsked(t *testing.T) {
 	if *bloat == 0 {
-		t.Skip("it takes long: ask for it with -bloat 5000000")
+		t.Skip("it takes long; run it by -bloat 5000000")
 	}
 }

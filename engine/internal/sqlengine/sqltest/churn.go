@@ -11,17 +11,15 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// How churn goes about it: so many goroutines push, and as many lease and ack, so many
-// messages at a time.
+// How many goroutines of churn push, and as many lease and ack, and how many messages at a time.
 const (
 	churners  = 4
 	churnPush = 100
 	churnPull = 200
 )
 
-// churn has n messages come and go: they are pushed to a queue, due at once, and leased and
-// acked meanwhile. It returns how many it made a second. Only one may run on a queue at a
-// time.
+// churn pushes n messages to a queue, due at once, and leases and acks them at the same time. It
+// returns the rate per second. Only one may run on a queue at a time.
 func churn(t testing.TB, e engine.Engine, queue string, n int) float64 {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())

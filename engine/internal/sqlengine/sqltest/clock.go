@@ -11,7 +11,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// clocked is a store whose clock is set.
+// clocked is a store with a shifted clock.
 type clocked struct {
 	sqlengine.Store
 	by *atomic.Int64 // nanoseconds
@@ -44,8 +44,8 @@ func (t *clockedTx) Open(ctx context.Context, from []sqlengine.Floor, lock []int
 	return o, err
 }
 
-// openClocked returns an engine that makes no whole look any more, and another process; both by
-// a clock that is set, or the other one alone.
+// openClocked returns an engine that makes no more whole looks, and that of another process.
+// by shifts the clocks of both, or only of the other.
 func openClocked(t *testing.T, bed Bed, both bool) (e, other engine.Whole, by *atomic.Int64) {
 	by = new(atomic.Int64)
 	d := &dear{under: make(chan struct{}, 1)}
@@ -76,7 +76,7 @@ func find(t *testing.T, e engine.Engine, key string) {
 	}
 }
 
-// What another process pushes after the clock was set back is found, by looks from floors.
+// Looks from floors find what another process pushes after the clock was set back.
 func clockSetBack(t *testing.T, bed Bed) {
 	e, other, by := openClocked(t, bed, true)
 	push(t, other, engine.Message{Queue: "q", Key: "before"})
@@ -87,7 +87,7 @@ func clockSetBack(t *testing.T, bed Bed) {
 	find(t, e, "after")
 }
 
-// So is what another process pushes that has read the time a moment ago.
+// They also find what another process pushes that read the time a moment ago.
 func latePush(t *testing.T, bed Bed) {
 	e, other, by := openClocked(t, bed, false)
 	by.Store(-int64(150 * time.Millisecond))

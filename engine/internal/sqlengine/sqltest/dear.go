@@ -12,14 +12,14 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// moment is longer than an answer takes on a busy machine.
+// moment is the least time of a slow look.
 const moment = 150 * time.Millisecond
 
-// dear is a store in which whole looks take their time, as beside an old snapshot.
+// dear is a store with slow whole looks, as beside an old snapshot.
 type dear struct {
 	between
-	under chan struct{}                 // receives when one is held
-	hold  atomic.Pointer[chan struct{}] // they end with that; nil: after a moment
+	under chan struct{}                 // receives when a look is delayed
+	hold  atomic.Pointer[chan struct{}] // looks end when it is closed; nil: after a moment
 }
 
 func (d *dear) Heads(ctx context.Context, from []sqlengine.Floor) (time.Time, []sqlengine.Heads, error) {
@@ -39,8 +39,8 @@ func (d *dear) Heads(ctx context.Context, from []sqlengine.Floor) (time.Time, []
 	return d.Store.Heads(ctx, from)
 }
 
-// openDear returns an engine that knows whole looks at queue q to take their time, and
-// another process that has leased what was due there long ago.
+// openDear returns an engine that knows whole looks at queue q to be slow, and that of another
+// process, which has leased an old message.
 func openDear(t *testing.T, bed Bed) (e engine.Whole, d *dear, other engine.Whole, held engine.Lease) {
 	d = &dear{under: make(chan struct{}, 1)}
 	other = bed.Open(t, nil)
@@ -51,14 +51,14 @@ func openDear(t *testing.T, bed Bed) (e engine.Whole, d *dear, other engine.Whol
 	return e, d, other, held
 }
 
-// learnDear has an engine see that whole looks take their time.
+// learnDear makes an engine see that whole looks are slow.
 func learnDear(t *testing.T, e engine.Engine) {
 	push(t, e, hour("far"))
 	lease(t, e, 1)
 	lease(t, e, 1)
 }
 
-// beginLook has an engine begin a whole look, once that is due.
+// beginLook makes an engine begin a whole look, once that is due.
 func beginLook(t *testing.T, e engine.Engine, d *dear) {
 	t.Helper()
 	for ctx := patience(t); ; ok(t, ctx.Err()) {
@@ -71,7 +71,7 @@ func beginLook(t *testing.T, e engine.Engine, d *dear) {
 	}
 }
 
-// watch returns what has one when an engine has given a hint.
+// watch returns a channel that receives when an engine gives a hint.
 func watch(t *testing.T, e engine.Engine) <-chan struct{} {
 	hinted := make(chan struct{}, 1)
 	t.Cleanup(e.Watch(func(string) {
@@ -83,7 +83,7 @@ func watch(t *testing.T, e engine.Engine) <-chan struct{} {
 	return hinted
 }
 
-// Nobody waits for a whole look that takes its time, and what it finds is told.
+// Leases do not wait for a slow whole look, and a hint follows for what it finds.
 func dearLooks(t *testing.T, bed Bed) {
 	e, d, other, held := openDear(t, bed)
 	hinted := watch(t, e)
@@ -94,7 +94,7 @@ func dearLooks(t *testing.T, bed Bed) {
 	beginLook(t, e, d)
 	lease(t, e, 1) // and does not wait for it
 	select {
-	case <-hinted: // of what came before
+	case <-hinted: // for what came before
 	default:
 	}
 	d.hold.Store(nil)
@@ -102,14 +102,14 @@ func dearLooks(t *testing.T, bed Bed) {
 	select {
 	case <-hinted:
 	case <-patience(t).Done():
-		t.Fatal("nothing is told of what a whole look has found")
+		t.Fatal("no hint for what a whole look found")
 	}
 	if got := lease(t, e, 1); len(got) != 1 || got[0].Key != "old" {
-		t.Errorf("leased %v, want what another process has given back", got)
+		t.Errorf("leased %v, want what another process released", got)
 	}
 }
 
-// Who closes an engine does not wait for a whole look either.
+// Nor does Close wait for a whole look.
 func closeBesideDearLook(t *testing.T, bed Bed) {
 	e, d, _, _ := openDear(t, bed)
 	hold := make(chan struct{})
@@ -125,8 +125,7 @@ func closeBesideDearLook(t *testing.T, bed Bed) {
 	}
 }
 
-// A look that began before a whole one has found something, and ends behind it, does not undo
-// that.
+// A look that begins before a whole one finds something, and ends after it, does not undo that.
 func lookBesideDearLook(t *testing.T, bed Bed) {
 	e, d, other, held := openDear(t, bed)
 	hinted := watch(t, e)
@@ -142,7 +141,7 @@ func lookBesideDearLook(t *testing.T, bed Bed) {
 		default:
 		}
 		d.hold.Store(&next)
-		time.Sleep(moment) // else it has not taken long
+		time.Sleep(moment) // so that the look counts as slow
 		close(hold)
 		select {
 		case <-hinted:

@@ -15,8 +15,7 @@ func hour(key string) engine.Message {
 	return engine.Message{Queue: "q", Key: key, Due: engine.When{In: time.Hour}}
 }
 
-// only expects that of a gathered call one item has to come again, and that nothing else has
-// gone wrong.
+// only expects that one item of a gathered call is told to try again, and no other fails.
 func only(t *testing.T, held int, errs ...error) {
 	t.Helper()
 	for i, err := range errs {
@@ -26,7 +25,7 @@ func only(t *testing.T, held int, errs ...error) {
 	}
 }
 
-// gatheredPush pushes keys for as many callers.
+// gatheredPush pushes messages, each for another caller.
 func gatheredPush(t *testing.T, e engine.Engine, msgs ...engine.Message) (errs []error) {
 	t.Helper()
 	r, err := e.Push(engine.Gathered(patience(t)), msgs)
@@ -37,7 +36,7 @@ func gatheredPush(t *testing.T, e engine.Engine, msgs ...engine.Message) (errs [
 	return errs
 }
 
-// Whoever pushes other keys does not wait for who pushes one that an open transaction has.
+// A push of a key that an open transaction holds does not delay pushes of other keys.
 func pushes(t *testing.T, bed Bed) {
 	e, other := bed.Open(t, nil), bed.Open(t, nil)
 	push(t, e, hour("there"))
@@ -102,7 +101,7 @@ func pushesToSlow(t *testing.T, bed Bed) {
 	only(t, 0, gatheredPush(t, e, hour("new"), hour("f"))...)
 }
 
-// Nor does it wait for who has begun to push a key just after it had looked for that.
+// Nor does a call wait if the transaction pushes the key just after the call has looked for it.
 func pushesBegunMeanwhile(t *testing.T, bed Bed) {
 	b := new(between)
 	e := bed.Open(t, func(s sqlengine.Store) sqlengine.Store {
@@ -115,7 +114,7 @@ func pushesBegunMeanwhile(t *testing.T, bed Bed) {
 	only(t, 1, gatheredPush(t, e, hour("a"), hour("new"), hour("b"))...)
 }
 
-// However many keys a transaction has, others do not wait for it.
+// However many keys a transaction holds, other pushes do not wait for it.
 func pushesOfMany(t *testing.T, bed Bed) {
 	e, other := bed.Open(t, nil), bed.Open(t, nil)
 	tx := bed.Begin(t, e)
@@ -144,7 +143,7 @@ func pushesOfMany(t *testing.T, bed Bed) {
 	}
 }
 
-// A queue that bounds what it takes is held as a whole, and no other is.
+// A transaction locks a queue with max_pending as a whole, and no other queue.
 func pushesToBounded(t *testing.T, bed Bed) {
 	e, other := bed.Open(t, nil), bed.Open(t, nil)
 	for _, e := range []engine.Whole{e, other} {

@@ -8,32 +8,32 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// Callers is a store of a client, in a database in which callers have transactions.
+// Callers is a client's store in a database in which callers have transactions.
 type Callers struct {
 	Client *tarry.Client
-	Exec   func(t *testing.T, text string) // by itself
+	Exec   func(t *testing.T, text string) // outside of a transaction
 	Count  func(t *testing.T, query string) int
 	Begin  func(t *testing.T) *CallersTx // rolled back with the test, unless it has ended
 }
 
-// CallersTx is a transaction of a caller's.
+// CallersTx is a caller's transaction.
 type CallersTx struct {
 	// InTx returns the client of the transaction.
 	InTx func(t *testing.T) *tarry.Client
 	Exec func(t *testing.T, text string)
-	// Savepoint sets one, and returns a client and what rolls back to it.
+	// Savepoint sets a savepoint. It returns a client, and a function that rolls back to it.
 	Savepoint        func(t *testing.T) (in *tarry.Client, undo func() error)
 	Commit, Rollback func() error
 }
 
-// pushOrder pushes a message for an hour from now on.
+// pushOrder pushes a message that is due in an hour.
 func pushOrder(t *testing.T, c *tarry.Client, key string) {
 	t.Helper()
 	_, err := c.Push(t.Context(), "orders", nil, tarry.Key(key), tarry.In(time.Hour))
 	ok(t, err)
 }
 
-// Has tells whether a message is there.
+// Has reports whether a message exists.
 func Has(t testing.TB, c *tarry.Client, key string) bool {
 	t.Helper()
 	_, err := c.Get(t.Context(), tarry.ByKey(key).Of("orders"))
@@ -43,7 +43,7 @@ func Has(t testing.TB, c *tarry.Client, key string) bool {
 	return err == nil
 }
 
-// InTx tests what becomes of calls in a caller's transaction.
+// InTx tests calls in a caller's transaction.
 func InTx(t *testing.T, s Callers) {
 	c, ctx := s.Client, t.Context()
 	t.Run("a push is seen after the commit", func(t *testing.T) {
@@ -103,8 +103,7 @@ func InTx(t *testing.T, s Callers) {
 	})
 }
 
-// SettleInTx tests that a handler which settles its message with its own work has both or
-// neither.
+// SettleInTx tests that a handler which acks in its own transaction gets both or neither.
 func SettleInTx(t *testing.T, s Callers) {
 	c, ctx := s.Client, t.Context()
 	s.Exec(t, "CREATE TABLE paid (id VARCHAR(20) PRIMARY KEY)")

@@ -14,12 +14,12 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// killedAt names the database, in the process that is killed.
+// killedAt is the variable with the database's URL for the process to be killed.
 const killedAt = "TARRY_TEST_KILLED_AT"
 
-// Killed kills processes that are amid a transaction which writes a row, pushes a message
-// and acks another. Of each transaction everything is there in the end, or nothing. open
-// opens a store in a database.
+// Killed kills processes in a transaction that writes a row, pushes a message and acks another.
+// In the end, each transaction has taken effect as a whole or not at all. open opens a store
+// in a database.
 func Killed(t *testing.T, database func() string, open func(t *testing.T, url string) Callers) {
 	if url := os.Getenv(killedAt); url != "" {
 		placeOrders(t, open(t, url))
@@ -57,8 +57,8 @@ func Killed(t *testing.T, database func() string, open func(t *testing.T, url st
 	}
 }
 
-// killed kills a process in its nth transaction, before it commits, or as it does; and
-// returns what was committed for certain.
+// killed kills a process in its nth transaction, before or during the commit, and returns what
+// was committed for certain.
 func killed(t *testing.T, url string, nth int, before bool) (committed []string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$")
@@ -108,8 +108,8 @@ func placeOrders(t *testing.T, s Callers) {
 	}
 }
 
-// placed tells whether a transaction is there, which must be whole. It waits for one whose
-// commit is still under way.
+// placed reports whether a transaction has taken effect, as a whole. It waits while the commit
+// is running.
 func placed(t *testing.T, s Callers, id string) bool {
 	t.Helper()
 	for ctx := patience(t); ; time.Sleep(10 * time.Millisecond) {

@@ -11,11 +11,11 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
-// lateOps are calls about one message of the queue "late", and what another process asks for when their caller
-// has given up.
+// lateOps are calls on one message of the queue "late", and what another process does after
+// their caller has given up.
 var lateOps = []struct {
 	name       string
-	there      bool // the message is, and leased where the call settles
+	there      bool // the message exists, and is leased if the call settles
 	call, next func(ctx context.Context, e engine.Whole, token string) error
 }{
 	{"push", false, pushLate(engine.Keep, "late"), pushLate(engine.Keep, "next")},
@@ -61,10 +61,10 @@ func settleLate(do engine.Action) func(context.Context, engine.Whole, string) er
 	}
 }
 
-// Late withholds the request with which a transaction commits, which has commit in it, so that its caller is told
-// that the outcome is unknown, and delivers it when another process has asked for something else: what that was
-// answered stays. Or the caller vanishes in the midst of its transaction: then nothing has happened, and nobody is
-// held up. The requests of through go by the proxy.
+// Late delays the commit of a transaction: the proxy of through withholds the request that
+// contains commit, so the caller learns that the outcome is unknown. The proxy delivers it
+// after another process has made a call, whose answer must stay true. Or the caller vanishes
+// in its transaction: then nothing has happened, and others are not delayed.
 func Late(t *testing.T, other, through engine.Whole, p *servertest.Proxy, commit string) {
 	for i, vanishes := range slices.Repeat([]bool{false, true}, len(lateOps)) {
 		op := lateOps[i/2]
@@ -82,22 +82,22 @@ func Late(t *testing.T, other, through engine.Whole, p *servertest.Proxy, commit
 			ok(t, err)
 			token = l.Token
 		}
-		_, err = through.Queue(ctx, "late") // which it knows by then
+		_, err = through.Queue(ctx, "late") // from now on it knows the queue
 		ok(t, err)
 		before := stands(t, other)
 		p.Withhold(commit)
 		if err := op.call(ctx, through, token); engine.Code(err) != "unavailable" {
-			t.Errorf("%s: its commit is withheld, and it says %v", op.name, err)
+			t.Errorf("%s: its commit is withheld, and the error is %v", op.name, err)
 		}
 		if vanishes {
 			p.HangUp()
 			if is := stands(t, other); is != before {
-				t.Errorf("%s: its caller vanished, and it makes of %s this: %s", op.name, before, is)
+				t.Errorf("%s: its caller vanished, and it changes %s to %s", op.name, before, is)
 			}
 			ok(t, op.next(ctx, other, token))
 			continue
 		}
-		short, cancel := context.WithTimeout(ctx, 100*time.Millisecond) // it may be kept from it
+		short, cancel := context.WithTimeout(ctx, 100*time.Millisecond) // it may have to wait
 		answered := op.next(short, other, token)
 		cancel()
 		is := stands(t, other)
@@ -107,14 +107,14 @@ func Late(t *testing.T, other, through engine.Whole, p *servertest.Proxy, commit
 		now := stands(t, other)
 		switch {
 		case answered == nil && now != is:
-			t.Errorf("%s: delivered late, it makes of %s this: %s", op.name, is, now)
+			t.Errorf("%s: delivered late, it changes %s to %s", op.name, is, now)
 		case answered != nil && is != before:
-			t.Errorf("%s: what failed makes of %s this: %s", op.name, before, is)
+			t.Errorf("%s: a failed call changes %s to %s", op.name, before, is)
 		}
 	}
 }
 
-// stands is what there is of the message, and how the queue is counted.
+// stands describes the message, and checks the counts of the queue.
 func stands(t *testing.T, e engine.Whole) string {
 	t.Helper()
 	q, err := e.Queue(patience(t), "late")
@@ -132,7 +132,7 @@ func stands(t *testing.T, e engine.Whole) string {
 		live = 1
 	}
 	if n := q.Scheduled + q.Ready + q.Leased; n != live {
-		t.Errorf("%d are counted where there is %d", n, live)
+		t.Errorf("%d messages are counted, want %d", n, live)
 	}
 	return fmt.Sprintf("%d %v %q due %v attempt %d", i.ID, i.State, i.Body, i.Due.UnixMilli(), i.Attempt)
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// ledger is who has which messages, as those see it who call engines.
+// ledger records the leases and ends of messages, as the callers of engines see them.
 type ledger struct {
 	mu   sync.Mutex
 	now  int                     // how many calls there were
-	gone map[engine.ID]int       // when it was answered that a message has gone
-	held map[engine.ID]time.Time // until when somebody has it
+	gone map[engine.ID]int       // when an answer said that a message is gone
+	held map[engine.ID]time.Time // until when it is leased
 }
 
 func newLedger() *ledger {
@@ -28,7 +28,7 @@ func (l *ledger) begin() int {
 	return l.now
 }
 
-// leased says what is wrong with leases of a call.
+// leased records the leases of a call, and returns what is wrong with them.
 func (l *ledger) leased(begun int, g *engine.Grant) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -41,7 +41,7 @@ func (l *ledger) leased(begun int, g *engine.Grant) error {
 		}
 		now := time.Now()
 		if !m.Deadline.After(now) {
-			continue // somebody else may have it by now
+			continue // it may be leased again by now
 		}
 		if l.held[m.ID].After(now) {
 			return fmt.Errorf("%s is leased while another holds it until %v", m.Key, l.held[m.ID])
@@ -51,14 +51,14 @@ func (l *ledger) leased(begun int, g *engine.Grant) error {
 	return nil
 }
 
-// settle takes note of a settlement that is about to be made.
+// settle records a settlement that is about to begin.
 func (l *ledger) settle(id engine.ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.held, id)
 }
 
-// went takes note of a message that has gone.
+// went records that a message is gone.
 func (l *ledger) went(id engine.ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// looks counts the queues at which transactions look for what is first.
+// looks counts the queues whose heads transactions read.
 type looks struct {
 	sqlengine.Store
 	n atomic.Int64
@@ -40,7 +40,7 @@ func (t looksTx) Leave(ctx context.Context, from []sqlengine.Floor) (func() []sq
 	return t.Tx.Leave(ctx, from)
 }
 
-// What nobody is told of, since it is far away, or goes, needs no look at what queues have first.
+// Messages that end, or are due so late that no notice follows, need no look at heads.
 func fewLooks(t *testing.T, bed Bed) {
 	l := new(looks)
 	e := bed.Open(t, func(s sqlengine.Store) sqlengine.Store { l.Store = s; return l })

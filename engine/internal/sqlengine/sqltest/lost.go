@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// soon repeats what may be unavailable at first.
+// soon repeats a call that may be unavailable at first.
 func soon(t *testing.T, do func() error) error {
 	t.Helper()
 	var err error
@@ -22,8 +22,7 @@ func soon(t *testing.T, do func() error) error {
 	return err
 }
 
-// lostOps are calls about the queue "orders", in which there is nothing. The key is that of a
-// message of another queue.
+// lostOps are calls on the empty queue "orders". The key belongs to a message of another queue.
 var lostOps = map[string]func(ctx context.Context, e engine.Whole) error{
 	"push": func(ctx context.Context, e engine.Whole) error {
 		r, err := e.Push(ctx, []engine.Message{{Queue: "orders", Key: "pushed"}})
@@ -68,7 +67,7 @@ var lostOps = map[string]func(ctx context.Context, e engine.Whole) error{
 	},
 }
 
-// Where a failover has lost a queue, nothing that a process knows of it leads to another one.
+// After a failover that lost a queue, a process's cache does not lead to another queue.
 func lostQueue(t *testing.T, bed Bed) {
 	knows := make(map[string]engine.Whole)
 	for op := range lostOps {
@@ -93,7 +92,7 @@ func lostQueue(t *testing.T, bed Bed) {
 	}
 }
 
-// Where it has lost ids, none of them is given to another message.
+// Nor does another message get an id that was lost.
 func lostIDs(t *testing.T, bed Bed) {
 	e := bed.Open(t, nil)
 	lost := push(t, e, hour(""), hour(""))

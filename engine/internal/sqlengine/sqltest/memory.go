@@ -9,8 +9,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// A message that lapsed dead is acked late while its key is pushed anew: the key is held or
-// remembered, never both, and counted so.
+// A message that died by a lapse is acked late while its key is pushed again: the key is held or
+// remembered, never both, and so are the counts.
 func lateAck(t *testing.T, bed Bed) {
 	var b *between
 	e := bed.Open(t, nil)
@@ -46,7 +46,7 @@ func lateAck(t *testing.T, bed Bed) {
 	}
 }
 
-// The first key that a queue remembers is met by a push that has looked before.
+// A push that looked before sees the first key that a queue remembers.
 func firstMemory(t *testing.T, bed Bed) {
 	var b *between
 	e := bed.Open(t, nil)
@@ -61,7 +61,7 @@ func firstMemory(t *testing.T, bed Bed) {
 	}
 }
 
-// A push that would expire at once meets who has its key all the same.
+// A push that would expire at once conflicts with the holder of its key, too.
 func pushExpired(t *testing.T, bed Bed) {
 	e := bed.Open(t, nil)
 	push(t, e, hour("other"))

@@ -11,13 +11,13 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// How much is done in the tests with owners: so many goroutines do so many things.
+// How many goroutines work in the tests with owners, and how many calls each makes.
 const (
 	owners   = 6
 	ownDeeds = 30
 )
 
-// own has owners work with engines.
+// own lets owners work with engines.
 func own(t *testing.T, engines []engine.Whole, meanwhile func()) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -41,7 +41,7 @@ func own(t *testing.T, engines []engine.Whole, meanwhile func()) {
 	tasks.Wait()
 }
 
-// handleAll has an engine handle what it finds until it says that there is nothing for long.
+// handleAll lets an engine handle messages until it says that there are none for long.
 func handleAll(t *testing.T, e engine.Engine) {
 	t.Helper()
 	for ctx := patience(t); ; ok(t, ctx.Err()) {
@@ -59,7 +59,7 @@ func handleAll(t *testing.T, e engine.Engine) {
 	}
 }
 
-// left tells what is ready or leased.
+// left describes the messages that are ready or leased.
 func left(t *testing.T, e engine.Whole) (all []string) {
 	t.Helper()
 	for _, state := range []engine.State{engine.Ready, engine.Leased} {
@@ -72,8 +72,8 @@ func left(t *testing.T, e engine.Whole) (all []string) {
 	return all
 }
 
-// A process that looks from floors finds all that it has written itself, whatever it did at
-// the same time, and needs no whole look for that.
+// A process that looks from floors finds all that it wrote itself, even concurrently, without a
+// whole look.
 func ownWrites(t *testing.T, bed Bed) {
 	e, d, other, held := openDear(t, bed)
 	settled, err := other.Settle(t.Context(), acksOf([]engine.Lease{held}))
@@ -88,8 +88,8 @@ func ownWrites(t *testing.T, bed Bed) {
 	}
 }
 
-// What several processes write at a time each of them finds, by whole looks at the latest,
-// and nobody else has it then.
+// Each process finds what several write concurrently, by whole looks at the latest, and no
+// message is leased twice.
 func severalWrite(t *testing.T, bed Bed) {
 	e, _, other, held := openDear(t, bed)
 	third := bed.Open(t, func(s sqlengine.Store) sqlengine.Store {

@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// owner does this and that with messages of its own, and handles those of others.
+// owner makes random calls on its own messages, and handles all messages.
 type owner struct {
 	engines []engine.Whole // of as many processes
 	ledger  *ledger
@@ -21,10 +21,10 @@ type owner struct {
 	dead    []engine.ID
 }
 
-// some is one of the processes.
+// some returns the engine of a random process.
 func (o *owner) some() engine.Whole { return o.engines[o.rand.IntN(len(o.engines))] }
 
-// due is a time that is past, or comes soon.
+// due returns a time that is past, or comes soon.
 func (o *owner) due() engine.When {
 	switch o.rand.IntN(4) {
 	case 0:
@@ -45,7 +45,7 @@ func (o *owner) message(key int) engine.Message {
 	return m
 }
 
-// do does one thing.
+// do makes a random call.
 func (o *owner) do() error {
 	key := o.rand.IntN(o.pushed + 1)
 	ref := engine.Ref{Queue: "q", Key: fmt.Sprint(o.name, "-", key)}
@@ -92,7 +92,7 @@ func (o *owner) cancel(ref engine.Ref) error {
 	return err
 }
 
-// redrive brings back what has been buried.
+// redrive redrives what was buried.
 func (o *owner) redrive() error {
 	if len(o.dead) == 0 {
 		return nil
@@ -102,7 +102,7 @@ func (o *owner) redrive() error {
 	return err
 }
 
-// handle leases messages, and settles most of them in one way or another.
+// handle leases messages, and settles most of them in a random way.
 func (o *owner) handle() error {
 	ttr := time.Minute
 	if o.rand.IntN(3) == 0 {

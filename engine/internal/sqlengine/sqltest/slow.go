@@ -8,7 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// However long the database took to answer, what is pushed next is due in time.
+// A slow answer of the database does not delay the due time of the next push.
 func slowAnswer(t *testing.T, bed Bed) {
 	const slow, late = 300 * time.Millisecond, 100 * time.Millisecond
 	e := bed.Open(t, func(s sqlengine.Store) sqlengine.Store {

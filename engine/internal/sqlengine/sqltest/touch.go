@@ -8,18 +8,18 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Far is how many messages are scheduled far away in Touches, and Gone how many have come and
-// gone beside the old snapshot of Walks.
+// Far is the number of messages due far away in Touches, and Gone the number of those that have
+// ended beside the old snapshot of Walks.
 const (
 	Far  = 100_000
 	Gone = 100_000
 )
 
-// few is how many rows calls on some messages may touch.
+// few is the most rows that a call on some messages may touch.
 const few = 2_000
 
-// Touches sees that calls on few messages touch few rows, whatever else is scheduled; rows
-// tells how many the store has touched.
+// Touches checks that calls on few messages touch few rows, whatever else is scheduled. rows
+// returns how many the store has touched.
 func Touches(t *testing.T, e engine.Engine, rows func() int64) {
 	t.Helper()
 	for _, c := range []struct {
@@ -52,7 +52,7 @@ func Touches(t *testing.T, e engine.Engine, rows func() int64) {
 	}
 }
 
-// handle leases and acks, and returns how many.
+// handle leases and acks messages, and returns their number.
 func handle(t *testing.T, e engine.Engine, most int) int {
 	t.Helper()
 	var acks []engine.Settlement
@@ -67,9 +67,8 @@ func handle(t *testing.T, e engine.Engine, most int) int {
 	return len(acks)
 }
 
-// Walks sees that calls do not walk over what is left of messages that have gone, which is
-// Gone rows at least, each time; walked tells over how much the store has walked, and most is
-// what will do.
+// Walks checks that calls do not walk over deleted rows each time, of which there are at least
+// Gone. walked returns over how many rows the store has walked, and most is the limit.
 func Walks(t *testing.T, e engine.Engine, walked func() int64, most int64) {
 	t.Helper()
 	var each []int64
@@ -83,14 +82,14 @@ func Walks(t *testing.T, e engine.Engine, walked func() int64, most int64) {
 		everyCall(t, e)
 		each = append(each, walked()-before)
 	}
-	// Whole looks are made now and then, and until it is known what they cost.
+	// Whole looks happen now and then, and at first, until their cost is known.
 	usual := slices.Sorted(slices.Values(each[4:]))[10]
 	if t.Logf("%v", each); usual > most {
 		t.Errorf("each time %d are walked over, want no more than %d", usual, most)
 	}
 }
 
-// everyCall has a message with a key go through what is done by key and by id.
+// everyCall makes each kind of call, by key and by id, on a message with a key.
 func everyCall(t *testing.T, e engine.Engine) {
 	t.Helper()
 	far, ref := engine.When{In: time.Hour}, engine.Ref{Queue: "q", Key: "k"}

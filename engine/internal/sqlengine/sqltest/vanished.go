@@ -10,14 +10,14 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// Vanished tests that a machine which vanishes in the midst of a lease, with the row of the
-// queue locked, does not hold up others for long. The store goes through the proxy.
+// Vanished tests that a machine which vanishes during a lease, with the queue's row locked, does
+// not delay others for long. The store's connections go through the proxy.
 func Vanished(t *testing.T, other engine.Whole, store sqlengine.Store, p *servertest.Proxy) {
 	_, err := other.Configure(patience(t), "q", engine.Settings{InFlight: 2}, "")
 	ok(t, err)
 	push(t, other, engine.Message{Queue: "q"})
 	b := &between{Store: store}
-	b.open = func() { // the queue is not locked yet: the lease learns that it has to be
+	b.open = func() { // the first try finds that it must lock the queue
 		b.open = func() { p.Hang(true) }
 	}
 	e := sqlengine.New(b, sqlengine.Config{Name: "behind a proxy", MaxBody: 1 << 20})

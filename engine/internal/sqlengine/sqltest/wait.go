@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// What has the best priority, and is held, does not keep what comes after it from anybody.
+// Locked messages of the best priority do not prevent the lease of those after them.
 func ranked(t *testing.T, bed Bed) {
 	e, other := bed.Open(t, nil), bed.Open(t, nil)
 	var msgs []engine.Message
@@ -44,7 +44,7 @@ func manyMessages() []engine.Message {
 	return msgs
 }
 
-// beside runs call while a transaction is open that has changed what call comes to wait for.
+// beside runs call beside an open transaction with a change for whose lock call waits.
 func beside[T any](t *testing.T, bed Bed, e engine.Engine, change func(Transaction), call func() (T, error)) T {
 	tx := bed.Begin(t, e)
 	change(tx)
@@ -108,7 +108,7 @@ func redriveWaits(t *testing.T, bed Bed) {
 	}
 }
 
-// A purge forgets what was remembered when it began.
+// A purge forgets only the keys that were remembered when it began.
 func purgeRemembered(t *testing.T, bed Bed) {
 	var b *between
 	e := bed.Open(t, nil)
@@ -137,7 +137,7 @@ func purgeRemembered(t *testing.T, bed Bed) {
 	}
 }
 
-// A transaction that has the last connection of a pool gets on, or is told why it does not.
+// A call in a transaction with the last connection of a pool succeeds, or says why not.
 func alone(t *testing.T, bed Bed) {
 	e, other := bed.Alone(t), bed.Open(t, nil)
 	push(t, e, engine.Message{Queue: "known"})
@@ -156,7 +156,7 @@ func alone(t *testing.T, bed Bed) {
 	}
 }
 
-// After a pause nobody gets anything, not even who was about to.
+// After a pause no lease succeeds, not even one that had begun.
 func pauseBeside(t *testing.T, bed Bed) {
 	var b *between
 	e := bed.Open(t, nil)

@@ -139,7 +139,7 @@ func TestLooksAreRanges(t *testing.T) {
 	fill(t, e, db, fmt.Sprint(far), gone)
 	run(t, db, fmt.Sprintf("DELETE FROM tarry_message WHERE id > 0 AND id < 1000000000 + %d", gone-20))
 	run(t, db, "ANALYZE TABLE tarry_message")
-	texts, low, high := e.store.say, token.Place{At: far + 1, ID: 1}, token.Place{At: far + gone + 1}
+	texts, low, high := e.store.sql, token.Place{At: far + 1, ID: 1}, token.Place{At: far + gone + 1}
 	for from := int64(far); from < far+gone; from += 1000 {
 		low.At = from
 		span, places := within(&sqlengine.Range{Span: token.Span{Low: low, High: high}})
@@ -150,11 +150,11 @@ func TestLooksAreRanges(t *testing.T) {
 			look = append(look, 1, 1, from, from, 1)
 		}
 		for name, s := range map[string]*statement{
-			"heads":   say(texts.headsFrom, append(look, 1, 1, from, 1)...),
+			"heads":   newStatement(texts.headsFrom, append(look, 1, 1, from, 1)...),
 			"span":    locking(sqlengine.Skip, columns+"NULL "+texts.span+span+" ORDER BY m.queue, m.kind, m.ends, m.id LIMIT ?", append(values, 200)...),
 			"due":     locking(sqlengine.Skip, columns+"NULL "+texts.span+due+" ORDER BY m.queue, m.kind, m.ends, m.id LIMIT ?", append(append([]any{1, 1, 0, 0}, lows...), 200)...),
-			"holding": say(texts.holding, 1, 1, from),
-			"over":    say(texts.over, 1, 1, from, from+gone, 1, 200),
+			"holding": newStatement(texts.holding, 1, 1, from),
+			"over":    newStatement(texts.over, 1, 1, from, from+gone, 1, 200),
 		} {
 			if name == "holding" && mysqltest.IsMySQL() {
 				continue // a count would have to read each row to be a range, see heads

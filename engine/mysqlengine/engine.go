@@ -82,7 +82,7 @@ func newEngine(ctx context.Context, db *sql.DB, cfg *Config, now func() time.Tim
 	if err := migrate.CheckName(prefix); err != nil {
 		return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: err.Error()}
 	}
-	s := &store{db: db, prefix: prefix, say: statementsOf(prefix), connections: new(sqlengine.Connections)}
+	s := &store{db: db, prefix: prefix, sql: statementsOf(prefix), connections: new(sqlengine.Connections)}
 	err := s.ask(ctx)
 	if err == nil {
 		err = s.suits(ctx, cfg.Migrate)

@@ -23,7 +23,7 @@ func (s *store) Fold(ctx context.Context, from int64) (last int64, more bool, er
 	err = s.in(ctx, "tally", func(t *tx) error {
 		var seqs []int64
 		sums := make(map[count]int64)
-		err := t.read(ctx, say(s.say.changes, from, foldMost), func(r *sql.Rows) error {
+		err := t.read(ctx, newStatement(s.sql.changes, from, foldMost), func(r *sql.Rows) error {
 			var seq int64
 			var c count
 			var text []byte
@@ -68,11 +68,11 @@ func (t *tx) fold(ctx context.Context, seqs []int64, sums map[count]int64) error
 	})
 	counts = slices.DeleteFunc(counts, func(c count) bool { return sums[c] == 0 })
 	for some := range slices.Chunk(counts, rowsMost) {
-		s := say(t.say.sum)
+		s := newStatement(t.sql.sum)
 		for i, c := range some {
 			s.row(i, c.queue, c.count, c.minute, sums[c])
 		}
-		if err := t.write(ctx, s.end(t.say.onSum)); err != nil {
+		if err := t.write(ctx, s.end(t.sql.onSum)); err != nil {
 			return err
 		}
 	}
@@ -86,13 +86,13 @@ func (t *tx) fold(ctx context.Context, seqs []int64, sums map[count]int64) error
 			}
 			minutes = append(minutes, f.minute)
 		}
-		if err := t.write(ctx, say(t.say.zero, c.queue, c.count, minutes)); err != nil {
+		if err := t.write(ctx, newStatement(t.sql.zero, c.queue, c.count, minutes)); err != nil {
 			return err
 		}
 		fewer = fewer[len(minutes):]
 	}
 	for some := range slices.Chunk(seqs, listMost) {
-		if err := t.write(ctx, say(t.say.unsum, some)); err != nil {
+		if err := t.write(ctx, newStatement(t.sql.unsum, some)); err != nil {
 			return err
 		}
 	}

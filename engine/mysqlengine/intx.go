@@ -46,10 +46,10 @@ type savepoints struct {
 
 func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) error) error {
 	t := &tx{asker: s.tx, store: s.store}
-	t.waiting = append(t.waiting, say("SAVEPOINT tarry"))
+	t.waiting = append(t.waiting, newStatement("SAVEPOINT tarry"))
 	err := do(t)
 	if err == nil {
-		if err = t.write(ctx, say("RELEASE SAVEPOINT tarry")); err == nil {
+		if err = t.write(ctx, newStatement("RELEASE SAVEPOINT tarry")); err == nil {
 			err = t.send(ctx)
 		}
 	}
@@ -73,8 +73,8 @@ func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) er
 }
 
 // Names uses the transaction's connection, unless it may have to create queues.
-func (s *savepoints) Names(ctx context.Context, names []string, make_ bool) ([]int64, error) {
-	if make_ {
+func (s *savepoints) Names(ctx context.Context, names []string, create bool) ([]int64, error) {
+	if create {
 		return s.store.Names(ctx, names, true)
 	}
 	t := &tx{asker: s.tx, store: s.store}

@@ -21,7 +21,7 @@ func (t *tx) memories(ctx context.Context, into *[]sqlengine.Memory, s *statemen
 }
 
 func (t *tx) Over(ctx context.Context, queue, from, until, ended int64, most int) (over []sqlengine.Memory, err error) {
-	if err := t.memories(ctx, &over, say(t.say.over, queue, queue, from, until, ended, most)); err != nil {
+	if err := t.memories(ctx, &over, newStatement(t.sql.over, queue, queue, from, until, ended, most)); err != nil {
 		return nil, err
 	}
 	return over, t.send(ctx)
@@ -29,7 +29,7 @@ func (t *tx) Over(ctx context.Context, queue, from, until, ended int64, most int
 
 func (t *tx) Remember(ctx context.Context, memories []sqlengine.Memory) error {
 	for some := range slices.Chunk(memories, rowsMost) {
-		s := say(t.say.remember)
+		s := newStatement(t.sql.remember)
 		for i, m := range some {
 			s.row(i, m.Queue, m.Key, int64(m.ID), m.Due, int64(m.Ending), m.Ended, m.Forgotten)
 		}
@@ -42,7 +42,7 @@ func (t *tx) Remember(ctx context.Context, memories []sqlengine.Memory) error {
 
 func (t *tx) Forget(ctx context.Context, names []sqlengine.Name) error {
 	return byQueue(names, func(queue int64, keys []string) error {
-		return t.write(ctx, say(t.say.forget, queue, keys))
+		return t.write(ctx, newStatement(t.sql.forget, queue, keys))
 	})
 }
 

@@ -66,7 +66,7 @@ func (t *tx) ByID(ctx context.Context, ids []engine.ID, lock sqlengine.Lock, bod
 
 func (t *tx) byID(ctx context.Context, into *[]*sqlengine.Row, ids []engine.ID, lock sqlengine.Lock, body bool) error {
 	for some := range slices.Chunk(sqlengine.Numbers(ids), listMost) {
-		if err := t.messages(ctx, into, body, lock, t.say.byID, some); err != nil {
+		if err := t.messages(ctx, into, body, lock, t.sql.byID, some); err != nil {
 			return err
 		}
 	}
@@ -86,7 +86,7 @@ func (t *tx) ByKey(ctx context.Context, names []sqlengine.Name, lock sqlengine.L
 
 func (t *tx) byKey(ctx context.Context, into *[]*sqlengine.Row, names []sqlengine.Name, lock sqlengine.Lock, body bool) error {
 	return byQueue(names, func(queue int64, keys []string) error {
-		return t.messages(ctx, into, body, lock, t.say.byKey, queue, keys)
+		return t.messages(ctx, into, body, lock, t.sql.byKey, queue, keys)
 	})
 }
 
@@ -97,13 +97,13 @@ func (t *tx) remembered(ctx context.Context, into *[]sqlengine.Memory, names []s
 		if !t.remembers[queue] {
 			return nil
 		}
-		return t.memories(ctx, into, locking(lock, t.say.remembered, queue, keys))
+		return t.memories(ctx, into, locking(lock, t.sql.remembered, queue, keys))
 	})
 }
 
 func (t *tx) LastDead(ctx context.Context, name sqlengine.Name, since int64, body bool) (*sqlengine.Row, error) {
 	var rows []*sqlengine.Row
-	if err := t.messages(ctx, &rows, body, sqlengine.None, t.say.lastDead, name.Queue, name.Key, grave(since, 0)); err != nil {
+	if err := t.messages(ctx, &rows, body, sqlengine.None, t.sql.lastDead, name.Queue, name.Key, grave(since, 0)); err != nil {
 		return nil, err
 	}
 	if err := t.send(ctx); err != nil || rows == nil {
@@ -132,8 +132,8 @@ func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*s
 		values = append([]any{r.Queue, r.Queue, int64(r.Kind), int64(r.Kind)}, values...)
 		if r.Window > 0 {
 			// The first rows by priority are found without locks, in the index.
-			text = t.say.ranked + text + " ORDER BY m.queue, m.kind, m.ends, m.id LIMIT ?) w ORDER BY priority, ends, id LIMIT ?"
-			err = t.read(ctx, say(text, append(values, r.Window, r.Most+r.Spare)...), func(r *sql.Rows) error {
+			text = t.sql.ranked + text + " ORDER BY m.queue, m.kind, m.ends, m.id LIMIT ?) w ORDER BY priority, ends, id LIMIT ?"
+			err = t.read(ctx, newStatement(text, append(values, r.Window, r.Most+r.Spare)...), func(r *sql.Rows) error {
 				var id int64
 				err := r.Scan(&id)
 				best[i] = append(best[i], id)
@@ -144,7 +144,7 @@ func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*s
 			if r.Newest {
 				order = " ORDER BY m.queue DESC, m.kind DESC, m.ends DESC, m.id DESC LIMIT ?"
 			}
-			err = t.messages(ctx, &(*found)[i], r.Body, r.Lock, t.say.span+text+order, append(values, r.Most)...)
+			err = t.messages(ctx, &(*found)[i], r.Body, r.Lock, t.sql.span+text+order, append(values, r.Most)...)
 		}
 		if err != nil {
 			return nil, err
@@ -162,7 +162,7 @@ func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*s
 				slices.Sort(some)
 				text, values := within(&r)
 				values = append([]any{some, r.Queue, int64(r.Kind)}, values...)
-				if err := t.messages(ctx, &(*found)[i], r.Body, r.Lock, t.say.again+text+" ORDER BY m.id", values...); err != nil {
+				if err := t.messages(ctx, &(*found)[i], r.Body, r.Lock, t.sql.again+text+" ORDER BY m.id", values...); err != nil {
 					return err
 				}
 			}
@@ -197,7 +197,7 @@ func within(r *sqlengine.Range) (text string, values []any) {
 func idBound(id engine.ID) int64 { return int64(min(id, math.MaxInt64)) }
 
 func (t *tx) Holding(ctx context.Context, queue, ms int64) (n int64, err error) {
-	if err := t.read(ctx, say(t.say.holding, queue, queue, ms), func(r *sql.Rows) error { return r.Scan(&n) }); err != nil {
+	if err := t.read(ctx, newStatement(t.sql.holding, queue, queue, ms), func(r *sql.Rows) error { return r.Scan(&n) }); err != nil {
 		return 0, err
 	}
 	return n, t.send(ctx)
@@ -210,7 +210,7 @@ func (t *tx) Bodies(ctx context.Context, rows []*sqlengine.Row) error {
 		ids[i] = int64(m.ID)
 	}
 	for some := range slices.Chunk(ids, listMost) {
-		err := t.read(ctx, say(t.say.bodies, some), func(r *sql.Rows) error {
+		err := t.read(ctx, newStatement(t.sql.bodies, some), func(r *sql.Rows) error {
 			var id int64
 			var body []byte
 			err := r.Scan(&id, &body)
@@ -262,7 +262,7 @@ func orDefault(v, usual int64) any {
 
 // Insert takes the keys first: after that, the transaction sees the memories that others left.
 func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
-	insert := t.say.insert
+	insert := t.sql.insert
 	var others []func(*sqlengine.Row) any
 	for _, c := range inserted {
 		if slices.ContainsFunc(rows, func(m *sqlengine.Row) bool { return c.of(m) != nil }) {
@@ -295,20 +295,20 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
 	}
 	return byQueue(names, func(queue int64, keys []string) error {
 		if !t.remembers[queue] {
-			return t.read(ctx, say(t.say.plain, queue), nil)
+			return t.read(ctx, newStatement(t.sql.plain, queue), nil)
 		}
-		return t.read(ctx, say(t.say.check, queue, keys), nil)
+		return t.read(ctx, newStatement(t.sql.check, queue, keys), nil)
 	})
 }
 
 func (t *tx) Move(ctx context.Context, rows []*sqlengine.Row) error {
-	return t.writeRows(ctx, t.say.move, onMove, rows, func(s *statement, i int, m *sqlengine.Row) {
+	return t.writeRows(ctx, t.sql.move, onMove, rows, func(s *statement, i int, m *sqlengine.Row) {
 		s.row(i, int64(m.ID), int64(m.Kind), graveOf(m), m.Ends, m.Due, expiresOf(m), int64(m.Attempt), nonceOf(m), orNull(m.LastError))
 	})
 }
 
 func (t *tx) Replace(ctx context.Context, rows []*sqlengine.Row) error {
-	return t.writeRows(ctx, t.say.replace, onReplace, rows, func(s *statement, i int, m *sqlengine.Row) {
+	return t.writeRows(ctx, t.sql.replace, onReplace, rows, func(s *statement, i int, m *sqlengine.Row) {
 		body, large := bodyOf(m)
 		s.row(i, int64(m.ID), int64(m.Kind), graveOf(m), m.Ends, m.Due, expiresOf(m), int64(m.Attempt), nonceOf(m), orNull(m.LastError),
 			int64(m.Policy.Priority), codec.AppendPolicy(nil, &m.Policy), m.Size, metaOf(&m.Content), body, large)
@@ -322,14 +322,14 @@ func (t *tx) writeRows(ctx context.Context, first, last string, rows []*sqlengin
 	for _, m := range rows {
 		room += rowUsual + len(m.Key) + len(m.Content.Body)
 	}
-	s, n := say(first), 0
+	s, n := newStatement(first), 0
 	s.text = slices.Grow(s.text, min(room, t.packet))
 	for _, m := range rows {
 		if n == rowsMost || n > 0 && s.bytes()+2*len(m.Content.Body)+rowBytes > t.packet {
 			if err := t.write(ctx, s.end(last)); err != nil {
 				return err
 			}
-			s, n = say(first), 0
+			s, n = newStatement(first), 0
 		}
 		row(s, n, m)
 		n++
@@ -339,7 +339,7 @@ func (t *tx) writeRows(ctx context.Context, first, last string, rows []*sqlengin
 
 func (t *tx) Delete(ctx context.Context, ids []engine.ID) error {
 	for some := range slices.Chunk(sqlengine.Numbers(ids), listMost) {
-		if err := t.write(ctx, say(t.say.remove, some)); err != nil {
+		if err := t.write(ctx, newStatement(t.sql.remove, some)); err != nil {
 			return err
 		}
 	}

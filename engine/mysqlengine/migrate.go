@@ -80,7 +80,7 @@ func (s *store) suits(ctx context.Context, up bool) error {
 // writable checks that the server accepts writes, by an update that changes nothing: whether
 // read_only affects a user depends on rights that differ between the databases.
 func (s *store) writable(ctx context.Context) error {
-	_, err := s.db.ExecContext(ctx, s.say.same)
+	_, err := s.db.ExecContext(ctx, s.sql.same)
 	if readOnly(err) {
 		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: hintReadOnly}
 	}

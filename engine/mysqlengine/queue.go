@@ -51,18 +51,18 @@ func (t *tx) askHeads(ctx context.Context, from []sqlengine.Floor, rows []int64)
 		for _, p := range f.From {
 			values = append(values, f.Queue, f.Queue, p.At, p.At, idBound(p.ID))
 		}
-		if err := t.read(ctx, say(t.say.headsFrom, append(values, f.Queue, f.Queue, f.Forgotten, f.Queue)...), scan); err != nil {
+		if err := t.read(ctx, newStatement(t.sql.headsFrom, append(values, f.Queue, f.Queue, f.Forgotten, f.Queue)...), scan); err != nil {
 			return nil, err
 		}
 	}
 	if len(whole) > 0 {
-		err = t.read(ctx, say(t.say.heads, whole), scan)
+		err = t.read(ctx, newStatement(t.sql.heads, whole), scan)
 	}
 	if err == nil && len(rows) > 0 {
-		err = t.read(ctx, say(t.say.rows, rows), scan)
+		err = t.read(ctx, newStatement(t.sql.rows, rows), scan)
 	}
 	if len(order) == 0 {
-		err = t.read(ctx, say("SELECT "+now), func(r *sql.Rows) error { return r.Scan(&us) })
+		err = t.read(ctx, newStatement("SELECT "+now), func(r *sql.Rows) error { return r.Scan(&us) })
 	}
 	if err != nil {
 		return nil, err

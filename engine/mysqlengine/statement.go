@@ -20,11 +20,11 @@ type statement struct {
 	scan  func(*sql.Rows) error // gets the rows; nil: they are skipped
 }
 
-// say returns a statement with values in place of the question marks of a text.
-func say(text string, values ...any) *statement { return new(statement).say(text, values...) }
+// newStatement returns a statement with values in place of the question marks of a text.
+func newStatement(text string, values ...any) *statement { return new(statement).add(text, values...) }
 
-// say adds a text in the same way.
-func (s *statement) say(text string, values ...any) *statement {
+// add adds a text in the same way.
+func (s *statement) add(text string, values ...any) *statement {
 	for _, v := range values {
 		before, after, _ := strings.Cut(text, "?")
 		s.text = append(s.text, before...)
@@ -289,7 +289,7 @@ const (
 )
 
 // briefly begins a statement with a time limit in MariaDB. MySQL has one for queries only.
-var briefly = fmt.Sprintf("/*M! SET STATEMENT max_statement_time=%g FOR */ ", sqlengine.BriefWait.Seconds())
+var briefly = fmt.Sprintf("/*M! SET STATEMENT max_statement_time=%g FOR */ ", sqlengine.BriefMost.Seconds())
 
 // locks are the beginnings and endings of queries by lock. Waits under a second need a time
 // limit for the whole statement: by SET STATEMENT in MariaDB, by a hint in MySQL.
@@ -297,14 +297,14 @@ var locks = [...]struct{ first, last string }{
 	sqlengine.None: {"SELECT ", ""},
 	sqlengine.Wait: {"SELECT ", " FOR UPDATE"},
 	sqlengine.Skip: {"SELECT ", " FOR UPDATE SKIP LOCKED"},
-	brief:          {briefly + fmt.Sprintf("SELECT /*+ MAX_EXECUTION_TIME(%d) */ ", sqlengine.BriefWait.Milliseconds()), " FOR UPDATE"},
+	brief:          {briefly + fmt.Sprintf("SELECT /*+ MAX_EXECUTION_TIME(%d) */ ", sqlengine.BriefMost.Milliseconds()), " FOR UPDATE"},
 	least:          {"SELECT ", " FOR UPDATE NOWAIT"},
 }
 
-// patient maps sqlengine.Patience to locks.
-var patient = [...]sqlengine.Lock{sqlengine.Endless: sqlengine.Wait, sqlengine.Brief: brief, sqlengine.Least: least}
+// timeouts maps sqlengine.LockTimeout to locks.
+var timeouts = [...]sqlengine.Lock{sqlengine.NoTimeout: sqlengine.Wait, sqlengine.BriefTimeout: brief, sqlengine.LeastTimeout: least}
 
 // locking is a query that locks the rows it reads.
 func locking(lock sqlengine.Lock, text string, values ...any) *statement {
-	return say(locks[lock].first+text+locks[lock].last, values...)
+	return newStatement(locks[lock].first+text+locks[lock].last, values...)
 }

@@ -93,7 +93,7 @@ func TestStatementsCauseNoWarnings(t *testing.T) {
 			"remember": func() error { return tx.Remember(ctx, []sqlengine.Memory{memory}) },
 			"fold":     func() error { return tx.fold(ctx, []int64{1}, map[count]int64{{1, 0, 0}: 1}) },
 		} {
-			err := cmp.Or(write(), tx.read(ctx, say("SHOW WARNINGS"), func(r *sql.Rows) error {
+			err := cmp.Or(write(), tx.read(ctx, newStatement("SHOW WARNINGS"), func(r *sql.Rows) error {
 				var level, number, text string
 				err := r.Scan(&level, &number, &text)
 				t.Errorf("%s: %s %s: %s", what, level, number, text)

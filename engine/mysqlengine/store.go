@@ -18,7 +18,7 @@ type store struct {
 	db      *sql.DB
 	prefix  string
 	own     bool // db is closed with the store, and its transactions are READ COMMITTED
-	say     *statements
+	sql     *statements
 	several bool // connections take several statements at once
 	packet  int  // most bytes of statements at once
 
@@ -39,13 +39,13 @@ func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
 	}
 	t := &tx{asker: conn, store: s}
 	if !s.own {
-		t.waiting = append(t.waiting, say(readCommitted))
+		t.waiting = append(t.waiting, newStatement(readCommitted))
 	}
-	t.waiting = append(t.waiting, say("START TRANSACTION"))
+	t.waiting = append(t.waiting, newStatement("START TRANSACTION"))
 	committing := false
 	if err = do(t); err == nil {
 		committing = true
-		if err = t.write(ctx, say("COMMIT")); err == nil {
+		if err = t.write(ctx, newStatement("COMMIT")); err == nil {
 			err = t.send(ctx)
 		}
 	}
@@ -57,7 +57,7 @@ func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
 	} else {
 		rollback(conn)
 	}
-	if t.patience == sqlengine.Brief && tookTooLong(err) {
+	if t.timeout == sqlengine.BriefTimeout && tookTooLong(err) {
 		return sqlengine.ErrBusy
 	}
 	if ctx.Err() == nil && (!committing && cut(err) || errors.Is(err, driver.ErrBadConn) || readOnly(err)) {
@@ -134,14 +134,14 @@ func (s *store) Heads(ctx context.Context, from []sqlengine.Floor) (now time.Tim
 	return now, heads, err
 }
 
-func (s *store) Names(ctx context.Context, names []string, make_ bool) (found []int64, err error) {
+func (s *store) Names(ctx context.Context, names []string, create bool) (found []int64, err error) {
 	err = s.outside(ctx, "queue", func(t *tx) error {
 		numbers, err := t.numbers(ctx, names)
 		missing := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return numbers[n] != 0 })
-		if err == nil && make_ && len(missing) > 0 {
+		if err == nil && create && len(missing) > 0 {
 			slices.Sort(missing)
 			for some := range slices.Chunk(slices.Compact(missing), rowsMost) {
-				made := say(s.say.makeNames)
+				made := newStatement(s.sql.makeNames)
 				for i, name := range some {
 					made.row(i, sqlengine.NewNumber(), name)
 				}
@@ -152,7 +152,7 @@ func (s *store) Names(ctx context.Context, names []string, make_ bool) (found []
 			}
 			numbers, err = t.numbers(ctx, names)
 		}
-		if err == nil && make_ {
+		if err == nil && create {
 			err = t.fence(ctx, numbers)
 		}
 		found = inOrder(names, numbers)
@@ -172,7 +172,7 @@ func inOrder(names []string, numbers map[string]int64) []int64 {
 func (t *tx) numbers(ctx context.Context, names []string) (map[string]int64, error) {
 	found := make(map[string]int64, len(names))
 	for some := range slices.Chunk(names, listMost) {
-		err := t.read(ctx, say(t.say.names, some), func(r *sql.Rows) error {
+		err := t.read(ctx, newStatement(t.sql.names, some), func(r *sql.Rows) error {
 			var name string
 			var num int64
 			err := r.Scan(&name, &num)
@@ -204,7 +204,7 @@ func (t *tx) fence(ctx context.Context, numbers map[string]int64) error {
 	slices.Sort(ids)
 	there := make(map[int64]bool, len(ids))
 	for some := range slices.Chunk(ids, listMost) {
-		err := t.read(ctx, say(t.say.fenced, some), func(r *sql.Rows) error {
+		err := t.read(ctx, newStatement(t.sql.fenced, some), func(r *sql.Rows) error {
 			var id int64
 			err := r.Scan(&id)
 			there[id] = true
@@ -219,7 +219,7 @@ func (t *tx) fence(ctx context.Context, numbers map[string]int64) error {
 	}
 	ids = slices.DeleteFunc(ids, func(id int64) bool { return there[id] })
 	for some := range slices.Chunk(ids, rowsMost/each) {
-		s, n := say(t.say.fence), 0
+		s, n := newStatement(t.sql.fence), 0
 		for _, id := range some {
 			num := id / -each
 			for kind, many := range fences {
@@ -239,7 +239,7 @@ func (t *tx) fence(ctx context.Context, numbers map[string]int64) error {
 func (s *store) Queues(ctx context.Context, after string, limit int) (queues []sqlengine.Queue, err error) {
 	err = s.outside(ctx, "queues", func(t *tx) error {
 		queues = nil
-		err := t.read(ctx, say(s.say.queues, after, limit), func(r *sql.Rows) error {
+		err := t.read(ctx, newStatement(s.sql.queues, after, limit), func(r *sql.Rows) error {
 			var q sqlengine.Queue
 			var settings []byte
 			err := r.Scan(&q.Num, &q.Name, &q.Paused, &settings, &q.Revision)
@@ -264,7 +264,7 @@ func (s *store) IDs(ctx context.Context, n int) (first, last engine.ID, err erro
 	n = max(n, blockSize)
 	var to int64
 	err = s.outside(ctx, "push", func(t *tx) error {
-		result, err := t.asker.ExecContext(ctx, string(say(s.say.block, n).text))
+		result, err := t.asker.ExecContext(ctx, string(newStatement(s.sql.block, n).text))
 		if err != nil {
 			return err
 		}

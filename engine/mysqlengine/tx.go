@@ -26,7 +26,7 @@ type tx struct {
 	waiting []*statement
 	bytes   int
 
-	patience  sqlengine.Patience
+	timeout   sqlengine.LockTimeout
 	remembers map[int64]bool // queues that may have memories
 }
 
@@ -120,10 +120,10 @@ func (t *tx) carryOut(ctx context.Context, all []*statement) error {
 }
 
 func (t *tx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, first sqlengine.First) (o sqlengine.Opened, err error) {
-	t.patience = first.Patience
-	wait := patient[t.patience]
+	t.timeout = first.Timeout
+	wait := timeouts[t.timeout]
 	if len(lock) > 0 {
-		if err := t.read(ctx, locking(wait, t.say.lockQueues, lock), nil); err != nil {
+		if err := t.read(ctx, locking(wait, t.sql.lockQueues, lock), nil); err != nil {
 			return o, err
 		}
 	}
@@ -184,12 +184,12 @@ func (t *tx) SaveQueue(ctx context.Context, q *sqlengine.Queue) error {
 		return err
 	}
 	t.remembers[q.Num] = q.Remembers
-	return t.write(ctx, say(t.say.saveQueue, q.Paused, settings, int64(q.Revision), q.Base, q.Remembers, q.Settings.DeadKeep == 0, q.Num))
+	return t.write(ctx, newStatement(t.sql.saveQueue, q.Paused, settings, int64(q.Revision), q.Base, q.Remembers, q.Settings.DeadKeep == 0, q.Num))
 }
 
 // Tally writes a row for each count of a queue.
 func (t *tx) Tally(ctx context.Context, changes []sqlengine.Tally) error {
-	s, n := say(t.say.tally), 0
+	s, n := newStatement(t.sql.tally), 0
 	for len(changes) > 0 {
 		c := changes[0]
 		var of []byte
@@ -204,7 +204,7 @@ func (t *tx) Tally(ctx context.Context, changes []sqlengine.Tally) error {
 			if err := t.write(ctx, s); err != nil {
 				return err
 			}
-			s, n = say(t.say.tally), 0
+			s, n = newStatement(t.sql.tally), 0
 		}
 		s.row(n, c.Queue, int64(c.Count), of)
 		n++
@@ -231,7 +231,7 @@ func appendChange(b []byte, c sqlengine.Tally) []byte {
 func (t *tx) Stock(ctx context.Context, queues []int64, ms int64) (map[int64]sqlengine.Stock, error) {
 	found := make(map[int64]sqlengine.Stock, len(queues))
 	minute := sqlengine.MinuteOf(ms)
-	ask := say(t.say.stock, queues, queues, minute, minute, queues, queues, minute*time.Minute.Milliseconds(), ms)
+	ask := newStatement(t.sql.stock, queues, queues, minute, minute, queues, queues, minute*time.Minute.Milliseconds(), ms)
 	err := t.read(ctx, ask, func(r *sql.Rows) error {
 		var queue int64
 		var s sqlengine.Stock
@@ -246,7 +246,7 @@ func (t *tx) Stock(ctx context.Context, queues []int64, ms int64) (map[int64]sql
 }
 
 func (t *tx) Due(ctx context.Context, queue, first, end int64) (due []sqlengine.Tally, err error) {
-	err = t.read(ctx, say(t.say.due, queue, first, end, queue, first, end), func(r *sql.Rows) error {
+	err = t.read(ctx, newStatement(t.sql.due, queue, first, end, queue, first, end), func(r *sql.Rows) error {
 		d := sqlengine.Tally{Queue: queue, Count: sqlengine.CountDue}
 		err := r.Scan(&d.Minute, &d.N)
 		due = append(due, d)

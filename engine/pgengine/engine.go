@@ -126,7 +126,7 @@ func orDefault(schema string) string {
 // newEngine returns an engine with a test's clock; nil: the server's.
 func newEngine(pool *pgxpool.Pool, cfg *Config, now func() time.Time) *Engine {
 	schema := orDefault(cfg.Schema)
-	s := &store{pool: pool, schema: schema, say: say(schema), notices: newNotices(pool, schema, cfg.logger())}
+	s := &store{pool: pool, schema: schema, sql: statementsOf(schema), notices: newNotices(pool, schema, cfg.logger())}
 	s.outcomes.s, s.outcomes.ctx = s, s.notices.ctx
 	e := &Engine{store: s, Engine: sqlengine.New(s, sqlengine.Config{
 		Name: "postgres", Coalesce: coalesce, Lanes: lanes, Recheck: Recheck, MaxBody: maxBody, Now: now, Notify: s.notices.tell,

@@ -53,7 +53,7 @@ func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) er
 	if err != nil {
 		return outer(ctx, op, err)
 	}
-	t := &tx{sender: sp, store: s.store, say: s.say, batch: new(pgx.Batch)}
+	t := &tx{sender: sp, store: s.store, sql: s.sql, batch: new(pgx.Batch)}
 	t.write(keep)
 	t.begin(s.tx.Conn(), settings)
 	if err = do(t); err == nil {
@@ -83,12 +83,12 @@ func outer(ctx context.Context, op string, err error) error {
 }
 
 // Names uses the transaction's connection, unless it may have to create queues.
-func (s *savepoints) Names(ctx context.Context, names []string, make_ bool) ([]int64, error) {
-	if make_ {
+func (s *savepoints) Names(ctx context.Context, names []string, create bool) ([]int64, error) {
+	if create {
 		return s.store.Names(ctx, names, true)
 	}
 	numbers := make([]int64, len(names))
-	t := &tx{sender: s.tx, store: s.store, say: s.say, batch: new(pgx.Batch)}
+	t := &tx{sender: s.tx, store: s.store, sql: s.sql, batch: new(pgx.Batch)}
 	t.names(names, numbers)
 	return numbers, outer(ctx, "queue", t.send(ctx))
 }

@@ -21,7 +21,7 @@ func (t *tx) memories(into *[]sqlengine.Memory, text string, args ...any) {
 }
 
 func (t *tx) Over(ctx context.Context, queue, from, until, ended int64, most int) (over []sqlengine.Memory, err error) {
-	t.memories(&over, t.say.over, queue, from, until, ended, most)
+	t.memories(&over, t.sql.over, queue, from, until, ended, most)
 	return over, t.send(ctx)
 }
 
@@ -33,12 +33,12 @@ func (t *tx) Remember(_ context.Context, memories []sqlengine.Memory) error {
 		queues[i], keys[i], ids[i], dues[i] = m.Queue, keyText(m.Key), int64(m.ID), m.Due
 		endings[i], ended[i], forgotten[i] = int16(m.Ending), m.Ended, m.Forgotten
 	}
-	t.write(t.say.remember, queues, keys, ids, dues, endings, ended, forgotten)
+	t.write(t.sql.remember, queues, keys, ids, dues, endings, ended, forgotten)
 	return nil
 }
 
 func (t *tx) Forget(_ context.Context, names []sqlengine.Name) error {
 	queues, keys := split(names)
-	t.write(t.say.forget, queues, keys)
+	t.write(t.sql.forget, queues, keys)
 	return nil
 }

@@ -71,7 +71,7 @@ func TestLargeBodiesApart(t *testing.T) {
 	ok(t, err)
 	defer conn.Release()
 	m := &measuring{sender: conn}
-	in := &tx{sender: m, store: e.store, say: e.store.say, batch: new(pgx.Batch)}
+	in := &tx{sender: m, store: e.store, sql: e.store.sql, batch: new(pgx.Batch)}
 	body := make([]byte, pageBytes/4)
 	var rows []*sqlengine.Row
 	for i := range 10 {

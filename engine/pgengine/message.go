@@ -57,7 +57,7 @@ func (t *tx) ByID(ctx context.Context, ids []engine.ID, lock sqlengine.Lock, bod
 }
 
 func (t *tx) byID(into *[]*sqlengine.Row, ids []engine.ID, lock sqlengine.Lock, body bool) {
-	t.messages(into, t.say.byID, lock, sqlengine.Numbers(ids), body)
+	t.messages(into, t.sql.byID, lock, sqlengine.Numbers(ids), body)
 }
 
 func split(names []sqlengine.Name) (queues []int64, keys []string) {
@@ -74,13 +74,13 @@ func (t *tx) ByKey(ctx context.Context, names []sqlengine.Name, lock sqlengine.L
 
 func (t *tx) byKey(into *[]*sqlengine.Row, memories *[]sqlengine.Memory, names []sqlengine.Name, lock sqlengine.Lock, body bool) {
 	queues, keys := split(names)
-	t.messages(into, t.say.byKey, lock, queues, keys, body)
-	t.memories(memories, t.say.remembered+locks[lock], queues, keys)
+	t.messages(into, t.sql.byKey, lock, queues, keys, body)
+	t.memories(memories, t.sql.remembered+locks[lock], queues, keys)
 }
 
 func (t *tx) LastDead(ctx context.Context, name sqlengine.Name, since int64, body bool) (*sqlengine.Row, error) {
 	var rows []*sqlengine.Row
-	t.messages(&rows, t.say.lastDead, sqlengine.None, name.Queue, keyText(name.Key), since, body)
+	t.messages(&rows, t.sql.lastDead, sqlengine.None, name.Queue, keyText(name.Key), since, body)
 	if err := t.send(ctx); err != nil || rows == nil {
 		return nil, err
 	}
@@ -101,12 +101,12 @@ func (t *tx) ranges(ranges []sqlengine.Range) [][]*sqlengine.Row {
 			high = nil
 		}
 		args := []any{r.Queue, int16(r.Kind), r.Span.Low.At, idBound(r.Span.Low.ID), high, idBound(r.Span.High.ID), r.Most, r.Body}
-		text := t.say.forward
+		text := t.sql.forward
 		switch {
 		case r.Window > 0:
-			text, args = t.say.ranked, append(args, r.Window, r.Most+r.Spare)
+			text, args = t.sql.ranked, append(args, r.Window, r.Most+r.Spare)
 		case r.Newest:
-			text = t.say.backward
+			text = t.sql.backward
 		}
 		t.messages(&found[i], text, r.Lock, args...)
 	}
@@ -117,7 +117,7 @@ func (t *tx) ranges(ranges []sqlengine.Range) [][]*sqlengine.Row {
 func idBound(id engine.ID) int64 { return int64(min(id, math.MaxInt64)) }
 
 func (t *tx) Holding(ctx context.Context, queue, ms int64) (n int64, err error) {
-	t.read(t.say.holding, func(r pgx.CollectableRow) error { return r.Scan(&n) }, queue, ms)
+	t.read(t.sql.holding, func(r pgx.CollectableRow) error { return r.Scan(&n) }, queue, ms)
 	return n, t.send(ctx)
 }
 
@@ -127,7 +127,7 @@ func (t *tx) Bodies(ctx context.Context, rows []*sqlengine.Row) error {
 		ids[i] = int64(m.ID)
 	}
 	bodies := make(map[int64][]byte, len(rows))
-	t.read(t.say.bodies, func(r pgx.CollectableRow) error {
+	t.read(t.sql.bodies, func(r pgx.CollectableRow) error {
 		var id int64
 		var body []byte
 		err := r.Scan(&id, &body)
@@ -227,7 +227,7 @@ func (t *tx) pages(ctx context.Context, rows []*sqlengine.Row, write func(*page)
 
 func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
 	err := t.pages(ctx, rows, func(p *page) {
-		t.write(t.say.insert, p.ids, p.queues, p.keys, p.dues, engine.DefaultPriority, rows[0].Created, p.expires, p.priorities, p.policies, p.metas, p.bodies)
+		t.write(t.sql.insert, p.ids, p.queues, p.keys, p.dues, engine.DefaultPriority, rows[0].Created, p.expires, p.priorities, p.policies, p.metas, p.bodies)
 	})
 	if err != nil {
 		return err
@@ -241,24 +241,24 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
 	}
 	if keys != nil {
 		// The transaction holds the keys by now, so it sees the memories that others left.
-		t.write(t.say.check, queues, keys)
+		t.write(t.sql.check, queues, keys)
 	}
 	return nil
 }
 
 func (t *tx) Move(_ context.Context, rows []*sqlengine.Row) error {
 	p := pageOf(rows, false)
-	t.write(t.say.move, p.ids, p.kinds, p.ends, p.dues, p.expires, p.attempts, p.nonces, p.lastErrors)
+	t.write(t.sql.move, p.ids, p.kinds, p.ends, p.dues, p.expires, p.attempts, p.nonces, p.lastErrors)
 	return nil
 }
 
 func (t *tx) Replace(ctx context.Context, rows []*sqlengine.Row) error {
 	return t.pages(ctx, rows, func(p *page) {
-		t.write(t.say.replace, p.ids, p.kinds, p.ends, p.dues, p.expires, p.attempts, p.nonces, p.lastErrors, p.priorities, p.policies, p.metas, p.bodies)
+		t.write(t.sql.replace, p.ids, p.kinds, p.ends, p.dues, p.expires, p.attempts, p.nonces, p.lastErrors, p.priorities, p.policies, p.metas, p.bodies)
 	})
 }
 
 func (t *tx) Delete(_ context.Context, ids []engine.ID) error {
-	t.write(t.say.remove, sqlengine.Numbers(ids))
+	t.write(t.sql.remove, sqlengine.Numbers(ids))
 	return nil
 }

@@ -112,7 +112,7 @@ func (n *notices) hear(hears func()) error {
 	if err := n.alone(conn); err != nil {
 		return err
 	}
-	server, err := n.say(conn, "LISTEN")
+	server, err := n.run(conn, "LISTEN")
 	if err != nil {
 		return err
 	}
@@ -156,8 +156,8 @@ func (n *notices) alone(conn *pgx.Conn) error {
 	return nil
 }
 
-// say runs LISTEN or UNLISTEN and returns the server process that ran it.
-func (n *notices) say(conn *pgx.Conn, what string) (server string, err error) {
+// run runs LISTEN or UNLISTEN and returns the server process that ran it.
+func (n *notices) run(conn *pgx.Conn, what string) (server string, err error) {
 	ctx, cancel := context.WithTimeout(n.ctx, hearWithin)
 	defer cancel()
 	results, err := conn.PgConn().Exec(ctx, what+" "+pgx.Identifier{n.channel}.Sanitize()+"; SELECT pg_backend_pid()").ReadAll()
@@ -174,7 +174,7 @@ const unlistenMost = 20
 // clients, and may connect to another one at first.
 func (n *notices) unlisten(conn *pgx.Conn, server string) {
 	for range unlistenMost {
-		if met, err := n.say(conn, "UNLISTEN"); err != nil || met == server {
+		if met, err := n.run(conn, "UNLISTEN"); err != nil || met == server {
 			return
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // rows queues the query for the rows of queues.
 func (t *tx) rows(queues []int64, heads *[]sqlengine.Heads) {
 	if len(queues) > 0 {
-		t.read(t.say.rows, func(r pgx.CollectableRow) error { return scanHeads(r, heads) }, queues)
+		t.read(t.sql.rows, func(r pgx.CollectableRow) error { return scanHeads(r, heads) }, queues)
 	}
 }
 
@@ -35,7 +35,7 @@ func (t *tx) heads(from []sqlengine.Floor, heads *[]sqlengine.Heads) {
 	for k := range at {
 		args = append(args, at[k], ids[k])
 	}
-	t.read(t.say.heads, func(r pgx.CollectableRow) error { return scanHeads(r, heads) }, args...)
+	t.read(t.sql.heads, func(r pgx.CollectableRow) error { return scanHeads(r, heads) }, args...)
 }
 
 func scanHeads(r pgx.CollectableRow, heads *[]sqlengine.Heads) error {

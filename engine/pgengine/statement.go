@@ -57,8 +57,8 @@ const (
 	remembers = `EXISTS (SELECT FROM {queue} WHERE num = ANY($1) AND remembers)`
 )
 
-// say returns the statements for a schema.
-func say(schema string) *statements {
+// statementsOf returns the statements for a schema.
+func statementsOf(schema string) *statements {
 	tables := strings.NewReplacer("{high}", highOrDue, "{id}", sameID, "{key}", sameKey, "{", pgx.Identifier{schema}.Sanitize()+".", "}", "")
 	s := &statements{
 		now:        `SELECT ` + micros,

@@ -19,7 +19,7 @@ type store struct {
 	pool   *pgxpool.Pool
 	schema string
 	own    bool // the pool is closed with the store
-	say    *statements
+	sql    *statements
 
 	connections sqlengine.Connections
 	notices     *notices
@@ -33,7 +33,7 @@ func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 	if err != nil {
 		return fault(ctx, op, err, false)
 	}
-	t := &tx{sender: conn, store: s, say: s.say, batch: new(pgx.Batch)}
+	t := &tx{sender: conn, store: s, sql: s.sql, batch: new(pgx.Batch)}
 	t.write("BEGIN ISOLATION LEVEL READ COMMITTED")
 	t.begin(conn.Conn(), settings+vanished)
 	if op == "lease" {
@@ -137,11 +137,11 @@ const (
 	set_config('bytea_output', current_setting('tarry.bytea'), true)`
 )
 
-// waits sets the time that a transaction waits for a lock, by sqlengine.Patience.
+// waits sets the time that a transaction waits for a lock, by sqlengine.LockTimeout.
 var waits = [...]string{
-	sqlengine.Endless: "",
-	sqlengine.Brief:   fmt.Sprintf("SELECT set_config('lock_timeout', '%d', true)", sqlengine.BriefWait.Milliseconds()),
-	sqlengine.Least:   "SELECT set_config('lock_timeout', '1', true)",
+	sqlengine.NoTimeout:    "",
+	sqlengine.BriefTimeout: fmt.Sprintf("SELECT set_config('lock_timeout', '%d', true)", sqlengine.BriefMost.Milliseconds()),
+	sqlengine.LeastTimeout: "SELECT set_config('lock_timeout', '1', true)",
 }
 
 // outside runs statements without a transaction, which may run twice.
@@ -151,7 +151,7 @@ func (s *store) outside(ctx context.Context, op string, queue func(*tx)) error {
 		if err != nil {
 			return fault(ctx, op, err, false)
 		}
-		t := &tx{sender: conn, store: s, say: s.say, batch: new(pgx.Batch)}
+		t := &tx{sender: conn, store: s, sql: s.sql, batch: new(pgx.Batch)}
 		t.begin(conn.Conn(), settings)
 		queue(t)
 		err = t.send(ctx)
@@ -178,15 +178,15 @@ func (s *store) Heads(ctx context.Context, from []sqlengine.Floor) (now time.Tim
 	return now, heads, err
 }
 
-func (s *store) Names(ctx context.Context, names []string, make_ bool) ([]int64, error) {
+func (s *store) Names(ctx context.Context, names []string, create bool) ([]int64, error) {
 	numbers := make([]int64, len(names))
 	return numbers, s.outside(ctx, "queue", func(t *tx) {
-		if make_ {
+		if create {
 			nums := make([]int64, len(names))
 			for i := range nums {
 				nums[i] = sqlengine.NewNumber()
 			}
-			t.write(t.say.makeNames, nums, names)
+			t.write(t.sql.makeNames, nums, names)
 		}
 		t.names(names, numbers)
 	})
@@ -194,7 +194,7 @@ func (s *store) Names(ctx context.Context, names []string, make_ bool) ([]int64,
 
 // names queues the query for the numbers of queues.
 func (t *tx) names(names []string, numbers []int64) {
-	t.read(t.say.names, func(r pgx.CollectableRow) error {
+	t.read(t.sql.names, func(r pgx.CollectableRow) error {
 		var name string
 		var num int64
 		err := r.Scan(&name, &num)
@@ -210,7 +210,7 @@ func (t *tx) names(names []string, numbers []int64) {
 func (s *store) Queues(ctx context.Context, after string, limit int) (queues []sqlengine.Queue, err error) {
 	err = s.outside(ctx, "queues", func(t *tx) {
 		queues = nil
-		t.read(t.say.queues, func(r pgx.CollectableRow) error {
+		t.read(t.sql.queues, func(r pgx.CollectableRow) error {
 			var q sqlengine.Queue
 			var settings []byte
 			var revision int64
@@ -237,8 +237,8 @@ func (s *store) IDs(ctx context.Context, n int) (first, last engine.ID, err erro
 func (s *store) reserve(ctx context.Context, by sender, n int) (first, last engine.ID, err error) {
 	blocks := (n + blockSize - 1) / blockSize
 	var low, high int64 = math.MaxInt64, 0
-	t := &tx{sender: by, store: s, say: s.say, batch: new(pgx.Batch)}
-	t.read(t.say.block, func(r pgx.CollectableRow) error {
+	t := &tx{sender: by, store: s, sql: s.sql, batch: new(pgx.Batch)}
+	t.read(t.sql.block, func(r pgx.CollectableRow) error {
 		var block int64
 		err := r.Scan(&block)
 		low, high = min(low, block), max(high, block)
@@ -260,7 +260,7 @@ func (s *store) Fold(ctx context.Context, from int64) (last int64, more bool, er
 	var counts []int16
 	err = s.outside(ctx, "tally", func(t *tx) {
 		queues, counts, minutes = nil, nil, nil
-		t.read(t.say.fold, func(r pgx.CollectableRow) error {
+		t.read(t.sql.fold, func(r pgx.CollectableRow) error {
 			var queue, minute *int64
 			var count *int16
 			if err := r.Scan(&gone, &last, &queue, &count, &minute); err != nil || queue == nil {
@@ -271,7 +271,7 @@ func (s *store) Fold(ctx context.Context, from int64) (last int64, more bool, er
 		}, foldMost, from)
 	})
 	if err == nil && queues != nil {
-		err = s.outside(ctx, "tally", func(t *tx) { t.write(t.say.unfold, queues, counts, minutes) })
+		err = s.outside(ctx, "tally", func(t *tx) { t.write(t.sql.unfold, queues, counts, minutes) })
 	}
 	return last, gone == foldMost, err
 }

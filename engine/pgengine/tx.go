@@ -19,7 +19,7 @@ type sender interface {
 type tx struct {
 	sender
 	store *store
-	say   *statements
+	sql   *statements
 	batch *pgx.Batch
 }
 
@@ -48,11 +48,11 @@ func (t *tx) send(ctx context.Context) error {
 }
 
 func (t *tx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, first sqlengine.First) (o sqlengine.Opened, err error) {
-	if wait := waits[first.Patience]; wait != "" {
+	if wait := waits[first.Timeout]; wait != "" {
 		t.write(wait)
 	}
 	if len(lock) > 0 {
-		t.write(t.say.lockQueues, lock)
+		t.write(t.sql.lockQueues, lock)
 	}
 	t.time(&o.Now)
 	t.heads(from, &o.Heads)
@@ -69,7 +69,7 @@ func (t *tx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, fir
 
 // time queues the query for the time.
 func (t *tx) time(now *time.Time) {
-	t.read(t.say.now, func(r pgx.CollectableRow) error {
+	t.read(t.sql.now, func(r pgx.CollectableRow) error {
 		var us int64
 		err := r.Scan(&us)
 		*now = time.UnixMicro(us).UTC()
@@ -103,7 +103,7 @@ func (t *tx) SaveQueue(_ context.Context, q *sqlengine.Queue) error {
 	if err != nil {
 		return err
 	}
-	t.write(t.say.saveQueue, q.Num, q.Paused, settings, int64(q.Revision), q.Base, q.Remembers, q.Settings.DeadKeep == 0)
+	t.write(t.sql.saveQueue, q.Num, q.Paused, settings, int64(q.Revision), q.Base, q.Remembers, q.Settings.DeadKeep == 0)
 	return nil
 }
 
@@ -113,13 +113,13 @@ func (t *tx) Tally(_ context.Context, changes []sqlengine.Tally) error {
 	for i, c := range changes {
 		queues[i], counts[i], minutes[i], ns[i] = c.Queue, int16(c.Count), c.Minute, c.N
 	}
-	t.write(t.say.tally, queues, counts, minutes, ns)
+	t.write(t.sql.tally, queues, counts, minutes, ns)
 	return nil
 }
 
 func (t *tx) Stock(ctx context.Context, queues []int64, ms int64) (map[int64]sqlengine.Stock, error) {
 	found := make(map[int64]sqlengine.Stock, len(queues))
-	t.read(t.say.stock, func(r pgx.CollectableRow) error {
+	t.read(t.sql.stock, func(r pgx.CollectableRow) error {
 		var queue int64
 		var s sqlengine.Stock
 		err := r.Scan(&queue, &s.Waiting, &s.Ready, &s.Leased, &s.Dead, &s.Finished)
@@ -130,7 +130,7 @@ func (t *tx) Stock(ctx context.Context, queues []int64, ms int64) (map[int64]sql
 }
 
 func (t *tx) Due(ctx context.Context, queue, first, end int64) (due []sqlengine.Tally, err error) {
-	t.read(t.say.due, func(r pgx.CollectableRow) error {
+	t.read(t.sql.due, func(r pgx.CollectableRow) error {
 		d := sqlengine.Tally{Queue: queue, Count: sqlengine.CountDue}
 		err := r.Scan(&d.Minute, &d.N)
 		due = append(due, d)

@@ -17,5 +17,5 @@
 //
 // The process caches nothing that must be right: numbers of queues (names.go), which never
 // change; reserved ids; the last seen settings of queues (seen.go); their floors; what leases
-// were told (told.go); and the leases to release on Close (held.go).
+// were told (answers.go); and the leases to release on Close (held.go).
 package sqlengine

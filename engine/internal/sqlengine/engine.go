@@ -39,20 +39,20 @@ type Engine struct {
 
 // process is what this process knows about a store.
 type process struct {
-	calls    gate.Gate
-	closing  sync.Once
-	watchers hint.Watchers
-	names    names
-	ids      ids
-	told     told
-	met      met
-	seen     seen
-	stalls   stalls
-	floors   floors
-	looking  atomic.Bool // a background task makes whole looks
-	held     held
-	folding  folding
-	measured measured
+	calls      gate.Gate
+	closing    sync.Once
+	watchers   hint.Watchers
+	names      names
+	ids        ids
+	answers    answers
+	unreported unreported
+	seen       seen
+	stalls     stalls
+	floors     floors
+	looking    atomic.Bool // a background task makes whole looks
+	held       held
+	folding    folding
+	measured   measured
 
 	untilClose context.Context
 	stop       context.CancelFunc
@@ -70,7 +70,7 @@ func New(store Store, cfg Config) *Engine {
 	p.untilClose, p.stop = context.WithCancel(context.Background())
 	p.seen.queues = make(map[int64]view)
 	p.names.numbers = make(map[string]int64)
-	p.met.queues = make(map[int64]meetings)
+	p.unreported.queues = make(map[int64]endings)
 	p.held.leases = make(map[string]int64)
 	return &Engine{store, cfg, p}
 }

@@ -51,7 +51,7 @@ func (m *measured) observe(start time.Time, err error) {
 		m.undone[byDeadlock].Add(1)
 	case ended:
 		m.undone[byEnd].Add(1)
-	case err == errAlone:
+	case err == errMustLock:
 		m.undone[byQueue].Add(1)
 	case errors.Is(err, ErrAgain):
 		m.undone[byConflict].Add(1)

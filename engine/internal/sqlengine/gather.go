@@ -18,7 +18,7 @@ type gathering[In, Out any] struct {
 	e     *Engine
 	in    []In
 	needs func(*In) stall // what others may have locked
-	call  func([]In, Patience) ([]Out, error)
+	call  func([]In, LockTimeout) ([]Out, error)
 	fail  func(*In, error) Out
 
 	out   []Out
@@ -33,9 +33,9 @@ const (
 
 // gather carries items out by call. needs returns what an item needs that others may lock; the
 // zero stall: nothing. fail turns an error into the answer of an item.
-func gather[In, Out any](ctx context.Context, e *Engine, in []In, needs func(*In) stall, call func([]In, Patience) ([]Out, error), fail func(*In, error) Out) ([]Out, error) {
+func gather[In, Out any](ctx context.Context, e *Engine, in []In, needs func(*In) stall, call func([]In, LockTimeout) ([]Out, error), fail func(*In, error) Out) ([]Out, error) {
 	if len(in) == 0 || !engine.IsGathered(ctx) || e.cfg.later != nil {
-		return call(in, Endless)
+		return call(in, NoTimeout)
 	}
 	g := &gathering[In, Out]{e: e, in: in, needs: needs, call: call, fail: fail}
 	all := make([]int, len(in))
@@ -43,7 +43,7 @@ func gather[In, Out any](ctx context.Context, e *Engine, in []In, needs func(*In
 		all[i] = i
 	}
 	if e.stalls.none() {
-		out, err := g.patiently(ctx, in)
+		out, err := g.briefly(ctx, in)
 		if !errors.Is(err, ErrBusy) {
 			return out, err
 		}
@@ -56,12 +56,12 @@ func gather[In, Out any](ctx context.Context, e *Engine, in []In, needs func(*In
 	return g.out, nil
 }
 
-// patiently carries items out in one transaction, which waits briefly.
-func (g *gathering[In, Out]) patiently(ctx context.Context, in []In) (out []Out, err error) {
+// briefly carries items out in one transaction, which waits briefly.
+func (g *gathering[In, Out]) briefly(ctx context.Context, in []In) (out []Out, err error) {
 	pause := attempt.Pause{Least: time.Millisecond, Most: 16 * time.Millisecond}
 	for start := time.Now(); ; {
-		out, err = g.call(in, Brief)
-		if !errors.Is(err, ErrBusy) || time.Since(start) >= BriefWait || !pause.Wait(ctx) {
+		out, err = g.call(in, BriefTimeout)
+		if !errors.Is(err, ErrBusy) || time.Since(start) >= BriefMost || !pause.Wait(ctx) {
 			return out, err
 		}
 	}
@@ -80,7 +80,7 @@ func (g *gathering[In, Out]) apart(ctx context.Context, all []int) {
 			free = append(free, i)
 		}
 	}
-	if len(free) > 0 && !g.carryOut(free, func(in []In) ([]Out, error) { return g.patiently(ctx, in) }) {
+	if len(free) > 0 && !g.carryOut(free, func(in []In) ([]Out, error) { return g.briefly(ctx, in) }) {
 		g.halve(free)
 	}
 	tries := 0
@@ -126,7 +126,7 @@ func (g *gathering[In, Out]) halve(items []int) {
 	}
 }
 
-func (g *gathering[In, Out]) once(in []In) ([]Out, error) { return g.call(in, Least) }
+func (g *gathering[In, Out]) once(in []In) ([]Out, error) { return g.call(in, LeastTimeout) }
 
 // carryOut carries items out by call, and reports whether none was locked.
 func (g *gathering[In, Out]) carryOut(items []int, call func([]In) ([]Out, error)) bool {

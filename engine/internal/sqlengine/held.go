@@ -65,7 +65,7 @@ func (e *Engine) giveBack() {
 	defer cancel()
 	for len(back) > 0 && ctx.Err() == nil {
 		n := min(len(back), chunk)
-		_, _ = e.settle(ctx, back[:n], Endless)
+		_, _ = e.settle(ctx, back[:n], NoTimeout)
 		back = back[n:]
 	}
 }

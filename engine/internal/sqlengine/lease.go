@@ -26,8 +26,8 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		visits[i] = &visit{want: want, num: nums[i], bytes: engine.AnswerBytes}
 		visits[i].granted.Err = want.Check()
 	}
-	e.told.ask(distinct, 1)
-	defer e.told.ask(distinct, -1)
+	e.answers.ask(distinct, 1)
+	defer e.answers.ask(distinct, -1)
 	asked := time.Now()
 	now, idle := time.Time{}, make(map[int64]*Heads)
 	busy, ahead := distinct, e.ahead(distinct, visits)
@@ -77,7 +77,7 @@ func (e *Engine) takeBack(ctx context.Context, visits []*visit) {
 		}
 	}
 	if back != nil {
-		_, _ = e.settle(ctx, back, Endless)
+		_, _ = e.settle(ctx, back, NoTimeout)
 	}
 }
 
@@ -107,7 +107,7 @@ const aheadMost = 8
 // ahead returns the ranges to read with the opening of a transaction, if something is expected
 // to be due in all queues; else nil. The database decides what is due.
 func (e *Engine) ahead(queues []int64, visits []*visit) (ahead []Range) {
-	if e.cfg.Now != nil || len(queues) > aheadMost || !e.told.expects(queues) {
+	if e.cfg.Now != nil || len(queues) > aheadMost || !e.answers.expects(queues) {
 		return nil
 	}
 	from := e.floors.from(queues)
@@ -121,7 +121,7 @@ func (e *Engine) ahead(queues []int64, visits []*visit) (ahead []Range) {
 		if n == 0 {
 			return nil
 		}
-		ahead = append(ahead, ready(q, &from[i].From, never-1, min(n, engine.MaxBatch), e.told.spare(q))...)
+		ahead = append(ahead, ready(q, &from[i].From, never-1, min(n, engine.MaxBatch), e.answers.spare(q))...)
 	}
 	for i := range ahead {
 		ahead[i].Due = true
@@ -159,13 +159,13 @@ func boundsFlight(s *engine.Settings) bool { return s.InFlight > 0 }
 
 // visit is one want and its answer.
 type visit struct {
-	want    engine.Want
-	num     int64 // 0: there is no such queue
-	bytes   int   // most bytes of bodies
-	granted engine.Granted
-	next    int64 // when there may be more
-	told    bool  // next is set
-	paused  bool  // the queue was paused after the transaction began
+	want     engine.Want
+	num      int64 // 0: there is no such queue
+	bytes    int   // most bytes of bodies
+	granted  engine.Granted
+	next     int64 // when there may be more
+	answered bool  // next is set
+	paused   bool  // the queue was paused after the transaction began
 }
 
 // granted makes the answer of the visits. For idle queues it uses what the first look saw.
@@ -177,15 +177,15 @@ func (e *Engine) granted(now, asked time.Time, visits []*visit, idle map[int64]*
 	for i, v := range visits {
 		g := &v.granted
 		if v.num != 0 && g.Err == nil {
-			if !v.told {
+			if !v.answered {
 				v.next = idle[v.num].next(ms)
 			}
-			m := e.met.take(v.num)
+			m := e.unreported.take(v.num)
 			g.Expired, g.Died = m.expired, m.died
 			if !g.More {
 				g.NextDue = instant(max(v.next, ms+1))
 			}
-			if e.told.tell(v.num, v.next, asked.Add(instant(v.next).Sub(now))) && !g.More {
+			if e.answers.tell(v.num, v.next, asked.Add(instant(v.next).Sub(now))) && !g.More {
 				late = append(late, v.want.Queue)
 			}
 			for k := range g.Messages {
@@ -222,7 +222,7 @@ func (w *work) lease(visits []*visit) (finish func(), err error) {
 		}
 		byQueue[v.num] = append(byQueue[v.num], v)
 	}
-	if err := w.tidy(order); err != nil {
+	if err := w.dropOld(order); err != nil {
 		return nil, err
 	}
 	if err := w.lapse(order); err != nil {
@@ -356,7 +356,7 @@ func (w *work) fetch(queues []int64, room map[int64]int, full map[int64]bool) (a
 		ranges = nil
 		for _, q := range queues {
 			if room[q] > 0 && w.queues[q].Waiting <= w.ms {
-				ranges = append(ranges, ready(q, &w.queues[q].First, w.ms, room[q], w.e.told.spare(q))...)
+				ranges = append(ranges, ready(q, &w.queues[q].First, w.ms, room[q], w.e.answers.spare(q))...)
 			}
 		}
 		if len(ranges) == 0 {
@@ -498,24 +498,24 @@ func (w *work) next(h *Heads, visits []*visit, full bool, spent map[int64]int64)
 	switch {
 	case h.Paused != 0:
 	case h.Waiting > w.ms:
-		w.e.told.freed(h.Num)
+		w.e.answers.freed(h.Num)
 	case held:
 		next = until
 	default:
 		if next, more = w.ms, full; !full {
-			w.e.told.passOver(h.Num)
+			w.e.answers.passOver(h.Num)
 		}
 	}
 	got := 0
 	for _, v := range visits {
 		got += len(v.granted.Messages)
 	}
-	if pause := w.e.told.blocked(h.Num, !more && next <= w.ms && got == 0); !more && next <= w.ms {
+	if pause := w.e.answers.blocked(h.Num, !more && next <= w.ms && got == 0); !more && next <= w.ms {
 		next = w.ms + pause
 	}
 	for _, v := range visits {
 		v.granted.More = more || v.granted.More
 		v.granted.Held = held && !v.granted.More
-		v.next, v.told, v.paused = next, true, paused
+		v.next, v.answered, v.paused = next, true, paused
 	}
 }

@@ -59,7 +59,7 @@ func (e *Engine) onQueue(ctx context.Context, op, name string, create bool, do f
 	if err != nil || num == 0 {
 		return err
 	}
-	return e.doAlone(ctx, op, num, func(w *work) error { return do(w, w.queues[num]) })
+	return e.doLocked(ctx, op, num, func(w *work) error { return do(w, w.queues[num]) })
 }
 
 // Purge removes the messages that were scheduled or ready when it began, and what also says.
@@ -178,7 +178,7 @@ func (e *Engine) forgetAll(ctx context.Context, num, began int64) (n int64, err 
 			read = len(over)
 			for i := range over {
 				m := &over[i]
-				w.seats[m.Name] = &seat{stored: m}
+				w.keys[m.Name] = &keyState{stored: m}
 				if m.Forgotten > w.ms {
 					done++
 				}
@@ -284,7 +284,7 @@ func (e *Engine) redrive(ctx context.Context, num int64, read func(*work) ([]*Ro
 		if err := w.find(names); err != nil {
 			return err
 		}
-		if err := w.bury(); err != nil {
+		if err := w.boundDead(); err != nil {
 			return err
 		}
 		for _, x := range found {

@@ -15,8 +15,8 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 		return nil, err
 	}
 	defer e.end()
-	return gather(ctx, e, msgs, e.pushNeeds, func(some []engine.Message, p Patience) ([]engine.PushResult, error) {
-		return e.push(ctx, some, p, false)
+	return gather(ctx, e, msgs, e.pushNeeds, func(some []engine.Message, timeout LockTimeout) ([]engine.PushResult, error) {
+		return e.push(ctx, some, timeout, false)
 	}, func(m *engine.Message, err error) engine.PushResult {
 		return engine.PushResult{Err: engine.Refuse("push", engine.Ref{Queue: m.Queue, Key: m.Key}, err)}
 	})
@@ -43,7 +43,7 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 	if err := engine.CheckAtomic(msgs); err != nil {
 		return nil, err
 	}
-	return e.push(ctx, msgs, Endless, true)
+	return e.push(ctx, msgs, NoTimeout, true)
 }
 
 // errRefused rolls back an atomic push with a refused message.
@@ -51,7 +51,7 @@ type errRefused struct{ error }
 
 func (errRefused) Unwrap() error { return ErrInternal }
 
-func (e *Engine) push(ctx context.Context, msgs []engine.Message, p Patience, atomic bool) ([]engine.PushResult, error) {
+func (e *Engine) push(ctx context.Context, msgs []engine.Message, timeout LockTimeout, atomic bool) ([]engine.PushResult, error) {
 	if len(msgs) == 0 {
 		return nil, nil
 	}
@@ -73,7 +73,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, p Patience, at
 	slices.SortFunc(names, byName)
 	names = slices.Compact(names)
 	push := func(w *work) error {
-		if err := w.bury(); err != nil {
+		if err := w.boundDead(); err != nil {
 			return err
 		}
 		room, err := w.rooms()
@@ -92,7 +92,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, p Patience, at
 		}
 		return nil
 	}
-	err = e.do(ctx, "push", distinct, First{Names: names, Patience: p}, boundsPending, push)
+	err = e.do(ctx, "push", distinct, First{Names: names, Timeout: timeout}, boundsPending, push)
 	if refused, ok := err.(errRefused); ok {
 		for i := range results {
 			if results[i].Err == nil {
@@ -168,9 +168,9 @@ func (w *work) push(num int64, id engine.ID, in *engine.Message, room map[int64]
 		return engine.PushResult{Err: &engine.Error{Op: "push", Queue: in.Queue, Key: in.Key, Err: engine.ErrTooLarge,
 			Hint: fmt.Sprintf("a body has at most %d bytes in %s; keep a larger one elsewhere and send its address", most, w.e.cfg.Name)}}
 	}
-	var s *seat
+	var s *keyState
 	if in.Key != "" {
-		s = w.seats[Name{num, in.Key}]
+		s = w.keys[Name{num, in.Key}]
 		switch anew := in.OnConflict != engine.Reject && in.OnConflict != engine.Keep; {
 		case s.holder != nil:
 			return w.conflict(s.holder, in)

@@ -15,8 +15,8 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 		return nil, err
 	}
 	defer e.end()
-	return gather(ctx, e, refs, cancelNeeds, func(some []engine.Ref, p Patience) ([]error, error) {
-		return e.cancel(ctx, some, p)
+	return gather(ctx, e, refs, cancelNeeds, func(some []engine.Ref, timeout LockTimeout) ([]error, error) {
+		return e.cancel(ctx, some, timeout)
 	}, func(ref *engine.Ref, err error) error { return engine.Refuse("cancel", *ref, err) })
 }
 
@@ -29,7 +29,7 @@ func cancelNeeds(ref *engine.Ref) stall {
 }
 
 // cancel is Cancel within a call already begun.
-func (e *Engine) cancel(ctx context.Context, refs []engine.Ref, p Patience) ([]error, error) {
+func (e *Engine) cancel(ctx context.Context, refs []engine.Ref, timeout LockTimeout) ([]error, error) {
 	errs := make([]error, len(refs))
 	nums, distinct, err := e.queuesOf(ctx, len(refs), func(i int) string { return refs[i].Queue }, false)
 	if err != nil {
@@ -45,13 +45,13 @@ func (e *Engine) cancel(ctx context.Context, refs []engine.Ref, p Patience) ([]e
 	}
 	refused := errs
 	first := meant(refs, nums)
-	first.Patience = p
+	first.Timeout = timeout
 	err = e.do(ctx, "cancel", distinct, first, nil, func(w *work) error {
 		errs = append([]error(nil), refused...)
 		if err := w.findAgain(first.Names); err != nil {
 			return err
 		}
-		if err := w.bury(); err != nil {
+		if err := w.boundDead(); err != nil {
 			return err
 		}
 		for i, ref := range refs {
@@ -87,7 +87,7 @@ func meant(refs []engine.Ref, nums []int64) (first First) {
 // at returns the message of a ref whose row was read; nil: there is none.
 func (w *work) at(num int64, ref engine.Ref) *row {
 	if ref.ID == 0 {
-		if s := w.seats[Name{num, ref.Key}]; s != nil {
+		if s := w.keys[Name{num, ref.Key}]; s != nil {
 			return s.holder
 		}
 		return nil
@@ -121,7 +121,7 @@ func (w *work) cancel(num int64, ref engine.Ref) error {
 // refer runs do in a transaction on the message of ref; nil: there is none. If do refuses, the
 // call fails with an engine.Error, but the transaction commits: the message may have lapsed
 // or expired.
-func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, only alone, do func(*work, *row) (refused, err error)) error {
+func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, only condition, do func(*work, *row) (refused, err error)) error {
 	if err := e.begin(ctx, op); err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, only alon
 		if err := w.findAgain(first.Names); err != nil {
 			return err
 		}
-		err := w.bury()
+		err := w.boundDead()
 		if err != nil {
 			return err
 		}
@@ -303,7 +303,7 @@ func (w *work) get(num int64, ref engine.Ref) (*engine.Info, error) {
 		if !x.gone {
 			return w.whole(x)
 		}
-		if s := w.seats[Name{num, ref.Key}]; ref.ID == 0 && s != nil && s.memory != nil {
+		if s := w.keys[Name{num, ref.Key}]; ref.ID == 0 && s != nil && s.memory != nil {
 			return new(s.memory.info(ref.Queue)), nil // it has just expired
 		}
 	}

@@ -40,7 +40,7 @@ func (s *seen) note(heads []Heads) {
 }
 
 // of returns the queues for whose settings only holds.
-func (s *seen) of(queues []int64, only alone) (lock []int64) {
+func (s *seen) of(queues []int64, only condition) (lock []int64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, q := range queues {

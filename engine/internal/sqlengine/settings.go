@@ -79,10 +79,10 @@ func (e *Engine) dropDead(ctx context.Context, op string, num int64) error {
 		if ms := e.clock(now).UnixMilli(); h.Dead >= h.keeps(ms) && !boundsDead(&h.Settings) {
 			return nil
 		}
-		err = e.doAlone(ctx, op, num, func(w *work) error {
+		err = e.doLocked(ctx, op, num, func(w *work) error {
 			h := w.queues[num] // the transaction has read only the queue's row
 			h.First, h.Dead, h.Forgotten = heads[0].First, heads[0].Dead, heads[0].Forgotten
-			if err := w.tidy([]int64{num}); err != nil {
+			if err := w.dropOld([]int64{num}); err != nil {
 				return err
 			}
 			if boundsDead(&w.queues[num].Settings) {
@@ -90,7 +90,7 @@ func (e *Engine) dropDead(ctx context.Context, op string, num int64) error {
 					return err
 				}
 				w.clean()
-				if err := w.thin(num); err != nil {
+				if err := w.dropExcess(num); err != nil {
 					return err
 				}
 			}

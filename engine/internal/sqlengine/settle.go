@@ -14,8 +14,8 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 		return nil, err
 	}
 	defer e.end()
-	settled, err := gather(ctx, e, s, settleNeeds, func(some []engine.Settlement, p Patience) ([]engine.Settled, error) {
-		return e.settle(ctx, some, p)
+	settled, err := gather(ctx, e, s, settleNeeds, func(some []engine.Settlement, timeout LockTimeout) ([]engine.Settled, error) {
+		return e.settle(ctx, some, timeout)
 	}, func(_ *engine.Settlement, err error) engine.Settled {
 		return engine.Settled{Err: engine.Refuse("settle", engine.Ref{}, err)}
 	})
@@ -33,7 +33,7 @@ func settleNeeds(s *engine.Settlement) stall {
 }
 
 // settle is Settle within a call already begun.
-func (e *Engine) settle(ctx context.Context, s []engine.Settlement, p Patience) ([]engine.Settled, error) {
+func (e *Engine) settle(ctx context.Context, s []engine.Settlement, timeout LockTimeout) ([]engine.Settled, error) {
 	settled := make([]engine.Settled, len(s))
 	tokens := make([]token.Token, len(s))
 	for i := range s {
@@ -57,7 +57,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement, p Patience) 
 		return settled, nil
 	}
 	ids, queues = sorted(ids), sorted(queues)
-	err := e.do(ctx, "settle", queues, First{IDs: ids, Patience: p}, nil, func(w *work) error {
+	err := e.do(ctx, "settle", queues, First{IDs: ids, Timeout: timeout}, nil, func(w *work) error {
 		var names []Name // of messages that died by a lapse
 		for _, x := range w.order {
 			if x.Kind == Dead && x.Nonce != nil && x.Key != "" {
@@ -68,7 +68,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement, p Patience) 
 			return err
 		}
 		for i := range s {
-			if err := w.bury(); err != nil {
+			if err := w.boundDead(); err != nil {
 				return err
 			}
 			if tokens[i].ID != 0 {

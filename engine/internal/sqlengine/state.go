@@ -38,12 +38,12 @@ func (w *work) advance(x *row) {
 	if x.Kind == Leased && x.Ends <= w.ms {
 		x.LastError = engine.Lapsed
 		if x.Attempt >= x.Policy.MaxAttempts {
-			w.unseat(x)
+			w.freeKey(x)
 			x.Kind = Dead // since its deadline
 			w.died[x.Queue] = true
-			m := w.met[x.Queue]
+			m := w.endings[x.Queue]
 			m.died++
-			w.met[x.Queue] = m
+			w.endings[x.Queue] = m
 		} else {
 			x.wait(x.Due)
 		}
@@ -52,9 +52,9 @@ func (w *work) advance(x *row) {
 	case x.Kind == Dead:
 		x.gone = x.Ends < w.queues[x.Queue].keeps(w.ms)
 	case x.Kind != Leased && x.Expires < w.ms:
-		m := w.met[x.Queue]
+		m := w.endings[x.Queue]
 		m.expired++
-		w.met[x.Queue] = m
+		w.endings[x.Queue] = m
 		w.leave(x, engine.Expired, x.Expires)
 	}
 }
@@ -64,7 +64,7 @@ func (x *row) wait(due int64) { x.Kind, x.Ends, x.Due = kindOf(&x.Policy), due, 
 
 // die makes a row dead.
 func (w *work) die(x *row, reason string) {
-	w.unseat(x)
+	w.freeKey(x)
 	w.died[x.Queue] = true
 	x.Kind, x.Ends, x.LastError, x.Nonce = Dead, w.ms, reason, nil
 }
@@ -81,7 +81,7 @@ func (x *row) giveBack() {
 
 // drop removes a message without a memory.
 func (w *work) drop(x *row) {
-	w.unseat(x)
+	w.freeKey(x)
 	x.gone = true
 }
 
@@ -94,7 +94,7 @@ func (w *work) leave(x *row, how engine.Ending, ended int64) {
 	if x.Key == "" || x.Policy.Remember <= 0 || until <= w.ms {
 		return
 	}
-	s := w.seats[Name{x.Queue, x.Key}]
+	s := w.keys[Name{x.Queue, x.Key}]
 	if !wasLive && s.holder != nil {
 		return // the key now belongs to another message
 	}
@@ -119,7 +119,7 @@ func (w *work) revive(x *row) bool {
 	if x.Key == "" {
 		return true
 	}
-	s := w.seats[Name{x.Queue, x.Key}]
+	s := w.keys[Name{x.Queue, x.Key}]
 	if s.holder != nil {
 		return false
 	}

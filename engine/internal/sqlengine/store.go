@@ -13,7 +13,7 @@ import (
 var ErrAgain = errors.New("the transaction was undone by others: run it again")
 
 // ErrBusy is the ErrAgain of a transaction that would have waited longer for locks than its
-// Patience allows.
+// LockTimeout allows.
 var ErrBusy = fmt.Errorf("%w: others hold what it needs", ErrAgain)
 
 // ErrDeadlock is the ErrAgain of a transaction that the database rolled back because of a
@@ -104,18 +104,18 @@ type Tx interface {
 	Due(ctx context.Context, queue, first, end int64) ([]Tally, error)
 }
 
-// Patience is how long a transaction waits for locks of others.
-type Patience uint8
+// LockTimeout is how long a transaction waits for locks of others.
+type LockTimeout uint8
 
-// The patiences.
+// The time-outs.
 const (
-	Endless Patience = iota
-	Brief            // up to BriefWait: enough for short transactions, not for one that stays open
-	Least            // as short as possible
+	NoTimeout    LockTimeout = iota
+	BriefTimeout             // up to BriefMost: enough for short transactions, not for one that stays open
+	LeastTimeout             // as short as possible
 )
 
-// BriefWait bounds Brief. A Store may wait for less: the engine then repeats the transaction.
-const BriefWait = 50 * time.Millisecond
+// BriefMost bounds BriefTimeout. A Store may wait for less: the engine then repeats the transaction.
+const BriefMost = 50 * time.Millisecond
 
 // First names the rows that the opening of a transaction reads and locks.
 type First struct {
@@ -123,8 +123,8 @@ type First struct {
 	Names  []Name      // in order of queue and key
 	Ranges []Range     // none with IDs or Names
 	Queues []int64     // only the queues' own rows are read, without a lock
-	// Patience holds for the whole transaction.
-	Patience Patience
+	// Timeout holds for the whole transaction.
+	Timeout LockTimeout
 }
 
 // Opened is the answer to the opening of a transaction.

@@ -33,7 +33,7 @@ func (e *Engine) lookWholeAt(queue int64) {
 	}
 	h := &heads[0]
 	e.floors.whole(h, e.clock(now).UnixMilli(), time.Since(sent))
-	if e.told.sooner(queue, max(min(h.Waiting, h.Leased), h.Paused)) {
+	if e.answers.sooner(queue, max(min(h.Waiting, h.Leased), h.Paused)) {
 		e.watchers.Hint(h.Name)
 	}
 }

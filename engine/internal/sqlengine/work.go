@@ -24,19 +24,19 @@ type work struct {
 	opened time.Time // when now was read, by the clock of this process
 	ms     int64
 
-	heads  []Heads
-	queues map[int64]*Heads // the same
-	locked []int64          // queues that are locked, or will be in the next try
-	dirty  []int64          // queues to be saved
-	rows   map[engine.ID]*row
-	order  []*row // the same, in the order of reading
-	seats  map[Name]*seat
-	met    map[int64]meetings
-	least  map[int64]int64  // when each queue may have something because of this work
-	low    map[int64]*Floor // lower bounds of the rows written
-	freed  map[int64]bool   // queues with in_flight whose leases it ended before their deadlines
-	quiet  bool             // no hints: the answer tells the caller
-	died   map[int64]bool   // queues with newly dead messages
+	heads   []Heads
+	queues  map[int64]*Heads // the same
+	locked  []int64          // queues that are locked, or will be in the next try
+	dirty   []int64          // queues to be saved
+	rows    map[engine.ID]*row
+	order   []*row // the same, in the order of reading
+	keys    map[Name]*keyState
+	endings map[int64]endings
+	least   map[int64]int64  // when each queue may have something because of this work
+	low     map[int64]*Floor // lower bounds of the rows written
+	freed   map[int64]bool   // queues with in_flight whose leases it ended before their deadlines
+	quiet   bool             // no hints: the answer tells the caller
+	died    map[int64]bool   // queues with newly dead messages
 
 	ahead     []Range // read with the opening
 	readAhead [][]*Row
@@ -53,8 +53,8 @@ type row struct {
 	late  bool // gone, and dead before: it leaves a memory of its key
 }
 
-// seat is what is known of a key.
-type seat struct {
+// keyState is what is known of a key.
+type keyState struct {
 	holder *row    // the live message with the key; nil: none
 	stored *Memory // as read
 	memory *Memory // as it will be; nil: none
@@ -66,15 +66,15 @@ const (
 	triesWithin = 5 * time.Second
 )
 
-// alone reports by a queue's settings whether a call must lock the queue.
-type alone func(*engine.Settings) bool
+// condition reports by a queue's settings whether a call must lock the queue.
+type condition func(*engine.Settings) bool
 
-// errAlone rolls a transaction back that found a queue which it must lock.
-var errAlone = fmt.Errorf("%w: a queue is to be locked", ErrInternal)
+// errMustLock rolls a transaction back that found a queue which it must lock.
+var errMustLock = fmt.Errorf("%w: a queue is to be locked", ErrInternal)
 
 // do runs a transaction over queues, again if others undo it, and then gives hints. It locks
 // the rows in first, and the queues for which only holds; nil: none. fn starts afresh each time.
-func (e *Engine) do(ctx context.Context, op string, queues []int64, first First, only alone, fn func(*work) error) error {
+func (e *Engine) do(ctx context.Context, op string, queues []int64, first First, only condition, fn func(*work) error) error {
 	var lock []int64
 	if only != nil {
 		lock = e.seen.of(queues, only)
@@ -82,28 +82,28 @@ func (e *Engine) do(ctx context.Context, op string, queues []int64, first First,
 	return e.run(ctx, op, queues, lock, first, only, fn)
 }
 
-// doAlone is do with a queue locked.
-func (e *Engine) doAlone(ctx context.Context, op string, queue int64, fn func(*work) error) error {
+// doLocked is do with a queue locked.
+func (e *Engine) doLocked(ctx context.Context, op string, queue int64, fn func(*work) error) error {
 	one := []int64{queue}
 	return e.run(ctx, op, one, one, First{}, nil, fn)
 }
 
-func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first First, only alone, fn func(*work) error) error {
+func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first First, only condition, fn func(*work) error) error {
 	var w *work
-	err := e.repeat(ctx, op, first.Patience, func() error {
+	err := e.repeat(ctx, op, first.Timeout, func() error {
 		err := e.in(ctx, op, func(tx Tx) (err error) {
 			if w, err = e.openFor(ctx, tx, op, queues, lock, first); err != nil {
 				return err
 			}
 			if only != nil {
-				if err := w.alone(w.those(only)); err != nil {
+				if err := w.mustLock(w.those(only)); err != nil {
 					return err
 				}
 			}
 			if err := fn(w); err != nil {
 				return err
 			}
-			if err := w.bury(); err != nil {
+			if err := w.boundDead(); err != nil {
 				return err
 			}
 			if err := w.write(); err != nil {
@@ -111,7 +111,7 @@ func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first
 			}
 			return w.lookAhead()
 		})
-		if err == errAlone {
+		if err == errMustLock {
 			lock = w.locked
 		}
 		return err
@@ -137,20 +137,20 @@ func (e *Engine) committed(w *work) {
 func (e *Engine) work(ctx context.Context, tx Tx, op string, now time.Time, queues int) *work {
 	return &work{
 		e: e, ctx: ctx, tx: tx, op: op, now: now, ms: now.UnixMilli(),
-		queues: make(map[int64]*Heads, queues),
-		rows:   make(map[engine.ID]*row),
-		seats:  make(map[Name]*seat),
-		met:    make(map[int64]meetings),
-		least:  make(map[int64]int64),
-		low:    make(map[int64]*Floor),
-		freed:  make(map[int64]bool),
-		died:   make(map[int64]bool),
+		queues:  make(map[int64]*Heads, queues),
+		rows:    make(map[engine.ID]*row),
+		keys:    make(map[Name]*keyState),
+		endings: make(map[int64]endings),
+		least:   make(map[int64]int64),
+		low:     make(map[int64]*Floor),
+		freed:   make(map[int64]bool),
+		died:    make(map[int64]bool),
 	}
 }
 
-// repeat runs a transaction until others do not undo it. With endless patience, waiting for
-// locks in vain does not count as a try. With less, it fails with ErrBusy.
-func (e *Engine) repeat(ctx context.Context, op string, patience Patience, try func() error) error {
+// repeat runs a transaction until others do not undo it. Without a time-out, waiting for
+// locks in vain does not count as a try. With one, it fails with ErrBusy.
+func (e *Engine) repeat(ctx context.Context, op string, timeout LockTimeout, try func() error) error {
 	pause := attempt.Pause{Least: time.Millisecond, Most: 100 * time.Millisecond}
 	begun := time.Now()
 	for n := 1; ; n++ {
@@ -158,12 +158,12 @@ func (e *Engine) repeat(ctx context.Context, op string, patience Patience, try f
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, ErrBusy) && patience != Endless:
+		case errors.Is(err, ErrBusy) && timeout != NoTimeout:
 			return err
 		case errors.Is(err, ErrBusy) && pause.Wait(ctx):
 			n--
-		case err == errAlone && n < tries:
-		case !errors.Is(err, ErrAgain) && err != errAlone:
+		case err == errMustLock && n < tries:
+		case !errors.Is(err, ErrAgain) && err != errMustLock:
 			return e.gone(op, err)
 		case n == tries || time.Since(begun) > triesWithin:
 			if a, ok := errors.AsType[*again](err); ok {
@@ -177,7 +177,7 @@ func (e *Engine) repeat(ctx context.Context, op string, patience Patience, try f
 }
 
 // those returns the queues for whose settings only holds.
-func (w *work) those(only alone) (queues []int64) {
+func (w *work) those(only condition) (queues []int64) {
 	for q, h := range w.queues {
 		if only(&h.Settings) {
 			queues = append(queues, q)
@@ -186,19 +186,19 @@ func (w *work) those(only alone) (queues []int64) {
 	return queues
 }
 
-// alone rolls the transaction back unless queues are locked. The next try locks them.
-func (w *work) alone(queues []int64) error {
+// mustLock rolls the transaction back unless queues are locked. The next try locks them.
+func (w *work) mustLock(queues []int64) error {
 	if within(queues, w.locked) {
 		return nil
 	}
 	w.locked = sorted(slices.Concat(w.locked, queues))
-	return errAlone
+	return errMustLock
 }
 
 // look runs a transaction that changes nothing. It reads the heads of queues from floors, if
 // any.
 func (e *Engine) look(ctx context.Context, op string, from []Floor, first First, fn func(*work) error) error {
-	return e.repeat(ctx, op, Endless, func() error {
+	return e.repeat(ctx, op, NoTimeout, func() error {
 		return e.in(ctx, op, func(tx Tx) error {
 			w, err := e.open(ctx, tx, op, from, nil, first)
 			if err != nil {
@@ -250,7 +250,7 @@ func (e *Engine) open(ctx context.Context, tx Tx, op string, from []Floor, lock 
 		return nil, ErrGone
 	}
 	for _, name := range first.Names {
-		w.seats[name] = new(seat)
+		w.keys[name] = new(keyState)
 	}
 	w.remember(opened.Memories)
 	for _, r := range opened.Rows {
@@ -261,11 +261,11 @@ func (e *Engine) open(ctx context.Context, tx Tx, op string, from []Floor, lock 
 	return w, nil
 }
 
-// remember adds memories that were read to the seats of their keys.
+// remember adds memories that were read to their keys.
 func (w *work) remember(memories []Memory) {
 	for i := range memories {
 		m := &memories[i]
-		s := w.seats[m.Name]
+		s := w.keys[m.Name]
 		s.stored = m
 		if m.Forgotten > w.ms {
 			s.memory = m
@@ -288,7 +288,7 @@ func (w *work) adopt(read []*Row) []*row {
 			x = &fresh[i]
 			*x = row{Row: *r, was: *r}
 			w.enter(x)
-			w.seat(x)
+			w.takeKey(x)
 			w.advance(x)
 		}
 		adopted[i] = x
@@ -301,23 +301,23 @@ func (w *work) enter(x *row) {
 	w.order = append(w.order, x)
 }
 
-// seat makes a live row the holder of its key.
-func (w *work) seat(x *row) {
+// takeKey makes a live row the holder of its key.
+func (w *work) takeKey(x *row) {
 	if x.Key == "" || x.Kind == Dead {
 		return
 	}
 	name := Name{x.Queue, x.Key}
-	s := w.seats[name]
+	s := w.keys[name]
 	if s == nil {
-		s = new(seat)
-		w.seats[name] = s
+		s = new(keyState)
+		w.keys[name] = s
 	}
 	s.holder = x
 }
 
-// unseat frees the key of a row.
-func (w *work) unseat(x *row) {
-	if s := w.seats[Name{x.Queue, x.Key}]; s != nil && s.holder == x {
+// freeKey frees the key of a row.
+func (w *work) freeKey(x *row) {
+	if s := w.keys[Name{x.Queue, x.Key}]; s != nil && s.holder == x {
 		s.holder = nil
 	}
 }
@@ -330,8 +330,8 @@ func byName(a, b Name) int {
 func (w *work) find(names []Name) error {
 	var missing []Name
 	for _, name := range names {
-		if w.seats[name] == nil {
-			w.seats[name] = new(seat)
+		if w.keys[name] == nil {
+			w.keys[name] = new(keyState)
 			missing = append(missing, name)
 		}
 	}
@@ -353,8 +353,8 @@ func (w *work) find(names []Name) error {
 // later statement sees the new holder.
 func (w *work) findAgain(names []Name) error {
 	for _, name := range names {
-		if s := w.seats[name]; s.holder == nil && (s.memory == nil || s.memory == s.stored) {
-			delete(w.seats, name)
+		if s := w.keys[name]; s.holder == nil && (s.memory == nil || s.memory == s.stored) {
+			delete(w.keys, name)
 		}
 	}
 	return w.find(names)
@@ -380,7 +380,7 @@ func (w *work) lower(queue int64) *Floor {
 // write writes what has changed. It frees keys before other rows take them.
 func (w *work) write() error {
 	w.dirty = sorted(w.dirty)
-	if err := w.alone(w.dirty); err != nil {
+	if err := w.mustLock(w.dirty); err != nil {
 		return err // saving a queue without its lock could undo another's change
 	}
 	var inserted, buried, moved, replaced, late []*Row
@@ -486,7 +486,7 @@ func (w *work) clean() {
 		x.was, x.whole = x.Row, false
 	}
 	w.order = slices.DeleteFunc(w.order, func(x *row) bool { return x.gone })
-	for _, s := range w.seats {
+	for _, s := range w.keys {
 		s.stored = s.memory
 	}
 	w.dirty = nil
@@ -501,7 +501,7 @@ func (x *row) moved() bool {
 
 // memories returns what is to be forgotten and remembered.
 func (w *work) memories(t tallies) (forgotten []Name, remembered []Memory) {
-	for name, s := range w.seats {
+	for name, s := range w.keys {
 		if s.stored == s.memory {
 			continue
 		}
@@ -544,8 +544,8 @@ func (w *work) sooner(q int64) int64 { return max(w.least[q], w.queues[q].Paused
 
 // conclude gives the hints and notices of a committed work.
 func (w *work) conclude() {
-	for q, m := range w.met {
-		w.e.met.add(q, m)
+	for q, m := range w.endings {
+		w.e.unreported.add(q, m)
 	}
 	for _, low := range w.low {
 		w.e.floors.lower(low)
@@ -566,7 +566,7 @@ func (w *work) conclude() {
 	var notices []Sooner
 	for _, q := range slices.Sorted(maps.Keys(w.least)) {
 		at, name := w.sooner(q), w.queues[q].Name
-		if w.e.told.sooner(q, at) {
+		if w.e.answers.sooner(q, at) {
 			hints = append(hints, name)
 		}
 		first, known := first[q]

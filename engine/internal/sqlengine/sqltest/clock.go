@@ -48,7 +48,7 @@ func (t *clockedTx) Open(ctx context.Context, from []sqlengine.Floor, lock []int
 // by shifts the clocks of both, or only of the other.
 func openClocked(t *testing.T, bed Bed, both bool) (e, other engine.Whole, by *atomic.Int64) {
 	by = new(atomic.Int64)
-	d := &dear{under: make(chan struct{}, 1)}
+	d := &slowLooks{under: make(chan struct{}, 1)}
 	other = bed.Open(t, func(s sqlengine.Store) sqlengine.Store { return &clocked{s, by} })
 	e = bed.Open(t, func(s sqlengine.Store) sqlengine.Store {
 		if d.Store = s; both {
@@ -56,7 +56,7 @@ func openClocked(t *testing.T, bed Bed, both bool) (e, other engine.Whole, by *a
 		}
 		return d
 	})
-	learnDear(t, e)
+	learnSlow(t, e)
 	hold := make(chan struct{})
 	t.Cleanup(func() { close(hold) })
 	d.hold.Store(&hold)

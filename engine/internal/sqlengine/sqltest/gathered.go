@@ -84,7 +84,7 @@ var errSlow = fmt.Errorf("slow: %w", sqlengine.ErrInternal)
 type slowTx struct{ sqlengine.Tx }
 
 func (s slowTx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
-	if first.Patience == sqlengine.Brief {
+	if first.Timeout == sqlengine.BriefTimeout {
 		return sqlengine.Opened{}, errSlow
 	}
 	return s.Tx.Open(ctx, from, lock, first)

@@ -84,14 +84,14 @@ func Late(t *testing.T, other, through engine.Whole, p *servertest.Proxy, commit
 		}
 		_, err = through.Queue(ctx, "late") // from now on it knows the queue
 		ok(t, err)
-		before := stands(t, other)
+		before := stateOf(t, other)
 		p.Withhold(commit)
 		if err := op.call(ctx, through, token); engine.Code(err) != "unavailable" {
 			t.Errorf("%s: its commit is withheld, and the error is %v", op.name, err)
 		}
 		if vanishes {
 			p.HangUp()
-			if is := stands(t, other); is != before {
+			if is := stateOf(t, other); is != before {
 				t.Errorf("%s: its caller vanished, and it changes %s to %s", op.name, before, is)
 			}
 			ok(t, op.next(ctx, other, token))
@@ -100,11 +100,11 @@ func Late(t *testing.T, other, through engine.Whole, p *servertest.Proxy, commit
 		short, cancel := context.WithTimeout(ctx, 100*time.Millisecond) // it may have to wait
 		answered := op.next(short, other, token)
 		cancel()
-		is := stands(t, other)
+		is := stateOf(t, other)
 		if !p.Deliver() {
 			t.Fatalf("%s: nothing was withheld", op.name)
 		}
-		now := stands(t, other)
+		now := stateOf(t, other)
 		switch {
 		case answered == nil && now != is:
 			t.Errorf("%s: delivered late, it changes %s to %s", op.name, is, now)
@@ -114,8 +114,8 @@ func Late(t *testing.T, other, through engine.Whole, p *servertest.Proxy, commit
 	}
 }
 
-// stands describes the message, and checks the counts of the queue.
-func stands(t *testing.T, e engine.Whole) string {
+// stateOf describes the message, and checks the counts of the queue.
+func stateOf(t *testing.T, e engine.Whole) string {
 	t.Helper()
 	q, err := e.Queue(patience(t), "late")
 	ok(t, err)
@@ -125,7 +125,7 @@ func stands(t *testing.T, e engine.Whole) string {
 	}
 	if again, err := e.Queue(patience(t), "late"); err != nil || again != q { // a late commit came between
 		ok(t, err)
-		return stands(t, e)
+		return stateOf(t, e)
 	}
 	live := int64(0)
 	if i.State.Live() {

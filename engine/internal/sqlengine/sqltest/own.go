@@ -75,7 +75,7 @@ func left(t *testing.T, e engine.Whole) (all []string) {
 // A process that looks from floors finds all that it wrote itself, even concurrently, without a
 // whole look.
 func ownWrites(t *testing.T, bed Bed) {
-	e, d, other, held := openDear(t, bed)
+	e, d, other, held := openSlow(t, bed)
 	settled, err := other.Settle(t.Context(), acksOf([]engine.Lease{held}))
 	ok(t, err, settled[0].Err)
 	hold := make(chan struct{})
@@ -91,9 +91,9 @@ func ownWrites(t *testing.T, bed Bed) {
 // Each process finds what several write concurrently, by whole looks at the latest, and no
 // message is leased twice.
 func severalWrite(t *testing.T, bed Bed) {
-	e, _, other, held := openDear(t, bed)
+	e, _, other, held := openSlow(t, bed)
 	third := bed.Open(t, func(s sqlengine.Store) sqlengine.Store {
-		return &dear{between: between{Store: s}}
+		return &slowLooks{between: between{Store: s}}
 	})
 	own(t, []engine.Whole{e, other, third}, func() {
 		for i := range 4 {

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// told is what leases of this process were told about queues.
-type told struct {
+// answers is what leases of this process were told about queues.
+type answers struct {
 	mu     sync.Mutex
-	queues map[int64]*toldOf
+	queues map[int64]*answer
 }
 
-type toldOf struct {
+type answer struct {
 	known  bool      // a lease was told that the queue has nothing
 	until  int64     // before this; a hint follows if something comes sooner
 	due    time.Time // the same by the clock of this process
@@ -20,14 +20,14 @@ type toldOf struct {
 	spare  int       // how many more ranked rows to look at if others have locked some
 }
 
-// of returns what is known about a queue; the caller has locked told.
-func (t *told) of(queue int64) *toldOf {
+// of returns what is known about a queue; the caller has locked answers.
+func (t *answers) of(queue int64) *answer {
 	x := t.queues[queue]
 	if x == nil {
 		if t.queues == nil {
-			t.queues = make(map[int64]*toldOf)
+			t.queues = make(map[int64]*answer)
 		}
-		x = new(toldOf)
+		x = new(answer)
 		t.queues[queue] = x
 	}
 	return x
@@ -36,14 +36,14 @@ func (t *told) of(queue int64) *toldOf {
 // spareLeast is the first value of spare.
 const spareLeast = 64
 
-func (t *told) spare(queue int64) int {
+func (t *answers) spare(queue int64) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.of(queue).spare
 }
 
 // passOver raises spare, since others have locked some of a queue's due rows.
-func (t *told) passOver(queue int64) {
+func (t *answers) passOver(queue int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	x := t.of(queue)
@@ -51,14 +51,14 @@ func (t *told) passOver(queue int64) {
 }
 
 // freed ends passOver.
-func (t *told) freed(queue int64) {
+func (t *answers) freed(queue int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.of(queue).spare = 0
 }
 
 // blocked returns how soon to look again for locked rows; still: this look found no others.
-func (t *told) blocked(queue int64, still bool) int64 {
+func (t *answers) blocked(queue int64, still bool) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	x := t.of(queue)
@@ -70,7 +70,7 @@ func (t *told) blocked(queue int64, still bool) int64 {
 }
 
 // ask counts the leases that ask about queues: by is 1 at their start, and -1 at their end.
-func (t *told) ask(queues []int64, by int) {
+func (t *answers) ask(queues []int64, by int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, q := range queues {
@@ -80,7 +80,7 @@ func (t *told) ask(queues []int64, by int) {
 
 // tell records that a lease is told when there may be something next. It reports whether
 // another was told of a later instant, and so would come too late.
-func (t *told) tell(queue, next int64, due time.Time) (late bool) {
+func (t *answers) tell(queue, next int64, due time.Time) (late bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	x := t.of(queue)
@@ -91,7 +91,7 @@ func (t *told) tell(queue, next int64, due time.Time) (late bool) {
 
 // expects reports whether there are queues, and leases were told of something due by now in
 // each.
-func (t *told) expects(queues []int64) bool {
+func (t *answers) expects(queues []int64) bool {
 	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,7 +105,7 @@ func (t *told) expects(queues []int64) bool {
 
 // sooner reports whether an instant is sooner than leases were told, or than a running lease
 // may have seen.
-func (t *told) sooner(queue, at int64) bool {
+func (t *answers) sooner(queue, at int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	x := t.of(queue)

@@ -19,8 +19,8 @@ func (h *Heads) keeps(ms int64) int64 {
 	return ms - millis(h.Settings.DeadKeep)
 }
 
-// tidy drops expired dead messages and memories, at most a chunk of each queue.
-func (w *work) tidy(queues []int64) error {
+// dropOld drops expired dead messages and memories, at most a chunk of each queue.
+func (w *work) dropOld(queues []int64) error {
 	for _, q := range queues {
 		h := w.queues[q]
 		if h.Forgotten <= w.ms {
@@ -29,8 +29,8 @@ func (w *work) tidy(queues []int64) error {
 				return err
 			}
 			for i := range over {
-				if m := &over[i]; w.seats[m.Name] == nil {
-					w.seats[m.Name] = &seat{stored: m}
+				if m := &over[i]; w.keys[m.Name] == nil {
+					w.keys[m.Name] = &keyState{stored: m}
 				}
 			}
 		}
@@ -58,15 +58,15 @@ func (w *work) dropDead(r Range) (n int, err error) {
 	return n, nil
 }
 
-// bury drops the oldest dead messages of queues that have more than dead_max, if any died in
+// boundDead drops the oldest dead messages of queues that have more than dead_max, if any died in
 // this work. It locks these queues. The rest of the call no longer meets the dropped ones.
-func (w *work) bury() error {
+func (w *work) boundDead() error {
 	died := slices.DeleteFunc(slices.Sorted(maps.Keys(w.died)), func(q int64) bool { return !boundsDead(&w.queues[q].Settings) })
 	clear(w.died)
 	if len(died) == 0 {
 		return nil
 	}
-	if err := w.alone(died); err != nil {
+	if err := w.mustLock(died); err != nil {
 		return err
 	}
 	if err := w.write(); err != nil {
@@ -74,15 +74,15 @@ func (w *work) bury() error {
 	}
 	w.clean()
 	for _, q := range died {
-		if err := w.thin(q); err != nil {
+		if err := w.dropExcess(q); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// thin drops the excess dead messages of a queue, at most a chunk.
-func (w *work) thin(q int64) error {
+// dropExcess drops the excess dead messages of a queue, at most a chunk.
+func (w *work) dropExcess(q int64) error {
 	s, err := w.tx.Stock(w.ctx, []int64{q}, w.ms)
 	crowd := s[q].Dead - w.queues[q].Settings.DeadMax
 	if err != nil || crowd <= 0 {

@@ -2,16 +2,16 @@ package sqlengine
 
 import "sync"
 
-// met counts expired and dead messages that this process found and no grant has reported yet.
-type met struct {
+// unreported counts expired and dead messages that this process found and no grant has reported yet.
+type unreported struct {
 	mu     sync.Mutex
-	queues map[int64]meetings
+	queues map[int64]endings
 }
 
-type meetings struct{ expired, died int }
+type endings struct{ expired, died int }
 
-func (m *met) add(queue int64, more meetings) {
-	if more == (meetings{}) {
+func (m *unreported) add(queue int64, more endings) {
+	if more == (endings{}) {
 		return
 	}
 	m.mu.Lock()
@@ -23,7 +23,7 @@ func (m *met) add(queue int64, more meetings) {
 }
 
 // take returns and resets the counts of a queue.
-func (m *met) take(queue int64) meetings {
+func (m *unreported) take(queue int64) endings {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.queues[queue]

@@ -15,14 +15,14 @@ import (
 // moment is the least time of a slow look.
 const moment = 150 * time.Millisecond
 
-// dear is a store with slow whole looks, as beside an old snapshot.
-type dear struct {
+// slowLooks is a store with slow whole looks, as beside an old snapshot.
+type slowLooks struct {
 	between
 	under chan struct{}                 // receives when a look is delayed
 	hold  atomic.Pointer[chan struct{}] // looks end when it is closed; nil: after a moment
 }
 
-func (d *dear) Heads(ctx context.Context, from []sqlengine.Floor) (time.Time, []sqlengine.Heads, error) {
+func (d *slowLooks) Heads(ctx context.Context, from []sqlengine.Floor) (time.Time, []sqlengine.Heads, error) {
 	whole := func(f sqlengine.Floor) bool { return f.From[sqlengine.Waiting] == token.All.Low }
 	if slices.ContainsFunc(from, whole) {
 		if hold := d.hold.Load(); hold == nil {
@@ -39,27 +39,27 @@ func (d *dear) Heads(ctx context.Context, from []sqlengine.Floor) (time.Time, []
 	return d.Store.Heads(ctx, from)
 }
 
-// openDear returns an engine that knows whole looks at queue q to be slow, and that of another
+// openSlow returns an engine that knows whole looks at queue q to be slow, and that of another
 // process, which has leased an old message.
-func openDear(t *testing.T, bed Bed) (e engine.Whole, d *dear, other engine.Whole, held engine.Lease) {
-	d = &dear{under: make(chan struct{}, 1)}
+func openSlow(t *testing.T, bed Bed) (e engine.Whole, d *slowLooks, other engine.Whole, held engine.Lease) {
+	d = &slowLooks{under: make(chan struct{}, 1)}
 	other = bed.Open(t, nil)
 	push(t, other, engine.Message{Queue: "q", Key: "old", Due: engine.When{At: time.Now().Add(-time.Hour)}})
 	held = lease(t, other, 1)[0]
 	e = bed.Open(t, func(s sqlengine.Store) sqlengine.Store { d.Store = s; return d })
-	learnDear(t, e)
+	learnSlow(t, e)
 	return e, d, other, held
 }
 
-// learnDear makes an engine see that whole looks are slow.
-func learnDear(t *testing.T, e engine.Engine) {
+// learnSlow makes an engine see that whole looks are slow.
+func learnSlow(t *testing.T, e engine.Engine) {
 	push(t, e, hour("far"))
 	lease(t, e, 1)
 	lease(t, e, 1)
 }
 
 // beginLook makes an engine begin a whole look, once that is due.
-func beginLook(t *testing.T, e engine.Engine, d *dear) {
+func beginLook(t *testing.T, e engine.Engine, d *slowLooks) {
 	t.Helper()
 	for ctx := patience(t); ; ok(t, ctx.Err()) {
 		lease(t, e, 1)
@@ -84,8 +84,8 @@ func watch(t *testing.T, e engine.Engine) <-chan struct{} {
 }
 
 // Leases do not wait for a slow whole look, and a hint follows for what it finds.
-func dearLooks(t *testing.T, bed Bed) {
-	e, d, other, held := openDear(t, bed)
+func lookWithoutWaiting(t *testing.T, bed Bed) {
+	e, d, other, held := openSlow(t, bed)
 	hinted := watch(t, e)
 	hold := make(chan struct{})
 	d.hold.Store(&hold)
@@ -110,8 +110,8 @@ func dearLooks(t *testing.T, bed Bed) {
 }
 
 // Nor does Close wait for a whole look.
-func closeBesideDearLook(t *testing.T, bed Bed) {
-	e, d, _, _ := openDear(t, bed)
+func closeBesideSlowLook(t *testing.T, bed Bed) {
+	e, d, _, _ := openSlow(t, bed)
 	hold := make(chan struct{})
 	d.hold.Store(&hold)
 	beginLook(t, e, d)
@@ -126,8 +126,8 @@ func closeBesideDearLook(t *testing.T, bed Bed) {
 }
 
 // A look that begins before a whole one finds something, and ends after it, does not undo that.
-func lookBesideDearLook(t *testing.T, bed Bed) {
-	e, d, other, held := openDear(t, bed)
+func lookBesideSlowLook(t *testing.T, bed Bed) {
+	e, d, other, held := openSlow(t, bed)
 	hinted := watch(t, e)
 	hold, next := make(chan struct{}), make(chan struct{})
 	defer close(next)

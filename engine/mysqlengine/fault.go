@@ -125,9 +125,9 @@ func answered(op string, e *mysql.MySQLError) error {
 	case 1037, 1041: // out of memory
 		err, hint = engine.ErrLimit, "give the server more memory; "+says
 	case 1205: // lock wait timeout
-		hint = "another session holds a lock for longer than innodb_lock_wait_timeout or lock_wait_timeout lets anybody wait; " + says
+		hint = "another session held a lock for longer than innodb_lock_wait_timeout or lock_wait_timeout; " + says
 	case 1969, 3024: // max_statement_time of MariaDB, max_execution_time of MySQL
-		hint = "give tarry's user more time for a statement, or any; " + says
+		hint = "raise or remove the time limit for statements of tarry's user; " + says
 	case 1044, 1142, 1143, 1227: // to a database, a table, a column, of a privilege
 		err, hint = engine.ErrForbidden, "the user lacks a right on tarry's tables; "+says
 	case 1045, 1698: // access denied

@@ -113,7 +113,7 @@ var meanings = map[string]struct {
 	"53100": {engine.ErrNoSpace, "make room on the disk of the server"},
 	"53200": {engine.ErrLimit, "give the server more memory"},
 	"53300": {engine.ErrUnavailable, "raise max_connections of the server, or give processes smaller pools by the option pool"},
-	"55P03": {engine.ErrUnavailable, "another session holds a lock for longer than lock_timeout lets anybody wait"},
+	"55P03": {engine.ErrUnavailable, "another session held a lock for longer than lock_timeout"},
 	"57014": {engine.ErrUnavailable, "give tarry's user a longer statement_timeout, or none, if it was that"},
 	"25P03": {engine.ErrUnavailable, "give tarry's user a longer idle_in_transaction_session_timeout"},
 	"57P05": {engine.ErrUnavailable, "give tarry's user a longer idle_session_timeout"},

@@ -23,6 +23,6 @@ func (s *store) Measure(l *figure.List) {
 	p, n := s.pool.Stat(), s.notices
 	s.connections.Measure(l, sqlengine.Pool{InUse: int(p.AcquiredConns()), Idle: int(p.IdleConns()), Most: int(p.MaxConns()), Waits: p.EmptyAcquireCount()})
 	l.Total("connects", "Connections that the pool has made.", float64(p.NewConnsCount()))
-	l.Flag("listening", "Whether notices of other processes are heard.", n.listening.Load())
-	l.Total("listens", "Times that it was begun to hear notices: each but the first after an interruption.", float64(n.listens.Load()))
+	l.Flag("listening", "Whether notices of other processes are received.", n.listening.Load())
+	l.Total("listens", "How often receiving notices began: each time but the first after an interruption.", float64(n.listens.Load()))
 }

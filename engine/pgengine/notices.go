@@ -73,7 +73,7 @@ func (n *notices) listen(heard func(sqlengine.Sooner)) {
 				return
 			}
 			if !warned {
-				n.log.Warn("tarry: no notices come from PostgreSQL; what other processes push that is due before all else is met within "+Recheck.String(), "error", oneLine(err))
+				n.log.Warn("tarry: no notices come from PostgreSQL; a message that another process pushes and that is due first is late by up to "+Recheck.String(), "error", oneLine(err))
 				warned = true
 			}
 			next := &pause
@@ -215,7 +215,7 @@ func (n *notices) pass(notice *pgconn.Notification) (mine bool) {
 	return origin == n.origin
 }
 
-var errDeaf = errors.New("notices of its own do not arrive: there seems to be a PgBouncer in transaction mode on the way")
+var errDeaf = errors.New("its own notices do not arrive: there seems to be a PgBouncer in transaction mode in between")
 
 // hearMyself checks that notices arrive: a PgBouncer that shares connections between
 // transactions accepts a LISTEN but forwards no notices.

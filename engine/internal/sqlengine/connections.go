@@ -16,8 +16,8 @@ type Pool struct {
 
 // Measure adds the figures of connections and of their pool.
 func (c *Connections) Measure(l *figure.List, p Pool) {
-	l.Times("round_trip_seconds", "How long answers of the server took.", &c.Trips)
-	l.Times("pool_wait_seconds", "How long a connection of the pool was waited for.", &c.Waits)
+	l.Times("round_trip_seconds", "How long round trips to the server took.", &c.Trips)
+	l.Times("pool_wait_seconds", "How long transactions waited for a connection of the pool.", &c.Waits)
 	l.GaugeBy("connections", "Connections of the pool.", "state",
 		figure.By{Label: "in_use", Value: float64(p.InUse)},
 		figure.By{Label: "idle", Value: float64(p.Idle)})

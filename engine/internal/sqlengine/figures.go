@@ -78,8 +78,8 @@ func (e *Engine) Figures() []engine.Figure {
 	for why := range by {
 		by[why] = figure.By{Label: undoingNames[why], Value: float64(m.undone[why].Load())}
 	}
-	l.TotalBy("undone", "Transactions that were undone and mostly run again: by a deadlock or what the database takes for one, by others who were first, for locks that others held for too long, by the end of their connection, or to lock a queue.", "cause", by...)
-	l.Total("failures", "Transactions that the database did not carry out.", float64(m.failures.Load()))
+	l.TotalBy("undone", "Transactions that were rolled back, most of them to run again: by a deadlock or a serialization failure, since others took a key first, since others held a lock for too long, by the end of the connection, or to lock a queue.", "cause", by...)
+	l.Total("failures", "Transactions that failed because the database was not available.", float64(m.failures.Load()))
 	if s, ok := e.store.(Measurer); ok {
 		s.Measure(l)
 	}

@@ -30,7 +30,7 @@ func (a *again) Is(target error) bool { return target == ErrAgain }
 
 // ErrGone means that some queue numbers do not exist, as after a failover that lost them:
 // queues are never deleted.
-var ErrGone = errors.New("a queue has gone")
+var ErrGone = errors.New("a queue does not exist any more")
 
 // ErrInternal marks errors by which the engine itself rolls a transaction back.
 var ErrInternal = errors.New("undone")

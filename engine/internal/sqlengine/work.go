@@ -169,7 +169,7 @@ func (e *Engine) repeat(ctx context.Context, op string, timeout LockTimeout, try
 			if a, ok := errors.AsType[*again](err); ok {
 				return a.reason
 			}
-			return &engine.Error{Op: op, Err: engine.ErrUnavailable, Hint: "other transactions undid it again and again: try again"}
+			return &engine.Error{Op: op, Err: engine.ErrUnavailable, Hint: "other transactions undid it each time: try again"}
 		case !pause.Wait(ctx):
 			return &engine.Error{Op: op, Err: context.Cause(ctx)}
 		}

@@ -40,7 +40,7 @@ func TestBesideOthers(t *testing.T) {
 					},
 					Waits: func(t *testing.T) {
 						var name string
-						for waits := 0; waits == 0; { // of all stores: the server knows no better
+						for waits := 0; waits == 0; { // of all stores: the server does not tell them apart
 							ok(t, db.QueryRowContext(t.Context(), "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Scan(&name, &waits))
 						}
 					},
@@ -72,7 +72,7 @@ func openOn(t *testing.T, db *sql.DB, prefix string) *Engine {
 	return e
 }
 
-// Of a key that has died often the last is found at once.
+// The last of many dead messages with one key is found at once.
 func TestLastDeadOfMany(t *testing.T) {
 	t.Parallel()
 	db := connect(t, mysqltest.Shared(t), true)

@@ -13,7 +13,7 @@ import (
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
 )
 
-// lone starts a server for one engine, whose counters count nothing else.
+// lone starts a server for one engine, so that its counters count nothing else.
 func lone(t *testing.T, settings ...string) (e *Engine, db, other *sql.DB) {
 	t.Helper()
 	url := mysqltest.Start(t, mysqltest.Settings(settings...)).Database()
@@ -26,7 +26,7 @@ func lone(t *testing.T, settings ...string) (e *Engine, db, other *sql.DB) {
 	return e, db, other
 }
 
-// fill puts messages into queue q that are due from an instant on.
+// fill inserts messages into queue q that are due from an instant on.
 func fill(t *testing.T, e *Engine, db *sql.DB, from string, n int) {
 	t.Helper()
 	run(t, db, "INSERT INTO tarry_queue (num, name) VALUES (1, 'q')")
@@ -40,7 +40,7 @@ func fill(t *testing.T, e *Engine, db *sql.DB, from string, n int) {
 		"FROM %[3]s a, %[3]s b, %[3]s c, %[3]s d, %[3]s e) s WHERE seq <= %[4]d ORDER BY seq", from, seq, digit, n))
 }
 
-// counted is the sum of what a server has counted under some names.
+// counted is the sum of some counters of a server.
 func counted(t *testing.T, db *sql.DB, names ...string) (sum int64) {
 	t.Helper()
 	rows, err := db.Query("SHOW GLOBAL STATUS WHERE Variable_name IN ('" + strings.Join(names, "', '") + "')")
@@ -94,7 +94,7 @@ func TestCallsTouchWhatTheyAreAbout(t *testing.T) {
 	}
 }
 
-// holdSnapshot opens a snapshot, which ends with what it returns.
+// holdSnapshot opens a snapshot, and returns a function that closes it.
 func holdSnapshot(t *testing.T, db *sql.DB) (end func()) {
 	t.Helper()
 	conn, err := db.Conn(t.Context())
@@ -104,8 +104,8 @@ func holdSnapshot(t *testing.T, db *sql.DB) (end func()) {
 	return func() { rollback(conn) }
 }
 
-// holdEnds does what transactions do that lease all that waits in a queue: each holds the row
-// at the end of time that it stopped at.
+// holdEnds locks fences as transactions do that lease all messages of a queue: each locks the
+// fence at which it stops.
 func holdEnds(t *testing.T, db *sql.DB, transactions int) (end func()) {
 	t.Helper()
 	conn, err := db.Conn(t.Context())
@@ -129,8 +129,8 @@ func TestNothingWalksOverWhatHasGone(t *testing.T) {
 	sqltest.Walks(t, e, func() int64 { return counted(t, db, "Innodb_buffer_pool_read_requests") }, 8000)
 }
 
-// Whatever the statistics say of how little there is, nothing is looked for from the start of
-// a kind, where all stands that has gone.
+// Whatever the statistics say, no query begins at the start of a kind, where the deleted rows
+// are.
 func TestLooksAreRanges(t *testing.T) {
 	t.Parallel()
 	e, db, other := lone(t, "innodb_stats_auto_recalc=OFF")
@@ -180,7 +180,7 @@ func TestLooksAreRanges(t *testing.T) {
 	}
 }
 
-// TestBloat is to be asked for: go test ./engine/mysqlengine -run TestBloat -v -timeout 2h -bloat 1000000
+// TestBloat runs by: go test ./engine/mysqlengine -run TestBloat -v -timeout 2h -bloat 1000000
 func TestBloat(t *testing.T) {
 	sqltest.BloatAsked(t)
 	e, _, other := lone(t, "innodb_flush_log_at_trx_commit=1", "innodb_flush_method=O_DIRECT", "innodb_log_file_size=96M")

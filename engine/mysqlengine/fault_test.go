@@ -84,7 +84,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	says("with no connection left", fault(ctx, "push", err, false), tarry.ErrUnavailable, "max_connections")
 }
 
-// Deadlocks and the like are met again and again here, and none comes to a caller.
+// Deadlocks and conflicts are frequent here, and no caller gets one.
 func TestHotKeys(t *testing.T) {
 	t.Parallel()
 	c := openURL(t, mysqltest.Shared(t)+"?migrate=true")

@@ -19,7 +19,7 @@ func TestFigures(t *testing.T) {
 	ok(t, err)
 	outage.Measured(t, raw, func() outage.Session {
 		tx := begin(t, db)
-		for range 100 { // of two in a deadlock the one that has changed less is undone
+		for range 100 { // of two in a deadlock, the one with fewer changes is rolled back
 			_, err := tx.ExecContext(t.Context(), "INSERT INTO weight VALUES (1)")
 			ok(t, err)
 		}

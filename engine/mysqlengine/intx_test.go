@@ -54,7 +54,7 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// callers returns a store for the tests that both databases pass.
+// callers returns a store for the tests of both databases.
 func callers(db *sql.DB, c *tarry.Client) sqltest.Callers {
 	exec := func(t *testing.T, by interface {
 		ExecContext(context.Context, string, ...any) (sql.Result, error)

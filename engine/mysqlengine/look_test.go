@@ -12,8 +12,7 @@ import (
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
 )
 
-// However many queues are looked at, the time that is told is none by which something was there
-// that was not seen.
+// However many queues a look reads, it has seen all that was committed by the time it returns.
 func TestLooksTellNoLaterTime(t *testing.T) {
 	t.Parallel()
 	db := connect(t, mysqltest.Shared(t), false)
@@ -70,8 +69,7 @@ func TestLooksTellNoLaterTime(t *testing.T) {
 	}
 }
 
-// Queues of which a process made no more than the row, before it ended, get the rows at the end
-// of time from another.
+// If a process ended after it made a queue's row, another process adds the fences.
 func TestFencesAreMended(t *testing.T) {
 	t.Parallel()
 	db := connect(t, mysqltest.Shared(t), true)

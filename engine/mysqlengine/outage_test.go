@@ -66,7 +66,7 @@ func otherSession(t *testing.T, raw string) outage.Locks {
 				if _, err := conn.ExecContext(ctx, end); err != nil {
 					t.Error(err)
 				}
-				_ = conn.Close() // it has no locks any more
+				_ = conn.Close() // its locks are gone
 			}
 		}
 	}

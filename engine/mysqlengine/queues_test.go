@@ -13,7 +13,7 @@ import (
 func TestQueuesInFewStatements(t *testing.T) {
 	t.Parallel()
 	db := connect(t, mysqltest.Shared(t), true)
-	db.SetMaxOpenConns(1) // whose statements the server counts
+	db.SetMaxOpenConns(1) // the server counts statements by connection
 	prefix := newPrefix()
 	e, err := newEngine(t.Context(), db, &Config{Prefix: prefix, Migrate: true}, nil)
 	ok(t, err)

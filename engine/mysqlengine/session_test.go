@@ -12,8 +12,8 @@ import (
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
 )
 
-// What a server sets for all sessions does not change what statements mean in those of Open; a
-// pool of the caller's in which it would is refused.
+// A server's defaults do not change the meaning of statements in sessions of Open. A caller's
+// pool in which they would is refused.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

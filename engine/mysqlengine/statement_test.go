@@ -15,8 +15,8 @@ import (
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
 )
 
-// Bytes come back as they went, whatever they mean in a statement, and whatever the other
-// messages of the same call have.
+// Bytes come back unchanged, whatever they mean in a statement, and whatever the other messages
+// of the call have.
 func TestStatementsKeepBytes(t *testing.T) {
 	t.Parallel()
 	var every []byte
@@ -75,7 +75,7 @@ func TestStatementsKeepBytes(t *testing.T) {
 	}
 }
 
-// A version of MySQL warns of what the next ones lack.
+// MySQL warns of syntax that later versions lack.
 func TestStatementsCauseNoWarnings(t *testing.T) {
 	t.Parallel()
 	db := connect(t, mysqltest.Shared(t), true)

@@ -42,7 +42,7 @@ func connect(t testing.TB, url string, several bool) *sql.DB {
 	return db
 }
 
-// dropTables drops those of a store, so that few are left for when the database is dropped.
+// dropTables drops the tables of a store, so that dropping the database takes less time.
 func dropTables(t *testing.T, db *sql.DB, prefix string) {
 	t.Helper()
 	set, err := tables(prefix)
@@ -54,11 +54,11 @@ func dropTables(t *testing.T, db *sql.DB, prefix string) {
 	}
 }
 
-// newPrefix makes up a prefix for a store of its own.
+// newPrefix returns a new prefix.
 func newPrefix() string { return "t" + strings.ToLower(rand.Text()) }
 
 // suite runs the conformance suite on one store of a shared database, by a clock; nil:
-// the server's. To make a store for each test would take longer than the tests do.
+// the server's. Creating a store for each test would take longer than the tests.
 func suite(t *testing.T, clock *enginetest.Clock, several bool, histories int) {
 	t.Helper()
 	db := connect(t, mysqltest.Shared(t), several)
@@ -101,7 +101,7 @@ func TestSuite(t *testing.T) {
 	suite(t, enginetest.NewClock(), true, 5)
 }
 
-// TestSuiteServerClock is on a pool that takes one statement at a time, besides.
+// TestSuiteServerClock also uses a pool that takes one statement at a time.
 func TestSuiteServerClock(t *testing.T) {
 	t.Parallel()
 	suite(t, nil, false, 2)

@@ -99,8 +99,7 @@ func TestTooOld(t *testing.T) {
 	}
 }
 
-// Connections of a pool that Open has made read what is committed, with no need to say so, and
-// the server ends those that rest.
+// Connections of Open are READ COMMITTED by default, and the server ends idle ones.
 func TestOwnConnections(t *testing.T) {
 	t.Parallel()
 	db := openURL(t, mysqltest.Shared(t)+"?migrate=true").Engine().(*Engine).store.db

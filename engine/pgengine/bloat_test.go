@@ -11,8 +11,7 @@ import (
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 )
 
-// single opens a pool of one connection, so that what the server counts of it can be asked
-// for at once.
+// single opens a pool of one connection, whose counts at the server are complete at once.
 func single(t *testing.T, url string) *pgxpool.Pool {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(url)
@@ -21,7 +20,8 @@ func single(t *testing.T, url string) *pgxpool.Pool {
 	return connectWith(t, cfg)
 }
 
-// rowsRead returns what tells how many rows and entries of indexes a connection has read.
+// rowsRead returns a function for the number of rows and index entries that a connection has
+// read.
 func rowsRead(t *testing.T, pool *pgxpool.Pool, schema string) func() int64 {
 	return func() (n int64) {
 		t.Helper()
@@ -33,7 +33,7 @@ func rowsRead(t *testing.T, pool *pgxpool.Pool, schema string) func() int64 {
 	}
 }
 
-// fill puts messages into queue q by a query for their columns, with no autovacuum beside.
+// fill inserts messages into queue q by a query for their columns, without autovacuum.
 func fill(t *testing.T, pool *pgxpool.Pool, schema, rest string, n int) {
 	t.Helper()
 	for _, text := range []string{
@@ -76,14 +76,14 @@ func TestCallsTouchWhatTheyAreAbout(t *testing.T) {
 			e := newEngine(pool, &Config{Schema: schema}, nil)
 			defer e.Close()
 			rows := rowsRead(t, pool, schema)
-			for range 7 { // when a connection has said something so often it may keep a plan
+			for range 7 { // after so many times a connection may keep a plan
 				sqltest.Touches(t, e, rows)
 			}
 		})
 	}
 }
 
-// holdSnapshot opens a snapshot, which ends with what it returns.
+// holdSnapshot opens a snapshot, and returns a function that closes it.
 func holdSnapshot(t *testing.T, pool *pgxpool.Pool) (end func()) {
 	t.Helper()
 	conn, err := pool.Acquire(t.Context())
@@ -111,7 +111,7 @@ func TestNothingWalksOverWhatHasGone(t *testing.T) {
 			for _, text := range []string{
 				"UPDATE %s.message SET kind = 2, ends = ends + 3560000", // leases up to a minute from now on
 				"DELETE FROM %s.message",
-				analyze, // it finds a table with nothing in it, however large
+				analyze, // it finds an empty table, however large the file
 			} {
 				if text != "" {
 					_, err := pool.Exec(t.Context(), fmt.Sprintf(text, schema))
@@ -125,7 +125,7 @@ func TestNothingWalksOverWhatHasGone(t *testing.T) {
 	}
 }
 
-// TestBloat is to be asked for: go test ./engine/pgengine -run TestBloat -v -timeout 2h -bloat 5000000
+// TestBloat runs by: go test ./engine/pgengine -run TestBloat -v -timeout 2h -bloat 5000000
 func TestBloat(t *testing.T) {
 	sqltest.BloatAsked(t)
 	s := pgtest.Start(t, pgtest.Settings("fsync = on"))

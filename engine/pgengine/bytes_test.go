@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 )
 
-// Bytes come back whatever form of them the server is set to, and stay so set for the caller.
+// Bytes come back whatever bytea_output is, and the setting stays as it is for the caller.
 func TestBytesAsText(t *testing.T) {
 	t.Parallel()
 	raw := outage.With(t, outage.With(t, pgtest.Shared(t), "default_query_exec_mode", "exec"), "bytea_output", "escape")

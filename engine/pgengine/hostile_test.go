@@ -27,7 +27,7 @@ func raw(t testing.TB) *Engine {
 	return another(t, pool, newSchema(t, pool))
 }
 
-// another opens a store once more, as another process does.
+// another opens a store again, as another process does.
 func another(t testing.TB, pool *pgxpool.Pool, schema string) *Engine {
 	t.Helper()
 	e := newEngine(pool, &Config{Schema: schema}, nil)
@@ -64,7 +64,7 @@ func settle(t testing.TB, e engine.Engine, s ...engine.Settlement) []engine.Sett
 	return r
 }
 
-// What PostgreSQL's text does not take is kept as it came, and fails nobody else's call.
+// Strings that PostgreSQL's text cannot store come back unchanged, and fail no other call.
 func TestTextThatIsNone(t *testing.T) {
 	t.Parallel()
 	e := raw(t)
@@ -94,7 +94,7 @@ func TestTextThatIsNone(t *testing.T) {
 	}
 }
 
-// A token that was never given fails alone.
+// A token that was never given does not fail the others of its call.
 func TestTokensOfNoQueue(t *testing.T) {
 	t.Parallel()
 	e := raw(t)
@@ -109,7 +109,7 @@ func TestTokensOfNoQueue(t *testing.T) {
 	}
 }
 
-// Callers' transactions that hold all connections of a pool get on.
+// Callers' transactions that hold all connections of a pool can go on.
 func TestInTxWithAllConnections(t *testing.T) {
 	t.Parallel()
 	pool := connect(t, pgtest.Shared(t))
@@ -128,7 +128,7 @@ func TestInTxWithAllConnections(t *testing.T) {
 	}
 }
 
-// undoing is a store that undoes transactions once they have done all.
+// undoing is a store that undoes transactions at their end.
 type undoing struct {
 	*store
 	undo atomic.Bool // the next one
@@ -147,7 +147,7 @@ func (s *undoing) In(ctx context.Context, op string, do func(sqlengine.Tx) error
 	return err
 }
 
-// A transaction that was undone leaves nothing in those that follow.
+// An undone transaction does not affect later ones.
 func TestUndoneOnce(t *testing.T) {
 	t.Parallel()
 	e := raw(t)
@@ -175,7 +175,7 @@ func TestUndoneOnce(t *testing.T) {
 	}
 }
 
-// What a call finds out by its way does not take back what others have set.
+// A call does not overwrite concurrent changes of a queue.
 func TestFirstMemoryKeepsPause(t *testing.T) {
 	t.Parallel()
 	e := raw(t)
@@ -191,7 +191,7 @@ func TestFirstMemoryKeepsPause(t *testing.T) {
 	}
 }
 
-// between lets something else happen once the first transaction has opened its queues.
+// between runs a function after the first transaction has opened its queues.
 type between struct {
 	*store
 	then func()
@@ -215,7 +215,7 @@ func (o opened) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, 
 	return answer, err
 }
 
-// A transaction of a caller that stays open does not hold up who leases others.
+// A caller's open transaction does not delay leases of other messages.
 func TestLeaseBesideAnOpenTransaction(t *testing.T) {
 	t.Parallel()
 	pool := connect(t, pgtest.Shared(t))
@@ -245,7 +245,7 @@ func TestLeaseBesideAnOpenTransaction(t *testing.T) {
 	}
 }
 
-// What a call sets for its own statements is not the caller's.
+// Settings of a call's statements do not affect the caller's transaction.
 func TestInTxLeavesPlansAlone(t *testing.T) {
 	t.Parallel()
 	pool := connect(t, pgtest.Shared(t))
@@ -267,7 +267,7 @@ func TestInTxLeavesPlansAlone(t *testing.T) {
 	}
 }
 
-// Tables that change beneath an engine are no matter of the network's.
+// Tables that change while an engine is open cause no network errors.
 func TestTablesThatChange(t *testing.T) {
 	t.Parallel()
 	pool := connect(t, pgtest.Shared(t))

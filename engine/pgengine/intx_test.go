@@ -53,7 +53,7 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// callers is a store for the tests that both databases pass.
+// callers is a store for the tests of both databases.
 func callers(pool *pgxpool.Pool, c *tarry.Client) sqltest.Callers {
 	return sqltest.Callers{
 		Client: c,
@@ -106,8 +106,7 @@ func TestKilledInTx(t *testing.T) {
 	})
 }
 
-// Workers of this process and of another are woken by the commit, sooner than they would
-// look by themselves.
+// A commit wakes workers of this and of another process, before they would look by themselves.
 func TestCommitWakes(t *testing.T) {
 	t.Parallel()
 	pool := connect(t, pgtest.Shared(t))

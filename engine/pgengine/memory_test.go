@@ -38,7 +38,7 @@ func TestMemoryBesideALiveKey(t *testing.T) {
 	}
 }
 
-// measuring notes the most bytes of bodies that are sent in one statement, and in one batch.
+// measuring records the most bytes of bodies in one statement, and in one batch.
 type measuring struct {
 	sender
 	statement, batch int
@@ -62,7 +62,7 @@ func (m *measuring) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResult
 	return m.sender.SendBatch(ctx, b)
 }
 
-// However large the bodies of a call are together, they are sent some at a time.
+// However large the bodies of a call are together, each batch has a limited part of them.
 func TestLargeBodiesApart(t *testing.T) {
 	t.Parallel()
 	e := raw(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 )
 
-// listener returns which process of the server listens for an application, once it is another.
+// listener returns the server process that listens for an application, once it is another.
 func listener(t *testing.T, pool *pgxpool.Pool, app string, but int) (pid int) {
 	t.Helper()
 	servertest.Await(t, "somebody to listen", func() error {
@@ -27,8 +27,7 @@ func listener(t *testing.T, pool *pgxpool.Pool, app string, but int) (pid int) {
 	return pid
 }
 
-// Who listens does so again when the server ends his connection, and hears at once of what
-// others push.
+// An engine listens again when the server ends its connection, and then gets notices at once.
 func TestListenerEnds(t *testing.T) {
 	t.Parallel()
 	raw := pgtest.Shared(t)
@@ -73,7 +72,7 @@ func TestListenerEnds(t *testing.T) {
 	}
 }
 
-// It sees again and again whether notices arrive, and misses none meanwhile.
+// It checks repeatedly whether notices arrive, and misses none meanwhile.
 func TestListenerLooks(t *testing.T) {
 	t.Parallel()
 	pool := connect(t, pgtest.Shared(t))
@@ -95,7 +94,7 @@ func TestListenerLooks(t *testing.T) {
 	}
 }
 
-// Other processes are told when a place of a queue with in_flight is free again.
+// Other processes get a notice when a queue below in_flight can be leased again.
 func TestFreedPlaceIsTold(t *testing.T) {
 	t.Parallel()
 	pool := connect(t, pgtest.Shared(t))
@@ -136,7 +135,7 @@ func TestFreedPlaceIsTold(t *testing.T) {
 	}
 }
 
-// What a transaction of a caller's pushed other processes are told of when it has committed.
+// Other processes get notices of a caller's transaction after its commit.
 func TestInTxTellsOthers(t *testing.T) {
 	t.Parallel()
 	pool := connect(t, pgtest.Shared(t))
@@ -176,7 +175,7 @@ func TestInTxTellsOthers(t *testing.T) {
 	}
 }
 
-// Others are told of what falls due soon. Of what is far they hear by asking again before.
+// Notices follow for messages that are due soon. Others are found by looking again in time.
 func TestFarIsNotTold(t *testing.T) {
 	t.Parallel()
 	pool := connect(t, pgtest.Shared(t))

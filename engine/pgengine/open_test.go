@@ -86,7 +86,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// Ten who start at once make one store.
+// Ten processes that start at once create one store.
 func TestMigrateAtOnce(t *testing.T) {
 	t.Parallel()
 	raw := pgtest.Shared(t)
@@ -107,7 +107,7 @@ func TestMigrateAtOnce(t *testing.T) {
 	}
 }
 
-// What docs/engines/sql.md names is enough to use a store, and not to make one.
+// The rights in docs/engines/sql.md suffice to use a store, and not to create one.
 func TestLeastRights(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Start(t)
@@ -147,9 +147,9 @@ func TestSuits(t *testing.T) {
 	ok(t, (&server{150000, "15.0", false, "UTF8", "UTF8"}).suits())
 }
 
-// A database whose encoding has no room for some keys is refused, one that takes bytes as they
-// are is not. What a database, or a role, sets for its sessions does not matter to those of
-// Open; a pool of the caller's whose sessions would convert keys is refused.
+// A database whose encoding lacks characters is refused; SQL_ASCII is not. Sessions of Open
+// ignore the encoding that a database or a role sets; a caller's pool whose sessions would
+// convert keys is refused.
 func TestEncodings(t *testing.T) {
 	t.Parallel()
 	raw := pgtest.Shared(t)
@@ -192,8 +192,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// A standby is refused, and of several servers the primary is found, also when it becomes
-// another.
+// A standby is refused. Of several servers the primary is found, also after a failover.
 func TestStandby(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Start(t)
@@ -224,7 +223,7 @@ func TestStandby(t *testing.T) {
 	ok(t, c.Close())
 }
 
-// Behind a PgBouncer in transaction mode all works, and a warning says that no notices come.
+// With a PgBouncer in transaction mode all works, and a warning says that no notices come.
 func TestBouncer(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Start(t)
@@ -246,7 +245,7 @@ func TestBouncer(t *testing.T) {
 	if line := <-warned; !strings.Contains(line, "no notices come") || !strings.Contains(line, "PgBouncer in transaction mode") {
 		t.Errorf("the log says %q", line)
 	}
-	// None of its connections listens any more: all are looked at, each in a transaction.
+	// None of its connections listens any more. Each is checked, in a transaction of its own.
 	for range 3 {
 		var channels int
 		ok(t, begin(t, pool).QueryRow(t.Context(), "SELECT count(*) FROM pg_listening_channels()").Scan(&channels))
@@ -257,7 +256,7 @@ func TestBouncer(t *testing.T) {
 	ok(t, errors.Join(c.Close(), e.Close()))
 }
 
-// A caller who leaves gets his context's error, and the connection stays.
+// A call whose context ends returns the context's error, and the connection stays.
 func TestCallerWhoLeaves(t *testing.T) {
 	t.Parallel()
 	raw := pgtest.Shared(t)

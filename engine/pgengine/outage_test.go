@@ -74,8 +74,8 @@ func TestOutageCrowded(t *testing.T) {
 	})
 }
 
-// A session that the server ends as it rests within a transaction is no matter of the
-// caller's, unless that lasts.
+// If the server ends a session that is idle in a transaction, the call runs again, unless that
+// repeats.
 func TestOutageIdleInTransaction(t *testing.T) {
 	t.Parallel()
 	raw := pgtest.Shared(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 )
 
-// counter counts statements, as a tracer of connections.
+// counter is a tracer that counts statements.
 type counter struct{ n atomic.Int64 }
 
 func (c *counter) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
@@ -48,7 +48,7 @@ func TestQueuesInFewStatements(t *testing.T) {
 		_, err := e.Push(t.Context(), msgs)
 		ok(t, err)
 		least := int64(math.MaxInt64)
-		for range 3 { // who listens for notices may say something meanwhile
+		for range 3 { // the listening connection may run statements, too
 			before := said.n.Load()
 			got, _, err := e.Queues(t.Context(), "", engine.MaxPage)
 			ok(t, err)

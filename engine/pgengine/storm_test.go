@@ -13,8 +13,8 @@ import (
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 )
 
-// What several processes do to the same keys at once surfaces no deadlock, leases nothing
-// twice, and leaves counts that are those of the rows.
+// Calls of several processes on the same keys return no deadlock, lease nothing twice, and leave
+// correct counts.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	pool := connect(t, pgtest.Shared(t))
@@ -25,7 +25,7 @@ func TestStorm(t *testing.T) {
 	_, err := engines[0].Configure(ctx, "b", engine.Settings{DeadMax: 5, MaxPending: 60, InFlight: 7}, "")
 	ok(t, err)
 	until := time.Now().Add(3 * time.Second)
-	var held sync.Map // leases that nobody has settled
+	var held sync.Map // leases that are not settled
 	var inFlight atomic.Int64
 	var calls atomic.Int64
 	var work sync.WaitGroup

@@ -37,7 +37,7 @@ func connectWith(t testing.TB, cfg *pgxpool.Config) *pgxpool.Pool {
 	return pool
 }
 
-// newSchema makes a store in a schema of its own.
+// newSchema makes a store in its own schema.
 func newSchema(t testing.TB, pool *pgxpool.Pool) string {
 	t.Helper()
 	name := "t" + strings.ToLower(rand.Text())

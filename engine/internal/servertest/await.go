@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Patience is how long anything is waited for.
-const Patience = 30 * time.Second
+// Patience bounds the waits of tests for servers.
+const Patience = time.Minute
 
-// Await asks at growing intervals until ask finds nothing wrong any more, and fails the
-// test with what it finds then after Patience.
+// Await calls ask at growing intervals until it returns nil. After Patience, the test fails with
+// the last error.
 func Await(t testing.TB, what string, ask func() error) {
 	t.Helper()
 	giveUp := time.After(Patience)

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// clockFile is where, in its folder, a server's libfaketime reads the offset.
+// clockFile is the file in a server's directory with the offset for libfaketime.
 const clockFile = "clock"
 
-// clockEnv is the environment in which a server's clock is set off.
+// clockEnv is the environment of a server with a shifted clock.
 //
-// Debian's Redis has jemalloc as its malloc, which asks for the time while
-// libfaketime still looks for the function that knows it: libc's malloc is put
-// before it. The offset is read anew each time, so SetClock takes effect at once.
+// In Debian's Redis, jemalloc asks for the time before libfaketime has found the real
+// function, so libc's malloc is loaded first. Without a cache the offset is read each time, so
+// SetClock takes effect at once.
 func clockEnv(library, dir string) []string {
 	return []string{
 		"LD_PRELOAD=" + library + ":libc.so.6",
@@ -24,8 +24,7 @@ func clockEnv(library, dir string) []string {
 	}
 }
 
-// setClock writes the offset in one step, as the server, whoever runs it, reads it at
-// any time.
+// setClock writes the offset atomically: the server may read it at any time.
 func setClock(t testing.TB, dir, spec string) {
 	t.Helper()
 	path := filepath.Join(dir, clockFile)
@@ -37,7 +36,7 @@ func setClock(t testing.TB, dir, spec string) {
 	}
 }
 
-// forgetClock removes what libfaketime leaves behind when its process is killed.
+// forgetClock removes the files that libfaketime leaves when its process is killed.
 func forgetClock(pid int) {
 	for _, name := range []string{"faketime_shm_%d", "sem.faketime_sem_%d"} {
 		_ = os.Remove(filepath.Join("/dev/shm", fmt.Sprintf(name, pid))) // it may not be there

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// SmallDisk mounts a disk of so many bytes, in memory, for a server that User runs, to be
-// filled; it goes with the test. The test is skipped, and says so, where it may not mount.
+// SmallDisk mounts a disk in memory, of a size in bytes, for a server that a user runs. It is
+// unmounted with the test. Without the right to mount, the test is skipped.
 func SmallDisk(t testing.TB, user string, bytes int) (folder string, grow func(bytes int)) {
 	t.Helper()
 	folder = Folder(t, user)

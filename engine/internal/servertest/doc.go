@@ -1,26 +1,25 @@
-// Package servertest starts real servers that belong to one test, and proxies that
-// spoil the connections to them. Each listens on loopback ports of its own, keeps its
-// data in the test's temporary folder, and ends with the test, or with its process.
+// Package servertest starts real servers that belong to one test, and proxies that inject
+// faults into connections to them. Each server listens on its own loopback ports, has its own
+// temporary directory, and ends with the test or its process.
 //
-// A server of another kind needs its Command, and what is its own beside it:
+// Each kind of server needs a Command, and perhaps more:
 //
 //	dir := servertest.Folder(t, user)
-//	servertest.Run(t, user, dir, initdb, "-D", "data") // what must lie there before the first start
+//	servertest.Run(t, user, dir, initdb, "-D", "data") // before the first start
 //	s := servertest.Start(t, servertest.Command{
 //		Program: servertest.Installed(t, "postgres", "postgresql"),
 //		Dir:     dir,
-//		User:    user, // who runs it, lest it be root
+//		User:    user, // not root
 //		Args:    func(ports []int) []string { return []string{"-D", "data", "-p", strconv.Itoa(ports[0])} },
 //		Ready:   []string{"ready to accept connections"},
 //	})
-//	p := servertest.StartProxy(t, "db://"+s.Addr()) // the way to it, to be cut, held up and delayed
+//	p := servertest.StartProxy(t, "db://"+s.Addr()) // it can cut, hang and delay connections
 //	servertest.Await(t, "the first answer", func() error { return ping(p.Addr()) })
 //
-// What costs much to make, and serves many tests, lasts until Main has run all of them;
-// see Lasting.
+// A server for many tests can last until the end of Main, see Lasting.
 //
-// The environment variable TARRY_TEST_ROOT names a folder with other releases of the servers
-// than the machine's own; see root.go.
+// The environment variable TARRY_TEST_ROOT is a directory with other releases of the servers,
+// see root.go.
 //
-// The methods fail the test when they fail, so call them from its goroutine.
+// The methods fail the test on errors, so call them from its goroutine.
 package servertest

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// InFolder returns what runs in a folder, a server or what it has forked: the command line of
-// each process. Other systems than Linux tell of none.
+// InFolder returns the command lines of the processes that run in a directory: a server and its
+// children. On other systems than Linux there are none.
 func InFolder(t testing.TB, dir string) (running []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*")

@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// require names the environment variable that, set to "require", makes tests fail
-// rather than be skipped where a server is missing.
+// require is the environment variable that, set to "require", makes tests without their server
+// fail instead of skipping them.
 const require = "TARRY_TEST_SERVERS"
 
-// Installed returns the path of a program, which the Debian package pkg has: in the PATH
-// or else in one of the folders that fit a pattern, the last of them; see also Root. Where it
-// is missing the test is skipped, and says so, or fails if TARRY_TEST_SERVERS=require.
+// Installed returns the path of a program of the Debian package pkg: in PATH, or else in the
+// last directory that matches a pattern; see also Root. If it is missing, the test is skipped,
+// or fails with TARRY_TEST_SERVERS=require.
 func Installed(t testing.TB, program, pkg string, folders ...string) string {
 	t.Helper()
 	path, err := lookPath(program)
@@ -31,7 +31,7 @@ func Installed(t testing.TB, program, pkg string, folders ...string) string {
 	return ""
 }
 
-// libfaketime is the path of the library. Newer servers crash as they start with it, or hang.
+// libfaketime is the path of the library. Newer servers crash or hang with it at their start.
 func libfaketime(t testing.TB) string {
 	t.Helper()
 	if Root() != "" {

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// Main returns what runs the tests of a package, for its TestMain, and then cleans up
-// what these have left for one another:
+// Main runs the tests of a package, for its TestMain, and then stops the shared servers:
 //
 //	func TestMain(m *testing.M) { leaktest.Main(servertest.Main(m)) }
 func Main(m *testing.M) interface{ Run() int } { return runner{m} }
@@ -27,16 +26,15 @@ func (r runner) Run() int {
 	return r.m.Run()
 }
 
-// after is what Main does after the tests.
+// after has the cleanups of Main.
 var after struct {
 	mu       sync.Mutex
 	runs     bool
 	cleanups []func()
 }
 
-// Lasting returns a test that is t until that ends, but whose Cleanup is done by Main,
-// without which t fails: what it starts lasts for the tests that follow. What fails it
-// later panics.
+// Lasting returns a test like t whose cleanups run in Main: what it starts lasts for later tests.
+// t fails without Main. A failure after the end of t panics.
 func Lasting(t testing.TB) testing.TB {
 	t.Helper()
 	after.mu.Lock()
@@ -49,12 +47,12 @@ func Lasting(t testing.TB) testing.TB {
 
 type lasting struct{ testing.TB }
 
-// Cleanup has Main call f.
+// Cleanup makes Main call f.
 func (lasting) Cleanup(f func()) {
 	after.mu.Lock()
 	defer after.mu.Unlock()
 	after.cleanups = append(after.cleanups, f)
 }
 
-// Failed says that nothing needs to be shown at the end.
+// Failed prevents output at the end.
 func (lasting) Failed() bool { return false }

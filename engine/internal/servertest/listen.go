@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// Listen has serve deal with each connection to an address until the test's end, when
-// those that are left are cut: for what answers as no real server does. It waits for
-// serve to return.
+// Listen runs serve on each connection to an address, for servers that misbehave as no real one
+// does. The end of the test closes the connections, and waits for serve to return.
 func Listen(t testing.TB, serve func(net.Conn)) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// log keeps what a server writes, and watches for its being ready.
+// log stores a server's output, and waits for a ready line.
 type log struct {
 	readyTexts []string
 	ready      chan struct{} // closed then
@@ -38,7 +38,7 @@ func (l *log) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lookBack is longer than any text that tells that a server is ready.
+// lookBack is longer than any ready text.
 const lookBack = 1 << 10
 
 func (l *log) String() string {

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// What follows needs Linux. Elsewhere servers run as the test's user, and tests that need
-// more are skipped.
+// Elsewhere than on Linux, servers run as the test's user, and tests that need more are skipped.
 
 func setAttributes(*exec.Cmd, *account) {}
 

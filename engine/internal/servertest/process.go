@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// errPortTaken is why a server has not started that may start on another port.
+// errPortTaken means that a server may start on another port.
 var errPortTaken = errors.New("a port is taken")
 
 // process is one run of a server.
@@ -20,11 +20,11 @@ type process struct {
 	ended chan struct{} // closed then
 }
 
-// startProcess runs cmd and waits until it has written one of the texts.
+// startProcess runs cmd and waits until it has written one of the ready texts.
 func startProcess(cmd *exec.Cmd, ready []string, patience time.Duration) (*process, error) {
 	p := &process{cmd: cmd, log: newLog(ready), ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.log, p.log
-	// A child that the server has forked holds the output open; it is not waited for.
+	// A child of the server may keep the output open: do not wait for it.
 	cmd.WaitDelay = time.Second
 	started := make(chan error)
 	go p.run(started)
@@ -45,8 +45,8 @@ func startProcess(cmd *exec.Cmd, ready []string, patience time.Duration) (*proce
 	}
 }
 
-// run stays on one thread as long as the process lives: Linux kills a process
-// that is to die with its parent when the thread ends that has started it.
+// run stays on one thread for the life of the process: with Pdeathsig, Linux kills a process
+// when the thread that started it ends.
 func (p *process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -59,7 +59,7 @@ func (p *process) run(started chan<- error) {
 	close(p.ended)
 }
 
-// alive says whether it has not ended.
+// alive reports whether it runs.
 func (p *process) alive() bool {
 	select {
 	case <-p.ended:
@@ -69,7 +69,7 @@ func (p *process) alive() bool {
 	}
 }
 
-// kill kills it, and all that it has forked, and waits until all have ended.
+// kill kills it and its children, and waits until all have ended.
 func (p *process) kill() {
 	if p.alive() {
 		killFamily(p.cmd.Process)
@@ -77,7 +77,7 @@ func (p *process) kill() {
 	}
 }
 
-// stop asks it to end, and waits until it has.
+// stop sends a signal, and waits until it has ended.
 func (p *process) stop(signal syscall.Signal, patience time.Duration) error {
 	if !p.alive() {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// setAttributes gives a server a process group of its own, lest what is typed at the
-// test's terminal reach it, and lets it die with the process of the test.
+// setAttributes gives a server its own process group, which gets no signals from the terminal,
+// and ends it with the process of the test.
 func setAttributes(cmd *exec.Cmd, as *account) {
 	a := attributes(cmd)
 	a.Setpgid, a.Pdeathsig = true, syscall.SIGKILL
@@ -24,7 +24,7 @@ func setAttributes(cmd *exec.Cmd, as *account) {
 	}
 }
 
-// changeRoot has a command run in a root of its own.
+// changeRoot runs a command in another root directory.
 func changeRoot(cmd *exec.Cmd, root string) { attributes(cmd).Chroot = root }
 
 func attributes(cmd *exec.Cmd) *syscall.SysProcAttr {
@@ -34,8 +34,8 @@ func attributes(cmd *exec.Cmd) *syscall.SysProcAttr {
 	return cmd.SysProcAttr
 }
 
-// halt stops a process and all that it has forked, also those that left its process
-// group, and returns them once they stand still: none forks any more.
+// halt stops a process and its children, also those that left its process group. It returns them
+// once all have stopped, so that none forks any more.
 func halt(pid int) []int {
 	if syscall.Kill(pid, syscall.SIGSTOP) != nil {
 		return nil // it has ended
@@ -56,13 +56,13 @@ func halt(pid int) []int {
 	return family
 }
 
-// The states of a process that are asked for, by the letters of Linux.
+// States of a process, by Linux's letters.
 const (
 	stopped = 'T'
 	dead    = 'Z'
 )
 
-// moment is how long to wait before asking for a state again.
+// moment is the pause before reading a state again.
 const moment = 200 * time.Microsecond
 
 func state(pid int) byte {
@@ -74,8 +74,7 @@ func state(pid int) byte {
 	return rest[0]
 }
 
-// killFamily kills a process and all that it has forked, and waits until these have
-// ended.
+// killFamily kills a process and its children, and waits until they have ended.
 func killFamily(p *os.Process) {
 	family := halt(p.Pid)
 	for _, pid := range family {
@@ -88,7 +87,7 @@ func killFamily(p *os.Process) {
 	}
 }
 
-// pause stops a process with all that it has forked and waits until they stand still.
+// pause stops a process and its children, and waits until they have stopped.
 func pause(_ testing.TB, p *os.Process) { halt(p.Pid) }
 
 func resume(t testing.TB, p *os.Process) {

@@ -30,11 +30,11 @@ type Proxy struct {
 	lost     bool
 	delay    time.Duration
 	hung     chan struct{} // closed when it goes on; nil: it does not hang
-	wanted   string        // the next request with this in it is withheld; "": none
-	withheld *withheld     // what was
+	wanted   string        // the next request that contains this is withheld; "": none
+	withheld *withheld     // the withheld request
 }
 
-// withheld is a request that the server is still to get.
+// withheld is a request that the server has not got yet.
 type withheld struct {
 	request  []byte
 	server   net.Conn
@@ -44,11 +44,11 @@ type withheld struct {
 // link is one connection through a proxy.
 type link struct {
 	client net.Conn
-	server net.Conn // nil before it is there
+	server net.Conn // nil before it is connected
 	cut    bool
-	gone   chan struct{} // closed then
-	deaf   bool          // it has lost an answer, so later ones would be taken for it
-	ended  chan struct{} // closed when nothing comes from the server any more
+	gone   chan struct{} // closed when cut
+	deaf   bool          // it has lost an answer: a later one would be mistaken for it
+	ended  chan struct{} // closed at the end of the server's answers
 }
 
 // StartProxy starts a proxy for the server of a URL.
@@ -71,8 +71,7 @@ func (p *Proxy) URL() string {
 	return At(p.t, p.url, func(u *url.URL) { u.Host = p.Addr() })
 }
 
-// Cut resets all connections, and ends DropReplies. What was passed on to the
-// server before is still executed.
+// Cut resets all connections, and ends DropReplies. The server still executes what it got.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,16 +84,16 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Refuse sets whether new connections are refused; those that are there stay.
+// Refuse sets whether new connections are refused. Existing ones stay.
 func (p *Proxy) Refuse(refuse bool) {
 	p.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case refuse && p.listener != nil:
-		_ = p.listener.Close() // it is given up whatever this says
+		_ = p.listener.Close() // whatever it returns, it is closed
 		p.listener = nil
-		// A process just being started elsewhere shares the listener for a moment.
+		// A process that is being started shares the listener for a moment.
 		Await(p.t, "connections to be refused", func() error {
 			c, err := net.Dial("tcp", p.Addr())
 			if err != nil {
@@ -113,24 +112,23 @@ func (p *Proxy) Refuse(refuse bool) {
 	}
 }
 
-// DropReplies sets whether what the server answers is lost, on connections new
-// and old. One that has lost something gets no answers any more until it is cut.
+// DropReplies sets whether the server's answers are lost, on old and new connections. A
+// connection that has lost an answer gets none until it is cut.
 func (p *Proxy) DropReplies(drop bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dropping = drop
 }
 
-// Lead has connections made from now on lead to another server; those that are there stay
-// where they are.
+// Lead directs new connections to another server. Existing ones stay.
 func (p *Proxy) Lead(to string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.to = to
 }
 
-// Hang sets whether the proxy holds up all that comes, from both sides; connections are
-// still made, and stay. What was held up goes on when it ends.
+// Hang sets whether the proxy stops forwarding in both directions. Connections are still made,
+// and stay. It continues when Hang ends.
 func (p *Proxy) Hang(hang bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,15 +141,15 @@ func (p *Proxy) Hang(hang bool) {
 	}
 }
 
-// Delay holds each piece of an answer that comes from now on up for so long; 0: not.
+// Delay delays each piece of later answers; 0: it does not.
 func (p *Proxy) Delay(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.delay = d
 }
 
-// LoseAnswer lets the n-th answer from now on be lost, with its connection; 0: none.
-// It reports whether the one asked for before was.
+// LoseAnswer drops the n-th answer from now on, and its connection; 0: none. It reports whether
+// the one of the call before was lost.
 func (p *Proxy) LoseAnswer(n int) (lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,16 +158,16 @@ func (p *Proxy) LoseAnswer(n int) (lost bool) {
 	return lost
 }
 
-// Withhold keeps the next request with a text in it from the server, and breaks its client's
-// connection: Deliver sends it on.
+// Withhold withholds the next request that contains a text from the server, and breaks the
+// client's connection. Deliver forwards it.
 func (p *Proxy) Withhold(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wanted = text
 }
 
-// Deliver sends the request that was withheld to the server, and waits until the server has
-// answered, which nobody hears. It reports whether there was one.
+// Deliver forwards the withheld request to the server, waits for the answer and drops that. It
+// reports whether there was one.
 func (p *Proxy) Deliver() bool {
 	p.t.Helper()
 	p.mu.Lock()
@@ -191,17 +189,17 @@ func (p *Proxy) Deliver() bool {
 	return true
 }
 
-// HangUp closes the connection of the request that was withheld, which the server never gets.
+// HangUp closes the connection of the withheld request, which the server never gets.
 func (p *Proxy) HangUp() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.withheld != nil {
-		_ = p.withheld.server.Close() // whatever that says, it is over
+		_ = p.withheld.server.Close() // whatever it returns, it is closed
 		p.withheld = nil
 	}
 }
 
-// withholds reports whether a request is to be withheld, and notes it then.
+// withholds reports whether to withhold a request, and records it then.
 func (p *Proxy) withholds(k *link, request []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,7 +212,7 @@ func (p *Proxy) withholds(k *link, request []byte) bool {
 	return true
 }
 
-// loses counts an answer, and reports whether it is the one to lose.
+// loses counts an answer, and reports whether to drop it.
 func (p *Proxy) loses() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -231,7 +229,7 @@ func (p *Proxy) close() {
 	p.Cut()
 	p.mu.Lock()
 	if p.withheld != nil {
-		_ = p.withheld.server.Close() // nobody wants it any more
+		_ = p.withheld.server.Close() // it is not needed any more
 	}
 	p.mu.Unlock()
 	p.work.Wait()
@@ -282,16 +280,16 @@ func (p *Proxy) serve(k *link) {
 	})
 }
 
-// fate is what becomes of a piece that a proxy is to pass on.
+// fate is what happens to a piece that a proxy gets.
 type fate int
 
 const (
 	passed  fate = iota
-	dropped      // it is lost
-	ended        // it is lost, with its link
+	dropped      // it is dropped
+	ended        // it is dropped, and its link closed
 )
 
-// pass passes on what comes from one side of a link until either ends.
+// pass forwards what comes from one side of a link until either ends.
 func pass(to io.Writer, from io.Reader, next func(piece []byte) fate) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -319,7 +317,7 @@ func (p *Proxy) delayed() time.Duration {
 	return p.delay
 }
 
-// wait holds a piece up for so long, and as long as the proxy hangs.
+// wait delays a piece, and waits while the proxy hangs.
 func (p *Proxy) wait(k *link, delay time.Duration) fate {
 	if delay > 0 {
 		select {

@@ -9,17 +9,17 @@ import (
 	"path/filepath"
 )
 
-// rootVariable names a folder that holds a system of its own, such as the unpacked packages
-// of a newer release:
+// rootVariable is the environment variable with the directory of another system, such as the
+// unpacked packages of a newer release:
 //
 //	TARRY_TEST_ROOT=/srv/sid go test ./engine/...
 //
-// Programs are then looked up there, and run in it by chroot, which takes Linux and root.
-// /proc has to be mounted in it, and its /tmp is where temporary folders go. A path below
-// the folder is the same inside, as a link in it leads from its own path to its top.
+// Programs are then found there and run by chroot, which needs Linux and root. /proc must be
+// mounted in it, and temporary directories are in its /tmp. Paths in the directory are the same
+// inside: a link in it leads from its own path to its top.
 const rootVariable = "TARRY_TEST_ROOT"
 
-// Root is the folder that TARRY_TEST_ROOT names; "": the machine's own programs are run.
+// Root is the directory in TARRY_TEST_ROOT; "": the machine's own programs run.
 func Root() string { return os.Getenv(rootVariable) }
 
 func init() {
@@ -40,19 +40,19 @@ func init() {
 	}
 }
 
-// CommandContext is exec.CommandContext for a program that Installed has found.
+// CommandContext is exec.CommandContext for a program that Installed found.
 func CommandContext(ctx context.Context, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = os.Environ()
 	if root := Root(); root != "" {
 		cmd.Env = append(cmd.Env, "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp", "LANG=C.UTF-8")
 		changeRoot(cmd, root)
-		cmd.Dir = "/" // the test's own is not in it
+		cmd.Dir = "/" // the test's directory is not in it
 	}
 	return cmd
 }
 
-// lookPath is the path of a program that is in the PATH.
+// lookPath returns the path of a program in PATH.
 func lookPath(program string) (string, error) {
 	root := Root()
 	if root == "" {

@@ -39,6 +39,7 @@ func (o *owner) due() engine.When {
 
 func (o *owner) message(key int) engine.Message {
 	m := engine.Message{Queue: "q", Key: fmt.Sprint(o.name, "-", key), Due: o.due()}
+	m.Isolate = new(false) // else a lease may last for half a minute longer
 	if o.rand.IntN(3) == 0 {
 		m.Priority = new(uint32(o.rand.IntN(3)))
 	}

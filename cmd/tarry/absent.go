@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +15,15 @@ import (
 	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
+// whenMissing is what a command does about a disk store that does not exist.
+type whenMissing int
+
+const (
+	makeIt    whenMissing = iota
+	refuseIt              // its name may be wrong
+	showEmpty             // for a command that only reads: none is made, which would hide a wrong name
+)
+
 // absentDir returns the directory of a disk store that nobody has made yet: it is not there, or empty.
 func absentDir(u *url.URL) (dir string, absent bool) {
 	if u.Scheme != "disk" {
@@ -26,7 +34,7 @@ func absentDir(u *url.URL) (dir string, absent bool) {
 	return dir, errors.Is(err, fs.ErrNotExist) || err == nil && len(names) == 0
 }
 
-// checkPresent fails where a disk store is not there: its name may be wrong.
+// checkPresent fails where a disk store does not exist.
 func checkPresent(op string, u *url.URL) error {
 	if dir, absent := absentDir(u); absent {
 		return &engine.Error{Op: op, Err: tarry.ErrNotFound, Hint: "there is no store in " + dir}
@@ -34,8 +42,7 @@ func checkPresent(op string, u *url.URL) error {
 	return nil
 }
 
-// absent stands for a disk store that does not exist, for commands that only read: it is empty, and none is
-// made by that, which would hide that its name is wrong.
+// absent stands for a disk store that does not exist. It is empty.
 type absent struct{ *memengine.Engine }
 
 // Capabilities names the engine that will be there.
@@ -45,33 +52,17 @@ func (a absent) Capabilities() engine.Capabilities {
 	return c
 }
 
-// openPresent is open for a command about what is in a store already: none is made by that.
-func (p *Program) openPresent(ctx context.Context, t *target, op string) (*tarry.Client, error) {
-	store, err := t.url(&p.settings)
-	if err != nil {
-		return nil, err
-	}
-	if u, err := url.Parse(store); err == nil { // else open says what is wrong
-		if err := checkPresent(op, u); err != nil {
-			return nil, err
-		}
-	}
-	return t.open(ctx, &p.settings)
-}
-
-// openToLook is open for a command that changes nothing.
-func (p *Program) openToLook(ctx context.Context, t *target) (*tarry.Client, error) {
-	store, err := t.url(&p.settings)
-	if err != nil {
-		return nil, err
-	}
-	u, err := url.Parse(store)
-	if err != nil {
-		return t.open(ctx, &p.settings) // which says what is wrong
+// openMissing is open for a disk store that does not exist; a nil client: open goes on.
+func (p *Program) openMissing(op string, u *url.URL, do whenMissing) (*tarry.Client, error) {
+	switch do {
+	case makeIt:
+		return nil, nil
+	case refuseIt:
+		return nil, checkPresent(op, u)
 	}
 	dir, is := absentDir(u)
 	if !is {
-		return t.open(ctx, &p.settings)
+		return nil, nil
 	}
 	if _, _, err := diskengine.ParseURL(u); err != nil {
 		return nil, err

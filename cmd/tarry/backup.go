@@ -17,8 +17,7 @@ import (
 )
 
 func (p *Program) backupCommand() *cobra.Command {
-	var t target
-	cmd := &cobra.Command{
+	cmd := p.client(refuseIt, &cobra.Command{
 		Use:   "backup TO",
 		Short: "Copy a disk store to a directory",
 		Long: `Backup brings the backup in the directory TO to what the store holds now: all that was
@@ -31,8 +30,7 @@ Files that never change are shared with the store by hard links; on another file
 only what is new since the backup before is copied.`,
 		Example: "  tarry backup orders\n  tarry backup /backups/orders --store disk:tarry-data",
 		Args:    exactly("TO"),
-	}
-	cmd.RunE = p.present("backup", &t, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+	}, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		b, ok := c.Engine().(engine.Backuper)
 		if !ok {
 			return &engine.Error{Op: "backup", Err: engine.ErrUnsupported, Hint: "only a disk store is backed up so"}
@@ -44,15 +42,13 @@ only what is new since the backup before is copied.`,
 			}
 			return err
 		}
-		return p.showBackup(t.json, "backed up", args[0], made)
+		return p.showBackup("backed up", args[0], made)
 	})
-	t.clientFlags(cmd)
-	cmd.Flags().Lookup("timeout").Usage = "how long the store or the server may take to open; 0: as long as it takes (" + envName("timeout") + ")"
+	cmd.Flags().Lookup("timeout").Usage = "how long the store or the server may take to open; 0: as long as it takes"
 	return cmd
 }
 
 func (p *Program) restoreCommand() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "restore FROM TO",
 		Short: "Make a disk store of a backup",
@@ -66,7 +62,7 @@ A backup that is damaged is refused: tarry check FROM --salvage TO makes a store
 be read of it. The backup stays as it is.`,
 		Example: "  tarry restore /backups/orders disk:tarry-data",
 		Args:    exactly("FROM", "TO"),
-		RunE: run(func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			to, err := storeDir(args[1])
 			if err != nil {
 				return err
@@ -79,11 +75,10 @@ be read of it. The backup stays as it is.`,
 			if err != nil {
 				return ofThisMachine(err)
 			}
-			return p.showBackup(asJSON, "restored", to, made)
-		}),
+			return p.showBackup("restored", to, made)
+		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	asSetting(cmd, "json")
+	p.jsonFlag(cmd, "print JSON")
 	return cmd
 }
 
@@ -91,7 +86,7 @@ be read of it. The backup stays as it is.`,
 // a server somewhere.
 func ofThisMachine(err error) error {
 	if errors.Is(err, tarry.ErrUnavailable) && !errors.Is(err, context.Canceled) {
-		return &failedError{line: err.Error(), err: err}
+		return failed(err)
 	}
 	return err
 }
@@ -121,14 +116,10 @@ type backupShown struct {
 	Copied  int64     `json:"copied"`
 }
 
-func (p *Program) showBackup(asJSON bool, outcome, to string, b engine.Backup) error {
-	o := p.printer(asJSON)
+func (p *Program) showBackup(outcome, to string, b engine.Backup) error {
 	object := backupShown{strings.ReplaceAll(outcome, " ", "_"), to, b.Taken.UTC(), b.Files, b.Bytes, b.Copied}
-	if err := o.line(object, "%s to %s what was answered before %s: %s, %s, of which %s were copied",
-		outcome, to, formatTime(b.Taken), counted(b.Files, "file"), sizeText(b.Bytes), sizeText(b.Copied)); err != nil {
-		return err
-	}
-	return o.flush()
+	return p.show(object, "%s to %s what was answered before %s: %s, %s, of which %s were copied",
+		outcome, to, formatTime(b.Taken), counted(b.Files, "file"), sizeText(b.Bytes), sizeText(b.Copied))
 }
 
 // sizeText writes a size for people.

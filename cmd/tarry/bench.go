@@ -18,11 +18,9 @@ import (
 
 // benchFlags say what to measure.
 type benchFlags struct {
-	store, storeFile string
-	bearer           bearer
-	scenarios        string
-	cfg              bench.Config
-	json, quiet      bool
+	scenarios string
+	cfg       bench.Config
+	quiet     bool
 }
 
 func (p *Program) benchCommand() *cobra.Command {
@@ -54,12 +52,11 @@ and operate. Bodies are hexadecimal digits, which compress to half.`,
   tarry bench --store http://127.0.0.1:8277 --scenario push --n 50000 --json
   tarry bench --store 'https://tarry.example.com?ca_file=ca.pem' --token-file token --scenario push-raw`,
 		Args: exactly(),
-		RunE: run(func(cmd *cobra.Command, _ []string) error { return p.bench(cmd, &b) }),
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.bench(cmd, &b) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&b.store, "store", "", "the store to measure, such as disk:DIR or http://HOST:PORT")
-	f.StringVar(&b.storeFile, "store-file", "", "file that holds the store's URL")
-	b.bearer.add(cmd)
+	storeFlag(cmd, &b.cfg.Store, "", "the store to measure, such as disk:DIR or http://HOST:PORT")
+	p.tokenFlag(cmd)
 	f.StringVar(&b.scenarios, "scenario", "push", "what to measure: scenarios with commas between, or all")
 	f.IntVar(&b.cfg.N, "n", 0, "messages (default: as suits the scenario, 100,000 to a million)")
 	f.IntVar(&b.cfg.Clients, "clients", 64, "concurrent callers and handlers")
@@ -69,19 +66,15 @@ and operate. Bodies are hexadecimal digits, which compress to half.`,
 	f.IntVar(&b.cfg.BackgroundPending, "background-pending", 0, "far-away messages that are in the queue beforehand")
 	f.IntVar(&b.cfg.BackgroundRate, "background-rate", 0, "lateness, burst: pushes a second going on meanwhile")
 	f.BoolVar(&b.cfg.Keep, "keep", false, "keep the store; it may hold something beforehand")
-	f.BoolVar(&b.json, "json", false, "print JSON, one object a scenario")
+	p.jsonFlag(cmd, "print JSON, one object a scenario")
 	f.BoolVar(&b.quiet, "quiet", false, "show no progress on standard error")
-	asSetting(cmd, "store", "store-file", "json")
 	return cmd
 }
 
 // check refuses what cannot be measured, before anything is touched.
 func (b *benchFlags) check() (scenarios []string, err error) {
-	if b.store == "" {
+	if b.cfg.Store == "" {
 		return nil, usagef("as in --store disk:bench-data", "--store is missing")
-	}
-	if err := b.showToken(); err != nil {
-		return nil, err
 	}
 	if b.scenarios == "all" {
 		scenarios = slices.Clone(bench.Scenarios)
@@ -113,17 +106,6 @@ func (b *benchFlags) check() (scenarios []string, err error) {
 	return scenarios, nil
 }
 
-// showToken puts the token into the URL of a server.
-func (b *benchFlags) showToken() error {
-	if err := b.bearer.check(); err != nil {
-		return err
-	}
-	if u, err := url.Parse(b.store); err == nil && isServer(u) {
-		b.store = b.bearer.in(u)
-	}
-	return nil
-}
-
 func (p *Program) bench(cmd *cobra.Command, b *benchFlags) error {
 	scenarios, err := b.check()
 	if err != nil {
@@ -132,8 +114,12 @@ func (p *Program) bench(cmd *cobra.Command, b *benchFlags) error {
 	if cmd.Flags().Changed("n") && b.cfg.N == 0 {
 		return usagef("it is how many messages to measure", "--n is 0")
 	}
-	b.cfg.Store = b.store
-	b.cfg.Dir, _ = diskDir(b.store)
+	if u, err := url.Parse(b.cfg.Store); err == nil && isServer(u) {
+		if b.cfg.Store, err = p.withToken(u); err != nil {
+			return err
+		}
+	}
+	b.cfg.Dir, _ = diskDir(b.cfg.Store)
 	b.cfg.Open = openBench
 	b.cfg.Hold = func(ctx context.Context, queue string, n int) (bench.Holder, error) {
 		return p.hold(ctx, &b.cfg, queue, n, b.quiet)
@@ -141,7 +127,7 @@ func (p *Program) bench(cmd *cobra.Command, b *benchFlags) error {
 	if !b.quiet {
 		b.cfg.Progress = func(line string) { fmt.Fprintln(p.Stderr, line) }
 	}
-	o := p.printer(b.json)
+	o := p.printer()
 	var (
 		headed bool
 		notes  []string
@@ -195,13 +181,10 @@ func benchError(scenario string, err error) error {
 }
 
 func showResult(o *printer, r bench.Result) error {
-	err := o.row(r, r.Scenario, r.N, r.Clients, r.Batch, r.BodyBytes,
+	o.row(r, r.Scenario, r.N, r.Clients, r.Batch, r.BodyBytes,
 		number(r.Seconds), number(r.OpsPerS), number(r.P50), number(r.P99), number(r.P999), number(r.Max),
 		r.Early, r.Lost, r.Dups, size(r.RSS), size(r.Disk))
-	if err == nil && o.json {
-		err = o.flush() // a result is there as soon as it is known
-	}
-	return err
+	return o.pageSoon()
 }
 
 // resultNotes are what the table has no columns for.
@@ -285,14 +268,14 @@ func (p *Program) benchHoldCommand() *cobra.Command {
 		Use:    "bench-hold",
 		Hidden: true,
 		Args:   exactly(),
-		RunE: run(func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg.Open = openBench
 			cfg.Store, _ = p.env("TARRY_STORE")
 			if !quiet {
 				cfg.Progress = func(line string) { fmt.Fprintln(p.Stderr, line) }
 			}
 			return bench.Hold(cmd.Context(), cfg, queue, p.Stdout)
-		}),
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&queue, "queue", "", "")

@@ -77,8 +77,7 @@ func (m *messageFlags) draft(queue string, body []byte) (tarry.Draft, error) {
 }
 
 // showPushed prints the answer to a push by a policy.
-func (p *Program) showPushed(asJSON bool, r tarry.Pushed, policy tarry.Conflict) error {
-	o := p.printer(asJSON)
+func (p *Program) showPushed(r tarry.Pushed, policy tarry.Conflict) error {
 	j := asAPI(func(b []byte) []byte {
 		return wire.AppendPushed(b, &wire.Pushed{
 			PushResult: engine.PushResult{Outcome: r.Outcome, ID: r.ID, Due: r.Due, State: r.State, Ending: r.Ending, Ended: r.Ended},
@@ -97,10 +96,7 @@ func (p *Program) showPushed(asJSON bool, r tarry.Pushed, policy tarry.Conflict)
 	if r.State == tarry.Finished {
 		ended = ", " + r.Ending.String() + " " + p.dueText(r.Ended)
 	}
-	if err := o.line(j, "%s %s id %s%s, due %s%s", outcome, r.Queue, r.ID.String(), key, p.dueText(r.Due), ended); err != nil {
-		return err
-	}
-	return o.flush()
+	return p.show(j, "%s %s id %s%s, due %s%s", outcome, r.Queue, r.ID.String(), key, p.dueText(r.Due), ended)
 }
 
 // conflictHint adds to a conflict what is in the way.

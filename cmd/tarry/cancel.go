@@ -9,11 +9,8 @@ import (
 )
 
 func (p *Program) cancelCommand() *cobra.Command {
-	var (
-		t   target
-		arg refArg
-	)
-	cmd := &cobra.Command{
+	var arg refArg
+	cmd := p.client(refuseIt, &cobra.Command{
 		Use:        "cancel QUEUE KEY",
 		SuggestFor: []string{"delete", "remove", "rm"},
 		Short:      "Cancel a message before it is handled",
@@ -21,8 +18,7 @@ func (p *Program) cancelCommand() *cobra.Command {
 the message. A message that a worker holds is not cancelled (exit code 4). By id
 it drops a dead message too.`,
 		Example: "  tarry cancel order.unpaid 42\n  tarry cancel order.unpaid --id 1234",
-	}
-	cmd.RunE = p.present("cancel", &t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
+	}, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
 		ref, _, err := arg.ref(args[1:])
 		if err != nil {
 			return err
@@ -36,13 +32,8 @@ it drops a dead message too.`,
 		} else {
 			object["key"] = ref.Key
 		}
-		o := p.printer(t.json)
-		if err := o.line(object, "cancelled %s %s", args[0], refText(ref)); err != nil {
-			return err
-		}
-		return o.flush()
+		return p.show(object, "cancelled %s %s", args[0], refText(ref))
 	})
 	arg.add(cmd)
-	t.clientFlags(cmd)
 	return cmd
 }

@@ -12,7 +12,7 @@ import (
 
 func (p *Program) checkCommand() *cobra.Command {
 	var salvage string
-	var dryRun, asJSON bool
+	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "check DIR",
 		Short: "Verify a disk store, or a backup of one",
@@ -26,7 +26,7 @@ had been acked or cancelled may be handed out again. With --dry-run too it only 
 would be lost.`,
 		Example: "  tarry check tarry-data\n  tarry check /backups/orders --json\n  tarry check tarry-data --salvage tarry-new",
 		Args:    exactly("DIR"),
-		RunE: run(func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			dir, err := storeDir(args[0])
 			if err != nil {
 				return err
@@ -37,7 +37,7 @@ would be lost.`,
 			c := checked{Dir: dir}
 			switch {
 			case cmd.Flags().Changed("salvage"):
-				err = p.salvage(cmd.Context(), &c, salvage, dryRun, asJSON, note, progress)
+				err = p.salvage(cmd.Context(), &c, salvage, dryRun, note, progress)
 			case dryRun:
 				return usagef("--dry-run goes with --salvage", "nothing is written without --salvage")
 			default:
@@ -47,38 +47,34 @@ would be lost.`,
 			if err != nil {
 				return ofThisMachine(err)
 			}
-			return p.showChecked(asJSON, &c)
-		}),
+			return p.showChecked(&c)
+		},
 	}
 	cmd.Flags().StringVar(&salvage, "salvage", "", "make a store in the directory `NEW` of what can be read")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what --salvage would lose")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	asSetting(cmd, "json")
+	p.jsonFlag(cmd, "print JSON")
 	return cmd
 }
 
 var errDryRun = errors.New("nothing is written")
 
 // salvage prints what is lost, and makes a new store of the rest.
-func (p *Program) salvage(ctx context.Context, c *checked, to string, dryRun, asJSON bool, note *note, progress func(int64)) error {
+func (p *Program) salvage(ctx context.Context, c *checked, to string, dryRun bool, note *note, progress func(int64)) error {
 	to, err := storeDir(to)
 	if err != nil {
 		return err
 	}
-	o := p.printer(asJSON)
+	o := p.printer()
 	out, err := diskengine.Salvage(ctx, c.Dir, to, func(s *diskengine.Salvaged) error {
 		note.clear()
 		if dryRun {
 			return errDryRun
 		}
-		if asJSON {
-			return nil
-		}
 		for _, f := range s.Before.Findings {
-			_ = o.line(nil, "%s", f.String())
+			o.say("%s", f.String())
 		}
 		for _, l := range s.Losses {
-			_ = o.line(nil, "lost %s", l.String())
+			o.say("lost %s", l.String())
 		}
 		return o.flush()
 	}, progress)
@@ -172,13 +168,11 @@ func shownLosses(losses []diskengine.Loss) []checkLoss {
 	return all
 }
 
-func (p *Program) showChecked(asJSON bool, c *checked) error {
+func (p *Program) showChecked(c *checked) error {
 	c.fill()
-	o := p.printer(asJSON)
-	if asJSON {
-		if err := o.row(c); err != nil {
-			return err
-		}
+	o := p.printer()
+	if p.json {
+		o.row(c)
 	} else {
 		c.text(o)
 	}
@@ -186,7 +180,7 @@ func (p *Program) showChecked(asJSON bool, c *checked) error {
 		return err
 	}
 	hint := "restore a sound backup, or salvage the rest: tarry check " + c.Dir + " --salvage NEW"
-	return &failedError{line: fmt.Sprintf("%s is damaged: %s", c.Dir, counted(len(c.Findings)+c.More, "finding")), hint: hint}
+	return failedf(nil, hint, "%s is damaged: %s", c.Dir, counted(len(c.Findings)+c.More, "finding"))
 }
 
 // kept says how many messages the new store has, and how many were lost.
@@ -212,38 +206,37 @@ func (c *checked) kept() string {
 
 // text writes a report for people.
 func (c *checked) text(o *printer) {
-	line := func(format string, args ...any) { _ = o.line(nil, format, args...) } // flush says what fails
 	for _, f := range c.rep.Findings {
-		line("%s", f.String())
+		o.say("%s", f.String())
 	}
 	if c.More > 0 {
-		line("and %d more", c.More)
+		o.say("and %d more", c.More)
 	}
 	for _, l := range c.Leftovers {
-		line("%s: nothing names it; opening removes it", l)
+		o.say("%s: nothing names it; opening removes it", l)
 	}
 	if c.From == "" {
 		for _, l := range c.losses {
-			line("would be lost: %s", l.String())
+			o.say("would be lost: %s", l.String())
 		}
 	}
 	for _, n := range c.Notes {
-		line("%s", n)
+		o.say("%s", n)
 	}
 	if c.From != "" && c.Sound {
-		line("%s", c.kept())
+		o.say("%s", c.kept())
 	}
 	if !c.Sound {
 		return
 	}
 	if !c.Closed {
-		line("the log was not closed, as after a crash; it ends at %s, offset %d", c.rep.Torn.File, c.rep.Torn.Offset)
+		o.say("the log was not closed, as after a crash; it ends at %s, offset %d", c.rep.Torn.File, c.rep.Torn.Offset)
 	}
-	line("%s is sound: %s with %s, %s in the log", c.Dir, counted(c.Sstables, "sstable"), counted(c.Entries, "entry"), counted(c.Records, "record"))
+	o.say("%s is sound: %s with %s, %s in the log", c.Dir, counted(c.Sstables, "sstable"), counted(c.Entries, "entry"), counted(c.Records, "record"))
 	if len(c.Queues) > 0 {
 		o.head("QUEUE", "LIVE", "DEAD", "FINISHED")
 	}
 	for _, q := range c.Queues {
-		_ = o.row(nil, q.Queue, q.Live, q.Dead, q.Finished)
+		o.row(nil, q.Queue, q.Live, q.Dead, q.Finished)
 	}
 }

@@ -13,7 +13,7 @@ func (p *Program) completionCommand() *cobra.Command {
   tarry completion fish > ~/.config/fish/completions/tarry.fish`,
 		ValidArgs: shells,
 		Args:      exactly("SHELL"),
-		RunE: run(func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			switch args[0] {
 			case "bash":
@@ -26,6 +26,6 @@ func (p *Program) completionCommand() *cobra.Command {
 				return root.GenPowerShellCompletionWithDesc(p.Stdout)
 			}
 			return usagef("it is bash, zsh, fish or powershell", "unknown shell %q", args[0])
-		}),
+		},
 	}
 }

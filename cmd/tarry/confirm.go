@@ -9,8 +9,8 @@ import (
 
 // confirm asks before something is destroyed, such as "drop 3 messages". Where
 // nobody can answer it needs --yes. An interrupt is an answer too.
-func (p *Program) confirm(ctx context.Context, yes bool, what string) error {
-	if yes {
+func (p *Program) confirm(ctx context.Context, what string) error {
+	if p.yes {
 		return nil
 	}
 	if !p.Terminal {
@@ -36,5 +36,5 @@ func (p *Program) confirm(ctx context.Context, yes bool, what string) error {
 	case "y", "yes":
 		return nil
 	}
-	return &failedError{line: "nothing was done", hint: "answer y, or give --yes"}
+	return failedf(nil, "answer y, or give --yes", "nothing was done")
 }

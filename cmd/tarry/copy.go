@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -8,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,10 +18,7 @@ import (
 
 // copyFlags say what is copied, and how.
 type copyFlags struct {
-	bearer                 bearer
-	timeout                time.Duration
-	json, dryRun           bool
-	merge, lossy           bool
+	dryRun, merge, lossy   bool
 	settings, pauses, dead bool
 }
 
@@ -48,9 +45,9 @@ in TO, with the last error that they had.`,
 			return checkArgs(cmd, len(args), []string{"FROM", "TO"}, -1)
 		},
 	}
-	cmd.RunE = run(func(cmd *cobra.Command, args []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return p.copyStores(cmd.Context(), &f, args[0], args[1], args[2:])
-	})
+	}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only count what would be copied, and change nothing")
 	flags.BoolVar(&f.merge, "merge", false, "copy also to queues that hold messages in TO")
@@ -58,28 +55,26 @@ in TO, with the last error that they had.`,
 	flags.BoolVar(&f.settings, "settings", true, "with the settings of queues")
 	flags.BoolVar(&f.pauses, "pauses", true, "with the pauses of queues")
 	flags.BoolVar(&f.dead, "dead", false, "with dead messages, where the queue holds nothing in TO")
-	f.bearer.add(cmd)
-	f.timeout = 30 * time.Second
-	flags.Var((*durationValue)(&f.timeout), "timeout", "how long each store may take to open; 0: as long as it takes")
-	flags.BoolVar(&f.json, "json", false, "print JSON, one object a queue")
-	asSetting(cmd, "timeout", "json")
+	p.tokenFlag(cmd)
+	timeoutFlag(cmd, &p.target.timeout, defaultTimeout, "how long each store may take to open; 0: as long as it takes")
+	p.jsonFlag(cmd, "print JSON, one object a queue")
 	return cmd
 }
 
 // copyStores opens both stores, copies and closes them.
 func (p *Program) copyStores(ctx context.Context, f *copyFlags, fromArg, toArg string, queues []string) error {
-	from, err := p.storeArg(f, fromArg)
+	from, err := storeArg(fromArg)
 	if err != nil {
 		return err
 	}
-	to, err := p.storeArg(f, toArg)
+	to, err := storeArg(toArg)
 	if err != nil {
 		return err
 	}
 	if from.String() == to.String() {
 		return usagef("name two stores", "FROM and TO are the same")
 	}
-	if isServer(from) && isServer(to) && f.bearer.token != "" {
+	if isServer(from) && isServer(to) && p.target.token != "" {
 		return usagef("give each its own, as in http://host?token_file=PATH", "there is one token for two servers")
 	}
 	for _, q := range queues {
@@ -92,25 +87,21 @@ func (p *Program) copyStores(ctx context.Context, f *copyFlags, fromArg, toArg s
 	}
 	c := &copier{p: p, flags: f, note: p.note()}
 	defer c.note.clear()
-	if c.from, err = f.open(ctx, from); err != nil {
+	if c.from, err = p.openToCopy(ctx, from); err != nil {
 		return err
 	}
 	defer func() { _ = c.from.Close() }() // nothing was written to it
 	if _, absent := absentDir(to); absent && f.dryRun {
 		return c.run(ctx, queues) // it would be empty, and must not be made
 	}
-	if c.to, err = f.open(ctx, to); err != nil {
+	if c.to, err = p.openToCopy(ctx, to); err != nil {
 		return err
 	}
-	err = c.run(ctx, queues)
-	if closeErr := c.to.Close(); err == nil {
-		err = closeErr
-	}
-	return err
+	return closing(c.to, c.run(ctx, queues))
 }
 
 // storeArg reads an argument that names a store.
-func (p *Program) storeArg(f *copyFlags, arg string) (*url.URL, error) {
+func storeArg(arg string) (*url.URL, error) {
 	raw := arg
 	if path, ok := strings.CutPrefix(arg, "@"); ok {
 		data, err := os.ReadFile(path)
@@ -123,24 +114,18 @@ func (p *Program) storeArg(f *copyFlags, arg string) (*url.URL, error) {
 	if err != nil || u.Scheme == "" {
 		return nil, usagef("such as disk:tarry-data or http://127.0.0.1:8277", "FROM and TO are URLs of stores") // it may hold a password
 	}
-	if !isServer(u) {
-		return u, nil
-	}
-	if err := f.bearer.check(); err != nil {
-		return nil, err
-	}
 	return u, nil
 }
 
-func (f *copyFlags) open(ctx context.Context, u *url.URL) (*tarry.Client, error) {
-	if f.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, f.timeout)
-		defer cancel()
-	}
+func (p *Program) openToCopy(ctx context.Context, u *url.URL) (*tarry.Client, error) {
+	ctx, cancel := withTimeout(ctx, p.target.timeout)
+	defer cancel()
 	store := u.String()
 	if isServer(u) {
-		store = f.bearer.in(u)
+		var err error
+		if store, err = p.withToken(u); err != nil {
+			return nil, err
+		}
 	}
 	// What one store has taken the other is asked to take: its own limit alone counts.
 	return openStore(ctx, store, &tarry.Config{Logger: slog.New(slog.DiscardHandler), MaxBody: math.MaxInt})
@@ -172,19 +157,16 @@ func (c *copier) run(ctx context.Context, queues []string) error {
 	if err := c.vacant(ctx, queues); err != nil {
 		return err
 	}
-	c.out = c.p.printer(c.flags.json)
+	c.out = c.p.printer()
 	c.out.head("QUEUE", "COPIED", "KEPT", "REFUSED", "EXPIRED", "DEAD", "SETTINGS", "PAUSE", "LEFT")
 	err := c.each(ctx, queues)
 	c.note.clear()
-	if flushErr := c.out.flush(); err == nil {
-		err = flushErr
-	}
-	if err != nil {
+	if err = cmp.Or(err, c.out.flush()); err != nil {
 		return c.cut(ctx, err)
 	}
 	fmt.Fprintln(c.p.Stderr, c.summary())
 	if n := c.total.Refused; n > 0 {
-		return &failedError{line: fmt.Sprintf("%s refused; the first: %v", messagesWere(n), c.refused), err: c.refused}
+		return failedf(c.refused, "", "%s refused; the first: %v", messagesWere(n), c.refused)
 	}
 	return nil
 }
@@ -225,16 +207,8 @@ func (c *copier) each(ctx context.Context, queues []string) error {
 		err := q.run(ctx)
 		c.total.add(&q.copied)
 		c.queues++
-		if rowErr := c.out.row(&q.copied, q.copied.cells()...); err == nil {
-			err = rowErr
-		}
-		if c.flags.json && err == nil {
-			err = c.out.flush()
-		}
-		if err == nil {
-			err = c.out.page()
-		}
-		if err != nil {
+		c.out.row(&q.copied, q.copied.cells()...)
+		if err = cmp.Or(err, c.out.pageSoon()); err != nil {
 			return err
 		}
 	}
@@ -260,7 +234,7 @@ func (c *copier) cut(ctx context.Context, err error) error {
 		hint += "; those without would be there twice: empty TO first"
 	}
 	if interrupted(ctx, err) {
-		return &failedError{line: "interrupted; " + what, hint: hint}
+		return failedf(nil, hint, "interrupted; %s", what)
 	}
 	return fmt.Errorf("%w; %s: %s", err, what, hint)
 }

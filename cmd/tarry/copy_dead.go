@@ -149,7 +149,7 @@ func given(all []tarry.Settlement) (some []tarry.Settlement) {
 func alive(queue string, n int, err error) error {
 	what := fmt.Sprintf("up to %s of %s, dead in FROM, may be alive in TO", counted(n, "message"), queue)
 	hint := "purge the queue there, before anybody works on it; somebody else may lease from it, or its settings hold leases back"
-	return &failedError{line: what + because(err), hint: hint, err: err}
+	return failedf(err, hint, "%s%s", what, because(err))
 }
 
 func because(err error) string {

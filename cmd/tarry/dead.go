@@ -23,19 +23,17 @@ func (p *Program) deadCommand() *cobra.Command {
 
 func (p *Program) deadListCommand() *cobra.Command {
 	var (
-		t      target
 		list   = listFlags{dead: true}
 		filter filterFlags
 	)
-	cmd := &cobra.Command{
+	cmd := p.client(showEmpty, &cobra.Command{
 		Use:   "ls QUEUE",
 		Short: "List a queue's dead messages, the longest dead first",
 		Example: `  tarry dead ls order.unpaid --body
   tarry dead ls order.unpaid --since 2h --newest
   tarry dead ls order.unpaid --error timeout --key-prefix eu-`,
 		Args: exactly("QUEUE"),
-	}
-	cmd.RunE = p.look(&t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+	}, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		f, err := filter.of(args[0], tarry.Dead)
 		if err != nil {
 			return err
@@ -48,23 +46,22 @@ func (p *Program) deadListCommand() *cobra.Command {
 			ctx = cmd.Context() // it may rightly take long
 		}
 		if text {
-			return p.listWhere(ctx, c, f, list, t.json)
+			return p.listWhere(ctx, c, f, list)
 		}
 		list.bounds = boundFlags{f.From, f.To}
-		return p.list(ctx, c, args[0], []tarry.State{tarry.Dead}, list, t.json)
+		return p.list(ctx, c, args[0], []tarry.State{tarry.Dead}, list)
 	})
 	filter.died(p, cmd)
 	list.add(cmd)
-	t.clientFlags(cmd)
 	return cmd
 }
 
 // listWhere prints the dead messages that a filter chooses.
-func (p *Program) listWhere(ctx context.Context, c *tarry.Client, f tarry.Filter, l listFlags, asJSON bool) error {
+func (p *Program) listWhere(ctx context.Context, c *tarry.Client, f tarry.Filter, l listFlags) error {
 	if l.limit < 0 {
 		return usagef("0 prints all", "--limit %d is negative", l.limit)
 	}
-	o := p.printer(asJSON)
+	o := p.printer()
 	o.head(listHead(true, l.body)...)
 	f.Body, f.Newest = l.body, l.newest
 	n, more := 0, ""
@@ -81,9 +78,7 @@ func (p *Program) listWhere(ctx context.Context, c *tarry.Client, f tarry.Filter
 			break
 		}
 		n++
-		if err := o.row(messageJSON(&m, l.body), p.listCells(m, true, l.body)...); err != nil {
-			return err
-		}
+		o.row(messageJSON(&m, l.body), p.listCells(m, true, l.body)...)
 		if err := o.page(); err != nil {
 			return err
 		}
@@ -105,12 +100,8 @@ func goOnDied(first, next time.Time, newest bool) string {
 }
 
 func (p *Program) deadRedriveCommand() *cobra.Command {
-	var (
-		t      target
-		filter filterFlags
-		yes    bool
-	)
-	cmd := &cobra.Command{
+	var filter filterFlags
+	cmd := p.client(refuseIt, &cobra.Command{
 		Use:   "redrive QUEUE [ID…]",
 		Short: "Make dead messages ready again, with all their attempts",
 		Long: `Redrive makes dead messages ready again: those with these ids, else those that the
@@ -121,8 +112,7 @@ now is skipped. Before it redrives all of a queue it asks, or wants --yes.`,
   tarry dead redrive order.unpaid 17 18
   tarry dead redrive order.unpaid --yes`,
 		Args: atLeastQueue,
-	}
-	cmd.RunE = p.present("redrive", &t, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+	}, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		ctx, queue := cmd.Context(), args[0] // a person may think for longer than the timeout
 		ids, err := filter.ids(cmd, args[1:])
 		if err != nil {
@@ -140,12 +130,11 @@ now is skipped. Before it redrives all of a queue it asks, or wants --yes.`,
 			if err != nil {
 				return err
 			}
-			n, err = p.sweep(ctx, c, sweep{do: "redrive", done: "redriven", filter: f, narrow: filter.given(cmd), mild: true, yes: yes, run: c.RedriveWhere})
+			n, err = p.sweep(ctx, c, sweep{do: "redrive", done: "redriven", filter: f, narrow: filter.given(cmd), mild: true, run: c.RedriveWhere})
 			if err = cmp.Or(err, filter.found("redrive", n)); err != nil {
 				return err
 			}
 		}
-		o := p.printer(t.json)
 		object := struct {
 			Queue    string `json:"queue"`
 			Outcome  string `json:"outcome"`
@@ -156,25 +145,17 @@ now is skipped. Before it redrives all of a queue it asks, or wants --yes.`,
 		if n.Skipped > 0 {
 			text = fmt.Sprintf("; skipped %d that are not dead or whose key a live message holds", n.Skipped)
 		}
-		if err := o.line(object, "redriven %s of %s%s", counted(n.Done, "message"), queue, text); err != nil {
-			return err
-		}
-		return o.flush()
+		return p.show(object, "redriven %s of %s%s", counted(n.Done, "message"), queue, text)
 	})
 	filter.died(p, cmd)
 	filter.limit(cmd)
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	t.clientFlags(cmd)
+	p.yesFlag(cmd)
 	return cmd
 }
 
 func (p *Program) deadDropCommand() *cobra.Command {
-	var (
-		t      target
-		filter filterFlags
-		yes    bool
-	)
-	cmd := &cobra.Command{
+	var filter filterFlags
+	cmd := p.client(refuseIt, &cobra.Command{
 		Use:   "drop QUEUE [ID…]",
 		Short: "Drop dead messages for good",
 		Long: `Drop removes dead messages: those with these ids, else those that the flags choose,
@@ -184,15 +165,14 @@ dead stays.`,
   tarry dead drop order.unpaid --error "no such order" --yes
   tarry dead drop order.unpaid 17 18 --yes`,
 		Args: atLeastQueue,
-	}
-	cmd.RunE = p.present("drop", &t, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+	}, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		ctx, queue := cmd.Context(), args[0] // a person may think for longer than the timeout
 		ids, err := filter.ids(cmd, args[1:])
 		if err != nil {
 			return err
 		}
 		if len(ids) > 0 {
-			if err := p.confirm(ctx, yes, fmt.Sprintf("drop %d dead messages of %s for good", len(ids), queue)); err != nil {
+			if err := p.confirm(ctx, fmt.Sprintf("drop %d dead messages of %s for good", len(ids), queue)); err != nil {
 				return err
 			}
 			for i, id := range ids {
@@ -202,22 +182,21 @@ dead stays.`,
 					return err
 				}
 			}
-			return p.showCount(t.json, "dropped", queue, int64(len(ids)), 0)
+			return p.showCount("dropped", queue, int64(len(ids)), 0)
 		}
 		f, err := filter.of(queue, tarry.Dead)
 		if err != nil {
 			return err
 		}
-		n, err := p.sweep(ctx, c, sweep{do: "drop for good", done: "dropped", filter: f, narrow: filter.given(cmd), yes: yes, run: c.DropWhere})
+		n, err := p.sweep(ctx, c, sweep{do: "drop for good", done: "dropped", filter: f, narrow: filter.given(cmd), run: c.DropWhere})
 		if err = cmp.Or(err, filter.found("drop", n)); err != nil {
 			return err
 		}
-		return p.showCount(t.json, "dropped", queue, n.Done, n.Skipped)
+		return p.showCount("dropped", queue, n.Done, n.Skipped)
 	})
 	filter.died(p, cmd)
 	filter.limit(cmd)
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	t.clientFlags(cmd)
+	p.yesFlag(cmd)
 	return cmd
 }
 

@@ -28,11 +28,8 @@ type deadGroup struct {
 }
 
 func (p *Program) deadGroupsCommand() *cobra.Command {
-	var (
-		t      target
-		filter filterFlags
-	)
-	cmd := &cobra.Command{
+	var filter filterFlags
+	cmd := p.client(showEmpty, &cobra.Command{
 		Use:   "groups QUEUE",
 		Short: "Show what a queue's messages died of, the most frequent first",
 		Long: `Groups counts dead messages by their last error. Words with digits in them, such as
@@ -41,8 +38,7 @@ redrive and drop take such a group with --group.`,
 		Example: `  tarry dead groups order.unpaid
   tarry dead groups order.unpaid --since 2h --json`,
 		Args: exactly("QUEUE"),
-	}
-	cmd.RunE = p.look(&t, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+	}, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		f, err := filter.of(args[0], tarry.Dead)
 		if err != nil {
 			return err
@@ -59,21 +55,18 @@ redrive and drop take such a group with --group.`,
 			note.say("%d looked at, %d groups", n, len(groups.of))
 		}
 		note.clear()
-		o := p.printer(t.json)
+		o := p.printer()
 		o.head("COUNT", "FIRST DIED", "LAST DIED", "ERROR")
 		for _, g := range groups.sorted() {
 			text := oneCell(g.Error)
 			if g.Other {
 				text = "(other errors)"
 			}
-			if err := o.row(g, g.Count, away(g.First.Time, p.Now()), away(g.Last.Time, p.Now()), orDash(text)); err != nil {
-				return err
-			}
+			o.row(g, g.Count, away(g.First.Time, p.Now()), away(g.Last.Time, p.Now()), orDash(text))
 		}
 		return o.flush()
 	})
 	filter.died(p, cmd)
-	t.clientFlags(cmd)
 	return cmd
 }
 

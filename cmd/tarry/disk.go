@@ -23,7 +23,6 @@ func (d *diskFlags) add(cmd *cobra.Command) {
 	d.values = make(map[string]*string)
 	for _, o := range diskengine.Options() {
 		d.values[o.Name] = cmd.Flags().String(diskFlag(o.Name), "", "of a disk store: "+o.What+"; default "+o.Default)
-		asSetting(cmd, diskFlag(o.Name))
 	}
 }
 

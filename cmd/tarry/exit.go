@@ -18,46 +18,40 @@ const (
 	exitUnavailable = 5
 )
 
-// usageError is a mistake in the call or the configuration.
-type usageError struct{ line, hint string }
-
-func (e *usageError) Error() string {
-	if e.hint == "" {
-		return e.line
-	}
-	return e.line + " (" + e.hint + ")"
-}
-
-func usagef(hint, format string, args ...any) error {
-	return &usageError{line: fmt.Sprintf(format, args...), hint: hint}
-}
-
-// failure is what came out of a command's own work.
-type failure struct{ err error }
-
-func (f *failure) Error() string { return f.err.Error() }
-func (f *failure) Unwrap() error { return f.err }
-
-// failedError is a failure whose exit code is 1 whatever lies below it.
-type failedError struct {
+// exitError is an error with an exit code of its own, whatever caused it.
+type exitError struct {
+	code       int
 	line, hint string
-	err        error
+	err        error // nil: it has no other cause
 }
 
-func (e *failedError) Error() string {
+func (e *exitError) Error() string {
 	if e.hint == "" {
 		return e.line
 	}
 	return e.line + " (" + e.hint + ")"
 }
-func (e *failedError) Unwrap() error { return e.err }
+func (e *exitError) Unwrap() error { return e.err }
+
+// usagef is a mistake in the call or the configuration.
+func usagef(hint, format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Sprintf(format, args...), hint, nil}
+}
+
+// failedf is a failure of this call, caused by err; nil: by nothing else.
+func failedf(err error, hint, format string, args ...any) error {
+	return &exitError{exitFailed, fmt.Sprintf(format, args...), hint, err}
+}
+
+// failed is err as a failure of this call, whatever its own exit code would be.
+func failed(err error) error { return failedf(err, "", "%v", err) }
 
 // exitCode chooses the exit code of an error.
 func exitCode(ctx context.Context, err error) int {
-	if errors.As(err, new(*usageError)) {
-		return exitUsage
+	if e, ok := errors.AsType[*exitError](err); ok {
+		return e.code
 	}
-	if errors.As(err, new(*failedError)) || interrupted(ctx, err) {
+	if interrupted(ctx, err) {
 		return exitFailed
 	}
 	switch engine.Code(err) {

@@ -13,9 +13,8 @@ import (
 )
 
 func (p *Program) forecastCommand() *cobra.Command {
-	var t target
 	step, span := time.Hour, 48*time.Hour
-	cmd := &cobra.Command{
+	cmd := p.client(showEmpty, &cobra.Command{
 		Use:   "forecast QUEUE",
 		Short: "Show how many messages fall due when",
 		Long: `Forecast counts the scheduled and ready messages by due time: step by step from this
@@ -23,39 +22,29 @@ minute on, and before that what is overdue, due before this minute. The table le
 empty steps out; --json has them all.`,
 		Example: "  tarry forecast order.unpaid --step 10m --span 6h",
 		Args:    exactly("QUEUE"),
-	}
-	cmd.RunE = p.look(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
+	}, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
 		f, err := c.Forecast(ctx, args[0], step, span)
 		if err != nil {
 			return err
 		}
 		total, peak := sumOf(f.Buckets)
 		most := max(peak.Count, f.Overdue)
-		o := p.printer(t.json)
+		o := p.printer()
 		o.head("FROM", "COUNT")
-		if t.json || f.Overdue > 0 {
-			err := o.row(asAPI(func(to []byte) []byte { return fmt.Appendf(to, `{"overdue":%d}`, f.Overdue) }), "overdue", f.Overdue, bar(f.Overdue, most))
-			if err != nil {
-				return err
-			}
+		if p.json || f.Overdue > 0 {
+			o.row(asAPI(func(to []byte) []byte { return fmt.Appendf(to, `{"overdue":%d}`, f.Overdue) }), "overdue", f.Overdue, bar(f.Overdue, most))
 		}
 		for _, b := range f.Buckets {
-			if !t.json && b.Count == 0 {
+			if !p.json && b.Count == 0 {
 				continue
 			}
-			if err := o.row(asAPI(func(to []byte) []byte { return wire.AppendBucket(to, &b) }), formatTime(b.From), b.Count, bar(b.Count, most)); err != nil {
-				return err
-			}
+			o.row(asAPI(func(to []byte) []byte { return wire.AppendBucket(to, &b) }), formatTime(b.From), b.Count, bar(b.Count, most))
 		}
-		if err := o.flush(); err != nil || t.json {
-			return err
-		}
-		_, err = fmt.Fprintf(p.Stdout, "%d within %s from this minute on; %d overdue\n", total, tarry.FormatDuration(span), f.Overdue)
-		return err
+		o.say("%d within %s from this minute on; %d overdue", total, tarry.FormatDuration(span), f.Overdue)
+		return o.flush()
 	})
 	cmd.Flags().Var((*durationValue)(&step), "step", "length of a step, whole minutes")
 	cmd.Flags().Var((*durationValue)(&span), "span", "how far to look, whole steps")
-	t.clientFlags(cmd)
 	return cmd
 }
 

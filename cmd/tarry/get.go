@@ -13,11 +13,10 @@ import (
 
 func (p *Program) getCommand() *cobra.Command {
 	var (
-		t   target
 		arg refArg
 		raw bool
 	)
-	cmd := &cobra.Command{
+	cmd := p.client(showEmpty, &cobra.Command{
 		Use:        "get QUEUE KEY",
 		SuggestFor: []string{"show", "peek"},
 		Short:      "Look a message up",
@@ -25,8 +24,7 @@ func (p *Program) getCommand() *cobra.Command {
 remembered, else the newest dead one; by id any but a finished one. Of a finished one
 it tells how and when it ended; it has no body.`,
 		Example: "  tarry get order.unpaid 42\n  tarry get order.unpaid --id 1234 --raw > body",
-	}
-	cmd.RunE = p.look(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
+	}, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
 		ref, _, err := arg.ref(args[1:])
 		if err != nil {
 			return err
@@ -43,25 +41,21 @@ it tells how and when it ended; it has no body.`,
 			_, err := p.Stdout.Write(m.Body)
 			return err
 		}
-		o := p.printer(t.json)
-		if t.json {
-			err = o.row(messageJSON(&m, true))
+		o := p.printer()
+		if p.json {
+			o.object(messageJSON(&m, true))
 		} else {
-			err = p.describe(o, m)
-		}
-		if err != nil {
-			return err
+			p.describe(o, m)
 		}
 		return o.flush()
 	})
 	arg.add(cmd)
 	cmd.Flags().BoolVar(&raw, "raw", false, "print the body alone, byte for byte")
-	t.clientFlags(cmd)
 	return cmd
 }
 
 // describe writes one message, a line for each thing it has.
-func (p *Program) describe(o *printer, m tarry.Info) error {
+func (p *Program) describe(o *printer, m tarry.Info) {
 	rows := [][2]string{
 		{"id", m.ID.String()},
 		{"queue", m.Queue},
@@ -70,10 +64,8 @@ func (p *Program) describe(o *printer, m tarry.Info) error {
 		{"due", p.dueText(m.Due)},
 	}
 	if m.State == tarry.Finished {
-		return o.pairs(append(rows, [][2]string{
-			{m.Ending.String(), p.dueText(m.Ended)},
-			{"forgotten", p.dueText(m.Forgotten)},
-		}...))
+		o.pairs(append(rows, [2]string{m.Ending.String(), p.dueText(m.Ended)}, [2]string{"forgotten", p.dueText(m.Forgotten)}))
+		return
 	}
 	rows = append(rows, [][2]string{
 		{"created", formatTime(m.Created)},
@@ -91,25 +83,15 @@ func (p *Program) describe(o *printer, m tarry.Info) error {
 	for _, h := range m.Headers {
 		rows = append(rows, [2]string{"header", h.Name + "=" + h.Value})
 	}
-	if err := o.pairs(rows); err != nil {
-		return err
-	}
-	if err := o.table.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(o.buf, "\n%s\n", readable(m.Body))
-	return err
+	o.pairs(rows)
+	o.text("\n" + readable(m.Body) + "\n")
 }
 
 // pairs writes a line for each name that has a value.
-func (o *printer) pairs(rows [][2]string) error {
+func (o *printer) pairs(rows [][2]string) {
 	for _, r := range rows {
-		if r[1] == "" {
-			continue
-		}
-		if err := o.row(nil, r[0], r[1]); err != nil {
-			return err
+		if r[1] != "" {
+			o.row(nil, r[0], r[1])
 		}
 	}
-	return nil
 }

@@ -32,7 +32,6 @@ func (g *guardFlags) add(cmd *cobra.Command) {
 	f.StringVar(&g.tls.Cert, "tls-cert", "", "certificate in PEM, for https alone; read again when it changes")
 	f.StringVar(&g.tls.Key, "tls-key", "", "key of the certificate, in PEM")
 	f.StringVar(&g.tls.ClientCA, "tls-client-ca", "", "authorities in PEM whose certificates clients have to bring")
-	asSetting(cmd, "tokens", "insecure", "audit-log", "tls-cert", "tls-key", "tls-client-ca")
 }
 
 // check refuses what is open to others and was not meant to be.

@@ -32,11 +32,10 @@ func (l *listFlags) add(cmd *cobra.Command) {
 
 func (p *Program) lsCommand() *cobra.Command {
 	var (
-		t    target
 		list listFlags
 		name string
 	)
-	cmd := &cobra.Command{
+	cmd := p.client(showEmpty, &cobra.Command{
 		Use:        "ls QUEUE",
 		SuggestFor: []string{"list"},
 		Short:      "List a queue's live messages",
@@ -47,8 +46,7 @@ and --to bound the time by which each state is ordered: a time, or with its sign
 duration from now.`,
 		Example: "  tarry ls order.unpaid --state scheduled --to +30m\n  tarry ls order.unpaid --state dead --from -2h --newest",
 		Args:    exactly("QUEUE"),
-	}
-	cmd.RunE = p.look(&t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+	}, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		states := []tarry.State{tarry.Leased, tarry.Ready, tarry.Scheduled}
 		if name != "" {
 			s, err := engine.ParseState(name)
@@ -65,24 +63,23 @@ duration from now.`,
 		if list.limit == 0 {
 			ctx = cmd.Context()
 		}
-		return p.list(ctx, c, args[0], states, list, t.json)
+		return p.list(ctx, c, args[0], states, list)
 	})
 	cmd.Flags().StringVar(&name, "state", "", "scheduled, ready, leased or dead (default: all but dead)")
 	list.bounds.add(p, cmd)
 	list.add(cmd)
-	t.clientFlags(cmd)
 	return cmd
 }
 
 // list prints the messages of some states, page by page.
-func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, states []tarry.State, l listFlags, asJSON bool) error {
+func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, states []tarry.State, l listFlags) error {
 	switch b := &l.bounds; {
 	case l.limit < 0:
 		return usagef("0 prints all", "--limit %d is negative", l.limit)
 	case !b.from.IsZero() && !b.to.IsZero() && !b.from.Before(b.to):
 		return usagef("--to itself is left out", "nothing lies between --from %s and --to %s", formatTime(b.from), formatTime(b.to))
 	}
-	o := p.printer(asJSON)
+	o := p.printer()
 	o.head(listHead(states[0] == tarry.Dead, l.body)...)
 	left, more := l.limit, ""
 	for _, state := range states {
@@ -97,9 +94,7 @@ func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, state
 				return err
 			}
 			for _, m := range page.Messages {
-				if err := o.row(messageJSON(&m, l.body), p.listCells(m, len(states) == 1 && state == tarry.Dead, l.body)...); err != nil {
-					return err
-				}
+				o.row(messageJSON(&m, l.body), p.listCells(m, len(states) == 1 && state == tarry.Dead, l.body)...)
 			}
 			if err := o.page(); err != nil {
 				return err
@@ -157,8 +152,8 @@ func (l *listFlags) goOn(state tarry.State) string {
 	return flags
 }
 
-func listHead(dead, body bool) []string {
-	head := []string{"ID", "KEY", "STATE", "DUE", "ATTEMPT"}
+func listHead(dead, body bool) []any {
+	head := []any{"ID", "KEY", "STATE", "DUE", "ATTEMPT"}
 	if dead {
 		head = append(head, "LAST ERROR")
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -12,9 +13,8 @@ import (
 
 // migrateFlags are those of all that migrates.
 type migrateFlags struct {
-	store, storeFile string
-	timeout          time.Duration
-	json             bool
+	store   string
+	timeout time.Duration
 }
 
 func (p *Program) migrateCommand() *cobra.Command {
@@ -30,11 +30,8 @@ needs. Migrate brings them there; so does opening with the option migrate=true.`
 // migration makes a command that works on the migrations of a store.
 func (p *Program) migration(cmd *cobra.Command, m *migrateFlags, do func(ctx context.Context, store engine.Migrations) error) *cobra.Command {
 	cmd.Args = exactly()
-	f := cmd.Flags()
-	f.StringVar(&m.store, "store", "", "the store's URL, such as postgres://user@host/database")
-	f.StringVar(&m.storeFile, "store-file", "", "file that holds the store's URL")
-	asSetting(cmd, "store", "store-file")
-	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
+	storeFlag(cmd, &m.store, "", "the store's URL, such as postgres://user@host/database")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if m.store == "" {
 			return usagef("such as --store postgres://user@host/database", "--store is missing")
 		}
@@ -43,24 +40,17 @@ func (p *Program) migration(cmd *cobra.Command, m *migrateFlags, do func(ctx con
 			return err
 		}
 		defer store.Close()
-		ctx := cmd.Context()
-		if m.timeout > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, m.timeout)
-			defer cancel()
-		}
+		ctx, cancel := withTimeout(cmd.Context(), m.timeout)
+		defer cancel()
 		return do(ctx, store)
-	})
+	}
 	return cmd
 }
 
 // output gives a command the flags of those that ask the database.
-func (m *migrateFlags) output(cmd *cobra.Command, timeout time.Duration) {
-	f := cmd.Flags()
-	m.timeout = timeout
-	f.Var((*durationValue)(&m.timeout), "timeout", "give up after this long; 0: never")
-	f.BoolVar(&m.json, "json", false, "print JSON, one object a line")
-	asSetting(cmd, "timeout", "json")
+func (p *Program) migrateOutput(cmd *cobra.Command, m *migrateFlags, timeout time.Duration) {
+	timeoutFlag(cmd, &m.timeout, timeout, "give up after this long; 0: never")
+	p.jsonFlag(cmd, "print JSON, one object a line")
 }
 
 func (p *Program) migrateUpCommand() *cobra.Command {
@@ -72,16 +62,15 @@ func (p *Program) migrateUpCommand() *cobra.Command {
 		Example: `  tarry migrate up --store 'postgres://owner@host/database?schema=tarry'`,
 	}, m, func(ctx context.Context, store engine.Migrations) error {
 		done, err := store.Up(ctx)
-		return p.showMigrated(m, "applied", done, err)
+		return p.showMigrated("applied", done, err)
 	})
-	m.output(cmd, 0)
+	p.migrateOutput(cmd, m, 0)
 	return cmd
 }
 
 func (p *Program) migrateDownCommand() *cobra.Command {
 	m := new(migrateFlags)
 	var to int64
-	var yes bool
 	var cmd *cobra.Command
 	cmd = p.migration(&cobra.Command{
 		Use:   "down",
@@ -97,35 +86,28 @@ is no store. It asks first, or wants --yes.`,
 		if to == 0 {
 			what = "remove the store and all its messages for good"
 		}
-		if err := p.confirm(cmd.Context(), yes, what); err != nil {
+		if err := p.confirm(cmd.Context(), what); err != nil {
 			return err
 		}
 		done, err := store.Down(ctx, to)
-		return p.showMigrated(m, "taken back", done, err)
+		return p.showMigrated("taken back", done, err)
 	})
-	m.output(cmd, 0)
+	p.migrateOutput(cmd, m, 0)
 	cmd.Flags().Int64Var(&to, "to", -1, "the version to go back to")
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	p.yesFlag(cmd)
 	return cmd
 }
 
 // showMigrated shows what was done, also before it failed.
-func (p *Program) showMigrated(m *migrateFlags, outcome string, done []int64, err error) error {
-	o := p.printer(m.json)
+func (p *Program) showMigrated(outcome string, done []int64, err error) error {
+	o := p.printer()
 	for _, version := range done {
-		if err := o.line(migrated{outcome, version}, "%s version %d", outcome, version); err != nil {
-			return err
-		}
+		o.line(migrated{outcome, version}, "%s version %d", outcome, version)
 	}
-	if len(done) == 0 && err == nil && !m.json {
-		if err := o.line(nil, "there was nothing to do"); err != nil {
-			return err
-		}
+	if len(done) == 0 && err == nil {
+		o.say("there was nothing to do")
 	}
-	if flushErr := o.flush(); err == nil {
-		err = flushErr
-	}
-	return err
+	return cmp.Or(err, o.flush())
 }
 
 type migrated struct {
@@ -143,7 +125,7 @@ func (p *Program) migrateStatusCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		o := p.printer(m.json)
+		o := p.printer()
 		o.head("VERSION", "APPLIED", "MIGRATION")
 		for _, v := range all {
 			s := versionStatus{Version: v.Version, Migration: v.File}
@@ -154,13 +136,11 @@ func (p *Program) migrateStatusCommand() *cobra.Command {
 			if file == "" {
 				file = "of a newer tarry"
 			}
-			if err := o.row(s, v.Version, applied, file); err != nil {
-				return err
-			}
+			o.row(s, v.Version, applied, file)
 		}
 		return o.flush()
 	})
-	m.output(cmd, 30*time.Second)
+	p.migrateOutput(cmd, m, 30*time.Second)
 	return cmd
 }
 

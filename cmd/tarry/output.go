@@ -2,59 +2,65 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
-	"sync"
 	"text/tabwriter"
 	"time"
 	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// printer writes what a command has to show: a table for people or, with --json,
-// an object a line for programs.
+// printer writes what a command has to show: a table for people or, with --json, an object a
+// line for programs. It remembers its first error, which page and flush return.
 type printer struct {
 	p      *Program
-	json   bool
 	table  *tabwriter.Writer
 	enc    *json.Encoder
 	buf    *bufio.Writer
+	err    error
 	widths []int // of the columns but the last
 	rows   int   // not yet written out
 	all    int   // with those written out
 	padded bool  // rows went before
 }
 
-func (p *Program) printer(asJSON bool) *printer {
+func (p *Program) printer() *printer {
 	buf := bufio.NewWriter(p.Stdout)
 	enc := json.NewEncoder(buf)
 	enc.SetEscapeHTML(false)
-	return &printer{p: p, json: asJSON, buf: buf, enc: enc, table: tabwriter.NewWriter(buf, 0, 0, 2, ' ', 0)}
+	return &printer{p: p, buf: buf, enc: enc, table: tabwriter.NewWriter(buf, 0, 0, 2, ' ', 0)}
+}
+
+// show prints the only result of a command.
+func (p *Program) show(object any, format string, args ...any) error {
+	o := p.printer()
+	o.line(object, format, args...)
+	return o.flush()
+}
+
+// jsonFlag gives a command the flag --json.
+func (p *Program) jsonFlag(cmd *cobra.Command, usage string) {
+	cmd.Flags().BoolVar(&p.json, "json", false, usage)
 }
 
 // head writes the headings of a table.
-func (o *printer) head(columns ...string) {
-	if !o.json {
-		_ = o.row(nil, asCells(columns)...)
+func (o *printer) head(columns ...any) {
+	if !o.p.json {
+		o.row(nil, columns...)
 	}
-}
-
-func asCells(columns []string) []any {
-	cells := make([]any, len(columns))
-	for i, c := range columns {
-		cells[i] = c
-	}
-	return cells
 }
 
 // row writes object in JSON, the cells in a table.
-func (o *printer) row(object any, cells ...any) error {
-	if o.json {
-		return o.enc.Encode(object)
+func (o *printer) row(object any, cells ...any) {
+	if o.p.json {
+		o.object(object)
+		return
 	}
 	o.rows++
 	o.all++
@@ -73,38 +79,57 @@ func (o *printer) row(object any, cells ...any) error {
 		}
 		fmt.Fprint(o.table, text)
 	}
-	_, err := fmt.Fprintln(o.table)
-	return err
+	fmt.Fprintln(o.table)
 }
 
 // pageRows is how many rows of a table are gathered to find how wide its columns are.
 const pageRows = 500
 
-// page writes out what there is of a table that goes on, once that is much. The columns
-// stay as wide as they are, or become wider.
+// page writes out a long table, once many rows have been gathered. Its columns keep their
+// width, or become wider.
 func (o *printer) page() error {
 	if o.rows < pageRows {
-		return nil
+		return o.err
 	}
 	o.rows, o.padded = 0, true
 	return o.flush()
 }
 
-// line writes object in JSON, a line of text for people.
-func (o *printer) line(object any, format string, args ...any) error {
-	if o.json {
-		return o.enc.Encode(object)
+// pageSoon is page for results that take long, so that a program gets each at once.
+func (o *printer) pageSoon() error {
+	if o.p.json {
+		return o.flush()
 	}
-	_, err := fmt.Fprintf(o.buf, format+"\n", shownValues(args)...)
-	return err
+	return o.page()
 }
 
-// flush writes out everything; to be called at the end.
-func (o *printer) flush() error {
-	if err := o.table.Flush(); err != nil {
-		return err
+// line writes object in JSON, a line of text for people.
+func (o *printer) line(object any, format string, args ...any) {
+	if o.p.json {
+		o.object(object)
 	}
-	return o.buf.Flush()
+	o.say(format, args...)
+}
+
+// say writes a line for people, and nothing in JSON.
+func (o *printer) say(format string, args ...any) {
+	o.text(fmt.Sprintf(format, shownValues(args)...) + "\n")
+}
+
+// text writes what a terminal may be given as it is.
+func (o *printer) text(s string) {
+	if !o.p.json {
+		o.err = cmp.Or(o.err, o.table.Flush())
+		o.buf.WriteString(s) // flush returns its error
+	}
+}
+
+func (o *printer) object(v any) { o.err = cmp.Or(o.err, o.enc.Encode(v)) }
+
+// flush writes out everything. It is to be called at the end.
+func (o *printer) flush() error {
+	o.err = cmp.Or(o.err, o.table.Flush(), o.buf.Flush())
+	return o.err
 }
 
 // asAPI is an object as the HTTP API writes it, by one of wire's functions.
@@ -127,16 +152,4 @@ func (p *Program) dueText(t time.Time) string {
 		return "-"
 	}
 	return formatTime(t) + " (" + away(t, p.Now()) + ")"
-}
-
-// lockedWriter lets many goroutines write, each Write whole.
-type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (w *lockedWriter) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.w.Write(b)
 }

@@ -10,18 +10,14 @@ import (
 )
 
 func (p *Program) pauseCommand() *cobra.Command {
-	var (
-		t target
-		d time.Duration
-	)
-	cmd := &cobra.Command{
+	var d time.Duration
+	cmd := p.client(refuseIt, &cobra.Command{
 		Use:     "pause QUEUE",
 		Short:   "Hand out no messages of a queue for a while",
 		Long:    `Pause stops the handing out of a queue's messages; pushes, cancels and what workers hold already go on.`,
 		Example: "  tarry pause order.unpaid --for 10m",
 		Args:    exactly("QUEUE"),
-	}
-	cmd.RunE = p.present("pause", &t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+	}, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("for") && d == 0 {
 			return usagef("leave --for away to pause until tarry resume", "--for is 0")
 		}
@@ -34,13 +30,8 @@ func (p *Program) pauseCommand() *cobra.Command {
 			text = "for " + tarry.FormatDuration(d)
 			object["for"] = tarry.FormatDuration(d)
 		}
-		o := p.printer(t.json)
-		if err := o.line(object, "paused %s %s", args[0], text); err != nil {
-			return err
-		}
-		return o.flush()
+		return p.show(object, "paused %s %s", args[0], text)
 	})
 	cmd.Flags().Var((*durationValue)(&d), "for", "how long (default: until resumed)")
-	t.clientFlags(cmd)
 	return cmd
 }

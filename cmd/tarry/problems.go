@@ -137,14 +137,11 @@ func (f *finder) deaths(ctx context.Context, c *tarry.Client, caps *tarry.Capabi
 }
 
 // printProblems writes them for people.
-func printProblems(o *printer, all []problem) error {
+func printProblems(o *printer, all []problem) {
 	if len(all) == 0 {
-		return o.line(nil, "no problems")
+		o.say("no problems")
 	}
 	for _, x := range all {
-		if err := o.line(nil, "! %s\n  %s", x.about(), x.Hint); err != nil {
-			return err
-		}
+		o.say("! %s\n  %s", x.about(), x.Hint)
 	}
-	return nil
 }

@@ -32,6 +32,10 @@ type Program struct {
 	Reloads func() (wishes <-chan os.Signal, stop func())
 
 	settings settings
+	target   target // of a client command
+	json     bool   // --json is given
+	yes      bool   // --yes is given
+	began    bool   // the call was right, and its work has begun
 }
 
 // Run runs the command that Args name until it is done or ctx ends, which serve,
@@ -46,13 +50,12 @@ func (p *Program) Run(ctx context.Context) int {
 	if err == nil {
 		return exitOK
 	}
-	// What did not come out of a command's own work is a mistake in its call.
-	if !errors.As(err, new(*failure)) && !errors.As(err, new(*usageError)) {
+	if !p.began && !errors.As(err, new(*exitError)) { // it is cobra's
 		var name string
-		if n, _ := fmt.Sscanf(err.Error(), "unknown command %q", &name); n == 1 { // cobra's own has several lines
+		if n, _ := fmt.Sscanf(err.Error(), "unknown command %q", &name); n == 1 { // it has several lines
 			err = unknownCommand(root, name)
 		} else {
-			err = &usageError{line: err.Error(), hint: "tarry help lists the commands"}
+			err = usagef("tarry help lists the commands", "%v", err)
 		}
 	}
 	return p.report(ctx, err)
@@ -77,7 +80,10 @@ Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 not found;
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return p.settings.load(p, cmd) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			p.began = true
+			return p.settings.load(p, cmd)
+		},
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().String("config", "", "JSON file with settings (TARRY_CONFIG)")
@@ -92,6 +98,7 @@ Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 not found;
 		p.benchCommand(), p.benchHoldCommand(),
 		p.completionCommand(), p.versionCommand(),
 	)
+	markSettings(root)
 	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "help" {
@@ -124,6 +131,11 @@ func unknownCommand(root *cobra.Command, name string) error {
 	return usagef(hint, "unknown command %q", name)
 }
 
+// yesFlag gives a command that asks the flag --yes.
+func (p *Program) yesFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&p.yes, "yes", false, "do not ask")
+}
+
 // wrongFlag is the error of a flag that a command does not have or cannot read, with the one that may be
 // meant.
 func wrongFlag(cmd *cobra.Command, err error) error {
@@ -140,7 +152,7 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 			line = fmt.Sprintf("invalid argument %q for --%s: %s", bad.GetValue(), bad.GetFlag().Name, notNumber(n, bad.GetFlag()))
 		}
 	}
-	return &usageError{line: line, hint: hint}
+	return usagef(hint, "%s", line)
 }
 
 // notNumber says why what was given for a flag is no number.
@@ -175,19 +187,6 @@ func meantFlag(flags *pflag.FlagSet, name string) (meant string) {
 	return meant
 }
 
-// run makes a command's work its RunE, and marks its errors as such.
-func run(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := f(cmd, args); err != nil {
-			if errors.As(err, new(*usageError)) {
-				return err
-			}
-			return &failure{err}
-		}
-		return nil
-	}
-}
-
 // exactly wants the arguments named, as in exactly("QUEUE", "BODY").
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
@@ -199,9 +198,9 @@ func exactly(names ...string) cobra.PositionalArgs {
 func checkArgs(cmd *cobra.Command, n int, names []string, most int) error {
 	switch {
 	case n < len(names):
-		return &usageError{line: names[n] + " is missing", hint: "usage: " + cmd.UseLine()}
+		return usagef("usage: "+cmd.UseLine(), "%s is missing", names[n])
 	case most >= 0 && n > most:
-		return &usageError{line: fmt.Sprintf("too many arguments for %s", cmd.CommandPath()), hint: "usage: " + cmd.UseLine() + "; quote what holds spaces"}
+		return usagef("usage: "+cmd.UseLine()+"; quote what holds spaces", "too many arguments for %s", cmd.CommandPath())
 	}
 	return nil
 }

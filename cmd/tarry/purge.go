@@ -11,11 +11,10 @@ import (
 
 func (p *Program) purgeCommand() *cobra.Command {
 	var (
-		t                   target
-		filter              filterFlags
-		dead, finished, yes bool
+		filter         filterFlags
+		dead, finished bool
 	)
-	cmd := &cobra.Command{
+	cmd := p.client(refuseIt, &cobra.Command{
 		Use:   "purge QUEUE",
 		Short: "Remove a queue's scheduled and ready messages",
 		Long: `Purge removes what is scheduled or ready when it begins, with --dead the dead ones
@@ -26,8 +25,7 @@ It asks first, or wants --yes.`,
 		Example: `  tarry purge order.unpaid --yes
   tarry purge order.unpaid --due-before 1h --key-prefix test-`,
 		Args: exactly("QUEUE"),
-	}
-	cmd.RunE = p.present("purge", &t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+	}, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		f, err := filter.of(args[0], tarry.Scheduled, tarry.Ready)
 		if err != nil {
 			return err
@@ -36,11 +34,11 @@ It asks first, or wants --yes.`,
 			if dead || finished {
 				return usagef("tarry dead drop chooses among dead messages", "--dead and --finished take all there are")
 			}
-			n, err := p.sweep(cmd.Context(), c, sweep{do: "cancel", done: "cancelled", filter: f, narrow: narrow, yes: yes, run: c.CancelWhere})
+			n, err := p.sweep(cmd.Context(), c, sweep{do: "cancel", done: "cancelled", filter: f, narrow: narrow, run: c.CancelWhere})
 			if err != nil {
 				return err
 			}
-			return p.showCount(t.json, "cancelled", args[0], n.Done, n.Skipped)
+			return p.showCount("cancelled", args[0], n.Done, n.Skipped)
 		}
 		q, err := c.Queue(ctx, args[0])
 		if err != nil {
@@ -53,7 +51,7 @@ It asks first, or wants --yes.`,
 		if finished {
 			n, also = n+q.Finished, also|tarry.PurgeFinished
 		}
-		if err := p.confirm(cmd.Context(), yes, fmt.Sprintf("remove %s of %s for good", counted(n, "message"), args[0])); err != nil {
+		if err := p.confirm(cmd.Context(), fmt.Sprintf("remove %s of %s for good", counted(n, "message"), args[0])); err != nil {
 			return err
 		}
 		// A long purge is no reason to give up, nor is a person who thinks it over.
@@ -61,13 +59,12 @@ It asks first, or wants --yes.`,
 		if err != nil {
 			return midway(cmd.Context(), err, n, "removed")
 		}
-		return p.showCount(t.json, "purged", args[0], n, 0)
+		return p.showCount("purged", args[0], n, 0)
 	})
 	filter.due(p, cmd)
 	filter.limit(cmd)
 	cmd.Flags().BoolVar(&dead, "dead", false, "dead messages too")
 	cmd.Flags().BoolVar(&finished, "finished", false, "remembered keys too")
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	t.clientFlags(cmd)
+	p.yesFlag(cmd)
 	return cmd
 }

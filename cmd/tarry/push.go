@@ -11,15 +11,21 @@ import (
 	"github.com/tarryhq/tarry/internal/pattern"
 )
 
+// warnReserved says what is special about a queue of a reserved name.
+func (p *Program) warnReserved(queue string) {
+	if pattern.Reserved(queue) {
+		fmt.Fprintln(p.Stderr, "tarry: names that begin with tarry. are tarry's own: no pattern such as * takes them in routes and for tokens")
+	}
+}
+
 func (p *Program) pushCommand() *cobra.Command {
 	var (
-		t          target
 		due        dueFlags
 		message    messageFlags
 		key        string
 		onConflict string
 	)
-	cmd := &cobra.Command{
+	cmd := p.client(makeIt, &cobra.Command{
 		Use:   "push QUEUE BODY|-",
 		Short: "Push a message, due now, after a delay or at a time",
 		Long: `Push keeps a message until it is due. The body is the argument, or standard input
@@ -27,8 +33,7 @@ for "-". It answers when the message is as safe as the store makes it.`,
 		Example: `  tarry push order.unpaid '{"order":42}' --in 30m --key 42
   tarry push reports - --at 2030-01-02T15:04:05Z < report.json`,
 		Args: exactly("QUEUE", "BODY"),
-	}
-	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+	}, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		d, err := due.due(cmd, false)
 		if err != nil {
 			return err
@@ -49,20 +54,17 @@ for "-". It answers when the message is as safe as the store makes it.`,
 			return usagef("leave --key away for a message without a key", "the key is empty")
 		}
 		m.Key, m.Due, m.OnConflict = key, d.When(), policy
-		if pattern.Reserved(m.Queue) {
-			fmt.Fprintln(p.Stderr, "tarry: names that begin with tarry. are tarry's own: no pattern such as * takes them in routes and for tokens")
-		}
+		p.warnReserved(m.Queue)
 		r, err := c.PushDraft(ctx, m)
 		if err != nil {
 			return conflictHint(err, r)
 		}
-		return p.showPushed(t.json, r, policy)
+		return p.showPushed(r, policy)
 	})
 	due.add(cmd)
 	f := cmd.Flags()
 	f.StringVar(&key, "key", "", "your own name for the message, unique among the queue's live ones")
 	f.StringVar(&onConflict, "on-conflict", "reject", "when a live message holds the key, or it is remembered: reject, keep, replace, keep_due or rearm")
 	message.add(cmd)
-	t.clientFlags(cmd)
 	return cmd
 }

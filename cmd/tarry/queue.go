@@ -22,31 +22,27 @@ what a push leaves unset, how long dead messages stay, and limits.`,
 }
 
 func (p *Program) queueGetCommand() *cobra.Command {
-	var t target
-	cmd := &cobra.Command{
+	cmd := p.client(showEmpty, &cobra.Command{
 		Use:     "get QUEUE",
 		Short:   "Show what is set for a queue, and what that means",
 		Example: "  tarry queue get order.unpaid",
 		Args:    exactly("QUEUE"),
-	}
-	cmd.RunE = p.look(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
+	}, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
 		s, revision, err := c.Settings(ctx, args[0])
 		if err != nil {
 			return err
 		}
-		return p.showSettings(t.json, c, args[0], s, revision)
+		return p.showSettings(c, args[0], s, revision)
 	})
-	t.clientFlags(cmd)
 	return cmd
 }
 
 func (p *Program) queueSetCommand() *cobra.Command {
 	var (
-		t        target
 		change   settingFlags
 		revision string
 	)
-	cmd := &cobra.Command{
+	cmd := p.client(makeIt, &cobra.Command{
 		Use:   "set QUEUE",
 		Short: "Change settings of a queue",
 		Long: `Set changes the settings that are named, and leaves the others as they are. Limits
@@ -56,8 +52,7 @@ on condition that nobody else has meanwhile; if somebody has it tries once more,
 		Example: `  tarry queue set order.unpaid --rate 100 --in-flight 10 --dead-keep 7d
   tarry queue set order.unpaid --max-attempts 5 --unset rate,burst`,
 		Args: exactly("QUEUE"),
-	}
-	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+	}, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		queue := args[0]
 		if err := change.check(queue); err != nil {
 			return err
@@ -82,26 +77,21 @@ on condition that nobody else has meanwhile; if somebody has it tries once more,
 			if err != nil {
 				return err
 			}
-			return p.showSettings(t.json, c, queue, s, now)
+			return p.showSettings(c, queue, s, now)
 		}
 	})
 	change.add(cmd)
 	cmd.Flags().StringVar(&revision, "revision", "", "change this revision or none")
-	t.clientFlags(cmd)
 	return cmd
 }
 
 // showSettings prints what is set.
-func (p *Program) showSettings(asJSON bool, c *tarry.Client, queue string, s tarry.Settings, revision string) error {
-	o := p.printer(asJSON)
-	if asJSON || s.Unset() {
-		err := o.line(asAPI(func(b []byte) []byte { return wire.AppendSettings(b, &s, revision) }),
+func (p *Program) showSettings(c *tarry.Client, queue string, s tarry.Settings, revision string) error {
+	if p.json || s.Unset() {
+		return p.show(asAPI(func(b []byte) []byte { return wire.AppendSettings(b, &s, revision) }),
 			"nothing is set for %s: defaults hold, and no limits (revision %s)", queue, revision)
-		if err != nil {
-			return err
-		}
-		return o.flush()
 	}
+	o := p.printer()
 	o.head("SETTING", "VALUE", "MEANING")
 	limited := false
 	for _, q := range queueSettings {
@@ -110,17 +100,11 @@ func (p *Program) showSettings(asJSON bool, c *tarry.Client, queue string, s tar
 			continue
 		}
 		limited = limited || q.shared
-		if err := o.row(nil, q.name, value, q.means); err != nil {
-			return err
-		}
+		o.row(nil, q.name, value, q.means)
 	}
-	if err := o.row(nil, "revision", revision, "of these settings, for --revision"); err != nil {
-		return err
-	}
+	o.row(nil, "revision", revision, "of these settings, for --revision")
 	if limited && c.Capabilities().Shares {
-		if err := o.row(nil, "", "", "the store divides limits among its shards: they hold about, not exactly"); err != nil {
-			return err
-		}
+		o.row(nil, "", "", "the store divides limits among its shards: they hold about, not exactly")
 	}
 	return o.flush()
 }

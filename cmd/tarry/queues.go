@@ -10,26 +10,22 @@ import (
 )
 
 func (p *Program) queuesCommand() *cobra.Command {
-	var t target
-	cmd := &cobra.Command{
+	cmd := p.client(showEmpty, &cobra.Command{
 		Use:   "queues [QUEUE…]",
 		Short: "Show what the queues hold",
 		Long: `Queues shows all queues that hold something, are paused or have settings, or those
 named. Finished counts the keys that are remembered.`,
 		Example: "  tarry queues\n  tarry queues order.unpaid --json",
 		Args:    cobra.ArbitraryArgs,
-	}
-	cmd.RunE = p.look(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
-		o := p.printer(t.json)
+	}, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
+		o := p.printer()
 		o.head("QUEUE", "SCHEDULED", "READY", "LEASED", "DEAD", "FINISHED", "NEXT DUE", "OLDEST READY", "PAUSED")
 		for _, name := range args {
 			q, err := c.Queue(ctx, name)
 			if err != nil {
 				return err
 			}
-			if err := p.showQueue(o, q); err != nil {
-				return err
-			}
+			p.showQueue(o, q)
 		}
 		if len(args) > 0 {
 			return o.flush()
@@ -38,21 +34,18 @@ named. Finished counts the keys that are remembered.`,
 			if err != nil {
 				return err
 			}
-			if err := p.showQueue(o, q); err != nil {
-				return err
-			}
+			p.showQueue(o, q)
 			if err := o.page(); err != nil {
 				return err
 			}
 		}
 		return o.flush()
 	})
-	t.clientFlags(cmd)
 	return cmd
 }
 
-func (p *Program) showQueue(o *printer, q tarry.QueueInfo) error {
-	return o.row(asAPI(func(b []byte) []byte { return wire.AppendQueue(b, &q) }), q.Queue, q.Scheduled, q.Ready, q.Leased, q.Dead, q.Finished,
+func (p *Program) showQueue(o *printer, q tarry.QueueInfo) {
+	o.row(asAPI(func(b []byte) []byte { return wire.AppendQueue(b, &q) }), q.Queue, q.Scheduled, q.Ready, q.Leased, q.Dead, q.Finished,
 		orDash(away(q.NextDue, p.Now())), orDash(away(q.OldestReady, p.Now())), pausedText(&q))
 }
 

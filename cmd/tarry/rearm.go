@@ -10,20 +10,18 @@ import (
 
 func (p *Program) rearmCommand() *cobra.Command {
 	var (
-		t       target
 		arg     refArg
 		due     dueFlags
 		message messageFlags
 	)
-	cmd := &cobra.Command{
+	cmd := p.client(makeIt, &cobra.Command{
 		Use:   "rearm QUEUE KEY [BODY|-] --in DELAY|--at TIME",
 		Short: "Wind a message's clock back, or create it: a heartbeat",
 		Long: `Rearm gives the message with this key a new due time and keeps its body; when there
 is none it creates one with the body and flags given. By --id it never creates.`,
 		Example:     "  tarry rearm connections conn-7 '\"close it\"' --in 30s",
 		Annotations: map[string]string{"body": "may follow"},
-	}
-	cmd.RunE = p.with(&t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+	}, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		ref, rest, err := arg.ref(args[1:])
 		if err != nil {
 			return err
@@ -36,7 +34,7 @@ is none it creates one with the body and flags given. By --id it never creates.`
 			if len(rest) > 0 {
 				return usagef("an id names a message that has one already", "rearm by --id takes no body")
 			}
-			return p.reschedule(ctx, t.json, c, args[0], ref, d, "rearmed")
+			return p.reschedule(ctx, c, args[0], ref, d, "rearmed")
 		}
 		var body []byte
 		if len(rest) > 0 {
@@ -53,11 +51,10 @@ is none it creates one with the body and flags given. By --id it never creates.`
 		if err != nil {
 			return conflictHint(err, r)
 		}
-		return p.showPushed(t.json, r, tarry.Rearm)
+		return p.showPushed(r, tarry.Rearm)
 	})
 	arg.add(cmd)
 	due.add(cmd)
 	message.add(cmd)
-	t.clientFlags(cmd)
 	return cmd
 }

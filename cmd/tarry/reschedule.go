@@ -10,14 +10,13 @@ import (
 
 func (p *Program) rescheduleCommand() *cobra.Command {
 	var (
-		t   target
 		arg refArg
 		due dueFlags
 
-		filter   filterFlags
-		all, yes bool
+		filter filterFlags
+		all    bool
 	)
-	cmd := &cobra.Command{
+	cmd := p.client(refuseIt, &cobra.Command{
 		Use:   "reschedule QUEUE KEY --in DELAY|--at TIME",
 		Short: "Move the due time of a message, or of many",
 		Long: `Reschedule moves a scheduled or ready message, and sets its attempt to 0. Without a
@@ -27,11 +26,9 @@ same time. Before it moves all it asks, or wants --yes.`,
   tarry reschedule order.unpaid --id 1234 --at 2030-01-02T15:04:05Z
   tarry reschedule order.unpaid --due-before 10m --in 10m
   tarry reschedule order.unpaid --all --in 1h --yes`,
-	}
-	many := func() bool { return all || filter.given(cmd) }
-	cmd.RunE = p.present("reschedule", &t, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
-		if many() {
-			return p.rescheduleMany(c, cmd, args[0], &t, &filter, &due, yes)
+	}, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+		if all || filter.given(cmd) {
+			return p.rescheduleMany(c, cmd, args[0], &filter, &due)
 		}
 		ref, _, err := arg.ref(args[1:])
 		if err != nil {
@@ -41,10 +38,10 @@ same time. Before it moves all it asks, or wants --yes.`,
 		if err != nil {
 			return err
 		}
-		return p.reschedule(ctx, t.json, c, args[0], ref, d, "rescheduled")
+		return p.reschedule(ctx, c, args[0], ref, d, "rescheduled")
 	})
 	arg.add(cmd)
-	one := cmd.Args
+	one, many := cmd.Args, func() bool { return all || filter.given(cmd) }
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case !many() && filter.Limit != 0:
@@ -60,13 +57,12 @@ same time. Before it moves all it asks, or wants --yes.`,
 	filter.due(p, cmd)
 	filter.limit(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "all that wait")
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	t.clientFlags(cmd)
+	p.yesFlag(cmd)
 	return cmd
 }
 
 // rescheduleMany moves what a filter chooses.
-func (p *Program) rescheduleMany(c *tarry.Client, cmd *cobra.Command, queue string, t *target, filter *filterFlags, due *dueFlags, yes bool) error {
+func (p *Program) rescheduleMany(c *tarry.Client, cmd *cobra.Command, queue string, filter *filterFlags, due *dueFlags) error {
 	d, err := due.due(cmd, true)
 	if err != nil {
 		return err
@@ -76,7 +72,7 @@ func (p *Program) rescheduleMany(c *tarry.Client, cmd *cobra.Command, queue stri
 		return err
 	}
 	n, err := p.sweep(cmd.Context(), c, sweep{
-		do: "reschedule", done: "rescheduled", filter: f, narrow: filter.given(cmd), mild: true, yes: yes,
+		do: "reschedule", done: "rescheduled", filter: f, narrow: filter.given(cmd), mild: true,
 		run: func(ctx context.Context, f tarry.Filter, progress ...func(tarry.Swept)) (tarry.Swept, error) {
 			return c.RescheduleWhere(ctx, f, d, progress...)
 		},
@@ -84,18 +80,14 @@ func (p *Program) rescheduleMany(c *tarry.Client, cmd *cobra.Command, queue stri
 	if err != nil {
 		return err
 	}
-	return p.showCount(t.json, "rescheduled", queue, n.Done, n.Skipped)
+	return p.showCount("rescheduled", queue, n.Done, n.Skipped)
 }
 
 // reschedule moves a message and prints what it has become, and by which word.
-func (p *Program) reschedule(ctx context.Context, asJSON bool, c *tarry.Client, queue string, ref tarry.Ref, d tarry.Due, done string) error {
+func (p *Program) reschedule(ctx context.Context, c *tarry.Client, queue string, ref tarry.Ref, d tarry.Due, done string) error {
 	m, err := c.Reschedule(ctx, ref.Of(queue), d)
 	if err != nil {
 		return err
 	}
-	o := p.printer(asJSON)
-	if err := o.line(messageJSON(&m, false), "%s %s %s, due %s", done, queue, refText(ref), p.dueText(m.Due)); err != nil {
-		return err
-	}
-	return o.flush()
+	return p.show(messageJSON(&m, false), "%s %s %s, due %s", done, queue, refText(ref), p.dueText(m.Due))
 }

@@ -54,7 +54,6 @@ type shownRoute struct {
 }
 
 func (p *Program) routeListCommand() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "Show the routes of a --config file, and whether they are right",
@@ -62,12 +61,12 @@ func (p *Program) routeListCommand() *cobra.Command {
 Passwords, secrets, the values of headers and what a target_file holds are not shown.`,
 		Example: "  tarry route ls --config tarry.json",
 		Args:    exactly(),
-		RunE: run(func(*cobra.Command, []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			routes, given, err := p.routes()
 			if err != nil {
 				return err
 			}
-			o := p.printer(asJSON)
+			o := p.printer()
 			o.head("NAME", "QUEUE", "TARGET", "CONCURRENCY", "RATE", "TIMEOUT")
 			for i, r := range routes {
 				s := shownRoute{
@@ -82,15 +81,12 @@ Passwords, secrets, the values of headers and what a target_file holds are not s
 				if r.Rate > 0 {
 					rate = fmt.Sprint(r.Rate)
 				}
-				if err := o.row(s, s.Name, s.Queue, s.Target, s.Concurrency, rate, s.Timeout); err != nil {
-					return err
-				}
+				o.row(s, s.Name, s.Queue, s.Target, s.Concurrency, rate, s.Timeout)
 			}
 			return o.flush()
-		}),
+		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, one object a line")
-	asSetting(cmd, "json")
+	p.jsonFlag(cmd, "print JSON, one object a line")
 	return cmd
 }
 
@@ -98,7 +94,6 @@ Passwords, secrets, the values of headers and what a target_file holds are not s
 const testBody = `{"test":"of a route of tarry"}`
 
 func (p *Program) routeTestCommand() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "test NAME|QUEUE [BODY|-]",
 		Short: "Send one message through a route to its target, and tell what came of it",
@@ -119,7 +114,7 @@ queue, and is sent once, from here, as in a first attempt; its id is made of the
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: run(func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			routes, given, err := p.routes()
 			if err != nil {
 				return err
@@ -134,11 +129,10 @@ queue, and is sent once, from here, as in a first attempt; its id is made of the
 					return err
 				}
 			}
-			return p.testRoute(cmd.Context(), routes[i], shownTarget(routes[i].Target, given[i].TargetFile != ""), queue, body, asJSON)
-		}),
+			return p.testRoute(cmd.Context(), routes[i], shownTarget(routes[i].Target, given[i].TargetFile != ""), queue, body)
+		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	asSetting(cmd, "json")
+	p.jsonFlag(cmd, "print JSON")
 	return cmd
 }
 
@@ -153,7 +147,7 @@ func chosen(routes forward.Routes, arg string) (i int, queue string) {
 }
 
 // testRoute sends one message.
-func (p *Program) testRoute(ctx context.Context, r forward.Route, shownURL, queue string, body []byte, asJSON bool) error {
+func (p *Program) testRoute(ctx context.Context, r forward.Route, shownURL, queue string, body []byte) error {
 	target, err := forward.Open(r.Target, &r.Options)
 	if err != nil {
 		return err
@@ -166,18 +160,13 @@ func (p *Program) testRoute(ctx context.Context, r forward.Route, shownURL, queu
 	began := time.Now()
 	err = target.Send(ctx, m)
 	took := time.Since(began).Round(time.Millisecond)
-	o := p.printer(asJSON)
 	answer := map[string]any{"route": r.Name, "queue": queue, "target": shownURL, "outcome": "taken", "took": tarry.FormatDuration(took)}
 	if err != nil {
-		if asJSON {
+		if p.json {
 			answer["outcome"], answer["error"] = "failed", err.Error()
-			_ = o.row(answer)
-			_ = o.flush()
+			_ = p.show(answer, "")
 		}
-		return &failedError{line: fmt.Sprintf("%s did not take the message, after %s: %v", shownURL, took, err), err: err}
+		return failedf(err, "", "%s did not take the message, after %s: %v", shownURL, took, err)
 	}
-	if err := o.line(answer, "%s took the message of %s in %s", shownURL, queue, tarry.FormatDuration(took)); err != nil {
-		return err
-	}
-	return o.flush()
+	return p.show(answer, "%s took the message of %s in %s", shownURL, queue, tarry.FormatDuration(took))
 }

@@ -305,7 +305,7 @@ func TestServeProcessEndsWithinDrain(t *testing.T) {
 	if err == nil || !asExit(err, &exit) || exit.ExitCode() != exitFailed {
 		t.Errorf("%v: %s", err, stderr)
 	}
-	if ok, _ := regexp.MatchString(`(?m)^tarry: stopped serving, and closed the store\ntarry: .*being handed on.*--drain\)$`, stderr.String()); !ok {
+	if ok, _ := regexp.MatchString(`(?m)^tarry: stopped serving, and closed the store\ntarry: .*being forwarded.*--drain\)$`, stderr.String()); !ok {
 		t.Errorf("stderr: %q", stderr)
 	}
 	store := "disk:" + strings.TrimPrefix(cmd.Args[3], "disk:")

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -114,4 +115,16 @@ func (t *tailWriter) Write(b []byte) (int, error) {
 // String returns what was kept, as valid text without blanks around it.
 func (t *tailWriter) String() string {
 	return strings.TrimSpace(strings.ToValidUTF8(string(t.buf), ""))
+}
+
+// lockedWriter lets many goroutines write, each Write whole.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (w *lockedWriter) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.w.Write(b)
 }

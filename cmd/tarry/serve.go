@@ -27,20 +27,20 @@ import (
 
 // serveFlags set the server up.
 type serveFlags struct {
-	store, storeFile string
-	http             string
-	hosts            []string
-	maxBody          int64
-	maxBuffered      int64
-	maxConnections   int
-	maxViewers       int
-	drain            time.Duration
-	trends           bool
-	readOnly         bool
-	secure           bool
-	backupDir        string
-	disk             diskFlags
-	guard            guardFlags
+	store          string
+	http           string
+	hosts          []string
+	maxBody        int64
+	maxBuffered    int64
+	maxConnections int
+	maxViewers     int
+	drain          time.Duration
+	trends         bool
+	readOnly       bool
+	secure         bool
+	backupDir      string
+	disk           diskFlags
+	guard          guardFlags
 }
 
 func (p *Program) serveCommand() *cobra.Command {
@@ -66,13 +66,12 @@ It answers for localhost, loopback addresses and the address that it listens on.
 other hosts, such as that of a proxy, with --host.`,
 		Example: "  tarry serve\n  tarry serve --store disk:/var/lib/tarry --http :8277 --host tarry.example.com --tokens tokens.json --tls-cert cert.pem --tls-key key.pem\n  tarry serve --config tarry.json",
 		Args:    exactly(),
-		RunE: run(func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.serve(cmd.Context(), &s)
-		}),
+		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.store, "store", defaultStore, "where messages are stored: disk:DIR, mem: (lost at the end), or the URL of a Redis, PostgreSQL, MySQL or RabbitMQ server, such as redis://127.0.0.1:6379")
-	f.StringVar(&s.storeFile, "store-file", "", "file that holds the store's URL")
+	storeFlag(cmd, &s.store, defaultStore, "where messages are stored: disk:DIR, mem: (lost at the end), or the URL of a Redis, PostgreSQL, MySQL or RabbitMQ server, such as redis://127.0.0.1:6379")
 	f.StringVar(&s.http, "http", "127.0.0.1:8277", "address to listen on; port 0 takes a free one")
 	f.Lookup("http").Annotations = map[string][]string{alsoCalled: {"listen", "addr", "address", "bind", "port"}}
 	f.StringSliceVar(&s.hosts, "host", nil, "name that the server answers for, such as tarry.example.com or *.example.com; may be repeated")
@@ -88,7 +87,6 @@ other hosts, such as that of a proxy, with --host.`,
 	f.StringVar(&s.backupDir, "backup-dir", "", "directory for the backups that tarry backup asks for, each below it under its name; without it there are none")
 	s.disk.add(cmd)
 	s.guard.add(cmd)
-	asSetting(cmd, "store", "store-file", "http", "host", "max-body", "max-buffered", "max-connections", "max-viewers", "trends", "drain", "ui-read-only", "ui-secure", "backup-dir")
 	return cmd
 }
 
@@ -196,18 +194,14 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	if ctx.Err() != nil {
 		switch {
 		case err != nil:
-			err = &failedError{line: "the server stopped, but not all requests under way were answered in time: " + err.Error(),
-				hint: "give them longer with --drain", err: err}
+			err = failedf(err, "give them longer with --drain", "the server stopped, but not all requests under way were answered in time: %v", err)
 		case undrained != nil:
-			err = &failedError{line: "the server stopped, but not all that was being handed on was finished in time: " + undrained.Error(),
-				hint: "it is handed on again; give it longer with --drain", err: undrained}
+			err = failedf(undrained, "it is forwarded again; give it longer with --drain", "the server stopped, but not all that was being forwarded was finished in time: %v", undrained)
 		}
 	} else if err != nil {
-		err = &failedError{line: "the server can take no more connections: " + err.Error(), hint: "start it again", err: err}
+		err = failedf(err, "start it again", "the server can take no more connections: %v", err)
 	}
-	if closeErr := c.Close(); err == nil {
-		err = closeErr
-	}
+	err = closing(c, err)
 	if ctx.Err() != nil {
 		fmt.Fprintln(p.Stderr, "tarry: stopped serving, and closed the store")
 	}
@@ -273,16 +267,16 @@ func (p *Program) listen(ctx context.Context, address string) (net.Listener, err
 	case err == nil:
 		return l, nil
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, &failedError{line: "cannot listen on " + address + ": the port is in use",
-			hint: "stop what listens there, or choose another with --http, such as --http " + net.JoinHostPort(host, "0"), err: err}
+		return nil, failedf(err, "stop what listens there, or choose another with --http, such as --http "+net.JoinHostPort(host, "0"),
+			"cannot listen on %s: the port is in use", address)
 	case errors.Is(err, syscall.EACCES):
-		return nil, &failedError{line: "cannot listen on " + address + ": not allowed", hint: "choose a port above 1023", err: err}
+		return nil, failedf(err, "choose a port above 1023", "cannot listen on %s: not allowed", address)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return nil, usagef("choose an address of this machine, such as 127.0.0.1:8277", "cannot listen on %s: no such address here", address)
 	case errors.As(err, new(*net.DNSError)), errors.As(err, new(*net.AddrError)):
 		return nil, usagef("an address is HOST:PORT, such as 127.0.0.1:8277", "cannot listen on %s: %v", address, err)
 	}
-	return nil, &failedError{line: fmt.Sprintf("cannot listen on %s: %v", address, err), hint: "choose another address with --http", err: err}
+	return nil, failedf(err, "choose another address with --http", "cannot listen on %s: %v", address, err)
 }
 
 // welcome says where the server listens, where it stores data, and what to try.

@@ -37,9 +37,8 @@ const (
 	fromFlag
 )
 
-const settingMark = "tarry-setting"
-
-// allSettings are the names that a --config file may hold, whatever the command.
+// allSettings are the names that a --config file may hold, whatever the command. A flag of
+// such a name is a setting.
 var allSettings = func() []string {
 	all := []string{
 		"server", "server-file", "store", "store-file", "token", "token-file", "timeout", "json",
@@ -56,18 +55,15 @@ type settings struct {
 	file   configFile
 }
 
-// asSetting marks flags of cmd as settings.
-func asSetting(cmd *cobra.Command, names ...string) {
-	for _, n := range names {
-		f := cmd.Flags().Lookup(n)
-		if !slices.Contains(allSettings, n) {
-			panic("tarry: setting " + n + " is not in allSettings")
+// markSettings has the help of all commands name the variables of settings.
+func markSettings(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if slices.Contains(allSettings, f.Name) {
+			f.Usage += " (" + envName(f.Name) + ")"
 		}
-		f.Usage += " (" + envName(n) + ")"
-		if f.Annotations == nil {
-			f.Annotations = make(map[string][]string)
-		}
-		f.Annotations[settingMark] = nil
+	})
+	for _, below := range cmd.Commands() {
+		markSettings(below)
 	}
 }
 
@@ -97,11 +93,14 @@ func (s *settings) load(p *Program, cmd *cobra.Command) error {
 	}
 	s.file = file
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if _, ok := f.Annotations[settingMark]; !ok || err != nil {
+		if err != nil || !slices.Contains(allSettings, f.Name) {
 			return
 		}
 		if f.Changed {
 			s.levels[f.Name] = fromFlag
+			if f.Name == "token" {
+				err = usagef("give it by --token-file or TARRY_TOKEN", "a token on the command line can be read by others")
+			}
 			return
 		}
 		if v, ok := p.env(envName(f.Name)); ok {

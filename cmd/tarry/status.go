@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,8 +20,8 @@ import (
 )
 
 func (p *Program) statusCommand() *cobra.Command {
-	var t target
-	cmd := &cobra.Command{
+	late, ready := tardy, false
+	cmd := p.client(showEmpty, &cobra.Command{
 		Use:   "status",
 		Short: "Show health, backlog, problems and their remedies",
 		Long: `Status shows the server or store, what its queues hold, and the problems: a store that is
@@ -36,13 +35,8 @@ With --ready it only asks a server whether it is ready, as probes do: that needs
 token, and waits for no store.`,
 		Example: "  tarry status\n  tarry status --store disk:tarry-data\n  tarry status --json --late 5s\n  tarry status --ready",
 		Args:    exactly(),
-	}
-	late := tardy
-	cmd.Flags().Var((*durationValue)(&late), "late", "messages that are ready for longer are late")
-	ready := false
-	cmd.Flags().BoolVar(&ready, "ready", false, "only ask whether the server is ready")
-	whole := p.look(&t, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, _ []string) error {
-		w, err := t.watched(p, c)
+	}, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, _ []string) error {
+		w, err := p.watched(c)
 		if err != nil {
 			return err
 		}
@@ -50,32 +44,31 @@ token, and waits for no store.`,
 		if err := s.look(ctx, c); err != nil {
 			return err
 		}
-		o := p.printer(t.json)
-		if err := s.print(o); err != nil {
-			return err
-		}
+		o := p.printer()
+		s.print(o)
 		if err := o.flush(); err != nil {
 			return err
 		}
 		if n := len(s.Problems); n > 0 {
-			return &failedError{line: "there " + isAre(n) + " " + counted(n, "problem"), hint: "each is shown with what to do"}
+			return failedf(nil, "each is shown with what to do", "there %s %s", isAre(n), counted(n, "problem"))
 		}
 		return nil
 	})
-	alone := run(func(cmd *cobra.Command, _ []string) error { return p.askReady(cmd.Context(), &t) })
+	whole := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if ready {
-			return alone(cmd, args)
+			return p.askReady(cmd.Context())
 		}
 		return whole(cmd, args)
 	}
-	t.clientFlags(cmd)
+	cmd.Flags().Var((*durationValue)(&late), "late", "messages that are ready for longer are late")
+	cmd.Flags().BoolVar(&ready, "ready", false, "only ask whether the server is ready")
 	return cmd
 }
 
 // askReady asks a server for /readyz, and for nothing else.
-func (p *Program) askReady(ctx context.Context, t *target) error {
-	where, err := t.url(&p.settings)
+func (p *Program) askReady(ctx context.Context) error {
+	where, err := p.url()
 	if err != nil {
 		return err
 	}
@@ -83,30 +76,15 @@ func (p *Program) askReady(ctx context.Context, t *target) error {
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") {
 		return usagef("give a --server, or leave --ready out", "--ready asks a server, and a store is given")
 	}
-	ctx, cancel := t.limit(ctx)
+	ctx, cancel := withTimeout(ctx, p.target.timeout)
 	defer cancel()
 	if err := httpengine.Ready(ctx, u, nil); err != nil {
-		return notReady(err)
+		if e, ok := errors.AsType[*engine.Error](err); ok {
+			e.Op = "status"
+		}
+		return startHint(err)
 	}
-	o := p.printer(t.json)
-	if err := o.line(map[string]bool{"ready": true}, "ready"); err != nil {
-		return err
-	}
-	return o.flush()
-}
-
-// notReady is the error of a server that does not say that it is ready.
-func notReady(err error) error {
-	var e *engine.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	with := *e
-	with.Op = "status"
-	if strings.Contains(with.Hint, "does not answer") {
-		with.Hint += "; is it running? tarry serve starts a server"
-	}
-	return &with
+	return p.show(map[string]bool{"ready": true}, "ready")
 }
 
 const (
@@ -124,8 +102,8 @@ type watched struct {
 	Engine  string `json:"engine"`
 }
 
-func (t *target) watched(p *Program, c *tarry.Client) (watched, error) {
-	where, err := t.url(&p.settings)
+func (p *Program) watched(c *tarry.Client) (watched, error) {
+	where, err := p.url()
 	w := watched{Store: bare(where), Version: readBuild().Version, Engine: c.Capabilities().Name}
 	if e, ok := c.Engine().(*httpengine.Engine); ok {
 		w.Server, w.Store, w.Version = w.Store, "", e.Version()
@@ -258,43 +236,33 @@ func (s *status) queue(ctx context.Context, c *tarry.Client, caps *tarry.Capabil
 	return nil
 }
 
-func (s *status) print(o *printer) error {
-	if o.json {
-		return o.row(s)
+func (s *status) print(o *printer) {
+	if o.p.json {
+		o.object(s)
+		return
 	}
 	state := "ready"
 	if !s.Ready {
 		state = "not ready"
 	}
-	if err := o.line(nil, "%s: %s", s.watched.String(), state); err != nil {
-		return err
-	}
-	if err := printProblems(o, s.Problems); err != nil {
-		return err
-	}
+	o.say("%s: %s", s.watched.String(), state)
+	printProblems(o, s.Problems)
 	if !s.Counts {
-		return o.line(nil, "what the queues hold this engine cannot tell")
+		o.say("what the queues hold this engine cannot tell")
+		return
 	}
-	if err := o.line(nil, "%s: %s", counted(len(s.Queues), "queue"), holds(s.Scheduled, s.ReadyNow, s.Leased, s.Dead)); err != nil {
-		return err
-	}
+	o.say("%s: %s", counted(len(s.Queues), "queue"), holds(s.Scheduled, s.ReadyNow, s.Leased, s.Dead))
 	if !s.Oldest.IsZero() {
-		if err := o.line(nil, "oldest ready: %s, of %s", away(s.Oldest.Time, s.now), s.oldestQueue); err != nil {
-			return err
-		}
+		o.say("oldest ready: %s, of %s", away(s.Oldest.Time, s.now), s.oldestQueue)
 	}
 	if !s.NextDue.IsZero() {
-		if err := o.line(nil, "next due: %s, of %s", away(s.NextDue.Time, s.now), s.nextQueue); err != nil {
-			return err
-		}
+		o.say("next due: %s, of %s", away(s.NextDue.Time, s.now), s.nextQueue)
 	}
 	if len(s.Queues) == 0 {
-		return nil
+		return
 	}
-	if err := o.line(nil, ""); err != nil {
-		return err
-	}
-	head := []string{"QUEUE", "SCHEDULED", "READY", "LEASED", "DEAD", "NEXT DUE", "OLDEST READY", "PAUSED"}
+	o.say("")
+	head := []any{"QUEUE", "SCHEDULED", "READY", "LEASED", "DEAD", "NEXT DUE", "OLDEST READY", "PAUSED"}
 	late := slices.ContainsFunc(s.Queues, func(q queueStatus) bool { return q.lateness != nil })
 	if late {
 		head = append(head, "LATE P50", "P99", "WORST")
@@ -310,17 +278,11 @@ func (s *status) print(o *printer) error {
 		case late:
 			cells = append(cells, "-", "-", "-")
 		}
-		if err := o.row(nil, cells...); err != nil {
-			return err
-		}
+		o.row(nil, cells...)
 	}
 	if n := len(s.Queues) - shownQueues; n > 0 {
-		if err := o.table.Flush(); err != nil {
-			return err
-		}
-		return o.line(nil, "and %s; tarry queues shows all", counted(n, "queue"))
+		o.say("and %s; tarry queues shows all", counted(n, "queue"))
 	}
-	return nil
 }
 
 // bare is a URL without what may be a secret: user, password and options.

@@ -85,10 +85,8 @@ func TestStatusOfManyQueues(t *testing.T) {
 	s.sort()
 	var out strings.Builder
 	p := world{}.program(&out, &out)
-	o := p.printer(false)
-	if err := s.print(o); err != nil {
-		t.Fatal(err)
-	}
+	o := p.printer()
+	s.print(o)
 	if err := o.flush(); err != nil {
 		t.Fatal(err)
 	}

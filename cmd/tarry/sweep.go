@@ -15,7 +15,6 @@ type sweep struct {
 	filter   tarry.Filter
 	narrow   bool // the filter is one of the user's
 	mild     bool // what it does can be undone: it asks only before it does so to all there are
-	yes      bool
 	run      func(ctx context.Context, f tarry.Filter, progress ...func(tarry.Swept)) (tarry.Swept, error)
 }
 
@@ -24,7 +23,7 @@ func (p *Program) sweep(ctx context.Context, c *tarry.Client, s sweep) (n tarry.
 	note := p.note()
 	defer note.clear()
 	of := "" // how many it will hit, if that is known
-	if !s.yes {
+	if !p.yes {
 		if s.filter, err = dying(ctx, c, s.filter); err != nil {
 			return n, err
 		}
@@ -42,7 +41,7 @@ func (p *Program) sweep(ctx context.Context, c *tarry.Client, s sweep) (n tarry.
 				what += ", all there are"
 			}
 			note.clear()
-			if err := p.confirm(ctx, false, what); err != nil {
+			if err := p.confirm(ctx, what); err != nil {
 				return n, err
 			}
 		}
@@ -80,7 +79,7 @@ func midway(ctx context.Context, err error, n int64, done string) error {
 	case err == nil || n == 0:
 		return err
 	case interrupted(ctx, err):
-		return &failedError{line: fmt.Sprintf("interrupted; %s %s before", messagesWere(n), done), hint: "run it again for the rest"}
+		return failedf(nil, "run it again for the rest", "interrupted; %s %s before", messagesWere(n), done)
 	}
 	return fmt.Errorf("%w; %s %s before, run it again for the rest", err, messagesWere(n), done)
 }
@@ -112,8 +111,7 @@ func (p *Program) hits(ctx context.Context, c *tarry.Client, s sweep, note *note
 }
 
 // showCount prints what was done to how many messages of a queue.
-func (p *Program) showCount(asJSON bool, what, queue string, n, skipped int64) error {
-	o := p.printer(asJSON)
+func (p *Program) showCount(what, queue string, n, skipped int64) error {
 	object := struct {
 		Queue   string `json:"queue"`
 		Outcome string `json:"outcome"`
@@ -124,10 +122,7 @@ func (p *Program) showCount(asJSON bool, what, queue string, n, skipped int64) e
 	if skipped > 0 {
 		text = fmt.Sprintf("; skipped %d that had changed meanwhile", skipped)
 	}
-	if err := o.line(object, "%s %s of %s%s", what, counted(n, "message"), queue, text); err != nil {
-		return err
-	}
-	return o.flush()
+	return p.show(object, "%s %s of %s%s", what, counted(n, "message"), queue, text)
 }
 
 // note is a line on a terminal that says how far work has come that takes long.

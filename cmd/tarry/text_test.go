@@ -94,7 +94,7 @@ func TestListStreams(t *testing.T) {
 	p := world{}.program(out, io.Discard)
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { done <- p.list(ctx, c, "q", []tarry.State{tarry.Scheduled}, listFlags{}, false) }()
+	go func() { done <- p.list(ctx, c, "q", []tarry.State{tarry.Scheduled}, listFlags{}) }()
 	first := make([]byte, 2000)
 	if _, err := io.ReadFull(r, first); err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestListStreams(t *testing.T) {
 
 	var all strings.Builder
 	p = world{}.program(&all, io.Discard)
-	if err := p.list(t.Context(), c, "q", []tarry.State{tarry.Scheduled}, listFlags{}, false); err != nil {
+	if err := p.list(t.Context(), c, "q", []tarry.State{tarry.Scheduled}, listFlags{}); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSuffix(all.String(), "\n"), "\n")

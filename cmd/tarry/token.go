@@ -32,15 +32,11 @@ again by itself.`,
 }
 
 // tokenFlags are those of all commands about tokens.
-type tokenFlags struct {
-	file string
-	json bool
-}
+type tokenFlags struct{ file string }
 
-func (t *tokenFlags) add(cmd *cobra.Command) {
+func (t *tokenFlags) add(p *Program, cmd *cobra.Command) {
 	cmd.Flags().StringVar(&t.file, "tokens", "", "the file of tokens")
-	cmd.Flags().BoolVar(&t.json, "json", false, "print JSON, one object a line")
-	asSetting(cmd, "tokens", "json")
+	p.jsonFlag(cmd, "print JSON, one object a line")
 }
 
 func (t *tokenFlags) open() (access.File, error) {
@@ -83,7 +79,7 @@ func (p *Program) tokenCreateCommand() *cobra.Command {
 		Example: `  tarry token create shop --tokens tokens.json --scope push --queue 'order.*' --out shop.token
   tarry token create prometheus --tokens tokens.json --scope read --expires 365d`,
 		Args: exactly("NAME"),
-		RunE: run(func(_ *cobra.Command, args []string) error {
+		RunE: func(_ *cobra.Command, args []string) error {
 			file, err := flags.open()
 			if err != nil {
 				return err
@@ -105,21 +101,21 @@ func (p *Program) tokenCreateCommand() *cobra.Command {
 			if expires > 0 {
 				t.Expires = p.Now().Add(expires)
 			}
-			return p.createToken(file, t, out, flags.json)
-		}),
+			return p.createToken(file, t, out)
+		},
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&scopes, "scope", nil, "what it may do: push, work, read, operate, admin; may be repeated")
 	f.StringSliceVar(&queues, "queue", []string{"*"}, "queue, or pattern of queues, that it is for; may be repeated")
 	f.Var((*durationValue)(&expires), "expires", "how long it is good, such as 90d; 0: for ever")
 	f.StringVar(&out, "out", "", "write it into this new file, that only you may read")
-	flags.add(cmd)
+	flags.add(p, cmd)
 	return cmd
 }
 
 // createToken makes a token. Its file is made first: a token that cannot be handed over
 // is of no use.
-func (p *Program) createToken(file access.File, t access.Token, out string, asJSON bool) error {
+func (p *Program) createToken(file access.File, t access.Token, out string) error {
 	to := (*os.File)(nil)
 	if out != "" {
 		var err error
@@ -133,22 +129,20 @@ func (p *Program) createToken(file access.File, t access.Token, out string, asJS
 		if to != nil {
 			_ = os.Remove(out)
 		}
-		return &failedError{line: "no token was made: " + err.Error(), err: err}
+		return failedf(err, "", "no token was made: %v", err)
 	}
-	o, s := p.printer(asJSON), shownTokenOf(&made, p.Now())
+	o, s := p.printer(), shownTokenOf(&made, p.Now())
 	if to != nil {
 		if _, err := to.WriteString(secret + "\n"); err != nil {
 			_, _ = file.Revoke(made.ID)
-			return &failedError{line: "no token was made: " + err.Error(), err: err}
+			return failedf(err, "", "no token was made: %v", err)
 		}
 	} else {
 		s.Token = secret
 	}
 	fmt.Fprintf(p.Stderr, "tarry: the token %s has the id %s, and the scopes %s on %s%s\n", made.Name, made.ID, made.Scopes, strings.Join(made.Queues, ","), until(&made))
-	if out == "" || asJSON {
-		if err := o.line(s, "%s", secret); err != nil {
-			return err
-		}
+	if out == "" || p.json {
+		o.line(s, "%s", secret)
 	}
 	return o.flush()
 }
@@ -167,7 +161,7 @@ func (p *Program) tokenListCommand() *cobra.Command {
 		Short:   "Show the tokens, without what proves them",
 		Example: "  tarry token ls --tokens tokens.json",
 		Args:    exactly(),
-		RunE: run(func(*cobra.Command, []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			file, err := flags.open()
 			if err != nil {
 				return err
@@ -176,7 +170,7 @@ func (p *Program) tokenListCommand() *cobra.Command {
 			if err != nil {
 				return tokensError(err)
 			}
-			o := p.printer(flags.json)
+			o := p.printer()
 			o.head("ID", "NAME", "SCOPES", "QUEUES", "CREATED", "EXPIRES")
 			for i := range all {
 				s := shownTokenOf(&all[i], p.Now())
@@ -184,14 +178,12 @@ func (p *Program) tokenListCommand() *cobra.Command {
 				if s.Expired {
 					expires = "expired"
 				}
-				if err := o.row(s, s.ID, s.Name, all[i].Scopes, strings.Join(s.Queues, ","), s.Created, expires); err != nil {
-					return err
-				}
+				o.row(s, s.ID, s.Name, all[i].Scopes, strings.Join(s.Queues, ","), s.Created, expires)
 			}
 			return o.flush()
-		}),
+		},
 	}
-	flags.add(cmd)
+	flags.add(p, cmd)
 	return cmd
 }
 
@@ -202,7 +194,7 @@ func (p *Program) tokenRevokeCommand() *cobra.Command {
 		Short:   "Take a token away; a server that runs notices within a second",
 		Example: "  tarry token revoke shop --tokens tokens.json",
 		Args:    exactly("NAME|ID"),
-		RunE: run(func(_ *cobra.Command, args []string) error {
+		RunE: func(_ *cobra.Command, args []string) error {
 			file, err := flags.open()
 			if err != nil {
 				return err
@@ -214,16 +206,14 @@ func (p *Program) tokenRevokeCommand() *cobra.Command {
 			if err != nil {
 				return tokensError(err)
 			}
-			o := p.printer(flags.json)
+			o := p.printer()
 			for i := range gone {
-				if err := o.line(shownTokenOf(&gone[i], p.Now()), "revoked %s, id %s", gone[i].Name, gone[i].ID); err != nil {
-					return err
-				}
+				o.line(shownTokenOf(&gone[i], p.Now()), "revoked %s, id %s", gone[i].Name, gone[i].ID)
 			}
 			return o.flush()
-		}),
+		},
 	}
-	flags.add(cmd)
+	flags.add(p, cmd)
 	return cmd
 }
 
@@ -232,5 +222,5 @@ func tokensError(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return usagef("tarry token create makes it", "--tokens: %v", err)
 	}
-	return &failedError{line: err.Error(), err: err}
+	return failed(err)
 }

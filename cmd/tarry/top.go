@@ -16,7 +16,6 @@ import (
 
 // topFlags are the flags of tarry top beyond those of all client commands.
 type topFlags struct {
-	target
 	late, interval time.Duration
 	rounds         int
 	sort, filter   string
@@ -33,7 +32,7 @@ const (
 
 func (p *Program) topCommand() *cobra.Command {
 	f := topFlags{late: tardy, interval: defaultInterval}
-	cmd := &cobra.Command{
+	cmd := p.client(showEmpty, &cobra.Command{
 		Use:   "top",
 		Short: "Watch the queues in the terminal: what is due, what is late, what comes",
 		Long: `Top shows the queues live, with what is wrong on top: how many messages they hold, how late
@@ -48,41 +47,40 @@ Without a terminal, with --n and with --json, it prints a table or an object eac
 --n times (default once).`,
 		Example: "  tarry top\n  tarry top --sort p99 --filter order\n  tarry top --store disk:tarry-data\n  tarry top --json --n 0 --interval 10s",
 		Args:    exactly(),
-	}
+	}, nil)
 	cmd.Flags().Var((*durationValue)(&f.late), "late", "messages that are ready for longer are late")
 	cmd.Flags().Var((*durationValue)(&f.interval), "interval", "time between two rounds, at least 100ms")
 	cmd.Flags().IntVar(&f.rounds, "n", 1, "print so many rounds instead of showing a screen; 0: until interrupted")
 	cmd.Flags().StringVar(&f.sort, "sort", "name", "order by "+columnNames())
 	cmd.Flags().BoolVar(&f.reverse, "reverse", false, "turn the order round")
 	cmd.Flags().StringVar(&f.filter, "filter", "", "only queues with this in their names, in any case")
-	f.clientFlags(cmd)
-	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := f.check(); err != nil {
 			return err
 		}
 		in, out := p.console()
-		bare := out == nil || f.json || cmd.Flags().Changed("n")
+		bare := out == nil || p.json || cmd.Flags().Changed("n")
 		if !bare { // the engines' log would be written across the screen
 			defer slog.SetDefault(slog.Default())
 			slog.SetDefault(slog.New(slog.DiscardHandler))
 		}
-		c, err := p.openToLook(cmd.Context(), &f.target)
+		c, err := p.open(cmd, showEmpty)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		w, err := f.watched(p, c)
+		w, err := p.watched(c)
 		if err != nil {
 			return err
 		}
 		if !c.Capabilities().Count {
-			return &failedError{line: "the engine cannot tell what its queues hold", hint: "its broker can; tarry status tells whether it is ready"}
+			return failedf(nil, "its broker can; tarry status tells whether it is ready", "the engine cannot tell what its queues hold")
 		}
 		if bare {
 			return p.topRounds(cmd.Context(), c, &f, w)
 		}
 		return p.topOnScreen(cmd.Context(), c, &f, w, in, out)
-	})
+	}
 	return cmd
 }
 
@@ -124,7 +122,7 @@ type round struct {
 // topRounds prints what the queues hold, round by round.
 func (p *Program) topRounds(ctx context.Context, c *tarry.Client, f *topFlags, w watched) error {
 	for n := 1; ; n++ {
-		limit, cancel := f.limit(ctx)
+		limit, cancel := withTimeout(ctx, p.target.timeout)
 		err := p.topRound(limit, c, f, w)
 		cancel()
 		if n == f.rounds || err != nil && (ctx.Err() == nil || f.rounds > 0) {
@@ -133,7 +131,7 @@ func (p *Program) topRounds(ctx context.Context, c *tarry.Client, f *topFlags, w
 		if pause(ctx, f.interval); ctx.Err() != nil {
 			return nil
 		}
-		if !f.json {
+		if !p.json {
 			fmt.Fprintln(p.Stdout)
 		}
 	}
@@ -153,31 +151,31 @@ func (p *Program) topRound(ctx context.Context, c *tarry.Client, f *topFlags, w 
 	found.beyond(ctx, c)
 	s.Update(beyond(found.Problems))
 	s.Update(news{queues: rows, whole: true, more: more, state: live})
-	o := p.printer(f.json)
-	if f.json {
+	o := p.printer()
+	if p.json {
 		r := round{wire.Time{Time: s.now.UTC()}, w, s.board.more, []wire.LiveQueue{}, s.problems}
 		for _, row := range s.board.shown {
 			r.Queues = append(r.Queues, row.LiveQueue)
 		}
-		_ = o.row(r) // flush tells what went wrong
+		o.object(r)
 	} else {
 		s.print(o)
 	}
 	return o.flush()
 }
 
-// print writes a round as a table. What fails, flush tells.
+// print writes a round as a table.
 func (s *topScreen) print(o *printer) {
-	_ = o.line(nil, "%s, %s", s.watched.String(), formatTime(s.now))
-	_ = printProblems(o, s.problems)
-	_ = o.line(nil, "%s", s.board.sums())
+	o.say("%s, %s", s.watched.String(), formatTime(s.now))
+	printProblems(o, s.problems)
+	o.say("%s", s.board.sums())
 	if s.board.more {
-		_ = o.line(nil, "there are more queues than these, which are the first by name")
+		o.say("there are more queues than these, which are the first by name")
 	}
 	o.head("QUEUE", "READY", "SCHEDULED", "LEASED", "DEAD", "LATE P50", "LATE P99", "PUSHED/S", "HANDLED/S", "NEXT DUE", "OLDEST READY", "PAUSED")
 	for _, r := range s.board.shown {
 		q, late := r.info(), r.lateness()
-		_ = o.row(nil, r.Queue, r.Ready, r.Scheduled, r.Leased, r.Dead, lateBy(late.P50).text, lateBy(late.P99).text, r.rate(r.PushedPerS).text, r.rate(r.AckedPerS).text,
+		o.row(nil, r.Queue, r.Ready, r.Scheduled, r.Leased, r.Dead, lateBy(late.P50).text, lateBy(late.P99).text, r.rate(r.PushedPerS).text, r.rate(r.AckedPerS).text,
 			orDash(away(q.NextDue, s.now)), orDash(away(q.OldestReady, s.now)), pausedText(&q))
 	}
 }

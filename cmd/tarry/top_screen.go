@@ -112,7 +112,7 @@ func (p *Program) topOnScreen(ctx context.Context, c *tarry.Client, f *topFlags,
 	cancel()
 	tasks.Wait()
 	if s.err == nil && err != nil {
-		return &failedError{line: "the terminal: " + err.Error(), hint: "tarry top --n 1 prints a table instead", err: err}
+		return failedf(err, "tarry top --n 1 prints a table instead", "the terminal: %v", err)
 	}
 	return s.err
 }

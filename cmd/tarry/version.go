@@ -49,21 +49,15 @@ func (b build) text() string {
 }
 
 func (p *Program) versionCommand() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  exactly(),
-		RunE: run(func(*cobra.Command, []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			b := readBuild()
-			o := p.printer(asJSON)
-			if err := o.line(b, "%s", b.text()); err != nil {
-				return err
-			}
-			return o.flush()
-		}),
+			return p.show(b, "%s", b.text())
+		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	asSetting(cmd, "json")
+	p.jsonFlag(cmd, "print JSON")
 	return cmd
 }

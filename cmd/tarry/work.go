@@ -16,7 +16,6 @@ import (
 
 // workFlags say how a worker runs its commands.
 type workFlags struct {
-	target
 	concurrency int
 	ttr         time.Duration
 	limit       time.Duration
@@ -48,7 +47,7 @@ commands finish, for up to --drain; a second one ends at once.`,
 			return checkArgs(cmd, dash, []string{"QUEUE"}, 1)
 		},
 	}
-	cmd.RunE = run(func(cmd *cobra.Command, args []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if w.concurrency < 1 {
 			return usagef("it is how many commands run at a time", "--concurrency %d is less than 1", w.concurrency)
 		}
@@ -56,25 +55,19 @@ commands finish, for up to --drain; a second one ends at once.`,
 		if err != nil {
 			return usagef("give the path of a program", "the command cannot be run: %v", err)
 		}
-		w.timeout = 30 * time.Second
-		c, err := p.openPresent(cmd.Context(), &w.target, "work")
+		c, err := p.open(cmd, refuseIt)
 		if err != nil {
 			return err
 		}
-		err = p.work(cmd.Context(), c, &w, args[0], append([]string{path}, args[2:]...))
-		if closeErr := c.Close(); err == nil {
-			err = closeErr
-		}
-		return err
-	})
+		return closing(c, p.work(cmd.Context(), c, &w, args[0], append([]string{path}, args[2:]...)))
+	}
 	f := cmd.Flags()
 	f.IntVar(&w.concurrency, "concurrency", 4, "commands at a time")
 	f.Var((*durationValue)(&w.ttr), "ttr", "length of a lease between renewals; 0: each message's own")
 	f.Var((*durationValue)(&w.limit), "limit", "kill a command that runs longer; 0: never")
 	f.Var((*durationValue)(&w.drain), "drain", "how long running commands may take to finish after an interrupt")
 	f.BoolVar(&w.quiet, "quiet", false, "do not report each message on standard error")
-	w.connectFlags(cmd)
-	asSetting(cmd, "concurrency", "drain")
+	p.connectFlags(cmd)
 	return cmd
 }
 
@@ -110,7 +103,7 @@ func (p *Program) work(ctx context.Context, c *tarry.Client, w *workFlags, queue
 	err := worker.Run(ctx)
 	// A drain that was too short is not the store's fault.
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &failedError{line: err.Error(), err: err}
+		return failed(err)
 	}
 	return err
 }

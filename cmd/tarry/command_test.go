@@ -54,6 +54,8 @@ var commandSteps = []step{
 	{args: `push mail now`, stdout: `created mail id N, due TIME \(AWAY\)\n`},
 	{args: `queues`, stdout: `QUEUE .*\nmail  2  1  0  0  0  AWAY  AWAY  -\n`},
 	{args: `push tarry.mine x --in 1h`, stdout: `created tarry.mine .*\n`, stderr: `tarry: names that begin with tarry\. are tarry's own: no pattern such as \* takes them in routes and for tokens\n`},
+	{args: `rearm tarry.mine ann x --in 1h`, stdout: `created tarry.mine .*\n`, stderr: `tarry: names that begin with tarry\. are tarry's own: .*\n`},
+	{args: `cancel tarry.mine ann`, stdout: `cancelled .*\n`},
 	{args: `purge tarry.mine --yes`, stdout: `purged 1 .*\n`},
 	{args: `queues mail none --json`, stdout: `{"queue":"mail","scheduled":2,"ready":1,"leased":0,"dead":0,"finished":0,"next_due":"TIME","oldest_ready":"TIME","paused":false}\n{"queue":"none","scheduled":0,"ready":0,"leased":0,"dead":0,"finished":0,"next_due":null,"oldest_ready":null,"paused":false}\n`},
 	{args: `ls mail`, stdout: `ID  KEY  STATE  DUE  ATTEMPT\n\d+  -  ready  .*\n\d+  ann  scheduled  .*\n\d+  bob  scheduled  .*0/3\n`},

@@ -47,6 +47,7 @@ is none it creates one with the body and flags given. By --id it never creates.`
 			return err
 		}
 		m.Key, m.Due, m.OnConflict = ref.Key, d.When(), tarry.Rearm
+		p.warnReserved(m.Queue)
 		r, err := c.PushDraft(ctx, m)
 		if err != nil {
 			return conflictHint(err, r)

@@ -281,6 +281,21 @@ func TestVersionHelpAndCompletion(t *testing.T) {
 	}
 }
 
+// A server runs, but is asked by the scheme of the other kind.
+func TestWrongScheme(t *testing.T) {
+	_, cert, key := certtest.New(t)
+	secure := world{}.start(t, "serve", "--store", "mem:", "--http", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key)
+	host := secure.stdout.await(t, `listens on https://(\S+)\n`)[1]
+	plain, _ := served(t, "mem:")
+	url, _ := plain.program(nil, nil).env("TARRY_SERVER")
+	for _, args := range []string{"queues", "status --ready"} {
+		run1(t, world{}, step{args: args + " --server " + strings.Replace(url, "http", "https", 1), code: exitUnavailable,
+			stderr: `tarry: \w+: .*\(the server answers in plain HTTP; use ` + url + `\)\n`})
+		run1(t, world{}, step{args: args + " --server http://" + host, code: exitUnavailable,
+			stderr: `tarry: \w+: .*\(the server answers in TLS; use https://` + host + `\)\n`})
+	}
+}
+
 // It runs, but it is not the one that is asked for.
 func TestNotTrusted(t *testing.T) {
 	_, cert, key := certtest.New(t)

@@ -182,11 +182,24 @@ func (e *Engine) broken(ctx context.Context, c call, err error) error {
 		at := e.base.String()
 		return c.fail(fmt.Errorf("%w: %w", engine.ErrUnavailable, untrusted), "the certificate of "+at+" is not trusted; name its authority by ca_file, as in "+at+"?ca_file=PATH")
 	}
+	if errors.Is(err, http.ErrSchemeMismatch) {
+		return c.fail(engine.ErrUnavailable, "the server answers in plain HTTP; use "+e.as("http"))
+	}
 	hint := "the server at " + e.base.String() + " does not answer: " + engine.KeptReason(err.Error())
 	if attempt.FateOf(err) == attempt.Unknown {
 		hint += c.unknown()
 	}
 	return c.fail(engine.ErrUnavailable, hint)
+}
+
+// wantsTLS is how net/http answers plain HTTP where TLS is spoken.
+const wantsTLS = "Client sent an HTTP request to an HTTPS server."
+
+// as is the server's URL with another scheme.
+func (e *Engine) as(scheme string) string {
+	u := *e.base
+	u.Scheme = scheme
+	return u.String()
 }
 
 // unknown is what is added to the hint of a call that was sent and got no answer.
@@ -211,12 +224,16 @@ func (e *Engine) refused(c call, status int, body []byte) error {
 	if err := wire.ReadAnswer(body, func(r *wire.Reader) { told = r.Failure() }); err == nil && told != nil && told.Code != "" {
 		return told.Err(c.op, c.ref)
 	}
+	text := strings.TrimSpace(string(body))
+	if text == wantsTLS {
+		return c.fail(engine.ErrUnavailable, "the server answers in TLS; use "+e.as("https"))
+	}
 	sentinel := engine.ErrUnavailable
 	if status/100 != 5 {
 		sentinel = engine.ErrInvalid
 	}
 	hint := e.base.String() + " answers " + http.StatusText(status) + ", but not as a tarry server does"
-	if text := strings.TrimSpace(string(body)); text != "" {
+	if text != "" {
 		hint += ": " + engine.Clip(text)
 	}
 	return c.fail(sentinel, hint)

@@ -426,6 +426,21 @@ func (p *tab) undo(text string) {
 	p.run(toast + `.querySelector("button").click()`)
 }
 
+// holds has what is to begin after seconds of grace wait until goOn is called. A busy machine
+// may need longer than the grace to see it, and to take it back.
+func (p *tab) holds() (goOn func()) {
+	p.Helper()
+	p.run(`(() => {
+		const after = window.setTimeout, held = []
+		window.setTimeout = (f, ms, ...more) => ms === 1000 && String(f).includes("[native code]") ? (held.push(f), 0) : after(f, ms, ...more)
+		window.goOn = () => { window.setTimeout = after; held.forEach(f => f()) }
+	})()`)
+	return func() {
+		p.Helper()
+		p.run(`goOn()`)
+	}
+}
+
 // to shows another place behind #.
 func (p *tab) to(at string) {
 	p.Helper()

@@ -246,11 +246,13 @@ func everyAction(t *testing.T, l look) {
 	}
 
 	p.to("#/queues/" + q)
+	goOn := p.holds()
 	p.press(".actions", "Purge")
 	yes("Purge the queue?", "7 messages", "Purge")
 	p.sees(".works", "Purging")
 	p.press(".works", "Undo")
 	p.sees(".toast", "Nothing was purged")
+	goOn()
 	if i := info(); i.Scheduled+i.Ready != 7 {
 		t.Errorf("a purge that was taken back: %+v", i)
 	}
@@ -292,10 +294,12 @@ func TestDeadLetters(t *testing.T) {
 		p.sees("dialog", "Until then it can be undone")
 		p.press("dialog", "Redrive ")
 	}
+	goOn := p.holds()
 	redrive()
 	p.until(`document.activeElement.innerText === "Undo"`) // also without a mouse
 	p.press(".progress", "Undo")
 	p.sees(".toast", "Nothing was redriven")
+	goOn()
 	if left := dead(); left != 260 {
 		t.Errorf("%d of 260 are dead though nothing was to be redriven", left)
 	}
@@ -311,17 +315,21 @@ func TestDeadLetters(t *testing.T) {
 		t.Errorf("%d of 261 are dead, %d were redriven", left, n)
 	}
 	p.run(`(() => { const f = document.querySelector("main input[type=search]"); f.value = ""; f.dispatchEvent(new Event("input", {bubbles: true})) })()`)
+	goOn = p.holds()
 	p.press(".actions", "Drop all")
 	p.press("dialog", "Drop ")
 	p.press(".progress", "Undo")
 	p.sees(".toast", "Nothing was dropped")
+	goOn()
 	if left := dead(); left != 261-n {
 		t.Errorf("%d are dead though nothing was to be dropped", left)
 	}
+	goOn = p.holds()
 	p.press(".actions", "Drop all")
 	p.press("dialog", "Drop ")
 	p.to("#/") // it goes on wherever the viewer goes
 	p.sees(".works", "Dropping")
+	goOn()
 	p.sees(".toast", "dead letters are gone")
 	p.misses(".works", "Dropping")
 	if left := dead(); left != 0 {

@@ -2,10 +2,9 @@ package tarry
 
 import (
 	"context"
-	"errors"
-	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // Claim leases one message if it is due, ahead of any waiting lease: settle on read.
@@ -23,7 +22,7 @@ func (c *Client) Claim(ctx context.Context, ref Ref, opts LeaseOptions) (Lease, 
 		return Lease{}, err
 	}
 	l, err := cl.Claim(ctx, ref, engine.Want{Queue: ref.Queue, Max: 1, TTR: opts.TTR, Remote: opts.Remote})
-	return l, fail(op, ref, err)
+	return l, calls.Fail(op, ref, err)
 }
 
 // Claim settles on read: code that comes across an overdue message handles it at once, on
@@ -54,94 +53,11 @@ func (t *Topic[T]) Claim(ctx context.Context, c *Client, ref Ref, handler func(c
 	if err != nil {
 		return err
 	}
-	d := &delivery{w: w, h: h, lease: l, due: l.Due, claim: newClaimed()}
-	if !c.enlist(w) { // closed meanwhile
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWord)
+	if !c.enlist(w.work) { // closed meanwhile
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), calls.LastWord)
 		defer cancel()
-		_, _ = c.eng.Settle(ctx, []engine.Settlement{release(d)})
+		_, _ = c.eng.Settle(ctx, engine.Releases([]Lease{l}))
 		return errClosed("claim", ref.Queue)
 	}
-	return w.handleOne(ctx, d, sent)
-}
-
-// handleOne handles one lease, requested at sent, on the caller's goroutine.
-func (w *Worker) handleOne(ctx context.Context, d *delivery, sent time.Time) error {
-	if d.lease.TTR > 0 {
-		d.term = termFor(sent, d.lease.TTR)
-	}
-	w.base = ctx
-	w.tasks.Go(w.keep)
-	w.mu.Lock()
-	w.enter(d, w.now())
-	w.running++
-	d.h.running++
-	late := d.stage == unsure
-	w.mu.Unlock()
-	go func() {
-		<-w.stopped // by Close, or once the result is settled
-		_ = w.drain("claim")
-		w.c.dismiss(w)
-	}()
-	if late {
-		<-d.claim.sure
-	}
-	w.mu.Lock()
-	d.start()
-	w.mu.Unlock()
-	d.work()
-	return d.claim.result(ctx, d)
-}
-
-// notStarted returns why the handler of a claim did not start.
-func (w *Worker) notStarted() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if errors.Is(w.broken, ErrClosed) {
-		return w.broken
-	}
-	return errLapsed
-}
-
-// claimed carries results from a claim's delivery to the goroutine that called Claim.
-type claimed struct {
-	sure    chan struct{}       // closed once its lease is confirmed, or need not be
-	settled chan engine.Settled // the engine's answer
-}
-
-// answerClaim passes the engine's answer to the claim, and ends its worker.
-func (d *delivery) answerClaim(s engine.Settled) {
-	if d.claim != nil {
-		d.claim.settled <- s
-		d.w.end(errConcluded)
-	}
-}
-
-func newClaimed() *claimed { return &claimed{make(chan struct{}), make(chan engine.Settled, 1)} }
-
-// result waits for the engine's answer and returns the error of the claim.
-func (o *claimed) result(ctx context.Context, d *delivery) error {
-	ref := Ref{Queue: d.lease.Queue, ID: d.lease.ID, Key: d.lease.Key}
-	var s engine.Settled
-	select {
-	case s = <-o.settled:
-	case <-ctx.Done():
-		timer := time.NewTimer(lastWord)
-		defer timer.Stop()
-		select {
-		case s = <-o.settled:
-		case <-timer.C:
-			s.Err = ctx.Err()
-		}
-	}
-	if d.stage < again && s.Err == nil {
-		s.Err = d.w.notStarted()
-	}
-	err := fail("claim", ref, s.Err)
-	switch {
-	case d.err == nil:
-		return err
-	case err == nil:
-		return d.err
-	}
-	return errors.Join(d.err, err)
+	return w.work.HandleOne(ctx, h, l, sent, func() { c.dismiss(w.work) })
 }

@@ -9,17 +9,20 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/coalesce"
 	"github.com/tarryhq/tarry/internal/dispatch"
 	"github.com/tarryhq/tarry/internal/leave"
+	"github.com/tarryhq/tarry/internal/notify"
 	"github.com/tarryhq/tarry/internal/trouble"
+	"github.com/tarryhq/tarry/internal/work"
 )
 
 // Client pushes, finds, changes and leases messages of one engine. It is safe for
 // concurrent use. Close it when done.
 type Client struct {
 	eng     engine.Engine
-	seam    *seam // wraps eng; nil: eng is prompt and nothing is metered
+	seam    *calls.Engine // eng; nil: eng is prompt and nothing is metered
 	meter   *Meter
 	caps    engine.Capabilities
 	owned   bool // Close closes the engine too
@@ -28,7 +31,7 @@ type Client struct {
 	log     *slog.Logger
 	trouble *trouble.Log
 	now     func() time.Time // time.Now
-	inHand  *inHand
+	inHand  *work.InHand
 
 	dispatch *dispatch.Dispatcher
 	pushes   *coalesce.Coalescer[engine.Message, engine.PushResult] // nil: the engine does not coalesce
@@ -39,7 +42,7 @@ type Client struct {
 
 	working   sync.WaitGroup // running workers
 	workersMu sync.Mutex
-	workers   map[*Worker]struct{} // nil: no more may start
+	workers   map[*work.Worker]struct{} // nil: no more may start
 	closed    chan struct{}
 	closeOnce sync.Once
 	closeErr  error
@@ -49,16 +52,16 @@ type Client struct {
 // and returns a client of it whose Close closes the engine too. The program must
 // import the engine's package.
 func Open(ctx context.Context, url string, cfg *Config) (*Client, error) {
-	var calls leave.Calls // an opener may hang, as an engine may
-	defer calls.Close()
+	var opening leave.Calls // an opener may hang, as an engine may
+	defer opening.Close()
 	late := func(eng engine.Engine) { _ = eng.Close() }
-	eng, err := leaving(ctx, &calls, 0, late, func() (engine.Engine, error) { return engine.Open(ctx, url) })
+	eng, err := calls.Leaving(ctx, &opening, 0, late, func() (engine.Engine, error) { return engine.Open(ctx, url) })
 	var shaped *Error
 	if cerr := ctx.Err(); err != nil && cerr != nil && !errors.As(err, &shaped) {
 		return nil, &Error{Op: "open", Err: cerr, Hint: "the store had not answered by then"}
 	}
 	if err != nil {
-		return nil, fail("open", Ref{}, err)
+		return nil, calls.Fail("open", Ref{}, err)
 	}
 	c := New(eng, cfg)
 	c.owned = true
@@ -70,10 +73,10 @@ func Open(ctx context.Context, url string, cfg *Config) (*Client, error) {
 func New(eng engine.Engine, cfg *Config) *Client {
 	caps := eng.Capabilities()
 	push := eng.Push
-	s, meter := (*seam)(nil), cfg.meter()
+	s, meter := (*calls.Engine)(nil), cfg.meter()
 	if !caps.Prompt || meter != nil {
-		s = &seam{eng: eng, prompt: caps.Prompt, meter: meter}
-		eng, push = s, s.pushOwn
+		s = calls.Wrap(eng, caps.Prompt, meter.ofCalls())
+		eng, push = s, s.PushOwn
 	}
 	c := &Client{
 		eng:     eng,
@@ -84,8 +87,8 @@ func New(eng engine.Engine, cfg *Config) *Client {
 		most:    cfg.maxWaitQueues(),
 		log:     cfg.logger(),
 		now:     time.Now,
-		workers: make(map[*Worker]struct{}),
-		inHand:  &inHand{all: make(map[messageID]struct{})},
+		workers: make(map[*work.Worker]struct{}),
+		inHand:  work.NewInHand(),
 		closed:  make(chan struct{}),
 	}
 	c.dispatch = dispatch.New(eng, caps, c.log, c.most)
@@ -106,7 +109,7 @@ func (c *Client) Capabilities() Capabilities { return c.caps }
 // Engine returns the client's engine.
 func (c *Client) Engine() engine.Engine {
 	if c.seam != nil {
-		return c.seam.eng
+		return c.seam.Inner()
 	}
 	return c.eng
 }
@@ -116,9 +119,9 @@ func (c *Client) Engine() engine.Engine {
 // closed.
 func (c *Client) On(eng engine.Engine) *Client {
 	caps := eng.Capabilities()
-	var s *seam
+	var s *calls.Engine
 	if c.meter != nil {
-		s = &seam{eng: eng, prompt: true, meter: c.meter}
+		s = calls.Wrap(eng, true, c.meter.ofCalls())
 		eng = s
 	}
 	on := &Client{
@@ -173,13 +176,13 @@ func (c *Client) Close() error {
 				Hint: fmt.Sprintf("the engine has not answered for %s; what it was doing goes on", closePatience)}
 		}
 		c.trouble.Flush()
-		flushLog(c.log)
+		notify.FlushLog(c.log)
 	})
 	return c.closeErr
 }
 
 // enlist registers a worker that starts, and reports whether it may.
-func (c *Client) enlist(w *Worker) bool {
+func (c *Client) enlist(w *work.Worker) bool {
 	c.workersMu.Lock()
 	defer c.workersMu.Unlock()
 	if c.workers == nil {
@@ -191,7 +194,7 @@ func (c *Client) enlist(w *Worker) bool {
 }
 
 // dismiss unregisters a worker that has ended.
-func (c *Client) dismiss(w *Worker) {
+func (c *Client) dismiss(w *work.Worker) {
 	c.workersMu.Lock()
 	defer c.workersMu.Unlock()
 	delete(c.workers, w)
@@ -204,7 +207,7 @@ func (c *Client) endWorkers() {
 	workers := c.workers
 	c.workers = nil
 	for w := range workers {
-		w.stop(errClosed("work", ""))
+		w.Stop(errClosed("work", ""))
 	}
 	c.workersMu.Unlock()
 	c.working.Wait()
@@ -222,8 +225,7 @@ func (c *Client) end() error {
 		c.cancels.Wait()
 	}
 	if c.seam != nil {
-		c.seam.calls.Wait(leftPatience)
-		c.seam.calls.Close()
+		c.seam.Wait(leftPatience)
 	}
 	if c.owned {
 		return c.eng.Close()
@@ -250,34 +252,4 @@ func (c *Client) able(can bool, op, queue, what string) error {
 		return nil
 	}
 	return &Error{Op: op, Queue: queue, Err: ErrUnsupported, Hint: "the engine " + c.caps.Name + " has no " + what}
-}
-
-// overdue hides the internal deadline of a shared call: a caller that set no deadline must
-// not see DeadlineExceeded.
-func overdue(ctx context.Context, err error) error {
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return coalesce.Overdue(err)
-	}
-	return err
-}
-
-const hintWithdrawn = "nothing was done: the call was still queued; repeating it is safe"
-
-// fail wraps an error from below with its operation and message, unless it has them
-// already.
-func fail(op string, ref Ref, err error) error {
-	if err == nil {
-		return nil
-	}
-	var e *Error
-	if errors.As(err, &e) {
-		return err
-	}
-	e = &Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: err}
-	if w := (*coalesce.Withdrawn)(nil); errors.As(err, &w) {
-		e.Err, e.Hint = w.Err, hintWithdrawn
-	} else if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || err == coalesce.ErrOverdue {
-		e.Hint = engine.HintUnknown
-	}
-	return e
 }

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/notify"
 )
 
 // Config sets up a Client. The zero value, and a nil Config, work.
@@ -46,7 +47,7 @@ func (cfg *Config) logger() *slog.Logger {
 	if cfg != nil && cfg.Logger != nil {
 		l = cfg.Logger
 	}
-	return logAside(l)
+	return notify.Logger(l)
 }
 
 // maxBody returns the largest body for an engine. The default for a remote engine is the

@@ -2,8 +2,10 @@ package tarry
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/work"
 )
 
 // Error is the error of every call of this package: the operation, the message concerned,
@@ -33,7 +35,7 @@ var (
 // ErrUnconfirmed means that the outcome of a message is unknown: its result was sent to the
 // engine, the answer was lost, and when the result was sent again the lease was over. Most
 // likely the first one counted. Otherwise another worker or a cancel has decided.
-var ErrUnconfirmed = errors.New("the result was sent, but its answer was lost, and the lease is over")
+var ErrUnconfirmed = work.ErrUnconfirmed
 
 // JoinErrors returns the errors of the results of one call as one; see errors.Join. It is
 // nil when none failed.
@@ -51,3 +53,16 @@ func JoinErrors[R Pushed | CancelResult | SettleResult](results []R) error {
 	}
 	return errors.Join(errs...)
 }
+
+// PanicError is the error of a handler that panicked.
+type PanicError struct {
+	Value any    // the argument of panic
+	Stack []byte // of its goroutine, as debug.Stack formats it
+}
+
+// Error names the panic value.
+func (e *PanicError) Error() string { return fmt.Sprintf("the handler panicked: %v", e.Value) }
+
+// ErrHandlerTimeout is the cause of a handler's context after HandlerTimeout; it is a
+// context.DeadlineExceeded.
+var ErrHandlerTimeout = work.ErrHandlerTimeout

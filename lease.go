@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/dispatch"
 	"github.com/tarryhq/tarry/internal/sift"
 )
@@ -169,7 +170,7 @@ func leased(a dispatch.Answer, err error, start time.Time) (LeasedMessages, erro
 	for _, t := range a.Told {
 		l.Told = append(l.Told, Told(t))
 	}
-	return l, fail("lease", Ref{}, err)
+	return l, calls.Fail("lease", Ref{}, err)
 }
 
 // leaseCompany bounds the wait for more messages of the same queues when there are some
@@ -231,11 +232,11 @@ func (c *Client) Settle(ctx context.Context, settlements []Settlement) ([]Settle
 	got, err := c.eng.Settle(ctx, good.Items)
 	if err != nil {
 		c.meter.settled(good.Items, nil, err)
-		return nil, fail(op, Ref{}, err)
+		return nil, calls.Fail(op, Ref{}, err)
 	}
 	c.meter.settled(good.Items, got, nil)
 	for j, s := range got {
-		s.Err = fail(op, Ref{}, s.Err)
+		s.Err = calls.Fail(op, Ref{}, s.Err)
 		out[good.At(j)] = s
 	}
 	return out, nil
@@ -260,13 +261,13 @@ func (c *Client) LeaseNow(ctx context.Context, wants []engine.Want) (engine.Gran
 	}
 	g, err := c.eng.Lease(ctx, wants)
 	if err != nil {
-		return engine.Grant{}, fail(op, Ref{}, err)
+		return engine.Grant{}, calls.Fail(op, Ref{}, err)
 	}
 	if err := ctx.Err(); err != nil {
 		for _, got := range g.Queues {
 			c.dispatch.GiveBack(got.Messages)
 		}
-		return engine.Grant{}, fail(op, Ref{}, err)
+		return engine.Grant{}, calls.Fail(op, Ref{}, err)
 	}
 	for i := range g.Queues {
 		c.meter.leasedToCaller(g.Queues[i].Messages, g.Now)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // defaultPage is the default length of a page.
@@ -21,7 +22,7 @@ func (c *Client) Get(ctx context.Context, ref Ref) (Info, error) {
 		return Info{}, err
 	}
 	info, err := c.eng.Get(ctx, ref)
-	return info, fail(op, ref, err)
+	return info, calls.Fail(op, ref, err)
 }
 
 // ListPage returns one page of a queue's messages in one state, ordered by due time for
@@ -50,7 +51,7 @@ func (c *Client) ListPage(ctx context.Context, q ListQuery) (Page, error) {
 		return Page{}, err
 	}
 	p, err := l.List(ctx, q)
-	return p, fail(op, Ref{Queue: q.Queue}, err)
+	return p, calls.Fail(op, Ref{Queue: q.Queue}, err)
 }
 
 // List yields all messages of a queue in one state, with bodies, page by page. It stops

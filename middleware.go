@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/sift"
 )
 
@@ -80,15 +81,15 @@ func (c *Client) through(ctx context.Context, call PushCall) ([]Pushed, error) {
 	out, err := c.wrapped(ctx, call)
 	switch {
 	case err != nil && len(drafts) == 1:
-		return nil, fail(op, Ref{Queue: drafts[0].Queue, Key: drafts[0].Key}, err)
+		return nil, calls.Fail(op, Ref{Queue: drafts[0].Queue, Key: drafts[0].Key}, err)
 	case err != nil:
-		return nil, fail(op, Ref{}, err)
+		return nil, calls.Fail(op, Ref{}, err)
 	case len(out) != len(drafts):
 		return nil, &Error{Op: op, Err: ErrInvalid,
 			Hint: fmt.Sprintf("push middleware answered with %d results for %d messages; it must give one each", len(out), len(drafts))}
 	}
 	for i := range out {
-		out[i].Err = fail(op, Ref{Queue: drafts[i].Queue, Key: drafts[i].Key}, out[i].Err)
+		out[i].Err = calls.Fail(op, Ref{Queue: drafts[i].Queue, Key: drafts[i].Key}, out[i].Err)
 	}
 	return out, nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/sift"
 )
 
@@ -61,7 +62,7 @@ func (c *Client) keepOne(ctx context.Context, m *Draft) (Pushed, error) {
 	if err == nil {
 		err = r.Err
 	}
-	return pushed(m, r), fail(op, Ref{Queue: m.Queue, Key: m.Key}, err)
+	return pushed(m, r), calls.Fail(op, Ref{Queue: m.Queue, Key: m.Key}, err)
 }
 
 func (c *Client) push(ctx context.Context, m *Draft) (engine.PushResult, error) {
@@ -81,11 +82,11 @@ func (c *Client) pushShared(ctx context.Context, draft *Draft) (engine.PushResul
 	// The caller may reuse its slices if ctx ends early.
 	m.Body, m.Headers, m.Terms = slices.Clone(m.Body), slices.Clone(m.Headers), m.Terms.Clone()
 	r, err := c.pushes.Do(ctx, m)
-	for p := (busyRetry{}); err == nil && p.again(ctx, r.Err); {
+	for p := (calls.BusyRetry{}); err == nil && p.Again(ctx, r.Err); {
 		r, err = c.pushes.Do(ctx, m)
 	}
-	r.Err = overdue(ctx, r.Err)
-	return r, overdue(ctx, err)
+	r.Err = calls.Overdue(ctx, r.Err)
+	return r, calls.Overdue(ctx, err)
 }
 
 // valid rejects a message that is invalid, or that this engine does not support.
@@ -142,13 +143,13 @@ func (c *Client) keepMany(ctx context.Context, drafts []Draft, bad []error) ([]P
 	}
 	rs, err := c.eng.Push(ctx, good.Items)
 	if err != nil {
-		return nil, fail(op, Ref{}, err)
+		return nil, calls.Fail(op, Ref{}, err)
 	}
 	for j, r := range rs {
 		m := &good.Items[j]
 		p := &out[good.At(j)]
 		*p = pushed(m, r)
-		p.Err = fail(op, Ref{Queue: m.Queue, Key: m.Key}, r.Err)
+		p.Err = calls.Fail(op, Ref{Queue: m.Queue, Key: m.Key}, r.Err)
 	}
 	return out, nil
 }
@@ -183,7 +184,7 @@ func (c *Client) keepAtomic(ctx context.Context, drafts []Draft) ([]Pushed, erro
 	}
 	rs, err := p.PushAtomic(ctx, drafts)
 	if err != nil {
-		return nil, fail(op, Ref{}, err)
+		return nil, calls.Fail(op, Ref{}, err)
 	}
 	out := make([]Pushed, len(rs))
 	for i, r := range rs {

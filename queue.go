@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // Queue returns what a queue holds; an unknown queue is empty.
@@ -19,7 +20,7 @@ func (c *Client) Queue(ctx context.Context, queue string) (QueueInfo, error) {
 		return QueueInfo{}, err
 	}
 	info, err := n.Queue(ctx, queue)
-	return info, fail(op, Ref{Queue: queue}, err)
+	return info, calls.Fail(op, Ref{Queue: queue}, err)
 }
 
 // Queues returns the queues that hold messages or are paused, ordered by name, starting
@@ -37,7 +38,7 @@ func (c *Client) Queues(ctx context.Context, after string, limit int) (queues []
 		return nil, "", err
 	}
 	queues, next, err = n.Queues(ctx, after, limit)
-	return queues, next, fail(op, Ref{}, err)
+	return queues, next, calls.Fail(op, Ref{}, err)
 }
 
 // AllQueues yields by name the queues that hold something or are paused. It ends after the
@@ -89,7 +90,7 @@ func (c *Client) Forecast(ctx context.Context, queue string, step, span time.Dur
 		return Forecast{}, err
 	}
 	all, err := f.Forecast(ctx, queue, step, span)
-	return all, fail(op, Ref{Queue: queue}, err)
+	return all, calls.Fail(op, Ref{Queue: queue}, err)
 }
 
 // Pause stops leasing and claiming from a queue for d, or until Resume when d is 0. Pushes,
@@ -103,7 +104,7 @@ func (c *Client) Pause(ctx context.Context, queue string, d time.Duration) error
 	if err := engine.CheckPause(queue, d); err != nil {
 		return err
 	}
-	return fail(op, Ref{Queue: queue}, p.Pause(ctx, queue, d))
+	return calls.Fail(op, Ref{Queue: queue}, p.Pause(ctx, queue, d))
 }
 
 // Resume ends a pause, if there is one.
@@ -113,7 +114,7 @@ func (c *Client) Resume(ctx context.Context, queue string) error {
 	if err != nil {
 		return err
 	}
-	return fail(op, Ref{Queue: queue}, p.Resume(ctx, queue))
+	return calls.Fail(op, Ref{Queue: queue}, p.Resume(ctx, queue))
 }
 
 func (c *Client) pauser(ctx context.Context, op, queue string) (engine.Pauser, error) {
@@ -141,7 +142,7 @@ func (c *Client) Purge(ctx context.Context, queue string, also PurgeAlso) (int64
 		return 0, c.able(false, op, queue, "remember")
 	}
 	n, err := p.Purge(ctx, queue, also)
-	return n, fail(op, Ref{Queue: queue}, err)
+	return n, calls.Fail(op, Ref{Queue: queue}, err)
 }
 
 // Redrive makes dead messages ready again, with attempt 0: those with the given ids, or
@@ -160,7 +161,7 @@ func (c *Client) Redrive(ctx context.Context, queue string, ids []ID, limit int)
 		return Redriven{}, err
 	}
 	n, err := r.Redrive(ctx, queue, ids, limit)
-	return n, fail(op, Ref{Queue: queue}, err)
+	return n, calls.Fail(op, Ref{Queue: queue}, err)
 }
 
 func (c *Client) operate(ctx context.Context, op, queue string) error {
@@ -179,7 +180,7 @@ func (c *Client) Settings(ctx context.Context, queue string) (s Settings, revisi
 		return Settings{}, "", err
 	}
 	s, revision, err = e.Settings(ctx, queue)
-	return s, revision, fail(op, Ref{Queue: queue}, err)
+	return s, revision, calls.Fail(op, Ref{Queue: queue}, err)
 }
 
 // Configure replaces all settings of a queue, and returns their revision. With the revision
@@ -198,7 +199,7 @@ func (c *Client) Configure(ctx context.Context, queue string, s Settings, revisi
 		return "", err
 	}
 	revision, err = e.Configure(ctx, queue, s, revision)
-	return revision, fail(op, Ref{Queue: queue}, err)
+	return revision, calls.Fail(op, Ref{Queue: queue}, err)
 }
 
 func (c *Client) configurer(ctx context.Context, op, queue string) (engine.Configurer, error) {
@@ -224,10 +225,9 @@ func (c *Client) Ready(ctx context.Context) error {
 	}
 	if r, ok := c.Engine().(engine.Readier); ok {
 		if c.seam != nil {
-			_, err := leaving(ctx, &c.seam.calls, 0, nil, func() (struct{}, error) { return struct{}{}, r.Ready(ctx) })
-			return fail(op, Ref{}, err)
+			return calls.Fail(op, Ref{}, c.seam.Ready(ctx))
 		}
-		return fail(op, Ref{}, r.Ready(ctx))
+		return calls.Fail(op, Ref{}, r.Ready(ctx))
 	}
 	if !c.caps.Count {
 		return nil

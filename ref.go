@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/sift"
 )
 
@@ -55,19 +56,19 @@ func (c *Client) Cancel(ctx context.Context, ref Ref) error {
 	}
 	if c.cancels != nil {
 		itemErr, err := c.cancels.Do(ctx, ref)
-		for p := (busyRetry{}); err == nil && p.again(ctx, itemErr); {
+		for p := (calls.BusyRetry{}); err == nil && p.Again(ctx, itemErr); {
 			itemErr, err = c.cancels.Do(ctx, ref)
 		}
 		if err == nil {
 			err = itemErr
 		}
-		return fail(op, ref, overdue(ctx, err))
+		return calls.Fail(op, ref, calls.Overdue(ctx, err))
 	}
 	errs, err := c.eng.Cancel(ctx, []Ref{ref})
 	if err == nil {
 		err = errs[0]
 	}
-	return fail(op, ref, err)
+	return calls.Fail(op, ref, err)
 }
 
 // CancelMany cancels messages of any queues; each succeeds or fails alone, with its error
@@ -99,10 +100,10 @@ func (c *Client) CancelMany(ctx context.Context, refs []Ref) ([]CancelResult, er
 	}
 	got, err := c.eng.Cancel(ctx, good.Items)
 	if err != nil {
-		return nil, fail(op, Ref{}, err)
+		return nil, calls.Fail(op, Ref{}, err)
 	}
 	for j, err := range got {
-		out[good.At(j)].Err = fail(op, good.Items[j], err)
+		out[good.At(j)].Err = calls.Fail(op, good.Items[j], err)
 	}
 	return out, nil
 }
@@ -122,5 +123,5 @@ func (c *Client) Reschedule(ctx context.Context, ref Ref, due Due) (Info, error)
 		return Info{}, err
 	}
 	info, err := c.eng.Reschedule(ctx, ref, due.when)
-	return info, fail(op, ref, err)
+	return info, calls.Fail(op, ref, err)
 }

@@ -46,7 +46,7 @@ func renewing(t *testing.T, ttr, long, spread time.Duration, n int, extend func(
 		if begun.Load() != int32(n) || kept.Load() != int32(n) || len(rec.of(tarry.LeaseLost)) > 0 {
 			t.Errorf("of %d handlers %d began, %d kept their lease", n, begun.Load(), kept.Load())
 		}
-		looks = tarry.Looks(w)
+		looks = tarry.Holds(w).Looks
 		stop()
 	})
 	return looks

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // Swept is the progress of RedriveWhere, DropWhere, CancelWhere or RescheduleWhere.
@@ -153,7 +154,7 @@ func (s *sweep) chunk(ctx context.Context, state State, ms []Info, change func(c
 	for _, tell := range s.progress {
 		tell(s.Swept)
 	}
-	return fail(s.op, Ref{Queue: s.f.Queue}, err)
+	return calls.Fail(s.op, Ref{Queue: s.f.Queue}, err)
 }
 
 // moved reports whether a message has the new due time already: the sweep may meet again

@@ -2,118 +2,45 @@ package tarry
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/dispatch"
-	"github.com/tarryhq/tarry/internal/trouble"
+	"github.com/tarryhq/tarry/internal/notify"
+	"github.com/tarryhq/tarry/internal/work"
 )
 
 // Worker leases due messages of its queues and handles many at a time. Make one with
 // NewWorker, register handlers with Handle, and call Run.
-//
-// The path of a message: the dispatcher leases as many messages as there are free slots and
-// as are likely to finish meanwhile, and delivers them (deliver). They wait in line until a
-// runner takes them, runs the handler and frees the slot (work, finish). The settler sends
-// results to the engine in batches. One goroutine renews all leases (keep). None of them
-// waits for the user's observer or log, which have goroutines of their own (teller).
-//
-//	deliver ──▶ work ──▶ finish ──▶ settler ──▶ settled
-//	               ▲
-//	             keep: renews, and cancels what is lost
-//
-// w.mu guards the deliveries; it is never held across a call of the engine, the dispatcher
-// or user code.
 type Worker struct {
-	c     *Client
-	cfg   WorkerConfig
-	now   func() time.Time
-	sets  *settler
-	base  context.Context // of handlers' contexts: has Run's values, but outlives its ctx
-	tasks sync.WaitGroup  // the keeper and its calls
-
-	room dispatch.Room // written with mu held
-
-	mu           sync.Mutex
-	ran          bool
-	queues       map[string]*handling
-	kept         agenda    // deliveries that have not ended
-	idle         []*runner // runners without work
-	waking       bool      // a woken runner has not yet checked the line
-	running      int       // deliveries that hold slots
-	queued       int       // deliveries not started
-	turn         turn      // which line is next
-	freedPending bool      // the dispatcher does not know of freed slots yet: the line may take them
-	pace         pace
-	unconfirmed  int           // results that the engine has not confirmed yet
-	confirmed    int           // results that the engine has confirmed, or never will
-	more         chan struct{} // closed at the next confirmation; nil: nothing waits for it
-	draining     bool
-	quiet        chan struct{} // closed when draining and nothing runs
-	broken       error         // why the worker must end
-	stopped      chan struct{} // closed when broken is set
-	cut          int           // handlers interrupted by the drain
-	failed       int           // results that could not be sent
-
-	look   time.Time     // when the keeper wakes next
-	lineBy time.Time     // when it checks the lines next
-	looks  int           // deliveries that it has checked
-	wake   chan struct{} // holds a token to wake the keeper
-	ended  bool          // the keeper must end
-
-	events  teller[Event]  // to the observer
-	faults  *teller[fault] // to OnError
-	trouble *trouble.Log
-	held    atomic.Bool // leasing has stopped because the observer is behind
+	c    *Client
+	cfg  WorkerConfig
+	work *work.Worker
 }
-
-// maxUnconfirmed bounds the results that the engine has not confirmed, so that a slow
-// engine slows the handlers down instead of filling memory.
-const maxUnconfirmed = 4096
-
-// drainGrace bounds the wait for handlers after the drain has ended their contexts, and for
-// the last results.
-const drainGrace = 5 * time.Second
 
 // NewWorker returns a worker for the messages of a client.
 func NewWorker(c *Client, cfg *WorkerConfig) *Worker {
-	w := &Worker{
-		c:       c,
-		cfg:     cfg.withDefaults(c),
-		now:     c.now,
-		queues:  make(map[string]*handling),
-		quiet:   make(chan struct{}),
-		stopped: make(chan struct{}),
-		wake:    make(chan struct{}, 1),
-		look:    never,
-		lineBy:  never,
-		trouble: c.trouble,
+	w := &Worker{c: c, cfg: cfg.withDefaults(c)}
+	full := work.Config{
+		Engine: c.eng, Caps: c.caps, Dispatch: c.dispatch, InHand: c.inHand, Now: c.now, Logger: w.cfg.Logger,
+		Concurrency: w.cfg.Concurrency, LeaseTTR: w.cfg.LeaseTTR, DrainTimeout: w.cfg.DrainTimeout, Retry: work.Retry(w.cfg.Retry),
+		Panicked: func(value any, stack []byte) error { return &PanicError{value, stack} },
+		OnError:  w.cfg.OnError,
 	}
-	if cfg != nil && cfg.Logger != nil {
-		w.trouble = trouble.New(w.cfg.Logger)
+	if cfg == nil || cfg.Logger == nil {
+		full.Trouble = c.trouble
 	}
-	w.events.call, w.events.called = w.tell, w.observerReturned
-	w.faults = w.newFaults()
-	w.sets = newSettler(c, w.cfg.Logger, w.settled)
+	if observe := w.cfg.Observer; observe != nil {
+		full.Observer = func(e work.Event) { observe(eventOf(&e)) }
+	}
+	if m := c.meter; m != nil {
+		full.Began = m.Started
+		if m.Handled != nil {
+			full.Handled = m.handled
+		}
+	}
+	w.work = work.New(full)
 	return w
-}
-
-// register adds a queue's handling.
-func (w *Worker) register(h *handling) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ran {
-		panic("tarry: Handle was called after Run, for queue " + h.queue)
-	}
-	if w.queues[h.queue] != nil {
-		panic("tarry: Handle was called twice for queue " + h.queue)
-	}
-	w.queues[h.queue] = h
 }
 
 // Run handles messages until ctx ends, and then drains. It stops leasing, lets handlers
@@ -123,105 +50,17 @@ func (w *Worker) register(h *handling) {
 // same way, with ErrClosed; Client.Close waits for it. A worker runs once.
 func (w *Worker) Run(ctx context.Context) error {
 	const op = "work"
-	queues, err := w.start(ctx, op)
-	if err != nil {
+	if err := w.cfg.check(op); err != nil {
 		return err
 	}
-	if !w.c.enlist(w) {
+	if err := w.work.Start(ctx, op); err != nil {
+		return err
+	}
+	if !w.c.enlist(w.work) {
 		return errClosed(op, "")
 	}
-	defer w.c.dismiss(w)
-	w.tasks.Go(w.keep)
-	leave := w.c.dispatch.Subscribe(&dispatch.Subscription{
-		Queues:  queues,
-		TTR:     w.cfg.LeaseTTR,
-		Spread:  true,
-		Room:    &w.room,
-		Deliver: w.deliver,
-		Fail:    w.fail,
-		Noted:   w.noted,
-	})
-	select {
-	case <-ctx.Done():
-	case <-w.stopped:
-	}
-	leave(context.Background(), drainGrace)
-	return w.drain(op)
-}
-
-// start checks the configuration and returns the queues.
-func (w *Worker) start(ctx context.Context, op string) (queues []string, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case w.ran:
-		return nil, engine.Invalid(op, Ref{}, "a worker runs once; make a new one")
-	case len(w.queues) == 0:
-		return nil, engine.Invalid(op, Ref{}, "no handler is registered; call Handle before Run")
-	}
-	if err := w.cfg.check(op); err != nil {
-		return nil, err
-	}
-	w.room.Of = make(map[string]*atomic.Int64)
-	for q, h := range w.queues {
-		if err := engine.CheckQueue(op, q); err != nil {
-			return nil, err
-		}
-		queues = append(queues, q)
-		if h.slots > 0 {
-			h.free.Store(int64(h.slots))
-			w.room.Of[q] = &h.free
-		}
-	}
-	slices.Sort(queues)
-	w.ran = true
-	w.base = context.WithoutCancel(ctx)
-	w.updateRoom()
-	return queues, nil
-}
-
-// fail is called by the dispatcher when the engine could not be asked. The dispatcher tries
-// again, unless the engine is closed.
-func (w *Worker) fail(err error) {
-	w.observe(Event{Kind: EngineFailed, Count: 1, Err: err})
-	if errors.Is(err, ErrClosed) {
-		w.stop(err)
-	}
-}
-
-// stop makes the worker drain and end with err.
-func (w *Worker) stop(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.end(err)
-}
-
-// end is stop. Called with w.mu held.
-func (w *Worker) end(err error) {
-	if w.broken == nil {
-		w.broken = err
-		close(w.stopped)
-	}
-}
-
-// noted is called by the dispatcher with the number of messages of a queue that ended
-// without a handler.
-func (w *Worker) noted(queue string, expired, died int) {
-	if expired > 0 {
-		w.observeAlone(Event{Kind: Expired, Queue: queue, Count: expired})
-	}
-	if died > 0 {
-		w.trouble.Note(messagesLapsed, queue, "queue", queue, "count", died)
-		w.observeAlone(Event{Kind: Died, Queue: queue, Count: died})
-	}
-}
-
-// kick wakes the keeper.
-func (w *Worker) kick() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	defer w.c.dismiss(w.work)
+	return w.work.Run(ctx, op)
 }
 
 // The defaults of a WorkerConfig.
@@ -294,7 +133,7 @@ func (cfg *WorkerConfig) withDefaults(c *Client) WorkerConfig {
 	if full.Logger == nil {
 		full.Logger = c.log
 	}
-	full.Logger = logAside(full.Logger)
+	full.Logger = notify.Logger(full.Logger)
 	return full
 }
 

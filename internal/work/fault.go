@@ -1,24 +1,16 @@
-package tarry
+package work
 
 import (
-	"fmt"
+	"errors"
 	"sync/atomic"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/notify"
 )
-
-// PanicError is the error of a handler that panicked.
-type PanicError struct {
-	Value any    // the argument of panic
-	Stack []byte // of its goroutine, as debug.Stack formats it
-}
-
-// Error names the panic value.
-func (e *PanicError) Error() string { return fmt.Sprintf("the handler panicked: %v", e.Value) }
 
 // fault holds the arguments of WorkerConfig.OnError.
 type fault struct {
-	info Info
+	info engine.Info
 	err  error
 }
 
@@ -26,12 +18,12 @@ type fault struct {
 const maxFaults = 1000
 
 // newFaults returns the notifier that calls OnError, and logs how many faults were dropped.
-func (w *Worker) newFaults() *teller[fault] {
+func (w *Worker) newFaults() *notify.Notifier[fault] {
 	var missed atomic.Int64
-	return &teller[fault]{
-		most: maxFaults,
-		miss: func() { missed.Add(1) },
-		call: func(f fault) {
+	return &notify.Notifier[fault]{
+		Most:   maxFaults,
+		Missed: func() { missed.Add(1) },
+		Call: func(f fault) {
 			defer func() {
 				if p := recover(); p != nil {
 					w.cfg.Logger.Error("OnError panicked", "panic", p, stack())
@@ -46,35 +38,38 @@ func (w *Worker) newFaults() *teller[fault] {
 }
 
 // report queues a call of OnError, if there is one.
-func (d *delivery) report(err error) {
+func (d *Delivery) report(err error) {
 	if d.w.cfg.OnError == nil {
 		return
 	}
 	info := d.lease.Info
 	info.Body = nil // waiting faults are bounded in number, not in bytes
-	d.w.faults.add(fault{info, err})
+	d.w.faults.Add(fault{info, err})
 }
 
 // reportFailure reports a failed handler to OnError, or else to the log. A panic is logged
 // already, and a claim returns the error to its caller.
-func (d *delivery) reportFailure() {
+func (d *Delivery) reportFailure() {
 	if d.w.cfg.OnError != nil {
 		d.report(d.err)
 		return
 	}
-	if _, panicked := d.err.(*PanicError); !panicked && d.claim == nil {
+	if !d.panicked && d.claim == nil {
 		d.w.trouble.Note(handlerFailed, d.lease.Queue, d.attrs(d.err)...)
 	}
 }
 
 // died logs that a message is dead, unless OnError got the reason.
-func (w *Worker) died(d *delivery) {
+func (w *Worker) died(d *Delivery) {
 	if w.cfg.OnError == nil && d.claim == nil {
 		w.trouble.Note(messageDied, d.lease.Queue, d.attrs(d.err)...)
 	}
 }
 
 // failed reports whether the handler's failure is why the message is retried or buried.
-func (d *delivery) failed() bool {
+func (d *Delivery) failed() bool {
 	return d.err != nil && (d.settle.Do == engine.Retry || d.settle.Do == engine.Bury)
 }
+
+// ErrUnconfirmed means that the outcome of a message is unknown.
+var ErrUnconfirmed = errors.New("the result was sent, but its answer was lost, and the lease is over")

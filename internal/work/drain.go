@@ -1,10 +1,14 @@
-package tarry
+package work
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/calls"
+	"github.com/tarryhq/tarry/internal/notify"
 )
 
 // errDrained is the cause of a handler's context that the drain has ended.
@@ -41,27 +45,27 @@ func (w *Worker) drain(op string) error {
 	w.mu.Unlock()
 	w.kick()
 	w.tasks.Wait()
-	if !w.events.flush(drainGrace) {
-		w.cfg.Logger.Warn("the observer did not return in time; it gets the remaining events when it does", "events", w.events.pending.Load())
+	if !w.events.Flush(drainGrace) {
+		w.cfg.Logger.Warn("the observer did not return in time; it gets the remaining events when it does", "events", w.events.Pending())
 	}
-	if !w.faults.flush(drainGrace) {
-		w.cfg.Logger.Warn("OnError did not return in time; it gets the remaining errors when it does", "errors", w.faults.pending.Load())
+	if !w.faults.Flush(drainGrace) {
+		w.cfg.Logger.Warn("OnError did not return in time; it gets the remaining errors when it does", "errors", w.faults.Pending())
 	}
-	if w.trouble != w.c.trouble {
+	if w.cfg.Trouble == nil {
 		w.trouble.Flush()
 	}
-	flushLog(w.cfg.Logger)
+	notify.FlushLog(w.cfg.Logger)
 
-	e := &Error{Op: op, Err: context.DeadlineExceeded}
+	e := &engine.Error{Op: op, Err: context.DeadlineExceeded}
 	switch {
 	case broken != nil:
-		return fail(op, Ref{}, broken)
+		return calls.Fail(op, engine.Ref{}, broken)
 	case left > 0:
 		e.Hint = fmt.Sprintf("%d handlers did not return when the drain ended their contexts; their messages come back when their leases lapse", left)
 	case cut > 0:
 		e.Hint = fmt.Sprintf("%d handlers were interrupted after the drain timeout of %s", cut, w.cfg.DrainTimeout)
 	case failed > 0:
-		e.Err = ErrUnavailable
+		e.Err = engine.ErrUnavailable
 		e.Hint = fmt.Sprintf("%d results could not be sent to the engine; these messages are handled again", failed)
 	default:
 		return nil

@@ -1,4 +1,4 @@
-package tarry
+package work
 
 import (
 	"context"
@@ -17,10 +17,10 @@ const stuckAfter = 5 * time.Second
 const inHandPause = 5 * time.Second
 
 // errInHand is why a message was not started.
-var errInHand = fmt.Errorf("%w: its handler still runs in this process", ErrLeased)
+var errInHand = fmt.Errorf("%w: its handler still runs in this process", engine.ErrLeased)
 
 // stick marks a handler as stuck, and reports it once. Called with Worker.mu held.
-func (d *delivery) stick(now time.Time) {
+func (d *Delivery) stick(now time.Time) {
 	if d.stage == stuck {
 		return
 	}
@@ -33,7 +33,7 @@ func (d *delivery) stick(now time.Time) {
 // putOff returns the settlement of a message that came again while its handler still runs
 // here: a snooze, which counts no attempt. For a claim it is a release, since the caller
 // decides when to try again.
-func (d *delivery) putOff() engine.Settlement {
+func (d *Delivery) putOff() engine.Settlement {
 	d.err = errInHand
 	if d.claim != nil {
 		return release(d)
@@ -43,21 +43,24 @@ func (d *delivery) putOff() engine.Settlement {
 	return engine.Settlement{Token: d.lease.Token, Do: engine.Snooze, When: &engine.When{In: pause}}
 }
 
-// inHand is the set of messages whose handlers run in this process, for all workers and
+// InHand is the set of messages whose handlers run in this process, for all workers and
 // claims of a client. It keeps a handler that ignores the end of its context from being
 // started again: each lapse of its lease would take another slot.
-type inHand struct {
+type InHand struct {
 	mu  sync.Mutex
 	all map[messageID]struct{}
 }
 
+// NewInHand returns an empty set.
+func NewInHand() *InHand { return &InHand{all: make(map[messageID]struct{})} }
+
 type messageID struct {
 	queue string
-	id    ID
+	id    engine.ID
 }
 
 // take adds a message, and reports false if its handler runs already.
-func (h *inHand) take(m messageID) bool {
+func (h *InHand) take(m messageID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := len(h.all)
@@ -66,7 +69,7 @@ func (h *inHand) take(m messageID) bool {
 }
 
 // leave removes a message whose handler has returned.
-func (h *inHand) leave(m messageID) {
+func (h *InHand) leave(m messageID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.all, m)

@@ -1,4 +1,4 @@
-package tarry
+package calls
 
 import (
 	"context"
@@ -15,12 +15,12 @@ const (
 	busyMost  = 100 * time.Millisecond
 )
 
-// busyRetry retries one item of a shared call while another transaction blocks it.
-type busyRetry struct{ pause time.Duration }
+// BusyRetry retries one item of a shared call while another transaction blocks it.
+type BusyRetry struct{ pause time.Duration }
 
-// again pauses and reports whether an item that failed with err should be retried. It
+// Again pauses and reports whether an item that failed with err should be retried. It
 // returns false when ctx ends during the pause.
-func (p *busyRetry) again(ctx context.Context, err error) bool {
+func (p *BusyRetry) Again(ctx context.Context, err error) bool {
 	if err == nil || !errors.Is(err, engine.ErrBusy) {
 		return false
 	}

@@ -1,10 +1,10 @@
-package tarry
+package work
 
 import "time"
 
 // agenda is a min-heap of a worker's deliveries, ordered by when the keeper must next look
 // at each. Guarded by Worker.mu.
-type agenda []*delivery
+type agenda []*Delivery
 
 // never is the look time of a delivery that needs none.
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -18,14 +18,14 @@ func (a agenda) next() time.Time {
 }
 
 // add adds a delivery to be looked at at t.
-func (a *agenda) add(d *delivery, t time.Time) {
+func (a *agenda) add(d *Delivery, t time.Time) {
 	*a = append(*a, nil)
 	d.look = t
 	a.rise(len(*a)-1, d)
 }
 
 // move changes when the keeper looks at a delivery.
-func (a agenda) move(d *delivery, t time.Time) {
+func (a agenda) move(d *Delivery, t time.Time) {
 	i := int(d.place) - 1
 	if d.look = t; i > 0 && t.Before(a[(i-1)/2].look) {
 		a.rise(i, d)
@@ -35,7 +35,7 @@ func (a agenda) move(d *delivery, t time.Time) {
 }
 
 // remove removes a delivery.
-func (a *agenda) remove(d *delivery) {
+func (a *agenda) remove(d *Delivery) {
 	i, n := int(d.place)-1, len(*a)-1
 	last := (*a)[n]
 	(*a)[n] = nil
@@ -47,7 +47,7 @@ func (a *agenda) remove(d *delivery) {
 }
 
 // take removes and returns the deliveries to be looked at by t.
-func (a *agenda) take(t time.Time) (due []*delivery) {
+func (a *agenda) take(t time.Time) (due []*Delivery) {
 	for len(*a) > 0 && !t.Before((*a)[0].look) {
 		due = append(due, (*a)[0])
 		a.remove((*a)[0])
@@ -56,7 +56,7 @@ func (a *agenda) take(t time.Time) (due []*delivery) {
 }
 
 // rise places d at i, or above it where the heap order wants it.
-func (a agenda) rise(i int, d *delivery) {
+func (a agenda) rise(i int, d *Delivery) {
 	for i > 0 {
 		up := (i - 1) / 2
 		if !d.look.Before(a[up].look) {
@@ -69,7 +69,7 @@ func (a agenda) rise(i int, d *delivery) {
 }
 
 // sink places d at i, or below it where the heap order wants it.
-func (a agenda) sink(i int, d *delivery) {
+func (a agenda) sink(i int, d *Delivery) {
 	for {
 		down := 2*i + 1
 		if down+1 < len(a) && a[down+1].look.Before(a[down].look) {
@@ -84,4 +84,4 @@ func (a agenda) sink(i int, d *delivery) {
 	a.put(i, d)
 }
 
-func (a agenda) put(i int, d *delivery) { a[i], d.place = d, int32(i+1) }
+func (a agenda) put(i int, d *Delivery) { a[i], d.place = d, int32(i+1) }

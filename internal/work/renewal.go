@@ -1,4 +1,4 @@
-package tarry
+package work
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/coalesce"
 	"github.com/tarryhq/tarry/internal/nap"
 )
@@ -53,20 +54,20 @@ func (w *Worker) lookBy(t time.Time) {
 }
 
 // lookAt makes the keeper look at a delivery at t. Called with w.mu held.
-func (w *Worker) lookAt(d *delivery, t time.Time) {
+func (w *Worker) lookAt(d *Delivery, t time.Time) {
 	w.kept.move(d, t)
 	w.lookBy(t)
 }
 
 // Causes of a handler's context that ended because its lease was lost.
 var (
-	errLapsed = fmt.Errorf("%w: it could not be renewed before its deadline", ErrLeaseLost)
-	errTaken  = fmt.Errorf("%w: the engine ended it, or gave the message to another worker", ErrLeaseLost)
+	errLapsed = fmt.Errorf("%w: it could not be renewed before its deadline", engine.ErrLeaseLost)
+	errTaken  = fmt.Errorf("%w: the engine ended it, or gave the message to another worker", engine.ErrLeaseLost)
 )
 
 // renewal is a request to extend a lease.
 type renewal struct {
-	d      *delivery
+	d      *Delivery
 	usual  time.Duration // the usual length of its term
 	length time.Duration
 	wishes []extension // by the handler
@@ -114,7 +115,7 @@ var errNoAnswer = errors.New("there is no answer yet")
 // see checks a delivery that was taken from the agenda, puts it back, and returns the
 // renewal if one is needed; with early also when it is not due yet. A delivery that has not
 // started has no context to end: start checks its lease itself. Called with w.mu held.
-func (w *Worker) see(d *delivery, now time.Time, early bool) (r renewal, ok bool) {
+func (w *Worker) see(d *Delivery, now time.Time, early bool) (r renewal, ok bool) {
 	w.looks++
 	switch {
 	case !w.minds(d):
@@ -137,12 +138,12 @@ func (w *Worker) see(d *delivery, now time.Time, early bool) (r renewal, ok bool
 
 // minds reports whether the keeper must watch the lease of a delivery. Called with w.mu
 // held.
-func (w *Worker) minds(d *delivery) bool {
+func (w *Worker) minds(d *Delivery) bool {
 	return !d.term.endless() && d.hold == held && !(d.stage == unsure && d.renewing)
 }
 
 // nextLook returns when the keeper must look at a delivery. Called with w.mu held.
-func (w *Worker) nextLook(d *delivery) time.Time {
+func (w *Worker) nextLook(d *Delivery) time.Time {
 	t := never
 	if w.minds(d) {
 		t = d.term.end()
@@ -157,7 +158,7 @@ func (w *Worker) nextLook(d *delivery) time.Time {
 }
 
 // end ends the context of a handler whose lease is lost. Called with w.mu held.
-func (d *delivery) end(now time.Time, cause error) {
+func (d *Delivery) end(now time.Time, cause error) {
 	d.cancel(cause)
 	if d.over.IsZero() || now.Before(d.over) {
 		d.over = now
@@ -167,14 +168,14 @@ func (d *delivery) end(now time.Time, cause error) {
 
 // lose reports once that the lease was lost. If the handler may have settled the message
 // itself, that is left to finish. Called with w.mu held.
-func (d *delivery) lose(now time.Time, cause error) {
+func (d *Delivery) lose(now time.Time, cause error) {
 	if !d.lossReported && !d.tokenOut.Load() {
 		d.reportLoss(now.Sub(d.started), cause)
 	}
 }
 
 // reportLoss is called with w.mu held.
-func (d *delivery) reportLoss(ran time.Duration, cause error) {
+func (d *Delivery) reportLoss(ran time.Duration, cause error) {
 	d.lossReported = true
 	d.w.trouble.Note(lostLease, d.lease.Queue, d.attrs(cause)...)
 	d.w.observe(d.event(LeaseLost, ran, cause))
@@ -182,8 +183,8 @@ func (d *delivery) reportLoss(ran time.Duration, cause error) {
 
 // renewable reports whether to renew a lease. That of a handler which has timed out or is
 // stuck is left to lapse. Called with w.mu held.
-func (w *Worker) renewable(d *delivery) bool {
-	return w.c.caps.Extend && !d.renewing && d.stage != stuck && (d.ctx == nil || d.ctx.Err() != context.DeadlineExceeded)
+func (w *Worker) renewable(d *Delivery) bool {
+	return w.cfg.Caps.Extend && !d.renewing && d.stage != stuck && (d.ctx == nil || d.ctx.Err() != context.DeadlineExceeded)
 }
 
 // renew extends leases in one call. When the call has no answer soon, its leases are
@@ -202,22 +203,22 @@ func (w *Worker) renew(batch []renewal) {
 	ctx, cancel := context.WithTimeout(engine.Gathered(w.sets.ctx), usual/2)
 	defer cancel()
 	again := time.AfterFunc(usual/renewAgain, func() {
-		w.renewed(batch, sent, failedAll(len(batch), errNoAnswer), func(d *delivery) bool { return d.stage != unsure })
+		w.renewed(batch, sent, calls.FailedAll(len(batch), errNoAnswer), func(d *Delivery) bool { return d.stage != unsure })
 	})
-	out, err := w.c.eng.Settle(ctx, extend)
+	out, err := w.cfg.Engine.Settle(ctx, extend)
 	repeated := !again.Stop()
 	if err != nil {
-		out = failedAll(len(batch), err)
+		out = calls.FailedAll(len(batch), err)
 		if w.sets.ctx.Err() == nil { // else everything has been settled meanwhile
 			w.trouble.Note(unrenewed, "", "count", len(batch), "error", err)
 		}
 	}
-	w.renewed(batch, sent, out, func(d *delivery) bool { return err == nil || !repeated || d.stage == unsure })
+	w.renewed(batch, sent, out, func(d *Delivery) bool { return err == nil || !repeated || d.stage == unsure })
 }
 
 // renewed notes the engine's answers to renewals requested at sent, for the deliveries that
 // of selects.
-func (w *Worker) renewed(batch []renewal, sent time.Time, out []engine.Settled, of func(*delivery) bool) {
+func (w *Worker) renewed(batch []renewal, sent time.Time, out []engine.Settled, of func(*Delivery) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, r := range batch {
@@ -245,7 +246,7 @@ func (w *Worker) answered(r renewal, sent time.Time, err error) {
 		if d.renew = d.term.due(); d.hold == lapsed {
 			d.hold = held
 		}
-	case errors.Is(err, ErrLeaseLost):
+	case errors.Is(err, engine.ErrLeaseLost):
 		if d.hold = lost; d.stage >= running {
 			d.end(now, errTaken)
 		} else {

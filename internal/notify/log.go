@@ -1,4 +1,4 @@
-package tarry
+package notify
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 // further ones are dropped and counted.
 type aside struct {
 	slog.Handler
-	out *teller[logLine]
+	out *Notifier[logLine]
 }
 
 type logLine struct {
@@ -25,15 +25,15 @@ const (
 	logPatience = time.Second // wait for the last lines when a client or worker ends
 )
 
-// logAside returns a logger that never blocks.
-func logAside(l *slog.Logger) *slog.Logger {
+// Logger returns a logger that never blocks.
+func Logger(l *slog.Logger) *slog.Logger {
 	if _, ok := l.Handler().(*aside); ok {
 		return l
 	}
 	var missed atomic.Int64
 	a := &aside{Handler: l.Handler()}
-	a.out = &teller[logLine]{
-		call: func(l logLine) {
+	a.out = &Notifier[logLine]{
+		Call: func(l logLine) {
 			defer func() { _ = recover() }() // there is nowhere else to report it
 			_ = l.to.Handle(context.Background(), l.record)
 			if n := missed.Swap(0); n > 0 {
@@ -42,22 +42,22 @@ func logAside(l *slog.Logger) *slog.Logger {
 				_ = l.to.Handle(context.Background(), r)
 			}
 		},
-		most: mostLogged,
-		miss: func() { missed.Add(1) },
+		Most:   mostLogged,
+		Missed: func() { missed.Add(1) },
 	}
 	return slog.New(a)
 }
 
-// flushLog waits briefly for the last lines.
-func flushLog(l *slog.Logger) {
+// FlushLog waits briefly for the last lines.
+func FlushLog(l *slog.Logger) {
 	if a, ok := l.Handler().(*aside); ok {
-		a.out.flush(logPatience)
+		a.out.Flush(logPatience)
 	}
 }
 
 // Handle queues the record.
 func (a *aside) Handle(_ context.Context, r slog.Record) error {
-	a.out.add(logLine{a.Handler, r.Clone()})
+	a.out.Add(logLine{a.Handler, r.Clone()})
 	return nil
 }
 

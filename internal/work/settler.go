@@ -1,4 +1,4 @@
-package tarry
+package work
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/coalesce"
 	"github.com/tarryhq/tarry/internal/dispatch"
 )
@@ -25,13 +26,13 @@ type settler struct {
 	eng  engine.Engine
 	pace time.Duration // between the starts of two calls, unless a result is urgent
 	log  *slog.Logger
-	done func(ds []*delivery, out []engine.Settled)
+	done func(ds []*Delivery, out []engine.Settled)
 
 	ctx    context.Context
 	giveUp context.CancelFunc
 
 	mu      sync.Mutex
-	waiting []*delivery
+	waiting []*Delivery
 	busy    int           // lanes
 	slow    int           // lanes with a slow call
 	aside   int           // batches retried beside the lanes
@@ -62,17 +63,17 @@ const (
 	settlePace = 5 * time.Millisecond
 )
 
-func newSettler(c *Client, log *slog.Logger, done func([]*delivery, []engine.Settled)) *settler {
+func newSettler(cfg *Config, done func([]*Delivery, []engine.Settled)) *settler {
 	var pace time.Duration
-	if c.caps.Recheck > 0 { // its hints may be lost, so it is across a network
+	if cfg.Caps.Recheck > 0 { // its hints may be lost, so it is across a network
 		pace = settlePace
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &settler{eng: c.eng, pace: pace, log: log, done: done, ctx: ctx, giveUp: cancel, hurry: make(chan struct{}, 1)}
+	return &settler{eng: cfg.Engine, pace: pace, log: cfg.Logger, done: done, ctx: ctx, giveUp: cancel, hurry: make(chan struct{}, 1)}
 }
 
 // add queues a finished delivery. It does not block.
-func (s *settler) add(d *delivery) {
+func (s *settler) add(d *Delivery) {
 	s.mu.Lock()
 	s.waiting = append(s.waiting, d)
 	if len(s.waiting) >= settleWorth || !d.canWait() {
@@ -95,7 +96,7 @@ func (s *settler) widen() {
 
 // canWait reports whether the result of a delivery may be sent a moment later: an ack may,
 // unless its lease is about to end.
-func (d *delivery) canWait() bool {
+func (d *Delivery) canWait() bool {
 	return d.settle.Do == engine.Ack &&
 		(d.term.endless() || d.term.end().Sub(d.started.Add(d.took)) >= settleLeft)
 }
@@ -205,7 +206,7 @@ func (s *settler) flush(patience time.Duration) {
 
 // setAside retries the results of a batch that the engine has refused singly, so that
 // others do not wait for them.
-func (s *settler) setAside(batch []*delivery) {
+func (s *settler) setAside(batch []*Delivery) {
 	if len(batch) == 0 {
 		return
 	}
@@ -230,7 +231,7 @@ func (s *settler) over() {
 }
 
 // settle sends one batch; aside: it was set aside before.
-func (s *settler) settle(batch []*delivery, aside bool) {
+func (s *settler) settle(batch []*Delivery, aside bool) {
 	for fails := 0; len(batch) > 0; fails++ {
 		if fails > 0 || aside {
 			s.rest(dispatch.FailPause(max(0, fails-1)))
@@ -250,13 +251,13 @@ func (s *settler) settle(batch []*delivery, aside bool) {
 			continue
 		}
 		s.log.Warn("results could not be sent to the engine", "count", len(batch), "error", err)
-		batch = s.sort(batch, failedAll(len(batch), err))
+		batch = s.sort(batch, calls.FailedAll(len(batch), err))
 	}
 }
 
 // patience returns the timeout of a batch's call: a quarter of the shortest remaining
 // lease, so that a call that hangs can be repeated in time.
-func patience(batch []*delivery) time.Duration {
+func patience(batch []*Delivery) time.Duration {
 	p, now := coalesce.Timeout, time.Now()
 	for _, d := range batch {
 		if !d.term.endless() {
@@ -266,16 +267,8 @@ func patience(batch []*delivery) time.Duration {
 	return p
 }
 
-func failedAll(n int, err error) []engine.Settled {
-	out := make([]engine.Settled, n)
-	for i := range out {
-		out[i].Err = err
-	}
-	return out
-}
-
 // sort reports the final results, and returns the deliveries to try again.
-func (s *settler) sort(batch []*delivery, out []engine.Settled) (again []*delivery) {
+func (s *settler) sort(batch []*Delivery, out []engine.Settled) (again []*Delivery) {
 	now := time.Now()
 	final := batch
 	for i, d := range batch {
@@ -287,7 +280,7 @@ func (s *settler) sort(batch []*delivery, out []engine.Settled) (again []*delive
 		}
 		if again == nil {
 			final = batch[:i:i]
-			again = make([]*delivery, 0, len(batch)-i)
+			again = make([]*Delivery, 0, len(batch)-i)
 		}
 		d.resent = true
 		again = append(again, d)
@@ -302,7 +295,7 @@ func (s *settler) worthRepeating(err error) bool {
 	if err == nil || s.ctx.Err() != nil {
 		return false
 	}
-	for _, final := range [...]error{ErrLeaseLost, ErrClosed, ErrInvalid, ErrNotFound, ErrUnsupported} {
+	for _, final := range [...]error{engine.ErrLeaseLost, engine.ErrClosed, engine.ErrInvalid, engine.ErrNotFound, engine.ErrUnsupported} {
 		if errors.Is(err, final) {
 			return false
 		}

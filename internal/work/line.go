@@ -1,4 +1,4 @@
-package tarry
+package work
 
 import (
 	"time"
@@ -13,9 +13,9 @@ import (
 // Each handling has its own line; the turn orders the handlings whose lines are not empty.
 
 // line is the FIFO of a handling's deliveries that wait for a runner. Guarded by Worker.mu.
-type line struct{ first, last *delivery }
+type line struct{ first, last *Delivery }
 
-func (l *line) add(d *delivery) {
+func (l *line) add(d *Delivery) {
 	if l.last == nil {
 		l.first = d
 	} else {
@@ -26,14 +26,14 @@ func (l *line) add(d *delivery) {
 
 // addFirst puts an isolated delivery before all others, so that it does not wait for a
 // runner while another one kills the process.
-func (l *line) addFirst(d *delivery) {
+func (l *line) addFirst(d *Delivery) {
 	d.next, l.first = l.first, d
 	if l.last == nil {
 		l.last = d
 	}
 }
 
-func (l *line) take() *delivery {
+func (l *line) take() *Delivery {
 	d := l.first
 	if l.first = d.next; l.first == nil {
 		l.last = nil
@@ -44,10 +44,10 @@ func (l *line) take() *delivery {
 
 // turn is the FIFO of handlings that have a delivery in line and a free slot. Guarded by
 // Worker.mu.
-type turn struct{ first, last *handling }
+type turn struct{ first, last *Handling }
 
-func (t *turn) add(h *handling) {
-	if h.inTurn || h.line.first == nil || h.slots > 0 && h.running >= h.slots {
+func (t *turn) add(h *Handling) {
+	if h.inTurn || h.line.first == nil || h.Slots > 0 && h.running >= h.Slots {
 		return
 	}
 	h.inTurn = true
@@ -59,7 +59,7 @@ func (t *turn) add(h *handling) {
 	t.last = h
 }
 
-func (t *turn) take() *handling {
+func (t *turn) take() *Handling {
 	h := t.first
 	if t.first = h.next; t.first == nil {
 		t.last = nil
@@ -70,7 +70,7 @@ func (t *turn) take() *handling {
 
 // await puts a delivery in line, or releases it when the worker drains. Called with w.mu
 // held.
-func (w *Worker) await(d *delivery, now time.Time) {
+func (w *Worker) await(d *Delivery, now time.Time) {
 	if w.draining {
 		w.giveBack(d)
 		return
@@ -86,7 +86,7 @@ func (w *Worker) await(d *delivery, now time.Time) {
 
 // suspect reports whether the message may have killed its process: its lease lapsed, and it
 // was leased alone.
-func (d *delivery) suspect() bool {
+func (d *Delivery) suspect() bool {
 	return d.lease.LastError == engine.Lapsed && d.lease.Alone(d.lease.Attempt-1)
 }
 
@@ -119,7 +119,7 @@ func (w *Worker) watchLines(now time.Time) {
 
 // next takes a delivery from a line, and a slot for it; nil: none can start. Called with
 // w.mu held.
-func (w *Worker) next() *delivery {
+func (w *Worker) next() *Delivery {
 	if w.turn.first == nil || w.draining || w.running >= w.cfg.Concurrency {
 		return nil
 	}
@@ -138,7 +138,7 @@ func (w *Worker) next() *delivery {
 
 // giveBack releases a delivery that has left the line without starting. Called with w.mu
 // held.
-func (w *Worker) giveBack(d *delivery) {
+func (w *Worker) giveBack(d *Delivery) {
 	w.queued--
 	d.h.queued--
 	w.kept.remove(d)
@@ -153,7 +153,7 @@ func (w *Worker) giveBack(d *delivery) {
 }
 
 // giveBackWaiting releases the deliveries that should have started by t.
-func (w *Worker) giveBackWaiting(h *handling, t time.Time) {
+func (w *Worker) giveBackWaiting(h *Handling, t time.Time) {
 	for h.line.first != nil && !t.Before(h.line.first.begin) {
 		w.giveBack(h.line.take())
 	}
@@ -196,7 +196,7 @@ const (
 	// bounds how many messages.
 	leadLeast    = time.Millisecond
 	leadMost     = 50 * time.Millisecond
-	leadMessages = MaxLease
+	leadMessages = engine.MaxLease
 	// linePatience is how long a message may wait in line before it is released.
 	linePatience = 100 * time.Millisecond
 )

@@ -1,59 +1,58 @@
-package tarry
+package work
 
 import (
 	"log/slog"
 	"strconv"
 	"time"
 
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/trouble"
 )
 
-// EventKind is the kind of an Event.
-type EventKind uint8
+// Kind is the kind of an Event.
+type Kind uint8
 
-// The kinds of events. Settlements are reported once the engine has confirmed them.
+// The kinds of events; package tarry says what each means.
 const (
-	Started      EventKind = iota + 1 // its handler is about to run
-	Acked                             // handled
-	Dropped                           // its guard returned false
-	Retried                           // failed; comes back at Until
-	Snoozed                           // postponed to Until
-	Released                          // returned unhandled: the worker drains, or the lease was too old to start
-	Buried                            // dead because its handler returned Bury
-	Died                              // dead because its attempts are used up
-	Expired                           // dropped because it was past its ExpireAfter
-	LeaseLost                         // the lease was lost before the handler began, while it ran, or before it could be settled
-	EngineFailed                      // the engine could not be reached, for leases or for a settlement
-	SelfSettled                       // its handler returned Settled
-	Stuck                             // its handler has not returned 5 s after the end of its context
-	Unstuck                           // its stuck handler has returned
-	Unconfirmed                       // its result was sent, but may not have counted: see ErrUnconfirmed
+	Started Kind = iota + 1
+	Acked
+	Dropped
+	Retried
+	Snoozed
+	Released
+	Buried
+	Died
+	Expired
+	LeaseLost
+	EngineFailed
+	SelfSettled
+	Stuck
+	Unstuck
+	Unconfirmed
 )
 
-var eventNames = [...]string{"", "started", "acked", "dropped", "retried", "snoozed", "released",
+var names = [...]string{"", "started", "acked", "dropped", "retried", "snoozed", "released",
 	"buried", "died", "expired", "lease_lost", "engine_failed", "self_settled", "stuck", "unstuck", "unconfirmed"}
 
 // String returns the kind's name in lower case.
-func (k EventKind) String() string {
-	if int(k) < len(eventNames) {
-		return eventNames[k]
+func (k Kind) String() string {
+	if int(k) < len(names) {
+		return names[k]
 	}
 	return "event(" + strconv.Itoa(int(k)) + ")"
 }
 
-// Event is what a worker's observer gets. Fields that do not apply to its kind are zero.
+// Event is something that happened to messages; see tarry.Event.
 type Event struct {
-	Kind     EventKind
-	Queue    string
-	ID       ID
-	Key      string
-	Attempt  uint32
-	Due      time.Time
-	Until    time.Time     // Retried, Snoozed: when it comes back
-	Lateness time.Duration // from its due time to the start of the handler, by the engine's clock
-	Duration time.Duration // how long the handler ran
-	Count    int           // messages: 1, or more for Expired and Died of messages that no handler saw
-	Err      error         // what the handler returned, or what failed
+	Kind               Kind
+	Queue              string
+	ID                 engine.ID
+	Key                string
+	Attempt            uint32
+	Due, Until         time.Time
+	Lateness, Duration time.Duration
+	Count              int
+	Err                error
 }
 
 // maxPendingEvents is how many events may wait for the observer before the worker stops leasing.
@@ -61,8 +60,8 @@ const maxPendingEvents = 4096
 
 // observe passes events to the meter, and queues them for the observer.
 func (w *Worker) observe(events ...Event) {
-	if w.c.meter.wantsHandled() {
-		w.c.meter.Handled(events)
+	if w.cfg.Handled != nil {
+		w.cfg.Handled(events)
 	}
 	w.observeAlone(events...)
 }
@@ -70,7 +69,7 @@ func (w *Worker) observe(events ...Event) {
 // observeAlone is observe for events that the meter gets elsewhere.
 func (w *Worker) observeAlone(events ...Event) {
 	if w.cfg.Observer != nil {
-		w.events.add(events...)
+		w.events.Add(events...)
 	}
 }
 
@@ -86,25 +85,25 @@ func (w *Worker) tell(e Event) {
 
 // observerBehind reports whether the observer is so far behind that leasing must stop.
 func (w *Worker) observerBehind() bool {
-	if w.events.pending.Load() < maxPendingEvents {
+	if w.events.Pending() < maxPendingEvents {
 		return false
 	}
 	w.held.Store(true)
-	return w.events.pending.Load() >= maxPendingEvents // it may have caught up just now
+	return w.events.Pending() >= maxPendingEvents // it may have caught up just now
 }
 
 // observerReturned resumes leasing when the observer has caught up.
 func (w *Worker) observerReturned() {
-	if w.held.Load() && w.events.pending.Load() < maxPendingEvents/2 && w.held.Swap(false) {
+	if w.held.Load() && w.events.Pending() < maxPendingEvents/2 && w.held.Swap(false) {
 		w.mu.Lock()
 		w.updateRoom()
 		w.mu.Unlock()
-		w.c.dispatch.Freed()
+		w.cfg.Dispatch.Freed()
 	}
 }
 
 // event returns the event of a delivery whose handler ran for took.
-func (d *delivery) event(kind EventKind, took time.Duration, err error) Event {
+func (d *Delivery) event(kind Kind, took time.Duration, err error) Event {
 	e := Event{
 		Kind: kind, Queue: d.lease.Queue, ID: d.lease.ID, Key: d.lease.Key,
 		Attempt: d.lease.Attempt, Due: d.lease.Due, Count: 1, Err: err,
@@ -116,7 +115,7 @@ func (d *delivery) event(kind EventKind, took time.Duration, err error) Event {
 	return e
 }
 
-func (d *delivery) attrs(err error) []any {
+func (d *Delivery) attrs(err error) []any {
 	return []any{"queue", d.lease.Queue, "id", d.lease.ID, "key", d.lease.Key, "attempt", d.lease.Attempt, slog.Any("error", err)}
 }
 

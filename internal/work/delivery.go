@@ -1,4 +1,4 @@
-package tarry
+package work
 
 import (
 	"context"
@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
-// delivery is a leased message in the worker.
-type delivery struct {
+// Delivery is a leased message in the worker.
+type Delivery struct {
 	w      *Worker
-	h      *handling
+	h      *Handling
 	runner *runner  // nil: its goroutine ends
 	claim  *claimed // not nil: Topic.Claim runs it
 	lease  engine.Lease
@@ -28,12 +29,13 @@ type delivery struct {
 	err    error
 	settle engine.Settlement
 
-	named    EventKind   // its outcome where the settlement does not say: Dropped, Died
+	panicked bool        // its handler
+	named    Kind        // its outcome where the settlement does not say: Dropped, Died
 	resent   bool        // its result was sent before, and the answer was lost
 	tokenOut atomic.Bool // the handler has the token, and may settle the message itself
 
 	// Guarded by Worker.mu.
-	next         *delivery // in line
+	next         *Delivery // in line
 	stage        stage     // on the way to its handler
 	hold         hold      // on the lease
 	renewing     bool      // a renewal is under way
@@ -107,18 +109,18 @@ func (w *Worker) deliver(leases []engine.Lease, engineNow, sent time.Time) {
 	now := w.now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var h *handling
+	var h *Handling
 	w.pace.answered(now, sent, w.cfg.Concurrency)
 	for i := range leases {
-		if q := leases[i].Queue; h == nil || h.queue != q {
+		if q := leases[i].Queue; h == nil || h.Queue != q {
 			h = w.queues[q]
 			if h == nil { // a faulty engine or server
-				w.c.log.Error("tarry: received a message of a queue that was not requested; its lease will lapse", "queue", q, "id", leases[i].ID)
+				w.cfg.Logger.Error("tarry: received a message of a queue that was not requested; its lease will lapse", "queue", q, "id", leases[i].ID)
 				continue
 			}
 		}
-		d := &delivery{w: w, h: h, lease: leases[i]}
-		d.due = w.c.dispatch.Local(d.lease.Due, engineNow, now)
+		d := &Delivery{w: w, h: h, lease: leases[i]}
+		d.due = w.cfg.Dispatch.Local(d.lease.Due, engineNow, now)
 		d.term = termOf(d.lease.Deadline, engineNow, sent)
 		w.enter(d, now)
 		w.queued++
@@ -134,10 +136,10 @@ func (w *Worker) deliver(leases []engine.Lease, engineNow, sent time.Time) {
 }
 
 // enter adds a delivery to those that the keeper watches. Called with w.mu held.
-func (w *Worker) enter(d *delivery, now time.Time) {
+func (w *Worker) enter(d *Delivery, now time.Time) {
 	if !d.term.endless() {
 		d.renew = d.term.end()
-		if w.c.caps.Extend {
+		if w.cfg.Caps.Extend {
 			d.renew = d.term.due()
 			if d.term.doubtful(now) {
 				d.stage, d.renew = unsure, now
@@ -154,8 +156,8 @@ func (w *Worker) enter(d *delivery, now time.Time) {
 // worker, because a new goroutine would have to grow its stack each time.
 type runner struct {
 	w    *Worker
-	next chan *delivery // from wakeRunner
-	then *delivery      // what it took itself after finishing another
+	next chan *Delivery // from wakeRunner
+	then *Delivery      // what it took itself after finishing another
 }
 
 // wakeRunner gives the next delivery in line to a runner, if there is a slot. A woken
@@ -174,7 +176,7 @@ func (w *Worker) wakeRunner() {
 		d.runner = w.idle[n-1]
 		w.idle = w.idle[:n-1]
 	} else {
-		d.runner = &runner{w: w, next: make(chan *delivery, 1)}
+		d.runner = &runner{w: w, next: make(chan *Delivery, 1)}
 		go d.runner.run()
 	}
 	d.runner.next <- d
@@ -191,7 +193,7 @@ func (h *runner) run() {
 		h.w.updateRoom()
 		h.w.mu.Unlock()
 		if freed {
-			h.w.c.dispatch.Freed()
+			h.w.cfg.Dispatch.Freed()
 		}
 		for d != nil {
 			h.then = nil
@@ -204,12 +206,11 @@ func (h *runner) run() {
 // errGoexit is the error of a handler that ended its goroutine.
 var errGoexit = errors.New("the handler called runtime.Goexit")
 
-// ErrHandlerTimeout is the cause of a handler's context after HandlerTimeout; it is a
-// context.DeadlineExceeded.
+// ErrHandlerTimeout is the cause of a handler's context after its timeout.
 var ErrHandlerTimeout = fmt.Errorf("the handler's time is over: %w", context.DeadlineExceeded)
 
 // work runs the handler, unless start decided against it.
-func (d *delivery) work() {
+func (d *Delivery) work() {
 	if d.claim == nil && d.suspect() {
 		d.w.awaitConfirmed()
 		d.w.mu.Lock()
@@ -230,16 +231,18 @@ func (d *delivery) work() {
 		d.w.finish(d)
 		return
 	}
-	if d.h.timeout > 0 {
+	if d.h.Timeout > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, d.h.timeout, ErrHandlerTimeout)
+		ctx, stop = context.WithTimeoutCause(ctx, d.h.Timeout, ErrHandlerTimeout)
 		defer stop()
 		d.w.mu.Lock()
 		d.ctx = ctx
 		d.w.mu.Unlock()
 	}
 	if d.claim == nil {
-		d.w.c.meter.started(d.lease.Queue, d.started.Sub(d.due))
+		if began := d.w.cfg.Began; began != nil {
+			began(d.lease.Queue, d.started.Sub(d.due))
+		}
 		if d.w.cfg.Observer != nil {
 			d.w.observeAlone(d.event(Started, 0, nil))
 		}
@@ -257,27 +260,27 @@ func (d *delivery) work() {
 }
 
 // call runs the handler, and turns a panic into an error.
-func (d *delivery) call(ctx context.Context) (err error) {
+func (d *Delivery) call(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			failure := &PanicError{Value: p, Stack: debug.Stack()}
-			err = failure
-			d.w.cfg.Logger.Error("a handler panicked", append(d.attrs(err), slog.String("stack", string(failure.Stack)))...)
+			trace := debug.Stack()
+			err, d.panicked = d.w.cfg.Panicked(p, trace), true
+			d.w.cfg.Logger.Error("a handler panicked", append(d.attrs(err), slog.String("stack", string(trace)))...)
 		}
 	}()
-	return d.h.handle(ctx, d)
+	return d.h.Handle(ctx, d)
 }
 
 func stack() slog.Attr { return slog.String("stack", string(debug.Stack())) }
 
 // release returns the settlement that makes a message ready again, unchanged.
-func release(d *delivery) engine.Settlement {
+func release(d *Delivery) engine.Settlement {
 	return engine.Settlement{Token: d.lease.Token, Do: engine.Release}
 }
 
 // start starts a delivery, unless it is a suspect; work starts those. Called with w.mu
 // held.
-func (d *delivery) start() {
+func (d *Delivery) start() {
 	if d.claim != nil || !d.suspect() {
 		d.startNow()
 	}
@@ -286,19 +289,19 @@ func (d *delivery) start() {
 // startNow creates the handler's context, unless the worker drains, the handler still runs
 // in this process, or the lease may be over. In these cases the message is released or
 // snoozed. Called with w.mu held.
-func (d *delivery) startNow() {
+func (d *Delivery) startNow() {
 	w := d.w
 	now := w.now()
 	if w.draining || d.held(now) != nil {
 		return
 	}
-	if d.stage = again; !w.c.inHand.take(messageID{d.h.queue, d.lease.ID}) {
+	if d.stage = again; !w.cfg.InHand.take(messageID{d.h.Queue, d.lease.ID}) {
 		return
 	}
 	d.stage, d.started = running, now
 	d.ctx, d.cancel = context.WithCancelCause(w.base)
-	if d.h.timeout > 0 {
-		d.over = now.Add(d.h.timeout)
+	if d.h.Timeout > 0 {
+		d.over = now.Add(d.h.Timeout)
 		if t := d.over.Add(stuckAfter); t.Before(d.look) {
 			w.lookAt(d, t)
 		}
@@ -310,7 +313,7 @@ var errHasty = errors.New("the lease ended before the handler could start, in sp
 
 // hasty reports whether a lease that was renewed before its handler started is over again.
 // Released, its message could go round for ever.
-func (d *delivery) hasty() bool {
+func (d *Delivery) hasty() bool {
 	d.w.mu.Lock()
 	defer d.w.mu.Unlock()
 	return d.stage == confirmed && !d.w.draining && d.hold != lost
@@ -318,7 +321,7 @@ func (d *delivery) hasty() bool {
 
 // held returns why the lease can no longer be relied on, or nil. Called with Worker.mu
 // held.
-func (d *delivery) held(now time.Time) error {
+func (d *Delivery) held(now time.Time) error {
 	switch {
 	case d.hold == lost:
 		return errTaken
@@ -328,9 +331,9 @@ func (d *delivery) held(now time.Time) error {
 	return nil
 }
 
-// proceed returns why no more user code may start for this delivery, or nil. ctx is the
+// Proceed returns why no more user code may start for this delivery, or nil. ctx is the
 // context that middleware passed.
-func (d *delivery) proceed(ctx context.Context) error {
+func (d *Delivery) Proceed(ctx context.Context) error {
 	for _, c := range [...]context.Context{d.ctx, ctx} {
 		if c.Err() != nil {
 			return context.Cause(c)
@@ -342,11 +345,11 @@ func (d *delivery) proceed(ctx context.Context) error {
 }
 
 // conclude decides the settlement once the handler has returned.
-func (d *delivery) conclude(err error) {
+func (d *Delivery) conclude(err error) {
 	d.took = d.w.now().Sub(d.started)
 	d.err = err
-	d.settle = settlement(d.lease.Token, err)
-	if d.settle.Do == byHandler {
+	d.settle = Settlement(d.lease.Token, err)
+	if d.settle.Do == ByHandler {
 		d.err = nil
 	}
 	if d.settle.Do == engine.Retry && d.settle.When == nil && d.interrupted(err) {
@@ -361,7 +364,7 @@ func (d *delivery) conclude(err error) {
 
 // interrupted reports whether a handler gave up because the worker drains or the caller of
 // Claim left, not because of a failure.
-func (d *delivery) interrupted(err error) bool {
+func (d *Delivery) interrupted(err error) bool {
 	defer func() { _ = recover() }() // the error's methods are user code
 	cause := context.Cause(d.ctx)
 	return (cause == errDrained || d.w.base.Err() == context.Canceled) &&
@@ -370,7 +373,7 @@ func (d *delivery) interrupted(err error) bool {
 
 // finish frees the slot of a delivery, passes its result to the settler, and gives its
 // runner the next delivery in line.
-func (w *Worker) finish(d *delivery) {
+func (w *Worker) finish(d *Delivery) {
 	if d.failed() {
 		d.reportFailure()
 	}
@@ -379,7 +382,7 @@ func (w *Worker) finish(d *delivery) {
 	w.running--
 	if d.stage >= running {
 		w.pace.finished(d.took)
-		w.c.inHand.leave(messageID{d.h.queue, d.lease.ID})
+		w.cfg.InHand.leave(messageID{d.h.Queue, d.lease.ID})
 	}
 	if d.stage == stuck {
 		w.observe(d.event(Unstuck, d.took, nil))
@@ -388,11 +391,11 @@ func (w *Worker) finish(d *delivery) {
 	h.running--
 	h.free.Add(1)
 	w.turn.add(h)
-	if d.stage >= running && d.hold != held && !d.lossReported && d.settle.Do != byHandler {
+	if d.stage >= running && d.hold != held && !d.lossReported && d.settle.Do != ByHandler {
 		d.reportLoss(d.took, errSelfSettled)
 	}
 	switch {
-	case d.settle.Do == byHandler:
+	case d.settle.Do == ByHandler:
 		w.observe(d.event(SelfSettled, d.took, nil))
 		d.answerClaim(engine.Settled{})
 	case d.hold != lost:
@@ -417,20 +420,20 @@ func (w *Worker) finish(d *delivery) {
 		}
 	}
 	// A delivery in line takes the slot before the dispatcher learns of it.
-	freed := h.slots > 0 || w.queued <= w.low() || w.turn.first == nil
+	freed := h.Slots > 0 || w.queued <= w.low() || w.turn.first == nil
 	w.freedPending = !freed
 	w.checkIdle()
 	w.updateRoom()
 	w.mu.Unlock()
 	if freed {
-		w.c.dispatch.Freed()
+		w.cfg.Dispatch.Freed()
 	}
 }
 
 // settled is called by the settler with the engine's answers.
-func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
+func (w *Worker) settled(ds []*Delivery, out []engine.Settled) {
 	for i, d := range ds {
-		if d.resent && !d.lossReported && !d.tokenOut.Load() && errors.Is(out[i].Err, ErrLeaseLost) {
+		if d.resent && !d.lossReported && !d.tokenOut.Load() && errors.Is(out[i].Err, engine.ErrLeaseLost) {
 			out[i].Err = ErrUnconfirmed
 		}
 	}
@@ -443,14 +446,14 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 	}
 	full := w.unconfirmed+len(ds) >= maxUnconfirmed
 	for i := range out {
-		if err := out[i].Err; err != nil && !errors.Is(err, ErrLeaseLost) && err != ErrUnconfirmed {
+		if err := out[i].Err; err != nil && !errors.Is(err, engine.ErrLeaseLost) && err != ErrUnconfirmed {
 			w.failed++
 		}
 	}
 	w.updateRoom()
 	w.mu.Unlock()
 	if full {
-		w.c.dispatch.Freed()
+		w.cfg.Dispatch.Freed()
 	}
 	for i, d := range ds {
 		if out[i].Err != nil {
@@ -474,10 +477,10 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 			w.died(d)
 		}
 	}
-	if w.cfg.Observer == nil && !w.c.meter.wantsHandled() {
+	if w.cfg.Observer == nil && w.cfg.Handled == nil {
 		return
 	}
-	some := someEvents.Get().(*[tellAtOnce]Event)
+	some := someEvents.Get().(*[EventsAtOnce]Event)
 	events := some[:0]
 	for i, d := range ds {
 		if kind := d.outcome(out[i]); kind != 0 {
@@ -489,7 +492,7 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 			if kind == Retried || kind == Snoozed {
 				e.Until = out[i].Until
 			}
-			if len(events) == tellAtOnce {
+			if len(events) == EventsAtOnce {
 				w.observe(events...)
 				events = events[:0]
 			}
@@ -497,31 +500,31 @@ func (w *Worker) settled(ds []*delivery, out []engine.Settled) {
 		}
 	}
 	w.observe(events...)
-	clear(some[:min(len(ds), tellAtOnce)])
+	clear(some[:min(len(ds), EventsAtOnce)])
 	someEvents.Put(some)
 }
 
-// tellAtOnce is how many events are passed on at a time.
-const tellAtOnce = 16
+// EventsAtOnce is how many events are passed on at a time.
+const EventsAtOnce = 16
 
-var someEvents = sync.Pool{New: func() any { return new([tellAtOnce]Event) }}
+var someEvents = sync.Pool{New: func() any { return new([EventsAtOnce]Event) }}
 
 // errSelfSettled is the error of a late result when the handler may have settled its
 // message itself.
-var errSelfSettled = fmt.Errorf("%w: a handler that has settled its message itself returns tarry.Settled()", ErrLeaseLost)
+var errSelfSettled = fmt.Errorf("%w: a handler that has settled its message itself returns tarry.Settled()", engine.ErrLeaseLost)
 
 // unsettled returns why a result could not be settled.
-func (d *delivery) unsettled(err error) error {
-	if d.tokenOut.Load() && errors.Is(err, ErrLeaseLost) {
+func (d *Delivery) unsettled(err error) error {
+	if d.tokenOut.Load() && errors.Is(err, engine.ErrLeaseLost) {
 		err = errSelfSettled
 	}
-	return fail("settle", Ref{Queue: d.lease.Queue, ID: d.lease.ID, Key: d.lease.Key}, err)
+	return calls.Fail("settle", engine.Ref{Queue: d.lease.Queue, ID: d.lease.ID, Key: d.lease.Key}, err)
 }
 
 // outcome returns the event kind of a settled delivery; 0: it was reported before.
-func (d *delivery) outcome(s engine.Settled) EventKind {
+func (d *Delivery) outcome(s engine.Settled) Kind {
 	switch {
-	case errors.Is(s.Err, ErrLeaseLost):
+	case errors.Is(s.Err, engine.ErrLeaseLost):
 		if d.lossReported {
 			return 0
 		}

@@ -1,4 +1,4 @@
-package tarry
+package work
 
 import "time"
 

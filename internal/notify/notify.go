@@ -1,4 +1,6 @@
-package tarry
+// Package notify calls functions of the user's on goroutines of their own, so that nothing
+// waits for them.
+package notify
 
 import (
 	"sync"
@@ -6,13 +8,13 @@ import (
 	"time"
 )
 
-// teller calls a function of the user's with one thing at a time, on a goroutine that lives
+// Notifier calls a function of the user's with one thing at a time, on a goroutine that lives
 // only while there are any, so that a slow function holds up nothing else.
-type teller[T any] struct {
-	call   func(T)
-	called func() // called after each, if not nil
-	most   int    // beyond this many pending things, further ones are dropped; 0: no bound
-	miss   func()
+type Notifier[T any] struct {
+	Call   func(T)
+	Called func() // called after each, if not nil
+	Most   int    // beyond this many pending things, further ones are dropped; 0: no bound
+	Missed func() // called for each that was dropped
 
 	pending atomic.Int64
 
@@ -26,15 +28,18 @@ type teller[T any] struct {
 // spareKept is for how many things memory is kept while there are none.
 const spareKept = 512
 
-// add queues xs, in order.
-func (t *teller[T]) add(xs ...T) {
+// Pending returns how many things wait.
+func (t *Notifier[T]) Pending() int { return int(t.pending.Load()) }
+
+// Add queues xs, in order.
+func (t *Notifier[T]) Add(xs ...T) {
 	if len(xs) == 0 {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.most > 0 && t.pending.Load() >= int64(t.most) {
-		t.miss()
+	if t.Most > 0 && t.pending.Load() >= int64(t.Most) {
+		t.Missed()
 		return
 	}
 	t.waiting = append(t.waiting, xs...)
@@ -45,7 +50,7 @@ func (t *teller[T]) add(xs ...T) {
 	}
 }
 
-func (t *teller[T]) run() {
+func (t *Notifier[T]) run() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for len(t.waiting) > 0 {
@@ -53,10 +58,10 @@ func (t *teller[T]) run() {
 		t.waiting, t.spare = t.spare[:0], nil
 		t.mu.Unlock()
 		for i := range batch {
-			t.call(batch[i])
+			t.Call(batch[i])
 			t.pending.Add(-1)
-			if t.called != nil {
-				t.called()
+			if t.Called != nil {
+				t.Called()
 			}
 		}
 		clear(batch)
@@ -76,8 +81,8 @@ func (t *teller[T]) run() {
 	}
 }
 
-// flush waits up to d until nothing is pending, and reports whether that is so.
-func (t *teller[T]) flush(d time.Duration) bool {
+// Flush waits up to d until nothing is pending, and reports whether that is so.
+func (t *Notifier[T]) Flush(d time.Duration) bool {
 	t.mu.Lock()
 	if !t.busy {
 		t.mu.Unlock()

@@ -1,0 +1,355 @@
+package calls
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/coalesce"
+	"github.com/tarryhq/tarry/internal/leave"
+)
+
+// Engine wraps an engine, meters its calls and abandons a call when its context ends. An
+// engine may hang in the operating system, where no context reaches it. The goroutine of an
+// abandoned call ends when the engine's call does, and leases that it still returns are
+// released. Calls of a prompt engine are metered only.
+type Engine struct {
+	eng    engine.Engine
+	prompt bool // its calls are not abandoned
+	meter  *Meter
+	calls  leave.Calls
+}
+
+// Wrap wraps an engine. A prompt engine is only metered.
+func Wrap(eng engine.Engine, prompt bool, meter *Meter) *Engine {
+	return &Engine{eng: eng, prompt: prompt, meter: meter}
+}
+
+// Inner returns the engine inside.
+func (s *Engine) Inner() engine.Engine { return s.eng }
+
+// Wait waits up to patience for abandoned calls, and for the release of what they leased.
+func (s *Engine) Wait(patience time.Duration) {
+	s.calls.Wait(patience)
+	s.calls.Close()
+}
+
+// Ready asks the engine whether it is ready.
+func (s *Engine) Ready(ctx context.Context) error {
+	r, ok := s.eng.(engine.Readier)
+	if !ok {
+		return engine.ErrUnsupported
+	}
+	_, err := Leaving(ctx, &s.calls, 0, nil, func() (struct{}, error) { return struct{}{}, r.Ready(ctx) })
+	return err
+}
+
+const (
+	// LastWord is how long to wait, after the context has ended, for a call that may have
+	// done a part of its work, to learn how much. A waiting lease gets twice that.
+	LastWord = time.Second
+
+	// giveBackPatience bounds the release of leases of abandoned calls.
+	giveBackPatience = coalesce.Timeout
+)
+
+// Leaving makes a call, and abandons it when ctx has been over for patience. late, if not
+// nil, gets an answer that comes after that.
+func Leaving[T any](ctx context.Context, calls *leave.Calls, patience time.Duration, late func(T), call func() (T, error)) (T, error) {
+	if n := calls.Left(); n >= leave.Most && ctx.Done() != nil {
+		var none T
+		return none, &engine.Error{Err: engine.ErrUnavailable, Hint: fmt.Sprintf("the engine has not answered %d calls, whose callers have given up", n)}
+	}
+	out, _, err := leave.Make(ctx, calls, patience, func(out T, err error) {
+		if late != nil && err == nil {
+			late(out)
+		}
+	}, call)
+	return out, err
+}
+
+// through is Leaving with metering: the call is metered when the engine answers, even if it
+// was abandoned.
+func through[T any](ctx context.Context, s *Engine, op string, patience time.Duration, late func(T), call func() (T, error)) (T, error) {
+	metered := func() (T, error) {
+		start := s.meter.begin()
+		out, err := call()
+		s.meter.called(op, start, err)
+		return out, err
+	}
+	if s.prompt {
+		return metered()
+	}
+	return Leaving(ctx, &s.calls, patience, late, metered)
+}
+
+// Push pushes copies, since the caller of an abandoned call may reuse its slices.
+func (s *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	if s.prompt {
+		return s.push(ctx, msgs)
+	}
+	if ctx.Done() != nil {
+		msgs = copied(msgs)
+	}
+	return s.PushOwn(ctx, msgs)
+}
+
+// PushOwn is Push without copies, for messages that nothing changes.
+func (s *Engine) PushOwn(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	if s.prompt {
+		return s.push(ctx, msgs)
+	}
+	return Leaving(ctx, &s.calls, 0, nil, func() ([]engine.PushResult, error) { return s.push(ctx, msgs) })
+}
+
+// push, like lease and settle, needs no closure on a prompt engine: a closure costs more
+// than the metering.
+func (s *Engine) push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	start := s.meter.begin()
+	out, err := s.eng.Push(ctx, msgs)
+	s.meter.pushed(msgs, out, err)
+	s.meter.called("push", start, err)
+	return out, err
+}
+
+// PushAtomic calls the engine's.
+func (s *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	p, ok := s.eng.(engine.AtomicPusher)
+	if !ok {
+		return nil, engine.ErrUnsupported
+	}
+	if ctx.Done() != nil && !s.prompt {
+		msgs = copied(msgs)
+	}
+	return through(ctx, s, "push", 0, nil, func() ([]engine.PushResult, error) {
+		out, err := p.PushAtomic(ctx, msgs)
+		s.meter.pushed(msgs, out, err)
+		return out, err
+	})
+}
+
+func copied(msgs []engine.Message) []engine.Message {
+	msgs = slices.Clone(msgs)
+	for i := range msgs {
+		m := &msgs[i]
+		m.Body, m.Headers, m.Terms = slices.Clone(m.Body), slices.Clone(m.Headers), m.Terms.Clone()
+	}
+	return msgs
+}
+
+// Lease calls the engine's.
+func (s *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+	if s.prompt {
+		return s.lease(ctx, wants)
+	}
+	wants = slices.Clone(wants)
+	late := func(g engine.Grant) {
+		var all []engine.Lease
+		for _, q := range g.Queues {
+			all = append(all, q.Messages...)
+		}
+		s.giveBack(all)
+	}
+	return Leaving(ctx, &s.calls, 0, late, func() (engine.Grant, error) { return s.lease(ctx, wants) })
+}
+
+func (s *Engine) lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+	start := s.meter.begin()
+	g, err := s.eng.Lease(ctx, wants)
+	s.meter.granted(wants, &g, err)
+	s.meter.called("lease", start, err)
+	return g, err
+}
+
+// LeaseWait calls the engine's.
+func (s *Engine) LeaseWait(ctx context.Context, w engine.Wait) (engine.Waited, error) {
+	waiter, ok := s.eng.(engine.LeaseWaiter)
+	if !ok {
+		return engine.Waited{}, engine.ErrUnsupported
+	}
+	late := func(got engine.Waited) { s.giveBack(got.Messages) }
+	return through(ctx, s, "wait", 2*LastWord, late, func() (engine.Waited, error) {
+		got, err := waiter.LeaseWait(ctx, w)
+		s.meter.waited(&got, err)
+		return got, err
+	})
+}
+
+// Claim calls the engine's.
+func (s *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
+	c, ok := s.eng.(engine.Claimer)
+	if !ok {
+		return engine.Lease{}, engine.ErrUnsupported
+	}
+	late := func(l engine.Lease) { s.giveBack([]engine.Lease{l}) }
+	return through(ctx, s, "claim", 0, late, func() (engine.Lease, error) {
+		l, err := c.Claim(ctx, ref, want)
+		s.meter.claimed(ref.Queue, err)
+		return l, err
+	})
+}
+
+// giveBack releases leases of an abandoned call. Those that cannot be released will lapse.
+func (s *Engine) giveBack(ls []engine.Lease) {
+	if len(ls) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), giveBackPatience)
+	defer cancel()
+	_, _ = s.eng.Settle(ctx, engine.Releases(ls))
+}
+
+// Settle calls the engine's.
+func (s *Engine) Settle(ctx context.Context, in []engine.Settlement) ([]engine.Settled, error) {
+	if s.prompt {
+		return s.settle(ctx, in)
+	}
+	return Leaving(ctx, &s.calls, 0, nil, func() ([]engine.Settled, error) { return s.settle(ctx, in) })
+}
+
+func (s *Engine) settle(ctx context.Context, in []engine.Settlement) ([]engine.Settled, error) {
+	start := s.meter.begin()
+	out, err := s.eng.Settle(ctx, in)
+	s.meter.called("settle", start, err)
+	return out, err
+}
+
+// Cancel calls the engine's.
+func (s *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
+	return through(ctx, s, "cancel", 0, nil, func() ([]error, error) {
+		errs, err := s.eng.Cancel(ctx, refs)
+		s.meter.cancelled(refs, errs, err)
+		return errs, err
+	})
+}
+
+// Reschedule calls the engine's.
+func (s *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
+	return through(ctx, s, "reschedule", 0, nil, func() (engine.Info, error) { return s.eng.Reschedule(ctx, ref, due) })
+}
+
+// Get calls the engine's.
+func (s *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
+	return through(ctx, s, "get", 0, nil, func() (engine.Info, error) { return s.eng.Get(ctx, ref) })
+}
+
+// List calls the engine's.
+func (s *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
+	l, ok := s.eng.(engine.Lister)
+	if !ok {
+		return engine.Page{}, engine.ErrUnsupported
+	}
+	return through(ctx, s, "list", 0, nil, func() (engine.Page, error) { return l.List(ctx, q) })
+}
+
+// Queue calls the engine's.
+func (s *Engine) Queue(ctx context.Context, queue string) (engine.QueueInfo, error) {
+	c, ok := s.eng.(engine.Counter)
+	if !ok {
+		return engine.QueueInfo{}, engine.ErrUnsupported
+	}
+	return through(ctx, s, "queue", 0, nil, func() (engine.QueueInfo, error) { return c.Queue(ctx, queue) })
+}
+
+// Queues calls the engine's.
+func (s *Engine) Queues(ctx context.Context, after string, limit int) ([]engine.QueueInfo, string, error) {
+	type page struct {
+		queues []engine.QueueInfo
+		next   string
+	}
+	c, ok := s.eng.(engine.Counter)
+	if !ok {
+		return nil, "", engine.ErrUnsupported
+	}
+	p, err := through(ctx, s, "queues", 0, nil, func() (p page, err error) {
+		p.queues, p.next, err = c.Queues(ctx, after, limit)
+		return p, err
+	})
+	return p.queues, p.next, err
+}
+
+// Forecast calls the engine's.
+func (s *Engine) Forecast(ctx context.Context, queue string, step, span time.Duration) (engine.Forecast, error) {
+	f, ok := s.eng.(engine.Forecaster)
+	if !ok {
+		return engine.Forecast{}, engine.ErrUnsupported
+	}
+	return through(ctx, s, "forecast", 0, nil, func() (engine.Forecast, error) { return f.Forecast(ctx, queue, step, span) })
+}
+
+// Pause calls the engine's.
+func (s *Engine) Pause(ctx context.Context, queue string, d time.Duration) error {
+	p, ok := s.eng.(engine.Pauser)
+	if !ok {
+		return engine.ErrUnsupported
+	}
+	_, err := through(ctx, s, "pause", 0, nil, func() (struct{}, error) { return struct{}{}, p.Pause(ctx, queue, d) })
+	return err
+}
+
+// Resume calls the engine's.
+func (s *Engine) Resume(ctx context.Context, queue string) error {
+	p, ok := s.eng.(engine.Pauser)
+	if !ok {
+		return engine.ErrUnsupported
+	}
+	_, err := through(ctx, s, "resume", 0, nil, func() (struct{}, error) { return struct{}{}, p.Resume(ctx, queue) })
+	return err
+}
+
+// Purge calls the engine's.
+func (s *Engine) Purge(ctx context.Context, queue string, also engine.PurgeAlso) (int64, error) {
+	p, ok := s.eng.(engine.Purger)
+	if !ok {
+		return 0, engine.ErrUnsupported
+	}
+	return through(ctx, s, "purge", LastWord, nil, func() (int64, error) { return p.Purge(ctx, queue, also) })
+}
+
+// Redrive calls the engine's.
+func (s *Engine) Redrive(ctx context.Context, queue string, ids []engine.ID, limit int) (engine.Redriven, error) {
+	r, ok := s.eng.(engine.Redriver)
+	if !ok {
+		return engine.Redriven{}, engine.ErrUnsupported
+	}
+	ids = slices.Clone(ids)
+	return through(ctx, s, "redrive", LastWord, nil, func() (engine.Redriven, error) { return r.Redrive(ctx, queue, ids, limit) })
+}
+
+// Settings calls the engine's.
+func (s *Engine) Settings(ctx context.Context, queue string) (engine.Settings, string, error) {
+	e, ok := s.eng.(engine.Configurer)
+	if !ok {
+		return engine.Settings{}, "", engine.ErrUnsupported
+	}
+	type answer struct {
+		engine.Settings
+		revision string
+	}
+	a, err := through(ctx, s, "settings", 0, nil, func() (a answer, err error) {
+		a.Settings, a.revision, err = e.Settings(ctx, queue)
+		return a, err
+	})
+	return a.Settings, a.revision, err
+}
+
+// Configure calls the engine's.
+func (s *Engine) Configure(ctx context.Context, queue string, settings engine.Settings, revision string) (string, error) {
+	e, ok := s.eng.(engine.Configurer)
+	if !ok {
+		return "", engine.ErrUnsupported
+	}
+	settings.Defaults = settings.Defaults.Clone()
+	return through(ctx, s, "configure", 0, nil, func() (string, error) { return e.Configure(ctx, queue, settings, revision) })
+}
+
+// Watch calls the engine's.
+func (s *Engine) Watch(fn func(queue string)) (stop func()) { return s.eng.Watch(fn) }
+
+// Capabilities calls the engine's.
+func (s *Engine) Capabilities() engine.Capabilities { return s.eng.Capabilities() }
+
+// Close calls the engine's.
+func (s *Engine) Close() error { return s.eng.Close() }

@@ -1,0 +1,49 @@
+// Package calls is how calls go to an engine.
+package calls
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/coalesce"
+)
+
+// Overdue hides the internal deadline of a shared call: a caller that set no deadline must
+// not see DeadlineExceeded.
+func Overdue(ctx context.Context, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return coalesce.Overdue(err)
+	}
+	return err
+}
+
+const hintWithdrawn = "nothing was done: the call was still queued; repeating it is safe"
+
+// Fail wraps an error from below with its operation and message, unless it has them
+// already.
+func Fail(op string, ref engine.Ref, err error) error {
+	if err == nil {
+		return nil
+	}
+	var e *engine.Error
+	if errors.As(err, &e) {
+		return err
+	}
+	e = &engine.Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: err}
+	if w := (*coalesce.Withdrawn)(nil); errors.As(err, &w) {
+		e.Err, e.Hint = w.Err, hintWithdrawn
+	} else if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || err == coalesce.ErrOverdue {
+		e.Hint = engine.HintUnknown
+	}
+	return e
+}
+
+// FailedAll returns n results that all failed with err.
+func FailedAll(n int, err error) []engine.Settled {
+	out := make([]engine.Settled, n)
+	for i := range out {
+		out[i].Err = err
+	}
+	return out
+}

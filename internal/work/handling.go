@@ -1,0 +1,24 @@
+package work
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// Handling is how a worker handles one queue.
+type Handling struct {
+	Queue   string
+	Handle  func(context.Context, *Delivery) error
+	Slots   int // concurrent handlers; 0: only the worker's bound
+	Timeout time.Duration
+
+	free atomic.Int64 // free slots; written with Worker.mu held
+
+	// Guarded by Worker.mu.
+	running int // handlers
+	queued  int // leased, not started
+	line    line
+	next    *Handling // after it in the turn
+	inTurn  bool
+}

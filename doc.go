@@ -44,5 +44,7 @@
 //
 // Where to look: Client, Topic and Worker are the calls, docs/semantics.md says what each
 // does in each state, docs/architecture.md explains the inside, and docs/engines/writing.md
-// how to write an engine.
+// how to write an engine. The files of this package, in the order in which to read them:
+// topic, option, push, client, ref, list, sweep, queue, lease; worker, handler, middleware,
+// meter; types, errors.
 package tarry

@@ -1,4 +1,5 @@
-// Package calls is how calls go to an engine.
+// Package calls is how a call goes to an engine: the caller can leave it while the engine
+// hangs, it is metered, and its error says what it was about.
 package calls
 
 import (

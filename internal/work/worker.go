@@ -24,7 +24,7 @@ import (
 // as are likely to finish meanwhile, and delivers them (deliver). They wait in line until a
 // runner takes them, runs the handler and frees the slot (work, finish). The settler sends
 // results to the engine in batches. One goroutine renews all leases (keep). None of them
-// waits for the user's observer or log, which have goroutines of their own (teller).
+// waits for the user's observer or log, which have goroutines of their own (package notify).
 //
 //	deliver ──▶ work ──▶ finish ──▶ settler ──▶ settled
 //	               ▲

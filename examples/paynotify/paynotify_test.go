@@ -90,7 +90,7 @@ func look(t *testing.T, c *tarry.Client) tarry.Info {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return info
+	return info.Info
 }
 
 // atWork tells a merchant that order 42 is paid, in virtual time, while test runs.

@@ -138,41 +138,34 @@ func (c *checked) fill() {
 	c.Findings, c.Queues = []checkFinding{}, []checkQueue{}
 	c.Leftovers = append([]string{}, r.Leftovers...)
 	for _, f := range r.Findings {
-		one := checkFinding{File: f.File, What: f.What}
-		if f.Offset >= 0 {
-			one.Offset = &f.Offset
-		}
-		c.Findings = append(c.Findings, one)
+		c.Findings = append(c.Findings, checkFinding{f.File, known(f.Offset), f.What})
 	}
-	c.Losses, c.Notes = shownLosses(c.losses), append([]string{}, c.Notes...)
+	c.Losses, c.Notes = []checkLoss{}, append([]string{}, c.Notes...)
+	for _, l := range c.losses {
+		ids := []string{}
+		for _, id := range l.IDs {
+			ids = append(ids, id.String())
+		}
+		c.Losses = append(c.Losses, checkLoss{l.File, known(l.Offset), l.What, known(l.Messages), l.Keys, append([]string{}, l.Queues...), ids, l.Again})
+	}
 	for _, q := range r.Queues {
 		c.Queues = append(c.Queues, checkQueue{q.Name, q.Live, q.Dead, q.Finished})
 	}
 }
 
-func shownLosses(losses []diskengine.Loss) []checkLoss {
-	all := []checkLoss{}
-	for _, l := range losses {
-		one := checkLoss{File: l.File, What: l.What, Keys: l.Keys, Queues: append([]string{}, l.Queues...), IDs: []string{}, Again: l.Again}
-		if l.Offset >= 0 {
-			one.Offset = &l.Offset
-		}
-		if l.Messages >= 0 {
-			one.Messages = &l.Messages
-		}
-		for _, id := range l.IDs {
-			one.IDs = append(one.IDs, id.String())
-		}
-		all = append(all, one)
+// known is nil for a number that is not known.
+func known(n int64) *int64 {
+	if n < 0 {
+		return nil
 	}
-	return all
+	return &n
 }
 
 func (p *Program) showChecked(c *checked) error {
 	c.fill()
 	o := p.printer()
 	if p.json {
-		o.row(c)
+		o.object(c)
 	} else {
 		c.text(o)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +48,7 @@ func (p *Program) deadListCommand() *cobra.Command {
 			return p.listWhere(ctx, c, f, list)
 		}
 		list.bounds = boundFlags{f.From, f.To}
-		return p.list(ctx, c, args[0], []tarry.State{tarry.Dead}, list)
+		return p.list(ctx, c, args[0], onlyDead, list)
 	})
 	filter.died(p, cmd)
 	list.add(cmd)
@@ -126,12 +125,8 @@ now is skipped. Before it redrives all of a queue it asks, or wants --yes.`,
 			}
 			n = tarry.Swept{Done: r.Redriven, Skipped: r.Skipped}
 		} else {
-			f, err := filter.of(queue, tarry.Dead)
+			n, err = p.sweep(cmd, c, queue, sweep{do: "redrive", done: "redriven", flags: &filter, states: onlyDead, mild: true, run: c.RedriveWhere})
 			if err != nil {
-				return err
-			}
-			n, err = p.sweep(ctx, c, sweep{do: "redrive", done: "redriven", filter: f, narrow: filter.given(cmd), mild: true, run: c.RedriveWhere})
-			if err = cmp.Or(err, filter.found("redrive", n)); err != nil {
 				return err
 			}
 		}
@@ -184,12 +179,8 @@ dead stays.`,
 			}
 			return p.showCount("dropped", queue, int64(len(ids)), 0)
 		}
-		f, err := filter.of(queue, tarry.Dead)
+		n, err := p.sweep(cmd, c, queue, sweep{do: "drop for good", done: "dropped", flags: &filter, states: onlyDead, run: c.DropWhere})
 		if err != nil {
-			return err
-		}
-		n, err := p.sweep(ctx, c, sweep{do: "drop for good", done: "dropped", filter: f, narrow: filter.given(cmd), run: c.DropWhere})
-		if err = cmp.Or(err, filter.found("drop", n)); err != nil {
 			return err
 		}
 		return p.showCount("dropped", queue, n.Done, n.Skipped)
@@ -199,6 +190,8 @@ dead stays.`,
 	p.yesFlag(cmd)
 	return cmd
 }
+
+var onlyDead = []tarry.State{tarry.Dead}
 
 func atLeastQueue(cmd *cobra.Command, args []string) error {
 	return checkArgs(cmd, len(args), []string{"QUEUE"}, -1)

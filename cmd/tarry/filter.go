@@ -84,7 +84,7 @@ func (f *filterFlags) of(queue string, states ...tarry.State) (tarry.Filter, err
 	return f.Filter, nil
 }
 
-// found is the error of a command that was to change messages of groups and met none.
+// found is the error of a command that was to change messages of groups and found none.
 func (f *filterFlags) found(op string, n tarry.Swept) error {
 	if f.groups == nil || n.Done+n.Skipped > 0 {
 		return nil

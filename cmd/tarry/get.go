@@ -74,7 +74,7 @@ func (p *Program) describe(o *printer, m tarry.Info) {
 		{"priority", fmt.Sprint(m.Priority)},
 		{"ttr", tarry.FormatDuration(m.TTR)},
 		{"remembered for", orNothing(m.Remember)},
-		{"backoff", strings.ReplaceAll((*durationsValue)(&m.Backoff).String(), ",", ", ")},
+		{"backoff", strings.ReplaceAll(durationsText(m.Backoff), ",", ", ")},
 		{"leased until", formatTime(m.Deadline)},
 		{"died", formatTime(m.Died)},
 		{"last error", oneCell(m.LastError)},

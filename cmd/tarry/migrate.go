@@ -11,12 +11,6 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// migrateFlags are those of all that migrates.
-type migrateFlags struct {
-	store   string
-	timeout time.Duration
-}
-
 func (p *Program) migrateCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "migrate up|down|status|print",
@@ -27,58 +21,56 @@ needs. Migrate brings them there; so does opening with the option migrate=true.`
 		p.migrateUpCommand(), p.migrateDownCommand(), p.migrateStatusCommand(), p.migratePrintCommand())
 }
 
-// migration makes a command that works on the migrations of a store.
-func (p *Program) migration(cmd *cobra.Command, m *migrateFlags, do func(ctx context.Context, store engine.Migrations) error) *cobra.Command {
+// asksNothing is the timeout of a migration that asks no database.
+const asksNothing = -1
+
+// migration makes cmd a command that works on the migrations of a store.
+func (p *Program) migration(timeout time.Duration, cmd *cobra.Command, do func(ctx context.Context, store engine.Migrations) error) *cobra.Command {
+	var raw string
 	cmd.Args = exactly()
-	storeFlag(cmd, &m.store, "", "the store's URL, such as postgres://user@host/database")
+	storeFlag(cmd, &raw, "", "the store's URL, such as postgres://user@host/database")
+	if timeout != asksNothing {
+		timeoutFlag(cmd, &timeout, timeout, "give up after this long; 0: never")
+		p.jsonFlag(cmd, "print JSON, one object a line")
+	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if m.store == "" {
+		if raw == "" {
 			return usagef("such as --store postgres://user@host/database", "--store is missing")
 		}
-		store, err := engine.OpenMigrations(m.store)
+		store, err := engine.OpenMigrations(raw)
 		if err != nil {
 			return err
 		}
 		defer store.Close()
-		ctx, cancel := withTimeout(cmd.Context(), m.timeout)
+		ctx, cancel := withTimeout(cmd.Context(), timeout)
 		defer cancel()
 		return do(ctx, store)
 	}
 	return cmd
 }
 
-// output gives a command the flags of those that ask the database.
-func (p *Program) migrateOutput(cmd *cobra.Command, m *migrateFlags, timeout time.Duration) {
-	timeoutFlag(cmd, &m.timeout, timeout, "give up after this long; 0: never")
-	p.jsonFlag(cmd, "print JSON, one object a line")
-}
-
 func (p *Program) migrateUpCommand() *cobra.Command {
-	m := new(migrateFlags)
-	cmd := p.migration(&cobra.Command{
+	return p.migration(0, &cobra.Command{
 		Use:     "up",
 		Short:   "Bring the tables to the version needed, or make them",
 		Long:    `Up applies what the store lacks. Several may do so at once; what is there is kept.`,
 		Example: `  tarry migrate up --store 'postgres://owner@host/database?schema=tarry'`,
-	}, m, func(ctx context.Context, store engine.Migrations) error {
+	}, func(ctx context.Context, store engine.Migrations) error {
 		done, err := store.Up(ctx)
 		return p.showMigrated("applied", done, err)
 	})
-	p.migrateOutput(cmd, m, 0)
-	return cmd
 }
 
 func (p *Program) migrateDownCommand() *cobra.Command {
-	m := new(migrateFlags)
 	var to int64
 	var cmd *cobra.Command
-	cmd = p.migration(&cobra.Command{
+	cmd = p.migration(0, &cobra.Command{
 		Use:   "down",
 		Short: "Take the tables back to an older version, or away",
 		Long: `Down takes back what came after the version --to, with the messages in it: version 0
 is no store. It asks first, or wants --yes.`,
 		Example: `  tarry migrate down --to 0 --store postgres://owner@host/database`,
-	}, m, func(ctx context.Context, store engine.Migrations) error {
+	}, func(ctx context.Context, store engine.Migrations) error {
 		if to < 0 {
 			return usagef("tarry migrate status shows the versions", "--to is missing")
 		}
@@ -92,7 +84,6 @@ is no store. It asks first, or wants --yes.`,
 		done, err := store.Down(ctx, to)
 		return p.showMigrated("taken back", done, err)
 	})
-	p.migrateOutput(cmd, m, 0)
 	cmd.Flags().Int64Var(&to, "to", -1, "the version to go back to")
 	p.yesFlag(cmd)
 	return cmd
@@ -116,11 +107,10 @@ type migrated struct {
 }
 
 func (p *Program) migrateStatusCommand() *cobra.Command {
-	m := new(migrateFlags)
-	cmd := p.migration(&cobra.Command{
+	return p.migration(defaultTimeout, &cobra.Command{
 		Use:   "status",
 		Short: "Show the versions of the tables",
-	}, m, func(ctx context.Context, store engine.Migrations) error {
+	}, func(ctx context.Context, store engine.Migrations) error {
 		all, err := store.Status(ctx)
 		if err != nil {
 			return err
@@ -140,8 +130,6 @@ func (p *Program) migrateStatusCommand() *cobra.Command {
 		}
 		return o.flush()
 	})
-	p.migrateOutput(cmd, m, 30*time.Second)
-	return cmd
 }
 
 // versionStatus is a row of status in JSON.
@@ -152,15 +140,14 @@ type versionStatus struct {
 }
 
 func (p *Program) migratePrintCommand() *cobra.Command {
-	m := new(migrateFlags)
 	var from int64
-	cmd := p.migration(&cobra.Command{
+	cmd := p.migration(asksNothing, &cobra.Command{
 		Use:   "print",
 		Short: "Print the SQL that up runs, for who applies it otherwise",
 		Long: `Print writes the SQL that brings a store from the version --from to the one needed. It
 asks no database: of the URL only the scheme and the schema count.`,
 		Example: `  tarry migrate print --store 'postgres:///?schema=tarry' > tarry.sql`,
-	}, m, func(_ context.Context, store engine.Migrations) error {
+	}, func(_ context.Context, store engine.Migrations) error {
 		_, err := fmt.Fprint(p.Stdout, store.Print(from))
 		return err
 	})

@@ -26,15 +26,11 @@ It asks first, or wants --yes.`,
   tarry purge order.unpaid --due-before 1h --key-prefix test-`,
 		Args: exactly("QUEUE"),
 	}, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
-		f, err := filter.of(args[0], tarry.Scheduled, tarry.Ready)
-		if err != nil {
-			return err
-		}
-		if narrow := filter.given(cmd); narrow || f.Limit > 0 {
+		if filter.given(cmd) || filter.Limit != 0 {
 			if dead || finished {
 				return usagef("tarry dead drop chooses among dead messages", "--dead and --finished take all there are")
 			}
-			n, err := p.sweep(cmd.Context(), c, sweep{do: "cancel", done: "cancelled", filter: f, narrow: narrow, run: c.CancelWhere})
+			n, err := p.sweep(cmd, c, args[0], sweep{do: "cancel", done: "cancelled", flags: &filter, states: thatWait, run: c.CancelWhere})
 			if err != nil {
 				return err
 			}

@@ -22,7 +22,7 @@ what a push leaves unset, how long dead messages stay, and limits.`,
 }
 
 func (p *Program) queueGetCommand() *cobra.Command {
-	cmd := p.client(showEmpty, &cobra.Command{
+	return p.client(showEmpty, &cobra.Command{
 		Use:     "get QUEUE",
 		Short:   "Show what is set for a queue, and what that means",
 		Example: "  tarry queue get order.unpaid",
@@ -34,7 +34,6 @@ func (p *Program) queueGetCommand() *cobra.Command {
 		}
 		return p.showSettings(c, args[0], s, revision)
 	})
-	return cmd
 }
 
 func (p *Program) queueSetCommand() *cobra.Command {

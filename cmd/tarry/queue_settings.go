@@ -18,87 +18,42 @@ type queueSetting struct {
 	take   func(to, from *tarry.Settings)
 }
 
+// setting makes a queueSetting of a field; shared: a store of several shards divides it.
+func setting[T any](name, means string, shared bool, field func(*tarry.Settings) *T, show func(T) string) queueSetting {
+	return queueSetting{
+		name: name, means: means, shared: shared,
+		show: func(s *tarry.Settings) string { return show(*field(s)) },
+		take: func(to, from *tarry.Settings) { *field(to) = *field(from) },
+	}
+}
+
 var queueSettings = []queueSetting{
-	{
-		name: "priority", means: "of messages whose push says none; lower goes first",
-		show: func(s *tarry.Settings) string {
-			if s.Defaults.Priority == nil {
-				return ""
-			}
-			return fmt.Sprint(*s.Defaults.Priority)
-		},
-		take: func(to, from *tarry.Settings) { to.Defaults.Priority = from.Defaults.Priority },
-	},
-	{
-		name: "max-attempts", means: "attempts, then a message is dead, unless its push says otherwise",
-		show: func(s *tarry.Settings) string { return countText(int64(s.Defaults.MaxAttempts)) },
-		take: func(to, from *tarry.Settings) { to.Defaults.MaxAttempts = from.Defaults.MaxAttempts },
-	},
-	{
-		name: "backoff", means: "rest after each failed attempt, unless its push says otherwise",
-		show: func(s *tarry.Settings) string { return (*durationsValue)(&s.Defaults.Backoff).String() },
-		take: func(to, from *tarry.Settings) { to.Defaults.Backoff = from.Defaults.Backoff },
-	},
-	{
-		name: "ttr", means: "a worker may hold a message, unless its push says otherwise",
-		show: func(s *tarry.Settings) string { return orNothing(s.Defaults.TTR) },
-		take: func(to, from *tarry.Settings) { to.Defaults.TTR = from.Defaults.TTR },
-	},
-	{
-		name: "expire-after", means: "after its due time a message that nobody got is dropped, unless its push says otherwise",
-		show: func(s *tarry.Settings) string { return orNever(s.Defaults.ExpireAfter) },
-		take: func(to, from *tarry.Settings) { to.Defaults.ExpireAfter = from.Defaults.ExpireAfter },
-	},
-	{
-		name: "remember", means: "the key stays known when a message has gone, unless its push says otherwise",
-		show: func(s *tarry.Settings) string { return orNever(s.Defaults.Remember) },
-		take: func(to, from *tarry.Settings) { to.Defaults.Remember = from.Defaults.Remember },
-	},
-	{
-		name: "isolate", means: "whether a message that lapsed twice is leased alone, unless its push says otherwise",
-		show: func(s *tarry.Settings) string {
-			if s.Defaults.Isolate == nil {
-				return ""
-			}
-			return strconv.FormatBool(*s.Defaults.Isolate)
-		},
-		take: func(to, from *tarry.Settings) { to.Defaults.Isolate = from.Defaults.Isolate },
-	},
-	{
-		name: "dead-keep", means: "after their death dead messages are dropped",
-		show: func(s *tarry.Settings) string { return orNothing(s.DeadKeep) },
-		take: func(to, from *tarry.Settings) { to.DeadKeep = from.DeadKeep },
-	},
-	{
-		name: "dead-max", means: "dead messages stay at most; the longest dead are dropped", shared: true,
-		show: func(s *tarry.Settings) string { return countText(s.DeadMax) },
-		take: func(to, from *tarry.Settings) { to.DeadMax = from.DeadMax },
-	},
-	{
-		name: "max-pending", means: "live messages at most; a push that would make more is refused", shared: true,
-		show: func(s *tarry.Settings) string { return countText(s.MaxPending) },
-		take: func(to, from *tarry.Settings) { to.MaxPending = from.MaxPending },
-	},
-	{
-		name: "in-flight", means: "messages at most are held by workers at once", shared: true,
-		show: func(s *tarry.Settings) string { return countText(s.InFlight) },
-		take: func(to, from *tarry.Settings) { to.InFlight = from.InFlight },
-	},
-	{
-		name: "rate", means: "messages at most are handed out a second", shared: true,
-		show: func(s *tarry.Settings) string {
-			if s.Rate == 0 {
-				return ""
-			}
-			return strconv.FormatFloat(s.Rate, 'f', -1, 64)
-		},
-		take: func(to, from *tarry.Settings) { to.Rate = from.Rate },
-	},
-	{
-		name: "burst", means: "messages at most are handed out at once", shared: true,
-		show: func(s *tarry.Settings) string { return countText(s.Burst) },
-		take: func(to, from *tarry.Settings) { to.Burst = from.Burst },
-	},
+	setting("priority", "of messages whose push says none; lower goes first", false,
+		func(s *tarry.Settings) **uint32 { return &s.Defaults.Priority }, pointedText),
+	setting("max-attempts", "attempts, then a message is dead, unless its push says otherwise", false,
+		func(s *tarry.Settings) *uint32 { return &s.Defaults.MaxAttempts }, countText),
+	setting("backoff", "rest after each failed attempt, unless its push says otherwise", false,
+		func(s *tarry.Settings) *[]time.Duration { return &s.Defaults.Backoff }, durationsText),
+	setting("ttr", "a worker may hold a message, unless its push says otherwise", false,
+		func(s *tarry.Settings) *time.Duration { return &s.Defaults.TTR }, orNothing),
+	setting("expire-after", "after its due time a message that nobody got is dropped, unless its push says otherwise", false,
+		func(s *tarry.Settings) *time.Duration { return &s.Defaults.ExpireAfter }, orNever),
+	setting("remember", "the key stays known when a message has gone, unless its push says otherwise", false,
+		func(s *tarry.Settings) *time.Duration { return &s.Defaults.Remember }, orNever),
+	setting("isolate", "whether a message that lapsed twice is leased alone, unless its push says otherwise", false,
+		func(s *tarry.Settings) **bool { return &s.Defaults.Isolate }, pointedText),
+	setting("dead-keep", "after their death dead messages are dropped", false,
+		func(s *tarry.Settings) *time.Duration { return &s.DeadKeep }, orNothing),
+	setting("dead-max", "dead messages stay at most; the longest dead are dropped", true,
+		func(s *tarry.Settings) *int64 { return &s.DeadMax }, countText),
+	setting("max-pending", "live messages at most; a push that would make more is refused", true,
+		func(s *tarry.Settings) *int64 { return &s.MaxPending }, countText),
+	setting("in-flight", "messages at most are held by workers at once", true,
+		func(s *tarry.Settings) *int64 { return &s.InFlight }, countText),
+	setting("rate", "messages at most are handed out a second", true,
+		func(s *tarry.Settings) *float64 { return &s.Rate }, rateText),
+	setting("burst", "messages at most are handed out at once", true,
+		func(s *tarry.Settings) *int64 { return &s.Burst }, countText),
 }
 
 func settingNames() string {
@@ -110,11 +65,27 @@ func settingNames() string {
 }
 
 // countText writes a count, "" for none.
-func countText(n int64) string {
+func countText[N int64 | uint32](n N) string {
 	if n == 0 {
 		return ""
 	}
-	return strconv.FormatInt(n, 10)
+	return fmt.Sprint(n)
+}
+
+// rateText writes a rate, "" for none.
+func rateText(rate float64) string {
+	if rate == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(rate, 'f', -1, 64)
+}
+
+// pointedText writes what p points to, "" for nil.
+func pointedText[T any](p *T) string {
+	if p == nil {
+		return ""
+	}
+	return fmt.Sprint(*p)
 }
 
 // orNothing writes a duration, "" for none.

@@ -10,7 +10,7 @@ import (
 )
 
 func (p *Program) queuesCommand() *cobra.Command {
-	cmd := p.client(showEmpty, &cobra.Command{
+	return p.client(showEmpty, &cobra.Command{
 		Use:   "queues [QUEUE…]",
 		Short: "Show what the queues hold",
 		Long: `Queues shows all queues that hold something, are paused or have settings, or those
@@ -41,7 +41,6 @@ named. Finished counts the keys that are remembered.`,
 		}
 		return o.flush()
 	})
-	return cmd
 }
 
 func (p *Program) showQueue(o *printer, q tarry.QueueInfo) {

@@ -27,14 +27,14 @@ same time. Before it moves all it asks, or wants --yes.`,
   tarry reschedule order.unpaid --due-before 10m --in 10m
   tarry reschedule order.unpaid --all --in 1h --yes`,
 	}, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
-		if all || filter.given(cmd) {
-			return p.rescheduleMany(c, cmd, args[0], &filter, &due)
-		}
-		ref, _, err := arg.ref(args[1:])
+		d, err := due.due(cmd, true)
 		if err != nil {
 			return err
 		}
-		d, err := due.due(cmd, true)
+		if all || filter.given(cmd) {
+			return p.rescheduleMany(c, cmd, args[0], &filter, d)
+		}
+		ref, _, err := arg.ref(args[1:])
 		if err != nil {
 			return err
 		}
@@ -61,18 +61,13 @@ same time. Before it moves all it asks, or wants --yes.`,
 	return cmd
 }
 
+// thatWait are the states of messages that may still be moved or cancelled.
+var thatWait = []tarry.State{tarry.Scheduled, tarry.Ready}
+
 // rescheduleMany moves what a filter chooses.
-func (p *Program) rescheduleMany(c *tarry.Client, cmd *cobra.Command, queue string, filter *filterFlags, due *dueFlags) error {
-	d, err := due.due(cmd, true)
-	if err != nil {
-		return err
-	}
-	f, err := filter.of(queue, tarry.Scheduled, tarry.Ready)
-	if err != nil {
-		return err
-	}
-	n, err := p.sweep(cmd.Context(), c, sweep{
-		do: "reschedule", done: "rescheduled", filter: f, narrow: filter.given(cmd), mild: true,
+func (p *Program) rescheduleMany(c *tarry.Client, cmd *cobra.Command, queue string, filter *filterFlags, d tarry.Due) error {
+	n, err := p.sweep(cmd, c, queue, sweep{
+		do: "reschedule", done: "rescheduled", flags: filter, states: thatWait, mild: true,
 		run: func(ctx context.Context, f tarry.Filter, progress ...func(tarry.Swept)) (tarry.Swept, error) {
 			return c.RescheduleWhere(ctx, f, d, progress...)
 		},

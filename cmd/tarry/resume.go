@@ -9,7 +9,7 @@ import (
 )
 
 func (p *Program) resumeCommand() *cobra.Command {
-	cmd := p.client(refuseIt, &cobra.Command{
+	return p.client(refuseIt, &cobra.Command{
 		Use:     "resume QUEUE",
 		Short:   "End a queue's pause",
 		Example: "  tarry resume order.unpaid",
@@ -20,5 +20,4 @@ func (p *Program) resumeCommand() *cobra.Command {
 		}
 		return p.show(map[string]string{"queue": args[0], "outcome": "resumed"}, "resumed %s", args[0])
 	})
-	return cmd
 }

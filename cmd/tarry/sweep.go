@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
 )
@@ -12,15 +15,23 @@ import (
 // sweep is a command's work on all messages that a filter chooses.
 type sweep struct {
 	do, done string // "drop", "dropped"
-	filter   tarry.Filter
-	narrow   bool // the filter is one of the user's
+	flags    *filterFlags
+	states   []tarry.State
 	mild     bool // what it does can be undone: it asks only before it does so to all there are
 	run      func(ctx context.Context, f tarry.Filter, progress ...func(tarry.Swept)) (tarry.Swept, error)
+
+	filter tarry.Filter // that the flags make
+	narrow bool         // some flag chooses
 }
 
-// sweep counts what will be hit, asks, and does it.
-func (p *Program) sweep(ctx context.Context, c *tarry.Client, s sweep) (n tarry.Swept, err error) {
-	note := p.note()
+// sweep counts what will be hit, asks, and does it. It may rightly take long, as may a person
+// who thinks it over: no timeout ends it.
+func (p *Program) sweep(cmd *cobra.Command, c *tarry.Client, queue string, s sweep) (n tarry.Swept, err error) {
+	if s.filter, err = s.flags.of(queue, s.states...); err != nil {
+		return n, err
+	}
+	s.narrow = s.flags.given(cmd)
+	ctx, note := cmd.Context(), p.note()
 	defer note.clear()
 	of := "" // how many it will hit, if that is known
 	if !p.yes {
@@ -32,7 +43,7 @@ func (p *Program) sweep(ctx context.Context, c *tarry.Client, s sweep) (n tarry.
 			return n, err
 		}
 		if hits == 0 {
-			return n, nil // nor what comes now, of which nobody was asked
+			return n, s.flags.found(cmd.Name(), n) // nobody was asked about what comes now
 		}
 		of = fmt.Sprintf(" of %d", hits)
 		if all || !s.mild {
@@ -49,7 +60,7 @@ func (p *Program) sweep(ctx context.Context, c *tarry.Client, s sweep) (n tarry.
 	n, err = s.run(ctx, s.filter, func(n tarry.Swept) {
 		note.say("%d%s %s, %d skipped, %d looked at", n.Done, of, s.done, n.Skipped, n.Seen)
 	})
-	return n, midway(ctx, err, n.Done, s.done)
+	return n, cmp.Or(midway(ctx, err, n.Done, s.done), s.flags.found(cmd.Name(), n))
 }
 
 // dying has a filter of the dead end behind what died last, so that what dies while the

@@ -31,19 +31,17 @@ again by itself.`,
 	}, "usage: tarry token create|ls|revoke --tokens FILE", p.tokenCreateCommand(), p.tokenListCommand(), p.tokenRevokeCommand())
 }
 
-// tokenFlags are those of all commands about tokens.
-type tokenFlags struct{ file string }
-
-func (t *tokenFlags) add(p *Program, cmd *cobra.Command) {
-	cmd.Flags().StringVar(&t.file, "tokens", "", "the file of tokens")
+// onTokens makes cmd a command that works on a file of tokens.
+func (p *Program) onTokens(cmd *cobra.Command, do func(file access.File, args []string) error) *cobra.Command {
+	path := cmd.Flags().String("tokens", "", "the file of tokens")
 	p.jsonFlag(cmd, "print JSON, one object a line")
-}
-
-func (t *tokenFlags) open() (access.File, error) {
-	if t.file == "" {
-		return "", usagef("as in --tokens tokens.json; serve is given the same", "--tokens is missing")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if *path == "" {
+			return usagef("as in --tokens tokens.json; serve is given the same", "--tokens is missing")
+		}
+		return do(access.File(*path), args)
 	}
-	return access.File(t.file), nil
+	return cmd
 }
 
 // shownToken is a token as it is shown, without what proves it.
@@ -68,48 +66,41 @@ func shownTokenOf(t *access.Token, now time.Time) shownToken {
 
 func (p *Program) tokenCreateCommand() *cobra.Command {
 	var (
-		flags          tokenFlags
 		scopes, queues []string
 		expires        time.Duration
 		out            string
 	)
-	cmd := &cobra.Command{
+	cmd := p.onTokens(&cobra.Command{
 		Use:   "create NAME",
 		Short: "Make a token, and print it this once",
 		Example: `  tarry token create shop --tokens tokens.json --scope push --queue 'order.*' --out shop.token
   tarry token create prometheus --tokens tokens.json --scope read --expires 365d`,
 		Args: exactly("NAME"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			file, err := flags.open()
+	}, func(file access.File, args []string) error {
+		t := access.Token{Name: args[0], Queues: queues}
+		for _, name := range scopes {
+			scope, err := access.ParseScope(name)
 			if err != nil {
-				return err
+				return usagef("", "--scope: %v", err)
 			}
-			t := access.Token{Name: args[0], Queues: queues}
-			for _, name := range scopes {
-				scope, err := access.ParseScope(name)
-				if err != nil {
-					return usagef("", "--scope: %v", err)
-				}
-				t.Scopes |= scope
-			}
-			if t.Scopes == 0 {
-				return usagef("one or several of push, work, read, operate and admin", "--scope is missing")
-			}
-			if err := t.Check(); err != nil {
-				return usagef("", "%v", err)
-			}
-			if expires > 0 {
-				t.Expires = p.Now().Add(expires)
-			}
-			return p.createToken(file, t, out)
-		},
-	}
+			t.Scopes |= scope
+		}
+		if t.Scopes == 0 {
+			return usagef("one or several of push, work, read, operate and admin", "--scope is missing")
+		}
+		if err := t.Check(); err != nil {
+			return usagef("", "%v", err)
+		}
+		if expires > 0 {
+			t.Expires = p.Now().Add(expires)
+		}
+		return p.createToken(file, t, out)
+	})
 	f := cmd.Flags()
 	f.StringSliceVar(&scopes, "scope", nil, "what it may do: push, work, read, operate, admin; may be repeated")
 	f.StringSliceVar(&queues, "queue", []string{"*"}, "queue, or pattern of queues, that it is for; may be repeated")
 	f.Var((*durationValue)(&expires), "expires", "how long it is good, such as 90d; 0: for ever")
 	f.StringVar(&out, "out", "", "write it into this new file, that only you may read")
-	flags.add(p, cmd)
 	return cmd
 }
 
@@ -155,66 +146,50 @@ func until(t *access.Token) string {
 }
 
 func (p *Program) tokenListCommand() *cobra.Command {
-	var flags tokenFlags
-	cmd := &cobra.Command{
+	return p.onTokens(&cobra.Command{
 		Use:     "ls",
 		Short:   "Show the tokens, without what proves them",
 		Example: "  tarry token ls --tokens tokens.json",
 		Args:    exactly(),
-		RunE: func(*cobra.Command, []string) error {
-			file, err := flags.open()
-			if err != nil {
-				return err
+	}, func(file access.File, args []string) error {
+		all, err := file.Read()
+		if err != nil {
+			return tokensError(err)
+		}
+		o := p.printer()
+		o.head("ID", "NAME", "SCOPES", "QUEUES", "CREATED", "EXPIRES")
+		for i := range all {
+			s := shownTokenOf(&all[i], p.Now())
+			expires := orDash(s.Expires)
+			if s.Expired {
+				expires = "expired"
 			}
-			all, err := file.Read()
-			if err != nil {
-				return tokensError(err)
-			}
-			o := p.printer()
-			o.head("ID", "NAME", "SCOPES", "QUEUES", "CREATED", "EXPIRES")
-			for i := range all {
-				s := shownTokenOf(&all[i], p.Now())
-				expires := orDash(s.Expires)
-				if s.Expired {
-					expires = "expired"
-				}
-				o.row(s, s.ID, s.Name, all[i].Scopes, strings.Join(s.Queues, ","), s.Created, expires)
-			}
-			return o.flush()
-		},
-	}
-	flags.add(p, cmd)
-	return cmd
+			o.row(s, s.ID, s.Name, all[i].Scopes, strings.Join(s.Queues, ","), s.Created, expires)
+		}
+		return o.flush()
+	})
 }
 
 func (p *Program) tokenRevokeCommand() *cobra.Command {
-	var flags tokenFlags
-	cmd := &cobra.Command{
+	return p.onTokens(&cobra.Command{
 		Use:     "revoke NAME|ID",
 		Short:   "Take a token away; a server that runs notices within a second",
 		Example: "  tarry token revoke shop --tokens tokens.json",
 		Args:    exactly("NAME|ID"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			file, err := flags.open()
-			if err != nil {
-				return err
-			}
-			gone, err := file.Revoke(args[0])
-			if errors.Is(err, access.ErrNotFound) {
-				return &tarry.Error{Op: "token revoke " + args[0], Err: tarry.ErrNotFound, Hint: "tarry token ls shows the tokens"}
-			}
-			if err != nil {
-				return tokensError(err)
-			}
-			o := p.printer()
-			for i := range gone {
-				o.line(shownTokenOf(&gone[i], p.Now()), "revoked %s, id %s", gone[i].Name, gone[i].ID)
-			}
-			return o.flush()
-		},
-	}
-	flags.add(p, cmd)
-	return cmd
+	}, func(file access.File, args []string) error {
+		gone, err := file.Revoke(args[0])
+		if errors.Is(err, access.ErrNotFound) {
+			return &tarry.Error{Op: "token revoke " + args[0], Err: tarry.ErrNotFound, Hint: "tarry token ls shows the tokens"}
+		}
+		if err != nil {
+			return tokensError(err)
+		}
+		o := p.printer()
+		for i := range gone {
+			o.line(shownTokenOf(&gone[i], p.Now()), "revoked %s, id %s", gone[i].Name, gone[i].ID)
+		}
+		return o.flush()
+	})
 }
 
 // tokensError is what is wrong with a file of tokens.

@@ -38,14 +38,8 @@ func (d *durationValue) Set(s string) error {
 // durationsValue is a flag that takes several durations with commas between.
 type durationsValue []time.Duration
 
-func (ds *durationsValue) String() string {
-	var s []string
-	for _, d := range *ds {
-		s = append(s, tarry.FormatDuration(d))
-	}
-	return strings.Join(s, ",")
-}
-func (ds *durationsValue) Type() string { return "durations" }
+func (ds *durationsValue) String() string { return durationsText(*ds) }
+func (ds *durationsValue) Type() string   { return "durations" }
 
 func (ds *durationsValue) Set(s string) error {
 	for part := range strings.SplitSeq(s, ",") {
@@ -56,6 +50,14 @@ func (ds *durationsValue) Set(s string) error {
 		*ds = append(*ds, time.Duration(d))
 	}
 	return nil
+}
+
+func durationsText(all []time.Duration) string {
+	var s []string
+	for _, d := range all {
+		s = append(s, tarry.FormatDuration(d))
+	}
+	return strings.Join(s, ",")
 }
 
 // timeValue is a flag that takes an RFC 3339 time.

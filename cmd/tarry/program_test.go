@@ -17,7 +17,7 @@ import (
 // TestMain lets the test binary be the program, for what starts it again.
 func TestMain(m *testing.M) {
 	if os.Getenv("TARRY_TEST_MAIN") != "" {
-		main()
+		os.Exit(Main())
 	}
 	os.Exit(pgtest.Main(m).Run())
 }

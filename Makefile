@@ -65,7 +65,7 @@ test: servers ui-packages ## Run all tests.
 	$(GO) test $(TESTFLAGS) -timeout $(TESTTIME) ./...
 
 # What has concurrency of its own, the slowest first, and what tests one engine that processes share.
-RACES = ./engine/diskengine/... ./engine/httpengine ./engine/memengine ./server/... . ./timer ./internal/... ./forward ./trend ./tarryprom
+RACES = ./engine/diskengine/... ./engine/httpengine ./engine/memengine ./server/... . ./timer $$($(GO) list ./internal/... | grep -v /internal/cli) ./forward ./trend ./tarryprom
 SHARED_RACES = -run '^TestSuite$$/^(Race|RaceLimits|Cut)$$' ./engine/pgengine
 
 .PHONY: test-race

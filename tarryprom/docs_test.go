@@ -101,7 +101,7 @@ func TestMetricsInTheDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Those with a fourth column are of engines: cmd/tarry looks at them.
+	// Those with a fourth column are of engines: internal/cli looks at them.
 	listed := regexp.MustCompile("(?m)^\\| `[^|]*\\|[^|]*\\|[^|]*\\|$").FindAllString(string(page), -1)
 	slices.Sort(served)
 	slices.Sort(listed)

@@ -2,6 +2,10 @@
 // or of a store, a worker that runs commands, and the benchmark.
 package main
 
-import "os"
+import (
+	"os"
 
-func main() { os.Exit(Main()) }
+	"github.com/tarryhq/tarry/internal/cli"
+)
+
+func main() { os.Exit(cli.Main()) }

@@ -1,5 +1,0 @@
-package main
-
-import "syscall"
-
-func dieWithUs(of *syscall.SysProcAttr) { of.Pdeathsig = syscall.SIGKILL }

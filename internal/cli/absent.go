@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine"
+	"github.com/tarryhq/tarry/engine/memengine"
+	"github.com/tarryhq/tarry/internal/storeurl"
+)
+
+// whenMissing is what a command does about a disk store that does not exist.
+type whenMissing int
+
+const (
+	makeIt    whenMissing = iota
+	refuseIt              // its name may be wrong
+	showEmpty             // for a command that only reads: none is made, which would hide a wrong name
+)
+
+// absentDir returns the directory of a disk store that nobody has made yet: it is not there, or empty.
+func absentDir(u *url.URL) (dir string, absent bool) {
+	if u.Scheme != "disk" {
+		return "", false
+	}
+	dir = storeurl.New(u).Path()
+	names, err := os.ReadDir(dir)
+	return dir, errors.Is(err, fs.ErrNotExist) || err == nil && len(names) == 0
+}
+
+// checkPresent fails where a disk store does not exist.
+func checkPresent(op string, u *url.URL) error {
+	if dir, absent := absentDir(u); absent {
+		return &engine.Error{Op: op, Err: tarry.ErrNotFound, Hint: "there is no store in " + dir}
+	}
+	return nil
+}
+
+// absent stands for a disk store that does not exist. It is empty.
+type absent struct{ *memengine.Engine }
+
+// Capabilities names the engine that will be there.
+func (a absent) Capabilities() engine.Capabilities {
+	c := a.Engine.Capabilities()
+	c.Name = "disk"
+	return c
+}
+
+// openMissing is open for a disk store that does not exist; a nil client: open goes on.
+func (p *Program) openMissing(op string, u *url.URL, do whenMissing) (*tarry.Client, error) {
+	switch do {
+	case makeIt:
+		return nil, nil
+	case refuseIt:
+		return nil, checkPresent(op, u)
+	}
+	dir, is := absentDir(u)
+	if !is {
+		return nil, nil
+	}
+	if _, _, err := diskengine.ParseURL(u); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(p.Stderr, "there is no store in %s yet; it is shown as empty\n", shown(dir))
+	return tarry.New(absent{memengine.New(nil)}, &tarry.Config{Logger: slog.New(slog.DiscardHandler)}), nil
+}

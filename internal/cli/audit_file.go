@@ -1,0 +1,46 @@
+package cli
+
+import "os"
+
+// auditFile is a file that lines are appended to. When another stands in its place, or
+// none, as after it was rotated by renaming, it is made anew: what is written to a file
+// that has no name any more nobody will read.
+type auditFile struct {
+	path string
+	f    *os.File
+}
+
+func openAuditFile(path string) (*auditFile, error) {
+	f, err := appendTo(path)
+	if err != nil {
+		return nil, err
+	}
+	return &auditFile{path, f}, nil
+}
+
+func appendTo(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+}
+
+// Write appends to the file that the path names now.
+func (a *auditFile) Write(p []byte) (int, error) {
+	if !a.stands() {
+		f, err := appendTo(a.path)
+		if err != nil {
+			return 0, err
+		}
+		_ = a.f.Close()
+		a.f = f
+	}
+	return a.f.Write(p)
+}
+
+// stands reports whether the path names the file that is open.
+func (a *auditFile) stands() bool {
+	named, err := os.Stat(a.path)
+	if err != nil {
+		return false
+	}
+	open, err := a.f.Stat()
+	return err == nil && os.SameFile(named, open)
+}

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine"
+	"github.com/tarryhq/tarry/internal/storeurl"
+)
+
+func (p *Program) backupCommand() *cobra.Command {
+	cmd := p.client(refuseIt, &cobra.Command{
+		Use:   "backup TO",
+		Short: "Copy a disk store to a directory",
+		Long: `Backup brings the backup in the directory TO to what the store holds now: all that was
+answered before is in it, and on the disk, when it ends. A server makes it itself, in the
+directory of the name TO below its --backup-dir; with --store TO is any directory. It is
+made when it is missing; one that holds anything but a backup of this store is refused. A
+backup that is cut off leaves the one before.
+
+Files that never change are shared with the store by hard links; on another file system
+only what is new since the backup before is copied.`,
+		Example: "  tarry backup orders\n  tarry backup /backups/orders --store disk:tarry-data",
+		Args:    exactly("TO"),
+	}, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+		b, ok := c.Engine().(engine.Backuper)
+		if !ok {
+			return &engine.Error{Op: "backup", Err: engine.ErrUnsupported, Hint: "only a disk store is backed up so"}
+		}
+		made, err := b.Backup(cmd.Context(), args[0]) // it may rightly take long
+		if err != nil {
+			if p.settings.levels["store"] > p.settings.levels["server"] {
+				err = ofThisMachine(err)
+			}
+			return err
+		}
+		return p.showBackup("backed up", args[0], made)
+	})
+	cmd.Flags().Lookup("timeout").Usage = "how long the store or the server may take to open; 0: as long as it takes"
+	return cmd
+}
+
+func (p *Program) restoreCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "restore FROM TO",
+		Short: "Make a disk store of a backup",
+		Long: `Restore checks the backup in the directory FROM and makes a store of it in TO, a
+directory that is missing or empty: DIR, or disk:DIR. It asks no server.
+
+The store is the same one as of the instant of the backup. What became of its messages
+since is not known there: what was handled after the backup is handed out again.
+
+A backup that is damaged is refused: tarry check FROM --salvage TO makes a store of what can
+be read of it. The backup stays as it is.`,
+		Example: "  tarry restore /backups/orders disk:tarry-data",
+		Args:    exactly("FROM", "TO"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			to, err := storeDir(args[1])
+			if err != nil {
+				return err
+			}
+			note := p.note()
+			defer note.clear()
+			progress := func(n int64) { note.say("%d MiB checked and copied", n>>20) }
+			made, err := diskengine.Restore(cmd.Context(), args[0], to, progress)
+			note.clear()
+			if err != nil {
+				return ofThisMachine(err)
+			}
+			return p.showBackup("restored", to, made)
+		},
+	}
+	p.jsonFlag(cmd, "print JSON")
+	return cmd
+}
+
+// ofThisMachine has a store or backup that cannot be reached count as a failure of this call, not of
+// a server somewhere.
+func ofThisMachine(err error) error {
+	if errors.Is(err, tarry.ErrUnavailable) && !errors.Is(err, context.Canceled) {
+		return failed(err)
+	}
+	return err
+}
+
+// storeDir is the directory of a disk store that is given as DIR or disk:DIR.
+func storeDir(arg string) (string, error) {
+	if !strings.HasPrefix(arg, "disk:") {
+		return arg, nil
+	}
+	u, err := url.Parse(arg)
+	if err != nil {
+		return "", usagef("as in disk:tarry-data", "%q is no store", arg)
+	}
+	r := storeurl.New(u)
+	dir := r.Path()
+	r.Rest()
+	return dir, r.Done()
+}
+
+// backupShown is a backup in JSON.
+type backupShown struct {
+	Outcome string    `json:"outcome"`
+	To      string    `json:"to"`
+	Taken   time.Time `json:"taken"`
+	Files   int       `json:"files"`
+	Bytes   int64     `json:"bytes"`
+	Copied  int64     `json:"copied"`
+}
+
+func (p *Program) showBackup(outcome, to string, b engine.Backup) error {
+	object := backupShown{strings.ReplaceAll(outcome, " ", "_"), to, b.Taken.UTC(), b.Files, b.Bytes, b.Copied}
+	return p.show(object, "%s to %s what was answered before %s: %s, %s, of which %s were copied",
+		outcome, to, formatTime(b.Taken), counted(b.Files, "file"), sizeText(b.Bytes), sizeText(b.Copied))
+}
+
+// sizeText writes a size for people.
+func sizeText(n int64) string {
+	switch {
+	case n >= 10<<30:
+		return fmt.Sprintf("%d GiB", n>>30)
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 10<<10:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

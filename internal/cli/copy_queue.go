@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/tarryhq/tarry"
+)
+
+// copyPage is how many messages are read, and pushed, at a time.
+const copyPage = 500
+
+// queueCopy copies one queue.
+type queueCopy struct {
+	*copier
+	copied
+	name string
+}
+
+// run copies what there is, and counts what is left. The dead come first, while nothing else
+// can be leased; then the pause, so that nobody is handed what he was not to have; the settings come last, as messages that waited in FROM
+// may be more than its max_pending has become.
+func (q *queueCopy) run(ctx context.Context) error {
+	if err := q.bury(ctx); err != nil {
+		return err
+	}
+	if err := q.pause(ctx); err != nil {
+		return err
+	}
+	if err := q.messages(ctx); err != nil {
+		return err
+	}
+	if err := q.configure(ctx); err != nil {
+		return err
+	}
+	n, err := q.from.Queue(ctx, q.name)
+	q.Leased, q.Dead, q.Finished = n.Leased, max(0, n.Dead-q.Buried), n.Finished
+	return err
+}
+
+// messages copies the scheduled messages, the latest due first, and then those that are
+// ready. What falls due meanwhile is so copied exactly once: the scheduled are read down to
+// where the clock stands, and of the ready all that comes before the last of them.
+func (q *queueCopy) messages(ctx context.Context) error {
+	var last *tarry.Info
+	err := q.list(ctx, tarry.ListQuery{State: tarry.Scheduled, Newest: true}, func(page []tarry.Info) []tarry.Info {
+		last = &tarry.Info{ID: page[len(page)-1].ID, Due: page[len(page)-1].Due}
+		slices.Reverse(page) // of those that are due together the first pushed goes out first
+		return page
+	})
+	if err != nil {
+		return err
+	}
+	ready := tarry.ListQuery{State: tarry.Ready}
+	if last != nil {
+		ready.To = last.Due.Add(time.Millisecond)
+	}
+	return q.list(ctx, ready, func(page []tarry.Info) []tarry.Info {
+		return slices.DeleteFunc(page, func(m tarry.Info) bool {
+			return last != nil && m.Due.Equal(last.Due) && m.ID >= last.ID
+		})
+	})
+}
+
+// list copies what a list has, as arranged, page by page.
+func (q *queueCopy) list(ctx context.Context, query tarry.ListQuery, arrange func([]tarry.Info) []tarry.Info) error {
+	query.Queue, query.Limit, query.Body = q.name, copyPage, !q.flags.dryRun
+	for {
+		page, err := q.from.ListPage(ctx, query)
+		if err != nil {
+			return err
+		}
+		if len(page.Messages) > 0 {
+			if err := q.keep(ctx, arrange(page.Messages)); err != nil {
+				return err
+			}
+		}
+		if query.After = page.Next; page.Next == "" {
+			return nil
+		}
+		q.note.say("%s: %d copied, %d kept", q.name, q.Copied, q.Kept)
+	}
+}
+
+// keep pushes the messages of a page.
+func (q *queueCopy) keep(ctx context.Context, page []tarry.Info) error {
+	type fate struct{ stripped, begun bool }
+	var (
+		drafts = make([]tarry.Draft, 0, len(page))
+		fates  = make([]fate, 0, len(page))
+	)
+	for i := range page {
+		m, ok := draftOf(&page[i])
+		if !ok {
+			q.Expired++
+			continue
+		}
+		drafts = append(drafts, m)
+		fates = append(fates, fate{q.strip(&drafts[len(drafts)-1]), page[i].Attempt > 0})
+	}
+	pushed := make([]tarry.Pushed, len(drafts)) // of a dry run
+	if !q.flags.dryRun && len(drafts) > 0 {
+		var err error
+		if pushed, err = q.to.PushMany(ctx, drafts); err != nil {
+			return err
+		}
+	}
+	var full error
+	for i := range pushed {
+		switch err := pushed[i].Err; {
+		case stops(err):
+			if full == nil {
+				full = err
+			}
+		case err != nil:
+			if q.Refused++; q.refused == nil {
+				q.refused = err
+			}
+		case pushed[i].Outcome == tarry.Kept:
+			q.Kept++
+		default:
+			q.Copied++
+			q.Unkeyed += one(drafts[i].Key == "")
+			q.Begun += one(fates[i].begun)
+			q.Stripped += one(fates[i].stripped)
+		}
+	}
+	return full
+}
+
+func one(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// stops reports whether an error of one message is one that the next would have as well.
+func stops(err error) bool {
+	return errors.Is(err, tarry.ErrLimit) || errors.Is(err, tarry.ErrUnavailable) || errors.Is(err, tarry.ErrClosed) ||
+		errors.Is(err, tarry.ErrUnauthorized) || errors.Is(err, tarry.ErrForbidden) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// draftOf is the push that makes a message like this one; false: it expires before it is due.
+func draftOf(m *tarry.Info) (tarry.Draft, bool) {
+	terms := m.Policy.Terms()
+	if !m.Expires.IsZero() { // a retry has moved the due time, and not the expiry
+		if terms.ExpireAfter = m.Expires.Sub(m.Due); terms.ExpireAfter <= 0 {
+			return tarry.Draft{}, false
+		}
+	}
+	d := tarry.Draft{Queue: m.Queue, Key: m.Key, Due: tarry.When{At: m.Due}, Content: m.Content, Terms: terms}
+	if d.Key != "" {
+		d.OnConflict = tarry.Keep
+	}
+	return d, true
+}
+
+// pause pauses the queue in TO for as long as it still is in FROM.
+func (q *queueCopy) pause(ctx context.Context) error {
+	info, err := q.from.Queue(ctx, q.name)
+	if err != nil || !info.Paused {
+		return err
+	}
+	left := time.Duration(0)
+	if !info.PausedUntil.IsZero() {
+		if left = info.PausedUntil.Sub(q.p.Now()); left <= 0 {
+			return nil
+		}
+	}
+	switch {
+	case !q.flags.pauses || q.to != nil && !q.to.Capabilities().Pause:
+		q.Pause = "left"
+		return nil
+	case q.to != nil:
+		there, err := q.to.Queue(ctx, q.name)
+		if err != nil {
+			return err
+		}
+		if there.Paused {
+			q.Pause = "kept"
+			return nil
+		}
+	}
+	if !q.flags.dryRun {
+		err = q.to.Pause(ctx, q.name, left)
+	}
+	if err == nil {
+		q.Pause = "copied"
+	}
+	return err
+}
+
+// configure gives the queue in TO the settings that it has in FROM, unless it has some.
+func (q *queueCopy) configure(ctx context.Context) error {
+	if !q.from.Capabilities().Settings {
+		return nil
+	}
+	s, _, err := q.from.Settings(ctx, q.name)
+	if err != nil || s.Unset() {
+		return err
+	}
+	if !q.flags.settings || q.to != nil && !q.to.Capabilities().Settings {
+		q.Settings = "left"
+		return nil
+	}
+	revision := ""
+	if q.to != nil {
+		var there tarry.Settings
+		if there, revision, err = q.to.Settings(ctx, q.name); err != nil {
+			return err
+		}
+		if !there.Unset() {
+			if q.Settings = "kept"; reflect.DeepEqual(there, s) {
+				q.Settings = "copied" // by the copy that this one goes on with
+			}
+			return nil
+		}
+		stripTerms(&s.Defaults, q.to.Capabilities())
+	}
+	if !q.flags.dryRun {
+		_, err = q.to.Configure(ctx, q.name, s, revision)
+	}
+	if err == nil {
+		q.Settings = "copied"
+	}
+	return err
+}

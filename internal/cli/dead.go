@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+)
+
+func (p *Program) deadCommand() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "dead ls|groups|redrive|drop",
+		Short: "Manage dead messages: list, group by error, redrive, drop",
+		Long:  `Dead are the messages whose attempts are used up and those that a worker buried.`,
+	}, "usage: tarry dead ls|groups|redrive|drop QUEUE", p.deadListCommand(), p.deadGroupsCommand(), p.deadRedriveCommand(), p.deadDropCommand())
+}
+
+func (p *Program) deadListCommand() *cobra.Command {
+	var (
+		list   = listFlags{dead: true}
+		filter filterFlags
+	)
+	cmd := p.client(showEmpty, &cobra.Command{
+		Use:   "ls QUEUE",
+		Short: "List a queue's dead messages, the longest dead first",
+		Example: `  tarry dead ls order.unpaid --body
+  tarry dead ls order.unpaid --since 2h --newest
+  tarry dead ls order.unpaid --error timeout --key-prefix eu-`,
+		Args: exactly("QUEUE"),
+	}, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+		f, err := filter.of(args[0], tarry.Dead)
+		if err != nil {
+			return err
+		}
+		text := f.Error != "" || f.KeyPrefix != "" || f.Match != nil
+		if text && list.after != "" {
+			return usagef("bound the list with --since and --until", "--after does not go with --error, --group and --key-prefix")
+		}
+		if text || list.limit == 0 {
+			ctx = cmd.Context() // it may rightly take long
+		}
+		if text {
+			return p.listWhere(ctx, c, f, list)
+		}
+		list.bounds = boundFlags{f.From, f.To}
+		return p.list(ctx, c, args[0], onlyDead, list)
+	})
+	filter.died(p, cmd)
+	list.add(cmd)
+	return cmd
+}
+
+// listWhere prints the dead messages that a filter chooses.
+func (p *Program) listWhere(ctx context.Context, c *tarry.Client, f tarry.Filter, l listFlags) error {
+	if l.limit < 0 {
+		return usagef("0 prints all", "--limit %d is negative", l.limit)
+	}
+	o := p.printer()
+	o.head(listHead(true, l.body)...)
+	f.Body, f.Newest = l.body, l.newest
+	n, more := 0, ""
+	var first time.Time
+	for m, err := range c.ListWhere(ctx, f) {
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			first = m.Died
+		}
+		if l.limit > 0 && n == l.limit {
+			more = goOnDied(first, m.Died, l.newest)
+			break
+		}
+		n++
+		o.row(messageJSON(&m, l.body), p.listCells(m, true, l.body)...)
+		if err := o.page(); err != nil {
+			return err
+		}
+	}
+	return o.listed(more)
+}
+
+// goOnDied says how to go on with a list that began with what died at first, and has come
+// to what died at next. It begins with the whole of that millisecond.
+func goOnDied(first, next time.Time, newest bool) string {
+	bound := "--since " + formatTime(next)
+	if newest {
+		bound = "--newest --until " + formatTime(next.Add(time.Millisecond))
+	}
+	if first.Equal(next) {
+		return "there are more that died in the same millisecond; go on with a larger --limit; 0 is all"
+	}
+	return "there are more; go on with " + bound + ", or --limit 0 for all"
+}
+
+func (p *Program) deadRedriveCommand() *cobra.Command {
+	var filter filterFlags
+	cmd := p.client(refuseIt, &cobra.Command{
+		Use:   "redrive QUEUE [ID…]",
+		Short: "Make dead messages ready again, with all their attempts",
+		Long: `Redrive makes dead messages ready again: those with these ids, else those that the
+flags choose, else all; the longest dead first. One whose key a live message holds by
+now is skipped. Before it redrives all of a queue it asks, or wants --yes.`,
+		Example: `  tarry dead redrive order.unpaid --since 2h --error timeout
+  tarry dead redrive order.unpaid --group "dial tcp #: timeout"
+  tarry dead redrive order.unpaid 17 18
+  tarry dead redrive order.unpaid --yes`,
+		Args: atLeastQueue,
+	}, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+		ctx, queue := cmd.Context(), args[0] // a person may think for longer than the timeout
+		ids, err := filter.ids(cmd, args[1:])
+		if err != nil {
+			return err
+		}
+		var n tarry.Swept
+		if len(ids) > 0 {
+			r, err := c.Redrive(ctx, queue, ids, 0)
+			if err != nil {
+				return err
+			}
+			n = tarry.Swept{Done: r.Redriven, Skipped: r.Skipped}
+		} else {
+			n, err = p.sweep(cmd, c, queue, sweep{do: "redrive", done: "redriven", flags: &filter, states: onlyDead, mild: true, run: c.RedriveWhere})
+			if err != nil {
+				return err
+			}
+		}
+		object := struct {
+			Queue    string `json:"queue"`
+			Outcome  string `json:"outcome"`
+			Redriven int64  `json:"redriven"`
+			Skipped  int64  `json:"skipped"`
+		}{queue, "redriven", n.Done, n.Skipped}
+		text := ""
+		if n.Skipped > 0 {
+			text = fmt.Sprintf("; skipped %d that are not dead or whose key a live message holds", n.Skipped)
+		}
+		return p.show(object, "redriven %s of %s%s", counted(n.Done, "message"), queue, text)
+	})
+	filter.died(p, cmd)
+	filter.limit(cmd)
+	p.yesFlag(cmd)
+	return cmd
+}
+
+func (p *Program) deadDropCommand() *cobra.Command {
+	var filter filterFlags
+	cmd := p.client(refuseIt, &cobra.Command{
+		Use:   "drop QUEUE [ID…]",
+		Short: "Drop dead messages for good",
+		Long: `Drop removes dead messages: those with these ids, else those that the flags choose,
+else all; the longest dead first. It asks first, or wants --yes. A message that is not
+dead stays.`,
+		Example: `  tarry dead drop order.unpaid --until 7d
+  tarry dead drop order.unpaid --error "no such order" --yes
+  tarry dead drop order.unpaid 17 18 --yes`,
+		Args: atLeastQueue,
+	}, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+		ctx, queue := cmd.Context(), args[0] // a person may think for longer than the timeout
+		ids, err := filter.ids(cmd, args[1:])
+		if err != nil {
+			return err
+		}
+		if len(ids) > 0 {
+			if err := p.confirm(ctx, fmt.Sprintf("drop %d dead messages of %s for good", len(ids), queue)); err != nil {
+				return err
+			}
+			for i, id := range ids {
+				if err := drop(ctx, c, queue, id); err != nil && i > 0 {
+					return fmt.Errorf("%w; the %d named before it were dropped", err, i)
+				} else if err != nil {
+					return err
+				}
+			}
+			return p.showCount("dropped", queue, int64(len(ids)), 0)
+		}
+		n, err := p.sweep(cmd, c, queue, sweep{do: "drop for good", done: "dropped", flags: &filter, states: onlyDead, run: c.DropWhere})
+		if err != nil {
+			return err
+		}
+		return p.showCount("dropped", queue, n.Done, n.Skipped)
+	})
+	filter.died(p, cmd)
+	filter.limit(cmd)
+	p.yesFlag(cmd)
+	return cmd
+}
+
+var onlyDead = []tarry.State{tarry.Dead}
+
+func atLeastQueue(cmd *cobra.Command, args []string) error {
+	return checkArgs(cmd, len(args), []string{"QUEUE"}, -1)
+}
+
+// drop drops a message if it is dead.
+func drop(ctx context.Context, c *tarry.Client, queue string, id tarry.ID) error {
+	err := c.Cancel(ctx, tarry.Ref{Queue: queue, ID: id, IfState: tarry.Dead})
+	if e := (*engine.Error)(nil); errors.Is(err, tarry.ErrStale) && errors.As(err, &e) {
+		return &engine.Error{Op: "drop", Queue: queue, ID: id, Err: tarry.ErrStale, Hint: e.Hint + "; tarry cancel removes live messages"}
+	}
+	return err
+}

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/internal/cause"
+	"github.com/tarryhq/tarry/internal/wire"
+)
+
+// maxDeadGroups is how many groups are told apart; what dies of anything else is counted
+// together.
+const maxDeadGroups = 1000
+
+// deadGroup are dead messages with about the same error.
+type deadGroup struct {
+	Queue string    `json:"queue"`
+	Error string    `json:"error"`
+	Count int64     `json:"count"`
+	First wire.Time `json:"first_died"`
+	Last  wire.Time `json:"last_died"`
+	Other bool      `json:"other,omitempty"` // of further groups
+}
+
+func (p *Program) deadGroupsCommand() *cobra.Command {
+	var filter filterFlags
+	cmd := p.client(showEmpty, &cobra.Command{
+		Use:   "groups QUEUE",
+		Short: "Show what a queue's messages died of, the most frequent first",
+		Long: `Groups counts dead messages by their last error. Words with digits in them, such as
+numbers, ids and addresses, are # in it, so that the same fault is one group. dead ls,
+redrive and drop take such a group with --group.`,
+		Example: `  tarry dead groups order.unpaid
+  tarry dead groups order.unpaid --since 2h --json`,
+		Args: exactly("QUEUE"),
+	}, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+		f, err := filter.of(args[0], tarry.Dead)
+		if err != nil {
+			return err
+		}
+		note := p.note()
+		defer note.clear()
+		groups, n := deadGroups{of: make(map[string]*deadGroup)}, 0
+		for m, err := range c.ListWhere(cmd.Context(), f) { // it may rightly take long
+			if err != nil {
+				return err
+			}
+			groups.add(&m)
+			n++
+			note.say("%d looked at, %d groups", n, len(groups.of))
+		}
+		note.clear()
+		o := p.printer()
+		o.head("COUNT", "FIRST DIED", "LAST DIED", "ERROR")
+		for _, g := range groups.sorted() {
+			text := oneCell(g.Error)
+			if g.Other {
+				text = "(other errors)"
+			}
+			o.row(g, g.Count, away(g.First.Time, p.Now()), away(g.Last.Time, p.Now()), orDash(text))
+		}
+		return o.flush()
+	})
+	filter.died(p, cmd)
+	return cmd
+}
+
+// deadGroups gathers dead messages by what they died of.
+type deadGroups struct {
+	of    map[string]*deadGroup
+	other *deadGroup // nil: none
+}
+
+func (d *deadGroups) add(m *tarry.Info) {
+	text := cause.Of(m.LastError)
+	g := d.of[text]
+	switch {
+	case g != nil:
+	case len(d.of) < maxDeadGroups:
+		g = &deadGroup{Queue: m.Queue, Error: text, First: wire.Time{Time: m.Died}}
+		d.of[text] = g
+	default:
+		if d.other == nil {
+			d.other = &deadGroup{Queue: m.Queue, Other: true, First: wire.Time{Time: m.Died}}
+		}
+		g = d.other
+	}
+	g.Count++
+	g.Last.Time = m.Died // the longest dead come first
+}
+
+// sorted returns the groups, the most frequent first, and the others behind them.
+func (d *deadGroups) sorted() []*deadGroup {
+	all := slices.SortedFunc(maps.Values(d.of), func(a, b *deadGroup) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Error, b.Error))
+	})
+	if d.other != nil {
+		all = append(all, d.other)
+	}
+	return all
+}

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry/engine/diskengine"
+	"github.com/tarryhq/tarry/internal/storeurl"
+)
+
+// diskFlags are the options of a disk store as flags: what they say is added to the
+// store's URL, whose reader checks it.
+type diskFlags struct{ values map[string]*string } // by option
+
+// diskFlag is the flag of an option.
+func diskFlag(option string) string { return "disk-" + strings.ReplaceAll(option, "_", "-") }
+
+func (d *diskFlags) add(cmd *cobra.Command) {
+	d.values = make(map[string]*string)
+	for _, o := range diskengine.Options() {
+		d.values[o.Name] = cmd.Flags().String(diskFlag(o.Name), "", "of a disk store: "+o.What+"; default "+o.Default)
+	}
+}
+
+// on returns the URL of a store with the options that flags add.
+func (d *diskFlags) on(store string) (string, error) {
+	u, err := url.Parse(store)
+	if err != nil {
+		return store, nil // whoever opens it says what is wrong
+	}
+	for _, option := range slices.Sorted(maps.Keys(d.values)) {
+		v := *d.values[option]
+		switch {
+		case v == "":
+			continue
+		case u.Scheme != "disk":
+			return "", usagef("leave it out, or serve a store such as disk:tarry-data", "--%s is for disk stores", diskFlag(option))
+		case u.Query().Has(option):
+			return "", usagef("give it in one place", "--%s is given, and %s in the store's URL", diskFlag(option), option)
+		}
+		if u.RawQuery != "" {
+			u.RawQuery += "&"
+		}
+		u.RawQuery += option + "=" + url.QueryEscape(v)
+	}
+	return u.String(), nil
+}
+
+// diskDir returns the directory of a disk store, whatever its options, and whether
+// store is one.
+func diskDir(store string) (dir string, ok bool) {
+	u, err := url.Parse(store)
+	if err != nil || u.Scheme != "disk" {
+		return "", false
+	}
+	dir = storeurl.New(u).Path()
+	return dir, dir != ""
+}

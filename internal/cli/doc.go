@@ -1,0 +1,2 @@
+// Package cli is the command line of tarry: each command is in a file of its name.
+package cli

@@ -1,0 +1,5 @@
+package cli
+
+import "syscall"
+
+func dieWithUs(of *syscall.SysProcAttr) { of.Pdeathsig = syscall.SIGKILL }

@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry/server"
+	"github.com/tarryhq/tarry/server/access"
+)
+
+// guardFlags set which clients may call a server, and how traffic is kept secret.
+type guardFlags struct {
+	tokens   string
+	insecure bool
+	auditLog string
+	tls      server.TLSFiles
+}
+
+func (g *guardFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&g.tokens, "tokens", "", "file of the tokens that clients need; tarry token makes it")
+	f.BoolVar(&g.insecure, "insecure", false, "serve beyond loopback without tokens")
+	f.StringVar(&g.auditLog, "audit-log", "", "file for a line about each change that an operator makes (default standard error)")
+	f.StringVar(&g.tls.Cert, "tls-cert", "", "certificate in PEM, for https alone; read again when it changes")
+	f.StringVar(&g.tls.Key, "tls-key", "", "key of the certificate, in PEM")
+	f.StringVar(&g.tls.ClientCA, "tls-client-ca", "", "authorities in PEM whose certificates clients have to bring")
+}
+
+// check refuses what is open to others and was not meant to be.
+func (g *guardFlags) check(address string) error {
+	switch {
+	case (g.tls.Cert == "") != (g.tls.Key == ""):
+		return usagef("give both, or neither", "of --tls-cert and --tls-key one is missing")
+	case g.tls.ClientCA != "" && g.tls.Cert == "":
+		return usagef("give --tls-cert and --tls-key too", "--tls-client-ca needs TLS")
+	case g.tokens != "" && g.insecure:
+		return usagef("give one of them", "both --tokens and --insecure are given")
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || host == "localhost" {
+		return nil // what that is shows when it is listened on
+	}
+	ip, _ := netip.ParseAddr(host) // none of a name, and that may be known to others
+	return g.checkExposed(address, &net.TCPAddr{IP: ip.AsSlice()})
+}
+
+// exposed reports whether other machines can reach what listens on an address. Whatever a
+// name is said to mean, as localhost, the address that it had then tells.
+func exposed(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return !ok || !tcp.IP.IsLoopback()
+}
+
+// checkExposed refuses to listen where others reach everything.
+func (g *guardFlags) checkExposed(address string, on net.Addr) error {
+	if g.tokens != "" || g.insecure || !exposed(on) {
+		return nil
+	}
+	return usagef("make one with tarry token create, and give its file with --tokens; --insecure serves without", "%s can be reached from other machines, and there are no tokens", called(address, on))
+}
+
+// called is an address as it was given, with that which a name in it has.
+func called(address string, on net.Addr) string {
+	if host, _, _ := net.SplitHostPort(address); host == "localhost" {
+		return address + ", which is " + on.String() + ","
+	}
+	return address
+}
+
+// warn says what clients can do that reach the address.
+func (o *guarding) warn(p *Program, address string, on net.Addr) {
+	switch {
+	case !exposed(on):
+	case o.guard == nil:
+		fmt.Fprintf(p.Stderr, "tarry: %s can be reached from other machines, and whoever reaches it may read and write everything\n", called(address, on))
+	case o.cert == nil:
+		fmt.Fprintf(p.Stderr, "tarry: %s can be reached from other machines without TLS, and tokens can be read on their way (give --tls-cert and --tls-key)\n", called(address, on))
+	}
+}
+
+// guarding is what the flags ask for. Its audit log ends with it.
+type guarding struct {
+	guard *access.Guard
+	audit *access.Audit
+	cert  *server.Certificate // nil: there is no TLS
+	file  *auditFile
+}
+
+// open reads the files.
+func (g *guardFlags) open(p *Program, logger *slog.Logger) (o *guarding, err error) {
+	o = new(guarding)
+	defer func() {
+		if err != nil {
+			o.close()
+		}
+	}()
+	to := io.Writer(p.Stderr)
+	if g.auditLog != "" {
+		if o.file, err = openAuditFile(g.auditLog); err != nil {
+			return o, usagef("name a file that can be written to", "--audit-log: %v", err)
+		}
+		to = newLossyWriter(o.file, false)
+	}
+	o.audit = access.NewAudit(to)
+	o.audit.Logger = logger
+	if g.tls.Cert != "" {
+		if o.cert, err = g.tls.Open(logger); err != nil {
+			return o, usagef("they are the certificate and its own key, in PEM", "--tls-cert, --tls-key, --tls-client-ca: %v", err)
+		}
+	}
+	if g.tokens != "" {
+		o.guard, err = access.NewGuard(access.File(g.tokens), &access.GuardConfig{Logger: logger, Audit: o.audit})
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return o, usagef("tarry token create makes it", "--tokens: there is no file %s", g.tokens)
+		case err != nil:
+			return o, usagef("", "--tokens: %v", err)
+		}
+	}
+	return o, nil
+}
+
+// after hands wishes to read files again on, once the tokens and the certificate have been
+// looked at; alone: nobody takes them, as there is nothing else to read.
+func (o *guarding) after(ctx context.Context, wishes <-chan os.Signal, alone bool, logger *slog.Logger) <-chan os.Signal {
+	if wishes == nil {
+		return nil
+	}
+	further := make(chan os.Signal, 1)
+	go func() {
+		for {
+			select {
+			case w := <-wishes:
+				notifyReloading(logger)
+				if o.guard != nil {
+					o.guard.Refresh()
+				}
+				if o.cert != nil {
+					o.cert.Refresh()
+				}
+				if alone {
+					notifyReady(logger)
+					continue
+				}
+				select {
+				case further <- w:
+				default: // one is waiting
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return further
+}
+
+func (o *guarding) close() {
+	if o.audit != nil {
+		o.audit.Close()
+	}
+	if o.file != nil {
+		_ = o.file.f.Close()
+	}
+}

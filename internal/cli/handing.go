@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/forward"
+)
+
+// handing is what serve does beside serving: it hands due messages on by the routes of
+// the --config file.
+type handing struct {
+	p      *Program
+	path   string // of the file
+	router *forward.Router
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+// handOn begins it. Without a file there is nothing to do, nor will there be.
+func (p *Program) handOn(ctx context.Context, c *tarry.Client, routes forward.Routes, wishes <-chan os.Signal, s *serveFlags, spans *spans, logger *slog.Logger) (*handing, error) {
+	if p.settings.file.path == "" {
+		return &handing{}, nil
+	}
+	cfg := &forward.RouterConfig{DrainTimeout: s.drain, Middleware: spans.handlers(), Logger: logger}
+	if s.drain == 0 {
+		cfg.DrainTimeout = -1
+	}
+	h := &handing{p: p, path: p.settings.file.path, router: forward.NewRouter(c, cfg), ended: make(chan error, 1)}
+	if err := h.router.Set(routes); err != nil {
+		return nil, p.settings.file.wrongRoutes(err)
+	}
+	if len(routes) > 0 {
+		fmt.Fprintf(p.Stdout, "forwarding by %s of %s\n", counted(len(routes), "route"), h.path)
+	}
+	ctx, h.cancel = context.WithCancel(ctx)
+	go func() { h.ended <- h.run(ctx, wishes, logger) }()
+	return h, nil
+}
+
+// run hands on until ctx ends.
+func (h *handing) run(ctx context.Context, wishes <-chan os.Signal, logger *slog.Logger) error {
+	drained := make(chan error, 1)
+	go func() { drained <- h.router.Run(ctx) }()
+	for {
+		select {
+		case err := <-drained:
+			if ctx.Err() == nil {
+				logger.Error("messages are not handed on any more", "error", err)
+			}
+			return err
+		case <-wishes:
+			h.reload()
+			notifyReady(logger)
+		}
+	}
+}
+
+// reload takes up the routes that the file holds by now, if nothing is wrong with it.
+func (h *handing) reload() {
+	file, err := readConfig(h.path)
+	var routes forward.Routes
+	if err == nil {
+		routes, err = file.readRoutes()
+	}
+	if err == nil {
+		if err = h.router.Set(routes); err != nil {
+			err = file.wrongRoutes(err)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(h.p.Stderr, oneLine(err.Error()+"; the routes stay as they were"))
+		return
+	}
+	fmt.Fprintf(h.p.Stderr, "tarry: %s was read again: %s\n", h.path, counted(len(routes), "route"))
+}
+
+// end drains the routes.
+func (h *handing) end() error {
+	if h.router == nil {
+		return nil
+	}
+	h.cancel()
+	return <-h.ended
+}
+
+// messagesWere says of how many messages something was done.
+func messagesWere[N int | int64](n N) string {
+	if n == 1 {
+		return "1 message was"
+	}
+	return counted(n, "message") + " were"
+}
+
+// counted is a number of things.
+func counted[N int | int64](n N, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	if stem, ok := strings.CutSuffix(what, "y"); ok && !strings.HasSuffix(stem, "e") { // entries, keys
+		what = stem + "ie"
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+)
+
+// listFlags say how much of a list to print.
+type listFlags struct {
+	limit  int
+	after  string
+	body   bool
+	bounds boundFlags
+	newest bool
+	dead   bool // of tarry dead ls, whose bounds have other names
+}
+
+func (l *listFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&l.newest, "newest", false, "the other way round, the latest first")
+	f.IntVar(&l.limit, "limit", 100, "print at most so many; 0: all")
+	f.StringVar(&l.after, "after", "", "go on behind this cursor of the list before")
+	f.BoolVar(&l.body, "body", false, "with the bodies")
+}
+
+func (p *Program) lsCommand() *cobra.Command {
+	var (
+		list listFlags
+		name string
+	)
+	cmd := p.client(showEmpty, &cobra.Command{
+		Use:        "ls QUEUE",
+		SuggestFor: []string{"list"},
+		Short:      "List a queue's live messages",
+		Long: `Ls lists the live messages in the order in which their states end: ready and
+scheduled ones by due time, leased ones by the end of the lease. With --state it
+lists one state alone, dead ones too, which are in the order of their deaths. --from
+and --to bound the time by which each state is ordered: a time, or with its sign a
+duration from now.`,
+		Example: "  tarry ls order.unpaid --state scheduled --to +30m\n  tarry ls order.unpaid --state dead --from -2h --newest",
+		Args:    exactly("QUEUE"),
+	}, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+		states := []tarry.State{tarry.Leased, tarry.Ready, tarry.Scheduled}
+		if name != "" {
+			s, err := engine.ParseState(name)
+			if err != nil || !s.Live() && s != tarry.Dead {
+				return usagef("it is scheduled, ready, leased or dead", "--state %q is unknown", name)
+			}
+			states = []tarry.State{s}
+		} else if list.after != "" {
+			return usagef("a cursor belongs to the list of one state", "--after needs --state")
+		}
+		if list.newest {
+			slices.Reverse(states)
+		}
+		if list.limit == 0 {
+			ctx = cmd.Context()
+		}
+		return p.list(ctx, c, args[0], states, list)
+	})
+	cmd.Flags().StringVar(&name, "state", "", "scheduled, ready, leased or dead (default: all but dead)")
+	list.bounds.add(p, cmd)
+	list.add(cmd)
+	return cmd
+}
+
+// list prints the messages of some states, page by page.
+func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, states []tarry.State, l listFlags) error {
+	switch b := &l.bounds; {
+	case l.limit < 0:
+		return usagef("0 prints all", "--limit %d is negative", l.limit)
+	case !b.from.IsZero() && !b.to.IsZero() && !b.from.Before(b.to):
+		return usagef("--to itself is left out", "nothing lies between --from %s and --to %s", formatTime(b.from), formatTime(b.to))
+	}
+	o := p.printer()
+	o.head(listHead(states[0] == tarry.Dead, l.body)...)
+	left, more := l.limit, ""
+	for _, state := range states {
+		q := tarry.ListQuery{Queue: queue, State: state, After: l.after, Body: l.body, From: l.bounds.from, To: l.bounds.to, Newest: l.newest}
+		for {
+			q.Limit = 500
+			if l.limit > 0 {
+				q.Limit = min(q.Limit, left)
+			}
+			page, err := c.ListPage(ctx, q)
+			if err != nil {
+				return err
+			}
+			for _, m := range page.Messages {
+				o.row(messageJSON(&m, l.body), p.listCells(m, len(states) == 1 && state == tarry.Dead, l.body)...)
+			}
+			if err := o.page(); err != nil {
+				return err
+			}
+			left -= len(page.Messages)
+			q.After = page.Next
+			if page.Next == "" {
+				break
+			}
+			if l.limit > 0 && left <= 0 {
+				more = fmt.Sprintf("there are more; go on with%s --after %s, or --limit 0 for all", l.goOn(state), shown(page.Next))
+				break
+			}
+		}
+		if l.limit > 0 && left <= 0 {
+			if more == "" && state != states[len(states)-1] {
+				more = "there may be more; --limit 0 lists all"
+			}
+			break
+		}
+	}
+	return o.listed(more)
+}
+
+// listed ends a list, and says whether there are more messages, or none.
+func (o *printer) listed(more string) error {
+	if err := o.flush(); err != nil {
+		return err
+	}
+	if o.all == 1 { // the head alone
+		more = "no messages"
+	}
+	if more != "" {
+		fmt.Fprintln(o.p.Stderr, more)
+	}
+	return nil
+}
+
+// goOn are the flags that the next page needs beside its cursor. Bounds that are relative
+// are told as they were taken.
+func (l *listFlags) goOn(state tarry.State) string {
+	flags, from, to := " --state "+state.String(), "from", "to"
+	if l.dead {
+		flags, from, to = "", "since", "until"
+	}
+	if t := l.bounds.from; !t.IsZero() {
+		flags += " --" + from + " " + t.UTC().Format(time.RFC3339Nano)
+	}
+	if t := l.bounds.to; !t.IsZero() {
+		flags += " --" + to + " " + t.UTC().Format(time.RFC3339Nano)
+	}
+	if l.newest {
+		flags += " --newest"
+	}
+	return flags
+}
+
+func listHead(dead, body bool) []any {
+	head := []any{"ID", "KEY", "STATE", "DUE", "ATTEMPT"}
+	if dead {
+		head = append(head, "LAST ERROR")
+	}
+	if body {
+		head = append(head, "BODY")
+	}
+	return head
+}
+
+func (p *Program) listCells(m tarry.Info, dead, body bool) []any {
+	cells := []any{m.ID, cut(m.Key), m.State, p.dueText(m.Due), fmt.Sprintf("%d/%d", m.Attempt, m.MaxAttempts)}
+	if dead {
+		cells = append(cells, cell(m.LastError))
+	}
+	if body {
+		cells = append(cells, cell(readable(m.Body)))
+	}
+	return cells
+}

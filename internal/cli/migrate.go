@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+func (p *Program) migrateCommand() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "migrate up|down|status|print",
+		Short: "Make and change the tables of a store in PostgreSQL or MySQL",
+		Long: `A store in a database lies in tables, whose version has to be the one that the program
+needs. Migrate brings them there; so does opening with the option migrate=true.`,
+	}, "usage: tarry migrate up|down|status|print --store URL",
+		p.migrateUpCommand(), p.migrateDownCommand(), p.migrateStatusCommand(), p.migratePrintCommand())
+}
+
+// asksNothing is the timeout of a migration that asks no database.
+const asksNothing = -1
+
+// migration makes cmd a command that works on the migrations of a store.
+func (p *Program) migration(timeout time.Duration, cmd *cobra.Command, do func(ctx context.Context, store engine.Migrations) error) *cobra.Command {
+	var raw string
+	cmd.Args = exactly()
+	storeFlag(cmd, &raw, "", "the store's URL, such as postgres://user@host/database")
+	if timeout != asksNothing {
+		timeoutFlag(cmd, &timeout, timeout, "give up after this long; 0: never")
+		p.jsonFlag(cmd, "print JSON, one object a line")
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if raw == "" {
+			return usagef("such as --store postgres://user@host/database", "--store is missing")
+		}
+		store, err := engine.OpenMigrations(raw)
+		if err != nil {
+			return err
+		}
+		defer store.Close()
+		ctx, cancel := withTimeout(cmd.Context(), timeout)
+		defer cancel()
+		return do(ctx, store)
+	}
+	return cmd
+}
+
+func (p *Program) migrateUpCommand() *cobra.Command {
+	return p.migration(0, &cobra.Command{
+		Use:     "up",
+		Short:   "Bring the tables to the version needed, or make them",
+		Long:    `Up applies what the store lacks. Several may do so at once; what is there is kept.`,
+		Example: `  tarry migrate up --store 'postgres://owner@host/database?schema=tarry'`,
+	}, func(ctx context.Context, store engine.Migrations) error {
+		done, err := store.Up(ctx)
+		return p.showMigrated("applied", done, err)
+	})
+}
+
+func (p *Program) migrateDownCommand() *cobra.Command {
+	var to int64
+	var cmd *cobra.Command
+	cmd = p.migration(0, &cobra.Command{
+		Use:   "down",
+		Short: "Take the tables back to an older version, or away",
+		Long: `Down takes back what came after the version --to, with the messages in it: version 0
+is no store. It asks first, or wants --yes.`,
+		Example: `  tarry migrate down --to 0 --store postgres://owner@host/database`,
+	}, func(ctx context.Context, store engine.Migrations) error {
+		if to < 0 {
+			return usagef("tarry migrate status shows the versions", "--to is missing")
+		}
+		what := fmt.Sprintf("take the store back to version %d", to)
+		if to == 0 {
+			what = "remove the store and all its messages for good"
+		}
+		if err := p.confirm(cmd.Context(), what); err != nil {
+			return err
+		}
+		done, err := store.Down(ctx, to)
+		return p.showMigrated("taken back", done, err)
+	})
+	cmd.Flags().Int64Var(&to, "to", -1, "the version to go back to")
+	p.yesFlag(cmd)
+	return cmd
+}
+
+// showMigrated shows what was done, also before it failed.
+func (p *Program) showMigrated(outcome string, done []int64, err error) error {
+	o := p.printer()
+	for _, version := range done {
+		o.line(migrated{outcome, version}, "%s version %d", outcome, version)
+	}
+	if len(done) == 0 && err == nil {
+		o.say("there was nothing to do")
+	}
+	return cmp.Or(err, o.flush())
+}
+
+type migrated struct {
+	Outcome string `json:"outcome"`
+	Version int64  `json:"version"`
+}
+
+func (p *Program) migrateStatusCommand() *cobra.Command {
+	return p.migration(defaultTimeout, &cobra.Command{
+		Use:   "status",
+		Short: "Show the versions of the tables",
+	}, func(ctx context.Context, store engine.Migrations) error {
+		all, err := store.Status(ctx)
+		if err != nil {
+			return err
+		}
+		o := p.printer()
+		o.head("VERSION", "APPLIED", "MIGRATION")
+		for _, v := range all {
+			s := versionStatus{Version: v.Version, Migration: v.File}
+			applied, file := "-", v.File
+			if !v.Applied.IsZero() {
+				s.Applied, applied = new(v.Applied.UTC()), formatTime(v.Applied)
+			}
+			if file == "" {
+				file = "of a newer tarry"
+			}
+			o.row(s, v.Version, applied, file)
+		}
+		return o.flush()
+	})
+}
+
+// versionStatus is a row of status in JSON.
+type versionStatus struct {
+	Version   int64      `json:"version"`
+	Applied   *time.Time `json:"applied"`
+	Migration string     `json:"migration"`
+}
+
+func (p *Program) migratePrintCommand() *cobra.Command {
+	var from int64
+	cmd := p.migration(asksNothing, &cobra.Command{
+		Use:   "print",
+		Short: "Print the SQL that up runs, for who applies it otherwise",
+		Long: `Print writes the SQL that brings a store from the version --from to the one needed. It
+asks no database: of the URL only the scheme and the schema count.`,
+		Example: `  tarry migrate print --store 'postgres:///?schema=tarry' > tarry.sql`,
+	}, func(_ context.Context, store engine.Migrations) error {
+		_, err := fmt.Fprint(p.Stdout, store.Print(from))
+		return err
+	})
+	cmd.Flags().Int64Var(&from, "from", 0, "the version that the store has; 0: there is none")
+	return cmd
+}

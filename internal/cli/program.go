@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Program is one run of the command with everything it touches of the world, so
+// that tests run it in-process.
+type Program struct {
+	Args     []string  // without the program's name
+	Env      []string  // KEY=value, as os.Environ; the later of two wins
+	Stdin    io.Reader // bodies and answers to questions
+	Stdout   io.Writer // results
+	Stderr   io.Writer // errors, questions, progress
+	Terminal bool      // somebody sits there who can answer a question
+	Now      func() time.Time
+	Self     string // the path of this program, to start it again
+
+	// Reloads tells of wishes to have the --config file read again, until stop is called.
+	Reloads func() (wishes <-chan os.Signal, stop func())
+
+	settings settings
+	target   target // of a client command
+	json     bool   // --json is given
+	yes      bool   // --yes is given
+	began    bool   // the call was right, and its work has begun
+}
+
+// Run runs the command that Args name until it is done or ctx ends, which serve,
+// work and bench take as the wish to stop in good order. It returns the exit code.
+func (p *Program) Run(ctx context.Context) int {
+	root := p.root()
+	root.SetArgs(p.Args)
+	root.SetIn(p.Stdin)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if !p.began && !errors.As(err, new(*exitError)) { // it is cobra's
+		var name string
+		if n, _ := fmt.Sscanf(err.Error(), "unknown command %q", &name); n == 1 { // it has several lines
+			err = unknownCommand(root, name)
+		} else {
+			err = usagef("tarry help lists the commands", "%v", err)
+		}
+	}
+	return p.report(ctx, err)
+}
+
+func (p *Program) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "tarry",
+		Short: "Deliver messages later, and never early",
+		Long: `tarry keeps messages until they are due and then hands them out, at least once.
+
+Start a server with "tarry serve"; the other commands talk to it, or with --store
+work on a store directly. Times are RFC 3339 (2030-01-02T15:04:05Z), durations
+such as 1500ms, 30m, 48h or 7d.
+
+Settings come from flags, else from the environment (TARRY_SERVER, …), else from
+the JSON file named by --config or TARRY_CONFIG.
+
+Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 not found;
+4 conflict (exists, leased, not due, stale); 5 server or store not reachable.`,
+		Version:           readBuild().text(),
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			p.began = true
+			return p.settings.load(p, cmd)
+		},
+	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.PersistentFlags().String("config", "", "JSON file with settings (TARRY_CONFIG)")
+	root.SetFlagErrorFunc(wrongFlag)
+	root.AddCommand(
+		p.serveCommand(),
+		p.pushCommand(), p.cancelCommand(), p.getCommand(), p.rescheduleCommand(), p.rearmCommand(),
+		p.statusCommand(), p.topCommand(), p.lsCommand(), p.queuesCommand(), p.queueCommand(), p.forecastCommand(),
+		p.workCommand(), p.deadCommand(), p.routeCommand(), p.tokenCommand(),
+		p.pauseCommand(), p.resumeCommand(), p.purgeCommand(),
+		p.copyCommand(), p.migrateCommand(), p.backupCommand(), p.restoreCommand(), p.checkCommand(),
+		p.benchCommand(), p.benchHoldCommand(),
+		p.completionCommand(), p.versionCommand(),
+	)
+	markSettings(root)
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "help" {
+			cmd.Run, cmd.RunE = nil, help
+		}
+	}
+	return root
+}
+
+// help is cobra's, but that what it does not know is an error.
+func help(cmd *cobra.Command, args []string) error {
+	to, rest, err := cmd.Root().Find(args)
+	if err != nil {
+		return unknownCommand(cmd.Root(), args[0])
+	}
+	if to.HasSubCommands() && len(rest) > 0 {
+		return usagef(to.CommandPath()+" --help lists those there are", "unknown command %q for %s", rest[0], to.CommandPath())
+	}
+	to.InitDefaultHelpFlag()
+	return to.Help()
+}
+
+// unknownCommand is the error of a command that does not exist, with those that may be meant.
+func unknownCommand(root *cobra.Command, name string) error {
+	root.SuggestionsMinimumDistance = min(2, len(name)/3) // of few letters any two are nearly the same
+	hint := "tarry help lists the commands"
+	if meant := root.SuggestionsFor(name); len(meant) > 0 {
+		hint = "did you mean tarry " + strings.Join(meant, " or tarry ") + "? " + hint
+	}
+	return usagef(hint, "unknown command %q", name)
+}
+
+// yesFlag gives a command that asks the flag --yes.
+func (p *Program) yesFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&p.yes, "yes", false, "do not ask")
+}
+
+// wrongFlag is the error of a flag that a command does not have or cannot read, with the one that may be
+// meant.
+func wrongFlag(cmd *cobra.Command, err error) error {
+	hint, line := cmd.CommandPath()+" --help shows the flags", err.Error()
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		if meant := meantFlag(cmd.Flags(), unknown.GetSpecifiedName()); meant != "" {
+			hint = "did you mean --" + meant + "? " + hint
+		} else if cmd.Name() == "work" {
+			hint = "put -- before the command: " + cmd.UseLine()
+		}
+	}
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		if n, ok := errors.AsType[*strconv.NumError](bad); ok { // which speaks of Go
+			line = fmt.Sprintf("invalid argument %q for --%s: %s", bad.GetValue(), bad.GetFlag().Name, notNumber(n, bad.GetFlag()))
+		}
+	}
+	return usagef(hint, "%s", line)
+}
+
+// notNumber says why what was given for a flag is no number.
+func notNumber(err *strconv.NumError, f *pflag.Flag) string {
+	kind := f.Value.Type()
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return "out of range"
+	case kind == "bool":
+		return "not true or false"
+	case strings.HasPrefix(kind, "float"):
+		return "not a number"
+	case strings.HasPrefix(kind, "uint"):
+		return "not a whole number from 0 on"
+	}
+	return "not a whole number"
+}
+
+// alsoCalled is the annotation of a flag that has the names it has elsewhere.
+const alsoCalled = "also called"
+
+// meantFlag is the flag that may be meant by a name which is none's; "": there is none.
+func meantFlag(flags *pflag.FlagSet, name string) (meant string) {
+	if f := flags.Lookup(strings.ReplaceAll(name, "_", "-")); f != nil { // as the HTTP API has it
+		return f.Name
+	}
+	flags.VisitAll(func(f *pflag.Flag) {
+		if slices.Contains(f.Annotations[alsoCalled], name) {
+			meant = f.Name
+		}
+	})
+	return meant
+}
+
+// exactly wants the arguments named, as in exactly("QUEUE", "BODY").
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		return checkArgs(cmd, len(args), names, len(names))
+	}
+}
+
+// checkArgs refuses too few and too many arguments; most < 0: any number.
+func checkArgs(cmd *cobra.Command, n int, names []string, most int) error {
+	switch {
+	case n < len(names):
+		return usagef("usage: "+cmd.UseLine(), "%s is missing", names[n])
+	case most >= 0 && n > most:
+		return usagef("usage: "+cmd.UseLine()+"; quote what holds spaces", "too many arguments for %s", cmd.CommandPath())
+	}
+	return nil
+}
+
+// env returns a variable of the environment and whether it is set and not empty.
+func (p *Program) env(name string) (string, bool) {
+	for i := len(p.Env) - 1; i >= 0; i-- {
+		if k, v, ok := strings.Cut(p.Env[i], "="); ok && k == name {
+			return v, v != ""
+		}
+	}
+	return "", false
+}
+
+// isTerminal reports whether a file is a terminal.
+func isTerminal(f interface{ Fd() uintptr }) bool { return isatty.IsTerminal(f.Fd()) }

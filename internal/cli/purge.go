@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry"
+)
+
+func (p *Program) purgeCommand() *cobra.Command {
+	var (
+		filter         filterFlags
+		dead, finished bool
+	)
+	cmd := p.client(refuseIt, &cobra.Command{
+		Use:   "purge QUEUE",
+		Short: "Remove a queue's scheduled and ready messages",
+		Long: `Purge removes what is scheduled or ready when it begins, with --dead the dead ones
+too, and with --finished the keys that are remembered; never what workers hold. The
+keys of what it removes are free. With the flags that choose it cancels what they
+choose, the earliest due first, and such keys are remembered where that was asked for.
+It asks first, or wants --yes.`,
+		Example: `  tarry purge order.unpaid --yes
+  tarry purge order.unpaid --due-before 1h --key-prefix test-`,
+		Args: exactly("QUEUE"),
+	}, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+		if filter.given(cmd) || filter.Limit != 0 {
+			if dead || finished {
+				return usagef("tarry dead drop chooses among dead messages", "--dead and --finished take all there are")
+			}
+			n, err := p.sweep(cmd, c, args[0], sweep{do: "cancel", done: "cancelled", flags: &filter, states: thatWait, run: c.CancelWhere})
+			if err != nil {
+				return err
+			}
+			return p.showCount("cancelled", args[0], n.Done, n.Skipped)
+		}
+		q, err := c.Queue(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		n, also := q.Scheduled+q.Ready, tarry.PurgeAlso(0)
+		if dead {
+			n, also = n+q.Dead, also|tarry.PurgeDead
+		}
+		if finished {
+			n, also = n+q.Finished, also|tarry.PurgeFinished
+		}
+		if err := p.confirm(cmd.Context(), fmt.Sprintf("remove %s of %s for good", counted(n, "message"), args[0])); err != nil {
+			return err
+		}
+		// A long purge is no reason to give up, nor is a person who thinks it over.
+		n, err = c.Purge(cmd.Context(), args[0], also)
+		if err != nil {
+			return midway(cmd.Context(), err, n, "removed")
+		}
+		return p.showCount("purged", args[0], n, 0)
+	})
+	filter.due(p, cmd)
+	filter.limit(cmd)
+	cmd.Flags().BoolVar(&dead, "dead", false, "dead messages too")
+	cmd.Flags().BoolVar(&finished, "finished", false, "remembered keys too")
+	p.yesFlag(cmd)
+	return cmd
+}

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/internal/wire"
+)
+
+func (p *Program) queueCommand() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "queue get|set",
+		Short: "Settings of a queue: defaults, limits, a rate",
+		Long: `The settings of a queue are stored with it and hold for all who use it: defaults for
+what a push leaves unset, how long dead messages stay, and limits.`,
+	}, "usage: tarry queue get|set QUEUE; tarry queues shows what queues hold", p.queueGetCommand(), p.queueSetCommand())
+}
+
+func (p *Program) queueGetCommand() *cobra.Command {
+	return p.client(showEmpty, &cobra.Command{
+		Use:     "get QUEUE",
+		Short:   "Show what is set for a queue, and what that means",
+		Example: "  tarry queue get order.unpaid",
+		Args:    exactly("QUEUE"),
+	}, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
+		s, revision, err := c.Settings(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return p.showSettings(c, args[0], s, revision)
+	})
+}
+
+func (p *Program) queueSetCommand() *cobra.Command {
+	var (
+		change   settingFlags
+		revision string
+	)
+	cmd := p.client(makeIt, &cobra.Command{
+		Use:   "set QUEUE",
+		Short: "Change settings of a queue",
+		Long: `Set changes the settings that are named, and leaves the others as they are. Limits
+act at once; the defaults are for pushes to come. It reads the settings and writes them
+on condition that nobody else has meanwhile; if somebody has it tries once more, unless
+--revision says upon which revision the change is to be made (else exit code 4).`,
+		Example: `  tarry queue set order.unpaid --rate 100 --in-flight 10 --dead-keep 7d
+  tarry queue set order.unpaid --max-attempts 5 --unset rate,burst`,
+		Args: exactly("QUEUE"),
+	}, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
+		queue := args[0]
+		if err := change.check(queue); err != nil {
+			return err
+		}
+		given := cmd.Flags().Changed("revision")
+		if given && revision == "" {
+			return usagef("tarry queue get shows it", "--revision is empty")
+		}
+		for tries := 1; ; tries++ {
+			s, upon, err := c.Settings(ctx, queue)
+			if err != nil {
+				return err
+			}
+			if given {
+				upon = revision
+			}
+			change.apply(&s)
+			now, err := c.Configure(ctx, queue, s, upon)
+			if errors.Is(err, tarry.ErrStale) && !given && tries == 1 {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			return p.showSettings(c, queue, s, now)
+		}
+	})
+	change.add(cmd)
+	cmd.Flags().StringVar(&revision, "revision", "", "change this revision or none")
+	return cmd
+}
+
+// showSettings prints what is set.
+func (p *Program) showSettings(c *tarry.Client, queue string, s tarry.Settings, revision string) error {
+	if p.json || s.Unset() {
+		return p.show(asAPI(func(b []byte) []byte { return wire.AppendSettings(b, &s, revision) }),
+			"nothing is set for %s: defaults hold, and no limits (revision %s)", queue, revision)
+	}
+	o := p.printer()
+	o.head("SETTING", "VALUE", "MEANING")
+	limited := false
+	for _, q := range queueSettings {
+		value := q.show(&s)
+		if value == "" {
+			continue
+		}
+		limited = limited || q.shared
+		o.row(nil, q.name, value, q.means)
+	}
+	o.row(nil, "revision", revision, "of these settings, for --revision")
+	if limited && c.Capabilities().Shares {
+		o.row(nil, "", "", "the store divides limits among its shards: they hold about, not exactly")
+	}
+	return o.flush()
+}
+
+// settingFlags say what to change of settings.
+type settingFlags struct {
+	termFlags
+	tarry.Settings
+	unset []string
+}
+
+func (f *settingFlags) add(cmd *cobra.Command) {
+	f.termFlags.add(cmd, "for pushes that do not say; unset: %s")
+	s, flags := &f.Settings, cmd.Flags()
+	flags.Var((*durationValue)(&s.DeadKeep), "dead-keep", "drop dead messages this long after their death (unset: never)")
+	flags.Int64Var(&s.DeadMax, "dead-max", 0, "dead messages at most; of more those longest dead are dropped (unset: any number)")
+	flags.Int64Var(&s.MaxPending, "max-pending", 0, "live messages at most; a push that would make more is refused (unset: any number)")
+	flags.Int64Var(&s.InFlight, "in-flight", 0, "messages that workers hold at once, over all of them (unset: any number)")
+	flags.Float64Var(&s.Rate, "rate", 0, "messages handed out a second, such as 100 or 0.5 (unset: any number)")
+	flags.Int64Var(&s.Burst, "burst", 0, "messages handed out at once when the rate was not used up before (unset: a tenth of a second's)")
+	flags.StringSliceVar(&f.unset, "unset", nil, "settings to unset, such as rate,burst; may be repeated")
+}
+
+// check refuses flags that make no sense, and brings names to unset into their form.
+func (f *settingFlags) check(queue string) (err error) {
+	if f.Defaults, err = f.get(); err != nil {
+		return err
+	}
+	changes := len(f.unset)
+	for i, name := range f.unset {
+		f.unset[i] = strings.ReplaceAll(name, "_", "-")
+		if !slices.ContainsFunc(queueSettings, func(q queueSetting) bool { return q.name == f.unset[i] }) {
+			return usagef("settings are "+settingNames(), "--unset %q is unknown", name)
+		}
+	}
+	for _, q := range queueSettings {
+		if !f.given(q.name) {
+			continue
+		}
+		changes++
+		switch {
+		case slices.Contains(f.unset, q.name):
+			return usagef("give one of them", "both --%s and --unset %s are given", q.name, q.name)
+		case q.show(&f.Settings) == "" && (q.name == "rate" || q.name == "in-flight"):
+			return usagef("tarry pause "+queue+" hands out nothing; --unset "+q.name+" is no limit", "--%s must be more than 0", q.name)
+		case q.show(&f.Settings) == "":
+			return usagef("--unset "+q.name+" unsets it", "--%s must be more than 0", q.name)
+		}
+	}
+	if changes == 0 {
+		return usagef("as in --rate 100 or --unset rate; tarry queue set --help lists all", "nothing to change is named")
+	}
+	return nil
+}
+
+// apply makes the changes.
+func (f *settingFlags) apply(s *tarry.Settings) {
+	for _, q := range queueSettings {
+		if slices.Contains(f.unset, q.name) {
+			q.take(s, new(tarry.Settings))
+		} else if f.given(q.name) {
+			q.take(s, &f.Settings)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/forward"
+)
+
+func (p *Program) routeCommand() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "route ls|test",
+		Short: "Show and try the routes by which serve forwards messages",
+		Long: `A route forwards the due messages of a queue, or of all queues that match a pattern, to a
+target: a URL to call, a broker, a stream. The --config file of serve holds the routes:
+
+  {"routes": [{"queue": "order.*", "target": "https://shop.example/due"}]}
+
+These commands read that file and ask no server. SIGHUP makes serve read it again.`,
+	}, "usage: tarry route ls|test --config FILE", p.routeListCommand(), p.routeTestCommand())
+}
+
+// routes are the routes of the --config file, which has to be named.
+func (p *Program) routes() (forward.Routes, []routeSettings, error) {
+	file := &p.settings.file
+	if file.path == "" {
+		return nil, nil, usagef("as in --config tarry.json", "no --config file is named, in which routes may stand")
+	}
+	routes, err := file.readRoutes()
+	if err != nil {
+		return nil, nil, err
+	}
+	given, err := file.routeSettings()
+	return routes, given, err
+}
+
+// shownRoute is a route as route ls shows it, without what is secret.
+type shownRoute struct {
+	Name         string   `json:"name"`
+	Queue        string   `json:"queue"`
+	Target       string   `json:"target"`
+	Concurrency  int      `json:"concurrency"`
+	Rate         float64  `json:"rate,omitempty"`
+	Burst        int      `json:"burst,omitempty"`
+	Timeout      string   `json:"timeout"`
+	Headers      []string `json:"headers,omitempty"` // their names
+	Secrets      int      `json:"secrets,omitempty"`
+	AllowPrivate bool     `json:"allow_private,omitempty"`
+}
+
+func (p *Program) routeListCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "Show the routes of a --config file, and whether they are right",
+		Long: `Ls shows the routes in the order in which they count, with the defaults filled in.
+Passwords, secrets, the values of headers and what a target_file holds are not shown.`,
+		Example: "  tarry route ls --config tarry.json",
+		Args:    exactly(),
+		RunE: func(*cobra.Command, []string) error {
+			routes, given, err := p.routes()
+			if err != nil {
+				return err
+			}
+			o := p.printer()
+			o.head("NAME", "QUEUE", "TARGET", "CONCURRENCY", "RATE", "TIMEOUT")
+			for i, r := range routes {
+				s := shownRoute{
+					Name: r.Name, Queue: r.Queue, Target: shownTarget(r.Target, given[i].TargetFile != ""),
+					Concurrency: r.Concurrency, Rate: r.Rate, Burst: r.Burst, Timeout: tarry.FormatDuration(r.Options.Timeout),
+					Secrets: len(r.Options.Secrets), AllowPrivate: r.Options.AllowPrivate,
+				}
+				for _, h := range r.Options.Headers {
+					s.Headers = append(s.Headers, h.Name)
+				}
+				rate := "-"
+				if r.Rate > 0 {
+					rate = fmt.Sprint(r.Rate)
+				}
+				o.row(s, s.Name, s.Queue, s.Target, s.Concurrency, rate, s.Timeout)
+			}
+			return o.flush()
+		},
+	}
+	p.jsonFlag(cmd, "print JSON, one object a line")
+	return cmd
+}
+
+// testBody is what route test sends unless it is told something else.
+const testBody = `{"test":"of a route of tarry"}`
+
+func (p *Program) routeTestCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "test NAME|QUEUE [BODY|-]",
+		Short: "Send one message through a route to its target, and tell what came of it",
+		Long: `Test sends a message to the target of a route, which is named by its name or by a
+queue that it takes. No store is opened and no server asked: the message is in no
+queue, and is sent once, from here, as in a first attempt; its id is made of the time.`,
+		Example: `  tarry route test order.paid --config tarry.json
+  tarry route test shop '{"order":"42"}' --config tarry.json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			return checkArgs(cmd, len(args), []string{"NAME|QUEUE"}, 2)
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+			file, err := readConfig(configPath(p, cmd))
+			if routes, routesErr := file.readRoutes(); err == nil && routesErr == nil && len(args) == 0 {
+				for _, r := range routes {
+					names = append(names, r.Name)
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			routes, given, err := p.routes()
+			if err != nil {
+				return err
+			}
+			i, queue := chosen(routes, args[0])
+			if i < 0 {
+				return &tarry.Error{Op: "route test " + args[0], Err: tarry.ErrNotFound, Hint: "no route has this name or takes this queue; tarry route ls shows them"}
+			}
+			body := []byte(testBody)
+			if len(args) > 1 {
+				if body, err = p.readBody(queue, args[1], tarry.DefaultMaxBody); err != nil {
+					return err
+				}
+			}
+			return p.testRoute(cmd.Context(), routes[i], shownTarget(routes[i].Target, given[i].TargetFile != ""), queue, body)
+		},
+	}
+	p.jsonFlag(cmd, "print JSON")
+	return cmd
+}
+
+// chosen finds the route that has a name, or takes a queue, and a queue of its.
+func chosen(routes forward.Routes, arg string) (i int, queue string) {
+	for i, r := range routes {
+		if r.Name == arg || r.Queue == arg {
+			return i, strings.ReplaceAll(r.Queue, "*", "test")
+		}
+	}
+	return routes.Index(arg), arg
+}
+
+// testRoute sends one message.
+func (p *Program) testRoute(ctx context.Context, r forward.Route, shownURL, queue string, body []byte) error {
+	target, err := forward.Open(r.Target, &r.Options)
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	m := &tarry.Message[[]byte]{Body: body, Info: tarry.Info{
+		ID: tarry.ID(p.Now().UnixMicro()), Queue: queue, Due: p.Now(), Created: p.Now(), Attempt: 1,
+	}}
+	m.ContentType, m.Info.Body, m.MaxAttempts = contentType(body), body, tarry.DefaultMaxAttempts
+	began := time.Now()
+	err = target.Send(ctx, m)
+	took := time.Since(began).Round(time.Millisecond)
+	answer := map[string]any{"route": r.Name, "queue": queue, "target": shownURL, "outcome": "taken", "took": tarry.FormatDuration(took)}
+	if err != nil {
+		if p.json {
+			answer["outcome"], answer["error"] = "failed", err.Error()
+			_ = p.show(answer, "")
+		}
+		return failedf(err, "", "%s did not take the message, after %s: %v", shownURL, took, err)
+	}
+	return p.show(answer, "%s took the message of %s in %s", shownURL, queue, tarry.FormatDuration(took))
+}

@@ -1,0 +1,245 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tarryhq/tarry/engine/diskengine"
+	"github.com/tarryhq/tarry/internal/private"
+)
+
+// A setting is a flag that may also come from the environment or the --config
+// file: flag before TARRY_NAME before "name" in the file before the default. Only
+// settings do; other flags belong to one call (and TARRY_KEY, TARRY_ID and the
+// like, which work sets for its commands, must not become flags of theirs).
+//
+// A secret setting has a twin NAME-file, which names a file that holds the value.
+
+// level says where a setting's value came from; more is closer to the user.
+type level int
+
+const (
+	fromDefault level = iota
+	fromFile
+	fromEnv
+	fromFlag
+)
+
+// allSettings are the names that a --config file may hold, whatever the command. A flag of
+// such a name is a setting.
+var allSettings = func() []string {
+	all := []string{
+		"server", "server-file", "store", "store-file", "token", "token-file", "timeout", "json",
+		"http", "host", "tokens", "insecure", "audit-log", "tls-cert", "tls-key", "tls-client-ca", "max-body", "max-buffered", "max-connections", "max-viewers", "trends", "drain", "ui-read-only", "ui-secure", "backup-dir", "concurrency",
+	}
+	for _, o := range diskengine.Options() {
+		all = append(all, diskFlag(o.Name))
+	}
+	return all
+}()
+
+type settings struct {
+	levels map[string]level
+	file   configFile
+}
+
+// markSettings has the help of all commands name the variables of settings.
+func markSettings(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if slices.Contains(allSettings, f.Name) {
+			f.Usage += " (" + envName(f.Name) + ")"
+		}
+	})
+	for _, below := range cmd.Commands() {
+		markSettings(below)
+	}
+}
+
+func envName(flag string) string {
+	return "TARRY_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// where names what gave a setting.
+func (s *settings) where(flag string) string {
+	switch s.levels[flag] {
+	case fromEnv:
+		return envName(flag)
+	case fromFile:
+		return s.file.path + ": " + fileName(flag)
+	}
+	return "--" + flag
+}
+
+func fileName(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
+
+// load fills the settings of cmd that no flag gives.
+func (s *settings) load(p *Program, cmd *cobra.Command) error {
+	s.levels = make(map[string]level)
+	file, err := readConfig(configPath(p, cmd))
+	if err != nil {
+		return err
+	}
+	s.file = file
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if err != nil || !slices.Contains(allSettings, f.Name) {
+			return
+		}
+		if f.Changed {
+			s.levels[f.Name] = fromFlag
+			if f.Name == "token" {
+				err = usagef("give it by --token-file or TARRY_TOKEN", "a token on the command line can be read by others")
+			}
+			return
+		}
+		if v, ok := p.env(envName(f.Name)); ok {
+			s.levels[f.Name] = fromEnv
+			err = set(f, v, envName(f.Name))
+		} else if v, ok := file.values[fileName(f.Name)]; ok {
+			s.levels[f.Name] = fromFile
+			err = set(f, v, file.path+": "+fileName(f.Name))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return s.readTwins(cmd)
+}
+
+func set(f *pflag.Flag, value, source string) error {
+	if err := f.Value.Set(value); err != nil {
+		return usagef("correct it or leave it out", "%s: %v", source, err)
+	}
+	return nil
+}
+
+// readTwins takes the values of NAME-file settings from their files, where NAME
+// itself does not come from closer by.
+func (s *settings) readTwins(cmd *cobra.Command) error {
+	for _, name := range []string{"server", "store", "token"} {
+		twin := cmd.Flags().Lookup(name + "-file")
+		if twin == nil || s.levels[name+"-file"] == fromDefault || s.levels[name+"-file"] < s.levels[name] {
+			continue
+		}
+		if s.levels[name+"-file"] == s.levels[name] {
+			return usagef("give one of them", "both %s and %s-file are given", name, name)
+		}
+		data, err := readTwin(name, twin.Value.String())
+		if err != nil {
+			return err
+		}
+		v := strings.TrimSpace(string(data))
+		if v == "" {
+			return usagef("it should hold the value of --"+name, "the file %s is empty", twin.Value)
+		}
+		s.levels[name] = s.levels[name+"-file"]
+		if err := set(cmd.Flags().Lookup(name), v, "--"+name+"-file"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readTwin reads what a NAME-file holds; that of a token nobody else may read or write.
+func readTwin(name, path string) ([]byte, error) {
+	if name != "token" {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, usagef("name a file that holds the value", "--%s-file: %v", name, err)
+		}
+		return data, nil
+	}
+	data, err := private.Read(path)
+	switch {
+	case errors.As(err, new(*fs.PathError)):
+		return nil, usagef("name a file that holds the token", "--token-file: %v", err)
+	case err != nil:
+		return nil, usagef("", "--token-file: %v", err)
+	}
+	return data, nil
+}
+
+// configFile is what a --config file holds.
+type configFile struct {
+	path   string // "": there is none
+	values map[string]string
+	routes jsontext.Value // nil: none are given
+}
+
+// configPath is the file that --config or TARRY_CONFIG names.
+func configPath(p *Program, cmd *cobra.Command) string {
+	path, _ := cmd.Flags().GetString("config")
+	if path == "" {
+		path, _ = p.env("TARRY_CONFIG")
+	}
+	return path
+}
+
+// readConfig reads a file: one JSON object whose values are strings, numbers or
+// booleans, but for the routes.
+func readConfig(path string) (configFile, error) {
+	c := configFile{path: path, values: make(map[string]string)}
+	if path == "" {
+		return c, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return c, usagef("name a JSON file with settings", "--config: %v", err)
+	}
+	const example = `a configuration looks like {"server": "http://127.0.0.1:8277"}`
+	var object map[string]jsontext.Value
+	if err := json.Unmarshal(data, &object); err != nil {
+		return c, usagef(example, "%s: %s", path, malformed(data, err))
+	}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		value := object[name]
+		switch {
+		case name == routesName:
+			c.routes = value
+			continue
+		case !slices.ContainsFunc(allSettings, func(s string) bool { return fileName(s) == name }):
+			return c, usagef("known are "+strings.ReplaceAll(strings.Join(allSettings, ", "), "-", "_")+" and "+routesName, "%s: unknown setting %q", path, name)
+		}
+		switch value.Kind() {
+		case '"':
+			text, err := jsontext.AppendUnquote(nil, value)
+			if err != nil {
+				return c, usagef(example, "%s: %s: %v", path, name, err)
+			}
+			c.values[name] = string(text)
+		case '0', 't', 'f':
+			c.values[name] = string(value)
+		default:
+			return c, usagef(example, "%s: %s is not a string, number or boolean", path, name)
+		}
+	}
+	return c, nil
+}
+
+// malformed says where JSON is not what it should be.
+func malformed(data []byte, err error) string {
+	e, ok := errors.AsType[*jsontext.SyntacticError](err)
+	if !ok {
+		return "it is not an object"
+	}
+	line := 1 + bytes.Count(data[:min(int(e.ByteOffset), len(data))], []byte("\n"))
+	what := fmt.Sprint(e.Err)
+	if e.Err == io.ErrUnexpectedEOF {
+		what = "it ends too early"
+	}
+	if e.JSONPointer != "" {
+		what += " at " + string(e.JSONPointer)
+	}
+	return fmt.Sprintf("line %d: %s", line, what)
+}

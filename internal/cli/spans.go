@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/contrib/exporters/autoexport"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/tarryotel"
+)
+
+// spans are what serve tells of its pushes and of what it hands on, by OpenTelemetry.
+// nil: nothing.
+type spans struct {
+	provider *sdktrace.TracerProvider
+	tracing  *tarryotel.Tracing
+	logger   *slog.Logger
+}
+
+// spansPatience bounds how long the last spans may take to be sent when serve ends.
+const spansPatience = 5 * time.Second
+
+// exportSpans begins to, if a variable asks for it. What the variables say further, the
+// libraries read themselves: where to, how, how many, and as whose.
+func (p *Program) exportSpans(ctx context.Context, logger *slog.Logger) (*spans, error) {
+	if !p.wantsSpans() {
+		return nil, nil
+	}
+	exporter, err := autoexport.NewSpanExporter(ctx)
+	if err != nil {
+		return nil, usagef("OTEL_TRACES_EXPORTER is otlp, console or none, and OTEL_EXPORTER_OTLP_PROTOCOL http/protobuf or grpc", "traces cannot be exported: %v", err)
+	}
+	// What the environment says of the resource wins over ours.
+	res, err := resource.New(ctx, resource.WithTelemetrySDK(),
+		resource.WithAttributes(semconv.ServiceName("tarry"), semconv.ServiceVersion(readBuild().Version)), resource.WithFromEnv())
+	if err != nil {
+		_ = exporter.Shutdown(ctx)
+		return nil, usagef("it is NAME=VALUE,NAME=VALUE", "OTEL_RESOURCE_ATTRIBUTES: %v", err)
+	}
+	s := &spans{provider: sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(res)), logger: logger}
+	s.tracing = tarryotel.New(&tarryotel.Config{
+		TracerProvider: s.provider,
+		// As the server reads it from requests, whatever OTEL_PROPAGATORS says.
+		Propagator: propagation.TraceContext{},
+	})
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Warn("traces are lost", "error", err) }))
+	return s, nil
+}
+
+// wantsSpans reports whether a variable asks for traces.
+func (p *Program) wantsSpans() bool {
+	if off, _ := p.env("OTEL_SDK_DISABLED"); strings.EqualFold(off, "true") {
+		return false
+	}
+	if exporter, ok := p.env("OTEL_TRACES_EXPORTER"); ok {
+		return exporter != "none"
+	}
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"} {
+		if _, ok := p.env(name); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// pushes is the middleware of the client.
+func (s *spans) pushes() []tarry.PushMiddleware {
+	if s == nil {
+		return nil
+	}
+	return []tarry.PushMiddleware{s.tracing.Push}
+}
+
+// handlers is the middleware of what hands on.
+func (s *spans) handlers() []tarry.Middleware {
+	if s == nil {
+		return nil
+	}
+	return []tarry.Middleware{s.tracing.Handle}
+}
+
+// end sends the last spans.
+func (s *spans) end() {
+	if s == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), spansPatience)
+	defer cancel()
+	if err := s.provider.Shutdown(ctx); err != nil {
+		s.logger.Warn(fmt.Sprintf("the last traces could not be sent within %s", spansPatience), "error", err)
+	}
+}

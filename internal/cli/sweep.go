@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry"
+)
+
+// sweep is a command's work on all messages that a filter chooses.
+type sweep struct {
+	do, done string // "drop", "dropped"
+	flags    *filterFlags
+	states   []tarry.State
+	mild     bool // what it does can be undone: it asks only before it does so to all there are
+	run      func(ctx context.Context, f tarry.Filter, progress ...func(tarry.Swept)) (tarry.Swept, error)
+
+	filter tarry.Filter // that the flags make
+	narrow bool         // some flag chooses
+}
+
+// sweep counts what will be hit, asks, and does it. It may rightly take long, as may a person
+// who thinks it over: no timeout ends it.
+func (p *Program) sweep(cmd *cobra.Command, c *tarry.Client, queue string, s sweep) (n tarry.Swept, err error) {
+	if s.filter, err = s.flags.of(queue, s.states...); err != nil {
+		return n, err
+	}
+	s.narrow = s.flags.given(cmd)
+	ctx, note := cmd.Context(), p.note()
+	defer note.clear()
+	of := "" // how many it will hit, if that is known
+	if !p.yes {
+		if s.filter, err = dying(ctx, c, s.filter); err != nil {
+			return n, err
+		}
+		hits, all, err := p.hits(ctx, c, s, note)
+		if err != nil {
+			return n, err
+		}
+		if hits == 0 {
+			return n, s.flags.found(cmd.Name(), n) // nobody was asked about what comes now
+		}
+		of = fmt.Sprintf(" of %d", hits)
+		if all || !s.mild {
+			what := fmt.Sprintf("%s %s of %s", s.do, counted(hits, "message"), s.filter.Queue)
+			if all {
+				what += ", all there are"
+			}
+			note.clear()
+			if err := p.confirm(ctx, what); err != nil {
+				return n, err
+			}
+		}
+	}
+	n, err = s.run(ctx, s.filter, func(n tarry.Swept) {
+		note.say("%d%s %s, %d skipped, %d looked at", n.Done, of, s.done, n.Skipped, n.Seen)
+	})
+	return n, cmp.Or(midway(ctx, err, n.Done, s.done), s.flags.found(cmd.Name(), n))
+}
+
+// dying has a filter of the dead end behind what died last, so that what dies while the
+// question stands is left alone.
+func dying(ctx context.Context, c *tarry.Client, f tarry.Filter) (tarry.Filter, error) {
+	if !slices.Equal(f.States, []tarry.State{tarry.Dead}) || !c.Capabilities().Range {
+		return f, nil
+	}
+	q := tarry.ListQuery{Queue: f.Queue, State: tarry.Dead, From: f.From, To: f.To, Newest: true, Limit: 1}
+	for more := true; more; more = q.After != "" {
+		page, err := c.ListPage(ctx, q)
+		if err != nil {
+			return f, err
+		}
+		if len(page.Messages) > 0 {
+			f.To = page.Messages[0].Died.Add(time.Millisecond)
+			break
+		}
+		q.After = page.Next
+	}
+	return f, nil
+}
+
+// midway is the error of a command that had changed n messages when it failed.
+func midway(ctx context.Context, err error, n int64, done string) error {
+	switch {
+	case err == nil || n == 0:
+		return err
+	case interrupted(ctx, err):
+		return failedf(nil, "run it again for the rest", "interrupted; %s %s before", messagesWere(n), done)
+	}
+	return fmt.Errorf("%w; %s %s before, run it again for the rest", err, messagesWere(n), done)
+}
+
+// hits counts what a sweep would hit, and tells whether that is all there is.
+func (p *Program) hits(ctx context.Context, c *tarry.Client, s sweep, note *note) (n int64, all bool, err error) {
+	q, err := c.Queue(ctx, s.filter.Queue)
+	if err != nil {
+		return 0, false, err
+	}
+	total := int64(0)
+	for _, state := range s.filter.States {
+		total += map[tarry.State]int64{tarry.Scheduled: q.Scheduled, tarry.Ready: q.Ready, tarry.Dead: q.Dead}[state]
+	}
+	if !s.narrow {
+		if n = total; s.filter.Limit > 0 {
+			n = min(n, s.filter.Limit)
+		}
+		return n, n >= total, nil
+	}
+	for _, err := range c.ListWhere(ctx, s.filter) {
+		if err != nil {
+			return n, false, err
+		}
+		n++
+		note.say("%d found", n)
+	}
+	return n, n >= total, nil
+}
+
+// showCount prints what was done to how many messages of a queue.
+func (p *Program) showCount(what, queue string, n, skipped int64) error {
+	object := struct {
+		Queue   string `json:"queue"`
+		Outcome string `json:"outcome"`
+		Count   int64  `json:"count"`
+		Skipped int64  `json:"skipped,omitempty"`
+	}{queue, what, n, skipped}
+	text := ""
+	if skipped > 0 {
+		text = fmt.Sprintf("; skipped %d that had changed meanwhile", skipped)
+	}
+	return p.show(object, "%s %s of %s%s", what, counted(n, "message"), queue, text)
+}
+
+// note is a line on a terminal that says how far work has come that takes long.
+type note struct {
+	p     *Program
+	next  time.Time // when it may change again
+	shown bool
+}
+
+const (
+	noteAfter = time.Second
+	noteEvery = 200 * time.Millisecond
+)
+
+func (p *Program) note() *note { return &note{p: p, next: p.Now().Add(noteAfter)} }
+
+func (n *note) say(format string, args ...any) {
+	now := n.p.Now()
+	if !n.p.Terminal || now.Before(n.next) {
+		return
+	}
+	n.next, n.shown = now.Add(noteEvery), true
+	fmt.Fprintf(n.p.Stderr, "\r\x1b[K"+format, args...)
+}
+
+// clear takes the line away.
+func (n *note) clear() {
+	if n.shown {
+		fmt.Fprint(n.p.Stderr, "\r\x1b[K")
+		n.shown = false
+	}
+}

@@ -1,0 +1,10 @@
+package cli
+
+// The targets that the binary can hand messages on to, by the scheme of their URLs.
+import (
+	_ "github.com/tarryhq/tarry/forward/amqp"
+	_ "github.com/tarryhq/tarry/forward/kafka"
+	_ "github.com/tarryhq/tarry/forward/nats"
+	_ "github.com/tarryhq/tarry/forward/redisstream"
+	_ "github.com/tarryhq/tarry/forward/webhook"
+)

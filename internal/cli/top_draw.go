@@ -1,0 +1,268 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/tarryhq/tarry/internal/wire"
+)
+
+// Styles only stress: without colour the screen says the same.
+var (
+	styleHead = ansi.Style{}.Bold()
+	styleGood = ansi.Style{}.ForegroundColor(ansi.Green)
+	styleBad  = ansi.Style{}.Bold().ForegroundColor(ansi.Red)
+	styleSoft = ansi.Style{}.Faint()
+	styleHere = ansi.Style{}.Reverse(true)
+)
+
+const (
+	nameWidth = 14 // at least, of the first column
+	cellWidth = 7  // of the others
+)
+
+// draw is the screen as lines, none wider and no more than it is: a title, what stays of a
+// page, the part of it that fits, and what the keys do.
+func (s *topScreen) draw() string {
+	if s.width <= 0 || s.height <= 0 {
+		return ""
+	}
+	head, n, line := s.page()
+	s.room = max(1, s.height-2-len(head))
+	if s.list() {
+		s.first = max(min(s.first, s.cursor), s.cursor-s.room+1)
+	}
+	s.first = max(0, min(s.first, n-s.room))
+	lines := append([]string{s.title()}, head...)
+	for i := s.first; i < min(n, s.first+s.room); i++ {
+		lines = append(lines, line(i))
+	}
+	lines = append(append(lines, make([]string, s.height)...)[:s.height-1], s.foot())
+	for i, l := range lines {
+		lines[i] = ansi.Truncate(l, s.width, "~")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// page is what stays at its top, how many lines follow, and each of them.
+func (s *topScreen) page() (head []string, n int, line func(i int) string) {
+	var lines []string
+	switch {
+	case s.over == "?":
+		lines = helpLines
+	case s.over == "!":
+		head, lines = []string{styleHead.Styled(counted(len(s.problems), "problem"))}, s.wrapped()
+	case s.open != "":
+		head, lines = s.queueHead(), s.forecastLines()
+	default:
+		return s.listHead(), len(s.board.shown), s.row
+	}
+	return head, len(lines), func(i int) string { return lines[i] }
+}
+
+// padded makes a text exactly so wide.
+func padded(text string, width int) string {
+	text = ansi.Truncate(text, max(0, width), "~")
+	return text + strings.Repeat(" ", max(0, width-ansi.StringWidth(text)))
+}
+
+// title says what is watched, and how the connection is.
+func (s *topScreen) title() string {
+	style := styleGood
+	if s.state != live {
+		style = styleBad
+	}
+	return styleHead.Styled("tarry top") + "  " + style.Styled(s.state) + "  " + s.now.UTC().Format("15:04:05Z") + "  " +
+		shown(s.Server+s.Store) + "  " + shown(s.Version) + "  " + shown(s.Engine)
+}
+
+// stale says that what is shown is old, when it is.
+func (s *topScreen) stale() []string {
+	text := "what is shown is old: "
+	switch {
+	case !s.begun:
+		text = "what the queues hold is not known yet: "
+	case s.state == live:
+		return nil
+	}
+	return []string{styleBad.Styled(text + shown(oneCell(cmp.Or(s.why, s.state))))}
+}
+
+// listHead is what all queues hold, the worst problems, and the head of the table.
+func (s *topScreen) listHead() (lines []string) {
+	b := s.board
+	if s.begun {
+		lines = []string{fmt.Sprintf("%s; %s/s in, %s/s out", b.sums(), few(b.pushed), few(b.handled))}
+	}
+	if b.more {
+		lines = append(lines, styleBad.Styled(fmt.Sprintf("there are more queues; %d of them are shown", len(b.rows))))
+	}
+	lines = append(append(lines, s.stale()...), s.worst(s.problems, max(1, s.height/5))...)
+	lines = append(lines, styleHead.Styled(s.cells(func(c *column) string {
+		switch {
+		case c == b.sort && b.reverse:
+			return c.head + "^"
+		case c == b.sort:
+			return c.head + "v"
+		}
+		return c.head
+	})))
+	if s.begun && len(b.shown) == 0 {
+		lines = append(lines, "no queues")
+	}
+	return lines
+}
+
+// worst is so many lines of problems at most.
+func (s *topScreen) worst(all []problem, most int) (lines []string) {
+	switch {
+	case !s.begun:
+		return nil
+	case len(all) == 0:
+		return []string{styleGood.Styled("no problems")}
+	}
+	for i, p := range all {
+		if i == most-1 && len(all) > most {
+			return append(lines, styleBad.Styled(fmt.Sprintf("! and %s; ! shows all", counted(len(all)-i, "problem"))))
+		}
+		lines = append(lines, styleBad.Styled("! "+shown(oneCell(p.about())))+styleSoft.Styled("  "+shown(p.Hint)))
+	}
+	return lines
+}
+
+// wrapped is all that is wrong, with what to do about it.
+func (s *topScreen) wrapped() (lines []string) {
+	for _, p := range s.problems {
+		text := styleBad.Styled("! "+shown(oneCell(p.about()))) + "\n  " + shown(p.Hint)
+		lines = append(lines, strings.Split(ansi.Wrap(text, s.width, ""), "\n")...)
+	}
+	return lines
+}
+
+// cells is a line of the table: the name, and the columns for which there is room.
+func (s *topScreen) cells(text func(*column) string) string {
+	n := max(0, min((s.width-nameWidth)/cellWidth, len(boardColumns)-1))
+	line := padded(text(boardColumns[0]), s.width-n*cellWidth)
+	for _, c := range boardColumns[1 : n+1] {
+		line += fmt.Sprintf("%*s", cellWidth, text(c))
+	}
+	return line
+}
+
+// row is a line of the table.
+func (s *topScreen) row(i int) string {
+	r := s.board.shown[i]
+	line := s.cells(func(c *column) string { return c.of(r, s.now).text })
+	switch {
+	case i == s.cursor:
+		return styleHere.Styled(line)
+	case r.Gone:
+		return styleSoft.Styled(line)
+	case r.bad:
+		return styleBad.Styled(line)
+	}
+	return line
+}
+
+// queueHead is what the open queue holds, and how late its messages were.
+func (s *topScreen) queueHead() []string {
+	row := s.board.rows[s.open]
+	if row == nil {
+		row = &boardRow{LiveQueue: wire.LiveQueue{Queue: s.open}}
+	}
+	info := row.info()
+	name := styleHead.Styled(shown(s.open))
+	if info.Paused {
+		name += styleBad.Styled("  paused " + pausedText(&info))
+	}
+	late := "how late messages were: not known"
+	if h, t := row.Trend, row.lateness(); h != nil {
+		late = fmt.Sprintf("in %s: %d handled, %d retried, %d died; lateness p50 %s, p99 %s, worst %s", lasting(boardSpan), h.Acked, h.Retried, h.Died,
+			lateBy(t.P50).text, lateBy(t.P99).text, lateBy(t.Max).text)
+	}
+	wrong := slices.DeleteFunc(slices.Clone(s.problems), func(p problem) bool { return p.Queue != s.open })
+	lines := []string{
+		name,
+		holds(row.Scheduled, row.Ready, row.Leased, row.Dead) + ", " + counted(int(row.Finished), "key") + " remembered",
+		"next due " + orDash(away(info.NextDue, s.now)) + ", oldest ready " + orDash(away(info.OldestReady, s.now)),
+		late,
+	}
+	lines = append(append(lines, s.stale()...), s.worst(wrong, 2)...)
+	title := styleHead.Styled("due in " + zooms[s.zoom].name + ":")
+	f := &s.forecast
+	switch {
+	case !s.known():
+		title += " not known yet"
+	case f.err != nil:
+		title += " " + shown(oneCell(f.err.Error()))
+	default:
+		sum, most := sumOf(f.answer.Buckets)
+		title += fmt.Sprintf(" %d", sum)
+		if sum > 0 {
+			title += fmt.Sprintf(", most %d at %s", most.Count, s.label(most.From))
+		}
+		title += fmt.Sprintf("; %d overdue", f.answer.Overdue)
+	}
+	return append(lines, title)
+}
+
+// label is a time of the forecast.
+func (s *topScreen) label(t time.Time) string { return t.UTC().Format(zooms[s.zoom].label) }
+
+// forecastLines are the steps in which something falls due.
+func (s *topScreen) forecastLines() (lines []string) {
+	if !s.known() {
+		return nil
+	}
+	_, most := sumOf(s.forecast.answer.Buckets)
+	for _, b := range s.forecast.answer.Buckets {
+		if b.Count > 0 {
+			lines = append(lines, fmt.Sprintf("%-12s  %6s  %s", s.label(b.From), few(float64(b.Count)), bar(b.Count, most.Count)))
+		}
+	}
+	return lines
+}
+
+// foot says what the keys do.
+func (s *topScreen) foot() string {
+	b := s.board
+	switch {
+	case s.typing:
+		return styleHead.Styled("/") + shown(b.filter) + styleHere.Styled(" ") + styleSoft.Styled("  Enter keeps it, Esc does not")
+	case s.over != "":
+		return styleSoft.Styled("Esc back  q quit")
+	case s.open != "":
+		return styleSoft.Styled("Esc back  m h d zoom  ! problems  ? help  q quit")
+	}
+	n := len(b.shown)
+	where := fmt.Sprintf("%d-%d of %d", min(n, s.first+1), min(n, s.first+s.room), n)
+	if b.filter != "" {
+		where += " with " + shown(b.filter)
+	}
+	return where + styleSoft.Styled("  ? help  / filter  Enter opens  < > R sort  ! problems  q quit")
+}
+
+// helpLines say what the keys do and the columns mean, within 80 columns.
+var helpLines = strings.Split(`up down k j PgUp PgDn Home End  move
+Enter   open a queue: what falls due when, and how late messages were
+m h d   there: by the minute, hour or day; Tab goes round
+/       filter by a part of the name, in any case
+n r s l d 5 9 p t u o   sort by the columns from the left on; again reverses
+R < >   reverse; sort by the column before or after
+! ?     all problems; this page
+Esc     back; in the table all queues again
+q ^C    quit
+
+READY       due, and not leased       SCHED   not due yet
+P50         half of the messages of the last 5 minutes were no later than that
+P99         99 of 100 were no later than that
+IN/S OUT/S  messages pushed and handled a second, in the last minute
+NEXT        until the next message is due
+OLDEST      since when the oldest ready message is due
+
+An emptied queue stays for a minute. - is: none, or not known.`, "\n")

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry"
+)
+
+// workFlags say how a worker runs its commands.
+type workFlags struct {
+	concurrency int
+	ttr         time.Duration
+	limit       time.Duration
+	drain       time.Duration
+	quiet       bool
+}
+
+func (p *Program) workCommand() *cobra.Command {
+	w := workFlags{drain: tarry.DefaultDrainTimeout}
+	cmd := &cobra.Command{
+		Use:        "work QUEUE -- CMD ARGS…",
+		SuggestFor: []string{"worker", "lease"},
+		Short:      "Run a command for each message that comes due",
+		Long: `Work waits for messages of a queue and runs the command once for each, with the
+body on standard input and TARRY_QUEUE, TARRY_ID, TARRY_KEY, TARRY_ATTEMPT and
+TARRY_DUE in the environment.
+
+The command's exit status decides: 0 acks, 65 buries, anything else retries after
+the message's backoff. The end of what it wrote on standard error is kept as the
+reason. While it runs its lease is renewed; when the lease is lost all the same,
+the command is killed with all that it started. The first interrupt lets running
+commands finish, for up to --drain; a second one ends at once.`,
+		Example: "  tarry work mail -- ./send-mail --verbose",
+		Args: func(cmd *cobra.Command, args []string) error {
+			dash := cmd.ArgsLenAtDash()
+			if dash < 0 || dash == len(args) {
+				return usagef("usage: "+cmd.UseLine(), "the command to run for each message is missing")
+			}
+			return checkArgs(cmd, dash, []string{"QUEUE"}, 1)
+		},
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if w.concurrency < 1 {
+			return usagef("it is how many commands run at a time", "--concurrency %d is less than 1", w.concurrency)
+		}
+		path, err := exec.LookPath(args[1])
+		if err != nil {
+			return usagef("give the path of a program", "the command cannot be run: %v", err)
+		}
+		c, err := p.open(cmd, refuseIt)
+		if err != nil {
+			return err
+		}
+		return closing(c, p.work(cmd.Context(), c, &w, args[0], append([]string{path}, args[2:]...)))
+	}
+	f := cmd.Flags()
+	f.IntVar(&w.concurrency, "concurrency", 4, "commands at a time")
+	f.Var((*durationValue)(&w.ttr), "ttr", "length of a lease between renewals; 0: each message's own")
+	f.Var((*durationValue)(&w.limit), "limit", "kill a command that runs longer; 0: never")
+	f.Var((*durationValue)(&w.drain), "drain", "how long running commands may take to finish after an interrupt")
+	f.BoolVar(&w.quiet, "quiet", false, "do not report each message on standard error")
+	p.connectFlags(cmd)
+	return cmd
+}
+
+// work handles messages with commands until ctx ends.
+func (p *Program) work(ctx context.Context, c *tarry.Client, w *workFlags, queue string, argv []string) error {
+	p.outliveOutput()
+	if os.Getpid() == 1 {
+		fmt.Fprintln(p.Stderr, "tarry: work runs as process 1 and reaps no processes that commands leave behind; give the container an init, as in docker run --init")
+	}
+	r := &runner{p: p, argv: argv, stdout: sharedWriter(p.Stdout)}
+	cfg := &tarry.WorkerConfig{
+		Concurrency:    w.concurrency,
+		LeaseTTR:       w.ttr,
+		HandlerTimeout: w.limit,
+		DrainTimeout:   w.drain,
+	}
+	if w.drain == 0 {
+		cfg.DrainTimeout = -1
+	}
+	cfg.OnError = func(tarry.Info, error) {} // each message gets a line below
+	if !w.quiet {
+		cfg.Observer = func(e tarry.Event) {
+			if line := tell(e); line != "" {
+				fmt.Fprintln(p.Stderr, line)
+			}
+		}
+	}
+	worker := tarry.NewWorker(c, cfg)
+	tarry.Handle(worker, tarry.NewTopic[[]byte](queue), r.handle)
+	if !w.quiet {
+		fmt.Fprintf(p.Stderr, "tarry: waiting for messages of %s; ctrl-C stops\n", queue)
+	}
+	err := worker.Run(ctx)
+	// A drain that was too short is not the store's fault.
+	if errors.Is(err, context.DeadlineExceeded) {
+		return failed(err)
+	}
+	return err
+}
+
+// tell writes what happened as a line; "" for what needs none.
+func tell(e tarry.Event) string {
+	e.Queue = shown(e.Queue)
+	what := fmt.Sprintf("tarry: %s %s id %s", e.Kind, e.Queue, e.ID)
+	if e.Key != "" {
+		what += " key " + shown(e.Key)
+	}
+	switch e.Kind {
+	case tarry.Started:
+		return ""
+	case tarry.Acked:
+		return fmt.Sprintf("%s in %s, %s late", what, e.Duration.Round(time.Millisecond), max(e.Lateness, 0).Round(time.Millisecond))
+	case tarry.Expired:
+		return fmt.Sprintf("tarry: dropped %s of %s past expiry", counted(e.Count, "message"), e.Queue)
+	case tarry.EngineFailed:
+		return oneLine(fmt.Sprint("the store fails, trying again: ", e.Err))
+	case tarry.Died:
+		if e.ID == 0 {
+			return fmt.Sprintf("tarry: %s of %s died: all attempts are used up", counted(e.Count, "message"), e.Queue)
+		}
+	case tarry.Retried:
+		what += fmt.Sprintf(" attempt %d, again at %s", e.Attempt, formatTime(e.Until))
+	}
+	if e.Err != nil {
+		what += ": " + shown(cell(strings.TrimPrefix(e.Err.Error(), "bury: ")))
+	}
+	return what
+}

@@ -2,9 +2,8 @@ package cli
 
 import "os"
 
-// auditFile is a file that lines are appended to. When another stands in its place, or
-// none, as after it was rotated by renaming, it is made anew: what is written to a file
-// that has no name any more nobody will read.
+// auditFile is a file that lines are appended to. Where the path no longer names it, as after a
+// rotation by renaming, it is opened anew: nobody would read what an unnamed file gets.
 type auditFile struct {
 	path string
 	f    *os.File
@@ -24,7 +23,7 @@ func appendTo(path string) (*os.File, error) {
 
 // Write appends to the file that the path names now.
 func (a *auditFile) Write(p []byte) (int, error) {
-	if !a.stands() {
+	if !a.current() {
 		f, err := appendTo(a.path)
 		if err != nil {
 			return 0, err
@@ -35,8 +34,8 @@ func (a *auditFile) Write(p []byte) (int, error) {
 	return a.f.Write(p)
 }
 
-// stands reports whether the path names the file that is open.
-func (a *auditFile) stands() bool {
+// current reports whether the path names the file that is open.
+func (a *auditFile) current() bool {
 	named, err := os.Stat(a.path)
 	if err != nil {
 		return false

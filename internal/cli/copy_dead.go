@@ -12,14 +12,14 @@ const (
 	// deadChunk is how many dead messages wait in TO at a time, until they are buried.
 	deadChunk = 100
 
-	// deadWait is how long such a chunk is waited for, also when the copy was interrupted:
-	// a message that is dead in FROM must not stay alive in TO.
+	// deadWait bounds the wait for such a chunk. It holds when the copy is interrupted too: a
+	// message that is dead in FROM must not stay alive in TO.
 	deadWait = 10 * time.Second
 )
 
-// bury copies the dead messages, the longest dead first: it pushes them, leases them and
-// buries them with their last error. That is done only where nothing else could be leased, and
-// nobody was left with half of them before: the queue must hold nothing in TO.
+// bury copies the dead messages, the longest dead first: it pushes, leases and buries them with
+// their last error. The queue must hold nothing in TO, so that nothing else can be leased and no
+// earlier copy left half of them.
 func (q *queueCopy) bury(ctx context.Context) error {
 	from, err := q.from.Queue(ctx, q.name)
 	if err != nil || from.Dead == 0 || !q.flags.dead {
@@ -58,8 +58,7 @@ func (q *queueCopy) bury(ctx context.Context) error {
 	}
 }
 
-// unlike is how many of the first messages have keys that differ, as those must that are
-// alive at once.
+// unlike is how many of the first messages have different keys, as live messages must.
 func unlike(all []tarry.Info) int {
 	keys := make(map[string]bool)
 	for i := range all {
@@ -72,7 +71,7 @@ func unlike(all []tarry.Info) int {
 	return len(all)
 }
 
-// buryChunk has messages born in TO and die there.
+// buryChunk pushes messages to TO and buries them there.
 func (q *queueCopy) buryChunk(ctx context.Context, dead []tarry.Info) error {
 	drafts := make([]tarry.Draft, len(dead))
 	for i := range dead {

@@ -20,9 +20,9 @@ type queueCopy struct {
 	name string
 }
 
-// run copies what there is, and counts what is left. The dead come first, while nothing else
-// can be leased; then the pause, so that nobody is handed what he was not to have; the settings come last, as messages that waited in FROM
-// may be more than its max_pending has become.
+// run copies the queue, and counts what is left. The dead come first, while nothing else can be
+// leased. The pause comes next, so that no message is leased during it. The settings come last: FROM
+// may hold more messages than its max_pending now allows.
 func (q *queueCopy) run(ctx context.Context) error {
 	if err := q.bury(ctx); err != nil {
 		return err
@@ -41,9 +41,9 @@ func (q *queueCopy) run(ctx context.Context) error {
 	return err
 }
 
-// messages copies the scheduled messages, the latest due first, and then those that are
-// ready. What falls due meanwhile is so copied exactly once: the scheduled are read down to
-// where the clock stands, and of the ready all that comes before the last of them.
+// messages copies the scheduled messages, the latest due first, and then the ready ones. So it
+// copies what falls due meanwhile exactly once: it reads the scheduled ones down to the present,
+// and of the ready ones those that are due before the last of them.
 func (q *queueCopy) messages(ctx context.Context) error {
 	var last *tarry.Info
 	err := q.list(ctx, tarry.ListQuery{State: tarry.Scheduled, Newest: true}, func(page []tarry.Info) []tarry.Info {

@@ -79,7 +79,7 @@ func (f *filterFlags) of(queue string, states ...tarry.State) (tarry.Filter, err
 	case f.Limit < 0:
 		return f.Filter, usagef("0 is all", "--limit %d is negative", f.Limit)
 	case !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To):
-		return f.Filter, usagef("turn them round", "nothing lies between --%s %s and --%s %s", f.from, formatTime(f.From), f.to, formatTime(f.To))
+		return f.Filter, usagef("swap them", "there is nothing between --%s %s and --%s %s", f.from, formatTime(f.From), f.to, formatTime(f.To))
 	}
 	return f.Filter, nil
 }

@@ -51,7 +51,7 @@ var filterSteps = map[string]filterStep{
 	"purge ready":        {step{args: `purge Q --due-before 0s --yes`, stdout: `cancelled 1 message of Q\n`}, "5 4"},
 	"purge asks":         {step{args: `purge Q --key-prefix a/`, code: exitUsage, stderr: `tarry: this would cancel 2 messages of Q, and nobody .*\n`}, "5 5"},
 	"purge dead so":      {step{args: `purge Q --key-prefix a/ --dead --yes`, code: exitUsage, stderr: `tarry: --dead and --finished take all there are .*\n`}, "5 5"},
-	"purge nonsense":     {step{args: `purge Q --due-after 2h --due-before 1h --yes`, code: exitUsage, stderr: `tarry: nothing lies between --due-after TIME and --due-before TIME .*\n`}, "5 5"},
+	"purge nonsense":     {step{args: `purge Q --due-after 2h --due-before 1h --yes`, code: exitUsage, stderr: `tarry: there is nothing between --due-after TIME and --due-before TIME .*\n`}, "5 5"},
 	"reschedule some":    {step{args: `reschedule Q --due-before 150m --in 10m`, stdout: `rescheduled 3 messages of Q\n`}, "5 5"},
 	"reschedule all":     {step{args: `reschedule Q --all --in 10m`, code: exitUsage, stderr: `tarry: this would reschedule 5 messages of Q, all there are, .*\n`}, "5 5"},
 	"reschedule, yes":    {step{args: `reschedule Q --all --in 10m --yes --json`, stdout: `{"queue":"Q","outcome":"rescheduled","count":5}\n`}, "5 5"},

@@ -11,8 +11,7 @@ import (
 	"github.com/tarryhq/tarry/forward"
 )
 
-// handing is what serve does beside serving: it hands due messages on by the routes of
-// the --config file.
+// handing forwards due messages by the routes of the --config file while serve serves.
 type handing struct {
 	p      *Program
 	path   string // of the file
@@ -21,7 +20,7 @@ type handing struct {
 	ended  chan error
 }
 
-// handOn begins it. Without a file there is nothing to do, nor will there be.
+// handOn begins to forward. Without a file there are no routes, now or later.
 func (p *Program) handOn(ctx context.Context, c *tarry.Client, routes forward.Routes, wishes <-chan os.Signal, s *serveFlags, spans *spans, logger *slog.Logger) (*handing, error) {
 	if p.settings.file.path == "" {
 		return &handing{}, nil
@@ -42,7 +41,7 @@ func (p *Program) handOn(ctx context.Context, c *tarry.Client, routes forward.Ro
 	return h, nil
 }
 
-// run hands on until ctx ends.
+// run forwards until ctx ends.
 func (h *handing) run(ctx context.Context, wishes <-chan os.Signal, logger *slog.Logger) error {
 	drained := make(chan error, 1)
 	go func() { drained <- h.router.Run(ctx) }()
@@ -50,7 +49,7 @@ func (h *handing) run(ctx context.Context, wishes <-chan os.Signal, logger *slog
 		select {
 		case err := <-drained:
 			if ctx.Err() == nil {
-				logger.Error("messages are not handed on any more", "error", err)
+				logger.Error("messages are no longer forwarded", "error", err)
 			}
 			return err
 		case <-wishes:
@@ -88,7 +87,7 @@ func (h *handing) end() error {
 	return <-h.ended
 }
 
-// messagesWere says of how many messages something was done.
+// messagesWere is the subject of what was done to messages.
 func messagesWere[N int | int64](n N) string {
 	if n == 1 {
 		return "1 message was"

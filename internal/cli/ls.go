@@ -77,7 +77,7 @@ func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, state
 	case l.limit < 0:
 		return usagef("0 prints all", "--limit %d is negative", l.limit)
 	case !b.from.IsZero() && !b.to.IsZero() && !b.from.Before(b.to):
-		return usagef("--to itself is left out", "nothing lies between --from %s and --to %s", formatTime(b.from), formatTime(b.to))
+		return usagef("--to itself is left out", "there is nothing between --from %s and --to %s", formatTime(b.from), formatTime(b.to))
 	}
 	o := p.printer()
 	o.head(listHead(states[0] == tarry.Dead, l.body)...)

@@ -15,7 +15,7 @@ func (p *Program) migrateCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "migrate up|down|status|print",
 		Short: "Make and change the tables of a store in PostgreSQL or MySQL",
-		Long: `A store in a database lies in tables, whose version has to be the one that the program
+		Long: `A store in a database is a set of tables, whose version must be the one that the program
 needs. Migrate brings them there; so does opening with the option migrate=true.`,
 	}, "usage: tarry migrate up|down|status|print --store URL",
 		p.migrateUpCommand(), p.migrateDownCommand(), p.migrateStatusCommand(), p.migratePrintCommand())
@@ -143,7 +143,7 @@ func (p *Program) migratePrintCommand() *cobra.Command {
 	var from int64
 	cmd := p.migration(asksNothing, &cobra.Command{
 		Use:   "print",
-		Short: "Print the SQL that up runs, for who applies it otherwise",
+		Short: "Print the SQL that up runs, to apply it by other means",
 		Long: `Print writes the SQL that brings a store from the version --from to the one needed. It
 asks no database: of the URL only the scheme and the schema count.`,
 		Example: `  tarry migrate print --store 'postgres:///?schema=tarry' > tarry.sql`,

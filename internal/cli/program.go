@@ -24,7 +24,7 @@ type Program struct {
 	Stdin    io.Reader // bodies and answers to questions
 	Stdout   io.Writer // results
 	Stderr   io.Writer // errors, questions, progress
-	Terminal bool      // somebody sits there who can answer a question
+	Terminal bool      // a person can answer a question
 	Now      func() time.Time
 	Self     string // the path of this program, to start it again
 

@@ -27,7 +27,7 @@ func (v *idValue) Set(s string) error {
 	return nil
 }
 
-// asArgument is the value of --id where the id stands as an argument behind it, as help shows it.
+// asArgument is the value of --id where the id is the argument after it, as help shows it.
 const asArgument = "the argument"
 
 func (r *refArg) add(cmd *cobra.Command) {

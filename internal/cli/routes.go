@@ -200,8 +200,8 @@ func readLines(field, path string) (lines []string, err error) {
 	return lines, nil
 }
 
-// shownTarget is a target's URL without what may be secret: a password, and of one that
-// stands in a file of its own all but where it leads.
+// shownTarget is a target's URL without what may be secret: a password and, of a URL from a file
+// of its own, all but scheme and host.
 func shownTarget(rawURL string, ofFile bool) string {
 	u, err := url.Parse(rawURL)
 	if err != nil {

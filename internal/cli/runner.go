@@ -95,8 +95,8 @@ func (e *commandError) Error() string {
 }
 func (e *commandError) Unwrap() error { return e.err }
 
-// tailWriter hands on what is written to it, and keeps the last bytes. That they cannot be
-// handed on is no fault of the command. One goroutine writes.
+// tailWriter passes on what is written to it, and keeps the last bytes. That passing on fails
+// is no fault of the command. One goroutine writes.
 type tailWriter struct {
 	to   io.Writer
 	most int

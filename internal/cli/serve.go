@@ -81,7 +81,7 @@ other hosts, such as that of a proxy, with --host.`,
 	f.IntVar(&s.maxConnections, "max-connections", server.DefaultMaxConnections, "connections at once")
 	f.IntVar(&s.maxViewers, "max-viewers", server.DefaultMaxViewers, "who may watch the dashboard and GET /v1/live at once; at most half of the connections")
 	f.BoolVar(&s.trends, "trends", true, "keep in memory what happened in the last three days, for the dashboard, tarry top and tarry status")
-	f.Var((*durationValue)(&s.drain), "drain", "how long requests under way, and what is being handed on, may take after an interrupt")
+	f.Var((*durationValue)(&s.drain), "drain", "how long requests under way, and what is being forwarded, may take after an interrupt")
 	f.BoolVar(&s.readOnly, "ui-read-only", false, "have the dashboard change nothing, whoever looks; other clients may as before")
 	f.BoolVar(&s.secure, "ui-secure", false, "have browsers send the dashboard's cookie over TLS alone: for a proxy that ends TLS before this server")
 	f.StringVar(&s.backupDir, "backup-dir", "", "directory for the backups that tarry backup asks for, each below it under its name; without it there are none")

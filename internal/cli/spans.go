@@ -18,8 +18,7 @@ import (
 	"github.com/tarryhq/tarry/tarryotel"
 )
 
-// spans are what serve tells of its pushes and of what it hands on, by OpenTelemetry.
-// nil: nothing.
+// spans are the OpenTelemetry spans of what serve pushes and forwards. nil: none.
 type spans struct {
 	provider *sdktrace.TracerProvider
 	tracing  *tarryotel.Tracing
@@ -80,7 +79,7 @@ func (s *spans) pushes() []tarry.PushMiddleware {
 	return []tarry.PushMiddleware{s.tracing.Push}
 }
 
-// handlers is the middleware of what hands on.
+// handlers is the middleware of forwarding.
 func (s *spans) handlers() []tarry.Middleware {
 	if s == nil {
 		return nil

@@ -124,7 +124,7 @@ func holds(scheduled, ready, leased, dead int64) string {
 	return fmt.Sprintf("%d scheduled, %d ready, %d leased, %d dead", scheduled, ready, leased, dead)
 }
 
-// status is what stands at a moment. It is what --json prints.
+// status is the state at a moment. It is what --json prints.
 type status struct {
 	watched
 	Ready      bool          `json:"ready"`

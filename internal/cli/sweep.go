@@ -63,8 +63,8 @@ func (p *Program) sweep(cmd *cobra.Command, c *tarry.Client, queue string, s swe
 	return n, cmp.Or(midway(ctx, err, n.Done, s.done), s.flags.found(cmd.Name(), n))
 }
 
-// dying has a filter of the dead end behind what died last, so that what dies while the
-// question stands is left alone.
+// dying bounds a filter of dead messages by the last death, so that what dies while the user
+// thinks is left alone.
 func dying(ctx context.Context, c *tarry.Client, f tarry.Filter) (tarry.Filter, error) {
 	if !slices.Equal(f.States, []tarry.State{tarry.Dead}) || !c.Capabilities().Range {
 		return f, nil

@@ -92,7 +92,7 @@ func inFar(i int) tarry.Due { return tarry.In(far(i)) }
 // background names the messages that are only there.
 func background(i int) string { return "far-" + key(i) }
 
-// farAway lies beyond any run, so that no worker meets a background message.
+// farAway is after any run, so that no worker meets a background message.
 func farAway(i int) tarry.Due { return tarry.In(24*time.Hour + far(i)) }
 
 // fill puts the far-away messages in place that a scenario is to work beside.

@@ -289,10 +289,15 @@ func (b *bed) absent(ref engine.Ref) {
 func (b *bed) state(ref engine.Ref, want engine.State, attempt uint32) engine.Info {
 	b.Helper()
 	i := b.get(ref)
-	if i.State != want || i.Attempt != attempt {
-		b.Fatalf("%+v is %v with attempt %d, not %v with %d", ref, i.State, i.Attempt, want, attempt)
-	}
+	b.inState(i, want, attempt)
 	return i
+}
+
+func (b *bed) inState(i engine.Info, want engine.State, attempt uint32) {
+	b.Helper()
+	if i.State != want || i.Attempt != attempt {
+		b.Fatalf("id %v is %v with attempt %d, not %v with %d", i.ID, i.State, i.Attempt, want, attempt)
+	}
 }
 
 // is fails the test unless err is an *engine.Error that wraps want; nil wants nil.
@@ -327,6 +332,20 @@ func (b *bed) pass(n int) {
 	}
 	end := b.now().Add(d + 2*time.Millisecond) // dues and deadlines are rounded up
 	b.eventually("time to pass", func() bool { return !b.now().Before(end) })
+}
+
+// inTime makes calls that belong before the instant that they return. If a slow machine has
+// made them later, it makes them again, in another queue and with longer units.
+func (b *bed) inTime(calls func() (before time.Time)) {
+	b.Helper()
+	for range 10 {
+		if at := calls(); b.h.Clock != nil || b.now().Before(at) {
+			return
+		}
+		b.queue = queueName()
+		b.unit *= 2
+	}
+	b.Fatalf("the machine is too slow for units of %v", b.unit)
 }
 
 // eventually waits for cond. An injected clock does not advance, so there cond must hold at

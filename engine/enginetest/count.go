@@ -26,18 +26,20 @@ var countTests = []test{
 	}},
 	{"through every transition", func(b *bed) {
 		c := optional[engine.Counter](b, "Count", b.caps.Count)
-		b.push(b.msg("k", b.in(1)))
-		q := b.counts(c, 1, 0, 0, 0)
+		q := b.countsInTime(c, func() time.Time { return b.push(b.msg("k", b.in(1))).Due }, 1, 0, 0, 0)
 		if q.NextDue.IsZero() || !q.OldestReady.IsZero() {
 			b.Fatalf("%+v", q)
 		}
 		b.pass(1)
 		b.counts(c, 0, 1, 0, 0)
-		l := b.lease1(b.unit)
-		b.counts(c, 0, 0, 1, 0)
+		b.queue = queueName()
+		b.countsInTime(c, func() time.Time {
+			b.push(b.msg("k", dueNow))
+			return b.lease1(b.unit).Deadline
+		}, 0, 0, 1, 0)
 		b.pass(1)
 		b.counts(c, 0, 1, 0, 0)
-		l = b.lease1(0)
+		l := b.lease1(0)
 		b.settle(engine.Settlement{Token: l.Token, Do: engine.Snooze, When: &dueLater})
 		b.counts(c, 1, 0, 0, 0)
 		if b.caps.Reschedule {
@@ -107,10 +109,30 @@ var countTests = []test{
 func (b *bed) counts(c engine.Counter, scheduled, ready, leased, dead int) engine.QueueInfo {
 	b.Helper()
 	q, err := c.Queue(b.Context(), b.queue)
-	if err != nil || q.Scheduled != int64(scheduled) || q.Ready != int64(ready) || q.Leased != int64(leased) || q.Dead != int64(dead) {
-		b.Fatalf("%v, %+v; want %d scheduled, %d ready, %d leased, %d dead", err, q, scheduled, ready, leased, dead)
-	}
+	b.is(err, nil)
+	b.holds(q, scheduled, ready, leased, dead)
 	return q
+}
+
+// countsInTime is counts after calls that fill the queue until the instant they return.
+func (b *bed) countsInTime(c engine.Counter, fill func() time.Time, scheduled, ready, leased, dead int) (q engine.QueueInfo) {
+	b.Helper()
+	b.inTime(func() time.Time {
+		until := fill()
+		var err error
+		q, err = c.Queue(b.Context(), b.queue)
+		b.is(err, nil)
+		return until
+	})
+	b.holds(q, scheduled, ready, leased, dead)
+	return q
+}
+
+func (b *bed) holds(q engine.QueueInfo, scheduled, ready, leased, dead int) {
+	b.Helper()
+	if q.Scheduled != int64(scheduled) || q.Ready != int64(ready) || q.Leased != int64(leased) || q.Dead != int64(dead) {
+		b.Fatalf("%+v; want %d scheduled, %d ready, %d leased, %d dead", q, scheduled, ready, leased, dead)
+	}
 }
 
 var forecastTests = []test{

@@ -91,7 +91,12 @@ var cutTests = []test{
 	}},
 	{"a lease that was cut loses nothing", func(b *bed) {
 		const n = 120
-		b.pushAll(n)
+		msgs := make([]engine.Message, n)
+		for i := range msgs {
+			msgs[i] = b.msg("", dueNow)
+			msgs[i].MaxAttempts = 1_000_000 // those that are due first lapse again and again
+		}
+		b.pushEach(msgs)
 		var acked sync.Map
 		cutAll(2*n, func(i int) {
 			var got []engine.Lease

@@ -60,14 +60,24 @@ var getTests = []test{
 	}},
 	{"states follow the clock", func(b *bed) {
 		b.need("Get", b.caps.Get)
-		r := b.push(b.msg("k", b.in(1)))
-		b.state(b.id(r.ID), engine.Scheduled, 0)
+		var i engine.Info
+		b.inTime(func() time.Time {
+			r := b.push(b.msg("k", b.in(1)))
+			i = b.get(b.id(r.ID))
+			return r.Due
+		})
+		b.inState(i, engine.Scheduled, 0)
 		b.pass(1)
-		b.state(b.id(r.ID), engine.Ready, 0)
-		l := b.lease1(b.unit)
-		if i := b.state(b.id(r.ID), engine.Leased, 1); !i.Deadline.Equal(l.Deadline) {
-			b.Fatalf("%+v", i)
-		}
+		b.state(b.id(i.ID), engine.Ready, 0)
+		b.inTime(func() time.Time {
+			b.push(b.msg("", dueNow))
+			l := b.lease1(b.unit)
+			if i = b.get(b.id(l.ID)); i.State == engine.Leased && !i.Deadline.Equal(l.Deadline) {
+				b.Fatalf("leased until %v, shown %+v", l.Deadline, i)
+			}
+			return l.Deadline
+		})
+		b.inState(i, engine.Leased, 1)
 	}},
 	{"unknown ones are not found", func(b *bed) {
 		b.need("Get", b.caps.Get)
@@ -127,8 +137,13 @@ var claimTests = []test{
 	}},
 	{"a scheduled message is not due", func(b *bed) {
 		c := optional[engine.Claimer](b, "Claim", b.caps.Claim)
-		r := b.push(b.msg("k", b.in(1)))
-		_, err := c.Claim(b.Context(), b.id(r.ID), engine.Want{})
+		var r engine.PushResult
+		var err error
+		b.inTime(func() time.Time {
+			r = b.push(b.msg("k", b.in(1)))
+			_, err = c.Claim(b.Context(), b.id(r.ID), engine.Want{})
+			return r.Due
+		})
 		b.is(err, engine.ErrNotDue)
 		b.pass(1)
 		_, err = c.Claim(b.Context(), b.id(r.ID), engine.Want{})

@@ -35,6 +35,13 @@ func (b *bed) handled(key string, remember time.Duration) engine.PushResult {
 func (b *bed) finished(r engine.PushResult, key string, how engine.Ending) engine.Info {
 	b.Helper()
 	i := b.get(b.key(key))
+	b.isFinished(i, r, key, how)
+	b.absent(b.id(r.ID))
+	return i
+}
+
+func (b *bed) isFinished(i engine.Info, r engine.PushResult, key string, how engine.Ending) {
+	b.Helper()
 	want := engine.Info{
 		ID: r.ID, Queue: b.queue, Key: key, State: engine.Finished, Due: i.Due,
 		Ending: how, Ended: i.Ended, Forgotten: i.Forgotten,
@@ -42,8 +49,6 @@ func (b *bed) finished(r engine.PushResult, key string, how engine.Ending) engin
 	if problem := sameInfo(i, want); problem != "" || i.Ended.IsZero() || !i.Forgotten.After(i.Ended) {
 		b.Fatalf("%s: %+v", problem, i)
 	}
-	b.absent(b.id(r.ID))
-	return i
 }
 
 // free fails the test unless a push of the key makes a message.
@@ -131,10 +136,18 @@ var rememberTests = []test{
 	{"a lapse past the expiry leaves the key behind", func(b *bed) {
 		b.needRemember()
 		b.need("Expiry", b.caps.Expiry)
-		m := b.fleeting("k", dueNow, long)
-		m.ExpireAfter = b.unit
-		r := b.push(m)
-		b.lease1(2 * b.unit)
+		var r engine.PushResult
+		var leased []engine.Lease
+		b.inTime(func() time.Time {
+			m := b.fleeting("k", dueNow, long)
+			m.ExpireAfter = b.unit
+			r = b.push(m)
+			leased = b.lease(1, 2*b.unit).Messages
+			return r.Due.Add(b.unit)
+		})
+		if len(leased) != 1 {
+			b.Fatalf("leased %+v", leased)
+		}
 		b.pass(3)
 		if i := b.finished(r, "k", engine.Expired); !i.Ended.Equal(r.Due.Add(b.unit)) {
 			b.Fatalf("%+v", i)
@@ -185,8 +198,18 @@ var rememberTests = []test{
 		b.needRemember()
 		for _, swept := range []bool{false, true} {
 			key := fmt.Sprint(swept)
-			r := b.handled(key, b.unit)
-			i := b.finished(r, key, engine.Acked)
+			var r engine.PushResult
+			var i engine.Info
+			var err error
+			b.inTime(func() time.Time {
+				r = b.push(b.fleeting(key, dueNow, b.unit))
+				token, before := b.leaseOf(r).Token, b.now()
+				b.ack(token)
+				i, err = b.e.Get(b.Context(), b.key(key))
+				return before.Truncate(time.Millisecond).Add(b.unit)
+			})
+			b.is(err, nil)
+			b.isFinished(i, r, key, engine.Acked)
 			if b.h.Clock != nil {
 				b.h.Clock.Set(i.Forgotten.Add(-time.Millisecond))
 				b.finished(r, key, engine.Acked)

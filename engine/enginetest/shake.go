@@ -105,7 +105,7 @@ func (p *player) guard(do func()) {
 	}
 	problems := p.becomes(models)
 	// The engine may end during the check, or still have to retry what failed.
-	for giveUp := time.Now().Add(time.Second); problems != "" && p.shaken && time.Now().Before(giveUp); {
+	for giveUp := time.Now().Add(patience); problems != "" && p.shaken && time.Now().Before(giveUp); {
 		if !p.failed {
 			time.Sleep(2 * time.Millisecond)
 		}

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	poisonTTR      = time.Second
+	poisonTTR      = 4 * time.Second // that of a message that nothing kills must not pass
 	poisonAttempts = 5
 	innocents      = 19
 	poisoned       = innocents / 2 // the key of the message that kills its process

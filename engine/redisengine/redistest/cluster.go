@@ -14,6 +14,13 @@ const (
 	clusterSlots   = 16384
 )
 
+// How long a node is silent until it counts as failed, in milliseconds. On a busy machine a
+// healthy node is silent for seconds, so only a cluster that waits for a failover is hasty.
+const (
+	hasty = "2000"
+	calm  = "120000"
+)
+
 // Cluster is a Redis cluster of three masters with one replica each.
 type Cluster struct {
 	// Nodes are all six. At first, 0, 1 and 2 are the masters, with the slots in this order,
@@ -25,15 +32,16 @@ type Cluster struct {
 }
 
 // StartCluster starts a cluster and waits until all nodes agree that it is healthy. A node
-// counts as failed after two silent seconds.
+// that does not run is replaced when Owner waits for that.
 func StartCluster(t testing.TB, opts ...Option) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, ids: make(map[*Server]string)}
 	for i := range clusterNodes {
 		n := start(t, i, opts,
 			"--cluster-enabled", "yes",
-			"--cluster-node-timeout", "2000",
+			"--cluster-node-timeout", calm,
 			"--cluster-announce-ip", "127.0.0.1")
+		n.Do("CONFIG", "SET", "cluster-node-timeout", hasty, "cluster-replica-no-failover", "yes") // so it forms sooner
 		c.Nodes = append(c.Nodes, n)
 		c.ids[n] = text(t, n.Do("CLUSTER", "MYID"))
 	}
@@ -55,6 +63,9 @@ func StartCluster(t testing.TB, opts ...Option) *Cluster {
 		})
 	}
 	c.Await()
+	for _, n := range c.Nodes {
+		n.Do("CONFIG", "SET", "cluster-node-timeout", calm, "cluster-replica-no-failover", "no")
+	}
 	return c
 }
 
@@ -142,7 +153,11 @@ func (c *Cluster) Replica(of *Server) *Server {
 // to take over.
 func (c *Cluster) Owner(slot int) *Server {
 	c.t.Helper()
-	var owner *Server
+	owner := c.owner(slot)
+	if owner != nil {
+		return owner
+	}
+	c.suspectAfter(hasty)
 	servertest.Await(c.t, fmt.Sprintf("an owner of slot %d", slot), func() error {
 		owner = c.owner(slot)
 		if owner == nil {
@@ -150,7 +165,40 @@ func (c *Cluster) Owner(slot int) *Server {
 		}
 		return nil
 	})
+	c.suspectAfter(calm)
 	return owner
+}
+
+// Fail waits until all running nodes count n, which does not run, as failed.
+func (c *Cluster) Fail(n *Server) {
+	c.t.Helper()
+	c.suspectAfter(hasty)
+	servertest.Await(c.t, "a node to count as failed", func() error {
+		for _, m := range c.Nodes {
+			if !m.Running() {
+				continue
+			}
+			v, err := viewOf(m)
+			if err == nil && !v[c.ids[n]].failed() {
+				err = fmt.Errorf("%s sees it as %+v", m.Addr(), v[c.ids[n]])
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	c.suspectAfter(calm)
+}
+
+// suspectAfter sets how long a node is silent until the running nodes count it as failed.
+func (c *Cluster) suspectAfter(timeout string) {
+	c.t.Helper()
+	for _, n := range c.Nodes {
+		if n.Running() {
+			n.Do("CONFIG", "SET", "cluster-node-timeout", timeout)
+		}
+	}
 }
 
 // owner returns the node that claims the slot at the latest epoch. A node resumed after a

@@ -15,6 +15,13 @@ const MasterName = "tarry"
 
 const sentinelCount = 3
 
+// How long a node is silent until sentinels count it as dead, in milliseconds. On a busy
+// machine a healthy node is silent for seconds, so only NewMaster makes sentinels quick.
+const (
+	quick = "1000"
+	slow  = "120000"
+)
+
 // Sentinels are a master with two replicas, and three sentinels that watch them.
 type Sentinels struct {
 	Nodes     []*Server // the first master, then the replicas
@@ -24,7 +31,8 @@ type Sentinels struct {
 }
 
 // StartSentinel starts a master, replicas and sentinels, and waits until all have found one
-// another. Options apply to the Nodes. A master counts as dead after one silent second.
+// another. Options apply to the Nodes. A dead master is replaced when NewMaster waits for
+// that.
 func StartSentinel(t testing.TB, opts ...Option) *Sentinels {
 	t.Helper()
 	s := &Sentinels{t: t}
@@ -42,12 +50,12 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinels {
 	for range sentinelCount {
 		n := run(t, servertest.Command{Arguments: []string{"--sentinel"}}, fmt.Sprintf(""+
 			"sentinel monitor %[1]s 127.0.0.1 %[2]d 2\n"+
-			"sentinel down-after-milliseconds %[1]s 1000\n"+
-			"sentinel failover-timeout %[1]s 5000\n", MasterName, master.Port(0)))
-		// A sentinel first pings a new node after the ping period, by default a second: by
-		// then the node would count as silent. A much shorter period stops failovers: a
-		// replica must have answered within five periods, and it is asked only once a
-		// second. The other periods are shortened to speed up discovery.
+			"sentinel down-after-milliseconds %[1]s %[3]s\n"+
+			"sentinel failover-timeout %[1]s 5000\n", MasterName, master.Port(0), slow))
+		// A quick sentinel must ping more often than once a second, which is the default. A
+		// much shorter period stops failovers: a replica must have answered within five
+		// periods, and it is asked only once a second. The other periods are shortened to
+		// speed up discovery.
 		n.Do("SENTINEL", "DEBUG", "PING-PERIOD", "500", "INFO-PERIOD", "1000", "PUBLISH-PERIOD", "200")
 		s.Sentinels = append(s.Sentinels, n)
 	}
@@ -83,9 +91,12 @@ func (s *Sentinels) Master() *Server {
 	return nil
 }
 
-// NewMaster waits until the running sentinels agree on a live master other than old.
+// NewMaster waits until the running sentinels agree on a live master other than old, which
+// does not run.
 func (s *Sentinels) NewMaster(old *Server) *Server {
 	s.t.Helper()
+	s.suspectAfter(quick)
+	defer s.suspectAfter(slow)
 	var master *Server
 	servertest.Await(s.t, "a new master", func() error {
 		master = nil
@@ -112,6 +123,16 @@ func (s *Sentinels) NewMaster(old *Server) *Server {
 		return err
 	})
 	return master
+}
+
+// suspectAfter sets how long a node is silent until the running sentinels count it as dead.
+func (s *Sentinels) suspectAfter(ms string) {
+	s.t.Helper()
+	for _, n := range s.Sentinels {
+		if n.Running() {
+			n.Do("SENTINEL", "SET", MasterName, "down-after-milliseconds", ms)
+		}
+	}
 }
 
 // named returns the master that one sentinel names.

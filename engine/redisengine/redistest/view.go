@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -45,10 +46,15 @@ func viewOf(n *Server) (view, error) {
 
 // well reports whether the node is known and not suspected to have failed.
 func (m member) well() bool {
-	return m.flags != "" && !strings.Contains(m.flags, "fail") && !strings.Contains(m.flags, "handshake")
+	return m.flags != "" && !m.flag("fail") && !m.flag("fail?") && !m.flag("handshake")
 }
 
-func (m member) master() bool { return strings.Contains(m.flags, "master") }
+// failed reports whether the nodes agree that the node has failed.
+func (m member) failed() bool { return m.flag("fail") }
+
+func (m member) master() bool { return m.flag("master") }
+
+func (m member) flag(name string) bool { return slices.Contains(strings.Split(m.flags, ","), name) }
 
 func (m member) owns(slot int) bool {
 	for r := range strings.FieldsSeq(m.slots) {

@@ -87,7 +87,7 @@ func TestLostAnswersAreAskedForAgain(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
 			p := redistest.StartProxy(t, s.Addr())
-			e, beside := openStore(t, p.URL()), openStore(t, s.URL())
+			e, beside := openPatient(t, p.URL()), openStore(t, s.URL())
 			everyCall(t, e, func() {}) // the server knows the scripts
 			if c.prepare == nil {
 				c.prepare = func(*testing.T, *Engine) string { return "" }

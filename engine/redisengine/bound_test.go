@@ -130,7 +130,7 @@ func TestNoScriptDoesMuch(t *testing.T) {
 	expired := state{"expired", expiring, expire}
 	gone := state{"lapsed and expired", expiring, lapse}
 	prepare := func(of state, shards int) *Engine {
-		e := openStore(t, s.URL(), "prefix="+freshPrefix(), fmt.Sprint("shards=", shards))
+		e := openPatient(t, s.URL(), "prefix="+freshPrefix(), fmt.Sprint("shards=", shards))
 		e.stopped = clock.Now
 		var msgs []engine.Message
 		for i := range n * shards {
@@ -225,7 +225,7 @@ func TestNoScriptDoesMuchForOneHeldBack(t *testing.T) {
 	const enough, n = 500, 1500 // CHUNK of lua/shard.lua
 	s := redistest.Start(t)
 	clock := enginetest.NewClock()
-	e := openStore(t, s.URL(), "shards=1")
+	e := openPatient(t, s.URL(), "shards=1")
 	e.stopped = clock.Now
 	if _, err := e.Configure(t.Context(), "q", engine.Settings{InFlight: 1}, ""); err != nil {
 		t.Fatal(err)
@@ -260,7 +260,7 @@ func TestNothingWaitsForWhatGoesUnseen(t *testing.T) {
 	const n = 1200 // more than two scripts drop
 	s := redistest.Start(t)
 	clock := enginetest.NewClock()
-	e := openStore(t, s.URL(), "shards=1")
+	e := openPatient(t, s.URL(), "shards=1")
 	e.stopped = clock.Now
 	if _, err := e.Configure(t.Context(), "q", engine.Settings{DeadKeep: time.Minute}, ""); err != nil {
 		t.Fatal(err)
@@ -309,7 +309,7 @@ func TestAcksOfRememberedGather(t *testing.T) {
 	t.Parallel()
 	const n = 500
 	s := redistest.Start(t)
-	e := openStore(t, s.URL(), "shards=1")
+	e := openPatient(t, s.URL(), "shards=1")
 	msgs := make([]engine.Message, n)
 	for i := range msgs {
 		msgs[i] = plain("q", fmt.Sprint(i))
@@ -351,7 +351,7 @@ func TestSettlingMuchLate(t *testing.T) {
 	s := redistest.Start(t)
 	clock := enginetest.NewClock()
 	for _, do := range []engine.Action{engine.Ack, engine.Retry, engine.Extend} {
-		e := openStore(t, s.URL(), "prefix="+freshPrefix())
+		e := openPatient(t, s.URL(), "prefix="+freshPrefix())
 		e.stopped = clock.Now
 		msgs := make([]engine.Message, n)
 		for i := range msgs {
@@ -378,7 +378,7 @@ func TestSettlingMuchLate(t *testing.T) {
 func TestLeaseOfMany(t *testing.T) {
 	t.Parallel()
 	const n = 4500 // more values than a script can put into one command
-	e := openStore(t, redistest.Start(t).URL())
+	e := openPatient(t, redistest.Start(t).URL())
 	msgs := make([]engine.Message, n)
 	for i := range msgs {
 		msgs[i] = plain("q", "")

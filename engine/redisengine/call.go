@@ -113,7 +113,7 @@ func (b *batch) run(ctx context.Context, sc *script, done func(c *call, values [
 	failed := make(map[*shard]error)
 	until := b.until
 	if until.Answer.IsZero() {
-		until = patient()
+		until = b.e.patient()
 	}
 	for len(b.calls) > 0 {
 		var now, later []*call
@@ -144,7 +144,7 @@ func (b *batch) run(ctx context.Context, sc *script, done func(c *call, values [
 			}
 			done(now[i], a.values, a.now, a.err)
 		}
-		until = patient()
+		until = b.e.patient()
 	}
 }
 
@@ -213,7 +213,7 @@ func (e *Engine) ask(ctx context.Context, qs []question, until attempt.Bound) []
 	}
 	var wg sync.WaitGroup
 	if len(down) > 0 {
-		wg.Go(func() { some(down, attempt.Once(downTimeout)) })
+		wg.Go(func() { some(down, attempt.Once(downTimeout+e.slack)) })
 	}
 	if len(up) > 0 {
 		some(up, until)
@@ -263,7 +263,7 @@ func (e *Engine) put(ctx context.Context, qs []question, until attempt.Bound) []
 
 // ask1 runs one script on a shard.
 func (e *Engine) ask1(ctx context.Context, sc *script, s *shard, args ...string) answer {
-	return e.ask(ctx, []question{{script: sc, shard: s, args: with(args...)}}, patient())[0]
+	return e.ask(ctx, []question{{script: sc, shard: s, args: with(args...)}}, e.patient())[0]
 }
 
 // soon records the earliest due time that a script has published.

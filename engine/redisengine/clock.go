@@ -100,7 +100,7 @@ func (e *Engine) heardClock(s *shard, us int64, sent time.Time) {
 
 // askTime asks all nodes for the time until one answers.
 func (e *Engine) askTime(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, patience+e.slack)
 	defer cancel()
 	nodes := e.client.Nodes()
 	ended := make(chan error, len(nodes))

@@ -33,7 +33,7 @@ type Engine struct {
 	channel  string
 	clock    clock
 	stopped  func() time.Time // clock of a test; nil: the servers'
-	patience time.Duration    // shardTimeout, or set by a test
+	slack    time.Duration    // added to timeouts by a test in which nothing may time out
 	ids      ids
 	registry *registry
 	held     held
@@ -87,7 +87,6 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 		client: client, log: cfg.logger(), prefix: prefix, forget: cfg.AtMostOnce, replicas: cfg.Replicas,
 		opened: time.Now(), origin: rand.Text(), channel: prefix + ":hints",
 		ids:      ids{used: blockSize},
-		patience: shardTimeout,
 		registry: newRegistry(prefix),
 		held:     held{leases: make(map[string]lease)},
 		queues:   make(map[string]*queue),

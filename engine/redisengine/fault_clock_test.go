@@ -60,7 +60,7 @@ func TestFaultClockStepsBack(t *testing.T) {
 	held := ledger.New(t, "held")
 	release := make(chan bool)
 	held.During = func() { <-release }
-	held.Work(c, tarry.WorkerConfig{LeaseTTR: 2 * time.Second})
+	held.Work(c, tarry.WorkerConfig{LeaseTTR: 10 * time.Second})
 	unblock := sync.OnceFunc(func() { close(release) })
 	t.Cleanup(unblock)
 	held.Push(c, "k", 0)
@@ -68,8 +68,8 @@ func TestFaultClockStepsBack(t *testing.T) {
 	l.Work(c, tarry.WorkerConfig{})
 	l.Push(c, "first", 0)
 	l.Rest(longWait)
-	held.Await("the handler to start", 10*time.Second, func() bool { return held.Entries["k"].Running })
-	l.Push(c, "far", time.Minute)
+	held.Await("the handler to start", longWait, func() bool { return held.Entries["k"].Running })
+	l.Push(c, "far", 2*time.Hour)
 	for i := range 20 {
 		l.Push(c, fmt.Sprint("near", i), time.Second)
 	}
@@ -81,17 +81,24 @@ func TestFaultClockStepsBack(t *testing.T) {
 	for i := range 20 {
 		l.Push(c, fmt.Sprint("later", i), time.Second)
 	}
-	l.Await("what is due by the new clock", 10*time.Second, func() bool { return l.Handled == 1+20 })
+	l.Await("what is due by the new clock", longWait, func() bool { return l.Handled == 1+20 })
 	t.Logf("it was handled %v late", time.Since(pushed)-time.Second)
+	eventually(t, "the lease to be renewed by the new clock", func() bool {
+		i, err := c.Get(t.Context(), tarry.ByKey("k").Of("held"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return time.Until(i.Deadline) < -time.Minute
+	})
 	unblock()
-	held.Rest(10 * time.Second)
+	held.Rest(longWait)
 	ledger.Counts(t, c, "held", longWait, 0, 0, 0) // it could be acked
 	held.Once()
 	ledger.Counts(t, c, "q", longWait, 21, 0, 0)
 
 	// And when the clock is right again that is overdue.
 	s.SetClock("+0")
-	t.Logf("the rest was handled %v after the clock was put right", l.Await("the rest", Recheck+3*time.Second, func() bool {
+	t.Logf("the rest was handled %v after the clock was put right", l.Await("the rest", longWait, func() bool {
 		return l.Handled == 1+20+20
 	}))
 	ledger.Counts(t, c, "q", longWait, 1, 0, 0)
@@ -120,7 +127,7 @@ func TestFaultClockStepsForward(t *testing.T) {
 		}
 	})
 	s.SetClock("+1h")
-	t.Logf("it was handled %v after the step", l.Await("what is due by now", Recheck+3*time.Second, func() bool {
+	t.Logf("it was handled %v after the step", l.Await("what is due by now", longWait, func() bool {
 		return l.Handled == 1+20
 	}))
 	ledger.Counts(t, c, "q", longWait, 1, 0, 0)

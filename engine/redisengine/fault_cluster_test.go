@@ -1,7 +1,6 @@
 package redisengine
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -54,6 +53,10 @@ func TestFaultClusterQuietNodeDies(t *testing.T) {
 			c.noFailover()
 			e := c.engine
 			victim, other := c.ownerOf(e.registry.names), openStore(t, c.URL())
+			engines := []*Engine{e} // more of them, so that a busy machine does not count
+			for range 4 {
+				engines = append(engines, openStore(t, c.URL()))
+			}
 			quiet, alive := c.queues(victim, true, 5), c.queues(victim, false, 1)[0]
 			wants := []engine.Want{{Queue: alive, Max: 10}}
 			for _, name := range quiet {
@@ -62,10 +65,8 @@ func TestFaultClusterQuietNodeDies(t *testing.T) {
 				push(t, e, m)
 				wants = append(wants, engine.Want{Queue: name, Max: 10})
 			}
-			defer e.Watch(func(string) {})()
-			eventually(t, "the subscription", e.hears.Load)
-			lease := func() (got int, took time.Duration) {
-				took = ends(t, 30*time.Second, func() {
+			lease := func(e *Engine) (got int, took time.Duration) {
+				took = ends(t, longWait, func() {
 					grant, err := e.Lease(t.Context(), wants)
 					if err != nil {
 						t.Error(err)
@@ -78,8 +79,12 @@ func TestFaultClusterQuietNodeDies(t *testing.T) {
 				})
 				return got, took
 			}
-			lease()         // from here on it is known that all of it lies ahead
-			age := func() { // as if nothing had been heard since
+			for _, e := range engines {
+				defer e.Watch(func(string) {})()
+				eventually(t, "the subscription", e.hears.Load)
+				lease(e) // from here on it is known that all of it lies ahead
+			}
+			age := func(e *Engine) { // as if nothing had been heard since
 				for _, name := range quiet {
 					s := e.queue(name).shards[0]
 					s.mu.Lock()
@@ -90,24 +95,23 @@ func TestFaultClusterQuietNodeDies(t *testing.T) {
 				}
 			}
 			stop(victim)
-			shortest := time.Hour
-			for n := range 10 {
-				age()
+			n := 0
+			next := func(e *Engine) time.Duration {
+				age(e)
+				n++
 				push(t, e, plain(alive, fmt.Sprint(n)))
-				got, took := lease()
+				got, took := lease(e)
 				if got != 1 {
 					t.Errorf("leased %d messages of 1", got)
 				}
-				if n > 0 {
-					shortest = min(shortest, took)
-				} else if took >= answerTimeout {
-					t.Errorf("the first lease took %v", took)
-				}
+				return took
 			}
-			t.Logf("after the first the shortest lease took %v", shortest)
-			if shortest > downTimeout {
-				t.Error("each lease waits for the dead node")
+			swift(t, "the first lease", answerTimeout, func() time.Duration { return next(engines[n]) })
+			for range 5 {
+				next(e)
 			}
+			c.Fail(victim)
+			swift(t, "a lease once it is known that the node is dead", downTimeout, func() time.Duration { return next(e) })
 			// The other refs are reported as unreachable.
 			grant, err := e.Lease(t.Context(), wants[1:2])
 			if err != nil {
@@ -119,13 +123,12 @@ func TestFaultClusterQuietNodeDies(t *testing.T) {
 			}
 
 			// A settlement that knows the queue only by its token ends in time.
-			took := ends(t, 30*time.Second, func() {
-				tok := token.Token{Queue: uint64(fingerprintOf("unknown")), ID: newID(1, 1, 0)}
-				settle1(t, other, engine.Settlement{Token: tok.String(), Do: engine.Ack})
+			swift(t, "a settlement", answerTimeout, func() time.Duration {
+				return ends(t, longWait, func() {
+					tok := token.Token{Queue: uint64(fingerprintOf("unknown")), ID: newID(1, 1, 0)}
+					settle1(t, other, engine.Settlement{Token: tok.String(), Do: engine.Ack})
+				})
 			})
-			if took >= answerTimeout {
-				t.Errorf("a settlement took %v", took)
-			}
 			if name == "hanging" {
 				victim.Resume()
 				eventually(t, "the queues to be heard of again", func() bool {
@@ -164,27 +167,21 @@ func TestFaultClusterRegistryDies(t *testing.T) {
 	replica := c.Replica(victim)
 	victim.Kill()
 	for n, name := range healthy {
-		e.ids.mu.Lock()
-		e.ids.used, e.ids.spare = 1<<numberBits, 0 // a new block for each
-		e.ids.at = n % len(idKeys)
-		e.ids.mu.Unlock()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		began := time.Now()
-		results, err := e.Push(ctx, []engine.Message{plain(name, fmt.Sprint(n)), plain(name, "")})
-		cancel()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range results {
-			if r.Err != nil {
-				t.Errorf("a push to %s: %v", name, r.Err)
-			}
-		}
-		took := time.Since(began)
-		t.Logf("a push to %s took %v", name, took)
-		if took > patience+time.Second {
-			t.Errorf("a push to %s took %v", name, took)
-		}
+		try := 0
+		swift(t, "a push to "+name, patience+time.Second, func() time.Duration {
+			e.ids.mu.Lock()
+			e.ids.used, e.ids.spare = 1<<numberBits, 0 // a new block for each
+			e.ids.at = n % len(idKeys)
+			e.ids.mu.Unlock()
+			try++
+			return ends(t, longWait, func() {
+				for _, r := range push(t, e, plain(name, fmt.Sprint(n, ".", try)), plain(name, "")) {
+					if r.Err != nil {
+						t.Errorf("a push to %s: %v", name, r.Err)
+					}
+				}
+			})
+		})
 		// They can be worked on, too.
 		for _, l := range leaseAll(t, e, name) {
 			if s := settle1(t, e, engine.Settlement{Token: l.Token, Do: engine.Release}); s.Err != nil {
@@ -198,7 +195,7 @@ func TestFaultClusterRegistryDies(t *testing.T) {
 		return err == nil && e.Close() == nil
 	})
 	other := openClient(t, c.URL())
-	ledger.Succeeds(t, 20*time.Second, func() error {
+	ledger.Succeeds(t, longWait, func() error {
 		queues, _, err := other.Queues(t.Context(), "", 0)
 		if err == nil && len(queues) != len(healthy) {
 			err = fmt.Errorf("of %d queues %d are listed", len(healthy), len(queues))

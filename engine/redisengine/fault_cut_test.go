@@ -29,7 +29,7 @@ func newCutOff(t *testing.T, shards string) cutOff {
 	t.Helper()
 	s := redistest.Start(t)
 	p := redistest.StartProxy(t, s.Addr())
-	e := openStore(t, p.URL(), shards)
+	e := openPatient(t, p.URL(), shards)
 	c := cutOff{p, s, e, tarry.New(e, nil), openClient(t, s.URL(), shards)}
 	t.Cleanup(func() { _ = c.client.Close() }) // what fails is the engine's
 	push(t, e, plain("q", "first"), plain("q", "second"))
@@ -249,7 +249,7 @@ func TestFaultAckAnswerLost(t *testing.T) {
 			t.Errorf("%q was handled once more", key)
 		}
 		end <- true
-	case <-time.After(Recheck + 2*time.Second):
+	case <-time.After(longWait):
 		t.Error("nothing more is handled")
 	}
 	stop()

@@ -92,7 +92,7 @@ func TestFaultSentinelFailover(t *testing.T) {
 // all that was answered. The others go on all the while.
 func TestFaultClusterFailover(t *testing.T) {
 	t.Parallel()
-	if meanwhile := clusterFailover(t, (*redistest.Server).Kill, 10*time.Second); meanwhile == 0 {
+	if meanwhile := clusterFailover(t, (*redistest.Server).Kill); meanwhile == 0 {
 		t.Error("one node stops all")
 	}
 }
@@ -101,10 +101,10 @@ func TestFaultClusterFailover(t *testing.T) {
 // stay as they are.
 func TestFaultClusterNodeHangs(t *testing.T) {
 	t.Parallel()
-	clusterFailover(t, (*redistest.Server).Pause, 10*time.Second)
+	clusterFailover(t, (*redistest.Server).Pause)
 }
 
-func clusterFailover(t *testing.T, stopNode func(*redistest.Server), within time.Duration) (meanwhile int) {
+func clusterFailover(t *testing.T, stopNode func(*redistest.Server)) (meanwhile int) {
 	c := newClustered(t, "shards=6")
 	q := c.engine.queue("q")
 	on := c.spread("q")
@@ -132,8 +132,8 @@ func clusterFailover(t *testing.T, stopNode func(*redistest.Server), within time
 		}
 	})
 	t.Logf("the replica took over after %v, and %d messages of other nodes were handled meanwhile", took.Sub(since), meanwhile)
-	l.More(1, within)
-	l.Await("a message of the shard", within, func() bool {
+	l.More(1, longWait)
+	l.Await("a message of the shard", longWait, func() bool {
 		for key, e := range l.Entries {
 			if !healthy(key) && e.Due.After(took) && e.Handled > 0 {
 				return true
@@ -164,25 +164,41 @@ func TestFaultClusterDeadNode(t *testing.T) {
 			alive = queue
 		}
 	}
-	push(t, c.engine, plain(dead, "k"), plain(alive, "k"))
+	const ttr = time.Hour
+	engines := []*Engine{c.engine} // more of them, so that a busy machine does not count
+	for range 4 {
+		engines = append(engines, openStore(t, c.URL()))
+	}
+	for n, e := range engines {
+		push(t, e, plain(dead, fmt.Sprint(n)), plain(alive, fmt.Sprint(n)))
+	}
 	victim.Kill()
 
-	// A leased message is returned before its lease ends.
-	const ttr = 2 * time.Second
-	grant, err := c.engine.Lease(t.Context(), []engine.Want{{Queue: dead, Max: 1, TTR: ttr}, {Queue: alive, Max: 1, TTR: ttr}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	fails(t, grant.Queues[0].Err, tarry.ErrUnavailable)
-	got := grant.Queues[1].Messages
-	if len(got) != 1 {
-		t.Fatalf("leased %d messages, %v", len(got), grant.Queues[1].Err)
-	}
-	if left := time.Until(got[0].Deadline); left < ttr/2 {
-		t.Errorf("of a lease for %v %v were left", ttr, left)
-	}
-	if s := settle1(t, c.engine, engine.Settlement{Token: got[0].Token, Do: engine.Ack}); s.Err != nil {
-		t.Error(s.Err)
+	// A leased message is returned at once, not when the dead node is given up.
+	n := 0
+	swift(t, "a lease beside a dead node", patience, func() time.Duration {
+		e := engines[n]
+		n++
+		grant, err := e.Lease(t.Context(), []engine.Want{{Queue: dead, Max: 1, TTR: ttr}, {Queue: alive, Max: 1, TTR: ttr}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fails(t, grant.Queues[0].Err, tarry.ErrUnavailable)
+		got := grant.Queues[1].Messages
+		if len(got) != 1 {
+			t.Fatalf("leased %d messages, %v", len(got), grant.Queues[1].Err)
+		}
+		left := time.Until(got[0].Deadline)
+		if s := settle1(t, e, engine.Settlement{Token: got[0].Token, Do: engine.Ack}); s.Err != nil {
+			t.Error(s.Err)
+		}
+		return ttr - left
+	})
+
+	for _, l := range leaseAll(t, c.engine, alive) {
+		if s := settle1(t, c.engine, engine.Settlement{Token: l.Token, Do: engine.Ack}); s.Err != nil {
+			t.Error(s.Err)
+		}
 	}
 
 	// What is pushed to others is handled at once, while there are also such pushes that
@@ -200,16 +216,20 @@ func TestFaultClusterDeadNode(t *testing.T) {
 			}
 		}
 	}()
-	began := time.Now()
+	var took []time.Duration
+	held := 0
 	for n := range 20 {
-		l.Push(c.client, fmt.Sprint(n), 0)
+		began := time.Now()
+		l.Push(c.client, fmt.Sprint("after ", n), 0)
 		l.Rest(longWait)
+		if took = append(took, time.Since(began)); took[n] >= patience {
+			held++
+		}
 	}
-	took := time.Since(began)
 	cancel()
 	<-ended
-	t.Logf("20 messages took %v", took)
-	if took > 2*patience+time.Second { // a lease and a push may have to find out first
-		t.Error("that is too long")
+	t.Logf("messages took %v", took)
+	if held > len(took)/2 { // a lease and a push may have to find out first
+		t.Errorf("%d of %d wait for the dead node", held, len(took))
 	}
 }

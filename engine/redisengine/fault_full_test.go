@@ -110,9 +110,9 @@ func TestFaultFull(t *testing.T) {
 		l.Entries[strconv.Itoa(n)] = &ledger.Entry{}
 	}
 	l.Work(c, tarry.WorkerConfig{})
-	l.Await("half of the messages", 10*time.Second, func() bool { return l.Handled > kept/2 })
+	l.Await("half of the messages", longWait, func() bool { return l.Handled > kept/2 })
 	// What was handled is acked, and the memory freed, a moment later.
-	ledger.Succeeds(t, 10*time.Second, func() error {
+	ledger.Succeeds(t, longWait, func() error {
 		_, err := c.Push(ctx, "q", make([]byte, 10_000), tarry.In(time.Hour))
 		return err
 	})

@@ -3,6 +3,9 @@ package redisengine
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,6 +31,19 @@ func ends(t *testing.T, within time.Duration, call func()) time.Duration {
 	return time.Since(began)
 }
 
+// swift fails the test unless a call takes less than bound, for once: a busy machine makes
+// calls slower, but none faster.
+func swift(t *testing.T, what string, bound time.Duration, call func() (took time.Duration)) {
+	t.Helper()
+	least := time.Duration(math.MaxInt64)
+	for n := 0; n < 5 && least >= bound; n++ {
+		least = min(least, call())
+	}
+	if t.Logf("%s took %v", what, least); least >= bound {
+		t.Errorf("that is too long: %v is the bound", bound)
+	}
+}
+
 // spent makes the next push ask for ids.
 func spent(e *Engine) {
 	e.ids.mu.Lock()
@@ -39,7 +55,7 @@ func spent(e *Engine) {
 // takes no longer than one message would.
 func TestFaultOutageIsBounded(t *testing.T) {
 	t.Parallel()
-	const slack = 2 * time.Second // for a slow machine
+	const slack = 2 * time.Second // beside the outage
 	for name, c := range map[string]struct {
 		stop  func(*redistest.Server)
 		bound time.Duration
@@ -50,66 +66,74 @@ func TestFaultOutageIsBounded(t *testing.T) {
 		for _, known := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, ", known ", known), func(t *testing.T) {
 				t.Parallel()
-				s := redistest.Start(t)
-				e := openStore(t, s.URL(), "shards=2")
-				var msgs []engine.Message
-				for n := range 3000 {
-					msgs = append(msgs, plain(fmt.Sprint("q", n%100), fmt.Sprint(n)))
-				}
-				if known {
-					push(t, e, msgs...)
-				} else {
-					push(t, e, plain("q", "k"))
-					spent(e)
-				}
-				c.stop(s)
-				took := ends(t, 30*time.Second, func() {
-					results, err := e.Push(t.Context(), msgs)
-					if err != nil {
-						t.Error(err)
+				var e *Engine
+				swift(t, "a push of many messages", c.bound+slack, func() (took time.Duration) {
+					s := redistest.Start(t)
+					if e, took = pushInOutage(t, s, c.stop, known); name == "hanging" {
+						t.Cleanup(s.Resume)
 					}
-					for _, r := range results {
-						if fails(t, r.Err, engine.ErrUnavailable); r.Err == nil {
-							return
-						}
-					}
+					return took
 				})
-				t.Logf("it took %v", took)
-				if took > c.bound+slack {
-					t.Errorf("%d messages take %v to fail", len(msgs), took)
-				}
 				// Settlements of leases of unknown queues, too.
 				var many []engine.Settlement
 				for n := range 100 {
 					tok := token.Token{Queue: uint64(fingerprintOf(fmt.Sprint("unknown", n))), ID: newID(1, 1, 0)}
 					many = append(many, engine.Settlement{Token: tok.String(), Do: engine.Ack})
 				}
-				took = ends(t, 30*time.Second, func() {
-					settled, err := e.Settle(t.Context(), many)
-					if err != nil {
-						t.Error(err)
-					}
-					fails(t, settled[0].Err, engine.ErrUnavailable)
+				swift(t, "many settlements", c.bound+slack, func() time.Duration {
+					return ends(t, longWait, func() {
+						settled, err := e.Settle(t.Context(), many)
+						if err != nil {
+							t.Error(err)
+						}
+						fails(t, settled[0].Err, engine.ErrUnavailable)
+					})
 				})
-				if took > c.bound+slack {
-					t.Errorf("%d settlements take %v to fail", len(many), took)
-				}
-				if name == "hanging" {
-					s.Resume()
-				}
 			})
 		}
 	}
+}
+
+// pushInOutage pushes many messages to a server that is stopped before, and returns how long
+// it took until they failed.
+func pushInOutage(t *testing.T, s *redistest.Server, stop func(*redistest.Server), known bool) (e *Engine, took time.Duration) {
+	t.Helper()
+	e = openStore(t, s.URL(), "shards=2")
+	var msgs []engine.Message
+	for n := range 3000 {
+		msgs = append(msgs, plain(fmt.Sprint("q", n%100), fmt.Sprint(n)))
+	}
+	if known {
+		for some := range slices.Chunk(msgs, 300) { // in each of which a busy machine answers in time
+			push(t, e, some...)
+		}
+	} else {
+		push(t, e, plain("q", "k"))
+		spent(e)
+	}
+	stop(s)
+	return e, ends(t, longWait, func() {
+		results, err := e.Push(t.Context(), msgs)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, r := range results {
+			if fails(t, r.Err, engine.ErrUnavailable); r.Err == nil {
+				return
+			}
+		}
+	})
 }
 
 // TestFaultOutageEndsWithTheCaller: a cancelled call stops waiting for ids and names.
 func TestFaultOutageEndsWithTheCaller(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	e := openStore(t, s.URL())
+	e := openPatient(t, s.URL())
 	push(t, e, plain("q", "k"))
 	s.Pause()
-	defer s.Resume()
+	resume := sync.OnceFunc(s.Resume)
+	defer resume()
 	spent(e)
 	first := make(chan bool)
 	go func() { // waits for as long as it may
@@ -118,7 +142,7 @@ func TestFaultOutageEndsWithTheCaller(t *testing.T) {
 	}()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	took := ends(t, 10*time.Second, func() {
+	ends(t, longWait, func() {
 		results, err := e.Push(ctx, []engine.Message{plain("q", "second"), plain("new", "k")})
 		if err != nil {
 			t.Error(err)
@@ -127,9 +151,12 @@ func TestFaultOutageEndsWithTheCaller(t *testing.T) {
 			fails(t, r.Err, context.DeadlineExceeded)
 		}
 	})
-	if took >= patience {
-		t.Errorf("it takes %v", took)
+	select {
+	case <-first:
+		t.Error("it takes as long as for a caller that waits")
+	default:
 	}
+	resume()
 	<-first
 }
 

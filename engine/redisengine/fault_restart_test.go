@@ -45,7 +45,7 @@ func TestFaultHang(t *testing.T) {
 	stop := l.Produce(c, 0, 50*time.Millisecond, time.Second, time.Hour)
 	l.More(500, longWait)
 	s.Pause()
-	l.Await("a push to fail", 20*time.Second, func() bool { return l.Failed != nil })
+	l.Await("a push to fail", longWait, func() bool { return l.Failed != nil })
 	fails(t, l.Failure(), tarry.ErrUnavailable)
 	s.Resume()
 	t.Logf("both pushes and handlers went on %v later", l.More(1, longWait))
@@ -73,7 +73,7 @@ func TestFaultRestartForgets(t *testing.T) {
 	l.Rest(longWait)
 	other := openClient(t, s.URL())
 	n := 0
-	ledger.Succeeds(t, Recheck, func() error {
+	ledger.Succeeds(t, longWait, func() error {
 		n++
 		l.Push(c, strconv.Itoa(n), time.Hour)
 		queues, _, err := other.Queues(t.Context(), "", 0)

@@ -53,7 +53,7 @@ func catchUp(t *testing.T, master *redistest.Server, replicas ...*redistest.Serv
 	t.Helper()
 	at := fact(t, master, "replication", "master_repl_offset")
 	for _, r := range replicas {
-		ledger.Succeeds(t, 10*time.Second, func() error {
+		ledger.Succeeds(t, longWait, func() error {
 			if is := fact(t, r, "replication", "slave_repl_offset"); is < at {
 				return fmt.Errorf("%s is at %d, its master at %d", r.Addr(), is, at)
 			}

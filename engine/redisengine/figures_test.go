@@ -3,7 +3,6 @@ package redisengine
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/enginetest"
@@ -26,7 +25,7 @@ func TestFigures(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	p := redistest.StartProxy(t, s.Addr())
-	e := openStore(t, p.URL(), "shards=1")
+	e := openPatient(t, p.URL(), "shards=1")
 	reads := func(name string, want float64) {
 		t.Helper()
 		eventually(t, name, func() bool { return enginetest.FigureOf(t, e, name, "") == want })
@@ -68,11 +67,16 @@ func TestFigures(t *testing.T) {
 	failures, away := grown(t, e, "redis_failures", ""), grown(t, e, "redis_retries", "turned_away")
 	p.Refuse(true)
 	p.Cut()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	_, _ = e.Push(ctx, []engine.Message{plain("q", "d")})
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	go func() {
+		_, err := e.Push(ctx, []engine.Message{plain("q", "d")})
+		pushed <- err
+	}()
 	failures()
 	away()
+	leave()
+	<-pushed
 	reads("redis_up", 0)
 	reads("redis_subscribed", 0)
 }

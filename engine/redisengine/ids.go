@@ -162,7 +162,7 @@ func (e *Engine) newBlock() (uint64, error) {
 	at := e.ids.at
 	e.ids.mu.Unlock()
 	which := []int{at}
-	until := patient()
+	until := e.patient()
 	pause := pauses()
 	for {
 		reqs := make([]request, len(which))
@@ -170,7 +170,7 @@ func (e *Engine) newBlock() (uint64, error) {
 			reqs[i] = e.blockRequest(k)
 		}
 		var err error
-		for i, r := range e.eval(e.ctx, reqs, attempt.Once(downTimeout)) {
+		for i, r := range e.eval(e.ctx, reqs, attempt.Once(downTimeout+e.slack)) {
 			var block uint64
 			if block, err = readBlock(r.values, r.err); err == nil {
 				e.ids.mu.Lock()

@@ -110,7 +110,7 @@ func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places
 		qs, asked = append(qs, question{script: fetchScript, shard: q.shards[s], args: args}), append(asked, which)
 	}
 	found, short = make(map[engine.ID]engine.Info), make(map[int]bool)
-	for k, a := range e.ask(ctx, qs, patient()) {
+	for k, a := range e.ask(ctx, qs, e.patient()) {
 		if a.err != nil {
 			return nil, nil, a.err
 		}
@@ -154,7 +154,7 @@ func (e *Engine) eachShard(ctx context.Context, shards []*shard, sc *script, arg
 			qs[i] = question{script: sc, shard: shards[n], args: with(args...)}
 		}
 		var again []int
-		for i, a := range e.ask(ctx, qs, patient()) {
+		for i, a := range e.ask(ctx, qs, e.patient()) {
 			if a.err == nil && len(a.values) == 0 {
 				a.err = errAnswer
 			}

@@ -41,7 +41,7 @@ func (e *Engine) pause(ctx context.Context, op, name, until string) error {
 	for n, s := range q.shards {
 		qs[n] = question{script: pauseScript, shard: s, args: with(until)}
 	}
-	for n, a := range e.ask(ctx, qs, patient()) {
+	for n, a := range e.ask(ctx, qs, e.patient()) {
 		if a.err != nil {
 			return fault(op, name, a.err)
 		}
@@ -163,7 +163,7 @@ func (e *Engine) redrive(ctx context.Context, q *queue, ids []engine.ID, out *en
 			for _, i := range chunk {
 				args = append(args, member(ids[i]))
 			}
-			a := e.ask(ctx, []question{{script: redriveScript, shard: s, args: args}}, patient())[0]
+			a := e.ask(ctx, []question{{script: redriveScript, shard: s, args: args}}, e.patient())[0]
 			if a.err == nil && len(a.values) != 1+len(chunk) {
 				a.err = errAnswer
 			}

@@ -29,7 +29,7 @@ const idTries = 16
 
 // push is Push without the bookkeeping of a call.
 func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]engine.PushResult, error) {
-	until := patient()
+	until := e.patient()
 	created, err := e.now(ctx)
 	if err != nil {
 		return nil, fault("push", "", err)

@@ -156,7 +156,7 @@ func (e *Engine) note(ctx context.Context, queues ...*queue) {
 	if tried == nil {
 		return
 	}
-	timer := time.NewTimer(noteTimeout)
+	timer := time.NewTimer(noteTimeout + e.slack)
 	defer timer.Stop()
 	select {
 	case <-tried:
@@ -201,7 +201,7 @@ func (e *Engine) register(queues []*queue) ([]error, error) {
 		reqs = append(reqs, request{script: registerScript, keys: e.registry.keys(), args: args})
 	}
 	errs := make([]error, 0, len(queues))
-	for _, r := range e.eval(e.ctx, reqs, attempt.Once(answerTimeout)) {
+	for _, r := range e.eval(e.ctx, reqs, attempt.Once(answerTimeout+e.slack)) {
 		if r.err != nil {
 			return nil, r.err
 		}
@@ -246,7 +246,7 @@ func (e *Engine) queuesOf(ctx context.Context, prints []fingerprint) (map[finger
 	for i, print := range ask {
 		fields[i] = print.String()
 	}
-	ctx, cancel := context.WithTimeout(ctx, downTimeout)
+	ctx, cancel := context.WithTimeout(ctx, downTimeout+e.slack)
 	defer cancel()
 	r := e.send(ctx, []rueidis.Completed{e.client.B().Hmget().Key(e.registry.prints).Field(fields...).Build()})[0]
 	if r.err != nil {
@@ -270,7 +270,7 @@ func (e *Engine) names(ctx context.Context, after string, limit int) ([]string, 
 	if after != "" {
 		from = "(" + after
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, patience+e.slack)
 	defer cancel()
 	r := e.send(ctx, []rueidis.Completed{
 		e.client.B().Zrangebylex().Key(e.registry.names).Min(from).Max("+").Limit(0, int64(limit)).Build(),
@@ -299,5 +299,5 @@ func (e *Engine) forgetQueues(ctx context.Context, names []string) {
 			qs = append(qs, question{script: clearScript, shard: s, args: with()})
 		}
 	}
-	e.ask(ctx, qs, patient())
+	e.ask(ctx, qs, e.patient())
 }

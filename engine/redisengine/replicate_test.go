@@ -25,7 +25,7 @@ func TestReplicas(t *testing.T) {
 	eventually(t, "the replica", func() bool { return fact(t, master, "replication", "connected_slaves") == 1 })
 	suite(t, master.URL()+"?replicas=1", enginetest.NewClock(), 1, callParts...)
 
-	e, alone := openStore(t, master.URL(), "replicas=1"), openStore(t, master.URL())
+	e, alone := openPatient(t, master.URL(), "replicas=1"), openStore(t, master.URL())
 	for range 20 {
 		push(t, e, plain("q", ""))
 		if on, m := replica.Do("ZCARD", e.queue("q").shards[0].keys[0]), master.Do("ZCARD", e.queue("q").shards[0].keys[0]); on.String() != m.String() {
@@ -34,7 +34,7 @@ func TestReplicas(t *testing.T) {
 	}
 	replica.Do("REPLICAOF", "NO", "ONE")
 	eventually(t, "the replica to go", func() bool { return fact(t, master, "replication", "connected_slaves") == 0 })
-	r, err := e.Push(t.Context(), []engine.Message{plain("p", "k")})
+	r, err := openStore(t, master.URL(), "replicas=1").Push(t.Context(), []engine.Message{plain("p", "k")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestReplicas(t *testing.T) {
 		if r.Err != nil || r.Outcome != engine.Created {
 			t.Errorf("%+v", r)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * longWait):
 		t.Error("the push does not end")
 	}
 	if got := leaseAll(t, alone, "r"); len(got) != 1 {

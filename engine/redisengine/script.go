@@ -148,7 +148,9 @@ const (
 	lates = 3
 )
 
-func patient() attempt.Bound { return attempt.Within(patience, answerTimeout) }
+func (e *Engine) patient() attempt.Bound {
+	return attempt.Within(patience+e.slack, answerTimeout+e.slack)
+}
 
 // pauses are the pauses between the attempts of a call.
 func pauses() attempt.Pause { return attempt.Pause{Least: retryPauseMin, Most: retryPauseMax} }
@@ -242,6 +244,6 @@ func (e *Engine) command(r *request, until time.Time) rueidis.Completed {
 
 // eval1 runs one script.
 func (e *Engine) eval1(ctx context.Context, r request) ([]rueidis.RedisMessage, error) {
-	reply := e.eval(ctx, []request{r}, patient())[0]
+	reply := e.eval(ctx, []request{r}, e.patient())[0]
 	return reply.values, reply.err
 }

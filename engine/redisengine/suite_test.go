@@ -35,7 +35,7 @@ func suite(t *testing.T, rawURL string, clock *enginetest.Clock, histories int, 
 	t.Helper()
 	open := func(t *testing.T, prefix string) engine.Engine {
 		e := openURL(t, rawURL, "prefix="+prefix)
-		e.patience = answerTimeout // no node hangs here, but the machine may be busy
+		e.slack = longWait // no node hangs here, but the machine may be busy
 		if clock != nil {
 			e.stopped = clock.Now
 		}

@@ -50,6 +50,14 @@ func openStore(t testing.TB, rawURL string, more ...string) *Engine {
 	return e
 }
 
+// openPatient opens an engine that waits for answers for as long as a busy machine takes.
+func openPatient(t testing.TB, rawURL string, more ...string) *Engine {
+	t.Helper()
+	e := openStore(t, rawURL, more...)
+	e.slack = longWait
+	return e
+}
+
 // freshPrefix is a prefix that no other store has.
 func freshPrefix() string { return strings.ToLower(rand.Text()) }
 

@@ -122,7 +122,7 @@ func (e *Engine) askWakes(ctx context.Context, shards []*shard) []int64 {
 		}
 		cmds = append(cmds, e.client.B().EvalRo().Script(wakesScript).Numkeys(int64(len(keys))).Key(keys...).Build())
 	}
-	ctx, cancel := context.WithTimeout(ctx, e.patience)
+	ctx, cancel := context.WithTimeout(ctx, shardTimeout+e.slack)
 	defer cancel()
 	sent := time.Now()
 	results := e.send(ctx, cmds)
@@ -175,9 +175,9 @@ func (e *Engine) visit(ctx context.Context, visits []*visit) {
 // and with a short timeout, because its node may hang. Leases that arrive too late are
 // released.
 func (e *Engine) askForLeases(ctx context.Context, qs []question) []answer {
-	until, wait, part := patient(), answerTimeout, len(qs)
+	until, wait, part := e.patient(), answerTimeout+e.slack, len(qs)
 	if e.cluster() {
-		until, wait, part = attempt.Once(answerTimeout), e.patience, 1
+		until, wait, part = attempt.Once(answerTimeout+e.slack), shardTimeout+e.slack, 1
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

@@ -125,7 +125,7 @@ func TestWatchIsTold(t *testing.T) {
 					if queue != "q" {
 						t.Errorf("%q is hinted at", queue)
 					}
-				case <-time.After(Recheck / 2):
+				case <-time.After(longWait):
 					t.Error("nothing is hinted at")
 				}
 			})
@@ -164,7 +164,7 @@ func TestHintsTellOfNewQueues(t *testing.T) {
 			if queue == "new" {
 				return
 			}
-		case <-time.After(Recheck):
+		case <-time.After(longWait):
 			t.Fatal("nothing is hinted at")
 		}
 	}

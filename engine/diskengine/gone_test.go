@@ -38,8 +38,8 @@ func TestDirectoryGoneStops(t *testing.T) {
 					t.Fatal(err)
 				}
 				away := func() error { return os.Rename(dir, dir+"-moved") }
-				if how == "deleted" {
-					away = func() error { return os.RemoveAll(dir) }
+				if how == "deleted" { // at once: the log, which is made longer ahead, shall not miss a part of it before
+					away = func() error { return errors.Join(os.Rename(dir, dir+"-moved"), os.RemoveAll(dir+"-moved")) }
 				}
 				if err := away(); err != nil {
 					t.Fatal(err)

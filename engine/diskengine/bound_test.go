@@ -311,7 +311,7 @@ func (s *holdings) bounded() {
 	most := live*8/5 + (256-64)<<20/boundScale
 	s.catchUp()
 	used, tables := s.disk.Used(), s.e.TableBytes()
-	for end := time.Now().Add(5 * time.Second); used > most && time.Now().Before(end); time.Sleep(2 * time.Millisecond) { // the log lets go of segments
+	for end := time.Now().Add(time.Minute); used > most && time.Now().Before(end); time.Sleep(2 * time.Millisecond) { // the log lets go of segments
 		used = s.disk.Used()
 	}
 	s.t.Logf("live %d in %d, files %d (%.2f), at most %d, sstables %d (%.2f)", live, len(s.live)+len(s.dead), used, float64(used)/float64(live), most, tables, float64(tables)/float64(live))

@@ -146,6 +146,9 @@ func TestHandledSoonIsWrittenOnce(t *testing.T) {
 		if i < waits {
 			continue
 		}
+		if i == n/batch/2 { // a busy machine may not have come to it
+			reads(t, e, "disk_flushes", "", positive)
+		}
 		g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: batch, TTR: time.Minute}})
 		if err != nil {
 			t.Fatal(err)
@@ -158,9 +161,7 @@ func TestHandledSoonIsWrittenOnce(t *testing.T) {
 	if len(leased) != n {
 		t.Fatalf("%d of %d were leased", len(leased), n)
 	}
-	if flushes := enginetest.FigureOf(t, e, "disk_flushes", ""); flushes < 2 {
-		t.Errorf("the log was let go %v times", flushes)
-	}
+	reads(t, e, "disk_flushes", "", func(n float64) bool { return n >= 2 }) // the log is let go
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	total := int64(0)

@@ -26,7 +26,7 @@ type Ledger struct {
 	// handled more than once, since the repetition of a push is another message.
 	Keyless bool
 
-	// Insistence is for how long a call is repeated until it is answered; 0: 30 s.
+	// Insistence is for how long a call is repeated until it is answered; 0: two minutes.
 	Insistence time.Duration
 
 	t     testing.TB

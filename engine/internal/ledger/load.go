@@ -16,7 +16,7 @@ import (
 const tolerance = 5 * time.Millisecond
 
 // insistence is for how long a call is repeated until it is answered.
-const insistence = 30 * time.Second
+const insistence = 2 * time.Minute
 
 // insist makes a call until it is answered.
 func (l *Ledger) insist(what string, call func(context.Context) error) (answered bool) {

@@ -79,18 +79,32 @@ func TestOutageCrowded(t *testing.T) {
 func TestOutageIdleInTransaction(t *testing.T) {
 	t.Parallel()
 	raw := pgtest.Shared(t)
-	outage.Open(t, raw) // the tables are made with time enough
 	p := pgtest.StartProxy(t, raw)
-	c := outage.Open(t, outage.With(t, p.URL(), "idle_in_transaction_session_timeout", "60"))
+	c := outage.Open(t, p.URL())
+	u, err := url.Parse(raw)
+	ok(t, err)
+	pool := connect(t, raw)
+	limit := func(ms string) { // of the sessions to come
+		if _, err := pool.Exec(t.Context(), "ALTER DATABASE "+strings.TrimPrefix(u.Path, "/")+" SET idle_in_transaction_session_timeout = "+ms); err != nil {
+			t.Error(err)
+		}
+	}
+	limit("60")
+	p.Cut()
 	push := func() error {
 		_, err := c.Push(t.Context(), "orders", nil, tarry.Key("42"), tarry.OnConflict(tarry.Keep))
 		return err
 	}
 	p.Delay(120 * time.Millisecond)
 	outage.Says(t, push(), tarry.ErrUnavailable, "idle_in_transaction_session_timeout")
-	slow := time.AfterFunc(500*time.Millisecond, func() { p.Delay(0) })
-	defer slow.Stop()
+	eased := make(chan bool)
+	time.AfterFunc(500*time.Millisecond, func() {
+		defer close(eased)
+		limit("0") // nor is a busy machine
+		p.Delay(0)
+	})
 	ok(t, push())
+	<-eased
 }
 
 func TestOutageVanished(t *testing.T) {

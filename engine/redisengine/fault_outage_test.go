@@ -94,6 +94,14 @@ func TestFaultOutageIsBounded(t *testing.T) {
 	}
 }
 
+// pushParts pushes messages in parts, each of which a busy machine answers in time.
+func pushParts(t *testing.T, e *Engine, msgs []engine.Message) {
+	t.Helper()
+	for some := range slices.Chunk(msgs, 300) {
+		push(t, e, some...)
+	}
+}
+
 // pushInOutage pushes many messages to a server that is stopped before, and returns how long
 // it took until they failed.
 func pushInOutage(t *testing.T, s *redistest.Server, stop func(*redistest.Server), known bool) (e *Engine, took time.Duration) {
@@ -104,9 +112,7 @@ func pushInOutage(t *testing.T, s *redistest.Server, stop func(*redistest.Server
 		msgs = append(msgs, plain(fmt.Sprint("q", n%100), fmt.Sprint(n)))
 	}
 	if known {
-		for some := range slices.Chunk(msgs, 300) { // in each of which a busy machine answers in time
-			push(t, e, some...)
-		}
+		pushParts(t, e, msgs)
 	} else {
 		push(t, e, plain("q", "k"))
 		spent(e)
@@ -195,14 +201,14 @@ func TestFaultCancelledIsNoOutage(t *testing.T) {
 func TestFaultRegistrationsShareATrip(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	e := openStore(t, s.URL())
+	e := openPatient(t, s.URL())
 	e.opened = time.Now().Add(longWait) // it does not tidy meanwhile, which takes scripts, too
 	const n = 2000
 	var msgs []engine.Message
 	for i := range n {
 		msgs = append(msgs, plain(fmt.Sprint("q", i), "k"+fmt.Sprint(i)))
 	}
-	push(t, e, msgs...)
+	pushParts(t, e, msgs)
 	s.Do("DEL", e.registry.names, e.registry.seen, e.registry.prints) // as a failover may
 	e.registry.doubt()
 	registrations := func() int {
@@ -217,7 +223,7 @@ func TestFaultRegistrationsShareATrip(t *testing.T) {
 		msgs[i].OnConflict = engine.Keep
 	}
 	before := runs(t, s, "evalsha")
-	push(t, e, msgs...)
+	pushParts(t, e, msgs)
 	eventually(t, "all to be noted", func() bool { return registrations() == n })
 	if ran := runs(t, s, "evalsha") - before; ran > n+n/2 { // some may have to be sent again
 		t.Errorf("%d scripts were run for %d queues", ran, n)

@@ -297,7 +297,7 @@ func (c *call) top(q *queue) (t readyItem, m message, ok bool, err error) {
 	return readyItem{}, message{}, false, nil
 }
 
-// turned finds the message of a turn, if it still holds.
+// readyMessage finds the message of an item, if it is still ready.
 func (c *call) readyMessage(q *queue, t *readyItem) (m message, ok bool, err error) {
 	if q.held(t.id) || q.hides(memtable.Live, t.id) {
 		return m, false, nil

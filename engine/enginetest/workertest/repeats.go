@@ -51,7 +51,9 @@ func RunRepeats(t *testing.T, orders int, engines ...engine.Engine) {
 	select {
 	case <-r.over:
 	case <-time.After(2 * time.Minute):
+		r.mu.Lock()
 		t.Errorf("%d of %d orders have not ended", r.left, orders)
+		r.mu.Unlock()
 	}
 	stop()
 	workers.Wait()

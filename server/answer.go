@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// answer is the JSON of one answer as it is being written.
+// answer holds the JSON of one answer while it is written.
 type answer struct{ b []byte }
 
 var answers = sync.Pool{New: func() any { return &answer{make([]byte, 0, 4<<10)} }}
@@ -26,14 +26,14 @@ func (a *answer) free() {
 	}
 }
 
-// jsonType is shared by all answers: headers hold slices.
+// jsonType is shared by all answers to save an allocation, since header values are slices.
 var jsonType = []string{"application/json"}
 
-// saysLength is the size from which an answer states its length. net/http buffers a shorter
-// one until the handler returns, and states the length itself at less cost.
+// saysLength is the size from which an answer states its own length. net/http buffers a
+// shorter answer until the handler returns, and then states the length at less cost.
 const saysLength = 1 << 10
 
-// write sends the answer as a whole. One that is flushed says its length in any case.
+// write sends the whole answer. An answer to be flushed always states its length.
 func (a *answer) write(x *exchange, status int, flushed bool) error {
 	x.dropHeaders()
 	h := x.Header()
@@ -48,8 +48,8 @@ func (a *answer) write(x *exchange, status int, flushed bool) error {
 	return err
 }
 
-// send writes an answer whose loss needs no repair. A GET may be refused for want of
-// memory; a change that was made is answered in any case.
+// send writes an answer that may be lost: nothing need be undone. A GET may be refused when
+// memory is short. A change has already been made, so it is always answered.
 func (s *Server) send(x *exchange, a *answer, status int) error {
 	if err := x.hold(cap(a.b)); err != nil && x.get {
 		return err
@@ -75,7 +75,7 @@ func (s *Server) counted(x *exchange, n int64, err error) error {
 	return s.answer(x, func(b []byte) []byte { return wire.AppendCount(b, n) })
 }
 
-// wantBodies is how the client wants the bodies of messages.
+// wantBodies returns the form in which the client wants message bodies.
 func wantBodies(r *http.Request) wire.Bodies {
 	if r.Header.Get(wire.ExactHeader) == "true" {
 		return wire.Exactly

@@ -10,14 +10,14 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// note keeps something for the line of the audit log.
+// note keeps a name and value for the request's line in the audit log.
 func (x *exchange) note(name string, value any) {
 	if x.s.cfg.Audit != nil {
 		x.noted = append(x.noted, name, value)
 	}
 }
 
-// audit writes what an operator did, or was not allowed to, into the audit log.
+// audit writes to the audit log what an operator did or was not allowed to do.
 func (s *Server) audit(x *exchange, r *http.Request, e *route, err error) {
 	if s.cfg.Audit == nil || !s.byOperator(x, e) {
 		return
@@ -51,7 +51,7 @@ func (s *Server) audit(x *exchange, r *http.Request, e *route, err error) {
 	s.cfg.Audit.Note(line...)
 }
 
-// named is a name that a request brings, cut short if it is longer than any may be.
+// named returns a name from a request, clipped if it is longer than a valid one can be.
 func named(name string, most int) string {
 	if len(name) > most {
 		return engine.Clip(name)
@@ -59,8 +59,8 @@ func named(name string, most int) string {
 	return name
 }
 
-// byOperator reports whether an operator makes the request: only operators may make it, or
-// its token is an operator's and not a producer's.
+// byOperator reports whether an operator made the request. That is so if only operators may
+// make it, or if its token may operate but not push.
 func (s *Server) byOperator(x *exchange, e *route) bool {
 	switch {
 	case e.scope == access.Admin:
@@ -73,7 +73,7 @@ func (s *Server) byOperator(x *exchange, e *route) bool {
 	return x.token != nil && x.token.Scopes&access.Push == 0
 }
 
-// deed is what a route does, in a word.
+// deed returns one word for what a route does.
 func (e *route) deed() string {
 	switch e.method {
 	case http.MethodDelete:
@@ -84,8 +84,8 @@ func (e *route) deed() string {
 	return e.pattern[len(e.pattern)-1]
 }
 
-// noteCancelled notes how many messages were cancelled, their queues, and the queues where
-// that was not allowed.
+// noteCancelled notes how many messages were cancelled, in which queues, and in which queues
+// that was forbidden.
 func (x *exchange) noteCancelled(refs []engine.Ref, errs []error) {
 	if x.s.cfg.Audit == nil {
 		return
@@ -114,5 +114,5 @@ func (x *exchange) noteCancelled(refs []engine.Ref, errs []error) {
 	}
 }
 
-// mostNoted is how many queues of one request a line of the audit log names.
+// mostNoted is the most queues or groups of one request that a line of the audit log names.
 const mostNoted = 10

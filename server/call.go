@@ -15,29 +15,29 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// call is what the OpenAPI document says of a route beside its method and path: the shapes
-// of its request and of its answers.
+// call describes a route for the OpenAPI document, beyond its method and path. It holds the
+// shapes of its request and answers.
 type call struct {
-	id      string // the operation's, by which clients that are generated name it; by key with ByKey behind it
+	id      string // the operation's id, from which generated clients take its name; ByKey is appended for a key
 	group   string
-	does    string // in a few words
-	more    string // in more of them; "": that is all
+	does    string // a short summary
+	more    string // a longer description; "": none
 	query   *wire.Shape
-	request *wire.Shape // nil: none is read
-	bare    bool        // a request may have no body
-	exact   bool        // messages are answered as wire.ExactHeader asks
+	request *wire.Shape // nil: the request has no body
+	bare    bool        // the body may be left out
+	exact   bool        // wire.ExactHeader says how messages are answered
 	answers []told
-	streams bool            // the first of them is events, without end
-	lines   bool            // the first of them comes as lines too, on request
-	fails   []error         // beside those with which any call may fail
+	streams bool            // the first answer is an endless stream of events
+	lines   bool            // the first answer can also come as lines, on request
+	fails   []error         // errors besides those that any call may return
 	example json.RawMessage // of a request
 }
 
-// told is an answer of a call that did not fail.
+// told is a successful answer of a call.
 type told struct {
 	status int
 	doc    string
-	shape  schema.Object // nil: nothing is told
+	shape  schema.Object // nil: no body
 }
 
 // ok is the answer of most calls.
@@ -60,7 +60,7 @@ var groups = [...][2]string{
 	{groupServer, "The server itself."},
 }
 
-// operation is the call as the document has it, of a route with a path and a scope.
+// operation returns the call as the document shows it, for a route with this path and scope.
 func (c *call) operation(path []string, scope access.Scope) schema.Object {
 	id := c.id
 	if len(path) > 3 && path[3] == "keys" {
@@ -83,8 +83,8 @@ func (c *call) operation(path []string, scope access.Scope) schema.Object {
 	return o.With("responses", c.responses()).With("security", security(scope))
 }
 
-// security are the tokens that will do: one with any of the scopes, or none where the
-// server asks for none.
+// security lists the tokens that may make a call: one with any of the scopes, or none where
+// the server asks for none.
 func security(scope access.Scope) []schema.Object {
 	none := schema.Object{}
 	switch scope {
@@ -100,7 +100,7 @@ func security(scope access.Scope) []schema.Object {
 	return append(all, none)
 }
 
-// parameters are those of the path and of the query.
+// parameters returns those of the path and of the query.
 func (c *call) parameters(path []string) (all []schema.Object) {
 	for i, segment := range path {
 		if segment == "*" {
@@ -116,8 +116,8 @@ func (c *call) parameters(path []string) (all []schema.Object) {
 	return all
 }
 
-// responses are the answers of a call, by status: those told, and each error with its
-// codes. Any other error has the same shape.
+// responses returns the answers of a call by status: the successful ones, and each error with
+// its codes. Any other error has the same shape.
 func (c *call) responses() schema.Object {
 	var o schema.Object
 	for i, a := range c.answers {
@@ -157,7 +157,7 @@ func (c *call) responses() schema.Object {
 	return o.With("default", failure("Any other error."))
 }
 
-// errInternal stands for all errors that the engine has no name for.
+// errInternal stands for all errors without a code of their own.
 var errInternal = errors.New("internal")
 
 func failure(doc string) schema.Object {

@@ -13,29 +13,29 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// TLSFiles are the files that a server needs for TLS, in PEM.
+// TLSFiles names the files that a server needs for TLS, in PEM.
 type TLSFiles struct {
-	Cert, Key string // the certificate, with those between it and its authority, and its key
-	ClientCA  string // the authorities of clients, which then have to bring a certificate; "": they need none
+	Cert, Key string // the certificate, with the intermediate ones behind it, and its key
+	ClientCA  string // the authorities for client certificates, which clients must then present; "": they need none
 }
 
-// Certificate is what a server shows to its clients, as its files have it by now. It may be
-// used by many goroutines.
+// Certificate is the certificate that a server shows its clients, read again when its files
+// change. It may be used by many goroutines.
 type Certificate struct {
 	log   *slog.Logger
 	path  string
 	files *fresh.Value[*shown]
 }
 
-// shown is what the files had when they were read.
+// shown is the content of the files when they were read.
 type shown struct {
 	tls  *tls.Config
 	leaf *x509.Certificate
 }
 
-// Open reads the files. They are read again, at most once a second, when they have changed.
-// Files that are then broken, or do not belong together, change nothing. log is told so,
-// and each time they are read until when the certificate is good.
+// Open reads the files. They are read again when they have changed, at most once a second. If
+// they are then broken or do not match, the old content stays in use and log is told. At each
+// successful read log is told when the certificate ends.
 func (f TLSFiles) Open(log *slog.Logger) (*Certificate, error) {
 	c := &Certificate{log: log, path: f.Cert}
 	paths := []string{f.Cert, f.Key}
@@ -60,7 +60,8 @@ func (f TLSFiles) Open(log *slog.Logger) (*Certificate, error) {
 	return c, nil
 }
 
-// TLS is for the connections to come: with what the files have by then.
+// TLS returns the configuration for new connections. Each uses the newest content of the
+// files.
 func (c *Certificate) TLS() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -68,21 +69,21 @@ func (c *Certificate) TLS() *tls.Config {
 	}
 }
 
-// End is until when the certificate is good.
+// End returns when the certificate ends.
 func (c *Certificate) End() time.Time { return c.files.Get().leaf.NotAfter }
 
-// Refresh looks at once whether the files have changed.
+// Refresh looks at once for changes to the files.
 func (c *Certificate) Refresh() { c.files.Refresh() }
 
 // soon is how long before its end a certificate is reported, or a quarter of its lifetime if
-// that is shorter. ACME clients renew when a third is left.
+// that is shorter. ACME clients renew earlier, when a third is left.
 const soon = 14 * 24 * time.Hour
 
 func endsSoon(leaf *x509.Certificate, now time.Time) bool {
 	return leaf.NotAfter.Sub(now) < min(soon, leaf.NotAfter.Sub(leaf.NotBefore)/4)
 }
 
-// tell tells the log until when a certificate is good that was read.
+// tell logs when the certificate just read ends.
 func (c *Certificate) tell(leaf *x509.Certificate) {
 	level, message := slog.LevelInfo, "the certificate was read"
 	if now := time.Now(); now.After(leaf.NotAfter) {
@@ -93,7 +94,7 @@ func (c *Certificate) tell(leaf *x509.Certificate) {
 	c.log.Log(context.Background(), level, message, "end", leaf.NotAfter.UTC(), "file", c.path)
 }
 
-// trouble is what is wrong with the certificate; nil: nothing.
+// trouble returns the problem with the certificate; nil: none.
 func (c *Certificate) trouble(now time.Time) *wire.Trouble {
 	leaf := c.files.Get().leaf
 	left := leaf.NotAfter.Sub(now).Round(time.Minute)
@@ -107,7 +108,7 @@ func (c *Certificate) trouble(now time.Time) *wire.Trouble {
 	return nil
 }
 
-// lasting is a time as people read it: in days, once there are some.
+// lasting returns a duration for people to read: in days from two days on.
 func lasting(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d < 2*day {
@@ -116,8 +117,8 @@ func lasting(d time.Duration) string {
 	return fmt.Sprintf("%d days", d/day)
 }
 
-// suites are the ciphers of TLS 1.2 that are as good as those of 1.3: with forward secrecy,
-// and no CBC.
+// suites are the TLS 1.2 ciphers as good as those of 1.3: they have forward secrecy and no
+// CBC.
 var suites = []uint16{
 	tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
 	tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
@@ -146,6 +147,6 @@ func (f TLSFiles) read() (*shown, error) {
 		return nil, fmt.Errorf("%s has no certificate in PEM", f.ClientCA)
 	}
 	s.tls.ClientAuth = tls.RequireAndVerifyClientCert
-	s.tls.SessionTicketsDisabled = true // a session must not outlive its authority here
+	s.tls.SessionTicketsDisabled = true // else a resumed session would outlive its authority in ClientCA
 	return s, nil
 }

@@ -13,43 +13,44 @@ import (
 
 // Config sets up a Server. The zero value, and a nil Config, work.
 type Config struct {
-	// Version is what GET /v1/info names as the server's version. Default "dev".
+	// Version is the server's version in GET /v1/info. Default "dev".
 	Version string
 
-	// Hosts are the names and addresses that the server answers for, beyond
-	// loopback (localhost, names below it, 127.0.0.0/8, ::1) and the address that a
-	// connection came in on. Each is as CheckHost wants it: tarry.example.com,
-	// *.example.com for all names below, 192.0.2.7 or 2001:db8::7; any other matches
-	// nothing. Default: none.
+	// Hosts are the names and addresses that the server answers for. It always answers for
+	// loopback (localhost, names below it, 127.0.0.0/8, ::1) and for the address that a
+	// connection came in on. Each entry is one that CheckHost accepts: tarry.example.com,
+	// *.example.com for all names below, 192.0.2.7 or 2001:db8::7. Any other matches nothing.
+	// Default: none.
 	Hosts []string
 
-	// MaxRequest bounds the body of a request in bytes; what is larger gets 413.
-	// Default 8 MiB, or what two of the client's largest message bodies need.
+	// MaxRequest bounds the body of a request in bytes; a larger one gets 413. Default 8 MiB,
+	// or enough for two of the client's largest message bodies.
 	MaxRequest int
 
 	// MaxBuffered bounds the memory of all requests at work, of their answers until clients
-	// have read them, and of the names of queues in sets. A request counts 16 KiB, its
-	// headers, and the size of its buffers. One too many gets 503; small ones, as nearly all
-	// are, have 16 MiB more. Connections that wait for their clients cost at most 48 MiB on
-	// top. Default 256 MiB, or four of the largest requests; at least two of these.
+	// have read them, and of the queue names in sets. A request counts 16 KiB, its headers,
+	// and the size of its buffers. When there is no room, a request gets 503. Nearly all
+	// requests are small, and these have 16 MiB more. Connections that wait for their clients
+	// cost at most 48 MiB on top. Default 256 MiB, or four of the largest requests; at least
+	// two of these.
 	MaxBuffered int64
 
 	// MaxConnections bounds the connections that Serve holds. When one more comes, Serve
-	// closes one that has waited for its client for at least 100 ms: the longest waiting of
-	// the address (of IPv6 the network) with the most of these. One that waits for the rest
-	// of a body goes only if no other waits. If none waits, the new one gets 503. Waiting
-	// lease requests may take seven in eight, wherever the Server is mounted; one more gets
-	// 503. Default 4096.
+	// closes one that has waited for its client for at least 100 ms. It picks the one that has
+	// waited longest, at the address (the network for IPv6) with the most of these. A
+	// connection that waits for the rest of a body is closed only if no other waits. If none
+	// waits, the new one gets 503. Waiting lease requests may take seven connections in eight,
+	// wherever the Server is mounted; any more get 503. Default 4096.
 	MaxConnections int
 
-	// MaxViewers bounds the clients of GET /v1/live, each with a connection of its own; one
-	// more gets 503. Default 1000, and no more than half of MaxConnections.
+	// MaxViewers bounds the clients of GET /v1/live, each with a connection of its own; any
+	// more get 503. Default 1000, and at most half of MaxConnections.
 	MaxViewers int
 
 	// MaxSetQueues bounds the queues of all sets together. A set is kept for a client that
-	// polls many queues, so that it need not name them each time; a queue takes some 250
-	// bytes and its name. Beyond the bound the sets that rested for longest go; if none
-	// rests, none is made. Default 200,000; negative: none is kept.
+	// polls many queues, so that it need not name them each time. A queue takes about 250
+	// bytes and its name. When there is no room, the sets that have rested longest are
+	// dropped; if that is not enough, no new set is made. Default 200,000; negative: no sets.
 	MaxSetQueues int
 
 	// MaxHeader bounds the request line and headers together, in bytes; more gets
@@ -60,61 +61,61 @@ type Config struct {
 	// request. Default 10 s.
 	ReadHeaderTimeout time.Duration
 
-	// ReadTimeout is how long a client may take to send each 64 KiB of the body of a
-	// request, and the rest. Default 30 s.
+	// ReadTimeout is how long a client may take to send each 64 KiB of a request body, and
+	// what is left at its end. Default 30 s.
 	ReadTimeout time.Duration
 
-	// WriteTimeout is how long a client may take to read each 64 KiB of an answer, and
-	// the rest; then its connection is cut, and what it was to lease is released. As
-	// kernels pass data on in larger pieces, only 256 KiB within each timeout are safe.
-	// Default 30 s.
+	// WriteTimeout is how long a client may take to read each 64 KiB of an answer, and what is
+	// left at its end. Then its connection is cut, and the leases in the answer are released.
+	// Kernels pass data on in larger pieces, so a client is only safe if it reads 256 KiB
+	// within each timeout. Default 30 s.
 	WriteTimeout time.Duration
 
 	// IdleTimeout is how long a connection may rest between requests. Default 3 min.
 	IdleTimeout time.Duration
 
-	// ShutdownTimeout is how long Serve waits for requests under way once its
-	// context has ended. Default 30 s.
+	// ShutdownTimeout is how long Serve waits for requests under way after its context has
+	// ended. Default 30 s.
 	ShutdownTimeout time.Duration
 
-	// Guard tells whose token a request has and what it allows. Default: every request is
-	// allowed.
+	// Guard finds a request's token, and so what it allows. Default: every request is allowed.
 	Guard *access.Guard
 
-	// Audit gets a line for each change that an operator makes or was not allowed to make:
-	// pause, resume, purge, redrive, settings, backups, and cancels and reschedules by a
-	// token without the right to push. A line that cannot be written stops no change: see
-	// access.Audit. Default: none.
+	// Audit gets a line for each change that an operator makes or is not allowed to make.
+	// These are pause, resume, purge, redrive, drop, settings and backups. Cancel and
+	// reschedule count if the token may not push. A line that cannot be written stops no
+	// change: see access.Audit. Default: none.
 	Audit *access.Audit
 
-	// TLS has Serve take connections over TLS alone, with HTTP/1.1 in it. Default: that of
-	// Certificate, if there is one.
+	// TLS makes Serve accept only TLS connections, with HTTP/1.1 in them. Default: the
+	// configuration of Certificate, if there is one.
 	TLS *tls.Config
 
-	// Certificate is what the server shows over TLS. GET /readyz says, to clients with a
-	// token, when it ends within 14 days or the last quarter of its lifetime, whichever is
-	// less. See TLSFiles. Default: none.
+	// Certificate is the one that the server shows over TLS. GET /readyz tells clients with a
+	// token that it ends soon: within 14 days, or in the last quarter of its lifetime if that
+	// is shorter. See TLSFiles. Default: none.
 	Certificate *Certificate
 
-	// Logger gets panics and errors of class 5xx: all while they are few, one a minute for a
-	// full disk, each with how many were left out before it. Default: nothing is logged.
+	// Logger gets panics and 5xx errors. When there are many, some are left out (for a full
+	// disk, all but one a minute), and the next line says how many. Default: nothing is
+	// logged.
 	Logger *slog.Logger
 
-	// Metrics answers GET /metrics, such as tarryprom.Metrics.Handler. Default: there is
-	// no such path.
+	// Metrics answers GET /metrics, such as tarryprom.Metrics.Handler. Default: that path does
+	// not exist.
 	Metrics http.Handler
 
-	// Trends answers GET /v1/trends and /v1/queues/{queue}/trend; its Meter has to be the
-	// client's, or one of them. Default: these answer 501.
+	// Trends answers GET /v1/trends and /v1/queues/{queue}/trend. Its Meter must be one of the
+	// client's. Default: these answer 501.
 	Trends *trend.Recorder
 
-	// BackupDir is where POST /v1/backup makes backups, each in a subdirectory of its name.
-	// It needs the scope admin on all queues. Default: no backups.
+	// BackupDir is where POST /v1/backup makes backups, each in a subdirectory with its name.
+	// The call needs the scope admin on all queues. Default: no backups.
 	BackupDir string
 
-	// Answered, if not nil, is called for each answered request, concurrently, with its
-	// route, such as /v1/queues/{queue}/messages, or "other"; its method, or "other"; the
-	// status; and the time from its headers to the end of its answer.
+	// Answered, if not nil, is called after each answered request, concurrently. route is such
+	// as /v1/queues/{queue}/messages, or "other"; method may be "other" too. took is the time
+	// from the end of the request's headers to the end of its answer.
 	Answered func(route, method string, status int, took time.Duration)
 }
 

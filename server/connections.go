@@ -15,9 +15,9 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// connections is a listener that holds at most so many connections at a time. When one more
-// comes, it closes one that waits for its client: the longest waiting of the peer with the
-// most of these. So silent and slow clients keep no other out, and connections of one peer
+// connections is a listener with a bound on open connections. When one more comes, it closes
+// one that waits for its client: the longest waiting of the peer whose waiting connections
+// take the most memory. So silent and slow clients keep nobody out, and a peer's connections
 // push out each other before those of others.
 type connections struct {
 	net.Listener
@@ -29,10 +29,10 @@ type connections struct {
 	stopped bool
 	done    sync.WaitGroup // connections that have not ended
 
-	cost atomic.Int64 // bytes of memory of the connections that wait for their clients
+	cost atomic.Int64 // bytes of memory for the connections that wait for their clients
 }
 
-// conn is a connection as it was accepted, below TLS.
+// conn is a connection as accepted, below TLS.
 type conn struct {
 	net.Conn
 	l       *connections
@@ -43,28 +43,28 @@ type conn struct {
 	surplus bool         // it is one too many: every request gets 503
 }
 
-// peer is where connections come from: an address, of IPv6 a network.
+// peer is the source of connections: an IPv4 address, or an IPv6 network.
 type peer struct {
 	from netip.Prefix
 	open int          // connections
-	cost atomic.Int64 // of its connections that wait
+	cost atomic.Int64 // of its waiting connections
 }
 
-// The bounds of making room.
+// The bounds for closing connections.
 const (
-	leastWait  = 100 * time.Millisecond // a connection just opened or answered is not closed yet
-	bodyGrace  = 5 * time.Second        // one that awaits more of a body is closed after all others
+	leastWait  = 100 * time.Millisecond // a connection that was just opened or answered is kept this long
+	bodyGrace  = 5 * time.Second        // one that waits for more of a body counts as waiting only after this, unless no other waits
 	maxSurplus = 64                     // connections beyond the bound that get 503; further ones are closed
 
-	// All connections that wait for their clients cost at most maxWaiting bytes: each the
-	// buffers of net/http, and for each byte of a request head what it takes in a map of
-	// very short headers.
+	// maxWaiting bounds the memory of all connections that wait for their clients. Each costs
+	// the buffers of net/http. Each byte of a request head costs its share of a map of very
+	// short headers.
 	maxWaiting = 48 << 20
 	connCost   = 11 << 10
 	headCost   = 20
 
-	// sendBuffer is how much of an answer the kernel buffers. It wakes the writer when a
-	// third is free again, which must be less than slow clients read within the timeout.
+	// sendBuffer is how much of an answer the kernel buffers. The kernel wakes the writer when
+	// a third is free again. Slow clients must be able to read that third within the timeout.
 	sendBuffer = 128 << 10
 )
 
@@ -90,8 +90,8 @@ func (l *connections) Accept() (net.Conn, error) {
 	}
 }
 
-// noFile is why no connection was accepted: there was no free file descriptor. net/http logs
-// it and tries again.
+// noFile is the error of Accept when no file descriptor was free. net/http logs it and tries
+// again.
 type noFile struct {
 	*net.OpError
 	hint string
@@ -99,8 +99,7 @@ type noFile struct {
 
 func (e noFile) Error() string { return e.OpError.Error() + ": " + e.hint }
 
-// hinted adds to an error of Accept which limit to raise, if it is for want of a file
-// descriptor.
+// hinted adds to an error of Accept which limit to raise, if file descriptors ran out.
 func hinted(err error) error {
 	op, ok := err.(*net.OpError)
 	switch {
@@ -137,7 +136,7 @@ func (l *connections) admit(c *conn) bool {
 // evict closes a connection that waits for its client, and reports whether there was one.
 // Called with l.mu held.
 func (l *connections) evict() bool {
-	bodies := false // also connections within their bodyGrace
+	bodies := false // also take connections within their bodyGrace
 	for recent := time.Now().Add(-leastWait).UnixNano(); ; {
 		var victim *conn
 		var since, most int64
@@ -158,13 +157,13 @@ func (l *connections) evict() bool {
 		if victim.waits.CompareAndSwap(since, 0) {
 			victim.work()
 			delete(l.open, victim)
-			_ = victim.Conn.Close() // without a farewell over TLS, which may have to wait
+			_ = victim.Conn.Close() // not through TLS, whose closing alert may have to wait
 			return true
 		}
 	}
 }
 
-// Read counts what it reads of the head of a request.
+// Read charges for the bytes it reads of a request head.
 func (c *conn) Read(p []byte) (n int, err error) {
 	n, err = c.Conn.Read(p)
 	if n > 0 && c.heading.Load() && !c.charge(int64(n)*headCost) {
@@ -174,7 +173,7 @@ func (c *conn) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// charge adds to the cost of a connection that waits, closes others if that is too much, and
+// charge adds to the cost of a waiting connection, and closes others if that is too much. It
 // reports whether there is room.
 func (c *conn) charge(more int64) bool {
 	c.cost.Add(more)
@@ -192,8 +191,8 @@ func (c *conn) charge(more int64) bool {
 	return true
 }
 
-// rest notes since when a connection waits for its client: for the head of a request, or for
-// more of a body. It does nothing with nil, a connection of another server.
+// rest notes since when a connection waits for its client: for a request head if head is set,
+// else for more of a body. It does nothing if c is nil: another server accepted it.
 func (c *conn) rest(since time.Time, head bool) {
 	if c == nil {
 		return
@@ -206,7 +205,7 @@ func (c *conn) rest(since time.Time, head bool) {
 	}
 }
 
-// work notes that the client waits for the server.
+// work notes that the client now waits for the server.
 func (c *conn) work() {
 	if c == nil {
 		return
@@ -219,7 +218,7 @@ func (c *conn) work() {
 	}
 }
 
-// accepted is the connection below what net/http was given.
+// accepted returns our connection below one that net/http holds.
 func accepted(nc net.Conn) *conn {
 	if secure, ok := nc.(*tls.Conn); ok {
 		nc = secure.NetConn()
@@ -227,10 +226,10 @@ func accepted(nc net.Conn) *conn {
 	return nc.(*conn)
 }
 
-// connKey finds in a request's context the connection that it came by.
+// connKey is the context key for a request's connection.
 type connKey struct{}
 
-// connOf is the connection of a request; nil if another server accepted it.
+// connOf returns the connection of a request; nil if another server accepted it.
 func connOf(ctx context.Context) *conn {
 	c, _ := ctx.Value(connKey{}).(*conn)
 	return c
@@ -257,8 +256,8 @@ func (l *connections) changed(nc net.Conn, state http.ConnState) {
 	}
 }
 
-// stop closes the connections that wait for a request, and all that still come. net/http
-// itself would wait 5 s for a connection that has never sent one.
+// stop closes the connections that wait for a request, and refuses new ones. net/http itself
+// would wait 5 s for a connection that never sent a request.
 func (l *connections) stop() {
 	now := time.Now().UnixNano()
 	l.mu.Lock()
@@ -271,8 +270,7 @@ func (l *connections) stop() {
 	}
 }
 
-// wait waits until all connections have ended, with their requests, for at most the time
-// given.
+// wait waits until all connections and their requests have ended, or most has passed.
 func (l *connections) wait(most time.Duration) {
 	ended := make(chan struct{})
 	go func() {

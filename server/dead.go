@@ -11,7 +11,7 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// howSwept tells of the calls that go through the dead messages.
+// howSwept describes the calls that go through dead messages.
 const howSwept = "Those that a filter chooses are changed in chunks, those that died first before the others; what dies meanwhile is left alone. " +
 	"With Accept: " + linesType + " the answer is a line after each chunk, the last with done or error. When the client goes, no further chunk is begun. " +
 	"When it fails midway, and the answer is not of lines, the header " + wire.CountHeader + " tells how many were changed."
@@ -72,7 +72,7 @@ func wantsLines(r *http.Request) bool {
 	return false
 }
 
-// filter is what a request chooses of the dead messages of a queue.
+// filter returns the filter of a request for dead messages of a queue.
 func filter(queue string, q *wire.Sweep) tarry.Filter {
 	f := tarry.Filter{Queue: queue, States: []tarry.State{tarry.Dead}, From: q.From, To: q.To, Limit: int64(q.Limit)}
 	if q.Groups != nil || q.Error != "" || q.KeyPrefix != "" {
@@ -84,7 +84,7 @@ func filter(queue string, q *wire.Sweep) tarry.Filter {
 	return f
 }
 
-// noted is a filter as the audit log has it.
+// noted is a filter as the audit log shows it.
 type noted struct {
 	Groups    []string   `json:"groups,omitempty"` // the first ones
 	More      int        `json:"more_groups,omitempty"`
@@ -95,7 +95,7 @@ type noted struct {
 	Limit     int        `json:"limit,omitempty"`
 }
 
-// noteFilter notes what a request chooses for the line of the audit log.
+// noteFilter notes the filter of a request for its line in the audit log.
 func (x *exchange) noteFilter(q *wire.Sweep) {
 	n := noted{Groups: q.Groups[:min(len(q.Groups), mostNoted)], Error: q.Error, KeyPrefix: q.KeyPrefix, Limit: q.Limit}
 	n.More = len(q.Groups) - len(n.Groups)

@@ -11,26 +11,26 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// exchange is one request on its way to its answer: the writer of the answer, and
-// what the request holds until it is over.
+// exchange is one request until it is answered. It is the writer of the answer, and holds what
+// the request has taken.
 type exchange struct {
 	http.ResponseWriter
 	s       *Server
-	conn    *conn // nil: another server's
+	conn    *conn // nil: another server accepted it
 	request *http.Request
-	began   time.Time // its headers had been read
-	last    time.Time // until when all may be written; zero: as long as the client reads
-	ended   time.Time // the answer was written, where that is known for certain; zero: it is over when the handler is
+	began   time.Time // when its headers had been read
+	last    time.Time // when writing must have ended; zero: as long as the client reads
+	ended   time.Time // when the answer was written, if known; zero: when the handler returns
 	path    wire.Path
-	route   *route        // nil: none
-	status  int           // of the answer; 0: 200, or none yet
+	route   *route        // nil: no route fits
+	status  int           // of the answer; 0: none yet, which means 200 once written
 	held    int64         // bytes taken from the server's budget
-	reading bool          // of the body; 100 Continue was sent if the client waits for it
-	get     bool          // nothing is done but to answer
-	token   *access.Token // of the request; nil: it has none
-	noted   []any         // for the audit log: names and values
-	failed  bool          // and the answer, of lines, has said so
-	refused bool          // nothing was done, as it was not allowed
+	reading bool          // the body is being read; 100 Continue was sent if the client waits for it
+	get     bool          // GET or HEAD: it changes nothing
+	token   *access.Token // of the request; nil: none
+	noted   []any         // names and values for the audit log
+	failed  bool          // the request failed, and its answer in lines has said so
+	refused bool          // all of the request was forbidden
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
@@ -44,7 +44,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	return x
 }
 
-// end gives back what the request held.
+// end returns the bytes that the request took from the budget.
 func (x *exchange) end() {
 	x.s.budget.give(x.held)
 	*x = exchange{}
@@ -53,14 +53,14 @@ func (x *exchange) end() {
 
 // WriteHeader notes the status.
 func (x *exchange) WriteHeader(status int) {
-	if x.status < http.StatusOK { // 1xx come before the answer
+	if x.status < http.StatusOK { // 1xx come before the final answer
 		x.status = status
 	}
 	x.ResponseWriter.WriteHeader(status)
 }
 
-// Write gives the client a timeout for each stride. A short answer that comes soon keeps the
-// one that net/http has set.
+// Write gives the client a timeout for each stride. A short and early answer keeps the
+// deadline that net/http has set.
 func (x *exchange) Write(p []byte) (n int, err error) {
 	for {
 		if len(p) > shortWrite || time.Since(x.began) > x.s.cfg.WriteTimeout/8 {
@@ -85,7 +85,7 @@ func (x *exchange) writeBy() {
 	_ = x.conn.SetWriteDeadline(by)
 }
 
-// answered tells Config.Answered of a request.
+// answered calls Config.Answered for a request.
 func (x *exchange) answered(method string) {
 	name, status := "other", x.status
 	if x.route == nil {
@@ -105,17 +105,17 @@ func (x *exchange) answered(method string) {
 // Unwrap is for http.ResponseController.
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
-// What an exchange takes from the budget.
+// The share of an exchange in the budget.
 const (
-	exchangeCost = 16 << 10 // each, with what net/http and its first buffers need
-	unheld       = 4 << 10  // of each buffer, which exchangeCost covers
-	headerCost   = 100      // each header, beside its bytes
-	smallMost    = 40 << 10 // up to this size an exchange is small, as nearly all are;
-	smallReserve = 16 << 20 // small ones have so much more, so that large ones do not stop them
+	exchangeCost = 16 << 10 // each request, for net/http and its first buffers
+	unheld       = 4 << 10  // of each buffer, included in exchangeCost
+	headerCost   = 100      // each header, besides its bytes
+	smallMost    = 40 << 10 // an exchange up to this size is small, as nearly all are
+	smallReserve = 16 << 20 // only for small ones, so that large ones do not stop them
 )
 
-// hold takes n bytes from the budget until the exchange ends, but for the unheld
-// first. When there is no room it returns the error to answer with.
+// hold takes n bytes from the budget until the exchange ends, except for the first unheld
+// ones. If there is no room it returns the error to answer with.
 func (x *exchange) hold(n int) error {
 	if n <= unheld {
 		return nil
@@ -136,48 +136,46 @@ func (x *exchange) take(n int64) error {
 	return nil
 }
 
-// shortWrite is for how many bytes the kernel nearly always has room at once.
+// shortWrite is a size for which the kernel nearly always has room at once.
 const shortWrite = 4 << 10
 
-// dropHeaders frees the headers of a request, which are not needed any more, before waiting
-// for the client.
+// dropHeaders frees the headers of a request, no longer needed, before a wait for the client.
 func (x *exchange) dropHeaders() {
-	if x.conn != nil { // else another handler may read them
+	if x.conn != nil { // else another server's handler may still read them
 		x.request.Header = nil
 	}
 }
 
-// give gives back n of the bytes that were taken.
+// give returns n of the bytes taken.
 func (x *exchange) give(n int64) {
 	x.held -= n
 	x.s.budget.give(n)
 }
 
-// stride is how much a client has to send, or read, within each timeout.
+// stride is how much a client must send or read within each timeout.
 const stride = 64 << 10
 
-// readFrom bounds how long the client may take from now on for the next stride of the
-// request's body.
+// readFrom gives the client ReadTimeout, from now on, for the next stride of the request body.
 func (x *exchange) readFrom(now time.Time) { x.readBy(now.Add(x.s.cfg.ReadTimeout)) }
 
-// readBy sets until when the client may take for it; zero: no bound.
+// readBy sets the deadline for reading the request body; zero: none.
 func (x *exchange) readBy(t time.Time) {
-	// A writer that has no connection below it needs no deadline.
+	// A writer without a connection below it needs no deadline.
 	_ = http.NewResponseController(x.ResponseWriter).SetReadDeadline(t)
 }
 
-// continues reports whether the client waits to be told that the body is welcome.
+// continues reports whether the client still waits for 100 Continue before it sends the body.
 func (x *exchange) continues(r *http.Request) bool {
 	return !x.reading && r.ProtoAtLeast(1, 1) && strings.EqualFold(r.Header.Get("Expect"), "100-continue")
 }
 
-// budget is a number of bytes that many share.
+// budget is a number of bytes shared by many requests.
 type budget struct {
 	most int64
 	used atomic.Int64
 }
 
-// take takes n bytes unless fewer are left, with some more than for others.
+// take takes n bytes unless fewer are left. more is an extra allowance for this caller.
 func (b *budget) take(n, more int64) bool {
 	if b.used.Add(n) > b.most+more {
 		b.used.Add(-n)

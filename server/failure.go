@@ -38,7 +38,7 @@ func (s *Server) fail(x *exchange, r *http.Request, err error) {
 	_ = a.write(x, f.Status, false) // on an error the client is gone
 }
 
-// log logs a failure of the server, unless the client has gone.
+// log logs a failed request if the server is to blame and the client has not gone.
 func (s *Server) log(r *http.Request, f *wire.Error, err error) {
 	if f.Status < 500 || f.Code == "unsupported" || r.Context().Err() != nil {
 		return
@@ -48,8 +48,8 @@ func (s *Server) log(r *http.Request, f *wire.Error, err error) {
 	}
 }
 
-// failures bound the lines about failed requests: an error of the store fails every request
-// meanwhile.
+// failures bounds the log lines about failed requests: while the store is down, every request
+// fails.
 type failures struct{ full, away, others *sparse.Lines }
 
 func newFailures() failures {
@@ -67,13 +67,13 @@ func (f *failures) of(status int) *sparse.Lines {
 	return f.others
 }
 
-// mayRetry reports whether an answer of a status says when to try again.
+// mayRetry reports whether an answer with this status says when to try again.
 func mayRetry(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusInsufficientStorage || status == http.StatusServiceUnavailable
 }
 
-// retryAfter is in how many seconds trying again may help: one unless the error tells
-// when, and a day at most.
+// retryAfter returns in how many seconds to try again: one unless the error says when, and at
+// most a day.
 func retryAfter(err error) int {
 	var e *engine.Error
 	if !errors.As(err, &e) || e.Until.IsZero() {
@@ -82,6 +82,6 @@ func retryAfter(err error) int {
 	return int(min(max(1, math.Ceil(time.Until(e.Until).Seconds())), 24*60*60))
 }
 
-// maxDrain is how much of a refused request is read, so that the client can read the answer
-// and does not meet a broken connection.
+// maxDrain is how much of a refused request is read. A client that is cut off while it sends
+// may never see the answer.
 const maxDrain = 8 << 20

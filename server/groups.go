@@ -11,10 +11,10 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// The bounds of a look at what messages died of.
+// The bounds for grouping dead messages by error.
 const (
-	maxGrouped = 10_000 // dead messages, the latest
-	maxLooks   = 2      // at a time: each may take some 30 MB and most of a second
+	maxGrouped = 10_000 // how many dead messages are read, the newest first
+	maxLooks   = 2      // at a time, since each may take about 30 MB and most of a second
 )
 
 var callDeadGroups = &call{
@@ -23,7 +23,7 @@ var callDeadGroups = &call{
 	answers: ok("The errors, the most frequent first.", wire.DeadGroupsAnswer.Ref()), fails: []error{engine.ErrUnsupported},
 }
 
-// deadGroups groups dead messages by what they died of.
+// deadGroups groups dead messages by the error they died of.
 func (s *Server) deadGroups(x *exchange, r *http.Request) error {
 	if _, err := wire.Query(r.URL.RawQuery, wire.NoParameters); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (s *Server) deadGroups(x *exchange, r *http.Request) error {
 	return s.send(x, a, http.StatusOK)
 }
 
-// appendGroups looks at the dead messages of a queue.
+// appendGroups groups the dead messages of a queue and appends the groups to b.
 func (s *Server) appendGroups(ctx context.Context, b []byte, queue string) ([]byte, error) {
 	q := engine.ListQuery{Queue: queue, State: engine.Dead, Newest: s.c.Capabilities().Range, Limit: engine.MaxPage}
 	told := wire.DeadGroups{Groups: []wire.DeadGroup{}}

@@ -27,13 +27,13 @@ func (s *Server) healthz(x *exchange, _ *http.Request) error {
 
 func appendHealthy(b []byte) []byte { return append(b, `{"status":"ok"}`...) }
 
-// readyTimeout bounds how long the engine may take to show that it is there.
+// readyTimeout is how long the engine may take to answer readyz.
 const readyTimeout = 2 * time.Second
 
 // readyz answers 200 while requests are welcome: the server is not shutting down, and the
-// engine answers and takes messages. Otherwise it says why and what to do: 507 when the disk
-// is full, so that only pushes fail, 503 when nothing would succeed. Only clients with a
-// valid token see further problems.
+// engine answers and accepts messages. Otherwise it says why and what to do. It answers 507
+// when the disk is full, since then only pushes fail, and 503 when nothing would succeed. Only
+// clients with a valid token see further problems.
 func (s *Server) readyz(x *exchange, r *http.Request) error {
 	if stop := stopping(r.Context()); stop != nil && stop.Err() != nil {
 		return errStopping()
@@ -57,7 +57,7 @@ func (s *Server) readyz(x *exchange, r *http.Request) error {
 		return refusal(http.StatusServiceUnavailable, "unavailable", "the engine has not answered for "+readyTimeout.String(),
 			"see to what is behind the engine "+s.c.Capabilities().Name+": its disk, its server, the network in between")
 	}
-	if !s.knows(r) { // it may name hosts, users and databases
+	if !s.knows(r) { // the error may name hosts, users and databases
 		s.cfg.Logger.Error("the engine does not work", "error", err)
 		return refusal(http.StatusServiceUnavailable, "unavailable", "the engine does not work", "the server's log says why; so does this page with a valid token")
 	}
@@ -77,7 +77,7 @@ func (s *Server) knows(r *http.Request) bool {
 	return unknown == nil
 }
 
-// troubles are what is wrong though requests are welcome.
+// troubles returns the problems that do not keep requests from being answered.
 func (s *Server) troubles() (all []wire.Trouble) {
 	if e, ok := s.c.Engine().(engine.Troubler); ok {
 		for _, t := range e.Troubles() {

@@ -13,11 +13,11 @@ import (
 
 // hosts are the names and addresses that a server answers for.
 //
-// A web page whose name its owner lets point to 127.0.0.1 is of one origin with a
-// server there, as far as its browser knows: the browser would let the page read and
-// write everything. The name gives it away, which the browser sends along: so the server
-// answers only for names that it was told. An address cannot be made to point elsewhere;
-// the one on which a connection came in is the server's own.
+// They defend against DNS rebinding. The owner of a web page can point its name to 127.0.0.1.
+// The browser then takes the page and a server there for one origin, and lets the page read
+// and write everything. But the browser sends the name along, so the server answers only for
+// names it was told. An address cannot be pointed elsewhere, and the one that a connection
+// came in on is the server's own.
 type hosts struct {
 	names map[string]bool // in lower case, without a dot at the end
 	below []string        // ".example.com", for all names below
@@ -42,9 +42,9 @@ func newHosts(told []string) *hosts {
 	return h
 }
 
-// CheckHost returns an error unless host can stand in Config.Hosts: it is a name
-// such as tarry.example.com, *.example.com for all names below that, or an address,
-// without scheme or port.
+// CheckHost returns an error unless host may stand in Config.Hosts. It must be a name such as
+// tarry.example.com, *.example.com for all names below that, or an address, without scheme or
+// port.
 func CheckHost(host string) error {
 	if addr, err := netip.ParseAddr(host); err == nil && addr.Zone() == "" {
 		return nil
@@ -65,8 +65,8 @@ func CheckHost(host string) error {
 	return nil
 }
 
-// splitHost takes what a Host header holds apart, in the form in which names are
-// compared; port is "" when there is none.
+// splitHost splits the value of a Host header. name is in the form for comparison; port is ""
+// if there is none.
 func splitHost(s string) (name, port string, ok bool) {
 	end := strings.LastIndexByte(s, ':')
 	if strings.HasPrefix(s, "[") {
@@ -100,8 +100,8 @@ func splitHost(s string) (name, port string, ok bool) {
 	return name, port, name != ""
 }
 
-// own reports whether the server answers for a name, as splitHost returns it, and
-// whether it was told to.
+// own reports whether the server answers for a name that splitHost returned, and whether
+// Config.Hosts says so.
 func (h *hosts) own(name string, r *http.Request) (own, told bool) {
 	if h.names[name] {
 		return true, name != "localhost"
@@ -111,7 +111,7 @@ func (h *hosts) own(name string, r *http.Request) (own, told bool) {
 		if h.addrs[addr] {
 			return true, true
 		}
-		tcp, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr) // where the connection came in
+		tcp, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr) // the address that the connection came in on
 		return addr.IsLoopback() || (ok && tcp.AddrPort().Addr().WithZone("").Unmap() == addr), false
 	}
 	for i, b := range h.below {
@@ -122,11 +122,11 @@ func (h *hosts) own(name string, r *http.Request) (own, told bool) {
 	return false, false
 }
 
-// admit refuses requests under a foreign host name, and requests of web pages of another
+// admit refuses requests for a foreign host name, and requests from web pages of another
 // origin.
 func (h *hosts) admit(r *http.Request) error {
 	if r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
-		return nil // they reveal nothing, and a probe may know only an address
+		return nil // both reveal nothing, and a probe may know only an address
 	}
 	name, port, ok := splitHost(r.Host)
 	own, told := h.own(name, r)
@@ -147,9 +147,9 @@ func (h *hosts) admit(r *http.Request) error {
 	return nil
 }
 
-// foreign reports whether a browser says that a page of another origin made the
-// request. The scheme is ours, or https when a proxy may stand before a name that we
-// were told.
+// foreign reports whether a browser says that the request comes from a page of another origin.
+// For a name in Config.Hosts both http and https are accepted, since a proxy may change the
+// scheme. Otherwise the scheme must be the connection's own.
 func foreign(r *http.Request, name, port string, told bool) bool {
 	origins, sites := r.Header["Origin"], r.Header["Sec-Fetch-Site"]
 	if len(origins) > 1 || len(sites) > 1 {

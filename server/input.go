@@ -6,17 +6,17 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// input is the JSON of one request as it is being read, and its buffers.
+// input holds the JSON of one request while it is read, and its buffers.
 type input struct{ wire.Reader }
 
-// Inputs are pooled, those with large buffers apart for large requests: else a small request
-// would hold much of the budget.
+// Inputs are pooled, those with large buffers apart. Otherwise a small request could hold much
+// of the budget.
 var (
 	inputs      = sync.Pool{New: func() any { return new(input) }}
 	largeInputs = sync.Pool{New: func() any { return new(input) }}
 )
 
-// inputFor returns an input for a request whose body is said to have so many bytes.
+// inputFor returns an input for a request that declares a body of said bytes.
 func inputFor(said int64) *input {
 	if said <= smallInput {
 		return inputs.Get().(*input)

@@ -17,12 +17,12 @@ import (
 
 // The bounds of a lease request.
 const (
-	MaxWait      = wire.MaxWait // for the first message
+	MaxWait      = wire.MaxWait // to wait for the first message
 	MaxQueues    = wire.MaxQueues
-	MaxQueuesNow = wire.MaxQueuesNow // without a wait: each is asked by itself
+	MaxQueuesNow = wire.MaxQueuesNow // without a wait, since each is asked separately
 )
 
-// nameCost is about how many bytes a queue that is waited for takes beside its name.
+// nameCost is about how many bytes a queue in a lease request takes besides its name.
 const nameCost = 300
 
 var callLease = &call{
@@ -34,7 +34,7 @@ var callLease = &call{
 	example: json.RawMessage(`{"queues":["order.unpaid"],"max":10,"ttr":"60s"}`),
 }
 
-// lease leases what is due, waiting for the first message as long as asked.
+// lease leases messages that are due. It waits for the first one as long as asked.
 func (s *Server) lease(x *exchange, r *http.Request) error {
 	in, err := s.read(x, r)
 	if err != nil {
@@ -76,14 +76,14 @@ func (s *Server) lease(x *exchange, r *http.Request) error {
 	return s.leased(x, r, &answered)
 }
 
-// leased answers with what was leased.
+// leased answers with leased messages.
 func (s *Server) leased(x *exchange, r *http.Request, l *wire.Leased) error {
 	return s.handOver(x, r, l.Messages, func(b []byte) []byte { return wire.AppendLeased(b, l, wantBodies(r)) })
 }
 
-// leaseWaiting waits in the client's dispatcher. One connection in eight is kept free of
-// waits, as settlements need some. When the server shuts down, or the poll is ended by its
-// name, the wait ends with nothing leased.
+// leaseWaiting waits in the client's dispatcher. It keeps one connection in eight free of
+// waits, since settlements need some. The wait ends with nothing leased when the server shuts
+// down or POST /v1/lease/end names its poll.
 func (s *Server) leaseWaiting(x *exchange, r *http.Request, req wire.LeaseRequest) (got tarry.LeasedMessages, set string, err error) {
 	defer s.waits.Add(-1)
 	if s.waits.Add(1) > int64(s.cfg.MaxConnections-s.cfg.MaxConnections/8) {
@@ -111,9 +111,9 @@ func (s *Server) leaseWaiting(x *exchange, r *http.Request, req wire.LeaseReques
 	return got, set, err
 }
 
-// leaseFrom leases from the queues that are named, or from those of a set, and returns
-// the id of the set, if there is one. When the poll of a new set fails or its client has
-// gone, the set ends, since no client knows its id.
+// leaseFrom leases from the named queues, or from those of a set, and returns the set's id, if
+// any. If the poll of a new set fails or its client has gone, the set ends, since no client
+// knows its id.
 func (s *Server) leaseFrom(ctx context.Context, x *exchange, client context.Context, req wire.LeaseRequest) (got tarry.LeasedMessages, id string, err error) {
 	ask := tarry.LeaseRequest{
 		Max: req.Max, Wait: req.Wait, Room: rooms(req.Room), LeaseOptions: tarry.LeaseOptions{TTR: req.TTR, Remote: true},
@@ -158,11 +158,11 @@ func rooms(all []wire.Room) map[string]int {
 	return room
 }
 
-// leaseNow asks queue after queue until there are enough messages or bytes. It begins with a
-// random one, so that a busy queue does not starve the ones after it.
+// leaseNow asks one queue after another until there are enough messages or bytes. It begins at
+// a random queue, so that a busy one does not starve those after it.
 func (s *Server) leaseNow(x *exchange, r *http.Request, req wire.LeaseRequest) error {
 	var l wire.Leased
-	queues := make([]*wire.Granted, len(req.Queues)) // those that were asked
+	queues := make([]*wire.Granted, len(req.Queues)) // those asked so far
 	first, bytes, room := rand.N(len(req.Queues)), 0, rooms(req.Room)
 	for i := range req.Queues {
 		q := (first + i) % len(req.Queues)
@@ -208,7 +208,7 @@ func (s *Server) leaseNow(x *exchange, r *http.Request, req wire.LeaseRequest) e
 	return s.leased(x, r, &l)
 }
 
-// messageSize is about how many bytes a message takes in an answer.
+// messageSize returns about how many bytes a message takes in an answer.
 func messageSize(m *engine.Info) int {
 	size := 512 + len(m.Key) + len(m.LastError) + len(m.Body)*4/3
 	for _, h := range m.Headers {
@@ -217,8 +217,8 @@ func messageSize(m *engine.Info) int {
 	return size
 }
 
-// handOver writes an answer with leases. When there is no room for it, or it cannot be
-// written, they are released, and their attempts are not counted.
+// handOver writes an answer with leases. If it has no room or cannot be written, the leases
+// are released and their attempts do not count.
 func (s *Server) handOver(x *exchange, r *http.Request, ls []engine.Lease, write func(b []byte) []byte) error {
 	a, size := newAnswer(), 0
 	defer a.free()
@@ -234,10 +234,10 @@ func (s *Server) handOver(x *exchange, r *http.Request, ls []engine.Lease, write
 		s.release(r, ls)
 		return err
 	}
-	err = r.Context().Err() // once it is written, the client may be gone with good reason
+	err = r.Context().Err() // check now: after the answer is written, the client may rightly have gone
 	if err == nil {
 		for i := range ls {
-			ls[i].Info = engine.Info{} // the answer has it; writing may take long
+			ls[i].Info = engine.Info{} // the answer holds it, and writing may take long
 		}
 		err = a.write(x, http.StatusOK, len(ls) > 0)
 	}
@@ -265,8 +265,8 @@ func (s *Server) release(r *http.Request, ls []engine.Lease) {
 // releaseTimeout bounds release.
 const releaseTimeout = 30 * time.Second
 
-// flush pushes the answer out, so that an error shows while there is still something
-// to do about it.
+// flush sends the answer at once, so that an error shows while the leases can still be
+// released.
 func flush(w http.ResponseWriter) error {
 	err := http.NewResponseController(w).Flush()
 	if errors.Is(err, http.ErrNotSupported) {

@@ -11,13 +11,13 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// The pace of events.
+// How often a viewer is written to.
 const (
-	heartbeat     = 15 * time.Second // a comment, when there is nothing to send
+	heartbeat     = 15 * time.Second // a comment is sent when there is nothing else to send
 	overviewEvery = time.Second
-	tokenEvery    = time.Second     // how often the token is checked, when there is nothing to send
-	retryIn       = 2 * time.Second // after which a browser comes again
-	farewell      = time.Second     // in which a client has to read that the server stops
+	tokenEvery    = time.Second     // how often the token is checked at least
+	retryIn       = 2 * time.Second // how soon a browser reconnects
+	farewell      = time.Second     // how long a client has to read that the server stops
 )
 
 var callLive = &call{
@@ -27,7 +27,7 @@ var callLive = &call{
 	streams: true,
 }
 
-// watch tells of queues as they change.
+// watch streams events about queues as they change.
 func (s *Server) watch(x *exchange, r *http.Request) error {
 	q, err := wire.ParseLiveQuery(r.URL.RawQuery)
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *Server) watch(x *exchange, r *http.Request) error {
 	defer s.live.leave(v.queues, v.all)
 	h := x.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // proxies pass each event on at once
+	h.Set("X-Accel-Buffering", "no") // makes proxies pass each event on at once
 	x.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
 		v.say("retry: ", strconv.FormatInt(retryIn.Milliseconds(), 10), "\n\n")

@@ -13,7 +13,7 @@ var callMe = &call{
 	answers: ok("The token and its rights.", wire.CallerTold.Ref()),
 }
 
-// me answers what the token of the request may do.
+// me answers with the rights of the request's token.
 func (s *Server) me(x *exchange, r *http.Request) error {
 	if _, err := wire.Query(r.URL.RawQuery, wire.NoParameters); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// openapi answers the OpenAPI document of the API.
+// openapi answers with the OpenAPI document of the API.
 func (s *Server) openapi(x *exchange, r *http.Request) error {
 	if _, err := wire.Query(r.URL.RawQuery, wire.NoParameters); err != nil {
 		return err
@@ -22,8 +22,8 @@ var callOpenAPI = &call{
 	answers: ok("The OpenAPI document of the API.", schema.Type("object")),
 }
 
-// describe makes the document of a table of routes: a path for each, by what its call
-// tells, and the shapes by which requests are read and answers written.
+// describe makes the OpenAPI document of a table of routes. Each path is described by its
+// call, with the shapes that also read its requests and write its answers.
 func describe(table []route, version string) []byte {
 	at := make(map[string]int)
 	var paths schema.Object
@@ -79,12 +79,12 @@ func describe(table []route, version string) []byte {
 	}
 	b, err := json.MarshalIndent(document, "", "\t")
 	if err != nil {
-		panic(err) // it is made of nothing but words and numbers
+		panic(err) // a bug: the document is only words and numbers
 	}
 	return b
 }
 
-// template is the path of a route as the document has it.
+// template returns the path of a route as the document shows it.
 func (e *route) template() string {
 	var b strings.Builder
 	for i, segment := range e.pattern {

@@ -10,10 +10,10 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// Opening answers in place of a Server while its store is being opened, which may take long:
-// a schema is migrated, a log is read. GET /healthz answers, GET /readyz says that the store
+// Opening answers in place of a Server while its store is being opened. That may take long: a
+// schema is migrated, or a log is read. GET /healthz answers, GET /readyz says that the store
 // is being opened, and all other requests wait. One connection in eight is kept free for
-// probes: further requests get 503. It is an http.Handler, and may be used by many
+// probes; any more requests get 503. It is an http.Handler, and may be used by many
 // goroutines.
 type Opening struct {
 	cfg    Config
@@ -22,14 +22,14 @@ type Opening struct {
 	waits  atomic.Int64 // requests that wait
 }
 
-// NewOpening returns one for a server that is going to be made with the same Config; cfg
-// may be nil.
+// NewOpening returns an Opening for a server that will be made with the same Config; cfg may
+// be nil.
 func NewOpening(cfg *Config) *Opening {
 	return &Opening{cfg: cfg.withDefaults(0), opened: make(chan struct{})}
 }
 
-// Opened has h, a Server or a handler around one, answer the requests that wait and all
-// later ones. It is to be called once at most.
+// Opened lets h, a Server or a handler around one, answer the waiting requests and all later
+// ones. It must be called at most once.
 func (o *Opening) Opened(h http.Handler) {
 	o.server.Store(&h)
 	close(o.opened)
@@ -66,7 +66,7 @@ func (o *Opening) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done():
 		return
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(o.cfg.WriteTimeout)) // waiting took some of it
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(o.cfg.WriteTimeout)) // the wait took some of the time that net/http allows
 	if h := o.server.Load(); h != nil {
 		(*h).ServeHTTP(w, r)
 	} else {
@@ -74,12 +74,12 @@ func (o *Opening) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Serve is Server.Serve, from before there is a store.
+// Serve is like Server.Serve, but may begin before there is a store.
 func (o *Opening) Serve(ctx context.Context, ln net.Listener) error {
 	return serve(ctx, ln, o, &o.cfg)
 }
 
-// failAlone answers with an error where there is no Server yet.
+// failAlone answers with an error without a Server.
 func failAlone(w http.ResponseWriter, e *wire.Error) {
 	if mayRetry(e.Status) {
 		w.Header().Set("Retry-After", "1")

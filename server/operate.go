@@ -25,7 +25,7 @@ func (s *Server) options(x *exchange, r *http.Request, read func(in *input)) err
 	return nil
 }
 
-// operateFails are the errors of what operates a queue.
+// operateFails are the errors of calls that operate a queue.
 var operateFails = []error{engine.ErrNoSpace, engine.ErrUnsupported}
 
 var callPause = &call{
@@ -34,7 +34,7 @@ var callPause = &call{
 	example: json.RawMessage(`{"for":"10m"}`),
 }
 
-// pause stops leasing of a queue, for good unless told for how long.
+// pause stops the leasing of a queue: for the time asked, or until it is resumed.
 func (s *Server) pause(x *exchange, r *http.Request) error {
 	var d time.Duration
 	err := s.options(x, r, func(in *input) { d = in.Pause() })
@@ -74,8 +74,8 @@ func (s *Server) purge(x *exchange, r *http.Request) error {
 	return s.counted(x, n, x.midway(n, err, "%d messages are gone already; purge again for the rest"))
 }
 
-// midway is the error of a request that had changed n messages when it failed, which the
-// hint and a header tell.
+// midway returns the error of a request that failed after it had changed n messages. Its hint
+// and a header say how many.
 func (x *exchange) midway(n int64, err error, hint string) error {
 	if err == nil || n == 0 {
 		return err

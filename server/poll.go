@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// polls are the waiting lease requests that have a name. By it a client ends one without
-// hanging up, so that the answer tells for certain what was leased.
+// polls are the waiting lease requests that have a name. By that name a client ends one
+// without hanging up, so that it knows for certain what was leased.
 type polls struct {
 	mu    sync.Mutex
 	named map[string]context.CancelFunc
 }
 
-// add notes a poll that begins; false: one of that name is waiting already.
+// add notes a poll that begins; false: one with that name is waiting already.
 func (p *polls) add(name string, end context.CancelFunc) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,7 +35,7 @@ func (p *polls) remove(name string) {
 	delete(p.named, name)
 }
 
-// end ends a poll, and reports whether there was one of that name.
+// end ends the poll with this name, and reports whether there was one.
 func (p *polls) end(name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,7 +46,7 @@ func (p *polls) end(name string) bool {
 	return end != nil
 }
 
-// own is a client's name for a poll, apart from those of other tokens.
+// own returns a client's name for a poll, made distinct from those of other tokens.
 func (x *exchange) own(name string) string {
 	if x.token == nil {
 		return name

@@ -19,7 +19,7 @@ var callPush = &call{
 	example: json.RawMessage(`{"body":{"order":"42"},"delay":"30m","key":"42"}`),
 }
 
-// How a push answers.
+// The answers of a push.
 var (
 	pushAnswers = []told{
 		{http.StatusOK, "The message that has the key was kept or replaced.", wire.PushedAnswer.Ref()},
@@ -28,7 +28,7 @@ var (
 	pushFails = []error{engine.ErrExists, engine.ErrLeased, engine.ErrLimit, engine.ErrNoSpace, engine.ErrUnsupported}
 )
 
-// pushOne pushes the message of a request into the queue of the path.
+// pushOne pushes a message into the queue that the path names.
 func (s *Server) pushOne(x *exchange, r *http.Request) error {
 	in, err := s.read(x, r)
 	if err != nil {
@@ -49,7 +49,7 @@ var callRearm = &call{
 	example: json.RawMessage(`{"body":{"connection":"7"},"delay":"30s"}`),
 }
 
-// rearm winds the message with the key of the path back, or creates it.
+// rearm winds back the message with the key in the path, or creates it.
 func (s *Server) rearm(x *exchange, r *http.Request) error {
 	in, err := s.read(x, r)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Server) push(x *exchange, r *http.Request, in *input, m *engine.Message
 	traceOf(r).into(m)
 	p, err := s.c.PushDraft(r.Context(), *m)
 	if err != nil {
-		// The engine may still be at it, with the body in the input's buffer.
+		// The engine may still use the body in the input's buffer, so it is not freed.
 		return inTheWay(err, p)
 	}
 	in.free()
@@ -98,7 +98,7 @@ func pushed(p *tarry.Pushed) wire.Pushed {
 	}
 }
 
-// inTheWay is the error of a push, with the message that it met, if any.
+// inTheWay returns the error of a push, with the live message in its way, if any.
 func inTheWay(err error, p tarry.Pushed) error {
 	f := *wire.Shown(err)
 	if p.ID != 0 {
@@ -120,8 +120,8 @@ func freeBatch(b *wire.Batch) {
 	batches.Put(b)
 }
 
-// itemSize is about how many bytes an item of a batch takes beside the request: as it
-// is handed on, and in the answer.
+// itemSize is about how many bytes an item of a batch takes besides the request: as it is
+// handed on, and in the answer.
 const itemSize = 512
 
 var callPushMany = &call{
@@ -131,7 +131,7 @@ var callPushMany = &call{
 	example: json.RawMessage(`{"messages":[{"queue":"a","body":1,"delay":"7d"},{"queue":"b","body_base64":"AAEC","content_type":"image/png"}]}`),
 }
 
-// pushMany pushes many messages, each alone or all as one.
+// pushMany pushes many messages: each separately, or all or none.
 func (s *Server) pushMany(x *exchange, r *http.Request) error {
 	in, err := s.read(x, r)
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *Server) pushMany(x *exchange, r *http.Request) error {
 	return s.send(x, a, http.StatusOK)
 }
 
-// sift marks the messages of a batch that the token may not push.
+// sift marks the messages of a batch that the token must not push.
 func (x *exchange) sift(b *wire.Batch) {
 	for i := range b.Messages {
 		if x.token == nil || x.token.May(access.Push, b.Messages[i].Queue) {
@@ -200,8 +200,8 @@ func (s *Server) pushAtomic(r *http.Request, b *wire.Batch) ([]tarry.Pushed, err
 	return s.c.PushAtomic(r.Context(), b.Messages)
 }
 
-// pushEach pushes those messages of a batch that could be read. One message goes as a
-// single call, which engines may put together with others.
+// pushEach pushes the good messages of a batch. A lone message goes as a single push, which
+// engines may combine with others.
 func (s *Server) pushEach(r *http.Request, b *wire.Batch) ([]tarry.Pushed, error) {
 	if b.Bad == nil && len(b.Messages) == 1 {
 		return s.pushSingle(r, b.Messages[0])
@@ -233,7 +233,7 @@ func (s *Server) pushSingle(r *http.Request, m engine.Message) ([]tarry.Pushed, 
 	p, err := s.c.PushDraft(r.Context(), m)
 	switch engine.Code(err) {
 	case "unavailable", "internal":
-		return nil, err // the call failed, not the message
+		return nil, err // the whole call failed, not just the message
 	}
 	p.Err = err
 	return []tarry.Pushed{p}, nil

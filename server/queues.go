@@ -32,14 +32,14 @@ func (s *Server) queues(x *exchange, r *http.Request) error {
 	return s.answer(x, func(b []byte) []byte { return wire.AppendQueues(b, all, next) })
 }
 
-// visible is a page of n queues that the token may see. It begins with the page of all
-// queues that was read, and reads on.
+// visible returns a page of n queues that the token may see. It takes them from page, a page
+// of all queues, and reads further pages as needed.
 func (s *Server) visible(x *exchange, r *http.Request, page []tarry.QueueInfo, next string, n int) (all []tarry.QueueInfo, last string, err error) {
 	for {
 		for i := range page {
 			switch {
 			case !x.token.May(access.Read, page[i].Queue):
-			case len(all) == n: // there is one more
+			case len(all) == n: // there is another
 				return all, all[n-1].Queue, nil
 			default:
 				all = append(all, page[i])
@@ -70,7 +70,7 @@ func (s *Server) queue(x *exchange, r *http.Request) error {
 	return s.answer(x, func(b []byte) []byte { return wire.AppendQueue(b, &info) })
 }
 
-// listed is the order in which a list without a state goes through the states.
+// listed is the order of states in a list that asks for no state.
 var listed = []engine.State{engine.Ready, engine.Leased, engine.Scheduled, engine.Dead}
 
 var callList = &call{
@@ -95,11 +95,11 @@ func (s *Server) list(x *exchange, r *http.Request) error {
 	return s.send(x, a, http.StatusOK)
 }
 
-// page writes a page of messages of one state, or of all when none is given. It
-// waits for its turn.
+// page writes a page of messages of one state, or of all states when none is given. It waits
+// for its turn.
 func (s *Server) page(x *exchange, r *http.Request, a *answer, q engine.ListQuery, how wire.Bodies) error {
 	return s.pages.take(r.Context(), func() (err error) {
-		if q.Body { // while it is made: the messages, and the answer as it grows
+		if q.Body { // memory while the page is made: the messages, and the answer as it grows
 			making := min(3*engine.AnswerBytes, s.cfg.MaxBuffered/2)
 			if err := x.take(making); err != nil {
 				return err
@@ -120,8 +120,8 @@ func (s *Server) page(x *exchange, r *http.Request, a *answer, q engine.ListQuer
 	})
 }
 
-// listAll lists one state after another. Its cursor is the state and, behind a
-// colon, the cursor within it.
+// listAll lists one state after another. Its cursor is the state, a colon, and the cursor
+// within that state.
 func (s *Server) listAll(r *http.Request, q engine.ListQuery) (engine.Page, error) {
 	at := 0
 	if q.After != "" {

@@ -11,8 +11,7 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// conditional returns the message that the path names, and in which state the query
-// wants it to be.
+// conditional returns the message that the path names, with the state that the query requires.
 func (x *exchange) conditional(r *http.Request) (engine.Ref, error) {
 	ref, err := x.path.Ref()
 	if err == nil {
@@ -48,7 +47,7 @@ var callCancel = &call{
 	query: wire.RefParameters, answers: []told{{http.StatusNoContent, "It is gone.", nil}}, fails: changeFails,
 }
 
-// changeFails are the errors of what changes a message.
+// changeFails are the errors of calls that change a message.
 var changeFails = []error{engine.ErrNotFound, engine.ErrLeased, engine.ErrStale, engine.ErrNoSpace, engine.ErrUnsupported}
 
 func (s *Server) cancel(x *exchange, r *http.Request) error {
@@ -101,7 +100,7 @@ var callCancelMany = &call{
 	example: json.RawMessage(`{"refs":[{"queue":"order.unpaid","key":"42"},{"queue":"order.unpaid","id":"7","if_state":"scheduled"}]}`),
 }
 
-// cancelMany cancels messages of any queues, each alone.
+// cancelMany cancels messages of any queues, each separately.
 func (s *Server) cancelMany(x *exchange, r *http.Request) error {
 	in, err := s.read(x, r)
 	if err != nil {

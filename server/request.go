@@ -12,8 +12,8 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// read reads the JSON of a request. The caller frees the input once its bodies are not used
-// any more, and only then.
+// read reads the JSON of a request. The caller must not free the input while its bodies are in
+// use.
 func (s *Server) read(x *exchange, r *http.Request) (*input, error) {
 	if err := checkType(r); err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func (s *Server) read(x *exchange, r *http.Request) (*input, error) {
 	in := inputFor(r.ContentLength)
 	data, err := s.body(x, r, in.Buffer())
 	if err == nil && bytes.Contains(data, []byte("body_base64")) {
-		err = x.hold(len(data)) // into which they are decoded
+		err = x.hold(len(data)) // the decoded bodies need room too
 	}
 	if err != nil {
 		return nil, err
@@ -33,14 +33,14 @@ func (s *Server) read(x *exchange, r *http.Request) (*input, error) {
 	return in, nil
 }
 
-// body reads the body of a request into buf, which grows as the bytes come: what the
-// client says of the length gives it no memory.
+// body reads the body of a request into buf, which grows as bytes arrive. A large
+// Content-Length alone takes no memory.
 func (s *Server) body(x *exchange, r *http.Request, buf []byte) ([]byte, error) {
 	if x.hold(cap(buf)) != nil {
 		buf = nil
 	}
 	x.reading = true
-	if x.conn == nil { // else it is bounded already
+	if x.conn == nil { // else bounded has set the deadline
 		x.readFrom(x.began)
 	}
 	x.conn.rest(x.began.Add(bodyGrace), false)
@@ -71,15 +71,14 @@ func (s *Server) body(x *exchange, r *http.Request, buf []byte) ([]byte, error) 
 }
 
 // await bounds how long the client may take for the next stride of a body. If nothing comes
-// for a while, its connection may be closed to make room for others.
+// for bodyGrace, the connection may be closed to make room for others.
 func (x *exchange) await(now time.Time) {
 	x.readFrom(now)
 	x.conn.rest(now.Add(bodyGrace), false)
 }
 
-// nextSize is how large a full buffer of n bytes should become: twice as large, but
-// not larger than the body is said to be, or may be. The byte beyond is for the read
-// that meets the end.
+// nextSize returns the new size of a full buffer of n bytes. It is twice as large, but no
+// larger than the declared or the largest body, plus one byte for the read that meets the end.
 func (s *Server) nextSize(n int, said int64) int {
 	const least = 4 << 10
 	size := min(max(2*n, least), s.cfg.MaxRequest+1)
@@ -89,7 +88,7 @@ func (s *Server) nextSize(n int, said int64) int {
 	return size
 }
 
-// checkType wants JSON, so that no form of a foreign web page gets through.
+// checkType requires JSON, since a form on a foreign web page can send other types unasked.
 func checkType(r *http.Request) error {
 	if !isType(header(r, "Content-Type")) {
 		return refusal(http.StatusUnsupportedMediaType, "invalid", "the Content-Type must be application/json",
@@ -101,7 +100,7 @@ func checkType(r *http.Request) error {
 	return nil
 }
 
-// header is the first value of a header whose name is in its canonical form.
+// header returns the first value of a header; name must be in canonical form.
 func header(r *http.Request, name string) string {
 	if values := r.Header[name]; len(values) > 0 {
 		return values[0]
@@ -130,8 +129,8 @@ func brokenOff(err error) error {
 	return wire.Wrong("the request's body broke off: %v", err).WithHint("nothing was done; send as many bytes as the Content-Length says")
 }
 
-// leave is drain for a request without a token, which must not hold a connection by a body
-// that does not come.
+// leave is like drain, but for a request without a token, which must not hold a connection
+// with a body that does not come.
 func (s *Server) leave(x *exchange, r *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody || x.continues(r) {
 		return
@@ -149,8 +148,8 @@ func (s *Server) leave(x *exchange, r *http.Request) {
 // leaveTimeout is how long leave waits for the body.
 const leaveTimeout = time.Second
 
-// drain reads the rest of a refused request, so that the client gets to see the answer: up
-// to maxDrain, and nothing if the client waits for 100 Continue.
+// drain reads the rest of a refused request, so that the client can read the answer. It reads
+// at most maxDrain, and nothing if the client waits for 100 Continue.
 func (s *Server) drain(x *exchange, r *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody || x.continues(r) {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// allow refuses a request without a valid token, and one that its token does not allow. For
-// queues named in a body the handler asks for each: see may.
+// allow refuses a request without a valid token, or with one that does not allow it. For
+// queues named in a body the handler asks may for each.
 func (s *Server) allow(x *exchange, r *http.Request, e *route) error {
 	if s.cfg.Guard == nil || e.scope == access.Anyone {
 		return nil
@@ -34,7 +34,7 @@ func (s *Server) allow(x *exchange, r *http.Request, e *route) error {
 // ofQueue reports whether the path names a queue.
 func (e *route) ofQueue() bool { return len(e.pattern) > 2 && e.pattern[1] == "queues" }
 
-// may returns the error to answer with unless the token has one of the rights on a queue.
+// may returns the error to answer with unless the token has one of the rights on the queue.
 func (x *exchange) may(wanted access.Scope, queue string) error {
 	if x.token == nil || x.token.May(wanted, queue) {
 		return nil
@@ -56,8 +56,8 @@ func either(wanted access.Scope) string {
 	return text
 }
 
-// still returns the error to answer with when the token of a request has been revoked, or
-// has expired, since it came, or has lost its right on what was leased meanwhile.
+// still checks the token of a request again after a wait. It returns the error to answer with
+// if the token was revoked, has expired, or lost its right to a leased queue.
 func (s *Server) still(x *exchange, leased []engine.Lease) error {
 	if x.token == nil {
 		return nil

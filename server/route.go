@@ -13,15 +13,15 @@ import (
 // handler answers one request, or returns the error to answer with.
 type handler func(x *exchange, r *http.Request) error
 
-// route is a call of the API. net/http's mux would do but for a queue or key that is a
-// slash and nothing else, and for the redirects and errors that it answers by itself.
+// route is a call of the API. net/http's mux would do, but it cannot take a queue or key named
+// "/", and it answers some redirects and errors itself.
 type route struct {
 	method  string
-	pattern []string     // the segments of the path; "*" is any
-	name    string       // the path with the names of what "*" stands for
-	scope   access.Scope // one of these rights is needed, on the queues that the request is about
+	pattern []string     // the segments of the path; "*" matches any
+	name    string       // the path with a name for each "*"
+	scope   access.Scope // the request needs one of these rights on its queues
 	handle  handler
-	call    *call // nil: no call of the API, but for machines that watch the server
+	call    *call // nil: not part of the API but for monitoring
 }
 
 func newRoute(method, path string, scope access.Scope, handle handler, call *call) route {
@@ -30,7 +30,7 @@ func newRoute(method, path string, scope access.Scope, handle handler, call *cal
 	return e
 }
 
-// routes is the table of contents of the API.
+// routes lists all calls of the API.
 func (s *Server) routes() []route {
 	return []route{
 		newRoute("POST", "/v1/queues/*/messages", access.Push, s.pushOne, callPush),
@@ -96,7 +96,7 @@ func (s *Server) route(x *exchange, r *http.Request) error {
 			err := s.allow(x, r, e)
 			defer func() { s.audit(x, r, e, err) }()
 			if err == nil {
-				err = errPanicked // unless it returns
+				err = errPanicked // unless handle returns
 				err = e.handle(x, r)
 				if !x.get && e.ofQueue() {
 					s.live.touch(x.path.Queue())
@@ -108,7 +108,7 @@ func (s *Server) route(x *exchange, r *http.Request) error {
 	allow := s.methods(&x.path)
 	if allow == nil {
 		err := notFound(r)
-		if x.path.BelowQueue() { // the segments may be of one name
+		if x.path.BelowQueue() { // a name with an unescaped slash makes extra segments
 			err.Hint = slashHint
 		}
 		return err
@@ -118,7 +118,7 @@ func (s *Server) route(x *exchange, r *http.Request) error {
 	return refusal(http.StatusMethodNotAllowed, "invalid", engine.Clip(r.Method)+" is not allowed here", "allowed: "+allowed)
 }
 
-// methods are those that a path knows, sorted.
+// methods returns the methods that a path allows, sorted.
 func (s *Server) methods(path *wire.Path) (all []string) {
 	for i := range s.table {
 		e := &s.table[i]

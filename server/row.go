@@ -9,38 +9,38 @@ import (
 	"github.com/tarryhq/tarry/trend"
 )
 
-// What viewers are told of what happened to a queue.
+// How viewers see the recent past of a queue.
 const (
-	liveSpan  = 5 * time.Minute // is summed up
+	liveSpan  = 5 * time.Minute // the span summed up
 	liveStep  = trend.Resolution
-	rateSteps = 6 // of liveStep, which are over, are what a rate is taken of
+	rateSteps = 6 // a rate is taken over this many complete steps
 
-	lostFor = 10 * time.Minute // is how long a queue that is listed no more stays
+	lostFor = 10 * time.Minute // a queue that is no longer listed stays this long
 
-	figureAll     = 5 * time.Second // as often as that
-	figureWatched = time.Second     // that of a queue that is watched
+	figureAll     = 5 * time.Second // how often a queue is summed up
+	figureWatched = time.Second     // how often a watched queue is
 )
 
-// row is a queue as viewers are told of it.
+// row is a queue as viewers see it.
 type row struct {
-	queue   string // which does not change
-	version uint64 // under the sampler's lock, as is
-	json    []byte // which is never changed itself
+	queue   string // never changes
+	version uint64 // under the sampler's lock, like json
+	json    []byte // replaced, but never changed in place
 
-	// The rest is of the sampler's goroutine alone.
+	// The rest belongs to the sampler's goroutine.
 	live     wire.LiveQueue
 	info     engine.QueueInfo
 	activity uint64
-	active   time.Time // when something happened last
-	figured  time.Time // when what happened was summed up last
+	active   time.Time // when something last happened
+	figured  time.Time // when the recent past was last summed up
 	next     []byte    // becomes json
-	fresh    bool      // it does in this round
-	lost     time.Time // when it was listed no more
+	fresh    bool      // the row has changed in this round
+	lost     time.Time // when it was first missing from the list
 }
 
-// see takes up what a queue holds, which may be one of a list of all. touched: its messages
-// may have changed although nothing shows it. What happened is summed up as often as every
-// says.
+// see updates a queue's row. listed: info comes from the list of all queues. touched: messages
+// may have changed although info does not show it. The recent past is summed up at most once
+// per every.
 func (r *round) see(info *engine.QueueInfo, listed, touched bool, every time.Duration) {
 	q := r.s.rows[info.Queue]
 	known := q != nil
@@ -58,7 +58,7 @@ func (r *round) see(info *engine.QueueInfo, listed, touched bool, every time.Dur
 	if !known || activity != q.activity {
 		q.active = r.now
 	}
-	gone := q.live.Gone && !listed && *info == q.info // a viewer of a queue that is gone sees an empty one
+	gone := q.live.Gone && !listed && *info == q.info // viewers of a queue that is gone see an empty one
 	q.info, q.activity = *info, activity
 	q.live.SetInfo(info)
 	q.live.Gone = gone
@@ -74,11 +74,11 @@ func (r *round) see(info *engine.QueueInfo, listed, touched bool, every time.Dur
 	}
 }
 
-// figure sums up what happened to a queue, and reports whether that tells something new.
+// figure sums up the recent past of a queue, and reports whether that has changed.
 func (r *round) figure(q *row) bool {
 	s, err := r.s.trends.Series(q.queue, liveSpan, liveStep, r.slots...)
 	if err != nil {
-		return false // there is such a span
+		return false // never happens: liveSpan and liveStep are valid
 	}
 	r.slots = s.Slots
 	all := s.Total()
@@ -95,12 +95,12 @@ func (r *round) figure(q *row) bool {
 	return was.Trend == nil || was.PushedPerS != q.live.PushedPerS || was.AckedPerS != q.live.AckedPerS || !reflect.DeepEqual(was.Trend, &h)
 }
 
-// perSecond is a rate with three digits behind the point.
+// perSecond returns a rate, rounded to three decimals.
 func perSecond(n uint64, seconds float64) float64 {
 	return float64(int(float64(n)/seconds*1000+0.5)) / 1000
 }
 
-// lose takes up that a queue is not listed any more.
+// lose updates the row of a queue that is no longer listed.
 func (r *round) lose(q *row) {
 	if q.live.Gone {
 		if r.now.Sub(q.lost) >= lostFor {
@@ -116,7 +116,7 @@ func (r *round) lose(q *row) {
 	r.tell(q)
 }
 
-// tell has viewers be told of a row.
+// tell marks a row to be sent to viewers.
 func (r *round) tell(q *row) {
 	if r.s.trends != nil && q.live.Trend == nil {
 		q.live.Trend = new(wire.Happened)
@@ -128,7 +128,7 @@ func (r *round) tell(q *row) {
 	}
 }
 
-// totals sum up what all queues hold.
+// totals are the sums over all queues.
 type totals struct{ wire.LiveTotals }
 
 func (t *totals) add(i *engine.QueueInfo) {

@@ -11,57 +11,57 @@ import (
 	"github.com/tarryhq/tarry/trend"
 )
 
-// How often a sampler asks.
+// How often a sampler asks the engine.
 const (
-	lookEvery  = 250 * time.Millisecond // for the queues that are watched
-	listEvery  = time.Second            // for all, while a viewer wants an overview
-	askTimeout = 5 * time.Second        // of a round
-	restShare  = 4                      // a round takes at most this part of the time
-	keptFor    = time.Minute            // what was seen is kept for viewers that come back
+	lookEvery  = 250 * time.Millisecond // for the watched queues
+	listEvery  = time.Second            // for all queues, while a viewer wants an overview
+	askTimeout = 5 * time.Second        // of each round
+	restShare  = 4                      // rounds take at most 1/restShare of the time
+	keptFor    = time.Minute            // how long rows are kept for viewers that come back
 )
 
-// maxWatchedInAll bounds the queues that are watched by all viewers together.
+// maxWatchedInAll bounds the queues watched by name, by all viewers together.
 const maxWatchedInAll = 256
 
-// sampler looks at queues for all viewers together: one goroutine asks the engine, and runs
-// only while there are viewers. Each row has a version, which grows over all rows. A viewer
-// remembers the version it has seen, so that the sampler keeps nothing for it: a slow viewer
-// gets the newest state when it reads again.
+// sampler looks at queues for all viewers together. One goroutine asks the engine, and runs
+// only while there are viewers. Each change of a row gets the next version, counted over all
+// rows. A viewer remembers the version it has seen, so the sampler keeps nothing for it. A
+// slow viewer gets the newest state when it reads again.
 type sampler struct {
 	c      *tarry.Client
-	trends *trend.Recorder // nil: nothing keeps what happened
-	most   int             // viewers
+	trends *trend.Recorder // nil: the recent past is not kept
+	most   int             // the most viewers
 
 	watching atomic.Bool // there are viewers
 
 	mu          sync.RWMutex
 	viewers     int
 	overviewers int
-	watched     map[string]int      // by how many
+	watched     map[string]int      // by queue: how many viewers watch it
 	touched     map[string]struct{} // watched queues whose messages this server has changed
 	end         context.CancelFunc
 	ended       chan struct{}
-	wake        chan struct{} // has a token when a viewer came
+	wake        chan struct{} // holds a token when a viewer has come
 	tick        chan struct{} // closed when there is something new
-	drop        *time.Timer   // has what was seen dropped when no viewer comes back
+	drop        *time.Timer   // drops the rows when no viewer comes back
 
-	epoch string // of the versions; "": nothing was seen
+	epoch string // of the versions; "": no rows are kept
 	seen
 }
 
-// seen is what a sampler has seen. Its goroutine alone changes it, under the lock.
+// seen is the state that a sampler has read. Only its goroutine changes it, under the lock.
 type seen struct {
 	rows    map[string]*row
-	order   []stamp // by version, without rows that have changed since
+	order   []stamp // by version; rows changed again since are skipped
 	version uint64
-	floor   uint64 // what changed before that may have been dropped
-	listed  bool   // all queues were asked for since the goroutine began
-	totals  []byte // of all queues; nil: not known
-	up      bool   // the engine answered when it was last asked
-	asked   bool   // it was
+	floor   uint64 // changes up to this version may have been dropped
+	listed  bool   // all queues were listed since the goroutine began
+	totals  []byte // of all queues; nil: unknown
+	up      bool   // the engine answered the last round
+	asked   bool   // there was a round since the goroutine began
 }
 
-// stamp is when a row changed.
+// stamp is a row's version at one of its changes.
 type stamp struct {
 	version uint64
 	row     *row
@@ -74,7 +74,7 @@ func newSampler(c *tarry.Client, trends *trend.Recorder, most int) *sampler {
 	}
 }
 
-// join adds a viewer, which has to leave, or returns the error to answer with.
+// join adds a viewer, which must leave later, or returns the error to answer with.
 func (s *sampler) join(queues []string, overview bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *sampler) join(queues []string, overview bool) error {
 	return nil
 }
 
-// begin starts the goroutine, once that before it has ended.
+// begin starts a goroutine, which waits for the previous one to end.
 func (s *sampler) begin() {
 	if s.drop != nil {
 		s.drop.Stop()
@@ -127,7 +127,7 @@ func (s *sampler) begin() {
 	}()
 }
 
-// leave takes a viewer away. The last one waits for the goroutine to end.
+// leave removes a viewer. The last one waits for the goroutine to end.
 func (s *sampler) leave(queues []string, overview bool) {
 	s.mu.Lock()
 	for _, q := range queues {
@@ -151,7 +151,7 @@ func (s *sampler) leave(queues []string, overview bool) {
 	<-ended
 }
 
-// forget drops what was seen, unless a viewer has come back.
+// forget drops the rows, unless a viewer has come back.
 func (s *sampler) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +174,7 @@ func (s *sampler) touch(queue string) {
 	}
 }
 
-// run asks until ctx ends.
+// run asks the engine until ctx ends.
 func (s *sampler) run(ctx context.Context) {
 	var looked, listed time.Time
 	for ctx.Err() == nil {
@@ -209,7 +209,7 @@ func (s *sampler) run(ctx context.Context) {
 	}
 }
 
-// wanted is what is watched.
+// wanted returns what the viewers want.
 func (s *sampler) wanted() (queues []string, overview bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -219,7 +219,7 @@ func (s *sampler) wanted() (queues []string, overview bool) {
 	return queues, s.overviewers > 0
 }
 
-// taken takes the queues that were touched since it was last called.
+// taken returns the queues touched since its last call.
 func (s *sampler) taken() map[string]struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,22 +228,22 @@ func (s *sampler) taken() map[string]struct{} {
 	return touched
 }
 
-// round is once that a sampler asks.
+// round is one look at the engine.
 type round struct {
 	s      *sampler
 	now    time.Time
-	fresh  []*row // rows that have changed, also new ones
+	fresh  []*row // rows that are new or have changed
 	old    []*row // rows to be dropped
 	slots  []trend.Slot
-	totals []byte // nil: not all were listed
+	totals []byte // nil: not all queues were listed
 	failed bool
 }
 
-// look asks for the queues that are watched.
+// look asks for the watched queues.
 func (r *round) look(ctx context.Context, queues []string) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	touched := r.s.taken() // what is touched from now on shows in the next round
+	touched := r.s.taken() // a later touch shows in the next round
 	for _, q := range queues {
 		info, err := r.s.c.Queue(ctx, q)
 		if err != nil {
@@ -278,7 +278,7 @@ func (r *round) list(ctx context.Context) {
 	r.totals = t.json()
 }
 
-// publish has viewers be told of what is new.
+// publish shows the changes to viewers.
 func (r *round) publish() {
 	s := r.s
 	s.mu.Lock()
@@ -293,7 +293,7 @@ func (r *round) publish() {
 	if s.asked, s.up = true, !r.failed; r.totals != nil {
 		s.listed, s.totals = true, r.totals
 	}
-	if s.overviewers == 0 { // else the next list tells what is not needed any more
+	if s.overviewers == 0 { // else the next list shows which rows can go
 		for name, row := range s.rows {
 			if s.watched[name] == 0 {
 				r.old = append(r.old, row)

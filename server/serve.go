@@ -15,8 +15,8 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// stoppingKey finds in a request's context the one that ends when the server shuts down. The
-// request's own context does not end then, so that what was begun is finished.
+// stoppingKey is the context key for a context that ends when the server shuts down. The
+// request's own context does not end then, so that work begun is finished.
 type stoppingKey struct{}
 
 func stopping(ctx context.Context) context.Context {
@@ -25,9 +25,9 @@ func stopping(ctx context.Context) context.Context {
 }
 
 // Serve answers requests on a listener until ctx ends. Then it stops accepting, closes
-// connections without a request, ends long polls at once with what they have, and waits up
-// to Config.ShutdownTimeout for the other requests; then it cuts their connections. It
-// returns nil if none was cut. It always closes the listener.
+// connections without a request, and ends long polls at once with what they have. It waits up
+// to Config.ShutdownTimeout for the other requests, then cuts their connections. It returns
+// nil if none was cut. It always closes the listener.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return serve(ctx, ln, s, &s.cfg)
 }
@@ -60,7 +60,7 @@ func serve(ctx context.Context, ln net.Listener, handler http.Handler, cfg *Conf
 			served <- hs.Serve(conns)
 		}
 	}()
-	// A request may still have leases to release, before the caller closes the client.
+	// A cut request may still have leases to release before the caller closes the client.
 	defer conns.wait(lastGrace)
 	select {
 	case err := <-served:
@@ -77,9 +77,9 @@ func serve(ctx context.Context, ln net.Listener, handler http.Handler, cfg *Conf
 	return err
 }
 
-// bounded refuses requests on a surplus connection and requests with too many headers. It
-// also bounds the time for a body that no handler reads: net/http reads it before it sends
-// the answer. A handler that reads a body moves the bound.
+// bounded refuses requests on a surplus connection and requests with too many headers. It also
+// bounds the time for a body that no handler reads, which net/http reads before it sends the
+// answer. A handler that reads a body moves that bound.
 func bounded(handler http.Handler, cfg *Config) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		patience, refused := cfg.ReadTimeout, (*wire.Error)(nil)
@@ -91,7 +91,7 @@ func bounded(handler http.Handler, cfg *Config) http.Handler {
 		}
 		if refused != nil {
 			patience = min(patience, refuseTimeout)
-			r.Header = nil // which may be much
+			r.Header = nil // frees what may be much memory
 		}
 		if r.Body != http.NoBody {
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience))
@@ -112,7 +112,7 @@ const (
 	refuseTimeout = 2 * time.Second
 )
 
-// maxFields is how many headers a request may have: each costs far more than its bytes.
+// maxFields bounds the headers of a request, since each costs far more than its bytes.
 const maxFields = 100
 
 func fields(h http.Header) (n int) {
@@ -128,8 +128,8 @@ var (
 	errManyFields = refusal(http.StatusRequestHeaderFieldsTooLarge, "too_large", "the request has more than "+strconv.Itoa(maxFields)+" headers", "")
 )
 
-// errorLog bounds the lines of net/http, such as failed handshakes: any client can cause
-// them, as often as it likes.
+// errorLog bounds the log lines of net/http, such as failed handshakes, since any client can
+// cause as many as it likes.
 type errorLog struct {
 	log   *slog.Logger
 	lines *sparse.Lines

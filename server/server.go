@@ -10,34 +10,34 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// Server answers the HTTP API for one client. It is an http.Handler, to be mounted
-// anywhere at the root, and may be used by many goroutines; Serve runs it on a
-// listener with timeouts and a graceful end. The bounds on connections, on headers and
-// on the time for writing are Serve's; all others hold wherever it is mounted.
+// Server answers the HTTP API for one client. It is an http.Handler to be mounted at the root,
+// and may be used by many goroutines. Serve runs it on a listener with timeouts and a graceful
+// end. Only Serve bounds connections, the number of headers, and the times to send headers, to
+// read answers and to rest. All other bounds hold wherever the Server is mounted.
 type Server struct {
 	c      *tarry.Client
 	cfg    Config
 	table  []route
 	hosts  *hosts
 	budget budget
-	pages  turns         // for pages of messages or of trends
-	groups turns         // for looks at what messages died of
-	sweeps chan struct{} // holds a token for each sweep through dead messages
+	pages  turns         // bounds pages of messages or trends under way
+	groups turns         // bounds groupings of dead messages under way
+	sweeps chan struct{} // holds a token for each sweep of dead messages under way
 	polls  polls
 	sets   sets
 	waits  atomic.Int64 // lease requests that wait
 	live   *sampler
 	told   failures
 
-	document func() []byte // the OpenAPI document, made at the first request for it
+	document func() []byte // returns the OpenAPI document, made at its first use
 }
 
-// maxPages is how many pages of messages or trends are made at a time, as each may need
-// several times engine.AnswerBytes.
+// maxPages is how many pages of messages or trends are made at a time. Each may need several
+// times engine.AnswerBytes.
 const maxPages = 8
 
-// New returns a server for a client, which stays the caller's to close, after the
-// server. cfg may be nil.
+// New returns a server for a client. The caller closes the client, after the server. cfg may
+// be nil.
 func New(c *tarry.Client, cfg *Config) *Server {
 	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), told: newFailures(), pages: make(turns, maxPages), groups: make(turns, maxLooks), sweeps: make(chan struct{}, maxSweeps)}
 	s.table, s.hosts, s.budget.most, s.sets.most = s.routes(), newHosts(s.cfg.Hosts), s.cfg.MaxBuffered, s.cfg.MaxSetQueues
@@ -66,7 +66,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// The headers of all answers: headers hold slices.
+// The header values of all answers, shared to save allocations.
 var (
 	notKept = []string{"no-store"}
 	asSaid  = []string{"nosniff"}
@@ -88,7 +88,8 @@ func (s *Server) recovered(x *exchange, r *http.Request) {
 // errPanicked answers for a handler that panicked.
 var errPanicked error = refusal(http.StatusInternalServerError, "internal", "the server failed; its log says how", "")
 
-// acceptable refuses requests for another host, too large ones, and too many.
+// acceptable refuses requests for another host, requests that are too large, and those for
+// which there is no memory.
 func (s *Server) acceptable(x *exchange, r *http.Request) error {
 	if r.RequestURI == "*" || r.Method == http.MethodConnect {
 		return wire.Wrong("this is no path of the API")
@@ -109,7 +110,7 @@ func (s *Server) acceptable(x *exchange, r *http.Request) error {
 	return s.hosts.admit(r)
 }
 
-// metrics answers with what Config.Metrics says.
+// metrics answers by Config.Metrics.
 func (s *Server) metrics(x *exchange, r *http.Request) error {
 	if s.cfg.Metrics == nil {
 		return notFound(r)

@@ -11,40 +11,40 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// sets are sets of queues. A poll names one by its id, instead of all its queues again. The
-// id is the right to poll it: it cannot be guessed. A set without a poll under way rests,
-// and may have to make room for others.
+// sets are sets of queues. A poll names one by its id instead of naming all its queues again.
+// The id cannot be guessed, so that only the set's client can poll it. A set without a poll
+// under way rests, and may be dropped to make room for others.
 type sets struct {
 	most   int // queues of all sets together
 	budget *budget
 
 	mu      sync.Mutex
 	byID    map[string]*set
-	resting list.List // of *set, the one that rests for longest first
+	resting list.List // of *set; the first has rested longest
 	queues  int
 }
 
 type set struct {
 	*tarry.Leaser
 	id     string
-	owner  *access.Token // as it was read then; nil: none
+	owner  *access.Token // the token as it was read then; nil: none
 	weight int
 	held   int64         // bytes of the budget
 	place  *list.Element // nil: a poll is under way
 	lapse  *time.Timer
-	rests  int // how often it has begun to
+	rests  int // how often it has begun to rest
 }
 
 const (
 	// setRest is how long a set is kept without a poll.
 	setRest = time.Minute
-	// setCost is about how many bytes a queue of a set takes beside its name.
+	// setCost is about how many bytes a queue of a set takes besides its name.
 	setCost = 250
-	// setLeast is how many queues a smaller set counts as.
+	// setLeast is the least number of queues that a set counts as.
 	setLeast = 16
 )
 
-// add makes a set, with a poll under way; nil: there is no room for it.
+// add makes a set, with a poll under way; nil: there is no room.
 func (s *sets) add(c *tarry.Client, queues []string, owner *access.Token) (*set, error) {
 	weight, held := max(len(queues), setLeast), int64(0)
 	for _, q := range queues {
@@ -73,8 +73,8 @@ func (s *sets) add(c *tarry.Client, queues []string, owner *access.Token) (*set,
 	return n, nil
 }
 
-// reserve makes room for so many queues and bytes. The caller closes the sets that had to
-// go.
+// reserve makes room for a set of this weight and size. The caller must close the sets dropped
+// for it.
 func (s *sets) reserve(weight int, held int64) (gone []*set, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *sets) reserve(weight int, held int64) (gone []*set, ok bool) {
 	return gone, true
 }
 
-// drop takes out a set that rests. Called with s.mu held.
+// drop removes a set that rests. Called with s.mu held.
 func (s *sets) drop(n *set) {
 	n.lapse.Stop()
 	s.resting.Remove(n.place)
@@ -112,7 +112,7 @@ func (s *sets) forget(n *set) {
 	s.budget.give(n.held)
 }
 
-// end ends a set as its poll is over.
+// end ends a set whose poll is over.
 func (s *sets) end(n *set) {
 	s.mu.Lock()
 	s.forget(n)
@@ -120,9 +120,9 @@ func (s *sets) end(n *set) {
 	n.Close()
 }
 
-// take begins a poll with a set. Only its owner may: that token had the right to its queues.
-// After the tokens have been read again no token is the owner, so that the client names the
-// queues anew, and its rights are checked.
+// take begins a poll of a set. Only the owner may: that token had the right to the queues.
+// Once the file of tokens has been read again, no token is the owner. The client then names
+// the queues anew, and its rights are checked.
 func (s *sets) take(id string, owner *access.Token) (*set, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +137,7 @@ func (s *sets) take(id string, owner *access.Token) (*set, error) {
 	return n, nil
 }
 
-// put has a set rest, as its poll is over.
+// put lets a set rest after its poll.
 func (s *sets) put(n *set) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +147,7 @@ func (s *sets) put(n *set) {
 	n.lapse = time.AfterFunc(setRest, func() { s.lapse(n, rest) })
 }
 
-// lapse ends a set that has rested for too long, unless it was polled since.
+// lapse ends a set that has rested too long, unless it has been polled since.
 func (s *sets) lapse(n *set, rest int) {
 	s.mu.Lock()
 	over := n.place != nil && n.rests == rest && s.byID[n.id] == n

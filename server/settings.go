@@ -21,7 +21,7 @@ var callConfigure = &call{
 	example: json.RawMessage(`{"settings":{"max_attempts":5,"dead_keep":"7d","in_flight":10,"rate":100},"revision":"0"}`),
 }
 
-// settings tells the settings of a queue.
+// settings answers with the settings of a queue.
 func (s *Server) settings(x *exchange, r *http.Request) error {
 	if _, err := wire.Query(r.URL.RawQuery, wire.NoParameters); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (s *Server) settings(x *exchange, r *http.Request) error {
 	return s.set(x, &set, revision, err)
 }
 
-// configure stores the settings of a queue, all of them.
+// configure replaces all settings of a queue.
 func (s *Server) configure(x *exchange, r *http.Request) error {
 	var set engine.Settings
 	var revision string

@@ -15,7 +15,7 @@ var callSettle = &call{
 	example: json.RawMessage(`{"settlements":[{"lease":"a1b2c3","do":"ack"},{"lease":"d4e5f6","do":"retry","delay":"15s","reason":"no answer"}]}`),
 }
 
-// settle ends or extends leases, each alone.
+// settle ends or extends leases, each separately.
 func (s *Server) settle(x *exchange, r *http.Request) error {
 	in, err := s.read(x, r)
 	if err != nil {

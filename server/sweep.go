@@ -12,14 +12,14 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// The bounds of going through dead messages.
+// The bounds on redrives and drops by filter.
 const (
-	maxSweeps  = 8               // at a time
-	sweepGrace = 3 * time.Second // for the chunk under way when the client has gone; less than lastGrace
-	countStep  = 500             // messages of a dry run between two lines
+	maxSweeps  = 8               // under way at a time
+	sweepGrace = 3 * time.Second // for the chunk under way once the client has gone; less than lastGrace
+	countStep  = 500             // messages read by a dry run between two lines
 )
 
-// Why no further chunk is begun.
+// Why a sweep stops or does not start.
 var (
 	errLeft  error = refusal(http.StatusServiceUnavailable, "unavailable", "the client has gone", "")
 	errStops error = refusal(http.StatusServiceUnavailable, "unavailable", "the server shuts down", "")
@@ -27,18 +27,18 @@ var (
 		"try again when one of the others has ended")
 )
 
-// sweeping is a request on its way through the dead messages of a queue.
+// sweeping is a redrive or drop of dead messages under way.
 type sweeping struct {
 	s     *Server
 	x     *exchange
 	r     *http.Request
-	lines bool // the answer is a line after each chunk,
-	begun bool // the first of which was written
+	lines bool // the answer gets a line after each chunk
+	begun bool // the first line was written
 	told  wire.Swept
 	stop  context.CancelCauseFunc
 }
 
-// sweep has run change what a request chooses of the dead messages, or counts that.
+// sweep runs the change on the dead messages that the request selects, or counts them.
 func (s *Server) sweep(x *exchange, r *http.Request, q *wire.Sweep, run func(context.Context, tarry.Filter, ...func(tarry.Swept)) (tarry.Swept, error)) error {
 	x.noteFilter(q)
 	select {
@@ -71,8 +71,8 @@ func (s *Server) sweep(x *exchange, r *http.Request, q *wire.Sweep, run func(con
 	return w.answer(err)
 }
 
-// whole returns the context of the chunks. It does not end with the request's, so that a
-// chunk is done whole and counted, unless the store then takes longer than sweepGrace.
+// whole returns the context for the chunks. It outlasts the request's, so that a chunk begun
+// is done whole and counted, unless the store then takes longer than sweepGrace.
 func (w *sweeping) whole() (ctx context.Context, end func()) {
 	ctx, w.stop = context.WithCancelCause(context.WithoutCancel(w.r.Context()))
 	var watch sync.WaitGroup
@@ -96,8 +96,9 @@ func (w *sweeping) whole() (ctx context.Context, end func()) {
 	}
 }
 
-// bound has a filter end after the message that died last: what dies from now on is left
-// alone, and a client can give the same bound again. It reports whether there is something.
+// bound ends a filter after the message that died last. So messages that die from now on are
+// left alone, and a client can give the same bound again. It reports whether any message is
+// left.
 func (w *sweeping) bound(ctx context.Context, f *tarry.Filter) (some bool, err error) {
 	if !w.s.c.Capabilities().Range {
 		return true, nil
@@ -119,7 +120,7 @@ func (w *sweeping) bound(ctx context.Context, f *tarry.Filter) (some bool, err e
 	}
 }
 
-// count counts what a filter chooses, as RedriveWhere changes it.
+// count counts the messages of a filter. It selects them as RedriveWhere would.
 func (w *sweeping) count(ctx context.Context, f tarry.Filter, progress ...func(tarry.Swept)) (n tarry.Swept, err error) {
 	match := f.Match
 	f.Match = func(m *tarry.Info) bool {
@@ -141,8 +142,8 @@ func (w *sweeping) took(n tarry.Swept) {
 	w.told.Count, w.told.Skipped, w.told.Seen = n.Done, n.Skipped, n.Seen
 }
 
-// progress is called after each chunk. It tells of it, and has no other begun when there
-// is a reason.
+// progress is called after each chunk. It reports progress, and stops the sweep if there is a
+// reason to.
 func (w *sweeping) progress(n tarry.Swept) {
 	w.took(n)
 	w.s.live.touch(w.x.path.Queue())
@@ -153,7 +154,7 @@ func (w *sweeping) progress(n tarry.Swept) {
 	}
 }
 
-// barred is why no further chunk is begun; nil: there is no reason.
+// barred returns why no further chunk may begin; nil: it may.
 func (w *sweeping) barred() error {
 	if w.r.Context().Err() != nil {
 		return errLeft
@@ -172,13 +173,13 @@ func (w *sweeping) barred() error {
 	return w.x.may(access.Operate, w.x.path.Queue())
 }
 
-// line writes how far it has come.
+// line writes a line with the progress so far.
 func (w *sweeping) line() error {
 	if !w.begun {
 		w.begun = true
 		h := w.x.Header()
 		h.Set("Content-Type", linesType)
-		h.Set("X-Accel-Buffering", "no") // proxies pass each line on at once
+		h.Set("X-Accel-Buffering", "no") // makes proxies pass each line on at once
 		w.x.WriteHeader(http.StatusOK)
 	}
 	a := newAnswer()
@@ -193,7 +194,7 @@ func (w *sweeping) line() error {
 	return nil
 }
 
-// answer tells how it ended.
+// answer answers with the result.
 func (w *sweeping) answer(err error) error {
 	switch {
 	case err != nil && !w.begun:

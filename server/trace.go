@@ -9,22 +9,20 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// The headers of the W3C's trace context, of requests as of messages.
+// The headers of the W3C's trace context, in requests as in messages.
 const (
 	traceParent = "traceparent"
 	traceState  = "tracestate"
 )
 
-// maxTraceState is how long a tracestate is kept; the W3C wants at least so much.
+// maxTraceState is the longest tracestate that is kept; the W3C requires at least this.
 const maxTraceState = 512
 
-// traceContext is the trace context of a request, which goes into its messages for their
-// handlers. Baggage does not: a producer puts it into a message itself, as every consumer
-// sees it.
+// traceContext is the trace context of a request, which is added to its messages for their
+// handlers. Baggage is not: every consumer would see it, so a producer must add it itself.
 type traceContext []engine.Header
 
-// traceOf is the trace context of a request; nil when it has none, or one that is not
-// well formed.
+// traceOf returns the trace context of a request; nil if it has none or it is malformed.
 func traceOf(r *http.Request) traceContext {
 	parent := r.Header.Get(traceParent)
 	if traceID(parent) == "" {
@@ -37,8 +35,8 @@ func traceOf(r *http.Request) traceContext {
 	return t
 }
 
-// into gives the context to a message that has none, unless that is beyond the limits of
-// its headers.
+// into adds the context to a message that has none, unless its headers would exceed their
+// limits.
 func (t traceContext) into(m *engine.Message) {
 	if t == nil {
 		return
@@ -58,14 +56,14 @@ func (t traceContext) into(m *engine.Message) {
 	}
 }
 
-// traceID is the trace's id in a traceparent, or "" when that is not well formed: a
-// version, the ids of trace and span, and flags, in lower-case hexadecimal.
+// traceID returns the trace id in a traceparent, or "" if that is malformed. It must be a
+// version, a trace id, a span id and flags, in lower-case hexadecimal.
 func traceID(parent string) string {
 	const version, id, span, flags = 2, 32, 16, 2
 	const whole = version + 1 + id + 1 + span + 1 + flags
 	switch {
 	case len(parent) < whole || len(parent) > engine.MaxHeaderBytes/2,
-		len(parent) > whole && (parent[:version] == "00" || parent[whole] != '-'), // later versions may say more
+		len(parent) > whole && (parent[:version] == "00" || parent[whole] != '-'), // later versions may have more behind a dash
 		!printable(parent):
 		return ""
 	}
@@ -84,7 +82,7 @@ func traceID(parent string) string {
 	return fields[1]
 }
 
-// printable reports whether all is printable ASCII.
+// printable reports whether s is all printable ASCII.
 func printable(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
@@ -94,7 +92,7 @@ func printable(s string) bool {
 	return true
 }
 
-// logged are what the log says of a request: with the id of its trace, if it has one.
+// logged returns the log attributes of a request, with its trace id, if any.
 func logged(r *http.Request, more ...any) []any {
 	args := append([]any{"method", r.Method, "path", r.URL.Path}, more...)
 	if id := traceID(r.Header.Get(traceParent)); id != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/tarryhq/tarry/trend"
 )
 
-// errNoTrends answers where nothing keeps what happened.
+// errNoTrends answers where trends are not kept.
 var errNoTrends error = refusal(http.StatusNotImplemented, "unsupported", "this server does not keep what happened",
 	"start it without --trends=false; a program that mounts the server sets server.Config.Trends")
 
@@ -24,7 +24,7 @@ var callTrend = &call{
 	query: wire.TrendParameters, answers: ok("What happened, step by step.", wire.TrendAnswer.Ref()), fails: []error{engine.ErrUnsupported},
 }
 
-// trend tells what happened to a queue.
+// trend answers with the trend of a queue.
 func (s *Server) trend(x *exchange, r *http.Request) error {
 	span, step, err := wire.ParseTrendQuery(r.URL.RawQuery)
 	if err != nil {
@@ -48,8 +48,8 @@ func (s *Server) trend(x *exchange, r *http.Request) error {
 	return s.answer(x, func(b []byte) []byte { return wire.AppendJSON(b, t) })
 }
 
-// maySeeTrend reports whether the token may see what happened to a queue. Other, the sum of
-// the rest, needs the right on all queues.
+// maySeeTrend reports whether the token may see the trend of a queue. trend.Other, the sum
+// over many queues, needs the right on all queues.
 func (x *exchange) maySeeTrend(queue string) bool {
 	switch {
 	case x.token == nil:
@@ -66,7 +66,7 @@ var callTrends = &call{
 	query: wire.TrendsParameters, answers: ok("A page of what happened.", wire.TrendsAnswer.Ref()), fails: []error{engine.ErrUnsupported},
 }
 
-// trends tells what happened to the queues named, or to a page of all; queues to which
+// trends answers with the trends of the named queues, or with a page of all. Queues to which
 // nothing happened are left out.
 func (s *Server) trends(x *exchange, r *http.Request) error {
 	asked, err := wire.ParseTrendsQuery(r.URL.RawQuery)
@@ -100,7 +100,7 @@ func (s *Server) trends(x *exchange, r *http.Request) error {
 	return s.send(x, a, http.StatusOK)
 }
 
-// appendTrends makes a page of what happened, of the queues that the token may see.
+// appendTrends appends a page of trends of the queues that the token may see.
 func (s *Server) appendTrends(x *exchange, ctx context.Context, b []byte, asked *wire.TrendsAsked, step time.Duration) ([]byte, error) {
 	span := asked.Span
 	page := wire.Trends{Span: wire.Duration(span), Step: wire.Duration(step), Queues: []wire.QueueTrend{}}
@@ -124,7 +124,7 @@ func (s *Server) appendTrends(x *exchange, ctx context.Context, b []byte, asked 
 			if all == (trend.Slot{}) {
 				continue
 			}
-			if len(page.Queues) == n { // there are more
+			if len(page.Queues) == n { // there is another
 				page.Next = page.Queues[n-1].Queue
 				break
 			}
@@ -141,22 +141,22 @@ func (s *Server) appendTrends(x *exchange, ctx context.Context, b []byte, asked 
 	return wire.AppendJSON(b, &page), nil
 }
 
-// defaultTrends is how long a page of trends is unless told otherwise.
+// defaultTrends is the length of a page of trends unless asked otherwise.
 const defaultTrends = 100
 
-// sparkStep is the step with which a span has so many steps as fit a line, or fewer.
+// sparkStep returns the finest step that divides a span into at most wire.DefaultSparks steps.
 func sparkStep(span time.Duration) time.Duration {
 	finest := trend.Step(span)
 	step := finest
 	for span/step > wire.DefaultSparks || span%step != 0 {
 		if step += finest; step > span {
-			return finest // trend.Check tells what is wrong
+			return finest // trend.Check then says what is wrong
 		}
 	}
 	return step
 }
 
-// sparks are what happened to one of many queues.
+// sparks returns the trend of one of many queues, with short series.
 func sparks(s *trend.Series, all *trend.Slot) wire.QueueTrend {
 	t := wire.QueueTrend{Queue: s.Queue, Happened: happened(all)}
 	for i := range s.Slots {
@@ -168,7 +168,7 @@ func sparks(s *trend.Series, all *trend.Slot) wire.QueueTrend {
 	return t
 }
 
-// trended is a series as it is answered.
+// trended returns a series as it is answered.
 func trended(s *trend.Series) *wire.Trend {
 	all := s.Total()
 	t := &wire.Trend{
@@ -226,5 +226,5 @@ func quantile(h *trend.Histogram, share float64) *float64 {
 	return &ms
 }
 
-// milliseconds is a duration with three decimals.
+// milliseconds returns a duration in milliseconds, with three decimals.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

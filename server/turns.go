@@ -2,11 +2,11 @@ package server
 
 import "context"
 
-// turns bound how many requests do something at a time; others wait for their turn. Answers
-// are written after the turn, so that a slow reader holds up no other.
+// turns bounds how many requests do something at a time; others wait for their turn. The
+// answer is written after the turn, so that a slow reader delays no other request.
 type turns chan struct{}
 
-// take runs f in a turn, or returns why ctx has ended.
+// take runs f in a turn. If ctx ends first, it returns why.
 func (t turns) take(ctx context.Context, f func() error) error {
 	select {
 	case t <- struct{}{}:

@@ -13,25 +13,25 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// viewer is a client of GET /v1/live. It keeps the versions it has sent, and no events.
+// viewer is a client of GET /v1/live. It keeps the versions it has sent, not events.
 type viewer struct {
 	s      *sampler
 	x      *exchange
-	queues []string          // watched by name
-	told   map[string]uint64 // the version sent, of each of these
-	all    bool              // it wants an overview,
-	whole  bool              // and has still to get the present state
+	queues []string          // those watched by name, sorted
+	told   map[string]uint64 // by watched queue: the version sent
+	all    bool              // it wants an overview
+	whole  bool              // a new overview begins with the present state
 
 	begun  bool
-	cursor uint64    // the version up to which the overview was sent
-	target uint64    // the version up to which it is sent without a pause
-	listed time.Time // when it was sent last
+	cursor uint64    // the overview was sent up to this version
+	target uint64    // up to this version it is sent without a pause
+	listed time.Time // when a part of it was last sent
 	totals string
-	up     bool // as it was sent
+	up     bool // whether the store was up, as last sent
 
-	out []byte   // to be written before the rows,
-	row [][]byte // which are shared,
-	end []byte   // and after them
+	out []byte   // written before the rows
+	row [][]byte // rows to write, shared with other viewers
+	end []byte   // written after the rows
 }
 
 // run sends events until the client hangs up, the server stops or the token ends.
@@ -83,7 +83,7 @@ func (v *viewer) run(ctx context.Context, last string) {
 	}
 }
 
-// barred says why a viewer may not watch any more; "": it may.
+// barred returns why a viewer may not watch any more; "": it may.
 func (v *viewer) barred() string {
 	if v.x.token == nil {
 		return ""
@@ -101,8 +101,8 @@ func (v *viewer) barred() string {
 	return ""
 }
 
-// news collects what is new. It returns a channel that is closed when there is more, and
-// when to look again in any case; zero: no such time.
+// news collects what is new. It returns a channel that is closed when there is more, and a
+// time to look again in any case; zero: none.
 func (v *viewer) news(last string) (tick <-chan struct{}, next time.Time) {
 	s := v.s
 	s.mu.RLock()
@@ -145,8 +145,8 @@ func (v *viewer) news(last string) (tick <-chan struct{}, next time.Time) {
 	return s.tick, next
 }
 
-// begin goes on after the last event that the client has. If that is not known, it sends the
-// present state, or has the client read it.
+// begin continues after the last event that the client has. If that is unknown, it sends the
+// present state, or leaves the client to read it.
 func (v *viewer) begin(last string) {
 	s := v.s
 	v.begun = true
@@ -163,8 +163,8 @@ func (v *viewer) begin(last string) {
 	v.event("begin", map[string]any{"resumed": resumed, "now": wire.Time{Time: time.Now()}, "viewers": s.viewers})
 }
 
-// overview sends a bounded number of changed queues, in the order in which they changed, and
-// reports whether there were any.
+// overview adds a bounded number of changed queues, in order of change, and reports whether
+// there were any.
 func (v *viewer) overview() (some bool) {
 	s := v.s
 	i := sort.Search(len(s.order), func(i int) bool { return s.order[i].version > v.cursor })
@@ -172,7 +172,7 @@ func (v *viewer) overview() (some bool) {
 		o := s.order[i]
 		v.cursor = o.version
 		if o.row.version != o.version || s.rows[o.row.queue] != o.row {
-			continue // it has changed again, or was dropped
+			continue // it has changed again or was dropped
 		}
 		if _, watched := slices.BinarySearch(v.queues, o.row.queue); watched || v.x.token != nil && !v.x.token.May(access.Read, o.row.queue) {
 			continue
@@ -201,12 +201,12 @@ func (v *viewer) event(name string, data any) {
 	v.say("event: ", name, "\ndata: ", string(wire.AppendJSON(nil, data)), "\n\n")
 }
 
-// waits reports whether something is to be sent.
+// waits reports whether there is something to send.
 func (v *viewer) waits() bool { return len(v.out) > 0 }
 
 var comma = []byte{','}
 
-// send writes what was said.
+// send writes and flushes all that waits.
 func (v *viewer) send() error {
 	if !v.waits() {
 		return nil

@@ -14,25 +14,24 @@ import (
 )
 
 // Audit writes a line of JSON for each change: the time, the change, the token, the address
-// and the result. A line that cannot be written stops nothing, as the change is already
-// made; it goes to the Logger, and is counted. Once writing succeeds again, a line says how
-// many are missing. It may be used by many goroutines, and is to be closed before its
-// writer.
+// and the result. A line that cannot be written stops no change, since the change is already
+// made. The line goes to the Logger and is counted; once writing succeeds again, a line says
+// how many are missing. An Audit may be used by many goroutines. Close it before its writer.
 type Audit struct {
-	// Logger gets the lines that could not be written, and why: the first hundred, and
-	// then one a second. Default: slog.Default().
+	// Logger gets the lines that could not be written, and why: the first hundred, then one a
+	// second. Default: slog.Default().
 	Logger *slog.Logger
-	// Lost, if not nil, is told of each line that could not be written.
+	// Lost, if not nil, is called for each line that could not be written.
 	Lost func()
 
 	out     io.Writer
-	handler slog.Handler // into line
+	handler slog.Handler // writes into line
 	told    *sparse.Lines
 
 	mu      sync.Mutex
 	line    bytes.Buffer
-	torn    bool        // what was written last does not end a line
-	missing int         // lines since one was written
+	torn    bool        // the last write did not end its line
+	missing int         // lines lost since the last one that was written
 	timer   *time.Timer // runs while lines are missing
 	trouble atomic.Pointer[error]
 
@@ -40,7 +39,7 @@ type Audit struct {
 	closed   bool
 }
 
-// NewAudit returns one that writes to w. Its fields are to be set before it is used.
+// NewAudit returns an Audit that writes to w. Set its fields before use.
 func NewAudit(w io.Writer) *Audit {
 	a := &Audit{out: w, told: sparse.New(100, time.Second), refusals: newRefusals()}
 	a.timer = time.AfterFunc(retryAfter, a.retry)
@@ -61,8 +60,7 @@ func (a *Audit) Note(args ...any) {
 	a.note(time.Now(), args)
 }
 
-// note writes a line, and before it what is to be said of missing ones. Called with a.mu
-// held.
+// note writes a line, and before it how many are missing, if any. Called with a.mu held.
 func (a *Audit) note(now time.Time, args []any) {
 	a.recover(now)
 	if err := a.write(now, args); err != nil {
@@ -74,7 +72,7 @@ func (a *Audit) note(now time.Time, args []any) {
 func (a *Audit) write(now time.Time, args []any) error {
 	a.line.Reset()
 	if a.torn {
-		a.line.WriteByte('\n') // so that the rest of a line does not spoil this one
+		a.line.WriteByte('\n') // keeps the torn line apart from this one
 	}
 	r := slog.NewRecord(now, slog.LevelInfo, "", 0)
 	r.Add(args...)
@@ -91,7 +89,7 @@ func (a *Audit) write(now time.Time, args []any) error {
 	return err
 }
 
-// recover writes how many lines are missing, when there are some. Called with a.mu held.
+// recover writes how many lines are missing, if any. Called with a.mu held.
 func (a *Audit) recover(now time.Time) {
 	if a.missing == 0 {
 		return
@@ -103,7 +101,7 @@ func (a *Audit) recover(now time.Time) {
 	a.troubled(err)
 }
 
-// troubled keeps what Trouble is to return. Called with a.mu held.
+// troubled keeps the result of Trouble. Called with a.mu held.
 func (a *Audit) troubled(err error) {
 	if err == nil {
 		a.trouble.Store(nil)
@@ -113,7 +111,7 @@ func (a *Audit) troubled(err error) {
 	a.trouble.Store(&err)
 }
 
-// lose notes that the line was not written. Called with a.mu held.
+// lose notes that a line was not written. Called with a.mu held.
 func (a *Audit) lose(err error) {
 	if a.missing++; a.missing == 1 && !a.closed {
 		a.timer.Reset(retryAfter)
@@ -133,8 +131,8 @@ func (a *Audit) lose(err error) {
 	log.Error("a line of the audit log could not be written", "error", err, "line", string(bytes.TrimSpace(a.line.Bytes())), "not_told", left)
 }
 
-// retryAfter is how soon a line is tried again that says how many are missing, so that
-// trouble ends without a change by an operator.
+// retryAfter is how soon to try again to write how many lines are missing. So the trouble ends
+// without another change by an operator.
 const retryAfter = time.Second
 
 // retry is called by a.timer.
@@ -146,7 +144,7 @@ func (a *Audit) retry() {
 	}
 }
 
-// Trouble returns why lines are missing; nil: none is. It never waits.
+// Trouble returns why lines are missing; nil: none is missing. It never waits.
 func (a *Audit) Trouble() error {
 	if err := a.trouble.Load(); err != nil {
 		return *err

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// failures are the requests without a valid token, by the host that they came from.
+// failures counts the requests without a valid token, by host.
 //
-// It is no defence against guessing, which is hopeless anyway: it spares the log, and
-// the processor, from a client that was given the wrong token and tries again at once.
+// It is no defence against guessing, which is hopeless anyway. It protects the log and the
+// processor from a client that has the wrong token and retries at once.
 type failures struct {
 	mu      sync.Mutex
 	hosts   map[netip.Prefix]*failing
@@ -23,23 +23,23 @@ type failing struct {
 }
 
 const (
-	freeFailures = 3                     // that are not held up
-	firstDelay   = 50 * time.Millisecond // of the next; each further doubles it
+	freeFailures = 3                     // these are not delayed
+	firstDelay   = 50 * time.Millisecond // of the next; each further one doubles it
 	mostDelay    = time.Second
-	forgetAfter  = time.Minute // without a failure of the host
+	forgetAfter  = time.Minute // a host without a failure for this long is forgotten
 	mostHosts    = 10_000
-	mostWaiting  = 64 // requests held up at a time; more are answered at once: they hold connections
+	mostWaiting  = 64 // requests delayed at a time, since they hold connections; any more are answered at once
 )
 
-// add counts a failure: it returns how many the host has had and how long to hold it up;
-// done has to be called then.
+// add counts a failure. It returns how many the host has had and how long to delay it. done
+// must be called after the delay.
 func (f *failures) add(address string, now time.Time) (n int, wait time.Duration, done func()) {
 	host := HostOf(address)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.sweep(now)
 	if f.hosts[host] == nil && len(f.hosts) >= mostHosts {
-		host = netip.Prefix{} // of all that there is no room for
+		host = netip.Prefix{} // shared by all hosts for which there is no room
 	}
 	h := f.hosts[host]
 	if h == nil || now.Sub(h.last) >= forgetAfter {
@@ -61,7 +61,7 @@ func (f *failures) done() {
 	f.waiting--
 }
 
-// sweep forgets the hosts that have not failed for long. Called with f.mu held.
+// sweep forgets the hosts without a recent failure. Called with f.mu held.
 func (f *failures) sweep(now time.Time) {
 	if f.hosts != nil && now.Sub(f.swept) < forgetAfter {
 		return
@@ -77,8 +77,8 @@ func (f *failures) sweep(now time.Time) {
 	}
 }
 
-// HostOf is the host of an address, HOST:PORT: of IPv6 the network, as one host has all of
-// it. Of what is no such address it is the zero Prefix.
+// HostOf returns the host of an address, HOST:PORT. For IPv6 it is the /64 network, since one
+// host may own all of it. For anything else it is the zero Prefix.
 func HostOf(address string) netip.Prefix {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 	"github.com/tarryhq/tarry/internal/private"
 )
 
-// File is a file of tokens, by its path. Its methods read and replace it as a whole, so that
-// a reader sees it before or after a change.
+// File is the path of a file of tokens. Its methods read and replace it as a whole, so that a
+// reader never sees half a change.
 type File string
 
-// stored is a token as it stands in the file.
+// stored is a token in the file's format.
 type stored struct {
 	ID      string    `json:"id"`
 	Name    string    `json:"name"`
@@ -39,11 +39,12 @@ type content struct {
 
 const hashPrefix = "sha256:"
 
-// ErrNotFound: the file has no such token.
+// ErrNotFound says that the file has no such token.
 var ErrNotFound = errors.New("there is no such token")
 
-// Read returns the tokens of the file in the order in which they were made. A file that
-// others than its owner may read or write is refused; what is root's a group may read.
+// Read returns the tokens in the order in which they were made. A file is refused if others
+// than its owner may read or write it. The exception is a file of root's, which its group may
+// read.
 func (f File) Read() ([]Token, error) {
 	data, err := private.Read(string(f))
 	if err != nil {
@@ -87,9 +88,9 @@ func (s *stored) token() (Token, error) {
 	return t, t.Check()
 }
 
-// Create adds a token, whose name, scopes, queues and expiry are set, to the file, which
-// is made if there is none. It returns the token and what proves it, which is nowhere
-// else. No two tokens that have not expired have one name.
+// Create adds a token to the file, which it makes if need be. The name, scopes and queues of t
+// must be set; a zero expiry means never. It returns the token and its secret, which is stored
+// nowhere. The name must differ from those of all tokens that have not expired.
 func (f File) Create(t Token, now time.Time) (Token, string, error) {
 	if err := t.Check(); err != nil {
 		return t, "", err
@@ -111,8 +112,8 @@ func (f File) Create(t Token, now time.Time) (Token, string, error) {
 	return t, secret, err
 }
 
-// Revoke takes the token of an id, or all of a name, out of the file. ErrNotFound when
-// there is none.
+// Revoke removes from the file the token with an id, or all with a name. It returns
+// ErrNotFound if there is none.
 func (f File) Revoke(which string) (gone []Token, err error) {
 	err = f.change(func(all []Token) ([]Token, error) {
 		left := slices.DeleteFunc(slices.Clone(all), func(t Token) bool { return t.ID == which })
@@ -128,7 +129,7 @@ func (f File) Revoke(which string) (gone []Token, err error) {
 	return gone, err
 }
 
-// compare tells which tokens came and which went; one that was changed did both.
+// compare returns the tokens that came and those that went; a changed token is in both.
 func compare(before, after []Token) (came, went []Token) {
 	among := func(in []Token) func(Token) bool {
 		return func(t Token) bool {
@@ -138,7 +139,7 @@ func compare(before, after []Token) (came, went []Token) {
 	return slices.DeleteFunc(slices.Clone(after), among(before)), slices.DeleteFunc(slices.Clone(before), among(after))
 }
 
-// change reads the file, and writes what change makes of it. Of two at a time one fails.
+// change applies change to the tokens and replaces the file. Of two calls at a time one fails.
 func (f File) change(change func([]Token) ([]Token, error)) error {
 	path, err := filepath.EvalSymlinks(string(f))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -163,7 +164,7 @@ func (f File) change(change func([]Token) ([]Token, error)) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// write writes into next what change makes of the tokens of a file.
+// write writes to next the tokens of f after change.
 func write(next *os.File, f File, change func([]Token) ([]Token, error)) error {
 	all, err := f.Read()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

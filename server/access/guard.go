@@ -14,18 +14,18 @@ import (
 	"github.com/tarryhq/tarry/internal/sparse"
 )
 
-// Guard finds the token of a request in a file, which it reads again after a change. It may
-// be used by many goroutines.
+// Guard finds the tokens of requests in a file, and reads it again after a change. It may be
+// used by many goroutines.
 type Guard struct {
 	file   File
 	tokens *fresh.Value[*tokens]
 	audit  *Audit
 	log    *slog.Logger
-	told   *sparse.Lines // of the log, about requests without a valid token
+	told   *sparse.Lines // bounds the log lines about requests without a valid token
 	fails  failures
 }
 
-// tokens are those of a file as it was read.
+// tokens are the tokens of a file when it was read.
 type tokens struct {
 	all  []Token
 	byID map[string]*Token
@@ -33,22 +33,22 @@ type tokens struct {
 
 // GuardConfig sets up a Guard. The zero value, and nil, work.
 type GuardConfig struct {
-	// Logger gets requests without a valid token: the first of an address, the second, the
-	// fourth and so on, a hundred lines in all and then one a second. It also gets what is
-	// wrong with the file. It never gets a token. Default: slog.Default().
+	// Logger gets requests without a valid token: for each host the first, the second, the
+	// fourth and so on, but in all a hundred lines and then one a second. It also gets
+	// problems with the file. It never gets a token. Default: slog.Default().
 	Logger *slog.Logger
 
-	// Audit gets a line for each token that comes or goes. Default: none.
+	// Audit gets a line for each token added or removed. Default: none.
 	Audit *Audit
 }
 
-// goneGrace is how long tokens stay valid after their file has gone: editors and remounts
-// remove it for a moment only.
+// goneGrace is how long tokens stay valid after their file has gone. Editors and remounts
+// remove it only for a moment.
 const goneGrace = 5 * time.Second
 
-// NewGuard reads the tokens of a file. While the file cannot be read later on the tokens
-// stay as they were, and the Logger is told. But when the file is gone, and that is so 5 s
-// later still, all its tokens are revoked.
+// NewGuard reads the tokens of a file. If the file cannot be read later, the tokens stay as
+// they were and the Logger is told. The exception is a file that is gone and still gone 5 s
+// later: then all tokens are revoked.
 func NewGuard(file File, cfg *GuardConfig) (*Guard, error) {
 	g := &Guard{file: file, log: slog.Default(), told: sparse.New(100, time.Second)}
 	if cfg != nil && cfg.Logger != nil {
@@ -94,17 +94,17 @@ func NewGuard(file File, cfg *GuardConfig) (*Guard, error) {
 	return g, nil
 }
 
-// Trouble returns what is wrong with the file of tokens; nil: nothing. It names the file:
-// it is not for those without a token.
+// Trouble returns the problem with the file of tokens; nil: none. It names the file, so do not
+// show it to a client without a token.
 func (g *Guard) Trouble() error {
 	g.tokens.Get()
 	return g.tokens.Trouble()
 }
 
-// Closed reports whether no token is valid, as their file is gone.
+// Closed reports whether no token is valid because the file is gone.
 func (g *Guard) Closed() bool { return g.tokens.Get().byID == nil }
 
-// changed notes which tokens came and went.
+// changed notes the tokens added and removed in the audit log.
 func (g *Guard) changed(came, went []Token) {
 	if g.audit == nil {
 		return
@@ -123,19 +123,19 @@ func (g *Guard) changed(came, went []Token) {
 // Refresh reads the tokens again at once, if the file has changed.
 func (g *Guard) Refresh() { g.tokens.Refresh() }
 
-// Count is how many tokens there are, also those that have expired.
+// Count returns the number of tokens, including expired ones.
 func (g *Guard) Count() int { return len(g.tokens.Get().all) }
 
-// Failed is why a request has no valid token.
+// Failed says why a request has no valid token.
 type Failed struct {
-	Reason string // without the token
+	Reason string // never contains the token
 	Hint   string
 }
 
-// Error says why.
+// Error returns the reason.
 func (f *Failed) Error() string { return f.Reason }
 
-// Who returns the token that a request was made with, or a *Failed.
+// Who returns the token of a request, or a *Failed.
 func (g *Guard) Who(r *http.Request) (*Token, error) {
 	secret, err := bearer(r)
 	if err != nil {
@@ -155,8 +155,8 @@ func (g *Guard) Who(r *http.Request) (*Token, error) {
 	return t, nil
 }
 
-// Still returns a token that was good as it is now, with the rights that it has by now;
-// nil: it is good no more.
+// Still returns the present form of a token that was valid, with its present rights; nil: it
+// is no longer valid.
 func (g *Guard) Still(t *Token) *Token {
 	now := g.tokens.Get().byID[t.ID]
 	if now == nil || now.hash != t.hash || now.Expired(time.Now()) {
@@ -167,7 +167,7 @@ func (g *Guard) Still(t *Token) *Token {
 
 const scheme = "Bearer"
 
-// bearer is the token that a request brings.
+// bearer returns the secret that a request brings.
 func bearer(r *http.Request) (string, error) {
 	const hint = "send the header Authorization: Bearer TOKEN; clients of tarry take --token-file or TARRY_TOKEN"
 	all := r.Header["Authorization"]
@@ -181,9 +181,9 @@ func bearer(r *http.Request) (string, error) {
 	return strings.TrimSpace(secret), nil
 }
 
-// Refused notes that a request from an address, HOST:PORT, had no valid token, and holds
-// it up for a moment: the more its host has failed lately the longer, a second at most.
-// Valid tokens are never held up. It returns early when ctx ends.
+// Refused notes that a request from an address, HOST:PORT, had no valid token, and delays it.
+// The delay grows with the recent failures of the host, to a second at most. Valid tokens are
+// never delayed. It returns early when ctx ends.
 func (g *Guard) Refused(ctx context.Context, address string, err error) {
 	n, wait, done := g.fails.add(address, time.Now())
 	defer done()

@@ -4,8 +4,8 @@ package access
 
 import "os"
 
-// keepOwner has nothing to do where files have no such owners.
+// keepOwner does nothing: files here have no such owners.
 func keepOwner(*os.File, os.FileInfo) error { return nil }
 
-// syncDir has nothing to do where folders cannot be synced.
+// syncDir does nothing: folders here cannot be synced.
 func syncDir(string) error { return nil }

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// keepOwner gives a file the owner, group and mode of the one that it replaces, so that the
-// server can read what root writes.
+// keepOwner gives a file the owner, group and mode of the file it replaces. So the server can
+// read a file that root rewrites.
 func keepOwner(f *os.File, old os.FileInfo) error {
 	was, ok := old.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -27,7 +27,7 @@ func keepOwner(f *os.File, old os.FileInfo) error {
 	return f.Chmod(old.Mode().Perm())
 }
 
-// syncDir makes the names in a folder durable.
+// syncDir makes the file names in a folder durable.
 func syncDir(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// refusals bound the lines about what was not allowed: else any token could fill the disk
-// with them. What is left out is summed up later, by token and host.
+// refusals bounds the lines about forbidden changes, since any token could fill the disk with
+// them. Lines left out are summed up later, by token and host.
 type refusals struct {
 	by    map[refuser]*refused
 	swept time.Time
 	all   *rate.Limiter
-	timer *time.Timer // until what was left out is told; nil: nothing was
+	timer *time.Timer // runs until the sums are written; nil: nothing was left out
 }
 
 // refuser is a token at a host.
@@ -23,24 +23,25 @@ type refused struct {
 	refuser
 	who   string // the token's name
 	limit *rate.Limiter
-	left  int // lines since the last sum
+	left  int // lines left out since the last sum
 	since time.Time
-	last  time.Time // something was refused
+	last  time.Time // when something was last refused
 }
 
 const (
-	freeRefusals = 10          // lines of a token at a host, and then one a second
-	allRefusals  = 100         // lines of all, and then one a second
-	mostRefusers = 1000        // told apart; all others count as one
-	sumsAfter    = time.Minute // what was left out is told
-	mostSums     = 20          // lines about it at a time: of the tokens with the most, and of all others
+	freeRefusals = 10          // lines for a token at a host; then one a second
+	allRefusals  = 100         // lines for all together; then one a second
+	mostRefusers = 1000        // counted apart; all others count as one
+	sumsAfter    = time.Minute // how long after the first line left out the sums are written
+	mostSums     = 20          // sums at a time: those of the refusers with the most, and one for all others
 )
 
 func newRefusals() refusals {
 	return refusals{by: make(map[refuser]*refused), all: rate.NewLimiter(1, allRefusals)}
 }
 
-// of returns the refusals of a token at a host, or of all that there is no room for.
+// of returns the counts of a token at a host, or those shared by all for which there is no
+// room.
 func (r *refusals) of(t *Token, host string, now time.Time) *refused {
 	key, who := refuser{"", host}, ""
 	if t != nil {
@@ -67,10 +68,10 @@ func (r *refusals) of(t *Token, host string, now time.Time) *refused {
 	return c
 }
 
-// Refused writes a line about a change that somebody from a host was not allowed to make,
-// unless there are many: of a token at a host ten, and then one a second, and of all a
-// hundred, and then one a second. What is left out is summed up within a minute, and by
-// Close. t may be nil.
+// Refused writes a line about a change that was forbidden to a client at host; t may be nil.
+// When there are many, some lines are left out. A token at a host gets ten and then one a
+// second, and all together get a hundred and then one a second. Lines left out are summed up
+// within a minute, and by Close.
 func (a *Audit) Refused(t *Token, host string, args ...any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -93,7 +94,7 @@ func (a *Audit) Refused(t *Token, host string, args ...any) {
 	a.note(now, args)
 }
 
-// sum tells what was left out. Called with a.mu held.
+// sum writes how many lines were left out. Called with a.mu held.
 func (a *Audit) sum() {
 	r := &a.refusals
 	if r.timer == nil {
@@ -133,8 +134,8 @@ func (a *Audit) sum() {
 	}
 }
 
-// Close tells what was left out, and that what comes is written without delay. It does not
-// close what is written to.
+// Close writes how many lines were left out. Later lines are written without a bound. It does
+// not close the writer.
 func (a *Audit) Close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -8,23 +8,23 @@ import (
 // Scope is a set of rights.
 type Scope uint8
 
-// The rights of a token. None includes another but Admin, which is all of them.
+// The rights of a token. Only Admin includes others: all of them.
 const (
-	// Push is to push, and to cancel, reschedule and rearm what was pushed.
+	// Push is the right to push, and to cancel, reschedule and rearm messages.
 	Push Scope = 1 << iota
-	// Work is to lease, claim and settle.
+	// Work is the right to lease, claim and settle.
 	Work
-	// Read is to look up, list and count, and to read settings and metrics.
+	// Read is the right to look up, list and count, and to read settings and metrics.
 	Read
-	// Operate is to pause, resume, purge and redrive, to cancel and reschedule, and to
-	// write settings.
+	// Operate is the right to pause, resume, purge, redrive and drop, to cancel and
+	// reschedule, and to write settings.
 	Operate
-	// Admin is all of these, and what is to come.
+	// Admin includes all rights, also later ones.
 	Admin
 
-	// Known is what any valid token may.
+	// Known marks calls that any valid token may make.
 	Known = Push | Work | Read | Operate | Admin
-	// Anyone needs no token.
+	// Anyone marks calls that need no token.
 	Anyone = Known + 1
 )
 
@@ -33,7 +33,7 @@ var scopeNames = []struct {
 	name  string
 }{{Push, "push"}, {Work, "work"}, {Read, "read"}, {Operate, "operate"}, {Admin, "admin"}}
 
-// ParseScope reads one of push, work, read, operate and admin.
+// ParseScope parses push, work, read, operate or admin.
 func ParseScope(name string) (Scope, error) {
 	for _, s := range scopeNames {
 		if s.name == name {
@@ -43,7 +43,7 @@ func ParseScope(name string) (Scope, error) {
 	return 0, fmt.Errorf("unknown scope %q (known are push, work, read, operate and admin)", name)
 }
 
-// Names are the names of the rights.
+// Names returns the names of the rights.
 func (s Scope) Names() (names []string) {
 	for _, n := range scopeNames {
 		if s&n.scope != 0 {
@@ -53,8 +53,8 @@ func (s Scope) Names() (names []string) {
 	return names
 }
 
-// String is the names with commas between.
+// String returns the names, joined by commas.
 func (s Scope) String() string { return strings.Join(s.Names(), ",") }
 
-// has reports whether one of the rights wanted is among these.
+// has reports whether the scope includes one of the rights wanted.
 func (s Scope) has(wanted Scope) bool { return s&Admin != 0 || s&wanted != 0 }

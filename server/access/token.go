@@ -15,14 +15,14 @@ import (
 	"github.com/tarryhq/tarry/internal/pattern"
 )
 
-// Token is a name with rights. Its secret is not in it.
+// Token is a name with rights. It does not hold its secret.
 type Token struct {
-	ID      string    // by which it is found; no secret
-	Name    string    // what people and logs call it, 1 to 64 of A-Za-z0-9.@_-
-	Scopes  Scope     // its rights,
-	Queues  []string  // on the queues of these names and patterns
+	ID      string    // finds the token in the file; not secret
+	Name    string    // for people and logs; 1 to 64 of A-Za-z0-9.@_-
+	Scopes  Scope     // its rights
+	Queues  []string  // the names and patterns of the queues on which it has them
 	Created time.Time // in seconds
-	Expires time.Time // from then on it is worth nothing; zero: never
+	Expires time.Time // the token is invalid from then on; zero: never
 	hash    [sha256.Size]byte
 }
 
@@ -36,26 +36,26 @@ func (t *Token) MayAll(wanted Scope) bool {
 	return t.Scopes.has(wanted) && slices.Contains(t.Queues, "*")
 }
 
-// Has reports whether the token has one of the rights, on whatever queues.
+// Has reports whether the token has one of the rights, on any queues.
 func (t *Token) Has(wanted Scope) bool { return t.Scopes.has(wanted) }
 
-// Expired reports whether the token is worth nothing any more.
+// Expired reports whether the token has expired.
 func (t *Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
-// same reports whether two are one token with the same rights.
+// same reports whether two are the same token with the same rights.
 func (t *Token) same(o *Token) bool {
 	return t.ID == o.ID && t.Name == o.Name && t.hash == o.hash && t.Scopes == o.Scopes && slices.Equal(t.Queues, o.Queues) && t.Expires.Equal(o.Expires)
 }
 
-// proves reports whether a secret is this token's, in a time that does not tell how much
-// of it is right.
+// proves reports whether a secret is this token's. Its time does not reveal how much of the
+// secret is right.
 func (t *Token) proves(secret string) bool {
 	hash := sha256.Sum256([]byte(secret))
 	return subtle.ConstantTimeCompare(hash[:], t.hash[:]) == 1
 }
 
 const (
-	secretPrefix = "tarry_" // by which scanners for secrets know them
+	secretPrefix = "tarry_" // lets scanners for secrets recognise tokens
 	idBytes      = 5
 	secretBytes  = 32
 	maxSecret    = 128
@@ -64,14 +64,14 @@ const (
 
 var letters = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// random is n bytes of chance as text.
+// random returns n random bytes as text.
 func random(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails
 	return letters.EncodeToString(b)
 }
 
-// mint gives a token its id and its secret, which is tarry_ID_ and 256 bits of chance.
+// mint gives a token its id and returns its secret: tarry_ID_ and 256 random bits.
 func (t *Token) mint() (secret string) {
 	t.ID = random(idBytes)
 	secret = secretPrefix + t.ID + "_" + random(secretBytes)
@@ -79,7 +79,7 @@ func (t *Token) mint() (secret string) {
 	return secret
 }
 
-// idOf is the id of the token that a secret claims to be, "" if it is none of ours.
+// idOf returns the id of the token that a secret claims to be; "": it cannot be one of ours.
 func idOf(secret string) string {
 	rest, ok := strings.CutPrefix(secret, secretPrefix)
 	id, _, both := strings.Cut(rest, "_")
@@ -89,7 +89,7 @@ func idOf(secret string) string {
 	return id
 }
 
-// Check refuses what cannot be a token.
+// Check returns an error if the token's name, scopes or queues are invalid.
 func (t *Token) Check() error {
 	switch {
 	case t.Name == "" || len(t.Name) > maxName || strings.Trim(t.Name, nameChars) != "":

@@ -15,16 +15,17 @@ import (
 	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
-// whenMissing is what a command does about a disk store that does not exist.
+// whenMissing says what a command does if its disk store does not exist.
 type whenMissing int
 
 const (
 	makeIt    whenMissing = iota
-	refuseIt              // its name may be wrong
-	showEmpty             // for a command that only reads: none is made, which would hide a wrong name
+	refuseIt              // the name may be wrong
+	showEmpty             // for commands that only read: making a store would hide a wrong name
 )
 
-// absentDir returns the directory of a disk store that nobody has made yet: it is not there, or empty.
+// absentDir returns the directory of a disk store that is missing or empty: nobody has made it
+// yet.
 func absentDir(u *url.URL) (dir string, absent bool) {
 	if u.Scheme != "disk" {
 		return "", false
@@ -34,7 +35,7 @@ func absentDir(u *url.URL) (dir string, absent bool) {
 	return dir, errors.Is(err, fs.ErrNotExist) || err == nil && len(names) == 0
 }
 
-// checkPresent fails where a disk store does not exist.
+// checkPresent returns an error if a disk store does not exist.
 func checkPresent(op string, u *url.URL) error {
 	if dir, absent := absentDir(u); absent {
 		return &engine.Error{Op: op, Err: tarry.ErrNotFound, Hint: "there is no store in " + dir}
@@ -42,17 +43,18 @@ func checkPresent(op string, u *url.URL) error {
 	return nil
 }
 
-// absent stands for a disk store that does not exist. It is empty.
+// absent is an empty stand-in for a disk store that does not exist.
 type absent struct{ *memengine.Engine }
 
-// Capabilities names the engine that will be there.
+// Capabilities names the engine that the store would have.
 func (a absent) Capabilities() engine.Capabilities {
 	c := a.Engine.Capabilities()
 	c.Name = "disk"
 	return c
 }
 
-// openMissing is open for a disk store that does not exist; a nil client: open goes on.
+// openMissing opens a disk store that does not exist. If it returns no client and no error,
+// open continues as usual.
 func (p *Program) openMissing(op string, u *url.URL, do whenMissing) (*tarry.Client, error) {
 	switch do {
 	case makeIt:

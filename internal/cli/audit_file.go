@@ -2,8 +2,8 @@ package cli
 
 import "os"
 
-// auditFile is a file that lines are appended to. Where the path no longer names it, as after a
-// rotation by renaming, it is opened anew: nobody would read what an unnamed file gets.
+// auditFile is a file to append lines to. If the path no longer names the open file, as after
+// a rotation by renaming, the path is opened again. Nobody would read lines in the old file.
 type auditFile struct {
 	path string
 	f    *os.File

@@ -35,7 +35,7 @@ only what is new since the backup before is copied.`,
 		if !ok {
 			return &engine.Error{Op: "backup", Err: engine.ErrUnsupported, Hint: "only a disk store is backed up so"}
 		}
-		made, err := b.Backup(cmd.Context(), args[0]) // it may rightly take long
+		made, err := b.Backup(cmd.Context(), args[0]) // may rightly take longer than the timeout
 		if err != nil {
 			if p.settings.levels["store"] > p.settings.levels["server"] {
 				err = ofThisMachine(err)
@@ -82,8 +82,8 @@ be read of it. The backup stays as it is.`,
 	return cmd
 }
 
-// ofThisMachine has a store or backup that cannot be reached count as a failure of this call, not of
-// a server somewhere.
+// ofThisMachine makes an unreachable store or backup a failure of this call, not of a server
+// elsewhere.
 func ofThisMachine(err error) error {
 	if errors.Is(err, tarry.ErrUnavailable) && !errors.Is(err, context.Canceled) {
 		return failed(err)
@@ -91,7 +91,7 @@ func ofThisMachine(err error) error {
 	return err
 }
 
-// storeDir is the directory of a disk store that is given as DIR or disk:DIR.
+// storeDir returns the directory of a disk store, given as DIR or disk:DIR.
 func storeDir(arg string) (string, error) {
 	if !strings.HasPrefix(arg, "disk:") {
 		return arg, nil
@@ -106,7 +106,7 @@ func storeDir(arg string) (string, error) {
 	return dir, r.Done()
 }
 
-// backupShown is a backup in JSON.
+// backupShown is the JSON of a backup.
 type backupShown struct {
 	Outcome string    `json:"outcome"`
 	To      string    `json:"to"`

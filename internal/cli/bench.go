@@ -16,7 +16,7 @@ import (
 	"github.com/tarryhq/tarry/internal/cli/bench"
 )
 
-// benchFlags say what to measure.
+// benchFlags are the flags of bench.
 type benchFlags struct {
 	scenarios string
 	cfg       bench.Config
@@ -71,7 +71,7 @@ and operate. Bodies are hexadecimal digits, which compress to half.`,
 	return cmd
 }
 
-// check refuses what cannot be measured, before anything is touched.
+// check refuses flags that cannot work, before anything is touched.
 func (b *benchFlags) check() (scenarios []string, err error) {
 	if b.cfg.Store == "" {
 		return nil, usagef("as in --store disk:bench-data", "--store is missing")
@@ -164,8 +164,8 @@ func (p *Program) bench(cmd *cobra.Command, b *benchFlags) error {
 	return failed
 }
 
-// openBench opens a store to be measured. Its clients do not share calls beyond
-// what the engine itself does.
+// openBench opens a store to be measured. Its clients combine calls only where the engine
+// itself does.
 func openBench(ctx context.Context, store string) (*tarry.Client, error) {
 	return openStore(ctx, store, nil)
 }
@@ -187,7 +187,7 @@ func showResult(o *printer, r bench.Result) error {
 	return o.pageSoon()
 }
 
-// resultNotes are what the table has no columns for.
+// resultNotes returns the results for which the table has no columns.
 func resultNotes(r bench.Result) (notes []string) {
 	note := func(format string, args ...any) {
 		notes = append(notes, r.Scenario+": "+fmt.Sprintf(format, args...))
@@ -224,7 +224,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 }
 
-// holder is a process of this program that holds the messages of recover.
+// holder is a child process that holds the messages of the scenario recover.
 type holder struct {
 	cmd *exec.Cmd
 	out interface{ Read([]byte) (int, error) }
@@ -236,7 +236,7 @@ func (h *holder) Kill() error {
 	if err := h.cmd.Process.Kill(); err != nil {
 		return err
 	}
-	_ = h.cmd.Wait() // it tells of the kill
+	_ = h.cmd.Wait() // its error only reports the kill
 	return nil
 }
 
@@ -244,7 +244,7 @@ func (p *Program) hold(ctx context.Context, cfg *bench.Config, queue string, n i
 	cmd := exec.CommandContext(ctx, p.Self, "bench-hold", "--queue", queue,
 		"--n", strconv.Itoa(n), "--clients", strconv.Itoa(cfg.Clients), "--body", strconv.Itoa(cfg.Body),
 		"--quiet="+strconv.FormatBool(quiet))
-	// The URL may hold a password, which must not stand on a command line.
+	// The URL may hold a password, which other users could read on a command line.
 	cmd.Env = append(slices.Clone(p.Env), "TARRY_STORE="+cfg.Store)
 	cmd.Stderr = p.Stderr
 	out, err := cmd.StdoutPipe()
@@ -257,7 +257,7 @@ func (p *Program) hold(ctx context.Context, cfg *bench.Config, queue string, n i
 	return &holder{cmd, out}, nil
 }
 
-// benchHoldCommand is what bench starts for recover; nobody else needs it.
+// benchHoldCommand is the hidden command that bench starts as the child of recover.
 func (p *Program) benchHoldCommand() *cobra.Command {
 	var (
 		cfg   bench.Config

@@ -15,8 +15,8 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// readBody returns the body that an argument gives: the argument itself, or
-// standard input for "-", of which at most most bytes are taken.
+// readBody returns the body that an argument gives: the argument itself, or for "-" standard
+// input, up to most bytes.
 func (p *Program) readBody(queue, arg string, most int) ([]byte, error) {
 	if arg != "-" {
 		return []byte(arg), nil
@@ -32,7 +32,7 @@ func (p *Program) readBody(queue, arg string, most int) ([]byte, error) {
 	return body, nil
 }
 
-// contentType names what a body looks like.
+// contentType guesses the content type of a body.
 func contentType(body []byte) string {
 	switch {
 	case json.Valid(body):
@@ -43,7 +43,7 @@ func contentType(body []byte) string {
 	return "application/octet-stream"
 }
 
-// messageFlags are what a pushed message may have beside body, key and due.
+// messageFlags are the flags of a pushed message, besides body, key and due time.
 type messageFlags struct {
 	termFlags
 	contentType string
@@ -57,7 +57,7 @@ func (m *messageFlags) add(cmd *cobra.Command) {
 	m.termFlags.add(cmd, "default: the queue's, else %s")
 }
 
-// draft is a message with this body and what the flags say.
+// draft returns a message with this body and the values of the flags.
 func (m *messageFlags) draft(queue string, body []byte) (tarry.Draft, error) {
 	if m.contentType == "" {
 		m.contentType = contentType(body)
@@ -76,7 +76,7 @@ func (m *messageFlags) draft(queue string, body []byte) (tarry.Draft, error) {
 	return d, err
 }
 
-// showPushed prints the answer to a push by a policy.
+// showPushed prints the result of a push with a policy.
 func (p *Program) showPushed(r tarry.Pushed, policy tarry.Conflict) error {
 	j := asAPI(func(b []byte) []byte {
 		return wire.AppendPushed(b, &wire.Pushed{
@@ -86,7 +86,7 @@ func (p *Program) showPushed(r tarry.Pushed, policy tarry.Conflict) error {
 	})
 	outcome := r.Outcome.String()
 	if r.Outcome == tarry.Replaced && policy == tarry.Rearm {
-		outcome = "rearmed" // for people: its body was not replaced
+		outcome = "rearmed" // only for people: rearm keeps the body
 	}
 	key := ""
 	if r.Key != "" {
@@ -99,7 +99,7 @@ func (p *Program) showPushed(r tarry.Pushed, policy tarry.Conflict) error {
 	return p.show(j, "%s %s id %s%s, due %s%s", outcome, r.Queue, r.ID.String(), key, p.dueText(r.Due), ended)
 }
 
-// conflictHint adds to a conflict what is in the way.
+// conflictHint adds to a conflict the message that is in the way.
 func conflictHint(err error, r tarry.Pushed) error {
 	var e *engine.Error
 	if r.ID == 0 || !errors.As(err, &e) {

@@ -58,7 +58,7 @@ would be lost.`,
 
 var errDryRun = errors.New("nothing is written")
 
-// salvage prints what is lost, and makes a new store of the rest.
+// salvage prints what is lost, and makes a new store from the rest.
 func (p *Program) salvage(ctx context.Context, c *checked, to string, dryRun bool, note *note, progress func(int64)) error {
 	to, err := storeDir(to)
 	if err != nil {
@@ -87,23 +87,23 @@ func (p *Program) salvage(ctx context.Context, c *checked, to string, dryRun boo
 	return err
 }
 
-// checked is the result of a check, in JSON.
+// checked is the JSON of a check.
 type checked struct {
 	rep    *diskengine.Report
 	losses []diskengine.Loss
 
 	Dir       string         `json:"dir"`
-	From      string         `json:"from"` // what it was salvaged from; empty: it was only checked
+	From      string         `json:"from"` // the directory that was salvaged; empty: none
 	Sound     bool           `json:"sound"`
-	Closed    bool           `json:"closed"` // the log ends as that of a store that was closed
+	Closed    bool           `json:"closed"` // the log ends as in a store that was closed
 	Sstables  int            `json:"sstables"`
-	Entries   int64          `json:"entries"` // of runs, dead and alive
-	Records   int64          `json:"records"` // of the log
+	Entries   int64          `json:"entries"` // in sstables, dead and alive
+	Records   int64          `json:"records"` // in the log
 	Findings  []checkFinding `json:"findings"`
-	More      int            `json:"more"` // findings that are left out
+	More      int            `json:"more"` // findings left out
 	Leftovers []string       `json:"leftovers"`
-	Losses    []checkLoss    `json:"losses"` // what a salvage would lose, or has lost
-	Notes     []string       `json:"notes"`  // what else becomes of the store
+	Losses    []checkLoss    `json:"losses"` // lost in the salvage, or what one would lose
+	Notes     []string       `json:"notes"`  // other effects on the store
 	Queues    []checkQueue   `json:"queues"`
 }
 
@@ -117,8 +117,8 @@ type checkLoss struct {
 	File     string   `json:"file"`
 	Offset   *int64   `json:"offset"`
 	What     string   `json:"what"`
-	Messages *int64   `json:"messages"` // null: that is not known
-	Keys     bool     `json:"keys"`     // of keys that are remembered
+	Messages *int64   `json:"messages"` // null: unknown
+	Keys     bool     `json:"keys"`     // Messages counts remembered keys
 	Queues   []string `json:"queues"`
 	IDs      []string `json:"ids"`
 	Again    bool     `json:"again"`
@@ -131,7 +131,7 @@ type checkQueue struct {
 	Finished int64  `json:"finished"`
 }
 
-// fill copies the report.
+// fill sets the exported fields from the report.
 func (c *checked) fill() {
 	r := c.rep
 	c.Sound, c.Closed, c.Sstables, c.Entries, c.Records, c.More = r.Sound(), r.Torn == nil, r.Tables, r.Entries, r.Records, r.More
@@ -153,7 +153,7 @@ func (c *checked) fill() {
 	}
 }
 
-// known is nil for a number that is not known.
+// known returns nil for an unknown number, which is negative.
 func known(n int64) *int64 {
 	if n < 0 {
 		return nil
@@ -176,7 +176,7 @@ func (p *Program) showChecked(c *checked) error {
 	return failedf(nil, hint, "%s is damaged: %s", c.Dir, counted(len(c.Findings)+c.More, "finding"))
 }
 
-// kept says how many messages the new store has, and how many were lost.
+// kept says how many messages the new store has and how many were lost.
 func (c *checked) kept() string {
 	live, dead, finished, lost, keys := int64(0), int64(0), int64(0), int64(0), int64(0)
 	for _, q := range c.rep.Queues {
@@ -197,7 +197,7 @@ func (c *checked) kept() string {
 		least, counted(int(lost), "message"), counted(int(keys), "remembered key"))
 }
 
-// text writes a report for people.
+// text writes the report for people.
 func (c *checked) text(o *printer) {
 	for _, f := range c.rep.Findings {
 		o.say("%s", f.String())

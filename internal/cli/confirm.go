@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// confirm asks before something is destroyed, such as "drop 3 messages". Where
-// nobody can answer it needs --yes. An interrupt is an answer too.
+// confirm asks before something is destroyed, such as "drop 3 messages". Where nobody can
+// answer, --yes must be given. An interrupt counts as no.
 func (p *Program) confirm(ctx context.Context, what string) error {
 	if p.yes {
 		return nil
@@ -18,7 +18,7 @@ func (p *Program) confirm(ctx context.Context, what string) error {
 	}
 	fmt.Fprintf(p.Stderr, "This will %s. Go on? [y/N] ", what)
 	answers := make(chan string, 1)
-	go func() { // it may wait for a key for as long as the process lives
+	go func() { // the read may block until the process ends
 		answer, _ := bufio.NewReader(p.Stdin).ReadString('\n')
 		answers <- answer
 	}()

@@ -21,17 +21,18 @@ const (
 	defaultStore  = "disk:tarry-data"
 )
 
-// target is what a client command works on.
+// target is where a client command works.
 type target struct {
 	server, store, token string
 	timeout              time.Duration // 0: none
 }
 
-// clientCommand is what a client command does once its target is open.
+// clientCommand is the work of a client command once its target is open.
 type clientCommand func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error
 
-// client makes cmd a client command: it gets their flags, opens the target, calls f within the
-// timeout and closes. What may rightly take long goes by cmd.Context instead.
+// client makes cmd a client command. It adds the common flags, opens the target, calls f
+// within the timeout, and closes the target. f uses cmd.Context for work that may rightly take
+// longer.
 func (p *Program) client(do whenMissing, cmd *cobra.Command, f clientCommand) *cobra.Command {
 	p.connectFlags(cmd)
 	timeoutFlag(cmd, &p.target.timeout, defaultTimeout, "give up after this long; 0: never")
@@ -48,7 +49,7 @@ func (p *Program) client(do whenMissing, cmd *cobra.Command, f clientCommand) *c
 	return cmd
 }
 
-// closing closes c after work that ended with err.
+// closing closes c after work, and returns the work's error, else that of Close.
 func closing(c *tarry.Client, err error) error {
 	if closeErr := c.Close(); err == nil {
 		return closeErr
@@ -56,7 +57,7 @@ func closing(c *tarry.Client, err error) error {
 	return err
 }
 
-// connectFlags are those that say where the messages are.
+// connectFlags adds the flags that say where the messages are.
 func (p *Program) connectFlags(cmd *cobra.Command) {
 	p.target.timeout = defaultTimeout
 	cmd.Flags().StringVar(&p.target.server, "server", defaultServer, "the server's URL, or HOST:PORT")
@@ -65,7 +66,7 @@ func (p *Program) connectFlags(cmd *cobra.Command) {
 	p.tokenFlag(cmd)
 }
 
-// storeFlag gives a command the flags --store and --store-file.
+// storeFlag adds the flags --store and --store-file.
 func storeFlag(cmd *cobra.Command, store *string, otherwise, usage string) {
 	cmd.Flags().StringVar(store, "store", otherwise, usage)
 	cmd.Flags().String("store-file", "", "file that holds the store's URL")
@@ -78,7 +79,7 @@ func timeoutFlag(cmd *cobra.Command, timeout *time.Duration, otherwise time.Dura
 	cmd.Flags().Var((*durationValue)(timeout), "timeout", usage)
 }
 
-// withTimeout is context.WithTimeout, but that 0 is none.
+// withTimeout is context.WithTimeout, except that 0 means no timeout.
 func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout <= 0 {
 		return ctx, func() {}
@@ -86,9 +87,9 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 	return context.WithTimeout(ctx, timeout)
 }
 
-// url is the engine to open. Of --server and --store the one given closer by
-// counts; where both stand in the environment or the file it is the server, so
-// that the settings of serve do not make its clients open its store.
+// url returns the URL to open. Of --server and --store the one set at the closer level counts.
+// If both are in the environment or both in the file, it is the server. Otherwise a store set
+// for serve would make its clients open that store.
 func (p *Program) url() (string, error) {
 	server, store := p.settings.levels["server"], p.settings.levels["store"]
 	switch {
@@ -108,14 +109,14 @@ func (p *Program) url() (string, error) {
 	return p.withToken(u)
 }
 
-// open opens the target. It waits for no longer than the timeout; 0: as long as it takes.
+// open opens the target within the timeout; 0: no limit.
 func (p *Program) open(cmd *cobra.Command, do whenMissing) (*tarry.Client, error) {
 	raw, err := p.url()
 	if err != nil {
 		return nil, err
 	}
 	u, err := url.Parse(raw)
-	if err == nil { // else openStore says what is wrong
+	if err == nil { // else openStore reports the error
 		if c, err := p.openMissing(cmd.Name(), u, do); c != nil || err != nil {
 			return c, err
 		}
@@ -133,9 +134,8 @@ func (p *Program) open(cmd *cobra.Command, do whenMissing) (*tarry.Client, error
 	return c, err
 }
 
-// openStore opens a store. That a local one cannot be opened is a failure of this
-// call, not of a server somewhere. Without cfg nothing is logged: commands print
-// what went wrong.
+// openStore opens a store. If a local one cannot be opened, that is a failure of this call,
+// not of a server elsewhere. Without cfg nothing is logged, since commands print their errors.
 func openStore(ctx context.Context, store string, cfg *tarry.Config) (*tarry.Client, error) {
 	if cfg == nil {
 		cfg = &tarry.Config{Logger: slog.New(slog.DiscardHandler)}
@@ -150,7 +150,7 @@ func openStore(ctx context.Context, store string, cfg *tarry.Config) (*tarry.Cli
 	return nil, startHint(err)
 }
 
-// startHint adds to the error of a server that does not answer how to start one.
+// startHint adds, to the error of a server that does not answer, how to start one.
 func startHint(err error) error {
 	e, ok := errors.AsType[*engine.Error](err)
 	if !ok || !strings.Contains(e.Hint, "does not answer") {
@@ -161,7 +161,7 @@ func startHint(err error) error {
 	return &with
 }
 
-// isServer reports whether a URL is that of a server.
+// isServer reports whether a URL names a server.
 func isServer(u *url.URL) bool {
 	return (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }

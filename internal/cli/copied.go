@@ -5,31 +5,31 @@ import (
 	"strings"
 )
 
-// copied is what came of copying a queue.
+// copied is the result of copying a queue.
 type copied struct {
 	Queue   string `json:"queue"`
 	Outcome string `json:"outcome"`
 
 	Copied   int64 `json:"copied"`   // scheduled and ready messages
-	Kept     int64 `json:"kept"`     // TO knew their keys, and they are left as they are there
-	Refused  int64 `json:"refused"`  // by TO, each for itself
+	Kept     int64 `json:"kept"`     // TO knew their keys, and keeps its own
+	Refused  int64 `json:"refused"`  // each refused by TO
 	Expired  int64 `json:"expired"`  // not copied: they expire before they are due
-	Unkeyed  int64 `json:"unkeyed"`  // of those copied: have no key
-	Begun    int64 `json:"begun"`    // of those copied: had attempts behind them, which no longer count
-	Stripped int64 `json:"stripped"` // of those copied: lost what TO has not
+	Unkeyed  int64 `json:"unkeyed"`  // of those copied: without a key
+	Begun    int64 `json:"begun"`    // of those copied: had used attempts, which no longer count
+	Stripped int64 `json:"stripped"` // of those copied: lost what TO does not support
 
 	Buried int64 `json:"buried"` // dead messages copied
 
-	Settings string `json:"settings"` // "copied", "kept": TO had some, "left": not asked for, or TO has none; "": there are none
-	Pause    string `json:"pause"`    // likewise
+	Settings string `json:"settings"` // "copied"; "kept": TO has its own; "left": not asked for, or TO has no settings; "": FROM has none
+	Pause    string `json:"pause"`    // the same
 
-	// What FROM still holds beside.
+	// What FROM still holds that was not copied.
 	Leased   int64 `json:"leased"`
 	Dead     int64 `json:"dead"`
 	Finished int64 `json:"finished"` // remembered keys
 }
 
-// add sums up.
+// add adds the counts of q.
 func (c *copied) add(q *copied) {
 	c.Copied += q.Copied
 	c.Kept += q.Kept
@@ -53,7 +53,7 @@ func (c *copied) left() string {
 	return counts(c.Leased, "leased", c.Dead, "dead", c.Finished, "remembered")
 }
 
-// counts joins numbers and what they count, in pairs, but for what there is none of.
+// counts joins pairs of a number and what it counts, leaving out zeros.
 func counts(pairs ...any) string {
 	var parts []string
 	for i := 0; i < len(pairs); i += 2 {

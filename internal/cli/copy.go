@@ -16,7 +16,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// copyFlags say what is copied, and how.
+// copyFlags say what to copy, and how.
 type copyFlags struct {
 	dryRun, merge, lossy   bool
 	settings, pauses, dead bool
@@ -92,7 +92,7 @@ func (p *Program) copyStores(ctx context.Context, f *copyFlags, fromArg, toArg s
 	}
 	defer func() { _ = c.from.Close() }() // nothing was written to it
 	if _, absent := absentDir(to); absent && f.dryRun {
-		return c.run(ctx, queues) // it would be empty, and must not be made
+		return c.run(ctx, queues) // TO would be empty, and a dry run must not make it
 	}
 	if c.to, err = p.openToCopy(ctx, to); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (p *Program) copyStores(ctx context.Context, f *copyFlags, fromArg, toArg s
 	return closing(c.to, c.run(ctx, queues))
 }
 
-// storeArg reads an argument that names a store.
+// storeArg parses an argument that names a store.
 func storeArg(arg string) (*url.URL, error) {
 	raw := arg
 	if path, ok := strings.CutPrefix(arg, "@"); ok {
@@ -112,7 +112,7 @@ func storeArg(arg string) (*url.URL, error) {
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme == "" {
-		return nil, usagef("such as disk:tarry-data or http://127.0.0.1:8277", "FROM and TO are URLs of stores") // it may hold a password
+		return nil, usagef("such as disk:tarry-data or http://127.0.0.1:8277", "FROM and TO are URLs of stores") // the URL is not shown: it may hold a password
 	}
 	return u, nil
 }
@@ -127,7 +127,8 @@ func (p *Program) openToCopy(ctx context.Context, u *url.URL) (*tarry.Client, er
 			return nil, err
 		}
 	}
-	// What one store has taken the other is asked to take: its own limit alone counts.
+	// No limit of the client's on bodies: a body that FROM accepted is refused only by TO
+	// itself.
 	return openStore(ctx, store, &tarry.Config{Logger: slog.New(slog.DiscardHandler), MaxBody: math.MaxInt})
 }
 
@@ -135,15 +136,15 @@ func (p *Program) openToCopy(ctx context.Context, u *url.URL) (*tarry.Client, er
 type copier struct {
 	p        *Program
 	flags    *copyFlags
-	from, to *tarry.Client // to is nil in a dry run whose TO is not there
+	from, to *tarry.Client // to is nil in a dry run when TO does not exist
 	note     *note
 	out      *printer
 	total    copied
 	queues   int
-	refused  error // of the first message that TO refused
+	refused  error // the error of the first message that TO refused
 }
 
-// run copies the queues named, or all.
+// run copies the named queues, or all.
 func (c *copier) run(ctx context.Context, queues []string) error {
 	if err := c.able(); err != nil {
 		return err
@@ -182,7 +183,7 @@ func (c *copier) all(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// vacant refuses queues that hold something in TO already.
+// vacant refuses queues that hold messages in TO already.
 func (c *copier) vacant(ctx context.Context, queues []string) error {
 	if c.to == nil || c.flags.merge {
 		return nil
@@ -200,7 +201,7 @@ func (c *copier) vacant(ctx context.Context, queues []string) error {
 	return nil
 }
 
-// each copies one queue after the other, and prints what came of each.
+// each copies the queues one after another, and prints the result of each.
 func (c *copier) each(ctx context.Context, queues []string) error {
 	for _, name := range queues {
 		q := queueCopy{copier: c, name: name, copied: copied{Queue: name, Outcome: c.outcome()}}
@@ -222,7 +223,7 @@ func (c *copier) outcome() string {
 	return "copied"
 }
 
-// cut is the error of a copy that did not come to its end.
+// cut returns the error of a copy that was cut short.
 func (c *copier) cut(ctx context.Context, err error) error {
 	n, unkeyed := c.total.Copied, c.total.Unkeyed
 	if n == 0 || c.flags.dryRun {

@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// deadChunk is how many dead messages wait in TO at a time, until they are buried.
+	// deadChunk is how many dead messages are pushed to TO at a time, before they are buried.
 	deadChunk = 100
 
-	// deadWait bounds the wait for such a chunk. It holds when the copy is interrupted too: a
-	// message that is dead in FROM must not stay alive in TO.
+	// deadWait bounds the time to bury a chunk. An interrupted copy still takes it: a message
+	// that is dead in FROM must not stay alive in TO.
 	deadWait = 10 * time.Second
 )
 
-// bury copies the dead messages, the longest dead first: it pushes, leases and buries them with
-// their last error. The queue must hold nothing in TO, so that nothing else can be leased and no
-// earlier copy left half of them.
+// bury copies the dead messages, the longest dead first. It pushes, leases and buries each
+// with its last error. The queue must hold nothing in TO. So nothing else can be leased, and
+// no earlier copy has left some of them.
 func (q *queueCopy) bury(ctx context.Context) error {
 	from, err := q.from.Queue(ctx, q.name)
 	if err != nil || from.Dead == 0 || !q.flags.dead {
@@ -58,7 +58,7 @@ func (q *queueCopy) bury(ctx context.Context) error {
 	}
 }
 
-// unlike is how many of the first messages have different keys, as live messages must.
+// unlike returns how many of the first messages have different keys, as live messages must.
 func unlike(all []tarry.Info) int {
 	keys := make(map[string]bool)
 	for i := range all {
@@ -71,13 +71,13 @@ func unlike(all []tarry.Info) int {
 	return len(all)
 }
 
-// buryChunk pushes messages to TO and buries them there.
+// buryChunk pushes dead messages to TO and buries them there.
 func (q *queueCopy) buryChunk(ctx context.Context, dead []tarry.Info) error {
 	drafts := make([]tarry.Draft, len(dead))
 	for i := range dead {
 		m := &dead[i]
 		drafts[i] = tarry.Draft{Queue: m.Queue, Key: m.Key, Due: tarry.When{At: m.Due}, Content: m.Content, Terms: m.Policy.Terms()}
-		drafts[i].ExpireAfter = tarry.Never // it would expire before it is buried
+		drafts[i].ExpireAfter = tarry.Never // else it could expire before it is buried
 		q.strip(&drafts[i])
 	}
 	if err := ctx.Err(); err != nil {
@@ -113,7 +113,7 @@ func (q *queueCopy) buryChunk(ctx context.Context, dead []tarry.Info) error {
 		for i := range got.Messages {
 			m := &got.Messages[i]
 			place, ours := places[m.ID]
-			if !ours { // somebody pushed it just now
+			if !ours { // another client has just pushed it
 				_, err := q.to.Settle(ctx, []tarry.Settlement{{Token: m.Token, Do: tarry.DoRelease}})
 				return alive(q.name, born, err)
 			}
@@ -134,7 +134,7 @@ func (q *queueCopy) buryChunk(ctx context.Context, dead []tarry.Info) error {
 	return full
 }
 
-// given leaves out what is empty.
+// given leaves out empty settlements.
 func given(all []tarry.Settlement) (some []tarry.Settlement) {
 	for i := range all {
 		if all[i].Token != "" {
@@ -144,7 +144,7 @@ func given(all []tarry.Settlement) (some []tarry.Settlement) {
 	return some
 }
 
-// alive is the error of a chunk that could not be buried.
+// alive returns the error of a chunk that could not be buried.
 func alive(queue string, n int, err error) error {
 	what := fmt.Sprintf("up to %s of %s, dead in FROM, may be alive in TO", counted(n, "message"), queue)
 	hint := "purge the queue there, before anybody works on it; somebody else may lease from it, or its settings hold leases back"

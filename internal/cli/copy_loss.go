@@ -8,7 +8,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// able refuses stores between which nothing can be copied, or not all that messages have.
+// able refuses a copy if FROM cannot be listed, or if TO does not support all that messages
+// may have.
 func (c *copier) able() error {
 	from := c.from.Capabilities()
 	if !from.List || !from.Range || !from.Count {
@@ -28,7 +29,7 @@ func (c *copier) able() error {
 	return nil
 }
 
-// losses are what messages may have in one store and not in another.
+// losses returns what messages may have in one store but not in the other.
 func losses(from, to *tarry.Capabilities) (lost []string) {
 	for _, has := range []struct {
 		from, to bool
@@ -46,7 +47,8 @@ func losses(from, to *tarry.Capabilities) (lost []string) {
 	return lost
 }
 
-// strip takes from a message what TO has not, and reports whether there was something.
+// strip removes from a message what TO does not support, and reports whether anything was
+// lost.
 func (c *copier) strip(m *tarry.Draft) bool {
 	if c.to == nil {
 		return false
@@ -59,7 +61,7 @@ func (c *copier) strip(m *tarry.Draft) bool {
 	return stripTerms(&m.Terms, caps) || lost
 }
 
-// stripTerms does so with the terms of a message, or the defaults of a queue.
+// stripTerms does the same for the terms of a message or the defaults of a queue.
 func stripTerms(t *tarry.Terms, caps tarry.Capabilities) (lost bool) {
 	if t.Priority != nil && !caps.Priority {
 		lost = *t.Priority != tarry.DefaultPriority
@@ -79,7 +81,7 @@ func stripTerms(t *tarry.Terms, caps tarry.Capabilities) (lost bool) {
 	return lost
 }
 
-// summary says in one line what was copied and what not.
+// summary says in one line what was copied and what was not.
 func (c *copier) summary() string {
 	t, did := &c.total, "copied"
 	if c.flags.dryRun {

@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// copyPage is how many messages are read, and pushed, at a time.
+// copyPage is how many messages are read and pushed at a time.
 const copyPage = 500
 
 // queueCopy copies one queue.
@@ -20,9 +20,9 @@ type queueCopy struct {
 	name string
 }
 
-// run copies the queue, and counts what is left. The dead come first, while nothing else can be
-// leased. The pause comes next, so that no message is leased during it. The settings come last: FROM
-// may hold more messages than its max_pending now allows.
+// run copies the queue, and counts what is left. Dead messages come first, while nothing else
+// can be leased. The pause comes next, so that no message is leased during it. Settings come
+// last, since FROM may hold more messages than its max_pending now allows.
 func (q *queueCopy) run(ctx context.Context) error {
 	if err := q.bury(ctx); err != nil {
 		return err
@@ -41,14 +41,14 @@ func (q *queueCopy) run(ctx context.Context) error {
 	return err
 }
 
-// messages copies the scheduled messages, the latest due first, and then the ready ones. So it
-// copies what falls due meanwhile exactly once: it reads the scheduled ones down to the present,
-// and of the ready ones those that are due before the last of them.
+// messages copies the scheduled messages, the latest due first, and then the ready ones. So a
+// message that falls due meanwhile is copied exactly once. The scheduled ones are read down to
+// the present. Of the ready ones only those due before the last scheduled one are read.
 func (q *queueCopy) messages(ctx context.Context) error {
 	var last *tarry.Info
 	err := q.list(ctx, tarry.ListQuery{State: tarry.Scheduled, Newest: true}, func(page []tarry.Info) []tarry.Info {
 		last = &tarry.Info{ID: page[len(page)-1].ID, Due: page[len(page)-1].Due}
-		slices.Reverse(page) // of those that are due together the first pushed goes out first
+		slices.Reverse(page) // of messages due together, the first pushed must stay first
 		return page
 	})
 	if err != nil {
@@ -65,7 +65,7 @@ func (q *queueCopy) messages(ctx context.Context) error {
 	})
 }
 
-// list copies what a list has, as arranged, page by page.
+// list copies the messages of a query, page by page, as arranged.
 func (q *queueCopy) list(ctx context.Context, query tarry.ListQuery, arrange func([]tarry.Info) []tarry.Info) error {
 	query.Queue, query.Limit, query.Body = q.name, copyPage, !q.flags.dryRun
 	for {
@@ -101,7 +101,7 @@ func (q *queueCopy) keep(ctx context.Context, page []tarry.Info) error {
 		drafts = append(drafts, m)
 		fates = append(fates, fate{q.strip(&drafts[len(drafts)-1]), page[i].Attempt > 0})
 	}
-	pushed := make([]tarry.Pushed, len(drafts)) // of a dry run
+	pushed := make([]tarry.Pushed, len(drafts)) // a dry run counts all as created
 	if !q.flags.dryRun && len(drafts) > 0 {
 		var err error
 		if pushed, err = q.to.PushMany(ctx, drafts); err != nil {
@@ -138,17 +138,17 @@ func one(yes bool) int64 {
 	return 0
 }
 
-// stops reports whether an error of one message is one that the next would have as well.
+// stops reports whether the error of one message would meet the next one too.
 func stops(err error) bool {
 	return errors.Is(err, tarry.ErrLimit) || errors.Is(err, tarry.ErrUnavailable) || errors.Is(err, tarry.ErrClosed) ||
 		errors.Is(err, tarry.ErrUnauthorized) || errors.Is(err, tarry.ErrForbidden) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// draftOf is the push that makes a message like this one; false: it expires before it is due.
+// draftOf returns the push that makes a message like m; false: it expires before it is due.
 func draftOf(m *tarry.Info) (tarry.Draft, bool) {
 	terms := m.Policy.Terms()
-	if !m.Expires.IsZero() { // a retry has moved the due time, and not the expiry
+	if !m.Expires.IsZero() { // a retry moves the due time but not the expiry
 		if terms.ExpireAfter = m.Expires.Sub(m.Due); terms.ExpireAfter <= 0 {
 			return tarry.Draft{}, false
 		}
@@ -160,7 +160,7 @@ func draftOf(m *tarry.Info) (tarry.Draft, bool) {
 	return d, true
 }
 
-// pause pauses the queue in TO for as long as it still is in FROM.
+// pause pauses the queue in TO for the rest of its pause in FROM.
 func (q *queueCopy) pause(ctx context.Context) error {
 	info, err := q.from.Queue(ctx, q.name)
 	if err != nil || !info.Paused {
@@ -195,7 +195,7 @@ func (q *queueCopy) pause(ctx context.Context) error {
 	return err
 }
 
-// configure gives the queue in TO the settings that it has in FROM, unless it has some.
+// configure gives the queue in TO its settings from FROM, unless it has some.
 func (q *queueCopy) configure(ctx context.Context) error {
 	if !q.from.Capabilities().Settings {
 		return nil
@@ -216,7 +216,7 @@ func (q *queueCopy) configure(ctx context.Context) error {
 		}
 		if !there.Unset() {
 			if q.Settings = "kept"; reflect.DeepEqual(there, s) {
-				q.Settings = "copied" // by the copy that this one goes on with
+				q.Settings = "copied" // by an earlier copy that this one continues
 			}
 			return nil
 		}

@@ -42,7 +42,7 @@ func (p *Program) deadListCommand() *cobra.Command {
 			return usagef("bound the list with --since and --until", "--after does not go with --error, --group and --key-prefix")
 		}
 		if text || list.limit == 0 {
-			ctx = cmd.Context() // it may rightly take long
+			ctx = cmd.Context() // may rightly take longer than the timeout
 		}
 		if text {
 			return p.listWhere(ctx, c, f, list)
@@ -55,7 +55,7 @@ func (p *Program) deadListCommand() *cobra.Command {
 	return cmd
 }
 
-// listWhere prints the dead messages that a filter chooses.
+// listWhere prints the dead messages that match a filter.
 func (p *Program) listWhere(ctx context.Context, c *tarry.Client, f tarry.Filter, l listFlags) error {
 	if l.limit < 0 {
 		return usagef("0 prints all", "--limit %d is negative", l.limit)
@@ -85,8 +85,9 @@ func (p *Program) listWhere(ctx context.Context, c *tarry.Client, f tarry.Filter
 	return o.listed(more)
 }
 
-// goOnDied says how to go on with a list that began with what died at first, and has come
-// to what died at next. It begins with the whole of that millisecond.
+// goOnDied says how to continue a list by time of death. The list began with a message that
+// died at first; the next would be one that died at next. A continued list repeats the whole
+// millisecond of next.
 func goOnDied(first, next time.Time, newest bool) string {
 	bound := "--since " + formatTime(next)
 	if newest {
@@ -112,7 +113,7 @@ now is skipped. Before it redrives all of a queue it asks, or wants --yes.`,
   tarry dead redrive order.unpaid --yes`,
 		Args: atLeastQueue,
 	}, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
-		ctx, queue := cmd.Context(), args[0] // a person may think for longer than the timeout
+		ctx, queue := cmd.Context(), args[0] // no timeout, since a person may think for longer
 		ids, err := filter.ids(cmd, args[1:])
 		if err != nil {
 			return err
@@ -161,7 +162,7 @@ dead stays.`,
   tarry dead drop order.unpaid 17 18 --yes`,
 		Args: atLeastQueue,
 	}, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
-		ctx, queue := cmd.Context(), args[0] // a person may think for longer than the timeout
+		ctx, queue := cmd.Context(), args[0] // no timeout, since a person may think for longer
 		ids, err := filter.ids(cmd, args[1:])
 		if err != nil {
 			return err

@@ -13,18 +13,17 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// maxDeadGroups is how many groups are told apart; what dies of anything else is counted
-// together.
+// maxDeadGroups is how many errors are counted apart; all others are counted together.
 const maxDeadGroups = 1000
 
-// deadGroup are dead messages with about the same error.
+// deadGroup is the dead messages with nearly the same error.
 type deadGroup struct {
 	Queue string    `json:"queue"`
 	Error string    `json:"error"`
 	Count int64     `json:"count"`
 	First wire.Time `json:"first_died"`
 	Last  wire.Time `json:"last_died"`
-	Other bool      `json:"other,omitempty"` // of further groups
+	Other bool      `json:"other,omitempty"` // all further groups together
 }
 
 func (p *Program) deadGroupsCommand() *cobra.Command {
@@ -46,7 +45,7 @@ redrive and drop take such a group with --group.`,
 		note := p.note()
 		defer note.clear()
 		groups, n := deadGroups{of: make(map[string]*deadGroup)}, 0
-		for m, err := range c.ListWhere(cmd.Context(), f) { // it may rightly take long
+		for m, err := range c.ListWhere(cmd.Context(), f) { // may rightly take longer than the timeout
 			if err != nil {
 				return err
 			}
@@ -70,7 +69,7 @@ redrive and drop take such a group with --group.`,
 	return cmd
 }
 
-// deadGroups gathers dead messages by what they died of.
+// deadGroups groups dead messages by error.
 type deadGroups struct {
 	of    map[string]*deadGroup
 	other *deadGroup // nil: none
@@ -91,10 +90,10 @@ func (d *deadGroups) add(m *tarry.Info) {
 		g = d.other
 	}
 	g.Count++
-	g.Last.Time = m.Died // the longest dead come first
+	g.Last.Time = m.Died // the list is in order of death
 }
 
-// sorted returns the groups, the most frequent first, and the others behind them.
+// sorted returns the groups, the most frequent first and the others last.
 func (d *deadGroups) sorted() []*deadGroup {
 	all := slices.SortedFunc(maps.Values(d.of), func(a, b *deadGroup) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Error, b.Error))

@@ -12,11 +12,11 @@ import (
 	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
-// diskFlags are the options of a disk store as flags: what they say is added to the
-// store's URL, whose reader checks it.
+// diskFlags are the options of a disk store as flags. Their values are added to the store's
+// URL, and checked when the URL is read.
 type diskFlags struct{ values map[string]*string } // by option
 
-// diskFlag is the flag of an option.
+// diskFlag returns the name of an option's flag.
 func diskFlag(option string) string { return "disk-" + strings.ReplaceAll(option, "_", "-") }
 
 func (d *diskFlags) add(cmd *cobra.Command) {
@@ -26,11 +26,11 @@ func (d *diskFlags) add(cmd *cobra.Command) {
 	}
 }
 
-// on returns the URL of a store with the options that flags add.
+// on returns the URL of a store with the options that the flags add.
 func (d *diskFlags) on(store string) (string, error) {
 	u, err := url.Parse(store)
 	if err != nil {
-		return store, nil // whoever opens it says what is wrong
+		return store, nil // opening the store reports the error
 	}
 	for _, option := range slices.Sorted(maps.Keys(d.values)) {
 		v := *d.values[option]
@@ -50,8 +50,8 @@ func (d *diskFlags) on(store string) (string, error) {
 	return u.String(), nil
 }
 
-// diskDir returns the directory of a disk store, whatever its options, and whether
-// store is one.
+// diskDir returns the directory of a disk store, without its options, and whether store is
+// one.
 func diskDir(store string) (dir string, ok bool) {
 	u, err := url.Parse(store)
 	if err != nil || u.Scheme != "disk" {

@@ -1,2 +1,2 @@
-// Package cli is the command line of tarry: each command is in a file of its name.
+// Package cli is tarry's command line. Each command is in a file with its name.
 package cli

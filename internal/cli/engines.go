@@ -1,6 +1,6 @@
 package cli
 
-// The engines that the binary knows, by the scheme of their URLs.
+// The engines in the binary, found by the scheme of their URLs.
 import (
 	_ "github.com/tarryhq/tarry/engine/diskengine"
 	_ "github.com/tarryhq/tarry/engine/httpengine"

@@ -8,7 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// The exit codes; scripts rely on them.
+// The exit codes. Scripts rely on them.
 const (
 	exitOK          = 0
 	exitFailed      = 1
@@ -18,11 +18,11 @@ const (
 	exitUnavailable = 5
 )
 
-// exitError is an error with an exit code of its own, whatever caused it.
+// exitError is an error that sets the exit code, whatever its cause.
 type exitError struct {
 	code       int
 	line, hint string
-	err        error // nil: it has no other cause
+	err        error // the cause; nil: none
 }
 
 func (e *exitError) Error() string {
@@ -33,20 +33,20 @@ func (e *exitError) Error() string {
 }
 func (e *exitError) Unwrap() error { return e.err }
 
-// usagef is a mistake in the call or the configuration.
+// usagef returns an error in the call or the configuration.
 func usagef(hint, format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Sprintf(format, args...), hint, nil}
 }
 
-// failedf is a failure of this call, caused by err; nil: by nothing else.
+// failedf returns a failure of this call, with the cause err, which may be nil.
 func failedf(err error, hint, format string, args ...any) error {
 	return &exitError{exitFailed, fmt.Sprintf(format, args...), hint, err}
 }
 
-// failed is err as a failure of this call, whatever its own exit code would be.
+// failed makes err a failure of this call, whatever exit code it would have.
 func failed(err error) error { return failedf(err, "", "%v", err) }
 
-// exitCode chooses the exit code of an error.
+// exitCode returns the exit code of an error.
 func exitCode(ctx context.Context, err error) int {
 	if e, ok := errors.AsType[*exitError](err); ok {
 		return e.code
@@ -67,12 +67,12 @@ func exitCode(ctx context.Context, err error) int {
 	return exitFailed
 }
 
-// interrupted reports whether err is no more than the user's wish to stop.
+// interrupted reports whether err only says that the user wants to stop.
 func interrupted(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && errors.Is(err, context.Canceled)
 }
 
-// hints says what to do about an error that does not say so itself.
+// hints says, by code, what to do about an error without a hint of its own.
 var hints = map[string]string{
 	"not_found":    "tarry ls QUEUE shows the live messages, tarry dead ls QUEUE the dead ones",
 	"exists":       "choose with --on-conflict what a push of a live key does: keep, replace, keep_due or rearm",
@@ -87,8 +87,7 @@ var hints = map[string]string{
 	"forbidden":    "use a token that may do this",
 }
 
-// report writes an error as one line that says what to do, and returns the exit
-// code.
+// report writes an error as one line with a hint, and returns the exit code.
 func (p *Program) report(ctx context.Context, err error) int {
 	line := err.Error()
 	if interrupted(ctx, err) {

@@ -10,14 +10,14 @@ import (
 	"github.com/tarryhq/tarry/internal/cause"
 )
 
-// filterFlags choose messages of a queue.
+// filterFlags select messages of a queue.
 type filterFlags struct {
 	tarry.Filter
-	from, to string   // the flags that bound the time
-	groups   []string // of errors
+	from, to string   // the names of the flags that bound the time
+	groups   []string // of errors, for --group
 }
 
-// died gives a command on dead messages its flags.
+// died adds the flags for dead messages.
 func (f *filterFlags) died(p *Program, cmd *cobra.Command) {
 	f.from, f.to = "since", "until"
 	cmd.Flags().Var(boundValue{&f.From, p.Now, -1}, f.from, "only what died since then: a time, or how long ago, such as 2h")
@@ -26,7 +26,7 @@ func (f *filterFlags) died(p *Program, cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.groups, "group", nil, "only those of this group of errors, as dead groups shows it; may be repeated")
 }
 
-// due gives a command on messages that wait its flags.
+// due adds the flags for messages that wait.
 func (f *filterFlags) due(p *Program, cmd *cobra.Command) {
 	f.from, f.to = "due-after", "due-before"
 	cmd.Flags().Var(boundValue{&f.From, p.Now, 1}, f.from, "only what is due then or later: a time, or how far off, such as 2h; -2h is two hours ago")
@@ -39,7 +39,7 @@ func (f *filterFlags) text(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.KeyPrefix, "key-prefix", "", "only those whose key begins so")
 }
 
-// given reports whether any of the flags is.
+// given reports whether any of the flags is set.
 func (f *filterFlags) given(cmd *cobra.Command) bool {
 	for _, name := range []string{f.from, f.to, "error", "key-prefix", "group"} {
 		if cmd.Flags().Changed(name) {
@@ -49,12 +49,12 @@ func (f *filterFlags) given(cmd *cobra.Command) bool {
 	return false
 }
 
-// limit gives a command the flag --limit, of how many it changes.
+// limit adds the flag --limit: how many messages to change.
 func (f *filterFlags) limit(cmd *cobra.Command) {
 	cmd.Flags().Int64Var(&f.Limit, "limit", 0, "at most so many; 0: all")
 }
 
-// ids reads the ids of a command that takes some instead of a filter.
+// ids parses the ids of a command that takes ids or a filter.
 func (f *filterFlags) ids(cmd *cobra.Command, args []string) (ids []tarry.ID, err error) {
 	for _, a := range args {
 		id, err := tarry.ParseID(a)
@@ -69,7 +69,7 @@ func (f *filterFlags) ids(cmd *cobra.Command, args []string) (ids []tarry.ID, er
 	return ids, nil
 }
 
-// of completes the filter with its queue and the states that a command is for.
+// of completes the filter with its queue and the states of the command.
 func (f *filterFlags) of(queue string, states ...tarry.State) (tarry.Filter, error) {
 	f.Queue, f.States = queue, states
 	if f.groups != nil {
@@ -84,7 +84,7 @@ func (f *filterFlags) of(queue string, states ...tarry.State) (tarry.Filter, err
 	return f.Filter, nil
 }
 
-// found is the error of a command that was to change messages of groups and found none.
+// found returns an error if messages of some groups were to be changed and none was found.
 func (f *filterFlags) found(op string, n tarry.Swept) error {
 	if f.groups == nil || n.Done+n.Skipped > 0 {
 		return nil
@@ -92,8 +92,8 @@ func (f *filterFlags) found(op string, n tarry.Swept) error {
 	return &engine.Error{Op: op, Queue: f.Queue, Err: tarry.ErrNotFound, Hint: "no such group; tarry dead groups " + f.Queue + " lists them"}
 }
 
-// grouped reports whether a message died of one of the groups, spaces aside: a table shows
-// them as one line.
+// grouped reports whether a message died of an error in one of the groups. White space does
+// not count, since a table shows an error as one line.
 func (f *filterFlags) grouped(m *tarry.Info) bool {
 	of := oneCell(cause.Of(m.LastError))
 	return slices.ContainsFunc(f.groups, func(g string) bool { return oneCell(g) == of })

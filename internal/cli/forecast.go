@@ -48,12 +48,12 @@ empty steps out; --json has them all.`,
 	return cmd
 }
 
-// bar draws n of most in at most 40 signs.
+// bar draws n of most as up to 40 characters.
 func bar(n, most int64) string {
 	return strings.Repeat("#", int((n*40+most-1)/max(most, 1)))
 }
 
-// sumOf is how many messages the steps of a forecast have, and the step with the most.
+// sumOf returns the sum of all steps of a forecast, and the step with the most messages.
 func sumOf(buckets []tarry.Bucket) (sum int64, most tarry.Bucket) {
 	for _, b := range buckets {
 		if sum += b.Count; b.Count > most.Count {

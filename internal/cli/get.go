@@ -54,7 +54,7 @@ it tells how and when it ended; it has no body.`,
 	return cmd
 }
 
-// describe writes one message, a line for each thing it has.
+// describe writes a message, one line for each field.
 func (p *Program) describe(o *printer, m tarry.Info) {
 	rows := [][2]string{
 		{"id", m.ID.String()},
@@ -87,7 +87,7 @@ func (p *Program) describe(o *printer, m tarry.Info) {
 	o.text("\n" + readable(m.Body) + "\n")
 }
 
-// pairs writes a line for each name that has a value.
+// pairs writes a line for each name with a value.
 func (o *printer) pairs(rows [][2]string) {
 	for _, r := range rows {
 		if r[1] != "" {

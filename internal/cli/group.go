@@ -2,7 +2,7 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// group makes a command of those below it, which is none by itself.
+// group makes cmd a parent of the commands below it. By itself it does nothing.
 func group(cmd *cobra.Command, usage string, below ...*cobra.Command) *cobra.Command {
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {

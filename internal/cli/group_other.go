@@ -4,6 +4,6 @@ package cli
 
 import "os/exec"
 
-// ownGroup does nothing where there are no process groups: only the command itself
-// is killed.
+// ownGroup does nothing: there are no process groups here, so only the command itself is
+// killed.
 func ownGroup(*exec.Cmd) {}

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// ownGroup gives a command a process group of its own: an interrupt typed at the
-// terminal does not reach it, and killing it kills all that it started. On Linux it is
-// killed when this program is.
+// ownGroup gives a command its own process group. An interrupt typed at the terminal does not
+// reach it, and killing it kills all that it started. On Linux it is killed when this program
+// dies.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithUs(cmd.SysProcAttr)

@@ -16,7 +16,7 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// guardFlags set which clients may call a server, and how traffic is kept secret.
+// guardFlags say which clients may call a server, and set up TLS.
 type guardFlags struct {
 	tokens   string
 	insecure bool
@@ -34,7 +34,7 @@ func (g *guardFlags) add(cmd *cobra.Command) {
 	f.StringVar(&g.tls.ClientCA, "tls-client-ca", "", "authorities in PEM whose certificates clients have to bring")
 }
 
-// check refuses what is open to others and was not meant to be.
+// check refuses to serve the open address without protection, unless that was asked for.
 func (g *guardFlags) check(address string) error {
 	switch {
 	case (g.tls.Cert == "") != (g.tls.Key == ""):
@@ -46,20 +46,20 @@ func (g *guardFlags) check(address string) error {
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || host == "localhost" {
-		return nil // what that is shows when it is listened on
+		return nil // open to others or not: the listener will show
 	}
-	ip, _ := netip.ParseAddr(host) // none of a name, and that may be known to others
+	ip, _ := netip.ParseAddr(host) // a name gives no address, and counts as open to others
 	return g.checkExposed(address, &net.TCPAddr{IP: ip.AsSlice()})
 }
 
-// exposed reports whether other machines can reach what listens on an address. Whatever a
-// name is said to mean, as localhost, the address that it had then tells.
+// exposed reports whether other machines can reach a listener at this address. It checks the
+// address that a name such as localhost was resolved to, not the name.
 func exposed(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return !ok || !tcp.IP.IsLoopback()
 }
 
-// checkExposed refuses to listen where others reach everything.
+// checkExposed refuses to listen where others could reach everything.
 func (g *guardFlags) checkExposed(address string, on net.Addr) error {
 	if g.tokens != "" || g.insecure || !exposed(on) {
 		return nil
@@ -67,7 +67,7 @@ func (g *guardFlags) checkExposed(address string, on net.Addr) error {
 	return usagef("make one with tarry token create, and give its file with --tokens; --insecure serves without", "%s can be reached from other machines, and there are no tokens", called(address, on))
 }
 
-// called is an address as it was given, with that which a name in it has.
+// called returns an address as given; for localhost it adds the address it stands for.
 func called(address string, on net.Addr) string {
 	if host, _, _ := net.SplitHostPort(address); host == "localhost" {
 		return address + ", which is " + on.String() + ","
@@ -75,7 +75,7 @@ func called(address string, on net.Addr) string {
 	return address
 }
 
-// warn says what clients can do that reach the address.
+// warn says what any client that reaches the address can do.
 func (o *guarding) warn(p *Program, address string, on net.Addr) {
 	switch {
 	case !exposed(on):
@@ -86,15 +86,15 @@ func (o *guarding) warn(p *Program, address string, on net.Addr) {
 	}
 }
 
-// guarding is what the flags ask for. Its audit log ends with it.
+// guarding is what the flags opened. The audit log must be closed with it.
 type guarding struct {
 	guard *access.Guard
 	audit *access.Audit
-	cert  *server.Certificate // nil: there is no TLS
+	cert  *server.Certificate // nil: no TLS
 	file  *auditFile
 }
 
-// open reads the files.
+// open opens the files.
 func (g *guardFlags) open(p *Program, logger *slog.Logger) (o *guarding, err error) {
 	o = new(guarding)
 	defer func() {
@@ -128,8 +128,8 @@ func (g *guardFlags) open(p *Program, logger *slog.Logger) (o *guarding, err err
 	return o, nil
 }
 
-// after hands wishes to read files again on, once the tokens and the certificate have been
-// looked at; alone: nobody takes them, as there is nothing else to read.
+// after passes on each wish to read files again, once the tokens and the certificate have been
+// checked. alone: there is nothing else to read, so nobody receives them.
 func (o *guarding) after(ctx context.Context, wishes <-chan os.Signal, alone bool, logger *slog.Logger) <-chan os.Signal {
 	if wishes == nil {
 		return nil
@@ -152,7 +152,7 @@ func (o *guarding) after(ctx context.Context, wishes <-chan os.Signal, alone boo
 				}
 				select {
 				case further <- w:
-				default: // one is waiting
+				default: // one is waiting already
 				}
 			case <-ctx.Done():
 				return

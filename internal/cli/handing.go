@@ -11,16 +11,16 @@ import (
 	"github.com/tarryhq/tarry/forward"
 )
 
-// handing forwards due messages by the routes of the --config file while serve serves.
+// handing forwards due messages by the routes of the --config file while serve runs.
 type handing struct {
 	p      *Program
-	path   string // of the file
+	path   string // of the --config file
 	router *forward.Router
 	cancel context.CancelFunc
 	ended  chan error
 }
 
-// handOn begins to forward. Without a file there are no routes, now or later.
+// handOn begins to forward. Without a --config file there are never routes.
 func (p *Program) handOn(ctx context.Context, c *tarry.Client, routes forward.Routes, wishes <-chan os.Signal, s *serveFlags, spans *spans, logger *slog.Logger) (*handing, error) {
 	if p.settings.file.path == "" {
 		return &handing{}, nil
@@ -59,7 +59,7 @@ func (h *handing) run(ctx context.Context, wishes <-chan os.Signal, logger *slog
 	}
 }
 
-// reload takes up the routes that the file holds by now, if nothing is wrong with it.
+// reload uses the routes now in the file, unless they are wrong.
 func (h *handing) reload() {
 	file, err := readConfig(h.path)
 	var routes forward.Routes
@@ -78,7 +78,7 @@ func (h *handing) reload() {
 	fmt.Fprintf(h.p.Stderr, "tarry: %s was read again: %s\n", h.path, counted(len(routes), "route"))
 }
 
-// end drains the routes.
+// end stops forwarding, and waits until the routes have drained.
 func (h *handing) end() error {
 	if h.router == nil {
 		return nil
@@ -87,7 +87,7 @@ func (h *handing) end() error {
 	return <-h.ended
 }
 
-// messagesWere is the subject of what was done to messages.
+// messagesWere returns the subject of a sentence: "1 message was", "2 messages were".
 func messagesWere[N int | int64](n N) string {
 	if n == 1 {
 		return "1 message was"
@@ -95,7 +95,7 @@ func messagesWere[N int | int64](n N) string {
 	return counted(n, "message") + " were"
 }
 
-// counted is a number of things.
+// counted returns a number of things: "1 message", "2 messages".
 func counted[N int | int64](n N, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// lossyAfter is how long a line may wait to be written, before lines are dropped.
+// lossyAfter is how long a line may wait to be written before lines are dropped.
 const lossyAfter = 500 * time.Millisecond
 
 var errNotRead = errors.New("what is written is not taken: nobody reads it, or the disk hangs")
 
-// lossyWriter holds nobody up for longer than lossyAfter: while a line is stuck, further
-// ones are dropped and counted. It may be used by many goroutines, each Write whole.
+// lossyWriter delays nobody for longer than lossyAfter. While a line is stuck, further lines
+// are dropped and counted. It may be used by many goroutines; their lines do not mix.
 type lossyWriter struct {
 	out   io.Writer
-	tell  bool          // say how many lines are missing, once writing succeeds again
-	turn  chan struct{} // holds one while a line is written
-	stuck atomic.Bool   // that line has used up its time
+	tell  bool          // once writing succeeds again, say how many lines are missing
+	turn  chan struct{} // holds a token while a line is written
+	stuck atomic.Bool   // the line being written has used up its time
 	lost  atomic.Int64
 }
 
@@ -31,14 +31,14 @@ func newLossyWriter(out io.Writer, tell bool) *lossyWriter {
 	return &lossyWriter{out: out, tell: tell, turn: make(chan struct{}, 1)}
 }
 
-// written is what came of a line.
+// written is the result of writing a line.
 type written struct {
 	n   int
 	err error
 }
 
-// Write returns as soon as the line is written or dropped. That it is still under way when
-// its time is over is no error.
+// Write returns once the line is written or dropped, or has used up its time. In that last
+// case writing goes on, and no error is returned.
 func (w *lossyWriter) Write(b []byte) (int, error) {
 	limit := time.NewTimer(lossyAfter)
 	defer limit.Stop()
@@ -64,7 +64,7 @@ func (w *lossyWriter) Write(b []byte) (int, error) {
 	}
 	w.stuck.Store(true)
 	select {
-	case r := <-done: // it may have found nothing stuck
+	case r := <-done: // written just now, perhaps before stuck was set
 		w.stuck.Store(false)
 		return r.n, r.err
 	default:
@@ -72,7 +72,7 @@ func (w *lossyWriter) Write(b []byte) (int, error) {
 	}
 }
 
-// write waits for as long as it takes.
+// write writes a line, however long that takes.
 func (w *lossyWriter) write(line []byte) (r written) {
 	if n := w.lost.Swap(0); n > 0 && w.tell {
 		if _, err := fmt.Fprintf(w.out, "tarry: lines missing here, as they could not be written: %d\n", n); err != nil {
@@ -85,8 +85,8 @@ func (w *lossyWriter) write(line []byte) (r written) {
 	return r
 }
 
-// outliveOutput has the program go on when what it logs to is gone, which would end it by
-// SIGPIPE, or takes no more. Commands that it starts still end by SIGPIPE.
+// outliveOutput keeps the program running when its log output is gone, which would end it by
+// SIGPIPE, or blocked. Commands that it starts still end by SIGPIPE.
 func (p *Program) outliveOutput() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	p.Stderr = newLossyWriter(p.Stderr, true)

@@ -12,14 +12,14 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// listFlags say how much of a list to print.
+// listFlags say which part of a list to print.
 type listFlags struct {
 	limit  int
 	after  string
 	body   bool
 	bounds boundFlags
 	newest bool
-	dead   bool // of tarry dead ls, whose bounds have other names
+	dead   bool // for tarry dead ls, whose bounds have other names
 }
 
 func (l *listFlags) add(cmd *cobra.Command) {
@@ -71,7 +71,7 @@ duration from now.`,
 	return cmd
 }
 
-// list prints the messages of some states, page by page.
+// list prints the messages in some states, page by page.
 func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, states []tarry.State, l listFlags) error {
 	switch b := &l.bounds; {
 	case l.limit < 0:
@@ -119,12 +119,12 @@ func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, state
 	return o.listed(more)
 }
 
-// listed ends a list, and says whether there are more messages, or none.
+// listed ends a list, and says if there are more messages or none.
 func (o *printer) listed(more string) error {
 	if err := o.flush(); err != nil {
 		return err
 	}
-	if o.all == 1 { // the head alone
+	if o.all == 1 { // only the head
 		more = "no messages"
 	}
 	if more != "" {
@@ -133,8 +133,8 @@ func (o *printer) listed(more string) error {
 	return nil
 }
 
-// goOn are the flags that the next page needs beside its cursor. Bounds that are relative
-// are told as they were taken.
+// goOn returns the flags for the next page, besides its cursor. Relative bounds become the
+// times they stood for, so that they stay the same.
 func (l *listFlags) goOn(state tarry.State) string {
 	flags, from, to := " --state "+state.String(), "from", "to"
 	if l.dead {

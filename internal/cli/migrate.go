@@ -21,10 +21,10 @@ needs. Migrate brings them there; so does opening with the option migrate=true.`
 		p.migrateUpCommand(), p.migrateDownCommand(), p.migrateStatusCommand(), p.migratePrintCommand())
 }
 
-// asksNothing is the timeout of a migration that asks no database.
+// asksNothing is the timeout of a command that needs no database.
 const asksNothing = -1
 
-// migration makes cmd a command that works on the migrations of a store.
+// migration makes cmd a command about the migrations of a store.
 func (p *Program) migration(timeout time.Duration, cmd *cobra.Command, do func(ctx context.Context, store engine.Migrations) error) *cobra.Command {
 	var raw string
 	cmd.Args = exactly()
@@ -89,7 +89,7 @@ is no store. It asks first, or wants --yes.`,
 	return cmd
 }
 
-// showMigrated shows what was done, also before it failed.
+// showMigrated shows what was done, even if it then failed.
 func (p *Program) showMigrated(outcome string, done []int64, err error) error {
 	o := p.printer()
 	for _, version := range done {
@@ -132,7 +132,7 @@ func (p *Program) migrateStatusCommand() *cobra.Command {
 	})
 }
 
-// versionStatus is a row of status in JSON.
+// versionStatus is the JSON of a row of migrate status.
 type versionStatus struct {
 	Version   int64      `json:"version"`
 	Applied   *time.Time `json:"applied"`

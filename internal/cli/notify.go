@@ -8,11 +8,11 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// notified reports whether systemd wants to be told how the service stands.
+// notified reports whether systemd wants to know the service's state.
 func notified() bool { return os.Getenv("NOTIFY_SOCKET") != "" }
 
-// notify tells systemd how the service stands, as sd_notify(3) has it; without systemd it
-// does nothing.
+// notify tells systemd the service's state, as sd_notify(3) describes. Without systemd it does
+// nothing.
 func notify(logger *slog.Logger, states ...string) {
 	if _, err := daemon.SdNotify(false, strings.Join(states, "\n")); err != nil {
 		logger.Warn("systemd cannot be told how the service stands", "error", err)
@@ -21,7 +21,7 @@ func notify(logger *slog.Logger, states ...string) {
 
 func notifyReady(logger *slog.Logger) { notify(logger, daemon.SdNotifyReady, "STATUS=serving") }
 
-// notifyReloading tells that files are read again; notifyReady is to follow.
+// notifyReloading tells systemd that files are being read again. notifyReady must follow.
 func notifyReloading(logger *slog.Logger) {
 	notify(logger, daemon.SdNotifyReloading, strings.TrimSpace(daemon.SdNotifyMonotonicUsec()))
 }

@@ -16,18 +16,18 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// printer writes what a command has to show: a table for people or, with --json, an object a
-// line for programs. It remembers its first error, which page and flush return.
+// printer writes the results of a command: a table for people or, with --json, one object a
+// line. It keeps its first error, which page and flush return.
 type printer struct {
 	p      *Program
 	table  *tabwriter.Writer
 	enc    *json.Encoder
 	buf    *bufio.Writer
 	err    error
-	widths []int // of the columns but the last
-	rows   int   // not yet written out
-	all    int   // with those written out
-	padded bool  // rows went before
+	widths []int // of all columns but the last
+	rows   int   // not written out yet
+	all    int   // including those written out
+	padded bool  // some rows have been written out
 }
 
 func (p *Program) printer() *printer {
@@ -37,14 +37,14 @@ func (p *Program) printer() *printer {
 	return &printer{p: p, buf: buf, enc: enc, table: tabwriter.NewWriter(buf, 0, 0, 2, ' ', 0)}
 }
 
-// show prints the only result of a command.
+// show prints a single result.
 func (p *Program) show(object any, format string, args ...any) error {
 	o := p.printer()
 	o.line(object, format, args...)
 	return o.flush()
 }
 
-// jsonFlag gives a command the flag --json.
+// jsonFlag adds the flag --json.
 func (p *Program) jsonFlag(cmd *cobra.Command, usage string) {
 	cmd.Flags().BoolVar(&p.json, "json", false, usage)
 }
@@ -56,7 +56,7 @@ func (o *printer) head(columns ...any) {
 	}
 }
 
-// row writes object in JSON, the cells in a table.
+// row writes object as JSON, or the cells as a row of the table.
 func (o *printer) row(object any, cells ...any) {
 	if o.p.json {
 		o.object(object)
@@ -82,11 +82,11 @@ func (o *printer) row(object any, cells ...any) {
 	fmt.Fprintln(o.table)
 }
 
-// pageRows is how many rows of a table are gathered to find how wide its columns are.
+// pageRows is how many rows are gathered to find the widths of their columns.
 const pageRows = 500
 
-// page writes out a long table, once many rows have been gathered. Its columns keep their
-// width, or become wider.
+// page writes out the rows of a long table once there are enough. Later rows keep the widths
+// of columns or widen them.
 func (o *printer) page() error {
 	if o.rows < pageRows {
 		return o.err
@@ -95,7 +95,8 @@ func (o *printer) page() error {
 	return o.flush()
 }
 
-// pageSoon is page for results that take long, so that a program gets each at once.
+// pageSoon is like page, but with --json it writes out each result at once. Use it for slow
+// commands.
 func (o *printer) pageSoon() error {
 	if o.p.json {
 		return o.flush()
@@ -103,7 +104,7 @@ func (o *printer) pageSoon() error {
 	return o.page()
 }
 
-// line writes object in JSON, a line of text for people.
+// line writes object as JSON, or a line of text for people.
 func (o *printer) line(object any, format string, args ...any) {
 	if o.p.json {
 		o.object(object)
@@ -111,12 +112,12 @@ func (o *printer) line(object any, format string, args ...any) {
 	o.say(format, args...)
 }
 
-// say writes a line for people, and nothing in JSON.
+// say writes a line for people, and nothing with --json.
 func (o *printer) say(format string, args ...any) {
 	o.text(fmt.Sprintf(format, shownValues(args)...) + "\n")
 }
 
-// text writes what a terminal may be given as it is.
+// text writes text that is safe for a terminal as it is.
 func (o *printer) text(s string) {
 	if !o.p.json {
 		o.err = cmp.Or(o.err, o.table.Flush())
@@ -126,16 +127,16 @@ func (o *printer) text(s string) {
 
 func (o *printer) object(v any) { o.err = cmp.Or(o.err, o.enc.Encode(v)) }
 
-// flush writes out everything. It is to be called at the end.
+// flush writes out everything. Call it at the end.
 func (o *printer) flush() error {
 	o.err = cmp.Or(o.err, o.table.Flush(), o.buf.Flush())
 	return o.err
 }
 
-// asAPI is an object as the HTTP API writes it, by one of wire's functions.
+// asAPI is an object as the HTTP API writes it, by a function of package wire.
 type asAPI func(b []byte) []byte
 
-// MarshalJSON writes the object; the encoder brings it onto one line.
+// MarshalJSON returns the object. The encoder puts it on one line.
 func (write asAPI) MarshalJSON() ([]byte, error) { return write(nil), nil }
 
 func messageJSON(m *tarry.Info, body bool) asAPI {

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// tardy is how long a message is ready until it counts as late.
+	// tardy is how long a message may be ready before it counts as late.
 	tardy = 30 * time.Second
-	// lately is how far back a death is a problem of now.
+	// lately is how recent a death must be to be a problem.
 	lately = 15 * time.Minute
 )
 
-// problem is what is wrong, and what to do about it.
+// problem is something wrong, and what to do about it.
 type problem struct {
 	Problem string `json:"problem"` // not_ready, server, store, no_worker, late, was_late, paused, deaths
 	Queue   string `json:"queue,omitempty"`
@@ -28,7 +28,7 @@ type problem struct {
 	Hint    string `json:"hint"`
 }
 
-// about is what is wrong with what.
+// about returns the message, after the queue if there is one.
 func (p *problem) about() string {
 	if p.Queue == "" {
 		return p.Message
@@ -36,9 +36,9 @@ func (p *problem) about() string {
 	return p.Queue + ": " + p.Message
 }
 
-// finder finds what is wrong, for tarry status and tarry top.
+// finder finds problems, for tarry status and tarry top.
 type finder struct {
-	late time.Duration // messages that are ready for longer are late
+	late time.Duration // messages ready for at least this long are late
 	now  time.Time
 
 	Problems []problem `json:"problems"`
@@ -48,8 +48,8 @@ func (f *finder) add(what, queue, message, hint string) {
 	f.Problems = append(f.Problems, problem{what, queue, message, hint})
 }
 
-// readiness asks whether the store is ready, and what is wrong with a server that is. That
-// it is not ready is a problem, and no error unless ctx has ended.
+// readiness asks whether the store is ready. A store that is not ready is a problem but no
+// error, unless ctx has ended. For a ready server it also adds the server's own problems.
 func (f *finder) readiness(ctx context.Context, c *tarry.Client) (ready bool, err error) {
 	err = c.Ready(ctx)
 	if ctx.Err() != nil {
@@ -72,8 +72,7 @@ func (f *finder) readiness(ctx context.Context, c *tarry.Client) (ready bool, er
 	return true, nil
 }
 
-// store finds what is wrong with the engine of a store that is worked on directly, though it is ready:
-// what was met by then.
+// store adds the problems that the engine of a directly opened store has met so far.
 func (f *finder) store(c *tarry.Client) {
 	if e, ok := c.Engine().(engine.Troubler); ok {
 		for _, t := range e.Troubles() {
@@ -82,7 +81,7 @@ func (f *finder) store(c *tarry.Client) {
 	}
 }
 
-// backlog finds what is due for too long, and why that may be.
+// backlog finds messages that have been due too long, and a likely cause.
 func (f *finder) backlog(q tarry.QueueInfo) {
 	waits := f.now.Sub(q.OldestReady)
 	if q.Ready == 0 || q.OldestReady.IsZero() || waits < f.late {
@@ -101,8 +100,8 @@ func (f *finder) backlog(q tarry.QueueInfo) {
 	}
 }
 
-// wasLate finds whether messages were handed out late within a span, though none waits now;
-// nil: it is not known, or there were none.
+// wasLate finds messages that were handed out late within a span, though none waits now. t is
+// nil if that is unknown or none was handed out.
 func (f *finder) wasLate(queue string, t *wire.Times, span time.Duration) {
 	if t == nil || milliseconds(*t.P99) < f.late {
 		return
@@ -112,7 +111,7 @@ func (f *finder) wasLate(queue string, t *wire.Times, span time.Duration) {
 		"see when on the dashboard, or with tarry top; if it comes back add workers, or raise a rate or in_flight that tarry queue get "+queue+" shows")
 }
 
-// deaths finds whether messages died of late.
+// deaths finds recent deaths of messages.
 func (f *finder) deaths(ctx context.Context, c *tarry.Client, caps *tarry.Capabilities, q tarry.QueueInfo) error {
 	if q.Dead == 0 || !caps.Range || !caps.List && !caps.ListDead {
 		return nil
@@ -136,7 +135,7 @@ func (f *finder) deaths(ctx context.Context, c *tarry.Client, caps *tarry.Capabi
 	return nil
 }
 
-// printProblems writes them for people.
+// printProblems writes problems for people.
 func printProblems(o *printer, all []problem) {
 	if len(all) == 0 {
 		o.say("no problems")

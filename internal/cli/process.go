@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Main runs the command line of this process, and returns its exit code.
+// Main runs the command line of this process and returns its exit code.
 func Main() int {
 	ballast := tune()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal drains; with the handler gone a second one ends at once.
+	// The first signal drains. The handler is then gone, so a second one kills.
 	context.AfterFunc(ctx, stop)
 	self, err := os.Executable()
 	if err != nil {
@@ -31,7 +31,7 @@ func Main() int {
 		Self:     self,
 		Reloads:  reloads,
 	}
-	// What the engines log is for an operator who watches standard error.
+	// Engines log to standard error, for an operator who watches it.
 	slog.SetDefault(slog.New(slog.NewTextHandler(standardError{p}, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	code := p.Run(ctx)
 	stop()
@@ -39,22 +39,22 @@ func Main() int {
 	return code
 }
 
-// standardError is the standard error of the program, which may change.
+// standardError is the program's current standard error, which may be replaced.
 type standardError struct{ *Program }
 
 func (s standardError) Write(b []byte) (int, error) { return s.Stderr.Write(b) }
 
-// heapFloor is how much a heap grows at least between two collections, in bytes.
+// heapFloor is about how many bytes the heap grows at least between two collections.
 const heapFloor = 16 << 20
 
-// tune lets the kernel choose what runs first, and spares collections of small heaps
-// as long as its answer is kept: see docs/decisions/runtime.md.
+// tune lets the kernel choose what runs first, and avoids frequent collections of a small heap
+// while the ballast is kept alive. See docs/decisions/runtime.md.
 func tune() (ballast []byte) {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(2 * runtime.GOMAXPROCS(0))
 	}
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
-		// Nobody writes to it, so it takes no memory; the collector counts it.
+		// Never written, so it takes no memory, but the collector counts it.
 		ballast = make([]byte, heapFloor)
 	}
 	return ballast

@@ -16,30 +16,31 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Program is one run of the command with everything it touches of the world, so
-// that tests run it in-process.
+// Program is one run of the command. It holds all of the outside world that the run uses, so
+// that tests can run it in-process.
 type Program struct {
 	Args     []string  // without the program's name
-	Env      []string  // KEY=value, as os.Environ; the later of two wins
-	Stdin    io.Reader // bodies and answers to questions
+	Env      []string  // KEY=value, as in os.Environ; the last of a name wins
+	Stdin    io.Reader // message bodies and answers to questions
 	Stdout   io.Writer // results
 	Stderr   io.Writer // errors, questions, progress
 	Terminal bool      // a person can answer a question
 	Now      func() time.Time
-	Self     string // the path of this program, to start it again
+	Self     string // path of this program, to start it again
 
-	// Reloads tells of wishes to have the --config file read again, until stop is called.
+	// Reloads returns a channel of wishes to read the --config file again, until stop is
+	// called.
 	Reloads func() (wishes <-chan os.Signal, stop func())
 
 	settings settings
-	target   target // of a client command
+	target   target // of the client commands
 	json     bool   // --json is given
 	yes      bool   // --yes is given
-	began    bool   // the call was right, and its work has begun
+	began    bool   // the call was valid, and its work has begun
 }
 
-// Run runs the command that Args name until it is done or ctx ends, which serve,
-// work and bench take as the wish to stop in good order. It returns the exit code.
+// Run runs the command that Args name until it is done or ctx ends, and returns the exit code.
+// When ctx ends, serve, work and bench stop in good order.
 func (p *Program) Run(ctx context.Context) int {
 	root := p.root()
 	root.SetArgs(p.Args)
@@ -50,9 +51,9 @@ func (p *Program) Run(ctx context.Context) int {
 	if err == nil {
 		return exitOK
 	}
-	if !p.began && !errors.As(err, new(*exitError)) { // it is cobra's
+	if !p.began && !errors.As(err, new(*exitError)) { // an error of cobra's
 		var name string
-		if n, _ := fmt.Sscanf(err.Error(), "unknown command %q", &name); n == 1 { // it has several lines
+		if n, _ := fmt.Sscanf(err.Error(), "unknown command %q", &name); n == 1 { // cobra's text has several lines
 			err = unknownCommand(root, name)
 		} else {
 			err = usagef("tarry help lists the commands", "%v", err)
@@ -108,7 +109,7 @@ Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 not found;
 	return root
 }
 
-// help is cobra's, but that what it does not know is an error.
+// help is cobra's help, except that an unknown command is an error.
 func help(cmd *cobra.Command, args []string) error {
 	to, rest, err := cmd.Root().Find(args)
 	if err != nil {
@@ -121,9 +122,9 @@ func help(cmd *cobra.Command, args []string) error {
 	return to.Help()
 }
 
-// unknownCommand is the error of a command that does not exist, with those that may be meant.
+// unknownCommand returns the error for a command that does not exist, with likely names.
 func unknownCommand(root *cobra.Command, name string) error {
-	root.SuggestionsMinimumDistance = min(2, len(name)/3) // of few letters any two are nearly the same
+	root.SuggestionsMinimumDistance = min(2, len(name)/3) // among short names, any two are within cobra's usual distance
 	hint := "tarry help lists the commands"
 	if meant := root.SuggestionsFor(name); len(meant) > 0 {
 		hint = "did you mean tarry " + strings.Join(meant, " or tarry ") + "? " + hint
@@ -131,13 +132,13 @@ func unknownCommand(root *cobra.Command, name string) error {
 	return usagef(hint, "unknown command %q", name)
 }
 
-// yesFlag gives a command that asks the flag --yes.
+// yesFlag adds the flag --yes.
 func (p *Program) yesFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&p.yes, "yes", false, "do not ask")
 }
 
-// wrongFlag is the error of a flag that a command does not have or cannot read, with the one that may be
-// meant.
+// wrongFlag returns the error for an unknown flag, with a likely name, or for an invalid
+// value.
 func wrongFlag(cmd *cobra.Command, err error) error {
 	hint, line := cmd.CommandPath()+" --help shows the flags", err.Error()
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
@@ -148,14 +149,14 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 		}
 	}
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		if n, ok := errors.AsType[*strconv.NumError](bad); ok { // which speaks of Go
+		if n, ok := errors.AsType[*strconv.NumError](bad); ok { // its text is about Go functions
 			line = fmt.Sprintf("invalid argument %q for --%s: %s", bad.GetValue(), bad.GetFlag().Name, notNumber(n, bad.GetFlag()))
 		}
 	}
 	return usagef(hint, "%s", line)
 }
 
-// notNumber says why what was given for a flag is no number.
+// notNumber says why the value of a flag is not a valid number.
 func notNumber(err *strconv.NumError, f *pflag.Flag) string {
 	kind := f.Value.Type()
 	switch {
@@ -171,12 +172,12 @@ func notNumber(err *strconv.NumError, f *pflag.Flag) string {
 	return "not a whole number"
 }
 
-// alsoCalled is the annotation of a flag that has the names it has elsewhere.
+// alsoCalled is an annotation of a flag: other names by which people may look for it.
 const alsoCalled = "also called"
 
-// meantFlag is the flag that may be meant by a name which is none's; "": there is none.
+// meantFlag returns the flag that an unknown name probably means; "": none.
 func meantFlag(flags *pflag.FlagSet, name string) (meant string) {
-	if f := flags.Lookup(strings.ReplaceAll(name, "_", "-")); f != nil { // as the HTTP API has it
+	if f := flags.Lookup(strings.ReplaceAll(name, "_", "-")); f != nil { // as the HTTP API spells it
 		return f.Name
 	}
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -187,14 +188,14 @@ func meantFlag(flags *pflag.FlagSet, name string) (meant string) {
 	return meant
 }
 
-// exactly wants the arguments named, as in exactly("QUEUE", "BODY").
+// exactly requires the named arguments, as in exactly("QUEUE", "BODY").
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		return checkArgs(cmd, len(args), names, len(names))
 	}
 }
 
-// checkArgs refuses too few and too many arguments; most < 0: any number.
+// checkArgs refuses too few and too many arguments; most < 0: no maximum.
 func checkArgs(cmd *cobra.Command, n int, names []string, most int) error {
 	switch {
 	case n < len(names):
@@ -205,7 +206,7 @@ func checkArgs(cmd *cobra.Command, n int, names []string, most int) error {
 	return nil
 }
 
-// env returns a variable of the environment and whether it is set and not empty.
+// env returns a variable of the environment, and whether it is set and not empty.
 func (p *Program) env(name string) (string, bool) {
 	for i := len(p.Env) - 1; i >= 0; i-- {
 		if k, v, ok := strings.Cut(p.Env[i], "="); ok && k == name {

@@ -50,7 +50,7 @@ It asks first, or wants --yes.`,
 		if err := p.confirm(cmd.Context(), fmt.Sprintf("remove %s of %s for good", counted(n, "message"), args[0])); err != nil {
 			return err
 		}
-		// The timeout is for neither a long purge nor a person who thinks.
+		// No timeout: a purge may take long, and a person may think for long.
 		n, err = c.Purge(cmd.Context(), args[0], also)
 		if err != nil {
 			return midway(cmd.Context(), err, n, "removed")

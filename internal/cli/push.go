@@ -11,7 +11,7 @@ import (
 	"github.com/tarryhq/tarry/internal/pattern"
 )
 
-// warnReserved says what is special about a queue of a reserved name.
+// warnReserved warns if a queue has a reserved name.
 func (p *Program) warnReserved(queue string) {
 	if pattern.Reserved(queue) {
 		fmt.Fprintln(p.Stderr, "tarry: names that begin with tarry. are tarry's own: no pattern such as * takes them in routes and for tokens")

@@ -84,7 +84,7 @@ on condition that nobody else has meanwhile; if somebody has it tries once more,
 	return cmd
 }
 
-// showSettings prints what is set.
+// showSettings prints the settings that are set.
 func (p *Program) showSettings(c *tarry.Client, queue string, s tarry.Settings, revision string) error {
 	if p.json || s.Unset() {
 		return p.show(asAPI(func(b []byte) []byte { return wire.AppendSettings(b, &s, revision) }),
@@ -108,7 +108,7 @@ func (p *Program) showSettings(c *tarry.Client, queue string, s tarry.Settings, 
 	return o.flush()
 }
 
-// settingFlags say what to change of settings.
+// settingFlags say which settings to change.
 type settingFlags struct {
 	termFlags
 	tarry.Settings
@@ -127,7 +127,7 @@ func (f *settingFlags) add(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.unset, "unset", nil, "settings to unset, such as rate,burst; may be repeated")
 }
 
-// check refuses flags that make no sense, and brings names to unset into their form.
+// check refuses flags that make no sense, and normalises the names to unset.
 func (f *settingFlags) check(queue string) (err error) {
 	if f.Defaults, err = f.get(); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (f *settingFlags) check(queue string) (err error) {
 	return nil
 }
 
-// apply makes the changes.
+// apply makes the changes in s.
 func (f *settingFlags) apply(s *tarry.Settings) {
 	for _, q := range queueSettings {
 		if slices.Contains(f.unset, q.name) {

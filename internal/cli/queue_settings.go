@@ -9,16 +9,16 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// queueSetting is one of the settings of a queue.
+// queueSetting is one setting of a queue.
 type queueSetting struct {
 	name   string // of its flag
 	means  string
-	shared bool                           // a store of several shards divides it
+	shared bool                           // a store with several shards divides it among them
 	show   func(s *tarry.Settings) string // "" when unset
 	take   func(to, from *tarry.Settings)
 }
 
-// setting makes a queueSetting of a field; shared: a store of several shards divides it.
+// setting makes a queueSetting from a field.
 func setting[T any](name, means string, shared bool, field func(*tarry.Settings) *T, show func(T) string) queueSetting {
 	return queueSetting{
 		name: name, means: means, shared: shared,
@@ -64,7 +64,7 @@ func settingNames() string {
 	return strings.Join(names, ", ")
 }
 
-// countText writes a count, "" for none.
+// countText formats a count; "" for 0.
 func countText[N int64 | uint32](n N) string {
 	if n == 0 {
 		return ""
@@ -72,7 +72,7 @@ func countText[N int64 | uint32](n N) string {
 	return fmt.Sprint(n)
 }
 
-// rateText writes a rate, "" for none.
+// rateText formats a rate; "" for 0.
 func rateText(rate float64) string {
 	if rate == 0 {
 		return ""
@@ -80,7 +80,7 @@ func rateText(rate float64) string {
 	return strconv.FormatFloat(rate, 'f', -1, 64)
 }
 
-// pointedText writes what p points to, "" for nil.
+// pointedText formats the value of a pointer; "" for nil.
 func pointedText[T any](p *T) string {
 	if p == nil {
 		return ""
@@ -88,7 +88,7 @@ func pointedText[T any](p *T) string {
 	return fmt.Sprint(*p)
 }
 
-// orNothing writes a duration, "" for none.
+// orNothing formats a duration; "" for 0.
 func orNothing(d time.Duration) string {
 	if d == 0 {
 		return ""
@@ -96,7 +96,7 @@ func orNothing(d time.Duration) string {
 	return tarry.FormatDuration(d)
 }
 
-// orNever writes a duration that may be tarry.Never, "" for none.
+// orNever formats a duration that may be tarry.Never; "" for 0.
 func orNever(d time.Duration) string {
 	if d == tarry.Never {
 		return "never"

@@ -6,11 +6,11 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// refArg is the argument KEY of the commands on one message, and the flag --id
-// that makes it an id. "--id 42", "42 --id" and "--id=42" all mean the same.
+// refArg is the argument KEY of commands on one message, with the flag --id that makes it an
+// id. "--id 42", "42 --id" and "--id=42" mean the same.
 type refArg struct{ id idValue }
 
-// idValue is a flag whose value may be left out.
+// idValue is the value of a flag that may be given without one.
 type idValue struct {
 	given bool
 	value string // "" when left out
@@ -27,7 +27,7 @@ func (v *idValue) Set(s string) error {
 	return nil
 }
 
-// asArgument is the value of --id where the id is the argument after it, as help shows it.
+// asArgument is the value of --id when the id is the next argument; help shows it.
 const asArgument = "the argument"
 
 func (r *refArg) add(cmd *cobra.Command) {
@@ -49,8 +49,7 @@ func (r *refArg) add(cmd *cobra.Command) {
 	}
 }
 
-// ref returns the message that the arguments behind QUEUE name, and the arguments
-// left over.
+// ref returns the message that the arguments after QUEUE name, and the remaining arguments.
 func (r *refArg) ref(args []string) (ref tarry.Ref, rest []string, err error) {
 	if !r.id.given {
 		return tarry.ByKey(args[0]), args[1:], nil
@@ -66,7 +65,7 @@ func (r *refArg) ref(args []string) (ref tarry.Ref, rest []string, err error) {
 	return tarry.ByID(id), args, nil
 }
 
-// refText names a message for people.
+// refText returns the name of a message for people.
 func refText(ref tarry.Ref) string {
 	if ref.ID != 0 {
 		return "id " + ref.ID.String()

@@ -4,5 +4,5 @@ package cli
 
 import "os"
 
-// reloads tells of nothing where there is no signal to wish it by.
+// reloads does nothing: there is no signal for it here.
 func reloads() (wishes <-chan os.Signal, stop func()) { return nil, func() {} }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// reloads tells of each wish to have the --config file read again, until stop is called.
+// reloads returns a channel of wishes to read the --config file again, until stop is called.
 func reloads() (wishes <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGHUP)

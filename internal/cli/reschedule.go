@@ -61,10 +61,10 @@ same time. Before it moves all it asks, or wants --yes.`,
 	return cmd
 }
 
-// thatWait are the states of messages that may still be moved or cancelled.
+// thatWait are the states of messages that wait, which can still be moved or cancelled.
 var thatWait = []tarry.State{tarry.Scheduled, tarry.Ready}
 
-// rescheduleMany moves what a filter chooses.
+// rescheduleMany moves the messages that match a filter.
 func (p *Program) rescheduleMany(c *tarry.Client, cmd *cobra.Command, queue string, filter *filterFlags, d tarry.Due) error {
 	n, err := p.sweep(cmd, c, queue, sweep{
 		do: "reschedule", done: "rescheduled", flags: filter, states: thatWait, mild: true,
@@ -78,7 +78,7 @@ func (p *Program) rescheduleMany(c *tarry.Client, cmd *cobra.Command, queue stri
 	return p.showCount("rescheduled", queue, n.Done, n.Skipped)
 }
 
-// reschedule moves a message and prints what it has become, and by which word.
+// reschedule moves a message and prints the result. done is the word for what was done.
 func (p *Program) reschedule(ctx context.Context, c *tarry.Client, queue string, ref tarry.Ref, d tarry.Due, done string) error {
 	m, err := c.Reschedule(ctx, ref.Of(queue), d)
 	if err != nil {

@@ -25,7 +25,7 @@ These commands read that file and ask no server. SIGHUP makes serve read it agai
 	}, "usage: tarry route ls|test --config FILE", p.routeListCommand(), p.routeTestCommand())
 }
 
-// routes are the routes of the --config file, which has to be named.
+// routes returns the routes of the --config file, which must be given.
 func (p *Program) routes() (forward.Routes, []routeSettings, error) {
 	file := &p.settings.file
 	if file.path == "" {
@@ -39,7 +39,7 @@ func (p *Program) routes() (forward.Routes, []routeSettings, error) {
 	return routes, given, err
 }
 
-// shownRoute is a route as route ls shows it, without what is secret.
+// shownRoute is a route as route ls shows it, without secrets.
 type shownRoute struct {
 	Name         string   `json:"name"`
 	Queue        string   `json:"queue"`
@@ -90,7 +90,7 @@ Passwords, secrets, the values of headers and what a target_file holds are not s
 	return cmd
 }
 
-// testBody is what route test sends unless it is told something else.
+// testBody is the body that route test sends by default.
 const testBody = `{"test":"of a route of tarry"}`
 
 func (p *Program) routeTestCommand() *cobra.Command {
@@ -136,7 +136,7 @@ queue, and is sent once, from here, as in a first attempt; its id is made of the
 	return cmd
 }
 
-// chosen finds the route that has a name, or takes a queue, and a queue of its.
+// chosen returns the route that has this name or takes this queue, and a queue for the test.
 func chosen(routes forward.Routes, arg string) (i int, queue string) {
 	for i, r := range routes {
 		if r.Name == arg || r.Queue == arg {
@@ -146,7 +146,7 @@ func chosen(routes forward.Routes, arg string) (i int, queue string) {
 	return routes.Index(arg), arg
 }
 
-// testRoute sends one message.
+// testRoute sends one message through a route.
 func (p *Program) testRoute(ctx context.Context, r forward.Route, shownURL, queue string, body []byte) error {
 	target, err := forward.Open(r.Target, &r.Options)
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/tarryhq/tarry/internal/private"
 )
 
-// routesName is what routes are called in a --config file.
+// routesName is the name of the routes in a --config file.
 const routesName = "routes"
 
-// routeSettings is a route as a --config file gives it.
+// routeSettings is a route as written in a --config file.
 type routeSettings struct {
 	Name         string            `json:"name"`
 	Queue        string            `json:"queue"`
@@ -38,10 +38,10 @@ const routeFields = "known are name, queue, target, target_file, concurrency, ra
 
 type jsonDuration time.Duration
 
-// UnmarshalText reads 1500ms, 30m or 7d.
+// UnmarshalText parses a duration such as 1500ms, 30m or 7d.
 func (d *jsonDuration) UnmarshalText(b []byte) error { return (*durationValue)(d).Set(string(b)) }
 
-// readRoutes reads the routes of a file and checks them; their defaults are filled in.
+// readRoutes reads and checks the routes of a file, and fills in defaults.
 func (c *configFile) readRoutes() (forward.Routes, error) {
 	given, err := c.routeSettings()
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *configFile) readRoutes() (forward.Routes, error) {
 	return routes, nil
 }
 
-// wrongRoutes is what a Router or its routes say, as a mistake in the file.
+// wrongRoutes makes an error of a Router, or of its routes, a mistake in the file.
 func (c *configFile) wrongRoutes(err error) error {
 	return usagef("", "%s: %s", c.path, strings.TrimPrefix(err.Error(), "tarry: "))
 }
@@ -77,7 +77,7 @@ func (c *configFile) wrongRoute(i int, r *routeSettings, err error) error {
 	return usagef("", "%s: %s: %v", c.path, name, err)
 }
 
-// routeSettings reads the routes as they stand in the file.
+// routeSettings parses the routes as written in the file.
 func (c *configFile) routeSettings() ([]routeSettings, error) {
 	if c.routes == nil {
 		return nil, nil
@@ -99,7 +99,7 @@ func (c *configFile) routeSettings() ([]routeSettings, error) {
 	return given, nil
 }
 
-// routeError says which field of a route is wrong.
+// routeError names the field of a route that is wrong.
 func routeError(err error) error {
 	e, ok := errors.AsType[*json.SemanticError](err)
 	if !ok {
@@ -125,7 +125,7 @@ func kindName(k jsontext.Kind) string {
 	return k.String()
 }
 
-// route is the route that the settings describe.
+// route returns the route that the settings describe.
 func (s *routeSettings) route() (r forward.Route, err error) {
 	r = forward.Route{Name: s.Name, Queue: s.Queue, Target: s.Target}
 	switch {
@@ -183,7 +183,7 @@ func atLeastOne(field string, n *int) (int, error) {
 	return *n, nil
 }
 
-// readLines reads what a file of secrets holds, a value a line.
+// readLines reads a file of secrets with one value on each line.
 func readLines(field, path string) (lines []string, err error) {
 	data, err := private.Read(path)
 	if err != nil {
@@ -200,8 +200,8 @@ func readLines(field, path string) (lines []string, err error) {
 	return lines, nil
 }
 
-// shownTarget is a target's URL without what may be secret: a password and, of a URL from a file
-// of its own, all but scheme and host.
+// shownTarget returns a target's URL without secrets. It hides a password. Of a URL from a
+// target_file it shows only scheme and host.
 func shownTarget(rawURL string, ofFile bool) string {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -212,7 +212,7 @@ func shownTarget(rawURL string, ofFile bool) string {
 	}
 	if u.User != nil {
 		if _, has := u.User.Password(); !has {
-			u.User = url.User("xxxxx") // a token, as often as a name
+			u.User = url.User("xxxxx") // may be a token as well as a name
 		}
 	}
 	return u.Redacted()

@@ -18,12 +18,12 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// exitBury is the exit status with which a command says that its message is
-// hopeless: EX_DATAERR of sysexits.
+// exitBury is the exit status with which a command says that its message is hopeless:
+// EX_DATAERR in sysexits.h.
 const exitBury = 65
 
-// pipeGrace is how long the output of a command is awaited once it has ended while
-// something it started still holds the pipe.
+// pipeGrace is how long to wait for more output after a command has ended, while something it
+// started still holds the pipe.
 const pipeGrace = 2 * time.Second
 
 // runner runs a command for each message.
@@ -33,8 +33,8 @@ type runner struct {
 	stdout io.Writer
 }
 
-// sharedWriter lets many commands write to w: a file as it is, for they inherit
-// it, anything else with a lock.
+// sharedWriter lets many commands write to w. They inherit a file as it is; any other writer
+// gets a lock.
 func sharedWriter(w io.Writer) io.Writer {
 	if f, ok := w.(*os.File); ok {
 		return f
@@ -42,8 +42,8 @@ func sharedWriter(w io.Writer) io.Writer {
 	return &lockedWriter{w: w}
 }
 
-// handle runs the command for one message and turns its exit status into what
-// becomes of the message.
+// handle runs the command for one message. Its exit status decides what becomes of the
+// message.
 func (r *runner) handle(ctx context.Context, m *tarry.Message[[]byte]) error {
 	if strings.Contains(m.Key, "\x00") {
 		return tarry.Bury(errors.New("the key holds a NUL byte, so that no command can be given it in TARRY_KEY"))
@@ -62,14 +62,14 @@ func (r *runner) handle(ctx context.Context, m *tarry.Message[[]byte]) error {
 	cmd.Stderr = tail
 	cmd.WaitDelay = pipeGrace
 	ownGroup(cmd)
-	// Linux ends a command with the thread that started it, see ownGroup.
+	// On Linux a command dies with the thread that started it: see ownGroup.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := cmd.Run()
 	if ctx.Err() != nil && err != nil {
 		return fmt.Errorf("the command was killed: %w", context.Cause(ctx))
 	}
-	// It has ended well; what it left behind keeps its output open.
+	// The command succeeded; something it left behind keeps its output open.
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (r *runner) handle(ctx context.Context, m *tarry.Message[[]byte]) error {
 	return failed
 }
 
-// commandError is a command that failed, with the end of its standard error.
+// commandError is the failure of a command, with the end of its standard error.
 type commandError struct {
 	err  error
 	tail string
@@ -95,8 +95,8 @@ func (e *commandError) Error() string {
 }
 func (e *commandError) Unwrap() error { return e.err }
 
-// tailWriter passes on what is written to it, and keeps the last bytes. That passing on fails
-// is no fault of the command. One goroutine writes.
+// tailWriter passes on what is written to it, and keeps the last bytes. It ignores a failure
+// to pass on, which is not the command's fault. Only one goroutine may write.
 type tailWriter struct {
 	to   io.Writer
 	most int
@@ -112,12 +112,12 @@ func (t *tailWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String returns what was kept, as valid text without blanks around it.
+// String returns the kept bytes as valid UTF-8, trimmed of white space.
 func (t *tailWriter) String() string {
 	return strings.TrimSpace(strings.ToValidUTF8(string(t.buf), ""))
 }
 
-// lockedWriter lets many goroutines write, each Write whole.
+// lockedWriter lets many goroutines write; their writes do not mix.
 type lockedWriter struct {
 	mu sync.Mutex
 	w  io.Writer

@@ -25,7 +25,7 @@ import (
 	"github.com/tarryhq/tarry/ui"
 )
 
-// serveFlags set the server up.
+// serveFlags are the flags of serve.
 type serveFlags struct {
 	store          string
 	http           string
@@ -90,8 +90,8 @@ other hosts, such as that of a proxy, with --host.`,
 	return cmd
 }
 
-// serve listens before it opens the store: a port that is in use is told at once,
-// probes learn that the store is being opened, and all other requests wait until it is.
+// serve listens before it opens the store. So a port in use is reported at once, and probes
+// learn that the store is being opened. All other requests wait until it is open.
 func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	if err := s.check(); err != nil {
 		return err
@@ -104,7 +104,8 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	}
 	var wishes <-chan os.Signal
 	if p.settings.file.path != "" || s.guard.tokens != "" || s.guard.tls.Cert != "" || notified() {
-		// From before the file is read until the store is closed: the signal would end the process.
+		// From before the file is read until the store is closed, since SIGHUP would otherwise
+		// end the process.
 		var stop func()
 		wishes, stop = p.Reloads()
 		defer stop()
@@ -160,7 +161,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		BackupDir:       s.backupDir,
 		Logger:          logger,
 	}
-	// Probes are answered while the store is being opened.
+	// This answers probes while the store is being opened.
 	serving, end := context.WithCancel(ctx)
 	defer end()
 	opening, served := server.NewOpening(cfg), make(chan error, 1)
@@ -189,7 +190,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	})
 	defer context.AfterFunc(ctx, stopping)()
 	err = <-served
-	stopping() // where nothing was under way it may have ended before that was told
+	stopping() // if nothing was under way, Serve may end before the AfterFunc has run
 	undrained := handing.end()
 	if ctx.Err() != nil {
 		switch {
@@ -227,14 +228,14 @@ func (s *serveFlags) check() error {
 	return s.guard.check(s.http)
 }
 
-// pages puts the dashboard before the API.
+// pages serves the dashboard, and the API beside it.
 func (s *serveFlags) pages(api http.Handler) http.Handler {
 	dashboard := ui.New(api, &ui.Config{ReadOnly: s.readOnly, Secure: s.secure})
 	if !s.readOnly {
 		return dashboard
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Browsers say where a request that changes something comes from.
+		// Browsers say in these headers where a request that changes something comes from.
 		if r.Header["Origin"] == nil && r.Header["Sec-Fetch-Site"] == nil && r.Method != http.MethodGet && r.Method != http.MethodHead {
 			api.ServeHTTP(w, r)
 			return
@@ -243,7 +244,7 @@ func (s *serveFlags) pages(api http.Handler) http.Handler {
 	})
 }
 
-// names are the hosts that the server is told to answer for: also the one whose
+// names returns the hosts that the server answers for: those of --host, and the one in the
 // address it listens on.
 func (s *serveFlags) names() []string {
 	host, _, _ := net.SplitHostPort(s.http)
@@ -279,7 +280,7 @@ func (p *Program) listen(ctx context.Context, address string) (net.Listener, err
 	return nil, failedf(err, "choose another address with --http", "cannot listen on %s: %v", address, err)
 }
 
-// welcome says where the server listens, where it stores data, and what to try.
+// welcome says where the server listens, where it stores data, and what to try first.
 func (p *Program) welcome(addr net.Addr, store string, caps tarry.Capabilities, guard *guardFlags) {
 	url, at, with := "http://"+reachable(addr), "", ""
 	if guard.tls.Cert != "" {
@@ -309,7 +310,7 @@ try%s:
 `, readBuild().Version, url, url, where, with, at, at)
 }
 
-// reachable is an address that a client on this machine can use.
+// reachable returns an address that a client on this machine can use.
 func reachable(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if ok && tcp.IP.IsUnspecified() {

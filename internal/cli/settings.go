@@ -20,14 +20,14 @@ import (
 	"github.com/tarryhq/tarry/internal/private"
 )
 
-// A setting is a flag that may also come from the environment or the --config
-// file: flag before TARRY_NAME before "name" in the file before the default. Only
-// settings do; other flags belong to one call (and TARRY_KEY, TARRY_ID and the
-// like, which work sets for its commands, must not become flags of theirs).
+// A setting is a flag that may also come from the environment or the --config file. The flag
+// goes before TARRY_NAME, that before "name" in the file, and that before the default. Only
+// the names in allSettings are settings; other flags belong to one call. So TARRY_KEY,
+// TARRY_ID and the like, which work sets for its commands, do not become their flags.
 //
 // A secret setting has a twin NAME-file, which names a file that holds the value.
 
-// level says where a setting's value came from; more is closer to the user.
+// level says where the value of a setting came from. A greater one is closer to the user.
 type level int
 
 const (
@@ -37,8 +37,8 @@ const (
 	fromFlag
 )
 
-// allSettings are the names that a --config file may hold, whatever the command. A flag of
-// such a name is a setting.
+// allSettings are the names that a --config file may hold, for any command. A flag with such a
+// name is a setting.
 var allSettings = func() []string {
 	all := []string{
 		"server", "server-file", "store", "store-file", "token", "token-file", "timeout", "json",
@@ -55,7 +55,7 @@ type settings struct {
 	file   configFile
 }
 
-// markSettings has the help of all commands name the variables of settings.
+// markSettings adds to the help of each setting the name of its variable.
 func markSettings(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if slices.Contains(allSettings, f.Name) {
@@ -71,7 +71,7 @@ func envName(flag string) string {
 	return "TARRY_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// where names what gave a setting.
+// where names the source of a setting.
 func (s *settings) where(flag string) string {
 	switch s.levels[flag] {
 	case fromEnv:
@@ -84,7 +84,7 @@ func (s *settings) where(flag string) string {
 
 func fileName(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
 
-// load fills the settings of cmd that no flag gives.
+// load sets the settings of cmd that are not given as flags.
 func (s *settings) load(p *Program, cmd *cobra.Command) error {
 	s.levels = make(map[string]level)
 	file, err := readConfig(configPath(p, cmd))
@@ -124,8 +124,7 @@ func set(f *pflag.Flag, value, source string) error {
 	return nil
 }
 
-// readTwins takes the values of NAME-file settings from their files, where NAME
-// itself does not come from closer by.
+// readTwins sets settings from their NAME-file, unless NAME itself comes from a closer level.
 func (s *settings) readTwins(cmd *cobra.Command) error {
 	for _, name := range []string{"server", "store", "token"} {
 		twin := cmd.Flags().Lookup(name + "-file")
@@ -151,7 +150,7 @@ func (s *settings) readTwins(cmd *cobra.Command) error {
 	return nil
 }
 
-// readTwin reads what a NAME-file holds; that of a token nobody else may read or write.
+// readTwin reads a NAME-file. No other user may be able to read or write the file of a token.
 func readTwin(name, path string) ([]byte, error) {
 	if name != "token" {
 		data, err := os.ReadFile(path)
@@ -170,14 +169,14 @@ func readTwin(name, path string) ([]byte, error) {
 	return data, nil
 }
 
-// configFile is what a --config file holds.
+// configFile is the content of a --config file.
 type configFile struct {
-	path   string // "": there is none
+	path   string // "": no file
 	values map[string]string
-	routes jsontext.Value // nil: none are given
+	routes jsontext.Value // nil: none
 }
 
-// configPath is the file that --config or TARRY_CONFIG names.
+// configPath returns the file that --config or TARRY_CONFIG names.
 func configPath(p *Program, cmd *cobra.Command) string {
 	path, _ := cmd.Flags().GetString("config")
 	if path == "" {
@@ -186,8 +185,8 @@ func configPath(p *Program, cmd *cobra.Command) string {
 	return path
 }
 
-// readConfig reads a file: one JSON object whose values are strings, numbers or
-// booleans, but for the routes.
+// readConfig reads a --config file. It is one JSON object whose values are strings, numbers or
+// booleans, except for the routes.
 func readConfig(path string) (configFile, error) {
 	c := configFile{path: path, values: make(map[string]string)}
 	if path == "" {
@@ -227,7 +226,7 @@ func readConfig(path string) (configFile, error) {
 	return c, nil
 }
 
-// malformed says where JSON is not what it should be.
+// malformed says where the JSON is wrong.
 func malformed(data []byte, err error) string {
 	e, ok := errors.AsType[*jsontext.SyntacticError](err)
 	if !ok {

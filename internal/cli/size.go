@@ -7,7 +7,7 @@ import (
 	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
-// sizeValue is a flag that takes a number of bytes, also with a unit.
+// sizeValue is a flag for a number of bytes, with or without a unit.
 type sizeValue int64
 
 func (v *sizeValue) String() string { return strconv.FormatInt(int64(*v), 10) }

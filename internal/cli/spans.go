@@ -18,18 +18,18 @@ import (
 	"github.com/tarryhq/tarry/tarryotel"
 )
 
-// spans are the OpenTelemetry spans of what serve pushes and forwards. nil: none.
+// spans exports OpenTelemetry spans of pushes and forwarded messages; nil: none.
 type spans struct {
 	provider *sdktrace.TracerProvider
 	tracing  *tarryotel.Tracing
 	logger   *slog.Logger
 }
 
-// spansPatience bounds how long the last spans may take to be sent when serve ends.
+// spansPatience is how long sending the last spans may take when serve ends.
 const spansPatience = 5 * time.Second
 
-// exportSpans begins to, if a variable asks for it. What the variables say further, the
-// libraries read themselves: where to, how, how many, and as whose.
+// exportSpans exports spans if an environment variable asks for it. The libraries themselves
+// read the other variables, such as where to send, by which protocol and under which name.
 func (p *Program) exportSpans(ctx context.Context, logger *slog.Logger) (*spans, error) {
 	if !p.wantsSpans() {
 		return nil, nil
@@ -38,7 +38,7 @@ func (p *Program) exportSpans(ctx context.Context, logger *slog.Logger) (*spans,
 	if err != nil {
 		return nil, usagef("OTEL_TRACES_EXPORTER is otlp, console or none, and OTEL_EXPORTER_OTLP_PROTOCOL http/protobuf or grpc", "traces cannot be exported: %v", err)
 	}
-	// What the environment says of the resource wins over ours.
+	// The resource in the environment overrides these attributes.
 	res, err := resource.New(ctx, resource.WithTelemetrySDK(),
 		resource.WithAttributes(semconv.ServiceName("tarry"), semconv.ServiceVersion(readBuild().Version)), resource.WithFromEnv())
 	if err != nil {
@@ -48,14 +48,14 @@ func (p *Program) exportSpans(ctx context.Context, logger *slog.Logger) (*spans,
 	s := &spans{provider: sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(res)), logger: logger}
 	s.tracing = tarryotel.New(&tarryotel.Config{
 		TracerProvider: s.provider,
-		// As the server reads it from requests, whatever OTEL_PROPAGATORS says.
+		// The server reads this format from requests, so OTEL_PROPAGATORS does not count.
 		Propagator: propagation.TraceContext{},
 	})
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Warn("traces are lost", "error", err) }))
 	return s, nil
 }
 
-// wantsSpans reports whether a variable asks for traces.
+// wantsSpans reports whether an environment variable asks for traces.
 func (p *Program) wantsSpans() bool {
 	if off, _ := p.env("OTEL_SDK_DISABLED"); strings.EqualFold(off, "true") {
 		return false
@@ -71,7 +71,7 @@ func (p *Program) wantsSpans() bool {
 	return false
 }
 
-// pushes is the middleware of the client.
+// pushes returns the middleware for pushes of the client.
 func (s *spans) pushes() []tarry.PushMiddleware {
 	if s == nil {
 		return nil
@@ -79,7 +79,7 @@ func (s *spans) pushes() []tarry.PushMiddleware {
 	return []tarry.PushMiddleware{s.tracing.Push}
 }
 
-// handlers is the middleware of forwarding.
+// handlers returns the middleware for forwarding.
 func (s *spans) handlers() []tarry.Middleware {
 	if s == nil {
 		return nil

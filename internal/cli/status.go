@@ -66,7 +66,7 @@ token, and waits for no store.`,
 	return cmd
 }
 
-// askReady asks a server for /readyz, and for nothing else.
+// askReady only asks a server for /readyz.
 func (p *Program) askReady(ctx context.Context) error {
 	where, err := p.url()
 	if err != nil {
@@ -88,13 +88,13 @@ func (p *Program) askReady(ctx context.Context) error {
 }
 
 const (
-	// lateSpan is how far back is told how late messages were.
+	// lateSpan is the recent span for which lateness is shown.
 	lateSpan = 15 * time.Minute
-	// shownQueues is how many queues fit one screen.
+	// shownQueues is how many queues fit on one screen.
 	shownQueues = 20
 )
 
-// watched is what a command looks at.
+// watched names the server or store that a command looks at.
 type watched struct {
 	Server  string `json:"server,omitempty"`
 	Store   string `json:"store,omitempty"`
@@ -124,11 +124,11 @@ func holds(scheduled, ready, leased, dead int64) string {
 	return fmt.Sprintf("%d scheduled, %d ready, %d leased, %d dead", scheduled, ready, leased, dead)
 }
 
-// status is the state at a moment. It is what --json prints.
+// status is the state at one moment, and the JSON that --json prints.
 type status struct {
 	watched
 	Ready      bool          `json:"ready"`
-	Counts     bool          `json:"counts"` // whether the engine can tell what the queues hold
+	Counts     bool          `json:"counts"` // the engine can count messages
 	Scheduled  int64         `json:"scheduled"`
 	ReadyNow   int64         `json:"ready_messages"`
 	Leased     int64         `json:"leased"`
@@ -136,21 +136,21 @@ type status struct {
 	NextDue    wire.Time     `json:"next_due"`
 	Oldest     wire.Time     `json:"oldest_ready"`
 	LateBySecs float64       `json:"late_seconds"` // how long the oldest has been ready
-	Trends     bool          `json:"trends"`       // whether the server keeps how late messages were
+	Trends     bool          `json:"trends"`       // the server keeps trends, and so lateness
 	Queues     []queueStatus `json:"queues"`
 	finder
 
 	nextQueue, oldestQueue string
 }
 
-// queueStatus is a queue with the worst that is wrong with it.
+// queueStatus is a queue and how many problems it has.
 type queueStatus struct {
 	engine.QueueInfo
-	lateness *wire.Times // of the last minutes; nil: not known, or none was handed out
-	bad      int         // how many problems it has
+	lateness *wire.Times // in the last minutes; nil: unknown, or no message was handed out
+	bad      int         // number of its problems
 }
 
-// MarshalJSON writes it as the API does, and how late its messages were.
+// MarshalJSON returns the queue as the API writes it, and the lateness.
 func (q queueStatus) MarshalJSON() ([]byte, error) {
 	b := wire.AppendQueue(nil, &q.QueueInfo)
 	if q.lateness == nil {
@@ -160,8 +160,8 @@ func (q queueStatus) MarshalJSON() ([]byte, error) {
 	return append(append(append(b[:len(b)-1], `,"lateness":`...), late...), '}'), err
 }
 
-// look asks for everything. That the store is not ready is a problem among others: what
-// can be told beside it is told.
+// look asks for everything. If the store is not ready, that is one problem among others, and
+// look still finds as much as it can.
 func (s *status) look(ctx context.Context, c *tarry.Client) error {
 	ready, err := s.readiness(ctx, c)
 	if err != nil {
@@ -186,7 +186,7 @@ func (s *status) look(ctx context.Context, c *tarry.Client) error {
 	listed := make(map[string]bool)
 	for q, err := range c.AllQueues(ctx) {
 		if err != nil && !s.Ready {
-			return nil // it is told already
+			return nil // that is a problem already
 		}
 		if err != nil {
 			return err
@@ -196,7 +196,7 @@ func (s *status) look(ctx context.Context, c *tarry.Client) error {
 			return err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(late)) { // of those that hold nothing any more
+	for _, name := range slices.Sorted(maps.Keys(late)) { // queues that no longer hold anything
 		if !listed[name] {
 			if err := s.queue(ctx, c, &caps, tarry.QueueInfo{Queue: name}, late[name]); err != nil {
 				return err
@@ -208,14 +208,14 @@ func (s *status) look(ctx context.Context, c *tarry.Client) error {
 	return nil
 }
 
-// sort brings the worst queues to the front.
+// sort puts the queues with the most problems first.
 func (s *status) sort() {
 	slices.SortStableFunc(s.Queues, func(a, b queueStatus) int {
 		return cmp.Or(cmp.Compare(b.bad, a.bad), cmp.Compare(b.Ready, a.Ready), cmp.Compare(a.Queue, b.Queue))
 	})
 }
 
-// queue takes up what a queue holds, and what is wrong with it.
+// queue adds a queue and its problems.
 func (s *status) queue(ctx context.Context, c *tarry.Client, caps *tarry.Capabilities, q tarry.QueueInfo, late *wire.Times) error {
 	s.Scheduled, s.ReadyNow, s.Leased, s.Dead = s.Scheduled+q.Scheduled, s.ReadyNow+q.Ready, s.Leased+q.Leased, s.Dead+q.Dead
 	if !q.NextDue.IsZero() && (s.NextDue.IsZero() || q.NextDue.Before(s.NextDue.Time)) {
@@ -285,7 +285,7 @@ func (s *status) print(o *printer) {
 	}
 }
 
-// bare is a URL without what may be a secret: user, password and options.
+// bare returns a URL without what may be secret: user, password and options.
 func bare(where string) string {
 	u, err := url.Parse(where)
 	if err != nil {
@@ -302,5 +302,5 @@ func isAre(n int) string {
 	return "are"
 }
 
-// lasting writes a duration for people.
+// lasting formats a duration for people, in whole seconds.
 func lasting(d time.Duration) string { return tarry.FormatDuration(d.Round(time.Second)) }

@@ -12,20 +12,20 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// sweep is a command's work on all messages that a filter chooses.
+// sweep is the work of a command on all messages that match a filter.
 type sweep struct {
 	do, done string // "drop", "dropped"
 	flags    *filterFlags
 	states   []tarry.State
-	mild     bool // what it does can be undone: it asks only before it does so to all there are
+	mild     bool // it can be undone, so only a sweep of all messages needs a question
 	run      func(ctx context.Context, f tarry.Filter, progress ...func(tarry.Swept)) (tarry.Swept, error)
 
-	filter tarry.Filter // that the flags make
-	narrow bool         // some flag chooses
+	filter tarry.Filter // made from the flags
+	narrow bool         // some flag narrows the filter
 }
 
-// sweep counts what will be hit, asks, and does it. It may rightly take long, as may a person
-// who thinks it over: no timeout ends it.
+// sweep counts the messages, asks, and does the work. It has no timeout, since the work may
+// rightly take long, and so may a person's answer.
 func (p *Program) sweep(cmd *cobra.Command, c *tarry.Client, queue string, s sweep) (n tarry.Swept, err error) {
 	if s.filter, err = s.flags.of(queue, s.states...); err != nil {
 		return n, err
@@ -33,7 +33,7 @@ func (p *Program) sweep(cmd *cobra.Command, c *tarry.Client, queue string, s swe
 	s.narrow = s.flags.given(cmd)
 	ctx, note := cmd.Context(), p.note()
 	defer note.clear()
-	of := "" // how many it will hit, if that is known
+	of := "" // how many messages are hit, if known
 	if !p.yes {
 		if s.filter, err = dying(ctx, c, s.filter); err != nil {
 			return n, err
@@ -43,7 +43,7 @@ func (p *Program) sweep(cmd *cobra.Command, c *tarry.Client, queue string, s swe
 			return n, err
 		}
 		if hits == 0 {
-			return n, s.flags.found(cmd.Name(), n) // nobody was asked about what comes now
+			return n, s.flags.found(cmd.Name(), n) // nobody was asked about messages that come later
 		}
 		of = fmt.Sprintf(" of %d", hits)
 		if all || !s.mild {
@@ -63,8 +63,8 @@ func (p *Program) sweep(cmd *cobra.Command, c *tarry.Client, queue string, s swe
 	return n, cmp.Or(midway(ctx, err, n.Done, s.done), s.flags.found(cmd.Name(), n))
 }
 
-// dying bounds a filter of dead messages by the last death, so that what dies while the user
-// thinks is left alone.
+// dying ends a filter for dead messages at the last death. So messages that die while the user
+// thinks are left alone.
 func dying(ctx context.Context, c *tarry.Client, f tarry.Filter) (tarry.Filter, error) {
 	if !slices.Equal(f.States, []tarry.State{tarry.Dead}) || !c.Capabilities().Range {
 		return f, nil
@@ -84,7 +84,7 @@ func dying(ctx context.Context, c *tarry.Client, f tarry.Filter) (tarry.Filter, 
 	return f, nil
 }
 
-// midway is the error of a command that had changed n messages when it failed.
+// midway returns the error of a command that failed after it had changed n messages.
 func midway(ctx context.Context, err error, n int64, done string) error {
 	switch {
 	case err == nil || n == 0:
@@ -95,7 +95,7 @@ func midway(ctx context.Context, err error, n int64, done string) error {
 	return fmt.Errorf("%w; %s %s before, run it again for the rest", err, messagesWere(n), done)
 }
 
-// hits counts what a sweep would hit, and tells whether that is all there is.
+// hits counts the messages that a sweep would hit, and reports whether those are all.
 func (p *Program) hits(ctx context.Context, c *tarry.Client, s sweep, note *note) (n int64, all bool, err error) {
 	q, err := c.Queue(ctx, s.filter.Queue)
 	if err != nil {
@@ -136,7 +136,7 @@ func (p *Program) showCount(what, queue string, n, skipped int64) error {
 	return p.show(object, "%s %s of %s%s", what, counted(n, "message"), queue, text)
 }
 
-// note is a line on a terminal that says how far work has come that takes long.
+// note is a progress line on the terminal, for slow work.
 type note struct {
 	p     *Program
 	next  time.Time // when it may change again
@@ -159,7 +159,7 @@ func (n *note) say(format string, args ...any) {
 	fmt.Fprintf(n.p.Stderr, "\r\x1b[K"+format, args...)
 }
 
-// clear takes the line away.
+// clear removes the line.
 func (n *note) clear() {
 	if n.shown {
 		fmt.Fprint(n.p.Stderr, "\r\x1b[K")

@@ -1,6 +1,6 @@
 package cli
 
-// The targets that the binary can hand messages on to, by the scheme of their URLs.
+// The targets of forwarding in the binary, found by the scheme of their URLs.
 import (
 	_ "github.com/tarryhq/tarry/forward/amqp"
 	_ "github.com/tarryhq/tarry/forward/kafka"

@@ -8,7 +8,7 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// termFlags say how messages are to be handled.
+// termFlags are the flags for the terms of messages.
 type termFlags struct {
 	given    func(flag string) bool
 	terms    tarry.Terms
@@ -16,7 +16,7 @@ type termFlags struct {
 	isolate  bool
 }
 
-// add gives a command the flags; otherwise says for %s, a default, what holds without one.
+// add adds the flags. In otherwise, %s stands for the default that holds without the flag.
 func (t *termFlags) add(cmd *cobra.Command, otherwise string) {
 	f := cmd.Flags()
 	t.given = f.Changed
@@ -30,7 +30,7 @@ func (t *termFlags) add(cmd *cobra.Command, otherwise string) {
 	f.BoolVar(&t.isolate, "isolate", true, unset("lease it alone once it has lapsed twice", "true"))
 }
 
-// get returns what the flags say.
+// get returns the terms that the flags set.
 func (t *termFlags) get() (tarry.Terms, error) {
 	switch {
 	case t.given("max-attempts") && t.terms.MaxAttempts == 0:

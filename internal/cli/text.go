@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// Keys, headers, errors and bodies come from anybody who may push. What a terminal
-// would not show but obey (control characters, escape sequences, marks that turn the
-// direction of writing) must not reach it.
+// Keys, headers, errors and bodies come from anyone who may push. Characters that a terminal
+// obeys instead of showing must not reach it: control characters, escape sequences, and marks
+// that change the direction of text.
 
-// shown is a text for a line or a table: as it is when all of it can be printed, else
+// shown returns a text for a line or a table. It is unchanged if all of it is printable, else
 // quoted as in Go.
 func shown(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
@@ -21,7 +21,7 @@ func shown(s string) string {
 	return strconv.Quote(s)
 }
 
-// shownValues are the arguments of a line, with all texts shown.
+// shownValues makes all strings among the arguments safe to show.
 func shownValues(args []any) []any {
 	for i, a := range args {
 		if s, ok := a.(string); ok {
@@ -31,8 +31,8 @@ func shownValues(args []any) []any {
 	return args
 }
 
-// oneLine makes any text one line that begins with the program's name. Here quotes
-// would hide what the line says, so that single characters are escaped.
+// oneLine makes any text one line that begins with the program's name. It escapes single
+// characters, since quotes around the whole would make it hard to read.
 func oneLine(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -53,10 +53,10 @@ func oneLine(s string) string {
 	return s
 }
 
-// oneCell makes a text one line, whatever its length.
+// oneCell joins a text to one line of any length.
 func oneCell(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// maxCell is how many characters of a text a table shows.
+// maxCell is how many characters of a text fit in a table.
 const maxCell = 60
 
 // cut shortens a text to fit a cell.
@@ -67,10 +67,10 @@ func cut(s string) string {
 	return orDash(s)
 }
 
-// cell makes any text fit a cell: one line, not too long.
+// cell makes any text fit a cell: one short line.
 func cell(s string) string { return cut(oneCell(s)) }
 
-// orDash fills an empty cell.
+// orDash returns a dash for an empty cell.
 func orDash(s string) string {
 	if s == "" {
 		return "-"
@@ -78,7 +78,7 @@ func orDash(s string) string {
 	return s
 }
 
-// readable writes a body for people: as it is when it is text, else its size.
+// readable returns a body for people: text as it is, else only the size.
 func readable(body []byte) string {
 	if len(body) == 0 {
 		return "(empty)"
@@ -90,8 +90,8 @@ func readable(body []byte) string {
 	return strings.TrimRight(s, "\n")
 }
 
-// obeyed reports whether a terminal does something else with a character than to show
-// it, or to go on to the next line or column.
+// obeyed reports whether a terminal obeys a character, other than by going to the next line or
+// column.
 func obeyed(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':

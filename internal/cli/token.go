@@ -31,7 +31,7 @@ again by itself.`,
 	}, "usage: tarry token create|ls|revoke --tokens FILE", p.tokenCreateCommand(), p.tokenListCommand(), p.tokenRevokeCommand())
 }
 
-// onTokens makes cmd a command that works on a file of tokens.
+// onTokens makes cmd a command on a file of tokens.
 func (p *Program) onTokens(cmd *cobra.Command, do func(file access.File, args []string) error) *cobra.Command {
 	path := cmd.Flags().String("tokens", "", "the file of tokens")
 	p.jsonFlag(cmd, "print JSON, one object a line")
@@ -44,7 +44,7 @@ func (p *Program) onTokens(cmd *cobra.Command, do func(file access.File, args []
 	return cmd
 }
 
-// shownToken is a token as it is shown, without what proves it.
+// shownToken is a token as shown, without its secret.
 type shownToken struct {
 	ID      string   `json:"id"`
 	Name    string   `json:"name"`
@@ -53,7 +53,7 @@ type shownToken struct {
 	Created string   `json:"created"`
 	Expires string   `json:"expires,omitempty"`
 	Expired bool     `json:"expired,omitempty"`
-	Token   string   `json:"token,omitempty"` // when it is made
+	Token   string   `json:"token,omitempty"` // the secret, only when it is made
 }
 
 func shownTokenOf(t *access.Token, now time.Time) shownToken {
@@ -104,8 +104,8 @@ func (p *Program) tokenCreateCommand() *cobra.Command {
 	return cmd
 }
 
-// createToken makes a token. Its file is made first: a token that cannot be handed over
-// is of no use.
+// createToken makes a token. It first creates the --out file, since a token that cannot be
+// handed over is of no use.
 func (p *Program) createToken(file access.File, t access.Token, out string) error {
 	to := (*os.File)(nil)
 	if out != "" {
@@ -192,7 +192,7 @@ func (p *Program) tokenRevokeCommand() *cobra.Command {
 	})
 }
 
-// tokensError is what is wrong with a file of tokens.
+// tokensError returns the error of reading a file of tokens.
 func tokensError(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return usagef("tarry token create makes it", "--tokens: %v", err)

@@ -7,8 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// tokenFlag gives a command the flags of the token that it shows a server. --token is there
-// to be refused.
+// tokenFlag adds the flags for a server's token. --token exists only to be refused.
 func (p *Program) tokenFlag(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&p.target.token, "token", "", "")
@@ -16,7 +15,7 @@ func (p *Program) tokenFlag(cmd *cobra.Command) {
 	f.String("token-file", "", "file that holds the server's token; or the token itself in TARRY_TOKEN")
 }
 
-// withToken is the URL of a server with the token, unless the URL has its own.
+// withToken returns the URL of a server with the token in it, unless the URL has its own.
 func (p *Program) withToken(u *url.URL) (string, error) {
 	token := p.target.token
 	switch {

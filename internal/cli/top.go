@@ -14,7 +14,7 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// topFlags are the flags of tarry top beyond those of all client commands.
+// topFlags are the flags of tarry top, besides those of all client commands.
 type topFlags struct {
 	late, interval time.Duration
 	rounds         int
@@ -60,7 +60,7 @@ Without a terminal, with --n and with --json, it prints a table or an object eac
 		}
 		in, out := p.console()
 		bare := out == nil || p.json || cmd.Flags().Changed("n")
-		if !bare { // the engines' log would be written across the screen
+		if !bare { // the engines' log would spoil the screen
 			defer slog.SetDefault(slog.Default())
 			slog.SetDefault(slog.New(slog.DiscardHandler))
 		}
@@ -100,7 +100,7 @@ func (f *topFlags) check() error {
 	return nil
 }
 
-// console is the terminal to draw on and to read keys from; nil: there is none.
+// console returns the terminal to read keys from and to draw on; nil: none.
 func (p *Program) console() (in, out *os.File) {
 	in, _ = p.Stdin.(*os.File)
 	out, _ = p.Stdout.(*os.File)
@@ -110,16 +110,16 @@ func (p *Program) console() (in, out *os.File) {
 	return in, out
 }
 
-// round is what --json prints of a round.
+// round is the JSON of one round.
 type round struct {
 	Now wire.Time `json:"now"`
 	watched
-	More     bool             `json:"more"` // there are more queues
+	More     bool             `json:"more"` // not all queues are listed
 	Queues   []wire.LiveQueue `json:"queues"`
 	Problems []problem        `json:"problems"`
 }
 
-// topRounds prints what the queues hold, round by round.
+// topRounds prints the queues, round by round.
 func (p *Program) topRounds(ctx context.Context, c *tarry.Client, f *topFlags, w watched) error {
 	for n := 1; ; n++ {
 		limit, cancel := withTimeout(ctx, p.target.timeout)
@@ -164,7 +164,7 @@ func (p *Program) topRound(ctx context.Context, c *tarry.Client, f *topFlags, w 
 	return o.flush()
 }
 
-// print writes a round as a table.
+// print prints a round as a table.
 func (s *topScreen) print(o *printer) {
 	o.say("%s, %s", s.watched.String(), formatTime(s.now))
 	printProblems(o, s.problems)

@@ -11,32 +11,32 @@ import (
 )
 
 const (
-	maxBoard = 100_000     // queues that are kept, those told first
-	stays    = time.Minute // for which an emptied queue is still shown
+	maxBoard = 100_000     // the most queues kept: those heard of first
+	stays    = time.Minute // how long an emptied queue is still shown
 )
 
-// boardRow is a queue as it was told last.
+// boardRow is the last known state of a queue.
 type boardRow struct {
 	wire.LiveQueue
-	left time.Time // when it was told that the queue is empty
-	rank float64   // in the column of the order
+	left time.Time // when the queue was first found empty
+	rank float64   // in the sorted column
 	bad  bool      // it has problems
 }
 
-// queueBoard is the queues of tarry top, and which of them are shown in which order.
+// queueBoard holds the queues of tarry top, and which are shown in which order.
 type queueBoard struct {
 	rows    map[string]*boardRow
-	more    bool // there are more than are kept
+	more    bool // there are more queues than are kept
 	sort    *column
 	reverse bool
-	filter  string // a part of the names that are shown, in any case
+	filter  string // part of the names shown, in any case
 
 	shown []*boardRow // in order
 	wire.LiveTotals
-	pushed, handled float64 // a second, of all queues
+	pushed, handled float64 // a second, over all queues
 }
 
-// take takes up news of queues.
+// take updates the queues with news.
 func (b *queueBoard) take(n *news, now time.Time) {
 	if n.whole {
 		clear(b.rows)
@@ -58,7 +58,7 @@ func (b *queueBoard) take(n *news, now time.Time) {
 	}
 }
 
-// arrange finds which queues are shown, in which order, and their sums.
+// arrange selects and sorts the queues to show, and sums up all queues.
 func (b *queueBoard) arrange(now time.Time) {
 	b.shown, b.LiveTotals, b.pushed, b.handled = b.shown[:0], wire.LiveTotals{}, 0, 0
 	part := strings.ToLower(b.filter)
@@ -87,13 +87,13 @@ func (b *queueBoard) arrange(now time.Time) {
 	})
 }
 
-// sums says what all queues hold.
+// sums says what all queues hold together.
 func (b *queueBoard) sums() string {
 	return counted(b.Queues, "queue") + ": " + holds(b.Scheduled, b.Ready, b.Leased, b.Dead)
 }
 
-// problems adds what is wrong with the queues as they are now, and sorts all: what is wrong
-// with the store comes first, then the queues by name.
+// problems adds the present problems of the queues and sorts all problems: those of the store
+// first, then by queue.
 func (b *queueBoard) problems(f *finder) []problem {
 	for _, r := range b.rows {
 		n := len(f.Problems)
@@ -112,7 +112,7 @@ func (b *queueBoard) problems(f *finder) []problem {
 	return f.Problems
 }
 
-// lateness has nothing in it when it is not known.
+// lateness returns the lateness; it is empty if that is unknown.
 func (r *boardRow) lateness() *wire.Times {
 	if r.Trend == nil || !latenessKnown(&r.Trend.Lateness) {
 		return new(wire.Times)
@@ -120,7 +120,7 @@ func (r *boardRow) lateness() *wire.Times {
 	return &r.Trend.Lateness
 }
 
-// info is what the queue holds.
+// info returns what the queue holds.
 func (r *boardRow) info() tarry.QueueInfo {
 	q := tarry.QueueInfo{
 		Queue: r.Queue, Scheduled: r.Scheduled, Ready: r.Ready, Leased: r.Leased, Dead: r.Dead, Finished: r.Finished,

@@ -9,13 +9,13 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// column is one of the table of tarry top.
+// column is a column of the table of tarry top.
 type column struct {
-	name, head, key string // for --sort, above it, and the key that sorts by it
+	name, head, key string // its name for --sort, its heading, and the key that sorts by it
 	of              func(r *boardRow, now time.Time) figure
 }
 
-// figure is what a column shows of a queue, and its rank: lower comes first.
+// figure is the content of a cell, and its rank: lower comes first.
 type figure struct {
 	rank float64
 	text string
@@ -23,7 +23,7 @@ type figure struct {
 
 var none = figure{math.Inf(1), "-"}
 
-// boardColumns are in order; narrow screens leave out the last ones.
+// boardColumns are the columns in order. Narrow screens leave out the last ones.
 var boardColumns = []*column{
 	{"name", "QUEUE", "n", func(r *boardRow, _ time.Time) figure { return figure{0, r.name()} }},
 	{"ready", "READY", "r", func(r *boardRow, _ time.Time) figure { return count(r.Ready) }},
@@ -76,7 +76,7 @@ func awayFrom(t wire.Time, now time.Time) figure {
 	return figure{float64(t.UnixMilli()), short(t.Sub(now).Abs())}
 }
 
-// few writes a number in six characters, unless it is astronomical.
+// few formats a number in at most six characters, unless it is huge.
 func few(f float64) string {
 	unit := ""
 	for _, larger := range []string{"k", "M", "G"} {

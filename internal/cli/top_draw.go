@@ -12,7 +12,7 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// Styles only stress: without colour the screen says the same.
+// Styles only stress; without colour the screen says the same.
 var (
 	styleHead = ansi.Style{}.Bold()
 	styleGood = ansi.Style{}.ForegroundColor(ansi.Green)
@@ -22,12 +22,12 @@ var (
 )
 
 const (
-	nameWidth = 14 // at least, of the first column
-	cellWidth = 7  // of the others
+	nameWidth = 14 // least width of the first column
+	cellWidth = 7  // width of the others
 )
 
-// draw is the screen as lines, none wider and no more than it is: a title, what stays of a
-// page, the part of it that fits, and what the keys do.
+// draw returns the screen as lines that fit it: a title, the fixed top of the page, the part
+// of the page that fits, and help on keys.
 func (s *topScreen) draw() string {
 	if s.width <= 0 || s.height <= 0 {
 		return ""
@@ -49,7 +49,7 @@ func (s *topScreen) draw() string {
 	return strings.Join(lines, "\n")
 }
 
-// page is what stays at its top, how many lines follow, and each of them.
+// page returns the fixed top of a page, how many lines follow, and a function for each.
 func (s *topScreen) page() (head []string, n int, line func(i int) string) {
 	var lines []string
 	switch {
@@ -65,13 +65,13 @@ func (s *topScreen) page() (head []string, n int, line func(i int) string) {
 	return head, len(lines), func(i int) string { return lines[i] }
 }
 
-// padded makes a text exactly so wide.
+// padded returns a text with exactly this width.
 func padded(text string, width int) string {
 	text = ansi.Truncate(text, max(0, width), "~")
 	return text + strings.Repeat(" ", max(0, width-ansi.StringWidth(text)))
 }
 
-// title says what is watched, and how the connection is.
+// title says what is watched, and the state of the connection.
 func (s *topScreen) title() string {
 	style := styleGood
 	if s.state != live {
@@ -81,7 +81,7 @@ func (s *topScreen) title() string {
 		shown(s.Server+s.Store) + "  " + shown(s.Version) + "  " + shown(s.Engine)
 }
 
-// stale says that what is shown is old, when it is.
+// stale returns a warning if the data shown is old.
 func (s *topScreen) stale() []string {
 	text := "what is shown is old: "
 	switch {
@@ -93,7 +93,7 @@ func (s *topScreen) stale() []string {
 	return []string{styleBad.Styled(text + shown(oneCell(cmp.Or(s.why, s.state))))}
 }
 
-// listHead is what all queues hold, the worst problems, and the head of the table.
+// listHead returns the sums of all queues, the first problems, and the head of the table.
 func (s *topScreen) listHead() (lines []string) {
 	b := s.board
 	if s.begun {
@@ -118,7 +118,7 @@ func (s *topScreen) listHead() (lines []string) {
 	return lines
 }
 
-// worst is so many lines of problems at most.
+// worst returns at most this many lines of problems.
 func (s *topScreen) worst(all []problem, most int) (lines []string) {
 	switch {
 	case !s.begun:
@@ -135,7 +135,7 @@ func (s *topScreen) worst(all []problem, most int) (lines []string) {
 	return lines
 }
 
-// wrapped is all that is wrong, with what to do about it.
+// wrapped returns all problems, with what to do about each.
 func (s *topScreen) wrapped() (lines []string) {
 	for _, p := range s.problems {
 		text := styleBad.Styled("! "+shown(oneCell(p.about()))) + "\n  " + shown(p.Hint)
@@ -144,7 +144,7 @@ func (s *topScreen) wrapped() (lines []string) {
 	return lines
 }
 
-// cells is a line of the table: the name, and the columns for which there is room.
+// cells returns a line of the table: the name, and the columns that fit.
 func (s *topScreen) cells(text func(*column) string) string {
 	n := max(0, min((s.width-nameWidth)/cellWidth, len(boardColumns)-1))
 	line := padded(text(boardColumns[0]), s.width-n*cellWidth)
@@ -154,7 +154,7 @@ func (s *topScreen) cells(text func(*column) string) string {
 	return line
 }
 
-// row is a line of the table.
+// row returns a line of the table.
 func (s *topScreen) row(i int) string {
 	r := s.board.shown[i]
 	line := s.cells(func(c *column) string { return c.of(r, s.now).text })
@@ -169,7 +169,7 @@ func (s *topScreen) row(i int) string {
 	return line
 }
 
-// queueHead is what the open queue holds, and how late its messages were.
+// queueHead returns what the open queue holds, and how late its messages were.
 func (s *topScreen) queueHead() []string {
 	row := s.board.rows[s.open]
 	if row == nil {
@@ -211,10 +211,10 @@ func (s *topScreen) queueHead() []string {
 	return append(lines, title)
 }
 
-// label is a time of the forecast.
+// label formats a time in the forecast.
 func (s *topScreen) label(t time.Time) string { return t.UTC().Format(zooms[s.zoom].label) }
 
-// forecastLines are the steps in which something falls due.
+// forecastLines returns the steps in which messages fall due.
 func (s *topScreen) forecastLines() (lines []string) {
 	if !s.known() {
 		return nil
@@ -228,7 +228,7 @@ func (s *topScreen) forecastLines() (lines []string) {
 	return lines
 }
 
-// foot says what the keys do.
+// foot returns help on the keys.
 func (s *topScreen) foot() string {
 	b := s.board
 	switch {
@@ -247,7 +247,7 @@ func (s *topScreen) foot() string {
 	return where + styleSoft.Styled("  ? help  / filter  Enter opens  < > R sort  ! problems  q quit")
 }
 
-// helpLines say what the keys do and the columns mean, within 80 columns.
+// helpLines explain the keys and the columns, in at most 80 columns.
 var helpLines = strings.Split(`up down k j PgUp PgDn Home End  move
 Enter   open a queue: what falls due when, and how late messages were
 m h d   there: by the minute, hour or day; Tab goes round

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	askEvery  = 5 * time.Second  // the forecast of the open queue, and what no row shows
-	askLimit  = 10 * time.Second // for a forecast
+	askEvery  = 5 * time.Second  // for the forecast of the open queue, and for what no row shows
+	askLimit  = 10 * time.Second // for one forecast
 	lookLimit = time.Minute      // for what no row shows
-	frames    = 20               // that are drawn a second at most
+	frames    = 20               // drawn a second at most
 )
 
-// zooms are how finely, and how far, a forecast is shown.
+// zooms are the steps and spans of forecasts.
 var zooms = []struct {
 	key, name, label string
 	step, span       time.Duration
@@ -32,52 +32,52 @@ var zooms = []struct {
 	{"d", "the next 60 days, by the day", "Jan _2 15:04", 24 * time.Hour, 60 * 24 * time.Hour},
 }
 
-// The messages of a screen beside keys and news.
+// The messages of a screen, besides keys and news.
 type (
 	tick     struct{}
-	beyond   []problem // that no row shows
+	beyond   []problem // problems that no row shows
 	forecast struct {
 		queue  string
-		zoom   int // of zooms
+		zoom   int // index in zooms
 		asked  time.Time
 		answer tarry.Forecast
 		err    error
 	}
 )
 
-// topScreen is a tea.Model: what was told of the queues, and what is shown of it. What is
-// drawn depends on nothing else.
+// topScreen is a tea.Model: what is known of the queues, and what is shown. The drawing
+// depends on nothing else.
 type topScreen struct {
 	watched
 	ctx   context.Context
 	c     *tarry.Client
 	late  time.Duration
 	clock func() time.Time
-	err   error // why it ended
+	err   error // why the program ended
 
-	now        time.Time // by the clock of what is watched
+	now        time.Time // by the clock of the server or store
 	skew       time.Duration
 	state, why string // of the connection
-	begun      bool   // something was told
+	begun      bool   // the queues are known
 	board      *queueBoard
 	beyond     beyond
 	problems   []problem
-	asking     bool // for a forecast
+	asking     bool // a forecast was asked for
 	forecast   forecast
 
 	width, height int
-	over          string // the key of what covers the rest: "?", "!" or ""
-	open          string // a queue
-	zoom          int    // of zooms
-	selected      string // a queue; "": the first, whichever it is
-	cursor        int    // the place of the selected queue
-	first         int    // line of the page that is on the screen
-	room          int    // lines of the page that fit
-	typing        bool   // the filter
-	was           string // the filter before
+	over          string // key of the page that covers the rest: "?", "!" or ""
+	open          string // the open queue; "": none
+	zoom          int    // index in zooms
+	selected      string // the selected queue; "": whichever is first
+	cursor        int    // index of the selected queue
+	first         int    // the first line of the page on the screen
+	room          int    // how many lines of the page fit
+	typing        bool   // a filter is being typed
+	was           string // the filter before that
 }
 
-// topScreen is empty, with the order and the filter of the flags.
+// topScreen returns an empty screen, with the order and filter of the flags.
 func (p *Program) topScreen(ctx context.Context, c *tarry.Client, f *topFlags, w watched) *topScreen {
 	b := &queueBoard{rows: make(map[string]*boardRow), sort: f.by, reverse: f.reverse, filter: f.filter}
 	return &topScreen{watched: w, ctx: ctx, c: c, late: f.late, clock: p.Now, state: connecting, board: b}
@@ -87,7 +87,7 @@ func (p *Program) topScreen(ctx context.Context, c *tarry.Client, f *topFlags, w
 func (p *Program) topOnScreen(ctx context.Context, c *tarry.Client, f *topFlags, w watched, in, out *os.File) error {
 	asked, cancel := context.WithCancel(ctx)
 	s := p.topScreen(asked, c, f, w)
-	// A signal quits as q does: it ends ctx.
+	// A signal ends ctx, and so quits as q does.
 	screen := tea.NewProgram(s, tea.WithInput(in), tea.WithOutput(out), tea.WithEnvironment(p.Env), tea.WithoutSignalHandler(), tea.WithFPS(frames))
 	defer context.AfterFunc(ctx, screen.Quit)()
 	var tasks sync.WaitGroup
@@ -117,23 +117,23 @@ func (p *Program) topOnScreen(ctx context.Context, c *tarry.Client, f *topFlags,
 	return s.err
 }
 
-// tick waits for a second, or for the end.
+// tick waits for a second, or until the end.
 func (s *topScreen) tick() tea.Msg {
 	pause(s.ctx, time.Second)
 	return tick{}
 }
 
-// Init begins.
+// Init starts the ticks.
 func (s *topScreen) Init() tea.Cmd { return s.tick }
 
-// View is the screen.
+// View returns the screen.
 func (s *topScreen) View() tea.View {
 	v := tea.NewView(s.draw())
 	v.AltScreen = true
 	return v
 }
 
-// Update takes up what has happened, and has asked for what is to be shown.
+// Update handles an event, and asks for missing data.
 func (s *topScreen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var do tea.Cmd
 	if n, ok := msg.(news); ok {
@@ -169,14 +169,14 @@ func (s *topScreen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return s, tea.Batch(do, s.ask())
 }
 
-// arrange brings what is shown in line with what was told.
+// arrange updates what is shown to what is known.
 func (s *topScreen) arrange() {
 	s.board.arrange(s.now)
 	s.problems = s.board.problems(&finder{late: s.late, now: s.now, Problems: slices.Clone(s.beyond)})
 	s.cursor = max(0, slices.IndexFunc(s.board.shown, func(r *boardRow) bool { return r.Queue == s.selected }))
 }
 
-// ask asks for the forecast of the queue that is open.
+// ask asks for the forecast of the open queue, when it is missing or old.
 func (s *topScreen) ask() tea.Cmd {
 	if s.open == "" || s.asking || s.state != live || s.known() && s.now.Sub(s.forecast.asked) < askEvery {
 		return nil
@@ -191,10 +191,10 @@ func (s *topScreen) ask() tea.Cmd {
 	}
 }
 
-// known reports whether the forecast is that of what is shown.
+// known reports whether the forecast is for the open queue and zoom.
 func (s *topScreen) known() bool { return s.forecast.queue == s.open && s.forecast.zoom == s.zoom }
 
-// press takes a key; text is what it writes, "" for nothing.
+// press handles a key; text is what it types, "" for nothing.
 func (s *topScreen) press(key, text string) tea.Cmd {
 	switch {
 	case key == "ctrl+c", key == "q" && !s.typing:
@@ -224,10 +224,10 @@ func (s *topScreen) press(key, text string) tea.Cmd {
 	return nil
 }
 
-// list reports whether the table is shown.
+// list reports whether the table of queues is shown.
 func (s *topScreen) list() bool { return s.over == "" && s.open == "" }
 
-// back leaves what is shown; in the table it ends the filter.
+// back leaves the page; in the table it clears the filter.
 func (s *topScreen) back() {
 	s.first = 0
 	switch {
@@ -241,13 +241,13 @@ func (s *topScreen) back() {
 	}
 }
 
-// move moves the cursor of the table, or scrolls the page.
+// move moves the cursor in the table, or scrolls another page.
 func (s *topScreen) move(by int) {
 	switch {
 	case by == 0:
 		return
 	case !s.list():
-		s.first += by // draw keeps it within the page
+		s.first += by // draw keeps this within the page
 		return
 	}
 	s.cursor = max(0, min(s.cursor+by, len(s.board.shown)-1))
@@ -288,7 +288,7 @@ func (s *topScreen) pressList(key string) {
 	}
 }
 
-// write takes a key of the filter.
+// write handles a key while a filter is typed.
 func (s *topScreen) write(key, text string) {
 	f := &s.board.filter
 	switch key {

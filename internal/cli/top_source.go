@@ -15,15 +15,15 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// news is what tarry top is told of the queues and of the connection.
+// news is news of queues and of the connection.
 type news struct {
 	queues []wire.LiveQueue
-	whole  bool          // these are all: what was told before is over
-	more   bool          // there are more than are told
-	skew   time.Duration // by how much the server's clock is ahead of ours
+	whole  bool          // these are all queues: forget earlier ones
+	more   bool          // there are more queues than these
+	skew   time.Duration // how far the server's clock is ahead of ours
 	state  string        // of the connection
-	why    string        // it is lost
-	err    error         // it is of no use to go on
+	why    string        // why the connection was lost
+	err    error         // going on is of no use
 }
 
 // The states of a connection.
@@ -35,22 +35,22 @@ const (
 )
 
 const (
-	boardSpan  = 5 * time.Minute // how far back rows tell what happened, as those of /v1/live do
+	boardSpan  = 5 * time.Minute // rows sum up this span, as those of /v1/live do
 	boardStep  = 10 * time.Second
-	boardRates = 6 // steps that make a rate
+	boardRates = 6 // a rate is taken over this many steps
 
-	maxPolled = 10_000           // queues of a store, the first by name
-	pollLimit = 10 * time.Second // for a round
+	maxPolled = 10_000           // most queues read from a store, the first by name
+	pollLimit = 10 * time.Second // for one round
 
-	// A server that is gone is tried again after liveRest, and then more and more rarely.
+	// A server that is gone is tried again after liveRest, then less and less often.
 	liveRest    = 500 * time.Millisecond
 	liveRestMax = 10 * time.Second
 
-	liveSilence   = 45 * time.Second // after which a server is gone: it says something every 15 s
-	liveEventMost = 8 << 20          // bytes of an event, which has at most 500 queues
+	liveSilence   = 45 * time.Second // a server silent for longer is gone: it sends something every 15 s
+	liveEventMost = 8 << 20          // bytes of an event, which holds at most 500 queues
 )
 
-// poll asks a store without a server again and again.
+// poll asks a directly opened store again and again.
 func poll(ctx context.Context, c *tarry.Client, every time.Duration, tell func(news)) {
 	repeat(ctx, every, func() {
 		ctx, cancel := context.WithTimeout(ctx, pollLimit)
@@ -63,7 +63,7 @@ func poll(ctx context.Context, c *tarry.Client, every time.Duration, tell func(n
 	})
 }
 
-// repeat does something each so long, for a quarter of the time at most.
+// repeat calls do once per every, for at most a quarter of the time.
 func repeat(ctx context.Context, every time.Duration, do func()) {
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -72,7 +72,7 @@ func repeat(ctx context.Context, every time.Duration, do func()) {
 	}
 }
 
-// pause waits, until ctx ends at the latest.
+// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -80,8 +80,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// askBoard asks what the queues hold, at most so many, and where a server keeps it what
-// happened to them; more: there are others.
+// askBoard returns at most so many queues and, if a server keeps trends, their recent past.
+// more: there are further queues.
 func askBoard(ctx context.Context, c *tarry.Client, most int) (rows []wire.LiveQueue, more bool, err error) {
 	trends, kept, err := trendsOf(ctx, c, boardSpan, boardStep)
 	if err != nil {
@@ -108,8 +108,8 @@ func askBoard(ctx context.Context, c *tarry.Client, most int) (rows []wire.LiveQ
 	return rows, false, nil
 }
 
-// beyond finds what no row shows: whether the store is ready, and what died of late. It
-// finds less when a call fails.
+// beyond adds the problems that no row shows: a store that is not ready, and recent deaths. If
+// a call fails it finds fewer.
 func (f *finder) beyond(ctx context.Context, c *tarry.Client) {
 	_, _ = f.readiness(ctx, c)
 	f.store(c)
@@ -121,7 +121,8 @@ func (f *finder) beyond(ctx context.Context, c *tarry.Client) {
 	}
 }
 
-// perSecond is the rate of the last minute; the last step has not ended.
+// perSecond returns the rate over the last minute. It ignores the last step, which has not
+// ended.
 func perSecond(steps []uint64) float64 {
 	n := uint64(0)
 	over := steps[:max(0, len(steps)-1)]
@@ -131,16 +132,16 @@ func perSecond(steps []uint64) float64 {
 	return float64(n) / (boardRates * boardStep).Seconds()
 }
 
-// follower is told by a server of its queues as they change.
+// follower follows the queues of a server as they change.
 type follower struct {
 	e       *httpengine.Engine
 	now     func() time.Time
-	silence time.Duration // after which the server is gone
-	met     bool          // it has told something
+	silence time.Duration // a server silent for longer is gone
+	met     bool          // the server has answered before
 	skew    time.Duration
 }
 
-// run follows the server until ctx ends, or it refuses at once.
+// run follows the server until ctx ends, or the first request is refused.
 func (l *follower) run(ctx context.Context, tell func(news)) {
 	rest := backoff.NewExponentialBackOff()
 	rest.InitialInterval, rest.MaxInterval = liveRest, liveRestMax
@@ -166,7 +167,7 @@ var (
 	errLiveSilent = errors.New("the server says nothing any more")
 )
 
-// listen tells what a server tells until the server ends that, and returns why it did.
+// listen passes on events until the server ends them, and returns why.
 func (l *follower) listen(ctx context.Context, tell func(news)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -214,7 +215,7 @@ func (l *follower) listen(ctx context.Context, tell func(news)) error {
 	return errLiveEnded
 }
 
-// heard puts off the silence whenever something comes, comments too.
+// heard restarts the silence timer whenever bytes arrive, even comments.
 type heard struct {
 	io.Reader
 	silence *time.Timer

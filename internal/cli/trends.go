@@ -13,8 +13,8 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// trendsOf is what happened to each queue within a span, step by step, where a server keeps
-// that; kept tells whether it does.
+// trendsOf returns the trend of each queue over a span, step by step; kept is false if no
+// server keeps trends.
 func trendsOf(ctx context.Context, c *tarry.Client, span, step time.Duration) (all map[string]*wire.QueueTrend, kept bool, err error) {
 	e, ok := c.Engine().(*httpengine.Engine)
 	if !ok {
@@ -24,7 +24,7 @@ func trendsOf(ctx context.Context, c *tarry.Client, span, step time.Duration) (a
 	for after := ""; ; {
 		answer, err := e.Fetch(ctx, "/v1/trends", wire.TrendsQuery(span, step, after, engine.MaxPage))
 		if errors.Is(err, tarry.ErrUnsupported) || errors.Is(err, tarry.ErrNotFound) {
-			return nil, false, nil // it does not keep that, or is an older one
+			return nil, false, nil // trends are off, or the server is older
 		}
 		if err != nil {
 			return nil, false, err
@@ -42,23 +42,23 @@ func trendsOf(ctx context.Context, c *tarry.Client, span, step time.Duration) (a
 	}
 }
 
-// senseless is the error of an answer that cannot be read.
+// senseless returns the error for an unreadable answer.
 func senseless(of string, err error) error {
 	return &engine.Error{Op: "read", Err: engine.ErrUnavailable, Hint: "what the server tells " + of + " makes no sense: " + err.Error()}
 }
 
-// latenessKnown reports whether messages were handed out, so that there is something to tell.
+// latenessKnown reports whether any messages were handed out, so that lateness is known.
 func latenessKnown(t *wire.Times) bool {
 	return t.Count > 0 && t.P50 != nil && t.P99 != nil && t.Max != nil
 }
 
-// milliseconds is a duration that the API tells as a number.
+// milliseconds converts a number from the API to a duration.
 func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// brief writes how late something was, for people.
+// brief formats a lateness for people.
 func brief(ms *float64) string { return short(milliseconds(*ms)) }
 
-// short writes a duration, which is not negative, in two to four digits.
+// short formats a duration, not negative, in two to four digits.
 func short(d time.Duration) string {
 	switch {
 	case d < 10*time.Millisecond:

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// build is what the binary knows of how it was built.
+// build is how the binary was built.
 type build struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
@@ -39,7 +39,7 @@ func readBuild() build {
 	return b
 }
 
-// text is one line for people.
+// text returns one line for people.
 func (b build) text() string {
 	s := "tarry " + b.Version
 	if b.Revision != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// durationValue is a flag that takes 1500ms, 30m, 48h or 7d.
+// durationValue is a flag for a duration such as 1500ms, 30m, 48h or 7d.
 type durationValue time.Duration
 
 func (d *durationValue) String() string { return orNothing(time.Duration(*d)) }
@@ -35,7 +35,7 @@ func (d *durationValue) Set(s string) error {
 	return nil
 }
 
-// durationsValue is a flag that takes several durations with commas between.
+// durationsValue is a flag for several durations, separated by commas.
 type durationsValue []time.Duration
 
 func (ds *durationsValue) String() string { return durationsText(*ds) }
@@ -60,7 +60,7 @@ func durationsText(all []time.Duration) string {
 	return strings.Join(s, ",")
 }
 
-// timeValue is a flag that takes an RFC 3339 time.
+// timeValue is a flag for an RFC 3339 time.
 type timeValue time.Time
 
 func (t *timeValue) String() string {
@@ -89,11 +89,11 @@ func parseTime(s string) (time.Time, error) {
 	return v, err
 }
 
-// boundValue is a flag that takes an RFC 3339 time or, with its sign, a duration from now.
+// boundValue is a flag for an RFC 3339 time or a duration from now, with its sign.
 type boundValue struct {
 	*time.Time
 	now  func() time.Time
-	bare time.Duration // what a duration without a sign counts as: 1 from now on, -1 ago, 0 nothing
+	bare time.Duration // a duration without a sign means: 1 from now, -1 ago, 0 is refused
 }
 
 func (b boundValue) String() string {
@@ -103,7 +103,7 @@ func (b boundValue) String() string {
 	return formatTime(*b.Time)
 }
 
-// Type names what the flag takes.
+// Type describes the value in help.
 func (b boundValue) Type() string {
 	if b.bare != 0 {
 		return "time|duration"
@@ -156,7 +156,7 @@ func (d *dueFlags) add(cmd *cobra.Command) {
 	cmd.Flags().Lookup("at").Annotations = map[string][]string{alsoCalled: {"due", "when"}}
 }
 
-// due returns what the flags say. Without either it is now, or with need an error.
+// due returns the due time of the flags. Without either it is now, or an error if need is set.
 func (d *dueFlags) due(cmd *cobra.Command, need bool) (tarry.Due, error) {
 	in, at := cmd.Flags().Changed("in"), cmd.Flags().Changed("at")
 	switch {
@@ -170,7 +170,7 @@ func (d *dueFlags) due(cmd *cobra.Command, need bool) (tarry.Due, error) {
 	return tarry.In(d.in), nil
 }
 
-// formatTime writes an instant as the HTTP API does; "" for none.
+// formatTime formats an instant as the HTTP API does; "" for the zero time.
 func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -178,7 +178,7 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(wire.TimeFormat)
 }
 
-// away writes how far t lies from now, for people: "in 29m59s", "3s ago", "now".
+// away says how far t is from now, for people: "in 29m59s", "3s ago", "now".
 func away(t, now time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -188,7 +188,7 @@ func away(t, now time.Time) string {
 	d = d.Abs()
 	switch {
 	case d == math.MaxInt64 && !past:
-		return "in more than 292 years" // all that a duration can say
+		return "in more than 292 years" // the longest duration
 	case d >= 48*time.Hour:
 		d = d.Round(time.Hour)
 	case d >= time.Second:

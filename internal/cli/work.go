@@ -14,7 +14,7 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// workFlags say how a worker runs its commands.
+// workFlags are the flags of work.
 type workFlags struct {
 	concurrency int
 	ttr         time.Duration
@@ -87,7 +87,7 @@ func (p *Program) work(ctx context.Context, c *tarry.Client, w *workFlags, queue
 	if w.drain == 0 {
 		cfg.DrainTimeout = -1
 	}
-	cfg.OnError = func(tarry.Info, error) {} // each message gets a line below
+	cfg.OnError = func(tarry.Info, error) {} // the Observer prints a line for each message
 	if !w.quiet {
 		cfg.Observer = func(e tarry.Event) {
 			if line := tell(e); line != "" {
@@ -101,14 +101,14 @@ func (p *Program) work(ctx context.Context, c *tarry.Client, w *workFlags, queue
 		fmt.Fprintf(p.Stderr, "tarry: waiting for messages of %s; ctrl-C stops\n", queue)
 	}
 	err := worker.Run(ctx)
-	// A drain that was too short is not the store's fault.
+	// A drain that took too long is not the store's fault.
 	if errors.Is(err, context.DeadlineExceeded) {
 		return failed(err)
 	}
 	return err
 }
 
-// tell writes what happened as a line; "" for what needs none.
+// tell returns a line about an event; "" if it needs none.
 func tell(e tarry.Event) string {
 	e.Queue = shown(e.Queue)
 	what := fmt.Sprintf("tarry: %s %s id %s", e.Kind, e.Queue, e.ID)

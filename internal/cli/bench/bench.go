@@ -15,31 +15,31 @@ import (
 // Config says what to measure.
 type Config struct {
 	Store   string // URL
-	Dir     string // the directory of a disk store; "": another engine
+	Dir     string // directory of a disk store; "": not a disk store
 	N       int    // messages; 0: the scenario's default
-	Clients int    // concurrent callers, and handlers of a worker
-	Batch   int    // messages a call, where a scenario pushes in batches
-	Body    int    // bytes
+	Clients int    // concurrent callers, and handlers of the worker
+	Batch   int    // messages a call, for scenarios that push in batches
+	Body    int    // bytes of a body
 	Rate    int    // lateness: messages due each second
 
-	BackgroundPending int // far-away messages that are there beside
-	BackgroundRate    int // pushes a second of such messages meanwhile (lateness, burst)
+	BackgroundPending int // far-away messages already in the queue
+	BackgroundRate    int // pushes a second of such messages during the run (lateness, burst)
 
-	Keep bool // the store may hold something, and stays
+	Keep bool // the store may hold messages, and is not removed
 
 	// Open opens a store.
 	Open func(ctx context.Context, store string) (*tarry.Client, error)
-	// Hold starts a process that runs Hold on the store of the Config, and writes
-	// what it reports to its standard output.
+	// Hold starts a process that calls the function Hold on the same store, with the process's
+	// standard output.
 	Hold func(ctx context.Context, queue string, n int) (Holder, error)
-	// Progress is told how far a scenario is; it may be nil.
+	// Progress is called with the progress of a scenario; it may be nil.
 	Progress func(line string)
 }
 
 // Scenarios are the names of all scenarios, in the order in which "all" runs them.
 var Scenarios = []string{"push", "push-raw", "push-batch", "cancel", "lateness", "burst", "pending", "recover"}
 
-// defaultN is how many messages a scenario takes unless told otherwise.
+// defaultN is the default number of messages by scenario.
 var defaultN = map[string]int{
 	"push": 200_000, "push-raw": 200_000, "push-batch": 1_000_000, "cancel": 200_000,
 	"lateness": 100_000, "burst": 100_000, "pending": 1_000_000, "recover": 1_000_000,
@@ -54,13 +54,13 @@ type trial struct {
 	result   Result
 }
 
-// Run runs one scenario on a store of its own and removes what it made. ctx ends
-// it early, with an error.
+// Run runs one scenario in a queue of its own, or on a new disk store, and removes what it
+// made. If ctx ends, Run ends early with an error.
 func Run(ctx context.Context, scenario string, cfg Config) (Result, error) {
 	if !slices.Contains(Scenarios, scenario) {
 		return Result{}, fmt.Errorf("unknown scenario %q", scenario)
 	}
-	if scenario == "push-raw" { // before anything of the store is touched
+	if scenario == "push-raw" { // checked before the store is touched
 		if _, err := readRaw(cfg.Store); err != nil {
 			return Result{}, err
 		}
@@ -113,7 +113,7 @@ func (t *trial) run(ctx context.Context) error {
 	return nil
 }
 
-// prepare opens a store and returns what closes it and removes what was made.
+// prepare opens a store and returns a function that closes it and removes what was made.
 func (t *trial) prepare(ctx context.Context) (tidy func() error, err error) {
 	remove := func() error { return nil }
 	if t.Dir != "" {
@@ -142,8 +142,8 @@ func (t *trial) prepare(ctx context.Context) (tidy func() error, err error) {
 	}, nil
 }
 
-// freshDir refuses a directory that holds something, since a benchmark measures
-// its own messages and removes the store afterwards.
+// freshDir refuses a directory that is not empty, since a benchmark measures only its own
+// messages and then removes the store.
 func (t *trial) freshDir() (remove func() error, err error) {
 	if t.Keep {
 		return func() error { return nil }, nil
@@ -170,7 +170,8 @@ func (t *trial) freshDir() (remove func() error, err error) {
 	}, nil
 }
 
-// purge removes what a scenario left in a shared store that can, also after an interrupt.
+// purge removes what a scenario left in a shared store, if the store can purge. It works after
+// an interrupt too.
 func (t *trial) purge() error {
 	if !t.c.Capabilities().Purge {
 		return nil
@@ -181,13 +182,13 @@ func (t *trial) purge() error {
 	return err
 }
 
-// key names the i-th message.
+// key returns the name of the i-th message.
 func key(i int) string { return "order-" + strconv.Itoa(i) }
 
-// nameHeader has the name of a message where the engine has no keys.
+// nameHeader is the header with a message's name if the engine has no keys.
 const nameHeader = "name"
 
-// named gives a message its name: the key, if the engine has keys.
+// named gives a message its name: as its key, or as a header if the engine has no keys.
 func (t *trial) named(name string) tarry.PushOption {
 	if t.c.Capabilities().Keys {
 		return tarry.Key(name)
@@ -195,7 +196,7 @@ func (t *trial) named(name string) tarry.PushOption {
 	return tarry.Header(nameHeader, name)
 }
 
-// nameOf is the name that named has given.
+// nameOf returns the name of a message.
 func (t *trial) nameOf(m *tarry.Message[[]byte]) string {
 	if m.Key != "" {
 		return m.Key
@@ -218,7 +219,7 @@ func index(key string) int {
 
 const hexDigits = "0123456789abcdef"
 
-// body makes the body of the i-th message.
+// body returns the body of the i-th message.
 func (t *trial) body(i int) []byte {
 	b := make([]byte, t.Body)
 	src := rand.NewPCG(uint64(i), 0x7461727279)
@@ -230,7 +231,7 @@ func (t *trial) body(i int) []byte {
 	return b
 }
 
-// far returns when the i-th message is due, spread at random over 48 hours.
+// far returns in how long the i-th message is due, at random over 48 hours.
 func far(i int) time.Duration {
 	src := rand.NewPCG(uint64(i), 48)
 	return time.Minute + time.Duration(src.Uint64()%uint64(48*time.Hour-time.Minute))

@@ -10,9 +10,8 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// lateness pushes n messages that fall due at a steady rate, beginning a little
-// after the pushes end, and measures from the stored due time of each to the start
-// of its handler.
+// lateness pushes n messages that fall due at a steady rate, starting shortly after the pushes
+// end. It measures from each stored due time to the start of the handler.
 func (t *trial) lateness(ctx context.Context) error {
 	t.result.Rate = t.Rate
 	first, err := t.pushAhead(ctx, func(first time.Time, i int) time.Time {
@@ -30,8 +29,8 @@ func (t *trial) lateness(ctx context.Context) error {
 	return nil
 }
 
-// burst pushes n messages due in the same instant, and measures from then to the
-// last ack. The latencies are those of the handlers' starts.
+// burst pushes n messages due at the same instant, and measures from then to the last ack. The
+// latencies are those of the handlers' starts.
 func (t *trial) burst(ctx context.Context) error {
 	due, err := t.pushAhead(ctx, func(first time.Time, _ int) time.Time { return first })
 	if err != nil {
@@ -46,9 +45,9 @@ func (t *trial) burst(ctx context.Context) error {
 	return nil
 }
 
-// pushAhead pushes all messages early enough before the first is due, which it
-// returns. How long the pushes will take it learns from a few that it cancels, or that are
-// due at once where the engine cannot.
+// pushAhead pushes all messages early enough before the first is due, and returns when that
+// is. It estimates the time for the pushes with a few messages that it then cancels. If the
+// engine cannot cancel, these are due at once.
 func (t *trial) pushAhead(ctx context.Context, due func(first time.Time, i int) time.Time) (first time.Time, err error) {
 	t.result.Batch = t.Batch
 	probe := min(t.N, 20*t.Batch)
@@ -92,26 +91,26 @@ func (t *trial) pushAhead(ctx context.Context, due func(first time.Time, i int) 
 	return first, err
 }
 
-// delivery is what the worker of a scenario saw.
+// delivery is what the worker of a scenario has seen.
 type delivery struct {
-	begun    sync.Map // by id
+	begun    sync.Map // ids of messages whose handler has started
 	late     histogram
 	seen     []atomic.Uint32 // handlers started, by message
 	distinct atomic.Int64
 	early    atomic.Int64
 	again    atomic.Int64
 	lastAck  atomic.Int64 // Unix nanoseconds
-	progress atomic.Int64 // the same, of the last message that came
+	progress atomic.Int64 // when the last message came, in Unix nanoseconds
 }
 
 func (d *delivery) last() time.Time { return time.Unix(0, d.lastAck.Load()) }
 
-// patience is how long after the last due time and the last sign of life the
-// messages that are missing count as lost.
+// patience is how long after the last due time and the last message the missing ones count as
+// lost.
 const patience = 15 * time.Second
 
-// deliver handles the messages with a worker whose handlers do nothing, until all
-// are acked or nothing more comes.
+// deliver handles the messages with a worker whose handlers do nothing, until all are acked or
+// no more come.
 func (t *trial) deliver(ctx context.Context, first time.Time) (*delivery, error) {
 	d := &delivery{seen: make([]atomic.Uint32, t.N)}
 	done := make(chan struct{})
@@ -182,8 +181,8 @@ func (t *trial) deliver(ctx context.Context, first time.Time) (*delivery, error)
 	return d, nil
 }
 
-// await returns when all is acked or, after the last due time, nothing has come
-// for a while.
+// await returns when all messages are acked or, after the last due time, none has come for
+// patience.
 func (t *trial) await(ctx context.Context, d *delivery, first time.Time, done <-chan struct{}) error {
 	end := first
 	if t.scenario == "lateness" {

@@ -5,18 +5,18 @@ import (
 	"net/url"
 )
 
-// ErrNotEmpty refuses a disk store whose directory holds something.
+// ErrNotEmpty is the error for a disk store whose directory is not empty.
 var ErrNotEmpty = errors.New("the directory of the store is not empty")
 
-// ErrNoRecover refuses recover where the process with the messages cannot be
-// killed, or forgets them when it is.
+// ErrNoRecover is the error of recover if killing the process with the messages is impossible
+// or would lose them.
 var ErrNoRecover = errors.New("recover needs a durable store that is opened directly, such as disk:DIR or redis://HOST")
 
-// ErrNoRaw refuses push-raw where nothing speaks HTTP.
+// ErrNoRaw is the error of push-raw for a store that is not a server.
 var ErrNoRaw = errors.New("push-raw needs a server, such as http://127.0.0.1:8277")
 
-// redact hides the password of a store's URL, and of a server's the token, which may stand
-// where the user does.
+// redact hides the password in a store's URL, and in a server's URL the token, which may be in
+// place of the user.
 func redact(store string) string {
 	u, err := url.Parse(store)
 	if err != nil {

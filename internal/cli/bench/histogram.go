@@ -6,22 +6,21 @@ import (
 	"time"
 )
 
-// Each power of two is divided into this many buckets, so a value is known to
-// 1/128, better than one per cent.
+// Each power of two is divided into this many buckets, so a value is known to 1/128, better
+// than one per cent.
 const (
 	subBits = 7
 	subs    = 1 << subBits
 )
 
-// histogram counts durations in 64 KiB whatever their number. All methods may be
-// called concurrently.
+// histogram counts any number of durations in 64 KiB. Its methods may be called concurrently.
 type histogram struct {
 	counts [(64 - subBits) * subs]atomic.Int64
 	n      atomic.Int64
 	max    atomic.Int64
 }
 
-// add counts d; a negative one as 0.
+// add counts d; a negative d counts as 0.
 func (h *histogram) add(d time.Duration) {
 	v := max(int64(d), 0)
 	h.counts[bucket(v)].Add(1)
@@ -34,14 +33,14 @@ func (h *histogram) add(d time.Duration) {
 	}
 }
 
-// bucket: the values below 2*subs have one each; above, the leading subBits+1 bits
-// choose.
+// bucket returns the bucket of a value. Each value below 2*subs has its own; above, the
+// leading subBits+1 bits decide.
 func bucket(v int64) int {
 	shift := max(bits.Len64(uint64(v))-subBits-1, 0)
 	return shift*subs + int(v>>shift)
 }
 
-// upper is the greatest value of a bucket.
+// upper returns the greatest value of a bucket.
 func upper(b int) int64 {
 	if b < 2*subs {
 		return int64(b)
@@ -50,7 +49,7 @@ func upper(b int) int64 {
 	return (int64(b-shift*subs)+1)<<shift - 1
 }
 
-// quantile returns the value that q of all do not exceed; 0 when there are none.
+// quantile returns the value that the share q of all do not exceed; 0 if there are none.
 func (h *histogram) quantile(q float64) time.Duration {
 	n := h.n.Load()
 	if n == 0 {

@@ -10,9 +10,9 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// each has the clients make calls for 0 to n-1, batch at a time, as fast as they
-// can. It stops at the first error or when ctx ends. The latency of each call goes
-// into h, if that is not nil.
+// each calls call for 0 to n-1, batch at a time, from all clients, as fast as they can. It
+// stops at the first error or when ctx ends. The latency of each call is added to h, if that
+// is not nil.
 func (t *trial) each(ctx context.Context, what string, n, batch int, h *histogram, call func(ctx context.Context, from, to int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -69,7 +69,7 @@ func (t *trial) watch(what string, n int, done *atomic.Int64) (stop func()) {
 	return func() { close(over); reporter.Wait() }
 }
 
-// pushRange pushes messages from to to-1 in one call, each due as due says.
+// pushRange pushes messages from to to-1 in one call, each due at due(i).
 func (t *trial) pushRange(ctx context.Context, name func(int) string, from, to int, due func(i int) tarry.Due) error {
 	msgs := make([]tarry.Draft, to-from)
 	for i := range msgs {
@@ -89,13 +89,13 @@ func (t *trial) pushRange(ctx context.Context, name func(int) string, from, to i
 
 func inFar(i int) tarry.Due { return tarry.In(far(i)) }
 
-// background names the messages that are only there.
+// background returns the name of a background message.
 func background(i int) string { return "far-" + key(i) }
 
-// farAway is after any run, so that no worker meets a background message.
+// farAway returns a due time after any run, so that no worker meets a background message.
 func farAway(i int) tarry.Due { return tarry.In(24*time.Hour + far(i)) }
 
-// fill puts the far-away messages in place that a scenario is to work beside.
+// fill pushes the far-away messages that wait during a scenario.
 func (t *trial) fill(ctx context.Context) error {
 	if t.BackgroundPending <= 0 {
 		return nil
@@ -105,13 +105,13 @@ func (t *trial) fill(ctx context.Context) error {
 	})
 }
 
-// fillBatch is how many messages a call has where only the result counts.
+// fillBatch is the messages in a call when only the result counts.
 const fillBatch = 500
 
-// disturb pushes BackgroundRate far-away messages a second in single calls until
-// stop is called, which puts into the result what was reached. The load is open loop: a
-// latency counts from the instant that the rate gives a push, whether or not a client is free
-// for it then, and a push that has not ended at the stop counts with its wait so far.
+// disturb pushes BackgroundRate far-away messages a second in single calls, until stop is
+// called. stop sets what was reached in the result. The load is open loop: a latency counts
+// from the instant at which the rate schedules a push, even if no client is free then. A push
+// that has not ended at the stop counts with its wait so far.
 func (t *trial) disturb(ctx context.Context) (stop func() error) {
 	if t.BackgroundRate <= 0 {
 		return func() error { return nil }
@@ -165,7 +165,7 @@ func (t *trial) disturb(ctx context.Context) (stop func() error) {
 	}
 }
 
-// waitUntil reports whether at came before ctx ended.
+// waitUntil waits for at, and reports whether it came before ctx ended.
 func waitUntil(ctx context.Context, at time.Time) bool {
 	select {
 	case <-time.After(time.Until(at)):

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// rss returns the resident memory of the process that holds the engine: this one,
-// or a server on this machine. 0: not known.
+// rss returns the resident memory of the process with the engine: this one, or a server on
+// this machine; 0: unknown.
 func (t *trial) rss() int64 {
 	u, err := url.Parse(t.Store)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") {
@@ -26,7 +26,7 @@ func (t *trial) rss() int64 {
 	return 0
 }
 
-// settledRSS is rss once garbage is collected and nothing is given back any more.
+// settledRSS returns rss after a collection, once it no longer changes.
 func (t *trial) settledRSS() int64 {
 	runtime.GC()
 	debug.FreeOSMemory()
@@ -43,7 +43,7 @@ func (t *trial) settledRSS() int64 {
 	return last
 }
 
-// residentOf reads VmRSS of a process; 0 where there is no /proc.
+// residentOf returns the VmRSS of a process in bytes; 0 if there is no /proc.
 func residentOf(pid string) int64 {
 	data, err := os.ReadFile("/proc/" + pid + "/status")
 	if err != nil {
@@ -60,8 +60,8 @@ func residentOf(pid string) int64 {
 	return 0
 }
 
-// listenerOf finds the process on this machine that listens on the URL's port; ""
-// when it is elsewhere or not ours to see.
+// listenerOf returns the process on this machine that listens on the URL's port; "" if it is
+// elsewhere or hidden from us.
 func listenerOf(u *url.URL) (pid string) {
 	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return ""
@@ -87,8 +87,8 @@ func listenerOf(u *url.URL) (pid string) {
 	return ""
 }
 
-// listeningInode reads the kernel's table of sockets: local address, state (0A:
-// listening) and inode are its columns 2, 4 and 10.
+// listeningInode searches the kernel's table of sockets. Local address, state (0A: listening)
+// and inode are its columns 2, 4 and 10.
 func listeningInode(table string, port int) string {
 	data, err := os.ReadFile(table)
 	if err != nil {
@@ -114,7 +114,7 @@ func (t *trial) disk() (n int64) {
 	}
 	_ = filepath.WalkDir(t.Dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
-			return nil // files come and go while the engine tidies
+			return nil // files come and go while the engine works
 		}
 		if info, err := d.Info(); err == nil {
 			n += info.Size()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// pending pushes n messages due over the next 48 hours and looks at what they take
-// once everything has come to rest.
+// pending pushes n messages due over the next 48 hours, and measures the memory and disk they
+// take once all is quiet.
 func (t *trial) pending(ctx context.Context) error {
 	before, diskBefore := t.settledRSS(), t.disk()
 	t.result.Batch = fillBatch

@@ -15,14 +15,14 @@ func (t *trial) push(ctx context.Context) error {
 	})
 }
 
-// pushBatch is push with Batch messages a call; a latency is that of a call.
+// pushBatch is like push with Batch messages a call. A latency is that of a call.
 func (t *trial) pushBatch(ctx context.Context) error {
 	return t.measure(ctx, "pushed", t.Batch, func(ctx context.Context, from, to int) error {
 		return t.pushRange(ctx, key, from, to, inFar)
 	})
 }
 
-// cancel cancels n messages by key in single calls, in no order.
+// cancel cancels n messages by key in single calls, in mixed order.
 func (t *trial) cancel(ctx context.Context) error {
 	if err := t.pushAll(ctx); err != nil {
 		return err
@@ -33,15 +33,14 @@ func (t *trial) cancel(ctx context.Context) error {
 	})
 }
 
-// pushAll pushes n messages due over the next 48 hours, for what is measured
-// afterwards.
+// pushAll pushes n messages due over the next 48 hours, before a measurement.
 func (t *trial) pushAll(ctx context.Context) error {
 	return t.each(ctx, "messages pushed beforehand", t.N, fillBatch, nil, func(ctx context.Context, from, to int) error {
 		return t.pushRange(ctx, key, from, to, inFar)
 	})
 }
 
-// measure times n calls, or n messages in batches, from the first to the last.
+// measure times n calls, or n messages in batches, from first to last.
 func (t *trial) measure(ctx context.Context, what string, batch int, call func(ctx context.Context, from, to int) error) error {
 	t.result.Batch = batch
 	var h histogram
@@ -54,7 +53,7 @@ func (t *trial) measure(ctx context.Context, what string, batch int, call func(c
 	return nil
 }
 
-// coprime returns a step that visits all of 0 to n-1 in leaps.
+// coprime returns a step that visits 0 to n-1 in leaps, each once.
 func coprime(n int) int {
 	for step := n*5/8 + 1; ; step++ {
 		a, b := step, n

@@ -20,14 +20,14 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// rawServer is a server to push to raw.
+// rawServer is a server for raw pushes.
 type rawServer struct {
 	url    *url.URL
 	token  string
 	secure *tls.Config // nil: no TLS
 }
 
-// readRaw reads the URL of a store, which must be a server's, as the HTTP engine does.
+// readRaw parses the URL of a store, which must be a server's, as the HTTP engine does.
 func readRaw(store string) (*rawServer, error) {
 	u, err := url.Parse(store)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
@@ -36,17 +36,16 @@ func readRaw(store string) (*rawServer, error) {
 	s := &rawServer{url: u, token: u.User.Username()}
 	r, timeout := storeurl.New(u), time.Duration(0)
 	r.Password("token_file", &s.token)
-	r.Duration("timeout", &timeout) // it is the engine's
+	r.Duration("timeout", &timeout) // only the engine uses it
 	if u.Scheme == "https" {
 		s.secure = r.TLS()
 	}
 	return s, r.Done()
 }
 
-// pushRaw pushes n messages as push does, but without tarry's client, which puts calls
-// of many callers together: each caller has a keep-alive connection of its own and
-// sends one message a request, as a program in any language would. Each answer is
-// checked.
+// pushRaw is like push but without tarry's client, which combines the calls of many callers.
+// Each caller has its own keep-alive connection and sends one message a request, as a program
+// in any language would. Each answer is checked.
 func (t *trial) pushRaw(ctx context.Context) error {
 	s, err := readRaw(t.Store)
 	if err != nil {
@@ -70,12 +69,12 @@ func (t *trial) pushRaw(ctx context.Context) error {
 	})
 }
 
-// rawConn is a connection on which requests are written and answers read with as
-// little as that takes.
+// rawConn is a connection that writes requests and reads answers with as little work as
+// possible.
 type rawConn struct {
 	net.Conn
 	in     *bufio.Reader
-	header string // of each request, but for its line and length
+	header string // of each request, without its request line and length
 	out    []byte
 	answer []byte
 }
@@ -99,7 +98,7 @@ func (s *rawServer) dial(ctx context.Context) (*rawConn, error) {
 	return &rawConn{Conn: conn, in: bufio.NewReader(conn), header: header}, nil
 }
 
-// push pushes one message and checks what is answered.
+// push pushes one message and checks the answer.
 func (c *rawConn) push(path, key string, body []byte, delay time.Duration) error {
 	message := append([]byte(nil), `{"key":`...)
 	message = wire.AppendString(message, key)
@@ -131,7 +130,7 @@ func (c *rawConn) push(path, key string, body []byte, delay time.Duration) error
 	return nil
 }
 
-// read reads an answer, whose length has to be told.
+// read reads an answer, which must state its length.
 func (c *rawConn) read() (status int, err error) {
 	line, err := c.in.ReadSlice('\n')
 	if err != nil {
@@ -167,5 +166,5 @@ func (c *rawConn) read() (status int, err error) {
 	return status, err
 }
 
-// maxAnswer is the longest answer to a push that is read.
+// maxAnswer is the longest answer to a push in bytes.
 const maxAnswer = 1 << 20

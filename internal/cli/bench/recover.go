@@ -19,11 +19,11 @@ type Holder interface {
 	Kill() error
 }
 
-// heldLine is what Hold writes when everything is pushed.
+// heldLine is what Hold writes once everything is pushed.
 const heldLine = "held"
 
-// Hold is the work of a Holder's process: it pushes n messages to a queue of the
-// store, says so on w, and waits until ctx ends.
+// Hold is the work of a Holder's process. It pushes n messages to a queue of the store, says
+// so on w, and waits until ctx ends.
 func Hold(ctx context.Context, cfg Config, queue string, w io.Writer) error {
 	if cfg.Progress == nil {
 		cfg.Progress = func(string) {}
@@ -44,7 +44,7 @@ func Hold(ctx context.Context, cfg Config, queue string, w io.Writer) error {
 	return nil
 }
 
-// WaitHeld reads what Hold writes.
+// WaitHeld waits for the line that Hold writes.
 func WaitHeld(r io.Reader) error {
 	var line string
 	if _, err := fmt.Fscanln(r, &line); err != nil || line != heldLine {
@@ -53,19 +53,19 @@ func WaitHeld(r io.Reader) error {
 	return nil
 }
 
-// listAll is how many messages are looked for one by one; of more a sample.
+// listAll is the most messages to be looked for one by one; of more only a sample is.
 const listAll = 1_000_000
 
-// sample is how many keys are looked up where not all are.
+// sample is how many keys are looked up in a sample.
 const sample = 10_000
 
-// recover has another process push n messages, kills it with -9 right after the
-// last answer, and measures from opening the store to the first message pushed and
-// leased. Then it looks for the messages.
+// recover lets another process push n messages, and kills it with -9 right after the last
+// answer. It measures from opening the store until the first message is pushed and leased.
+// Then it looks for the messages.
 func (t *trial) recover(ctx context.Context) error {
 	t.result.Batch = fillBatch
-	// An engine that lets the other side wait holds no messages itself: killing its
-	// process would show nothing.
+	// An engine that lets the other side wait holds no messages itself, so killing its process
+	// would show nothing.
 	if caps := t.c.Capabilities(); !caps.Durable || caps.LeaseWait || t.Hold == nil {
 		return ErrNoRecover
 	}
@@ -122,9 +122,8 @@ func (t *trial) holdAndKill(ctx context.Context) error {
 	return err
 }
 
-// verify counts the messages by the store's own counters and looks for their keys:
-// all of them by listing, or a sample of a great number. The greater number of
-// missing messages counts.
+// verify counts the messages by the store's counters, and looks for their keys: for all by
+// listing, or for a sample of many. The greater number of missing messages counts.
 func (t *trial) verify(ctx context.Context) error {
 	q, err := t.c.Queue(ctx, t.queue)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Result is what one scenario measured. Latencies are milliseconds; 0 means that
-// the scenario does not measure it. A scenario adds the fields with omitempty.
+// Result is the measurement of one scenario. Latencies are in milliseconds; 0 means not
+// measured. Only some scenarios set the fields with omitempty.
 type Result struct {
 	Scenario  string  `json:"scenario"`
 	Store     string  `json:"store"`
@@ -27,14 +27,14 @@ type Result struct {
 	Disk      int64   `json:"disk_bytes"`
 
 	Rate              int     `json:"rate,omitempty"`               // lateness: messages due each second
-	BackgroundPending int     `json:"background_pending,omitempty"` // far-away messages beside
-	BackgroundRate    int     `json:"background_rate,omitempty"`    // pushes a second beside, as asked for
+	BackgroundPending int     `json:"background_pending,omitempty"` // far-away messages already in the queue
+	BackgroundRate    int     `json:"background_rate,omitempty"`    // pushes a second during the run, as asked for
 	BackgroundPushes  float64 `json:"background_per_s,omitempty"`   // and as reached
 	BackgroundP99     float64 `json:"background_p99_ms,omitempty"`  // their latency
-	RSSPerMessage     float64 `json:"rss_per_message,omitempty"`    // pending: above what the empty store took
+	RSSPerMessage     float64 `json:"rss_per_message,omitempty"`    // pending: more than the empty store took
 	DiskPerMessage    float64 `json:"disk_per_message,omitempty"`   // pending
-	Verified          string  `json:"verified,omitempty"`           // recover: how missing messages were looked for
-	Checked           int     `json:"checked,omitempty"`            // recover: keys looked up one by one
+	Verified          string  `json:"verified,omitempty"`           // recover: how missing messages were searched for
+	Checked           int     `json:"checked,omitempty"`            // recover: keys searched for one by one
 	Counted           int64   `json:"counted,omitempty"`            // recover: pending by the store's counters
 	Note              string  `json:"note,omitempty"`               // what the reader must know
 }

@@ -1,12 +1,12 @@
-// Package forward sends due messages to other systems: a URL, an exchange, a stream, a
-// topic. tarry holds the delay, during which messages can be cancelled and moved; the target
-// receives what is due.
+// Package forward sends due messages to other systems: a URL, an exchange, a stream, a topic.
+// tarry keeps each message until it is due, so that it can be cancelled or moved. Then the
+// target receives it.
 //
 //	t, err := forward.Open("https://shop.example/paid", nil) // import _ ".../forward/webhook"
 //	defer t.Close()
 //	tarry.Handle(w, tarry.NewTopic[[]byte]("order.paid"), t.Send)
 //
-// A Router does so for many queues. A route may name a pattern, which also covers queues
+// A Router does this for many queues. A route may name a pattern, which also covers queues
 // created while the router runs. Routes may change at any time:
 //
 //	r := forward.NewRouter(c, nil)

@@ -13,8 +13,8 @@ import (
 // next push. A list of all queues, made every few seconds, finds those that held messages
 // before and those whose hints were lost.
 //
-// A queue that has nothing to forward for idleAfter is released in two steps, so that no
-// push is missed: first its hints count again, and if the next list is empty too, it is
+// A queue that has nothing to forward for idleAfter is released in two steps, so that no push
+// is missed. First its hints count again. If the next list then finds it empty too, it is
 // released.
 type finder struct {
 	routes atomic.Pointer[Routes] // the current routes
@@ -29,7 +29,7 @@ type finder struct {
 	queues map[string]*stay
 }
 
-// stay is what is known of a queue that has a worker.
+// stay is the state of a queue that has a worker.
 type stay struct {
 	empty   time.Time // since when the queue is empty; zero: it is not
 	leaving bool      // its hints count again; released if it stays empty
@@ -126,7 +126,7 @@ func (f *finder) keep(queue string) {
 	f.known.Store(queue, nil)
 }
 
-// list is the queues that have something to forward, as the engine listed them.
+// list is the queues with something to forward, as the engine listed them.
 type list struct {
 	began  time.Time
 	queues []string

@@ -35,7 +35,7 @@ type lane struct {
 	end   chan struct{}   // closed when the final drain begins
 	life  context.Context // cancelled when the drain takes too long
 	cut   context.CancelFunc
-	cuts  atomic.Int64   // messages released then
+	cuts  atomic.Int64   // messages released at the end of the drain
 	crews sync.WaitGroup // the workers
 
 	queues map[string]struct{} // guarded by Router.mu
@@ -48,8 +48,8 @@ type lane struct {
 
 var unforwarded = trouble.Kind{Text: "messages could not be forwarded", Level: slog.LevelWarn}
 
-// overlap is how long the old worker continues, so that the new one knows what is due in its
-// queues.
+// overlap is how long the old worker continues, so that the new one can learn what is due in
+// its queues.
 const overlap = 50 * time.Millisecond
 
 func newLane(c *tarry.Client, r Route, cfg *RouterConfig) (*lane, error) {
@@ -137,7 +137,7 @@ func (l *lane) lasts() bool {
 }
 
 // full reports whether as many messages wait as there are slots. Another worker would only
-// lease more that wait.
+// lease more messages that wait.
 func (l *lane) full() bool { return l.waiting.Load() >= int64(cap(l.slots)) }
 
 // close drains the lane, closes its target and returns what went wrong.
@@ -255,7 +255,7 @@ func (l *lane) enter(ctx context.Context) error {
 	}
 }
 
-// await waits until the rate allows a message. Its lease is renewed meanwhile.
+// await waits until the rate allows a message. The worker renews its lease meanwhile.
 func (l *lane) await(ctx context.Context) error {
 	r := l.limit.Reserve()
 	d := r.Delay()

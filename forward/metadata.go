@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Header is a name and a value that are sent with a message.
+// Header is a name and a value sent with a message.
 type Header = engine.Header
 
 // Headers that describe a message to its target.

@@ -14,16 +14,16 @@ import (
 // DefaultTimeout bounds a Send unless Options.Timeout is set.
 const DefaultTimeout = 10 * time.Second
 
-// Options are what all targets share and what does not belong into a URL. The zero value and
-// nil are valid.
+// Options are shared by all targets, or do not belong in a URL. The zero value and nil are
+// valid.
 type Options struct {
 	// Headers are added to each message. They replace the message's headers of the same
 	// name, regardless of case. The names of Metadata are reserved.
 	Headers []Header
 
-	// Secrets sign the requests of a webhook: each is "whsec_" and 24 to 64 bytes in base64.
+	// Secrets sign the requests of a webhook. Each is "whsec_" and 24 to 64 bytes in base64.
 	// During a rotation there are several, and each signs. Default: no signature. Other
-	// targets refuse them.
+	// targets refuse secrets.
 	Secrets []string
 
 	// AllowPrivate lets a webhook call private, loopback, link-local and other non-public
@@ -38,7 +38,7 @@ type Options struct {
 	// Timeout bounds a Send. Default DefaultTimeout.
 	Timeout time.Duration
 
-	// Logger receives what no Send can return, such as a connection lost while idle.
+	// Logger receives errors that no Send can return, such as a connection lost while idle.
 	// Default: slog.Default().
 	Logger *slog.Logger
 }

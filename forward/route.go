@@ -44,10 +44,10 @@ type Route struct {
 	Rate float64
 
 	// Burst is how many messages may be sent at once after a pause, at most 1,000,000.
-	// Default: what Rate gives in 0.1 s, at least 1.
+	// Default: the messages that Rate allows in 0.1 s, at least 1.
 	Burst int
 
-	// Options are the target's. Their Logger is replaced by the router's.
+	// Options are those of the target. The router replaces their Logger.
 	Options Options
 }
 
@@ -59,8 +59,8 @@ func (r *Route) takes(queue string) bool {
 }
 
 // width is how many messages are leased at a time. With a rate, it is what the rate allows
-// during one Send: more would only wait, out of reach of other processes. So no message
-// waits longer than the rate takes for a burst, plus one timeout.
+// during one Send plus a burst. More would only wait, out of reach of other processes. So no
+// message waits longer than the rate takes for a burst, plus one timeout.
 func (r *Route) width() int {
 	if r.Rate == 0 {
 		return r.Concurrency
@@ -69,8 +69,8 @@ func (r *Route) width() int {
 	return int(min(float64(r.Concurrency), float64(r.Burst)+needed))
 }
 
-// Complete returns a checked copy with defaults filled in, which shares only the TLS with r.
-// It does not check the target.
+// Complete returns a checked copy with defaults filled in. It shares only the TLS with r. It
+// does not check the target.
 func (r Route) Complete() (Route, error) {
 	if err := r.check(); err != nil {
 		return r, err
@@ -103,8 +103,8 @@ func (r Route) same(o Route) bool {
 	return reflect.DeepEqual(r, o)
 }
 
-// longest bounds how long a message may be held: two turns of the rate, as there may be two
-// workers, the Send of the previous message in its slot, and its own.
+// longest bounds how long a message may be held: two turns of the rate, since there may be two
+// workers, then the Send of the previous message in its slot and its own Send.
 func (r *Route) longest() time.Duration {
 	turn := 0.0
 	if r.Rate > 0 {
@@ -152,8 +152,8 @@ func (rs Routes) Index(queue string) int {
 	return found
 }
 
-// Check returns the first error of the routes: that of Complete, or of their targets, to
-// which it does not connect.
+// Check returns the first error of the routes: that of Complete, or of opening a target, which
+// does not connect.
 func (rs Routes) Check() error {
 	if _, err := rs.Complete(); err != nil {
 		return err

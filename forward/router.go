@@ -259,7 +259,8 @@ func (r *Router) direct(ctx context.Context) error {
 	}
 }
 
-// listShare: after a list, the next waits at least this many times as long as the list took.
+// listShare bounds the cost of lists: the next one waits at least this many times as long as
+// the last one took.
 const listShare = 50
 
 // heed passes the routes to the finder, and reports whether there are patterns.

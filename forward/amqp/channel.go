@@ -9,8 +9,8 @@ import (
 )
 
 // channel is a channel in confirm mode. Its goroutine receives returns and confirms in the
-// broker's order, as both are unbuffered: the return of a message is known before its
-// confirm.
+// broker's order, since both Go channels are unbuffered. So it knows the return of a message
+// before its confirm.
 type channel struct {
 	ch   *amqp.Channel
 	turn chan struct{} // held to publish
@@ -28,7 +28,7 @@ type publish struct {
 	fate     chan error // receives one error
 }
 
-// Reasons why the broker does not have a message although the channel is open.
+// errNacked says that the broker refused a message although the channel is open.
 var errNacked = errors.New("the broker refused it (nack)")
 
 // errUnroutable is the broker's reason for returning a message.
@@ -90,8 +90,8 @@ func (c *channel) listen(closes chan *amqp.Error, returns chan amqp.Return, conf
 	c.pending = nil
 }
 
-// returned records that no queue took a message. The id is that of a tarry message, which
-// may be in flight twice: then neither was taken.
+// returned records that no queue took a message. Its id is that of the tarry message, which
+// may be in flight twice; then neither copy was taken.
 func (c *channel) returned(r *amqp.Return) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

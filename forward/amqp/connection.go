@@ -31,7 +31,7 @@ type connection struct {
 	ended sync.WaitGroup
 
 	mu      sync.Mutex
-	blocked chan struct{} // closed when the broker accepts messages again; nil: it does
+	blocked chan struct{} // closed when the broker accepts messages again; nil: it accepts them
 	reason  string        // why it blocks
 }
 
@@ -222,7 +222,7 @@ func (c *connection) alone(ctx context.Context, exchange, key string, msg *amqp.
 	if err != nil {
 		return err
 	}
-	defer func() { go ch.close() }() // blocks while the broker does
+	defer func() { go ch.close() }() // closing blocks while the broker blocks
 	return ch.publish(ctx, exchange, key, msg)
 }
 

@@ -20,16 +20,16 @@
 //
 // A message is acked once the broker has confirmed it: it is then in all queues that it was
 // routed to, on disk if these are durable. It is mandatory: if no queue takes it, it is
-// retried, since bindings come and go. Also retried are messages that a queue refuses (nack,
-// as when it is full), a missing exchange, missing rights, a broker that blocks publishers
-// because it is low on memory or disk, and all connection errors. A lost confirm may lead to
-// a duplicate with the same message-id.
+// retried, since bindings come and go. It is also retried if a queue refuses it (nack, as
+// when it is full), the exchange or a right is missing, or the broker blocks publishers
+// because it is low on memory or disk. All connection errors lead to a retry too. A lost
+// confirm may lead to a duplicate with the same message-id.
 //
-// A message that RabbitMQ will never take is buried: PRECONDITION_FAILED, as for more than
-// max_message_size (16 MiB by default from RabbitMQ 4.0), and headers larger than frame_max.
-// RabbitMQ reports that by closing the channel with everything in flight. The other messages
-// are then sent once more, each on its own channel, so that a bad message affects no other.
-// Bodies of more than 1 MiB always have their own channel.
+// A message that RabbitMQ will never take is buried. One reason is PRECONDITION_FAILED, as
+// for more than max_message_size (16 MiB by default from RabbitMQ 4.0); another is headers
+// larger than frame_max. RabbitMQ reports the former by closing the channel with everything
+// in flight. The other messages are then sent once more, each on its own channel, so that a
+// bad message affects no other. Bodies of more than 1 MiB always have their own channel.
 //
 // Sends share one connection and a few channels. RabbitMQ receives messages in the order of
 // handling only if the queue is handled one at a time. A retried message comes later.

@@ -15,12 +15,12 @@ import (
 	"github.com/tarryhq/tarry/forward/internal/link"
 )
 
-// givenUp reports that a record's partition was abandoned.
+// givenUp reports whether a record's partition was abandoned.
 func givenUp(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// hopeless reports that a broker will never take a batch.
+// hopeless reports whether a broker will never take a batch.
 func hopeless(err error) bool {
 	for _, e := range []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp} {
 		if errors.Is(err, e) {

@@ -32,13 +32,13 @@ type Target struct {
 	opts  *forward.Options
 	link  *link.Link[*kgo.Client]
 	said  said
-	turns *semaphore.Weighted // a Send takes one, or all to be alone
+	turns *semaphore.Weighted // a Send takes one turn, or all of them to be alone
 }
 
 const (
 	maxSends    = 10_000 // records in the client at a time
 	dialTimeout = 3 * time.Second
-	// The pause between attempts of the client. An ended context is noticed after it.
+	// The pauses between attempts of the client. It notices an ended context only after one.
 	minPause = 50 * time.Millisecond
 	maxPause = 500 * time.Millisecond
 )

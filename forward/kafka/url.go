@@ -43,7 +43,7 @@ func parse(u *url.URL, o *forward.Options) (*Config, error) {
 	return cfg, r.Done()
 }
 
-// mechanism is how the client authenticates.
+// mechanism returns how the client authenticates; nil: without a user.
 func mechanism(r *storeurl.Reader, u *url.URL) sasl.Mechanism {
 	user, name, password := u.User.Username(), "plain", ""
 	given := r.Text("sasl", &name)

@@ -130,14 +130,14 @@ func (t *Target) Close() error { return t.link.Close() }
 
 const commands = "Nats-" // prefix of headers that JetStream obeys
 
-// isCommand reports whether JetStream obeys a header, or clients take it for the server's:
-// they do not count a message with a Status and no body as part of the stream.
+// isCommand reports whether JetStream obeys a header, or clients take it for the server's.
+// They do not count a message with a Status and no body as part of the stream.
 func isCommand(name string) bool {
 	return len(name) >= len(commands) && strings.EqualFold(name[:len(commands)], commands) ||
 		strings.EqualFold(name, "Status") || strings.EqualFold(name, "Description")
 }
 
-// header are the headers of a message.
+// header returns the headers of a message.
 func (t *Target) header(m *tarry.Message[[]byte]) nats.Header {
 	h := make(nats.Header)
 	all := forward.Metadata(m, t.opts)
@@ -160,8 +160,8 @@ func (t *Target) header(m *tarry.Message[[]byte]) nats.Header {
 	return h
 }
 
-// messageID is the same in each attempt. The id alone could belong to a message of another
-// store, or to another body after a replacing push.
+// messageID returns an id that is the same in each attempt. The message's id alone could
+// belong to another store's message, or to another body after a replacing push.
 func messageID(m *tarry.Message[[]byte]) string {
 	body := fnv.New64a()
 	_, _ = body.Write(m.Body) // never fails

@@ -12,10 +12,10 @@
 //   - ca_file, cert_file, key_file: for TLS, authorities to trust besides the system's, and
 //     the client's own certificate.
 //
-// An entry has the field "body", the field "content-type" unless it is empty (a header
-// Content-Type of the options replaces the message's), and a field for each header of
-// forward.Metadata: Tarry-Id, Tarry-Queue and so on, then the message's. Headers named body
-// or content-type, in any case, are dropped; all others are sent unchanged.
+// An entry has the field "body", and the field "content-type" unless it is empty. A header
+// Content-Type of the options replaces the message's. Each header of forward.Metadata has a
+// field: Tarry-Id, Tarry-Queue and so on, then the message's. Headers named body or
+// content-type, in any case, are dropped; all others are sent unchanged.
 //
 // A message is acked once Redis has returned the entry's ID; how durable that is depends on
 // its appendonly, appendfsync and replicas. A message is buried if the key is not a stream

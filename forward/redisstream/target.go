@@ -45,7 +45,7 @@ func New(cfg Config, o *forward.Options) (*Target, error) {
 		return nil, link.Invalid("maxlen is negative")
 	}
 	cfg.Client.DisableCache = true
-	cfg.Client.AlwaysPipelining = true // else calls end with the deadline, deaf to cancellation
+	cfg.Client.AlwaysPipelining = true // otherwise a call heeds only the deadline, not cancellation
 	if cfg.Client.ConnWriteTimeout == 0 {
 		cfg.Client.ConnWriteTimeout = o.Timeout
 	}
@@ -91,7 +91,7 @@ func (t *Target) xadd(c rueidis.Client, m *tarry.Message[[]byte]) rueidis.Comple
 	if t.cfg.MaxLen > 0 {
 		args = append(args, "MAXLEN", "~", strconv.FormatInt(t.cfg.MaxLen, 10))
 	}
-	// The client may still hold its arguments after a cancelled call.
+	// Copied, since the client may still hold its arguments after a cancelled call.
 	args = append(args, "*", fieldBody, string(m.Body))
 	return c.B().Arbitrary("XADD").Keys(stream).Args(append(args, t.fields(m)...)...).Build()
 }
@@ -101,7 +101,7 @@ const (
 	fieldContentType = "content-type"
 )
 
-// fields are the names and values of an entry after its body.
+// fields returns the names and values of an entry after its body.
 func (t *Target) fields(m *tarry.Message[[]byte]) []string {
 	var fields []string
 	if ct := link.ContentType(m, t.opts); ct != "" {
@@ -115,7 +115,7 @@ func (t *Target) fields(m *tarry.Message[[]byte]) []string {
 	return fields
 }
 
-// hints are the hints for errors, by prefix.
+// hints are the hints for errors of Redis, by prefix.
 var hints = []struct{ prefix, hint string }{
 	{"OOM", "this Redis has reached maxmemory; raise it, or set maxlen"},
 	{"READONLY", "this Redis is a read-only replica; use the master's address"},

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// special are addresses within public ranges that are not public, or not those of a web
-// server: the ranges that IANA's registries of special-purpose addresses call not globally
+// special are addresses within public ranges that are not public or not a web server's. They
+// are the ranges that IANA's registries of special-purpose addresses call not globally
 // reachable, and tunnels to arbitrary IPv4 addresses.
 var special = []struct {
 	prefix netip.Prefix
@@ -50,7 +50,8 @@ var (
 	nat64         = netip.MustParsePrefix("64:ff9b::/96")
 )
 
-// notPublic describes a non-public address, such as "a private"; "" if it is public.
+// notPublic describes a non-public address, such as "a private"; it returns "" for a public
+// one.
 func notPublic(a netip.Addr) string {
 	if a.Zone() != "" {
 		return "a link's"

@@ -51,7 +51,7 @@ func (t *Target) refused(res *http.Response) error {
 	case err != nil:
 		return fmt.Errorf("%s answered %s without a location", t.name, status)
 	default:
-		// The parts that may be confidential are left out.
+		// Parts that may be confidential are left out.
 		place.User, place.RawQuery, place.ForceQuery, place.Fragment = nil, "", false, ""
 		return fmt.Errorf("%s answered %s; redirects are not followed: the webhook's URL should be %s", t.name, status, printable(place.String()))
 	}

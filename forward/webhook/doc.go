@@ -6,8 +6,8 @@
 //	})
 //	tarry.Handle(w, Paid, t.Send)
 //
-// A request has the unchanged body with the message's content type, the headers of
-// forward.Metadata made valid for HTTP, and webhook-id, webhook-timestamp and
+// A request has the unchanged body with the message's content type, and the headers of
+// forward.Metadata made valid for HTTP. It also has webhook-id, webhook-timestamp and
 // webhook-signature of the Standard Webhooks scheme. webhook-id is the same in each attempt,
 // so that a receiver can recognize a repetition; the timestamp is the attempt's. Without a
 // secret there is no signature.

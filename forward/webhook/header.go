@@ -54,8 +54,8 @@ func isToken(name string) bool {
 	return name != ""
 }
 
-// headerValue returns a value of printable ASCII without surrounding space as it is. In any
-// other it percent-encodes every byte that is not visible, and the percent sign.
+// headerValue returns a value of printable ASCII without surrounding spaces unchanged. In any
+// other value it percent-encodes each byte that is not visible, and the percent sign.
 func headerValue(v string) string {
 	plain := v == strings.Trim(v, " ")
 	for i := 0; plain && i < len(v); i++ {

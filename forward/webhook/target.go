@@ -16,8 +16,8 @@ import (
 	"github.com/tarryhq/tarry/forward"
 )
 
-// Target posts messages to one URL. It is safe for concurrent use, and keeps as many
-// connections as are in use at a time; over HTTP/2 one. For many receivers, make one Target
+// Target posts messages to one URL. It is safe for concurrent use. It keeps as many
+// connections as are in use at a time, or one over HTTP/2. For many receivers, make one Target
 // each.
 type Target struct {
 	name          string // scheme and host, for errors

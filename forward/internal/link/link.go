@@ -125,10 +125,10 @@ func (l *Link[C]) Close() error {
 	return nil
 }
 
-// Fault is the error of a Send: the cause and a hint. Neither may contain a password.
+// Fault returns the error of a Send: the cause and a hint. Neither may contain a password.
 func Fault(err error, hint string) error {
 	return &tarry.Error{Op: "send", Err: err, Hint: hint}
 }
 
-// The hint of an error after which the target may or may not have the message.
+// Unknown is the hint of an error after which the target may or may not have the message.
 const Unknown = "the target may or may not have it; it will be sent again"

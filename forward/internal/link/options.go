@@ -5,7 +5,7 @@ import (
 	"github.com/tarryhq/tarry/forward"
 )
 
-// Options completes the options of a target that cannot sign; what is its name.
+// Options completes the options of a target that cannot sign. what names the target.
 func Options(o *forward.Options, what string) (*forward.Options, error) {
 	full, err := o.Complete()
 	if err == nil && len(full.Secrets) > 0 {
@@ -14,7 +14,7 @@ func Options(o *forward.Options, what string) (*forward.Options, error) {
 	return full, err
 }
 
-// Invalid is the error of a configuration; hint says what is wrong or what to do.
+// Invalid returns the error of a configuration; hint says what is wrong or what to do.
 func Invalid(hint string) error {
 	return &tarry.Error{Op: "open target", Err: tarry.ErrInvalid, Hint: hint}
 }

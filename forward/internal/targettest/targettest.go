@@ -1,4 +1,4 @@
-// Package targettest has what the tests of all targets share: messages, and checks of Sends.
+// Package targettest has helpers for the tests of all targets: messages, and checks of Sends.
 package targettest
 
 import (
@@ -18,7 +18,7 @@ import (
 // Patience bounds every wait.
 const Patience = time.Minute
 
-// Message is a message of the queue orders in its second attempt.
+// Message returns a message of the queue orders in its second attempt.
 func Message(id uint64, body string, headers ...forward.Header) *tarry.Message[[]byte] {
 	m := &tarry.Message[[]byte]{Body: []byte(body), Info: tarry.Info{
 		ID: engine.ID(id), Queue: "orders", Key: "order-" + engine.ID(id).String(), Attempt: 2,
@@ -29,8 +29,8 @@ func Message(id uint64, body string, headers ...forward.Header) *tarry.Message[[
 	return m
 }
 
-// Open opens a target, which is closed at the end of the test. Unless the options bound its
-// Sends, Patience does.
+// Open opens a target and closes it at the end of the test. The timeout is Patience unless the
+// options set one.
 func Open(t testing.TB, rawURL string, o *forward.Options) forward.Target {
 	t.Helper()
 	patient := forward.Options{}
@@ -60,8 +60,8 @@ func Send(t testing.TB, target forward.Target, m *tarry.Message[[]byte]) {
 	}
 }
 
-// SendMany sends twenty messages from each goroutine, with ids from 1 on, all of which must
-// succeed. It returns their number.
+// SendMany sends twenty messages from each goroutine, with ids from 1 on. All must succeed. It
+// returns their number.
 func SendMany(t testing.TB, target forward.Target, goroutines int, message func(id uint64) *tarry.Message[[]byte]) int {
 	t.Helper()
 	const each = 20
@@ -100,8 +100,9 @@ func Recovers(t testing.TB, target forward.Target, m *tarry.Message[[]byte]) {
 	}
 }
 
-// Fails sends a message repeatedly until it is retried for an error with all parts: a Send
-// that has little time may succeed before the broker is in trouble, or not learn why it fails.
+// Fails sends a message repeatedly until it is retried with an error that has all parts. A
+// Send with little time may succeed before the broker is in trouble, or may not learn why it
+// fails.
 func Fails(t testing.TB, target forward.Target, m *tarry.Message[[]byte], parts ...string) {
 	t.Helper()
 	for end := time.Now().Add(Patience); ; time.Sleep(10 * time.Millisecond) {
@@ -114,8 +115,8 @@ func Fails(t testing.TB, target forward.Target, m *tarry.Message[[]byte], parts 
 	}
 }
 
-// Retried fails the test unless err makes a message retry and contains all parts on one
-// line, and no password: passwords of tests are "geheim".
+// Retried fails the test unless err retries the message, contains all parts on one line, and
+// contains no password. Passwords in tests are "geheim".
 func Retried(t testing.TB, err error, parts ...string) {
 	t.Helper()
 	if err == nil || Buried(err) {
@@ -125,7 +126,7 @@ func Retried(t testing.TB, err error, parts ...string) {
 	says(t, err, parts)
 }
 
-// BuriedWith is Retried for an error that buries.
+// BuriedWith is like Retried, for an error that buries the message.
 func BuriedWith(t testing.TB, err error, parts ...string) {
 	t.Helper()
 	if !Buried(err) {
@@ -157,8 +158,8 @@ func Buried(err error) bool {
 	return err != nil && strings.HasPrefix(err.Error(), tarry.Bury(nil).Error()+": ")
 }
 
-// RefusedURLs fails the test unless each URL is refused with its part in the text, and the
-// scheme refuses secrets, which only webhooks use. unconfigured is the error of a target
+// RefusedURLs fails the test unless each URL is refused with its part in the text. The scheme
+// must also refuse secrets, which only webhooks use. unconfigured is the error of a target
 // without a configuration.
 func RefusedURLs(t testing.TB, scheme string, parts map[string]string, unconfigured error) {
 	t.Helper()

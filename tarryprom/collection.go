@@ -23,7 +23,7 @@ var (
 	stateDescs = []*prometheus.Desc{messagesDesc, oldestDesc, nextDesc, forecastDesc, pausedDesc, queuesDesc, upDesc, tookDesc, atDesc}
 )
 
-// collection is what a store held.
+// collection is what a store held at one time.
 type collection struct {
 	at     time.Time
 	took   time.Duration
@@ -31,13 +31,13 @@ type collection struct {
 	queues map[string]*holding
 }
 
-// holding is what a queue holds, or all queues without series of their own.
+// holding is what one queue holds, or all queues without series of their own together.
 type holding struct {
 	tarry.QueueInfo
-	forecast []float64 // of each horizon; nil: unknown
+	forecast []float64 // for each horizon; nil: unknown
 }
 
-// add adds up.
+// add adds what a queue holds.
 func (h *holding) add(i *tarry.QueueInfo) {
 	h.Scheduled += i.Scheduled
 	h.Ready += i.Ready
@@ -141,7 +141,7 @@ var horizons = [...]struct {
 	span time.Duration
 }{{"1m", time.Minute}, {"1h", time.Hour}, {"1d", 24 * time.Hour}}
 
-// foresight is the span to ask for: one minute more, as now lies within a minute.
+// foresight is the span to ask for. It is one minute longer, since now lies within a minute.
 const foresight = 24*time.Hour + time.Minute
 
 // forecast counts what becomes due from now on within each horizon. The minutes at both ends

@@ -13,9 +13,9 @@ import (
 )
 
 // distribution counts the durations of one series. It exports the same as client_golang's
-// histogram with classic and native buckets, at less cost (docs/decisions/metrics.md): an
-// observation is one count in an interval, which lies in one bucket of either kind, and one
-// addition to the sum. A scrape does the rest. It is safe for concurrent use.
+// histogram with classic and native buckets, at less cost (docs/decisions/metrics.md). An
+// observation is one count in an interval and one addition to the sum. Each interval lies in
+// one bucket of either kind, so a scrape can do the rest. It is safe for concurrent use.
 type distribution struct {
 	desc   *prometheus.Desc
 	labels []*dto.LabelPair
@@ -120,12 +120,12 @@ const (
 	maxNativeBuckets = 100
 )
 
-// scale divides durations into intervals at the bounds of classic and native buckets. One
-// more interval has what is above all bounds.
+// scale divides durations into intervals at the bounds of classic and native buckets. The last
+// interval has all durations above the bounds.
 type scale struct {
 	classic []float64 // upper bounds
-	bounds  []float64 // upper bounds of the intervals but the last
-	keys    []int     // native bucket of each interval but the first
+	bounds  []float64 // upper bounds of all intervals but the last
+	keys    []int     // native bucket of each interval; not used for the first
 	ends    []int     // last interval of each classic bucket
 	first   []int     // where the search begins: see interval
 }

@@ -1,5 +1,5 @@
-// Package tarryprom measures a client of tarry, its workers and a server on it, for
-// Prometheus.
+// Package tarryprom provides metrics for Prometheus of a tarry client, its workers and a
+// server on it.
 //
 //	m := tarryprom.New(nil)
 //	c, err := tarry.Open(ctx, "disk:tarry-data", &tarry.Config{Meter: m.Meter()})

@@ -12,7 +12,7 @@ import (
 )
 
 // Limits of an engine's figures. A figure that exceeds them or is malformed is left out, so
-// that it does not fail the whole scrape.
+// that the rest of the scrape still succeeds.
 const (
 	maxFigures  = 100
 	maxReadings = 50 // per figure
@@ -81,12 +81,12 @@ func (m *Metrics) figures(fn func(d *prometheus.Desc, f *engine.Figure)) {
 	}
 }
 
-// spoken are the names under which a metric may be exported.
+// spoken returns the names under which a metric may be exported.
 func spoken(name string) [4]string {
 	return [4]string{name, name + "_bucket", name + "_count", name + "_sum"}
 }
 
-// ownNames are the names of this package's metrics.
+// ownNames returns the names of this package's metrics.
 func (m *Metrics) ownNames() map[string]bool {
 	own, descs := make(map[string]bool), make(chan *prometheus.Desc)
 	go func() {
@@ -96,7 +96,7 @@ func (m *Metrics) ownNames() map[string]bool {
 	for d := range descs {
 		var name string
 		if _, err := fmt.Sscanf(d.String(), "Desc{fqName: %q,", &name); err != nil {
-			continue // the library has changed its format: a test checks it
+			continue // the library has changed its format; a test checks this
 		}
 		for _, n := range spoken(name) {
 			own[n] = true

@@ -76,7 +76,8 @@ type operation struct {
 	took *distribution
 }
 
-// op returns the operation of a name. There are few, and frequent ones were met first.
+// op returns the operation with a name. There are few, and the frequent ones come first in the
+// list.
 func (m *Metrics) op(name string) *operation {
 	all := m.ops.Load()
 	if all != nil {
@@ -155,7 +156,7 @@ func (m *Metrics) handled(events []tarry.Event) {
 			m.all.of(e.Queue).stick(-1)
 		}
 		r := byEvent[e.Kind]
-		if r == none || e.Queue == "" { // a failed lease counts as a failed call
+		if r == none || e.Queue == "" { // an event without a queue is a failed lease, counted as a failed call
 			continue
 		}
 		if of == nil || e.Queue != of.queue || r != last {

@@ -21,7 +21,8 @@ type requests struct {
 	all atomic.Pointer[map[string][]answers]
 }
 
-// place is the first slot to look in: hashing would cost more than everything else here.
+// place returns the slot to look in first. A real hash would cost more than everything else
+// here.
 func place(route, method string, status int) int {
 	return (len(route)*31 + len(method)*7 + status) & 255
 }

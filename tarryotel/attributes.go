@@ -48,7 +48,7 @@ func batch(n int) attribute.KeyValue              { return semconv.MessagingBatc
 func errorType(what string) attribute.KeyValue    { return semconv.ErrorTypeKey.String(what) }
 func dueAt(t time.Time) attribute.KeyValue        { return dueKey.String(t.UTC().Format(dueLayout)) }
 
-// ofMessage are the attributes of a push's message.
+// ofMessage returns the attributes of a push's message.
 func ofMessage(m *tarry.Draft) (attrs []attribute.KeyValue) {
 	if m.Key != "" {
 		attrs = append(attrs, keyKey.String(m.Key))
@@ -59,13 +59,13 @@ func ofMessage(m *tarry.Draft) (attrs []attribute.KeyValue) {
 	return attrs
 }
 
-// creating are the attributes of a create span.
+// creating returns the attributes of a create span.
 func creating(m *tarry.Draft) []attribute.KeyValue {
 	return append([]attribute.KeyValue{system, createName, createType, destination(m.Queue)}, ofMessage(m)...)
 }
 
-// linked are the attributes of a link to one of n messages; none if n is 1, since the span
-// has them.
+// linked returns the attributes of a link to one of n messages. If n is 1 there are none,
+// since the span has them.
 func linked(m *tarry.Draft, n int) []attribute.KeyValue {
 	if n == 1 {
 		return nil
@@ -73,7 +73,7 @@ func linked(m *tarry.Draft, n int) []attribute.KeyValue {
 	return append([]attribute.KeyValue{destination(m.Queue)}, ofMessage(m)...)
 }
 
-// handling are the attributes of a handler's span.
+// handling returns the attributes of a handler's span.
 func handling(m *tarry.Message[[]byte]) []attribute.KeyValue {
 	attrs := append(make([]attribute.KeyValue, 0, 8), system, handleName, processType, destination(m.Queue), messageID(m.ID),
 		attemptKey.Int64(int64(m.Attempt)), dueAt(m.Due))

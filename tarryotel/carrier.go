@@ -38,7 +38,8 @@ func (hs headers) Keys() []string {
 	return names
 }
 
-// creation is the span context that a message carries; invalid if it carries none.
+// creation returns the span context that a message carries; it is invalid if the message has
+// none.
 func (t *Tracing) creation(hs []tarry.MessageHeader) trace.SpanContext {
 	if len(hs) == 0 {
 		return trace.SpanContext{}
@@ -53,7 +54,7 @@ func (t *Tracing) carried(ctx context.Context) (all []tarry.MessageHeader) {
 	for name, value := range carrier {
 		all = append(all, tarry.MessageHeader{Name: name, Value: value})
 	}
-	// The last may not fit: that is the longest, which is baggage.
+	// The longest comes last, since the last may not fit: that is usually baggage.
 	slices.SortFunc(all, func(a, b tarry.MessageHeader) int {
 		return cmp.Or(cmp.Compare(len(a.Value), len(b.Value)), strings.Compare(a.Name, b.Name))
 	})

@@ -13,7 +13,7 @@ import (
 // its parent. Its parent is the span of the handler's context, if there is one, as in a
 // claim during a request. The handler's context has the message's baggage.
 //
-// Topic.Claim, which has no worker, takes it by tarry.WithMiddleware.
+// Topic.Claim has no worker; give it this middleware by tarry.WithMiddleware.
 func (t *Tracing) Handle(next tarry.HandlerFunc) tarry.HandlerFunc {
 	return func(ctx context.Context, m *tarry.Message[[]byte]) error {
 		var links []trace.Link

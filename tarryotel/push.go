@@ -9,10 +9,10 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// Push is a tarry.PushMiddleware: each call has a span, whose context its messages carry.
-// Messages that already carry a context keep it, and the span links to it. If the caller's
-// context has no span and the only message carries a context, as one received over HTTP
-// does, the span is its child.
+// Push is a tarry.PushMiddleware: each call has a span, whose context its messages carry. A
+// message that already carries a context keeps it, and the span links to that. The span is a
+// child of that context if the message is the only one and the caller's context has no span. A
+// message received over HTTP is an example.
 func (t *Tracing) Push(next tarry.PushFunc) tarry.PushFunc {
 	return func(ctx context.Context, call tarry.PushCall) ([]tarry.Pushed, error) {
 		p := pushing{t: t, drafts: call.Drafts}
@@ -34,7 +34,7 @@ type pushing struct {
 	span   trace.Span
 }
 
-// maxLinks bounds the links of a span: SDKs keep as many by default.
+// maxLinks bounds the links of a span. By default SDKs keep as many.
 const maxLinks = 128
 
 // begin starts the span and puts its context into the messages.

@@ -17,8 +17,8 @@ type Config struct {
 	Propagator propagation.TextMapPropagator
 
 	// CreateSpans gives each message of PushMany and PushAtomic its own span, named create,
-	// besides that of the call, and the message carries its context. Default: all messages
-	// of a call carry the context of the call's span.
+	// besides that of the call. The message then carries the context of its own span. Default:
+	// all messages of a call carry the context of the call's span.
 	CreateSpans bool
 }
 

@@ -1,5 +1,5 @@
-// Command tarry delivers messages later: it is the server, the client of a server
-// or of a store, a worker that runs commands, and the benchmark.
+// Command tarry delivers messages later. It is the server, the client of a server or store, a
+// worker that runs commands, and the benchmark.
 package main
 
 import (

@@ -1,3 +1,3 @@
-// Package redis measures tarry's Redis engine beside asynq: the same work, in the
-// same process, on the same private redis-server.
+// Package redis compares tarry's Redis engine with asynq: the same work, in the same process,
+// on the same private redis-server.
 package redis

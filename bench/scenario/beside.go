@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// pushBeside pushes messages that are far away, in single calls of concurrent clients at
-// the rate that the flag says, until it is stopped, which reports the rate that was reached.
+// pushBeside pushes far-away messages at the rate of the flag beside, in single calls of
+// concurrent clients. stop ends the pushes and reports the rate reached.
 func pushBeside(b *testing.B, s System) (stop func()) {
 	if *beside <= 0 {
 		return func() {}
@@ -18,7 +18,7 @@ func pushBeside(b *testing.B, s System) (stop func()) {
 	ctx, cancel := context.WithCancel(b.Context())
 	var (
 		pushes  = pace{rate: *beside, began: time.Now()}
-		first   = 1<<40 + rand.IntN(1<<40) // no other has these keys
+		first   = 1<<40 + rand.IntN(1<<40) // no other message has these keys
 		soonest = pushes.began.Add(24 * time.Hour)
 		done    atomic.Int64
 		failed  = make(chan error, Clients)
@@ -31,7 +31,7 @@ func pushBeside(b *testing.B, s System) (stop func()) {
 				if ctx.Err() != nil {
 					return
 				}
-				// One under way is let come to its end.
+				// A push under way is allowed to finish.
 				if err := s.Push(context.WithoutCancel(ctx), Queue, first+n, soonest.Add(far(n))); err != nil {
 					failed <- err
 					return
@@ -50,15 +50,15 @@ func pushBeside(b *testing.B, s System) (stop func()) {
 	}
 }
 
-// pace has calls begin at a rate.
+// pace starts calls at a rate.
 type pace struct {
 	rate  int
 	began time.Time
 	given atomic.Int64
 }
 
-// next waits until it is time for one more, or until ctx ends, and returns its number. Who
-// is late makes up for it.
+// next waits until the next call is due, or until ctx ends, and returns its number. A late
+// caller does not wait, and so catches up.
 func (p *pace) next(ctx context.Context) int {
 	n := p.given.Add(1) - 1
 	wait := time.Until(p.at(n))

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Burst measures how long it takes until messages that fall due in one instant are
-// handled and acked one by one, and until the first is handled.
+// Burst measures messages that all fall due at the same instant. It reports the time from then
+// until all are handled and acked one by one, and until the first is handled.
 func Burst(b *testing.B, open Open) {
 	Once(b)
 	s := open(b)

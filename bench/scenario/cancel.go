@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Cancel cancels b.N scheduled messages by their keys, in no order, in single calls of
-// concurrent clients.
+// Cancel cancels b.N scheduled messages by key in mixed order, in single calls of concurrent
+// clients.
 func Cancel(b *testing.B, open Open) {
 	s := open(b)
 	Fill(b, s, Queue, b.N)
@@ -19,8 +19,8 @@ func Cancel(b *testing.B, open Open) {
 	reportRate(b, cpu)
 }
 
-// CancelAmong reports how long single cancels of one client take among pending messages,
-// which Fill has scheduled. What is cancelled is pushed anew, so that as many stay.
+// CancelAmong reports how long single cancels of one client take among pending messages, which
+// Fill has scheduled. Each cancelled message is pushed again, so that as many stay.
 func CancelAmong(b *testing.B, s System, pending int) {
 	const samples = 1000
 	at, took := Leaps(pending), make([]time.Duration, samples)
@@ -37,10 +37,9 @@ func CancelAmong(b *testing.B, s System, pending int) {
 	Report(b, float64(quantile(took, 0.50))/1e3, "p50-us")
 }
 
-// CancelManyAmong reports how long each of 5,000 cancels takes in single calls of
-// concurrent clients, which is the time of all divided by their number, among pending
-// messages, which Fill has scheduled. At most half of these are cancelled at a time; then
-// they are pushed anew, which is not measured.
+// CancelManyAmong reports the time of 5,000 cancels divided by their number, in single calls
+// of concurrent clients. Fill has scheduled the pending messages. At most half of them are
+// cancelled at a time; then they are pushed again, which is not measured.
 func CancelManyAmong(b *testing.B, s System, pending int) {
 	const samples = 5000
 	n := min(samples, pending/2)
@@ -66,7 +65,7 @@ func CancelManyAmong(b *testing.B, s System, pending int) {
 	Report(b, float64(cpu.Microseconds())/float64(rounds*n), "cpu-us/cancel")
 }
 
-// Leaps returns an order of 0 to n-1 that jumps about.
+// Leaps returns a permutation of 0 to n-1 that jumps about.
 func Leaps(n int) (at func(i int) int) {
 	gcd := func(a, b int) int {
 		for b != 0 {

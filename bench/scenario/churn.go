@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Churn has b.N messages pushed by so many clients, batch a call, while those that came
-// before are handled and acked: each is due 200 ms after its push.
+// Churn pushes b.N messages from concurrent clients, batch in a call, while earlier messages
+// are handled and acked. Each message is due 200 ms after its push.
 func Churn(b *testing.B, open Open, clients, batch int) {
 	const wait = 200 * time.Millisecond
 	s := open(b)

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// CPU is how much time of processors this process and those that it has started, such as
-// servers and what these have started, have used so far; 0 but on Linux. Of the others it is
-// known to 10 ms.
+// CPU returns the processor time used so far by this process and those it has started,
+// directly or not, such as servers. For other processes than this one it is exact to 10 ms. It
+// is 0 except on Linux.
 func CPU() time.Duration {
 	const tick = time.Second / 100
 	used := own()
@@ -35,16 +35,17 @@ func CPU() time.Duration {
 	return used
 }
 
-// process is one as /proc/*/stat describes it.
+// process is a process as /proc/*/stat describes it.
 type process struct {
 	id, parent int
-	ticks      time.Duration // that it used, and those it started that have ended
+	ticks      time.Duration // used by it and by its children that have ended
 }
 
 func parse(stat []byte) (p process) {
 	id, _, _ := bytes.Cut(stat, []byte(" "))
 	p.id, _ = strconv.Atoi(string(id))
-	// The name, in brackets, may hold anything. State, parent, …, and four times follow.
+	// The name, in brackets, may hold anything. The state and the parent follow, then others,
+	// and four times.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	p.parent, _ = strconv.Atoi(string(fields[1]))
 	for _, f := range fields[11:15] {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// own is what this process has used, with what those it started had used when they ended.
+// own returns the time used by this process and by its children that have ended.
 func own() (used time.Duration) {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var u syscall.Rusage

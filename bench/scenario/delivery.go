@@ -9,32 +9,32 @@ import (
 	"time"
 )
 
-// patience is how long after the last due time and the last sign of life the
-// messages that are missing count as lost.
+// patience is how long after the last due time and the last handled message the missing ones
+// count as lost.
 const patience = 15 * time.Second
 
-// delivery is what the handlers saw of messages that were scheduled beforehand.
+// delivery is what the handlers have seen of messages that were scheduled beforehand.
 type delivery struct {
 	dues     []time.Time
-	late     []time.Duration // by message; 0 also when early
+	late     []time.Duration // by message; 0 if early
 	seen     []atomic.Bool
 	handled  atomic.Int64
 	early    atomic.Int64
 	twice    atomic.Int64
-	first    atomic.Int64 // Unix nanoseconds: the first handler's start
-	progress atomic.Int64 // the same, of the newest
+	first    atomic.Int64 // start of the first handler, in Unix nanoseconds
+	progress atomic.Int64 // start of the latest handler, in Unix nanoseconds
 }
 
 func newDelivery(n int) *delivery {
 	return &delivery{dues: make([]time.Time, n), late: make([]time.Duration, n), seen: make([]atomic.Bool, n)}
 }
 
-// schedule schedules n messages, due as due says, and makes sure that all are kept
-// before the first is due. How long that takes it learns from a few others.
+// schedule pushes n messages, each due at due(first, i), and makes sure that all are pushed
+// before the first is due. It estimates the time for that with a few other messages.
 func schedule(b *testing.B, s System, n int, due func(first time.Time, i int) time.Time) *delivery {
 	const probe = 5000
 	began := time.Now()
-	Fill(b, s, fmt.Sprint("probe-", began.UnixMilli()), probe) // of another time, where the store is kept
+	Fill(b, s, fmt.Sprint("probe-", began.UnixMilli()), probe) // the time in the name keeps it new in a kept store
 	first := time.Now().Add(2*time.Second + 3*time.Since(began)*time.Duration(n)/probe).Truncate(time.Millisecond)
 	d := newDelivery(n)
 	for i := range n {
@@ -49,7 +49,7 @@ func schedule(b *testing.B, s System, n int, due func(first time.Time, i int) ti
 	return d
 }
 
-// started is what a handler does.
+// started is called by the handler of message i.
 func (d *delivery) started(i int) {
 	now := time.Now()
 	late := now.Sub(d.dues[i])
@@ -66,15 +66,15 @@ func (d *delivery) started(i int) {
 	d.handled.Add(1)
 }
 
-// deliver has the messages handled until the store holds none of them any more, or
-// nothing comes for a while. It returns when that was.
+// deliver runs a worker until the store holds none of the messages or no more come for a
+// while. It returns when that was.
 func (d *delivery) deliver(b *testing.B, s System) (end time.Time) {
 	stop := s.Work(b, []string{Queue}, d.started)
 	defer stop()
 	return d.await(b, s)
 }
 
-// await is what deliver does beside the worker.
+// await waits for the end of deliver while a worker runs.
 func (d *delivery) await(b *testing.B, s System) (end time.Time) {
 	ctx, cancel := context.WithTimeout(b.Context(), longest)
 	defer cancel()
@@ -94,7 +94,7 @@ func (d *delivery) await(b *testing.B, s System) (end time.Time) {
 			return sign
 		}
 		if int(d.handled.Load()) < len(d.dues) {
-			continue // so as not to disturb
+			continue // no need to disturb the store yet
 		}
 		empty, err := s.Empty(ctx, Queue)
 		Must(b, err)
@@ -104,14 +104,14 @@ func (d *delivery) await(b *testing.B, s System) (end time.Time) {
 	}
 }
 
-// reportCounts reports what must be zero.
+// reportCounts reports the counts that must be zero.
 func (d *delivery) reportCounts(b *testing.B) {
 	Report(b, float64(d.early.Load()), "early")
 	Report(b, float64(len(d.dues)-int(d.handled.Load())), "lost")
 	Report(b, float64(d.twice.Load()), "twice")
 }
 
-// lateness returns that of the messages that were handled.
+// lateness returns the lateness of the handled messages.
 func (d *delivery) lateness() (late []time.Duration) {
 	for i := range d.dues {
 		if d.seen[i].Load() {
@@ -121,7 +121,8 @@ func (d *delivery) lateness() (late []time.Duration) {
 	return late
 }
 
-// quantile returns what q of the durations do not exceed, 0 of none; it sorts them.
+// quantile returns the duration that the share q of d do not exceed; 0 if d is empty. It sorts
+// d.
 func quantile(d []time.Duration, q float64) time.Duration {
 	if len(d) == 0 {
 		return 0

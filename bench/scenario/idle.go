@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Idle reports how much of a processor a worker with nothing to do and its server take
-// together, in percent, once what they began before has ended.
+// Idle reports the processor time that an idle worker and its server take together, in
+// percent, once earlier work has ended.
 func Idle(b *testing.B, s System) {
 	stop := s.Work(b, []string{Queue}, func(int) {})
 	defer stop()
-	runtime.GC() // of what was done before
+	runtime.GC() // the garbage of earlier work
 	rest()
 	began, before := time.Now(), CPU()
 	time.Sleep(*Span)
@@ -19,8 +19,8 @@ func Idle(b *testing.B, s System) {
 	Report(b, 100*used.Seconds()/took.Seconds(), "idle-%")
 }
 
-// rest waits for what each system does on starting, and an election of River's, and then until
-// little is done any more: merges go on for a while. It waits for two minutes at most.
+// rest waits until systems have started, including an election in River. Then it waits until
+// they do little more, since merges go on for a while, but at most two minutes.
 func rest() {
 	const (
 		settle = 5 * time.Second

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Lateness measures from the due time of messages that fall due at a steady rate to the
-// start of their handlers, beside pushes of others if the flag says so; these stay, and the
-// System's Empty is not to count them.
+// Lateness measures the time from due to the start of the handler, for messages that fall due
+// at a steady rate. The flag beside adds pushes of other messages, which stay; the System's
+// Empty must not count them.
 func Lateness(b *testing.B, open Open) {
 	Once(b)
 	s := open(b)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Each has n clients make calls for the numbers 0 to count-1, batch at a time, as
-// fast as they can.
+// Each calls call for the numbers 0 to count-1, batch at a time, from n clients, as fast as
+// they can.
 func Each(b *testing.B, n, count, batch int, call func(ctx context.Context, from, to int) error) {
 	b.Helper()
 	ctx, end := context.WithTimeout(b.Context(), longest)
@@ -37,7 +37,7 @@ func Each(b *testing.B, n, count, batch int, call func(ctx context.Context, from
 	Must(b, context.Cause(ctx))
 }
 
-// Filled is a System that has something to do once Fill has scheduled messages.
+// Filled is a System with work to do after Fill has scheduled messages.
 type Filled interface {
 	Filled(ctx context.Context, queue string) error
 }

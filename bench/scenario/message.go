@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// far spreads messages at random over 48 hours.
+// far returns the delay of message i, at random within 48 hours.
 func far(i int) time.Duration { return Far(i, 48*time.Hour) }
 
-// Far spreads messages at random from a minute to a span that is longer.
+// Far returns the delay of message i, at random from a minute to span, which must be longer.
 func Far(i int, span time.Duration) time.Duration {
 	return time.Minute + time.Duration(rand.NewPCG(uint64(i), 48).Uint64()%uint64(span-time.Minute))
 }
 
 const keyPrefix = "order-"
 
-// Key is that of message i: order- and the number, or with -keys random 16 hexadecimal
-// digits that tell nothing of those of its neighbours.
+// Key returns the key of message i: order- and the number, or with -keys random 16 hexadecimal
+// digits, unrelated to those of its neighbours.
 func Key(i int) string {
 	if *Keys == "random" {
 		return fmt.Sprintf("%016x", scatter(uint64(i)))
@@ -39,9 +39,9 @@ func Index(key string) int {
 	panic("a message that was not pushed: " + key)
 }
 
-// scatter gives each number another one far from those of its neighbours, and gather
-// takes that back. Each step can be taken back for itself: an odd factor has an inverse
-// modulo 2⁶⁴, and a number that is combined with its own upper half keeps that half.
+// scatter maps each number to one far from those of its neighbours; gather is its inverse.
+// Each step can be undone: an odd factor has an inverse modulo 2⁶⁴, and a number XORed with
+// its own upper half keeps that half.
 func scatter(n uint64) uint64 {
 	for range 2 {
 		n *= oddFactor
@@ -61,15 +61,15 @@ func gather(n uint64) uint64 {
 const oddFactor = 0x9e3779b97f4a7c15
 
 var oddInverse = func() uint64 {
-	inverse := uint64(oddFactor) // right in the last three bits; each step doubles these
+	inverse := uint64(oddFactor) // right in the last three bits; each step doubles that
 	for range 5 {
 		inverse *= 2 - oddFactor*inverse
 	}
 	return inverse
 }()
 
-// bodies are 200 bytes of hexadecimal digits each, so many that few of those that are stored
-// together are the same: a store that packs them wins nothing by that.
+// bodies are 200 bytes of hexadecimal digits each. There are so many that few of those stored
+// together are equal, so a store gains nothing by compressing repeats.
 var bodies = func() (all [4096][]byte) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range all {
@@ -80,5 +80,5 @@ var bodies = func() (all [4096][]byte) {
 	return all
 }()
 
-// Body is that of message i.
+// Body returns the body of message i.
 func Body(i int) []byte { return bodies[i%len(bodies)][:min(*BodySize, 200)] }

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Push schedules b.N messages over the next 48 hours in single calls of concurrent
-// clients.
+// Push schedules b.N messages over the next 48 hours, in single calls of concurrent clients.
 func Push(b *testing.B, open Open) { PushBy(b, open, Clients, 1) }
 
-// PushBatch is Push with 100 messages a call where there are such calls, and with fewer
-// clients as well.
+// PushBatch is like Push with 100 messages in a call, if the system has such calls. It also
+// runs with fewer clients.
 func PushBatch(b *testing.B, open Open) {
 	for _, n := range []int{8, Clients} {
 		b.Run(fmt.Sprintf("clients=%d", n), func(b *testing.B) { PushBy(b, open, n, 100) })
 	}
 }
 
-// PushBy is Push by so many clients, with batch messages a call where there are such calls.
+// PushBy is like Push, with this many clients, and batch messages in a call if the system has
+// such calls.
 func PushBy(b *testing.B, open Open, clients, batch int) {
 	s := open(b)
 	now, cpu := time.Now(), CPU()
@@ -33,8 +33,8 @@ func PushBy(b *testing.B, open Open, clients, batch int) {
 	reportRate(b, cpu)
 }
 
-// reportRate reports b.N messages in the time that b has run, and the processors' time
-// since a reading of it.
+// reportRate reports the rate of b.N messages over b's elapsed time, and the processor time
+// since cpu.
 func reportRate(b *testing.B, cpu time.Duration) {
 	b.StopTimer()
 	Report(b, float64(b.N)/b.Elapsed().Seconds(), "msgs/s")

@@ -17,7 +17,7 @@ func OpenTarry(ctx context.Context, url string) (System, error) {
 	return Tarry(c), err
 }
 
-// Tarry is what is measured of a client that is open.
+// Tarry returns the System of an open client.
 func Tarry(c *tarry.Client) System { return &tarrySystem{c} }
 
 func (s *tarrySystem) Push(ctx context.Context, queue string, i int, due time.Time) error {

@@ -1,4 +1,5 @@
-// Package sql measures tarry's engines on databases: the one on PostgreSQL beside River,
-// the one on MariaDB beside the table that services poll, by the same work, in the same
-// process, on the same private server. Servers keep what they answer, as they come.
+// Package sql compares tarry's database engines with others: on PostgreSQL with River, on
+// MariaDB with a table that services poll. All do the same work in the same process on the
+// same private server. Servers store durably what they acknowledge, as in their default
+// configuration.
 package sql

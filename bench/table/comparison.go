@@ -8,26 +8,26 @@ import (
 	"strings"
 )
 
-// Comparison is a table of what systems of the field and tarry's took for the same work.
-// Its benchmarks are named Scenario/impl=SYSTEM, or Scenario/impl=SYSTEM/PARAM=VALUE.
+// Comparison is a table that compares other systems with tarry's on the same work. Its
+// benchmarks are named Scenario/impl=SYSTEM, or Scenario/impl=SYSTEM/PARAM=VALUE.
 type Comparison struct {
 	Field, Own []System
 	Rows       []Row
 }
 
-// System is a column, and for tarry's one more with the ratio.
+// System is a column. For tarry's own there is one more, with the ratio.
 type System struct{ Impl, Title, Ratio string }
 
-// Row is a line for each parameter for which there is a figure.
+// Row is a line for each parameter that has a figure.
 type Row struct {
-	// Scenario and Unit say which figure it is, or which sum: "early+lost".
+	// Scenario and Unit select a figure, or a sum such as "early+lost".
 	Scenario, Unit string
-	// Text names it; %s in it stands for the parameter.
+	// Text describes it; %s in it stands for the parameter.
 	Text   string
 	Better Better
 }
 
-// Better says which of two figures is.
+// Better says whether more or less is better.
 type Better int
 
 const (
@@ -36,7 +36,8 @@ const (
 	Less
 )
 
-// Write writes the table. A ratio says how many times better than the best of the field.
+// Write writes the table. A ratio says how many times better tarry is than the best of the
+// field.
 func (c *Comparison) Write(w io.Writer, r *Results) {
 	titles, rules := "| |", "|---|"
 	for _, s := range c.systems() {
@@ -74,8 +75,8 @@ func (c *Comparison) line(w io.Writer, text string, v []float64, better Better) 
 	fmt.Fprintln(w, "|", strings.Join(cells, " | "), "|")
 }
 
-// paramsOf returns what a scenario was measured with, such as "clients=8" and
-// "clients=64"; "" for one that was measured in one way only.
+// paramsOf returns the parameters of a scenario, such as "clients=8" and "clients=64"; "" if
+// it was measured in only one way.
 func paramsOf(r *Results, scenario string) (params []string) {
 	for _, name := range r.Names {
 		parts := strings.SplitN(name, "/", 3)
@@ -93,7 +94,7 @@ func paramsOf(r *Results, scenario string) (params []string) {
 // missing stands for a figure that was not measured.
 const missing = -1
 
-// figures returns those of all systems.
+// figures returns the figures of all systems.
 func (c *Comparison) figures(r *Results, row Row, param string) (v []float64) {
 	for _, s := range c.systems() {
 		name := row.Scenario + "/impl=" + s.Impl
@@ -139,7 +140,7 @@ func divide(a, b float64) float64 {
 	return a / b
 }
 
-// Number writes three digits, or a whole number with commas.
+// Number formats a number with three digits, or as a whole number with commas.
 func Number(f float64) string {
 	switch {
 	case f < 0:

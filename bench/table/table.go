@@ -1,4 +1,4 @@
-// Package table turns what go test -bench prints into tables of a Markdown file.
+// Package table makes Markdown tables of the output of go test -bench.
 package table
 
 import (
@@ -17,18 +17,17 @@ const end = "<!-- end of measured -->\n"
 
 // Results are the figures of a run.
 type Results struct {
-	// Figures are by benchmark, without the processor count, and unit. They are the
-	// medians of what ran several times.
+	// Figures are medians by benchmark, without the processor count, and by unit.
 	Figures map[string]map[string]float64
-	Turns   map[string]map[string][]float64 // the same before medians are taken, in order
-	Names   []string                        // of the benchmarks, in the order in which they first ran
-	Config  map[string]string               // what the run says of itself, such as "cpu"
+	Turns   map[string]map[string][]float64 // the same in order, before medians are taken
+	Names   []string                        // of the benchmarks, in order of their first run
+	Config  map[string]string               // settings that the run reports, such as "cpu"
 }
 
-// Main is the main function of a command that has a file name as its argument and
-// the output of benchmarks on standard input, with the line "whole: yes" after it when
-// all ran to their end. It puts what write writes into that
-// file, between the mark that names the make target and the end mark.
+// Main is the main function of a command with a file name as its argument and the output of
+// benchmarks on standard input. After the output there must be the line "whole: yes", which
+// says that all benchmarks ended. Main replaces the text in the file between the mark that
+// names the make target and the end mark with what write writes.
 func Main(target string, write func(w io.Writer, r *Results)) {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: go test -bench … | table FILE")
@@ -79,11 +78,11 @@ func Print(write func(w io.Writer, r *Results)) {
 	write(os.Stdout, r)
 }
 
-// beside is what a name has beside what is measured: the processor count, and how often
-// it ran before.
+// beside matches the additions to a benchmark's name: the processor count, and a number if the
+// same name ran before.
 var beside = regexp.MustCompile(`-\d+$|#\d+`)
 
-// Read reads what benchmarks print.
+// Read parses the output of benchmarks.
 func Read(in io.Reader) (*Results, error) {
 	all := map[string]map[string][]float64{}
 	r := &Results{Figures: map[string]map[string]float64{}, Turns: all, Config: map[string]string{}}
@@ -119,14 +118,14 @@ func Read(in io.Reader) (*Results, error) {
 	return r, lines.Err()
 }
 
-// Median is the one in the middle, or between the two that are.
+// Median returns the middle value, or the mean of the two middle ones.
 func Median(v []float64) float64 {
 	v = slices.Sorted(slices.Values(v))
 	n := len(v)
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
-// Sum returns a figure, or, of a unit such as "early+lost", the sum of those that there are.
+// Sum returns a figure; for a unit such as "early+lost", the sum of the figures there are.
 func (r *Results) Sum(name, units string) (sum float64, ok bool) {
 	for unit := range strings.SplitSeq(units, "+") {
 		v, is := r.Figures[name][unit]
@@ -135,7 +134,7 @@ func (r *Results) Sum(name, units string) (sum float64, ok bool) {
 	return sum, ok
 }
 
-// Get returns a figure times scale, or a dash where there is none.
+// Get returns a figure times scale, or a dash if there is none.
 func (r *Results) Get(name, unit string, scale float64, format string) string {
 	if v, ok := r.Figures[name][unit]; ok {
 		return fmt.Sprintf(format, v*scale)

@@ -1,3 +1,3 @@
-// Package timers measures what others offer for timers in the way in which
-// package timer measures itself, so that the results stand side by side.
+// Package timers measures other timer libraries in the same way as package timer measures
+// itself, so that results can be compared.
 package timers

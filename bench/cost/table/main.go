@@ -1,5 +1,5 @@
-// Command table turns the output of the benchmarks of what metrics, traces and viewers cost,
-// on standard input, into tables on standard output.
+// Command table makes tables of the benchmarks of metrics, traces and viewers. It reads the
+// output of the benchmarks on standard input and writes to standard output.
 //
 //	go test -bench … | go run ./cost/table
 package main
@@ -26,7 +26,7 @@ func main() {
 	})
 }
 
-// rows are what was measured on the disk engine.
+// rows are the jobs measured on the disk engine.
 var rows = []struct{ job, text string }{
 	{"push", "HTTP: push, one message a request"},
 	{"push-batch", "HTTP: push, 100 a request"},
@@ -34,7 +34,7 @@ var rows = []struct{ job, text string }{
 	{"library", "library: push one by one, handle"},
 }
 
-// each calls line for each row with the name of its benchmark and what it begins with.
+// each calls line for each row, with the name of its benchmark and the beginning of its line.
 func each(comparison string, line func(name, begin string)) {
 	for _, row := range rows {
 		line("Cost/"+comparison+"/store=disk/"+row.job, "| "+row.text)
@@ -62,8 +62,8 @@ func writeTraces(w io.Writer, r *table.Results) {
 	})
 }
 
-// cost is how much more it is, and how well that is known: where it would lie 19 times of
-// 20.
+// cost formats the extra cost in percent, and its uncertainty: half the 95 % confidence
+// interval.
 func cost(r *table.Results, name, unit string) string {
 	f := r.Figures[name]
 	more, ok := f[unit]

@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/bench/table"
 )
 
-// kinds are what viewers look at, and how fast messages are pushed.
+// kinds are what viewers look at; paces are how fast messages are pushed.
 var (
 	kinds = []struct{ name, text string }{
 		{"overview", "all queues"}, {"queue", "the queue, by events alone"}, {"page", "the page of the queue"},
@@ -31,8 +31,8 @@ func writeViewers(w io.Writer, r *table.Results) {
 	}
 }
 
-// ratio is the median of the pairs, and how well it is known: where it would lie 19 times of
-// 20, by how far the middle half of the pairs lies apart.
+// ratio formats the median of the pairs, and its uncertainty: half the 95 % confidence
+// interval, estimated from the interquartile range of the pairs.
 func ratio(r *table.Results, name string) string {
 	f := r.Figures[name]
 	median, ok := f["ratio"]

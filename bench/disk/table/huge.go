@@ -10,12 +10,12 @@ import (
 	"github.com/tarryhq/tarry/bench/table"
 )
 
-// hugeRow is a figure of the large store and of the small one.
+// hugeRow compares a figure of the large store with that of the small one.
 type hugeRow struct {
 	do, unit, text string
 	better         table.Better
-	ratio          float64 // to be reached at least; 0: none
-	most           float64 // to be reached at most; negative: none
+	ratio          float64 // the ratio must be at least this; 0: no bound
+	most           float64 // the figure of the large store must be at most this; negative: no bound
 }
 
 const none = -1

@@ -1,7 +1,7 @@
-// Command table turns the output of the benchmarks of the disk engine, on standard
-// input, into a table of docs/benchmarks.md, between the two marks in that file. With -huge,
-// of a store in which a great many messages pend, and with -behind, beside a bare log behind a
-// client, it prints the table.
+// Command table puts a table of the disk engine's benchmarks into docs/benchmarks.md, between
+// the two marks in that file. It reads the output of the benchmarks on standard input. With
+// -huge (a store with very many pending messages) or -behind (a bare log behind a client) it
+// prints the table instead.
 //
 //	go test -bench … | go run ./disk/table ../docs/benchmarks.md
 package main
@@ -33,7 +33,7 @@ func writeBehind(w io.Writer, r *table.Results) {
 	writeBeside(w, r, behind, "bare log behind a client", behindRows)
 }
 
-// writeBeside writes the table of the store beside another system.
+// writeBeside writes the table that compares the store with another system.
 func writeBeside(w io.Writer, r *table.Results, other, name string, rows []row) {
 	fmt.Fprintf(w, "Measured on: %s, with `%s`.\n\n", r.Config["cpu"], r.Config["sizes"])
 	head, rule := []string{"", name, "disk engine", "× " + name}, []string{"---", "---:", "---:", "---:"}

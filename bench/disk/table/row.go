@@ -10,27 +10,27 @@ import (
 	"github.com/tarryhq/tarry/bench/table"
 )
 
-// The systems beside each other.
+// The systems compared.
 const (
 	bare   = "bare"
 	behind = "behind" // the bare log behind a client of tarry
 	store  = "store"
 )
 
-// row is a line of the table: a figure of all systems.
+// row is a line of the table: one figure for each system.
 type row struct {
-	// scenario, param and unit say which figure it is.
+	// scenario, param and unit select the figure.
 	scenario, param, unit string
 	text                  string
 	better                table.Better
-	worst                 bool     // the figure is that of the worst turn, not the median of all; of a unit such as "lost+twice" the sum
-	targets               []target // all of them are to be reached
+	worst                 bool     // use the worst turn, not the median; a unit such as "lost+twice" is a sum
+	targets               []target // all must be reached
 }
 
-// target is what is to be reached.
+// target is a goal of a row.
 type target struct {
-	than  string  // the system that the store is divided by; "": none, the figure itself counts
-	least float64 // the ratio is to be at least that; without a system the figure at most
+	than  string  // divide the store by this system; "": take the figure itself
+	least float64 // the ratio must be at least this, the figure itself at most
 }
 
 func times(least float64, than string) target { return target{than, least} }
@@ -55,8 +55,8 @@ func (x row) name(impl string) string {
 	return name
 }
 
-// write writes so many cells of the line of the store beside another system, unless it has no such
-// figure.
+// write writes the first width cells of the line that compares the store with another system.
+// It writes nothing if the store has no such figure.
 func (x row) write(w io.Writer, r *table.Results, other string, width int) {
 	if _, ok := x.figure(r, store); !ok {
 		return
@@ -73,7 +73,7 @@ func (x row) write(w io.Writer, r *table.Results, other string, width int) {
 	fmt.Fprintln(w, "|", strings.Join(cells[:width], " | "), "|")
 }
 
-// ratioText is empty where there is no ratio or none is better.
+// ratioText returns "" if there is no ratio, or if neither more nor less is better.
 func ratioText(v float64, better table.Better) string {
 	if math.IsNaN(v) || better == table.Neither {
 		return ""
@@ -89,7 +89,7 @@ func goals(targets []target) string {
 	return strings.Join(texts, ", ")
 }
 
-// figure is that of a system.
+// figure returns the figure of a system.
 func (x row) figure(r *table.Results, impl string) (float64, bool) {
 	if !x.worst {
 		v, ok := r.Figures[x.name(impl)][x.unit]
@@ -104,14 +104,14 @@ func (x row) figure(r *table.Results, impl string) (float64, bool) {
 	return sum, ok
 }
 
-// ratio says how many times better the store is than another. It is not a number where
-// there are no turns.
+// ratio returns how many times better the store is than another system; NaN if there are no
+// turns.
 func (x row) ratio(r *table.Results, than string) float64 {
 	return perTurn(r.Turns[x.name(store)][x.unit], r.Turns[x.name(than)][x.unit], x.better)
 }
 
-// perTurn says how many times better own figures are than other ones: the median of the
-// turns, in each of which one is divided by the other.
+// perTurn returns how many times better own figures are than others: the median of the ratios
+// of each turn.
 func perTurn(own, other []float64, better table.Better) float64 {
 	var all []float64
 	for i := range min(len(own), len(other)) {
@@ -127,8 +127,8 @@ func perTurn(own, other []float64, better table.Better) float64 {
 	return table.Median(all)
 }
 
-// reached says whether all targets are; "" where there are none, and a dash where it cannot
-// be told.
+// reached says whether all targets are reached; "" if there are none, and a dash if it is
+// unknown.
 func (x row) reached(r *table.Results) string {
 	if len(x.targets) == 0 {
 		return ""

@@ -4,10 +4,10 @@ import "github.com/tarryhq/tarry/bench/table"
 
 const (
 	body    = 200 // bytes
-	records = 267 // bytes in the log of a message that is pushed, leased and acked, each for itself: docs/formats/records.md
+	records = 267 // bytes in the log of a message that is pushed, leased and acked in single calls: docs/formats/records.md
 )
 
-// zero is for what must not happen.
+// zero is the target of what must never happen.
 var zero = []target{atMost(0)}
 
 var rows = []row{

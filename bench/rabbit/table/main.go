@@ -1,5 +1,5 @@
-// Command table turns the output of the RabbitMQ benchmarks, on standard input, into the
-// table of docs/engines/rabbitmq.md, between the two marks in that file.
+// Command table puts the table of the RabbitMQ benchmarks into docs/engines/rabbitmq.md,
+// between the two marks in that file. It reads the output of the benchmarks on standard input.
 //
 //	go test -bench … | go run ./rabbit/table ../docs/engines/rabbitmq.md
 package main

@@ -1,5 +1,5 @@
-// Command table turns the output of the Redis benchmarks, on standard input, into
-// the table of docs/engines/redis.md, between the two marks in that file.
+// Command table puts the table of the Redis benchmarks into docs/engines/redis.md, between the
+// two marks in that file. It reads the output of the benchmarks on standard input.
 //
 //	go test -bench … | go run ./redis/table ../docs/engines/redis.md
 package main

@@ -1,5 +1,5 @@
-// Command table turns the output of the benchmarks of databases, on standard input, into
-// the tables of docs/engines/sql.md, between the two marks in that file.
+// Command table puts the tables of the database benchmarks into docs/engines/sql.md, between
+// the two marks in that file. It reads the output of the benchmarks on standard input.
 //
 //	go test -bench … | go run ./sql/table ../docs/engines/sql.md
 package main
@@ -45,7 +45,7 @@ var mariadb = table.Comparison{
 
 func write(w io.Writer, r *table.Results) {
 	fmt.Fprintf(w, "Measured on: %s. A ratio says how many times better than the best beside: a rate divided by that one's, or that one's time divided by it.\n\n", r.Config["cpu"])
-	version, _, _ := strings.Cut(r.Config["postgresql"], " ") // a packager's follows
+	version, _, _ := strings.Cut(r.Config["postgresql"], " ") // a packager's version may follow
 	fmt.Fprintf(w, "PostgreSQL %s:\n\n", version)
 	postgres.Write(w, r)
 	fmt.Fprintf(w, "\nMariaDB %s:\n\n", r.Config["mariadb"])

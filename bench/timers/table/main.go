@@ -1,5 +1,5 @@
-// Command table turns the output of the timer benchmarks, on standard input,
-// into the table of docs/timers.md, between the two marks in that file.
+// Command table puts the table of the timer benchmarks into docs/timers.md, between the two
+// marks in that file. It reads the output of the benchmarks on standard input.
 //
 //	go test -bench … | go run ./timers/table ../docs/timers.md
 package main

@@ -12,12 +12,12 @@ import (
 	"sync"
 )
 
-// dist is what make ui builds.
+// dist is built by make ui.
 //
 //go:embed dist
 var dist embed.FS
 
-// asset is a file as it is served: as it is, and compressed.
+// asset is a file to serve, plain and compressed.
 type asset struct {
 	kind   string // its Content-Type
 	etag   string
@@ -25,8 +25,8 @@ type asset struct {
 	packed []byte // by gzip
 }
 
-// kinds are the files of dist and their types. The page names the others by what is in
-// them, so that these may be kept for good.
+// kinds are the files of dist and their types. The page names the other files by a hash of
+// their content, so browsers may cache them forever.
 var kinds = []struct{ file, kind string }{
 	{"app.js", "text/javascript; charset=utf-8"},
 	{"app.css", "text/css; charset=utf-8"},
@@ -34,11 +34,10 @@ var kinds = []struct{ file, kind string }{
 	{"licenses.txt", "text/plain; charset=utf-8"},
 }
 
-// pages are the files that are served, by their path; index is that of the page.
+// pages are the files to serve, by path; index is the path of the page.
 const index = ""
 
-// load reads dist, and compresses what is in it, once a process and not before somebody
-// wants a Handler.
+// load reads and compresses dist, once a process, when the first Handler is made.
 var load = sync.OnceValue(func() map[string]*asset {
 	all := make(map[string]*asset)
 	page, err := dist.ReadFile("dist/index.html")
@@ -69,12 +68,12 @@ func newAsset(kind string, plain []byte) *asset {
 	return &asset{kind: kind, etag: strconv.Quote(hex.EncodeToString(hash[:12])), plain: plain, packed: packed.Bytes()}
 }
 
-// policy lets the page load what is its own, run no script and take no style that stands
-// in a document, send nothing elsewhere and be shown in no frame.
+// policy lets the page load only its own files: no inline script or style, no requests to
+// other hosts, no frames.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// serve answers with the file.
+// serve answers with a file.
 func (a *asset) serve(w http.ResponseWriter, r *http.Request, forever bool) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
@@ -103,11 +102,11 @@ func (a *asset) serve(w http.ResponseWriter, r *http.Request, forever bool) {
 	h.Set("Content-Type", a.kind)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // whoever asked may be gone
+		_, _ = w.Write(body) // the client may have left
 	}
 }
 
-// accepts reports whether whoever asks can read a coding.
+// accepts reports whether the client accepts an encoding.
 func accepts(r *http.Request, coding string) bool {
 	for _, line := range r.Header["Accept-Encoding"] {
 		for one := range strings.SplitSeq(line, ",") {

@@ -7,28 +7,27 @@ import (
 
 // Config sets up a Handler. The zero value, and a nil Config, work.
 type Config struct {
-	// Path is below which the Handler is mounted without http.StripPrefix, such as
-	// "/tarry". Default: none, as at the root and behind http.StripPrefix.
+	// Path is where the Handler is mounted if http.StripPrefix does not remove it, such as
+	// "/tarry". Default: none.
 	Path string
 
-	// ReadOnly hands on only what reads, by whomever it is asked, and has the pages
-	// offer nothing else. Default: what viewers may do is for the API alone to say.
+	// ReadOnly refuses every request that changes something, whatever its token allows, and
+	// the pages offer no actions. Default: the API alone decides what viewers may do.
 	ReadOnly bool
 
-	// Secure says that browsers reach the Handler over TLS, though it ends before it, as
-	// at a proxy: cookies are then for TLS alone. They are anyway for requests that come
-	// in over TLS.
+	// Secure says that a proxy in front of the Handler ends TLS. Cookies are then sent over
+	// TLS only. Cookies of requests that arrive over TLS always are.
 	Secure bool
 
-	// SessionIdle is after how long without a request a session ends; a page that shows
-	// what happens live counts as requests. Default 1 h.
+	// SessionIdle is how long a session lasts without a request. A page that shows live
+	// changes counts as requests. Default 1 h.
 	SessionIdle time.Duration
 
-	// SessionMax is after how long a session ends in any case. Default 12 h.
+	// SessionMax is how long a session lasts at most. Default 12 h.
 	SessionMax time.Duration
 
-	// MaxSessions bounds the sessions that are kept; one more ends, of those for the token
-	// that has most, that which was not used for longest. Default 1000.
+	// MaxSessions is how many sessions are kept. One more ends the least recently used
+	// session of the token that has most. Default 1000.
 	MaxSessions int
 }
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// cookieName is what the cookie of a session is called. Cookies are not told apart by
-// port: servers on several ports of a machine would take each other's.
+// cookieName is the name of the session cookie. It contains the port, since browsers send
+// a cookie to all ports of a host.
 func (h *Handler) cookieName(r *http.Request, at string) string {
 	name := "tarry"
 	if i := strings.LastIndexByte(r.Host, ':'); i > strings.LastIndexByte(r.Host, ']') {
@@ -22,16 +22,16 @@ func (h *Handler) cookieName(r *http.Request, at string) string {
 	case !h.secure(r):
 		return name
 	case at == "/":
-		return "__Host-" + name // of this very host, and of all of it
+		return "__Host-" + name // for this host only, all paths
 	}
 	return "__Secure-" + name
 }
 
-// secure reports whether a browser asks over TLS.
+// secure reports whether the browser uses TLS.
 func (h *Handler) secure(r *http.Request) bool { return h.cfg.Secure || r.TLS != nil }
 
-// cookie is one for a session, of the Handler at a path; without a value it takes the
-// cookie away.
+// cookie returns a session cookie for the Handler at a path. An empty value deletes the
+// cookie.
 func (h *Handler) cookie(r *http.Request, at, value string) *http.Cookie {
 	c := &http.Cookie{
 		Name: h.cookieName(r, at), Value: value, Path: at,
@@ -43,8 +43,8 @@ func (h *Handler) cookie(r *http.Request, at, value string) *http.Cookie {
 	return c
 }
 
-// mounted is the path of the pages as browsers see it, with a slash at its end: what of
-// the request's own path stands before what is below the Handler.
+// mounted returns the path of the pages as browsers see it, with a slash at its end: the
+// request's path without the part below the Handler.
 func mounted(r *http.Request, below string) string {
 	u, err := url.ParseRequestURI(r.RequestURI)
 	if err != nil {

@@ -12,18 +12,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// standing is what a page is told of its viewer.
+// standing tells a page about its viewer.
 type standing struct {
-	Needed   bool           `json:"needed"`    // a token, before anything can be seen
+	Needed   bool           `json:"needed"`    // a token is needed to see anything
 	Session  bool           `json:"session"`   // the viewer has logged in
-	ReadOnly bool           `json:"read_only"` // whatever the token may do
-	Me       jsontext.Value `json:"me"`        // what the API says of the viewer; null: nothing
+	ReadOnly bool           `json:"read_only"` // whatever the token allows
+	Me       jsontext.Value `json:"me"`        // what the API says about the viewer, or null
 }
 
-// maxLogin bounds the request that logs in, in bytes.
+// maxLogin is the largest log-in request, in bytes.
 const maxLogin = 4 << 10
 
-// session says who the viewer is (GET), logs in (POST) and logs out (DELETE).
+// session returns the viewer (GET), logs in (POST) and logs out (DELETE).
 func (h *Handler) session(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if err := h.origins.Check(r); err != nil {
@@ -45,8 +45,8 @@ func (h *Handler) session(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tell says who the viewer is. Once the API has asked for a token it is not asked again
-// for a viewer without one: each time counts as a failure there.
+// tell returns the viewer. Once the API has asked for a token, it is not asked again for a
+// viewer without one, since it counts each time as a failure.
 func (h *Handler) tell(w http.ResponseWriter, r *http.Request) {
 	token := ""
 	if c, err := r.Cookie(h.cookieName(r, mounted(r, "session"))); err == nil {
@@ -79,11 +79,11 @@ func (h *Handler) answer(w http.ResponseWriter, s *standing) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(b) // whoever asked may be gone
+	_, _ = w.Write(b) // the client may have left
 }
 
-// logIn begins a session for a token that the API knows. The API slows down clients that
-// try many.
+// logIn begins a session if the API knows the token. The API slows down clients that try
+// many.
 func (h *Handler) logIn(w http.ResponseWriter, r *http.Request) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		fail(w, http.StatusUnsupportedMediaType, "invalid", "the Content-Type must be application/json", "")
@@ -109,19 +109,19 @@ func (h *Handler) logIn(w http.ResponseWriter, r *http.Request) {
 		me.copyTo(w)
 		return
 	}
-	h.finish(r) // nobody would log out of it any more
+	h.finish(r) // or nothing would end it
 	http.SetCookie(w, h.cookie(r, mounted(r, "session"), h.sessions.begin(in.Token)))
 	h.answer(w, &standing{Session: true, Me: me.body.Bytes()})
 }
 
-// finish ends the session that a request comes in, if there is one.
+// finish ends the session of a request, if there is one.
 func (h *Handler) finish(r *http.Request) {
 	if c, err := r.Cookie(h.cookieName(r, mounted(r, "session"))); err == nil {
 		h.sessions.finish(c.Value)
 	}
 }
 
-// ask asks the API whose token it is, for the client of a request.
+// ask asks the API about a token, in the name of a request's client.
 func (h *Handler) ask(r *http.Request, token string) *answer {
 	q := r.Clone(r.Context())
 	q.Method, q.Body, q.ContentLength, q.TransferEncoding = http.MethodGet, http.NoBody, 0, nil
@@ -140,27 +140,27 @@ func (h *Handler) ask(r *http.Request, token string) *answer {
 	return a
 }
 
-// answer is what the API answers to the Handler's own question.
+// answer keeps the API's answer to a request of the Handler's own.
 type answer struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-// Header is that of the answer.
+// Header returns the header of the answer.
 func (a *answer) Header() http.Header { return a.header }
 
-// WriteHeader notes the status.
+// WriteHeader keeps the status.
 func (a *answer) WriteHeader(status int) {
 	if a.status == 0 {
 		a.status = status
 	}
 }
 
-// Write keeps what is written.
+// Write keeps the body.
 func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
 
-// copyTo hands the answer on.
+// copyTo writes the answer to w.
 func (a *answer) copyTo(w http.ResponseWriter) {
 	for _, name := range []string{"Content-Type", "Retry-After"} {
 		if v := a.header.Get(name); v != "" {
@@ -168,5 +168,5 @@ func (a *answer) copyTo(w http.ResponseWriter) {
 		}
 	}
 	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body.Bytes()) // whoever asked may be gone
+	_, _ = w.Write(a.body.Bytes()) // the client may have left
 }

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// session is a viewer after the log-in.
+// session is a viewer who has logged in.
 type session struct {
 	token string
 	begun time.Time
-	ctx   context.Context // ends with the session, and the requests in it with that
+	ctx   context.Context // ends with the session, and ends its requests
 	end   context.CancelFunc
 
-	used time.Time // guarded by sessions.mu, as is what is below
-	open int       // requests under way
+	used time.Time // guarded by sessions.mu, like the fields below
+	open int       // requests in progress
 }
 
-// sessions are those of a Handler, by the hash of what their cookies hold: what is in
-// memory lets nobody in. They may be used by many goroutines.
+// sessions are the sessions of a Handler, by the hash of their cookies, so that a dump of
+// the memory lets nobody in. Safe for concurrent use.
 type sessions struct {
 	idle, most time.Duration
 	max        int
@@ -35,7 +35,7 @@ func newSessions(cfg *Config) *sessions {
 	return &sessions{idle: cfg.SessionIdle, most: cfg.SessionMax, max: cfg.MaxSessions, now: time.Now, all: make(map[[sha256.Size]byte]*session)}
 }
 
-// begin keeps a session for a token, and returns what its cookie is to hold.
+// begin adds a session for a token and returns the value of its cookie.
 func (s *sessions) begin(token string) string {
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -50,8 +50,8 @@ func (s *sessions) begin(token string) string {
 	return secret
 }
 
-// sweep ends the sessions that are over, and of too many one, as there is to be another for
-// a token. Called with s.mu held.
+// sweep ends the sessions that are over, and one more if there is no room for another of
+// token. Called with s.mu held.
 func (s *sessions) sweep(now time.Time, token string) {
 	for hash, o := range s.all {
 		if s.over(o, now) {
@@ -64,9 +64,9 @@ func (s *sessions) sweep(now time.Time, token string) {
 	}
 }
 
-// evict ends, of the sessions for the token that has most, with one more for that which is
-// given, the one that was not used for longest: who logs in again and again does not log
-// others out. Called with s.mu held.
+// evict ends the least recently used session of the token that has most sessions, counting
+// one more for token. So logging in again and again logs out nobody else. Called with s.mu
+// held.
 func (s *sessions) evict(token string) {
 	count := map[string]int{token: 1}
 	for _, o := range s.all {
@@ -88,8 +88,8 @@ func (s *sessions) over(o *session, now time.Time) bool {
 	return o.ctx.Err() != nil || now.Sub(o.begun) >= s.most || o.open == 0 && now.Sub(o.used) >= s.idle
 }
 
-// enter returns the session of a cookie for one request, which calls leave when it is
-// over; nil: there is none, or none any more.
+// enter returns the session of a cookie for one request, which calls leave at its end. It
+// returns nil if there is no such session.
 func (s *sessions) enter(secret string) *session {
 	now := s.now()
 	s.mu.Lock()
@@ -110,7 +110,7 @@ func (s *sessions) leave(o *session) {
 	o.open--
 }
 
-// finish ends the session of a cookie, and the requests in it.
+// finish ends the session of a cookie and its requests.
 func (s *sessions) finish(secret string) {
 	hash := sha256.Sum256([]byte(secret))
 	s.mu.Lock()

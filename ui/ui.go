@@ -10,8 +10,8 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// Handler serves the dashboard. It is an http.Handler, which may be mounted at any path,
-// and may be used by many goroutines.
+// Handler serves the dashboard. It is an http.Handler for any path, safe for concurrent
+// use.
 type Handler struct {
 	api      http.Handler
 	cfg      Config
@@ -21,12 +21,11 @@ type Handler struct {
 	guarded  atomic.Bool // the API has asked for a token
 }
 
-// New returns the dashboard of the API that api answers, a server.Server or what stands
-// before one. cfg may be nil.
+// New returns the dashboard of an API: a server.Server, or a handler in front of one. cfg
+// may be nil.
 //
-// What is neither a page nor of a session goes to api, with the path from below the
-// Handler on. So api serves as before at the same place, to those who bring their own
-// token, too.
+// Requests that are neither for a page nor for the session go to api, with their path below
+// the Handler. So clients with tokens of their own use the API at the same address.
 func New(api http.Handler, cfg *Config) *Handler {
 	c := cfg.withDefaults()
 	return &Handler{api: api, cfg: c, files: load(), sessions: newSessions(&c), origins: http.NewCrossOriginProtection()}
@@ -55,7 +54,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// looks reports whether a request only looks, and refuses it if not.
+// looks reports whether a request only reads, and refuses it otherwise.
 func looks(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return true
@@ -65,11 +64,11 @@ func looks(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// toSlash sends who asks for the path without its slash to that with it, on which the
-// page's own addresses rest.
+// toSlash redirects to the path with a slash at its end, which the relative addresses in the
+// page need.
 func (h *Handler) toSlash(w http.ResponseWriter, r *http.Request) {
 	u, err := url.ParseRequestURI(r.RequestURI)
-	if err != nil || u.Path == "" || strings.HasSuffix(u.Path, "/") { // a URL without a path is one with its slash
+	if err != nil || u.Path == "" || strings.HasSuffix(u.Path, "/") { // an empty path counts as a slash
 		h.files[index].serve(w, r, false)
 		return
 	}
@@ -78,7 +77,7 @@ func (h *Handler) toSlash(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusFound)
 }
 
-// pass hands a call to the API: with the token of its session, if it comes in one.
+// pass passes a call to the API, with the token of its session if it has one.
 func (h *Handler) pass(w http.ResponseWriter, r *http.Request) {
 	if h.cfg.ReadOnly && r.Method != http.MethodGet && r.Method != http.MethodHead {
 		fail(w, http.StatusForbidden, "forbidden", "this dashboard is read-only", "use another client, or start it without its read-only mode")
@@ -113,12 +112,12 @@ func (h *Handler) pass(w http.ResponseWriter, r *http.Request) {
 	h.api.ServeHTTP(w, r)
 }
 
-// below is the escaped path of a request below that of the Handler.
+// below returns the escaped path of a request below the Handler.
 func below(r *http.Request, path string) string {
 	return strings.TrimPrefix(r.URL.EscapedPath(), path)
 }
 
-// stripped is a request as the API knows it, without the path of the Handler.
+// stripped returns a request without the path of the Handler.
 func (h *Handler) stripped(r *http.Request) *http.Request {
 	if h.cfg.Path == "" {
 		return r
@@ -130,9 +129,9 @@ func (h *Handler) stripped(r *http.Request) *http.Request {
 	return &c
 }
 
-// fail answers with an error in the shape of the API's.
+// fail answers with an error in the API's format.
 func fail(w http.ResponseWriter, status int, code, message, hint string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(wire.AppendError(nil, &wire.Error{Status: status, Code: code, Message: message, Hint: hint})) // whoever asked may be gone
+	_, _ = w.Write(wire.AppendError(nil, &wire.Error{Status: status, Code: code, Message: message, Hint: hint})) // the client may have left
 }

@@ -1,4 +1,4 @@
-// What the server is and can do.
+// The server: its version, engine and limits.
 import { Figure } from "./parts";
 import { info, standing } from "./session";
 import { count } from "./text";

@@ -1,4 +1,4 @@
-// What viewers can do. Each asks first, and says what it will hit.
+// The actions. Each asks first and says what it will hit.
 import { at, call, get, now, post, type Message, type Queue, type Settings } from "./api";
 import { ask, type Done } from "./dialog";
 import { Foreign, When } from "./parts";
@@ -250,7 +250,7 @@ export async function settings(queue: string, mayWrite: boolean): Promise<void> 
   });
 }
 
-// named is how a message is called in a question.
+// Named is how a question names a message.
 export function Named({ m }: { m: Message }) {
   return (
     <>
@@ -259,7 +259,7 @@ export function Named({ m }: { m: Message }) {
   );
 }
 
-// again is a push that makes a message anew.
+// again is a push that creates a copy of a message.
 export function again(m: Message): Record<string, unknown> {
   const push: Record<string, unknown> = { body_base64: m.body_base64 ?? "", content_type: m.content_type, headers: m.headers, priority: m.priority, max_attempts: m.max_attempts, ttr: m.ttr };
   if (m.key) push.key = m.key;

@@ -14,7 +14,7 @@ export interface Queue {
   oldest_ready: string | null;
   paused: boolean;
   paused_until?: string | null;
-  // What events tell beside.
+  // Only events have these.
   changes?: number;
   pushed_per_s?: number;
   acked_per_s?: number;
@@ -53,7 +53,7 @@ export interface Info {
   engine: string;
   capabilities: Record<string, boolean>;
   limits: Record<string, number | string>;
-  trends?: boolean; // it keeps what happened
+  trends?: boolean; // it keeps trends
   now: string;
 }
 
@@ -76,7 +76,7 @@ export interface Settings {
   revision: string;
 }
 
-// Failure is what the API answers when it does not do what it was asked.
+// Failure is an error of the API.
 export class Failure extends Error {
   constructor(
     readonly status: number,
@@ -88,21 +88,21 @@ export class Failure extends Error {
   }
 }
 
-// How far the server's clock is ahead of ours, in milliseconds.
+// ahead is how far the server's clock is ahead of ours, in milliseconds.
 let ahead = 0;
 
-// now is the server's time, as well as we know it.
+// now is our best estimate of the server's time.
 export function now(): number {
   return Date.now() + ahead;
 }
 
-// reached tells whether the last call came through.
+// reached is whether the last call got an answer.
 export const reached = signal(true);
 
-// ended is set when the API wants a token that we have not.
+// ended is set when the API asks for a token.
 export const ended = signal(false);
 
-// send sends a request, and returns the answer unless there is none.
+// send sends a request and returns the answer, or throws if there is none.
 async function send(method: string, path: string, body: unknown, signal: AbortSignal | undefined, accept?: string): Promise<Response> {
   const headers: Record<string, string> = { "Tarry-Exact": "true" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -125,13 +125,13 @@ async function send(method: string, path: string, body: unknown, signal: AbortSi
   }
   reached.value = true;
   const date = Date.parse(answer.headers.get("Date") ?? "");
-  if (Math.abs(date + 500 - now()) > 1500) ahead = date + 500 - Date.now(); // the header knows seconds
+  if (Math.abs(date + 500 - now()) > 1500) ahead = date + 500 - Date.now(); // the header has whole seconds
   return answer;
 }
 
 const unknown = "it may or may not have been done: check before you try again";
 
-// parse reads what was answered, or a line of it.
+// parse reads an answer, or a line of it.
 function parse(answer: Response, text: string): any {
   try {
     return text === "" ? null : JSON.parse(text);
@@ -153,17 +153,17 @@ export async function call<T>(method: string, path: string, body?: unknown, sign
   throw failure(answer, value);
 }
 
-// Swept is how far a redrive or drop has come.
+// Swept is the progress of a redrive or drop.
 export interface Swept {
   count: number;
   skipped: number;
   seen: number;
-  to?: string; // what died by then was looked at
+  to?: string; // messages that died by then are included
   done?: boolean;
 }
 
-// sweep redrives or drops dead letters, and tells of each chunk. It returns the last it
-// was told, also when it was stopped.
+// sweep redrives or drops dead letters and reports each chunk. It returns the last
+// progress, also when it was stopped.
 export async function sweep(path: string, body: unknown, told: (s: Swept) => void, stop: AbortSignal): Promise<Swept> {
   let last: Swept = { count: 0, skipped: 0, seen: 0 };
   try {
@@ -196,7 +196,7 @@ export async function sweep(path: string, body: unknown, told: (s: Swept) => voi
 export const get = <T>(path: string, signal?: AbortSignal) => call<T>("GET", path, undefined, signal);
 export const post = <T>(path: string, body: unknown = {}, signal?: AbortSignal) => call<T>("POST", path, body, signal);
 
-// at is the path of a queue, and of what is below it.
+// at is the path of a queue or of something below it.
 export function at(queue: string, ...below: string[]): string {
   return ["v1/queues", queue, ...below].map((s, i) => (i === 0 ? s : encodeURIComponent(s))).join("/");
 }
@@ -221,7 +221,7 @@ export function list(queue: string, q: ListQuery, signal?: AbortSignal): Promise
   return get<Page>(`${at(queue, "messages")}?${p}`, signal);
 }
 
-// say is what of a failure is told to people.
+// say is the text of an error for people.
 export function say(err: unknown): string {
   if (err instanceof Failure) return err.hint ? `${err.message} (${err.hint})` : err.message;
   return err instanceof Error ? err.message : String(err);

@@ -1,4 +1,4 @@
-// The frame around all pages.
+// What all pages share: header, login, choice of the page.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { reached, say } from "./api";
 import { About } from "./about";

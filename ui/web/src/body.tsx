@@ -1,4 +1,4 @@
-// A body, shown by what it is: JSON that folds, text, or bytes.
+// A body: as folding JSON, text or bytes.
 import { useMemo, useState } from "preact/hooks";
 import type { Message } from "./api";
 import { parseJSON, type Node } from "./json";
@@ -7,7 +7,7 @@ import { bytes, many, visible } from "./text";
 
 type View = "json" | "text" | "hex";
 
-// unpack is the body of a message.
+// unpack decodes the body of a message.
 export function unpack(m: Message): Uint8Array<ArrayBuffer> {
   const s = atob(m.body_base64 ?? "");
   const b = new Uint8Array(s.length);
@@ -71,7 +71,7 @@ export function Body({ m }: { m: Message }) {
   );
 }
 
-// Plain shows the beginning of a text, and more of it when asked.
+// Plain shows the beginning of a text, and more on request.
 function Plain({ text }: { text: string }) {
   const [most, setMost] = useState(16 << 10);
   return (

@@ -15,7 +15,7 @@ function axis(size?: number): uPlot.Axis {
 
 const twoDigits = (n: number) => String(n).padStart(2, "0");
 
-// times are the marks of an axis of time, each as short as it can be told apart.
+// times are the labels of a time axis, as short as they can be.
 function times(u: uPlot, marks: number[], _axis: number, _space: number, increment: number): string[] {
   let before = "";
   return marks.map((t) => {
@@ -29,7 +29,7 @@ function times(u: uPlot, marks: number[], _axis: number, _space: number, increme
   });
 }
 
-// fit keeps a chart as wide as its place, and in the colours of the time.
+// fit keeps a chart as wide as its container and in the current colours.
 function fit(u: uPlot, box: HTMLElement): () => void {
   const resized = new ResizeObserver(() => u.setSize({ width: box.clientWidth, height: box.clientHeight }));
   const redraw = () => u.redraw(false);
@@ -42,7 +42,7 @@ function fit(u: uPlot, box: HTMLElement): () => void {
   };
 }
 
-// bars draws counts over time, step seconds each, and tells what is dragged over.
+// bars draws counts over time, step seconds each, and reports the range that is dragged over.
 export function bars(box: HTMLElement, data: uPlot.AlignedData, step: number, onPick: (from: number, to: number) => void): { u: uPlot; done: () => void } {
   const hint = document.createElement("div");
   hint.className = "hint";

@@ -1,4 +1,4 @@
-// Dead letters of all queues, by what killed them.
+// Dead letters of all queues, grouped by error.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { at, get, post, say, sweep, type Swept } from "./api";
 import { ask, tell, type Done } from "./dialog";
@@ -46,8 +46,8 @@ export function DeadLetters() {
 }
 
 interface Group {
-  error: string; // without what differs from one message to the next
-  example: string; // as it is
+  error: string; // without the parts that differ between messages
+  example: string; // one error in full
   count: number;
   first_died: string;
   last_died: string;
@@ -180,12 +180,12 @@ function Groups({ queue }: { queue: string }) {
 
 type Deed = "redrive" | "drop";
 
-// filters tells whether the engine can change what a filter chooses. Without, those that
-// were shown are redriven by their ids.
+// filters is whether the engine can change messages by a filter. If not, the messages shown
+// are redriven by their ids.
 const filters = () => can("range") && can("if_state");
 
-// choose counts what would be hit, of some groups or of all, and asks. What dies from then
-// on is left alone.
+// choose counts the messages of some groups, or of all, and asks. Messages that die later
+// are left alone.
 async function choose(queue: string, deed: Deed, some: Group[] | null, of: string): Promise<void> {
   const filter = some ? { groups: some.map((g) => g.error) } : {};
   const ids = some?.flatMap((g) => g.ids) ?? [];
@@ -218,7 +218,7 @@ async function choose(queue: string, deed: Deed, some: Group[] | null, of: strin
   });
 }
 
-// ended tells how it ended. Of what was stopped the chunk under way is done, but not told.
+// ended says how it ended. If it was stopped, the chunk in progress is done but not counted.
 function ended(deed: Deed, n: Swept, stopped: boolean): Done {
   const words = deed === "redrive" ? many(n.count, "dead letter is ready again", "dead letters are ready again") : many(n.count, "dead letter is gone", "dead letters are gone");
   return { text: (stopped ? `Stopped. At least ${words}.` : `${words}.`) + (n.skipped > 0 ? ` ${count(n.skipped)} had changed meanwhile, or their key is in use.` : "") };

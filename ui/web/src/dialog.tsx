@@ -1,4 +1,4 @@
-// Questions before something is done, and what is told after it.
+// Questions before an action, and messages after it.
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -7,14 +7,14 @@ import { say } from "./api";
 export interface Question {
   title: string;
   text?: ComponentChildren;
-  fields?: ComponentChildren; // their values are given to act by their names
+  fields?: ComponentChildren; // act gets their values by name
   yes: string;
   danger?: boolean;
   wide?: boolean;
   act: (values: FormData) => Promise<Done | void>;
 }
 
-// Done is what is told when something was done, and how it is undone.
+// Done is the message after an action, and how to undo it.
 export interface Done {
   text: string;
   undo?: () => Promise<Done | void>;
@@ -38,7 +38,7 @@ function dismiss(id: number): void {
   told.value = told.value.filter((t) => t.id !== id);
 }
 
-// act does something, and tells how it went.
+// act does something and shows how it went.
 export async function act(what: () => Promise<Done | void>): Promise<void> {
   try {
     const done = await what();
@@ -80,7 +80,7 @@ function Ask({ q }: { q: Question }) {
     const dialog = box.current!;
     dialog.showModal();
     return () => {
-      dialog.close(); // what is behind an open one takes no focus
+      dialog.close(); // elements behind an open dialog take no focus
       before?.focus?.();
     };
   }, []);

@@ -1,4 +1,4 @@
-// How many messages of a queue fall due when, from the next minute to the next year.
+// How many messages of a queue fall due when, for the next minute up to the next year.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type uPlot from "uplot";
 import { at, get, list, now } from "./api";
@@ -17,7 +17,7 @@ const day = 24 * hour;
 
 type Range = "1m" | "1h" | "6h" | "24h" | "7d" | "30d" | "1y" | "zoom";
 
-// ranges are what can be looked at, each with the length of a bar.
+// ranges are the spans to choose from, each with the length of a bar.
 const ranges: Record<Exclude<Range, "zoom">, { span: number; step: number; name: string }> = {
   "1m": { span: minute, step: 1000, name: "1 min" },
   "1h": { span: hour, step: minute, name: "1 h" },
@@ -32,9 +32,9 @@ interface Bars {
   from: number[];
   count: number[];
   step: number;
-  name?: string; // of the range; none: zoomed
-  cut?: boolean; // there are more than could be counted
-  overdue?: number; // due before the minute of now
+  name?: string; // of the range; none when zoomed
+  cut?: boolean; // there are more than were counted
+  overdue?: number; // due before the current minute
 }
 
 interface Forecast {
@@ -45,7 +45,7 @@ interface Forecast {
 
 const maxSteps = 10_000;
 
-// steps are lengths of bars, for any span.
+// steps are the possible lengths of a bar.
 const steps = [1, 5, 15, 30, 60, 120, 360, 720, 1440, 7200].map((m) => m * minute);
 
 async function read(queue: string, a: number, b: number, step: number, signal: AbortSignal): Promise<Bars> {
@@ -56,7 +56,7 @@ async function read(queue: string, a: number, b: number, step: number, signal: A
   return { from: some.map((x) => Date.parse(x.from)), count: some.map((x) => x.count), step, overdue: f.overdue };
 }
 
-// readSeconds counts the messages of the next minute themselves: forecasts know minutes.
+// readSeconds counts the listed messages of the next minute, since forecasts are by the minute.
 async function readSeconds(queue: string, a: number, b: number, step: number, signal: AbortSignal): Promise<Bars> {
   const first = Math.floor(a / step) * step;
   const n = Math.ceil((b - first) / step);

@@ -1,4 +1,4 @@
-// How late messages were, step by step: the darker, the more.
+// A heat map of lateness over time: the darker, the more messages.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { at, get } from "./api";
 import { colour, dark } from "./chart";
@@ -20,7 +20,7 @@ const range = remembered("heat", "15m", ["15m", "6h", "72h"] as const);
 const steps = { "15m": "10s", "6h": "5m", "72h": "1h" };
 const names = { "15m": "15 min", "6h": "6 h", "72h": "3 d" };
 
-// late is a lateness as people read it.
+// late formats a lateness.
 export const late = (ms: number | null | undefined) => (ms === null || ms === undefined ? "–" : ms < 10 ? `${ms.toFixed(1)} ms` : span(ms));
 
 export function Heat({ queue }: { queue: string }) {
@@ -54,7 +54,7 @@ export function Heat({ queue }: { queue: string }) {
   );
 }
 
-// frame is the part of the buckets that is drawn: those in use, and to 1 s at least.
+// frame is the range of buckets to draw: those in use, and at least up to 1 s.
 function frame(data: Trend): [number, number] {
   const used = data.heat.cells.map((c) => c[1]);
   const second = data.heat.bounds_ms.findIndex((b) => b >= 1000);

@@ -1,11 +1,11 @@
-// JSON as it stands: numbers keep their digits and repeated names stay.
+// A JSON parser that keeps all digits of numbers and repeated names.
 export type Node = { raw: string } | { open: "{" | "["; items: { name?: string; value: Node }[] };
 
 const token = /\s*(?:([{}[\],:])|("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null))/y;
 
 export const deepest = 200;
 
-// parseJSON reads text; null: it is no JSON, or nested too deep to be drawn.
+// parseJSON returns null if text is not JSON, or nested too deep to draw.
 export function parseJSON(text: string): Node | null {
   token.lastIndex = 0;
   const next = (): string => token.exec(text)?.slice(1).find((x) => x !== undefined) ?? "";

@@ -1,4 +1,4 @@
-// What keys do.
+// Keyboard shortcuts.
 import { signal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { go, route, toDead, toQueue, toQueues } from "./route";
@@ -25,7 +25,7 @@ function up(): void {
   go(page === "message" ? toQueue(queue) : toQueues());
 }
 
-// step moves the focus among the rows that can be opened.
+// step moves the focus between rows that can be opened.
 function step(by: number): void {
   const rows = [...document.querySelectorAll<HTMLElement>("main [data-row] a[href], main a[data-row]")];
   const i = rows.indexOf(document.activeElement as HTMLElement);
@@ -79,7 +79,7 @@ function onKey(e: KeyboardEvent): void {
 }
 
 export function Keys() {
-  // Before the paint: a key can be pressed as soon as the page is seen.
+  // Before the paint, since a key can be pressed as soon as the page is visible.
   useLayoutEffect(() => {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
@@ -94,7 +94,7 @@ export function Help() {
     const dialog = box.current!;
     dialog.showModal();
     return () => {
-      dialog.close(); // what is behind an open one takes no focus
+      dialog.close(); // elements behind an open dialog take no focus
       before?.focus?.();
     };
   }, []);

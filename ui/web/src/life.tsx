@@ -1,4 +1,4 @@
-// The way of a message, drawn with its own times.
+// The life of a message as a line of states with times.
 import type { ComponentChildren } from "preact";
 import type { Message } from "./api";
 import { When } from "./parts";

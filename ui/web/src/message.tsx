@@ -1,4 +1,4 @@
-// One message: where it stands on its way, and what is in it.
+// One message: its states, body and details.
 import { useState } from "preact/hooks";
 import { at, Failure, get, type Message } from "./api";
 import * as actions from "./actions";
@@ -18,7 +18,7 @@ export function MessagePage({ queue, id }: { queue: string; id: string }) {
   const [gone, setGone] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const change = changes(queue).value;
-  // What moves by time alone is read again when its time has come.
+  // A message that changes state by time alone is read again then.
   const next = m?.state === "scheduled" ? m.due : m?.state === "leased" ? m.lease_expires : undefined;
   const passed = next !== undefined && tick.value >= 0 && Date.parse(next) < Date.now();
   useReading(`${queue} ${id}`, `${change} ${passed && Math.floor(tick.value / 2)}`, 400, (stop) => {
@@ -118,10 +118,10 @@ function Actions({ m }: { m: Message }) {
   );
 }
 
-// quote is a word for a shell.
+// quote quotes a word for a shell.
 const quote = (s: string) => `'${s.replaceAll("'", `'\\''`)}'`;
 
-// curl is a command that pushes such a message again.
+// curl is a command that pushes a copy of a message.
 function curl(m: Message): string {
   const push = actions.again(m);
   push.due = m.due;
@@ -132,11 +132,11 @@ function curl(m: Message): string {
       JSON.parse(text);
       delete push.body_base64;
     } catch {
-      text = ""; // it goes as it is
+      text = ""; // sent as base64
     }
   }
   const rest = JSON.stringify(push);
-  // The body goes as it stands: its numbers keep their digits.
+  // The body is copied as text, so that numbers keep their digits.
   const data = text === "" ? rest : `{"body":${text},${rest.slice(1)}`;
   const url = new URL(at(m.queue, "messages"), location.href.split("#")[0]);
   return `curl -H 'Content-Type: application/json' -d ${quote(data)} ${quote(url.href)}`;

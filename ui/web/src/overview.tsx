@@ -28,7 +28,7 @@ const columns: [Column, string, string][] = [
   ["acked_per_s", "Handled/s", "num"],
 ];
 
-// lateness and handled are what events told last, else what was read of the last minutes.
+// lateness and handled come from the last event, else from the trends of the last minutes.
 const lateness = (q: Queue) => (q.trend?.lateness.p99_ms != null ? q.trend.lateness : lately.value.get(q.queue)?.lateness);
 const handled = (q: Queue) => q.acked_per_s || lately.value.get(q.queue)?.rate || 0;
 
@@ -220,7 +220,7 @@ function Late({ of }: { of: { p50_ms: number | null; p99_ms: number | null } | u
   );
 }
 
-// Line draws what was handled in the last minutes.
+// Line draws how many messages were pushed and handled in the last minutes.
 function Line({ all }: { all: Spark | undefined }) {
   if (!all) return <svg class="spark" aria-hidden="true" />;
   const most = Math.max(1, ...all.acked, ...all.pushed);

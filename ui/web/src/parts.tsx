@@ -1,12 +1,12 @@
-// The small parts that pages are made of.
+// Small components that the pages share.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { now, say } from "./api";
 import { clock, exact, relative, span, tick, zone } from "./time";
 import { visible } from "./text";
 
-// Foreign shows text of others: its direction changes nothing around it, and what would
-// hide is seen.
+// Foreign shows text from outside: it cannot change the direction of the text around it,
+// and invisible characters are shown.
 export function Foreign({ text, class: name }: { text: string; class?: string }) {
   const shown = visible(text);
   return (
@@ -16,7 +16,7 @@ export function Foreign({ text, class: name }: { text: string; class?: string })
   );
 }
 
-// When shows a time as the viewer likes it, and the other way on pointing at it.
+// When shows a time relative or exact, as the viewer chose, and the other as a tooltip.
 export function When({ t, none = "–" }: { t: string | null | undefined; none?: string }) {
   if (!t) return <span class="faint">{none}</span>;
   void zone.value;
@@ -64,7 +64,7 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
-// Segments are choices of which one holds.
+// Segments are buttons of which one is chosen.
 export function Segments<T extends string>({ label, value, of, onPick }: { label: string; value: T; of: readonly (readonly [T, string])[]; onPick: (v: T) => void }) {
   return (
     <div class="segments" role="group" aria-label={label}>
@@ -77,7 +77,7 @@ export function Segments<T extends string>({ label, value, of, onPick }: { label
   );
 }
 
-// Tabs are lists of which one is shown; the arrows go from one to the next.
+// Tabs are tabs; the arrow keys move between them.
 export function Tabs<T extends string>({ label, value, of, onPick }: { label: string; value: T; of: readonly (readonly [T, ComponentChildren])[]; onPick: (v: T) => void }) {
   const bar = useRef<HTMLDivElement>(null);
   const onKey = (e: KeyboardEvent) => {
@@ -100,7 +100,7 @@ export function Tabs<T extends string>({ label, value, of, onPick }: { label: st
   );
 }
 
-// Figure is a number with its name.
+// Figure is a number with a name.
 export function Figure({ name, children, tone, hint }: { name: string; children: ComponentChildren; tone?: string; hint?: string }) {
   return (
     <div class={`figure ${tone ?? ""}`} title={hint}>
@@ -110,7 +110,7 @@ export function Figure({ name, children, tone, hint }: { name: string; children:
   );
 }
 
-// Copy copies a text, and says so.
+// Copy is a button that copies a text.
 export function Copy({ text, children }: { text: string | (() => string); children: ComponentChildren }) {
   const [done, setDone] = useState("");
   useEffect(() => {
@@ -133,7 +133,7 @@ export function Copy({ text, children }: { text: string | (() => string); childr
   );
 }
 
-// copyBySelection is for pages without TLS, where browsers have no clipboard.
+// copyBySelection is for pages without TLS, where the clipboard API is missing.
 function copyBySelection(text: string): boolean {
   const area = document.createElement("textarea");
   area.value = text;

@@ -1,4 +1,4 @@
-// What is wrong with queues.
+// Problems of queues.
 import type { Queue } from "./api";
 import { many } from "./text";
 import { span } from "./time";
@@ -9,10 +9,10 @@ export interface Problem {
   weight: number; // the worst first
 }
 
-// lateAfter is how long a message may be ready before its queue counts as late.
+// lateAfter is how long a message may be ready until its queue counts as late.
 const lateAfter = 10_000;
 
-// problem is the worst that is wrong with a queue.
+// problem is the worst problem of a queue.
 function problem(q: Queue, now: number): Problem | null {
   const waits = q.oldest_ready ? now - Date.parse(q.oldest_ready) : 0;
   if (q.paused) {

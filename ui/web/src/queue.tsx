@@ -1,4 +1,4 @@
-// One queue: what is coming, and what it holds.
+// One queue: its forecast, lateness and messages.
 import { useEffect, useState } from "preact/hooks";
 import { now, type State } from "./api";
 import * as actions from "./actions";

@@ -1,12 +1,12 @@
-// What a page reads again when it has changed: at once after a rest, and the less often the
-// more people look, so that those who push need not wait for those who look.
+// Reading again after changes: at once after a pause, and less often the more viewers there
+// are, so that viewers do not slow down the server.
 import { useEffect, useRef } from "preact/hooks";
 import { crowd } from "./store";
 
-const company = 20; // with so many who look at the server a rest is as long as alone, with twice as many twice
+const company = 20; // up to this many viewers pauses are as for one; with twice as many they are twice as long
 
-// useReading calls read when what is shown becomes another, and again, after a rest of at
-// least so many milliseconds, when it has changed; what costs the server more rests longer. One call is under way at a time.
+// useReading calls read when what changes, and again, after a pause of at least some
+// milliseconds, when the data has changed. Slow reads pause longer. One call runs at a time.
 export function useReading(what: string, change: unknown, least: number, read: (stop: AbortSignal) => Promise<void>): void {
   const latest = useRef(read);
   latest.current = read;
@@ -28,7 +28,7 @@ export function useReading(what: string, change: unknown, least: number, read: (
     const later = () => {
       s.again = s.busy;
       if (s.busy || s.timer) return;
-      // Not all at the same instant, and never for more than a third of the time.
+      // Spread out, so that viewers do not all read at once; reading takes a third of the time at most.
       const rest = Math.max(least * Math.max(1, (crowd.value / company) * (0.75 + Math.random() / 2)), s.took * 3);
       s.timer = window.setTimeout(begin, Math.max(0, s.begun + rest - performance.now()));
     };

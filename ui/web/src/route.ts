@@ -1,4 +1,4 @@
-// Where we are, by the address behind #: it works wherever the page is mounted.
+// The current page, from the address after #, so that the page works at any path.
 import { signal } from "@preact/signals";
 
 export interface Route {
@@ -44,7 +44,7 @@ export function go(to: string): void {
   location.hash = to;
 }
 
-// amend changes the query of where we are, without a step in the history.
+// amend changes the query of the address without a new entry in the history.
 export function amend(change: Record<string, string>): void {
   const query = new URLSearchParams(route.value.query);
   for (const [name, value] of Object.entries(change)) {

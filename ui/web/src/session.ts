@@ -1,4 +1,4 @@
-// Who looks, and what he may do.
+// The viewer and the viewer's rights.
 import { computed, signal } from "@preact/signals";
 import { call, ended, get, type Info, type Standing } from "./api";
 
@@ -28,8 +28,8 @@ export async function logOut(): Promise<void> {
 
 export type Scope = "push" | "work" | "read" | "operate";
 
-// takes reports whether a pattern of a token takes a queue; * stands for any characters,
-// and takes what is tarry's own only when it begins so itself.
+// takes reports whether a token's pattern matches a queue. * stands for any characters.
+// Queues of tarry's own match only a pattern that begins like them.
 function takes(pattern: string, queue: string): boolean {
   if (queue.startsWith("tarry.") && !pattern.startsWith("tarry.")) return false;
   const parts = pattern.split("*");
@@ -46,18 +46,18 @@ function takes(pattern: string, queue: string): boolean {
   return at <= queue.length - last.length;
 }
 
-// may reports whether the viewer has one of the rights on a queue: without, the pages do
-// not offer what needs it. The server asks again.
+// may reports whether the viewer has one of the rights on a queue. The pages offer only what
+// the viewer may do; the server checks again.
 export function may(queue: string, ...scopes: Scope[]): boolean {
   return mayAnywhere(...scopes) && standing.value!.me!.queues.some((p) => takes(p, queue));
 }
 
-// mayAnywhere is may on some queue.
+// mayAnywhere is may for any queue.
 export function mayAnywhere(...scopes: Scope[]): boolean {
   const s = standing.value;
   if (!s?.me || (s.read_only && !scopes.includes("read"))) return false;
   return s.me.scopes.includes("admin") || scopes.some((x) => s.me!.scopes.includes(x));
 }
 
-// can reports whether the engine can do something.
+// can reports whether the engine has a capability.
 export const can = (what: string) => info.value?.capabilities[what] ?? false;

@@ -1,23 +1,22 @@
-// What the queues hold, kept up to date by the server's events while somebody looks.
+// The state of the queues, kept up to date by the server's events while the page is visible.
 import { batch, effect, signal } from "@preact/signals";
 import { at, Failure, get, type Queue } from "./api";
 import { needsLogin, standing } from "./session";
 import { route } from "./route";
 
-// queues are all that were told of; version moves with each change of any.
+// queues are all known queues; version changes with any of them.
 export const queues = new Map<string, Queue>();
 export const version = signal(0);
 export const loaded = signal(false);
 export const trouble = signal<unknown>(null);
 
-// crowd is how many look at the server, as it told last.
+// crowd is how many viewers the server has.
 export const crowd = signal(1);
 
-// moved has, of each queue that somebody looks at, a number that grows when its messages
-// may have changed.
+// moved has a number for each visible queue that grows when its messages may have changed.
 const moved = new Map<string, ReturnType<typeof signal<number>>>();
 
-// toldAt is when an event told of a queue last: an answer that was asked for before is older.
+// toldAt is when the last event about a queue came; answers to earlier requests are older.
 const toldAt = new Map<string, number>();
 
 export function changes(queue: string) {
@@ -33,7 +32,7 @@ function bump(queue: string): void {
 
 const holds = ["scheduled", "ready", "leased", "dead", "finished", "next_due", "oldest_ready", "paused", "paused_until", "changes"] as const;
 
-// take keeps what was told of a queue; asked is when it was asked for, of what was asked.
+// take stores the state of a queue; asked is when a read of it was sent, if it was read.
 function take(all: Queue[], asked?: number): void {
   let any = false;
   for (const q of all) {
@@ -54,7 +53,7 @@ export async function refresh(queue: string): Promise<void> {
   take([await get<Queue>(at(queue))], asked);
 }
 
-// touch reads a queue again, and has its lists read again, after something was done.
+// touch reads a queue and its lists again after an action.
 export function touch(queue: string): void {
   bump(queue);
   void refresh(queue).catch(() => {});
@@ -79,7 +78,7 @@ async function refreshAll(): Promise<void> {
   });
 }
 
-// look reads what is shown.
+// look reads the visible queues.
 async function look(queue: string): Promise<void> {
   try {
     await (queue === "" ? refreshAll() : refresh(queue));
@@ -92,7 +91,7 @@ async function look(queue: string): Promise<void> {
 const shown = signal(!document.hidden);
 addEventListener("visibilitychange", () => (shown.value = !document.hidden));
 
-// watched is the queue that is looked at; "" all of them.
+// watched is the visible queue; "" means all.
 const watched = signal("");
 effect(() => {
   const { page, queue } = route.value;
@@ -101,7 +100,7 @@ effect(() => {
 
 const lost = new Failure(0, "unreachable", "the connection to the server is lost", "retrying");
 
-// refused tells why a source is refused, which it does not say itself.
+// refused asks why an event source was refused, which EventSource does not say.
 async function refused(url: string): Promise<unknown> {
   const stop = new AbortController();
   try {
@@ -116,7 +115,7 @@ async function refused(url: string): Promise<unknown> {
   }
 }
 
-// follow has the server tell of a queue, or of all, until what it returns is called.
+// follow subscribes to a queue, or to all, until the function it returns is called.
 function follow(queue: string): () => void {
   let source: EventSource | null = null;
   let timer = 0;
@@ -134,10 +133,10 @@ function follow(queue: string): () => void {
     source.onerror = () => {
       clearTimeout(timer);
       if (source!.readyState !== EventSource.CLOSED) {
-        timer = window.setTimeout(() => (trouble.value = lost), 2000); // it connects again by itself
+        timer = window.setTimeout(() => (trouble.value = lost), 2000); // EventSource reconnects by itself
         return;
       }
-      // It was refused: what was to be told is asked for, and then it is tried again.
+      // It was refused: read once, then try again.
       timer = window.setTimeout(connect, 3000 + Math.random() * 1000);
       void look(queue).then(async () => (trouble.value ??= await refused(source!.url)));
     };

@@ -1,9 +1,9 @@
-// Numbers and foreign text as people read them.
+// Formatting of numbers and of text from outside.
 const plain = new Intl.NumberFormat("en-US");
 
 export const count = (n: number) => plain.format(n);
 
-// short is a number in at most five characters.
+// short formats a number in at most five characters.
 export function short(n: number): string {
   for (const [size, unit] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e4, "k"]] as const) {
     if (n >= size) {
@@ -14,7 +14,7 @@ export function short(n: number): string {
   return plain.format(n);
 }
 
-// rate is how many a second.
+// rate formats a number per second.
 export const rate = (n: number) => (n === 0 ? "0" : n < 10 ? n.toFixed(n < 0.1 ? 2 : 1) : short(Math.round(n)));
 
 export const many = (n: number, one: string, more = one + "s") => `${count(n)} ${n === 1 ? one : more}`;
@@ -26,11 +26,11 @@ export function bytes(n: number): string {
   return "";
 }
 
-// Characters that show nothing, or change how others are shown.
+// Characters that are invisible or change how others are shown.
 const hidden = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
-// visible shows what would hide: control characters as their pictures, those that turn
-// the direction of text as their numbers.
+// visible replaces invisible characters: control characters by their pictures, those that
+// change the direction of text by their numbers.
 export function visible(s: string, lines = false): string {
   return s.replace(hidden, (c) => {
     const n = c.charCodeAt(0);

@@ -1,15 +1,15 @@
-// Times and durations as people read them.
+// Formatting and parsing of times and durations.
 import { effect, signal } from "@preact/signals";
 import { now } from "./api";
 
-// remembered is a choice of the viewer that outlasts the page.
+// remembered is a choice of the viewer that is kept in the browser.
 export function remembered<T extends string>(name: string, first: T, known: readonly T[]) {
   let start: T = first;
   try {
     const kept = localStorage.getItem("tarry." + name) as T | null;
     if (kept && known.includes(kept)) start = kept;
   } catch {
-    // Storage may be forbidden: the choice then lasts as long as the page.
+    // Storage may be forbidden. Then the choice lasts as long as the page.
   }
   const s = signal<T>(start);
   effect(() => {
@@ -25,7 +25,7 @@ export function remembered<T extends string>(name: string, first: T, known: read
 export const zone = remembered("zone", "local", ["local", "utc"] as const);
 export const clock = remembered("times", "relative", ["relative", "exact"] as const);
 
-// tick moves each second, for what is told relative to now.
+// tick changes every second, for relative times.
 export const tick = signal(0);
 setInterval(() => {
   if (!document.hidden) tick.value++;
@@ -34,7 +34,7 @@ addEventListener("visibilitychange", () => tick.value++);
 
 const two = (n: number) => String(n).padStart(2, "0");
 
-// exact is a time to the millisecond in the viewer's zone or in UTC.
+// exact formats a time in the viewer's zone or in UTC, to the millisecond.
 export function exact(t: string | number, millis = true): string {
   const d = new Date(t);
   if (isNaN(d.getTime())) return "";
@@ -53,7 +53,7 @@ const units: [string, number][] = [
   ["s", 1e3],
 ];
 
-// span is a duration in its two largest units.
+// span formats a duration in its two largest units.
 export function span(ms: number): string {
   ms = Math.abs(ms);
   if (ms < 1000) return `${Math.round(ms)} ms`;
@@ -69,7 +69,7 @@ export function span(ms: number): string {
   return "0 s";
 }
 
-// relative is a time as seen from now: in 5 m, 3 s ago.
+// relative formats a time as seen from now: in 5 m, 3 s ago.
 export function relative(t: string | number): string {
   const d = new Date(t).getTime() - now();
   if (Math.abs(d) < 1000) return "now";
@@ -78,7 +78,7 @@ export function relative(t: string | number): string {
   return d > 0 ? `in ${text}` : `${text} ago`;
 }
 
-// parseDuration reads a duration of the API, in milliseconds.
+// parseDuration returns a duration of the API in milliseconds.
 export function parseDuration(text: string): number {
   let ms = 0;
   for (const [, n, unit] of text.matchAll(/([0-9.]+)(d|h|ms|m|s|us|µs|ns)/g)) {
@@ -88,7 +88,7 @@ export function parseDuration(text: string): number {
   return ms;
 }
 
-// toInput and fromInput are times in fields for dates, in the viewer's zone or in UTC.
+// toInput and fromInput convert times for date fields, in the viewer's zone or in UTC.
 export function toInput(t: number): string {
   const d = new Date(zone.value === "utc" ? t : t - new Date(t).getTimezoneOffset() * 60e3);
   return d.toISOString().slice(0, 19);

@@ -1,4 +1,4 @@
-// What happened of late, queue by queue, for small charts.
+// The last minutes of each queue, for small charts.
 import { effect, signal } from "@preact/signals";
 import { get } from "./api";
 import { route } from "./route";
@@ -13,22 +13,22 @@ export interface Spark {
 export interface Lately {
   spark: Spark;
   lateness: { p50_ms: number | null; p99_ms: number | null };
-  rate: number; // handled a second, in the last steps that are over
+  rate: number; // handled per second, in the last complete steps
 }
 
-// lately are the last 15 minutes of the queues to which something happened.
+// lately has the last 15 minutes of the queues with activity.
 export const lately = signal<Map<string, Lately>>(new Map());
 
-// inView are the queues whose rows are seen.
+// inView are the queues whose rows are visible.
 export const inView = signal<string[]>([]);
 
-const most = 2000; // queues, of which so much is read beside those in view
-const period = 30_000; // after which it is read again
-const named = 50; // queues in a request, whose names fit its first line
+const most = 2000; // queues to read besides the visible ones
+const period = 30_000; // between two reads
+const named = 50; // queues in a request, so that their names fit the request line
 
-// readAt is when a queue was read last, also one to which nothing happened.
+// readAt is when a queue was last read, also one without activity.
 let readAt = new Map<string, number>();
-let whole = true; // all queues were read, or are being read: what is not among them has nothing
+let whole = true; // all queues were read, or are being read, so a missing one has no activity
 
 async function page(query: string, into: Map<string, Lately>): Promise<string> {
   const p: { step: string; queues: { queue: string; spark: Spark; lateness: Lately["lateness"] }[]; next: string } = await get(`v1/trends?span=15m&${query}`);
@@ -52,7 +52,7 @@ async function read(): Promise<void> {
   await look();
 }
 
-// look reads of the queues in view what was not read.
+// look reads the visible queues that were not read yet.
 async function look(): Promise<void> {
   const wanted = whole ? [] : inView.value.filter((q) => Date.now() - (readAt.get(q) ?? 0) > period);
   if (wanted.length === 0) return;
@@ -74,6 +74,6 @@ effect(() => {
 
 effect(() => {
   if (!shown() || inView.value.length === 0) return undefined;
-  const timer = setTimeout(() => look().catch(() => {}), 150); // once it stands still
+  const timer = setTimeout(() => look().catch(() => {}), 150); // once scrolling stops
   return () => clearTimeout(timer);
 });

@@ -1,4 +1,4 @@
-// Which rows of a long list are in view: only they are in the document.
+// The visible rows of a long list: only they are in the document.
 import type { RefObject } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
 

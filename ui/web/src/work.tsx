@@ -1,5 +1,5 @@
-// What changes much at once: it begins after some seconds in which it can be taken back,
-// says how far it is, and goes on wherever in the pages the viewer goes meanwhile.
+// Bulk operations. One begins after some seconds in which it can be undone, shows its
+// progress, and continues while the viewer visits other pages.
 import { signal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { say } from "./api";
@@ -10,8 +10,8 @@ import { count } from "./text";
 export interface Work {
   queue: string;
   does: string; // such as "Dropping 12 dead letters"
-  nothing: string; // is told when it was taken back
-  total: number; // of which run tells how many are done; 0: it tells nothing
+  nothing: string; // the message when it was undone
+  total: number; // run reports how many of them are done; 0: it reports nothing
   run: (told: (done: number) => void, stop: AbortSignal) => Promise<Done>;
 }
 
@@ -25,14 +25,14 @@ export const grace = 5;
 
 const doing = signal<Doing[]>([]);
 
-// busy tells whether something is done to a queue.
+// busy is whether an operation on a queue is in progress.
 export const busy = (queue: string) => doing.value.some((w) => w.queue === queue);
 
 addEventListener("beforeunload", (e) => {
-  if (doing.value.length > 0) e.preventDefault(); // it would end with the page
+  if (doing.value.length > 0) e.preventDefault(); // closing the page would end it
 });
 
-// later does something after the seconds of grace, unless it is taken back.
+// later runs an operation after the seconds of grace, unless it is undone.
 export async function later(work: Work): Promise<void> {
   const w: Doing = { ...work, left: signal(grace), done: signal(0), stop: new AbortController() };
   doing.value = [...doing.value, w];
@@ -50,7 +50,7 @@ export async function later(work: Work): Promise<void> {
   }
 }
 
-// second waits for one, or until it is stopped.
+// second waits for a second, or until stopped.
 function second(stop: AbortSignal): Promise<void> {
   return new Promise((go) => {
     const timer = setTimeout(go, 1000);
@@ -72,7 +72,7 @@ export function Works() {
 function Progress({ w }: { w: Doing }) {
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    // Behind the question, which gives the focus back to what opened it.
+    // After the dialog has closed, which returns the focus to the element that opened it.
     const timer = setTimeout(() => box.current?.querySelector("button")?.focus({ preventScroll: true }));
     return () => {
       clearTimeout(timer);

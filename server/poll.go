@@ -3,9 +3,10 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"github.com/tarryhq/tarry/internal/wire"
 	"net/http"
 	"sync"
+
+	"github.com/tarryhq/tarry/internal/wire"
 )
 
 // polls are the waiting lease requests that have a name. By that name a client ends one

@@ -18,15 +18,15 @@ func (p *Program) tokenCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "token create|ls|revoke",
 		Short: "Make, show and revoke the tokens by which a server knows its clients",
-		Long: `A token lets who has it do what its scopes say, on the queues that its patterns take:
+		Long: `A token allows what its scopes say, on the queues that match its patterns:
 
   push     push, cancel, reschedule, rearm
   work     lease, claim, settle
   read     look up, list, count; settings and metrics
-  operate  pause, resume, purge, redrive, cancel, reschedule; write settings
+  operate  pause, resume, purge, redrive, drop, cancel, reschedule; write settings
   admin    all of these
 
-These commands work on the file that serve is given with --tokens. The server reads it
+These commands change the file that serve is given with --tokens. The server reads it
 again by itself.`,
 	}, "usage: tarry token create|ls|revoke --tokens FILE", p.tokenCreateCommand(), p.tokenListCommand(), p.tokenRevokeCommand())
 }

@@ -12,9 +12,9 @@ const (
 	BackoffMax  = time.Hour
 )
 
-// RetryDelay returns the delay after a failed attempt, counted from 1: exactly the entry of
-// the message's own schedule, whose last entry repeats, or else the default backoff with
-// jitter.
+// RetryDelay returns the delay after a failed attempt, counted from 1. It follows the
+// message's own schedule exactly, and repeats its last entry. A message without a schedule
+// gets the default backoff with jitter.
 func (p *Policy) RetryDelay(attempt uint32) time.Duration {
 	if attempt == 0 {
 		attempt = 1

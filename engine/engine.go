@@ -86,7 +86,7 @@ type Granted struct {
 	Messages []Lease
 	More     bool      // more are ready
 	Held     bool      // more are ready, but held back by Settings.InFlight or Rate
-	NextDue  time.Time // when !More: the earliest future due time, lapse, end of pause and, when Held, lease that Rate allows; zero: unknown
+	NextDue  time.Time // unless More: the earliest future due time, lapse, end of pause or, when Held, lease that Rate allows; zero: unknown
 	Expired  int       // messages dropped past ExpireAfter, by any call since this was last reported
 	Died     int       // lapsed messages that became dead, likewise
 	Err      error     // this want failed; the others are unaffected

@@ -30,8 +30,8 @@ var (
 	ErrNoSpace = fmt.Errorf("no space left on disk: %w", ErrLimit)
 )
 
-// HintUnknown is the hint of an error after which the call may have been carried out or
-// not: its context ended, or its answer was lost.
+// HintUnknown is the hint of an error that leaves open whether the call was carried out: its
+// context ended, or its answer was lost.
 const HintUnknown = "the outcome is unknown"
 
 // Advice returns the hint; for a push with an unknown outcome it adds that repeating is

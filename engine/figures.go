@@ -23,8 +23,8 @@ type Figure struct {
 // Reading is a value of a Figure.
 type Reading struct {
 	Label string        // value of the Figure's label
-	Value float64       // of a Counter or Gauge; time is in seconds
-	Times *Distribution // of a Histogram
+	Value float64       // of a TotalFigure or GaugeFigure; time is in seconds
+	Times *Distribution // of a HistogramFigure
 }
 
 // Distribution is a histogram. Each count is of values above the previous bound, up to and

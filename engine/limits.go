@@ -93,7 +93,7 @@ func (r *Ref) Validate(op string) error {
 
 // Validate returns an ErrInvalid unless w is a time at which a message may be due.
 func (w When) Validate(op string, ref Ref) error {
-	// As engines keep it: rounded up to milliseconds.
+	// Engines round a due time up to milliseconds, so its year is that of the rounded time.
 	switch year := w.At.Add(time.Millisecond - 1).UTC().Year(); {
 	case w.In < 0:
 		return Invalid(op, ref, "the delay %s is negative", w.In)

@@ -8,9 +8,9 @@ import (
 // Claimer supports settle on read: code that comes across an overdue message takes it at
 // once.
 type Claimer interface {
-	// Claim leases the message if it is due. ErrNotDue when it is scheduled or its queue is
-	// paused, ErrLeased when it is leased, ErrNotFound. want.Queue and want.Max are not
-	// used.
+	// Claim leases the message if it is due. It fails with ErrNotDue when the message is
+	// scheduled or its queue is paused, with ErrLeased when it is leased, and with
+	// ErrNotFound. want.Queue and want.Max are not used.
 	Claim(ctx context.Context, ref Ref, want Want) (Lease, error)
 }
 
@@ -117,8 +117,8 @@ type Configurer interface {
 	// queue that was never configured.
 	Settings(ctx context.Context, queue string) (s Settings, revision string, err error)
 
-	// Configure replaces all settings of a queue and returns their revision. If a revision
-	// is given that is not the current one, it fails with ErrStale.
+	// Configure replaces all settings of a queue and returns their revision. It fails with
+	// ErrStale if revision is given and is not the current one.
 	Configure(ctx context.Context, queue string, s Settings, revision string) (string, error)
 }
 

@@ -16,8 +16,8 @@ const (
 // say.
 const Never time.Duration = -1
 
-// Terms are the handling options of a push. The queue's settings fill in what is unset, and
-// then the defaults of this package.
+// Terms are the handling options of a push. The queue's settings fill in unset ones, and the
+// defaults of this package fill in the rest.
 type Terms struct {
 	Priority    *uint32         // nil: unset
 	MaxAttempts uint32          // 0: unset
@@ -35,7 +35,7 @@ type Policy struct {
 	MaxAttempts uint32          // leases before the message is dead; at least 1
 	Backoff     []time.Duration // delay after the n-th failed attempt; the last repeats; empty: see RetryDelay
 	TTR         time.Duration   // how long a lease lasts unless the Want says otherwise
-	ExpireAfter time.Duration   // dropped instead of leased later than this after due; 0: never
+	ExpireAfter time.Duration   // dropped instead of leased once this long past its original due time; 0: never
 	Remember    time.Duration   // how long the key is remembered after the message is gone; 0: not
 	Isolate     bool            // after a second lapse: see Spread and Alone
 }
@@ -64,7 +64,7 @@ func (t *Terms) Clone() Terms {
 	return c
 }
 
-// fill copies what these terms set to a policy.
+// fill copies the terms that are set to a policy.
 func (t *Terms) fill(p *Policy) {
 	if t.Priority != nil {
 		p.Priority = *t.Priority
@@ -89,8 +89,8 @@ func (t *Terms) fill(p *Policy) {
 	}
 }
 
-// Terms returns terms that resolve to this policy whatever a queue's settings say. An empty
-// Backoff is the exception.
+// Terms returns terms that resolve to this policy whatever a queue's settings say. The
+// exception is an empty Backoff, which the settings fill in.
 func (p *Policy) Terms() Terms {
 	t := Terms{Priority: &p.Priority, MaxAttempts: p.MaxAttempts, Backoff: p.Backoff, TTR: p.TTR, ExpireAfter: p.ExpireAfter, Remember: p.Remember, Isolate: &p.Isolate}
 	if t.ExpireAfter == 0 {

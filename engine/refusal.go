@@ -74,8 +74,8 @@ func RefusePending(ref Ref, most int64) error {
 	return refusal("push", ref, ErrLimit, fmt.Sprintf("the queue's max_pending is %d: wait until some have been handled, or raise it", most))
 }
 
-// RefuseClaim returns the ErrLimit of a claim that the queue's settings hold back, with the
-// time until which, if known.
+// RefuseClaim returns the ErrLimit of a claim that the queue's settings hold back. until is
+// when the rate allows the next lease; zero means that in_flight is reached.
 func RefuseClaim(ref Ref, until time.Time) error {
 	if until.IsZero() {
 		return refusal("claim", ref, ErrLimit, "as many messages are leased as the queue's in_flight allows")

@@ -14,8 +14,8 @@ import (
 // messages expected or seen.
 type answer struct {
 	queue string
-	left  int // messages of the queue still to come, at most
-	gone  int // messages
+	left  int // most messages of the queue still to come
+	gone  int // messages copied so far
 
 	bytes  []byte          // bodies
 	text   strings.Builder // keys and tokens
@@ -26,10 +26,10 @@ type answer struct {
 const (
 	share       = 4096 // the most bytes that pieces share
 	shareLeases = 16
-	shareNonces = 8 // a retained nonce, as of a dead message, retains the others
+	shareNonces = 8 // one retained nonce, such as a dead message's, retains the others
 )
 
-// many returns how many pieces to allocate at a time, at most a given number.
+// many returns how many pieces to allocate at a time, no more than most.
 func (a *answer) many(most int) int { return min(max(a.left, a.gone, 1), most) }
 
 // size returns how much to allocate for a piece of n bytes and for those to come.

@@ -35,7 +35,7 @@ func (q *queue) endsFirst(x *ends) *message {
 	return nil
 }
 
-// addEnd adds a message, one of n in the state.
+// addEnd adds a message to x. n is the number of messages in the state, with this one.
 func (q *queue) addEnd(x *ends, m *message, n int) {
 	x.heap.push(endOf(m))
 	if len(x.heap) > 2*n+1024 {

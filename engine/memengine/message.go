@@ -12,7 +12,7 @@ import (
 	"github.com/tarryhq/tarry/timer"
 )
 
-// none is the instant that never comes, among Unix milliseconds.
+// none is the instant, in Unix milliseconds, that never comes.
 const none = math.MaxInt64
 
 // message is a stored message, in its queue's slab and guarded by its queue's lock.
@@ -30,8 +30,8 @@ type message struct {
 	end          int64        // when its state ends: due, the lease's deadline, or when it is forgotten; of a dead message: its death
 	timer        timer.Handle // in queue.scheduled when scheduled, in queue.leases when leased
 
-	// nonce is of the last lease. While it is set its token settles, even after the
-	// deadline; nil: no token does.
+	// nonce belongs to the last lease. While it is set, that lease's token settles the
+	// message, even after the deadline. nil: no token does.
 	nonce *token.Nonce
 
 	place      uint32 // its own place

@@ -11,13 +11,14 @@ import (
 
 // queue is one queue and all its messages, guarded by mu.
 //
-// Each message is in msgs, whose places the indexes refer to. It is also in ids, and in the
-// bucket of states for its state and end. By state it is in scheduled by due time, in
-// ready, or in leases by deadline. A scheduled or ready message that expires is in expiring
-// by the first instant after its expiry. keys has the message that holds a key, deadKeys
-// the dead ones with a key. A finished message is in keys and in finished.
+// Each message is in msgs, and the indexes refer to its place there. It is also in ids, and
+// in the bucket of states for its state and end. A scheduled message is in scheduled by due
+// time, a ready one in ready, and a leased one in leases by deadline. A scheduled or ready
+// message that expires is in expiring by the first instant after its expiry. keys has the
+// message that holds a key, and deadKeys the dead ones with a key. A finished message is in
+// keys and in finished.
 //
-// There may be hundreds of thousands of queues, so a queue is small too: TestHeapPerQueue.
+// There may be hundreds of thousands of queues, so a queue is small too (TestHeapPerQueue).
 type queue struct {
 	engine *Engine
 	name   string
@@ -59,8 +60,8 @@ func newQueue(e *Engine, name string, number uint64) *queue {
 	return q
 }
 
-// put adds a message, which is in none of the queue's indexes, to those of state s, which
-// ends at end.
+// put adds a message to the indexes of state s, which ends at end. m must be in none of the
+// queue's indexes.
 func (q *queue) put(m *message, s engine.State, end int64) {
 	m.state, m.end = s, end
 	q.states[s].add(m)
@@ -118,8 +119,8 @@ func (q *queue) delist(m *message) {
 	}
 }
 
-// take removes a message from the indexes of its state, but not from keys, unless it is
-// dead.
+// take removes a message from the indexes of its state. It leaves keys alone, and removes a
+// dead message from deadKeys.
 func (q *queue) take(m *message) {
 	q.states[m.state].remove(m)
 	switch m.state {

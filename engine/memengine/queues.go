@@ -3,8 +3,8 @@ package memengine
 // tidyLeast is the number of queues below which empty ones are kept.
 const tidyLeast = 1024
 
-// with runs do on a queue that is locked and refreshed. Without create it returns false for
-// an unknown queue. Afterwards it sends the hint if do made one necessary.
+// with locks and refreshes a queue and runs do on it. Without create it returns false for an
+// unknown queue. Afterwards it sends the hint if do made one necessary.
 func (e *Engine) with(name string, create bool, do func(*queue)) bool {
 	for {
 		q := e.queue(name, create)
@@ -20,7 +20,8 @@ func (e *Engine) with(name string, create bool, do func(*queue)) bool {
 // stride is how many items of a call run before the queue's lock is released for others.
 const stride = 1000
 
-// visit is with for a given queue; false: it was retired meanwhile.
+// visit is with for a queue already found. It returns false if the queue was retired
+// meanwhile.
 func (e *Engine) visit(q *queue, do func(*queue)) bool {
 	q.mu.Lock()
 	if q.retired {
@@ -52,7 +53,7 @@ func (q *queue) refresh() {
 	q.advance()
 }
 
-// hinted reports whether to notify the watchers, and resets that.
+// hinted reports whether to notify the watchers, and resets the hint.
 func (q *queue) hinted() bool {
 	hint := q.hint || q.next() < q.told
 	q.hint = false

@@ -8,8 +8,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/group"
 )
 
-// refer runs do on the queue of a ref, and wraps its error in an engine.Error. An unknown
-// queue has no message.
+// refer runs do on the queue of a ref, and wraps its error in an engine.Error. For an unknown
+// queue that is ErrNotFound.
 func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, do func(*queue) error) error {
 	if err := e.begin(ctx, op); err != nil {
 		return err
@@ -111,8 +111,8 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	return info, err
 }
 
-// left returns the finished message with a key that no live one holds, or else the newest
-// dead one; nil: none.
+// left returns what is left of a key that no live message holds: the finished message, or
+// else the newest dead one; nil: none.
 func (q *queue) left(key string) *message {
 	if m := q.keyed(key); m != nil && q.remembers(m) {
 		return m

@@ -178,8 +178,8 @@ func (q *queue) granted(n int) {
 	}
 }
 
-// gathers returns when the rate allows leases again, in milliseconds; not after now: at
-// once.
+// gathers returns when the rate allows leases again, in Unix milliseconds. A time at or
+// before now means at once.
 func (q *queue) gathers() int64 {
 	s := q.settings
 	if s.Rate == 0 {

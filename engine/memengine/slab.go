@@ -5,16 +5,16 @@ import "math/bits"
 // slab stores values at fixed places. A place is a number, and 0 is none: a reference by
 // place takes four bytes, and the garbage collector does not follow it.
 //
-// Values are in chunks. The first ones are small, because most of many slabs hold little.
-// The chunk freed last is filled first, so that the others can drain; all but a few empty
-// chunks are released.
+// Values are in chunks. The first chunks are small, because most slabs hold little. The chunk
+// freed last is filled first, so that the others can drain. All but a few empty chunks are
+// released.
 type slab[T any] struct {
 	chunks []chunk[T]
 	room   []uint32 // numbers of chunks that are not full
 	spare  [][]T    // empty chunks, for reuse
 	n      int
 
-	// Most of many slabs have one chunk, so the first is in the slab itself.
+	// Most slabs have one chunk, so the first is in the slab itself.
 	firstChunk [1]chunk[T]
 	firstRoom  [1]uint32
 }

@@ -46,7 +46,7 @@ func (h *turns) push(t turn) {
 	s[at] = t
 }
 
-// pop removes the first.
+// pop removes the first turn.
 func (h *turns) pop() {
 	s := *h
 	last := len(s) - 1
@@ -100,7 +100,7 @@ func (q *queue) turn() *message {
 	return nil
 }
 
-// loseTurn is called for a message that stops being ready.
+// loseTurn removes the turn of a message that stops being ready, or leaves it stale.
 func (q *queue) loseTurn(m *message) {
 	if q.ready[0].id == m.id {
 		q.ready.pop()

@@ -17,7 +17,7 @@ func ask[T any](ctx context.Context, e *Engine, c call, read func(r *wire.Reader
 	return askBegun(ctx, e, c, read)
 }
 
-// askBegun makes a request of a call that has begun and reads its answer.
+// askBegun is ask within a call that has begun.
 func askBegun[T any](ctx context.Context, e *Engine, c call, read func(r *wire.Reader) T) (got T, err error) {
 	b, err := e.roundTrip(ctx, c)
 	if err != nil {
@@ -47,8 +47,7 @@ func results[T any](n int, read func(r *wire.Reader, i int) T) func(r *wire.Read
 	}
 }
 
-// failed gives the error of an item that the answer told, if any, the form that the
-// engine behind the server gave it.
+// failed returns the error of an item in the form that the engine behind the server gave it.
 func failed(err error, op string, ref engine.Ref) error {
 	if e, ok := err.(*wire.Error); ok {
 		return e.Err(op, ref)
@@ -56,7 +55,7 @@ func failed(err error, op string, ref engine.Ref) error {
 	return err
 }
 
-// problem is an answer that is not what was asked for.
+// problem returns the error of an answer that does not fit the request.
 func problem(format string, args ...any) error {
 	return &engine.Error{Op: "read", Err: engine.ErrUnavailable, Hint: "the server's answer makes no sense: " + fmt.Sprintf(format, args...)}
 }

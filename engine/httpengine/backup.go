@@ -8,8 +8,8 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// Backup has the server bring the backup of a name up to date, in the directory that it was given
-// for backups.
+// Backup has the server update the backup of that name, in the server's directory for
+// backups.
 func (e *Engine) Backup(ctx context.Context, name string) (engine.Backup, error) {
 	return ask(ctx, e, call{op: "backup", method: http.MethodPost, path: "/v1/backup", body: wire.AppendBackup(nil, name), free: true},
 		(*wire.Reader).BackedUp)

@@ -22,17 +22,17 @@ import (
 // call is one request.
 type call struct {
 	op     string
-	ref    engine.Ref // what it is about, for errors
+	ref    engine.Ref // the queue and message, for errors
 	method string
 	path   string // percent-encoded
 	query  string
-	body   []byte        // must not be changed afterwards: the transport may hold on to it
-	wait   time.Duration // on top of the timeout
-	free   bool          // no timeout but the context's
-	brings int           // messages that the answer may bring
+	body   []byte        // must not be changed afterwards: the transport may still read it
+	wait   time.Duration // added to the timeout
+	free   bool          // bounded by the context alone, not by the timeout
+	brings int           // most messages in the answer
 }
 
-// buffer is an answer.
+// buffer holds the body of an answer.
 type buffer struct{ b []byte }
 
 var buffers = sync.Pool{New: func() any { return &buffer{make([]byte, 0, 4<<10)} }}
@@ -51,7 +51,7 @@ var (
 	errTimeout = errors.New("the server did not answer in time")
 )
 
-// do makes a request and returns the body of its answer, or the error that it tells.
+// do makes a request and returns the body of its answer, or the error in it.
 func (e *Engine) do(ctx context.Context, c call) (*buffer, error) {
 	if err := e.calls.Enter(ctx, c.op); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (e *Engine) do(ctx context.Context, c call) (*buffer, error) {
 	return e.roundTrip(ctx, c)
 }
 
-// roundTrip makes a request of a call that has begun.
+// roundTrip is do within a call that has begun.
 func (e *Engine) roundTrip(ctx context.Context, c call) (*buffer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -122,24 +122,26 @@ func (e *Engine) request(ctx context.Context, c call) *http.Request {
 }
 
 const (
-	// answerMost is how long an answer may be beside the messages that it brings: 10,000
-	// results, or a message from before the server's MaxBody was lowered.
+	// answerMost bounds an answer besides the room for its messages: 10,000 results, or the
+	// excess of a message from before the server's MaxBody was lowered.
 	answerMost = 64 << 20
-	// messageMost is how long a message may be in an answer beside its body, with each
-	// byte of its headers, key and last error escaped.
+	// messageMost bounds a message without its body, with each byte of its headers, key and
+	// last error escaped.
 	messageMost = 64 << 10
-	// trusted is how much room is made for an answer before any of it has come.
+	// trusted is how much room is made for an answer before any of it has come: its announced
+	// length may be wrong.
 	trusted = 16 << 20
 )
 
-// longest is how long an answer may be.
+// longest returns the bound on the length of an answer.
 func (e *Engine) longest(c *call) int64 {
 	return answerMost + int64(c.brings)*(messageMost+int64(e.limits.MaxBody)/3*4)
 }
 
 var errTooLong = errors.New("the answer is too long")
 
-// readAll reads an answer of at most so many bytes, in one go when its length is known.
+// readAll reads an answer of at most so many bytes. It allocates once if the length is known
+// and trusted.
 func readAll(b []byte, resp *http.Response, most int64) ([]byte, error) {
 	if resp.ContentLength > most {
 		return b, errTooLong
@@ -155,7 +157,7 @@ func readAll(b []byte, resp *http.Response, most int64) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// fail is an error of this call.
+// fail returns an error of this call.
 func (c *call) fail(err error, hint string) error {
 	if hint == "" && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		hint = engine.HintUnknown
@@ -163,7 +165,7 @@ func (c *call) fail(err error, hint string) error {
 	return &engine.Error{Op: c.op, Queue: c.ref.Queue, ID: c.ref.ID, Key: c.ref.Key, Err: err, Hint: hint}
 }
 
-// broken is the error of a call that got no answer.
+// broken returns the error of a call that got no answer.
 func (e *Engine) broken(ctx context.Context, c call, err error) error {
 	switch cause := context.Cause(ctx); {
 	case cause == nil:
@@ -176,7 +178,7 @@ func (e *Engine) broken(ctx context.Context, c call, err error) error {
 	e.measured.lost()
 	var ue *url.Error
 	if errors.As(err, &ue) {
-		err = ue.Err // it repeats the URL
+		err = ue.Err // ue repeats the URL
 	}
 	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		at := e.base.String()
@@ -192,17 +194,17 @@ func (e *Engine) broken(ctx context.Context, c call, err error) error {
 	return c.fail(engine.ErrUnavailable, hint)
 }
 
-// wantsTLS is how net/http answers plain HTTP where TLS is spoken.
+// wantsTLS is how net/http answers a plain HTTP request on a port for TLS.
 const wantsTLS = "Client sent an HTTP request to an HTTPS server."
 
-// as is the server's URL with another scheme.
+// as returns the server's URL with another scheme.
 func (e *Engine) as(scheme string) string {
 	u := *e.base
 	u.Scheme = scheme
 	return u.String()
 }
 
-// unknown is what is added to the hint of a call that was sent and got no answer.
+// unknown returns the addition to the hint of a call that was sent and got no answer.
 func (c *call) unknown() string {
 	if c.method == http.MethodGet { // it changes nothing
 		return ""
@@ -218,7 +220,7 @@ type partial struct {
 
 func (p *partial) Unwrap() error { return p.error }
 
-// refused is the error that an answer tells.
+// refused returns the error that an answer reports.
 func (e *Engine) refused(c call, status int, body []byte) error {
 	var told *wire.Error
 	if err := wire.ReadAnswer(body, func(r *wire.Reader) { told = r.Failure() }); err == nil && told != nil && told.Code != "" {

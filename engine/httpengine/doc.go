@@ -1,14 +1,13 @@
-// Package httpengine is a remote tarry server as an engine: import it, and
-// "http://host:8277" or "https://host" is a URL that tarry.Open understands. The
-// same code then runs on the engine behind that server, whatever it is.
+// Package httpengine makes a remote tarry server an engine. Import it, and tarry.Open accepts
+// "http://host:8277" and "https://host". The same code then runs on whichever engine is
+// behind that server.
 //
 //	import _ "github.com/tarryhq/tarry/engine/httpengine"
 //
 //	c, err := tarry.Open(ctx, "http://127.0.0.1:8277", nil)
 //
-// What the engine can do and its limits are asked for once, when it is opened. Waits
-// rest on the server, in long polls. Bodies travel byte for byte, headers in their
-// order.
+// The server is asked once, on opening, for its abilities and limits. Waiting is done on the
+// server, in long polls. Bodies travel byte for byte, and headers in their order.
 //
 // Calls are not retried. A call that gets no answer fails with ErrUnavailable, and
 // its outcome is unknown.

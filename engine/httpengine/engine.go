@@ -24,35 +24,35 @@ func init() {
 	engine.Register("https", open)
 }
 
-// Options sets up an Engine. The zero value, and nil, work.
+// Options configures an Engine. The zero value and nil suit most uses.
 type Options struct {
 	// Token is the bearer token of each request. Default: the password in the URL, else the
 	// content of its token_file, else its user name, else none.
 	Token string
 
-	// TLS is for https. Default: TLS 1.2 or later. It trusts the system's authorities and
-	// the URL's ca_file, and shows the certificate of its cert_file and key_file.
+	// TLS is for https. Default: TLS 1.2 or later, trusting the system's authorities and the
+	// URL's ca_file, with the certificate of the URL's cert_file and key_file.
 	TLS *tls.Config
 
 	// Logger gets a warning before a token leaves this machine without TLS. Default:
 	// slog.Default().
 	Logger *slog.Logger
 
-	// Transport makes the requests, without TLS above; Close leaves it open. Default: one of
-	// the engine's own, with room for 256 idle connections.
+	// Transport makes the requests; TLS above does not apply to it, and Close leaves it open.
+	// Default: a transport of the engine's own, with room for 256 idle connections.
 	Transport http.RoundTripper
 
-	// Timeout bounds a call, beyond the time that it is to wait. Purges have no bound
-	// but their context. Default: the option timeout of the URL, else 30 s.
+	// Timeout bounds a call, not counting the time that it asks the server to wait. Only
+	// their context bounds purges. Default: the option timeout of the URL, else 30 s.
 	Timeout time.Duration
 }
 
-// Engine is a tarry server. It may be used by many goroutines.
+// Engine is a tarry server. It is safe for concurrent use.
 type Engine struct {
 	base    *url.URL
 	token   string
 	client  *http.Client
-	own     *http.Transport // nil: the caller's
+	own     *http.Transport // nil: the transport is the caller's
 	timeout time.Duration
 	caps    engine.Capabilities
 	limits  wire.Limits
@@ -73,10 +73,10 @@ var _ interface {
 	engine.LeaseWaiter
 } = (*Engine)(nil)
 
-// Open asks the server at u what it can do. The URL has a host, a port unless it is the
-// scheme's, and a path when the server is mounted below one. Its options are token_file and
-// timeout, with https also ca_file, cert_file and key_file: see Options.
-// It fails with ErrUnavailable when there is no answer, and with ErrInvalid when it is not a
+// Open connects to the server at u and asks for its abilities. The URL has a host, a port
+// unless it is the scheme's, and a path if the server is mounted below one. Its options are
+// token_file and timeout, and with https ca_file, cert_file and key_file: see Options. Open
+// fails with ErrUnavailable without an answer, and with ErrInvalid if the answer is not a
 // tarry server's.
 func Open(ctx context.Context, u *url.URL, opts *Options) (*Engine, error) {
 	e, err := prepare(u, opts)
@@ -90,7 +90,7 @@ func Open(ctx context.Context, u *url.URL, opts *Options) (*Engine, error) {
 	return e, nil
 }
 
-// prepare returns an engine that knows nothing of its server yet.
+// prepare returns an engine that knows nothing about its server yet.
 func prepare(u *url.URL, opts *Options) (*Engine, error) {
 	if opts == nil {
 		opts = new(Options)
@@ -120,11 +120,11 @@ func prepare(u *url.URL, opts *Options) (*Engine, error) {
 	return e, nil
 }
 
-// The bounds of the engine's own transport.
+// Bounds of the engine's own transport.
 const (
 	maxIdle = 256         // connections kept open between calls
-	maxRest = time.Minute // less than the server's: it must not be the first to hang up
-	maxHead = 64 << 10    // bytes of the head of an answer, with what comes ahead of it
+	maxRest = time.Minute // shorter than the server's, so that the server is not the first to hang up
+	maxHead = 64 << 10    // bytes of an answer's header, with any interim answers before it
 
 	// bufferSize is how much of a request is written, and of an answer read, at a time.
 	bufferSize = 32 << 10
@@ -184,23 +184,23 @@ func (e *Engine) learn(ctx context.Context) error {
 	e.caps.Name = "http+" + e.caps.Name
 	e.caps.Coalesce, e.caps.Lanes = coalesce, lanes
 	e.caps.LeaseWait, e.caps.Prompt = true, true
-	e.caps.Recheck = time.Second // others push there too, and their hints do not come here
+	e.caps.Recheck = time.Second // the server does not send hints of other clients' pushes
 	return nil
 }
 
-// coalesce is how many single calls that come while a request is under way go
-// into the next one: a request costs far more than a message in it.
+// coalesce is how many single calls made during a request go together into the next one: a
+// request costs far more than a message in it.
 const coalesce = 512
 
-// lanes is how many such requests are under way at a time: the server syncs one while
-// another travels and a third is put together.
+// lanes is how many such requests are under way at a time: the server syncs one while another
+// travels and a third is put together.
 const lanes = 3
 
-// Capabilities are those of the engine behind the server, and LeaseWait.
+// Capabilities returns those of the engine behind the server, and LeaseWait.
 func (e *Engine) Capabilities() engine.Capabilities { return e.caps }
 
-// Close waits for calls under way, ends long polls, and closes idle connections. What
-// a long poll had leased by then is released: that takes up to 5 s.
+// Close waits for calls under way, ends long polls, and closes idle connections. It releases
+// the messages that long polls had leased by then, which takes up to 5 s.
 func (e *Engine) Close() error {
 	idle := e.calls.Close()
 	e.cancel()
@@ -211,8 +211,8 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// Version is what the server said of its version when the engine was opened.
+// Version returns the server's version as of opening.
 func (e *Engine) Version() string { return e.version }
 
-// String names the server, without its token.
+// String names the server by its URL, without the token.
 func (e *Engine) String() string { return fmt.Sprintf("tarry server %s", e.base.Redacted()) }

@@ -10,18 +10,18 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/figure"
 )
 
-// measured is what an engine counts of its requests.
+// measured counts the requests of an engine.
 type measured struct {
 	requests   figure.Times
 	waits      figure.Times // of requests that wait for messages
 	waiting    atomic.Int64
-	errors     atomic.Int64 // answered with a status of 500 or more
+	errors     atomic.Int64 // answers with a status of 500 or more
 	unanswered atomic.Int64
-	failing    atomic.Bool   // the last request was not answered, other than cancelled ones
+	failing    atomic.Bool   // the last request got no answer; cancelled ones do not count
 	dials      *atomic.Int64 // nil: the transport is the caller's own
 }
 
-// dialing is how connections are made, which are counted.
+// dialing returns d's dial function and a counter of its calls.
 func dialing(d net.Dialer) (func(ctx context.Context, network, addr string) (net.Conn, error), *atomic.Int64) {
 	n := new(atomic.Int64)
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -30,21 +30,21 @@ func dialing(d net.Dialer) (func(ctx context.Context, network, addr string) (net
 	}, n
 }
 
-// asked notes the beginning of a request.
+// asked counts a request that begins.
 func (m *measured) asked(c *call) {
 	if c.wait > 0 {
 		m.waiting.Add(1)
 	}
 }
 
-// over notes its end.
+// over counts a request that has ended.
 func (m *measured) over(c *call) {
 	if c.wait > 0 {
 		m.waiting.Add(-1)
 	}
 }
 
-// answered notes an answer.
+// answered counts an answer.
 func (m *measured) answered(c *call, since time.Time, status int) {
 	if c.wait > 0 {
 		m.waits.Since(since)
@@ -57,7 +57,7 @@ func (m *measured) answered(c *call, since time.Time, status int) {
 	m.tell(false)
 }
 
-// lost notes that there was none.
+// lost counts a request without an answer.
 func (m *measured) lost() {
 	m.unanswered.Add(1)
 	m.tell(true)

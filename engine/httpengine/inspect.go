@@ -16,12 +16,12 @@ func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, err
 		path: wire.QueuePath(q.Queue) + "/messages", query: wire.ListQuery(&q), brings: q.Limit}, (*wire.Reader).Page)
 }
 
-// Queue tells what one queue holds.
+// Queue returns what one queue holds.
 func (e *Engine) Queue(ctx context.Context, queue string) (engine.QueueInfo, error) {
 	return ask(ctx, e, call{op: "count", ref: engine.Ref{Queue: queue}, method: http.MethodGet, path: wire.QueuePath(queue)}, (*wire.Reader).Queue)
 }
 
-// Queues lists by name the queues that hold something or are paused.
+// Queues returns the queues that hold messages, are paused or have settings, by name.
 func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []engine.QueueInfo, next string, err error) {
 	queues, err = ask(ctx, e, call{op: "count", method: http.MethodGet, path: "/v1/queues", query: wire.QueuesQuery(after, limit)},
 		func(r *wire.Reader) (all []engine.QueueInfo) {
@@ -41,9 +41,9 @@ func (e *Engine) Forecast(ctx context.Context, queue string, step, span time.Dur
 		})
 }
 
-// Fetch answers a GET of the server's API that no engine has a call for, as JSON: of what
-// happened, say. path is percent-encoded, and begins with /v1/. ErrUnsupported, or
-// ErrNotFound of an older server, where there is no such call.
+// Fetch returns the JSON answer to a GET of the server's API for which engines have no call,
+// such as the history. path is percent-encoded and begins with /v1/. It fails with
+// ErrUnsupported, or on older servers with ErrNotFound, if the server has no such call.
 func (e *Engine) Fetch(ctx context.Context, path, query string) ([]byte, error) {
 	b, err := e.do(ctx, call{op: "read", method: http.MethodGet, path: path, query: query})
 	if err != nil {

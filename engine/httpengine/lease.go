@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// Lease asks for each want in requests of its own.
+// Lease makes requests for each want separately.
 func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
 	g := engine.Grant{Queues: make([]engine.Granted, len(wants))}
 	if len(wants) == 0 {
@@ -31,20 +31,20 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		}
 	}
 	if g.Now.IsZero() {
-		return engine.Grant{}, g.Queues[0].Err // not one could be asked
+		return engine.Grant{}, g.Queues[0].Err // no want could be asked for
 	}
 	ahead(&g)
 	return g, nil
 }
 
-// ahead moves the next due times of earlier answers after the clock of the last one.
+// ahead moves the NextDue of earlier answers after the clock of the last answer.
 func ahead(g *engine.Grant) {
 	for i := range g.Queues {
 		g.Queues[i].NextDue = behind(g.Now, g.Queues[i].NextDue)
 	}
 }
 
-// behind is next, or just after now where that is later.
+// behind returns next, but at least the millisecond after now.
 func behind(now, next time.Time) time.Time {
 	if !next.IsZero() && !next.After(now) {
 		return now.Add(time.Millisecond)
@@ -52,7 +52,7 @@ func behind(now, next time.Time) time.Time {
 	return next
 }
 
-// leaseNow asks for one want, again where the server leases fewer at a time than are wanted.
+// leaseNow asks for one want, repeatedly if the server leases fewer at a time.
 func (e *Engine) leaseNow(ctx context.Context, w engine.Want) (all engine.Granted, now time.Time, err error) {
 	for bytes := 0; ; {
 		n := min(w.Max-len(all.Messages), e.limits.MaxLease)
@@ -80,14 +80,14 @@ func (e *Engine) leaseNow(ctx context.Context, w engine.Want) (all engine.Grante
 	}
 }
 
-// giveBack releases what a call had leased before it failed.
+// giveBack releases the leases of a call that failed afterwards.
 func (e *Engine) giveBack(ctx context.Context, granted []engine.Granted) {
 	var back []engine.Settlement
 	for _, g := range granted {
 		back = append(back, engine.Releases(g.Messages)...)
 	}
 	if len(back) > 0 {
-		_, _ = e.Settle(context.WithoutCancel(ctx), back) // else they lapse
+		_, _ = e.Settle(context.WithoutCancel(ctx), back) // if it fails, they lapse
 	}
 }
 

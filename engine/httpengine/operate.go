@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// Pause stops leasing and claiming of a queue for d, for good when d is 0.
+// Pause stops leasing and claiming from a queue for d, or until Resume when d is 0.
 func (e *Engine) Pause(ctx context.Context, queue string, d time.Duration) error {
 	_, err := e.operate(ctx, "pause", queue, wire.AppendPause(nil, d))
 	return err
@@ -22,8 +22,8 @@ func (e *Engine) Resume(ctx context.Context, queue string) error {
 	return err
 }
 
-// Purge removes what was scheduled or ready when it began. When ctx ends, or the
-// connection breaks, before the server has answered, the count is not known and 0.
+// Purge removes the messages that were scheduled or ready when it began. If ctx ends or the
+// connection breaks before the answer, the count is unknown and 0 is returned.
 func (e *Engine) Purge(ctx context.Context, queue string, also engine.PurgeAlso) (int64, error) {
 	done, err := e.operate(ctx, "purge", queue, wire.AppendPurge(nil, also))
 	if p, ok := err.(*partial); ok {
@@ -49,7 +49,7 @@ func (e *Engine) Redrive(ctx context.Context, queue string, ids []engine.ID, lim
 	return all, nil
 }
 
-// operate carries out a call about a queue, after which it may have something sooner.
+// operate makes a call about a queue, and hints at the queue: something may be due sooner.
 func (e *Engine) operate(ctx context.Context, op, queue string, body []byte) (engine.Redriven, error) {
 	done, err := ask(ctx, e, call{op: op, ref: engine.Ref{Queue: queue}, method: http.MethodPost,
 		path: wire.QueuePath(queue) + "/" + op, body: body, free: op == "purge" || op == "redrive"},

@@ -13,15 +13,16 @@ import (
 )
 
 const (
-	// lastWord is how long a lease request is waited for after its context has ended.
+	// lastWord is how long to wait for the answer to a lease request after its context has
+	// ended.
 	lastWord = time.Second
 	// releaseTimeout bounds unlease.
 	releaseTimeout = 5 * time.Second
 )
 
 // lease makes a lease request. When ctx ends, it does not hang up at once, since the server
-// may be leasing at that moment: it ends the wait there and reads the answer. If none comes
-// within lastWord it does hang up, and what the server has leased by then lapses.
+// may be leasing at that moment: it ends the wait on the server and reads the answer. If none
+// comes within lastWord it hangs up, and leases made by then lapse.
 func (e *Engine) lease(ctx context.Context, req wire.LeaseRequest) (wire.Leased, error) {
 	if err := e.calls.Enter(ctx, "lease"); err != nil {
 		return wire.Leased{}, err
@@ -38,7 +39,7 @@ func (e *Engine) lease(ctx context.Context, req wire.LeaseRequest) (wire.Leased,
 	}()
 	closing := e.ctx.Done()
 	if req.Wait == 0 {
-		closing = nil // Close waits for it
+		closing = nil // Close waits for this call
 	}
 	var err error
 	select {
@@ -58,7 +59,7 @@ func (e *Engine) lease(ctx context.Context, req wire.LeaseRequest) (wire.Leased,
 		return o.Leased, nil
 	}
 	e.unlease(o.Messages)
-	return wire.Leased{Set: o.Set}, err // the server keeps the set all the same
+	return wire.Leased{Set: o.Set}, err // the server keeps the set even so
 }
 
 type outcome struct {
@@ -66,8 +67,8 @@ type outcome struct {
 	err error
 }
 
-// endPoll has the server end a wait, if it has a name, and returns its outcome. It asks again
-// until the wait is over: the request to end it may overtake the wait itself.
+// endPoll ends a wait on the server, if it has a name, and returns its outcome. It repeats
+// the request until the wait is over, because that request may overtake the wait itself.
 func (e *Engine) endPoll(poll string, done <-chan outcome) outcome {
 	if poll == "" {
 		return <-done
@@ -107,7 +108,7 @@ func (e *Engine) ask(ctx context.Context, c call) (wire.Leased, error) {
 	return l, err
 }
 
-// leaseCall is the request, and the name of its wait, if it waits.
+// leaseCall returns the request, and the name of its wait if it waits.
 func leaseCall(req wire.LeaseRequest) (c call, poll string) {
 	if req.Wait > 0 {
 		req.Poll = rand.Text()

@@ -9,8 +9,8 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// Push pushes in as few requests as the server's limits allow. When a request after
-// the first fails, what it concerns gets the error as its own.
+// Push makes as few requests as the server's limits allow. When one after the first fails,
+// each of its messages gets the error.
 func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	results := make([]engine.PushResult, 0, len(msgs))
 	if len(msgs) == 0 {
@@ -44,7 +44,7 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 	return e.push(ctx, msgs, body)
 }
 
-// batch writes as many messages as fit into a request, at least one.
+// batch encodes as many messages as fit into a request, at least one, and returns how many.
 func (e *Engine) batch(msgs []engine.Message, atomic bool) (body []byte, n int) {
 	size := 64
 	for i := range msgs[:min(len(msgs), 8)] {
@@ -75,7 +75,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, body []byte) (
 	return all, nil
 }
 
-// idle is what a call about nothing still has to find out.
+// idle returns the error of a call without items.
 func (e *Engine) idle(ctx context.Context, op string) error {
 	err := e.calls.Enter(ctx, op)
 	if err == nil {

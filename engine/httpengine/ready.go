@@ -17,8 +17,7 @@ func (e *Engine) Ready(ctx context.Context) error {
 	return err
 }
 
-// Ready asks the server at u whether it is ready, and nothing else, as probes do. It needs
-// no token.
+// Ready asks only whether the server at u is ready, as probes do. It needs no token.
 func Ready(ctx context.Context, u *url.URL, opts *Options) error {
 	e, err := prepare(u, opts)
 	if err != nil {
@@ -28,11 +27,11 @@ func Ready(ctx context.Context, u *url.URL, opts *Options) error {
 	return e.Ready(ctx)
 }
 
-// Trouble is what is wrong with a server that is ready, and what to do about it.
+// Trouble is a problem of a server that is ready, and what to do about it.
 type Trouble struct{ Message, Hint string }
 
-// Troubles asks the server what is wrong although it is ready, as with its audit log or its
-// tokens. Without a valid token the answer is empty.
+// Troubles asks the server for problems that it has while it is ready, such as with its audit
+// log or its tokens. Without a valid token the answer is empty.
 func (e *Engine) Troubles(ctx context.Context) (all []Trouble, err error) {
 	b, err := e.do(ctx, call{op: "ready", method: http.MethodGet, path: "/readyz"})
 	if err != nil {

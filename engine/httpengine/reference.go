@@ -14,7 +14,7 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	return e.info(ctx, call{op: "get", ref: ref, method: http.MethodGet, path: wire.RefPath(ref)})
 }
 
-// Reschedule moves a due time. The Info returned lacks the body.
+// Reschedule moves a due time. The returned Info lacks the body.
 func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
 	i, err := e.info(ctx, call{op: "reschedule", ref: ref, method: http.MethodPatch,
 		path: wire.RefPath(ref), query: wire.RefQuery(ref), body: wire.AppendReschedule(nil, due)})
@@ -30,7 +30,7 @@ func (e *Engine) info(ctx context.Context, c call) (engine.Info, error) {
 	return l.Info, err
 }
 
-// Cancel cancels in requests of as many as the server takes.
+// Cancel makes as few requests as the server's limits allow.
 func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
 	if len(refs) == 0 {
 		return nil, e.idle(ctx, "cancel")

@@ -6,14 +6,14 @@ import (
 )
 
 const (
-	// setLeast is how many queues are worth a set: the names of fewer cost little.
+	// setLeast is the least number of queues for a set: fewer names cost little.
 	setLeast = 32
-	// setsMost bounds the sets remembered; the server lets go of what is not polled.
+	// setsMost bounds the sets remembered here; the server drops those that nobody polls.
 	setsMost = 64
 )
 
-// sets are the sets of queues that the server keeps and that are not being polled, the
-// latest last.
+// sets holds the sets of queues that the server keeps and nobody polls right now, the latest
+// last.
 type sets struct {
 	mu   sync.Mutex
 	kept []set
@@ -24,7 +24,7 @@ type set struct {
 	id     string
 }
 
-// take takes out a set of just these queues, if there is one.
+// take removes and returns the set of exactly these queues, if there is one.
 func (s *sets) take(queues []string) (kept set, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// Settings tells the settings of a queue and their revision.
+// Settings returns the settings of a queue and their revision.
 func (e *Engine) Settings(ctx context.Context, queue string) (s engine.Settings, revision string, err error) {
 	got, err := ask(ctx, e, call{op: "settings", ref: engine.Ref{Queue: queue}, method: http.MethodGet, path: settingsPath(queue)}, readSettings)
 	return got.Settings, got.revision, err

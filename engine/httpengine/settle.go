@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// Settle settles in requests of as many as the server takes.
+// Settle makes as few requests as the server's limits allow.
 func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
 	if len(s) == 0 {
 		return nil, e.idle(ctx, "settle")
@@ -36,7 +36,7 @@ func (e *Engine) begun(ctx context.Context, part []engine.Settlement) ([]engine.
 	return e.settle(ctx, part)
 }
 
-// settle settles in one request of a call that has begun.
+// settle makes one request within a call that has begun already.
 func (e *Engine) settle(ctx context.Context, part []engine.Settlement) ([]engine.Settled, error) {
 	body := wire.AppendSettlements(make([]byte, 0, 64+128*len(part)), part)
 	out, err := askBegun(ctx, e, call{op: "settle", method: http.MethodPost, path: "/v1/settle", body: body},

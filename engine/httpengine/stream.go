@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// refusalMost is how much is read of an answer that refuses a stream, in bytes.
+// refusalMost bounds how many bytes are read of an answer that refuses a stream.
 const refusalMost = 64 << 10
 
 // Stream begins a GET of the server's API that answers with server-sent events, such as
-// /v1/live. path is percent-encoded, and begins with /v1/; last is the id of the event after
-// which to go on, "" for none. The reader brings events until the server ends them, ctx ends
-// or the engine is closed; it must be closed. Options.Timeout bounds only the wait for the
-// first byte. Errors are those of Fetch.
+// /v1/live. path is percent-encoded and begins with /v1/. The stream goes on after the event
+// with the id last; "" is none. The reader returns events until the server ends them, ctx
+// ends or the engine is closed. The caller must close it. Options.Timeout bounds only the
+// wait for the first byte. Errors are those of Fetch.
 func (e *Engine) Stream(ctx context.Context, path, query, last string) (io.ReadCloser, error) {
 	c := call{op: "watch", method: http.MethodGet, path: path, query: query}
 	if err := e.calls.Enter(ctx, c.op); err != nil {
@@ -50,7 +50,7 @@ func (e *Engine) Stream(ctx context.Context, path, query, last string) (io.ReadC
 	return nil, cmp.Or(e.refused(c, resp.StatusCode, answer), err)
 }
 
-// stream is an answer that goes on.
+// stream is an answer without an end of its own.
 type stream struct {
 	body   io.ReadCloser // nil: there is none
 	cancel context.CancelCauseFunc
@@ -61,7 +61,7 @@ type stream struct {
 
 func (s *stream) Read(b []byte) (int, error) { return s.body.Read(b) }
 
-// Close ends it. It may be called more than once, and beside Read.
+// Close ends the stream. It may be called more than once, and during a Read.
 func (s *stream) Close() error {
 	s.once.Do(func() {
 		s.cancel(nil)

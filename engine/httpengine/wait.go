@@ -10,8 +10,8 @@ import (
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// LeaseWait waits on the server for the first message, in several requests if that is longer
-// than the server lets one wait.
+// LeaseWait waits on the server for the first message. It makes several requests if the
+// server allows only shorter waits.
 func (e *Engine) LeaseWait(ctx context.Context, w engine.Wait) (all engine.Waited, err error) {
 	req := wire.LeaseRequest{Max: min(w.Max, e.limits.MaxLease), TTR: w.TTR}
 	for q, n := range w.Room {
@@ -47,8 +47,8 @@ func (e *Engine) LeaseWait(ctx context.Context, w engine.Wait) (all engine.Waite
 	}
 }
 
-// leaseOf makes a lease request. Where there are many queues it names them once, and has
-// the server keep them as a set, which further requests name instead.
+// leaseOf makes a lease request. It names many queues only once: the server keeps them as a
+// set, and further requests name the set.
 func (e *Engine) leaseOf(ctx context.Context, queues []string, req wire.LeaseRequest) (wire.Leased, error) {
 	if len(queues) < setLeast || req.Wait == 0 {
 		req.Queues = queues
@@ -58,7 +58,7 @@ func (e *Engine) leaseOf(ctx context.Context, queues []string, req wire.LeaseReq
 		req.Set = kept.id
 		got, err := e.lease(ctx, req)
 		if !errors.Is(err, engine.ErrNotFound) {
-			e.sets.put(kept) // also after a failure: the server says not_found once it is gone
+			e.sets.put(kept) // even after a failure: once the set is gone, the server answers not_found
 			return got, err
 		}
 	}

@@ -8,24 +8,23 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/hint"
 )
 
-// watch hints at queues that this engine itself has changed. It does not hear of changes by
-// others; LeaseWait waits for these on the server.
+// watch hints at queues that this engine itself has changed. It does not learn of changes by
+// others; LeaseWait waits for those on the server.
 type watch struct {
 	hint.Watchers
 
 	mu     sync.Mutex
-	queues map[string]struct{} // leased from
+	queues map[string]struct{} // that messages were leased from
 }
 
 // maxQueues bounds the queues remembered.
 const maxQueues = 10_000
 
-// Watch calls fn after pushes, reschedules, settlements and the like of this engine.
-// What others do on the server shows only in the answers of Lease; LeaseWait waits
-// for that as well.
+// Watch calls fn after pushes, reschedules, settlements and the like of this engine. Changes
+// by other clients show only in the answers of Lease and LeaseWait.
 func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watch.Watch(fn) }
 
-// leased remembers that a settlement may concern a queue: a lease does not name its queue.
+// leased notes that a later settlement may concern a queue: a token does not name its queue.
 func (w *watch) leased(queue string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -37,9 +36,9 @@ func (w *watch) leased(queue string) {
 	}
 }
 
-// settled hints at all queues that a settlement may concern.
+// settled hints at every queue that a settlement may concern.
 func (w *watch) settled() {
-	if !w.Any() { // as in most programs
+	if !w.Any() { // most programs do not watch
 		return
 	}
 	w.mu.Lock()

@@ -28,7 +28,7 @@ type batch struct {
 	room   int  // reserved arguments before those of the items, besides ahead
 	calls  []*call
 	open   map[*shard]*call // calls with room for items
-	last   *call            // usually the next item belongs to it, too
+	last   *call            // usually the next item belongs to it too
 	until  attempt.Bound    // of the first round; zero: counted from run
 }
 
@@ -45,11 +45,11 @@ type call struct {
 
 	// Only for pushes, as lua/push.lua reads them: the due times, and the blocks of the ids.
 	dues        []byte
-	known       *configured // settings that the policies were made by
+	known       *configured // settings that the policies were resolved with
 	least, most uint64
 }
 
-// call returns the shard's call to which the next item of a key belongs.
+// call returns the shard's call that takes the next item, which has this key.
 func (b *batch) call(s *shard, key string, bytes int) *call {
 	c := b.last
 	if c == nil || c.shard != s {

@@ -11,8 +11,8 @@ import (
 type clock struct {
 	mu    sync.Mutex
 	ahead time.Duration // lower bound: the server's clock minus our monotonic one
-	best  time.Duration // the best of the readings since
-	since time.Time     // zero: nothing is known
+	best  time.Duration // best reading since the time below
+	since time.Time     // start of the readings for best; zero: nothing is known
 	seen  time.Time     // time of the last reading
 	shown time.Duration // the latest time that now has returned
 }

@@ -13,13 +13,13 @@ import (
 
 // measured counts the engine's calls.
 type measured struct {
-	trips    figure.Times // one or more nodes each
+	trips    figure.Times // each to one or more nodes
 	scripts  figure.Times // with all attempts
 	failures atomic.Int64
 	again    [retryCauses]atomic.Int64
 	heard    atomic.Int64 // subscriptions made
 	downs    atomic.Int64 // how often a shard was found down or dark
-	up       atomic.Int64 // downs when no shard was down
+	up       atomic.Int64 // value of downs when all shards were last up
 }
 
 // retryCause is why a script is run again.

@@ -51,8 +51,8 @@ func (e *Engine) pause(ctx context.Context, op, name, until string) error {
 	return nil
 }
 
-// Purge removes the messages that were scheduled or ready when it began, and with dead also
-// the dead ones. It compares creation times with the servers' clocks.
+// Purge removes the messages that were scheduled or ready when it began, and those that also
+// adds. It compares creation times with the servers' clocks.
 func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) (int64, error) {
 	if err := e.calls.Enter(ctx, "purge"); err != nil {
 		return 0, err

@@ -140,8 +140,8 @@ const (
 	patience      = 3 * time.Second
 	retryPauseMin = 5 * time.Millisecond
 	retryPauseMax = 200 * time.Millisecond
-	// answerTimeout is how long an answer may take: it takes time until a silent connection
-	// is known to be dead.
+	// answerTimeout is how long an answer may take. Finding out that a silent connection is
+	// dead takes time.
 	answerTimeout = 5 * time.Second
 	// lates is how often a request may be too late by the server's clock before the server
 	// is treated as one that turns calls away.

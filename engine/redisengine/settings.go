@@ -22,7 +22,7 @@ import (
 
 var _ engine.Configurer = (*Engine)(nil)
 
-// configured are the settings of a queue as stored on a shard; nil if there are none.
+// configured holds the settings of a queue as stored on a shard; nil if there are none.
 type configured struct {
 	engine.Settings
 	revision float64

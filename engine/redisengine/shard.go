@@ -35,10 +35,10 @@ type shard struct {
 	dark  atomic.Bool // excluded from leases until a probe is answered
 
 	mu    sync.Mutex
-	held  bool      // the settings hold messages back until then
+	held  bool      // the settings hold messages back until next
 	next  int64     // nothing happens before this; never: nothing is known to come
-	wakes int64     // number of wakes at that time
-	asked time.Time // when that was learned; zero: never
+	wakes int64     // number of wakes at the last answer
+	asked time.Time // when that was last confirmed; zero: never
 	turns uint64    // raised by news that an answer in progress may miss
 
 	fails int // consecutive failures
@@ -186,7 +186,7 @@ func (s *shard) known() int64 {
 	return s.next
 }
 
-// holdsBack returns until when the settings hold messages back.
+// holdsBack reports whether the settings hold messages back.
 func (s *shard) holdsBack() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,11 +20,11 @@ type visit struct {
 	q       *queue
 	us      int64   // the latest clock seen, in microseconds
 	open    []*stop // to call in this round
-	looked  []*stop // have named their candidates; messages not yet taken
+	looked  []*stop // named their candidates; no messages taken yet
 	asked   int
 	failed  int
 	cause   error
-	left    func() bool // the caller has given up
+	left    func() bool // reports whether the caller has given up
 	granted engine.Granted
 }
 

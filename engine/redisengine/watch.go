@@ -63,7 +63,7 @@ func (e *Engine) rest(d time.Duration) {
 	}
 }
 
-// hinted handles a hint: the engine it is from, shard, queue and due.
+// hinted handles a hint, which names its engine, shard, queue and due time.
 func (e *Engine) hinted(hint string) {
 	part := strings.Split(hint, " ")
 	if len(part) != 4 || part[0] == e.origin {

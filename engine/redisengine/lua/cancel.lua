@@ -1,6 +1,6 @@
 -- Cancels messages. ARGV: the state that each must be in (a byte of messages().state, 0 for
 -- any; '' if all are 0), then id and key of each, one of them ''. Answers the clock, and for
--- each: 0 canceled, 1 not found, 2 leased, else 10 + its state.
+-- each: 0 cancelled, 1 not found, 2 leased, else 10 + its state.
 if told ~= nil then
 	local answer = {us, raw}
 	for i = 3, (#args + 1) / 2 do answer[i] = 0 end
@@ -8,7 +8,7 @@ if told ~= nil then
 end
 local states, answer = args[4], {us, raw}
 
--- one cancels one message, which must be in the given state.
+-- one cancels one message, which must be in the given state (0: any).
 local function one(id, key, state)
 	local M = messages()
 	local m = M.named(id, key)

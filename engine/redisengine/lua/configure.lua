@@ -3,9 +3,9 @@
 -- if that differs, 1 with the settings and their new revision, or 2 to call again.
 local stands = settings() and limits.revision or 0
 if args[4] ~= '' and args[4] ~= format('%.0f', stands) then return tell({us, raw, 0, format('%.0f', stands)}) end
--- First apply the old settings up to now: what they ended does not come back.
+-- First apply the old settings up to now: messages that they dropped must not come back.
 if lapses() or messages().cull() then return tell({us, raw, 2, ''}) end
--- Based on the time: a revision never repeats, even if some were lost.
+-- A revision is based on the time, so that it never repeats, even if some were lost.
 local value = struct.pack('>d', math.max(us, stands + 1)) .. args[5]
 call('HSET', META, 'settings', value)
 know(value)

@@ -16,8 +16,8 @@ if busy then
 	return answer
 end
 
--- usuals returns up to n + 1 ready messages of DUE and their dues. Scores as text are slow,
--- so equal scores are read once.
+-- usuals returns up to n + 1 ready messages of DUE and their dues. Reading scores from text
+-- is slow, so equal scores are read once.
 local function usuals(n)
 	local ids, dues = {}, {}
 	local last = call('ZRANGE', DUE, n, n, 'WITHSCORES')[2]
@@ -137,7 +137,7 @@ else
 			if limits.rate > 0 and permits(1) == 0 and not full() then next = math.min(next, gathers()) end
 		end
 		if next < math.huge then answer[5] = next end
-		-- Should this client die, other clients must know when to ask.
+		-- If this client dies, other clients must know when to ask.
 		if lapse == next and lapse < lapses then
 			answer[6] = wake(lapse)
 		end

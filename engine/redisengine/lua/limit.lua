@@ -11,7 +11,7 @@ end
 local EPOCH = 1767225600000000
 local base
 
--- each is the time in which one lease becomes available.
+-- each returns the microseconds in which one lease becomes available.
 local function each(l) return math.max(1, math.floor(1000000000 / l.rate)) / 1000 end
 
 -- permits returns how many of n leases may be given now.
@@ -32,14 +32,15 @@ local function permits(n)
 	return n
 end
 
--- given takes the leases given from the bucket.
+-- given takes n leases from the bucket.
 local function given(n)
 	if not base or n == 0 then return end
 	base = base + n * each(settings())
 	call('HSET', META, 'bucket', struct.pack('>d', base))
 end
 
--- gathers returns when the rate permits leases again: one, or those of 5 ms if that is more.
+-- gathers returns when the rate permits leases again: one, or as many as come in 5 ms if that
+-- is more.
 local function gathers()
 	local l = settings()
 	local some = math.min(l.burst, math.max(1, math.floor(5000 / each(l))))

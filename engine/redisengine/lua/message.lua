@@ -180,8 +180,8 @@ local function messages()
 		return #keys
 	end
 
-	-- finish deletes a message that ended as given. It returns the memory left, if any: none
-	-- if another message holds the key.
+	-- finish deletes a message that ended in the given way. It returns the memory that is
+	-- left; none if another message holds the key.
 	local function finish(m, how, at)
 		local free = at + m.remember
 		local memory = m.remembered and free > now and struct.pack(MEMORY, m.id, m.due, how, at, free) or nil
@@ -190,7 +190,7 @@ local function messages()
 		if not memory or named('', m.key) then return nil end
 		call('HSET', KEY, m.key, memory)
 		call('ZADD', FINISHED, free, m.key)
-		forget(2) -- so that they do not pile up without leases
+		forget(2) -- so that memories do not pile up on queues without leases
 		return memory
 	end
 

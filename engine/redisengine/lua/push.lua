@@ -78,10 +78,10 @@ do
 end
 local holders = k > 0 and call('HMGET', KEY, unpack(keys))
 
--- fresh reports whether all ids are certainly unused. An id can repeat if a server has lost
--- a reservation. META has the highest block given to the shard: 13 digits, and the engine
--- that gave it while that is the only one. given is the same of this call; "+" precedes it
--- if the call also has ids of lower blocks.
+-- fresh reports whether all ids are certainly unused. An id can repeat if a server has lost a
+-- reservation. META has the highest block given to the shard: 13 digits, and the engine that
+-- gave it while that is the only one. given is the same for this call; "+" precedes it if the
+-- call also has ids of lower blocks.
 local function fresh(given)
 	local mixed = byte(given) == 43
 	if mixed then given = given:sub(2) end

@@ -28,7 +28,7 @@ local IS_RARE, IS_LARGE, IS_REMEMBERED = 1, 2, 4
 -- The priority of messages in DUE.
 local USUAL = 1024
 -- How many messages one script processes beyond those it is called for, at up to 20 commands
--- each. A script blocks the server. room is what is left.
+-- each. It is bounded because a script blocks the server. room is how many are left.
 local CHUNK = 500
 local room = CHUNK
 

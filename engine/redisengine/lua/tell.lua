@@ -1,7 +1,7 @@
 -- A script that must not act twice stores its answer for a while, with tell. The same call
 -- may come again, because its answer was lost or the network delayed it; it then gets the
--- same answer. Of a plain answer only the clock and the soonest due are stored: the rest
--- follows from the request.
+-- same answer. A plain answer is stored as its clock and soonest due alone: the rest follows
+-- from the request.
 local KEPT = 10000 -- milliseconds; longer than a call may begin, see tick
 local PLAIN, MARK = '>c1ddd', '!' -- no MessagePack array begins like that
 local function tell(answer, plain, soon)

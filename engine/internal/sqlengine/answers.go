@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// answers is what leases of this process were told about queues.
+// answers records what leases of this process were told about queues.
 type answers struct {
 	mu     sync.Mutex
 	queues map[int64]*answer
 }
 
 type answer struct {
-	known  bool      // a lease was told that the queue has nothing
-	until  int64     // before this; a hint follows if something comes sooner
-	due    time.Time // the same by the clock of this process
-	asking int       // running leases: what they see is unknown
-	pause  int64     // how soon to look again if others have locked all that is due
+	known  bool      // a lease was told that nothing is due
+	until  int64     // until then; a hint follows if something comes sooner
+	due    time.Time // until by the clock of this process
+	asking int       // number of leases under way: what they see is unknown
+	pause  int64     // how soon to look again if others have locked everything due, in milliseconds
 	spare  int       // how many more ranked rows to look at if others have locked some
 }
 
@@ -50,14 +50,15 @@ func (t *answers) passOver(queue int64) {
 	x.spare = min(max(spareLeast, 4*x.spare), window)
 }
 
-// freed ends passOver.
+// freed resets spare.
 func (t *answers) freed(queue int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.of(queue).spare = 0
 }
 
-// blocked returns how soon to look again for locked rows; still: this look found no others.
+// blocked returns how soon to look again for locked rows, in milliseconds. still: this look
+// found only locked rows.
 func (t *answers) blocked(queue int64, still bool) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,7 +70,7 @@ func (t *answers) blocked(queue int64, still bool) int64 {
 	return pause
 }
 
-// ask counts the leases that ask about queues: by is 1 at their start, and -1 at their end.
+// ask counts the leases under way. by is 1 when one begins and -1 when it ends.
 func (t *answers) ask(queues []int64, by int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,8 +79,8 @@ func (t *answers) ask(queues []int64, by int) {
 	}
 }
 
-// tell records that a lease is told when there may be something next. It reports whether
-// another was told of a later instant, and so would come too late.
+// tell records when a lease is told that there may be something next. It reports whether
+// another lease was told of a later instant, and so would come too late.
 func (t *answers) tell(queue, next int64, due time.Time) (late bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,8 +90,8 @@ func (t *answers) tell(queue, next int64, due time.Time) (late bool) {
 	return late
 }
 
-// expects reports whether there are queues, and leases were told of something due by now in
-// each.
+// expects reports whether leases were told that something is due by now in each of the
+// queues. There must be at least one.
 func (t *answers) expects(queues []int64) bool {
 	now := time.Now()
 	t.mu.Lock()
@@ -103,8 +104,7 @@ func (t *answers) expects(queues []int64) bool {
 	return len(queues) > 0
 }
 
-// sooner reports whether an instant is sooner than leases were told, or than a running lease
-// may have seen.
+// sooner reports whether an instant is before the one that leases were told, or may be.
 func (t *answers) sooner(queue, at int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 
 // How columns store values, in every database.
 
-// OrNever is an instant of a column in which NULL means never.
+// OrNever returns the instant in a column in which NULL means never.
 func OrNever(ms *int64) int64 {
 	if ms == nil {
 		return never
@@ -26,7 +26,7 @@ func Numbers(ids []engine.ID) []int64 {
 	return n
 }
 
-// EncodeSettings writes settings as JSON; nil: none is set.
+// EncodeSettings encodes settings as JSON; nil: none is set.
 func EncodeSettings(s *engine.Settings) ([]byte, error) {
 	if s.Unset() {
 		return nil, nil
@@ -34,7 +34,7 @@ func EncodeSettings(s *engine.Settings) ([]byte, error) {
 	return json.Marshal(s)
 }
 
-// DecodeSettings reads what EncodeSettings wrote.
+// DecodeSettings decodes settings.
 func DecodeSettings(text []byte) (s engine.Settings, err error) {
 	if text != nil {
 		err = json.Unmarshal(text, &s)
@@ -42,7 +42,7 @@ func DecodeSettings(text []byte) (s engine.Settings, err error) {
 	return s, err
 }
 
-// MetaOf encodes a content without its body; nil: there is nothing else.
+// MetaOf encodes a content without its body; nil: only the body is set.
 func MetaOf(c *engine.Content) []byte {
 	if c.ContentType == "" && len(c.Headers) == 0 {
 		return nil

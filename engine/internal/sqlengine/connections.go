@@ -11,7 +11,7 @@ type Connections struct {
 // Pool is the state of a pool of connections.
 type Pool struct {
 	InUse, Idle, Most int   // Most 0: any number
-	Waits             int64 // how often none was free
+	Waits             int64 // how many calls found no free connection
 }
 
 // Measure adds the figures of connections and of their pool.

@@ -71,7 +71,7 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 	}
 }
 
-// queuesLeast is the least number of queues to look at: empty ones are left out.
+// queuesLeast is the least number of queues to read at a time, since empty ones are left out.
 const queuesLeast = 100
 
 // count returns the counts of up to QueuesMost queues. The number of statements does not grow

@@ -11,7 +11,7 @@ import (
 
 func boundsDead(s *engine.Settings) bool { return s.DeadMax > 0 }
 
-// keeps is the earliest death of a message that is kept.
+// keeps returns the earliest death of the messages that are kept.
 func (h *Heads) keeps(ms int64) int64 {
 	if h.Settings.DeadKeep == 0 {
 		return math.MinInt64
@@ -58,8 +58,9 @@ func (w *work) dropDead(r Range) (n int, err error) {
 	return n, nil
 }
 
-// boundDead drops the oldest dead messages of queues that have more than dead_max, if any died in
-// this work. It locks these queues. The rest of the call no longer meets the dropped ones.
+// boundDead drops the oldest dead messages of queues with more than dead_max, if any message
+// died in this work. It locks these queues. The rest of the call no longer finds the dropped
+// messages.
 func (w *work) boundDead() error {
 	died := slices.DeleteFunc(slices.Sorted(maps.Keys(w.died)), func(q int64) bool { return !boundsDead(&w.queues[q].Settings) })
 	clear(w.died)

@@ -11,9 +11,9 @@
 // again from the start.
 //
 // A transaction looks for a queue's first rows from its floor on: as far as the process
-// knows, nothing is below (floors.go). Whole looks begin at the start of the index, and find
-// rows that came below the floor unnoticed. An idle lease makes them, or a task in the
-// background (whole.go).
+// knows, nothing is below (floors.go). Whole looks begin at the start of the index instead,
+// and find rows that came below the floor unnoticed. Idle leases and a background task make
+// them (whole.go).
 //
 // The process caches nothing that must be right: numbers of queues (names.go), which never
 // change; reserved ids; the last seen settings of queues (seen.go); their floors; what leases

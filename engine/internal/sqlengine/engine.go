@@ -12,7 +12,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/hint"
 )
 
-// Config sets an Engine up.
+// Config configures an Engine.
 type Config struct {
 	Name     string        // as in Capabilities
 	Coalesce int           // as in Tuning
@@ -20,7 +20,7 @@ type Config struct {
 	Recheck  time.Duration // likewise: a push by another process is seen within it even without a notice
 	MaxBody  int           // as in Limits
 	Logger   *slog.Logger
-	// Now replaces the database's clock; nil: it does not.
+	// Now replaces the database's clock; nil: no replacement.
 	Now func() time.Time
 	// Notify tells other processes that queues may have something sooner, and when. It does
 	// not wait, and may lose notices. nil: there are no notices.
@@ -29,8 +29,8 @@ type Config struct {
 	later func(tell func()) // defers the notices of a commit; nil: they are sent at once
 }
 
-// Engine is an engine on a Store. Its methods may be called from many goroutines, and
-// many engines, in many processes, may share a database.
+// Engine is an engine on a Store. It is safe for concurrent use. Many engines in many
+// processes may share a database.
 type Engine struct {
 	store Store
 	cfg   Config
@@ -75,7 +75,7 @@ func New(store Store, cfg Config) *Engine {
 	return &Engine{store, cfg, p}
 }
 
-// Capabilities says that the engine can do everything.
+// Capabilities returns that the engine can do everything.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full(e.cfg.Name)
 	c.Durable, c.Atomic = true, true
@@ -136,7 +136,7 @@ func instant(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// millis is d in milliseconds, rounded up.
+// millis returns d in milliseconds, rounded up.
 func millis(d time.Duration) int64 {
 	ms := int64(d / time.Millisecond)
 	if d%time.Millisecond > 0 {
@@ -145,7 +145,7 @@ func millis(d time.Duration) int64 {
 	return ms
 }
 
-// expiry returns when a message due then expires under policy p.
+// expiry returns when a message with this due time expires under policy p.
 func expiry(due int64, p *engine.Policy) int64 {
 	if p.ExpireAfter <= 0 {
 		return never

@@ -23,7 +23,7 @@ type measured struct {
 	failures     atomic.Int64
 }
 
-// undoing is why a transaction was undone that can run again.
+// undoing is why a transaction that can run again was undone.
 type undoing int
 
 const (
@@ -60,7 +60,7 @@ func (m *measured) observe(start time.Time, err error) {
 	}
 }
 
-// in is Store.In.
+// in is Store.In, measured.
 func (e *Engine) in(ctx context.Context, op string, do func(Tx) error) error {
 	start := time.Now()
 	err := e.store.In(ctx, op, do)

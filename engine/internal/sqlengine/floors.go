@@ -19,18 +19,18 @@ type Floor struct {
 // Places has a place for each kind of row.
 type Places [kinds]token.Place
 
-// floorAt is the floor of a queue with the same place for each kind.
+// floorAt returns a floor with the same place for each kind.
 func floorAt(queue int64, at token.Place, forgotten int64) Floor {
 	return Floor{Queue: queue, From: Places{at, at, at, at}, Forgotten: forgotten}
 }
 
-// ground is the lowest floor.
+// ground returns the lowest floor.
 func ground(queue int64) Floor { return floorAt(queue, token.All.Low, math.MinInt64) }
 
-// ceiling is the floor of a queue that has nothing.
+// ceiling returns the floor of an empty queue.
 func ceiling(queue int64) Floor { return floorAt(queue, token.Place{At: never}, never) }
 
-// Ground reports whether nothing can be below it.
+// Ground reports whether f is the lowest floor.
 func (f *Floor) Ground() bool { return *f == ground(f.Queue) }
 
 func grounds(queues []int64) []Floor {
@@ -41,7 +41,7 @@ func grounds(queues []int64) []Floor {
 	return all
 }
 
-// lower lowers a floor to another where that is lower.
+// lower lowers f to o where o is lower.
 func (f *Floor) lower(o *Floor) {
 	for k := range f.From {
 		if o.From[k].Compare(f.From[k]) < 0 {
@@ -51,7 +51,7 @@ func (f *Floor) lower(o *Floor) {
 	f.Forgotten = min(f.Forgotten, o.Forgotten)
 }
 
-// floors has the floors of the queues that this process has looked at.
+// floors holds the floors of the queues that this process has looked at.
 //
 // A database keeps deleted and moved rows in its indexes until it cleans up, and one old
 // snapshot in any session prevents that. A look from the start of an index walks over all of
@@ -75,14 +75,14 @@ type floor struct {
 // look is a running look.
 type look struct {
 	from []Floor
-	low  map[int64]*Floor // lower bounds of what came meanwhile
+	low  map[int64]*Floor // lower bounds of the rows that came meanwhile
 }
 
 const (
-	lookSlow  = 10 * time.Millisecond  // a whole look at a queue that takes as long is slow
-	lookMany  = 50 * time.Millisecond  // so is one at many queues: one of them may be the reason
-	lookTwice = 2                      // slow looks in a row: a single one may have waited for something else
-	lookShare = 20                     // whole looks at a queue take at most this fraction of the time
+	lookSlow  = 10 * time.Millisecond  // a whole look at one queue that takes this long is slow
+	lookMany  = 50 * time.Millisecond  // a whole look at many queues that takes this long is slow for each: any may be the reason
+	lookTwice = 2                      // slow looks in a row until leases avoid them: a single one may have waited for something else
+	lookShare = 20                     // whole looks at a queue take at most 1/20 of the time
 	lookLeast = time.Second            // least time between two, unless a lease needs one
 	lookMost  = 30 * time.Second       // most time between two
 	lookSlack = 250 * time.Millisecond // how long before its commit a push may read the time
@@ -116,8 +116,8 @@ func (f *floors) from(queues []int64) []Floor {
 	return l.from
 }
 
-// end ends a look that found heads; nil: it failed, or is not to raise floors. took is how long
-// a whole look took; 0: it began at the floors.
+// end ends a look that found heads; nil: it failed, or must not raise floors. took is how
+// long a whole look took; 0: the look began at the floors.
 func (f *floors) end(l *look, heads []Heads, ms int64, took time.Duration) {
 	if took < lookMany {
 		took /= time.Duration(max(1, len(heads))) // each queue's share
@@ -177,8 +177,9 @@ func (f *floors) due(queues []int64) (due []int64) {
 	return due
 }
 
-// floor returns the floor that heads imply, but at most the present less lookSlack: others may
-// be about to commit messages that are due at once, also after a clock that was set back.
+// floor returns the floor that heads imply. For waiting messages it is at most the present
+// less lookSlack: other transactions may be about to commit messages that are due at once, or
+// were pushed after the clock was set back.
 func (h *Heads) floor(ms int64) Floor {
 	f := Floor{Queue: h.Num, From: h.First, Forgotten: h.Forgotten}
 	early := token.Place{At: ms - lookSlack.Milliseconds()}
@@ -196,7 +197,7 @@ func (h *Heads) floor(ms int64) Floor {
 	return f
 }
 
-// lower lowers the floor of a queue for rows that came, or may have come.
+// lower lowers the floor of a queue to rows that came or may have come.
 func (f *floors) lower(low *Floor) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

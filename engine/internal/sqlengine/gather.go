@@ -25,14 +25,14 @@ type gathering[In, Out any] struct {
 	found int // locked items found
 }
 
-// How many known locks a call tries again, and how many new ones it looks for.
+// How many known locks a call tries again, and how many new ones it searches for.
 const (
 	triesMost = 4
 	foundMost = 8
 )
 
-// gather carries items out by call. needs returns what an item needs that others may lock; the
-// zero stall: nothing. fail turns an error into the answer of an item.
+// gather carries items out by call. needs returns what an item needs that others may have
+// locked; the zero stall: nothing. fail turns an error into the result of an item.
 func gather[In, Out any](ctx context.Context, e *Engine, in []In, needs func(*In) stall, call func([]In, LockTimeout) ([]Out, error), fail func(*In, error) Out) ([]Out, error) {
 	if len(in) == 0 || !engine.IsGathered(ctx) || e.cfg.later != nil {
 		return call(in, NoTimeout)
@@ -56,7 +56,7 @@ func gather[In, Out any](ctx context.Context, e *Engine, in []In, needs func(*In
 	return g.out, nil
 }
 
-// briefly carries items out in one transaction, which waits briefly.
+// briefly carries items out in one transaction that waits for locks only briefly.
 func (g *gathering[In, Out]) briefly(ctx context.Context, in []In) (out []Out, err error) {
 	pause := attempt.Pause{Least: time.Millisecond, Most: 16 * time.Millisecond}
 	for start := time.Now(); ; {
@@ -97,8 +97,8 @@ func (g *gathering[In, Out]) apart(ctx context.Context, all []int) {
 	}
 }
 
-// halve finds the locked ones among items, and carries out the rest. It tries even a single
-// item: a database may only have been slow.
+// halve finds the locked items among some, and carries out the others. It tries even a single
+// item again: the database may only have been slow.
 func (g *gathering[In, Out]) halve(items []int) {
 	if g.carryOut(items, g.once) {
 		return

@@ -13,10 +13,10 @@ import (
 type held struct {
 	mu     sync.Mutex
 	leases map[string]int64 // deadlines in milliseconds, by token
-	swept  int              // how many were left after the last sweep of overdue ones
+	swept  int              // how many were left after the last removal of overdue ones
 }
 
-// heldLeast is how many leases there are before overdue ones are swept.
+// heldLeast is the number of leases above which overdue ones are removed.
 const heldLeast = 10_000
 
 func (h *held) add(l *engine.Lease, now int64) {
@@ -52,7 +52,7 @@ func (h *held) settled(s []engine.Settlement, became []engine.Settled) {
 // giveBackWithin bounds how long Close tries to release leases.
 const giveBackWithin = 5 * time.Second
 
-// giveBack releases all leases held. If that fails, they lapse.
+// giveBack releases all held leases. If that fails, they lapse.
 func (e *Engine) giveBack() {
 	e.held.mu.Lock()
 	var back []engine.Settlement

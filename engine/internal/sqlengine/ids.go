@@ -18,8 +18,8 @@ func (e *Engine) take(ctx context.Context, n int) (engine.ID, error) {
 	if first := e.ids.some(n); first != 0 {
 		return first, nil
 	}
-	// Calls do not wait for the one that reserves more: it may be waiting for a connection
-	// that their transactions hold.
+	// Calls do not wait for a call that reserves ids: it may need a connection that their
+	// transactions hold.
 	var first, last engine.ID
 	err := e.beside(ctx, "push", func(ctx context.Context) (err error) {
 		first, last, err = e.store.IDs(ctx, n)
@@ -44,7 +44,7 @@ func (s *ids) some(n int) engine.ID {
 	return first
 }
 
-// add adds reserved ids, unless greater ones are left: later messages get greater ids.
+// add adds reserved ids unless greater ones are left, because later messages get greater ids.
 func (s *ids) add(next, last engine.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// Lease leases messages that are due. Unless it expects some, it first looks at the queues in
-// one statement without locks, and begins a transaction only for queues that have something.
+// Lease leases due messages. Unless it expects some, it first looks at the queues in one
+// statement without locks, and begins a transaction only for those with something to do.
 func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
 	if err := e.begin(ctx, "lease"); err != nil {
 		return engine.Grant{}, err
@@ -45,7 +45,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	return e.granted(now, asked, visits, idle), nil
 }
 
-// handOut answers the visits of busy queues, in one transaction.
+// handOut answers the visits of busy queues in one transaction.
 func (e *Engine) handOut(ctx context.Context, queues []int64, ahead []Range, visits []*visit) (now time.Time, err error) {
 	var finish func()
 	err = e.do(ctx, "lease", queues, First{Ranges: ahead}, boundsLeases, func(w *work) (err error) {
@@ -81,7 +81,8 @@ func (e *Engine) takeBack(ctx context.Context, visits []*visit) {
 	}
 }
 
-// busy looks at queues and returns those that have something to do. It adds all to idle.
+// busy looks at queues and returns those with something to do. It adds the heads of all to
+// idle.
 func (e *Engine) busy(ctx context.Context, queues []int64, idle map[int64]*Heads) (now time.Time, busy []int64, err error) {
 	l := e.floors.begin(queues, true)
 	sent := time.Now()
@@ -104,8 +105,8 @@ func (e *Engine) busy(ctx context.Context, queues []int64, idle map[int64]*Heads
 // aheadMost is the most queues for which a lease reads ahead.
 const aheadMost = 8
 
-// ahead returns the ranges to read with the opening of a transaction, if something is expected
-// to be due in all queues; else nil. The database decides what is due.
+// ahead returns the ranges to read when opening a transaction, if a message is expected to be
+// due in every queue; else nil. The database decides what is due.
 func (e *Engine) ahead(queues []int64, visits []*visit) (ahead []Range) {
 	if e.cfg.Now != nil || len(queues) > aheadMost || !e.answers.expects(queues) {
 		return nil
@@ -140,7 +141,7 @@ func ready(queue int64, from *Places, ms int64, most, spare int) (ranges []Range
 	return ranges
 }
 
-// until is the span of rows that end at or before an instant.
+// until returns the span of rows from p that end at or before an instant.
 func (p *Places) until(kind Kind, ms int64) token.Span {
 	return token.Span{Low: p[kind], High: token.Place{At: ms + 1}}
 }
@@ -154,7 +155,8 @@ func (h *Heads) due(ms int64) bool {
 // boundsLeases reports whether a lease must lock the queue.
 func boundsLeases(s *engine.Settings) bool { return boundsFlight(s) || s.Rate > 0 }
 
-// boundsFlight reports whether others may wait for a lease of a queue to end.
+// boundsFlight reports whether the settings bound leases, so that others may wait for one to
+// end.
 func boundsFlight(s *engine.Settings) bool { return s.InFlight > 0 }
 
 // visit is one want and its answer.
@@ -168,8 +170,8 @@ type visit struct {
 	paused   bool  // the queue was paused after the transaction began
 }
 
-// granted makes the answer of the visits. For idle queues it uses what the first look saw.
-// asked is when the call began.
+// granted returns the answer to the visits. For idle queues it uses the result of the first
+// look. asked is when the call began.
 func (e *Engine) granted(now, asked time.Time, visits []*visit, idle map[int64]*Heads) engine.Grant {
 	ms := now.UnixMilli()
 	grant := engine.Grant{Now: now, Queues: make([]engine.Granted, len(visits))}
@@ -200,7 +202,7 @@ func (e *Engine) granted(now, asked time.Time, visits []*visit, idle map[int64]*
 	return grant
 }
 
-// next is when a queue may have something.
+// next returns when a queue may have something.
 func (h *Heads) next(ms int64) int64 {
 	if h.Paused > ms {
 		return h.Paused
@@ -298,7 +300,7 @@ func (w *work) lease(visits []*visit) (finish func(), err error) {
 	return w.after(order, byQueue, full)
 }
 
-// lapse brings overdue leases of queues up to date, at most a chunk of each queue.
+// lapse applies overdue leases of queues, at most a chunk of each queue.
 func (w *work) lapse(queues []int64) error {
 	var ranges []Range
 	for _, q := range queues {
@@ -324,8 +326,8 @@ func (w *work) read(ranges []Range) error {
 // fetches bounds how often a lease looks again because the rows it found had expired.
 const fetches = 10
 
-// fetchAll reads ready messages that have not expired, as many as there is room for in each
-// queue. full has the queues that may have more.
+// fetchAll reads ready messages that have not expired, as many as each queue has room for.
+// full holds the queues that may have more.
 func (w *work) fetchAll(queues []int64, room map[int64]int) (full map[int64]bool, err error) {
 	full = make(map[int64]bool)
 	again, err := w.fetch(queues, room, full)
@@ -347,12 +349,12 @@ func (w *work) fetchAll(queues []int64, room map[int64]int) (full map[int64]bool
 	return full, err
 }
 
-// fetch reads ready messages, as many as there is room for in each queue. It adds queues that
-// had as many to full, and returns those of them where some had expired.
+// fetch reads ready messages, as many as each queue has room for. It adds queues that had as
+// many to full, and returns those among them in which some had expired.
 func (w *work) fetch(queues []int64, room map[int64]int, full map[int64]bool) (again []int64, err error) {
 	ranges, found := w.ahead, w.readAhead
 	w.ahead, w.readAhead = nil, nil
-	if len(ranges) == 0 || w.early(ranges, found) { // else the opening has read all that is due
+	if len(ranges) == 0 || w.early(ranges, found) { // else all due rows came with the opening
 		ranges = nil
 		for _, q := range queues {
 			if room[q] > 0 && w.queues[q].Waiting <= w.ms {
@@ -385,8 +387,8 @@ func (w *work) fetch(queues []int64, room map[int64]int, full map[int64]bool) (a
 	return again, nil
 }
 
-// early reports whether the rows read ahead include one that is not due yet: by its priority
-// it may have displaced one that is due.
+// early reports whether the rows read ahead include one that is not due yet: its priority may
+// have displaced a due one.
 func (w *work) early(ranges []Range, found [][]*Row) bool {
 	for i := range ranges {
 		if ranges[i].Kind == Ranked && slices.ContainsFunc(found[i], func(r *Row) bool { return r.Ends > w.ms }) {
@@ -428,8 +430,8 @@ const (
 	retryMost  = 100
 )
 
-// after writes the leases and finds out when there may be more. It reads that with the commit,
-// unless the settings of a queue bound its leases.
+// after writes the leases and finds out when there may be more. It reads that with the
+// commit, unless a queue's settings bound its leases.
 func (w *work) after(queues []int64, byQueue map[int64][]*visit, full map[int64]bool) (finish func(), err error) {
 	if err := w.write(); err != nil {
 		return nil, err
@@ -462,7 +464,7 @@ func (w *work) after(queues []int64, byQueue map[int64][]*visit, full map[int64]
 	}, nil
 }
 
-// holdBack finds the queues whose settings allow no more leases now, and until when.
+// holdBack finds the queues whose settings allow no more leases now, and when they do again.
 func (w *work) holdBack(heads []Heads, spent map[int64]int64) error {
 	for i := range heads {
 		h := &heads[i]
@@ -484,8 +486,8 @@ func (w *work) holdBack(heads []Heads, spent map[int64]int64) error {
 	return nil
 }
 
-// next tells the visits of a queue when there may be more, by its first rows. full: more may
-// be due already.
+// next sets when the visits of a queue may get more, by its first rows. full: more may be due
+// already.
 func (w *work) next(h *Heads, visits []*visit, full bool, spent map[int64]int64) {
 	was := w.queues[h.Num].Paused
 	paused := was == 0 && h.Paused > w.ms

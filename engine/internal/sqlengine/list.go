@@ -37,7 +37,7 @@ func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, err
 	return page, err
 }
 
-// lapseAll brings all overdue leases of queues up to date.
+// lapseAll applies all overdue leases of queues.
 func (e *Engine) lapseAll(ctx context.Context, op string, queues ...int64) error {
 	for {
 		now, heads, err := e.heads(ctx, op, grounds(queues))

@@ -21,8 +21,8 @@ type names struct {
 // a sequence would repeat numbers, and a process's cache would mistake one queue for another.
 func NewNumber() int64 { return 1 + rand.Int64N(1<<57) }
 
-// gone turns ErrGone into an error for callers and clears the cached numbers: the next call
-// asks for them again.
+// gone turns ErrGone into an error for callers, and clears the cached numbers so that the
+// next call reads them again.
 func (e *Engine) gone(op string, err error) error {
 	if !errors.Is(err, ErrGone) {
 		return err

@@ -62,8 +62,9 @@ func (e *Engine) onQueue(ctx context.Context, op, name string, create bool, do f
 	return e.doLocked(ctx, op, num, func(w *work) error { return do(w, w.queues[num]) })
 }
 
-// Purge removes the messages that were scheduled or ready when it began, and what also says.
-// A message that is leased when the purge reaches it stays. Each chunk is a transaction.
+// Purge removes the messages that were scheduled or ready when it began, and those that also
+// adds. A message that is leased when the purge reaches it stays. Each chunk is a
+// transaction.
 func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) (gone int64, err error) {
 	const op = "purge"
 	if err := e.begin(ctx, op); err != nil {
@@ -105,7 +106,7 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 	return gone + n, rest(ctx, name, err)
 }
 
-// rest tells a caller whose context ended that the purge is not complete.
+// rest returns the error for a caller whose context ended before the purge was complete.
 func rest(ctx context.Context, name string, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return &engine.Error{Op: "purge", Queue: name, Err: ctx.Err(), Hint: "purge again for the rest"}
@@ -113,7 +114,7 @@ func rest(ctx context.Context, name string, err error) error {
 	return err
 }
 
-// inChunks runs do once on each row of a kind, and returns for how many it returned true.
+// inChunks calls do once for each row of a kind, and returns how often it returned true.
 func (e *Engine) inChunks(ctx context.Context, op string, num int64, kind Kind, span token.Span, do func(*work, *row) bool) (n int64, err error) {
 	for {
 		read, done := 0, int64(0)
@@ -146,9 +147,9 @@ func (e *Engine) inChunks(ctx context.Context, op string, num int64, kind Kind, 
 	}
 }
 
-// some reads a range without locks and then locks its rows, in order. It returns the rows that
-// are left by then, and the number and last place of the rows of the range: a statement that
-// both reads a range and waits for locks returns rows that have moved.
+// some reads a range without locks and then locks its rows, in order. One statement cannot do
+// both: if it has to wait for locks, it returns rows that have moved meanwhile. some returns
+// the rows that are left, and the number and last place of the rows in the range.
 func (w *work) some(r Range) (rows []*Row, last token.Place, read int, err error) {
 	found, err := w.tx.Ranges(w.ctx, []Range{r})
 	if err != nil || len(found[0]) == 0 {
@@ -167,8 +168,8 @@ func (w *work) some(r Range) (rows []*Row, last token.Place, read int, err error
 // behind is the place after last.
 func behind(last token.Place) token.Place { return token.Place{At: last.At, ID: last.ID + 1} }
 
-// forgetAll forgets the memories of a queue that ended by began, and counts those that had not
-// expired.
+// forgetAll forgets the memories of a queue that ended at or before began. It counts those
+// that had not expired.
 func (e *Engine) forgetAll(ctx context.Context, num, began int64) (n int64, err error) {
 	for {
 		read, done := 0, int64(0)
@@ -212,7 +213,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 		for some := range slices.Chunk(ids, chunk) {
 			n, err := e.redrive(ctx, num, func(w *work) ([]*Row, error) {
 				var known []engine.ID
-				named := make(map[engine.ID]int, len(some)) // of several with the same key, the first gets it
+				named := make(map[engine.ID]int, len(some)) // of messages with the same key, the first named gets it
 				for i, id := range some {
 					if _, again := named[id]; !again && int64(id) > 0 {
 						known = append(known, id)
@@ -247,7 +248,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 			if began == 0 {
 				began = w.ms
 				span.Low = token.Place{At: w.queues[num].keeps(w.ms)}
-				span.High = token.Place{At: w.ms + 1} // without messages that die meanwhile
+				span.High = token.Place{At: w.ms + 1} // excludes messages that die meanwhile
 				from = span
 			}
 			rows, last, n, err := w.some(Range{Queue: num, Kind: Dead, Span: span, Most: most})

@@ -30,7 +30,7 @@ func (w *work) grantable(q int64, n int) (int, error) {
 	return n, nil
 }
 
-// pass records n leases for the rate of a queue, and a clock that was set back.
+// pass records n leases under a queue's rate. It also records that the clock was set back.
 func (w *work) pass(q int64, n int) {
 	h := w.queues[q]
 	if h.Settings.Rate == 0 {
@@ -46,7 +46,7 @@ func (w *work) pass(q int64, n int) {
 	w.save(q)
 }
 
-// gathers is when the rate allows another lease.
+// gathers returns when the rate allows another lease.
 func (w *work) gathers(q int64) int64 {
 	h := w.queues[q]
 	if h.Settings.Rate == 0 {

@@ -22,8 +22,8 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 	})
 }
 
-// pushNeeds is what a push needs and others may have locked: its key, or the whole queue if
-// that has max_pending.
+// pushNeeds returns what a push needs that others may have locked: its key, or the whole
+// queue if that has max_pending.
 func (e *Engine) pushNeeds(m *engine.Message) stall {
 	switch num := e.names.of([]string{m.Queue}); {
 	case len(e.seen.of(num, boundsPending)) > 0:
@@ -34,7 +34,7 @@ func (e *Engine) pushNeeds(m *engine.Message) stall {
 	return stall{queue: m.Queue, key: m.Key}
 }
 
-// PushAtomic stores all messages or none, also in several queues.
+// PushAtomic stores all messages or none, even in several queues.
 func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	if err := e.begin(ctx, "push"); err != nil {
 		return nil, err
@@ -108,8 +108,8 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, timeout LockTi
 	return results, nil
 }
 
-// tellWithin is how soon a message must be due for a notice. Other processes find later ones in
-// time by their whole looks, which are more frequent.
+// tellWithin is how soon a message must be due for a notice. Other processes find later ones
+// in time by their whole looks, which are more frequent.
 const tellWithin = 2 * lookMost
 
 // tells reports whether others get a notice of a message due at an instant. They always do
@@ -118,8 +118,8 @@ func (e *Engine) tells(at, ms int64) bool {
 	return e.cfg.Now != nil || at <= ms+tellWithin.Milliseconds()
 }
 
-// queuesOf returns the queue number of each of n items, 0 if the queue does not exist, and the
-// distinct numbers without 0.
+// queuesOf returns the queue number of each of n items, with 0 for a queue that does not
+// exist, and the distinct numbers other than 0.
 func (e *Engine) queuesOf(ctx context.Context, n int, of func(int) string, create bool) (each, distinct []int64, err error) {
 	var names []string
 	var items [][]int
@@ -144,7 +144,7 @@ func (e *Engine) queuesOf(ctx context.Context, n int, of func(int) string, creat
 
 func boundsPending(s *engine.Settings) bool { return s.MaxPending > 0 }
 
-// rooms returns how many more live messages the queues with max_pending take.
+// rooms returns how many more live messages each queue with max_pending takes.
 func (w *work) rooms() (map[int64]int64, error) {
 	room := make(map[int64]int64)
 	for num, h := range w.queues {
@@ -197,7 +197,7 @@ func (w *work) push(num int64, id engine.ID, in *engine.Message, room map[int64]
 	}
 	r := x.result(w.ms)
 	r.Outcome = engine.Created
-	if w.advance(x); x.gone { // it expired before it came
+	if w.advance(x); x.gone { // it expired before it was pushed
 		if _, bounded := room[num]; bounded {
 			room[num]++
 		}
@@ -246,12 +246,12 @@ func (w *work) conflict(x *row, in *engine.Message) engine.PushResult {
 	return r
 }
 
-// result describes a live row to a push.
+// result describes a live row for a push.
 func (x *row) result(ms int64) engine.PushResult {
 	return engine.PushResult{ID: x.ID, Due: instant(x.Due), State: x.state(ms)}
 }
 
-// result describes a finished message to a push of its key.
+// result describes a finished message for a push of its key.
 func (m *Memory) result() engine.PushResult {
 	return engine.PushResult{ID: m.ID, Due: instant(m.Due), State: engine.Finished, Ending: m.Ending, Ended: instant(m.Ended)}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// Cancel removes messages, in one transaction. By id it removes dead ones, too.
+// Cancel removes messages in one transaction; by id dead ones too.
 func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
 	if err := e.begin(ctx, "cancel"); err != nil {
 		return nil, err
@@ -20,7 +20,7 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 	}, func(ref *engine.Ref, err error) error { return engine.Refuse("cancel", *ref, err) })
 }
 
-// cancelNeeds is what a cancel needs and others may have locked.
+// cancelNeeds returns what a cancel needs that others may have locked.
 func cancelNeeds(ref *engine.Ref) stall {
 	if ref.ID != 0 {
 		return stall{id: ref.ID}
@@ -84,7 +84,7 @@ func meant(refs []engine.Ref, nums []int64) (first First) {
 	return first
 }
 
-// at returns the message of a ref whose row was read; nil: there is none.
+// at returns the message of a ref from the rows that were read; nil: there is none.
 func (w *work) at(num int64, ref engine.Ref) *row {
 	if ref.ID == 0 {
 		if s := w.keys[Name{num, ref.Key}]; s != nil {
@@ -118,9 +118,9 @@ func (w *work) cancel(num int64, ref engine.Ref) error {
 	return nil
 }
 
-// refer runs do in a transaction on the message of ref; nil: there is none. If do refuses, the
-// call fails with an engine.Error, but the transaction commits: the message may have lapsed
-// or expired.
+// refer runs do in a transaction on the message of ref; nil: there is none. If do returns
+// refused, the call fails with that as an engine.Error. The transaction still commits,
+// because the message may have lapsed or expired.
 func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, only condition, do func(*work, *row) (refused, err error)) error {
 	if err := e.begin(ctx, op); err != nil {
 		return err
@@ -317,7 +317,7 @@ func (w *work) get(num int64, ref engine.Ref) (*engine.Info, error) {
 	return w.whole(w.adopt([]*Row{dead})[0])
 }
 
-// whole is the info of a row with its body, however large.
+// whole returns the info of a row with its body, however large.
 func (w *work) whole(x *row) (*engine.Info, error) {
 	if x.Size > len(x.Content.Body) {
 		if err := w.tx.Bodies(w.ctx, []*Row{&x.Row}); err != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// never is the instant that does not come; others are Unix milliseconds.
+// never is the instant that never comes. Other instants are Unix milliseconds.
 const never = math.MaxInt64
 
 // Kind is the part of a message's state that its row stores. Time decides between scheduled
 // and ready, and whether a lease holds or has lapsed. The numbers are part of the format.
 type Kind int16
 
-// The kinds of rows. Waiting messages with another than the default priority are separate, so
-// that the others are in order by due time alone.
+// The kinds of rows. Waiting messages of the default priority have a kind of their own, so
+// that they are in order by due time alone.
 const (
 	Waiting Kind = iota // with engine.DefaultPriority
 	Ranked              // waiting, with another priority
@@ -53,29 +53,29 @@ func (r *Row) Place() token.Place { return token.Place{At: r.Ends, ID: r.ID} }
 type Queue struct {
 	Num      int64
 	Name     string
-	Paused   int64 // until when; 0: it is not, never: for good
+	Paused   int64 // until when; 0: not paused; never: until resumed
 	Settings engine.Settings
 	Revision uint64
 	// Base is pace.Bucket's base, in microseconds.
 	Base int64
-	// Remembers: it has, or had, messages with remember.
+	// Remembers says that the queue has, or had, messages with remember.
 	Remembers bool
 }
 
 // Heads is a queue with its first rows.
 type Heads struct {
 	Queue
-	// First are the places of the first row of each kind; at never: none. The dead are not
-	// looked at if Settings.DeadKeep is unset.
+	// First holds the place of the first row of each kind; at never: there is none. Dead rows
+	// are not looked at if Settings.DeadKeep is unset.
 	First   Places
 	Waiting int64 // least due time of both waiting kinds; never: none
 	Leased  int64 // least deadline; never: none
-	// When the first dead message died, and when the first memory is forgotten; never: none,
-	// or not looked at, since Settings.DeadKeep or Remembers is unset.
+	// When the first dead message died, and when the first memory expires; never: there is
+	// none, or it was not looked at because Settings.DeadKeep or Remembers is unset.
 	Dead, Forgotten int64
 }
 
-// Has sets the first rows.
+// Has sets First and the fields that follow from it, and Forgotten.
 func (h *Heads) Has(first Places, forgotten int64) {
 	h.First, h.Forgotten = first, forgotten
 	h.Waiting = min(first[Waiting].At, first[Ranked].At)
@@ -113,14 +113,14 @@ type Range struct {
 	Queue  int64
 	Kind   Kind
 	Span   token.Span
-	Due    bool // Span ends at the database's time, whatever its High
+	Due    bool // Span ends at the database's time, whatever its High is
 	Newest bool // the latest first
 	Most   int
 	Lock   Lock
-	Body   bool // with bodies of up to InlineBody bytes; all other content is always read
-	// Window is not 0 for Ranked rows in the order (priority, due, id): the first Most in that
-	// order among the first Window by place. With Lock Skip, Most and Spare more rows are
-	// chosen before locking, so that spare ones replace those that others have locked.
+	Body   bool // with bodies of up to InlineBody bytes; other content is always read
+	// Window is set for Ranked rows in the order (priority, due, id): the first Most in that
+	// order among the first Window rows by place. With Lock Skip, Most and Spare more rows
+	// are chosen before they are locked. The spare ones replace rows that others have locked.
 	Window, Spare int
 }
 
@@ -128,7 +128,7 @@ type Range struct {
 // once it is certain that they are needed.
 const InlineBody = 8 << 10
 
-// Tally is a change of a count of a queue.
+// Tally is a change to a count of a queue.
 type Tally struct {
 	Queue int64
 	Count Count
@@ -137,7 +137,7 @@ type Tally struct {
 	N      int64
 }
 
-// Count is what is counted. The numbers are part of the format.
+// Count says what is counted. The numbers are part of the format.
 type Count int16
 
 // The counts of a queue.
@@ -151,11 +151,11 @@ const (
 
 // Stock is what a queue holds.
 type Stock struct {
-	Waiting, Ready         int64 // Ready are a part of Waiting
+	Waiting, Ready         int64 // Ready counts a part of Waiting
 	Leased, Dead, Finished int64
 }
 
-// MinuteOf is the minute in which an instant lies.
+// MinuteOf returns the minute of an instant, since 1970.
 func MinuteOf(ms int64) int64 {
 	const minute = int64(time.Minute / time.Millisecond)
 	m := ms / minute

@@ -9,7 +9,7 @@ import (
 )
 
 // seen caches queues as this process last saw them. From their settings a call guesses which
-// queues it must lock; the transaction checks that.
+// queues it must lock, and its transaction checks the guess.
 type seen struct {
 	mu     sync.RWMutex
 	queues map[int64]view
@@ -39,7 +39,7 @@ func (s *seen) note(heads []Heads) {
 	}
 }
 
-// of returns the queues for whose settings only holds.
+// of returns the queues whose settings fulfil only.
 func (s *seen) of(queues []int64, only condition) (lock []int64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

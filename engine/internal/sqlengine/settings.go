@@ -38,10 +38,10 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 	if err != nil {
 		return "", err
 	}
-	if err := e.lapseAll(ctx, op, num); err != nil { // dead messages count for no limit
+	if err := e.lapseAll(ctx, op, num); err != nil { // a lapse may make messages dead
 		return "", err
 	}
-	if err := e.dropDead(ctx, op, num); err != nil { // what the old settings dropped does not come back
+	if err := e.dropDead(ctx, op, num); err != nil { // messages that the old settings dropped must not come back
 		return "", err
 	}
 	made := ""
@@ -51,7 +51,7 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 		}
 		h.Settings = s
 		h.Settings.Defaults = s.Defaults.Clone()
-		h.Revision = uint64(1 + rand.Int64N(math.MaxInt64)) // random: one that a failover lost does not come again
+		h.Revision = uint64(1 + rand.Int64N(math.MaxInt64)) // random, so that a revision lost in a failover does not come again
 		if s.Rate == 0 {
 			h.Base = 0 // full when a rate is set again
 		}

@@ -20,13 +20,13 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 		return engine.Settled{Err: engine.Refuse("settle", engine.Ref{}, err)}
 	})
 	e.seen.name(s, settled)
-	if err == nil && e.cfg.later == nil { // else the outcome is still open
+	if err == nil && e.cfg.later == nil { // else the transaction may still be rolled back
 		e.held.settled(s, settled)
 	}
 	return settled, err
 }
 
-// settleNeeds is what a settlement needs and others may have locked.
+// settleNeeds returns what a settlement needs that others may have locked.
 func settleNeeds(s *engine.Settlement) stall {
 	t, _ := token.Parse(s.Token)
 	return stall{id: t.ID}
@@ -93,9 +93,9 @@ func lost(queue string, id engine.ID) error {
 	return engine.Refuse("settle", engine.Ref{Queue: queue, ID: id}, engine.ErrLeaseLost)
 }
 
-// settle carries out a settlement. Its lease may have lapsed: the message is then ready or
-// dead. If it is dead and another message has its key by now, it cannot come back, and the
-// lease is lost.
+// settle carries out a settlement. If its lease has lapsed, the message is ready or dead. The
+// lease is lost if the message is dead and another one holds its key, because it cannot
+// become live again.
 func (w *work) settle(t token.Token, s *engine.Settlement) engine.Settled {
 	x := w.rows[t.ID]
 	if x == nil || x.gone || x.Nonce == nil || *x.Nonce != t.Nonce || x.Queue != int64(t.Queue) {

@@ -14,8 +14,8 @@ type stall struct {
 	queue, key string
 }
 
-// stalls are those for which calls waited in vain, with the time of the next try. Items that
-// need one are kept separate from others until it is free.
+// stalls holds the stalls for which calls waited in vain, with the time of the next try.
+// Items that need one are kept apart from others until it is free.
 type stalls struct {
 	mu    sync.Mutex
 	until map[stall]time.Time
@@ -23,7 +23,7 @@ type stalls struct {
 
 const (
 	stallPause = 40 * time.Millisecond
-	// stallKept is how long one is remembered after its last use.
+	// stallKept is how long a stall is remembered after its last use.
 	stallKept = 30 * time.Second
 )
 
@@ -39,7 +39,7 @@ func (s *stalls) none() bool {
 	return len(s.until) == 0
 }
 
-// of reports whether something is known to be locked, and whether it is time to try again.
+// of reports whether a stall is known to be locked, and whether it is time to try it again.
 func (s *stalls) of(what stall) (held, try bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *stalls) of(what stall) (held, try bool) {
 	return held, held && !time.Now().Before(until)
 }
 
-// add records that something is locked.
+// add records that a stall is locked.
 func (s *stalls) add(what stall) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// kindOf is the kind of a waiting message.
+// kindOf returns the kind of a waiting message.
 func kindOf(p *engine.Policy) Kind {
 	if p.Priority == engine.DefaultPriority {
 		return Waiting
@@ -14,7 +14,7 @@ func kindOf(p *engine.Policy) Kind {
 	return Ranked
 }
 
-// state is the state at ms of a row that advance has brought up to date.
+// state returns the state at ms of a row that advance has brought up to date.
 func (x *row) state(ms int64) engine.State {
 	switch {
 	case x.gone:
@@ -85,8 +85,8 @@ func (w *work) drop(x *row) {
 	x.gone = true
 }
 
-// leave drops a message that ended so: its key may be remembered. For a dead message, the key
-// was read before.
+// leave drops a message that ended in this way; its key may be remembered. The key of a dead
+// message must have been read before.
 func (w *work) leave(x *row, how engine.Ending, ended int64) {
 	wasLive := x.live()
 	w.drop(x)
@@ -102,7 +102,7 @@ func (w *work) leave(x *row, how engine.Ending, ended int64) {
 	s.memory = &Memory{Name{x.Queue, x.Key}, x.ID, x.Due, how, ended, until}
 }
 
-// remembers records, before there is a memory, that a queue has messages with remember.
+// remembers records that a queue has messages with remember, before it has a memory.
 func (w *work) remembers(queue int64) {
 	if h := w.queues[queue]; !h.Remembers {
 		h.Remembers = true
@@ -127,7 +127,7 @@ func (w *work) revive(x *row) bool {
 	return true
 }
 
-// info is a row for callers.
+// info returns the Info of a row.
 func (w *work) info(x *row) engine.Info {
 	i := engine.Info{
 		ID: x.ID, Queue: w.queues[x.Queue].Name, Key: x.Key, State: x.state(w.ms),

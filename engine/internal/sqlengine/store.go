@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// ErrAgain means that other transactions undid this one: run it again.
+// ErrAgain means that other transactions undid this one. Run it again.
 var ErrAgain = errors.New("the transaction was undone by others: run it again")
 
 // ErrBusy is the ErrAgain of a transaction that would have waited longer for locks than its
@@ -20,7 +20,7 @@ var ErrBusy = fmt.Errorf("%w: others hold what it needs", ErrAgain)
 // deadlock or a serialization failure.
 var ErrDeadlock = fmt.Errorf("%w: a deadlock", ErrAgain)
 
-// Again returns an ErrAgain with the caller's error for the case that repeating does not help.
+// Again returns an ErrAgain. reason is the caller's error if repeating does not help.
 func Again(reason error) error { return &again{reason} }
 
 type again struct{ reason error }
@@ -28,28 +28,28 @@ type again struct{ reason error }
 func (a *again) Error() string        { return ErrAgain.Error() + ": " + a.reason.Error() }
 func (a *again) Is(target error) bool { return target == ErrAgain }
 
-// ErrGone means that some queue numbers do not exist, as after a failover that lost them:
-// queues are never deleted.
+// ErrGone means that some queue numbers do not exist. Queues are never deleted, so a failover
+// must have lost them.
 var ErrGone = errors.New("a queue does not exist any more")
 
 // ErrInternal marks errors by which the engine itself rolls a transaction back.
 var ErrInternal = errors.New("undone")
 
-// Store is a database with tarry's tables. Its methods may be called from many goroutines.
-// Except for ErrAgain, its errors go to the engine's callers unchanged: *engine.Error, with
+// Store is a database with tarry's tables. It is safe for concurrent use. Except for
+// ErrAgain, its errors go to the engine's callers unchanged. They are *engine.Error, with
 // engine.ErrUnavailable for a database that does not answer.
 type Store interface {
 	// In runs do in a READ COMMITTED transaction, and commits it if do returns nil. It does
-	// not repeat: ErrAgain means that the transaction was rolled back and may run again. If
-	// the outcome of the commit is unknown, the error has engine.HintUnknown.
+	// not repeat the transaction. ErrAgain means that it was rolled back and may run again.
+	// If the outcome of the commit is unknown, the error has engine.HintUnknown.
 	In(ctx context.Context, op string, do func(Tx) error) error
 
-	// Heads returns the database's time, and each queue's row with its first rows from a floor
-	// on, in the order of from. It is one statement and takes no locks.
+	// Heads returns the database's time, and for each floor its queue's row and first rows
+	// from the floor on. It is one statement and takes no locks.
 	Heads(ctx context.Context, from []Floor) (now time.Time, heads []Heads, err error)
 
-	// Names returns the numbers of queues; 0: there is no such queue. With create it makes new
-	// queues and commits at once, whatever transaction the caller is in.
+	// Names returns the numbers of queues; 0: there is no such queue. With create it adds
+	// missing queues and commits at once, even inside a caller's transaction.
 	Names(ctx context.Context, names []string, create bool) ([]int64, error)
 
 	// Queues lists queues by name, beginning after a name.
@@ -59,15 +59,15 @@ type Store interface {
 	// database's clock, so that none repeats after a failover that lost the reservation.
 	IDs(ctx context.Context, n int) (first, last engine.ID, err error)
 
-	// Fold adds up some of the tallies that transactions left, from a number on, so that few
-	// remain to be summed. It returns the last one, and whether there are more. It skips
-	// tallies that another process is folding.
+	// Fold adds up some of the tallies that transactions left, so that few remain to be
+	// summed. It begins at a number, and returns the last number and whether there are more.
+	// It skips tallies that another process is folding.
 	Fold(ctx context.Context, from int64) (last int64, more bool, err error)
 
 	Close()
 }
 
-// QueuesMost is how many queues are counted at once.
+// QueuesMost is how many queues are counted in one statement.
 const QueuesMost = 500
 
 // Sooner is a notice: a queue may have something at an instant.
@@ -80,15 +80,15 @@ type Sooner struct {
 // when it gets the lock. Writes may be delayed until the next read or the commit; their order
 // is kept.
 type Tx interface {
-	// Open comes first. It returns the database's time, the Heads of queues, and the rows that
-	// first asks for, as ByID and ByKey do. Before it reads, it locks the queues in lock, in
+	// Open comes first. It returns the database's time, the Heads of queues, and the rows of
+	// first, as ByID and ByKey read them. Before it reads, it locks the queues in lock, in
 	// the order of their numbers, until the transaction ends. It leaves out queues that do
-	// not exist. The Heads of first.Queues have the queue's row only.
+	// not exist. For first.Queues it reads only the queue's row.
 	Open(ctx context.Context, from []Floor, lock []int64, first First) (Opened, error)
 	// Heads is Store.Heads without the time. It sees this transaction's writes.
 	Heads(ctx context.Context, from []Floor) ([]Heads, error)
-	// Leave is Heads at the end of the transaction: heads returns them after the commit. It
-	// leaves out queues that do not exist.
+	// Leave is Heads at the end of the transaction. heads returns them after the commit.
+	// Queues that do not exist are left out.
 	Leave(ctx context.Context, from []Floor) (heads func() []Heads, err error)
 	SaveQueue(ctx context.Context, q *Queue) error
 
@@ -97,10 +97,11 @@ type Tx interface {
 
 	// Tally adds to counts. It neither waits for other transactions nor makes them wait.
 	Tally(ctx context.Context, changes []Tally) error
-	// Stock returns the counts of up to QueuesMost queues, in one statement. Ready messages
-	// are due by an instant; those due within its minute are counted row by row.
+	// Stock returns the counts of up to QueuesMost queues, in one statement. Messages due at
+	// or before ms are ready; those due within its minute are counted row by row.
 	Stock(ctx context.Context, queues []int64, ms int64) (map[int64]Stock, error)
-	// Due returns the nonzero counts of CountDue for the minutes from first to before end.
+	// Due returns the nonzero counts of CountDue for the minutes from first up to, but
+	// without, end.
 	Due(ctx context.Context, queue, first, end int64) ([]Tally, error)
 }
 
@@ -114,7 +115,8 @@ const (
 	LeastTimeout             // as short as possible
 )
 
-// BriefMost bounds BriefTimeout. A Store may wait for less: the engine then repeats the transaction.
+// BriefMost bounds BriefTimeout. A Store may wait for less: the engine then repeats the
+// transaction.
 const BriefMost = 50 * time.Millisecond
 
 // First names the rows that the opening of a transaction reads and locks.
@@ -133,7 +135,7 @@ type Opened struct {
 	Heads    []Heads
 	Rows     []*Row
 	Memories []Memory
-	Ranges   [][]*Row // those of each
+	Ranges   [][]*Row // the rows of each range
 }
 
 // Messages are the rows of messages.
@@ -143,7 +145,8 @@ type Messages interface {
 	// ByKey reads and locks the live messages with some keys, in the order of names, and then
 	// reads the memories of these keys.
 	ByKey(ctx context.Context, names []Name, lock Lock, body bool) ([]*Row, []Memory, error)
-	// LastDead returns the dead message with a key that died last, at or after since; nil: none.
+	// LastDead returns the last message to die, at or after since, of those with a key; nil:
+	// none.
 	LastDead(ctx context.Context, name Name, since int64, body bool) (*Row, error)
 	// Ranges answers each range in order.
 	Ranges(ctx context.Context, ranges []Range) ([][]*Row, error)
@@ -152,27 +155,28 @@ type Messages interface {
 	// Bodies fills in the bodies that a Range left out.
 	Bodies(ctx context.Context, rows []*Row) error
 
-	// Insert adds rows of new messages, which wait and have no attempt. It waits for other
-	// transactions that insert the same keys. It fails with ErrAgain if a key is held by
-	// then, or is remembered and not forgotten by this transaction.
+	// Insert adds rows of new messages, which are waiting and have no attempt. It waits for
+	// other transactions that insert the same keys. It fails with ErrAgain if a key is held
+	// by then, or is remembered and this transaction has not forgotten it.
 	Insert(ctx context.Context, rows []*Row) error
 	// Move writes the columns that change with the state: all but queue, key, created, policy
-	// and content. A message that is no longer dead takes its key: ErrAgain if that is held.
+	// and content. A message that is no longer dead takes its key; ErrAgain if another holds
+	// it.
 	Move(ctx context.Context, rows []*Row) error
-	// Replace writes rows whole.
+	// Replace writes all columns of rows.
 	Replace(ctx context.Context, rows []*Row) error
 	Delete(ctx context.Context, ids []engine.ID) error
 }
 
 // Memories are the rows of finished messages. Messages.ByKey reads them.
 type Memories interface {
-	// Over returns the memories of a queue that are forgotten from one instant to another,
-	// inclusive, and ended by an instant. They come in order of forgetting. It locks them, and
-	// leaves out those that others have locked.
+	// Over locks and returns the memories of a queue that expire from one instant to another,
+	// inclusive, and ended by an instant. They come in order of expiry. It leaves out those
+	// that others have locked.
 	Over(ctx context.Context, queue, from, until, ended int64, most int) ([]Memory, error)
-	// Remember writes memories. An older memory of the same key was forgotten before; if two
+	// Remember writes memories. Older memories of the same keys were forgotten before. If two
 	// transactions remember a key at the same time, the later one wins.
 	Remember(ctx context.Context, memories []Memory) error
-	// Forget deletes memories that ByKey or Over have returned.
+	// Forget deletes memories that ByKey or Over returned.
 	Forget(ctx context.Context, names []Name) error
 }

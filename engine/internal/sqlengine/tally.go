@@ -46,17 +46,17 @@ func (t tallies) changes() []Tally {
 
 // folding adds up tallies in the background.
 type folding struct {
-	changed atomic.Int64 // since the last run
-	under   atomic.Bool  // it runs
+	changed atomic.Int64 // changes since the last run
+	under   atomic.Bool  // a run is under way
 
 	// Only the running task uses these. As with floors, almost all tallies below from have
-	// been added up; the rest is from time to time.
+	// been added up. A run over all finds the rest from time to time.
 	from  int64
 	whole time.Time // when the next run over all is due
 }
 
-// foldAfter is the number of changes between two runs of this process, foldEach what a
-// transaction counts besides the rows it changes, and foldWithin the time limit of a run.
+// foldAfter is the number of changes between two runs of this process. foldEach is added to
+// the changed rows of each transaction. foldWithin bounds a run.
 const (
 	foldAfter  = 16_384
 	foldEach   = 3

@@ -9,12 +9,12 @@ import (
 )
 
 // Within is an engine whose calls are part of the caller's transaction: its Store runs each
-// call in a savepoint. Like the transaction, it is used from one goroutine at a time. Tell is
-// called after the commit.
+// call in a savepoint. Like the transaction, it is used from one goroutine at a time. Tell
+// must be called after the commit.
 type Within struct {
 	e *Engine
 
-	mu    sync.Mutex // Tell is not called from the transaction's goroutine
+	mu    sync.Mutex // Tell may be called from another goroutine
 	later []func()
 }
 
@@ -68,8 +68,8 @@ func (w *Within) Tell() {
 	}
 }
 
-// Capabilities has only what can be part of a transaction: push, cancel, reschedule, settle
-// and look up.
+// Capabilities returns only what can be part of a transaction: push, cancel, reschedule,
+// settle and look up.
 func (w *Within) Capabilities() engine.Capabilities {
 	c := w.e.Capabilities()
 	c.Claim, c.List, c.Count, c.Forecast, c.Pause, c.Purge, c.Redrive, c.Settings = false, false, false, false, false, false, false, false

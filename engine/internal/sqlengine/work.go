@@ -13,8 +13,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/attempt"
 )
 
-// work is what a transaction has read and changed. Rules change rows in memory; write compares
-// them with what was read, and writes tables and counts.
+// work holds what a transaction has read and changed. Rules change rows in memory. write
+// compares them with the rows as read, and writes the tables and counts.
 type work struct {
 	e      *Engine
 	ctx    context.Context
@@ -25,16 +25,16 @@ type work struct {
 	ms     int64
 
 	heads   []Heads
-	queues  map[int64]*Heads // the same
+	queues  map[int64]*Heads // heads by number
 	locked  []int64          // queues that are locked, or will be in the next try
 	dirty   []int64          // queues to be saved
 	rows    map[engine.ID]*row
-	order   []*row // the same, in the order of reading
+	order   []*row // rows in the order of reading
 	keys    map[Name]*keyState
 	endings map[int64]endings
 	least   map[int64]int64  // when each queue may have something because of this work
 	low     map[int64]*Floor // lower bounds of the rows written
-	freed   map[int64]bool   // queues with in_flight whose leases it ended before their deadlines
+	freed   map[int64]bool   // queues with in_flight of which a lease ended before its deadline
 	quiet   bool             // no hints: the answer tells the caller
 	died    map[int64]bool   // queues with newly dead messages
 
@@ -53,27 +53,28 @@ type row struct {
 	late  bool // gone, and dead before: it leaves a memory of its key
 }
 
-// keyState is what is known of a key.
+// keyState is what the work knows about a key.
 type keyState struct {
 	holder *row    // the live message with the key; nil: none
 	stored *Memory // as read
 	memory *Memory // as it will be; nil: none
 }
 
-// How often a transaction runs if others undo it, and after how long it is not repeated.
+// How often a transaction runs if others undo it, and how long it may be repeated.
 const (
 	tries       = 20
 	triesWithin = 5 * time.Second
 )
 
-// condition reports by a queue's settings whether a call must lock the queue.
+// condition reports whether a call must lock a queue with these settings.
 type condition func(*engine.Settings) bool
 
-// errMustLock rolls a transaction back that found a queue which it must lock.
+// errMustLock rolls back a transaction that found a queue which it must lock.
 var errMustLock = fmt.Errorf("%w: a queue is to be locked", ErrInternal)
 
-// do runs a transaction over queues, again if others undo it, and then gives hints. It locks
-// the rows in first, and the queues for which only holds; nil: none. fn starts afresh each time.
+// do runs a transaction over queues, repeats it if others undo it, and then gives hints. It
+// locks the rows in first, and the queues whose settings fulfil only; nil: none. fn starts
+// afresh each time.
 func (e *Engine) do(ctx context.Context, op string, queues []int64, first First, only condition, fn func(*work) error) error {
 	var lock []int64
 	if only != nil {
@@ -123,7 +124,7 @@ func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first
 	return nil
 }
 
-// committed does what follows a commit.
+// committed does the rest after a commit.
 func (e *Engine) committed(w *work) {
 	e.fold(len(w.order))
 	if e.cfg.later != nil {
@@ -148,8 +149,8 @@ func (e *Engine) work(ctx context.Context, tx Tx, op string, now time.Time, queu
 	}
 }
 
-// repeat runs a transaction until others do not undo it. Without a time-out, waiting for
-// locks in vain does not count as a try. With one, it fails with ErrBusy.
+// repeat runs a transaction until others do not undo it. Without a timeout, waiting for locks
+// in vain does not count as a try. With a timeout it fails with ErrBusy.
 func (e *Engine) repeat(ctx context.Context, op string, timeout LockTimeout, try func() error) error {
 	pause := attempt.Pause{Least: time.Millisecond, Most: 100 * time.Millisecond}
 	begun := time.Now()
@@ -176,7 +177,7 @@ func (e *Engine) repeat(ctx context.Context, op string, timeout LockTimeout, try
 	}
 }
 
-// those returns the queues for whose settings only holds.
+// those returns the queues whose settings fulfil only.
 func (w *work) those(only condition) (queues []int64) {
 	for q, h := range w.queues {
 		if only(&h.Settings) {
@@ -195,8 +196,8 @@ func (w *work) mustLock(queues []int64) error {
 	return errMustLock
 }
 
-// look runs a transaction that changes nothing. It reads the heads of queues from floors, if
-// any.
+// look runs a transaction that changes nothing. It reads the heads of queues from the floors,
+// if there are any.
 func (e *Engine) look(ctx context.Context, op string, from []Floor, first First, fn func(*work) error) error {
 	return e.repeat(ctx, op, NoTimeout, func() error {
 		return e.in(ctx, op, func(tx Tx) error {
@@ -225,7 +226,7 @@ func (e *Engine) openFor(ctx context.Context, tx Tx, op string, queues, lock []i
 	return w, nil
 }
 
-// open opens a transaction and returns a work with what it read.
+// open opens a transaction, and returns a work with everything it read.
 func (e *Engine) open(ctx context.Context, tx Tx, op string, from []Floor, lock []int64, first First) (*work, error) {
 	opened, err := tx.Open(ctx, from, lock, first)
 	if err != nil {
@@ -261,7 +262,7 @@ func (e *Engine) open(ctx context.Context, tx Tx, op string, from []Floor, lock 
 	return w, nil
 }
 
-// remember adds memories that were read to their keys.
+// remember adds memories that were read to the states of their keys.
 func (w *work) remember(memories []Memory) {
 	for i := range memories {
 		m := &memories[i]
@@ -349,8 +350,8 @@ func (w *work) find(names []Name) error {
 }
 
 // findAgain reads once more the keys that seemed to be free. If PostgreSQL had to wait for a
-// transaction that deleted the holder and added another, that statement sees neither. Only a
-// later statement sees the new holder.
+// transaction that deleted the holder and added another, the first statement saw neither.
+// Only a later statement sees the new holder.
 func (w *work) findAgain(names []Name) error {
 	for _, name := range names {
 		if s := w.keys[name]; s.holder == nil && (s.memory == nil || s.memory == s.stored) {
@@ -377,7 +378,7 @@ func (w *work) lower(queue int64) *Floor {
 	return low
 }
 
-// write writes what has changed. It frees keys before other rows take them.
+// write writes all changes. It frees keys before other rows take them.
 func (w *work) write() error {
 	w.dirty = sorted(w.dirty)
 	if err := w.mustLock(w.dirty); err != nil {
@@ -405,8 +406,8 @@ func (w *work) write() error {
 		case fresh:
 			inserted = append(inserted, &x.Row)
 		case x.gone && x.late:
-			// A push that did not see the new memory may be taking the key now. So the row
-			// takes it first: one of the two transactions is undone.
+			// A push that did not see the new memory may be taking the key now. The row takes
+			// the key first, so that one of the two transactions is undone.
 			r := x.Row
 			r.Kind = kindOf(&r.Policy)
 			late, over = append(late, &r), append(over, r.ID)
@@ -480,7 +481,7 @@ func (w *work) write() error {
 	return nil
 }
 
-// clean records that all is written: the rows count as read.
+// clean records that everything is written: the rows count as read.
 func (w *work) clean() {
 	for _, x := range w.order {
 		x.was, x.whole = x.Row, false
@@ -492,14 +493,14 @@ func (w *work) clean() {
 	w.dirty = nil
 }
 
-// moved reports whether a column has changed that changes with the state.
+// moved reports whether a column that changes with the state has changed.
 func (x *row) moved() bool {
 	a, b := &x.Row, &x.was
 	same := a.Kind == b.Kind && a.Ends == b.Ends && a.Due == b.Due && a.Expires == b.Expires && a.Attempt == b.Attempt && a.LastError == b.LastError
 	return !same || (a.Nonce == nil) != (b.Nonce == nil) || a.Nonce != nil && *a.Nonce != *b.Nonce
 }
 
-// memories returns what is to be forgotten and remembered.
+// memories returns the keys to forget and the memories to write.
 func (w *work) memories(t tallies) (forgotten []Name, remembered []Memory) {
 	for name, s := range w.keys {
 		if s.stored == s.memory {
@@ -539,10 +540,10 @@ func (w *work) lookAhead() (err error) {
 	return err
 }
 
-// sooner is when a queue may have something for others because of this work.
+// sooner returns when a queue may have something for others because of this work.
 func (w *work) sooner(q int64) int64 { return max(w.least[q], w.queues[q].Paused) }
 
-// conclude gives the hints and notices of a committed work.
+// conclude sends the hints and notices of a committed work.
 func (w *work) conclude() {
 	for q, m := range w.endings {
 		w.e.unreported.add(q, m)

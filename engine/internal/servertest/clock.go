@@ -12,8 +12,8 @@ const clockFile = "clock"
 
 // clockEnv is the environment of a server with a shifted clock.
 //
-// In Debian's Redis, jemalloc asks for the time before libfaketime has found the real
-// function, so libc's malloc is loaded first. Without a cache the offset is read each time, so
+// Debian's Redis needs libc's malloc loaded first: its jemalloc asks for the time before
+// libfaketime has found the real function. Without a cache the offset is read each time, so
 // SetClock takes effect at once.
 func clockEnv(library, dir string) []string {
 	return []string{

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// SmallDisk mounts a disk in memory, of a size in bytes, for a server that a user runs. It is
-// unmounted with the test. Without the right to mount, the test is skipped.
+// SmallDisk mounts a disk in memory, of a size in bytes, for a server that runs as user. The
+// end of the test unmounts it. Without the right to mount, the test is skipped.
 func SmallDisk(t testing.TB, user string, bytes int) (folder string, grow func(bytes int)) {
 	t.Helper()
 	folder = Folder(t, user)

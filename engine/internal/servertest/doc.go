@@ -16,10 +16,10 @@
 //	p := servertest.StartProxy(t, "db://"+s.Addr()) // it can cut, hang and delay connections
 //	servertest.Await(t, "the first answer", func() error { return ping(p.Addr()) })
 //
-// A server for many tests can last until the end of Main, see Lasting.
+// A server for many tests can last until the end of Main: see Lasting.
 //
-// The environment variable TARRY_TEST_ROOT is a directory with other releases of the servers,
-// see root.go.
+// The environment variable TARRY_TEST_ROOT names a directory with other releases of the
+// servers: see root.go.
 //
 // The methods fail the test on errors, so call them from its goroutine.
 package servertest

@@ -17,7 +17,7 @@ func InFolder(t testing.TB, dir string) (running []string) {
 	}
 	for _, p := range all {
 		if cwd, err := os.Readlink(filepath.Join(p, "cwd")); err == nil && strings.HasPrefix(cwd, dir) {
-			line, _ := os.ReadFile(filepath.Join(p, "cmdline")) // it may have ended
+			line, _ := os.ReadFile(filepath.Join(p, "cmdline")) // the process may have ended
 			running = append(running, p+" "+string(line))
 		}
 	}

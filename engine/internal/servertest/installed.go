@@ -10,9 +10,9 @@ import (
 // fail instead of skipping them.
 const require = "TARRY_TEST_SERVERS"
 
-// Installed returns the path of a program of the Debian package pkg: in PATH, or else in the
-// last directory that matches a pattern; see also Root. If it is missing, the test is skipped,
-// or fails with TARRY_TEST_SERVERS=require.
+// Installed returns the path of a program of the Debian package pkg. It looks in PATH, and
+// then in the last directory that matches one of the patterns folders; see also Root. If the
+// program is missing, the test is skipped, or fails with TARRY_TEST_SERVERS=require.
 func Installed(t testing.TB, program, pkg string, folders ...string) string {
 	t.Helper()
 	path, err := lookPath(program)
@@ -31,7 +31,8 @@ func Installed(t testing.TB, program, pkg string, folders ...string) string {
 	return ""
 }
 
-// libfaketime is the path of the library. Newer servers crash or hang with it at their start.
+// libfaketime returns the path of the library. Newer servers crash or hang at their start
+// with it.
 func libfaketime(t testing.TB) string {
 	t.Helper()
 	if Root() != "" {

@@ -26,15 +26,15 @@ func (r runner) Run() int {
 	return r.m.Run()
 }
 
-// after has the cleanups of Main.
+// after holds the cleanups of Main.
 var after struct {
 	mu       sync.Mutex
 	runs     bool
 	cleanups []func()
 }
 
-// Lasting returns a test like t whose cleanups run in Main: what it starts lasts for later tests.
-// t fails without Main. A failure after the end of t panics.
+// Lasting returns a test like t whose cleanups run in Main, so that what it starts lasts for
+// later tests. Without Main, t fails. A failure after the end of t panics.
 func Lasting(t testing.TB) testing.TB {
 	t.Helper()
 	after.mu.Lock()
@@ -54,5 +54,5 @@ func (lasting) Cleanup(f func()) {
 	after.cleanups = append(after.cleanups, f)
 }
 
-// Failed prevents output at the end.
+// Failed returns false, so that nothing is logged at the end.
 func (lasting) Failed() bool { return false }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Listen runs serve on each connection to an address, for servers that misbehave as no real one
-// does. The end of the test closes the connections, and waits for serve to return.
+// Listen runs serve on each connection to an address, for servers that misbehave as real ones
+// do not. The end of the test closes the connections, and waits for serve to return.
 func Listen(t testing.TB, serve func(net.Conn)) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// log stores a server's output, and waits for a ready line.
+// log stores a server's output, and recognises a ready text.
 type log struct {
 	readyTexts []string
-	ready      chan struct{} // closed then
+	ready      chan struct{} // closed when a ready text was written
 
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -26,7 +26,7 @@ func (l *log) Write(p []byte) (int, error) {
 	if l.told {
 		return len(p), nil
 	}
-	// A text may come in two pieces.
+	// A text may be split over two writes.
 	from := max(0, l.text.Len()-len(p)-lookBack)
 	for _, text := range l.readyTexts {
 		if bytes.Contains(l.text.Bytes()[from:], []byte(text)) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Once makes a value once for all tests of the process, see Lasting.
+// Once makes a value once for all tests of the process: see Lasting.
 type Once[T any] struct {
 	mu    sync.Mutex
 	made  bool

@@ -19,7 +19,7 @@ func Env(vars ...string) Option {
 	return func(c *Command) { c.Env = append(c.Env, vars...) }
 }
 
-// Clock shifts the server's wall clock, see Command.
+// Clock shifts the server's wall clock: see Command.
 func Clock(spec string) Option {
 	return func(c *Command) { c.Clock = spec }
 }

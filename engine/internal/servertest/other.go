@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Elsewhere than on Linux, servers run as the test's user, and tests that need more are skipped.
+// On other systems than Linux, servers run as the test's user, and tests that need more are
+// skipped.
 
 func setAttributes(*exec.Cmd, *account) {}
 

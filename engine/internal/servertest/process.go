@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// errPortTaken means that a server may start on another port.
+// errPortTaken means that the server should be started on another port.
 var errPortTaken = errors.New("a port is taken")
 
 // process is one run of a server.
 type process struct {
 	cmd   *exec.Cmd
 	log   *log
-	ended chan struct{} // closed then
+	ended chan struct{} // closed when the process has ended
 }
 
 // startProcess runs cmd and waits until it has written one of the ready texts.
 func startProcess(cmd *exec.Cmd, ready []string, patience time.Duration) (*process, error) {
 	p := &process{cmd: cmd, log: newLog(ready), ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.log, p.log
-	// A child of the server may keep the output open: do not wait for it.
+	// A child of the server may keep the output open, so do not wait for that.
 	cmd.WaitDelay = time.Second
 	started := make(chan error)
 	go p.run(started)
@@ -59,7 +59,7 @@ func (p *process) run(started chan<- error) {
 	close(p.ended)
 }
 
-// alive reports whether it runs.
+// alive reports whether the process runs.
 func (p *process) alive() bool {
 	select {
 	case <-p.ended:
@@ -69,7 +69,7 @@ func (p *process) alive() bool {
 	}
 }
 
-// kill kills it and its children, and waits until all have ended.
+// kill kills the process and its children, and waits until all have ended.
 func (p *process) kill() {
 	if p.alive() {
 		killFamily(p.cmd.Process)
@@ -77,7 +77,7 @@ func (p *process) kill() {
 	}
 }
 
-// stop sends a signal, and waits until it has ended.
+// stop sends a signal, and waits until the process has ended.
 func (p *process) stop(signal syscall.Signal, patience time.Duration) error {
 	if !p.alive() {
 		return nil

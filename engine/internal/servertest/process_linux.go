@@ -34,8 +34,8 @@ func attributes(cmd *exec.Cmd) *syscall.SysProcAttr {
 	return cmd.SysProcAttr
 }
 
-// halt stops a process and its children, also those that left its process group. It returns them
-// once all have stopped, so that none forks any more.
+// halt stops a process and its children, including those that left its process group. It
+// returns their ids when all have stopped, so that none can fork any more.
 func halt(pid int) []int {
 	if syscall.Kill(pid, syscall.SIGSTOP) != nil {
 		return nil // it has ended

@@ -23,22 +23,22 @@ type Proxy struct {
 	work sync.WaitGroup
 
 	mu       sync.Mutex
-	listener net.Listener // nil while it refuses
+	listener net.Listener // nil while connections are refused
 	links    map[*link]bool
 	dropping bool
-	doomed   int // which answer from now on is lost; 0: none
+	doomed   int // which of the next answers is lost; 0: none
 	lost     bool
 	delay    time.Duration
-	hung     chan struct{} // closed when it goes on; nil: it does not hang
-	wanted   string        // the next request that contains this is withheld; "": none
+	hung     chan struct{} // closed when forwarding continues; nil: it was not stopped
+	wanted   string        // the next request that contains this text is withheld; "": none
 	withheld *withheld     // the withheld request
 }
 
-// withheld is a request that the server has not got yet.
+// withheld is a request that the proxy has not forwarded.
 type withheld struct {
 	request  []byte
 	server   net.Conn
-	answered chan struct{} // closed when the server has answered, or hung up
+	answered chan struct{} // closed when the server has answered or hung up
 }
 
 // link is one connection through a proxy.
@@ -46,8 +46,8 @@ type link struct {
 	client net.Conn
 	server net.Conn // nil before it is connected
 	cut    bool
-	gone   chan struct{} // closed when cut
-	deaf   bool          // it has lost an answer: a later one would be mistaken for it
+	gone   chan struct{} // closed when the link is cut
+	deaf   bool          // an answer was lost: a later one would be mistaken for it
 	ended  chan struct{} // closed at the end of the server's answers
 }
 
@@ -62,16 +62,17 @@ func StartProxy(t testing.TB, of string) *Proxy {
 	return p
 }
 
-// Addr is where the proxy listens.
+// Addr returns the address on which the proxy listens.
 func (p *Proxy) Addr() string { return loopback(p.port) }
 
-// URL is the URL of the server through the proxy.
+// URL returns the server's URL with the proxy's address.
 func (p *Proxy) URL() string {
 	p.t.Helper()
 	return At(p.t, p.url, func(u *url.URL) { u.Host = p.Addr() })
 }
 
-// Cut resets all connections, and ends DropReplies. The server still executes what it got.
+// Cut resets all connections, and ends DropReplies. The server still executes the requests
+// that it got.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +94,7 @@ func (p *Proxy) Refuse(refuse bool) {
 	case refuse && p.listener != nil:
 		_ = p.listener.Close() // whatever it returns, it is closed
 		p.listener = nil
-		// A process that is being started shares the listener for a moment.
+		// A process that is being started also has the listener for a moment.
 		Await(p.t, "connections to be refused", func() error {
 			c, err := net.Dial("tcp", p.Addr())
 			if err != nil {
@@ -127,8 +128,8 @@ func (p *Proxy) Lead(to string) {
 	p.to = to
 }
 
-// Hang sets whether the proxy stops forwarding in both directions. Connections are still made,
-// and stay. It continues when Hang ends.
+// Hang sets whether the proxy stops forwarding in both directions. Connections stay open, and
+// new ones are accepted. When Hang ends, forwarding continues.
 func (p *Proxy) Hang(hang bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,15 +142,15 @@ func (p *Proxy) Hang(hang bool) {
 	}
 }
 
-// Delay delays each piece of later answers; 0: it does not.
+// Delay delays each piece of later answers; 0: no delay.
 func (p *Proxy) Delay(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.delay = d
 }
 
-// LoseAnswer drops the n-th answer from now on, and its connection; 0: none. It reports whether
-// the one of the call before was lost.
+// LoseAnswer drops the n-th answer from now on and its connection; 0: none. It reports
+// whether the answer chosen by the previous call was lost.
 func (p *Proxy) LoseAnswer(n int) (lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,16 +159,16 @@ func (p *Proxy) LoseAnswer(n int) (lost bool) {
 	return lost
 }
 
-// Withhold withholds the next request that contains a text from the server, and breaks the
-// client's connection. Deliver forwards it.
+// Withhold withholds from the server the next request that contains a text, and breaks the
+// client's connection. Deliver forwards the request.
 func (p *Proxy) Withhold(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wanted = text
 }
 
-// Deliver forwards the withheld request to the server, waits for the answer and drops that. It
-// reports whether there was one.
+// Deliver forwards the withheld request to the server, waits for the answer and drops it. It
+// reports whether a request was withheld.
 func (p *Proxy) Deliver() bool {
 	p.t.Helper()
 	p.mu.Lock()
@@ -199,7 +200,7 @@ func (p *Proxy) HangUp() {
 	}
 }
 
-// withholds reports whether to withhold a request, and records it then.
+// withholds reports whether to withhold a request, and if so records it.
 func (p *Proxy) withholds(k *link, request []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -280,16 +281,16 @@ func (p *Proxy) serve(k *link) {
 	})
 }
 
-// fate is what happens to a piece that a proxy gets.
+// fate says what happens to a piece of data in the proxy.
 type fate int
 
 const (
 	passed  fate = iota
-	dropped      // it is dropped
-	ended        // it is dropped, and its link closed
+	dropped      // the piece is dropped
+	ended        // the piece is dropped and its link closed
 )
 
-// pass forwards what comes from one side of a link until either ends.
+// pass forwards data from one side of a link to the other until either side ends.
 func pass(to io.Writer, from io.Reader, next func(piece []byte) fate) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -340,7 +341,7 @@ func (p *Proxy) wait(k *link, delay time.Duration) fate {
 	}
 }
 
-// connect gives a link its other side, unless it was cut meanwhile.
+// connect sets the server's side of a link. It returns false if the link was cut meanwhile.
 func (p *Proxy) connect(k *link, server net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,17 +9,17 @@ import (
 	"path/filepath"
 )
 
-// rootVariable is the environment variable with the directory of another system, such as the
-// unpacked packages of a newer release:
+// rootVariable is the environment variable with the root directory of another system, such as
+// the unpacked packages of a newer release:
 //
 //	TARRY_TEST_ROOT=/srv/sid go test ./engine/...
 //
-// Programs are then found there and run by chroot, which needs Linux and root. /proc must be
-// mounted in it, and temporary directories are in its /tmp. Paths in the directory are the same
-// inside: a link in it leads from its own path to its top.
+// Programs are then looked up there and run by chroot, which needs Linux and root. /proc must
+// be mounted in the directory, and temporary directories are in its /tmp. A link inside it
+// leads from the directory's own path to its root, so paths are the same inside and outside.
 const rootVariable = "TARRY_TEST_ROOT"
 
-// Root is the directory in TARRY_TEST_ROOT; "": the machine's own programs run.
+// Root returns the directory in TARRY_TEST_ROOT; "": the machine's own programs run.
 func Root() string { return os.Getenv(rootVariable) }
 
 func init() {
@@ -47,7 +47,7 @@ func CommandContext(ctx context.Context, program string, args ...string) *exec.C
 	if root := Root(); root != "" {
 		cmd.Env = append(cmd.Env, "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp", "LANG=C.UTF-8")
 		changeRoot(cmd, root)
-		cmd.Dir = "/" // the test's directory is not in it
+		cmd.Dir = "/" // the test's directory is not inside the root
 	}
 	return cmd
 }
@@ -60,7 +60,7 @@ func lookPath(program string) (string, error) {
 	}
 	for _, folder := range []string{"usr/sbin", "usr/bin", "sbin", "bin"} {
 		path := filepath.Join(root, folder, program)
-		if _, err := os.Lstat(path); err == nil { // a link in it is followed in it
+		if _, err := os.Lstat(path); err == nil { // Lstat: a link is followed inside the root
 			return path, nil
 		}
 	}

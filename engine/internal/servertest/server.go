@@ -13,60 +13,61 @@ import (
 	"github.com/tarryhq/tarry/internal/porttest"
 )
 
-// Command says how a server is run.
+// Command says how to run a server.
 type Command struct {
-	// Program is the name or path of the program, see Installed.
+	// Program is the name or path of the program: see Installed.
 	Program string
 
-	// Args gives the arguments for the ports that were found.
+	// Args returns the arguments for the chosen ports.
 	Args func(ports []int) []string
 
 	// Ports is how many ports the server listens on, all on loopback; 0: one.
 	Ports int
 
-	// Dir is the folder that it runs in and keeps its data in; "": a new one. It is
-	// there before the server starts, so it may be filled first.
+	// Dir is the directory in which the server runs and keeps its data; "": a new one. It
+	// exists before the server starts, so it may be filled first.
 	Dir string
 
-	// Files maps names of files in Dir to texts, which are appended to them before the
-	// server is first started.
+	// Files maps names of files in Dir to texts. The texts are appended before the first
+	// start.
 	Files map[string]string
 
 	// Env is added to the environment of the test.
 	Env []string
 
-	// Ready are texts, any of which the server writes to its standard output or error
-	// once it answers. What takes longer is to be waited for by Await.
+	// Ready lists texts. The server is ready once it has written one of them to its standard
+	// output or error. Use Await for anything that takes longer.
 	Ready []string
 
-	// Patience is how long the server may take to be ready, and to stop; 0: Patience.
+	// Patience is how long the server may take to become ready, and to stop; 0: the constant
+	// Patience.
 	Patience time.Duration
 
-	// User runs the server when the test runs as root; "": root does. That user must own
-	// the directory, see Folder.
+	// User runs the server if the test runs as root; "": root. The user must own the
+	// directory: see Folder.
 	User string
 
-	// StopSignal asks the server to end; 0: SIGTERM does.
+	// StopSignal asks the server to end; 0: SIGTERM.
 	StopSignal syscall.Signal
 
-	// Clock shifts the server's wall clock, in libfaketime's notation: "+1h", "-90s"; "":
-	// not at all. The monotonic clock is unchanged.
+	// Clock shifts the server's wall clock, in libfaketime's notation: "+1h", "-90s"; "": no
+	// shift. The monotonic clock is unchanged.
 	Clock string
 
-	// HangUp closes the test's own connections to the server, so that the next use makes
+	// HangUp closes the test's own connections to the server, so that their next use opens
 	// new ones; nil: there are none.
 	HangUp func()
 
-	// Arguments follow those of Args. Options add Settings and Plugins, which the package of
-	// a kind of server writes where the server reads them.
+	// Arguments follow those of Args. Options add Settings and Plugins; the package of a kind
+	// of server writes these where the server reads them.
 	Arguments, Settings, Plugins []string
 
 	// Node is the server's number in a cluster, for options of one node.
 	Node int
 }
 
-// Server is one server. Its methods may be called from several goroutines, except for
-// those that fail the test.
+// Server is one server. Its methods are safe for concurrent use, except those that fail the
+// test.
 type Server struct {
 	t       testing.TB
 	command Command
@@ -78,9 +79,8 @@ type Server struct {
 	paused  bool
 }
 
-// Start starts a server on ports that are free, and waits until it is ready. It ends
-// with the test, or with the process of the test; when the test has failed, the end of
-// what the server wrote is shown.
+// Start starts a server on free ports, and waits until it is ready. The server ends with the
+// test or its process. If the test fails, the end of the server's output is logged.
 func Start(t testing.TB, c Command) *Server {
 	t.Helper()
 	if c.Dir == "" {
@@ -148,19 +148,19 @@ func (s *Server) end() {
 	s.t.Logf("the end of what the server at %s wrote:\n%s", s.Addr(), text[max(0, len(text)-shownLog):])
 }
 
-// shownLog is how many bytes of what a server wrote are shown.
+// shownLog is how many bytes of a server's output are logged.
 const shownLog = 4 << 10
 
-// Addr is host:port of the server's first port.
+// Addr returns host:port of the server's first port.
 func (s *Server) Addr() string { return loopback(s.ports[0]) }
 
-// Port is one of the server's ports.
+// Port returns the i-th port of the server.
 func (s *Server) Port(i int) int { return s.ports[i] }
 
-// Dir is the folder that the server runs in.
+// Dir returns the directory in which the server runs.
 func (s *Server) Dir() string { return s.command.Dir }
 
-// Log is what the server wrote since it was last started.
+// Log returns the server's output since its last start.
 func (s *Server) Log() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,8 +170,7 @@ func (s *Server) Log() string {
 	return s.process.log.String()
 }
 
-// Kill kills the server, as kill -9 does, with all that it has forked, and waits until
-// it has ended.
+// Kill kills the server and its children as kill -9 does, and waits until they have ended.
 func (s *Server) Kill() {
 	defer s.command.HangUp()
 	s.mu.Lock()
@@ -182,7 +181,7 @@ func (s *Server) Kill() {
 	}
 }
 
-// Stop asks the server to end, by its StopSignal, and waits until it has.
+// Stop sends the server its StopSignal, and waits until it has ended.
 func (s *Server) Stop() {
 	s.t.Helper()
 	s.command.HangUp()
@@ -201,13 +200,13 @@ func (s *Server) ended() {
 	}
 }
 
-// Restart starts the server again where it was, killing it first if it runs, and waits
-// until it is ready.
+// Restart starts the server again with the same directory and ports, and waits until it is
+// ready. It first kills a running server.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.command.HangUp()
 	s.Kill()
-	// What it had forked may hold the port until it has ended, too.
+	// Its children may hold the port until they have ended, too.
 	Await(s.t, "the restart of "+s.Addr(), func() error {
 		err := s.run()
 		if err != nil && !errors.Is(err, errPortTaken) {
@@ -217,8 +216,8 @@ func (s *Server) Restart() {
 	})
 }
 
-// Pause makes the server stand still until Resume: its connections stay open, and
-// nothing is answered. Other systems than Linux skip the test.
+// Pause stops the server's processes until Resume: connections stay open, and nothing is
+// answered. On other systems than Linux it skips the test.
 func (s *Server) Pause() {
 	s.t.Helper()
 	s.command.HangUp()
@@ -237,14 +236,14 @@ func (s *Server) Resume() {
 	s.paused = false
 }
 
-// Running says whether the server is neither killed nor paused.
+// Running reports whether the server is neither killed nor paused.
 func (s *Server) Running() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.process != nil && s.process.alive() && !s.paused
 }
 
-// SetClock steps the wall clock of a server that was started with a Clock.
+// SetClock changes the wall clock of a server that was started with a Clock.
 func (s *Server) SetClock(spec string) {
 	s.t.Helper()
 	if s.command.Clock == "" {

@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// SQL is a kind of server with databases that database/sql knows.
+// SQL is a kind of server whose databases database/sql can open.
 type SQL struct {
-	// Variable is the environment variable with the URL of a server, see Shared.
+	// Variable is the environment variable with the URL of a server: see Shared.
 	Variable string
 
-	// URL is the URL for the superuser; %s stands for the address.
+	// URL is the URL for the superuser, with %s for the address.
 	URL string
 
 	// Open opens the database at a URL.
@@ -57,7 +57,7 @@ func (k *SQL) execute(t testing.TB, url, query string) {
 	}
 }
 
-// SQLServer is one server of a kind.
+// SQLServer is a server of such a kind.
 type SQLServer struct {
 	*Server
 	t    testing.TB
@@ -76,11 +76,10 @@ func (k *SQL) Start(t testing.TB, c Command) *SQLServer {
 	return s
 }
 
-// URL is the URL of the server's default database, for its superuser.
+// URL returns the URL of the server's default database, for its superuser.
 func (s *SQLServer) URL() string { return fmt.Sprintf(s.kind.URL, s.Addr()) }
 
-// Database makes an empty database and returns its URL. The database ends with the server,
-// or by Drop.
+// Database creates an empty database and returns its URL. It ends with the server or by Drop.
 func (s *SQLServer) Database() string {
 	s.t.Helper()
 	name := NewName()
@@ -110,7 +109,7 @@ func (s *SQLServer) Exec(query string, args ...any) {
 	}
 }
 
-// Text runs a query in the database of URL, and returns its one row and column as text.
+// Text runs a query in the database of URL, and returns its single value as text.
 func (s *SQLServer) Text(query string, args ...any) string {
 	s.t.Helper()
 	text, err := s.Try(query, args...)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Folder makes a directory for a server that User runs, and removes it at the end of the
-// test. Unlike the test's own, that user can reach it.
+// Folder makes a directory for a server that runs as user, and removes it at the end of the
+// test. User can reach it, unlike the test's own temporary directory.
 func Folder(t testing.TB, user string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tarry-test-")
@@ -53,8 +53,8 @@ func add(t testing.TB, user, path, text string) {
 	give(t, user, path)
 }
 
-// Run runs a program in a directory as a user, see Command.User, and returns its output. If
-// the program fails, so does the test.
+// Run runs a program in a directory as a user (see Command.User) and returns its output. If
+// the program fails, the test fails.
 func Run(t testing.TB, user, dir, program string, args ...string) string {
 	t.Helper()
 	cmd := CommandContext(t.Context(), program, args...)
@@ -64,7 +64,7 @@ func Run(t testing.TB, user, dir, program string, args ...string) string {
 		t.Fatal(err)
 	}
 	setAttributes(cmd, as)
-	runtime.LockOSThread() // the program ends with the thread that started it
+	runtime.LockOSThread() // the program would end with the thread that started it
 	defer runtime.UnlockOSThread()
 	out, err := cmd.CombinedOutput()
 	if err != nil {

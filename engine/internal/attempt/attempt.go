@@ -1,11 +1,10 @@
-// Package attempt knows what may be done about a call over a network that did not end
-// well: whether it was carried out, whether it may be repeated, for how long, and with
-// which pauses.
+// Package attempt decides about calls over a network that failed: whether they were carried
+// out, and whether, for how long and with which pauses to repeat them.
 //
 // A call that was certainly not carried out is repeated within its Bound, with growing
-// Pauses. One whose answer was lost is repeated only where that cannot make it act
-// twice; else the caller is told so, with engine.HintUnknown. What an answer means is the
-// business of each engine.
+// Pauses. A call whose answer was lost is repeated only if it cannot take effect twice;
+// otherwise the caller gets an error with engine.HintUnknown. Each engine interprets its
+// answers itself.
 package attempt
 
 import (
@@ -15,18 +14,18 @@ import (
 	"time"
 )
 
-// Fate is what became of a call.
+// Fate says whether a call was carried out.
 type Fate uint8
 
 // The fates of a call.
 const (
-	Answered Fate = iota + 1 // the other side has answered for good, if only with an error
-	NotRun                   // it was certainly not carried out
-	Unknown                  // nobody knows whether it was
+	Answered Fate = iota + 1 // the other side has given its final answer, perhaps an error
+	NotRun                   // certainly not carried out
+	Unknown                  // perhaps carried out
 )
 
-// FateOf tells the fate of a call that ended with an error of its connection or context,
-// not with an answer.
+// FateOf returns the fate of a call that ended with an error of its connection or context,
+// without an answer.
 func FateOf(err error) Fate {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
@@ -35,32 +34,31 @@ func FateOf(err error) Fate {
 	return Unknown
 }
 
-// Bound is how long a call may take, however many attempts that is.
+// Bound is how long a call may take, over all its attempts.
 type Bound struct {
-	Tries  time.Time // what was certainly not carried out is tried again until then; zero: never
-	Answer time.Time // answers are waited for until then
+	Tries  time.Time // until when to repeat calls that were certainly not carried out; zero: never
+	Answer time.Time // until when to wait for answers
 }
 
-// Within is a Bound from now on.
+// Within returns a Bound that starts now.
 func Within(tries, answer time.Duration) Bound {
 	now := time.Now()
 	return Bound{now.Add(tries), now.Add(answer)}
 }
 
-// Once is a Bound for one try from now on.
+// Once returns a Bound for one attempt that starts now.
 func Once(answer time.Duration) Bound { return Bound{Answer: time.Now().Add(answer)} }
 
-// Over says that nothing is tried again.
+// Over reports whether the time for attempts has passed.
 func (b Bound) Over() bool { return !time.Now().Before(b.Tries) }
 
-// Pause is the time between attempts: Least at first, then twice as long each time, up to
-// Most.
+// Pause is the time between attempts. It begins at Least and doubles up to Most.
 type Pause struct {
 	Least, Most time.Duration
 	next        time.Duration
 }
 
-// Wait waits for as long as it is time for, and reports whether ctx lasts.
+// Wait waits for the next pause. It returns false if ctx ends.
 func (p *Pause) Wait(ctx context.Context) bool {
 	p.next = max(p.next, p.Least)
 	timer := time.NewTimer(p.next)
@@ -74,5 +72,5 @@ func (p *Pause) Wait(ctx context.Context) bool {
 	}
 }
 
-// Reset makes the next pause the least again.
+// Reset makes the next pause Least again.
 func (p *Pause) Reset() { p.next = 0 }

@@ -7,8 +7,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// AppendContent writes a content: its type, a Uvarint count of headers, each a name and
-// a value, and then, with nothing to end it, the body.
+// AppendContent writes a content: its type; a Uvarint count of headers, with a name and a
+// value for each; and then the body up to the end.
 func AppendContent(b []byte, c *engine.Content) []byte {
 	b = AppendString(b, c.ContentType)
 	b = binary.AppendUvarint(b, uint64(len(c.Headers)))
@@ -18,7 +18,7 @@ func AppendContent(b []byte, c *engine.Content) []byte {
 	return append(b, c.Body...)
 }
 
-// ContentSize is about how many bytes AppendContent writes, and never less.
+// ContentSize is about how many bytes AppendContent writes, and never fewer.
 func ContentSize(c *engine.Content) int {
 	n := 2*binary.MaxVarintLen32 + len(c.ContentType) + len(c.Body)
 	for _, h := range c.Headers {
@@ -27,7 +27,7 @@ func ContentSize(c *engine.Content) int {
 	return n
 }
 
-// Content reads what AppendContent wrote, to the end.
+// Content reads a content up to the end.
 func (r *Reader) Content() (c engine.Content) {
 	c.ContentType = r.String()
 	if n := r.Count(2); n > 0 {

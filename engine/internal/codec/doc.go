@@ -1,4 +1,4 @@
-// Package codec writes what engines keep of a message as bytes: its content and its
-// policy, and the numbers and texts around them. docs/formats has each form byte by
-// byte. What is empty comes back as nil.
+// Package codec encodes the stored parts of messages: contents, policies, settings, and the
+// numbers and texts around them. docs/formats describes each form byte by byte. An empty
+// value is decoded as nil.
 package codec

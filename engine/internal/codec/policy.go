@@ -7,15 +7,15 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// What most policies say. It is not written, and part of every format: it does not
-// change with the defaults of the root package.
+// The usual values of a policy, which are not written. They are part of every format, so they
+// do not change with the defaults of the root package.
 const (
 	UsualPriority    = 1024
 	UsualMaxAttempts = 20
 	UsualTTR         = time.Minute
 )
 
-// What stands in the byte that a policy begins with.
+// Bits of the first byte of a policy.
 const (
 	hasPriority byte = 1 << iota
 	hasMaxAttempts
@@ -27,10 +27,10 @@ const (
 	policyEnd
 )
 
-// AppendPolicy writes a policy: a byte that says which fields are not as usual, then
-// those: priority and max attempts in 4 bytes, time to run, expire after and remember as
-// nanoseconds in 8, big-endian, so that scripts can read them, and the backoff as a
-// Uvarint count and nanoseconds as Uvarints. Negative spans become 0.
+// AppendPolicy writes a policy: a byte that says which fields differ from the usual, then
+// those fields. Priority and max attempts take 4 bytes; time to run, expire after and
+// remember are nanoseconds in 8. All are big-endian, so that scripts can read them. The
+// backoff is a Uvarint count, and nanoseconds as Uvarints. Negative spans become 0.
 func AppendPolicy(b []byte, p *engine.Policy) []byte {
 	at, has := len(b), byte(0)
 	b = append(b, 0)
@@ -62,7 +62,7 @@ func AppendPolicy(b []byte, p *engine.Policy) []byte {
 	return b
 }
 
-// Policy reads what AppendPolicy wrote.
+// Policy reads a policy that AppendPolicy wrote.
 func (r *Reader) Policy() engine.Policy {
 	p := engine.Policy{Priority: UsualPriority, MaxAttempts: UsualMaxAttempts, TTR: UsualTTR}
 	has := r.Byte()

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// ErrMalformed says that a value is not as it was written.
+// ErrMalformed says that an encoded value is malformed.
 var ErrMalformed = errors.New("corrupt entry: malformed value")
 
-// Reader takes a value apart. The first thing that does not fit sets Err, and
-// everything read from then on is zero. Only what Take returns is part of B.
+// Reader decodes a value. The first malformed part sets Err, and everything read from then on
+// is zero. Only the result of Take is part of B.
 type Reader struct {
-	B   []byte // what is left
+	B   []byte // the rest
 	Err error
 }
 
-// Fail notes that something does not fit.
+// Fail records that the value is malformed.
 func (r *Reader) Fail() {
 	r.B, r.Err = nil, ErrMalformed
 }
@@ -32,7 +32,7 @@ func (r *Reader) Byte() byte {
 	return c
 }
 
-// Uvarint reads an unsigned number as encoding/binary codes it.
+// Uvarint reads an unsigned number in the form of encoding/binary.
 func (r *Reader) Uvarint() uint64 {
 	v, n := binary.Uvarint(r.B)
 	if n <= 0 {
@@ -43,7 +43,7 @@ func (r *Reader) Uvarint() uint64 {
 	return v
 }
 
-// Varint reads a signed number as encoding/binary codes it.
+// Varint reads a signed number in the form of encoding/binary.
 func (r *Reader) Varint() int64 {
 	v, n := binary.Varint(r.B)
 	if n <= 0 {
@@ -72,7 +72,7 @@ func (r *Reader) Uint(n uint64) (u uint64) {
 	return u
 }
 
-// Duration reads nanoseconds that must not be negative, as a Uvarint.
+// Duration reads nanoseconds as a Uvarint. They must not be negative.
 func (r *Reader) Duration() time.Duration { return r.span(r.Uvarint()) }
 
 func (r *Reader) span(ns uint64) time.Duration {
@@ -83,7 +83,7 @@ func (r *Reader) span(ns uint64) time.Duration {
 	return time.Duration(ns)
 }
 
-// Take returns the next n bytes, not copied.
+// Take returns the next n bytes without copying them.
 func (r *Reader) Take(n uint64) []byte {
 	if n > uint64(len(r.B)) {
 		r.Fail()
@@ -94,10 +94,10 @@ func (r *Reader) Take(n uint64) []byte {
 	return b
 }
 
-// String reads a Uvarint and so many bytes.
+// String reads a Uvarint length and as many bytes.
 func (r *Reader) String() string { return string(r.Take(r.Uvarint())) }
 
-// Count reads how many things of at least size bytes follow, as a Uvarint.
+// Count reads a Uvarint: the number of parts that follow, of at least size bytes each.
 func (r *Reader) Count(size uint64) int {
 	n := r.Uvarint()
 	if n > uint64(len(r.B))/size {
@@ -107,7 +107,7 @@ func (r *Reader) Count(size uint64) int {
 	return int(n)
 }
 
-// End returns what went wrong; bytes left over are wrong too.
+// End returns the error of the reads. Bytes left over are an error too.
 func (r *Reader) End() error {
 	if r.Err == nil && len(r.B) != 0 {
 		r.Fail()
@@ -115,7 +115,7 @@ func (r *Reader) End() error {
 	return r.Err
 }
 
-// AppendString writes what String reads.
+// AppendString writes a string for Reader.String.
 func AppendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// AppendSettings writes settings: the priority, one more than it is, as a Uvarint; the
-// other numbers and spans as Varints, in the order of the fields; the rate in 8 bytes; the
-// backoff as in a policy. 0 is unset. Isolate is in the bits above those of the attempts.
+// AppendSettings writes settings: the priority plus one, as a Uvarint; the other numbers and
+// spans as Varints, in the order of the fields; the rate in 8 bytes; and the backoff as in a
+// policy. 0 means unset. Isolate is in the bits above those of the attempts.
 func AppendSettings(b []byte, s *engine.Settings) []byte {
 	d := &s.Defaults
 	priority := uint64(0)
@@ -38,7 +38,7 @@ func AppendSettings(b []byte, s *engine.Settings) []byte {
 	return b
 }
 
-// Settings reads what AppendSettings wrote.
+// Settings reads settings that AppendSettings wrote.
 func (r *Reader) Settings() (s engine.Settings) {
 	d := &s.Defaults
 	switch priority := r.Uvarint(); {

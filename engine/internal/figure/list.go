@@ -1,19 +1,19 @@
-// Package figure is what engines measure themselves by: counts of how long things took, and
-// the list of figures that package engine's Measurer returns.
+// Package figure helps engines to measure themselves: it has histograms of durations, and the
+// list of figures that engine.Measurer returns.
 package figure
 
 import "github.com/tarryhq/tarry/engine"
 
-// List puts figures together. Each method adds one.
+// List collects figures. Each method adds one.
 type List struct {
 	engine  string
 	figures []engine.Figure
 }
 
-// Of returns an empty list of the figures of an engine, with whose name theirs begin.
+// Of returns an empty list. The engine's name and _ precede the name of each figure.
 func Of(name string) *List { return &List{engine: name} }
 
-// By is a value of a figure that has a label.
+// By is the reading of a figure for one value of its label.
 type By struct {
 	Label string
 	Value float64
@@ -24,27 +24,27 @@ func (l *List) add(f engine.Figure) {
 	l.figures = append(l.figures, f)
 }
 
-// Total adds what has only ever been added to.
+// Total adds a counter that only grows.
 func (l *List) Total(name, help string, value float64) {
 	l.add(engine.Figure{Name: name, Help: help, Kind: engine.TotalFigure, Readings: []engine.Reading{{Value: value}}})
 }
 
-// TotalBy adds the same by label.
+// TotalBy adds a counter with a label.
 func (l *List) TotalBy(name, help, label string, by ...By) {
 	l.add(engine.Figure{Name: name, Help: help, Kind: engine.TotalFigure, Label: label, Readings: readings(by)})
 }
 
-// Gauge adds what goes up and down.
+// Gauge adds a value that goes up and down.
 func (l *List) Gauge(name, help string, value float64) {
 	l.add(engine.Figure{Name: name, Help: help, Kind: engine.GaugeFigure, Readings: []engine.Reading{{Value: value}}})
 }
 
-// GaugeBy adds the same by label.
+// GaugeBy adds a gauge with a label.
 func (l *List) GaugeBy(name, help, label string, by ...By) {
 	l.add(engine.Figure{Name: name, Help: help, Kind: engine.GaugeFigure, Label: label, Readings: readings(by)})
 }
 
-// Flag adds what is so, 1, or not, 0.
+// Flag adds a gauge that is 1 for true and 0 for false.
 func (l *List) Flag(name, help string, is bool) {
 	value := 0.0
 	if is {
@@ -53,7 +53,7 @@ func (l *List) Flag(name, help string, is bool) {
 	l.Gauge(name, help, value)
 }
 
-// Times adds how long things took.
+// Times adds a histogram of durations.
 func (l *List) Times(name, help string, t *Times) {
 	l.add(engine.Figure{Name: name, Help: help, Kind: engine.HistogramFigure, Readings: []engine.Reading{{Times: t.distribution()}}})
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// bounds are those of the buckets of all Times, in seconds: of a sync, a round trip, a wait.
+// bounds are the upper bounds of the buckets of all Times, in seconds. They suit syncs, round
+// trips and waits.
 var bounds = [...]float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 
 // limits are the bounds in nanoseconds.
@@ -19,14 +20,14 @@ var limits = func() (l [len(bounds)]int64) {
 	return l
 }()
 
-// Times counts how long things took. The zero value is empty. It may be used by many
-// goroutines, and costs each two atomic additions.
+// Times is a histogram of durations. The zero value is empty. It is safe for concurrent use,
+// and an observation costs two atomic additions.
 type Times struct {
 	counts [len(bounds) + 1]atomic.Uint64
 	sum    atomic.Int64 // nanoseconds
 }
 
-// Observe counts one that took d.
+// Observe counts a duration.
 func (t *Times) Observe(d time.Duration) {
 	ns, i := max(0, int64(d)), 0
 	for i < len(limits) && ns > limits[i] {
@@ -36,10 +37,10 @@ func (t *Times) Observe(d time.Duration) {
 	t.sum.Add(ns)
 }
 
-// Since counts one that began at start.
+// Since counts the time since start.
 func (t *Times) Since(start time.Time) { t.Observe(time.Since(start)) }
 
-// Count is how many have been counted.
+// Count returns how many durations were counted.
 func (t *Times) Count() (n uint64) {
 	for i := range t.counts {
 		n += t.counts[i].Load()

@@ -1,5 +1,5 @@
-// Package gate admits the calls of an engine while it is open, and tells when those
-// under way at its close have ended.
+// Package gate admits the calls of an engine while it is open, and reports when the last call
+// has ended after its close.
 package gate
 
 import (
@@ -11,10 +11,10 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Gate counts the calls under way. The zero value is open. Its methods may be called
-// from many goroutines, and never wait.
+// Gate counts the calls under way. The zero value is open. Its methods are safe for
+// concurrent use and never wait.
 type Gate struct {
-	under atomic.Int64 // calls under way, from Close on less by shut
+	under atomic.Int64 // calls under way; after Close, shut is added
 
 	mu   sync.Mutex
 	idle chan struct{} // made by Close
@@ -23,8 +23,8 @@ type Gate struct {
 
 const shut = math.MinInt64
 
-// Enter begins a call, or says why there is none: its context is over, or the engine
-// closed. A call that was let in calls Leave once.
+// Enter begins a call. It fails if ctx has ended or the engine is closed. If it succeeds, the
+// caller calls Leave once.
 func (g *Gate) Enter(ctx context.Context, op string) error {
 	if err := ctx.Err(); err != nil {
 		return &engine.Error{Op: op, Err: err}
@@ -35,12 +35,12 @@ func (g *Gate) Enter(ctx context.Context, op string) error {
 	return nil
 }
 
-// Closed is the error of a call on an engine that was closed.
+// Closed returns the error of a call on a closed engine.
 func Closed(op string) error {
 	return &engine.Error{Op: op, Err: engine.ErrClosed, Hint: "the engine was closed"}
 }
 
-// TryEnter begins work without a context or a caller, and reports whether it may.
+// TryEnter is Enter for work without a context. It reports whether the work may begin.
 func (g *Gate) TryEnter() bool {
 	if g.under.Add(1) > 0 {
 		return true
@@ -51,14 +51,14 @@ func (g *Gate) TryEnter() bool {
 
 // Leave ends a call.
 func (g *Gate) Leave() {
-	// A call that was turned away may be the last to leave, and not the only one.
+	// A refused call may be the last to leave, and there may be several.
 	if g.under.Add(-1) == shut {
 		g.once.Do(func() { close(g.idle) })
 	}
 }
 
-// Close admits no more calls, and returns what is closed when the last has ended. Each
-// Close returns the same.
+// Close admits no more calls. It returns a channel that is closed when the last call has
+// ended, the same channel each time.
 func (g *Gate) Close() (idle <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

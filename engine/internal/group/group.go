@@ -1,5 +1,4 @@
-// Package group gathers the items of a call by where they belong: to a queue, to a
-// shard of one, to a batch.
+// Package group groups the items of a call, for example by queue, shard or batch.
 package group
 
 import (
@@ -7,13 +6,13 @@ import (
 	"slices"
 )
 
-// By yields each value that of gives for the numbers below n, in order of first
-// appearance, with the numbers it gives it for, in order. of is called before anything
-// is yielded, and may be called twice for the same number. The slices may be kept, not
-// changed.
+// By groups the numbers below n by their value of the function of. It yields each value with
+// its numbers in order, in the order of the values' first numbers. All calls of the function
+// come before the first yield, and it may be called twice for a number. The caller may keep
+// the slices but must not change them.
 //
-// Where all belong together, as in most calls, that is seen in one pass, and up to 64
-// items take no memory.
+// Most calls have a single group. By finds that in one pass, and then allocates nothing for
+// up to 64 items.
 func By[K comparable](n int, of func(i int) K) iter.Seq2[K, []int] {
 	return func(yield func(K, []int) bool) {
 		if n == 0 {
@@ -31,18 +30,18 @@ func By[K comparable](n int, of func(i int) K) iter.Seq2[K, []int] {
 	}
 }
 
-// part is one group, whose items end at end among all that are laid out.
+// part is one group. end is where its items end in the slice of all items.
 type part[K comparable] struct {
 	value K
 	end   int
 }
 
-// few is how many groups are found by looking through them.
+// few is the number of groups up to which a group is found by a linear search.
 const few = 8
 
 func mixed[K comparable](n int, of func(i int) K, yield func(K, []int) bool) {
 	var parts []part[K]
-	var found map[K]int // of more than few
+	var found map[K]int // groups by value, once there are more than few
 	both := make([]int, 2*n)
 	which, items := both[:n], both[n:]
 	p := 0
@@ -63,7 +62,7 @@ func mixed[K comparable](n int, of func(i int) K, yield func(K, []int) bool) {
 			}
 		}
 		which[i] = p
-		parts[p].end++ // how many, to begin with
+		parts[p].end++ // the group's size, at first
 	}
 	from := 0
 	for j := range parts {
@@ -98,7 +97,7 @@ func find[K comparable](parts []part[K], found map[K]int, value K) int {
 	return len(parts)
 }
 
-// low are the first numbers.
+// low holds the numbers below 64.
 var low = func() (all [64]int) {
 	for i := range all {
 		all[i] = i

@@ -8,18 +8,18 @@ import (
 	"sync/atomic"
 )
 
-// Watchers are the functions that an engine's Watch was given. The zero value has none.
-// Its methods may be called from many goroutines.
+// Watchers are the functions passed to an engine's Watch. The zero value has none. Its
+// methods are safe for concurrent use.
 type Watchers struct {
 	mu   sync.Mutex                 // guards changes of list
 	list atomic.Pointer[[]*watcher] // never changed, only replaced
 }
 
-// watcher is one call of Watch; its address tells it from others.
+// watcher is one call of Watch, identified by its address.
 type watcher struct{ fn func(queue string) }
 
-// Watch has fn called with each hint until stop is called, which may be more than once.
-// A hint that is being given then may still arrive.
+// Watch calls fn with each hint until stop is called. stop may be called more than once. A
+// hint already under way may still arrive after it.
 func (w *Watchers) Watch(fn func(queue string)) (stop func()) {
 	x := &watcher{fn}
 	w.change(func(list []*watcher) []*watcher { return append(list, x) })
@@ -30,7 +30,7 @@ func (w *Watchers) Watch(fn func(queue string)) (stop func()) {
 	}
 }
 
-// change replaces the list by what do makes of a copy.
+// change replaces the list with the result of do for a copy.
 func (w *Watchers) change(do func([]*watcher) []*watcher) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -48,8 +48,8 @@ func (w *Watchers) all() []*watcher {
 // Any reports whether anybody watches.
 func (w *Watchers) Any() bool { return len(w.all()) > 0 }
 
-// Hint tells all watchers about queues, on the caller's goroutine. The caller holds no
-// lock that a watcher, or anything that waits for it, may want.
+// Hint calls all watchers for each queue, on the caller's goroutine. The caller must not hold
+// a lock for which a watcher may wait, even indirectly.
 func (w *Watchers) Hint(queues ...string) {
 	for _, x := range w.all() {
 		for _, q := range queues {

@@ -1,6 +1,6 @@
-// Package ledger keeps what a store has promised and what became of it, while the store
-// fails beneath clients and workers: what was answered is handled, not before its due and
-// by one at a time, and what was acked or cancelled does not come back.
+// Package ledger checks a store's promises while the store fails beneath clients and workers.
+// Every message whose push was answered is handled, not before it is due and not by two
+// handlers at once. A message that was acked or cancelled does not come back.
 //
 //	l := ledger.New(t, "orders")
 //	l.Work(c, tarry.WorkerConfig{})

@@ -9,50 +9,50 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// Ledger keeps what was promised of the messages of a queue and what was done with them,
-// by key. It fails the test as soon as one is handled that should not be.
+// Ledger records, by key, the promises about the messages of a queue, and how they were
+// handled. It fails the test as soon as a message is handled that should not be.
 type Ledger struct {
-	// During is what handlers do; nil: nothing.
+	// During runs in each handler; nil: nothing.
 	During func()
 
-	// Failing is told of each call that does not succeed; nil: nobody.
+	// Failing gets the error of each failed call; nil: nothing does.
 	Failing func(error)
 
-	// Forgetful says that the store may lose what it answered last, so that what was acked
-	// or cancelled may come back.
+	// Forgetful says that the store may lose its last answers, so that acked and cancelled
+	// messages may come back.
 	Forgetful bool
 
-	// Keyless says that the store knows no keys: messages have theirs as bodies, and may be
-	// handled more than once, since the repetition of a push is another message.
+	// Keyless says that the store knows no keys. Keys are then sent as bodies, and a message
+	// may be handled more than once, because a repeated push makes another message.
 	Keyless bool
 
-	// Insistence is for how long a call is repeated until it is answered; 0: two minutes.
+	// Insistence bounds how long a call is repeated until it is answered; 0: two minutes.
 	Insistence time.Duration
 
 	t     testing.TB
 	queue string
 
 	mu      sync.Mutex
-	changed chan struct{} // closed with each change, and then made anew
+	changed chan struct{} // closed and replaced at each change
 
-	// What follows is for Change and Await.
+	// Change and Await guard the fields below.
 
 	Entries map[string]*Entry
-	Pushed  int           // pushes that were answered
-	Gone    int           // cancels that were
+	Pushed  int           // answered pushes
+	Gone    int           // answered cancels
 	Handled int           // handlers that have ended
-	Late    time.Duration // how late the latest of them began
-	Failed  error         // the last call that did not succeed
-	When    time.Time     // that was
+	Late    time.Duration // the longest time from a due time to the start of its handler
+	Failed  error         // the last error of a call
+	When    time.Time     // time of Failed
 }
 
 // Entry is one message.
 type Entry struct {
 	In      time.Duration
 	Due     time.Time // at the earliest: counted from before the push
-	Pushed  bool      // it was answered
-	Open    bool      // an attempt before was not, which may still take effect, also behind a cancel
-	Gone    bool      // a cancel was answered, or an ack
+	Pushed  bool      // a push was answered
+	Open    bool      // an earlier attempt got no answer: it may still take effect, even after a cancel
+	Gone    bool      // an ack or a cancel was answered
 	Handled int
 	Running bool // a handler has it
 }
@@ -62,7 +62,7 @@ func New(t testing.TB, queue string) *Ledger {
 	return &Ledger{t: t, queue: queue, changed: make(chan struct{}), Entries: make(map[string]*Entry)}
 }
 
-// Change changes the ledger and tells those that wait.
+// Change changes the ledger and wakes those that wait.
 func (l *Ledger) Change(do func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,8 +71,8 @@ func (l *Ledger) Change(do func()) {
 	l.changed = make(chan struct{})
 }
 
-// Await waits until enough holds, which is called under the lock, and returns how long
-// that took.
+// Await waits until enough returns true, and returns how long that took. It calls enough
+// under the lock.
 func (l *Ledger) Await(what string, within time.Duration, enough func() bool) time.Duration {
 	l.t.Helper()
 	took, ok := l.wait(within, enough)
@@ -85,7 +85,7 @@ func (l *Ledger) Await(what string, within time.Duration, enough func() bool) ti
 	return took
 }
 
-// wait waits until enough holds.
+// wait waits until enough returns true.
 func (l *Ledger) wait(within time.Duration, enough func() bool) (took time.Duration, ok bool) {
 	began := time.Now()
 	giveUp := time.After(within)
@@ -104,13 +104,13 @@ func (l *Ledger) wait(within time.Duration, enough func() bool) (took time.Durat
 	}
 }
 
-// awaited says whether a message is to be handled, and was not yet.
+// awaited reports whether a message is still to be handled.
 func (e *Entry) awaited() bool { return e.Pushed && !e.Gone && e.Handled == 0 && !e.far() }
 
-// far says whether a message is due when the test is long over.
+// far reports whether a message is due long after the test.
 func (e *Entry) far() bool { return e.In >= time.Minute }
 
-// left names some of what was pushed and is not handled. Called under the lock.
+// left names some of the messages still to be handled. The lock must be held.
 func (l *Ledger) left() string {
 	var names []string
 	for key, e := range l.Entries {
@@ -122,14 +122,14 @@ func (l *Ledger) left() string {
 	return fmt.Sprintf("%d, such as %v", n, names[:min(n, 5)])
 }
 
-// Failure is the last error of a call that did not succeed; nil: all did.
+// Failure returns the last error of a call; nil: all succeeded.
 func (l *Ledger) Failure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.Failed
 }
 
-// More waits until n more were pushed and n more handled.
+// More waits until n more messages were pushed and n more were handled.
 func (l *Ledger) More(n int, within time.Duration) time.Duration {
 	l.t.Helper()
 	l.mu.Lock()
@@ -138,19 +138,19 @@ func (l *Ledger) More(n int, within time.Duration) time.Duration {
 	return l.Await(fmt.Sprintf("%d more", n), within, func() bool { return l.Pushed >= pushed && l.Handled >= handled })
 }
 
-// Rest waits until all is handled that was pushed and due soon.
+// Rest waits until all pushed messages that are due soon are handled.
 func (l *Ledger) Rest(within time.Duration) time.Duration {
 	l.t.Helper()
 	return l.Await("the rest", within, l.rested)
 }
 
-// Rests reports whether all that was pushed and due soon is handled by then.
+// Rests reports whether that happens within a time.
 func (l *Ledger) Rests(within time.Duration) bool {
 	_, ok := l.wait(within, l.rested)
 	return ok
 }
 
-// rested says that nothing is awaited any more. Called under the lock.
+// rested reports whether no message is awaited any more. The lock must be held.
 func (l *Ledger) rested() bool {
 	for _, e := range l.Entries {
 		if e.awaited() {
@@ -160,7 +160,7 @@ func (l *Ledger) rested() bool {
 	return true
 }
 
-// Once fails the test where a message was handled more often.
+// Once fails the test if a message was handled more than once.
 func (l *Ledger) Once() {
 	l.t.Helper()
 	l.mu.Lock()
@@ -172,8 +172,8 @@ func (l *Ledger) Once() {
 	}
 }
 
-// Settled waits until all that was due soon is acked, and fails the test unless all that
-// is due in the far future is still there.
+// Settled waits until all messages that were due soon are acked. It fails the test unless
+// those due in the far future are still there.
 func (l *Ledger) Settled(c *tarry.Client, within time.Duration) {
 	l.t.Helper()
 	var far []string
@@ -197,8 +197,7 @@ func (l *Ledger) Settled(c *tarry.Client, within time.Duration) {
 	}
 }
 
-// Succeeds asks again and again, where there is nothing to wait for, until nothing is
-// wrong any more, and returns how long that took.
+// Succeeds calls ask at short intervals until it returns nil, and returns how long that took.
 func Succeeds(t testing.TB, within time.Duration, ask func() error) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -214,8 +213,8 @@ func Succeeds(t testing.TB, within time.Duration, ask func() error) time.Duratio
 	}
 }
 
-// Counts waits until a queue holds so many messages that are scheduled, ready and leased,
-// and no dead ones, and returns how long that took.
+// Counts waits until a queue holds these numbers of scheduled, ready and leased messages and
+// no dead ones. It returns how long that took.
 func Counts(t testing.TB, c *tarry.Client, queue string, within time.Duration, scheduled, ready, leased int64) time.Duration {
 	t.Helper()
 	return Succeeds(t, within, func() error {

@@ -11,14 +11,14 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// tolerance is how much earlier than its due a handler may believe to be: this process
-// and the server read the same clock at different moments.
+// tolerance is how much before a due time a handler may seem to run: this process and the
+// server read the same clock at different moments.
 const tolerance = 5 * time.Millisecond
 
-// insistence is for how long a call is repeated until it is answered.
+// insistence is the default of Ledger.Insistence.
 const insistence = 2 * time.Minute
 
-// insist makes a call until it is answered.
+// insist repeats a call until it is answered.
 func (l *Ledger) insist(what string, call func(context.Context) error) (answered bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(l.Insistence, insistence))
 	defer cancel()
@@ -39,7 +39,7 @@ func (l *Ledger) insist(what string, call func(context.Context) error) (answered
 	}
 }
 
-// Push pushes a message until that is answered.
+// Push repeats a push until it is answered.
 func (l *Ledger) Push(c *tarry.Client, key string, in time.Duration) {
 	l.Change(func() { l.Entries[key] = &Entry{In: in, Due: time.Now().Add(in)} })
 	push := func(ctx context.Context) error {
@@ -61,8 +61,8 @@ func (l *Ledger) Push(c *tarry.Client, key string, in time.Duration) {
 	}
 }
 
-// Cancel cancels a message until that is answered: it has gone then, unless it is being
-// handled.
+// Cancel repeats a cancel until it is answered. The message is then gone, unless a handler
+// has it.
 func (l *Ledger) Cancel(c *tarry.Client, key string) {
 	gone := false
 	if l.insist("the cancel of "+key, func(ctx context.Context) error {
@@ -80,16 +80,16 @@ func (l *Ledger) Cancel(c *tarry.Client, key string) {
 	}
 }
 
-// Produce has four producers push messages with these spans in turn, until stop is called
-// or the test ends.
+// Produce starts four producers that push messages with these delays in turn, until stop is
+// called or the test ends.
 func (l *Ledger) Produce(c *tarry.Client, spans ...time.Duration) (stop func()) {
 	return l.produce(func(key string, n int) { l.Push(c, key, spans[n%len(spans)]) })
 }
 
-// cancelledIn is how soon messages are due that ProduceAndCancel cancels.
+// cancelledIn is the delay of the messages that ProduceAndCancel cancels.
 const cancelledIn = 100 * time.Millisecond
 
-// ProduceAndCancel does as Produce, and pushes others that it cancels at once.
+// ProduceAndCancel is Produce, and also pushes messages that it cancels at once.
 func (l *Ledger) ProduceAndCancel(c *tarry.Client, spans ...time.Duration) (stop func()) {
 	return l.produce(func(key string, n int) {
 		l.Push(c, key, spans[n%len(spans)])
@@ -129,7 +129,7 @@ func (l *Ledger) produce(one func(key string, n int)) (stop func()) {
 	return stop
 }
 
-// Work has a worker handle the messages, also those of more queues, until the test ends.
+// Work starts a worker for the queue and for more queues. It runs until the test ends.
 func (l *Ledger) Work(c *tarry.Client, cfg tarry.WorkerConfig, more ...string) {
 	cfg.Observer = func(e tarry.Event) {
 		if e.Kind == tarry.Acked {
@@ -145,7 +145,7 @@ func (l *Ledger) Work(c *tarry.Client, cfg tarry.WorkerConfig, more ...string) {
 	go func() { ended <- w.Run(ctx) }()
 	l.t.Cleanup(func() {
 		cancel()
-		// While nobody answers, short leases end before their results can be told.
+		// While the store does not answer, short leases end before they can be settled.
 		if err := <-ended; err != nil && (cfg.LeaseTTR == 0 || !errors.Is(err, tarry.ErrUnavailable)) {
 			l.t.Error(err)
 		}
@@ -155,7 +155,7 @@ func (l *Ledger) Work(c *tarry.Client, cfg tarry.WorkerConfig, more ...string) {
 func (l *Ledger) acked(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// The repetition of a push that nobody has answered yet makes a message anew.
+	// Repeating a push that was not answered yet may make another message.
 	if e := l.Entries[key]; e != nil && e.Pushed {
 		e.Gone = true
 	}

@@ -13,7 +13,8 @@ type Dialect struct {
 
 	create, exists, list string
 
-	// Both return true or false. lock waits for at most a second. The argument is the store.
+	// Both are queries that return true or false; lock waits for at most a second. The
+	// argument is the store's name.
 	lock, unlock string
 }
 

@@ -28,7 +28,7 @@ func (s *Set) Up(ctx context.Context, db *sql.DB) (done []int64, err error) {
 }
 
 // Down reverts the migrations after a version, the latest first, with the data in what they
-// made, and returns their versions. Version 0 leaves only the table of versions.
+// created. It returns their versions. Version 0 leaves only the table of versions.
 func (s *Set) Down(ctx context.Context, db *sql.DB, to int64) (done []int64, err error) {
 	err = s.locked(ctx, db, func(conn *sql.Conn, has int64) error {
 		for v := has; v > max(0, to); v-- {

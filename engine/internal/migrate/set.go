@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// MaxName is how many bytes the name of a store may have.
+// MaxName is the most bytes in the name of a store.
 const MaxName = 40
 
-// Set is the migrations of one store. It may be used by several goroutines.
+// Set is the migrations of one store. It is safe for concurrent use.
 type Set struct {
 	dialect Dialect
 	store   string
@@ -32,8 +32,8 @@ const (
 	lineNoTx = "\n-- migrate: no transaction\n"
 )
 
-// New returns the migrations in files for the store with a name, of letters, digits and
-// underscores, at most MaxName. It fails if a file is malformed.
+// New returns the migrations in files for the store with this name. The name has letters,
+// digits and underscores, at most MaxName. New fails if a file is malformed.
 func New(d Dialect, store string, files fs.FS) (*Set, error) {
 	if err := CheckName(store); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func New(d Dialect, store string, files fs.FS) (*Set, error) {
 	return s, nil
 }
 
-// CheckName refuses what cannot name a store.
+// CheckName returns an error unless store is a valid name of a store.
 func CheckName(store string) error {
 	ok := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_'

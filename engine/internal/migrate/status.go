@@ -65,7 +65,7 @@ func (s *Set) Check(ctx context.Context, db *sql.DB) error {
 // migrateUp says what to do if a store lacks migrations.
 const migrateUp = "run tarry migrate up --store URL, or open it with the option migrate=true"
 
-// known refuses a version that this program does not know.
+// known returns an error for a version that this program does not know.
 func (s *Set) known(has int64) error {
 	if has <= s.Latest() {
 		return nil
@@ -80,7 +80,7 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// applied are the versions of a store, the latest first.
+// applied returns the applied versions of a store, the latest first.
 func (s *Set) applied(ctx context.Context, db querier) ([]engine.Migration, error) {
 	var exists bool
 	err := db.QueryRowContext(ctx, s.names.Replace(s.dialect.exists)).Scan(&exists)

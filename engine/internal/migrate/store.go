@@ -7,7 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Store is a Set with the way to its store.
+// Store is a Set with the database of its store.
 type Store struct {
 	set    *Set
 	db     *sql.DB
@@ -17,8 +17,8 @@ type Store struct {
 
 var _ engine.Migrations = (*Store)(nil)
 
-// NewStore returns the migrations of a store. fault makes errors those of an engine, and
-// hangUp closes db and what else there is to close.
+// NewStore returns the migrations of a store. fault converts errors to those of an engine,
+// and hangUp closes db and everything else that must be closed.
 func NewStore(set *Set, db *sql.DB, fault func(ctx context.Context, err error) error, hangUp func()) *Store {
 	return &Store{set, db, fault, hangUp}
 }

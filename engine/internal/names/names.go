@@ -1,5 +1,5 @@
-// Package names keeps the names of queues in order, so that a page of them costs what is in it and not what there
-// is in all.
+// Package names keeps the names of queues in order, so that the cost of a page depends on its
+// length and not on the number of names.
 package names
 
 import (
@@ -7,18 +7,19 @@ import (
 	"slices"
 )
 
-// chunkNames is how many names a chunk has at most.
+// chunkNames is the most names in a chunk.
 const chunkNames = 256
 
-// Set is a set of names in order. The zero Set is empty. Callers lock.
+// Set is an ordered set of names. The zero Set is empty. Callers lock.
 //
-// It is a list of chunks in order, none empty: a name that comes or goes moves at most a chunk of names, and a list
-// of chunks when one is split or emptied.
+// It is an ordered list of chunks, none of them empty. Adding or removing a name moves at
+// most one chunk of names. It also moves the list when a chunk is split or emptied.
 type Set struct {
 	chunks [][]string
 }
 
-// find returns the chunk that a name belongs to, the place in it, and whether the name is there.
+// find returns the chunk and the place in it to which a name belongs, and whether it is
+// there.
 func (s *Set) find(name string) (chunk, at int, found bool) {
 	chunk, found = slices.BinarySearchFunc(s.chunks, name, func(c []string, name string) int { return cmp.Compare(c[0], name) })
 	if found || len(s.chunks) == 0 {
@@ -45,7 +46,7 @@ func (s *Set) Add(name string) {
 		return
 	}
 	half := len(c) / 2
-	if at == len(c)-1 && i == len(s.chunks)-1 { // names that come in order fill their chunks
+	if at == len(c)-1 && i == len(s.chunks)-1 { // names added in order fill their chunks
 		half = at
 	}
 	s.chunks[i] = slices.Clip(c[:half])
@@ -65,7 +66,7 @@ func (s *Set) Remove(name string) {
 	}
 }
 
-// After appends to names at most n of the names after one, in order.
+// After appends to names, in order, at most n of the names after a given one.
 func (s *Set) After(names []string, after string, n int) []string {
 	i, at, found := s.find(after)
 	if found {

@@ -12,7 +12,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
-// Crowded lets others take all connections that a server has, by connect, and give them back.
+// Crowded takes all connections of a server by connect, and then gives them back.
 func Crowded(t *testing.T, raw string, connect func(context.Context) (hangUp func(), err error)) {
 	p := servertest.StartProxy(t, raw)
 	c := Open(t, p.URL())
@@ -22,10 +22,10 @@ func Crowded(t *testing.T, raw string, connect func(context.Context) (hangUp fun
 	l.Rest(patience)
 
 	var all []func()
-	p.Refuse(true) // what the worker gives up others shall have
+	p.Refuse(true) // others shall get the worker's connections
 	p.Cut()
 	full := 0
-	for full < 3 { // what was cut may be let go of a moment later
+	for full < 3 { // the server may release cut connections a moment later
 		hangUp, err := connect(t.Context())
 		if err != nil {
 			full++
@@ -38,7 +38,7 @@ func Crowded(t *testing.T, raw string, connect func(context.Context) (hangUp fun
 	t.Logf("others have %d connections", len(all))
 	err := errors.New(engine.HintUnknown)
 	for deadline := time.Now().Add(patience); unknown(err) && time.Now().Before(deadline); {
-		_, err = c.Push(t.Context(), queue, nil, tarry.Key("crowded"), tarry.OnConflict(tarry.Keep)) // maybe on what was cut
+		_, err = c.Push(t.Context(), queue, nil, tarry.Key("crowded"), tarry.OnConflict(tarry.Keep)) // perhaps on a cut connection
 	}
 	Says(t, err, tarry.ErrUnavailable, "max_connections")
 	other, err := tarry.Open(t.Context(), raw, nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
-// Cut cuts all connections again and again while somebody pushes, cancels and works; before
-// that one within a transaction.
+// Cut repeatedly cuts all connections while clients push and cancel and a worker runs. Before
+// that it cuts one within a transaction.
 func Cut(t *testing.T, url string) {
 	beside := Open(t, url)
 	p := servertest.StartProxy(t, url)
@@ -24,7 +24,7 @@ func Cut(t *testing.T, url string) {
 		_, err := c.Queue(t.Context(), queue)
 		check(t, err)
 		l.Push(c, fmt.Sprint("rest", n), 0)
-		p.Cut() // those at rest: that is no matter of who asks next
+		p.Cut() // while the connections are idle: the next call must not fail
 	}
 	l.Failing = unavailable(t)
 	l.Work(c, tarry.WorkerConfig{LeaseTTR: leaseTTR})
@@ -41,17 +41,18 @@ func Cut(t *testing.T, url string) {
 }
 
 // within loses each answer of a call in turn, with its connection, until a transaction ends
-// before its commit: the call goes on, and a figure tells of it. Nobody else calls meanwhile.
+// before its commit. The call must succeed all the same, and a figure must count the lost
+// connection. Nothing else may call meanwhile.
 func within(t *testing.T, p *servertest.Proxy, beside, c *tarry.Client) {
 	t.Helper()
 	_, err := beside.Push(t.Context(), queue, nil, tarry.Key("within"), tarry.In(time.Hour))
 	check(t, err)
-	call := func() error { // it reads before it writes
+	call := func() error { // a transaction that reads before it writes
 		_, err := c.Reschedule(t.Context(), tarry.ByKey("within").Of(queue), tarry.In(time.Hour))
 		return err
 	}
 	was := undone(t, c, "connection")
-	for range 10 { // other answers may come between
+	for range 10 { // answers to other calls may come between
 		lost := true
 		for n := 1; lost; n++ {
 			p.LoseAnswer(n)
@@ -69,15 +70,15 @@ func within(t *testing.T, p *servertest.Proxy, beside, c *tarry.Client) {
 	t.Fatal("each answer of a call was lost in turn, and no figure tells of the connections")
 }
 
-// lossy is a store whose answers are lost, one at a time.
+// lossy is a store that loses answers, one at a time.
 type lossy struct {
 	*testing.T
 	proxy           *servertest.Proxy
 	through, beside *tarry.Client
 }
 
-// AnswersLost loses each answer of calls in turn, that to the commit among them, whose
-// outcome nobody knows then, and sees that repeating is safe.
+// AnswersLost loses each answer of several calls in turn, among them the answer to the
+// commit, which leaves the outcome unknown. It checks that repeating the call is safe.
 func AnswersLost(t *testing.T, url string) {
 	b := &lossy{T: t, beside: Open(t, url)}
 	b.proxy = servertest.StartProxy(t, url)
@@ -95,7 +96,7 @@ func AnswersLost(t *testing.T, url string) {
 		check(t, err)
 		return i.State
 	}
-	check(t, push(b.through, "first")) // ids and the queue's number are known
+	check(t, push(b.through, "first")) // so that ids are reserved and the queue's number is known
 	b.each("push", func(key string) (call func() error, happened func() bool) {
 		return func() error { return push(b.through, key) }, func() bool { return state(key) != 0 }
 	})
@@ -131,11 +132,11 @@ func AnswersLost(t *testing.T, url string) {
 	}, tarry.ErrLeaseLost)
 }
 
-// each makes calls of which one answer is lost each, until all are asked for without loss.
-// again are answers to the repetition of a call that had happened.
+// each runs rounds until one loses the answer to a commit. The errors in again are valid
+// answers to the repetition of a call that took effect.
 func (b *lossy) each(name string, prepare func(key string) (call func() error, happened func() bool), again ...error) {
 	b.Helper()
-	for round := range 10 { // other answers may come between
+	for round := range 10 { // answers to other calls may come between
 		if b.round(fmt.Sprint(name, " ", round, "."), prepare, again) {
 			return
 		}
@@ -143,7 +144,8 @@ func (b *lossy) each(name string, prepare func(key string) (call func() error, h
 	b.Errorf("%s: no answer to a commit was lost", name)
 }
 
-// round is one of each: it reports whether the answer to a commit was lost.
+// round makes calls that lose their first answer, their second, and so on, until a call loses
+// none. It reports whether the answer to a commit was lost.
 func (b *lossy) round(name string, prepare func(key string) (call func() error, happened func() bool), again []error) (unknowns bool) {
 	b.Helper()
 	for n := 1; ; n++ {

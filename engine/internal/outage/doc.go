@@ -1,4 +1,4 @@
-// Package outage lets a database fail beneath engines, clients and workers, and sees what
-// callers are told, that nothing answered is lost, and that all goes on by itself when the
-// database does.
+// Package outage makes a database fail beneath engines, clients and workers. It checks which
+// errors callers get, that no answered call is lost, and that everything recovers by itself
+// once the database does.
 package outage

@@ -11,14 +11,14 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/ledger"
 )
 
-// Full fills the disk on which a store lies, and makes room again by free. Pushes fail as
-// the limit is reached, nothing is lost, and workers go on when there is room.
+// Full fills the disk of a store, and makes room again by free. Pushes must fail once the
+// disk is full, nothing may be lost, and workers must go on when there is room.
 func Full(t *testing.T, url string, free func()) {
 	c := Open(t, url)
 	ctx := t.Context()
 	l := ledger.New(t, queue)
 	body := make([]byte, 8<<10)
-	_, _ = rand.Read(body) // which nothing makes smaller
+	_, _ = rand.Read(body) // so that it cannot be compressed
 	push := func(key string) error {
 		_, err := c.Push(ctx, queue, body, tarry.Key(key), tarry.TTR(time.Hour), tarry.OnConflict(tarry.Keep))
 		return err
@@ -40,15 +40,14 @@ func Full(t *testing.T, url string, free func()) {
 		t.Fatalf("%d were kept", kept)
 	}
 	t.Logf("%d were kept", kept)
-	if err := push("more"); err != nil { // a lesser piece of the disk may be left
+	if err := push("more"); err != nil { // a little room may be left
 		refused(err)
 	} else {
 		l.Entries["more"] = &ledger.Entry{Pushed: true}
 		kept++
 	}
 
-	// What is there can be looked at. What becomes of it needs room for a moment, and has it
-	// or not.
+	// Reads succeed on a full disk. Changes need room for a moment, and may fail.
 	i, err := c.Get(ctx, tarry.ByKey("1").Of(queue))
 	check(t, err)
 	if len(i.Body) != len(body) {
@@ -74,7 +73,7 @@ func Full(t *testing.T, url string, free func()) {
 		if may("an ack", err) {
 			l.Entries["3"].Gone = true
 		} else {
-			defer func() { // it is leased for an hour
+			defer func() { // its lease lasts for an hour
 				settled, err := c.Settle(ctx, []tarry.Settlement{{Token: lease.Token, Do: tarry.DoAck}})
 				check(t, errors.Join(err, settled[0].Err))
 			}()

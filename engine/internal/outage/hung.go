@@ -11,8 +11,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
-// Hung lets the network swallow all for a while: calls end with their contexts, and a worker
-// goes on when the network does, be it with the old connections or with new ones.
+// Hung makes the network swallow everything for a while. Calls must end with their contexts,
+// and a worker must go on when the network does, with its old connections or with new ones.
 func Hung(t *testing.T, url string) {
 	beside := Open(t, url)
 	p := servertest.StartProxy(t, url)

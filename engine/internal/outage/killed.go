@@ -8,7 +8,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/ledger"
 )
 
-// Killed kills a server, and stops it, while two processes push, cancel and work.
+// Killed kills or stops a server while two clients work, and one of them pushes and cancels.
+// It restarts the server each time.
 func Killed(t *testing.T, s Server) {
 	url := s.Database()
 	l := ledger.New(t, queue)

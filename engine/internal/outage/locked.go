@@ -11,16 +11,16 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/ledger"
 )
 
-// Locks are what another session holds until release.
+// Locks are locks of another session, held until release is called.
 type Locks struct {
-	Rows  func() (release func()) // all messages that there are
-	Table func() (release func()) // that of the messages
+	Rows  func() (release func()) // on all messages
+	Table func() (release func()) // on the messages' table
 }
 
-// Locked has another session lock messages, and all of their table, for longer than a setting
-// of the server lets anybody wait. Calls that need them wait on for as long as their contexts
-// allow, unless the setting ends their statements: then they fail with the hint. All others,
-// and all that follow, go on.
+// Locked makes another session lock all messages, and then their whole table, for longer than
+// the server's lock timeout. Calls that need them wait until their contexts end, unless the
+// server ends their statements: then they fail with the hint. All other calls, and all later
+// ones, succeed.
 func Locked(t *testing.T, url string, locks Locks, hint string) {
 	c := Open(t, url)
 	push := func(ctx context.Context, key string) error {

@@ -13,22 +13,23 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
-// undone is how many transactions the engine says were undone for a cause.
+// undone returns the engine's count of transactions that were undone for a cause.
 func undone(t testing.TB, c *tarry.Client, cause string) float64 {
 	t.Helper()
 	return enginetest.FigureOf(t, c.Engine(), c.Capabilities().Name+"_undone", cause)
 }
 
-// Session is another session of the database, in a transaction that weighs more than those
-// of an engine and is undone by no deadlock with one.
+// Session is another session of the database, in a transaction that outweighs an engine's: in
+// a deadlock, the database undoes the engine's.
 type Session struct {
 	Lock func(id engine.ID) error // a message
-	Free func(id engine.ID) bool  // whether nobody has locked a message
+	Free func(id engine.ID) bool  // reports whether nothing has locked a message
 	End  func()
 }
 
-// Measured has calls wait for a connection of the pool, and meet another session in a
-// deadlock: they go on, and figures tell of it, also once the engine is closed.
+// Measured makes calls wait for a connection of the pool, and deadlock with another session.
+// The calls must succeed, and figures must count these events, even after the engine is
+// closed.
 func Measured(t *testing.T, url string, begin func() Session) {
 	c := Open(t, With(t, url, "pool", "2"))
 	e, name := c.Engine(), c.Capabilities().Name+"_"
@@ -70,7 +71,7 @@ func Measured(t *testing.T, url string, begin func() Session) {
 	})
 
 	was := undone(t, c, "deadlock")
-	for round := 0; undone(t, c, "deadlock") == was; round++ { // it may be found before both wait
+	for round := 0; undone(t, c, "deadlock") == was; round++ { // a deadlock may be found before both wait
 		if round == 20 {
 			t.Fatal("no figure tells of deadlocks")
 		}
@@ -82,7 +83,8 @@ func Measured(t *testing.T, url string, begin func() Session) {
 	}
 }
 
-// deadlock has the engine cancel messages, of which another session locks the second first.
+// deadlock makes the engine cancel two messages while another session locks them in reverse
+// order.
 func deadlock(t *testing.T, e engine.Engine, ids []engine.ID, other Session) {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -104,7 +106,7 @@ func deadlock(t *testing.T, e engine.Engine, ids []engine.ID, other Session) {
 			}
 			return nil
 		})
-		_ = other.Lock(ids[0]) // or it is the one that is undone
+		_ = other.Lock(ids[0]) // an error means that this session was undone instead
 	}()
 	check(t, <-ended)
 }

@@ -13,26 +13,26 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
-// Server is a server with a database, which the test may end.
+// Server is a server with databases that a test may stop and kill.
 type Server interface {
 	Addr() string
 	Kill()
 	Stop()
 	Restart()
-	Database() (url string) // an empty one
+	Database() (url string) // makes an empty one
 }
 
 const (
 	queue = "orders"
 
-	// leaseTTR is how long a lease lasts of which nobody has heard.
+	// leaseTTR bounds how long a lease lasts whose grant was lost.
 	leaseTTR = 2 * time.Second
 
-	// patience is how long it may take, on a slow machine, until all goes on.
+	// patience bounds the wait for recovery, on a slow machine.
 	patience = 2 * time.Minute
 )
 
-// With returns a URL with an option more.
+// With returns a URL with one more option.
 func With(t testing.TB, raw, option, value string) string {
 	t.Helper()
 	return servertest.At(t, raw, func(u *url.URL) {
@@ -42,10 +42,10 @@ func With(t testing.TB, raw, option, value string) string {
 	})
 }
 
-// Open opens a store, and makes it if it is not there; the test's end closes it.
+// Open opens a store, and creates it if it does not exist. The end of the test closes it.
 func Open(t testing.TB, raw string) *tarry.Client {
 	t.Helper()
-	cfg := &tarry.Config{Logger: slog.New(slog.DiscardHandler)} // as there is much to be said
+	cfg := &tarry.Config{Logger: slog.New(slog.DiscardHandler)} // many warnings are expected
 	c, err := tarry.Open(t.Context(), With(t, raw, "migrate", "true"), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -58,8 +58,8 @@ func Open(t testing.TB, raw string) *tarry.Client {
 	return c
 }
 
-// Says fails the test unless an error is of a kind, and says in one line what is to be done
-// about it.
+// Says fails the test unless an error is of a kind and has, in one line, a hint that contains
+// a text.
 func Says(t testing.TB, err, kind error, hint string) {
 	t.Helper()
 	var e *engine.Error
@@ -68,8 +68,7 @@ func Says(t testing.TB, err, kind error, hint string) {
 	}
 }
 
-// unavailable returns what fails the test on any other error than that the database is not
-// there.
+// unavailable returns a function that fails the test on any error but ErrUnavailable.
 func unavailable(t testing.TB) func(error) {
 	return func(err error) {
 		t.Helper()

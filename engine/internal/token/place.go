@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Place is a place in a list of messages: when the state of one ends, in Unix
+// Place is a place in a list of messages: when the state of a message ends, in Unix
 // milliseconds, and its id.
 type Place struct {
 	At int64
@@ -21,7 +21,7 @@ func (p Place) Compare(o Place) int { return cmp.Or(cmp.Compare(p.At, o.At), cmp
 
 const placeSize = 1 + 8 + 8
 
-// course is what the pages of one list have in common, as the first byte of a cursor.
+// course is the part that all pages of a list have in common, as the first byte of a cursor.
 func course(q *engine.ListQuery) byte {
 	c := byte(q.State) << 1
 	if q.Newest {
@@ -30,7 +30,7 @@ func course(q *engine.ListQuery) byte {
 	return c
 }
 
-// Cursor returns the form for callers, Page.Next of a page that this is the last place of.
+// Cursor returns the Page.Next of a page that ends with p.
 func (p Place) Cursor(q *engine.ListQuery) string {
 	raw := [placeSize]byte{course(q)}
 	binary.BigEndian.PutUint64(raw[1:], uint64(p.At))
@@ -38,8 +38,8 @@ func (p Place) Cursor(q *engine.ListQuery) string {
 	return coding.EncodeToString(raw[:])
 }
 
-// After returns the place behind which a page begins; nil: at the start. ErrInvalid
-// for what no page of such a list ended with.
+// After returns the place after which a page begins; nil: at the start. It fails with
+// ErrInvalid if no page of such a list has that cursor.
 func After(q *engine.ListQuery) (*Place, error) {
 	if q.After == "" {
 		return nil, nil
@@ -51,14 +51,14 @@ func After(q *engine.ListQuery) (*Place, error) {
 	return &Place{int64(binary.BigEndian.Uint64(raw[1:])), engine.ID(binary.BigEndian.Uint64(raw[9:]))}, nil
 }
 
-// Span is the part of a list that is still to be shown: from Low on, and before High.
+// Span is the part of a list still to be shown: from Low, and before High.
 type Span struct{ Low, High Place }
 
 // All is the span of a whole list.
 var All = Span{Place{At: math.MinInt64}, Place{At: math.MaxInt64}}
 
-// SpanOf returns the span of a query: what lies between its From and To and, in its
-// direction, behind its After. ErrInvalid as for After.
+// SpanOf returns the span of a query: between its From and To and, in its direction, after
+// its After. It fails as After does.
 func SpanOf(q *engine.ListQuery) (Span, error) {
 	s := All
 	if !q.From.IsZero() {
@@ -81,8 +81,8 @@ func SpanOf(q *engine.ListQuery) (Span, error) {
 // Holds reports whether a place is in the span.
 func (s Span) Holds(p Place) bool { return p.Compare(s.Low) >= 0 && p.Compare(s.High) < 0 }
 
-// ceil is the first whole millisecond not before t: of those, just the ones from it on
-// are not before t.
+// ceil returns the first whole millisecond at or after t. Since places are whole
+// milliseconds, those at or after it are exactly those at or after t.
 func ceil(t time.Time) int64 {
 	ms := t.UnixMilli()
 	if t.Nanosecond()%int(time.Millisecond) != 0 {

@@ -1,5 +1,5 @@
-// Package token holds what callers are handed and bring back, as text that needs no
-// escaping in a URL: the tokens of leases, and the cursors of lists.
+// Package token encodes what callers get and pass back: the tokens of leases and the cursors
+// of lists. The text needs no escaping in a URL.
 package token
 
 import (
@@ -10,10 +10,10 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Nonce is what makes a token unguessable.
+// Nonce makes a token unguessable.
 type Nonce [16]byte
 
-// NewNonce returns one that nobody can know.
+// NewNonce returns a random nonce.
 func NewNonce() (n Nonce) {
 	_, _ = rand.Read(n[:]) // never fails
 	return n
@@ -21,26 +21,26 @@ func NewNonce() (n Nonce) {
 
 // Token names a lease.
 type Token struct {
-	Queue uint64 // as the engine numbers it
+	Queue uint64 // the engine's number of it
 	ID    engine.ID
-	Nonce Nonce // of this very lease
+	Nonce Nonce // belongs to this lease alone
 }
 
 const size = 8 + 8 + len(Nonce{})
 
-// Chars is how long the text of a token is.
+// Chars is the length of a token's text.
 const Chars = (size*8 + 5) / 6
 
-// coding has one text for each token: what is not exactly that is none.
+// coding accepts only one text for each token.
 var coding = base64.RawURLEncoding.Strict()
 
-// String returns the form for callers.
+// String returns the text of a token.
 func (t Token) String() string {
 	var text [Chars]byte
 	return string(t.Append(text[:0]))
 }
 
-// Append appends what String returns.
+// Append appends the text of a token.
 func (t Token) Append(b []byte) []byte {
 	var raw [size]byte
 	binary.BigEndian.PutUint64(raw[0:], t.Queue)
@@ -49,7 +49,7 @@ func (t Token) Append(b []byte) []byte {
 	return coding.AppendEncode(b, raw[:])
 }
 
-// Parse reads the form that String writes.
+// Parse reads the text that String returns.
 func Parse(s string) (t Token, ok bool) {
 	var raw [size]byte
 	if !decode(raw[:], s) {
@@ -61,13 +61,13 @@ func Parse(s string) (t Token, ok bool) {
 	return t, true
 }
 
-// decode fills raw with what s says, and reports whether it says that and no more.
+// decode fills raw from s, and reports whether s encodes exactly as many bytes.
 func decode(raw []byte, s string) bool {
 	if len(s) != coding.EncodedLen(len(raw)) {
 		return false
 	}
 	var text [Chars]byte
-	// It passes over line breaks, which leave less.
+	// Decode skips line breaks, so fewer bytes may result.
 	n, err := coding.Decode(raw, text[:copy(text[:], s)])
 	return err == nil && n == len(raw)
 }

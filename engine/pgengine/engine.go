@@ -12,11 +12,11 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// Recheck is how long an answer holds without a notice: a push by another process whose notice
-// was lost is seen within it.
+// Recheck is how long an answer holds without a notice. If a notice is lost, a push by
+// another process is seen within this time.
 const Recheck = time.Second
 
-// Config configures an Engine. The zero Config suits most.
+// Config configures an Engine. The zero Config suits most uses.
 type Config struct {
 	// Schema is the schema of tarry's tables, 1 to 40 bytes of a-z, A-Z, 0-9 and _; "":
 	// DefaultSchema.
@@ -30,7 +30,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// DefaultSchema is the schema of tarry's tables unless Config says otherwise.
+// DefaultSchema is the schema of tarry's tables if Config.Schema is "".
 const DefaultSchema = "tarry"
 
 const (
@@ -39,8 +39,8 @@ const (
 	maxBody  = 64 << 20 // PostgreSQL takes values of 1 GiB, but they delay others
 )
 
-// Engine is an engine on PostgreSQL. Make one with New or Open; its methods may be called
-// from many goroutines, and many engines, in many processes, may share a schema.
+// Engine is an engine on PostgreSQL, made by New or Open. It is safe for concurrent use. Many
+// engines in many processes may share a schema.
 type Engine struct {
 	*sqlengine.Engine
 	store *store
@@ -89,7 +89,7 @@ func examine(ctx context.Context, pool *pgxpool.Pool) error {
 	return s.suits()
 }
 
-// server has the properties of a server, its database and a pool's sessions that matter.
+// server has the relevant properties of a server, its database and a pool's sessions.
 type server struct {
 	number           int
 	version          string
@@ -97,8 +97,9 @@ type server struct {
 	encoding, client string
 }
 
-// suits returns what is not suitable. Encodings other than UTF8 lack characters that keys may
-// have, and converting sessions would see one key as two; SQL_ASCII stores bytes unchanged.
+// suits returns an error for an unsuitable server. Encodings other than UTF8 lack characters
+// that keys may have, and sessions that convert would see one key as two. SQL_ASCII stores
+// bytes unchanged.
 func (s *server) suits() error {
 	hint := ""
 	switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// fault makes an engine.Error of an error of the database or the connection. committing: the
-// transaction may have committed.
+// fault converts an error of the database or the connection to an engine.Error. committing:
+// the transaction may have committed.
 func fault(ctx context.Context, op string, err error, committing bool) error {
 	if err == nil || errors.Is(err, sqlengine.ErrGone) {
 		return err
@@ -24,7 +24,7 @@ func fault(ctx context.Context, op string, err error, committing bool) error {
 	}
 	var pg *pgconn.PgError
 	isPg := errors.As(err, &pg)
-	if isPg && pg.Code == "57014" && ctx.Err() != nil { // query_canceled: by us
+	if isPg && pg.Code == "57014" && ctx.Err() != nil { // query_canceled, by the engine itself
 		err, isPg = ctx.Err(), false
 	}
 	var connecting *pgconn.ConnectError
@@ -55,8 +55,8 @@ func fault(ctx context.Context, op string, err error, committing bool) error {
 	return &engine.Error{Op: op, Err: engine.ErrUnavailable, Hint: oneLine(err)}
 }
 
-// broke reports whether the server or the connection ended, maybe after a commit: the severity
-// is then FATAL or PANIC, also from a PgBouncer that lost the server.
+// broke reports whether the server or the connection ended, perhaps after a commit. The
+// severity is then FATAL or PANIC, even from a PgBouncer that lost the server.
 func broke(pg *pgconn.PgError) bool {
 	return pg.SeverityUnlocalized == "FATAL" || pg.SeverityUnlocalized == "PANIC" || pg.Severity == "FATAL"
 }
@@ -67,7 +67,8 @@ func busy(err error) bool {
 	return errors.As(err, &pg) && pg.Code == "55P03" // lock_not_available
 }
 
-// idled reports whether the server closed an idle connection, and so never got a commit.
+// idled reports whether the server closed an idle connection, which therefore never got a
+// commit.
 func idled(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.Code == "25P03" || pg.Code == "57P05") // in a transaction, or without one
@@ -79,7 +80,7 @@ func deadlocked(err error) bool {
 	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01") // serialization_failure, deadlock_detected
 }
 
-// undone reports whether another transaction was faster: this one may run again.
+// undone reports whether another transaction came first, so that this one may run again.
 func undone(err error) bool {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
@@ -88,8 +89,8 @@ func undone(err error) bool {
 	return pg.Code == "23505" || pg.Code == "22012" // unique_violation; division_by_zero: see statements.check
 }
 
-// oneLine joins the distinct lines of an error. A connection error has one line for each try,
-// with TLS and without.
+// oneLine joins the distinct lines of an error. A connection error has a line for each
+// attempt, with TLS and without.
 func oneLine(err error) string {
 	var lines []string
 	for line := range strings.Lines(err.Error()) {

@@ -11,17 +11,17 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// client is what InTx takes and returns: a *tarry.Client.
+// client is the type that InTx takes and returns: *tarry.Client.
 type client[C any] interface {
 	Engine() engine.Engine
 	On(engine.Engine) C
 }
 
 // InTx returns a client whose pushes, cancels, reschedules, settlements and look-ups are part
-// of a transaction. Others see them after the commit, and workers are woken. A rollback, also
-// to a savepoint, undoes them. The client needs an engine of this package on the database of
-// the transaction. Like the transaction, the returned client is used by one goroutine at a
-// time. It need not be closed.
+// of a transaction. Others see them after the commit, and workers are woken. A rollback
+// undoes them, and so does one to a savepoint. The client needs an engine of this package on
+// the transaction's database. Like the transaction, the returned client is used by one
+// goroutine at a time. It need not be closed.
 //
 // Each call runs in a savepoint: one that fails leaves the transaction unchanged. The
 // transaction should be READ COMMITTED: in a stricter one, a call that conflicts with others
@@ -45,7 +45,7 @@ type savepoints struct {
 	*store
 	tx      pgx.Tx
 	within  *sqlengine.Within
-	watched bool // outcomes waits for the end of the transaction
+	watched bool // outcomes waits for the transaction to end
 }
 
 func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) error) error {
@@ -93,15 +93,15 @@ func (s *savepoints) Names(ctx context.Context, names []string, create bool) ([]
 	return numbers, outer(ctx, "queue", t.send(ctx))
 }
 
-// IDs uses the transaction's connection: transactions may hold the whole pool.
+// IDs uses the transaction's connection, because transactions may hold the whole pool.
 func (s *savepoints) IDs(ctx context.Context, n int) (first, last engine.ID, err error) {
 	return s.reserve(ctx, s.tx, n)
 }
 
-// Close does nothing: the store is the engine's.
+// Close does nothing: the store belongs to the engine.
 func (s *savepoints) Close() {}
 
-// watch makes outcomes send the notices after the transaction has committed.
+// watch makes outcomes send the notices after the transaction commits.
 func (s *savepoints) watch(ctx context.Context) error {
 	if s.watched {
 		return nil
@@ -115,8 +115,8 @@ func (s *savepoints) watch(ctx context.Context) error {
 	return nil
 }
 
-// How often outcomes asks whether transactions have ended. Messages that they push may be late
-// by that.
+// How often outcomes asks whether transactions have ended. Messages that they push may be
+// late by as much.
 const (
 	askLeast = 2 * time.Millisecond
 	askMost  = 100 * time.Millisecond

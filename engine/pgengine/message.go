@@ -92,7 +92,7 @@ func (t *tx) Ranges(ctx context.Context, ranges []sqlengine.Range) ([][]*sqlengi
 	return found, t.send(ctx)
 }
 
-// ranges queues ranges. The next send fills in what it returns.
+// ranges queues queries for ranges. The next send fills in the returned rows.
 func (t *tx) ranges(ranges []sqlengine.Range) [][]*sqlengine.Row {
 	found := make([][]*sqlengine.Row, len(ranges))
 	for i, r := range ranges {
@@ -113,7 +113,7 @@ func (t *tx) ranges(ranges []sqlengine.Range) [][]*sqlengine.Row {
 	return found
 }
 
-// idBound converts an id that is a bound; no real id is greater than the maximum.
+// idBound converts an id used as a bound. No real id exceeds the maximum.
 func idBound(id engine.ID) int64 { return int64(min(id, math.MaxInt64)) }
 
 func (t *tx) Holding(ctx context.Context, queue, ms int64) (n int64, err error) {
@@ -141,7 +141,7 @@ func (t *tx) Bodies(ctx context.Context, rows []*sqlengine.Row) error {
 	return err
 }
 
-// page has the columns of messages, which are sent as arrays. A column without values is nil.
+// page holds columns of messages, which are sent as arrays. A column without values is nil.
 type page struct {
 	ids, queues, ends, dues, attempts, priorities []int64
 	expires                                       []*int64
@@ -240,7 +240,7 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
 		}
 	}
 	if keys != nil {
-		// The transaction holds the keys by now, so it sees the memories that others left.
+		// The transaction holds the keys by now, so it sees memories that others have left.
 		t.write(t.sql.check, queues, keys)
 	}
 	return nil

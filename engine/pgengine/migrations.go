@@ -30,10 +30,10 @@ func migrationsOf(schema string) (*migrate.Set, error) {
 	return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: err.Error()}
 }
 
-// Migrate creates the tables in a schema, "" for DefaultSchema, or updates them to the version
-// that this package needs. Concurrent calls wait for each other. The pool connects to the
-// server itself or to a PgBouncer in session mode. Its user needs the right to create what is
-// missing: the schema, and tables in it.
+// Migrate creates the tables in a schema ("": DefaultSchema), or updates them to the version
+// that this package needs. Concurrent calls wait for each other. The pool must connect to the
+// server itself, or to a PgBouncer in session mode. Its user needs the right to create the
+// missing schema and tables.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 	set, err := migrationsOf(orDefault(schema))
 	if err != nil {
@@ -45,7 +45,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 	return migrationFault(ctx, err)
 }
 
-// check refuses a schema whose tables have another version.
+// check returns an error if the tables of a schema have another version.
 func check(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 	set, err := migrationsOf(schema)
 	if err != nil {
@@ -56,7 +56,7 @@ func check(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 	return migrationFault(ctx, set.Check(ctx, db))
 }
 
-// OpenMigrations returns the migrations of the store at a URL, see Open.
+// OpenMigrations returns the migrations of the store at a URL: see Open.
 func OpenMigrations(u *url.URL) (*migrate.Store, error) {
 	to, err := parse(u)
 	if err != nil {
@@ -70,7 +70,7 @@ func OpenMigrations(u *url.URL) (*migrate.Store, error) {
 	return migrate.NewStore(set, db, migrationFault, func() { _ = db.Close() }), nil
 }
 
-// migrationFault is the error of a migration, or of a store that lacks some.
+// migrationFault returns the error of a migration, or of a store that lacks migrations.
 func migrationFault(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -80,7 +80,7 @@ func migrationFault(ctx context.Context, err error) error {
 	}
 	known := fault(ctx, "migrate", err, false)
 	var pg *pgconn.PgError
-	if e, ok := known.(*engine.Error); ok && errors.As(err, &pg) { // it says which statement failed
+	if e, ok := known.(*engine.Error); ok && errors.As(err, &pg) { // the error says which statement failed
 		e.Hint = oneLine(err)
 		if m := meanings[pg.Code]; m.hint != "" {
 			e.Hint += "; " + m.hint

@@ -36,7 +36,7 @@ type notices struct {
 	tasks  sync.WaitGroup
 
 	listening atomic.Bool
-	listens   atomic.Int64 // times that it began
+	listens   atomic.Int64 // how often listening began
 
 	mu      sync.Mutex
 	queues  map[string]int64 // when queues may have something; not yet sent
@@ -49,7 +49,7 @@ func newNotices(pool *pgxpool.Pool, schema string, log *slog.Logger) *notices {
 	return n
 }
 
-// listen starts receiving.
+// listen starts receiving notices.
 func (n *notices) listen(heard func(sqlengine.Sooner)) {
 	n.heard = heard
 	n.tasks.Go(func() {
@@ -87,14 +87,14 @@ func (n *notices) listen(heard func(sqlengine.Sooner)) {
 	})
 }
 
-// deafPause is the pause before it checks again whether a PgBouncer withholds notices.
+// deafPause is the pause before the next check whether a PgBouncer withholds notices.
 const deafPause = 10 * time.Minute
 
-// hear listens on a connection until that fails; hears is called once notices arrive.
+// hear listens on a connection until it fails. It calls hears once notices arrive.
 func (n *notices) hear(hears func()) error {
 	cfg := n.pool.Config().ConnConfig.Copy()
-	cfg.OnNotification = nil // WaitForNotification gets them
-	// There is no statement to cancel, and the connection ends with the wait.
+	cfg.OnNotification = nil // WaitForNotification receives them
+	// No statement needs to be cancelled: the connection ends with the wait.
 	cfg.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()}
 	}
@@ -184,8 +184,8 @@ const (
 	// hearWithin is how long a notice from this process to itself may take.
 	hearWithin = 5 * time.Second
 
-	// hearEvery is how often it sends one: a network may have dropped the connection
-	// silently.
+	// hearEvery is how often the process sends itself a notice, because a network may drop a
+	// connection silently.
 	hearEvery = time.Minute
 )
 
@@ -239,7 +239,7 @@ func (n *notices) hearMyself(conn *pgx.Conn) error {
 	}
 }
 
-// tell sends notices to other processes soon.
+// tell queues notices to other processes, which are sent soon.
 func (n *notices) tell(sooner []sqlengine.Sooner) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -254,7 +254,7 @@ func (n *notices) tell(sooner []sqlengine.Sooner) {
 	}
 }
 
-// sendAll sends all notices. Those that come during a statement go with the next.
+// sendAll sends all notices. Notices queued during a statement go with the next.
 func (n *notices) sendAll() {
 	for {
 		n.mu.Lock()
@@ -270,7 +270,7 @@ func (n *notices) sendAll() {
 		}
 		clear(n.queues)
 		n.mu.Unlock()
-		_ = n.send(n.ctx, queues, at) // if it fails, Recheck finds the messages
+		_ = n.send(n.ctx, queues, at) // on failure, Recheck finds the messages
 	}
 }
 

@@ -35,7 +35,7 @@ func (o *outcomes) add(xid string, w *sqlengine.Within) {
 	}
 }
 
-// run asks until none is left, or the engine is closed.
+// run asks until no transaction is left or the engine is closed.
 func (o *outcomes) run() {
 	pause := askLeast
 	for {

@@ -23,7 +23,7 @@ type statements struct {
 	tally, stock, due, fold, unfold string
 }
 
-// columns are a message without its body; inline is its body if that is small.
+// columns selects a message without its body. inline selects the body if that is small.
 const (
 	micros  = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint` // the time
 	columns = `m.id, m.queue, m.key, m.kind, m.ends, m.due, m.expires, m.created, m.attempt, m.nonce, m.policy, m.last_error, m.meta, coalesce(octet_length(m.body), 0)`
@@ -36,7 +36,7 @@ func body(n string) string { return strings.ReplaceAll(inline, "%b", n) }
 // row begins a query for queues.
 const row = `SELECT q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers, `
 
-// first selects a queue's first row of a kind from a floor on.
+// first selects a queue's first row of a kind, from a floor on.
 func first(kind string) string {
 	return `(SELECT ARRAY[ends, id] FROM {message} WHERE queue = q.num AND kind = ` + kind +
 		` AND (ends, id + 0) >= (u.at` + kind + `, u.id` + kind + `) ORDER BY ends, id + 0 LIMIT 1)`
@@ -44,12 +44,13 @@ func first(kind string) string {
 
 // At times the statistics say that a table is empty, however many dead rows vacuum had to
 // leave in it. All plans then seem to cost the same, and PostgreSQL may choose one that walks
-// over a whole index. So unnested rows are joined by conditions that only a look-up of each
-// can meet, or by a LATERAL with OFFSET 0, which is not flattened. A query asks for no order
-// that an index has. And ids are found only by the primary key: the other index has id + 0.
+// over a whole index. So unnested rows are joined in two ways only: by conditions that only a
+// look-up of each row can meet, or by a LATERAL with OFFSET 0, which is not flattened. A
+// query asks for no order that an index has. Ids are found only by the primary key, because
+// the other index has id + 0.
 const (
 	sameID = `m.id = ANY(ARRAY[u.id])`
-	// Without $5 it is the present. A sub-query runs once, so an index can be used.
+	// Without $5 the bound is the present. A sub-query runs once, so an index can be used.
 	highOrDue = `coalesce($5::bigint, (SELECT ` + micros + ` / 1000 + 1))`
 	sameKey   = `m.queue = u.queue AND m.key = u.key COLLATE "C"`
 
@@ -99,8 +100,8 @@ func statementsOf(schema string) *statements {
 			SELECT id, queue, key, CASE priority WHEN $5 THEN 0 ELSE 1 END, due, due, expires, $6, 0, priority, policy, meta, body
 			FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $7::bigint[], $8::bigint[], $9::bytea[], $10::bytea[], $11::bytea[])
 				u(id, queue, key, due, expires, priority, policy, meta, body)`,
-		// It divides by zero if a key is remembered: that undoes the transaction without a
-		// round trip.
+		// The division by zero for a remembered key undoes the transaction without a round
+		// trip.
 		check: `SELECT 1 / CASE WHEN EXISTS (SELECT FROM unnest($1::bigint[], $2::text[]) u(queue, key),
 			LATERAL (SELECT FROM {memory} m WHERE {key} OFFSET 0) m WHERE ` + remembers + `) THEN 0 ELSE 1 END`,
 		move: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, last_error = u.last_error

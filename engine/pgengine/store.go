@@ -49,7 +49,7 @@ func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 		conn.Release()
 		return nil
 	}
-	ended := conn.Conn().IsClosed() // with all that was not committed
+	ended := conn.Conn().IsClosed() // with everything that was not committed
 	s.rollback(conn)
 	if ended && !committing && ctx.Err() == nil {
 		return sqlengine.Again(fault(ctx, op, err, false))
@@ -57,7 +57,7 @@ func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 	return told(ctx, op, err, committing)
 }
 
-// told returns the error of a transaction that was rolled back, for the engine.
+// told converts the error of a transaction that was rolled back for the engine.
 func told(ctx context.Context, op string, err error, committing bool) error {
 	switch {
 	case idled(err):
@@ -91,25 +91,25 @@ func (s *store) rollback(conn *pgxpool.Conn) {
 	}
 }
 
-// settings hold for the rest of a transaction. A connection caches plans, and a plan made for
-// a small table or from old statistics would read all of a large table. The remaining ways to
-// read do not depend on the values, so a generic plan suffices. Bytes in text form must be hex.
+// settings apply to the rest of a transaction. A connection caches plans, and a plan made for
+// a small table or from old statistics would read all of a large table. The plans that remain
+// do not depend on the values, so a generic one suffices. Bytes in text form must be hex.
 const settings = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
 	set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
 	set_config('plan_cache_mode', 'force_generic_plan', true), set_config('bytea_output', 'hex', true)`
 
-// vanished follows settings in the engine's own transactions: their locks end soon after the
-// client's machine has vanished. A bound that the user has set stays.
+// vanished follows settings in the engine's own transactions. Their locks end soon after the
+// client's machine has vanished. A timeout that the user has set is kept.
 const vanished = `, set_config('idle_in_transaction_session_timeout',
 	CASE current_setting('idle_in_transaction_session_timeout') WHEN '0' THEN '10s' ELSE current_setting('idle_in_transaction_session_timeout') END, true)`
 
 // unsynced makes a transaction commit without waiting for the disk or a standby, which would
-// delay messages. A lease lost in a crash leaves its message ready, and a settlement waits
-// for earlier commits, too.
+// delay messages. A lease lost in a crash leaves its message ready. A settlement waits for
+// earlier commits, too.
 const unsynced = "SELECT set_config('synchronous_commit', 'off', true)"
 
-// planKept is how long a plan is kept: one made for an almost empty table may read all of a
-// table or index, and get slower and slower.
+// planKept is how long a plan is kept. A plan made for an almost empty table may read all of
+// a table or index, and get slower as it grows.
 const planKept = time.Second
 
 // planned is the key of the time when a connection last discarded its plans.
@@ -125,7 +125,8 @@ func (t *tx) begin(conn *pgx.Conn, settings string) {
 	t.write(settings)
 }
 
-// keep saves what settings changes, and asBefore restores it, in a caller's transaction.
+// keep saves the values that settings changes in a caller's transaction, and asBefore
+// restores them.
 const (
 	keep = `SELECT set_config('tarry.seqscan', current_setting('enable_seqscan'), true), set_config('tarry.hashjoin', current_setting('enable_hashjoin'), true),
 	set_config('tarry.mergejoin', current_setting('enable_mergejoin'), true), set_config('tarry.bitmapscan', current_setting('enable_bitmapscan'), true),
@@ -137,14 +138,14 @@ const (
 	set_config('bytea_output', current_setting('tarry.bytea'), true)`
 )
 
-// waits sets the time that a transaction waits for a lock, by sqlengine.LockTimeout.
+// waits sets how long a transaction waits for a lock, by sqlengine.LockTimeout.
 var waits = [...]string{
 	sqlengine.NoTimeout:    "",
 	sqlengine.BriefTimeout: fmt.Sprintf("SELECT set_config('lock_timeout', '%d', true)", sqlengine.BriefMost.Milliseconds()),
 	sqlengine.LeastTimeout: "SELECT set_config('lock_timeout', '1', true)",
 }
 
-// outside runs statements without a transaction, which may run twice.
+// outside runs statements without a transaction. They may run twice.
 func (s *store) outside(ctx context.Context, op string, queue func(*tx)) error {
 	for n := 1; ; n++ {
 		conn, err := s.acquire(ctx)
@@ -233,7 +234,7 @@ func (s *store) IDs(ctx context.Context, n int) (first, last engine.ID, err erro
 	return s.reserve(ctx, s.pool, n)
 }
 
-// reserve reserves ids on a connection or in a transaction; a rollback does not undo that.
+// reserve reserves ids on a connection or in a transaction. A rollback does not undo that.
 func (s *store) reserve(ctx context.Context, by sender, n int) (first, last engine.ID, err error) {
 	blocks := (n + blockSize - 1) / blockSize
 	var low, high int64 = math.MaxInt64, 0

@@ -2,7 +2,7 @@ package pgengine
 
 import "strings"
 
-// PostgreSQL's text has no NUL, but a key may: it is stored as two characters.
+// PostgreSQL's text has no NUL, but a key may have: it is stored as two characters.
 const (
 	nul    = "\x00"
 	escape = "\x10"

@@ -14,8 +14,8 @@ type sender interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// tx is a transaction. Its beginning and its writes wait in batch until it reads or commits:
-// each batch is one round trip.
+// tx is a transaction. Its beginning and its writes wait in batch until it reads or commits.
+// Each batch is one round trip.
 type tx struct {
 	sender
 	store *store
@@ -26,7 +26,7 @@ type tx struct {
 // write queues a statement without an answer.
 func (t *tx) write(text string, args ...any) { t.batch.Queue(text, args...) }
 
-// read queues a statement whose rows scan gets.
+// read queues a statement and passes its rows to scan.
 func (t *tx) read(text string, scan func(pgx.CollectableRow) error, args ...any) {
 	t.batch.Queue(text, args...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -39,7 +39,7 @@ func (t *tx) read(text string, scan func(pgx.CollectableRow) error, args ...any)
 	})
 }
 
-// send sends what is queued.
+// send sends the queued statements.
 func (t *tx) send(ctx context.Context) error {
 	b := t.batch
 	t.batch = new(pgx.Batch)

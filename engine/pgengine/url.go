@@ -25,7 +25,7 @@ func init() {
 	}
 }
 
-// DefaultPool is the most connections of an engine that Open opened, besides the one on which
+// DefaultPool is the most connections of an engine that Open makes, besides the one on which
 // it listens.
 const DefaultPool = 8
 
@@ -66,7 +66,7 @@ type target struct {
 	pool *pgxpool.Config
 }
 
-// parse reads a URL.
+// parse parses a URL.
 func parse(u *url.URL) (*target, error) {
 	r := storeurl.New(u)
 	to := &target{cfg: new(Config)}
@@ -104,15 +104,16 @@ func parse(u *url.URL) (*target, error) {
 		params["application_name"] = "tarry"
 	}
 	params["client_encoding"] = "UTF8" // whatever the role or the database sets
-	// A context that ends does not cost a connection. PgBouncer 1.18 crashes on some cancel
-	// requests; users set these modes for a PgBouncer, where connections are cheap.
+	// A context that ends cancels the statement, so that the connection is kept. The
+	// exception is two modes that users set for a PgBouncer: 1.18 crashes on some cancel
+	// requests, and connections to it are cheap.
 	if m := cfg.ConnConfig.DefaultQueryExecMode; m != pgx.QueryExecModeExec && m != pgx.QueryExecModeSimpleProtocol {
 		cfg.ConnConfig.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 			return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelWithin}
 		}
 	}
-	// A server must not hold locks for minutes while it sends to a machine that has vanished. As
-	// an option of the connection, a PgBouncer would refuse this.
+	// A server must not hold locks for minutes while it sends to a machine that has vanished.
+	// A PgBouncer would refuse this as an option of the connection.
 	if params["tcp_user_timeout"] == "" {
 		cfg.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 			_, err := c.Exec(ctx, "SET tcp_user_timeout = '10s'")
@@ -124,8 +125,8 @@ func parse(u *url.URL) (*target, error) {
 	return to, nil
 }
 
-// cancelWithin is how long the server may take to cancel a statement before the connection is
-// closed.
+// cancelWithin is how long the server may take to cancel a statement. After that the
+// connection is closed.
 const cancelWithin = time.Second
 
 // culprit names the option that is invalid. pgx's own error may contain a password.

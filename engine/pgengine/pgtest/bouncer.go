@@ -10,18 +10,18 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
-// Bouncer is a PgBouncer before a server.
+// Bouncer is a PgBouncer in front of a server.
 type Bouncer struct {
 	*servertest.Server
 	t testing.TB
 }
 
-// bouncerFile is, in its folder, the configuration of a PgBouncer.
+// bouncerFile is the name of a PgBouncer's configuration file in its directory.
 const bouncerFile = "pgbouncer.ini"
 
-// Bouncer starts a PgBouncer in transaction mode before the server, for all its
-// databases, to which it connects as the superuser. Settings are lines of pgbouncer.ini,
-// such as "default_pool_size = 2"; of one given twice the last one holds.
+// Bouncer starts a PgBouncer in transaction mode in front of the server. It serves all
+// databases and connects to them as the superuser. Settings are lines of pgbouncer.ini, such
+// as "default_pool_size = 2". The last of repeated settings wins.
 func (s *Server) Bouncer(settings ...string) *Bouncer {
 	s.t.Helper()
 	dir := servertest.Folder(s.t, runner())
@@ -46,7 +46,7 @@ func (s *Server) Bouncer(settings ...string) *Bouncer {
 	})}
 }
 
-// URL is that of a database of the server as seen through the PgBouncer.
+// URL returns the URL of a database of the server through the PgBouncer.
 func (b *Bouncer) URL(of string) string {
 	b.t.Helper()
 	return servertest.At(b.t, of, func(u *url.URL) { u.Host = b.Addr() })

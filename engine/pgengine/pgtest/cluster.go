@@ -9,18 +9,17 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
-// dataDir is where, in its folder, a server keeps its data.
+// dataDir is the name of a server's data directory in its directory.
 const dataDir = "data"
 
-// installed returns the path of a program of PostgreSQL, which Debian keeps out of the
-// PATH.
+// installed returns the path of a program of PostgreSQL. Debian keeps these out of the PATH.
 func installed(t testing.TB, program string) string {
 	t.Helper()
 	return servertest.Installed(t, program, "postgresql", "/usr/lib/postgresql/*/bin")
 }
 
-// runner is the user who runs the servers where the tests are root, as whom PostgreSQL
-// and PgBouncer refuse to run.
+// runner is the user who runs the servers if the tests run as root, since PostgreSQL and
+// PgBouncer refuse to run as root.
 var runner = sync.OnceValue(func() string {
 	if _, err := user.Lookup("postgres"); err == nil {
 		return "postgres"
@@ -28,13 +27,13 @@ var runner = sync.OnceValue(func() string {
 	return "nobody"
 })
 
-// first is the path of the data that a server starts with.
+// first has the path of the initial data of servers, which is made once.
 var first servertest.Once[string]
 
-// newFolder makes the folder of a server with the first data.
+// newFolder makes the directory of a server with the initial data.
 func newFolder(t testing.TB) string {
 	t.Helper()
-	initdb := installed(t, "initdb") // or t is skipped
+	initdb := installed(t, "initdb") // skips t if it is missing
 	from := first.Get(t, func(t testing.TB) string {
 		dir := servertest.Folder(t, runner())
 		servertest.Run(t, runner(), dir, initdb, "--no-sync", "--pgdata", dataDir,
@@ -46,8 +45,8 @@ func newFolder(t testing.TB) string {
 	return dir
 }
 
-// SmallDisk mounts a disk of so many bytes for a tablespace, on a folder, to be filled. Where
-// that is not permitted the test is skipped.
+// SmallDisk mounts a disk of so many bytes for a tablespace. The test is skipped if it may
+// not mount.
 func SmallDisk(t testing.TB, bytes int) (folder string, grow func(bytes int)) {
 	t.Helper()
 	return servertest.SmallDisk(t, runner(), bytes)

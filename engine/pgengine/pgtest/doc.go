@@ -1,6 +1,6 @@
-// Package pgtest starts real PostgreSQL servers that belong to one test, or one that the
-// tests of a process share: a single one, one with a streaming replica, a PgBouncer before
-// one. Package servertest has what is alike for servers of all kinds.
+// Package pgtest starts real PostgreSQL servers: one for a single test, one that the tests of
+// a process share, one with a streaming replica, or one behind a PgBouncer. Package
+// servertest has what is not specific to PostgreSQL.
 //
 //	func TestMain(m *testing.M) { leaktest.Main(pgtest.Main(m)) }
 //
@@ -8,6 +8,6 @@
 //	s := pgtest.Start(t)     // a server to be killed, paused and set up as one likes
 //	url = s.Database()       // an empty database of it
 //
-// The servers trust everybody; a connection without a user is that of the superuser
-// postgres. Where the tests are root, the user postgres runs the servers, or nobody.
+// The servers trust everyone. A connection without a user is the superuser postgres's. If the
+// tests run as root, the user postgres runs the servers, or else nobody.
 package pgtest

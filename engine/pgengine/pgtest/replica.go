@@ -9,9 +9,9 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
-// Replica starts a streaming replica of the server, with the same settings, and waits
-// until it follows. It asks for nothing that the server does not allow by default. It
-// becomes a synchronous one when the server is told
+// Replica starts a streaming replica of the server with the same settings, and waits until it
+// follows. It needs only what the server allows by default. These statements on the server
+// make it synchronous:
 //
 //	ALTER SYSTEM SET synchronous_standby_names = '*'
 //	SELECT pg_reload_conf()
@@ -33,8 +33,7 @@ func (s *Server) Replica(opts ...Option) *Server {
 	return r
 }
 
-// CatchUp waits until the server, which is a replica, has all that a server has written
-// so far.
+// CatchUp waits until the replica has everything that its primary has written so far.
 func (s *Server) CatchUp(with *Server) {
 	s.t.Helper()
 	written := with.Text("SELECT pg_current_wal_lsn()::text")
@@ -47,7 +46,7 @@ func (s *Server) CatchUp(with *Server) {
 	})
 }
 
-// Promote makes a replica a server that can be written to, and waits until it is.
+// Promote makes a replica a primary, and waits until it accepts writes.
 func (s *Server) Promote() {
 	s.t.Helper()
 	if s.Text("SELECT pg_promote(true, "+strconv.Itoa(int(servertest.Patience.Seconds()))+")::text") != "true" {
@@ -55,8 +54,7 @@ func (s *Server) Promote() {
 	}
 }
 
-// JoinURL returns the URL of the same database on whichever of the servers can be written
-// to.
+// JoinURL returns a URL of the same database on whichever of the servers accepts writes.
 func JoinURL(t testing.TB, of string, others ...*Server) string {
 	t.Helper()
 	return servertest.At(t, of, func(u *url.URL) {

@@ -14,7 +14,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
-// What servers of other kinds have alike.
+// Parts that the kinds of servers share.
 var (
 	Main       = servertest.Main
 	Settings   = servertest.Settings // lines of postgresql.conf
@@ -23,7 +23,7 @@ var (
 	As         = servertest.As
 )
 
-// Option is a choice made on starting servers.
+// Option configures a server at its start.
 type Option = servertest.Option
 
 var postgres = servertest.SQL{
@@ -39,31 +39,31 @@ type Server struct {
 	t testing.TB
 }
 
-// Shared returns the URL of an empty database for a test that only needs some PostgreSQL,
+// Shared returns the URL of an empty database for a test that needs no control of the server:
 // see servertest.SQL.
 func Shared(t testing.TB) string {
 	t.Helper()
 	return postgres.Shared(t, func(t testing.TB) string { return Start(t, Settings("max_connections = 500")).URL() })
 }
 
-// Start starts a server with data of its own, which takes some 0.3 s, and for the first
-// of a process one second more. Stop ends it in order, which cuts its connections.
+// Start starts a server with its own data. It takes 0.3 s, and one second more for the first
+// server of a process. Stop shuts the server down cleanly and ends its connections.
 //
-// Without Settings fsync is off, as no test takes the machine's power away, and the rest
-// is as PostgreSQL has it. What measures says "fsync = on".
+// By default fsync is off, because no test cuts the power, and everything else has
+// PostgreSQL's default. Measurements should set "fsync = on".
 func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	c := servertest.Command{Dir: newFolder(t), Settings: []string{
 		"fsync = off",
 		"unix_socket_directories = ''",
 		"shared_memory_type = mmap",
-		"dynamic_shared_memory_type = mmap", // in its folder, which goes with it, killed or not
+		"dynamic_shared_memory_type = mmap", // in its directory, which is removed even if the server was killed
 	}}
 	c.Apply(opts)
 	return start(t, c)
 }
 
-// start starts a server whose folder has its data.
+// start starts a server whose directory has its data.
 func start(t testing.TB, c servertest.Command) *Server {
 	t.Helper()
 	c.Program = installed(t, "postgres")
@@ -76,11 +76,11 @@ func start(t testing.TB, c servertest.Command) *Server {
 		"database system is ready to accept connections",
 		"database system is ready to accept read-only connections", // a replica
 	}
-	c.StopSignal = syscall.SIGINT // it waits for no client
+	c.StopSignal = syscall.SIGINT // does not wait for clients
 	return &Server{t: t, SQLServer: postgres.Start(t, c)}
 }
 
-// Pool returns a pool for a URL, which the test's end closes.
+// Pool returns a pool for a URL. The end of the test closes it.
 func Pool(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
 	p, err := pgxpool.New(t.Context(), url)

@@ -18,21 +18,20 @@ import (
 // all others.
 const Recheck = 250 * time.Millisecond
 
-// Config configures an Engine. The zero Config suits most.
+// Config configures an Engine. The zero Config suits most uses.
 type Config struct {
 	// Prefix begins the names of tarry's tables, which are PREFIX_message and others: 1 to
 	// 40 bytes of a-z, A-Z, 0-9 and _; "": tarry.
 	Prefix string
 
-	// Migrate makes New and Open create the tables or update them first, as tarry migrate up
-	// does.
+	// Migrate makes New and Open first create or update the tables, as tarry migrate up does.
 	Migrate bool
 
 	// Logger gets errors without a caller; nil: slog.Default.
 	Logger *slog.Logger
 }
 
-// DefaultPrefix begins the names of tarry's tables unless Config says otherwise.
+// DefaultPrefix begins the names of tarry's tables if Config.Prefix is "".
 const DefaultPrefix = "tarry"
 
 const (
@@ -44,8 +43,8 @@ const (
 	rowBytes = 64 << 10
 )
 
-// Engine is an engine on MySQL or MariaDB. Make one with New or Open; its methods may be
-// called from many goroutines, and many engines, in many processes, may share tables.
+// Engine is an engine on MySQL or MariaDB, made by New or Open. It is safe for concurrent
+// use. Many engines in many processes may share tables.
 type Engine struct {
 	*sqlengine.Engine
 	store *store
@@ -129,14 +128,14 @@ func (s *store) ask(ctx context.Context) error {
 	return err
 }
 
-// session has the settings of a pool's sessions that matter.
+// session has the relevant settings of a pool's sessions.
 type session struct {
 	mode  string
 	safe  bool
 	limit uint64
 }
 
-// suits refuses settings that change the meaning of tarry's statements.
+// suits returns an error for settings that change the meaning of tarry's statements.
 func (s *session) suits() error {
 	hint := ""
 	switch {

@@ -23,7 +23,7 @@ func deadlocked(err error) bool {
 	return false
 }
 
-// undone reports whether another transaction was faster: this one may run again.
+// undone reports whether another transaction came first, so that this one may run again.
 func undone(err error) bool {
 	switch numberOf(err) {
 	case 1062, // duplicate key
@@ -34,7 +34,7 @@ func undone(err error) bool {
 	return false
 }
 
-// busy reports whether others held a lock for too long, or, with NOWAIT, at all.
+// busy reports whether others held a lock for too long. With NOWAIT, any time is too long.
 func busy(err error) bool {
 	n := numberOf(err)
 	return n == 1205 || n == 3572
@@ -53,8 +53,8 @@ func numberOf(err error) uint16 {
 	return 0
 }
 
-// refusesSeveral reports whether a connection takes only one statement at a time: several are
-// a syntax error, or cannot be prepared.
+// refusesSeveral reports whether a connection takes only one statement at a time. Several are
+// then a syntax error, or cannot be prepared.
 func refusesSeveral(err error) bool {
 	n := numberOf(err)
 	return n == 1064 || n == 1295
@@ -69,7 +69,7 @@ func readOnly(err error) bool {
 	return false
 }
 
-// broke reports whether the server or the connection ended, maybe after a commit.
+// broke reports whether the server or the connection ended, perhaps after a commit.
 func broke(e *mysql.MySQLError) bool {
 	switch e.Number {
 	case 1053, 1080, 1180, 1927: // shutdown, forcing the thread to end, error during commit, killed
@@ -78,13 +78,13 @@ func broke(e *mysql.MySQLError) bool {
 	return false
 }
 
-// cut reports whether the connection has ended, and rolled back what was not committed.
+// cut reports whether the connection has ended, which rolled back everything uncommitted.
 func cut(err error) bool {
 	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn)
 }
 
-// fault makes an engine.Error of an error of the database or the connection. committing: the
-// transaction may have committed.
+// fault converts an error of the database or the connection to an engine.Error. committing:
+// the transaction may have committed.
 func fault(ctx context.Context, op string, err error, committing bool) error {
 	if err == nil || errors.Is(err, sqlengine.ErrGone) {
 		return err
@@ -103,13 +103,13 @@ func fault(ctx context.Context, op string, err error, committing bool) error {
 	if ctx.Err() != nil { // the driver's error may say only that it closed a connection
 		e.Err, e.Hint = ctx.Err(), ""
 	}
-	if committing && !errors.Is(err, driver.ErrBadConn) { // then nothing was sent
+	if committing && !errors.Is(err, driver.ErrBadConn) { // else nothing was sent
 		e.Hint = engine.HintUnknown
 	}
 	return e
 }
 
-// answered makes an engine.Error of an error of the server.
+// answered converts an error of the server to an engine.Error.
 func answered(op string, e *mysql.MySQLError) error {
 	says := fmt.Sprintf("the database says: %s (%d)", e.Message, e.Number)
 	err, hint := engine.ErrUnavailable, says

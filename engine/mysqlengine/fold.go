@@ -12,7 +12,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// foldMost is how many tallies are added up at once. The more there are, the more have the same
+// foldMost is how many tallies are added up at once. Among more tallies, more have the same
 // minute.
 const foldMost = 1000
 
@@ -41,7 +41,7 @@ func (s *store) Fold(ctx context.Context, from int64) (last int64, more bool, er
 				sums[c] += change[1]
 				all += change[1]
 			}
-			if c.count == int64(sqlengine.CountDue) { // Tally leaves out the sum
+			if c.count == int64(sqlengine.CountDue) { // Tally does not write the sum
 				sums[count{c.queue, int64(sqlengine.CountWaiting), 0}] += all
 			}
 			return nil

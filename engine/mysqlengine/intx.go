@@ -9,23 +9,23 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// client is what InTx takes and returns: a *tarry.Client.
+// client is the type that InTx takes and returns: *tarry.Client.
 type client[C any] interface {
 	Engine() engine.Engine
 	On(engine.Engine) C
 }
 
 // InTx returns a client whose pushes, cancels, reschedules, settlements and look-ups are part
-// of a transaction. Others see them after the commit, workers within Recheck. A rollback, also
-// to a savepoint, undoes them. The client needs an engine of this package on the database of
-// the transaction. Like the transaction, the returned client is used by one goroutine at a
-// time. It need not be closed.
+// of a transaction. Others see them after the commit, and workers within Recheck. A rollback
+// undoes them, and so does one to a savepoint. The client needs an engine of this package on
+// the transaction's database. Like the transaction, the returned client is used by one
+// goroutine at a time. It need not be closed.
 //
 // Each call runs in a savepoint named tarry: one that fails leaves the transaction unchanged.
-// After a deadlock, however, the database rolls back the whole transaction, and the error says
-// so. Begin the transaction with sql.LevelReadCommitted: in a stricter one, calls use old
-// settings, and delay others that push new keys. Until the transaction ends, others that push
-// the same keys or cancel the same messages wait, except in calls that a client gathers.
+// After a deadlock, however, the database rolls back the whole transaction, and the error
+// says so. Begin the transaction with sql.LevelReadCommitted: in a stricter one, calls use
+// old settings, and delay others that push new keys. Until the transaction ends, others that
+// push the same keys or cancel the same messages wait, except in calls that a client gathers.
 // Workers pass over these messages and look again within a tenth of a second.
 func InTx[C client[C]](c C, tx *sql.Tx) (C, error) {
 	e, ok := c.Engine().(*Engine)
@@ -88,5 +88,5 @@ func (s *savepoints) Names(ctx context.Context, names []string, create bool) ([]
 // noSavepoint is the error number for an unknown savepoint.
 const noSavepoint = 1305
 
-// Close does nothing: the store is the engine's.
+// Close does nothing: the store belongs to the engine.
 func (s *savepoints) Close() {}

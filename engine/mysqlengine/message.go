@@ -13,8 +13,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// The most values in a list and rows in a statement. MariaDB turns lists of 1000 values into a
-// table.
+// The most values in a list, and the most rows in a statement. MariaDB turns lists of 1000
+// values into a table.
 const (
 	listMost = 500
 	rowsMost = 1000
@@ -91,7 +91,7 @@ func (t *tx) byKey(ctx context.Context, into *[]*sqlengine.Row, names []sqlengin
 }
 
 // remembered queues the queries for memories of keys. It leaves out queues without memories,
-// which are most: reading the list of keys costs the server as much as looking for them.
+// which are most: for the server, reading the list of keys costs as much as the look-up.
 func (t *tx) remembered(ctx context.Context, into *[]sqlengine.Memory, names []sqlengine.Name, lock sqlengine.Lock) error {
 	return byQueue(names, func(queue int64, keys []string) error {
 		if !t.remembers[queue] {
@@ -123,7 +123,8 @@ func (t *tx) Ranges(ctx context.Context, ranges []sqlengine.Range) (found [][]*s
 	return found, again()
 }
 
-// ranges queues ranges. After the next send, again must be called; then found is complete.
+// ranges queues queries for ranges. After the next send, again must be called. Then found is
+// complete.
 func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*sqlengine.Row) (again func() error, err error) {
 	*found = make([][]*sqlengine.Row, len(ranges))
 	best := make([][]int64, len(ranges))
@@ -131,7 +132,7 @@ func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*s
 		text, values := within(&r)
 		values = append([]any{r.Queue, r.Queue, int64(r.Kind), int64(r.Kind)}, values...)
 		if r.Window > 0 {
-			// The first rows by priority are found without locks, in the index.
+			// An index finds the first rows by priority, without locks.
 			text = t.sql.ranked + text + " ORDER BY m.queue, m.kind, m.ends, m.id LIMIT ?) w ORDER BY priority, ends, id LIMIT ?"
 			err = t.read(ctx, newStatement(text, append(values, r.Window, r.Most+r.Spare)...), func(r *sql.Rows) error {
 				var id int64
@@ -174,8 +175,8 @@ func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*s
 	}, nil
 }
 
-// within is a condition for rows with places in a range, in a form that the database turns into
-// a range of an index.
+// within returns a condition for rows with places in a range, in a form that the database
+// turns into a range of an index.
 func within(r *sqlengine.Range) (text string, values []any) {
 	s := &r.Span
 	text, values = " AND m.ends >= ?", []any{s.Low.At}
@@ -193,7 +194,7 @@ func within(r *sqlengine.Range) (text string, values []any) {
 	return text + " AND m.ends <= ? AND (m.ends < ? OR m.id < ?)", append(values, s.High.At, s.High.At, id)
 }
 
-// idBound converts an id that is a bound; no real id is greater than the maximum.
+// idBound converts an id used as a bound. No real id exceeds the maximum.
 func idBound(id engine.ID) int64 { return int64(min(id, math.MaxInt64)) }
 
 func (t *tx) Holding(ctx context.Context, queue, ms int64) (n int64, err error) {
@@ -228,8 +229,8 @@ func (t *tx) Bodies(ctx context.Context, rows []*sqlengine.Row) error {
 	return err
 }
 
-// inserted are the columns in which new messages rarely have another value than the default;
-// nil: the default. Leaving a column out saves the server time.
+// inserted lists the columns that usually have their default in new messages; nil: the
+// default. Leaving a column out saves the server time.
 var inserted = []struct {
 	name string
 	of   func(*sqlengine.Row) any
@@ -252,7 +253,7 @@ var inserted = []struct {
 // usualPolicy is the default of its column.
 var usualPolicy = []byte{0}
 
-// orDefault is nil in place of a default.
+// orDefault returns nil for a default.
 func orDefault(v, usual int64) any {
 	if v == usual {
 		return nil
@@ -260,7 +261,8 @@ func orDefault(v, usual int64) any {
 	return v
 }
 
-// Insert takes the keys first: after that, the transaction sees the memories that others left.
+// Insert takes the keys first. After that the transaction sees memories that others have
+// left.
 func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
 	insert := t.sql.insert
 	var others []func(*sqlengine.Row) any
@@ -346,7 +348,7 @@ func (t *tx) Delete(ctx context.Context, ids []engine.ID) error {
 	return nil
 }
 
-// orNull is a text, or nil if it is empty.
+// orNull returns a text, or nil if it is empty.
 func orNull(s string) any {
 	if s == "" {
 		return nil
@@ -354,8 +356,8 @@ func orNull(s string) any {
 	return s
 }
 
-// graveOf is the column grave of a message: 0 while it holds its key. For dead messages it is in
-// the order of their deaths, and keeps the key free.
+// graveOf returns the column grave of a message: 0 while it holds its key. Dead messages have
+// values in the order of their deaths, which keeps their keys free.
 func graveOf(m *sqlengine.Row) int64 {
 	if m.Kind == sqlengine.Dead {
 		return grave(m.Ends, m.ID)
@@ -384,7 +386,7 @@ func nonceOf(m *sqlengine.Row) any {
 	return m.Nonce[:]
 }
 
-// metaOf encodes a content without its body; nil: there is nothing else.
+// metaOf encodes a content without its body; nil: only the body is set.
 func metaOf(c *engine.Content) any {
 	if c.ContentType == "" && len(c.Headers) == 0 {
 		return nil

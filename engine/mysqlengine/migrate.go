@@ -27,7 +27,7 @@ func tables(prefix string) (*migrate.Set, error) {
 	return migrate.New(migrate.MySQL, prefix, files)
 }
 
-// OpenMigrations returns the migrations of the store at a URL, see Open.
+// OpenMigrations returns the migrations of the store at a URL: see Open.
 func OpenMigrations(u *url.URL) (*migrate.Store, error) {
 	driver, _, cfg, err := parse(u)
 	if err != nil {
@@ -45,7 +45,7 @@ func OpenMigrations(u *url.URL) (*migrate.Store, error) {
 	return migrate.NewStore(set, db, migrationFault, func() { _ = db.Close() }), nil
 }
 
-// migrationFault is the error of a migration, or of a store that lacks some.
+// migrationFault returns the error of a migration, or of a store that lacks migrations.
 func migrationFault(ctx context.Context, err error) error {
 	if errors.Is(err, migrate.ErrOld) || errors.Is(err, migrate.ErrNew) {
 		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: err.Error()}
@@ -77,8 +77,8 @@ func (s *store) suits(ctx context.Context, up bool) error {
 	return s.writable(ctx)
 }
 
-// writable checks that the server accepts writes, by an update that changes nothing: whether
-// read_only affects a user depends on rights that differ between the databases.
+// writable checks that the server accepts writes, by an update that changes nothing. Whether
+// read_only affects a user depends on rights that differ between MySQL and MariaDB.
 func (s *store) writable(ctx context.Context) error {
 	_, err := s.db.ExecContext(ctx, s.sql.same)
 	if readOnly(err) {

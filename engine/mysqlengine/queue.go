@@ -31,9 +31,9 @@ func (t *tx) heads(ctx context.Context, from []sqlengine.Floor) (time.Time, []sq
 	return now, heads, nil
 }
 
-// askHeads queues the queries for the time, the heads of queues, and the rows of others; answer
-// returns them after the next send. The time is the earliest of the statements' times: later
-// ones may see later commits, but none misses earlier ones.
+// askHeads queues the queries for the time, the heads of queues, and the rows of others.
+// answer returns them after the next send. The time is the earliest of the statements' times.
+// Later statements may see later commits, but none misses earlier ones.
 func (t *tx) askHeads(ctx context.Context, from []sqlengine.Floor, rows []int64) (answer func() (time.Time, []sqlengine.Heads), err error) {
 	var us int64
 	found := make(map[int64]sqlengine.Heads, len(from)+len(rows))
@@ -96,7 +96,7 @@ func scanHeads(r *sql.Rows, us *int64, found map[int64]sqlengine.Heads) error {
 	for k, p := range places {
 		at, id, _ := strings.Cut(string(p), " ")
 		ms, err := strconv.ParseInt(at, 10, 64)
-		if p == nil || ms == math.MaxInt64 { // a fence
+		if p == nil || ms == math.MaxInt64 { // a fence row
 			first[k].At = math.MaxInt64
 			continue
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// statement is a statement with its values. Its text contains numbers and most strings. Strings
-// with a backslash, whose meaning depends on sql_mode, are arguments.
+// statement is a statement with its values. Its text contains numbers and most strings. The
+// meaning of a backslash depends on sql_mode, so strings with one are arguments.
 type statement struct {
 	text  []byte
 	args  []any
@@ -23,7 +23,7 @@ type statement struct {
 // newStatement returns a statement with values in place of the question marks of a text.
 func newStatement(text string, values ...any) *statement { return new(statement).add(text, values...) }
 
-// add adds a text in the same way.
+// add adds a text with values in the same way.
 func (s *statement) add(text string, values ...any) *statement {
 	for _, v := range values {
 		before, after, _ := strings.Cut(text, "?")
@@ -35,14 +35,14 @@ func (s *statement) add(text string, values ...any) *statement {
 	return s
 }
 
-// word is a value that is a keyword.
+// word is a value that is an SQL keyword.
 type word string
 
 const byDefault word = "DEFAULT"
 
 const backslash = `\`
 
-// put adds a value, or several with commas between.
+// put adds a value. It separates several values with commas.
 func (s *statement) put(v any) {
 	switch v := v.(type) {
 	case nil:
@@ -123,7 +123,7 @@ func (s *statement) end(text string) *statement {
 	return s
 }
 
-// bytes is the greatest length of the statement when it is sent.
+// bytes returns the greatest length of the statement when it is sent.
 func (s *statement) bytes() int { return len(s.text) + 2*s.size + 16*len(s.args) }
 
 // statements are the SQL texts for the tables of one store.
@@ -146,21 +146,21 @@ const (
 	// of the session's time zone.
 	now = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`
 
-	// columns are a message without its body.
+	// columns selects a message without its body.
 	columns = "m.id, m.queue, m.`key`, m.kind, m.ends, COALESCE(m.due, m.ends), m.expires, m.created, m.attempt, m.nonce, m.policy, m.last_error, m.meta, m.size, "
 
-	// changes are the changes in a row t of tally_change.
+	// changes selects the changes in a row t of tally_change.
 	changes = "JSON_TABLE(t.changes, '$[*]' COLUMNS (minute BIGINT PATH '$[0]', n BIGINT PATH '$[1]')) c"
 
 	readCommitted = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 )
 
-// bodies are the last column of a message, by whether its body is read if it is small.
+// bodies selects the body, the last column of a message, if that is read and small.
 var bodies = map[bool]string{false: "NULL", true: "m.body"}
 
-// equal and one are conditions that a column has a value. The database can turn one only into a
-// range. For equal it may read all rows with the value up to where the rest of a condition
-// begins: its statistics ignore deleted rows.
+// equal and one return conditions that a column has a value. The database can turn one only
+// into a range. For equal, its statistics ignore deleted rows. It may therefore read all rows
+// with the value, up to where the rest of the condition begins.
 func equal(column, value string) string { return column + " = " + value }
 
 func one(column, value string) string {
@@ -170,10 +170,10 @@ func one(column, value string) string {
 // row begins a query for queues.
 const row = "SELECT " + now + ", q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers, "
 
-// heads selects queues' first rows of each kind and first memories. Its bounds are numbers in
-// the text: from columns or expressions the database makes no range. Each query reads a
-// column that by_end lacks: in a small table, MySQL prefers to read a whole index that has all
-// columns, including deleted rows.
+// heads selects the first rows of queues by kind, and their first memories. Its bounds are
+// numbers in the text: from columns or expressions the database makes no range. Each query
+// reads a column that by_end lacks. Otherwise, in a small table, MySQL reads a whole index
+// that has all columns, including deleted rows.
 func heads(is func(column, value string) string, queue, from, forgotten string) string {
 	first := func(kind string) string {
 		return "(SELECT CONCAT(ends, ' ', id) FROM {message} FORCE INDEX (by_end) WHERE " + is("queue", queue) + " AND " + is("kind", kind) + from + " ORDER BY queue, kind, ends, id LIMIT 1)"
@@ -214,9 +214,9 @@ func statementsOf(prefix string) *statements {
 		holding:    "SELECT COUNT(*) FROM {message} FORCE INDEX (by_end) WHERE " + one("queue", "?") + " AND " + one("kind", "2") + " AND ends > ? AND ends < 9223372036854775807",
 
 		insert: "INSERT INTO {message} (id, queue, `key`, ends, created, size, body",
-		// It fails if a key is remembered.
+		// Two rows, if a key is remembered, make it fail.
 		check: "SELECT (SELECT 1 UNION ALL SELECT 1 FROM {memory} WHERE queue = ? AND `key` IN (?))",
-		// It fails if the queue remembers keys.
+		// The overflow makes it fail if the queue remembers keys.
 		plain:   "SELECT 9223372036854775807 + remembers FROM {queue} WHERE num = ?",
 		move:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error) VALUES ",
 		replace: "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error, priority, policy, size, meta, body, large) VALUES ",
@@ -281,8 +281,7 @@ func onMeeting(columns ...string) string {
 	return meeting + strings.Join(columns, ", ")
 }
 
-// Further locks besides those of sqlengine: a transaction waits for them briefly, or not at
-// all.
+// Further locks besides those of sqlengine, for transactions that wait briefly or not at all.
 const (
 	brief sqlengine.Lock = sqlengine.Skip + 1 + iota
 	least
@@ -304,7 +303,7 @@ var locks = [...]struct{ first, last string }{
 // timeouts maps sqlengine.LockTimeout to locks.
 var timeouts = [...]sqlengine.Lock{sqlengine.NoTimeout: sqlengine.Wait, sqlengine.BriefTimeout: brief, sqlengine.LeastTimeout: least}
 
-// locking is a query that locks the rows it reads.
+// locking returns a query that locks the rows it reads.
 func locking(lock sqlengine.Lock, text string, values ...any) *statement {
 	return newStatement(locks[lock].first+text+locks[lock].last, values...)
 }

@@ -66,7 +66,7 @@ func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
 	return told(ctx, op, err, committing)
 }
 
-// told returns the error of a transaction that was rolled back, for the engine.
+// told converts the error of a transaction that was rolled back for the engine.
 func told(ctx context.Context, op string, err error, committing bool) error {
 	switch {
 	case deadlocked(err):
@@ -92,7 +92,7 @@ func rollback(conn *sql.Conn) {
 	if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
 		hangUp(conn)
 	}
-	_ = conn.Close() // it is back, or closed already
+	_ = conn.Close() // it was returned or closed already
 }
 
 // hangUp closes a connection for good.
@@ -101,7 +101,7 @@ func hangUp(conn *sql.Conn) {
 	_ = conn.Close()
 }
 
-// outside runs statements without a transaction, which may run twice.
+// outside runs statements without a transaction. They may run twice.
 func (s *store) outside(ctx context.Context, op string, do func(*tx) error) error {
 	for n := 1; ; n++ {
 		conn, err := s.conn(ctx)
@@ -115,15 +115,15 @@ func (s *store) outside(ctx context.Context, op string, do func(*tx) error) erro
 		if useless {
 			hangUp(conn)
 		}
-		_ = conn.Close() // it is back, or closed already
+		_ = conn.Close() // it was returned or closed already
 		if !useless || ctx.Err() != nil || n == uselessMost {
 			return fault(ctx, op, err, false)
 		}
 	}
 }
 
-// uselessMost is how many connections may be found when they are used to have been cut, or
-// to lead to a server that takes no writes any more.
+// uselessMost bounds how many connections may turn out to be cut, or to lead to a server that
+// accepts no writes any more.
 const uselessMost = 20
 
 func (s *store) Heads(ctx context.Context, from []sqlengine.Floor) (now time.Time, heads []sqlengine.Heads, err error) {
@@ -186,15 +186,15 @@ func (t *tx) numbers(ctx context.Context, names []string) (map[string]int64, err
 	return found, t.send(ctx)
 }
 
-// fences is the number of fence rows of a queue, by kind: rows at the end of time, after all
-// others.
+// fences is the number of fence rows of a queue, by kind. Fence rows are at the end of time,
+// after all others.
 var fences = [...]int{sqlengine.Waiting: 16, sqlengine.Ranked: 1, sqlengine.Leased: 1, sqlengine.Dead: 1}
 
-// fence adds the fence rows of queues that lack them: new ones, and those whose maker did not
-// get to it. InnoDB looks for the first row of an empty range without regard to its end: it
-// would walk over all deleted rows to a row outside of the range. A transaction that leases
-// all messages locks the fence at which it stops, and others skip locked rows. So the waiting
-// kind has more of them.
+// fence adds the fence rows of queues that lack them: new queues, and queues whose maker
+// failed to add them. InnoDB ignores the end of an empty range when it looks for the first
+// row, so it would walk over all deleted rows to a row outside the range. A transaction that
+// leases all messages locks the fence row at which it stops, and others skip locked rows. So
+// the waiting kind has more fence rows.
 func (t *tx) fence(ctx context.Context, numbers map[string]int64) error {
 	const each = 32 // ids a queue
 	var ids []int64 // of their first rows

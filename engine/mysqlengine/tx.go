@@ -19,7 +19,7 @@ type asker interface {
 }
 
 // tx is a transaction. Its beginning and its writes wait until it reads or commits, or until
-// they reach the most bytes at once: that is one round trip.
+// they reach the most bytes at once. Then they go in one round trip.
 type tx struct {
 	asker
 	*store
@@ -43,13 +43,13 @@ func (t *tx) write(ctx context.Context, s *statement) error {
 	return nil
 }
 
-// read queues a statement whose rows scan gets; nil: they are skipped.
+// read queues a statement and passes its rows to scan; nil: they are skipped.
 func (t *tx) read(ctx context.Context, s *statement, scan func(*sql.Rows) error) error {
 	s.reads, s.scan = true, scan
 	return t.write(ctx, s)
 }
 
-// send sends what is queued.
+// send sends the queued statements.
 func (t *tx) send(ctx context.Context) error {
 	all := t.waiting
 	t.waiting, t.bytes = nil, 0
@@ -88,7 +88,7 @@ func (t *tx) carryOut(ctx context.Context, all []*statement) error {
 		args = append(args, s.args...)
 	}
 	defer t.connections.Trips.Since(time.Now())
-	if !seen { // cheaper, and it reports errors of all statements
+	if !seen { // cheaper, and it reports the errors of all statements
 		_, err := t.ExecContext(ctx, text.String(), args...)
 		return err
 	}
@@ -199,7 +199,7 @@ func (t *tx) Tally(ctx context.Context, changes []sqlengine.Tally) error {
 		of = append(of, ']')
 		switch {
 		case c.Count == sqlengine.CountWaiting:
-			continue // it is the sum of the minutes
+			continue // fold sums it up from CountDue
 		case n == rowsMost:
 			if err := t.write(ctx, s); err != nil {
 				return err

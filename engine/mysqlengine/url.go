@@ -62,8 +62,8 @@ func Open(ctx context.Context, u *url.URL) (*Engine, error) {
 }
 
 // connector makes connections with READ COMMITTED transactions. The server closes them, and
-// frees their locks, soon after the client's machine has vanished. MySQL has no time limit for
-// idle transactions, so there it is one for idle connections.
+// frees their locks, soon after the client's machine has vanished. MySQL has no time limit
+// for idle transactions, so there the limit applies to idle connections.
 type connector struct{ driver.Connector }
 
 const settings = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; SET SESSION wait_timeout = CAST(LEAST(@@wait_timeout, 120) AS UNSIGNED)" +
@@ -81,7 +81,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, nil
 }
 
-// parse reads a URL.
+// parse parses a URL.
 func parse(u *url.URL) (*mysql.Config, int, *Config, error) {
 	r := storeurl.New(u)
 	driver, cfg := mysql.NewConfig(), new(Config)

@@ -1,6 +1,5 @@
-// Package mysqltest starts real MariaDB servers that belong to one test, or one that the
-// tests of a process share. What is alike for servers of all kinds is in
-// package servertest.
+// Package mysqltest starts real MariaDB or MySQL servers, for one test or shared by the tests
+// of a process. Package servertest has what is not specific to them.
 //
 //	func TestMain(m *testing.M) { leaktest.Main(mysqltest.Main(m)) }
 //
@@ -9,8 +8,8 @@
 //	url = s.Database()          // an empty database of it
 //	db := mysqltest.Open(t, url)
 //
-// URLs have the form mysql://user:password@host:port/database; DSN makes of one what
-// go-sql-driver/mysql takes. The servers' superuser is root, without a password.
+// URLs have the form mysql://user:password@host:port/database. DSN converts them for
+// go-sql-driver/mysql. The servers' superuser is root, without a password.
 //
-// The methods fail the test when they fail, so call them from its goroutine.
+// The methods fail the test on errors, so call them from its goroutine.
 package mysqltest

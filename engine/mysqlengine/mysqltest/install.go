@@ -9,24 +9,23 @@ import (
 )
 
 const (
-	// dataDir is where, in its folder, a server keeps its data.
+	// dataDir is the name of a server's data directory in its directory.
 	dataDir = "data"
 
-	// pkg has mariadbd and mariadb-install-db, and makes no service of them.
+	// pkg contains mariadbd and mariadb-install-db, and starts no service.
 	pkg = "mariadb-server-core"
 )
 
-// frugal are the settings by which a server is installed and started.
+// frugal returns the settings with which a server is installed and started.
 func frugal() []string {
 	own := []string{"--innodb-log-file-size=8M"}
-	if IsMySQL() { // which has a binary log unless told otherwise
+	if IsMySQL() { // which has a binary log by default
 		own = []string{"--innodb-redo-log-capacity=16M", "--sync-binlog=0"}
 	}
 	return append(own, "--innodb-flush-method=nosync", "--skip-name-resolve")
 }
 
-// IsMySQL reports whether servers are MySQL's: TARRY_TEST_ROOT names a system that has it,
-// and no MariaDB.
+// IsMySQL reports whether the servers are MySQL's: TARRY_TEST_ROOT has MySQL and no MariaDB.
 func IsMySQL() bool {
 	has := func(program string) bool {
 		_, err := os.Lstat(filepath.Join(servertest.Root(), "usr/sbin", program))
@@ -35,7 +34,7 @@ func IsMySQL() bool {
 	return servertest.Root() != "" && has("mysqld") && !has("mariadbd")
 }
 
-// own is how many bytes of a disk a server needs for itself.
+// own returns how many bytes of a disk a server needs for itself.
 func own() int {
 	if IsMySQL() {
 		return 120 << 20
@@ -43,7 +42,7 @@ func own() int {
 	return 40 << 20
 }
 
-// program is the path of the server.
+// program returns the path of the server.
 func program(t testing.TB) string {
 	t.Helper()
 	if IsMySQL() {
@@ -56,7 +55,7 @@ func program(t testing.TB) string {
 func install(t testing.TB, dir, path string) {
 	t.Helper()
 	if IsMySQL() {
-		rights := filepath.Join(dir, "rights.sql") // root is let in by sockets alone
+		rights := filepath.Join(dir, "rights.sql") // root may connect only by sockets
 		if err := os.WriteFile(rights, []byte("CREATE USER root@'127.0.0.1';\nGRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -64,12 +63,12 @@ func install(t testing.TB, dir, path string) {
 			"--datadir=" + path, "--init-file=" + rights}, frugal()...)...)
 		return
 	}
-	servertest.Installed(t, "my_print_defaults", "mariadb-client-core") // mariadb-install-db asks that
+	servertest.Installed(t, "my_print_defaults", "mariadb-client-core") // mariadb-install-db needs it
 	servertest.Run(t, "", dir, servertest.Installed(t, "mariadb-install-db", pkg), append([]string{"--no-defaults", "--user=root",
 		"--datadir=" + path, "--tmpdir=" + dir, "--auth-root-authentication-method=normal", "--skip-test-db"}, frugal()...)...)
 }
 
-// first is the path of the data that a server starts with.
+// first has the path of the initial data of servers, which is made once.
 var first servertest.Once[string]
 
 func firstData(t testing.TB) string {

@@ -14,16 +14,16 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
-// What servers of other kinds have alike.
+// Parts that the kinds of servers share.
 var (
 	Main       = servertest.Main
-	Settings   = servertest.Settings // as my.cnf has them
+	Settings   = servertest.Settings // lines of my.cnf
 	Clock      = servertest.Clock
 	StartProxy = servertest.StartProxy
 	As         = servertest.As
 )
 
-// Option is a choice made on starting servers.
+// Option configures a server at its start.
 type Option = servertest.Option
 
 var mariadb = servertest.SQL{
@@ -33,19 +33,19 @@ var mariadb = servertest.SQL{
 	Drop:     "DROP DATABASE %s",
 }
 
-// Server is one MariaDB server, or one of MySQL where TARRY_TEST_ROOT names a system with that.
+// Server is a MariaDB server, or a MySQL server if TARRY_TEST_ROOT has one.
 type Server = servertest.SQLServer
 
-// Shared returns the URL of an empty database for a test that only needs some MariaDB or
-// MySQL, see servertest.SQL.
+// Shared returns the URL of an empty database for a test that needs no control of the server:
+// see servertest.SQL.
 func Shared(t testing.TB) string {
 	t.Helper()
 	return mariadb.Shared(t, func(t testing.TB) string { return Start(t, Settings("max_connections=500")).URL() })
 }
 
-// SmallDisk keeps the server's data on a disk with so many bytes more than the server itself
-// needs, to be filled; grow is set to what makes them more. Where that is not permitted the test
-// is skipped.
+// SmallDisk puts the server's data on a disk that has so many bytes more than the server
+// itself needs. It sets grow to a function that changes this number. The test is skipped if
+// it may not mount.
 func SmallDisk(t testing.TB, bytes int, grow *func(bytes int)) Option {
 	t.Helper()
 	dir, resize := servertest.SmallDisk(t, "", own()+bytes)
@@ -53,12 +53,12 @@ func SmallDisk(t testing.TB, bytes int, grow *func(bytes int)) Option {
 	return func(c *servertest.Command) { c.Dir = dir }
 }
 
-// Start starts a server with data of its own, which takes some 0.7 s, and for the first
-// of a process one second more. Stop ends it in order, which cuts its connections.
+// Start starts a server with its own data. It takes 0.7 s, and one second more for the first
+// server of a process. Stop shuts the server down cleanly and ends its connections.
 //
-// Without Settings nothing waits for the disk, as no test takes the machine's power away,
-// the redo log is small, and the rest is as MariaDB has it. What measures says
-// "innodb_flush_method=O_DIRECT", "innodb_log_file_size=96M".
+// By default nothing waits for the disk, because no test cuts the power, and the redo log is
+// small. Everything else has MariaDB's default. Measurements should set
+// "innodb_flush_method=O_DIRECT" and "innodb_log_file_size=96M".
 func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	c := servertest.Command{Program: program(t), Ready: []string{"ready for connections"}}
@@ -71,7 +71,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 	c.Args = func(ports []int) []string {
 		args := slices.Concat([]string{
 			"--no-defaults",
-			"--user=root", // it refuses to run as root unless told to
+			"--user=root", // it otherwise refuses to run as root
 			"--datadir=" + filepath.Join(c.Dir, dataDir),
 			"--bind-address=127.0.0.1",
 			"--port=" + strconv.Itoa(ports[0]),
@@ -89,7 +89,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 	return mariadb.Start(t, c)
 }
 
-// Open opens the database of a URL, and closes it at the test's end.
+// Open opens the database of a URL. The end of the test closes it.
 func Open(t testing.TB, url string) *sql.DB {
 	t.Helper()
 	db, err := open(url)
@@ -105,7 +105,7 @@ func open(url string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	conf.Logger = &mysql.NopLogger{} // of what its errors say
+	conf.Logger = &mysql.NopLogger{} // its errors say the same
 	c, err := mysql.NewConnector(conf)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func open(url string) (*sql.DB, error) {
 	return sql.OpenDB(c), nil
 }
 
-// DSN is the data source name for go-sql-driver/mysql of a URL.
+// DSN returns the data source name of a URL for go-sql-driver/mysql.
 func DSN(t testing.TB, url string) string {
 	t.Helper()
 	c, err := config(url)

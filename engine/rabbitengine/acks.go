@@ -31,7 +31,7 @@ func (a *acks) sent() {
 	a.n, a.last = a.n+1, now
 }
 
-// rest is how long the channels must still stay open.
+// rest returns how long the channels must still stay open.
 func (a *acks) rest() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -41,7 +41,7 @@ func (a *acks) rest() time.Duration {
 	return time.Until(a.last.Add(acksWithin))
 }
 
-// wait waits that long, or until they are closed.
+// wait waits that long, or until the channels are closed.
 func (a *acks) wait(ended <-chan struct{}) {
 	rest := a.rest()
 	if rest <= 0 {

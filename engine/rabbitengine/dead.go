@@ -81,7 +81,7 @@ func (e *Engine) Redrive(ctx context.Context, queue string, ids []engine.ID, lim
 	wanted := make(map[engine.ID]bool, len(ids))
 	for _, id := range ids {
 		if wanted[id] {
-			all.Skipped++ // named twice
+			all.Skipped++ // the id was given twice
 		}
 		wanted[id] = true
 	}
@@ -176,7 +176,7 @@ func (e *Engine) dead(ctx context.Context, op, queue string, each func(*engine.I
 	return redriven, fault(op, queue, err)
 }
 
-// leaving are dead messages that are being published to the work queue.
+// leaving holds dead messages that are being published to the work queue.
 type leaving struct {
 	posting
 	from []*amqp.Delivery
@@ -203,7 +203,7 @@ func (l *leaving) confirm(ctx context.Context) (failed error) {
 	return failed
 }
 
-// confirmWithin bounds the wait for that.
+// confirmWithin bounds the wait for the confirms.
 const confirmWithin = 10 * time.Second
 
 // next returns the next delivery; nil if the queue is empty or other calls hold the rest.

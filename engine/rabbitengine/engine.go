@@ -203,7 +203,7 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 	return errs, nil
 }
 
-// Reschedule fails likewise.
+// Reschedule fails for the same reason.
 func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, _ engine.When) (engine.Info, error) {
 	if err := e.gate.Enter(ctx, "reschedule"); err != nil {
 		return engine.Info{}, err
@@ -212,7 +212,7 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, _ engine.When) 
 	return engine.Info{}, lacks("reschedule", ref, noNames)
 }
 
-// Get fails likewise.
+// Get fails for the same reason.
 func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	if err := e.gate.Enter(ctx, "get"); err != nil {
 		return engine.Info{}, err

@@ -54,7 +54,7 @@ func fault(op, queue string, err error) error {
 	return out
 }
 
-// said is the broker's text, shortened.
+// said returns the broker's text, shortened.
 func said(a *amqp.Error) string {
 	const most = 200
 	if len(a.Reason) > most {

@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/figure"
 )
 
-// measured are the counters of an engine.
+// measured holds the counters of an engine.
 type measured struct {
 	confirms   figure.Times
 	nacked     atomic.Int64 // messages that the broker refused

@@ -13,7 +13,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// layout names the exchanges and queues and declares them.
+// layout names the exchanges and queues, and declares them.
 type layout struct {
 	prefix string
 	unit   time.Duration
@@ -22,26 +22,28 @@ type layout struct {
 	quorum bool
 }
 
-// deliver is the exchange that routes due messages to the work queues, by the last word of
-// the routing key.
+// deliver returns the exchange that routes due messages to the work queues, by the last word
+// of the routing key.
 func (l *layout) deliver() string { return l.prefix + ".deliver" }
 
-// parking is the exchange for messages that other exchanges cannot route, and its queue.
+// parking returns the name of the exchange for messages that other exchanges cannot route,
+// and of its queue.
 func (l *layout) parking() string { return l.prefix + ".parking" }
 
-// dead is the exchange that routes dead messages to their queues.
+// dead returns the exchange that routes dead messages to their queues.
 func (l *layout) dead() string { return l.prefix + ".dead" }
 
 func (l *layout) workQueue(queue string) string { return l.prefix + ".queue." + queue }
 func (l *layout) deadQueue(queue string) string { return l.prefix + ".dead." + queue }
 
-// digit is the exchange of a digit of delays; the lowest digit is 0. It depends on the unit.
+// digit returns the exchange of a digit of delays; the lowest digit is 0. Its name contains
+// the unit.
 func (l *layout) digit(n int) string { return fmt.Sprintf("%s.delay.%s.%d", l.prefix, l.unit, n) }
 
-// delayQueue is the queue of a digit's value.
+// delayQueue returns the queue of a digit's value.
 func (l *layout) delayQueue(s stay) string { return l.digit(s.digit) + "." + hex16(s.value) }
 
-// fixed is the exchange of a fixed delay, and its queue.
+// fixed returns the name of the exchange of a fixed delay, and of its queue.
 func (l *layout) fixed(d time.Duration) string { return l.prefix + ".fixed." + d.String() }
 
 // Delays are written in digits of four bits, lowest first, without leading zeros. Fewer
@@ -61,13 +63,13 @@ type stay struct {
 	value uint64
 }
 
-// units is the duration of a stay.
+// units returns the length of a stay in units.
 func (s stay) units() time.Duration { return time.Duration(s.value << (digitBits * s.digit)) }
 
 // number numbers the stays from 0.
 func (s stay) number() int { return s.digit<<digitBits | int(s.value) }
 
-// stays are the queues on the way of a delay, last first.
+// stays yields the stays on the way of a delay, last first.
 func stays(units uint64) iter.Seq[stay] {
 	return func(yield func(stay) bool) {
 		for n := 0; units > 0; n, units = n+1, units>>digitBits {
@@ -82,7 +84,7 @@ func stays(units uint64) iter.Seq[stay] {
 // of the delay takes two.
 const wordMost = 150
 
-// word is a queue's name as one word of a routing key: unique and without dots.
+// word returns a queue's name as one word of a routing key: unique and without dots.
 func word(queue string) string {
 	if len(queue) > wordMost {
 		sum := sha256.Sum256([]byte(queue))
@@ -91,7 +93,7 @@ func word(queue string) string {
 	return strings.ReplaceAll(queue, ".", ":") // no queue name has a colon
 }
 
-// route is where a message is published, and the delay whose queues it needs.
+// route says where to publish a message, and for which delay queues must exist.
 type route struct {
 	exchange, key string
 	units         uint64
@@ -123,7 +125,7 @@ func (l *layout) to(queue string, delay time.Duration) (route, time.Duration) {
 	return route{l.digit((bits.Len64(units) - 1) / digitBits), key.String(), units}, time.Duration(units) * l.unit
 }
 
-// longest is the longest delay.
+// longest returns the longest delay.
 func (l *layout) longest() time.Duration {
 	if n := len(l.delays); n > 0 {
 		return l.delays[n-1]
@@ -135,8 +137,8 @@ func (l *layout) longest() time.Duration {
 // default of 20 and takes -1 for no limit; earlier versions take no negative number.
 const deliveries = 1 << 30
 
-// arguments are the arguments of a queue. If then is set, messages are dead-lettered to it
-// after ttl; with ttl 0, only when a policy expires them.
+// arguments returns the arguments of a queue. If then is set, messages are dead-lettered to
+// it after ttl; with ttl 0, only when a policy expires them.
 func (l *layout) arguments(ttl time.Duration, then string) amqp.Table {
 	t := amqp.Table{amqp.QueueTypeArg: string(Classic)}
 	if ttl > 0 {
@@ -183,7 +185,7 @@ func (l *layout) declare(ch *amqp.Channel) error {
 	return d.err
 }
 
-// below is the exchange that follows a digit.
+// below returns the exchange that follows a digit.
 func (l *layout) below(digit int) string {
 	if digit == 0 {
 		return l.deliver()
@@ -191,7 +193,7 @@ func (l *layout) below(digit int) string {
 	return l.digit(digit - 1)
 }
 
-// binding matches the routing keys with a digit's value.
+// binding returns a pattern that matches the routing keys with a digit's value.
 func binding(digit int, value uint64) string {
 	return strings.Repeat("*.", digit) + hex16(value) + ".#"
 }

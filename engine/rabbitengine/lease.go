@@ -103,7 +103,7 @@ func (e *Engine) leaseOne(ctx context.Context, w engine.Want) (g engine.Granted)
 	return g
 }
 
-// gets is the channel for fetching single deliveries.
+// gets is the channel for fetching single messages.
 type gets struct {
 	mu sync.Mutex
 	line
@@ -172,7 +172,7 @@ func (t *taking) gather(s *session) (left bool, err error) {
 	return left, nil
 }
 
-// enough reports whether enough messages are here.
+// enough reports whether enough messages have been fetched.
 func (t *taking) enough() bool {
 	t.e.mu.Lock()
 	defer t.e.mu.Unlock()

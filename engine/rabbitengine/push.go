@@ -86,8 +86,8 @@ func (p *posting) skip() {
 	p.sent, p.msgs, p.errs = append(p.sent, sending{}), append(p.msgs, nil), append(p.errs, nil)
 }
 
-// delayOf is how long the broker must delay a message. A due time is rounded up to a
-// millisecond, so a relative delay is used as given: otherwise it would cost one more unit.
+// delayOf returns how long the broker must delay a message. Due times are rounded up to a
+// millisecond. A relative delay is used as given, because rounding would cost one more unit.
 func delayOf(m *engine.Message, info *engine.Info) time.Duration {
 	if m.Due.At.IsZero() {
 		return m.Due.In

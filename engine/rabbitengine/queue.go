@@ -197,8 +197,9 @@ func (e *Engine) receive(q *queue, f *flow, deliveries <-chan amqp.Delivery) {
 	}
 }
 
-// early is how long a message that arrives before its due time is held here. An earlier one
-// is delayed again: a policy has shortened its way.
+// early is how long a message that arrives before its due time is held here. A message that
+// is earlier than this is delayed again, for example because a policy has expired it too
+// soon.
 const early = time.Second
 
 // arrived accepts a delivery.
@@ -260,7 +261,8 @@ func (q *queue) tell() {
 	}
 }
 
-// firstEnd is the first deadline of a queue's leases, or zero. Called with Engine.mu held.
+// firstEnd returns the first deadline of a queue's leases, or zero. Called with Engine.mu
+// held.
 func (e *Engine) firstEnd(q *queue) (first time.Time) {
 	for _, l := range e.ends {
 		if l.q == q && (first.IsZero() || l.deadline.Before(first)) {

@@ -277,7 +277,7 @@ func (e *Engine) lost(s *session, reason error) {
 	e.forgetLeases(s)
 }
 
-// say records why there is no connection.
+// say records and logs why there is no connection.
 func (e *Engine) say(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -290,7 +290,7 @@ func (e *Engine) say(err error) {
 // connectWithin is how long a call waits for a connection.
 const connectWithin = 2 * time.Second
 
-// current returns the session, and waits a little for it.
+// current returns the session. It waits up to connectWithin for one.
 func (e *Engine) current(ctx context.Context, op, queue string) (*session, error) {
 	var timeout <-chan time.Time
 	for {

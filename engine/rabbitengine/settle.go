@@ -220,7 +220,7 @@ func (e *Engine) restore(l *lease) {
 	e.stir()
 }
 
-// wait is the time until w.
+// wait returns the time from now until w.
 func wait(w engine.When, now time.Time) time.Duration {
 	if w.At.IsZero() {
 		return w.In

@@ -105,7 +105,7 @@ func (e *Engine) unawaited(queues []*queue, arrived chan struct{}) {
 	e.stir()
 }
 
-// spread is how many times the requested messages may be fetched over all queues.
+// spread is how many times the requested number of messages may be fetched over all queues.
 const spread = 4
 
 // streams starts the flow of queues. It reports queues that have none.
@@ -142,7 +142,8 @@ func (e *Engine) collect(queues []*queue, w *engine.Wait) (out engine.Waited) {
 	return out
 }
 
-// room is how many messages of a queue a wait takes, given how many are left to take.
+// room returns how many messages of a queue a wait takes. left is how many it may still take
+// in all.
 func room(w *engine.Wait, queue string, left int) int {
 	if n, ok := w.Room[queue]; ok {
 		return min(n, left)

@@ -64,10 +64,10 @@ func startDaemon(t testing.TB) int {
 	return s.Port(0)
 }
 
-// quiet is a test that does not show a server's output.
+// quiet is a test that never logs a server's output.
 type quiet struct{ testing.TB }
 
-// Failed prevents output at the end.
+// Failed returns false, so that nothing is logged at the end.
 func (quiet) Failed() bool { return false }
 
 // start starts the node with this name.
@@ -119,7 +119,7 @@ func start(t testing.TB, opts []Option, daemon int, name string) *Server {
 // cookie is the shared secret of the nodes.
 const cookie = "tarry"
 
-// frugal are the settings of every broker.
+// frugal lists the settings of every broker.
 var frugal = []string{
 	"log.console = true",
 	"log.file = false",
@@ -127,5 +127,5 @@ var frugal = []string{
 	"raft.wal_max_size_bytes = 33554432",
 }
 
-// URL is the broker's vhost "/", for its superuser.
+// URL returns the URL of the broker's vhost "/", for its superuser.
 func (s *Server) URL() string { return "amqp://guest:guest@" + s.Addr() }

@@ -87,7 +87,7 @@ var atomicTests = []test{
 	}},
 }
 
-// asOne is n messages that are due now, with the given total size in bytes.
+// asOne returns n messages that are due now, with the given total size in bytes.
 func (b *bed) asOne(n, size int) []engine.Message {
 	msgs := make([]engine.Message, n)
 	for i := range msgs {

@@ -48,8 +48,8 @@ func newBed(t *testing.T, h Harness) *bed {
 
 func queueName() string { return "t-" + strings.ToLower(rand.Text()) }
 
-// queueName is a queue of a random history, new on every run unless each history has its own
-// store.
+// queueName returns the name of a queue for a random history. It is new on every run, unless
+// each history has its own store.
 func (b *bed) queueName(own string) string {
 	if b.h.Seed != nil {
 		return own
@@ -107,7 +107,7 @@ func (b *bed) able(t engine.Terms) engine.Terms {
 	return t
 }
 
-// expires is the expiry of a message that is due then; zero: never.
+// expires returns the expiry of a message that is due then; zero: never.
 func expires(due time.Time, p engine.Policy) time.Time {
 	if p.ExpireAfter == 0 {
 		return time.Time{}
@@ -120,7 +120,7 @@ var (
 	dueLater = engine.When{In: long}
 )
 
-// in is a due time n units from the engine's now.
+// in returns a due time n units from the engine's now.
 func (b *bed) in(n int) engine.When { return engine.When{In: time.Duration(n) * b.unit} }
 
 // push pushes one message that must succeed.
@@ -312,7 +312,7 @@ func (b *bed) is(err, want error) {
 	}
 }
 
-// now is the engine's clock.
+// now returns the time of the engine's clock.
 func (b *bed) now() time.Time {
 	b.Helper()
 	g, err := b.e.Lease(b.Context(), []engine.Want{{Queue: b.queue + "-clock", Max: 1}})
@@ -334,8 +334,8 @@ func (b *bed) pass(n int) {
 	b.eventually("time to pass", func() bool { return !b.now().Before(end) })
 }
 
-// inTime makes calls that belong before the instant that they return. If a slow machine has
-// made them later, it makes them again, in another queue and with longer units.
+// inTime makes calls that must return before the instant that they return. If a slow machine
+// made them later, inTime repeats them in another queue and with longer units.
 func (b *bed) inTime(calls func() (before time.Time)) {
 	b.Helper()
 	for range 10 {

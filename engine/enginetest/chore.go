@@ -22,7 +22,7 @@ func (p *player) chore(n [8]uint32) {
 	}
 }
 
-// meanwhile runs do and plays steps during it. It calls first before the first of them.
+// meanwhile runs do and plays steps during it. It calls first before each of them.
 func (p *player) meanwhile(what string, n [8]uint32, do func() error, first func()) error {
 	if p.b.h.Meanwhile == nil || p.amid || what != "chore" && (p.fault != nil || p.b.h.Losses != nil) {
 		return do()
@@ -36,9 +36,9 @@ func (p *player) meanwhile(what string, n [8]uint32, do func() error, first func
 			bag = append(bag, slices.Repeat([]string{k.kind}, k.weight)...)
 		}
 	}
-	if what == "purge" { // what is said again of it
+	if what == "purge" { // chores may record the purge again
 		bag = append(bag, slices.Repeat([]string{"chore"}, 30)...)
-	} else { // leases are told again
+	} else { // chores may record leases again
 		bag = append(bag, slices.Repeat([]string{"settle"}, 10)...)
 	}
 	often, left := 1+r.IntN(4), mostMeanwhile
@@ -48,7 +48,7 @@ func (p *player) meanwhile(what string, n [8]uint32, do func() error, first func
 		}
 		s := drawStep(r, bag)
 		if s.kind == "chore" && what == "chore" {
-			return // one waits for the other
+			return // one would wait for the other
 		}
 		left--
 		if first != nil {
@@ -61,10 +61,11 @@ func (p *player) meanwhile(what string, n [8]uint32, do func() error, first func
 	})
 }
 
-// alone plays a step in which an engine decides on one message, once, in its current state.
+// alone plays a step. If the engine decides in it once, about one message, other steps are
+// played in the middle of the call.
 func (p *player) alone(s step) {
 	switch s.kind {
-	case "push", "cancel", "reschedule", "get": // others read on when they have decided
+	case "push", "cancel", "reschedule", "get": // other calls read on after they have decided
 		_ = p.meanwhile("call", s.n, func() error { p.do(s); return nil }, nil)
 	default:
 		p.do(s)

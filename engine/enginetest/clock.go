@@ -18,7 +18,7 @@ func NewClock() *Clock {
 	return &Clock{now: time.Date(2030, 3, 1, 12, 0, 0, 0, time.UTC)}
 }
 
-// Now returns what the clock shows.
+// Now returns the time of the clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -32,7 +32,7 @@ func (c *Clock) Advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// Set makes the clock show t.
+// Set sets the clock to t.
 func (c *Clock) Set(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 // has dropped them.
 type slack struct{ faded, culled int64 }
 
-// slack is what an engine may still count in a queue.
+// slack returns what an engine may still count in a queue.
 func (m *Model) slack(queue string) slack {
 	met := m.met[queue]
 	return slack{m.faded[queue] - met.faded, m.culled[queue] - met.culled}
@@ -44,7 +44,7 @@ func (p *player) restart(m *Model) {
 			if x.situation(p.now) != spent {
 				continue
 			}
-			// Its death is counted once the engine has met it, and until then as of the
+			// Its death is counted once the engine has noticed it, and until then as of the
 			// opening.
 			got, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})
 			if err == nil && !got.Died.Before(x.Deadline) && !got.Died.After(p.now) {
@@ -61,8 +61,9 @@ func (p *player) lose(x *modelMessage) {
 	x.token = newToken(x.ID)
 }
 
-// back sets the clock back if that only makes ready messages wait again, also beside active
-// leases: the engine does not take back anything else that it has met by then.
+// back sets the clock back if that only makes ready messages wait again, even beside active
+// leases. It must not do more, because the engine does not take back anything else that it
+// has noticed by then.
 func (p *player) back(d time.Duration) {
 	if p.clock == nil {
 		return
@@ -79,7 +80,7 @@ func (p *player) back(d time.Duration) {
 	}
 	crashes := p.upsets() || p.b.h.Crash != nil
 	for id, g := range p.m.ghosts {
-		if !p.swept[id] || crashes && !g.expires.Before(then) { // a crash may bring back what was met of it
+		if !p.swept[id] || crashes && !g.expires.Before(then) { // a crash may undo that the engine noticed it
 			return
 		}
 	}
@@ -100,13 +101,13 @@ func (p *player) back(d time.Duration) {
 	p.clock.Advance(-d)
 }
 
-// crashed is restart for an engine that crashed. A lease of the process itself may never
-// have happened, and neither may others unless leases last. The engine shows which, unless
-// the key of the message has passed on. What the engine met by itself may have to be met
-// again.
+// crashed is restart for an engine that crashed. A lease of the process itself may never have
+// happened, and neither may others unless leases last. The engine shows which, unless the key
+// of the message has passed on. The engine may have to notice again what it noticed by
+// itself.
 func (p *player) crashed(m *Model) {
 	p.restart(m)
-	m.advance(p.now) // who has died and been dropped has not expired
+	m.advance(p.now) // messages that died and were dropped have not expired
 	lost := false
 	lasting := p.b.h.Lasting != nil && p.b.h.Lasting(p.e)
 	for _, x := range m.msgs {
@@ -117,7 +118,7 @@ func (p *player) crashed(m *Model) {
 		switch {
 		case errors.Is(err, engine.ErrNotFound) && !x.Expires.IsZero() && p.now.After(x.Expires):
 			p.lose(x)
-			x.wait() // and passed its expiry
+			x.wait() // and has expired
 			lost = true
 		case err != nil:
 		case got.Attempt < x.Attempt:
@@ -141,8 +142,8 @@ func (p *player) crashed(m *Model) {
 }
 
 // undropped restores a message that the settings of its queue had dropped, and reports
-// whether it did: the lease whose end killed it was lost, unless that one lasts, or the
-// leases of messages that died later were lost.
+// whether it did. It does if the crash lost the lease whose end killed the message, unless
+// that lease lasts, or lost the leases of messages that died later.
 func (p *player) undropped(m *Model, x *modelMessage, lost, lasts bool) bool {
 	y := *x
 	got, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})
@@ -161,7 +162,7 @@ func (p *player) undropped(m *Model, x *modelMessage, lost, lasts bool) bool {
 		y.Attempt, y.Died, y.vague, y.unsure = got.Attempt, time.Time{}, true, true
 	case !errors.Is(err, engine.ErrNotFound) || x.Expires.IsZero() || !p.now.After(x.Expires):
 		return false
-	default: // it may have passed its expiry instead
+	default: // it may have expired instead
 		if x.Key != "" && x.Remember > 0 {
 			if f, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, Key: x.Key}); err != nil || f.ID != x.ID {
 				return false

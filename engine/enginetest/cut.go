@@ -15,8 +15,8 @@ import (
 // cutters is how many goroutines interrupt calls at a time.
 const cutters = 4
 
-// cut makes a call whose context ends at a random moment: before, during or after it; later
-// with each try.
+// cut makes a call whose context ends at a random moment before, during or after it. The
+// moment is later with each try.
 func (b *bed) cut(try int, call func(ctx context.Context)) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
@@ -94,7 +94,7 @@ var cutTests = []test{
 		msgs := make([]engine.Message, n)
 		for i := range msgs {
 			msgs[i] = b.msg("", dueNow)
-			msgs[i].MaxAttempts = 1_000_000 // those that are due first lapse again and again
+			msgs[i].MaxAttempts = 1_000_000 // the messages due first lapse again and again
 		}
 		b.pushEach(msgs)
 		var acked sync.Map
@@ -118,7 +118,7 @@ var cutTests = []test{
 			}
 		})
 		b.soon("what was cut to be leased again", func() bool {
-			b.pass(2) // each time: a cut call may have arrived late
+			b.pass(2) // each time: a cut call may take effect late
 			for _, l := range b.lease(n, long).Messages {
 				if _, twice := acked.LoadOrStore(l.ID, true); twice {
 					b.Errorf("id %v was acked and is back", l.ID)

@@ -59,7 +59,7 @@ func (b *bed) dead(want ...engine.ID) {
 var deadKeepTests = []test{
 	{"the dead are gone when their time is over", func(b *bed) {
 		b.configure(engine.Settings{DeadKeep: 3 * b.unit})
-		all := b.deadOnes("a", "", "c") // a unit after each other
+		all := b.deadOnes("a", "", "c") // a unit apart
 		b.pass(2)
 		b.unseen(all[0])
 		b.pass(4)
@@ -183,7 +183,7 @@ var deadKeepTests = []test{
 		b.push(b.msg("", dueNow))
 		buried := b.lease1(10 * b.unit)
 		b.pass(3)
-		b.bury(buried.Token, "x") // where nothing has met the lapse yet, this one is the first
+		b.bury(buried.Token, "x") // if the lapse is still unnoticed, this one dies first
 		b.lost(lost.Token)
 		b.unseen(lost.ID)
 		b.dead(buried.ID)

@@ -15,8 +15,8 @@ func (b *bed) expiring(key string) engine.PushResult {
 	return b.push(m)
 }
 
-// leaseExpiring pushes a message as expiring does, with the given attempts (0: the usual),
-// and leases it before it expires: on a slow machine, the next one.
+// leaseExpiring pushes a message as expiring does, with the given attempts (0: the usual
+// number), and leases it before it expires. On a slow machine it may need several messages.
 func (b *bed) leaseExpiring(key string, attempts uint32, ttr time.Duration) (r engine.PushResult, l engine.Lease) {
 	b.Helper()
 	b.need("Expiry", b.caps.Expiry)
@@ -119,7 +119,7 @@ var expiryTests = []test{
 			r, l := b.leaseExpiring("k", 0, 2*b.unit)
 			b.pass(3)
 			s := engine.Settlement{Token: l.Token, Do: do, When: &dueNow, TTR: long}
-			b.is(b.trySettle(s).Err, engine.ErrLeaseLost) // nobody has met it before
+			b.is(b.trySettle(s).Err, engine.ErrLeaseLost) // nothing has noticed it before
 			if b.caps.Get {
 				b.absent(b.id(r.ID))
 			}

@@ -12,33 +12,34 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Fault is a failure below an engine during a call: of a read or a write, or a lost answer.
+// Fault is a failure below an engine during a call: a read or a write fails, or an answer is
+// lost.
 type Fault struct {
 	Name string
 
 	// Arm makes the n-th operation of its kind from now on fail, once; n is at least 1.
-	// Disarm ends that and reports whether it failed.
+	// Disarm ends that and reports whether the operation failed.
 	Arm    func(e engine.Engine, n int)
 	Disarm func(e engine.Engine) (happened bool)
 
 	// Most is the largest n worth trying; 0: 8.
 	Most int
 
-	// Caller, if not nil, returns the context of a call during which the fault may strike:
-	// it may end during the call.
+	// Caller, if not nil, returns the context of a call during which the fault may strike.
+	// The context may end during the call.
 	Caller func(e engine.Engine, ctx context.Context) context.Context
 
-	// Harmless says that a call that fails because of it has changed nothing. Otherwise the
-	// call may as well have happened completely.
+	// Harmless says that a call which fails because of the fault has changed nothing.
+	// Otherwise the call may also have taken effect completely.
 	Harmless bool
 
-	// Anywhere says that it may strike in any call and chore, so that each message of the
-	// call may have changed or not. It may end the engine later, which Reopen must find out;
-	// Reopen is required.
+	// Anywhere says that the fault may strike in any call and chore, so that each message of
+	// the call may have changed or not. The fault may end the engine later, which Reopen must
+	// find out. Reopen is required.
 	Anywhere bool
 
-	// Reopen, if not nil, reopens the engine after the fault: the fault ended the engine,
-	// and answered calls must have lasted.
+	// Reopen, if not nil, reopens the engine after a fault that ended it. Answered calls must
+	// have lasted.
 	Reopen func(t *testing.T, e engine.Engine) engine.Engine
 }
 
@@ -66,20 +67,20 @@ func (f *Fault) strikes(s step) bool {
 	return s.fault%5 == 0
 }
 
-// suffer plays one step with a fault, and determines the result.
+// suffer plays one step with a fault, and determines its outcome.
 func (p *player) suffer(s step) {
 	n := int(1 + s.fault>>8%p.fault.most())
-	switch s.kind { // one message each: it happened or not
+	switch s.kind { // with one message each, so that it happened or not
 	case "push":
 		if p.caps.Keys && s.n[0]%5 == 0 {
-			s.n[0]++ // found again by its key
+			s.n[0]++ // so that the message can be found by its key
 		}
 	case "lease":
 		s.n[1], s.n[3] = 0, 1
 	case "settle":
 		s.n[0] = 0
 	}
-	p.taken() // what nobody is told the id of gets one that no other has or had
+	p.taken() // an unanswered message gets an id that no other has or had
 	before, swept := p.m.clone(), maps.Clone(p.swept)
 	p.logf("%s, the %d. time", p.fault.Name, n)
 	p.failed = false
@@ -110,7 +111,7 @@ func (p *player) suffer(s step) {
 	}
 }
 
-// taken makes the model give no known id.
+// taken makes the model give no known id to a new message.
 func (p *player) taken() {
 	for _, ids := range []iter.Seq[engine.ID]{slices.Values(p.ids), maps.Keys(p.m.ghosts), maps.Keys(p.swept)} {
 		for id := range ids {
@@ -167,7 +168,7 @@ func (p *player) identify(after, before *Model) *Model {
 			continue
 		}
 		if i, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, Key: x.Key}); err == nil && p.queueOf[i.ID] == "" {
-			for _, y := range after.msgs { // one that the engine has not made, or whose own is still to come
+			for _, y := range after.msgs { // that id was of a message that the engine did not make, or has yet to identify
 				if y.ID == i.ID {
 					y.ID = x.ID
 				}
@@ -177,7 +178,7 @@ func (p *player) identify(after, before *Model) *Model {
 			p.queueOf[i.ID] = x.Queue
 		}
 	}
-	for i, y := range after.memories { // one that expired at once
+	for i, y := range after.memories { // a message that expired at once
 		if slices.Contains(before.memories, y) {
 			continue
 		}
@@ -195,10 +196,10 @@ func (p *player) identify(after, before *Model) *Model {
 	return after
 }
 
-// hear records an error that is not an answer.
+// hear records an error that says that the engine failed.
 func (p *player) hear(err error) {
 	c := engine.Code(err)
-	full := (p.armed || p.shaken) && errors.Is(err, engine.ErrNoSpace) // by what it met, it takes the disk to be full
+	full := (p.armed || p.shaken) && errors.Is(err, engine.ErrNoSpace) // the fault made the engine think that the disk is full
 	if c == "unavailable" || c == "internal" || full {
 		p.failed = true
 	}

@@ -24,8 +24,8 @@ type Harness struct {
 	// nothing beyond Close, and those tests are skipped.
 	Reopen func(t *testing.T, e engine.Engine) engine.Engine
 
-	// Faults are what can fail below an opened engine; each is injected into random
-	// histories. None: those tests are skipped.
+	// Faults are the failures that can happen below an opened engine. Each is injected into
+	// random histories. None: those tests are skipped.
 	Faults []Fault
 
 	// Crash ends an engine between two calls as a power loss does, and reopens it. Answered
@@ -85,10 +85,10 @@ type Harness struct {
 // Chore is work that an engine does from time to time, and a random history on demand.
 type Chore struct {
 	Name string
-	Do   func(e engine.Engine) error // does it whole
+	Do   func(e engine.Engine) error // does all of it
 }
 
-// thorough reports whether to run what is otherwise left out to save time.
+// thorough reports whether to run the tests that are otherwise left out to save time.
 func thorough() bool { return os.Getenv("TARRY_TEST_THOROUGH") != "" }
 
 // test is one thing that must hold.
@@ -175,7 +175,7 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// RunFaults runs only the faults in random histories, for an engine set up so that they are
+// RunFaults runs only the random histories with faults, for an engine on which faults are
 // frequent.
 func RunFaults(t *testing.T, h Harness) {
 	for _, c := range faultTests {

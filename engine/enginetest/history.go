@@ -14,10 +14,10 @@ import (
 type step struct {
 	kind  string
 	n     [8]uint32
-	fault uint32 // for histories in which something goes wrong beneath
+	fault uint32 // for histories with faults
 }
 
-// The steps of a history unless its harness says otherwise, and the weights of their kinds.
+// historyLength is the number of steps of a history unless its harness says otherwise.
 const historyLength = 250
 
 // endless is the number of messages after which a list counts as endless.
@@ -80,7 +80,7 @@ func (b *bed) histories(fault *Fault) {
 	}
 }
 
-// count is how many random histories are run.
+// count returns how many random histories to run.
 func (b *bed) count() int {
 	count := cmp.Or(b.h.Histories, 20)
 	if thorough() {
@@ -144,7 +144,7 @@ func (b *bed) play(seed uint64, steps []step, start time.Time, fault *Fault) *pl
 	p.logf("(the end)")
 	all := len(p.log)
 	p.guard(p.compareAll)
-	p.log = append(p.log[:all:all], p.log[max(all, len(p.log)-1):]...) // what was looked at last
+	p.log = append(p.log[:all:all], p.log[max(all, len(p.log)-1):]...) // the last look at the engine
 	return p
 }
 

@@ -246,7 +246,7 @@ var inFlightTests = []test{
 		b.pass(1)
 		b.lease1(0)
 		late := b.trySettle(engine.Settlement{Token: old.Token, Do: engine.Extend})
-		if late.Err != nil && !errors.Is(late.Err, engine.ErrLeaseLost) { // it was leased again, or the other was
+		if late.Err != nil && !errors.Is(late.Err, engine.ErrLeaseLost) { // it, or the other, was leased again
 			b.Fatalf("%+v", late)
 		}
 		b.heldBackOr(b.lease(1, 0), late.Err != nil)
@@ -309,7 +309,7 @@ var rateTests = []test{
 		b.pass(5)
 		before := b.now()
 		b.paced(3, 3)                                            // no more than a burst is gathered
-		if g, now := b.leaseAt(1, 0); now.Sub(before) < b.unit { // a slow machine is at the next one
+		if g, now := b.leaseAt(1, 0); now.Sub(before) < b.unit { // on a slow machine, the next lease is allowed already
 			b.heldBack(g, 0)
 		}
 	}},

@@ -33,7 +33,7 @@ var ifStateTests = []test{
 					err := b.cancel(in(b.id(id), want))
 					b.hints(engine.ErrStale, err, hintOf(engine.RefuseState("", in(engine.Ref{}, want), state)))
 				}
-				if b.caps.Reschedule && state != engine.Dead { // which it does not find
+				if b.caps.Reschedule && state != engine.Dead { // Reschedule does not find dead messages
 					_, err := b.e.Reschedule(b.Context(), in(b.id(id), want), dueNow)
 					b.is(err, engine.ErrStale)
 				}

@@ -30,8 +30,8 @@ func (b *bed) lapseTwice(n int) {
 	b.pass(1 + int((2*time.Second+b.unit-1)/b.unit))
 }
 
-// within fails the test unless at lies between two instants of the engine's clock, or near
-// them if clocks may differ.
+// within fails the test unless at is between two instants of the engine's clock, or near them
+// if clocks may differ.
 func (b *bed) within(what string, at, since, until time.Time) {
 	b.Helper()
 	near := time.Duration(0)

@@ -185,7 +185,7 @@ var dueTests = []test{
 					b.h.Clock.Advance(time.Millisecond)
 				}
 			}
-			return len(seen) >= n-1 // the last may go on with the first want
+			return len(seen) >= n-1 // the rest may come with the first want
 		})
 	}},
 	{"the due instant itself is due", func(b *bed) {

@@ -44,7 +44,7 @@ var listTests = []test{
 			}
 			want := b.get(b.id(r.ID))
 			if !body {
-				want.Body = p.Messages[0].Body // may come, need not
+				want.Body = p.Messages[0].Body // the body is optional
 			}
 			if problem := sameInfo(p.Messages[0], want); problem != "" {
 				b.Fatal(problem)

@@ -10,8 +10,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// look opens the engine that a power loss at each recent instant would have left, and
-// compares it with the possible results of the call in progress: models.
+// look opens the engine that a power loss at each recent instant would have left. It compares
+// it with models, the possible results of the call in progress.
 func (p *player) look(models ...*Model) {
 	if p.b.h.Losses == nil || p.fault != nil || p.found {
 		return
@@ -24,7 +24,7 @@ func (p *player) look(models ...*Model) {
 	}
 }
 
-// find compares what was found with models, and continues from there.
+// find compares an engine that a power loss left with models, and continues from there.
 func (p *player) find(open func(t *testing.T) engine.Engine, models []*Model) {
 	q := *p
 	q.found, q.log = true, slices.Clone(p.log)

@@ -114,7 +114,7 @@ var manyTests = []test{
 				}
 			}
 		}
-		for range 2 { // what was emptied begins anew
+		for range 2 { // emptied queues are used again
 			var msgs []engine.Message
 			for _, q := range names {
 				msgs = append(msgs, in1(q, b.msg("k", dueNow)), in1(q, b.msg("", dueLater)))
@@ -165,7 +165,7 @@ var manyTests = []test{
 		for i, q := range names {
 			wants[i] = engine.Want{Queue: q, Max: 1}
 		}
-		if _, err := b.e.Lease(b.Context(), wants); err != nil { // from here on each waits for a hint
+		if _, err := b.e.Lease(b.Context(), wants); err != nil { // after this, each queue waits for a hint
 			b.Fatal(err)
 		}
 		for _, q := range names[:manyQueues/2] {

@@ -25,24 +25,24 @@ type Model struct {
 	lastID   engine.ID
 	closed   bool
 
-	// nextIDs, if not empty, are the ids of the next messages: so the model orders messages
-	// as the compared engine does.
+	// nextIDs, if not empty, are the ids of the next messages. With them the model orders
+	// messages as the compared engine does.
 	nextIDs []engine.ID
 
 	// refused, if not nil, reports whether the compared engine refused the i-th push of the
-	// call by max_pending. It may, if the remaining room depends on expired messages that it
-	// may not have met.
+	// call by max_pending. The engine may do so if the room left depends on expired messages
+	// that it may not have noticed.
 	refused func(i int, queue string, room int64) bool
 
-	// granted, if not nil, is the compared engine's answer to the current lease: it resolves
-	// what the model does not know of unsure messages.
+	// granted, if not nil, is the compared engine's answer to the current lease. It decides
+	// what the model cannot know about unsure messages.
 	granted *engine.Grant
 }
 
-// contents is what a model holds.
+// contents is everything that a model holds.
 type contents struct {
 	msgs     []*modelMessage // in the order of creation
-	memories []*memory       // one a key
+	memories []*memory       // one for each key
 	pauses   map[string]time.Time
 	settings map[string]configured
 	buckets  map[string]pace.Bucket // of the queues with a rate
@@ -55,11 +55,11 @@ type contents struct {
 	faded map[string]int64
 	// culled counts, by queue, the dead messages that settings have dropped.
 	culled map[string]int64
-	// met is, by queue, how many of the faded and the culled an engine has certainly met;
-	// after a crash it may have to meet all again.
+	// met is, by queue, how many of the faded and the culled an engine has certainly noticed.
+	// After a crash it may have to notice all of them again.
 	met map[string]slack
-	// dropped are the culled messages: they reappear if a crash has lost the leases that led
-	// to their death.
+	// dropped are the culled messages. They reappear if a crash lost the leases that led to
+	// their death.
 	dropped []*modelMessage
 }
 
@@ -81,18 +81,18 @@ func (c *contents) copied() contents {
 	return o
 }
 
-// modelMessage is a message in the model. Its State is Scheduled for one that waits (its due
-// says whether it is ready), Leased until something ends the lease (its deadline says
-// whether it has lapsed), or Dead.
+// modelMessage is a message in the model. Its State is Scheduled for a waiting message,
+// Leased until something ends the lease, or Dead. The due time says whether a waiting message
+// is ready, and the deadline whether a lease has lapsed.
 type modelMessage struct {
 	engine.Info
 	token  string
 	remote bool // leased by Want.Remote
-	// extended: the lease was extended, so an engine may take it for one of another process.
+	// extended: the lease was extended, so an engine may treat it as one of another process.
 	extended bool
 	// vague: the contract leaves open whether LastError is still an older reason.
 	vague bool
-	// unsure: a crash has lost its last lease, so it is open whether the one before had
+	// unsure: a crash has lost its last lease, so it is open whether the lease before had
 	// lapsed.
 	unsure bool
 }
@@ -108,7 +108,7 @@ func NewModel(now func() time.Time) *Model {
 	}}
 }
 
-// Capabilities lists everything but LeaseWait.
+// Capabilities returns that the model can do everything but LeaseWait.
 func (m *Model) Capabilities() engine.Capabilities {
 	c := engine.Full("model")
 	c.Atomic = true
@@ -137,7 +137,7 @@ func (m *Model) Watch(fn func(queue string)) (stop func()) {
 	}
 }
 
-// ghost is what the engine has of an expired message until it meets it.
+// ghost is what an engine still holds of an expired message until it notices the expiry.
 type ghost struct {
 	queue   string
 	due     time.Time
@@ -182,7 +182,7 @@ func (m *Model) hint(queue string) {
 	}
 }
 
-// situation is the situation of x at now.
+// situation returns the situation of x at now.
 func (x *modelMessage) situation(now time.Time) Situation {
 	switch {
 	case x == nil:
@@ -207,7 +207,7 @@ var shownAs = map[Situation]engine.State{
 	lapsed: engine.Ready, spent: engine.Dead, dead: engine.Dead,
 }
 
-// info is what the engine shows of x at now.
+// info returns what the engine shows of x at now.
 func (x *modelMessage) info(now time.Time) engine.Info {
 	i := x.Info
 	s := x.situation(now)
@@ -234,7 +234,7 @@ func (x *modelMessage) setDue(due time.Time) {
 	}
 }
 
-// wait makes x a message that waits for its due time, under no lease.
+// wait makes x a message that waits for its due time, without a lease.
 func (x *modelMessage) wait() {
 	x.State, x.token, x.Deadline, x.unsure = engine.Scheduled, "", time.Time{}, false
 }
@@ -265,7 +265,7 @@ func (m *Model) live(queue, key string, now time.Time) *modelMessage {
 	return nil
 }
 
-// find returns what ref names: by key the live one, else the newest dead one.
+// find returns the message that ref names: by key the live one, else the newest dead one.
 func (m *Model) find(ref engine.Ref, now time.Time) *modelMessage {
 	if ref.ID == 0 {
 		if x := m.live(ref.Queue, ref.Key, now); x != nil {
@@ -304,7 +304,7 @@ func (m *Model) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushR
 	return results, nil
 }
 
-// PushAtomic is Push that stores nothing if anything fails.
+// PushAtomic is Push, but stores nothing if anything fails.
 func (m *Model) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	now, err := m.begin(ctx, "push")
 	if err != nil {
@@ -337,7 +337,7 @@ func (m *Model) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine
 
 // push pushes the i-th message of a call.
 func (m *Model) push(i int, msg *engine.Message, now time.Time) engine.PushResult {
-	m.advance(now) // one pushed just before in the same call may be past its expiry
+	m.advance(now) // a message pushed before it in the same call may have expired
 	ref := engine.Ref{Queue: msg.Queue, Key: msg.Key}
 	x := m.find(ref, now)
 	s, gone := m.standing(ref, x, now)
@@ -413,7 +413,7 @@ func (m *Model) newID() engine.ID {
 
 func newToken(id engine.ID) string { return id.String() + "-" + rand.Text() }
 
-// fail is the error of a refused transition.
+// fail returns the error of a refused transition.
 func fail(op string, ref engine.Ref, t Transition) error {
 	err := t.Err()
 	if err == engine.ErrNotFound && (t.State == dead || t.State == spent) {

@@ -61,7 +61,7 @@ func (m *Model) Reschedule(ctx context.Context, ref engine.Ref, due engine.When)
 	if err := x.refuse("reschedule", ref, t, now); err != nil {
 		return engine.Info{}, err
 	}
-	forever := x.Expires.IsZero() // a redriven message has no expiry to move along
+	forever := x.Expires.IsZero() // a redriven message has no expiry to move
 	x.wait()
 	x.setDue(instant(due.Resolve(now)))
 	if forever {
@@ -111,7 +111,7 @@ func (m *Model) in(queue string, state engine.State, now time.Time) []engine.Inf
 	return all
 }
 
-// endOf is the time by which lists of a state are ordered.
+// endOf returns the time by which lists of a state are ordered.
 func endOf(i engine.Info) time.Time {
 	switch i.State {
 	case engine.Leased:
@@ -122,7 +122,7 @@ func endOf(i engine.Info) time.Time {
 	return i.Due
 }
 
-// order is the order of the list that q asks for.
+// order returns the order of the list that q asks for.
 func order(q *engine.ListQuery) func(a, b engine.Info) int {
 	forward := listOrder[q.State]
 	if q.Newest {
@@ -267,7 +267,7 @@ func (m *Model) Forecast(ctx context.Context, queue string, step, span time.Dura
 	return f, nil
 }
 
-// Pause stops leasing and claiming of a queue.
+// Pause stops leasing and claiming from a queue.
 func (m *Model) Pause(ctx context.Context, queue string, d time.Duration) error {
 	now, err := m.begin(ctx, "pause")
 	if err != nil {

@@ -187,7 +187,7 @@ func (m *Model) settle(s *engine.Settlement, now time.Time) engine.Settled {
 	revives := t.Next == toDue || t.Next == toReady || t.Next == toLeased
 	if t.State == spent && revives {
 		if m.live(x.Queue, x.Key, now) != nil {
-			t.Result = "lease_lost" // its key has passed on to another
+			t.Result = "lease_lost" // another message holds its key now
 			return engine.Settled{Err: fail("settle", engine.Ref{Queue: x.Queue, ID: x.ID, Key: x.Key}, t)}
 		}
 		m.forget(x.Queue, x.Key)

@@ -34,8 +34,8 @@ func (y *memory) info() engine.Info {
 	}
 }
 
-// end removes x, which ended as given at that instant, and remembers its key unless another
-// message holds it.
+// end removes x, which ended in this way at that instant. It remembers the key of x unless
+// another message holds it.
 func (m *Model) end(x *modelMessage, how engine.Ending, at, now time.Time) {
 	m.remove(x)
 	forgotten := at.Add(x.Remember)
@@ -43,7 +43,7 @@ func (m *Model) end(x *modelMessage, how engine.Ending, at, now time.Time) {
 		return
 	}
 	if !now.Before(forgotten) {
-		if x.Remember > 0 { // an engine may have met it in time, and count it yet
+		if x.Remember > 0 { // an engine may have remembered it in time, and still count it
 			m.faded[x.Queue]++
 		}
 		return
@@ -68,8 +68,8 @@ func (m *Model) fade(now time.Time) {
 	})
 }
 
-// standing is the situation of a ref at now: that of x, or if x is not live, the memory of
-// its key.
+// standing returns the situation of a ref at now: that of x if x is live, else that of the
+// memory of its key.
 func (m *Model) standing(ref engine.Ref, x *modelMessage, now time.Time) (Situation, *memory) {
 	s := x.situation(now)
 	if ref.ID == 0 && ref.Key != "" && !shownAs[s].Live() {
@@ -80,8 +80,8 @@ func (m *Model) standing(ref engine.Ref, x *modelMessage, now time.Time) (Situat
 	return s, nil
 }
 
-// passedOn reports whether the key of x has passed to another message, live or remembered.
-// That was answered, so no crash can undo the end of x.
+// passedOn reports whether another message, live or remembered, holds the key of x. That push
+// was answered, so no crash can undo the end of x.
 func (m *Model) passedOn(x *modelMessage, now time.Time) bool {
 	o := m.live(x.Queue, x.Key, now)
 	return o != nil && o != x || m.remembered(x.Queue, x.Key) != nil

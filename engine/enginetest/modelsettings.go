@@ -47,7 +47,7 @@ func (m *Model) Configure(ctx context.Context, queue string, s engine.Settings, 
 	if s.Rate == 0 {
 		delete(m.buckets, queue)
 	}
-	m.hint(queue) // what was held back may go
+	m.hint(queue) // messages held back before may be leased
 	return c.revision(), nil
 }
 
@@ -80,7 +80,7 @@ func (m *Model) pending(queue string, now time.Time) int64 {
 // anyNumber is more than any call leases.
 const anyNumber = 1 << 30
 
-// places is how many more messages of a queue its in_flight allows.
+// places returns how many more messages of a queue its in_flight allows.
 func (m *Model) places(queue string, now time.Time) int {
 	if most := m.settings[queue].InFlight; most > 0 {
 		return int(max(0, most-int64(len(m.in(queue, engine.Leased, now)))))
@@ -88,8 +88,8 @@ func (m *Model) places(queue string, now time.Time) int {
 	return anyNumber
 }
 
-// tokens is how many messages a queue's rate allows after just leases, and when it allows
-// more, if there is a rate.
+// tokens returns how many messages a queue's rate allows after just leases, and when it
+// allows more, if there is a rate.
 func (m *Model) tokens(queue string, just int, now time.Time) (n int, next time.Time) {
 	s := m.settings[queue]
 	if s.Rate == 0 {
@@ -103,7 +103,7 @@ func (m *Model) tokens(queue string, just int, now time.Time) (n int, next time.
 	return n, b.Next(r)
 }
 
-// held is the error of a claim that settings hold back, else nil.
+// held returns the error of a claim that settings hold back, else nil.
 func (m *Model) held(ref engine.Ref, now time.Time) error {
 	if m.places(ref.Queue, now) == 0 {
 		return engine.RefuseClaim(ref, time.Time{})
@@ -114,7 +114,7 @@ func (m *Model) held(ref engine.Ref, now time.Time) error {
 	return nil
 }
 
-// knownQueues are the names that Queues may list.
+// knownQueues returns the names that Queues may list.
 func (m *Model) knownQueues(now time.Time) []string {
 	var names []string
 	for _, x := range m.msgs {

@@ -13,7 +13,7 @@ import (
 // crowd is more messages than an engine loads ahead at once.
 const crowd = 6000
 
-// census is the pushed messages and their fates.
+// census holds the pushed messages and their fates.
 type census struct {
 	b  *bed
 	mu sync.Mutex
@@ -29,7 +29,7 @@ func (c *census) some() engine.ID {
 	return pick(c.pushed, rand.Uint32())
 }
 
-// left is how many messages are still to come.
+// left returns how many messages are still to come.
 func (c *census) left() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,7 @@ func (c *census) move(id engine.ID, due engine.When) {
 	}
 }
 
-// push pushes a key that may be in use; a new message must come too.
+// push pushes a key that may be in use. If that makes a new message, it must come too.
 func (c *census) push(key string, due engine.When, on engine.Conflict) {
 	m := c.b.msg(key, due)
 	m.OnConflict = on
@@ -101,8 +101,8 @@ func (c *census) push(key string, due engine.When, on engine.Conflict) {
 	}
 }
 
-// momentTests act on many messages while time passes: whatever an engine loads ahead of a
-// due time, it must notice a later change.
+// momentTests act on many messages while time passes. An engine that loads messages before
+// they are due must notice later changes.
 var momentTests = []test{
 	{"what is moved, replaced and cancelled while its time comes near is handled once or never", func(b *bed) {
 		b.need("Cancel", b.caps.Cancel)
@@ -113,7 +113,7 @@ var momentTests = []test{
 			n, rounds, span, rest = crowd/10, 3, 3*b.unit, 4
 		}
 		msgs := make([]engine.Message, n)
-		for i := range msgs { // many share an instant, most of them far
+		for i := range msgs { // many messages share a due time, and most are due much later
 			msgs[i] = b.msg(fmt.Sprint(i), engine.When{In: span * time.Duration(1+i%50) / 50})
 		}
 		c := &census{b: b, handled: map[engine.ID]bool{}, cancelled: map[engine.ID]bool{}}
@@ -123,7 +123,7 @@ var momentTests = []test{
 		soon := func() engine.When { return engine.When{In: span * time.Duration(rand.IntN(3)) / 20} }
 		for range rounds {
 			if b.h.Reopen != nil {
-				b.reopen() // what is prepared then begins anew
+				b.reopen() // the engine must load ahead anew
 			}
 			var others sync.WaitGroup
 			for _, f := range []func(){

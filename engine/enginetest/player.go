@@ -17,7 +17,7 @@ import (
 type player struct {
 	b       *bed
 	ctx     context.Context
-	caller  context.Context // of the calls of the engine: ctx, or what ends in the midst of one
+	caller  context.Context // context of the engine's calls: ctx, or one that ends during a call
 	e       engine.Engine
 	caps    engine.Capabilities
 	m       *Model
@@ -28,23 +28,23 @@ type player struct {
 	ids     []engine.ID
 	queueOf map[engine.ID]string
 	leases  []heldLease
-	swept   map[engine.ID]bool // expired ones that the engine must have dropped
+	swept   map[engine.ID]bool // expired messages that the engine must have dropped
 
-	revision, older map[string]string          // by queue: that of its settings, and one before it
+	revision, older map[string]string          // by queue: the revision of its settings, and an earlier one
 	rated           map[string]engine.Settings // queues that have a rate
 
-	fault  *Fault // what goes wrong in some steps; nil: nothing
-	failed bool   // the engine failed in this step, by its own word
+	fault  *Fault // fault in some steps; nil: none
+	failed bool   // the engine reported a failure in this step
 	armed  bool   // the fault may strike now
-	shaken bool   // it has, and may yet show
-	purged string // the queue that is being purged: what it counts is left open
-	amid   bool   // in the midst of a chore or a purge
-	found  bool   // it is one that a loss of power left
-	before *Model // as it was before the call under way; nil: as it is
+	shaken bool   // the fault has struck, and may still show
+	purged string // the queue that is being purged: its counts are open
+	amid   bool   // in the middle of a chore or a purge
+	found  bool   // the engine is what a power loss left
+	before *Model // the model before the call in progress; nil: there is none
 
 	log     []string
 	problem string
-	last    string // what the engine did last
+	last    string // the last actions of the engine
 }
 
 // heldLease is one lease as the engine and the model identify it.
@@ -92,7 +92,7 @@ func (p *player) key(n uint32) string {
 		return ""
 	}
 	if p.armed || p.shaken {
-		n = cmp.Or(n%(p.keys()+1), 1) // found again by its key
+		n = cmp.Or(n%(p.keys()+1), 1) // so that the message can be found by its key
 	}
 	return keyOf(n % (p.keys() + 1))
 }
@@ -110,13 +110,13 @@ func keyOf(n uint32) string {
 	return fmt.Sprint("k", n)
 }
 
-// young is the number of newest messages that most calls by id pick from.
+// young returns the number of newest messages from which most calls by id pick.
 func (p *player) young() int { return max(12, 3*int(p.keys())) }
 
 // ref picks a message by id or by key.
 func (p *player) ref(n, by uint32) engine.Ref {
 	if len(p.ids) > 0 && (by%2 == 0 || !p.caps.Keys) {
-		// Usually a recent one: the old ones are gone.
+		// Usually a recent one, because the old ones are gone.
 		id := p.ids[len(p.ids)-1-int(n)%min(len(p.ids), p.young())]
 		return engine.Ref{Queue: p.queueOf[id], ID: id}
 	}
@@ -142,7 +142,7 @@ func (p *player) bounded(q engine.ListQuery, n, m uint32) engine.ListQuery {
 	q.Newest = n%2 == 0
 	bound := func(n uint32) time.Time {
 		if p.clock == nil {
-			return p.base.Add(pick([]time.Duration{-150, 5 * 60, 35 * 60}, n) * time.Minute) // far from all there is
+			return p.base.Add(pick([]time.Duration{-150, 5 * 60, 35 * 60}, n) * time.Minute) // far from the times of all messages
 		}
 		return p.now.Add(pick([]time.Duration{-1, 1}, n>>8)*pick(spans, n) + pick([]time.Duration{0, 0, 1, -1}, n>>16))
 	}
@@ -210,7 +210,7 @@ func (p *player) message(n []uint32) engine.Message {
 		m.TTR = 0
 	}
 	if p.caps.Shares {
-		m.Isolate = new(false) // each part of a queue grants by itself what is granted alone
+		m.Isolate = new(false) // alone in a grant means alone for each part of a queue
 	}
 	m.Terms = p.b.able(m.Terms)
 	return m
@@ -247,7 +247,7 @@ func (p *player) do(s step) {
 			}
 			m := p.message(n[:])
 			if (s.kind == "push atomic" || p.armed || p.shaken) && slices.ContainsFunc(msgs, func(o engine.Message) bool { return o.Queue == m.Queue && o.Key == m.Key }) {
-				continue // one that expires on arrival may or may not be in the way of the next
+				continue // a message that expires on arrival may or may not conflict with the next
 			}
 			msgs = append(msgs, m)
 		}
@@ -257,7 +257,7 @@ func (p *player) do(s step) {
 		if n[3]%2 == 0 {
 			wants[0].TTR = 0
 		}
-		if n[3]%5 == 0 && !p.armed && !p.shaken { // one may fail and the other get what it was to get
+		if n[3]%5 == 0 && !p.armed && !p.shaken { // if one want fails, the other may get its messages
 			wants = append(wants, engine.Want{Queue: p.queue(n[4]), Max: 1 + int(n[5]%4), Remote: p.remote(n[7])})
 		}
 		p.lease(wants)

@@ -164,7 +164,7 @@ func (p *player) settle(n []uint32) {
 	for i, w := range want {
 		g := got[i]
 		if w.State == engine.Ready {
-			g.Until = w.Until // the contract leaves it open: ready does not end by itself
+			g.Until = w.Until // the contract leaves Until open, because ready does not end by itself
 		}
 		if g.State != w.State || !p.near(g.Until, w.Until) || engine.Code(g.Err) != engine.Code(w.Err) {
 			p.failf("settle: %+v, want %+v", g, w)
@@ -179,7 +179,7 @@ func (p *player) claim(ref engine.Ref, want engine.Want) {
 	p.refresh()
 	s := p.m.find(ref, p.now).situation(p.now)
 	if _, paused := p.m.paused(ref.Queue, p.now); paused && s != ready && s != scheduled && s != lapsed {
-		return // whether the pause or the message is the reason is left open
+		return // the contract leaves open whether the pause or the message is the reason
 	}
 	p.logf("claim %+v for %v", ref, want.TTR)
 	got, err := p.e.(engine.Claimer).Claim(p.caller, ref, want)
@@ -237,8 +237,8 @@ func (p *player) get(ref engine.Ref) {
 	}
 }
 
-// doubtful reports whether several dead messages have the key of ref and no live one. Then
-// it is open which died last, if one died by a lapse. It is not open that they died, nor
+// doubtful reports whether several dead messages and no live one have the key of ref. If one
+// of them died by a lapse, it is open which died last. It is not open that they died, nor
 // that none of them is returned while the key is remembered.
 func (p *player) doubtful(ref engine.Ref) bool {
 	n := 0
@@ -335,7 +335,7 @@ func (p *player) forecast(queue string, step time.Duration) {
 
 func (p *player) pause(queue string, d time.Duration) {
 	if p.clock == nil {
-		d = d.Truncate(3 * time.Hour) // none that ends while the history runs
+		d = d.Truncate(3 * time.Hour) // no pause that ends while the history runs
 	}
 	if e, ok := p.e.(engine.Pauser); ok && p.caps.Pause {
 		p.logf("pause %s for %v", queue, d)
@@ -352,7 +352,7 @@ func (p *player) resume(queue string) {
 
 func (p *player) purge(queue string, also engine.PurgeAlso, n [8]uint32) {
 	e, ok := p.e.(engine.Purger)
-	if !ok || !p.caps.Purge || p.unmet(queue) || p.purged != "" { // one waits for the other
+	if !ok || !p.caps.Purge || p.unmet(queue) || p.purged != "" { // one would wait for the other
 		return
 	}
 	if !p.caps.Remember {
@@ -361,7 +361,7 @@ func (p *player) purge(queue string, also engine.PurgeAlso, n [8]uint32) {
 	unmet := p.m.slack(queue)
 	slack := int64(len(p.ghosts(queue))) + unmet.faded + unmet.culled
 	p.logf("purge %s, also %d", queue, also)
-	// What it names is gone from its first slice on.
+	// The messages that it removes are gone from its first chunk on.
 	var got, want int64
 	var wantErr error
 	var once sync.Once
@@ -381,7 +381,7 @@ func (p *player) purge(queue string, also engine.PurgeAlso, n [8]uint32) {
 func (p *player) redrive(queue string, n []uint32) {
 	e, ok := p.e.(engine.Redriver)
 	if !ok || !p.caps.Redrive || p.clock == nil || queue == p.purged {
-		return // redriven ones are due now, which two clocks see apart
+		return // redriven messages are due now, which differs between two clocks
 	}
 	var ids []engine.ID
 	keys := map[string]int{}
@@ -401,7 +401,7 @@ func (p *player) redrive(queue string, n []uint32) {
 	}
 }
 
-// said describes terms, for the log.
+// said returns a description of terms, for the log.
 func said(t engine.Terms) string {
 	p := "unset"
 	if t.Priority != nil {
@@ -410,7 +410,7 @@ func said(t engine.Terms) string {
 	return fmt.Sprintf("expires after %v, attempts %d, priority %s, ttr %v, backoff %v, remember %v", t.ExpireAfter, t.MaxAttempts, p, t.TTR, t.Backoff, t.Remember)
 }
 
-// ghosts are the expired messages of a queue that may still appear in lists and counters.
+// ghosts returns the expired messages of a queue that may still appear in lists and counters.
 func (p *player) ghosts(queue string) map[engine.ID]bool {
 	p.refresh()
 	all := map[engine.ID]bool{}
@@ -422,7 +422,7 @@ func (p *player) ghosts(queue string) map[engine.ID]bool {
 	return all
 }
 
-// unswept is how many ghosts there are according to the model, which may be locked.
+// unswept returns how many ghosts there are according to the model, which may be locked.
 func (p *player) unswept(queue string) (n int64) {
 	for id, g := range p.m.ghosts {
 		if g.queue == queue && !p.swept[id] {
@@ -437,8 +437,8 @@ func (p *player) near(a, b time.Time) bool {
 	return a.Equal(b) || p.clock == nil && !a.IsZero() && !b.IsZero() && a.Sub(b).Abs() < time.Minute
 }
 
-// compare compares a message of the engine with the model's, except for what the contract
-// leaves open.
+// compare compares a message of the engine with the model's, except for the fields that the
+// contract leaves open.
 func (p *player) compare(what string, got, want engine.Info) {
 	for _, t := range []struct{ got, want *time.Time }{
 		{&got.Due, &want.Due}, {&got.Created, &want.Created}, {&got.Expires, &want.Expires}, {&got.Deadline, &want.Deadline}, {&got.Died, &want.Died},
@@ -459,7 +459,7 @@ func (p *player) compare(what string, got, want engine.Info) {
 	}
 }
 
-// compareAll compares everything once more.
+// compareAll compares the whole engine with the model.
 func (p *player) compareAll() {
 	p.tick()
 	for _, id := range p.ids {

@@ -7,8 +7,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// drawSettings makes settings from numbers. It leaves out what cannot be compared if parts
-// of a store enforce shares of limits, or if deaths are on two clocks.
+// drawSettings makes settings from numbers. It leaves out those that cannot be compared if
+// parts of a store enforce shares of limits, or if two clocks time deaths.
 func (p *player) drawSettings(queue string, n []uint32) engine.Settings {
 	s := engine.Settings{Defaults: engine.Terms{
 		Priority: pick([]*uint32{nil, nil, new(uint32(3))}, n[0]), MaxAttempts: pick([]uint32{0, 0, 1, 2}, n[0]>>8),
@@ -40,7 +40,7 @@ func (p *player) drawSettings(queue string, n []uint32) engine.Settings {
 	}
 	if exact && p.fault == nil && p.b.h.Losses == nil {
 		was, rated := p.rated[queue]
-		s.Rate, s.Burst = was.Rate, was.Burst // what a change makes of what was gathered is left open
+		s.Rate, s.Burst = was.Rate, was.Burst // the contract leaves open how a change affects the leases gathered so far
 		if !rated && n[3]%3 == 0 {
 			s.Rate, s.Burst = pick([]float64{1, 2, 10}, n[3]>>2), pick([]int64{0, 1, 5}, n[3]>>8)
 		}
@@ -54,7 +54,7 @@ func (p *player) configure(queue string, n []uint32) {
 		return
 	}
 	if p.m.settings[queue].DeadKeep > 0 {
-		p.touch(queue) // what nothing has dropped might be kept by what comes
+		p.touch(queue) // the new settings might keep dead messages that are not dropped yet
 	}
 	s := p.drawSettings(queue, n)
 	of, modelOf := "", ""
@@ -79,7 +79,7 @@ func (p *player) configure(queue string, n []uint32) {
 		}
 	}
 	if p.failed {
-		p.older[queue], p.revision[queue] = "", "" // it may have come to pass
+		p.older[queue], p.revision[queue] = "", "" // the call may have taken effect
 	}
 }
 

@@ -29,7 +29,7 @@ func PageOfManyQueues(t *testing.T, e engine.Engine) {
 	}
 	page := func() uint64 {
 		least := uint64(math.MaxUint64)
-		for range 20 { // others take memory meanwhile
+		for range 20 { // other goroutines may allocate meanwhile
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			infos, next, err := e.(engine.Counter).Queues(t.Context(), "q150", 10)

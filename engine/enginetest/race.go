@@ -299,8 +299,8 @@ var raceTests = []test{
 	}},
 }
 
-// laps lets leases lapse, and races new leases against calls of other with the old ones: for
-// each message exactly one of the two wins, and the other gets refused.
+// laps lets leases lapse, and races new leases against calls of other with the old ones. For
+// each message exactly one of the two must win, and the other must fail with refused.
 func (b *bed) laps(other func(old engine.Lease) error, refused error) {
 	b.Helper()
 	for range rounds {
@@ -331,8 +331,8 @@ func (b *bed) laps(other func(old engine.Lease) error, refused error) {
 	b.none("each went somewhere")
 }
 
-// lapsed leases n messages and lets the leases lapse. On a slow machine, a message that
-// lapses before all are leased is leased again: its last lease counts.
+// lapsed leases n messages and lets the leases lapse. On a slow machine, a message may lapse
+// before all are leased, and is leased again. Its last lease counts.
 func (b *bed) lapsed(n int) map[engine.ID]engine.Lease {
 	b.Helper()
 	last := make(map[engine.ID]engine.Lease, n)
@@ -350,7 +350,7 @@ func (b *bed) lapsed(n int) map[engine.ID]engine.Lease {
 	return last
 }
 
-// windForward makes messages that are due soon due at once, from last to first, while others
+// windForward reschedules messages that are due soon to now, from last to first, while others
 // lease due messages. An engine that reads ahead finds them in both places.
 func (b *bed) windForward() {
 	const many = 500

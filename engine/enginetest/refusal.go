@@ -70,7 +70,7 @@ func hintOf(err error) string {
 	return ""
 }
 
-// untilOf is when a retry may help; zero if err does not say.
+// untilOf returns when a retry may help; zero: err does not say.
 func untilOf(err error) time.Time {
 	var e *engine.Error
 	if errors.As(err, &e) {
@@ -79,8 +79,7 @@ func untilOf(err error) time.Time {
 	return time.Time{}
 }
 
-// hints fails the test unless err is what, with the contract's hint for it, or the given
-// one.
+// hints fails the test unless err is what, with the given hint or else the contract's.
 func (b *bed) hints(what, err error, hint ...string) {
 	b.Helper()
 	want := hintOf(engine.Refuse("", engine.Ref{}, what))

@@ -188,7 +188,7 @@ var rememberTests = []test{
 			if string(l.Body) != "new" || !l.Due.Equal(r.Due) {
 				b.Fatalf("%v: %+v", c, l.Info)
 			}
-			b.ack(l.Token) // it is not to be remembered
+			b.ack(l.Token) // it must not be remembered
 			b.absent(b.key(key))
 			b.free(key)
 			b.ack(b.lease1(0).Token)

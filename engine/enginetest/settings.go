@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// configure writes the settings of the bed's queue, whatever they are.
+// configure writes the settings of the bed's queue, whatever they were.
 func (b *bed) configure(s engine.Settings) (revision string) {
 	b.Helper()
 	revision, err := optional[engine.Configurer](b, "Settings", b.caps.Settings).Configure(b.Context(), b.queue, s, "")
@@ -42,7 +42,7 @@ func (b *bed) configured(want engine.Settings, revision string) {
 // sameSettings returns how got differs from want, "" if it does not.
 func sameSettings(got, want engine.Settings) string {
 	for _, s := range []*engine.Settings{&got, &want} {
-		s.Defaults.Backoff = slices.Concat([]time.Duration{}, s.Defaults.Backoff) // nil or empty is one
+		s.Defaults.Backoff = slices.Concat([]time.Duration{}, s.Defaults.Backoff) // nil and empty are the same
 	}
 	if !reflect.DeepEqual(got, want) {
 		return fmt.Sprintf("settings %+v, want %+v", got, want)

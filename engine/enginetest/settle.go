@@ -15,7 +15,7 @@ var settleTests = []test{
 		if s.State != engine.Gone {
 			b.Fatalf("%+v", s)
 		}
-		if q := s.Queue; q != l.Queue && !(q == "" && b.caps.LeaseWait) { // the other side tells no queues
+		if q := s.Queue; q != l.Queue && !(q == "" && b.caps.LeaseWait) { // such engines may not know the queue
 			b.Fatalf("settled a message of %q, it says %q", l.Queue, q)
 		}
 		b.lost(l.Token)

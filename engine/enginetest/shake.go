@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// call plays one step, and keeps the model as it was before.
+// call plays one step, and keeps a copy of the model from before it.
 func (p *player) call(s step) {
 	if p.look(p.m); p.problem != "" {
 		return
@@ -25,7 +25,7 @@ func (p *player) call(s step) {
 		p.sound()
 		return
 	}
-	p.taken() // what nobody is told the id of gets one that no other has or had
+	p.taken() // an unanswered message gets an id that no other has or had
 	p.before = p.m.clone()
 	p.do(s)
 	p.turn()
@@ -52,7 +52,7 @@ func (p *player) sound() {
 	}
 }
 
-// upsets reports whether the state before a call matters.
+// upsets reports whether the model before a call must be kept.
 func (p *player) upsets() bool {
 	return p.b.h.Losses != nil || p.fault != nil && p.fault.Anywhere
 }
@@ -75,7 +75,7 @@ func (p *player) shake(s step) {
 	p.guard(func() { p.call(s) })
 }
 
-// guard runs something that a fault may fail, and determines the result.
+// guard runs something that a fault may fail, and determines its outcome.
 func (p *player) guard(do func()) {
 	p.failed = false
 	do()
@@ -104,7 +104,7 @@ func (p *player) guard(do func()) {
 		p.before = nil
 	}
 	problems := p.becomes(models)
-	// The engine may end during the check, or still have to retry what failed.
+	// The engine may end during the check, or may still have to retry what failed.
 	for giveUp := time.Now().Add(patience); problems != "" && p.shaken && time.Now().Before(giveUp); {
 		if !p.failed {
 			time.Sleep(2 * time.Millisecond)
@@ -115,14 +115,14 @@ func (p *player) guard(do func()) {
 	}
 	for id, g := range p.m.ghosts {
 		if _, ok := known[id]; !ok && known != nil {
-			g.due = forGood // as before the call or after it: nothing shows
+			g.due = forGood // nothing shows whether the expiry was before the call or after it
 			p.m.ghosts[id] = g
 		}
 	}
 	if problems != "" {
 		p.failf("the call failed (%s) and left what is neither as before nor as after it:%s", failure, problems)
 	}
-	p.shaken = p.shaken && p.fault.Caller == nil // of a caller that has left nothing shows later
+	p.shaken = p.shaken && p.fault.Caller == nil // a caller that has left can have no later effect
 }
 
 // reopenIfEnded reopens the engine if the fault has ended it.
@@ -147,8 +147,8 @@ func (f *Fault) most() uint32 {
 	return uint32(f.Most)
 }
 
-// merged is the model in which each message is as the engine shows it: as before or as after
-// a call that changes several.
+// merged returns the model for a call that changes several messages. Each of its messages is
+// as before the call or as after it, whichever the engine shows.
 func (p *player) merged(before, after *Model) *Model {
 	m := before.clone()
 	m.advance(p.now)
@@ -174,7 +174,7 @@ func (p *player) merged(before, after *Model) *Model {
 			}
 			taken := *is
 			m.msgs = append(m.msgs, &taken)
-			delete(m.ghosts, x.ID) // that it passed its expiry, had its lease been lost, is not what came to pass
+			delete(m.ghosts, x.ID) // it has not expired: that would need its lease to be lost
 			m.expired[x.Queue] = slices.DeleteFunc(m.expired[x.Queue], func(id engine.ID) bool { return id == x.ID })
 		}
 	}
@@ -198,7 +198,7 @@ func (p *player) merged(before, after *Model) *Model {
 	return m
 }
 
-// shows reports whether the engine shows a message as the model has it.
+// shows reports whether got agrees with a message of the model.
 func (p *player) shows(got engine.Info, x *modelMessage) bool {
 	want := x.info(p.now)
 	if want.State != engine.Dead && (x.vague || x.situation(p.now) == lapsed) {

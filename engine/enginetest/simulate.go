@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Simulate plays random histories one after another, each with one of the harness's faults
-// or none, depending on its seed. Without a span it plays the harness's number of histories
-// from seed 1 on, which are the same everywhere. With a span it plays others until that has
-// passed. It stops at the first disagreement with the model and prints the seed:
+// Simulate plays random histories one after another, each with one of the harness's faults or
+// none, depending on its seed. Without a span it plays the harness's number of histories,
+// from seed 1 on, which are the same everywhere. With a span it plays other histories until
+// the span has passed. It stops at the first disagreement with the model and prints the seed:
 // TARRY_TEST_SEED replays that history only. The harness must have a clock.
 func Simulate(t *testing.T, h Harness, span time.Duration) {
 	b := newBed(t, h)
@@ -37,7 +37,7 @@ func Simulate(t *testing.T, h Harness, span time.Duration) {
 	t.Logf("%d histories", n)
 }
 
-// first is the seed of the first history.
+// first returns the seed of the first history.
 func (b *bed) first(span time.Duration) uint64 {
 	if span == 0 {
 		return 1
@@ -45,7 +45,7 @@ func (b *bed) first(span time.Duration) uint64 {
 	return rand.Uint64()
 }
 
-// seed is the value of TARRY_TEST_SEED, if that is set.
+// seed returns the value of TARRY_TEST_SEED, if that is set.
 func (b *bed) seed() (seed uint64, ok bool) {
 	s := os.Getenv("TARRY_TEST_SEED")
 	if s == "" {

@@ -26,13 +26,13 @@ type throng struct {
 	*bed
 	*book
 	e     engine.Whole
-	fault *Fault // what may go wrong in this round; nil: nothing
+	fault *Fault // fault that may strike in this round; nil: none
 }
 
 // RunThrong runs many concurrent callers on an engine. No model can predict each answer, so
-// it checks what holds in any order: no message is lost, early, leased twice at a time or
-// after its end; ids and keys are unique; counts match lists. Between rounds, each of the
-// harness's Anywhere faults ends the engine in turn. The harness must have a clock.
+// it checks what holds in any order. No message is lost, early, leased twice at a time, or
+// leased after its end. Ids and keys are unique, and counts match lists. Between rounds, each
+// of the harness's Anywhere faults ends the engine in turn. The harness must have a clock.
 func RunThrong(t *testing.T, h Harness) {
 	b := newBed(t, h)
 	seed, ok := b.seed()
@@ -60,7 +60,7 @@ func RunThrong(t *testing.T, h Harness) {
 			happened := c.fault.Disarm(c.e)
 			again := c.fault.Reopen(t, c.e)
 			if happened && again == engine.Engine(c.e) && h.Crash != nil {
-				again = h.Crash(t, again) // it may end it yet
+				again = h.Crash(t, again) // the fault may still end the engine
 			}
 			if again != engine.Engine(c.e) {
 				c.e = again.(engine.Whole)
@@ -114,7 +114,7 @@ func (c *throng) round(r *rand.Rand) {
 	beside.Wait()
 }
 
-// queue is the queue of a key, so that each key is in one queue.
+// queueOf returns the queue of a key: each key belongs to one queue.
 func (c *throng) queueOf(key string) string { return c.bed.queue + "-" + key[:1] }
 
 // over reports whether a call failed because of a fault. Any other failure fails the test.
@@ -185,7 +185,7 @@ func (c *throng) member(m int, r *rand.Rand) bool {
 	return true
 }
 
-// together pushes some messages as one, with shared keys.
+// together pushes some messages with shared keys as one.
 func (c *throng) together(r *rand.Rand) bool {
 	p, ok := c.e.(engine.AtomicPusher)
 	if !ok {
@@ -207,7 +207,7 @@ func (c *throng) together(r *rand.Rand) bool {
 		return false
 	}
 	for i := range msgs {
-		answer := engine.PushResult{Err: err} // then of none
+		answer := engine.PushResult{Err: err} // if the push fails, no message has a result
 		if err == nil {
 			answer = res[i]
 		}
@@ -235,7 +235,7 @@ func (c *throng) work(queue string, r *rand.Rand) bool {
 		if do == engine.Ack {
 			c.ending(l.ID)
 		}
-		c.letGo(l.ID, do.String()) // how long it is held once it is extended is not followed
+		c.letGo(l.ID, do.String()) // the book does not follow extended leases
 		s, err := c.e.Settle(c.Context(), []engine.Settlement{{Token: l.Token, Do: do, TTR: time.Minute}})
 		if c.over("settle", err) || engine.Code(s[0].Err) == "unavailable" && c.over("settle", s[0].Err) {
 			return false
@@ -300,7 +300,7 @@ func (c *throng) check() {
 	c.compare(there)
 }
 
-// drain handles all messages, each of which must come once.
+// drain handles all messages. Each must come once.
 func (c *throng) drain() {
 	c.h.Clock.Advance(1000 * time.Hour)
 	for _, first := range []string{"0", "1", "2"} {

@@ -10,31 +10,31 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// book is what the members of a throng know of each message from the answers so far.
+// book holds what the members of a throng know about each message from the answers so far.
 type book struct {
 	t   *testing.T
-	now func() time.Time // goes forward
+	now func() time.Time // never goes back
 
 	mu     sync.Mutex
 	events int64
 	notes  map[engine.ID]*note
-	newest map[string]engine.ID // by key, the last that its owner was answered
-	unsure map[string]int       // by key, pushes that were not answered
-	purges map[string]int       // under way, by how the keys of a queue begin
-	beside map[string]bool      // keys of which a push and a purge were under way at a time
+	newest map[string]engine.ID // by key, the last id that its owner got in an answer
+	unsure map[string]int       // by key, pushes without an answer so far
+	purges map[string]int       // purges under way, by the first letter of the queue's keys
+	beside map[string]bool      // keys of which a push and a purge were under way at the same time
 }
 
-// note is what is known of one message.
+// note is what is known about one message.
 type note struct {
 	key     string
 	created bool   // its push was answered
 	unsure  int    // calls under way that end it
 	gone    string // how it ended
-	goneAt  int64  // the event by which that was known
+	goneAt  int64  // the event at which that was known
 
-	from, until time.Time // the lease that is known to be held; zero: none
+	from, until time.Time // the lease that is certainly held; zero: none
 
-	story []string // what it went through, for who has to find a fault
+	story []string // the history of the message, for debugging
 }
 
 func newBook(t *testing.T, now func() time.Time) *book {
@@ -51,7 +51,7 @@ func (b *book) wrong(id engine.ID, format string, args ...any) {
 	b.t.Errorf("id %v %s\n%s", id, fmt.Sprintf(format, args...), strings.Join(b.notes[id].story, "\n"))
 }
 
-// instant is after all events so far, and before all to come.
+// instant returns a new event number, greater than all before.
 func (b *book) instant() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -111,7 +111,7 @@ func (b *book) live(key string) engine.ID {
 	return b.newest[key]
 }
 
-// ending begins a call that may end a message; settledEnd ends it.
+// ending begins a call that may end a message. settledEnd ends the call.
 func (b *book) ending(id engine.ID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -150,7 +150,7 @@ func (b *book) leased(l engine.Lease, now time.Time, began int64) {
 	case !strings.HasPrefix(string(l.Body), l.Key+":"):
 		b.wrong(l.ID, "has the body %q", l.Body)
 	}
-	if l.Deadline.After(n.until) { // they may be told late
+	if l.Deadline.After(n.until) { // answers may come in another order than leases
 		n.from, n.until = now, l.Deadline
 	}
 }
@@ -173,7 +173,7 @@ func (b *book) ended() {
 	}
 }
 
-// shown records what a list shows.
+// shown records a message in a list.
 func (b *book) shown(i engine.Info) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -186,8 +186,7 @@ func (b *book) shown(i engine.Info) {
 	}
 }
 
-// compare compares the book with the messages found; open questions are settled by what is
-// found.
+// compare compares the book with the messages found, and settles its open questions by them.
 func (b *book) compare(there map[engine.ID]bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -207,8 +206,8 @@ func (b *book) compare(there map[engine.ID]bool) {
 	clear(b.beside)
 }
 
-// purging begins a purge of the queue of keys with this first letter; purged ends it.
-// Messages present at the time may be gone until the next check.
+// purging begins a purge of the queue whose keys have this first letter. purged ends it.
+// Messages that exist meanwhile may be gone until the next check.
 func (b *book) purging(first string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

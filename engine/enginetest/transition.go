@@ -16,9 +16,9 @@ type Situation string
 // The situations, in the order of the table's columns.
 const (
 	absent    Situation = "absent"    // no such message, or past its expiry and not remembered
-	scheduled Situation = "scheduled" // due lies ahead
+	scheduled Situation = "scheduled" // its due time is in the future
 	ready     Situation = "ready"     // due
-	leased    Situation = "leased"    // held, the deadline lies ahead
+	leased    Situation = "leased"    // its deadline is in the future
 	lapsed    Situation = "lapsed"    // the deadline has passed, attempts are left: shows as ready
 	spent     Situation = "spent"     // the deadline has passed, no attempts are left: shows as dead
 	dead      Situation = "dead"      // buried, or attempts used up
@@ -70,22 +70,22 @@ var settleOps = map[engine.Action]Op{
 	engine.Release: opRelease, engine.Bury: opBury, engine.Extend: opExtend,
 }
 
-// Next is what becomes of the message.
+// Next is the situation after an operation.
 type Next string
 
 // The values of Next.
 const (
 	unchanged  Next = ""
 	toGone     Next = "gone"
-	toFinished Next = "gone or finished"         // as its remember says
+	toFinished Next = "gone or finished"         // depending on its remember
 	toFree     Next = "absent"                   // the key is forgotten
-	toDue      Next = "scheduled or ready"       // as its due time says
+	toDue      Next = "scheduled or ready"       // depending on its due time
 	toRetry    Next = "scheduled, ready or dead" // dead when the attempts are used up
 	toReady    Next = "ready"
 	toLeased   Next = "leased"
 	toDead     Next = "dead"
-	toLapsed   Next = "lapsed or spent" // as its attempts say
-	newMessage Next = "a new message"   // a dead one there stays as it is, a finished one is forgotten
+	toLapsed   Next = "lapsed or spent" // depending on its attempts
+	newMessage Next = "a new message"   // an existing dead one stays as it is, a finished one is forgotten
 )
 
 // Count is what an operation does to the attempt.
@@ -156,9 +156,9 @@ var (
 	lost     = refuse("lease_lost")
 )
 
-// grid is the contract. A snooze, release or extend of a spent message, and a redrive, need
-// a key that no live message holds: otherwise they get lease_lost, or skip the message. They
-// drop a memory of the key.
+// grid is the contract. A snooze, release or extend of a spent message needs a key that no
+// live message holds, else it gets lease_lost. So does a redrive, which else skips the
+// message. They drop a memory of the key.
 var grid = []struct {
 	op    Op
 	cells [8]effect // in the order of situations
@@ -191,8 +191,8 @@ var grid = []struct {
 	{opForget, [8]effect{none, none, none, none, none, none, none, forgot}},
 }
 
-// held is the row of a settlement: one effect on a held or lapsed lease, one on a spent
-// message, and lease_lost elsewhere.
+// held returns the row of a settlement: one effect on a leased or lapsed message, one on a
+// spent message, and lease_lost elsewhere.
 func held(live, spent effect) [8]effect {
 	return [8]effect{lost, lost, lost, live, live, spent, lost, lost}
 }
@@ -220,9 +220,9 @@ func transition(s Situation, op Op) Transition {
 	panic("enginetest: no such operation: " + string(op))
 }
 
-// Markdown renders TransitionTable as a Markdown table: a row per operation, a column per
-// situation. Each cell has the result, the new state if it changes, and the change of the
-// attempt if any.
+// Markdown renders TransitionTable as a Markdown table, with a row for each operation and a
+// column for each situation. Each cell has the result, the new state if it changes, and the
+// change of the attempt if there is one.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("| operation |")

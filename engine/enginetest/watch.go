@@ -125,7 +125,7 @@ var watchTests = []test{
 				}
 			}()
 			if i%2 == 0 {
-				time.Sleep(time.Duration(i) * 100 * time.Microsecond) // it may wait already or not
+				time.Sleep(time.Duration(i) * 100 * time.Microsecond) // it may or may not be waiting by then
 			}
 			r := b.push(b.msg("", dueNow))
 			giveUp()
@@ -139,16 +139,16 @@ var watchTests = []test{
 	}},
 }
 
-// hinted fails the test unless do makes the engine hint at the bed's queue after a Lease
-// that said to return much later. Hints of other processes may be lost, as
-// Capabilities.Recheck says; those of the engine's own calls never are.
+// hinted fails the test unless do makes the engine hint at the bed's queue, after a Lease
+// that said to return much later. Hints of other processes may be lost (see
+// Capabilities.Recheck), but those of the engine's own calls never are.
 func (b *bed) hinted(what string, do func()) {
 	b.Helper()
 	hints := make(chan string, 1000)
 	stop := b.e.Watch(func(queue string) {
 		select {
 		case hints <- queue:
-		default: // full: one has come
+		default: // full: a hint has come
 		}
 	})
 	defer stop()

@@ -14,9 +14,9 @@ import (
 // canShift reports whether setClock works.
 const canShift = true
 
-// setClock shifts the wall clock of this process permanently; the monotonic clock is
-// unchanged. libfaketime cannot, since Go reads the time by code that the kernel maps into
-// each process, not by a library. The beginning of that code is replaced by a jump to
+// setClock shifts the wall clock of this process for good. The monotonic clock is unchanged.
+// libfaketime cannot do this: Go reads the time with code that the kernel maps into each
+// process, not with a library. setClock replaces the beginning of that code with a jump to
 // offTime.
 func setClock(by time.Duration) error {
 	was := time.Now()
@@ -82,6 +82,6 @@ func clockCode() (int64, error) {
 // offBy is how many seconds offTime adds.
 var offBy int64
 
-// offTimeAt is the address of offTime: clock_gettime, as C calls it, with a shifted wall
-// clock.
+// offTimeAt returns the address of offTime. offTime is clock_gettime in C's calling
+// convention, with a shifted wall clock.
 func offTimeAt() uintptr

@@ -1,3 +1,3 @@
-// Package workertest tests engines under workers, in addition to the suite of package
-// enginetest, which knows only the engine contract.
+// Package workertest tests engines under workers. The suite of package enginetest knows only
+// the engine contract.
 package workertest

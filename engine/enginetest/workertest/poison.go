@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	poisonTTR      = 4 * time.Second // that of a message that nothing kills must not pass
+	poisonTTR      = 4 * time.Second // must not pass for a message that kills no process
 	poisonAttempts = 5
 	innocents      = 19
 	poisoned       = innocents / 2 // the key of the message that kills its process
 )
 
-// RunPoison pushes twenty messages, one of which kills the process that handles it.
-// Processes handle them, one after another, until nothing is left. The message must be dead
-// after it has killed as many processes as it has attempts, and all others must be handled.
+// RunPoison pushes twenty messages, one of which kills the process that handles it. One
+// process after another handles them until none is left. In the end the message must have
+// killed as many processes as it has attempts, and be dead. All others must be handled.
 //
-// The processes are the test binary, which runs the same test; open, which makes a store and
-// returns its URL, is not called there. So call RunPoison first, before anything else is
+// The processes are the test binary, which runs the same test again. They do not call open,
+// which makes a store and returns its URL. So call RunPoison first, before anything else is
 // started. No other process may have the store open.
 func RunPoison(t *testing.T, open func() (url string)) {
 	if os.Getenv(processURL) != "" {

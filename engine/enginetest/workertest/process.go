@@ -24,12 +24,12 @@ const (
 	processURL   = "TARRY_TEST_PROCESS_URL"
 	processQueue = "TARRY_TEST_PROCESS_QUEUE"
 	processDir   = "TARRY_TEST_PROCESS_DIR"
-	processOff   = "TARRY_TEST_PROCESS_OFF" // how far its clock is off
+	processOff   = "TARRY_TEST_PROCESS_OFF" // offset of its clock
 )
 
 const (
 	processTTR  = 15 * time.Second       // on a busy machine calls may take seconds
-	followAfter = 700 * time.Millisecond // of what is pushed by who handles
+	followAfter = 700 * time.Millisecond // delay of messages that handlers push
 )
 
 // process is a worker process.
@@ -42,8 +42,8 @@ type process struct {
 	speaks sync.Mutex
 }
 
-// atWork works until its standard input ends, and writes a line for each event. It begins
-// when told to.
+// atWork runs a worker until its standard input ends. It begins when told to, and writes a
+// line for each event.
 func atWork(t *testing.T) {
 	p := &process{topic: tarry.NewTopic[bool](os.Getenv(processQueue)), dir: os.Getenv(processDir)}
 	var err error
@@ -70,7 +70,7 @@ func atWork(t *testing.T) {
 	told.Scan()
 	ctx, stop := context.WithCancel(t.Context())
 	go func() {
-		told.Scan() // ends with the one who has started this
+		told.Scan() // ends with the parent process
 		stop()
 	}()
 	if err := w.Run(ctx); err != nil {
@@ -85,11 +85,11 @@ func (p *process) say(what ...any) {
 	fmt.Println(append([]any{spoken}, what...)...)
 }
 
-// now is the common time of all processes, in microseconds.
+// now returns the common time of all processes, in microseconds.
 func (p *process) now() int64 { return time.Now().Add(-p.off).UnixMicro() }
 
-// handle holds the lock of the message, which ends with the process, and sometimes pushes
-// another.
+// handle holds a lock of the message, which ends with the process. Sometimes it pushes
+// another message.
 func (p *process) handle(ctx context.Context, m *tarry.Message[bool]) error {
 	began := p.now()
 	lock, err := os.OpenFile(filepath.Join(p.dir, m.Key), os.O_CREATE|os.O_RDWR, 0o600)

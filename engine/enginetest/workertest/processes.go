@@ -23,25 +23,25 @@ import (
 const (
 	processes = 8
 	messages  = 2400
-	bursts    = 16 // in which they fall due
+	bursts    = 16 // instants at which messages fall due
 	kills     = 6
 
-	every    = 20        // message pushes another when it is handled,
-	followed = "follow-" // which has its key with this before it
+	every    = 20        // one in so many messages pushes another when it is handled
+	followed = "follow-" // begins the key of that message
 
 	spoken = "tarry:" // begins the lines of processes
 )
 
-// RunProcesses has eight processes work on one queue of a store, one with its clock an hour
-// ahead and one an hour behind. Processes are repeatedly killed at work and replaced. No
-// message may be handled by two at once: each handler holds a lock that ends with its
-// process. None may be early by the store's clock, nor be handled again unless its first
-// process was killed. Messages pushed with a wrong clock are due when they should be, and
-// all are handled in the end.
+// RunProcesses runs eight worker processes on one queue of a store, one with its clock an
+// hour ahead and one an hour behind. It repeatedly kills a process at work and starts
+// another. No message may be handled by two at once: each handler holds a lock that ends with
+// its process. No message may be early by the store's clock, or be handled again unless its
+// first process was killed. Messages pushed with a wrong clock must be due at the right time.
+// In the end all must be handled.
 //
-// The processes are the test binary, which runs the same test; open, which makes a store and
-// returns its URL, is not called there. So call RunProcesses first, before anything else is
-// started.
+// The processes are the test binary, which runs the same test again. They do not call open,
+// which makes a store and returns its URL. So call RunProcesses first, before anything else
+// is started.
 func RunProcesses(t *testing.T, open func() (url string)) {
 	if os.Getenv(processURL) != "" {
 		atWork(t)
@@ -85,7 +85,7 @@ func RunProcesses(t *testing.T, open func() (url string)) {
 	c.check()
 }
 
-// crew is what is known of all processes.
+// crew holds what is known about all processes.
 type crew struct {
 	t               *testing.T
 	url, dir, queue string
@@ -94,22 +94,22 @@ type crew struct {
 	lines           chan line
 	team            []*member
 	ending          sync.WaitGroup
-	ahead           int64 // at most so many microseconds the store's clock is ahead of ours
+	ahead           int64 // upper bound, in microseconds, of the lead of the store's clock over ours
 
 	seen   map[string]*handled
-	left   int // messages that nobody has handled
+	left   int // messages not handled yet
 	killed int
 	latest time.Duration
-	offs   map[time.Duration]int // how many were handled by processes whose clock is off so
+	offs   map[time.Duration]int // messages handled, by the clock offset of the process
 }
 
 // handled is the history of a message.
 type handled struct {
-	by          *member // who has begun to handle it last
+	by          *member // the process that began to handle it last
 	done        bool
-	came        int  // how often
-	unexplained bool // it came again, and nobody who had it was killed
-	unconfirmed bool // nobody knows whether its ack counted
+	came        int  // how often it was handled
+	unexplained bool // it came again although no process that had it was killed
+	unconfirmed bool // it is unknown whether its ack took effect
 }
 
 // line is an output line of a process.
@@ -128,7 +128,7 @@ type member struct {
 	killed bool
 }
 
-// compare finds the largest lead of the store's clock over ours.
+// compare finds an upper bound of the lead of the store's clock over ours.
 func (c *crew) compare() {
 	c.ahead = int64(time.Hour / time.Microsecond)
 	for range 20 {
@@ -212,7 +212,7 @@ func (m *member) stop() {
 	}
 }
 
-// patience is how long nothing may happen: leases of killed processes end within it.
+// patience is how long nothing may happen. Leases of killed processes end within it.
 const patience = processTTR + time.Minute
 
 // next returns the next line of any process.
@@ -236,7 +236,7 @@ func (c *crew) await(what string) {
 
 // watch reads until all messages have been handled, and kills processes meanwhile.
 func (c *crew) watch() {
-	next := messages / 20 // how many are to be handled until the next is killed
+	next := messages / 20 // how many must be handled before the next kill
 	all := c.left
 	for c.left > 0 {
 		l := c.next()
@@ -247,7 +247,7 @@ func (c *crew) watch() {
 			c.t.Errorf("%s is handled by two at once", l.what[1])
 		case "began":
 			c.began(l)
-			// First those with a shifted clock, of which there is always one.
+			// First the processes with a shifted clock, of which there is always one.
 			if all-c.left >= next && c.killed < kills && (c.killed > 1 || l.by.off == c.team[c.killed].off) && !l.by.killed {
 				c.kill(l.by)
 				next += messages/20 + c.rng.IntN(messages/20)
@@ -282,7 +282,7 @@ func (c *crew) began(l line) {
 		c.t.Errorf("%s is handled %d µs before it is due, by a process whose clock is off by %v", key, due-at, l.by.off)
 	}
 	if h.by != nil && !h.by.killed {
-		h.unexplained = true // unless its ack proves unconfirmed
+		h.unexplained = true // unless its ack turns out to be unconfirmed
 	}
 	if h.by = l.by; h.came == 0 {
 		c.latest = max(c.latest, time.Duration(at-due)*time.Microsecond)
@@ -304,12 +304,12 @@ func (c *crew) kill(m *member) {
 	c.killed++
 	c.team[slices.Index(c.team, m)] = c.start(m.off)
 	c.ending.Go(func() {
-		m.read.Wait() // what it said before is heard
+		m.read.Wait() // its last lines are read
 		_ = m.cmd.Wait()
 	})
 }
 
-// check checks what is left.
+// check checks the results.
 func (c *crew) check() {
 	for len(c.lines) > 0 {
 		if l := <-c.lines; l.what[0] == "unconfirmed" {

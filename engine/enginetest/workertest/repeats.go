@@ -16,8 +16,8 @@ import (
 // span is the period of the pushes and cancels of RunRepeats.
 const span = 400 * time.Millisecond
 
-// RunRepeats has a producer push each order three times and cancel half of them twice, at
-// random moments: before, during and after handling. Two workers for each of the engines,
+// RunRepeats makes a producer push each order three times and cancel half of them twice, at
+// random moments before, during and after handling. Two workers for each of the engines,
 // which share one store, handle the queue. Since keys are remembered, each order must be
 // handled once or cancelled once. It may run in a synctest bubble. The engines stay open.
 func RunRepeats(t *testing.T, orders int, engines ...engine.Engine) {
@@ -69,12 +69,12 @@ type repeats struct {
 	mu     sync.Mutex
 	states map[string]*order
 	left   int
-	over   chan struct{} // closed when none is left
+	over   chan struct{} // closed when no order is left
 }
 
 type order struct{ created, handled, cancelled int }
 
-// note changes what is known of an order, and reports whether it had ended before.
+// note changes the record of an order, and reports whether the order had ended before.
 func (r *repeats) note(key string, change func(*order)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,7 +103,7 @@ func (r *repeats) handle(_ context.Context, m *tarry.Message[string]) error {
 	return nil
 }
 
-// produce pushes an order three times, and maybe cancels it.
+// produce pushes an order three times, and may cancel it.
 func (r *repeats) produce(topic *tarry.Topic[string], key string, rng *rand.Rand) {
 	due := tarry.In(time.Duration(rng.Int64N(int64(span / 2))))
 	push := func(c *tarry.Client, on tarry.Conflict) {
@@ -151,7 +151,7 @@ func (r *repeats) check(orders int) {
 		done["handled"] += o.handled
 		done["cancelled"] += o.cancelled
 	}
-	r.t.Logf("of %d orders %v", orders, done) // on a busy machine no cancel may be in time
+	r.t.Logf("of %d orders %v", orders, done) // on a busy machine every cancel may be too late
 	q, err := r.clients[0].Queue(r.t.Context(), r.queue)
 	if err != nil || q.Scheduled+q.Ready+q.Leased+q.Dead != 0 || q.Finished != int64(orders) {
 		r.t.Errorf("left is %+v, %v; %d orders are to be remembered", q, err, orders)

@@ -10,15 +10,15 @@
 // # Rules every engine keeps
 //
 // A message is scheduled (its due time is in the future), ready, leased or dead. The first
-// three are live, and only live messages hold a key, which is unique among the live
-// messages of a queue. Each transition is one atomic step. Before an answer is given,
-// everything that it is based on is as durable as the engine makes a push. A lease ends at
-// its deadline by the engine's clock, noticed or not: from then on the message counts as
-// ready again, or dead when its attempts are used up. Even so its old token still settles
-// it, until a cancel, replace, reschedule, claim or new lease.
+// three are live, and only live messages hold a key, which is unique among the live messages
+// of a queue. Each transition is one atomic step. An engine answers only when everything that
+// the answer is based on is as durable as a push. A lease ends at its deadline by the
+// engine's clock, even if nothing notices. From then on the message counts as ready again, or
+// as dead if its attempts are used up. Its old token still settles it, until a cancel,
+// replace, reschedule, claim or new lease.
 //
-// An engine's clock may step. What is ready, and which leases are over, follows the current
-// clock; what was leased, settled or dropped is not undone.
+// An engine's clock may step. The current clock decides which messages are ready and which
+// leases are over. Past leases, settlements and drops are not undone.
 //
 // Times are instants in whole milliseconds, UTC. The zero time means "none". Slices passed
 // to an engine belong to the caller: an engine copies what it keeps. Slices that it returns
@@ -27,5 +27,5 @@
 // key is safe.
 //
 // The conformance suite in enginetest is the contract in executable form.
-// docs/engines/writing.md says how to write an engine, and what to reuse.
+// docs/engines/writing.md says how to write an engine, and which parts to reuse.
 package engine

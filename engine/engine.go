@@ -7,7 +7,8 @@ import (
 )
 
 // Engine stores messages. Every engine implements this interface in full. The optional
-// interfaces below add what only some can do, and Capabilities says which of them apply.
+// interfaces in this package add calls that only some engines have, and Capabilities says
+// which.
 //
 // Methods that take a slice return a slice of the same length, in order, in which each item
 // succeeds or fails alone. A returned error is for the call as a whole, and means that no
@@ -34,8 +35,8 @@ type Engine interface {
 	Cancel(ctx context.Context, refs []Ref) ([]error, error)
 
 	// Reschedule moves the due time of a scheduled or ready message and sets its attempt to
-	// 0; its expiry moves by the same time. Errors: ErrLeased, ErrStale, and ErrNotFound,
-	// also for a dead message by id. The returned Info may lack the body.
+	// 0; its expiry moves by as much. Errors: ErrLeased, ErrStale, and ErrNotFound, also for
+	// a dead message by id. The returned Info may lack the body.
 	Reschedule(ctx context.Context, ref Ref, due When) (Info, error)
 
 	// Get looks a message up: by key the live one, else the finished one, else the newest
@@ -65,10 +66,10 @@ type Want struct {
 	Remote bool          // the lease is passed on to another process and must outlive this one
 }
 
-// AnswerBytes is the size of bodies after which the answer to a want, or a page, ends and
-// says that there is more: a thousand large messages must not be in memory together. An
-// engine may apply it to all wants of a call together. Wants that get no messages then have
-// More set, and come first in the next call.
+// AnswerBytes bounds the bodies in the answer to a want, and in a page: when they reach it,
+// the answer ends and says that there is more. A thousand large messages must not be in
+// memory together. An engine may apply it to all wants of a call together. Wants that get no
+// messages then have More set, and come first in the next call.
 const AnswerBytes = 8 << 20
 
 // Grant is the answer to Lease.
@@ -81,7 +82,7 @@ type Grant struct {
 	Queues []Granted // one for each Want
 }
 
-// Granted is what one Want got.
+// Granted is the answer to one Want.
 type Granted struct {
 	Messages []Lease
 	More     bool      // more are ready

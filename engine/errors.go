@@ -97,7 +97,7 @@ type Error struct {
 	Queue string
 	ID    ID
 	Key   string
-	Hint  string    // what to do, for people
+	Hint  string    // advice for people
 	Until time.Time // ErrLimit: when a retry may succeed; zero: unknown
 	Err   error
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // ErrBusy is the result of an item of a Gathered call that would have to wait for another
-// transaction: nothing was done, and the item should be retried a little later.
+// transaction. Nothing was done. The caller should retry the item a little later.
 var ErrBusy = fmt.Errorf("%w: another transaction holds the message or its key", ErrUnavailable)
 
 type gathered struct{}

@@ -5,11 +5,11 @@ import "time"
 // MaxSpread is the most by which the lease of an isolated message outlasts its TTR.
 const MaxSpread = time.Minute
 
-// Spread returns by how much the lease of an isolated message outlasts its TTR on the
-// given attempt. Messages that were leased together when their process died are thus
-// ready again at different instants: up to 2 s apart after the second attempt, 4 s after
-// the third, doubling up to MaxSpread. The first attempt has no spread, nor has the last,
-// after which the message is dead.
+// Spread returns by how much the lease of an isolated message outlasts its TTR on the given
+// attempt. Messages that were leased together when their process died are thus ready again at
+// different instants. They are up to 2 s apart after the second attempt and 4 s after the
+// third, doubling up to MaxSpread. The first attempt has no spread, nor has the last, after
+// which the message is dead.
 //
 // The Lua scripts of package redisengine compute the same in lua/shard.lua.
 func (p *Policy) Spread(id ID, attempt uint32) time.Duration {
@@ -21,6 +21,6 @@ func (p *Policy) Spread(id ID, attempt uint32) time.Duration {
 }
 
 // Alone reports whether an isolated message whose lease has lapsed on the given attempt is
-// leased alone: the same Want gets no other message of its queue or, if the store divides a
-// queue into parts (Limits.Shares), of its part.
+// leased alone. The same Want then gets no other message of its queue. If the store divides a
+// queue into parts (Limits.Shares), that holds for its part.
 func (p *Policy) Alone(attempt uint32) bool { return p.Isolate && attempt >= 2 }

@@ -54,8 +54,8 @@ func CheckQueue(op, queue string) error {
 	return nil
 }
 
-// CheckKey returns an ErrInvalid unless a message may have that key: 1 to 512 bytes of
-// UTF-8, and neither . nor .., which are no names in a URL.
+// CheckKey returns an ErrInvalid unless a message may have that key: 1 to 512 bytes of UTF-8,
+// and neither . nor .., which cannot be names in a URL.
 func CheckKey(op, queue, key string) error {
 	ref := Ref{Queue: queue, Key: key}
 	switch {

@@ -171,8 +171,8 @@ func ParseOutcome(name string) (Outcome, error) {
 }
 
 // PushResult is the result for one pushed message. When Err is ErrExists or ErrLeased, or
-// Outcome is Kept, the other fields describe the existing message with the key: the live
-// one or, in the state Finished, the remembered one.
+// Outcome is Kept, the other fields describe the existing message with the key. It is the
+// live one or, in the state Finished, the remembered one.
 type PushResult struct {
 	Outcome Outcome
 	ID      ID

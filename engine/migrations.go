@@ -11,13 +11,13 @@ import (
 // there than opening the store does.
 type Migrations interface {
 	// Up applies the missing migrations, and creates the store if there is none. It returns
-	// the versions applied, also beside an error. Concurrent calls wait for each other,
-	// across processes.
+	// the versions applied, even with an error. Concurrent calls wait for each other, across
+	// processes.
 	Up(ctx context.Context) (done []int64, err error)
 
-	// Down reverts the migrations after a version, the latest first, and deletes the
-	// messages in their tables. It returns the versions reverted, also beside an error.
-	// Version 0 leaves only the version table.
+	// Down reverts the migrations after a version, the latest first, and deletes the messages
+	// in their tables. It returns the versions reverted, even with an error. Version 0 leaves
+	// only the version table.
 	Down(ctx context.Context, to int64) (done []int64, err error)
 
 	// Status returns all versions in order, applied or not. It writes nothing.

@@ -80,7 +80,7 @@ type Bucket struct {
 	Count int64
 }
 
-// Forecaster counts what will fall due.
+// Forecaster counts messages by due time.
 type Forecaster interface {
 	// Forecast covers the time up to span ahead. step is a whole number of minutes, span a
 	// whole number of steps, at most 10,000. All span/step buckets are returned.
@@ -94,10 +94,10 @@ type Pauser interface {
 	Resume(ctx context.Context, queue string) error
 }
 
-// PurgeAlso says what else a purge removes.
+// PurgeAlso says which other messages a purge removes.
 type PurgeAlso uint8
 
-// What else a purge may remove.
+// Other messages that a purge may remove.
 const (
 	PurgeDead     PurgeAlso = 1 << iota // dead messages
 	PurgeFinished                       // finished messages, which frees their keys
@@ -106,8 +106,8 @@ const (
 // Purger empties a queue.
 type Purger interface {
 	// Purge removes the messages that were scheduled or ready when it began, and those that
-	// also adds; never leased ones. What it removes is not remembered. It works in chunks:
-	// when ctx ends midway it returns how many are gone, with the error.
+	// also adds; never leased ones. The keys of removed messages are not remembered. It works
+	// in chunks: when ctx ends midway it returns how many are gone, with the error.
 	Purge(ctx context.Context, queue string, also PurgeAlso) (int64, error)
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Defaults for what neither the push nor the queue's settings set.
+// Defaults for terms that neither the push nor the queue's settings set.
 const (
 	DefaultPriority    = 1024
 	DefaultMaxAttempts = 20

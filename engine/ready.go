@@ -13,8 +13,8 @@ type Troubler interface {
 
 // Readier is an engine with a readiness check.
 type Readier interface {
-	// Ready returns nil when any call can be expected to succeed, ErrNoSpace when the disk
-	// is full, and ErrUnavailable when the engine has stopped or its store does not answer.
-	// It is cheap enough to call every second, and changes nothing.
+	// Ready returns nil when any call can be expected to succeed. It returns ErrNoSpace when
+	// the disk is full, and ErrUnavailable when the engine has stopped or its store does not
+	// answer. It is cheap enough to call every second, and changes nothing.
 	Ready(ctx context.Context) error
 }

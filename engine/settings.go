@@ -6,7 +6,7 @@ import "time"
 // Defaults apply to later pushes only: a message keeps the policy resolved at its push.
 // Everything else takes effect at once.
 type Settings struct {
-	Defaults Terms // for what a push leaves unset
+	Defaults Terms // for terms that a push leaves unset
 
 	DeadKeep time.Duration // how long a dead message is kept; unset: for ever
 	DeadMax  int64         // most dead messages: beyond it the oldest are dropped; unset: any number

@@ -8,11 +8,11 @@ import (
 // LeaseWaiter is for engines that can wait, such as a server: the root package then waits
 // in this call instead of sleeping until NextDue.
 type LeaseWaiter interface {
-	// LeaseWait leases what is due in any of the queues, and waits for the first message.
+	// LeaseWait leases messages that are due in any of the queues, and waits for the first.
 	// Callers repeat it for the same queues, so its cost should depend on the messages and
-	// not on the number of queues. When ctx ends it returns soon: either with what was
-	// leased for it, or with an error, and then leases made meanwhile are released. Either
-	// way no lease is left without an owner.
+	// not on the number of queues. When ctx ends it returns soon, either with the messages
+	// leased by then, or with an error, and then it releases those messages. Either way no
+	// lease is left without an owner.
 	LeaseWait(ctx context.Context, w Wait) (Waited, error)
 }
 
@@ -38,7 +38,7 @@ type Waited struct {
 	Waited time.Duration
 }
 
-// Told reports on a queue besides its messages.
+// Told is further news about a queue.
 type Told struct {
 	Queue   string
 	Expired int   // as in Granted

@@ -10,10 +10,10 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Bench runs the shared benchmarks, which make engines comparable: single pushes with a key
-// from many goroutines, batches of 100, cancels by key, and leases with acks in batches of
-// 100. Bodies have 200 bytes. One operation is one message. open opens an empty engine,
-// which Bench closes.
+// Bench runs the shared benchmarks, which make engines comparable. They are single pushes
+// with a key from many goroutines, batches of 100, cancels by key, and leases with acks in
+// batches of 100. Bodies have 200 bytes. One operation is one message. open opens an empty
+// engine, which Bench closes.
 func Bench(b *testing.B, open func(b *testing.B) engine.Engine) {
 	for _, bench := range []struct {
 		name string

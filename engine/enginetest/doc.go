@@ -9,6 +9,6 @@
 // of a harness; [RunThrong] has many concurrent callers.
 //
 // The suite has one file per behavior, each with a list of tests named after what must hold.
-// Set TARRY_TEST_SEED to replay one random history, and TARRY_TEST_THOROUGH=1 to run what a
-// harness leaves out to save time.
+// Set TARRY_TEST_SEED to replay one random history, and TARRY_TEST_THOROUGH=1 to run the
+// tests that a harness leaves out to save time.
 package enginetest

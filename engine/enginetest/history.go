@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// step is one operation of a history. Its numbers are resolved to a queue, a key, an earlier
-// lease or a delay when it is played, so that any part of a history is a history.
+// step is one operation of a history. When it is played, its numbers select a queue, a key,
+// an earlier lease or a delay. So any part of a history is a history.
 type step struct {
 	kind  string
 	n     [8]uint32

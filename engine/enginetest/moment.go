@@ -36,7 +36,7 @@ func (c *census) left() int {
 	return len(c.pushed) - len(c.handled) - len(c.cancelled)
 }
 
-// handle leases and acks up to max messages, none of which may have been acked before.
+// handle leases and acks up to max messages. None may have been acked before.
 func (c *census) handle(max int) (got int) {
 	leases := c.b.take(max)
 	if len(leases) == 0 {
@@ -123,7 +123,7 @@ var momentTests = []test{
 		soon := func() engine.When { return engine.When{In: span * time.Duration(rand.IntN(3)) / 20} }
 		for range rounds {
 			if b.h.Reopen != nil {
-				b.reopen() // the engine must load ahead anew
+				b.reopen() // the engine must load ahead again
 			}
 			var others sync.WaitGroup
 			for _, f := range []func(){

@@ -8,7 +8,7 @@ import (
 
 // The functions below are for tests of an engine outside the suite.
 
-// MustPush pushes messages in one call, each of which must succeed.
+// MustPush pushes messages in one call. Each must succeed.
 func MustPush(t testing.TB, e engine.Engine, msgs ...engine.Message) []engine.PushResult {
 	t.Helper()
 	results, err := e.Push(t.Context(), msgs)

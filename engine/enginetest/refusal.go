@@ -79,7 +79,8 @@ func untilOf(err error) time.Time {
 	return time.Time{}
 }
 
-// hints fails the test unless err is what, with the given hint or else the contract's.
+// hints fails the test unless err wraps the error in what and has the given hint, or else the
+// contract's.
 func (b *bed) hints(what, err error, hint ...string) {
 	b.Helper()
 	want := hintOf(engine.Refuse("", engine.Ref{}, what))

@@ -30,9 +30,10 @@ type throng struct {
 }
 
 // RunThrong runs many concurrent callers on an engine. No model can predict each answer, so
-// it checks what holds in any order. No message is lost, early, leased twice at a time, or
-// leased after its end. Ids and keys are unique, and counts match lists. Between rounds, each
-// of the harness's Anywhere faults ends the engine in turn. The harness must have a clock.
+// it checks rules that hold in any order. No message is lost, early, leased twice at a time,
+// or leased after its end. Ids and keys are unique, and counts match lists. Between rounds,
+// each of the harness's Anywhere faults ends the engine in turn. The harness must have a
+// clock.
 func RunThrong(t *testing.T, h Harness) {
 	b := newBed(t, h)
 	seed, ok := b.seed()

@@ -12,7 +12,7 @@
 // Calls are not retried. A call that gets no answer fails with ErrUnavailable, and
 // its outcome is unknown.
 //
-// When the context of a lease ends, the engine ends the wait on the server and returns what
-// was leased by then. Without an answer within a second it cuts the request off; what the
-// server has leased lapses.
+// When the context of a lease ends, the engine ends the wait on the server and returns the
+// messages leased by then. Without an answer within a second it cuts the request off, and
+// leases that the server has made lapse.
 package httpengine

@@ -148,7 +148,7 @@ func ownTransport(secure *tls.Config) *http.Transport {
 	}
 }
 
-// readURL checks a URL and reads what it sets.
+// readURL checks a URL and reads its options.
 func readURL(u *url.URL, token *string, timeout *time.Duration) (secure *tls.Config, err error) {
 	r := storeurl.New(u)
 	switch {
@@ -169,7 +169,7 @@ func readURL(u *url.URL, token *string, timeout *time.Duration) (secure *tls.Con
 	return secure, r.Done()
 }
 
-// learn asks the server what it can do.
+// learn asks the server for its abilities and limits.
 func (e *Engine) learn(ctx context.Context) error {
 	b, err := e.do(ctx, call{op: "open", method: http.MethodGet, path: "/v1/info"})
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 )
 
 // lease makes a lease request. When ctx ends, it does not hang up at once, since the server
-// may be leasing at that moment: it ends the wait on the server and reads the answer. If none
+// may be leasing at that moment. It ends the wait on the server and reads the answer. If none
 // comes within lastWord it hangs up, and leases made by then lapse.
 func (e *Engine) lease(ctx context.Context, req wire.LeaseRequest) (wire.Leased, error) {
 	if err := e.calls.Enter(ctx, "lease"); err != nil {

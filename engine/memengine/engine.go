@@ -2,12 +2,12 @@
 // and for messages that may be lost with the process. It is also the one to read first:
 // every rule of package engine is here in its shortest form.
 //
-// A queue (queue.go) is a set of messages (message.go) with indexes. Alarms (alarms.go)
-// hold scheduled messages by due time, leased ones by deadline, and expiring ones by
-// expiry. Ready messages are in a heap by (priority, due, id) (turns.go). All messages are
-// indexed by id and by key (index.go), and each state by the minute in which it ends, for
-// lists and forecasts (minutes.go). What few queues need is separate: settings and their
-// limits (settings.go), and remembered keys (finished.go).
+// A queue (queue.go) is a set of messages (message.go) with indexes. Alarms (alarms.go) hold
+// scheduled messages by due time, leased ones by deadline, and expiring ones by expiry. Ready
+// messages are in a heap by (priority, due, id) (turns.go). All messages are indexed by id
+// and by key (index.go), and each state by the minute in which it ends, for lists and
+// forecasts (minutes.go). Parts that few queues need are separate: settings and their limits
+// (settings.go), and remembered keys (finished.go).
 //
 // Millions of messages may wait, so they are stored in a slab (slab.go), and indexes refer
 // to them by place, a number of four bytes. A pending message with a key of 20 bytes and a
@@ -74,7 +74,7 @@ type Engine struct {
 	calls    gate.Gate
 	watchers hint.Watchers
 
-	// mu guards what follows. It is never taken while a queue's lock is held.
+	// mu guards the fields below. It is never taken while a queue's lock is held.
 	mu        sync.RWMutex
 	queues    map[string]*queue
 	names     names.Set // names of queues

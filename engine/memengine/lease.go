@@ -8,7 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// Lease leases what is due. It waits for nothing but locks.
+// Lease leases due messages. It waits for nothing but locks.
 func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
 	if err := e.begin(ctx, "lease"); err != nil {
 		return engine.Grant{}, err

@@ -15,11 +15,11 @@ import (
 // none is the instant, in Unix milliseconds, that never comes.
 const none = math.MaxInt64
 
-// message is a stored message, in its queue's slab and guarded by its queue's lock.
-// Millions wait, so it is small and refers to others by place: the garbage collector
-// follows its data only, and a pending message takes 120 bytes and its data. To change its
-// times, state or kind, first remove it from the queue's indexes (queue.take) and then add
-// it again (queue.put).
+// message is a stored message, in its queue's slab and guarded by its queue's lock. Millions
+// wait, so it is small: a pending message takes 120 bytes and its data. It refers to others
+// by place, so the garbage collector follows only its data. To change its times, state or
+// kind, first remove it from the queue's indexes (queue.take) and then add it again
+// (queue.put).
 type message struct {
 	data string // key and body, in one piece
 	kind *kind
@@ -48,7 +48,7 @@ type message struct {
 	ending  engine.Ending
 }
 
-// kind is what many messages have in common. It is shared and immutable.
+// kind holds the fields that many messages share. It is shared and immutable.
 type kind struct {
 	engine.Policy
 	contentType string

@@ -90,7 +90,7 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 	return n + forgotten, err
 }
 
-// inChunks removes what a purge found, and returns how many it removed.
+// inChunks removes the items that a purge found, and returns how many it removed.
 func inChunks[T any](ctx context.Context, e *Engine, name string, found []T, remove func(*queue, T) bool) (n int64, err error) {
 	for chunk := range slices.Chunk(found, purgeChunk) {
 		if err := ctx.Err(); err != nil {

@@ -44,7 +44,7 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 	defer e.end()
 	s.Defaults = s.Defaults.Clone()
 	made, stale := "", false
-	e.dropDead(name) // what the old settings dropped must not come back
+	e.dropDead(name) // messages that the old settings dropped must not come back
 	e.with(name, true, func(q *queue) {
 		if made = q.revision(); revision != "" && revision != made {
 			stale = true

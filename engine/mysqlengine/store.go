@@ -192,7 +192,7 @@ var fences = [...]int{sqlengine.Waiting: 16, sqlengine.Ranked: 1, sqlengine.Leas
 
 // fence adds the fence rows of queues that lack them: new queues, and queues whose maker
 // failed to add them. InnoDB ignores the end of an empty range when it looks for the first
-// row, so it would walk over all deleted rows to a row outside the range. A transaction that
+// row. It would walk over all deleted rows to a row outside the range. A transaction that
 // leases all messages locks the fence row at which it stops, and others skip locked rows. So
 // the waiting kind has more fence rows.
 func (t *tx) fence(ctx context.Context, numbers map[string]int64) error {

@@ -34,7 +34,7 @@ const (
 //	mysql://user:password@host:3306/database
 //
 // Options: prefix and migrate as in Config; pool, the most connections; password_file, read
-// instead of a password in the URL; tls=true for TLS, which trusts the system's certificates
+// instead of a password in the URL; tls=true for TLS. TLS trusts the system's certificates
 // and those of ca_file, and uses the client certificate of cert_file and key_file.
 //
 // It fails with ErrInvalid if the URL, the server or its tables are not suitable,

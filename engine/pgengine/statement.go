@@ -44,10 +44,10 @@ func first(kind string) string {
 
 // At times the statistics say that a table is empty, however many dead rows vacuum had to
 // leave in it. All plans then seem to cost the same, and PostgreSQL may choose one that walks
-// over a whole index. So unnested rows are joined in two ways only: by conditions that only a
-// look-up of each row can meet, or by a LATERAL with OFFSET 0, which is not flattened. A
-// query asks for no order that an index has. Ids are found only by the primary key, because
-// the other index has id + 0.
+// over a whole index. So unnested rows are joined in two ways only. One is by conditions that
+// only a look-up of each row can meet. The other is by a LATERAL with OFFSET 0, which is not
+// flattened. A query asks for no order that an index has. Ids are found only by the primary
+// key, because the other index has id + 0.
 const (
 	sameID = `m.id = ANY(ARRAY[u.id])`
 	// Without $5 the bound is the present. A sub-query runs once, so an index can be used.

@@ -40,8 +40,8 @@ const DefaultPool = 8
 // of the session. Unknown ones are refused.
 //
 // It fails with ErrInvalid if the URL, the server or the version of the tables is not
-// suitable, ErrUnauthorized for a wrong password, ErrForbidden for missing rights, and
-// ErrUnavailable if there is no answer.
+// suitable, and with ErrUnavailable if there is no answer. It fails with ErrUnauthorized for
+// a wrong password, and with ErrForbidden for missing rights.
 func Open(ctx context.Context, u *url.URL) (*Engine, error) {
 	to, err := parse(u)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// List lists dead messages. It takes all of them out of the dead queue and puts them back,
-// so each page costs as much as the queue holds, and concurrent calls see fewer.
+// List lists dead messages. It takes all of them out of the dead queue and puts them back. So
+// each page costs as much as the queue holds, and concurrent calls see fewer messages.
 func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
 	const op = "list"
 	if err := e.gate.Enter(ctx, op); err != nil {

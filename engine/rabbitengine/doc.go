@@ -3,11 +3,11 @@
 //
 // A delay is counted in units (Config.Unit) and written as a hexadecimal number. Each digit
 // has a topic exchange, and each value in use of a digit has a queue, in which messages stay
-// for value × 16^n units. The routing key of a message is its delay, digit by digit, then
-// its destination. The exchange of a digit routes a message to the queue of its value, or
-// directly to the exchange of the next lower digit if the value is 0. The queue dead-letters
-// to that exchange, too. Below the lowest digit an exchange delivers to the work queues, one
-// for each queue of tarry.
+// for value × 16^n units. The routing key of a message is its delay, digit by digit, then its
+// destination. The exchange of a digit routes a message to the queue of its value. If the
+// value is 0, it routes the message directly to the exchange of the next lower digit. The
+// queue dead-letters to the same exchange. Below the lowest digit an exchange delivers to the
+// work queues, one for each queue of tarry.
 //
 // All messages of a delay queue stay equally long, so none waits for a longer delay in front
 // of it. Per-message TTLs cannot provide this, since RabbitMQ expires only the head of a

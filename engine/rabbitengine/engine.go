@@ -57,9 +57,10 @@ var (
 )
 
 // New opens an engine on the broker of an AMQP URL, amqp://user:password@host/vhost, and
-// declares its exchanges and queues. cfg may be nil. It fails with ErrInvalid if the
-// settings are invalid or differ from those of existing queues, ErrUnauthorized for a wrong
-// password, ErrForbidden for missing rights, and ErrUnavailable if no broker answers.
+// declares its exchanges and queues. cfg may be nil. It fails with ErrInvalid if the settings
+// are invalid or differ from those of existing queues, and with ErrUnavailable if no broker
+// answers. It fails with ErrUnauthorized for a wrong password, and with ErrForbidden for
+// missing rights.
 func New(rawURL string, cfg *Config) (*Engine, error) { return open(rawURL, amqp.Config{}, cfg) }
 
 func open(rawURL string, dial amqp.Config, cfg *Config) (*Engine, error) {

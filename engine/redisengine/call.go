@@ -222,8 +222,8 @@ func (e *Engine) ask(ctx context.Context, qs []question, until attempt.Bound) []
 	return answers
 }
 
-// put sends the questions to all shards alike. It adds the clock argument and removes the
-// clock from the answers.
+// put sends all questions in the same way. It adds the clock argument and removes the clock
+// from the answers.
 func (e *Engine) put(ctx context.Context, qs []question, until attempt.Bound) []answer {
 	reqs := make([]request, len(qs))
 	for i, q := range qs {

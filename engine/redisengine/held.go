@@ -8,9 +8,9 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// held are the leases that this engine took for its own process. Close releases them, so
-// that they need not lapse first. Settlements use what is stored here to skip a round trip
-// for the backoff, and to show the lease's secret: see newSecret.
+// held are the leases that this engine took for its own process. Close releases them, so that
+// they need not lapse first. Settlements use them to skip a round trip for the backoff, and
+// to show the lease's secret: see newSecret.
 type held struct {
 	mu     sync.Mutex
 	leases map[string]lease // by token

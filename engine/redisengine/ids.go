@@ -13,9 +13,10 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/attempt"
 )
 
-// An id is, from the top: one bit that gives every id 19 digits, a block of 41 bits, a
-// number of 14 bits within the block, and 8 bits for the shard. Blocks are numbered by time.
-// Redis reserves each block for one engine: see lua/ids.lua. They last until the year 2092.
+// An id has four parts. From the top they are one bit that gives every id 19 digits, a block
+// of 41 bits, a number of 14 bits within the block, and 8 bits for the shard. Blocks are
+// numbered by time. Redis reserves each block for one engine: see lua/ids.lua. They last
+// until the year 2092.
 const (
 	shardBits  = 8
 	numberBits = 14

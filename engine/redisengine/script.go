@@ -34,9 +34,9 @@ type script struct {
 	repeats, keeps bool
 }
 
-// newScript joins the named files. Only a script that makes the store grow much is refused
-// by a server whose memory is full: leases, settlements and cancels need a little memory to
-// free more.
+// newScript joins the named files. A server whose memory is full refuses only scripts that
+// make the store grow much. Leases, settlements and cancels need a little memory to free
+// more.
 func newScript(grows bool, files ...string) *script {
 	if grows {
 		return &script{head: "#!lua\nlocal still = false\n", files: files}

@@ -210,7 +210,7 @@ func (e *Engine) queue(name string) *queue {
 		return q
 	}
 	if len(e.queues) >= maxQueues {
-		// What was known of them can be asked again.
+		// All knowledge about them can be asked for again.
 		clear(e.queues)
 		clear(e.printed)
 	}

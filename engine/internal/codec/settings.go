@@ -8,9 +8,10 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// AppendSettings writes settings: the priority plus one, as a Uvarint; the other numbers and
-// spans as Varints, in the order of the fields; the rate in 8 bytes; and the backoff as in a
-// policy. 0 means unset. Isolate is in the bits above those of the attempts.
+// AppendSettings writes settings. First comes the priority plus one, as a Uvarint. The other
+// numbers and spans follow as Varints, in the order of the fields. Last are the rate in 8
+// bytes, and the backoff as in a policy. 0 means unset. Isolate is in the bits above those of
+// the attempts.
 func AppendSettings(b []byte, s *engine.Settings) []byte {
 	d := &s.Defaults
 	priority := uint64(0)

@@ -18,6 +18,6 @@
 //
 // A migration and its version are one transaction, unless the line "-- migrate: no
 // transaction" comes first. PostgreSQL rolls a failed migration back. MySQL and MariaDB
-// commit each statement that changes tables, so a migration for them is one such statement,
-// or statements that may run again: after the cause is mended, another Up continues.
+// commit each statement that changes tables. So a migration for them is one such statement,
+// or statements that may run again. Once the cause is removed, another Up continues.
 package migrate

@@ -8,7 +8,7 @@ import (
 )
 
 // step is how long an empty Bucket gathers before Next, at rates that give more than one
-// lease in that time: waiters are then woken for several leases at once.
+// lease in that time. Waiters are then woken for several leases at once.
 const step = 5 * time.Millisecond
 
 // Bucket is the state of a rate. The zero Bucket is full. It is not safe for concurrent use.

@@ -15,7 +15,8 @@
 // and find rows that came below the floor unnoticed. Idle leases and a background task make
 // them (whole.go).
 //
-// The process caches nothing that must be right: numbers of queues (names.go), which never
-// change; reserved ids; the last seen settings of queues (seen.go); their floors; what leases
-// were told (answers.go); and the leases to release on Close (held.go).
+// The process caches nothing on which correctness depends. It caches the numbers of queues
+// (names.go), which never change, reserved ids, the last seen settings of queues (seen.go)
+// and their floors. It also keeps what leases were told (answers.go) and the leases to
+// release on Close (held.go).
 package sqlengine

@@ -58,8 +58,8 @@ func (f *Floor) lower(o *Floor) {
 // them. So looks begin at the floor, and each look raises the floor to what it found.
 //
 // This process lowers the floor for its own writes and for notices. Whole looks, which begin
-// at the ground, find what else comes below: for example an old message that another process
-// releases.
+// at the ground, find other rows that come below, for example an old message that another
+// process releases.
 type floors struct {
 	mu     sync.Mutex
 	queues map[int64]*floor
@@ -178,8 +178,8 @@ func (f *floors) due(queues []int64) (due []int64) {
 }
 
 // floor returns the floor that heads imply. For waiting messages it is at most the present
-// less lookSlack: other transactions may be about to commit messages that are due at once, or
-// were pushed after the clock was set back.
+// less lookSlack. Other transactions may be about to commit messages that are due at once,
+// even after the clock was set back.
 func (h *Heads) floor(ms int64) Floor {
 	f := Floor{Queue: h.Num, From: h.First, Forgotten: h.Forgotten}
 	early := token.Place{At: ms - lookSlack.Milliseconds()}

@@ -38,7 +38,7 @@ func (e *Engine) Within(store Store) *Within {
 // besideWithin bounds the wait for a second connection: transactions may hold the whole pool.
 const besideWithin = 2 * time.Second
 
-// beside runs do, which may need a connection besides that of the caller's transaction.
+// beside runs do, which may need a second connection, apart from the caller's transaction.
 func (e *Engine) beside(ctx context.Context, op string, do func(context.Context) error) error {
 	if e.cfg.later == nil {
 		return do(ctx)

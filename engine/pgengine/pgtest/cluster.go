@@ -18,8 +18,8 @@ func installed(t testing.TB, program string) string {
 	return servertest.Installed(t, program, "postgresql", "/usr/lib/postgresql/*/bin")
 }
 
-// runner is the user who runs the servers if the tests run as root, since PostgreSQL and
-// PgBouncer refuse to run as root.
+// runner returns the user that runs the servers if the tests run as root, since PostgreSQL
+// and PgBouncer refuse to run as root.
 var runner = sync.OnceValue(func() string {
 	if _, err := user.Lookup("postgres"); err == nil {
 		return "postgres"

@@ -1,6 +1,6 @@
-// Package pgtest starts real PostgreSQL servers: one for a single test, one that the tests of
-// a process share, one with a streaming replica, or one behind a PgBouncer. Package
-// servertest has what is not specific to PostgreSQL.
+// Package pgtest starts real PostgreSQL servers, for one test or shared by the tests of a
+// process. A server may have a streaming replica, or a PgBouncer in front. Package servertest
+// has what is not specific to PostgreSQL.
 //
 //	func TestMain(m *testing.M) { leaktest.Main(pgtest.Main(m)) }
 //
@@ -9,5 +9,5 @@
 //	url = s.Database()       // an empty database of it
 //
 // The servers trust everyone. A connection without a user is the superuser postgres's. If the
-// tests run as root, the user postgres runs the servers, or else nobody.
+// tests run as root, the user postgres runs the servers, or else the user nobody.
 package pgtest

@@ -1,6 +1,6 @@
-// Package rabbittest starts real RabbitMQ brokers for tests: one that all tests of a process
-// share, with a vhost for each; private brokers that a test may kill, pause and alarm;
-// clusters; and proxies. Package servertest has what is not specific to RabbitMQ.
+// Package rabbittest starts real RabbitMQ brokers for tests. All tests of a process share
+// one, with a vhost for each. There are also private brokers that a test may kill, pause and
+// alarm, clusters, and proxies. Package servertest has what is not specific to RabbitMQ.
 //
 //	func TestMain(m *testing.M) { leaktest.Main(rabbittest.Main(m)) }
 //

@@ -11,8 +11,8 @@ import (
 )
 
 // newHome links the installed RabbitMQ into the directory of a broker, without the disabled
-// plugins: the runtime would search their directories for each of the thousand modules that it
-// loads. It returns the path, and the environment of the scripts.
+// plugins. The runtime would search their directories for each of the thousand modules that
+// it loads. It returns the path, and the environment of the scripts.
 func newHome(t testing.TB, c *servertest.Command) (home string, env []string) {
 	t.Helper()
 	// Debian's wrappers in PATH require root and switch to the user rabbitmq.

@@ -1,7 +1,6 @@
--- Counts a shard. Answers the clock, whether to call again to sweep, the numbers of
--- scheduled, ready, leased and dead messages and of remembered keys, the next due, the
--- oldest ready, until when the shard is paused ('' until resumed), and its settings ('' for
--- none).
+-- Counts a shard. Answers the clock; whether to call again to sweep; the numbers of
+-- scheduled, ready, leased and dead messages and of remembered keys; the next due; the oldest
+-- ready; the end of the pause ('' until resumed); and the settings ('' for none).
 tick()
 if swept() then return {us, raw, 1} end
 -- Without writes, due messages are still in RARE, and expired leases count as ready even if

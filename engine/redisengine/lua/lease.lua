@@ -1,9 +1,9 @@
 -- Leases due messages. ARGV: lease, forget or look; how many at most; the span in
 -- microseconds ('' for each message's own); the secret; and the most bytes of bodies.
 --
--- Answers the clock, whether more is ready (2: held back by the settings), whether to call
--- again to sweep, when something happens next, the number of wakes, how many messages have
--- expired and died since last reported, then four values a message. "look" instead answers
+-- Answers the clock; whether more is ready (2: held back by the settings); whether to call
+-- again to sweep; when something happens next; the number of wakes; how many messages have
+-- expired and died since last reported; then four values a message. "look" instead answers
 -- priority, due and id of each ready message.
 tick()
 local mode, most = args[4], tonumber(args[5])

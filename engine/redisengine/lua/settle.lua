@@ -71,10 +71,10 @@ local function late(id, nonce, what, arg, reason)
 	return {'W', m.due}
 end
 
--- held returns the key of a message ('' for none) if its past shows a lease of this nonce
--- and an ack needs nothing else. Messages leased together usually share all of their past
--- before the key: fits is the part of the last one, and shown the secret that was checked
--- with it.
+-- held returns the key of a message ('' for none) if its past shows a lease of this nonce and
+-- an ack needs nothing else. Messages leased together usually share all of their past before
+-- the key. fits is that part of the last message, and shown the secret that was checked with
+-- it.
 local fits, shown
 local function held(past, id, nonce)
 	local flags, high, low = byte(past, 2), byte(past, 76, 77)

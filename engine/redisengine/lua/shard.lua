@@ -110,9 +110,9 @@ local PAST = '>c1BI4I4ddddBc0I2c0I2c0'
 local function parse(record) return pcall(head, record) end
 local function story(past) return pcall(unpacked, PAST, past) end
 
--- Settings in META begin with their revision and this shard's limits: how long dead messages
--- are kept in milliseconds, the most dead, the most live, the most leased, leases a second,
--- and their burst. 0 is no limit. Only clients read the rest.
+-- Settings in META begin with their revision and this shard's limits. These are how long dead
+-- messages are kept in milliseconds, the most dead, the most live, the most leased, leases a
+-- second, and their burst. 0 is no limit. Only clients read the rest.
 local LIMITS = '>ddddddd'
 local limits -- nil: not read yet; false: none
 

@@ -21,7 +21,7 @@ local function take(out, ids, dues, most, span, secret, forget, bytes)
 	local gone, size, looked, lapse = 0, 0, 0, math.huge
 	local till = span ~= '' and deadline(tonumber(span))
 	local common = till or deadline(TTR)
-	-- What consecutive messages share is made once: their past, and their deadline as text,
+	-- Consecutive messages often share their past and their deadline. These are made once,
 	-- because formatting numbers is slow.
 	local past, ofdue, offlags, text, ofends
 	for i = 1, #ids do

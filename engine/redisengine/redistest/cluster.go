@@ -215,7 +215,7 @@ func (c *Cluster) owner(slot int) *Server {
 	return owner
 }
 
-// self returns what a running node says of itself.
+// self returns a running node's description of itself.
 func (c *Cluster) self(n *Server) (member, bool) {
 	c.t.Helper()
 	if !n.Running() {

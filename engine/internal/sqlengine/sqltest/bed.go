@@ -1,5 +1,5 @@
-// Package sqltest tests engines on databases beside other transactions, once for all
-// databases.
+// Package sqltest tests engines on databases during other transactions, with the same tests
+// for all databases.
 package sqltest
 
 import (

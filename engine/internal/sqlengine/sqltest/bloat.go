@@ -19,8 +19,8 @@ const (
 	bloatFew   = 5 // rounds of one figure
 )
 
-// Bloat pushes and acks -bloat messages, and then more beside an old snapshot, which hold opens.
-// It fails if that becomes much slower. It logs state with the rates.
+// Bloat pushes and acks -bloat messages, and then more while an old snapshot is open, which
+// hold opens. It fails if that becomes much slower. It logs state with the rates.
 func Bloat(t *testing.T, e engine.Engine, hold func() (end func()), state func() string) {
 	began := time.Now()
 	var rates []float64

@@ -57,8 +57,8 @@ func Killed(t *testing.T, database func() string, open func(t *testing.T, url st
 	}
 }
 
-// killed kills a process in its nth transaction, before or during the commit, and returns what
-// was committed for certain.
+// killed kills a process in its nth transaction, before or during the commit, and returns the
+// ids that were certainly committed.
 func killed(t *testing.T, url string, nth int, before bool) (committed []string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$")

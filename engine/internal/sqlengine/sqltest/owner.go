@@ -93,7 +93,7 @@ func (o *owner) cancel(ref engine.Ref) error {
 	return err
 }
 
-// redrive redrives what was buried.
+// redrive redrives buried messages.
 func (o *owner) redrive() error {
 	if len(o.dead) == 0 {
 		return nil

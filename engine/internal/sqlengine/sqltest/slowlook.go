@@ -15,7 +15,7 @@ import (
 // moment is the least time of a slow look.
 const moment = 150 * time.Millisecond
 
-// slowLooks is a store with slow whole looks, as beside an old snapshot.
+// slowLooks is a store with slow whole looks, as if an old snapshot were open.
 type slowLooks struct {
 	between
 	under chan struct{}                 // receives when a look is delayed
@@ -94,7 +94,7 @@ func lookWithoutWaiting(t *testing.T, bed Bed) {
 	beginLook(t, e, d)
 	lease(t, e, 1) // and does not wait for it
 	select {
-	case <-hinted: // for what came before
+	case <-hinted: // for earlier messages
 	default:
 	}
 	d.hold.Store(nil)
@@ -137,7 +137,7 @@ func lookBesideSlowLook(t *testing.T, bed Bed) {
 	beginLook(t, e, d)
 	d.open = func() {
 		select {
-		case <-hinted: // of what came before
+		case <-hinted: // for earlier messages
 		default:
 		}
 		d.hold.Store(&next)

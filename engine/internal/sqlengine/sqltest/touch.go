@@ -67,8 +67,8 @@ func handle(t *testing.T, e engine.Engine, most int) int {
 	return len(acks)
 }
 
-// Walks checks that calls do not walk over deleted rows each time, of which there are at least
-// Gone. walked returns over how many rows the store has walked, and most is the limit.
+// Walks checks that calls do not walk over deleted rows each time. There are at least Gone of
+// these. walked returns over how many rows the store has walked, and most is the limit.
 func Walks(t *testing.T, e engine.Engine, walked func() int64, most int64) {
 	t.Helper()
 	var each []int64

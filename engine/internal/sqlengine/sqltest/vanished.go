@@ -29,7 +29,7 @@ func Vanished(t *testing.T, other engine.Whole, store sqlengine.Store, p *server
 	}
 	defer p.Hang(false)
 	defer p.Cut()
-	const long = time.Minute // many times what it takes
+	const long = time.Minute // many times as long as it takes
 	ctx, cancel = context.WithTimeout(t.Context(), long)
 	defer cancel()
 	start := time.Now()

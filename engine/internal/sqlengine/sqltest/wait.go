@@ -44,7 +44,7 @@ func manyMessages() []engine.Message {
 	return msgs
 }
 
-// beside runs call beside an open transaction with a change for whose lock call waits.
+// beside runs call while a transaction is open. call waits for the lock of its change.
 func beside[T any](t *testing.T, bed Bed, e engine.Engine, change func(Transaction), call func() (T, error)) T {
 	tx := bed.Begin(t, e)
 	change(tx)

@@ -82,7 +82,7 @@ func (p *player) suffer(s step) {
 	}
 	p.taken() // an unanswered message gets an id that no other has or had
 	before, swept := p.m.clone(), maps.Clone(p.swept)
-	p.logf("%s, the %d. time", p.fault.Name, n)
+	p.logf("%s, time %d", p.fault.Name, n)
 	p.failed = false
 	p.fault.Arm(p.e, n)
 	p.do(s)

@@ -17,7 +17,7 @@ func MustPush(t testing.TB, e engine.Engine, msgs ...engine.Message) []engine.Pu
 	}
 	for i, r := range results {
 		if r.Err != nil {
-			t.Fatalf("push of %d, the %d.: %v", len(msgs), i+1, r.Err)
+			t.Fatalf("push of %d, message %d: %v", len(msgs), i+1, r.Err)
 		}
 	}
 	return results

@@ -65,7 +65,7 @@ func (p *player) shake(s step) {
 	}
 	if !p.shaken && s.fault%4 == 0 && s.kind != "reopen" && s.kind != "crash" {
 		n := int(1 + s.fault>>8%p.fault.most())
-		p.logf("%s, the %d. time", p.fault.Name, n)
+		p.logf("%s, time %d", p.fault.Name, n)
 		p.armed = true
 		p.fault.Arm(p.e, n)
 		if p.fault.Caller != nil {

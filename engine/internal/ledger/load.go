@@ -170,14 +170,14 @@ func (l *Ledger) handle(_ context.Context, m *tarry.Message[string]) error {
 	e := l.Entries[key]
 	switch {
 	case e == nil:
-		l.t.Errorf("%q is handled, which nobody has pushed", key)
+		l.t.Errorf("%q is handled, but was never pushed", key)
 		e = &Entry{}
 	case e.Due.Sub(now) > tolerance:
 		l.t.Errorf("%s is handled %v before its due", key, e.Due.Sub(now))
 	case e.Running && !l.Keyless:
 		l.t.Errorf("%s is handled by two at once", key)
 	case e.Gone && !e.Open && !l.Forgetful:
-		l.t.Errorf("%s is handled, which was acked or cancelled", key)
+		l.t.Errorf("%s is handled after it was acked or cancelled", key)
 	}
 	e.Running = true
 	l.Late = max(l.Late, now.Sub(e.Due))

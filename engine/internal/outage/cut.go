@@ -60,7 +60,7 @@ func within(t *testing.T, p *servertest.Proxy, beside, c *tarry.Client) {
 			lost = p.LoseAnswer(0)
 			switch told := undone(t, c, "connection") > was; {
 			case err != nil && (told || !lost):
-				t.Fatalf("nothing was committed of what was cut, and it says %v", err)
+				t.Fatalf("the call was not repeated, and returned %v", err)
 			case told:
 				check(t, beside.Cancel(t.Context(), tarry.ByKey("within").Of(queue)))
 				return
@@ -155,16 +155,16 @@ func (b *lossy) round(name string, prepare func(key string) (call func() error, 
 		lost := b.proxy.LoseAnswer(0)
 		switch {
 		case err != nil && !lost:
-			b.Fatalf("%s: nothing is lost, and it fails: %v", name, err)
+			b.Fatalf("%s: no answer was lost, but the call failed: %v", name, err)
 		case err == nil && !happened():
-			b.Errorf("%s: its %d. answer is lost, and it was answered and did not happen", name, n)
+			b.Errorf("%s: answer %d was lost; the call succeeded and had no effect", name, n)
 		case err != nil:
 			Says(b, err, tarry.ErrUnavailable, "")
 			switch did := happened(); {
 			case did && unknown(err):
 				unknowns = true
 			case did:
-				b.Errorf("%s: its %d. answer is lost, and it has happened, but says %v", name, n, err)
+				b.Errorf("%s: answer %d was lost; the call had its effect and returned %v", name, n, err)
 			}
 		}
 		if !lost {
@@ -177,10 +177,10 @@ func (b *lossy) round(name string, prepare func(key string) (call func() error, 
 			}
 		}
 		if err != nil || !happened() {
-			b.Errorf("%s: its %d. answer is lost, and the repetition says %v", name, n, err)
+			b.Errorf("%s: answer %d was lost; the repetition returned %v", name, n, err)
 		}
 		if n == 50 {
-			b.Fatalf("%s: there is always an answer to be lost", name)
+			b.Fatalf("%s: every call lost an answer", name)
 		}
 	}
 	return unknowns

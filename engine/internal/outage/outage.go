@@ -64,7 +64,7 @@ func Says(t testing.TB, err, kind error, hint string) {
 	t.Helper()
 	var e *engine.Error
 	if !errors.Is(err, kind) || !errors.As(err, &e) || e.Hint == "" || !strings.Contains(e.Hint, hint) || strings.ContainsAny(err.Error(), "\n\t") {
-		t.Errorf("it says %v, and is to be %q, with %q", err, kind, hint)
+		t.Errorf("the error is %v; want %q with the hint %q", err, kind, hint)
 	}
 }
 

@@ -158,9 +158,9 @@ const (
 // bodies selects the body, the last column of a message, if that is read and small.
 var bodies = map[bool]string{false: "NULL", true: "m.body"}
 
-// equal and one return conditions that a column has a value. The database can turn one only
-// into a range. For equal, its statistics ignore deleted rows. It may therefore read all rows
-// with the value, up to where the rest of the condition begins.
+// equal and one return conditions that a column has a value. The database can only make a
+// range of the condition by one. With the condition by equal, it may read all rows with the
+// value, up to where the rest of a condition begins: its statistics ignore deleted rows.
 func equal(column, value string) string { return column + " = " + value }
 
 func one(column, value string) string {

@@ -1,16 +1,17 @@
 -- migrate: up
 
--- One row a message. Instants are milliseconds since 1970 (created: microseconds).
+-- A row for each message. Instants are milliseconds since 1970 (created: microseconds).
 -- kind: 0 waiting with the usual priority, 1 waiting with another, 2 leased, 3 dead.
--- ends: when that ends: due time, deadline of the lease, or since when it is dead.
--- due: NULL where that is ends. The defaults are what most messages have when they come: the
--- server takes its time to parse each value.
--- grave: 0, so that a key has one live message; of one that is dead 32768 times since when,
--- plus its id modulo 32768. A body of up to 8192 bytes is in body, one that is longer in large.
--- A queue has a row of each kind at the end of time, of an id below 0, where who looks for
--- the first of a kind stops.
--- Keys are bytes, of which each counts. by_end is what falls due, lapses and died, each in
--- its order: leases, lists, the next due time.
+-- ends: when the kind ends: the due time or the lease's deadline; if dead, the time of death.
+-- due: NULL if it equals ends. Most new messages have the defaults, which are left out,
+-- because the server takes time to parse each value.
+-- grave: 0 while live, so that a key has one live message. If dead, 32768 times the time of
+-- death, plus the id modulo 32768. A body of up to 8192 bytes is in body, a longer one in
+-- large.
+-- Each queue has fence rows of each kind at the end of time, with ids below 0. A search for
+-- the first row of a kind stops there.
+-- Keys are compared byte by byte. by_end orders waiting, leased and dead messages by ends,
+-- for leases, lists and the next due time.
 CREATE TABLE IF NOT EXISTS {{message}} (
     id         BIGINT           NOT NULL PRIMARY KEY,
     queue      BIGINT           NOT NULL DEFAULT 0,
@@ -34,7 +35,7 @@ CREATE TABLE IF NOT EXISTS {{message}} (
     UNIQUE KEY by_key (queue, `key`, grave)
 ) ENGINE = InnoDB, ROW_FORMAT = DYNAMIC;
 
--- The keys that finished messages left behind.
+-- The remembered keys of finished messages.
 CREATE TABLE IF NOT EXISTS {{memory}} (
     queue     BIGINT         NOT NULL,
     `key`     VARBINARY(512) NOT NULL,
@@ -47,7 +48,7 @@ CREATE TABLE IF NOT EXISTS {{memory}} (
     KEY by_end (queue, forgotten)
 ) ENGINE = InnoDB, ROW_FORMAT = DYNAMIC;
 
--- num is drawn at random.
+-- num is random.
 CREATE TABLE IF NOT EXISTS {{queue}} (
     num       BIGINT          NOT NULL PRIMARY KEY,
     name      VARBINARY(200)  NOT NULL UNIQUE,
@@ -59,10 +60,10 @@ CREATE TABLE IF NOT EXISTS {{queue}} (
     settings  BLOB            NULL
 ) ENGINE = InnoDB, ROW_FORMAT = DYNAMIC;
 
--- How many there are, by queue. count: 0 waiting, by the minute of their due times; 1 all
--- that wait, 2 leased, 3 dead, 4 remembered keys. Transactions add rows to tally_change,
--- which are added up into tally now and then: so no transaction waits for a count. What
--- changes of 0 add up to is there the change of 1.
+-- The counts of a queue. count: 0 waiting, by the minute of the due time; 1 all waiting;
+-- 2 leased; 3 dead; 4 remembered keys. Transactions only add rows to tally_change, so that
+-- none waits for a count. From time to time these rows are added up into tally.
+-- Changes of count 1 are not written: they are the sums of the changes of count 0.
 CREATE TABLE IF NOT EXISTS {{tally}} (
     queue   BIGINT  NOT NULL,
     `count` TINYINT NOT NULL,
@@ -78,7 +79,7 @@ CREATE TABLE IF NOT EXISTS {{tally_change}} (
     changes MEDIUMTEXT CHARACTER SET ascii NOT NULL -- JSON: [[minute, n], ...]
 ) ENGINE = InnoDB, ROW_FORMAT = DYNAMIC;
 
--- Ids are handed to processes in blocks; last is the last of them. A block begins no lower than
+-- Processes reserve ids in blocks. last is the last reserved id. A block begins at or above
 -- the microseconds since 1970.
 CREATE TABLE IF NOT EXISTS {{id_block}} (
     one  TINYINT NOT NULL PRIMARY KEY,

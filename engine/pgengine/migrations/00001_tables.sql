@@ -1,8 +1,8 @@
 -- migrate: up
 
--- One row a message. Instants are milliseconds since 1970 (created: microseconds).
+-- A row for each message. Instants are milliseconds since 1970 (created: microseconds).
 -- kind: 0 waiting with the usual priority, 1 waiting with another, 2 leased, 3 dead.
--- ends: when that ends: due time, deadline of the lease, or since when it is dead.
+-- ends: when the kind ends: the due time or the lease's deadline; if dead, the time of death.
 CREATE TABLE {{message}} (
     id         bigint   NOT NULL PRIMARY KEY,
     queue      bigint   NOT NULL,
@@ -21,15 +21,15 @@ CREATE TABLE {{message}} (
     body       bytea
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.05);
 
--- What falls due, lapses and died, each in its order: leases, lists, the next due time. It has
--- id + 0, so that nobody looks for an id in it.
+-- Orders waiting, leased and dead messages by ends, for leases, lists and the next due time.
+-- It has id + 0, so that no query looks up an id in it.
 CREATE INDEX message_ends ON {{message}} (queue, kind, ends, (id + 0));
 -- A key has one live message.
 CREATE UNIQUE INDEX message_key ON {{message}} (queue, key) WHERE kind <> 3 AND key IS NOT NULL;
--- The dead one of a key that died last.
+-- Finds the newest dead message of a key.
 CREATE INDEX message_dead_key ON {{message}} (queue, key, ends) WHERE kind = 3 AND key IS NOT NULL;
 
--- The keys that finished messages left behind.
+-- The remembered keys of finished messages.
 CREATE TABLE {{memory}} (
     queue     bigint   NOT NULL,
     key       text     COLLATE "C" NOT NULL,
@@ -40,10 +40,10 @@ CREATE TABLE {{memory}} (
     ending    smallint NOT NULL,
     PRIMARY KEY (queue, key)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
--- Those whose time is over first.
+-- Finds the memories that expire first.
 CREATE INDEX memory_forgotten ON {{memory}} (queue, forgotten);
 
--- num is drawn at random.
+-- num is random.
 CREATE TABLE {{queue}} (
     num       bigint  NOT NULL PRIMARY KEY,
     name      text    COLLATE "C" NOT NULL UNIQUE,
@@ -55,9 +55,9 @@ CREATE TABLE {{queue}} (
     settings  text
 ) WITH (fillfactor = 50);
 
--- How many there are, by queue. count: 0 waiting, by the minute of their due times; 1 all
--- that wait, 2 leased, 3 dead, 4 remembered keys. Transactions add rows to tally_change,
--- which are added up into tally now and then: so no transaction waits for a count.
+-- The counts of a queue. count: 0 waiting, by the minute of the due time; 1 all waiting;
+-- 2 leased; 3 dead; 4 remembered keys. Transactions only add rows to tally_change, so that
+-- none waits for a count. From time to time these rows are added up into tally.
 CREATE TABLE {{tally}} (
     queue  bigint   NOT NULL,
     count  smallint NOT NULL,
@@ -73,7 +73,8 @@ CREATE TABLE {{tally_change}} (
     ns      bigint[] NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
--- Ids are handed to processes in blocks of 1000, whose numbers this and the time add up to.
+-- Processes reserve ids in blocks of 1000. A block's number is the next of this sequence plus
+-- a number from the time.
 CREATE SEQUENCE {{id_block}} AS bigint;
 
 -- migrate: down

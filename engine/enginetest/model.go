@@ -108,7 +108,7 @@ func NewModel(now func() time.Time) *Model {
 	}}
 }
 
-// Capabilities returns that the model can do everything but LeaseWait.
+// Capabilities reports that the model can do everything but LeaseWait.
 func (m *Model) Capabilities() engine.Capabilities {
 	c := engine.Full("model")
 	c.Atomic = true

@@ -107,7 +107,7 @@ func New(cfg *Config) *Engine {
 	return e
 }
 
-// Capabilities returns that this engine can do everything but survive the process, and that
+// Capabilities reports that this engine can do everything but survive the process, and that
 // its order of ready messages is always exact.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("mem")

@@ -15,7 +15,7 @@ type Ledger struct {
 	// During runs in each handler; nil: nothing.
 	During func()
 
-	// Failing gets the error of each failed call; nil: nothing does.
+	// Failing is called with the error of each failed call; nil: it is not.
 	Failing func(error)
 
 	// Forgetful says that the store may lose its last answers, so that acked and cancelled
@@ -35,7 +35,7 @@ type Ledger struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced at each change
 
-	// Change and Await guard the fields below.
+	// The fields below are for use in Change and Await.
 
 	Entries map[string]*Entry
 	Pushed  int           // answered pushes
@@ -144,7 +144,7 @@ func (l *Ledger) Rest(within time.Duration) time.Duration {
 	return l.Await("the rest", within, l.rested)
 }
 
-// Rests reports whether that happens within a time.
+// Rests reports whether all pushed messages that are due soon are handled in time.
 func (l *Ledger) Rests(within time.Duration) bool {
 	_, ok := l.wait(within, l.rested)
 	return ok

@@ -11,7 +11,7 @@ import (
 )
 
 // Folder makes a directory for a server that runs as user, and removes it at the end of the
-// test. User can reach it, unlike the test's own temporary directory.
+// test. That user can reach it, unlike the test's own temporary directory.
 func Folder(t testing.TB, user string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tarry-test-")

@@ -20,7 +20,7 @@ type Config struct {
 	Recheck  time.Duration // likewise: a push by another process is seen within it even without a notice
 	MaxBody  int           // as in Limits
 	Logger   *slog.Logger
-	// Now replaces the database's clock; nil: no replacement.
+	// Now replaces the database's clock; nil: that clock is used.
 	Now func() time.Time
 	// Notify tells other processes that queues may have something sooner, and when. It does
 	// not wait, and may lose notices. nil: there are no notices.
@@ -75,7 +75,7 @@ func New(store Store, cfg Config) *Engine {
 	return &Engine{store, cfg, p}
 }
 
-// Capabilities returns that the engine can do everything.
+// Capabilities reports that the engine can do everything.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full(e.cfg.Name)
 	c.Durable, c.Atomic = true, true

@@ -39,7 +39,7 @@ func (s *seen) note(heads []Heads) {
 	}
 }
 
-// of returns the queues whose settings fulfil only.
+// of returns the queues for whose settings only returns true.
 func (s *seen) of(queues []int64, only condition) (lock []int64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

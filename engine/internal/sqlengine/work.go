@@ -34,7 +34,7 @@ type work struct {
 	endings map[int64]endings
 	least   map[int64]int64  // when each queue may have something because of this work
 	low     map[int64]*Floor // lower bounds of the rows written
-	freed   map[int64]bool   // queues with in_flight of which a lease ended before its deadline
+	freed   map[int64]bool   // queues with in_flight in which it ended a lease before the deadline
 	quiet   bool             // no hints: the answer tells the caller
 	died    map[int64]bool   // queues with newly dead messages
 
@@ -73,8 +73,8 @@ type condition func(*engine.Settings) bool
 var errMustLock = fmt.Errorf("%w: a queue is to be locked", ErrInternal)
 
 // do runs a transaction over queues, repeats it if others undo it, and then gives hints. It
-// locks the rows in first, and the queues whose settings fulfil only; nil: none. fn starts
-// afresh each time.
+// locks the rows in first, and the queues for whose settings only returns true; nil: none. fn
+// starts afresh each time.
 func (e *Engine) do(ctx context.Context, op string, queues []int64, first First, only condition, fn func(*work) error) error {
 	var lock []int64
 	if only != nil {
@@ -124,7 +124,7 @@ func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first
 	return nil
 }
 
-// committed does the rest after a commit.
+// committed does the work that follows a commit.
 func (e *Engine) committed(w *work) {
 	e.fold(len(w.order))
 	if e.cfg.later != nil {
@@ -177,7 +177,7 @@ func (e *Engine) repeat(ctx context.Context, op string, timeout LockTimeout, try
 	}
 }
 
-// those returns the queues whose settings fulfil only.
+// those returns the queues for whose settings only returns true.
 func (w *work) those(only condition) (queues []int64) {
 	for q, h := range w.queues {
 		if only(&h.Settings) {

@@ -53,8 +53,8 @@ func SmallDisk(t testing.TB, bytes int, grow *func(bytes int)) Option {
 	return func(c *servertest.Command) { c.Dir = dir }
 }
 
-// Start starts a server with its own data. It takes 0.7 s, and one second more for the first
-// server of a process. Stop shuts the server down cleanly and ends its connections.
+// Start starts a server with its own data. It takes about 0.7 s, and one second more for the
+// first server of a process. Stop shuts the server down cleanly and ends its connections.
 //
 // By default nothing waits for the disk, because no test cuts the power, and the redo log is
 // small. Everything else has MariaDB's default. Measurements should set

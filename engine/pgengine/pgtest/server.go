@@ -46,8 +46,8 @@ func Shared(t testing.TB) string {
 	return postgres.Shared(t, func(t testing.TB) string { return Start(t, Settings("max_connections = 500")).URL() })
 }
 
-// Start starts a server with its own data. It takes 0.3 s, and one second more for the first
-// server of a process. Stop shuts the server down cleanly and ends its connections.
+// Start starts a server with its own data. It takes about 0.3 s, and one second more for the
+// first server of a process. Stop shuts the server down cleanly and ends its connections.
 //
 // By default fsync is off, because no test cuts the power, and everything else has
 // PostgreSQL's default. Measurements should set "fsync = on".

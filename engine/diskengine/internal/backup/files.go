@@ -12,7 +12,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// kind is one of the kinds of files that are never changed.
+// kind is a kind of files that are never changed: sstables or deletion bitmaps.
 type kind struct {
 	name   func(dir string, number uint64) string
 	verify func(f vfs.FS, dir string, number, store uint64, pace func(int) error) error
@@ -33,8 +33,8 @@ var (
 	}}
 )
 
-// verify reads all of a file that was put among the sstables. One that is not sound is told by its name
-// in the store, unless only the copy is so.
+// verify reads a whole file that was put among the sstables. The error of a damaged file has
+// its name in the store, unless only the copy is damaged.
 func (t *taking) verify(k *kind, number uint64, copied bool) error {
 	err := k.verify(t.fs, t.sstables(), number, t.h.store, t.pace)
 	damage := (*vfs.DamageError)(nil)
@@ -53,11 +53,13 @@ func (t *taking) verify(k *kind, number uint64, copied bool) error {
 	return &vfs.DamageError{What: what, File: file, Offset: damage.Offset, Reason: damage.Reason}
 }
 
-// identitySize is how many bytes at the start of an sstable or of deletion bitmaps tell it from all others of its number.
+// identitySize is how many first bytes of an sstable or of deletion bitmaps tell it from all
+// others with its number.
 const identitySize = 64
 
-// same reports whether two files are the same sstable or the same deletion bitmaps. The first bytes decide: of an sstable
-// they hold a random number, of deletion bitmaps the checksum of all that is in them.
+// same reports whether two files are the same sstable or the same deletion bitmaps. The first
+// bytes decide: those of an sstable have a random number, those of deletion bitmaps a checksum
+// over all of them.
 func (t *taking) same(from, to string) (size int64, same bool, err error) {
 	size, head, err := t.stat(from)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The names in the directory of a backup, beside the numbers.
+// The names in the directory of a backup, beside those of numbers.
 const (
 	Name         = "BACKUP"
 	newName      = "BACKUP.new"
@@ -34,7 +34,7 @@ type head struct {
 	store  uint64 // 0: not known
 	number uint64
 	taken  int64  // Unix milliseconds
-	end    uint64 // of the log
+	end    uint64 // where the log ends
 	bytes  uint64 // of all files
 	files  uint64
 }
@@ -57,7 +57,7 @@ func sum(b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[16:])
 }
 
-// decode reads a head; a reason says what is wrong with it, and where.
+// decode decodes a head. If reason is not empty it says what is wrong, at offset off.
 func decode(b []byte) (h head, off int64, reason string, err error) {
 	switch {
 	case len(b) < headSize || !bytes.Equal(b[:8], []byte(magic)):
@@ -77,12 +77,12 @@ func decode(b []byte) (h head, off int64, reason string, err error) {
 	}, 0, "", nil
 }
 
-// Result tells of a backup that was made or restored.
+// Result describes a backup that was made or restored.
 type Result struct {
-	Taken  time.Time // the instant of the store that it holds
-	Files  int       // it consists of
-	Bytes  int64     // in them
-	Copied int64     // of these bytes that were written; the others are shared
+	Taken  time.Time // the instant at which it shows the store
+	Files  int       // how many files it has
+	Bytes  int64     // how many bytes they have
+	Copied int64     // how many of those bytes were written; the others are shared
 }
 
 func (h *head) result(copied int64) Result {
@@ -91,7 +91,7 @@ func (h *head) result(copied int64) Result {
 
 func numberName(n uint64) string { return fmt.Sprintf("%016x", n) }
 
-// parseNumber returns a number by the name of its directory.
+// parseNumber returns a number from the name of its directory.
 func parseNumber(name string) (n uint64, ok bool) {
 	n, err := strconv.ParseUint(name, 16, 64)
 	return n, err == nil && name == numberName(n)

@@ -20,13 +20,14 @@ type place struct {
 	dir  string
 	lock io.Closer
 
-	head    *head    // nil: nothing counts
-	spoilt  error    // the head is there, and damaged
-	numbers []uint64 // that there are, also unfinished ones
-	begun   bool     // there is something, if only what a first backup left that failed
+	head    *head    // nil: no number counts
+	spoilt  error    // why the head cannot be read; nil: it can, or there is none
+	numbers []uint64 // all numbers, unfinished ones too
+	begun   bool     // the directory is not empty; it may have only the rest of a failed first backup
 }
 
-// open opens the directory of a backup. One that is missing is made, if it may be.
+// open opens and locks the directory of a backup. If make is set, it makes one that is
+// missing.
 func open(f vfs.FS, dir string, make bool) (_ *place, err error) {
 	p := &place{fs: f, dir: filepath.Clean(dir)}
 	if make {
@@ -49,7 +50,7 @@ func open(f vfs.FS, dir string, make bool) (_ *place, err error) {
 	return p, nil
 }
 
-// look looks what there is.
+// look reads what the directory has.
 func (p *place) look() error {
 	names, err := p.fs.List(p.dir)
 	if err != nil {
@@ -97,7 +98,8 @@ func (p *place) readHead() (h head, err error) {
 	return h, err
 }
 
-// counts is the head of a backup that there has to be.
+// counts returns the head; a backup without one, or without the number that counts, is an
+// error.
 func (p *place) counts() (*head, error) {
 	if p.spoilt != nil {
 		return nil, p.spoilt
@@ -111,7 +113,7 @@ func (p *place) counts() (*head, error) {
 	return p.head, nil
 }
 
-// install has a head count, durably. unsure says that after the error it may be so or not.
+// install makes a head count, durably. unsure says that after the error it may count or not.
 func (p *place) install(h head) (unsure bool, err error) {
 	name, made := filepath.Join(p.dir, Name), filepath.Join(p.dir, newName)
 	if err := p.fs.Remove(made); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -120,7 +122,7 @@ func (p *place) install(h head) (unsure bool, err error) {
 	if err := vfs.WriteFile(p.fs, made, h.encode()); err != nil {
 		return false, err
 	}
-	if err := p.fs.SyncDir(p.dir); err != nil { // the names of what it counts on
+	if err := p.fs.SyncDir(p.dir); err != nil { // first the names of all that the head needs
 		return false, err
 	}
 	if err := p.fs.Rename(made, name); err != nil {
@@ -133,8 +135,8 @@ func (p *place) install(h head) (unsure bool, err error) {
 	return false, nil
 }
 
-// sweep removes what does not count. had is what counts, where that can be read. It is made durable
-// before: it may be that its name never was.
+// sweep removes all that does not count. had is the manifest that counts, if it can be read.
+// First sweep makes the name of the head durable, which it may not be yet.
 func (p *place) sweep() (had *manifest.State, err error) {
 	if err := p.fs.SyncDir(p.dir); err != nil {
 		return nil, err
@@ -150,7 +152,7 @@ func (p *place) sweep() (had *manifest.State, err error) {
 	if p.head != nil {
 		state, err := manifest.Read(p.fs, p.numbered(p.head.number))
 		if errors.As(err, new(*vfs.DamageError)) || errors.Is(err, fs.ErrNotExist) {
-			return nil, nil // whatever may be of it stays
+			return nil, nil // keep all files that may be part of it
 		}
 		if err != nil {
 			return nil, err
@@ -173,7 +175,7 @@ func (p *place) sweep() (had *manifest.State, err error) {
 	return had, err
 }
 
-// remove removes a number.
+// remove removes the directory of a number.
 func (p *place) remove(n uint64) error {
 	dir := p.numbered(n)
 	for _, at := range []string{filepath.Join(dir, manifest.LogName), dir} {

@@ -12,7 +12,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// with calls fn with the head of a backup that counts, and locks it meanwhile.
+// with calls fn with a backup and its head. The backup is locked meanwhile.
 func with(f vfs.FS, dir string, fn func(p *place, h *head) error) error {
 	p, err := open(f, dir, false)
 	if err != nil {
@@ -25,9 +25,9 @@ func with(f vfs.FS, dir string, fn func(p *place, h *head) error) error {
 	return errors.Join(err, p.lock.Close())
 }
 
-// Restore makes a store of a backup, in a directory that is missing or empty. The backup is checked
-// before: what is wrong with it is a *vfs.DamageError. The sstables are shared with it where the file
-// system can.
+// Restore makes a store of a backup, in a directory that is missing or empty. It checks the
+// backup first: a damaged one is a *vfs.DamageError. The store shares the sstables with the
+// backup if the file system can.
 func Restore(f vfs.FS, from, to string, pace func(bytes int) error) (out Result, err error) {
 	if err := manifest.Vacant(f, to); err != nil {
 		return out, err
@@ -48,7 +48,7 @@ func Restore(f vfs.FS, from, to string, pace func(bytes int) error) (out Result,
 	return out, err
 }
 
-// restore makes a store of what counts.
+// restore makes a store of the number that counts.
 func (p *place) restore(h *head, to string, pace func(int) error) (copied int64, err error) {
 	state, err := manifest.Read(p.fs, p.numbered(h.number))
 	if err != nil {
@@ -63,7 +63,7 @@ func (p *place) restore(h *head, to string, pace func(int) error) (copied int64,
 	if err != nil {
 		return 0, err
 	}
-	for _, name := range names { // the store will write to them
+	for _, name := range names { // not linked: the store will write to them
 		n, err := vfs.Copy(p.fs, filepath.Join(from, name), filepath.Join(log, name), pace)
 		if copied += n; err != nil {
 			return copied, err
@@ -92,7 +92,7 @@ func Check(f vfs.FS, dir string, pace func(bytes int) error) (rep *verify.Report
 	return rep, nil
 }
 
-// check checks what counts: as a store, and that its log ends where it was to.
+// check checks the number that counts: as a store, and that its log ends where the head says.
 func (p *place) check(h *head, pace func(int) error) (*verify.Report, error) {
 	dir := p.numbered(h.number)
 	rep, err := verify.Check(p.fs, dir, p.config(h, pace))
@@ -100,7 +100,7 @@ func (p *place) check(h *head, pace func(int) error) (*verify.Report, error) {
 		return nil, &vfs.DamageError{What: ErrDamaged, File: dir, Reason: "it is empty"}
 	}
 	if rep != nil {
-		rep.Leftovers = nil // of a backup that was cut off: the next one removes them
+		rep.Leftovers = nil // a backup that was cut off left them: the next one removes them
 	}
 	return rep, err
 }
@@ -113,8 +113,8 @@ func (p *place) config(h *head, pace func(int) error) *verify.Config {
 	return c
 }
 
-// Salvage makes a store of what can be read of a backup, as verify.Salvage does of a store. Where it cannot
-// be read what counts, the oldest backup that was finished is taken.
+// Salvage makes a store of what can be read of a backup, as verify.Salvage does of a store. If
+// it cannot be read which number counts, it takes the oldest finished one.
 func Salvage(f vfs.FS, from, to string, pace func(bytes int) error, tell func(*verify.Salvaged) error) (out verify.Salvaged, err error) {
 	p, err := open(f, from, false)
 	if err != nil {
@@ -133,7 +133,7 @@ func Salvage(f vfs.FS, from, to string, pace func(bytes int) error, tell func(*v
 	})
 }
 
-// best is the head that counts, or of what is most likely to.
+// best returns the head, or makes one of the number that most likely counts.
 func (p *place) best() (*head, error) {
 	h, err := p.counts()
 	if !errors.As(err, new(*vfs.DamageError)) && !errors.Is(err, ErrUnfinished) {
@@ -141,14 +141,15 @@ func (p *place) best() (*head, error) {
 	}
 	slices.Sort(p.numbers)
 	for _, n := range p.numbers {
-		if names, lerr := p.fs.List(p.numbered(n)); lerr == nil && slices.Contains(names, manifest.Name) { // which comes last
+		if names, lerr := p.fs.List(p.numbered(n)); lerr == nil && slices.Contains(names, manifest.Name) { // written last
 			return &head{number: n}, nil
 		}
 	}
 	return nil, err
 }
 
-// Is reports whether a directory holds a backup, finished or not, or what a first one left that failed.
+// Is reports whether a directory holds a backup, finished or not, or the rest of a failed
+// first one.
 func Is(f vfs.FS, dir string) bool {
 	p := &place{fs: f, dir: filepath.Clean(dir)}
 	err := p.look()

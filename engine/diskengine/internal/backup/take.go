@@ -12,24 +12,24 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
-// Source is a store as of an instant. Its files stay where they are until Take returns.
+// Source is a store at an instant. Its files must stay where they are until Take returns.
 type Source struct {
 	State  manifest.State
 	Tables string    // the directory of sstables and deletion bitmaps
 	Taken  time.Time // the instant
 
-	// Log copies the log, from where it is replayed on, to a directory that is empty.
+	// Log copies the log, from where it is replayed, to an empty directory.
 	Log func(dir string) (wal.Copied, error)
 }
 
-// Take brings the backup in a directory to what a store is now. The directory is made when it is
-// missing. What it has not yet is read again before it counts: a store that is damaged is a
-// *vfs.DamageError with ErrSource, or ErrCopy where only a copy is. After an error the backup is what it
-// was before, or, where the disk does not say, one or the other. A backup that goes on where the store
-// does not is refused with ErrLater.
+// Take brings the backup in a directory up to date. It makes the directory if it is missing.
+// It reads new files again before they count: a damaged store is a *vfs.DamageError with
+// ErrSource, or with ErrCopy if only a copy is damaged. After an error the backup is as it was
+// before, or, if the disk does not tell, maybe the new one. If the backup has what the store
+// does not, Take returns ErrLater.
 //
-// pace is called between slices of the work with the bytes that were read or written since the last
-// call. It may wait; an error of it ends the work.
+// pace is called between slices of the work with the bytes read or written since the last
+// call. It may wait; its error ends the work.
 func Take(f vfs.FS, dir string, src Source, pace func(bytes int) error) (_ Result, err error) {
 	p, err := open(f, dir, true)
 	if err != nil {
@@ -56,7 +56,7 @@ func Take(f vfs.FS, dir string, src Source, pace func(bytes int) error) (_ Resul
 		unsure, err = p.install(t.h)
 	}
 	if !unsure {
-		_, _ = p.sweep() // else the next one does, and fails if that cannot be done
+		_, _ = p.sweep() // if it fails the next backup sweeps, or fails too
 	}
 	if err != nil {
 		return Result{}, fmt.Errorf("back up: %w", err)
@@ -64,17 +64,18 @@ func Take(f vfs.FS, dir string, src Source, pace func(bytes int) error) (_ Resul
 	return t.h.result(t.copied), nil
 }
 
-// taking is a backup that is being made.
+// taking is a backup in the making.
 type taking struct {
 	*place
 	src    Source
 	pace   func(int) error
-	had    *manifest.State // of the backup before; nil: there is none, or it cannot be read
+	had    *manifest.State // the manifest of the backup before; nil: there is none, or it cannot be read
 	h      head
 	copied int64
 }
 
-// fill makes all but the head, durably but for the names in the directory of the backup.
+// fill makes all but the head. All is durable then, except the names in the directory of the
+// backup.
 func (t *taking) fill() error {
 	dir := t.numbered(t.h.number)
 	for _, d := range []string{dir, filepath.Join(dir, manifest.LogName), t.sstables()} {
@@ -104,7 +105,8 @@ func (t *taking) fill() error {
 	return err
 }
 
-// eachFile tells of the sstables and deletion bitmaps of a store.
+// eachFile calls each for the sstables and the files of deletion bitmaps of a store, each file
+// once.
 func eachFile(s *manifest.State, each func(k *kind, number uint64) error) error {
 	done := map[uint64]bool{0: true}
 	for _, r := range s.Tables {
@@ -122,8 +124,8 @@ func eachFile(s *manifest.State, each func(k *kind, number uint64) error) error 
 	return nil
 }
 
-// put puts a file that is never changed among the sstables, unless it is there, and verifies one that is
-// new.
+// put puts an sstable or a file of deletion bitmaps into the backup, unless it is there, and
+// verifies a new one.
 func (t *taking) put(k *kind, number uint64) error {
 	from, to := k.name(t.src.Tables, number), k.name(t.sstables(), number)
 	size, same, err := t.same(from, to)
@@ -136,7 +138,7 @@ func (t *taking) put(k *kind, number uint64) error {
 	copied := int64(0)
 	if !same {
 		copied, err = vfs.LinkOrCopy(t.fs, from, to, t.pace)
-		if errors.Is(err, fs.ErrExist) { // of another store that this one, or that one, was restored from
+		if errors.Is(err, fs.ErrExist) { // another file with that number: one store was restored from the other
 			return fmt.Errorf("%w: %s", ErrLater, t.dir)
 		}
 		if err != nil {

@@ -14,8 +14,8 @@ const (
 	magic   = "tarrymrk"
 	version = 1
 
-	headerSize = 64 // of a file
-	rowSize    = 16 // of an sstable in the table after it
+	headerSize = 64 // the header of a file
+	rowSize    = 16 // a row of the table after it, one for each sstable
 
 	suffix = ".marks"
 )
@@ -30,7 +30,7 @@ func Name(dir string, number uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("%016x%s", number, suffix))
 }
 
-// ParseName returns the number of a file by its name without the directory; ok is false for
+// ParseName returns the number of a file from its name without the directory; ok is false for
 // other files.
 func ParseName(name string) (number uint64, ok bool) {
 	digits, ok := strings.CutSuffix(name, suffix)
@@ -46,7 +46,7 @@ type header struct {
 	store, number uint64
 	length        uint64 // of the file
 	tables        uint32
-	table         uint32 // checksum of the table
+	table         uint32 // checksum of the table after the header
 }
 
 func (h *header) encode() []byte {
@@ -66,7 +66,7 @@ func headerSum(b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[16:headerSize])
 }
 
-// decodeHeader reads a header; a reason says why it is none.
+// decodeHeader decodes a header. If reason is not empty it says what is wrong, at offset off.
 func decodeHeader(b []byte) (h header, off int64, reason string, newer bool) {
 	switch {
 	case len(b) < headerSize || string(b[:8]) != magic:
@@ -87,10 +87,10 @@ func decodeHeader(b []byte) (h header, off int64, reason string, newer bool) {
 	return h, 0, "", false
 }
 
-// row is a line of the table: an sstable, and where in the file its deletion bitmaps are.
+// row is a row of the table: an sstable, and where in the file its deletion bitmap is.
 type row struct {
 	table    uint64
-	checksum uint32 // of its deletion bitmaps
+	checksum uint32 // of its deletion bitmap
 	length   uint32
 	off      int64 // not in the file: the sum of the lengths before
 }
@@ -101,7 +101,8 @@ func appendRow(b []byte, r row) []byte {
 	return le.AppendUint32(b, r.checksum)
 }
 
-// decodeTable reads the table of a file that is size bytes long; a reason says why it is none.
+// decodeTable decodes the table of a file that is size bytes long. If reason is not empty it
+// says what is wrong.
 func decodeTable(b []byte, size int64) (rows []row, reason string) {
 	at := headerSize + int64(len(b))
 	seen := make(map[uint64]bool, len(b)/rowSize)

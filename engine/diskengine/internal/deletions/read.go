@@ -10,9 +10,9 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// Restore marks the dead entries of some open sstables by the file with a number; other sstables in it
-// are passed over. If one of these is not in it, or its deletion bitmap is damaged, it returns a
-// *vfs.DamageError, and that sstable and those after it are unchanged.
+// Restore deletes entries of some open sstables as the file with a number says. It passes over
+// other sstables in the file. If one of these is not in it, or its deletion bitmap is damaged,
+// Restore returns a *vfs.DamageError, and leaves that sstable and those after it unchanged.
 func Restore(fs vfs.FS, dir string, number, store uint64, tables []*sstable.Table) error {
 	return read(fs, dir, number, store, func(f *file) error {
 		at := make(map[uint64]row, len(f.rows))
@@ -32,9 +32,9 @@ func Restore(fs vfs.FS, dir string, number, store uint64, tables []*sstable.Tabl
 	})
 }
 
-// Verify reads all of the file with a number, compares it with its checksums, and returns the
-// numbers of the sstables it holds. Restore checks whether it fits the sstables. pace is called
-// with the bytes that were read since the last call, and may be nil; an error of it ends the work.
+// Verify reads the whole file with a number, compares it with its checksums, and returns the
+// numbers of the sstables in it. Only Restore checks whether it fits the sstables. pace is
+// called with the bytes read since the last call, and may be nil; its error ends the work.
 func Verify(fs vfs.FS, dir string, number, store uint64, pace func(read int) error) (tables []uint64, err error) {
 	err = read(fs, dir, number, store, func(f *file) error {
 		for _, r := range f.rows {
@@ -52,12 +52,12 @@ func Verify(fs vfs.FS, dir string, number, store uint64, pace func(read int) err
 	return tables, err
 }
 
-// file is one that is being read.
+// file is a file that is being read.
 type file struct {
 	vfs.File
 	name string
 	rows []row
-	b    []byte // room
+	b    []byte // the buffer of bytes
 }
 
 func read(fs vfs.FS, dir string, number, store uint64, fn func(*file) error) (err error) {
@@ -71,7 +71,7 @@ func read(fs vfs.FS, dir string, number, store uint64, fn func(*file) error) (er
 	return errors.Join(err, f.Close())
 }
 
-// load reads header and table.
+// load reads the header and the table.
 func (f *file) load(number, store uint64) error {
 	size, err := f.Size()
 	if err != nil {
@@ -110,7 +110,7 @@ func (f *file) load(number, store uint64) error {
 	return nil
 }
 
-// restore marks the dead of an sstable.
+// restore deletes entries of one sstable.
 func (f *file) restore(at row, r *sstable.Table) error {
 	b, err := f.bitmap(at)
 	if err != nil {
@@ -129,7 +129,7 @@ func (f *file) restore(at row, r *sstable.Table) error {
 	return err
 }
 
-// deletion bitmaps reads those of an sstable. They hold until the next call.
+// bitmap reads the deletion bitmap of an sstable. It is valid until the next call.
 func (f *file) bitmap(at row) ([]byte, error) {
 	b, err := f.bytes(at.off, int64(at.length))
 	if err == nil && crc32.Checksum(b, castagnoli) != at.checksum {
@@ -138,7 +138,7 @@ func (f *file) bitmap(at row) ([]byte, error) {
 	return b, err
 }
 
-// bytes reads what is there. It holds until the next call.
+// bytes reads n bytes at off. They are valid until the next call.
 func (f *file) bytes(off, n int64) ([]byte, error) {
 	if int64(cap(f.b)) < n {
 		f.b = make([]byte, n)

@@ -10,23 +10,24 @@ import (
 )
 
 const (
-	outSlice  = 128 << 10 // bytes in a write, at most
+	outSlice  = 128 << 10 // the most bytes of a write
 	syncBytes = 8 << 20   // written between two syncs, so that the last one is short for all users of the disk
 )
 
-// Write writes which entries of some sstables are dead to the file with a number, in a store that is called store,
-// and returns how many are alive in each by what was written. A number that is taken is
-// fs.ErrExist. After an error there is no file, but where it could not be removed.
+// Write writes the deletion bitmaps of some sstables to the file with a number, in the store
+// with the id store. It returns how many live entries each has by these bitmaps. If there
+// is such a file it returns an fs.ErrExist. After an error there is no file, unless it could
+// not be removed.
 //
-// pace is called with the bytes that were written since the last call, 128 KiB or fewer, and may
-// wait; an error of it ends the work. nil: nothing.
+// pace is called with the bytes written since the last call, at most 128 KiB, and may wait;
+// its error ends the work. nil: it is not called.
 func Write(fs vfs.FS, dir string, number, store uint64, tables []*sstable.Table, pace func(written int) error) (alive []uint32, err error) {
 	return WriteBehind(fs, dir, number, store, tables, pace, nil)
 }
 
-// WriteBehind is Write that calls settled when all is known that the file says, and before it says that
-// it is one of deletion bitmaps: what else tells of these deaths is durable when that returns. An error of it ends
-// the work.
+// WriteBehind is Write, but calls settled once all bitmaps are written, before the header
+// makes the file valid. When settled returns, the log must have these deletions durably. Its
+// error ends the work.
 func WriteBehind(fs vfs.FS, dir string, number, store uint64, tables []*sstable.Table, pace func(written int) error, settled func() error) (alive []uint32, err error) {
 	name := Name(dir, number)
 	file, err := fs.Create(name)
@@ -52,13 +53,13 @@ type writer struct {
 	file    vfs.File
 	pace    func(written int) error
 	settled func() error
-	slice   int   // bytes in a write, at most
+	slice   int   // the most bytes of a write
 	sync    int64 // bytes between two syncs
 	off     int64
 	synced  int64
 }
 
-// write fills the file. Header and table come last, when all lengths are known.
+// write writes the file. Header and table come last, when all lengths are known.
 func (w *writer) write(h header, tables []*sstable.Table) (alive []uint32, err error) {
 	head := int64(headerSize + len(tables)*rowSize)
 	w.off, w.synced = head, head

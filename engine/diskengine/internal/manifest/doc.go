@@ -1,21 +1,22 @@
-// Package manifest keeps the one small file that says what a store consists of: which sstables count
-// and which of their entries are known to have died, from where on the log is replayed, and the
-// numbers that are never used again. Whatever it does not name is not part of the store.
+// Package manifest keeps the one small file that says what a store consists of: which sstables
+// count, which deletion bitmaps they have, from where the log is replayed, and which numbers
+// must not be used again. A file that it does not name is not part of the store.
 //
 // # Why it is hard
 //
-// A manifest is what the log and the sstables are let go by: what the last one no longer needs is
-// removed when it is in force, and not before. So Write returns nil only when the new one is
-// durable under its name: it is written to a file of its own, synced, renamed in place of the one
-// before, and the directory synced. Until then the one before is there, whole. A crash leaves
-// one or the other.
+// Parts of the log and sstables are removed as soon as the manifest in force no longer needs
+// them. So Write returns nil only when the new manifest is durable under its name: it is
+// written to a file of its own and synced, the file replaces the old one by a rename, and the
+// directory is synced. Until then the old manifest is there, whole. A crash leaves one or the
+// other.
 //
-// When renaming or the sync after it fails, it is not known which of the two a crash would leave.
-// Then the Manifest has failed: what either needs must stay, and the store is opened anew, by
-// which what is found is made durable before anything is built on it.
+// If the rename or the sync after it fails, it is not known which of the two a crash would
+// leave. Then the Manifest has failed: files that either needs must stay, and the store must
+// be opened again. Opening makes the manifest that it finds durable before anything is built
+// on it.
 //
-// A manifest that cannot be read was durable once: opening is refused, with file and offset, and
-// never goes on with an older one, whose sstables and log may be gone.
+// A manifest that cannot be read was durable once. Opening fails with file and offset. It
+// never goes on with an older manifest, whose sstables and log may be gone.
 //
 // The format is in docs/formats/manifest.md.
 package manifest

@@ -22,7 +22,7 @@ var (
 	le         = binary.LittleEndian
 )
 
-// encode writes a state that has been checked.
+// encode encodes a state that has been checked.
 func (s *State) encode() []byte {
 	size := headSize + fixedSize + len(s.Tables)*tableSize
 	b := make([]byte, 16, size)
@@ -56,7 +56,7 @@ func sum(b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[16:])
 }
 
-// decode reads a file. A reason says what is wrong with it, and where.
+// decode decodes a file. If reason is not empty it says what is wrong, at offset off.
 func decode(b []byte) (s State, off int64, reason string, newer bool) {
 	if len(b) < headSize || string(b[:8]) != magic {
 		return s, 0, "this is no manifest", false

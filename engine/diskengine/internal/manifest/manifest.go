@@ -11,7 +11,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// The names in the directory of a store: of the manifest, and of the next one while it is written.
+// The names of the manifest, and of the next one while it is written.
 const (
 	Name    = "MANIFEST"
 	NewName = "MANIFEST.new"
@@ -28,7 +28,7 @@ var (
 	ErrFailed = errors.New("an earlier write of the manifest failed and it is not known which one counts; open the store again")
 )
 
-// Manifest is that of an open store. Its methods are for one goroutine at a time.
+// Manifest is the manifest of an open store. Its methods are for one goroutine at a time.
 type Manifest struct {
 	fs    vfs.FS
 	dir   string
@@ -36,8 +36,8 @@ type Manifest struct {
 	err   error
 }
 
-// Read reads the manifest of a store. Where there is none it returns an fs.ErrNotExist: the caller
-// knows whether that may be.
+// Read reads the manifest of a store. If there is none it returns an fs.ErrNotExist: the
+// caller knows whether that may be.
 func Read(f vfs.FS, dir string) (State, error) {
 	b, err := read(f, filepath.Join(dir, Name))
 	if err != nil {
@@ -57,9 +57,9 @@ func parse(name string, b []byte) (State, error) {
 	return state, nil
 }
 
-// Open reads the manifest of a store in a directory to which no other process has access, as Read
-// does, and makes it durable: it may be that its name never was. So it is written once more,
-// unless the disk is full.
+// Open reads the manifest of a store as Read does, in a directory that no other process uses.
+// It makes the manifest durable, as its name may never have been: it writes it once more, or,
+// if the disk is full, syncs the directory.
 func Open(f vfs.FS, dir string) (*Manifest, error) {
 	state, err := Read(f, dir)
 	if err != nil {
@@ -76,7 +76,8 @@ func Open(f vfs.FS, dir string) (*Manifest, error) {
 	return m, nil
 }
 
-// Create writes the first manifest of a store. One that is there is fs.ErrExist.
+// Create writes the first manifest of a store. If there is one already it returns an
+// fs.ErrExist.
 func Create(f vfs.FS, dir string, first State) (*Manifest, error) {
 	names, err := f.List(dir)
 	if err != nil {
@@ -94,14 +95,15 @@ func Create(f vfs.FS, dir string, first State) (*Manifest, error) {
 	return m, nil
 }
 
-// State is what the manifest says that is in force. It is not to be changed.
+// State is what the manifest in force says. It must not be changed.
 func (m *Manifest) State() State { return m.state }
 
-// Failed reports whether it is not known which state counts: that of State, or one that Write was given.
+// Failed reports whether it is not known which state counts: that of State, or the last one
+// that Write was given.
 func (m *Manifest) Failed() bool { return m.err != nil }
 
-// Write puts a state in place of the one before, and returns when it is durable. After an error
-// the one before counts, unless the error is ErrFailed, which is returned from then on.
+// Write replaces the state, and returns when the new one is durable. After an error the old
+// one counts, unless the error is ErrFailed, which every later Write returns too.
 func (m *Manifest) Write(s State) error {
 	if m.err != nil {
 		return m.err

@@ -9,21 +9,21 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// The directories of a store, and the file that stands beside them until a store that is made of another
-// one is whole: a directory with it is not opened.
+// The directories of a store, and the file that is beside them while a store is made from
+// another one or a backup: a directory with that file is not opened.
 const (
 	LogName    = "log"
 	TablesName = "runs"
 	Restoring  = "RESTORING"
 )
 
-// ErrRestoring says that a directory holds part of a store only.
+// ErrRestoring says that a directory holds only part of a store.
 var ErrRestoring = errors.New("a restore or salvage to it was cut off")
 
 // ErrTaken says that a directory holds something.
 var ErrTaken = errors.New("the directory is not empty")
 
-// Vacant says why no store can be made in a directory: it is neither missing nor empty.
+// Vacant returns why no store can be made in a directory: it is neither missing nor empty.
 func Vacant(f vfs.FS, dir string) error {
 	names, err := f.List(dir)
 	switch {
@@ -37,7 +37,8 @@ func Vacant(f vfs.FS, dir string) error {
 	return nil
 }
 
-// Prepare begins a store that is made of another one, in a directory that is vacant. Complete ends it.
+// Prepare begins a store that is made from another one, in a vacant directory. Complete ends
+// it.
 func Prepare(f vfs.FS, dir string) error {
 	if err := Vacant(f, dir); err != nil {
 		return err
@@ -56,7 +57,7 @@ func Prepare(f vfs.FS, dir string) error {
 	return f.SyncDir(dir)
 }
 
-// Complete makes such a store count, durably. All else in it is durable by then.
+// Complete makes such a store count, durably. All else in it must be durable before.
 func Complete(f vfs.FS, dir string, s State) error {
 	if _, err := Create(f, dir, s); err != nil {
 		return err

@@ -8,48 +8,50 @@ import (
 	"slices"
 )
 
-// State is what a manifest says.
+// State is the content of a manifest.
 type State struct {
-	// Store is what the store is called, part of the checksums of its log and sstables. Secret is
-	// what keys are hashed with in the sstables. Neither changes.
+	// Store identifies the store, and is part of the checksums of its log and sstables. Secret
+	// is used to hash keys in the sstables. Neither changes.
 	Store  uint64
 	Secret [16]byte
 
-	// Begun says that a segment of the log was begun, durably: there is always one from then on. Where
-	// it is not set a log without any is that of a first opening that was cut off.
+	// Begun says that a segment of the log was begun, durably: from then on there is always
+	// one. If Begun is not set, a log without a segment is of a first opening that was cut
+	// off.
 	Begun bool
 
-	// Replay is the position in the log from which it is replayed: what came before is in the
-	// sstables.
+	// Replay is the position from which the log is replayed: all before it is in the sstables.
 	Replay uint64
 
-	// The least numbers that were never used: of messages, queues, and files, which are sstables,
-	// deletion bitmaps and bodies. What the log says from Replay on may take them further.
+	// The least numbers that were never used: of messages, of queues, and of files (sstables,
+	// deletion bitmaps and, in earlier releases, bodies). The log from Replay on may use
+	// higher ones.
 	NextID    uint64
 	NextQueue uint32
 	NextFile  uint64
 
-	// Sstables are the sstables that count, by their numbers.
+	// Tables are the sstables that count, by their numbers.
 	Tables []Table
 }
 
-// Table is one that counts.
+// Table is an sstable that counts.
 type Table struct {
 	Number  uint64
-	Area    uint8  // what it holds: the caller's
-	Entries uint32 // that were ever in it; at least 1
-	Alive   uint32 // of them, by Marks
-	Bytes   uint64 // of its file
+	Area    uint8  // what it holds; only the caller knows its meaning
+	Entries uint32 // how many were ever in it; at least 1
+	Alive   uint32 // how many of them are not deleted, by Deletions
+	Bytes   uint64 // size of its file
 
-	// Deletions is the number of the file with its deletion bitmap; 0: none has died. Several
-	// sstables may share one. Deaths that the log tells from Replay on may be missing there.
+	// Deletions is the number of the file with its deletion bitmap; 0: no entry was deleted.
+	// Several sstables may share a file. It may miss deletions that are in the log from Replay
+	// on.
 	Deletions uint64
 }
 
-// MaxTables is how many sstables a manifest names at most.
+// MaxTables is the most sstables that a manifest may name.
 const MaxTables = 1 << 16
 
-// check says what is wrong with a state.
+// check returns what is wrong with a state.
 func (s *State) check() error {
 	if s.NextID == 0 || s.NextQueue == 0 || s.NextFile == 0 {
 		return errors.New("the next id, queue or file is 0")
@@ -88,8 +90,8 @@ func (s *State) Table(number uint64) (Table, bool) {
 	return s.Tables[i], true
 }
 
-// Names reports whether a number is that of a file that counts, an sstable or deletion bitmaps. Bodies are named
-// by their messages.
+// Names reports whether a file number is of an sstable or a file of deletion bitmaps that
+// counts.
 func (s *State) Names(file uint64) bool {
 	return file != 0 && slices.ContainsFunc(s.Tables, func(r Table) bool { return r.Number == file || r.Deletions == file })
 }

@@ -2,19 +2,20 @@ package memtable
 
 import "math"
 
-// ahead reads from the headers of entries before it is their turn, while a memtable is walked in
-// order. They lie anywhere in memory, and each takes its time to come from there; several come
-// side by side where nothing is done but to read them.
+// ahead prefetches the headers of entries while a memtable is walked in order. They lie
+// anywhere in memory, and each takes a while to be fetched. Several are fetched side by side
+// if nothing else is done meanwhile.
 type ahead struct {
 	given int    // entries so far
-	left  int    // read, and still to be walked
-	sum   uint32 // of what was read; not used: for the compiler
+	left  int    // entries read and still to be walked
+	sum   uint32 // not used: so that the compiler keeps the reads
 }
 
 const mostAhead = 16
 
-// next is called for each entry that is walked, before its header is looked at. It reads as many
-// as were walked so far, so that a walk of a few does not pay for many.
+// next is called for each entry that is walked, before its header is looked at. It reads as
+// many headers ahead as were walked so far, at most mostAhead, so that a short walk does not
+// pay for many.
 func (a *ahead) next(w *table, c *cursor) {
 	if a.left == 0 {
 		a.left = min(mostAhead, a.given+1, int(c.d.n)-c.i)
@@ -27,10 +28,10 @@ func (a *ahead) next(w *table, c *cursor) {
 	a.given++
 }
 
-// ExpectMost is how many entries are expected at a time.
+// ExpectMost is the most entries that Expect takes.
 const ExpectMost = 16
 
-// Expected is a live entry that is about to be looked for by its key, and added where it is not
+// Expected is a live entry that is about to be looked up by its key, and added if it is not
 // there.
 type Expected struct {
 	Queue uint32
@@ -38,8 +39,9 @@ type Expected struct {
 	At    int64
 }
 
-// Expect reads where entries are, or would be, at most ExpectMost. A caller that adds many has some of them
-// expected before it looks the first up, so that reads of memory overlap. It counts as a change.
+// Expect prefetches the memory where at most ExpectMost entries are or would be. A caller that
+// adds many entries calls it for some before it looks up the first, so that reads of memory
+// overlap. It counts as a change.
 func (r *Tables) Expect(all []Expected) {
 	var room [ExpectMost]uint32
 	hashes := room[:0]
@@ -55,7 +57,7 @@ func (r *Tables) Expect(all []Expected) {
 	r.active.order.expect(all)
 }
 
-// expect reads the leaves in which entries belong.
+// expect prefetches the leaves in which entries belong.
 func (o *order) expect(all []Expected) {
 	if len(all) == 0 || o.n < leastAhead {
 		return
@@ -82,5 +84,6 @@ func (o *order) expect(all []Expected) {
 	o.read += sum
 }
 
-// leastAhead is how many items an order has that is not read ahead: less are in the processors' caches.
+// leastAhead is how many items an order must have for prefetching: fewer are in the
+// processor's caches.
 const leastAhead = 4096

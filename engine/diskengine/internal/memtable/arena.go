@@ -8,8 +8,8 @@ import (
 // ref names a slot of an arena: its chunk and, in 16 bytes, its place there. 0 is none.
 type ref uint32
 
-// Long is beyond how many bytes a value has memory of its own: what it is there does not change, and
-// stays until Trim, though the entry be gone.
+// Long is the number of bytes beyond which a value has memory of its own. The bytes there do
+// not change, and stay until Trim, even if the entry is gone.
 const Long = chunkSize
 
 const (
@@ -26,12 +26,12 @@ const (
 	classes   = wholes + parts
 )
 
-// arena has the entries of a memtable, in chunks that each hold slots of one size. What is freed is used again
-// by entries of about that size, or by any once its chunk is empty. An entry larger than the largest slot has
-// memory of its own.
+// arena has the entries of a memtable, in chunks with slots of one size each. A freed slot is
+// used again by an entry of about its size, or by any once its chunk is empty. An entry larger
+// than the largest slot has memory of its own.
 type arena struct {
 	pool   *pool
-	chunks []chunk // the first is none
+	chunks []chunk // the first is not used, so that 0 means none
 	free   []uint32
 	room   [classes]uint32 // a chunk that has room; 0: none
 
@@ -39,7 +39,7 @@ type arena struct {
 	largeFree []uint32
 }
 
-// large is memory in which the key and the value of one entry begin at some place.
+// large is the memory of one entry. Its key and value begin at from.
 type large struct {
 	mem  []byte
 	from int
@@ -50,13 +50,13 @@ type chunk struct {
 	class      uint8
 	used       uint32
 	begun      uint32 // slots that were ever used
-	freed      uint32 // one more than the place of a slot that was freed; 0: none
-	next, prev uint32 // among those that have room; 0: none
+	freed      uint32 // one more than the place of the slot freed last; 0: none
+	next, prev uint32 // in the list of chunks of the class that have room; 0: none
 }
 
 func newArena(p *pool) arena { return arena{pool: p, chunks: make([]chunk, 1)} }
 
-// classOf is the class of the least slots of so many bytes, at most maxSlot.
+// classOf is the class of the smallest slots that have so many bytes, at most maxSlot.
 func classOf(size int) int {
 	if size <= lowSlot {
 		return (max(size, minSlot) - minSlot + granule - 1) / granule
@@ -104,12 +104,12 @@ func (a *arena) payload(r ref, h *header) []byte {
 	return a.slot(r)[headerSize:][:int(h.key)+int(h.value)]
 }
 
-// take returns a slot for the key and the value of an entry, which are copied there. The rest of the header is left
-// to the caller.
+// take copies the key and the value of an entry to a new slot. The caller fills in the rest of
+// the header.
 func (a *arena) take(e *Entry) (ref, *header) {
 	n := len(e.Key) + len(e.Value) + len(e.Tail)
 	size, place := headerSize+n, uint32(0)
-	copied := false // the tail is there
+	copied := false // the tail is there already
 	if size > maxSlot {
 		size = headerSize
 		var l large
@@ -131,7 +131,7 @@ func (a *arena) take(e *Entry) (ref, *header) {
 	return r, h
 }
 
-// fits reports whether the key and the value of an entry can take the place of those that are there.
+// fits reports whether the key and the value of an entry fit into the slot of this one.
 func (h *header) fits(e *Entry) bool {
 	size := headerSize + len(e.Key) + len(e.Value) + len(e.Tail)
 	return h.large == 0 && size <= maxSlot && classOf(size) == int(h.class)
@@ -158,12 +158,12 @@ func (a *arena) takeSlot(class int) ref {
 	return ref(n<<refBits | at)
 }
 
-// link is where a slot that was freed names the next one.
+// link is where a freed slot names the one freed before it.
 func (a *arena) link(chunk, at uint32) *uint32 {
 	return (*uint32)(unsafe.Pointer(&a.chunks[chunk].mem[at*granule]))
 }
 
-// drop frees a slot.
+// drop frees the slot of an entry.
 func (a *arena) drop(r ref) {
 	if h := a.at(r); h.large != 0 {
 		a.pool.freeLarge(a.large[h.large-1].mem)
@@ -221,7 +221,7 @@ func (a *arena) unlink(n uint32) {
 	c.next, c.prev = 0, 0
 }
 
-// keepLarge returns one more than the place of such memory.
+// keepLarge keeps the memory of a large entry, and returns one more than its index in large.
 func (a *arena) keepLarge(l large) uint32 {
 	if k := len(a.largeFree); k > 0 {
 		i := a.largeFree[k-1]
@@ -248,7 +248,7 @@ func (a *arena) close() {
 	*a = arena{}
 }
 
-// tables is how many bytes of Go's heap the arena takes up.
+// tables is how many bytes of Go's heap the arena takes.
 func (a *arena) tables() int64 {
 	return int64(cap(a.chunks))*int64(unsafe.Sizeof(chunk{})) + int64(cap(a.large))*int64(unsafe.Sizeof(large{})) + 4*int64(cap(a.free)+cap(a.largeFree))
 }

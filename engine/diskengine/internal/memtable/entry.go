@@ -5,32 +5,32 @@ import (
 	"unsafe"
 )
 
-// Area is a part of a queue with an order of its own, and an sstable of its own. Of live entries, and
-// of finished ones, a key should have one at most.
+// Area is a part of a queue with an order of its own, and with sstables of its own. A key
+// should have at most one live entry and one finished one.
 type Area uint8
 
-// The areas, and the time by which each is ordered.
+// The areas, and the time by which each is ordered:
 const (
-	Live     Area = iota // due; what is leased stays where it is
-	Dead                 // died
-	Finished             // forgotten: keys that are remembered
+	Live     Area = iota // live messages, leased ones too, by due time
+	Dead                 // dead messages, by when they died
+	Finished             // remembered keys, by when they are forgotten
 	areas
 )
 
-// Entry is a message, or a key that is remembered.
+// Entry is a message or a remembered key.
 type Entry struct {
-	ID    uint64 // neither 0 nor the greatest number
+	ID    uint64 // neither 0 nor the greatest uint64
 	Queue uint32 // at most MaxQueue
 	Area  Area
 	At    int64  // the time by which it is ordered
-	Key   []byte // at most 65,535; empty: none
-	Value []byte // of the caller's; at most 4 GiB - 64 KiB
-	Tail  []byte // what follows it, of one that is added or put; else nil
-	Ahead *Ahead // to which that was copied; nil: nowhere
+	Key   []byte // at most 65,535 bytes; empty: none
+	Value []byte // the caller's; with Tail at most 4 GiB - 64 KiB
+	Tail  []byte // the rest of the value, for Add and Put; else nil
+	Ahead *Ahead // where Tail was copied before; nil: nowhere
 
-	// Sealed, of an entry that is found, says that it is in a sealed memtable: it is
-	// moved by a Put only, and what is said of it in the log must carry its content. Passed
-	// says that it was passed to the sstable of its area, there with the number Ordinal.
+	// Sealed says of an entry that was found that it is in a sealed memtable: only a Put
+	// moves it, and its record in the log must carry its content. Passed says that it was
+	// passed to the sstable of its area, where its number is Ordinal.
 	Sealed  bool
 	Passed  bool
 	Ordinal uint32
@@ -42,7 +42,7 @@ type Position struct {
 	ID uint64
 }
 
-// header is what is before the key and the value of an entry.
+// header comes before the key and the value of an entry.
 type header struct {
 	id      uint64
 	at      int64
@@ -52,14 +52,13 @@ type header struct {
 	class   uint8
 	_       uint8
 	hash    uint32 // of the key
-	ordinal uint32 // one more than that in the sstable; 0: not passed
-	large   uint32 // one more than where the key and value are in arena.large; 0: after the header
+	ordinal uint32 // one more than the ordinal in the sstable; 0: not passed
+	large   uint32 // one more than the index in arena.large; 0: key and value follow the header
 }
 
 const headerSize = int(unsafe.Sizeof(header{}))
 
-// place is an area of a queue: that of the first queue comes first, then those of the others,
-// then the next area.
+// place is an area of a queue. Places are ordered by area, then by queue.
 type place uint32
 
 const areaShift = 30
@@ -80,5 +79,5 @@ func hashKey(seed maphash.Seed, queue uint32, a Area, key []byte) uint32 {
 	return uint32(h >> 32)
 }
 
-// hashID spreads ids, which are ours and not hostile.
+// hashID spreads ids. They are the store's own, so it need not resist attacks.
 func hashID(id uint64) uint32 { return uint32(id * 0x9e3779b97f4a7c15 >> 32) }

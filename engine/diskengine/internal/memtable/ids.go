@@ -2,21 +2,21 @@ package memtable
 
 import "unsafe"
 
-// ids finds entries by their ids. New entries, whose ids follow each other, have a place in a table. Entries
-// that were moved here from an sstable are in an index.
+// ids finds entries by their ids. New entries, whose ids follow each other, have a place in a
+// table. Entries that were moved here from sstables or other memtables are in an index.
 type ids struct {
 	pool   *pool
 	base   uint64          // the first id of the table
-	parts  []*[partIDs]ref // of the table
+	parts  []*[partIDs]ref // the table
 	memory [][]byte        // of parts
-	others index           // its dir is nil: it has none
+	others index           // its dir is nil while there are none
 }
 
 const partIDs = chunkSize / 4
 
 func newIDs(p *pool) ids { return ids{pool: p} }
 
-// place returns where the table has an id; nil: it has not.
+// place returns the place of an id in the table; nil: it has none.
 func (x *ids) place(id uint64) *ref {
 	i := id - x.base
 	if n := i / partIDs; n < uint64(len(x.parts)) {
@@ -36,7 +36,7 @@ func (x *ids) find(id uint64, a *arena) ref {
 	return x.others.find(hashID(id), func(r ref) bool { return a.at(r).id == id })
 }
 
-// extend has a place for a new id in the table, if it is about the next one.
+// extend makes a place for a new id in the table, if it is about the next one.
 func (x *ids) extend(id uint64) {
 	if len(x.parts) == 0 {
 		x.base = id
@@ -49,7 +49,7 @@ func (x *ids) extend(id uint64) {
 	x.parts = append(x.parts, (*[partIDs]ref)(unsafe.Pointer(unsafe.SliceData(b))))
 }
 
-// insert takes in an id that is not there.
+// insert adds an id that is not there.
 func (x *ids) insert(id uint64, r ref) {
 	if p := x.place(id); p != nil {
 		*p = r
@@ -61,7 +61,7 @@ func (x *ids) insert(id uint64, r ref) {
 	x.others.insert(hashID(id), r)
 }
 
-// remove takes an id away that is there.
+// remove removes an id that is there.
 func (x *ids) remove(id uint64, r ref) {
 	if p := x.place(id); p != nil && *p == r {
 		*p = 0
@@ -78,7 +78,7 @@ func (x *ids) close() {
 	*x = ids{}
 }
 
-// tables is how many bytes of Go's heap the index takes up.
+// tables is how many bytes of Go's heap ids takes.
 func (x *ids) tables() int64 {
 	return int64(cap(x.parts)+3*cap(x.memory))*8 + x.others.tables()
 }

@@ -11,18 +11,18 @@ const (
 	chunkPages = chunkSize / (pageSlots * 8)
 	maxLoad    = pageSlots * 7 / 8
 
-	// maxSkew is how many bits more than it should take may tell the entries of a page from
-	// others: beyond that they are of one hash, and dividing them is of no use.
+	// maxSkew is how many bits more than expected the entries of a page may share. Beyond that
+	// they have the same hash, and dividing the page is of no use.
 	maxSkew = 8
 )
 
-// slot is an entry in a page: its hash, and where it is; 0: none.
+// slot is an entry in a page: its hash and its ref; ref 0: none.
 type slot struct {
 	hash uint32
 	ref  ref
 }
 
-// page is a small table by open addressing.
+// page is a small hash table with open addressing.
 type page [pageSlots]slot
 
 // index finds entries by a hash. It is pages, and a directory that leads from the first bits of a hash to its
@@ -35,15 +35,15 @@ type index struct {
 	pages  []pageInfo
 	parts  []*[chunkPages]page
 	memory [][]byte         // of parts
-	spill  map[uint32][]ref // of one hash more than a page holds: never, but for misuse
+	spill  map[uint32][]ref // entries of a hash that overflows its page: only by misuse
 	n      int
-	read   uint32 // not used: for the compiler
+	read   uint32 // not used: so that the compiler keeps the reads
 }
 
-// pageInfo is what is kept of a page beside it.
+// pageInfo is what is known about a page, kept beside it.
 type pageInfo struct {
 	n    uint16
-	bits uint8 // of the hash that all in the page share
+	bits uint8 // how many first bits of the hash all in the page share
 }
 
 func newIndex(p *pool) index {
@@ -69,7 +69,7 @@ func (x *index) newPage(bits uint8) uint32 {
 // of returns the number of the page of a hash. A shift by 32 gives 0.
 func (x *index) of(hash uint32) uint32 { return x.dir[hash>>(32-x.bits)] }
 
-// expect reads where hashes would be.
+// expect prefetches the slots where hashes would be.
 func (x *index) expect(hashes []uint32) {
 	sum := uint32(0)
 	for _, hash := range hashes {
@@ -125,7 +125,7 @@ func (p *page) insert(s slot) {
 	p[i] = s
 }
 
-// divide divides the page of a hash in two, by one bit more.
+// divide divides the page n of a hash in two, by one bit more.
 func (x *index) divide(n, hash uint32) {
 	shared := uint(x.pages[n].bits)
 	if shared == x.bits {
@@ -158,7 +158,7 @@ func (x *index) divide(n, hash uint32) {
 	x.pages[n].n -= x.pages[m].n
 }
 
-// remove takes an entry away that is there.
+// remove removes an entry that is there.
 func (x *index) remove(hash uint32, r ref) {
 	x.n--
 	n := x.of(hash)
@@ -177,7 +177,7 @@ func (x *index) remove(hash uint32, r ref) {
 		i = (i + 1) % pageSlots
 	}
 	x.pages[n].n--
-	// What is behind moves up, unless it would be before its place.
+	// The following slots move up, unless one would come before the place of its hash.
 	for k := (i + 1) % pageSlots; p[k].ref != 0; k = (k + 1) % pageSlots {
 		if home := p[k].hash % pageSlots; (k-home)%pageSlots >= (k-i)%pageSlots {
 			p[i] = p[k]
@@ -192,7 +192,7 @@ func (x *index) close() {
 	*x = index{}
 }
 
-// tables is how many bytes of Go's heap the index takes up.
+// tables is how many bytes of Go's heap the index takes.
 func (x *index) tables() int64 {
 	return int64(cap(x.dir))*4 + int64(cap(x.pages))*int64(unsafe.Sizeof(pageInfo{})) + int64(cap(x.parts)+3*cap(x.memory))*8
 }

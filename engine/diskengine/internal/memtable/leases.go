@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// Lease is that of a message, which stays where it is stored. It holds no pointers.
+// Lease is the lease of a message, which stays where it is stored. It holds no pointers.
 type Lease struct {
-	// By these it is found; only methods of Leases change them.
+	// The lease is found by these; only methods of Leases change them.
 	ID       uint64
 	Deadline int64
 	Due      int64 // of the message
@@ -17,35 +17,37 @@ type Lease struct {
 
 	Remote bool // another process has it
 	Given  bool // a client has a token with this nonce
-	Known  bool // Due and what follows Attempt is known
-	Untold bool // the log knows of a later deadline
+	Known  bool // Due and the fields after Attempt are known
+	Untold bool // the log has a later deadline
 	Nonce  [16]byte
 
-	// Where the message stood in an sstable, by its number; 0: in a memtable, or not known.
+	// Where the message was in an sstable when last looked up. Table 0: in a memtable, or not
+	// known.
 	Table uint64
 	Pos   uint32
 	Epoch uint32
 
 	Attempt uint32
 
-	// What is asked of the message at the end of the lease:
+	// What is needed of the message at the end of the lease:
 	Priority    uint32
 	MaxAttempts uint32
 	Expires     int64
 	TTR         int64 // nanoseconds
-	Remember    int64 // nanoseconds; 0: or it has no key
+	Remember    int64 // nanoseconds; 0 too if the message has no key
 	Isolate     bool
 }
 
-// Over reports whether the lease has lapsed, and the message waits.
+// Over reports whether the lease has lapsed and the message waits.
 func (l *Lease) Over() bool { return l.over }
 
-// Leases is a table of leases, in memory outside of Go's heap. They are found by id and, for each queue, in
-// the order of their deadlines, and counted by the due times of their messages. Nothing takes longer than a
-// look-up in a tree. Lapsed leases are in an order of their own and not counted.
+// Leases is a table of leases, in memory outside of Go's heap. They are found by id and, for
+// each queue, in the order of their deadlines. They are counted by the due times of their
+// messages. Nothing takes longer than a look-up in a tree. Lapsed leases are in an order of
+// their own and are not counted.
 //
-// The caller has a lock for changes, as for Tables. A lease that is found may be read until it is removed, and
-// the fields that are not named above may be changed.
+// The caller has a lock for changes, as for Tables. A lease that is found may be read until it
+// is removed. Its fields may be changed, except those by which it is found.
 type Leases struct {
 	pool   *pool
 	most   int64
@@ -55,21 +57,21 @@ type Leases struct {
 	overs  order // by queue, deadline, id
 	memory [][]byte
 	parts  []*[chunkLeases]Lease
-	free   ref    // of slots, by their ref; 0: none
-	begun  uint32 // slots that were ever used; the first is none
+	free   ref    // the first free slot, whose ref is the next; 0: none
+	begun  uint32 // slots that were ever used; the first is not used, so that 0 means none
 }
 
 const (
-	// LeaseBytes is how much memory a lease takes itself; what finds it takes about half as
-	// much again.
+	// LeaseBytes is how much memory a lease itself takes. Its index and orders take about half
+	// as much again.
 	LeaseBytes = int(unsafe.Sizeof(Lease{}))
 
 	chunkLeases = chunkSize / LeaseBytes
 	keptChunks  = 8
 )
 
-// NewLeases returns a table that is empty, for so many leases at most: it is for the caller to hold
-// to that (Room). Config.Keep is not for it.
+// NewLeases returns an empty table for at most so many leases: the caller keeps to that
+// (Room). Config.Keep does not count.
 func NewLeases(cfg *Config, most int64) *Leases {
 	x := &Leases{pool: &pool{onHeap: cfg != nil && cfg.OnHeap, keep: keptChunks}, most: most}
 	x.clear()
@@ -81,7 +83,7 @@ func (x *Leases) clear() {
 	x.memory, x.parts, x.free, x.begun = nil, nil, 0, 1
 }
 
-// Shrink gives up memory that the table has grown by, if it is empty.
+// Shrink frees the memory that the table has grown by, if it is empty.
 func (x *Leases) Shrink() {
 	if x.ids.n > 0 || x.begun <= uint32(chunkLeases) {
 		return
@@ -106,20 +108,20 @@ func (x *Leases) Close() {
 	}
 }
 
-// Trim is as Tables.Trim.
+// Trim is like Tables.Trim.
 func (x *Leases) Trim() bool { return x.pool.trim(trimChunks) }
 
-// Memory is how many bytes the table takes up, and how many are spare.
+// Memory is how many bytes the table takes, and how many are spare.
 func (x *Leases) Memory() (taken, spare int64) {
 	taken, spare = x.pool.memory()
 	return taken + x.ids.tables(), spare
 }
 
-// Len is how many there are, lapsed ones with the others.
+// Len is how many leases there are, with lapsed ones.
 func (x *Leases) Len() int { return x.ids.n }
 
-// Room is how many more leases a queue that has some may take: it never has more than are left for the
-// others then, so that none takes all.
+// Room is how many more leases a queue may take that has has of them. A queue never has more
+// leases than it leaves free, so that none takes all.
 func (x *Leases) Room(has int64) int {
 	return int(min(math.MaxInt32, max(0, (x.most-int64(x.Len())-has+1)/2)))
 }
@@ -135,7 +137,7 @@ func (x *Leases) ByID(id uint64) *Lease {
 	return x.slot(r)
 }
 
-// Add takes in the lease of a message that has none, and returns it as it is in the table.
+// Add adds the lease of a message that has none, and returns it as it is in the table.
 func (x *Leases) Add(l *Lease) *Lease {
 	r := x.free
 	if r != 0 {
@@ -161,7 +163,7 @@ func (x *Leases) Add(l *Lease) *Lease {
 func (l *Lease) end() item { return item{hi: l.Queue, ref: uint32(l.ref), at: l.Deadline, id: l.ID} }
 func (l *Lease) due() item { return item{hi: l.Queue, ref: uint32(l.ref), at: l.Due, id: l.ID} }
 
-// Remove takes a lease away.
+// Remove removes a lease. l must not be used afterwards.
 func (x *Leases) Remove(l *Lease) {
 	x.leave(l)
 	x.ids.remove(hashID(l.ID), l.ref)
@@ -170,7 +172,7 @@ func (x *Leases) Remove(l *Lease) {
 	x.free = r
 }
 
-// leave takes a lease out of the orders.
+// leave removes a lease from the orders.
 func (x *Leases) leave(l *Lease) {
 	if l.over {
 		x.overs.remove(l.end())
@@ -180,7 +182,7 @@ func (x *Leases) leave(l *Lease) {
 	x.dues.remove(l.due())
 }
 
-// Lapse notes that a lease has lapsed, at a deadline.
+// Lapse notes that a lease has lapsed, with this deadline.
 func (x *Leases) Lapse(l *Lease, deadline int64) {
 	x.leave(l)
 	l.over, l.Deadline = true, deadline
@@ -202,7 +204,7 @@ func (x *Leases) Extend(l *Lease, deadline int64) {
 	}
 }
 
-// SetDue says when the message is due.
+// SetDue sets when the message of a lease is due.
 func (x *Leases) SetDue(l *Lease, due int64) {
 	if l.Due == due {
 		return
@@ -215,14 +217,14 @@ func (x *Leases) SetDue(l *Lease, due int64) {
 	}
 }
 
-// First is the lease of a queue that ends first; nil: it has none.
+// First is the running lease of a queue that ends first; nil: it has none.
 func (x *Leases) First(queue uint32) *Lease { return x.first(&x.ends, queue, First) }
 
-// FirstOver is the first one that has lapsed, from a position on.
+// FirstOver is the first lapsed lease of a queue from a position on; nil: there is none.
 func (x *Leases) FirstOver(queue uint32, from Position) *Lease { return x.first(&x.overs, queue, from) }
 
-// Overs gives fn those of all queues that have lapsed until fn returns false. fn must not change
-// anything in the table.
+// Overs gives fn the lapsed leases of all queues until fn returns false. fn must not change
+// the table.
 func (x *Leases) Overs(fn func(*Lease) bool) {
 	c := x.overs.seek(item{at: First.At})
 	for it := c.item(); it != nil && fn(x.slot(ref(it.ref))); it = c.item() {
@@ -239,13 +241,13 @@ func (x *Leases) first(o *order, queue uint32, from Position) *Lease {
 	return x.slot(ref(it.ref))
 }
 
-// Ascend gives fn the leases of a queue that have not lapsed, by their deadlines, from a position
-// on, until fn returns false. fn must not change anything in the table.
+// Ascend gives fn the running leases of a queue by their deadlines, from a position on, until
+// fn returns false. fn must not change the table.
 func (x *Leases) Ascend(queue uint32, from Position, fn func(*Lease) bool) {
 	x.ascend(&x.ends, queue, from, fn)
 }
 
-// AscendOver is Ascend of those that have lapsed.
+// AscendOver is Ascend for lapsed leases.
 func (x *Leases) AscendOver(queue uint32, from Position, fn func(*Lease) bool) {
 	x.ascend(&x.overs, queue, from, fn)
 }
@@ -257,7 +259,7 @@ func (x *Leases) ascend(o *order, queue uint32, from Position, fn func(*Lease) b
 	}
 }
 
-// Descend is Ascend backwards, of those before a position.
+// Descend is Ascend backwards, for leases before a position.
 func (x *Leases) Descend(queue uint32, before Position, fn func(*Lease) bool) {
 	c := x.ends.before(item{hi: queue, at: before.At, id: before.ID})
 	for it := c.item(); it != nil && it.hi == queue && fn(x.slot(ref(it.ref))); it = c.item() {
@@ -265,8 +267,7 @@ func (x *Leases) Descend(queue uint32, before Position, fn func(*Lease) bool) {
 	}
 }
 
-// DueBefore counts the leases of a queue that have not lapsed and whose messages are due before a
-// time.
+// DueBefore counts the running leases of a queue whose messages are due before a time.
 func (x *Leases) DueBefore(queue uint32, at int64) int64 {
 	first, end := item{hi: queue, at: First.At}, item{hi: queue, at: at}
 	return x.dues.rank(&end) - x.dues.rank(&first)

@@ -2,5 +2,5 @@
 
 package memtable
 
-// populate has the system give the pages of what mapMemory returned.
+// populate has the system provide the pages of b, from mapMemory, by touching them.
 func populate(b []byte) { clear(b) }

@@ -13,8 +13,8 @@ func mapMemory(n int) []byte {
 	return b
 }
 
-// unmapMemory gives back what mapMemory returned. What came from Go's heap instead it leaves to
-// the collector.
+// unmapMemory gives back memory from mapMemory. Memory from Go's heap it leaves to the
+// collector.
 func unmapMemory(b []byte) {
 	_ = unix.Munmap(b) // EINVAL: b was not mapped
 }

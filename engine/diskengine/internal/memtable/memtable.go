@@ -6,27 +6,27 @@ import (
 	"math"
 )
 
-// Config is how memory is taken. Nil works.
+// Config says how memory is taken. Nil means all defaults.
 type Config struct {
-	// Keep is how many bytes are kept that no memtable needs, for the next ones. 0: 64 MiB;
+	// Keep is how many bytes are kept for later that no memtable needs now. 0: 64 MiB;
 	// negative: none.
 	Keep int64
 
-	// OnHeap takes memory from Go's heap, as is done anyway on systems other than Unix. The
-	// race detector does not see memory elsewhere.
+	// OnHeap takes memory from Go's heap, so that the race detector sees it. On systems other
+	// than Unix this is always so.
 	OnHeap bool
 
-	// Low is called when memory was taken and Stock should be called, maybe under a lock: it must not
-	// wait. Nil: it never is.
+	// Low is called when Stock should be called, as memory was taken. The caller may hold a
+	// lock, so Low must not wait. May be nil.
 	Low func()
 }
 
-// Tables is the entries that are in no sstable yet: a memtable that takes them in, and sealed ones that are
-// being written to sstables.
+// Tables has the entries that are in no sstable yet: an active memtable that takes them in,
+// and sealed ones that are being written to sstables.
 //
-// Look-ups may be called side by side. Changes - Add, Put, Remove, Expect, Seal, and Pass and Drop of what is
-// sealed - are called while nothing else is: the caller has a lock. What is found may be read until the next
-// change.
+// Look-ups may run side by side. Changes (Add, Put, Remove, Expect, Seal, and Pass and Drop of
+// a Sealed) run alone: the caller has a lock. An entry that is found may be read until the
+// next change.
 type Tables struct {
 	pool   *pool
 	seed   maphash.Seed
@@ -34,7 +34,7 @@ type Tables struct {
 	sealed []*Sealed // the oldest first
 }
 
-// New returns one that is empty.
+// New returns empty Tables.
 func New(cfg *Config) *Tables {
 	var c Config
 	if cfg != nil {
@@ -57,33 +57,33 @@ func (r *Tables) Close() {
 	r.pool.close()
 }
 
-// Add takes in an entry whose id was never there.
+// Add adds an entry whose id was never there.
 func (r *Tables) Add(e Entry) {
 	e.check()
 	r.active.ids.extend(e.ID)
 	r.active.add(&e)
 }
 
-// Put takes in an entry, in place of the one that has its id, if there is one. Afterwards it is in the active
-// memtable.
+// Put adds an entry to the active memtable. It replaces the entry with the same id, if there
+// is one.
 func (r *Tables) Put(e Entry) {
 	e.check()
 	if at, h := r.active.byID(e.ID); h != nil {
 		r.active.put(at, h, &e)
 		return
 	}
-	r.active.add(&e) // whose bytes may be those of the one that is sealed
+	r.active.add(&e) // first: its bytes may be part of the sealed entry
 	r.removeOther(e.ID)
 }
 
-// check panics where an entry cannot be kept: the caller has seen to it that it can.
+// check panics if an entry cannot be kept: the caller must make sure that it can.
 func (e *Entry) check() {
 	if e.ID == 0 || e.ID == math.MaxUint64 || e.Queue > MaxQueue || e.Area >= areas || len(e.Key) > math.MaxUint16 || uint64(len(e.Value)+len(e.Tail)) > math.MaxUint32-math.MaxUint16 {
 		panic(fmt.Sprintf("memtable: entry %d of queue %d, area %d, with %d bytes of key and %d of value", e.ID, e.Queue, e.Area, len(e.Key), len(e.Value)))
 	}
 }
 
-// Remove takes an entry away, and reports whether it was there.
+// Remove removes an entry, and reports whether it was there.
 func (r *Tables) Remove(id uint64) bool {
 	if at, h := r.active.byID(id); h != nil {
 		r.active.remove(at, h)
@@ -92,7 +92,7 @@ func (r *Tables) Remove(id uint64) bool {
 	return r.removeOther(id)
 }
 
-// removeOther takes an entry away that is not in the active memtable.
+// removeOther removes an entry from the sealed memtables.
 func (r *Tables) removeOther(id uint64) bool {
 	for _, s := range r.sealed {
 		if at, h := s.w.byID(id); h != nil {
@@ -116,7 +116,7 @@ func (r *Tables) ByID(id uint64) (Entry, bool) {
 	return Entry{}, false
 }
 
-// ByKey finds the entry that has a key in an area, of dead ones the one that died last.
+// ByKey finds the entry with a key in an area; of dead ones the one that died last.
 func (r *Tables) ByKey(queue uint32, a Area, key []byte) (Entry, bool) {
 	var best Entry
 	at, h := r.active.byKey(queue, a, key)
@@ -150,20 +150,21 @@ func (r *Tables) Count(queue uint32, a Area) (n int64) {
 	return n
 }
 
-// Memory is how many bytes memtables take up, and how many are spare: all but a few words for each
-// chunk and for each area of a queue.
+// Memory is how many bytes memtables take, and how many are spare. It leaves out a few words
+// for each chunk and for each area of a queue.
 func (r *Tables) Memory() (taken, spare int64) {
 	taken, spare = r.pool.memory()
 	r.each(func(w *table) { taken += w.tables() })
 	return taken, spare
 }
 
-// Loose is how many of the spare bytes wait for Trim: those of long values that were removed, or took another place. It
-// may be called at any time.
+// Loose is how many of the spare bytes wait for Trim: those of long values that were removed
+// or moved. It may be called at any time.
 func (r *Tables) Loose() int64 { return r.pool.loose.Load() }
 
-// Borrow returns memory of the same kind, of so many bytes or some more, that is the caller's until giveBack and not
-// counted. Both may be called at any time, giveBack best outside of locks.
+// Borrow returns memory of the same kind, of so many bytes or some more. It is the caller's
+// until giveBack, and does not count in Memory. Both may be called at any time, giveBack best
+// without a lock.
 func (r *Tables) Borrow(bytes int) (b []byte, giveBack func()) {
 	b = r.pool.lend(bytes)
 	return b, func() { r.pool.takeBack(b) }
@@ -172,13 +173,14 @@ func (r *Tables) Borrow(bytes int) (b []byte, giveBack func()) {
 // Unsealed is how many entries are in the active memtable.
 func (r *Tables) Unsealed() int { return r.active.len() }
 
-// Trim gives some of the memory back to the system that is spare beyond Config.Keep, or was that of long values, of
-// which it keeps as much at most for others, and reports whether there is more of it. It may be called at any time,
-// and is best called outside of locks.
+// Trim gives some memory back to the system: chunks spare beyond Config.Keep, and the memory
+// of removed long values, of which it keeps as much again for later ones. It reports whether
+// there is more. It may be called at any time, best without a lock.
 func (r *Tables) Trim() bool { return r.pool.trim(trimChunks) }
 
 const trimChunks = 16
 
-// Stock has the system make up to 4 MiB of memory ready, no more than an eighth of what is kept, so that
-// a caller that takes it under a lock does not wait for that. It may be called beside all else but Close.
+// Stock makes up to 4 MiB of memory ready, but no more than an eighth of Config.Keep. So a
+// caller that takes memory under a lock does not wait for the system. Stock may be called
+// beside all else but Close.
 func (r *Tables) Stock() { r.pool.fill() }

@@ -4,7 +4,7 @@ import "unsafe"
 
 // item is an entry in an order.
 type item struct {
-	hi  uint32 // what comes first: a place, or a hash
+	hi  uint32 // the first part of the order: a place, a queue or a hash
 	ref uint32 // the entry; in nodes above the leaves, the node below
 	at  int64
 	id  uint64
@@ -24,13 +24,13 @@ const (
 	nodeSize   = 1 << 10
 	itemSize   = int(unsafe.Sizeof(item{}))
 	leafItems  = (nodeSize - 16) / itemSize
-	upperItems = leafItems * itemSize / (itemSize + 4) // with a count each
+	upperItems = leafItems * itemSize / (itemSize + 4) // each has a count too
 	chunkNodes = chunkSize / nodeSize
 )
 
-// node is a node of an order: a leaf, whose items are entries, or one above, whose items are the
-// nodes below, each with what is not greater than anything in it; of the first that is not
-// looked at. One above has fewer items, and their counts after them.
+// node is a node of an order. The items of a leaf are entries. The items of an upper node are
+// the nodes below, each with a lower bound of its entries; the bound of the first is not used.
+// An upper node has fewer items, followed by their counts.
 type node struct {
 	n          uint32
 	leaf       bool
@@ -38,12 +38,12 @@ type node struct {
 	items      [leafItems]item
 }
 
-// counts returns how many entries are below each item of a node above the leaves.
+// counts returns how many entries are below each item of an upper node.
 func (d *node) counts() *[upperItems]uint32 {
 	return (*[upperItems]uint32)(unsafe.Pointer(&d.items[upperItems]))
 }
 
-// room returns how many items a node has at most.
+// room returns the most items that a node may have.
 func (d *node) room() int {
 	if d.leaf {
 		return leafItems
@@ -51,7 +51,7 @@ func (d *node) room() int {
 	return upperItems
 }
 
-// sum returns how many entries a node has, and what is below it.
+// sum returns how many entries are in a node and below it.
 func (d *node) sum() uint32 {
 	if d.leaf {
 		return d.n
@@ -59,7 +59,7 @@ func (d *node) sum() uint32 {
 	return d.sumTo(int(d.n))
 }
 
-// sumTo returns how many entries are below the first i items of a node above the leaves.
+// sumTo returns how many entries are below the first i items of an upper node.
 func (d *node) sumTo(i int) (sum uint32) {
 	for _, n := range d.counts()[:i] {
 		sum += n
@@ -67,7 +67,7 @@ func (d *node) sumTo(i int) (sum uint32) {
 	return sum
 }
 
-// search returns where the first item is that is not less.
+// search returns the index of the first item that is not less than it.
 func (d *node) search(it *item) int {
 	low, high := 0, int(d.n)
 	for low < high {
@@ -80,7 +80,7 @@ func (d *node) search(it *item) int {
 	return low
 }
 
-// below returns where the node is in which an item belongs.
+// below returns the index of the node below in which an item belongs.
 func (d *node) below(it *item) int {
 	low, high := 1, int(d.n) // the first that is greater
 	for low < high {
@@ -93,7 +93,7 @@ func (d *node) below(it *item) int {
 	return low - 1
 }
 
-// insert puts an item at i, which has so many entries below it if the node is above the leaves.
+// insert puts an item at i. count is how many entries are below it, in an upper node.
 func (d *node) insert(i int, it item, count uint32) {
 	copy(d.items[i+1:d.n+1], d.items[i:d.n])
 	d.items[i] = it
@@ -114,7 +114,7 @@ func (d *node) remove(i int) {
 	d.n--
 }
 
-// give moves the items of a node from i on to the end of another one of its level.
+// give moves the items from i on to the end of another node of the same level.
 func (d *node) give(i int, to *node) {
 	if !d.leaf {
 		copy(to.counts()[to.n:], d.counts()[i:d.n])

@@ -4,17 +4,17 @@ import "unsafe"
 
 const maxDepth = 16
 
-// order is a B+ tree of items, in nodes that hold no pointers. Above the leaves it keeps how many
-// items are below, so that those between two places are counted as fast as one is found.
+// order is a B+ tree of items, in nodes without pointers. Upper nodes know how many items are
+// below, so that items between two places are counted as fast as one is found.
 type order struct {
 	pool   *pool
 	memory [][]byte
 	parts  []*[chunkNodes]node
-	free   uint32 // its next is the next one
-	begun  uint32 // nodes that were ever used; the first is none
+	free   uint32 // the first free node, whose next is the next one; 0: none
+	begun  uint32 // nodes that were ever used; the first is not used, so that 0 means none
 	root   uint32
 	n      int
-	read   uint32 // not used: for the compiler
+	read   uint32 // not used: so that the compiler keeps the reads
 }
 
 func newOrder(p *pool) order { return order{pool: p, begun: 1} }
@@ -43,14 +43,14 @@ func (o *order) freeNode(n uint32) {
 	o.node(n).next, o.free = o.free, n
 }
 
-// path leads from the root to a leaf: nodes, and the items taken in them.
+// path is the way from the root to a leaf: nodes, and the index of the item taken in each.
 type path struct {
 	node [maxDepth]uint32
 	at   [maxDepth]int
-	n    int // nodes above the leaf
+	n    int // how many nodes above the leaf
 }
 
-// descend returns the leaf in which an item belongs, and adds to the counts on the way there.
+// descend returns the leaf in which an item belongs, and adds by to the counts on the way.
 func (o *order) descend(it *item, p *path, by int32) (uint32, *node) {
 	n := o.root
 	d := o.node(n)
@@ -74,7 +74,7 @@ func (o *order) find(it *item) *node {
 	return d
 }
 
-// insert adds an item that is not there.
+// insert adds an item, which must not be there.
 func (o *order) insert(it item) {
 	if o.root == 0 {
 		o.root, _ = o.newNode(true)
@@ -103,7 +103,7 @@ func (o *order) insert(it item) {
 	d.insert(i, it, count)
 }
 
-// rank returns how many items are less than one.
+// rank returns how many items are less than it.
 func (o *order) rank(it *item) (n int64) {
 	if o.root == 0 {
 		return 0
@@ -117,10 +117,10 @@ func (o *order) rank(it *item) (n int64) {
 	return n + int64(d.search(it))
 }
 
-// split makes two of a full node, the other one to the right of it, and puts an item into one
-// of them, which belongs at i and has so many entries below it. What comes in order leaves full
-// nodes behind: where the item is the last, of the node or of its place, what is before it stays
-// together.
+// split splits a full node in two and returns the new one, to the right. It puts an item into
+// one of them, which belongs at i and has count entries below it. Items that come in order
+// must leave full nodes behind: if the item is the last of the node or of its place, all
+// before it stays together.
 func (o *order) split(n uint32, d *node, i int, it item, count uint32) (uint32, *node) {
 	rn, right := o.newNode(d.leaf)
 	full := int(d.n)
@@ -144,7 +144,7 @@ func (o *order) split(n uint32, d *node, i int, it item, count uint32) (uint32, 
 	return rn, right
 }
 
-// remove takes an item away, and reports whether it was there.
+// remove removes an item, and reports whether it was there.
 func (o *order) remove(it item) bool {
 	if o.root == 0 {
 		return false
@@ -153,7 +153,7 @@ func (o *order) remove(it item) bool {
 	n, d := o.descend(&it, &p, -1)
 	i := d.search(&it)
 	if i == int(d.n) || it.less(&d.items[i]) {
-		o.descend(&it, new(path), 1) // as they were
+		o.descend(&it, new(path), 1) // restore the counts
 		return false
 	}
 	d.remove(i)
@@ -180,8 +180,8 @@ func (o *order) remove(it item) bool {
 	return true
 }
 
-// join makes one of a node that has few items, the i-th below up, and one beside it, where they
-// fit, and reports whether up has one less then.
+// join joins a node that has few items, the i-th below up, with one beside it if they fit. It
+// reports whether up has one item less now.
 func (o *order) join(n uint32, d, up *node, i int) bool {
 	most := uint32(d.room()) - 2
 	if d.n == 0 {
@@ -192,7 +192,7 @@ func (o *order) join(n uint32, d, up *node, i int) bool {
 		o.merge(d, up, i+1)
 	case i > 0 && d.n+o.node(up.items[i-1].ref).n <= most:
 		o.merge(o.node(up.items[i-1].ref), up, i)
-	case d.n == 0: // the only one
+	case d.n == 0: // the only one below up
 		o.leave(d)
 		up.remove(i)
 		o.freeNode(n)
@@ -202,7 +202,7 @@ func (o *order) join(n uint32, d, up *node, i int) bool {
 	return true
 }
 
-// merge moves what is in the i-th node below up to the one on its left.
+// merge moves the items of the i-th node below up to the node on its left.
 func (o *order) merge(left, up *node, i int) {
 	n := up.items[i].ref
 	d := o.node(n)
@@ -221,7 +221,7 @@ func (o *order) merge(left, up *node, i int) {
 	o.freeNode(n)
 }
 
-// leave takes a leaf out of the list of them.
+// leave takes a leaf out of the list of leaves.
 func (o *order) leave(d *node) {
 	if d.prev != 0 {
 		o.node(d.prev).next = d.next
@@ -236,14 +236,14 @@ func (o *order) close() {
 	*o = order{}
 }
 
-// cursor is a place in an order, which is not to be changed meanwhile.
+// cursor is a place in an order, which must not be changed meanwhile.
 type cursor struct {
 	o *order
 	d *node
 	i int
 }
 
-// seek returns a cursor at the first item that is not less.
+// seek returns a cursor at the first item that is not less than it.
 func (o *order) seek(it item) cursor {
 	c := cursor{o: o}
 	if o.root != 0 {
@@ -254,7 +254,7 @@ func (o *order) seek(it item) cursor {
 	return c
 }
 
-// before returns a cursor at the last item that is less.
+// before returns a cursor at the last item that is less than it.
 func (o *order) before(it item) cursor {
 	c := cursor{o: o}
 	if o.root != 0 {

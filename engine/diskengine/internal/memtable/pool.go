@@ -8,31 +8,31 @@ import (
 	"sync/atomic"
 )
 
-// chunkSize is how much memory is taken at a time, from the system and by each part of a
+// chunkSize is how many bytes are taken at a time: from the system, and by each part of a
 // memtable.
 const chunkSize = 256 << 10
 
-// pool has the chunks that no memtable needs. Its methods may be called from many goroutines.
+// pool has the chunks that no memtable needs. Many goroutines may call its methods.
 type pool struct {
 	onHeap bool
-	keep   int    // chunks
-	low    func() // is called when few are spare; nil: nothing is
+	keep   int    // how many chunks
+	low    func() // is called when few chunks are spare; may be nil
 
 	mu    sync.Mutex
 	spare [][]byte
-	large [][]byte // larger ones, to be given back
-	idle  [][]byte // larger ones that are free, to be used again
-	kept  int      // bytes of those
-	taken int64    // bytes that are none of these
+	large [][]byte // larger pieces that wait for trim
+	idle  [][]byte // larger pieces that are free to be used again
+	kept  int      // bytes of idle
+	taken int64    // bytes that memtables have
 
-	loose atomic.Int64 // bytes of large; with mu held where it changes
+	loose atomic.Int64 // bytes of large; changed only with mu held
 }
 
-// stock is how many chunks are made ready: the system gives memory page by page, as each is first
-// touched, under the caller's lock.
+// stock is how many chunks are kept ready. The system provides a page when it is first
+// touched, which would otherwise be under the caller's lock.
 const stock = 16
 
-// ready is how many chunks are to be spare.
+// ready is how many chunks should be spare.
 func (p *pool) ready() int {
 	if p.low == nil {
 		return 0
@@ -59,7 +59,7 @@ func (p *pool) fill() {
 	}
 }
 
-// get returns a chunk, which holds what it held before unless it is to be clear.
+// get returns a chunk. It has its old content, unless zero asks for zeros.
 func (p *pool) get(zero bool) []byte {
 	p.mu.Lock()
 	p.taken += chunkSize
@@ -89,8 +89,8 @@ func (p *pool) put(chunks ...[]byte) {
 	p.spare = append(p.spare, chunks...)
 }
 
-// trim gives back to the system some at most of what is spare beyond what to keep, and reports
-// whether there is more.
+// trim gives spare memory that is not to be kept to the system, at most so many pieces. It
+// reports whether there are more.
 func (p *pool) trim(most int) bool {
 	p.mu.Lock()
 	large := min(most, len(p.large))
@@ -113,7 +113,8 @@ func (p *pool) trim(most int) bool {
 	return more
 }
 
-// takeLarge returns memory for n bytes, or some more, that do not fit into a chunk.
+// takeLarge returns memory of n bytes, or some more, for an entry that does not fit into a
+// chunk.
 func (p *pool) takeLarge(n int) []byte {
 	b := p.lend(n)
 	p.mu.Lock()
@@ -122,8 +123,8 @@ func (p *pool) takeLarge(n int) []byte {
 	return b
 }
 
-// freeLarge takes such memory back. It goes with the next trim: that takes the longer the more it
-// is, under the caller's lock.
+// freeLarge takes such memory back. Only trim frees it: that takes the longer the more memory
+// it is, and the caller holds a lock.
 func (p *pool) freeLarge(b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,7 +133,8 @@ func (p *pool) freeLarge(b []byte) {
 	p.large = append(p.large, b)
 }
 
-// giveBackLarge takes such memory back that no memtable has had.
+// giveBackLarge takes back memory of takeLarge that no memtable has used. The caller holds no
+// lock.
 func (p *pool) giveBackLarge(b []byte) {
 	p.mu.Lock()
 	p.taken -= int64(len(b))
@@ -142,7 +144,8 @@ func (p *pool) giveBackLarge(b []byte) {
 
 const pageSize = 4 << 10
 
-// lend returns memory that is no memtable's, and counts as none's. Its size is one of few, at most an eighth larger.
+// lend returns memory of at least n bytes, which does not count as taken. There are few sizes,
+// each at most an eighth larger than n, or up to a page, so that memory can be used again.
 func (p *pool) lend(n int) []byte {
 	step := max(pageSize, 1<<(bits.Len(uint(n-1)))>>4)
 	size := (n + step - 1) / step * step
@@ -162,9 +165,9 @@ func (p *pool) lend(n int) []byte {
 	return b
 }
 
-// takeBack takes back what was lent, and gives to the system what is beyond what is kept, which is as much
-// as of chunks: to map and unmap memory, and to touch each page for the first time, takes several times as long as to
-// fill it. It is best called outside of locks.
+// takeBack takes back memory that was lent. It keeps as much as of chunks, and gives the rest
+// to the system: mapping and unmapping memory, and touching each page for the first time,
+// takes several times as long as filling it. It is best called without a lock.
 func (p *pool) takeBack(b []byte) {
 	p.mu.Lock()
 	p.idle, p.kept = append(p.idle, b), p.kept+len(b)
@@ -186,7 +189,7 @@ func (p *pool) memory() (taken, spare int64) {
 	return p.taken, int64(len(p.spare))*chunkSize + int64(p.kept) + p.loose.Load()
 }
 
-// close gives back all that is spare.
+// close gives all spare memory back.
 func (p *pool) close() {
 	p.keep = 0
 	p.takeBack(nil)
@@ -194,8 +197,8 @@ func (p *pool) close() {
 	}
 }
 
-// system returns n bytes, which are zeros, from outside of Go's heap if that can be: so the
-// collector neither counts them nor keeps as much again in reserve.
+// system returns n zero bytes, from outside of Go's heap if possible: so the collector neither
+// counts them nor keeps as much again in reserve.
 func (p *pool) system(n int) []byte {
 	if !p.onHeap {
 		if b := mapMemory(n); b != nil {

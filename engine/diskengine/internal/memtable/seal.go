@@ -2,17 +2,18 @@ package memtable
 
 import "math"
 
-// Sealed is a memtable that takes nothing in any more: it is written to an sstable. Its entries are
-// found as before, and may be removed.
+// Sealed is a memtable that takes in no more entries: it is being written to sstables. Its
+// entries are found as before, and may be removed.
 type Sealed struct {
 	of *Tables
 	w  *table
 
 	undoing bool // Again has begun
-	undone  item // the first that it has not looked at
+	undone  item // the first item that Again has not looked at
 }
 
-// Seal begins a new memtable, and returns the one before. There may be several that are sealed.
+// Seal seals the active memtable, returns it, and begins a new one. Several may be sealed at a
+// time.
 func (r *Tables) Seal() *Sealed {
 	s := &Sealed{of: r, w: r.active}
 	r.sealed = append(r.sealed, s)
@@ -32,8 +33,9 @@ func (s *Sealed) entry(r ref, h *header) Entry {
 // Len is how many entries are left in the memtable.
 func (s *Sealed) Len() int { return s.w.len() }
 
-// DueBefore is how many live entries of the memtable are before a time, and how many entries it has in all. If
-// live ones are of more queues than so many, the first of these are taken for all.
+// DueBefore is how many live entries of the memtable are due before a time, and how many
+// entries it has in all. It looks at no more than so many queues, and estimates the others
+// from those.
 func (s *Sealed) DueBefore(at int64, queues int) (due, all int64) {
 	w := s.w
 	of := int64(0)
@@ -58,14 +60,14 @@ func (s *Sealed) DueBefore(at int64, queues int) (due, all int64) {
 
 // pass is how far an area of a sealed memtable has been written to an sstable.
 type pass struct {
-	last item     // that was passed
-	next uint32   // the ordinal of the next
-	left []uint32 // ordinals of those that were removed after they had been passed
+	last item     // the last that was passed
+	next uint32   // the ordinal of the next entry
+	left []uint32 // ordinals of entries that were removed after they had been passed
 }
 
-// Pass gives fn the next entries of an area that were not passed yet, at most some, in the order
-// of (queue, time, id), and returns how many: 0 at the end. The first that is passed has the
-// ordinal 0, the next 1, and so on. fn must not call anything of Tables.
+// Pass gives fn at most so many further entries of an area, in the order of (queue, time, id),
+// and returns how many: 0 at the end. The first entry that is passed has the ordinal 0, the
+// next 1, and so on. fn must not call anything of Tables.
 func (s *Sealed) Pass(a Area, most int, fn func(Entry)) int {
 	w := s.w
 	p := &w.passes[a]
@@ -89,8 +91,9 @@ func (s *Sealed) Pass(a Area, most int, fn func(Entry)) int {
 	return n
 }
 
-// Again lets Pass begin anew in all areas, when what was passed could not be written. It looks at so many
-// entries at most, and reports whether there are more: Pass is called once there are none.
+// Again lets Pass begin anew in all areas, when the entries could not be written. It looks at
+// so many entries at most, and reports whether there are more. Pass may be called once there
+// are none.
 func (s *Sealed) Again(most int) (more bool) {
 	w := s.w
 	if !s.undoing {
@@ -107,8 +110,8 @@ func (s *Sealed) Again(most int) (more bool) {
 	return false
 }
 
-// Left returns the ordinals of those of an area that were removed after they had been passed,
-// since the last call.
+// Left returns the ordinals of the entries of an area that were removed after they had been
+// passed, since the last call.
 func (s *Sealed) Left(a Area) []uint32 {
 	left := s.w.passes[a].left
 	s.w.passes[a].left = nil
@@ -125,7 +128,7 @@ func (s *Sealed) Count(a Area) (n int64) {
 	return n
 }
 
-// Drop forgets the memtable, when what is left of it is found elsewhere.
+// Drop drops the memtable, once its entries are found elsewhere.
 func (s *Sealed) Drop() {
 	for i, other := range s.of.sealed {
 		if other == s {

@@ -6,12 +6,12 @@ import (
 	"math"
 )
 
-// memtable is entries in memory of their own, all of which is given back at once.
+// table is a memtable: entries in memory of their own, which is given back all at once.
 type table struct {
 	pool   *pool
 	seed   maphash.Seed
 	arena  arena
-	keys   index // but for the dead
+	keys   index // without those of dead entries
 	ids    ids
 	order  order
 	graves order // dead entries with keys, by hash and death: many may have one key
@@ -36,7 +36,7 @@ func (w *table) byID(id uint64) (ref, *header) {
 	return r, w.arena.at(r)
 }
 
-// byKey finds the entry with a key; of dead ones the last.
+// byKey finds the entry with a key; of dead ones the one that died last.
 func (w *table) byKey(queue uint32, a Area, key []byte) (ref, *header) {
 	hash := hashKey(w.seed, queue, a, key)
 	p := placeOf(queue, a)
@@ -77,7 +77,7 @@ func (h *header) item(r ref) item {
 
 func (h *header) grave(r ref) item { return item{hi: h.hash, ref: uint32(r), at: h.at, id: h.id} }
 
-// add takes an entry in whose id is not there.
+// add adds an entry whose id is not there.
 func (w *table) add(e *Entry) {
 	r, h := w.arena.take(e)
 	w.enter(r, h, e)
@@ -89,7 +89,7 @@ func (w *table) enter(r ref, h *header, e *Entry) {
 	w.stand(r, h, placeOf(e.Queue, e.Area), e.At)
 }
 
-// stand enters an entry by its time and its key.
+// stand enters an entry into the order, and by its key, if any, into keys or graves.
 func (w *table) stand(r ref, h *header, p place, at int64) {
 	h.place, h.at = p, at
 	w.order.insert(h.item(r))
@@ -121,7 +121,7 @@ func (w *table) fall(r ref, h *header) {
 	}
 }
 
-// move puts an entry to another place or time.
+// move moves an entry to another place or time.
 func (w *table) move(r ref, h *header, p place, at int64) {
 	switch {
 	case h.place != p || h.at != at && p.area() == Dead:
@@ -134,7 +134,7 @@ func (w *table) move(r ref, h *header, p place, at int64) {
 	}
 }
 
-// remove takes an entry away.
+// remove removes an entry.
 func (w *table) remove(r ref, h *header) {
 	if h.ordinal != 0 {
 		p := &w.passes[h.place.area()]
@@ -145,7 +145,7 @@ func (w *table) remove(r ref, h *header) {
 	w.arena.drop(r)
 }
 
-// put changes an entry that is there to what e says, whose bytes may be those of the entry.
+// put changes an entry to e, whose bytes may be part of the entry.
 func (w *table) put(r ref, h *header, e *Entry) {
 	key, _ := w.arena.bytes(r, h)
 	if !h.fits(e) || !bytes.Equal(key, e.Key) {
@@ -170,5 +170,5 @@ func (w *table) close() {
 	w.arena.close()
 }
 
-// tables is how many bytes of Go's heap the memtable takes up, but for its counts.
+// tables is how many bytes of Go's heap the memtable takes, without its counts.
 func (w *table) tables() int64 { return w.arena.tables() + w.keys.tables() + w.ids.tables() }

@@ -2,7 +2,7 @@ package memtable
 
 import "math"
 
-// walker goes through an area of all memtables at once.
+// walker walks through an area of all memtables at once.
 type walker struct {
 	place   place
 	cursors []areaCursor // of the active memtable, then of the sealed ones
@@ -23,7 +23,7 @@ func (r *Tables) each(fn func(w *table)) {
 	}
 }
 
-// cursors appends a cursor for each memtable, which seek finds.
+// cursors appends a cursor for each memtable, from seek.
 func (r *Tables) cursors(c []areaCursor, seek func(*order) cursor) []areaCursor {
 	c = append(c, areaCursor{cursor: seek(&r.active.order), w: r.active})
 	for _, s := range r.sealed {
@@ -84,8 +84,8 @@ func (r *Tables) Descend(queue uint32, a Area, before Position, fn func(Entry) b
 	}
 }
 
-// CountRange is how many entries of an area of a queue lie from a position on and before another:
-// none where that is not after it. It takes as long as finding two entries in each memtable, however
+// CountRange is how many entries of an area of a queue are at or after from and before to; 0
+// if to is not after from. It takes as long as finding two entries in each memtable, however
 // many are between.
 func (r *Tables) CountRange(queue uint32, a Area, from, to Position) (n int64) {
 	p := uint32(placeOf(queue, a))
@@ -103,7 +103,7 @@ var (
 	Last  = Position{At: math.MaxInt64, ID: math.MaxUint64}
 )
 
-// Places gives fn each area of each queue that has entries, in no order, and how many.
+// Places gives fn each area of each queue that has entries, and how many, in no order.
 func (r *Tables) Places(fn func(queue uint32, a Area, n int64)) {
 	sums := make(map[place]int64)
 	r.each(func(w *table) {

@@ -31,8 +31,8 @@ const (
 // ErrNewer says that a newer release wrote a record.
 var ErrNewer = errors.New("the log has a record of a kind that this release does not know; use a newer release")
 
-// Applier takes records in. What it is given, and the bytes in it, are to be read until the
-// method returns. Its methods are called in the order of the log.
+// Applier applies records. Its methods are called in the order of the log. A record, and the
+// bytes in it, are only to be read, and only until the method returns.
 type Applier interface {
 	Put(*Put) error
 	Move(*Move) error
@@ -47,9 +47,9 @@ type Applier interface {
 	Spare(*Spare) error
 }
 
-// Each gives the records of an entry of the log to an Applier, until that returns an error. It
-// returns ErrNewer for an entry or a record of a kind that it does not know, and
-// codec.ErrMalformed for what is none; records before it have been given by then.
+// Each gives the records of an entry of the log to an Applier until that returns an error. It
+// returns ErrNewer for an entry or a record of an unknown kind, and codec.ErrMalformed for
+// bytes that are no record. The records before it have been given by then.
 func Each(kind byte, b []byte, to Applier) error {
 	if kind != Group {
 		return fmt.Errorf("%w (kind %d of entries)", ErrNewer, kind)
@@ -65,7 +65,7 @@ func Each(kind byte, b []byte, to Applier) error {
 	return nil
 }
 
-// decoder holds what is read last, so that reading allocates nothing.
+// decoder has one record of each frequent kind, so that decoding allocates little.
 type decoder struct {
 	in     codec.Reader
 	put    Put
@@ -122,7 +122,7 @@ func (d *decoder) one(to Applier) error {
 	}
 }
 
-// given gives a record on, unless it could not be read.
+// given gives a record to fn, unless it could not be decoded.
 func given[R any](in *codec.Reader, r *R, to func(*R) error) error {
 	if in.Err != nil {
 		return in.Err

@@ -8,13 +8,13 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// Lease says that a message is leased, in place of any lease before; a Put, Move or Gone of it
-// ends that. Of a message that is not there it says nothing.
+// Lease says that a message is leased. It replaces any earlier lease; a Put, Move or Gone of
+// the message ends it. If the message is not there it has no effect.
 type Lease struct {
 	ID       engine.ID
 	From     Spot // where the message is in an sstable, if that is known
 	Deadline int64
-	Attempt  uint32 // this one counted; at least 1
+	Attempt  uint32 // counts this lease; at least 1
 
 	// Remote says that another process has the lease, so that it outlives this one.
 	Remote bool
@@ -45,7 +45,7 @@ func (l *Lease) read(in *codec.Reader, kind byte) {
 	}
 }
 
-// Extend says when a lease ends. Of a message that is not leased it says nothing.
+// Extend says when a lease ends. If the message is not leased it has no effect.
 type Extend struct {
 	ID       engine.ID
 	Deadline int64

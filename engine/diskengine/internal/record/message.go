@@ -7,22 +7,22 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
-// Put says what a message is, whole. It replaces what has the id before.
+// Put is a whole message. It replaces whatever had the id before.
 type Put struct {
 	ID    engine.ID
 	Queue uint32
 	New   bool   // the id was never used before
-	From  Spot   // where it stood in an sstable, if that is known; not when New
+	From  Spot   // where it was in an sstable, if that is known; not when New
 	Key   []byte // empty: none
 	State
-	Content []byte // of Content.Append
-	Body    []byte // what follows it, where it is written without a body; nil: nothing, as in what is read
+	Content []byte // from Content.Append
+	Body    []byte // follows Content if that was written without its body; nil: nothing, as in decoded records
 }
 
 // Append writes the record.
 func (p *Put) Append(b []byte) []byte { return append(p.AppendHead(b), p.Body...) }
 
-// AppendHead writes it but for the body.
+// AppendHead writes the record without Body.
 func (p *Put) AppendHead(b []byte) []byte {
 	if p.New {
 		b = binary.AppendUvarint(append(b, kindPush), uint64(p.ID))
@@ -45,19 +45,19 @@ func (p *Put) read(in *codec.Reader, kind byte) {
 	p.Content = in.Take(in.Uvarint())
 }
 
-// Content is what of a message stays until it is replaced.
+// Content is the part of a message that stays until it is replaced.
 type Content struct {
 	Created int64
 	engine.Policy
-	engine.Content      // Body is nil when it is apart
-	Apart          Body // where the body is if it is too large for the log; zero: here
+	engine.Content      // its Body is nil if the body is apart
+	Apart          Body // the file of the body, in stores of earlier releases; zero: the body is here
 }
 
-// Body names a body that has a file of its own.
+// Body names the file of a body that has its own.
 type Body struct {
 	File  uint64 // its number; 0: none
 	Bytes uint64
-	Sum   uint32 // CRC-32C of them
+	Sum   uint32 // CRC-32C of the body
 }
 
 const (
@@ -94,8 +94,9 @@ func ParseContent(b []byte) (c Content, err error) {
 	return c, nil
 }
 
-// Move says what a message is whose content stays: one that the log has Put at or after the
-// position from which it is replayed. Of one that is not there it says nothing.
+// Move is the new state of a message whose content stays. The log must have a Put of it at or
+// after the position from which it is replayed. If the message is not there, Move has no
+// effect.
 type Move struct {
 	ID engine.ID
 	State
@@ -111,10 +112,10 @@ func (m *Move) read(in *codec.Reader) {
 	m.State.Read(in)
 }
 
-// Gone says that a message is no more, or that a key is no longer remembered.
+// Gone says that a message is gone, or that a key is no longer remembered.
 type Gone struct {
 	ID   engine.ID
-	From Spot // where it stood in an sstable, if that is known
+	From Spot // where it was in an sstable, if that is known
 }
 
 // Append writes the record.
@@ -124,8 +125,8 @@ func (g *Gone) Append(b []byte) []byte {
 
 func (g *Gone) read(in *codec.Reader) { *g = Gone{ID: readID(in), From: readSpot(in)} }
 
-// Finish says that the key of a message which is no more is remembered, under the id of that
-// message. It follows the Gone of it.
+// Finish says that the key of a message that is gone is remembered, under the id of that
+// message. It follows the message's Gone.
 type Finish struct {
 	ID        engine.ID
 	Queue     uint32
@@ -133,7 +134,7 @@ type Finish struct {
 	Due       int64
 	Ending    engine.Ending
 	Ended     int64
-	Forgotten int64 // from then on the key is free
+	Forgotten int64 // when the key is free again
 }
 
 // Append writes the record.

@@ -7,8 +7,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
-// Name gives a queue its number, which no other ever gets, or takes it away, and with it the
-// queue's settings and pause: then nothing of the queue is left.
+// Name gives a queue its number, which no other queue ever gets. Without a name it forgets the
+// queue, with its settings and pause: nothing of the queue is left then.
 type Name struct {
 	Queue uint32
 	Name  []byte // empty: the queue is forgotten
@@ -23,7 +23,7 @@ func (n *Name) read(in *codec.Reader) {
 	*n = Name{Queue: readQueue(in), Name: in.Take(in.Uvarint())}
 }
 
-// Configure says what the settings of a queue are, all of them.
+// Configure has all settings of a queue.
 type Configure struct {
 	Queue    uint32
 	Revision uint64
@@ -53,18 +53,18 @@ func (p *Pause) Append(b []byte) []byte {
 
 func (p *Pause) read(in *codec.Reader) { *p = Pause{Queue: readQueue(in), Until: in.Varint()} }
 
-// Purge says that all messages of a queue that wait are gone whose ids are at most UpTo, and those
-// of the other states in Also. What was leased then is not touched, whatever it is when the log is
-// replayed: all leases that end after At. Each of them has a Lease behind any position from which the
-// log is replayed.
+// Purge says that the pending messages of a queue whose ids are at most UpTo are gone, and so
+// are those of the other states in Also. Messages that were leased then are not touched,
+// whatever they are when the log is replayed: those whose leases end after At. The log has a
+// Lease of each of them after the position from which it is replayed.
 type Purge struct {
 	Queue uint32
 	Also  engine.PurgeAlso
 	UpTo  engine.ID
 	At    int64
 
-	// Spares says that what the Spare records before name, up to the first of them, is not
-	// touched either.
+	// Spares says that the ids in the Spare records before, back to the last one with First,
+	// are not touched either.
 	Spares bool
 }
 
@@ -92,11 +92,11 @@ func (p *Purge) read(in *codec.Reader) {
 	}
 }
 
-// Spare names messages that the next Purge of a queue does not touch: those that were leased when the
-// purge began and are not any more, or were dead.
+// Spare names ids that the next Purge of a queue does not touch: messages that were leased
+// when the purge began and are no longer, dead ones redriven since, and keys remembered since.
 type Spare struct {
 	Queue uint32
-	First bool // what was named before does not count
+	First bool // ids named before do not count
 	IDs   []engine.ID
 }
 

@@ -9,20 +9,19 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// Never is a time that does not come. Times are Unix milliseconds.
+// Never is a time that does not come. All times are Unix milliseconds.
 const Never = math.MaxInt64
 
-// State is what changes of a message while its content stays.
+// State is the part of a message that changes while its content stays.
 type State struct {
 	Due     int64
-	Expires int64  // Never: does not
-	Attempt uint32 // leases that count
+	Expires int64  // Never: it does not expire
+	Attempt uint32 // how many leases count
 
 	Dead bool
 	Died int64 // when Dead
 
-	// Lapsed says that Nonce is that of the last lease, which lapsed and may still
-	// settle.
+	// Lapsed says that Nonce is of the last lease, which has lapsed; its token still settles.
 	Lapsed bool
 	Nonce  token.Nonce
 
@@ -38,7 +37,7 @@ const (
 	stateEnd
 )
 
-// Append writes the state. What is not said in it is read as zero.
+// Append writes the state. Zero fields, and an Expires of Never, are left out.
 func (s *State) Append(b []byte) []byte {
 	at := len(b)
 	b = binary.AppendVarint(append(b, 0), s.Due)
@@ -115,7 +114,7 @@ func readQueue(in *codec.Reader) uint32 {
 // Spot is a position in an sstable. The zero Spot is nowhere.
 type Spot struct {
 	Table uint64 // its number
-	At    uint32 // how many messages of the sstable are before it
+	At    uint32 // how many entries of the sstable are before it
 }
 
 func (s Spot) append(b []byte) []byte {

@@ -7,20 +7,21 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
-// How messages are stored outside of the log: in a memtable as a value, in an sstable as a value
-// with the key before it.
+// Outside of the log a message is stored as a value: in a memtable alone, in an sstable with
+// its key before it.
 
-// AppendValue writes the value of a message, live or dead.
+// AppendValue writes the value of a live or dead message.
 func AppendValue(b []byte, s *State, content []byte) []byte { return append(s.Append(b), content...) }
 
-// ParseValue reads it. What it returns is part of b.
+// ParseValue reads what AppendValue wrote. What it returns is part of b.
 func ParseValue(b []byte) (s State, content []byte, err error) {
 	in := codec.Reader{B: b}
 	s.Read(&in)
 	return s, in.B, in.Err
 }
 
-// Trace is the value of a key that is remembered; until when is the time by which it is ordered.
+// Trace is the value of a remembered key. When it is forgotten is the time by which the entry
+// is ordered.
 type Trace struct {
 	Due    int64
 	Ending engine.Ending
@@ -45,18 +46,18 @@ func ParseTrace(b []byte) (t Trace, err error) {
 	return t, nil
 }
 
-// AppendKeyed writes a value as an sstable has it.
+// AppendKeyed writes a value with its key before it, as sstables have it.
 func AppendKeyed(b, key, value []byte) []byte { return append(appendBytes(b, key), value...) }
 
-// ParseKeyed reads it. What it returns is part of b.
+// ParseKeyed reads what AppendKeyed wrote. What it returns is part of b.
 func ParseKeyed(b []byte) (key, value []byte, err error) {
 	in := codec.Reader{B: b}
 	key = in.Take(in.Uvarint())
 	return key, in.B, in.Err
 }
 
-// Head is what a content begins with: what is asked of a message without looking at what it
-// carries.
+// Head is the beginning of a content: what is needed of a message without its headers and
+// body.
 type Head struct {
 	Created int64
 	engine.Policy
@@ -70,7 +71,7 @@ func ParseHead(b []byte) (h Head, err error) {
 	return h, in.Err
 }
 
-// HeadOf is the part of a content that is its head.
+// HeadOf returns the part of a content that is its head.
 func HeadOf(b []byte) ([]byte, error) {
 	in := codec.Reader{B: b}
 	new(Head).read(&in)

@@ -5,7 +5,7 @@ import (
 	"sort"
 )
 
-// block is a block of entries, read. It holds as long as its buffer.
+// block is a decoded block of entries. It is valid as long as its buffer.
 type block struct {
 	first  uint32 // position
 	count  int
@@ -14,24 +14,24 @@ type block struct {
 	values []byte
 }
 
-// columns are the heads of the entries of a block that is being filled: what they have in common
-// is together, and numbers are as short as they are near to those of the entry before.
+// columns are the heads of the entries of a block that is being filled. Numbers of one kind
+// are together, and each is the difference to that of the entry before, so that it is short.
 type columns struct {
 	lengths, queues, times, ids []byte
 	last                        Place
 }
 
-// mostHead is how many bytes the head of an entry takes at most.
+// mostHead is the most bytes of the head of an entry.
 const mostHead = 2*binary.MaxVarintLen32 + 2*binary.MaxVarintLen64
 
-// leastHead is how many it takes at least: one in each column.
+// leastHead is the least bytes of the head of an entry: one in each column.
 const leastHead = 4
 
-// add appends the head of an entry that is not before the last one.
+// add appends the head of an entry, which must not come before the last one.
 func (c *columns) add(p Place, length int) {
 	c.lengths = binary.AppendUvarint(c.lengths, uint64(length))
 	c.queues = binary.AppendUvarint(c.queues, uint64(p.Queue-c.last.Queue))
-	c.times = binary.AppendVarint(c.times, p.At-c.last.At) // modulo 2⁶⁴, as the next one
+	c.times = binary.AppendVarint(c.times, p.At-c.last.At) // modulo 2⁶⁴, and so are ids
 	c.ids = binary.AppendVarint(c.ids, int64(p.ID-c.last.ID))
 	c.last = p
 }
@@ -42,13 +42,13 @@ func (c *columns) reset() {
 	*c = columns{lengths: c.lengths[:0], queues: c.queues[:0], times: c.times[:0], ids: c.ids[:0]}
 }
 
-// append appends all of them in the form of a block.
+// append appends the columns to b, as a block has them.
 func (c *columns) append(b []byte) []byte {
 	b = append(append(b, c.lengths...), c.queues...)
 	return append(append(b, c.times...), c.ids...)
 }
 
-// decodeEntries reads a block, and reports whether all in it can be read without harm.
+// decodeEntries decodes a block; ok is false if it is malformed.
 func decodeEntries(payload []byte, count int, buf *buffer) (b block, ok bool) {
 	if count <= 0 || uint64(count)*leastHead > uint64(len(payload)) {
 		return b, false
@@ -118,7 +118,7 @@ func (b *block) search(p Place) int {
 	return sort.Search(b.count, func(i int) bool { return b.place(i).Compare(p) >= 0 })
 }
 
-// blockRef is a line of the table of blocks: 32 bytes in memory.
+// blockRef is a row of the table of blocks: 32 bytes in memory.
 type blockRef struct {
 	off   int64
 	first uint32 // position

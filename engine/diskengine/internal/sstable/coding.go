@@ -4,20 +4,20 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// How the payload of a block of entries is coded.
+// How the payload of a block of entries is coded:
 const (
 	plain  = 0
-	packed = 1 // by zstd, after the length that it has when it is unpacked
+	packed = 1 // by zstd, after its unpacked length
 )
 
 const (
-	packedHead = 4         // bytes of that length
-	maxPacked  = 256 << 10 // payloads that are longer stand as they are: packing them takes longer than a slice of work should
+	packedHead = 4         // bytes of the unpacked length
+	maxPacked  = 256 << 10 // longer payloads stay plain: packing them takes longer than a slice of work should
 )
 
-// packer and unpacker may be used by many at once: two of them pack, as one flushes and one merges.
-// They have no goroutines for whole payloads, but channels, which must not be made within a bubble
-// of a test: others could not use them.
+// Many goroutines may use packer and unpacker. At most two pack at a time: one flushes, one
+// merges. Both start no goroutines for whole payloads, but they have channels. These must not
+// be made within a bubble of a test: other tests could not use them.
 var (
 	packer = made(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithAllLitEntropyCompression(true),
 		zstd.WithEncoderConcurrency(2), zstd.WithWindowSize(maxPacked), zstd.WithSingleSegment(true), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true)))
@@ -25,9 +25,9 @@ var (
 		zstd.WithDecoderMaxWindow(maxPacked), zstd.WithDecodeAllCapLimit(true), zstd.IgnoreChecksum(true)))
 )
 
-func init() { packer.EncodeAll([]byte{0}, nil) } // which makes them
+func init() { packer.EncodeAll([]byte{0}, nil) } // makes the channels
 
-// made returns what options that are constant make.
+// made returns v, and panics on an error: the options are constant.
 func made[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -35,7 +35,7 @@ func made[T any](v T, err error) T {
 	return v
 }
 
-// pack returns a payload packed, in room, if that takes an eighth less.
+// pack packs a payload into room. ok says that this takes at least an eighth less.
 func pack(room, payload []byte) (b []byte, ok bool) {
 	if len(payload) > maxPacked {
 		return room, false
@@ -44,8 +44,8 @@ func pack(room, payload []byte) (b []byte, ok bool) {
 	return b, len(b) <= len(payload)-len(payload)/8
 }
 
-// unpack returns the payload that was packed, in room from the buffer, or a reason why it cannot be
-// read. No more memory is taken than maxPacked, whatever is there.
+// unpack unpacks a payload into the buffer, or returns a reason why it cannot. It takes no
+// more memory than maxPacked, whatever b says.
 func unpack(b []byte, buf *buffer) (payload []byte, reason string) {
 	if len(b) < packedHead {
 		return nil, "no room for a packed block"

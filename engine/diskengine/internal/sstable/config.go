@@ -6,46 +6,47 @@ import (
 )
 
 const (
-	// MaxEntries is how many entries an sstable holds at most.
+	// MaxEntries is the most entries of an sstable.
 	MaxEntries = 1<<31 - 1
 
-	// MaxValue is how long a value may be, in bytes.
+	// MaxValue is the most bytes of a value.
 	MaxValue = 1 << 30
 
 	minBlock = 512
 	maxBlock = 1 << 20
 )
 
-// Config is how sstables are kept. Nil works.
+// Config configures sstables. Nil means all defaults.
 type Config struct {
-	// ID is what the store is called; an sstable of another store is refused.
+	// ID identifies the store; an sstable of another store is refused.
 	ID uint64
 
-	// BlockBytes is how large blocks of entries become before they are packed, each read and checked as a whole. A
-	// longer entry has one of its own. It may change from sstable to sstable. 0: 16 KiB; 512 bytes
-	// to 1 MiB.
+	// BlockBytes is how large a block of entries becomes before it is packed. A block is read
+	// and checked as a whole. A longer entry has a block of its own. BlockBytes may differ
+	// from sstable to sstable. 0: 16 KiB; 512 bytes to 1 MiB.
 	BlockBytes int
 
-	// GroupWords is how many times 64 entries have a count of the living of their own. 0: 256.
+	// GroupWords is how many times 64 entries make a group, which has a count of its live
+	// entries. 0: 256.
 	GroupWords int
 
-	// SyncBytes is after how many bytes what was written so far is synced, so that the last
-	// sync is short for all users of the disk. It is asked for each slice. nil: 8 MiB.
+	// SyncBytes returns how many bytes are written between two syncs, so that the last sync is
+	// short for all users of the disk. It is called for each slice. nil: 8 MiB.
 	SyncBytes func() int
 
 	// Plain is asked for each block of entries whether it stays unpacked: packing takes the
-	// processor about as long as all else that is done with the entries. nil: none is.
+	// processor about as long as all other work on the entries. nil: all blocks may be packed.
 	Plain func() bool
 
-	// Pace is called between slices of the work of Writer and Merge, each below a
-	// millisecond or about 128 KiB, with the bytes that were written since the last call. It
-	// may wait. An error of it ends the work. nil: nothing.
+	// Pace is called between slices of the work of Writer and Merge, each below a millisecond
+	// or about 128 KiB, with the bytes written since the last call. It may wait. Its error
+	// ends the work. nil: it is not called.
 	Pace func(written int) error
 
 	// Salt returns a random number for each sstable. nil: math/rand/v2 does.
 	Salt func() uint64
 
-	slice int // bytes in a write, at most; 0: outSlice
+	slice int // the most bytes of a write; 0: outSlice
 }
 
 func (c *Config) withDefaults() Config {

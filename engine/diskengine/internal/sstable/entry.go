@@ -25,5 +25,5 @@ type Entry struct {
 	Place
 	Pos   uint32 // its position in the sstable, from 0 on
 	Value []byte
-	Cut   bool // Value is only the first bytes of it
+	Cut   bool // Value has only the first bytes
 }

@@ -6,15 +6,15 @@ import (
 	"sort"
 )
 
-// MayHold reports whether an entry with a key may be here, dead or alive, by what is in memory:
-// it says so of all that are, and of one in 120, or of fewer, of those that are not.
+// MayHold reports whether an entry with a key may be here, deleted or not, by the filter in
+// memory. It is true for all keys that are here, and for at most one in 120 of the others.
 func (r *Table) MayHold(key Key) bool {
 	hi, _ := key.halves()
 	return r.filter.may(hi)
 }
 
-// FindKey returns the position of the entry alive that has a key, of several the last. It reads
-// a block where MayHold says yes, and none where it says no.
+// FindKey returns the position of the live entry with a key; of several the last. It reads a
+// block of the index if MayHold is true, and none otherwise.
 func (r *Table) FindKey(key Key) (pos uint32, ok bool, err error) {
 	if !r.hold() {
 		return 0, false, ErrClosed
@@ -25,7 +25,7 @@ func (r *Table) FindKey(key Key) (pos uint32, ok bool, err error) {
 	return pos, ok, firstOf(err, r.release())
 }
 
-// FindID returns the position of the entry alive that has an id, of several the last.
+// FindID returns the position of the live entry with an id; of several the last.
 func (r *Table) FindID(id uint64) (pos uint32, ok bool, err error) {
 	if id < r.footer.minID || id > r.footer.maxID {
 		return 0, false, nil
@@ -37,8 +37,8 @@ func (r *Table) FindID(id uint64) (pos uint32, ok bool, err error) {
 	return pos, ok, firstOf(err, r.release())
 }
 
-// IDsIn gives the ids of the entries in [from, to), dead or alive, also of blocks that are damaged. It
-// reads all of the index of ids.
+// IDsIn gives the ids of the entries in [from, to), deleted or not, even of damaged blocks. It
+// reads the whole index of ids.
 func (r *Table) IDsIn(from, to uint32, each func(pos uint32, id uint64)) (err error) {
 	if !r.hold() {
 		return ErrClosed
@@ -55,7 +55,7 @@ func (r *Table) IDsIn(from, to uint32, each func(pos uint32, id uint64)) (err er
 	}
 }
 
-// Queue returns the part of a queue; ok is false if it has none.
+// Queue returns the part that a queue has; ok is false if it has none.
 func (r *Table) Queue(queue uint32) (q Queue, ok bool) {
 	i := r.queueAt(queue)
 	if i == len(r.queues) || r.queues[i].Queue != queue {
@@ -64,13 +64,13 @@ func (r *Table) Queue(queue uint32) (q Queue, ok bool) {
 	return r.queues[i], true
 }
 
-// queueAt is the first queue from a number on.
+// queueAt is the index of the first queue from a number on.
 func (r *Table) queueAt(queue uint32) int {
 	return sort.Search(len(r.queues), func(i int) bool { return r.queues[i].Queue >= queue })
 }
 
-// Search returns the position of the first entry, dead or alive, that is not before
-// p; Len if all do. It reads a block at most, and none for the bounds of a queue.
+// Search returns the position of the first entry, deleted or not, that is not before p; Len if
+// there is none. It reads one block at most, and none for the bounds of a queue.
 func (r *Table) Search(p Place) (uint32, error) {
 	at, damage, err := r.SearchAll([]Place{p})
 	if err = firstOf(err, damage); err != nil {
@@ -79,8 +79,8 @@ func (r *Table) Search(p Place) (uint32, error) {
 	return at[0], nil
 }
 
-// SearchAll is Search for some places, none of which is before the last: it reads no block
-// twice. Where one is damaged the position is that of Behind, and damage says so.
+// SearchAll is Search for some places in ascending order. It reads no block twice. In a
+// damaged block the position is that of Behind, and damage is the error.
 func (r *Table) SearchAll(places []Place) (at []uint32, damage, err error) {
 	at = make([]uint32, len(places))
 	var buf *buffer
@@ -118,8 +118,8 @@ func (r *Table) SearchAll(places []Place) (at []uint32, damage, err error) {
 	return at, damage, nil
 }
 
-// place is where the first entry is that is not before p, or, if that is to be read, in
-// which block; -1: in none.
+// place returns the position of the first entry that is not before p. If a block must be read
+// for that, in is the block; otherwise -1.
 func (r *Table) place(p Place) (pos uint32, in int) {
 	i := r.queueAt(p.Queue)
 	if i == len(r.queues) {
@@ -138,7 +138,8 @@ func (r *Table) place(p Place) (pos uint32, in int) {
 	return 0, in
 }
 
-// alone reports whether block i has one entry, as those of long ones do: its place is in memory.
+// alone reports whether block i has only one entry, as one with a long value: its place is in
+// memory.
 func (r *Table) alone(i int) bool {
 	if i+1 < len(r.blocks) {
 		return r.blocks[i+1].first == r.blocks[i].first+1
@@ -146,8 +147,8 @@ func (r *Table) alone(i int) bool {
 	return r.n == r.blocks[i].first+1
 }
 
-// Get returns the entry at a position, dead or alive. The value is appended to room, which may
-// be nil.
+// Get returns the entry at a position, deleted or not. The value is appended to room, which
+// may be nil.
 func (r *Table) Get(pos uint32, room []byte) (Entry, error) {
 	if pos >= r.n {
 		return Entry{}, fmt.Errorf("%w (%d of %d)", ErrNoEntry, pos, r.n)

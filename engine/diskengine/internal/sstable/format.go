@@ -11,15 +11,15 @@ const (
 	magic   = "tarryrun"
 	version = 3
 
-	headerSize = 64   // of a file
-	blockHead  = 16   // of a block, before its payload
-	indexBlock = 4096 // a full block of an index, with its head; where an index begins
+	headerSize = 64   // the header of a file
+	blockHead  = 16   // the head of a block, before its payload
+	indexBlock = 4096 // a full block of an index, with its head; an index begins at a multiple of it
 
 	blockWidth = 28 // of a row in the table of blocks
-	queueWidth = 28 // and of queues
-	firstWidth = 8  // and of the first items of the blocks of an index
+	queueWidth = 28 // of a row in the table of queues
+	firstWidth = 8  // of a row in the table of the first items of index blocks
 
-	tableBytes = 64 << 10 // payload of a block of a table, at most
+	tableBytes = 64 << 10 // the most payload of a block of a table
 )
 
 // Kinds of blocks. Those of a kind are together, in this order.
@@ -48,7 +48,7 @@ var (
 	be         = binary.BigEndian
 )
 
-// header is the start of a file. Its checksum is what those of all blocks begin with.
+// header is the start of a file. The checksums of all blocks start from its checksum.
 type header struct {
 	store, number, salt uint64
 	crc                 uint32
@@ -66,8 +66,8 @@ func (h *header) encode() []byte {
 	return b
 }
 
-// Identify reads which sstable of which store a file is by its first bytes; ok is false if they are not
-// those of an sstable.
+// Identify returns which sstable of which store a file is, from its first bytes; ok is false
+// if they are not of an sstable.
 func Identify(b []byte) (store, number uint64, ok bool) {
 	h, reason, err := decodeHeader(b)
 	return h.store, h.number, reason == "" && err == nil
@@ -77,7 +77,7 @@ func headerSum(b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[16:headerSize])
 }
 
-// decodeHeader reads a header; a reason says why it is none.
+// decodeHeader decodes a header. If reason is not empty it says why it is none.
 func decodeHeader(b []byte) (h header, reason string, err error) {
 	switch {
 	case len(b) < headerSize || string(b[:8]) != magic:
@@ -93,8 +93,7 @@ func decodeHeader(b []byte) (h header, reason string, err error) {
 	return header{store: le.Uint64(b[16:]), number: le.Uint64(b[24:]), salt: le.Uint64(b[32:]), crc: le.Uint32(b[12:])}, "", nil
 }
 
-// sum is the checksum of a block at off, whose head without the checksum is the
-// first part.
+// sum is the checksum of a block at off. The first part is the head without its checksum.
 func sum(seed uint32, off int64, parts ...[]byte) uint32 {
 	var b [8]byte
 	le.PutUint64(b[:], uint64(off))
@@ -105,7 +104,7 @@ func sum(seed uint32, off int64, parts ...[]byte) uint32 {
 	return sum
 }
 
-// putHead fills the head of a block but for the checksum.
+// putHead writes the head of a block without the checksum.
 func putHead(b []byte, kind, coding byte, count, length int) {
 	clear(b[:blockHead])
 	le.PutUint32(b[4:], uint32(length))
@@ -153,7 +152,7 @@ func (f *footer) encode() []byte {
 	return b
 }
 
-// decodeFooter reads the footer of a file that is size bytes long.
+// decodeFooter decodes the footer of a file that is size bytes long.
 func decodeFooter(b []byte, size int64) (f footer, reason string) {
 	if len(b) != footerPayload {
 		return f, "no footer"

@@ -17,7 +17,7 @@ func (k Key) halves() (hi, lo uint64) {
 // cannot make keys that collide.
 type Secret [16]byte
 
-// Key returns the hash of a key, by SipHash-2-4 of 128 bits.
+// Key returns the hash of a key: SipHash-2-4 with 128 bits.
 func (s *Secret) Key(queue uint32, key string) (k Key) {
 	var room [256]byte
 	b := binary.LittleEndian.AppendUint32(room[:0], queue)

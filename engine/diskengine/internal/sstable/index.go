@@ -6,7 +6,7 @@ import (
 	"sort"
 )
 
-// index is where an sstable has its items, sorted, in blocks of one size.
+// index says where the sorted items of an index are in the file, in blocks of one size.
 type index struct {
 	layout
 	kind   byte
@@ -15,10 +15,10 @@ type index struct {
 	firsts []uint64 // hi of the first item of each block
 }
 
-// perBlock is how many items a full block has.
+// perBlock is how many items a full block of an index has.
 func (l *layout) perBlock() int { return (indexBlock - blockHead) / l.width }
 
-// blockLen is how long a block is, with its head. What is left over in a full one is zeros.
+// blockLen is how long a block is, with its head. The rest of a full block is zeros.
 func (l *layout) blockLen(items int) int {
 	if items == l.perBlock() {
 		return indexBlock
@@ -42,15 +42,15 @@ func (x *index) place(b int) (off int64, items int) {
 	return x.off + int64(b)*indexBlock, int(min(uint64(per), x.items-uint64(b)*uint64(per)))
 }
 
-// layout is how the items of an index are stored: each number in as many bytes as the largest of
-// the sstable takes.
+// layout is how the items of an index are stored: each number takes as many bytes as the
+// largest of the sstable.
 type layout struct {
-	base       uint64 // is taken off hi
+	base       uint64 // is subtracted from hi
 	hi, lo     int    // bytes of each
-	pos, width int    // of the position, and of all
+	pos, width int    // bytes of the position, and of the whole item
 }
 
-// layout returns that of an index.
+// layout returns the layout of an index.
 func (f *footer) layout(kind byte) layout {
 	l := layout{hi: 8, lo: 8, pos: bytesOf(max(f.entries, 1) - 1)}
 	if kind == kindIDs {
@@ -70,7 +70,7 @@ func (l *layout) put(b []byte, i item) []byte {
 	return appendUint(b, uint64(i.pos), l.pos)
 }
 
-// item returns the i-th one of a block.
+// item returns the i-th item of a block.
 func (l *layout) item(b []byte, i int) (it item) {
 	b = b[i*l.width:][:l.width]
 	it.hi = l.base + getUint(b[:l.hi])
@@ -98,8 +98,8 @@ func getUint(b []byte) (v uint64) {
 	return v
 }
 
-// last returns the last block that may have items with hi, or -1. Those before it may have some
-// too, as long as the first item behind has hi.
+// last returns the last block that may have items with hi, or -1. A block before it may have
+// some too if the first item of the next one has hi.
 func (x *index) last(hi uint64) int {
 	if hi == math.MaxUint64 {
 		return len(x.firsts) - 1
@@ -107,8 +107,9 @@ func (x *index) last(hi uint64) int {
 	return gallop(x.firsts, hi+1, x.kind == kindKeys) - 1
 }
 
-// gallop returns the first of sorted numbers that is v or more. Those that are spread evenly,
-// as hashes are, are guessed; the search widens from there, so that it is never slow.
+// gallop returns the index of the first of sorted numbers that is v or more. If they are
+// spread evenly, as hashes are, it guesses the index, and widens the search from there, so
+// that it is never slow.
 func gallop(a []uint64, v uint64, even bool) int {
 	lo, hi := 0, len(a)
 	if even && hi > 64 {
@@ -136,7 +137,7 @@ func gallop(a []uint64, v uint64, even bool) int {
 	return lo + sort.Search(hi-lo, func(i int) bool { return a[lo+i] >= v })
 }
 
-// search returns the first item of a block that is beyond (hi, lo).
+// search returns the index of the first item of a block that is beyond (hi, lo).
 func (x *index) search(payload []byte, hi, lo uint64) int {
 	return sort.Search(len(payload)/x.width, func(i int) bool {
 		it := x.item(payload, i)
@@ -144,7 +145,8 @@ func (x *index) search(payload []byte, hi, lo uint64) int {
 	})
 }
 
-// find returns the last entry alive that items with (hi, lo) lead to. The sstable is held.
+// find returns the last live entry that items with (hi, lo) lead to. The caller must have
+// called hold.
 func (r *Table) find(x *index, hi, lo uint64) (pos uint32, ok bool, err error) {
 	var buf *[indexBlock]byte
 	for b := x.last(hi); b >= 0; b-- {
@@ -214,7 +216,7 @@ func (r *Table) items(x *index) stream {
 	}
 }
 
-// guess is where v is in n numbers that are spread evenly.
+// guess is about the index of v in n numbers that are spread evenly.
 func guess(v uint64, n int) int {
 	hi, _ := bits.Mul64(v, uint64(n))
 	return int(hi)

@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// item is one of an index: a key's hash or, in hi, an id, and the position it leads to.
+// item is an item of an index: a key's hash or, in hi, an id, and the position that it leads
+// to.
 type item struct {
 	hi, lo uint64
 	pos    uint32
-	table  uint32 // of eachItem
+	table  uint32 // which sstable it is of; only for eachItem
 }
 
 func (i item) compare(o item) int {
@@ -25,7 +26,7 @@ func (i item) compare(o item) int {
 // stream gives items in order, until ok is false.
 type stream func() (i item, ok bool, err error)
 
-// merge gives the items of some streams in order to a function.
+// merge gives the items of some streams to each, in order.
 func merge(streams []stream, each func(item) error) error {
 	type head struct {
 		item
@@ -79,7 +80,7 @@ func merge(streams []stream, each func(item) error) error {
 	return nil
 }
 
-// sorter sorts items in chunks while they come, so that no step takes long.
+// sorter sorts items in chunks as they come, so that no step takes long.
 type sorter struct {
 	full [][]item // each sorted
 	cur  []item
@@ -108,7 +109,7 @@ func (s *sorter) seal() {
 	s.cur = nil
 }
 
-// streams gives what was added; nothing is added any more.
+// streams returns the items that were added. No more may be added afterwards.
 func (s *sorter) streams() (all []stream) {
 	s.seal()
 	for _, c := range s.full {

@@ -1,7 +1,8 @@
 package sstable
 
-// Keep keeps the file in its place, also after Remove, until what is returned is called, once: then
-// it is closed, and removed if it was to be. ok is false if the sstable was closed before.
+// Keep keeps the file in its place, even after Remove, until leave is called once. Then the
+// file is closed if Close was called, and removed if Remove was. ok is false if the sstable
+// was closed before.
 func (r *Table) Keep() (leave func() error, ok bool) {
 	if !r.hold() {
 		return nil, false

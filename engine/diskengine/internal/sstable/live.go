@@ -5,17 +5,17 @@ import (
 	"sync/atomic"
 )
 
-// groupWords is how many words of deaths have a count of their own, unless Config says otherwise.
+// groupWords is how many words of bits make a group, unless Config.GroupWords says otherwise.
 const groupWords = 1 << 14 / 64
 
-// Live says which entries of an sstable are alive, by position: all at first. One that has died
-// stays dead. Its methods may be called from many goroutines; a count is exact when none is
-// killed meanwhile.
+// Live says which entries of an sstable are alive, by position: at first all. A deleted entry
+// stays deleted. Many goroutines may call its methods; a count is exact if no entry is deleted
+// meanwhile.
 type Live struct {
 	n     uint32
-	dead  []uint64        // a bit for each, and for what is after the last
-	group uint32          // words whose living are counted apart
-	left  []atomic.Uint32 // alive in each group
+	dead  []uint64        // a bit for each entry; those after the last are set
+	group uint32          // words of a group
+	left  []atomic.Uint32 // live entries of each group
 }
 
 func newLive(n, group uint32) *Live {
@@ -32,18 +32,18 @@ func newLive(n, group uint32) *Live {
 
 func (l *Live) word(i uint32) uint64 { return atomic.LoadUint64(&l.dead[i]) }
 
-// Len is how many entries there are, dead or alive.
+// Len is how many entries there are, deleted or not.
 func (l *Live) Len() uint32 { return l.n }
 
 // Alive reports whether an entry is there and alive.
 func (l *Live) Alive(pos uint32) bool { return pos < l.n && l.word(pos/64)>>(pos%64)&1 == 0 }
 
-// Kill deletion bitmaps an entry as dead, and reports whether it was alive.
+// Kill deletes an entry, and reports whether it was alive.
 func (l *Live) Kill(pos uint32) bool {
 	return pos < l.n && l.kill(pos/64, 1<<(pos%64)) == 1
 }
 
-// KillRange deletion bitmaps those in [from, to) as dead, and returns how many were alive.
+// KillRange deletes the entries in [from, to), and returns how many were alive.
 func (l *Live) KillRange(from, to uint32) (n int) {
 	for to = min(to, l.n); from < to; from = from/64*64 + 64 {
 		n += l.kill(from/64, mask(from, to))
@@ -51,7 +51,7 @@ func (l *Live) KillRange(from, to uint32) (n int) {
 	return n
 }
 
-// kill marks the entries of a word, and returns how many were alive.
+// kill deletes the entries of a word that are in mask, and returns how many were alive.
 func (l *Live) kill(i uint32, mask uint64) int {
 	n := bits.OnesCount64(mask &^ atomic.OrUint64(&l.dead[i], mask))
 	if n > 0 {
@@ -69,7 +69,7 @@ func mask(from, to uint32) uint64 {
 	return m
 }
 
-// Count is how many in [from, to) are alive.
+// Count is how many entries in [from, to) are alive.
 func (l *Live) Count(from, to uint32) (n int) {
 	group := 64 * l.group
 	for to = min(to, l.n); from < to; {
@@ -84,7 +84,7 @@ func (l *Live) Count(from, to uint32) (n int) {
 	return n
 }
 
-// Next returns the first in [from, to) that is alive.
+// Next returns the first live entry in [from, to).
 func (l *Live) Next(from, to uint32) (pos uint32, ok bool) {
 	group := 64 * l.group
 	for to = min(to, l.n); from < to; {
@@ -100,7 +100,7 @@ func (l *Live) Next(from, to uint32) (pos uint32, ok bool) {
 	return 0, false
 }
 
-// Prev returns the last in [from, to) that is alive.
+// Prev returns the last live entry in [from, to).
 func (l *Live) Prev(from, to uint32) (pos uint32, ok bool) {
 	group := 64 * l.group
 	for to = min(to, l.n); from < to; {

@@ -9,23 +9,23 @@ import (
 
 const (
 	liveVersion = 1
-	liveHead    = 24      // of the bytes of a Live
+	liveHead    = 24      // the head of an encoded Live
 	liveChunk   = 1 << 16 // positions that are coded together
 	chunkWords  = liveChunk / 64
-	mostListed  = 2048 // in a chunk; more are coded as bits
+	mostListed  = 2048 // the most positions listed in a chunk; more are coded as bits
 )
 
-// How a chunk is coded.
+// How a chunk is coded:
 const (
 	allAlive  = iota
 	allDead   // nothing follows
-	deadList  // the dead
-	aliveList // the live
+	deadList  // the deleted entries
+	aliveList // the live entries
 	deadBits
 )
 
-// AppendLive appends which entries are dead, and returns how many are alive by that. One that
-// is killed meanwhile is in it or not.
+// AppendLive encodes which entries are deleted, and returns how many are alive by that. An
+// entry that is deleted meanwhile may count or not.
 func (r *Table) AppendLive(b []byte) (_ []byte, alive int) {
 	at := len(b)
 	b = append(b, make([]byte, liveHead)...)
@@ -43,16 +43,17 @@ func (r *Table) AppendLive(b []byte) (_ []byte, alive int) {
 	return b, alive
 }
 
-// appendChunk appends which entries are dead in [from, to), and returns how many are alive by that.
+// appendChunk encodes which entries in [from, to) are deleted, and returns how many are alive
+// by that.
 func (l *Live) appendChunk(b []byte, from, to uint32) (_ []byte, alive int) {
-	var words [chunkWords]uint64 // a copy: more may die meanwhile
+	var words [chunkWords]uint64 // a copy: more may be deleted meanwhile
 	dead, n := 0, int(to-from)
 	used := words[:(n+63)/64]
 	for i := range used {
 		used[i] = l.word(from/64 + uint32(i))
 		dead += bits.OnesCount64(used[i])
 	}
-	tail := -n & 63 // bits after the last, which are set
+	tail := -n & 63 // bits after the last entry, which are set
 	dead -= tail
 	switch {
 	case dead == 0:
@@ -77,7 +78,7 @@ func (l *Live) appendChunk(b []byte, from, to uint32) (_ []byte, alive int) {
 	return b, n - dead
 }
 
-// appendList appends the places of the bits that are set.
+// appendList appends the positions of the n bits that are set.
 func appendList(b []byte, words []uint64, n int) []byte {
 	b = le.AppendUint16(b, uint16(n))
 	for i, w := range words {
@@ -88,9 +89,9 @@ func appendList(b []byte, words []uint64, n int) []byte {
 	return b
 }
 
-// RestoreLive marks as dead the entries that were so when AppendLive gave the bytes at the start of b, and
-// returns what follows them. Bytes that are not of this sstable, or not sound, are a *vfs.DamageError,
-// with the offset in b, and change nothing.
+// RestoreLive deletes the entries that were deleted when AppendLive made the start of b, and
+// returns the rest of b. If the bytes are of another sstable or damaged, it changes nothing
+// and returns a *vfs.DamageError with the offset in b.
 func (r *Table) RestoreLive(b []byte) (rest []byte, err error) {
 	damaged := func(reason string) ([]byte, error) {
 		return nil, &vfs.DamageError{What: ErrDamaged, File: "who is dead in " + r.name, Reason: reason}
@@ -122,7 +123,7 @@ func (r *Table) RestoreLive(b []byte) (rest []byte, err error) {
 	return rest, nil
 }
 
-// decodeLive reads the chunks of n entries.
+// decodeLive decodes the chunks of n entries.
 func decodeLive(b []byte, n uint32) (*Live, bool) {
 	l := newLive(n, groupWords)
 	for from := uint32(0); from < n; from += liveChunk {

@@ -2,7 +2,7 @@ package sstable
 
 import "github.com/parquet-go/parquet-go/bloom"
 
-// load reads what is needed in memory.
+// load reads the parts that are kept in memory.
 func (r *Table) load(store uint64, group uint32) error {
 	size, err := r.file.Size()
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *Table) loadHeader(size int64, store uint64) error {
 	return nil
 }
 
-// part reads the blocks of a kind one after the other.
+// part gives each the blocks of a kind, one after the other.
 func (r *Table) part(kind byte, each func(off int64, payload []byte) bool) error {
 	p := r.footer.part(kind)
 	var head [blockHead]byte
@@ -94,7 +94,7 @@ func (r *Table) part(kind byte, each func(off int64, payload []byte) bool) error
 	return nil
 }
 
-// table reads the rows of a table.
+// table gives row the rows of a table.
 func (r *Table) table(kind byte, width int, row func(b []byte) bool) error {
 	return r.part(kind, func(_ int64, payload []byte) bool {
 		for ; len(payload) >= width; payload = payload[width:] {
@@ -106,7 +106,7 @@ func (r *Table) table(kind byte, width int, row func(b []byte) bool) error {
 	})
 }
 
-// rows is how many rows a table has at most.
+// rows is the most rows that a table can have.
 func (r *Table) rows(kind byte, width int) int64 {
 	p := r.footer.part(kind)
 	return (p.end - p.off) / int64(width)

@@ -8,17 +8,18 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// Merged is an sstable made of others, which stay as they are. While it is kept it knows where each
-// entry went, for a quarter of a byte an entry of a source and an eighth of one of the new sstable.
+// Merged is an sstable made from others, the sources, which stay as they are. It knows where
+// each entry went. That takes a quarter of a byte for each entry of a source. Each source also
+// takes an eighth of a byte for each entry of the new sstable.
 //
 //	m, err := sstable.Merge(fs, dir, number, cfg, sources)
 //	m.CatchUp()                       // without a lock, so that little is left
 //	mu.Lock()                         // under which Kill is called
 //	m.CatchUp()
-//	… put m.Table in place of the sources, in the manifest too …
+//	… replace the sources by m.Run, in the manifest too …
 //	mu.Unlock()
 type Merged struct {
-	// Table is the new sstable.
+	// Run is the new sstable.
 	Run *Table
 
 	sources []source
@@ -27,21 +28,22 @@ type Merged struct {
 // source is an sstable that was merged.
 type source struct {
 	live   *Live
-	copied ranks    // of its positions: those that were alive
-	into   ranks    // of positions of the new sstable: those that came from here
-	seen   []uint32 // alive in each group when they were last taken over
-	told   []uint64 // deaths that were taken over
+	copied ranks    // the positions of entries that were copied
+	into   ranks    // the positions in the new sstable of entries from here
+	seen   []uint32 // live entries of each group when CatchUp last looked
+	told   []uint64 // deletions that were taken over
 }
 
-// Merge copies the live entries of some sstables, in order, to a new one. The sstables stay open, and
-// entries may be killed in them meanwhile. Of long values one is in memory at a time, of as many sstables
-// as there are. ErrClosed if one was closed before it was read.
+// Merge copies the live entries of some sstables, in order, to a new one. The sstables stay
+// open, and their entries may be deleted meanwhile. However many sstables there are, only one
+// long value is in memory at a time. If one was closed before it was read, Merge returns
+// ErrClosed.
 func Merge(fs vfs.FS, dir string, number uint64, cfg *Config, sources []*Table) (*Merged, error) {
 	for _, r := range sources {
 		if !r.hold() {
 			return nil, ErrClosed
 		}
-		defer func() { _ = r.release() }() // a file that cannot be removed is swept some other time
+		defer func() { _ = r.release() }() // a file that cannot be removed is swept later
 	}
 	m := &Merged{sources: make([]source, len(sources))}
 	total := 0
@@ -80,7 +82,7 @@ func Merge(fs vfs.FS, dir string, number uint64, cfg *Config, sources []*Table) 
 // copy copies the entries and notes where each goes; there are total at most.
 func (m *Merged) copy(w *Writer, sources []*Table, total uint32) (err error) {
 	var heads scans
-	var long buffer // for entries that are long, one at a time
+	var long buffer // for long entries, one at a time
 	defer func() {
 		for _, h := range heads {
 			err = errors.Join(err, h.Close())
@@ -129,7 +131,7 @@ func (m *Merged) copy(w *Writer, sources []*Table, total uint32) (err error) {
 	return nil
 }
 
-// moved gives those items whose entries were copied, leading to where they are now.
+// moved returns a stream of the items whose entries were copied, with their new positions.
 func (m *Merged) moved(i int, next stream, o *out) stream {
 	return func() (it item, ok bool, err error) {
 		for {
@@ -148,7 +150,7 @@ func (m *Merged) moved(i int, next stream, o *out) stream {
 }
 
 // Locate returns where the entry at a position of the i-th source is now. ok is false if it
-// was not copied, since it was dead.
+// was not copied, as it was deleted before.
 func (m *Merged) Locate(i int, pos uint32) (now uint32, ok bool) {
 	s := &m.sources[i]
 	if pos >= s.live.n || !s.copied.has(pos) {
@@ -157,8 +159,9 @@ func (m *Merged) Locate(i int, pos uint32) (now uint32, ok bool) {
 	return s.into.at(s.copied.below(pos)), true
 }
 
-// CatchUp kills in the new sstable the entries that have died in the sources since, and returns how many. It looks only at the groups
-// of entries in which one died since the last call, and there only at those that it has not taken over.
+// CatchUp deletes from the new sstable the entries that were deleted from the sources since,
+// and returns how many. It looks only at groups in which an entry was deleted since the last
+// call, and there only at new deletions.
 func (m *Merged) CatchUp() (n int) {
 	for i := range m.sources {
 		s := &m.sources[i]
@@ -183,13 +186,13 @@ func (m *Merged) CatchUp() (n int) {
 	return n
 }
 
-// head is a source that is being copied, at its next entry.
+// head is the scan of a source that is being copied. It stands at the next entry.
 type head struct {
 	*Scan
 	source int
 }
 
-// scans is a heap of them, for package heap.
+// scans is a heap of heads, for package heap.
 type scans []head
 
 func (s scans) Len() int           { return len(s) }

@@ -2,7 +2,7 @@ package sstable
 
 import "sort"
 
-// Behind returns a position from which on all entries are met that are not before p, and at
+// Behind returns a position from which on come all entries that are not before p, after at
 // most a block of others. It reads nothing.
 func (r *Table) Behind(p Place) uint32 {
 	i := r.queueAt(p.Queue)
@@ -16,13 +16,13 @@ func (r *Table) Behind(p Place) uint32 {
 	if p.At > q.MaxAt {
 		return q.To
 	}
-	// The block before the first that begins at p or behind may have some of them.
+	// The last block that begins before p may have some of them.
 	b := sort.Search(len(r.blocks), func(i int) bool { return r.blocks[i].Compare(p) >= 0 })
 	return max(q.From, r.blocks[max(0, b-1)].first)
 }
 
-// Floor returns a time that is not after that of the entry at a position, and whether it is its
-// very time. It reads nothing.
+// Floor returns a time that is not after that of the entry at a position. exact says that it
+// is the entry's own time. Floor reads nothing.
 func (r *Table) Floor(pos uint32) (at int64, exact bool) {
 	q := r.QueueAt(pos)
 	if b := r.blocks[r.blockAt(pos)]; b.Queue == q.Queue {
@@ -31,8 +31,8 @@ func (r *Table) Floor(pos uint32) (at int64, exact bool) {
 	return q.MinAt, q.From == pos
 }
 
-// Reach returns the end of the block in which the n-th entry from a position on is: a caller that reads
-// up to there reads no block for a part of it.
+// Reach returns the end of the block that has the n-th entry from a position on: a caller that
+// reads up to there reads whole blocks.
 func (r *Table) Reach(pos uint32, n int) uint32 {
 	last := min(uint64(pos)+uint64(max(n, 1))-1, uint64(r.n)-1)
 	if b := r.blockAt(uint32(last)) + 1; b < len(r.blocks) {
@@ -41,7 +41,7 @@ func (r *Table) Reach(pos uint32, n int) uint32 {
 	return r.n
 }
 
-// Begin returns where the block of the entry at a position begins.
+// Begin returns the position at which the block of an entry begins.
 func (r *Table) Begin(pos uint32) uint32 { return r.blocks[r.blockAt(pos)].first }
 
 // QueueAt returns the part of the queue that has the entry at a position.
@@ -52,8 +52,8 @@ func (r *Table) QueueAt(pos uint32) Queue {
 // MaxID is the greatest id of all entries.
 func (r *Table) MaxID() uint64 { return r.footer.maxID }
 
-// GetEach gives the entries at ascending positions, dead or alive, until each returns false, and
-// reads a block once. The value holds until each returns.
+// GetEach gives the entries at ascending positions, deleted or not, until each returns false.
+// It reads no block twice. The value is valid until each returns.
 func (r *Table) GetEach(positions []uint32, each func(Entry) bool) (err error) {
 	if !r.hold() {
 		return ErrClosed

@@ -12,11 +12,11 @@ type out struct {
 	cfg    *Config
 	seed   uint32
 	buf    []byte
-	off    int64 // of what comes next
-	synced int64 // up to where the file is
-	fresh  int   // written since the last call of Pace
-	ticks  int
-	read   int // bytes, since then
+	off    int64 // where the next bytes go
+	synced int64 // up to where the file is synced
+	fresh  int   // bytes written since the last call of Pace
+	ticks  int   // items handled since then
+	read   int   // bytes read since then
 	head   [blockHead]byte
 }
 
@@ -25,7 +25,7 @@ const (
 	tickOf   = 4096 // items handled between two calls of Pace
 )
 
-// write takes over what fits, and writes in slices.
+// write adds p to the buffer, and writes full slices to the file.
 func (o *out) write(p []byte) error {
 	o.off += int64(len(p))
 	for len(p) > 0 {
@@ -41,7 +41,7 @@ func (o *out) write(p []byte) error {
 	return nil
 }
 
-// flush writes what was taken over; so many bytes after it were not yet.
+// flush writes the buffer. behind is how many bytes up to off are not in it yet.
 func (o *out) flush(behind int64) error {
 	if len(o.buf) == 0 {
 		return nil
@@ -71,7 +71,7 @@ func (o *out) pace() error {
 	return o.cfg.Pace(n)
 }
 
-// tick counts an item that was handled, for which so many bytes were read.
+// tick counts an item that was handled, and the bytes that were read for it.
 func (o *out) tick(read int) error {
 	o.read += read
 	if o.ticks++; o.ticks < tickOf && o.read < outSlice {
@@ -80,7 +80,7 @@ func (o *out) tick(read int) error {
 	return o.pace()
 }
 
-// block writes a block, whose payload is all parts.
+// block writes a block. Its payload is all parts together.
 func (o *out) block(kind, coding byte, count int, parts ...[]byte) error {
 	n := 0
 	for _, p := range parts {

@@ -8,11 +8,11 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// Salvaged is an sstable that is damaged, as far as it can be read. RestoreLive says which entries are dead;
-// none is found in it by key or id.
+// Salvaged is a damaged sstable, as far as it can be read. Entries are not found by key or id.
+// RestoreLive may be used to delete entries.
 type Salvaged struct {
 	*Table
-	Holes []Hole // what cannot be read, in order; none: all entries can be
+	Holes []Hole // the parts that cannot be read, in order; none: all entries can be read
 
 	found []found
 }
@@ -21,12 +21,12 @@ type Salvaged struct {
 type Hole struct {
 	Offset int64
 
-	// From and To are the positions of the entries that stood there, if Counted: else there is only
-	// known that there is something.
+	// From and To are the positions of the entries that were there, if Counted. Otherwise it
+	// is only known that something was there.
 	From, To uint32
 	Counted  bool
 
-	// After and Before are around it, if anything is.
+	// After and Before are the places of the entries around it; nil: there is none.
 	After, Before *Place
 }
 
@@ -41,10 +41,10 @@ type found struct {
 	from, to Place // of its first and last entry
 }
 
-// Salvage opens what can be read of an sstable that should have so many entries; 0: it is not known how
-// many. It reads all of it. Blocks are found by the table of blocks, or where that cannot be read, by
-// looking for those that are sound. An sstable without a sound header is known by its footer. One in which
-// nothing can be read is a *vfs.DamageError.
+// Salvage opens what can be read of an sstable that should have so many entries; 0: not known.
+// It reads the whole file. It finds blocks by the table of blocks or, if that cannot be read,
+// by looking for sound ones. If the header is not sound, the footer is used. If nothing can be
+// read, Salvage returns a *vfs.DamageError.
 func Salvage(fs vfs.FS, dir string, number uint64, cfg *Config, entries uint32) (_ *Salvaged, err error) {
 	d := cfg.withDefaults()
 	r := &Table{fs: fs, name: Name(dir, number), number: number}
@@ -76,7 +76,7 @@ func (s *Salvaged) open(store uint64, entries uint32) error {
 	return nil
 }
 
-// byFooter takes from the footer what the checksums begin with, where the header is not sound.
+// byFooter takes the seed of the checksums from the footer, if the header is not sound.
 func (s *Salvaged) byFooter(size int64) bool {
 	if size < headerSize+footerSize {
 		return false
@@ -156,7 +156,7 @@ func (s *Salvaged) byTable() error {
 	return nil
 }
 
-// hole adds one, which may be part of the one before it.
+// hole adds a hole, and joins it with the one before if they touch.
 func (s *Salvaged) hole(h Hole) {
 	if n := len(s.Holes); n > 0 && h.Counted && s.Holes[n-1].Counted && s.Holes[n-1].To == h.From {
 		s.Holes[n-1].To = h.To
@@ -176,8 +176,7 @@ func (s *Salvaged) add(f found) {
 	s.found = append(s.found, f)
 }
 
-// byLooking looks for blocks from the header on up to an end, which is where the entries end if that is
-// known.
+// byLooking looks for blocks from the header up to end. known says that the entries end there.
 func (s *Salvaged) byLooking(end int64, entries uint32, known bool) error {
 	l := looking{s: s, end: end, left: 32*end + 64<<20}
 	count, lost, pos := uint32(0), 0, int64(headerSize)
@@ -210,11 +209,11 @@ func (s *Salvaged) byLooking(end int64, entries uint32, known bool) error {
 	return nil
 }
 
-// looking looks for blocks that are sound.
+// looking looks for sound blocks.
 type looking struct {
 	s    *Salvaged
 	end  int64
-	left int64 // bytes that may still be looked at for nothing
+	left int64 // how many bytes may still be checked in vain
 	buf  buffer
 	b    []byte // what was read
 	off  int64  // from where
@@ -222,7 +221,7 @@ type looking struct {
 
 const lookBytes = 256 << 10
 
-// blockAt reads the block of entries at a place; ok is false if none that is sound is there.
+// blockAt reads the block of entries at off; ok is false if there is no sound one.
 func (l *looking) blockAt(off int64) (f found, ok bool, err error) {
 	var head [blockHead]byte
 	if off+blockHead > l.end {
@@ -260,7 +259,7 @@ func lost(err error) error {
 	return err
 }
 
-// next returns the first block that is sound from a place on.
+// next returns the first sound block from off on.
 func (l *looking) next(off int64) (f found, ok bool, err error) {
 	for ; off+blockHead <= l.end && l.left > 0; off++ {
 		if off < l.off || off+blockHead > l.off+int64(len(l.b)) {
@@ -281,9 +280,9 @@ func (l *looking) next(off int64) (f found, ok bool, err error) {
 	return f, false, nil
 }
 
-// Each gives all entries that can be read, dead or alive, in order, until fn returns an error. placed
-// says that the entry's position is known, and with it whether it is alive. An entry holds until fn
-// returns.
+// Each gives all entries that can be read, deleted or not, in order, until fn returns an
+// error. placed says that the entry's position is known, and so whether it is alive. An entry
+// is valid until fn returns.
 func (s *Salvaged) Each(fn func(e Entry, placed bool) error) error {
 	var buf buffer
 	for _, f := range s.found {
@@ -301,8 +300,8 @@ func (s *Salvaged) Each(fn func(e Entry, placed bool) error) error {
 	return nil
 }
 
-// Lost gives the ids of entries that cannot be read, with their positions, by what can be read of the
-// index of ids: not all, perhaps none.
+// Lost gives the ids and positions of entries that cannot be read, as far as the index of ids
+// can be read: maybe not all, maybe none.
 func (s *Salvaged) Lost(each func(id uint64, pos uint32)) error {
 	p := s.footer.part(kindIDs)
 	if p.end == 0 {
@@ -334,7 +333,8 @@ func (s *Salvaged) Lost(each func(id uint64, pos uint32)) error {
 	return nil
 }
 
-// addPlace counts the entry at a position, which comes after those before.
+// addPlace adds the entry at a position to the parts of queues. It must come after all entries
+// before.
 func addPlace(queues []Queue, p Place, pos uint32) []Queue {
 	if k := len(queues); k == 0 || queues[k-1].Queue != p.Queue {
 		queues = append(queues, Queue{Queue: p.Queue, From: pos, MinAt: p.At})

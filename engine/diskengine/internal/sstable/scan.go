@@ -2,19 +2,19 @@ package sstable
 
 import "encoding/binary"
 
-// Scan goes through the entries of a range of positions. It holds a block of them and keeps
-// the file open until Close: a caller that waits for long keeps a Place instead.
+// Scan goes through the entries of a range of positions. It has a block of them in memory and
+// keeps the file open until Close: a caller that waits for long should keep a Place instead.
 type Scan struct {
 	r        *Table
-	from, to uint32 // what is left
+	from, to uint32 // the range that is left
 	back     bool
-	all      bool // the dead too
+	all      bool // deleted entries too
 	most     int  // bytes of a long value that are read; negative: all
-	late     bool // blocks of one entry that are long are read by whole
+	late     bool // leave long blocks of one entry to whole
 	buf      *buffer
 	block    block // the one read last
 	pos      uint32
-	read     int // bytes, by the last Next
+	read     int // bytes that the last Next read
 	entry    Entry
 	err      error
 }
@@ -22,11 +22,11 @@ type Scan struct {
 // Scan goes through the live entries in [from, to), from the first to the last.
 func (r *Table) Scan(from, to uint32) *Scan { return r.scan(from, to, false) }
 
-// ScanBack goes from the last to the first.
+// ScanBack goes through the live entries in [from, to), from the last to the first.
 func (r *Table) ScanBack(from, to uint32) *Scan { return r.scan(from, to, true) }
 
-// Heads has Next read no more than the first bytes of long values, so many at least; of them a
-// checksum is not looked at. It returns s.
+// Heads makes Next read only the first bytes of long values, at least so many. Their checksum
+// is not checked then. It returns s.
 func (s *Scan) Heads(most int) *Scan {
 	s.most = most
 	return s
@@ -42,7 +42,7 @@ func (r *Table) scan(from, to uint32, back bool) *Scan {
 	return s
 }
 
-// Next turns to the next entry that is alive by now, and reports whether there is one. If not,
+// Next turns to the next entry that is alive now, and reports whether there is one. If not,
 // Err says whether it is the end.
 func (s *Scan) Next() bool {
 	s.read = 0
@@ -78,11 +78,13 @@ func (s *Scan) Next() bool {
 	return true
 }
 
-// longBlock is from how many bytes in the file on a block is long for whole.
+// longBlock is the number of bytes in the file beyond which a block of one entry is left to
+// whole.
 const longBlock = outSlice
 
-// whole reads the entry that Next turned to, if Next left that to it, and returns how many bytes that
-// were. Its value is in a buffer that many scans may share: none holds a long one before its turn.
+// whole reads the entry that Next turned to, if Next left that to it, and returns how many
+// bytes it read. The value is in buf, which many scans may share, so that only one long value
+// is in memory.
 func (s *Scan) whole(buf *buffer) (read int, err error) {
 	if !s.late || !s.entry.Cut {
 		return 0, nil
@@ -96,14 +98,14 @@ func (s *Scan) whole(buf *buffer) (read int, err error) {
 	return int(s.r.blockEnd(i) - s.r.blocks[i].off), nil
 }
 
-// head reads the first bytes of the value, which has more, of the one entry of a block. It reports
-// false if the block is packed: then it is not long.
+// head reads the first bytes of the value of the only entry of a block, which has more. cut is
+// false if the block is packed, and so not long, or damaged.
 func (s *Scan) head(i int) (cut bool, err error) {
 	s.entry = Entry{Place: s.r.blocks[i].Place, Pos: s.r.blocks[i].first, Cut: true}
 	if s.most == 0 {
 		return true, nil
 	}
-	s.block = block{} // the room is used
+	s.block = block{} // its buffer is overwritten
 	b := s.buf.sized(blockHead + mostHead + s.most)
 	s.read = len(b)
 	if err := s.r.readAt(b, s.r.blocks[i].off); err != nil || b[9] != plain {
@@ -113,7 +115,7 @@ func (s *Scan) head(i int) (cut bool, err error) {
 	for range leastHead { // a number in each column
 		_, n := binary.Uvarint(b)
 		if n <= 0 {
-			return false, nil // it is damaged: a read of all of it says so
+			return false, nil // it is damaged: reading the whole block will say so
 		}
 		b = b[n:]
 	}
@@ -139,13 +141,14 @@ func (s *Scan) step() (pos uint32, ok bool) {
 	return pos, ok
 }
 
-// Entry is the entry that Next turned to. Its value holds until the next call of Next or Close.
+// Entry is the entry that Next turned to. Its value is valid until the next call of Next or
+// Close.
 func (s *Scan) Entry() Entry { return s.entry }
 
-// At is the position that Next turned to, or at which it found that the block is damaged.
+// At is the position that Next turned to, or at which it met a damaged block.
 func (s *Scan) At() uint32 { return s.pos }
 
-// Err is why Next found none; nil at the end.
+// Err is why Next found no entry; nil at the end.
 func (s *Scan) Err() error { return s.err }
 
 // Close ends the scan. It is idempotent.

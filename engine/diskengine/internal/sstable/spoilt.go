@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// mostSpoilt is how many places that cannot be read are remembered of an sstable: enough to tell that
+// mostSpoilt is how many unreadable places of an sstable are remembered: enough to tell that
 // there are many.
 const mostSpoilt = 4096
 
@@ -27,8 +27,8 @@ func (s *spoilt) note(off int64) {
 	}
 }
 
-// Spoilt is in how many blocks what was read of the sstable was damaged, or could not be read at all, since
-// it was opened.
+// Spoilt is how many blocks of the sstable were found damaged or unreadable since it was
+// opened.
 func (r *Table) Spoilt() int {
 	r.spoilt.mu.Lock()
 	defer r.spoilt.mu.Unlock()
@@ -38,8 +38,8 @@ func (r *Table) Spoilt() int {
 // NoteSpoilt notes a damaged block that another reader of the file has met.
 func (r *Table) NoteSpoilt(off int64) { r.spoilt.note(off) }
 
-// Misread says that the value of the entry at a position, which is as it was written, is not what the caller
-// writes: the error is that of damage.
+// Misread returns the error of damage for a value whose checksum matches, but which the caller
+// cannot decode.
 func (r *Table) Misread(pos uint32, err error) error {
 	return r.damage(r.blocks[r.blockAt(pos)].off, fmt.Sprintf("the value of entry %d: %v", pos, err))
 }

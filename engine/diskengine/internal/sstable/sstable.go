@@ -13,7 +13,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// Table is an open sstable. Its methods may be called from many goroutines.
+// Table is an open sstable. Many goroutines may call its methods.
 type Table struct {
 	*Live
 
@@ -30,26 +30,26 @@ type Table struct {
 	filter    filter // of the keys
 	weight    weight
 
-	refs   atomic.Int64 // the owner and each that reads; 0: the file is closed
+	refs   atomic.Int64 // the owner and each reader; 0: the file is closed
 	closed atomic.Bool  // the owner has left
 	gone   atomic.Bool  // the file is to be removed
 
 	spoilt spoilt
 }
 
-// Queue is the part of an sstable that one queue has: the positions in [From, To), not empty, and
-// the times there, of the living and the dead.
+// Queue is the part of an sstable that one queue has: the positions in [From, To), which are
+// never empty, and the range of their times, deleted entries included.
 type Queue struct {
 	Queue, From, To uint32
 	MinAt, MaxAt    int64
 }
 
-// Open opens the sstable with a number, in which all are alive: RestoreLive says which are not.
+// Open opens the sstable with a number. All its entries are alive until RestoreLive.
 func Open(fs vfs.FS, dir string, number uint64, cfg *Config) (*Table, error) {
 	return open(fs, dir, number, cfg, filter{})
 }
 
-// open is Open. The filter is read to the room of another one that is not needed any more.
+// open is Open. It reads the filter into the memory of room, which is no longer needed.
 func open(fs vfs.FS, dir string, number uint64, cfg *Config, room filter) (*Table, error) {
 	d := cfg.withDefaults()
 	r := &Table{fs: fs, name: Name(dir, number), number: number, filter: room}
@@ -65,23 +65,23 @@ func open(fs vfs.FS, dir string, number uint64, cfg *Config, room filter) (*Tabl
 	return r, nil
 }
 
-// Number is that of the sstable.
+// Number is the number of the sstable.
 func (r *Table) Number() uint64 { return r.number }
 
 // Bytes is how long the file is.
 func (r *Table) Bytes() int64 { return r.footer.part(kindQueues).end + footerSize }
 
-// Memory is how many bytes of memory the sstable takes while it is open: for each entry of 200 bytes
-// with a key about 1.9, and 2.7 until it is merged; fewer for longer ones.
+// Memory is how many bytes of memory the open sstable takes: about 1.9 for each entry of 200
+// bytes with a key, 2.7 until it is merged. Each longer entry takes more.
 func (r *Table) Memory() int64 {
 	n := 32*(cap(r.blocks)+cap(r.queues)) + 8*(cap(r.keys.firsts)+cap(r.ids.firsts)+len(r.dead)) + (4+12)*len(r.left)
 	return int64(n + bloom.BlockSize*cap(r.filter.blocks))
 }
 
-// Queues returns the queues that have entries here, in order. It is not to be changed.
+// Queues returns the queues that have entries here, in order. The slice must not be changed.
 func (r *Table) Queues() []Queue { return r.queues }
 
-// hold keeps the file open until release.
+// hold keeps the file open until release. It reports false if the sstable is closed.
 func (r *Table) hold() bool {
 	for !r.closed.Load() {
 		n := r.refs.Load()
@@ -106,8 +106,8 @@ func (r *Table) release() error {
 	return err
 }
 
-// Close allows no new reads. With the last read under way the file is closed.
-// Live can still be used. Close is idempotent.
+// Close allows no new reads. The file is closed with the last read under way. Live can still
+// be used. Close is idempotent.
 func (r *Table) Close() error {
 	if r.closed.Swap(true) {
 		return nil
@@ -115,7 +115,7 @@ func (r *Table) Close() error {
 	return r.release()
 }
 
-// Remove is Close, and removes the file when it is closed. The caller has made sure that
+// Remove is Close, and removes the file when it is closed. The caller must make sure that
 // nothing names it any more.
 func (r *Table) Remove() error {
 	r.gone.Store(true)
@@ -142,7 +142,7 @@ func (r *Table) readAt(b []byte, off int64) error {
 	return fmt.Errorf("read %s: %w", r.name, err)
 }
 
-// block reads and checks a block of len(b) bytes, of a kind that is never packed.
+// block reads and checks a block of len(b) bytes; its kind is one that is never packed.
 func (r *Table) block(kind byte, off int64, b []byte) (payload []byte, count int, err error) {
 	if err := r.readAt(b, off); err != nil {
 		return nil, 0, err
@@ -154,7 +154,7 @@ func (r *Table) block(kind byte, off int64, b []byte) (payload []byte, count int
 	return payload, count, nil
 }
 
-// dataBlock reads and checks the n bytes of a block of entries.
+// dataBlock reads, checks and decodes a block of entries, which has n bytes.
 func (r *Table) dataBlock(off int64, n int, buf *buffer) (b block, err error) {
 	read := buf.sized(n)
 	if err := r.readAt(read, off); err != nil {
@@ -184,7 +184,7 @@ func (r *Table) blockEnd(i int) int64 {
 	return r.footer.part(kindData).end
 }
 
-// entries reads block i of the entries to a buffer.
+// entries reads block i of the entries into a buffer.
 func (r *Table) entries(i int, buf *buffer) (block, error) {
 	ref := &r.blocks[i]
 	b, err := r.dataBlock(ref.off, int(r.blockEnd(i)-ref.off), buf)
@@ -201,7 +201,7 @@ func (r *Table) entries(i int, buf *buffer) (block, error) {
 	return b, nil
 }
 
-// buffer is room for a block.
+// buffer is memory for a block.
 type buffer struct {
 	b        []byte // as it is read
 	unpacked []byte
@@ -220,10 +220,10 @@ func grown[T any](room *[]T, n int) []T {
 	return (*room)[:n:n]
 }
 
-// large reports whether the room was for a long entry, or for more entries than is usual.
+// large reports whether the memory was for a long entry, or for more entries than usual.
 func (b *buffer) large() bool { return cap(b.b) > maxBlock || cap(b.places) > maxBlock/64 }
 
-// leave gives the room to others, unless it is large.
+// leave gives the memory to later blocks, unless it is large.
 func (b *buffer) leave() {
 	if !b.large() {
 		dataBuffers.Put(b)

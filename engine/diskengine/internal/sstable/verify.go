@@ -2,17 +2,19 @@ package sstable
 
 import "fmt"
 
-// Verify reads all of the file and compares its parts: checksums, the order of entries, the
-// tables, that each index leads to each entry it should, once, and that the filter lets
-// through what is there. What does not match is a *vfs.DamageError. pace is called with the bytes
-// that were read since the last call, and may be nil; an error of it ends the work.
+// Verify reads the whole file and compares its parts: checksums, the order of entries, and the
+// tables. Each index must lead to each entry that it should, once, and the filter must let all
+// keys through. A mismatch is a *vfs.DamageError. pace is called with the bytes read since the
+// last call, and may be nil; its error ends the work.
 //
-// Whether a key leads to the entry whose key it is, only the caller that knows values can tell: VerifyValues.
+// Whether a key leads to the right entry only a caller that can decode values can tell: see
+// VerifyValues.
 func (r *Table) Verify(pace func(read int) error) error { return r.VerifyValues(pace, nil) }
 
-// VerifyValues is Verify, and calls keyOf with each entry, dead or alive, in order, which returns
-// the entry's key or the zero Key: the index of keys has to lead to those that have one, each by
-// its key, and to no others. An error of keyOf says that the value cannot be read, and is damage.
+// VerifyValues is Verify, and calls keyOf with each entry, deleted or not, in order. keyOf
+// returns the entry's key or the zero Key: the index of keys must lead to exactly the entries
+// that have one, each by its key. An error of keyOf says that the value cannot be decoded, and
+// counts as damage.
 func (r *Table) VerifyValues(pace func(read int) error, keyOf func(Entry) (Key, error)) error {
 	v := verifier{r: r, pace: pace, keyOf: keyOf}
 	if err := v.entries(); err != nil {
@@ -33,13 +35,14 @@ func (r *Table) VerifyValues(pace func(read int) error, keyOf func(Entry) (Key, 
 	return nil
 }
 
-// EachID gives the ids of some open sstables, of the dead too, in order, each with which sstable it is in
-// and its position there. An error of each ends it. It reads a block of each sstable at a time.
+// EachID gives the ids of some open sstables in order, those of deleted entries too, each with
+// the index of its sstable and its position there. An error of each ends it. It reads a block
+// of each sstable at a time.
 func EachID(tables []*Table, each func(id uint64, at int, pos uint32) error) error {
 	return eachItem(tables, func(r *Table) *index { return &r.ids }, func(i item) error { return each(i.hi, int(i.table), i.pos) })
 }
 
-// EachKey gives the keys of some open sstables likewise.
+// EachKey gives the keys of some open sstables in the same way.
 func EachKey(tables []*Table, each func(key Key, at int, pos uint32) error) error {
 	return eachItem(tables, func(r *Table) *index { return &r.keys }, func(i item) error {
 		var k Key
@@ -72,9 +75,9 @@ type verifier struct {
 	keyOf func(Entry) (Key, error)
 	read  int
 	ids   uint64 // sum over all pairs of id and position
-	met   uint64 // and over those in the index
+	met   uint64 // the same sum over the index
 
-	keys, metKeys uint64 // the same of keys
+	keys, metKeys uint64 // the same sums for keys
 }
 
 func (v *verifier) done(read int) error {
@@ -133,7 +136,7 @@ func (v *verifier) entries() (err error) {
 	return s.Err()
 }
 
-// index checks one, whose items lead to different entries.
+// index checks an index. Its items must lead to different entries.
 func (v *verifier) index(x *index) (err error) {
 	r := v.r
 	if !r.hold() {
@@ -170,12 +173,12 @@ func (v *verifier) index(x *index) (err error) {
 	}
 }
 
-// pairSum is a number that tells pairs apart.
+// pairSum is a number that tells pairs of id and position apart.
 func pairSum(id uint64, pos uint32) uint64 {
 	h := (id ^ uint64(pos)<<32 ^ uint64(pos)*0xff51afd7ed558ccd) * 0x9e3779b97f4a7c15
 	h = (h ^ h>>32) * 0xc4ceb9fe1a85ec53
 	return h ^ h>>29
 }
 
-// keySum does so of a key and a position.
+// keySum is pairSum for a key and a position.
 func keySum(hi, lo uint64, pos uint32) uint64 { return pairSum(hi^pairSum(lo, pos), pos) }

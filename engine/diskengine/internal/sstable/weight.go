@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// weight is how many bytes of the blocks of entries belong to those that are alive, as far as it was
-// last weighed.
+// weight is how many bytes of the blocks of entries live entries take, as of the last call of
+// Weight.
 type weight struct {
 	mu     sync.Mutex
-	seen   []uint32 // alive in each group then
-	groups []int64  // bytes of each
-	bytes  int64    // of all
+	seen   []uint32 // live entries of each group then
+	groups []int64  // bytes of each group
+	bytes  int64    // bytes of all groups
 }
 
-// Weight is about how many bytes of the file are there for entries that are alive: of each block as
-// large a share as of its entries, and of the indexes as of all. It looks only at the groups of
-// entries in which one died since the last call.
+// Weight is about how many bytes of the file are for live entries: of each block the share of
+// its entries that are alive, of the indexes the share of all entries. It looks only at groups
+// in which an entry was deleted since the last call.
 func (r *Table) Weight() int64 {
 	w := &r.weight
 	w.mu.Lock()
@@ -41,7 +41,7 @@ func (r *Table) Weight() int64 {
 	return w.bytes + int64(float64(rest)*float64(alive)/float64(max(1, r.n)))
 }
 
-// weigh is how many bytes of blocks those take that are alive in [from, to).
+// weigh is how many bytes of blocks the live entries in [from, to) take.
 func (r *Table) weigh(from, to uint32) (bytes int64) {
 	i := sort.Search(len(r.blocks), func(i int) bool { return r.blocks[i].first > from }) - 1
 	for ; i < len(r.blocks) && r.blocks[i].first < to; i++ {

@@ -9,8 +9,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// Writer writes an sstable. It needs 48 bytes of memory an entry until Finish. After an error all
-// that is left to do is Abort.
+// Writer writes an sstable. It needs 48 bytes of memory for each entry until Finish. After an
+// error only Abort may be called.
 type Writer struct {
 	fs     vfs.FS
 	dir    string
@@ -22,9 +22,9 @@ type Writer struct {
 	heads        columns // of the block that is being filled
 	values       []byte
 	count        int
-	whole        []byte   // room for its payload
-	packed       []byte   // and for that packed
-	parts        [][]byte // room
+	whole        []byte   // buffer of its payload
+	packed       []byte   // buffer of the packed payload
+	parts        [][]byte // buffer of the parts of a long payload
 	blocks       []blockRef
 	lengths      []uint32 // of the blocks
 	queues       []Queue
@@ -35,7 +35,7 @@ type Writer struct {
 	keys, ids sorter
 }
 
-// Create begins an sstable. A number that is taken is fs.ErrExist.
+// Create begins an sstable. If there is one with the number it returns an fs.ErrExist.
 func Create(fs vfs.FS, dir string, number uint64, cfg *Config) (*Writer, error) {
 	w := &Writer{fs: fs, dir: dir, number: number, cfg: cfg.withDefaults()}
 	file, err := fs.Create(Name(dir, number))
@@ -48,8 +48,8 @@ func Create(fs vfs.FS, dir string, number uint64, cfg *Config) (*Writer, error) 
 	return w, nil
 }
 
-// Add writes the next entry, which is not before the last one, with its key or the
-// zero Key. Its value is all parts. Nothing is kept of them.
+// Add writes the next entry, which must not come before the last one, with its key or the zero
+// Key. Its value is all parts together. Add keeps none of them.
 func (w *Writer) Add(p Place, key Key, parts ...[]byte) error {
 	pos, err := w.add(p, parts...)
 	if err != nil {
@@ -91,7 +91,7 @@ func (w *Writer) add(p Place, parts ...[]byte) (pos uint32, err error) {
 	w.heads.add(p, long)
 	w.count++
 	w.seen(p)
-	if mostHead+long > room { // it stands alone
+	if mostHead+long > room { // it has a block of its own
 		w.err = w.endBlock(parts...)
 		return w.n - 1, w.err
 	}
@@ -127,8 +127,8 @@ func (w *Writer) endBlock(values ...[]byte) error {
 	return err
 }
 
-// writeBlock writes a block, packed if that is worth it. Values that are too long for that are not
-// copied.
+// writeBlock writes a block, packed if that is worth it. Values that are too long to be packed
+// are not copied.
 func (w *Writer) writeBlock(long int, values ...[]byte) error {
 	w.whole = w.heads.append(w.whole[:0])
 	if len(w.whole)+long > maxPacked {
@@ -209,7 +209,7 @@ func (w *Writer) complete(lets filter, keys, ids []stream) (err error) {
 		*f.part(kindQueues), err = w.out.table(kindQueues, queueWidth, len(w.queues), w.queueRow)
 	}
 	if err == nil {
-		err = w.out.block(kindFooter, plain, int(w.out.seed), f.encode()) // for when the header is lost
+		err = w.out.block(kindFooter, plain, int(w.out.seed), f.encode()) // the seed is for when the header is lost
 	}
 	if err == nil {
 		err = w.out.flush(0)
@@ -241,7 +241,7 @@ func (w *Writer) queueRow(b []byte, i int) []byte {
 	return le.AppendUint64(b, uint64(q.MaxAt))
 }
 
-// Abort ends the writing and removes what was written, if Finish has not returned an sstable. It is
+// Abort ends the writing and removes the file, unless Finish has returned an sstable. It is
 // idempotent.
 func (w *Writer) Abort() error {
 	if w.fs == nil {
@@ -264,7 +264,7 @@ type indexWriter struct {
 	items  uint64
 	firsts []uint64
 	b      []byte // payload of the block that is being filled
-	filter filter // of keys, with room for all
+	filter filter // the filter of keys, with room for all
 }
 
 func (x *indexWriter) write(streams []stream) (e extent, err error) {

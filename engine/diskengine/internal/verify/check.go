@@ -18,29 +18,31 @@ import (
 
 const lockName = "LOCK" // in the directory of a store
 
-// Config is how a store is verified or salvaged. Nil works.
+// Config configures a check or a salvage. Nil means all defaults.
 type Config struct {
-	// Pace is called between slices of the work with the bytes that were read since the last
-	// call. It may wait; an error of it ends the work. nil: nothing.
+	// Pace is called between slices of the work with the bytes read since the last call. It
+	// may wait; its error ends the work. nil: it is not called.
 	Pace func(read int) error
 
-	// Sstables is the directory of the sstables and their deletion bitmaps; empty: that in the store's.
+	// Tables is the directory of the sstables and their deletion bitmaps; empty: the one in
+	// the store's directory.
 	Tables string
 
-	// Is is what a backup says of the store; nil: nothing does.
+	// Is is what a backup says about the store; nil: it is not of a backup.
 	Is *Copied
 
-	segment int64 // bytes of a segment of the log that a salvage makes; 0: as usual
+	segment int64 // bytes of a segment of the log that a salvage makes; 0: the default
 }
 
-// Copied is what a backup says of the store in it.
+// Copied is what a backup says about the store in it.
 type Copied struct {
 	Store  uint64
 	LogEnd uint64 // up to where its log was copied
 }
 
-// Check checks the store in a directory. It has the store's lock meanwhile: vfs.ErrLocked if
-// a process has it open. A directory without a store is fs.ErrNotExist.
+// Check checks the store in a directory. It holds the store's lock meanwhile, and returns
+// vfs.ErrLocked if a process has the store open. If there is no store it returns an
+// fs.ErrNotExist.
 func Check(f vfs.FS, dir string, cfg *Config) (rep *Report, err error) {
 	err = locked(f, dir, func() (err error) {
 		rep, err = check(f, dir, cfg)
@@ -52,7 +54,7 @@ func Check(f vfs.FS, dir string, cfg *Config) (rep *Report, err error) {
 	return rep, nil
 }
 
-// locked calls fn with the lock of a store.
+// locked calls fn while it holds the lock of a store.
 func locked(f vfs.FS, dir string, fn func() error) (err error) {
 	names, err := f.List(dir)
 	if err != nil {
@@ -84,15 +86,15 @@ type reader struct {
 	rep      *Report
 	state    manifest.State
 	secret   sstable.Secret
-	parts    []*part // the sstables, by number; of a check those that are sound
-	items    int     // of indexes that were gone through
+	parts    []*part // the sstables, by number; in a check only sound ones
+	items    int     // items of indexes that were read
 }
 
 // part is an sstable of a store.
 type part struct {
-	number   uint64 // it had there
+	number   uint64 // its number in the store that is read
 	is       manifest.Table
-	table    *sstable.Table    // that counts; nil: not yet, or none
+	table    *sstable.Table    // the one that counts; nil: not yet, or none
 	salvaged *sstable.Salvaged // nil: it is sound, or lost
 	lost     bool
 }
@@ -138,7 +140,7 @@ func check(f vfs.FS, dir string, cfg *Config) (*Report, error) {
 	return r.rep, nil
 }
 
-// all goes through all there is.
+// all checks the whole store.
 func (r *reader) all() (err error) {
 	if r.state, err = manifest.Read(r.fs, r.dir); err != nil {
 		return r.wrong(err, r.path(manifest.Name))
@@ -160,7 +162,7 @@ func (r *reader) all() (err error) {
 		return err
 	}
 	if !r.rep.Sound() {
-		return nil // what is missing would be found once more wherever it is needed
+		return nil // one fault would be found again wherever it matters
 	}
 	if err := c.together(); err != nil {
 		return r.wrong(err, r.tablesDir())
@@ -171,7 +173,8 @@ func (r *reader) all() (err error) {
 	return nil
 }
 
-// wrong notes an error that says that a file is damaged or missing, and returns any other.
+// wrong notes an error that says that a file is damaged or missing, and returns any other
+// error.
 func (r *reader) wrong(err error, file string) error {
 	var damage *vfs.DamageError
 	switch {
@@ -185,7 +188,7 @@ func (r *reader) wrong(err error, file string) error {
 	return nil
 }
 
-// paced calls fn, and the pace now and then, for items of an index.
+// paced calls fn for an item of an index, and pace now and then.
 func (r *reader) paced(fn func() error) error {
 	const often = 4096
 	if r.items++; r.items%often == 0 {
@@ -198,7 +201,7 @@ func (r *reader) paced(fn func() error) error {
 
 var numbered = regexp.MustCompile(`^[0-9a-f]{16}\.(run|marks)$`)
 
-// leftovers lists what nothing names.
+// leftovers lists the files that nothing names.
 func (r *reader) leftovers() error {
 	named := map[string]bool{}
 	for _, is := range r.state.Tables {

@@ -13,35 +13,35 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
-// contents is what a store holds: what its sstables have, and what the log tells on top of that. It is a
-// record.Applier. It notes what does not fit, and for a salvage makes it fit.
+// contents is what a store holds: its sstables, and the log on top of them. It is a
+// record.Applier. It notes what does not fit, and in a salvage makes it fit.
 type contents struct {
 	*reader
 	mends    *salvage         // nil: it is a check
-	byNumber map[uint64]*part // that have an sstable
+	byNumber map[uint64]*part // those that have an sstable
 	memtable map[engine.ID]*kept
 	names    map[uint32]string
-	ever     map[uint32]string // also those that were taken away
+	ever     map[uint32]string // names of forgotten queues too
 	settings map[uint32]record.Configure
 	pauses   map[uint32]int64
 	leases   map[engine.ID]record.Lease
-	spares   map[uint32]map[engine.ID]struct{} // what the next purge of a queue does not touch
+	spares   map[uint32]map[engine.ID]struct{} // ids that the next purge of a queue does not touch
 
 	nextID    engine.ID // the least that was never given
 	nextQueue uint32
 	gaps      int     // in the log
 	passed    int     // purges that were not done again
-	at        wal.Pos // of the entry of the log that is being taken in
+	at        wal.Pos // where the entry of the log begins that is being applied
 	err       error   // of the file system
 }
 
-// kept is a message that the log tells of, or a key that is remembered, as an sstable would have it.
+// kept is a message or a remembered key from the log, as an sstable would have it.
 type kept struct {
 	place sstable.Place
 	area  memtable.Area
 	key   string
 	state record.State
-	value []byte // what follows the key and, of a message, the state; a check does without
+	value []byte // what follows the key and, for a message, the state; nil for messages in a check
 }
 
 func (h *kept) keyed() []byte {
@@ -80,7 +80,7 @@ func newContents(r *reader) *contents {
 	return c
 }
 
-// failed keeps an error that came of reading an sstable; damage is a finding.
+// failed keeps an error of reading an sstable. Damage is a finding instead.
 func (c *contents) failed(err error) error {
 	if errors.As(err, new(*vfs.DamageError)) {
 		return c.wrong(err, "")
@@ -91,7 +91,7 @@ func (c *contents) failed(err error) error {
 	return err
 }
 
-// given notes an id that the log names.
+// given notes an id that the log names. It must have been given before.
 func (c *contents) given(id engine.ID) {
 	if id >= c.nextID {
 		c.wrongRecord("id %d was not given by then; the next one is %d", id, c.nextID)
@@ -108,7 +108,7 @@ func (c *contents) hash(h *kept) sstable.Key {
 	return c.secret.Key(h.place.Queue, h.key)
 }
 
-// spot looks at what is at a place in an sstable. ok is false if the message is not known to be there.
+// spot checks a place in an sstable. ok is false if the message is not known to be there.
 func (c *contents) spot(id engine.ID, at record.Spot) (p *part, ok bool, err error) {
 	if p, ok = c.byNumber[at.Table]; !ok {
 		return nil, false, nil
@@ -128,7 +128,7 @@ func (c *contents) spot(id engine.ID, at record.Spot) (p *part, ok bool, err err
 	return p, true, nil
 }
 
-// living gives all places in sstables where a message is alive. each may kill it there.
+// living gives all places in sstables where a message is alive. each may delete it there.
 func (c *contents) living(id engine.ID, each func(p *part, pos uint32) error) error {
 	for _, p := range c.parts {
 		for p.table != nil {
@@ -147,7 +147,7 @@ func (c *contents) living(id engine.ID, each func(p *part, pos uint32) error) er
 	return nil
 }
 
-// leave takes a message away wherever it stands.
+// leave removes a message wherever it is.
 func (c *contents) leave(id engine.ID, from record.Spot) error {
 	c.given(id)
 	_, told := c.memtable[id]
@@ -161,12 +161,12 @@ func (c *contents) leave(id engine.ID, from record.Spot) error {
 		p.table.Kill(from.At)
 		return nil
 	case told && c.mends == nil:
-		return nil // and nowhere else: together sees to that
+		return nil // and nowhere else: together checks that
 	}
 	return c.living(id, func(p *part, pos uint32) error { p.table.Kill(pos); return nil })
 }
 
-// taken takes a message out of an sstable.
+// taken moves a message from an sstable to the memtable.
 func (c *contents) taken(p *part, pos uint32) (*kept, error) {
 	e, err := p.table.Get(pos, nil)
 	if err != nil {
@@ -187,7 +187,7 @@ func (c *contents) taken(p *part, pos uint32) (*kept, error) {
 	return h, nil
 }
 
-// count counts what there is, by queue.
+// count counts what each queue holds.
 func (c *contents) count() {
 	of := map[uint32]*Queue{}
 	for n, name := range c.names {
@@ -210,7 +210,8 @@ func (c *contents) count() {
 	slices.SortFunc(c.rep.Queues, func(a, b Queue) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// each tells how many are alive of queues and areas.
+// each gives the numbers of live entries by queue and area, each number as a sum of several
+// calls.
 func (c *contents) each(fn func(queue uint32, area memtable.Area, n int)) {
 	for _, h := range c.memtable {
 		fn(h.place.Queue, h.area, 1)

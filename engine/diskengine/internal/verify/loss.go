@@ -11,27 +11,27 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// Loss is something that a salvage gives up.
+// Loss is one thing that a salvage gives up.
 type Loss struct {
 	File   string
-	Offset int64 // in the file; -1: all of it
+	Offset int64 // in the file; -1: the whole file
 	What   string
 
-	// Messages is how many are lost with it, of those that had not died before, or keys that are
-	// remembered; -1: that is not known. Keys says that they are keys.
+	// Messages is how many undeleted messages, or if Keys remembered keys, are lost with it;
+	// -1: not known.
 	Messages int64
 	Keys     bool
 
-	Queues   []string    // they were in, as far as that is known
-	From, To time.Time   // between which they were due, or died; zero: that is not known
-	IDs      []engine.ID // of at most MaxLostIDs of them, as far as these are known
-	Again    bool        // what had been acked or cancelled may be handed out again
+	Queues   []string    // the queues they were in, as far as known
+	From, To time.Time   // they were due, or died, between these; zero: not known
+	IDs      []engine.ID // at most MaxLostIDs of their ids, as far as known
+	Again    bool        // messages that were acked or cancelled may be handed out again
 }
 
-// MaxLostIDs is how many ids a Loss has at most.
+// MaxLostIDs is the most ids of a Loss.
 const MaxLostIDs = 1000
 
-// String is one line.
+// String describes the loss in one line.
 func (l *Loss) String() string {
 	var b strings.Builder
 	b.WriteString(l.File)
@@ -83,7 +83,7 @@ func ids(all []engine.ID) string {
 	return b.String()
 }
 
-// lostTable is the loss of all of an sstable.
+// lostTable notes the loss of a whole sstable.
 func (s *salvage) lostTable(p *part, what string) {
 	l := Loss{File: sstable.Name(s.tablesDir(), p.number), Offset: -1, What: what, Messages: -1, Keys: p.area() == memtable.Finished}
 	if !s.rebuilt {
@@ -92,7 +92,7 @@ func (s *salvage) lostTable(p *part, what string) {
 	s.losses = append(s.losses, l)
 }
 
-// holes are the losses of what cannot be read of an sstable.
+// holes notes the losses of the parts of an sstable that cannot be read.
 func (s *salvage) holes(p *part) error {
 	of := p.salvaged
 	lost := map[int][]engine.ID{}
@@ -129,7 +129,7 @@ func (s *salvage) holes(p *part) error {
 	return nil
 }
 
-// queueName is what a queue is called in a line.
+// queueName is how a line names a queue.
 func (s *salvage) queueName(number uint32) string {
 	if name, ok := s.names[number]; ok {
 		return "queue " + name

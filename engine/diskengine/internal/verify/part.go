@@ -11,7 +11,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// part opens an sstable, sound or not, with what has died in it.
+// part opens an sstable, sound or not, and deletes the entries that were deleted from it.
 func (s *salvage) part(p *part) error {
 	if err := s.open(p); err != nil || p.lost {
 		return err
@@ -28,7 +28,7 @@ func (s *salvage) part(p *part) error {
 func (s *salvage) open(p *part) (err error) {
 	cfg := &sstable.Config{ID: s.state.Store, Pace: s.pace}
 	var damage *vfs.DamageError
-	if !s.rebuilt && p.area() <= memtable.Finished { // else keys, or what it holds, are not known
+	if !s.rebuilt && p.area() <= memtable.Finished { // otherwise the secret of keys or the area is not known
 		sound, err := sstable.Open(s.fs, s.tablesDir(), p.number, cfg)
 		if err == nil {
 			if err = sound.VerifyValues(s.pace, func(e sstable.Entry) (sstable.Key, error) { return s.keyOf(p.area(), e) }); err == nil {
@@ -59,7 +59,7 @@ func (s *salvage) open(p *part) (err error) {
 
 var errEnough = errors.New("enough was read")
 
-// areaOf finds out of what area the entries of an sstable are.
+// areaOf finds out which area the entries of an sstable are of.
 func (s *salvage) areaOf(p *part) error {
 	var fits [memtable.Finished + 1]int
 	n := 0
@@ -85,8 +85,9 @@ func (s *salvage) areaOf(p *part) error {
 	return nil
 }
 
-// deaths notes what has died in an sstable. Of several files that say so the oldest one is taken: a newer
-// one may say that of what a record moved that was never durable.
+// deaths deletes the entries that were deleted from an sstable. If several files of deletion
+// bitmaps may count it takes the oldest: in a newer one an entry may be deleted by a record
+// that was never durable.
 func (s *salvage) deaths(p *part, of *sstable.Table) error {
 	from := []uint64{p.is.Deletions}
 	if s.rebuilt {
@@ -110,8 +111,8 @@ func (s *salvage) deaths(p *part, of *sstable.Table) error {
 	return nil
 }
 
-// anew writes an sstable anew. What has died in it is left out, unless there are other sstables of which that tells
-// that they are of before.
+// anew writes an sstable anew. It leaves out deleted entries, unless the manifest is lost:
+// then they show which entries of other sstables are older.
 func (s *salvage) anew(p *part) (err error) {
 	number := s.number()
 	w, err := sstable.Create(s.out, s.outTables(), number, &sstable.Config{ID: s.state.Store, Pace: s.pace})
@@ -158,7 +159,7 @@ func (s *salvage) anew(p *part) (err error) {
 	return nil
 }
 
-// keep puts an sstable that is sound into the new store, and removes one in which nothing is left alive.
+// keep puts a sound sstable into the new store, and removes a new one that has no live entry.
 func (s *salvage) keep(p *part) (err error) {
 	switch {
 	case p.table == nil:

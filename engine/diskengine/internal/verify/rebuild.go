@@ -16,7 +16,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
-// list lists the files of a directory with a suffix, by name. One that is missing has none.
+// list lists the files in a directory with a suffix, by name. A missing directory has none.
 func (s *salvage) list(dir, suffix string) (all []string, err error) {
 	names, err := s.fs.List(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -30,7 +30,7 @@ func (s *salvage) list(dir, suffix string) (all []string, err error) {
 	return all, nil
 }
 
-// manifest reads what the store consists of, or takes all that is there.
+// manifest reads the manifest, or makes one of all files that are there.
 func (s *salvage) manifest() (err error) {
 	s.state, err = manifest.Read(s.fs, s.dir)
 	if errors.As(err, new(*vfs.DamageError)) || errors.Is(err, fs.ErrNotExist) {
@@ -48,10 +48,10 @@ func (s *salvage) manifest() (err error) {
 	return nil
 }
 
-// most is what is in a manifest that is not known for numbers that have not been used yet.
+// most stands for the next id in a manifest that is lost.
 const most = 1<<63 - 1
 
-// rebuild makes a state of the files that there are.
+// rebuild makes a state of the files that are there.
 func (s *salvage) rebuild() error {
 	s.state = manifest.State{Begun: true, Replay: uint64(wal.Unknown), NextID: most, NextQueue: 1<<32 - 1, NextFile: 1}
 	names, err := s.list(s.tablesDir(), "")

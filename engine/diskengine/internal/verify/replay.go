@@ -13,10 +13,10 @@ import (
 )
 
 func (r *reader) logConfig() *wal.Config {
-	return &wal.Config{ID: r.state.Store, Begun: r.state.Begun, MaxEntry: 1 << 30} // the longest that any log may have
+	return &wal.Config{ID: r.state.Store, Begun: r.state.Begun, MaxEntry: 1 << 30} // the most of any log
 }
 
-// replay reads a log that is to be sound.
+// replay replays the log, which should be sound.
 func (c *contents) replay() error {
 	dir := c.logDir()
 	found, err := wal.Read(c.fs, dir, c.logConfig(), wal.Pos(c.state.Replay), c.entry)
@@ -35,7 +35,7 @@ func (c *contents) replay() error {
 	return nil
 }
 
-// entry takes in an entry of the log. One that is none is a finding, and passed over.
+// entry applies an entry of the log. A malformed one is a finding, and passed over.
 func (c *contents) entry(e wal.Entry) error {
 	c.at = e.Start
 	err := record.Each(e.Kind, e.Bytes, c)
@@ -81,8 +81,8 @@ func (c *contents) Put(p *record.Put) error {
 	return nil
 }
 
-// Move implements record.Applier. A message whose put is lost moves from the sstable in which it stood
-// before.
+// Move implements record.Applier. A message whose Put is lost moves from the sstable in which
+// it was before.
 func (c *contents) Move(r *record.Move) error {
 	c.given(r.ID)
 	delete(c.leases, r.ID)
@@ -177,8 +177,8 @@ func (c *contents) Spare(s *record.Spare) error {
 	return nil
 }
 
-// Purge implements record.Applier. After a gap, or where the log is not known from where it counts, it
-// is not known what was spared: then nothing is taken.
+// Purge implements record.Applier. After a gap, or if it is not known from where the log
+// counts, it is not known which ids were spared: then a salvage removes nothing.
 func (c *contents) Purge(p *record.Purge) error {
 	spares := c.spares[p.Queue]
 	delete(c.spares, p.Queue)
@@ -216,7 +216,7 @@ func (c *contents) Purge(p *record.Purge) error {
 	return nil
 }
 
-// purgeTable takes from an sstable what a purge takes.
+// purgeTable deletes from an sstable what a purge takes.
 func (c *contents) purgeTable(p *part, queue uint32, takes func(memtable.Area, engine.ID) bool) error {
 	if p.table == nil {
 		return nil

@@ -15,14 +15,15 @@ import (
 type Salvaged struct {
 	Before *Report // of the store that was read
 	Losses []Loss
-	Notes  []string // what else became of it
+	Notes  []string // what else a person should know
 	After  *Report  // of the new store; nil: none was made
 }
 
-// Salvage makes a sound store of what can be read of another store that no process has open, and leaves
-// that as it is. The new directory must be missing or empty. First it calls tell with what was found and
-// what is lost; an error of tell ends it before anything is written. Until the new store is whole it
-// cannot be opened; after an error remove it.
+// Salvage makes a sound store of what can be read of another store, which no process may have
+// open. It changes nothing in the old directory, from. The new one, to, must be missing or
+// empty. First it calls tell with what was found and what is lost; an error of tell ends it
+// before anything is written. The new store cannot be opened until it is whole; after an error
+// remove it.
 //
 // Each message that can be read is kept. A message whose ack, cancel or purge is lost comes back.
 func Salvage(f vfs.FS, from, to string, cfg *Config, tell func(*Salvaged) error) (out Salvaged, err error) {
@@ -62,22 +63,22 @@ func Salvage(f vfs.FS, from, to string, cfg *Config, tell func(*Salvaged) error)
 	return out, nil
 }
 
-// salvage makes a store of another one.
+// salvage is a salvage under way.
 type salvage struct {
-	*reader // of that one; sectors that cannot be read are zeros
+	*reader // of the old store; unreadable sectors read as zeros
 	out     vfs.FS
 	to      string
 	segment int64
 
 	segments  []string // files of the log
-	deletions []uint64 // deletion bitmaps that there are, where there is no manifest to go by
-	rebuilt   bool     // there is none
-	broken    bool     // something of the log is missing
+	deletions []uint64 // all files of deletion bitmaps, if the manifest is lost
+	rebuilt   bool     // the manifest is lost
+	broken    bool     // part of the log is missing
 	names     map[uint32]string
 	losses    []Loss
 	notes     []string
 
-	next manifest.State // of the new store
+	next manifest.State // the manifest of the new store
 	file uint64         // the number of its next file
 }
 
@@ -87,7 +88,7 @@ func (s *salvage) note(format string, args ...any) {
 
 func (s *salvage) outTables() string { return filepath.Join(s.to, manifest.TablesName) }
 
-// number is that of the next file.
+// number returns the number of a new file.
 func (s *salvage) number() uint64 {
 	s.file++
 	return s.file - 1
@@ -115,7 +116,7 @@ func (s *salvage) plan(found *Report) (err error) {
 	return nil
 }
 
-// planLog looks what is missing of the log, and reads the names of queues.
+// planLog finds out what is missing of the log, and reads the names of queues.
 func (s *salvage) planLog(found *Report) error {
 	c := newContents(&reader{fs: s.fs, dir: s.dir, pace: s.pace, rep: new(Report), state: s.state})
 	err := s.log(c, func(g wal.Gap) error {
@@ -145,7 +146,7 @@ func (s *salvage) planLog(found *Report) error {
 	return err
 }
 
-// log takes in what can be read of the log.
+// log applies to c what can be read of the log.
 func (s *salvage) log(c *contents, gap func(wal.Gap) error) error {
 	return wal.Salvage(s.fs, s.segments, s.logConfig(), wal.Pos(s.state.Replay), c.entry, gap)
 }
@@ -164,7 +165,7 @@ func (s *salvage) mend() error {
 		}
 	}
 	c := newContents(s.reader)
-	c.mends, c.rep = s, new(Report) // what does not fit is made to fit
+	c.mends, c.rep = s, new(Report) // make it fit; the findings are not reported again
 	if s.rebuilt {
 		c.nextID, c.nextQueue = 1, 1
 	}

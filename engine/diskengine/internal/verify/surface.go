@@ -4,8 +4,9 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// surface is a file system with sectors that the disk cannot read any more: that is damage as any other.
-// While zeros is set they read as zeros, so that what is around them can be read.
+// surface is a file system on which a sector that the disk cannot read is damage like any
+// other. If zeros is set such a sector reads as zeros, so that the bytes around it can be
+// read.
 type surface struct {
 	vfs.FS
 	zeros bool

@@ -36,7 +36,7 @@ func (r *reader) checkTable(is manifest.Table) error {
 	return nil
 }
 
-// keyOf takes an entry of an sstable apart.
+// keyOf decodes and checks an entry of an sstable, and returns its key.
 func (r *reader) keyOf(area memtable.Area, e sstable.Entry) (k sstable.Key, err error) {
 	switch {
 	case e.ID == 0 || e.ID == math.MaxUint64 || e.ID >= r.state.NextID:
@@ -79,7 +79,7 @@ func (r *reader) keyOf(area memtable.Area, e sstable.Entry) (k sstable.Key, err 
 	return r.secret.Key(e.Queue, string(key)), nil
 }
 
-// whole takes a content apart.
+// whole decodes a content, and returns what is wrong with it.
 func whole(content []byte) error {
 	c, err := record.ParseContent(content)
 	if err == nil && c.Apart.File != 0 {
@@ -88,7 +88,8 @@ func whole(content []byte) error {
 	return err
 }
 
-// checkDeletions marks what has died in the sstables, and checks the files that say so.
+// checkDeletions checks the files of deletion bitmaps, and deletes entries from the sstables
+// by them.
 func (r *reader) checkDeletions() error {
 	of := map[uint64][]*sstable.Table{}
 	for _, p := range r.parts {

@@ -10,8 +10,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// together compares what is in different files, once the log was replayed. For a salvage it has
-// nothing stand twice then.
+// together compares different files with each other, once the log was replayed. In a salvage
+// it removes whatever is there twice.
 func (c *contents) together() error {
 	if err := c.ids(); err != nil {
 		return err
@@ -25,7 +25,7 @@ func (c *contents) together() error {
 	return nil
 }
 
-// standing are the sstables that there are, and their parts.
+// standing returns the sstables that are there, with their parts.
 func (c *contents) standing(want func(*part) bool) (tables []*sstable.Table, of []*part) {
 	for _, p := range c.parts {
 		if p.table != nil && want(p) {
@@ -39,8 +39,8 @@ func (c *contents) twice(p *part, format string, args ...any) {
 	c.rep.add(sstable.Name(c.tablesDir(), p.number), -1, format, args...)
 }
 
-// ids keeps of each id what the log tells, else what the newest sstable has: where it is not known which
-// sstables count, dead or alive.
+// ids keeps of each id only the message in the log, or else the one in the newest sstable. If
+// it is not known which sstables count, deleted entries count for that too.
 func (c *contents) ids() error {
 	tables, of := c.standing(func(*part) bool { return true })
 	type spot struct {
@@ -89,10 +89,10 @@ func (c *contents) ids() error {
 	return err
 }
 
-// owner is what has a key.
+// owner is a message or remembered key that has a key.
 type owner struct {
 	id   engine.ID // 0: not known yet
-	part *part     // nil: the log tells of it
+	part *part     // nil: it is in the log
 	pos  uint32
 }
 
@@ -105,7 +105,8 @@ func (o *owner) find() error {
 	return err
 }
 
-// keys looks for keys of an area that two have in a queue. The message that was pushed last keeps it.
+// keys looks for keys that two entries of an area have in one queue. The message pushed last
+// keeps the key.
 func (c *contents) keys(area memtable.Area) error {
 	var lost []owner
 	has := map[sstable.Key]engine.ID{}
@@ -161,7 +162,7 @@ func (c *contents) keys(area memtable.Area) error {
 	return c.lose(area, lost)
 }
 
-// lose takes their keys from messages, which are kept without, and takes keys that are remembered away.
+// lose removes the keys of live messages, which are kept without, and removes remembered keys.
 func (c *contents) lose(area memtable.Area, lost []owner) error {
 	for _, o := range lost {
 		if o.part != nil && area == memtable.Finished {
@@ -185,15 +186,15 @@ func (c *contents) lose(area memtable.Area, lost []owner) error {
 	return nil
 }
 
-// queues looks for names that two queues have, and for queues that hold something and have none; a
-// salvage names these.
+// queues looks for names that two queues have, and for queues that hold something but have no
+// name. A salvage gives these a name.
 func (c *contents) queues() {
 	lives := map[uint32]int{}
 	c.each(func(queue uint32, _ memtable.Area, n int) { lives[queue] += n })
 	taken := map[string]uint32{}
 	for _, n := range slices.Sorted(maps.Keys(c.names)) {
 		name := c.names[n]
-		if other, ok := taken[name]; ok { // the record that the first one had gone is lost
+		if other, ok := taken[name]; ok { // the record that forgot the first one is lost
 			c.rep.add(c.logDir(), -1, "queues %d and %d have one name, %q", other, n, name)
 			delete(c.names, n)
 			continue

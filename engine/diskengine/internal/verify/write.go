@@ -17,11 +17,11 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
-// skipped is by how much ids go on beyond what is known of them, where something of the log is missing:
-// no message is to get the id of one that only others know of.
+// skipped is how many ids a salvage skips if part of the log is missing: no message may get an
+// id that was given before, though only clients know of it.
 const skipped = 1 << 20
 
-// write makes all of it durable but for the manifest.
+// write writes the new store, durably, without its manifest.
 func (c *contents) write() error {
 	for _, p := range c.parts {
 		if err := c.mends.keep(p); err != nil {
@@ -47,7 +47,7 @@ func (c *contents) write() error {
 	return c.writeLog()
 }
 
-// writeMemtable writes an sstable of what the log tells of an area.
+// writeMemtable writes the entries of an area that came from the log to an sstable.
 func (c *contents) writeMemtable(area memtable.Area) error {
 	var all []*kept
 	for _, h := range c.memtable {
@@ -77,7 +77,7 @@ func (c *contents) writeMemtable(area memtable.Area) error {
 	return nil
 }
 
-// writeDeletions writes what has died, and lists the sstables in which something is alive.
+// writeDeletions writes the deletion bitmaps, and lists the sstables that have live entries.
 func (c *contents) writeDeletions() error {
 	var died []*sstable.Table
 	for _, p := range c.parts {
@@ -110,7 +110,7 @@ func (c *contents) writeDeletions() error {
 	return nil
 }
 
-// writeLog writes a log with what is in no sstable.
+// writeLog writes a log with names, settings, pauses and leases.
 func (c *contents) writeLog() (err error) {
 	dir := filepath.Join(c.mends.to, manifest.LogName)
 	log, _, err := wal.Open(c.mends.out, dir, &wal.Config{ID: c.state.Store, SegmentBytes: c.mends.segment, Spares: 1, RetryFor: -1,
@@ -151,7 +151,7 @@ func (c *contents) writeLog() (err error) {
 	return nil
 }
 
-// leased is where a message is that is leased; nowhere, if it is not.
+// leased is where a live message is; the zero Spot if it is not alive.
 func (c *contents) leased(id engine.ID) (at record.Spot, err error) {
 	err = c.living(id, func(p *part, pos uint32) error {
 		if p.area() == memtable.Live {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// WaitWritten waits until the log is written up to a position that Append told: what is
-// written outlives this process, but not a loss of power. It returns as Wait does. A sync that is
-// under way is not waited for: what comes after it is written beside it.
+// WaitWritten waits until the log is written up to a position that Append returned: written
+// entries outlive this process, but not a loss of power. It returns as Wait does. It does not
+// wait for a sync under way: the next entries are written beside it.
 func (l *Log) WaitWritten(ctx context.Context, pos Pos) error {
 	l.turn()
-	// A write ahead that has begun already may miss what comes now; the next one has it, if any
+	// A write ahead that has begun already may miss the position; the next one has it, if any
 	// can.
 	for tries := 2; pos > Pos(l.written.Load()); tries-- {
 		f, err := l.flushOf(pos)
@@ -34,8 +34,8 @@ func (l *Log) WaitWritten(ctx context.Context, pos Pos) error {
 	return nil
 }
 
-// hurry has what was gathered written beside the sync under way, and returns what is closed
-// when that has been tried; nil when there is none, or it covers the position.
+// hurry has the buffers written beside the sync under way, and returns a channel that is
+// closed when that was tried; nil: no sync is under way, or it covers the position.
 func (l *Log) hurry(pos Pos) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,12 +44,12 @@ func (l *Log) hurry(pos Pos) <-chan struct{} {
 	}
 	if l.early == nil {
 		l.early = make(chan struct{})
-		l.writing.Go(l.writeAhead) // the writer is among those, so none has waited for them to end
+		l.writing.Go(l.writeAhead) // the writer is counted too, so nothing has waited for the count to be 0
 	}
 	return l.early
 }
 
-// writeAhead writes what was gathered, for the next flush to sync.
+// writeAhead writes the buffers, for the next flush to sync.
 func (l *Log) writeAhead() {
 	w := l.writer
 	w.mu.Lock()
@@ -71,9 +71,9 @@ func (l *Log) writeAhead() {
 	l.early = nil
 }
 
-// takeAhead returns what may be written now: all that was gathered, or nothing where the next
-// segment would have to be begun, for which all is to be synced.
-// The writer's mu is held.
+// takeAhead returns the buffers that may be written now: all of them, or none if they would
+// need the next segment, which must not be begun before all is synced. The writer's mu is
+// held.
 func (l *Log) takeAhead() []*buffer {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// buffer is a run of the stream that waits to be written; an entry begins it. Its first
+// buffer is a part of the stream that waits to be written. It begins with an entry. Its first
 // frameSize bytes are for the head of a frame.
 type buffer struct {
 	b    []byte
-	back func() // gives b back to its owner; nil: it is the log's
+	back func() // gives b back to its owner; nil: b is the log's
 }
 
 // bufferSize is how large a buffer is, unless an entry needs a larger one.
@@ -27,7 +27,7 @@ func newBuffer(atLeast int) *buffer {
 
 func (b *buffer) fits(n int) bool { return len(b.b)+n+align <= cap(b.b) }
 
-// give gives back what is not the log's.
+// give gives b back if it is not the log's.
 func (b *buffer) give() {
 	if back := b.back; back != nil {
 		b.b, b.back = nil, nil
@@ -44,9 +44,9 @@ func (b *buffer) free() {
 	}
 }
 
-// Append appends an entry, whose bytes are those of the parts, and returns its end, for Wait. It
-// waits for nothing, keeps none of the bytes, and fails only if the log is closed or stopped, or
-// the entry too long. The order of entries is that of the calls.
+// Append appends an entry made of the parts, and returns its end, for Wait. It waits for
+// nothing, keeps none of the parts, and fails only if the log is closed or stopped, or the
+// entry too long. Entries are in the order of the calls.
 func (l *Log) Append(kind byte, parts ...[]byte) (Pos, error) {
 	n := 0
 	for _, p := range parts {
@@ -70,7 +70,7 @@ func (l *Log) Append(kind byte, parts ...[]byte) (Pos, error) {
 	return end, nil
 }
 
-// takes says why an entry of n bytes cannot be appended. mu is held.
+// takes returns why an entry of n bytes cannot be appended. mu is held.
 func (l *Log) takes(n int) error {
 	switch {
 	case l.err != nil:
@@ -83,8 +83,8 @@ func (l *Log) takes(n int) error {
 	return nil
 }
 
-// room returns a buffer to which n bytes of an entry can be appended, whose head it appends.
-// It counts them.
+// room appends and counts the head of an entry of n bytes, and returns the buffer, which has
+// room for the bytes. mu is held.
 func (l *Log) room(kind byte, n int) (*buffer, error) {
 	if err := l.takes(n); err != nil {
 		return nil, err
@@ -103,10 +103,10 @@ func (l *Log) room(kind byte, n int) (*buffer, error) {
 	return b, nil
 }
 
-// Admit is called before what may be refused is appended, outside of all locks. It waits while
-// more than Config.MaxPending bytes wait for the disk, or no segment is ahead, and returns
-// ErrFull while there is no space for further segments. A caller that was admitted may still come
-// to append when it is full.
+// Admit is called before an entry is appended that may be refused, without any lock. It waits
+// while more than Config.MaxPending bytes wait for the disk, or no segment is ahead. It
+// returns ErrFull while there is no space for further segments. The disk may still be full
+// when a caller that was admitted appends.
 func (l *Log) Admit(ctx context.Context) error {
 	l.refill()
 	for {
@@ -143,17 +143,17 @@ func (l *Log) Admit(ctx context.Context) error {
 	}
 }
 
-// Full is the error with which Admit refuses for want of space, or nil.
+// Full is the error with which Admit refuses for want of space; nil: it does not.
 func (l *Log) Full() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.noRoom()
 }
 
-// noRoom is why there is none; mu is held.
+// noRoom returns why there is no space; nil: there is. mu is held.
 func (l *Log) noRoom() error {
 	switch {
-	case l.err != nil: // Err says so
+	case l.err != nil: // Err tells that
 		return nil
 	case l.writeErr != nil:
 		return fmt.Errorf("%w: %w", ErrFull, l.writeErr)

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Begin begins the first segment, durably, unless one was begun: from then on there is always one, and
-// Config.Begun holds. It is called before anything is appended. Where the disk is full the log goes on
-// without.
+// Begin begins the first segment, durably, unless one was begun before. From then on there is
+// always one, and Config.Begun holds. Begin is called before anything is appended. It may fail
+// if the disk is full: the log then begins the segment later.
 func (l *Log) Begin() error {
 	if err := l.writer.begin(); err != nil {
 		return fmt.Errorf("begin the log: %w", err)
@@ -26,7 +26,7 @@ func (w *writer) begin() error {
 		return nil
 	}
 	if len(spares) == 0 {
-		return why // why there is none: opening makes one
+		return why // why opening could not make one
 	}
 	s := spares[0]
 	head := header{number: s.number, base: w.pos, salt: l.cfg.Salt(), prev: w.holder, store: l.cfg.ID}
@@ -39,7 +39,7 @@ func (w *writer) begin() error {
 	if err != nil {
 		return err
 	}
-	mark := frame{pos: w.pos, synced: l.Synced(), prev: head.crc} // not before: it says that the header is durable
+	mark := frame{pos: w.pos, synced: l.Synced(), prev: head.crc} // after the sync: it says the header is durable
 	b = b[:frameSize]
 	clear(b)
 	mark.encode(l.seed, b, 0)

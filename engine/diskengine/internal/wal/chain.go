@@ -10,14 +10,14 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// chain are the segments of a log as a directory has them.
+// chain is the segments of a log in a directory.
 type chain struct {
 	dir  string
 	seed uint32
 
 	all    []*segment // open, by number
 	begun  []*segment // in order, without gaps
-	others []*segment // that hold nothing of the stream
+	others []*segment // those that hold nothing of the stream
 }
 
 // scan opens the segments in a directory and reads their headers.
@@ -60,8 +60,8 @@ func (c *chain) close() (err error) {
 	return err
 }
 
-// classify reads the header of a segment. One with another number was begun under that one,
-// and is only kept ready now.
+// classify reads the header of a segment. If it has another number than the file's name, the
+// segment was begun under that number, and is only kept ready now.
 func (c *chain) classify(s *segment) error {
 	b := make([]byte, headerSize)
 	n, u, err := vfs.ReadAround(s.file, b, 0)
@@ -84,8 +84,8 @@ func (c *chain) classify(s *segment) error {
 	return nil
 }
 
-// dropBeforeGap drops the segments before the last gap in the numbers: those that nothing
-// needs get new names in any order. Whether what comes behind is enough, read sees.
+// dropBeforeGap drops the segments before the last gap in the numbers: segments that nothing
+// needs are renamed in any order. Whether the rest is enough, read finds out.
 func (c *chain) dropBeforeGap() {
 	for i := len(c.begun) - 1; i > 0; i-- {
 		if c.begun[i-1].number != c.begun[i].number-1 {
@@ -96,8 +96,8 @@ func (c *chain) dropBeforeGap() {
 	}
 }
 
-// valid are the segments that were begun but for those whose part of the stream was dropped,
-// as a later one that goes on where they begin, or before, says.
+// valid returns the begun segments whose part of the stream counts. A segment's part was
+// dropped if a later one goes on where it begins, or before.
 func (c *chain) valid() (kept []*segment) {
 	for i, s := range c.begun {
 		if !slices.ContainsFunc(c.begun[i+1:], func(later *segment) bool { return later.base <= s.base }) {

@@ -6,58 +6,58 @@ import (
 	"time"
 )
 
-// Config is how a log is kept. Nil works.
+// Config configures a log. Nil means all defaults.
 type Config struct {
-	// ID is what the store is called; it is part of every checksum, so that a segment of
-	// another store is never read as one of this.
+	// ID identifies the store. It is part of every checksum, so that a segment of another
+	// store is never read as one of this store.
 	ID uint64
 
-	// Begun says that a segment of the log was begun before, durably: where none is left the log is
-	// damaged, not new.
+	// Begun says that a segment of the log was begun before, durably: if none is left, the log
+	// is damaged, not new.
 	Begun bool
 
-	// SegmentBytes is how large segments are made, in whole blocks of 4 KiB. It may
-	// change from opening to opening. 0: 32 MiB; at least 64 KiB.
+	// SegmentBytes is the size of a segment, rounded up to blocks of 4 KiB. It may differ from
+	// opening to opening. 0: 32 MiB; at least 64 KiB.
 	SegmentBytes int64
 
-	// Spares is how many segments are made ahead. Their space is taken, where the file
-	// system can: when the disk is full and Admit refuses, this much can still be
-	// appended. 0: 2; at least 1.
+	// Spares is how many segments are made ahead. Their space is reserved, if the file system
+	// can. So this much can still be appended when the disk is full and Admit refuses. 0: 2;
+	// at least 1.
 	Spares int
 
-	// Keep is how many segments wait to be used again at most; those that are released
-	// beyond are removed. 0: 4; at least Spares.
+	// Keep is the most segments that wait to be used again; others that are released are
+	// removed. 0: 4; at least Spares.
 	Keep int
 
-	// MaxEntry is how long an entry may be, in bytes. 0: 256 MiB; at most 1 GiB.
+	// MaxEntry is the most bytes of an entry. 0: 256 MiB; at most 1 GiB.
 	MaxEntry int
 
 	// MaxPending is how many bytes may wait for the disk before Admit waits. 0: 16 MiB.
 	MaxPending int
 
-	// RetryFor is how long the log waits for a next segment that cannot be made, for want of
-	// space or of file descriptors, or for space in one where it cannot be taken ahead, before
-	// it stops. 0: a minute; negative: not at all.
+	// RetryFor is how long the log waits before it stops: for a next segment that cannot be
+	// made, for want of space or of file descriptors, or for space in a segment if none could
+	// be reserved. 0: a minute; negative: not at all.
 	RetryFor time.Duration
 
-	// Short reports whether space is short: then a segment is made only where none is ahead, and
-	// no more than Spares are kept, so that others have it. nil: it never is.
+	// Short reports whether space is short. Then a segment is made only if none is ahead, and
+	// no more than Spares are kept, so that the space is free for others. nil: it never is.
 	Short func() bool
 
-	// Relieve is called while the log cannot go on for want of space, and reports whether it
-	// made some: then it is tried again at once. nil: nothing can.
+	// Relieve is called while the log cannot go on for want of space. It reports whether it
+	// made some: then the log tries again at once. nil: nothing can make any.
 	Relieve func() bool
 
-	// Synced gets how long each sync took that a caller may wait for, by the goroutine that
-	// writes. nil: it is not called.
+	// Synced is told how long each sync took that a caller may wait for. The writer calls it.
+	// nil: nothing is told.
 	Synced func(time.Duration)
 
-	// Logger gets what an operator should know. nil: slog.Default.
+	// Logger is told what an operator should know. nil: slog.Default.
 	Logger *slog.Logger
 
-	// Still says that nothing is done by itself: a caller that waits for the log writes it, and makes the
-	// segments that come next, so that a test can play the same again. One goroutine may use the log
-	// at a time, and RetryFor is negative.
+	// Still says that nothing happens by itself: a caller that waits for the log writes it,
+	// and makes the next segments. So a test can play the same again. Then one goroutine at a
+	// time may use the log, and RetryFor must be negative.
 	Still bool
 
 	// Salt returns a random number for each segment that is begun. nil: math/rand/v2 does.
@@ -68,8 +68,8 @@ const (
 	minSegment = 64 << 10
 	mostEntry  = 1 << 30
 
-	markAfter  = time.Second            // without appends an empty frame says what is synced
-	retryEvery = 100 * time.Millisecond // the preparer tries again what failed
+	markAfter  = time.Second            // without appends until an empty frame is written
+	retryEvery = 100 * time.Millisecond // until failed work is tried again
 )
 
 func (c *Config) withDefaults() Config {

@@ -8,13 +8,13 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// Hold keeps what is in the log from a position on, whatever is released meanwhile.
+// Hold keeps the log from a position on, even if it is released meanwhile.
 type Hold struct {
 	log  *Log
 	from Pos
 }
 
-// Hold holds what is from a position on, which has not been released.
+// Hold keeps the log from a position on, which must not have been released yet.
 func (l *Log) Hold(from Pos) *Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -32,21 +32,21 @@ func (h *Hold) Release() {
 	l.Release(0)
 }
 
-// Copied tells of a copy of a log.
+// Copied describes a copy of a log.
 type Copied struct {
-	End   Pos // of its last entry
+	End   Pos // where its last entry ends
 	Files int
 	Bytes int64
 }
 
 const copySync = 512 << 10 // bytes of a copy between two syncs, so that the last one is short for all users of the disk
 
-// Copy copies what is held, up to where the log is synced by now, to a directory that is empty: as
-// a log that was closed there. It is durable on return. Frames are checked; one that is not sound is
-// a *vfs.DamageError. The log goes on meanwhile.
+// Copy copies the held part, up to where the log is synced now, to an empty directory. The
+// copy is like a log that was closed, and durable when Copy returns. Copy checks frames; a
+// broken one is a *vfs.DamageError. The log goes on meanwhile.
 //
-// pace is called with the bytes that were written since the last call, and may wait; an error of it
-// ends the work. nil: nothing.
+// pace is called with the bytes written since the last call, and may wait; its error ends the
+// work. nil: it is not called.
 func (h *Hold) Copy(fs vfs.FS, dir string, pace func(written int) error) (Copied, error) {
 	c := copying{Hold: h, fs: fs, dir: dir, pace: pace, end: h.log.Synced()}
 	segs := h.segments(c.end)
@@ -60,7 +60,7 @@ func (h *Hold) Copy(fs vfs.FS, dir string, pace func(written int) error) (Copied
 		c.cut.prev, c.cut.end, c.cut.whole = segs[0].prev, segs[0].base, segs[0].base == 0
 	}
 	for _, s := range segs {
-		to := s.base // of one that was cut off whole the header alone, so that no number is missing
+		to := s.base // of a segment whose part was dropped only the header, so that no number is missing
 		if len(valid) > 0 && valid[0] == s {
 			if valid = valid[1:]; len(valid) > 0 {
 				to = valid[0].base
@@ -75,7 +75,7 @@ func (h *Hold) Copy(fs vfs.FS, dir string, pace func(written int) error) (Copied
 	return Copied{c.cut.end, len(segs), c.bytes}, fs.SyncDir(dir)
 }
 
-// segments are those that hold something before a position, and those between them.
+// segments returns the segments up to the last one that begins before a position.
 func (h *Hold) segments(end Pos) []*segment {
 	h.log.mu.Lock()
 	defer h.log.mu.Unlock()
@@ -86,25 +86,25 @@ func (h *Hold) segments(end Pos) []*segment {
 	return segs
 }
 
-// copying is a copy that is being made.
+// copying is a copy in the making.
 type copying struct {
 	*Hold
 	fs    vfs.FS
 	dir   string
 	pace  func(int) error
-	end   Pos // up to where it is copied, maybe within an entry
+	end   Pos // where the copy ends, maybe within an entry
 	cut   cutter
 	bytes int64
 
 	win  window
 	out  vfs.File
-	buf  []byte // that is to be written
-	off  int64  // where
-	told int64  // bytes since the last sync
+	buf  []byte // bytes still to be written
+	off  int64  // where they go
+	told int64  // bytes written since the last sync
 }
 
-// segment copies the frames of a segment up to a position. Behind the last one stands an empty frame,
-// which says that all is synced.
+// segment copies the frames of a segment up to a position. After the last frame of the last
+// segment it writes an empty one, which says that all is synced.
 func (c *copying) segment(s *segment, to Pos, last bool) (err error) {
 	if c.out, err = c.fs.Create(segmentName(c.dir, s.number)); err != nil {
 		return err

@@ -2,24 +2,24 @@ package wal
 
 import "fmt"
 
-// Entry is one that was appended.
+// Entry is an entry that was appended.
 type Entry struct {
 	Kind       byte
-	Bytes      []byte // to be read, until the function that was given it returns
+	Bytes      []byte // only to be read, and only until the function that gets the Entry returns
 	Start, End Pos
 }
 
-// cutter cuts a stream, which comes in pieces, into entries.
+// cutter cuts a stream that comes in pieces into entries.
 type cutter struct {
-	from Pos // entries from here on are given to fn
-	most int // bytes of an entry
+	from Pos // fn gets the entries from here on
+	most int // the most bytes of an entry
 	fn   func(Entry) error
 
 	whole bool   // the stream has come to where an entry begins
 	start Pos    // where rest begins
-	rest  []byte // of an entry of which more is to come
+	rest  []byte // the beginning of an entry whose other bytes are still to come
 
-	// Where the last entry ended, and the checksum of the frame with the byte before.
+	// Where the last entry ended, and the checksum of the frame with the byte before that.
 	end  Pos
 	prev uint32
 }
@@ -29,7 +29,7 @@ type misfit string
 
 func (m misfit) Error() string { return string(m) }
 
-// add takes the piece of a frame that is not empty.
+// add takes the piece of a frame. It must not be empty.
 func (c *cutter) add(f frame) error {
 	b, at := f.piece, f.pos
 	if !c.whole {
@@ -37,7 +37,7 @@ func (c *cutter) add(f frame) error {
 		if at > c.from {
 			return c.noEntry()
 		}
-		if len(b) == 0 { // all of an entry that began in a segment that is gone
+		if len(b) == 0 { // it belongs to an entry that began in a segment that is gone
 			c.end, c.prev = at, f.crc
 			return nil
 		}

@@ -7,36 +7,36 @@ import (
 	"path/filepath"
 )
 
-// Pos is a place in the log: how many bytes of entries, with their heads, come before it.
+// Pos is a place in the log: the number of bytes of entries, with their heads, before it.
 type Pos uint64
 
 const (
 	magic   = "tarrylog"
 	version = 1
 
-	headerSize = 4096    // of a segment; what follows are frames
-	storeAt    = 48      // of the store, in a header
-	frameSize  = 32      // of a frame, before its piece of the stream
-	maxPiece   = 1 << 20 // of the stream, in one frame
-	align      = 8       // where frames begin
+	headerSize = 4096    // the header of a segment; frames follow it
+	storeAt    = 48      // where in a header the id of the store is
+	frameSize  = 32      // the head of a frame, before its piece of the stream
+	maxPiece   = 1 << 20 // the most bytes of the stream in one frame
+	align      = 8       // frames begin at multiples of it
 
 	maxEntryHead = 1 + binary.MaxVarintLen32
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// seed is what the checksums of a store begin with.
+// seed is the value that the checksums of a store start from.
 func seed(id uint64) uint32 {
 	return crc32.Checksum(binary.LittleEndian.AppendUint64(nil, id), castagnoli)
 }
 
-// header is that of a segment. It is written when the segment is begun.
+// header is the header of a segment. It is written when the segment is begun.
 type header struct {
 	number uint64
 	base   Pos    // where the stream goes on; all before is synced
 	salt   uint64 // random
-	prev   uint32 // checksum of the frame that holds the byte before base; 0: there is none
-	store  uint64 // for when nothing else tells it; 0: it is not said
+	prev   uint32 // checksum of the frame that has the byte before base; 0: there is none
+	store  uint64 // the store's id, in case nothing else tells it; 0: not known
 	crc    uint32 // of the header
 }
 
@@ -60,7 +60,8 @@ func sum(seed uint32, b []byte) uint32 {
 	return crc32.Update(crc32.Update(seed, castagnoli, b[:12]), castagnoli, b[16:])
 }
 
-// decodeHeader reports whether b, of headerSize bytes, is a header, of this release's version.
+// decodeHeader decodes b, of headerSize bytes. ok is false if b is no header. A header of
+// another version is ErrNewer.
 func decodeHeader(seed uint32, b []byte) (h header, ok bool, err error) {
 	if string(b[:8]) != magic || sum(seed, b) != binary.LittleEndian.Uint32(b[12:]) {
 		return header{}, false, nil
@@ -80,7 +81,7 @@ func decodeHeader(seed uint32, b []byte) (h header, ok bool, err error) {
 
 // frame is a piece of the stream.
 type frame struct {
-	pos    Pos    // of the piece
+	pos    Pos    // where the piece begins
 	synced Pos    // up to where the log was synced when the frame was written; at most pos
 	prev   uint32 // checksum of the frame before, or of the header of the segment
 	first  uint32 // where in the piece the first entry begins; its length if none does
@@ -93,8 +94,8 @@ func (f *frame) end() Pos { return f.pos + Pos(len(f.piece)) }
 // padded is how many bytes a frame with a piece of n bytes takes up.
 func padded(n int) int64 { return int64(frameSize+n+align-1) / align * align }
 
-// encode fills the head of a frame in b, whose piece of n bytes is behind it already, with
-// zeros up to its padded length, and sets the checksum.
+// encode writes the head of a frame to b and sets the checksum. Its piece of n bytes must be
+// in b already, with zeros up to the padded length.
 func (f *frame) encode(seed uint32, b []byte, n int) {
 	binary.LittleEndian.PutUint32(b[4:], uint32(n))
 	binary.LittleEndian.PutUint64(b[8:], uint64(f.pos))
@@ -105,8 +106,8 @@ func (f *frame) encode(seed uint32, b []byte, n int) {
 	binary.LittleEndian.PutUint32(b, f.crc)
 }
 
-// decodeFrameHead reads the head of a frame and how long its piece is, and reports whether
-// they can be those of a frame; its checksum is not looked at.
+// decodeFrameHead decodes the head of a frame and the length of its piece, and reports whether
+// they can be right. It does not check the checksum.
 func decodeFrameHead(b []byte) (f frame, n int, ok bool) {
 	f = frame{
 		crc:    binary.LittleEndian.Uint32(b),
@@ -130,8 +131,8 @@ func appendEntryHead(b []byte, kind byte, n int) []byte {
 	return binary.AppendUvarint(append(b, kind), uint64(n))
 }
 
-// entryHead reads it; size is how long it is, 0 if b holds only a part of it, negative if it
-// is none.
+// entryHead decodes the head of an entry. size is its length; 0: b has only a part of it;
+// negative: it is no head.
 func entryHead(b []byte) (kind byte, n, size int) {
 	if len(b) == 0 {
 		return 0, 0, 0
@@ -146,8 +147,8 @@ func entryHead(b []byte) (kind byte, n, size int) {
 	return b[0], int(v), 1 + k
 }
 
-// nextEntry is where in a run of stream the first entry begins at or behind at; one begins
-// at i.
+// nextEntry returns where in b, a part of the stream, the first entry begins at or after at.
+// An entry begins at i.
 func nextEntry(b []byte, i, at int) int {
 	for i < at {
 		_, n, size := entryHead(b[i:])

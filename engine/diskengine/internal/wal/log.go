@@ -11,7 +11,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// Log is an open log. Its methods may be called from many goroutines.
+// Log is an open log. Many goroutines may call its methods.
 type Log struct {
 	fs   vfs.FS
 	dir  string
@@ -22,10 +22,10 @@ type Log struct {
 	written atomic.Uint64 // a Pos: all before is with the operating system
 
 	wake     chan struct{} // the writer has something to do
-	kick     chan struct{} // the preparer has
+	kick     chan struct{} // the preparer has something to do
 	ready    chan struct{} // the preparer has done something, or failed to
 	failed   chan struct{} // closed: err is set
-	stop     chan struct{} // closed: the preparer is to end
+	stop     chan struct{} // closed: the preparer has to end
 	writer   *writer
 	writing  sync.WaitGroup
 	keeping  sync.WaitGroup
@@ -33,42 +33,42 @@ type Log struct {
 	closeErr error
 
 	mu      sync.Mutex
-	end     Pos       // of what was appended
-	pending int       // bytes of it that are not durable
+	end     Pos       // where the last entry ends
+	pending int       // bytes that are not durable
 	cur     *buffer   // being filled; nil: none
-	full    []*buffer // before it
-	next    *flush    // of what is in the buffers
-	busy    *flush    // of what is being written; nil: nothing
+	full    []*buffer // the buffers before cur
+	next    *flush    // of the buffers
+	busy    *flush    // under way; nil: none
 	idle    bool      // the writer waits for wake
 	closed  bool
 	err     error
 
 	syncing bool          // busy is written, and being synced
 	ahead   bool          // some of next is written
-	early   chan struct{} // closed when that was tried; nil: nothing is about to
+	early   chan struct{} // closed when a write ahead was tried; nil: none is under way
 
-	live     []*segment // that were begun, in order
-	spares   []*segment // that are next, in order
-	used     []*segment // that are not needed
-	released Pos        // all before is needed only by holds
+	live     []*segment // begun, in order
+	spares   []*segment // made ahead, in order
+	used     []*segment // no longer needed
+	released Pos        // only holds need anything before this
 	holds    []*Hold
 	number   uint64        // of the next spare
 	spareErr error         // why there are not enough spares
-	noSpace  bool          // that is the reason
+	noSpace  bool          // spareErr says that the disk is full
 	writeErr error         // why the writer waits for space
-	made     chan struct{} // closed when the preparer has made one, or failed to
+	made     chan struct{} // closed when the preparer has made a spare, or failed to
 }
 
-// flush is all callers that wait for the same sync.
+// flush is one write and sync, which any number of callers wait for.
 type flush struct {
-	wrote chan struct{} // closed when it is written, if it is
+	wrote chan struct{} // closed when it is written; never if that fails
 	done  chan struct{} // closed when it is synced, or has failed
-	end   Pos           // known once it is busy
+	end   Pos           // known once it is under way
 	bytes int
 	err   error
 }
 
-// over is closed when a flush is; nil, which never is, for no flush.
+// over is closed when a flush is done. For a nil flush it is nil, and never closed.
 func (f *flush) over() <-chan struct{} {
 	if f == nil {
 		return nil
@@ -78,11 +78,12 @@ func (f *flush) over() <-chan struct{} {
 
 func newFlush() *flush { return &flush{wrote: make(chan struct{}), done: make(chan struct{})} }
 
-// Open opens the log in a directory that is there and to which no other process has access, and
-// gives fn its entries from a position on: 0, or the end of an entry that was durable. An
-// error of fn ends it and is returned. What is given to fn is durable when Open returns.
+// Open opens the log in a directory, which must be there and which no other process uses. It
+// gives fn the entries from a position on: 0, or the end of a durable entry. An error of fn
+// ends Open and is returned. All that fn got is durable when Open returns.
 //
-// What a crash cut off is dropped. What was durable and cannot be read is a *vfs.DamageError.
+// What a crash cut off is dropped. If something durable cannot be read, Open returns a
+// *vfs.DamageError.
 func Open(fs vfs.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (*Log, Found, error) {
 	l := &Log{fs: fs, dir: dir, cfg: cfg.withDefaults(),
 		wake: make(chan struct{}, 1), kick: make(chan struct{}, 1), ready: make(chan struct{}, 1),
@@ -120,8 +121,9 @@ func Open(fs vfs.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (*
 	return l, found, nil
 }
 
-// makeSure makes durable what may not have been. What a failed sync dropped is still seen,
-// and counts as written: so it is written again.
+// makeSure makes durable the end of the log, which may not have been. A read may still return
+// bytes that a failed sync dropped, and a sync alone would not write them. So they are written
+// again.
 func (r *reading) makeSure() error {
 	if len(r.begun) == 0 || r.torn == nil {
 		return nil // an empty frame says that all was synced
@@ -141,7 +143,8 @@ func (r *reading) makeSure() error {
 	return s.file.Sync()
 }
 
-// adopt takes the segments of a chain, and sees that one is ready where the disk has room.
+// adopt takes over the segments of a chain, and makes sure that one is ready if the disk has
+// room.
 func (l *Log) adopt(c *chain) error {
 	l.live, l.number = c.begun, c.last()+1
 	for i, s := range l.live {
@@ -151,7 +154,7 @@ func (l *Log) adopt(c *chain) error {
 	}
 	for _, s := range c.others {
 		if s.number == l.number {
-			s.size = 0 // what copied the log may have left holes in it
+			s.size = 0 // reserve it again: a program that copied the log may have left holes in it
 			if err := l.reserve(s); err != nil && !vfs.IsFull(err) {
 				return err
 			}
@@ -160,7 +163,7 @@ func (l *Log) adopt(c *chain) error {
 			l.used = append(l.used, s)
 		}
 	}
-	if len(l.spares) > 0 { // it may be that their names never were durable
+	if len(l.spares) > 0 { // their names may not be durable yet
 		if err := l.fs.SyncDir(l.dir); err != nil {
 			return err
 		}
@@ -182,7 +185,7 @@ func (l *Log) adopt(c *chain) error {
 // Synced is up to where the log is durable.
 func (l *Log) Synced() Pos { return Pos(l.synced.Load()) }
 
-// End is the end of what was appended.
+// End is where the last entry ends that was appended.
 func (l *Log) End() Pos {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -192,14 +195,14 @@ func (l *Log) End() Pos {
 // Failed is closed when the log stops at an error, which Err then returns.
 func (l *Log) Failed() <-chan struct{} { return l.failed }
 
-// Err is the error at which the log stopped, wrapped in ErrStopped, or nil.
+// Err is the error at which the log stopped, with ErrStopped; nil: it has not.
 func (l *Log) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
-// fail stops the log for good. The preparer logs it: callers may hold locks, or have other work first.
+// fail stops the log for good. The preparer logs that, as callers may hold locks or be busy.
 func (l *Log) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -209,9 +212,9 @@ func (l *Log) fail(err error) {
 	}
 }
 
-// Wait waits until the log is durable up to a position that Append told. It returns
-// nil whenever that is so. Otherwise ErrUnknown and the context's error, when that ends before,
-// or ErrStopped.
+// Wait waits until the log is durable up to a position that Append returned, and returns nil
+// then. If the context ends first it returns ErrUnknown with the context's error. If the log
+// stops it returns ErrStopped.
 func (l *Log) Wait(ctx context.Context, pos Pos) error {
 	if pos <= l.Synced() {
 		return nil
@@ -224,8 +227,8 @@ func (l *Log) Wait(ctx context.Context, pos Pos) error {
 	return f.wait(ctx)
 }
 
-// flushOf returns the flush that makes a position durable; nil without an error if that has
-// been done, perhaps since the caller looked.
+// flushOf returns the flush that makes a position durable. It returns nil without an error if
+// the position is durable already, perhaps since the caller looked.
 func (l *Log) flushOf(pos Pos) (*flush, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -260,8 +263,8 @@ func (f *flush) wait(ctx context.Context) error {
 	}
 }
 
-// Release says that nothing before a position is needed any more: the log is never opened from
-// before it again. Segments that are before it are used again, or removed, once there is no Hold
+// Release says that nothing before a position is needed any more: the log will never be opened
+// from before it again. Segments before it are used again, or removed, once there is no Hold
 // on them.
 func (l *Log) Release(pos Pos) {
 	l.mu.Lock()
@@ -280,21 +283,23 @@ func (l *Log) Release(pos Pos) {
 	signal(l.kick)
 }
 
-// Size is how many bytes the segments take up that hold entries since the last Release.
+// Size is how many bytes the segments take that have entries since the last Release.
 func (l *Log) Size() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return int64(len(l.live)) * l.cfg.SegmentBytes
 }
 
-// Taken is how many bytes all segments take up, those that are made ahead or wait to be used again too.
+// Taken is how many bytes all segments take, with those made ahead and those waiting to be
+// used again.
 func (l *Log) Taken() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return int64(len(l.live)+len(l.spares)+len(l.used)) * l.cfg.SegmentBytes
 }
 
-// Close makes durable what was appended and closes the log. It waits, and each call returns the same error.
+// Close makes all entries durable and closes the log. It waits for that; each call returns the
+// same error.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	first := !l.closed
@@ -310,7 +315,7 @@ func (l *Log) Close() error {
 	close(l.stop)
 	l.keeping.Wait()
 	l.closeErr = l.Err()
-	for _, b := range l.full { // where the log stopped before they were written
+	for _, b := range l.full { // there are some if the log stopped before they were written
 		b.give()
 	}
 	for _, list := range [][]*segment{l.live, l.spares, l.used} {
@@ -329,7 +334,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// after is time.After, with a timer that never fires for negative spans.
+// after returns the channel of a timer and its Stop. For a negative d it never fires.
 func after(d time.Duration) (<-chan time.Time, func() bool) {
 	if d < 0 {
 		return nil, func() bool { return true }

@@ -1,18 +1,20 @@
 package wal
 
-// Prepared is the middle of an entry, a long one, that is copied before the entry is appended, outside of all locks.
+// Prepared is the long middle of an entry. It is copied, without any lock, before the entry is
+// appended.
 type Prepared struct {
 	b        []byte // with room before and after the middle
-	from, to int    // of it
+	from, to int    // where the middle is
 	give     func()
 }
 
-// preparedTail is how many bytes after the middle are copied to where it is: more have everything copied.
+// preparedTail is how many bytes may follow the middle: if there are more, the middle is
+// copied again.
 const preparedTail = 4 << 10
 
-// Prepare copies the middle of an entry, which will have at most head bytes before it, or everything is copied once
-// more. It is copied to what room returns, and give is called once the entry is written, or by Drop: by any
-// goroutine. A nil room is Go's heap.
+// Prepare copies the middle of an entry to the memory that room returns. If the entry then has
+// more than head bytes before it, the middle is copied again. give is called, by any
+// goroutine, once the entry is written, or by Drop. A nil room means Go's heap.
 func Prepare(head int, middle []byte, room func(bytes int) (b []byte, give func())) *Prepared {
 	if room == nil {
 		room = func(bytes int) ([]byte, func()) { return make([]byte, bytes), nil }
@@ -22,15 +24,15 @@ func Prepare(head int, middle []byte, room func(bytes int) (b []byte, give func(
 	return &Prepared{b, from, from + copy(b[from:], middle), give}
 }
 
-// Drop forgets what is not appended.
+// Drop gives the memory back. It is for a Prepared that is not appended.
 func (p *Prepared) Drop() {
 	if p.give != nil {
 		p.give()
 	}
 }
 
-// AppendPrepared is Append of what was prepared, between a head and a tail that are copied. The bytes are the log's
-// afterwards.
+// AppendPrepared is Append for a prepared middle between a head and a tail, which are copied.
+// p is the log's afterwards, even after an error.
 func (l *Log) AppendPrepared(kind byte, head []byte, p *Prepared, tail []byte) (Pos, error) {
 	n := len(head) + p.to - p.from + len(tail)
 	if from, to := p.from-len(head), p.to+len(tail); from < frameSize+maxEntryHead || to+align > len(p.b) {

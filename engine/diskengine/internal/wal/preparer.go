@@ -8,7 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// keep has spares ready until the log is closed.
+// keep keeps spares ready until the log is closed or stops.
 func (l *Log) keep() {
 	defer l.keeping.Done()
 	defer func() {
@@ -42,7 +42,8 @@ func (l *Log) keep() {
 	}
 }
 
-// relieved reports whether space was made that a segment needs while none is ahead.
+// relieved reports whether Config.Relieve made space for a segment, if none is ahead and the
+// disk is full.
 func (l *Log) relieved(err error) bool {
 	if !vfs.IsFull(err) {
 		return false
@@ -53,8 +54,8 @@ func (l *Log) relieved(err error) bool {
 	return ahead == 0 && l.cfg.Relieve()
 }
 
-// noteSpare notes whether spares can be made. Where they could not, there is space again when there
-// are all of them.
+// noteSpare notes whether spares can be made. A full disk counts as full until all spares are
+// there.
 func (l *Log) noteSpare(more bool, err error) {
 	l.mu.Lock()
 	was := l.noSpace
@@ -70,7 +71,7 @@ func (l *Log) noteSpare(more bool, err error) {
 	}
 }
 
-// tell wakes those that wait for a segment.
+// tell wakes the callers that wait for a segment.
 func (l *Log) tell() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,14 +79,14 @@ func (l *Log) tell() {
 	l.made = make(chan struct{})
 }
 
-// prepare makes one segment ready, or removes one that is too many, and reports whether there
-// was something to do.
+// prepare makes one segment ready, or removes one of too many. It reports whether there was
+// something to do.
 func (l *Log) prepare() (more bool, err error) {
 	l.mu.Lock()
 	number, spares := l.number, len(l.spares)
 	var s *segment
 	if len(l.used) > 0 {
-		// One that has the name already comes first: no other could be given it.
+		// A segment that already has the next name comes first: no other could get that name.
 		s = l.used[max(0, slices.IndexFunc(l.used, func(u *segment) bool { return u.number == number }))]
 	}
 	l.mu.Unlock()
@@ -101,8 +102,8 @@ func (l *Log) prepare() (more bool, err error) {
 	return false, nil
 }
 
-// drop removes a segment that is not needed. Where that fails it only takes up space until
-// the log is opened again.
+// drop removes a segment that is not needed. If that fails it only takes up space until the
+// log is opened again.
 func (l *Log) drop(s *segment) {
 	if err := errors.Join(s.file.Close(), l.fs.Remove(s.name)); err != nil {
 		l.cfg.Logger.Warn("a segment of the log that is not needed could not be removed", "file", s.name, "error", err)
@@ -116,8 +117,8 @@ func (l *Log) unuse(s *segment) {
 	l.used = slices.DeleteFunc(slices.Clone(l.used), func(u *segment) bool { return u == s })
 }
 
-// reuse gives a segment that is not needed the next number. Where it cannot, and the disk is not full, it
-// removes the segment: the next one is a new file.
+// reuse gives a segment that is not needed the next number. If that fails, and not because the
+// disk is full, it removes the segment: the next one will be a new file.
 func (l *Log) reuse(s *segment, number uint64) error {
 	err := l.rename(s, number)
 	if err == nil {
@@ -155,7 +156,7 @@ func (l *Log) rename(s *segment, number uint64) error {
 func (l *Log) make(number uint64) error {
 	s := &segment{name: segmentName(l.dir, number), number: number}
 	var err error
-	if s.file, err = l.fs.Create(s.name); errors.Is(err, fs.ErrExist) { // one that could not be removed
+	if s.file, err = l.fs.Create(s.name); errors.Is(err, fs.ErrExist) { // left as it could not be removed
 		if err = l.fs.Remove(s.name); err == nil {
 			s.file, err = l.fs.Create(s.name)
 		}
@@ -174,7 +175,7 @@ func (l *Log) make(number uint64) error {
 	return nil
 }
 
-// reserve takes the space of a segment, where the file system can.
+// reserve reserves the space of a segment, if the file system can.
 func (l *Log) reserve(s *segment) error {
 	if s.size >= l.cfg.SegmentBytes {
 		return nil
@@ -190,7 +191,7 @@ func (l *Log) reserve(s *segment) error {
 	return nil
 }
 
-// add puts a segment in line.
+// add adds a segment to the spares.
 func (l *Log) add(s *segment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// Torn is what is behind the end of a log that was not closed: what a crash cut off, or
-// what was there before. It is dropped.
+// Torn is what follows the end of a log that was not closed: bytes that a crash cut off, or
+// older ones. It is dropped.
 type Torn struct {
 	File   string
 	Offset int64
@@ -19,14 +19,14 @@ type Torn struct {
 
 // Found is what opening a log found.
 type Found struct {
-	Entries  int64 // from the position asked for on
-	End      Pos   // of the log
-	Segments int   // that were read
+	Entries  int64 // how many from the given position on
+	End      Pos   // where the log ends
+	Segments int   // how many were read
 	Torn     *Torn // nil: the log ends clean
 }
 
-// Read gives fn the entries of a log that is not open, as Open does, and changes nothing. What
-// it gives need not be durable.
+// Read gives fn the entries of a log that is not open, as Open does, and changes nothing. The
+// entries need not be durable.
 func Read(fs vfs.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (Found, error) {
 	d := cfg.withDefaults()
 	c, err := scan(fs, dir, d.ID)
@@ -40,7 +40,7 @@ func Read(fs vfs.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (F
 	return found, nil
 }
 
-// reading goes through a chain once.
+// reading is one pass through a chain.
 type reading struct {
 	*chain
 	from     Pos
@@ -50,14 +50,13 @@ type reading struct {
 
 	holder uint32 // checksum of the last frame that is not empty
 	torn   *Torn
-	unread error // of the disk, where that ends the log
+	unread error // the disk's error, if the log ends where the disk cannot read
 
-	// Of the last segment: how long it is, and from where on it may be that it was never
-	// synced.
+	// Of the last segment: where it ends, and from where it may never have been synced.
 	off, unsure int64
 }
 
-// read gives fn the entries from a position on, which is 0 or one that was durable.
+// read gives fn the entries from a position on, which is 0 or was durable.
 func (c *chain) read(from Pos, cfg *Config, fn func(Entry) error) (*reading, Found, error) {
 	var found Found
 	r := &reading{chain: c, from: from, wasBegun: cfg.Begun}
@@ -67,7 +66,7 @@ func (c *chain) read(from Pos, cfg *Config, fn func(Entry) error) (*reading, Fou
 	}
 	segs := c.valid()
 	for len(segs) > 1 && segs[1].base <= from {
-		segs = segs[1:] // all of it is before
+		segs = segs[1:] // all of the first one is before from
 	}
 	if segs[0].base > from {
 		return r, found, r.missing(segs[0])
@@ -90,12 +89,12 @@ func damage(s *segment, off int64, pos Pos, reason string) error {
 	return damageOf(s.name, off, pos, reason)
 }
 
-// damageOf says that all before a position is sound.
+// damageOf is the error of damage in a file; the log is sound before pos.
 func damageOf(file string, off int64, pos Pos, reason string) error {
 	return &vfs.DamageError{What: ErrDamaged, File: file, Offset: off, Reason: fmt.Sprintf("%s (position %d of the log)", reason, pos)}
 }
 
-// missing says which segment before the first one is missing or has no header.
+// missing says which segment before the first one is missing or has no sound header.
 func (r *reading) missing(first *segment) error {
 	reason := fmt.Sprintf("the segment is missing, and with it the log from position %d on", r.from)
 	name := segmentName(r.dir, first.number-1)
@@ -108,7 +107,7 @@ func (r *reading) missing(first *segment) error {
 	return damageOf(name, 0, r.from, reason)
 }
 
-// nothing is for a log of which no segment was begun, or none that was is left.
+// nothing handles a log without a begun segment: none ever was, or none is left.
 func (r *reading) nothing() error {
 	if r.from > 0 || r.wasBegun {
 		return damageOf(r.dir, 0, r.from, "no segment has a sound header")
@@ -123,8 +122,8 @@ func (r *reading) nothing() error {
 	return nil
 }
 
-// unheaded looks whether a segment without a header was begun, when the log ends at pos. No frame in it has a
-// position beyond most.
+// unheaded returns an error if a segment without a sound header was begun after pos, the end
+// of the log. No frame in it has a position beyond most.
 func (r *reading) unheaded(s *segment, pos, most Pos) error {
 	r.win.reset(s, most)
 	off, found, err := r.win.proof(r.seed, headerSize, pos)
@@ -135,7 +134,7 @@ func (r *reading) unheaded(s *segment, pos, most Pos) error {
 	return err
 }
 
-// segment reads a segment. next is the one after it, nil for the last.
+// segment reads a segment. next is the one after it; nil: it is the last.
 func (r *reading) segment(s, next *segment) error {
 	if s.prev != r.holder {
 		return damage(s, 0, s.base, "the segment does not follow the one before it")
@@ -168,7 +167,7 @@ func (r *reading) segment(s, next *segment) error {
 		size := padded(len(f.piece))
 		if marked = len(f.piece) == 0; !marked {
 			if next != nil && f.end() > next.base {
-				f.piece = f.piece[:next.base-f.pos] // an entry that was dropped begins there
+				f.piece = f.piece[:next.base-f.pos] // what follows was dropped when next was begun
 				f.first = min(f.first, uint32(len(f.piece)))
 			}
 			if err := r.add(s, off, f); err != nil {
@@ -176,7 +175,7 @@ func (r *reading) segment(s, next *segment) error {
 			}
 			r.holder = f.crc
 		}
-		if f.synced > synced { // those that were written beside that sync say what the sync before did
+		if f.synced > synced { // frames written during that sync still name the sync before
 			synced, unsure, since = f.synced, since, off
 		}
 		prev, pos, off = f.crc, f.end(), off+size
@@ -194,7 +193,8 @@ func (r *reading) add(s *segment, off int64, f frame) error {
 	return err
 }
 
-// broken decides whether a frame that cannot be read is the end of the log.
+// broken returns nil if a frame that cannot be read is the end of the log; otherwise it is
+// damage.
 func (r *reading) broken(s, next *segment, off int64, pos Pos, reason string) error {
 	if next != nil {
 		return damage(s, off, pos, reason+"; the next segment says that it was durable")

@@ -15,22 +15,22 @@ import (
 // Unknown is a position that is not known.
 const Unknown Pos = math.MaxUint64
 
-// Gap is a part of a log that cannot be read, or of which there is no file. To is Unknown for one at the
-// end of the log.
+// Gap is a part of a log that cannot be read, or whose file is missing. At the end of the log
+// To is Unknown.
 type Gap struct {
-	File     string // behind what can be read of it; empty: before all that can be read, or nothing can
+	File     string // the gap follows what can be read of it; empty: nothing before the gap can be read
 	Offset   int64
 	From, To Pos
 }
 
 // Salvage gives fn the entries that can be read of a log that is not open, from a position on:
-// all that are whole in frames that are sound, in their order, whatever is missing before them. The
-// segments are the files with these names, each known by its header rather than its name. gap is called
-// where something that was durable is missing, between the entries before and after it. From the
-// position Unknown on is from the first one of those segments that were not released.
+// all that are whole in sound frames, in their order, whatever is missing before them. names
+// are the files of the segments. Each is known by its header rather than its name. Where
+// something durable is missing, Salvage calls gap between the entries before and after it. If
+// from is Unknown, it begins with the first segment that was not released.
 //
-// Nothing is changed. An error of fn or gap ends it and is returned. It needs 40 bytes of memory for
-// each frame.
+// Salvage changes nothing. An error of fn or gap ends it and is returned. It needs 40 bytes of
+// memory for each frame.
 func Salvage(fs vfs.FS, names []string, cfg *Config, from Pos, fn func(Entry) error, gap func(Gap) error) (err error) {
 	d := cfg.withDefaults()
 	v := salvage{seed: seed(d.ID), from: from, begun: d.Begun, most: d.MaxEntry, fn: fn, gap: gap}
@@ -63,18 +63,18 @@ type salvage struct {
 
 	all    []*segment // durable: the header is sound
 	frames []located
-	synced Pos // up to where some frame says that the log was
+	synced Pos // up to where the log was synced, by what frames say
 
-	at   Pos     // all before has been given, or is missing
-	last located // the frame before it; of no segment: there is none
-	cut  *cutter // nil: where an entry begins is to be found
+	at   Pos     // all entries before were given or are missing
+	last located // the frame before at; without a segment: there is none
+	cut  *cutter // nil: it must still find where an entry begins
 }
 
 // located is where a frame is.
 type located struct {
 	seg      *segment
 	off      int64
-	pos, end Pos // of what counts of its piece
+	pos, end Pos // the part of its piece that counts
 }
 
 func (v *salvage) open(fs vfs.FS, name string) (err error) {
@@ -98,7 +98,7 @@ func (v *salvage) open(fs vfs.FS, name string) (err error) {
 	return err
 }
 
-// begunAs is the number under which a segment was begun, as far as that is known.
+// begunAs is the number under which a segment was begun, as its header or else its name says.
 func (s *segment) begunAs() uint64 {
 	if s.durable {
 		return s.header.number
@@ -106,8 +106,8 @@ func (s *segment) begunAs() uint64 {
 	return s.number
 }
 
-// first is where those segments begin that were not released. A released one gets another name, and
-// none gets its old one.
+// first is where the segments begin that were not released. A released segment gets another
+// name, and no other one gets its old name.
 func (v *salvage) first(names []string) Pos {
 	first := Unknown
 	for _, s := range v.all {
@@ -123,8 +123,8 @@ func (v *salvage) first(names []string) Pos {
 	return first
 }
 
-// find looks for all frames. A segment has the stream up to where one that was begun later goes on:
-// what is behind, a crash cut off.
+// find looks for all frames. A segment has the stream up to where one that was begun later
+// goes on: a crash cut off the rest.
 func (v *salvage) find() error {
 	all := slices.SortedFunc(slices.Values(v.all), func(a, b *segment) int { return cmp.Compare(b.begunAs(), a.begunAs()) })
 	limit := Unknown
@@ -144,7 +144,7 @@ func (v *salvage) find() error {
 	return nil
 }
 
-// reach is no less than the position of any frame in a segment.
+// reach is a position that no frame in a segment exceeds.
 func (v *salvage) reach(s *segment) Pos {
 	if s.durable {
 		return s.end()
@@ -158,7 +158,7 @@ func (v *salvage) reach(s *segment) Pos {
 	return most + 1<<40 // segments between may be missing
 }
 
-// segment notes the frames of a file that hold something below a position.
+// segment notes the frames of a file that have something before a position.
 func (v *salvage) segment(s *segment, limit Pos) error {
 	least := v.from
 	if s.durable {
@@ -191,7 +191,7 @@ func (v *salvage) segment(s *segment, limit Pos) error {
 	return nil
 }
 
-// give gives the entries on.
+// give gives fn the entries.
 func (v *salvage) give() error {
 	v.at = v.from
 	wins := map[*segment]*window{}
@@ -210,7 +210,7 @@ func (v *salvage) give() error {
 			return err
 		}
 		if reason != "" {
-			continue // the disk reads it otherwise than before
+			continue // the disk returns other bytes than before
 		}
 		f.piece = f.piece[:l.end-l.pos]
 		f.first = min(f.first, uint32(len(f.piece)))
@@ -234,7 +234,7 @@ func (v *salvage) frame(l located, f frame) error {
 	err := v.cut.add(f)
 	v.at = l.end
 	var m misfit
-	if errors.As(err, &m) { // its checksum is right, and yet it is nothing
+	if errors.As(err, &m) { // its checksum matches, but its entries make no sense
 		v.at = l.pos
 		return v.missing(l.end)
 	}
@@ -242,7 +242,7 @@ func (v *salvage) frame(l located, f frame) error {
 	return err
 }
 
-// missing tells of a gap from where the last frame ended.
+// missing reports a gap that begins where the last frame ended.
 func (v *salvage) missing(to Pos) error {
 	g := Gap{From: v.at, To: to}
 	if s := v.last.seg; s != nil {
@@ -255,7 +255,7 @@ func (v *salvage) missing(to Pos) error {
 	return v.gap(g)
 }
 
-// end looks whether anything says that more was durable than there is.
+// end reports a gap if anything says that more was durable than was found.
 func (v *salvage) end() error {
 	if v.begun && len(v.frames) == 0 && !slices.ContainsFunc(v.all, func(s *segment) bool { return s.durable }) {
 		return v.missing(Unknown)
@@ -268,7 +268,8 @@ func (v *salvage) end() error {
 	return nil
 }
 
-// StoreOf returns of which store's log a file is a segment; ok is false if its header does not tell.
+// StoreOf returns the id of the store whose log a segment is of; ok is false if its header
+// does not tell.
 func StoreOf(fs vfs.FS, name string) (id uint64, ok bool, err error) {
 	file, err := fs.Open(name)
 	if err != nil {

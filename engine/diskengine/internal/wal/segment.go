@@ -17,37 +17,39 @@ type segment struct {
 	size   int64 // of the file
 
 	header
-	durable bool  // the header is
-	unread  error // of the disk, which could not read the header
+	durable bool  // the header is durable
+	unread  error // the disk's error, if it could not read the header
 
-	// The writer's, once it is begun.
+	// The writer's, once the segment is begun.
 	off    int64 // where the next frame goes
-	filled int64 // up to where the file was written, in this life or an earlier one
+	filled int64 // up to where the file was written, in this use or an earlier one
 }
 
-// end is a position that the segment cannot reach.
+// end is a position beyond all that the segment can have.
 func (s *segment) end() Pos { return s.base + Pos(s.size) }
 
 // window reads a segment piece by piece.
 type window struct {
 	seg  *segment
 	most Pos    // no frame of the segment has a higher position
-	b    []byte // what was read
-	off  int64  // from where
+	b    []byte // the bytes that were read
+	off  int64  // where they are in the file
 
-	unread error // of the disk, which could not read what then counts as zeros
+	unread error // the disk's error, if it could not read some bytes; those count as zeros
 }
 
-// reset turns to another segment. Entries of earlier lives of the file may look like heads of frames, each with
-// a checksum over a mebibyte. Hardly any of them has a position up to most.
+// reset turns to another segment. Old bytes in the file may look like heads of frames, each
+// with a checksum over a mebibyte. most rules nearly all of them out without reading that
+// much.
 func (w *window) reset(s *segment, most Pos) { w.seg, w.most, w.b, w.unread = s, most, w.b[:0], nil }
 
 const (
 	windowSize = 256 << 10
-	mostUnread = 4 // pages of a window: a write that was cut off leaves no more, a disk that fails does
+	mostUnread = 4 // unreadable pages of a window: a write cut off leaves no more, a failing disk does
 )
 
-// bytes returns n bytes from off on, or as many as there are. They hold until the next call.
+// bytes returns n bytes from off on, or as many as there are. They are valid until the next
+// call.
 func (w *window) bytes(off int64, n int) ([]byte, error) {
 	if len(w.b) > 0 && off >= w.off && off+int64(n) <= w.off+int64(len(w.b)) {
 		return w.b[off-w.off:][:n], nil
@@ -71,8 +73,8 @@ func (w *window) bytes(off int64, n int) ([]byte, error) {
 	return w.b[:min(n, k)], nil
 }
 
-// frame reads the frame at off, which holds until the next call. Without an error and with a
-// reason there is none.
+// frame reads the frame at off, which is valid until the next call. If reason is not empty it
+// says why there is none.
 func (w *window) frame(seed uint32, off int64) (f frame, reason string, err error) {
 	b, err := w.bytes(off, frameSize)
 	if err != nil {
@@ -98,7 +100,7 @@ func (w *window) frame(seed uint32, off int64) (f frame, reason string, err erro
 	return f, "", nil
 }
 
-// proof looks from off on for a frame which says that the log was synced beyond a place.
+// proof looks from off on for a frame that says that the log was synced beyond a position.
 func (w *window) proof(seed uint32, off int64, beyond Pos) (at int64, found bool, err error) {
 	for off = (off + align - 1) / align * align; ; off += align {
 		b, err := w.bytes(off, frameSize)
@@ -106,7 +108,7 @@ func (w *window) proof(seed uint32, off int64, beyond Pos) (at int64, found bool
 			return 0, false, err
 		}
 		if n := w.zeros(off); n > frameSize {
-			off += int64(n-frameSize) - align // no head that is in zeros says anything
+			off += int64(n-frameSize) - align // there is no head in zeros
 			continue
 		}
 		f, _, ok := decodeFrameHead(b) // most places fail here
@@ -119,7 +121,7 @@ func (w *window) proof(seed uint32, off int64, beyond Pos) (at int64, found bool
 	}
 }
 
-// zeros is how many bytes from off on are zeros, of what was read, in whole pages.
+// zeros is how many of the bytes read from off on are zeros, in whole pages.
 func (w *window) zeros(off int64) (n int) {
 	const page = 4 << 10
 	for b := w.b[off-w.off:]; len(b) >= page && bytes.Equal(b[:page], zeros[:page]); b = b[page:] {

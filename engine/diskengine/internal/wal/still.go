@@ -1,6 +1,7 @@
 package wal
 
-// turn does what the writer and the preparer of a log do otherwise, where nothing is done by itself.
+// turn does the work of the writer and the preparer if nothing happens by itself
+// (Config.Still).
 func (l *Log) turn() {
 	if !l.cfg.Still {
 		return
@@ -21,7 +22,7 @@ func (l *Log) turn() {
 	l.refill()
 }
 
-// refill makes segments ahead, and removes those that are too many.
+// refill does the work of the preparer alone.
 func (l *Log) refill() {
 	if !l.cfg.Still {
 		return
@@ -34,7 +35,7 @@ func (l *Log) refill() {
 	}
 }
 
-// rest ends the writing of a log that is closed.
+// rest writes the end of a log that is being closed.
 func (l *Log) rest() {
 	if !l.cfg.Still {
 		return

@@ -9,17 +9,17 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// writer is the goroutine that writes and syncs.
+// writer writes and syncs, in a goroutine of its own.
 type writer struct {
 	l *Log
 
 	mu     sync.Mutex // held while frames are written, not while they are synced
 	seg    *segment   // being written; nil: none was begun yet
 	prev   uint32     // checksum of the last frame in it, or of its header
-	holder uint32     // of the last frame that is not empty
-	pos    Pos        // of the end of what was written
+	holder uint32     // checksum of the last frame that is not empty
+	pos    Pos        // where the written part ends
 	fresh  int64      // bytes written since the last flush began to sync
-	mean   int64      // about how many the last ones wrote
+	mean   int64      // about how many bytes the last flushes wrote
 }
 
 func (w *writer) run() {
@@ -65,12 +65,13 @@ func (w *writer) run() {
 	}
 }
 
-// take returns what is to be written. Nothing and end: it was the last.
+// take returns the next flush and its buffers; nil: there is nothing to write. Then end says
+// that the log is closed.
 func (l *Log) take() (f *flush, bufs []*buffer, end bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
-		l.busy, l.next = l.next, newFlush() // none waits for that one
+		l.busy, l.next = l.next, newFlush() // no caller will wait for the new one
 		return l.busy, nil, false
 	}
 	if l.cur == nil && len(l.full) == 0 && !l.ahead {
@@ -87,8 +88,8 @@ func (l *Log) take() (f *flush, bufs []*buffer, end bool) {
 	return l.busy, bufs, false
 }
 
-// done wakes those that wait for a flush, and reports whether the log has stopped: then also
-// those that wait for what comes after it.
+// done wakes the callers that wait for a flush, and reports whether the log has stopped. Then
+// it also wakes those that wait for the next flush.
 func (l *Log) done(f *flush, bufs []*buffer, pos Pos) (stopped bool) {
 	l.mu.Lock()
 	if f.err = l.err; f.err == nil {
@@ -115,14 +116,15 @@ func (l *Log) done(f *flush, bufs []*buffer, pos Pos) (stopped bool) {
 	return true
 }
 
-// flush writes buffers, wakes those that wait for no more, and syncs them. It returns up to where.
+// flush writes buffers, wakes the callers that wait only for that, and syncs. It returns up to
+// where.
 func (w *writer) flush(f *flush, bufs []*buffer) (Pos, error) {
 	if w.l.Err() != nil {
 		return 0, nil // the log has stopped
 	}
 	w.mu.Lock()
 	err := w.frames(bufs)
-	pos := w.pos // not what is written beside the sync
+	pos := w.pos // the sync does not cover what is written during it
 	w.mean += (w.fresh - w.mean) / 16
 	w.fresh = 0
 	w.mu.Unlock()
@@ -133,7 +135,8 @@ func (w *writer) flush(f *flush, bufs []*buffer) (Pos, error) {
 	return pos, w.sync()
 }
 
-// wrote wakes those that wait for no more than the write of a flush that is about to be synced.
+// wrote wakes the callers that wait only for the write of a flush, which is about to be
+// synced.
 func (l *Log) wrote(f *flush, pos Pos) {
 	l.mu.Lock()
 	l.syncing = true
@@ -152,7 +155,7 @@ func (w *writer) frames(bufs []*buffer) error {
 				return err
 			}
 			next := nextEntry(stream, first, at+n)
-			// The head is before the piece, in place of what was written already.
+			// The head goes before the piece, over bytes that are written already.
 			b := buf.b[at : at+int(padded(n))]
 			clear(b[frameSize+n:])
 			if err := w.frame(b, n, min(first-at, n)); err != nil {
@@ -164,7 +167,7 @@ func (w *writer) frames(bufs []*buffer) error {
 	return nil
 }
 
-// frame writes a frame of which the piece of n bytes is in b already.
+// frame writes a frame whose piece of n bytes is in b already.
 func (w *writer) frame(b []byte, n, first int) error {
 	f := frame{pos: w.pos, synced: w.l.Synced(), prev: w.prev, first: uint32(first)}
 	f.encode(w.l.seed, b, n)
@@ -178,10 +181,11 @@ func (w *writer) frame(b []byte, n, first int) error {
 	return nil
 }
 
-// leastPiece is how many bytes an entry that does not fit into a segment has to have there.
+// leastPiece is how many bytes must fit of a piece that does not fit whole into the segment.
 const leastPiece = 4 << 10
 
-// room returns how long a piece of what is left can be, in a segment that has room for it.
+// room returns how long the next piece of the left bytes can be. It begins a segment if there
+// is no room.
 func (w *writer) room(left int) (n int, err error) {
 	left = min(left, maxPiece)
 	if w.seg != nil {
@@ -196,7 +200,7 @@ func (w *writer) room(left int) (n int, err error) {
 	return min(left, w.seg.room(w.l.cfg.SegmentBytes)), nil
 }
 
-// turn begins the next segment. Before, all is synced.
+// turn syncs all, and begins the next segment.
 func (w *writer) turn() error {
 	if w.seg != nil {
 		if err := w.sync(); err != nil {
@@ -218,7 +222,7 @@ func (w *writer) turn() error {
 	return w.write(b)
 }
 
-// write writes to the segment. Where its space could not be taken ahead and the disk is full it
+// write writes to the segment. If the disk is full, as the space could not be reserved, it
 // waits for some.
 func (w *writer) write(b []byte) error {
 	ahead := w.mean <= fillMean
@@ -307,8 +311,8 @@ func (w *writer) sync() error {
 	return nil
 }
 
-// mark writes an empty frame, which says that all before it is synced. Where there is no room
-// it is left out.
+// mark writes an empty frame, which says that all before it is synced. If there is no room it
+// writes none.
 func (w *writer) mark() error {
 	if w.seg.room(w.l.cfg.SegmentBytes) < 0 {
 		return nil
@@ -316,7 +320,7 @@ func (w *writer) mark() error {
 	return w.frame(make([]byte, frameSize), 0, 0)
 }
 
-// finish ends a log that is closed.
+// finish marks and syncs the end of a log that is being closed.
 func (w *writer) finish(marked bool) {
 	if w.seg == nil {
 		return
@@ -333,14 +337,14 @@ func (w *writer) finish(marked bool) {
 	}
 }
 
-// room is how long a piece may be that is written next, negative if not even a frame without
-// one has room. It is a multiple of align.
+// room is how long the next piece may be; negative if not even an empty frame fits. It is a
+// multiple of align.
 func (s *segment) room(size int64) int { return int(size - s.off - frameSize) }
 
-// fillAhead is how far ahead zeros are written where the file was never written: syncs in
-// between then have no new blocks to note, and take two thirds of the time. Behind a write of which
-// few fit into that it would save few syncs, and write everything twice; so it would where syncs
-// write more than fillMean.
+// fillAhead is how far ahead zeros are written where the file was never written. The syncs up
+// to there have no new blocks to note, and take two thirds of the time. After a large write,
+// or if the syncs write more than fillMean bytes each, the zeros would save few syncs, and
+// everything be written twice.
 const (
 	fillAhead = 256 << 10
 	fillMean  = 16 << 10
@@ -348,7 +352,7 @@ const (
 
 var zeros [fillAhead]byte
 
-// write writes at the end of a segment, and zeros ahead where that is called for.
+// write writes at the end of a segment. If ahead, it writes zeros ahead too.
 func (s *segment) write(b []byte, ahead bool) error {
 	if _, err := s.file.WriteAt(b, s.off); err != nil {
 		return err
@@ -364,7 +368,7 @@ func (s *segment) write(b []byte, ahead bool) error {
 	switch _, err := s.file.WriteAt(zeros[:to-s.off], s.off); {
 	case err == nil:
 		s.filled = to
-	case !vfs.IsFull(err): // without zeros syncs only take longer
+	case !vfs.IsFull(err): // on a full disk go on: without zeros syncs only take longer
 		return err
 	}
 	return nil

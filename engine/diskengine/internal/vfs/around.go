@@ -6,21 +6,21 @@ import (
 	"syscall"
 )
 
-// ErrSector says that a part of a file cannot be read, of an error that is a *DamageError.
+// ErrSector is the What of a *DamageError for a part of a file that the disk cannot read.
 var ErrSector = errors.New("a sector cannot be read")
 
 func unreadable(err error) bool { return errors.Is(err, syscall.EIO) || errors.Is(err, ErrSector) }
 
-const page = 4 << 10 // is read at once where more cannot be
+const page = 4 << 10 // is read at a time if a larger read fails
 
-// Unread is what could not be read of a part of a file.
+// Unread says which pages of a part of a file could not be read.
 type Unread struct {
-	Pages int   // of 4 KiB
-	At    int64 // the first of them
-	Err   error // of that; nil: all was read
+	Pages int   // how many, of 4 KiB each
+	At    int64 // where the first one is
+	Err   error // its error; nil: all was read
 }
 
-// ReadAround is file.ReadAt, except that pages which the disk cannot read are zeros.
+// ReadAround is file.ReadAt, except that pages that the disk cannot read are zeros.
 func ReadAround(file File, b []byte, off int64) (n int, u Unread, err error) {
 	n, err = file.ReadAt(b, off)
 	if !unreadable(err) {

@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	copySlice = 256 << 10 // bytes in a write
+	copySlice = 256 << 10 // bytes of a write
 	copySync  = 512 << 10 // bytes between two syncs, so that the last one is short for all users of the disk
 )
 
-// LinkOrCopy gives a file that is never changed another name. Where the file system cannot link it, it is
-// copied: copied is how many bytes that took.
+// LinkOrCopy gives a file that is never changed another name. If the file system cannot link
+// it, the file is copied: copied is how many bytes that took.
 func LinkOrCopy(f FS, from, to string, pace func(written int) error) (copied int64, err error) {
 	err = f.Link(from, to)
 	if err == nil || errors.Is(err, fs.ErrNotExist) || IsFull(err) {
@@ -21,7 +21,7 @@ func LinkOrCopy(f FS, from, to string, pace func(written int) error) (copied int
 	return Copy(f, from, to, pace)
 }
 
-// Copy copies a file durably, but for its name.
+// Copy copies a file. The copy is durable, but not its name.
 func Copy(f FS, from, to string, pace func(written int) error) (copied int64, err error) {
 	in, err := f.Open(from)
 	if err != nil {
@@ -57,7 +57,7 @@ func Copy(f FS, from, to string, pace func(written int) error) (copied int64, er
 	}
 }
 
-// WriteFile makes a new file durable, but not its name.
+// WriteFile writes a new file. The file is durable, but not its name.
 func WriteFile(f FS, name string, b []byte) error {
 	file, err := f.Create(name)
 	if err != nil {

@@ -4,7 +4,7 @@ import "fmt"
 
 // DamageError says where something durable cannot be read. Unwrap returns What.
 type DamageError struct {
-	What   error // is damaged: a package's ErrDamaged
+	What   error // what is damaged: a package's ErrDamaged
 	File   string
 	Offset int64 // in the file
 	Reason string

@@ -79,11 +79,11 @@ func (OS) Free(dir string) (int64, error) {
 	return n, nil
 }
 
-// HolderName is of a file beside a lock of OS that says, for people, which process has it.
+// HolderName is the name of a file beside a lock of OS that tells people which process has it.
 const HolderName = "HOLDER"
 
-// Lock implements FS. While it is held there is a file HolderName beside it, and later processes are told
-// what that says.
+// Lock implements FS. While the lock is held there is a file HolderName beside it. The error
+// of a process that cannot get the lock quotes that file.
 func (OS) Lock(name string) (io.Closer, error) {
 	l := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o640))
 	switch ok, err := l.TryLock(); {
@@ -92,7 +92,8 @@ func (OS) Lock(name string) (io.Closer, error) {
 	case !ok:
 		return nil, errors.Join(&fs.PathError{Op: "lock", Path: name, Err: held(name)}, l.Close())
 	}
-	// A person may remove the file as stale while it is held. Where directories can be locked, that lets no process in.
+	// A person may remove the file of a lock that is held, as stale. The lock of the
+	// directory, on systems that have it, keeps other processes out all the same.
 	dir := flock.New(filepath.Dir(name), flock.SetFlag(os.O_RDONLY))
 	if ok, err := dir.TryLock(); err == nil && !ok {
 		return nil, errors.Join(&fs.PathError{Op: "lock", Path: name, Err: held(name)}, dir.Close(), l.Close())
@@ -105,7 +106,7 @@ type osLock struct {
 	holder    string
 }
 
-// Kept implements Keeper, where directories can be locked.
+// Kept implements Keeper.
 func (l *osLock) Kept() error {
 	at, err := os.Stat(l.dir.Path())
 	ours, ourErr := l.dir.Stat()
@@ -116,14 +117,14 @@ func (l *osLock) Kept() error {
 }
 
 func (l *osLock) Close() error {
-	if l.Kept() == nil { // else it may be that of another
+	if l.Kept() == nil { // otherwise the file may be of another process
 		_ = os.Remove(l.holder) // a leftover does no harm: the lock counts
 	}
 	return errors.Join(l.dir.Close(), l.file.Close())
 }
 
-// hold writes down which process has a lock, in a file. It is not made durable, and where it cannot be written there
-// is none.
+// hold writes a file that says which process has a lock. The file is not durable. If it cannot
+// be written there is none.
 func hold(lock string) (file string) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -131,12 +132,12 @@ func hold(lock string) (file string) {
 	}
 	file = filepath.Join(filepath.Dir(lock), HolderName)
 	if err := os.WriteFile(file, fmt.Appendf(nil, "pid %d on %s since %s\n", os.Getpid(), host, time.Now().UTC().Format(time.RFC3339)), 0o640); err != nil {
-		_ = os.Remove(file) // it may be of an earlier one
+		_ = os.Remove(file) // it may be of an earlier process
 	}
 	return file
 }
 
-// held is the error of a lock that another has.
+// held is the error of a lock that another process has.
 func held(lock string) error {
 	if who := Holder(lock); who != "" {
 		return fmt.Errorf("%w: %s", ErrLocked, who)
@@ -144,7 +145,7 @@ func held(lock string) error {
 	return ErrLocked
 }
 
-// Holder says which process has a lock of OS, or had it last; "" where that is not known.
+// Holder says which process has a lock of OS, or had it last; "": not known.
 func Holder(lock string) string {
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(lock), HolderName))
 	line, _, whole := strings.Cut(string(text), "\n")

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// datasync leaves out the times of the file, and so the file system's journal where no
-// block is new.
+// datasync does not sync the times of the file, and so needs no journal of the file system if
+// no block is new.
 func datasync(f *os.File) error {
 	return onFd(f, unix.Fdatasync)
 }

@@ -27,14 +27,14 @@ const (
 	Close       = "close"
 )
 
-// Call is a call that is about to be carried out.
+// Call is a call that is about to be made.
 type Call struct {
-	N    int64  // counted from 1 for each Disk
+	N    int64  // its number, from 1 for each Disk
 	Op   string // one of the constants
-	Name string // what it is about; of a rename or link, the new name
+	Name string // the file or directory; for a rename or link, the new name
 	Off  int64
 	Len  int
-	Data []byte // what is to be written; good until the hook returns
+	Data []byte // the bytes to be written; valid until the hook returns
 }
 
 // Changes reports whether the call may change what is on the disk.
@@ -46,7 +46,7 @@ func (c Call) Changes() bool {
 	return true
 }
 
-// Short is an error with which a write carries out only its first bytes.
+// Short is an error of a write that has written only its first bytes.
 type Short struct {
 	Bytes int
 	Err   error
@@ -58,7 +58,8 @@ func (s *Short) Error() string { return s.Err.Error() }
 // Unwrap returns the cause.
 func (s *Short) Unwrap() error { return s.Err }
 
-// Late is an error with which a call is carried out all the same, as where its answer is lost on the way.
+// Late is an error of a call that is carried out all the same, as if its answer were lost on
+// the way.
 type Late struct{ Err error }
 
 // Error implements error.
@@ -76,23 +77,23 @@ func late(err error) bool {
 // ErrOff is the error of every call after Halt.
 var ErrOff = errors.New("the simulated disk is off")
 
-// Hook sets what is called before each call, in place of what was; nil: nothing. It is called
-// by whoever made the call, with nothing locked.
+// Hook sets the function that is called before each call, by the goroutine that makes it and
+// without any lock. It replaces the one before; nil: none.
 func (d *Disk) Hook(fn func(Call) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.hook = fn
 }
 
-// Calls is how many calls there were.
+// Calls is how many calls were made.
 func (d *Disk) Calls() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.calls
 }
 
-// Halt lets every further call fail with ErrOff, so that what uses the disk comes to an end.
-// Crash and Kill go on.
+// Halt makes every further call fail with ErrOff, so that users of the disk come to an end.
+// Crash and Kill still work.
 func (d *Disk) Halt() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -5,28 +5,28 @@ import (
 	"math/rand/v2"
 )
 
-// A Chooser decides what a loss of power leaves. Choose returns one of the numbers below n,
-// which is at least 2: 0 is the state that was sure, n-1 the newest one.
+// Chooser decides what a loss of power leaves. Choose returns a number below n, which is at
+// least 2: 0 is the sure state, n-1 the newest one.
 type Chooser interface {
 	Choose(n int) int
 }
 
-// ChooserFunc is a Chooser that is a function.
+// ChooserFunc makes a function a Chooser.
 type ChooserFunc func(n int) int
 
 // Choose implements Chooser.
 func (f ChooserFunc) Choose(n int) int { return f(n) }
 
-// Nothing leaves only what was sure.
+// Nothing leaves only the sure state.
 func Nothing() Chooser { return ChooserFunc(func(int) int { return 0 }) }
 
-// Everything leaves all as it was seen.
+// Everything leaves the newest state of all things.
 func Everything() Chooser { return ChooserFunc(func(n int) int { return n - 1 }) }
 
-// Only leaves what was sure and, of what was not, the i-th alone, counted from 0.
+// Only leaves the sure state of all things but the i-th choice, counted from 0.
 func Only(i int) Chooser { return single(i, false) }
 
-// AllBut leaves all as it was seen but for the i-th of what was not sure, counted from 0.
+// AllBut leaves the newest state of all things but the i-th choice, counted from 0.
 func AllBut(i int) Chooser { return single(i, true) }
 
 func single(i int, newest bool) Chooser {
@@ -40,8 +40,9 @@ func single(i int, newest bool) Chooser {
 	})
 }
 
-// Seeded draws. One in four draws each thing for itself, one leans to what was sure, one to
-// what is new, and one changes its mind now and then, so that neighbours share a fate.
+// Seeded chooses at random. The seed decides how: by a coin for each thing, with a preference
+// for sure states, with one for new states, or with one that changes now and then. Then
+// neighbours share a fate.
 func Seeded(seed uint64) Chooser {
 	rng := rand.New(rand.NewPCG(seed, 0x7461727279))
 	lean := [...]int{50, 10, 90, 50}[seed%4]
@@ -62,8 +63,8 @@ func Seeded(seed uint64) Chooser {
 	})
 }
 
-// Every gives a Chooser for each way in which all choices can end. Each is used for one
-// Crash, of the same disk, before the next is taken.
+// Every gives a Chooser for each possible sequence of choices. Each must be used for one Crash
+// of the same disk before the next is taken.
 func Every() iter.Seq[Chooser] {
 	return func(yield func(Chooser) bool) {
 		for p := new(path); yield(p) && p.next(); {
@@ -86,7 +87,7 @@ func (p *path) Choose(n int) int {
 	return p.taken[p.at-1]
 }
 
-// next turns to the next way, and reports whether there is one.
+// next turns to the next path, and reports whether there is one.
 func (p *path) next() bool {
 	p.at = 0
 	for i := len(p.taken) - 1; i >= 0; i-- {

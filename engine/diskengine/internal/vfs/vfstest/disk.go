@@ -14,28 +14,28 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// Config are the properties of a simulated disk. Nil works.
+// Config has the properties of a simulated disk. Nil means all defaults.
 type Config struct {
-	// Sector is how many bytes arrive or not as one, a power of two. 0: 512.
+	// Sector is how many bytes arrive on the disk or not as one, a power of two. 0: 512.
 	Sector int
 
-	// Space is how many bytes there are for files, in whole sectors. 0: without end.
+	// Space is how many bytes there are for files, in whole sectors. 0: no limit.
 	Space int64
 
-	// Stale lets sectors that a file has got, and whose contents did not arrive, hold what
-	// a removed file held, if the Chooser takes the last of two.
+	// Stale lets a new sector whose content did not arrive hold the content of a removed file,
+	// if the Chooser takes the last of two.
 	Stale bool
 
-	// Dropped says which of what a failed sync was to write has arrived. nil: Nothing.
+	// Dropped chooses what a failed sync has written. nil: Nothing.
 	Dropped Chooser
 
-	// Forgets lets what a failed sync dropped no longer be seen, as if the pages had been
+	// Forgets makes what a failed sync dropped disappear at once, as if the pages had been
 	// read again.
 	Forgets bool
 }
 
-// Disk is a simulated disk, which implements vfs.FS. Its methods may be called from many
-// goroutines; what is seen there depends on nothing but the order of the calls.
+// Disk is a simulated disk, which implements vfs.FS. Many goroutines may call its methods; the
+// results depend only on the order of the calls.
 type Disk struct {
 	cfg Config
 
@@ -47,7 +47,7 @@ type Disk struct {
 	handles int
 	names   names
 	locked  map[string]bool
-	old     [][]byte // sectors of removed files, the last of them
+	old     [][]byte // the last sectors of removed files
 	oldAt   int
 }
 
@@ -76,8 +76,8 @@ func New(cfg *Config) *Disk {
 	return d
 }
 
-// Crash returns the disk as it is found when the power was lost at this instant. The disk
-// itself goes on.
+// Crash returns the disk as it is found if the power is lost at this instant. The disk itself
+// goes on.
 func (d *Disk) Crash(c Chooser) *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,8 +97,8 @@ func (d *Disk) Crash(c Chooser) *Disk {
 	})
 }
 
-// Kill returns the disk as another process finds it at this instant: what is not durable
-// may still be lost. Nothing is open or locked there. The disk itself goes on.
+// Kill returns the disk as another process finds it at this instant: what is not durable may
+// still be lost. No file is open or locked there. The disk itself goes on.
 func (d *Disk) Kill() *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -123,7 +123,7 @@ func (d *Disk) Kill() *Disk {
 	})
 }
 
-// remade makes a disk of names and of what becomes of each inode.
+// remade makes a disk of names, with what each makes of their inodes.
 func (d *Disk) remade(m map[string]*inode, each func(*inode) *inode, finish func(*Disk, map[*inode]*inode)) *Disk {
 	after := &Disk{cfg: d.cfg, locked: make(map[string]bool), old: slices.Clone(d.old), oldAt: d.oldAt}
 	after.names.seen = make(map[string]*inode, len(m))
@@ -149,7 +149,7 @@ func (d *Disk) Handles() int {
 	return d.handles
 }
 
-// Used is how many bytes the files take up, in whole sectors.
+// Used is how many bytes the files take, in whole sectors.
 func (d *Disk) Used() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -173,7 +173,7 @@ func (d *Disk) left() int64 {
 
 func (d *Disk) take(sectors int) { d.used += int64(sectors) * int64(d.cfg.Sector) }
 
-// leave gives the space of an inode free that nothing leads to any more.
+// leave frees the space of an inode if nothing leads to it any more.
 func (d *Disk) leave(n *inode) {
 	if n.links > 0 || n.handles > 0 {
 		return
@@ -184,7 +184,7 @@ func (d *Disk) leave(n *inode) {
 	}
 }
 
-// outlive keeps the contents of a sector that is given free.
+// outlive keeps the content of a freed sector, for Config.Stale.
 func (d *Disk) outlive(b []byte) {
 	switch {
 	case b == nil || !d.cfg.Stale:
@@ -248,7 +248,7 @@ func (d *Disk) file(name string) (*inode, error) {
 	return nil, fs.ErrNotExist
 }
 
-// vacant says why a name cannot be made.
+// vacant returns why a name cannot be made.
 func (d *Disk) vacant(name string) error {
 	if d.names.seen[name] != nil {
 		return fs.ErrExist
@@ -260,7 +260,7 @@ func (d *Disk) vacant(name string) error {
 	return err
 }
 
-// change carries out a call that changes names.
+// change carries out a call about names.
 func (d *Disk) change(op, name string, fn func() error) error {
 	failed := d.begin(op, name, 0, 0)
 	if failed != nil && !(late(failed) && op != Lock) {

@@ -16,7 +16,7 @@ type file struct {
 	closed bool
 }
 
-// do carries out a call; whether the file is still open is looked at under the lock.
+// do carries out a call, if the file is still open by then.
 func (f *file) do(op string, off int64, n int, fn func() error) error {
 	failed := f.disk.begin(op, f.name, off, n)
 	if failed != nil && !late(failed) {
@@ -55,8 +55,8 @@ func (f *file) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// each calls fn for the sectors of a range, with the part of the sector and how far it is
-// from the start of the range, until fn returns false.
+// each calls fn for the sectors of a range, with the part of the sector and its distance from
+// the start of the range, until fn returns false.
 func (f *file) each(off int64, n int, fn func(i, from, to, at int) bool) {
 	sector := f.disk.cfg.Sector
 	for at := 0; at < n; {
@@ -95,7 +95,7 @@ func (f *file) WriteAt(p []byte, off int64) (n int, err error) {
 	return n, failed
 }
 
-// write returns how much there was space for.
+// write writes as much of p as there is space for, and returns how much that was.
 func (f *file) write(p []byte, off int64) (n int) {
 	d, sector := f.disk, f.disk.cfg.Sector
 	p = append([]byte(nil), p...)
@@ -126,7 +126,7 @@ func (f *file) write(p []byte, off int64) (n int) {
 	return n
 }
 
-// Sync implements vfs.File. What is written while it is under way may be lost as before.
+// Sync implements vfs.File. Bytes written while it is under way stay unsure.
 func (f *file) Sync() error {
 	f.disk.mu.Lock()
 	began := f.inode.mark()

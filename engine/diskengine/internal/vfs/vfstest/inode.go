@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// inode is a file or a directory. The contents of sectors are never changed once they stand
-// in it, so that clones share them; nil reads as zeros and takes up no space.
+// inode is a file or a directory. The content of a sector is never changed, only replaced, so
+// that clones share it; nil reads as zeros and takes no space.
 type inode struct {
 	dir  bool
 	size int64
@@ -15,26 +15,26 @@ type inode struct {
 	sureSize int64
 	sure     [][]byte  // as it is on the disk
 	sizes    []int64   // since the last sync
-	unsure   []version // what was written to sectors since, in order
-	settled  int       // how often something was
+	unsure   []version // of sectors since the last sync, in order
+	settled  int       // how often settle was called
 
 	links, handles int
 }
 
-// version is what was written to a sector.
+// version is a content that was written to a sector.
 type version struct {
 	sector int
-	b      []byte // nil: it was cut off
+	b      []byte // nil: the sector was cut off
 }
 
-// put changes what is seen of a sector.
+// put changes the content of a sector, as it is seen.
 func (n *inode) put(i int, b []byte) {
 	n.data = grown(n.data, i)
 	n.data[i] = b
 	n.unsure = append(n.unsure, version{i, b})
 }
 
-// fill is put for many sectors in order, of one content.
+// fill is put of one content for many sectors in order.
 func (n *inode) fill(all []int, b []byte) {
 	n.data = grown(n.data, all[len(all)-1])
 	n.unsure = slices.Grow(n.unsure, len(all))
@@ -50,7 +50,7 @@ func (n *inode) setSize(size int64) {
 	}
 }
 
-// grown is a slice that has the i-th element.
+// grown returns a slice that has an i-th element.
 func grown(s [][]byte, i int) [][]byte {
 	if i >= len(s) {
 		s = append(s, make([][]byte, i+1-len(s))...)
@@ -58,7 +58,7 @@ func grown(s [][]byte, i int) [][]byte {
 	return s
 }
 
-// settle decides what of the file is on the disk. With a nil Chooser it is all.
+// settle decides what of the file is on the disk. With a nil Chooser all is.
 func (n *inode) settle(c Chooser, stale func() []byte) {
 	n.sure = slices.Clone(n.sure) // shared with clones
 	if c == nil {
@@ -105,12 +105,12 @@ func (n *inode) settleSome(c Chooser, stale func() []byte) {
 	}
 }
 
-// mark is how far a file was written when a sync began.
+// mark is the state of a file when a sync began.
 type mark struct{ settled, sizes, unsure int }
 
 func (n *inode) mark() mark { return mark{n.settled, len(n.sizes), len(n.unsure)} }
 
-// settleTo has on the disk what was written before a mark.
+// settleTo makes all that was written before a mark sure.
 func (n *inode) settleTo(m mark) {
 	if n.settled != m.settled { // another sync did
 		return
@@ -121,13 +121,13 @@ func (n *inode) settleTo(m mark) {
 	n.sizes, n.unsure = sizes, unsure
 }
 
-// revert lets be seen what is on the disk.
+// revert makes the file look as it is on the disk.
 func (n *inode) revert(sector int) {
 	n.data, n.size = slices.Clone(n.sure), n.sureSize
 	n.cut(sector)
 }
 
-// cut lets nothing be seen beyond the size.
+// cut removes what is beyond the size.
 func (n *inode) cut(sector int) {
 	whole := int(n.size / int64(sector))
 	rest := int(n.size % int64(sector))
@@ -142,7 +142,7 @@ func (n *inode) cut(sector int) {
 	n.data = n.data[:min(whole, len(n.data))]
 }
 
-// clone shares the contents of sectors.
+// clone returns a copy that shares the contents of sectors.
 func (n *inode) clone() *inode {
 	c := *n
 	c.data, c.sure, c.sizes, c.unsure = slices.Clone(n.data), slices.Clone(n.sure), slices.Clone(n.sizes), slices.Clone(n.unsure)
@@ -150,7 +150,7 @@ func (n *inode) clone() *inode {
 	return &c
 }
 
-// taken is how many sectors have space.
+// taken is how many sectors take space.
 func (n *inode) taken() (sectors int) {
 	for _, b := range n.data {
 		if b != nil {

@@ -6,15 +6,14 @@ import (
 	"slices"
 )
 
-// names are those of a disk: as they are seen, and as they are on the disk.
+// names are the names of a disk: as they are seen, and as they surely are on the disk.
 type names struct {
 	seen map[string]*inode
 	sure map[string]*inode
 	late []rename // changes since, in order
 }
 
-// rename is a change of names that is carried out whole or not at all: a nil inode takes the
-// name away.
+// rename is a change of names that is there whole or not at all. A nil inode removes the name.
 type rename struct {
 	names  []string
 	inodes []*inode
@@ -50,7 +49,7 @@ func (n *names) sync(dir string) {
 	n.late = slices.DeleteFunc(n.late, func(r rename) bool { return r.synced })
 }
 
-// settle returns the names that are on the disk.
+// settle returns the names that are on the disk after a crash.
 func (n *names) settle(c Chooser) map[string]*inode {
 	m := maps.Clone(n.sure)
 	for _, r := range n.late {

@@ -5,13 +5,13 @@ import (
 	"path/filepath"
 )
 
-// Flip changes the bits of mask in one byte of a file, on the disk and as it is seen. It
-// panics if there is no such byte.
+// Flip flips the bits of mask in one byte of a file, on the disk and as it is seen. It panics
+// if there is no such byte.
 func (d *Disk) Flip(name string, off int64, mask byte) {
 	d.spoil(name, off, 1, func(b []byte) { b[0] ^= mask })
 }
 
-// Zero lets n bytes of a file be zeros, on the disk and as it is seen. It panics if there are
+// Zero makes n bytes of a file zeros, on the disk and as they are seen. It panics if there are
 // no such bytes.
 func (d *Disk) Zero(name string, off, n int64) {
 	d.spoil(name, off, int(n), func(b []byte) { clear(b) })

@@ -2,7 +2,7 @@ package vfstest
 
 import "os"
 
-// Thorough is n, or many times of it with TARRY_TEST_THOROUGH=1, where time does not matter.
+// Thorough is n, or times as much if TARRY_TEST_THOROUGH is set, for runs that may take long.
 func Thorough(n, times int) int {
 	if os.Getenv("TARRY_TEST_THOROUGH") != "" {
 		return n * times

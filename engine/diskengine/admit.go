@@ -12,12 +12,12 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/gate"
 )
 
-// A push takes its bytes twice: in memory, and in the log until that is written. So pushes under way have no more
-// bytes together than this part of Config.MemoryBytes, or one of them is alone. They are let in in the order in
-// which they come.
+// A push takes its bytes twice: in memory, and in the log until that is written. So pushes
+// under way together have at most this part of Config.MemoryBytes; a larger one runs alone.
+// They are let in in the order in which they come.
 const enterPart = 4
 
-// enter waits until a push of so many bytes may be carried out. leave is called when it has ended.
+// enter waits until a push of so many bytes may run. The caller calls leave when it has ended.
 func (e *Engine) enter(ctx context.Context, bytes int64) (leave func(), err error) {
 	n := min(bytes, e.cfg.MemoryBytes/enterPart)
 	if !e.pushing.TryAcquire(n) {
@@ -34,8 +34,9 @@ func (e *Engine) enter(ctx context.Context, bytes int64) (leave func(), err erro
 	return func() { e.pushing.Release(n) }, nil
 }
 
-// admit waits until there is room for a push of so many bytes: free space, and a log, flushes and merges that
-// keep up. The caller of an admitted push calls compactor.came once its bytes are in the log, or will not be.
+// admit waits until there is room for a push of so many bytes: there is free space, and the
+// log, flushes and merges keep up. The caller calls compactor.came once the bytes are in the
+// log, or will not be.
 func (e *Engine) admit(ctx context.Context, bytes int64) error {
 	if err := e.refused("push"); err != nil {
 		return err
@@ -77,21 +78,21 @@ func (e *Engine) admit(ctx context.Context, bytes int64) error {
 	}
 }
 
-// pushTurn is when a push is let in, and for how long no other one is.
+// pushTurn is when a slowed push is let in, and how long the next one waits after it.
 type pushTurn struct {
 	at   time.Time
 	span time.Duration
 }
 
-// giveBack takes away the turn of a push that has left, so that later ones do not wait for it.
+// giveBack returns the turn of a push that has left, so that later ones do not wait for it.
 func (k *compactor) giveBack(t pushTurn) {
 	k.e.mu.Lock()
 	defer k.e.mu.Unlock()
 	k.nextTurn = k.nextTurn.Add(-t.span)
 }
 
-// behind is the error of a push that waited to be admitted. If its context has ended, the error says what it
-// waited for.
+// behind is the error of a push that waited to be admitted. If its context has ended, the
+// error says what it waited for.
 func behind(ctx context.Context, err error) error {
 	if over := ctx.Err(); over != nil && (err == over || err == context.Cause(ctx)) {
 		return &engine.Error{Op: "push", Err: over, Hint: behindHint}
@@ -108,8 +109,8 @@ const (
 	stopped // not at all
 )
 
-// admitFast admits a push while no push is slowed, if it is small together with those that are on their way to
-// the log.
+// admitFast admits a push while pushes are not slowed, if it is small together with those on
+// their way to the log.
 func (k *compactor) admitFast(bytes int64) bool {
 	if k.pushes.Load() != freely {
 		return false
@@ -121,8 +122,9 @@ func (k *compactor) admitFast(bytes int64) bool {
 	return false
 }
 
-// admitSlow admits a push, or returns what is closed when there is more room, and after what time it is to look again:
-// when its turn comes, of which it takes one, or now and then.
+// admitSlow admits a push, or returns a channel that is closed when there is more room, and
+// how long to wait at most before it looks again: until the push's turn, which it takes if
+// pushes are slowed, or lookEvery. A push is admitted if room and err are nil.
 func (k *compactor) admitSlow(bytes int64, turn *pushTurn) (room <-chan struct{}, rest time.Duration, err error) {
 	k.e.mu.Lock()
 	defer k.e.mu.Unlock()
@@ -154,8 +156,8 @@ func (k *compactor) admitSlow(bytes int64, turn *pushTurn) (room <-chan struct{}
 // halfSlowed is how many bytes a second are let in at half the level.
 const halfSlowed = 64 << 20
 
-// turn takes a turn for a push of so many bytes. The higher the level, the more time between turns: so pushes
-// become as slow as what they bring is written. Engine.mu is held.
+// turn takes a turn for a push of so many bytes. The higher the level, the more time between
+// turns. So pushes become as slow as flushes and merges are. Engine.mu is held.
 func (k *compactor) turn(now time.Time, bytes int64, level float64) pushTurn {
 	if k.nextTurn.Before(now) {
 		k.nextTurn = now
@@ -184,16 +186,16 @@ func (k *compactor) drew() {
 	k.drawn = make(chan struct{})
 }
 
-// mostTables is how many sstables of messages that live there are before pushes wait for merges.
+// mostTables is how many sstables of live messages there may be before pushes wait for merges.
 const mostTables = 256
 
-// assess says how far flushes and merges are behind: above 0 pushes are slowed, above 1 they wait. The error
-// says why that would take long. Engine.mu is held.
+// assess returns how far flushes and merges are behind: above 0 pushes are slowed, above 1
+// they wait. An error refuses pushes, since they would wait for long. Engine.mu is held.
 func (k *compactor) assess() (level float64, err error) {
 	if k.e.cfg.tune.still { // nothing happens by itself
 		return 0, nil
 	}
-	k.pushes.Store(stopped) // before coming is read: a push that ends meanwhile wakes those that wait
+	k.pushes.Store(stopped) // before coming is read, so that a push that ends meanwhile wakes waiting ones
 	flushes := max((k.unwritten()-slowFrom)/(1-slowFrom), 2*k.ahead(k.coming.Load())-1)
 	merges := 2*float64(len(k.e.tables.of[memtable.Live]))/mostTables - 1
 	switch level = max(flushes, merges); {
@@ -211,15 +213,15 @@ func (k *compactor) assess() (level float64, err error) {
 	return level, err
 }
 
-// What part of the most memory is not written when a memtable is sealed, as it is by default, and when pushes begin to
-// be slowed.
+// Parts of Config.mostUnwritten: a memtable is sealed at sealFrom by default, and pushes are
+// slowed from slowFrom on.
 const (
 	sealFrom = 0.25
 	slowFrom = 0.6
 )
 
-// unwritten is what the memtables take, as a part of the most they may, without what a flush has written so
-// far. 0: nothing is to be written. Engine.mu is held.
+// unwritten is the memory of the memtables as a part of the most they may take, without what
+// the flush under way has written. 0: there is nothing to write. Engine.mu is held.
 func (k *compactor) unwritten() float64 {
 	taken, _ := k.e.memtables.Memory()
 	if len(k.sealed) > 0 {
@@ -230,8 +232,8 @@ func (k *compactor) unwritten() float64 {
 	return float64(taken) / float64(k.e.cfg.mostUnwritten())
 }
 
-// overfills reports whether a large push is to wait until memory of what is being written is free again, which is then
-// written in haste. Engine.mu is held.
+// overfills reports whether a large push has to wait until a flush has freed memory. That
+// flush then runs without pauses. Engine.mu is held.
 func (k *compactor) overfills(bytes int64) bool {
 	if bytes <= k.littleAhead() {
 		return false
@@ -241,22 +243,24 @@ func (k *compactor) overfills(bytes int64) bool {
 	return k.urgent
 }
 
-// What the log holds that is in no sstable is what a flush has to find room for, before the log gives its
-// segments back. So pushes are slowed by that too: what the log takes of the disk is bounded, and a flush has room
-// also where the disk is about to be full. What ends messages waits for nothing, and neither do leases.
+// A flush needs room for the messages that are only in the log, before the log gives its
+// segments back. So pushes are slowed by that backlog too: the log's space is bounded, and a
+// flush has room even when the disk is almost full. Leases, and calls that end messages, wait
+// for nothing.
 
-// aheadSpans is how many spans the backlog may have before pushes wait: twice as many as the log has
-// while a memtable rests.
+// aheadSpans is how many spans the backlog may have before pushes wait: twice as many as the
+// log has while a memtable rests (compactor.rests).
 const aheadSpans = 4
 
-// backlog is how many bytes of the log are in no sstable yet, without what was said again in it, which no
-// flush makes fewer. Engine.mu is held.
+// backlog is how many bytes of the log are in no sstable yet. Records written again do not
+// count: no flush makes them fewer. Engine.mu is held.
 func (k *compactor) backlog() int64 {
 	return int64(uint64(k.e.log.End())-k.e.replayed) - k.e.said
 }
 
-// ahead is the backlog, with bytes that are to come, as a part of the most it may be: some spans, or half of
-// the free space if that is less, but at least a segment. A merge may need the other half. Engine.mu is held.
+// ahead is the backlog, with bytes that are to come, as a part of the most it may be: some
+// spans, or half of the free space if that is less, but at least a segment. A merge may need
+// the other half. Engine.mu is held.
 func (k *compactor) ahead(coming int64) float64 {
 	t, n := &k.e.cfg.tune, k.backlog()+coming
 	if t.ahead < 0 || t.still { // nothing makes it smaller by itself
@@ -269,8 +273,8 @@ func (k *compactor) ahead(coming int64) float64 {
 	return float64(n) / float64(max(most, t.segment))
 }
 
-// takes reports whether the disk has room for a push of so many bytes: in the log, and beside the
-// backlog in an sstable. Engine.mu is held.
+// takes reports whether the disk has room for a push of so many bytes: in the log, and in an
+// sstable together with the backlog. Engine.mu is held.
 func (k *compactor) takes(bytes int64) bool {
 	if bytes <= k.littleAhead() || k.e.cfg.tune.ahead < 0 || k.e.cfg.tune.still {
 		return true
@@ -280,12 +284,14 @@ func (k *compactor) takes(bytes int64) bool {
 	return !ok || asTable(n) <= room
 }
 
-// asTable is what so many bytes may take in an sstable, which has indexes.
+// asTable is how many bytes so many bytes of messages may take in an sstable, with its
+// indexes.
 func asTable(bytes int64) int64 { return bytes + bytes/8 }
 
-// makeRoom has the backlog flushed if a push of so many bytes fits only afterwards. The backlog must be worth
-// an sstable, and the space that is free meanwhile must do for other pushes. A push that still has no room
-// must be tried again by its caller. Engine.mu is held.
+// makeRoom has the backlog flushed if a push of so many bytes fits only afterwards. The
+// backlog must be worth an sstable, and enough space must stay free for other pushes
+// meanwhile. The push is refused all the same: its caller must try it again. Engine.mu is
+// held.
 func (k *compactor) makeRoom(bytes int64) {
 	e, n := k.e, k.backlog()
 	if k.isWanted() || n <= max(k.littleAhead(), e.rewritten) {
@@ -300,9 +306,8 @@ func (k *compactor) makeRoom(bytes int64) {
 	}
 }
 
-// isWanted reports whether something is to be flushed so that there is room for a push. Engine.mu is
-// held.
+// isWanted reports whether a flush that makeRoom asked for is not done yet. Engine.mu is held.
 func (k *compactor) isWanted() bool { return k.wanted > k.e.replayed }
 
-// littleAhead is how many bytes are pushed without a look at the backlog.
+// littleAhead is how many bytes may be pushed without a look at the backlog.
 func (k *compactor) littleAhead() int64 { return k.e.cfg.tune.span / 16 }

@@ -11,9 +11,10 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 )
 
-// PushAtomic keeps all messages or none, also over several queues: they are pushed in one step and are one entry of
-// the log. Those that stood in the way have an error in the results. The bodies that it keeps of others may have
-// engine.MaxAtomicBytes together, else it is an ErrTooLarge.
+// PushAtomic keeps all messages or none, also over several queues: they are pushed in one step
+// and are one entry of the log. Those that were refused have an error in the results. The
+// bodies of older messages that the push keeps may have engine.MaxAtomicBytes together; more
+// is an ErrTooLarge.
 func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	if err := engine.CheckAtomic(msgs); err != nil {
 		return nil, err
@@ -35,16 +36,16 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 	return a.results, nil
 }
 
-// atomicPush is messages that are kept as one: in one step it is found out whether any of them would be refused, and
-// if not, all are pushed. That step takes about 1 µs for each of them, and what it takes to copy their bodies twice;
-// of large ones once, as they are copied before it.
+// atomicPush pushes messages all together. One step finds out whether any of them would be
+// refused, and pushes all if not. The step takes about 1 µs for each message, and the time to
+// copy its body twice; a large body is copied once, as the other copy is made before the step.
 type atomicPush struct {
 	msgs    []engine.Message
 	hashes  []keyLookup
 	twice   []bool // whether another has the key
 	results []engine.PushResult
-	refused bool // one is, as results say
-	full    bool // there are to be no more messages
+	refused bool // one is refused, as results say
+	full    bool // they are more than Config.MaxPending leaves room for
 }
 
 func newAtomicPush(msgs []engine.Message) *atomicPush {
@@ -64,7 +65,7 @@ func (a *atomicPush) run(c *call) error {
 			defer ahead[i].Drop()
 		}
 	}
-	c.group = slices.Grow(c.group, int(weight(a.msgs))) // which would else grow under the lock
+	c.group = slices.Grow(c.group, int(weight(a.msgs))) // it would otherwise grow under the lock
 	if err := c.step(func() error { return a.push(c, ahead) }); err != nil || !a.full {
 		return err
 	}
@@ -74,7 +75,7 @@ func (a *atomicPush) run(c *call) error {
 	return nil
 }
 
-// index notes the messages whose key another message of the call has too.
+// index notes the messages whose queue and key another message of the call has too.
 func (a *atomicPush) index() {
 	first := make(map[name]int, len(a.msgs))
 	for i := range a.msgs {
@@ -109,13 +110,13 @@ func (a *atomicPush) push(c *call, ahead []*memtable.Ahead) error {
 	for i := range a.msgs {
 		c.ahead = ahead[i]
 		if a.results[i], err = c.push(&a.msgs[i], &a.hashes[i]); err != nil {
-			return err // which cannot be: all that is needed was read
+			return err // cannot happen: rehearse has read all that is needed
 		}
 	}
 	return nil
 }
 
-// refuseKept refuses messages that keep too many bytes of others.
+// refuseKept is the error of an atomic push that keeps too many bytes of older messages.
 func refuseKept(bytes int) error {
 	return &engine.Error{Op: "push", Err: engine.ErrTooLarge,
 		Hint: fmt.Sprintf("an atomic push would keep %d bytes of messages that are there; on the disk at most %d are allowed: push them in several", bytes, engine.MaxAtomicBytes)}

@@ -7,7 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 )
 
-// task is what wakes a loop of the background.
+// task wakes a loop of the background.
 type task struct {
 	told  chan struct{} // there may be something to do
 	eased chan struct{} // what failed may succeed now
@@ -15,8 +15,8 @@ type task struct {
 
 func newTask() task { return task{make(chan struct{}, 1), make(chan struct{}, 1)} }
 
-// longLock is a lock that is held for long. In a bubble of package synctest time goes on while a goroutine
-// waits for it.
+// longLock is a mutex that may be held for long. In a bubble of package synctest time goes on
+// while a goroutine waits for it; for a sync.Mutex it would not.
 type longLock chan struct{}
 
 func newLongLock() longLock { return make(longLock, 1) }
@@ -35,14 +35,14 @@ func signal(c chan struct{}) {
 }
 
 const (
-	lookEvery  = time.Second            // what has grown, and queues that are empty, are looked for
-	againAfter = 250 * time.Millisecond // what failed is tried again, first
-	againMost  = 10 * time.Second       // and each time after twice as long, up to this
-	tellEvery  = 10 * time.Second       // the operator hears of what goes on failing
+	lookEvery  = time.Second            // between looks for a grown memtable and for empty queues
+	againAfter = 250 * time.Millisecond // before failed work is tried again; doubled each time
+	againMost  = 10 * time.Second       // the longest such pause
+	tellEvery  = 10 * time.Second       // between warnings about work that goes on failing
 )
 
-// ends reports whether nothing more is to be done, after something was: the engine closes, or has to
-// stop.
+// ends reports whether a loop is to end after some work: the engine closes, or had to stop at
+// err.
 func (k *compactor) ends(err error) bool {
 	switch {
 	case k.e.life.Err() != nil:
@@ -54,12 +54,12 @@ func (k *compactor) ends(err error) bool {
 	return false
 }
 
-// loop does some work whenever it is woken, and now and then, until the engine closes or stops.
+// loop does work whenever it is woken, and every lookEvery, until the engine closes or stops.
 func (k *compactor) loop(c task, work func() error) {
 	wait := time.NewTimer(lookEvery)
 	defer wait.Stop()
 	told, pause := c.told, time.Duration(0)
-	var last time.Time // the operator heard of it
+	var last time.Time // when the operator was last told
 	for {
 		select {
 		case <-told:
@@ -89,5 +89,6 @@ func (k *compactor) loop(c task, work func() error) {
 	}
 }
 
-// longer is after what time something is tried again that failed, and did so after a pause before.
+// longer returns the pause before failed work is tried again, from the pause before that; 0:
+// it has failed for the first time.
 func longer(pause time.Duration) time.Duration { return min(max(againAfter, 2*pause), againMost) }

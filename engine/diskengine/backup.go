@@ -15,17 +15,17 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
-// Backup brings the backup in a directory to what the store is now, and serves meanwhile. The
-// directory is made when it is missing; it is refused with engine.ErrInvalid when it holds anything
-// but a backup of this store, and when that is of a later instant, since the store was restored from an
-// older one or salvaged. What was answered before the call is in the backup when it returns
-// without an error, and durable. After an error the backup is what it was before. Files that it has not
-// yet are read again before it counts: where the store is damaged the error names the file, and is
-// engine.ErrDamaged.
+// Backup brings the backup in a directory up to date, while the store goes on serving. It
+// makes the directory if it is missing. It fails with engine.ErrInvalid if the directory holds
+// anything but a backup of this store, or one of a later instant: then the store was restored
+// from an older backup, or salvaged. When Backup returns without an error, all that was
+// answered before the call is in the backup and durable. After an error the backup is as it
+// was before. New files are read again before they count: if the store is damaged the error
+// names the file, and is engine.ErrDamaged.
 //
-// Sstables that the backup has not yet are shared with the store by hard links, or copied. What is copied stays in the
-// store until Backup returns, also when it would be removed meanwhile; what is new is copied, and read
-// again, at 64 MiB a second at most. One Backup at a time is made: another one fails with
+// Sstables that are new to the backup are shared with the store by hard links, or copied.
+// Files being copied stay in the store until Backup returns. They are copied, and read again,
+// at 64 MiB a second at most. There is one Backup at a time: another one fails with
 // engine.ErrLimit. A full disk is engine.ErrNoSpace.
 func (e *Engine) Backup(ctx context.Context, dir string) (engine.Backup, error) {
 	const op = "backup"
@@ -52,7 +52,7 @@ func (e *Engine) Backup(ctx context.Context, dir string) (engine.Backup, error) 
 	return out, err
 }
 
-// backup makes a backup of what is in force now.
+// backup makes a backup of the store as it is now.
 func (e *Engine) backup(ctx context.Context, dir string) (engine.Backup, error) {
 	pin := e.compactor.pin()
 	defer pin.leave()
@@ -66,7 +66,7 @@ func (e *Engine) backup(ctx context.Context, dir string) (engine.Backup, error) 
 		}
 		return ctx.Err()
 	}
-	fs := e.cfg.tune.fs // not the store's: should another disk not answer, that says nothing of its own
+	fs := e.cfg.tune.fs // not e.fs: if the backup's disk hangs, that says nothing about the store's
 	src := backup.Source{State: *pin.state, Tables: e.tablesDir(), Taken: e.cfg.Now(), Log: func(dir string) (wal.Copied, error) {
 		defer pin.log.Release()
 		return pin.log.Copy(fs, dir, pace)
@@ -83,7 +83,8 @@ func (e *Engine) backup(ctx context.Context, dir string) (engine.Backup, error) 
 	return told(r), nil
 }
 
-// noteSpoilt counts a block of an sstable that a backup found damaged, by files that it had opened itself.
+// noteSpoilt counts a block of an sstable that a backup found damaged: it reads through files
+// of its own.
 func (e *Engine) noteSpoilt(err error) {
 	damage, ok := errors.AsType[*vfs.DamageError](err)
 	if !ok {
@@ -100,12 +101,12 @@ func told(r backup.Result) engine.Backup {
 	return engine.Backup{Taken: r.Taken, Files: r.Files, Bytes: r.Bytes, Copied: r.Copied}
 }
 
-// Restore makes a store of the backup in a directory that Backup made, in another directory that is missing or
-// empty. It checks the backup first. Messages that were deleted before the backup stay deleted. The store is
-// opened as after a crash at the instant of the backup. It fails with engine.ErrInvalid when from is no backup
-// or to is not empty, with engine.ErrDamaged when the backup is damaged, and with engine.ErrUnavailable when
-// another process works on it. progress, if it is not nil, is called with the bytes that were read and written
-// by then.
+// Restore makes a store in the directory to, which must be missing or empty, from the backup
+// in the directory from. It checks the backup first. Messages that were deleted before the
+// backup stay deleted. The store opens as after a crash at the instant of the backup. Restore
+// fails with engine.ErrInvalid when from is no backup or to is not empty. It fails with
+// engine.ErrDamaged when the backup is damaged, and with engine.ErrUnavailable when another
+// process works on it. progress, if not nil, is called with the bytes read and written so far.
 func Restore(ctx context.Context, from, to string, progress func(bytes int64)) (engine.Backup, error) {
 	return restore(ctx, vfs.OS{}, from, to, progress)
 }
@@ -123,7 +124,7 @@ const (
 	fullHint  = "free some space, remove the new directory, and do it again"
 )
 
-// backupError says what is wrong with a backup in a directory.
+// backupError makes an *engine.Error of an error of package backup.
 func backupError(op, dir string, err error) error {
 	fail := func(sentinel error, hint string) error {
 		return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", sentinel, err), Hint: hint}

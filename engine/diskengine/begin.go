@@ -9,8 +9,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// syncAbove makes the names of the directory and of those above it durable: a process may have made them and
-// crashed before it synced them.
+// syncAbove makes the names of the directory and of those above it durable: a process may have
+// made them and crashed before it synced them.
 func (e *Engine) syncAbove() error {
 	for dir := e.dir; dir != filepath.Dir(dir); {
 		dir = filepath.Dir(dir)
@@ -23,7 +23,7 @@ func (e *Engine) syncAbove() error {
 	return nil
 }
 
-// begin has the manifest say that the log was begun, once it is. Where the disk is full the next manifest
+// begin begins the log, and notes that in the manifest. If the disk is full, the next manifest
 // says it.
 func (e *Engine) begin(man *manifest.Manifest) error {
 	s := man.State()

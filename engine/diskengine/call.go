@@ -13,8 +13,8 @@ import (
 	"github.com/tarryhq/tarry/internal/leave"
 )
 
-// call is one call of the engine while it is carried out: in steps under the lock, each of
-// which is one entry of the log, with reading of sstables in between.
+// call is a call of the engine under way. It runs in steps under the lock; each step is one
+// entry of the log. Between them it reads sstables.
 type call struct {
 	e   *Engine
 	ctx context.Context
@@ -23,34 +23,36 @@ type call struct {
 	// Of the step:
 	now      time.Time
 	ms       int64
-	*scratch               // whose group is the records
-	entry    *wal.Prepared // a body that follows those before; nil: none does
-	before   int           // bytes of group
+	*scratch               // its group has the records
+	entry    *wal.Prepared // a body that follows the first bytes of group; nil: none does
+	before   int           // how many bytes of group
 	visited  *queue        // the last that was brought up to the present
-	least    int64         // the least due of what they made wait; never: none
-	written  bool          // it will do that they are written when the call is answered, not synced
+	least    int64         // the least due time of messages that the records make wait; never: none
+	written  bool          // the call may be answered when the records are written, before they are synced
 
-	// Of the push under way whose body is large: that body where it will be. An entry that has it takes it.
+	// The large body of the push under way, copied to where it will be. The entry that has it
+	// takes it.
 	ahead    *memtable.Ahead
 	prepared *wal.Prepared
 
-	older  olderBody // for how many bytes of bodies that pushes keep it was let in, and has not used
-	over   *queue    // one in which a message has died: there may be too many dead ones
+	older  olderBody // how many more bytes of kept bodies the call was let in for
+	over   *queue    // a queue in which a message has died: there may be too many dead ones
 	hints  []string
-	rests  wal.Pos // up to where the log is to be durable when the call is answered
-	writes wal.Pos // and up to where written
+	rests  wal.Pos // the log must be durable up to here when the call is answered
+	writes wal.Pos // and written up to here
 	lacks  lacks
 	found  found
-	kept   []byte // of pictures
+	kept   []byte // room for bytes that outlast a step (keep)
 
 	unnamed []unnamed
-	later   []func() // what is logged once the lock is released: a logger may block
+	later   []func() // log lines, for when the lock is released: a logger may block
 }
 
-// never is the time that does not come.
+// never is a time that does not come.
 const never = record.Never
 
-// do carries out a call. What it answers is durable then.
+// do runs a call. When it returns, all that the answer rests on is durable, or written if that
+// does.
 func (e *Engine) do(ctx context.Context, op string, fn func(c *call) error) error {
 	if err := e.calls.Enter(ctx, op); err != nil {
 		return err
@@ -79,8 +81,8 @@ func (e *Engine) do(ctx context.Context, op string, fn func(c *call) error) erro
 	return wrap(op, err)
 }
 
-// step runs do under the lock, again when it lacked something, until it returns something else.
-// What do has changed by then is one entry of the log each time.
+// step runs do under the lock, and again after errLack and errYield. The changes of each run
+// are one entry of the log.
 func (c *call) step(do func() error) error {
 	c.found.trim()
 	for {
@@ -99,7 +101,7 @@ func (c *call) step(do func() error) error {
 	}
 }
 
-// left is the error of a call that its caller has left; nil: it has not.
+// left returns the error of a call whose caller has left; nil: it has not.
 func (c *call) left() error {
 	if err := c.ctx.Err(); err != nil {
 		return &engine.Error{Op: c.op, Err: err, Hint: engine.HintUnknown}
@@ -107,7 +109,7 @@ func (c *call) left() error {
 	return nil
 }
 
-// each handles n items in steps, as many in each as it takes. An item that lacked something is handled
+// each handles n items in steps of as many as fit. An item that lacked something is handled
 // again.
 func (c *call) each(n int, item func(i int) error) error {
 	for i := 0; i < n; {
@@ -149,7 +151,7 @@ func (c *call) locked(do func() error) error {
 	return err
 }
 
-// tell logs, outside the lock, what a step left to be logged.
+// tell writes, without the lock, the log lines that a step left.
 func (c *call) tell() {
 	for _, fn := range c.later {
 		fn()
@@ -157,12 +159,12 @@ func (c *call) tell() {
 	c.later = nil
 }
 
-// damaged has it logged that a message cannot be read.
+// damaged logs, after the step, that a message cannot be read.
 func (c *call) damaged(q *queue, id engine.ID, err error) {
 	c.later = append(c.later, func() { c.e.damaged(q.name, id, err) })
 }
 
-// commit appends to the log what a step has changed.
+// commit appends the changes of a step to the log.
 func (c *call) commit() error {
 	if len(c.group) == 0 {
 		return nil
@@ -194,7 +196,7 @@ func (c *call) commit() error {
 	return nil
 }
 
-// append appends what a step has changed to the log.
+// append appends the records of a step to the log.
 func (c *call) append() (wal.Pos, error) {
 	if p := c.entry; p != nil {
 		c.entry = nil
@@ -204,12 +206,12 @@ func (c *call) append() (wal.Pos, error) {
 }
 
 const (
-	// A step handles so many items, or bytes, before it lets others in.
+	// A step handles so many items, or bytes, and then lets others in.
 	stepItems = 256
 	stepBytes = 256 << 10
 )
 
-// full says that a step has done enough.
+// full reports whether a step has done enough.
 func (c *call) full(items int) bool {
 	return items >= stepItems || len(c.group) >= stepBytes || c.entry != nil
 }
@@ -221,13 +223,13 @@ func (c *call) touch(q *queue) {
 	}
 }
 
-// see has the answer rest on what a queue is now.
+// see makes the answer wait until the changes that a queue has now are durable.
 func (c *call) see(q *queue) { c.rests = max(c.rests, q.pos) }
 
 // after is the instant d from now.
 func (c *call) after(d time.Duration) int64 { return engine.When{In: d}.Resolve(c.now) }
 
-// apart carries out what may hang in the operating system, which its caller can leave.
+// apart runs fn, which may hang in the operating system. The call's caller can leave it.
 func (c *call) apart(fn func() error) error {
 	e := c.e
 	if e.made.Left() >= leave.Most {
@@ -245,8 +247,9 @@ func (c *call) apart(fn func() error) error {
 	return err
 }
 
-// freshness knows of the entries of the log that are not durable yet which of them made something
-// wait that is due by some time: a lease rests on those alone.
+// freshness knows the entries of the log that are not durable yet and made messages wait, each
+// with the least due time. A lease has to wait only for the entries whose messages it may have
+// leased.
 type freshness struct {
 	of []arrival
 }
@@ -267,8 +270,8 @@ func (f *freshness) add(pos wal.Pos, least int64, synced wal.Pos) {
 	f.of = append(f.of, arrival{pos, least})
 }
 
-// rests is the last entry that made something wait which is due by then; 0: there is none that
-// is not durable.
+// rests returns the last entry that made a message wait which is due by due; 0: all such
+// entries are durable.
 func (f *freshness) rests(due int64) wal.Pos {
 	for i := len(f.of) - 1; i >= 0; i-- {
 		if f.of[i].least <= due {

@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// Cancel removes messages; by id also dead ones.
+// Cancel removes messages; dead ones only by id.
 func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
 	errs := make([]error, len(refs))
 	err := e.do(ctx, "cancel", func(c *call) error {
@@ -31,7 +31,7 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 	return errs, nil
 }
 
-// cancel removes one message, or says why it does not. err is one of the call.
+// cancel removes one message. refused says why it did not; err ends the whole call.
 func (c *call) cancel(ref engine.Ref, hash *keyLookup) (refused, err error) {
 	if err := ref.Check("cancel"); err != nil {
 		return err, nil
@@ -75,7 +75,8 @@ func (c *call) cancel(ref engine.Ref, hash *keyLookup) (refused, err error) {
 	return nil, nil
 }
 
-// discard removes a message that cannot be read, unless it is leased, or known by its key alone.
+// discard removes a message that cannot be read, unless it is leased, or ref has no id or
+// names a state.
 func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err error) {
 	if ref.ID == 0 || ref.IfState != engine.Gone {
 		return c.unreadable(ref, damage), nil
@@ -116,6 +117,6 @@ func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err err
 		c.e.live--
 	}
 	at.kill()
-	q.rewind() // the message may be in the heap or not
+	q.rewind() // it is not known whether the message is in the heap
 	return nil, nil
 }

@@ -21,20 +21,21 @@ import (
 // Report is what a check found.
 type Report = verify.Report
 
-// Finding is something that is wrong with a store.
+// Finding is one thing that is wrong with a store.
 type Finding = verify.Finding
 
-// Loss is something that a salvage gives up.
+// Loss is one thing that a salvage gives up.
 type Loss = verify.Loss
 
 // Salvaged describes a store that was salvaged from another one.
 type Salvaged = verify.Salvaged
 
-// Check reads all of a store that no process has open, or of a backup, and reports what is wrong
-// with it. It takes the store's lock and changes nothing. progress, if not nil, is called with the
-// bytes read so far. It fails with engine.ErrUnavailable when a process has the store open or the
-// disk cannot be read, with engine.ErrDamaged when too little can be read to say anything, and with
-// engine.ErrInvalid when the directory holds no such store, or one in another format.
+// Check reads a whole store that no process has open, or a whole backup, and reports what is
+// wrong with it. It takes the store's lock and changes nothing. progress, if not nil, is
+// called with the bytes read so far. Check fails with engine.ErrUnavailable when a process has
+// the store open or the disk cannot be read. It fails with engine.ErrDamaged when too little
+// can be read to say anything, and with engine.ErrInvalid when the directory holds no such
+// store, or one in another format.
 func Check(ctx context.Context, dir string, progress func(read int64)) (*Report, error) {
 	f, pace := vfs.OS{}, paced(ctx, progress)
 	if backup.Is(f, dir) {
@@ -51,12 +52,12 @@ func Check(ctx context.Context, dir string, progress func(read int64)) (*Report,
 	return rep, nil
 }
 
-// Salvage makes a sound store of what can be read of another store that no process has open, or of a
-// backup, and leaves that as it is. The new directory must be missing or empty. First it calls tell with
-// what is wrong and what is lost; an error of tell ends it before anything is written. Messages whose ack
-// or cancel is lost may be handed out again. After a later error the new directory cannot be opened:
-// remove it. Salvage fails as Check does, and with engine.ErrInvalid when the new directory is not empty
-// or is within the old one.
+// Salvage makes a sound store of what can be read of another store that no process has open,
+// or of a backup. It changes nothing in the old directory, from. The new one, to, must be
+// missing or empty. First it calls tell with what is wrong and what is lost; an error of tell
+// ends it before anything is written. Messages whose ack or cancel is lost may be handed out
+// again. After a later error the new directory cannot be opened: remove it. Salvage fails as
+// Check does, and with engine.ErrInvalid when to is not empty or is within from.
 func Salvage(ctx context.Context, from, to string, tell func(*Salvaged) error, progress func(bytes int64)) (Salvaged, error) {
 	return salvage(ctx, vfs.OS{}, from, to, tell, progress)
 }
@@ -81,7 +82,7 @@ func salvage(ctx context.Context, f vfs.FS, from, to string, tell func(*Salvaged
 	return out, nil
 }
 
-// paced ends work with a context, and reports progress.
+// paced returns a function that reports progress, and ends work when its context ends.
 func paced(ctx context.Context, progress func(bytes int64)) func(int) error {
 	all := int64(0)
 	return func(n int) error {
@@ -93,7 +94,7 @@ func paced(ctx context.Context, progress func(bytes int64)) func(int) error {
 	}
 }
 
-// checkError says why a store cannot be checked, or salvaged.
+// checkError makes an *engine.Error of why a store cannot be checked or salvaged.
 func checkError(op, dir string, err error) error {
 	fail := func(sentinel error, hint string) error {
 		return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", sentinel, err), Hint: hint}

@@ -7,12 +7,12 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Claim leases the message that ref means if it is due.
+// Claim leases the message that ref names, if it is due.
 func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
 	if err := ref.Check("claim"); err != nil {
 		return engine.Lease{}, err
 	}
-	ref.IfState = engine.Gone // is not for claims
+	ref.IfState = engine.Gone // Claim ignores it
 	var got []messageCopy
 	err := e.do(ctx, "claim", func(c *call) error {
 		return c.refer(ref, func(q *queue, hash *keyLookup) error {

@@ -10,9 +10,9 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
-// commit makes durable which sstables count: the present ones, with some more and without some others, and the
-// position from which the log is replayed; 0: as before. It writes deletion bitmaps first, and leaves out
-// sstables without a live entry. It returns those and the files that are not needed any more.
+// commit makes durable which sstables count: the present ones, with more and without less. It
+// also sets the position from which the log is replayed; 0: as before. It writes deletion
+// bitmaps first, and leaves out sstables without a live entry, which it returns as gone.
 func (k *compactor) commit(more, less []*source, replay wal.Pos) (gone []*source, err error) {
 	e := k.e
 	e.mu.Lock()
@@ -39,13 +39,13 @@ func (k *compactor) commit(more, less []*source, replay wal.Pos) (gone []*source
 	alive := make(map[*source]uint32)
 	var number uint64
 	defer func() {
-		if err != nil && number != 0 && !errors.Is(err, manifest.ErrFailed) { // which may name them
+		if err != nil && number != 0 && !errors.Is(err, manifest.ErrFailed) { // it may name them
 			err = errors.Join(err, k.sweepDeletions())
 		}
 	}()
-	// A death must not be durable before its record is, not even in deletion bitmaps that do not count yet: a message
-	// that moved would be lost. A message that is dead by now has its record once the step under
-	// way has ended, unless the log refused it.
+	// A deletion must not be durable before its record is, not even in deletion bitmaps that
+	// do not count yet: a message that moved would be lost. A message deleted by now has its
+	// record once the step under way has ended, unless the log refused it.
 	settled := func() error {
 		e.mu.Lock()
 		end, failed := e.log.End(), e.failed()
@@ -118,7 +118,7 @@ func (k *compactor) clear(gone []*source) {
 	}
 }
 
-// sweep removes the files in the directory of sstables that do not count.
+// sweep removes the sstables and deletion bitmaps that the manifest does not name.
 func (e *Engine) sweep(s *manifest.State) error {
 	return errors.Join(sstable.Sweep(e.fs, e.tablesDir(), s.Names), deletions.Sweep(e.fs, e.tablesDir(), s.Names))
 }

@@ -12,55 +12,55 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
-// compactor works in the background: it writes memtables to sstables, merges sstables, and writes the
-// manifest. One goroutine flushes, another merges, so that a long merge holds up no flush. A third watches the
-// free space, a fourth has memory ready.
+// compactor works in the background: it writes memtables to sstables, merges sstables, and
+// writes the manifest. One goroutine flushes and another merges, so that a long merge holds up
+// no flush. A third watches the free space, and a fourth keeps memory ready.
 type compactor struct {
 	e          *Engine
-	flushes    task          // there may be something to flush
-	merges     task          // or to merge
-	looks      task          // or to look at
-	low        chan struct{} // memory that the system has made ready is
+	flushes    task          // wakes the flusher
+	merges     task          // wakes the merger
+	looks      task          // wakes the watcher of the free space
+	low        chan struct{} // memory that is ready for pushes is low
 	group      sync.WaitGroup
 	forgotIdle time.Time // when forgetIdle last looked; the flusher's
 	counts     compactorCounts
 
-	flushMu, mergeMu longLock // one of each at a time, come whence it may
+	flushMu, mergeMu longLock // one flush and one merge at a time, whoever asks
 
 	mu     longLock // one manifest at a time
 	man    *manifest.Manifest
-	pinned *manifest.State // that is being copied; nil: none is
+	pinned *manifest.State // the manifest of the backup under way; nil: none is
 
 	// Guarded by Engine.mu:
-	sealed   []*sealedTable // that are still to be flushed, the oldest first
+	sealed   []*sealedTable // still to be flushed, the oldest first
 	drawn    chan struct{}  // closed when there is more room
-	failing  error          // of the last flush
-	wanted   uint64         // up to where the log is to be in sstables, as a push has no room
+	failing  error          // the error of the last flush
+	wanted   uint64         // the log is to be in sstables up to here, since a push has no room
 	cramped  bool           // there is no space for merges
 	urgent   bool           // a large push waits for memory
-	nextTurn time.Time      // when the next push has its turn that is slowed
+	nextTurn time.Time      // when the next slowed push has its turn
 
-	pushes  atomic.Int32 // how they are let in
-	coming  atomic.Int64 // bytes of those that were let in, and are to come to the log
-	waiting atomic.Int64 // pushes that wait
+	pushes  atomic.Int32 // how pushes are let in
+	coming  atomic.Int64 // bytes of pushes that were let in and are not in the log yet
+	waiting atomic.Int64 // how many pushes wait
 }
 
-// compactorCounts are what it has done.
+// compactorCounts counts what the compactor has done.
 type compactorCounts struct{ flushes, merges, failures atomic.Int64 }
 
 // sealedTable is a memtable that was sealed.
 type sealedTable struct {
 	*memtable.Sealed
-	replay wal.Pos // from where on the log is replayed once it is in sstables
-	told   bool    // what is in no sstable was rewritten after it
+	replay wal.Pos // from where the log is replayed once it is in sstables
+	told   bool    // names, leases and so on were written to the log again after the seal
 	at     time.Time
-	soon   bool // most of it was due within a minute then
+	soon   bool // half of it or more was due within a minute then
 
 	memory      int64 // bytes that it took then
-	all, passed int   // entries that it had then, and that have been written since
+	all, passed int   // entries that it had then, and those written since
 }
 
-// written is how many bytes of memory of the memtable have been written.
+// written is about how many bytes of the memtable's memory have been written.
 func (w *sealedTable) written() int64 {
 	return int64(float64(w.memory) * float64(w.passed) / float64(max(1, w.all)))
 }
@@ -82,13 +82,14 @@ func (k *compactor) start() {
 	k.wake()
 }
 
-// wake has the compactor look whether there is something to flush.
+// wake has the compactor look for something to flush, and at the free space.
 func (k *compactor) wake() {
 	signal(k.flushes.told)
 	signal(k.looks.told)
 }
 
-// look looks at what others use up too.
+// look looks at the free space, which other programs use up too. If there is enough again it
+// has failed flushes and merges tried at once.
 func (k *compactor) look() error {
 	if k.e.space.look() {
 		signal(k.flushes.eased)
@@ -97,7 +98,7 @@ func (k *compactor) look() error {
 	return nil
 }
 
-// stock has memory ready, so that pushes do not wait for it under the lock.
+// stock keeps memory ready, so that pushes do not wait for it under the lock.
 func (k *compactor) stock() {
 	for {
 		select {
@@ -114,7 +115,7 @@ func (k *compactor) wait() { k.group.Wait() }
 
 func (e *Engine) tablesDir() string { return filepath.Join(e.dir, tablesDir) }
 
-// number returns one for a file.
+// number returns the number of a new file.
 func (e *Engine) number() uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -123,8 +124,8 @@ func (e *Engine) number() uint64 {
 	return n
 }
 
-// sweepDeletions removes deletion bitmaps that the manifest does not name; none if it is not known which
-// manifest counts.
+// sweepDeletions removes deletion bitmaps that neither the manifest nor a pinned one names. It
+// removes none if it is not known which manifest counts.
 func (k *compactor) sweepDeletions() error {
 	if k.man.Failed() {
 		return nil

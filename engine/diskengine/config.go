@@ -15,70 +15,73 @@ type Config struct {
 	// Now is the engine's clock; nil: time.Now. It may step either way.
 	Now func() time.Time
 
-	// MaxPending is how many live messages the engine keeps at most; a push beyond fails with
+	// MaxPending is the most live messages that the engine keeps; a push beyond it fails with
 	// engine.ErrLimit. 0: no limit.
 	MaxPending int64
 
-	// MemoryBytes is about how much memory is used for messages that are in no sstable yet, and, a
-	// quarter of it, for what is about to be leased, over all queues. Beside it an sstable takes about 1.9 bytes for
-	// each of its messages, 2.7 until it is merged. 0: 256 MiB; at least 8 MiB.
+	// MemoryBytes is about how much memory messages take that are in no sstable yet. A quarter
+	// of it is for messages about to be leased, over all queues. Beside it an sstable takes
+	// about 1.9 bytes for each of its messages, 2.7 until it is merged. 0: 256 MiB; at least 8
+	// MiB.
 	MemoryBytes int64
 
-	// MaxLeases is how many leases there are at most over all queues, those with them that have
-	// lapsed while nothing else was decided. A Lease beyond grants fewer than it was asked for, a
-	// Claim is held back. One queue has at most as many as it leaves for others: half of them when
-	// it is alone. Each takes about 200 bytes of memory, beside MemoryBytes. What was leased before the
-	// store was opened stays so. 0: one for each 256 bytes of MemoryBytes, 1,048,576 by default.
+	// MaxLeases is the most leases over all queues. A lapsed lease counts until its message is
+	// settled or leased again. A Lease beyond it grants fewer than it was asked for, a Claim
+	// is held back. A queue has at most as many as it leaves for others: half of them when it
+	// is alone. Each takes about 200 bytes of memory, beside MemoryBytes. Messages that were
+	// leased before the store was opened stay leased. 0: one for each 256 bytes of
+	// MemoryBytes, 1,048,576 by default.
 	MaxLeases int64
 
-	// MinFreeBytes is the free space below which pushes fail with engine.ErrNoSpace, while
-	// lease, settle and cancel go on. 0: 256 MiB; negative: pushes go on until the disk is full.
+	// MinFreeBytes is the free space below which pushes fail with engine.ErrNoSpace. Leasing,
+	// settling and cancelling go on. 0: 256 MiB; negative: pushes go on until the disk is
+	// full.
 	MinFreeBytes int64
 
-	// BallastBytes is the size of a file kept in the directory only to be removed when the disk is
-	// full: from then on pushes fail with engine.ErrNoSpace until there is room for it again, while
-	// what the log has grown by is written to sstables, and lets the log go on. It is reserved
-	// without being written, which Linux can do; elsewhere there is none. 0: 64 MiB; negative: none.
+	// BallastBytes is the size of a file kept in the directory only to be removed when the
+	// disk is full. From then on pushes fail with engine.ErrNoSpace until there is room for it
+	// again. Meanwhile the messages in the log are written to sstables, so that the log can go
+	// on. The file is reserved without being written, which Linux can do; elsewhere there is
+	// none. 0: 64 MiB; negative: none.
 	BallastBytes int64
 
-	// RetryFor is for how long a write of the log is tried again that fails for want of space or
-	// of file descriptors, before the engine stops: every call then fails with
-	// engine.ErrUnavailable until the directory is opened again. 0: a minute; negative: not at
-	// all.
+	// RetryFor is how long a write to the log is tried again that fails for want of space or
+	// of file descriptors. Then the engine stops: every call fails with engine.ErrUnavailable
+	// until the directory is opened again. 0: a minute; negative: not at all.
 	RetryFor time.Duration
 
 	// CloseTimeout is how long Close waits for a disk that does not answer. 0: 20 s.
 	CloseTimeout time.Duration
 
-	// Logger gets what an operator should know; nil: slog.Default.
+	// Logger is told what an operator should know; nil: slog.Default.
 	Logger *slog.Logger
 
 	tune tuning
 }
 
-// tuning is what tests make small, so that little happens often.
+// tuning holds sizes that tests make small, so that few messages make much happen.
 type tuning struct {
 	fs          vfs.FS
 	segment     int64 // bytes of a segment of the log; 0: that of package wal
 	memtable    int64 // bytes of memory at which a memtable is sealed
-	span        int64 // bytes of the log since the last seal, at most, likewise
+	span        int64 // bytes of the log since the last seal at which a memtable is sealed at the latest
 	ahead       int   // spans by which the log may be ahead of sstables before pushes wait; negative: any
 	readyMemory int64 // bytes of memory of ready heaps
-	ready       int   // of how many messages of a queue the order is exact
-	whole       int   // bytes up to which what is read is not worth to be cut
+	ready       int   // how many messages of a queue are in exact order
+	whole       int   // values of at most so many bytes are read whole
 	entry       int   // bytes that an entry of the log may have
 	block       int   // bytes of a block of an sstable
 	group       int   // see sstable.Config.GroupWords
 	fanIn       int   // sstables of about one size that are merged
 	merged      int   // entries that they have together at most
 	openers     int   // sstables that are opened at the same time
-	still       bool  // nothing is done by itself, but by the functions of export_test.go
-	onHeap      bool  // memtables are where the race detector sees them
+	still       bool  // nothing happens by itself, only through the functions of export_test.go
+	onHeap      bool  // memtables are on the heap, where the race detector sees them
 
-	between func(where string) // is called between the slices of what goes on in the background
+	between func(where string) // is called between the slices of background work
 	random  func(b []byte)     // fills b; nil: crypto/rand does
-	held    func(begins bool)  // is called when the lock was taken, and before it is given back; nil: nothing is
-	stepped func(c *call)      // is called at the end of each step, under the lock; nil: nothing is
+	held    func(begins bool)  // is called when the lock was taken, and before it is released; may be nil
+	stepped func(c *call)      // is called at the end of each step, under the lock; may be nil
 }
 
 // LeastMemory is the least Config.MemoryBytes.
@@ -99,8 +102,9 @@ const (
 	defaultWhole     = 1 << 10
 )
 
-// mostUnwritten is how many bytes of memory may have been written to no sstable: with a memtable that is written, but must
-// stay until its sstable counts, they are within MemoryBytes.
+// mostUnwritten is the most bytes of memory that are in no sstable. One memtable more may be
+// written already, but must stay until its sstable counts: together they are within
+// MemoryBytes.
 func (c *Config) mostUnwritten() int64 { return min(4*c.tune.memtable, c.MemoryBytes-c.tune.memtable) }
 
 func (c *Config) withDefaults() Config {

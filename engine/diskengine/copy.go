@@ -9,16 +9,16 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// messageCopy is a message as a step has seen it, in bytes of its own. The answer is made of it outside the
-// lock.
+// messageCopy is a copy of a message as a step has seen it. The answer is made from it without
+// the lock.
 type messageCopy struct {
 	id           engine.ID
 	queue        string
 	key, content []byte
 	record.State
 	is       engine.State
-	deadline int64       // when leased
-	token    token.Token // likewise, for the caller that leased it
+	deadline int64       // of the lease
+	token    token.Token // of the lease, for the caller that leased it
 	alone    bool        // it is leased by itself
 }
 
@@ -37,10 +37,10 @@ const copyRest = 512
 
 func (p *messageCopy) bytes() int { return len(p.key) + len(p.content) + len(p.LastError) + copyRest }
 
-// keptRoom is how much room there is for bytes that are kept, at a time.
+// keptRoom is how many bytes are allocated at a time for bytes that are kept.
 const keptRoom = 16 << 10
 
-// keep returns bytes that outlast the step. Those of an sstable do.
+// keep returns bytes that outlast the step: a copy, unless they are of an sstable.
 func (c *call) keep(m *message, b []byte) []byte {
 	if len(b) == 0 || m.at.src != nil {
 		return b
@@ -53,7 +53,7 @@ func (c *call) keep(m *message, b []byte) []byte {
 	return c.kept[from:len(c.kept):len(c.kept)]
 }
 
-// info is what callers may see.
+// info is the message as callers see it.
 func (p *messageCopy) info(body bool) (engine.Info, error) {
 	c, err := record.ParseContent(p.content)
 	if err == nil && c.Apart.File != 0 {
@@ -84,7 +84,7 @@ func (p *messageCopy) lease() (engine.Lease, error) {
 	return engine.Lease{Info: i, Token: p.token.String()}, err
 }
 
-// instant is ms as the contract has it: UTC, zero for never.
+// instant is ms as the engine's contract wants it: UTC, zero for never.
 func instant(ms int64) time.Time {
 	if ms == never {
 		return time.Time{}

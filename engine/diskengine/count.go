@@ -8,7 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 )
 
-// Queue tells what one queue holds.
+// Queue says what a queue holds.
 func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, error) {
 	info := engine.QueueInfo{Queue: name}
 	err := e.do(ctx, "queue", func(c *call) error {
@@ -18,7 +18,8 @@ func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, erro
 	return info, err
 }
 
-// Queues tells it of the queues that hold something, are paused or have settings, by name.
+// Queues says what queues hold, in the order of names. It leaves out queues that hold nothing,
+// are not paused and have no settings.
 func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []engine.QueueInfo, next string, err error) {
 	if err := engine.CheckLimit("queues", "", limit); err != nil {
 		return nil, "", err
@@ -83,10 +84,11 @@ func (c *call) census(name string, info *engine.QueueInfo) (known bool, err erro
 	return known, err
 }
 
-// first looks for the first message of a queue that waits, from a position on.
+// first is a search for the first pending message of a queue, from a position on. It spans
+// steps.
 type first struct {
 	tableCursors
 	from   memtable.Position
-	walked memtable.Position // of memtables: entries before it were looked at
+	walked memtable.Position // in memtables, entries before it were looked at
 	begun  bool
 }

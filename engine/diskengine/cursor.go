@@ -12,40 +12,39 @@ import (
 // tableCursors is how far an area of a queue has been read from each sstable that has a part of it.
 type tableCursors struct {
 	area    memtable.Area
-	used    time.Time // when it was last
-	seen    uint64    // Engine.changes, when the cursors were made; 0: they are not
+	used    time.Time // the last time
+	seen    uint64    // Engine.changes when the cursors were made; 0: there are none
 	cursors []*cursor
 }
 
-// cursor is a place in the part of a queue in an sstable: some entries that were read, and from where
-// on to read more.
+// cursor is a place in the part of an sstable that a queue has: some entries that were read,
+// and where to read more.
 type cursor struct {
 	src    *source
-	end    uint32 // of the queue's part
-	next   uint32 // the first that was not read
+	end    uint32 // where the queue's part ends
+	next   uint32 // the first entry that was not read
 	loaded []readyItem
-	room   int  // how many there was room for when they were read
-	many   int  // how many were read last
-	late   bool // some were read before
+	room   int  // capacity of loaded when it was read
+	many   int  // how many entries to read at a time
+	late   bool // some were read before, and all were due
 }
 
 const (
-	leastLoad = 64 // at least a block
+	leastLoad = 64 // entries that are read at a time, at least a block
 	mostLoad  = 1024
-	loadBytes = 1 << 20 // of values, after which no more are read at a time
-	headBytes = 4 << 10 // of a long value: its priority is before its body
+	loadBytes = 1 << 20 // bytes of values after which no more are read at a time
+	headBytes = 4 << 10 // bytes read of a long value: its priority is before its body
 )
 
 // forget forgets what was read.
 func (l *tableCursors) forget() { l.seen, l.cursors = 0, nil }
 
-// idle reports whether it was read from sstables that may be gone by now, long ago.
+// idle reports whether the cursors are long unused, and of sstables that may be gone by now.
 func (l *tableCursors) idle(e *Engine) bool {
 	return l.seen != 0 && l.seen != e.changes && time.Since(l.used) >= idleCursors
 }
 
-// idleCursors is how long unused cursors are kept, though they may keep sstables in memory that were merged
-// away.
+// idleCursors is how long unused cursors may keep sstables in memory that were merged away.
 const idleCursors = 10 * time.Minute
 
 // bytes is about how much memory the cursors take.
@@ -58,7 +57,7 @@ func (l *tableCursors) bytes() (n int64) {
 	return n
 }
 
-// refresh sees to it that there is a cursor in each sstable, at a position.
+// refresh makes sure that there is a cursor in each sstable. A new one starts at from.
 func (l *tableCursors) refresh(e *Engine, q *queue, from memtable.Position) {
 	l.used = time.Now()
 	if l.seen == e.changes {
@@ -83,8 +82,9 @@ next:
 	}
 }
 
-// heads reads the first live entry of each sstable that is not before a position and may be due before some
-// time. If its time is enough, it reads only entries whose time is not known.
+// heads makes sure that the first live entry of each sstable is read that is not before from
+// and may be due before until. It returns errLack if some must be read. If timeWillDo, an
+// entry need not be read whose time is known.
 func (l *tableCursors) heads(c *call, from memtable.Position, until int64, timeWillDo bool) error {
 	var err error
 	for _, k := range l.cursors {
@@ -95,7 +95,7 @@ func (l *tableCursors) heads(c *call, from memtable.Position, until int64, timeW
 		if at >= until || timeWillDo && exact && !before(memtable.Position{At: at}, from) {
 			continue
 		}
-		// A lease that takes all that is due as it is read gets more at a time.
+		// Read more at a time for a lease that uses up due messages as they are read.
 		if k.late = k.late && at <= c.ms; k.late {
 			k.many = min(2*k.many, mostLoad)
 		} else {
@@ -108,7 +108,8 @@ func (l *tableCursors) heads(c *call, from memtable.Position, until int64, timeW
 	return err
 }
 
-// time is that of the first entry that was not read, if it is live and its time is known without reading it.
+// time is the time of the first entry that was not read, if it is live and its time is known
+// anyway.
 func (k *cursor) time() (at int64, known bool) {
 	if k.next == k.end || !k.src.Alive(k.next) {
 		return 0, false
@@ -116,8 +117,8 @@ func (k *cursor) time() (at int64, known bool) {
 	return k.src.Floor(k.next)
 }
 
-// head passes over entries that were deleted or are before a position, and reports whether an entry that was
-// read is next.
+// head passes over entries that were deleted or are before a position. It reports whether the
+// next entry has been read.
 func (k *cursor) head(c *call, from memtable.Position) bool {
 	for {
 		for len(k.loaded) > 0 {
@@ -143,8 +144,8 @@ func (k *cursor) head(c *call, from memtable.Position) bool {
 	}
 }
 
-// upTo takes entries before a position, at most so many, appends them, and returns the position up to which
-// these are all.
+// upTo appends to some at most most entries that were read and are before last. It returns the
+// position up to which these are all.
 func (k *cursor) upTo(some []readyItem, last memtable.Position, most int) ([]readyItem, memtable.Position) {
 	n := 0
 	for ; n < len(k.loaded); n++ {
@@ -167,7 +168,7 @@ func (k *cursor) upTo(some []readyItem, last memtable.Position, most int) ([]rea
 	return some, last
 }
 
-// reading is what is to be read for a cursor.
+// reading says which entries are to be read for a cursor.
 type reading struct {
 	of        *cursor
 	src       *source
@@ -181,7 +182,7 @@ type loaded struct {
 	items    []readyItem
 }
 
-// load reads entries, and passes over damaged blocks. It returns the last such error.
+// load reads entries, and passes over damaged blocks. damage is the last such error.
 func (r *reading) load() (some []readyItem, to uint32, damage, err error) {
 	to = min(r.end, r.src.Reach(r.from, r.many))
 	left := loadBytes
@@ -193,7 +194,7 @@ func (r *reading) load() (some []readyItem, to uint32, damage, err error) {
 		switch {
 		case errors.Is(err, sstable.ErrDamaged):
 			damage, err = err, nil
-		case isUnreadable(err): // those before the block will do for now
+		case isUnreadable(err): // the entries before the block will do for now
 			block := r.src.Begin(from - 1)
 			for len(some) > 0 && some[len(some)-1].pos >= block {
 				some = some[:len(some)-1]
@@ -209,7 +210,8 @@ func (r *reading) load() (some []readyItem, to uint32, damage, err error) {
 	return some, to, damage, err
 }
 
-// loadFrom reads as far as it can, or so many bytes are left for, and returns from where on to go on.
+// loadFrom reads until an error, or until left bytes of values are used up. next is where to
+// go on.
 func (r *reading) loadFrom(some []readyItem, from, to uint32, left *int) (_ []readyItem, next uint32, err error) {
 	s := r.src.Scan(from, to).Heads(headBytes)
 	for next = to; *left > 0 && err == nil && s.Next(); {

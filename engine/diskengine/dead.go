@@ -5,12 +5,12 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 )
 
-// stays reports whether a message that died then is still listed.
+// stays reports whether a message that died at died is still listed.
 func (q *queue) stays(died, ms int64) bool {
 	return q.settings == nil || q.settings.DeadKeep == 0 || died >= ms-millis(q.settings.DeadKeep)
 }
 
-// trim drops the dead that are too many since an item of the call made one more.
+// trim drops dead messages if the last item of the call has made them too many.
 func (c *call) trim() error {
 	if c.over == nil {
 		return nil
@@ -22,7 +22,7 @@ func (c *call) trim() error {
 	return nil
 }
 
-// dropDead drops the dead that the settings do not let stay.
+// dropDead drops the dead messages that the settings do not let stay.
 func (c *call) dropDead(q *queue) error {
 	s := q.settings
 	if s == nil || s.DeadKeep == 0 && s.DeadMax == 0 {
@@ -48,8 +48,8 @@ func (c *call) dropDead(q *queue) error {
 	return nil
 }
 
-// earliest finds the first of the dead, or of the keys that are remembered, with nothing but its
-// place and its time in Died.
+// earliest finds the first dead message or remembered key. Only its id, its place and, in
+// Died, its time are set.
 func (c *call) earliest(q *queue, l *tableCursors) (m message, ok bool, err error) {
 	l.refresh(c.e, q, memtable.First)
 	m = message{q: q, area: l.area}

@@ -22,7 +22,7 @@ import (
 	"github.com/tarryhq/tarry/internal/leave"
 )
 
-// Engine is the engine. Open makes one.
+// Engine keeps messages in a directory. Open makes one.
 type Engine struct {
 	cfg    Config
 	dir    string
@@ -31,14 +31,14 @@ type Engine struct {
 	space  *space
 	lock   io.Closer
 	log    *wal.Log
-	id     uint64 // what the store is called
+	id     uint64 // of the store
 	secret sstable.Secret
 	slog   *slog.Logger
 
 	calls    gate.Gate
 	made     leave.Calls
 	watchers hint.Watchers
-	broken   atomic.Pointer[error] // why the store stopped, beside the log
+	broken   atomic.Pointer[error] // why the store stopped, if not because of the log
 	closing  sync.Once
 	closed   chan struct{} // when all has ended; then closeErr is set
 	closeErr error
@@ -49,9 +49,9 @@ type Engine struct {
 	compactor *compactor
 	copying   sync.Mutex // one backup at a time
 
-	leaseTurn atomic.Uint64 // how many times a Lease was given all that it may have
+	leaseTurn atomic.Uint64 // how often a Lease got all the bytes that it may have
 
-	// What of the following is asked without the lock: a hint of what there was a moment ago.
+	// Copies of fields below that are read without the lock: they say how it was a moment ago.
 	outer atomic.Pointer[sources] // sstables
 	nums  sync.Map                // the numbers of queues, by name
 
@@ -60,7 +60,7 @@ type Engine struct {
 	memtables   *memtable.Tables
 	leases      *memtable.Leases
 	tables      *sources
-	changes     uint64 // how often the sstables have become others
+	changes     uint64 // how often the set of sstables was replaced
 	queues      map[string]*queue
 	names       names.Set // of the same
 	numbered    map[uint32]*queue
@@ -80,11 +80,11 @@ type Engine struct {
 	epoch     uint32 // how many memtables were dropped
 	seals     uint64 // how many memtables were sealed
 	sealedAt  uint64 // the position of the log when the last one was sealed
-	rewritten int64  // bytes of what was said again then since it is in no sstable
-	said      int64  // bytes of such after replayed
-	lookAt    uint64 // and at which the compactor looks next
+	rewritten int64  // bytes written to the log again at the last flush, as they are in no sstable
+	said      int64  // such bytes after replayed
+	lookAt    uint64 // the position of the log at which the compactor looks next
 
-	rewriting int64 // bytes of what is being said again
+	rewriting int64 // bytes written again by the flush under way
 
 	beginning int // purges that are about to begin
 }
@@ -95,8 +95,9 @@ var _ interface {
 	engine.Backuper
 } = (*Engine)(nil)
 
-// coalesce is how many single calls are welcome as one, and lanes how many such calls at a time: one
-// call of many items takes the lock once, and the others wait for their syncs meanwhile.
+// coalesce is how many single calls are best made as one, and lanes how many such calls may
+// run at a time. One call of many items takes the lock once, while the other calls wait for
+// their syncs.
 const (
 	coalesce = 256
 	lanes    = 4
@@ -126,7 +127,7 @@ func (e *Engine) setTables(s *sources) {
 	e.outer.Store(s)
 }
 
-// failed is why the store has stopped; nil: it has not.
+// failed returns why the store has stopped; nil: it has not.
 func (e *Engine) failed() error {
 	if err := e.broken.Load(); err != nil {
 		return *err
@@ -139,8 +140,8 @@ func (e *Engine) failed() error {
 	}
 }
 
-// stop stops the store: from now on all calls fail, until it is opened again. tell logs that, and is called without
-// the lock: a logger may block.
+// stop stops the store: from now on all calls fail, until it is opened again. tell logs that.
+// It is called without the lock, as a logger may block.
 func (e *Engine) stop(err error) (tell func()) {
 	if !e.broken.CompareAndSwap(nil, &err) {
 		return func() {}
@@ -156,12 +157,14 @@ func (e *Engine) damaged(queue string, id engine.ID, err error) {
 		"queue", queue, "id", id.String(), "error", err)
 }
 
-// Close waits for calls under way and ends the engine; what it does in the background ends early.
-// Leases given with Want.Remote stay valid; the others have lapsed when the directory is opened
-// again. What fails as the engine ends, such as the last sync, fails Close. A disk that does not answer
-// is waited for as long as Config.CloseTimeout says: Close then fails with engine.ErrUnavailable and
-// says what hangs, and the directory stays locked until the disk answers or the process ends. A second
-// Close waits likewise, and returns the same once all has ended.
+// Close waits for calls under way and ends the engine. Its background work is cut short.
+// Leases given with Want.Remote stay valid; the others have lapsed when the directory is
+// opened again. If something fails at the end, such as the last sync, Close fails.
+//
+// Close waits for a disk that does not answer no longer than Config.CloseTimeout. It then
+// fails with engine.ErrUnavailable and says what hangs; the directory stays locked until the
+// disk answers or the process ends. A second Close waits likewise, and returns the same once
+// all has ended.
 func (e *Engine) Close() error {
 	e.closing.Do(func() {
 		idle := e.calls.Close()

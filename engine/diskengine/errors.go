@@ -15,20 +15,20 @@ import (
 )
 
 var (
-	// errLack says that a step needs something from the disk first, as call.lacks says, and
-	// has changed nothing for what it needs it for.
+	// errLack says that a step needs something from the disk first, which call.lacks names.
+	// The step has changed nothing for the item that needs it.
 	errLack = errors.New("something is to be read first")
 
-	// errYield says that a step has done a part of what there was to do, and lets others in.
+	// errYield says that a step has done part of its work, and lets others in.
 	errYield = errors.New("others are let in")
 )
 
-// mendHint says what to do about damage of a store in a directory.
+// mendHint says what to do about a damaged store.
 func mendHint(dir string) string {
 	return "restore a backup, or salvage the rest: " + salvageHint(dir)
 }
 
-// salvageHint says what makes a store of what can be read of one, or of a backup.
+// salvageHint names the command that saves what can be read of a store or a backup.
 func salvageHint(dir string) string {
 	return "tarry check " + dir + " --salvage NEW makes a store of what can be read"
 }
@@ -36,20 +36,21 @@ func salvageHint(dir string) string {
 // damagedHint is mendHint for an operator who does not know of any damage yet.
 func damagedHint(dir string) string { return "the store in " + dir + " is damaged: " + mendHint(dir) }
 
-// untilThen goes on where the store serves.
+// untilThen goes on after damagedHint for a store that still serves.
 const untilThen = ", once it is closed; the rest of it serves until then"
 
-// damaged is the cause of an error that says where something cannot be read.
+// damaged wraps an error that says where something cannot be read, with engine.ErrDamaged.
 func damaged(err error) error { return fmt.Errorf("%w: %w", engine.ErrDamaged, err) }
 
-// isUnreadable reports whether an error says that a part of an sstable is corrupt, or that the disk failed to
-// read it.
+// isUnreadable reports whether an error says that part of an sstable is corrupt, or that the
+// disk could not read it.
 func isUnreadable(err error) bool {
 	return errors.Is(err, sstable.ErrDamaged) || errors.Is(err, syscall.EIO)
 }
 
-// counted is an error that errors.Is takes for another one, whose words would mislead: a store in use is not
-// unavailable for good, and one whose backup is damaged may be sound.
+// counted is an error that errors.Is takes for another one too, whose text would mislead: a
+// store in use is not unavailable for good, and a store may be sound though its backup is
+// damaged.
 type counted struct {
 	error
 	as error
@@ -67,13 +68,13 @@ func broken(op string, cause error) error {
 	return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, cause), Hint: hint}
 }
 
-// isShaped reports whether an error has the engine's shape.
+// isShaped reports whether an error is or wraps an *engine.Error.
 func isShaped(err error) bool {
 	_, ok := errors.AsType[*engine.Error](err)
 	return ok
 }
 
-// wrap gives an error of a whole call the engine's shape.
+// wrap makes the error of a whole call an *engine.Error.
 func wrap(op string, err error) error {
 	switch {
 	case err == nil:
@@ -103,5 +104,5 @@ func wrap(op string, err error) error {
 	return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err), Hint: hint}
 }
 
-// notGivenHint is what to do where the disk does not give what is to be read.
+// notGivenHint says what to do when the disk fails to read.
 const notGivenHint = "see to the disk; should it not be able to read that any more, close the store, and see what tarry check says"

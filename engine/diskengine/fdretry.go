@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// fdRetry repeats calls that failed for want of a file descriptor, as while many connections are open. Such a
-// call has done nothing. Taken for a failed sync it would stop the store.
+// fdRetry repeats calls that failed for want of a file descriptor, as while many connections
+// are open. Such a call has done nothing; taken for a failed sync it would stop the store.
 type fdRetry struct {
-	most time.Duration // with each call; not above 0: none
+	most time.Duration // how long each call is repeated; not above 0: not at all
 	slog *slog.Logger
 }
 
 const (
-	firstRetry   = time.Millisecond // before a call is made again; each time twice as long
+	firstRetry   = time.Millisecond // the first wait; each next one is twice as long
 	longestRetry = 100 * time.Millisecond
 )
 
-// with makes a call, and again while there is no file descriptor for it.
+// with makes a call, and repeats it while there is no file descriptor for it.
 func (p *fdRetry) with(call func() error) error {
 	err := call()
 	for begun, wait := time.Now(), firstRetry; isScarce(err) && time.Since(begun) < p.most; wait = min(2*wait, longestRetry) {

@@ -58,7 +58,7 @@ func byArea(n [memtable.Finished + 1]int) []figure.By {
 	}
 }
 
-// sizes are how large things are that are guarded by Engine.mu.
+// sizes are the figures that are read under Engine.mu.
 type sizes struct {
 	log                     uint64
 	tables                  [memtable.Finished + 1]int
@@ -70,7 +70,7 @@ type sizes struct {
 	damaged                 int
 }
 
-// sizes returns them, or what they were when the engine closed.
+// sizes returns the figures as they are, or as they were when the engine closed.
 func (e *Engine) sizes() sizes {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -94,7 +94,7 @@ func (e *Engine) sizes() sizes {
 	return s
 }
 
-// endFigures keeps them from now on as they are.
+// endFigures freezes the figures, as what they are read from is closed.
 func (e *Engine) endFigures() {
 	if e.compactor == nil {
 		return // no caller has the engine

@@ -6,22 +6,22 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 )
 
-// trace is a key that is remembered.
+// trace is a remembered key.
 type trace struct {
 	id engine.ID
 	at spot // zero: in a memtable
 	record.Trace
-	forgotten int64 // until when
+	forgotten int64 // when it is forgotten
 }
 
-// finished finds what is left of a key that was remembered, though its time may be over.
+// finished finds the trace of a remembered key. Its time may be over.
 func (c *call) finished(q *queue, key []byte, hash *keyLookup) (t trace, ok bool, err error) {
 	if len(key) == 0 || q.finished == 0 {
 		return t, false, nil
 	}
 	if e, found := c.e.memtables.ByKey(q.num, memtable.Finished, key); found {
 		t = trace{id: engine.ID(e.ID), forgotten: e.At}
-		if q.hides(memtable.Finished, t.id) { // it must not hinder a key that is remembered now
+		if q.hides(memtable.Finished, t.id) { // it must not be in the way if the key is remembered again
 			c.purged(&message{id: t.id, q: q, area: memtable.Finished})
 			return trace{}, false, nil
 		}
@@ -68,7 +68,7 @@ func (c *call) forgetTrace(q *queue, t *trace) {
 	c.drop(&message{id: t.id, q: q, area: memtable.Finished, at: t.at})
 }
 
-// leave drops a message that ended like this, and remembers its key if its policy says so.
+// leave drops a message that has ended, and remembers its key if its policy says so.
 func (c *call) leave(m *message, how engine.Ending, ended int64) {
 	until := ended + millis(m.Remember)
 	if len(m.key) == 0 || m.Remember <= 0 || until <= c.ms {
@@ -76,7 +76,7 @@ func (c *call) leave(m *message, how engine.Ending, ended int64) {
 		return
 	}
 	q, due := m.q, m.Due
-	key := append([]byte(nil), m.key...) // the entry goes
+	key := append([]byte(nil), m.key...) // drop removes the entry that has it
 	c.drop(m)
 	q.spare(m.id)
 	c.group = (&record.Finish{ID: m.id, Queue: q.num, Key: key, Due: due, Ending: how, Ended: ended, Forgotten: until}).Append(c.group)

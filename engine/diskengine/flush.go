@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// flushAll flushes, and notes whether that succeeds.
+// flushAll flushes, and notes the error for pushes that wait.
 func (k *compactor) flushAll() error {
 	err := k.flush()
 	k.e.mu.Lock()
@@ -19,7 +19,7 @@ func (k *compactor) flushAll() error {
 	return err
 }
 
-// flush writes what was sealed to sstables, and seals what has grown.
+// flush seals the memtable if it has grown, and writes sealed memtables to sstables.
 func (k *compactor) flush() error {
 	k.flushMu.Lock()
 	defer k.flushMu.Unlock()
@@ -39,20 +39,21 @@ func (k *compactor) flush() error {
 	}
 }
 
-// trimLoose gives the memory of removed long values back. Moving a message with a long value again and again
-// takes memory and hardly any log, so no memtable is sealed for it. Only the flusher may call it, and only
-// while it holds no such value.
+// trimLoose frees the memory of removed long values. Moving a message with a long value again
+// and again takes memory but hardly any log, so no memtable is sealed for it. Only the flusher
+// may call it, and only while it holds no such value.
 func (k *compactor) trimLoose() {
 	for k.e.memtables.Loose() > 0 {
 		k.e.memtables.Trim()
 	}
 }
 
-// mostLoose is what part of a memtable may be loose before the compactor looks.
+// mostLoose is the part of a memtable, 1/mostLoose, that may be loose before the compactor
+// looks.
 const mostLoose = 16
 
-// next returns the memtable to be flushed next, which is sealed if it has grown or must be; nil:
-// there is none, or it rests.
+// next returns the memtable to be flushed next; nil: there is none, or it rests. If none is
+// sealed, it seals one that has grown, or any if must.
 func (k *compactor) next(must bool) *sealedTable {
 	e := k.e
 	e.mu.Lock()
@@ -69,9 +70,9 @@ func (k *compactor) next(must bool) *sealedTable {
 	return nil
 }
 
-// grown reports whether the memtable or the log has grown so that it is time to seal. If space is short the
-// log gets no more than a segment, unless as much as came since the last seal would be rewritten: then nothing
-// is gained.
+// grown reports whether the memtable or the log has grown so much that it is time to seal. If
+// space is short the log gets no more than a segment, unless a flush would write as much again
+// as came since the last seal: then it would gain nothing. Engine.mu is held.
 func (k *compactor) grown() bool {
 	e := k.e
 	taken, _ := e.memtables.Memory()
@@ -80,12 +81,13 @@ func (k *compactor) grown() bool {
 		e.tight() && e.log.Size() > e.cfg.tune.segment && came > uint64(e.rewritten) || k.ahead(0) > 1 || k.isWanted()
 }
 
-// hasMemtable reports whether what is not sealed takes enough memory to be. Engine.mu is held.
+// hasMemtable reports whether the active memtable takes enough memory to be sealed. Engine.mu
+// is held.
 func (k *compactor) hasMemtable() bool {
 	return k.unsealed() >= k.e.cfg.tune.memtable && k.e.memtables.Unsealed() > 0
 }
 
-// unsealed is about how many bytes of memory what is not sealed takes. Engine.mu is held.
+// unsealed is about how many bytes of memory the active memtable takes. Engine.mu is held.
 func (k *compactor) unsealed() int64 {
 	taken, _ := k.e.memtables.Memory()
 	for _, w := range k.sealed {
@@ -94,10 +96,10 @@ func (k *compactor) unsealed() int64 {
 	return max(0, taken)
 }
 
-// rests reports whether a sealed memtable is not written yet, because most of its messages will be handled
-// soon and then need not be written. It rests for a minute at most, while there is memory for another
-// memtable, the log has not grown by more than twice what the memtables take, and space is not short.
-// Engine.mu is held.
+// rests reports whether a sealed memtable is not to be written yet: most of its messages will
+// be handled soon and then need not be written. It rests for a minute at most. It rests no
+// longer if there is no memory for another memtable, if space is short, or if the log has
+// outgrown span by more than about twice what the memtables take. Engine.mu is held.
 func (k *compactor) rests(w *sealedTable) bool {
 	e := k.e
 	if !w.soon || w.told || w.Len() == 0 || time.Since(w.at) >= soon || e.tight() || k.ahead(0) > 1 || k.isWanted() {
@@ -109,27 +111,27 @@ func (k *compactor) rests(w *sealedTable) bool {
 		int64(uint64(e.log.End())-e.replayed) < e.span(taken)+max(most/4, min(most, 2*taken))
 }
 
-// soon is within what time most of a memtable must be due for it to rest.
+// soon is the time within which at least half of a memtable must be due for it to rest.
 const soon = time.Minute
 
-// restSpans is how many spans of the log must be free for a memtable to rest.
+// restSpans is how many spans of the log must fit on the disk for a memtable to rest.
 const restSpans = 16
 
-// soonQueues is of how many queues of a memtable that is found out, so that the lock is not held for
-// long.
+// soonQueues is how many queues of a memtable are counted for that, so that the lock is not
+// held for long.
 const soonQueues = 64
 
-// span is by how much the log grows before it is time to seal: to several times what is written
-// for that, messages that wait and what is said again, but not to less than a quarter of the most.
-// So little is written for it, and the log takes no more space than it needs for that, all of which
-// is written twice at first. Engine.mu is held.
+// span is how much the log may grow before it is time to seal: eight times what a flush would
+// write, which is messages that wait and records written again. It is at least a quarter of
+// tuning.span, and at most all of it. So flushes write little beside the log, and the log
+// takes no more space than that needs: a new segment is written twice. Engine.mu is held.
 func (e *Engine) span(taken int64) int64 {
 	const times = 8
 	most := e.cfg.tune.span
 	return max(most/4, min(most, times*(taken+e.rewritten)))
 }
 
-// seal begins a new memtable. Engine.mu is held.
+// seal seals the active memtable and begins a new one. Engine.mu is held.
 func (k *compactor) seal() {
 	e := k.e
 	end := e.log.End()
@@ -147,7 +149,7 @@ func (k *compactor) flushTable(w *sealedTable) (err error) {
 	e := k.e
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !w.told { // once, though it is tried again: the log is to grow no more than it must
+	if !w.told { // only at the first try, so that the log grows no more than it must
 		e.mu.Lock()
 		e.rewriting = 0
 		e.mu.Unlock()
@@ -156,13 +158,13 @@ func (k *compactor) flushTable(w *sealedTable) (err error) {
 		}
 		w.told = true
 		e.mu.Lock()
-		e.rewritten = e.rewriting // others have pushed meanwhile
+		e.rewritten = e.rewriting // not what the log grew by: others have pushed meanwhile
 		e.said += e.rewritten
 		e.sealedAt += uint64(e.rewritten) // what was written again is no reason to seal again
 		e.mu.Unlock()
 	}
 	var made []*source
-	counts := false // in the manifest: then it is past failing
+	counts := false // the manifest names them: it cannot fail any more
 	defer func() {
 		if err == nil || counts {
 			return
@@ -205,7 +207,7 @@ func (k *compactor) flushTable(w *sealedTable) (err error) {
 	return nil
 }
 
-// write writes an area of a memtable to an sstable; nil: it has nothing.
+// write writes an area of a memtable to an sstable; nil: the area is empty.
 func (k *compactor) write(w *sealedTable, a memtable.Area) (_ *source, err error) {
 	e := k.e
 	var out *sstable.Writer
@@ -272,8 +274,8 @@ func (k *compactor) write(w *sealedTable, a memtable.Area) (_ *source, err error
 	return &source{Table: r, area: a}, nil
 }
 
-// wrote notes that more entries of a memtable were given to an sstable, and has the next one sealed meanwhile, so that
-// none is large. Engine.mu is held.
+// wrote notes that n more entries of a memtable were given to an sstable. It also seals the
+// active memtable if that has grown, so that none gets large meanwhile. Engine.mu is held.
 func (k *compactor) wrote(w *sealedTable, n int) {
 	w.passed += n
 	if len(k.sealed) < mostSealed && k.e.beginning == 0 && k.hasMemtable() {
@@ -284,10 +286,10 @@ func (k *compactor) wrote(w *sealedTable, n int) {
 	}
 }
 
-// mostSealed is how many memtables are sealed at most: each look-up goes through all of them.
+// mostSealed is the most sealed memtables: each look-up goes through all of them.
 const mostSealed = 5
 
-// One entry is copied at first, and then so many at a time as are about so many bytes.
+// The first pass copies passFirst entries, later ones as many as have about passBytes bytes.
 const (
 	passFirst = 1
 	passBytes = stepBytes
@@ -296,12 +298,12 @@ const (
 // passed is an entry that was copied out of a memtable.
 type passed struct {
 	sstable.Place
-	from, to int    // of the bytes
-	long     []byte // that follow them
-	key      int    // bytes of it
+	from, to int    // where its bytes are in the pass
+	long     []byte // the long value that follows them; nil: none
+	key      int    // bytes of the key
 }
 
-// install puts sstables in the place of a memtable.
+// install replaces a memtable with its sstables.
 func (k *compactor) install(w *sealedTable, made, gone []*source) {
 	e := k.e
 	kill := func() (n int) {
@@ -313,7 +315,7 @@ func (k *compactor) install(w *sealedTable, made, gone []*source) {
 		}
 		return n
 	}
-	for n := stepItems; n >= stepItems; { // most of them without holding the lock for long
+	for n := stepItems; n >= stepItems; { // most of them in slices, so that the lock is not held for long
 		e.mu.Lock()
 		n = kill()
 		e.mu.Unlock()

@@ -13,7 +13,7 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 		return f, err
 	}
 	buckets := make([]engine.Bucket, span/step)
-	var at []int64 // where the buckets begin, and the last ends: by the clock when the call began
+	var at []int64 // where the buckets begin, and the last ends, by the clock when the call began
 	err = e.do(ctx, "forecast", func(c *call) error {
 		const minute = 60_000
 		var t tally
@@ -45,7 +45,7 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 			}
 			return nil
 		})
-		times(c) // of a queue that is not there too
+		times(c) // also if there is no such queue
 		return err
 	})
 	if err != nil {

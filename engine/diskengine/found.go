@@ -11,9 +11,9 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// found is what a call has read of the sstables. Positions of ids hold for one set of sstables only. What it
-// found of keys stays valid: a key is looked up again only in what was flushed since, so a call with many keys
-// ends while sstables come and go.
+// found is what a call has read of the sstables. Positions of ids hold for one set of sstables
+// only. Positions of keys stay valid: a key is looked up again only in sstables flushed since.
+// So a call with many keys ends even while sstables come and go.
 type found struct {
 	set    *sources
 	keys   map[keyAt]holders
@@ -24,16 +24,16 @@ type found struct {
 	badKey map[keyAt]error // keys and ids that cannot be looked up, since an index cannot be read
 	badID  map[engine.ID]error
 	loads  map[*cursor]loaded
-	bytes  int // of values
+	bytes  int // how many the values have
 }
 
 // holders are the entries with a key, one for each sstable.
 type holders struct {
 	spots []spot
-	upTo  uint64 // sources.latest when they were looked for; 0: they were not
+	upTo  uint64 // sources.latest when they were looked up; 0: they were not
 }
 
-// trim forgets what was found when it has become much: what is still needed is read again.
+// trim forgets what was found once it is much. What is still needed is read again.
 func (f *found) trim() {
 	if f.bytes > mostFound || len(f.values)+len(f.ids)+len(f.keys) > mostFoundItems {
 		f.bytes = 0
@@ -43,7 +43,7 @@ func (f *found) trim() {
 	}
 }
 
-// in forgets what was found in another set of sstables.
+// in forgets what holds only for another set of sstables.
 func (f *found) in(set *sources) {
 	if f.set != set {
 		f.set = set
@@ -53,7 +53,7 @@ func (f *found) in(set *sources) {
 	}
 }
 
-// now is spot.now. What was read there stays right.
+// now is spot.now. The value that was read there moves along.
 func (f *found) now(s spot) spot {
 	at := s.now()
 	if at != s && at.src != nil {
@@ -65,8 +65,9 @@ func (f *found) now(s spot) spot {
 	return at
 }
 
-// readValues reads values up to AnswerBytes and one more, the first in any case. Each block is read
-// a few times at most: values are read some at a time, more and more, since they may be large.
+// readValues reads values up to engine.AnswerBytes, which the last one may exceed. Values may
+// be large, so it reads one, then two, then four and so on, each time in the order of the
+// sstable. A block is thus read a few times at most.
 func (f *found) readValues(spots []spot) error {
 	if len(f.blocks) > 0 {
 		spots = slices.DeleteFunc(slices.Clone(spots), func(at spot) bool { return f.readError(at) != nil })
@@ -102,7 +103,7 @@ func (f *found) readValues(spots []spot) error {
 	return nil
 }
 
-// readOf reads values of one sstable, until they have so many bytes.
+// readOf reads values of one sstable until they have most bytes.
 func (f *found) readOf(src *source, spots []spot, most int) (bytes int, err error) {
 	defer func() { f.bytes += bytes }()
 	for len(spots) > 0 {
@@ -126,13 +127,13 @@ func (f *found) readOf(src *source, spots []spot, most int) (bytes int, err erro
 		switch {
 		case err == nil, errors.Is(err, sstable.ErrClosed): // it was merged away: the next step knows
 			return bytes, nil
-		case !isUnreadable(err), done == len(spots): // all were read: it is of the end of an sstable that was merged away
+		case !isUnreadable(err), done == len(spots): // all were read: the error is of closing a merged sstable
 			return bytes, err
 		}
 		if f.blocks == nil {
 			f.blocks = make(map[spot]error)
 		}
-		f.blocks[blockOf(spots[done])] = err // it may have taken long to fail
+		f.blocks[blockOf(spots[done])] = err // not tried again: it may have taken long to fail
 		for to := src.Reach(spots[done].pos, 1); done < len(spots) && spots[done].pos < to; done++ {
 		}
 		spots = spots[done:]
@@ -140,10 +141,10 @@ func (f *found) readOf(src *source, spots []spot, most int) (bytes int, err erro
 	return bytes, nil
 }
 
-// blockOf is the first entry of the block in which a spot is.
+// blockOf is the first entry of the block that a spot is in.
 func blockOf(at spot) spot { return spot{at.src, at.src.Begin(at.pos)} }
 
-// readError is why a value cannot be read; nil: it can, or was not tried.
+// readError returns why a value cannot be read; nil: it can, or was not tried.
 func (f *found) readError(at spot) error {
 	if err := f.broken[at]; err != nil || len(f.blocks) == 0 {
 		return err
@@ -154,8 +155,8 @@ func (f *found) readError(at spot) error {
 	return nil
 }
 
-// cut forgets the contents of live messages with a key but for their heads, to save memory: a call asks for
-// more of few of them. Values up to whole bytes stay.
+// cut forgets all but the heads of the contents of live messages with a key, to save memory: a
+// call needs more of only a few. Values of at most whole bytes stay.
 func (f *found) cut(key sstable.Key, whole int) {
 	for _, at := range f.keys[keyAt{memtable.Live, key}].spots {
 		v, ok := f.values[at]
@@ -177,7 +178,7 @@ func (f *found) cut(key sstable.Key, whole int) {
 	}
 }
 
-// forget has a value read again.
+// forget forgets a value, so that it is read again.
 func (f *found) forget(at spot) {
 	f.bytes -= len(f.values[at].Value)
 	delete(f.values, at)

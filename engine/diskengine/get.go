@@ -7,7 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 )
 
-// Get looks a message up, with its body.
+// Get returns a message with its body.
 func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	if err := ref.Check("get"); err != nil {
 		return engine.Info{}, err
@@ -54,7 +54,7 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	return i, wrap("get", err)
 }
 
-// deadOf finds the message with a key that died last.
+// deadOf finds the dead message with a key; of several, the one that died last.
 func (c *call) deadOf(q *queue, key []byte, hash *keyLookup) (m message, ok bool, err error) {
 	if q.dead == 0 {
 		return m, false, nil

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// forgetIdle forgets empty queues, and drops what idle queues have kept for long enough.
+// forgetIdle forgets empty queues, and drops dead messages and remembered keys whose time is
+// over.
 func (k *compactor) forgetIdle() error {
 	e := k.e
 	if now := time.Now(); now.Sub(k.forgotIdle) < forgetEvery {
@@ -67,5 +68,5 @@ func (k *compactor) forgetIdle() error {
 
 const forgetEvery = 10 * time.Second
 
-// fewQueues are kept though they are empty.
+// fewQueues is how many queues are kept even if they are empty.
 const fewQueues = 1024

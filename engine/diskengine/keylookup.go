@@ -8,18 +8,18 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// keyLookup is what is known of a key that is looked up: its hash, and up to which flush no sstable has a live
-// or remembered entry with it.
+// keyLookup is what is known about a key that is looked up: its hash, and up to which flush no
+// sstable has a live or finished entry with it.
 type keyLookup struct {
 	num    uint32
 	key    sstable.Key
-	absent uint64 // 0: that is not known
+	absent uint64 // 0: not known
 
-	id engine.ID // which had it when it was last looked up in the memtables; 0: none
+	id engine.ID // the message that had the key when the memtables were last asked; 0: none
 }
 
-// seek looks keys up before a step asks for them: most are in no sstable, which is seen without the
-// lock, and what is to be read for the others is read at once.
+// seek looks keys up before a step asks for them. Most are in no sstable, as filters show
+// without the lock. What the others need is read all at once.
 func (c *call) seek(n int, key func(i int) (queue, key string), to []keyLookup) error {
 	e := c.e
 	set := e.outer.Load()
@@ -56,7 +56,8 @@ func (c *call) seek(n int, key func(i int) (queue, key string), to []keyLookup) 
 	return c.read()
 }
 
-// holder finds the live message with a key in the memtables, by the id that had it last, or by the key.
+// holder finds the live message with a key in the memtables: by the id that had the key last,
+// or by the key.
 func (c *call) holder(q *queue, key []byte, hash *keyLookup) (memtable.Entry, bool) {
 	if hash.id != 0 {
 		e, ok := c.e.memtables.ByID(uint64(hash.id))

@@ -15,8 +15,8 @@ import (
 	"github.com/tarryhq/tarry/internal/leave"
 )
 
-// Lease hands out what is due. The leases are written when it answers, but not synced: an attempt
-// counts also if its handler kills the process.
+// Lease hands out due messages. The leases are written when it answers, but not synced. So an
+// attempt counts even if its handler kills the process.
 func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
 	g := engine.Grant{Queues: make([]engine.Granted, len(wants))}
 	leased := make([][]messageCopy, len(wants))
@@ -67,7 +67,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 			}
 			q.Messages = append(q.Messages, l)
 		}
-		leased[i] = nil // of which that is a copy
+		leased[i] = nil // free it: the answer is a copy
 		if !q.NextDue.IsZero() && !q.NextDue.After(g.Now) {
 			q.NextDue = g.Now.Add(time.Millisecond)
 		}
@@ -75,28 +75,29 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	return g, nil
 }
 
-// leaseFirst is which of n wants is answered first: another one each time that a call got all that it may
-// have. Multiples of the golden ratio are spread evenly, also among callers with different wants (Knuth, The
-// Art of Computer Programming, 6.4).
+// leaseFirst is which of n wants is answered first: another one each time that a call got all
+// the bytes that it may have. Multiples of the golden ratio are spread evenly, also among
+// callers with different wants (Knuth, The Art of Computer Programming, 6.4).
 func (e *Engine) leaseFirst(n int) int {
-	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by it
+	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
 	first, _ := bits.Mul64(e.leaseTurn.Load()*golden, uint64(n))
 	return int(first)
 }
 
-// mostLeased is how many bytes all that is leased at a time may take, over all queues; the last message
-// may exceed it.
+// mostLeased is how many bytes one Lease may hand out, over all queues; the last message may
+// exceed it.
 func (e *Engine) mostLeased() int { return int(max(engine.AnswerBytes, e.cfg.MemoryBytes/8)) }
 
-// alone reports whether an error is of one queue, of which something could not be read, and not of
-// the whole call.
+// alone reports whether an error is of one queue, which could not be read, and not of the
+// whole call.
 func (c *call) alone(err error) bool {
 	var ours *engine.Error
 	return !errors.As(err, &ours) && c.ctx.Err() == nil && c.e.failed() == nil
 }
 
-// giveBack releases what was leased for a caller that has left. Without it the leases would end at their
-// deadlines. If the context is over and the disk does not answer soon, it goes on in the background.
+// giveBack releases messages that were leased for a caller that has left; otherwise the leases
+// would end at their deadlines. If the context is over and the disk does not answer soon, it
+// goes on in the background.
 func (e *Engine) giveBack(ctx context.Context, leased [][]messageCopy) {
 	var s []engine.Settlement
 	for _, copies := range leased {
@@ -126,7 +127,8 @@ func (e *Engine) untold(wants []engine.Want, granted []engine.Granted) {
 // giveBackWait is how long a caller that has left waits until its leases are released durably.
 const giveBackWait = 100 * time.Millisecond
 
-// lease answers one want, by messages of so many bytes or one more; none where that is not above zero.
+// lease answers one want with messages of so many bytes, which the last one may exceed; with
+// none if bytes is not above 0.
 func (c *call) lease(w *engine.Want, bytes int, g *engine.Granted, leased *[]messageCopy) error {
 	return c.step(func() error {
 		q, err := c.visit(w.Queue, false)
@@ -135,7 +137,8 @@ func (c *call) lease(w *engine.Want, bytes int, g *engine.Granted, leased *[]mes
 		}
 		c.written = true
 		c.rests = max(c.rests, c.e.fresh.rests(c.ms))
-		// Dead messages and keys that are kept for long enough go some at a time: due messages do not wait for that.
+		// Dead messages and remembered keys whose time is over go some at a time: due messages
+		// do not wait.
 		if err := c.forgetOver(q); err != nil && err != errYield {
 			return err
 		}
@@ -152,7 +155,7 @@ func (c *call) lease(w *engine.Want, bytes int, g *engine.Granted, leased *[]mes
 	})
 }
 
-// grant leases what is due and may be.
+// grant leases due messages, as many as may be leased.
 func (c *call) grant(q *queue, w *engine.Want, bytes int, g *engine.Granted, leased *[]messageCopy) error {
 	if q.pause == 0 {
 		if err := c.advance(q, min(stepItems, w.Max)); err != nil {
@@ -191,12 +194,12 @@ func (c *call) grant(q *queue, w *engine.Want, bytes int, g *engine.Granted, lea
 	return nil
 }
 
-// handOut leases messages. What was leased in an earlier round of the step counts.
+// handOut leases messages. Those leased in an earlier run of the step count.
 func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]messageCopy) error {
 	for i := range *leased {
 		room -= len((*leased)[i].content)
 	}
-	var aside []readyItem // whose contents must be read
+	var aside []readyItem // taken off the heap, and put back at the end
 	var lack error
 	most := min(w.Max-len(*leased), q.grantable(c.now, w.Max-len(*leased)))
 	if len(*leased) > 0 && (*leased)[0].alone {
@@ -225,10 +228,10 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]messageCopy
 		case m.past(c.ms):
 			c.expire(&m)
 			continue
-		case early && t.priority > q.least: // another one may go out before
+		case early && t.priority > q.least: // one behind front may have to go out first
 			lack = cmp.Or(lack, errYield)
 			aside = append(aside, t)
-		case lack != nil: // one that is leased before it must be read
+		case lack != nil: // one that goes out before it must be read first
 			aside = append(aside, t)
 			continue
 		case len(*leased) > 0 && m.alone():
@@ -256,9 +259,9 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]messageCopy
 	return lack
 }
 
-// hold leases a message that waits.
+// hold leases a pending message.
 func (c *call) hold(m *message, ttr time.Duration, remote bool) messageCopy {
-	if m.lease != nil { // it has lapsed: what came of that is written down
+	if m.lease != nil { // it has lapsed: write that down first
 		c.become(m, m.base(), m.content)
 	}
 	q := m.q
@@ -278,7 +281,8 @@ func (c *call) hold(m *message, ttr time.Duration, remote bool) messageCopy {
 	return p
 }
 
-// deadline is that of a lease of a message that begins now, or is extended.
+// deadline is when a lease ends that begins now or is extended now. If ttr is not above 0, the
+// message's own counts.
 func (c *call) deadline(m *message, ttr time.Duration) int64 {
 	if ttr <= 0 {
 		ttr = m.TTR
@@ -291,7 +295,7 @@ func (c *call) writeLease(l *lease) {
 	c.group = recordOf(l).Append(c.group)
 }
 
-// recordOf is what the log says of a lease.
+// recordOf is the record of a lease for the log.
 func recordOf(l *lease) *record.Lease {
 	r := &record.Lease{ID: engine.ID(l.ID), From: record.Spot{Table: l.Table, At: l.Pos}, Deadline: l.Deadline, Attempt: l.Attempt}
 	if l.Remote {
@@ -300,10 +304,10 @@ func recordOf(l *lease) *record.Lease {
 	return r
 }
 
-// roomEvery is when a queue should look again that found the table of leases full.
+// roomEvery is how soon a queue looks again that found the table of leases full.
 const roomEvery = time.Second
 
-// nextOf is when a Lease may give something.
+// nextOf is when a Lease may give something next.
 func (c *call) nextOf(q *queue) (int64, error) {
 	if q.pause != 0 {
 		return q.pause, nil

@@ -12,11 +12,12 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// lease is that of a message, which stays where it is stored. A lapsed one is kept until the message is
-// settled or leased again: until then its attempt counts, and its token settles.
+// lease is the lease of a message, which stays where it is stored. A lapsed lease is kept
+// until the message is settled or leased again: until then its attempt counts, and its token
+// settles.
 type lease = memtable.Lease
 
-// know notes what is asked of the message of a lease at the end.
+// know copies into a lease what is needed of its message when it ends.
 func know(l *lease, m *message) {
 	l.Known, l.Expires, l.Priority, l.MaxAttempts, l.TTR, l.Isolate = true, m.Expires, m.Priority, m.MaxAttempts, int64(m.TTR), m.Isolate
 	if l.Remember = int64(m.Remember); len(m.key) == 0 && m.content != nil {
@@ -24,7 +25,7 @@ func know(l *lease, m *message) {
 	}
 }
 
-// stands notes where in an sstable the message of a lease is.
+// stands notes in a lease where in an sstable its message is; the zero spot: in a memtable.
 func stands(l *lease, at spot) {
 	l.Table, l.Pos = 0, 0
 	if at.src != nil {
@@ -40,7 +41,7 @@ func (e *Engine) spotOfLease(l *lease) spot {
 	return spot{e.tables.byNumber(l.Table), l.Pos}.now()
 }
 
-// leaseOf is the lease of a message, though it may have lapsed; nil: there is none.
+// leaseOf is the lease of a message, even a lapsed one; nil: there is none.
 func (q *queue) leaseOf(id engine.ID) *lease {
 	if l := q.leases.ByID(uint64(id)); l != nil && l.Queue == q.num {
 		return l
@@ -57,14 +58,14 @@ func (q *queue) held(id engine.ID) bool {
 	return l != nil && !l.Over()
 }
 
-// lease enters a lease.
+// lease adds a lease to the table.
 func (q *queue) lease(l *lease) *lease {
 	q.leased++
 	q.ends = min(q.ends, l.Deadline)
 	return q.leases.Add(l)
 }
 
-// unlease takes a lease away, whatever became of it.
+// unlease removes a running or lapsed lease.
 func (q *queue) unlease(l *lease) {
 	if !l.Over() {
 		q.leased--
@@ -90,13 +91,13 @@ func (c *call) lapseAll(q *queue) error {
 		if q.nextEnd() > c.ms {
 			return nil
 		}
-		if c.full(n) { // also by what is of other queues: all is one entry of the log
+		if c.full(n) { // records of other queues count too: all are one entry of the log
 			return errYield
 		}
 		l := q.leases.First(q.num)
 		if err := c.lapse(q, l); errors.Is(err, sstable.ErrDamaged) {
 			c.damaged(q, engine.ID(l.ID), err)
-			q.lapse(l) // and has no turn
+			q.lapse(l) // the message is not handed out
 		} else if err != nil {
 			return err
 		}
@@ -115,7 +116,8 @@ func (q *queue) lapse(l *lease) {
 	q.spare(engine.ID(l.ID))
 }
 
-// lapse ends a lease at its deadline. The token goes on settling.
+// lapse ends a lease at its deadline: the message waits again, or dies with its last attempt.
+// The token still settles it.
 func (c *call) lapse(q *queue, l *lease) error {
 	if !l.Known {
 		m, err := c.leasedMessage(q, l)
@@ -131,7 +133,7 @@ func (c *call) lapse(q *queue, l *lease) error {
 		if at := c.e.spotOfLease(l); at.src != nil {
 			t.src, t.pos = at.src, at.pos
 		} else if l.Table != 0 {
-			t.epoch = c.e.epoch - 1 // it is to be looked for in the sstables
+			t.epoch = c.e.epoch - 1 // so that it is looked for in the sstables
 		}
 		c.waits(q, t)
 		return nil
@@ -151,7 +153,7 @@ func (c *call) lapse(q *queue, l *lease) error {
 	return nil
 }
 
-// die makes a message dead since at.
+// die makes a message dead. at is when it died.
 func (c *call) die(m *message, s record.State, at int64, reason string) {
 	s.Dead, s.Died, s.LastError = true, at, []byte(reason)
 	c.become(m, s, m.content)
@@ -189,8 +191,9 @@ func (c *call) leasedMessage(q *queue, l *lease) (message, error) {
 	return c.stored(q, at, v)
 }
 
-// makeRoom takes some lapsed leases out of the table, of any queue, and writes down what became of their
-// messages. If there are any it returns the error of the step. A lease whose message cannot be read stays.
+// makeRoom takes some lapsed leases of any queue out of the table, and writes the states of
+// their messages down instead. If there were any it returns the error that has the step run
+// again. A lease whose message cannot be read stays.
 func (c *call) makeRoom() error {
 	var some []*lease
 	c.e.leases.Overs(func(l *lease) bool {
@@ -214,7 +217,8 @@ func (c *call) makeRoom() error {
 	return again
 }
 
-// writeDown writes down what came of a lease that has lapsed. Its token goes on settling.
+// writeDown replaces a lapsed lease by the state that its message has now. The token still
+// settles it.
 func (c *call) writeDown(l *lease) error {
 	q := c.e.numbered[l.Queue]
 	if q.hides(memtable.Live, engine.ID(l.ID)) {

@@ -40,24 +40,25 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	return page, nil
 }
 
-// listing is a page of a list. Messages in memtables are copied in one step, then the sstables are read
-// without the lock, then the memtables are copied again. What is gone by then is left out.
+// listing is a page of a list in the making. It takes candidates from the memtables in one
+// step, then from the sstables without the lock, then from the memtables again. Messages gone
+// by then are left out.
 type listing struct {
 	name   string
 	state  engine.State
 	span   token.Span
 	newest bool
 	most   int
-	bare   bool // ids will do
+	bare   bool // only ids are needed
 
 	found []messageCopy
 	more  bool
-	last  token.Place // looked at
+	last  token.Place // the last one looked at
 
 	seen []candidate
 	set  *sources
 	q    *queue
-	end  bool // seen has all there are
+	end  bool // seen has all candidates there are
 }
 
 // candidate is a message that may be on the page.
@@ -75,7 +76,7 @@ func (l *listing) run(c *call) error {
 			break
 		}
 		err := c.apart(func() error { return l.scan(c) })
-		if errors.Is(err, sstable.ErrClosed) { // one was merged away
+		if errors.Is(err, sstable.ErrClosed) { // an sstable was merged away
 			continue
 		}
 		same := false
@@ -155,12 +156,13 @@ func (l *listing) begin(c *call) error {
 	return nil
 }
 
-// listTries is how often a page is begun at most because the sstables have changed. After that, a message that
-// changes meanwhile may be missing, as the contract allows.
+// listTries is how often a page is begun at most because the sstables have changed. After
+// that, a message that changes meanwhile may be missing, as the contract allows.
 const listTries = 4
 
-// anew takes the candidates that are in memory now, which include those that were in an sstable and have
-// changed since. It reports whether the sstables are the same as when the page was begun.
+// anew takes the candidates that are in memory now. Among them are those that were in an
+// sstable and have changed since. It reports whether the sstables are the same as when the
+// page was begun.
 func (l *listing) anew(c *call) bool {
 	c.see(l.q)
 	l.walk(c)
@@ -216,14 +218,15 @@ func (l *listing) area() memtable.Area {
 	return memtable.Live
 }
 
-// candidates is how many are looked at of each source at most: some may not be shown.
+// candidates is the most candidates that each source gives: more than a page, as some may not
+// be shown.
 func (l *listing) candidates() int { return l.most + 64 }
 
-// order sorts the candidates. If a source had more than were looked at, everything after the last of those is
-// left to the next page.
+// order sorts the candidates. If a source had more than it gave, the candidates beyond that
+// number are left to the next page.
 func (l *listing) order() {
 	slices.SortFunc(l.seen, func(a, b candidate) int {
-		if a.Place == b.Place { // what was flushed is found by its id
+		if a.Place == b.Place { // the one without a table first: it is found by its id, also if flushed
 			return cmp.Compare(a.at.record().Table, b.at.record().Table)
 		}
 		if l.newest {
@@ -237,7 +240,7 @@ func (l *listing) order() {
 	}
 }
 
-// read reads the candidates in sstables that are shown first.
+// read reads the values of the first candidates that are in sstables.
 func (l *listing) read(c *call) error {
 	if l.bare {
 		return nil
@@ -251,7 +254,7 @@ func (l *listing) read(c *call) error {
 	return c.found.readValues(spots)
 }
 
-// show takes a message up that is still where it was, in the state that is listed.
+// show puts a candidate on the page if it is still in its place, in the state that is listed.
 func (l *listing) show(c *call, x *candidate) (bytes int, err error) {
 	q := l.q
 	if q.gone {

@@ -10,7 +10,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// scan takes the candidates in sstables, in the order of the list: of each sstable is read what comes next.
+// scan takes the candidates in sstables, in the order of the list. It merges scans of all
+// sstables.
 func (l *listing) scan(c *call) (err error) {
 	heads := scans{newest: l.newest}
 	defer func() {
@@ -37,7 +38,7 @@ func (l *listing) scan(c *call) (err error) {
 	for n := 0; len(heads.of) > 0; {
 		h := heads.of[0]
 		x, more := h.candidate(), false
-		if l.span.Holds(x.Place) { // else it does not hold those after it either
+		if l.span.Holds(x.Place) { // otherwise it does not hold those after it either
 			if n == 0 || x.Place != l.seen[len(l.seen)-1].Place {
 				if n == l.candidates() {
 					l.end = false
@@ -62,7 +63,7 @@ func (l *listing) scan(c *call) (err error) {
 	return nil
 }
 
-// scanOf begins with the part of the queue in an sstable.
+// scanOf prepares a scan of the part of an sstable that the queue and the span have.
 func (l *listing) scanOf(src *source, part sstable.Queue) (*scanned, error) {
 	edge := l.span.Low
 	if l.newest {
@@ -81,7 +82,7 @@ func (l *listing) scanOf(src *source, part sstable.Queue) (*scanned, error) {
 	return h, nil
 }
 
-// search is where a place is in an sstable; in a damaged block, where that block begins.
+// search finds where a place is in an sstable; in a damaged block, where that block begins.
 func (l *listing) search(src *source, p token.Place) (uint32, error) {
 	at := sstable.Place{Queue: l.q.num, At: p.At, ID: uint64(p.ID)}
 	pos, err := src.Search(at)
@@ -91,16 +92,16 @@ func (l *listing) search(src *source, p token.Place) (uint32, error) {
 	return pos, err
 }
 
-// scanned is an sstable that is being read for a list, at its next entry.
+// scanned is a scan of an sstable for a list. It stands at an entry.
 type scanned struct {
 	src      *source
 	from, to uint32
 	back     bool
-	scan     *sstable.Scan // nil: it is to begin at from, or, back, at to
+	scan     *sstable.Scan // nil: it begins at from, or at to if back
 }
 
-// next goes to the next entry, and reports whether there is one. A damaged block is passed over, as by a
-// lease.
+// next goes to the next entry, and reports whether there is one. Like a lease, it passes over
+// a damaged block.
 func (s *scanned) next(c *call) (bool, error) {
 	for s.scan != nil || s.from < s.to {
 		switch {
@@ -146,7 +147,7 @@ func (s *scanned) position() memtable.Position {
 	return memtable.Position{At: e.At, ID: e.ID}
 }
 
-// scans is a heap of them, for package heap.
+// scans is a heap of scans, for package heap.
 type scans struct {
 	of     []*scanned
 	newest bool

@@ -5,7 +5,7 @@ import "sync"
 // lock is Engine.mu. Tests check that it is not held for long.
 type lock struct {
 	mu   sync.Mutex
-	held func(begins bool) // nil: no test looks
+	held func(begins bool) // tests see with it how long the lock is held; may be nil
 }
 
 // Lock implements sync.Locker.

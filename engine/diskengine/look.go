@@ -15,7 +15,7 @@ type keyAt struct {
 	key  sstable.Key
 }
 
-// lacks is what a step needs of the sstables.
+// lacks is what a step needs to have read of the sstables.
 type lacks struct {
 	set     *sources
 	keys    []keyAt
@@ -24,7 +24,7 @@ type lacks struct {
 	cursors []reading
 }
 
-// mostFound is how many bytes of values, and how many keys, ids and values, a call keeps from step
+// A call keeps mostFound bytes of values, and mostFoundItems keys, ids and values, from step
 // to step.
 const (
 	mostFound      = 2 * engine.AnswerBytes
@@ -105,7 +105,7 @@ func (c *call) readAll(l *lacks) error {
 	return f.readValues(l.values)
 }
 
-// holders returns where entries with a key are, in sstables of flushes after one.
+// holders returns where entries with a key are in the sstables of flushes after the given one.
 func (s *sources) holders(k keyAt, after uint64) (spots []spot, err error) {
 	list := s.of[k.area]
 	for i := len(list) - 1; i >= 0; i-- {
@@ -123,7 +123,7 @@ func (s *sources) holders(k keyAt, after uint64) (spots []spot, err error) {
 	return spots, nil
 }
 
-// find returns where the message with an id lives, or a key is remembered under it.
+// find returns where the message or remembered key with an id is; the zero spot: nowhere.
 func (s *sources) find(id uint64) (spot, error) {
 	for _, list := range s.of {
 		for i := len(list) - 1; i >= 0; i-- {
@@ -139,7 +139,7 @@ func (s *sources) find(id uint64) (spot, error) {
 	return spot{}, nil
 }
 
-// lackKey says that a key is to be looked up.
+// lackKey notes that a key is to be looked up.
 func (c *call) lackKey(k keyAt) error {
 	c.lacks.set = c.e.tables
 	c.lacks.keys = append(c.lacks.keys, k)
@@ -157,7 +157,8 @@ func (c *call) lackValue(at spot) error {
 	return errLack
 }
 
-// spotOfID returns where in the sstables a message is that is not in a memtable; the zero spot: nowhere.
+// spotOfID returns where in the sstables a message is, if it is in no memtable; the zero spot:
+// nowhere.
 func (c *call) spotOfID(id engine.ID) (spot, error) {
 	e := c.e
 	if !e.mayHoldID(id) {
@@ -186,8 +187,8 @@ func (e *Engine) mayHoldID(id engine.ID) bool {
 	return false
 }
 
-// spotsOfKey returns where in the sstables live entries with a key are now, one for each sstable; the zero
-// spot: it was deleted.
+// spotsOfKey returns where in the sstables entries of an area with a key are now, at most one
+// for each sstable. A zero spot means that the entry was deleted.
 func (c *call) spotsOfKey(q *queue, area memtable.Area, key []byte, hash *keyLookup) ([]spot, error) {
 	e := c.e
 	if len(e.tables.of[area]) == 0 {
@@ -215,10 +216,10 @@ func (c *call) spotsOfKey(q *queue, area memtable.Area, key []byte, hash *keyLoo
 		lives, gone = lives || at.src != nil, gone || at.src == nil
 	}
 	switch {
-	case area == memtable.Dead && gone: // another one of the same sstable may have the key
+	case area == memtable.Dead && gone: // another dead message of the same sstable may have the key
 		delete(c.found.keys, k)
 		return nil, c.lackKey(k)
-	case area != memtable.Dead && lives && q.purge == nil: // which may hide it, and then there may be another
+	case area != memtable.Dead && lives && q.purge == nil: // a purge may hide it, and then another may have it
 		return h.spots, nil
 	case e.tables.mayHold(k, h.upTo):
 		return nil, c.lackKey(k)
@@ -238,7 +239,7 @@ func (c *call) valueAt(at spot) (sstable.Entry, error) {
 	return v, nil
 }
 
-// parse takes the value of an entry of an sstable apart.
+// parse decodes the value of an entry of a message in an sstable.
 func parse(v sstable.Entry) (key []byte, s record.State, content []byte, err error) {
 	key, value, err := record.ParseKeyed(v.Value)
 	if err == nil {
@@ -247,7 +248,7 @@ func parse(v sstable.Entry) (key []byte, s record.State, content []byte, err err
 	return key, s, content, err
 }
 
-// legible looks whether the value of an entry of an sstable can be taken apart.
+// legible returns an error if the value of an entry of an sstable cannot be decoded.
 func legible(a memtable.Area, v sstable.Entry) error {
 	if a == memtable.Finished {
 		_, value, err := record.ParseKeyed(v.Value)

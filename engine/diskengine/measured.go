@@ -17,28 +17,28 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/figure"
 )
 
-// measured is a file system of which is known what was written and what is under way.
+// measured is a file system that counts the bytes written and knows the operations under way.
 type measured struct {
 	vfs.FS
 	syncs  figure.Times // of the log
-	log    atomic.Int64 // bytes written to it, zeros ahead included
-	tables atomic.Int64 // to sstables
+	log    atomic.Int64 // bytes written to it, zeros written ahead included
+	tables atomic.Int64 // bytes written to sstables
 	other  atomic.Int64
 
-	kept     func() error // whether the directory is where it was; nil: unknown
-	patience fdRetry      // with what the disk cannot be asked for
+	kept     func() error // fails once the directory is not where it was; nil: that is not known
+	patience fdRetry      // for syncs of directories, which need a file descriptor
 
 	mu  sync.Mutex
-	ops list.List // of operation, under way, the oldest first
+	ops list.List // the operations under way, the oldest first
 }
 
-// operation is one that the disk has not answered.
+// operation is a call that the disk has not answered.
 type operation struct {
 	what, name string
 	since      time.Time
 }
 
-// begin notes an operation until the function that it returns is called.
+// begin notes an operation as under way until end is called.
 func (m *measured) begin(what, name string) (end func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -50,7 +50,7 @@ func (m *measured) begin(what, name string) (end func()) {
 	}
 }
 
-// slowest returns the operation that has been under way for longest.
+// slowest returns the operation that has been under way longest.
 func (m *measured) slowest() (op operation, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -60,11 +60,11 @@ func (m *measured) slowest() (op operation, ok bool) {
 	return op, false
 }
 
-// stuckAfter is how long the disk may take over one operation before the engine says that it is
-// not ready. A sync under load may take a second.
+// stuckAfter is how long the disk may take over an operation before the engine is not ready. A
+// sync under load may take a second.
 const stuckAfter = 5 * time.Second
 
-// stuck returns an error when something has been under way for too long.
+// stuck returns an error if an operation has been under way for too long.
 func (m *measured) stuck() error {
 	hangs := m.hangs(stuckAfter)
 	if hangs == "" {
@@ -73,7 +73,8 @@ func (m *measured) stuck() error {
 	return &engine.Error{Op: "ready", Err: engine.ErrUnavailable, Hint: hangs + "; see to the disk"}
 }
 
-// hangs says what the disk has not answered for so long at least; empty: nothing.
+// hangs names the oldest operation if the disk has not answered it for least; empty: there is
+// none.
 func (m *measured) hangs(least time.Duration) string {
 	op, ok := m.slowest()
 	took := time.Since(op.since)
@@ -83,7 +84,7 @@ func (m *measured) hangs(least time.Duration) string {
 	return fmt.Sprintf("the disk does not answer: %s %s is under way for %s", op.what, op.name, took.Round(time.Second))
 }
 
-// bytes is what counts those written to a file.
+// bytes is the counter of the bytes written to a file.
 func (m *measured) bytes(name string) *atomic.Int64 {
 	switch {
 	case filepath.Base(filepath.Dir(name)) == manifest.LogName:
@@ -133,7 +134,7 @@ func (m *measured) List(dir string) ([]string, error) {
 	return m.FS.List(dir)
 }
 
-// SyncDir implements vfs.FS. It takes a file descriptor, and waits for one where there is none.
+// SyncDir implements vfs.FS. It needs a file descriptor, and waits for one if none is left.
 func (m *measured) SyncDir(dir string) error {
 	return m.patience.with(func() error {
 		defer m.begin("sync", dir)()
@@ -141,7 +142,7 @@ func (m *measured) SyncDir(dir string) error {
 	})
 }
 
-// gone returns vfs.ErrGone once the directory is not where it was.
+// gone returns vfs.ErrGone once the store's directory is not where it was.
 func (m *measured) gone() error {
 	if m.kept == nil {
 		return nil
@@ -149,7 +150,7 @@ func (m *measured) gone() error {
 	return m.kept()
 }
 
-// orGone is vfs.ErrGone in place of an error that comes of it.
+// orGone returns vfs.ErrGone instead of err if err is because the directory is gone.
 func (m *measured) orGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		if gone := m.gone(); gone != nil {
@@ -193,7 +194,7 @@ func (f *measuredFile) Sync() error {
 	if err := f.File.Sync(); err != nil {
 		return err
 	}
-	return f.m.gone() // what no name leads to is not durable
+	return f.m.gone() // a file that no name leads to is not durable
 }
 
 // Preallocate implements vfs.File.

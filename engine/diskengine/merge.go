@@ -13,7 +13,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// merge merges sstables as long as there are some that should be.
+// merge merges sstables until none should be merged.
 func (k *compactor) merge() error {
 	k.mergeMu.Lock()
 	defer k.mergeMu.Unlock()
@@ -38,9 +38,10 @@ func (k *compactor) merge() error {
 	}
 }
 
-// choose returns sstables to be merged into one; none: there is nothing to do. It takes an sstable with too
-// many deleted entries, else some of about one size, else, when all sstables together take half as much again
-// as their live entries, the one with the largest share of deleted ones.
+// choose returns sstables to be merged into one; none: there is nothing to do. Its first
+// choice is an sstable with too many deleted entries, its second some of about one size. Its
+// third, if all sstables together take half as much again as their live entries, is the one
+// with the largest deleted share.
 func (k *compactor) choose() []*source {
 	var all sources
 	now := time.Now()
@@ -82,10 +83,10 @@ func (k *compactor) choose() []*source {
 	return nil
 }
 
-// living is how many are alive in an sstable.
+// living is how many live entries an sstable has.
 func (s *source) living() int { return s.Count(0, s.Len()) }
 
-// within returns the first of some sstables, as many as one may hold all that is alive in them.
+// within returns the first of some sstables, as many as fit into one with their live entries.
 func (k *compactor) within(some []*source) []*source {
 	entries := 0
 	for n, src := range some {
@@ -96,7 +97,8 @@ func (k *compactor) within(some []*source) []*source {
 	return some
 }
 
-// beside returns an sstable, and those after it that are not larger and have lost many entries too.
+// beside returns an sstable, with others of a list that are not much larger and have lost many
+// entries too.
 func beside(list []*source, src *source) []*source {
 	some := []*source{src}
 	for _, o := range list {
@@ -107,8 +109,8 @@ func beside(list []*source, src *source) []*source {
 	return some
 }
 
-// fitting returns those of some sstables that are to be merged for which there is space: what is left
-// of them is written before they are removed.
+// fitting returns those of some sstables to be merged for which there is space: their live
+// entries are written before they are removed.
 func (k *compactor) fitting(some []*source) []*source {
 	some = slices.Clone(some)
 	slices.SortFunc(some, func(a, b *source) int { return cmp.Compare(a.left(), b.left()) })
@@ -126,20 +128,20 @@ func (k *compactor) fitting(some []*source) []*source {
 	return some[:n]
 }
 
-// left is about how many bytes those take that are alive in an sstable.
+// left is about how many bytes the live entries of an sstable take.
 func (s *source) left() int64 { return s.Weight() }
 
-// share is about what part of its bytes that is.
+// share is about what part of an sstable's bytes its live entries take.
 func (s *source) share() float64 { return float64(s.left()) / float64(s.Bytes()) }
 
-// thin reports whether much of an sstable is dead: two fifths of its bytes, or three quarters of its
-// entries, each of which takes memory.
+// thin reports whether much of an sstable is deleted: two fifths of its bytes, or three
+// quarters of its entries. Each entry takes memory.
 func (s *source) thin() bool { return s.share() < 0.6 || uint64(s.living())*4 < uint64(s.Len()) }
 
-// wins reports whether a merge of the sstable alone gives space back that is worth it.
+// wins reports whether a merge of the sstable alone frees enough space to be worth it.
 func (s *source) wins() bool { return s.share() < 0.75 || s.thin() }
 
-// mergeTables puts one sstable in the place of some.
+// mergeTables replaces some sstables by one.
 func (k *compactor) mergeTables(some []*source) error {
 	e := k.e
 	tables := make([]*sstable.Table, len(some))
@@ -172,14 +174,14 @@ func (k *compactor) mergeTables(some []*source) error {
 	e.cfg.tune.between("merged")
 	gone, err := k.commit([]*source{into}, some, 0)
 	if err != nil {
-		if errors.Is(err, manifest.ErrFailed) { // it may name it
+		if errors.Is(err, manifest.ErrFailed) { // it may name the new sstable
 			return errors.Join(err, m.Run.Close())
 		}
 		return errors.Join(err, m.Run.Remove())
 	}
 	gone = append(gone, some...)
 	late := 0
-	for n := stepItems + 1; n > stepItems; { // a purge may have removed any number of them meanwhile
+	for n := stepItems + 1; n > stepItems; { // a purge may have removed many entries meanwhile
 		n = m.CatchUp()
 		late += n
 	}
@@ -198,14 +200,14 @@ func (k *compactor) mergeTables(some []*source) error {
 	return nil
 }
 
-// How long an sstable rests, so that others are merged, which is damaged, or which the disk could not read: that
-// may pass.
+// How long an sstable is left out of merges that is damaged, or that the disk could not read,
+// which may pass. Meanwhile others are merged.
 const (
 	restDamaged    = 100 * 365 * 24 * time.Hour
 	restUnreadable = time.Hour
 )
 
-// spoiled has the sstable rest that could not be merged.
+// spoiled lets the sstable rest that could not be read for a merge.
 func (k *compactor) spoiled(some []*source, err error) {
 	var damage *vfs.DamageError
 	var unread *fs.PathError
@@ -214,7 +216,7 @@ func (k *compactor) spoiled(some []*source, err error) {
 	case errors.As(err, &damage):
 		name = damage.File
 	case errors.Is(err, syscall.EIO) && errors.As(err, &unread):
-		name, rest = unread.Path, restUnreadable // of the sstable that is written it is none of these
+		name, rest = unread.Path, restUnreadable // the new sstable's path matches none of some
 	}
 	until := time.Now().Add(rest)
 	k.e.mu.Lock()
@@ -226,7 +228,7 @@ func (k *compactor) spoiled(some []*source, err error) {
 	}
 }
 
-// dropDead leaves out the sstables without a live entry.
+// dropDead removes the sstables without a live entry.
 func (k *compactor) dropDead() error {
 	e := k.e
 	k.mu.Lock()
@@ -246,7 +248,7 @@ func (k *compactor) dropDead() error {
 	return nil
 }
 
-// anyDead reports whether an sstable has no live entry.
+// anyDead reports whether an sstable has lost its last live entry since the last manifest.
 func (k *compactor) anyDead() bool {
 	k.e.mu.Lock()
 	defer k.e.mu.Unlock()

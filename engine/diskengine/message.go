@@ -7,7 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// message is a message as a step has found it. Its bytes are good until the next change.
+// message is a message as a step has found it. Its bytes are valid until the next change.
 type message struct {
 	id   engine.ID
 	q    *queue
@@ -17,14 +17,14 @@ type message struct {
 	moves bool // it is in the active memtable: a record without its content will do
 
 	key          []byte
-	record.State // as it is now, with what a lapsed lease makes of it
+	record.State // as it is now, with what a lapsed lease changes
 	record.Head
 	content []byte // nil: it was not read
 
 	lease *lease // nil: none, not even one that has lapsed
 }
 
-// state is the state of the message.
+// state is the state of the message at ms.
 func (m *message) state(ms int64) engine.State {
 	switch {
 	case m.area == memtable.Dead:
@@ -37,15 +37,15 @@ func (m *message) state(ms int64) engine.State {
 	return engine.Ready
 }
 
-// alone reports whether a message that is ready is to be leased by itself.
+// alone reports whether a ready message is to be leased by itself (Policy.Isolate).
 func (m *message) alone() bool { return (m.lease != nil || m.Lapsed) && m.Alone(m.Attempt) }
 
-// past reports whether a message that waits is past its expiry.
+// past reports whether a message that is live and not leased is past its expiry.
 func (m *message) past(ms int64) bool {
 	return m.area == memtable.Live && m.Expires < ms && (m.lease == nil || m.lease.Over())
 }
 
-// fromMemtable is the message of an entry of a memtable.
+// fromMemtable makes a message from an entry of a memtable.
 func (c *call) fromMemtable(q *queue, e memtable.Entry) (message, error) {
 	m := message{id: engine.ID(e.ID), q: q, area: e.Area, moves: !e.Sealed, key: e.Key}
 	var err error
@@ -56,21 +56,21 @@ func (c *call) fromMemtable(q *queue, e memtable.Entry) (message, error) {
 	return m, err
 }
 
-// stored is the message of an entry of an sstable.
+// stored makes a message from an entry of an sstable.
 func (c *call) stored(q *queue, at spot, v sstable.Entry) (message, error) {
 	m := message{id: engine.ID(v.ID), q: q, area: at.src.area, at: at}
 	var err error
 	if m.key, m.State, m.content, err = parse(v); err == nil {
 		m.Head, err = record.ParseHead(m.content)
 	}
-	if v.Cut { // that is all there is of it
+	if v.Cut { // only the head of the content was read
 		m.content = nil
 	}
 	m.leased()
 	return m, err
 }
 
-// leased looks up the lease of a message, and what it makes of it.
+// leased looks up the lease of a message, and applies it to the state.
 func (m *message) leased() {
 	if m.area != memtable.Live {
 		return
@@ -89,7 +89,7 @@ func (m *message) leased() {
 
 var lapsedError = []byte(engine.Lapsed)
 
-// needContent sees to it that the content of a message is read.
+// needContent makes sure that the content of a message is read.
 func (c *call) needContent(m *message) error {
 	if m.content != nil {
 		return nil
@@ -116,7 +116,7 @@ func (c *call) needContent(m *message) error {
 	return err
 }
 
-// drop removes a message.
+// drop removes a message, and says so in the log.
 func (c *call) drop(m *message) {
 	if m.q.hides(m.area, m.id) { // its time was over too
 		c.purged(m)
@@ -127,7 +127,7 @@ func (c *call) drop(m *message) {
 	c.vanish(m)
 }
 
-// vanish removes a message from memory, when another record says so in the log.
+// vanish removes a message from memory only: another record removes it in the log.
 func (c *call) vanish(m *message) {
 	c.detach(m)
 	if m.at.src == nil {
@@ -135,14 +135,14 @@ func (c *call) vanish(m *message) {
 	}
 }
 
-// detach takes a message out of the counts, and its lease and its place in an sstable away.
+// detach takes a message out of the counts, and removes its lease and its entry in an sstable.
 func (c *call) detach(m *message) {
 	q := m.q
 	*q.count(m.area)--
 	if m.area == memtable.Live {
 		c.e.live--
 		if m.lease != nil && !m.lease.Over() {
-			if q.full() && (q.ready > 0 || q.front == memtable.First) { // from there on no lease has looked
+			if q.full() && (q.ready > 0 || q.front == memtable.First) { // no lease has looked beyond that
 				q.arrives(c.ms)
 			}
 		} else {
@@ -157,15 +157,15 @@ func (c *call) detach(m *message) {
 	}
 }
 
-// become makes another thing of a message: its state, and with other content that.
+// become gives a message another state, and another content if content is not the one it has.
 func (c *call) become(m *message, s record.State, content []byte) {
 	c.rewrite(m, s, content, nil)
 	*m, _ = c.fromMemtable(m.q, c.mustEntry(m.id)) // what was just written can be read
 	c.attach(m)
 }
 
-// rewrite is become but for what m is, and that it is to be attached. The body is what follows the content, of one
-// that is pushed; else nil.
+// rewrite is become without its end: m is stale afterwards, and the caller attaches it. body
+// follows the content of a message that is pushed; else it is nil.
 func (c *call) rewrite(m *message, s record.State, content, body []byte) {
 	c.value = record.AppendValue(c.value[:0], &s, content)
 	if m.moves && len(content) > 0 && &content[0] == &m.content[0] {
@@ -202,7 +202,7 @@ func (c *call) attach(m *message) {
 	c.waits(m.q, readyItem{due: m.Due, id: m.id, priority: m.Priority, epoch: c.e.epoch})
 }
 
-// base is the state that a message has without lapsed leases: from which the next is made.
+// base is the state of a message without lapsed leases, from which the next state is made.
 func (m *message) base() record.State {
 	s := m.State
 	s.Lapsed, s.Dead = false, false

@@ -33,17 +33,18 @@ const (
 	tablesDir = manifest.TablesName
 )
 
-// Open opens the store in a directory, and makes it when there is none. A nil cfg means all
-// defaults. It fails with engine.ErrUnavailable when another process has the directory open, or
-// the disk fails, with engine.ErrDamaged when what is there cannot be read, and with
-// engine.ErrInvalid when it is no store of this kind or of a newer format. It waits for a disk that does not
-// answer as long as it takes; tarry.Open waits for it no longer than its context lasts.
+// Open opens the store in a directory, and makes one if there is none. A nil cfg means all
+// defaults. Open fails with engine.ErrUnavailable when another process has the directory open
+// or the disk fails. It fails with engine.ErrDamaged when the store cannot be read, and with
+// engine.ErrInvalid when the directory holds something else or a newer format. Open itself
+// waits for a disk that does not answer as long as it takes; tarry.Open waits no longer than
+// its context lasts.
 func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	e := &Engine{
 		cfg: cfg.withDefaults(), dir: filepath.Clean(dir), closed: make(chan struct{}),
 		queues: make(map[string]*queue), numbered: make(map[uint32]*queue),
 	}
-	if _, ok := e.cfg.tune.fs.(vfs.OS); ok { // also when the process goes to another directory
+	if _, ok := e.cfg.tune.fs.(vfs.OS); ok { // the process may change its directory later
 		if e.dir, err = filepath.Abs(e.dir); err != nil {
 			return nil, &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err)}
 		}
@@ -106,7 +107,7 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	return e, nil
 }
 
-// low has the compactor make memory ready.
+// low tells the compactor to make memory ready.
 func (e *Engine) low() {
 	if e.compactor != nil {
 		signal(e.compactor.low)
@@ -129,7 +130,7 @@ func (e *Engine) openError(err error) error {
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.dir + " was written by a newer release: use that"}
 	case errors.Is(err, sstable.ErrOlder):
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.dir + " was written by an earlier release: copy it to a new one with that"}
-	case errors.Is(err, fs.ErrNotExist) && e.memtables != nil: // something that the manifest names
+	case errors.Is(err, fs.ErrNotExist) && e.memtables != nil: // a file that the manifest names
 		return &engine.Error{Op: "open", Err: damaged(err), Hint: damagedHint(e.dir)}
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EROFS):
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: e.dir + " must be a directory, readable and writable"}
@@ -141,7 +142,8 @@ func (e *Engine) openError(err error) error {
 	return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err), Hint: hint}
 }
 
-// ours refuses a directory that holds something else than a store, before anything is written to it.
+// ours refuses a directory that holds something other than a store, before anything is written
+// to it.
 func (e *Engine) ours() error {
 	names, err := e.fs.List(e.dir)
 	if err != nil {
@@ -157,7 +159,7 @@ func (e *Engine) ours() error {
 	if onPebble(names) {
 		return pebbleError("open", e.dir)
 	}
-	// What a first opening leaves that was cut short is ours.
+	// A first opening that was cut short leaves these.
 	ours := []string{lockName, vfs.HolderName, ballastName, manifest.NewName, manifest.LogName, tablesDir}
 	for _, name := range names {
 		if !slices.Contains(ours, name) {
@@ -189,7 +191,7 @@ func (e *Engine) manifest() (*manifest.Manifest, error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		if len(within) > 0 { // a first opening makes the manifest before anything in them
+		if len(within) > 0 { // a new store has its manifest before it has any of these files
 			return nil, &vfs.DamageError{What: manifest.ErrDamaged, File: filepath.Join(e.dir, manifest.Name), Reason: "it is missing, and " + name + " is not empty"}
 		}
 	}
@@ -217,7 +219,7 @@ func (e *Engine) random(b []byte) {
 	_, _ = rand.Read(b) // never fails
 }
 
-// nonce is that of a lease.
+// nonce makes the nonce of a lease.
 func (e *Engine) nonce() token.Nonce {
 	if e.cfg.tune.random == nil {
 		return token.NewNonce()
@@ -238,7 +240,7 @@ const logSpares = 2
 
 func (e *Engine) logConfig() *wal.Config {
 	t := &e.cfg.tune
-	keep := int(t.span/t.segment) + 3 // what is let go at once, so that no segment is written for the first time where one was
+	keep := int(t.span/t.segment) + 3 // as many as a flush releases at once: they are used again
 	return &wal.Config{ID: e.id, SegmentBytes: t.segment, Spares: logSpares, Keep: keep, MaxEntry: t.entry, RetryFor: e.cfg.RetryFor, Logger: e.slog, Still: t.still, Salt: e.salt,
 		Short: e.space.isShort, Relieve: e.space.giveUp, Synced: e.disk.syncs.Observe}
 }
@@ -247,11 +249,11 @@ func (e *Engine) tableConfig() *sstable.Config {
 	return &sstable.Config{ID: e.id, BlockBytes: e.cfg.tune.block, GroupWords: e.cfg.tune.group, Salt: e.salt}
 }
 
-// openTables opens the sstables that count, some at the same time, reads their deletion bitmaps, and removes
-// the others.
+// openTables removes the sstables that do not count and opens the others, several at a time.
+// Then it reads their deletion bitmaps.
 func (e *Engine) openTables(s *manifest.State) error {
 	dir := filepath.Join(e.dir, tablesDir)
-	if len(s.Tables) == 0 { // what copies a store may leave out what is empty
+	if len(s.Tables) == 0 { // a program that copies a store may leave out empty directories
 		if err := vfs.MkdirAll(e.fs, dir); err != nil {
 			return err
 		}
@@ -281,7 +283,8 @@ func (e *Engine) openTables(s *manifest.State) error {
 	return e.readDeletions(all)
 }
 
-// shut closes what is open. After a stop it does not return the error of the log again.
+// shut closes whatever is open. If callers were told that the store stopped, it does not
+// return the error of the log again.
 func (e *Engine) shut(stopped bool) error {
 	var errs []error
 	if e.compactor != nil {

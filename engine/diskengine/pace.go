@@ -7,8 +7,9 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// pace returns what is called between the slices of long work, with the bytes that were written. It
-// ends that when the engine closes.
+// pace returns a function that is called between the slices of long work with the bytes
+// written. It waits, the less the more haste there is, and its error ends the work when the
+// engine closes.
 func (k *compactor) pace(where string, haste func() float64) func(int) error {
 	return func(n int) error {
 		k.e.cfg.tune.between(where)
@@ -24,18 +25,18 @@ func (k *compactor) pace(where string, haste func() float64) func(int) error {
 	}
 }
 
-// between is called between slices that write nothing.
+// between is like pace, for slices that write nothing.
 func (k *compactor) between(where string) error {
 	k.e.cfg.tune.between(where)
 	return k.e.life.Err()
 }
 
-// calm is how many bytes a second are written in the background while there is no haste: the syncs
-// of the log wait for what else the disk has to write.
+// calm is how many bytes a second are written in the background while there is no haste: the
+// syncs of the log wait for all other writes.
 const calm = 32 << 20
 
-// flushing is how much haste there is to write a memtable, from 0 to 1, since the next one grows or
-// the log is to be let go.
+// flushing is how much haste there is to write a memtable, from 0 to 1: the next one grows
+// meanwhile, and so does the log.
 func (k *compactor) flushing() float64 {
 	if k.e.tight() {
 		return 1
@@ -48,7 +49,8 @@ func (k *compactor) flushing() float64 {
 	return within01(max((k.unwritten()-sealFrom)/(slowFrom-sealFrom), 2*k.ahead(0)-1))
 }
 
-// merging is how much haste there is to merge, since sstables are many.
+// merging is how much haste there is to merge, from 0 to 1: the more, the more sstables there
+// are.
 func (k *compactor) merging() float64 {
 	k.e.mu.Lock()
 	tables := len(k.e.tables.of[memtable.Live])
@@ -57,13 +59,13 @@ func (k *compactor) merging() float64 {
 	return within01((float64(tables) - 3*fan) / (3 * fan))
 }
 
-// packs is up to which haste a flush packs what it writes, and what is written in the background is synced each half
-// MiB, so that the syncs of the log have little to wait for.
+// packs is the haste up to which a flush packs its sstable. Up to it background writes are
+// synced every half MiB, so that the syncs of the log have little to wait for.
 const packs = 0.5
 
 func within01(x float64) float64 { return max(0, min(1, x)) }
 
-// config is that of an sstable which is written.
+// config is the config for writing an sstable.
 func (k *compactor) config(where string, haste func() float64) *sstable.Config {
 	c := k.e.tableConfig()
 	c.Pace = k.pace(where, haste)

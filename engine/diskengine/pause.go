@@ -8,7 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 )
 
-// Pause stops leasing and claiming of a queue for d, for good when d is 0.
+// Pause stops leasing and claiming from a queue for d; if d is 0, until Resume.
 func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error {
 	if err := engine.CheckPause(name, d); err != nil {
 		return err
@@ -29,8 +29,8 @@ func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error 
 	})
 }
 
-// Resume ends a pause, also one that is over: it is not to come back where the clock is set back and
-// the store is opened again.
+// Resume ends a pause, even one that is over: it would otherwise come back if the clock were
+// set back and the store opened again.
 func (e *Engine) Resume(ctx context.Context, name string) error {
 	return e.do(ctx, "resume", func(c *call) error {
 		return c.step(func() error {
@@ -44,10 +44,10 @@ func (e *Engine) Resume(ctx context.Context, name string) error {
 	})
 }
 
-// pause writes until when a queue is paused; 0: it is not.
+// pause sets and logs until when a queue is paused; 0: it is not.
 func (c *call) pause(q *queue, until int64) {
 	q.pause = until
 	c.group = (&record.Pause{Queue: q.num, Until: until}).Append(c.group)
 	c.touch(q)
-	q.told, q.hint = c.ms, true // it may end sooner than was said
+	q.told, q.hint = c.ms, true // the pause may end sooner than was said
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
-// pin keeps what a manifest names, and the log from its position on, whatever is flushed and merged
-// meanwhile. There is one at a time.
+// pin keeps the files that a manifest names, and the log from its position on, while flushes
+// and merges go on. There is one pin at a time.
 type pin struct {
 	k      *compactor
 	state  *manifest.State
 	log    *wal.Hold
-	tables []func() error // that are kept
+	tables []func() error // let go of the sstables that are kept
 }
 
-// pin pins what is in force.
+// pin pins the present manifest.
 func (k *compactor) pin() *pin {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -35,7 +35,7 @@ func (k *compactor) pin() *pin {
 	return p
 }
 
-// leave unpins the files, and removes those that nothing needs any more.
+// leave unpins the files, and removes those that are no longer needed.
 func (p *pin) leave() {
 	p.log.Release()
 	p.k.mu.Lock()

@@ -11,23 +11,24 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// purging is a purge that is under way. One record says what it removes. From then on that is gone for all
-// callers, and it is removed in slices.
+// purging is a purge under way. One record says what it removes. From then on those messages
+// and keys are gone for all callers, while they are removed in slices.
 type purging struct {
 	record.Purge
 	spares  *spares
-	dead    int64 // how many of the dead that it names are still to be removed
+	dead    int64 // how many dead messages are still to be removed
 	removed int64
 	done    chan struct{} // closed when all is removed, or the engine closes
-	carry   func()        // carries it out, where nothing is done by itself
+	carry   func()        // carries it out, if nothing happens by itself (tuning.still)
 	err     error
 }
 
-// spares are messages that a purge does not touch though they are not leased: they were when it
-// began, or were dead and brought back since.
+// spares are ids that a purge does not touch though they are not leased now: messages that
+// were leased when it began, dead ones that were redriven since, and keys that were remembered
+// since.
 type spares struct {
 	of    map[engine.ID]struct{}
-	order []engine.ID // in which they came
+	order []engine.ID // as they were added
 }
 
 func (s *spares) add(id engine.ID) {
@@ -41,7 +42,7 @@ func (s *spares) add(id engine.ID) {
 	s.order = append(s.order, id)
 }
 
-// hides reports whether a purge under way has removed what has an id.
+// hides reports whether a message or key is gone for callers because of the purge under way.
 func (q *queue) hides(a memtable.Area, id engine.ID) bool {
 	p := q.purge
 	if p == nil || id > p.UpTo || !p.covers(a) {
@@ -50,11 +51,12 @@ func (q *queue) hides(a memtable.Area, id engine.ID) bool {
 	if _, spared := p.spares.of[id]; spared {
 		return false
 	}
-	return a != memtable.Live || !q.held(id) // what is leased now was leased when it began
+	return a != memtable.Live || !q.held(id) // a message leased now was leased when the purge began
 }
 
-// spare notes that an id is not part of the purge, though it could be now: a message whose lease has ended, a
-// dead one that was redriven, or a key that was remembered since.
+// spare notes that an id is not part of the purge under way, though from now on it could seem
+// so: a message whose lease has ended, a dead one that was redriven, or a key that was
+// remembered since.
 func (q *queue) spare(id engine.ID) {
 	if p := q.purge; p != nil && id <= p.UpTo {
 		p.spares.add(id)
@@ -71,8 +73,8 @@ func (p *purging) covers(a memtable.Area) bool {
 	return true
 }
 
-// Purge removes what was scheduled or ready when it began, and what also says. When ctx ends first
-// it goes on all the same.
+// Purge removes the messages that were scheduled or ready when it began, and what also names.
+// If ctx ends first, the purge goes on all the same.
 func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) (int64, error) {
 	var p *purging
 	err := e.do(ctx, "purge", func(c *call) error {
@@ -107,11 +109,11 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 	}
 }
 
-// beginPurge begins a purge, or returns the one that is under way. Before, the log must have all leases of the
-// queue.
+// beginPurge begins a purge, or returns the one that is under way. First it makes sure that
+// the log has all leases of the queue.
 func (e *Engine) beginPurge(c *call, name string, also engine.PurgeAlso, p **purging) (other *purging, err error) {
 	e.mu.Lock()
-	e.beginning++ // memtables are sealed when that is over: it might never be otherwise
+	e.beginning++ // no memtable is sealed meanwhile: otherwise it might never end
 	e.mu.Unlock()
 	defer func() {
 		e.mu.Lock()
@@ -143,15 +145,15 @@ func (e *Engine) beginPurge(c *call, name string, also engine.PurgeAlso, p **pur
 	}
 }
 
-// leaseLog is how far the leases of a queue were written to the log.
+// leaseLog is how far logLeases has written the leases of a queue.
 type leaseLog struct {
 	q     *queue
 	seals uint64
 	next  memtable.Position
 }
 
-// logLeases writes the leases of a queue, lapsed ones too, to the log after the last seal. It reports whether
-// all are there, or whether it wrote some.
+// logLeases makes sure that the log has the leases of a queue, lapsed ones too, after the last
+// seal. It writes some at a time, and reports whether all are there.
 func (c *call) logLeases(q *queue, t *leaseLog) bool {
 	e := c.e
 	if t.q != q || t.seals != e.seals {
@@ -171,7 +173,8 @@ func (c *call) logLeases(q *queue, t *leaseLog) bool {
 		}
 		q.toldAt = e.seals
 	}
-	// Some have lapsed by a clock that was ahead of this one, or with the process that had them.
+	// Some have lapsed by a clock that was ahead of the present one, or with the process that
+	// had them.
 	for n := 0; ; n++ {
 		l := q.leases.FirstOver(q.num, memtable.Position{At: c.ms + 1})
 		if l == nil {
@@ -187,10 +190,11 @@ func (c *call) logLeases(q *queue, t *leaseLog) bool {
 	}
 }
 
-// lapsed is the deadline in the log of a lease that has lapsed, whatever the clock says.
+// lapsed is the deadline that the log has for a lease that has lapsed, whatever the clock
+// says.
 const lapsed = 0
 
-// startPurge writes down what a purge removes, and begins to.
+// startPurge logs what a purge removes, and begins to remove it.
 func (c *call) startPurge(q *queue, also engine.PurgeAlso) (*purging, error) {
 	e := c.e
 	p := &purging{spares: new(spares), done: make(chan struct{})}
@@ -218,8 +222,8 @@ func (c *call) startPurge(q *queue, also engine.PurgeAlso) (*purging, error) {
 	return p, nil
 }
 
-// carryOutPurge removes what a purge names. If that fails its caller gets the error, and it is tried again
-// later: what is not removed is still counted.
+// carryOutPurge removes what a purge names. If that fails, the caller of Purge gets the error
+// and the rest is tried again later: it is still counted.
 func (e *Engine) carryOutPurge(q *queue, p *purging) {
 	pause := time.Duration(0)
 	for tries := 1; ; tries++ {
@@ -232,7 +236,7 @@ func (e *Engine) carryOutPurge(q *queue, p *purging) {
 		e.mu.Lock()
 		if p.err = err; err == nil {
 			q.purge = nil
-			e.hide(q, -q.hidden) // what could not be read stays
+			e.hide(q, -q.hidden) // messages that could not be read stay
 			q.told, q.hint = c.ms, false
 		}
 		ends := err == nil || e.life.Err() != nil || e.failed() != nil
@@ -269,7 +273,7 @@ func (e *Engine) carryOutPurge(q *queue, p *purging) {
 	}
 }
 
-// stillTries is how often a purge is tried where nothing is done by itself.
+// stillTries is how often a purge is tried if nothing happens by itself (tuning.still).
 const stillTries = 3
 
 // sweep removes what a purge names: first from the memtables, then from the sstables.
@@ -317,7 +321,7 @@ func (s *sweep) run(c *call) error {
 	}
 }
 
-// leases forgets those that had lapsed: their messages are gone.
+// leases removes the lapsed leases of messages that the purge removes.
 func (s *sweep) leases(c *call) error {
 	from, q := memtable.First, s.q
 	for more := true; more; c.e.cfg.tune.between("purge") {
@@ -343,7 +347,8 @@ func (s *sweep) leases(c *call) error {
 	return nil
 }
 
-// inMemtables removes some messages of memtables, from a position on.
+// inMemtables removes some messages from the memtables, from a position on. It returns where
+// to go on, and whether there are more.
 func (s *sweep) inMemtables(c *call, from memtable.Position) (memtable.Position, bool, error) {
 	var ids []uint64
 	looked, more := 0, false
@@ -376,13 +381,13 @@ func (s *sweep) remove(c *call, a memtable.Area, at int64, where spot, id engine
 	c.purged(&m)
 }
 
-// hide notes that so many more live messages are still to be removed.
+// hide adds n to the live messages that purges still have to remove.
 func (e *Engine) hide(q *queue, n int64) {
 	q.hidden += n
 	e.hidden += n
 }
 
-// purged removes a message from memory that the purge under way has named.
+// purged removes a message from memory that the purge under way names.
 func (c *call) purged(m *message) {
 	switch m.area {
 	case memtable.Live:
@@ -394,7 +399,7 @@ func (c *call) purged(m *message) {
 	m.q.purge.removed++
 }
 
-// next is an sstable that is still to be looked through; nil: there is none.
+// next returns an sstable that is still to be swept; nil: there is none.
 func (s *sweep) next(c *call) *source {
 	e := c.e
 	e.mu.Lock()
@@ -412,7 +417,7 @@ func (s *sweep) next(c *call) *source {
 	return nil
 }
 
-// inTable removes from an sstable, in slices read without the lock.
+// inTable removes messages from an sstable, in slices that it reads without the lock.
 func (s *sweep) inTable(c *call, src *source) error {
 	part, _ := src.Queue(s.q.num)
 	if src.MaxID() <= uint64(s.p.UpTo) {
@@ -432,14 +437,14 @@ func (s *sweep) inTable(c *call, src *source) error {
 			}
 			at := scan.At()
 			err := errors.Join(scan.Err(), scan.Close())
-			if errors.Is(err, sstable.ErrDamaged) { // which messages are in the block is not known: it is passed over
+			if errors.Is(err, sstable.ErrDamaged) { // pass over the block: its messages are not known
 				c.e.unpurged(err)
 				to, err = src.Reach(at, 1), nil
 			}
 			return err
 		})
 		if errors.Is(err, sstable.ErrClosed) {
-			return nil // it was merged away: the one that has its messages is looked through
+			return nil // it was merged away: the sstable that has its messages now is swept
 		}
 		if err != nil {
 			return err
@@ -468,15 +473,17 @@ func (s *sweep) inTable(c *call, src *source) error {
 	return nil
 }
 
-// unpurged logs that a purge has left out messages that cannot be read. They stay, and are never handed out.
+// unpurged logs that a purge has left messages that cannot be read. They stay, and are never
+// handed out.
 func (e *Engine) unpurged(damage error) {
 	e.slog.Error("tarry disk: a purge passes over messages in a damaged block of an sstable; tarry check --salvage saves the others", "dir", e.dir, "error", damage)
 }
 
-// errSpares says that a purge leaves some alone.
+// errSpares says that a purge may have to leave some messages alone.
 var errSpares = errors.New("some are spared")
 
-// all removes a part of an sstable of which all is named.
+// all removes all of a queue's part of an sstable. errSpares: they must be looked at one by
+// one.
 func (s *sweep) all(c *call, src *source, part sstable.Queue) error {
 	const slice = 1 << 16
 	for from := part.From; from < part.To; from += min(slice, part.To-from) {

@@ -12,7 +12,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
-// Push keeps each message or applies its conflict policy, and answers when that is durable.
+// Push keeps each message or applies its conflict policy. It answers once that is durable.
 func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	results := make([]engine.PushResult, len(msgs))
 	for done, width, older := 0, len(msgs), olderBody(0); ; {
@@ -21,19 +21,19 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 		switch {
 		case older > 0 && errors.Is(err, engine.ErrNoSpace):
 			if to > done+1 {
-				width = 1 // for which there is no room: there may be for the others
+				width = 1 // the push that keeps the large body may have no room, but the others may
 				continue
 			}
 			results[done] = engine.PushResult{Err: err}
 			n, older = 1, 0
 		case err != nil && done == 0:
 			return nil, err
-		case err != nil: // those before are durable
+		case err != nil: // those before done are durable
 			for i := range results[done:] {
 				results[done+i] = engine.PushResult{Err: err}
 			}
 			return results, nil
-		case more == 0: // where one had no room, many others may have none: what is read for them is read in vain
+		case more == 0: // widen slowly: others may have no room either
 			n, width, older = to-done, min(2*width, len(msgs)), 0
 		default:
 			older = max(more, leastOlder)
@@ -44,8 +44,8 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 	}
 }
 
-// pushSome pushes messages up to one that keeps a larger body of another than older, and returns how many
-// and how large that is; 0: all are pushed.
+// pushSome pushes messages until older is too little for the body that one of them keeps. It
+// returns how many it pushed and the size of that body; more is 0 if all are pushed.
 func (e *Engine) pushSome(ctx context.Context, msgs []engine.Message, results []engine.PushResult, older olderBody) (pushed int, more olderBody, err error) {
 	err = e.admitted(ctx, msgs, older, func(c *call) error {
 		keys := c.lookupsFor(len(msgs))
@@ -77,7 +77,8 @@ func (e *Engine) pushSome(ctx context.Context, msgs []engine.Message, results []
 	return pushed, 0, err
 }
 
-// admitted carries out a push of messages, which keep so many bytes of others, once it is let in.
+// admitted runs a push of messages once it is let in for their bytes and for older, the bytes
+// of bodies that it keeps.
 func (e *Engine) admitted(ctx context.Context, msgs []engine.Message, older olderBody, do func(c *call) error) error {
 	n := weight(msgs) + int64(older)
 	leave, err := e.enter(ctx, n)
@@ -95,24 +96,24 @@ func (e *Engine) admitted(ctx context.Context, msgs []engine.Message, older olde
 	})
 }
 
-// olderBody is the error of a push that keeps the body of another message, which is written again: it is
-// large, and the call was not let in for so many bytes.
+// olderBody is the error of a push that keeps the large body of an older message, which is
+// written again: the call was not let in for so many bytes.
 type olderBody int
 
 func (o olderBody) Error() string { return fmt.Sprintf("it keeps a body of %d bytes", int(o)) }
 
-// leastKept is from how many bytes on a body that is kept counts.
+// leastKept is the size up to which a body that is kept does not count.
 const leastKept = 64 << 10
 
-// leastOlder is for how many bytes of such bodies a call is let in at least that has met one.
+// leastOlder is the least bytes of such bodies that a call is let in for once it has met one.
 const leastOlder olderBody = 1 << 20
 
-// keeps has a push keep the content of another message.
+// keeps counts the content of an older message that a push keeps, or returns an olderBody.
 func (c *call) keeps(in *engine.Message, content []byte) error {
 	if len(content) <= leastKept {
 		return nil
 	}
-	n := olderBody(max(0, len(content)-len(in.Body))) // which is not written
+	n := olderBody(max(0, len(content)-len(in.Body))) // in.Body was counted, but is not written
 	if n > c.older {
 		return n
 	}
@@ -120,17 +121,17 @@ func (c *call) keeps(in *engine.Message, content []byte) error {
 	return nil
 }
 
-// isLarge reports whether the body of a message is copied before the lock is taken: it is more than a step handles
-// with others.
+// isLarge reports whether a body is too large for a step with others. It is copied before the
+// lock is taken.
 func isLarge(m *engine.Message) bool { return len(m.Body) > stepBytes }
 
-// beforeBody is about the most that there is of a message before its body.
+// beforeBody is about the most bytes that a message has before its body.
 func beforeBody(m *engine.Message) int {
 	const rest = 4 << 10 // an error, delays, numbers
 	return len(m.Key) + contentBytes([]engine.Message{*m}) - len(m.Body) + rest
 }
 
-// prepare copies the body of a large message to the memory of the memtable and of the log.
+// prepare copies a large body to memory of the memtable and of the log, without the lock.
 func (c *call) prepare(m *engine.Message) {
 	if c.e.refuseBody(m) == nil {
 		n := beforeBody(m)
@@ -138,7 +139,7 @@ func (c *call) prepare(m *engine.Message) {
 	}
 }
 
-// unprepare drops what was not used.
+// unprepare drops prepared copies that were not used.
 func (c *call) unprepare() {
 	if c.ahead != nil {
 		c.ahead.Drop()
@@ -149,7 +150,7 @@ func (c *call) unprepare() {
 	c.ahead, c.prepared = nil, nil
 }
 
-// put appends a record, without its body where that is prepared.
+// put appends a record. A prepared body is not copied: it becomes part of the entry.
 func (c *call) put(p *record.Put) {
 	if c.prepared == nil || p.Body == nil {
 		c.group = p.Append(c.group)
@@ -171,7 +172,7 @@ func weight(msgs []engine.Message) (n int64) {
 	return n + int64(contentBytes(msgs))
 }
 
-// contentBytes is how many bytes the bodies of messages have, and their headers.
+// contentBytes is how many bytes the bodies, content types and headers of messages have.
 func contentBytes(msgs []engine.Message) (n int) {
 	for i := range msgs {
 		m := &msgs[i]
@@ -183,8 +184,8 @@ func contentBytes(msgs []engine.Message) (n int) {
 	return n
 }
 
-// expect reads where the next messages are looked for and put, some at a time before the first of them
-// is.
+// expect prefetches the memory where messages from the i-th on are looked up and put. It does
+// so for memtable.ExpectMost at a time, when it comes to the first of them.
 func (c *call) expect(msgs []engine.Message, i int) {
 	if i%memtable.ExpectMost != 0 || len(msgs) == 1 {
 		return
@@ -204,13 +205,13 @@ func (c *call) expect(msgs []engine.Message, i int) {
 	c.e.memtables.Expect(next)
 }
 
-// refusePush is the error of a push of a key.
+// refusePush is the error of a refused push.
 func refusePush(q *queue, key string, err error) error {
 	return engine.Refuse("push", engine.Ref{Queue: q.name, Key: key}, err)
 }
 
-// maxBody is the largest body of a message. What becomes of one is written with it, as an entry of the
-// log with others, and read whole.
+// maxBody is the most bytes of a body. A body is read whole, and written whole in one entry of
+// the log.
 const maxBody = 64 << 20
 
 func (e *Engine) maxBody() int { return min(maxBody, e.cfg.tune.entry/4) }
@@ -225,7 +226,8 @@ func (e *Engine) refuseBody(in *engine.Message) error {
 		Hint: fmt.Sprintf("a body has at most %d bytes on the disk; keep a larger one elsewhere and send its address", most)}
 }
 
-// push pushes one message. An error is one of the call.
+// push pushes one message. Its error ends the whole call; an error of the message is in the
+// result.
 func (c *call) push(in *engine.Message, hash *keyLookup) (engine.PushResult, error) {
 	if err := c.e.refuseBody(in); err != nil {
 		return engine.PushResult{Err: err}, nil
@@ -280,7 +282,7 @@ func (c *call) push(in *engine.Message, hash *keyLookup) (engine.PushResult, err
 	return c.create(q, in), nil
 }
 
-// passes reports whether a push takes the place of a finished message.
+// passes reports whether a push goes through though its key is remembered as finished.
 func passes(policy engine.Conflict) bool { return policy != engine.Reject && policy != engine.Keep }
 
 // create makes a new message.
@@ -306,13 +308,14 @@ func (c *call) create(q *queue, in *engine.Message) engine.PushResult {
 	return r
 }
 
-// contentOf makes the bytes of a content without its body, which follows them: it is copied where it is to be.
+// contentOf encodes a content without its body into c.content. The body follows it; it is
+// copied only once, to its final place.
 func (c *call) contentOf(content *record.Content) {
 	content.Body = nil
 	c.content = content.Append(c.content[:0])
 }
 
-// refusal says why a push is refused because of this message; nil: it is not.
+// refusal returns why a push is refused because of this message; nil: it is not.
 func (m *message) refusal(in *engine.Message, ms int64) error {
 	switch {
 	case in.OnConflict == engine.Reject:
@@ -327,7 +330,7 @@ func (c *call) result(m *message, o engine.Outcome, err error) engine.PushResult
 	return engine.PushResult{Outcome: o, ID: m.id, Due: instant(m.Due), State: m.state(c.ms), Err: err}
 }
 
-// conflict applies the policy of a push whose key a message holds.
+// conflict applies the conflict policy of a push whose key the message m has.
 func (c *call) conflict(m *message, in *engine.Message) (engine.PushResult, error) {
 	c.see(m.q)
 	if err := m.refusal(in, c.ms); err != nil {
@@ -357,12 +360,12 @@ func (c *call) conflict(m *message, in *engine.Message) (engine.PushResult, erro
 	}
 	s.Expires, s.Attempt = expiry(s.Due, &policy), 0
 	c.rewrite(m, s, content, body)
-	m.State, m.Priority, m.lease = s, policy.Priority, nil // all that is asked of it
+	m.State, m.Priority, m.lease = s, policy.Priority, nil // attach and result need no more
 	c.attach(m)
 	return c.result(m, engine.Replaced, nil), nil
 }
 
-// expiry returns when a message due then expires under a policy.
+// expiry returns when a message that is due at due expires under a policy.
 func expiry(due int64, p *engine.Policy) int64 {
 	if p.ExpireAfter <= 0 {
 		return never

@@ -10,28 +10,28 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
-// queue is what is in memory of a queue, guarded by Engine.mu.
+// queue is the part of a queue that is in memory, guarded by Engine.mu.
 type queue struct {
 	name string
 	num  uint32
 	gone bool    // it was forgotten, and another may have its name
-	pos  wal.Pos // of the last entry of the log that changed it
+	pos  wal.Pos // the last entry of the log that changed it
 	ms   int64   // when it was last visited, by the engine's clock
 
-	// How many there are. Live messages are leased or pending; of the pending ones ready are
-	// those before front.
+	// Numbers of messages and remembered keys. A live message is leased or pending. ready
+	// counts the pending ones before front.
 	live, leased, ready int64
 	dead, finished      int64
 	hidden              int64 // live messages that a purge under way has still to remove
 
 	readyQueue
-	weight int64            // bytes of memory of the heap and the cursors, when last weighed
+	weight int64            // bytes of memory of the heap and the cursors when last weighed
 	leases *memtable.Leases // of all queues
-	ends   int64            // no lease ends before
-	toldAt uint64           // Engine.seals, when the log last had all running leases after the last seal
+	ends   int64            // no lease ends before this
+	toldAt uint64           // Engine.seals when the log last had all running leases after the last seal
 
-	graves   tableCursors // the dead, by death
-	memories tableCursors // keys that are remembered, by when they are forgotten
+	graves   tableCursors // dead messages, by when they died
+	memories tableCursors // remembered keys, by when they are forgotten
 
 	pause    int64     // until when; 0: it is not paused
 	settings *settings // nil: never configured
@@ -39,7 +39,7 @@ type queue struct {
 
 	told          int64 // the last NextDue of an answer; never: there was none
 	hint          bool  // watchers get a hint
-	expired, died int   // that no answer of Lease has counted yet
+	expired, died int   // messages that no answer of Lease has counted yet
 }
 
 func (e *Engine) newQueue(name string, num uint32) *queue {
@@ -76,14 +76,15 @@ func (q *queue) empty() bool {
 	return q.live+q.dead+q.finished == 0 && q.pause == 0 && q.settings == nil && q.purge == nil
 }
 
-// namesAfter is at most n names of queues after one, in order.
+// namesAfter returns at most n names of queues after a name, in order.
 func (e *Engine) namesAfter(after string, n int) []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.names.After(nil, after, n)
 }
 
-// visit returns a queue brought up to the present; nil: there is none. create makes it then.
+// visit returns a queue brought up to the present; nil: there is none. If create is set it
+// makes one.
 func (c *call) visit(name string, create bool) (*queue, error) {
 	if q := c.visited; q != nil && q.name == name {
 		return q, nil
@@ -106,7 +107,7 @@ func (c *call) visit(name string, create bool) (*queue, error) {
 	return q, err
 }
 
-// make makes a queue.
+// make makes a queue and names it in the log.
 func (c *call) make(name string) *queue {
 	e := c.e
 	q := e.newQueue(name, e.nextQueue)
@@ -119,8 +120,8 @@ func (c *call) make(name string) *queue {
 	return q
 }
 
-// refresh brings a queue up to the present: what has outlived its deadline waits again, or is
-// dead.
+// refresh brings a queue up to the present: a message whose lease is past its deadline waits
+// again, or is dead.
 func (c *call) refresh(q *queue) error {
 	if c.ms < q.ms {
 		q.rewind()
@@ -138,7 +139,8 @@ func (c *call) refresh(q *queue) error {
 	return nil
 }
 
-// hinted gives a hint if something may be leased sooner than the last answer said, and forgets it.
+// hinted passes on the queue's hint, if any, that something may be leased sooner than the last
+// answer said.
 func (c *call) hinted(q *queue) {
 	if q.hint {
 		q.hint = false
@@ -153,8 +155,8 @@ func (q *queue) arrives(at int64) {
 	}
 }
 
-// forget forgets empty queues, so that programs that make one for each user do not fill the
-// memory with names. It looks at some at a time, and reports whether it has seen all.
+// forget forgets those of some queues that are empty and idle: programs that make a queue for
+// each user must not fill the memory with names.
 func (c *call) forget(names []string) {
 	c.e.most = max(c.e.most, len(c.e.queues))
 	for _, name := range names {
@@ -176,7 +178,7 @@ func (c *call) forget(names []string) {
 	}
 }
 
-// mostCopied is how many queues are copied to maps of their size.
+// mostCopied is the most queues that are copied to smaller maps.
 const mostCopied = 4096
 
 func copied[K comparable](of map[K]*queue) map[K]*queue {

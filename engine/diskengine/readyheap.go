@@ -2,14 +2,14 @@ package diskengine
 
 import "github.com/tarryhq/tarry/engine"
 
-// turn is a message in the order in which those go out that are ready.
+// readyItem is a ready message, as the heap orders it: by priority, then due time, then id.
 type readyItem struct {
 	due      int64
 	id       engine.ID
 	priority uint32
 	pos      uint32  // in src
 	src      *source // nil: it was in a memtable
-	epoch    uint32  // then, Engine.epoch
+	epoch    uint32  // Engine.epoch at that time
 }
 
 func (t *readyItem) before(o *readyItem) bool {
@@ -19,7 +19,7 @@ func (t *readyItem) before(o *readyItem) bool {
 	return t.due < o.due || t.due == o.due && t.id < o.id
 }
 
-// readyHeap is a heap of them.
+// readyHeap is a heap of readyItems, the next to be leased first.
 type readyHeap []readyItem
 
 func (h *readyHeap) push(t readyItem) {
@@ -37,7 +37,7 @@ func (h *readyHeap) push(t readyItem) {
 	*h = s
 }
 
-// pop removes the first.
+// pop removes the first item.
 func (h *readyHeap) pop() {
 	s := *h
 	last := len(s) - 1

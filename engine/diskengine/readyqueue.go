@@ -12,16 +12,18 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// readyQueue is what of a queue is about to be leased. front is a position in the order of due times. All
-// pending messages before it are in heap, in the order in which they are leased. The others are only in
-// memtables and sstables. front follows the clock as far as leases ask, and stops when heap is full.
+// readyQueue has the messages of a queue that are about to be leased. front is a position in
+// the order of due times. All pending messages before it are in heap, in the order in which
+// they are leased. The others are only in memtables and sstables. front follows the clock as
+// far as leases ask, and stops when heap is full.
 //
-// A message that is removed or moved leaves its item in the heap, which is passed over when it comes to the
-// top.
+// A message that is removed or moved leaves its item in the heap. The item is passed over when
+// it comes to the top.
 //
-// If memory is short the heap is forgotten, and filled again from the start. To avoid a walk through all of
-// them for a few leases, known and least say that no pending message before known has a priority before least.
-// Once heap has as many of priority least as are asked for, they are leased and front stays.
+// If memory is short the heap is forgotten, and filled again from the start. known and least
+// avoid a walk through all messages for a few leases: no pending message before known has a
+// priority before least. Once heap has as many of priority least as are asked for, they are
+// leased and front stays.
 type readyQueue struct {
 	front memtable.Position
 	heap  readyHeap
@@ -29,15 +31,16 @@ type readyQueue struct {
 
 	known memtable.Position
 	least uint32
-	sure  int64 // pending before known
-	best  int   // in heap, of priority least or before it
+	sure  int64 // pending messages before known
+	best  int   // items in heap of priority least or before it
 }
 
-// readyLen is how many messages a heap has room for by default. Among so many the order is exact.
+// readyLen is how many messages of a queue are in exact order by default: a heap has room for
+// them.
 const readyLen = 65_536
 
-// walkItems is how many are moved to the heap at a time, and walkMost how many before others are let
-// in.
+// walkItems is how many messages are moved to the heap at a time, and walkMost how many times
+// before others are let in.
 const (
 	walkItems = 256
 	walkMost  = 8
@@ -47,17 +50,17 @@ func before(a, b memtable.Position) bool {
 	return a.At < b.At || a.At == b.At && a.ID < b.ID
 }
 
-// after is the position after one.
+// after is the position right after p.
 func after(p memtable.Position) memtable.Position { return memtable.Position{At: p.At, ID: p.ID + 1} }
 
-// rewind forgets the ready messages: the clock stepped back, or too many became ready out of order. They are
-// found again where they are stored.
+// rewind forgets the ready messages, as the clock stepped back or too many became ready out of
+// order. They are found again where they are stored.
 func (q *queue) rewind() {
 	q.forgetReady()
 	q.known, q.least, q.sure = memtable.First, 0, 0
 }
 
-// forgetReady gives the memory of the ready heap back, and remembers the least priority.
+// forgetReady frees the ready heap, and remembers in known and least what it knew.
 func (q *queue) forgetReady() {
 	if !before(q.front, q.known) {
 		q.known, q.least, q.sure = q.front, math.MaxUint32, q.ready
@@ -69,7 +72,8 @@ func (q *queue) forgetReady() {
 	q.lane.forget()
 }
 
-// room is how many items a heap has at most: some more than needed, so that it is not filled again at once.
+// room is up to how many items a heap is filled: more than needed, so that it is not filled
+// again at once.
 func (e *Engine) room() int { return e.cfg.tune.ready + e.cfg.tune.ready/4 }
 
 // take puts an item into the heap.
@@ -80,7 +84,7 @@ func (q *queue) take(t readyItem) {
 	q.heap.push(t)
 }
 
-// drop takes the first turn away.
+// drop removes the first item of the heap.
 func (q *queue) drop() {
 	if q.heap[0].priority <= q.least {
 		q.best--
@@ -88,14 +92,14 @@ func (q *queue) drop() {
 	q.heap.pop()
 }
 
-// knows reports whether the top of the heap is leased before all other due messages if it has the least
-// priority pending, though front has not reached the end.
+// knows reports whether known reaches far enough: an item of priority least may be leased
+// though front has not passed all due messages.
 func (c *call) knows(q *queue) bool {
 	return before(q.front, q.known) && (q.known.At > c.ms || q.sure >= int64(c.e.cfg.tune.ready))
 }
 
-// letGo forgets what a queue has read of sstables when it was not asked for long: it would keep merged
-// sstables in memory.
+// letGo forgets what a queue has read of sstables if it was not used for long: it would keep
+// sstables in memory that were merged away.
 func (e *Engine) letGo(q *queue) {
 	idle := q.lane.idle(e)
 	if !idle && !q.graves.idle(e) && !q.memories.idle(e) {
@@ -109,8 +113,9 @@ func (e *Engine) letGo(q *queue) {
 	e.weigh(q)
 }
 
-// weigh notes how much memory the ready heap and the cursors of a queue take. If all queues together take more
-// than their share, others forget theirs, and fill them again when they are used.
+// weigh notes how much memory the ready heap and the cursors of a queue take. If all queues
+// together take more than their share, other queues forget theirs, and fill them again when
+// they are used.
 func (e *Engine) weigh(q *queue) {
 	was := q.weight
 	q.weight = int64(cap(q.heap))*readyItemBytes + q.lane.bytes() + q.graves.bytes() + q.memories.bytes()
@@ -137,12 +142,12 @@ func (e *Engine) weigh(q *queue) {
 }
 
 const (
-	mostShed       = 4096 // queues are looked at at a time
+	mostShed       = 4096 // queues that are looked at in one go
 	readyItemBytes = int64(unsafe.Sizeof(readyItem{}))
 	cursorBytes    = int64(unsafe.Sizeof(cursor{})) + 8
 )
 
-// waits notes that a message waits, in the queue or in another order than before.
+// waits notes that a message is pending now, or pending in another place than before.
 func (c *call) waits(q *queue, t readyItem) {
 	c.least = min(c.least, t.due)
 	at := memtable.Position{At: t.due, ID: uint64(t.id)}
@@ -162,7 +167,7 @@ func (c *call) waits(q *queue, t readyItem) {
 	q.arrives(max(t.due, q.pause))
 }
 
-// leaves notes that a message which waits does so no more.
+// leaves notes that a pending message no longer is.
 func (q *queue) leaves(due int64, id engine.ID) {
 	at := memtable.Position{At: due, ID: uint64(id)}
 	if q.hides(memtable.Live, id) {
@@ -176,7 +181,8 @@ func (q *queue) leaves(due int64, id engine.ID) {
 	}
 }
 
-// advance moves due messages to the heap until all are in it, it is full, or the next so many are known.
+// advance moves due messages to the heap until all are in it, it is full, or the next most of
+// them are known.
 func (c *call) advance(q *queue, most int) error {
 	q.lane.refresh(c.e, q, q.front)
 	end := memtable.Position{At: c.ms + 1}
@@ -239,13 +245,14 @@ func priorityOf(value []byte) uint32 {
 	return h.Priority
 }
 
-// next is when the first message after front is due; never: there is none.
+// next is when the first pending message from front on is due, or earlier; never: there is
+// none.
 func (c *call) next(q *queue) (int64, error) {
 	q.lane.refresh(c.e, q, q.front)
 	at, passed := int64(never), 0
 	c.e.memtables.Ascend(q.num, memtable.Live, q.front, func(e memtable.Entry) bool {
 		if q.held(engine.ID(e.ID)) || q.hides(memtable.Live, engine.ID(e.ID)) {
-			if passed++; passed < walkMost*walkItems { // after so many there is none before this
+			if passed++; passed < walkMost*walkItems { // then this one's time will do: none before it waits
 				return true
 			}
 		}
@@ -261,7 +268,7 @@ func (c *call) next(q *queue) (int64, error) {
 	return at, nil
 }
 
-// first is when the first one that waits may be due, at the earliest.
+// first is the earliest time at which the first pending message from the cursor on may be due.
 func (k *cursor) first(q *queue) int64 {
 	for i := range k.loaded {
 		t := &k.loaded[i]
@@ -276,9 +283,9 @@ func (k *cursor) first(q *queue) int64 {
 	return never
 }
 
-// top returns the message that is leased first, and takes its item away, also if the message is corrupt. If it
-// must be read first, or the disk fails to read it, the item stays. ok is false: there is none. errYield: many
-// stale items were passed over.
+// top returns the message that is leased first, and removes its item, even if the message is
+// corrupt. The item stays if the message must be read first, or if the disk fails to read it.
+// ok is false if there is none. errYield means that many stale items were passed over.
 func (c *call) top(q *queue) (t readyItem, m message, ok bool, err error) {
 	for n := 0; len(q.heap) > 0; n++ {
 		if n == 4*stepItems {
@@ -286,7 +293,7 @@ func (c *call) top(q *queue) (t readyItem, m message, ok bool, err error) {
 		}
 		t = q.heap[0]
 		m, ok, err = c.readyMessage(q, &t)
-		if err == errLack || errors.Is(err, syscall.EIO) { // it is asked for again
+		if err == errLack || errors.Is(err, syscall.EIO) { // the caller asks again
 			return t, m, true, err
 		}
 		q.drop()
@@ -312,7 +319,7 @@ func (c *call) readyMessage(q *queue, t *readyItem) (m message, ok bool, err err
 	at := spot{t.src, t.pos}
 	if t.src == nil {
 		if t.epoch == c.e.epoch {
-			return m, false, nil // it would be there
+			return m, false, nil // it would still be in a memtable
 		}
 		if at, err = c.spotOfID(t.id); err != nil {
 			return m, false, err
@@ -333,7 +340,8 @@ func (c *call) readyMessage(q *queue, t *readyItem) (m message, ok bool, err err
 	return m, err == nil && m.Priority == t.priority, err
 }
 
-// storedPriority is the priority in an entry of an sstable, of which the first bytes may be enough.
+// storedPriority is the priority in an entry of an sstable. The first bytes may be enough; if
+// not, it reads the whole entry.
 func storedPriority(src *source, e sstable.Entry) (uint32, error) {
 	_, value, err := record.ParseKeyed(e.Value)
 	if err == nil {

@@ -19,7 +19,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 			out.Skipped += gone
 			return err
 		}
-		// Those that die meanwhile are not among them.
+		// Messages that die meanwhile are not redriven.
 		left, from := limit, token.All
 		for limit <= 0 || left > 0 {
 			most := engine.MaxPage
@@ -31,13 +31,13 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 				return err
 			}
 			if from.High == token.All.High {
-				from.High = token.Place{At: c.ms + 1} // dead by now
+				from.High = token.Place{At: c.ms + 1} // only those dead by now
 			}
 			some := make([]engine.ID, len(l.found))
 			for i := range l.found {
 				some[i] = l.found[i].id
 			}
-			if _, err := c.redriveAll(name, some, &out); err != nil { // what went meanwhile was not asked for
+			if _, err := c.redriveAll(name, some, &out); err != nil { // messages gone meanwhile do not count
 				return err
 			}
 			if left -= len(some); !l.more {
@@ -53,7 +53,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 	return out, nil
 }
 
-// redriveAll brings dead messages back, and returns how many are not there.
+// redriveAll makes dead messages live again, and returns how many are not there.
 func (c *call) redriveAll(name string, ids []engine.ID, out *engine.Redriven) (gone int64, err error) {
 	err = c.each(len(ids), func(i int) error {
 		q, err := c.visit(name, false)
@@ -77,7 +77,7 @@ func (c *call) redriveAll(name string, ids []engine.ID, out *engine.Redriven) (g
 				return nil
 			}
 		}
-		if errors.Is(err, sstable.ErrDamaged) { // it stays dead, and the others are brought back
+		if errors.Is(err, sstable.ErrDamaged) { // it stays dead; the others are redriven
 			c.damaged(q, ids[i], err)
 			err = nil
 		}
@@ -89,7 +89,7 @@ func (c *call) redriveAll(name string, ids []engine.ID, out *engine.Redriven) (g
 	return gone, err
 }
 
-// redrive brings a dead message back unless its key is another's by now.
+// redrive makes a dead message live again, unless another message has its key by now.
 func (c *call) redrive(m *message) (bool, error) {
 	q, hash := m.q, new(keyLookup)
 	if len(m.key) > 0 {

@@ -5,7 +5,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 )
 
-// refer runs do on the queue of a ref, brought up to the present. An unknown queue has no message.
+// refer runs do in a step on the queue of a ref, brought up to the present. If there is no
+// such queue, the message is not found.
 func (c *call) refer(ref engine.Ref, do func(q *queue, hash *keyLookup) error) error {
 	var hash [1]keyLookup
 	if err := c.seek(1, func(int) (string, string) { return ref.Queue, ref.Key }, hash[:]); err != nil {
@@ -32,7 +33,8 @@ func (c *call) refer(ref engine.Ref, do func(q *queue, hash *keyLookup) error) e
 	return err
 }
 
-// waiting finds the message that ref means, if it is scheduled or ready and as ref says.
+// waiting finds the message that ref names, if it is scheduled or ready, and in the state that
+// ref asks for.
 func (c *call) waiting(q *queue, ref engine.Ref, hash *keyLookup) (message, error) {
 	m, ok, err := c.byRef(q, ref, hash)
 	if err != nil {
@@ -50,7 +52,8 @@ func (c *call) waiting(q *queue, ref engine.Ref, hash *keyLookup) (message, erro
 	return m, engine.RefuseUnlessWaiting(c.op, ref, s)
 }
 
-// byRef finds the message that a ref means, dead ones by id only. One past its expiry is dropped.
+// byRef finds the message that a ref names; a dead one by id only. It drops one past its
+// expiry.
 func (c *call) byRef(q *queue, ref engine.Ref, hash *keyLookup) (m message, ok bool, err error) {
 	if ref.ID != 0 {
 		m, ok, err = c.byID(q, ref.ID)
@@ -67,8 +70,8 @@ func (c *call) byRef(q *queue, ref engine.Ref, hash *keyLookup) (m message, ok b
 	return m, ok, err
 }
 
-// holds reports whether a message that lives holds a key. One past its expiry is dropped, and then
-// the step is to be done again: what it has found may have moved.
+// holds reports whether a live message has a key. It drops one past its expiry. Then the step
+// must be run again (errYield), as the drop may have moved what it found before.
 func (c *call) holds(q *queue, key []byte, hash *keyLookup) (bool, error) {
 	m, ok, err := c.byKey(q, key, hash)
 	if err != nil || !ok || !m.past(c.ms) {
@@ -81,7 +84,7 @@ func (c *call) holds(q *queue, key []byte, hash *keyLookup) (bool, error) {
 	return false, errYield
 }
 
-// byID finds a message of a queue that lives or is dead.
+// byID finds a live or dead message of a queue.
 func (c *call) byID(q *queue, id engine.ID) (m message, ok bool, err error) {
 	if e, found := c.e.memtables.ByID(uint64(id)); found {
 		if e.Queue != q.num || e.Area == memtable.Finished {
@@ -104,7 +107,7 @@ func (c *call) byID(q *queue, id engine.ID) (m message, ok bool, err error) {
 	return c.standing(q, at)
 }
 
-// standing is the message at a spot, if it is one of a queue.
+// standing is the message at a spot in an sstable, if it is one of queue q.
 func (c *call) standing(q *queue, at spot) (m message, ok bool, err error) {
 	if at.src == nil || at.src.area == memtable.Finished || at.src.QueueAt(at.pos).Queue != q.num {
 		return m, false, nil
@@ -119,8 +122,8 @@ func (c *call) standing(q *queue, at spot) (m message, ok bool, err error) {
 	return m, c.shown(&m), nil
 }
 
-// shown reports whether a message is there for callers. What a purge under way, or the time that
-// the dead stay, takes away is removed once it is met.
+// shown reports whether a message is there for callers: not purged, nor dead for too long. If
+// a purge under way names it, shown removes it at once.
 func (c *call) shown(m *message) bool {
 	if m.q.hides(m.area, m.id) {
 		c.purged(m)
@@ -129,7 +132,7 @@ func (c *call) shown(m *message) bool {
 	return m.area != memtable.Dead || m.q.stays(m.Died, c.ms)
 }
 
-// byKey finds the message that lives and has a key. hash is that of the key, or zero.
+// byKey finds the live message with a key. hash is of that key, or zero.
 func (c *call) byKey(q *queue, key []byte, hash *keyLookup) (m message, ok bool, err error) {
 	if e, found := c.holder(q, key, hash); found {
 		if m, err = c.fromMemtable(q, e); err != nil {

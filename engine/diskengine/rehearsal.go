@@ -5,32 +5,32 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 )
 
-// name is a key of a queue.
+// name is a key in a queue.
 type name struct{ queue, key string }
 
-// seat is what a push of a key meets.
+// seat is what a push finds under its key.
 type seat struct {
-	state engine.State // Gone: nothing does
+	state engine.State // Gone: nothing
 	due   int64
-	bytes int // of its content, unless Finished
+	bytes int // of the content, unless Finished
 
 	policy engine.Policy // unless Finished
 	ending engine.Ending // when Finished
 	ended  int64
 
-	lingers bool // it has expired as it was pushed, and counts until it is met
+	lingers bool // it had expired when it was pushed, and counts as live until a push meets it
 }
 
-// rehearsal is what pushes so far would have made.
+// rehearsal is what the pushes so far would have made.
 type rehearsal struct {
-	seats map[name]*seat   // of keys that several have
-	live  map[*queue]int64 // how many more live messages than there are
+	seats map[name]*seat   // of keys that several messages of the push have
+	live  map[*queue]int64 // how many live messages more than now
 	kept  int              // bytes of contents that are kept
-	older olderBody        // and of those that are large
-	news  int64            // of all queues, with those that expire at once
+	older olderBody        // bytes of those that are large
+	news  int64            // new messages of all queues, with those that expire at once
 }
 
-// rehearse finds out whether any push would fail, and looks up what they need.
+// rehearse finds out whether any push would be refused, and looks up what they need.
 func (a *atomicPush) rehearse(c *call) (*rehearsal, error) {
 	r := &rehearsal{live: make(map[*queue]int64)}
 	var lack error
@@ -56,7 +56,7 @@ func (a *atomicPush) rehearse(c *call) (*rehearsal, error) {
 	return r, lack
 }
 
-// seatOf is what a push of a key meets now.
+// seatOf returns what a push finds under its key now. If whole, the content is read too.
 func (c *call) seatOf(q *queue, key string, hash *keyLookup, result *engine.PushResult, whole bool) (s seat, err error) {
 	m, ok, err := c.byKey(q, []byte(key), hash)
 	if err != nil {
@@ -69,8 +69,8 @@ func (c *call) seatOf(q *queue, key string, hash *keyLookup, result *engine.Push
 		c.expire(&m)
 		ok = false
 	}
-	// The message with the key may have expired when a later item of the call asks. So other entries
-	// of the key in sstables are read now.
+	// The message with the key may be gone when a later message of the push asks for the key.
+	// So other entries of the key in sstables are read now.
 	for _, a := range []memtable.Area{memtable.Live, memtable.Finished} {
 		if _, err := c.spotsOfKey(q, a, []byte(key), hash); err != nil {
 			return s, err
@@ -93,7 +93,7 @@ func (c *call) seatOf(q *queue, key string, hash *keyLookup, result *engine.Push
 	return seat{state: engine.Finished, due: t.Due, ending: t.Ending, ended: t.Ended}, nil
 }
 
-// shared is the seat of a key that several have.
+// shared is the seat of a key that several messages of the push have.
 func (c *call) shared(r *rehearsal, q *queue, key string, hash *keyLookup, result *engine.PushResult) (*seat, error) {
 	n := name{q.name, key}
 	s := r.seats[n]
@@ -115,7 +115,8 @@ func (c *call) shared(r *rehearsal, q *queue, key string, hash *keyLookup, resul
 	return s, nil
 }
 
-// rehearseOne says why one push would fail; nil: it would not. twice says that another has its key.
+// rehearseOne says why one push would be refused; nil: it would not. twice says that another
+// message of the push has its key.
 func (c *call) rehearseOne(r *rehearsal, in *engine.Message, twice bool, hash *keyLookup, result *engine.PushResult) (refused, err error) {
 	if err := c.e.refuseBody(in); err != nil {
 		return err, nil
@@ -159,8 +160,8 @@ func (c *call) rehearseOne(r *rehearsal, in *engine.Message, twice bool, hash *k
 	} else if s.bytes > leastKept {
 		r.older += olderBody(s.bytes)
 	}
-	s.state = engine.Scheduled                     // or ready
-	if at := expiry(s.due, &s.policy); at < c.ms { // gone before the next is pushed
+	s.state = engine.Scheduled                     // or ready: later pushes treat both alike
+	if at := expiry(s.due, &s.policy); at < c.ms { // it is gone before the next is pushed
 		s.state, s.ending, s.ended, s.lingers = engine.Gone, engine.Expired, at, true
 		if at+millis(s.policy.Remember) > c.ms {
 			s.state = engine.Finished
@@ -169,7 +170,8 @@ func (c *call) rehearseOne(r *rehearsal, in *engine.Message, twice bool, hash *k
 	return nil, nil
 }
 
-// refusal says why a push is refused because of what it meets; nil: it is not.
+// refusal returns why a push is refused because of what it finds under its key; nil: it is
+// not.
 func (s *seat) refusal(q *queue, in *engine.Message) error {
 	switch {
 	case in.OnConflict == engine.Keep:

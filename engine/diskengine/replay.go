@@ -15,17 +15,18 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
-// replay brings what is in memory to where the log ends. Nobody else has the engine yet.
+// replay applies the records of the log to memory while the store is opened. Nobody else has
+// the engine yet, so it takes no lock.
 type replay struct {
 	e      *Engine
 	log    string // its directory
 	value  []byte
-	spares map[uint32]*spares // that were named for the next purge of a queue
+	spares map[uint32]*spares // of the next purge, by the number of its queue
 }
 
 var _ record.Applier = (*replay)(nil)
 
-// queue returns the queue of a number; without a name if the log does not have it again.
+// queue returns the queue with a number. A new one has no name until the log names it.
 func (r *replay) queue(num uint32) *queue {
 	q := r.e.numbered[num]
 	if q == nil {
@@ -36,7 +37,7 @@ func (r *replay) queue(num uint32) *queue {
 	return q
 }
 
-// used notes an id and the number of an sstable, which are not to be given again.
+// used notes an id and the number of an sstable, which must not be given again.
 func (r *replay) used(id engine.ID, at record.Spot) {
 	r.e.nextID = max(r.e.nextID, id+1)
 	if at.Table != 0 {
@@ -44,7 +45,7 @@ func (r *replay) used(id engine.ID, at record.Spot) {
 	}
 }
 
-// leave removes a message from its sstable and ends its lease.
+// leave deletes a message from its sstable and removes its lease.
 func (r *replay) leave(id engine.ID, from record.Spot) error {
 	r.unlease(id)
 	at, err := r.spot(id, from)
@@ -252,7 +253,7 @@ func (r *replay) unlease(id engine.ID) {
 	}
 }
 
-// purgeTable removes what a purge names from an sstable.
+// purgeTable removes from an sstable what the purge of a queue names.
 func (r *replay) purgeTable(q *queue, src *source) error {
 	part, ok := src.Queue(q.num)
 	if !ok {
@@ -272,7 +273,7 @@ func (r *replay) purgeTable(q *queue, src *source) error {
 		}
 		from = part.To
 		at, err := s.At(), errors.Join(s.Err(), s.Close())
-		if errors.Is(err, sstable.ErrDamaged) { // as the purge itself did
+		if errors.Is(err, sstable.ErrDamaged) { // pass over the block, as the purge itself did
 			r.e.unpurged(err)
 			from, err = src.Reach(at, 1), nil
 		}
@@ -283,7 +284,7 @@ func (r *replay) purgeTable(q *queue, src *source) error {
 	return nil
 }
 
-// finish counts what there is, and ends leases that nothing can settle.
+// finish counts what each queue holds, and ends leases that nothing can settle any more.
 func (r *replay) finish() error {
 	e := r.e
 	for num, q := range e.numbered {
@@ -317,7 +318,7 @@ func (r *replay) finish() error {
 			}
 		}
 	}
-	if nameless != 0 { // its name stood in what is missing of the log
+	if nameless != 0 { // its name was in a part of the log that is missing
 		return &vfs.DamageError{What: wal.ErrDamaged, File: r.log, Reason: fmt.Sprintf("queue %d holds something, and has no name", nameless)}
 	}
 	now := e.cfg.Now().UnixMilli()
@@ -339,13 +340,13 @@ func (r *replay) finish() error {
 	return nil
 }
 
-// leasesOf is those of a queue: none is known to have lapsed.
+// leasesOf returns the leases of a queue. During a replay none is marked as lapsed.
 func (r *replay) leasesOf(q *queue) (all []*lease) {
 	r.e.leases.Ascend(q.num, memtable.First, func(l *lease) bool { all = append(all, l); return true })
 	return all
 }
 
-// know looks up what is asked of the messages that are leased.
+// know copies into the leases of a queue what they need of their messages.
 func (r *replay) know(q *queue, all []*lease) error {
 	c := &call{e: r.e, op: "open", scratch: new(scratch)}
 	knows := func(l *lease, m *message) {
@@ -372,10 +373,10 @@ func (r *replay) know(q *queue, all []*lease) error {
 		}
 		for _, at := range some {
 			v, err := c.valueAt(at)
-			if err == errLack { // they are large
+			if err == errLack { // the values were too large to be read at once
 				break
 			}
-			if isUnreadable(err) { // the lease ends, and the message is not handed out
+			if isUnreadable(err) { // the lease will lapse, and the message is not handed out
 				spots = spots[1:]
 				continue
 			}

@@ -23,7 +23,7 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 			}
 			s := m.base()
 			s.Due, s.Attempt = due.Resolve(c.now), 0
-			if s.Expires != never { // a redriven one never expires, whatever its policy
+			if s.Expires != never { // a redriven message never expires, whatever its policy
 				s.Expires = expiry(s.Due, &m.Policy)
 			}
 			c.become(&m, s, m.content)

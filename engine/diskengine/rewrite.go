@@ -7,8 +7,9 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 )
 
-// rewrite writes again, after the position from which the log will be replayed, what is neither in memtables
-// nor in sstables: names, settings, pauses, leases and purges under way.
+// rewrite writes to the log again what is neither in memtables nor in sstables: names,
+// settings, pauses, leases and purges under way. The log before them is then not needed for a
+// replay.
 func (k *compactor) rewrite() error {
 	e := k.e
 	var nums []uint32
@@ -50,8 +51,8 @@ func (k *compactor) rewriteQueue(num uint32) error {
 	return err
 }
 
-// rewriteLeases writes the running leases by their deadlines, then the lapsed ones. A lease that changes
-// meanwhile is written by its change.
+// rewriteLeases writes the running leases by their deadlines, then the lapsed ones. A lease
+// that changes meanwhile is written by that change.
 func (k *compactor) rewriteLeases(num uint32) error {
 	e := k.e
 	for over := range 2 {
@@ -88,13 +89,13 @@ func (k *compactor) rewriteLeases(num uint32) error {
 	return nil
 }
 
-// rewritePurge writes a purge that is under way, with the messages that it spares and that are not leased now.
+// rewritePurge writes a purge under way, with the ids that it spares.
 func (k *compactor) rewritePurge(num uint32) error {
 	var of *spares
 	for more, at := true, 0; more; {
 		more = false
 		err := k.e.write(func(q *queue, b []byte) []byte {
-			if q.purge == nil || of != nil && q.purge.spares != of { // one that has begun since is in the log
+			if q.purge == nil || of != nil && q.purge.spares != of { // one begun since is in the log
 				return b
 			}
 			of = q.purge.spares
@@ -116,7 +117,8 @@ func (k *compactor) rewritePurge(num uint32) error {
 	return nil
 }
 
-// write appends records to the log that change nothing in memory, of a queue if that is there.
+// write appends records of a queue to the log that change nothing in memory. If the queue is
+// gone it writes nothing.
 func (e *Engine) write(records func(q *queue, b []byte) []byte, num uint32) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -6,29 +6,29 @@ import (
 	"unsafe"
 )
 
-// scratch is room in which a call puts things together. Calls use it one after another: it is most
-// of what each would allocate.
+// scratch has the buffers of a call. They are most of what a call would allocate, so later
+// calls use them again.
 type scratch struct {
 	group          []byte      // records of a step
-	touched        []*queue    // that they are of
+	touched        []*queue    // the queues of the records
 	value, content []byte      // of a message
-	items          []readyItem // that were read
+	items          []readyItem // items on their way to a heap
 	lookups        []keyLookup // keys of a push
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// soughtFor returns room for what is known of n keys, of which nothing is known yet.
+// lookupsFor returns n empty keyLookups.
 func (s *scratch) lookupsFor(n int) []keyLookup {
 	s.lookups = slices.Grow(s.lookups[:0], n)[:n]
 	clear(s.lookups)
 	return s.lookups
 }
 
-// keptScratch is how many bytes each part of a scratch has at most that is kept.
+// keptScratch is the most bytes of each buffer that are kept for later calls.
 const keptScratch = 1 << 20
 
-// free gives the room back, of which nothing is to be used afterwards.
+// free gives the buffers back. Nothing in them may be used afterwards.
 func (s *scratch) free() {
 	s.group, s.value, s.content = kept(s.group), kept(s.value), kept(s.content)
 	clear(s.touched[:cap(s.touched)])
@@ -36,7 +36,7 @@ func (s *scratch) free() {
 	scratches.Put(s)
 }
 
-// kept is the room of a part; nil: it is too much to be kept.
+// kept empties a buffer; nil: it is too large to be kept.
 func kept[T any](part []T) []T {
 	var one T
 	if uintptr(cap(part))*unsafe.Sizeof(one) > keptScratch {

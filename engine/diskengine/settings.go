@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/pace"
 )
 
-// settings are what a queue was configured with, and what is kept to hold to it.
+// settings are the settings of a queue, with the state that its rate needs.
 type settings struct {
 	engine.Settings
 	revision uint64
@@ -40,8 +40,8 @@ func (e *Engine) Settings(ctx context.Context, name string) (s engine.Settings, 
 	return s, revision, nil
 }
 
-// Configure stores the settings of a queue, all of them. What they do not let stay is dropped
-// before it answers.
+// Configure replaces all settings of a queue. Dead messages that they do not let stay are
+// dropped before it answers.
 func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, revision string) (string, error) {
 	s.Defaults = s.Defaults.Clone()
 	var made string
@@ -55,7 +55,7 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 			if made = q.revision(); revision != "" && revision != made {
 				return engine.RefuseRevision(name, made)
 			}
-			// What is gone by the settings before does not come back.
+			// Messages gone by the old settings must not come back.
 			if err := c.dropDead(q); err != nil {
 				return err
 			}
@@ -82,7 +82,7 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 
 const unwritten = "0"
 
-// revised is how often they were configured.
+// revised is how often the queue was configured.
 func (q *queue) revised() uint64 {
 	if q.settings == nil {
 		return 0
@@ -90,7 +90,7 @@ func (q *queue) revised() uint64 {
 	return q.settings.revision
 }
 
-// revision is that of the settings.
+// revision is the revision of the settings, as callers see it.
 func (q *queue) revision() string {
 	return strconv.FormatUint(q.revised(), 10)
 }
@@ -110,7 +110,7 @@ func (c *call) configure(q *queue, s engine.Settings) {
 	c.touch(q)
 }
 
-// defaults are those of a push.
+// defaults are the queue's defaults for pushes; nil: none.
 func (q *queue) defaults() *engine.Terms {
 	if q.settings == nil {
 		return nil
@@ -120,7 +120,7 @@ func (q *queue) defaults() *engine.Terms {
 
 func (s *settings) rate() pace.Rate { return pace.Rate{PerSecond: s.Rate, Burst: s.Bursts()} }
 
-// full reports whether as many messages are leased as may be, of the queue or of all.
+// full reports whether as many messages are leased as the queue or the store allows.
 func (q *queue) full() bool {
 	s := q.settings
 	return s != nil && s.InFlight > 0 && q.leased >= s.InFlight || q.leases.Room(q.leased) == 0
@@ -142,14 +142,14 @@ func (q *queue) grantable(now time.Time, n int) int {
 	return n
 }
 
-// granted takes note of leases that grantable has let be given.
+// granted counts n leases against the rate.
 func (q *queue) granted(n int) {
 	if s := q.settings; s != nil && s.Rate > 0 {
 		s.bucket.Take(n, s.rate())
 	}
 }
 
-// gathers is when the rate gives some again, in milliseconds; now or before: it does.
+// gathers is when the rate allows a lease, in milliseconds; ms or before: it does now.
 func (q *queue) gathers(now time.Time, ms int64) int64 {
 	s := q.settings
 	if s == nil || s.Rate == 0 {
@@ -159,7 +159,7 @@ func (q *queue) gathers(now time.Time, ms int64) int64 {
 	return s.bucket.Next(s.rate()).Add(time.Millisecond - 1).UnixMilli()
 }
 
-// refuseClaim says why a claim is held back; nil: it is not.
+// refuseClaim returns why a claim is held back; nil: it is not.
 func (q *queue) refuseClaim(ref engine.Ref, now time.Time, ms int64) error {
 	switch {
 	case q.grantable(now, 1) > 0:

@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// Settle ends or extends leases, and answers when that is durable.
+// Settle ends or extends leases. It answers once that is durable.
 func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
 	return e.settle(ctx, s)
 }
@@ -48,7 +48,8 @@ func lost(queue string, id engine.ID) error {
 	return engine.Refuse("settle", engine.Ref{Queue: queue, ID: id}, engine.ErrLeaseLost)
 }
 
-// settle carries out a settlement. An error is one of the call.
+// settle carries out a settlement. Its error ends the whole call; an error of the settlement
+// is in the result.
 func (c *call) settle(s *engine.Settlement) (engine.Settled, error) {
 	if err := s.Check(); err != nil {
 		return engine.Settled{Err: err}, nil
@@ -77,8 +78,8 @@ func (c *call) settle(s *engine.Settlement) (engine.Settled, error) {
 	return out, err
 }
 
-// tokened finds the message that a token settles. If its lease has lapsed, the message is pending again or
-// dead, and its state may still name the lease.
+// tokened finds the message that a token settles. If the lease has lapsed, the message is
+// pending again or dead, and its state may still name the lease.
 func (c *call) tokened(q *queue, t *token.Token) (m message, ok bool, err error) {
 	if l := q.leaseOf(t.ID); l != nil {
 		if !l.Given || l.Nonce != t.Nonce {
@@ -104,7 +105,7 @@ func (c *call) tokened(q *queue, t *token.Token) (m message, ok bool, err error)
 	return m, true, nil
 }
 
-// needKey sees to it that the key of a message is known that is to be remembered.
+// needKey makes sure that the key of a message is read, if it is to be remembered.
 func (c *call) needKey(m *message) error {
 	if m.Remember > 0 && m.key == nil && m.at.src != nil {
 		return c.needContent(m)
@@ -112,8 +113,8 @@ func (c *call) needKey(m *message) error {
 	return nil
 }
 
-// settleOf carries out a settlement of a message. It is lost too when the lapse made the message
-// dead and its key is by now another's, so that it cannot come back.
+// settleOf carries out the settlement of a message. If the lapse made the message dead and
+// another one has its key by now, it cannot come back: the lease is lost.
 func (c *call) settleOf(m *message, s *engine.Settlement) (engine.Settled, error) {
 	last := m.Attempt >= m.MaxAttempts
 	revives := s.Do == engine.Snooze || s.Do == engine.Release || s.Do == engine.Extend || s.Do == engine.Retry && !last
@@ -185,11 +186,11 @@ func (c *call) bury(m *message, reason string) engine.Settled {
 	return engine.Settled{State: engine.Dead}
 }
 
-// extend gives a lease another deadline, also one that has lapsed.
+// extend gives a lease another deadline, even one that has lapsed.
 func (c *call) extend(m *message, s *engine.Settlement) engine.Settled {
 	q, l := m.q, m.lease
 	deadline := c.deadline(m, s.TTR)
-	if l == nil { // the lapse made it dead, or was written down
+	if l == nil { // the lapse made the message dead, or was written down
 		nonce := m.Nonce
 		c.become(m, m.base(), m.content)
 		q.leaves(m.Due, m.id)
@@ -208,7 +209,7 @@ func (c *call) extend(m *message, s *engine.Settlement) engine.Settled {
 		q.ends = min(q.ends, deadline)
 		if q.toldAt == c.e.seals && !over {
 			c.group = (&record.Extend{ID: m.id, Deadline: deadline}).Append(c.group)
-		} else { // after the seal the log may have nothing of it
+		} else { // the log may not have the lease after the last seal
 			c.writeLease(l)
 		}
 	}
@@ -217,5 +218,5 @@ func (c *call) extend(m *message, s *engine.Settlement) engine.Settled {
 	return engine.Settled{State: engine.Leased, Until: instant(deadline)}
 }
 
-// errGone says that the message of a lease is nowhere, which cannot be.
+// errGone says that the message of a lease is nowhere, which should not happen.
 var errGone = errors.New("a message that is leased is not there")

@@ -10,14 +10,14 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// source is an open sstable. Its fields are guarded by Engine.mu, but for the sstable itself, and deletions,
-// which is the compactor's.
+// source is an open sstable. Its fields are guarded by Engine.mu, except the sstable itself,
+// and deletions, which is the compactor's.
 type source struct {
 	*sstable.Table
 	area      memtable.Area
-	since     uint64    // all in it was in sstables once so many flushes were, or had been when the store was opened
+	since     uint64    // the flush after which all of it was in sstables; 1: it was when the store was opened
 	deletions uint64    // the number of its deletion bitmaps in the manifest; 0: none
-	dirty     bool      // an entry was deleted since it was written
+	dirty     bool      // an entry was deleted since the deletion bitmap was written
 	rests     time.Time // until when it is not merged, since it cannot be read
 
 	// Where the sstable has been merged into another one:
@@ -26,14 +26,15 @@ type source struct {
 	into   *source
 }
 
-// sources are the sstables of each area, the newest last. It is never changed, only replaced.
+// sources is the set of sstables of each area. It is never changed, only replaced.
 type sources struct {
-	of      [memtable.Finished + 1][]*source // by their numbers
+	of      [memtable.Finished + 1][]*source // by their numbers, the newest last
 	filters [memtable.Finished + 1]sstable.Filters
-	latest  uint64 // the largest since of these and all that were before
+	latest  uint64 // the largest since of these sstables and of all before them
 }
 
-// mayHold reports whether one of them may hold a key that are of flushes after one; 0: any.
+// mayHold reports whether an sstable of a flush after the given one may have a key; 0: any
+// sstable.
 func (s *sources) mayHold(k keyAt, after uint64) bool {
 	if after == 0 {
 		return s.filters[k.area].MayHold(k.key)
@@ -41,7 +42,7 @@ func (s *sources) mayHold(k keyAt, after uint64) bool {
 	return after < s.latest && slices.ContainsFunc(s.of[k.area], func(src *source) bool { return src.since > after && src.MayHold(k.key) })
 }
 
-// all returns all of them by their numbers.
+// all returns all sstables by their numbers.
 func (s *sources) all() (all []*source) {
 	for _, list := range s.of {
 		all = append(all, list...)
@@ -50,7 +51,7 @@ func (s *sources) all() (all []*source) {
 	return all
 }
 
-// byNumber finds an sstable; nil: it is none of these.
+// byNumber finds an sstable by its number; nil: there is none.
 func (s *sources) byNumber(number uint64) *source {
 	for _, list := range s.of {
 		at, ok := slices.BinarySearchFunc(list, number, func(src *source, n uint64) int { return cmp.Compare(src.Number(), n) })
@@ -61,7 +62,7 @@ func (s *sources) byNumber(number uint64) *source {
 	return nil
 }
 
-// with returns the sources with some more and without some others.
+// with returns the set with more and without less.
 func (s *sources) with(more, less []*source) *sources {
 	n := &sources{latest: s.latest}
 	for a, list := range s.of {
@@ -96,7 +97,7 @@ type spot struct {
 	pos uint32
 }
 
-// now is where the message of a spot is now; the zero spot: it was deleted.
+// now is where the entry of a spot is now, after merges; the zero spot: it was deleted.
 func (s spot) now() spot {
 	for s.src != nil && s.src.into != nil {
 		pos, ok := s.src.merged.Locate(s.src.nth, s.pos)
@@ -119,7 +120,7 @@ func (s spot) record() record.Spot {
 	return record.Spot{Table: s.src.Number(), At: s.pos}
 }
 
-// kill marks the message of a spot as dead.
+// kill deletes the entry at a spot.
 func (s spot) kill() bool {
 	s.src.dirty = true
 	return s.src.Kill(s.pos)

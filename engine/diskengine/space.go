@@ -12,28 +12,28 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// space watches the free space of the disk, and has the ballast: a file that only takes up space. It is
-// removed when a flush or the log needs its space. From then on pushes are refused until it is back, while
-// messages can still be settled.
+// space watches the free space of the disk, and keeps the ballast: a file that only takes up
+// space. The ballast is removed when a flush or the log needs its space. From then on pushes
+// are refused until it is back, while messages can still be settled.
 type space struct {
 	e     *Engine
 	tells bool         // the file system says how much is free
-	free  atomic.Int64 // bytes, when it was last looked at
-	total atomic.Int64 // those, and what the log took by then; 0: it was not open
-	low   atomic.Bool  // they are too few
+	free  atomic.Int64 // free bytes when last measured
+	total atomic.Int64 // those and what the log took then; 0: the log was not open yet
+	low   atomic.Bool  // free is less than the least
 	out   atomic.Bool  // the ballast is not there, though it should be
 
 	held atomic.Bool // the ballast is there
 
-	measuring sync.Mutex // so that what was found last stays
+	measuring sync.Mutex // so that the latest measurement stays
 
 	mu     sync.Mutex
-	spares int // how many use the space that the ballast took: it does not come back meanwhile
+	spares int // how many calls use the space of the ballast; while any does, it does not come back
 }
 
 const ballastName = "BALLAST"
 
-// openSpace looks for the first time, and takes the ballast.
+// openSpace looks at the disk for the first time, and makes the ballast if there is room.
 func openSpace(e *Engine) *space {
 	s := &space{e: e}
 	_, err := e.fs.Free(e.dir)
@@ -45,7 +45,7 @@ func openSpace(e *Engine) *space {
 
 func (s *space) ballast() string { return filepath.Join(s.e.dir, ballastName) }
 
-// found reports whether the ballast is there from before. One that is too small is removed.
+// found reports whether the ballast is there from before. It removes one that is too small.
 func (s *space) found() bool {
 	f, err := s.e.fs.Open(s.ballast())
 	if err != nil {
@@ -53,13 +53,13 @@ func (s *space) found() bool {
 	}
 	size, err := f.Size()
 	is := err == nil && s.e.cfg.BallastBytes > 0 && size >= s.e.cfg.BallastBytes
-	if is { // what copied the directory may have left holes in it
+	if is { // a program that copied the directory may have left holes in it
 		err = f.Preallocate(0, size)
 	}
 	if err = errors.Join(err, f.Close()); is && err == nil {
 		return true
 	}
-	_ = s.e.fs.Remove(s.ballast()) // where that fails no other is made
+	_ = s.e.fs.Remove(s.ballast()) // if that fails no other is made
 	return false
 }
 
@@ -91,7 +91,7 @@ func (s *space) measure() (free int64, known bool) {
 	defer s.measuring.Unlock()
 	taken := int64(0)
 	if s.e.log != nil {
-		taken = s.e.log.Taken() // before: what it takes meanwhile is not counted twice
+		taken = s.e.log.Taken() // before Free, so that what it takes meanwhile is not counted twice
 	}
 	free, err := s.e.fs.Free(s.e.dir)
 	if err != nil {
@@ -104,8 +104,8 @@ func (s *space) measure() (free int64, known bool) {
 	return free, true
 }
 
-// tell logs that space is short, or no longer. Both are warnings: an operator who reads only warnings must see
-// the end too.
+// tell logs that space is short, or no longer. Both are warnings: an operator who reads only
+// warnings must see the end too.
 func (s *space) tell(short bool) {
 	if short {
 		s.e.slog.Warn("tarry disk: too little space is free: pushes are refused; leasing, settling and cancelling go on", "dir", s.e.dir, "free_bytes", s.free.Load(), "min_free_bytes", s.least())
@@ -114,8 +114,8 @@ func (s *space) tell(short bool) {
 	}
 }
 
-// take makes the ballast, unless it is there. One that was given up comes back when there is room for it
-// twice.
+// take makes the ballast, unless it is there. A ballast that was given up comes back only when
+// there is room for two.
 func (s *space) take(free int64, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,12 +132,12 @@ func (s *space) take(free int64, known bool) {
 		return
 	}
 	err := s.make(size)
-	s.measure() // without it
+	s.measure() // the ballast has taken space
 	s.held.Store(err == nil)
 	s.out.Store(vfs.IsFull(err)) // a file system that cannot reserve space has no ballast
 }
 
-// make makes the file.
+// make reserves the file of the ballast.
 func (s *space) make(size int64) error {
 	f, err := s.e.fs.Create(s.ballast())
 	if err != nil {
@@ -163,7 +163,8 @@ func (s *space) giveUp() bool {
 	return true
 }
 
-// spared does what makes room in the end, and gives the ballast up if there is too little space for it.
+// spared runs do, which frees space in the end. If the disk is full, it gives up the ballast
+// and runs do again.
 func (s *space) spared(do func() error) error {
 	err := do()
 	if !vfs.IsFull(err) {
@@ -183,8 +184,8 @@ func (s *space) spare(n int) {
 	s.spares += n
 }
 
-// fits reports whether the background may write so many bytes. What gives more back than it takes may have all
-// the free space.
+// fits reports whether the background may write so many bytes. Work that reclaims more than it
+// takes may use all the free space.
 func (s *space) fits(bytes int64, reclaims bool) bool {
 	free, err := s.e.fs.Free(s.e.dir)
 	if reclaims {
@@ -198,16 +199,17 @@ func (s *space) has(bytes int64) bool {
 	return !s.tells || s.free.Load() >= s.least()+max(0, s.e.cfg.BallastBytes)+bytes
 }
 
-// room is how many bytes are left for a flush, with those of the ballast, once the log has grown to so many;
-// ok is false: that is not known.
+// room is how many bytes, the ballast's with them, are left for a flush once the log has grown
+// to so many. ok is false if that is not known.
 func (s *space) room(log int64) (bytes int64, ok bool) {
 	return s.roomBeside(max(s.segments(log), s.e.log.Taken()))
 }
 
-// roomLater is room when the log has given back what it takes beyond that.
+// roomLater is room once the log has given back what it takes beyond so many bytes.
 func (s *space) roomLater(log int64) (bytes int64, ok bool) { return s.roomBeside(s.segments(log)) }
 
-// segments is what a log of so many bytes takes: one segment has been begun, and others are ahead.
+// segments is the disk space of a log of so many bytes: one segment has been begun, and others
+// are made ahead.
 func (s *space) segments(log int64) int64 { return log + (1+logSpares)*s.e.cfg.tune.segment }
 
 func (s *space) roomBeside(log int64) (bytes int64, ok bool) {
@@ -218,15 +220,16 @@ func (s *space) roomBeside(log int64) (bytes int64, ok bool) {
 	if s.held.Load() {
 		bytes += s.e.cfg.BallastBytes
 	}
-	return bytes - log - s.e.cfg.tune.segment, true // which is for deletion bitmaps and the manifest
+	return bytes - log - s.e.cfg.tune.segment, true // a segment is for deletion bitmaps and the manifest
 }
 
-// leaves reports whether as much is left free as is to be, once so many bytes more are written.
+// leaves reports whether enough space stays free after so many bytes more are written.
 func (s *space) leaves(bytes int64) bool { return !s.tells || s.free.Load()-bytes >= s.least() }
 
 const noSpaceHint = "free some space; messages can be leased, settled and cancelled meanwhile"
 
-// refused is the error of a push for which there is no space; nil: there is.
+// refused returns why a push is refused for want of space, or as the store has stopped; nil:
+// it is not.
 func (e *Engine) refused(op string) error {
 	if err := e.failed(); err != nil {
 		return broken(op, err)
@@ -240,5 +243,5 @@ func (e *Engine) refused(op string) error {
 	return wrap(op, e.log.Full())
 }
 
-// tight reports whether there is too little space for something.
+// tight reports whether space is short, for pushes or for the log.
 func (e *Engine) tight() bool { return e.space.isShort() || e.log.Full() != nil }

@@ -9,22 +9,23 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// tally counts the live messages of a queue by due time: in the sstables up to places that were looked up
-// without the lock.
+// tally counts the live messages of a queue by due time. The places of the times in the
+// sstables are looked up without the lock.
 type tally struct {
 	set   *sources
 	times []int64 // ascending
 	parts []part
 }
 
-// part is the part of a queue in an sstable, and where each of the times is in it.
+// part is a queue's part of an sstable: where it begins, and where each of the times is in it.
 type part struct {
 	src    *source
 	from   uint32
 	before []uint32
 }
 
-// tallied runs do on a queue that is there, with the places of some times.
+// tallied runs do in a step on a queue, if there is one, once the places of some times are
+// looked up.
 func (c *call) tallied(name string, t *tally, times func(*call) []int64, do func(*queue) error) error {
 	var num uint32
 	for {
@@ -52,10 +53,10 @@ func (c *call) tallied(name string, t *tally, times func(*call) []int64, do func
 	}
 }
 
-// errSearch says that places in sstables are to be looked for first.
+// errSearch says that places in sstables must be looked up first.
 var errSearch = errors.New("places in sstables are to be found first")
 
-// anyTable reports whether any sstable has messages of a queue that live.
+// anyTable reports whether any sstable of live messages has a part of a queue.
 func (e *Engine) anyTable(q *queue) bool {
 	return slices.ContainsFunc(e.tables.of[memtable.Live], func(src *source) bool {
 		_, ok := src.Queue(q.num)
@@ -63,7 +64,7 @@ func (e *Engine) anyTable(q *queue) bool {
 	})
 }
 
-// search looks for the times in the sstables.
+// search looks up the places of the times in the sstables.
 func (t *tally) search(num uint32) error {
 	t.parts = nil
 	places := make([]sstable.Place, len(t.times))
@@ -91,7 +92,7 @@ func (t *tally) search(num uint32) error {
 	return nil
 }
 
-// upTo counts the pending messages that are due before a time.
+// upTo counts the pending messages that are due before the i-th time.
 func (t *tally) upTo(c *call, q *queue, i int) int64 {
 	n := c.e.memtables.CountRange(q.num, memtable.Live, memtable.First, memtable.Position{At: t.times[i]})
 	if q.leased > 0 {
@@ -103,7 +104,8 @@ func (t *tally) upTo(c *call, q *queue, i int) int64 {
 	return n
 }
 
-// firstFrom is when it is due; never: there is none.
+// firstFrom is when the first pending message from a position on is due; never: there is none.
+// l has the state of the search, which goes on where it stopped.
 func (c *call) firstFrom(q *queue, l *first, from memtable.Position) (int64, error) {
 	if !l.begun {
 		l.from, l.walked, l.begun = from, from, true
@@ -121,7 +123,7 @@ func (c *call) firstFrom(q *queue, l *first, from memtable.Position) (int64, err
 		at = e.At
 		return false
 	})
-	if steps == 4*stepItems { // as many are leased
+	if steps == 4*stepItems { // so many in a row are leased or hidden
 		return 0, errYield
 	}
 	timeWillDo := q.purge == nil && q.leased == q.leases.DueBefore(q.num, from.At) // from there on nothing is hidden or leased

@@ -18,21 +18,22 @@ type unreadableError struct {
 // Unwrap returns what is damaged.
 func (u *unreadableError) Unwrap() error { return u.error }
 
-// unnamed is an error about such a message whose id is still to be found.
+// unnamed is the error of an unreadable message whose id is still to be found.
 type unnamed struct {
 	of *engine.Error
 	at spot
 }
 
-// unreadable is the error of an item whose message cannot be read. After a read error it may be read later.
-// The id of a damaged message that is known by its key is looked up when the call ends, without the lock.
+// unreadable is the error of an item whose message cannot be read. After a read error it may
+// be readable later. If the item names a damaged message by its key, the id is looked up when
+// the call ends, without the lock.
 func (c *call) unreadable(ref engine.Ref, damage error) error {
 	e := &engine.Error{Op: c.op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: damaged(damage), Hint: damagedHint(c.e.dir) + untilThen}
 	if !errors.Is(damage, sstable.ErrDamaged) {
 		e.Err, e.Hint = fmt.Errorf("%w: %w", engine.ErrUnavailable, damage), notGivenHint
 		return e
 	}
-	if u, ok := errors.AsType[*unreadableError](damage); ok && u.at.src.area != memtable.Finished { // a cancel does not find that
+	if u, ok := errors.AsType[*unreadableError](damage); ok && u.at.src.area != memtable.Finished { // no cancel finds those
 		if ref.ID != 0 {
 			e.Hint = c.rid(ref.ID)
 		} else {
@@ -42,7 +43,7 @@ func (c *call) unreadable(ref engine.Ref, damage error) error {
 	return e
 }
 
-// rid says how to be rid of a message that cannot be read.
+// rid says how to get rid of a message that cannot be read.
 func (c *call) rid(id engine.ID) string {
 	after := ""
 	if c.op == "settle" {
@@ -51,13 +52,13 @@ func (c *call) rid(id engine.ID) string {
 	return fmt.Sprintf("the message cannot be read: cancel it by its id alone, %s,%s to be rid of it, or %s, once the store is closed", id, after, mendHint(c.e.dir))
 }
 
-// name puts the ids of unreadable messages into the hints of their errors. They are in the index of ids, which
-// is read once for each damaged block.
+// name puts the ids of unreadable messages into the hints of their errors. It finds them in
+// the index of ids, which it reads once for each damaged block.
 func (c *call) name() {
 	all := c.unnamed
 	c.unnamed = nil
 	var ids map[spot]engine.ID
-	err := c.apart(func() error { // its caller may leave: then the hint that is there will do
+	err := c.apart(func() error { // if the caller leaves, the present hint will do
 		found := make(map[spot]engine.ID)
 		for _, u := range all {
 			src := u.at.src

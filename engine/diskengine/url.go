@@ -24,11 +24,11 @@ func init() {
 	})
 }
 
-// Option is an option of a disk: URL. Each sets a field of Config. Where 0 means the
-// default there, in a URL it means none: an option that is left out is the default.
+// Option is an option of a disk: URL, which sets a field of Config. An option that is left out
+// means the default. So where 0 means the default in Config, in a URL it means none.
 type Option struct {
 	Name    string
-	What    string // it sets, and its bounds
+	What    string // what it sets, and its bounds
 	Default string
 	read    func(r *storeurl.Reader, name string, c *Config)
 }
@@ -63,14 +63,14 @@ var options = []Option{
 	}},
 }
 
-// gone are options that there were, with what to do instead.
+// gone are the options of earlier releases, with what to do instead.
 var gone = []struct{ name, instead string }{
 	{"store", "there is one store only: leave store= out"},
 	{"cache", "nothing is cached of the disk: leave cache= out; memory= says how much memory the store uses"},
 	{"mem_table", "there are no such tables: leave mem_table= out; memory= says how much memory the store uses"},
 }
 
-// none turns a 0 that was given into what a Config takes for none.
+// none turns a 0 that was given into the -1 that means none in a Config.
 func none[T int64 | time.Duration](given bool, n *T) {
 	if given && *n == 0 {
 		*n = -1
@@ -80,7 +80,7 @@ func none[T int64 | time.Duration](given bool, n *T) {
 // Options returns the options of a disk: URL.
 func Options() []Option { return slices.Clone(options) }
 
-// ParseURL reads a URL: disk:DIR, or disk:///DIR for one from the root, with Options.
+// ParseURL reads a URL with Options: disk:DIR, or disk:///DIR for a directory from the root.
 func ParseURL(u *url.URL) (dir string, cfg *Config, err error) {
 	r := storeurl.New(u)
 	cfg = new(Config)

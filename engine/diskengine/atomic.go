@@ -119,5 +119,5 @@ func (a *atomicPush) push(c *call, ahead []*memtable.Ahead) error {
 // refuseKept is the error of an atomic push that keeps too many bytes of older messages.
 func refuseKept(bytes int) error {
 	return &engine.Error{Op: "push", Err: engine.ErrTooLarge,
-		Hint: fmt.Sprintf("an atomic push would keep %d bytes of messages that are there; on the disk at most %d are allowed: push them in several", bytes, engine.MaxAtomicBytes)}
+		Hint: fmt.Sprintf("an atomic push would keep %d bytes of existing messages; on the disk at most %d are allowed: make several pushes", bytes, engine.MaxAtomicBytes)}
 }

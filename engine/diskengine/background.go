@@ -82,7 +82,7 @@ func (k *compactor) loop(c task, work func() error) {
 		k.counts.failures.Add(1)
 		if now := time.Now(); last.IsZero() || now.Sub(last) >= tellEvery {
 			last = now
-			k.e.slog.Warn("tarry disk: what is done in the background failed and is tried again", "dir", k.e.dir, "error", err)
+			k.e.slog.Warn("tarry disk: background work failed and is tried again", "dir", k.e.dir, "error", err)
 		}
 		told, pause = nil, longer(pause)
 		wait.Reset(pause)

@@ -121,7 +121,7 @@ func checkError(op, dir string, err error) error {
 	case vfs.IsFull(err):
 		return fail(engine.ErrNoSpace, fullHint)
 	case errors.Is(err, manifest.ErrDamaged):
-		return fail(engine.ErrDamaged, "restore a backup: of this store nothing can be told")
+		return fail(engine.ErrDamaged, "restore a backup: nothing can be told about this store")
 	case errors.Is(err, fs.ErrPermission):
 		return fail(engine.ErrInvalid, "the directory "+dir+" must be readable and writable")
 	}

@@ -114,7 +114,7 @@ func (k *compactor) clear(gone []*source) {
 	}
 	errs = append(errs, k.sweepDeletions())
 	if err := errors.Join(errs...); err != nil {
-		k.e.slog.Warn("tarry disk: files that nobody needs could not be removed; they are when the store is opened again", "dir", k.e.dir, "error", err)
+		k.e.slog.Warn("tarry disk: files that are not needed could not be removed; they will be when the store is opened again", "dir", k.e.dir, "error", err)
 	}
 }
 

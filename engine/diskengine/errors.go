@@ -105,4 +105,4 @@ func wrap(op string, err error) error {
 }
 
 // notGivenHint says what to do when the disk fails to read.
-const notGivenHint = "see to the disk; should it not be able to read that any more, close the store, and see what tarry check says"
+const notGivenHint = "see to the disk; if it can no longer read that, close the store, and see what tarry check says"

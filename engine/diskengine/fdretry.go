@@ -25,7 +25,7 @@ func (p *fdRetry) with(call func() error) error {
 	for begun, wait := time.Now(), firstRetry; isScarce(err) && time.Since(begun) < p.most; wait = min(2*wait, longestRetry) {
 		time.Sleep(wait)
 		if err = call(); isScarce(err) && wait < longestRetry && 2*wait >= longestRetry {
-			p.slog.Warn("tarry disk: no file descriptor is left: what needs one is tried again", "error", err)
+			p.slog.Warn("tarry disk: no file descriptor is left: calls that need one are tried again", "error", err)
 		}
 	}
 	return err

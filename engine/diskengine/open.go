@@ -137,7 +137,7 @@ func (e *Engine) openError(err error) error {
 	}
 	hint := "the store in " + e.dir + " cannot be opened: see to the disk"
 	if errors.Is(err, syscall.EIO) {
-		hint += "; should it not be able to read that any more, " + mendHint(e.dir)
+		hint += "; if it can no longer read that, " + mendHint(e.dir)
 	}
 	return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err), Hint: hint}
 }

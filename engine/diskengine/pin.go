@@ -46,6 +46,6 @@ func (p *pin) leave() {
 		errs = append(errs, leave())
 	}
 	if err := errors.Join(append(errs, p.k.sweepDeletions())...); err != nil {
-		p.k.e.slog.Warn("tarry disk: what was copied and is not needed any more could not be removed", "dir", p.k.e.dir, "error", err)
+		p.k.e.slog.Warn("tarry disk: files that a backup kept and that are no longer needed could not be removed", "dir", p.k.e.dir, "error", err)
 	}
 }

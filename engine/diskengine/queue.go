@@ -96,7 +96,7 @@ func (c *call) visit(name string, create bool) (*queue, error) {
 		}
 		if c.e.nextQueue > memtable.MaxQueue {
 			return nil, &engine.Error{Op: c.op, Queue: name, Err: engine.ErrLimit,
-				Hint: "of the numbers that the store gives to queues, also to those it has forgotten, all are used up; tarry copy brings what waits to a new one"}
+				Hint: "the store has used up its numbers for queues, which are never given twice; tarry copy brings what waits to a new store"}
 		}
 		q = c.make(name)
 	}

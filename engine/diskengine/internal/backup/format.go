@@ -61,7 +61,7 @@ func sum(b []byte) uint32 {
 func decode(b []byte) (h head, off int64, reason string, err error) {
 	switch {
 	case len(b) < headSize || !bytes.Equal(b[:8], []byte(magic)):
-		return h, 0, "this says of no backup what counts", nil
+		return h, 0, "this is not the head of a backup", nil
 	case sum(b) != le.Uint32(b[12:]):
 		return h, 12, "the checksum does not match", nil
 	}

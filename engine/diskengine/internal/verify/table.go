@@ -25,7 +25,7 @@ func (r *reader) checkTable(is manifest.Table) error {
 		r.rep.add(r.path(manifest.Name), -1, "sstable %d has %d bytes and %d entries; the manifest says %d and %d", is.Number, open.Bytes(), open.Len(), is.Bytes, is.Entries)
 	}
 	if is.Area > uint8(memtable.Finished) {
-		r.rep.add(r.path(manifest.Name), -1, "sstable %d holds what is of area %d, which there is not", is.Number, is.Area)
+		r.rep.add(r.path(manifest.Name), -1, "sstable %d is of area %d, which does not exist", is.Number, is.Area)
 		return open.Close()
 	}
 	err = open.VerifyValues(r.pace, func(e sstable.Entry) (sstable.Key, error) { return r.keyOf(memtable.Area(is.Area), e) })

@@ -255,7 +255,7 @@ func (l *Log) noteWrite(err error) {
 	l.writeErr = err
 	l.mu.Unlock()
 	if err != nil && was == nil {
-		l.cfg.Logger.Warn("the disk is full: no space to write the log; what may be refused is", "dir", l.dir, "error", err)
+		l.cfg.Logger.Warn("the disk is full: no space to write the log; calls that may be refused are", "dir", l.dir, "error", err)
 	}
 }
 

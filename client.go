@@ -22,12 +22,12 @@ import (
 // concurrent use. Close it when done.
 type Client struct {
 	eng     engine.Engine
-	seam    *calls.Engine // eng; nil: eng is prompt and nothing is metered
+	seam    *calls.Engine // the same as eng; nil: eng is prompt and not metered
 	meter   *Meter
 	caps    engine.Capabilities
 	owned   bool // Close closes the engine too
 	maxBody int
-	most    int // queues that all waiting leases may name
+	most    int // how many queues all waiting leases together may name
 	log     *slog.Logger
 	trouble *trouble.Log
 	now     func() time.Time // time.Now
@@ -38,7 +38,7 @@ type Client struct {
 	cancels  *coalesce.Coalescer[engine.Ref, error]
 
 	middleware []PushMiddleware
-	wrapped    PushFunc // keep wrapped in all middleware; nil: none
+	wrapped    PushFunc // keep inside all middleware; nil: there is no middleware
 
 	working   sync.WaitGroup // running workers
 	workersMu sync.Mutex
@@ -181,7 +181,8 @@ func (c *Client) Close() error {
 	return c.closeErr
 }
 
-// enlist registers a worker that starts, and reports whether it may.
+// enlist registers a worker that is about to run. It returns false on a client that runs no
+// workers: it is closing, or was made by On.
 func (c *Client) enlist(w *work.Worker) bool {
 	c.workersMu.Lock()
 	defer c.workersMu.Unlock()
@@ -246,7 +247,7 @@ func (c *Client) begin(ctx context.Context, op, queue string) error {
 	return nil
 }
 
-// able returns ErrUnsupported unless the engine can.
+// able returns ErrUnsupported unless can is true. what names the missing ability.
 func (c *Client) able(can bool, op, queue, what string) error {
 	if can {
 		return nil
@@ -316,7 +317,7 @@ func (cfg *Config) maxWaitQueues() int {
 	return DefaultMaxWaitQueues
 }
 
-// within returns the smaller of a limit and the engine's own, where 0 means that the engine
+// within returns the smaller of limit and the engine's own limit; engines is 0 if the engine
 // has none.
 func within(limit, engines int) int {
 	if engines > 0 {

@@ -24,14 +24,14 @@
 // least once; twice only when a lease expired or a process died between handling and ack.
 //
 // An engine stores the messages: package engine/memengine, engine/diskengine,
-// engine/redisengine, engine/pgengine, engine/mysqlengine, engine/rabbitengine, or a tarry
-// server over HTTP by engine/httpengine. The calling code is the same for all of them.
+// engine/redisengine, engine/pgengine, engine/mysqlengine, engine/rabbitengine, or
+// engine/httpengine for a tarry server over HTTP. The calling code is the same for all.
 //
 // A key is the caller's own name for a message, unique among the live messages of its
 // queue. A repeated push with the same key creates no second message, and the message can
 // be cancelled, rescheduled or found without storing its id.
 //
-// Client calls name the queue of a message too: ByKey("42").Of("order.unpaid"). Calls on
+// A Client needs the queue of a message as well: ByKey("42").Of("order.unpaid"). Calls on
 // many messages return one result for each, with that message's own error in Err. The error
 // returned beside them is for the call as a whole. JoinErrors joins the errors of all results.
 //
@@ -42,9 +42,8 @@
 // In tests, open "mem:" inside a testing/synctest bubble and let time.Sleep pass
 // the 48 hours.
 //
-// Where to look: Client, Topic and Worker are the calls, docs/semantics.md says what each
-// does in each state, docs/architecture.md explains the inside, and docs/engines/writing.md
-// how to write an engine. The files of this package, in the order in which to read them:
-// topic, option, push, client, ref, list, sweep, queue, lease; worker, handler, middleware,
-// meter; types, errors.
+// Client, Topic and Worker have the calls. docs/semantics.md says what each call does in
+// each state, docs/architecture.md explains the inside, and docs/engines/writing.md how to
+// write an engine. Read the files of this package in this order: topic, option, push,
+// client, ref, list, sweep, queue, lease; worker, handler, middleware, meter; types, errors.
 package tarry

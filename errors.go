@@ -33,9 +33,9 @@ var (
 	ErrClosed       = engine.ErrClosed       // the client is closed
 )
 
-// ErrUnconfirmed means that the outcome of a message is unknown: its result was sent to the
-// engine, the answer was lost, and when the result was sent again the lease was over. Most
-// likely the first one counted. Otherwise another worker or a cancel has decided.
+// ErrUnconfirmed means that the outcome of a message is unknown: the engine's answer to its
+// result was lost, and when the worker sent the result again, the lease was over. Most
+// likely the result counted the first time. Otherwise another worker or a cancel has decided.
 var ErrUnconfirmed = work.ErrUnconfirmed
 
 // JoinErrors returns the errors of the results of one call as one; see errors.Join. It is
@@ -58,7 +58,7 @@ func JoinErrors[R Pushed | CancelResult | SettleResult](results []R) error {
 // PanicError is the error of a handler that panicked.
 type PanicError struct {
 	Value any    // the argument of panic
-	Stack []byte // of its goroutine, as debug.Stack formats it
+	Stack []byte // the stack of the handler's goroutine, as debug.Stack formats it
 }
 
 // Error names the panic value.
@@ -68,8 +68,9 @@ func (e *PanicError) Error() string { return fmt.Sprintf("the handler panicked: 
 // context.DeadlineExceeded.
 var ErrHandlerTimeout = work.ErrHandlerTimeout
 
-// Snooze, returned by a handler, postpones the message by d without counting the attempt:
-// not now, but nothing went wrong. It may be wrapped in other errors.
+// Snooze, returned by a handler, postpones the message by d without counting the attempt.
+// It is for a message that cannot be handled now although nothing went wrong. It may be
+// wrapped in other errors.
 func Snooze(d time.Duration) error {
 	d = max(d, 0)
 	return &work.Verdict{Do: engine.Snooze, In: &d}
@@ -94,7 +95,7 @@ func Bury(err error) error {
 // after its lease has lapsed, and the attempt counts. Settled may be wrapped in other
 // errors, which are not reported.
 //
-// If a handler has settled its message and returns anything else, or panics, the message
+// If a handler settles its message but then panics or returns anything else, the message
 // stays settled and the worker reports a lost lease.
 func Settled() error { return settledItself }
 
@@ -110,15 +111,15 @@ func Verdict(err error) Action { return work.Settlement("", err).Do }
 //
 //   - when to retry: RetryIn, returned by the handler; the message's own Backoff; the
 //     policy's; 1 s doubling up to 1 h, ±10 %;
-//   - how often: the message's own MaxAttempts, if it is another number than the
-//     default of 20; the policy's; 20.
+//   - how often: the message's own MaxAttempts, unless that is the default of 20; the
+//     policy's; 20.
 //
 // The handler finds the result in its message: MaxAttempts, Backoff, LastAttempt. The
 // policy applies to failed handlers only. A lapsed lease counts as an attempt, and the
 // store itself gives up after the message's own MaxAttempts.
 type RetryPolicy struct {
-	// MaxAttempts is how many attempts a message gets before it is dead: 1 to 20, which is
-	// the most that the store grants. 0: not set.
+	// MaxAttempts is how many attempts a message gets before it is dead: 1 to 20, since the
+	// store grants no more. 0: not set.
 	MaxAttempts uint32
 
 	// Backoff is the delay after the first, second, … failed attempt; the last entry

@@ -48,15 +48,15 @@ func WithMiddleware(m ...Middleware) HandleOption {
 	return handleOption(func(h *handleOptions) { h.within = append(h.within, m...) })
 }
 
-// Handle registers handler for the messages of a topic. Its return value decides: nil acks
-// the message, Snooze, RetryIn, Bury and Settled do as they say, and any other error
-// retries it after its backoff until its attempts are used up. A panic counts as an error.
-// So does a body that does not fit T: a faulty release that cannot read the waiting messages
-// loses none of them.
+// Handle registers handler for the messages of a topic. handler's return value decides: nil
+// acks the message; Snooze, RetryIn, Bury and Settled do as they say; any other error
+// retries it after its backoff until its attempts are used up. A panic counts as an error,
+// and so does a body that does not fit T: a faulty release that cannot read the waiting
+// messages must lose none of them.
 //
-// The context ends when the handler's timeout is over, when the lease is lost, or when the
+// handler's context ends when its timeout is over, when the lease is lost, or when the
 // worker's drain has taken too long; context.Cause says which. Handle panics when the queue
-// has a handler already, and once Run was called.
+// has a handler already, and once Run has been called.
 func Handle[T any](w *Worker, t *Topic[T], handler func(context.Context, *Message[T]) error, opts ...HandleOption) {
 	w.work.Register(newHandling(w, t, handler, opts))
 }
@@ -118,10 +118,10 @@ type Message[T any] struct {
 	d *work.Delivery
 }
 
-// Token is the token of the message's lease, for a handler that settles the message by
-// itself where Settle does not reach, such as in another process. The same holds as for
-// Settle. Token returns "" for a message that did not come from a worker or a claim. It may
-// be called from any goroutine.
+// Token returns the token of the message's lease, for a handler that settles the message
+// where Settle cannot, such as from another process. The rules of Settle apply. Token
+// returns "" for a message that did not come from a worker or a claim. It may be called from
+// any goroutine.
 func (m *Message[T]) Token() string {
 	if m.d == nil {
 		return ""
@@ -129,9 +129,9 @@ func (m *Message[T]) Token() string {
 	return m.d.Token()
 }
 
-// Settle settles the message within its handler: through c, which may be the worker's
-// client, or one whose engine runs inside a transaction. The message's token is filled in.
-// A handler should do so last, and then return Settled.
+// Settle lets a handler settle its message through c: the worker's client, or one whose
+// engine runs inside a transaction. Settle fills in the message's token. A handler should
+// call it last, and then return Settled.
 //
 // The worker keeps renewing the lease. Once the message is settled, or taken over by
 // another worker, a renewal finds the lease lost and the handler's context ends.
@@ -167,16 +167,16 @@ func (m *Message[T]) Deadline() time.Time {
 	return m.d.Deadline()
 }
 
-// Extend makes the lease last at least until by from now; it never shortens it. A handler
-// that merely takes long need not call it, since workers renew leases while handlers run.
-// It is for a process that may stop as a whole, such as before the machine is suspended: no
-// other worker gets the message before the new Deadline. Close to it the worker renews as
-// always. by is 1 ms to 24 h.
+// Extend makes the lease last for at least by from now; it never shortens the lease. A
+// handler that merely takes long need not call it, since workers renew leases while handlers
+// run. It is for a process that may stop as a whole, such as before the machine is
+// suspended: no other worker gets the message before the new Deadline. Close to that, the
+// worker renews as always. by is 1 ms to 24 h.
 //
 // Errors: ErrLeaseLost when another worker has the message, and once the handler has
 // returned; the cause of the handler's context when that has ended; ErrUnsupported on an
 // engine that cannot extend leases. After any other error the lease may have been extended
-// or not. It may be called from any goroutine.
+// or not. Extend may be called from any goroutine.
 func (m *Message[T]) Extend(ctx context.Context, by time.Duration) error {
 	const op = "extend"
 	ref := Ref{Queue: m.Queue, ID: m.ID, Key: m.Key}

@@ -16,7 +16,7 @@ import (
 type LeaseOptions struct {
 	// TTR is how long the leases last, 1 ms to 24 h; 0: each message's own.
 	TTR time.Duration
-	// Remote is for a lease that is passed on to another process and must outlive this one.
+	// Remote is for a lease that goes to another process, and so must outlive this process.
 	// Other leases may end with this process.
 	Remote bool
 }
@@ -26,7 +26,7 @@ type LeaseRequest struct {
 	Queues []string       // at least one
 	Max    int            // at most this many messages over all queues, 1 to 1000
 	Wait   time.Duration  // how long to wait for the first message; 0: do not wait
-	Room   map[string]int // a lower maximum for single queues; 0: none
+	Room   map[string]int // a lower maximum for single queues; 0: no messages of the queue
 	LeaseOptions
 }
 
@@ -34,11 +34,11 @@ type LeaseRequest struct {
 type LeasedMessages struct {
 	Messages []Lease
 	Now      time.Time // the engine's clock, after the messages were leased
-	NextDue  time.Time // without messages: the earliest known time at which one may be due; zero: unknown
+	NextDue  time.Time // if there are no messages: when the next may be due; zero: unknown
 	Told     []Told    // what else is known of single queues
 
-	// Waited is how long the call waited before it requested the first of the messages. By
-	// the caller's clock their leases last from then on.
+	// Waited is how long the call waited before it requested the first of the messages.
+	// Their leases last from then on by the caller's clock.
 	Waited time.Duration
 }
 
@@ -54,11 +54,11 @@ type Told struct {
 // mean that the wait is over. The caller must settle each message by its token before its
 // deadline; after that the message is leased again. Workers do all this by themselves.
 //
-// The engine is asked at least once. A wait that ends during a call still takes the call's
-// answer, and so ends a little later. When ctx ends, Lease returns at once and releases
-// what was leased meanwhile. It fails when nothing came and one of the queues could not be
-// asked, and at once when none can be. It fails with ErrUnavailable when the engine has not
-// answered for 20 s.
+// Lease asks the engine at least once. If the wait ends during a call of the engine, Lease
+// still takes the answer of that call, and so returns a little later. When ctx ends, it
+// returns at once and releases what was leased meanwhile. It fails at once if no queue can
+// be asked, and after the wait if nothing came and one queue could not be asked. It fails
+// with ErrUnavailable when the engine has not answered for 20 s.
 func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, error) {
 	const op = "lease"
 	if err := c.begin(ctx, op, ""); err != nil {
@@ -110,8 +110,9 @@ func (l *LeasedMessages) tell(t Told) {
 	o.Expired, o.Died, o.Held = o.Expired+t.Expired, o.Died+t.Died, o.Held || t.Held
 }
 
-// rest returns a request for the queues that may have more, when the other queues left
-// room: the first call asks each queue for its share only.
+// rest returns a request for the queues that may have more messages, if the other queues
+// left room for them. It is needed because the first call asks each queue for its share
+// only.
 func (r *LeaseRequest) rest(got []Lease) LeaseRequest {
 	rest := LeaseRequest{Max: r.Max - len(got), LeaseOptions: r.LeaseOptions}
 	if rest.Max <= 0 {
@@ -129,7 +130,7 @@ func (r *LeaseRequest) rest(got []Lease) LeaseRequest {
 	return rest
 }
 
-// leaveOut removes the queues that there is no room for.
+// leaveOut removes the queues without room.
 func (r *LeaseRequest) leaveOut() {
 	if len(r.Room) > 0 {
 		r.Queues = slices.DeleteFunc(slices.Clone(r.Queues), func(q string) bool { n, less := r.Room[q]; return less && n == 0 })
@@ -147,8 +148,8 @@ func roomLeft(room map[string]int, got []Lease) map[string]int {
 	return room
 }
 
-// leaseOnce leases through one subscription, which takes messages of each queue if spread
-// is set.
+// leaseOnce leases through one subscription. With spread it takes some messages of each
+// queue.
 func (c *Client) leaseOnce(ctx context.Context, req LeaseRequest, spread bool) (LeasedMessages, error) {
 	o := req.order()
 	o.Spread = spread
@@ -173,8 +174,7 @@ func leased(a dispatch.Answer, err error, start time.Time) (LeasedMessages, erro
 	return l, calls.Fail("lease", Ref{}, err)
 }
 
-// leaseCompany bounds the wait for more messages of the same queues when there are some
-// already.
+// leaseCompany bounds the wait for more messages of the same queues once some have come.
 const leaseCompany = 100 * time.Millisecond
 
 func (r *LeaseRequest) check(op string) error {
@@ -206,9 +206,9 @@ func (r *LeaseRequest) checkBut(op string) error {
 	return w.Validate()
 }
 
-// Settle ends or extends leases; each succeeds or fails alone, with its error in
-// SettleResult.Err: ErrLeaseLost when the lease was settled, taken over or cancelled
-// before. At most 10,000 at once.
+// Settle ends or extends leases, at most 10,000 at once. Each succeeds or fails alone, with
+// its error in SettleResult.Err: ErrLeaseLost when the lease had already been settled, taken
+// over or cancelled.
 func (c *Client) Settle(ctx context.Context, settlements []Settlement) ([]SettleResult, error) {
 	const op = "settle"
 	if err := c.beginBatch(ctx, op, len(settlements)); err != nil {
@@ -242,10 +242,10 @@ func (c *Client) Settle(ctx context.Context, settlements []Settlement) ([]Settle
 	return out, nil
 }
 
-// LeaseNow takes what is due and returns the engine's whole answer: for each want its
-// messages, and when there may be more. It does not wait, and does not queue after waiting
-// leases: it is for servers that answer in the form of package engine. Each Max is 1 to
-// 1000. When ctx ends, what was leased is released.
+// LeaseNow takes what is due and returns the engine's whole answer: the messages of each
+// want, and when there may be more. It is for servers that answer in the form of package
+// engine. It does not wait, and does not queue behind waiting leases. Each Max is 1 to 1000.
+// When ctx ends, LeaseNow releases what it leased.
 func (c *Client) LeaseNow(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
 	const op = "lease"
 	if err := c.beginBatch(ctx, op, len(wants)); err != nil {
@@ -275,13 +275,13 @@ func (c *Client) LeaseNow(ctx context.Context, wants []engine.Want) (engine.Gran
 	return g, nil
 }
 
-// Leaser leases from the same queues again and again. It keeps what it knows of them
-// between calls, so that the cost of a call depends on what it returns and not on the
-// number of queues; Client.Lease starts afresh each time. A Leaser is safe for concurrent
-// use; one call leases at a time.
+// Leaser leases from the same queues again and again. It keeps what it knows of the queues
+// between calls, while Client.Lease starts afresh each time. So the cost of a call depends
+// on what it returns and not on the number of queues. A Leaser is safe for concurrent use;
+// one call leases at a time.
 type Leaser struct {
 	c        *Client
-	queues   []string           // only the first when standing is not nil
+	queues   []string           // if standing is not nil, only the first one
 	standing *dispatch.Standing // nil: the engine waits by itself
 
 	turn   chan struct{} // holds one token
@@ -308,7 +308,7 @@ func (c *Client) Leaser(queues []string) (*Leaser, error) {
 	return l, nil
 }
 
-// Lease is Client.Lease of the Leaser's queues; the request names none. It waits while
+// Lease is Client.Lease on the Leaser's queues; it ignores req.Queues. It waits while
 // another call is under way.
 func (l *Leaser) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, error) {
 	const op = "lease"

@@ -25,10 +25,9 @@ func (c *Client) Get(ctx context.Context, ref Ref) (Info, error) {
 	return info, calls.Fail(op, ref, err)
 }
 
-// ListPage returns one page of a queue's messages in one state, ordered by due time for
-// scheduled and ready, by deadline for leased, and by time of death for dead messages. A
-// message that does not change meanwhile is on exactly one page. A Limit of 0 is 100; at
-// most 1000.
+// ListPage returns one page of a queue's messages in one state. Scheduled and ready messages
+// are ordered by due time, leased ones by deadline, dead ones by time of death. A message
+// that does not change meanwhile is on exactly one page. Limit is at most 1000; 0 means 100.
 func (c *Client) ListPage(ctx context.Context, q ListQuery) (Page, error) {
 	const op = "list"
 	if err := c.begin(ctx, op, q.Queue); err != nil {
@@ -66,7 +65,7 @@ func (c *Client) List(ctx context.Context, queue string, state State) iter.Seq2[
 //	tarry.Filter{Queue: "order.unpaid", From: yesterday, Error: "timeout"}
 type Filter struct {
 	Queue  string
-	States []State // of Scheduled, Ready, Leased and Dead those that the call is for; empty: all of them
+	States []State // some of those that the call works on; empty: all of those
 
 	// From and To bound the time by which a state is ordered: due for scheduled and ready
 	// messages, deadline for leased ones, death for dead ones. To itself is excluded.
@@ -90,9 +89,9 @@ func (f *Filter) all() bool {
 const sweepPage = 500
 
 // ListWhere yields the messages that a filter chooses: the scheduled ones, then the ready,
-// the leased and the dead, each as List does. A message that changes its state meanwhile
-// may appear twice, or not at all. It stops after the first error. ErrUnsupported when the
-// filter has bounds or Newest and the engine has no ranges.
+// the leased and the dead, each state in the order of ListPage. A message that changes its
+// state meanwhile may appear twice, or not at all. ListWhere stops after the first error.
+// ErrUnsupported when the filter has bounds or Newest and the engine has no ranges.
 func (c *Client) ListWhere(ctx context.Context, f Filter) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		err := f.check("list", Scheduled, Ready, Leased, Dead)
@@ -121,8 +120,8 @@ func (c *Client) ListWhere(ctx context.Context, f Filter) iter.Seq2[Info, error]
 	}
 }
 
-// check rejects a filter that does not suit a call on messages in these states, and puts
-// the filter's states into life-cycle order.
+// check rejects a negative limit, and states other than the given ones. It puts the filter's
+// states into life-cycle order; a filter without states gets all that are given.
 func (f *Filter) check(op string, states ...State) error {
 	if f.Limit < 0 {
 		return engine.Invalid(op, Ref{Queue: f.Queue}, "the limit %d is negative", f.Limit)

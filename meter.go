@@ -60,7 +60,7 @@ type Meter struct {
 	Handled func(events []Event)
 }
 
-// ofCalls returns what meters calls of the engine.
+// ofCalls returns the callbacks for calls of the engine.
 func (m *Meter) ofCalls() *calls.Meter {
 	if m == nil {
 		return nil
@@ -151,7 +151,7 @@ func (m *Meter) and(o *Meter) *Meter {
 	}
 }
 
-// either returns both, or the one of f and g that is not nil.
+// either returns both if neither f nor g is nil, else the one that is not nil.
 func either[F any](f, g, both F) F {
 	switch {
 	case reflect.ValueOf(f).IsNil():

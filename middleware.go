@@ -14,8 +14,7 @@ import (
 type PushCall struct {
 	// Drafts are the messages, at least one; exactly one for Push, PushDraft and Rearm. The
 	// slice and the headers are copies: middleware may set fields, and add, change and
-	// remove headers. It must not write to a Body, which is the caller's, but may replace
-	// it.
+	// remove headers. It may replace a Body, but must not write to it: that is the caller's.
 	Drafts []Draft
 
 	// Atomic says that all messages are pushed or none: PushAtomic.
@@ -24,10 +23,9 @@ type PushCall struct {
 	one bool // Push, PushDraft or Rearm
 }
 
-// PushFunc pushes the messages of a call. It returns one Pushed for each draft, in order,
-// with Pushed.Err set for a message that failed alone; also when there is only one. An
-// error means that the call as a whole failed: nothing was pushed, or the outcome is
-// unknown.
+// PushFunc pushes the messages of a call. It returns one Pushed for each draft, in order.
+// Pushed.Err is set for a message that failed alone, even if it is the only one. An error
+// means that the call as a whole failed: nothing was pushed, or the outcome is unknown.
 type PushFunc func(ctx context.Context, call PushCall) ([]Pushed, error)
 
 // PushMiddleware wraps each call that pushes, by a client or a topic: Push, PushDraft,
@@ -36,9 +34,9 @@ type PushFunc func(ctx context.Context, call PushCall) ([]Pushed, error)
 // function may change the drafts and the context, call next once, several times or not at
 // all, and return the results of next or its own.
 //
-// The first of several is outermost. Limits are checked innermost, on the messages as
-// middleware left them. Values that a topic cannot encode, and calls without messages, do
-// not reach middleware. A panic of middleware reaches the caller of Push. Clients made by
+// The first of several is outermost. Limits are checked after all middleware, on the
+// messages as it left them. Values that a topic cannot encode, and calls without messages,
+// do not reach middleware. A panic of middleware reaches the caller of Push. Clients made by
 // Client.On, such as those of InTx, have the middleware of the original client.
 type PushMiddleware func(next PushFunc) PushFunc
 
@@ -67,7 +65,7 @@ func (c *Client) keep(ctx context.Context, call PushCall) ([]Pushed, error) {
 	return []Pushed{p}, nil
 }
 
-// through pushes a copy of the drafts through the middleware.
+// through passes a copy of the drafts to the middleware.
 func (c *Client) through(ctx context.Context, call PushCall) ([]Pushed, error) {
 	const op = "push"
 	if err := c.beginBatch(ctx, op, len(call.Drafts)); err != nil {

@@ -13,8 +13,8 @@ type pushOption func(m *Draft)
 
 func (o pushOption) apply(m *Draft) { o(m) }
 
-// Due is when a message may be handled, made by In or At: an option of a push,
-// and the new time of Reschedule and Rearm.
+// Due is when a message may be handled. In and At make it, as an option of a push or the
+// new time for Reschedule and Rearm.
 type Due struct{ when When }
 
 func (d Due) apply(m *Draft) { m.Due = d.when }
@@ -72,14 +72,14 @@ func Backoff(delays ...time.Duration) PushOption {
 	return pushOption(func(m *Draft) { m.Backoff = delays })
 }
 
-// TTR is how long a lease of the message lasts, unless the lease call asks for another
+// TTR sets how long a lease of the message lasts, unless the lease call asks for another
 // time. 1 ms to 24 h. Default: the queue's settings, else 1 min. Workers renew leases by
 // themselves.
 func TTR(d time.Duration) PushOption {
 	return pushOption(func(m *Draft) { m.TTR = d })
 }
 
-// ExpireAfter drops the message instead of leasing it later than d after its due time; 0:
+// ExpireAfter drops the message if it would be leased later than d after its due time. 0:
 // never. Default: the queue's settings, else never.
 func ExpireAfter(d time.Duration) PushOption {
 	return pushOption(func(m *Draft) { m.ExpireAfter = orNever(d) })

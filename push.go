@@ -22,7 +22,7 @@ type Pushed struct {
 	State   State
 	Ending  Ending    // when Finished: how it ended
 	Ended   time.Time // when Finished
-	Err     error     // PushMany: of this message; nil when it was pushed
+	Err     error     // PushMany: why this message was not pushed; nil: it was
 }
 
 // Push pushes one message of bytes, and returns once it is as durable as the engine
@@ -32,9 +32,9 @@ func (c *Client) Push(ctx context.Context, queue string, body []byte, opts ...Pu
 	return c.pushOne(ctx, NewDraft(queue, body, opts...))
 }
 
-// Rearm resets the due time of the message with this key and keeps its body; without such a
-// message it pushes one with the given body and options. ErrLeased when a worker already
-// holds the message.
+// Rearm resets the due time of the message with this key and keeps its body. If there is no
+// such message, it pushes one with the given body and options. ErrLeased when a worker
+// already holds the message.
 func (c *Client) Rearm(ctx context.Context, queue, key string, due Due, body []byte, opts ...PushOption) (Pushed, error) {
 	m := NewDraft(queue, body, opts...)
 	m.Key, m.Due, m.OnConflict = key, due.when, Rearm
@@ -114,7 +114,7 @@ func (c *Client) PushMany(ctx context.Context, drafts []Draft) ([]Pushed, error)
 	return c.pushMany(ctx, drafts, nil)
 }
 
-// pushMany is PushMany; drafts with an error in bad, which may be nil, are not pushed.
+// pushMany is PushMany, but does not push drafts that have an error in bad. bad may be nil.
 func (c *Client) pushMany(ctx context.Context, drafts []Draft, bad []error) ([]Pushed, error) {
 	if c.wrapped != nil {
 		return c.throughMany(ctx, drafts, bad)

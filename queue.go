@@ -23,8 +23,9 @@ func (c *Client) Queue(ctx context.Context, queue string) (QueueInfo, error) {
 	return info, calls.Fail(op, Ref{Queue: queue}, err)
 }
 
-// Queues returns the queues that hold messages or are paused, ordered by name, starting
-// after the name after; next is "" at the end. A limit of 0 is 100; at most 1000.
+// Queues returns the queues that hold messages, are paused or have settings, ordered by
+// name, starting after the name after. next is "" at the end. limit is at most 1000; 0 means
+// 100.
 func (c *Client) Queues(ctx context.Context, after string, limit int) (queues []QueueInfo, next string, err error) {
 	const op = "count"
 	n, err := c.counter(ctx, op, "")
@@ -41,8 +42,8 @@ func (c *Client) Queues(ctx context.Context, after string, limit int) (queues []
 	return queues, next, calls.Fail(op, Ref{}, err)
 }
 
-// AllQueues yields by name the queues that hold something or are paused. It ends after the
-// first error.
+// AllQueues yields the queues that hold messages, are paused or have settings, ordered by
+// name. It ends after the first error.
 func (c *Client) AllQueues(ctx context.Context) iter.Seq2[QueueInfo, error] {
 	return func(yield func(QueueInfo, error) bool) {
 		for after := ""; ; {
@@ -72,8 +73,8 @@ func (c *Client) counter(ctx context.Context, op, queue string) (engine.Counter,
 }
 
 // Forecast counts the messages that fall due in each step, starting with the current
-// minute, and the overdue ones: due before that minute. step is a whole number of minutes,
-// span a whole number of steps, at most 10,000.
+// minute, and separately the overdue ones, due before that minute. step is a whole number
+// of minutes; span is a whole number of steps, at most 10,000.
 func (c *Client) Forecast(ctx context.Context, queue string, step, span time.Duration) (Forecast, error) {
 	const op = "forecast"
 	if err := c.begin(ctx, op, queue); err != nil {
@@ -126,9 +127,9 @@ func (c *Client) pauser(ctx context.Context, op, queue string) (engine.Pauser, e
 }
 
 // Purge removes the messages that were scheduled or ready when it began. PurgeDead adds
-// dead messages, PurgeFinished the remembered finished ones. It never removes leased
-// messages, and what it removes is not remembered. It returns how many are gone, also when
-// it fails midway.
+// dead messages, PurgeFinished the remembered finished ones. Purge never removes leased
+// messages, and what it removes is not remembered. It returns how many it removed, even
+// when it fails midway.
 func (c *Client) Purge(ctx context.Context, queue string, also PurgeAlso) (int64, error) {
 	const op = "purge"
 	if err := c.operate(ctx, op, queue); err != nil {
@@ -145,9 +146,9 @@ func (c *Client) Purge(ctx context.Context, queue string, also PurgeAlso) (int64
 	return n, calls.Fail(op, Ref{Queue: queue}, err)
 }
 
-// Redrive makes dead messages ready again, with attempt 0: those with the given ids, or
-// without ids the limit oldest by death (0: all). A message is skipped when a live one
-// holds its key.
+// Redrive makes dead messages ready again, with attempt 0: those with the given ids. Without
+// ids it takes the limit messages that died first (0: all). It skips a message when a live
+// one holds its key.
 func (c *Client) Redrive(ctx context.Context, queue string, ids []ID, limit int) (Redriven, error) {
 	const op = "redrive"
 	if err := c.operate(ctx, op, queue); err != nil {
@@ -183,9 +184,9 @@ func (c *Client) Settings(ctx context.Context, queue string) (s Settings, revisi
 	return s, revision, calls.Fail(op, Ref{Queue: queue}, err)
 }
 
-// Configure replaces all settings of a queue, and returns their revision. With the revision
-// that Settings returned it fails with ErrStale when the settings have changed since; with
-// "" it overwrites them. ErrInvalid.
+// Configure replaces all settings of a queue, and returns their revision. Given the revision
+// that Settings returned, it fails with ErrStale if the settings have changed since. Given
+// "", it overwrites them. ErrInvalid when a setting is not allowed.
 func (c *Client) Configure(ctx context.Context, queue string, s Settings, revision string) (string, error) {
 	const op = "configure"
 	e, err := c.configurer(ctx, op, queue)
@@ -213,10 +214,10 @@ func (c *Client) configurer(ctx context.Context, op, queue string) (engine.Confi
 // readyQueue is the queue that Ready counts on an engine without a readiness check.
 const readyQueue = "readyz"
 
-// Ready returns nil when a push, and any other call, can be expected to succeed; else an
-// error that says why not and what to do. ErrNoSpace: the disk is full, while leasing,
-// settling and cancelling go on. ErrUnavailable: the engine has stopped, or its store does
-// not answer. On an engine without a readiness check Ready counts a queue; an engine that
+// Ready returns nil when pushes and all other calls can be expected to succeed. Otherwise
+// its error says why not and what to do. ErrNoSpace: the disk is full; leasing, settling and
+// cancelling still work. ErrUnavailable: the engine has stopped, or its store does not
+// answer. On an engine without a readiness check, Ready counts a queue. An engine that
 // cannot count is taken to be ready.
 func (c *Client) Ready(ctx context.Context) error {
 	const op = "ready"

@@ -146,20 +146,20 @@ func (c *Client) Claim(ctx context.Context, ref Ref, opts LeaseOptions) (Lease, 
 
 // Claim settles on read: code that comes across an overdue message handles it at once, on
 // the caller's goroutine, in the same way as a Worker does. The lease is renewed while
-// handler runs. Options are those of Handle; Concurrency has no meaning here. handler's
-// return value decides, as in Handle: nil acks, Snooze, RetryIn, Bury and Settled do as
-// they say, any other error or a panic retries the message after its backoff until its
+// handler runs. Claim takes the options of Handle; Concurrency has no effect. handler's
+// return value decides, as in Handle: nil acks the message; Snooze, RetryIn, Bury and
+// Settled do as they say; any other error or a panic retries it after its backoff until its
 // attempts are used up. A guard that returns false acks it too.
 //
-// handler's context ends with ctx, when its Timeout is over, or when the lease is lost. If
+// handler's context ends with ctx, after the HandlerTimeout, or when the lease is lost. If
 // handler gives up because ctx was cancelled, the message is released and the attempt does
 // not count. If ctx reached its deadline, the attempt counts.
 //
-// Claim returns nil when the message is acked, or settled by handler itself; otherwise
-// handler's error. That is joined with ErrLeaseLost when the message was taken over or
+// Claim returns nil when the message is acked or handler has settled it. Otherwise it
+// returns handler's error, joined with ErrLeaseLost when the message was taken over or
 // cancelled meanwhile, or with ErrUnconfirmed when the outcome is unknown. When there is
-// nothing to claim it returns ErrNotDue, ErrLeased or ErrNotFound. Once ctx has ended it
-// returns within a second of handler; a pending settlement is sent in the background.
+// nothing to claim it returns ErrNotDue, ErrLeased or ErrNotFound. Once ctx has ended,
+// Claim returns within a second of handler, and sends a pending settlement in the background.
 func (t *Topic[T]) Claim(ctx context.Context, c *Client, ref Ref, handler func(context.Context, *Message[T]) error, opts ...HandleOption) error {
 	w := NewWorker(c, nil)
 	h := newHandling(w, t, handler, opts)

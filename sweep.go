@@ -15,16 +15,16 @@ import (
 //
 // These calls go through the messages of a queue in chunks of some hundreds. Each chosen
 // message is changed once, provided that it is still in the state in which it was chosen.
-// For each state the calls end at the message that was last when they came to that state
-// (Newest: they start there), so that they do not chase new messages; a message that
-// arrives meanwhile may be changed or not. Progress functions are called after each chunk,
-// on the caller's goroutine. When ctx ends or the engine fails, Swept is returned beside
-// the error and says what was done so far; more of the chunk under way may have been done.
-// ErrUnsupported when the engine lacks lists, ranges of lists, or conditions on states.
+// A message that arrives meanwhile may be changed or not. The calls do not chase new
+// messages: in each state they end at the message that was last when they came to it
+// (Newest: they start there). Progress functions are called after each chunk, on the
+// caller's goroutine. When ctx ends or the engine fails, Swept is returned beside the error
+// and says what was done so far; it may miss changes of the last chunk. ErrUnsupported when
+// the engine lacks lists, ranges of lists, or conditions on states.
 type Swept struct {
 	Seen    int64 // messages read
 	Done    int64 // chosen, and changed
-	Skipped int64 // chosen, but gone or in another state by then; in a redrive also: a live message holds its key
+	Skipped int64 // chosen, but gone or in another state by then; Redrive: or a live message holds its key
 }
 
 // RedriveWhere makes the dead messages that a filter chooses ready again, with attempt 0.
@@ -63,7 +63,7 @@ func (c *Client) RescheduleWhere(ctx context.Context, f Filter, due Due, progres
 	return s.run(ctx, s.reschedule, Scheduled, Ready)
 }
 
-// sweep is one of these calls.
+// sweep is one call that changes messages by filter.
 type sweep struct {
 	Swept
 	c        *Client
@@ -74,8 +74,8 @@ type sweep struct {
 	fixed    bool // due is an instant of the engine's clock
 }
 
-// run goes through the messages in the given states, and calls change with the chosen ones
-// of each chunk, all in one state. change counts them.
+// run goes through the messages in the given states. It calls change with the chosen
+// messages of each chunk, which are all in one state. change counts them.
 func (s *sweep) run(ctx context.Context, change func(context.Context, State, []Info) error, states ...State) (Swept, error) {
 	if err := s.f.check(s.op, states...); err != nil {
 		return s.Swept, err
@@ -157,8 +157,8 @@ func (s *sweep) chunk(ctx context.Context, state State, ms []Info, change func(c
 	return calls.Fail(s.op, Ref{Queue: s.f.Queue}, err)
 }
 
-// moved reports whether a message has the new due time already: the sweep may meet again
-// what it has moved.
+// moved reports whether a message has the new due time already: the sweep may meet a message
+// again after moving it.
 func (s *sweep) moved(m *Info) bool { return m.Due.Equal(s.due.when.At) }
 
 func (s *sweep) redrive(ctx context.Context, _ State, ms []Info) error {
@@ -209,7 +209,8 @@ func (s *sweep) falls(r *Ref) bool {
 	return true
 }
 
-// count counts the result for one message, and returns an error that is no such result.
+// count counts one message as done, or as skipped if it was gone or in another state. It
+// returns any other error.
 func (s *sweep) count(err error) error {
 	switch {
 	case err == nil:

@@ -37,8 +37,8 @@ func (t *Topic[T]) WithCodec(c Codec) *Topic[T] {
 }
 
 // OnlyIf returns the same topic with a guard, for Handle and Claim. When a message is due,
-// guard says whether the reason for it still holds: on true the message is handled, on
-// false it is dropped, which the observer sees as Dropped. An error counts as one of the
+// guard says whether the reason for it still holds. If so, the message is handled; if not,
+// it is dropped, and the observer gets Dropped. An error of guard counts as one of the
 // handler. guard runs within the handler's context and timeout. Several guards run in
 // order. OnlyIf panics when guard is nil.
 func (t *Topic[T]) OnlyIf(guard func(ctx context.Context, m *Message[T]) (bool, error)) *Topic[T] {
@@ -154,8 +154,8 @@ type Found[T any] struct {
 	Info
 }
 
-// Get looks a message up; see Client.Get. A body that does not fit T is ErrInvalid; the Info
-// is there all the same.
+// Get looks a message up; see Client.Get. A body that does not fit T is ErrInvalid; Get then
+// still returns the Info.
 func (t *Topic[T]) Get(ctx context.Context, c *Client, ref Ref) (Found[T], error) {
 	ref, err := t.ref("get", ref)
 	if err != nil {
@@ -212,7 +212,7 @@ type Codec interface {
 	// ContentType names the encoding, such as "application/json".
 	ContentType() string
 	Encode(v any) ([]byte, error)
-	// Decode stores into what v points to.
+	// Decode decodes body into the value that v points to.
 	Decode(body []byte, v any) error
 }
 

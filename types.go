@@ -56,7 +56,7 @@ type (
 	QueueInfo = engine.QueueInfo
 	// Forecast is what Client.Forecast returns.
 	Forecast = engine.Forecast
-	// Bucket counts messages falling due within one step of a forecast.
+	// Bucket counts the messages that fall due within one step of a forecast.
 	Bucket = engine.Bucket
 	// Capabilities are what an engine can do, and its limits.
 	Capabilities = engine.Capabilities
@@ -102,8 +102,7 @@ const (
 	PurgeFinished = engine.PurgeFinished
 )
 
-// Never, as ExpireAfter or Remember of Terms, turns it off whatever the queue's settings
-// say.
+// Never turns off ExpireAfter or Remember in Terms, whatever the queue's settings say.
 const Never = engine.Never
 
 // The actions of a settlement. Handlers do not need them: they decide by what they return.

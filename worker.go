@@ -44,11 +44,11 @@ func NewWorker(c *Client, cfg *WorkerConfig) *Worker {
 	return w
 }
 
-// Run handles messages until ctx ends, and then drains. It stops leasing, lets handlers
-// finish for up to DrainTimeout, then ends their contexts, releases what was not started or
-// was interrupted, and returns once all results are settled. It returns nil when every
-// started handler has finished by itself. Closing the client or the engine ends it in the
-// same way, with ErrClosed; Client.Close waits for it. A worker runs once.
+// Run handles messages until ctx ends, and then drains: it stops leasing, and lets handlers
+// finish for up to DrainTimeout before it ends their contexts. It releases the messages that
+// were not started or were interrupted, and returns once all results are settled. It returns
+// nil when every started handler has finished by itself. Closing the client or the engine
+// ends it in the same way, with ErrClosed; Client.Close waits for it. A worker runs once.
 func (w *Worker) Run(ctx context.Context) error {
 	const op = "work"
 	if err := w.cfg.check(op); err != nil {
@@ -73,7 +73,7 @@ const (
 // WorkerConfig sets up a Worker. The zero value, and a nil WorkerConfig, work.
 type WorkerConfig struct {
 	// Concurrency is how many messages of all queues are handled at a time. The worker
-	// leases as many, and ahead of them what quick handlers can start during a call.
+	// leases that many, plus what quick handlers can start during a call of the engine.
 	// Default 100.
 	Concurrency int
 
@@ -86,20 +86,20 @@ type WorkerConfig struct {
 	// no longer renewed. Default: none.
 	HandlerTimeout time.Duration
 
-	// DrainTimeout is how long Run lets handlers finish once its context has ended. After
-	// it their contexts end. Default 30 s; negative: at once.
+	// DrainTimeout is how long Run lets handlers finish once its context has ended. Then
+	// their contexts end too. Default 30 s; negative: at once.
 	DrainTimeout time.Duration
 
-	// Retry is how failed messages are retried that have no policy of their own; see
-	// RetryPolicy. Default: none.
+	// Retry applies to failed messages that have no policy of their own; see RetryPolicy.
+	// Default: none.
 	Retry RetryPolicy
 
-	// OnError gets each error of a message: a handler's failure, with a *PanicError after a
-	// panic (a Snooze or an interrupted drain is no failure), and why a result could not be
-	// settled, such as ErrLeaseLost. The Info has no Body. Calls are made one at a time, on
-	// a goroutine of their own, and nothing waits for them: while 1000 errors wait, further
-	// ones are dropped and counted in the log. At its end Run waits up to 5 s for the
-	// remaining calls. Default: Logger gets failures and deaths.
+	// OnError gets each error of a message: the failure of a handler (a *PanicError after a
+	// panic), or why a result could not be settled, such as ErrLeaseLost. A Snooze or an
+	// interrupted drain is no failure. The Info has no Body. Calls are made one at a time,
+	// on a goroutine of their own, and nothing waits for them. While 1000 errors wait,
+	// further ones are dropped and counted in the log. At its end Run waits up to 5 s for
+	// the remaining calls. Default: Logger gets failures and deaths.
 	OnError func(Info, error)
 
 	// Middleware wraps the handlers of all queues, the first outermost.
@@ -112,11 +112,11 @@ type WorkerConfig struct {
 	Observer func(Event)
 
 	// Logger gets panics of handlers with their stack, lost leases, stuck handlers, and
-	// failures between worker and engine; without OnError also failed handlers and dead
-	// messages. Repeated trouble is logged at once, and then once a minute for each queue,
-	// with its count; the first ten deaths, lost leases and stuck handlers get a line each.
-	// Beyond 32 such kinds and queues at a time, queues share a line. Nothing waits for the
-	// logger: see Config.Logger. Default: the client's logger.
+	// failures between worker and engine. Without OnError it also gets failed handlers and
+	// dead messages. Repeated trouble is logged at once, and then once a minute for each
+	// queue, with its count. The first ten deaths, lost leases and stuck handlers get a line
+	// each. Beyond 32 pairs of trouble and queue at a time, queues share a line. Nothing
+	// waits for the logger: see Config.Logger. Default: the client's logger.
 	Logger *slog.Logger
 }
 

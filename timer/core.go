@@ -5,28 +5,31 @@ import (
 	"time"
 )
 
-// Core is the shape that [Wheel], [Ring] and [Heap] share: pure structures
-// that are told the time. None is safe for concurrent use; [Runner] wraps one
-// for that.
+// Core is the interface of [Wheel], [Ring] and [Heap]: plain data structures
+// whose caller passes the time. None is safe for concurrent use; [Runner] wraps
+// one to make it so.
 type Core[T any] interface {
-	// Schedule files v for due. It is never yielded before.
+	// Schedule adds v, to be yielded at due or later. It returns the handle.
 	Schedule(due time.Time, v T) Handle
-	// Cancel removes an entry; false when the handle is stale.
+	// Cancel removes an entry and returns its value; false when the handle is
+	// stale.
 	Cancel(h Handle) (T, bool)
-	// Reset moves an entry to another due; false when the handle is stale.
+	// Reset moves an entry to another due time; false when the handle is stale.
 	Reset(h Handle, due time.Time) bool
-	// Due is the due of an entry; false when the handle is stale.
+	// Due returns the due time of an entry; false when the handle is stale.
 	Due(h Handle) (time.Time, bool)
-	// Advance yields and removes what is due at now, with its due.
+	// Advance yields and removes the entries that are due at now, with their due
+	// times.
 	Advance(now time.Time) iter.Seq2[time.Time, T]
-	// Poll removes the first of what is due at now, and returns it; false when
-	// nothing is.
+	// Poll removes and returns the first entry that is due at now; false when
+	// there is none.
 	Poll(now time.Time) (Timer[T], bool)
-	// Drain yields and removes everything, due or not, with its due.
+	// Drain yields and removes all entries, due or not, with their due times.
 	Drain() iter.Seq2[time.Time, T]
-	// Next is when Advance should be called next; false when nothing pends.
+	// Next returns when Advance should be called next; false when nothing is
+	// pending.
 	Next() (time.Time, bool)
-	// Len is the number of pending entries.
+	// Len returns the number of pending entries.
 	Len() int
 }
 
@@ -36,22 +39,23 @@ var (
 	_ Core[int] = (*Heap[int])(nil)
 )
 
-// Timer is an entry of a structure, or what was one until it came due.
+// Timer is an entry of a structure, pending or removed because it was due.
 type Timer[T any] struct {
-	Handle Handle // stale when the entry has come due
+	Handle Handle // stale if the entry was removed
 	Due    time.Time
 	Value  T
 }
 
-// lender is a Core that can lend what is due: the entry is not pending any
-// more, but its handle stays live. Reset makes it pending again, Cancel ends
-// it. The structures of this package all can.
+// lender is a Core that can lend due entries. A lent entry is not pending any
+// more, but its handle stays live: Reset makes it pending again, and Cancel ends
+// it. All structures of this package are lenders.
 type lender[T any] interface {
-	// lend is Poll for as many as there is room for, but for the handles.
+	// lend is Poll for as many entries as into has room for, except that their
+	// handles stay live. It returns how many there were.
 	lend(now time.Time, into []Timer[T]) int
-	// lent says whether h names an entry that is lent.
+	// lent reports whether h names a lent entry.
 	lent(h Handle) bool
-	// repaid is Cancel of an entry that is lent.
+	// repaid is Cancel for a lent entry.
 	repaid(h Handle)
 }
 

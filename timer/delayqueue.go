@@ -7,19 +7,20 @@ import (
 	"time"
 )
 
-// clockCheck is the longest sleep while something pends: a step of the wall
-// clock is noticed within it.
+// clockCheck is the longest sleep while something is pending, so that a step of
+// the wall clock is noticed within this time.
 const clockCheck = time.Second
 
-// DelayQueue is a blocking queue whose elements can be taken once they are
-// due, the least due first. Takers are served in the order in which they came:
-// the first of them sleeps until the head is due, the others sleep until they
-// are first, so one element wakes one taker.
+// DelayQueue is a blocking queue whose elements can be taken once they are due,
+// in the order of due times. Takers are served in the order in which they came:
+// the first of them sleeps until the head is due, and the others sleep until they
+// are first. So one element wakes one taker.
 //
 // The wall clock decides what is due; a step of it is noticed within a second.
-// Dues are kept to the nanosecond; elements with equal dues come out in the
-// order in which they were put. Dues lie within 146 years of the queue's making,
-// as those of a [Heap] do. All methods may be called by many goroutines at once.
+// Due times are kept to the nanosecond. Elements with the same due time come out
+// in the order in which they were put. As with a [Heap], due times lie within 146
+// years of when the queue was made. All methods may be called by many goroutines
+// at once.
 type DelayQueue[T any] struct {
 	mu     sync.Mutex
 	heap   *Heap[T]
@@ -31,7 +32,7 @@ func NewDelayQueue[T any]() *DelayQueue[T] {
 	return &DelayQueue[T]{heap: NewHeap[T](time.Now())}
 }
 
-// Len is the number of elements, due or not.
+// Len returns the number of elements, due or not.
 func (q *DelayQueue[T]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -55,7 +56,7 @@ func (q *DelayQueue[T]) Remove(h Handle) (T, bool) {
 	return q.heap.Cancel(h)
 }
 
-// Reset moves an element to another due, or returns false when the handle is
+// Reset moves an element to another due time, or returns false when the handle is
 // stale.
 func (q *DelayQueue[T]) Reset(h Handle, due time.Time) bool {
 	q.mu.Lock()
@@ -67,15 +68,15 @@ func (q *DelayQueue[T]) Reset(h Handle, due time.Time) bool {
 	return true
 }
 
-// Due is the due of an element, or false when the handle is stale.
+// Due returns the due time of an element, or false when the handle is stale.
 func (q *DelayQueue[T]) Due(h Handle) (time.Time, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.heap.Due(h)
 }
 
-// Peek returns the head, due or not, and leaves it there, or false when the
-// queue is empty.
+// Peek returns the head, due or not, without removing it, or false when the queue
+// is empty.
 func (q *DelayQueue[T]) Peek() (Timer[T], bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -94,7 +95,7 @@ func (q *DelayQueue[T]) wake() {
 	if first := q.takers.Front(); first != nil {
 		select {
 		case first.Value.(chan struct{}) <- struct{}{}:
-		default: // is awake
+		default: // it has been woken already
 		}
 	}
 }
@@ -107,8 +108,8 @@ func (q *DelayQueue[T]) Poll() (T, bool) {
 	return v, ok
 }
 
-// poll takes the head if it is due, else says how long to sleep: forever is
-// negative.
+// poll takes the head if it is due. Otherwise it returns how long to sleep;
+// negative: until woken.
 func (q *DelayQueue[T]) poll() (v T, sleep time.Duration, ok bool) {
 	now := time.Now()
 	if t, ok := q.heap.Poll(now); ok {
@@ -138,7 +139,7 @@ func (q *DelayQueue[T]) Take(ctx context.Context) (T, error) {
 	place := q.takers.PushBack(wake)
 	defer func() {
 		q.takers.Remove(place)
-		q.wake() // whoever is first now
+		q.wake() // the taker that is first now
 	}()
 	var timer *time.Timer
 	defer func() {

@@ -2,8 +2,9 @@ package timer
 
 import "math/bits"
 
-// grownUp files the fresh entries, or when most of them were cancelled counts
-// them anew. What it looks at was paid for by what was scheduled since.
+// grownUp files the fresh entries, or counts them anew if most of them were
+// cancelled. At least limits.young/2 entries are scheduled between two calls, so
+// the cost is constant for each.
 func (w *Wheel[T]) grownUp() {
 	n := 0
 	for i := w.fresh.next; i != freshHead; i = w.slab.at(i).next {
@@ -79,14 +80,14 @@ func (w *Wheel[T]) unlink(e *entry[T]) {
 	w.link(e.next).prev = e.prev
 }
 
-// raise puts wheels above the root until it covers due.
+// raise puts wheels above the root until the root covers due.
 func (w *Wheel[T]) raise(due uint64) *node {
 	if w.root == nil {
 		w.root = w.nodes.take(levelOf(due, middle), due)
 		return w.root
 	}
 	if w.root.some == 0 {
-		// Nothing in it: turn it to where it is needed.
+		// It is empty: move its span to due.
 		n := w.root
 		n.first = due >> n.shift() >> slotBits << slotBits << n.shift()
 		return n
@@ -104,9 +105,9 @@ func (w *Wheel[T]) raise(due uint64) *node {
 	return n
 }
 
-// crowded says whether a slot that took many entries has many still, and
-// otherwise counts them anew. What it looks at was paid for by what was filed
-// since the last count.
+// crowded reports whether a slot that took many entries still has many; if not,
+// it counts them anew. At least limits.burst/2 entries are filed between two
+// counts, so the cost is constant for each.
 func (w *Wheel[T]) crowded(n *node, slot uint32) bool {
 	many, left, head := w.limits.burst/2, uint16(0), n.head(slot)
 	for i := n.heads[slot].next; i != head; i = w.slab.at(i).next {
@@ -118,9 +119,9 @@ func (w *Wheel[T]) crowded(n *node, slot uint32) bool {
 	return false
 }
 
-// deal gives a slot, which is not empty, a finer wheel and deals its entries
-// out into it. Digits that all of them share are passed over without touching
-// them again, so that a million with one due cost one pass.
+// deal gives a slot that is not empty a finer wheel, and deals its entries out
+// into it. Digits that all of them share are skipped without touching the entries
+// again, so that a million with the same due time cost one pass.
 func (w *Wheel[T]) deal(n *node, slot uint32) {
 	head := n.head(slot)
 	list := n.heads[slot]
@@ -156,7 +157,7 @@ func (w *Wheel[T]) deal(n *node, slot uint32) {
 	}
 }
 
-// splice hangs a whole list into an empty slot.
+// splice moves a whole list into an empty slot.
 func (w *Wheel[T]) splice(n *node, slot uint32, list links) {
 	n.some |= 1 << slot
 	n.heads[slot] = list
@@ -165,7 +166,7 @@ func (w *Wheel[T]) splice(n *node, slot uint32, list links) {
 	w.link(list.prev).next = self
 }
 
-// fold removes the wheel below a slot, which is empty.
+// fold removes the empty wheel below a slot.
 func (w *Wheel[T]) fold(n *node, slot uint32) {
 	n.some &^= 1 << slot
 	n.kids &^= 1 << slot
@@ -173,9 +174,9 @@ func (w *Wheel[T]) fold(n *node, slot uint32) {
 }
 
 // tidy removes the wheels whose entries were all cancelled or reset before they
-// came to the front, when there are twice as many wheels as after the last time.
-// It drops wheels anywhere, so it is called only where no wheel is held: never
-// below file, deal or scan.
+// came to the front. It does so when there are twice as many wheels as after the
+// last time. It may drop any wheel, so callers must not hold one: file, deal and
+// scan do not call it.
 func (w *Wheel[T]) tidy() {
 	if w.nodes.live() > w.sweep {
 		w.prune(w.root)
@@ -183,7 +184,7 @@ func (w *Wheel[T]) tidy() {
 	}
 }
 
-// prune reports whether nothing is left in or below n.
+// prune removes the empty wheels below n, and reports whether nothing is left in n.
 func (w *Wheel[T]) prune(n *node) bool {
 	for rest := n.some; rest != 0; rest &= rest - 1 {
 		slot := uint32(bits.TrailingZeros64(rest))

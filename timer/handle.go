@@ -2,15 +2,14 @@ package timer
 
 // Handle names one entry of the structure that returned it. It is a plain
 // value: copy it, compare it, keep it beyond the life of its entry. A handle
-// whose entry has fired or was cancelled is stale: every call answers false
-// for it, also when the entry's place is in use again. (The generation in it
-// has 32 bits and counts what was ever scheduled, so a stale handle could be
-// taken for a live one only when exactly a multiple of 4,294,967,295 entries
-// later the same place is filled.)
+// whose entry has fired or was cancelled is stale: every call returns false for
+// it, even when the entry's memory is in use again. (The handle has a generation
+// of 32 bits, which counts the entries ever scheduled. So a stale handle names a
+// live entry only if that has the same memory and was scheduled exactly a
+// multiple of 4,294,967,295 entries later.)
 //
-// Each structure begins to count anywhere, so a handle is as good as always
-// stale in any structure but its own: one in 4,294,967,295 names a stranger's
-// entry there.
+// Each structure begins to count at a random number. So a handle is almost always
+// stale in another structure: one in 4,294,967,295 names an entry there.
 //
 // The zero Handle is never valid.
 type Handle uint64

@@ -6,14 +6,15 @@ import (
 )
 
 // Heap is a binary heap of timers, exact to the nanosecond. Starting and
-// cancelling cost O(log n), asking for the next is free. Dues and instants lie
-// within 146 years of its beginning: what is due later never fires, and its due
-// reads as an instant beyond that span; what was due earlier counts as due at
-// the first instant of the span.
+// cancelling cost O(log n), and asking for the next is free. Due times lie
+// within 146 years of the now of NewHeap. An entry that is due later never
+// fires, and its due time reads as an instant beyond that span. One that was due
+// earlier counts as due at the first instant of the span.
 //
-// The heap orders indexes of entries that do not move, so handles and the
-// blindness of the collector are those of [Wheel]. An entry takes 48 bytes
-// with an 8-byte T, and the room that the heap's slice grows by.
+// The heap orders indexes of entries that do not move. So its handles are like
+// those of [Wheel], and as there the garbage collector does not look at entries
+// with a T free of pointers. An entry takes 48 bytes with an 8-byte T, and its
+// part of the spare capacity of the heap's slice.
 //
 // A Heap is not safe for concurrent use; [DelayQueue] is one that is.
 type Heap[T any] struct {
@@ -22,18 +23,18 @@ type Heap[T any] struct {
 	heap order[T]
 }
 
-// NewHeap returns an empty heap. now places its range of dues.
+// NewHeap returns an empty heap. now is the middle of its range of due times.
 func NewHeap[T any](now time.Time) *Heap[T] {
 	h := &Heap[T]{scale: newScale(1, now), slab: newSlab[T]()}
 	h.heap.slab = &h.slab
 	return h
 }
 
-// Len is the number of pending entries.
+// Len returns the number of pending entries.
 func (h *Heap[T]) Len() int { return len(h.heap.items) }
 
-// Schedule files v for due and returns its handle. It panics when 2^31 entries
-// pend.
+// Schedule adds v, to be yielded at due or later, and returns its handle. It
+// panics when 2^31 entries are pending.
 func (h *Heap[T]) Schedule(due time.Time, v T) Handle {
 	i, e := h.slab.take(h.ceil(due), v)
 	h.heap.push(i, e)
@@ -56,7 +57,7 @@ func (h *Heap[T]) Cancel(handle Handle) (T, bool) {
 	return v, true
 }
 
-// Reset moves an entry to a new due and reports whether the handle is live.
+// Reset moves an entry to a new due time, and reports whether the handle is live.
 func (h *Heap[T]) Reset(handle Handle, due time.Time) bool {
 	e := h.slab.find(handle)
 	if e == nil {
@@ -70,7 +71,7 @@ func (h *Heap[T]) Reset(handle Handle, due time.Time) bool {
 	return true
 }
 
-// Due is the due of an entry, or false when the handle is stale.
+// Due returns the due time of an entry, or false when the handle is stale.
 func (h *Heap[T]) Due(handle Handle) (time.Time, bool) {
 	e := h.slab.find(handle)
 	if e == nil {
@@ -79,7 +80,7 @@ func (h *Heap[T]) Due(handle Handle) (time.Time, bool) {
 	return h.time(e.due), true
 }
 
-// Next returns the least due, or false when the heap is empty.
+// Next returns the earliest due time, or false when the heap is empty.
 func (h *Heap[T]) Next() (time.Time, bool) {
 	if h.Len() == 0 {
 		return time.Time{}, false
@@ -87,7 +88,7 @@ func (h *Heap[T]) Next() (time.Time, bool) {
 	return h.time(h.heap.items[0].due), true
 }
 
-// Peek returns the entry that is due first and leaves it there, or false when
+// Peek returns the entry that is due first without removing it, or false when
 // the heap is empty.
 func (h *Heap[T]) Peek() (t Timer[T], ok bool) {
 	if h.Len() == 0 {
@@ -96,16 +97,15 @@ func (h *Heap[T]) Peek() (t Timer[T], ok bool) {
 	return h.first(), true
 }
 
-// Advance yields what is due at now, each with its due, in the order of dues;
-// equal ones in the order of scheduling. An entry is removed before it is
-// yielded; stopping early leaves the rest for the next call. The heap may be
-// used inside the loop; what is scheduled there and is due by now is yielded
-// too.
+// Advance yields the entries that are due at now, with their due times, in the
+// order of due times, and then of scheduling. An entry is removed before it is
+// yielded. Stopping early leaves the rest for the next call. The loop may use the
+// heap: entries that it schedules and that are due by now are yielded too.
 func (h *Heap[T]) Advance(now time.Time) iter.Seq2[time.Time, T] {
 	return func(yield func(time.Time, T) bool) { h.pops(h.floor(now), yield) }
 }
 
-// Drain yields everything, due or not, in the manner of Advance.
+// Drain yields all entries, due or not, in the same way as Advance.
 func (h *Heap[T]) Drain() iter.Seq2[time.Time, T] {
 	return func(yield func(time.Time, T) bool) { h.pops(never, yield) }
 }
@@ -118,8 +118,8 @@ func (h *Heap[T]) pops(limit uint64, yield func(time.Time, T) bool) {
 	}
 }
 
-// Poll removes the first of what is due at now, and returns it; false when
-// nothing is.
+// Poll removes and returns the first entry that is due at now; false when there
+// is none.
 func (h *Heap[T]) Poll(now time.Time) (t Timer[T], ok bool) {
 	if !h.has(h.floor(now)) {
 		return t, false
@@ -142,7 +142,7 @@ func (h *Heap[T]) lent(handle Handle) bool {
 
 func (h *Heap[T]) repaid(handle Handle) { h.slab.drop(handle.index()) }
 
-// has says whether anything is due at limit.
+// has reports whether anything is due at limit.
 func (h *Heap[T]) has(limit uint64) bool {
 	return len(h.heap.items) > 0 && h.heap.items[0].due <= limit
 }

@@ -16,32 +16,32 @@ const (
 )
 
 // limits are the numbers at which a Wheel changes how it keeps its entries. It
-// is right with any; with small ones few entries show all that it does.
+// works with any numbers. Tests use small ones, so that few entries show all
+// that it does.
 type limits struct {
 	young int // fresh entries, at most
-	// coarse is how many entries at the very front may stand in one slot
-	// unsorted: up to here a look at all of them costs less than a finer wheel.
+	// coarse is how many entries the first slot may hold unsorted: up to this
+	// number looking at all of them costs less than a finer wheel.
 	coarse int
 	// burst is how many entries any slot takes before it gets a finer wheel.
-	// It bounds the longest pause of any call, and is far above what a slot
+	// It bounds the longest pause of any call. It is far above what a slot
 	// holds in a well-spread load, so that few wheels serve many entries.
 	burst uint16
-	sweep int // wheels in use at which empty ones are first looked for
+	sweep int // how many wheels must be in use before empty ones are looked for
 }
 
 var usual = limits{young: 64, coarse: 16, burst: 4096, sweep: 256}
 
 // node is one wheel: 64 slots, each a span of 64^level units. A slot holds a
-// list of entries, or, where that grew long or came to the front, a finer
-// wheel.
+// list of entries, or a finer wheel if the list grew long or came to the front.
 //
-// A bit in some says that a slot may hold something; it is cleared late, by
-// whoever walks past. Only where it is set is a list's head valid. Where one is
-// set in kids, it is set in some as well.
+// A bit in some says that a slot may hold something. It is cleared late, when
+// something looks at the slot. A list's head is valid only while its bit is set.
+// Each bit that is set in kids is set in some as well.
 type node struct {
 	some   uint64
 	kids   uint64 // slots with a finer wheel; its number is heads[slot].next
-	first  uint64 // least due of the span
+	first  uint64 // the earliest due time of the span
 	level  uint32
 	number uint32
 	heads  [slots]links
@@ -51,12 +51,12 @@ type node struct {
 func (n *node) shift() uint            { return uint(n.level) * slotBits }
 func (n *node) slot(due uint64) uint32 { return uint32(due>>n.shift()) & slotMask }
 
-// covers says whether due is within the node's span.
+// covers reports whether due is within the node's span.
 func (n *node) covers(due uint64) bool {
 	return (due^n.first)>>n.shift()>>slotBits == 0
 }
 
-// end is the greatest due of a slot.
+// end is the latest due time of a slot.
 func (n *node) end(slot uint32) uint64 {
 	return n.first | uint64(slot)<<n.shift() | (1<<n.shift() - 1)
 }
@@ -101,7 +101,7 @@ func (a *nodes) drop(n *node) {
 	a.gone = append(a.gone, n.number)
 }
 
-// live is how many are in use.
+// live is how many nodes are in use.
 func (a *nodes) live() int { return len(a.all) - len(a.spare) - len(a.gone) }
 
 // levelOf is the level of the coarsest slot in which a and b differ.

@@ -1,13 +1,13 @@
 package timer
 
-// order is a binary heap of entries of a slab, the least due first, and of
-// equal ones the one scheduled first. An entry's next is its place in it.
+// order is a binary heap of entries of a slab, by due time, and then by when
+// they were scheduled. An entry's next is its index in items.
 type order[T any] struct {
 	slab  *slab[T]
 	items []orderItem
 }
 
-// orderItem carries the due too: comparing does not leave the slice.
+// orderItem has a copy of the due time, so that comparing reads the slice alone.
 type orderItem struct {
 	due   uint64
 	index uint32
@@ -18,7 +18,7 @@ func (a orderItem) before(b orderItem) bool {
 	return a.due < b.due || a.due == b.due && int32(a.gen-b.gen) < 0
 }
 
-// nowhere is the place of an entry that is in no order.
+// nowhere is the next of an entry that is in no order.
 const nowhere = 1<<32 - 1
 
 // push adds an entry.
@@ -41,7 +41,7 @@ func (o *order[T]) remove(e *entry[T]) {
 	}
 }
 
-// move puts an entry where its due says that it belongs.
+// move moves an entry whose due time has changed to its new place.
 func (o *order[T]) move(e *entry[T]) {
 	at := int(e.next)
 	o.items[at].due = e.due
@@ -54,7 +54,7 @@ func (o *order[T]) settle(at int) {
 	}
 }
 
-// put places an item and tells its entry where.
+// put places an item, and notes the place in its entry.
 func (o *order[T]) put(at int, item orderItem) {
 	o.items[at] = item
 	o.slab.at(item.index).next = uint32(at)

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Ring is the ring queue: an array of slots, a hand that moves one slot a
-// tick, and in each slot a set of tasks, each with a cycle number. The hand
-// counts the cycle numbers of the slot it reaches down by one, and what stands
-// at zero fires.
+// Ring is the ring queue: an array of slots, a hand that moves one slot each
+// tick, and in each slot a set of tasks, each with a cycle number. When the hand
+// reaches a slot, the tasks with cycle number zero fire, and the cycle numbers of
+// the others go down by one.
 //
 //	          hand
 //	           v
@@ -19,16 +19,16 @@ import (
 //	     |   task, cycle 1: next time round
 //	     task, cycle 0
 //
-// With a hand at 1 a task for 3610 ticks later stands in slot 11 with cycle 1.
-// One for exactly a full turn stands in the hand's own slot with cycle 0, as
-// the hand gets there again after one turn.
+// With the hand at 1, a task for 3610 ticks later is in slot 11 with cycle 1. One
+// for exactly a full turn is in the hand's own slot with cycle 0, as the hand
+// gets there again after one turn.
 //
-// Starting, cancelling and winding back are O(1), but O(log n) of n entries
-// behind the hand: those that it has found due and that were not taken yet, and
-// all new ones while the clock is behind an instant that the ring was told
-// before. A tick costs a look at every
-// task of its slot, also at those of later turns: with n tasks in N slots that
-// is n/N a tick. Take [Wheel] when tasks are many and far away.
+// Starting, cancelling and resetting are O(1), except for the n entries behind
+// the hand, where they are O(log n). Those are the due ones that were not taken
+// yet, and all new ones while the clock is behind an instant that the ring was
+// given before. A tick looks at every task of its slot, even those of later
+// turns: with n tasks in N slots that is n/N for each tick. Take [Wheel] when
+// tasks are many and far away.
 //
 // A Ring is not safe for concurrent use.
 type Ring[T any] struct {
@@ -38,9 +38,9 @@ type Ring[T any] struct {
 	some  []uint64 // a bit a slot: may hold something; cleared late
 	hand  int64    // ticks since the origin
 
-	lentOut int // entries that are lent: nowhere in late
-	// late is what the hand has passed: what it has found due, and what was
-	// scheduled behind it. Its entries have prev set to inLate.
+	lentOut int // lent entries: their prev is inLate and their next is nowhere
+	// late has the entries behind the hand: those that it found due, and those
+	// scheduled behind it. Their prev is inLate.
 	late order[task[T]]
 }
 
@@ -51,14 +51,14 @@ type task[T any] struct {
 	cycle int64 // turns to go after this one
 }
 
-// RingSlots and RingTick are what a Ring has by default: an hour of seconds.
+// RingSlots and RingTick are the defaults of a Ring: an hour of seconds.
 const (
 	RingSlots = 3600
 	RingTick  = time.Second
 )
 
-// NewRing returns an empty ring whose hand stands at now. Zero slots means
-// RingSlots, a zero tick RingTick; NewRing panics when one is negative.
+// NewRing returns an empty ring with the hand at now. Zero slots mean RingSlots,
+// and a zero tick means RingTick; NewRing panics when one is negative.
 func NewRing[T any](slots int, tick time.Duration, now time.Time) *Ring[T] {
 	if slots < 0 {
 		panic("timer: the number of slots must be positive")
@@ -83,14 +83,15 @@ func NewRing[T any](slots int, tick time.Duration, now time.Time) *Ring[T] {
 	return r
 }
 
-// Len is the number of pending entries.
+// Len returns the number of pending entries.
 func (r *Ring[T]) Len() int { return r.slab.len - r.lentOut }
 
-// Index is the slot that the hand stands in.
+// Index returns the slot that the hand is in.
 func (r *Ring[T]) Index() int { return r.slotOf(r.hand) }
 
-// Where tells the slot and the cycle number of an entry, or false when the
-// handle is stale or the entry waits, overdue, for the next Advance.
+// Where returns the slot and the cycle number of an entry. It returns false when
+// the handle is stale, or when the entry is behind the hand and waits for the
+// next Advance.
 func (r *Ring[T]) Where(h Handle) (slot int, cycle int64, ok bool) {
 	e := r.slab.find(h)
 	if e == nil || e.prev == inLate {
@@ -99,9 +100,10 @@ func (r *Ring[T]) Where(h Handle) (slot int, cycle int64, ok bool) {
 	return r.slotOf(r.tickOf(e.due)), r.turns(r.tickOf(e.due)), true
 }
 
-// Schedule files v for due and returns its handle. A due takes effect at the
-// next whole tick after it, also one that the hand has passed: that fires at the
-// first Advance at or after that tick. Schedule panics when 2^31 entries pend.
+// Schedule adds v, to be yielded at due or later, and returns its handle. An
+// entry fires at the first whole tick at or after its due time. If the hand has
+// passed that tick, it fires at the first Advance at or after the tick. Schedule
+// panics when 2^31 entries are pending.
 func (r *Ring[T]) Schedule(due time.Time, v T) Handle {
 	i, e := r.slab.take(r.ceil(due), task[T]{value: v})
 	r.file(i, e)
@@ -121,9 +123,9 @@ func (r *Ring[T]) Cancel(h Handle) (T, bool) {
 	return v, true
 }
 
-// Reset moves an entry to a new due and reports whether the handle is live.
-// Later than before is cheapest: the entry stays in its slot until the hand
-// comes by.
+// Reset moves an entry to a new due time, and reports whether the handle is live.
+// Moving it to a later time is cheapest: the entry stays in its slot until the
+// hand gets there.
 func (r *Ring[T]) Reset(h Handle, due time.Time) bool {
 	e := r.slab.find(h)
 	if e == nil {
@@ -140,7 +142,7 @@ func (r *Ring[T]) Reset(h Handle, due time.Time) bool {
 	return true
 }
 
-// Due is the due of an entry, or false when the handle is stale.
+// Due returns the due time of an entry, or false when the handle is stale.
 func (r *Ring[T]) Due(h Handle) (time.Time, bool) {
 	e := r.slab.find(h)
 	if e == nil {
@@ -150,7 +152,8 @@ func (r *Ring[T]) Due(h Handle) (time.Time, bool) {
 }
 
 // Next returns the next tick for which the hand has to move: that of the first
-// slot with a task in it, whatever its cycle number. False when nothing pends.
+// slot with a task in it, whatever its cycle number. False when nothing is
+// pending.
 func (r *Ring[T]) Next() (time.Time, bool) {
 	if r.Len() == 0 {
 		return time.Time{}, false
@@ -180,11 +183,11 @@ func (r *Ring[T]) Next() (time.Time, bool) {
 	return r.time(r.dueOf(best)), true
 }
 
-// Advance moves the hand to now and yields what has come due, each with its
-// due, in the order of dues; equal ones in the order of scheduling. An entry is
-// removed before it is yielded. Stopping early leaves the rest for the next
-// call; a now behind the hand does not move it. The ring may be used inside the
-// loop; what is scheduled there and is due by now is yielded too.
+// Advance moves the hand to now and yields the due entries, with their due times,
+// in the order of due times, and then of scheduling. An entry is removed before
+// it is yielded. Stopping early leaves the rest for the next call. A now behind
+// the hand does not move it. The loop may use the ring: entries that it schedules
+// and that are due by now are yielded too.
 func (r *Ring[T]) Advance(now time.Time) iter.Seq2[time.Time, T] {
 	return func(yield func(time.Time, T) bool) {
 		for {
@@ -196,8 +199,8 @@ func (r *Ring[T]) Advance(now time.Time) iter.Seq2[time.Time, T] {
 	}
 }
 
-// Drain yields everything, due or not, in the manner of Advance, but leaves the
-// hand where it is.
+// Drain yields all entries, due or not, in the same way as Advance, but leaves
+// the hand where it is.
 func (r *Ring[T]) Drain() iter.Seq2[time.Time, T] {
 	return func(yield func(time.Time, T) bool) {
 		for r.Len() > 0 {
@@ -213,7 +216,7 @@ func (r *Ring[T]) Drain() iter.Seq2[time.Time, T] {
 	}
 }
 
-// gather puts everything to the late ones.
+// gather moves all entries to late.
 func (r *Ring[T]) gather() {
 	for slot := range r.heads {
 		for i := r.heads[slot].next; i&headBit == 0; i = r.heads[slot].next {
@@ -224,8 +227,8 @@ func (r *Ring[T]) gather() {
 	}
 }
 
-// Poll removes the first of what is due at now, and returns it; false when
-// nothing is.
+// Poll moves the hand to now, and removes and returns the first due entry; false
+// when there is none.
 func (r *Ring[T]) Poll(now time.Time) (t Timer[T], ok bool) {
 	if !r.has(now) {
 		return t, false
@@ -251,7 +254,7 @@ func (r *Ring[T]) lent(h Handle) bool {
 
 func (r *Ring[T]) repaid(h Handle) { r.remove(h) }
 
-// has moves the hand to now and says whether anything is due there.
+// has moves the hand to now and reports whether anything is due then.
 func (r *Ring[T]) has(now time.Time) bool {
 	limit := r.floor(now)
 	if tick := r.tickOf(limit); tick > r.hand {
@@ -260,7 +263,7 @@ func (r *Ring[T]) has(now time.Time) bool {
 	return len(r.late.items) > 0 && r.late.items[0].due <= limit
 }
 
-// first is the first of the late ones.
+// first returns the first entry of late.
 func (r *Ring[T]) first() Timer[T] {
 	item := r.late.items[0]
 	return Timer[T]{newHandle(item.index, item.gen), r.time(item.due), r.slab.at(item.index).value.value}
@@ -272,8 +275,9 @@ func (r *Ring[T]) remove(h Handle) {
 	r.slab.drop(h.index())
 }
 
-// turn moves the hand and gathers what it finds due. A slot that the hand
-// passes several times is looked at once, with as many turns taken off.
+// turn moves the hand, and moves the entries that it finds due to late. A slot
+// that the hand passes several times is looked at once, and its cycle numbers go
+// down by as many turns.
 func (r *Ring[T]) turn(to int64) {
 	from, n := r.hand, int64(len(r.heads))
 	r.hand = to
@@ -290,7 +294,7 @@ func (r *Ring[T]) turn(to int64) {
 			e := r.slab.at(i)
 			next := e.next
 			if e.value.cycle < times {
-				// Due, or reset to later meanwhile: file knows.
+				// Due, or reset to later meanwhile; file finds out.
 				r.file(i, e)
 			} else {
 				e.value.cycle -= times
@@ -302,7 +306,7 @@ func (r *Ring[T]) turn(to int64) {
 	}
 }
 
-// file puts an entry into its slot, or to the late ones.
+// file puts an entry into its slot, or into late.
 func (r *Ring[T]) file(i uint32, e *entry[task[T]]) {
 	tick := r.tickOf(e.due)
 	if tick <= r.hand {
@@ -315,14 +319,14 @@ func (r *Ring[T]) file(i uint32, e *entry[task[T]]) {
 	r.push(slot, i, e)
 }
 
-// delay puts an entry to the late ones.
+// delay puts an entry into late.
 func (r *Ring[T]) delay(i uint32, e *entry[task[T]]) {
 	e.prev = inLate
 	r.late.push(i, e)
 }
 
-// turns is the cycle number for a tick after the hand's. A whole number of
-// turns ends in the hand's own slot, which is reached once on the way.
+// turns returns the cycle number for a tick after the hand's. After exactly one
+// turn the hand is in its own slot again, so the number for that is 0, not 1.
 func (r *Ring[T]) turns(tick int64) int64 { return (tick - r.hand - 1) / int64(len(r.heads)) }
 
 func (r *Ring[T]) slotOf(tick int64) int {

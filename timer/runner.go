@@ -15,37 +15,39 @@ type RunnerConfig struct {
 	// Workers bounds how many handlers run at once. Default: 4 for each
 	// processor that Go may use, at least 16.
 	Workers int
-	// OnPanic is called with what a handler panicked with, and its stack, on
-	// the goroutine of the handler. Default: an error to slog's default logger.
+	// OnPanic gets the value that a handler panicked with, and its stack, on the
+	// goroutine of the handler. Default: an error to slog's default logger.
 	OnPanic func(value any, stack []byte)
 	// Now is the wall clock. Default: time.Now.
 	Now func() time.Time
 }
 
-// RunnerStats is what a Runner did so far.
+// RunnerStats has the numbers of a Runner.
 type RunnerStats struct {
 	Pending int           // not yet handed over, due or not
 	Running int           // goroutines of the pool
 	Fired   uint64        // handed to a handler
 	Panics  uint64        // handlers that panicked
 	Wakes   uint64        // how often the runner woke up
-	Late    time.Duration // lateness of the last one handed over: start of the handler minus its due
+	Late    time.Duration // lateness of the last one handed over: start of its handler minus its due time
 	LateMax time.Duration // the greatest lateness
-	LateSum time.Duration // of all, at most 292 years; divided by Fired, the mean
+	LateSum time.Duration // the sum of all, at most 292 years; divided by Fired it is the mean
 }
 
 // Runner drives a [Core] in real time. One goroutine sleeps until the next due
-// time; handlers run on a pool of goroutines that start when there is work and
-// end when there is none, so a slow handler holds up neither time nor, while
-// workers are free, any other. What no worker is free for stays in the Core,
-// where Cancel and Reset still reach it.
+// time. Handlers run on a pool of goroutines that start when there is work and
+// end when there is none. So a slow handler does not delay the sleeping
+// goroutine, nor other handlers while workers are free. Entries that no worker is
+// free for can still be cancelled and reset.
 //
-// With nothing pending a Runner does not wake. Otherwise it wakes when
-// something is due, over a Ring also when its hand comes to a slot with a task
-// in it (once a turn for each such slot), and each second to see whether the wall clock was set: a
-// step forward makes due what is due, one backward makes it wait.
+// With nothing pending a Runner does not wake. Otherwise it wakes when something
+// is due, and each second to see whether the wall clock has stepped: after a step
+// forward, entries may be due at once; after one backward, they wait. Over a Ring
+// it also wakes when the hand comes to a slot with a task in it, once a turn for
+// each such slot.
 //
-// All methods may be called by many goroutines at once, also from handlers.
+// All methods may be called by many goroutines at once, even by handlers; but see
+// Close.
 type Runner[T any] struct {
 	core    Core[T]
 	lender  lender[T] // core, if it can lend
@@ -62,12 +64,12 @@ type Runner[T any] struct {
 	stopped chan struct{} // closed when the last goroutine ends after Close
 	alive   int           // goroutines: the one that sleeps, and the workers
 	hands   []*hand[T]
-	full    []*hand[T] // those where something may wait behind a handler
+	full    []*hand[T] // hands in which something may wait behind a handler
 }
 
-// NewRunner starts a Runner that calls handle for what is due in core, with a
-// handle that is stale. The core belongs to the Runner until Close has ended it.
-// NewRunner panics when core or handle is nil.
+// NewRunner starts a Runner that calls handle for each due entry of core. The
+// Handle of that Timer is stale. The core belongs to the Runner until Close has
+// returned nil. NewRunner panics when core or handle is nil.
 func NewRunner[T any](core Core[T], handle func(Timer[T]), config *RunnerConfig) *Runner[T] {
 	if core == nil || handle == nil {
 		panic("timer: a Runner needs a core and a handler")
@@ -102,7 +104,7 @@ func logPanic(value any, stack []byte) {
 	slog.Error("timer: a handler panicked", "panic", value, "stack", string(stack))
 }
 
-// Schedule has v handled at due. After Close it keeps nothing and returns the
+// Schedule lets v be handled at due. After Close it adds nothing and returns the
 // zero Handle.
 func (r *Runner[T]) Schedule(due time.Time, v T) Handle {
 	r.mu.Lock()
@@ -115,13 +117,13 @@ func (r *Runner[T]) Schedule(due time.Time, v T) Handle {
 	return h
 }
 
-// After has v handled after d. After Close it keeps nothing and returns the zero
-// Handle.
+// After lets v be handled after d. After Close it adds nothing and returns the
+// zero Handle.
 func (r *Runner[T]) After(d time.Duration, v T) Handle { return r.Schedule(r.now().Add(d), v) }
 
-// Cancel takes an entry back. When it returns true, no handler is called for
-// it; false means that its handler was called already, or that it was cancelled
-// before. It works after Close too.
+// Cancel removes an entry. True means that no handler is called for the entry.
+// False means that its handler was called already, or that the entry was
+// cancelled before. Cancel works after Close too.
 func (r *Runner[T]) Cancel(h Handle) (v T, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,9 +133,9 @@ func (r *Runner[T]) Cancel(h Handle) (v T, ok bool) {
 	return r.core.Cancel(h)
 }
 
-// Reset moves an entry to another due; false means that its handler was called
-// already, that it was cancelled before, or that the Runner is closed. Winding
-// back to a later time wakes nobody.
+// Reset moves an entry to another due time. False means that its handler was
+// called already, that the entry was cancelled before, or that the Runner is
+// closed. Moving it to a later time wakes nobody.
 func (r *Runner[T]) Reset(h Handle, due time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,8 +152,8 @@ func (r *Runner[T]) Reset(h Handle, due time.Time) bool {
 	return true
 }
 
-// Due is the due of an entry; false means that its handler was called already,
-// or that it was cancelled.
+// Due returns the due time of an entry. False means that its handler was called
+// already, or that the entry was cancelled.
 func (r *Runner[T]) Due(h Handle) (time.Time, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,7 +163,7 @@ func (r *Runner[T]) Due(h Handle) (time.Time, bool) {
 	return r.core.Due(h)
 }
 
-// Stats returns what the Runner did so far.
+// Stats returns the numbers of the Runner so far.
 func (r *Runner[T]) Stats() RunnerStats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -191,11 +193,11 @@ func (s *RunnerStats) fired(late time.Duration) {
 	s.LateSum += late
 }
 
-// Close stops the Runner: no handler is called any more, and what pends, due or
-// not, stays so. It waits for the handlers that run, or for ctx, whose error it
-// then returns; a later Close waits again. Once it has returned nil, the core is
-// the caller's again, and may be drained. Close must not be called by a handler
-// without a ctx that ends.
+// Close stops the Runner: no handler is called any more, and pending entries, due
+// or not, stay pending. It waits for the running handlers; if ctx ends first, it
+// returns the error of ctx, and a later Close waits again. Once Close has
+// returned nil, the core is the caller's again and may be drained. A handler may
+// call Close only with a ctx that ends, since it would wait for itself.
 func (r *Runner[T]) Close(ctx context.Context) error {
 	r.mu.Lock()
 	if !r.closed {
@@ -223,7 +225,7 @@ func (r *Runner[T]) Close(ctx context.Context) error {
 	}
 }
 
-// arm wakes the sleeper when due comes before what it sleeps for.
+// arm wakes the sleeping goroutine if due is before the time until which it sleeps.
 func (r *Runner[T]) arm(due time.Time) {
 	if r.armed.IsZero() || due.Before(r.armed) {
 		r.poke()
@@ -237,7 +239,8 @@ func (r *Runner[T]) poke() {
 	}
 }
 
-// sleep is the goroutine that waits for time to pass, and does nothing else.
+// sleep is the goroutine that sleeps until something is due, and then starts a
+// worker.
 func (r *Runner[T]) sleep() {
 	defer r.end()
 	timer := time.NewTimer(clockCheck)
@@ -252,7 +255,7 @@ func (r *Runner[T]) sleep() {
 		now := r.now()
 		next, pending := r.core.Next()
 		if pending && !next.After(now) && r.stats.Running < r.workers {
-			// It may be the hand of a Ring that has to move: find out first.
+			// Perhaps only the hand of a Ring has to move: find out first.
 			if h := (&hand[T]{size: 1}); r.borrow(h, now) {
 				r.start(h)
 			}

@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// scale maps instants to whole units since an origin, as uint64 with the
-// origin in the middle, so that dues before and after it compare as they are.
-// The unit is a microsecond when the tick is made of whole ones (which reaches
-// 146,000 years either way), else a nanosecond (146 years). What lies beyond
-// is held at the end: a later due never comes, an earlier one is the first.
+// scale maps instants to whole units since an origin. A due time is a uint64 with
+// the origin in the middle, so that times before and after it can be compared as
+// they are. The unit is a microsecond if the tick is a whole number of these
+// (which reaches 146,000 years either way), else a nanosecond (146 years). A due
+// time beyond this range never comes; one before it is the first of the range.
 //
-// The wall clock counts: a monotonic reading in a time is ignored.
+// Only the wall clock counts: a monotonic reading in a time is ignored.
 type scale struct {
 	origin    time.Time
-	second    int64 // of the origin
+	second    int64 // Unix time of the origin
 	part      int64 // units of the origin within its second
-	unit      int64 // nanoseconds: 1 or 1000
-	perSecond int64 // units
-	tick      int64 // units
+	unit      int64 // in nanoseconds: 1 or 1000
+	perSecond int64 // units in a second
+	tick      int64 // units in a tick
 	span      int64 // seconds within reach, either way
 }
 
 const (
-	// middle stands in the middle of its slot at every level, so that dues
-	// shortly before it do not lie across the boundary of a coarse one.
+	// middle is in the middle of its slot at every level, so that due times
+	// shortly before it do not lie across the boundary of a coarse slot.
 	middle = 1<<63 | 0x0820_8208_2082_0820
 	reach  = 1 << 62
-	away   = math.MaxUint64         // the due of what a Wheel has lent
+	away   = math.MaxUint64         // the due time of entries that a Wheel has lent
 	never  = away - 1               // later than any instant
 	always = middle - reach - 1<<31 // earlier than any within reach, and near enough that int64 holds its distance from the middle
 )
@@ -62,7 +62,7 @@ func (s *scale) ceil(t time.Time) uint64 {
 func (s *scale) floor(t time.Time) uint64 {
 	at := s.place(t.Unix(), int64(t.Nanosecond())/s.unit)
 	if at == always {
-		return always - 1 // what is due there may be due after t
+		return always - 1 // an entry at always may be due after t
 	}
 	k := int64(at - middle)
 	if k > -reach && k < reach {
@@ -71,9 +71,9 @@ func (s *scale) floor(t time.Time) uint64 {
 	return min(uint64(k)+middle, never-1)
 }
 
-// place maps units after a second of the clock to a due.
+// place maps a second of the clock, and units after it, to a due time.
 func (s *scale) place(second, units int64) uint64 {
-	// time.Time.Sub would cost twice as much, and reach 292 years.
+	// time.Time.Sub would cost twice as much, and reach only 292 years.
 	switch {
 	case second > s.second+s.span:
 		return never

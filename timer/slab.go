@@ -3,13 +3,13 @@ package timer
 import "math/rand/v2"
 
 const (
-	// A chunk is small, for one entry in it keeps it: what survives a spike
-	// should not keep the spike's memory.
+	// A chunk is small, because a single entry keeps it from being freed: the few
+	// entries that survive a spike must not keep the spike's memory.
 	chunkBits = 4
 	chunkLen  = 1 << chunkBits
 	chunkMask = chunkLen - 1
 
-	emptyMost  = 64      // empty chunks kept for the next need
+	emptyMost  = 64      // empty chunks kept for reuse
 	maxEntries = 1 << 31 // the top bit of an index marks the head of a list
 )
 
@@ -18,8 +18,8 @@ type links struct {
 	next, prev uint32
 }
 
-// entry is 32 bytes with an 8-byte T, 24 with a 4-byte one, and free of pointers
-// when T is: the collector then never looks into a chunk.
+// entry takes 32 bytes with an 8-byte T, and 24 with a 4-byte one. It has no
+// pointers if T has none, and the garbage collector then never looks into a chunk.
 type entry[T any] struct {
 	due uint64 // in the units of the owner; ordered
 	links
@@ -27,7 +27,7 @@ type entry[T any] struct {
 	value T
 }
 
-// chunk keeps the books of one array of entries.
+// chunk records which entries of an array are in use.
 type chunk struct {
 	free       uint16 // head of the list of freed entries, plus one; chained by next
 	used       uint16
@@ -35,9 +35,8 @@ type chunk struct {
 	prev, next int32  // list of the chunks with room, by number plus one
 }
 
-// slab gives out entries by index. Indexes are dense, entries never move, and a
-// chunk without entries goes back to the collector, except a few kept for the
-// next need.
+// slab hands out entries by index. Indexes are dense, and entries never move.
+// Empty chunks are freed, except a few that are kept for reuse.
 type slab[T any] struct {
 	entries []*[chunkLen]entry[T] // by chunk; nil: given back
 	chunks  []chunk
@@ -48,8 +47,8 @@ type slab[T any] struct {
 	len     int
 }
 
-// newSlab returns a slab whose generations begin anywhere, so that the handles
-// of one structure mean nothing to another.
+// newSlab returns a slab whose generations begin at a random number, so that the
+// handles of one structure are stale in another.
 func newSlab[T any]() slab[T] { return slab[T]{gen: rand.Uint32()} }
 
 func (s *slab[T]) at(i uint32) *entry[T] { return &s.entries[i>>chunkBits][i&chunkMask] }
@@ -120,8 +119,8 @@ func (s *slab[T]) drop(i uint32) {
 	}
 }
 
-// emptied gives the chunk back, or keeps it when few are empty, so that a load
-// that swings a little allocates nothing.
+// emptied frees an empty chunk, or keeps it while few are empty, so that a load
+// that varies a little allocates nothing.
 func (s *slab[T]) emptied(n int32) {
 	if s.empty < emptyMost {
 		s.empty++
@@ -135,8 +134,8 @@ func (s *slab[T]) emptied(n int32) {
 	}
 }
 
-// shed drops the tables too when nothing is left in a structure that was big.
-// Generations go on, so old handles stay stale.
+// shed frees the tables too, when nothing is left in a structure that was big.
+// Generations go on, so that old handles stay stale.
 func (s *slab[T]) shed() {
 	*s = slab[T]{gen: s.gen}
 }
@@ -157,8 +156,9 @@ func (s *slab[T]) grow() {
 	s.list(n)
 }
 
-// list puts the chunk first among those with room: what was freed last is
-// filled first, being in the cache still, and the others can drain.
+// list puts the chunk first among those with room. So the chunk in which an entry
+// was freed last is filled first, since it is still in the cache, and the others
+// can become empty.
 func (s *slab[T]) list(n int32) {
 	c := &s.chunks[n]
 	c.prev, c.next = 0, s.room

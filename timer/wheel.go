@@ -6,31 +6,30 @@ import (
 	"time"
 )
 
-// Wheel is a hierarchical timing wheel. Starting, cancelling and winding back
-// a timer cost the same however many are pending; winding back to a later time
-// ([Wheel.Reset]) touches nothing but the entry.
+// Wheel is a hierarchical timing wheel. Starting, cancelling and resetting a
+// timer cost the same however many are pending. Resetting it to a later time
+// ([Wheel.Reset]) touches nothing but its entry.
 //
-// The levels are digits of the due time in base 64. A due is filed under its
-// most significant digit only, as long as that slot holds few entries or is
-// far from the front; a slot that comes to the front, or bursts, gets a finer
-// wheel of its own, and its entries are dealt out by the next digit. So there
-// is no clockwork: no tick has to be taken when nothing is due, jumps of the
-// clock cost nothing, a due before the present is filed like any other, and
+// The levels are digits of the due time in base 64. An entry is filed under the
+// most significant digit only, as long as that slot holds few entries or is far
+// from the front. A slot that comes to the front, or overflows, gets a finer
+// wheel of its own, and its entries are dealt out by the next digit. So there is
+// no clockwork: no tick is needed when nothing is due, and jumps of the clock
+// cost nothing. An entry that is due in the past is filed like any other, and
 // [Wheel.Next] is exact.
 //
 //	level 2   [0][1][2]·[4]···            4096 units a slot
 //	                |
 //	level 1        [0]··[3]···[63]          64 units a slot
 //	                      |
-//	level 0              [0][1]·····         1 unit a slot: one due
+//	level 0              [0][1]·····         1 unit a slot: one due time
 //
-// Memory: an entry takes 32 bytes with an 8-byte T, 24 with a 4-byte one, the
-// wheels under one more byte an entry when there are many; a wheel without
-// entries takes under 1 KB and a drained one gives back what it had. With a T
-// free of pointers the garbage collector does not look at the entries.
+// Memory: an entry takes 32 bytes with an 8-byte T, and 24 with a 4-byte one.
+// With many entries, the wheels take under one more byte for each. An empty
+// Wheel takes under 1 KB, and a drained one frees what it had. With a T free of
+// pointers the garbage collector does not look at the entries.
 //
-// Allocation: none for an operation in steady state; chunks of 16 entries
-// as the number grows.
+// Allocation: none in steady state; chunks of 16 entries as the number grows.
 //
 // A Wheel is not safe for concurrent use.
 type Wheel[T any] struct {
@@ -39,40 +38,42 @@ type Wheel[T any] struct {
 	nodes nodes
 	root  *node
 
-	lentOut int // entries that are lent: each is a list of its own, due away
+	lentOut int // lent entries: each is a list of its own, with the due time away
 	limits  limits
-	sweep   int // nodes in use at which empty ones are looked for
+	sweep   int // how many nodes must be in use before empty ones are looked for
 
-	// fresh is the list of those scheduled last, not filed yet: most timeouts are
-	// cancelled soon, and filing is what costs when many pend. young counts them,
-	// with those cancelled since it was last counted anew.
+	// fresh is the list of the entries scheduled last, which are not filed yet:
+	// most timeouts are cancelled soon, and filing is the costly part when many
+	// entries are pending. young is how many they are, including those cancelled
+	// since the last count.
 	fresh links
 	young int
 
-	// least is the entry that is due first, and its due, while known.
+	// While known, least is the entry that is due first, and leastDue its due time.
 	known    bool
 	least    uint32
 	leastDue uint64
 }
 
-// NewWheel returns an empty wheel. It keeps dues to the microsecond (to the
-// nanosecond when tick is not a whole number of microseconds) and lets them
-// take effect at the next whole tick after them, counted from the zero time:
-// a coarse tick lets what is due close together fire together. A tick is
-// typically a millisecond; NewWheel panics when it is not positive. now only
-// places the range of dues: 146,000 years either way (146 with nanoseconds);
-// what is due later never fires, and what was due earlier counts as due at the
-// first instant of that span.
+// NewWheel returns an empty wheel. It keeps due times to the microsecond (to the
+// nanosecond when tick is not a whole number of microseconds). An entry fires at
+// the first whole tick at or after its due time; ticks count from the zero time.
+// With a coarse tick, entries that are due close together fire together. A tick
+// is typically a millisecond; NewWheel panics when it is not positive. now is
+// only the middle of the range of due times, 146,000 years either way (146 with
+// nanoseconds). An entry that is due later never fires, and one that was due
+// earlier counts as due at the first instant of the range.
 func NewWheel[T any](tick time.Duration, now time.Time) *Wheel[T] {
 	return &Wheel[T]{scale: newScale(tick, now), slab: newSlab[T](), limits: usual, sweep: usual.sweep, fresh: links{freshHead, freshHead}}
 }
 
-// Len is the number of pending entries.
+// Len returns the number of pending entries.
 func (w *Wheel[T]) Len() int { return w.slab.len - w.lentOut }
 
-// Schedule files v for due and returns its handle. A due in the past takes
-// effect at the next whole tick after it too, so one within the tick that now
-// lies in fires a tick later. Schedule panics when 2^31 entries pend.
+// Schedule adds v, to be yielded at due or later, and returns its handle. Even an
+// entry that is already due fires at the first whole tick at or after its due
+// time, so it may have to wait for the next tick. Schedule panics when 2^31
+// entries are pending.
 func (w *Wheel[T]) Schedule(due time.Time, v T) Handle {
 	k := w.ceil(due)
 	i, e := w.slab.take(k, v)
@@ -103,9 +104,9 @@ func (w *Wheel[T]) Cancel(h Handle) (T, bool) {
 	return v, true
 }
 
-// Reset moves an entry to a new due and reports whether the handle is live.
-// Later than before is cheapest: the entry stays filed where it is and is
-// looked at again when that place comes up. Heartbeats are that.
+// Reset moves an entry to a new due time, and reports whether the handle is live.
+// Moving it to a later time, as heartbeats do, is cheapest: the entry stays filed
+// where it is, and is filed anew when that place comes up.
 func (w *Wheel[T]) Reset(h Handle, due time.Time) bool {
 	e := w.slab.find(h)
 	if e == nil {
@@ -132,7 +133,7 @@ func (w *Wheel[T]) Reset(h Handle, due time.Time) bool {
 	return true
 }
 
-// Due is the due of an entry, or false when the handle is stale.
+// Due returns the due time of an entry, or false when the handle is stale.
 func (w *Wheel[T]) Due(h Handle) (time.Time, bool) {
 	e := w.slab.find(h)
 	if e == nil {
@@ -150,7 +151,7 @@ func (w *Wheel[T]) Next() (time.Time, bool) {
 	return w.time(w.up(w.leastDue)), true
 }
 
-// Peek returns the entry that is due first and leaves it there, or false when
+// Peek returns the entry that is due first without removing it, or false when
 // the wheel is empty.
 func (w *Wheel[T]) Peek() (t Timer[T], ok bool) {
 	if !w.find() {
@@ -159,19 +160,19 @@ func (w *Wheel[T]) Peek() (t Timer[T], ok bool) {
 	return w.first(), true
 }
 
-// Advance yields what is due at now, each with its due, in the order of the
-// dues; equal ones usually in the order of scheduling. An entry is removed
-// before it is yielded. Stopping early leaves the rest for the next call. A
-// now behind an earlier one yields nothing that it is not late for.
+// Advance yields the entries that are due at now, with their due times, in the
+// order of due times, and then usually of scheduling. An entry is removed before
+// it is yielded. Stopping early leaves the rest for the next call. now may be
+// before that of an earlier call; entries that are due after it are not yielded.
 //
-// The wheel may be used inside the loop; what is scheduled there and is due by
-// now is yielded too, so whoever schedules anew in the loop must choose a
-// later due.
+// The loop may use the wheel. Entries that it schedules and that are due by now
+// are yielded too, so a loop that schedules entries again must choose a later due
+// time.
 func (w *Wheel[T]) Advance(now time.Time) iter.Seq2[time.Time, T] {
 	return func(yield func(time.Time, T) bool) { w.pops(w.floor(now), yield) }
 }
 
-// Drain yields everything, due or not, in the manner of Advance.
+// Drain yields all entries, due or not, in the same way as Advance.
 func (w *Wheel[T]) Drain() iter.Seq2[time.Time, T] {
 	return func(yield func(time.Time, T) bool) { w.pops(never, yield) }
 }
@@ -187,8 +188,8 @@ func (w *Wheel[T]) pops(limit uint64, yield func(time.Time, T) bool) {
 	}
 }
 
-// Poll removes the first of what is due at now, and returns it; false when
-// nothing is.
+// Poll removes and returns the first entry that is due at now; false when there
+// is none.
 func (w *Wheel[T]) Poll(now time.Time) (t Timer[T], ok bool) {
 	if !w.find() || w.leastDue > w.floor(now) {
 		return t, false
@@ -252,7 +253,7 @@ func (w *Wheel[T]) free(i uint32) {
 func (w *Wheel[T]) takeOut(i uint32, e *entry[T]) {
 	w.unlink(e)
 	if w.least == i && w.known {
-		// Among many of one due the neighbour is as good a first.
+		// A neighbour with the same due time can be the first as well.
 		w.known = false
 		if e.next&headBit == 0 && w.slab.at(e.next).due == w.leastDue {
 			w.known, w.least = true, e.next
@@ -260,7 +261,7 @@ func (w *Wheel[T]) takeOut(i uint32, e *entry[T]) {
 	}
 }
 
-// clear forgets all wheels: there is nothing in them.
+// clear drops all wheels, which are empty, except a lone root.
 func (w *Wheel[T]) clear() {
 	w.known, w.young = false, 0
 	switch {
@@ -271,7 +272,7 @@ func (w *Wheel[T]) clear() {
 	}
 }
 
-// find makes least known, or returns false when there is nothing.
+// find makes least known, or returns false when nothing is pending.
 func (w *Wheel[T]) find() bool {
 	if w.known {
 		return true
@@ -286,12 +287,12 @@ func (w *Wheel[T]) find() bool {
 	n := root
 	for {
 		if w.root != root {
-			// What was filed anew lay outside it.
+			// Scanning filed an entry anew that the old root did not cover.
 			root = w.root
 			n, depth = root, 0
 		}
 		if n.some == 0 {
-			// Empty. Never the root, as something pends.
+			// Empty. It is never the root, as something is pending.
 			up := path[depth-1]
 			depth--
 			w.fold(up, up.slot(n.first))
@@ -325,8 +326,8 @@ const (
 	scanMany // too many to look at: deal them out
 )
 
-// scan looks for the least entry of a slot at the front, and files anew on the
-// way what was reset to after the slot's end.
+// scan looks for the earliest entry of a slot at the front. On the way it files
+// anew the entries that were reset to a time after the slot's end.
 func (w *Wheel[T]) scan(n *node, slot uint32) scanned {
 	end, head := n.end(slot), n.head(slot)
 	found, seen := scanEmpty, 0

@@ -7,23 +7,24 @@ import (
 )
 
 const (
-	// handMost is how many entries a worker takes from the core at once, at most.
+	// handMost bounds how many entries a worker takes from the core at once.
 	handMost = 32
-	// handQuick is how long a handler may take on average for its worker to take
+	// handQuick is how long handlers may take on average for their worker to take
 	// more at once the next time.
 	handQuick = 2 * time.Microsecond
-	// handStuck is how long a hand may lie before what waits in it goes first,
-	// before what came due later.
+	// handStuck is how long after it was filled a hand counts as stuck: other
+	// workers then take what waits in it before they take from the core.
 	handStuck = time.Millisecond
 )
 
-// hand is what a worker has borrowed from the core. As long as its handlers are
-// quick a worker takes more and more at once, for the Runner's lock costs more
-// than they do. What it has not begun can still be taken out of its hand: by
-// other workers, should one of its handlers be slow, by Cancel, Reset and Close.
+// hand has the entries that a worker has borrowed from the core. As long as its
+// handlers are quick, a worker takes more and more at once, because the Runner's
+// lock costs more than they do. An entry that has not begun can still be taken
+// out of a hand: by other workers, if a handler is slow, and by Cancel, Reset and
+// Close.
 //
-// All but the marks' state and lateness is written under the Runner's lock, and
-// by the hand's worker alone.
+// The fields are written under the Runner's lock, timers and n by the hand's worker
+// alone while it runs. The marks' state and lateness are written without the lock.
 type hand[T any] struct {
 	timers [handMost]Timer[T]
 	marks  [handMost]mark
@@ -35,25 +36,25 @@ type hand[T any] struct {
 	dead   bool      // its worker has ended
 }
 
-// mark is what is becoming of a timer in a hand.
+// mark is the state of a timer in a hand.
 type mark struct {
 	state atomic.Uint32
 	late  time.Duration // at the start of the handler, once begun; written by the worker
 }
 
-// The states of a timer in a hand: waiting becomes one of the others, by whoever
-// is first.
+// The states of a timer in a hand. Waiting becomes begun or taken, whichever
+// comes first.
 const (
 	waiting = iota
 	begun
 	taken
 )
 
-// take takes a timer out of the hand, without its handle's being stale, or
-// returns false when it is not there any more.
+// take takes a timer out of the hand, and returns false when it is not there any
+// more. The handle stays live.
 func (h *hand[T]) take(i int) bool { return h.marks[i].state.CompareAndSwap(waiting, taken) }
 
-// left is the first timer that waits, or -1.
+// left returns the index of the first timer that waits, or -1.
 func (h *hand[T]) left() int {
 	for i := range h.n {
 		if h.marks[i].state.Load() == waiting {
@@ -63,7 +64,8 @@ func (h *hand[T]) left() int {
 	return -1
 }
 
-// inHand finds a timer that is in a hand, or was there until its handler began.
+// inHand finds a timer in a hand, whether it waits or its handler has begun; nil:
+// it is in none.
 func (r *Runner[T]) inHand(handle Handle) (*hand[T], int) {
 	if len(r.hands) == 0 || r.lender == nil || !r.lender.lent(handle) {
 		return nil, 0
@@ -78,15 +80,15 @@ func (r *Runner[T]) inHand(handle Handle) (*hand[T], int) {
 	return nil, 0
 }
 
-// anyLeft says whether something waits in a hand, and leaves the hand where it
-// does at the front.
+// anyLeft reports whether something waits in a hand. If so, the first of full is
+// such a hand.
 func (r *Runner[T]) anyLeft() bool {
 	for len(r.full) > 0 {
 		h := r.full[0]
 		if h.left() >= 0 {
 			return true
 		}
-		// Until it is filled again nothing will wait there.
+		// Nothing waits in it until it is filled again.
 		r.full[0], r.full = nil, r.full[1:]
 		if h.full = false; h.dead {
 			r.bury(h)
@@ -95,8 +97,8 @@ func (r *Runner[T]) anyLeft() bool {
 	return false
 }
 
-// anyStuck says whether something waits in a hand whose worker is slow or has
-// ended. It looks at one hand after another, one a call.
+// anyStuck reports whether something waits in a hand whose worker is slow or has
+// ended. It looks at one hand in each call.
 func (r *Runner[T]) anyStuck(now time.Time) bool {
 	if len(r.full) == 0 {
 		return false
@@ -136,8 +138,8 @@ func (r *Runner[T]) worker(h *hand[T]) {
 	}
 }
 
-// begin reports whether the handler of a timer in a hand is to be called. Since
-// the hand was filled the timer may have been taken out, and the clock set back.
+// begin reports whether to call the handler of a timer in a hand. Since the hand
+// was filled, the timer may have been taken out, or the clock set back.
 func (r *Runner[T]) begin(h *hand[T], i int) bool {
 	if r.lender == nil {
 		return true // it has begun
@@ -151,14 +153,15 @@ func (r *Runner[T]) begin(h *hand[T], i int) bool {
 	return m.state.CompareAndSwap(waiting, begun)
 }
 
-// fill takes what is due from the core, or else out of another's hand, and sees
-// to what is left. It reports whether there was anything.
+// fill takes due entries from the core, or else one from another worker's hand.
+// If more are left, it starts another worker. It reports whether there was
+// anything.
 func (r *Runner[T]) fill(h *hand[T]) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	had := h.n
 	r.empty(h)
-	// What is not overwritten must not be kept.
+	// Timers from before that are not overwritten must not be retained.
 	defer func() { clear(h.timers[h.n:max(h.n, had)]) }()
 	if r.closed {
 		return false
@@ -183,11 +186,11 @@ func (r *Runner[T]) fill(h *hand[T]) bool {
 	return h.n > 0
 }
 
-// borrow takes what is due from the core, and reports whether anything is.
+// borrow takes due entries from the core, and reports whether there are any.
 func (r *Runner[T]) borrow(h *hand[T], now time.Time) bool {
 	h.last = now
 	if r.lender == nil {
-		// What has left such a core could not be put back: it begins at once.
+		// An entry that has left such a core cannot be put back, so it begins at once.
 		h.size = 1
 		t, ok := r.core.Poll(now)
 		if !ok {
@@ -209,7 +212,7 @@ func (r *Runner[T]) borrow(h *hand[T], now time.Time) bool {
 	return h.n > 0
 }
 
-// steal takes one out of another's hand.
+// steal takes one timer out of another worker's hand, if one waits there.
 func (r *Runner[T]) steal(h *hand[T]) {
 	for r.anyLeft() {
 		o := r.full[0]
@@ -221,7 +224,8 @@ func (r *Runner[T]) steal(h *hand[T]) {
 	}
 }
 
-// empty ends the loan of what has begun, and gives back what was not to begin.
+// empty ends the loan of the timers that have begun, and returns those that have
+// not to the core.
 func (r *Runner[T]) empty(h *hand[T]) {
 	for i := range h.n {
 		switch h.marks[i].state.Load() {
@@ -238,7 +242,7 @@ func (r *Runner[T]) empty(h *hand[T]) {
 	h.n = 0
 }
 
-// leave ends a worker. What it has not begun is left to the others.
+// leave ends a worker. It leaves the timers that have not begun to other workers.
 func (r *Runner[T]) leave(h *hand[T]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -247,13 +251,13 @@ func (r *Runner[T]) leave(h *hand[T]) {
 		r.bury(h)
 	}
 	if r.anyLeft() && !r.closed {
-		r.work() // it was refused while this one was about to end
+		r.work() // perhaps no worker could start while this one was ending
 	}
 	r.poke()
 	r.ended()
 }
 
-// bury takes the hand of a worker that has ended out of the list.
+// bury empties the hand of a worker that has ended, and removes it from hands.
 func (r *Runner[T]) bury(h *hand[T]) {
 	r.empty(h)
 	clear(h.timers[:])

@@ -12,8 +12,8 @@ type budget struct {
 // hold records how many bytes a history takes. If all take too many, a history with more
 // than its share drops its oldest slots.
 //
-// Only queues with activity come here. Idle queues above their share got there when all took
-// less than half of most; the others can take at most the other half.
+// Only queues with activity come here. An idle queue got above its share while all queues
+// took less than half of most, so the active ones can take at most the other half.
 func (b *budget) hold(h *history) {
 	b.note(h)
 	if b.used.Load() <= b.most/2 {
@@ -25,6 +25,7 @@ func (b *budget) hold(h *history) {
 	}
 }
 
+// note updates the bytes in use after a history has changed.
 func (b *budget) note(h *history) {
 	now := h.capacity()
 	b.used.Add(now - h.held)

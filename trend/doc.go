@@ -1,7 +1,7 @@
 // Package trend records what a client of tarry, its workers and a server on it did in the
 // last minutes, hours and days. For each queue it counts the messages pushed, leased,
-// handled, retried, dead and so on, and has histograms of their lateness and of the time
-// their handling took.
+// handled, retried, dead and so on. It also has histograms of how late they were, and of how
+// long their handling took.
 //
 //	r := trend.New(nil)
 //	c, err := tarry.Open(ctx, "disk:tarry-data", &tarry.Config{Meter: r.Meter()})

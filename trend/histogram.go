@@ -16,8 +16,8 @@ const (
 )
 
 // Bounds returns the upper bounds of a Histogram's buckets. The first bucket ends at half a
-// millisecond; each later bound is √2 times the one before; the last bucket has what is
-// longer than 26 hours.
+// millisecond, and each later bound is √2 times the one before. The last bucket has no upper
+// bound: it holds durations longer than 26 hours.
 func Bounds() (all [Buckets - 1]time.Duration) {
 	for i := range all {
 		all[i] = bound(i)
@@ -71,9 +71,9 @@ func (h *Histogram) Count() (n uint64) {
 	return n
 }
 
-// Quantile returns the duration that the given share of all, from 0 to 1, do not exceed; ok
-// is false if there are none. Because of the buckets it may be wrong by a factor of √2, or
-// by half a millisecond for shorter durations.
+// Quantile returns the duration that the given share of all durations, from 0 to 1, do not
+// exceed. ok is false if there are no durations. Because of the buckets the result may be
+// off by a factor of √2, or by half a millisecond for durations shorter than that.
 func (h *Histogram) Quantile(share float64) (d time.Duration, ok bool) {
 	all := h.Count()
 	if all == 0 {

@@ -20,16 +20,16 @@ var levels = [...]level{{1, 90}, {6, 360}, {60, 432}}
 func (l level) step() time.Duration  { return time.Duration(l.slots) * Resolution }
 func (l level) reach() time.Duration { return time.Duration(l.keep) * l.step() }
 
-// history is the activity of a queue. The current slot is in memory as it is; a completed
-// one is appended to the log of the finest level. When a slot of a coarser level is
-// complete, its parts are summed there. This happens when the history is next counted in or
-// read, by the number of the current slot, which the caller passes.
+// history is the activity of a queue. The current slot is kept as a Slot. A completed one is
+// appended to the log of the finest level. When a slot of a coarser level is complete, it is
+// summed up from the finer level. All this happens in roll, before the history is counted in
+// or read; the caller passes the number of the current slot.
 type history struct {
 	queue string
 
 	mu   sync.Mutex
 	at   int64 // number of the current slot
-	some bool  // it has activity
+	some bool  // the current slot has activity
 	last int64 // number of the last slot with activity, or of the first slot
 	now  Slot
 	met  uint64 // number of events counted
@@ -38,8 +38,8 @@ type history struct {
 	gone bool  // dropped: another may have replaced it
 }
 
-// journal is a log of slots with activity: for each, the distance of its number from the
-// previous one, its length and its content.
+// journal is a log of slots with activity. For each it has the distance from the number of
+// the previous slot, the length of the content, and the content.
 type journal struct {
 	b     []byte
 	start int   // offset of the first slot kept
@@ -59,7 +59,7 @@ func (j *journal) append(at int64, s *Slot, scratch []byte) []byte {
 	return scratch
 }
 
-// each calls f for the slots from the first on, until it returns false.
+// each calls f for the slots, oldest first, until f returns false.
 func (j *journal) each(f func(at int64, r *reader) bool) {
 	r, at := reader(j.b[j.start:]), j.base
 	for len(r) > 0 {
@@ -76,7 +76,7 @@ func (j *journal) each(f func(at int64, r *reader) bool) {
 // size is the number of bytes kept.
 func (j *journal) size() int { return len(j.b) - j.start }
 
-// forget drops the first slots while f returns true.
+// forget drops the oldest slots while f returns true.
 func (j *journal) forget(f func(at int64) bool) {
 	r, at := reader(j.b[j.start:]), j.base
 	for len(r) > 0 {
@@ -98,11 +98,12 @@ func (j *journal) forget(f func(at int64) bool) {
 	}
 }
 
-// back is the number of slots by which the clock may step back. After a larger step
-// everything is dropped, since it would be in the future.
+// back is the number of slots by which the clock may step back. After a larger step all
+// slots are dropped, since they would be in the future.
 const back = 6
 
-// roll advances to the slot of a number.
+// roll advances the history to slot n. It logs and sums the completed slots, and drops those
+// that are too old.
 func (h *history) roll(n int64, b *budget) {
 	if n <= h.at {
 		if n < h.at-back {
@@ -167,8 +168,9 @@ func (h *history) capacity() (n int64) {
 	return n
 }
 
-// read adds the activity since a slot to slots of step finest ones each. It reads the log of
-// a level and, for what is not yet summed there, those of the finer levels.
+// read adds the activity since slot from to into, whose slots are each step of the finest
+// slots long. It reads the log of level lvl, and the logs of finer levels for slots that are
+// not summed there yet.
 func (h *history) read(from int64, lvl int, step int64, into []Slot) {
 	edge := from
 	for i := lvl; i >= 0; i-- {

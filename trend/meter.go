@@ -41,7 +41,8 @@ func (r *Recorder) Meter() *tarry.Meter {
 	}
 }
 
-// met returns the history of a queue, locked and at its current slot.
+// met returns the history of a queue, locked and advanced to the current slot. It counts an
+// event.
 func (r *Recorder) met(queue string) *history {
 	n := r.slot()
 	h := r.of(queue, n)
@@ -109,7 +110,7 @@ func (r *Recorder) settled(queue string, do tarry.Action, state tarry.State, err
 	r.count(queue, k, n)
 }
 
-// byEvent maps events of workers to kinds, with one extra.
+// byEvent maps the events of workers to kinds, plus 1; 0: the event is not counted.
 var byEvent = [math.MaxUint8 + 1]Kind{
 	tarry.Acked: Acked + 1, tarry.Dropped: Acked + 1, tarry.SelfSettled: Acked + 1, tarry.Retried: Retried + 1, tarry.Snoozed: Released + 1,
 	tarry.Released: Released + 1, tarry.Buried: Died + 1, tarry.Died: Died + 1, tarry.LeaseLost: Lost + 1,

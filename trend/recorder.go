@@ -10,13 +10,14 @@ import (
 
 // Config configures a Recorder. The zero value and nil are valid.
 type Config struct {
-	// MaxQueues bounds the queues with a history of their own. Beyond it, the queue that has
-	// been idle longest is dropped if that is at least 15 minutes; otherwise further queues
-	// are summed as "_other". Default 10,000.
+	// MaxQueues bounds the queues with a history of their own. Beyond it, the queues that
+	// have been idle longest are dropped, a tenth of all at a time, if that is at least 15
+	// minutes; otherwise further queues are summed as "_other". Default 10,000.
 	MaxQueues int
 
-	// MaxBytes bounds the memory of slots, without the fixed size of each queue; see the
-	// package. Beyond it, queues with the most slots drop their oldest. Default 64 MiB.
+	// MaxBytes bounds the memory of slots. It does not include the fixed size of each queue;
+	// see the package comment. Beyond it, queues that take more than their share drop their
+	// oldest slots. Default 64 MiB.
 	MaxBytes int64
 
 	// Now is the clock of the slots. If it steps back by more than a minute, all slots are
@@ -46,7 +47,7 @@ type Recorder struct {
 	named  sync.Map // name → *history
 	other  *history
 	more   atomic.Bool  // Other has activity
-	full   atomic.Int64 // number of the slot in which no queue can be dropped
+	full   atomic.Int64 // number of the slot in which no queue could be dropped
 
 	mu     sync.Mutex
 	sorted atomic.Pointer[[]string] // the names; nil: they have changed
@@ -107,8 +108,8 @@ func (r *Recorder) add() {
 	r.sorted.Store(nil)
 }
 
-// forget drops the tenth of all queues that has been idle longest, and reports whether any
-// was idle long enough.
+// forget drops the queues that have been idle longest, at most about a tenth of MaxQueues. It
+// reports whether any was idle long enough.
 func (r *Recorder) forget(n int64) bool {
 	type resting struct {
 		*history

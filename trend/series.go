@@ -26,13 +26,13 @@ func (s *Series) Total() (all Slot) {
 // MaxSpan is how far back activity is kept.
 const MaxSpan = 72 * time.Hour
 
-// MaxSteps is the most steps of a Series.
+// MaxSteps is the largest number of steps of a Series.
 const MaxSteps = 1000
 
-// Step is the finest step of a Series over a span: 10s up to 15m, 1m up to 6h, else 10m.
+// Step returns the finest step of a Series over a span: 10s up to 15m, 1m up to 6h, else 10m.
 func Step(span time.Duration) time.Duration { return levels[reaching(span)].step() }
 
-// reaching is the finest level that covers a span.
+// reaching returns the index of the finest level that covers a span.
 func reaching(span time.Duration) int {
 	for i, l := range levels {
 		if span <= l.reach() {
@@ -42,7 +42,7 @@ func reaching(span time.Duration) int {
 	return len(levels) - 1
 }
 
-// Check refuses a span and step for which there is no Series.
+// Check returns an error if there is no Series with this span and step.
 func Check(span, step time.Duration) error {
 	finest := Step(span)
 	switch {
@@ -59,8 +59,9 @@ func Check(span, step time.Duration) error {
 }
 
 // Series returns the activity of a queue, or of Other, in the last steps of a span,
-// including the step in progress; Check lists the valid ones. It is empty for a queue
-// without activity. Slots that the caller no longer needs may be passed for reuse.
+// including the step in progress. Check says which spans and steps are valid. For a queue
+// without activity all steps are empty. The caller may pass slots that it no longer needs
+// for reuse.
 func (r *Recorder) Series(queue string, span, step time.Duration, reuse ...Slot) (Series, error) {
 	if err := Check(span, step); err != nil {
 		return Series{}, err
@@ -89,14 +90,14 @@ func (r *Recorder) Series(queue string, span, step time.Duration, reuse ...Slot)
 	return s, nil
 }
 
-// From is when the first step of a series over a span begins, as of now.
+// From returns when the first step of a Series over a span begins, if it is read now.
 func (r *Recorder) From(span, step time.Duration) time.Time {
 	return begin(first(r.slot(), int(span/step), int64(step/Resolution)))
 }
 
-// first is the slot number at which count steps of per slots begin, if slot n is in the
-// last.
+// first returns the number of the slot at which count steps of per slots each begin, if the
+// last step contains slot n.
 func first(n int64, count int, per int64) int64 { return (n/per - int64(count) + 1) * per }
 
-// begin is when a slot begins.
+// begin returns when a slot begins.
 func begin(n int64) time.Time { return time.UnixMilli(n * Resolution.Milliseconds()).UTC() }

@@ -49,9 +49,10 @@ func (s *Slot) add(o *Slot) {
 	s.Handling.add(&o.Handling)
 }
 
-// Format of a slot, all varints: a mask of the nonzero counts, then these; for each
-// histogram the number of nonempty buckets, for each of them the number of empty ones before
-// it and its count, and the longest duration unless all are empty.
+// A slot is encoded in varints: first a mask of the nonzero counts, and these counts; then
+// the two histograms. A histogram has the number of its nonempty buckets. For each of these
+// follow the number of empty buckets just before it, and its count. The longest duration is
+// last, unless all buckets are empty.
 
 func (s *Slot) append(b []byte) []byte {
 	mask := uint64(0)

@@ -1,6 +1,6 @@
-// Package apicheck checks, in tests, a server's requests and answers against its OpenAPI
-// document. The schemas of OpenAPI 3.1 are JSON Schema, so a library for that does the
-// work; each is compiled once.
+// Package apicheck lets tests check a server's requests and answers against its OpenAPI
+// document. The schemas of OpenAPI 3.1 are JSON Schemas, so a library for these does the
+// work. Each schema is compiled once.
 package apicheck
 
 import (
@@ -21,7 +21,7 @@ import (
 type Checker struct {
 	operations []operation
 
-	// Few, if more than 0, is how many calls of a kind Handler checks; after them it checks
+	// Few, if more than 0, is how many calls of a kind Handler checks; after these it checks
 	// one in Few. It is for tests with very many calls. Set it before use.
 	Few int
 
@@ -53,8 +53,8 @@ const where = "mem:///openapi.json"
 
 type object = map[string]any
 
-// New returns a Checker for a document. Answers may have documented fields only, although
-// the document allows more.
+// New returns a Checker for a document. Answers may have only the documented fields, although
+// the document allows others.
 func New(document []byte) (c *Checker, err error) {
 	tree, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
 	if err != nil {
@@ -151,8 +151,8 @@ func (b *builder) operation(method, path string, op object, at string) operation
 	return o
 }
 
-// Check returns an error when an answer is not documented, or when the server accepted a
-// request that the document forbids. body is the request's.
+// Check returns an error if an answer is not documented, or if the server accepted a request
+// that the document forbids. body is the request's.
 func (c *Checker) Check(r *http.Request, body []byte, a Answer) error {
 	method := r.Method
 	if method == http.MethodHead {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// machines are the paths for monitoring, which are not part of the API.
+// machines is the path for monitoring, which is not part of the API.
 const machines = "/metrics"
 
 // Handler checks all requests and answers of a handler against the document, including

@@ -15,7 +15,8 @@ const (
 	busyMost  = 100 * time.Millisecond
 )
 
-// BusyRetry retries one item of a shared call while another transaction blocks it.
+// BusyRetry retries one item of a shared call while another transaction blocks it. The zero
+// value is ready to use.
 type BusyRetry struct{ pause time.Duration }
 
 // Again pauses and reports whether an item that failed with err should be retried. It

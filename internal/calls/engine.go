@@ -11,10 +11,10 @@ import (
 	"github.com/tarryhq/tarry/internal/leave"
 )
 
-// Engine wraps an engine, meters its calls and abandons a call when its context ends. An
+// Engine wraps an engine. It meters calls, and abandons a call when its context ends: an
 // engine may hang in the operating system, where no context reaches it. The goroutine of an
 // abandoned call ends when the engine's call does, and leases that it still returns are
-// released. Calls of a prompt engine are metered only.
+// released. Calls of a prompt engine are only metered.
 type Engine struct {
 	eng    engine.Engine
 	prompt bool // its calls are not abandoned
@@ -47,16 +47,17 @@ func (s *Engine) Ready(ctx context.Context) error {
 }
 
 const (
-	// LastWord is how long to wait, after the context has ended, for a call that may have
-	// done a part of its work, to learn how much. A waiting lease gets twice that.
+	// LastWord is how long a call that may have done part of its work is given, after its
+	// context has ended, to say how much it did. A waiting lease gets twice that.
 	LastWord = time.Second
 
 	// giveBackPatience bounds the release of leases of abandoned calls.
 	giveBackPatience = coalesce.Timeout
 )
 
-// Leaving makes a call, and abandons it when ctx has been over for patience. late, if not
-// nil, gets an answer that comes after that.
+// Leaving makes a call, and abandons it once ctx has been over for patience. late, if not
+// nil, gets the result of an abandoned call that succeeds. While too many abandoned calls
+// are under way, Leaving fails at once.
 func Leaving[T any](ctx context.Context, calls *leave.Calls, patience time.Duration, late func(T), call func() (T, error)) (T, error) {
 	if n := calls.Left(); n >= leave.Most && ctx.Done() != nil {
 		var none T
@@ -96,7 +97,7 @@ func (s *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 	return s.PushOwn(ctx, msgs)
 }
 
-// PushOwn is Push without copies, for messages that nothing changes.
+// PushOwn is Push without copies, for messages that nobody changes.
 func (s *Engine) PushOwn(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	if s.prompt {
 		return s.push(ctx, msgs)
@@ -104,8 +105,8 @@ func (s *Engine) PushOwn(ctx context.Context, msgs []engine.Message) ([]engine.P
 	return Leaving(ctx, &s.calls, 0, nil, func() ([]engine.PushResult, error) { return s.push(ctx, msgs) })
 }
 
-// push, like lease and settle, needs no closure on a prompt engine: a closure costs more
-// than the metering.
+// push is apart from Push, as lease and settle are, so that a prompt engine needs no
+// closure: a closure costs more than the metering.
 func (s *Engine) push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	start := s.meter.begin()
 	out, err := s.eng.Push(ctx, msgs)

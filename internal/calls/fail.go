@@ -1,5 +1,5 @@
-// Package calls is how a call goes to an engine: the caller can leave it while the engine
-// hangs, it is metered, and its error says what it was about.
+// Package calls wraps the calls of an engine: a caller can leave a call while the engine
+// hangs, calls are metered, and errors name the operation and the message.
 package calls
 
 import (
@@ -21,7 +21,7 @@ func Overdue(ctx context.Context, err error) error {
 
 const hintWithdrawn = "nothing was done: the call was still queued; repeating it is safe"
 
-// Fail wraps an error from below with its operation and message, unless it has them
+// Fail adds the operation and the message to an error from below, unless it has them
 // already.
 func Fail(op string, ref engine.Ref, err error) error {
 	if err == nil {

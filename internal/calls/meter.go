@@ -6,7 +6,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Meter is what an Engine reports of its calls; see tarry.Meter. Any may be nil.
+// Meter has the callbacks of an Engine; see tarry.Meter. Any may be nil.
 type Meter struct {
 	Called    func(op string, took time.Duration, err error)
 	Pushed    func(queue string, outcome engine.Outcome, err error, n int)

@@ -16,8 +16,9 @@ var (
 // Max is how many bytes of an error are used; the rest is cut. No cause is longer.
 const Max = 300
 
-// Of returns an error's text with # in place of all words with digits, such as numbers,
-// ids, addresses and times, and of what joins them. Of is idempotent.
+// Of returns an error's text with # in place of each word with digits, such as numbers, ids,
+// addresses and times. Such words that are joined by punctuation become one #. Of is
+// idempotent.
 func Of(text string) string {
 	if len(text) > Max {
 		text = strings.ToValidUTF8(text[:Max], "")

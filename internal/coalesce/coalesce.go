@@ -13,13 +13,13 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Coalescer merges the items of concurrent calls into one. While a call is under way items
-// gather, and the next call takes them all; no item is delayed to gather others. Another
+// Coalescer merges the items of concurrent calls into one call. Items gather while a call is
+// under way, and the next call takes them all; no item is delayed to gather others. Another
 // lane opens when enough items have gathered to be worth a call of their own, or when the
 // call under way is slow: few large calls cost less than many small ones, but a call that
-// hangs must not hold up the rest. A call runs on a Gathered context, not on a caller's,
-// and each item gets its own answer, which may be engine.ErrBusy. Goroutines live only
-// while there is work.
+// hangs must not hold up the rest. A call runs on a Gathered context, not on a caller's.
+// Each item gets its own answer, which may be engine.ErrBusy. Goroutines live only while
+// there is work.
 type Coalescer[In, Out any] struct {
 	call  func(context.Context, []In) ([]Out, error)
 	most  int           // items in a call
@@ -46,7 +46,7 @@ type coalesced[In, Out any] struct {
 
 	// Guarded by Coalescer.mu:
 	taken bool // a call has it
-	left  bool // its caller has left; never both
+	left  bool // its caller has left; never together with taken
 }
 
 // Timeout bounds a call that runs on no caller's context.
@@ -141,12 +141,13 @@ func (c *Coalescer[In, Out]) tidy() {
 	}
 }
 
-// laneWorth is how many items are worth a call beside the one under way; with more lanes it
-// is divided among them, for calls that follow each other closely. It is less than half of
-// 64, so that two lanes find enough even if one has taken more than half.
+// laneWorth is how many items are worth a call beside the one under way. With more lanes
+// than two it is divided among the others, so that calls follow each other closely. It is
+// less than half of 64, so that two lanes find enough even if one has taken more than half.
 const laneWorth = 24
 
-// slowLane is when a call is slow, and others stop waiting for it if there is another lane.
+// slowLane is how long a call may take before other items stop waiting for it, if there is
+// another lane.
 const slowLane = 10 * time.Millisecond
 
 // widen opens another lane if one is needed. Called with c.mu held.
@@ -263,8 +264,8 @@ func (c *Coalescer[In, Out]) serve(items []*coalesced[In, Out]) {
 	}
 }
 
-// Wait rejects new items, and those that no call has taken, and returns when nothing is
-// under way. Running them too could take one slow call after the other.
+// Wait rejects new items and those that no call has taken, since running them could take
+// one slow call after the other. It returns when nothing is under way.
 func (c *Coalescer[In, Out]) Wait() {
 	c.mu.Lock()
 	c.closed = true

@@ -19,12 +19,12 @@ type Order struct {
 	Spread bool // prefer some messages of each queue to all of one
 }
 
-// Answer is what a lease got.
+// Answer is the result of a lease.
 type Answer struct {
 	Messages []engine.Lease
 	Now      time.Time // the engine's clock, after all messages were leased
 	Sent     time.Time // when the first of the messages was requested, by our clock
-	Next     time.Time // without messages: when one may be due; zero: unknown
+	Next     time.Time // if there are no messages: when one may be due; zero: unknown
 	Told     []Told
 }
 
@@ -38,11 +38,11 @@ type Told struct {
 // answer collects the results of one lease. Guarded by Dispatcher.mu.
 type answer struct {
 	Answer
-	fills bool // it does not end with the first message
-	left  int
+	fills bool           // it does not end with the first message
+	left  int            // messages that it can still take
 	wide  int            // how many queues beyond left are asked for a message each
 	bytes int            // of bodies so far
-	of    map[string]int // how many of single queues are left, where that may be less
+	of    map[string]int // messages that it can still take of single queues with a lower maximum
 	told  map[string]int // index of a queue in Told
 	err   error
 	ended bool
@@ -54,7 +54,7 @@ func newAnswer(o *Order) *answer {
 }
 
 // room returns how many messages of a queue to request while taken are on the way, and
-// whether the answer is full whatever the queue.
+// whether the answer is full for every queue.
 func (a *answer) room(queue string, taken int) (n int, full bool) {
 	if a.ended || taken >= a.left+a.wide {
 		return 0, true
@@ -109,7 +109,7 @@ func (a *answer) end() {
 	}
 }
 
-// tell returns the report on a queue.
+// tell returns the report on a queue, which it adds if there is none yet.
 func (a *answer) tell(queue string) *Told {
 	i, known := a.told[queue]
 	if !known {
@@ -128,8 +128,8 @@ func (a *answer) noted(queue string, expired, died int) {
 	t.Died += died
 }
 
-// result returns the answer once nothing more can come. When ctx has ended it releases the
-// messages. Called without a lock.
+// result returns an answer to which nothing more can come. If ctx has ended, it releases the
+// messages instead. Called without a lock.
 func (d *Dispatcher) result(ctx context.Context, a *answer, o Outlook) (Answer, error) {
 	if err := ctx.Err(); err != nil {
 		d.GiveBack(a.Messages)
@@ -149,7 +149,7 @@ func (d *Dispatcher) result(ctx context.Context, a *answer, o Outlook) (Answer, 
 const company = 100 * time.Millisecond
 
 // Lease leases once, and waits up to o.Wait for the first message. The engine is asked at
-// least once. When ctx ends, what was leased meanwhile is released.
+// least once. When ctx ends, messages that were leased meanwhile are released.
 func (d *Dispatcher) Lease(ctx context.Context, o Order) (Answer, error) {
 	a := newAnswer(&o)
 	s := &Subscription{
@@ -173,7 +173,7 @@ func (d *Dispatcher) Lease(ctx context.Context, o Order) (Answer, error) {
 	}
 	select {
 	case <-a.done:
-		// Take along what calls under way bring soon.
+		// Also take the messages that calls under way bring soon.
 		return d.result(ctx, a, leave(ctx, company))
 	case <-s.asked:
 	case <-ctx.Done():

@@ -9,19 +9,19 @@ import (
 )
 
 // belief is what is known of a queue with subscriptions. It is in one place at a time: in
-// the ready list, to be asked; in the parked list, while all its subscriptions rest; in a
-// call; in the timed heap, when it is known when to ask it; or nowhere, when only a hint
-// can bring news. Guarded by Dispatcher.mu.
+// the ready list, if it is to be asked; in the parked list, while all its subscriptions
+// rest; in a call; in the timed heap, if the time to ask it is known; or nowhere, if only a
+// hint can bring news. Guarded by Dispatcher.mu.
 type belief struct {
 	queue string
 	seats chain[Subscription] // in order of arrival
 
-	place  link[belief] // in Dispatcher.ready, or parked
+	place  link[belief] // in Dispatcher.ready or Dispatcher.parked
 	ready  bool         // to be asked
-	parked bool         // until a turn starts
+	parked bool         // rounds skip it until a turn starts
 	busy   bool         // being asked
 	hinted bool         // a hint came during the call
-	apart  bool         // the engine was slow with it: it is asked alone, so that no other queue waits
+	apart  bool         // asked alone, since the engine was slow with it and no other queue should wait
 	held   bool         // more messages are ready, but held back
 	cut    bool         // the call under way does not cover all subscriptions
 	reach  int32        // how many subscriptions the next call covers
@@ -88,7 +88,8 @@ func (d *Dispatcher) unready(b *belief) {
 	b.countSpread(-1, 0)
 }
 
-// countSpread adds to the counts of ready and busy queues of all subscriptions with Spread.
+// countSpread adds ready and busy to the counts of ready and busy queues of the
+// subscriptions with Spread.
 func (b *belief) countSpread(ready, busy int) {
 	left := b.spread
 	for l := b.seats.first; left > 0; l = l.next {
@@ -105,15 +106,15 @@ func (b *belief) countSpread(ready, busy int) {
 	}
 }
 
-// countFailing adds n to the count of failing queues of all subscriptions of a queue.
+// countFailing adds n to the count of failing queues of the subscriptions of a queue.
 func (b *belief) countFailing(n int) {
 	for l := b.seats.first; l != nil; l = l.next {
 		l.of.failing += n
 	}
 }
 
-// updateHeld records with all Standings whether more is held back. Others get it with their
-// answer.
+// updateHeld records with all Standings whether more of a queue is held back. Other
+// subscriptions get this with their answer.
 func (b *belief) updateHeld() {
 	for l := b.seats.first; l != nil; l = l.next {
 		s := l.of
@@ -229,8 +230,8 @@ func (d *Dispatcher) Local(t, engineNow, now time.Time) time.Time {
 }
 
 // localSince is Local for an answer to a call started at began. If the engine seems to use
-// this machine's clock, that clock is read directly: the engine's answer may be rounded to
-// milliseconds, and late.
+// this machine's clock, localSince uses that clock and ignores engineNow, which may be
+// rounded to milliseconds, and late.
 func (d *Dispatcher) localSince(t, engineNow, began, now time.Time) time.Time {
 	wall := now.Round(0)
 	if d.caps.Recheck == 0 && engineNow.After(began.Round(0).Add(-nap.Drift)) && engineNow.Before(wall.Add(nap.Drift)) {

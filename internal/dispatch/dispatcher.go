@@ -1,8 +1,8 @@
-// Package dispatch does the waiting of a process: workers and leases that wait for messages
-// subscribe, and one dispatcher asks the engine for all of them.
+// Package dispatch waits for messages on behalf of a whole process: waiting workers and
+// leases subscribe, and one dispatcher asks the engine for all of them.
 //
-// A belief is what is known of a queue (belief.go), a Subscription a waiting worker or
-// lease (subscription.go), and a round one call of the engine (round.go). On an engine that
+// A belief is what is known of a queue (belief.go). A Subscription is a waiting worker or
+// lease (subscription.go). A round is one call of the engine (round.go). On an engine that
 // can wait by itself there are no rounds: each subscription has a poller (poll.go).
 package dispatch
 
@@ -22,33 +22,34 @@ import (
 // thousand waiting on a queue cost one call and not a thousand.
 //
 // For each queue with subscriptions it keeps a belief: either the queue should be asked, or
-// nothing is due before a known time. An answer of the engine sets the belief; a hint, or
+// nothing is due before a known time. An answer of the engine sets the belief. A hint, or
 // the passing of that time, sets it back to "ask". A round (plan) puts the queues to ask
 // into one call, for as many messages as their subscriptions have room for. The answer is
 // distributed (conclude) in the order of subscription. So the cost of a round depends on
-// the queues to ask, not on all that wait. Between rounds the dispatcher sleeps until the
-// earliest known time, a hint, or freed room. Since hints may be lost and clocks may step,
-// it never sleeps for long: see nap.
+// the number of queues to ask, not on how many subscriptions wait. Between rounds the
+// dispatcher sleeps until the earliest known time, a hint, or freed room. On an engine
+// whose hints may be lost, Capabilities.Recheck bounds that time. A step of the clock ends
+// the sleep: see nap.
 //
-// While a call takes long, others are made for other queues, so that a queue on which the
-// engine is slow does not hold up the rest. A call that takes very long is cancelled, and
+// While a call takes long, calls for other queues are made beside it: a queue on which the
+// engine is slow must not hold up the rest. A call that takes very long is cancelled, and
 // its subscriptions get an error.
 //
-// It runs no callbacks with its lock held: they are collected under the lock (handed) and
-// made afterwards (tell). So callers may hold their own locks.
+// The dispatcher runs no callbacks with its lock held: it collects them under the lock
+// (handed) and makes them afterwards (tell). So callers may hold their own locks.
 //
 // Its goroutines live only while there are subscriptions or calls under way.
 type Dispatcher struct {
 	eng  engine.Engine
 	caps engine.Capabilities
 	log  *slog.Logger
-	most int // queues that all waiting leases may name together
+	most int // how many queues all waiting leases together may name
 
 	epoch     time.Time       // what moments count from
 	ctx       context.Context // ends with Close
 	cancel    context.CancelFunc
 	wake      chan struct{} // holds a token to look again
-	short     atomic.Bool   // a queue waits for room
+	short     atomic.Bool   // a queue waits for room, so Freed must wake the dispatcher
 	tasks     sync.WaitGroup
 	watchOnce sync.Once
 	stopWatch func()
@@ -58,11 +59,11 @@ type Dispatcher struct {
 	named   int             // queues of waiting leases, counted once for each lease
 	handed  *sync.Cond      // broadcast when collected callbacks have been made
 	failed  []handed        // failures for the dispatcher's goroutine to report
-	fresh   []*Subscription // for one answer, with queues that have not been asked yet
+	fresh   []*Subscription // leases with queues that have not been asked since they came
 	queues  map[string]*belief
 	ready   chain[belief] // to be asked, FIFO
 	parked  chain[belief] // likewise, but all their subscriptions have rested for long
-	timed   timed         // with a known time
+	timed   timed         // to be asked at a known time
 	calls   []*call       // under way, oldest first
 	spare   asked         // memory of a finished call, for reuse
 	rounds  uint64
@@ -79,7 +80,7 @@ type Dispatcher struct {
 }
 
 // New returns a Dispatcher for an engine, whose calls must return when their contexts end.
-// Waiting leases may name at most most queues together.
+// All waiting leases together may name at most most queues.
 func New(eng engine.Engine, caps engine.Capabilities, log *slog.Logger, most int) *Dispatcher {
 	ctx, cancel := context.WithCancel(context.Background())
 	d := &Dispatcher{
@@ -134,7 +135,7 @@ func (d *Dispatcher) hint(queue string) {
 }
 
 // run is the dispatcher's goroutine. It makes the calls itself. When a call takes long,
-// another goroutine takes over, and this one ends after its call.
+// another goroutine takes over run, and this one ends after its call.
 func (d *Dispatcher) run() {
 	n := nap.Exact()
 	defer n.Stop()
@@ -176,7 +177,7 @@ func (d *Dispatcher) run() {
 	}
 }
 
-// runner is the state that lets another goroutine take over from run.
+// runner is what a goroutine in run needs so that another one can take over from it.
 type runner struct {
 	d      *Dispatcher
 	timer  *time.Timer
@@ -212,8 +213,8 @@ func (r *runner) replace() {
 	}
 }
 
-// earliest returns when the dispatcher must next look; zero: unknown. Called with d.mu
-// held.
+// earliest returns when the dispatcher must wake next; zero: only when it is woken. Called
+// with d.mu held.
 func (d *Dispatcher) earliest() (t time.Time) {
 	sooner := func(u time.Time) {
 		if t.IsZero() || u.Before(t) {

@@ -6,8 +6,9 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// handed is a pending callback of a worker: leases, messages that ended in a queue, or why
-// the engine could not be asked. For a lease these go straight into its answer.
+// handed is a pending callback of a worker. It passes on leases, the number of messages that
+// ended in a queue, or why the engine could not be asked. A lease needs no callback: these
+// go straight into its answer.
 type handed struct {
 	s             *Subscription
 	leases        []engine.Lease
@@ -37,7 +38,7 @@ func (d *Dispatcher) deliver(all *[]handed, s *Subscription, leases []engine.Lea
 	}
 }
 
-// note reports messages that ended in a queue. Called with d.mu held.
+// note reports how many messages ended in a queue. Called with d.mu held.
 func (d *Dispatcher) note(all *[]handed, s *Subscription, queue string, expired, died int) {
 	if s.once() {
 		s.answer.noted(queue, expired, died)

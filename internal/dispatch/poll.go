@@ -13,7 +13,8 @@ import (
 const (
 	// pollWait is the longest duration of a long poll.
 	pollWait = 20 * time.Second
-	// pollMin is the shortest time before a poll is cut because a queue has room again.
+	// pollMin is how long a poll lasts at least before it is cut because a queue that it
+	// leaves out has room again.
 	pollMin = 10 * time.Millisecond
 	// pollGrace is how late a poll may return before it is cut.
 	pollGrace = time.Second
@@ -31,7 +32,7 @@ type poller struct {
 	ended  chan struct{} // closed when run ends
 	fails  int
 	asked  bool
-	held   map[string]struct{} // worker: queues with more held back, by the last answer
+	held   map[string]struct{} // worker: queues with more held back, as of the last answer
 
 	outlook Outlook // guarded by Dispatcher.mu
 }
@@ -152,8 +153,8 @@ func (p *poller) fail(err error) {
 	p.d.tell(failed)
 }
 
-// wait polls once. A poll that leaves out a queue for want of room ends when that queue has
-// room: the queue must not wait as long as the others.
+// wait polls once. If the poll leaves out a queue that has no room, it ends as soon as the
+// queue has room: that queue must not wait for the others.
 func (p *poller) wait(w engine.Wait) (engine.Waited, error) {
 	var out []string
 	for q, n := range w.Room {
@@ -208,8 +209,8 @@ func (p *poller) gains(out []string, over <-chan struct{}) bool {
 	}
 }
 
-// room returns how many messages of a queue there is room for; "": of any queue that is not
-// held and has no slots of its own.
+// room returns how many messages of a queue there is room for. queue "" stands for any queue
+// that is not held and has no slots of its own.
 func (p *poller) room(queue string) int {
 	_, held := p.held[queue]
 	p.d.mu.Lock()
@@ -288,8 +289,8 @@ func (p *poller) rest(err error) {
 	}
 }
 
-// deliver passes on an answer. It fails when no message came and a queue could not be
-// asked.
+// deliver passes on an answer. It returns an error if no message came and a queue could not
+// be asked.
 func (p *poller) deliver(got engine.Waited, sent time.Time) (failure error) {
 	d, s := p.d, p.s
 	sent = sent.Add(max(0, got.Waited))
@@ -337,8 +338,8 @@ func (p *poller) asks(queue string) bool {
 	return is
 }
 
-// noteHeld notes which queues have more held back. A queue with messages and no such report
-// has none.
+// noteHeld notes which queues have more held back. A queue that brought messages without
+// such a report has nothing held back.
 func (p *poller) noteHeld(got *engine.Waited) {
 	if p.s.once() {
 		return

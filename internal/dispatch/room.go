@@ -7,12 +7,12 @@ import "sync/atomic"
 // messages on their way: a worker subtracts them on delivery.
 type Room struct {
 	Free  atomic.Int64             // slots
-	Ahead atomic.Int64             // slots, and messages to lease ahead
+	Ahead atomic.Int64             // slots plus messages to lease ahead
 	Of    map[string]*atomic.Int64 // slots of queues with a limit of their own
 }
 
 // room returns how many more messages of a queue a subscription can take, and whether it is
-// full whatever the queue. Called with Dispatcher.mu held.
+// full for every queue. Called with Dispatcher.mu held.
 func (s *Subscription) room(queue string, held bool) (n int, full bool) {
 	if s.answer != nil {
 		return s.answer.room(queue, s.taken)

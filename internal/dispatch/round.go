@@ -31,24 +31,24 @@ type asked struct {
 	handed  []handed  // callbacks of workers
 }
 
+// share is how many messages of a want are meant for a subscription.
 type share struct {
 	sub  *Subscription
 	want int // index in wants
 	n    int
-	turn int // of a Standing, in which it was requested
+	turn int // Standing: the turn in which they were requested
 }
 
 const (
-	// wantsMax bounds the wants of one call, so that queues on which the engine is quick
-	// wait for few others.
+	// wantsMax bounds the wants of one call, so that a queue waits for few others in it.
 	wantsMax = 100
-	// lanesMax bounds the calls under way that are younger than slowCall, callsMax all
-	// calls. After slowCall the room of a call is no longer reserved, and its queues are
-	// asked alone until they are quick again.
+	// lanesMax bounds the calls under way that are younger than slowCall; callsMax bounds
+	// all calls under way. After slowCall the room of a call is no longer reserved, and its
+	// queues are asked alone until they are quick again.
 	lanesMax = 4
 	slowCall = time.Second
 	callsMax = 16
-	// spareShares is for how many shares memory is kept between calls.
+	// spareShares is how many shares memory is kept for between calls.
 	spareShares = 1024
 	// leaseTimeout is the timeout of a call.
 	leaseTimeout = 20 * time.Second
@@ -61,7 +61,7 @@ var (
 		Hint: fmt.Sprintf("the engine does not answer: %d calls are under way", callsMax)}
 )
 
-// plan returns the next call; nil: there is nothing to ask. Called with d.mu held.
+// plan returns the next call; nil: nothing can be asked now. Called with d.mu held.
 func (d *Dispatcher) plan(now time.Time) *call {
 	young := 0
 	for _, c := range d.calls {
@@ -130,8 +130,8 @@ func (d *Dispatcher) plan(now time.Time) *call {
 
 func passed(t, now time.Time) bool { return !t.After(now) }
 
-// want adds to a call what the subscriptions of a queue have room for, and reports whether
-// that is anything. Called with d.mu held.
+// want adds to a call what the subscriptions of a queue have room for. It reports whether it
+// added anything. Called with d.mu held.
 func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 	first, reached := len(c.wants), 0
 	b.cut = false
@@ -184,7 +184,8 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 	return reached > 0
 }
 
-// visit notes that a round has reached a subscription with Spread. Called with d.mu held.
+// visit notes that the current round has reached a subscription with Spread. Called with
+// d.mu held.
 func (d *Dispatcher) visit(s *Subscription) {
 	if s.round == d.rounds {
 		return
@@ -195,8 +196,8 @@ func (d *Dispatcher) visit(s *Subscription) {
 	s.round, s.left = d.rounds, s.asks
 }
 
-// spread divides the room of a subscription among its ready queues that the round has not
-// reached yet. Called with d.mu held.
+// spread returns the share of the room n for one of the subscription's ready queues that the
+// round has not reached yet. Called with d.mu held.
 func (s *Subscription) spread(n int) int {
 	left := max(s.left, 1)
 	s.left--
@@ -274,8 +275,8 @@ func (d *Dispatcher) conclude(c *call, g engine.Grant, err error) {
 	}
 }
 
-// over ends a call: its messages have been delivered or released, so workers that wait for
-// their last call may leave. Called with d.mu held.
+// over ends a call whose messages have been delivered or released: workers that wait for
+// their last call may now leave. Called with d.mu held.
 func (d *Dispatcher) over(c *call) {
 	for _, sh := range c.shares {
 		if !sh.sub.once() {
@@ -299,8 +300,8 @@ func (s *Subscription) done() {
 	}
 }
 
-// learnAll updates the beliefs from the answer to a call, and returns how many queues
-// failed, and the last error. Called with d.mu held.
+// learnAll updates the beliefs from the answer to a call. It returns how many wants failed,
+// and the last error. Called with d.mu held.
 func (d *Dispatcher) learnAll(c *call, g *engine.Grant, err error, now time.Time) (failed int, failure error) {
 	if err != nil {
 		g.Queues = slices.Repeat([]engine.Granted{{Err: err}}, len(c.wants))
@@ -354,8 +355,8 @@ func (d *Dispatcher) share(c *call, g *engine.Grant, now time.Time) (orphans []e
 	return orphans
 }
 
-// explain passes to a subscription what an answer says of a queue besides its messages.
-// Called with d.mu held.
+// explain passes on to a subscription what an answer reports on a queue besides its
+// messages. Called with d.mu held.
 func (d *Dispatcher) explain(c *call, b *belief, s *Subscription) {
 	if b.expired > 0 || b.died > 0 {
 		d.note(&c.handed, s, b.queue, b.expired, b.died) // to one subscription only, so that none is counted twice

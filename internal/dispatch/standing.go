@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Standing is a subscription for a series of answers, one a turn. Between turns nothing is
-// leased for it, but its beliefs are kept, so that the cost of a turn depends on its
+// Standing is a subscription for a series of answers, one in each turn. Between turns
+// nothing is leased for it, but its beliefs are kept. So the cost of a turn depends on its
 // messages and not on the number of queues. It is not safe for concurrent use.
 type Standing struct {
 	d *Dispatcher
 	s *Subscription
 }
 
-// Stand adds a Standing, which has no turn yet. It spreads over its queues. The engine must
-// not be one that waits by itself.
+// Stand adds a Standing, which has no turn yet. It leases some messages of each queue. The
+// engine must not be one that waits by itself.
 func (d *Dispatcher) Stand(queues []string) (*Standing, error) {
 	s := &Subscription{
 		Queues: queues, Spread: true, stands: true, leaving: true, gone: true, rested: time.Now(),
@@ -32,7 +32,7 @@ func (d *Dispatcher) Stand(queues []string) (*Standing, error) {
 	return &Standing{d, s}, nil
 }
 
-// Lease is Dispatcher.Lease for the queues of a Standing, in a turn.
+// Lease is Dispatcher.Lease for the queues of a Standing. The call is one turn.
 func (t *Standing) Lease(ctx context.Context, o Order) (Answer, error) {
 	a := newAnswer(&o)
 	a.fills = true
@@ -98,8 +98,8 @@ func (t *Standing) await(ctx context.Context, a *answer, wait time.Duration) {
 	}
 }
 
-// quiet reports whether messages came, and whether the turn may end: messages came or the
-// wait is over, and nothing is left to ask. Otherwise the turn is woken later.
+// quiet reports whether messages came, and whether the turn may end. It may if messages came
+// or the wait is over, and nothing is left to ask. Otherwise the turn is woken later.
 func (t *Standing) quiet(late bool) (came, quiet bool) {
 	d, s := t.d, t.s
 	d.mu.Lock()
@@ -118,8 +118,8 @@ func (t *Standing) quiet(late bool) (came, quiet bool) {
 	return came, false
 }
 
-// quiet reports whether all queues of a Standing have been asked, including those in calls
-// for others.
+// quiet reports whether all queues of a Standing have been asked and no call for one of them
+// is under way, not even for another subscription.
 func (s *Subscription) quiet() bool { return s.calls == 0 && s.busy == 0 && s.wasAsked() }
 
 // wake makes a turn check whether it is over.
@@ -148,7 +148,8 @@ func (d *Dispatcher) wakeQuiet() {
 	d.waiting = left
 }
 
-// leftOut notes that a round found no room for a ready queue. Called with d.mu held.
+// leftOut notes that the current round found no room for a ready queue of a Standing. Called
+// with d.mu held.
 func (d *Dispatcher) leftOut(s *Subscription) {
 	if s.looked != d.rounds {
 		s.looked, s.out = d.rounds, 0

@@ -9,9 +9,9 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Subscription is a demand for messages of some queues: of a worker, which has callbacks,
-// or of a lease, which has an answer. The callbacks run without a lock of the dispatcher,
-// concurrently, and never after the subscription has left.
+// Subscription asks for messages of some queues. It belongs to a worker, which has
+// callbacks, or to a lease, which has an answer. The callbacks run without a lock of the
+// dispatcher, concurrently, and never after the subscription has left.
 type Subscription struct {
 	Queues []string
 	TTR    time.Duration
@@ -20,29 +20,29 @@ type Subscription struct {
 
 	Room *Room
 	// Deliver gets leases of one or several queues, never more than there was room for. now
-	// is the engine's clock at its answer, sent ours before the call.
+	// is the engine's clock at its answer; sent is our clock before the call.
 	Deliver func(leases []engine.Lease, now, sent time.Time)
 	// Fail gets the error when the engine could not be asked. The dispatcher tries again.
 	Fail func(err error)
-	// Noted gets the numbers of messages that ended without being leased.
+	// Noted gets how many messages ended without being leased.
 	Noted func(queue string, expired, died int)
 
 	// A lease fails only when none of its queues can be asked. Nothing is leased for it
-	// after its context has ended, or after its wait once all its queues have been asked.
+	// once its context has ended, or once its wait is over and all its queues were asked.
 	answer *answer         // nil: of a worker
 	ends   <-chan struct{} // closed when the context ends
 	until  time.Time
 	asked  chan struct{} // closed when all queues have been asked since it came; nil: a Standing
 
 	// Guarded by Dispatcher.mu.
-	seats   []link[Subscription] // in the beliefs of its queues
+	seats   []link[Subscription] // its places in the beliefs of its queues
 	seen    int                  // lease: queues asked so far
 	failing int                  // queues that could not be asked the last time
 	asks    int                  // Spread: ready queues
 	busy    int                  // Spread: queues being asked
-	round   uint64               // Spread: the round of left
-	left    int                  // Spread: ready queues that the round has not reached
-	full    uint64               // the last round in which it was full
+	round   uint64               // Spread: the round that left is about
+	left    int                  // Spread: ready queues that this round has not reached
+	full    uint64               // the last round in which it had no room
 	taken   int                  // messages on the way to it
 	calls   int                  // calls under way for it
 	handing int                  // callbacks running or pending
@@ -52,8 +52,8 @@ type Subscription struct {
 	idle    chan struct{}        // closed when it is leaving and has no call under way
 	stands  bool                 // it is a Standing
 	turn    int                  // Standing: turns so far
-	looked  uint64               // Standing: the last round that reached one of its queues
-	out     int                  // Standing: ready queues that this round found no room for
+	looked  uint64               // Standing: the last round that had no room for one of its queues
+	out     int                  // Standing: ready queues that round looked had no room for
 	awaits  bool                 // Standing: to be woken when quiet
 	rested  time.Time            // Standing: when its last turn ended
 	parks   bool                 // Standing: some of its queues are parked
@@ -61,7 +61,7 @@ type Subscription struct {
 	look    chan struct{}        // Standing: holds a token when messages came, or it is quiet
 }
 
-// once reports whether it is for one answer: a lease.
+// once reports whether it is for a lease, or a Standing, and not for a worker.
 func (s *Subscription) once() bool { return s.answer != nil }
 
 // Outlook is what is known of a subscription's queues when it leaves.
@@ -86,7 +86,8 @@ func (s *Subscription) ended() bool {
 	}
 }
 
-// wasAsked reports whether all queues of a lease have been asked.
+// wasAsked reports whether all queues of a lease have been asked. For a Standing, queues
+// that there is no room for count as asked.
 func (s *Subscription) wasAsked() bool {
 	if s.stands {
 		return s.asks <= s.out
@@ -106,7 +107,7 @@ type Leave func(ctx context.Context, patience time.Duration) Outlook
 // messages that come later are released.
 func (d *Dispatcher) Subscribe(s *Subscription) Leave {
 	s.sort()
-	s.Spread = s.Spread && len(s.Queues) > 1 // they cost a walk each time a queue is asked
+	s.Spread = s.Spread && len(s.Queues) > 1 // Spread costs a walk each time a queue is asked
 	if lw, ok := d.eng.(engine.LeaseWaiter); ok && d.caps.LeaseWait {
 		return d.poll(lw, s)
 	}
@@ -175,8 +176,8 @@ func (d *Dispatcher) enter(s *Subscription) {
 	}
 }
 
-// fewQueues is how many queues a lease may always name, so that large waits do not shut out
-// small ones. Their number is bounded elsewhere, for example by connections.
+// fewQueues is how many queues a lease may always name, so that large leases do not shut out
+// small ones. The number of small leases is bounded elsewhere, for example by connections.
 const fewQueues = 16
 
 // admit counts the queues of a lease, unless the client is closed or there are too many.
@@ -195,7 +196,7 @@ func (d *Dispatcher) admit(s *Subscription) error {
 	return nil
 }
 
-// dismiss undoes enter and admit for the subscription itself. Called with d.mu held.
+// dismiss undoes admit, and removes the subscription from subs. Called with d.mu held.
 func (d *Dispatcher) dismiss(s *Subscription) {
 	delete(d.subs, s)
 	if s.once() {
@@ -204,7 +205,7 @@ func (d *Dispatcher) dismiss(s *Subscription) {
 }
 
 // refuse fails a subscription that was not admitted. Called with d.mu held, which it
-// releases meanwhile.
+// releases while it calls Fail.
 func (d *Dispatcher) refuse(s *Subscription, err error) Leave {
 	s.gone = true
 	if s.once() {

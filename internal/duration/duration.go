@@ -1,5 +1,5 @@
-// Package duration formats and parses durations for the HTTP API, the command line and
-// configuration files: in Go's syntax, and with days.
+// Package duration parses and formats durations for the HTTP API, the command line and
+// configuration files: in Go's syntax, to which Parse adds days.
 package duration
 
 import (
@@ -23,8 +23,8 @@ func Parse(s string) (time.Duration, error) {
 	if err == nil {
 		return d, nil
 	}
-	// time.ParseDuration does not distinguish the two. A text with no digit but 0 is never
-	// out of range, and 0 is the only number without a unit.
+	// time.ParseDuration does not distinguish the two. A text with all its digits made 0 is
+	// never out of range, so if it parses, the range was wrong. Only "0" needs no unit.
 	if _, wrong := parse(strings.Map(zeroed, s)); wrong == nil && !strings.ContainsAny(s[len(s)-1:], "0123456789") {
 		return 0, ErrRange
 	}
@@ -38,7 +38,7 @@ func zeroed(r rune) rune {
 	return r
 }
 
-// parse is Parse with other errors.
+// parse is Parse with ErrSyntax for all errors.
 func parse(s string) (time.Duration, error) {
 	head, tail, days := strings.Cut(s, "d")
 	if !days {

@@ -1,4 +1,5 @@
-// Package fresh keeps values made from files up to date with them: certificates, tokens.
+// Package fresh keeps values that are made from files, such as certificates and tokens, up
+// to date with the files.
 package fresh
 
 import (
@@ -37,7 +38,7 @@ type Value[T any] struct {
 	began   time.Time
 	mu      sync.Mutex
 	seen    []look        // the files that now was made from
-	missing time.Duration // when one was first gone, since began; 0: none is
+	missing time.Duration // when a file was first found gone, since began; 0: none is
 	dropped bool          // now came from gone
 }
 
@@ -48,8 +49,8 @@ type look struct {
 	sum     []byte // of its content, if not settled; else nil
 }
 
-// New makes a value from files. When it cannot be made again, the old value stays, it is
-// tried again, and failed is called once for each reason.
+// New makes a value from files. If it later cannot be made again, the old value stays, each
+// check tries again, and failed is called whenever the reason changes.
 func New[T any](make func() (T, error), failed func(error), paths ...string) (*Value[T], error) {
 	v := &Value[T]{paths: paths, make: make, failed: failed, began: time.Now()}
 	seen, err := v.look()
@@ -65,9 +66,9 @@ func New[T any](make func() (T, error), failed func(error), paths ...string) (*V
 	return v, nil
 }
 
-// OnGone replaces the value by what gone returns once a file has been missing for grace; a
-// file that comes back sooner was being replaced. Call it before any other method. Without
-// calls of Get nothing is found missing.
+// OnGone replaces the value with the result of gone once a file has been missing for grace.
+// A file that comes back sooner was just being replaced. Call OnGone before any other method.
+// Only Get and Refresh notice that a file is missing.
 func (v *Value[T]) OnGone(grace time.Duration, gone func() T) { v.grace, v.gone = grace, gone }
 
 // Get returns the value, made again if the files have changed. While one caller makes it,
@@ -95,7 +96,8 @@ func (v *Value[T]) Trouble() error {
 	return nil
 }
 
-// refresh is called with v.mu held.
+// refresh checks the files, and makes the value again if they have changed. Called with v.mu
+// held.
 func (v *Value[T]) refresh() {
 	v.looked.Store(int64(time.Since(v.began)))
 	seen, err := v.look() // before reading, so that a write meanwhile is found next time
@@ -121,7 +123,7 @@ func (v *Value[T]) refresh() {
 	v.now.Store(&now)
 }
 
-// miss notes whether a file is gone, and drops the value after grace.
+// miss notes whether a file is gone. After grace it replaces the value with that of gone.
 func (v *Value[T]) miss(gone bool) {
 	at := max(1, time.Since(v.began))
 	switch {
@@ -150,8 +152,8 @@ func (v *Value[T]) look() ([]look, error) {
 		all[i].FileInfo = info
 		at, told := changedAt(info)
 		all[i].settled = told && time.Since(at) > coarse
-		// Also for a file that has settled since the last check: it may have changed in
-		// between.
+		// A file that has settled since the last check needs a sum too: it may have changed
+		// in between.
 		if !all[i].settled || len(v.seen) > 0 && v.seen[i].sum != nil {
 			all[i].sum = sum(path, info)
 		}
@@ -159,7 +161,7 @@ func (v *Value[T]) look() ([]look, error) {
 	return all, nil
 }
 
-// keep stores what was seen, without sums that are no longer needed.
+// keep stores the state of the files, without sums that are no longer needed.
 func (v *Value[T]) keep(seen []look) {
 	for i := range seen {
 		if seen[i].settled {
@@ -169,7 +171,8 @@ func (v *Value[T]) keep(seen []look) {
 	v.seen = seen
 }
 
-// sum returns the SHA-256 of a file; for an unreadable file that of nothing.
+// sum returns the SHA-256 of a file. For a file that cannot be read, or is not regular, it
+// is the SHA-256 of nothing.
 func sum(path string, info os.FileInfo) []byte {
 	h := sha256.New()
 	if !info.Mode().IsRegular() {

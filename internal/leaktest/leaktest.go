@@ -10,12 +10,12 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long goroutines have for their end. A busy machine may give them no
-// processor for seconds, and goleak alone waits for less than one.
+// patience is how long goroutines may take to end. A busy machine may not run them for
+// seconds, and goleak alone waits for less than one.
 const patience = time.Minute
 
-// Main runs the tests of a package and ends the process. It fails if goroutines are left over
-// by tests that passed.
+// Main runs the tests of a package and ends the process. If the tests passed but goroutines
+// are left over, it fails.
 func Main(m interface{ Run() int }, options ...goleak.Option) {
 	code := m.Run()
 	if code == 0 {

@@ -37,8 +37,8 @@ type runner chan func()
 // Left returns how many abandoned calls have not returned.
 func (c *Calls) Left() int { return int(c.left.Load()) }
 
-// Make makes a call and returns its answer, or abandons it when ctx has been over for
-// patience, and reports which. When an abandoned call returns, late gets its results. A
+// Make makes a call and returns its answer, or abandons the call once ctx has been over for
+// patience; left reports which. When an abandoned call returns, late gets its results. A
 // call whose context cannot end runs on the caller's goroutine.
 func Make[T any](ctx context.Context, c *Calls, patience time.Duration, late func(T, error), call func() (T, error)) (out T, left bool, err error) {
 	if ctx.Done() == nil {
@@ -50,7 +50,7 @@ func Make[T any](ctx context.Context, c *Calls, patience time.Duration, late fun
 		err error
 	}
 	answered := make(chan answer, 1)
-	var first atomic.Bool // set by the answer or by the caller that leaves
+	var first atomic.Bool // set by whichever comes first: the answer, or the end of patience
 	c.run(func() {
 		out, err := call()
 		if first.CompareAndSwap(false, true) {
@@ -141,7 +141,7 @@ func (c *Calls) work(h runner, fn func()) {
 	}
 }
 
-// keep adds a runner to the idle ones, unless there are enough.
+// keep adds a runner to the idle ones, and reports false if there are enough.
 func (c *Calls) keep(h runner) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -3,36 +3,39 @@ package nap
 
 import "time"
 
-// Nap sleeps until an instant of this process's wall clock. The sleep itself is on the
-// monotonic clock, which a step of the wall clock does not move; so it checks once a second
-// and ends early when the two have drifted apart.
+// Nap sleeps until an instant of this process's wall clock. It sleeps by the monotonic
+// clock, which does not move when the wall clock steps. So it compares the two once a
+// second, and ends early when they have drifted apart.
 type Nap struct {
 	timer *time.Timer
 	nudge *nudge    // nil: none
-	armed time.Time // when it fires; zero: it has fired
+	armed time.Time // when the nudge fires; zero: it has fired
 }
 
 const (
-	look  = time.Second
+	// look is how often a Nap compares the clocks.
+	look = time.Second
+	// Drift is how far apart the clocks may be before that counts as a step.
 	Drift = 5 * time.Millisecond
 )
 
-// New returns a Nap for one goroutine, to be stopped. It may end a millisecond late.
+// New returns a Nap for one goroutine, which must call Stop. A sleep may end a millisecond
+// late.
 func New() *Nap {
 	t := time.NewTimer(time.Hour)
 	t.Stop()
 	return &Nap{timer: t}
 }
 
-// Exact returns a Nap that ends within some ten microseconds, if system and load allow. It
-// holds a file descriptor until Stop; without a free one it is like that of New.
+// Exact returns a Nap whose sleeps end within some ten microseconds, if system and load
+// allow. It holds a file descriptor until Stop. If none is free, it is like a Nap from New.
 func Exact() *Nap {
 	n := New()
 	n.nudge = new(nudge)
 	return n
 }
 
-// Stop releases the timer.
+// Stop releases the timer and the file descriptor.
 func (n *Nap) Stop() {
 	n.timer.Stop()
 	if n.nudge != nil {
@@ -40,8 +43,8 @@ func (n *Nap) Stop() {
 	}
 }
 
-// Sleep returns when wake has a token or until is reached. It returns true at once when the
-// wall clock has stepped. A zero until never comes.
+// Sleep returns false when wake has a token or until is reached. It returns true within a
+// second of a step of the wall clock. A zero until never comes, and then no step ends Sleep.
 func (n *Nap) Sleep(wake <-chan struct{}, until time.Time) (step bool) {
 	if until.IsZero() {
 		<-wake
@@ -71,7 +74,7 @@ func (n *Nap) Sleep(wake <-chan struct{}, until time.Time) (step bool) {
 	}
 }
 
-// stepped reports whether the wall clock moved differently from the monotonic one.
+// stepped reports whether the wall clock has stepped between start and now.
 func stepped(start, now time.Time) bool {
 	return apart(start.Round(0), now.Round(0), now.Sub(start))
 }

@@ -17,7 +17,7 @@ type nudge struct {
 	fd   int
 }
 
-// arm makes the nudge fire after left, instead of when it was to fire before.
+// arm makes the nudge fire after left, in place of any earlier setting.
 func (n *nudge) arm(left time.Duration) {
 	if n.file == nil && !n.open() {
 		return

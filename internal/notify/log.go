@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// aside is a slog.Handler that writes from a goroutine of its own, because callers may hold
-// a lock or have leases to renew while the log blocks. Beyond mostLogged waiting lines,
-// further ones are dropped and counted.
+// aside is a slog.Handler that writes from a goroutine of its own: when the log blocks, its
+// callers may hold a lock or have leases to renew. While mostLogged lines wait, further ones
+// are dropped and counted.
 type aside struct {
 	slog.Handler
 	out *Notifier[logLine]

@@ -1,4 +1,4 @@
-// Package notify calls functions of the user's on goroutines of their own, so that nothing
+// Package notify calls the user's functions on goroutines of their own, so that nothing
 // waits for them.
 package notify
 
@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Notifier calls a function of the user's with one thing at a time, on a goroutine that lives
-// only while there are any, so that a slow function holds up nothing else.
+// Notifier calls a user's function with one thing at a time, on a goroutine of its own, so
+// that a slow function holds up nothing else. The goroutine lives only while things wait.
 type Notifier[T any] struct {
 	Call   func(T)
-	Called func() // called after each, if not nil
-	Most   int    // beyond this many pending things, further ones are dropped; 0: no bound
-	Missed func() // called for each that was dropped
+	Called func() // called after each Call, if not nil
+	Most   int    // while this many things are pending, Add drops further ones; 0: no bound
+	Missed func() // called for each Add that dropped its things
 
 	pending atomic.Int64
 
@@ -25,13 +25,13 @@ type Notifier[T any] struct {
 	idle    chan struct{} // not nil: closed when nothing is left
 }
 
-// spareKept is for how many things memory is kept while there are none.
+// spareKept is how many things memory is kept for while none are pending.
 const spareKept = 512
 
-// Pending returns how many things wait.
+// Pending returns how many things wait, or are being passed to Call.
 func (t *Notifier[T]) Pending() int { return int(t.pending.Load()) }
 
-// Add queues xs, in order.
+// Add queues xs, in order, or drops them all if too many things are pending.
 func (t *Notifier[T]) Add(xs ...T) {
 	if len(xs) == 0 {
 		return
@@ -81,7 +81,7 @@ func (t *Notifier[T]) run() {
 	}
 }
 
-// Flush waits up to d until nothing is pending, and reports whether that is so.
+// Flush waits up to d until nothing is pending, and reports whether it succeeded.
 func (t *Notifier[T]) Flush(d time.Duration) bool {
 	t.mu.Lock()
 	if !t.busy {

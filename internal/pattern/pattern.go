@@ -4,7 +4,7 @@ package pattern
 import "strings"
 
 // reserved is the prefix of tarry's own queues, such as tarry.schedules. Only patterns that
-// start with it match them.
+// start with this prefix match them.
 const reserved = "tarry."
 
 // Is reports whether s is a pattern and not the name of a queue.

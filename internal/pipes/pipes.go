@@ -42,7 +42,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends waiting calls of Dial and Accept. Idempotent.
+// Close ends waiting calls of Dial and Accept. It may be called again.
 func (l *Listener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return nil

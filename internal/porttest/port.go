@@ -9,16 +9,16 @@ import (
 	"testing"
 )
 
-// Ports lie below the system's ephemeral range. So no outgoing connection can take the port
-// of a server that is down, or connect to itself by dialling from that very port.
+// The ports lie below the system's ephemeral range. So no outgoing connection can take the
+// port of a server that is down, or connect to itself by dialling from that very port.
 const (
 	leastPort = 20_000
 	portCount = 12_000
 )
 
-// Free returns a loopback port on which nothing listens, reserved for this test until its
-// end, since its server may restart. Tests of other packages run at the same time in other
-// processes: the reservation is the same port over UDP, which no server under test uses.
+// Free returns a loopback port on which nothing listens. It is reserved until the test ends,
+// since the test's server may restart. Tests of other packages run at the same time in other
+// processes, so the reservation is the same port over UDP, which no server under test uses.
 func Free(t testing.TB) int {
 	t.Helper()
 	for range 1000 {

@@ -4,7 +4,7 @@ package private
 
 import "os"
 
-// hasModes: files have no owner and mode that restrict reading.
+// hasModes is false: files have no owner and mode that restrict access.
 const hasModes = false
 
 func ofRoot(os.FileInfo) bool { return false }

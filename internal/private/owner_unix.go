@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// hasModes: files have owners and modes.
+// hasModes is true: files have an owner and a mode that restrict access.
 const hasModes = true
 
 // ofRoot reports whether root owns a file.

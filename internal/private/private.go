@@ -1,5 +1,5 @@
-// Package private reads files with secrets or permissions, which no other user may read or
-// write.
+// Package private reads files that hold secrets or permissions. Other users must not be able
+// to read or write these files.
 package private
 
 import (
@@ -15,8 +15,8 @@ const MaxSize = 16 << 20
 
 // Read returns the content of a file, unless other users may read or write it.
 //
-// Only the owner may have access. As an exception a group may read a file of root's:
-// systemd, with an ACL, and Kubernetes pass secrets to a service in this way, and an
+// Only the owner may have access. As an exception, a group may read a file that root owns:
+// systemd (with an ACL) and Kubernetes pass secrets to a service in this way, and an
 // administrator may give the file to a group. The mode of anything but a regular file, such
 // as a pipe, is not checked.
 func Read(path string) ([]byte, error) {
@@ -39,7 +39,7 @@ func Read(path string) ([]byte, error) {
 	return data, err
 }
 
-// Check returns an error that says what to do when other users may read or write a file.
+// Check returns an error if other users may read or write a file. It says what to do.
 func Check(path string, info os.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return nil

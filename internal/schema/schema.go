@@ -1,4 +1,4 @@
-// Package schema builds JSON Schema as used in OpenAPI 3.1, and the document around it.
+// Package schema builds JSON Schemas for OpenAPI 3.1, and the document around them.
 package schema
 
 import (
@@ -47,7 +47,7 @@ func (o Object) MarshalJSON() ([]byte, error) {
 // Type returns the schema of a type: "string", "boolean", …
 func Type(name string) Object { return Object{{"type", name}} }
 
-// Text is a string of least to most characters; most 0: any number.
+// Text returns the schema of a string of least to most characters; most 0: any number.
 func Text(least, most int) Object {
 	o := Type("string")
 	if least > 0 {
@@ -59,7 +59,7 @@ func Text(least, most int) Object {
 	return o
 }
 
-// Whole is a whole number from least to most.
+// Whole returns the schema of a whole number from least to most.
 func Whole(least, most int64) Object {
 	return Type("integer").With("minimum", least).With("maximum", most)
 }
@@ -79,7 +79,7 @@ func Array(items Object, most int) Object {
 // Ref returns a reference to a component.
 func Ref(name string) Object { return Object{{"$ref", "#/components/schemas/" + name}} }
 
-// OrNull returns a schema, which has a type or choices, that also allows null.
+// OrNull returns o, which has a type, an enum or an anyOf, changed to allow null too.
 func OrNull(o Object) Object {
 	n := append(Object(nil), o...)
 	for i, m := range n {

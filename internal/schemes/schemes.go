@@ -1,5 +1,5 @@
-// Package schemes is a registry of URL openers by scheme. Packages register from init, so a
-// program supports the schemes that it imports.
+// Package schemes is a registry of URL openers by scheme. Packages register their schemes in
+// init, so a program supports the schemes whose packages it imports.
 package schemes
 
 import (
@@ -14,7 +14,8 @@ type Openers[O any] struct {
 	all map[string]O
 }
 
-// Register adds an opener of what. It panics if the scheme is registered already.
+// Register adds the opener of a scheme. It panics if the scheme is registered already; what
+// names the kind of scheme in the message.
 func (r *Openers[O]) Register(what, scheme string, open O) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

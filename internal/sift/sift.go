@@ -1,15 +1,15 @@
-// Package sift separates the valid items of a call from the invalid, and maps their results
-// back to the original positions.
+// Package sift separates the valid items of a call from the invalid ones, and maps the
+// results of the valid items back to the original positions.
 package sift
 
-// Good are the valid items of a call, in order.
+// Good has the valid items of a call, in order.
 type Good[T any] struct {
 	Items []T
 	at    []int // original index of each; nil: all are valid
 }
 
-// Items returns the items for which the check returns nil, and the errors of the others. It
-// copies nothing if all are valid.
+// Items returns the items for which wrong returns nil. errs has the error of each item, and
+// is nil if all are valid; then nothing is copied.
 func Items[T any](all []T, wrong func(i int) error) (g Good[T], errs []error) {
 	g.Items = all
 	for i := range all {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Lines decides which lines are written, and counts those skipped before each. It is safe
-// for concurrent use.
+// Lines decides which lines to write, and counts the lines skipped before each of them. It is
+// safe for concurrent use.
 type Lines struct {
 	limit *rate.Limiter
 
@@ -17,8 +17,8 @@ type Lines struct {
 	left int
 }
 
-// New returns Lines that allow the first few lines, and after them at most one line in
-// every.
+// New returns Lines that allow a number of lines at once (first), and then one in each
+// interval (every). After a quiet time they again allow up to first lines at once.
 func New(first int, every time.Duration) *Lines {
 	return &Lines{limit: rate.NewLimiter(rate.Every(every), first)}
 }

@@ -70,12 +70,12 @@ func (r *Reader) Bytes(name string, to *int64) bool {
 	return set(r, name, to, ParseBytes, "a size such as 65536, 64KiB, 512MiB or 2GiB")
 }
 
-// Secret takes an option that names a file, and reads the secret from it, without
+// Secret takes an option that names a file, and reads the secret from that file, without
 // surrounding white space.
 func (r *Reader) Secret(name string, to *string) bool { return r.secret(name, to, os.ReadFile) }
 
-// Token reads the password in the URL, or else the token from the file that an option
-// names, which other users may not read or write.
+// Token takes the password in the URL, or reads the token from the file that an option
+// names. Other users must not be able to read or write the file.
 func (r *Reader) Token(name string, to *string) bool {
 	return r.either(name, r.secret(name, to, private.Read), to)
 }
@@ -96,12 +96,12 @@ func (r *Reader) secret(name string, to *string, read func(path string) ([]byte,
 	return true
 }
 
-// Password reads the password in the URL, or else from the file that an option names.
+// Password takes the password in the URL, or reads it from the file that an option names.
 func (r *Reader) Password(name string, to *string) bool {
 	return r.either(name, r.Secret(name, to), to)
 }
 
-// either uses the password in the URL unless a file had one.
+// either takes the password in the URL, which must have none if a file had one.
 func (r *Reader) either(name string, file bool, to *string) bool {
 	password, inURL := r.url.User.Password()
 	if file && inURL {
@@ -156,8 +156,8 @@ var units = []struct {
 	{"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"T", 1 << 40},
 }
 
-// ParseBytes reads a number of bytes, or one with a unit: KiB, MiB, GiB, TiB, or K, M, G, T for
-// short, and kB, KB, MB, GB, TB or B.
+// ParseBytes reads a number of bytes, or a number with a unit: KiB, MiB, GiB, TiB, or K, M,
+// G, T for short, and kB, KB, MB, GB, TB or B.
 func ParseBytes(s string) (int64, error) {
 	unit := int64(1)
 	for _, u := range units {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Bare fails when the URL has anything but options: a host, a path, a user or a fragment.
-// like is an example without.
+// Bare fails if the URL has a host, a path, a user or a fragment: it may have only options.
+// like is an example of such a URL.
 func (r *Reader) Bare(like string) {
 	u := r.url
 	if u.Opaque != "" || u.Host != "" || u.Path != "" || u.User != nil || u.Fragment != "" {
@@ -15,7 +15,7 @@ func (r *Reader) Bare(like string) {
 	}
 }
 
-// Path returns the file path in the URL: SCHEME:PATH, or SCHEME:///PATH if absolute.
+// Path returns the file path in the URL, SCHEME:PATH or, for an absolute one, SCHEME:///PATH.
 func (r *Reader) Path() string {
 	u := r.url
 	path := u.Path

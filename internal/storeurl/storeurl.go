@@ -12,8 +12,8 @@
 //		return nil, err
 //	}
 //
-// Done rejects an option that was not taken, and lists the known ones. No error repeats a
-// value, since any part of a URL may be a piece of an unescaped password.
+// Done rejects options that were not taken, and lists the known ones. No error repeats a
+// value, since any part of a URL may be part of an unescaped password.
 package storeurl
 
 import (
@@ -26,8 +26,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Reader reads the options of a URL and keeps the first error. Its methods take an option,
-// store it through the given pointer if the URL has it, and report whether it has. A Reader
+// Reader reads the options of a URL and keeps the first error. A method that takes an option
+// stores it through the given pointer if the URL has it, and reports whether it did. A Reader
 // is not safe for concurrent use.
 type Reader struct {
 	url    *url.URL
@@ -54,8 +54,8 @@ func (r *Reader) Fail(hint string, args ...any) {
 	}
 }
 
-// Done returns an engine.ErrInvalid for the first error, or for an option that was not
-// taken; else nil.
+// Done returns the first error, or an error for an option that was not taken; else nil. The
+// errors are engine.ErrInvalid.
 func (r *Reader) Done() error {
 	for _, name := range slices.Sorted(maps.Keys(r.values)) {
 		slices.Sort(r.known)

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// TLS takes the certificate options: ca_file for authorities to trust besides the system's,
-// cert_file and key_file for the client's own certificate.
+// TLS takes the certificate options: ca_file has authorities to trust besides the system's;
+// cert_file and key_file have the client's own certificate.
 func (r *Reader) TLS() *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12} // the client sets ServerName
 	var path, cert, key string

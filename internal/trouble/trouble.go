@@ -22,11 +22,12 @@ const (
 type Kind struct {
 	Text  string
 	Level slog.Level
-	First int // how many are logged at once; 0: one
+	First int // how many get a line at once; 0: one
 }
 
-// Log logs trouble by kind and queue: the first at once, then at most one line in Every,
-// with the latest attributes and a count. It has no goroutine. Make one with New.
+// Log logs trouble by kind and queue: the first Kind.First at once, and then at most one
+// line in Every, with the latest attributes and a count. It has no goroutine. Make one with
+// New.
 type Log struct {
 	to *slog.Logger
 
@@ -69,7 +70,7 @@ func (l *Log) Note(kind Kind, queue string, attrs ...any) {
 	}
 }
 
-// sum logs what came since the last line. It removes an entry to which nothing came.
+// sum logs the trouble that came since the last line. If none came, it removes the entry.
 func (l *Log) sum(k key, e *entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +97,7 @@ func (l *Log) Flush() {
 	}
 }
 
-// write is called with l.mu held.
+// write writes a line for all that is pending. Called with l.mu held.
 func (l *Log) write(e *entry) {
 	l.to.Log(context.Background(), e.kind.Level, e.kind.Text, append(e.last, "times", e.pending)...)
 	e.logged++

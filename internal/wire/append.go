@@ -13,11 +13,11 @@ import (
 
 // AppendString appends a string in quotes. Invalid UTF-8 is replaced.
 func AppendString(b []byte, s string) []byte {
-	b, _ = jsontext.AppendQuote(b, s) // invalid UTF-8 is all that the error could tell
+	b, _ = jsontext.AppendQuote(b, s) // the error could only be about invalid UTF-8
 	return b
 }
 
-// AppendJSON appends what is written by the tags of its struct.
+// AppendJSON appends a struct of this package that has JSON tags.
 func AppendJSON(b []byte, v any) []byte {
 	j, _ := json.Marshal(v) // nothing in the structs of this package can fail
 	return append(b, j...)
@@ -28,8 +28,8 @@ const TimeFormat = "2006-01-02T15:04:05.000Z"
 
 var lastTime = time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC) // where RFC 3339 ends
 
-// AppendTime appends a time in quotes, null for none. What lies beyond the year 9999
-// becomes its end.
+// AppendTime appends a time in quotes, or null for the zero time. A time after the year
+// 9999 becomes the end of that year.
 func AppendTime(b []byte, t time.Time) []byte {
 	if t.IsZero() {
 		return append(b, "null"...)
@@ -52,7 +52,7 @@ func AppendTime(b []byte, t time.Time) []byte {
 		digit(ms/100), digit(ms/10), digit(ms), 'Z', '"')
 }
 
-// digit is the last one of n.
+// digit returns the last decimal digit of n.
 func digit(n int) byte { return '0' + byte(n%10) }
 
 // AppendDuration appends a duration in quotes, without days.
@@ -68,8 +68,8 @@ func appendID(b []byte, id engine.ID) []byte {
 	return append(b, '"')
 }
 
-// The rest appends fields, each with its name; name holds the comma before it, if
-// there is one: `,"queue":`.
+// The functions below append a field with its name. name includes the quotes, the colon and
+// the comma before it, if there is one: `,"queue":`.
 
 func appendText(b []byte, name, s string) []byte { return AppendString(append(b, name...), s) }
 
@@ -87,7 +87,7 @@ func appendBool(b []byte, name string, v bool) []byte {
 	return strconv.AppendBool(append(b, name...), v)
 }
 
-// appendWord appends a word of ours, which needs no escapes.
+// appendWord appends one of our own words, which needs no escapes.
 func appendWord(b []byte, name, word string) []byte {
 	b = append(b, name...)
 	b = append(b, '"')

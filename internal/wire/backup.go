@@ -7,7 +7,7 @@ import (
 	"github.com/tarryhq/tarry/internal/schema"
 )
 
-// MaxBackupName is how many bytes the name of a backup may have.
+// MaxBackupName is the longest name of a backup, in bytes.
 const MaxBackupName = 100
 
 var isBackupName = schema.Text(1, MaxBackupName).With("pattern", `^[A-Za-z0-9_-][A-Za-z0-9._-]*$`).With("examples", []string{"orders"})
@@ -15,7 +15,7 @@ var isBackupName = schema.Text(1, MaxBackupName).With("pattern", `^[A-Za-z0-9_-]
 // AppendBackup appends a request to back up.
 func AppendBackup(b []byte, name string) []byte { return append(appendText(b, `{"name":`, name), '}') }
 
-// Backing is a request to back up.
+// Backing is the shape of a request to back up.
 var Backing = asked("Backup", "Which backup to make.",
 	must("name", isBackupName, "of the backup, a directory in the one that the server keeps for them"))
 
@@ -29,7 +29,7 @@ func (r *Reader) Backup() (name string) {
 	return name
 }
 
-// BackedUp is the answer to it.
+// BackedUp is the shape of the answer to a backup.
 var BackedUp = answered("BackedUp", "The backup that was made.",
 	must("name", isBackupName, ""),
 	must("taken", isTime, "what was answered before is in it"),

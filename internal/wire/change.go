@@ -9,11 +9,11 @@ import (
 func AppendReschedule(b []byte, due engine.When) []byte {
 	start := len(b)
 	b = append(appendWhenOrNow(b, due), '}')
-	b[start] = '{' // for the comma
+	b[start] = '{' // in place of the comma
 	return b
 }
 
-// Rescheduling is a request to move a message.
+// Rescheduling is the shape of a request to move a message.
 var Rescheduling = asked("Reschedule", "When a message is to be due: delay or due, one of them.",
 	may("delay", isDuration, "from now on"),
 	may("due", isTime, ""))
@@ -55,7 +55,7 @@ func appendRef(b []byte, ref *engine.Ref) []byte {
 }
 
 var (
-	// Cancelling is a request to cancel many messages.
+	// Cancelling is the shape of a request to cancel many messages.
 	Cancelling = asked("Cancel", "The messages to cancel.",
 		must("refs", schema.Array(refFields.Ref(), engine.MaxBatch), ""))
 	refFields = asked("Ref", "A message of a queue, by key or by id.",
@@ -65,7 +65,7 @@ var (
 		may("if_state", isStanding, "cancel it only in this state; else it fails with stale"))
 )
 
-// Cancel reads a request to cancel many messages, and what is wrong with each.
+// Cancel reads a request to cancel many messages. bad has the error of each, or nil.
 func (r *Reader) Cancel() (refs []engine.Ref, bad []error) {
 	r.batch(Cancelling, func() {
 		var ref engine.Ref
@@ -102,7 +102,7 @@ func (r *Reader) Cancel() (refs []engine.Ref, bad []error) {
 	return refs, bad
 }
 
-// CancelResults is the answer to a request to cancel many messages.
+// CancelResults is the shape of the answer to a request to cancel many messages.
 var (
 	CancelResults   = results("CancelResults", "What became of each message.", cancelledFields.Ref())
 	cancelledFields = answered("CancelResult", "What became of a message to cancel. It is named as the request did.",
@@ -113,7 +113,7 @@ var (
 		may("error", errorFields.Ref(), "why not"))
 )
 
-// Cancelled reads the answer to the cancelling of one message; nil: it is gone.
+// Cancelled reads the result for one message to cancel; nil: it is gone.
 func (r *Reader) Cancelled() (e *Error) {
 	r.fields("result", cancelledFields, func(f int) {
 		if f == 4 {

@@ -15,19 +15,19 @@ import (
 
 // Error is an error as the API shows it. Codes are those of engine.Code.
 type Error struct {
-	Status  int // of the answer; the JSON does not tell it
+	Status  int // of the answer; not in the JSON
 	Code    string
 	Message string
 	Hint    string
-	Until   time.Time // from when on trying again may help; zero: not known
-	Live    *Pushed   // the message in the way of a push; nil: none
+	Until   time.Time // when trying again may help; zero: not known
+	Live    *Pushed   // the existing message that a push conflicts with; nil: none
 }
 
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// statuses gives the status of each error that engine.Code has a name for, in its
-// order: the first that errors.Is finds counts.
+// statuses has the status of each error that engine.Code has a name for, in the order of
+// Code: the first that errors.Is finds counts.
 var statuses = []struct {
 	err    error
 	status int
@@ -52,10 +52,10 @@ var statuses = []struct {
 	{context.Canceled, http.StatusServiceUnavailable, ""},
 }
 
-// internalDoc is what "internal" means.
+// internalDoc says what the code "internal" means.
 const internalDoc = "the server failed, and its log says how; or its store is damaged, and the message says where"
 
-// Meaning is the status and the code of an error, and what the code says.
+// Meaning returns the code of an error, its status, and what the code means.
 func Meaning(err error) (code string, of int, doc string) {
 	for _, s := range statuses {
 		if s.err == err {
@@ -65,7 +65,7 @@ func Meaning(err error) (code string, of int, doc string) {
 	return "internal", http.StatusInternalServerError, internalDoc
 }
 
-// codes are all codes of errors.
+// codes returns all codes of errors.
 func codes() (all []string) {
 	for _, s := range statuses {
 		if c := engine.Code(s.err); !slices.Contains(all, c) {
@@ -96,7 +96,7 @@ func status(err error) int {
 	return http.StatusInternalServerError
 }
 
-// Wrong is a request that the caller has to change.
+// Wrong returns the error of a request that the caller has to change.
 func Wrong(format string, args ...any) *Error {
 	return &Error{Status: http.StatusBadRequest, Code: "invalid", Message: fmt.Sprintf(format, args...)}
 }
@@ -107,8 +107,8 @@ func (e *Error) WithHint(hint string) *Error {
 	return e
 }
 
-// Shown is err as the API shows it; err must not be nil. Internal details stay in the
-// message, since its reader runs the server or an application that uses it.
+// Shown returns err as the API shows it; err must not be nil. The message keeps internal
+// details, since whoever reads it runs the server or an application that uses it.
 func Shown(err error) *Error {
 	var shown *Error
 	if errors.As(err, &shown) {
@@ -121,7 +121,7 @@ func Shown(err error) *Error {
 		return shown
 	}
 	if e.Err == engine.ErrInvalid && e.Hint != "" {
-		// The hint is what says anything.
+		// Only the hint says what is wrong.
 		shown.Message = e.Hint
 		return shown
 	}
@@ -135,7 +135,7 @@ func Shown(err error) *Error {
 	return shown
 }
 
-// remote is the error of another side: its words, and what errors.Is finds.
+// remote is an error of the server: its message, and the error that errors.Is finds.
 type remote struct {
 	message string
 	is      error
@@ -144,11 +144,11 @@ type remote struct {
 func (r *remote) Error() string { return r.message }
 func (r *remote) Unwrap() error { return r.is }
 
-// Err makes of an error of the API what the engine behind the server returned for op
-// and ref: it wraps the same sentinel, and keeps message and hint.
+// Err turns an error of the API into the error that the engine behind the server returned
+// for op and ref. It wraps the same sentinel, and keeps message and hint.
 func (e *Error) Err(op string, ref engine.Ref) error {
 	own := &engine.Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key}
-	// The server names op and message as we do; of a call for many it names less.
+	// The server names op and message as we do, but fewer of them in a call for many messages.
 	message := e.Message
 	for _, named := range []*engine.Error{own, {Op: op, Queue: ref.Queue}, {Op: op}} {
 		if rest, ok := strings.CutPrefix(message, strings.TrimPrefix(named.Error(), "tarry: ")+": "); ok {
@@ -175,12 +175,12 @@ func (e *Error) Err(op string, ref engine.Ref) error {
 	return own
 }
 
-// AppendError appends an error as it answers a request.
+// AppendError appends an error as the answer to a request.
 func AppendError(b []byte, e *Error) []byte {
 	return append(appendError(append(b, '{'), e), '}')
 }
 
-// appendError appends "error":{…}, with what is in the way beside message and hint.
+// appendError appends "error":{…}, with the fields of Live beside message and hint.
 func appendError(b []byte, e *Error) []byte {
 	b = appendWord(b, `"error":{"code":`, e.Code)
 	b = appendText(b, `,"message":`, e.Message)
@@ -194,7 +194,7 @@ func appendError(b []byte, e *Error) []byte {
 	return append(b, '}')
 }
 
-// Failed is the answer to a request that failed.
+// Failed is the shape of the answer to a request that failed.
 var Failed = answered("Failure", "What every error looks like.",
 	must("error", errorFields.Ref(), ""))
 
@@ -217,8 +217,7 @@ var errorFields = answered("Error", "What went wrong. Programs act on the code. 
 	may("ended", isInstant, "when"),
 	may("until", isInstant, "from when on trying again may help"))
 
-// failure reads what an error holds. What is in the way of a push comes with it when
-// it has an id.
+// failure reads the content of an error. Live is set if there is an id.
 func (r *Reader) failure() *Error {
 	e, live := new(Error), new(Pushed)
 	seen := r.fields("error", errorFields, func(f int) {

@@ -2,7 +2,7 @@ package wire
 
 import "reflect"
 
-// DeadGroup are dead messages with about the same error.
+// DeadGroup is a group of dead messages with about the same error.
 type DeadGroup struct {
 	Error   string   `json:"error" doc:"with # for numbers, ids, addresses and times"`
 	Example string   `json:"example" doc:"the error of the first id as it is"`
@@ -12,7 +12,7 @@ type DeadGroup struct {
 	IDs     []string `json:"ids" doc:"of them all, as /redrive and /v1/cancel take them"`
 }
 
-// DeadGroups are the errors of which the dead messages of a queue died.
+// DeadGroups are a queue's dead messages, grouped by error.
 type DeadGroups struct {
 	Groups []DeadGroup `json:"groups" doc:"the most frequent first, 200 at most"`
 	Others int         `json:"others" doc:"how many messages are in further groups"`
@@ -20,5 +20,5 @@ type DeadGroups struct {
 	More   bool        `json:"more" doc:"whether there are more, which died before"`
 }
 
-// DeadGroupsAnswer is the answer, by the tags of its struct.
+// DeadGroupsAnswer is the shape of DeadGroups, made from its tags.
 var DeadGroupsAnswer = answered("DeadGroups", "What messages of a queue died of.", tagged(reflect.TypeFor[DeadGroups]())...)

@@ -2,9 +2,9 @@ package wire
 
 import "github.com/tarryhq/tarry/engine"
 
-// appendHeaders appends an object in the order in which the names first came; a name
-// that came more than once has an array of values. With exact such headers become an
-// array of pairs, which keeps their order.
+// appendHeaders appends headers as an object, in the order of each name's first header. A
+// repeated name has an array of values. With exact, headers with a repeated name become an
+// array of pairs instead, which keeps their order.
 func appendHeaders(b []byte, hs []engine.Header, exact bool) []byte {
 	if exact && repeated(hs) {
 		return appendAll(b, hs, func(b []byte, h *engine.Header) []byte {
@@ -56,9 +56,9 @@ func hasHeader(hs []engine.Header, name string) bool {
 	return false
 }
 
-// headers reads an object of strings, in the order of the text. A name may have an
-// array of strings instead, for a header that comes more than once; and an array of
-// pairs of name and value stands for any order.
+// headers reads headers from an object of strings, in the order of the text. A repeated
+// name has an array of strings. Instead of the object there may be an array of pairs of name
+// and value, which can have any order.
 func (r *Reader) headers(name string) []engine.Header {
 	if r.err == nil && r.dec.PeekKind() == '[' {
 		return r.pairs(name)

@@ -8,8 +8,8 @@ import (
 	"github.com/tarryhq/tarry/internal/schema"
 )
 
-// Server is a server's description of itself. Fields unknown to the server that sent it are
-// 0.
+// Server is a server's description of itself. Fields that the sending server does not know
+// are 0.
 type Server struct {
 	Version      string          `json:"version"`
 	Engine       string          `json:"engine"`
@@ -19,7 +19,7 @@ type Server struct {
 	Now          Time            `json:"now"`
 }
 
-// Limits are what a request and a message may be. 0: no limit.
+// Limits are the limits of requests and messages. 0: no limit.
 type Limits struct {
 	MaxBody     int        `json:"max_body" doc:"bytes of a message's body"`
 	MaxPending  int64      `json:"max_pending" doc:"live messages"`
@@ -54,7 +54,7 @@ type Caller struct {
 	Expires Time     `json:"expires" doc:"from then on the token is worth nothing; null: never"`
 }
 
-// abilities are the capabilities of an engine that a server tells.
+// abilities are the capabilities of an engine that a server reports.
 var abilities = []struct {
 	name string
 	of   func(c *engine.Capabilities) *bool
@@ -85,7 +85,7 @@ var abilities = []struct {
 	{"atomic", func(c *engine.Capabilities) *bool { return &c.Atomic }},
 }
 
-// Tell sets what an engine is and can do. The limits of the server stay.
+// Tell sets the name, capabilities and limits of an engine. It keeps the server's limits.
 func (s *Server) Tell(c engine.Capabilities) {
 	s.Engine, s.Capabilities = c.Name, make(map[string]bool)
 	for _, a := range abilities {
@@ -99,7 +99,8 @@ func (s *Server) Tell(c engine.Capabilities) {
 	l.Precision, l.OrderWindow = Duration(c.Precision), c.Window
 }
 
-// Told returns what the engine behind a server is and can do, as Tell set it.
+// Told returns the name, capabilities and limits of the engine behind a server, as Tell set
+// them.
 func (s *Server) Told() engine.Capabilities {
 	c := engine.Capabilities{Name: s.Engine}
 	c.MaxBody, c.MaxPending = s.Limits.MaxBody, s.Limits.MaxPending
@@ -118,8 +119,8 @@ func durations(told []Duration) (all []time.Duration) {
 	return all
 }
 
-// ReadServer reads what a server tells of itself. Version, engine and the limits that
-// shape requests have to be there.
+// ReadServer reads a server's description of itself. It fails without the limits max_batch,
+// max_lease and max_request, which shape requests.
 func ReadServer(data []byte) (s Server, err error) {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return Server{}, err
@@ -130,7 +131,7 @@ func ReadServer(data []byte) (s Server, err error) {
 	return s, nil
 }
 
-// Health is what shows that a server lives, or welcomes requests.
+// Health is the shape of the answer that a server is alive, or ready for requests.
 var Health = answered("Health", "The server is there.",
 	must("status", schema.Words("ok", "ready"), ""),
 	may("problems", schema.Array(troubleFields.Ref(), 0), "what is wrong though requests are welcome, for who has a token of those that the server knows"))
@@ -139,7 +140,7 @@ var troubleFields = answered("Trouble", "What is wrong with a server.",
 	must("message", isText, "for people; may change"),
 	must("hint", isText, "what to do about it"))
 
-// Trouble is what is wrong with a server that welcomes requests.
+// Trouble is a problem of a server that is still ready for requests.
 type Trouble struct {
 	Message string `json:"message"`
 	Hint    string `json:"hint"`
@@ -150,12 +151,12 @@ type readiness struct {
 	Problems []Trouble `json:"problems,omitempty"`
 }
 
-// AppendReady appends that requests are welcome, and what is wrong though.
+// AppendReady appends that the server is ready for requests, and the problems it has.
 func AppendReady(b []byte, problems []Trouble) []byte {
 	return AppendJSON(b, readiness{"ready", problems})
 }
 
-// ReadReady reads what is wrong with a server that is ready.
+// ReadReady reads the problems of a server that is ready.
 func ReadReady(data []byte) ([]Trouble, error) {
 	var r readiness
 	err := json.Unmarshal(data, &r)

@@ -13,23 +13,23 @@ import (
 const (
 	MaxWait      = time.Minute // for the first message
 	MaxQueues    = engine.MaxBatch
-	MaxQueuesNow = 100 // without a wait: each is asked by itself
-	MaxPollName  = 64  // bytes, of a set's id too
+	MaxQueuesNow = 100 // without a wait, since each queue is then asked by itself
+	MaxPollName  = 64  // bytes; also of a set's id
 )
 
-// LeaseRequest asks for messages that are due in some queues, or in those of a set.
+// LeaseRequest asks for due messages of some queues, or of the queues of a set.
 type LeaseRequest struct {
 	Queues []string
 	Keep   bool          // the server may keep the queues as a set, for further requests
-	Set    string        // the id of one, instead of Queues
-	Room   []Room        // of queues of which fewer than Max are wanted
-	Max    int           // messages; a request without it asks for one
+	Set    string        // the id of a set, instead of Queues
+	Room   []Room        // a lower maximum for single queues
+	Max    int           // messages; 1 if the request does not say
 	Wait   time.Duration // for the first message
 	TTR    time.Duration // 0: each message's own
 	Poll   string        // the name by which the wait can be ended; "": none
 }
 
-// Room is how many messages of a queue are wanted at most.
+// Room is the most messages that are wanted of a queue.
 type Room struct {
 	Queue string
 	Max   int
@@ -63,7 +63,7 @@ func AppendLeaseRequest(b []byte, l *LeaseRequest) []byte {
 	return append(b, '}')
 }
 
-// Leasing is a lease request.
+// Leasing is the shape of a lease request.
 var Leasing = asked("LeaseRequest", "What to lease, and how long to wait for it. Give queues or set.",
 	may("max", schema.Whole(1, engine.MaxLease), "how many messages at most; default: 1"),
 	may("queues", schema.Array(isQueue, MaxQueues).With("minItems", 1), fmt.Sprintf("from which; at most %d without a wait", MaxQueuesNow)),
@@ -113,7 +113,7 @@ func (r *Reader) LeaseRequest() LeaseRequest {
 	return l
 }
 
-// name reads a name that was given to something.
+// name reads the name of a wait or the id of a set.
 func (r *Reader) name(field string) string {
 	name := r.text(field)
 	if r.err == nil && (name == "" || len(name) > MaxPollName) {
@@ -148,19 +148,19 @@ type Leased struct {
 	Now      time.Time
 	Set      string // the id of the set that the server keeps; "": none
 	Queues   []Granted
-	Waited   time.Duration // how long the request had waited when the messages were leased, or less
+	Waited   time.Duration // at most how long the request had waited when the messages were leased
 }
 
-// Granted is what is told of one queue. Whatever went wrong with it is read as an
-// *Error; its messages stand in Leased.
+// Granted is what the answer says of one queue besides its messages, which are in Leased.
+// Err is read as an *Error.
 type Granted struct {
 	Queue  string
-	Waited bool // it tells only what ended, and what is held: More and NextDue are not known
+	Waited bool // it has only Expired, Died, Held and Err: More and NextDue are not known
 	engine.Granted
 }
 
-// AppendLeased appends the answer to a lease request. Without queues, which an answer
-// after a wait mostly is, there is no such field.
+// AppendLeased appends the answer to a lease request. Without queues, as in most answers
+// after a wait, it leaves out that field.
 func AppendLeased(b []byte, l *Leased, how Bodies) []byte {
 	b = appendAll(append(b, `{"messages":`...), l.Messages, func(b []byte, m *engine.Lease) []byte { return AppendInfo(b, &m.Info, m.Token, how) })
 	b = appendTime(b, `,"next_due":`, l.NextDue)
@@ -196,7 +196,7 @@ func appendGranted(b []byte, g *Granted) []byte {
 	return append(b, '}')
 }
 
-// LeaseAnswer is the answer to a lease request.
+// LeaseAnswer is the shape of the answer to a lease request.
 var LeaseAnswer = answered("Leased", "What was leased.",
 	must("messages", schema.Array(LeasedMessage.Ref(), engine.MaxLease), "those that are yours now; none when the wait is over"),
 	must("next_due", isInstant, "when there may be more; null: not known"),
@@ -258,10 +258,10 @@ func (r *Reader) granted() (g Granted) {
 	return g
 }
 
-// AppendClaim appends a claim. A ttr of 0 is the message's own.
+// AppendClaim appends a claim. A ttr of 0 means the message's own.
 func AppendClaim(b []byte, ttr time.Duration) []byte { return appendOption(b, `{"ttr":`, ttr) }
 
-// Claiming is a claim.
+// Claiming is the shape of a claim.
 var Claiming = asked("Claim", "How to claim.",
 	may("ttr", isDuration, ttrDoc+"; default: the message's own"))
 
@@ -276,7 +276,7 @@ func AppendEndLease(b []byte, poll string) []byte {
 	return append(appendText(b, `{"poll":`, poll), '}')
 }
 
-// PollEnding is a request to end a wait.
+// PollEnding is the shape of a request to end a wait.
 var PollEnding = asked("EndLease", "Which wait to end.",
 	must("poll", isName, "the name that the lease request gave"))
 

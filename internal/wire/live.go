@@ -8,32 +8,32 @@ import (
 
 // The bounds of a viewer's query.
 const (
-	MaxWatched  = 32  // queues that are named
+	MaxWatched  = 32  // queues that the query names
 	MaxLiveRows = 500 // queues of an event
 )
 
-// Overview is what a viewer wants to know of all queues.
+// Overview says what a viewer wants to see of the queues that its query does not name.
 type Overview string
 
-// What there is of that.
+// The kinds of overviews.
 const (
 	OverviewNone    Overview = "none"
-	OverviewChanges Overview = "changes" // those that change from now on
-	OverviewAll     Overview = "all"     // first as they are
+	OverviewChanges Overview = "changes" // the queues that change from now on
+	OverviewAll     Overview = "all"     // first all queues, then those that change
 )
 
-// LiveQuery is what a viewer wants to be told of.
+// LiveQuery is what a viewer wants to see.
 type LiveQuery struct {
 	Queues   []string
 	Overview Overview
 }
 
-// LiveParameters are the parameters of what is told live.
+// LiveParameters are the parameters of a LiveQuery.
 var LiveParameters = asked("", "",
 	may("queues", isText.With("examples", []string{"order.unpaid,mail"}), "names of queues to be told of within 250 ms, with commas between, 32 at most"),
 	may("overview", isText.With("enum", []Overview{OverviewNone, OverviewChanges, OverviewAll}), "of all other queues: nothing, those that change, or first all as they are; without it nothing where queues are named, else changes"))
 
-// ParseLiveQuery reads the query of what is told live.
+// ParseLiveQuery reads a LiveQuery.
 func ParseLiveQuery(raw string) (l LiveQuery, err error) {
 	q, err := Query(raw, LiveParameters)
 	if err != nil {
@@ -65,7 +65,7 @@ func ParseLiveQuery(raw string) (l LiveQuery, err error) {
 	return l, nil
 }
 
-// LiveQueue is what a queue holds, and what happened to it of late.
+// LiveQueue is what a queue holds, and what happened in it lately.
 type LiveQueue struct {
 	Queue       string    `json:"queue"`
 	Scheduled   int64     `json:"scheduled"`
@@ -78,10 +78,10 @@ type LiveQueue struct {
 	Paused      bool      `json:"paused"`
 	PausedUntil *Time     `json:"paused_until,omitempty"`
 	Gone        bool      `json:"gone,omitempty"` // it holds nothing any more, is not paused and has no settings
-	Changes     uint64    `json:"changes"`        // moves when its messages may have changed
+	Changes     uint64    `json:"changes"`        // a number that changes when its messages may have changed
 	PushedPerS  float64   `json:"pushed_per_s"`   // of the last minute
 	AckedPerS   float64   `json:"acked_per_s"`
-	Trend       *Happened `json:"trend"` // of the last 5 minutes; nil: nothing keeps that
+	Trend       *Happened `json:"trend"` // of the last 5 minutes; nil: not recorded
 }
 
 // SetInfo sets what the queue holds.

@@ -22,11 +22,11 @@ const (
 	NoBodies               // not at all
 )
 
-// ExactHeader, with the value "true", asks for messages Exactly as they are kept.
+// ExactHeader, with the value "true", asks for messages Exactly.
 const ExactHeader = "Tarry-Exact"
 
-// AppendInfo appends a message, with its lease if token is not empty; of a finished message,
-// its memory.
+// AppendInfo appends a message, with its lease if token is not empty. Of a finished message
+// it appends what is remembered.
 func AppendInfo(b []byte, m *engine.Info, token string, how Bodies) []byte {
 	b = appendID(append(b, `{"id":`...), m.ID)
 	b = appendText(b, `,"queue":`, m.Queue)
@@ -106,7 +106,7 @@ func IsJSON(contentType string) bool {
 	return t == "application/json" || strings.HasSuffix(t, "+json")
 }
 
-// infoFields are all that a message may have.
+// infoFields are all fields that a message may have.
 var infoFields = answered("", "",
 	must("id", isID, "ours"),
 	must("queue", isQueue, ""),
@@ -136,7 +136,7 @@ var infoFields = answered("", "",
 	may("forgotten", isInstant, "from when on its key is free"),
 )
 
-// Of infoFields are made the messages that an answer may hold.
+// The shapes of messages in answers, made from infoFields.
 var (
 	keptFields = infoFields.without("backoff", "expire_after", "remember", "isolate", "expires", "body", "body_base64", "died", "lease", "lease_expires", "ending", "ended", "forgotten")
 	mayHave    = []string{"backoff", "expire_after", "remember", "isolate", "expires", "body", "body_base64", "died"}
@@ -232,7 +232,7 @@ func AppendPage(b []byte, p *engine.Page, how Bodies) []byte {
 	return append(appendText(b, `,"next":`, p.Next), '}')
 }
 
-// MessagePage is a page of messages.
+// MessagePage is the shape of a page of messages.
 var MessagePage = answered("MessagePage", "A page of a list.",
 	must("messages", schema.Array(Kept.Ref(), 0), ""),
 	must("next", isText, "give it as after for the next page; empty: this is the last"))

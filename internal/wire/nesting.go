@@ -1,11 +1,11 @@
 package wire
 
-// maxNesting is how deep a body may be nested to be answered as JSON. Many parsers end at
-// 64, and one body that they cannot read would spoil the whole answer.
+// maxNesting is how deeply a body may be nested to appear as JSON in an answer. Many parsers
+// give up at 64 levels, and one body that they cannot read would spoil the whole answer.
 const maxNesting = 50
 
-// deep reports whether the object or array in which the text begins is nested deeper than
-// maxNesting. It looks at no more than that value.
+// deep reports whether the first object or array in text is nested deeper than maxNesting.
+// It looks at that value only.
 func deep(text []byte) bool {
 	depth := 0
 	for i := 0; i < len(text); i++ {

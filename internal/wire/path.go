@@ -8,7 +8,7 @@ import (
 	"github.com/tarryhq/tarry/internal/schema"
 )
 
-// Escape percent-encodes a segment of a path, also . and .., which would vanish.
+// Escape percent-encodes a segment of a path, even . and .., which clients would remove.
 func Escape(s string) string {
 	if s == "." || s == ".." {
 		return strings.ReplaceAll(s, ".", "%2E")
@@ -16,10 +16,10 @@ func Escape(s string) string {
 	return url.PathEscape(s)
 }
 
-// QueuePath is the path of a queue.
+// QueuePath returns the path of a queue.
 func QueuePath(queue string) string { return "/v1/queues/" + Escape(queue) }
 
-// RefPath is the path of a message.
+// RefPath returns the path of a message.
 func RefPath(ref engine.Ref) string {
 	if ref.ID != 0 {
 		return QueuePath(ref.Queue) + "/messages/" + ref.ID.String()
@@ -27,19 +27,19 @@ func RefPath(ref engine.Ref) string {
 	return QueuePath(ref.Queue) + "/keys/" + Escape(ref.Key)
 }
 
-// MaxSegments is how many segments a path of the API has at most.
+// MaxSegments is the most segments that a path of the API has.
 const MaxSegments = 6
 
-// Path is a path of the API, taken apart and unescaped: /v1/queues/QUEUE/KIND/NAME/…
+// Path is a path of the API, split into segments and unescaped: /v1/queues/QUEUE/KIND/NAME/…
 type Path struct {
 	segments [MaxSegments]string
 	n        int
 }
 
-// ParsePath takes an escaped path apart, so that what is escaped in a segment, slashes
-// too, stays in it. It is false for a path without a slash before it, and for one with
-// an empty segment, . or .. but for a slash at its end: whoever meant that left
-// something unescaped.
+// ParsePath splits an escaped path before it unescapes the segments, so that escaped slashes
+// stay in their segment. It returns false for a path that does not begin with a slash, and
+// for one with a segment that is ., .. or empty, since its caller forgot to escape
+// something. A slash at the end is allowed.
 func ParsePath(escaped string) (p Path, ok bool) {
 	if escaped == "" || escaped[0] != '/' {
 		return p, false
@@ -60,13 +60,12 @@ func ParsePath(escaped string) (p Path, ok bool) {
 	return p, true
 }
 
-// Is reports whether the path is the one of a pattern: as many segments, each the same
-// or "*".
+// Is reports whether the path matches a pattern of as many segments, each the same or "*".
 func (p *Path) Is(pattern []string) bool {
 	if len(pattern) != p.n {
 		return false
 	}
-	for i := len(pattern) - 1; i >= 0; i-- { // they differ in the end
+	for i := len(pattern) - 1; i >= 0; i-- { // most paths differ at the end
 		if pattern[i] != "*" && pattern[i] != p.segments[i] {
 			return false
 		}
@@ -74,18 +73,18 @@ func (p *Path) Is(pattern []string) bool {
 	return true
 }
 
-// BelowQueue reports whether the path goes on behind a queue.
+// BelowQueue reports whether the path has more segments after a queue.
 func (p *Path) BelowQueue() bool {
 	return p.n > 3 && p.segments[0] == "v1" && p.segments[1] == "queues"
 }
 
-// Queue is the queue that the path names.
+// Queue returns the queue that the path names.
 func (p *Path) Queue() string { return p.segments[2] }
 
-// Key is the key that the path names.
+// Key returns the key that the path names.
 func (p *Path) Key() string { return p.segments[4] }
 
-// Ref is the message that the path names, by key or id.
+// Ref returns the message that the path names, by key or id.
 func (p *Path) Ref() (engine.Ref, error) {
 	if p.segments[3] == "keys" {
 		return engine.Ref{Queue: p.Queue(), Key: p.Key()}, nil
@@ -97,7 +96,7 @@ func (p *Path) Ref() (engine.Ref, error) {
 	return engine.Ref{Queue: p.Queue(), ID: id}, nil
 }
 
-// Variable names the segment of a pattern that may be any.
+// Variable returns the name of the variable that segment i of a pattern, a "*", stands for.
 func Variable(pattern []string, i int) string {
 	switch pattern[i-1] {
 	case "queues":
@@ -108,7 +107,7 @@ func Variable(pattern []string, i int) string {
 	return "id"
 }
 
-// Variables are the segments that Variable names, as parameters.
+// Variables returns the variables of Variable, as parameters of the OpenAPI document.
 func Variables() schema.Object {
 	parameter := func(name string, is schema.Object, doc string) schema.Object {
 		return schema.Object{{Name: "name", Value: name}, {Name: "in", Value: "path"}, {Name: "required", Value: true}, {Name: "description", Value: doc}, {Name: "schema", Value: is}}

@@ -10,10 +10,10 @@ import (
 	"github.com/tarryhq/tarry/internal/schema"
 )
 
-// Fields says which fields of a message to push were there.
+// Fields is a set of fields of a message to push: those that a request has.
 type Fields uint32
 
-// Has reports whether a field was there: FieldQueue, …
+// Has reports whether the set has a field, such as FieldQueue.
 func (f Fields) Has(field int) bool { return f&(1<<field) != 0 }
 
 // The fields of a message to push, in the order of messageFields.
@@ -55,13 +55,13 @@ var messageFields = asked("", "",
 	may("isolate", isFlag, "from its second attempt on it comes back apart from messages that lapsed with it, and is leased alone; default: the queue's, else true"),
 )
 
-// NewMessage is a message to push into the queue of the path.
+// NewMessage is the shape of a message to push into the queue of the path.
 var (
 	NewMessage   = messageFields.only("NewMessage", "A message to push. All fields may be missing.", nil, messageFields.without("queue"))
 	batchMessage = messageFields.only("BatchMessage", "A message of a batch.", []string{"queue"}, messageFields.without("queue"))
 )
 
-// AppendMessage appends a message to push: what is unset is left out, and so is a
+// AppendMessage appends a message to push. It leaves out fields that are not set, and a
 // conflict policy without a key.
 func AppendMessage(b []byte, m *engine.Message) []byte {
 	b = appendText(b, `{"queue":`, m.Queue)
@@ -69,7 +69,7 @@ func AppendMessage(b []byte, m *engine.Message) []byte {
 		b = appendText(b, `,"key":`, m.Key)
 	}
 	b = appendWhen(b, m.Due)
-	if m.OnConflict != engine.Reject && m.Key != "" { // without a key nothing is in the way
+	if m.OnConflict != engine.Reject && m.Key != "" { // without a key there is no conflict
 		b = appendWord(b, `,"on_conflict":`, m.OnConflict.String())
 	}
 	if len(m.Body) > 0 {
@@ -86,8 +86,8 @@ func AppendMessage(b []byte, m *engine.Message) []byte {
 	return append(appendTerms(b, &m.Terms), '}')
 }
 
-// Message reads a request that is a message to push into m, which is empty.
-// Its body is valid until Reset.
+// Message reads a request with one message to push into m, which must be empty. The body is
+// valid until Reset.
 func (r *Reader) Message(m *engine.Message) Fields {
 	got := r.message(m)
 	r.end()
@@ -149,8 +149,8 @@ func (r *Reader) messageField(f int, m *engine.Message) {
 	}
 }
 
-// AppendBatch appends a request with as many of the messages as fit into size bytes,
-// at most most and at least one, and returns how many they are.
+// AppendBatch appends a request with as many of the messages as fit into size bytes, at
+// most most and at least one. It returns how many.
 func AppendBatch(b []byte, msgs []engine.Message, atomic bool, most, size int) (body []byte, n int) {
 	start := len(b)
 	b = append(b, `{"messages":[`...)
@@ -176,16 +176,16 @@ func AppendBatch(b []byte, msgs []engine.Message, atomic bool, most, size int) (
 // Batch is a request to push many messages.
 type Batch struct {
 	Messages []engine.Message
-	Bad      []*Error // of each message, once any is wrong; nil: none is
+	Bad      []*Error // the error of each message, or nil; nil: no message is wrong
 	Atomic   bool
 }
 
-// NewBatch is a request to push many messages.
+// NewBatch is the shape of a request to push many messages.
 var NewBatch = asked("Batch", "Messages to push.",
 	must("messages", schema.Array(batchMessage.Ref(), engine.MaxBatch), ""),
 	may("atomic", isFlag, "all are kept, or none is and the first error answers; else each alone. Limits of GET /v1/info bound it: max_atomic, max_atomic_bytes"))
 
-// Batch reads a request to push many messages. It appends to what b holds.
+// Batch reads a request to push many messages. It appends to the messages of b.
 func (r *Reader) Batch(b *Batch) {
 	seen := r.fields("request", NewBatch, func(f int) {
 		if f == 0 {
@@ -217,8 +217,8 @@ func (r *Reader) messages(b *Batch) {
 	})
 }
 
-// items reads an array whose elements fail separately: each reads an element and takes its
-// error from bad.
+// items reads an array whose elements fail separately. It calls each for each element; each
+// reads the element, and takes its error from bad.
 func (r *Reader) items(name string, each func()) {
 	if !r.open(name, '[') {
 		return
@@ -236,8 +236,8 @@ func (r *Reader) items(name string, each func()) {
 	r.bad = outside
 }
 
-// Pushed is the answer to a push. When Err is set, ID tells whether the rest but
-// Outcome describes the message in the way.
+// Pushed is the answer to a push. When Err is set and ID is not 0, the fields except
+// Outcome describe the existing message that the push conflicts with.
 type Pushed struct {
 	engine.PushResult
 	Queue, Key string
@@ -248,8 +248,8 @@ func AppendPushed(b []byte, p *Pushed) []byte {
 	return append(appendPushed(append(b, '{'), p), '}')
 }
 
-// appendPushed appends the fields of a push that succeeded, or of the message in the
-// way of one that failed.
+// appendPushed appends the fields of a push that succeeded, or of the existing message that
+// a failed push conflicts with.
 func appendPushed(b []byte, p *Pushed) []byte {
 	if p.Outcome != 0 {
 		b = append(appendWord(b, `"outcome":`, p.Outcome.String()), ',')
@@ -265,7 +265,7 @@ func appendPushed(b []byte, p *Pushed) []byte {
 	return b
 }
 
-// pushedFields are all that the result of a push may have.
+// pushedFields are all fields that the result of a push may have.
 var pushedFields = answered("", "",
 	must("outcome", isOutcome, "what the push did"),
 	must("id", isID, "ours"),
@@ -283,14 +283,14 @@ var (
 	pushFailed  = pushedFields.only("PushFailed", "A push of a batch that failed.", []string{"error"}, pushedFields.without("error", "outcome"))
 )
 
-// PushedAnswer and PushResults are the answers to the push of one message, and of many.
+// PushedAnswer and PushResults are the shapes of the answers to the push of one message, and
+// of many.
 var (
 	PushedAnswer = pushedShape
 	PushResults  = results("PushResults", "What became of each message.", schema.Object{{Name: "oneOf", Value: []schema.Object{pushedShape.Ref(), pushFailed.Ref()}}})
 )
 
-// Pushed reads the answer to one push, alone or of a batch. What went wrong with it is
-// an *Error.
+// Pushed reads the answer to one push, alone or of a batch. Err is read as an *Error.
 func (r *Reader) Pushed() (p Pushed) {
 	r.fields("result", pushedFields, func(f int) {
 		switch f {

@@ -34,8 +34,8 @@ var (
 	isLimit = schema.Whole(1, engine.MaxPage).With("default", 100)
 )
 
-// Query reads the parameters of a path, of which only those named may be there, and
-// each once.
+// Query reads the parameters of a path. It fails for a parameter that the Shape does not
+// have, and for one that is given twice.
 func Query(raw string, s *Shape) (url.Values, error) {
 	if raw == "" {
 		return nil, nil
@@ -55,7 +55,7 @@ func Query(raw string, s *Shape) (url.Values, error) {
 	return q, nil
 }
 
-// limit reads how long a page may be; 0 when nothing is said.
+// limit reads the longest length of a page; 0: not given.
 func limit(q url.Values) (int, error) {
 	s := q.Get("limit")
 	if s == "" {
@@ -68,7 +68,7 @@ func limit(q url.Values) (int, error) {
 	return n, nil
 }
 
-// page are the parameters that go on with a list.
+// page returns the parameters for the next page of a list.
 func page(after string, limit int) url.Values {
 	v := make(url.Values)
 	if after != "" {
@@ -80,7 +80,7 @@ func page(after string, limit int) url.Values {
 	return v
 }
 
-// ListQuery is the query of a list.
+// ListQuery returns the query of a list.
 func ListQuery(q *engine.ListQuery) string {
 	v := page(q.After, q.Limit)
 	if q.State != engine.Gone {
@@ -101,8 +101,8 @@ func ListQuery(q *engine.ListQuery) string {
 	return v.Encode()
 }
 
-// ParseListQuery reads the query of a list of a queue. Without a state it is Gone,
-// without a limit 0.
+// ParseListQuery reads the query of a list of a queue. If they are not given, State is Gone
+// and Limit is 0.
 func ParseListQuery(queue, raw string) (engine.ListQuery, error) {
 	l := engine.ListQuery{Queue: queue}
 	q, err := Query(raw, ListParameters)
@@ -143,7 +143,7 @@ func ParseListQuery(queue, raw string) (engine.ListQuery, error) {
 	return l, err
 }
 
-// state reads one in which a message can be.
+// state reads the state of a live or dead message.
 func state(name, s string) (engine.State, error) {
 	state, err := engine.ParseState(s)
 	if err != nil || !state.Live() && state != engine.Dead {
@@ -152,7 +152,7 @@ func state(name, s string) (engine.State, error) {
 	return state, nil
 }
 
-// instant reads a time, the zero one when nothing is said.
+// instant reads a time; zero: not given.
 func instant(q url.Values, name string) (time.Time, error) {
 	s := q.Get(name)
 	if s == "" {
@@ -165,8 +165,8 @@ func instant(q url.Values, name string) (time.Time, error) {
 	return t.UTC(), nil
 }
 
-// formatInstant writes a time with all its digits. What RFC 3339 cannot write becomes
-// the first or last that it can, beyond which no message has a time.
+// formatInstant writes a time with all its digits. A time outside the range of RFC 3339
+// becomes the first or last instant of the range; no message has a time beyond these.
 func formatInstant(t time.Time) string {
 	t = t.UTC()
 	switch year := t.Year(); {
@@ -178,7 +178,7 @@ func formatInstant(t time.Time) string {
 	return t.Format(time.RFC3339Nano)
 }
 
-// RefQuery is the query of a request about one message.
+// RefQuery returns the query of a request about one message.
 func RefQuery(ref engine.Ref) string {
 	if ref.IfState == engine.Gone {
 		return ""
@@ -186,7 +186,7 @@ func RefQuery(ref engine.Ref) string {
 	return url.Values{"if_state": {ref.IfState.String()}}.Encode()
 }
 
-// ParseRefQuery reads in which state a message is to be; Gone: in any.
+// ParseRefQuery reads the state that a message must be in; Gone: any.
 func ParseRefQuery(raw string) (engine.State, error) {
 	q, err := Query(raw, RefParameters)
 	if err != nil || !q.Has("if_state") {
@@ -195,10 +195,10 @@ func ParseRefQuery(raw string) (engine.State, error) {
 	return state("if_state", q.Get("if_state"))
 }
 
-// QueuesQuery is the query of a list of queues.
+// QueuesQuery returns the query of a list of queues.
 func QueuesQuery(after string, limit int) string { return page(after, limit).Encode() }
 
-// ParseQueuesQuery reads the query of a list of queues; without a limit that is 0.
+// ParseQueuesQuery reads the query of a list of queues. n is the limit; 0: not given.
 func ParseQueuesQuery(raw string) (after string, n int, err error) {
 	q, err := Query(raw, PageParameters)
 	if err != nil {
@@ -208,13 +208,13 @@ func ParseQueuesQuery(raw string) (after string, n int, err error) {
 	return q.Get("after"), n, err
 }
 
-// The steps and span of a forecast unless told otherwise.
+// The default step and span of a forecast.
 const (
 	DefaultStep = time.Minute
 	DefaultSpan = time.Hour
 )
 
-// ForecastQuery is the query of a forecast.
+// ForecastQuery returns the query of a forecast.
 func ForecastQuery(step, span time.Duration) string {
 	return url.Values{"step": {duration.Format(step)}, "span": {duration.Format(span)}}.Encode()
 }

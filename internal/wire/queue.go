@@ -24,7 +24,7 @@ func AppendQueue(b []byte, q *engine.QueueInfo) []byte {
 	return append(b, '}')
 }
 
-// QueueHolds is what a queue holds.
+// QueueHolds is the shape of what a queue holds.
 var QueueHolds = answered("Queue", "What a queue holds. An unknown queue is an empty one.",
 	must("queue", isText, ""),
 	must("scheduled", isCount, ""),
@@ -72,7 +72,7 @@ func AppendQueues(b []byte, all []engine.QueueInfo, next string) []byte {
 	return append(appendText(b, `,"next":`, next), '}')
 }
 
-// QueuePage is a page of queues.
+// QueuePage is the shape of a page of queues.
 var QueuePage = answered("QueuePage", "A page of queues: those that hold something, are paused or have settings.",
 	must("queues", schema.Array(QueueHolds.Ref(), 0), ""),
 	must("next", isText, "give it as after for the next page; empty: this is the last"))
@@ -102,7 +102,7 @@ func AppendBucket(b []byte, k *engine.Bucket) []byte {
 }
 
 var (
-	// ForecastAnswer is a forecast.
+	// ForecastAnswer is the shape of a forecast.
 	ForecastAnswer = answered("Forecast", "How many messages fall due, step by step.",
 		must("step", isDuration, ""),
 		must("overdue", isCount, "due before the first step, the minute of now"),

@@ -13,33 +13,32 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Reader reads the JSON of one request or answer: a cursor that goes over the text
-// once, without reflection, and notes what is wrong by the name of the field.
+// Reader reads the JSON of one request or answer. It goes over the text once, without
+// reflection, and reports errors by the name of the field.
 //
-// There are two kinds of wrong. Malformed JSON ends the reading: err is set, and
-// every further call does nothing. A wrong field is noted in bad, the first one
-// only, and reading goes on behind it, so that one element of a batch can fail
-// alone.
+// There are two kinds of errors. Malformed JSON ends the reading: err is set, and every
+// further call does nothing. After a wrong field the reading goes on, so that one element
+// of a batch can fail alone; bad keeps the first such error.
 //
-// The zero Reader is ready for Reset. It is used by one goroutine at a time.
+// The zero Reader is ready for Reset. It is not safe for concurrent use.
 type Reader struct {
 	data    []byte // the whole text
 	arena   []byte // bodies decoded from base64; never grows once in use
 	rd      bytes.Buffer
 	dec     jsontext.Decoder
-	lenient bool // an answer is read
-	queue   string
-	deep    bool // something nested deep was read
+	lenient bool   // it reads an answer
+	queue   string // the last queue's name, for reuse
+	deep    bool   // it has read a deeply nested value
 	err     error
 	bad     *Error
 }
 
-// options: our own objects check for duplicate names by themselves; inside of bodies
-// they are the caller's business.
+// options allow duplicate names: next finds those of our own objects, and inside bodies they
+// are the caller's business.
 var options = jsontext.AllowDuplicateNames(true)
 
-// Reset begins to read a request. Bodies that are read point into data, and into
-// memory of the Reader's that the next Reset uses again.
+// Reset begins to read a request. The bodies that it reads share memory with data, and with
+// memory of the Reader that the next Reset reuses.
 func (r *Reader) Reset(data []byte) {
 	r.data, r.err, r.bad, r.lenient, r.deep = data, nil, nil, false, false
 	r.arena = r.arena[:0]
@@ -47,11 +46,11 @@ func (r *Reader) Reset(data []byte) {
 	r.dec.Reset(&r.rd, options)
 }
 
-// Buffer is the memory of what was read last, for the next request to be read into
-// once nobody holds bodies of this one any more.
+// Buffer returns the memory of the last request, emptied. The next request may be read into
+// it once nobody uses the bodies of the last one any more.
 func (r *Reader) Buffer() []byte { return r.data[:0] }
 
-// Held is how many bytes the Reader's largest buffer holds on to.
+// Held returns the size of the Reader's largest buffer, in bytes.
 func (r *Reader) Held() int { return max(cap(r.data), cap(r.arena)) }
 
 // Err returns what went wrong, if anything: an *Error of status 400 or 413.
@@ -67,8 +66,8 @@ func (r *Reader) Err() error {
 
 var readers = sync.Pool{New: func() any { return new(Reader) }}
 
-// ReadAnswer lets f read an answer, of which nothing but bodies in base64 is held on
-// to. It fails when that is not what f expects.
+// ReadAnswer lets f read an answer. It fails if the answer is not what f expects. It does
+// not keep data, and the bodies that f reads have memory of their own.
 func ReadAnswer(data []byte, f func(r *Reader)) error {
 	r := readers.Get().(*Reader)
 	defer readers.Put(r)
@@ -108,7 +107,7 @@ func (r *Reader) malformed(err error) {
 	r.err = Wrong("malformed JSON: %v", err)
 }
 
-// Wrong notes that something is wrong with what was read, unless something else is.
+// Wrong notes an error in the current field, unless there is an error already.
 func (r *Reader) Wrong(format string, args ...any) { r.wrongHint("", format, args...) }
 
 // wrongHint is Wrong with a hint.
@@ -133,8 +132,8 @@ func (r *Reader) end() {
 	}
 }
 
-// open enters an object or array; it notes a value of another kind as wrong, skips
-// it and returns false.
+// open enters an object or array. It returns false for a value of another kind, which it
+// notes as wrong and skips.
 func (r *Reader) open(name string, kind jsontext.Kind) bool {
 	if r.err != nil {
 		return false
@@ -154,8 +153,8 @@ func (r *Reader) open(name string, kind jsontext.Kind) bool {
 	return true
 }
 
-// more reports whether the array, or object, that was opened has something more; at
-// its end it leaves it.
+// more reports whether the current array or object has more elements. At the end it leaves
+// the array or object.
 func (r *Reader) more() bool {
 	if r.err != nil {
 		return false
@@ -170,14 +169,14 @@ func (r *Reader) more() bool {
 	return true
 }
 
-// seen is which fields of an object there were, a bit for each. One that is null counts
-// as missing, and is kept apart, 32 bits further up.
+// seen has a bit for each field that an object has. A null field counts as missing: its bit
+// is 32 places higher.
 type seen uint64
 
-// next goes to the next field of the object that was opened and returns the index
-// of its name in names, or -1 at the object's end, which it leaves. A field that is null
-// is skipped, but for a body, which may be null. Of a request, fields that are unknown or
-// given twice are noted as wrong and skipped; of an answer the unknown ones are skipped.
+// next goes to the next field of the current object, and returns the index of its name in
+// names. At the end of the object it leaves the object and returns -1. It skips a null
+// field, unless it is body, which may be null. In a request, it notes an unknown or repeated
+// field as wrong and skips it; in an answer, it skips unknown fields.
 func (r *Reader) next(names []string, seen *seen) int {
 	for r.more() {
 		raw, ok := r.value()
@@ -203,7 +202,7 @@ func (r *Reader) next(names []string, seen *seen) int {
 	return -1
 }
 
-// unknown notes a field that is not among those known.
+// unknown notes a field with an unknown name as wrong.
 func (r *Reader) unknown(name []byte, known []string) {
 	if r.bad != nil {
 		return
@@ -215,8 +214,8 @@ func (r *Reader) unknown(name []byte, known []string) {
 	r.wrongHint(hint, "%s: no such field", engine.Clip(string(name)))
 }
 
-// find returns the index of name in names, or -1. It begins behind the last one found:
-// fields mostly come in order.
+// find returns the index of name in names, or -1. It looks from first on, and then before,
+// since fields mostly come in order.
 func find(names []string, name []byte, first int) int {
 	for i := first; i < len(names); i++ {
 		if names[i] == string(name) {
@@ -231,8 +230,8 @@ func find(names []string, name []byte, first int) int {
 	return -1
 }
 
-// fields reads an object: each reads the value of the field with the given index. It returns
-// the fields that were present, a bit for each.
+// fields reads an object. It calls each to read the value of the field with the given index,
+// and returns a bit for each field that the object has.
 func (r *Reader) fields(what string, s *Shape, each func(field int)) uint32 {
 	var seen seen
 	if !r.open(what, '{') {
@@ -244,8 +243,8 @@ func (r *Reader) fields(what string, s *Shape, each func(field int)) uint32 {
 	return uint32(seen)
 }
 
-// all reads an array, each an element of it. Of a request it reads at most most elements
-// and skips the others, so that they take no memory.
+// all reads an array, and calls each to read an element. In a request it reads at most most
+// elements and skips the others, so that they take no memory.
 func (r *Reader) all(what string, most int, each func(n int)) {
 	if !r.open(what, '[') {
 		return
@@ -277,7 +276,7 @@ func (r *Reader) skip() {
 // value reads the next value and returns its text as it stands in data.
 func (r *Reader) value() ([]byte, bool) {
 	if k := r.dec.PeekKind(); (k == '[' || k == '{') && deep(r.data[r.dec.InputOffset():]) {
-		// To read it as one would take a frame of the goroutine's stack for each level.
+		// ReadValue would take a frame of the goroutine's stack for each level.
 		start := r.dec.InputOffset()
 		r.skip()
 		end := r.dec.InputOffset()

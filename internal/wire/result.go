@@ -11,7 +11,7 @@ type Results struct {
 	n, failed int
 }
 
-// BeginResults begins an answer behind b.
+// BeginResults returns Results that append an answer to b.
 func BeginResults(b []byte) Results { return Results{B: append(b, `{"results":[`...)} }
 
 // End returns the answer, with how many of its items failed.
@@ -34,8 +34,8 @@ func (r *Results) ok(err error) {
 	r.B = appendError(append(r.B, `,"ok":false,`...), Shown(err))
 }
 
-// Pushed appends the answer to a push: what it did, or p.Err and, if that has an id,
-// the message in its way.
+// Pushed appends the result of a push: what it did, or p.Err. If p has an ID beside Err, it
+// also appends the existing message that the push conflicts with.
 func (r *Results) Pushed(p *Pushed) {
 	r.begin()
 	r.B = append(r.B, '{')
@@ -53,7 +53,7 @@ func (r *Results) Pushed(p *Pushed) {
 	r.B = append(r.B, '}')
 }
 
-// Cancelled appends the answer to the cancelling of a message.
+// Cancelled appends the result for a message to cancel.
 func (r *Results) Cancelled(ref engine.Ref, err error) {
 	r.begin()
 	r.B = appendText(r.B, `{"queue":`, clipLong(ref.Queue))
@@ -66,10 +66,10 @@ func (r *Results) Cancelled(ref engine.Ref, err error) {
 	r.B = append(r.B, '}')
 }
 
-// anyResults is an answer of which the results alone are read.
+// anyResults is the shape of an answer with results, without the other fields.
 var anyResults = answered("", "", must("results", schema.Array(schema.Object{}, 0), ""))
 
-// Results reads an answer with one result for each item: each reads one of them.
+// Results reads an answer with one result for each item. It calls each to read a result.
 func (r *Reader) Results(each func()) {
 	r.fields("answer", anyResults, func(int) { r.all("results", 0, func(int) { each() }) })
 }
@@ -82,7 +82,7 @@ func (r *Reader) batch(s *Shape, each func()) {
 	r.end()
 }
 
-// wrong is what was found wrong with the element that has been read.
+// wrong returns the error of the element that was just read, or nil.
 func (r *Reader) wrong() error {
 	if r.bad == nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/tarryhq/tarry/internal/duration"
 )
 
-// unquote returns what a JSON string says. It is valid like data.
+// unquote returns the text of a JSON string. It may share memory with data.
 func (r *Reader) unquote(raw []byte) []byte {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw[1 : len(raw)-1]
@@ -55,7 +55,7 @@ func (r *Reader) queueName() string {
 	return r.queue
 }
 
-// contentType reads one, of which few are common.
+// contentType reads a content type. It allocates nothing for the common ones.
 func (r *Reader) contentType(name string) string {
 	s, _ := r.bytes(name)
 	switch string(s) {
@@ -111,8 +111,8 @@ func (r *Reader) wholeFrom(name string, least, most uint64) uint64 {
 	return n
 }
 
-// count reads a count. That of what has ended since it was last told may be negative:
-// a late settlement takes an end back.
+// count reads a count. The number of messages that died since the last report may be
+// negative, since a late settlement takes a death back.
 func (r *Reader) count(name string) int64 {
 	raw, ok := r.number(name)
 	if !ok {
@@ -147,8 +147,8 @@ func (r *Reader) within(name string, least, most time.Duration) time.Duration {
 	return d
 }
 
-// span reads a duration that is not negative, and its text. It fails with
-// duration.ErrRange; what else is wrong it notes.
+// span reads a duration that is not negative, and returns its text too. err can only be
+// duration.ErrRange; span itself notes all other errors.
 func (r *Reader) span(name string) (d time.Duration, text []byte, err error) {
 	if r.err == nil && r.dec.PeekKind() == '0' {
 		r.mismatch(name, "a string", '0', durationHint)
@@ -170,7 +170,7 @@ func (r *Reader) span(name string) (d time.Duration, text []byte, err error) {
 	return d, text, err
 }
 
-// asDuration reads a duration of a query.
+// asDuration parses a duration in a query.
 func asDuration(name, s string) (time.Duration, error) {
 	switch d, err := duration.Parse(s); err {
 	case nil:
@@ -182,7 +182,7 @@ func asDuration(name, s string) (time.Duration, error) {
 	}
 }
 
-// ttr reads how long a lease lasts.
+// ttr reads the length of a lease.
 func (r *Reader) ttr(name string) time.Duration { return r.within(name, engine.MinTTR, engine.MaxTTR) }
 
 const timeHint = `a time is a string in RFC 3339 such as "2030-01-31T23:59:59.999Z"`
@@ -206,7 +206,8 @@ func (r *Reader) time(name string) time.Time {
 	return t.UTC()
 }
 
-// ownTime reads a time as AppendTime writes it, if it is one.
+// ownTime reads a time in the format of AppendTime. It returns false if it cannot, and
+// time.Parse must try.
 func ownTime(s []byte) (time.Time, bool) {
 	if len(s) != len(TimeFormat) || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' || s[19] != '.' || s[23] != 'Z' {
 		return time.Time{}, false
@@ -221,7 +222,7 @@ func ownTime(s []byte) (time.Time, bool) {
 	}
 	year, month, day := number(0, 4), number(5, 7), number(8, 10)
 	hour, minute, second, ms := number(11, 13), number(14, 16), number(17, 19), number(20, 23)
-	// What lies at the end of a month takes the slow way, and so does what is wrong.
+	// The last days of a month, and invalid times, are left to time.Parse.
 	if !ok || month < 1 || month > 12 || day < 1 || day > 28 || hour > 23 || minute > 59 || second > 59 {
 		return time.Time{}, false
 	}
@@ -271,7 +272,7 @@ func (r *Reader) base64(name string) []byte {
 		// All bodies together are smaller than the request.
 		r.arena = make([]byte, 0, len(r.data))
 	case cap(r.arena)-len(r.arena) < len(s):
-		// Bodies read before keep the old one.
+		// The bodies read so far keep the old arena.
 		r.arena = make([]byte, 0, max(len(r.data), len(s)))
 	}
 	start := len(r.arena)
@@ -296,7 +297,8 @@ func (r *Reader) texts(name string, most int, each func(s string)) {
 	})
 }
 
-// element says of what was found wrong since before that it is the n-th of an array.
+// element adds the index n in an array to the error of the element just read. before is the
+// error from before that, if any.
 func (r *Reader) element(name string, n int, before *Error) {
 	if r.bad != before {
 		r.bad.Message = fmt.Sprintf("%s[%d]%s", name, n, r.bad.Message[len(name):])
@@ -313,7 +315,7 @@ func (r *Reader) backoff(name string) (all []time.Duration) {
 	return all
 }
 
-// clipLong shortens what is longer than any key may be.
+// clipLong shortens a text that is longer than any valid key.
 func clipLong(s string) string {
 	if len(s) <= engine.MaxKeyBytes {
 		return s

@@ -9,8 +9,8 @@ import (
 	"github.com/tarryhq/tarry/internal/schema"
 )
 
-// AppendSettings appends the settings of a queue, what is unset left out, and their
-// revision, if there is one: a request to store them, and the answer to that.
+// AppendSettings appends the settings of a queue that are set, and their revision, if there
+// is one. This is both the request to store settings and the answer to it.
 func AppendSettings(b []byte, s *engine.Settings, revision string) []byte {
 	b = append(b, `{"settings":`...)
 	start := len(b)
@@ -29,7 +29,7 @@ func AppendSettings(b []byte, s *engine.Settings, revision string) []byte {
 	if len(b) == start {
 		b = append(b, '{')
 	}
-	b[start] = '{' // for the comma
+	b[start] = '{' // in place of the comma
 	b = append(b, '}')
 	if revision != "" {
 		b = appendText(b, `,"revision":`, revision)
@@ -54,11 +54,11 @@ func counts(s *engine.Settings) [4]count {
 }
 
 var (
-	// Configuring is a request to store settings.
+	// Configuring is the shape of a request to store settings.
 	Configuring = asked("Settings", "The settings of a queue, all of them: what is absent is unset.",
 		must("settings", settingFields.Ref(), ""),
 		may("revision", schema.Text(1, 0), "store them only if nobody has written since this was read; without it: overwrite"))
-	// Configured is the answer that tells the settings.
+	// Configured is the shape of an answer with the settings.
 	Configured = answered("StoredSettings", "The settings of a queue: what is absent is unset.",
 		must("settings", settingsTold.Ref(), ""),
 		must("revision", isText, "changes whenever they do"))
@@ -116,7 +116,8 @@ func (r *Reader) setting(name string, s *engine.Settings) {
 	}
 }
 
-// set notes a setting of zero, which sets nothing, as wrong.
+// set notes a setting of 0, which would set nothing, as wrong. is says that it is not 0;
+// unset says what leaving it out is for.
 func (r *Reader) set(name string, is bool, unset string) {
 	if is || r.err != nil {
 		return
@@ -134,7 +135,7 @@ func (r *Reader) rate(name string) float64 {
 	if !ok {
 		return 0
 	}
-	f, _ := strconv.ParseFloat(string(text), 64) // what is too large is infinite
+	f, _ := strconv.ParseFloat(string(text), 64) // a number that is too large becomes infinite
 	if r.set(name, f != 0, "for no limit"); f < 0 || f > engine.MaxRate || f != 0 && f < engine.MinRate {
 		r.Wrong("%s: must be from one a day, which is %.4g, to %d a second, not %s", name, 1/(24*time.Hour).Seconds(), engine.MaxRate, engine.Clip(string(text)))
 	}

@@ -32,7 +32,7 @@ func appendSettlement(b []byte, s *engine.Settlement) []byte {
 }
 
 var (
-	// Settling is a request to settle.
+	// Settling is the shape of a request to settle.
 	Settling = asked("Settle", "What became of leased messages.",
 		must("settlements", schema.Array(settlementFields.Ref(), engine.MaxBatch), ""))
 	settlementFields = asked("Settlement", "What became of a leased message.",
@@ -44,7 +44,7 @@ var (
 		may("reason", isText, "of retry and bury: why"))
 )
 
-// Settlements reads a request to settle, and what is wrong with each settlement.
+// Settlements reads a request to settle. bad has the error of each settlement, or nil.
 func (r *Reader) Settlements() (all []engine.Settlement, bad []error) {
 	r.batch(Settling, func() {
 		all = append(all, r.settlement())
@@ -114,7 +114,7 @@ func (r *Reader) action() engine.Action {
 	return do
 }
 
-// Settled appends the answer to the settlement of a lease.
+// Settled appends the result of a settlement.
 func (r *Results) Settled(token string, s *engine.Settled) {
 	r.begin()
 	r.B = appendText(r.B, `{"lease":`, clipLong(token))
@@ -128,7 +128,7 @@ func (r *Results) Settled(token string, s *engine.Settled) {
 	r.B = append(r.B, '}')
 }
 
-// SettleResults is the answer to a request to settle.
+// SettleResults is the shape of the answer to a request to settle.
 var (
 	SettleResults = results("SettleResults", "What became of each settlement.", settledFields.Ref())
 	settledFields = answered("SettleResult", "What became of a settlement.",
@@ -139,7 +139,7 @@ var (
 		may("error", errorFields.Ref(), "why not"))
 )
 
-// Settled reads the answer to one settlement. What went wrong with it is an *Error.
+// Settled reads the result of one settlement. Err is read as an *Error.
 func (r *Reader) Settled() (s engine.Settled) {
 	r.fields("result", settledFields, func(f int) {
 		switch f {
@@ -156,11 +156,11 @@ func (r *Reader) Settled() (s engine.Settled) {
 	return s
 }
 
-// appendWhen appends a delay or due time behind other fields, nothing for now.
+// appendWhen appends a delay or due time after other fields, or nothing for now.
 func appendWhen(b []byte, w engine.When) []byte {
 	switch {
 	case !w.At.IsZero():
-		// With all its digits: it is for the engine to round.
+		// With all its digits: rounding is up to the engine.
 		b = append(b, `,"due":"`...)
 		b = w.At.UTC().AppendFormat(b, time.RFC3339Nano)
 		return append(b, '"')

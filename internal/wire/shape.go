@@ -7,14 +7,14 @@ import (
 	"github.com/tarryhq/tarry/internal/schema"
 )
 
-// Shape is a JSON object of the API, or the parameters of a query: the names by which
-// it is read, and what the OpenAPI document tells of each.
+// Shape describes a JSON object of the API, or the parameters of a query: the names of its
+// fields, and what the OpenAPI document says of each.
 type Shape struct {
 	Name   string // among the document's schemas; "" for parameters
 	doc    string
 	fields []field
 	names  []string
-	strict bool // it is a request's: what is unknown is refused
+	strict bool // of a request, which must not have unknown fields
 }
 
 // field is a field of an object, or a parameter.
@@ -22,13 +22,13 @@ type field struct {
 	name string
 	is   schema.Object
 	doc  string
-	must bool // it is always there, or has to be
+	must bool // it is always there in answers, and required in requests
 }
 
-// asked is the shape of a request, an element of one, or the parameters of a query.
+// asked returns the shape of a request, of a part of one, or of the parameters of a query.
 func asked(name, doc string, fields ...field) *Shape { return newShape(name, doc, true, fields) }
 
-// answered is the shape of an answer, or a part of one, which may grow.
+// answered returns the shape of an answer, or of a part of one. Answers may grow.
 func answered(name, doc string, fields ...field) *Shape { return newShape(name, doc, false, fields) }
 
 func newShape(name, doc string, strict bool, fields []field) *Shape {
@@ -39,14 +39,14 @@ func newShape(name, doc string, strict bool, fields []field) *Shape {
 	return s
 }
 
-// must is a field that is always there, or has to be.
+// must returns a field that is always there in answers, and required in requests.
 func must(name string, is schema.Object, doc string) field { return field{name, is, doc, true} }
 
-// may is a field that may be missing.
+// may returns a field that may be missing.
 func may(name string, is schema.Object, doc string) field { return field{name, is, doc, false} }
 
-// only returns a shape of some of the fields, of which those in required have to be
-// there.
+// only returns a shape with some of the fields. Those in required must be there; those in
+// optional may be missing.
 func (s *Shape) only(name, doc string, required, optional []string) *Shape {
 	var some []field
 	for _, f := range s.fields {
@@ -60,7 +60,7 @@ func (s *Shape) only(name, doc string, required, optional []string) *Shape {
 	return newShape(name, doc, s.strict, some)
 }
 
-// without are the names of all fields but some.
+// without returns the names of all fields except names.
 func (s *Shape) without(names ...string) (rest []string) {
 	for _, n := range s.names {
 		if !slices.Contains(names, n) {
@@ -85,7 +85,7 @@ func (s *Shape) narrowed(name string, is schema.Object) *Shape {
 // Ref refers to the shape among the document's schemas.
 func (s *Shape) Ref() schema.Object { return schema.Ref(s.Name) }
 
-// Schema is the shape as the document has it.
+// Schema returns the shape as a schema of the document.
 func (s *Shape) Schema() schema.Object {
 	o := schema.Type("object")
 	if s.doc != "" {
@@ -95,7 +95,7 @@ func (s *Shape) Schema() schema.Object {
 	var required []string
 	for _, f := range s.fields {
 		if s.strict && !f.must {
-			f.is = schema.OrNull(f.is) // as good as missing
+			f.is = schema.OrNull(f.is) // null counts as missing
 		}
 		properties = properties.With(f.name, f.schema())
 		if f.must {
@@ -122,7 +122,7 @@ func (f *field) schema() schema.Object {
 	return append(schema.Object{{Name: "description", Value: f.doc}}, f.is...)
 }
 
-// Parameters are the shape's fields as parameters of a query.
+// Parameters returns the shape's fields as parameters of a query.
 func (s *Shape) Parameters() (all []schema.Object) {
 	for _, f := range s.fields {
 		p := schema.Object{{Name: "name", Value: f.name}, {Name: "in", Value: "query"}, {Name: "description", Value: f.doc}}
@@ -131,7 +131,7 @@ func (s *Shape) Parameters() (all []schema.Object) {
 	return all
 }
 
-// Shapes are those that the document names, with what they refer to.
+// Shapes are the shapes that the document has as named schemas.
 var Shapes = []*Shape{
 	NewMessage, batchMessage, NewBatch, pushedShape, pushFailed, PushResults,
 	Kept, finished, LeasedMessage, MessagePage,
@@ -144,10 +144,10 @@ var Shapes = []*Shape{
 	Failed, errorFields,
 }
 
-// FoundMessage is what looking up a message answers.
+// FoundMessage is the schema of the answer to a look-up of a message.
 var FoundMessage = schema.Object{{Name: "oneOf", Value: []schema.Object{Kept.Ref(), finished.Ref()}}}
 
-// What many fields are.
+// The schemas of common fields.
 var (
 	isQueue = schema.Text(1, engine.MaxQueueBytes).With("pattern", `^[A-Za-z0-9+/;.$_()][-A-Za-z0-9+/;.$_()]*$`).With("examples", []string{"order.unpaid"})
 	isKey   = schema.Text(1, engine.MaxKeyBytes).With("examples", []string{"42"})
@@ -176,7 +176,7 @@ var (
 	}}}
 )
 
-// words are the names of all from first to last.
+// words returns the names of all values from first to last.
 func words[T interface {
 	~uint8
 	String() string
@@ -187,7 +187,7 @@ func words[T interface {
 	return all
 }
 
-// results is the shape of an answer with one result for each item of a request.
+// results returns the shape of an answer with one result for each item of a request.
 func results(name, doc string, one schema.Object) *Shape {
 	return answered(name, doc,
 		must("results", schema.Array(one, 0), "one for each item of the request, in its order"),

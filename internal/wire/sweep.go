@@ -9,15 +9,15 @@ import (
 	"github.com/tarryhq/tarry/internal/schema"
 )
 
-// MaxGroups is how many groups of dead messages are told, and may be chosen.
+// MaxGroups is the most groups of dead messages that an answer has, or a request may choose.
 const MaxGroups = 200
 
-// Sweep is a request to redrive or drop dead messages: those named, else those of which
-// all of the rest holds.
+// Sweep is a request to redrive or drop dead messages: those with the given ids, or else
+// those that meet all the other conditions.
 type Sweep struct {
 	IDs       []engine.ID
 	Limit     int      // 0: all
-	Groups    []string // nil: of any
+	Groups    []string // nil: any
 	Error     string   // "": any
 	KeyPrefix string
 	From, To  time.Time
@@ -29,7 +29,7 @@ func (s *Sweep) Filters() bool {
 	return s.Groups != nil || s.Error != "" || s.KeyPrefix != "" || !s.From.IsZero() || !s.To.IsZero()
 }
 
-// Redriving and Dropping are requests to redrive and to drop.
+// Redriving and Dropping are the shapes of requests to redrive and to drop.
 var (
 	Redriving = asked("Redrive", "Which dead messages become ready: those named, else those of which all of the rest holds, else all.",
 		may("ids", schema.Array(isID, engine.MaxBatch).With("minItems", 1), "goes with nothing else but the limit, which does not count then"),
@@ -54,7 +54,7 @@ func (r *Reader) Redrive() (s Sweep) {
 	return s
 }
 
-// Drop reads a request to drop, which has to be there.
+// Drop reads a request to drop, which must not be empty.
 func (r *Reader) Drop() (s Sweep) {
 	r.sweep(Dropping, &s)
 	return s
@@ -104,8 +104,8 @@ func (r *Reader) sweep(shape *Shape, s *Sweep) {
 	}
 }
 
-// part reads a text of 1 to most bytes. An empty one, as from a variable that was not
-// set, would choose all.
+// part reads a text of 1 to most bytes. An empty text would choose all messages, perhaps
+// only because the caller forgot to set a variable.
 func (r *Reader) part(name string, most int) string {
 	text := r.text(name)
 	switch {
@@ -117,7 +117,7 @@ func (r *Reader) part(name string, most int) string {
 	return text
 }
 
-// Swept tells how far a redrive or drop has come, or how it ended.
+// Swept is the progress of a redrive or drop, or its end.
 type Swept struct {
 	Count, Skipped, Seen int64
 	To                   time.Time // zero: there was nothing
@@ -125,7 +125,7 @@ type Swept struct {
 	Failed               *Error // nil: it did not fail
 }
 
-// Redriven is the answer to a redrive and to a drop.
+// Redriven is the shape of the answer to a redrive and to a drop.
 var Redriven = answered("Redriven", "How many dead messages became ready, or are gone.",
 	must("count", isCount, "those that became ready, or are gone; of a dry run those that would"),
 	must("skipped", isCount, "those that could not: they were dead no more by then, or a live message holds their key"),
@@ -134,7 +134,8 @@ var Redriven = answered("Redriven", "How many dead messages became ready, or are
 	may("done", isFlag, "in an answer of lines: this is the last"),
 	may("error", errorFields.Ref(), "in an answer of lines: what ended it before its time"))
 
-// AppendSwept appends how far a redrive or drop has come; line: as one of many.
+// AppendSwept appends the progress of a redrive or drop. With line it is a line of an answer
+// made of lines.
 func AppendSwept(b []byte, s *Swept, line bool) []byte {
 	b = appendInt(b, `{"count":`, s.Count)
 	b = appendInt(b, `,"skipped":`, s.Skipped)

@@ -7,14 +7,14 @@ import (
 	"github.com/tarryhq/tarry/internal/schema"
 )
 
-// ServerTells is what a server tells of itself, made from the tags of Server.
+// ServerTells is the shape of Server, made from its tags.
 var ServerTells = answered("Info", "What a server tells of itself and of the engine behind it.", tagged(reflect.TypeFor[Server]())...)
 
-// CallerTold is what a server tells of whoever asks, made from the tags of Caller.
+// CallerTold is the shape of Caller, made from its tags.
 var CallerTold = answered("Caller", "The caller and its rights.", tagged(reflect.TypeFor[Caller]())...)
 
-// tagged are the fields of a struct, by their tags json and doc; those of one that it embeds
-// are its own.
+// tagged returns the fields of a struct, by their json and doc tags. The fields of an
+// embedded struct count as its own.
 func tagged(t reflect.Type) (all []field) {
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -57,7 +57,7 @@ func (r *Reader) term(name string, t *engine.Terms) {
 	}
 }
 
-// orNever is a duration of which 0 says Never.
+// orNever returns d, or engine.Never for an explicit 0.
 func orNever(d time.Duration) time.Duration {
 	if d != 0 {
 		return d

@@ -9,7 +9,7 @@ import (
 // Duration is a time.Duration that encoding/json writes and reads as the API does.
 type Duration time.Duration
 
-// D is the duration.
+// D returns d as a time.Duration.
 func (d Duration) D() time.Duration { return time.Duration(d) }
 
 // MarshalText writes the duration.
@@ -25,5 +25,5 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // Time is a time.Time that encoding/json writes and reads as the API does.
 type Time struct{ time.Time }
 
-// MarshalJSON writes the time, null for none.
+// MarshalJSON writes the time, or null for the zero time.
 func (t Time) MarshalJSON() ([]byte, error) { return AppendTime(nil, t.Time), nil }

@@ -11,7 +11,7 @@ import (
 	"github.com/tarryhq/tarry/internal/duration"
 )
 
-// Times is how long something took, in milliseconds: numbers, for charts.
+// Times says how long something took, in milliseconds. They are numbers, for charts.
 type Times struct {
 	Count uint64   `json:"count"`
 	P50   *float64 `json:"p50_ms" doc:"half of all took no longer; exact to a factor of √2; null: there are none"`
@@ -19,7 +19,7 @@ type Times struct {
 	Max   *float64 `json:"max_ms" doc:"the longest"`
 }
 
-// Happened is what happened to a queue in some time.
+// Happened is what happened in a queue during some time.
 type Happened struct {
 	Pushed    uint64 `json:"pushed" doc:"also what was there already, and was kept"`
 	Leased    uint64 `json:"leased" doc:"claimed ones too"`
@@ -57,13 +57,13 @@ type HappenedSteps struct {
 	Handling  TimesSteps `json:"handling"`
 }
 
-// Heat is how late messages were in each step.
+// Heat is a histogram of how late messages were in each step.
 type Heat struct {
 	Bounds []float64   `json:"bounds_ms" doc:"where the buckets end, in milliseconds: the first holds what is shorter than the first bound, the last, which is one more than the bounds, what is longer than the last"`
 	Cells  [][3]uint64 `json:"cells" doc:"step, bucket and count of each that is not empty, in the order of the steps"`
 }
 
-// Trend is what happened to a queue in a span, step by step.
+// Trend is what happened in a queue during a span, step by step.
 type Trend struct {
 	Queue string        `json:"queue"`
 	From  Time          `json:"from" doc:"when the first step begins; the last has not ended"`
@@ -74,21 +74,21 @@ type Trend struct {
 	Heat  Heat          `json:"heat" doc:"how late messages were"`
 }
 
-// Spark is the little of each step that fits a line.
+// Spark is the few numbers of each step for a sparkline.
 type Spark struct {
 	Pushed []uint64   `json:"pushed"`
 	Acked  []uint64   `json:"acked"`
 	P99    []*float64 `json:"p99_ms" doc:"of the lateness"`
 }
 
-// QueueTrend is what happened to one of many queues.
+// QueueTrend is what happened in one of many queues.
 type QueueTrend struct {
 	Queue string `json:"queue"`
 	Happened
 	Spark Spark `json:"spark" doc:"one of each for each step"`
 }
 
-// Trends is a page of what happened to all queues.
+// Trends is a page of what happened in all queues.
 type Trends struct {
 	From   Time         `json:"from" doc:"when the first step begins; the last has not ended"`
 	Span   Duration     `json:"span"`
@@ -97,13 +97,13 @@ type Trends struct {
 	Next   string       `json:"next" doc:"give it as after for the next page; empty: this is the last"`
 }
 
-// The answers that tell of trends, by the tags of their structs.
+// The shapes of Trend and Trends, made from their tags.
 var (
 	TrendAnswer  = answered("Trend", "What happened to a queue, step by step, as far as it went through this server and since it started.", tagged(reflect.TypeFor[Trend]())...)
 	TrendsAnswer = answered("Trends", "A page of what happened to the queues.", tagged(reflect.TypeFor[Trends]())...)
 )
 
-// The spans of trends and the steps of many queues unless told otherwise.
+// The default span of trends, and the numbers of steps and queues in Trends.
 const (
 	DefaultTrendSpan = 15 * time.Minute
 	DefaultSparks    = 30 // steps, or fewer
@@ -124,7 +124,7 @@ var (
 		may("limit", isLimit, "queues at most"))
 )
 
-// TrendsQuery asks for a page of the trends of a span.
+// TrendsQuery returns the query of a page of the trends of a span.
 func TrendsQuery(span, step time.Duration, after string, limit int) string {
 	v := page(after, limit)
 	v.Set("span", duration.Format(span))
@@ -134,7 +134,7 @@ func TrendsQuery(span, step time.Duration, after string, limit int) string {
 	return v.Encode()
 }
 
-// ParseTrendQuery reads the query of the trend of a queue; a step of 0: none is given.
+// ParseTrendQuery reads the query of the trend of a queue. step is 0 if none is given.
 func ParseTrendQuery(raw string) (span, step time.Duration, err error) {
 	q, err := Query(raw, TrendParameters)
 	if err != nil {
@@ -143,7 +143,7 @@ func ParseTrendQuery(raw string) (span, step time.Duration, err error) {
 	return spanAndStep(q)
 }
 
-// TrendsAsked is what is asked of the trends of many queues.
+// TrendsAsked is a request for the trends of many queues.
 type TrendsAsked struct {
 	Span, Step time.Duration // a Step of 0: none is given
 	Queues     []string      // nil: all

@@ -17,7 +17,7 @@ func (a agenda) next() time.Time {
 	return a[0].look
 }
 
-// add adds a delivery to be looked at at t.
+// add adds a delivery that the keeper must look at by t.
 func (a *agenda) add(d *Delivery, t time.Time) {
 	*a = append(*a, nil)
 	d.look = t
@@ -55,7 +55,7 @@ func (a *agenda) take(t time.Time) (due []*Delivery) {
 	return due
 }
 
-// rise places d at i, or above it where the heap order wants it.
+// rise places d at i, or above it if the heap order requires that.
 func (a agenda) rise(i int, d *Delivery) {
 	for i > 0 {
 		up := (i - 1) / 2
@@ -68,7 +68,7 @@ func (a agenda) rise(i int, d *Delivery) {
 	a.put(i, d)
 }
 
-// sink places d at i, or below it where the heap order wants it.
+// sink places d at i, or below it if the heap order requires that.
 func (a agenda) sink(i int, d *Delivery) {
 	for {
 		down := 2*i + 1

@@ -53,9 +53,9 @@ func (w *Worker) notStarted() error {
 	return errLapsed
 }
 
-// claimed carries results from a claim's delivery to the goroutine that called Claim.
+// claimed tells the goroutine that called Claim what becomes of its delivery.
 type claimed struct {
-	sure    chan struct{}       // closed once its lease is confirmed, or need not be
+	sure    chan struct{}       // closed when the renewal of an unsure lease has an answer
 	settled chan engine.Settled // the engine's answer
 }
 

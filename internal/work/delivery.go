@@ -29,8 +29,8 @@ type Delivery struct {
 	err    error
 	settle engine.Settlement
 
-	panicked bool        // its handler
-	named    Kind        // its outcome where the settlement does not say: Dropped, Died
+	panicked bool        // its handler has
+	named    Kind        // its outcome, if the settlement does not tell: Dropped, Died
 	resent   bool        // its result was sent before, and the answer was lost
 	tokenOut atomic.Bool // the handler has the token, and may settle the message itself
 
@@ -62,7 +62,7 @@ type Delivery struct {
 //	confirmed → again      likewise
 //	running   → stuck      the handler did not return within 5 s of the end of its context
 //
-// From any of them it ends: when its handler returns, or when it is released.
+// It may end in any stage: when its handler returns, or when it is released.
 type stage uint8
 
 const (
@@ -74,14 +74,14 @@ const (
 	stuck
 )
 
-// hold is what is known of a lease. A lapsed lease is held again when a renewal under way
-// is still granted; a lost one stays lost.
+// hold is what is known of a lease. A lapsed lease is held again if a renewal under way is
+// still granted. A lost lease stays lost.
 type hold uint8
 
 const (
 	held   hold = iota
 	lapsed      // not renewed before the deadline
-	lost        // ended, or another worker's, according to the engine
+	lost        // the engine says that it has ended, or that another worker has it
 )
 
 // updateRoom tells the dispatcher how many messages can be started soon. Called with w.mu
@@ -157,12 +157,13 @@ func (w *Worker) enter(d *Delivery, now time.Time) {
 type runner struct {
 	w    *Worker
 	next chan *Delivery // from wakeRunner
-	then *Delivery      // what it took itself after finishing another
+	then *Delivery      // the next one, which it took itself on finishing another
 }
 
 // wakeRunner gives the next delivery in line to a runner, if there is a slot. A woken
-// runner wakes another before it starts its handler: one at a time, because with quick
-// handlers the busy runners empty the line by themselves. Called with w.mu held.
+// runner wakes the next one before it starts its handler. Runners are woken one at a time,
+// because with quick handlers the busy ones empty the line by themselves. Called with w.mu
+// held.
 func (w *Worker) wakeRunner() {
 	if w.waking {
 		return
@@ -308,11 +309,11 @@ func (d *Delivery) startNow() {
 	}
 }
 
-// errHasty is why a message is retried whose handler never started.
+// errHasty is why hasty retries a message whose handler never started.
 var errHasty = errors.New("the lease ended before the handler could start, in spite of a renewal; the time to run is too short")
 
 // hasty reports whether a lease that was renewed before its handler started is over again.
-// Released, its message could go round for ever.
+// Such a message must not be released, or it could go round for ever.
 func (d *Delivery) hasty() bool {
 	d.w.mu.Lock()
 	defer d.w.mu.Unlock()
@@ -504,13 +505,13 @@ func (w *Worker) settled(ds []*Delivery, out []engine.Settled) {
 	someEvents.Put(some)
 }
 
-// EventsAtOnce is how many events are passed on at a time.
+// EventsAtOnce is how many events are passed on at a time, at most.
 const EventsAtOnce = 16
 
 var someEvents = sync.Pool{New: func() any { return new([EventsAtOnce]Event) }}
 
-// errSelfSettled is the error of a late result when the handler may have settled its
-// message itself.
+// errSelfSettled is the error of a result whose lease was lost, if the handler may have
+// settled its message itself.
 var errSelfSettled = fmt.Errorf("%w: a handler that has settled its message itself returns tarry.Settled()", engine.ErrLeaseLost)
 
 // unsettled returns why a result could not be settled.

@@ -14,6 +14,8 @@ import (
 // errDrained is the cause of a handler's context that the drain has ended.
 var errDrained = errors.New("the worker is shutting down and its drain timeout is over")
 
+// drain ends the worker: it releases the line, waits for handlers, and then ends their
+// contexts. It sends the last results and returns the error of Run.
 func (w *Worker) drain(op string) error {
 	w.mu.Lock()
 	w.draining = true
@@ -90,7 +92,8 @@ func (w *Worker) waitIdle(d time.Duration) bool {
 	}
 }
 
-// checkIdle is called with w.mu held.
+// checkIdle closes quiet once the worker drains and nothing is left to run. Called with w.mu
+// held.
 func (w *Worker) checkIdle() {
 	if !w.draining || w.running+w.queued > 0 {
 		return
@@ -102,7 +105,7 @@ func (w *Worker) checkIdle() {
 	}
 }
 
-// leave reports the handlers that still run as stuck.
+// leave marks the handlers that still run as stuck.
 func (w *Worker) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -55,7 +55,8 @@ type Event struct {
 	Err                error
 }
 
-// maxPendingEvents is how many events may wait for the observer before the worker stops leasing.
+// maxPendingEvents is how many events may wait for the observer before the worker stops
+// leasing.
 const maxPendingEvents = 4096
 
 // observe passes events to the meter, and queues them for the observer.
@@ -119,7 +120,7 @@ func (d *Delivery) attrs(err error) []any {
 	return []any{"queue", d.lease.Queue, "id", d.lease.ID, "key", d.lease.Key, "attempt", d.lease.Attempt, slog.Any("error", err)}
 }
 
-// Kinds of logged trouble: after the first lines, at most one a minute for each queue.
+// Kinds of logged trouble: after the first lines, each queue gets at most one a minute.
 var (
 	handlerFailed  = trouble.Kind{Text: "a handler failed", Level: slog.LevelWarn}
 	messageDied    = trouble.Kind{Text: "a message is dead", Level: slog.LevelWarn, First: 10}

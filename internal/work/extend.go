@@ -51,7 +51,7 @@ func (d *Delivery) Extend(ctx context.Context, by time.Duration) error {
 	}
 }
 
-// grant answers pending extensions with the engine's first answer.
+// grant answers pending extensions. Each keeps its first answer.
 func grant(wishes []extension, err error) {
 	for _, x := range wishes {
 		select {
@@ -80,5 +80,5 @@ func (d *Delivery) Token() string {
 	return d.lease.Token
 }
 
-// Drop says that the guard has dropped the message.
+// Drop notes that a guard has dropped the message.
 func (d *Delivery) Drop() { d.named = Dropped }

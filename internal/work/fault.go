@@ -59,14 +59,14 @@ func (d *Delivery) reportFailure() {
 	}
 }
 
-// died logs that a message is dead, unless OnError got the reason.
+// died logs that a message is dead, unless OnError or the caller of Claim got the reason.
 func (w *Worker) died(d *Delivery) {
 	if w.cfg.OnError == nil && d.claim == nil {
 		w.trouble.Note(messageDied, d.lease.Queue, d.attrs(d.err)...)
 	}
 }
 
-// failed reports whether the handler's failure is why the message is retried or buried.
+// failed reports whether the message is retried or buried because its handler failed.
 func (d *Delivery) failed() bool {
 	return d.err != nil && (d.settle.Do == engine.Retry || d.settle.Do == engine.Bury)
 }

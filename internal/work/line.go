@@ -7,8 +7,8 @@ import (
 )
 
 // A worker leases ahead: leased messages wait in line, so that runners go from one to the
-// next while the engine is asked for more. How much it leases ahead depends on how many
-// handlers finish during a call (pace). What still cannot start soon is released.
+// next while the engine is asked for more. How many it leases ahead depends on how many
+// handlers finish during a call (pace). Messages that cannot start soon are released.
 //
 // Each handling has its own line; the turn orders the handlings whose lines are not empty.
 
@@ -24,8 +24,8 @@ func (l *line) add(d *Delivery) {
 	l.last = d
 }
 
-// addFirst puts an isolated delivery before all others, so that it does not wait for a
-// runner while another one kills the process.
+// addFirst puts a suspect before all others, so that it does not wait for a runner while
+// another one kills the process.
 func (l *line) addFirst(d *Delivery) {
 	d.next, l.first = l.first, d
 	if l.last == nil {
@@ -84,14 +84,14 @@ func (w *Worker) await(d *Delivery, now time.Time) {
 	w.turn.add(d.h)
 }
 
-// suspect reports whether the message may have killed its process: its lease lapsed, and it
-// was leased alone.
+// suspect reports whether the message may have killed its process: its last lease lapsed,
+// and it had been leased alone.
 func (d *Delivery) suspect() bool {
 	return d.lease.LastError == engine.Lapsed && d.lease.Alone(d.lease.Attempt-1)
 }
 
-// awaitConfirmed waits until the engine has confirmed all results so far, or the worker is
-// interrupted, so that none is lost if the process dies next.
+// awaitConfirmed waits until the engine has confirmed all results so far, or they were given
+// up, so that none is lost if the process dies next.
 func (w *Worker) awaitConfirmed() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,7 +152,8 @@ func (w *Worker) giveBack(d *Delivery) {
 	w.checkIdle()
 }
 
-// giveBackWaiting releases the deliveries that should have started by t.
+// giveBackWaiting releases the deliveries in line that should have started by t. Called with
+// w.mu held.
 func (w *Worker) giveBackWaiting(h *Handling, t time.Time) {
 	for h.line.first != nil && !t.Before(h.line.first.begin) {
 		w.giveBack(h.line.take())
@@ -167,7 +168,8 @@ func (w *Worker) lineWithin(t time.Time) {
 	}
 }
 
-// tendLines releases what has waited in line for too long. Called with w.mu held.
+// tendLines releases the deliveries that have waited in line for too long. Called with w.mu
+// held.
 func (w *Worker) tendLines(now time.Time) {
 	if now.Before(w.lineBy) {
 		return
@@ -186,7 +188,7 @@ type pace struct {
 	done  int           // handlers finished in it
 	busy  time.Duration // their total run time
 	rate  float64       // handlers finished a second
-	trip  time.Duration
+	trip  time.Duration // from a request to the engine until its answer
 }
 
 const (
@@ -207,7 +209,8 @@ func (p *pace) finished(took time.Duration) {
 	p.busy += took
 }
 
-// answered notes an answer of the engine, requested at sent, for a worker with slots.
+// answered notes the engine's answer to a request sent at sent. slots is the worker's
+// concurrency.
 func (p *pace) answered(now, sent time.Time, slots int) {
 	// Some trips include waiting for a message to fall due, so short ones count for more.
 	if trip := max(0, now.Sub(sent)); trip < p.trip {
@@ -225,7 +228,8 @@ func (p *pace) answered(now, sent time.Time, slots int) {
 	}
 }
 
-// lead returns how many messages to lease ahead: what finishes during one and a half trips.
+// lead returns how many messages to lease ahead: as many as finish during one and a half
+// trips.
 func (p *pace) lead() int {
 	span := min(max(p.trip*3/2, leadLeast), leadMost)
 	return min(int(p.rate*span.Seconds()), leadMessages)

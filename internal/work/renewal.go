@@ -13,9 +13,9 @@ import (
 	"github.com/tarryhq/tarry/internal/nap"
 )
 
-// keep is the keeper goroutine. It renews the leases of running handlers after half of
-// their time, and ends the contexts of handlers whose leases are lost. It sleeps until a
-// delivery needs a look, or until it is woken.
+// keep is the keeper goroutine. It renews each lease after half of its time, and ends the
+// contexts of handlers whose leases are lost. It sleeps until a delivery or a line needs a
+// look, or until it is woken.
 func (w *Worker) keep() {
 	n := nap.New()
 	defer n.Stop()
@@ -69,13 +69,13 @@ var (
 type renewal struct {
 	d      *Delivery
 	usual  time.Duration // the usual length of its term
-	length time.Duration
-	wishes []extension // by the handler
+	length time.Duration // the length to ask for
+	wishes []extension   // by the handler
 }
 
 // tend picks the leases to renew, ends the contexts of handlers whose lease has lapsed, and
-// releases what has waited in line for too long. After a step of the clock it renews all
-// leases. Leases that are nearly due are renewed together with due ones, to save calls.
+// releases what has waited in line for too long. With all, after a step of the clock, it
+// picks all leases. To save calls, it adds leases that are nearly due to those that are due.
 // Called with w.mu held.
 func (w *Worker) tend(now time.Time, all bool) (renew []renewal) {
 	w.tendLines(now)
@@ -100,8 +100,8 @@ func (w *Worker) tend(now time.Time, all bool) (renew []renewal) {
 	return renew
 }
 
-// Fractions of a lease's usual length. A lease joins the renewal of others 1/renewAhead
-// before it is due, and a failed call is repeated after as long. When a call has no answer
+// Fractions of a lease's usual length. A lease joins the renewal of others if its own is due
+// within 1/renewAhead; a failed call is repeated after that time. When a call has no answer
 // after 1/renewAgain, a second one is made beside it.
 const (
 	renewAhead = 16
@@ -112,8 +112,8 @@ const (
 // it.
 var errNoAnswer = errors.New("there is no answer yet")
 
-// see checks a delivery that was taken from the agenda, puts it back, and returns the
-// renewal if one is needed; with early also when it is not due yet. A delivery that has not
+// see checks a delivery that was taken from the agenda, and puts it back. It returns the
+// renewal if one is due, or with early even if it is not due yet. A delivery that has not
 // started has no context to end: start checks its lease itself. Called with w.mu held.
 func (w *Worker) see(d *Delivery, now time.Time, early bool) (r renewal, ok bool) {
 	w.looks++
@@ -167,28 +167,28 @@ func (d *Delivery) end(now time.Time, cause error) {
 }
 
 // lose reports once that the lease was lost. If the handler may have settled the message
-// itself, that is left to finish. Called with w.mu held.
+// itself, finish decides whether to report it. Called with w.mu held.
 func (d *Delivery) lose(now time.Time, cause error) {
 	if !d.lossReported && !d.tokenOut.Load() {
 		d.reportLoss(now.Sub(d.started), cause)
 	}
 }
 
-// reportLoss is called with w.mu held.
+// reportLoss logs that a lease was lost, and tells the observer. Called with w.mu held.
 func (d *Delivery) reportLoss(ran time.Duration, cause error) {
 	d.lossReported = true
 	d.w.trouble.Note(lostLease, d.lease.Queue, d.attrs(cause)...)
 	d.w.observe(d.event(LeaseLost, ran, cause))
 }
 
-// renewable reports whether to renew a lease. That of a handler which has timed out or is
-// stuck is left to lapse. Called with w.mu held.
+// renewable reports whether a lease may be renewed now. The lease of a handler that has
+// timed out or is stuck is left to lapse. Called with w.mu held.
 func (w *Worker) renewable(d *Delivery) bool {
 	return w.cfg.Caps.Extend && !d.renewing && d.stage != stuck && (d.ctx == nil || d.ctx.Err() != context.DeadlineExceeded)
 }
 
-// renew extends leases in one call. When the call has no answer soon, its leases are
-// renewed by further calls, so that one that hangs costs no lease.
+// renew extends leases in one call. If the call has no answer soon, further calls renew its
+// leases, so that a call that hangs costs no lease.
 func (w *Worker) renew(batch []renewal) {
 	sent := w.now()
 	extend := make([]engine.Settlement, len(batch))
@@ -216,8 +216,8 @@ func (w *Worker) renew(batch []renewal) {
 	w.renewed(batch, sent, out, func(d *Delivery) bool { return err == nil || !repeated || d.stage == unsure })
 }
 
-// renewed notes the engine's answers to renewals requested at sent, for the deliveries that
-// of selects.
+// renewed notes the engine's answers to renewals requested at sent. It leaves out the
+// deliveries for which of returns false.
 func (w *Worker) renewed(batch []renewal, sent time.Time, out []engine.Settled, of func(*Delivery) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -228,9 +228,9 @@ func (w *Worker) renewed(batch []renewal, sent time.Time, out []engine.Settled, 
 	}
 }
 
-// answered notes the engine's answer to a renewal. It counts even after the deadline,
-// because the engine has kept the message from other workers; a context that has ended
-// stays ended. Called with w.mu held.
+// answered notes the engine's answer to a renewal. A granted one counts even after the
+// deadline, because the engine has kept the message from other workers; but a context that
+// has ended stays ended. Called with w.mu held.
 func (w *Worker) answered(r renewal, sent time.Time, err error) {
 	d := r.d
 	d.renewing = false

@@ -18,8 +18,8 @@ import (
 // call is under way, and the next call takes them all. For an engine across a network they
 // gather a moment longer, unless a result is urgent. When a full batch has gathered, or the
 // call under way is slow, a second call is made beside it. A failed call is repeated until
-// the leases are over; single results that the engine refused for now are sent again
-// separately.
+// the leases are over. Single results that the engine could not take for now are sent again
+// apart from the others.
 //
 // Its goroutines live only while there is something to send.
 type settler struct {
@@ -46,13 +46,13 @@ const (
 	settleBatch = 1000
 	settleLanes = 2
 
-	// settleSlow is when a call is slow: it may hang, so others stop waiting for it, before
-	// their leases expire.
+	// settleSlow is how long a call may take before it is slow. It may then hang, so other
+	// results go out beside it before their leases expire.
 	settleSlow = 100 * time.Millisecond
 
-	// settleWorth is how many results justify a call at once.
+	// settleWorth is how many results are worth an immediate call.
 	settleWorth = 256
-	// settleLeft is how much of its lease a result must have left to be allowed to wait.
+	// settleLeft is how much of its lease must be left for a result to wait.
 	settleLeft = time.Second
 
 	// settleLeast is the shortest timeout of a call.
@@ -204,8 +204,8 @@ func (s *settler) flush(patience time.Duration) {
 	}
 }
 
-// setAside retries the results of a batch that the engine has refused singly, so that
-// others do not wait for them.
+// setAside retries those results of a batch that the engine could not take for now. It does
+// so beside the lanes, so that other results do not wait for them.
 func (s *settler) setAside(batch []*Delivery) {
 	if len(batch) == 0 {
 		return
@@ -230,7 +230,8 @@ func (s *settler) over() {
 	}
 }
 
-// settle sends one batch; aside: it was set aside before.
+// settle sends one batch. With aside the batch has been set aside: settle pauses first, and
+// repeats it until it is done.
 func (s *settler) settle(batch []*Delivery, aside bool) {
 	for fails := 0; len(batch) > 0; fails++ {
 		if fails > 0 || aside {
@@ -289,8 +290,8 @@ func (s *settler) sort(batch []*Delivery, out []engine.Settled) (again []*Delive
 	return again
 }
 
-// worthRepeating reports whether err means that the engine could not be reached, rather
-// than its answer.
+// worthRepeating reports whether to send a result again that failed with err: not after a
+// final answer of the engine, and not once the settler has given up.
 func (s *settler) worthRepeating(err error) bool {
 	if err == nil || s.ctx.Err() != nil {
 		return false

@@ -9,14 +9,15 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// A handler is stuck when it has not returned this long after the end of its context.
+// stuckAfter is how long after the end of its context a handler counts as stuck, if it has
+// not returned.
 const stuckAfter = 5 * time.Second
 
-// inHandPause is for how long a message is snoozed that comes again while its handler still
+// inHandPause is how long a message is snoozed if it comes again while its handler still
 // runs here.
 const inHandPause = 5 * time.Second
 
-// errInHand is why a message was not started.
+// errInHand is why putOff did not let a message start.
 var errInHand = fmt.Errorf("%w: its handler still runs in this process", engine.ErrLeased)
 
 // stick marks a handler as stuck, and reports it once. Called with Worker.mu held.
@@ -44,8 +45,8 @@ func (d *Delivery) putOff() engine.Settlement {
 }
 
 // InHand is the set of messages whose handlers run in this process, for all workers and
-// claims of a client. It keeps a handler that ignores the end of its context from being
-// started again: each lapse of its lease would take another slot.
+// claims of a client. Without it a handler that ignores the end of its context would be
+// started again after each lapse of its lease, and take another slot each time.
 type InHand struct {
 	mu  sync.Mutex
 	all map[messageID]struct{}

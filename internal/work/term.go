@@ -2,16 +2,16 @@ package work
 
 import "time"
 
-// term is how long a lease lasts by the clocks of this process. It never outlasts the
-// engine's own view: it starts before the engine was asked, and its length is what the
-// engine's clock gave in the answer.
+// term is how long a lease lasts by the clocks of this process. It never ends later than the
+// lease does at the engine: it starts before the engine was asked, and its length comes from
+// the engine's clock.
 type term struct {
 	from   time.Time     // with wall and monotonic clock; zero: the lease has no end
 	length time.Duration // to the deadline
 	usual  time.Duration // the length after an ordinary renewal
 }
 
-// termFor returns the term of a lease of a length, requested at sent.
+// termFor returns the term of a lease of the given length, requested at sent.
 func termFor(sent time.Time, length time.Duration) term { return term{sent, length, length} }
 
 // termOf returns the term of a lease that was requested at sent and answered when the
@@ -52,9 +52,9 @@ func (t term) due() time.Time { return t.from.Add(t.length - (t.usual - t.usual/
 // step of the wall clock moves.
 func (t term) ended(now time.Time) bool { return !t.endless() && !now.Before(t.end()) }
 
-// doubtful reports whether the deadline has passed by either clock. While the machine is
-// suspended the monotonic clock stops and the wall clock goes on, so before starting
-// anything the later of the two must count.
+// doubtful reports whether the deadline has passed by either clock. It is for the moment
+// before something starts: while the machine is suspended, the monotonic clock stops and
+// only the wall clock goes on.
 func (t term) doubtful(now time.Time) bool {
 	return !t.endless() && (now.Sub(t.from) >= t.length || now.UnixNano()-t.from.UnixNano() >= int64(t.length))
 }

@@ -11,7 +11,7 @@ import (
 // Verdict is an error that tells the worker what to do with the message.
 type Verdict struct {
 	Do     engine.Action
-	In     *time.Duration // until it comes back; nil: not said
+	In     *time.Duration // how long until it comes back; nil: not given
 	Reason error
 }
 
@@ -73,8 +73,8 @@ func Settlement(token string, err error) (s engine.Settlement) {
 	return s
 }
 
-// reason returns the text of err to store; for a verdict that of its reason alone, since
-// the action is stored anyway.
+// reason returns the text of err to store. For a verdict this is the text of its reason
+// alone, since the action is stored anyway.
 func reason(err error) string {
 	if v, ok := err.(*Verdict); ok && v.Reason != nil {
 		err = v.Reason
@@ -82,7 +82,7 @@ func reason(err error) string {
 	return engine.KeptReason(err.Error())
 }
 
-// Retry is how failed messages are retried that have no policy of their own.
+// Retry is the policy for failed messages that have none of their own.
 type Retry struct {
 	MaxAttempts uint32          // 0: not set
 	Backoff     []time.Duration // empty: not set
@@ -90,7 +90,7 @@ type Retry struct {
 
 func (r *Retry) given() bool { return r.MaxAttempts > 0 || len(r.Backoff) > 0 }
 
-// fill sets what a message's own policy leaves unset.
+// fill sets the fields that a message's own policy leaves unset.
 func (r *Retry) fill(p *engine.Policy) {
 	if r.MaxAttempts > 0 && p.MaxAttempts == engine.DefaultMaxAttempts {
 		p.MaxAttempts = r.MaxAttempts
@@ -100,8 +100,8 @@ func (r *Retry) fill(p *engine.Policy) {
 	}
 }
 
-// retried applies a message's policy, filled in by the worker's, to its retry. A message
-// without attempts left has Died.
+// retried applies a message's policy, as fill completed it, to its retry. A message without
+// attempts left is buried, and the Kind is Died.
 func retried(s engine.Settlement, m *engine.Info) (engine.Settlement, Kind) {
 	switch {
 	case m.Attempt >= m.MaxAttempts:

@@ -1,4 +1,5 @@
-// Package work is what a worker does with the messages that it leases.
+// Package work handles the messages that a worker leases: it runs their handlers, renews
+// their leases and settles their results.
 package work
 
 import (
@@ -20,11 +21,12 @@ import (
 // Worker handles messages; see tarry.Worker. Make one with New, add queues with Register,
 // then call Start and Run.
 //
-// The path of a message: the dispatcher leases as many messages as there are free slots and
-// as are likely to finish meanwhile, and delivers them (deliver). They wait in line until a
-// runner takes them, runs the handler and frees the slot (work, finish). The settler sends
-// results to the engine in batches. One goroutine renews all leases (keep). None of them
-// waits for the user's observer or log, which have goroutines of their own (package notify).
+// The path of a message: the dispatcher leases as many messages as there are free slots,
+// plus those that handlers are likely to finish meanwhile, and delivers them (deliver). They
+// wait in line until a runner takes them, runs the handler and frees the slot (work,
+// finish). The settler sends results to the engine in batches. One goroutine renews all
+// leases (keep). None of them waits for the user's observer or log, which have goroutines of
+// their own (package notify).
 //
 //	deliver ──▶ work ──▶ finish ──▶ settler ──▶ settled
 //	               ▲
@@ -36,7 +38,7 @@ type Worker struct {
 	cfg   Config
 	now   func() time.Time
 	sets  *settler
-	base  context.Context // of handlers' contexts: has Run's values, but outlives its ctx
+	base  context.Context // parent of handlers' contexts: Run's without its end, or a claim's
 	tasks sync.WaitGroup  // the keeper and its calls
 
 	room dispatch.Room // written with mu held
@@ -50,10 +52,10 @@ type Worker struct {
 	running      int       // deliveries that hold slots
 	queued       int       // deliveries not started
 	turn         turn      // which line is next
-	freedPending bool      // the dispatcher does not know of freed slots yet: the line may take them
+	freedPending bool      // the dispatcher has not been told of freed slots: the line may take them
 	pace         pace
 	unconfirmed  int           // results that the engine has not confirmed yet
-	confirmed    int           // results that the engine has confirmed, or never will
+	confirmed    int           // results that the engine has confirmed, or that were given up
 	more         chan struct{} // closed at the next confirmation; nil: nothing waits for it
 	draining     bool
 	quiet        chan struct{} // closed when draining and nothing runs
@@ -64,7 +66,7 @@ type Worker struct {
 
 	look   time.Time     // when the keeper wakes next
 	lineBy time.Time     // when it checks the lines next
-	looks  int           // deliveries that it has checked
+	looks  int           // deliveries that the keeper has checked
 	wake   chan struct{} // holds a token to wake the keeper
 	ended  bool          // the keeper must end
 
@@ -82,7 +84,8 @@ const maxUnconfirmed = 4096
 // the last results.
 const drainGrace = 5 * time.Second
 
-// Config sets up a Worker. All but the callbacks must be set.
+// Config sets up a Worker. Trouble, LeaseTTR, Retry and the callbacks except Panicked may be
+// zero; the rest must be set.
 type Config struct {
 	Engine   engine.Engine
 	Caps     engine.Capabilities
@@ -100,7 +103,7 @@ type Config struct {
 	Panicked func(value any, stack []byte) error // returns the error of a handler that panicked
 	OnError  func(engine.Info, error)
 	Observer func(Event)
-	Handled  func([]Event)                              // gets at once what the observer gets, but for Started
+	Handled  func([]Event)                              // gets at once what the observer gets, except Started
 	Began    func(queue string, lateness time.Duration) // called before each handler
 }
 
@@ -160,7 +163,7 @@ func (w *Worker) Run(ctx context.Context, op string) error {
 	return w.drain(op)
 }
 
-// Start checks the queues. A worker starts once.
+// Start checks the queues, and prepares Run. A worker starts once.
 func (w *Worker) Start(ctx context.Context, op string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -233,11 +236,11 @@ func (w *Worker) kick() {
 // SetClock makes the worker read another clock, for tests.
 func (w *Worker) SetClock(now func() time.Time) { w.now = now }
 
-// Holds is what a worker counts and keeps, for tests. All but Looks is zero after a drain.
+// Holds is a worker's counts, for tests. All but Looks are zero after a drain.
 type Holds struct {
 	Running, Queued, Unconfirmed, Idle int
 	Kept, Turn, Waking                 bool
-	Handlings                          int // running, queued or in line
+	Handlings                          int // the sum over all Handlings of running, queued and in line
 	Looks                              int // deliveries that the keeper has checked
 }
 

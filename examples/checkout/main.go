@@ -1,5 +1,5 @@
-// Package main is a shop's checkout: an order that is not paid in time is cancelled, and
-// neither of order and timeout is ever there without the other.
+// Package main is a shop's checkout. An order that is not paid in time is cancelled, and no
+// open order is ever without its timeout, nor a timeout without its order.
 //
 //	go run ./examples/checkout --db postgres://postgres@127.0.0.1:5432/postgres --within 20s
 //
@@ -7,17 +7,18 @@
 //	curl -X POST http://127.0.0.1:8080/orders/42/payment # pays it
 //	curl http://127.0.0.1:8080/orders/42                 # open, paid or cancelled
 //
-// All it needs is the URL of a PostgreSQL database in which it may make tables: its own,
+// All it needs is the URL of a PostgreSQL database in which it may create tables: its own,
 // called checkout_order, and tarry's. Any number of these programs may share a database.
 //
-// Three transactions are all there is to it, see shop:
+// It consists of three transactions (shop.go):
 //
 //   - place writes the order and pushes its timeout;
 //   - pay marks the order paid and cancels its timeout;
 //   - expire, which the worker calls, cancels the order and acks the timeout.
 //
-// Each happens whole or not at all, whenever the program, the database or the machine dies:
-// messages are rows of the same database. So nothing has to look for forgotten orders.
+// Messages are rows of the same database, so each transaction happens whole or not at all,
+// whenever the program, the database or the machine dies. Nothing has to look for forgotten
+// orders.
 package main
 
 import (
@@ -68,10 +69,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// takeOver is how long a timeout that a program was handling when it died waits for another.
+// takeOver is how long a timeout waits for another program if the one that was handling it
+// has died.
 const takeOver = 5 * time.Second
 
-// serve opens the shop, takes orders and payments, and works, until ctx ends.
+// serve opens the shop, takes orders and payments, and runs the worker, until ctx ends.
 func serve(ctx context.Context, url, addr string, within time.Duration, out io.Writer) error {
 	s, err := open(ctx, url)
 	if err != nil {

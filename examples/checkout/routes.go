@@ -7,7 +7,7 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// routes are what the shop answers over HTTP.
+// routes returns the shop's HTTP handler.
 func (s *shop) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /orders/{id}", func(w http.ResponseWriter, r *http.Request) {

@@ -20,8 +20,8 @@ type Order struct {
 	ID string `json:"id"`
 }
 
-// Unpaid is the queue of the orders' timeouts, whose keys are the orders' ids. A timeout does
-// not die, however often the database fails.
+// Unpaid is the queue of the orders' timeouts. The key of a timeout is the id of its order.
+// MaxAttempts is so large that no timeout dies, however often the database fails.
 var Unpaid = tarry.NewTopic[Order]("order.unpaid", tarry.MaxAttempts(tarry.MaxMaxAttempts))
 
 // A shop takes orders and payments.
@@ -42,15 +42,15 @@ const (
 		FROM checkout_order WHERE id = $1`
 )
 
-// What callers are told.
+// The errors that callers see.
 var (
 	errExists   = errors.New("there is such an order")
 	errNotOpen  = errors.New("there is no such order that is open")
 	errNotFound = errors.New("there is no such order")
 )
 
-// open opens the database of a URL, and makes the tables that are missing. The messages have
-// connections of their own, since a push in a transaction may need another one.
+// open opens the database of a URL, and creates missing tables. The messages have connections
+// of their own, since a push in a transaction may need another connection.
 func open(ctx context.Context, of string) (*shop, error) {
 	u, err := url.Parse(of)
 	if err != nil {
@@ -88,8 +88,9 @@ func (s *shop) close() {
 	s.pool.Close()
 }
 
-// in runs do in a transaction, and commits it if do returns nil. What do pushes, cancels and
-// settles with c is part of the transaction. On MySQL this is mysqlengine.InTx with a *sql.Tx.
+// in runs do in a transaction, and commits it if do returns nil. Pushes, cancels and
+// settlements with c are part of the transaction. On MySQL, use mysqlengine.InTx with a
+// *sql.Tx.
 func (s *shop) in(ctx context.Context, do func(tx pgx.Tx, c *tarry.Client) error) error {
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		c, err := pgengine.InTx(s.messages, tx)
@@ -100,7 +101,7 @@ func (s *shop) in(ctx context.Context, do func(tx pgx.Tx, c *tarry.Client) error
 	})
 }
 
-// place takes an order. The order and its timeout come into being together.
+// place takes an order: it writes the order and pushes its timeout.
 func (s *shop) place(ctx context.Context, id string) error {
 	return s.in(ctx, func(tx pgx.Tx, c *tarry.Client) error {
 		placed, err := tx.Exec(ctx, placeOrder, id)
@@ -153,7 +154,7 @@ func (s *shop) expire(ctx context.Context, m *tarry.Message[Order]) error {
 	return tarry.Settled()
 }
 
-// state is open, paid or cancelled.
+// state returns open, paid or cancelled.
 func (s *shop) state(ctx context.Context, id string) (state string, err error) {
 	err = s.pool.QueryRow(ctx, orderState, id).Scan(&state)
 	if errors.Is(err, pgx.ErrNoRows) {

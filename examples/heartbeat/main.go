@@ -1,13 +1,12 @@
-// Package main is a server that closes connections which have been silent for 30 s.
+// Package main is a server that closes connections that have been silent for 30 s.
 //
 //	go run ./examples/heartbeat --listen 127.0.0.1:7000
 //	nc 127.0.0.1 7000      # each line you type is a heartbeat
 //
-// Every connection has one message, "close it", in 30 s. A heartbeat rearms it:
-// the same message, its clock wound back. It does not matter how many heartbeats
-// come or how many connections there are: nothing polls, and there is one message a
-// connection. Connections do not outlive the process, so the messages are kept in
-// memory.
+// Every connection has one message that says to close it, due in 30 s. A heartbeat rearms
+// that message: it is due 30 s later again. The number of heartbeats and connections does
+// not matter, because nothing polls and each connection has only one message. Connections
+// do not outlive the process, so the messages are kept in memory.
 package main
 
 import (

@@ -30,7 +30,7 @@ func newServer(c *tarry.Client, silence time.Duration) *server {
 	return &server{c: c, silence: silence, conns: make(map[string]net.Conn)}
 }
 
-// serve accepts connections until ctx ends, and then closes all.
+// serve accepts connections until ctx ends, and then closes all of them.
 func (s *server) serve(ctx context.Context, ln net.Listener) error {
 	all, ctx := errgroup.WithContext(ctx)
 	defer ln.Close()
@@ -65,25 +65,25 @@ func (s *server) listen(ctx context.Context, conn net.Conn) {
 	defer s.gone(ctx, name)
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	lines := bufio.NewScanner(conn)
-	for s.beat(ctx, name) && lines.Scan() { // a connection that is silent from the beginning counts
+	for s.beat(ctx, name) && lines.Scan() { // the first beat is for one that is silent from the start
 	}
 }
 
-// beat winds the connection's message back, or makes it. It reports false when that
-// came too late, because the connection is being closed.
+// beat rearms the connection's message, or pushes it. It returns false if that came too
+// late, because the connection is being closed.
 func (s *server) beat(ctx context.Context, name string) bool {
 	_, err := Silent.Rearm(ctx, s.c, name, tarry.In(s.silence), name)
 	return err == nil
 }
 
-// gone forgets a connection that has ended. Without the cancel its message would
-// still come, and find nothing to close.
+// gone closes and forgets a connection, and cancels its message, which would otherwise find
+// nothing to close.
 func (s *server) gone(ctx context.Context, name string) {
 	s.close(name)
 	_ = Silent.Cancel(ctx, s.c, tarry.ByKey(name))
 }
 
-// add names a connection.
+// add gives a connection a name and keeps it.
 func (s *server) add(conn net.Conn) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,21 +1,21 @@
-// Package main is a shop that does two things later: it cancels an order that is not paid
-// within 30 minutes, and it rates an order five stars when the customer has not answered
-// 48 hours after the request for a review. It replays a CSV file of orders in virtual time.
+// Package main is a shop that does two things later. It cancels an order that is not paid
+// within 30 minutes, and it rates an order five stars if the customer has not answered 48
+// hours after the request for a review. It replays a CSV file of orders in virtual time.
 //
 //	go run ./examples/orders --file examples/orders/testdata/orders.csv
 //
-// shop.go is what any shop would write: a push, a cancel by key, a handler. replay.go sets
-// the engine's clock from event to event, and claims what is due at each. The test runs the
-// same shop with a Worker in a synctest bubble, where time passes by itself.
+// shop.go is what any shop would write: a push, a cancel by key, a handler. replay.go moves
+// the engine's clock from event to event, and claims each message when it is due. The test
+// runs the same shop with a Worker in a synctest bubble, where time passes by itself.
 //
-// Times count in whole milliseconds. A payment or answer in the millisecond in which the
-// message is due is in time. One before the purchase or request counts as if it came with
-// it, and is not counted without one.
+// Times are in whole milliseconds. A payment or answer in the millisecond in which the
+// message is due is in time. A payment before the purchase, or an answer before the request,
+// counts as if both came at the same time. Without a purchase or request it does not count.
 //
-// With --store the messages are on disk, and a run after kill -9 continues: it replays the
-// file from the beginning, but the push of a key that is live or remembered makes no new
-// message, and its answer says how a finished one ended. So the counts are exact, and what
-// is finished is not done again. Each step waits for the disk: a big file takes minutes.
+// With --store the messages are on disk, and a run after kill -9 continues. It replays the
+// file from the beginning. The push of a key that is live or remembered makes no new
+// message, and its answer says how a finished one ended. So the counts are exact, and no
+// finished message is handled again. Each step waits for the disk: a big file takes minutes.
 package main
 
 import (

@@ -45,11 +45,11 @@ func (e *event) happen(ctx context.Context, c *tarry.Client) error {
 	return e.job.claim(ctx, c, e.id)
 }
 
-// columns are the columns of the file that are read.
+// columns are the columns of the file that read needs.
 var columns = [...]string{"order_id", "purchased_at", "approved_at", "review_asked_at", "review_answered_at"}
 
-// read returns what happens to the orders of a file, in the order of time, and how many
-// orders there are.
+// read returns the events of all orders in a file, ordered by time, and how many orders
+// there are.
 func (s *shop) read(file string) (events []event, orders int, err error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *shop) read(file string) (events []event, orders int, err error) {
 	}
 }
 
-// events adds what happens to an order and its job.
+// events appends the events of one order for this job.
 func (j *job) events(all []event, id string, began, ended time.Time) []event {
 	if began.IsZero() {
 		return all
@@ -112,8 +112,8 @@ func (j *job) events(all []event, id string, began, ended time.Time) []event {
 	return append(all, event{ended, callOff, j, id})
 }
 
-// parseTime reads RFC 3339, cut to the millisecond; empty is the zero time. What is due 48
-// hours later must lie before the year 10000.
+// parseTime reads a time in RFC 3339, truncated to the millisecond; empty is the zero time.
+// A message that is due 48 hours later must still be due before the year 10000.
 func parseTime(s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
@@ -131,8 +131,8 @@ type clock struct{ ms atomic.Int64 }
 func (c *clock) now() time.Time  { return time.UnixMilli(c.ms.Load()).UTC() }
 func (c *clock) set(t time.Time) { c.ms.Store(t.UnixMilli()) }
 
-// replay has the events happen in virtual time, with the messages in a directory; "": in
-// memory.
+// replay lets the events happen in virtual time. The messages are in the directory dir, or
+// in memory if dir is "".
 func replay(ctx context.Context, events []event, dir string) (err error) {
 	clk := new(clock)
 	var c *tarry.Client

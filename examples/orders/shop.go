@@ -32,7 +32,7 @@ func newShop() *shop {
 	}
 }
 
-// A job is done some time after its reason, unless it is called off before.
+// A job is done some time after its reason, unless it is called off first.
 type job struct {
 	topic           *tarry.Topic[Order]
 	delay           time.Duration
@@ -69,7 +69,7 @@ func (j *job) callOff(ctx context.Context, c *tarry.Client, id string) error {
 	return err
 }
 
-// claim does the job of an order that somebody looks at when it is due, as a worker would.
+// claim does the job of an order when it is due, as a worker would.
 func (j *job) claim(ctx context.Context, c *tarry.Client, id string) error {
 	err := j.topic.Claim(ctx, c, tarry.ByKey(id), j.do)
 	if errors.Is(err, tarry.ErrNotFound) {
@@ -78,8 +78,8 @@ func (j *job) claim(ctx context.Context, c *tarry.Client, id string) error {
 	return err
 }
 
-// do does the job when it is due. A shop would change the order in its database here, in a
-// way that does no harm when it is repeated after a crash.
+// do is the handler of the job. A shop would change the order in its database here, in such
+// a way that a repetition after a crash does no harm.
 func (j *job) do(context.Context, *tarry.Message[Order]) error {
 	j.done.Add(1)
 	return nil

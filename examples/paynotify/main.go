@@ -3,14 +3,14 @@
 //
 //	go run ./examples/paynotify --url https://shop.example/paid --order 42
 //
-// The schedule belongs to the message. Package forward/webhook signs, refuses addresses that
-// are not public, and gives a call up after 10 s. After 2xx the message is gone, after 410 it
-// is dead at once. After anything else, or no answer, it is sent again, no sooner than
-// Retry-After says. After the sixth call it is dead, and stays in the store with the last
-// error.
+// The schedule belongs to the message. Package forward/webhook signs the webhook, refuses
+// addresses that are not public, and gives up a call after 10 s. After 2xx the message is
+// gone; after 410 it is dead at once. After any other answer, or none, it is sent again, but
+// not before the time in Retry-After. After the sixth call it is dead, and stays in the store
+// with the last error.
 //
-// With --store http://127.0.0.1:8277 the messages are those of a tarry server. They outlive
-// this program, which continues when it is run again:
+// With --store http://127.0.0.1:8277 a tarry server keeps the messages. They outlive this
+// program, which continues when it is run again:
 //
 //	tarry serve
 //	go run ./examples/paynotify --store http://127.0.0.1:8277 --url http://127.0.0.1:9000/paid --private --order 42
@@ -19,7 +19,7 @@
 //	tarry dead redrive order.paid    # call again, with the whole schedule
 //
 // For a day after the merchant knows, another notice of the same order does nothing.
-// --faster 60 makes minutes of the schedule seconds, to watch all of it.
+// --faster 60 turns the minutes of the schedule into seconds, to watch all of it.
 package main
 
 import (

@@ -21,7 +21,7 @@ type Order struct {
 	ID string `json:"id"`
 }
 
-// schedule is how long after one call that failed the next follows.
+// schedule has the delays between a failed call and the next one.
 var schedule = []time.Duration{15 * time.Second, 30 * time.Second, 3 * time.Minute, 10 * time.Minute, 30 * time.Minute}
 
 // Paid is the queue of notices. The first call is due at once.
@@ -42,7 +42,8 @@ func paid(ctx context.Context, c *tarry.Client, order string, faster int) (known
 	return p.State == tarry.Finished, err
 }
 
-// newWorker returns a worker that sends notices to the merchant, as the bytes they are.
+// newWorker returns a worker that sends notices to the merchant. It sends the raw bytes, so
+// it handles a topic of []byte.
 func newWorker(c *tarry.Client, merchant forward.Target, observe func(tarry.Event)) *tarry.Worker {
 	w := tarry.NewWorker(c, &tarry.WorkerConfig{Observer: observe})
 	tarry.Handle(w, tarry.NewTopic[[]byte](Paid.Queue()), merchant.Send)

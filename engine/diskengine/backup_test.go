@@ -1133,6 +1133,9 @@ func TestBackupOfWhatCannotBeCopied(t *testing.T) {
 // read of it is, what is lost is told, and the backup stays as it is.
 func TestSalvage(t *testing.T) {
 	for name, far := range map[string]bool{"linked": false, "far": true} {
+		if far && testing.Short() {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			sound := vfstest.New(nil)
 			p := newPlace(on(sound, far), nil)

@@ -109,8 +109,12 @@ func TestSimulation(t *testing.T) {
 
 // TestThrong has many callers at once work on simulated disks.
 func TestThrong(t *testing.T) {
+	rounds := 10
+	if testing.Short() {
+		rounds = 4
+	}
 	began := time.Now()
-	for n, d := 0, span(t); (n < 10 || time.Since(began) < d) && !t.Failed(); n++ {
+	for n, d := 0, span(t); (n < rounds || time.Since(began) < d) && !t.Failed(); n++ {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			h, ms := simulation()
 			ms.free = true // many call at once

@@ -73,7 +73,7 @@ type Harness struct {
 	Steps, Keys, Queues int
 
 	// Histories is the number of random histories; 0: 20. With TARRY_TEST_THOROUGH=1 it is
-	// four times as many.
+	// four times as many, with -short half as many.
 	Histories int
 
 	// Parts names the parts of the suite to run, as Run lists them, for a variant whose

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 )
 
@@ -83,8 +84,11 @@ func (b *bed) histories(fault *Fault) {
 // count returns how many random histories to run.
 func (b *bed) count() int {
 	count := cmp.Or(b.h.Histories, 20)
-	if thorough() {
-		count *= 4
+	switch {
+	case thorough():
+		return 4 * count
+	case testing.Short():
+		return (count + 1) / 2
 	}
 	return count
 }

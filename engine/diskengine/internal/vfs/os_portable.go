@@ -1,6 +1,6 @@
-//go:build !linux && !darwin && !freebsd && !memtables
+//go:build !linux && !darwin && !freebsd && !windows
 
-package disk
+package vfs
 
 import "errors"
 

@@ -36,7 +36,6 @@ type share struct {
 	sub  *Subscription
 	want int // index in wants
 	n    int
-	turn int // Standing: the turn in which they were requested
 }
 
 const (
@@ -179,7 +178,7 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 		s.taken += n
 		s.calls++
 		c.wants[w].Max += n
-		c.shares = append(c.shares, share{s, w, n, s.turn})
+		c.shares = append(c.shares, share{s, w, n})
 	}
 	return reached > 0
 }

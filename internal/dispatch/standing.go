@@ -59,7 +59,6 @@ func (t *Standing) begin(ctx context.Context, o *Order, a *answer) {
 		s.parks = false
 	}
 	s.leaving, s.gone, s.idle, s.told, s.out, s.round = false, false, nil, 0, 0, 0
-	s.turn++
 	d.resting--
 	if s.asks > 0 {
 		d.kick()

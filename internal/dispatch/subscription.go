@@ -51,7 +51,6 @@ type Subscription struct {
 	told    uint64               // the round of the last failure reported to it
 	idle    chan struct{}        // closed when it is leaving and has no call under way
 	stands  bool                 // it is a Standing
-	turn    int                  // Standing: turns so far
 	looked  uint64               // Standing: the last round that had no room for one of its queues
 	out     int                  // Standing: ready queues that round looked had no room for
 	awaits  bool                 // Standing: to be woken when quiet

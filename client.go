@@ -26,6 +26,7 @@ type Client struct {
 	meter   *Meter
 	caps    engine.Capabilities
 	owned   bool // Close closes the engine too
+	derived bool // made by On
 	maxBody int
 	most    int // how many queues all waiting leases together may name
 	log     *slog.Logger
@@ -115,8 +116,8 @@ func (c *Client) Engine() engine.Engine {
 }
 
 // On returns a client with the settings of c for another engine, such as one that runs
-// inside a transaction. Its calls are not coalesced. It runs no workers and need not be
-// closed.
+// inside a transaction. Its calls are not coalesced. It need not be closed. It runs no
+// handlers: Worker.Run and Topic.Claim return ErrUnsupported.
 func (c *Client) On(eng engine.Engine) *Client {
 	caps := eng.Capabilities()
 	var s *calls.Engine
@@ -127,6 +128,7 @@ func (c *Client) On(eng engine.Engine) *Client {
 	on := &Client{
 		eng:      eng,
 		seam:     s,
+		derived:  true,
 		meter:    c.meter,
 		caps:     caps,
 		maxBody:  within(c.maxBody, caps.MaxBody),
@@ -181,8 +183,15 @@ func (c *Client) Close() error {
 	return c.closeErr
 }
 
-// enlist registers a worker that is about to run. It returns false on a client that runs no
-// workers: it is closing, or was made by On.
+// runsHandlers refuses to run handlers on a client made by On.
+func (c *Client) runsHandlers(op, queue string) error {
+	if !c.derived {
+		return nil
+	}
+	return &Error{Op: op, Queue: queue, Err: ErrUnsupported, Hint: "a client made by On runs no handlers; use the client that it was made from"}
+}
+
+// enlist registers a worker that is about to run. It returns false when the client is closing.
 func (c *Client) enlist(w *work.Worker) bool {
 	c.workersMu.Lock()
 	defer c.workersMu.Unlock()

@@ -337,6 +337,30 @@ func TestOperations(t *testing.T) {
 	})
 }
 
+// A client made by On runs no handlers, and leases nothing for one.
+func TestOnRunsNoHandlers(t *testing.T) {
+	mem := memengine.New(nil)
+	defer mem.Close()
+	c := tarry.New(mem, nil)
+	defer c.Close()
+	on, topic := c.On(mem), tarry.NewTopic[string]("q")
+	if _, err := topic.Push(t.Context(), on, "body", tarry.Key("k")); err != nil {
+		t.Fatal(err)
+	}
+	handler := func(context.Context, *tarry.Message[string]) error { return nil }
+	if err := topic.Claim(t.Context(), on, tarry.ByKey("k"), handler); !errors.Is(err, tarry.ErrUnsupported) {
+		t.Errorf("Claim: %v", err)
+	}
+	w := tarry.NewWorker(on, nil)
+	tarry.Handle(w, topic, handler)
+	if err := w.Run(t.Context()); !errors.Is(err, tarry.ErrUnsupported) {
+		t.Errorf("Run: %v", err)
+	}
+	if m, err := topic.Get(t.Context(), c, tarry.ByKey("k")); err != nil || m.State != tarry.Ready || m.Attempt != 0 {
+		t.Errorf("afterwards: %+v, %v", m, err)
+	}
+}
+
 // unlimited is an engine that sets no limit to bodies.
 type unlimited struct{ engine.Engine }
 

@@ -167,6 +167,9 @@ func (t *Topic[T]) Claim(ctx context.Context, c *Client, ref Ref, handler func(c
 	if err != nil {
 		return err
 	}
+	if err := c.runsHandlers("claim", ref.Queue); err != nil {
+		return err
+	}
 	sent := c.now()
 	l, err := c.Claim(ctx, ref, LeaseOptions{})
 	if err != nil {

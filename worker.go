@@ -54,6 +54,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := w.cfg.check(op); err != nil {
 		return err
 	}
+	if err := w.c.runsHandlers(op, ""); err != nil {
+		return err
+	}
 	if err := w.work.Start(ctx, op); err != nil {
 		return err
 	}

@@ -20,14 +20,14 @@ func (p *Program) backupCommand() *cobra.Command {
 	cmd := p.client(refuseIt, &cobra.Command{
 		Use:   "backup TO",
 		Short: "Copy a disk store to a directory",
-		Long: `Backup brings the backup in the directory TO to what the store holds now: all that was
-answered before is in it, and on the disk, when it ends. A server makes it itself, in the
-directory of the name TO below its --backup-dir; with --store TO is any directory. It is
-made when it is missing; one that holds anything but a backup of this store is refused. A
-backup that is cut off leaves the one before.
+		Long: `Backup brings the backup in the directory TO up to date with the store. Everything that was
+answered before is in the backup, and on disk, when the command ends. A server writes the
+backup itself, to the directory TO below its --backup-dir; with --store TO is any directory.
+TO is created if it is missing. It is refused if it holds anything but a backup of this
+store. An interrupted backup leaves the previous one intact.
 
-Files that never change are shared with the store by hard links; on another file system
-only what is new since the backup before is copied.`,
+Files that never change are shared with the store by hard links. On another file system
+only files that are new since the previous backup are copied.`,
 		Example: "  tarry backup orders\n  tarry backup /backups/orders --store disk:tarry-data",
 		Args:    exactly("TO"),
 	}, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
@@ -44,22 +44,22 @@ only what is new since the backup before is copied.`,
 		}
 		return p.showBackup("backed up", args[0], made)
 	})
-	cmd.Flags().Lookup("timeout").Usage = "how long the store or the server may take to open; 0: as long as it takes"
+	cmd.Flags().Lookup("timeout").Usage = "how long opening the store or server may take; 0: no limit"
 	return cmd
 }
 
 func (p *Program) restoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore FROM TO",
-		Short: "Make a disk store of a backup",
-		Long: `Restore checks the backup in the directory FROM and makes a store of it in TO, a
-directory that is missing or empty: DIR, or disk:DIR. It asks no server.
+		Short: "Restore a disk store from a backup",
+		Long: `Restore checks the backup in the directory FROM and makes a store of it in TO (DIR or
+disk:DIR), which must be missing or empty. It asks no server.
 
-The store is the same one as of the instant of the backup. What became of its messages
-since is not known there: what was handled after the backup is handed out again.
+The store is as it was at the time of the backup. Messages that were handled since then
+will be leased again.
 
-A backup that is damaged is refused: tarry check FROM --salvage TO makes a store of what can
-be read of it. The backup stays as it is.`,
+A damaged backup is refused: tarry check FROM --salvage TO makes a store of what can be
+read. The backup itself does not change.`,
 		Example: "  tarry restore /backups/orders disk:tarry-data",
 		Args:    exactly("FROM", "TO"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -28,7 +28,7 @@ func (p *Program) benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench --store URL --scenario NAME[,NAME…]",
 		Short: "Measure a store",
-		Long: `Bench measures a store, each scenario on messages of its own:
+		Long: `Bench measures a store. Each scenario uses messages of its own:
 
   push        single calls, due over the next 48 hours
   push-raw    the same to a server without tarry's client: one message a request
@@ -36,18 +36,18 @@ func (p *Program) benchCommand() *cobra.Command {
   cancel      single calls, by key
   lateness    messages due at a steady rate, to the start of an empty handler
   burst       messages due in the same instant, to the last ack
-  pending     memory and disk that waiting messages take
-  recover     kill -9 of a process that holds messages; until the store serves again
+  pending     memory and disk space of waiting messages
+  recover     from a kill -9 of the process with the store until the store serves again
   all         all of these
 
-push, push-raw, push-batch and cancel are closed loop: each client calls again when
-it has its answer, so latencies are times of service at saturation. lateness, burst
-and --background-rate are open loop: latencies count from the instant that was meant.
+push, push-raw, push-batch and cancel are closed loop: each client calls again once it
+has its answer, so latencies are service times at saturation. lateness, burst and
+--background-rate are open loop: latencies count from the intended time.
 
-A disk store must not exist yet, or be an empty directory; it is removed afterwards
+The directory of a disk store must be missing or empty; it is removed afterwards
 unless --keep is given. In any other store bench uses queues of its own and empties
-them. Of a server that asks for a token it needs one with the scopes push, work, read
-and operate. Bodies are hexadecimal digits, which compress to half.`,
+them. A token for bench needs the scopes push, work, read and operate. Bodies are
+hexadecimal digits, which compress to half.`,
 		Example: `  tarry bench --store disk:bench-data --scenario push,lateness
   tarry bench --store http://127.0.0.1:8277 --scenario push --n 50000 --json
   tarry bench --store 'https://tarry.example.com?ca_file=ca.pem' --token-file token --scenario push-raw`,

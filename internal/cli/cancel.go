@@ -14,9 +14,9 @@ func (p *Program) cancelCommand() *cobra.Command {
 		Use:        "cancel QUEUE KEY",
 		SuggestFor: []string{"delete", "remove", "rm"},
 		Short:      "Cancel a message before it is handled",
-		Long: `Cancel removes a scheduled or ready message: once it has returned, no worker gets
-the message. A message that a worker holds is not cancelled (exit code 4). By id
-it drops a dead message too.`,
+		Long: `Cancel removes a scheduled or ready message. Once it has returned, no worker gets the
+message. A leased message is not cancelled (exit code 4). With --id it also drops a
+dead message.`,
 		Example: "  tarry cancel order.unpaid 42\n  tarry cancel order.unpaid --id 1234",
 	}, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
 		ref, _, err := arg.ref(args[1:])

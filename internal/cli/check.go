@@ -16,13 +16,13 @@ func (p *Program) checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check DIR",
 		Short: "Verify a disk store, or a backup of one",
-		Long: `Check reads all of the store in a directory, DIR or disk:DIR, that no process has open, or
-of a backup: checksums, indexes and counters, and that each message is stored once. It
-changes nothing. It prints a line for each fault; the exit code is 1 if there is one.
+		Long: `Check reads a whole disk store (DIR or disk:DIR) that no process has open, or a backup. It
+verifies checksums, indexes and counters, and that each message is stored once. It changes
+nothing. It prints a line for each fault; the exit code is 1 if there is one.
 
 With --salvage it prints what is lost, and makes a sound store of every message that can be
-read, in the directory NEW, which must be missing or empty. DIR stays as it is. Messages that
-had been acked or cancelled may be handed out again. With --dry-run too it only prints what
+read in the directory NEW, which must be missing or empty. DIR does not change. Messages
+that were acked or cancelled may be leased again. With --dry-run as well it only prints what
 would be lost.`,
 		Example: "  tarry check tarry-data\n  tarry check /backups/orders --json\n  tarry check tarry-data --salvage tarry-new",
 		Args:    exactly("DIR"),
@@ -50,8 +50,8 @@ would be lost.`,
 			return p.showChecked(&c)
 		},
 	}
-	cmd.Flags().StringVar(&salvage, "salvage", "", "make a store in the directory `NEW` of what can be read")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what --salvage would lose")
+	cmd.Flags().StringVar(&salvage, "salvage", "", "make a store of what can be read in the directory `NEW`")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only print what --salvage would lose")
 	p.jsonFlag(cmd, "print JSON")
 	return cmd
 }

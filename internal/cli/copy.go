@@ -26,18 +26,19 @@ func (p *Program) copyCommand() *cobra.Command {
 	var f copyFlags
 	cmd := &cobra.Command{
 		Use:   "copy FROM TO [QUEUE…]",
-		Short: "Copy what one store holds to another",
-		Long: `Copy pushes to TO the scheduled and ready messages of FROM, of all its queues or those
-named, and copies settings and pauses of queues. FROM and TO are URLs of stores or
-servers, or @FILE for one that a file holds. FROM stays as it is.
+		Short: "Copy the messages of one store to another",
+		Long: `Copy pushes the scheduled and ready messages of FROM to TO, and copies settings and pauses
+of queues. It copies all queues, or those named. FROM and TO are URLs of stores or servers,
+or @FILE for a file that holds one. FROM does not change.
 
-Stop the workers of both before, and who pushes to FROM; start them on TO when copy has
-ended. A queue that holds messages in TO is refused without --merge, as messages without
-a key would be there twice; those with a key whose key TO knows are left as TO has them.
+First stop the workers of both, and everything that pushes to FROM. Start them on TO when
+copy has ended. If a queue already holds messages in TO, copy refuses unless --merge is
+given, since messages without a key would be there twice. A message whose key TO knows is
+left as it is in TO.
 
-Leased messages, remembered keys, attempts used up, ids and times of creation are not
-copied; copy tells how many it left. Dead messages are copied with --dead: they die anew
-in TO, with the last error that they had.`,
+Leased messages, remembered keys, attempts, ids and creation times are not copied; copy
+reports how many messages it left. Dead messages are copied with --dead: they die again in
+TO, with their last error.`,
 		Example: `  tarry copy disk:old disk:new --dry-run
   tarry copy disk:tarry-data @postgres.url
   tarry copy http://127.0.0.1:8277 disk:saved order.unpaid`,
@@ -56,7 +57,7 @@ in TO, with the last error that they had.`,
 	flags.BoolVar(&f.pauses, "pauses", true, "with the pauses of queues")
 	flags.BoolVar(&f.dead, "dead", false, "with dead messages, where the queue holds nothing in TO")
 	p.tokenFlag(cmd)
-	timeoutFlag(cmd, &p.target.timeout, defaultTimeout, "how long each store may take to open; 0: as long as it takes")
+	timeoutFlag(cmd, &p.target.timeout, defaultTimeout, "how long opening each store may take; 0: no limit")
 	p.jsonFlag(cmd, "print JSON, one object a queue")
 	return cmd
 }

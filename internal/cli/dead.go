@@ -16,7 +16,7 @@ func (p *Program) deadCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "dead ls|groups|redrive|drop",
 		Short: "Manage dead messages: list, group by error, redrive, drop",
-		Long:  `Dead are the messages whose attempts are used up and those that a worker buried.`,
+		Long:  `Dead messages have used up their attempts, or were buried by a worker.`,
 	}, "usage: tarry dead ls|groups|redrive|drop QUEUE", p.deadListCommand(), p.deadGroupsCommand(), p.deadRedriveCommand(), p.deadDropCommand())
 }
 
@@ -103,10 +103,10 @@ func (p *Program) deadRedriveCommand() *cobra.Command {
 	var filter filterFlags
 	cmd := p.client(refuseIt, &cobra.Command{
 		Use:   "redrive QUEUE [ID…]",
-		Short: "Make dead messages ready again, with all their attempts",
-		Long: `Redrive makes dead messages ready again: those with these ids, else those that the
-flags choose, else all; the longest dead first. One whose key a live message holds by
-now is skipped. Before it redrives all of a queue it asks, or wants --yes.`,
+		Short: "Make dead messages ready again, with their attempts reset to 0",
+		Long: `Redrive makes dead messages ready again: those with these ids, else those that the flags
+choose, else all; the longest dead first. A message whose key a live message now has is
+skipped. Redriving a whole queue asks first, or needs --yes.`,
 		Example: `  tarry dead redrive order.unpaid --since 2h --error timeout
   tarry dead redrive order.unpaid --group "dial tcp #: timeout"
   tarry dead redrive order.unpaid 17 18
@@ -154,9 +154,8 @@ func (p *Program) deadDropCommand() *cobra.Command {
 	cmd := p.client(refuseIt, &cobra.Command{
 		Use:   "drop QUEUE [ID…]",
 		Short: "Drop dead messages for good",
-		Long: `Drop removes dead messages: those with these ids, else those that the flags choose,
-else all; the longest dead first. It asks first, or wants --yes. A message that is not
-dead stays.`,
+		Long: `Drop removes dead messages: those with these ids, else those that the flags choose, else
+all; the longest dead first. It asks first, or needs --yes. Messages that are not dead stay.`,
 		Example: `  tarry dead drop order.unpaid --until 7d
   tarry dead drop order.unpaid --error "no such order" --yes
   tarry dead drop order.unpaid 17 18 --yes`,

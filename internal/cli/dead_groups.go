@@ -30,10 +30,10 @@ func (p *Program) deadGroupsCommand() *cobra.Command {
 	var filter filterFlags
 	cmd := p.client(showEmpty, &cobra.Command{
 		Use:   "groups QUEUE",
-		Short: "Show what a queue's messages died of, the most frequent first",
-		Long: `Groups counts dead messages by their last error. Words with digits in them, such as
-numbers, ids and addresses, are # in it, so that the same fault is one group. dead ls,
-redrive and drop take such a group with --group.`,
+		Short: "Count a queue's dead messages by error, the most frequent first",
+		Long: `Groups counts dead messages by their last error. Words with digits, such as numbers, ids
+and addresses, appear as #, so that the same fault makes one group. Pass a group to dead ls,
+redrive and drop with --group.`,
 		Example: `  tarry dead groups order.unpaid
   tarry dead groups order.unpaid --since 2h --json`,
 		Args: exactly("QUEUE"),

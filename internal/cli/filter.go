@@ -20,23 +20,23 @@ type filterFlags struct {
 // died adds the flags for dead messages.
 func (f *filterFlags) died(p *Program, cmd *cobra.Command) {
 	f.from, f.to = "since", "until"
-	cmd.Flags().Var(boundValue{&f.From, p.Now, -1}, f.from, "only what died since then: a time, or how long ago, such as 2h")
-	cmd.Flags().Var(boundValue{&f.To, p.Now, -1}, f.to, "only what died before then")
+	cmd.Flags().Var(boundValue{&f.From, p.Now, -1}, f.from, "only messages that died since then: a time, or how long ago, such as 2h")
+	cmd.Flags().Var(boundValue{&f.To, p.Now, -1}, f.to, "only messages that died before then")
 	f.text(cmd)
-	cmd.Flags().StringArrayVar(&f.groups, "group", nil, "only those of this group of errors, as dead groups shows it; may be repeated")
+	cmd.Flags().StringArrayVar(&f.groups, "group", nil, "only messages of this group of errors, as dead groups shows it; may be repeated")
 }
 
 // due adds the flags for messages that wait.
 func (f *filterFlags) due(p *Program, cmd *cobra.Command) {
 	f.from, f.to = "due-after", "due-before"
-	cmd.Flags().Var(boundValue{&f.From, p.Now, 1}, f.from, "only what is due then or later: a time, or how far off, such as 2h; -2h is two hours ago")
-	cmd.Flags().Var(boundValue{&f.To, p.Now, 1}, f.to, "only what is due before then")
+	cmd.Flags().Var(boundValue{&f.From, p.Now, 1}, f.from, "only messages due then or later: a time, or a duration from now, such as 2h; -2h is two hours ago")
+	cmd.Flags().Var(boundValue{&f.To, p.Now, 1}, f.to, "only messages due before then")
 	f.text(cmd)
 }
 
 func (f *filterFlags) text(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.Error, "error", "", "only those whose last error contains this text")
-	cmd.Flags().StringVar(&f.KeyPrefix, "key-prefix", "", "only those whose key begins so")
+	cmd.Flags().StringVar(&f.Error, "error", "", "only messages whose last error contains this text")
+	cmd.Flags().StringVar(&f.KeyPrefix, "key-prefix", "", "only messages whose key begins with this")
 }
 
 // given reports whether any of the flags is set.
@@ -51,7 +51,7 @@ func (f *filterFlags) given(cmd *cobra.Command) bool {
 
 // limit adds the flag --limit: how many messages to change.
 func (f *filterFlags) limit(cmd *cobra.Command) {
-	cmd.Flags().Int64Var(&f.Limit, "limit", 0, "at most so many; 0: all")
+	cmd.Flags().Int64Var(&f.Limit, "limit", 0, "at most this many; 0: all")
 }
 
 // ids parses the ids of a command that takes ids or a filter.

@@ -17,9 +17,9 @@ func (p *Program) forecastCommand() *cobra.Command {
 	cmd := p.client(showEmpty, &cobra.Command{
 		Use:   "forecast QUEUE",
 		Short: "Show how many messages fall due when",
-		Long: `Forecast counts the scheduled and ready messages by due time: step by step from this
-minute on, and before that what is overdue, due before this minute. The table leaves
-empty steps out; --json has them all.`,
+		Long: `Forecast counts the scheduled and ready messages by due time, step by step from this minute
+on. Messages due before this minute are counted as overdue. The table leaves out empty
+steps; --json has them all.`,
 		Example: "  tarry forecast order.unpaid --step 10m --span 6h",
 		Args:    exactly("QUEUE"),
 	}, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
@@ -44,7 +44,7 @@ empty steps out; --json has them all.`,
 		return o.flush()
 	})
 	cmd.Flags().Var((*durationValue)(&step), "step", "length of a step, whole minutes")
-	cmd.Flags().Var((*durationValue)(&span), "span", "how far to look, whole steps")
+	cmd.Flags().Var((*durationValue)(&span), "span", "how far to look ahead, whole steps")
 	return cmd
 }
 

@@ -19,10 +19,10 @@ func (p *Program) getCommand() *cobra.Command {
 	cmd := p.client(showEmpty, &cobra.Command{
 		Use:        "get QUEUE KEY",
 		SuggestFor: []string{"show", "peek"},
-		Short:      "Look a message up",
-		Long: `Get shows a message: by key the live one, else the finished one whose key is
-remembered, else the newest dead one; by id any but a finished one. Of a finished one
-it tells how and when it ended; it has no body.`,
+		Short:      "Look up a message",
+		Long: `Get shows a message. By key it is the live one, else the finished one whose key is
+remembered, else the newest dead one. By id it is any message that is not finished. For a
+finished message it shows how and when it ended; the body is gone.`,
 		Example: "  tarry get order.unpaid 42\n  tarry get order.unpaid --id 1234 --raw > body",
 	}, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
 		ref, _, err := arg.ref(args[1:])

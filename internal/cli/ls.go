@@ -39,11 +39,9 @@ func (p *Program) lsCommand() *cobra.Command {
 		Use:        "ls QUEUE",
 		SuggestFor: []string{"list"},
 		Short:      "List a queue's live messages",
-		Long: `Ls lists the live messages in the order in which their states end: ready and
-scheduled ones by due time, leased ones by the end of the lease. With --state it
-lists one state alone, dead ones too, which are in the order of their deaths. --from
-and --to bound the time by which each state is ordered: a time, or with its sign a
-duration from now.`,
+		Long: `Ls lists live messages: scheduled and ready ones by due time, leased ones by the end of
+their lease. --state lists one state only; dead messages are listed by time of death.
+--from and --to bound these times: each is a time, or a duration from now with a sign.`,
 		Example: "  tarry ls order.unpaid --state scheduled --to +30m\n  tarry ls order.unpaid --state dead --from -2h --newest",
 		Args:    exactly("QUEUE"),
 	}, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {

@@ -14,9 +14,10 @@ import (
 func (p *Program) migrateCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "migrate up|down|status|print",
-		Short: "Make and change the tables of a store in PostgreSQL or MySQL",
-		Long: `A store in a database is a set of tables, whose version must be the one that the program
-needs. Migrate brings them there; so does opening with the option migrate=true.`,
+		Short: "Create and change the tables of a store in PostgreSQL or MySQL",
+		Long: `A store in a database is a set of tables with a version, which must match the program.
+Migrate brings the tables to that version. Opening a store with migrate=true in its URL
+does so too.`,
 	}, "usage: tarry migrate up|down|status|print --store URL",
 		p.migrateUpCommand(), p.migrateDownCommand(), p.migrateStatusCommand(), p.migratePrintCommand())
 }
@@ -52,8 +53,8 @@ func (p *Program) migration(timeout time.Duration, cmd *cobra.Command, do func(c
 func (p *Program) migrateUpCommand() *cobra.Command {
 	return p.migration(0, &cobra.Command{
 		Use:     "up",
-		Short:   "Bring the tables to the version needed, or make them",
-		Long:    `Up applies what the store lacks. Several may do so at once; what is there is kept.`,
+		Short:   "Create the tables, or bring them to the current version",
+		Long:    `Up applies the missing migrations. Several processes may run it at once. Messages stay.`,
 		Example: `  tarry migrate up --store 'postgres://owner@host/database?schema=tarry'`,
 	}, func(ctx context.Context, store engine.Migrations) error {
 		done, err := store.Up(ctx)
@@ -66,9 +67,9 @@ func (p *Program) migrateDownCommand() *cobra.Command {
 	var cmd *cobra.Command
 	cmd = p.migration(0, &cobra.Command{
 		Use:   "down",
-		Short: "Take the tables back to an older version, or away",
-		Long: `Down takes back what came after the version --to, with the messages in it: version 0
-is no store. It asks first, or wants --yes.`,
+		Short: "Take the tables back to an older version, or remove them",
+		Long: `Down undoes the migrations after the version --to, and deletes the messages they hold:
+version 0 removes the store. It asks first, or needs --yes.`,
 		Example: `  tarry migrate down --to 0 --store postgres://owner@host/database`,
 	}, func(ctx context.Context, store engine.Migrations) error {
 		if to < 0 {
@@ -143,14 +144,14 @@ func (p *Program) migratePrintCommand() *cobra.Command {
 	var from int64
 	cmd := p.migration(asksNothing, &cobra.Command{
 		Use:   "print",
-		Short: "Print the SQL that up runs, to apply it by other means",
-		Long: `Print writes the SQL that brings a store from the version --from to the one needed. It
-asks no database: of the URL only the scheme and the schema count.`,
+		Short: "Print the SQL that up runs, to apply it in another way",
+		Long: `Print writes the SQL that brings a store from the version --from to the current one. It
+does not connect to the database; only the scheme and the schema of the URL matter.`,
 		Example: `  tarry migrate print --store 'postgres:///?schema=tarry' > tarry.sql`,
 	}, func(_ context.Context, store engine.Migrations) error {
 		_, err := fmt.Fprint(p.Stdout, store.Print(from))
 		return err
 	})
-	cmd.Flags().Int64Var(&from, "from", 0, "the version that the store has; 0: there is none")
+	cmd.Flags().Int64Var(&from, "from", 0, "the version of the store; 0: there is no store")
 	return cmd
 }

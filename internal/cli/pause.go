@@ -13,8 +13,8 @@ func (p *Program) pauseCommand() *cobra.Command {
 	var d time.Duration
 	cmd := p.client(refuseIt, &cobra.Command{
 		Use:     "pause QUEUE",
-		Short:   "Hand out no messages of a queue for a while",
-		Long:    `Pause stops the handing out of a queue's messages; pushes, cancels and what workers hold already go on.`,
+		Short:   "Stop leasing messages of a queue for a while",
+		Long:    `Pause stops the leasing of a queue. Pushes, cancels and messages that are already leased are not affected.`,
 		Example: "  tarry pause order.unpaid --for 10m",
 		Args:    exactly("QUEUE"),
 	}, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {

@@ -66,11 +66,11 @@ func (p *Program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tarry",
 		Short: "Deliver messages later, and never early",
-		Long: `tarry keeps messages until they are due and then hands them out, at least once.
+		Long: `tarry keeps messages until they are due and then delivers them, at least once.
 
-Start a server with "tarry serve"; the other commands talk to it, or with --store
-work on a store directly. Times are RFC 3339 (2030-01-02T15:04:05Z), durations
-such as 1500ms, 30m, 48h or 7d.
+Start a server with "tarry serve". The other commands talk to it, or use a store
+directly with --store. Times are RFC 3339 (2030-01-02T15:04:05Z); durations are
+1500ms, 30m, 48h or 7d.
 
 Settings come from flags, else from the environment (TARRY_SERVER, …), else from
 the JSON file named by --config or TARRY_CONFIG.

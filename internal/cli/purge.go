@@ -17,11 +17,11 @@ func (p *Program) purgeCommand() *cobra.Command {
 	cmd := p.client(refuseIt, &cobra.Command{
 		Use:   "purge QUEUE",
 		Short: "Remove a queue's scheduled and ready messages",
-		Long: `Purge removes what is scheduled or ready when it begins, with --dead the dead ones
-too, and with --finished the keys that are remembered; never what workers hold. The
-keys of what it removes are free. With the flags that choose it cancels what they
-choose, the earliest due first, and such keys are remembered where that was asked for.
-It asks first, or wants --yes.`,
+		Long: `Purge removes the messages that are scheduled or ready when it begins. With --dead it also
+removes dead messages, with --finished remembered keys; leased messages stay. The keys of
+removed messages are free again. With flags that choose messages it cancels those instead,
+the earliest due first; their keys are remembered if their pushes asked for that. It asks
+first, or needs --yes.`,
 		Example: `  tarry purge order.unpaid --yes
   tarry purge order.unpaid --due-before 1h --key-prefix test-`,
 		Args: exactly("QUEUE"),

@@ -28,8 +28,8 @@ func (p *Program) pushCommand() *cobra.Command {
 	cmd := p.client(makeIt, &cobra.Command{
 		Use:   "push QUEUE BODY|-",
 		Short: "Push a message, due now, after a delay or at a time",
-		Long: `Push keeps a message until it is due. The body is the argument, or standard input
-for "-". It answers when the message is as safe as the store makes it.`,
+		Long: `Push stores a message until it is due. The body is the argument, or standard input if the
+argument is "-". Push returns once the message is as durable as the store makes it.`,
 		Example: `  tarry push order.unpaid '{"order":42}' --in 30m --key 42
   tarry push reports - --at 2030-01-02T15:04:05Z < report.json`,
 		Args: exactly("QUEUE", "BODY"),

@@ -15,16 +15,16 @@ import (
 func (p *Program) queueCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "queue get|set",
-		Short: "Settings of a queue: defaults, limits, a rate",
-		Long: `The settings of a queue are stored with it and hold for all who use it: defaults for
-what a push leaves unset, how long dead messages stay, and limits.`,
+		Short: "Show and change settings of a queue: defaults, limits, rate",
+		Long: `The settings of a queue are stored with it and apply to everyone who uses it: defaults for
+pushes, how long dead messages stay, and limits.`,
 	}, "usage: tarry queue get|set QUEUE; tarry queues shows what queues hold", p.queueGetCommand(), p.queueSetCommand())
 }
 
 func (p *Program) queueGetCommand() *cobra.Command {
 	return p.client(showEmpty, &cobra.Command{
 		Use:     "get QUEUE",
-		Short:   "Show what is set for a queue, and what that means",
+		Short:   "Show the settings of a queue, with the defaults",
 		Example: "  tarry queue get order.unpaid",
 		Args:    exactly("QUEUE"),
 	}, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
@@ -44,10 +44,9 @@ func (p *Program) queueSetCommand() *cobra.Command {
 	cmd := p.client(makeIt, &cobra.Command{
 		Use:   "set QUEUE",
 		Short: "Change settings of a queue",
-		Long: `Set changes the settings that are named, and leaves the others as they are. Limits
-act at once; the defaults are for pushes to come. It reads the settings and writes them
-on condition that nobody else has meanwhile; if somebody has it tries once more, unless
---revision says upon which revision the change is to be made (else exit code 4).`,
+		Long: `Set changes the settings that are named and leaves the others. Limits apply at once,
+defaults to later pushes. If somebody else changes the settings at the same time, set tries
+once more. With --revision it changes only that revision, else it fails (exit code 4).`,
 		Example: `  tarry queue set order.unpaid --rate 100 --in-flight 10 --dead-keep 7d
   tarry queue set order.unpaid --max-attempts 5 --unset rate,burst`,
 		Args: exactly("QUEUE"),
@@ -80,7 +79,7 @@ on condition that nobody else has meanwhile; if somebody has it tries once more,
 		}
 	})
 	change.add(cmd)
-	cmd.Flags().StringVar(&revision, "revision", "", "change this revision or none")
+	cmd.Flags().StringVar(&revision, "revision", "", "change the settings only if this is their revision")
 	return cmd
 }
 

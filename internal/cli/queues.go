@@ -12,9 +12,9 @@ import (
 func (p *Program) queuesCommand() *cobra.Command {
 	return p.client(showEmpty, &cobra.Command{
 		Use:   "queues [QUEUE…]",
-		Short: "Show what the queues hold",
-		Long: `Queues shows all queues that hold something, are paused or have settings, or those
-named. Finished counts the keys that are remembered.`,
+		Short: "Count the messages of each queue by state",
+		Long: `Queues shows the queues named, or all that hold messages, are paused or have settings.
+Finished counts the remembered keys.`,
 		Example: "  tarry queues\n  tarry queues order.unpaid --json",
 		Args:    cobra.ArbitraryArgs,
 	}, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {

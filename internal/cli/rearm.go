@@ -16,9 +16,9 @@ func (p *Program) rearmCommand() *cobra.Command {
 	)
 	cmd := p.client(makeIt, &cobra.Command{
 		Use:   "rearm QUEUE KEY [BODY|-] --in DELAY|--at TIME",
-		Short: "Wind a message's clock back, or create it: a heartbeat",
-		Long: `Rearm gives the message with this key a new due time and keeps its body; when there
-is none it creates one with the body and flags given. By --id it never creates.`,
+		Short: "Postpone a message, or create it: a heartbeat",
+		Long: `Rearm gives the message with this key a new due time and keeps its body. If there is no such
+message, it creates one with the given body and flags. With --id it never creates one.`,
 		Example:     "  tarry rearm connections conn-7 '\"close it\"' --in 30s",
 		Annotations: map[string]string{"body": "may follow"},
 	}, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {

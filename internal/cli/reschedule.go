@@ -18,10 +18,10 @@ func (p *Program) rescheduleCommand() *cobra.Command {
 	)
 	cmd := p.client(refuseIt, &cobra.Command{
 		Use:   "reschedule QUEUE KEY --in DELAY|--at TIME",
-		Short: "Move the due time of a message, or of many",
-		Long: `Reschedule moves a scheduled or ready message, and sets its attempt to 0. Without a
-KEY it moves those that the flags choose, or with --all all that wait, to one and the
-same time. Before it moves all it asks, or wants --yes.`,
+		Short: "Change the due time of a message, or of many",
+		Long: `Reschedule moves a scheduled or ready message to another time, and sets its attempt to 0.
+Without KEY it moves the messages that the flags choose, or with --all every scheduled or
+ready one, to the same time. Moving all asks first, or needs --yes.`,
 		Example: `  tarry reschedule order.unpaid 42 --in 2h
   tarry reschedule order.unpaid --id 1234 --at 2030-01-02T15:04:05Z
   tarry reschedule order.unpaid --due-before 10m --in 10m
@@ -56,7 +56,7 @@ same time. Before it moves all it asks, or wants --yes.`,
 	due.add(cmd)
 	filter.due(p, cmd)
 	filter.limit(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "all that wait")
+	cmd.Flags().BoolVar(&all, "all", false, "all scheduled and ready messages")
 	p.yesFlag(cmd)
 	return cmd
 }

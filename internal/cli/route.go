@@ -15,13 +15,13 @@ import (
 func (p *Program) routeCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "route ls|test",
-		Short: "Show and try the routes by which serve forwards messages",
+		Short: "Show and test the routes by which serve forwards messages",
 		Long: `A route forwards the due messages of a queue, or of all queues that match a pattern, to a
-target: a URL to call, a broker, a stream. The --config file of serve holds the routes:
+target: a URL, a broker or a stream. Routes are in the --config file of serve:
 
   {"routes": [{"queue": "order.*", "target": "https://shop.example/due"}]}
 
-These commands read that file and ask no server. SIGHUP makes serve read it again.`,
+These commands read that file and ask no server. Send serve SIGHUP to read it again.`,
 	}, "usage: tarry route ls|test --config FILE", p.routeListCommand(), p.routeTestCommand())
 }
 
@@ -56,9 +56,9 @@ type shownRoute struct {
 func (p *Program) routeListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls",
-		Short: "Show the routes of a --config file, and whether they are right",
-		Long: `Ls shows the routes in the order in which they count, with the defaults filled in.
-Passwords, secrets, the values of headers and what a target_file holds are not shown.`,
+		Short: "Show and check the routes of a --config file",
+		Long: `Ls shows the routes in order of precedence, with the defaults filled in. Passwords, secrets,
+values of headers and the contents of a target_file are not shown.`,
 		Example: "  tarry route ls --config tarry.json",
 		Args:    exactly(),
 		RunE: func(*cobra.Command, []string) error {
@@ -96,10 +96,10 @@ const testBody = `{"test":"of a route of tarry"}`
 func (p *Program) routeTestCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test NAME|QUEUE [BODY|-]",
-		Short: "Send one message through a route to its target, and tell what came of it",
-		Long: `Test sends a message to the target of a route, which is named by its name or by a
-queue that it takes. No store is opened and no server asked: the message is in no
-queue, and is sent once, from here, as in a first attempt; its id is made of the time.`,
+		Short: "Send one message through a route to its target, and show the result",
+		Long: `Test sends a message to the target of a route. Name the route, or a queue that it forwards.
+The message is sent once, from this machine, as in a first attempt. It is in no queue, and
+no store or server is used; its id is made from the time.`,
 		Example: `  tarry route test order.paid --config tarry.json
   tarry route test shop '{"order":"42"}' --config tarry.json`,
 		Args: func(cmd *cobra.Command, args []string) error {

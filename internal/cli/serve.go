@@ -50,20 +50,20 @@ func (p *Program) serveCommand() *cobra.Command {
 		SuggestFor: []string{"server", "start"},
 		Short:      "Serve the HTTP API and the dashboard on a store",
 		Long: `Serve opens a store and serves the HTTP API, and the dashboard at /, until interrupted.
-Then it takes no new requests, answers those under way and closes the store. By default
+Then it accepts no new requests, answers those in progress and closes the store. By default
 messages are stored in ./tarry-data, and only this machine can connect.
 
-Due messages are forwarded by the routes of the --config file (tarry route --help).
-SIGHUP makes serve read the routes again.
+The routes of the --config file forward due messages (tarry route --help). SIGHUP makes
+serve read the routes again.
 
-Traces are exported as OTEL_EXPORTER_OTLP_ENDPOINT and the other variables of
-OpenTelemetry say; without them there are none.
+OTEL_EXPORTER_OTLP_ENDPOINT and the other variables of OpenTelemetry say where to export
+traces. Without them there are none.
 
-When other machines can reach it, clients need a token of the --tokens file (tarry token
+If other machines can reach it, clients need a token from the --tokens file (tarry token
 --help), unless --insecure is given.
 
-It answers for localhost, loopback addresses and the address that it listens on. Name
-other hosts, such as that of a proxy, with --host.`,
+It answers requests for localhost, for loopback addresses and for the address that it
+listens on. Add other hosts, such as that of a proxy, with --host.`,
 		Example: "  tarry serve\n  tarry serve --store disk:/var/lib/tarry --http :8277 --host tarry.example.com --tokens tokens.json --tls-cert cert.pem --tls-key key.pem\n  tarry serve --config tarry.json",
 		Args:    exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -24,15 +24,15 @@ func (p *Program) statusCommand() *cobra.Command {
 	cmd := p.client(showEmpty, &cobra.Command{
 		Use:   "status",
 		Short: "Show health, backlog, problems and their remedies",
-		Long: `Status shows the server or store, what its queues hold, and the problems: a store that is
-not ready or damaged, late messages, queues without workers, queues that are paused while
-messages are due, messages that died recently. It says what to do about each. Of a server
-it also shows how late messages were in the last 15 minutes: p50, p99 and the worst.
+		Long: `Status shows the server or store, the counts of its queues, and problems with their
+remedies: a store that is not ready or damaged, late messages, queues without workers,
+paused queues with due messages, messages that died recently. For a server it also shows
+how late messages were in the last 15 minutes: p50, p99 and the worst.
 
-It fails with exit code 1 when there are problems, and with 5 when there is no answer.
+The exit code is 1 if there are problems, and 5 if there is no answer.
 
-With --ready it only asks a server whether it is ready, as probes do: that needs no
-token, and waits for no store.`,
+With --ready it only asks a server whether it is ready, as probes do. That needs no token
+and does not wait for the store.`,
 		Example: "  tarry status\n  tarry status --store disk:tarry-data\n  tarry status --json --late 5s\n  tarry status --ready",
 		Args:    exactly(),
 	}, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, _ []string) error {

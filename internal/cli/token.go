@@ -17,7 +17,7 @@ import (
 func (p *Program) tokenCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "token create|ls|revoke",
-		Short: "Make, show and revoke the tokens by which a server knows its clients",
+		Short: "Create, list and revoke the tokens of clients",
 		Long: `A token allows what its scopes say, on the queues that match its patterns:
 
   push     push, cancel, reschedule, rearm
@@ -72,7 +72,7 @@ func (p *Program) tokenCreateCommand() *cobra.Command {
 	)
 	cmd := p.onTokens(&cobra.Command{
 		Use:   "create NAME",
-		Short: "Make a token, and print it this once",
+		Short: "Create a token and print it, this once",
 		Example: `  tarry token create shop --tokens tokens.json --scope push --queue 'order.*' --out shop.token
   tarry token create prometheus --tokens tokens.json --scope read --expires 365d`,
 		Args: exactly("NAME"),
@@ -148,7 +148,7 @@ func until(t *access.Token) string {
 func (p *Program) tokenListCommand() *cobra.Command {
 	return p.onTokens(&cobra.Command{
 		Use:     "ls",
-		Short:   "Show the tokens, without what proves them",
+		Short:   "List the tokens, without their secrets",
 		Example: "  tarry token ls --tokens tokens.json",
 		Args:    exactly(),
 	}, func(file access.File, args []string) error {
@@ -173,7 +173,7 @@ func (p *Program) tokenListCommand() *cobra.Command {
 func (p *Program) tokenRevokeCommand() *cobra.Command {
 	return p.onTokens(&cobra.Command{
 		Use:     "revoke NAME|ID",
-		Short:   "Take a token away; a server that runs notices within a second",
+		Short:   "Revoke a token; a running server notices within a second",
 		Example: "  tarry token revoke shop --tokens tokens.json",
 		Args:    exactly("NAME|ID"),
 	}, func(file access.File, args []string) error {

@@ -34,26 +34,25 @@ func (p *Program) topCommand() *cobra.Command {
 	f := topFlags{late: tardy, interval: defaultInterval}
 	cmd := p.client(showEmpty, &cobra.Command{
 		Use:   "top",
-		Short: "Watch the queues in the terminal: what is due, what is late, what comes",
-		Long: `Top shows the queues live, with what is wrong on top: how many messages they hold, how late
-messages were in the last 5 minutes (half of them at most, 99 of 100), how many were pushed
-and handled a second, what is due next. Enter opens a queue: what falls due when, and how
-late messages were. ? shows the keys; q quits.
+		Short: "Watch the queues in the terminal: due, late and to come",
+		Long: `Top shows the queues live, those with problems on top: their counts, how late messages were
+in the last 5 minutes (p50 and p99), pushes and acks per second, and what is due next. Enter
+opens a queue with its forecast and lateness. ? shows the keys; q quits.
 
-A server is followed, and reconnected to when it goes away. A --store is asked each
---interval, for 10000 queues at most, without lateness and rates.
+Top follows a server, and reconnects if the connection breaks. It reads a --store every
+--interval, up to 10000 queues, without lateness and rates.
 
-Without a terminal, with --n and with --json, it prints a table or an object each --interval,
+Without a terminal, with --n or with --json, it prints a table or an object every --interval,
 --n times (default once).`,
 		Example: "  tarry top\n  tarry top --sort p99 --filter order\n  tarry top --store disk:tarry-data\n  tarry top --json --n 0 --interval 10s",
 		Args:    exactly(),
 	}, nil)
 	cmd.Flags().Var((*durationValue)(&f.late), "late", "messages that are ready for longer are late")
-	cmd.Flags().Var((*durationValue)(&f.interval), "interval", "time between two rounds, at least 100ms")
-	cmd.Flags().IntVar(&f.rounds, "n", 1, "print so many rounds instead of showing a screen; 0: until interrupted")
+	cmd.Flags().Var((*durationValue)(&f.interval), "interval", "time between two reads, at least 100ms")
+	cmd.Flags().IntVar(&f.rounds, "n", 1, "print this many times instead of showing a screen; 0: until interrupted")
 	cmd.Flags().StringVar(&f.sort, "sort", "name", "order by "+columnNames())
-	cmd.Flags().BoolVar(&f.reverse, "reverse", false, "turn the order round")
-	cmd.Flags().StringVar(&f.filter, "filter", "", "only queues with this in their names, in any case")
+	cmd.Flags().BoolVar(&f.reverse, "reverse", false, "reverse the order")
+	cmd.Flags().StringVar(&f.filter, "filter", "", "only queues whose names contain this, ignoring case")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := f.check(); err != nil {
 			return err

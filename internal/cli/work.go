@@ -28,16 +28,16 @@ func (p *Program) workCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "work QUEUE -- CMD ARGS…",
 		SuggestFor: []string{"worker", "lease"},
-		Short:      "Run a command for each message that comes due",
+		Short:      "Run a command for each message as it falls due",
 		Long: `Work waits for messages of a queue and runs the command once for each, with the
 body on standard input and TARRY_QUEUE, TARRY_ID, TARRY_KEY, TARRY_ATTEMPT and
 TARRY_DUE in the environment.
 
 The command's exit status decides: 0 acks, 65 buries, anything else retries after
-the message's backoff. The end of what it wrote on standard error is kept as the
-reason. While it runs its lease is renewed; when the lease is lost all the same,
-the command is killed with all that it started. The first interrupt lets running
-commands finish, for up to --drain; a second one ends at once.`,
+the message's backoff. The end of its standard error is kept as the reason. The
+lease is renewed while the command runs. If the lease is lost, the command is killed
+with all its child processes. The first interrupt lets running commands finish, for
+up to --drain; the second ends them at once.`,
 		Example: "  tarry work mail -- ./send-mail --verbose",
 		Args: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()

@@ -29,16 +29,16 @@ func (a *answer) free() {
 // jsonType is shared by all answers to save an allocation, since header values are slices.
 var jsonType = []string{"application/json"}
 
-// saysLength is the size from which an answer states its own length. net/http buffers a
+// minLengthHeader is the size from which an answer states its own length. net/http buffers a
 // shorter answer until the handler returns, and then states the length at less cost.
-const saysLength = 1 << 10
+const minLengthHeader = 1 << 10
 
 // write sends the whole answer. An answer to be flushed always states its length.
 func (a *answer) write(x *exchange, status int, flushed bool) error {
 	x.dropHeaders()
 	h := x.Header()
 	h["Content-Type"] = jsonType
-	if flushed || len(a.b) >= saysLength {
+	if flushed || len(a.b) >= minLengthHeader {
 		h["Content-Length"] = []string{strconv.Itoa(len(a.b))}
 	} else {
 		x.ended = time.Now() // net/http writes it without waiting for the client

@@ -26,22 +26,22 @@ type call struct {
 	request *wire.Shape // nil: the request has no body
 	bare    bool        // the body may be left out
 	exact   bool        // wire.ExactHeader says how messages are answered
-	answers []told
+	answers []success
 	streams bool            // the first answer is an endless stream of events
 	lines   bool            // the first answer can also come as lines, on request
 	fails   []error         // errors besides those that any call may return
 	example json.RawMessage // of a request
 }
 
-// told is a successful answer of a call.
-type told struct {
+// success is a successful answer of a call.
+type success struct {
 	status int
 	doc    string
 	shape  schema.Object // nil: no body
 }
 
 // ok is the answer of most calls.
-func ok(doc string, shape schema.Object) []told { return []told{{http.StatusOK, doc, shape}} }
+func ok(doc string, shape schema.Object) []success { return []success{{http.StatusOK, doc, shape}} }
 
 // The groups of calls.
 const (

@@ -129,7 +129,7 @@ func (l *connections) admit(c *conn) bool {
 	c.peer.open++
 	l.open[c] = struct{}{}
 	l.done.Add(1)
-	c.rest(time.Now(), true)
+	c.setWaiting(time.Now(), true)
 	return true
 }
 
@@ -155,7 +155,7 @@ func (l *connections) evict() bool {
 			continue
 		}
 		if victim.waits.CompareAndSwap(since, 0) {
-			victim.work()
+			victim.setBusy()
 			delete(l.open, victim)
 			_ = victim.Conn.Close() // not through TLS, whose closing alert may have to wait
 			return true
@@ -191,9 +191,9 @@ func (c *conn) charge(more int64) bool {
 	return true
 }
 
-// rest notes since when a connection waits for its client: for a request head if head is set,
-// else for more of a body. It does nothing if c is nil: another server accepted it.
-func (c *conn) rest(since time.Time, head bool) {
+// setWaiting notes since when a connection waits for its client: for a request head if head
+// is set, else for more of a body. It does nothing if c is nil: another server accepted it.
+func (c *conn) setWaiting(since time.Time, head bool) {
 	if c == nil {
 		return
 	}
@@ -205,8 +205,8 @@ func (c *conn) rest(since time.Time, head bool) {
 	}
 }
 
-// work notes that the client now waits for the server.
-func (c *conn) work() {
+// setBusy notes that the client now waits for the server.
+func (c *conn) setBusy() {
 	if c == nil {
 		return
 	}
@@ -241,11 +241,11 @@ func (l *connections) changed(nc net.Conn, state http.ConnState) {
 	c := accepted(nc)
 	switch state {
 	case http.StateIdle:
-		c.rest(time.Now(), true)
+		c.setWaiting(time.Now(), true)
 	case http.StateActive:
-		c.work()
+		c.setBusy()
 	case http.StateClosed, http.StateHijacked:
-		c.work()
+		c.setBusy()
 		l.mu.Lock()
 		delete(l.open, c)
 		if c.peer.open--; c.peer.open == 0 {

@@ -31,7 +31,7 @@ func (s *Server) fail(x *exchange, r *http.Request, err error) {
 	defer a.free()
 	a.b = wire.AppendError(a.b, f)
 	if f.Status == http.StatusUnauthorized || s.cfg.Guard != nil && x.token == nil {
-		s.leave(x, r)
+		s.drainBriefly(x, r)
 	} else {
 		s.drain(x, r)
 	}
@@ -43,7 +43,7 @@ func (s *Server) log(r *http.Request, f *wire.Error, err error) {
 	if f.Status < 500 || f.Code == "unsupported" || r.Context().Err() != nil {
 		return
 	}
-	if left, ok := s.told.of(f.Status).Next(); ok {
+	if left, ok := s.failureLines.of(f.Status).Next(); ok {
 		s.cfg.Logger.Error("a request failed", logged(r, "status", f.Status, "error", err, "not_told", left)...)
 	}
 }

@@ -65,7 +65,7 @@ func (s *Server) lease(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.still(x, got.Messages); err != nil {
+	if err := s.recheck(x, got.Messages); err != nil {
 		s.release(r, got.Messages)
 		return err
 	}

@@ -23,7 +23,7 @@ const (
 var callLive = &call{
 	id: "watch", group: groupQueue, does: "Be told of queues as they change, by server-sent events",
 	more:  "See docs/http.md for the events.",
-	query: wire.LiveParameters, answers: []told{{http.StatusOK, "Events, until the client goes.", nil}}, fails: []error{engine.ErrUnsupported},
+	query: wire.LiveParameters, answers: []success{{http.StatusOK, "Events, until the client goes.", nil}}, fails: []error{engine.ErrUnsupported},
 	streams: true,
 }
 
@@ -43,7 +43,7 @@ func (s *Server) watch(x *exchange, r *http.Request) error {
 			return err
 		}
 	}
-	v := &viewer{s: s.live, x: x, queues: q.Queues, told: make(map[string]uint64), all: q.Overview != wire.OverviewNone, whole: q.Overview == wire.OverviewAll, up: true}
+	v := &viewer{s: s.live, x: x, queues: q.Queues, sentVersion: make(map[string]uint64), all: q.Overview != wire.OverviewNone, whole: q.Overview == wire.OverviewAll, up: true}
 	if err := s.live.join(v.queues, v.all); err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func failAlone(w http.ResponseWriter, e *wire.Error) {
 
 func answerAlone(w http.ResponseWriter, status int, body []byte) {
 	h := w.Header()
-	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = jsonType, notKept, asSaid
+	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = jsonType, noStore, nosniff
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // on an error the client is gone
 }

@@ -21,7 +21,7 @@ var callPush = &call{
 
 // The answers of a push.
 var (
-	pushAnswers = []told{
+	pushAnswers = []success{
 		{http.StatusOK, "The message that has the key was kept or replaced.", wire.PushedAnswer.Ref()},
 		{http.StatusCreated, "The message is new.", wire.PushedAnswer.Ref()},
 	}
@@ -77,7 +77,7 @@ func (s *Server) push(x *exchange, r *http.Request, in *input, m *engine.Message
 	p, err := s.c.PushDraft(r.Context(), *m)
 	if err != nil {
 		// The engine may still use the body in the input's buffer, so it is not freed.
-		return inTheWay(err, p)
+		return conflictError(err, p)
 	}
 	in.free()
 	a := newAnswer()
@@ -98,8 +98,8 @@ func pushed(p *tarry.Pushed) wire.Pushed {
 	}
 }
 
-// inTheWay returns the error of a push, with the live message in its way, if any.
-func inTheWay(err error, p tarry.Pushed) error {
+// conflictError returns the error of a push, with the live message in its way, if any.
+func conflictError(err error, p tarry.Pushed) error {
 	f := *wire.Shown(err)
 	if p.ID != 0 {
 		live := pushed(&p)

@@ -44,7 +44,7 @@ func (s *Server) get(x *exchange, r *http.Request) error {
 var callCancel = &call{
 	id: "cancelMessage", group: groupMessage, does: "Cancel a message",
 	more:  "Once this is answered no handler starts for it. By id also a dead one goes.",
-	query: wire.RefParameters, answers: []told{{http.StatusNoContent, "It is gone.", nil}}, fails: changeFails,
+	query: wire.RefParameters, answers: []success{{http.StatusNoContent, "It is gone.", nil}}, fails: changeFails,
 }
 
 // changeFails are the errors of calls that change a message.

@@ -43,8 +43,8 @@ func (s *Server) body(x *exchange, r *http.Request, buf []byte) ([]byte, error) 
 	if x.conn == nil { // else bounded has set the deadline
 		x.readFrom(x.began)
 	}
-	x.conn.rest(x.began.Add(bodyGrace), false)
-	defer x.conn.work()
+	x.conn.setWaiting(x.began.Add(bodyGrace), false)
+	defer x.conn.setBusy()
 	for strides := 1; ; {
 		if len(buf) == cap(buf) {
 			size := s.nextSize(len(buf), r.ContentLength)
@@ -74,7 +74,7 @@ func (s *Server) body(x *exchange, r *http.Request, buf []byte) ([]byte, error) 
 // for bodyGrace, the connection may be closed to make room for others.
 func (x *exchange) await(now time.Time) {
 	x.readFrom(now)
-	x.conn.rest(now.Add(bodyGrace), false)
+	x.conn.setWaiting(now.Add(bodyGrace), false)
 }
 
 // nextSize returns the new size of a full buffer of n bytes. It is twice as large, but no
@@ -129,24 +129,24 @@ func brokenOff(err error) error {
 	return wire.Wrong("the request's body broke off: %v", err).WithHint("nothing was done; send as many bytes as the Content-Length says")
 }
 
-// leave is like drain, but for a request without a token, which must not hold a connection
-// with a body that does not come.
-func (s *Server) leave(x *exchange, r *http.Request) {
+// drainBriefly is like drain, but for a request without a token, which must not hold a
+// connection with a body that does not come.
+func (s *Server) drainBriefly(x *exchange, r *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody || x.continues(r) {
 		return
 	}
 	x.reading = true
 	x.dropHeaders()
 	now := time.Now()
-	x.readBy(now.Add(min(s.cfg.ReadTimeout, leaveTimeout)))
-	x.conn.rest(now, false)
+	x.readBy(now.Add(min(s.cfg.ReadTimeout, briefTimeout)))
+	x.conn.setWaiting(now, false)
 	if _, err := io.CopyN(io.Discard, r.Body, stride); err != io.EOF {
 		x.Header().Set("Connection", "close")
 	}
 }
 
-// leaveTimeout is how long leave waits for the body.
-const leaveTimeout = time.Second
+// briefTimeout is how long drainBriefly waits for the body.
+const briefTimeout = time.Second
 
 // drain reads the rest of a refused request, so that the client can read the answer. It reads
 // at most maxDrain, and nothing if the client waits for 100 Continue.

@@ -56,13 +56,13 @@ func either(wanted access.Scope) string {
 	return text
 }
 
-// still checks the token of a request again after a wait. It returns the error to answer with
-// if the token was revoked, has expired, or lost its right to a leased queue.
-func (s *Server) still(x *exchange, leased []engine.Lease) error {
+// recheck checks the token of a request again after a wait. It returns the error to answer
+// with if the token was revoked, has expired, or lost its right to a leased queue.
+func (s *Server) recheck(x *exchange, leased []engine.Lease) error {
 	if x.token == nil {
 		return nil
 	}
-	now := s.cfg.Guard.Still(x.token)
+	now := s.cfg.Guard.Current(x.token)
 	if now == nil {
 		return unauthorized(&access.Failed{Reason: "the token " + x.token.Name + " was revoked or has expired"})
 	}

@@ -15,19 +15,19 @@ import (
 // end. Only Serve bounds connections, the number of headers, and the times to send headers, to
 // read answers and to rest. All other bounds hold wherever the Server is mounted.
 type Server struct {
-	c      *tarry.Client
-	cfg    Config
-	table  []route
-	hosts  *hosts
-	budget budget
-	pages  turns         // bounds pages of messages or trends under way
-	groups turns         // bounds groupings of dead messages under way
-	sweeps chan struct{} // holds a token for each sweep of dead messages under way
-	polls  polls
-	sets   sets
-	waits  atomic.Int64 // lease requests that wait
-	live   *sampler
-	told   failures
+	c            *tarry.Client
+	cfg          Config
+	table        []route
+	hosts        *hosts
+	budget       budget
+	pages        turns         // bounds pages of messages or trends under way
+	groups       turns         // bounds groupings of dead messages under way
+	sweeps       chan struct{} // holds a token for each sweep of dead messages under way
+	polls        polls
+	sets         sets
+	waits        atomic.Int64 // lease requests that wait
+	live         *sampler
+	failureLines failures
 
 	document func() []byte // returns the OpenAPI document, made at its first use
 }
@@ -39,7 +39,7 @@ const maxPages = 8
 // New returns a server for a client. The caller closes the client, after the server. cfg may
 // be nil.
 func New(c *tarry.Client, cfg *Config) *Server {
-	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), told: newFailures(), pages: make(turns, maxPages), groups: make(turns, maxLooks), sweeps: make(chan struct{}, maxSweeps)}
+	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), failureLines: newFailures(), pages: make(turns, maxPages), groups: make(turns, maxLooks), sweeps: make(chan struct{}, maxSweeps)}
 	s.table, s.hosts, s.budget.most, s.sets.most = s.routes(), newHosts(s.cfg.Hosts), s.cfg.MaxBuffered, s.cfg.MaxSetQueues
 	s.sets.budget = &s.budget
 	s.live = newSampler(c, s.cfg.Trends, s.cfg.MaxViewers)
@@ -56,7 +56,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.recovered(x, r)
 	h := x.Header()
-	h["Cache-Control"], h["X-Content-Type-Options"] = notKept, asSaid
+	h["Cache-Control"], h["X-Content-Type-Options"] = noStore, nosniff
 	err := s.acceptable(x, r)
 	if err == nil {
 		err = s.route(x, r)
@@ -68,8 +68,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // The header values of all answers, shared to save allocations.
 var (
-	notKept = []string{"no-store"}
-	asSaid  = []string{"nosniff"}
+	noStore = []string{"no-store"}
+	nosniff = []string{"nosniff"}
 )
 
 // recovered answers for a handler that panicked.

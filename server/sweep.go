@@ -21,9 +21,9 @@ const (
 
 // Why a sweep stops or does not start.
 var (
-	errLeft  error = refusal(http.StatusServiceUnavailable, "unavailable", "the client has gone", "")
-	errStops error = refusal(http.StatusServiceUnavailable, "unavailable", "the server shuts down", "")
-	errBusy  error = refusal(http.StatusServiceUnavailable, "unavailable", "too many redrives and drops are under way",
+	errClientGone error = refusal(http.StatusServiceUnavailable, "unavailable", "the client has gone", "")
+	errShutdown   error = refusal(http.StatusServiceUnavailable, "unavailable", "the server shuts down", "")
+	errBusy       error = refusal(http.StatusServiceUnavailable, "unavailable", "too many redrives and drops are under way",
 		"try again when one of the others has ended")
 )
 
@@ -34,7 +34,7 @@ type sweeping struct {
 	r     *http.Request
 	lines bool // the answer gets a line after each chunk
 	begun bool // the first line was written
-	told  wire.Swept
+	swept wire.Swept
 	stop  context.CancelCauseFunc
 }
 
@@ -48,7 +48,7 @@ func (s *Server) sweep(x *exchange, r *http.Request, q *wire.Sweep, run func(con
 		return errBusy
 	}
 	w := &sweeping{s: s, x: x, r: r, lines: wantsLines(r)}
-	ctx, end := w.whole()
+	ctx, end := w.chunkContext()
 	defer end()
 	if q.DryRun {
 		run = w.count
@@ -63,17 +63,17 @@ func (s *Server) sweep(x *exchange, r *http.Request, q *wire.Sweep, run func(con
 	if why := context.Cause(ctx); err != nil && why != nil {
 		err = why
 	}
-	x.note("count", w.told.Count)
-	x.note("skipped", w.told.Skipped)
+	x.note("count", w.swept.Count)
+	x.note("skipped", w.swept.Skipped)
 	if !q.DryRun {
-		err = x.midway(w.told.Count, err, "%d are done already; ask again for the rest")
+		err = x.midway(w.swept.Count, err, "%d are done already; ask again for the rest")
 	}
 	return w.answer(err)
 }
 
-// whole returns the context for the chunks. It outlasts the request's, so that a chunk begun
-// is done whole and counted, unless the store then takes longer than sweepGrace.
-func (w *sweeping) whole() (ctx context.Context, end func()) {
+// chunkContext returns the context for the chunks. It outlasts the request's, so that a chunk
+// begun is done whole and counted, unless the store then takes longer than sweepGrace.
+func (w *sweeping) chunkContext() (ctx context.Context, end func()) {
 	ctx, w.stop = context.WithCancelCause(context.WithoutCancel(w.r.Context()))
 	var watch sync.WaitGroup
 	watch.Go(func() {
@@ -86,7 +86,7 @@ func (w *sweeping) whole() (ctx context.Context, end func()) {
 		defer grace.Stop()
 		select {
 		case <-grace.C:
-			w.stop(errLeft)
+			w.stop(errClientGone)
 		case <-ctx.Done():
 		}
 	})
@@ -111,7 +111,7 @@ func (w *sweeping) bound(ctx context.Context, f *tarry.Filter) (some bool, err e
 		}
 		if len(page.Messages) > 0 {
 			f.To = page.Messages[0].Died.Add(time.Millisecond)
-			w.told.To = f.To
+			w.swept.To = f.To
 			return true, nil
 		}
 		if q.After = page.Next; q.After == "" {
@@ -139,7 +139,7 @@ func (w *sweeping) count(ctx context.Context, f tarry.Filter, progress ...func(t
 }
 
 func (w *sweeping) took(n tarry.Swept) {
-	w.told.Count, w.told.Skipped, w.told.Seen = n.Done, n.Skipped, n.Seen
+	w.swept.Count, w.swept.Skipped, w.swept.Seen = n.Done, n.Skipped, n.Seen
 }
 
 // progress is called after each chunk. It reports progress, and stops the sweep if there is a
@@ -148,24 +148,24 @@ func (w *sweeping) progress(n tarry.Swept) {
 	w.took(n)
 	w.s.live.touch(w.x.path.Queue())
 	if w.lines && w.line() != nil {
-		w.stop(errLeft)
-	} else if err := w.barred(); err != nil {
+		w.stop(errClientGone)
+	} else if err := w.mayContinue(); err != nil {
 		w.stop(err)
 	}
 }
 
-// barred returns why no further chunk may begin; nil: it may.
-func (w *sweeping) barred() error {
+// mayContinue returns why no further chunk may begin; nil: it may.
+func (w *sweeping) mayContinue() error {
 	if w.r.Context().Err() != nil {
-		return errLeft
+		return errClientGone
 	}
 	if server := stopping(w.r.Context()); server != nil && server.Err() != nil {
-		return errStops
+		return errShutdown
 	}
 	if w.x.token == nil {
 		return nil
 	}
-	now := w.s.cfg.Guard.Still(w.x.token)
+	now := w.s.cfg.Guard.Current(w.x.token)
 	if now == nil {
 		return unauthorized(&access.Failed{Reason: "the token " + w.x.token.Name + " was revoked or has expired"})
 	}
@@ -184,7 +184,7 @@ func (w *sweeping) line() error {
 	}
 	a := newAnswer()
 	defer a.free()
-	a.b = append(wire.AppendSwept(a.b, &w.told, true), '\n')
+	a.b = append(wire.AppendSwept(a.b, &w.swept, true), '\n')
 	if _, err := w.x.Write(a.b); err != nil {
 		return err
 	}
@@ -200,13 +200,13 @@ func (w *sweeping) answer(err error) error {
 	case err != nil && !w.begun:
 		return err
 	case err == nil && !w.lines:
-		return w.s.answer(w.x, func(b []byte) []byte { return wire.AppendSwept(b, &w.told, false) })
+		return w.s.answer(w.x, func(b []byte) []byte { return wire.AppendSwept(b, &w.swept, false) })
 	}
 	if err == nil {
-		w.told.Done = true
+		w.swept.Done = true
 	} else {
-		w.told.Failed, w.x.failed = wire.Shown(err), true
-		w.s.log(w.r, w.told.Failed, err)
+		w.swept.Failed, w.x.failed = wire.Shown(err), true
+		w.s.log(w.r, w.swept.Failed, err)
 	}
 	_ = w.line() // on an error the client is gone
 	return err

@@ -15,12 +15,12 @@ import (
 
 // viewer is a client of GET /v1/live. It keeps the versions it has sent, not events.
 type viewer struct {
-	s      *sampler
-	x      *exchange
-	queues []string          // those watched by name, sorted
-	told   map[string]uint64 // by watched queue: the version sent
-	all    bool              // it wants an overview
-	whole  bool              // a new overview begins with the present state
+	s           *sampler
+	x           *exchange
+	queues      []string          // those watched by name, sorted
+	sentVersion map[string]uint64 // by watched queue: the version sent
+	all         bool              // it wants an overview
+	whole       bool              // a new overview begins with the present state
 
 	begun  bool
 	cursor uint64    // the overview was sent up to this version
@@ -46,7 +46,7 @@ func (v *viewer) run(ctx context.Context, last string) {
 	defer wake.Stop()
 	beat := time.Now().Add(heartbeat)
 	for {
-		why := v.barred()
+		why := v.endReason()
 		if why != "" {
 			v.event("end", map[string]string{"reason": why})
 			_ = v.send()
@@ -83,12 +83,12 @@ func (v *viewer) run(ctx context.Context, last string) {
 	}
 }
 
-// barred returns why a viewer may not watch any more; "": it may.
-func (v *viewer) barred() string {
+// endReason returns why a stream must end; "": it goes on.
+func (v *viewer) endReason() string {
 	if v.x.token == nil {
 		return ""
 	}
-	now := v.x.s.cfg.Guard.Still(v.x.token)
+	now := v.x.s.cfg.Guard.Current(v.x.token)
 	if now == nil {
 		return "the token was revoked or has expired"
 	}
@@ -118,8 +118,8 @@ func (v *viewer) news(last string) (tick <-chan struct{}, next time.Time) {
 		v.begin(last)
 	}
 	for _, name := range v.queues {
-		if q := s.rows[name]; q != nil && q.version > v.told[name] {
-			v.told[name] = q.version
+		if q := s.rows[name]; q != nil && q.version > v.sentVersion[name] {
+			v.sentVersion[name] = q.version
 			v.row = append(v.row, q.json)
 		}
 	}

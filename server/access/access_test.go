@@ -195,7 +195,7 @@ func TestGuardFollowsItsFile(t *testing.T) {
 		known := func(secret string, want bool) {
 			t.Helper()
 			tok, err := g.Who(request(secret, "192.0.2.1:1"))
-			if (err == nil) != want || want && g.Still(tok) == nil {
+			if (err == nil) != want || want && g.Current(tok) == nil {
 				t.Errorf("known: %v, want %v", err, want)
 			}
 		}
@@ -214,7 +214,7 @@ func TestGuardFollowsItsFile(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		known(first, false)
-		if g.Still(tok) != nil {
+		if g.Current(tok) != nil {
 			t.Error("what was revoked is still good")
 		}
 		if err := os.Chmod(string(f), 0o644); err != nil {
@@ -277,7 +277,7 @@ func TestGuardOfAFileThatIsGone(t *testing.T) {
 		good(true, true)
 		time.Sleep(goneGrace)
 		good(false, true)
-		if g.Still(tok) != nil {
+		if g.Current(tok) != nil {
 			t.Error("a long poll goes on")
 		}
 		if _, err := g.Who(request(secret, "")); err == nil || err.Error() != "no token is known here: the file of tokens is gone" {
@@ -311,7 +311,7 @@ func TestExpiry(t *testing.T) {
 		if _, err := g.Who(request(secret, "")); err == nil || err.Error() != "the token a expired at 2000-01-01T01:00:00Z" {
 			t.Error(err)
 		}
-		if g.Still(tok) != nil {
+		if g.Current(tok) != nil {
 			t.Error("what has expired is still good")
 		}
 	})

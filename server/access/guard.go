@@ -155,9 +155,9 @@ func (g *Guard) Who(r *http.Request) (*Token, error) {
 	return t, nil
 }
 
-// Still returns the present form of a token that was valid, with its present rights; nil: it
-// is no longer valid.
-func (g *Guard) Still(t *Token) *Token {
+// Current returns the present form of a token that was valid, with its present rights; nil:
+// it is no longer valid.
+func (g *Guard) Current(t *Token) *Token {
 	now := g.tokens.Get().byID[t.ID]
 	if now == nil || now.hash != t.hash || now.Expired(time.Now()) {
 		return nil

@@ -38,7 +38,7 @@ only files that are new since the previous backup are copied.`,
 		made, err := b.Backup(cmd.Context(), args[0]) // may rightly take longer than the timeout
 		if err != nil {
 			if p.settings.levels["store"] > p.settings.levels["server"] {
-				err = ofThisMachine(err)
+				err = localFailure(err)
 			}
 			return err
 		}
@@ -73,7 +73,7 @@ read. The backup itself does not change.`,
 			made, err := diskengine.Restore(cmd.Context(), args[0], to, progress)
 			note.clear()
 			if err != nil {
-				return ofThisMachine(err)
+				return localFailure(err)
 			}
 			return p.showBackup("restored", to, made)
 		},
@@ -82,9 +82,9 @@ read. The backup itself does not change.`,
 	return cmd
 }
 
-// ofThisMachine makes an unreachable store or backup a failure of this call, not of a server
+// localFailure makes an unreachable store or backup a failure of this call, not of a server
 // elsewhere.
-func ofThisMachine(err error) error {
+func localFailure(err error) error {
 	if errors.Is(err, tarry.ErrUnavailable) && !errors.Is(err, context.Canceled) {
 		return failed(err)
 	}

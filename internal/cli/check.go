@@ -45,7 +45,7 @@ would be lost.`,
 			}
 			note.clear()
 			if err != nil {
-				return ofThisMachine(err)
+				return localFailure(err)
 			}
 			return p.showChecked(&c)
 		},

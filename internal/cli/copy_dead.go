@@ -45,7 +45,7 @@ func (q *queueCopy) bury(ctx context.Context) error {
 			return err
 		}
 		for rest := page.Messages; len(rest) > 0; {
-			n := unlike(rest)
+			n := distinctKeys(rest)
 			if err := q.buryChunk(ctx, rest[:n]); err != nil {
 				return err
 			}
@@ -58,8 +58,9 @@ func (q *queueCopy) bury(ctx context.Context) error {
 	}
 }
 
-// unlike returns how many of the first messages have different keys, as live messages must.
-func unlike(all []tarry.Info) int {
+// distinctKeys returns how many of the first messages have different keys, as live messages
+// must.
+func distinctKeys(all []tarry.Info) int {
 	keys := make(map[string]bool)
 	for i := range all {
 		if key := all[i].Key; key != "" && keys[key] {
@@ -87,7 +88,7 @@ func (q *queueCopy) buryChunk(ctx context.Context, dead []tarry.Info) error {
 	defer cancel()
 	pushed, err := q.to.PushMany(ctx, drafts)
 	if err != nil {
-		return alive(q.name, len(drafts), err)
+		return notBuried(q.name, len(drafts), err)
 	}
 	var full error
 	places, born := make(map[tarry.ID]int), 0
@@ -108,34 +109,34 @@ func (q *queueCopy) buryChunk(ctx context.Context, dead []tarry.Info) error {
 	for len(places) > 0 {
 		got, err := q.to.Lease(ctx, tarry.LeaseRequest{Queues: []string{q.name}, Max: len(places), Wait: deadWait, LeaseOptions: tarry.LeaseOptions{TTR: time.Minute}})
 		if err != nil || len(got.Messages) == 0 {
-			return alive(q.name, born, err)
+			return notBuried(q.name, born, err)
 		}
 		for i := range got.Messages {
 			m := &got.Messages[i]
 			place, ours := places[m.ID]
 			if !ours { // another client has just pushed it
 				_, err := q.to.Settle(ctx, []tarry.Settlement{{Token: m.Token, Do: tarry.DoRelease}})
-				return alive(q.name, born, err)
+				return notBuried(q.name, born, err)
 			}
 			burials[place] = tarry.Settlement{Token: m.Token, Do: tarry.DoBury, Reason: dead[place].LastError}
 			delete(places, m.ID)
 		}
 	}
-	settled, err := q.to.Settle(ctx, given(burials))
+	settled, err := q.to.Settle(ctx, nonEmpty(burials))
 	if err != nil {
-		return alive(q.name, born, err)
+		return notBuried(q.name, born, err)
 	}
 	for i := range settled {
 		if settled[i].Err != nil {
-			return alive(q.name, born-i, settled[i].Err)
+			return notBuried(q.name, born-i, settled[i].Err)
 		}
 		q.Buried++
 	}
 	return full
 }
 
-// given leaves out empty settlements.
-func given(all []tarry.Settlement) (some []tarry.Settlement) {
+// nonEmpty leaves out empty settlements.
+func nonEmpty(all []tarry.Settlement) (some []tarry.Settlement) {
 	for i := range all {
 		if all[i].Token != "" {
 			some = append(some, all[i])
@@ -144,8 +145,8 @@ func given(all []tarry.Settlement) (some []tarry.Settlement) {
 	return some
 }
 
-// alive returns the error of a chunk that could not be buried.
-func alive(queue string, n int, err error) error {
+// notBuried returns the error of a chunk that could not be buried.
+func notBuried(queue string, n int, err error) error {
 	what := fmt.Sprintf("up to %s of %s, dead in FROM, may be alive in TO", counted(n, "message"), queue)
 	hint := "purge the queue there, before anybody works on it; somebody else may lease from it, or its settings hold leases back"
 	return failedf(err, hint, "%s%s", what, because(err))

@@ -64,11 +64,11 @@ func (g *guardFlags) checkExposed(address string, on net.Addr) error {
 	if g.tokens != "" || g.insecure || !exposed(on) {
 		return nil
 	}
-	return usagef("make one with tarry token create, and give its file with --tokens; --insecure serves without", "%s can be reached from other machines, and there are no tokens", called(address, on))
+	return usagef("make one with tarry token create, and give its file with --tokens; --insecure serves without", "%s can be reached from other machines, and there are no tokens", addressText(address, on))
 }
 
-// called returns an address as given; for localhost it adds the address it stands for.
-func called(address string, on net.Addr) string {
+// addressText returns an address as given; for localhost it adds the address it stands for.
+func addressText(address string, on net.Addr) string {
 	if host, _, _ := net.SplitHostPort(address); host == "localhost" {
 		return address + ", which is " + on.String() + ","
 	}
@@ -80,9 +80,9 @@ func (o *guarding) warn(p *Program, address string, on net.Addr) {
 	switch {
 	case !exposed(on):
 	case o.guard == nil:
-		fmt.Fprintf(p.Stderr, "tarry: %s can be reached from other machines, and whoever reaches it may read and write everything\n", called(address, on))
+		fmt.Fprintf(p.Stderr, "tarry: %s can be reached from other machines, and whoever reaches it may read and write everything\n", addressText(address, on))
 	case o.cert == nil:
-		fmt.Fprintf(p.Stderr, "tarry: %s can be reached from other machines without TLS, and tokens can be read on their way (give --tls-cert and --tls-key)\n", called(address, on))
+		fmt.Fprintf(p.Stderr, "tarry: %s can be reached from other machines without TLS, and tokens can be read on their way (give --tls-cert and --tls-key)\n", addressText(address, on))
 	}
 }
 

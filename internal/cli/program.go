@@ -172,8 +172,8 @@ func notNumber(err *strconv.NumError, f *pflag.Flag) string {
 	return "not a whole number"
 }
 
-// alsoCalled is an annotation of a flag: other names by which people may look for it.
-const alsoCalled = "also called"
+// flagAliases is an annotation of a flag: other names by which people may look for it.
+const flagAliases = "also called"
 
 // meantFlag returns the flag that an unknown name probably means; "": none.
 func meantFlag(flags *pflag.FlagSet, name string) (meant string) {
@@ -181,7 +181,7 @@ func meantFlag(flags *pflag.FlagSet, name string) (meant string) {
 		return f.Name
 	}
 	flags.VisitAll(func(f *pflag.Flag) {
-		if slices.Contains(f.Annotations[alsoCalled], name) {
+		if slices.Contains(f.Annotations[flagAliases], name) {
 			meant = f.Name
 		}
 	})

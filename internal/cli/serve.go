@@ -73,7 +73,7 @@ listens on. Add other hosts, such as that of a proxy, with --host.`,
 	f := cmd.Flags()
 	storeFlag(cmd, &s.store, defaultStore, "where messages are stored: disk:DIR, mem: (lost at the end), or the URL of a Redis, PostgreSQL, MySQL or RabbitMQ server, such as redis://127.0.0.1:6379")
 	f.StringVar(&s.http, "http", "127.0.0.1:8277", "address to listen on; port 0 takes a free one")
-	f.Lookup("http").Annotations = map[string][]string{alsoCalled: {"listen", "addr", "address", "bind", "port"}}
+	f.Lookup("http").Annotations = map[string][]string{flagAliases: {"listen", "addr", "address", "bind", "port"}}
 	f.StringSliceVar(&s.hosts, "host", nil, "name that the server answers for, such as tarry.example.com or *.example.com; may be repeated")
 	s.maxBody, s.maxBuffered = tarry.DefaultMaxBody, server.DefaultMaxBuffered
 	f.Var((*sizeValue)(&s.maxBody), "max-body", "largest body of a message, such as 64KiB or 2MiB")
@@ -174,7 +174,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		return err
 	}
 	metrics.Watch(c)
-	handing, err := p.handOn(ctx, c, routes, guard.after(ctx, wishes, p.settings.file.path == "", logger), s, spans, logger)
+	forwarding, err := p.startForwarding(ctx, c, routes, guard.after(ctx, wishes, p.settings.file.path == "", logger), s, spans, logger)
 	if err != nil {
 		end()
 		<-served
@@ -191,7 +191,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	defer context.AfterFunc(ctx, stopping)()
 	err = <-served
 	stopping() // if nothing was under way, Serve may end before the AfterFunc has run
-	undrained := handing.end()
+	undrained := forwarding.end()
 	if ctx.Err() != nil {
 		switch {
 		case err != nil:

@@ -35,7 +35,7 @@ func (p *Program) sweep(cmd *cobra.Command, c *tarry.Client, queue string, s swe
 	defer note.clear()
 	of := "" // how many messages are hit, if known
 	if !p.yes {
-		if s.filter, err = dying(ctx, c, s.filter); err != nil {
+		if s.filter, err = boundByLastDeath(ctx, c, s.filter); err != nil {
 			return n, err
 		}
 		hits, all, err := p.hits(ctx, c, s, note)
@@ -63,9 +63,9 @@ func (p *Program) sweep(cmd *cobra.Command, c *tarry.Client, queue string, s swe
 	return n, cmp.Or(midway(ctx, err, n.Done, s.done), s.flags.found(cmd.Name(), n))
 }
 
-// dying ends a filter for dead messages at the last death. So messages that die while the user
-// thinks are left alone.
-func dying(ctx context.Context, c *tarry.Client, f tarry.Filter) (tarry.Filter, error) {
+// boundByLastDeath ends a filter for dead messages at the last death. So messages that die
+// while the user thinks are left alone.
+func boundByLastDeath(ctx context.Context, c *tarry.Client, f tarry.Filter) (tarry.Filter, error) {
 	if !slices.Equal(f.States, []tarry.State{tarry.Dead}) || !c.Capabilities().Range {
 		return f, nil
 	}

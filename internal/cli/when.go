@@ -152,8 +152,8 @@ type dueFlags struct {
 func (d *dueFlags) add(cmd *cobra.Command) {
 	cmd.Flags().Var((*durationValue)(&d.in), "in", "due after this delay, such as 30m or 7d")
 	cmd.Flags().Var((*timeValue)(&d.at), "at", "due at this time, such as 2030-01-02T15:04:05Z")
-	cmd.Flags().Lookup("in").Annotations = map[string][]string{alsoCalled: {"delay", "after"}}
-	cmd.Flags().Lookup("at").Annotations = map[string][]string{alsoCalled: {"due", "when"}}
+	cmd.Flags().Lookup("in").Annotations = map[string][]string{flagAliases: {"delay", "after"}}
+	cmd.Flags().Lookup("at").Annotations = map[string][]string{flagAliases: {"due", "when"}}
 }
 
 // due returns the due time of the flags. Without either it is now, or an error if need is set.

@@ -11,8 +11,8 @@ import (
 	"github.com/tarryhq/tarry/forward"
 )
 
-// handing forwards due messages by the routes of the --config file while serve runs.
-type handing struct {
+// forwarding forwards due messages by the routes of the --config file while serve runs.
+type forwarding struct {
 	p      *Program
 	path   string // of the --config file
 	router *forward.Router
@@ -20,16 +20,16 @@ type handing struct {
 	ended  chan error
 }
 
-// handOn begins to forward. Without a --config file there are never routes.
-func (p *Program) handOn(ctx context.Context, c *tarry.Client, routes forward.Routes, wishes <-chan os.Signal, s *serveFlags, spans *spans, logger *slog.Logger) (*handing, error) {
+// startForwarding begins to forward. Without a --config file there are never routes.
+func (p *Program) startForwarding(ctx context.Context, c *tarry.Client, routes forward.Routes, wishes <-chan os.Signal, s *serveFlags, spans *spans, logger *slog.Logger) (*forwarding, error) {
 	if p.settings.file.path == "" {
-		return &handing{}, nil
+		return &forwarding{}, nil
 	}
 	cfg := &forward.RouterConfig{DrainTimeout: s.drain, Middleware: spans.handlers(), Logger: logger}
 	if s.drain == 0 {
 		cfg.DrainTimeout = -1
 	}
-	h := &handing{p: p, path: p.settings.file.path, router: forward.NewRouter(c, cfg), ended: make(chan error, 1)}
+	h := &forwarding{p: p, path: p.settings.file.path, router: forward.NewRouter(c, cfg), ended: make(chan error, 1)}
 	if err := h.router.Set(routes); err != nil {
 		return nil, p.settings.file.wrongRoutes(err)
 	}
@@ -42,7 +42,7 @@ func (p *Program) handOn(ctx context.Context, c *tarry.Client, routes forward.Ro
 }
 
 // run forwards until ctx ends.
-func (h *handing) run(ctx context.Context, wishes <-chan os.Signal, logger *slog.Logger) error {
+func (h *forwarding) run(ctx context.Context, wishes <-chan os.Signal, logger *slog.Logger) error {
 	drained := make(chan error, 1)
 	go func() { drained <- h.router.Run(ctx) }()
 	for {
@@ -60,7 +60,7 @@ func (h *handing) run(ctx context.Context, wishes <-chan os.Signal, logger *slog
 }
 
 // reload uses the routes now in the file, unless they are wrong.
-func (h *handing) reload() {
+func (h *forwarding) reload() {
 	file, err := readConfig(h.path)
 	var routes forward.Routes
 	if err == nil {
@@ -79,7 +79,7 @@ func (h *handing) reload() {
 }
 
 // end stops forwarding, and waits until the routes have drained.
-func (h *handing) end() error {
+func (h *forwarding) end() error {
 	if h.router == nil {
 		return nil
 	}

@@ -38,15 +38,15 @@ type Told struct {
 // answer collects the results of one lease. Guarded by Dispatcher.mu.
 type answer struct {
 	Answer
-	fills bool           // it does not end with the first message
-	left  int            // messages that it can still take
-	wide  int            // how many queues beyond left are asked for a message each
-	bytes int            // of bodies so far
-	of    map[string]int // messages that it can still take of single queues with a lower maximum
-	told  map[string]int // index of a queue in Told
-	err   error
-	ended bool
-	done  chan struct{} // closed at the end
+	fills       bool           // it does not end with the first message
+	left        int            // messages that it can still take
+	extraQueues int            // how many queues beyond left are asked for a message each
+	bytes       int            // of bodies so far
+	of          map[string]int // messages that it can still take of single queues with a lower maximum
+	told        map[string]int // index of a queue in Told
+	err         error
+	ended       bool
+	done        chan struct{} // closed at the end
 }
 
 func newAnswer(o *Order) *answer {
@@ -56,7 +56,7 @@ func newAnswer(o *Order) *answer {
 // room returns how many messages of a queue to request while taken are on the way, and
 // whether the answer is full for every queue.
 func (a *answer) room(queue string, taken int) (n int, full bool) {
-	if a.ended || taken >= a.left+a.wide {
+	if a.ended || taken >= a.left+a.extraQueues {
 		return 0, true
 	}
 	return min(max(a.left-taken, 1), a.leftOf(queue)), false
@@ -72,7 +72,7 @@ func (a *answer) leftOf(queue string) int {
 
 // widen makes the next call ask more queues than there is room for, since the last calls
 // brought too little. Messages beyond the room are released.
-func (a *answer) widen() { a.wide = min(max(1, 2*a.wide), wantsMax) }
+func (a *answer) widen() { a.extraQueues = min(max(1, 2*a.extraQueues), wantsMax) }
 
 func (a *answer) add(leases []engine.Lease, now, sent time.Time) {
 	a.left -= len(leases)

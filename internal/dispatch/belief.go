@@ -97,10 +97,10 @@ func (b *belief) countSpread(ready, busy int) {
 		if !s.Spread {
 			continue
 		}
-		s.asks += ready
-		s.busy += busy
-		if s.asks == 0 && s.once() {
-			s.answer.wide = 0
+		s.readyQueues += ready
+		s.queuesInCalls += busy
+		if s.readyQueues == 0 && s.isLease() {
+			s.answer.extraQueues = 0
 		}
 		left--
 	}
@@ -134,7 +134,7 @@ func (s *Subscription) hold(b *belief) {
 	case !b.held:
 	case s.stands:
 		s.held[b.queue] = struct{}{}
-	case s.once():
+	case s.isLease():
 		s.answer.tell(b.queue).Held = true
 	}
 }

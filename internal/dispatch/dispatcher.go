@@ -45,33 +45,33 @@ type Dispatcher struct {
 	log  *slog.Logger
 	most int // how many queues all waiting leases together may name
 
-	epoch     time.Time       // what moments count from
-	ctx       context.Context // ends with Close
-	cancel    context.CancelFunc
-	wake      chan struct{} // holds a token to look again
-	short     atomic.Bool   // a queue waits for room, so Freed must wake the dispatcher
-	tasks     sync.WaitGroup
-	watchOnce sync.Once
-	stopWatch func()
+	epoch      time.Time       // what moments count from
+	ctx        context.Context // ends with Close
+	cancel     context.CancelFunc
+	wake       chan struct{} // holds a token to look again
+	wakeOnRoom atomic.Bool   // a queue waits for room, so Freed must wake the dispatcher
+	tasks      sync.WaitGroup
+	watchOnce  sync.Once
+	stopWatch  func()
 
-	mu      sync.Mutex
-	subs    map[*Subscription]struct{}
-	named   int             // queues of waiting leases, counted once for each lease
-	handed  *sync.Cond      // broadcast when collected callbacks have been made
-	failed  []handed        // failures for the dispatcher's goroutine to report
-	fresh   []*Subscription // leases with queues that have not been asked since they came
-	queues  map[string]*belief
-	ready   chain[belief] // to be asked, FIFO
-	parked  chain[belief] // likewise, but all their subscriptions have rested for long
-	timed   timed         // to be asked at a known time
-	calls   []*call       // under way, oldest first
-	spare   asked         // memory of a finished call, for reuse
-	rounds  uint64
-	open    int             // subscriptions not known to be full in this round
-	resting int             // Standings without a turn
-	waiting []*Subscription // Standings to wake when they are quiet
-	running bool
-	closed  bool
+	mu       sync.Mutex
+	subs     map[*Subscription]struct{}
+	named    int             // queues of waiting leases, counted once for each lease
+	handed   *sync.Cond      // broadcast when collected callbacks have been made
+	failed   []handed        // failures for the dispatcher's goroutine to report
+	notAsked []*Subscription // leases with queues that have not been asked since they came
+	queues   map[string]*belief
+	ready    chain[belief] // to be asked, FIFO
+	parked   chain[belief] // likewise, but all their subscriptions have rested for long
+	timed    timed         // to be asked at a known time
+	calls    []*call       // under way, oldest first
+	spare    asked         // memory of a finished call, for reuse
+	rounds   uint64
+	open     int             // subscriptions not known to be full in this round
+	resting  int             // Standings without a turn
+	waiting  []*Subscription // Standings to wake when they are quiet
+	running  bool
+	closed   bool
 
 	now   time.Time // the engine's clock, at nowAt by ours; zero: unknown
 	nowAt time.Time
@@ -97,7 +97,7 @@ func New(eng engine.Engine, caps engine.Capabilities, log *slog.Logger, most int
 
 // Freed says that a subscription may have more room.
 func (d *Dispatcher) Freed() {
-	if d.short.Load() {
+	if d.wakeOnRoom.Load() {
 		d.kick()
 	}
 	if d.caps.LeaseWait {

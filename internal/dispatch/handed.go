@@ -27,7 +27,7 @@ func hand(all *[]handed, h handed) {
 // deliver passes on leases for which there is room. A worker's room stays reserved until
 // its callback returns. Called with d.mu held.
 func (d *Dispatcher) deliver(all *[]handed, s *Subscription, leases []engine.Lease, now, sent time.Time) {
-	if !s.once() {
+	if !s.isLease() {
 		s.taken += len(leases)
 		hand(all, handed{s: s, leases: leases, now: now, sent: sent})
 		return
@@ -40,7 +40,7 @@ func (d *Dispatcher) deliver(all *[]handed, s *Subscription, leases []engine.Lea
 
 // note reports how many messages ended in a queue. Called with d.mu held.
 func (d *Dispatcher) note(all *[]handed, s *Subscription, queue string, expired, died int) {
-	if s.once() {
+	if s.isLease() {
 		s.answer.noted(queue, expired, died)
 	} else {
 		hand(all, handed{s: s, queue: queue, expired: expired, died: died})
@@ -49,7 +49,7 @@ func (d *Dispatcher) note(all *[]handed, s *Subscription, queue string, expired,
 
 // fail reports that the engine could not be asked. Called with d.mu held.
 func (d *Dispatcher) fail(all *[]handed, s *Subscription, err error) {
-	if s.once() {
+	if s.isLease() {
 		s.answer.fail(err)
 	} else {
 		hand(all, handed{s: s, err: err})

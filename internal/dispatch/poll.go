@@ -47,7 +47,7 @@ func (d *Dispatcher) poll(lw engine.LeaseWaiter, s *Subscription) Leave {
 	p := &poller{d: d, lw: lw, s: s, freed: make(chan struct{}, 1), ended: make(chan struct{}), held: make(map[string]struct{})}
 	p.ctx, p.cancel = context.WithCancel(d.ctx)
 	d.subs[s] = struct{}{}
-	if !s.once() {
+	if !s.isLease() {
 		d.pollers[p] = struct{}{}
 	}
 	d.tasks.Go(func() {
@@ -72,7 +72,7 @@ func (p *poller) leave(ctx context.Context, patience time.Duration) Outlook {
 	p.s.leaving = true
 	d.mu.Unlock()
 	p.look()
-	if p.s.once() {
+	if p.s.isLease() {
 		await(ctx, pollGrace, p.ended)
 	}
 	p.cancel()
@@ -98,13 +98,13 @@ func (p *poller) next() bool {
 	defer p.d.mu.Unlock()
 	s := p.s
 	return !s.leaving && p.ctx.Err() == nil &&
-		!(s.once() && (s.ended() || p.asked && !time.Now().Before(s.until)))
+		!(s.isLease() && (s.ended() || p.asked && !time.Now().Before(s.until)))
 }
 
 func (p *poller) run() {
 	for p.next() {
 		w := p.demand()
-		if w.Max == 0 && p.s.once() {
+		if w.Max == 0 && p.s.isLease() {
 			break // it is full
 		}
 		if w.Max == 0 {
@@ -136,7 +136,7 @@ func (p *poller) run() {
 
 // answered notes that all queues of a lease have been asked.
 func (p *poller) answered() {
-	if p.s.once() && !p.asked {
+	if p.s.isLease() && !p.asked {
 		p.asked = true
 		close(p.s.asked)
 	}
@@ -244,7 +244,7 @@ func (p *poller) limited() (limited []string) {
 func (p *poller) demand() engine.Wait {
 	s := p.s
 	w := engine.Wait{Queues: s.Queues, Max: min(p.room(""), engine.MaxLease), For: pollWait, TTR: s.TTR, Remote: s.Remote}
-	if s.once() {
+	if s.isLease() {
 		w.For = max(0, min(w.For, time.Until(s.until)))
 	}
 	most := 0
@@ -270,7 +270,7 @@ func (p *poller) demand() engine.Wait {
 func (p *poller) rest(err error) {
 	pause := FailPause(p.fails)
 	p.fails++
-	if !p.s.once() { // a lease gets the error
+	if !p.s.isLease() { // a lease gets the error
 		p.d.log.Warn("the engine could not be asked for messages", "error", err, "again_in", pause)
 	}
 	t := time.NewTimer(pause)
@@ -309,18 +309,18 @@ func (p *poller) deliver(got engine.Waited, sent time.Time) (failure error) {
 		if t.Expired > 0 || t.Died > 0 {
 			d.note(&all, s, t.Queue, t.Expired, t.Died)
 		}
-		if t.Held && s.once() && p.asks(t.Queue) {
+		if t.Held && s.isLease() && p.asks(t.Queue) {
 			s.answer.tell(t.Queue).Held = true
 		}
 	}
 	p.outlook = Outlook{Now: got.Now, Next: got.NextDue, Err: failure}
 	switch {
-	case s.gone || s.leaving && !s.once():
+	case s.gone || s.leaving && !s.isLease():
 		back = got.Messages
 	case len(got.Messages) > 0:
 		d.deliver(&all, s, got.Messages, got.Now, sent)
 	}
-	if failed > 0 && !s.gone && (!s.once() || failed == len(s.Queues)) {
+	if failed > 0 && !s.gone && (!s.isLease() || failed == len(s.Queues)) {
 		d.fail(&all, s, failure)
 	}
 	d.mu.Unlock()
@@ -341,7 +341,7 @@ func (p *poller) asks(queue string) bool {
 // noteHeld notes which queues have more held back. A queue that brought messages without
 // such a report has nothing held back.
 func (p *poller) noteHeld(got *engine.Waited) {
-	if p.s.once() {
+	if p.s.isLease() {
 		return
 	}
 	for i := 0; i < len(got.Messages) && len(p.held) > 0; i++ {

@@ -83,12 +83,12 @@ func (d *Dispatcher) plan(now time.Time) *call {
 		d.ask(d.timed[0])
 	}
 	if d.ready.first == nil || young >= lanesMax {
-		d.short.Store(false)
+		d.wakeOnRoom.Store(false)
 		return nil
 	}
 	// From here on Freed wakes the dispatcher.
-	d.short.Store(true)
-	short := false
+	d.wakeOnRoom.Store(true)
+	noRoom := false
 	d.rounds++
 	c := &call{asked: d.spare, round: d.rounds, began: now}
 	d.spare = asked{}
@@ -97,18 +97,18 @@ func (d *Dispatcher) plan(now time.Time) *call {
 		b := l.of
 		l = l.next
 		if d.open == 0 { // no subscription has room, whatever the queue
-			short = true
+			noRoom = true
 			break
 		}
 		switch {
 		case b.apart && len(c.wants) > 0:
 			continue // it comes first next time
 		case len(d.calls) >= callsMax:
-			d.cannot(b, errAllHang, now)
+			d.failQueue(b, errAllHang, now)
 			continue
 		}
 		if !d.want(c, b, now) {
-			short = true // it keeps its place, so that it is first when there is room
+			noRoom = true // it keeps its place, so that it is first when there is room
 			d.park(b, now)
 			continue
 		}
@@ -119,7 +119,7 @@ func (d *Dispatcher) plan(now time.Time) *call {
 			break
 		}
 	}
-	d.short.Store(short)
+	d.wakeOnRoom.Store(noRoom)
 	if len(c.wants) == 0 {
 		d.spare = c.asked
 		return nil
@@ -189,10 +189,10 @@ func (d *Dispatcher) visit(s *Subscription) {
 	if s.round == d.rounds {
 		return
 	}
-	if s.once() && s.round != 0 && d.caps.GiveBack {
+	if s.isLease() && s.round != 0 && d.caps.GiveBack {
 		s.answer.widen() // earlier rounds did not bring enough
 	}
-	s.round, s.left = d.rounds, s.asks
+	s.round, s.left = d.rounds, s.readyQueues
 }
 
 // spread returns the share of the room n for one of the subscription's ready queues that the
@@ -203,30 +203,30 @@ func (s *Subscription) spread(n int) int {
 	return (n + left - 1) / left
 }
 
-// cannot fails the subscriptions of a queue that cannot be asked now. Called with d.mu
+// failQueue fails the subscriptions of a queue that cannot be asked now. Called with d.mu
 // held.
-func (d *Dispatcher) cannot(b *belief, err error, now time.Time) {
+func (d *Dispatcher) failQueue(b *belief, err error, now time.Time) {
 	d.unready(b)
 	d.place(b, d.learn(b, &engine.Granted{Err: err}, time.Time{}, now, now))
 	for l := b.seats.first; l != nil; l = l.next {
-		if s := l.of; !s.leaving && (!s.once() || s.hopeless()) {
+		if s := l.of; !s.leaving && (!s.isLease() || s.hopeless()) {
 			d.fail(&d.failed, s, err)
 		}
 	}
-	d.see()
+	d.dropAsked()
 }
 
-// see removes from fresh the subscriptions whose queues have all been asked. Called with
-// d.mu held.
-func (d *Dispatcher) see() {
-	left := d.fresh[:0]
-	for _, s := range d.fresh {
-		if !d.seen(s) {
+// dropAsked removes from notAsked the subscriptions whose queues have all been asked. Called
+// with d.mu held.
+func (d *Dispatcher) dropAsked() {
+	left := d.notAsked[:0]
+	for _, s := range d.notAsked {
+		if !d.allAsked(s) {
 			left = append(left, s)
 		}
 	}
-	clear(d.fresh[len(left):])
-	d.fresh = left
+	clear(d.notAsked[len(left):])
+	d.notAsked = left
 }
 
 // conclude updates the beliefs from the answer to a call, distributes the leases, and makes
@@ -245,7 +245,7 @@ func (d *Dispatcher) conclude(c *call, g engine.Grant, err error) {
 	now := time.Now()
 	failed, failure := d.learnAll(c, &g, err, now)
 	orphans := d.share(c, &g, now)
-	d.see()
+	d.dropAsked()
 	if d.closed {
 		failed = 0
 	}
@@ -278,7 +278,7 @@ func (d *Dispatcher) conclude(c *call, g engine.Grant, err error) {
 // their last call may now leave. Called with d.mu held.
 func (d *Dispatcher) over(c *call) {
 	for _, sh := range c.shares {
-		if !sh.sub.once() {
+		if !sh.sub.isLease() {
 			sh.sub.done()
 		}
 	}
@@ -329,9 +329,9 @@ func (d *Dispatcher) share(c *call, g *engine.Grant, now time.Time) (orphans []e
 			s.taken -= n
 		}
 		switch {
-		case s.gone || s.leaving && !s.once() || !s.takes(&c.wants[sh.want]):
+		case s.gone || s.leaving && !s.isLease() || !s.takes(&c.wants[sh.want]):
 			n = 0 // it has left, drains, or is in another turn with other options
-		case c.slow || s.once():
+		case c.slow || s.isLease():
 			n = min(n, s.canTake(b.queue, b.held))
 		}
 		n = min(n, len(*left))
@@ -342,7 +342,7 @@ func (d *Dispatcher) share(c *call, g *engine.Grant, now time.Time) (orphans []e
 				*left = (*left)[n:]
 			}
 		}
-		if s.once() {
+		if s.isLease() {
 			s.done()
 		}
 	}
@@ -362,7 +362,7 @@ func (d *Dispatcher) explain(c *call, b *belief, s *Subscription) {
 		b.expired, b.died = 0, 0
 	}
 	s.hold(b)
-	if b.err != nil && s.told != c.round && (!s.once() || s.hopeless()) {
+	if b.err != nil && s.told != c.round && (!s.isLease() || s.hopeless()) {
 		s.told = c.round
 		d.fail(&c.handed, s, b.err)
 	}
@@ -374,7 +374,7 @@ func (d *Dispatcher) rehome(c *call, want int, ls []engine.Lease, engineNow, now
 	w, b := &c.wants[want], c.beliefs[want]
 	for l := b.seats.first; l != nil && len(ls) > 0; l = l.next {
 		s := l.of
-		if !s.takes(w) || s.over(now) || s.once() && s.answer.ended {
+		if !s.takes(w) || s.over(now) || s.isLease() && s.answer.ended {
 			continue
 		}
 		if n := min(s.canTake(b.queue, b.held), len(ls)); n > 0 {

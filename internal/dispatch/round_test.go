@@ -86,7 +86,7 @@ func TestRoundLeavesOutWhoseWaitIsOver(t *testing.T) {
 				}
 				d.place(b, false)
 			}
-			d.see()
+			d.dropAsked()
 			return n
 		}
 		if n := plan(); n != 2 {
@@ -109,7 +109,7 @@ func TestRoundAsksForAllOnce(t *testing.T) {
 	if s.over(time.Now()) {
 		t.Error("it is over before it was asked for")
 	}
-	if s.seen = 1; !s.over(time.Now()) {
+	if s.askedQueues = 1; !s.over(time.Now()) {
 		t.Error("it is not over")
 	}
 }
@@ -147,7 +147,7 @@ func TestRoundEndsWhenAllAreFull(t *testing.T) {
 	if d.planned() != nil || some.full != d.rounds || other.full == d.rounds && d.queues["other"].ready {
 		t.Error("it asks for more than there is room for")
 	}
-	if !d.short.Load() {
+	if !d.wakeOnRoom.Load() {
 		t.Error("freed room would not be heard")
 	}
 	some.Room.Ahead.Store(12)

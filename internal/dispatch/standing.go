@@ -58,9 +58,9 @@ func (t *Standing) begin(ctx context.Context, o *Order, a *answer) {
 		}
 		s.parks = false
 	}
-	s.leaving, s.gone, s.idle, s.told, s.out, s.round = false, false, nil, 0, 0, 0
+	s.leaving, s.gone, s.idle, s.told, s.leftOutQueues, s.round = false, false, nil, 0, 0, 0
 	d.resting--
-	if s.asks > 0 {
+	if s.readyQueues > 0 {
 		d.kick()
 	}
 }
@@ -119,7 +119,7 @@ func (t *Standing) quiet(late bool) (came, quiet bool) {
 
 // quiet reports whether all queues of a Standing have been asked and no call for one of them
 // is under way, not even for another subscription.
-func (s *Subscription) quiet() bool { return s.calls == 0 && s.busy == 0 && s.wasAsked() }
+func (s *Subscription) quiet() bool { return s.calls == 0 && s.queuesInCalls == 0 && s.wasAsked() }
 
 // wake makes a turn check whether it is over.
 func (s *Subscription) wake() {
@@ -150,10 +150,10 @@ func (d *Dispatcher) wakeQuiet() {
 // leftOut notes that the current round found no room for a ready queue of a Standing. Called
 // with d.mu held.
 func (d *Dispatcher) leftOut(s *Subscription) {
-	if s.looked != d.rounds {
-		s.looked, s.out = d.rounds, 0
+	if s.leftOutRound != d.rounds {
+		s.leftOutRound, s.leftOutQueues = d.rounds, 0
 	}
-	s.out++
+	s.leftOutQueues++
 }
 
 // end ends a turn. Messages of calls under way are still delivered until ctx ends or

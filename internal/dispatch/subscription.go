@@ -35,33 +35,33 @@ type Subscription struct {
 	asked  chan struct{} // closed when all queues have been asked since it came; nil: a Standing
 
 	// Guarded by Dispatcher.mu.
-	seats   []link[Subscription] // its places in the beliefs of its queues
-	seen    int                  // lease: queues asked so far
-	failing int                  // queues that could not be asked the last time
-	asks    int                  // Spread: ready queues
-	busy    int                  // Spread: queues being asked
-	round   uint64               // Spread: the round that left is about
-	left    int                  // Spread: ready queues that this round has not reached
-	full    uint64               // the last round in which it had no room
-	taken   int                  // messages on the way to it
-	calls   int                  // calls under way for it
-	handing int                  // callbacks running or pending
-	leaving bool                 // nothing more is requested for it
-	gone    bool                 // nothing more is delivered to it
-	told    uint64               // the round of the last failure reported to it
-	idle    chan struct{}        // closed when it is leaving and has no call under way
-	stands  bool                 // it is a Standing
-	looked  uint64               // Standing: the last round that had no room for one of its queues
-	out     int                  // Standing: ready queues that round looked had no room for
-	awaits  bool                 // Standing: to be woken when quiet
-	rested  time.Time            // Standing: when its last turn ended
-	parks   bool                 // Standing: some of its queues are parked
-	held    map[string]struct{}  // Standing: queues with more held back, not reported yet
-	look    chan struct{}        // Standing: holds a token when messages came, or it is quiet
+	seats         []link[Subscription] // its places in the beliefs of its queues
+	askedQueues   int                  // lease: queues asked so far
+	failing       int                  // queues that could not be asked the last time
+	readyQueues   int                  // Spread: ready queues
+	queuesInCalls int                  // Spread: queues being asked
+	round         uint64               // Spread: the round that left is about
+	left          int                  // Spread: ready queues that this round has not reached
+	full          uint64               // the last round in which it had no room
+	taken         int                  // messages on the way to it
+	calls         int                  // calls under way for it
+	handing       int                  // callbacks running or pending
+	leaving       bool                 // nothing more is requested for it
+	gone          bool                 // nothing more is delivered to it
+	told          uint64               // the round of the last failure reported to it
+	idle          chan struct{}        // closed when it is leaving and has no call under way
+	stands        bool                 // it is a Standing
+	leftOutRound  uint64               // Standing: the last round that had no room for one of its queues
+	leftOutQueues int                  // Standing: ready queues that leftOutRound had no room for
+	awaits        bool                 // Standing: to be woken when quiet
+	rested        time.Time            // Standing: when its last turn ended
+	parks         bool                 // Standing: some of its queues are parked
+	held          map[string]struct{}  // Standing: queues with more held back, not reported yet
+	look          chan struct{}        // Standing: holds a token when messages came, or it is quiet
 }
 
-// once reports whether it is for a lease, or a Standing, and not for a worker.
-func (s *Subscription) once() bool { return s.answer != nil }
+// isLease reports whether it is for a lease, or a Standing, and not for a worker.
+func (s *Subscription) isLease() bool { return s.answer != nil }
 
 // Outlook is what is known of a subscription's queues when it leaves.
 type Outlook struct {
@@ -72,7 +72,7 @@ type Outlook struct {
 
 // over reports whether nothing more may be leased for it.
 func (s *Subscription) over(now time.Time) bool {
-	return s.leaving || s.once() && (s.ended() || s.wasAsked() && !now.Before(s.until))
+	return s.leaving || s.isLease() && (s.ended() || s.wasAsked() && !now.Before(s.until))
 }
 
 // ended reports whether the context of a lease has ended.
@@ -89,9 +89,9 @@ func (s *Subscription) ended() bool {
 // that there is no room for count as asked.
 func (s *Subscription) wasAsked() bool {
 	if s.stands {
-		return s.asks <= s.out
+		return s.readyQueues <= s.leftOutQueues
 	}
-	return s.seen == len(s.Queues)
+	return s.askedQueues == len(s.Queues)
 }
 
 // takes reports whether w requests leases with the subscription's options.
@@ -117,8 +117,8 @@ func (d *Dispatcher) Subscribe(s *Subscription) Leave {
 		return d.refuse(s, err)
 	}
 	d.enter(s)
-	if s.once() && !d.seen(s) {
-		d.fresh = append(d.fresh, s)
+	if s.isLease() && !d.allAsked(s) {
+		d.notAsked = append(d.notAsked, s)
 	}
 	d.kick()
 	return func(ctx context.Context, patience time.Duration) Outlook { return d.leave(ctx, patience, s) }
@@ -152,7 +152,7 @@ func (d *Dispatcher) enter(s *Subscription) {
 		s.hold(b)
 		if b.err != nil {
 			s.failing++
-			if s.once() && s.until.IsZero() {
+			if s.isLease() && s.until.IsZero() {
 				d.ask(b) // it cannot wait for the next attempt
 			}
 		}
@@ -161,10 +161,10 @@ func (d *Dispatcher) enter(s *Subscription) {
 		if s.Spread {
 			b.spread++
 			if b.ready {
-				s.asks++
+				s.readyQueues++
 			}
 			if b.busy {
-				s.busy++
+				s.queuesInCalls++
 			}
 		}
 	}
@@ -185,7 +185,7 @@ func (d *Dispatcher) admit(s *Subscription) error {
 	switch {
 	case d.closed:
 		return errClientClosed("lease")
-	case !s.once():
+	case !s.isLease():
 	case len(s.Queues) > fewQueues && d.named+len(s.Queues) > d.most:
 		return &engine.Error{Op: "lease", Err: engine.ErrLimit, Hint: fmt.Sprintf(
 			"all that wait for messages would name %d queues; at most %d are allowed: wait for fewer queues, or allow more (Config.MaxWaitQueues)", d.named+len(s.Queues), d.most)}
@@ -198,7 +198,7 @@ func (d *Dispatcher) admit(s *Subscription) error {
 // dismiss undoes admit, and removes the subscription from subs. Called with d.mu held.
 func (d *Dispatcher) dismiss(s *Subscription) {
 	delete(d.subs, s)
-	if s.once() {
+	if s.isLease() {
 		d.named -= len(s.Queues)
 	}
 }
@@ -207,7 +207,7 @@ func (d *Dispatcher) dismiss(s *Subscription) {
 // releases while it calls Fail.
 func (d *Dispatcher) refuse(s *Subscription, err error) Leave {
 	s.gone = true
-	if s.once() {
+	if s.isLease() {
 		s.answer.fail(err)
 	} else {
 		d.mu.Unlock()
@@ -225,8 +225,8 @@ func (d *Dispatcher) leave(ctx context.Context, patience time.Duration, s *Subsc
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.rest(ctx, patience, s)
-	if s.asked != nil && s.seen < len(s.Queues) {
-		d.fresh = slices.DeleteFunc(d.fresh, func(o *Subscription) bool { return o == s })
+	if s.asked != nil && s.askedQueues < len(s.Queues) {
+		d.notAsked = slices.DeleteFunc(d.notAsked, func(o *Subscription) bool { return o == s })
 	}
 	o := d.outlook(s)
 	d.remove(s)
@@ -290,14 +290,14 @@ func (d *Dispatcher) remove(s *Subscription) {
 	}
 }
 
-// seen reports whether all queues of a new subscription have been asked since it came.
+// allAsked reports whether all queues of a new subscription have been asked since it came.
 // Called with d.mu held.
-func (d *Dispatcher) seen(s *Subscription) bool {
-	for s.seen < len(s.Queues) {
-		if b := d.queues[s.Queues[s.seen]]; b.ready || b.busy {
+func (d *Dispatcher) allAsked(s *Subscription) bool {
+	for s.askedQueues < len(s.Queues) {
+		if b := d.queues[s.Queues[s.askedQueues]]; b.ready || b.busy {
 			return false
 		}
-		s.seen++
+		s.askedQueues++
 	}
 	close(s.asked)
 	return true

@@ -84,7 +84,7 @@ func (o *claimed) result(ctx context.Context, d *Delivery) error {
 			s.Err = ctx.Err()
 		}
 	}
-	if d.stage < again && s.Err == nil {
+	if d.stage < alreadyRunning && s.Err == nil {
 		s.Err = d.w.notStarted()
 	}
 	err := calls.Fail("claim", ref, s.Err)

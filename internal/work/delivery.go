@@ -53,14 +53,14 @@ type Delivery struct {
 
 // stage is how far a delivery is on the way to its handler:
 //
-//	waiting   → unsure     it came so late that the lease may be over
-//	unsure    → confirmed  a renewal was granted, or took longer than the lease lasts
-//	unsure    → waiting    the renewal failed
-//	waiting   → running    a runner took it, while the lease was held
-//	confirmed → running    likewise
-//	waiting   → again      a runner took it, while its handler ran here already
-//	confirmed → again      likewise
-//	running   → stuck      the handler did not return within 5 s of the end of its context
+//	waiting   → unsure          it came so late that the lease may be over
+//	unsure    → confirmed       a renewal was granted, or took longer than the lease lasts
+//	unsure    → waiting         the renewal failed
+//	waiting   → running         a runner took it, while the lease was held
+//	confirmed → running         likewise
+//	waiting   → alreadyRunning  a runner took it, while its handler ran here already
+//	confirmed → alreadyRunning  likewise
+//	running   → stuck           the handler did not return within 5 s of the end of its context
 //
 // It may end in any stage: when its handler returns, or when it is released.
 type stage uint8
@@ -69,7 +69,7 @@ const (
 	waiting stage = iota
 	unsure
 	confirmed
-	again
+	alreadyRunning
 	running // from here on it has a context
 	stuck
 )
@@ -148,7 +148,7 @@ func (w *Worker) enter(d *Delivery, now time.Time) {
 	}
 	w.cfg.Retry.fill(&d.lease.Policy)
 	t := w.nextLook(d)
-	w.kept.add(d, t)
+	w.agenda.add(d, t)
 	w.lookBy(t)
 }
 
@@ -221,7 +221,7 @@ func (d *Delivery) work() {
 	ctx := d.ctx
 	if ctx == nil {
 		switch {
-		case d.stage == again:
+		case d.stage == alreadyRunning:
 			d.settle = d.putOff()
 		case d.hasty():
 			d.settle = engine.Settlement{Token: d.lease.Token, Do: engine.Retry, Reason: errHasty.Error()}
@@ -296,7 +296,7 @@ func (d *Delivery) startNow() {
 	if w.draining || d.held(now) != nil {
 		return
 	}
-	if d.stage = again; !w.cfg.InHand.take(messageID{d.h.Queue, d.lease.ID}) {
+	if d.stage = alreadyRunning; !w.cfg.InHand.take(messageID{d.h.Queue, d.lease.ID}) {
 		return
 	}
 	d.stage, d.started = running, now
@@ -379,7 +379,7 @@ func (w *Worker) finish(d *Delivery) {
 		d.reportFailure()
 	}
 	w.mu.Lock()
-	w.kept.remove(d)
+	w.agenda.remove(d)
 	w.running--
 	if d.stage >= running {
 		w.pace.finished(d.took)

@@ -109,7 +109,7 @@ func (w *Worker) checkIdle() {
 func (w *Worker) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, d := range w.kept {
+	for _, d := range w.agenda {
 		if d.stage >= running {
 			d.stick(w.now())
 		}
@@ -120,7 +120,7 @@ func (w *Worker) leave() {
 func (w *Worker) interrupt() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, d := range w.kept {
+	for _, d := range w.agenda {
 		if d.stage >= running {
 			w.cut++
 			d.cancel(errDrained)

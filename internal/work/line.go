@@ -141,7 +141,7 @@ func (w *Worker) next() *Delivery {
 func (w *Worker) giveBack(d *Delivery) {
 	w.queued--
 	d.h.queued--
-	w.kept.remove(d)
+	w.agenda.remove(d)
 	d.h.free.Add(1)
 	if d.hold != lost {
 		d.settle = release(d)

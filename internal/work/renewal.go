@@ -28,11 +28,11 @@ func (w *Worker) keep() {
 			return
 		}
 		renew := w.tend(now, stepped)
-		until := w.kept.next()
+		until := w.agenda.next()
 		if w.lineBy.Before(until) {
 			until = w.lineBy
 		}
-		w.look = until
+		w.keeperWakes = until
 		w.mu.Unlock()
 
 		for batch := range slices.Chunk(renew, settleBatch) {
@@ -47,15 +47,15 @@ func (w *Worker) keep() {
 
 // lookBy makes the keeper wake at t or earlier. Called with w.mu held.
 func (w *Worker) lookBy(t time.Time) {
-	if t.Before(w.look) {
-		w.look = t
+	if t.Before(w.keeperWakes) {
+		w.keeperWakes = t
 		w.kick()
 	}
 }
 
 // lookAt makes the keeper look at a delivery at t. Called with w.mu held.
 func (w *Worker) lookAt(d *Delivery, t time.Time) {
-	w.kept.move(d, t)
+	w.agenda.move(d, t)
 	w.lookBy(t)
 }
 
@@ -83,7 +83,7 @@ func (w *Worker) tend(now time.Time, all bool) (renew []renewal) {
 	if all {
 		until = never
 	}
-	for _, d := range w.kept.take(until) {
+	for _, d := range w.agenda.take(until) {
 		if r, ok := w.see(d, now, all); ok {
 			renew = append(renew, r)
 			ahead = max(ahead, r.usual/renewAhead)
@@ -92,7 +92,7 @@ func (w *Worker) tend(now time.Time, all bool) (renew []renewal) {
 	if ahead == 0 {
 		return renew
 	}
-	for _, d := range w.kept.take(now.Add(ahead)) {
+	for _, d := range w.agenda.take(now.Add(ahead)) {
 		if r, ok := w.see(d, now, !now.Before(d.renew.Add(-d.term.usual/renewAhead))); ok {
 			renew = append(renew, r)
 		}
@@ -116,7 +116,7 @@ var errNoAnswer = errors.New("there is no answer yet")
 // renewal if one is due, or with early even if it is not due yet. A delivery that has not
 // started has no context to end: start checks its lease itself. Called with w.mu held.
 func (w *Worker) see(d *Delivery, now time.Time, early bool) (r renewal, ok bool) {
-	w.looks++
+	w.checks++
 	switch {
 	case !w.minds(d):
 	case d.term.ended(now) && d.stage != unsure:
@@ -132,7 +132,7 @@ func (w *Worker) see(d *Delivery, now time.Time, early bool) (r renewal, ok bool
 	if !d.over.IsZero() && !now.Before(d.over.Add(stuckAfter)) {
 		d.stick(now)
 	}
-	w.kept.add(d, w.nextLook(d))
+	w.agenda.add(d, w.nextLook(d))
 	return r, ok
 }
 

@@ -140,7 +140,7 @@ func (s *settler) run() {
 		n := min(len(s.waiting), settleBatch)
 		if n == 0 {
 			s.busy--
-			s.over()
+			s.checkEmpty()
 			s.mu.Unlock()
 			return
 		}
@@ -217,13 +217,13 @@ func (s *settler) setAside(batch []*Delivery) {
 		s.settle(batch, true)
 		s.mu.Lock()
 		s.aside--
-		s.over()
+		s.checkEmpty()
 		s.mu.Unlock()
 	}()
 }
 
-// over closes empty when nothing is under way. Called with s.mu held.
-func (s *settler) over() {
+// checkEmpty closes empty when nothing is under way. Called with s.mu held.
+func (s *settler) checkEmpty() {
 	if s.busy == 0 && s.aside == 0 && s.empty != nil {
 		close(s.empty)
 		s.empty = nil
@@ -235,7 +235,7 @@ func (s *settler) over() {
 func (s *settler) settle(batch []*Delivery, aside bool) {
 	for fails := 0; len(batch) > 0; fails++ {
 		if fails > 0 || aside {
-			s.rest(dispatch.FailPause(max(0, fails-1)))
+			s.pause(dispatch.FailPause(max(0, fails-1)))
 		}
 		tokens := make([]engine.Settlement, len(batch))
 		for i, d := range batch {
@@ -245,14 +245,14 @@ func (s *settler) settle(batch []*Delivery, aside bool) {
 		out, err := s.eng.Settle(ctx, tokens)
 		cancel()
 		if err == nil {
-			if batch = s.sort(batch, out); !aside {
+			if batch = s.splitFinal(batch, out); !aside {
 				s.setAside(batch)
 				return
 			}
 			continue
 		}
 		s.log.Warn("results could not be sent to the engine", "count", len(batch), "error", err)
-		batch = s.sort(batch, calls.FailedAll(len(batch), err))
+		batch = s.splitFinal(batch, calls.FailedAll(len(batch), err))
 	}
 }
 
@@ -268,8 +268,8 @@ func patience(batch []*Delivery) time.Duration {
 	return p
 }
 
-// sort reports the final results, and returns the deliveries to try again.
-func (s *settler) sort(batch []*Delivery, out []engine.Settled) (again []*Delivery) {
+// splitFinal reports the final results, and returns the deliveries to try again.
+func (s *settler) splitFinal(batch []*Delivery, out []engine.Settled) (again []*Delivery) {
 	now := time.Now()
 	final := batch
 	for i, d := range batch {
@@ -304,8 +304,8 @@ func (s *settler) worthRepeating(err error) bool {
 	return true
 }
 
-// rest pauses between two calls.
-func (s *settler) rest(d time.Duration) {
+// pause pauses between two calls.
+func (s *settler) pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -46,7 +46,7 @@ type Worker struct {
 	mu           sync.Mutex
 	ran          bool
 	queues       map[string]*Handling
-	kept         agenda    // deliveries that have not ended
+	agenda       agenda    // deliveries that have not ended
 	idle         []*runner // runners without work
 	waking       bool      // a woken runner has not yet checked the line
 	running      int       // deliveries that hold slots
@@ -64,11 +64,11 @@ type Worker struct {
 	cut          int           // handlers interrupted by the drain
 	failed       int           // results that could not be sent
 
-	look   time.Time     // when the keeper wakes next
-	lineBy time.Time     // when it checks the lines next
-	looks  int           // deliveries that the keeper has checked
-	wake   chan struct{} // holds a token to wake the keeper
-	ended  bool          // the keeper must end
+	keeperWakes time.Time     // when the keeper wakes next
+	lineBy      time.Time     // when it checks the lines next
+	checks      int           // deliveries that the keeper has checked
+	wake        chan struct{} // holds a token to wake the keeper
+	ended       bool          // the keeper must end
 
 	events  notify.Notifier[Event]  // to the observer
 	faults  *notify.Notifier[fault] // to OnError
@@ -110,15 +110,15 @@ type Config struct {
 // New returns a worker.
 func New(cfg Config) *Worker {
 	w := &Worker{
-		cfg:     cfg,
-		now:     cfg.Now,
-		queues:  make(map[string]*Handling),
-		quiet:   make(chan struct{}),
-		stopped: make(chan struct{}),
-		wake:    make(chan struct{}, 1),
-		look:    never,
-		lineBy:  never,
-		trouble: cfg.Trouble,
+		cfg:         cfg,
+		now:         cfg.Now,
+		queues:      make(map[string]*Handling),
+		quiet:       make(chan struct{}),
+		stopped:     make(chan struct{}),
+		wake:        make(chan struct{}, 1),
+		keeperWakes: never,
+		lineBy:      never,
+		trouble:     cfg.Trouble,
 	}
 	if w.trouble == nil {
 		w.trouble = trouble.New(cfg.Logger)
@@ -250,7 +250,7 @@ func (w *Worker) Holds() Holds {
 	defer w.mu.Unlock()
 	h := Holds{
 		Running: w.running, Queued: w.queued, Unconfirmed: w.unconfirmed, Idle: len(w.idle),
-		Kept: len(w.kept) > 0, Turn: w.turn.first != nil, Waking: w.waking, Looks: w.looks,
+		Kept: len(w.agenda) > 0, Turn: w.turn.first != nil, Waking: w.waking, Looks: w.checks,
 	}
 	for _, q := range w.queues {
 		h.Handlings += q.running + q.queued

@@ -14,7 +14,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	g := engine.Grant{Queues: make([]engine.Granted, len(wants))}
 	if len(wants) == 0 {
 		g.Now = time.Now()
-		return g, e.idle(ctx, "lease")
+		return g, e.emptyCall(ctx, "lease")
 	}
 	for i, w := range wants {
 		got, now, err := e.leaseNow(ctx, w)

@@ -14,7 +14,7 @@ import (
 func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	results := make([]engine.PushResult, 0, len(msgs))
 	if len(msgs) == 0 {
-		return results, e.idle(ctx, "push")
+		return results, e.emptyCall(ctx, "push")
 	}
 	for start := 0; start < len(msgs); {
 		body, n := e.batch(msgs[start:], false)
@@ -35,7 +35,7 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 // PushAtomic pushes all messages in one request, or none.
 func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	if len(msgs) == 0 {
-		return nil, e.idle(ctx, "push")
+		return nil, e.emptyCall(ctx, "push")
 	}
 	body, n := e.batch(msgs, true)
 	if n < len(msgs) {
@@ -75,8 +75,8 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, body []byte) (
 	return all, nil
 }
 
-// idle returns the error of a call without items.
-func (e *Engine) idle(ctx context.Context, op string) error {
+// emptyCall returns the error of a call without items.
+func (e *Engine) emptyCall(ctx context.Context, op string) error {
 	err := e.calls.Enter(ctx, op)
 	if err == nil {
 		e.calls.Leave()

@@ -33,7 +33,7 @@ func (e *Engine) info(ctx context.Context, c call) (engine.Info, error) {
 // Cancel makes as few requests as the server's limits allow.
 func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
 	if len(refs) == 0 {
-		return nil, e.idle(ctx, "cancel")
+		return nil, e.emptyCall(ctx, "cancel")
 	}
 	out := make([]error, 0, len(refs))
 	for part := range slices.Chunk(refs, e.limits.MaxBatch) {

@@ -6,17 +6,17 @@ import (
 )
 
 const (
-	// setLeast is the least number of queues for a set: fewer names cost little.
-	setLeast = 32
-	// setsMost bounds the sets remembered here; the server drops those that nobody polls.
-	setsMost = 64
+	// minSetQueues is the least number of queues for a set: fewer names cost little.
+	minSetQueues = 32
+	// maxSets bounds the sets remembered here; the server drops those that nobody polls.
+	maxSets = 64
 )
 
 // sets holds the sets of queues that the server keeps and nobody polls right now, the latest
 // last.
 type sets struct {
-	mu   sync.Mutex
-	kept []set
+	mu       sync.Mutex
+	idleSets []set
 }
 
 type set struct {
@@ -28,10 +28,10 @@ type set struct {
 func (s *sets) take(queues []string) (kept set, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := len(s.kept) - 1; i >= 0; i-- {
-		if slices.Equal(s.kept[i].queues, queues) {
-			kept = s.kept[i]
-			s.kept = slices.Delete(s.kept, i, i+1)
+	for i := len(s.idleSets) - 1; i >= 0; i-- {
+		if slices.Equal(s.idleSets[i].queues, queues) {
+			kept = s.idleSets[i]
+			s.idleSets = slices.Delete(s.idleSets, i, i+1)
 			return kept, true
 		}
 	}
@@ -42,8 +42,8 @@ func (s *sets) take(queues []string) (kept set, ok bool) {
 func (s *sets) put(kept set) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.kept) == setsMost {
-		s.kept = slices.Delete(s.kept, 0, 1)
+	if len(s.idleSets) == maxSets {
+		s.idleSets = slices.Delete(s.idleSets, 0, 1)
 	}
-	s.kept = append(s.kept, kept)
+	s.idleSets = append(s.idleSets, kept)
 }

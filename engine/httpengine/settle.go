@@ -12,7 +12,7 @@ import (
 // Settle makes as few requests as the server's limits allow.
 func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
 	if len(s) == 0 {
-		return nil, e.idle(ctx, "settle")
+		return nil, e.emptyCall(ctx, "settle")
 	}
 	out := make([]engine.Settled, 0, len(s))
 	for part := range slices.Chunk(s, e.limits.MaxBatch) {

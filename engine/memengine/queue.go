@@ -259,7 +259,7 @@ func (q *queue) next() int64 {
 	}
 	next := min(q.scheduled.next(), q.leases.next())
 	if q.states[engine.Ready].n > 0 {
-		at := q.gathers()
+		at := q.nextAllowed()
 		if at <= q.ms && !q.full() {
 			return q.ms
 		}

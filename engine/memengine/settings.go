@@ -178,9 +178,9 @@ func (q *queue) granted(n int) {
 	}
 }
 
-// gathers returns when the rate allows leases again, in Unix milliseconds. A time at or
+// nextAllowed returns when the rate allows leases again, in Unix milliseconds. A time at or
 // before now means at once.
-func (q *queue) gathers() int64 {
+func (q *queue) nextAllowed() int64 {
 	s := q.settings
 	if s.Rate == 0 {
 		return q.ms
@@ -197,7 +197,7 @@ func (q *queue) refuseClaim(ref engine.Ref) error {
 	case q.full():
 		return engine.RefuseClaim(ref, time.Time{})
 	}
-	return engine.RefuseClaim(ref, instant(q.gathers()))
+	return engine.RefuseClaim(ref, instant(q.nextAllowed()))
 }
 
 // ceil returns t in milliseconds, rounded up.

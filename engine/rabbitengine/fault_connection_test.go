@@ -67,7 +67,7 @@ func TestFaultQueueDeleted(t *testing.T) {
 	}
 	push("before")
 	layout := e.session.layout
-	for _, name := range []string{layout.delayQueue(stay{0, 7}), layout.delayQueue(stay{1, 1}), layout.parking()} {
+	for _, name := range []string{layout.delayQueue(digitDelay{0, 7}), layout.delayQueue(digitDelay{1, 1}), layout.parking()} {
 		l.Rest(faultPatience)
 		_, err := ch.QueueDelete(name, false, false, false)
 		ok(t, err)

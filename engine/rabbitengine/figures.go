@@ -53,8 +53,8 @@ func (e *Engine) Figures() []engine.Figure {
 	publishing, getting, blocked := 0, 0, false
 	if s != nil {
 		blocked = s.blocked.Load() != nil
-		for i := range s.exits {
-			if s.exits[i].open() != nil {
+		for i := range s.publishChannels {
+			if s.publishChannels[i].open() != nil {
 				publishing++
 			}
 		}

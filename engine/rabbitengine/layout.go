@@ -41,7 +41,7 @@ func (l *layout) deadQueue(queue string) string { return l.prefix + ".dead." + q
 func (l *layout) digit(n int) string { return fmt.Sprintf("%s.delay.%s.%d", l.prefix, l.unit, n) }
 
 // delayQueue returns the queue of a digit's value.
-func (l *layout) delayQueue(s stay) string { return l.digit(s.digit) + "." + hex16(s.value) }
+func (l *layout) delayQueue(s digitDelay) string { return l.digit(s.digit) + "." + hex16(s.value) }
 
 // fixed returns the name of the exchange of a fixed delay, and of its queue.
 func (l *layout) fixed(d time.Duration) string { return l.prefix + ".fixed." + d.String() }
@@ -57,23 +57,23 @@ const (
 
 func hex16(v uint64) string { return strconv.FormatUint(v, values) }
 
-// stay is the wait for one digit: 1 to 15 times 16^digit units.
-type stay struct {
+// digitDelay is the delay of one digit: 1 to 15 times 16^digit units.
+type digitDelay struct {
 	digit int
 	value uint64
 }
 
-// units returns the length of a stay in units.
-func (s stay) units() time.Duration { return time.Duration(s.value << (digitBits * s.digit)) }
+// units returns the delay in units.
+func (s digitDelay) units() time.Duration { return time.Duration(s.value << (digitBits * s.digit)) }
 
-// number numbers the stays from 0.
-func (s stay) number() int { return s.digit<<digitBits | int(s.value) }
+// number numbers the delays of digits from 0.
+func (s digitDelay) number() int { return s.digit<<digitBits | int(s.value) }
 
-// stays yields the stays on the way of a delay, last first.
-func stays(units uint64) iter.Seq[stay] {
-	return func(yield func(stay) bool) {
+// digitDelays yields the delays of the digits of a delay, last first.
+func digitDelays(units uint64) iter.Seq[digitDelay] {
+	return func(yield func(digitDelay) bool) {
 		for n := 0; units > 0; n, units = n+1, units>>digitBits {
-			if v := units % values; v > 0 && !yield(stay{n, v}) {
+			if v := units % values; v > 0 && !yield(digitDelay{n, v}) {
 				return
 			}
 		}
@@ -198,8 +198,8 @@ func binding(digit int, value uint64) string {
 	return strings.Repeat("*.", digit) + hex16(value) + ".#"
 }
 
-// declareDelay declares the queue of a stay.
-func (l *layout) declareDelay(ch *amqp.Channel, s stay) error {
+// declareDelay declares the queue of a digit's value.
+func (l *layout) declareDelay(ch *amqp.Channel, s digitDelay) error {
 	d := declarer{ch: ch}
 	d.queue(l.delayQueue(s), l.arguments(s.units()*l.unit, l.below(s.digit)))
 	d.do(func() error {

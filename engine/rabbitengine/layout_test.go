@@ -32,8 +32,8 @@ func TestWordsAreOneWordEachAndDiffer(t *testing.T) {
 // walk goes the way of a message as it is declared, and tells how long it waits in all.
 func walk(t *rapid.T, l *layout, r route) (took time.Duration, to string) {
 	words := strings.Split(r.key, ".")
-	declared := make(map[string]stay)
-	for w := range stays(r.units) {
+	declared := make(map[string]digitDelay)
+	for w := range digitDelays(r.units) {
 		declared[binding(w.digit, w.value)] = w
 	}
 	exchanges := make(map[string]int)

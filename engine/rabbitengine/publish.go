@@ -11,15 +11,15 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// exit is a channel for publishing, opened when needed.
-type exit struct {
+// publishChannel is a channel for publishing, opened when needed.
+type publishChannel struct {
 	mu sync.Mutex
 	line
 	closes chan *amqp.Error // why the channel was closed
 }
 
 // channel returns an open channel in confirm mode.
-func (x *exit) channel(c *amqp.Connection) (*amqp.Channel, error) {
+func (x *publishChannel) channel(c *amqp.Connection) (*amqp.Channel, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if ch := x.open(); ch != nil {
@@ -53,7 +53,7 @@ type sending struct {
 }
 
 // send starts to publish a message. An error says that the broker does not have it.
-func (s *session) send(ctx context.Context, via *exit, to route, m *engine.Info) (sending, error) {
+func (s *session) send(ctx context.Context, via *publishChannel, to route, m *engine.Info) (sending, error) {
 	if why := s.blocked.Load(); why != nil {
 		return sending{}, &engine.Error{Op: "push", Queue: m.Queue, Err: engine.ErrLimit,
 			Hint: "RabbitMQ accepts no messages at present: " + *why + " (an alarm of the broker)"}
@@ -69,7 +69,7 @@ func (s *session) send(ctx context.Context, via *exit, to route, m *engine.Info)
 
 // alone publishes a large message on its own channel and waits for the confirm.
 func (s *session) alone(ctx context.Context, to route, m *engine.Info) (sent bool, err error) {
-	var own exit
+	var own publishChannel
 	x, err := s.send(ctx, &own, to, m)
 	ch := own.ch.Load()
 	if ch == nil {

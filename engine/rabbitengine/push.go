@@ -130,7 +130,7 @@ func (p *posting) send(ctx context.Context, to route, m *engine.Info) {
 		}
 		return
 	}
-	x, err := p.s.send(ctx, p.s.exit(), to, m)
+	x, err := p.s.send(ctx, p.s.nextChannel(), to, m)
 	if err != nil {
 		p.fail(m, err)
 		return

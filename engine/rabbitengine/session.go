@@ -18,22 +18,22 @@ import (
 // the rest, since a broker that is short of memory or disk stops reading from publishers.
 // The leases of a session end with it.
 type session struct {
-	layout  *layout
-	out, in *amqp.Connection
-	ended   chan struct{} // closed at its end
-	endOnce sync.Once
-	blocked atomic.Pointer[string] // why the broker accepts no messages
-	exits   [publishers]exit
-	turn    atomic.Uint32
-	gets    gets
-	acks    acks
+	layout          *layout
+	out, in         *amqp.Connection
+	ended           chan struct{} // closed at its end
+	endOnce         sync.Once
+	blocked         atomic.Pointer[string] // why the broker accepts no messages
+	publishChannels [publishers]publishChannel
+	turn            atomic.Uint32
+	gets            gets
+	acks            acks
 
 	measured *measured // the engine's
 
-	mu       sync.Mutex
-	declared map[string]struct{}             // queues known to exist
-	stays    [maxDigits * values]atomic.Bool // delay queues known to exist, by stay.number
-	declares sync.Mutex                      // held during declarations
+	mu          sync.Mutex
+	declared    map[string]struct{}             // queues known to exist
+	delayQueues [maxDigits * values]atomic.Bool // delay queues known to exist, by digitDelay.number
+	declares    sync.Mutex                      // held during declarations
 }
 
 // publishers is the number of channels for publishing.
@@ -188,8 +188,8 @@ func (s *session) ensureWork(queue string) error {
 
 // ensureDelay declares the queues on the way of a delay.
 func (s *session) ensureDelay(units uint64) error {
-	for at := range stays(units) {
-		known := &s.stays[at.number()]
+	for at := range digitDelays(units) {
+		known := &s.delayQueues[at.number()]
 		if known.Load() {
 			continue
 		}
@@ -203,9 +203,9 @@ func (s *session) ensureDelay(units uint64) error {
 
 // forgetDelays makes ensureDelay declare them again.
 func (s *session) forgetDelays() {
-	for n := range s.stays {
-		if s.stays[n].Swap(false) {
-			s.forget(s.layout.delayQueue(stay{n >> digitBits, uint64(n % values)}))
+	for n := range s.delayQueues {
+		if s.delayQueues[n].Swap(false) {
+			s.forget(s.layout.delayQueue(digitDelay{n >> digitBits, uint64(n % values)}))
 		}
 	}
 }
@@ -214,8 +214,8 @@ func (s *session) ensureDead(queue string) error {
 	return s.ensure(s.layout.deadQueue(queue), func(ch *amqp.Channel) error { return s.layout.declareDead(ch, queue) })
 }
 
-// exit returns one of the channels that small messages share.
-func (s *session) exit() *exit { return &s.exits[s.turn.Add(1)%publishers] }
+// nextChannel returns one of the channels that small messages share.
+func (s *session) nextChannel() *publishChannel { return &s.publishChannels[s.turn.Add(1)%publishers] }
 
 // keep maintains a session while the engine is open: it connects, waits for the end, and
 // reconnects.

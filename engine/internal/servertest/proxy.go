@@ -22,16 +22,16 @@ type Proxy struct {
 	port int
 	work sync.WaitGroup
 
-	mu       sync.Mutex
-	listener net.Listener // nil while connections are refused
-	links    map[*link]bool
-	dropping bool
-	doomed   int // which of the next answers is lost; 0: none
-	lost     bool
-	delay    time.Duration
-	hung     chan struct{} // closed when forwarding continues; nil: it was not stopped
-	wanted   string        // the next request that contains this text is withheld; "": none
-	withheld *withheld     // the withheld request
+	mu           sync.Mutex
+	listener     net.Listener // nil while connections are refused
+	links        map[*link]bool
+	dropping     bool
+	loseAnswerNo int // which of the next answers is lost; 0: none
+	lost         bool
+	delay        time.Duration
+	hung         chan struct{} // closed when forwarding continues; nil: it was not stopped
+	wanted       string        // the next request that contains this text is withheld; "": none
+	withheld     *withheld     // the withheld request
 }
 
 // withheld is a request that the proxy has not forwarded.
@@ -43,12 +43,12 @@ type withheld struct {
 
 // link is one connection through a proxy.
 type link struct {
-	client net.Conn
-	server net.Conn // nil before it is connected
-	cut    bool
-	gone   chan struct{} // closed when the link is cut
-	deaf   bool          // an answer was lost: a later one would be mistaken for it
-	ended  chan struct{} // closed at the end of the server's answers
+	client      net.Conn
+	server      net.Conn // nil before it is connected
+	cut         bool
+	gone        chan struct{} // closed when the link is cut
+	repliesLost bool          // an answer was lost: a later one would be mistaken for it
+	ended       chan struct{} // closed at the end of the server's answers
 }
 
 // StartProxy starts a proxy for the server of a URL.
@@ -155,7 +155,7 @@ func (p *Proxy) LoseAnswer(n int) (lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	lost = p.lost
-	p.doomed, p.lost = n, false
+	p.loseAnswerNo, p.lost = n, false
 	return lost
 }
 
@@ -217,11 +217,11 @@ func (p *Proxy) withholds(k *link, request []byte) bool {
 func (p *Proxy) loses() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.doomed == 0 {
+	if p.loseAnswerNo == 0 {
 		return false
 	}
-	p.doomed--
-	p.lost = p.doomed == 0
+	p.loseAnswerNo--
+	p.lost = p.loseAnswerNo == 0
 	return p.lost
 }
 
@@ -356,8 +356,8 @@ func (p *Proxy) connect(k *link, server net.Conn) bool {
 func (p *Proxy) drops(k *link) fate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	k.deaf = k.deaf || p.dropping
-	if k.deaf {
+	k.repliesLost = k.repliesLost || p.dropping
+	if k.repliesLost {
 		return dropped
 	}
 	return passed

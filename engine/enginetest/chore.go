@@ -24,11 +24,11 @@ func (p *player) chore(n [8]uint32) {
 
 // meanwhile runs do and plays steps during it. It calls first before each of them.
 func (p *player) meanwhile(what string, n [8]uint32, do func() error, first func()) error {
-	if p.b.h.Meanwhile == nil || p.amid || what != "chore" && (p.fault != nil || p.b.h.Losses != nil) {
+	if p.b.h.Meanwhile == nil || p.inChore || what != "chore" && (p.fault != nil || p.b.h.Losses != nil) {
 		return do()
 	}
-	p.amid = true
-	defer func() { p.amid = false }()
+	p.inChore = true
+	defer func() { p.inChore = false }()
 	r := rand.New(rand.NewPCG(uint64(n[1]), uint64(n[2])))
 	bag := slices.Repeat([]string{"chore"}, 6)
 	for _, k := range kinds {

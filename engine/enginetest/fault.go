@@ -199,7 +199,7 @@ func (p *player) identify(after, before *Model) *Model {
 // hear records an error that says that the engine failed.
 func (p *player) hear(err error) {
 	c := engine.Code(err)
-	full := (p.armed || p.shaken) && errors.Is(err, engine.ErrNoSpace) // the fault made the engine think that the disk is full
+	full := (p.armed || p.faultPending) && errors.Is(err, engine.ErrNoSpace) // the fault made the engine think that the disk is full
 	if c == "unavailable" || c == "internal" || full {
 		p.failed = true
 	}

@@ -136,7 +136,7 @@ func (b *bed) play(seed uint64, steps []step, start time.Time, fault *Fault) *pl
 		if p.problem != "" && b.h.Last != nil {
 			p.last = b.h.Last(p.e)
 		}
-		if err := p.e.Close(); err != nil && p.problem == "" && !p.shaken {
+		if err := p.e.Close(); err != nil && p.problem == "" && !p.faultPending {
 			p.failf("close: %v", err)
 		}
 	}()

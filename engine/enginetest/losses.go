@@ -13,7 +13,7 @@ import (
 // look opens the engine that a power loss at each recent instant would have left. It compares
 // it with models, the possible results of the call in progress.
 func (p *player) look(models ...*Model) {
-	if p.b.h.Losses == nil || p.fault != nil || p.found {
+	if p.b.h.Losses == nil || p.fault != nil || p.afterPowerLoss {
 		return
 	}
 	for _, open := range p.b.h.Losses(p.e) {
@@ -27,7 +27,7 @@ func (p *player) look(models ...*Model) {
 // find compares an engine that a power loss left with models, and continues from there.
 func (p *player) find(open func(t *testing.T) engine.Engine, models []*Model) {
 	q := *p
-	q.found, q.log = true, slices.Clone(p.log)
+	q.afterPowerLoss, q.log = true, slices.Clone(p.log)
 	q.ids, q.leases = slices.Clone(p.ids), slices.Clone(p.leases)
 	q.queueOf, q.swept = maps.Clone(p.queueOf), maps.Clone(p.swept)
 	q.revision, q.older = map[string]string{}, map[string]string{}

@@ -33,14 +33,14 @@ type player struct {
 	revision, older map[string]string          // by queue: the revision of its settings, and an earlier one
 	rated           map[string]engine.Settings // queues that have a rate
 
-	fault  *Fault // fault in some steps; nil: none
-	failed bool   // the engine reported a failure in this step
-	armed  bool   // the fault may strike now
-	shaken bool   // the fault has struck, and may still show
-	purged string // the queue that is being purged: its counts are open
-	amid   bool   // in the middle of a chore or a purge
-	found  bool   // the engine is what a power loss left
-	before *Model // the model before the call in progress; nil: there is none
+	fault          *Fault // fault in some steps; nil: none
+	failed         bool   // the engine reported a failure in this step
+	armed          bool   // the fault may strike now
+	faultPending   bool   // the fault has struck, and may still show
+	purged         string // the queue that is being purged: its counts are open
+	inChore        bool   // in the middle of a chore or a purge
+	afterPowerLoss bool   // the engine is what a power loss left
+	before         *Model // the model before the call in progress; nil: there is none
 
 	log     []string
 	problem string
@@ -91,7 +91,7 @@ func (p *player) key(n uint32) string {
 	if !p.caps.Keys {
 		return ""
 	}
-	if p.armed || p.shaken {
+	if p.armed || p.faultPending {
 		n = cmp.Or(n%(p.keys()+1), 1) // so that the message can be found by its key
 	}
 	return keyOf(n % (p.keys() + 1))
@@ -246,7 +246,7 @@ func (p *player) do(s step) {
 				n[j] = n[j]*2_654_435_761 + i
 			}
 			m := p.message(n[:])
-			if (s.kind == "push atomic" || p.armed || p.shaken) && slices.ContainsFunc(msgs, func(o engine.Message) bool { return o.Queue == m.Queue && o.Key == m.Key }) {
+			if (s.kind == "push atomic" || p.armed || p.faultPending) && slices.ContainsFunc(msgs, func(o engine.Message) bool { return o.Queue == m.Queue && o.Key == m.Key }) {
 				continue // a message that expires on arrival may or may not conflict with the next
 			}
 			msgs = append(msgs, m)
@@ -257,7 +257,7 @@ func (p *player) do(s step) {
 		if n[3]%2 == 0 {
 			wants[0].TTR = 0
 		}
-		if n[3]%5 == 0 && !p.armed && !p.shaken { // if one want fails, the other may get its messages
+		if n[3]%5 == 0 && !p.armed && !p.faultPending { // if one want fails, the other may get its messages
 			wants = append(wants, engine.Want{Queue: p.queue(n[4]), Max: 1 + int(n[5]%4), Remote: p.remote(n[7])})
 		}
 		p.lease(wants)
@@ -305,7 +305,7 @@ func (p *player) do(s step) {
 			p.refill()
 		}
 	case "crash":
-		p.shaken = false
+		p.faultPending = false
 		p.logf("crash")
 		p.e = p.b.h.Crash(p.b.T, p.e)
 		p.crashed(p.m)

@@ -37,7 +37,7 @@ func (p *player) call(s step) {
 
 // turn runs the engine's background work if it has none of its own.
 func (p *player) turn() {
-	if p.b.h.Turn != nil && !p.amid && p.problem == "" {
+	if p.b.h.Turn != nil && !p.inChore && p.problem == "" {
 		p.b.h.Turn(p.e)
 	}
 }
@@ -60,10 +60,10 @@ func (p *player) upsets() bool {
 // shake plays one step during which a fault may end the engine, or in which an earlier fault
 // may show.
 func (p *player) shake(s step) {
-	if s.kind == "reopen" && p.shaken {
+	if s.kind == "reopen" && p.faultPending {
 		s.kind = "crash" // closing it may fail
 	}
-	if !p.shaken && s.fault%4 == 0 && s.kind != "reopen" && s.kind != "crash" {
+	if !p.faultPending && s.fault%4 == 0 && s.kind != "reopen" && s.kind != "crash" {
 		n := int(1 + s.fault>>8%p.fault.most())
 		p.logf("%s, time %d", p.fault.Name, n)
 		p.armed = true
@@ -83,10 +83,10 @@ func (p *player) guard(do func()) {
 		p.armed, p.caller = false, p.ctx
 		if p.fault.Disarm(p.e) {
 			p.logf("(it happened)")
-			p.shaken = true
+			p.faultPending = true
 		}
 	}
-	if !p.shaken || p.problem != "" && !p.failed {
+	if !p.faultPending || p.problem != "" && !p.failed {
 		return
 	}
 	var known map[engine.ID]ghost
@@ -105,7 +105,7 @@ func (p *player) guard(do func()) {
 	}
 	problems := p.becomes(models)
 	// The engine may end during the check, or may still have to retry what failed.
-	for giveUp := time.Now().Add(patience); problems != "" && p.shaken && time.Now().Before(giveUp); {
+	for giveUp := time.Now().Add(patience); problems != "" && p.faultPending && time.Now().Before(giveUp); {
 		if !p.failed {
 			time.Sleep(2 * time.Millisecond)
 		}
@@ -122,7 +122,7 @@ func (p *player) guard(do func()) {
 	if problems != "" {
 		p.failf("the call failed (%s) and left what is neither as before nor as after it:%s", failure, problems)
 	}
-	p.shaken = p.shaken && p.fault.Caller == nil // a caller that has left can have no later effect
+	p.faultPending = p.faultPending && p.fault.Caller == nil // a caller that has left can have no later effect
 }
 
 // reopenIfEnded reopens the engine if the fault has ended it.
@@ -132,7 +132,7 @@ func (p *player) reopenIfEnded() {
 		return
 	}
 	p.logf("(opened again)")
-	p.shaken = false
+	p.faultPending = false
 	for _, m := range []*Model{p.m, p.before} {
 		if m != nil {
 			p.crashed(m)

@@ -371,7 +371,7 @@ func TestPushOfSomeIsRefused(t *testing.T) {
 	f := &frailty{refuses: func(m *Model, queue string, room int64) bool { return int64(len(m.expired[queue])) >= room }}
 	b := newBed(t, frailHarness(f))
 	p := newPlayer(b, b.h.Clock.Now())
-	p.fault, p.shaken = &b.h.Faults[1], true
+	p.fault, p.faultPending = &b.h.Faults[1], true
 	q, other := p.queues[0], p.queues[1]
 	for _, e := range []engine.Configurer{p.e.(engine.Configurer), p.m} {
 		if _, err := e.Configure(t.Context(), q, engine.Settings{MaxPending: 1}, ""); err != nil {

@@ -25,9 +25,9 @@ func TestLooksTellNoLaterTime(t *testing.T) {
 	}
 	nums, err := e.store.Names(t.Context(), names, true)
 	ok(t, err)
-	from := make([]sqlengine.Floor, len(nums))
+	from := make([]sqlengine.LowBound, len(nums))
 	for i, q := range nums {
-		from[i] = sqlengine.Floor{Queue: q, From: sqlengine.Places{{At: 1}, {At: 1}, {At: 1}, {At: 1}}}
+		from[i] = sqlengine.LowBound{Queue: q, From: sqlengine.Places{{At: 1}, {At: 1}, {At: 1}, {At: 1}}}
 	}
 	due := int64(1 << 40) // what comes later is due sooner
 	newest := func(heads []sqlengine.Heads) int64 {

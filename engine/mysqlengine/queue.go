@@ -16,7 +16,7 @@ import (
 )
 
 // heads reads the time and the heads of queues.
-func (t *tx) heads(ctx context.Context, from []sqlengine.Floor) (time.Time, []sqlengine.Heads, error) {
+func (t *tx) heads(ctx context.Context, from []sqlengine.LowBound) (time.Time, []sqlengine.Heads, error) {
 	answer, err := t.askHeads(ctx, from, nil)
 	if err != nil {
 		return time.Time{}, nil, err
@@ -34,7 +34,7 @@ func (t *tx) heads(ctx context.Context, from []sqlengine.Floor) (time.Time, []sq
 // askHeads queues the queries for the time, the heads of queues, and the rows of others.
 // answer returns them after the next send. The time is the earliest of the statements' times.
 // Later statements may see later commits, but none misses earlier ones.
-func (t *tx) askHeads(ctx context.Context, from []sqlengine.Floor, rows []int64) (answer func() (time.Time, []sqlengine.Heads), err error) {
+func (t *tx) askHeads(ctx context.Context, from []sqlengine.LowBound, rows []int64) (answer func() (time.Time, []sqlengine.Heads), err error) {
 	var us int64
 	found := make(map[int64]sqlengine.Heads, len(from)+len(rows))
 	order := slices.Clone(rows)
@@ -43,7 +43,7 @@ func (t *tx) askHeads(ctx context.Context, from []sqlengine.Floor, rows []int64)
 	for i := range from {
 		f := &from[i]
 		order = append(order, f.Queue)
-		if f.Ground() {
+		if f.Lowest() {
 			whole = append(whole, f.Queue)
 			continue
 		}

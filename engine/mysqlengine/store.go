@@ -126,7 +126,7 @@ func (s *store) outside(ctx context.Context, op string, do func(*tx) error) erro
 // accepts no writes any more.
 const uselessMost = 20
 
-func (s *store) Heads(ctx context.Context, from []sqlengine.Floor) (now time.Time, heads []sqlengine.Heads, err error) {
+func (s *store) Heads(ctx context.Context, from []sqlengine.LowBound) (now time.Time, heads []sqlengine.Heads, err error) {
 	err = s.outside(ctx, "lease", func(t *tx) error {
 		now, heads, err = t.heads(ctx, from)
 		return err

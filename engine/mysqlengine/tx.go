@@ -119,7 +119,7 @@ func (t *tx) carryOut(ctx context.Context, all []*statement) error {
 	return rows.Err()
 }
 
-func (t *tx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, first sqlengine.First) (o sqlengine.Opened, err error) {
+func (t *tx) Open(ctx context.Context, from []sqlengine.LowBound, lock []int64, first sqlengine.First) (o sqlengine.Opened, err error) {
 	t.timeout = first.Timeout
 	wait := timeouts[t.timeout]
 	if len(lock) > 0 {
@@ -162,12 +162,12 @@ func (t *tx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, fir
 	return o, again()
 }
 
-func (t *tx) Heads(ctx context.Context, from []sqlengine.Floor) ([]sqlengine.Heads, error) {
+func (t *tx) Heads(ctx context.Context, from []sqlengine.LowBound) ([]sqlengine.Heads, error) {
 	_, heads, err := t.heads(ctx, from)
 	return heads, err
 }
 
-func (t *tx) Leave(ctx context.Context, from []sqlengine.Floor) (func() []sqlengine.Heads, error) {
+func (t *tx) Leave(ctx context.Context, from []sqlengine.LowBound) (func() []sqlengine.Heads, error) {
 	answer, err := t.askHeads(ctx, from, nil)
 	if err != nil {
 		return nil, err

@@ -206,7 +206,7 @@ func (s *between) In(ctx context.Context, op string, do func(sqlengine.Tx) error
 	return s.store.In(ctx, op, func(tx sqlengine.Tx) error { return do(opened{tx, s}) })
 }
 
-func (o opened) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
+func (o opened) Open(ctx context.Context, from []sqlengine.LowBound, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
 	answer, err := o.Tx.Open(ctx, from, lock, first)
 	if then := o.s.then; then != nil {
 		o.s.then = nil

@@ -18,7 +18,7 @@ func (t *tx) rows(queues []int64, heads *[]sqlengine.Heads) {
 }
 
 // heads queues the query for the heads of queues.
-func (t *tx) heads(from []sqlengine.Floor, heads *[]sqlengine.Heads) {
+func (t *tx) heads(from []sqlengine.LowBound, heads *[]sqlengine.Heads) {
 	if len(from) == 0 {
 		return
 	}

@@ -36,7 +36,7 @@ func body(n string) string { return strings.ReplaceAll(inline, "%b", n) }
 // row begins a query for queues.
 const row = `SELECT q.num, q.name, q.paused, q.settings, q.revision, q.base, q.remembers, `
 
-// first selects a queue's first row of a kind, from a floor on.
+// first selects a queue's first row of a kind, from a bound on.
 func first(kind string) string {
 	return `(SELECT ARRAY[ends, id] FROM {message} WHERE queue = q.num AND kind = ` + kind +
 		` AND (ends, id + 0) >= (u.at` + kind + `, u.id` + kind + `) ORDER BY ends, id + 0 LIMIT 1)`

@@ -167,7 +167,7 @@ func (s *store) outside(ctx context.Context, op string, queue func(*tx)) error {
 // endedMost bounds the tries on connections that have ended.
 const endedMost = 20
 
-func (s *store) Heads(ctx context.Context, from []sqlengine.Floor) (now time.Time, heads []sqlengine.Heads, err error) {
+func (s *store) Heads(ctx context.Context, from []sqlengine.LowBound) (now time.Time, heads []sqlengine.Heads, err error) {
 	err = s.outside(ctx, "lease", func(t *tx) {
 		heads = nil
 		t.time(&now)

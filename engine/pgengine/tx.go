@@ -47,7 +47,7 @@ func (t *tx) send(ctx context.Context) error {
 	return t.SendBatch(ctx, b).Close()
 }
 
-func (t *tx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, first sqlengine.First) (o sqlengine.Opened, err error) {
+func (t *tx) Open(ctx context.Context, from []sqlengine.LowBound, lock []int64, first sqlengine.First) (o sqlengine.Opened, err error) {
 	if wait := waits[first.Timeout]; wait != "" {
 		t.write(wait)
 	}
@@ -77,7 +77,7 @@ func (t *tx) time(now *time.Time) {
 	})
 }
 
-func (t *tx) Heads(ctx context.Context, from []sqlengine.Floor) (heads []sqlengine.Heads, err error) {
+func (t *tx) Heads(ctx context.Context, from []sqlengine.LowBound) (heads []sqlengine.Heads, err error) {
 	t.heads(from, &heads)
 	if err := t.send(ctx); err != nil {
 		return nil, err
@@ -85,13 +85,13 @@ func (t *tx) Heads(ctx context.Context, from []sqlengine.Floor) (heads []sqlengi
 	return heads, complete(from, heads)
 }
 
-func (t *tx) Leave(_ context.Context, from []sqlengine.Floor) (func() []sqlengine.Heads, error) {
+func (t *tx) Leave(_ context.Context, from []sqlengine.LowBound) (func() []sqlengine.Heads, error) {
 	var heads []sqlengine.Heads
 	t.heads(from, &heads)
 	return func() []sqlengine.Heads { return heads }, nil
 }
 
-func complete(from []sqlengine.Floor, heads []sqlengine.Heads) error {
+func complete(from []sqlengine.LowBound, heads []sqlengine.Heads) error {
 	if len(heads) != len(from) {
 		return sqlengine.ErrGone
 	}

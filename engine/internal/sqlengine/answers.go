@@ -12,12 +12,12 @@ type answers struct {
 }
 
 type answer struct {
-	known  bool      // a lease was told that nothing is due
-	until  int64     // until then; a hint follows if something comes sooner
-	due    time.Time // until by the clock of this process
-	asking int       // number of leases under way: what they see is unknown
-	pause  int64     // how soon to look again if others have locked everything due, in milliseconds
-	spare  int       // how many more ranked rows to look at if others have locked some
+	known     bool      // a lease was told that nothing is due
+	until     int64     // until then; a hint follows if something comes sooner
+	due       time.Time // until by the clock of this process
+	asking    int       // number of leases under way: what they see is unknown
+	pause     int64     // how soon to look again if others have locked everything due, in milliseconds
+	spareRows int       // how many more ranked rows to look at if others have locked some
 }
 
 // of returns what is known about a queue; the caller has locked answers.
@@ -33,28 +33,28 @@ func (t *answers) of(queue int64) *answer {
 	return x
 }
 
-// spareLeast is the first value of spare.
+// spareLeast is the first value of spareRows.
 const spareLeast = 64
 
-func (t *answers) spare(queue int64) int {
+func (t *answers) spareRows(queue int64) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.of(queue).spare
+	return t.of(queue).spareRows
 }
 
-// passOver raises spare, since others have locked some of a queue's due rows.
-func (t *answers) passOver(queue int64) {
+// growSpare raises spareRows, since others have locked some of a queue's due rows.
+func (t *answers) growSpare(queue int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	x := t.of(queue)
-	x.spare = min(max(spareLeast, 4*x.spare), window)
+	x.spareRows = min(max(spareLeast, 4*x.spareRows), window)
 }
 
-// freed resets spare.
-func (t *answers) freed(queue int64) {
+// resetSpare resets spareRows.
+func (t *answers) resetSpare(queue int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.of(queue).spare = 0
+	t.of(queue).spareRows = 0
 }
 
 // blocked returns how soon to look again for locked rows, in milliseconds. still: this look

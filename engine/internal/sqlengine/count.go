@@ -80,7 +80,7 @@ func (e *Engine) count(ctx context.Context, op string, queues []int64) (infos []
 	if err := e.lapseAll(ctx, op, queues...); err != nil {
 		return nil, err
 	}
-	err = e.look(ctx, op, grounds(queues), First{}, func(w *work) error {
+	err = e.look(ctx, op, lowestOf(queues), First{}, func(w *work) error {
 		stock, err := w.tx.Stock(w.ctx, queues, w.ms)
 		if err != nil {
 			return err
@@ -161,7 +161,7 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 	}
 	f.Buckets = make([]engine.Bucket, span/step)
 	minutes := int64(step / time.Minute)
-	err = e.look(ctx, op, grounds([]int64{num}), First{}, func(w *work) error {
+	err = e.look(ctx, op, lowestOf([]int64{num}), First{}, func(w *work) error {
 		first := MinuteOf(w.ms)
 		for i := range f.Buckets {
 			f.Buckets[i] = engine.Bucket{From: instant((first + int64(i)*minutes) * minute)}

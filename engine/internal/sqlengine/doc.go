@@ -10,13 +10,13 @@
 // the commit. A transaction that lost a key or a lock to another is rolled back and runs
 // again from the start.
 //
-// A transaction looks for a queue's first rows from its floor on: as far as the process
-// knows, nothing is below (floors.go). Whole looks begin at the start of the index instead,
-// and find rows that came below the floor unnoticed. Idle leases and a background task make
+// A transaction looks for a queue's first rows from its low bound on: as far as the process
+// knows, nothing is below (lowbounds.go). Whole looks begin at the start of the index instead,
+// and find rows that came below the bound unnoticed. Idle leases and a background task make
 // them (whole.go).
 //
 // The process caches nothing on which correctness depends. It caches the numbers of queues
 // (names.go), which never change, reserved ids, the last seen settings of queues (seen.go)
-// and their floors. It also keeps what leases were told (answers.go) and the leases to
+// and their low bounds. It also keeps what leases were told (answers.go) and the leases to
 // release on Close (held.go).
 package sqlengine

@@ -47,8 +47,8 @@ type process struct {
 	answers    answers
 	unreported unreported
 	seen       seen
-	stalls     stalls
-	floors     floors
+	knownLocks knownLocks
+	lowBounds  lowBounds
 	looking    atomic.Bool // a background task makes whole looks
 	held       held
 	folding    folding
@@ -98,9 +98,9 @@ func (e *Engine) Heard(s Sooner) {
 	}
 	defer e.calls.Leave()
 	if num := e.names.of([]string{s.Queue})[0]; num != 0 {
-		low := ceiling(num)
+		low := highest(num)
 		low.From[Waiting].At, low.From[Ranked].At = s.At, s.At
-		e.floors.lower(&low)
+		e.lowBounds.lower(&low)
 	}
 	e.watchers.Hint(s.Queue)
 }

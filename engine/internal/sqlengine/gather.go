@@ -17,7 +17,7 @@ import (
 type gathering[In, Out any] struct {
 	e     *Engine
 	in    []In
-	needs func(*In) stall // what others may have locked
+	needs func(*In) lockKey // what others may have locked
 	call  func([]In, LockTimeout) ([]Out, error)
 	fail  func(*In, error) Out
 
@@ -32,8 +32,8 @@ const (
 )
 
 // gather carries items out by call. needs returns what an item needs that others may have
-// locked; the zero stall: nothing. fail turns an error into the result of an item.
-func gather[In, Out any](ctx context.Context, e *Engine, in []In, needs func(*In) stall, call func([]In, LockTimeout) ([]Out, error), fail func(*In, error) Out) ([]Out, error) {
+// locked; the zero lockKey: nothing. fail turns an error into the result of an item.
+func gather[In, Out any](ctx context.Context, e *Engine, in []In, needs func(*In) lockKey, call func([]In, LockTimeout) ([]Out, error), fail func(*In, error) Out) ([]Out, error) {
 	if len(in) == 0 || !engine.IsGathered(ctx) || e.cfg.later != nil {
 		return call(in, NoTimeout)
 	}
@@ -42,7 +42,7 @@ func gather[In, Out any](ctx context.Context, e *Engine, in []In, needs func(*In
 	for i := range all {
 		all[i] = i
 	}
-	if e.stalls.none() {
+	if e.knownLocks.none() {
 		out, err := g.briefly(ctx, in)
 		if !errors.Is(err, ErrBusy) {
 			return out, err
@@ -71,10 +71,10 @@ func (g *gathering[In, Out]) briefly(ctx context.Context, in []In) (out []Out, e
 // separately.
 func (g *gathering[In, Out]) apart(ctx context.Context, all []int) {
 	var free []int
-	held := make(map[stall][]int)
+	held := make(map[lockKey][]int)
 	for _, i := range all {
 		what := g.needs(&g.in[i])
-		if known, _ := g.e.stalls.of(what); known {
+		if known, _ := g.e.knownLocks.of(what); known {
 			held[what] = append(held[what], i)
 		} else {
 			free = append(free, i)
@@ -85,13 +85,13 @@ func (g *gathering[In, Out]) apart(ctx context.Context, all []int) {
 	}
 	tries := 0
 	for what, items := range held {
-		if _, try := g.e.stalls.of(what); try && tries < triesMost {
+		if _, try := g.e.knownLocks.of(what); try && tries < triesMost {
 			tries++
 			if g.carryOut(items, g.once) {
-				g.e.stalls.drop(what)
+				g.e.knownLocks.drop(what)
 				continue
 			}
-			g.e.stalls.add(what)
+			g.e.knownLocks.add(what)
 		}
 		g.refuse(items)
 	}
@@ -105,8 +105,8 @@ func (g *gathering[In, Out]) halve(items []int) {
 	}
 	what := g.needs(&g.in[items[0]])
 	if !slices.ContainsFunc(items, func(i int) bool { return g.needs(&g.in[i]) != what }) {
-		if g.found++; what != (stall{}) {
-			g.e.stalls.add(what)
+		if g.found++; what != (lockKey{}) {
+			g.e.knownLocks.add(what)
 		}
 		g.refuse(items)
 		return
@@ -114,7 +114,7 @@ func (g *gathering[In, Out]) halve(items []int) {
 	for _, half := range [][]int{items[:len(items)/2], items[len(items)/2:]} {
 		var open []int
 		for _, i := range half {
-			if held, _ := g.e.stalls.of(g.needs(&g.in[i])); held || g.found >= foundMost {
+			if held, _ := g.e.knownLocks.of(g.needs(&g.in[i])); held || g.found >= foundMost {
 				g.refuse([]int{i})
 			} else {
 				open = append(open, i)

@@ -84,11 +84,11 @@ func (e *Engine) takeBack(ctx context.Context, visits []*visit) {
 // busy looks at queues and returns those with something to do. It adds the heads of all to
 // idle.
 func (e *Engine) busy(ctx context.Context, queues []int64, idle map[int64]*Heads) (now time.Time, busy []int64, err error) {
-	l := e.floors.begin(queues, true)
+	l := e.lowBounds.begin(queues, true)
 	sent := time.Now()
 	now, heads, err := e.heads(ctx, "lease", l.from)
 	now = e.clock(now)
-	e.floors.end(l, heads, now.UnixMilli(), time.Since(sent))
+	e.lowBounds.end(l, heads, now.UnixMilli(), time.Since(sent))
 	if err != nil {
 		return now, nil, err
 	}
@@ -111,7 +111,7 @@ func (e *Engine) ahead(queues []int64, visits []*visit) (ahead []Range) {
 	if e.cfg.Now != nil || len(queues) > aheadMost || !e.answers.expects(queues) {
 		return nil
 	}
-	from := e.floors.from(queues)
+	from := e.lowBounds.from(queues)
 	for i, q := range queues {
 		n := 0
 		for _, v := range visits {
@@ -122,7 +122,7 @@ func (e *Engine) ahead(queues []int64, visits []*visit) (ahead []Range) {
 		if n == 0 {
 			return nil
 		}
-		ahead = append(ahead, ready(q, &from[i].From, never-1, min(n, engine.MaxBatch), e.answers.spare(q))...)
+		ahead = append(ahead, ready(q, &from[i].From, never-1, min(n, engine.MaxBatch), e.answers.spareRows(q))...)
 	}
 	for i := range ahead {
 		ahead[i].Due = true
@@ -358,7 +358,7 @@ func (w *work) fetch(queues []int64, room map[int64]int, full map[int64]bool) (a
 		ranges = nil
 		for _, q := range queues {
 			if room[q] > 0 && w.queues[q].Waiting <= w.ms {
-				ranges = append(ranges, ready(q, &w.queues[q].First, w.ms, room[q], w.e.answers.spare(q))...)
+				ranges = append(ranges, ready(q, &w.queues[q].First, w.ms, room[q], w.e.answers.spareRows(q))...)
 			}
 		}
 		if len(ranges) == 0 {
@@ -437,7 +437,7 @@ func (w *work) after(queues []int64, byQueue map[int64][]*visit, full map[int64]
 		return nil, err
 	}
 	w.clean()
-	from := w.e.floors.from(queues)
+	from := w.e.lowBounds.from(queues)
 	for i := range from {
 		if low := w.low[from[i].Queue]; low != nil {
 			from[i].lower(low)
@@ -480,7 +480,7 @@ func (w *work) holdBack(heads []Heads, spent map[int64]int64) error {
 			if err != nil {
 				return err
 			}
-			spent[h.Num] = min(due[0], h.Leased, w.gathers(h.Num))
+			spent[h.Num] = min(due[0], h.Leased, w.nextAllowed(h.Num))
 		}
 	}
 	return nil
@@ -500,12 +500,12 @@ func (w *work) next(h *Heads, visits []*visit, full bool, spent map[int64]int64)
 	switch {
 	case h.Paused != 0:
 	case h.Waiting > w.ms:
-		w.e.answers.freed(h.Num)
+		w.e.answers.resetSpare(h.Num)
 	case held:
 		next = until
 	default:
 		if next, more = w.ms, full; !full {
-			w.e.answers.passOver(h.Num)
+			w.e.answers.growSpare(h.Num)
 		}
 	}
 	got := 0

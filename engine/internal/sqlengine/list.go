@@ -30,7 +30,7 @@ func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, err
 		return engine.Page{}, err
 	}
 	var page engine.Page
-	err = e.look(ctx, op, grounds([]int64{num}), First{}, func(w *work) (err error) {
+	err = e.look(ctx, op, lowestOf([]int64{num}), First{}, func(w *work) (err error) {
 		page, err = w.page(num, &q, span)
 		return err
 	})
@@ -40,7 +40,7 @@ func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, err
 // lapseAll applies all overdue leases of queues.
 func (e *Engine) lapseAll(ctx context.Context, op string, queues ...int64) error {
 	for {
-		now, heads, err := e.heads(ctx, op, grounds(queues))
+		now, heads, err := e.heads(ctx, op, lowestOf(queues))
 		if err != nil {
 			return err
 		}

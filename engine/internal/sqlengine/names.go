@@ -37,7 +37,7 @@ func (e *Engine) gone(op string, err error) error {
 }
 
 // heads is Store.Heads for callers.
-func (e *Engine) heads(ctx context.Context, op string, from []Floor) (now time.Time, heads []Heads, err error) {
+func (e *Engine) heads(ctx context.Context, op string, from []LowBound) (now time.Time, heads []Heads, err error) {
 	now, heads, err = e.store.Heads(ctx, from)
 	return now, heads, e.gone(op, err)
 }

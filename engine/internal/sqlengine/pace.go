@@ -46,8 +46,8 @@ func (w *work) pass(q int64, n int) {
 	w.save(q)
 }
 
-// gathers returns when the rate allows another lease.
-func (w *work) gathers(q int64) int64 {
+// nextAllowed returns when the rate allows another lease.
+func (w *work) nextAllowed(q int64) int64 {
 	h := w.queues[q]
 	if h.Settings.Rate == 0 {
 		return math.MaxInt64

@@ -24,14 +24,14 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 
 // pushNeeds returns what a push needs that others may have locked: its key, or the whole
 // queue if that has max_pending.
-func (e *Engine) pushNeeds(m *engine.Message) stall {
+func (e *Engine) pushNeeds(m *engine.Message) lockKey {
 	switch num := e.names.of([]string{m.Queue}); {
 	case len(e.seen.of(num, boundsPending)) > 0:
-		return stall{queue: m.Queue}
+		return lockKey{queue: m.Queue}
 	case m.Key == "":
-		return stall{}
+		return lockKey{}
 	}
-	return stall{queue: m.Queue, key: m.Key}
+	return lockKey{queue: m.Queue, key: m.Key}
 }
 
 // PushAtomic stores all messages or none, even in several queues.

@@ -21,11 +21,11 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 }
 
 // cancelNeeds returns what a cancel needs that others may have locked.
-func cancelNeeds(ref *engine.Ref) stall {
+func cancelNeeds(ref *engine.Ref) lockKey {
 	if ref.ID != 0 {
-		return stall{id: ref.ID}
+		return lockKey{id: ref.ID}
 	}
-	return stall{queue: ref.Queue, key: ref.Key}
+	return lockKey{queue: ref.Queue, key: ref.Key}
 }
 
 // cancel is Cancel within a call already begun.
@@ -238,7 +238,7 @@ func (w *work) refuseClaim(q int64, ref engine.Ref) (refused, err error) {
 			return engine.RefuseClaim(ref, time.Time{}), nil
 		}
 	}
-	return engine.RefuseClaim(ref, instant(w.gathers(q))), nil
+	return engine.RefuseClaim(ref, instant(w.nextAllowed(q))), nil
 }
 
 // Get looks a message up, with its body.

@@ -19,7 +19,7 @@ func (e *Engine) Settings(ctx context.Context, name string) (engine.Settings, st
 	if err != nil || num == 0 {
 		return engine.Settings{}, revision(0), err
 	}
-	_, heads, err := e.heads(ctx, "settings", e.floors.from([]int64{num}))
+	_, heads, err := e.heads(ctx, "settings", e.lowBounds.from([]int64{num}))
 	if err != nil {
 		return engine.Settings{}, "", err
 	}
@@ -71,7 +71,7 @@ func revision(n uint64) string { return strconv.FormatUint(n, 10) }
 // dropDead drops all dead messages that the settings of a queue do not keep.
 func (e *Engine) dropDead(ctx context.Context, op string, num int64) error {
 	for more := true; more; {
-		now, heads, err := e.heads(ctx, op, grounds([]int64{num}))
+		now, heads, err := e.heads(ctx, op, lowestOf([]int64{num}))
 		if err != nil {
 			return err
 		}

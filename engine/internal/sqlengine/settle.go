@@ -27,9 +27,9 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 }
 
 // settleNeeds returns what a settlement needs that others may have locked.
-func settleNeeds(s *engine.Settlement) stall {
+func settleNeeds(s *engine.Settlement) lockKey {
 	t, _ := token.Parse(s.Token)
-	return stall{id: t.ID}
+	return lockKey{id: t.ID}
 }
 
 // settle is Settle within a call already begun.

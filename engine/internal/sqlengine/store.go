@@ -44,9 +44,9 @@ type Store interface {
 	// If the outcome of the commit is unknown, the error has engine.HintUnknown.
 	In(ctx context.Context, op string, do func(Tx) error) error
 
-	// Heads returns the database's time, and for each floor its queue's row and first rows
-	// from the floor on. It is one statement and takes no locks.
-	Heads(ctx context.Context, from []Floor) (now time.Time, heads []Heads, err error)
+	// Heads returns the database's time, and for each bound its queue's row and first rows
+	// from the bound on. It is one statement and takes no locks.
+	Heads(ctx context.Context, from []LowBound) (now time.Time, heads []Heads, err error)
 
 	// Names returns the numbers of queues; 0: there is no such queue. With create it adds
 	// missing queues and commits at once, even inside a caller's transaction.
@@ -84,12 +84,12 @@ type Tx interface {
 	// first, as ByID and ByKey read them. Before it reads, it locks the queues in lock, in
 	// the order of their numbers, until the transaction ends. It leaves out queues that do
 	// not exist. For first.Queues it reads only the queue's row.
-	Open(ctx context.Context, from []Floor, lock []int64, first First) (Opened, error)
+	Open(ctx context.Context, from []LowBound, lock []int64, first First) (Opened, error)
 	// Heads is Store.Heads without the time. It sees this transaction's writes.
-	Heads(ctx context.Context, from []Floor) ([]Heads, error)
+	Heads(ctx context.Context, from []LowBound) ([]Heads, error)
 	// Leave is Heads at the end of the transaction. heads returns them after the commit.
 	// Queues that do not exist are left out.
-	Leave(ctx context.Context, from []Floor) (heads func() []Heads, err error)
+	Leave(ctx context.Context, from []LowBound) (heads func() []Heads, err error)
 	SaveQueue(ctx context.Context, q *Queue) error
 
 	Messages

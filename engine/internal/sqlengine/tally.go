@@ -49,7 +49,7 @@ type folding struct {
 	changed atomic.Int64 // changes since the last run
 	under   atomic.Bool  // a run is under way
 
-	// Only the running task uses these. As with floors, almost all tallies below from have
+	// Only the running task uses these. As with low bounds, almost all tallies below from have
 	// been added up. A run over all finds the rest from time to time.
 	from  int64
 	whole time.Time // when the next run over all is due

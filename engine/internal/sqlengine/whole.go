@@ -16,7 +16,7 @@ func (e *Engine) lookWhole(queues []int64) {
 	}
 	e.tasks.Go(func() {
 		defer e.looking.Store(false)
-		for _, q := range e.floors.due(queues) {
+		for _, q := range e.lowBounds.due(queues) {
 			e.lookWholeAt(q)
 		}
 	})
@@ -27,12 +27,12 @@ func (e *Engine) lookWholeAt(queue int64) {
 	ctx, cancel := context.WithTimeout(e.untilClose, wholeWithin)
 	defer cancel()
 	sent := time.Now()
-	now, heads, err := e.store.Heads(ctx, grounds([]int64{queue}))
+	now, heads, err := e.store.Heads(ctx, lowestOf([]int64{queue}))
 	if err != nil { // it will be due again
 		return
 	}
 	h := &heads[0]
-	e.floors.whole(h, e.clock(now).UnixMilli(), time.Since(sent))
+	e.lowBounds.whole(h, e.clock(now).UnixMilli(), time.Since(sent))
 	if e.answers.sooner(queue, max(min(h.Waiting, h.Leased), h.Paused)) {
 		e.watchers.Hint(h.Name)
 	}

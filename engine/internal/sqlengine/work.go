@@ -32,11 +32,11 @@ type work struct {
 	order   []*row // rows in the order of reading
 	keys    map[Name]*keyState
 	endings map[int64]endings
-	least   map[int64]int64  // when each queue may have something because of this work
-	low     map[int64]*Floor // lower bounds of the rows written
-	freed   map[int64]bool   // queues with in_flight in which it ended a lease before the deadline
-	quiet   bool             // no hints: the answer tells the caller
-	died    map[int64]bool   // queues with newly dead messages
+	least   map[int64]int64     // when each queue may have something because of this work
+	low     map[int64]*LowBound // lower bounds of the rows written
+	freed   map[int64]bool      // queues with in_flight in which it ended a lease before the deadline
+	quiet   bool                // no hints: the answer tells the caller
+	died    map[int64]bool      // queues with newly dead messages
 
 	ahead     []Range // read with the opening
 	readAhead [][]*Row
@@ -143,7 +143,7 @@ func (e *Engine) work(ctx context.Context, tx Tx, op string, now time.Time, queu
 		keys:    make(map[Name]*keyState),
 		endings: make(map[int64]endings),
 		least:   make(map[int64]int64),
-		low:     make(map[int64]*Floor),
+		low:     make(map[int64]*LowBound),
 		freed:   make(map[int64]bool),
 		died:    make(map[int64]bool),
 	}
@@ -196,9 +196,9 @@ func (w *work) mustLock(queues []int64) error {
 	return errMustLock
 }
 
-// look runs a transaction that changes nothing. It reads the heads of queues from the floors,
-// if there are any.
-func (e *Engine) look(ctx context.Context, op string, from []Floor, first First, fn func(*work) error) error {
+// look runs a transaction that changes nothing. It reads the heads of queues from their low
+// bounds, if there are any.
+func (e *Engine) look(ctx context.Context, op string, from []LowBound, first First, fn func(*work) error) error {
 	return e.repeat(ctx, op, NoTimeout, func() error {
 		return e.in(ctx, op, func(tx Tx) error {
 			w, err := e.open(ctx, tx, op, from, nil, first)
@@ -216,18 +216,18 @@ func (e *Engine) openFor(ctx context.Context, tx Tx, op string, queues, lock []i
 		first.Queues = queues
 		return e.open(ctx, tx, op, nil, lock, first)
 	}
-	l := e.floors.begin(queues, false)
+	l := e.lowBounds.begin(queues, false)
 	w, err := e.open(ctx, tx, op, l.from, lock, first)
 	if err != nil {
-		e.floors.end(l, nil, 0, 0)
+		e.lowBounds.end(l, nil, 0, 0)
 		return nil, err
 	}
-	e.floors.end(l, w.heads, w.ms, 0)
+	e.lowBounds.end(l, w.heads, w.ms, 0)
 	return w, nil
 }
 
 // open opens a transaction, and returns a work with everything it read.
-func (e *Engine) open(ctx context.Context, tx Tx, op string, from []Floor, lock []int64, first First) (*work, error) {
+func (e *Engine) open(ctx context.Context, tx Tx, op string, from []LowBound, lock []int64, first First) (*work, error) {
 	opened, err := tx.Open(ctx, from, lock, first)
 	if err != nil {
 		return nil, err
@@ -369,10 +369,10 @@ func (w *work) soon(queue, at int64) {
 }
 
 // lower returns the lower bound of the rows that this work writes to a queue.
-func (w *work) lower(queue int64) *Floor {
+func (w *work) lower(queue int64) *LowBound {
 	low := w.low[queue]
 	if low == nil {
-		low = new(ceiling(queue))
+		low = new(highest(queue))
 		w.low[queue] = low
 	}
 	return low
@@ -535,7 +535,7 @@ func (w *work) lookAhead() (err error) {
 		}
 	}
 	if near != nil {
-		w.left, err = w.tx.Leave(w.ctx, w.e.floors.from(near))
+		w.left, err = w.tx.Leave(w.ctx, w.e.lowBounds.from(near))
 	}
 	return err
 }
@@ -549,7 +549,7 @@ func (w *work) conclude() {
 		w.e.unreported.add(q, m)
 	}
 	for _, low := range w.low {
-		w.e.floors.lower(low)
+		w.e.lowBounds.lower(low)
 	}
 	if w.quiet {
 		return

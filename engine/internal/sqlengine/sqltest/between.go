@@ -31,7 +31,7 @@ func once(do *func()) {
 	}
 }
 
-func (m midst) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
+func (m midst) Open(ctx context.Context, from []sqlengine.LowBound, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
 	once(&m.b.late)
 	defer once(&m.b.open)
 	return m.Tx.Open(ctx, from, lock, first)

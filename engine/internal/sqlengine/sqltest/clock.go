@@ -24,7 +24,7 @@ func (c *clocked) set(now time.Time) time.Time {
 	return now.Add(time.Duration(c.by.Load()))
 }
 
-func (c *clocked) Heads(ctx context.Context, from []sqlengine.Floor) (time.Time, []sqlengine.Heads, error) {
+func (c *clocked) Heads(ctx context.Context, from []sqlengine.LowBound) (time.Time, []sqlengine.Heads, error) {
 	now, heads, err := c.Store.Heads(ctx, from)
 	return c.set(now), heads, err
 }
@@ -38,7 +38,7 @@ type clockedTx struct {
 	c *clocked
 }
 
-func (t *clockedTx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
+func (t *clockedTx) Open(ctx context.Context, from []sqlengine.LowBound, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
 	o, err := t.Tx.Open(ctx, from, lock, first)
 	o.Now = t.c.set(o.Now)
 	return o, err
@@ -76,7 +76,7 @@ func find(t *testing.T, e engine.Engine, key string) {
 	}
 }
 
-// Looks from floors find what another process pushes after the clock was set back.
+// Looks from low bounds find what another process pushes after the clock was set back.
 func clockSetBack(t *testing.T, bed Bed) {
 	e, other, by := openClocked(t, bed, true)
 	push(t, other, engine.Message{Queue: "q", Key: "before"})

@@ -83,7 +83,7 @@ var errSlow = fmt.Errorf("slow: %w", sqlengine.ErrInternal)
 
 type slowTx struct{ sqlengine.Tx }
 
-func (s slowTx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
+func (s slowTx) Open(ctx context.Context, from []sqlengine.LowBound, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
 	if first.Timeout == sqlengine.BriefTimeout {
 		return sqlengine.Opened{}, errSlow
 	}

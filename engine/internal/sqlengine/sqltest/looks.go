@@ -25,17 +25,17 @@ func (l *looks) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 	return l.Store.In(ctx, op, func(tx sqlengine.Tx) error { return do(looksTx{tx, l}) })
 }
 
-func (t looksTx) Open(ctx context.Context, from []sqlengine.Floor, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
+func (t looksTx) Open(ctx context.Context, from []sqlengine.LowBound, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
 	t.l.n.Add(int64(len(from)))
 	return t.Tx.Open(ctx, from, lock, first)
 }
 
-func (t looksTx) Heads(ctx context.Context, from []sqlengine.Floor) ([]sqlengine.Heads, error) {
+func (t looksTx) Heads(ctx context.Context, from []sqlengine.LowBound) ([]sqlengine.Heads, error) {
 	t.l.n.Add(int64(len(from)))
 	return t.Tx.Heads(ctx, from)
 }
 
-func (t looksTx) Leave(ctx context.Context, from []sqlengine.Floor) (func() []sqlengine.Heads, error) {
+func (t looksTx) Leave(ctx context.Context, from []sqlengine.LowBound) (func() []sqlengine.Heads, error) {
 	t.l.n.Add(int64(len(from)))
 	return t.Tx.Leave(ctx, from)
 }

@@ -72,8 +72,8 @@ func left(t *testing.T, e engine.Whole) (all []string) {
 	return all
 }
 
-// A process that looks from floors finds all that it wrote itself, even concurrently, without a
-// whole look.
+// A process that looks from low bounds finds all that it wrote itself, even concurrently,
+// without a whole look.
 func ownWrites(t *testing.T, bed Bed) {
 	e, d, other, held := openSlow(t, bed)
 	settled, err := other.Settle(t.Context(), acksOf([]engine.Lease{held}))

@@ -22,8 +22,8 @@ type slowLooks struct {
 	hold  atomic.Pointer[chan struct{}] // looks end when it is closed; nil: after a moment
 }
 
-func (d *slowLooks) Heads(ctx context.Context, from []sqlengine.Floor) (time.Time, []sqlengine.Heads, error) {
-	whole := func(f sqlengine.Floor) bool { return f.From[sqlengine.Waiting] == token.All.Low }
+func (d *slowLooks) Heads(ctx context.Context, from []sqlengine.LowBound) (time.Time, []sqlengine.Heads, error) {
+	whole := func(f sqlengine.LowBound) bool { return f.From[sqlengine.Waiting] == token.All.Low }
 	if slices.ContainsFunc(from, whole) {
 		if hold := d.hold.Load(); hold == nil {
 			time.Sleep(moment)

@@ -8,9 +8,9 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// Floor is a lower bound of the places of a queue's rows, by kind, and of when its memories
+// LowBound is a lower bound of the places of a queue's rows, by kind, and of when its memories
 // are forgotten. As far as this process knows, nothing is below.
-type Floor struct {
+type LowBound struct {
 	Queue     int64
 	From      Places
 	Forgotten int64
@@ -19,30 +19,30 @@ type Floor struct {
 // Places has a place for each kind of row.
 type Places [kinds]token.Place
 
-// floorAt returns a floor with the same place for each kind.
-func floorAt(queue int64, at token.Place, forgotten int64) Floor {
-	return Floor{Queue: queue, From: Places{at, at, at, at}, Forgotten: forgotten}
+// boundAt returns a bound with the same place for each kind.
+func boundAt(queue int64, at token.Place, forgotten int64) LowBound {
+	return LowBound{Queue: queue, From: Places{at, at, at, at}, Forgotten: forgotten}
 }
 
-// ground returns the lowest floor.
-func ground(queue int64) Floor { return floorAt(queue, token.All.Low, math.MinInt64) }
+// lowest returns the lowest bound: nothing is known.
+func lowest(queue int64) LowBound { return boundAt(queue, token.All.Low, math.MinInt64) }
 
-// ceiling returns the floor of an empty queue.
-func ceiling(queue int64) Floor { return floorAt(queue, token.Place{At: never}, never) }
+// highest returns the bound of an empty queue.
+func highest(queue int64) LowBound { return boundAt(queue, token.Place{At: never}, never) }
 
-// Ground reports whether f is the lowest floor.
-func (f *Floor) Ground() bool { return *f == ground(f.Queue) }
+// Lowest reports whether f is the lowest bound.
+func (f *LowBound) Lowest() bool { return *f == lowest(f.Queue) }
 
-func grounds(queues []int64) []Floor {
-	all := make([]Floor, len(queues))
+func lowestOf(queues []int64) []LowBound {
+	all := make([]LowBound, len(queues))
 	for i, q := range queues {
-		all[i] = ground(q)
+		all[i] = lowest(q)
 	}
 	return all
 }
 
 // lower lowers f to o where o is lower.
-func (f *Floor) lower(o *Floor) {
+func (f *LowBound) lower(o *LowBound) {
 	for k := range f.From {
 		if o.From[k].Compare(f.From[k]) < 0 {
 			f.From[k] = o.From[k]
@@ -51,31 +51,31 @@ func (f *Floor) lower(o *Floor) {
 	f.Forgotten = min(f.Forgotten, o.Forgotten)
 }
 
-// floors holds the floors of the queues that this process has looked at.
+// lowBounds holds the bounds of the queues that this process has looked at.
 //
 // A database keeps deleted and moved rows in its indexes until it cleans up, and one old
 // snapshot in any session prevents that. A look from the start of an index walks over all of
-// them. So looks begin at the floor, and each look raises the floor to what it found.
+// them. So looks begin at the bound, and each look raises the bound to what it found.
 //
-// This process lowers the floor for its own writes and for notices. Whole looks, which begin
-// at the ground, find other rows that come below, for example an old message that another
-// process releases.
-type floors struct {
+// This process lowers the bound for its own writes and for notices. Whole looks, which begin
+// at the lowest bound, find other rows that come below, for example an old message that
+// another process releases.
+type lowBounds struct {
 	mu     sync.Mutex
-	queues map[int64]*floor
+	queues map[int64]*queueBound
 	looks  map[*look]struct{} // running looks
 }
 
-type floor struct {
-	Floor
+type queueBound struct {
+	LowBound
 	slow int       // how many of the last whole looks were slow in a row
 	next time.Time // when the next whole look is due
 }
 
 // look is a running look.
 type look struct {
-	from []Floor
-	low  map[int64]*Floor // lower bounds of the rows that came meanwhile
+	from []LowBound
+	low  map[int64]*LowBound // lower bounds of the rows that came meanwhile
 }
 
 const (
@@ -89,17 +89,17 @@ const (
 )
 
 // quick reports whether a lease may wait for a whole look.
-func (x *floor) quick() bool { return x.slow < lookTwice }
+func (x *queueBound) quick() bool { return x.slow < lookTwice }
 
-// begin begins a look at queues from their floors, or, with whole, from the ground if that is
-// quick.
-func (f *floors) begin(queues []int64, whole bool) *look {
-	l := &look{from: grounds(queues)}
+// begin begins a look at queues from their bounds, or, with whole, from the lowest bound if
+// that is quick.
+func (f *lowBounds) begin(queues []int64, whole bool) *look {
+	l := &look{from: lowestOf(queues)}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, q := range queues {
 		if x := f.queues[q]; x != nil && !(whole && x.quick()) {
-			l.from[i] = x.Floor
+			l.from[i] = x.LowBound
 		}
 	}
 	if f.looks == nil {
@@ -109,16 +109,16 @@ func (f *floors) begin(queues []int64, whole bool) *look {
 	return l
 }
 
-// from returns the floors of queues, for a look that does not raise them.
-func (f *floors) from(queues []int64) []Floor {
+// from returns the bounds of queues, for a look that does not raise them.
+func (f *lowBounds) from(queues []int64) []LowBound {
 	l := f.begin(queues, false)
 	f.end(l, nil, 0, 0)
 	return l.from
 }
 
-// end ends a look that found heads; nil: it failed, or must not raise floors. took is how
-// long a whole look took; 0: the look began at the floors.
-func (f *floors) end(l *look, heads []Heads, ms int64, took time.Duration) {
+// end ends a look that found heads; nil: it failed, or must not raise bounds. took is how
+// long a whole look took; 0: the look began at the bounds.
+func (f *lowBounds) end(l *look, heads []Heads, ms int64, took time.Duration) {
 	if took < lookMany {
 		took /= time.Duration(max(1, len(heads))) // each queue's share
 	}
@@ -130,15 +130,15 @@ func (f *floors) end(l *look, heads []Heads, ms int64, took time.Duration) {
 		x := f.queues[q]
 		if x == nil {
 			if f.queues == nil {
-				f.queues = make(map[int64]*floor)
+				f.queues = make(map[int64]*queueBound)
 			}
-			x = new(floor)
+			x = new(queueBound)
 			f.queues[q] = x
 		}
-		x.Floor = heads[i].floor(ms)
+		x.LowBound = heads[i].lowBound(ms)
 		if took > 0 && x.quick() {
 			x.timed(took)
-			f.tell(&x.Floor) // other running looks may miss what this one found
+			f.tell(&x.LowBound) // other running looks may miss what this one found
 		}
 		if low := l.low[q]; low != nil {
 			x.lower(low)
@@ -147,8 +147,8 @@ func (f *floors) end(l *look, heads []Heads, ms int64, took time.Duration) {
 }
 
 // whole records a whole look of the background task.
-func (f *floors) whole(h *Heads, ms int64, took time.Duration) {
-	low := h.floor(ms)
+func (f *lowBounds) whole(h *Heads, ms int64, took time.Duration) {
+	low := h.lowBound(ms)
 	f.lower(&low)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -156,7 +156,7 @@ func (f *floors) whole(h *Heads, ms int64, took time.Duration) {
 }
 
 // timed records how long a whole look took.
-func (x *floor) timed(took time.Duration) {
+func (x *queueBound) timed(took time.Duration) {
 	if x.slow++; took < lookSlow {
 		x.slow = 0
 	}
@@ -164,7 +164,7 @@ func (x *floor) timed(took time.Duration) {
 }
 
 // due returns the queues that need a whole look. The caller makes it.
-func (f *floors) due(queues []int64) (due []int64) {
+func (f *lowBounds) due(queues []int64) (due []int64) {
 	now := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -177,11 +177,11 @@ func (f *floors) due(queues []int64) (due []int64) {
 	return due
 }
 
-// floor returns the floor that heads imply. For waiting messages it is at most the present
+// lowBound returns the bound that heads imply. For waiting messages it is at most the present
 // less lookSlack. Other transactions may be about to commit messages that are due at once,
 // even after the clock was set back.
-func (h *Heads) floor(ms int64) Floor {
-	f := Floor{Queue: h.Num, From: h.First, Forgotten: h.Forgotten}
+func (h *Heads) lowBound(ms int64) LowBound {
+	f := LowBound{Queue: h.Num, From: h.First, Forgotten: h.Forgotten}
 	early := token.Place{At: ms - lookSlack.Milliseconds()}
 	for _, k := range []Kind{Waiting, Ranked} {
 		if early.Compare(f.From[k]) < 0 {
@@ -197,8 +197,8 @@ func (h *Heads) floor(ms int64) Floor {
 	return f
 }
 
-// lower lowers the floor of a queue to rows that came or may have come.
-func (f *floors) lower(low *Floor) {
+// lower lowers the bound of a queue to rows that came or may have come.
+func (f *lowBounds) lower(low *LowBound) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if x := f.queues[low.Queue]; x != nil {
@@ -207,11 +207,11 @@ func (f *floors) lower(low *Floor) {
 	f.tell(low)
 }
 
-// tell records a lower floor in the running looks.
-func (f *floors) tell(low *Floor) {
+// tell records a lower bound in the running looks.
+func (f *lowBounds) tell(low *LowBound) {
 	for l := range f.looks {
 		if l.low == nil {
-			l.low = make(map[int64]*Floor)
+			l.low = make(map[int64]*LowBound)
 		}
 		if x := l.low[low.Queue]; x != nil {
 			x.lower(low)

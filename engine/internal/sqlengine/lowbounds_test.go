@@ -17,7 +17,7 @@ func TestManyQueuesShareALook(t *testing.T) {
 		{1, time.Millisecond, true}, {1, 2 * lookSlow, false},
 		{100, 2 * lookSlow, true}, {2, 4 * lookSlow, false}, {100, lookMany, false},
 	} {
-		var f floors
+		var f lowBounds
 		queues, heads := make([]int64, c.queues), make([]Heads, c.queues)
 		for i := range queues {
 			queues[i], heads[i].Num = int64(i+1), int64(i+1)
@@ -25,9 +25,9 @@ func TestManyQueuesShareALook(t *testing.T) {
 		for range lookTwice {
 			f.end(f.begin(queues, true), heads, 0, c.took)
 		}
-		slow := slices.ContainsFunc(f.begin(queues, true).from, func(from Floor) bool { return !from.Ground() })
+		slow := slices.ContainsFunc(f.begin(queues, true).from, func(from LowBound) bool { return !from.Lowest() })
 		if slow == c.quick {
-			t.Errorf("after whole looks at %d queues that took %v the next one begins at floors: %t", c.queues, c.took, slow)
+			t.Errorf("after whole looks at %d queues that took %v the next one begins at the bounds: %t", c.queues, c.took, slow)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) er
 		}
 		return fault(ctx, op, err, false)
 	}
-	return told(ctx, op, err, false)
+	return rolledBackError(ctx, op, err, false)
 }
 
 // Names uses the transaction's connection, unless it may have to create queues.

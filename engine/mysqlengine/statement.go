@@ -158,12 +158,13 @@ const (
 // bodies selects the body, the last column of a message, if that is read and small.
 var bodies = map[bool]string{false: "NULL", true: "m.body"}
 
-// equal and one return conditions that a column has a value. The database can only make a
-// range of the condition by one. With the condition by equal, it may read all rows with the
-// value, up to where the rest of a condition begins: its statistics ignore deleted rows.
-func equal(column, value string) string { return column + " = " + value }
+// asEqual and asRange return conditions that a column has a value. The database can only make
+// a range of the condition by asRange. With the condition by asEqual, it may read all rows
+// with the value, up to where the rest of a condition begins: its statistics ignore deleted
+// rows.
+func asEqual(column, value string) string { return column + " = " + value }
 
-func one(column, value string) string {
+func asRange(column, value string) string {
 	return column + " >= " + value + " AND " + column + " <= " + value
 }
 
@@ -191,8 +192,8 @@ func statementsOf(prefix string) *statements {
 	s := &statements{
 		lockQueues: "num FROM {queue} WHERE num IN (?) ORDER BY num",
 		rows:       row + "NULL, NULL, NULL, NULL, NULL FROM {queue} q WHERE q.num IN (?)",
-		heads:      heads(equal, "q.num", "", "") + "IN (?)",
-		headsFrom:  heads(one, "?", " AND ends >= ? AND (ends > ? OR id >= ?) AND attempt >= 0", " AND forgotten >= ? AND id > 0") + "= ?",
+		heads:      heads(asEqual, "q.num", "", "") + "IN (?)",
+		headsFrom:  heads(asRange, "?", " AND ends >= ? AND (ends > ? OR id >= ?) AND attempt >= 0", " AND forgotten >= ? AND id > 0") + "= ?",
 		saveQueue:  "UPDATE {queue} SET paused = ?, settings = ?, revision = ?, base = ?, remembers = ?, keeps = ? WHERE num = ?",
 
 		names:     "SELECT name, num FROM {queue} WHERE name IN (?)",
@@ -207,11 +208,11 @@ func statementsOf(prefix string) *statements {
 		byKey:      "FROM {message} m FORCE INDEX (by_key) WHERE m.queue = ? AND m.`key` IN (?) AND m.grave = 0 ORDER BY m.`key`",
 		remembered: "m.queue, m.`key`, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m FORCE INDEX (PRIMARY) WHERE m.queue = ? AND m.`key` IN (?) ORDER BY m.`key`",
 		lastDead:   "FROM {message} m FORCE INDEX (by_key) WHERE m.queue = ? AND m.`key` = ? AND m.grave >= ? ORDER BY m.grave DESC LIMIT 1",
-		span:       "FROM {message} m FORCE INDEX (by_end) WHERE " + one("m.queue", "?") + " AND " + one("m.kind", "?"),
-		ranked:     "SELECT id FROM (SELECT m.id, m.ends, m.priority FROM {message} m FORCE INDEX (by_end) WHERE " + one("m.queue", "?") + " AND " + one("m.kind", "?"),
+		span:       "FROM {message} m FORCE INDEX (by_end) WHERE " + asRange("m.queue", "?") + " AND " + asRange("m.kind", "?"),
+		ranked:     "SELECT id FROM (SELECT m.id, m.ends, m.priority FROM {message} m FORCE INDEX (by_end) WHERE " + asRange("m.queue", "?") + " AND " + asRange("m.kind", "?"),
 		again:      "FROM {message} m FORCE INDEX (PRIMARY) WHERE m.id IN (?) AND m.queue = ? AND m.kind = ?",
 		bodies:     "SELECT id, COALESCE(large, body) FROM {message} WHERE id IN (?)",
-		holding:    "SELECT COUNT(*) FROM {message} FORCE INDEX (by_end) WHERE " + one("queue", "?") + " AND " + one("kind", "2") + " AND ends > ? AND ends < 9223372036854775807",
+		holding:    "SELECT COUNT(*) FROM {message} FORCE INDEX (by_end) WHERE " + asRange("queue", "?") + " AND " + asRange("kind", "2") + " AND ends > ? AND ends < 9223372036854775807",
 
 		insert: "INSERT INTO {message} (id, queue, `key`, ends, created, size, body",
 		// Two rows, if a key is remembered, make it fail.
@@ -223,7 +224,7 @@ func statementsOf(prefix string) *statements {
 		remove:  "DELETE FROM {message} WHERE id IN (?)",
 
 		over: "SELECT m.queue, m.`key`, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m FORCE INDEX (by_end) " +
-			"WHERE " + one("m.queue", "?") + " AND m.forgotten >= ? AND m.forgotten <= ? AND m.ended <= ? ORDER BY m.queue, m.forgotten LIMIT ? FOR UPDATE SKIP LOCKED",
+			"WHERE " + asRange("m.queue", "?") + " AND m.forgotten >= ? AND m.forgotten <= ? AND m.ended <= ? ORDER BY m.queue, m.forgotten LIMIT ? FOR UPDATE SKIP LOCKED",
 		remember: "INSERT INTO {memory} (queue, `key`, id, due, ending, ended, forgotten) VALUES ",
 		forget:   "DELETE FROM {memory} WHERE queue = ? AND `key` IN (?)",
 

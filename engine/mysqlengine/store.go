@@ -63,11 +63,11 @@ func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
 	if ctx.Err() == nil && (!committing && cut(err) || errors.Is(err, driver.ErrBadConn) || readOnly(err)) {
 		return sqlengine.Again(fault(ctx, op, err, false))
 	}
-	return told(ctx, op, err, committing)
+	return rolledBackError(ctx, op, err, committing)
 }
 
-// told converts the error of a transaction that was rolled back for the engine.
-func told(ctx context.Context, op string, err error, committing bool) error {
+// rolledBackError converts the error of a transaction that was rolled back for the engine.
+func rolledBackError(ctx context.Context, op string, err error, committing bool) error {
 	switch {
 	case deadlocked(err):
 		return sqlengine.ErrDeadlock

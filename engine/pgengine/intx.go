@@ -68,7 +68,7 @@ func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) er
 	if undo := sp.Rollback(ctx); undo != nil && !errors.Is(undo, pgx.ErrTxClosed) {
 		return outer(ctx, op, err)
 	}
-	return told(ctx, op, err, false)
+	return rolledBackError(ctx, op, err, false)
 }
 
 // outer is fault for the caller's transaction.

@@ -54,11 +54,11 @@ func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 	if ended && !committing && ctx.Err() == nil {
 		return sqlengine.Again(fault(ctx, op, err, false))
 	}
-	return told(ctx, op, err, committing)
+	return rolledBackError(ctx, op, err, committing)
 }
 
-// told converts the error of a transaction that was rolled back for the engine.
-func told(ctx context.Context, op string, err error, committing bool) error {
+// rolledBackError converts the error of a transaction that was rolled back for the engine.
+func rolledBackError(ctx context.Context, op string, err error, committing bool) error {
 	switch {
 	case idled(err):
 		return sqlengine.Again(fault(ctx, op, err, false))

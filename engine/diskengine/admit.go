@@ -18,33 +18,33 @@ import (
 const enterPart = 4
 
 // enter waits until a push of so many bytes may run. The caller calls leave when it has ended.
-func (e *Engine) enter(ctx context.Context, bytes int64) (leave func(), err error) {
-	n := min(bytes, e.cfg.MemoryBytes/enterPart)
-	if !e.pushing.TryAcquire(n) {
+func (st *store) enter(ctx context.Context, bytes int64) (leave func(), err error) {
+	n := min(bytes, st.cfg.memoryBytes/enterPart)
+	if !st.pushing.TryAcquire(n) {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
-		defer context.AfterFunc(e.life, stop)()
-		if err := e.pushing.Acquire(ctx, n); err != nil {
-			if e.life.Err() != nil {
+		defer context.AfterFunc(st.life, stop)()
+		if err := st.pushing.Acquire(ctx, n); err != nil {
+			if st.life.Err() != nil {
 				return nil, gate.Closed("push")
 			}
 			return nil, behind(ctx, err)
 		}
 	}
-	return func() { e.pushing.Release(n) }, nil
+	return func() { st.pushing.Release(n) }, nil
 }
 
 // admit waits until there is room for a push of so many bytes: there is free space, and the
 // log, flushes and merges keep up. The caller calls compactor.came once the bytes are in the
 // log, or will not be.
-func (e *Engine) admit(ctx context.Context, bytes int64) error {
-	if err := e.refused("push"); err != nil {
+func (st *store) admit(ctx context.Context, bytes int64) error {
+	if err := st.hooks.refused("push"); err != nil {
 		return err
 	}
-	if err := e.log.Admit(ctx); err != nil {
+	if err := st.log.Admit(ctx); err != nil {
 		return behind(ctx, err)
 	}
-	k := e.compactor
+	k := st.compactor
 	if k.admitFast(bytes) {
 		return nil
 	}
@@ -66,10 +66,10 @@ func (e *Engine) admit(ctx context.Context, bytes int64) error {
 		case <-timer.C:
 		case <-ctx.Done():
 			err = behind(ctx, ctx.Err())
-		case <-e.life.Done():
+		case <-st.life.Done():
 			err = wal.ErrClosed
-		case <-e.log.Failed():
-			err = e.log.Err()
+		case <-st.log.Failed():
+			err = st.log.Err()
 		}
 		if timer.Stop(); err != nil {
 			k.giveBack(turn)
@@ -86,8 +86,8 @@ type pushTurn struct {
 
 // giveBack returns the turn of a push that has left, so that later ones do not wait for it.
 func (k *compactor) giveBack(t pushTurn) {
-	k.e.mu.Lock()
-	defer k.e.mu.Unlock()
+	k.st.mu.Lock()
+	defer k.st.mu.Unlock()
 	k.nextTurn = k.nextTurn.Add(-t.span)
 }
 
@@ -126,10 +126,10 @@ func (k *compactor) admitFast(bytes int64) bool {
 // how long to wait at most before it looks again: until the push's turn, which it takes if
 // pushes are slowed, or lookEvery. A push is admitted if room and err are nil.
 func (k *compactor) admitSlow(bytes int64, turn *pushTurn) (room <-chan struct{}, rest time.Duration, err error) {
-	k.e.mu.Lock()
-	defer k.e.mu.Unlock()
+	k.st.mu.Lock()
+	defer k.st.mu.Unlock()
 	level, err := k.assess()
-	if refused := k.e.refused("push"); refused != nil { // space has become short since it came
+	if refused := k.st.hooks.refused("push"); refused != nil { // space has become short since it came
 		err = refused
 	}
 	switch {
@@ -157,7 +157,7 @@ func (k *compactor) admitSlow(bytes int64, turn *pushTurn) (room <-chan struct{}
 const halfSlowed = 64 << 20
 
 // turn takes a turn for a push of so many bytes. The higher the level, the more time between
-// turns. So pushes become as slow as flushes and merges are. Engine.mu is held.
+// turns. So pushes become as slow as flushes and merges are. store.mu is held.
 func (k *compactor) turn(now time.Time, bytes int64, level float64) pushTurn {
 	if k.nextTurn.Before(now) {
 		k.nextTurn = now
@@ -174,12 +174,12 @@ func (k *compactor) came(bytes int64) {
 	if k.pushes.Load() != stopped {
 		return
 	}
-	k.e.mu.Lock()
-	defer k.e.mu.Unlock()
+	k.st.mu.Lock()
+	defer k.st.mu.Unlock()
 	k.drew()
 }
 
-// drew wakes the pushes that wait for room. Engine.mu is held.
+// drew wakes the pushes that wait for room. store.mu is held.
 func (k *compactor) drew() {
 	_, _ = k.assess()
 	close(k.drawn)
@@ -190,14 +190,14 @@ func (k *compactor) drew() {
 const mostTables = 256
 
 // assess returns how far flushes and merges are behind: above 0 pushes are slowed, above 1
-// they wait. An error refuses pushes, since they would wait for long. Engine.mu is held.
+// they wait. An error refuses pushes, since they would wait for long. store.mu is held.
 func (k *compactor) assess() (level float64, err error) {
-	if k.e.cfg.tune.still { // nothing happens by itself
+	if k.st.cfg.tune.still { // nothing happens by itself
 		return 0, nil
 	}
 	k.pushes.Store(stopped) // before coming is read, so that a push that ends meanwhile wakes waiting ones
 	flushes := max((k.unwritten()-slowFrom)/(1-slowFrom), 2*k.ahead(k.coming.Load())-1)
-	merges := 2*float64(len(k.e.tables.of[memtable.Live]))/mostTables - 1
+	merges := 2*float64(len(k.st.tables.of[memtable.Live]))/mostTables - 1
 	switch level = max(flushes, merges); {
 	case level <= 0:
 		k.nextTurn = time.Time{}
@@ -213,7 +213,7 @@ func (k *compactor) assess() (level float64, err error) {
 	return level, err
 }
 
-// Parts of Config.mostUnwritten: a memtable is sealed at sealFrom by default, and pushes are
+// Parts of storeConfig.mostUnwritten: a memtable is sealed at sealFrom by default, and pushes are
 // slowed from slowFrom on.
 const (
 	sealFrom = 0.25
@@ -221,25 +221,25 @@ const (
 )
 
 // unwritten is the memory of the memtables as a part of the most they may take, without what
-// the flush under way has written. 0: there is nothing to write. Engine.mu is held.
+// the flush under way has written. 0: there is nothing to write. store.mu is held.
 func (k *compactor) unwritten() float64 {
-	taken, _ := k.e.memtables.Memory()
+	taken, _ := k.st.memtables.Memory()
 	if len(k.sealed) > 0 {
 		taken -= k.sealed[0].written()
-	} else if k.e.beginning > 0 || !k.grown() {
+	} else if k.st.hooks.beginning() || !k.grown() {
 		return 0
 	}
-	return float64(taken) / float64(k.e.cfg.mostUnwritten())
+	return float64(taken) / float64(k.st.cfg.mostUnwritten())
 }
 
 // overfills reports whether a large push has to wait until a flush has freed memory. That
-// flush then runs without pauses. Engine.mu is held.
+// flush then runs without pauses. store.mu is held.
 func (k *compactor) overfills(bytes int64) bool {
 	if bytes <= k.littleAhead() {
 		return false
 	}
-	taken, _ := k.e.memtables.Memory()
-	k.urgent = (len(k.sealed) > 0 || k.grown()) && taken+bytes > k.e.cfg.mostUnwritten()
+	taken, _ := k.st.memtables.Memory()
+	k.urgent = (len(k.sealed) > 0 || k.grown()) && taken+bytes > k.st.cfg.mostUnwritten()
 	return k.urgent
 }
 
@@ -253,34 +253,34 @@ func (k *compactor) overfills(bytes int64) bool {
 const aheadSpans = 4
 
 // backlog is how many bytes of the log are in no sstable yet. Records written again do not
-// count: no flush makes them fewer. Engine.mu is held.
+// count: no flush makes them fewer. store.mu is held.
 func (k *compactor) backlog() int64 {
-	return int64(uint64(k.e.log.End())-k.e.replayed) - k.e.said
+	return int64(uint64(k.st.log.End())-k.st.replayed) - k.st.said
 }
 
 // ahead is the backlog, with bytes that are to come, as a part of the most it may be: some
 // spans, or half of the free space if that is less, but at least a segment. A merge may need
-// the other half. Engine.mu is held.
+// the other half. store.mu is held.
 func (k *compactor) ahead(coming int64) float64 {
-	t, n := &k.e.cfg.tune, k.backlog()+coming
+	t, n := &k.st.cfg.tune, k.backlog()+coming
 	if t.ahead < 0 || t.still { // nothing makes it smaller by itself
 		return 0
 	}
 	most := int64(t.ahead) * t.span
-	if room, ok := k.e.space.room(n + k.e.said); ok {
+	if room, ok := k.st.space.room(n + k.st.said); ok {
 		most = min(most, room/2)
 	}
 	return float64(n) / float64(max(most, t.segment))
 }
 
 // takes reports whether the disk has room for a push of so many bytes: in the log, and in an
-// sstable together with the backlog. Engine.mu is held.
+// sstable together with the backlog. store.mu is held.
 func (k *compactor) takes(bytes int64) bool {
-	if bytes <= k.littleAhead() || k.e.cfg.tune.ahead < 0 || k.e.cfg.tune.still {
+	if bytes <= k.littleAhead() || k.st.cfg.tune.ahead < 0 || k.st.cfg.tune.still {
 		return true
 	}
 	n := k.backlog() + k.coming.Load() + bytes
-	room, ok := k.e.space.room(n + k.e.said)
+	room, ok := k.st.space.room(n + k.st.said)
 	return !ok || asTable(n) <= room
 }
 
@@ -290,24 +290,24 @@ func asTable(bytes int64) int64 { return bytes + bytes/8 }
 
 // makeRoom has the backlog flushed if a push of so many bytes fits only afterwards. The
 // backlog must be worth an sstable, and enough space must stay free for other pushes
-// meanwhile. The push is refused all the same: its caller must try it again. Engine.mu is
+// meanwhile. The push is refused all the same: its caller must try it again. store.mu is
 // held.
 func (k *compactor) makeRoom(bytes int64) {
-	e, n := k.e, k.backlog()
-	if k.isWanted() || n <= max(k.littleAhead(), e.rewritten) {
+	st, n := k.st, k.backlog()
+	if k.isWanted() || n <= max(k.littleAhead(), st.rewritten) {
 		return
 	}
-	taken, _ := e.memtables.Memory()
+	taken, _ := st.memtables.Memory()
 	table := asTable(min(n, taken)) // handled messages are not written
 	n = k.coming.Load() + bytes
-	if room, ok := e.space.roomLater(n + e.rewritten); ok && asTable(n)+table <= room && e.space.leaves(table) {
-		k.wanted = uint64(e.log.End())
+	if room, ok := st.space.roomLater(n + st.rewritten); ok && asTable(n)+table <= room && st.space.leaves(table) {
+		k.wanted = uint64(st.log.End())
 		k.wake()
 	}
 }
 
-// isWanted reports whether a flush that makeRoom asked for is not done yet. Engine.mu is held.
-func (k *compactor) isWanted() bool { return k.wanted > k.e.replayed }
+// isWanted reports whether a flush that makeRoom asked for is not done yet. store.mu is held.
+func (k *compactor) isWanted() bool { return k.wanted > k.st.replayed }
 
 // littleAhead is how many bytes may be pushed without a look at the backlog.
-func (k *compactor) littleAhead() int64 { return k.e.cfg.tune.span / 16 }
+func (k *compactor) littleAhead() int64 { return k.st.cfg.tune.span / 16 }

@@ -45,10 +45,10 @@ const (
 // err.
 func (k *compactor) ends(err error) bool {
 	switch {
-	case k.e.life.Err() != nil:
+	case k.st.life.Err() != nil:
 		return true
 	case errors.Is(err, manifest.ErrFailed):
-		k.e.stop(err)()
+		k.st.stop(err)()
 		return true
 	}
 	return false
@@ -65,9 +65,9 @@ func (k *compactor) loop(c task, work func() error) {
 		case <-told:
 		case <-c.eased:
 		case <-wait.C:
-		case <-k.e.life.Done():
+		case <-k.st.life.Done():
 			return
-		case <-k.e.log.Failed():
+		case <-k.st.log.Failed():
 			return
 		}
 		err := work()
@@ -82,7 +82,7 @@ func (k *compactor) loop(c task, work func() error) {
 		k.counts.failures.Add(1)
 		if now := time.Now(); last.IsZero() || now.Sub(last) >= tellEvery {
 			last = now
-			k.e.slog.Warn("tarry disk: background work failed and is tried again", "dir", k.e.dir, "error", err)
+			k.st.slog.Warn("tarry disk: background work failed and is tried again", "dir", k.st.dir, "error", err)
 		}
 		told, pause = nil, longer(pause)
 		wait.Reset(pause)

@@ -188,11 +188,7 @@ func (c *call) commit() error {
 		e.fresh.add(pos, c.least, e.log.Synced())
 	}
 	c.group, c.touched, c.least = c.group[:0], c.touched[:0], never
-	if uint64(pos) >= e.lookAt || e.memtables.Loose() >= e.cfg.tune.memtable/mostLoose {
-		e.lookAt = uint64(pos) + uint64(min(e.cfg.tune.span, e.cfg.tune.memtable)/16)
-		_, _ = e.compactor.assess()
-		e.compactor.wake()
-	}
+	e.appended(pos)
 	return nil
 }
 
@@ -204,12 +200,6 @@ func (c *call) append() (wal.Pos, error) {
 	}
 	return c.e.log.Append(record.Group, c.group)
 }
-
-const (
-	// A step handles so many items, or bytes, and then lets others in.
-	stepItems = 256
-	stepBytes = 256 << 10
-)
 
 // full reports whether a step has done enough.
 func (c *call) full(items int) bool {

@@ -2,7 +2,6 @@ package diskengine
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
@@ -14,9 +13,9 @@ import (
 // also sets the position from which the log is replayed; 0: as before. It writes deletion
 // bitmaps first, and leaves out sstables without a live entry, which it returns as gone.
 func (k *compactor) commit(more, less []*source, replay wal.Pos) (gone []*source, err error) {
-	e := k.e
-	e.mu.Lock()
-	all := e.tables.with(more, less).all()
+	st := k.st
+	st.mu.Lock()
+	all := st.tables.with(more, less).all()
 	var dirty []*source
 	for _, src := range all {
 		if src.dirty {
@@ -25,12 +24,12 @@ func (k *compactor) commit(more, less []*source, replay wal.Pos) (gone []*source
 		}
 	}
 	s := k.man.State()
-	s.NextID, s.NextQueue = uint64(e.nextID), e.nextQueue
-	e.mu.Unlock()
+	s.NextID, s.NextQueue = st.hooks.next()
+	st.mu.Unlock()
 	defer func() {
 		if err != nil {
-			e.mu.Lock()
-			defer e.mu.Unlock()
+			st.mu.Lock()
+			defer st.mu.Unlock()
 			for _, src := range dirty {
 				src.dirty = true
 			}
@@ -47,26 +46,26 @@ func (k *compactor) commit(more, less []*source, replay wal.Pos) (gone []*source
 	// do not count yet: a message that moved would be lost. A message deleted by now has its
 	// record once the step under way has ended, unless the log refused it.
 	settled := func() error {
-		e.mu.Lock()
-		end, failed := e.log.End(), e.failed()
-		e.mu.Unlock()
+		st.mu.Lock()
+		end, failed := st.log.End(), st.failed()
+		st.mu.Unlock()
 		if failed != nil {
 			return failed
 		}
-		e.cfg.tune.between("settling")
-		return e.log.Wait(e.life, end)
+		st.cfg.tune.between("settling")
+		return st.log.Wait(st.life, end)
 	}
 	if len(dirty) == 0 {
 		if err := settled(); err != nil {
 			return nil, err
 		}
 	} else {
-		number = e.number()
+		number = st.number()
 		tables := make([]*sstable.Table, len(dirty))
 		for i, src := range dirty {
 			tables[i] = src.Table
 		}
-		counts, err := deletions.WriteBehind(e.fs, e.tablesDir(), number, e.id, tables, k.pace("marks", k.flushing), settled)
+		counts, err := deletions.WriteBehind(st.fs, st.tablesDir(), number, st.id, tables, k.pace("marks", k.flushing), settled)
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +78,7 @@ func (k *compactor) commit(more, less []*source, replay wal.Pos) (gone []*source
 	if replay > 0 {
 		s.Replay = uint64(replay)
 	}
-	s.Begun = s.Begun || e.log.Synced() > 0
+	s.Begun = s.Begun || st.log.Synced() > 0
 	for _, src := range all {
 		r := manifest.Table{Number: src.Number(), Area: uint8(src.area), Entries: src.Len(), Alive: src.Len(), Bytes: uint64(src.Bytes()), Deletions: src.deletions}
 		if old, ok := was.Table(src.Number()); ok {
@@ -93,9 +92,9 @@ func (k *compactor) commit(more, less []*source, replay wal.Pos) (gone []*source
 		}
 		s.Tables = append(s.Tables, r)
 	}
-	e.mu.Lock()
-	s.NextFile = e.nextFile
-	e.mu.Unlock()
+	st.mu.Lock()
+	s.NextFile = st.nextFile
+	st.mu.Unlock()
 	if err := k.man.Write(s); err != nil {
 		return nil, err
 	}
@@ -114,32 +113,6 @@ func (k *compactor) clear(gone []*source) {
 	}
 	errs = append(errs, k.sweepDeletions())
 	if err := errors.Join(errs...); err != nil {
-		k.e.slog.Warn("tarry disk: files that are not needed could not be removed; they will be when the store is opened again", "dir", k.e.dir, "error", err)
+		k.st.slog.Warn("tarry disk: files that are not needed could not be removed; they will be when the store is opened again", "dir", k.st.dir, "error", err)
 	}
-}
-
-// sweep removes the sstables and deletion bitmaps that the manifest does not name.
-func (e *Engine) sweep(s *manifest.State) error {
-	return errors.Join(sstable.Sweep(e.fs, e.tablesDir(), s.Names), deletions.Sweep(e.fs, e.tablesDir(), s.Names))
-}
-
-// readDeletions reads the deletion bitmaps of sstables that were just opened.
-func (e *Engine) readDeletions(all []*source) error {
-	by := make(map[uint64][]*sstable.Table)
-	for _, src := range all {
-		if src.deletions != 0 {
-			by[src.deletions] = append(by[src.deletions], src.Table)
-		}
-	}
-	numbers := make([]uint64, 0, len(by))
-	for n := range by {
-		numbers = append(numbers, n)
-	}
-	slices.Sort(numbers)
-	for _, n := range numbers {
-		if err := deletions.Restore(e.fs, e.tablesDir(), n, e.id, by[n]); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -16,14 +16,13 @@ import (
 // writes the manifest. One goroutine flushes and another merges, so that a long merge holds up
 // no flush. A third watches the free space, and a fourth keeps memory ready.
 type compactor struct {
-	e          *Engine
-	flushes    task          // wakes the flusher
-	merges     task          // wakes the merger
-	looks      task          // wakes the watcher of the free space
-	low        chan struct{} // memory that is ready for pushes is low
-	group      sync.WaitGroup
-	forgotIdle time.Time // when forgetIdle last looked; the flusher's
-	counts     compactorCounts
+	st      *store
+	flushes task          // wakes the flusher
+	merges  task          // wakes the merger
+	looks   task          // wakes the watcher of the free space
+	low     chan struct{} // memory that is ready for pushes is low
+	group   sync.WaitGroup
+	counts  compactorCounts
 
 	flushMu, mergeMu longLock // one flush and one merge at a time, whoever asks
 
@@ -31,7 +30,7 @@ type compactor struct {
 	man    *manifest.Manifest
 	pinned *manifest.State // the manifest of the backup under way; nil: none is
 
-	// Guarded by Engine.mu:
+	// Guarded by store.mu:
 	sealed   []*sealedTable // still to be flushed, the oldest first
 	drawn    chan struct{}  // closed when there is more room
 	failing  error          // the error of the last flush
@@ -65,13 +64,13 @@ func (w *sealedTable) written() int64 {
 	return int64(float64(w.memory) * float64(w.passed) / float64(max(1, w.all)))
 }
 
-func newCompactor(e *Engine, man *manifest.Manifest) *compactor {
-	return &compactor{e: e, man: man, flushes: newTask(), merges: newTask(), looks: newTask(), low: make(chan struct{}, 1),
+func newCompactor(st *store, man *manifest.Manifest) *compactor {
+	return &compactor{st: st, man: man, flushes: newTask(), merges: newTask(), looks: newTask(), low: make(chan struct{}, 1),
 		flushMu: newLongLock(), mergeMu: newLongLock(), mu: newLongLock(), drawn: make(chan struct{})}
 }
 
 func (k *compactor) start() {
-	if k.e.cfg.tune.still {
+	if k.st.cfg.tune.still {
 		k.wake()
 		return
 	}
@@ -91,7 +90,7 @@ func (k *compactor) wake() {
 // look looks at the free space, which other programs use up too. If there is enough again it
 // has failed flushes and merges tried at once.
 func (k *compactor) look() error {
-	if k.e.space.look() {
+	if k.st.space.look() {
 		signal(k.flushes.eased)
 		signal(k.merges.eased)
 	}
@@ -103,8 +102,8 @@ func (k *compactor) stock() {
 	for {
 		select {
 		case <-k.low:
-			k.e.memtables.Stock()
-		case <-k.e.life.Done():
+			k.st.memtables.Stock()
+		case <-k.st.life.Done():
 			return
 		}
 	}
@@ -113,14 +112,14 @@ func (k *compactor) stock() {
 // wait waits until all has ended; the engine's life is over by then.
 func (k *compactor) wait() { k.group.Wait() }
 
-func (e *Engine) tablesDir() string { return filepath.Join(e.dir, tablesDir) }
+func (st *store) tablesDir() string { return filepath.Join(st.dir, manifest.TablesName) }
 
 // number returns the number of a new file.
-func (e *Engine) number() uint64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	n := e.nextFile
-	e.nextFile++
+func (st *store) number() uint64 {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	n := st.nextFile
+	st.nextFile++
 	return n
 }
 
@@ -131,5 +130,5 @@ func (k *compactor) sweepDeletions() error {
 		return nil
 	}
 	s := k.man.State()
-	return deletions.Sweep(k.e.fs, k.e.tablesDir(), func(n uint64) bool { return s.Names(n) || k.pinned != nil && k.pinned.Names(n) })
+	return deletions.Sweep(k.st.fs, k.st.tablesDir(), func(n uint64) bool { return s.Names(n) || k.pinned != nil && k.pinned.Names(n) })
 }

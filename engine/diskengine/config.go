@@ -61,27 +61,19 @@ type Config struct {
 
 // tuning holds sizes that tests make small, so that few messages make much happen.
 type tuning struct {
-	fs          vfs.FS
-	segment     int64 // bytes of a segment of the log; 0: that of package wal
-	memtable    int64 // bytes of memory at which a memtable is sealed
-	span        int64 // bytes of the log since the last seal at which a memtable is sealed at the latest
-	ahead       int   // spans by which the log may be ahead of sstables before pushes wait; negative: any
+	storeTuning
 	readyMemory int64 // bytes of memory of ready heaps
 	ready       int   // how many messages of a queue are in exact order
 	whole       int   // values of at most so many bytes are read whole
 	entry       int   // bytes that an entry of the log may have
-	block       int   // bytes of a block of an sstable
-	group       int   // see sstable.Config.GroupWords
-	fanIn       int   // sstables of about one size that are merged
-	merged      int   // entries that they have together at most
-	openers     int   // sstables that are opened at the same time
-	still       bool  // nothing happens by itself, only through the functions of export_test.go
-	onHeap      bool  // memtables are on the heap, where the race detector sees them
 
-	between func(where string) // is called between the slices of background work
-	random  func(b []byte)     // fills b; nil: crypto/rand does
-	held    func(begins bool)  // is called when the lock was taken, and before it is released; may be nil
-	stepped func(c *call)      // is called at the end of each step, under the lock; may be nil
+	stepped func(c *call) // is called at the end of each step, under the lock; may be nil
+}
+
+// store is the part of the config that the store needs.
+func (c *Config) store() storeConfig {
+	return storeConfig{now: c.Now, memoryBytes: c.MemoryBytes, minFreeBytes: c.MinFreeBytes, ballastBytes: c.BallastBytes,
+		retryFor: c.RetryFor, entry: c.tune.entry, logger: c.Logger, tune: c.tune.storeTuning}
 }
 
 // LeastMemory is the least Config.MemoryBytes.
@@ -101,11 +93,6 @@ const (
 	defaultFanIn     = 8
 	defaultWhole     = 1 << 10
 )
-
-// mostUnwritten is the most bytes of memory that are in no sstable. One memtable more may be
-// written already, but must stay until its sstable counts: together they are within
-// MemoryBytes.
-func (c *Config) mostUnwritten() int64 { return min(4*c.tune.memtable, c.MemoryBytes-c.tune.memtable) }
 
 func (c *Config) withDefaults() Config {
 	var d Config

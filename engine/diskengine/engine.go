@@ -1,21 +1,14 @@
 package diskengine
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 	"github.com/tarryhq/tarry/engine/internal/gate"
 	"github.com/tarryhq/tarry/engine/internal/hint"
 	"github.com/tarryhq/tarry/engine/internal/names"
@@ -24,43 +17,26 @@ import (
 
 // Engine keeps messages in a directory. Open makes one.
 type Engine struct {
-	cfg    Config
-	dir    string
-	fs     vfs.FS // disk
-	disk   *measured
-	space  *space
-	lock   io.Closer
-	log    *wal.Log
-	id     uint64 // of the store
-	secret sstable.Secret
-	slog   *slog.Logger
+	cfg Config
+	*store
+	lock io.Closer
 
 	calls    gate.Gate
 	made     leave.Calls
 	watchers hint.Watchers
-	broken   atomic.Pointer[error] // why the store stopped, if not because of the log
 	closing  sync.Once
 	closed   chan struct{} // when all has ended; then closeErr is set
 	closeErr error
-	pushing  *semaphore.Weighted // bytes of pushes under way
-	life     context.Context     // ends when the engine closes
-	end      context.CancelFunc
 
-	compactor *compactor
-	copying   sync.Mutex // one backup at a time
+	copying    sync.Mutex // one backup at a time
+	forgotIdle time.Time  // when forgetIdle last looked; the flusher's
 
 	leaseTurn atomic.Uint64 // how often a Lease got all the bytes that it may have
 
-	// Copies of fields below that are read without the lock: they say how it was a moment ago.
-	outer atomic.Pointer[sources] // sstables
-	nums  sync.Map                // the numbers of queues, by name
+	nums sync.Map // the numbers of queues, by name: a copy of names that is read without the lock
 
-	// mu guards what follows, and all queues. It is held for no call of the file system.
-	mu          lock
-	memtables   *memtable.Tables
+	// The store's lock guards what follows, and all queues.
 	leases      *memtable.Leases
-	tables      *sources
-	changes     uint64 // how often the set of sstables was replaced
 	queues      map[string]*queue
 	names       names.Set // of the same
 	numbered    map[uint32]*queue
@@ -72,19 +48,8 @@ type Engine struct {
 
 	nextID    engine.ID
 	nextQueue uint32
-	nextFile  uint64
 
-	last     *sizes // when the engine closed
-	replayed uint64 // the position from which the log is replayed
-
-	epoch     uint32 // how many memtables were dropped
-	seals     uint64 // how many memtables were sealed
-	sealedAt  uint64 // the position of the log when the last one was sealed
-	rewritten int64  // bytes written to the log again at the last flush, as they are in no sstable
-	said      int64  // such bytes after replayed
-	lookAt    uint64 // the position of the log at which the compactor looks next
-
-	rewriting int64 // bytes written again by the flush under way
+	last *sizes // when the engine closed
 
 	beginning int // purges that are about to begin
 }
@@ -119,37 +84,6 @@ func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watchers.
 
 // pending is queue.pending of all queues.
 func (e *Engine) pending() int64 { return e.live - e.hidden }
-
-// setTables replaces the set of sstables. The lock is held.
-func (e *Engine) setTables(s *sources) {
-	e.changes++
-	e.tables = s
-	e.outer.Store(s)
-}
-
-// failed returns why the store has stopped; nil: it has not.
-func (e *Engine) failed() error {
-	if err := e.broken.Load(); err != nil {
-		return *err
-	}
-	select {
-	case <-e.log.Failed():
-		return e.log.Err()
-	default:
-		return nil
-	}
-}
-
-// stop stops the store: from now on all calls fail, until it is opened again. tell logs that.
-// It is called without the lock, as a logger may block.
-func (e *Engine) stop(err error) (tell func()) {
-	if !e.broken.CompareAndSwap(nil, &err) {
-		return func() {}
-	}
-	return func() {
-		e.slog.Error("tarry disk: the store stopped, until it is opened again", "dir", e.dir, "error", err)
-	}
-}
 
 // damaged logs that a message cannot be read. The message stays where it is and is passed over.
 func (e *Engine) damaged(queue string, id engine.ID, err error) {

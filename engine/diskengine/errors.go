@@ -68,6 +68,21 @@ func broken(op string, cause error) error {
 	return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, cause), Hint: hint}
 }
 
+// refused returns why a push is refused for want of space, or as the store has stopped; nil:
+// it is not.
+func (e *Engine) refused(op string) error {
+	if err := e.failed(); err != nil {
+		return broken(op, err)
+	}
+	switch {
+	case e.space.low.Load():
+		return &engine.Error{Op: op, Err: engine.ErrNoSpace, Hint: fmt.Sprintf("%d MiB are to be left free (min_free): %s", e.space.least()>>20, noSpaceHint)}
+	case e.space.isShort():
+		return &engine.Error{Op: op, Err: engine.ErrNoSpace, Hint: noSpaceHint}
+	}
+	return wrap(op, e.log.Full())
+}
+
 // isShaped reports whether an error is or wraps an *engine.Error.
 func isShaped(err error) bool {
 	_, ok := errors.AsType[*engine.Error](err)

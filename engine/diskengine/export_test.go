@@ -65,8 +65,9 @@ func OpenOn(fs vfs.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 	if c.BallastBytes == 0 {
 		c.BallastBytes = -1
 	}
-	c.tune = tuning{fs: fs, segment: t.SegmentBytes, memtable: t.MemtableBytes, span: t.SpanBytes, ahead: t.AheadSpans, readyMemory: t.NearBytes, ready: t.Ready, whole: t.Whole, entry: t.EntryBytes, block: t.BlockBytes, group: t.GroupWords,
-		fanIn: t.MergeTables, merged: t.Merged, openers: max(1, t.Openers), onHeap: t.OnHeap, still: t.Still, random: t.Random, between: t.Between, held: t.Held}
+	c.tune = tuning{readyMemory: t.NearBytes, ready: t.Ready, whole: t.Whole, entry: t.EntryBytes, storeTuning: storeTuning{
+		fs: fs, segment: t.SegmentBytes, memtable: t.MemtableBytes, span: t.SpanBytes, ahead: t.AheadSpans, block: t.BlockBytes, group: t.GroupWords,
+		fanIn: t.MergeTables, merged: t.Merged, openers: max(1, t.Openers), onHeap: t.OnHeap, still: t.Still, random: t.Random, between: t.Between, held: t.Held}}
 	if t.Sound != nil {
 		c.tune.stepped = func(c *call) {
 			if c.e.live > 300 { // it looks at all
@@ -204,7 +205,7 @@ func (e *Engine) Turn() {
 		if e.life.Err() != nil || e.failed() != nil {
 			return
 		}
-		k.forgotIdle = time.Now() // Tidy does that
+		e.forgotIdle = time.Now() // Tidy does that
 		if err := c.work(); k.ends(err) {
 			return
 		} else if err != nil {
@@ -443,8 +444,8 @@ func (e *Engine) ForgetIdle() error {
 
 // TidyStill is Tidy within Still.
 func (e *Engine) ForgetIdleStill(context.Context) error {
-	e.compactor.forgotIdle = time.Time{}
-	return e.compactor.forgetIdle()
+	e.forgotIdle = time.Time{}
+	return e.forgetIdle()
 }
 
 // CatchUp does what the background has to do, to its end.

@@ -13,8 +13,8 @@ import (
 // flushAll flushes, and notes the error for pushes that wait.
 func (k *compactor) flushAll() error {
 	err := k.flush()
-	k.e.mu.Lock()
-	defer k.e.mu.Unlock()
+	k.st.mu.Lock()
+	defer k.st.mu.Unlock()
 	k.failing = err
 	return err
 }
@@ -23,7 +23,7 @@ func (k *compactor) flushAll() error {
 func (k *compactor) flush() error {
 	k.flushMu.Lock()
 	defer k.flushMu.Unlock()
-	if err := k.forgetIdle(); err != nil {
+	if err := k.st.hooks.forgetIdle(); err != nil {
 		return err
 	}
 	k.trimLoose()
@@ -32,7 +32,7 @@ func (k *compactor) flush() error {
 		if w == nil {
 			return nil
 		}
-		if err := k.e.space.spared(func() error { return k.flushTable(w) }); err != nil {
+		if err := k.st.space.spared(func() error { return k.flushTable(w) }); err != nil {
 			return err
 		}
 		signal(k.merges.told)
@@ -43,8 +43,8 @@ func (k *compactor) flush() error {
 // and again takes memory but hardly any log, so no memtable is sealed for it. Only the flusher
 // may call it, and only while it holds no such value.
 func (k *compactor) trimLoose() {
-	for k.e.memtables.Loose() > 0 {
-		k.e.memtables.Trim()
+	for k.st.memtables.Loose() > 0 {
+		k.st.memtables.Trim()
 	}
 }
 
@@ -55,10 +55,10 @@ const mostLoose = 16
 // next returns the memtable to be flushed next; nil: there is none, or it rests. If none is
 // sealed, it seals one that has grown, or any if must.
 func (k *compactor) next(must bool) *sealedTable {
-	e := k.e
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(k.sealed) == 0 && !must && (e.beginning > 0 || !k.grown()) {
+	st := k.st
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if len(k.sealed) == 0 && !must && (st.hooks.beginning() || !k.grown()) {
 		return nil
 	}
 	if len(k.sealed) == 0 {
@@ -72,24 +72,24 @@ func (k *compactor) next(must bool) *sealedTable {
 
 // grown reports whether the memtable or the log has grown so much that it is time to seal. If
 // space is short the log gets no more than a segment, unless a flush would write as much again
-// as came since the last seal: then it would gain nothing. Engine.mu is held.
+// as came since the last seal: then it would gain nothing. store.mu is held.
 func (k *compactor) grown() bool {
-	e := k.e
-	taken, _ := e.memtables.Memory()
-	came := uint64(e.log.End()) - e.sealedAt
-	return k.hasMemtable() || came >= uint64(e.span(taken)) ||
-		e.tight() && e.log.Size() > e.cfg.tune.segment && came > uint64(e.rewritten) || k.ahead(0) > 1 || k.isWanted()
+	st := k.st
+	taken, _ := st.memtables.Memory()
+	came := uint64(st.log.End()) - st.sealedAt
+	return k.hasMemtable() || came >= uint64(st.span(taken)) ||
+		st.tight() && st.log.Size() > st.cfg.tune.segment && came > uint64(st.rewritten) || k.ahead(0) > 1 || k.isWanted()
 }
 
-// hasMemtable reports whether the active memtable takes enough memory to be sealed. Engine.mu
+// hasMemtable reports whether the active memtable takes enough memory to be sealed. store.mu
 // is held.
 func (k *compactor) hasMemtable() bool {
-	return k.unsealed() >= k.e.cfg.tune.memtable && k.e.memtables.Unsealed() > 0
+	return k.unsealed() >= k.st.cfg.tune.memtable && k.st.memtables.Unsealed() > 0
 }
 
-// unsealed is about how many bytes of memory the active memtable takes. Engine.mu is held.
+// unsealed is about how many bytes of memory the active memtable takes. store.mu is held.
 func (k *compactor) unsealed() int64 {
-	taken, _ := k.e.memtables.Memory()
+	taken, _ := k.st.memtables.Memory()
 	for _, w := range k.sealed {
 		taken -= w.memory
 	}
@@ -99,16 +99,16 @@ func (k *compactor) unsealed() int64 {
 // rests reports whether a sealed memtable is not to be written yet: most of its messages will
 // be handled soon and then need not be written. It rests for a minute at most. It rests no
 // longer if there is no memory for another memtable, if space is short, or if the log has
-// outgrown span by more than about twice what the memtables take. Engine.mu is held.
+// outgrown span by more than about twice what the memtables take. store.mu is held.
 func (k *compactor) rests(w *sealedTable) bool {
-	e := k.e
-	if !w.soon || w.told || w.Len() == 0 || time.Since(w.at) >= soon || e.tight() || k.ahead(0) > 1 || k.isWanted() {
+	st := k.st
+	if !w.soon || w.told || w.Len() == 0 || time.Since(w.at) >= soon || st.tight() || k.ahead(0) > 1 || k.isWanted() {
 		return false
 	}
-	taken, _ := e.memtables.Memory()
-	most := e.cfg.tune.span
-	return k.unwritten() < slowFrom && e.space.has(restSpans*most) &&
-		int64(uint64(e.log.End())-e.replayed) < e.span(taken)+max(most/4, min(most, 2*taken))
+	taken, _ := st.memtables.Memory()
+	most := st.cfg.tune.span
+	return k.unwritten() < slowFrom && st.space.has(restSpans*most) &&
+		int64(uint64(st.log.End())-st.replayed) < st.span(taken)+max(most/4, min(most, 2*taken))
 }
 
 // soon is the time within which at least half of a memtable must be due for it to rest.
@@ -124,44 +124,44 @@ const soonQueues = 64
 // span is how much the log may grow before it is time to seal: eight times what a flush would
 // write, which is messages that wait and records written again. It is at least a quarter of
 // tuning.span, and at most all of it. So flushes write little beside the log, and the log
-// takes no more space than that needs: a new segment is written twice. Engine.mu is held.
-func (e *Engine) span(taken int64) int64 {
+// takes no more space than that needs: a new segment is written twice. store.mu is held.
+func (st *store) span(taken int64) int64 {
 	const times = 8
-	most := e.cfg.tune.span
-	return max(most/4, min(most, times*(taken+e.rewritten)))
+	most := st.cfg.tune.span
+	return max(most/4, min(most, times*(taken+st.rewritten)))
 }
 
-// seal seals the active memtable and begins a new one. Engine.mu is held.
+// seal seals the active memtable and begins a new one. store.mu is held.
 func (k *compactor) seal() {
-	e := k.e
-	end := e.log.End()
-	e.sealedAt = uint64(end)
-	e.seals++
-	w := &sealedTable{replay: end, at: time.Now(), memory: k.unsealed(), all: e.memtables.Unsealed()}
-	w.Sealed = e.memtables.Seal()
-	due, all := w.DueBefore(e.cfg.Now().Add(soon).UnixMilli(), soonQueues)
+	st := k.st
+	end := st.log.End()
+	st.sealedAt = uint64(end)
+	st.seals++
+	w := &sealedTable{replay: end, at: time.Now(), memory: k.unsealed(), all: st.memtables.Unsealed()}
+	w.Sealed = st.memtables.Seal()
+	due, all := w.DueBefore(st.cfg.now().Add(soon).UnixMilli(), soonQueues)
 	w.soon = 2*due >= all
 	k.sealed = append(k.sealed, w)
 }
 
 // flushTable writes a memtable to sstables. If it fails the memtable stays as it was.
 func (k *compactor) flushTable(w *sealedTable) (err error) {
-	e := k.e
+	st := k.st
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !w.told { // only at the first try, so that the log grows no more than it must
-		e.mu.Lock()
-		e.rewriting = 0
-		e.mu.Unlock()
-		if err := k.rewrite(); err != nil {
+		st.mu.Lock()
+		st.rewriting = 0
+		st.mu.Unlock()
+		if err := st.hooks.rewrite(); err != nil {
 			return err
 		}
 		w.told = true
-		e.mu.Lock()
-		e.rewritten = e.rewriting // not what the log grew by: others have pushed meanwhile
-		e.said += e.rewritten
-		e.sealedAt += uint64(e.rewritten) // what was written again is no reason to seal again
-		e.mu.Unlock()
+		st.mu.Lock()
+		st.rewritten = st.rewriting // not what the log grew by: others have pushed meanwhile
+		st.said += st.rewritten
+		st.sealedAt += uint64(st.rewritten) // what was written again is no reason to seal again
+		st.mu.Unlock()
 	}
 	var made []*source
 	counts := false // the manifest names them: it cannot fail any more
@@ -177,9 +177,9 @@ func (k *compactor) flushTable(w *sealedTable) (err error) {
 			}
 		}
 		for more := true; more; {
-			e.mu.Lock()
+			st.mu.Lock()
 			more, w.passed = w.Again(16*stepItems), 0
-			e.mu.Unlock()
+			st.mu.Unlock()
 		}
 	}()
 	for a := memtable.Live; a <= memtable.Finished; a++ {
@@ -195,12 +195,12 @@ func (k *compactor) flushTable(w *sealedTable) (err error) {
 	if err != nil {
 		return err
 	}
-	e.cfg.tune.between("install")
-	e.space.measure() // pushes that are admitted now count on it
+	st.cfg.tune.between("install")
+	st.space.measure() // pushes that are admitted now count on it
 	k.install(w, made, gone)
 	counts = true
-	e.log.Release(w.replay)
-	for e.memtables.Trim() {
+	st.log.Release(w.replay)
+	for st.memtables.Trim() {
 	}
 	k.counts.flushes.Add(1)
 	k.clear(gone)
@@ -209,7 +209,7 @@ func (k *compactor) flushTable(w *sealedTable) (err error) {
 
 // write writes an area of a memtable to an sstable; nil: the area is empty.
 func (k *compactor) write(w *sealedTable, a memtable.Area) (_ *source, err error) {
-	e := k.e
+	st := k.st
 	var out *sstable.Writer
 	defer func() {
 		if out != nil && err != nil {
@@ -221,7 +221,7 @@ func (k *compactor) write(w *sealedTable, a memtable.Area) (_ *source, err error
 	n := 0
 	for most := passFirst; ; most = min(2*most, stepItems, max(1, most*passBytes/max(1, len(room)))) {
 		some, room = some[:0], room[:0]
-		e.mu.Lock()
+		st.mu.Lock()
 		k.wrote(w, n)
 		n = w.Pass(a, most, func(x memtable.Entry) {
 			p := passed{Place: sstable.Place{Queue: x.Queue, At: x.At, ID: x.ID}, from: len(room), key: len(x.Key)}
@@ -234,14 +234,14 @@ func (k *compactor) write(w *sealedTable, a memtable.Area) (_ *source, err error
 			p.to = len(room)
 			some = append(some, p)
 		})
-		e.mu.Unlock()
+		st.mu.Unlock()
 		if n == 0 {
 			break
 		}
 		if out == nil {
 			c := k.config("flush", k.flushing)
 			c.Plain = func() bool { return k.flushing() > packs } // a merge packs it
-			if out, err = sstable.Create(e.fs, e.tablesDir(), e.number(), c); err != nil {
+			if out, err = sstable.Create(st.fs, st.tablesDir(), st.number(), c); err != nil {
 				return nil, err
 			}
 		}
@@ -253,7 +253,7 @@ func (k *compactor) write(w *sealedTable, a memtable.Area) (_ *source, err error
 				if err != nil {
 					return nil, err
 				}
-				key = e.secret.Key(p.Queue, string(b))
+				key = st.secret.Key(p.Queue, string(b))
 			}
 			if err := out.Add(p.Place, key, value, p.long); err != nil {
 				return nil, err
@@ -275,10 +275,10 @@ func (k *compactor) write(w *sealedTable, a memtable.Area) (_ *source, err error
 }
 
 // wrote notes that n more entries of a memtable were given to an sstable. It also seals the
-// active memtable if that has grown, so that none gets large meanwhile. Engine.mu is held.
+// active memtable if that has grown, so that none gets large meanwhile. store.mu is held.
 func (k *compactor) wrote(w *sealedTable, n int) {
 	w.passed += n
-	if len(k.sealed) < mostSealed && k.e.beginning == 0 && k.hasMemtable() {
+	if len(k.sealed) < mostSealed && !k.st.hooks.beginning() && k.hasMemtable() {
 		k.seal()
 	}
 	if k.pushes.Load() == stopped {
@@ -305,7 +305,7 @@ type passed struct {
 
 // install replaces a memtable with its sstables.
 func (k *compactor) install(w *sealedTable, made, gone []*source) {
-	e := k.e
+	st := k.st
 	kill := func() (n int) {
 		for _, src := range made {
 			for _, pos := range w.Left(src.area) {
@@ -316,20 +316,20 @@ func (k *compactor) install(w *sealedTable, made, gone []*source) {
 		return n
 	}
 	for n := stepItems; n >= stepItems; { // most of them in slices, so that the lock is not held for long
-		e.mu.Lock()
+		st.mu.Lock()
 		n = kill()
-		e.mu.Unlock()
-		e.cfg.tune.between("installing")
+		st.mu.Unlock()
+		st.cfg.tune.between("installing")
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	kill()
 	for _, src := range made {
-		src.since = e.tables.latest + 1
+		src.since = st.tables.latest + 1
 	}
-	e.setTables(e.tables.with(made, gone))
-	e.replayed, e.said = uint64(w.replay), e.rewritten
-	e.epoch++
+	st.setTables(st.tables.with(made, gone))
+	st.replayed, st.said = uint64(w.replay), st.rewritten
+	st.epoch++
 	w.Drop()
 	k.sealed = append(k.sealed[:0:0], k.sealed[1:]...)
 	k.drew()

@@ -7,12 +7,11 @@ import (
 
 // forgetIdle forgets empty queues, and drops dead messages and remembered keys whose time is
 // over.
-func (k *compactor) forgetIdle() error {
-	e := k.e
-	if now := time.Now(); now.Sub(k.forgotIdle) < forgetEvery {
+func (e *Engine) forgetIdle() error {
+	if now := time.Now(); now.Sub(e.forgotIdle) < forgetEvery {
 		return nil
 	} else {
-		k.forgotIdle = now
+		e.forgotIdle = now
 	}
 	var empty, over []string
 	for after, some := "", []string(nil); ; {

@@ -69,8 +69,3 @@ func (c *call) holder(q *queue, key []byte, hash *keyLookup) (memtable.Entry, bo
 	hash.id = engine.ID(e.ID)
 	return e, ok
 }
-
-// none reports whether there are no sstables.
-func (s *sources) none() bool {
-	return len(s.of[memtable.Live]) == 0 && len(s.of[memtable.Finished]) == 0
-}

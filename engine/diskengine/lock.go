@@ -2,7 +2,7 @@ package diskengine
 
 import "sync"
 
-// lock is Engine.mu. Tests check that it is not held for long.
+// lock is store.mu. Tests check that it is not held for long.
 type lock struct {
 	mu   sync.Mutex
 	held func(begins bool) // tests see with it how long the lock is held; may be nil
@@ -23,3 +23,9 @@ func (l *lock) Unlock() {
 	}
 	l.mu.Unlock()
 }
+
+// The lock is held for at most so many items, or bytes; then others are let in.
+const (
+	stepItems = 256
+	stepBytes = 256 << 10
+)

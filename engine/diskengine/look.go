@@ -9,12 +9,6 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// keyAt is a key in an area of a queue.
-type keyAt struct {
-	area memtable.Area
-	key  sstable.Key
-}
-
 // lacks is what a step needs to have read of the sstables.
 type lacks struct {
 	set     *sources
@@ -103,40 +97,6 @@ func (c *call) readAll(l *lacks) error {
 		}
 	}
 	return f.readValues(l.values)
-}
-
-// holders returns where entries with a key are in the sstables of flushes after the given one.
-func (s *sources) holders(k keyAt, after uint64) (spots []spot, err error) {
-	list := s.of[k.area]
-	for i := len(list) - 1; i >= 0; i-- {
-		if list[i].since <= after || !list[i].MayHold(k.key) {
-			continue
-		}
-		pos, ok, err := list[i].FindKey(k.key)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			spots = append(spots, spot{list[i], pos})
-		}
-	}
-	return spots, nil
-}
-
-// find returns where the message or remembered key with an id is; the zero spot: nowhere.
-func (s *sources) find(id uint64) (spot, error) {
-	for _, list := range s.of {
-		for i := len(list) - 1; i >= 0; i-- {
-			pos, ok, err := list[i].FindID(id)
-			if err != nil && !errors.Is(err, sstable.ErrClosed) {
-				return spot{}, err
-			}
-			if ok {
-				return spot{list[i], pos}, nil
-			}
-		}
-	}
-	return spot{}, nil
 }
 
 // lackKey notes that a key is to be looked up.

@@ -25,9 +25,9 @@ func (k *compactor) merge() error {
 	for {
 		some := k.choose()
 		fit := k.fitting(some)
-		k.e.mu.Lock()
+		k.st.mu.Lock()
 		k.cramped = len(fit) < len(some)
-		k.e.mu.Unlock()
+		k.st.mu.Unlock()
 		if len(fit) == 0 {
 			return nil
 		}
@@ -45,11 +45,11 @@ func (k *compactor) merge() error {
 func (k *compactor) choose() []*source {
 	var all sources
 	now := time.Now()
-	k.e.mu.Lock()
-	for a, list := range k.e.tables.of {
+	k.st.mu.Lock()
+	for a, list := range k.st.tables.of {
 		all.of[a] = slices.DeleteFunc(slices.Clone(list), func(s *source) bool { return now.Before(s.rests) })
 	}
-	k.e.mu.Unlock()
+	k.st.mu.Unlock()
 	var worst *source
 	bytes, left := int64(0), int64(0)
 	for _, list := range all.of {
@@ -69,7 +69,7 @@ func (k *compactor) choose() []*source {
 			for n < len(list) && list[n].living() <= 4*list[i].living()+1024 {
 				n++
 			}
-			if fan := k.e.cfg.tune.fanIn; n-i >= fan {
+			if fan := k.st.cfg.tune.fanIn; n-i >= fan {
 				if some := k.within(list[i:min(n, i+4*fan)]); len(some) > 1 {
 					return some
 				}
@@ -90,7 +90,7 @@ func (s *source) living() int { return s.Count(0, s.Len()) }
 func (k *compactor) within(some []*source) []*source {
 	entries := 0
 	for n, src := range some {
-		if entries += src.living(); n > 0 && entries > k.e.cfg.tune.merged {
+		if entries += src.living(); n > 0 && entries > k.st.cfg.tune.merged {
 			return some[:n]
 		}
 	}
@@ -117,7 +117,7 @@ func (k *compactor) fitting(some []*source) []*source {
 	n, bytes := 0, int64(0)
 	for wins := true; n < len(some); n++ {
 		wins = wins && some[n].wins()
-		if !k.e.space.fits(bytes+some[n].left(), wins) {
+		if !k.st.space.fits(bytes+some[n].left(), wins) {
 			break
 		}
 		bytes += some[n].left()
@@ -143,12 +143,12 @@ func (s *source) wins() bool { return s.share() < 0.75 || s.thin() }
 
 // mergeTables replaces some sstables by one.
 func (k *compactor) mergeTables(some []*source) error {
-	e := k.e
+	st := k.st
 	tables := make([]*sstable.Table, len(some))
 	for i, src := range some {
 		tables[i] = src.Table
 	}
-	m, err := sstable.Merge(e.fs, e.tablesDir(), e.number(), k.config("merge", k.merging), tables)
+	m, err := sstable.Merge(st.fs, st.tablesDir(), st.number(), k.config("merge", k.merging), tables)
 	if errors.Is(err, sstable.ErrClosed) { // one of them has no live entry any more
 		return nil
 	}
@@ -171,7 +171,7 @@ func (k *compactor) mergeTables(some []*source) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	m.CatchUp()
-	e.cfg.tune.between("merged")
+	st.cfg.tune.between("merged")
 	gone, err := k.commit([]*source{into}, some, 0)
 	if err != nil {
 		if errors.Is(err, manifest.ErrFailed) { // it may name the new sstable
@@ -185,16 +185,16 @@ func (k *compactor) mergeTables(some []*source) error {
 		n = m.CatchUp()
 		late += n
 	}
-	e.mu.Lock()
+	st.mu.Lock()
 	if late+m.CatchUp() > 0 {
 		into.dirty = true
 	}
 	for i, src := range some {
 		src.merged, src.nth, src.into = m, i, into
 	}
-	e.setTables(e.tables.with([]*source{into}, gone))
+	st.setTables(st.tables.with([]*source{into}, gone))
 	k.drew()
-	e.mu.Unlock()
+	st.mu.Unlock()
 	k.counts.merges.Add(1)
 	k.clear(gone)
 	return nil
@@ -219,10 +219,10 @@ func (k *compactor) spoiled(some []*source, err error) {
 		name, rest = unread.Path, restUnreadable // the new sstable's path matches none of some
 	}
 	until := time.Now().Add(rest)
-	k.e.mu.Lock()
-	defer k.e.mu.Unlock()
+	k.st.mu.Lock()
+	defer k.st.mu.Unlock()
 	for _, src := range some {
-		if sstable.Name(k.e.tablesDir(), src.Number()) == name && src.rests.Before(until) {
+		if sstable.Name(k.st.tablesDir(), src.Number()) == name && src.rests.Before(until) {
 			src.rests = until
 		}
 	}
@@ -230,27 +230,27 @@ func (k *compactor) spoiled(some []*source, err error) {
 
 // dropDead removes the sstables without a live entry.
 func (k *compactor) dropDead() error {
-	e := k.e
+	st := k.st
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var gone []*source
-	err := e.space.spared(func() (err error) {
+	err := st.space.spared(func() (err error) {
 		gone, err = k.commit(nil, nil, 0)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	e.mu.Lock()
-	e.setTables(e.tables.with(nil, gone))
-	e.mu.Unlock()
+	st.mu.Lock()
+	st.setTables(st.tables.with(nil, gone))
+	st.mu.Unlock()
 	k.clear(gone)
 	return nil
 }
 
 // anyDead reports whether an sstable has lost its last live entry since the last manifest.
 func (k *compactor) anyDead() bool {
-	k.e.mu.Lock()
-	defer k.e.mu.Unlock()
-	return slices.ContainsFunc(k.e.tables.all(), func(s *source) bool { return s.living() == 0 && s.dirty })
+	k.st.mu.Lock()
+	defer k.st.mu.Unlock()
+	return slices.ContainsFunc(k.st.tables.all(), func(s *source) bool { return s.living() == 0 && s.dirty })
 }

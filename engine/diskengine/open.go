@@ -2,18 +2,12 @@ package diskengine
 
 import (
 	"cmp"
-	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
 	"syscall"
-
-	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
@@ -41,20 +35,20 @@ const (
 // its context lasts.
 func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	e := &Engine{
-		cfg: cfg.withDefaults(), dir: filepath.Clean(dir), closed: make(chan struct{}),
+		cfg: cfg.withDefaults(), closed: make(chan struct{}),
 		queues: make(map[string]*queue), numbered: make(map[uint32]*queue),
 	}
+	dir = filepath.Clean(dir)
 	if _, ok := e.cfg.tune.fs.(vfs.OS); ok { // the process may change its directory later
-		if e.dir, err = filepath.Abs(e.dir); err != nil {
+		if dir, err = filepath.Abs(dir); err != nil {
 			return nil, &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err)}
 		}
 	}
-	e.mu.held = e.cfg.tune.held
-	e.pushing = semaphore.NewWeighted(e.cfg.MemoryBytes / enterPart)
-	e.setTables(new(sources))
-	e.disk = &measured{FS: e.cfg.tune.fs, patience: fdRetry{e.cfg.RetryFor, e.cfg.Logger}}
-	e.fs, e.slog = e.disk, e.cfg.Logger
-	e.life, e.end = context.WithCancel(context.Background())
+	e.store = newStore(dir, e.cfg.store(), hooks{
+		rewrite: e.rewrite, forgetIdle: e.forgetIdle, refused: e.refused,
+		beginning: func() bool { return e.beginning > 0 },
+		next:      func() (uint64, uint32) { return uint64(e.nextID), e.nextQueue },
+	})
 	defer func() {
 		if err != nil {
 			e.end()
@@ -78,40 +72,23 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 		return nil, err
 	}
 	s := man.State()
-	e.id, e.secret = s.Store, s.Secret
-	e.nextID, e.nextQueue, e.nextFile = engine.ID(s.NextID), s.NextQueue, s.NextFile
-	e.sealedAt, e.replayed = s.Replay, s.Replay
-	e.memtables = memtable.New(&memtable.Config{Keep: e.cfg.MemoryBytes / 6, OnHeap: e.cfg.tune.onHeap, Low: e.low})
+	e.nextID, e.nextQueue = engine.ID(s.NextID), s.NextQueue
 	e.leases = memtable.NewLeases(&memtable.Config{OnHeap: e.cfg.tune.onHeap}, e.cfg.MaxLeases)
-	if err := e.openTables(&s); err != nil {
+	if err := e.open(&s); err != nil {
 		return nil, err
 	}
-	e.space = openSpace(e)
 	r := &replay{e: e, log: filepath.Join(e.dir, manifest.LogName)}
-	cfgLog := e.logConfig()
-	cfgLog.Begun = s.Begun
-	e.log, _, err = wal.Open(e.fs, r.log, cfgLog, wal.Pos(s.Replay), func(x wal.Entry) error {
-		return record.Each(x.Kind, x.Bytes, r)
-	})
+	err = e.openLog(&s, func(x wal.Entry) error { return record.Each(x.Kind, x.Bytes, r) })
 	if err != nil {
 		return nil, err
 	}
 	if err := r.finish(); err != nil {
 		return nil, err
 	}
-	if err := e.begin(man); err != nil {
+	if err := e.start(man); err != nil {
 		return nil, err
 	}
-	e.compactor = newCompactor(e, man)
-	e.compactor.start()
 	return e, nil
-}
-
-// low tells the compactor to make memory ready.
-func (e *Engine) low() {
-	if e.compactor != nil {
-		signal(e.compactor.low)
-	}
 }
 
 // openError says what is wrong with a directory.
@@ -179,46 +156,6 @@ func (e *Engine) foreign(name string) error {
 		Hint: fmt.Sprintf("%s is no store of tarry: it holds %s; name an empty directory or a new one", e.dir, name)}
 }
 
-// manifest opens the manifest, and makes the first one of a new store.
-func (e *Engine) manifest() (*manifest.Manifest, error) {
-	man, err := manifest.Open(e.fs, e.dir)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return man, err
-	}
-	parts := []string{manifest.LogName, tablesDir}
-	for _, name := range parts {
-		within, err := e.fs.List(filepath.Join(e.dir, name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		if len(within) > 0 { // a new store has its manifest before it has any of these files
-			return nil, &vfs.DamageError{What: manifest.ErrDamaged, File: filepath.Join(e.dir, manifest.Name), Reason: "it is missing, and " + name + " is not empty"}
-		}
-	}
-	for _, name := range parts {
-		if err := vfs.MkdirAll(e.fs, filepath.Join(e.dir, name)); err != nil {
-			return nil, err
-		}
-	}
-	if err := e.syncAbove(); err != nil {
-		return nil, err
-	}
-	var b [24]byte
-	e.random(b[:])
-	first := manifest.State{Store: binary.LittleEndian.Uint64(b[:]), NextID: 1, NextQueue: 1, NextFile: 1}
-	copy(first.Secret[:], b[8:])
-	return manifest.Create(e.fs, e.dir, first)
-}
-
-// random fills b with unpredictable bytes.
-func (e *Engine) random(b []byte) {
-	if fn := e.cfg.tune.random; fn != nil {
-		fn(b)
-		return
-	}
-	_, _ = rand.Read(b) // never fails
-}
-
 // nonce makes the nonce of a lease.
 func (e *Engine) nonce() token.Nonce {
 	if e.cfg.tune.random == nil {
@@ -227,60 +164,6 @@ func (e *Engine) nonce() token.Nonce {
 	n := new(token.Nonce)
 	e.random(n[:])
 	return *n
-}
-
-func (e *Engine) salt() uint64 {
-	var b [8]byte
-	e.random(b[:])
-	return binary.LittleEndian.Uint64(b[:])
-}
-
-// logSpares is how many segments of the log are made ahead.
-const logSpares = 2
-
-func (e *Engine) logConfig() *wal.Config {
-	t := &e.cfg.tune
-	keep := int(t.span/t.segment) + 3 // as many as a flush releases at once: they are used again
-	return &wal.Config{ID: e.id, SegmentBytes: t.segment, Spares: logSpares, Keep: keep, MaxEntry: t.entry, RetryFor: e.cfg.RetryFor, Logger: e.slog, Still: t.still, Salt: e.salt,
-		Short: e.space.isShort, Relieve: e.space.giveUp, Synced: e.disk.syncs.Observe}
-}
-
-func (e *Engine) tableConfig() *sstable.Config {
-	return &sstable.Config{ID: e.id, BlockBytes: e.cfg.tune.block, GroupWords: e.cfg.tune.group, Salt: e.salt}
-}
-
-// openTables removes the sstables that do not count and opens the others, several at a time.
-// Then it reads their deletion bitmaps.
-func (e *Engine) openTables(s *manifest.State) error {
-	dir := filepath.Join(e.dir, tablesDir)
-	if len(s.Tables) == 0 { // a program that copies a store may leave out empty directories
-		if err := vfs.MkdirAll(e.fs, dir); err != nil {
-			return err
-		}
-	}
-	if err := e.sweep(s); err != nil {
-		return err
-	}
-	all := make([]*source, len(s.Tables))
-	defer func() {
-		opened := slices.DeleteFunc(slices.Clone(all), func(src *source) bool { return src == nil })
-		e.setTables(e.tables.with(opened, nil))
-	}()
-	var group errgroup.Group
-	group.SetLimit(e.cfg.tune.openers)
-	for i, r := range s.Tables {
-		group.Go(func() error {
-			open, err := sstable.Open(e.fs, dir, r.Number, e.tableConfig())
-			if err == nil {
-				all[i] = &source{Table: open, area: memtable.Area(r.Area), since: 1, deletions: r.Deletions}
-			}
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	return e.readDeletions(all)
 }
 
 // shut closes whatever is open. If callers were told that the store stopped, it does not

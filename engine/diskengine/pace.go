@@ -12,23 +12,23 @@ import (
 // engine closes.
 func (k *compactor) pace(where string, haste func() float64) func(int) error {
 	return func(n int) error {
-		k.e.cfg.tune.between(where)
+		k.st.cfg.tune.between(where)
 		if rest := time.Duration(float64(n) / calm * (1 - haste()) * float64(time.Second)); rest > 0 {
 			timer := time.NewTimer(rest)
 			defer timer.Stop()
 			select {
 			case <-timer.C:
-			case <-k.e.life.Done():
+			case <-k.st.life.Done():
 			}
 		}
-		return k.e.life.Err()
+		return k.st.life.Err()
 	}
 }
 
 // between is like pace, for slices that write nothing.
 func (k *compactor) between(where string) error {
-	k.e.cfg.tune.between(where)
-	return k.e.life.Err()
+	k.st.cfg.tune.between(where)
+	return k.st.life.Err()
 }
 
 // calm is how many bytes a second are written in the background while there is no haste: the
@@ -38,11 +38,11 @@ const calm = 32 << 20
 // flushing is how much haste there is to write a memtable, from 0 to 1: the next one grows
 // meanwhile, and so does the log.
 func (k *compactor) flushing() float64 {
-	if k.e.tight() {
+	if k.st.tight() {
 		return 1
 	}
-	k.e.mu.Lock()
-	defer k.e.mu.Unlock()
+	k.st.mu.Lock()
+	defer k.st.mu.Unlock()
 	if k.urgent {
 		return 1
 	}
@@ -52,10 +52,10 @@ func (k *compactor) flushing() float64 {
 // merging is how much haste there is to merge, from 0 to 1: the more, the more sstables there
 // are.
 func (k *compactor) merging() float64 {
-	k.e.mu.Lock()
-	tables := len(k.e.tables.of[memtable.Live])
-	k.e.mu.Unlock()
-	fan := float64(k.e.cfg.tune.fanIn)
+	k.st.mu.Lock()
+	tables := len(k.st.tables.of[memtable.Live])
+	k.st.mu.Unlock()
+	fan := float64(k.st.cfg.tune.fanIn)
 	return within01((float64(tables) - 3*fan) / (3 * fan))
 }
 
@@ -67,7 +67,7 @@ func within01(x float64) float64 { return max(0, min(1, x)) }
 
 // config is the config for writing an sstable.
 func (k *compactor) config(where string, haste func() float64) *sstable.Config {
-	c := k.e.tableConfig()
+	c := k.st.tableConfig()
 	c.Pace = k.pace(where, haste)
 	c.SyncBytes = func() int {
 		if haste() > packs {

@@ -22,10 +22,10 @@ func (k *compactor) pin() *pin {
 	defer k.mu.Unlock()
 	s := k.man.State()
 	s = s.Clone()
-	p := &pin{k: k, state: &s, log: k.e.log.Hold(wal.Pos(s.Replay))}
-	k.e.mu.Lock()
-	tables := k.e.tables
-	k.e.mu.Unlock()
+	p := &pin{k: k, state: &s, log: k.st.log.Hold(wal.Pos(s.Replay))}
+	k.st.mu.Lock()
+	tables := k.st.tables
+	k.st.mu.Unlock()
 	k.pinned = p.state
 	for _, r := range s.Tables {
 		if leave, ok := tables.byNumber(r.Number).Keep(); ok {
@@ -46,6 +46,6 @@ func (p *pin) leave() {
 		errs = append(errs, leave())
 	}
 	if err := errors.Join(append(errs, p.k.sweepDeletions())...); err != nil {
-		p.k.e.slog.Warn("tarry disk: files that a backup kept and that are no longer needed could not be removed", "dir", p.k.e.dir, "error", err)
+		p.k.st.slog.Warn("tarry disk: files that a backup kept and that are no longer needed could not be removed", "dir", p.k.st.dir, "error", err)
 	}
 }

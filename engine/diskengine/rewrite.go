@@ -10,8 +10,7 @@ import (
 // rewrite writes to the log again what is neither in memtables nor in sstables: names,
 // settings, pauses, leases and purges under way. The log before them is then not needed for a
 // replay.
-func (k *compactor) rewrite() error {
-	e := k.e
+func (e *Engine) rewrite() error {
 	var nums []uint32
 	e.nums.Range(func(_, num any) bool { nums = append(nums, num.(uint32)); return true })
 	slices.Sort(nums)
@@ -19,19 +18,18 @@ func (k *compactor) rewrite() error {
 		some := nums[:min(len(nums), stepItems)]
 		nums = nums[len(some):]
 		for _, num := range some {
-			if err := k.rewriteQueue(num); err != nil {
+			if err := e.rewriteQueue(num); err != nil {
 				return err
 			}
 		}
-		if err := k.between("rewrite"); err != nil {
+		if err := e.compactor.between("rewrite"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (k *compactor) rewriteQueue(num uint32) error {
-	e := k.e
+func (e *Engine) rewriteQueue(num uint32) error {
 	err := e.write(func(q *queue, b []byte) []byte {
 		b = (&record.Name{Queue: num, Name: []byte(q.name)}).Append(b)
 		if q.settings != nil {
@@ -43,18 +41,17 @@ func (k *compactor) rewriteQueue(num uint32) error {
 		return b
 	}, num)
 	if err == nil {
-		err = k.rewriteLeases(num)
+		err = e.rewriteLeases(num)
 	}
 	if err == nil {
-		err = k.rewritePurge(num)
+		err = e.rewritePurge(num)
 	}
 	return err
 }
 
 // rewriteLeases writes the running leases by their deadlines, then the lapsed ones. A lease
 // that changes meanwhile is written by that change.
-func (k *compactor) rewriteLeases(num uint32) error {
-	e := k.e
+func (e *Engine) rewriteLeases(num uint32) error {
 	for over := range 2 {
 		for from, n := memtable.First, stepItems; n == stepItems; {
 			n = 0
@@ -79,7 +76,7 @@ func (k *compactor) rewriteLeases(num uint32) error {
 				return b
 			}, num)
 			if err == nil {
-				err = k.between("rewrite leases")
+				err = e.compactor.between("rewrite leases")
 			}
 			if err != nil {
 				return err
@@ -90,11 +87,11 @@ func (k *compactor) rewriteLeases(num uint32) error {
 }
 
 // rewritePurge writes a purge under way, with the ids that it spares.
-func (k *compactor) rewritePurge(num uint32) error {
+func (e *Engine) rewritePurge(num uint32) error {
 	var of *spares
 	for more, at := true, 0; more; {
 		more = false
-		err := k.e.write(func(q *queue, b []byte) []byte {
+		err := e.write(func(q *queue, b []byte) []byte {
 			if q.purge == nil || of != nil && q.purge.spares != of { // one begun since is in the log
 				return b
 			}

@@ -2,6 +2,7 @@ package diskengine
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// source is an open sstable. Its fields are guarded by Engine.mu, except the sstable itself,
+// source is an open sstable. Its fields are guarded by store.mu, except the sstable itself,
 // and deletions, which is the compactor's.
 type source struct {
 	*sstable.Table
@@ -91,6 +92,45 @@ func (s *sources) with(more, less []*source) *sources {
 	return n
 }
 
+// none reports whether there are no sstables.
+func (s *sources) none() bool {
+	return len(s.of[memtable.Live]) == 0 && len(s.of[memtable.Finished]) == 0
+}
+
+// holders returns where entries with a key are in the sstables of flushes after the given one.
+func (s *sources) holders(k keyAt, after uint64) (spots []spot, err error) {
+	list := s.of[k.area]
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i].since <= after || !list[i].MayHold(k.key) {
+			continue
+		}
+		pos, ok, err := list[i].FindKey(k.key)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			spots = append(spots, spot{list[i], pos})
+		}
+	}
+	return spots, nil
+}
+
+// find returns where the message or remembered key with an id is; the zero spot: nowhere.
+func (s *sources) find(id uint64) (spot, error) {
+	for _, list := range s.of {
+		for i := len(list) - 1; i >= 0; i-- {
+			pos, ok, err := list[i].FindID(id)
+			if err != nil && !errors.Is(err, sstable.ErrClosed) {
+				return spot{}, err
+			}
+			if ok {
+				return spot{list[i], pos}, nil
+			}
+		}
+	}
+	return spot{}, nil
+}
+
 // spot is a position in an sstable. The zero spot is nowhere.
 type spot struct {
 	src *source
@@ -124,4 +164,10 @@ func (s spot) record() record.Spot {
 func (s spot) kill() bool {
 	s.src.dirty = true
 	return s.src.Kill(s.pos)
+}
+
+// keyAt is a key in an area of a queue.
+type keyAt struct {
+	area memtable.Area
+	key  sstable.Key
 }

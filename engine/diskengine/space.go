@@ -2,13 +2,11 @@ package diskengine
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 
-	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
@@ -16,7 +14,7 @@ import (
 // space. The ballast is removed when a flush or the log needs its space. From then on pushes
 // are refused until it is back, while messages can still be settled.
 type space struct {
-	e     *Engine
+	st    *store
 	tells bool         // the file system says how much is free
 	free  atomic.Int64 // free bytes when last measured
 	total atomic.Int64 // those and what the log took then; 0: the log was not open yet
@@ -34,32 +32,32 @@ type space struct {
 const ballastName = "BALLAST"
 
 // openSpace looks at the disk for the first time, and makes the ballast if there is room.
-func openSpace(e *Engine) *space {
-	s := &space{e: e}
-	_, err := e.fs.Free(e.dir)
+func openSpace(st *store) *space {
+	s := &space{st: st}
+	_, err := st.fs.Free(st.dir)
 	s.tells = err == nil
 	s.held.Store(s.found())
 	s.look()
 	return s
 }
 
-func (s *space) ballast() string { return filepath.Join(s.e.dir, ballastName) }
+func (s *space) ballast() string { return filepath.Join(s.st.dir, ballastName) }
 
 // found reports whether the ballast is there from before. It removes one that is too small.
 func (s *space) found() bool {
-	f, err := s.e.fs.Open(s.ballast())
+	f, err := s.st.fs.Open(s.ballast())
 	if err != nil {
 		return false
 	}
 	size, err := f.Size()
-	is := err == nil && s.e.cfg.BallastBytes > 0 && size >= s.e.cfg.BallastBytes
+	is := err == nil && s.st.cfg.ballastBytes > 0 && size >= s.st.cfg.ballastBytes
 	if is { // a program that copied the directory may have left holes in it
 		err = f.Preallocate(0, size)
 	}
 	if err = errors.Join(err, f.Close()); is && err == nil {
 		return true
 	}
-	_ = s.e.fs.Remove(s.ballast()) // if that fails no other is made
+	_ = s.st.fs.Remove(s.ballast()) // if that fails no other is made
 	return false
 }
 
@@ -67,7 +65,7 @@ func (s *space) found() bool {
 func (s *space) isShort() bool { return s.low.Load() || s.out.Load() }
 
 // least is the free space below which pushes are refused.
-func (s *space) least() int64 { return max(0, s.e.cfg.MinFreeBytes) }
+func (s *space) least() int64 { return max(0, s.st.cfg.minFreeBytes) }
 
 // look measures the free space, and makes the ballast if there is enough. It reports whether there was too
 // little before and is enough now.
@@ -90,10 +88,10 @@ func (s *space) measure() (free int64, known bool) {
 	s.measuring.Lock()
 	defer s.measuring.Unlock()
 	taken := int64(0)
-	if s.e.log != nil {
-		taken = s.e.log.Taken() // before Free, so that what it takes meanwhile is not counted twice
+	if s.st.log != nil {
+		taken = s.st.log.Taken() // before Free, so that what it takes meanwhile is not counted twice
 	}
-	free, err := s.e.fs.Free(s.e.dir)
+	free, err := s.st.fs.Free(s.st.dir)
 	if err != nil {
 		return 0, false
 	}
@@ -108,9 +106,9 @@ func (s *space) measure() (free int64, known bool) {
 // warnings must see the end too.
 func (s *space) tell(short bool) {
 	if short {
-		s.e.slog.Warn("tarry disk: too little space is free: pushes are refused; leasing, settling and cancelling go on", "dir", s.e.dir, "free_bytes", s.free.Load(), "min_free_bytes", s.least())
+		s.st.slog.Warn("tarry disk: too little space is free: pushes are refused; leasing, settling and cancelling go on", "dir", s.st.dir, "free_bytes", s.free.Load(), "min_free_bytes", s.least())
 	} else {
-		s.e.slog.Warn("tarry disk: there is space again: pushes are accepted", "dir", s.e.dir, "free_bytes", s.free.Load())
+		s.st.slog.Warn("tarry disk: there is space again: pushes are accepted", "dir", s.st.dir, "free_bytes", s.free.Load())
 	}
 }
 
@@ -119,7 +117,7 @@ func (s *space) tell(short bool) {
 func (s *space) take(free int64, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	size := s.e.cfg.BallastBytes
+	size := s.st.cfg.ballastBytes
 	if s.held.Load() || size <= 0 || s.spares > 0 {
 		return
 	}
@@ -139,12 +137,12 @@ func (s *space) take(free int64, known bool) {
 
 // make reserves the file of the ballast.
 func (s *space) make(size int64) error {
-	f, err := s.e.fs.Create(s.ballast())
+	f, err := s.st.fs.Create(s.ballast())
 	if err != nil {
 		return err
 	}
 	if err = errors.Join(f.Preallocate(0, size), f.Close()); err != nil {
-		err = errors.Join(err, s.e.fs.Remove(s.ballast()))
+		err = errors.Join(err, s.st.fs.Remove(s.ballast()))
 	}
 	return err
 }
@@ -153,7 +151,7 @@ func (s *space) make(size int64) error {
 func (s *space) giveUp() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.held.Load() || s.e.fs.Remove(s.ballast()) != nil {
+	if !s.held.Load() || s.st.fs.Remove(s.ballast()) != nil {
 		return false
 	}
 	s.held.Store(false)
@@ -187,22 +185,22 @@ func (s *space) spare(n int) {
 // fits reports whether the background may write so many bytes. Work that reclaims more than it
 // takes may use all the free space.
 func (s *space) fits(bytes int64, reclaims bool) bool {
-	free, err := s.e.fs.Free(s.e.dir)
+	free, err := s.st.fs.Free(s.st.dir)
 	if reclaims {
 		return err != nil || free >= bytes
 	}
-	return err != nil || free-bytes >= max(s.least(), s.e.cfg.BallastBytes)
+	return err != nil || free-bytes >= max(s.least(), s.st.cfg.ballastBytes)
 }
 
 // has reports whether so many bytes were free a moment ago, beside what is kept free.
 func (s *space) has(bytes int64) bool {
-	return !s.tells || s.free.Load() >= s.least()+max(0, s.e.cfg.BallastBytes)+bytes
+	return !s.tells || s.free.Load() >= s.least()+max(0, s.st.cfg.ballastBytes)+bytes
 }
 
 // room is how many bytes, the ballast's with them, are left for a flush once the log has grown
 // to so many. ok is false if that is not known.
 func (s *space) room(log int64) (bytes int64, ok bool) {
-	return s.roomBeside(max(s.segments(log), s.e.log.Taken()))
+	return s.roomBeside(max(s.segments(log), s.st.log.Taken()))
 }
 
 // roomLater is room once the log has given back what it takes beyond so many bytes.
@@ -210,7 +208,7 @@ func (s *space) roomLater(log int64) (bytes int64, ok bool) { return s.roomBesid
 
 // segments is the disk space of a log of so many bytes: one segment has been begun, and others
 // are made ahead.
-func (s *space) segments(log int64) int64 { return log + (1+logSpares)*s.e.cfg.tune.segment }
+func (s *space) segments(log int64) int64 { return log + (1+logSpares)*s.st.cfg.tune.segment }
 
 func (s *space) roomBeside(log int64) (bytes int64, ok bool) {
 	bytes = s.total.Load()
@@ -218,9 +216,9 @@ func (s *space) roomBeside(log int64) (bytes int64, ok bool) {
 		return 0, false
 	}
 	if s.held.Load() {
-		bytes += s.e.cfg.BallastBytes
+		bytes += s.st.cfg.ballastBytes
 	}
-	return bytes - log - s.e.cfg.tune.segment, true // a segment is for deletion bitmaps and the manifest
+	return bytes - log - s.st.cfg.tune.segment, true // a segment is for deletion bitmaps and the manifest
 }
 
 // leaves reports whether enough space stays free after so many bytes more are written.
@@ -228,20 +226,5 @@ func (s *space) leaves(bytes int64) bool { return !s.tells || s.free.Load()-byte
 
 const noSpaceHint = "free some space; messages can be leased, settled and cancelled meanwhile"
 
-// refused returns why a push is refused for want of space, or as the store has stopped; nil:
-// it is not.
-func (e *Engine) refused(op string) error {
-	if err := e.failed(); err != nil {
-		return broken(op, err)
-	}
-	switch {
-	case e.space.low.Load():
-		return &engine.Error{Op: op, Err: engine.ErrNoSpace, Hint: fmt.Sprintf("%d MiB are to be left free (min_free): %s", e.space.least()>>20, noSpaceHint)}
-	case e.space.isShort():
-		return &engine.Error{Op: op, Err: engine.ErrNoSpace, Hint: noSpaceHint}
-	}
-	return wrap(op, e.log.Full())
-}
-
 // tight reports whether space is short, for pushes or for the log.
-func (e *Engine) tight() bool { return e.space.isShort() || e.log.Full() != nil }
+func (st *store) tight() bool { return st.space.isShort() || st.log.Full() != nil }

@@ -61,7 +61,7 @@ func (a *atomicPush) run(c *call) error {
 	ahead := make([]*memtable.Ahead, len(a.msgs))
 	for i := range a.msgs {
 		if isLarge(&a.msgs[i]) {
-			ahead[i] = c.e.memtables.Ahead(beforeBody(&a.msgs[i]), a.msgs[i].Body)
+			ahead[i] = c.e.store.Memtables.Ahead(beforeBody(&a.msgs[i]), a.msgs[i].Body)
 			defer ahead[i].Drop()
 		}
 	}

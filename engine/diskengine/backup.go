@@ -31,7 +31,7 @@ func (e *Engine) Backup(ctx context.Context, dir string) (engine.Backup, error) 
 	const op = "backup"
 	var out engine.Backup
 	err := e.do(ctx, op, func(c *call) error {
-		if err := e.failed(); err != nil {
+		if err := e.store.Failed(); err != nil {
 			return broken(op, err)
 		}
 		made := make(chan engine.Backup, 1)
@@ -54,28 +54,28 @@ func (e *Engine) Backup(ctx context.Context, dir string) (engine.Backup, error) 
 
 // backup makes a backup of the store as it is now.
 func (e *Engine) backup(ctx context.Context, dir string) (engine.Backup, error) {
-	pin := e.compactor.pin()
-	defer pin.leave()
-	if err := e.log.Wait(ctx, e.log.End()); err != nil {
+	pin := e.store.Compactor.Pin()
+	defer pin.Leave()
+	if err := e.store.Log.Wait(ctx, e.store.Log.End()); err != nil {
 		return engine.Backup{}, err
 	}
-	calmly := e.compactor.pace("backup", func() float64 { return 0.5 })
+	calmly := e.store.Compactor.Pace("backup", func() float64 { return 0.5 })
 	pace := func(n int) error {
 		if calmly(n) != nil {
 			return wal.ErrClosed
 		}
 		return ctx.Err()
 	}
-	fs := e.cfg.tune.fs // not e.fs: if the backup's disk hangs, that says nothing about the store's
-	src := backup.Source{State: *pin.state, Tables: e.tablesDir(), Taken: e.cfg.Now(), Log: func(dir string) (wal.Copied, error) {
-		defer pin.log.Release()
-		return pin.log.Copy(fs, dir, pace)
+	fs := e.cfg.tune.FS // not e.fs: if the backup's disk hangs, that says nothing about the store's
+	src := backup.Source{State: *pin.State, Tables: e.store.TablesDir(), Taken: e.cfg.Now(), Log: func(dir string) (wal.Copied, error) {
+		defer pin.Log.Release()
+		return pin.Log.Copy(fs, dir, pace)
 	}}
 	r, err := backup.Take(fs, dir, src, pace)
 	if errors.Is(err, backup.ErrSource) {
 		e.noteSpoilt(err)
 		return engine.Backup{}, &engine.Error{Op: "backup", Err: &counted{err, engine.ErrDamaged},
-			Hint: "the backup is what it was before; stop the store, and see what tarry check " + e.dir + " says"}
+			Hint: "the backup is what it was before; stop the store, and see what tarry check " + e.store.Dir + " says"}
 	}
 	if err != nil {
 		return engine.Backup{}, backupError("backup", dir, err)
@@ -90,8 +90,8 @@ func (e *Engine) noteSpoilt(err error) {
 	if !ok {
 		return
 	}
-	for _, src := range e.outer.Load().all() {
-		if sstable.Name(e.tablesDir(), src.Number()) == damage.File {
+	for _, src := range e.store.Outer.Load().All() {
+		if sstable.Name(e.store.TablesDir(), src.Number()) == damage.File {
 			src.NoteSpoilt(damage.Offset)
 		}
 	}

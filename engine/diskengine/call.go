@@ -8,6 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 	"github.com/tarryhq/tarry/engine/internal/gate"
 	"github.com/tarryhq/tarry/internal/leave"
@@ -68,12 +69,12 @@ func (e *Engine) do(ctx context.Context, op string, fn func(c *call) error) erro
 		c.name()
 	}
 	if c.rests > 0 {
-		if werr := e.log.Wait(ctx, c.rests); werr != nil {
+		if werr := e.store.Log.Wait(ctx, c.rests); werr != nil {
 			err = werr
 		}
 	}
 	if c.writes > c.rests {
-		if werr := e.log.WaitWritten(ctx, c.writes); werr != nil {
+		if werr := e.store.Log.WaitWritten(ctx, c.writes); werr != nil {
 			err = werr
 		}
 	}
@@ -134,9 +135,9 @@ func (c *call) each(n int, item func(i int) error) error {
 func (c *call) locked(do func() error) error {
 	e := c.e
 	defer c.tell()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if err := e.failed(); err != nil {
+	e.store.Mu.Lock()
+	defer e.store.Mu.Unlock()
+	if err := e.store.Failed(); err != nil {
 		return broken(c.op, err)
 	}
 	c.now = e.cfg.Now()
@@ -172,7 +173,7 @@ func (c *call) commit() error {
 	e := c.e
 	pos, err := c.append()
 	if err != nil {
-		c.later = append(c.later, e.stop(err)) // memory is ahead of the log
+		c.later = append(c.later, e.store.Stop(err)) // memory is ahead of the log
 		return err
 	}
 	if c.written {
@@ -185,10 +186,10 @@ func (c *call) commit() error {
 		c.hinted(q)
 	}
 	if c.least != never {
-		e.fresh.add(pos, c.least, e.log.Synced())
+		e.fresh.add(pos, c.least, e.store.Log.Synced())
 	}
 	c.group, c.touched, c.least = c.group[:0], c.touched[:0], never
-	e.appended(pos)
+	e.store.Appended(pos)
 	return nil
 }
 
@@ -196,14 +197,14 @@ func (c *call) commit() error {
 func (c *call) append() (wal.Pos, error) {
 	if p := c.entry; p != nil {
 		c.entry = nil
-		return c.e.log.AppendPrepared(record.Group, c.group[:c.before], p, c.group[c.before:])
+		return c.e.store.Log.AppendPrepared(record.Group, c.group[:c.before], p, c.group[c.before:])
 	}
-	return c.e.log.Append(record.Group, c.group)
+	return c.e.store.Log.Append(record.Group, c.group)
 }
 
 // full reports whether a step has done enough.
 func (c *call) full(items int) bool {
-	return items >= stepItems || len(c.group) >= stepBytes || c.entry != nil
+	return items >= store.StepItems || len(c.group) >= store.StepBytes || c.entry != nil
 }
 
 // touch notes that the records of the step change a queue.

@@ -8,6 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
 // Cancel removes messages; dead ones only by id.
@@ -81,11 +82,11 @@ func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err err
 	if ref.ID == 0 || ref.IfState != engine.Gone {
 		return c.unreadable(ref, damage), nil
 	}
-	l, at := q.leaseOf(ref.ID), spot{}
+	l, at := q.leaseOf(ref.ID), store.Spot{}
 	if l != nil {
 		at = c.e.spotOfLease(l)
 	}
-	if at.src == nil {
+	if at.Src == nil {
 		at, err = c.spotOfID(ref.ID)
 		if isUnreadable(err) {
 			return c.unreadable(ref, err), nil
@@ -95,28 +96,28 @@ func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err err
 		}
 	}
 	switch {
-	case at.src == nil:
+	case at.Src == nil:
 		return engine.ErrNotFound, nil
 	case l != nil && !l.Over():
 		return engine.ErrLeased, nil
 	}
-	c.group = (&record.Gone{ID: ref.ID, From: at.record()}).Append(c.group)
+	c.group = (&record.Gone{ID: ref.ID, From: at.Record()}).Append(c.group)
 	c.touch(q)
 	switch {
-	case !q.hides(at.src.area, ref.ID):
-	case at.src.area == memtable.Live:
+	case !q.hides(at.Src.Area, ref.ID):
+	case at.Src.Area == memtable.Live:
 		c.e.hide(q, -1)
-	case at.src.area == memtable.Dead:
+	case at.Src.Area == memtable.Dead:
 		q.purge.dead--
 	}
 	if l != nil {
 		q.unlease(l)
 	}
-	*q.count(at.src.area)--
-	if at.src.area == memtable.Live {
+	*q.count(at.Src.Area)--
+	if at.Src.Area == memtable.Live {
 		c.e.live--
 	}
-	at.kill()
+	at.Kill()
 	q.rewind() // it is not known whether the message is in the heap
 	return nil, nil
 }

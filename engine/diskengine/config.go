@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
@@ -61,19 +62,12 @@ type Config struct {
 
 // tuning holds sizes that tests make small, so that few messages make much happen.
 type tuning struct {
-	storeTuning
+	store.Config
 	readyMemory int64 // bytes of memory of ready heaps
 	ready       int   // how many messages of a queue are in exact order
 	whole       int   // values of at most so many bytes are read whole
-	entry       int   // bytes that an entry of the log may have
 
 	stepped func(c *call) // is called at the end of each step, under the lock; may be nil
-}
-
-// store is the part of the config that the store needs.
-func (c *Config) store() storeConfig {
-	return storeConfig{now: c.Now, memoryBytes: c.MemoryBytes, minFreeBytes: c.MinFreeBytes, ballastBytes: c.BallastBytes,
-		retryFor: c.RetryFor, entry: c.tune.entry, logger: c.Logger, tune: c.tune.storeTuning}
 }
 
 // LeastMemory is the least Config.MemoryBytes.
@@ -117,22 +111,24 @@ func (c *Config) withDefaults() Config {
 		d.Logger = slog.Default()
 	}
 	t := &d.tune
-	if t.fs == nil {
-		t.fs = vfs.OS{}
+	t.Now, t.RetryFor, t.Logger = d.Now, d.RetryFor, d.Logger
+	t.MemoryBytes, t.MinFreeBytes, t.BallastBytes = d.MemoryBytes, d.MinFreeBytes, d.BallastBytes
+	if t.FS == nil {
+		t.FS = vfs.OS{}
 	}
-	t.memtable = cmp.Or(t.memtable, max(LeastMemory/3, d.MemoryBytes/6))
-	t.segment = cmp.Or(t.segment, defaultSegment)
-	t.span = cmp.Or(t.span, defaultSpan)
-	t.ahead = cmp.Or(t.ahead, aheadSpans)
+	t.Memtable = cmp.Or(t.Memtable, max(LeastMemory/3, d.MemoryBytes/6))
+	t.Segment = cmp.Or(t.Segment, defaultSegment)
+	t.Span = cmp.Or(t.Span, defaultSpan)
+	t.Ahead = cmp.Or(t.Ahead, store.AheadSpans)
 	t.readyMemory = cmp.Or(t.readyMemory, max(leastReadyMemory, d.MemoryBytes/4))
 	t.ready = cmp.Or(t.ready, readyLen)
-	t.entry = cmp.Or(t.entry, defaultEntry)
+	t.Entry = cmp.Or(t.Entry, defaultEntry)
 	t.whole = cmp.Or(t.whole, defaultWhole)
-	t.fanIn = cmp.Or(t.fanIn, defaultFanIn)
-	t.merged = cmp.Or(t.merged, sstable.MaxEntries)
-	t.openers = cmp.Or(t.openers, runtime.GOMAXPROCS(0))
-	if t.between == nil {
-		t.between = func(string) {}
+	t.FanIn = cmp.Or(t.FanIn, defaultFanIn)
+	t.Merged = cmp.Or(t.Merged, sstable.MaxEntries)
+	t.Openers = cmp.Or(t.Openers, runtime.GOMAXPROCS(0))
+	if t.Between == nil {
+		t.Between = func(string) {}
 	}
 	return d
 }

@@ -42,7 +42,7 @@ const keptRoom = 16 << 10
 
 // keep returns bytes that outlast the step: a copy, unless they are of an sstable.
 func (c *call) keep(m *message, b []byte) []byte {
-	if len(b) == 0 || m.at.src != nil {
+	if len(b) == 0 || m.at.Src != nil {
 		return b
 	}
 	if len(b) > cap(c.kept)-len(c.kept) {

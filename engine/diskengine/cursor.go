@@ -7,20 +7,21 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
 // tableCursors is how far an area of a queue has been read from each sstable that has a part of it.
 type tableCursors struct {
 	area    memtable.Area
 	used    time.Time // the last time
-	seen    uint64    // Engine.changes when the cursors were made; 0: there are none
+	seen    uint64    // Store.Changes when the cursors were made; 0: there are none
 	cursors []*cursor
 }
 
 // cursor is a place in the part of an sstable that a queue has: some entries that were read,
 // and where to read more.
 type cursor struct {
-	src    *source
+	src    *store.Source
 	end    uint32 // where the queue's part ends
 	next   uint32 // the first entry that was not read
 	loaded []readyItem
@@ -41,7 +42,7 @@ func (l *tableCursors) forget() { l.seen, l.cursors = 0, nil }
 
 // idle reports whether the cursors are long unused, and of sstables that may be gone by now.
 func (l *tableCursors) idle(e *Engine) bool {
-	return l.seen != 0 && l.seen != e.changes && time.Since(l.used) >= idleCursors
+	return l.seen != 0 && l.seen != e.store.Changes && time.Since(l.used) >= idleCursors
 }
 
 // idleCursors is how long unused cursors may keep sstables in memory that were merged away.
@@ -60,13 +61,13 @@ func (l *tableCursors) bytes() (n int64) {
 // refresh makes sure that there is a cursor in each sstable. A new one starts at from.
 func (l *tableCursors) refresh(e *Engine, q *queue, from memtable.Position) {
 	l.used = time.Now()
-	if l.seen == e.changes {
+	if l.seen == e.store.Changes {
 		return
 	}
 	old := l.cursors
-	l.seen, l.cursors = e.changes, nil
+	l.seen, l.cursors = e.store.Changes, nil
 next:
-	for _, src := range e.tables.of[l.area] {
+	for _, src := range e.store.Tables.Of[l.area] {
 		part, ok := src.Queue(q.num)
 		if !ok {
 			continue
@@ -171,7 +172,7 @@ func (k *cursor) upTo(some []readyItem, last memtable.Position, most int) ([]rea
 // reading says which entries are to be read for a cursor.
 type reading struct {
 	of        *cursor
-	src       *source
+	src       *store.Source
 	from, end uint32
 	many      int
 }
@@ -217,7 +218,7 @@ func (r *reading) loadFrom(some []readyItem, from, to uint32, left *int) (_ []re
 	for next = to; *left > 0 && err == nil && s.Next(); {
 		e := s.Entry()
 		t := readyItem{due: e.At, id: engine.ID(e.ID), pos: e.Pos, src: r.src}
-		if r.src.area == memtable.Live {
+		if r.src.Area == memtable.Live {
 			t.priority, err = storedPriority(r.src, e)
 		}
 		if err == nil {

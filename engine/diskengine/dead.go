@@ -3,6 +3,7 @@ package diskengine
 import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
 // stays reports whether a message that died at died is still listed.
@@ -33,7 +34,7 @@ func (c *call) dropDead(q *queue) error {
 		if !many && s.DeadKeep == 0 {
 			return nil
 		}
-		if n == stepItems {
+		if n == store.StepItems {
 			return errYield
 		}
 		m, ok, err := c.earliest(q, &q.graves)
@@ -54,7 +55,7 @@ func (c *call) earliest(q *queue, l *tableCursors) (m message, ok bool, err erro
 	l.refresh(c.e, q, memtable.First)
 	m = message{q: q, area: l.area}
 	m.Died = never
-	c.e.memtables.Ascend(q.num, l.area, memtable.First, func(e memtable.Entry) bool {
+	c.e.store.Memtables.Ascend(q.num, l.area, memtable.First, func(e memtable.Entry) bool {
 		m.id, m.Died, ok = engine.ID(e.ID), e.At, true
 		return false
 	})
@@ -70,7 +71,7 @@ func (c *call) earliest(q *queue, l *tableCursors) (m message, ok bool, err erro
 			continue
 		}
 		if t := &k.loaded[0]; !ok || t.due < m.Died || t.due == m.Died && t.id < m.id {
-			m.id, m.Died, m.at, ok = t.id, t.due, spot{k.src, t.pos}, true
+			m.id, m.Died, m.at, ok = t.id, t.due, store.Spot{Src: k.src, Pos: t.pos}, true
 		}
 	}
 	return m, ok, nil

@@ -15,7 +15,8 @@
 //
 //   - new messages, also dead ones, and new remembered keys: package memtable, in memory.
 //   - all others: package sstable. Package manifest says which sstables count and from where
-//     the log is replayed, package deletions which of their messages were deleted.
+//     the log is replayed, package deletions which of their messages were deleted. Package
+//     store keeps memtables, sstables and the log together.
 //   - every change: a record (package record) in an entry of the log (package wal).
 //   - leases, names, settings and pauses of queues: tables in memory. They are written to the
 //     log again when the position from which it is replayed moves.
@@ -25,16 +26,15 @@
 //
 // # How a call goes
 //
-// One lock, Engine.mu, guards all that is in memory. It is never held over a call of the file
+// One lock, store.Store.Mu, guards all that is in memory. It is never held over a call of the file
 // system. A call runs in steps under it (call.go). A step may need something from the
 // sstables: the message with a key, a content, or what is due next. It then changes nothing
 // for that item, and says what it lacks. That is read without the lock, and the step is run
 // again (look.go, found.go). What was read from an immutable file stays right; where a message
 // is now is looked up under the lock each time.
 //
-// In the background a compactor seals memtables, lets them rest and flushes them (flush.go), merges
-// sstables (merge.go) and writes the manifest (compactor.go). It copies memtables in slices under the
-// lock.
+// In the background package store flushes memtables to sstables, merges sstables and writes the
+// manifest. It copies memtables in slices under the lock.
 //
 // Leases are in a table of their own (memtable.Leases), bounded in number; the message stays
 // where it is. A lapse writes nothing: the lapsed lease stays in the table until the message

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/internal/gate"
 	"github.com/tarryhq/tarry/engine/internal/hint"
 	"github.com/tarryhq/tarry/engine/internal/names"
@@ -17,9 +18,9 @@ import (
 
 // Engine keeps messages in a directory. Open makes one.
 type Engine struct {
-	cfg Config
-	*store
-	lock io.Closer
+	cfg   Config
+	store *store.Store
+	lock  io.Closer
 
 	calls    gate.Gate
 	made     leave.Calls
@@ -87,7 +88,7 @@ func (e *Engine) pending() int64 { return e.live - e.hidden }
 
 // damaged logs that a message cannot be read. The message stays where it is and is passed over.
 func (e *Engine) damaged(queue string, id engine.ID, err error) {
-	e.slog.Error("tarry disk: a message cannot be read and is passed over; cancel it by its id to be rid of it",
+	e.store.Slog.Error("tarry disk: a message cannot be read and is passed over; cancel it by its id to be rid of it",
 		"queue", queue, "id", id.String(), "error", err)
 }
 
@@ -102,8 +103,8 @@ func (e *Engine) damaged(queue string, id engine.ID, err error) {
 func (e *Engine) Close() error {
 	e.closing.Do(func() {
 		idle := e.calls.Close()
-		stopped := e.failed() != nil // and all callers were told
-		e.end()
+		stopped := e.store.Failed() != nil // and all callers were told
+		e.store.End()
 		go func() {
 			<-idle
 			e.made.Close()
@@ -117,8 +118,8 @@ func (e *Engine) Close() error {
 	case <-e.closed:
 		return e.closeErr
 	case <-late.C:
-		hint := fmt.Sprintf("the store in %s has not ended within %s and goes on", e.dir, e.cfg.CloseTimeout)
-		if hangs := e.disk.hangs(min(e.cfg.CloseTimeout, time.Second)); hangs != "" {
+		hint := fmt.Sprintf("the store in %s has not ended within %s and goes on", e.store.Dir, e.cfg.CloseTimeout)
+		if hangs := e.store.Disk.Hangs(min(e.cfg.CloseTimeout, time.Second)); hangs != "" {
 			hint += "; " + hangs
 		}
 		return &engine.Error{Op: "close", Err: engine.ErrUnavailable, Hint: hint}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 	"github.com/tarryhq/tarry/engine/internal/gate"
@@ -71,16 +72,16 @@ func broken(op string, cause error) error {
 // refused returns why a push is refused for want of space, or as the store has stopped; nil:
 // it is not.
 func (e *Engine) refused(op string) error {
-	if err := e.failed(); err != nil {
+	if err := e.store.Failed(); err != nil {
 		return broken(op, err)
 	}
 	switch {
-	case e.space.low.Load():
-		return &engine.Error{Op: op, Err: engine.ErrNoSpace, Hint: fmt.Sprintf("%d MiB are to be left free (min_free): %s", e.space.least()>>20, noSpaceHint)}
-	case e.space.isShort():
-		return &engine.Error{Op: op, Err: engine.ErrNoSpace, Hint: noSpaceHint}
+	case e.store.Space.Low.Load():
+		return &engine.Error{Op: op, Err: engine.ErrNoSpace, Hint: fmt.Sprintf("%d MiB are to be left free (min_free): %s", e.store.Space.Least()>>20, store.NoSpaceHint)}
+	case e.store.Space.IsShort():
+		return &engine.Error{Op: op, Err: engine.ErrNoSpace, Hint: store.NoSpaceHint}
 	}
-	return wrap(op, e.log.Full())
+	return wrap(op, e.store.Log.Full())
 }
 
 // isShaped reports whether an error is or wraps an *engine.Error.
@@ -101,7 +102,7 @@ func wrap(op string, err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &engine.Error{Op: op, Err: err}
 	case errors.Is(err, wal.ErrFull):
-		return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", engine.ErrNoSpace, err), Hint: noSpaceHint}
+		return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", engine.ErrNoSpace, err), Hint: store.NoSpaceHint}
 	case errors.Is(err, wal.ErrClosed):
 		return gate.Closed(op)
 	case errors.Is(err, wal.ErrStopped):

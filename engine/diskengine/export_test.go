@@ -12,6 +12,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
@@ -65,9 +66,9 @@ func OpenOn(fs vfs.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 	if c.BallastBytes == 0 {
 		c.BallastBytes = -1
 	}
-	c.tune = tuning{readyMemory: t.NearBytes, ready: t.Ready, whole: t.Whole, entry: t.EntryBytes, storeTuning: storeTuning{
-		fs: fs, segment: t.SegmentBytes, memtable: t.MemtableBytes, span: t.SpanBytes, ahead: t.AheadSpans, block: t.BlockBytes, group: t.GroupWords,
-		fanIn: t.MergeTables, merged: t.Merged, openers: max(1, t.Openers), onHeap: t.OnHeap, still: t.Still, random: t.Random, between: t.Between, held: t.Held}}
+	c.tune = tuning{readyMemory: t.NearBytes, ready: t.Ready, whole: t.Whole, Config: store.Config{
+		FS: fs, Segment: t.SegmentBytes, Memtable: t.MemtableBytes, Span: t.SpanBytes, Ahead: t.AheadSpans, Entry: t.EntryBytes, Block: t.BlockBytes, Group: t.GroupWords,
+		FanIn: t.MergeTables, Merged: t.Merged, Openers: max(1, t.Openers), OnHeap: t.OnHeap, Still: t.Still, Random: t.Random, Between: t.Between, Held: t.Held}}
 	if t.Sound != nil {
 		c.tune.stepped = func(c *call) {
 			if c.e.live > 300 { // it looks at all
@@ -99,20 +100,20 @@ func (e *Engine) Flush(ctx context.Context) error {
 // Still carries do out while nothing is flushed or merged, unless do does so itself by FlushStill
 // and MergeStill.
 func (e *Engine) Still(do func() error) error {
-	e.compactor.flushMu.Lock()
-	defer e.compactor.flushMu.Unlock()
-	e.compactor.mergeMu.Lock()
-	defer e.compactor.mergeMu.Unlock()
+	e.store.Compactor.FlushMu.Lock()
+	defer e.store.Compactor.FlushMu.Unlock()
+	e.store.Compactor.MergeMu.Lock()
+	defer e.store.Compactor.MergeMu.Unlock()
 	return do()
 }
 
 // FlushStill is Flush within Still.
 func (e *Engine) FlushStill(context.Context) error {
 	for {
-		e.mu.Lock()
-		sealed := len(e.compactor.sealed)
-		e.mu.Unlock()
-		if err := e.compactor.flushTable(e.compactor.next(true)); err != nil || sealed == 0 {
+		e.store.Mu.Lock()
+		sealed := len(e.store.Compactor.Sealed)
+		e.store.Mu.Unlock()
+		if err := e.store.Compactor.FlushTable(e.store.Compactor.Next(true)); err != nil || sealed == 0 {
 			return err
 		}
 	}
@@ -120,7 +121,7 @@ func (e *Engine) FlushStill(context.Context) error {
 
 // Sstables are those that count, which it does not keep in memory.
 func (e *Engine) Tables() (tables []weak.Pointer[sstable.Table]) {
-	for _, src := range e.outer.Load().all() {
+	for _, src := range e.store.Outer.Load().All() {
 		tables = append(tables, weak.Make(src.Table))
 	}
 	return tables
@@ -128,8 +129,8 @@ func (e *Engine) Tables() (tables []weak.Pointer[sstable.Table]) {
 
 // LastQueue leaves a number for one more queue.
 func (e *Engine) LastQueue() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.store.Mu.Lock()
+	defer e.store.Mu.Unlock()
 	e.nextQueue = memtable.MaxQueue
 }
 
@@ -163,53 +164,53 @@ func (e *Engine) GarbleContent(id engine.ID, apart bool) {
 }
 
 func (e *Engine) revalue(id engine.ID, value func([]byte) []byte) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	x, _ := e.memtables.ByID(uint64(id))
+	e.store.Mu.Lock()
+	defer e.store.Mu.Unlock()
+	x, _ := e.store.Memtables.ByID(uint64(id))
 	x.Key, x.Value = slices.Clone(x.Key), value(slices.Concat(x.Value, x.Tail))
 	x.Tail = nil
-	e.memtables.Put(x)
+	e.store.Memtables.Put(x)
 }
 
 // Seal seals the recent messages, unless others are sealed, and leaves it to the background to write
 // them.
 func (e *Engine) Seal(context.Context) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.compactor.sealed) == 0 && e.beginning == 0 {
-		e.compactor.seal()
+	e.store.Mu.Lock()
+	defer e.store.Mu.Unlock()
+	if len(e.store.Compactor.Sealed) == 0 && e.beginning == 0 {
+		e.store.Compactor.Seal()
 	}
 	return nil
 }
 
 // Behind reports whether something is still to be flushed.
 func (e *Engine) Behind() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.compactor.sealed) > 0
+	e.store.Mu.Lock()
+	defer e.store.Mu.Unlock()
+	return len(e.store.Compactor.Sealed) > 0
 }
 
 // Turn does what is done in the background otherwise.
 func (e *Engine) Turn() {
-	k := e.compactor
+	k := e.store.Compactor
 	for _, c := range []struct {
-		task
+		store.Task
 		work func() error
-	}{{k.looks, k.look}, {k.flushes, k.flushAll}, {k.merges, k.merge}} {
+	}{{k.Looks, k.Look}, {k.Flushes, k.FlushAll}, {k.Merges, k.Merge}} {
 		select {
-		case <-c.told:
-		case <-c.eased:
+		case <-c.Told:
+		case <-c.Eased:
 		default:
 			continue
 		}
-		if e.life.Err() != nil || e.failed() != nil {
+		if e.store.Life.Err() != nil || e.store.Failed() != nil {
 			return
 		}
 		e.forgotIdle = time.Now() // Tidy does that
-		if err := c.work(); k.ends(err) {
+		if err := c.work(); k.Ends(err) {
 			return
 		} else if err != nil {
-			signal(c.told)
+			store.Signal(c.Told)
 		}
 	}
 }
@@ -221,14 +222,14 @@ func (e *Engine) Merge(ctx context.Context) error {
 
 // MergeStill is Merge within Still.
 func (e *Engine) MergeStill(context.Context) error {
-	for a := range e.tables.of {
-		e.mu.Lock()
-		list := e.tables.of[a]
-		e.mu.Unlock()
+	for a := range e.store.Tables.Of {
+		e.store.Mu.Lock()
+		list := e.store.Tables.Of[a]
+		e.store.Mu.Unlock()
 		if len(list) == 0 {
 			continue
 		}
-		if err := e.compactor.mergeTables(list); err != nil {
+		if err := e.store.Compactor.MergeTables(list); err != nil {
 			return err
 		}
 	}
@@ -237,15 +238,15 @@ func (e *Engine) MergeStill(context.Context) error {
 
 // Names is how many queues are known by name, and by number.
 func (e *Engine) Names() (names, numbers int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.store.Mu.Lock()
+	defer e.store.Mu.Unlock()
 	return len(e.queues), len(e.numbered)
 }
 
 // Near is how many bytes what is about to be leased takes, over all queues.
 func (e *Engine) Near() (n int64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.store.Mu.Lock()
+	defer e.store.Mu.Unlock()
 	for _, q := range e.queues {
 		n += int64(cap(q.heap)) * readyItemBytes
 		for _, l := range []*tableCursors{&q.lane, &q.graves, &q.memories} {
@@ -263,7 +264,7 @@ func (e *Engine) sound() error {
 	type place struct {
 		area     memtable.Area
 		due      int64
-		at       spot
+		at       store.Spot
 		priority uint32
 	}
 	total := int64(0)
@@ -293,24 +294,24 @@ func (e *Engine) sound() error {
 			where[q] = make(map[engine.ID]place)
 		}
 		if o, ok := where[q][id]; ok {
-			return fmt.Errorf("id %d of %s stands at %v %v and at %v %v", id, q.name, o.at.record(), o.due, p.at.record(), p.due)
+			return fmt.Errorf("id %d of %s stands at %v %v and at %v %v", id, q.name, o.at.Record(), o.due, p.at.Record(), p.due)
 		}
 		where[q][id] = p
 		return nil
 	}
 	var err error
-	e.memtables.Places(func(num uint32, a memtable.Area, _ int64) {
-		e.memtables.Ascend(num, a, memtable.First, func(x memtable.Entry) bool {
-			err = cmp.Or(err, add(num, engine.ID(x.ID), place{a, x.At, spot{}, priorityOf(x.Value)}), taken(a, num, x.ID, x.Key))
+	e.store.Memtables.Places(func(num uint32, a memtable.Area, _ int64) {
+		e.store.Memtables.Ascend(num, a, memtable.First, func(x memtable.Entry) bool {
+			err = cmp.Or(err, add(num, engine.ID(x.ID), place{a, x.At, store.Spot{}, priorityOf(x.Value)}), taken(a, num, x.ID, x.Key))
 			return true
 		})
 	})
-	for _, src := range e.tables.all() {
+	for _, src := range e.store.Tables.All() {
 		s := src.Scan(0, src.Len())
 		for s.Next() {
 			x := s.Entry()
 			key, kerr := keyIn(src, x)
-			err = cmp.Or(err, kerr, add(x.Queue, engine.ID(x.ID), place{src.area, x.At, spot{src, x.Pos}, priorityIn(src, x)}), taken(src.area, x.Queue, x.ID, key))
+			err = cmp.Or(err, kerr, add(x.Queue, engine.ID(x.ID), place{src.Area, x.At, store.Spot{Src: src, Pos: x.Pos}, priorityIn(src, x)}), taken(src.Area, x.Queue, x.ID, key))
 		}
 		if s.Err() != nil {
 			return s.Err()
@@ -406,7 +407,7 @@ func (e *Engine) soundLeases(q *queue, stands func(id engine.ID) bool) (err erro
 }
 
 // keyIn is the key of an entry of an sstable.
-func keyIn(src *source, e sstable.Entry) (key []byte, err error) {
+func keyIn(src *store.Source, e sstable.Entry) (key []byte, err error) {
 	if e.Cut {
 		if e, err = src.Get(e.Pos, nil); err != nil {
 			return nil, err
@@ -417,8 +418,8 @@ func keyIn(src *source, e sstable.Entry) (key []byte, err error) {
 }
 
 // priorityIn is the priority in an entry of an sstable; 0: it has none.
-func priorityIn(src *source, e sstable.Entry) uint32 {
-	if src.area != memtable.Live {
+func priorityIn(src *store.Source, e sstable.Entry) uint32 {
+	if src.Area != memtable.Live {
 		return 0
 	}
 	p, _ := storedPriority(src, e)
@@ -427,18 +428,18 @@ func priorityIn(src *source, e sstable.Entry) uint32 {
 
 // Sound says what of all that is in memory does not agree.
 func (e *Engine) Sound() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.store.Mu.Lock()
+	defer e.store.Mu.Unlock()
 	return e.sound()
 }
 
 // Secret is that under which keys are hashed.
-func (e *Engine) Secret() [16]byte { return e.secret }
+func (e *Engine) Secret() [16]byte { return e.store.Secret }
 
 // Tidy forgets queues that are empty, as is done every now and then.
 func (e *Engine) ForgetIdle() error {
-	e.compactor.flushMu.Lock()
-	defer e.compactor.flushMu.Unlock()
+	e.store.Compactor.FlushMu.Lock()
+	defer e.store.Compactor.FlushMu.Unlock()
 	return e.ForgetIdleStill(context.Background())
 }
 
@@ -450,17 +451,17 @@ func (e *Engine) ForgetIdleStill(context.Context) error {
 
 // CatchUp does what the background has to do, to its end.
 func (e *Engine) CatchUp() error {
-	if err := e.compactor.flush(); err != nil {
+	if err := e.store.Compactor.Flush(); err != nil {
 		return err
 	}
-	return e.compactor.merge()
+	return e.store.Compactor.Merge()
 }
 
 // TableBytes is what all sstables take of the disk.
 func (e *Engine) TableBytes() (n int64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, src := range e.tables.all() {
+	e.store.Mu.Lock()
+	defer e.store.Mu.Unlock()
+	for _, src := range e.store.Tables.All() {
 		n += src.Bytes()
 	}
 	return n

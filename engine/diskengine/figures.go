@@ -12,21 +12,21 @@ var _ engine.Measurer = (*Engine)(nil)
 
 // Figures implements engine.Measurer.
 func (e *Engine) Figures() []engine.Figure {
-	l, d, k, s := figure.Of("disk"), e.disk, e.compactor, e.sizes()
-	l.Times("sync_seconds", "How long syncs of the log took.", &d.syncs)
+	l, d, k, s := figure.Of("disk"), e.store.Disk, e.store.Compactor, e.sizes()
+	l.Times("sync_seconds", "How long syncs of the log took.", &d.Syncs)
 	pending := time.Duration(0)
-	if op, ok := d.slowest(); ok {
-		pending = max(0, time.Since(op.since))
+	if op, ok := d.Slowest(); ok {
+		pending = max(0, time.Since(op.Since))
 	}
 	l.Gauge("operation_seconds", "For how long the oldest operation that the disk has not answered is under way; 0: there is none.", pending.Seconds())
 	l.TotalBy("written_bytes", "Bytes written: to the log, to sstables and to other files.", "file",
-		figure.By{Label: "log", Value: float64(d.log.Load())},
-		figure.By{Label: "sstable", Value: float64(d.tables.Load())},
-		figure.By{Label: "other", Value: float64(d.other.Load())})
-	if e.space.tells {
-		l.Gauge("free_bytes", "Free space of the file system.", float64(e.space.free.Load()))
+		figure.By{Label: "log", Value: float64(d.Log.Load())},
+		figure.By{Label: "sstable", Value: float64(d.Tables.Load())},
+		figure.By{Label: "other", Value: float64(d.Other.Load())})
+	if e.store.Space.Tells {
+		l.Gauge("free_bytes", "Free space of the file system.", float64(e.store.Space.Free.Load()))
 	}
-	l.Gauge("used_bytes", "Space that the log, what is taken ahead for it, and sstables take.", float64(e.log.Taken()+s.tableBytes))
+	l.Gauge("used_bytes", "Space that the log, what is taken ahead for it, and sstables take.", float64(e.store.Log.Taken()+s.tableBytes))
 	l.Gauge("log_bytes", "What the log holds that is in no sstable yet.", float64(s.log))
 	l.GaugeBy("sstables", "Sstables: of live messages, of dead ones, of keys that are remembered.", "of", byArea(s.tables)...)
 	l.GaugeBy("sstable_entries", "Entries of sstables: those that count, and those that have gone and still take space.", "state",
@@ -40,13 +40,13 @@ func (e *Engine) Figures() []engine.Figure {
 		figure.By{Label: "sstables", Value: float64(s.tableMemory)},
 		figure.By{Label: "ready", Value: float64(s.readyMemory)},
 		figure.By{Label: "leases", Value: float64(s.leases)})
-	l.Gauge("waiting_pushes", "Pushes that wait, since flushes or merges are behind.", float64(k.waiting.Load()))
-	l.Total("flushes", "Memtables written to sstables.", float64(k.counts.flushes.Load()))
-	l.Total("merges", "Merges of sstables.", float64(k.counts.merges.Load()))
-	l.Total("background_failures", "Flushes and merges that failed.", float64(k.counts.failures.Load()))
+	l.Gauge("waiting_pushes", "Pushes that wait, since flushes or merges are behind.", float64(k.Waiting.Load()))
+	l.Total("flushes", "Memtables written to sstables.", float64(k.Counts.Flushes.Load()))
+	l.Total("merges", "Merges of sstables.", float64(k.Counts.Merges.Load()))
+	l.Total("background_failures", "Flushes and merges that failed.", float64(k.Counts.Failures.Load()))
 	l.Gauge("damaged_blocks", "Blocks of sstables that are damaged, or that the disk could not read, of those that were met since the store was opened.", float64(s.damaged))
-	l.Flag("full", "Whether pushes are refused because too little space is free.", e.tight())
-	l.Flag("stopped", "Whether a failure of the disk has stopped the store until it is opened again.", e.failed() != nil)
+	l.Flag("full", "Whether pushes are refused because too little space is free.", e.store.Tight())
+	l.Flag("stopped", "Whether a failure of the disk has stopped the store until it is opened again.", e.store.Failed() != nil)
 	return l.All()
 }
 
@@ -58,7 +58,7 @@ func byArea(n [memtable.Finished + 1]int) []figure.By {
 	}
 }
 
-// sizes are the figures that are read under Engine.mu.
+// sizes are the figures that are read under store.Store.Mu.
 type sizes struct {
 	log                     uint64
 	tables                  [memtable.Finished + 1]int
@@ -72,18 +72,18 @@ type sizes struct {
 
 // sizes returns the figures as they are, or as they were when the engine closed.
 func (e *Engine) sizes() sizes {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.store.Mu.Lock()
+	defer e.store.Mu.Unlock()
 	if e.last != nil {
 		return *e.last
 	}
-	s := sizes{log: uint64(e.log.End()) - e.replayed, memtable: e.memtables.Len(), sealed: len(e.compactor.sealed), readyMemory: e.readyMemory}
-	s.taken, s.spare = e.memtables.Memory()
+	s := sizes{log: uint64(e.store.Log.End()) - e.store.Replayed, memtable: e.store.Memtables.Len(), sealed: len(e.store.Compactor.Sealed), readyMemory: e.readyMemory}
+	s.taken, s.spare = e.store.Memtables.Memory()
 	s.leases, _ = e.leases.Memory()
-	for a, list := range e.tables.of {
+	for a, list := range e.store.Tables.Of {
 		s.tables[a] = len(list)
 		for _, src := range list {
-			n := int64(src.living())
+			n := int64(src.Living())
 			s.tableBytes += src.Bytes()
 			s.tableMemory += src.Memory()
 			s.alive += n
@@ -96,11 +96,11 @@ func (e *Engine) sizes() sizes {
 
 // endFigures freezes the figures, as what they are read from is closed.
 func (e *Engine) endFigures() {
-	if e.compactor == nil {
+	if e.store.Compactor == nil {
 		return // no caller has the engine
 	}
 	s := e.sizes()
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.store.Mu.Lock()
+	defer e.store.Mu.Unlock()
 	e.last = &s
 }

@@ -4,12 +4,13 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
 // trace is a remembered key.
 type trace struct {
 	id engine.ID
-	at spot // zero: in a memtable
+	at store.Spot // zero: in a memtable
 	record.Trace
 	forgotten int64 // when it is forgotten
 }
@@ -19,7 +20,7 @@ func (c *call) finished(q *queue, key []byte, hash *keyLookup) (t trace, ok bool
 	if len(key) == 0 || q.finished == 0 {
 		return t, false, nil
 	}
-	if e, found := c.e.memtables.ByKey(q.num, memtable.Finished, key); found {
+	if e, found := c.e.store.Memtables.ByKey(q.num, memtable.Finished, key); found {
 		t = trace{id: engine.ID(e.ID), forgotten: e.At}
 		if q.hides(memtable.Finished, t.id) { // it must not be in the way if the key is remembered again
 			c.purged(&message{id: t.id, q: q, area: memtable.Finished})
@@ -33,7 +34,7 @@ func (c *call) finished(q *queue, key []byte, hash *keyLookup) (t trace, ok bool
 		return t, false, err
 	}
 	for _, at := range spots {
-		if at.src == nil {
+		if at.Src == nil {
 			continue
 		}
 		v, err := c.valueAt(at)
@@ -81,7 +82,7 @@ func (c *call) leave(m *message, how engine.Ending, ended int64) {
 	q.spare(m.id)
 	c.group = (&record.Finish{ID: m.id, Queue: q.num, Key: key, Due: due, Ending: how, Ended: ended, Forgotten: until}).Append(c.group)
 	c.value = (&record.Trace{Due: due, Ending: how, Ended: ended}).Append(c.value[:0])
-	c.e.memtables.Put(memtable.Entry{ID: uint64(m.id), Queue: q.num, Area: memtable.Finished, At: until, Key: key, Value: c.value})
+	c.e.store.Memtables.Put(memtable.Entry{ID: uint64(m.id), Queue: q.num, Area: memtable.Finished, At: until, Key: key, Value: c.value})
 	q.finished++
 }
 
@@ -94,7 +95,7 @@ func (c *call) expire(m *message) {
 // forgetOver forgets remembered keys whose time is over.
 func (c *call) forgetOver(q *queue) error {
 	for n := 0; q.finished > 0; n++ {
-		if n == stepItems {
+		if n == store.StepItems {
 			return errYield
 		}
 		m, ok, err := c.earliest(q, &q.memories)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
 // Forecast counts the scheduled and ready messages of a queue by due time.
@@ -35,7 +36,7 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 				f.Overdue = max(0, last)
 			}
 			for n := 0; done < len(buckets); n++ {
-				if n == stepItems {
+				if n == store.StepItems {
 					return errYield
 				}
 				now := t.upTo(c, q, done+1)

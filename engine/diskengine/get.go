@@ -59,7 +59,7 @@ func (c *call) deadOf(q *queue, key []byte, hash *keyLookup) (m message, ok bool
 	if q.dead == 0 {
 		return m, false, nil
 	}
-	if e, found := c.e.memtables.ByKey(q.num, memtable.Dead, key); found {
+	if e, found := c.e.store.Memtables.ByKey(q.num, memtable.Dead, key); found {
 		if m, err = c.fromMemtable(q, e); err != nil {
 			return m, false, err
 		}

@@ -3,6 +3,8 @@ package diskengine
 import (
 	"slices"
 	"time"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
 // forgetIdle forgets empty queues, and drops dead messages and remembered keys whose time is
@@ -15,8 +17,8 @@ func (e *Engine) forgetIdle() error {
 	}
 	var empty, over []string
 	for after, some := "", []string(nil); ; {
-		e.mu.Lock()
-		some = e.names.After(some[:0], after, stepItems)
+		e.store.Mu.Lock()
+		some = e.names.After(some[:0], after, store.StepItems)
 		for _, name := range some {
 			after = name
 			q := e.queues[name]
@@ -28,24 +30,24 @@ func (e *Engine) forgetIdle() error {
 				over = append(over, name)
 			}
 		}
-		e.mu.Unlock()
-		if len(some) < stepItems {
+		e.store.Mu.Unlock()
+		if len(some) < store.StepItems {
 			break
 		}
 	}
-	e.mu.Lock()
+	e.store.Mu.Lock()
 	e.leases.Shrink()
-	e.mu.Unlock()
+	e.store.Mu.Unlock()
 	for e.leases.Trim() {
 	}
-	for some := range slices.Chunk(empty, stepItems) {
-		c := &call{e: e, ctx: e.life, op: "tidy", least: never, scratch: new(scratch)}
+	for some := range slices.Chunk(empty, store.StepItems) {
+		c := &call{e: e, ctx: e.store.Life, op: "tidy", least: never, scratch: new(scratch)}
 		if err := c.step(func() error { c.forget(some); return nil }); err != nil {
 			return err
 		}
 	}
 	for _, name := range over {
-		c := &call{e: e, ctx: e.life, op: "tidy", least: never, scratch: new(scratch)}
+		c := &call{e: e, ctx: e.store.Life, op: "tidy", least: never, scratch: new(scratch)}
 		err := c.step(func() error {
 			q, err := c.visit(name, false)
 			if q == nil || err != nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
 // keyLookup is what is known about a key that is looked up: its hash, and up to which flush no
@@ -22,8 +23,8 @@ type keyLookup struct {
 // without the lock. What the others need is read all at once.
 func (c *call) seek(n int, key func(i int) (queue, key string), to []keyLookup) error {
 	e := c.e
-	set := e.outer.Load()
-	if set.none() {
+	set := e.store.Outer.Load()
+	if set.None() {
 		return nil
 	}
 	for i := range n {
@@ -36,16 +37,16 @@ func (c *call) seek(n int, key func(i int) (queue, key string), to []keyLookup) 
 			continue
 		}
 		h := keyLookup{num: num.(uint32)}
-		h.key = e.secret.Key(h.num, key)
+		h.key = e.store.Secret.Key(h.num, key)
 		absent := true
 		for _, area := range [...]memtable.Area{memtable.Live, memtable.Finished} {
-			if set.filters[area].MayHold(h.key) {
+			if set.Filters[area].MayHold(h.key) {
 				absent = false
-				c.lacks.keys = append(c.lacks.keys, keyAt{area, h.key})
+				c.lacks.keys = append(c.lacks.keys, store.KeyAt{Area: area, Key: h.key})
 			}
 		}
 		if absent {
-			h.absent = set.latest
+			h.absent = set.Latest
 		}
 		to[i] = h
 	}
@@ -60,12 +61,12 @@ func (c *call) seek(n int, key func(i int) (queue, key string), to []keyLookup) 
 // or by the key.
 func (c *call) holder(q *queue, key []byte, hash *keyLookup) (memtable.Entry, bool) {
 	if hash.id != 0 {
-		e, ok := c.e.memtables.ByID(uint64(hash.id))
+		e, ok := c.e.store.Memtables.ByID(uint64(hash.id))
 		if ok && e.Queue == q.num && e.Area == memtable.Live && bytes.Equal(e.Key, key) {
 			return e, true
 		}
 	}
-	e, ok := c.e.memtables.ByKey(q.num, memtable.Live, key)
+	e, ok := c.e.store.Memtables.ByKey(q.num, memtable.Live, key)
 	hash.id = engine.ID(e.ID)
 	return e, ok
 }

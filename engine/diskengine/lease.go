@@ -11,6 +11,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/internal/leave"
 )
@@ -92,7 +93,7 @@ func (e *Engine) mostLeased() int { return int(max(engine.AnswerBytes, e.cfg.Mem
 // whole call.
 func (c *call) alone(err error) bool {
 	var ours *engine.Error
-	return !errors.As(err, &ours) && c.ctx.Err() == nil && c.e.failed() == nil
+	return !errors.As(err, &ours) && c.ctx.Err() == nil && c.e.store.Failed() == nil
 }
 
 // giveBack releases messages that were leased for a caller that has left; otherwise the leases
@@ -114,8 +115,8 @@ func (e *Engine) giveBack(ctx context.Context, leased [][]messageCopy) {
 
 // untold keeps, for the next lease, the counts of a lease whose answer nobody got.
 func (e *Engine) untold(wants []engine.Want, granted []engine.Granted) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.store.Mu.Lock()
+	defer e.store.Mu.Unlock()
 	for i := range granted {
 		if q := e.queues[wants[i].Queue]; q != nil {
 			q.expired += granted[i].Expired
@@ -158,7 +159,7 @@ func (c *call) lease(w *engine.Want, bytes int, g *engine.Granted, leased *[]mes
 // grant leases due messages, as many as may be leased.
 func (c *call) grant(q *queue, w *engine.Want, bytes int, g *engine.Granted, leased *[]messageCopy) error {
 	if q.pause == 0 {
-		if err := c.advance(q, min(stepItems, w.Max)); err != nil {
+		if err := c.advance(q, min(store.StepItems, w.Max)); err != nil {
 			return err
 		}
 		if q.leases.Room(q.leased) < w.Max-len(*leased) {
@@ -206,7 +207,7 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]messageCopy
 		most = 0
 	}
 	early := before(q.front, memtable.Position{At: c.ms + 1}) && len(q.heap) < c.e.room()
-	for n := 0; len(aside) < most && n < stepItems && room > 0; n++ {
+	for n := 0; len(aside) < most && n < store.StepItems && room > 0; n++ {
 		t, m, ok, err := c.top(q)
 		if !ok && err == nil {
 			break
@@ -268,7 +269,7 @@ func (c *call) hold(m *message, ttr time.Duration, remote bool) messageCopy {
 	q.leaves(m.Due, m.id)
 	m.Attempt++
 	l := lease{
-		ID: uint64(m.id), Queue: q.num, Due: m.Due, Deadline: c.deadline(m, ttr), Epoch: c.e.epoch, Attempt: m.Attempt,
+		ID: uint64(m.id), Queue: q.num, Due: m.Due, Deadline: c.deadline(m, ttr), Epoch: c.e.store.Epoch, Attempt: m.Attempt,
 		Remote: remote, Given: true, Nonce: c.e.nonce(),
 	}
 	know(&l, m)

@@ -10,6 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
 // lease is the lease of a message, which stays where it is stored. A lapsed lease is kept
@@ -26,19 +27,19 @@ func know(l *lease, m *message) {
 }
 
 // stands notes in a lease where in an sstable its message is; the zero spot: in a memtable.
-func stands(l *lease, at spot) {
+func stands(l *lease, at store.Spot) {
 	l.Table, l.Pos = 0, 0
-	if at.src != nil {
-		l.Table, l.Pos = at.src.Number(), at.pos
+	if at.Src != nil {
+		l.Table, l.Pos = at.Src.Number(), at.Pos
 	}
 }
 
 // spotOfLease is where in an sstable the message of a lease is, as far as that is known without a look-up.
-func (e *Engine) spotOfLease(l *lease) spot {
+func (e *Engine) spotOfLease(l *lease) store.Spot {
 	if l.Table == 0 {
-		return spot{}
+		return store.Spot{}
 	}
-	return spot{e.tables.byNumber(l.Table), l.Pos}.now()
+	return store.Spot{Src: e.store.Tables.ByNumber(l.Table), Pos: l.Pos}.Now()
 }
 
 // leaseOf is the lease of a message, even a lapsed one; nil: there is none.
@@ -130,10 +131,10 @@ func (c *call) lapse(q *queue, l *lease) error {
 	if l.Attempt < l.MaxAttempts {
 		q.lapse(l)
 		t := readyItem{due: l.Due, id: engine.ID(l.ID), priority: l.Priority, epoch: l.Epoch}
-		if at := c.e.spotOfLease(l); at.src != nil {
-			t.src, t.pos = at.src, at.pos
+		if at := c.e.spotOfLease(l); at.Src != nil {
+			t.src, t.pos = at.Src, at.Pos
 		} else if l.Table != 0 {
-			t.epoch = c.e.epoch - 1 // so that it is looked for in the sstables
+			t.epoch = c.e.store.Epoch - 1 // so that it is looked for in the sstables
 		}
 		c.waits(q, t)
 		return nil
@@ -162,16 +163,16 @@ func (c *call) die(m *message, s record.State, at int64, reason string) {
 // leasedMessage finds the message of a lease.
 func (c *call) leasedMessage(q *queue, l *lease) (message, error) {
 	id := engine.ID(l.ID)
-	if e, ok := c.e.memtables.ByID(l.ID); ok && e.Area == memtable.Live {
+	if e, ok := c.e.store.Memtables.ByID(l.ID); ok && e.Area == memtable.Live {
 		return c.fromMemtable(q, e)
 	}
 	at := c.e.spotOfLease(l)
-	if at.src == nil {
+	if at.Src == nil {
 		var err error
 		if at, err = c.spotOfID(id); err != nil {
 			return message{}, err
 		}
-		if at.src == nil {
+		if at.Src == nil {
 			return message{}, errGone
 		}
 		stands(l, at)
@@ -198,7 +199,7 @@ func (c *call) makeRoom() error {
 	var some []*lease
 	c.e.leases.Overs(func(l *lease) bool {
 		some = append(some, l)
-		return len(some) < stepItems
+		return len(some) < store.StepItems
 	})
 	var again error
 	for n, l := range some {

@@ -9,6 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
@@ -56,7 +57,7 @@ type listing struct {
 	last  token.Place // the last one looked at
 
 	seen []candidate
-	set  *sources
+	set  *store.Sources
 	q    *queue
 	end  bool // seen has all candidates there are
 }
@@ -64,7 +65,7 @@ type listing struct {
 // candidate is a message that may be on the page.
 type candidate struct {
 	token.Place
-	at spot // zero: in a memtable
+	at store.Spot // zero: in a memtable
 }
 
 func (l *listing) run(c *call) error {
@@ -101,7 +102,7 @@ func (l *listing) run(c *call) error {
 				return err
 			}
 			c.see(l.q)
-			for n := 0; i < len(l.seen) && n < stepItems; n++ {
+			for n := 0; i < len(l.seen) && n < store.StepItems; n++ {
 				if len(l.found) == l.most || bytes >= engine.AnswerBytes {
 					l.more = true
 					return nil
@@ -131,7 +132,7 @@ func (l *listing) begin(c *call) error {
 		return err
 	}
 	c.see(q)
-	l.q, l.set, l.end = q, c.e.tables, true
+	l.q, l.set, l.end = q, c.e.store.Tables, true
 	l.seen = l.seen[:0]
 	switch low, high := (token.Place{At: c.ms + 1}), (token.Place{At: c.ms + 1}); l.state {
 	case engine.Leased:
@@ -166,15 +167,15 @@ const listTries = 4
 func (l *listing) anew(c *call) bool {
 	c.see(l.q)
 	l.walk(c)
-	return l.set == c.e.tables
+	return l.set == c.e.store.Tables
 }
 
 // walk takes the candidates in memtables.
 func (l *listing) walk(c *call) {
 	n := 0
-	walk, from := c.e.memtables.Ascend, l.span.Low
+	walk, from := c.e.store.Memtables.Ascend, l.span.Low
 	if l.newest {
-		walk, from = c.e.memtables.Descend, l.span.High
+		walk, from = c.e.store.Memtables.Descend, l.span.High
 	}
 	walk(l.q.num, l.area(), memtable.Position{At: from.At, ID: uint64(from.ID)}, func(e memtable.Entry) bool {
 		p := token.Place{At: e.At, ID: engine.ID(e.ID)}
@@ -227,7 +228,7 @@ func (l *listing) candidates() int { return l.most + 64 }
 func (l *listing) order() {
 	slices.SortFunc(l.seen, func(a, b candidate) int {
 		if a.Place == b.Place { // the one without a table first: it is found by its id, also if flushed
-			return cmp.Compare(a.at.record().Table, b.at.record().Table)
+			return cmp.Compare(a.at.Record().Table, b.at.Record().Table)
 		}
 		if l.newest {
 			a, b = b, a
@@ -245,9 +246,9 @@ func (l *listing) read(c *call) error {
 	if l.bare {
 		return nil
 	}
-	var spots []spot
+	var spots []store.Spot
 	for i := range l.seen[:min(len(l.seen), l.most)] {
-		if at := l.seen[i].at; at.src != nil && at.src.Alive(at.pos) {
+		if at := l.seen[i].at; at.Src != nil && at.Src.Alive(at.Pos) {
 			spots = append(spots, at)
 		}
 	}
@@ -262,20 +263,20 @@ func (l *listing) show(c *call, x *candidate) (bytes int, err error) {
 	}
 	var m message
 	ok := false
-	if e, found := c.e.memtables.ByID(uint64(x.ID)); found {
+	if e, found := c.e.store.Memtables.ByID(uint64(x.ID)); found {
 		if e.Area == memtable.Finished || e.Queue != q.num {
 			return 0, nil
 		}
 		m, err = c.fromMemtable(q, e)
 		ok = err == nil
 	} else {
-		at := x.at.now()
-		if at.src == nil && (x.at.src == nil || l.state == engine.Leased) { // it was in a memtable
+		at := x.at.Now()
+		if at.Src == nil && (x.at.Src == nil || l.state == engine.Leased) { // it was in a memtable
 			if at, err = c.spotOfID(x.ID); err != nil {
 				return 0, err
 			}
 		}
-		if at.src != nil {
+		if at.Src != nil {
 			if l.bare {
 				l.found = append(l.found, messageCopy{id: x.ID})
 				return 0, nil

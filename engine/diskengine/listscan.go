@@ -7,6 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
@@ -19,7 +20,7 @@ func (l *listing) scan(c *call) (err error) {
 			err = errors.Join(err, h.close())
 		}
 	}()
-	for _, src := range l.set.of[l.area()] {
+	for _, src := range l.set.Of[l.area()] {
 		part, ok := src.Queue(l.q.num)
 		if !ok {
 			continue
@@ -64,7 +65,7 @@ func (l *listing) scan(c *call) (err error) {
 }
 
 // scanOf prepares a scan of the part of an sstable that the queue and the span have.
-func (l *listing) scanOf(src *source, part sstable.Queue) (*scanned, error) {
+func (l *listing) scanOf(src *store.Source, part sstable.Queue) (*scanned, error) {
 	edge := l.span.Low
 	if l.newest {
 		edge = l.span.High
@@ -83,7 +84,7 @@ func (l *listing) scanOf(src *source, part sstable.Queue) (*scanned, error) {
 }
 
 // search finds where a place is in an sstable; in a damaged block, where that block begins.
-func (l *listing) search(src *source, p token.Place) (uint32, error) {
+func (l *listing) search(src *store.Source, p token.Place) (uint32, error) {
 	at := sstable.Place{Queue: l.q.num, At: p.At, ID: uint64(p.ID)}
 	pos, err := src.Search(at)
 	if errors.Is(err, sstable.ErrDamaged) {
@@ -94,7 +95,7 @@ func (l *listing) search(src *source, p token.Place) (uint32, error) {
 
 // scanned is a scan of an sstable for a list. It stands at an entry.
 type scanned struct {
-	src      *source
+	src      *store.Source
 	from, to uint32
 	back     bool
 	scan     *sstable.Scan // nil: it begins at from, or at to if back
@@ -123,7 +124,7 @@ func (s *scanned) next(c *call) (bool, error) {
 		default:
 			s.from = s.src.Reach(at, 1)
 		}
-		c.e.slog.Error("tarry disk: messages in a damaged block of an sstable are not listed; tarry check --salvage saves the others", "dir", c.e.dir, "error", err)
+		c.e.store.Slog.Error("tarry disk: messages in a damaged block of an sstable are not listed; tarry check --salvage saves the others", "dir", c.e.store.Dir, "error", err)
 	}
 	return false, nil
 }
@@ -139,7 +140,7 @@ func (s *scanned) close() error {
 
 func (s *scanned) candidate() candidate {
 	e := s.scan.Entry()
-	return candidate{token.Place{At: e.At, ID: engine.ID(e.ID)}, spot{s.src, e.Pos}}
+	return candidate{token.Place{At: e.At, ID: engine.ID(e.ID)}, store.Spot{Src: s.src, Pos: e.Pos}}
 }
 
 func (s *scanned) position() memtable.Position {

@@ -7,14 +7,15 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
 // lacks is what a step needs to have read of the sstables.
 type lacks struct {
-	set     *sources
-	keys    []keyAt
+	set     *store.Sources
+	keys    []store.KeyAt
 	ids     []engine.ID
-	values  []spot
+	values  []store.Spot
 	cursors []reading
 }
 
@@ -39,15 +40,15 @@ func (c *call) readAll(l *lacks) error {
 	}
 	for _, k := range l.keys {
 		h := f.keys[k]
-		spots, err := l.set.holders(k, h.upTo)
-		for errors.Is(err, sstable.ErrClosed) && l.set != c.e.outer.Load() { // it was merged away
-			l.set = c.e.outer.Load()
+		spots, err := l.set.Holders(k, h.upTo)
+		for errors.Is(err, sstable.ErrClosed) && l.set != c.e.store.Outer.Load() { // it was merged away
+			l.set = c.e.store.Outer.Load()
 			f.in(l.set)
-			spots, err = l.set.holders(k, h.upTo)
+			spots, err = l.set.Holders(k, h.upTo)
 		}
 		if isUnreadable(err) {
 			if f.badKey == nil {
-				f.badKey = make(map[keyAt]error)
+				f.badKey = make(map[store.KeyAt]error)
 			}
 			f.badKey[k] = err
 			continue
@@ -56,13 +57,13 @@ func (c *call) readAll(l *lacks) error {
 			return err
 		}
 		if f.keys == nil {
-			f.keys = make(map[keyAt]holders)
+			f.keys = make(map[store.KeyAt]holders)
 		}
-		f.keys[k] = holders{append(h.spots, spots...), l.set.latest}
+		f.keys[k] = holders{append(h.spots, spots...), l.set.Latest}
 		l.values = append(l.values, spots...)
 	}
 	for _, id := range l.ids {
-		at, err := l.set.find(uint64(id))
+		at, err := l.set.Find(uint64(id))
 		if isUnreadable(err) {
 			if f.badID == nil {
 				f.badID = make(map[engine.ID]error)
@@ -74,17 +75,17 @@ func (c *call) readAll(l *lacks) error {
 			return err
 		}
 		if f.ids == nil {
-			f.ids = make(map[engine.ID]spot)
+			f.ids = make(map[engine.ID]store.Spot)
 		}
-		if f.ids[id] = at; at.src != nil {
+		if f.ids[id] = at; at.Src != nil {
 			l.values = append(l.values, at)
 		}
 	}
 	for _, r := range l.cursors {
 		items, to, damage, err := r.load()
 		if damage != nil {
-			c.e.slog.Error("tarry disk: messages in a damaged block of an sstable cannot be read and are passed over; tarry check --salvage saves the others",
-				"dir", c.e.dir, "error", damage)
+			c.e.store.Slog.Error("tarry disk: messages in a damaged block of an sstable cannot be read and are passed over; tarry check --salvage saves the others",
+				"dir", c.e.store.Dir, "error", damage)
 		}
 		if err != nil && !errors.Is(err, sstable.ErrClosed) {
 			return err
@@ -100,44 +101,44 @@ func (c *call) readAll(l *lacks) error {
 }
 
 // lackKey notes that a key is to be looked up.
-func (c *call) lackKey(k keyAt) error {
-	c.lacks.set = c.e.tables
+func (c *call) lackKey(k store.KeyAt) error {
+	c.lacks.set = c.e.store.Tables
 	c.lacks.keys = append(c.lacks.keys, k)
 	return errLack
 }
 
 func (c *call) lackID(id engine.ID) error {
-	c.lacks.set = c.e.tables
+	c.lacks.set = c.e.store.Tables
 	c.lacks.ids = append(c.lacks.ids, id)
 	return errLack
 }
 
-func (c *call) lackValue(at spot) error {
+func (c *call) lackValue(at store.Spot) error {
 	c.lacks.values = append(c.lacks.values, at)
 	return errLack
 }
 
 // spotOfID returns where in the sstables a message is, if it is in no memtable; the zero spot:
 // nowhere.
-func (c *call) spotOfID(id engine.ID) (spot, error) {
+func (c *call) spotOfID(id engine.ID) (store.Spot, error) {
 	e := c.e
 	if !e.mayHoldID(id) {
-		return spot{}, nil
+		return store.Spot{}, nil
 	}
-	c.found.in(e.tables)
+	c.found.in(e.store.Tables)
 	if err := c.found.badID[id]; err != nil {
-		return spot{}, err
+		return store.Spot{}, err
 	}
 	at, ok := c.found.ids[id]
 	if !ok {
-		return spot{}, c.lackID(id)
+		return store.Spot{}, c.lackID(id)
 	}
-	return at.now(), nil
+	return at.Now(), nil
 }
 
 // mayHoldID reports whether any sstable may have an id.
 func (e *Engine) mayHoldID(id engine.ID) bool {
-	for _, list := range e.tables.of {
+	for _, list := range e.store.Tables.Of {
 		for _, src := range list {
 			if uint64(id) <= src.MaxID() {
 				return true
@@ -149,19 +150,19 @@ func (e *Engine) mayHoldID(id engine.ID) bool {
 
 // spotsOfKey returns where in the sstables entries of an area with a key are now, at most one
 // for each sstable. A zero spot means that the entry was deleted.
-func (c *call) spotsOfKey(q *queue, area memtable.Area, key []byte, hash *keyLookup) ([]spot, error) {
+func (c *call) spotsOfKey(q *queue, area memtable.Area, key []byte, hash *keyLookup) ([]store.Spot, error) {
 	e := c.e
-	if len(e.tables.of[area]) == 0 {
+	if len(e.store.Tables.Of[area]) == 0 {
 		return nil, nil
 	}
 	if hash.num != q.num {
-		*hash = keyLookup{num: q.num, key: e.secret.Key(q.num, string(key))}
+		*hash = keyLookup{num: q.num, key: e.store.Secret.Key(q.num, string(key))}
 	}
-	if hash.absent == e.tables.latest && area != memtable.Dead {
+	if hash.absent == e.store.Tables.Latest && area != memtable.Dead {
 		return nil, nil
 	}
-	k := keyAt{area, hash.key}
-	c.found.in(e.tables)
+	k := store.KeyAt{Area: area, Key: hash.key}
+	c.found.in(e.store.Tables)
 	if err := c.found.badKey[k]; err != nil {
 		return nil, err
 	}
@@ -173,7 +174,7 @@ func (c *call) spotsOfKey(q *queue, area memtable.Area, key []byte, hash *keyLoo
 	for i, s := range h.spots {
 		at := c.found.now(s)
 		h.spots[i] = at
-		lives, gone = lives || at.src != nil, gone || at.src == nil
+		lives, gone = lives || at.Src != nil, gone || at.Src == nil
 	}
 	switch {
 	case area == memtable.Dead && gone: // another dead message of the same sstable may have the key
@@ -181,14 +182,14 @@ func (c *call) spotsOfKey(q *queue, area memtable.Area, key []byte, hash *keyLoo
 		return nil, c.lackKey(k)
 	case area != memtable.Dead && lives && q.purge == nil: // a purge may hide it, and then another may have it
 		return h.spots, nil
-	case e.tables.mayHold(k, h.upTo):
+	case e.store.Tables.MayHold(k, h.upTo):
 		return nil, c.lackKey(k)
 	}
 	return h.spots, nil
 }
 
 // valueAt returns the entry at a spot.
-func (c *call) valueAt(at spot) (sstable.Entry, error) {
+func (c *call) valueAt(at store.Spot) (sstable.Entry, error) {
 	v, ok := c.found.values[at]
 	if !ok {
 		if err := c.found.readError(at); err != nil {

@@ -5,6 +5,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
 // message is a message as a step has found it. Its bytes are valid until the next change.
@@ -13,8 +14,8 @@ type message struct {
 	q    *queue
 	area memtable.Area // Live or Dead
 
-	at    spot // where it is in an sstable; zero: in a memtable
-	moves bool // it is in the active memtable: a record without its content will do
+	at    store.Spot // where it is in an sstable; zero: in a memtable
+	moves bool       // it is in the active memtable: a record without its content will do
 
 	key          []byte
 	record.State // as it is now, with what a lapsed lease changes
@@ -57,8 +58,8 @@ func (c *call) fromMemtable(q *queue, e memtable.Entry) (message, error) {
 }
 
 // stored makes a message from an entry of an sstable.
-func (c *call) stored(q *queue, at spot, v sstable.Entry) (message, error) {
-	m := message{id: engine.ID(v.ID), q: q, area: at.src.area, at: at}
+func (c *call) stored(q *queue, at store.Spot, v sstable.Entry) (message, error) {
+	m := message{id: engine.ID(v.ID), q: q, area: at.Src.Area, at: at}
 	var err error
 	if m.key, m.State, m.content, err = parse(v); err == nil {
 		m.Head, err = record.ParseHead(m.content)
@@ -95,7 +96,7 @@ func (c *call) needContent(m *message) error {
 		return nil
 	}
 	at, err := m.at, error(nil)
-	if at.src == nil {
+	if at.Src == nil {
 		if at, err = c.spotOfID(m.id); err != nil {
 			return err
 		}
@@ -122,7 +123,7 @@ func (c *call) drop(m *message) {
 		c.purged(m)
 		return
 	}
-	c.group = (&record.Gone{ID: m.id, From: m.at.record()}).Append(c.group)
+	c.group = (&record.Gone{ID: m.id, From: m.at.Record()}).Append(c.group)
 	c.touch(m.q)
 	c.vanish(m)
 }
@@ -130,8 +131,8 @@ func (c *call) drop(m *message) {
 // vanish removes a message from memory only: another record removes it in the log.
 func (c *call) vanish(m *message) {
 	c.detach(m)
-	if m.at.src == nil {
-		c.e.memtables.Remove(uint64(m.id))
+	if m.at.Src == nil {
+		c.e.store.Memtables.Remove(uint64(m.id))
 	}
 }
 
@@ -152,8 +153,8 @@ func (c *call) detach(m *message) {
 			q.unlease(m.lease)
 		}
 	}
-	if m.at.src != nil {
-		m.at.kill()
+	if m.at.Src != nil {
+		m.at.Kill()
 	}
 }
 
@@ -171,7 +172,7 @@ func (c *call) rewrite(m *message, s record.State, content, body []byte) {
 	if m.moves && len(content) > 0 && &content[0] == &m.content[0] {
 		c.group = (&record.Move{ID: m.id, State: s}).Append(c.group)
 	} else {
-		c.put(&record.Put{ID: m.id, Queue: m.q.num, From: m.at.record(), Key: m.key, State: s, Content: content, Body: body})
+		c.put(&record.Put{ID: m.id, Queue: m.q.num, From: m.at.Record(), Key: m.key, State: s, Content: content, Body: body})
 	}
 	c.touch(m.q)
 	c.detach(m)
@@ -183,12 +184,12 @@ func (c *call) rewrite(m *message, s record.State, content, body []byte) {
 	if body != nil {
 		e.Tail, e.Ahead = body, c.ahead
 	}
-	c.e.memtables.Put(e)
+	c.e.store.Memtables.Put(e)
 }
 
 // mustEntry returns the entry of a message that was just put into the memtable.
 func (c *call) mustEntry(id engine.ID) memtable.Entry {
-	e, _ := c.e.memtables.ByID(uint64(id))
+	e, _ := c.e.store.Memtables.ByID(uint64(id))
 	return e
 }
 
@@ -199,7 +200,7 @@ func (c *call) attach(m *message) {
 		return
 	}
 	c.e.live++
-	c.waits(m.q, readyItem{due: m.Due, id: m.id, priority: m.Priority, epoch: c.e.epoch})
+	c.waits(m.q, readyItem{due: m.Due, id: m.id, priority: m.Priority, epoch: c.e.store.Epoch})
 }
 
 // base is the state of a message without lapsed leases, from which the next state is made.

@@ -16,16 +16,14 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
-// The parts of a store's directory.
-const (
-	lockName  = "LOCK"
-	tablesDir = manifest.TablesName
-)
+// lockName is the file in a store's directory that its process has locked.
+const lockName = "LOCK"
 
 // Open opens the store in a directory, and makes one if there is none. A nil cfg means all
 // defaults. Open fails with engine.ErrUnavailable when another process has the directory open
@@ -39,53 +37,53 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 		queues: make(map[string]*queue), numbered: make(map[uint32]*queue),
 	}
 	dir = filepath.Clean(dir)
-	if _, ok := e.cfg.tune.fs.(vfs.OS); ok { // the process may change its directory later
+	if _, ok := e.cfg.tune.FS.(vfs.OS); ok { // the process may change its directory later
 		if dir, err = filepath.Abs(dir); err != nil {
 			return nil, &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err)}
 		}
 	}
-	e.store = newStore(dir, e.cfg.store(), hooks{
-		rewrite: e.rewrite, forgetIdle: e.forgetIdle, refused: e.refused,
-		beginning: func() bool { return e.beginning > 0 },
-		next:      func() (uint64, uint32) { return uint64(e.nextID), e.nextQueue },
+	e.store = store.New(dir, e.cfg.tune.Config, store.Hooks{
+		Rewrite: e.rewrite, ForgetIdle: e.forgetIdle, Refused: e.refused,
+		Beginning: func() bool { return e.beginning > 0 },
+		Next:      func() (uint64, uint32) { return uint64(e.nextID), e.nextQueue },
 	})
 	defer func() {
 		if err != nil {
-			e.end()
+			e.store.End()
 			err = e.openError(errors.Join(err, e.shut(true)))
 		}
 	}()
-	if err := vfs.MkdirAll(e.fs, e.dir); err != nil {
+	if err := vfs.MkdirAll(e.store.FS, e.store.Dir); err != nil {
 		return nil, err
 	}
 	if err := e.ours(); err != nil {
 		return nil, err
 	}
-	if e.lock, err = e.fs.Lock(filepath.Join(e.dir, lockName)); err != nil {
+	if e.lock, err = e.store.FS.Lock(filepath.Join(e.store.Dir, lockName)); err != nil {
 		return nil, err
 	}
 	if l, ok := e.lock.(vfs.Keeper); ok {
-		e.disk.kept = l.Kept
+		e.store.Disk.Kept = l.Kept
 	}
-	man, err := e.manifest()
+	man, err := e.store.Manifest()
 	if err != nil {
 		return nil, err
 	}
 	s := man.State()
 	e.nextID, e.nextQueue = engine.ID(s.NextID), s.NextQueue
-	e.leases = memtable.NewLeases(&memtable.Config{OnHeap: e.cfg.tune.onHeap}, e.cfg.MaxLeases)
-	if err := e.open(&s); err != nil {
+	e.leases = memtable.NewLeases(&memtable.Config{OnHeap: e.cfg.tune.OnHeap}, e.cfg.MaxLeases)
+	if err := e.store.Open(&s); err != nil {
 		return nil, err
 	}
-	r := &replay{e: e, log: filepath.Join(e.dir, manifest.LogName)}
-	err = e.openLog(&s, func(x wal.Entry) error { return record.Each(x.Kind, x.Bytes, r) })
+	r := &replay{e: e, log: filepath.Join(e.store.Dir, manifest.LogName)}
+	err = e.store.OpenLog(&s, func(x wal.Entry) error { return record.Each(x.Kind, x.Bytes, r) })
 	if err != nil {
 		return nil, err
 	}
 	if err := r.finish(); err != nil {
 		return nil, err
 	}
-	if err := e.start(man); err != nil {
+	if err := e.store.Start(man); err != nil {
 		return nil, err
 	}
 	return e, nil
@@ -98,23 +96,23 @@ func (e *Engine) openError(err error) error {
 	case errors.As(err, &ours):
 		return err
 	case errors.Is(err, vfs.ErrLocked):
-		who := cmp.Or(vfs.Holder(filepath.Join(e.dir, lockName)), "another process")
-		return &engine.Error{Op: "open", Err: &counted{fmt.Errorf("%s is in use by %s", e.dir, who), engine.ErrUnavailable},
+		who := cmp.Or(vfs.Holder(filepath.Join(e.store.Dir, lockName)), "another process")
+		return &engine.Error{Op: "open", Err: &counted{fmt.Errorf("%s is in use by %s", e.store.Dir, who), engine.ErrUnavailable},
 			Hint: "one process at a time has a store open: end that one, or talk to its server"}
 	case errors.As(err, new(*vfs.DamageError)):
-		return &engine.Error{Op: "open", Err: damaged(err), Hint: damagedHint(e.dir)}
+		return &engine.Error{Op: "open", Err: damaged(err), Hint: damagedHint(e.store.Dir)}
 	case errors.Is(err, wal.ErrNewer), errors.Is(err, sstable.ErrNewer), errors.Is(err, deletions.ErrNewer), errors.Is(err, manifest.ErrNewer), errors.Is(err, record.ErrNewer):
-		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.dir + " was written by a newer release: use that"}
+		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.store.Dir + " was written by a newer release: use that"}
 	case errors.Is(err, sstable.ErrOlder):
-		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.dir + " was written by an earlier release: copy it to a new one with that"}
-	case errors.Is(err, fs.ErrNotExist) && e.memtables != nil: // a file that the manifest names
-		return &engine.Error{Op: "open", Err: damaged(err), Hint: damagedHint(e.dir)}
+		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.store.Dir + " was written by an earlier release: copy it to a new one with that"}
+	case errors.Is(err, fs.ErrNotExist) && e.store.Memtables != nil: // a file that the manifest names
+		return &engine.Error{Op: "open", Err: damaged(err), Hint: damagedHint(e.store.Dir)}
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EROFS):
-		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: e.dir + " must be a directory, readable and writable"}
+		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: e.store.Dir + " must be a directory, readable and writable"}
 	}
-	hint := "the store in " + e.dir + " cannot be opened: see to the disk"
+	hint := "the store in " + e.store.Dir + " cannot be opened: see to the disk"
 	if errors.Is(err, syscall.EIO) {
-		hint += "; if it can no longer read that, " + mendHint(e.dir)
+		hint += "; if it can no longer read that, " + mendHint(e.store.Dir)
 	}
 	return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, err), Hint: hint}
 }
@@ -122,22 +120,22 @@ func (e *Engine) openError(err error) error {
 // ours refuses a directory that holds something other than a store, before anything is written
 // to it.
 func (e *Engine) ours() error {
-	names, err := e.fs.List(e.dir)
+	names, err := e.store.FS.List(e.store.Dir)
 	if err != nil {
 		return err
 	}
 	if slices.Contains(names, manifest.Restoring) {
 		return &engine.Error{Op: "open", Err: engine.ErrInvalid,
-			Hint: fmt.Sprintf("%s holds %s: a restore or salvage to it was cut off; remove the directory, and do it again", e.dir, manifest.Restoring)}
+			Hint: fmt.Sprintf("%s holds %s: a restore or salvage to it was cut off; remove the directory, and do it again", e.store.Dir, manifest.Restoring)}
 	}
 	if slices.Contains(names, manifest.Name) {
 		return nil
 	}
 	if onPebble(names) {
-		return pebbleError("open", e.dir)
+		return pebbleError("open", e.store.Dir)
 	}
 	// A first opening that was cut short leaves these.
-	ours := []string{lockName, vfs.HolderName, ballastName, manifest.NewName, manifest.LogName, tablesDir}
+	ours := []string{lockName, vfs.HolderName, store.BallastName, manifest.NewName, manifest.LogName, manifest.TablesName}
 	for _, name := range names {
 		if !slices.Contains(ours, name) {
 			return e.foreign(name)
@@ -148,21 +146,21 @@ func (e *Engine) ours() error {
 
 // foreign is the error of a directory that holds something else.
 func (e *Engine) foreign(name string) error {
-	if backup.Is(e.fs, e.dir) {
+	if backup.Is(e.store.FS, e.store.Dir) {
 		return &engine.Error{Op: "open", Err: engine.ErrInvalid,
-			Hint: fmt.Sprintf("%s is a backup; make a store of it with tarry restore %s DIR", e.dir, e.dir)}
+			Hint: fmt.Sprintf("%s is a backup; make a store of it with tarry restore %s DIR", e.store.Dir, e.store.Dir)}
 	}
 	return &engine.Error{Op: "open", Err: engine.ErrInvalid,
-		Hint: fmt.Sprintf("%s is no store of tarry: it holds %s; name an empty directory or a new one", e.dir, name)}
+		Hint: fmt.Sprintf("%s is no store of tarry: it holds %s; name an empty directory or a new one", e.store.Dir, name)}
 }
 
 // nonce makes the nonce of a lease.
 func (e *Engine) nonce() token.Nonce {
-	if e.cfg.tune.random == nil {
+	if e.cfg.tune.Random == nil {
 		return token.NewNonce()
 	}
 	n := new(token.Nonce)
-	e.random(n[:])
+	e.store.Random(n[:])
 	return *n
 }
 
@@ -170,20 +168,20 @@ func (e *Engine) nonce() token.Nonce {
 // return the error of the log again.
 func (e *Engine) shut(stopped bool) error {
 	var errs []error
-	if e.compactor != nil {
-		e.compactor.wait()
+	if e.store.Compactor != nil {
+		e.store.Compactor.Wait()
 	}
-	if e.log != nil {
-		if err := e.log.Close(); err != nil && e.broken.Load() == nil && !(stopped && errors.Is(err, wal.ErrStopped)) {
+	if e.store.Log != nil {
+		if err := e.store.Log.Close(); err != nil && e.store.Broken.Load() == nil && !(stopped && errors.Is(err, wal.ErrStopped)) {
 			errs = append(errs, wrap("close", err))
 		}
 	}
-	for _, src := range e.tables.all() {
+	for _, src := range e.store.Tables.All() {
 		errs = append(errs, src.Close())
 	}
-	if e.memtables != nil {
+	if e.store.Memtables != nil {
 		e.endFigures()
-		e.memtables.Close()
+		e.store.Memtables.Close()
 		e.leases.Close()
 	}
 	if e.lock != nil {

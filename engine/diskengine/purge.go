@@ -9,6 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
 // purging is a purge under way. One record says what it removes. From then on those messages
@@ -103,8 +104,8 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 	case <-p.done:
 		return p.removed, wrap("purge", p.err)
 	case <-ctx.Done():
-		e.mu.Lock()
-		defer e.mu.Unlock()
+		e.store.Mu.Lock()
+		defer e.store.Mu.Unlock()
 		return p.removed, &engine.Error{Op: "purge", Queue: name, Err: ctx.Err(), Hint: "the rest is removed all the same"}
 	}
 }
@@ -112,14 +113,14 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 // beginPurge begins a purge, or returns the one that is under way. First it makes sure that
 // the log has all leases of the queue.
 func (e *Engine) beginPurge(c *call, name string, also engine.PurgeAlso, p **purging) (other *purging, err error) {
-	e.mu.Lock()
+	e.store.Mu.Lock()
 	e.beginning++ // no memtable is sealed meanwhile: otherwise it might never end
-	e.mu.Unlock()
+	e.store.Mu.Unlock()
 	defer func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
+		e.store.Mu.Lock()
+		defer e.store.Mu.Unlock()
 		e.beginning--
-		e.compactor.wake()
+		e.store.Compactor.Wake()
 	}()
 	var t leaseLog
 	for {
@@ -141,7 +142,7 @@ func (e *Engine) beginPurge(c *call, name string, also engine.PurgeAlso, p **pur
 		if err != nil || !again {
 			return other, err
 		}
-		e.cfg.tune.between("purge begins")
+		e.cfg.tune.Between("purge begins")
 	}
 }
 
@@ -156,22 +157,22 @@ type leaseLog struct {
 // seal. It writes some at a time, and reports whether all are there.
 func (c *call) logLeases(q *queue, t *leaseLog) bool {
 	e := c.e
-	if t.q != q || t.seals != e.seals {
-		*t = leaseLog{q, e.seals, memtable.First}
+	if t.q != q || t.seals != e.store.Seals {
+		*t = leaseLog{q, e.store.Seals, memtable.First}
 	}
-	if q.toldAt != e.seals {
+	if q.toldAt != e.store.Seals {
 		n := 0
 		q.leases.Ascend(q.num, t.next, func(l *lease) bool {
 			c.writeLease(l)
 			t.next = after(memtable.Position{At: l.Deadline, ID: l.ID})
 			n++
-			return n < stepItems
+			return n < store.StepItems
 		})
-		if n == stepItems {
+		if n == store.StepItems {
 			c.touch(q)
 			return false
 		}
-		q.toldAt = e.seals
+		q.toldAt = e.store.Seals
 	}
 	// Some have lapsed by a clock that was ahead of the present one, or with the process that
 	// had them.
@@ -180,7 +181,7 @@ func (c *call) logLeases(q *queue, t *leaseLog) bool {
 		if l == nil {
 			return true
 		}
-		if n == stepItems {
+		if n == store.StepItems {
 			return false
 		}
 		c.group = (&record.Extend{ID: engine.ID(l.ID), Deadline: lapsed}).Append(c.group)
@@ -214,7 +215,7 @@ func (c *call) startPurge(q *queue, also engine.PurgeAlso) (*purging, error) {
 		defer e.calls.Leave()
 		e.carryOutPurge(q, p)
 	}
-	if e.cfg.tune.still {
+	if e.cfg.tune.Still {
 		p.carry = carry
 	} else {
 		go carry()
@@ -227,34 +228,34 @@ func (c *call) startPurge(q *queue, also engine.PurgeAlso) (*purging, error) {
 func (e *Engine) carryOutPurge(q *queue, p *purging) {
 	pause := time.Duration(0)
 	for tries := 1; ; tries++ {
-		c := &call{e: e, ctx: e.life, op: "purge", least: never, scratch: new(scratch)}
+		c := &call{e: e, ctx: e.store.Life, op: "purge", least: never, scratch: new(scratch)}
 		s := sweep{q: q, p: p}
 		err := s.run(c)
-		if err != nil && e.life.Err() != nil {
+		if err != nil && e.store.Life.Err() != nil {
 			err = &engine.Error{Op: "purge", Queue: q.name, Err: engine.ErrClosed, Hint: "the engine was closed; the rest is removed when it is opened again"}
 		}
-		e.mu.Lock()
+		e.store.Mu.Lock()
 		if p.err = err; err == nil {
 			q.purge = nil
 			e.hide(q, -q.hidden) // messages that could not be read stay
 			q.told, q.hint = c.ms, false
 		}
-		ends := err == nil || e.life.Err() != nil || e.failed() != nil
+		ends := err == nil || e.store.Life.Err() != nil || e.store.Failed() != nil
 		again := &purging{Purge: p.Purge, spares: p.spares, dead: p.dead, done: make(chan struct{})}
 		if !ends {
 			q.purge = again
 		}
 		close(p.done)
-		e.mu.Unlock()
+		e.store.Mu.Unlock()
 		if err == nil {
 			e.watchers.Hint(q.name)
 		}
 		if ends {
 			return
 		}
-		e.slog.Warn("tarry disk: a purge failed and is tried again", "dir", e.dir, "queue", q.name, "error", err)
+		e.store.Slog.Warn("tarry disk: a purge failed and is tried again", "dir", e.store.Dir, "queue", q.name, "error", err)
 		p = again
-		if e.cfg.tune.still {
+		if e.cfg.tune.Still {
 			if tries == stillTries {
 				p.err = err
 				close(p.done)
@@ -262,12 +263,12 @@ func (e *Engine) carryOutPurge(q *queue, p *purging) {
 			}
 			continue
 		}
-		pause = longer(pause)
+		pause = store.Longer(pause)
 		wait := time.NewTimer(pause)
 		select {
 		case <-wait.C:
-		case <-e.life.Done():
-		case <-e.log.Failed():
+		case <-e.store.Life.Done():
+		case <-e.store.Log.Failed():
 		}
 		wait.Stop()
 	}
@@ -282,11 +283,11 @@ type sweep struct {
 	p *purging
 
 	area  memtable.Area
-	swept map[*source]bool
+	swept map[*store.Source]bool
 }
 
 func (s *sweep) run(c *call) error {
-	s.swept = make(map[*source]bool)
+	s.swept = make(map[*store.Source]bool)
 	if err := s.leases(c); err != nil {
 		return err
 	}
@@ -300,7 +301,7 @@ func (s *sweep) run(c *call) error {
 				from, more, err = s.inMemtables(c, from)
 				return err
 			})
-			c.e.cfg.tune.between("purge")
+			c.e.cfg.tune.Between("purge")
 			if err != nil {
 				return err
 			}
@@ -324,15 +325,15 @@ func (s *sweep) run(c *call) error {
 // leases removes the lapsed leases of messages that the purge removes.
 func (s *sweep) leases(c *call) error {
 	from, q := memtable.First, s.q
-	for more := true; more; c.e.cfg.tune.between("purge") {
+	for more := true; more; c.e.cfg.tune.Between("purge") {
 		err := c.step(func() error {
 			var some []*lease
 			q.leases.AscendOver(q.num, from, func(l *lease) bool {
 				from = after(memtable.Position{At: l.Deadline, ID: l.ID})
 				some = append(some, l)
-				return len(some) < stepItems
+				return len(some) < store.StepItems
 			})
-			more = len(some) == stepItems
+			more = len(some) == store.StepItems
 			for _, l := range some {
 				if q.hides(memtable.Live, engine.ID(l.ID)) {
 					q.unlease(l)
@@ -352,8 +353,8 @@ func (s *sweep) leases(c *call) error {
 func (s *sweep) inMemtables(c *call, from memtable.Position) (memtable.Position, bool, error) {
 	var ids []uint64
 	looked, more := 0, false
-	c.e.memtables.Ascend(s.q.num, s.area, from, func(e memtable.Entry) bool {
-		if looked == stepItems {
+	c.e.store.Memtables.Ascend(s.q.num, s.area, from, func(e memtable.Entry) bool {
+		if looked == store.StepItems {
 			more = true
 			return false
 		}
@@ -365,14 +366,14 @@ func (s *sweep) inMemtables(c *call, from memtable.Position) (memtable.Position,
 		return true
 	})
 	for _, id := range ids {
-		e, _ := c.e.memtables.ByID(id)
-		s.remove(c, e.Area, e.At, spot{}, engine.ID(id))
+		e, _ := c.e.store.Memtables.ByID(id)
+		s.remove(c, e.Area, e.At, store.Spot{}, engine.ID(id))
 	}
 	return from, more, nil
 }
 
 // remove removes a message from memory: the log has the purge.
-func (s *sweep) remove(c *call, a memtable.Area, at int64, where spot, id engine.ID) {
+func (s *sweep) remove(c *call, a memtable.Area, at int64, where store.Spot, id engine.ID) {
 	m := message{id: id, q: s.q, area: a, at: where}
 	if a == memtable.Live {
 		m.Due = at
@@ -400,11 +401,11 @@ func (c *call) purged(m *message) {
 }
 
 // next returns an sstable that is still to be swept; nil: there is none.
-func (s *sweep) next(c *call) *source {
+func (s *sweep) next(c *call) *store.Source {
 	e := c.e
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for a, list := range e.tables.of {
+	e.store.Mu.Lock()
+	defer e.store.Mu.Unlock()
+	for a, list := range e.store.Tables.Of {
 		if !s.p.covers(memtable.Area(a)) {
 			continue
 		}
@@ -418,7 +419,7 @@ func (s *sweep) next(c *call) *source {
 }
 
 // inTable removes messages from an sstable, in slices that it reads without the lock.
-func (s *sweep) inTable(c *call, src *source) error {
+func (s *sweep) inTable(c *call, src *store.Source) error {
 	part, _ := src.Queue(s.q.num)
 	if src.MaxID() <= uint64(s.p.UpTo) {
 		if err := s.all(c, src, part); err != errSpares {
@@ -426,7 +427,7 @@ func (s *sweep) inTable(c *call, src *source) error {
 		}
 	}
 	for from := part.From; from < part.To; {
-		to := min(part.To, src.Reach(from, 4*stepItems))
+		to := min(part.To, src.Reach(from, 4*store.StepItems))
 		var some []sstable.Entry
 		err := c.apart(func() error {
 			scan := src.Scan(from, to)
@@ -451,14 +452,14 @@ func (s *sweep) inTable(c *call, src *source) error {
 		}
 		for len(some) > 0 {
 			err := c.step(func() error {
-				n := min(len(some), stepItems)
+				n := min(len(some), store.StepItems)
 				for _, e := range some[:n] {
 					id := engine.ID(e.ID)
-					at := spot{src, e.Pos}.now()
-					if at.src == nil || !s.q.hides(src.area, id) {
+					at := store.Spot{Src: src, Pos: e.Pos}.Now()
+					if at.Src == nil || !s.q.hides(src.Area, id) {
 						continue
 					}
-					s.remove(c, src.area, e.At, at, id)
+					s.remove(c, src.Area, e.At, at, id)
 				}
 				some = some[n:]
 				return nil
@@ -466,7 +467,7 @@ func (s *sweep) inTable(c *call, src *source) error {
 			if err != nil {
 				return err
 			}
-			c.e.cfg.tune.between("purge")
+			c.e.cfg.tune.Between("purge")
 		}
 		from = to
 	}
@@ -476,7 +477,7 @@ func (s *sweep) inTable(c *call, src *source) error {
 // unpurged logs that a purge has left messages that cannot be read. They stay, and are never
 // handed out.
 func (e *Engine) unpurged(damage error) {
-	e.slog.Error("tarry disk: a purge passes over messages in a damaged block of an sstable; tarry check --salvage saves the others", "dir", e.dir, "error", damage)
+	e.store.Slog.Error("tarry disk: a purge passes over messages in a damaged block of an sstable; tarry check --salvage saves the others", "dir", e.store.Dir, "error", damage)
 }
 
 // errSpares says that a purge may have to leave some messages alone.
@@ -484,11 +485,11 @@ var errSpares = errors.New("some are spared")
 
 // all removes all of a queue's part of an sstable. errSpares: they must be looked at one by
 // one.
-func (s *sweep) all(c *call, src *source, part sstable.Queue) error {
+func (s *sweep) all(c *call, src *store.Source, part sstable.Queue) error {
 	const slice = 1 << 16
 	for from := part.From; from < part.To; from += min(slice, part.To-from) {
 		err := c.step(func() error {
-			if src.into != nil { // it was merged away
+			if src.Into != nil { // it was merged away
 				return errGone
 			}
 			if len(s.p.spares.order) > 0 || s.q.leased > 0 {
@@ -496,10 +497,10 @@ func (s *sweep) all(c *call, src *source, part sstable.Queue) error {
 			}
 			n := int64(src.KillRange(from, min(part.To, from+slice)))
 			if n > 0 {
-				src.dirty = true
+				src.Dirty = true
 			}
-			*s.q.count(src.area) -= n
-			switch src.area {
+			*s.q.count(src.Area) -= n
+			switch src.Area {
 			case memtable.Live:
 				c.e.live -= n
 				c.e.hide(s.q, -n)

@@ -9,6 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -81,16 +82,16 @@ func (e *Engine) pushSome(ctx context.Context, msgs []engine.Message, results []
 // of bodies that it keeps.
 func (e *Engine) admitted(ctx context.Context, msgs []engine.Message, older olderBody, do func(c *call) error) error {
 	n := weight(msgs) + int64(older)
-	leave, err := e.enter(ctx, n)
+	leave, err := e.store.Enter(ctx, n)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	return e.do(ctx, "push", func(c *call) error {
-		if err := e.admit(ctx, n); err != nil {
+		if err := e.store.Admit(ctx, n); err != nil {
 			return err
 		}
-		defer e.compactor.came(n)
+		defer e.store.Compactor.Came(n)
 		c.older = older
 		return do(c)
 	})
@@ -123,7 +124,7 @@ func (c *call) keeps(in *engine.Message, content []byte) error {
 
 // isLarge reports whether a body is too large for a step with others. It is copied before the
 // lock is taken.
-func isLarge(m *engine.Message) bool { return len(m.Body) > stepBytes }
+func isLarge(m *engine.Message) bool { return len(m.Body) > store.StepBytes }
 
 // beforeBody is about the most bytes that a message has before its body.
 func beforeBody(m *engine.Message) int {
@@ -135,7 +136,7 @@ func beforeBody(m *engine.Message) int {
 func (c *call) prepare(m *engine.Message) {
 	if c.e.refuseBody(m) == nil {
 		n := beforeBody(m)
-		c.ahead, c.prepared = c.e.memtables.Ahead(n, m.Body), wal.Prepare(2*n, m.Body, c.e.memtables.Borrow)
+		c.ahead, c.prepared = c.e.store.Memtables.Ahead(n, m.Body), wal.Prepare(2*n, m.Body, c.e.store.Memtables.Borrow)
 	}
 }
 
@@ -202,7 +203,7 @@ func (c *call) expect(msgs []engine.Message, i int) {
 		}
 		next = append(next, memtable.Expected{Queue: q.num, Key: m.Key, At: m.Due.Resolve(c.now)})
 	}
-	c.e.memtables.Expect(next)
+	c.e.store.Memtables.Expect(next)
 }
 
 // refusePush is the error of a refused push.
@@ -214,7 +215,7 @@ func refusePush(q *queue, key string, err error) error {
 // the log.
 const maxBody = 64 << 20
 
-func (e *Engine) maxBody() int { return min(maxBody, e.cfg.tune.entry/4) }
+func (e *Engine) maxBody() int { return min(maxBody, e.cfg.tune.Entry/4) }
 
 // refuseBody refuses a message that is too large.
 func (e *Engine) refuseBody(in *engine.Message) error {
@@ -297,10 +298,10 @@ func (c *call) create(q *queue, in *engine.Message) engine.PushResult {
 	c.put(&record.Put{ID: id, Queue: q.num, New: true, Key: bytesOf(in.Key), State: s, Content: c.content, Body: in.Body})
 	c.touch(q)
 	c.value = record.AppendValue(c.value[:0], &s, c.content)
-	e.memtables.Add(memtable.Entry{ID: uint64(id), Queue: q.num, Area: memtable.Live, At: due, Key: bytesOf(in.Key), Value: c.value, Tail: in.Body, Ahead: c.ahead})
+	e.store.Memtables.Add(memtable.Entry{ID: uint64(id), Queue: q.num, Area: memtable.Live, At: due, Key: bytesOf(in.Key), Value: c.value, Tail: in.Body, Ahead: c.ahead})
 	q.live++
 	e.live++
-	c.waits(q, readyItem{due: due, id: id, priority: content.Priority, epoch: e.epoch})
+	c.waits(q, readyItem{due: due, id: id, priority: content.Priority, epoch: e.store.Epoch})
 	r := engine.PushResult{Outcome: engine.Created, ID: id, Due: instant(due), State: engine.Scheduled}
 	if due <= c.ms {
 		r.State = engine.Ready

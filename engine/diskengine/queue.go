@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
-// queue is the part of a queue that is in memory, guarded by Engine.mu.
+// queue is the part of a queue that is in memory, guarded by store.Store.Mu.
 type queue struct {
 	name string
 	num  uint32
@@ -28,7 +28,7 @@ type queue struct {
 	weight int64            // bytes of memory of the heap and the cursors when last weighed
 	leases *memtable.Leases // of all queues
 	ends   int64            // no lease ends before this
-	toldAt uint64           // Engine.seals when the log last had all running leases after the last seal
+	toldAt uint64           // Store.Seals when the log last had all running leases after the last seal
 
 	graves   tableCursors // dead messages, by when they died
 	memories tableCursors // remembered keys, by when they are forgotten
@@ -43,7 +43,7 @@ type queue struct {
 }
 
 func (e *Engine) newQueue(name string, num uint32) *queue {
-	q := &queue{name: name, num: num, told: never, leases: e.leases, ends: never, toldAt: e.seals}
+	q := &queue{name: name, num: num, told: never, leases: e.leases, ends: never, toldAt: e.store.Seals}
 	q.front = memtable.First
 	q.lane.area, q.graves.area, q.memories.area = memtable.Live, memtable.Dead, memtable.Finished
 	return q
@@ -78,8 +78,8 @@ func (q *queue) empty() bool {
 
 // namesAfter returns at most n names of queues after a name, in order.
 func (e *Engine) namesAfter(after string, n int) []string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.store.Mu.Lock()
+	defer e.store.Mu.Unlock()
 	return e.names.After(nil, after, n)
 }
 

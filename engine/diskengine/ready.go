@@ -19,11 +19,11 @@ func (e *Engine) Ready(ctx context.Context) error {
 		return err
 	}
 	defer e.calls.Leave()
-	if err := e.disk.stuck(); err != nil {
+	if err := e.store.Disk.Stuck(); err != nil {
 		return err
 	}
-	if err := e.disk.gone(); err != nil && e.failed() == nil {
-		e.stop(err)()
+	if err := e.store.Disk.Gone(); err != nil && e.store.Failed() == nil {
+		e.store.Stop(err)()
 	}
 	return e.refused("ready")
 }
@@ -34,10 +34,10 @@ func (e *Engine) Troubles() []engine.Trouble {
 	if n == 0 {
 		return nil
 	}
-	what := fmt.Sprintf("%d blocks of the store in %s are damaged, or the disk cannot read them", n, e.dir)
+	what := fmt.Sprintf("%d blocks of the store in %s are damaged, or the disk cannot read them", n, e.store.Dir)
 	if n == 1 {
-		what = "a block of the store in " + e.dir + " is damaged, or the disk cannot read it"
+		what = "a block of the store in " + e.store.Dir + " is damaged, or the disk cannot read it"
 	}
 	return []engine.Trouble{{Message: what + ": messages are not handed out",
-		Hint: "the log of the process names the file; " + mendHint(e.dir) + ", once the store is closed"}}
+		Hint: "the log of the process names the file; " + mendHint(e.store.Dir) + ", once the store is closed"}}
 }

@@ -1,15 +1,18 @@
 package diskengine
 
-import "github.com/tarryhq/tarry/engine"
+import (
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
+)
 
 // readyItem is a ready message, as the heap orders it: by priority, then due time, then id.
 type readyItem struct {
 	due      int64
 	id       engine.ID
 	priority uint32
-	pos      uint32  // in src
-	src      *source // nil: it was in a memtable
-	epoch    uint32  // Engine.epoch at that time
+	pos      uint32        // in src
+	src      *store.Source // nil: it was in a memtable
+	epoch    uint32        // Store.Epoch at that time
 }
 
 func (t *readyItem) before(o *readyItem) bool {

@@ -10,6 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
 // readyQueue has the messages of a queue that are about to be leased. front is a position in
@@ -205,12 +206,12 @@ func (c *call) walk(q *queue, end memtable.Position) error {
 	most := min(walkItems, c.e.room()-len(q.heap))
 	some := c.items[:0]
 	last := end // all before it are in some
-	c.e.memtables.Ascend(q.num, memtable.Live, q.front, func(e memtable.Entry) bool {
+	c.e.store.Memtables.Ascend(q.num, memtable.Live, q.front, func(e memtable.Entry) bool {
 		at := memtable.Position{At: e.At, ID: e.ID}
 		if !before(at, end) {
 			return false
 		}
-		some = append(some, readyItem{due: e.At, id: engine.ID(e.ID), priority: priorityOf(e.Value), epoch: c.e.epoch})
+		some = append(some, readyItem{due: e.At, id: engine.ID(e.ID), priority: priorityOf(e.Value), epoch: c.e.store.Epoch})
 		if len(some) == most {
 			last = after(at)
 		}
@@ -250,7 +251,7 @@ func priorityOf(value []byte) uint32 {
 func (c *call) next(q *queue) (int64, error) {
 	q.lane.refresh(c.e, q, q.front)
 	at, passed := int64(never), 0
-	c.e.memtables.Ascend(q.num, memtable.Live, q.front, func(e memtable.Entry) bool {
+	c.e.store.Memtables.Ascend(q.num, memtable.Live, q.front, func(e memtable.Entry) bool {
 		if q.held(engine.ID(e.ID)) || q.hides(memtable.Live, engine.ID(e.ID)) {
 			if passed++; passed < walkMost*walkItems { // then this one's time will do: none before it waits
 				return true
@@ -288,7 +289,7 @@ func (k *cursor) first(q *queue) int64 {
 // ok is false if there is none. errYield means that many stale items were passed over.
 func (c *call) top(q *queue) (t readyItem, m message, ok bool, err error) {
 	for n := 0; len(q.heap) > 0; n++ {
-		if n == 4*stepItems {
+		if n == 4*store.StepItems {
 			return t, m, true, errYield
 		}
 		t = q.heap[0]
@@ -309,26 +310,26 @@ func (c *call) readyMessage(q *queue, t *readyItem) (m message, ok bool, err err
 	if q.held(t.id) || q.hides(memtable.Live, t.id) {
 		return m, false, nil
 	}
-	if e, found := c.e.memtables.ByID(uint64(t.id)); found {
+	if e, found := c.e.store.Memtables.ByID(uint64(t.id)); found {
 		if t.src != nil || e.Area != memtable.Live || e.At != t.due || e.Queue != q.num {
 			return m, false, nil
 		}
 		m, err = c.fromMemtable(q, e)
 		return m, err == nil && m.Priority == t.priority, err
 	}
-	at := spot{t.src, t.pos}
+	at := store.Spot{Src: t.src, Pos: t.pos}
 	if t.src == nil {
-		if t.epoch == c.e.epoch {
+		if t.epoch == c.e.store.Epoch {
 			return m, false, nil // it would still be in a memtable
 		}
 		if at, err = c.spotOfID(t.id); err != nil {
 			return m, false, err
 		}
 	}
-	if at = c.found.now(at); at.src == nil || at.src.area != memtable.Live {
+	if at = c.found.now(at); at.Src == nil || at.Src.Area != memtable.Live {
 		return m, false, nil
 	}
-	t.src, t.pos = at.src, at.pos
+	t.src, t.pos = at.Src, at.Pos
 	v, err := c.valueAt(at)
 	if err != nil {
 		return m, false, err
@@ -342,7 +343,7 @@ func (c *call) readyMessage(q *queue, t *readyItem) (m message, ok bool, err err
 
 // storedPriority is the priority in an entry of an sstable. The first bytes may be enough; if
 // not, it reads the whole entry.
-func storedPriority(src *source, e sstable.Entry) (uint32, error) {
+func storedPriority(src *store.Source, e sstable.Entry) (uint32, error) {
 	_, value, err := record.ParseKeyed(e.Value)
 	if err == nil {
 		_, value, err = record.ParseValue(value)

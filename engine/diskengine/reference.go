@@ -3,6 +3,7 @@ package diskengine
 import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
 // refer runs do in a step on the queue of a ref, brought up to the present. If there is no
@@ -86,7 +87,7 @@ func (c *call) holds(q *queue, key []byte, hash *keyLookup) (bool, error) {
 
 // byID finds a live or dead message of a queue.
 func (c *call) byID(q *queue, id engine.ID) (m message, ok bool, err error) {
-	if e, found := c.e.memtables.ByID(uint64(id)); found {
+	if e, found := c.e.store.Memtables.ByID(uint64(id)); found {
 		if e.Queue != q.num || e.Area == memtable.Finished {
 			return m, false, nil
 		}
@@ -95,11 +96,11 @@ func (c *call) byID(q *queue, id engine.ID) (m message, ok bool, err error) {
 		}
 		return m, c.shown(&m), nil
 	}
-	at := spot{}
+	at := store.Spot{}
 	if l := q.leaseOf(id); l != nil {
 		at = c.e.spotOfLease(l)
 	}
-	if at.src == nil {
+	if at.Src == nil {
 		if at, err = c.spotOfID(id); err != nil {
 			return m, false, err
 		}
@@ -108,8 +109,8 @@ func (c *call) byID(q *queue, id engine.ID) (m message, ok bool, err error) {
 }
 
 // standing is the message at a spot in an sstable, if it is one of queue q.
-func (c *call) standing(q *queue, at spot) (m message, ok bool, err error) {
-	if at.src == nil || at.src.area == memtable.Finished || at.src.QueueAt(at.pos).Queue != q.num {
+func (c *call) standing(q *queue, at store.Spot) (m message, ok bool, err error) {
+	if at.Src == nil || at.Src.Area == memtable.Finished || at.Src.QueueAt(at.Pos).Queue != q.num {
 		return m, false, nil
 	}
 	v, err := c.valueAt(at)
@@ -145,7 +146,7 @@ func (c *call) byKey(q *queue, key []byte, hash *keyLookup) (m message, ok bool,
 		return m, false, err
 	}
 	for _, at := range spots {
-		if at.src != nil {
+		if at.Src != nil {
 			return c.standing(q, at)
 		}
 	}

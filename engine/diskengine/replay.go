@@ -11,6 +11,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
@@ -41,7 +42,7 @@ func (r *replay) queue(num uint32) *queue {
 func (r *replay) used(id engine.ID, at record.Spot) {
 	r.e.nextID = max(r.e.nextID, id+1)
 	if at.Table != 0 {
-		r.e.nextFile = max(r.e.nextFile, at.Table+1)
+		r.e.store.NextFile = max(r.e.store.NextFile, at.Table+1)
 	}
 }
 
@@ -49,23 +50,23 @@ func (r *replay) used(id engine.ID, at record.Spot) {
 func (r *replay) leave(id engine.ID, from record.Spot) error {
 	r.unlease(id)
 	at, err := r.spot(id, from)
-	if at.src != nil {
-		at.kill()
+	if at.Src != nil {
+		at.Kill()
 	}
 	return err
 }
 
 // spot is where in an sstable a message is.
-func (r *replay) spot(id engine.ID, from record.Spot) (spot, error) {
+func (r *replay) spot(id engine.ID, from record.Spot) (store.Spot, error) {
 	if from.Table != 0 {
-		if src := r.e.tables.byNumber(from.Table); src != nil {
-			return spot{src, from.At}, nil
+		if src := r.e.store.Tables.ByNumber(from.Table); src != nil {
+			return store.Spot{Src: src, Pos: from.At}, nil
 		}
 	}
 	if !r.e.mayHoldID(id) {
-		return spot{}, nil
+		return store.Spot{}, nil
 	}
-	return r.e.tables.find(uint64(id))
+	return r.e.store.Tables.Find(uint64(id))
 }
 
 // Put implements record.Applier.
@@ -87,12 +88,12 @@ func (r *replay) put(id engine.ID, queue uint32, key []byte, s *record.State, co
 	if s.Dead {
 		e.Area, e.At = memtable.Dead, s.Died
 	}
-	r.e.memtables.Put(e)
+	r.e.store.Memtables.Put(e)
 }
 
 // Move implements record.Applier.
 func (r *replay) Move(m *record.Move) error {
-	e, ok := r.e.memtables.ByID(uint64(m.ID))
+	e, ok := r.e.store.Memtables.ByID(uint64(m.ID))
 	if !ok {
 		return nil
 	}
@@ -109,7 +110,7 @@ func (r *replay) Move(m *record.Move) error {
 func (r *replay) Lease(x *record.Lease) error {
 	r.used(x.ID, x.From)
 	l := &lease{ID: uint64(x.ID), Deadline: x.Deadline, Attempt: x.Attempt, Remote: x.Remote, Given: x.Remote, Nonce: x.Nonce}
-	if e, ok := r.e.memtables.ByID(uint64(x.ID)); ok {
+	if e, ok := r.e.store.Memtables.ByID(uint64(x.ID)); ok {
 		if e.Area != memtable.Live {
 			return nil
 		}
@@ -119,10 +120,10 @@ func (r *replay) Lease(x *record.Lease) error {
 		if err != nil {
 			return err
 		}
-		if at.src == nil || at.src.area != memtable.Live || !at.src.Alive(at.pos) {
+		if at.Src == nil || at.Src.Area != memtable.Live || !at.Src.Alive(at.Pos) {
 			return nil
 		}
-		l.Queue = at.src.QueueAt(at.pos).Queue
+		l.Queue = at.Src.QueueAt(at.Pos).Queue
 		stands(l, at)
 	}
 	r.queue(l.Queue)
@@ -142,7 +143,7 @@ func (r *replay) Extend(x *record.Extend) error {
 // Gone implements record.Applier.
 func (r *replay) Gone(g *record.Gone) error {
 	r.used(g.ID, g.From)
-	if r.e.memtables.Remove(uint64(g.ID)) {
+	if r.e.store.Memtables.Remove(uint64(g.ID)) {
 		r.unlease(g.ID)
 		return nil
 	}
@@ -154,7 +155,7 @@ func (r *replay) Finish(f *record.Finish) error {
 	r.used(f.ID, record.Spot{})
 	r.queue(f.Queue)
 	r.value = (&record.Trace{Due: f.Due, Ending: f.Ending, Ended: f.Ended}).Append(r.value[:0])
-	r.e.memtables.Put(memtable.Entry{ID: uint64(f.ID), Queue: f.Queue, Area: memtable.Finished, At: f.Forgotten, Key: f.Key, Value: r.value})
+	r.e.store.Memtables.Put(memtable.Entry{ID: uint64(f.ID), Queue: f.Queue, Area: memtable.Finished, At: f.Forgotten, Key: f.Key, Value: r.value})
 	return nil
 }
 
@@ -222,16 +223,16 @@ func (r *replay) Purge(p *record.Purge) error {
 			continue
 		}
 		var ids []uint64
-		r.e.memtables.Ascend(p.Queue, a, memtable.First, func(e memtable.Entry) bool {
+		r.e.store.Memtables.Ascend(p.Queue, a, memtable.First, func(e memtable.Entry) bool {
 			if q.hides(a, engine.ID(e.ID)) {
 				ids = append(ids, e.ID)
 			}
 			return true
 		})
 		for _, id := range ids {
-			r.e.memtables.Remove(id)
+			r.e.store.Memtables.Remove(id)
 		}
-		for _, src := range r.e.tables.of[a] {
+		for _, src := range r.e.store.Tables.Of[a] {
 			if err := r.purgeTable(q, src); err != nil {
 				return err
 			}
@@ -254,21 +255,21 @@ func (r *replay) unlease(id engine.ID) {
 }
 
 // purgeTable removes from an sstable what the purge of a queue names.
-func (r *replay) purgeTable(q *queue, src *source) error {
+func (r *replay) purgeTable(q *queue, src *store.Source) error {
 	part, ok := src.Queue(q.num)
 	if !ok {
 		return nil
 	}
 	if src.MaxID() <= uint64(q.purge.UpTo) && q.leased == 0 && len(q.purge.spares.order) == 0 {
 		src.KillRange(part.From, part.To)
-		src.dirty = true
+		src.Dirty = true
 		return nil
 	}
 	for from := part.From; from < part.To; {
 		s := src.Scan(from, part.To)
 		for s.Next() {
-			if e := s.Entry(); q.hides(src.area, engine.ID(e.ID)) {
-				spot{src, e.Pos}.kill()
+			if e := s.Entry(); q.hides(src.Area, engine.ID(e.ID)) {
+				store.Spot{Src: src, Pos: e.Pos}.Kill()
 			}
 		}
 		from = part.To
@@ -299,14 +300,14 @@ func (r *replay) finish() error {
 		}
 	}
 	var nameless uint32
-	e.memtables.Places(func(num uint32, a memtable.Area, n int64) {
+	e.store.Memtables.Places(func(num uint32, a memtable.Area, n int64) {
 		if q := e.numbered[num]; q != nil {
 			*q.count(a) += n
 		} else if n > 0 {
 			nameless = num
 		}
 	})
-	for a, list := range e.tables.of {
+	for a, list := range e.store.Tables.Of {
 		for _, src := range list {
 			for _, part := range src.Queues() {
 				n := int64(src.Count(part.From, part.To))
@@ -353,13 +354,13 @@ func (r *replay) know(q *queue, all []*lease) error {
 		r.e.leases.SetDue(l, m.Due)
 		know(l, m)
 	}
-	var spots []spot
+	var spots []store.Spot
 	for _, l := range all {
-		if at := r.e.spotOfLease(l); at.src != nil {
+		if at := r.e.spotOfLease(l); at.Src != nil {
 			spots = append(spots, at)
 			continue
 		}
-		x, _ := r.e.memtables.ByID(l.ID)
+		x, _ := r.e.store.Memtables.ByID(l.ID)
 		m, err := c.fromMemtable(q, x)
 		if err != nil {
 			return err
@@ -367,7 +368,7 @@ func (r *replay) know(q *queue, all []*lease) error {
 		knows(l, &m)
 	}
 	for len(spots) > 0 {
-		some := spots[:min(len(spots), stepItems)]
+		some := spots[:min(len(spots), store.StepItems)]
 		if err := c.found.readValues(some); err != nil {
 			return err
 		}

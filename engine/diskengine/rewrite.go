@@ -5,6 +5,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
 // rewrite writes to the log again what is neither in memtables nor in sstables: names,
@@ -15,14 +16,14 @@ func (e *Engine) rewrite() error {
 	e.nums.Range(func(_, num any) bool { nums = append(nums, num.(uint32)); return true })
 	slices.Sort(nums)
 	for len(nums) > 0 {
-		some := nums[:min(len(nums), stepItems)]
+		some := nums[:min(len(nums), store.StepItems)]
 		nums = nums[len(some):]
 		for _, num := range some {
 			if err := e.rewriteQueue(num); err != nil {
 				return err
 			}
 		}
-		if err := e.compactor.between("rewrite"); err != nil {
+		if err := e.store.Compactor.Between("rewrite"); err != nil {
 			return err
 		}
 	}
@@ -53,7 +54,7 @@ func (e *Engine) rewriteQueue(num uint32) error {
 // that changes meanwhile is written by that change.
 func (e *Engine) rewriteLeases(num uint32) error {
 	for over := range 2 {
-		for from, n := memtable.First, stepItems; n == stepItems; {
+		for from, n := memtable.First, store.StepItems; n == store.StepItems; {
 			n = 0
 			err := e.write(func(q *queue, b []byte) []byte {
 				walk := q.leases.Ascend
@@ -63,20 +64,20 @@ func (e *Engine) rewriteLeases(num uint32) error {
 				walk(num, from, func(l *lease) bool {
 					from = after(memtable.Position{At: l.Deadline, ID: l.ID})
 					r := recordOf(l)
-					if r.From = e.spotOfLease(l).record(); l.Over() {
+					if r.From = e.spotOfLease(l).Record(); l.Over() {
 						r.Deadline = lapsed
 					}
 					b = r.Append(b)
 					n++
-					return n < stepItems
+					return n < store.StepItems
 				})
-				if over == 0 && n < stepItems {
-					q.toldAt = e.seals
+				if over == 0 && n < store.StepItems {
+					q.toldAt = e.store.Seals
 				}
 				return b
 			}, num)
 			if err == nil {
-				err = e.compactor.between("rewrite leases")
+				err = e.store.Compactor.Between("rewrite leases")
 			}
 			if err != nil {
 				return err
@@ -97,7 +98,7 @@ func (e *Engine) rewritePurge(num uint32) error {
 			}
 			of = q.purge.spares
 			some := of.order[at:]
-			some = some[:min(len(some), stepItems)]
+			some = some[:min(len(some), store.StepItems)]
 			b = (&record.Spare{Queue: num, First: at == 0, IDs: some}).Append(b)
 			at += len(some)
 			if more = at < len(of.order); !more {
@@ -117,8 +118,8 @@ func (e *Engine) rewritePurge(num uint32) error {
 // write appends records of a queue to the log that change nothing in memory. If the queue is
 // gone it writes nothing.
 func (e *Engine) write(records func(q *queue, b []byte) []byte, num uint32) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.store.Mu.Lock()
+	defer e.store.Mu.Unlock()
 	q := e.numbered[num]
 	if q == nil {
 		return nil
@@ -127,8 +128,8 @@ func (e *Engine) write(records func(q *queue, b []byte) []byte, num uint32) erro
 	if len(b) == 0 {
 		return nil
 	}
-	begun := e.log.End()
-	end, err := e.log.Append(record.Group, b)
-	e.rewriting += int64(end - begun)
+	begun := e.store.Log.End()
+	end, err := e.store.Log.Append(record.Group, b)
+	e.store.Rewriting += int64(end - begun)
 	return err
 }

@@ -107,7 +107,7 @@ func (c *call) tokened(q *queue, t *token.Token) (m message, ok bool, err error)
 
 // needKey makes sure that the key of a message is read, if it is to be remembered.
 func (c *call) needKey(m *message) error {
-	if m.Remember > 0 && m.key == nil && m.at.src != nil {
+	if m.Remember > 0 && m.key == nil && m.at.Src != nil {
 		return c.needContent(m)
 	}
 	return nil
@@ -194,7 +194,7 @@ func (c *call) extend(m *message, s *engine.Settlement) engine.Settled {
 		nonce := m.Nonce
 		c.become(m, m.base(), m.content)
 		q.leaves(m.Due, m.id)
-		l = &lease{ID: uint64(m.id), Queue: q.num, Due: m.Due, Deadline: deadline, Epoch: c.e.epoch, Attempt: m.Attempt, Remote: true, Given: true, Nonce: nonce}
+		l = &lease{ID: uint64(m.id), Queue: q.num, Due: m.Due, Deadline: deadline, Epoch: c.e.store.Epoch, Attempt: m.Attempt, Remote: true, Given: true, Nonce: nonce}
 		know(l, m)
 		q.lease(l)
 		c.writeLease(l)
@@ -207,7 +207,7 @@ func (c *call) extend(m *message, s *engine.Settlement) engine.Settled {
 		l.Untold = false
 		q.leases.Extend(l, deadline)
 		q.ends = min(q.ends, deadline)
-		if q.toldAt == c.e.seals && !over {
+		if q.toldAt == c.e.store.Seals && !over {
 			c.group = (&record.Extend{ID: m.id, Deadline: deadline}).Append(c.group)
 		} else { // the log may not have the lease after the last seal
 			c.writeLease(l)

@@ -7,19 +7,20 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
 // tally counts the live messages of a queue by due time. The places of the times in the
 // sstables are looked up without the lock.
 type tally struct {
-	set   *sources
+	set   *store.Sources
 	times []int64 // ascending
 	parts []part
 }
 
 // part is a queue's part of an sstable: where it begins, and where each of the times is in it.
 type part struct {
-	src    *source
+	src    *store.Source
 	from   uint32
 	before []uint32
 }
@@ -36,10 +37,10 @@ func (c *call) tallied(name string, t *tally, times func(*call) []int64, do func
 			}
 			c.see(q)
 			if t.set == nil && !c.e.anyTable(q) {
-				t.set, t.times = c.e.tables, times(c)
+				t.set, t.times = c.e.store.Tables, times(c)
 			}
-			if t.set != c.e.tables {
-				t.set, t.times, num = c.e.tables, times(c), q.num
+			if t.set != c.e.store.Tables {
+				t.set, t.times, num = c.e.store.Tables, times(c), q.num
 				return errSearch
 			}
 			return do(q)
@@ -58,7 +59,7 @@ var errSearch = errors.New("places in sstables are to be found first")
 
 // anyTable reports whether any sstable of live messages has a part of a queue.
 func (e *Engine) anyTable(q *queue) bool {
-	return slices.ContainsFunc(e.tables.of[memtable.Live], func(src *source) bool {
+	return slices.ContainsFunc(e.store.Tables.Of[memtable.Live], func(src *store.Source) bool {
 		_, ok := src.Queue(q.num)
 		return ok
 	})
@@ -71,14 +72,14 @@ func (t *tally) search(num uint32) error {
 	for i, at := range t.times {
 		places[i] = sstable.Place{Queue: num, At: at}
 	}
-	for _, src := range t.set.of[memtable.Live] {
+	for _, src := range t.set.Of[memtable.Live] {
 		q, ok := src.Queue(num)
 		if !ok {
 			continue
 		}
 		before, _, err := src.SearchAll(places) // in a damaged block it is not known exactly
 		if errors.Is(err, sstable.ErrClosed) {
-			t.set = new(sources) // it was merged away: again
+			t.set = new(store.Sources) // it was merged away: again
 			return nil
 		}
 		if err != nil {
@@ -94,7 +95,7 @@ func (t *tally) search(num uint32) error {
 
 // upTo counts the pending messages that are due before the i-th time.
 func (t *tally) upTo(c *call, q *queue, i int) int64 {
-	n := c.e.memtables.CountRange(q.num, memtable.Live, memtable.First, memtable.Position{At: t.times[i]})
+	n := c.e.store.Memtables.CountRange(q.num, memtable.Live, memtable.First, memtable.Position{At: t.times[i]})
 	if q.leased > 0 {
 		n -= q.leases.DueBefore(q.num, t.times[i])
 	}
@@ -114,16 +115,16 @@ func (c *call) firstFrom(q *queue, l *first, from memtable.Position) (int64, err
 	from = l.from
 	l.refresh(c.e, q, from)
 	at, steps := int64(never), 0
-	c.e.memtables.Ascend(q.num, memtable.Live, l.walked, func(e memtable.Entry) bool {
+	c.e.store.Memtables.Ascend(q.num, memtable.Live, l.walked, func(e memtable.Entry) bool {
 		if id := engine.ID(e.ID); q.held(id) || q.hides(memtable.Live, id) {
 			steps++
 			l.walked = after(memtable.Position{At: e.At, ID: e.ID})
-			return steps < 4*stepItems
+			return steps < 4*store.StepItems
 		}
 		at = e.At
 		return false
 	})
-	if steps == 4*stepItems { // so many in a row are leased or hidden
+	if steps == 4*store.StepItems { // so many in a row are leased or hidden
 		return 0, errYield
 	}
 	timeWillDo := q.purge == nil && q.leased == q.leases.DueBefore(q.num, from.At) // from there on nothing is hidden or leased

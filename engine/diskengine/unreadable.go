@@ -7,12 +7,13 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
 // unreadableError is the error of a message in a block that cannot be read.
 type unreadableError struct {
 	error
-	at spot
+	at store.Spot
 }
 
 // Unwrap returns what is damaged.
@@ -21,19 +22,19 @@ func (u *unreadableError) Unwrap() error { return u.error }
 // unnamed is the error of an unreadable message whose id is still to be found.
 type unnamed struct {
 	of *engine.Error
-	at spot
+	at store.Spot
 }
 
 // unreadable is the error of an item whose message cannot be read. After a read error it may
 // be readable later. If the item names a damaged message by its key, the id is looked up when
 // the call ends, without the lock.
 func (c *call) unreadable(ref engine.Ref, damage error) error {
-	e := &engine.Error{Op: c.op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: damaged(damage), Hint: damagedHint(c.e.dir) + untilThen}
+	e := &engine.Error{Op: c.op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: damaged(damage), Hint: damagedHint(c.e.store.Dir) + untilThen}
 	if !errors.Is(damage, sstable.ErrDamaged) {
 		e.Err, e.Hint = fmt.Errorf("%w: %w", engine.ErrUnavailable, damage), notGivenHint
 		return e
 	}
-	if u, ok := errors.AsType[*unreadableError](damage); ok && u.at.src.area != memtable.Finished { // no cancel finds those
+	if u, ok := errors.AsType[*unreadableError](damage); ok && u.at.Src.Area != memtable.Finished { // no cancel finds those
 		if ref.ID != 0 {
 			e.Hint = c.rid(ref.ID)
 		} else {
@@ -49,7 +50,7 @@ func (c *call) rid(id engine.ID) string {
 	if c.op == "settle" {
 		after = " once its lease is over"
 	}
-	return fmt.Sprintf("the message cannot be read: cancel it by its id alone, %s,%s to be rid of it, or %s, once the store is closed", id, after, mendHint(c.e.dir))
+	return fmt.Sprintf("the message cannot be read: cancel it by its id alone, %s,%s to be rid of it, or %s, once the store is closed", id, after, mendHint(c.e.store.Dir))
 }
 
 // name puts the ids of unreadable messages into the hints of their errors. It finds them in
@@ -57,17 +58,17 @@ func (c *call) rid(id engine.ID) string {
 func (c *call) name() {
 	all := c.unnamed
 	c.unnamed = nil
-	var ids map[spot]engine.ID
+	var ids map[store.Spot]engine.ID
 	err := c.apart(func() error { // if the caller leaves, the present hint will do
-		found := make(map[spot]engine.ID)
+		found := make(map[store.Spot]engine.ID)
 		for _, u := range all {
-			src := u.at.src
+			src := u.at.Src
 			if _, ok := found[u.at]; !ok {
-				from, to := src.Begin(u.at.pos), src.Reach(u.at.pos, 1)
+				from, to := src.Begin(u.at.Pos), src.Reach(u.at.Pos, 1)
 				for pos := from; pos < to; pos++ {
-					found[spot{src, pos}] = 0
+					found[store.Spot{Src: src, Pos: pos}] = 0
 				}
-				_ = src.IDsIn(from, to, func(pos uint32, id uint64) { found[spot{src, pos}] = engine.ID(id) })
+				_ = src.IDsIn(from, to, func(pos uint32, id uint64) { found[store.Spot{Src: src, Pos: pos}] = engine.ID(id) })
 			}
 		}
 		ids = found

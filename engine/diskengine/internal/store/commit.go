@@ -1,4 +1,4 @@
-package diskengine
+package store
 
 import (
 	"errors"
@@ -12,30 +12,30 @@ import (
 // commit makes durable which sstables count: the present ones, with more and without less. It
 // also sets the position from which the log is replayed; 0: as before. It writes deletion
 // bitmaps first, and leaves out sstables without a live entry, which it returns as gone.
-func (k *compactor) commit(more, less []*source, replay wal.Pos) (gone []*source, err error) {
+func (k *Compactor) commit(more, less []*Source, replay wal.Pos) (gone []*Source, err error) {
 	st := k.st
-	st.mu.Lock()
-	all := st.tables.with(more, less).all()
-	var dirty []*source
+	st.Mu.Lock()
+	all := st.Tables.with(more, less).All()
+	var dirty []*Source
 	for _, src := range all {
-		if src.dirty {
-			src.dirty = false
+		if src.Dirty {
+			src.Dirty = false
 			dirty = append(dirty, src)
 		}
 	}
 	s := k.man.State()
-	s.NextID, s.NextQueue = st.hooks.next()
-	st.mu.Unlock()
+	s.NextID, s.NextQueue = st.hooks.Next()
+	st.Mu.Unlock()
 	defer func() {
 		if err != nil {
-			st.mu.Lock()
-			defer st.mu.Unlock()
+			st.Mu.Lock()
+			defer st.Mu.Unlock()
 			for _, src := range dirty {
-				src.dirty = true
+				src.Dirty = true
 			}
 		}
 	}()
-	alive := make(map[*source]uint32)
+	alive := make(map[*Source]uint32)
 	var number uint64
 	defer func() {
 		if err != nil && number != 0 && !errors.Is(err, manifest.ErrFailed) { // it may name them
@@ -46,14 +46,14 @@ func (k *compactor) commit(more, less []*source, replay wal.Pos) (gone []*source
 	// do not count yet: a message that moved would be lost. A message deleted by now has its
 	// record once the step under way has ended, unless the log refused it.
 	settled := func() error {
-		st.mu.Lock()
-		end, failed := st.log.End(), st.failed()
-		st.mu.Unlock()
+		st.Mu.Lock()
+		end, failed := st.Log.End(), st.Failed()
+		st.Mu.Unlock()
 		if failed != nil {
 			return failed
 		}
-		st.cfg.tune.between("settling")
-		return st.log.Wait(st.life, end)
+		st.cfg.Between("settling")
+		return st.Log.Wait(st.Life, end)
 	}
 	if len(dirty) == 0 {
 		if err := settled(); err != nil {
@@ -65,7 +65,7 @@ func (k *compactor) commit(more, less []*source, replay wal.Pos) (gone []*source
 		for i, src := range dirty {
 			tables[i] = src.Table
 		}
-		counts, err := deletions.WriteBehind(st.fs, st.tablesDir(), number, st.id, tables, k.pace("marks", k.flushing), settled)
+		counts, err := deletions.WriteBehind(st.FS, st.TablesDir(), number, st.id, tables, k.Pace("marks", k.flushing), settled)
 		if err != nil {
 			return nil, err
 		}
@@ -78,9 +78,9 @@ func (k *compactor) commit(more, less []*source, replay wal.Pos) (gone []*source
 	if replay > 0 {
 		s.Replay = uint64(replay)
 	}
-	s.Begun = s.Begun || st.log.Synced() > 0
+	s.Begun = s.Begun || st.Log.Synced() > 0
 	for _, src := range all {
-		r := manifest.Table{Number: src.Number(), Area: uint8(src.area), Entries: src.Len(), Alive: src.Len(), Bytes: uint64(src.Bytes()), Deletions: src.deletions}
+		r := manifest.Table{Number: src.Number(), Area: uint8(src.Area), Entries: src.Len(), Alive: src.Len(), Bytes: uint64(src.Bytes()), Deletions: src.deletions}
 		if old, ok := was.Table(src.Number()); ok {
 			r.Alive = old.Alive
 		}
@@ -92,9 +92,9 @@ func (k *compactor) commit(more, less []*source, replay wal.Pos) (gone []*source
 		}
 		s.Tables = append(s.Tables, r)
 	}
-	st.mu.Lock()
-	s.NextFile = st.nextFile
-	st.mu.Unlock()
+	st.Mu.Lock()
+	s.NextFile = st.NextFile
+	st.Mu.Unlock()
 	if err := k.man.Write(s); err != nil {
 		return nil, err
 	}
@@ -106,13 +106,13 @@ func (k *compactor) commit(more, less []*source, replay wal.Pos) (gone []*source
 
 // clear removes files that the manifest does not name: old sstables and deletion bitmaps. One that cannot be
 // removed takes up space until the store is opened again.
-func (k *compactor) clear(gone []*source) {
+func (k *Compactor) clear(gone []*Source) {
 	var errs []error
 	for _, src := range gone {
 		errs = append(errs, src.Remove())
 	}
 	errs = append(errs, k.sweepDeletions())
 	if err := errors.Join(errs...); err != nil {
-		k.st.slog.Warn("tarry disk: files that are not needed could not be removed; they will be when the store is opened again", "dir", k.st.dir, "error", err)
+		k.st.Slog.Warn("tarry disk: files that are not needed could not be removed; they will be when the store is opened again", "dir", k.st.Dir, "error", err)
 	}
 }

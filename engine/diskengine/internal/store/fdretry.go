@@ -1,4 +1,4 @@
-package diskengine
+package store
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package diskengine
+package store
 
 import (
 	"path/filepath"
@@ -12,26 +12,26 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
-// compactor works in the background: it writes memtables to sstables, merges sstables, and
+// Compactor works in the background: it writes memtables to sstables, merges sstables, and
 // writes the manifest. One goroutine flushes and another merges, so that a long merge holds up
 // no flush. A third watches the free space, and a fourth keeps memory ready.
-type compactor struct {
-	st      *store
-	flushes task          // wakes the flusher
-	merges  task          // wakes the merger
-	looks   task          // wakes the watcher of the free space
+type Compactor struct {
+	st      *Store
+	Flushes Task          // wakes the flusher
+	Merges  Task          // wakes the merger
+	Looks   Task          // wakes the watcher of the free space
 	low     chan struct{} // memory that is ready for pushes is low
 	group   sync.WaitGroup
-	counts  compactorCounts
+	Counts  compactorCounts
 
-	flushMu, mergeMu longLock // one flush and one merge at a time, whoever asks
+	FlushMu, MergeMu longLock // one flush and one merge at a time, whoever asks
 
 	mu     longLock // one manifest at a time
 	man    *manifest.Manifest
 	pinned *manifest.State // the manifest of the backup under way; nil: none is
 
-	// Guarded by store.mu:
-	sealed   []*sealedTable // still to be flushed, the oldest first
+	// Guarded by Store.Mu:
+	Sealed   []*sealedTable // still to be flushed, the oldest first
 	drawn    chan struct{}  // closed when there is more room
 	failing  error          // the error of the last flush
 	wanted   uint64         // the log is to be in sstables up to here, since a push has no room
@@ -41,11 +41,11 @@ type compactor struct {
 
 	pushes  atomic.Int32 // how pushes are let in
 	coming  atomic.Int64 // bytes of pushes that were let in and are not in the log yet
-	waiting atomic.Int64 // how many pushes wait
+	Waiting atomic.Int64 // how many pushes wait
 }
 
 // compactorCounts counts what the compactor has done.
-type compactorCounts struct{ flushes, merges, failures atomic.Int64 }
+type compactorCounts struct{ Flushes, Merges, Failures atomic.Int64 }
 
 // sealedTable is a memtable that was sealed.
 type sealedTable struct {
@@ -64,71 +64,72 @@ func (w *sealedTable) written() int64 {
 	return int64(float64(w.memory) * float64(w.passed) / float64(max(1, w.all)))
 }
 
-func newCompactor(st *store, man *manifest.Manifest) *compactor {
-	return &compactor{st: st, man: man, flushes: newTask(), merges: newTask(), looks: newTask(), low: make(chan struct{}, 1),
-		flushMu: newLongLock(), mergeMu: newLongLock(), mu: newLongLock(), drawn: make(chan struct{})}
+func newCompactor(st *Store, man *manifest.Manifest) *Compactor {
+	return &Compactor{st: st, man: man, Flushes: newTask(), Merges: newTask(), Looks: newTask(), low: make(chan struct{}, 1),
+		FlushMu: newLongLock(), MergeMu: newLongLock(), mu: newLongLock(), drawn: make(chan struct{})}
 }
 
-func (k *compactor) start() {
-	if k.st.cfg.tune.still {
-		k.wake()
+func (k *Compactor) start() {
+	if k.st.cfg.Still {
+		k.Wake()
 		return
 	}
-	k.group.Go(func() { k.loop(k.flushes, k.flushAll) })
-	k.group.Go(func() { k.loop(k.merges, k.merge) })
-	k.group.Go(func() { k.loop(k.looks, k.look) })
+	k.group.Go(func() { k.loop(k.Flushes, k.FlushAll) })
+	k.group.Go(func() { k.loop(k.Merges, k.Merge) })
+	k.group.Go(func() { k.loop(k.Looks, k.Look) })
 	k.group.Go(k.stock)
-	k.wake()
+	k.Wake()
 }
 
-// wake has the compactor look for something to flush, and at the free space.
-func (k *compactor) wake() {
-	signal(k.flushes.told)
-	signal(k.looks.told)
+// Wake has the compactor look for something to flush, and at the free space.
+func (k *Compactor) Wake() {
+	Signal(k.Flushes.Told)
+	Signal(k.Looks.Told)
 }
 
-// look looks at the free space, which other programs use up too. If there is enough again it
+// Look looks at the free space, which other programs use up too. If there is enough again it
 // has failed flushes and merges tried at once.
-func (k *compactor) look() error {
-	if k.st.space.look() {
-		signal(k.flushes.eased)
-		signal(k.merges.eased)
+func (k *Compactor) Look() error {
+	if k.st.Space.look() {
+		Signal(k.Flushes.Eased)
+		Signal(k.Merges.Eased)
 	}
 	return nil
 }
 
 // stock keeps memory ready, so that pushes do not wait for it under the lock.
-func (k *compactor) stock() {
+func (k *Compactor) stock() {
 	for {
 		select {
 		case <-k.low:
-			k.st.memtables.Stock()
-		case <-k.st.life.Done():
+			k.st.Memtables.Stock()
+		case <-k.st.Life.Done():
 			return
 		}
 	}
 }
 
-// wait waits until all has ended; the engine's life is over by then.
-func (k *compactor) wait() { k.group.Wait() }
+// Wait waits until all has ended; the engine's life is over by then.
+func (k *Compactor) Wait() { k.group.Wait() }
 
-func (st *store) tablesDir() string { return filepath.Join(st.dir, manifest.TablesName) }
+// TablesDir is the directory of sstables and deletion bitmaps.
+func (st *Store) TablesDir() string { return filepath.Join(st.Dir, manifest.TablesName) }
 
 // number returns the number of a new file.
-func (st *store) number() uint64 {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	n := st.nextFile
-	st.nextFile++
+func (st *Store) number() uint64 {
+	st.Mu.Lock()
+	defer st.Mu.Unlock()
+	n := st.NextFile
+	st.NextFile++
 	return n
 }
 
 // sweepDeletions removes deletion bitmaps that neither the manifest nor a pinned one names. It
 // removes none if it is not known which manifest counts.
-func (k *compactor) sweepDeletions() error {
+func (k *Compactor) sweepDeletions() error {
 	if k.man.Failed() {
 		return nil
 	}
 	s := k.man.State()
-	return deletions.Sweep(k.st.fs, k.st.tablesDir(), func(n uint64) bool { return s.Names(n) || k.pinned != nil && k.pinned.Names(n) })
+	return deletions.Sweep(k.st.FS, k.st.TablesDir(), func(n uint64) bool { return s.Names(n) || k.pinned != nil && k.pinned.Names(n) })
 }

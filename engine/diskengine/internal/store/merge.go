@@ -1,4 +1,4 @@
-package diskengine
+package store
 
 import (
 	"cmp"
@@ -13,10 +13,10 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// merge merges sstables until none should be merged.
-func (k *compactor) merge() error {
-	k.mergeMu.Lock()
-	defer k.mergeMu.Unlock()
+// Merge merges sstables until none should be merged.
+func (k *Compactor) Merge() error {
+	k.MergeMu.Lock()
+	defer k.MergeMu.Unlock()
 	if k.anyDead() {
 		if err := k.dropDead(); err != nil {
 			return err
@@ -25,14 +25,14 @@ func (k *compactor) merge() error {
 	for {
 		some := k.choose()
 		fit := k.fitting(some)
-		k.st.mu.Lock()
+		k.st.Mu.Lock()
 		k.cramped = len(fit) < len(some)
-		k.st.mu.Unlock()
+		k.st.Mu.Unlock()
 		if len(fit) == 0 {
 			return nil
 		}
 		some = fit
-		if err := k.mergeTables(some); err != nil {
+		if err := k.MergeTables(some); err != nil {
 			return err
 		}
 	}
@@ -42,18 +42,18 @@ func (k *compactor) merge() error {
 // choice is an sstable with too many deleted entries, its second some of about one size. Its
 // third, if all sstables together take half as much again as their live entries, is the one
 // with the largest deleted share.
-func (k *compactor) choose() []*source {
-	var all sources
+func (k *Compactor) choose() []*Source {
+	var all Sources
 	now := time.Now()
-	k.st.mu.Lock()
-	for a, list := range k.st.tables.of {
-		all.of[a] = slices.DeleteFunc(slices.Clone(list), func(s *source) bool { return now.Before(s.rests) })
+	k.st.Mu.Lock()
+	for a, list := range k.st.Tables.Of {
+		all.Of[a] = slices.DeleteFunc(slices.Clone(list), func(s *Source) bool { return now.Before(s.rests) })
 	}
-	k.st.mu.Unlock()
-	var worst *source
+	k.st.Mu.Unlock()
+	var worst *Source
 	bytes, left := int64(0), int64(0)
-	for _, list := range all.of {
-		list = slices.DeleteFunc(list, func(s *source) bool { return s.living() == 0 })
+	for _, list := range all.Of {
+		list = slices.DeleteFunc(list, func(s *Source) bool { return s.Living() == 0 })
 		for _, src := range list {
 			if src.thin() {
 				return k.within(beside(list, src))
@@ -63,13 +63,13 @@ func (k *compactor) choose() []*source {
 				worst = src
 			}
 		}
-		slices.SortFunc(list, func(a, b *source) int { return cmp.Compare(a.living(), b.living()) })
+		slices.SortFunc(list, func(a, b *Source) int { return cmp.Compare(a.Living(), b.Living()) })
 		for i := 0; i < len(list); {
 			n := i + 1
-			for n < len(list) && list[n].living() <= 4*list[i].living()+1024 {
+			for n < len(list) && list[n].Living() <= 4*list[i].Living()+1024 {
 				n++
 			}
-			if fan := k.st.cfg.tune.fanIn; n-i >= fan {
+			if fan := k.st.cfg.FanIn; n-i >= fan {
 				if some := k.within(list[i:min(n, i+4*fan)]); len(some) > 1 {
 					return some
 				}
@@ -78,19 +78,19 @@ func (k *compactor) choose() []*source {
 		}
 	}
 	if bytes*2 > left*3 && worst.wins() {
-		return []*source{worst}
+		return []*Source{worst}
 	}
 	return nil
 }
 
-// living is how many live entries an sstable has.
-func (s *source) living() int { return s.Count(0, s.Len()) }
+// Living is how many live entries an sstable has.
+func (s *Source) Living() int { return s.Count(0, s.Len()) }
 
 // within returns the first of some sstables, as many as fit into one with their live entries.
-func (k *compactor) within(some []*source) []*source {
+func (k *Compactor) within(some []*Source) []*Source {
 	entries := 0
 	for n, src := range some {
-		if entries += src.living(); n > 0 && entries > k.st.cfg.tune.merged {
+		if entries += src.Living(); n > 0 && entries > k.st.cfg.Merged {
 			return some[:n]
 		}
 	}
@@ -99,10 +99,10 @@ func (k *compactor) within(some []*source) []*source {
 
 // beside returns an sstable, with others of a list that are not much larger and have lost many
 // entries too.
-func beside(list []*source, src *source) []*source {
-	some := []*source{src}
+func beside(list []*Source, src *Source) []*Source {
+	some := []*Source{src}
 	for _, o := range list {
-		if o != src && o.share() < 0.8 && o.living() <= 4*src.living() {
+		if o != src && o.share() < 0.8 && o.Living() <= 4*src.Living() {
 			some = append(some, o)
 		}
 	}
@@ -111,13 +111,13 @@ func beside(list []*source, src *source) []*source {
 
 // fitting returns those of some sstables to be merged for which there is space: their live
 // entries are written before they are removed.
-func (k *compactor) fitting(some []*source) []*source {
+func (k *Compactor) fitting(some []*Source) []*Source {
 	some = slices.Clone(some)
-	slices.SortFunc(some, func(a, b *source) int { return cmp.Compare(a.left(), b.left()) })
+	slices.SortFunc(some, func(a, b *Source) int { return cmp.Compare(a.left(), b.left()) })
 	n, bytes := 0, int64(0)
 	for wins := true; n < len(some); n++ {
 		wins = wins && some[n].wins()
-		if !k.st.space.fits(bytes+some[n].left(), wins) {
+		if !k.st.Space.fits(bytes+some[n].left(), wins) {
 			break
 		}
 		bytes += some[n].left()
@@ -129,26 +129,26 @@ func (k *compactor) fitting(some []*source) []*source {
 }
 
 // left is about how many bytes the live entries of an sstable take.
-func (s *source) left() int64 { return s.Weight() }
+func (s *Source) left() int64 { return s.Weight() }
 
 // share is about what part of an sstable's bytes its live entries take.
-func (s *source) share() float64 { return float64(s.left()) / float64(s.Bytes()) }
+func (s *Source) share() float64 { return float64(s.left()) / float64(s.Bytes()) }
 
 // thin reports whether much of an sstable is deleted: two fifths of its bytes, or three
 // quarters of its entries. Each entry takes memory.
-func (s *source) thin() bool { return s.share() < 0.6 || uint64(s.living())*4 < uint64(s.Len()) }
+func (s *Source) thin() bool { return s.share() < 0.6 || uint64(s.Living())*4 < uint64(s.Len()) }
 
 // wins reports whether a merge of the sstable alone frees enough space to be worth it.
-func (s *source) wins() bool { return s.share() < 0.75 || s.thin() }
+func (s *Source) wins() bool { return s.share() < 0.75 || s.thin() }
 
-// mergeTables replaces some sstables by one.
-func (k *compactor) mergeTables(some []*source) error {
+// MergeTables replaces some sstables by one.
+func (k *Compactor) MergeTables(some []*Source) error {
 	st := k.st
 	tables := make([]*sstable.Table, len(some))
 	for i, src := range some {
 		tables[i] = src.Table
 	}
-	m, err := sstable.Merge(st.fs, st.tablesDir(), st.number(), k.config("merge", k.merging), tables)
+	m, err := sstable.Merge(st.FS, st.TablesDir(), st.number(), k.config("merge", k.merging), tables)
 	if errors.Is(err, sstable.ErrClosed) { // one of them has no live entry any more
 		return nil
 	}
@@ -162,17 +162,17 @@ func (k *compactor) mergeTables(some []*source) error {
 		}
 		return k.dropDead()
 	}
-	for m.CatchUp() > stepItems {
+	for m.CatchUp() > StepItems {
 	}
-	into := &source{Table: m.Run, area: some[0].area, dirty: true}
+	into := &Source{Table: m.Run, Area: some[0].Area, Dirty: true}
 	for _, src := range some {
 		into.since = max(into.since, src.since)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	m.CatchUp()
-	st.cfg.tune.between("merged")
-	gone, err := k.commit([]*source{into}, some, 0)
+	st.cfg.Between("merged")
+	gone, err := k.commit([]*Source{into}, some, 0)
 	if err != nil {
 		if errors.Is(err, manifest.ErrFailed) { // it may name the new sstable
 			return errors.Join(err, m.Run.Close())
@@ -181,21 +181,21 @@ func (k *compactor) mergeTables(some []*source) error {
 	}
 	gone = append(gone, some...)
 	late := 0
-	for n := stepItems + 1; n > stepItems; { // a purge may have removed many entries meanwhile
+	for n := StepItems + 1; n > StepItems; { // a purge may have removed many entries meanwhile
 		n = m.CatchUp()
 		late += n
 	}
-	st.mu.Lock()
+	st.Mu.Lock()
 	if late+m.CatchUp() > 0 {
-		into.dirty = true
+		into.Dirty = true
 	}
 	for i, src := range some {
-		src.merged, src.nth, src.into = m, i, into
+		src.merged, src.nth, src.Into = m, i, into
 	}
-	st.setTables(st.tables.with([]*source{into}, gone))
+	st.setTables(st.Tables.with([]*Source{into}, gone))
 	k.drew()
-	st.mu.Unlock()
-	k.counts.merges.Add(1)
+	st.Mu.Unlock()
+	k.Counts.Merges.Add(1)
 	k.clear(gone)
 	return nil
 }
@@ -208,7 +208,7 @@ const (
 )
 
 // spoiled lets the sstable rest that could not be read for a merge.
-func (k *compactor) spoiled(some []*source, err error) {
+func (k *Compactor) spoiled(some []*Source, err error) {
 	var damage *vfs.DamageError
 	var unread *fs.PathError
 	name, rest := "", restDamaged
@@ -219,38 +219,38 @@ func (k *compactor) spoiled(some []*source, err error) {
 		name, rest = unread.Path, restUnreadable // the new sstable's path matches none of some
 	}
 	until := time.Now().Add(rest)
-	k.st.mu.Lock()
-	defer k.st.mu.Unlock()
+	k.st.Mu.Lock()
+	defer k.st.Mu.Unlock()
 	for _, src := range some {
-		if sstable.Name(k.st.tablesDir(), src.Number()) == name && src.rests.Before(until) {
+		if sstable.Name(k.st.TablesDir(), src.Number()) == name && src.rests.Before(until) {
 			src.rests = until
 		}
 	}
 }
 
 // dropDead removes the sstables without a live entry.
-func (k *compactor) dropDead() error {
+func (k *Compactor) dropDead() error {
 	st := k.st
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var gone []*source
-	err := st.space.spared(func() (err error) {
+	var gone []*Source
+	err := st.Space.spared(func() (err error) {
 		gone, err = k.commit(nil, nil, 0)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	st.mu.Lock()
-	st.setTables(st.tables.with(nil, gone))
-	st.mu.Unlock()
+	st.Mu.Lock()
+	st.setTables(st.Tables.with(nil, gone))
+	st.Mu.Unlock()
 	k.clear(gone)
 	return nil
 }
 
 // anyDead reports whether an sstable has lost its last live entry since the last manifest.
-func (k *compactor) anyDead() bool {
-	k.st.mu.Lock()
-	defer k.st.mu.Unlock()
-	return slices.ContainsFunc(k.st.tables.all(), func(s *source) bool { return s.living() == 0 && s.dirty })
+func (k *Compactor) anyDead() bool {
+	k.st.Mu.Lock()
+	defer k.st.Mu.Unlock()
+	return slices.ContainsFunc(k.st.Tables.All(), func(s *Source) bool { return s.Living() == 0 && s.Dirty })
 }

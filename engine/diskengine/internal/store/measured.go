@@ -1,4 +1,4 @@
-package diskengine
+package store
 
 import (
 	"container/list"
@@ -17,45 +17,45 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/figure"
 )
 
-// measured is a file system that counts the bytes written and knows the operations under way.
-type measured struct {
+// Measured is a file system that counts the bytes written and knows the operations under way.
+type Measured struct {
 	vfs.FS
-	syncs  figure.Times // of the log
-	log    atomic.Int64 // bytes written to it, zeros written ahead included
-	tables atomic.Int64 // bytes written to sstables
-	other  atomic.Int64
+	Syncs  figure.Times // of the log
+	Log    atomic.Int64 // bytes written to it, zeros written ahead included
+	Tables atomic.Int64 // bytes written to sstables
+	Other  atomic.Int64
 
-	kept     func() error // fails once the directory is not where it was; nil: that is not known
+	Kept     func() error // fails once the directory is not where it was; nil: that is not known
 	patience fdRetry      // for syncs of directories, which need a file descriptor
 
 	mu  sync.Mutex
-	ops list.List // the operations under way, the oldest first
+	Ops list.List // the operations under way, the oldest first
 }
 
-// operation is a call that the disk has not answered.
-type operation struct {
-	what, name string
-	since      time.Time
+// Operation is a call that the disk has not answered.
+type Operation struct {
+	What, Name string
+	Since      time.Time
 }
 
 // begin notes an operation as under way until end is called.
-func (m *measured) begin(what, name string) (end func()) {
+func (m *Measured) begin(what, name string) (end func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := m.ops.PushBack(operation{what, name, time.Now()})
+	at := m.Ops.PushBack(Operation{what, name, time.Now()})
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.ops.Remove(at)
+		m.Ops.Remove(at)
 	}
 }
 
-// slowest returns the operation that has been under way longest.
-func (m *measured) slowest() (op operation, ok bool) {
+// Slowest returns the operation that has been under way longest.
+func (m *Measured) Slowest() (op Operation, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if at := m.ops.Front(); at != nil {
-		return at.Value.(operation), true
+	if at := m.Ops.Front(); at != nil {
+		return at.Value.(Operation), true
 	}
 	return op, false
 }
@@ -64,38 +64,38 @@ func (m *measured) slowest() (op operation, ok bool) {
 // sync under load may take a second.
 const stuckAfter = 5 * time.Second
 
-// stuck returns an error if an operation has been under way for too long.
-func (m *measured) stuck() error {
-	hangs := m.hangs(stuckAfter)
+// Stuck returns an error if an operation has been under way for too long.
+func (m *Measured) Stuck() error {
+	hangs := m.Hangs(stuckAfter)
 	if hangs == "" {
 		return nil
 	}
 	return &engine.Error{Op: "ready", Err: engine.ErrUnavailable, Hint: hangs + "; see to the disk"}
 }
 
-// hangs names the oldest operation if the disk has not answered it for least; empty: there is
+// Hangs names the oldest operation if the disk has not answered it for least; empty: there is
 // none.
-func (m *measured) hangs(least time.Duration) string {
-	op, ok := m.slowest()
-	took := time.Since(op.since)
+func (m *Measured) Hangs(least time.Duration) string {
+	op, ok := m.Slowest()
+	took := time.Since(op.Since)
 	if !ok || took < least {
 		return ""
 	}
-	return fmt.Sprintf("the disk does not answer: %s %s is under way for %s", op.what, op.name, took.Round(time.Second))
+	return fmt.Sprintf("the disk does not answer: %s %s is under way for %s", op.What, op.Name, took.Round(time.Second))
 }
 
 // bytes is the counter of the bytes written to a file.
-func (m *measured) bytes(name string) *atomic.Int64 {
+func (m *Measured) bytes(name string) *atomic.Int64 {
 	switch {
 	case filepath.Base(filepath.Dir(name)) == manifest.LogName:
-		return &m.log
+		return &m.Log
 	case strings.HasSuffix(name, ".run"):
-		return &m.tables
+		return &m.Tables
 	}
-	return &m.other
+	return &m.Other
 }
 
-func (m *measured) file(f vfs.File, err error, name string) (vfs.File, error) {
+func (m *Measured) file(f vfs.File, err error, name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -103,57 +103,57 @@ func (m *measured) file(f vfs.File, err error, name string) (vfs.File, error) {
 }
 
 // Create implements vfs.FS.
-func (m *measured) Create(name string) (vfs.File, error) {
+func (m *Measured) Create(name string) (vfs.File, error) {
 	defer m.begin("create", name)()
 	f, err := m.FS.Create(name)
 	return m.file(f, m.orGone(err), name)
 }
 
 // Open implements vfs.FS.
-func (m *measured) Open(name string) (vfs.File, error) {
+func (m *Measured) Open(name string) (vfs.File, error) {
 	defer m.begin("open", name)()
 	f, err := m.FS.Open(name)
 	return m.file(f, err, name)
 }
 
 // Rename implements vfs.FS.
-func (m *measured) Rename(from, to string) error {
+func (m *Measured) Rename(from, to string) error {
 	defer m.begin("rename", to)()
 	return m.orGone(m.FS.Rename(from, to))
 }
 
 // Remove implements vfs.FS.
-func (m *measured) Remove(name string) error {
+func (m *Measured) Remove(name string) error {
 	defer m.begin("remove", name)()
 	return m.FS.Remove(name)
 }
 
 // List implements vfs.FS.
-func (m *measured) List(dir string) ([]string, error) {
+func (m *Measured) List(dir string) ([]string, error) {
 	defer m.begin("list", dir)()
 	return m.FS.List(dir)
 }
 
 // SyncDir implements vfs.FS. It needs a file descriptor, and waits for one if none is left.
-func (m *measured) SyncDir(dir string) error {
+func (m *Measured) SyncDir(dir string) error {
 	return m.patience.with(func() error {
 		defer m.begin("sync", dir)()
 		return m.orGone(m.FS.SyncDir(dir))
 	})
 }
 
-// gone returns vfs.ErrGone once the store's directory is not where it was.
-func (m *measured) gone() error {
-	if m.kept == nil {
+// Gone returns vfs.ErrGone once the store's directory is not where it was.
+func (m *Measured) Gone() error {
+	if m.Kept == nil {
 		return nil
 	}
-	return m.kept()
+	return m.Kept()
 }
 
 // orGone returns vfs.ErrGone instead of err if err is because the directory is gone.
-func (m *measured) orGone(err error) error {
+func (m *Measured) orGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		if gone := m.gone(); gone != nil {
+		if gone := m.Gone(); gone != nil {
 			return gone
 		}
 	}
@@ -161,7 +161,7 @@ func (m *measured) orGone(err error) error {
 }
 
 // Free implements vfs.FS.
-func (m *measured) Free(dir string) (int64, error) {
+func (m *Measured) Free(dir string) (int64, error) {
 	defer m.begin("free space of", dir)()
 	return m.FS.Free(dir)
 }
@@ -169,7 +169,7 @@ func (m *measured) Free(dir string) (int64, error) {
 // measuredFile is an open file of a measured file system.
 type measuredFile struct {
 	vfs.File
-	m     *measured
+	m     *Measured
 	name  string
 	bytes *atomic.Int64
 }
@@ -194,7 +194,7 @@ func (f *measuredFile) Sync() error {
 	if err := f.File.Sync(); err != nil {
 		return err
 	}
-	return f.m.gone() // a file that no name leads to is not durable
+	return f.m.Gone() // a file that no name leads to is not durable
 }
 
 // Preallocate implements vfs.File.

@@ -1,15 +1,15 @@
-package diskengine
+package store
 
 import "sync"
 
-// lock is store.mu. Tests check that it is not held for long.
-type lock struct {
+// Lock is Store.Mu. Tests check that it is not held for long.
+type Lock struct {
 	mu   sync.Mutex
 	held func(begins bool) // tests see with it how long the lock is held; may be nil
 }
 
 // Lock implements sync.Locker.
-func (l *lock) Lock() {
+func (l *Lock) Lock() {
 	l.mu.Lock()
 	if l.held != nil {
 		l.held(true)
@@ -17,7 +17,7 @@ func (l *lock) Lock() {
 }
 
 // Unlock implements sync.Locker.
-func (l *lock) Unlock() {
+func (l *Lock) Unlock() {
 	if l.held != nil {
 		l.held(false)
 	}
@@ -26,6 +26,6 @@ func (l *lock) Unlock() {
 
 // The lock is held for at most so many items, or bytes; then others are let in.
 const (
-	stepItems = 256
-	stepBytes = 256 << 10
+	StepItems = 256
+	StepBytes = 256 << 10
 )

@@ -1,4 +1,4 @@
-package diskengine
+package store
 
 import (
 	"errors"
@@ -10,41 +10,41 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// flushAll flushes, and notes the error for pushes that wait.
-func (k *compactor) flushAll() error {
-	err := k.flush()
-	k.st.mu.Lock()
-	defer k.st.mu.Unlock()
+// FlushAll flushes, and notes the error for pushes that wait.
+func (k *Compactor) FlushAll() error {
+	err := k.Flush()
+	k.st.Mu.Lock()
+	defer k.st.Mu.Unlock()
 	k.failing = err
 	return err
 }
 
-// flush seals the memtable if it has grown, and writes sealed memtables to sstables.
-func (k *compactor) flush() error {
-	k.flushMu.Lock()
-	defer k.flushMu.Unlock()
-	if err := k.st.hooks.forgetIdle(); err != nil {
+// Flush seals the memtable if it has grown, and writes sealed memtables to sstables.
+func (k *Compactor) Flush() error {
+	k.FlushMu.Lock()
+	defer k.FlushMu.Unlock()
+	if err := k.st.hooks.ForgetIdle(); err != nil {
 		return err
 	}
 	k.trimLoose()
 	for {
-		w := k.next(false)
+		w := k.Next(false)
 		if w == nil {
 			return nil
 		}
-		if err := k.st.space.spared(func() error { return k.flushTable(w) }); err != nil {
+		if err := k.st.Space.spared(func() error { return k.FlushTable(w) }); err != nil {
 			return err
 		}
-		signal(k.merges.told)
+		Signal(k.Merges.Told)
 	}
 }
 
 // trimLoose frees the memory of removed long values. Moving a message with a long value again
 // and again takes memory but hardly any log, so no memtable is sealed for it. Only the flusher
 // may call it, and only while it holds no such value.
-func (k *compactor) trimLoose() {
-	for k.st.memtables.Loose() > 0 {
-		k.st.memtables.Trim()
+func (k *Compactor) trimLoose() {
+	for k.st.Memtables.Loose() > 0 {
+		k.st.Memtables.Trim()
 	}
 }
 
@@ -52,19 +52,19 @@ func (k *compactor) trimLoose() {
 // looks.
 const mostLoose = 16
 
-// next returns the memtable to be flushed next; nil: there is none, or it rests. If none is
+// Next returns the memtable to be flushed next; nil: there is none, or it rests. If none is
 // sealed, it seals one that has grown, or any if must.
-func (k *compactor) next(must bool) *sealedTable {
+func (k *Compactor) Next(must bool) *sealedTable {
 	st := k.st
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if len(k.sealed) == 0 && !must && (st.hooks.beginning() || !k.grown()) {
+	st.Mu.Lock()
+	defer st.Mu.Unlock()
+	if len(k.Sealed) == 0 && !must && (st.hooks.Beginning() || !k.grown()) {
 		return nil
 	}
-	if len(k.sealed) == 0 {
-		k.seal()
+	if len(k.Sealed) == 0 {
+		k.Seal()
 	}
-	if w := k.sealed[0]; must || !k.rests(w) {
+	if w := k.Sealed[0]; must || !k.rests(w) {
 		return w
 	}
 	return nil
@@ -72,25 +72,25 @@ func (k *compactor) next(must bool) *sealedTable {
 
 // grown reports whether the memtable or the log has grown so much that it is time to seal. If
 // space is short the log gets no more than a segment, unless a flush would write as much again
-// as came since the last seal: then it would gain nothing. store.mu is held.
-func (k *compactor) grown() bool {
+// as came since the last seal: then it would gain nothing. Store.Mu is held.
+func (k *Compactor) grown() bool {
 	st := k.st
-	taken, _ := st.memtables.Memory()
-	came := uint64(st.log.End()) - st.sealedAt
+	taken, _ := st.Memtables.Memory()
+	came := uint64(st.Log.End()) - st.sealedAt
 	return k.hasMemtable() || came >= uint64(st.span(taken)) ||
-		st.tight() && st.log.Size() > st.cfg.tune.segment && came > uint64(st.rewritten) || k.ahead(0) > 1 || k.isWanted()
+		st.Tight() && st.Log.Size() > st.cfg.Segment && came > uint64(st.rewritten) || k.ahead(0) > 1 || k.isWanted()
 }
 
-// hasMemtable reports whether the active memtable takes enough memory to be sealed. store.mu
+// hasMemtable reports whether the active memtable takes enough memory to be sealed. Store.Mu
 // is held.
-func (k *compactor) hasMemtable() bool {
-	return k.unsealed() >= k.st.cfg.tune.memtable && k.st.memtables.Unsealed() > 0
+func (k *Compactor) hasMemtable() bool {
+	return k.unsealed() >= k.st.cfg.Memtable && k.st.Memtables.Unsealed() > 0
 }
 
-// unsealed is about how many bytes of memory the active memtable takes. store.mu is held.
-func (k *compactor) unsealed() int64 {
-	taken, _ := k.st.memtables.Memory()
-	for _, w := range k.sealed {
+// unsealed is about how many bytes of memory the active memtable takes. Store.Mu is held.
+func (k *Compactor) unsealed() int64 {
+	taken, _ := k.st.Memtables.Memory()
+	for _, w := range k.Sealed {
 		taken -= w.memory
 	}
 	return max(0, taken)
@@ -99,16 +99,16 @@ func (k *compactor) unsealed() int64 {
 // rests reports whether a sealed memtable is not to be written yet: most of its messages will
 // be handled soon and then need not be written. It rests for a minute at most. It rests no
 // longer if there is no memory for another memtable, if space is short, or if the log has
-// outgrown span by more than about twice what the memtables take. store.mu is held.
-func (k *compactor) rests(w *sealedTable) bool {
+// outgrown span by more than about twice what the memtables take. Store.Mu is held.
+func (k *Compactor) rests(w *sealedTable) bool {
 	st := k.st
-	if !w.soon || w.told || w.Len() == 0 || time.Since(w.at) >= soon || st.tight() || k.ahead(0) > 1 || k.isWanted() {
+	if !w.soon || w.told || w.Len() == 0 || time.Since(w.at) >= soon || st.Tight() || k.ahead(0) > 1 || k.isWanted() {
 		return false
 	}
-	taken, _ := st.memtables.Memory()
-	most := st.cfg.tune.span
-	return k.unwritten() < slowFrom && st.space.has(restSpans*most) &&
-		int64(uint64(st.log.End())-st.replayed) < st.span(taken)+max(most/4, min(most, 2*taken))
+	taken, _ := st.Memtables.Memory()
+	most := st.cfg.Span
+	return k.unwritten() < slowFrom && st.Space.has(restSpans*most) &&
+		int64(uint64(st.Log.End())-st.Replayed) < st.span(taken)+max(most/4, min(most, 2*taken))
 }
 
 // soon is the time within which at least half of a memtable must be due for it to rest.
@@ -124,46 +124,46 @@ const soonQueues = 64
 // span is how much the log may grow before it is time to seal: eight times what a flush would
 // write, which is messages that wait and records written again. It is at least a quarter of
 // tuning.span, and at most all of it. So flushes write little beside the log, and the log
-// takes no more space than that needs: a new segment is written twice. store.mu is held.
-func (st *store) span(taken int64) int64 {
+// takes no more space than that needs: a new segment is written twice. Store.Mu is held.
+func (st *Store) span(taken int64) int64 {
 	const times = 8
-	most := st.cfg.tune.span
+	most := st.cfg.Span
 	return max(most/4, min(most, times*(taken+st.rewritten)))
 }
 
-// seal seals the active memtable and begins a new one. store.mu is held.
-func (k *compactor) seal() {
+// Seal seals the active memtable and begins a new one. Store.Mu is held.
+func (k *Compactor) Seal() {
 	st := k.st
-	end := st.log.End()
+	end := st.Log.End()
 	st.sealedAt = uint64(end)
-	st.seals++
-	w := &sealedTable{replay: end, at: time.Now(), memory: k.unsealed(), all: st.memtables.Unsealed()}
-	w.Sealed = st.memtables.Seal()
-	due, all := w.DueBefore(st.cfg.now().Add(soon).UnixMilli(), soonQueues)
+	st.Seals++
+	w := &sealedTable{replay: end, at: time.Now(), memory: k.unsealed(), all: st.Memtables.Unsealed()}
+	w.Sealed = st.Memtables.Seal()
+	due, all := w.DueBefore(st.cfg.Now().Add(soon).UnixMilli(), soonQueues)
 	w.soon = 2*due >= all
-	k.sealed = append(k.sealed, w)
+	k.Sealed = append(k.Sealed, w)
 }
 
-// flushTable writes a memtable to sstables. If it fails the memtable stays as it was.
-func (k *compactor) flushTable(w *sealedTable) (err error) {
+// FlushTable writes a memtable to sstables. If it fails the memtable stays as it was.
+func (k *Compactor) FlushTable(w *sealedTable) (err error) {
 	st := k.st
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !w.told { // only at the first try, so that the log grows no more than it must
-		st.mu.Lock()
-		st.rewriting = 0
-		st.mu.Unlock()
-		if err := st.hooks.rewrite(); err != nil {
+		st.Mu.Lock()
+		st.Rewriting = 0
+		st.Mu.Unlock()
+		if err := st.hooks.Rewrite(); err != nil {
 			return err
 		}
 		w.told = true
-		st.mu.Lock()
-		st.rewritten = st.rewriting // not what the log grew by: others have pushed meanwhile
+		st.Mu.Lock()
+		st.rewritten = st.Rewriting // not what the log grew by: others have pushed meanwhile
 		st.said += st.rewritten
 		st.sealedAt += uint64(st.rewritten) // what was written again is no reason to seal again
-		st.mu.Unlock()
+		st.Mu.Unlock()
 	}
-	var made []*source
+	var made []*Source
 	counts := false // the manifest names them: it cannot fail any more
 	defer func() {
 		if err == nil || counts {
@@ -177,9 +177,9 @@ func (k *compactor) flushTable(w *sealedTable) (err error) {
 			}
 		}
 		for more := true; more; {
-			st.mu.Lock()
-			more, w.passed = w.Again(16*stepItems), 0
-			st.mu.Unlock()
+			st.Mu.Lock()
+			more, w.passed = w.Again(16*StepItems), 0
+			st.Mu.Unlock()
 		}
 	}()
 	for a := memtable.Live; a <= memtable.Finished; a++ {
@@ -195,20 +195,20 @@ func (k *compactor) flushTable(w *sealedTable) (err error) {
 	if err != nil {
 		return err
 	}
-	st.cfg.tune.between("install")
-	st.space.measure() // pushes that are admitted now count on it
+	st.cfg.Between("install")
+	st.Space.measure() // pushes that are admitted now count on it
 	k.install(w, made, gone)
 	counts = true
-	st.log.Release(w.replay)
-	for st.memtables.Trim() {
+	st.Log.Release(w.replay)
+	for st.Memtables.Trim() {
 	}
-	k.counts.flushes.Add(1)
+	k.Counts.Flushes.Add(1)
 	k.clear(gone)
 	return nil
 }
 
 // write writes an area of a memtable to an sstable; nil: the area is empty.
-func (k *compactor) write(w *sealedTable, a memtable.Area) (_ *source, err error) {
+func (k *Compactor) write(w *sealedTable, a memtable.Area) (_ *Source, err error) {
 	st := k.st
 	var out *sstable.Writer
 	defer func() {
@@ -219,9 +219,9 @@ func (k *compactor) write(w *sealedTable, a memtable.Area) (_ *source, err error
 	var some []passed
 	var room []byte
 	n := 0
-	for most := passFirst; ; most = min(2*most, stepItems, max(1, most*passBytes/max(1, len(room)))) {
+	for most := passFirst; ; most = min(2*most, StepItems, max(1, most*passBytes/max(1, len(room)))) {
 		some, room = some[:0], room[:0]
-		st.mu.Lock()
+		st.Mu.Lock()
 		k.wrote(w, n)
 		n = w.Pass(a, most, func(x memtable.Entry) {
 			p := passed{Place: sstable.Place{Queue: x.Queue, At: x.At, ID: x.ID}, from: len(room), key: len(x.Key)}
@@ -234,14 +234,14 @@ func (k *compactor) write(w *sealedTable, a memtable.Area) (_ *source, err error
 			p.to = len(room)
 			some = append(some, p)
 		})
-		st.mu.Unlock()
+		st.Mu.Unlock()
 		if n == 0 {
 			break
 		}
 		if out == nil {
 			c := k.config("flush", k.flushing)
 			c.Plain = func() bool { return k.flushing() > packs } // a merge packs it
-			if out, err = sstable.Create(st.fs, st.tablesDir(), st.number(), c); err != nil {
+			if out, err = sstable.Create(st.FS, st.TablesDir(), st.number(), c); err != nil {
 				return nil, err
 			}
 		}
@@ -253,14 +253,14 @@ func (k *compactor) write(w *sealedTable, a memtable.Area) (_ *source, err error
 				if err != nil {
 					return nil, err
 				}
-				key = st.secret.Key(p.Queue, string(b))
+				key = st.Secret.Key(p.Queue, string(b))
 			}
 			if err := out.Add(p.Place, key, value, p.long); err != nil {
 				return nil, err
 			}
 		}
 		k.trimLoose()
-		if err := k.between("pass"); err != nil {
+		if err := k.Between("pass"); err != nil {
 			return nil, err
 		}
 	}
@@ -271,15 +271,15 @@ func (k *compactor) write(w *sealedTable, a memtable.Area) (_ *source, err error
 	if err != nil {
 		return nil, err
 	}
-	return &source{Table: r, area: a}, nil
+	return &Source{Table: r, Area: a}, nil
 }
 
 // wrote notes that n more entries of a memtable were given to an sstable. It also seals the
-// active memtable if that has grown, so that none gets large meanwhile. store.mu is held.
-func (k *compactor) wrote(w *sealedTable, n int) {
+// active memtable if that has grown, so that none gets large meanwhile. Store.Mu is held.
+func (k *Compactor) wrote(w *sealedTable, n int) {
 	w.passed += n
-	if len(k.sealed) < mostSealed && !k.st.hooks.beginning() && k.hasMemtable() {
-		k.seal()
+	if len(k.Sealed) < mostSealed && !k.st.hooks.Beginning() && k.hasMemtable() {
+		k.Seal()
 	}
 	if k.pushes.Load() == stopped {
 		k.drew()
@@ -292,7 +292,7 @@ const mostSealed = 5
 // The first pass copies passFirst entries, later ones as many as have about passBytes bytes.
 const (
 	passFirst = 1
-	passBytes = stepBytes
+	passBytes = StepBytes
 )
 
 // passed is an entry that was copied out of a memtable.
@@ -304,33 +304,33 @@ type passed struct {
 }
 
 // install replaces a memtable with its sstables.
-func (k *compactor) install(w *sealedTable, made, gone []*source) {
+func (k *Compactor) install(w *sealedTable, made, gone []*Source) {
 	st := k.st
 	kill := func() (n int) {
 		for _, src := range made {
-			for _, pos := range w.Left(src.area) {
-				spot{src, pos}.kill()
+			for _, pos := range w.Left(src.Area) {
+				Spot{src, pos}.Kill()
 				n++
 			}
 		}
 		return n
 	}
-	for n := stepItems; n >= stepItems; { // most of them in slices, so that the lock is not held for long
-		st.mu.Lock()
+	for n := StepItems; n >= StepItems; { // most of them in slices, so that the lock is not held for long
+		st.Mu.Lock()
 		n = kill()
-		st.mu.Unlock()
-		st.cfg.tune.between("installing")
+		st.Mu.Unlock()
+		st.cfg.Between("installing")
 	}
-	st.mu.Lock()
-	defer st.mu.Unlock()
+	st.Mu.Lock()
+	defer st.Mu.Unlock()
 	kill()
 	for _, src := range made {
-		src.since = st.tables.latest + 1
+		src.since = st.Tables.Latest + 1
 	}
-	st.setTables(st.tables.with(made, gone))
-	st.replayed, st.said = uint64(w.replay), st.rewritten
-	st.epoch++
+	st.setTables(st.Tables.with(made, gone))
+	st.Replayed, st.said = uint64(w.replay), st.rewritten
+	st.Epoch++
 	w.Drop()
-	k.sealed = append(k.sealed[:0:0], k.sealed[1:]...)
+	k.Sealed = append(k.Sealed[:0:0], k.Sealed[1:]...)
 	k.drew()
 }

@@ -1,4 +1,4 @@
-package diskengine
+package store
 
 import (
 	"errors"
@@ -10,15 +10,15 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// space watches the free space of the disk, and keeps the ballast: a file that only takes up
+// Space watches the free space of the disk, and keeps the ballast: a file that only takes up
 // space. The ballast is removed when a flush or the log needs its space. From then on pushes
 // are refused until it is back, while messages can still be settled.
-type space struct {
-	st    *store
-	tells bool         // the file system says how much is free
-	free  atomic.Int64 // free bytes when last measured
+type Space struct {
+	st    *Store
+	Tells bool         // the file system says how much is free
+	Free  atomic.Int64 // free bytes when last measured
 	total atomic.Int64 // those and what the log took then; 0: the log was not open yet
-	low   atomic.Bool  // free is less than the least
+	Low   atomic.Bool  // free is less than the least
 	out   atomic.Bool  // the ballast is not there, though it should be
 
 	held atomic.Bool // the ballast is there
@@ -29,54 +29,54 @@ type space struct {
 	spares int // how many calls use the space of the ballast; while any does, it does not come back
 }
 
-const ballastName = "BALLAST"
+const BallastName = "BALLAST"
 
 // openSpace looks at the disk for the first time, and makes the ballast if there is room.
-func openSpace(st *store) *space {
-	s := &space{st: st}
-	_, err := st.fs.Free(st.dir)
-	s.tells = err == nil
+func openSpace(st *Store) *Space {
+	s := &Space{st: st}
+	_, err := st.FS.Free(st.Dir)
+	s.Tells = err == nil
 	s.held.Store(s.found())
 	s.look()
 	return s
 }
 
-func (s *space) ballast() string { return filepath.Join(s.st.dir, ballastName) }
+func (s *Space) ballast() string { return filepath.Join(s.st.Dir, BallastName) }
 
 // found reports whether the ballast is there from before. It removes one that is too small.
-func (s *space) found() bool {
-	f, err := s.st.fs.Open(s.ballast())
+func (s *Space) found() bool {
+	f, err := s.st.FS.Open(s.ballast())
 	if err != nil {
 		return false
 	}
 	size, err := f.Size()
-	is := err == nil && s.st.cfg.ballastBytes > 0 && size >= s.st.cfg.ballastBytes
+	is := err == nil && s.st.cfg.BallastBytes > 0 && size >= s.st.cfg.BallastBytes
 	if is { // a program that copied the directory may have left holes in it
 		err = f.Preallocate(0, size)
 	}
 	if err = errors.Join(err, f.Close()); is && err == nil {
 		return true
 	}
-	_ = s.st.fs.Remove(s.ballast()) // if that fails no other is made
+	_ = s.st.FS.Remove(s.ballast()) // if that fails no other is made
 	return false
 }
 
-// isShort reports whether pushes are refused.
-func (s *space) isShort() bool { return s.low.Load() || s.out.Load() }
+// IsShort reports whether pushes are refused.
+func (s *Space) IsShort() bool { return s.Low.Load() || s.out.Load() }
 
-// least is the free space below which pushes are refused.
-func (s *space) least() int64 { return max(0, s.st.cfg.minFreeBytes) }
+// Least is the free space below which pushes are refused.
+func (s *Space) Least() int64 { return max(0, s.st.cfg.MinFreeBytes) }
 
 // look measures the free space, and makes the ballast if there is enough. It reports whether there was too
 // little before and is enough now.
-func (s *space) look() (relieved bool) {
-	was := s.isShort()
+func (s *Space) look() (relieved bool) {
+	was := s.IsShort()
 	free, known := s.measure()
 	if known {
-		s.low.Store(free < s.least())
+		s.Low.Store(free < s.Least())
 	}
 	s.take(free, known)
-	is := s.isShort()
+	is := s.IsShort()
 	if is != was {
 		s.tell(is)
 	}
@@ -84,18 +84,18 @@ func (s *space) look() (relieved bool) {
 }
 
 // measure asks for the free space.
-func (s *space) measure() (free int64, known bool) {
+func (s *Space) measure() (free int64, known bool) {
 	s.measuring.Lock()
 	defer s.measuring.Unlock()
 	taken := int64(0)
-	if s.st.log != nil {
-		taken = s.st.log.Taken() // before Free, so that what it takes meanwhile is not counted twice
+	if s.st.Log != nil {
+		taken = s.st.Log.Taken() // before Free, so that what it takes meanwhile is not counted twice
 	}
-	free, err := s.st.fs.Free(s.st.dir)
+	free, err := s.st.FS.Free(s.st.Dir)
 	if err != nil {
 		return 0, false
 	}
-	s.free.Store(free)
+	s.Free.Store(free)
 	if taken > 0 {
 		s.total.Store(min(free, math.MaxInt64/2) + taken)
 	}
@@ -104,20 +104,20 @@ func (s *space) measure() (free int64, known bool) {
 
 // tell logs that space is short, or no longer. Both are warnings: an operator who reads only
 // warnings must see the end too.
-func (s *space) tell(short bool) {
+func (s *Space) tell(short bool) {
 	if short {
-		s.st.slog.Warn("tarry disk: too little space is free: pushes are refused; leasing, settling and cancelling go on", "dir", s.st.dir, "free_bytes", s.free.Load(), "min_free_bytes", s.least())
+		s.st.Slog.Warn("tarry disk: too little space is free: pushes are refused; leasing, settling and cancelling go on", "dir", s.st.Dir, "free_bytes", s.Free.Load(), "min_free_bytes", s.Least())
 	} else {
-		s.st.slog.Warn("tarry disk: there is space again: pushes are accepted", "dir", s.st.dir, "free_bytes", s.free.Load())
+		s.st.Slog.Warn("tarry disk: there is space again: pushes are accepted", "dir", s.st.Dir, "free_bytes", s.Free.Load())
 	}
 }
 
 // take makes the ballast, unless it is there. A ballast that was given up comes back only when
 // there is room for two.
-func (s *space) take(free int64, known bool) {
+func (s *Space) take(free int64, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	size := s.st.cfg.ballastBytes
+	size := s.st.cfg.BallastBytes
 	if s.held.Load() || size <= 0 || s.spares > 0 {
 		return
 	}
@@ -125,7 +125,7 @@ func (s *space) take(free int64, known bool) {
 	if s.out.Load() {
 		room = 2 * size
 	}
-	if known && free < s.least()+room {
+	if known && free < s.Least()+room {
 		s.out.Store(true)
 		return
 	}
@@ -136,26 +136,26 @@ func (s *space) take(free int64, known bool) {
 }
 
 // make reserves the file of the ballast.
-func (s *space) make(size int64) error {
-	f, err := s.st.fs.Create(s.ballast())
+func (s *Space) make(size int64) error {
+	f, err := s.st.FS.Create(s.ballast())
 	if err != nil {
 		return err
 	}
 	if err = errors.Join(f.Preallocate(0, size), f.Close()); err != nil {
-		err = errors.Join(err, s.st.fs.Remove(s.ballast()))
+		err = errors.Join(err, s.st.FS.Remove(s.ballast()))
 	}
 	return err
 }
 
 // giveUp removes the ballast, and reports whether that made room.
-func (s *space) giveUp() bool {
+func (s *Space) giveUp() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.held.Load() || s.st.fs.Remove(s.ballast()) != nil {
+	if !s.held.Load() || s.st.FS.Remove(s.ballast()) != nil {
 		return false
 	}
 	s.held.Store(false)
-	if !s.out.Swap(true) && !s.low.Load() {
+	if !s.out.Swap(true) && !s.Low.Load() {
 		s.tell(true)
 	}
 	return true
@@ -163,7 +163,7 @@ func (s *space) giveUp() bool {
 
 // spared runs do, which frees space in the end. If the disk is full, it gives up the ballast
 // and runs do again.
-func (s *space) spared(do func() error) error {
+func (s *Space) spared(do func() error) error {
 	err := do()
 	if !vfs.IsFull(err) {
 		return err
@@ -176,7 +176,7 @@ func (s *space) spared(do func() error) error {
 	return err
 }
 
-func (s *space) spare(n int) {
+func (s *Space) spare(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.spares += n
@@ -184,47 +184,47 @@ func (s *space) spare(n int) {
 
 // fits reports whether the background may write so many bytes. Work that reclaims more than it
 // takes may use all the free space.
-func (s *space) fits(bytes int64, reclaims bool) bool {
-	free, err := s.st.fs.Free(s.st.dir)
+func (s *Space) fits(bytes int64, reclaims bool) bool {
+	free, err := s.st.FS.Free(s.st.Dir)
 	if reclaims {
 		return err != nil || free >= bytes
 	}
-	return err != nil || free-bytes >= max(s.least(), s.st.cfg.ballastBytes)
+	return err != nil || free-bytes >= max(s.Least(), s.st.cfg.BallastBytes)
 }
 
 // has reports whether so many bytes were free a moment ago, beside what is kept free.
-func (s *space) has(bytes int64) bool {
-	return !s.tells || s.free.Load() >= s.least()+max(0, s.st.cfg.ballastBytes)+bytes
+func (s *Space) has(bytes int64) bool {
+	return !s.Tells || s.Free.Load() >= s.Least()+max(0, s.st.cfg.BallastBytes)+bytes
 }
 
 // room is how many bytes, the ballast's with them, are left for a flush once the log has grown
 // to so many. ok is false if that is not known.
-func (s *space) room(log int64) (bytes int64, ok bool) {
-	return s.roomBeside(max(s.segments(log), s.st.log.Taken()))
+func (s *Space) room(log int64) (bytes int64, ok bool) {
+	return s.roomBeside(max(s.segments(log), s.st.Log.Taken()))
 }
 
 // roomLater is room once the log has given back what it takes beyond so many bytes.
-func (s *space) roomLater(log int64) (bytes int64, ok bool) { return s.roomBeside(s.segments(log)) }
+func (s *Space) roomLater(log int64) (bytes int64, ok bool) { return s.roomBeside(s.segments(log)) }
 
 // segments is the disk space of a log of so many bytes: one segment has been begun, and others
 // are made ahead.
-func (s *space) segments(log int64) int64 { return log + (1+logSpares)*s.st.cfg.tune.segment }
+func (s *Space) segments(log int64) int64 { return log + (1+logSpares)*s.st.cfg.Segment }
 
-func (s *space) roomBeside(log int64) (bytes int64, ok bool) {
+func (s *Space) roomBeside(log int64) (bytes int64, ok bool) {
 	bytes = s.total.Load()
-	if !s.tells || bytes == 0 {
+	if !s.Tells || bytes == 0 {
 		return 0, false
 	}
 	if s.held.Load() {
-		bytes += s.st.cfg.ballastBytes
+		bytes += s.st.cfg.BallastBytes
 	}
-	return bytes - log - s.st.cfg.tune.segment, true // a segment is for deletion bitmaps and the manifest
+	return bytes - log - s.st.cfg.Segment, true // a segment is for deletion bitmaps and the manifest
 }
 
 // leaves reports whether enough space stays free after so many bytes more are written.
-func (s *space) leaves(bytes int64) bool { return !s.tells || s.free.Load()-bytes >= s.least() }
+func (s *Space) leaves(bytes int64) bool { return !s.Tells || s.Free.Load()-bytes >= s.Least() }
 
-const noSpaceHint = "free some space; messages can be leased, settled and cancelled meanwhile"
+const NoSpaceHint = "free some space; messages can be leased, settled and cancelled meanwhile"
 
-// tight reports whether space is short, for pushes or for the log.
-func (st *store) tight() bool { return st.space.isShort() || st.log.Full() != nil }
+// Tight reports whether space is short, for pushes or for the log.
+func (st *Store) Tight() bool { return st.Space.IsShort() || st.Log.Full() != nil }

@@ -1,4 +1,4 @@
-package diskengine
+package store
 
 import (
 	"context"
@@ -17,15 +17,15 @@ import (
 // They are let in in the order in which they come.
 const enterPart = 4
 
-// enter waits until a push of so many bytes may run. The caller calls leave when it has ended.
-func (st *store) enter(ctx context.Context, bytes int64) (leave func(), err error) {
-	n := min(bytes, st.cfg.memoryBytes/enterPart)
+// Enter waits until a push of so many bytes may run. The caller calls leave when it has ended.
+func (st *Store) Enter(ctx context.Context, bytes int64) (leave func(), err error) {
+	n := min(bytes, st.cfg.MemoryBytes/enterPart)
 	if !st.pushing.TryAcquire(n) {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
-		defer context.AfterFunc(st.life, stop)()
+		defer context.AfterFunc(st.Life, stop)()
 		if err := st.pushing.Acquire(ctx, n); err != nil {
-			if st.life.Err() != nil {
+			if st.Life.Err() != nil {
 				return nil, gate.Closed("push")
 			}
 			return nil, behind(ctx, err)
@@ -34,17 +34,17 @@ func (st *store) enter(ctx context.Context, bytes int64) (leave func(), err erro
 	return func() { st.pushing.Release(n) }, nil
 }
 
-// admit waits until there is room for a push of so many bytes: there is free space, and the
-// log, flushes and merges keep up. The caller calls compactor.came once the bytes are in the
+// Admit waits until there is room for a push of so many bytes: there is free space, and the
+// log, flushes and merges keep up. The caller calls Compactor.Came once the bytes are in the
 // log, or will not be.
-func (st *store) admit(ctx context.Context, bytes int64) error {
-	if err := st.hooks.refused("push"); err != nil {
+func (st *Store) Admit(ctx context.Context, bytes int64) error {
+	if err := st.hooks.Refused("push"); err != nil {
 		return err
 	}
-	if err := st.log.Admit(ctx); err != nil {
+	if err := st.Log.Admit(ctx); err != nil {
 		return behind(ctx, err)
 	}
-	k := st.compactor
+	k := st.Compactor
 	if k.admitFast(bytes) {
 		return nil
 	}
@@ -56,9 +56,9 @@ func (st *store) admit(ctx context.Context, bytes int64) error {
 		}
 		if !waits {
 			waits = true
-			k.waiting.Add(1)
-			defer k.waiting.Add(-1)
-			k.wake() // there may be nothing sealed yet
+			k.Waiting.Add(1)
+			defer k.Waiting.Add(-1)
+			k.Wake() // there may be nothing sealed yet
 		}
 		timer := time.NewTimer(rest)
 		select {
@@ -66,10 +66,10 @@ func (st *store) admit(ctx context.Context, bytes int64) error {
 		case <-timer.C:
 		case <-ctx.Done():
 			err = behind(ctx, ctx.Err())
-		case <-st.life.Done():
+		case <-st.Life.Done():
 			err = wal.ErrClosed
-		case <-st.log.Failed():
-			err = st.log.Err()
+		case <-st.Log.Failed():
+			err = st.Log.Err()
 		}
 		if timer.Stop(); err != nil {
 			k.giveBack(turn)
@@ -85,9 +85,9 @@ type pushTurn struct {
 }
 
 // giveBack returns the turn of a push that has left, so that later ones do not wait for it.
-func (k *compactor) giveBack(t pushTurn) {
-	k.st.mu.Lock()
-	defer k.st.mu.Unlock()
+func (k *Compactor) giveBack(t pushTurn) {
+	k.st.Mu.Lock()
+	defer k.st.Mu.Unlock()
 	k.nextTurn = k.nextTurn.Add(-t.span)
 }
 
@@ -111,25 +111,25 @@ const (
 
 // admitFast admits a push while pushes are not slowed, if it is small together with those on
 // their way to the log.
-func (k *compactor) admitFast(bytes int64) bool {
+func (k *Compactor) admitFast(bytes int64) bool {
 	if k.pushes.Load() != freely {
 		return false
 	}
 	if k.coming.Add(bytes) <= k.littleAhead() {
 		return true
 	}
-	k.came(bytes)
+	k.Came(bytes)
 	return false
 }
 
 // admitSlow admits a push, or returns a channel that is closed when there is more room, and
 // how long to wait at most before it looks again: until the push's turn, which it takes if
 // pushes are slowed, or lookEvery. A push is admitted if room and err are nil.
-func (k *compactor) admitSlow(bytes int64, turn *pushTurn) (room <-chan struct{}, rest time.Duration, err error) {
-	k.st.mu.Lock()
-	defer k.st.mu.Unlock()
+func (k *Compactor) admitSlow(bytes int64, turn *pushTurn) (room <-chan struct{}, rest time.Duration, err error) {
+	k.st.Mu.Lock()
+	defer k.st.Mu.Unlock()
 	level, err := k.assess()
-	if refused := k.st.hooks.refused("push"); refused != nil { // space has become short since it came
+	if refused := k.st.hooks.Refused("push"); refused != nil { // space has become short since it came
 		err = refused
 	}
 	switch {
@@ -139,7 +139,7 @@ func (k *compactor) admitSlow(bytes int64, turn *pushTurn) (room <-chan struct{}
 		return k.drawn, lookEvery, nil
 	case !k.takes(bytes):
 		k.makeRoom(bytes)
-		return nil, 0, &engine.Error{Op: "push", Err: engine.ErrNoSpace, Hint: noSpaceHint}
+		return nil, 0, &engine.Error{Op: "push", Err: engine.ErrNoSpace, Hint: NoSpaceHint}
 	case level > 0:
 		now := time.Now()
 		if turn.at.IsZero() {
@@ -157,8 +157,8 @@ func (k *compactor) admitSlow(bytes int64, turn *pushTurn) (room <-chan struct{}
 const halfSlowed = 64 << 20
 
 // turn takes a turn for a push of so many bytes. The higher the level, the more time between
-// turns. So pushes become as slow as flushes and merges are. store.mu is held.
-func (k *compactor) turn(now time.Time, bytes int64, level float64) pushTurn {
+// turns. So pushes become as slow as flushes and merges are. Store.Mu is held.
+func (k *Compactor) turn(now time.Time, bytes int64, level float64) pushTurn {
 	if k.nextTurn.Before(now) {
 		k.nextTurn = now
 	}
@@ -168,19 +168,19 @@ func (k *compactor) turn(now time.Time, bytes int64, level float64) pushTurn {
 	return turn
 }
 
-// came says that a push that was admitted has ended: its bytes are in the log, or will not be.
-func (k *compactor) came(bytes int64) {
+// Came says that a push that was admitted has ended: its bytes are in the log, or will not be.
+func (k *Compactor) Came(bytes int64) {
 	k.coming.Add(-bytes)
 	if k.pushes.Load() != stopped {
 		return
 	}
-	k.st.mu.Lock()
-	defer k.st.mu.Unlock()
+	k.st.Mu.Lock()
+	defer k.st.Mu.Unlock()
 	k.drew()
 }
 
-// drew wakes the pushes that wait for room. store.mu is held.
-func (k *compactor) drew() {
+// drew wakes the pushes that wait for room. Store.Mu is held.
+func (k *Compactor) drew() {
 	_, _ = k.assess()
 	close(k.drawn)
 	k.drawn = make(chan struct{})
@@ -190,14 +190,14 @@ func (k *compactor) drew() {
 const mostTables = 256
 
 // assess returns how far flushes and merges are behind: above 0 pushes are slowed, above 1
-// they wait. An error refuses pushes, since they would wait for long. store.mu is held.
-func (k *compactor) assess() (level float64, err error) {
-	if k.st.cfg.tune.still { // nothing happens by itself
+// they wait. An error refuses pushes, since they would wait for long. Store.Mu is held.
+func (k *Compactor) assess() (level float64, err error) {
+	if k.st.cfg.Still { // nothing happens by itself
 		return 0, nil
 	}
 	k.pushes.Store(stopped) // before coming is read, so that a push that ends meanwhile wakes waiting ones
 	flushes := max((k.unwritten()-slowFrom)/(1-slowFrom), 2*k.ahead(k.coming.Load())-1)
-	merges := 2*float64(len(k.st.tables.of[memtable.Live]))/mostTables - 1
+	merges := 2*float64(len(k.st.Tables.Of[memtable.Live]))/mostTables - 1
 	switch level = max(flushes, merges); {
 	case level <= 0:
 		k.nextTurn = time.Time{}
@@ -205,7 +205,7 @@ func (k *compactor) assess() (level float64, err error) {
 	case level <= 1:
 		k.pushes.Store(slowed)
 	case flushes > 1 && vfs.IsFull(k.failing), merges > 1 && k.cramped:
-		err = &engine.Error{Op: "push", Err: engine.ErrNoSpace, Hint: noSpaceHint}
+		err = &engine.Error{Op: "push", Err: engine.ErrNoSpace, Hint: NoSpaceHint}
 	case flushes > 1 && k.failing != nil:
 		err = &engine.Error{Op: "push", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, k.failing),
 			Hint: "what was pushed before cannot be written to an sstable; see to the disk"}
@@ -213,7 +213,7 @@ func (k *compactor) assess() (level float64, err error) {
 	return level, err
 }
 
-// Parts of storeConfig.mostUnwritten: a memtable is sealed at sealFrom by default, and pushes are
+// Parts of Config.mostUnwritten: a memtable is sealed at sealFrom by default, and pushes are
 // slowed from slowFrom on.
 const (
 	sealFrom = 0.25
@@ -221,25 +221,25 @@ const (
 )
 
 // unwritten is the memory of the memtables as a part of the most they may take, without what
-// the flush under way has written. 0: there is nothing to write. store.mu is held.
-func (k *compactor) unwritten() float64 {
-	taken, _ := k.st.memtables.Memory()
-	if len(k.sealed) > 0 {
-		taken -= k.sealed[0].written()
-	} else if k.st.hooks.beginning() || !k.grown() {
+// the flush under way has written. 0: there is nothing to write. Store.Mu is held.
+func (k *Compactor) unwritten() float64 {
+	taken, _ := k.st.Memtables.Memory()
+	if len(k.Sealed) > 0 {
+		taken -= k.Sealed[0].written()
+	} else if k.st.hooks.Beginning() || !k.grown() {
 		return 0
 	}
 	return float64(taken) / float64(k.st.cfg.mostUnwritten())
 }
 
 // overfills reports whether a large push has to wait until a flush has freed memory. That
-// flush then runs without pauses. store.mu is held.
-func (k *compactor) overfills(bytes int64) bool {
+// flush then runs without pauses. Store.Mu is held.
+func (k *Compactor) overfills(bytes int64) bool {
 	if bytes <= k.littleAhead() {
 		return false
 	}
-	taken, _ := k.st.memtables.Memory()
-	k.urgent = (len(k.sealed) > 0 || k.grown()) && taken+bytes > k.st.cfg.mostUnwritten()
+	taken, _ := k.st.Memtables.Memory()
+	k.urgent = (len(k.Sealed) > 0 || k.grown()) && taken+bytes > k.st.cfg.mostUnwritten()
 	return k.urgent
 }
 
@@ -248,39 +248,39 @@ func (k *compactor) overfills(bytes int64) bool {
 // flush has room even when the disk is almost full. Leases, and calls that end messages, wait
 // for nothing.
 
-// aheadSpans is how many spans the backlog may have before pushes wait: twice as many as the
-// log has while a memtable rests (compactor.rests).
-const aheadSpans = 4
+// AheadSpans is how many spans the backlog may have before pushes wait: twice as many as the
+// log has while a memtable rests (Compactor.rests).
+const AheadSpans = 4
 
 // backlog is how many bytes of the log are in no sstable yet. Records written again do not
-// count: no flush makes them fewer. store.mu is held.
-func (k *compactor) backlog() int64 {
-	return int64(uint64(k.st.log.End())-k.st.replayed) - k.st.said
+// count: no flush makes them fewer. Store.Mu is held.
+func (k *Compactor) backlog() int64 {
+	return int64(uint64(k.st.Log.End())-k.st.Replayed) - k.st.said
 }
 
 // ahead is the backlog, with bytes that are to come, as a part of the most it may be: some
 // spans, or half of the free space if that is less, but at least a segment. A merge may need
-// the other half. store.mu is held.
-func (k *compactor) ahead(coming int64) float64 {
-	t, n := &k.st.cfg.tune, k.backlog()+coming
-	if t.ahead < 0 || t.still { // nothing makes it smaller by itself
+// the other half. Store.Mu is held.
+func (k *Compactor) ahead(coming int64) float64 {
+	t, n := &k.st.cfg, k.backlog()+coming
+	if t.Ahead < 0 || t.Still { // nothing makes it smaller by itself
 		return 0
 	}
-	most := int64(t.ahead) * t.span
-	if room, ok := k.st.space.room(n + k.st.said); ok {
+	most := int64(t.Ahead) * t.Span
+	if room, ok := k.st.Space.room(n + k.st.said); ok {
 		most = min(most, room/2)
 	}
-	return float64(n) / float64(max(most, t.segment))
+	return float64(n) / float64(max(most, t.Segment))
 }
 
 // takes reports whether the disk has room for a push of so many bytes: in the log, and in an
-// sstable together with the backlog. store.mu is held.
-func (k *compactor) takes(bytes int64) bool {
-	if bytes <= k.littleAhead() || k.st.cfg.tune.ahead < 0 || k.st.cfg.tune.still {
+// sstable together with the backlog. Store.Mu is held.
+func (k *Compactor) takes(bytes int64) bool {
+	if bytes <= k.littleAhead() || k.st.cfg.Ahead < 0 || k.st.cfg.Still {
 		return true
 	}
 	n := k.backlog() + k.coming.Load() + bytes
-	room, ok := k.st.space.room(n + k.st.said)
+	room, ok := k.st.Space.room(n + k.st.said)
 	return !ok || asTable(n) <= room
 }
 
@@ -290,24 +290,24 @@ func asTable(bytes int64) int64 { return bytes + bytes/8 }
 
 // makeRoom has the backlog flushed if a push of so many bytes fits only afterwards. The
 // backlog must be worth an sstable, and enough space must stay free for other pushes
-// meanwhile. The push is refused all the same: its caller must try it again. store.mu is
+// meanwhile. The push is refused all the same: its caller must try it again. Store.Mu is
 // held.
-func (k *compactor) makeRoom(bytes int64) {
+func (k *Compactor) makeRoom(bytes int64) {
 	st, n := k.st, k.backlog()
 	if k.isWanted() || n <= max(k.littleAhead(), st.rewritten) {
 		return
 	}
-	taken, _ := st.memtables.Memory()
+	taken, _ := st.Memtables.Memory()
 	table := asTable(min(n, taken)) // handled messages are not written
 	n = k.coming.Load() + bytes
-	if room, ok := st.space.roomLater(n + st.rewritten); ok && asTable(n)+table <= room && st.space.leaves(table) {
-		k.wanted = uint64(st.log.End())
-		k.wake()
+	if room, ok := st.Space.roomLater(n + st.rewritten); ok && asTable(n)+table <= room && st.Space.leaves(table) {
+		k.wanted = uint64(st.Log.End())
+		k.Wake()
 	}
 }
 
-// isWanted reports whether a flush that makeRoom asked for is not done yet. store.mu is held.
-func (k *compactor) isWanted() bool { return k.wanted > k.st.replayed }
+// isWanted reports whether a flush that makeRoom asked for is not done yet. Store.Mu is held.
+func (k *Compactor) isWanted() bool { return k.wanted > k.st.Replayed }
 
 // littleAhead is how many bytes may be pushed without a look at the backlog.
-func (k *compactor) littleAhead() int64 { return k.st.cfg.tune.span / 16 }
+func (k *Compactor) littleAhead() int64 { return k.st.cfg.Span / 16 }

@@ -1,4 +1,4 @@
-package diskengine
+package store
 
 import (
 	"time"
@@ -7,28 +7,28 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// pace returns a function that is called between the slices of long work with the bytes
+// Pace returns a function that is called between the slices of long work with the bytes
 // written. It waits, the less the more haste there is, and its error ends the work when the
 // engine closes.
-func (k *compactor) pace(where string, haste func() float64) func(int) error {
+func (k *Compactor) Pace(where string, haste func() float64) func(int) error {
 	return func(n int) error {
-		k.st.cfg.tune.between(where)
+		k.st.cfg.Between(where)
 		if rest := time.Duration(float64(n) / calm * (1 - haste()) * float64(time.Second)); rest > 0 {
 			timer := time.NewTimer(rest)
 			defer timer.Stop()
 			select {
 			case <-timer.C:
-			case <-k.st.life.Done():
+			case <-k.st.Life.Done():
 			}
 		}
-		return k.st.life.Err()
+		return k.st.Life.Err()
 	}
 }
 
-// between is like pace, for slices that write nothing.
-func (k *compactor) between(where string) error {
-	k.st.cfg.tune.between(where)
-	return k.st.life.Err()
+// Between is like pace, for slices that write nothing.
+func (k *Compactor) Between(where string) error {
+	k.st.cfg.Between(where)
+	return k.st.Life.Err()
 }
 
 // calm is how many bytes a second are written in the background while there is no haste: the
@@ -37,12 +37,12 @@ const calm = 32 << 20
 
 // flushing is how much haste there is to write a memtable, from 0 to 1: the next one grows
 // meanwhile, and so does the log.
-func (k *compactor) flushing() float64 {
-	if k.st.tight() {
+func (k *Compactor) flushing() float64 {
+	if k.st.Tight() {
 		return 1
 	}
-	k.st.mu.Lock()
-	defer k.st.mu.Unlock()
+	k.st.Mu.Lock()
+	defer k.st.Mu.Unlock()
 	if k.urgent {
 		return 1
 	}
@@ -51,11 +51,11 @@ func (k *compactor) flushing() float64 {
 
 // merging is how much haste there is to merge, from 0 to 1: the more, the more sstables there
 // are.
-func (k *compactor) merging() float64 {
-	k.st.mu.Lock()
-	tables := len(k.st.tables.of[memtable.Live])
-	k.st.mu.Unlock()
-	fan := float64(k.st.cfg.tune.fanIn)
+func (k *Compactor) merging() float64 {
+	k.st.Mu.Lock()
+	tables := len(k.st.Tables.Of[memtable.Live])
+	k.st.Mu.Unlock()
+	fan := float64(k.st.cfg.FanIn)
 	return within01((float64(tables) - 3*fan) / (3 * fan))
 }
 
@@ -66,9 +66,9 @@ const packs = 0.5
 func within01(x float64) float64 { return max(0, min(1, x)) }
 
 // config is the config for writing an sstable.
-func (k *compactor) config(where string, haste func() float64) *sstable.Config {
+func (k *Compactor) config(where string, haste func() float64) *sstable.Config {
 	c := k.st.tableConfig()
-	c.Pace = k.pace(where, haste)
+	c.Pace = k.Pace(where, haste)
 	c.SyncBytes = func() int {
 		if haste() > packs {
 			return 8 << 20

@@ -1,0 +1,51 @@
+package store
+
+import (
+	"errors"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
+)
+
+// Pin keeps the files that a manifest names, and the log from its position on, while flushes
+// and merges go on. There is one pin at a time.
+type Pin struct {
+	k      *Compactor
+	State  *manifest.State
+	Log    *wal.Hold
+	tables []func() error // let go of the sstables that are kept
+}
+
+// Pin pins the present manifest.
+func (k *Compactor) Pin() *Pin {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := k.man.State()
+	s = s.Clone()
+	p := &Pin{k: k, State: &s, Log: k.st.Log.Hold(wal.Pos(s.Replay))}
+	k.st.Mu.Lock()
+	tables := k.st.Tables
+	k.st.Mu.Unlock()
+	k.pinned = p.State
+	for _, r := range s.Tables {
+		if leave, ok := tables.ByNumber(r.Number).Keep(); ok {
+			p.tables = append(p.tables, leave)
+		}
+	}
+	return p
+}
+
+// Leave unpins the files, and removes those that are no longer needed.
+func (p *Pin) Leave() {
+	p.Log.Release()
+	p.k.mu.Lock()
+	defer p.k.mu.Unlock()
+	p.k.pinned = nil
+	var errs []error
+	for _, leave := range p.tables {
+		errs = append(errs, leave())
+	}
+	if err := errors.Join(append(errs, p.k.sweepDeletions())...); err != nil {
+		p.k.st.Slog.Warn("tarry disk: files that a backup kept and that are no longer needed could not be removed", "dir", p.k.st.Dir, "error", err)
+	}
+}

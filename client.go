@@ -10,9 +10,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/calls"
-	"github.com/tarryhq/tarry/internal/coalesce"
 	"github.com/tarryhq/tarry/internal/dispatch"
-	"github.com/tarryhq/tarry/internal/leave"
 	"github.com/tarryhq/tarry/internal/notify"
 	"github.com/tarryhq/tarry/internal/trouble"
 	"github.com/tarryhq/tarry/internal/work"
@@ -35,8 +33,8 @@ type Client struct {
 	inHand  *work.InHand
 
 	dispatch *dispatch.Dispatcher
-	pushes   *coalesce.Coalescer[engine.Message, engine.PushResult] // nil: the engine does not coalesce
-	cancels  *coalesce.Coalescer[engine.Ref, error]
+	pushes   *calls.Coalescer[engine.Message, engine.PushResult] // nil: the engine does not coalesce
+	cancels  *calls.Coalescer[engine.Ref, error]
 
 	middleware []PushMiddleware
 	wrapped    PushFunc // keep inside all middleware; nil: there is no middleware
@@ -53,7 +51,7 @@ type Client struct {
 // and returns a client of it whose Close closes the engine too. The program must
 // import the engine's package.
 func Open(ctx context.Context, url string, cfg *Config) (*Client, error) {
-	var opening leave.Calls // an opener may hang, as an engine may
+	var opening calls.Pool // an opener may hang, as an engine may
 	defer opening.Close()
 	late := func(eng engine.Engine) { _ = eng.Close() }
 	eng, err := calls.Leaving(ctx, &opening, 0, late, func() (engine.Engine, error) { return engine.Open(ctx, url) })
@@ -95,8 +93,8 @@ func New(eng engine.Engine, cfg *Config) *Client {
 	c.dispatch = dispatch.New(eng, caps, c.log, c.most)
 	c.trouble = trouble.New(c.log)
 	if caps.Coalesce > 1 {
-		c.pushes = coalesce.New(caps.Coalesce, caps.Lanes, func(m *engine.Message) int { return len(m.Body) }, push)
-		c.cancels = coalesce.New(caps.Coalesce, caps.Lanes, nil, eng.Cancel)
+		c.pushes = calls.NewCoalescer(caps.Coalesce, caps.Lanes, func(m *engine.Message) int { return len(m.Body) }, push)
+		c.cancels = calls.NewCoalescer(caps.Coalesce, caps.Lanes, nil, eng.Cancel)
 	}
 	if cfg != nil {
 		c.wrapPushes(cfg.PushMiddleware)

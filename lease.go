@@ -9,7 +9,6 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/dispatch"
-	"github.com/tarryhq/tarry/internal/sift"
 )
 
 // LeaseOptions are the options of a lease.
@@ -221,7 +220,7 @@ func (c *Client) Settle(ctx context.Context, settlements []Settlement) ([]Settle
 			s.When = &when
 		}
 	}
-	good, errs := sift.Items(settlements, func(i int) error { return settlements[i].Validate() })
+	good, errs := calls.Sift(settlements, func(i int) error { return settlements[i].Validate() })
 	out := make([]SettleResult, len(settlements))
 	for i, err := range errs {
 		out[i].Err = err

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/calls"
-	"github.com/tarryhq/tarry/internal/sift"
 )
 
 // PushCall is a pushing call as push middleware sees it.
@@ -108,7 +107,7 @@ func (c *Client) throughMany(ctx context.Context, drafts []Draft, bad []error) (
 	if err := c.beginBatch(ctx, "push", len(drafts)); err != nil {
 		return nil, err
 	}
-	good, errs := sift.Items(drafts, func(i int) error {
+	good, errs := calls.Sift(drafts, func(i int) error {
 		if bad == nil {
 			return nil
 		}

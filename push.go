@@ -7,7 +7,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/calls"
-	"github.com/tarryhq/tarry/internal/sift"
 )
 
 // Pushed is the result of a push. When the push failed with ErrExists or ErrLeased, or its
@@ -128,7 +127,7 @@ func (c *Client) keepMany(ctx context.Context, drafts []Draft, bad []error) ([]P
 	if err := c.beginBatch(ctx, op, len(drafts)); err != nil {
 		return nil, err
 	}
-	good, errs := sift.Items(drafts, func(i int) error {
+	good, errs := calls.Sift(drafts, func(i int) error {
 		if bad != nil && bad[i] != nil {
 			return bad[i]
 		}

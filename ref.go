@@ -6,7 +6,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/calls"
-	"github.com/tarryhq/tarry/internal/sift"
 )
 
 // ByKey names the message that holds a key, in the queue of the Topic. Calls of a Client
@@ -82,7 +81,7 @@ func (c *Client) CancelMany(ctx context.Context, refs []Ref) ([]CancelResult, er
 		return nil, err
 	}
 	refs = slices.Clone(refs) // the caller may reuse its slice if ctx ends early
-	good, errs := sift.Items(refs, func(i int) error {
+	good, errs := calls.Sift(refs, func(i int) error {
 		if err := refs[i].Validate(op); err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/internal/cause"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
@@ -78,7 +77,7 @@ func filter(queue string, q *wire.Sweep) tarry.Filter {
 	if q.Groups != nil || q.Error != "" || q.KeyPrefix != "" {
 		f.Match = func(m *tarry.Info) bool {
 			return strings.Contains(m.LastError, q.Error) && strings.HasPrefix(m.Key, q.KeyPrefix) &&
-				(q.Groups == nil || slices.Contains(q.Groups, cause.Of(m.LastError)))
+				(q.Groups == nil || slices.Contains(q.Groups, wire.Cause(m.LastError)))
 		}
 	}
 	return f

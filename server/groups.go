@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/cause"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
@@ -52,7 +51,7 @@ func (s *Server) appendGroups(ctx context.Context, b []byte, queue string) ([]by
 		}
 		for i := range page.Messages {
 			m := &page.Messages[i]
-			text := cause.Of(m.LastError)
+			text := wire.Cause(m.LastError)
 			n, known := at[text]
 			if !known {
 				n = len(told.Groups)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/sift"
+	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/wire"
 	"github.com/tarryhq/tarry/server/access"
 )
@@ -209,7 +209,7 @@ func (s *Server) pushEach(r *http.Request, b *wire.Batch) ([]tarry.Pushed, error
 	if b.Bad == nil {
 		return s.c.PushMany(r.Context(), b.Messages)
 	}
-	good, errs := sift.Items(b.Messages, func(i int) error {
+	good, errs := calls.Sift(b.Messages, func(i int) error {
 		if b.Bad[i] == nil {
 			return nil
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/sift"
+	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/wire"
 	"github.com/tarryhq/tarry/server/access"
 )
@@ -119,7 +119,7 @@ func (s *Server) cancelMany(x *exchange, r *http.Request) error {
 			bad[i] = x.may(access.Push|access.Operate, refs[i].Queue)
 		}
 	}
-	good, errs := sift.Items(refs, func(i int) error { return bad[i] })
+	good, errs := calls.Sift(refs, func(i int) error { return bad[i] })
 	got, err := s.c.CancelMany(r.Context(), good.Items)
 	if err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/sift"
+	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
@@ -29,7 +29,7 @@ func (s *Server) settle(x *exchange, r *http.Request) error {
 		return err
 	}
 	in.free()
-	good, errs := sift.Items(all, func(i int) error { return bad[i] })
+	good, errs := calls.Sift(all, func(i int) error { return bad[i] })
 	got, err := s.c.Settle(r.Context(), good.Items)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 	"github.com/tarryhq/tarry/engine/enginetest"
-	"github.com/tarryhq/tarry/internal/leave"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // far is a file system on which the first directories of paths lie on different disks.
@@ -457,7 +457,7 @@ func TestBackupOnceTheDiskAnswers(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		var left sync.WaitGroup
-		for range leave.Most {
+		for range calls.MaxLeft {
 			left.Go(func() {
 				if _, err := e.Get(ctx, engine.Ref{Queue: "q", Key: "k"}); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("a look-up: %v", err)

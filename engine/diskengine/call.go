@@ -11,7 +11,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 	"github.com/tarryhq/tarry/engine/internal/gate"
-	"github.com/tarryhq/tarry/internal/leave"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // call is a call of the engine under way. It runs in steps under the lock; each step is one
@@ -223,13 +223,13 @@ func (c *call) after(d time.Duration) int64 { return engine.When{In: d}.Resolve(
 // apart runs fn, which may hang in the operating system. The call's caller can leave it.
 func (c *call) apart(fn func() error) error {
 	e := c.e
-	if e.made.Left() >= leave.Most {
+	if e.made.Left() >= calls.MaxLeft {
 		return &engine.Error{Op: c.op, Err: engine.ErrUnavailable, Hint: "the disk does not answer: many calls wait for it whose callers left"}
 	}
 	if !e.calls.TryEnter() { // Close waits for calls that were left too
 		return gate.Closed(c.op)
 	}
-	_, left, err := leave.Make(c.ctx, &e.made, 0, func(struct{}, error) { e.calls.Leave() },
+	_, left, err := calls.Make(c.ctx, &e.made, 0, func(struct{}, error) { e.calls.Leave() },
 		func() (struct{}, error) { return struct{}{}, fn() })
 	if left {
 		return &engine.Error{Op: c.op, Err: err, Hint: engine.HintUnknown}

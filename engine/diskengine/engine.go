@@ -13,7 +13,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/gate"
 	"github.com/tarryhq/tarry/engine/internal/hint"
 	"github.com/tarryhq/tarry/engine/internal/names"
-	"github.com/tarryhq/tarry/internal/leave"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // Engine keeps messages in a directory. Open makes one.
@@ -23,7 +23,7 @@ type Engine struct {
 	lock  io.Closer
 
 	calls    gate.Gate
-	made     leave.Calls
+	made     calls.Pool
 	watchers hint.Watchers
 	closing  sync.Once
 	closed   chan struct{} // when all has ended; then closeErr is set

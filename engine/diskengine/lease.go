@@ -13,7 +13,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/internal/token"
-	"github.com/tarryhq/tarry/internal/leave"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // Lease hands out due messages. The leases are written when it answers, but not synced. So an
@@ -106,10 +106,10 @@ func (e *Engine) giveBack(ctx context.Context, leased [][]messageCopy) {
 			s = append(s, engine.Settlement{Token: copies[i].token.String(), Do: engine.Release})
 		}
 	}
-	if len(s) == 0 || e.made.Left() >= leave.Most {
+	if len(s) == 0 || e.made.Left() >= calls.MaxLeft {
 		return
 	}
-	_, _, _ = leave.Make(ctx, &e.made, giveBackWait, func([]engine.Settled, error) {},
+	_, _, _ = calls.Make(ctx, &e.made, giveBackWait, func([]engine.Settled, error) {},
 		func() ([]engine.Settled, error) { return e.settle(context.Background(), s) }) // a store that has stopped has no leases
 }
 

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/coalesce"
-	"github.com/tarryhq/tarry/internal/leave"
 )
 
 // Engine wraps an engine. It meters calls, and abandons a call when its context ends: an
@@ -19,7 +17,7 @@ type Engine struct {
 	eng    engine.Engine
 	prompt bool // its calls are not abandoned
 	meter  *Meter
-	calls  leave.Calls
+	calls  Pool
 }
 
 // Wrap wraps an engine. A prompt engine is only metered.
@@ -52,18 +50,18 @@ const (
 	LastWord = time.Second
 
 	// giveBackPatience bounds the release of leases of abandoned calls.
-	giveBackPatience = coalesce.Timeout
+	giveBackPatience = Timeout
 )
 
 // Leaving makes a call, and abandons it once ctx has been over for patience. late, if not
 // nil, gets the result of an abandoned call that succeeds. While too many abandoned calls
 // are under way, Leaving fails at once.
-func Leaving[T any](ctx context.Context, calls *leave.Calls, patience time.Duration, late func(T), call func() (T, error)) (T, error) {
-	if n := calls.Left(); n >= leave.Most && ctx.Done() != nil {
+func Leaving[T any](ctx context.Context, calls *Pool, patience time.Duration, late func(T), call func() (T, error)) (T, error) {
+	if n := calls.Left(); n >= MaxLeft && ctx.Done() != nil {
 		var none T
 		return none, &engine.Error{Err: engine.ErrUnavailable, Hint: fmt.Sprintf("the engine has not answered %d calls, whose callers have given up", n)}
 	}
-	out, _, err := leave.Make(ctx, calls, patience, func(out T, err error) {
+	out, _, err := Make(ctx, calls, patience, func(out T, err error) {
 		if late != nil && err == nil {
 			late(out)
 		}

@@ -1,5 +1,7 @@
-// Package calls wraps the calls of an engine: a caller can leave a call while the engine
-// hangs, calls are metered, and errors name the operation and the message.
+// Package calls is how calls go to an engine. They are metered (Engine). A caller can leave a
+// call while the engine hangs (Pool). Concurrent calls become one (Coalescer). The valid items
+// of a call are sifted from the invalid ones (Sift). Errors name the operation and the message
+// (Fail).
 package calls
 
 import (
@@ -7,14 +9,13 @@ import (
 	"errors"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/coalesce"
 )
 
 // Overdue hides the internal deadline of a shared call: a caller that set no deadline must
 // not see DeadlineExceeded.
 func Overdue(ctx context.Context, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return coalesce.Overdue(err)
+		return overdue(err)
 	}
 	return err
 }
@@ -32,9 +33,9 @@ func Fail(op string, ref engine.Ref, err error) error {
 		return err
 	}
 	e = &engine.Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: err}
-	if w := (*coalesce.Withdrawn)(nil); errors.As(err, &w) {
+	if w := (*Withdrawn)(nil); errors.As(err, &w) {
 		e.Err, e.Hint = w.Err, hintWithdrawn
-	} else if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || err == coalesce.ErrOverdue {
+	} else if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || err == ErrOverdue {
 		e.Hint = engine.HintUnknown
 	}
 	return e

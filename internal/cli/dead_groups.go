@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/internal/cause"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
@@ -76,7 +75,7 @@ type deadGroups struct {
 }
 
 func (d *deadGroups) add(m *tarry.Info) {
-	text := cause.Of(m.LastError)
+	text := wire.Cause(m.LastError)
 	g := d.of[text]
 	switch {
 	case g != nil:

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/cause"
+	"github.com/tarryhq/tarry/internal/wire"
 )
 
 // filterFlags select messages of a queue.
@@ -95,6 +95,6 @@ func (f *filterFlags) found(op string, n tarry.Swept) error {
 // grouped reports whether a message died of an error in one of the groups. White space does
 // not count, since a table shows an error as one line.
 func (f *filterFlags) grouped(m *tarry.Info) bool {
-	of := oneCell(cause.Of(m.LastError))
+	of := oneCell(wire.Cause(m.LastError))
 	return slices.ContainsFunc(f.groups, func(g string) bool { return oneCell(g) == of })
 }

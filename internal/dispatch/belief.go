@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/nap"
 )
 
 // belief is what is known of a queue with subscriptions. It is in one place at a time: in
@@ -234,7 +233,7 @@ func (d *Dispatcher) Local(t, engineNow, now time.Time) time.Time {
 // rounded to milliseconds, and late.
 func (d *Dispatcher) localSince(t, engineNow, began, now time.Time) time.Time {
 	wall := now.Round(0)
-	if d.caps.Recheck == 0 && engineNow.After(began.Round(0).Add(-nap.Drift)) && engineNow.Before(wall.Add(nap.Drift)) {
+	if d.caps.Recheck == 0 && engineNow.After(began.Round(0).Add(-clockDrift)) && engineNow.Before(wall.Add(clockDrift)) {
 		engineNow = wall
 	}
 	return now.Add(t.Sub(engineNow))

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/nap"
 )
 
 // Dispatcher asks the engine on behalf of all subscriptions of this process, so that a
@@ -29,7 +28,7 @@ import (
 // the number of queues to ask, not on how many subscriptions wait. Between rounds the
 // dispatcher sleeps until the earliest known time, a hint, or freed room. On an engine
 // whose hints may be lost, Capabilities.Recheck bounds that time. A step of the clock ends
-// the sleep: see nap.
+// the sleep: see Nap.
 //
 // While a call takes long, calls for other queues are made beside it: a queue on which the
 // engine is slow must not hold up the rest. A call that takes very long is cancelled, and
@@ -137,7 +136,7 @@ func (d *Dispatcher) hint(queue string) {
 // run is the dispatcher's goroutine. It makes the calls itself. When a call takes long,
 // another goroutine takes over run, and this one ends after its call.
 func (d *Dispatcher) run() {
-	n := nap.Exact()
+	n := ExactNap()
 	defer n.Stop()
 	r := &runner{d: d}
 	r.ctx, r.cancel = context.WithCancel(d.ctx)

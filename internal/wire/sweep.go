@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/cause"
 	"github.com/tarryhq/tarry/internal/schema"
 )
 
@@ -34,7 +33,7 @@ var (
 	Redriving = asked("Redrive", "Which dead messages become ready: those named, else those of which all of the rest holds, else all.",
 		may("ids", schema.Array(isID, engine.MaxBatch).With("minItems", 1), "goes with nothing else but the limit, which does not count then"),
 		may("limit", schema.Whole(0, math.MaxInt32), "how many, those that died first; 0: all"),
-		may("groups", schema.Array(schema.Text(0, cause.Max), MaxGroups).With("minItems", 1), "of one of these groups, by the error that /dead/groups tells of each"),
+		may("groups", schema.Array(schema.Text(0, MaxCause), MaxGroups).With("minItems", 1), "of one of these groups, by the error that /dead/groups tells of each"),
 		may("error", schema.Text(1, engine.MaxReason), "whose error contains this"),
 		may("key_prefix", schema.Text(1, engine.MaxKeyBytes), "whose key begins so"),
 		may("from", isTime, "that died then or later"),
@@ -78,8 +77,8 @@ func (r *Reader) sweep(shape *Shape, s *Sweep) {
 			s.Limit = int(r.whole(name, math.MaxInt32))
 		case "groups":
 			r.texts(name, MaxGroups, func(text string) {
-				if len(text) > cause.Max {
-					r.Wrong("groups: longer than %d bytes", cause.Max)
+				if len(text) > MaxCause {
+					r.Wrong("groups: longer than %d bytes", MaxCause)
 				}
 				s.Groups = append(s.Groups, text)
 			})

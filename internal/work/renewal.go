@@ -9,15 +9,14 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/calls"
-	"github.com/tarryhq/tarry/internal/coalesce"
-	"github.com/tarryhq/tarry/internal/nap"
+	"github.com/tarryhq/tarry/internal/dispatch"
 )
 
 // keep is the keeper goroutine. It renews each lease after half of its time, and ends the
 // contexts of handlers whose leases are lost. It sleeps until a delivery or a line needs a
 // look, or until it is woken.
 func (w *Worker) keep() {
-	n := nap.New()
+	n := dispatch.NewNap()
 	defer n.Stop()
 	stepped := false
 	for {
@@ -192,7 +191,7 @@ func (w *Worker) renewable(d *Delivery) bool {
 func (w *Worker) renew(batch []renewal) {
 	sent := w.now()
 	extend := make([]engine.Settlement, len(batch))
-	usual := 2 * coalesce.Timeout
+	usual := 2 * calls.Timeout
 	for i, r := range batch {
 		extend[i] = engine.Settlement{Token: r.d.lease.Token, Do: engine.Extend, TTR: w.cfg.LeaseTTR}
 		if r.length > r.usual {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/calls"
-	"github.com/tarryhq/tarry/internal/coalesce"
 	"github.com/tarryhq/tarry/internal/dispatch"
 )
 
@@ -259,7 +258,7 @@ func (s *settler) settle(batch []*Delivery, aside bool) {
 // patience returns the timeout of a batch's call: a quarter of the shortest remaining
 // lease, so that a call that hangs can be repeated in time.
 func patience(batch []*Delivery) time.Duration {
-	p, now := coalesce.Timeout, time.Now()
+	p, now := calls.Timeout, time.Now()
 	for _, d := range batch {
 		if !d.term.endless() {
 			p = min(p, max(d.term.end().Sub(now)/4, settleLeast))

@@ -1,11 +1,9 @@
-package cause_test
+package wire
 
 import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/tarryhq/tarry/internal/cause"
 )
 
 func TestOf(t *testing.T) {
@@ -18,7 +16,7 @@ func TestOf(t *testing.T) {
 		strings.Repeat("ä", 200):                               strings.Repeat("ä", 150),
 		"x" + strings.Repeat("ä", 200):                         "x" + strings.Repeat("ä", 149),
 	} {
-		if got := cause.Of(text); got != want {
+		if got := Cause(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
@@ -33,8 +31,8 @@ func FuzzOf(f *testing.F) {
 		if !utf8.ValidString(text) {
 			return
 		}
-		once := cause.Of(text)
-		if again := cause.Of(once); again != once || len(once) > cause.Max || !utf8.ValidString(once) {
+		once := Cause(text)
+		if again := Cause(once); again != once || len(once) > MaxCause || !utf8.ValidString(once) {
 			t.Errorf("%q: %q, and of that %q", text, once, again)
 		}
 	})

@@ -1,4 +1,4 @@
-package leave
+package calls
 
 import (
 	"sync"
@@ -11,7 +11,7 @@ import (
 // bubble waits for all to end.
 func TestGoroutinesEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c Calls
+		var c Pool
 		crowd := func() int {
 			var tasks sync.WaitGroup
 			for range 100 {
@@ -45,7 +45,7 @@ func TestGoroutinesEnd(t *testing.T) {
 	})
 }
 
-func (c *Calls) kept() int {
+func (c *Pool) kept() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.idle)

@@ -1,6 +1,4 @@
-// Package sift separates the valid items of a call from the invalid ones, and maps the
-// results of the valid items back to the original positions.
-package sift
+package calls
 
 // Good has the valid items of a call, in order.
 type Good[T any] struct {
@@ -8,9 +6,9 @@ type Good[T any] struct {
 	at    []int // original index of each; nil: all are valid
 }
 
-// Items returns the items for which wrong returns nil. errs has the error of each item, and
+// Sift returns the items for which wrong returns nil. errs has the error of each item, and
 // is nil if all are valid; then nothing is copied.
-func Items[T any](all []T, wrong func(i int) error) (g Good[T], errs []error) {
+func Sift[T any](all []T, wrong func(i int) error) (g Good[T], errs []error) {
 	g.Items = all
 	for i := range all {
 		err := wrong(i)

@@ -1,4 +1,4 @@
-package nap
+package dispatch
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 )
 
 func TestExactNapsEndInTime(t *testing.T) {
-	n := Exact()
+	n := ExactNap()
 	defer n.Stop()
 	// A scheduler that sleeps in whole milliseconds ends such naps 0.7 ms late. Where
 	// others keep the machine from being in time, it is so for some of them.
@@ -41,7 +41,7 @@ func TestExactNapsEndInTime(t *testing.T) {
 }
 
 func TestANudgeComesWhenItWasLastArmedFor(t *testing.T) {
-	n := Exact()
+	n := ExactNap()
 	defer n.Stop()
 	for _, left := range []time.Duration{time.Millisecond, 40 * time.Millisecond, 10 * time.Millisecond} {
 		until := n.begin(t, left)
@@ -91,7 +91,7 @@ func (n *Nap) come(t *testing.T, patience time.Duration) bool {
 func TestNapsGiveTheirDescriptorsBack(t *testing.T) {
 	before := timers(t)
 	for range 10 {
-		n := Exact()
+		n := ExactNap()
 		n.begin(t, time.Second)
 		if got := timers(t); got != before+1 {
 			t.Fatalf("%d descriptors during a nap, %d before", got, before)
@@ -99,7 +99,7 @@ func TestNapsGiveTheirDescriptorsBack(t *testing.T) {
 		n.Stop()
 		n.Stop()
 	}
-	n := Exact()
+	n := ExactNap()
 	n.Sleep(woken, time.Time{})
 	n.Sleep(nil, time.Now().Add(-time.Second))
 	if got := timers(t); got != before {
@@ -127,7 +127,7 @@ func TestNapsWithoutADescriptorEndAllTheSame(t *testing.T) {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
 		t.Fatal(err)
 	}
-	n := Exact()
+	n := ExactNap()
 	defer n.Stop()
 	none := was
 	none.Cur = 0
@@ -149,7 +149,7 @@ func TestNapsWithoutADescriptorEndAllTheSame(t *testing.T) {
 
 func TestExactNapsInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := Exact()
+		n := ExactNap()
 		defer n.Stop()
 		start := time.Now()
 		if n.Sleep(nil, start.Add(time.Hour+time.Microsecond)) || time.Since(start) != time.Hour+time.Microsecond {

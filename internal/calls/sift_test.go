@@ -1,4 +1,4 @@
-package sift
+package calls
 
 import (
 	"errors"
@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-func TestItems(t *testing.T) {
+func TestSift(t *testing.T) {
 	bad := errors.New("bad")
 	for _, all := range [][]int{nil, {2}, {1}, {2, 4, 6}, {1, 2, 3, 4}, {2, 1, 4}, {1, 3}} {
-		good, errs := Items(all, func(i int) error {
+		good, errs := Sift(all, func(i int) error {
 			if all[i]%2 == 1 {
 				return bad
 			}

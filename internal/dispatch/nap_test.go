@@ -1,4 +1,4 @@
-package nap
+package dispatch
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 
 func TestNapEndsAtItsTimeOrWhenWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := New()
+		n := NewNap()
 		defer n.Stop()
 		wake := make(chan struct{}, 1)
 		start := time.Now()

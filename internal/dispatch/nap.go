@@ -1,5 +1,5 @@
 // Package nap sleeps until an instant of the wall clock, and notices when the clock steps.
-package nap
+package dispatch
 
 import "time"
 
@@ -15,22 +15,22 @@ type Nap struct {
 const (
 	// look is how often a Nap compares the clocks.
 	look = time.Second
-	// Drift is how far apart the clocks may be before that counts as a step.
-	Drift = 5 * time.Millisecond
+	// clockDrift is how far apart the clocks may be before that counts as a step.
+	clockDrift = 5 * time.Millisecond
 )
 
-// New returns a Nap for one goroutine, which must call Stop. A sleep may end a millisecond
+// NewNap returns a Nap for one goroutine, which must call Stop. A sleep may end a millisecond
 // late.
-func New() *Nap {
+func NewNap() *Nap {
 	t := time.NewTimer(time.Hour)
 	t.Stop()
 	return &Nap{timer: t}
 }
 
-// Exact returns a Nap whose sleeps end within some ten microseconds, if system and load
-// allow. It holds a file descriptor until Stop. If none is free, it is like a Nap from New.
-func Exact() *Nap {
-	n := New()
+// ExactNap returns a Nap whose sleeps end within some ten microseconds, if system and load
+// allow. It holds a file descriptor until Stop. If none is free, it is like a Nap from NewNap.
+func ExactNap() *Nap {
+	n := NewNap()
 	n.nudge = new(nudge)
 	return n
 }
@@ -82,5 +82,5 @@ func stepped(start, now time.Time) bool {
 // apart reports whether the time between two readings of the wall clock differs from
 // elapsed.
 func apart(from, to time.Time, elapsed time.Duration) bool {
-	return (to.Sub(from) - elapsed).Abs() > Drift
+	return (to.Sub(from) - elapsed).Abs() > clockDrift
 }

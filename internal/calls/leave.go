@@ -1,7 +1,4 @@
-// Package leave makes calls that can be abandoned: when a caller's context ends it gets its
-// answer at once, even while the call hangs in the operating system, where no context
-// reaches it.
-package leave
+package calls
 
 import (
 	"context"
@@ -10,13 +7,14 @@ import (
 	"time"
 )
 
-// Most bounds the abandoned calls under way. Callers check Left before a call; otherwise
+// MaxLeft bounds the abandoned calls under way. Callers check Left before a call; otherwise
 // something that hangs would fill memory with calls.
-const Most = 1000
+const MaxLeft = 1000
 
-// Calls makes calls on pooled goroutines, because new ones would have to grow their stacks
-// each time. The zero value is ready to use.
-type Calls struct {
+// Pool makes calls that can be abandoned: when a caller's context ends it gets its answer at
+// once, even while the call hangs in the operating system, where no context reaches it. The
+// calls run on pooled goroutines, because new ones would have to grow their stacks each time. The zero value is ready to use.
+type Pool struct {
 	left atomic.Int64
 
 	mu     sync.Mutex
@@ -35,12 +33,12 @@ const (
 type runner chan func()
 
 // Left returns how many abandoned calls have not returned.
-func (c *Calls) Left() int { return int(c.left.Load()) }
+func (c *Pool) Left() int { return int(c.left.Load()) }
 
 // Make makes a call and returns its answer, or abandons the call once ctx has been over for
 // patience; left reports which. When an abandoned call returns, late gets its results. A
 // call whose context cannot end runs on the caller's goroutine.
-func Make[T any](ctx context.Context, c *Calls, patience time.Duration, late func(T, error), call func() (T, error)) (out T, left bool, err error) {
+func Make[T any](ctx context.Context, c *Pool, patience time.Duration, late func(T, error), call func() (T, error)) (out T, left bool, err error) {
 	if ctx.Done() == nil {
 		out, err = call()
 		return out, false, err
@@ -84,7 +82,7 @@ func Make[T any](ctx context.Context, c *Calls, patience time.Duration, late fun
 }
 
 // returned notes that an abandoned call has returned.
-func (c *Calls) returned() {
+func (c *Pool) returned() {
 	if c.left.Add(-1) > 0 {
 		return
 	}
@@ -97,7 +95,7 @@ func (c *Calls) returned() {
 }
 
 // Wait waits up to patience for the abandoned calls and their late functions.
-func (c *Calls) Wait(patience time.Duration) {
+func (c *Pool) Wait(patience time.Duration) {
 	c.mu.Lock()
 	if c.Left() == 0 {
 		c.mu.Unlock()
@@ -117,7 +115,7 @@ func (c *Calls) Wait(patience time.Duration) {
 }
 
 // run runs fn on a pooled goroutine.
-func (c *Calls) run(fn func()) {
+func (c *Pool) run(fn func()) {
 	c.mu.Lock()
 	n := len(c.idle)
 	if n == 0 {
@@ -131,7 +129,7 @@ func (c *Calls) run(fn func()) {
 	h <- fn
 }
 
-func (c *Calls) work(h runner, fn func()) {
+func (c *Pool) work(h runner, fn func()) {
 	for ok := true; ok; fn, ok = <-h {
 		fn()
 		fn = nil
@@ -142,7 +140,7 @@ func (c *Calls) work(h runner, fn func()) {
 }
 
 // keep adds a runner to the idle ones, and reports false if there are enough.
-func (c *Calls) keep(h runner) bool {
+func (c *Pool) keep(h runner) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed || len(c.idle) >= idleMost {
@@ -157,7 +155,7 @@ func (c *Calls) keep(h runner) bool {
 }
 
 // trim ends idle runners.
-func (c *Calls) trim() {
+func (c *Pool) trim() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.timed = false
@@ -169,7 +167,7 @@ func (c *Calls) trim() {
 }
 
 // Close ends idle goroutines at once and the others after their calls. It does not wait.
-func (c *Calls) Close() {
+func (c *Pool) Close() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()

@@ -1,4 +1,4 @@
-package coalesce
+package calls
 
 import (
 	"context"
@@ -39,7 +39,7 @@ type halved struct {
 func TestCoalescerGathersAndFailsSingly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
-		c := New(40, 1, nil, half(&calls))
+		c := NewCoalescer(40, 1, nil, half(&calls))
 		var all sync.WaitGroup
 		for i := range 101 {
 			all.Go(func() {
@@ -63,7 +63,7 @@ func TestCoalescerGathersAndFailsSingly(t *testing.T) {
 func TestCoalescerCallerWhoLeavesHarmsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
-		c := New(10, 1, nil, half(&calls))
+		c := NewCoalescer(10, 1, nil, half(&calls))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		left, stayed := make(chan error, 1), make(chan error, 1)
@@ -87,7 +87,7 @@ func TestCoalescerCallerWhoLeavesHarmsNobody(t *testing.T) {
 func TestCoalescerTakesBackWhatNoCallHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var served []int
-		c := New(10, 1, nil, func(_ context.Context, in []int) ([]int, error) {
+		c := NewCoalescer(10, 1, nil, func(_ context.Context, in []int) ([]int, error) {
 			served = append(served, in...)
 			time.Sleep(time.Second)
 			return slices.Clone(in), nil
@@ -125,7 +125,7 @@ func TestCoalescerTakesBackWhatNoCallHas(t *testing.T) {
 func TestCoalescerRefusesWhoWaitsAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var served []int
-		c := New(10, 1, nil, func(_ context.Context, in []int) ([]int, error) {
+		c := NewCoalescer(10, 1, nil, func(_ context.Context, in []int) ([]int, error) {
 			served = append(served, in...)
 			time.Sleep(time.Second)
 			return slices.Clone(in), nil
@@ -153,7 +153,7 @@ func TestCoalescerRefusesWhoWaitsAtTheEnd(t *testing.T) {
 func TestCoalescerKeepsHintsOfWhatIsOverdue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hint := ""
-		c := New(10, 1, nil, func(ctx context.Context, _ []int) ([]int, error) {
+		c := NewCoalescer(10, 1, nil, func(ctx context.Context, _ []int) ([]int, error) {
 			<-ctx.Done()
 			return nil, &engine.Error{Op: "push", Err: ctx.Err(), Hint: hint}
 		})
@@ -170,7 +170,7 @@ func TestCoalescerKeepsHintsOfWhatIsOverdue(t *testing.T) {
 
 func TestCoalescerCallFails(t *testing.T) {
 	boom := errors.New("boom")
-	c := New(10, 1, nil, func(context.Context, []int) ([]int, error) { return nil, boom })
+	c := NewCoalescer(10, 1, nil, func(context.Context, []int) ([]int, error) { return nil, boom })
 	if _, err := c.Do(t.Context(), 1); !errors.Is(err, boom) {
 		t.Errorf("got %v", err)
 	}
@@ -180,7 +180,7 @@ func TestCoalescerCallFails(t *testing.T) {
 func TestCoalescerKeepsLargeItemsApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sizes [][]int
-		c := New(10, 1, func(n *int) int { return *n }, func(_ context.Context, in []int) ([]int, error) {
+		c := NewCoalescer(10, 1, func(n *int) int { return *n }, func(_ context.Context, in []int) ([]int, error) {
 			time.Sleep(time.Second)
 			sizes = append(sizes, slices.Clone(in))
 			return slices.Clone(in), nil
@@ -203,7 +203,7 @@ func TestCoalescerKeepsLargeItemsApart(t *testing.T) {
 func TestCoalescerLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
-		c := New(3, 2, nil, half(&calls))
+		c := NewCoalescer(3, 2, nil, half(&calls))
 		var all sync.WaitGroup
 		start := time.Now()
 		ask := func(ends ...time.Duration) {
@@ -242,7 +242,7 @@ func TestCoalescerLaneWorth(t *testing.T) {
 	for lanes, worth := range map[int]int{2: laneWorth, 3: laneWorth / 2} {
 		synctest.Test(t, func(t *testing.T) {
 			var calls atomic.Int32
-			c := New(1000, lanes, nil, func(_ context.Context, in []int) ([]int, error) {
+			c := NewCoalescer(1000, lanes, nil, func(_ context.Context, in []int) ([]int, error) {
 				calls.Add(1)
 				time.Sleep(slowLane / 2)
 				return slices.Clone(in), nil
@@ -287,7 +287,7 @@ func TestCoalescerLaneLeavesFew(t *testing.T) {
 					took  time.Duration
 					bytes int
 				}
-				co := New(1000, 2, func(i *item) int { return i.bytes }, func(_ context.Context, in []item) ([]item, error) {
+				co := NewCoalescer(1000, 2, func(i *item) int { return i.bytes }, func(_ context.Context, in []item) ([]item, error) {
 					calls.Add(1)
 					time.Sleep(in[0].took)
 					return slices.Clone(in), nil
@@ -323,7 +323,7 @@ func TestCoalescerLaneLeavesFew(t *testing.T) {
 func TestCoalescerCallThatHangsHoldsUpNobodyLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := make(chan struct{})
-		c := New(10, 2, nil, func(_ context.Context, in []int) ([]int, error) {
+		c := NewCoalescer(10, 2, nil, func(_ context.Context, in []int) ([]int, error) {
 			if in[0] == 0 {
 				<-hangs
 			}

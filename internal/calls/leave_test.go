@@ -1,4 +1,4 @@
-package leave_test
+package calls
 
 import (
 	"context"
@@ -8,8 +8,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/tarryhq/tarry/internal/leave"
 )
 
 var errCall = errors.New("what the call says")
@@ -20,11 +18,11 @@ func unexpected(t *testing.T) func(int, error) {
 
 func TestAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c leave.Calls
+		var c Pool
 		defer c.Close()
 		for _, ctx := range []context.Context{context.Background(), t.Context()} {
 			for range 3 {
-				out, left, err := leave.Make(ctx, &c, 0, unexpected(t), func() (int, error) { return 7, errCall })
+				out, left, err := Make(ctx, &c, 0, unexpected(t), func() (int, error) { return 7, errCall })
 				if out != 7 || left || err != errCall {
 					t.Errorf("got %d, %t, %v", out, left, err)
 				}
@@ -38,13 +36,13 @@ func TestAnswers(t *testing.T) {
 func TestLeft(t *testing.T) {
 	for _, patience := range []time.Duration{0, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
-			var c leave.Calls
+			var c Pool
 			defer c.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			answer, late := make(chan struct{}), 0
 			start := time.Now()
-			out, left, err := leave.Make(ctx, &c, patience, func(out int, err error) {
+			out, left, err := Make(ctx, &c, patience, func(out int, err error) {
 				if late++; out != 7 || err != errCall || c.Left() != 1 {
 					t.Errorf("late: %d, %v; %d left", out, err, c.Left())
 				}
@@ -70,11 +68,11 @@ func TestLeft(t *testing.T) {
 // What comes within the patience is the answer.
 func TestLastWord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c leave.Calls
+		var c Pool
 		defer c.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		out, left, err := leave.Make(ctx, &c, time.Minute, unexpected(t), func() (int, error) {
+		out, left, err := Make(ctx, &c, time.Minute, unexpected(t), func() (int, error) {
 			time.Sleep(time.Minute)
 			return 7, nil
 		})
@@ -87,7 +85,7 @@ func TestLastWord(t *testing.T) {
 // Whether the answer or the end of the context comes first: either the caller has
 // the answer or late does.
 func TestOneOfBothHasTheAnswer(t *testing.T) {
-	var c leave.Calls
+	var c Pool
 	defer c.Close()
 	var tasks sync.WaitGroup
 	var mu sync.Mutex
@@ -97,7 +95,7 @@ func TestOneOfBothHasTheAnswer(t *testing.T) {
 		tasks.Add(1)
 		ctx, cancel := context.WithCancel(context.Background())
 		go cancel()
-		out, left, _ := leave.Make(ctx, &c, 0, func(int, error) {
+		out, left, _ := Make(ctx, &c, 0, func(int, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			told++
@@ -126,12 +124,12 @@ func TestOneOfBothHasTheAnswer(t *testing.T) {
 }
 
 func BenchmarkMake(b *testing.B) {
-	var c leave.Calls
+	var c Pool
 	defer c.Close()
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	late := func(int, error) {}
 	for b.Loop() {
-		_, _, _ = leave.Make(ctx, &c, 0, late, func() (int, error) { return 1, nil })
+		_, _, _ = Make(ctx, &c, 0, late, func() (int, error) { return 1, nil })
 	}
 }

@@ -1,5 +1,4 @@
-// Package coalesce merges concurrent calls into one.
-package coalesce
+package calls
 
 import (
 	"context"
@@ -55,9 +54,9 @@ const Timeout = 30 * time.Second
 // ErrOverdue is the error of a call that took longer than Timeout.
 var ErrOverdue = fmt.Errorf("%w: it has not answered within %s", engine.ErrUnavailable, Timeout)
 
-// Overdue returns ErrOverdue in place of the DeadlineExceeded of a call. It keeps the
+// overdue returns ErrOverdue in place of the DeadlineExceeded of a call. It keeps the
 // engine's hint about the outcome.
-func Overdue(err error) error {
+func overdue(err error) error {
 	var e *engine.Error
 	if !errors.As(err, &e) || e.Hint == "" {
 		return ErrOverdue
@@ -81,9 +80,9 @@ func (w *Withdrawn) Unwrap() error { return w.Err }
 // long.
 const bytesMost = 1 << 20
 
-// New returns a Coalescer with at most most items in a call and lanes calls under way. size
+// NewCoalescer returns a Coalescer with at most most items in a call and lanes calls under way. size
 // returns the bytes of an item; nil: items are small.
-func New[In, Out any](most, lanes int, size func(*In) int, call func(context.Context, []In) ([]Out, error)) *Coalescer[In, Out] {
+func NewCoalescer[In, Out any](most, lanes int, size func(*In) int, call func(context.Context, []In) ([]Out, error)) *Coalescer[In, Out] {
 	return &Coalescer[In, Out]{call: call, most: most, lanes: max(1, lanes), worth: min(most, laneWorth/max(1, lanes-1)), size: size}
 }
 
@@ -246,7 +245,7 @@ func (c *Coalescer[In, Out]) serve(items []*coalesced[In, Out]) {
 	ctx, cancel := context.WithTimeout(engine.Gathered(context.Background()), Timeout)
 	outs, err := c.call(ctx, ins)
 	if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
-		err = Overdue(err) // not a deadline of any caller
+		err = overdue(err) // not a deadline of any caller
 	}
 	if ctx.Err() == nil {
 		clear(ins)

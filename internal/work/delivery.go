@@ -441,10 +441,7 @@ func (w *Worker) settled(ds []*Delivery, out []engine.Settled) {
 	w.mu.Lock()
 	w.unconfirmed -= len(ds)
 	w.confirmed += len(ds)
-	if w.more != nil {
-		close(w.more)
-		w.more = nil
-	}
+	w.progress.Broadcast()
 	full := w.unconfirmed+len(ds) >= maxUnconfirmed
 	for i := range out {
 		if err := out[i].Err; err != nil && !errors.Is(err, engine.ErrLeaseLost) && err != ErrUnconfirmed {
@@ -481,7 +478,7 @@ func (w *Worker) settled(ds []*Delivery, out []engine.Settled) {
 	if w.cfg.Observer == nil && w.cfg.Handled == nil {
 		return
 	}
-	some := someEvents.Get().(*[EventsAtOnce]Event)
+	some := someEvents.Get().(*[eventsAtOnce]Event)
 	events := some[:0]
 	for i, d := range ds {
 		if kind := d.outcome(out[i]); kind != 0 {
@@ -493,7 +490,7 @@ func (w *Worker) settled(ds []*Delivery, out []engine.Settled) {
 			if kind == Retried || kind == Snoozed {
 				e.Until = out[i].Until
 			}
-			if len(events) == EventsAtOnce {
+			if len(events) == eventsAtOnce {
 				w.observe(events...)
 				events = events[:0]
 			}
@@ -501,14 +498,14 @@ func (w *Worker) settled(ds []*Delivery, out []engine.Settled) {
 		}
 	}
 	w.observe(events...)
-	clear(some[:min(len(ds), EventsAtOnce)])
+	clear(some[:min(len(ds), eventsAtOnce)])
 	someEvents.Put(some)
 }
 
-// EventsAtOnce is how many events are passed on at a time, at most.
-const EventsAtOnce = 16
+// eventsAtOnce is how many events are passed on at a time, at most.
+const eventsAtOnce = 16
 
-var someEvents = sync.Pool{New: func() any { return new([EventsAtOnce]Event) }}
+var someEvents = sync.Pool{New: func() any { return new([eventsAtOnce]Event) }}
 
 // errSelfSettled is the error of a result whose lease was lost, if the handler may have
 // settled its message itself.

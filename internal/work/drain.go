@@ -19,6 +19,7 @@ var errDrained = errors.New("the worker is shutting down and its drain timeout i
 func (w *Worker) drain(op string) error {
 	w.mu.Lock()
 	w.draining = true
+	w.progress.Broadcast()
 	for _, h := range w.idle {
 		close(h.next)
 	}

@@ -42,17 +42,19 @@ func (k Kind) String() string {
 	return "event(" + strconv.Itoa(int(k)) + ")"
 }
 
-// Event is something that happened to messages; see tarry.Event.
+// Event is what a worker's observer gets. Fields that do not apply to its kind are zero.
 type Event struct {
-	Kind               Kind
-	Queue              string
-	ID                 engine.ID
-	Key                string
-	Attempt            uint32
-	Due, Until         time.Time
-	Lateness, Duration time.Duration
-	Count              int
-	Err                error
+	Kind     Kind
+	Queue    string
+	ID       engine.ID
+	Key      string
+	Attempt  uint32
+	Due      time.Time
+	Until    time.Time     // Retried, Snoozed: when it comes back
+	Lateness time.Duration // from its due time to the start of the handler, by the engine's clock
+	Duration time.Duration // how long the handler ran
+	Count    int           // messages: 1, or more for Expired and Died of messages that no handler saw
+	Err      error         // what the handler returned, or what failed
 }
 
 // maxPendingEvents is how many events may wait for the observer before the worker stops

@@ -91,21 +91,12 @@ func (d *Delivery) suspect() bool {
 }
 
 // awaitConfirmed waits until the engine has confirmed all results so far, or they were given
-// up, so that none is lost if the process dies next.
+// up, so that none is lost if the process dies next. A drain ends the wait.
 func (w *Worker) awaitConfirmed() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for all := w.confirmed + w.unconfirmed; w.confirmed < all && w.base.Err() == nil; {
-		if w.more == nil {
-			w.more = make(chan struct{})
-		}
-		more := w.more
-		w.mu.Unlock()
-		select {
-		case <-more:
-		case <-w.base.Done():
-		}
-		w.mu.Lock()
+	for all := w.confirmed + w.unconfirmed; w.confirmed < all && !w.draining; {
+		w.progress.Wait()
 	}
 }
 

@@ -54,9 +54,9 @@ type Worker struct {
 	turn         turn      // which line is next
 	freedPending bool      // the dispatcher has not been told of freed slots: the line may take them
 	pace         pace
-	unconfirmed  int           // results that the engine has not confirmed yet
-	confirmed    int           // results that the engine has confirmed, or that were given up
-	more         chan struct{} // closed at the next confirmation; nil: nothing waits for it
+	unconfirmed  int        // results that the engine has not confirmed yet
+	confirmed    int        // results that the engine has confirmed, or that were given up
+	progress     *sync.Cond // on mu: confirmed has grown, or the worker drains
 	draining     bool
 	quiet        chan struct{} // closed when draining and nothing runs
 	broken       error         // why the worker must end
@@ -123,6 +123,7 @@ func New(cfg Config) *Worker {
 	if w.trouble == nil {
 		w.trouble = trouble.New(cfg.Logger)
 	}
+	w.progress = sync.NewCond(&w.mu)
 	w.events.Call, w.events.Called = w.tell, w.observerReturned
 	w.faults = w.newFaults()
 	w.sets = newSettler(&cfg, w.settled)

@@ -101,9 +101,9 @@ func (f *finder) backlog(q tarry.QueueInfo) {
 }
 
 // wasLate finds messages that were handed out late within a span, though none waits now. t is
-// nil if that is unknown or none was handed out.
+// empty if that is unknown or none was handed out.
 func (f *finder) wasLate(queue string, t *wire.Times, span time.Duration) {
-	if t == nil || milliseconds(*t.P99) < f.late {
+	if t.Count == 0 || milliseconds(*t.P99) < f.late {
 		return
 	}
 	f.add("was_late", queue, fmt.Sprintf("of %d messages handed out within %s one in a hundred came later than %s, the worst %s late",

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
+	"math"
 	"net/url"
 	"slices"
 	"time"
@@ -40,8 +40,9 @@ and does not wait for the store.`,
 		if err != nil {
 			return err
 		}
-		s := status{watched: w, finder: finder{late: late, now: p.Now(), Problems: []problem{}}, Queues: []queueStatus{}}
-		if err := s.look(ctx, c); err != nil {
+		s := status{watched: w, Counts: c.Capabilities().Count}
+		s.finder = finder{late: late, now: p.Now(), Problems: []problem{}}
+		if err := s.ask(ctx, c); err != nil {
 			return err
 		}
 		o := p.printer()
@@ -120,120 +121,72 @@ func (w watched) String() string {
 }
 
 // holds says how many messages there are in each state.
-func holds(scheduled, ready, leased, dead int64) string {
-	return fmt.Sprintf("%d scheduled, %d ready, %d leased, %d dead", scheduled, ready, leased, dead)
+func holds(q *tarry.QueueInfo) string {
+	return fmt.Sprintf("%d scheduled, %d ready, %d leased, %d dead", q.Scheduled, q.Ready, q.Leased, q.Dead)
 }
 
-// status is the state at one moment, and the JSON that --json prints.
+// status is the state at one moment.
 type status struct {
 	watched
-	Ready      bool          `json:"ready"`
-	Counts     bool          `json:"counts"` // the engine can count messages
-	Scheduled  int64         `json:"scheduled"`
-	ReadyNow   int64         `json:"ready_messages"`
-	Leased     int64         `json:"leased"`
-	Dead       int64         `json:"dead"`
-	NextDue    wire.Time     `json:"next_due"`
-	Oldest     wire.Time     `json:"oldest_ready"`
-	LateBySecs float64       `json:"late_seconds"` // how long the oldest has been ready
-	Trends     bool          `json:"trends"`       // the server keeps trends, and so lateness
-	Queues     []queueStatus `json:"queues"`
-	finder
-
-	nextQueue, oldestQueue string
+	overview
+	Ready  bool
+	Counts bool // the engine can count messages
 }
 
-// queueStatus is a queue and how many problems it has.
-type queueStatus struct {
-	engine.QueueInfo
-	lateness *wire.Times // in the last minutes; nil: unknown, or no message was handed out
-	bad      int         // number of its problems
-}
-
-// MarshalJSON returns the queue as the API writes it, and the lateness.
-func (q queueStatus) MarshalJSON() ([]byte, error) {
-	b := wire.AppendQueue(nil, &q.QueueInfo)
-	if q.lateness == nil {
-		return b, nil
-	}
-	late, err := json.Marshal(q.lateness)
-	return append(append(append(b[:len(b)-1], `,"lateness":`...), late...), '}'), err
-}
-
-// look asks for everything. If the store is not ready, that is one problem among others, and
-// look still finds as much as it can.
-func (s *status) look(ctx context.Context, c *tarry.Client) error {
-	ready, err := s.readiness(ctx, c)
-	if err != nil {
+// ask asks for everything. If the store is not ready, that is one problem among others, and
+// ask still finds as much as it can.
+func (s *status) ask(ctx context.Context, c *tarry.Client) (err error) {
+	if s.Ready, err = s.readiness(ctx, c); err != nil || !s.Counts {
 		return err
 	}
-	s.Ready = ready
-	caps := c.Capabilities()
-	if s.Counts = caps.Count; !s.Counts {
-		return nil
-	}
-	trends, kept, err := trendsOf(ctx, c, lateSpan, lateSpan)
-	if err != nil && s.Ready {
+	if err := s.look(ctx, c, lateSpan, lateSpan, math.MaxInt); err != nil && s.Ready {
 		return err
 	}
-	s.Trends = kept
-	late := make(map[string]*wire.Times)
-	for name, t := range trends {
-		if latenessKnown(&t.Lateness) {
-			late[name] = &t.Lateness
-		}
-	}
-	listed := make(map[string]bool)
-	for q, err := range c.AllQueues(ctx) {
-		if err != nil && !s.Ready {
-			return nil // that is a problem already
-		}
-		if err != nil {
-			return err
-		}
-		listed[q.Queue] = true
-		if err := s.queue(ctx, c, &caps, q, late[q.Queue]); err != nil {
-			return err
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(late)) { // queues that no longer hold anything
-		if !listed[name] {
-			if err := s.queue(ctx, c, &caps, tarry.QueueInfo{Queue: name}, late[name]); err != nil {
-				return err
-			}
-		}
-	}
-	s.store(c)
-	s.sort()
-	return nil
-}
-
-// sort puts the queues with the most problems first.
-func (s *status) sort() {
-	slices.SortStableFunc(s.Queues, func(a, b queueStatus) int {
+	// The queues with the most problems come first.
+	slices.SortStableFunc(s.rows, func(a, b *queueRow) int {
 		return cmp.Or(cmp.Compare(b.bad, a.bad), cmp.Compare(b.Ready, a.Ready), cmp.Compare(a.Queue, b.Queue))
 	})
+	return nil
 }
 
-// queue adds a queue and its problems.
-func (s *status) queue(ctx context.Context, c *tarry.Client, caps *tarry.Capabilities, q tarry.QueueInfo, late *wire.Times) error {
-	s.Scheduled, s.ReadyNow, s.Leased, s.Dead = s.Scheduled+q.Scheduled, s.ReadyNow+q.Ready, s.Leased+q.Leased, s.Dead+q.Dead
-	if !q.NextDue.IsZero() && (s.NextDue.IsZero() || q.NextDue.Before(s.NextDue.Time)) {
-		s.NextDue, s.nextQueue = wire.Time{Time: q.NextDue}, q.Queue
+// MarshalJSON returns the status as --json prints it.
+func (s *status) MarshalJSON() ([]byte, error) {
+	object := struct {
+		watched
+		Ready      bool        `json:"ready"`
+		Counts     bool        `json:"counts"`
+		Scheduled  int64       `json:"scheduled"`
+		ReadyNow   int64       `json:"ready_messages"`
+		Leased     int64       `json:"leased"`
+		Dead       int64       `json:"dead"`
+		NextDue    wire.Time   `json:"next_due"`
+		Oldest     wire.Time   `json:"oldest_ready"`
+		LateBySecs float64     `json:"late_seconds"` // how long the oldest has been ready
+		Trends     bool        `json:"trends"`       // the server keeps trends, and so lateness
+		Queues     []*queueRow `json:"queues"`
+		Problems   []problem   `json:"problems"`
+	}{
+		watched: s.watched, Ready: s.Ready, Counts: s.Counts,
+		Scheduled: s.sum.Scheduled, ReadyNow: s.sum.Ready, Leased: s.sum.Leased, Dead: s.sum.Dead,
+		Trends: s.trends, Queues: append([]*queueRow{}, s.rows...), Problems: s.Problems,
 	}
-	if !q.OldestReady.IsZero() && (s.Oldest.IsZero() || q.OldestReady.Before(s.Oldest.Time)) {
-		s.Oldest, s.oldestQueue, s.LateBySecs = wire.Time{Time: q.OldestReady}, q.Queue, max(0, s.now.Sub(q.OldestReady)).Seconds()
+	if s.next != nil {
+		object.NextDue.Time = s.next.NextDue
 	}
-	n := len(s.Problems)
-	s.backlog(q)
-	if len(s.Problems) == n {
-		s.wasLate(q.Queue, late, lateSpan)
+	if s.oldest != nil {
+		object.Oldest.Time, object.LateBySecs = s.oldest.OldestReady, max(0, s.now.Sub(s.oldest.OldestReady)).Seconds()
 	}
-	if err := s.deaths(ctx, c, caps, q); err != nil {
-		return err
+	return json.Marshal(object)
+}
+
+// MarshalJSON returns the queue as the API writes it, and the lateness if it is known.
+func (r *queueRow) MarshalJSON() ([]byte, error) {
+	b := wire.AppendQueue(nil, &r.QueueInfo)
+	if r.late.Count == 0 {
+		return b, nil
 	}
-	s.Queues = append(s.Queues, queueStatus{q, late, len(s.Problems) - n})
-	return nil
+	late, err := json.Marshal(r.late)
+	return append(append(append(b[:len(b)-1], `,"lateness":`...), late...), '}'), err
 }
 
 func (s *status) print(o *printer) {
@@ -251,36 +204,32 @@ func (s *status) print(o *printer) {
 		o.say("what the queues hold this engine cannot tell")
 		return
 	}
-	o.say("%s: %s", counted(len(s.Queues), "queue"), holds(s.Scheduled, s.ReadyNow, s.Leased, s.Dead))
-	if !s.Oldest.IsZero() {
-		o.say("oldest ready: %s, of %s", away(s.Oldest.Time, s.now), s.oldestQueue)
+	o.say("%s", s.sums())
+	if r := s.oldest; r != nil {
+		o.say("oldest ready: %s, of %s", away(r.OldestReady, s.now), r.Queue)
 	}
-	if !s.NextDue.IsZero() {
-		o.say("next due: %s, of %s", away(s.NextDue.Time, s.now), s.nextQueue)
+	if r := s.next; r != nil {
+		o.say("next due: %s, of %s", away(r.NextDue, s.now), r.Queue)
 	}
-	if len(s.Queues) == 0 {
+	if len(s.rows) == 0 {
 		return
 	}
 	o.say("")
 	head := []any{"QUEUE", "SCHEDULED", "READY", "LEASED", "DEAD", "NEXT DUE", "OLDEST READY", "PAUSED"}
-	late := slices.ContainsFunc(s.Queues, func(q queueStatus) bool { return q.lateness != nil })
+	late := slices.ContainsFunc(s.rows, func(r *queueRow) bool { return r.late.Count > 0 })
 	if late {
 		head = append(head, "LATE P50", "P99", "WORST")
 	}
 	o.head(head...)
-	for i := range s.Queues[:min(len(s.Queues), shownQueues)] {
-		q := &s.Queues[i]
-		cells := []any{q.Queue, q.Scheduled, q.Ready, q.Leased, q.Dead,
-			orDash(away(q.NextDue, s.now)), orDash(away(q.OldestReady, s.now)), pausedText(&q.QueueInfo)}
-		switch {
-		case late && q.lateness != nil:
-			cells = append(cells, brief(q.lateness.P50), brief(q.lateness.P99), brief(q.lateness.Max))
-		case late:
-			cells = append(cells, "-", "-", "-")
+	for _, r := range s.rows[:min(len(s.rows), shownQueues)] {
+		cells := []any{r.Queue, r.Scheduled, r.Ready, r.Leased, r.Dead,
+			orDash(away(r.NextDue, s.now)), orDash(away(r.OldestReady, s.now)), pausedText(&r.QueueInfo)}
+		if late {
+			cells = append(cells, lateBy(r.late.P50).text, lateBy(r.late.P99).text, lateBy(r.late.Max).text)
 		}
 		o.row(nil, cells...)
 	}
-	if n := len(s.Queues) - shownQueues; n > 0 {
+	if n := len(s.rows) - shownQueues; n > 0 {
 		o.say("and %s; tarry queues shows all", counted(n, "queue"))
 	}
 }

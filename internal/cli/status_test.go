@@ -8,6 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/memengine"
 )
 
 var statusSteps = []step{
@@ -72,17 +73,21 @@ func TestStatusHidesSecrets(t *testing.T) {
 
 // With many queues the worst stand on the screen.
 func TestStatusOfManyQueues(t *testing.T) {
-	s := status{finder: finder{late: time.Minute, now: time.Now()}, Counts: true, Ready: true}
+	c := tarry.New(memengine.New(nil), nil)
+	defer c.Close()
+	s := status{overview: overview{finder: finder{late: time.Minute, now: time.Now()}}, Counts: true}
 	for i := range 100 {
 		q := engine.QueueInfo{Queue: fmt.Sprintf("q%02d", i), Scheduled: 1}
 		if i == 77 {
 			q.Ready, q.Leased, q.OldestReady = 5, 2, s.now.Add(-time.Hour)
 		}
-		if err := s.queue(t.Context(), nil, &engine.Capabilities{}, q, nil); err != nil {
+		if err := s.add(t.Context(), nil, &engine.Capabilities{}, q, nil, lateSpan, lateSpan); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.sort()
+	if err := s.ask(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
 	var out strings.Builder
 	p := world{}.program(&out, &out)
 	o := p.printer()

@@ -18,16 +18,18 @@ import (
 type topFlags struct {
 	late, interval time.Duration
 	rounds         int
-	sort, filter   string
-	reverse        bool
-
-	by *column
+	sort           string
+	order          // what the table begins with
 }
 
 const (
 	defaultInterval = time.Second
 	minInterval     = 100 * time.Millisecond
 	maxFilter       = tarry.MaxQueueBytes // bytes of --filter
+
+	topSpan = 5 * time.Minute // of lateness
+	topStep = 10 * time.Second
+	topMost = 10_000 // queues
 )
 
 func (p *Program) topCommand() *cobra.Command {
@@ -35,12 +37,11 @@ func (p *Program) topCommand() *cobra.Command {
 	cmd := p.client(showEmpty, &cobra.Command{
 		Use:   "top",
 		Short: "Watch the queues in the terminal: due, late and to come",
-		Long: `Top shows the queues live, those with problems on top: their counts, how late messages were
-in the last 5 minutes (p50 and p99), pushes and acks per second, and what is due next. Enter
-opens a queue with its forecast and lateness. ? shows the keys; q quits.
+		Long: `Top shows the queues live, up to 10000 of them, those with problems on top: their counts, how
+late messages were in the last 5 minutes (p50 and p99), pushes and acks per second, and what
+is due next. Enter opens a queue with its forecast and lateness. ? shows the keys; q quits.
 
-Top follows a server, and reconnects if the connection breaks. It reads a --store every
---interval, up to 10000 queues, without lateness and rates.
+It asks every --interval. Lateness and rates come from a server; a --store has none.
 
 Without a terminal, with --n or with --json, it prints a table or an object every --interval,
 --n times (default once).`,
@@ -109,21 +110,21 @@ func (p *Program) console() (in, out *os.File) {
 	return in, out
 }
 
-// round is the JSON of one round.
-type round struct {
-	Now wire.Time `json:"now"`
-	watched
-	More     bool             `json:"more"` // not all queues are listed
-	Queues   []wire.LiveQueue `json:"queues"`
-	Problems []problem        `json:"problems"`
+// topLook asks for the queues and their problems, within the timeout.
+func (p *Program) topLook(ctx context.Context, c *tarry.Client, late time.Duration) (*overview, error) {
+	ctx, cancel := withTimeout(ctx, p.target.timeout)
+	defer cancel()
+	o := &overview{finder: finder{late: late, now: p.Now(), Problems: []problem{}}}
+	if _, err := o.readiness(ctx, c); err != nil {
+		return o, err
+	}
+	return o, o.look(ctx, c, topSpan, topStep, topMost)
 }
 
 // topRounds prints the queues, round by round.
 func (p *Program) topRounds(ctx context.Context, c *tarry.Client, f *topFlags, w watched) error {
 	for n := 1; ; n++ {
-		limit, cancel := withTimeout(ctx, p.target.timeout)
-		err := p.topRound(limit, c, f, w)
-		cancel()
+		err := p.topRound(ctx, c, f, w)
 		if n == f.rounds || err != nil && (ctx.Err() == nil || f.rounds > 0) {
 			return err
 		}
@@ -136,45 +137,61 @@ func (p *Program) topRounds(ctx context.Context, c *tarry.Client, f *topFlags, w
 	}
 }
 
+// round is the JSON of one round.
+type round struct {
+	Now wire.Time `json:"now"`
+	watched
+	More     bool             `json:"more"` // not all queues are listed
+	Queues   []wire.LiveQueue `json:"queues"`
+	Problems []problem        `json:"problems"`
+}
+
 func (p *Program) topRound(ctx context.Context, c *tarry.Client, f *topFlags, w watched) error {
-	most := maxBoard
-	if w.Store != "" {
-		most = maxPolled
-	}
-	rows, more, err := askBoard(ctx, c, most)
+	v, err := p.topLook(ctx, c, f.late)
 	if err != nil {
 		return err
 	}
-	s := p.topScreen(ctx, c, f, w)
-	found := finder{now: p.Now(), Problems: []problem{}}
-	found.beyond(ctx, c)
-	s.Update(beyond(found.Problems))
-	s.Update(news{queues: rows, whole: true, more: more, state: live})
-	o := p.printer()
-	if p.json {
-		r := round{wire.Time{Time: s.now.UTC()}, w, s.board.more, []wire.LiveQueue{}, s.problems}
-		for _, row := range s.board.shown {
-			r.Queues = append(r.Queues, row.LiveQueue)
-		}
-		o.object(r)
-	} else {
-		s.print(o)
+	rows, o := f.order.of(v.rows, v.now), p.printer()
+	if !p.json {
+		printTop(o, v, rows, w)
+		return o.flush()
 	}
+	r := round{wire.Time{Time: v.now.UTC()}, w, v.more, []wire.LiveQueue{}, v.Problems}
+	for _, row := range rows {
+		q := wire.LiveQueue{PushedPerS: row.pushed, AckedPerS: row.handled, Trend: row.trend}
+		q.SetInfo(&row.QueueInfo)
+		r.Queues = append(r.Queues, q)
+	}
+	o.object(r)
 	return o.flush()
 }
 
-// print prints a round as a table.
-func (s *topScreen) print(o *printer) {
-	o.say("%s, %s", s.watched.String(), formatTime(s.now))
-	printProblems(o, s.problems)
-	o.say("%s", s.board.sums())
-	if s.board.more {
+// printTop prints a round as a table.
+func printTop(o *printer, v *overview, rows []*queueRow, w watched) {
+	o.say("%s, %s", w.String(), formatTime(v.now))
+	printProblems(o, v.Problems)
+	o.say("%s", v.sums())
+	if v.more {
 		o.say("there are more queues than these, which are the first by name")
 	}
-	o.head("QUEUE", "READY", "SCHEDULED", "LEASED", "DEAD", "LATE P50", "LATE P99", "PUSHED/S", "HANDLED/S", "NEXT DUE", "OLDEST READY", "PAUSED")
-	for _, r := range s.board.shown {
-		q, late := r.info(), r.lateness()
-		o.row(nil, r.Queue, r.Ready, r.Scheduled, r.Leased, r.Dead, lateBy(late.P50).text, lateBy(late.P99).text, r.rate(r.PushedPerS).text, r.rate(r.AckedPerS).text,
-			orDash(away(q.NextDue, s.now)), orDash(away(q.OldestReady, s.now)), pausedText(&q))
+	var cells []any
+	for _, c := range boardColumns {
+		cells = append(cells, c.head)
+	}
+	o.head(cells...)
+	for _, r := range rows {
+		cells = cells[:0]
+		for _, c := range boardColumns {
+			cells = append(cells, c.of(r, v.now).text)
+		}
+		o.row(nil, cells...)
+	}
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }

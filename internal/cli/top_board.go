@@ -2,132 +2,146 @@ package cli
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/internal/wire"
 )
 
-const (
-	maxBoard = 100_000     // the most queues kept: those heard of first
-	stays    = time.Minute // how long an emptied queue is still shown
-)
-
-// boardRow is the last known state of a queue.
-type boardRow struct {
-	wire.LiveQueue
-	left time.Time // when the queue was first found empty
-	rank float64   // in the sorted column
-	bad  bool      // it has problems
+// column is a column of the table of tarry top.
+type column struct {
+	name, head, key string // its name for --sort, its heading, and the key that sorts by it
+	of              func(r *queueRow, now time.Time) figure
 }
 
-// queueBoard holds the queues of tarry top, and which are shown in which order.
-type queueBoard struct {
-	rows    map[string]*boardRow
-	more    bool // there are more queues than are kept
-	sort    *column
+// figure is the content of a cell, and its rank: lower comes first.
+type figure struct {
+	rank float64
+	text string
+}
+
+var none = figure{math.Inf(1), "-"}
+
+// boardColumns are the columns in order. Narrow screens leave out the last ones.
+var boardColumns = []*column{
+	{"name", "QUEUE", "n", func(r *queueRow, _ time.Time) figure { return figure{0, r.name()} }},
+	{"ready", "READY", "r", func(r *queueRow, _ time.Time) figure { return count(r.Ready) }},
+	{"scheduled", "SCHED", "s", func(r *queueRow, _ time.Time) figure { return count(r.Scheduled) }},
+	{"leased", "LEASED", "l", func(r *queueRow, _ time.Time) figure { return count(r.Leased) }},
+	{"dead", "DEAD", "d", func(r *queueRow, _ time.Time) figure { return count(r.Dead) }},
+	{"p50", "P50", "5", func(r *queueRow, _ time.Time) figure { return lateBy(r.late.P50) }},
+	{"p99", "P99", "9", func(r *queueRow, _ time.Time) figure { return lateBy(r.late.P99) }},
+	{"pushed", "IN/S", "p", func(r *queueRow, _ time.Time) figure { return r.rate(r.pushed) }},
+	{"handled", "OUT/S", "t", func(r *queueRow, _ time.Time) figure { return r.rate(r.handled) }},
+	{"next-due", "NEXT", "u", func(r *queueRow, now time.Time) figure { return awayFrom(r.NextDue, now) }},
+	{"oldest", "OLDEST", "o", func(r *queueRow, now time.Time) figure { return awayFrom(r.OldestReady, now) }},
+}
+
+func columnNames() string {
+	var names []string
+	for _, c := range boardColumns {
+		names = append(names, c.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (r *queueRow) name() string {
+	if r.Paused {
+		return "(paused) " + shown(r.Queue)
+	}
+	return shown(r.Queue)
+}
+
+func count(n int64) figure { return figure{-float64(n), few(float64(n))} }
+
+func (r *queueRow) rate(perSecond float64) figure {
+	if r.trend == nil {
+		return none
+	}
+	return figure{-perSecond, few(perSecond)}
+}
+
+func lateBy(ms *float64) figure {
+	if ms == nil {
+		return none
+	}
+	return figure{-*ms, brief(ms)}
+}
+
+func awayFrom(t, now time.Time) figure {
+	if t.IsZero() {
+		return none
+	}
+	return figure{float64(t.UnixMilli()), short(t.Sub(now).Abs())}
+}
+
+// order says which queues are shown, and in which order.
+type order struct {
+	by      *column
 	reverse bool
-	filter  string // part of the names shown, in any case
-
-	shown []*boardRow // in order
-	wire.LiveTotals
-	pushed, handled float64 // a second, over all queues
+	filter  string // part of the names, in any case
 }
 
-// take updates the queues with news.
-func (b *queueBoard) take(n *news, now time.Time) {
-	if n.whole {
-		clear(b.rows)
-		b.more = n.more
-	}
-	for i := range n.queues {
-		r := &boardRow{LiveQueue: n.queues[i], left: now}
-		was := b.rows[r.Queue]
-		switch {
-		case was == nil && r.Gone:
-			continue
-		case was == nil && len(b.rows) >= maxBoard:
-			b.more = true
-			continue
-		case r.Gone && was.Gone:
-			r.left = was.left
-		}
-		b.rows[r.Queue] = r
-	}
-}
-
-// arrange selects and sorts the queues to show, and sums up all queues.
-func (b *queueBoard) arrange(now time.Time) {
-	b.shown, b.LiveTotals, b.pushed, b.handled = b.shown[:0], wire.LiveTotals{}, 0, 0
-	part := strings.ToLower(b.filter)
-	for name, r := range b.rows {
-		if r.Gone && now.Sub(r.left) >= stays {
-			delete(b.rows, name)
-			continue
-		}
-		b.Queues++
-		b.Scheduled, b.Ready, b.Leased, b.Dead = b.Scheduled+r.Scheduled, b.Ready+r.Ready, b.Leased+r.Leased, b.Dead+r.Dead
-		b.pushed, b.handled = b.pushed+r.PushedPerS, b.handled+r.AckedPerS
-		if strings.Contains(strings.ToLower(name), part) {
-			r.rank = b.sort.of(r, now).rank
-			b.shown = append(b.shown, r)
+// of returns the rows to show.
+func (o *order) of(rows []*queueRow, now time.Time) (shown []*queueRow) {
+	part := strings.ToLower(o.filter)
+	for _, r := range rows {
+		if strings.Contains(strings.ToLower(r.Queue), part) {
+			r.rank = o.by.of(r, now).rank
+			shown = append(shown, r)
 		}
 	}
-	slices.SortFunc(b.shown, func(x, y *boardRow) int {
+	slices.SortFunc(shown, func(x, y *queueRow) int {
 		by := cmp.Compare(x.rank, y.rank)
-		if b.sort == boardColumns[0] {
+		if o.by == boardColumns[0] {
 			by = cmp.Compare(x.Queue, y.Queue)
 		}
-		if b.reverse {
+		if o.reverse {
 			by = -by
 		}
 		return cmp.Or(by, cmp.Compare(x.Queue, y.Queue))
 	})
+	return shown
 }
 
-// sums says what all queues hold together.
-func (b *queueBoard) sums() string {
-	return counted(b.Queues, "queue") + ": " + holds(b.Scheduled, b.Ready, b.Leased, b.Dead)
-}
-
-// problems adds the present problems of the queues and sorts all problems: those of the store
-// first, then by queue.
-func (b *queueBoard) problems(f *finder) []problem {
-	for _, r := range b.rows {
-		n := len(f.Problems)
-		r.bad = false
-		f.backlog(r.info())
-		if t := r.lateness(); len(f.Problems) == n && t.Count > 0 {
-			f.wasLate(r.Queue, t, boardSpan)
+// few formats a number in at most six characters, unless it is huge.
+func few(f float64) string {
+	unit := ""
+	for _, larger := range []string{"k", "M", "G"} {
+		if f >= 1e5 {
+			f, unit = math.Floor(f/1000), larger
 		}
 	}
-	for _, p := range f.Problems {
-		if r := b.rows[p.Queue]; r != nil {
-			r.bad = true
-		}
+	if f < 100 && f != math.Floor(f) {
+		return fmt.Sprintf("%.2f", f)
 	}
-	slices.SortStableFunc(f.Problems, func(x, y problem) int { return cmp.Compare(x.Queue, y.Queue) })
-	return f.Problems
+	return fmt.Sprintf("%.0f", f) + unit
 }
 
-// lateness returns the lateness; it is empty if that is unknown.
-func (r *boardRow) lateness() *wire.Times {
-	if r.Trend == nil || !latenessKnown(&r.Trend.Lateness) {
-		return new(wire.Times)
+// short formats a duration, not negative, in two to four digits.
+func short(d time.Duration) string {
+	switch {
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.1fms", d.Seconds()*1000)
+	case d < time.Second:
+		d = d.Round(time.Millisecond)
+	case d < time.Minute:
+		d = d.Round(100 * time.Millisecond)
+	case d < time.Hour:
+		d = d.Round(time.Second)
+	case d < 48*time.Hour:
+		d = d.Round(time.Minute)
+	default:
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
 	}
-	return &r.Trend.Lateness
+	return tarry.FormatDuration(d)
 }
 
-// info returns what the queue holds.
-func (r *boardRow) info() tarry.QueueInfo {
-	q := tarry.QueueInfo{
-		Queue: r.Queue, Scheduled: r.Scheduled, Ready: r.Ready, Leased: r.Leased, Dead: r.Dead, Finished: r.Finished,
-		NextDue: r.NextDue.Time, OldestReady: r.OldestReady.Time, Paused: r.Paused,
-	}
-	if r.PausedUntil != nil {
-		q.PausedUntil = r.PausedUntil.Time
-	}
-	return q
-}
+// milliseconds converts a number from the API to a duration.
+func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+
+// brief formats a lateness for people.
+func brief(ms *float64) string { return short(milliseconds(*ms)) }

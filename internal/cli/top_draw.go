@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +8,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/tarryhq/tarry/internal/wire"
+	"github.com/tarryhq/tarry"
 )
 
 // Styles only stress; without colour the screen says the same.
@@ -56,11 +55,11 @@ func (s *topScreen) page() (head []string, n int, line func(i int) string) {
 	case s.over == "?":
 		lines = helpLines
 	case s.over == "!":
-		head, lines = []string{styleHead.Styled(counted(len(s.problems), "problem"))}, s.wrapped()
+		head, lines = []string{styleHead.Styled(counted(len(s.Problems), "problem"))}, s.wrapped()
 	case s.open != "":
 		head, lines = s.queueHead(), s.forecastLines()
 	default:
-		return s.listHead(), len(s.board.shown), s.row
+		return s.listHead(), len(s.shown), s.row
 	}
 	return head, len(lines), func(i int) string { return lines[i] }
 }
@@ -71,48 +70,41 @@ func padded(text string, width int) string {
 	return text + strings.Repeat(" ", max(0, width-ansi.StringWidth(text)))
 }
 
-// title says what is watched, and the state of the connection.
+// title says what is watched, when that was, and whether it still answers.
 func (s *topScreen) title() string {
-	style := styleGood
-	if s.state != live {
-		style = styleBad
+	state := styleGood.Styled("live")
+	if s.err != nil {
+		state = styleBad.Styled("no answer")
 	}
-	return styleHead.Styled("tarry top") + "  " + style.Styled(s.state) + "  " + s.now.UTC().Format("15:04:05Z") + "  " +
+	return styleHead.Styled("tarry top") + "  " + state + "  " + s.now.UTC().Format("15:04:05Z") + "  " +
 		shown(s.Server+s.Store) + "  " + shown(s.Version) + "  " + shown(s.Engine)
 }
 
 // stale returns a warning if the data shown is old.
 func (s *topScreen) stale() []string {
-	text := "what is shown is old: "
-	switch {
-	case !s.begun:
-		text = "what the queues hold is not known yet: "
-	case s.state == live:
+	if s.err == nil {
 		return nil
 	}
-	return []string{styleBad.Styled(text + shown(oneCell(cmp.Or(s.why, s.state))))}
+	return []string{styleBad.Styled("what is shown is old: " + shown(oneCell(s.err.Error())))}
 }
 
 // listHead returns the sums of all queues, the first problems, and the head of the table.
-func (s *topScreen) listHead() (lines []string) {
-	b := s.board
-	if s.begun {
-		lines = []string{fmt.Sprintf("%s; %s/s in, %s/s out", b.sums(), few(b.pushed), few(b.handled))}
+func (s *topScreen) listHead() []string {
+	lines := []string{fmt.Sprintf("%s; %s/s in, %s/s out", s.sums(), few(s.pushed), few(s.handled))}
+	if s.more {
+		lines = append(lines, styleBad.Styled(fmt.Sprintf("there are more queues; %d of them are shown", len(s.rows))))
 	}
-	if b.more {
-		lines = append(lines, styleBad.Styled(fmt.Sprintf("there are more queues; %d of them are shown", len(b.rows))))
-	}
-	lines = append(append(lines, s.stale()...), s.worst(s.problems, max(1, s.height/5))...)
+	lines = append(append(lines, s.stale()...), s.worst(s.Problems, max(1, s.height/5))...)
 	lines = append(lines, styleHead.Styled(s.cells(func(c *column) string {
 		switch {
-		case c == b.sort && b.reverse:
+		case c == s.by && s.reverse:
 			return c.head + "^"
-		case c == b.sort:
+		case c == s.by:
 			return c.head + "v"
 		}
 		return c.head
 	})))
-	if s.begun && len(b.shown) == 0 {
+	if len(s.shown) == 0 {
 		lines = append(lines, "no queues")
 	}
 	return lines
@@ -120,10 +112,7 @@ func (s *topScreen) listHead() (lines []string) {
 
 // worst returns at most this many lines of problems.
 func (s *topScreen) worst(all []problem, most int) (lines []string) {
-	switch {
-	case !s.begun:
-		return nil
-	case len(all) == 0:
+	if len(all) == 0 {
 		return []string{styleGood.Styled("no problems")}
 	}
 	for i, p := range all {
@@ -137,7 +126,7 @@ func (s *topScreen) worst(all []problem, most int) (lines []string) {
 
 // wrapped returns all problems, with what to do about each.
 func (s *topScreen) wrapped() (lines []string) {
-	for _, p := range s.problems {
+	for _, p := range s.Problems {
 		text := styleBad.Styled("! "+shown(oneCell(p.about()))) + "\n  " + shown(p.Hint)
 		lines = append(lines, strings.Split(ansi.Wrap(text, s.width, ""), "\n")...)
 	}
@@ -156,14 +145,12 @@ func (s *topScreen) cells(text func(*column) string) string {
 
 // row returns a line of the table.
 func (s *topScreen) row(i int) string {
-	r := s.board.shown[i]
+	r := s.shown[i]
 	line := s.cells(func(c *column) string { return c.of(r, s.now).text })
 	switch {
 	case i == s.cursor:
 		return styleHere.Styled(line)
-	case r.Gone:
-		return styleSoft.Styled(line)
-	case r.bad:
+	case r.bad > 0:
 		return styleBad.Styled(line)
 	}
 	return line
@@ -171,25 +158,24 @@ func (s *topScreen) row(i int) string {
 
 // queueHead returns what the open queue holds, and how late its messages were.
 func (s *topScreen) queueHead() []string {
-	row := s.board.rows[s.open]
-	if row == nil {
-		row = &boardRow{LiveQueue: wire.LiveQueue{Queue: s.open}}
+	row := &queueRow{QueueInfo: tarry.QueueInfo{Queue: s.open}}
+	if i := slices.IndexFunc(s.rows, func(r *queueRow) bool { return r.Queue == s.open }); i >= 0 {
+		row = s.rows[i]
 	}
-	info := row.info()
 	name := styleHead.Styled(shown(s.open))
-	if info.Paused {
-		name += styleBad.Styled("  paused " + pausedText(&info))
+	if row.Paused {
+		name += styleBad.Styled("  paused " + pausedText(&row.QueueInfo))
 	}
 	late := "how late messages were: not known"
-	if h, t := row.Trend, row.lateness(); h != nil {
-		late = fmt.Sprintf("in %s: %d handled, %d retried, %d died; lateness p50 %s, p99 %s, worst %s", lasting(boardSpan), h.Acked, h.Retried, h.Died,
-			lateBy(t.P50).text, lateBy(t.P99).text, lateBy(t.Max).text)
+	if h := row.trend; h != nil {
+		late = fmt.Sprintf("in %s: %d handled, %d retried, %d died; lateness p50 %s, p99 %s, worst %s", lasting(topSpan), h.Acked, h.Retried, h.Died,
+			lateBy(row.late.P50).text, lateBy(row.late.P99).text, lateBy(row.late.Max).text)
 	}
-	wrong := slices.DeleteFunc(slices.Clone(s.problems), func(p problem) bool { return p.Queue != s.open })
+	wrong := slices.DeleteFunc(slices.Clone(s.Problems), func(p problem) bool { return p.Queue != s.open })
 	lines := []string{
 		name,
-		holds(row.Scheduled, row.Ready, row.Leased, row.Dead) + ", " + counted(int(row.Finished), "key") + " remembered",
-		"next due " + orDash(away(info.NextDue, s.now)) + ", oldest ready " + orDash(away(info.OldestReady, s.now)),
+		holds(&row.QueueInfo) + ", " + counted(int(row.Finished), "key") + " remembered",
+		"next due " + orDash(away(row.NextDue, s.now)) + ", oldest ready " + orDash(away(row.OldestReady, s.now)),
 		late,
 	}
 	lines = append(append(lines, s.stale()...), s.worst(wrong, 2)...)
@@ -230,19 +216,18 @@ func (s *topScreen) forecastLines() (lines []string) {
 
 // foot returns help on the keys.
 func (s *topScreen) foot() string {
-	b := s.board
 	switch {
 	case s.typing:
-		return styleHead.Styled("/") + shown(b.filter) + styleHere.Styled(" ") + styleSoft.Styled("  Enter keeps it, Esc does not")
+		return styleHead.Styled("/") + shown(s.filter) + styleHere.Styled(" ") + styleSoft.Styled("  Enter keeps it, Esc does not")
 	case s.over != "":
 		return styleSoft.Styled("Esc back  q quit")
 	case s.open != "":
 		return styleSoft.Styled("Esc back  m h d zoom  ! problems  ? help  q quit")
 	}
-	n := len(b.shown)
+	n := len(s.shown)
 	where := fmt.Sprintf("%d-%d of %d", min(n, s.first+1), min(n, s.first+s.room), n)
-	if b.filter != "" {
-		where += " with " + shown(b.filter)
+	if s.filter != "" {
+		where += " with " + shown(s.filter)
 	}
 	return where + styleSoft.Styled("  ? help  / filter  Enter opens  < > R sort  ! problems  q quit")
 }
@@ -265,4 +250,4 @@ IN/S OUT/S  messages pushed and handled a second, in the last minute
 NEXT        until the next message is due
 OLDEST      since when the oldest ready message is due
 
-An emptied queue stays for a minute. - is: none, or not known.`, "\n")
+- is: none, or not known.`, "\n")

@@ -19,30 +19,41 @@ var topNow = time.Date(2030, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func ms(v float64) *float64 { return &v }
 
-// liveQueue is a queue as a server tells of it.
-func liveQueue(name string, ready int64, p99 float64) wire.LiveQueue {
-	q := wire.LiveQueue{Queue: name, Scheduled: 3, Ready: ready, NextDue: wire.Time{Time: topNow.Add(90 * time.Second)}, PushedPerS: 2, AckedPerS: 1.25, Trend: new(wire.Happened)}
+// queueAt is a queue as a look finds it.
+type queueAt struct {
+	tarry.QueueInfo
+	trend *wire.QueueTrend
+}
+
+// liveQueue is a queue that 120 messages were pushed to in the last minute, and 75 handled.
+func liveQueue(name string, ready int64, p99 float64) queueAt {
+	q := queueAt{tarry.QueueInfo{Queue: name, Scheduled: 3, Ready: ready, NextDue: topNow.Add(90 * time.Second)}, new(wire.QueueTrend)}
+	q.trend.Spark = wire.Spark{Pushed: []uint64{120, 9}, Acked: []uint64{75, 9}}
 	if ready > 0 {
-		q.OldestReady = wire.Time{Time: topNow.Add(-5 * time.Second)}
+		q.OldestReady = topNow.Add(-5 * time.Second)
 	}
 	if p99 > 0 {
-		q.Trend.Lateness = wire.Times{Count: 9, P50: ms(p99 / 2), P99: ms(p99), Max: ms(2 * p99)}
+		q.trend.Lateness = wire.Times{Count: 9, P50: ms(p99 / 2), P99: ms(p99), Max: ms(2 * p99)}
 	}
 	return q
 }
 
-// emptyScreen was told nothing yet, and asks nobody.
-func emptyScreen(width, height int) *topScreen {
-	p := Program{Now: func() time.Time { return topNow }}
-	s := p.topScreen(context.Background(), nil, &topFlags{late: tardy, by: boardColumns[0]}, watched{Server: "http://127.0.0.1:8277", Version: "v1.2.3", Engine: "http+mem"})
-	s.width, s.height, s.now = width, height, topNow
-	return s
+// lookedAt is a look that found queues, and problems beside theirs.
+func lookedAt(now time.Time, queues []queueAt, problems ...problem) looked {
+	o := &overview{finder: finder{late: tardy, now: now, Problems: problems}, trends: len(queues) > 0 && queues[0].trend != nil}
+	for _, q := range queues {
+		if err := o.add(context.Background(), nil, new(tarry.Capabilities), q.QueueInfo, q.trend, topSpan, topStep); err != nil {
+			panic(err)
+		}
+	}
+	return looked{overview: o}
 }
 
-// shownScreen was told of queues.
-func shownScreen(width, height int, queues ...wire.LiveQueue) *topScreen {
-	s := emptyScreen(width, height)
-	s.Update(news{queues: queues, whole: true, state: live})
+// shownScreen shows queues.
+func shownScreen(width, height int, queues ...queueAt) *topScreen {
+	s := &topScreen{watched: watched{Server: "http://127.0.0.1:8277", Version: "v1.2.3", Engine: "http+mem"}, ctx: context.Background(), order: order{by: boardColumns[0]}}
+	s.width, s.height = width, height
+	s.Update(lookedAt(topNow, queues))
 	return s
 }
 
@@ -81,7 +92,7 @@ func lacks(t *testing.T, text string, not ...string) {
 
 func TestTopDrawsTheQueues(t *testing.T) {
 	late := liveQueue("mail", 4, 12.5)
-	late.OldestReady = wire.Time{Time: topNow.Add(-time.Minute)}
+	late.OldestReady = topNow.Add(-time.Minute)
 	s := shownScreen(100, 24, liveQueue("order.unpaid", 0, 0), late)
 	contains(t, s.text(), "tarry top  live  12:00:00Z  http://127.0.0.1:8277  v1.2.3  http+mem\n",
 		"2 queues: 6 scheduled, 4 ready, 0 leased, 0 dead; 4/s in, 2.50/s out\n",
@@ -92,14 +103,13 @@ func TestTopDrawsTheQueues(t *testing.T) {
 		"1-2 of 2  ? help")
 	s = shownScreen(80, 24)
 	contains(t, s.text(), "no problems", "no queues", "0-0 of 0")
-	contains(t, emptyScreen(80, 24).text(), "connecting", "not known yet")
 	contains(t, shownScreen(50, 24, late).text(), "QUEUEv           READY  SCHED LEASED   DEAD    P50\n")
 }
 
 // Whatever the size and the page, nothing is drawn beyond it.
 func TestTopFitsAnySize(t *testing.T) {
-	queues := []wire.LiveQueue{liveQueue("日本語のキュー名前です", 1, 3), liveQueue(strings.Repeat("long", 50), 7, 9e9), liveQueue("e\u0301\u0301\u0301", 0, 1)}
-	queues[1].OldestReady, queues[1].Scheduled, queues[1].Paused = wire.Time{Time: topNow.Add(-1e6 * time.Hour)}, 1<<62, true
+	queues := []queueAt{liveQueue("日本語のキュー名前です", 1, 3), liveQueue(strings.Repeat("long", 50), 7, 9e9), liveQueue("e\u0301\u0301\u0301", 0, 1)}
+	queues[1].OldestReady, queues[1].Scheduled, queues[1].Paused = topNow.Add(-1e6*time.Hour), 1<<62, true
 	for width := range 130 {
 		for _, height := range []int{0, 1, 2, 3, 4, 5, 8, 24, 60} {
 			for _, key := range []string{"", "enter", "?", "!", "/"} {
@@ -125,15 +135,15 @@ func TestTopFitsAnySize(t *testing.T) {
 func TestTopObeysNobody(t *testing.T) {
 	evil := "a\x1b]0;owned\x07\x1b[2Jb\u202ec\u009b31m\r\n"
 	q := liveQueue(evil, 3, 1)
-	q.OldestReady = wire.Time{Time: topNow.Add(-time.Hour)}
+	q.OldestReady = topNow.Add(-time.Hour)
 	s := shownScreen(300, 40, q)
 	s.Server, s.Version, s.Engine = evil, evil, evil
-	s.Update(beyond{{"server", "", evil, evil}})
-	s.board.filter = evil
+	s.Update(lookedAt(topNow, []queueAt{q}, problem{"server", "", evil, evil}))
+	s.filter = evil
 	for _, key := range []string{"", "/", "esc", "enter", "!", "?"} {
 		s.keys(key)
 		s.forecast = forecast{queue: evil, err: errors.New(evil)}
-		s.state, s.why = reconnecting, evil
+		s.err = errors.New(evil)
 		text := s.text() // without the styles, which are ours
 		if strings.ContainsFunc(strings.ReplaceAll(text, "\n", ""), obeyed) || strings.Contains(s.draw(), "\x1b]") || strings.Contains(s.draw(), "\x1b[2J") {
 			t.Errorf("after %q: %q", key, s.draw())
@@ -142,7 +152,7 @@ func TestTopObeysNobody(t *testing.T) {
 }
 
 func TestTopSortsFiltersAndMoves(t *testing.T) {
-	var queues []wire.LiveQueue
+	var queues []queueAt
 	for i := range 10_000 {
 		queues = append(queues, liveQueue(fmt.Sprintf("q%04d", i), int64(i%7), float64((i*7919)%10_000)))
 	}
@@ -175,15 +185,15 @@ func TestTopSortsFiltersAndMoves(t *testing.T) {
 	s.keys("r")
 	see("q0000", s.room)
 	s.keys("9")
-	if late := s.board.shown[0].Trend.Lateness.P99; *late != 9999 || s.board.shown[9999].Trend.Lateness.P99 != nil {
+	if late := s.shown[0].late.P99; *late != 9999 || s.shown[9999].late.P99 != nil {
 		t.Errorf("the latest is %v ms late", *late)
 	}
 	s.keys("/", "Q", "0", "0", "1", "7", "backspace", "enter", "n")
 	see("q0010", 10)
 	s.keys("down", "down")
-	s.Update(news{queues: []wire.LiveQueue{liveQueue("q001", 1, 0)}, state: live})
-	if s.selected != "q0012" || s.board.shown[s.cursor].Queue != "q0012" {
-		t.Errorf("the cursor has moved to %q", s.board.shown[s.cursor].Queue)
+	s.Update(lookedAt(topNow, append(queues, liveQueue("q001", 1, 0))))
+	if s.selected != "q0012" || s.shown[s.cursor].Queue != "q0012" {
+		t.Errorf("the cursor has moved to %q", s.shown[s.cursor].Queue)
 	}
 	s.keys("/", "x", "esc") // as it was before
 	see("q001 ", 11)
@@ -194,14 +204,14 @@ func TestTopSortsFiltersAndMoves(t *testing.T) {
 	s.keys("enter", "esc", "R", "home")
 	see("q9999", s.room)
 	s.keys("R", ">", "<", "<")
-	if s.board.sort.name != "oldest" {
-		t.Errorf("sorted by %s", s.board.sort.name)
+	if s.by.name != "oldest" {
+		t.Errorf("sorted by %s", s.by.name)
 	}
 }
 
 func TestTopDrawsAQueue(t *testing.T) {
 	q := liveQueue("mail", 2, 7)
-	q.Trend.Acked, q.Trend.Died = 10, 1
+	q.trend.Acked, q.trend.Died = 10, 1
 	s := shownScreen(80, 24, q)
 	s.keys("enter")
 	contains(t, s.text(), "\nmail\n", "due in the next hour, by the minute: not known yet")
@@ -227,7 +237,7 @@ func TestTopDrawsAQueue(t *testing.T) {
 	contains(t, s.text(), "by the day: not supported by this engine")
 	s.keys("esc")
 	contains(t, s.text(), "1-1 of 1")
-	q.Trend = nil
+	q.trend = nil
 	contains(t, shownScreen(80, 24, q).keys("enter").text(), "how late messages were: not known")
 }
 
@@ -249,35 +259,33 @@ func TestTopAsksForAForecast(t *testing.T) {
 	s.keys("h")
 	asks(true, "of another span")
 	s.Update(forecast{queue: "mail", zoom: 1, asked: topNow})
-	s.now = topNow.Add(askEvery)
+	s.now = topNow.Add(forecastEvery)
 	asks(true, "later")
 }
 
-// A lost connection is told of, with what is shown.
+// A server that no longer answers is told of, with what is shown.
 func TestTopSaysThatItIsOld(t *testing.T) {
 	s := shownScreen(100, 24, liveQueue("mail", 0, 0))
-	s.Update(news{state: reconnecting, why: "the server stops"})
-	contains(t, s.text(), "reconnecting  12:00", "what is shown is old: the server stops", "\nmail ")
-	s.Update(news{state: silentStore})
-	contains(t, s.text(), "the store does not answer  12:00", "what is shown is old")
-	s.Update(news{whole: true, state: live, skew: time.Hour})
-	contains(t, s.text(), "live  13:00", "no queues")
-	lacks(t, s.text(), "old")
-	if _, quit := s.Update(news{err: tarry.ErrForbidden}); quit == nil || s.err == nil {
-		t.Error("it goes on with what refuses it")
+	if _, next := s.Update(looked{overview: new(overview), err: errors.New("the server stops")}); next == nil {
+		t.Error("it does not ask again")
 	}
+	contains(t, s.text(), "no answer  12:00", "what is shown is old: the server stops", "\nmail ")
+	contains(t, s.keys("enter").text(), "what is shown is old: the server stops")
+	s.Update(lookedAt(topNow.Add(time.Hour), nil))
+	contains(t, s.keys("esc").text(), "live  13:00", "no queues")
+	lacks(t, s.text(), "old")
 }
 
 func TestTopProblems(t *testing.T) {
-	var queues []wire.LiveQueue
+	var queues []queueAt
 	for i := range 50 {
 		q := liveQueue(fmt.Sprintf("q%02d", i), 1, 0)
-		q.OldestReady = wire.Time{Time: topNow.Add(-time.Hour)}
+		q.OldestReady = topNow.Add(-time.Hour)
 		queues = append(queues, q)
 	}
 	queues[3].Paused, queues[4].Leased, queues[5] = true, 2, liveQueue("q05", 0, 31_000)
 	s := shownScreen(120, 24, queues...)
-	s.Update(beyond{{"not_ready", "", "no space left", "free some"}})
+	s.Update(lookedAt(topNow, queues, problem{"not_ready", "", "no space left", "free some"}))
 	contains(t, s.text(), "! no space left  free some\n! q00: 1 message is due, the oldest for 1h", "! and 48 problems; ! shows all")
 	s.keys("!")
 	contains(t, s.text(), "51 problems\n! no space left\n  free some\n", "! q00: ")
@@ -285,29 +293,6 @@ func TestTopProblems(t *testing.T) {
 	contains(t, s.text(), "! q03: 1 message is due, the oldest for 1h, and the queue is paused\n  tarry resume q03 ends the pause\n! q04: ", "with 2 leases held", "! q05: of 9 messages handed out within 5m one in a hundred came later than 31s")
 	s.keys("end", "!")
 	contains(t, s.text(), "of 50  ?")
-}
-
-func TestTopForgetsWhatIsGone(t *testing.T) {
-	s := shownScreen(80, 24, liveQueue("mail", 0, 0), liveQueue("news", 0, 0))
-	gone := news{queues: []wire.LiveQueue{{Queue: "mail", Gone: true}, {Queue: "unknown", Gone: true}}, state: live}
-	s.Update(gone)
-	contains(t, s.text(), "2 queues", "\nmail ")
-	gone.skew = stays
-	s.Update(gone)
-	lacks(t, s.text(), "mail", "unknown")
-	b := s.board
-	many := make([]wire.LiveQueue, maxBoard+1)
-	for i := range many {
-		many[i].Queue = fmt.Sprint(i)
-	}
-	b.take(&news{queues: many, whole: true}, topNow)
-	if len(b.rows) != maxBoard || !b.more {
-		t.Errorf("%d queues are kept, more: %v", len(b.rows), b.more)
-	}
-	b.take(&news{whole: true}, topNow)
-	if len(b.rows) != 0 || b.more {
-		t.Errorf("%d queues are left, more: %v", len(b.rows), b.more)
-	}
 }
 
 func TestTopWritesFewCharacters(t *testing.T) {

@@ -204,7 +204,7 @@ func TestTopOnATerminal(t *testing.T) {
 	x.see(`1-2 of 2  \?`)
 
 	s.stop(t)
-	x.see(`reconnecting`)
+	x.see(`no answer`)
 	x.see(`what is shown is old: `)
 	x.see(`^mail +1 +2 `)
 	serve()
@@ -300,7 +300,7 @@ func TestTopEndsWithItsContext(t *testing.T) {
 	code, stderr = x.inProcess(ctx, w)
 	x.see(`no queues`)
 	s.stop(t)
-	x.see(`reconnecting`)
+	x.see(`no answer`)
 	cancel()
 	if c := x.code(code); c != exitOK || stderr.String() != "" {
 		t.Errorf("exit code %d: %s", c, stderr)

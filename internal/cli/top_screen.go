@@ -5,21 +5,18 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine/httpengine"
 )
 
 const (
-	askEvery  = 5 * time.Second  // for the forecast of the open queue, and for what no row shows
-	askLimit  = 10 * time.Second // for one forecast
-	lookLimit = time.Minute      // for what no row shows
-	frames    = 20               // drawn a second at most
+	forecastEvery = 5 * time.Second  // for the forecast of the open queue
+	forecastLimit = 10 * time.Second // for one forecast
+	frames        = 20               // drawn a second at most
 )
 
 // zooms are the steps and spans of forecasts.
@@ -32,10 +29,14 @@ var zooms = []struct {
 	{"d", "the next 60 days, by the day", "Jan _2 15:04", 24 * time.Hour, 60 * 24 * time.Hour},
 }
 
-// The messages of a screen, besides keys and news.
+// The messages of a screen, besides keys.
 type (
-	tick     struct{}
-	beyond   []problem // problems that no row shows
+	// looked is the result of a look at the queues.
+	looked struct {
+		*overview
+		err  error
+		rest time.Duration // until the next look
+	}
 	forecast struct {
 		queue  string
 		zoom   int // index in zooms
@@ -49,21 +50,17 @@ type (
 // depends on nothing else.
 type topScreen struct {
 	watched
-	ctx   context.Context
-	c     *tarry.Client
-	late  time.Duration
-	clock func() time.Time
-	err   error // why the program ended
+	ctx      context.Context
+	c        *tarry.Client
+	interval time.Duration
+	look     func() (*overview, error)
 
-	now        time.Time // by the clock of the server or store
-	skew       time.Duration
-	state, why string // of the connection
-	begun      bool   // the queues are known
-	board      *queueBoard
-	beyond     beyond
-	problems   []problem
-	asking     bool // a forecast was asked for
-	forecast   forecast
+	*overview       // the last look that was answered
+	err       error // of the last look
+	order
+	shown    []*queueRow // the table
+	asking   bool        // a forecast was asked for
+	forecast forecast
 
 	width, height int
 	over          string // key of the page that covers the rest: "?", "!" or ""
@@ -77,54 +74,38 @@ type topScreen struct {
 	was           string // the filter before that
 }
 
-// topScreen returns an empty screen, with the order and filter of the flags.
-func (p *Program) topScreen(ctx context.Context, c *tarry.Client, f *topFlags, w watched) *topScreen {
-	b := &queueBoard{rows: make(map[string]*boardRow), sort: f.by, reverse: f.reverse, filter: f.filter}
-	return &topScreen{watched: w, ctx: ctx, c: c, late: f.late, clock: p.Now, state: connecting, board: b}
-}
-
 // topOnScreen shows the screen until the user quits or ctx ends.
 func (p *Program) topOnScreen(ctx context.Context, c *tarry.Client, f *topFlags, w watched, in, out *os.File) error {
 	asked, cancel := context.WithCancel(ctx)
-	s := p.topScreen(asked, c, f, w)
+	defer cancel()
+	s := &topScreen{watched: w, ctx: asked, c: c, interval: f.interval, order: f.order,
+		look: func() (*overview, error) { return p.topLook(asked, c, f.late) }}
+	first, err := s.look()
+	if err != nil {
+		return err
+	}
+	s.take(first)
 	// A signal ends ctx, and so quits as q does.
 	screen := tea.NewProgram(s, tea.WithInput(in), tea.WithOutput(out), tea.WithEnvironment(p.Env), tea.WithoutSignalHandler(), tea.WithFPS(frames))
 	defer context.AfterFunc(ctx, screen.Quit)()
-	var tasks sync.WaitGroup
-	tasks.Go(func() {
-		tell := func(n news) { screen.Send(n) }
-		if e, ok := c.Engine().(*httpengine.Engine); ok {
-			(&follower{e: e, now: p.Now, silence: liveSilence}).run(asked, tell)
-			return
-		}
-		poll(asked, c, f.interval, tell)
-	})
-	tasks.Go(func() {
-		repeat(asked, askEvery, func() {
-			ctx, cancel := context.WithTimeout(asked, lookLimit)
-			defer cancel()
-			f := finder{now: p.Now()}
-			f.beyond(ctx, c)
-			screen.Send(beyond(f.Problems))
-		})
-	})
-	_, err := screen.Run()
-	cancel()
-	tasks.Wait()
-	if s.err == nil && err != nil {
+	if _, err := screen.Run(); err != nil {
 		return failedf(err, "tarry top --n 1 prints a table instead", "the terminal: %v", err)
 	}
-	return s.err
+	return nil
 }
 
-// tick waits for a second, or until the end.
-func (s *topScreen) tick() tea.Msg {
-	pause(s.ctx, time.Second)
-	return tick{}
-}
+// Init begins to look.
+func (s *topScreen) Init() tea.Cmd { return s.lookAfter(s.interval) }
 
-// Init starts the ticks.
-func (s *topScreen) Init() tea.Cmd { return s.tick }
+// lookAfter looks at the queues after a rest. Looks take at most a quarter of the time.
+func (s *topScreen) lookAfter(rest time.Duration) tea.Cmd {
+	return func() tea.Msg {
+		pause(s.ctx, rest)
+		began := time.Now()
+		o, err := s.look()
+		return looked{o, err, max(s.interval, 3*time.Since(began))}
+	}
+}
 
 // View returns the screen.
 func (s *topScreen) View() tea.View {
@@ -136,10 +117,6 @@ func (s *topScreen) View() tea.View {
 // Update handles an event, and asks for missing data.
 func (s *topScreen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var do tea.Cmd
-	if n, ok := msg.(news); ok {
-		s.skew = n.skew
-	}
-	s.now = s.clock().Add(s.skew)
 	switch m := msg.(type) {
 	case tea.WindowSizeMsg:
 		s.width, s.height = m.Width, m.Height
@@ -149,42 +126,38 @@ func (s *topScreen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if s.typing {
 			s.write("", strings.TrimSpace(m.Content))
 		}
-	case news:
-		if m.err != nil {
-			s.err = m.err
-			return s, tea.Quit
+	case looked:
+		if s.err = m.err; m.err == nil {
+			s.take(m.overview)
 		}
-		s.state, s.why, s.begun = m.state, m.why, s.begun || m.whole
-		s.board.take(&m, s.now)
-		s.arrange()
-	case tick:
-		s.arrange()
-		do = s.tick
-	case beyond:
-		s.beyond = m
-		s.arrange()
+		do = s.lookAfter(m.rest)
 	case forecast:
 		s.asking, s.forecast = false, m
 	}
 	return s, tea.Batch(do, s.ask())
 }
 
-// arrange updates what is shown to what is known.
+// take shows what a look has found.
+func (s *topScreen) take(o *overview) {
+	s.overview = o
+	s.arrange()
+}
+
+// arrange updates the table to the order and the filter.
 func (s *topScreen) arrange() {
-	s.board.arrange(s.now)
-	s.problems = s.board.problems(&finder{late: s.late, now: s.now, Problems: slices.Clone(s.beyond)})
-	s.cursor = max(0, slices.IndexFunc(s.board.shown, func(r *boardRow) bool { return r.Queue == s.selected }))
+	s.shown = s.order.of(s.rows, s.now)
+	s.cursor = max(0, slices.IndexFunc(s.shown, func(r *queueRow) bool { return r.Queue == s.selected }))
 }
 
 // ask asks for the forecast of the open queue, when it is missing or old.
 func (s *topScreen) ask() tea.Cmd {
-	if s.open == "" || s.asking || s.state != live || s.known() && s.now.Sub(s.forecast.asked) < askEvery {
+	if s.open == "" || s.asking || s.known() && s.now.Sub(s.forecast.asked) < forecastEvery {
 		return nil
 	}
 	s.asking = true
 	next := forecast{queue: s.open, zoom: s.zoom, asked: s.now}
 	return func() tea.Msg {
-		ctx, cancel := context.WithTimeout(s.ctx, askLimit)
+		ctx, cancel := context.WithTimeout(s.ctx, forecastLimit)
 		defer cancel()
 		next.answer, next.err = s.c.Forecast(ctx, next.queue, zooms[next.zoom].step, zooms[next.zoom].span)
 		return next
@@ -214,7 +187,7 @@ func (s *topScreen) press(key, text string) tea.Cmd {
 	case "esc":
 		s.back()
 	}
-	s.move(map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -s.room, "pgdown": s.room, "home": -maxBoard, "end": maxBoard}[key])
+	s.move(map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -s.room, "pgdown": s.room, "home": -topMost, "end": topMost}[key])
 	switch {
 	case s.list():
 		s.pressList(key)
@@ -236,7 +209,7 @@ func (s *topScreen) back() {
 	case s.open != "":
 		s.open = ""
 	default:
-		s.board.filter = ""
+		s.filter = ""
 		s.arrange()
 	}
 }
@@ -250,9 +223,9 @@ func (s *topScreen) move(by int) {
 		s.first += by // draw keeps this within the page
 		return
 	}
-	s.cursor = max(0, min(s.cursor+by, len(s.board.shown)-1))
+	s.cursor = max(0, min(s.cursor+by, len(s.shown)-1))
 	if s.selected = ""; s.cursor > 0 {
-		s.selected = s.board.shown[s.cursor].Queue
+		s.selected = s.shown[s.cursor].Queue
 	}
 }
 
@@ -266,22 +239,21 @@ func (s *topScreen) pressQueue(key string) {
 }
 
 func (s *topScreen) pressList(key string) {
-	b := s.board
 	switch key {
 	case "/":
-		s.typing, s.was = true, b.filter
+		s.typing, s.was = true, s.filter
 	case "enter":
-		if len(b.shown) > 0 {
-			s.open, s.first = b.shown[s.cursor].Queue, 0
+		if len(s.shown) > 0 {
+			s.open, s.first = s.shown[s.cursor].Queue, 0
 		}
 	case "R":
-		b.reverse = !b.reverse
+		s.reverse = !s.reverse
 		s.arrange()
 	}
-	by, n := slices.Index(boardColumns, b.sort), len(boardColumns)
+	by, n := slices.Index(boardColumns, s.by), len(boardColumns)
 	for i, c := range boardColumns {
 		if again := key == c.key; again || key == ">" && i == (by+1)%n || key == "<" && i == (by+n-1)%n {
-			b.sort, b.reverse = c, again && i == by && !b.reverse
+			s.by, s.reverse = c, again && i == by && !s.reverse
 			s.arrange()
 			return
 		}
@@ -290,7 +262,7 @@ func (s *topScreen) pressList(key string) {
 
 // write handles a key while a filter is typed.
 func (s *topScreen) write(key, text string) {
-	f := &s.board.filter
+	f := &s.filter
 	switch key {
 	case "enter":
 		s.typing = false

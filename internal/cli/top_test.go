@@ -3,27 +3,23 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/httpengine"
 	"github.com/tarryhq/tarry/engine/memengine"
-	"github.com/tarryhq/tarry/server"
 )
 
-const topHead = `QUEUE  READY  SCHEDULED  LEASED  DEAD  LATE P50  LATE P99  PUSHED/S  HANDLED/S  NEXT DUE  OLDEST READY  PAUSED\n`
+const topHead = `QUEUE  READY  SCHED  LEASED  DEAD  P50  P99  IN/S  OUT/S  NEXT  OLDEST\n`
 
 var topSteps = []step{
 	{args: `top`, stdout: `tarry \S+, (server http://127.0.0.1:\d+|store disk:data), engine (http\+mem|disk), TIME\nno problems\n0 queues: 0 scheduled, 0 ready, 0 leased, 0 dead\n` + topHead, stderr: noStoreYet},
 	{args: `push order.unpaid x --in 1h`, stdout: `created .*\n`},
 	{args: `push mail x`, stdout: `created .*\n`},
 	{args: `top --late 0s`, stdout: `tarry .*\n! mail: 1 message is due, the oldest for \S+, and nobody works on the queue\n  start a worker, .*\n2 queues: 1 scheduled, 1 ready, 0 leased, 0 dead\n` +
-		topHead + `mail  1  0  0  0  -  -  \S+  \S+  -  AWAY  -\norder.unpaid  0  1  0  0  -  -  \S+  \S+  AWAY  -  -\n`},
+		topHead + `mail  1  0  0  0  -  -  \S+  \S+  -  \S+\norder.unpaid  0  1  0  0  -  -  \S+  \S+  1h  -\n`},
 	{args: `top --sort scheduled --n 2 --interval 100ms`, stdout: `(tarry .*, TIME\nno problems\n.*\n` + topHead + `order.unpaid .*\nmail .*\n\n?){2}`},
 	{args: `top --filter MAI --reverse`, stdout: `.*` + topHead + `mail .*\n`},
 	{args: `top --sort size`, code: exitUsage, stderr: `tarry: --sort "size" is unknown \(known are name, ready, .*oldest\)\n`},
@@ -79,21 +75,21 @@ func bury(t *testing.T, c *tarry.Client, queue string) {
 	}
 }
 
-// What no row shows: what died of late, of each queue, and no longer when that is long ago.
+// A look finds what died of late, and no longer when that is long ago.
 func TestTopFindsDeaths(t *testing.T) {
 	c := tarry.New(memengine.New(nil), nil)
 	defer c.Close()
 	for _, queue := range []string{"mail", "mail", "news"} {
 		bury(t, c, queue)
 	}
-	f := finder{now: time.Now()}
-	f.beyond(t.Context(), c)
-	if len(f.Problems) != 2 || f.Problems[0].Queue != "mail" || !strings.HasPrefix(f.Problems[0].Message, "2 messages died") || !strings.Contains(f.Problems[1].Message, "no such order") {
-		t.Errorf("%+v", f.Problems)
+	p := Program{Now: time.Now}
+	o, err := p.topLook(t.Context(), c, tardy)
+	if err != nil || len(o.Problems) != 2 || o.Problems[0].Queue != "mail" || !strings.HasPrefix(o.Problems[0].Message, "2 messages died") || !strings.Contains(o.Problems[1].Message, "no such order") {
+		t.Errorf("%+v, %v", o.Problems, err)
 	}
-	f = finder{now: time.Now().Add(2 * lately)}
-	if f.beyond(t.Context(), c); len(f.Problems) != 0 {
-		t.Errorf("long after: %+v", f.Problems)
+	p.Now = func() time.Time { return time.Now().Add(2 * lately) }
+	if o, err := p.topLook(t.Context(), c, tardy); err != nil || len(o.Problems) != 0 {
+		t.Errorf("long after: %+v, %v", o.Problems, err)
 	}
 }
 
@@ -106,74 +102,20 @@ func TestTopAsksForSoManyQueues(t *testing.T) {
 		}
 	}
 	for most, more := range map[int]bool{3: true, 4: true, 5: false, 6: false} {
-		rows, got, err := askBoard(t.Context(), c, most)
-		if err != nil || len(rows) != min(most, 5) || got != more {
-			t.Errorf("of 5 queues %d at most: %d, more: %v, %v", most, len(rows), got, err)
+		var o overview
+		err := o.look(t.Context(), c, topSpan, topStep, most)
+		if err != nil || len(o.rows) != min(most, 5) || o.more != more {
+			t.Errorf("of 5 queues %d at most: %d, more: %v, %v", most, len(o.rows), o.more, err)
 		}
 	}
 }
 
-// A server that tells nothing any more, or nonsense, is left; one that refuses at once is
-// not tried again.
-func TestTopLeavesBadServers(t *testing.T) {
-	c := tarry.New(memengine.New(nil), nil)
-	defer c.Close()
-	api := server.New(c, nil)
-	answer := ""
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.URL.Path != "/v1/live":
-			api.ServeHTTP(w, r)
-		case answer == "":
-			w.WriteHeader(http.StatusForbidden)
-			fmt.Fprint(w, `{"error":{"code":"forbidden","message":"not for you"}}`)
-		case answer == "silence":
-			w.(http.Flusher).Flush()
-			<-r.Context().Done()
-		default:
-			fmt.Fprint(w, answer)
-		}
-	}))
-	defer s.Close()
-	e, err := engine.Open(t.Context(), s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	var told []news
-	f := follower{e: e.(*httpengine.Engine), now: time.Now, silence: time.Hour}
-	f.run(t.Context(), func(n news) { told = append(told, n) })
-	if len(told) != 1 || told[0].err == nil || !strings.Contains(told[0].err.Error(), "not for you") {
-		t.Errorf("refused: %+v", told)
-	}
-	answer = "silence"
-	f.silence = time.Millisecond
-	if err := f.listen(t.Context(), nil); err != errLiveSilent {
-		t.Errorf("of a server that says nothing: %v", err)
-	}
-	begin := "event: begin\ndata: {\"now\":\"2030-01-01T00:00:00Z\",\"resumed\":false}\n\n"
-	for text, want := range map[string]string{
-		begin: "hung up",
-		begin + "event: queues\ndata: {\"queues\":5}\n\n":                 "makes no sense",
-		begin + "event: queues\ndata: " + strings.Repeat("x", 9<<20):      "hung up",
-		begin + "event: end\ndata: {\"reason\":\"the server stops\"}\n\n": "the server stops",
-	} {
-		answer = text
-		told = nil
-		err := (&follower{e: e.(*httpengine.Engine), now: time.Now, silence: time.Hour}).listen(t.Context(), func(n news) { told = append(told, n) })
-		if err == nil || !strings.Contains(err.Error(), want) || len(told) != 1 || !told[0].whole || told[0].skew < time.Hour {
-			t.Errorf("%.60q: %v, told %+v", text, err, told)
-		}
-	}
-}
-
-// What is printed can be read by what reads the API.
 func TestTopRates(t *testing.T) {
 	for _, s := range []struct {
 		steps []uint64
 		want  float64
 	}{{nil, 0}, {[]uint64{60}, 0}, {[]uint64{60, 1}, 1}, {[]uint64{600, 60, 0, 0, 0, 0, 60, 999}, 2}} {
-		if got := perSecond(s.steps); got != s.want {
+		if got := perSecond(s.steps, topStep); got != s.want {
 			t.Errorf("%v: %v a second, want %v", s.steps, got, s.want)
 		}
 	}

@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/httpengine"
+	"github.com/tarryhq/tarry/internal/wire"
+)
+
+// queueRow is a queue at one moment, and its recent past.
+type queueRow struct {
+	tarry.QueueInfo
+	trend           *wire.Happened // nil: nothing keeps trends
+	late            wire.Times     // how late messages were; empty: none was handed out, or it is not known
+	pushed, handled float64        // a second, in the last minute
+
+	bad  int     // number of its problems
+	rank float64 // in the column that the table is sorted by
+}
+
+// overview is the queues and the problems at one moment, for tarry status and tarry top.
+type overview struct {
+	finder
+	trends bool // a server keeps trends
+	more   bool // there are more queues than these
+	rows   []*queueRow
+
+	sum             tarry.QueueInfo // counts of all rows
+	next, oldest    *queueRow       // with the next due and the oldest ready message; nil: none
+	pushed, handled float64         // a second, over all rows
+}
+
+// rateSpan is the span over which rates are taken.
+const rateSpan = time.Minute
+
+// look asks for at most this many queues, the first by name, and finds their problems. It
+// asks for the trends of a span, step by step.
+func (o *overview) look(ctx context.Context, c *tarry.Client, span, step time.Duration, most int) error {
+	trends, kept, err := trendsOf(ctx, c, span, step)
+	if err != nil {
+		return err
+	}
+	o.trends = kept
+	caps := c.Capabilities()
+	for q, err := range c.AllQueues(ctx) {
+		if err != nil {
+			return err
+		}
+		if o.more = len(o.rows) == most; o.more {
+			break
+		}
+		if err := o.add(ctx, c, &caps, q, trends[q.Queue], span, step); err != nil {
+			return err
+		}
+		delete(trends, q.Queue)
+	}
+	for _, name := range slices.Sorted(maps.Keys(trends)) { // queues that no longer hold anything
+		if t := trends[name]; !o.more && latenessKnown(&t.Lateness) {
+			if err := o.add(ctx, c, &caps, tarry.QueueInfo{Queue: name}, t, span, step); err != nil {
+				return err
+			}
+		}
+	}
+	o.store(c)
+	slices.SortStableFunc(o.Problems, func(x, y problem) int { return cmp.Compare(x.Queue, y.Queue) })
+	return nil
+}
+
+// add adds a queue and its problems.
+func (o *overview) add(ctx context.Context, c *tarry.Client, caps *tarry.Capabilities, q tarry.QueueInfo, t *wire.QueueTrend, span, step time.Duration) error {
+	r := &queueRow{QueueInfo: q}
+	if o.trends {
+		r.trend = new(wire.Happened)
+	}
+	if t != nil {
+		r.trend = &t.Happened
+		r.pushed, r.handled = perSecond(t.Spark.Pushed, step), perSecond(t.Spark.Acked, step)
+		if latenessKnown(&t.Lateness) {
+			r.late = t.Lateness
+		}
+	}
+	n := len(o.Problems)
+	o.backlog(q)
+	if len(o.Problems) == n {
+		o.wasLate(q.Queue, &r.late, span)
+	}
+	if err := o.deaths(ctx, c, caps, q); err != nil {
+		return err
+	}
+	r.bad = len(o.Problems) - n
+	o.rows = append(o.rows, r)
+
+	o.sum.Scheduled, o.sum.Ready, o.sum.Leased, o.sum.Dead = o.sum.Scheduled+q.Scheduled, o.sum.Ready+q.Ready, o.sum.Leased+q.Leased, o.sum.Dead+q.Dead
+	o.pushed, o.handled = o.pushed+r.pushed, o.handled+r.handled
+	if !q.NextDue.IsZero() && (o.next == nil || q.NextDue.Before(o.next.NextDue)) {
+		o.next = r
+	}
+	if !q.OldestReady.IsZero() && (o.oldest == nil || q.OldestReady.Before(o.oldest.OldestReady)) {
+		o.oldest = r
+	}
+	return nil
+}
+
+// sums says what all queues hold together.
+func (o *overview) sums() string { return counted(len(o.rows), "queue") + ": " + holds(&o.sum) }
+
+// perSecond returns the rate over the last minute. It ignores the last step, which has not
+// ended.
+func perSecond(steps []uint64, step time.Duration) float64 {
+	n := uint64(0)
+	over := steps[:max(0, len(steps)-1)]
+	for _, s := range over[max(0, len(over)-int(rateSpan/step)):] {
+		n += s
+	}
+	return float64(n) / rateSpan.Seconds()
+}
+
+// trendsOf returns the trend of each queue over a span, step by step; kept is false if no
+// server keeps trends.
+func trendsOf(ctx context.Context, c *tarry.Client, span, step time.Duration) (all map[string]*wire.QueueTrend, kept bool, err error) {
+	e, ok := c.Engine().(*httpengine.Engine)
+	if !ok {
+		return nil, false, nil
+	}
+	all = make(map[string]*wire.QueueTrend)
+	for after := ""; ; {
+		answer, err := e.Fetch(ctx, "/v1/trends", wire.TrendsQuery(span, step, after, engine.MaxPage))
+		if errors.Is(err, tarry.ErrUnsupported) || errors.Is(err, tarry.ErrNotFound) {
+			return nil, false, nil // trends are off, or the server is older
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		var page wire.Trends
+		if err := json.Unmarshal(answer, &page); err != nil {
+			return nil, false, &engine.Error{Op: "read", Err: engine.ErrUnavailable, Hint: "what the server tells of the last minutes makes no sense: " + err.Error()}
+		}
+		for i := range page.Queues {
+			all[page.Queues[i].Queue] = &page.Queues[i]
+		}
+		if after = page.Next; after == "" {
+			return all, true, nil
+		}
+	}
+}
+
+// latenessKnown reports whether any messages were handed out, so that lateness is known.
+func latenessKnown(t *wire.Times) bool {
+	return t.Count > 0 && t.P50 != nil && t.P99 != nil && t.Max != nil
+}

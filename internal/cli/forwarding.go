@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 
 	"github.com/tarryhq/tarry"
@@ -21,7 +20,7 @@ type forwarding struct {
 }
 
 // startForwarding begins to forward. Without a --config file there are never routes.
-func (p *Program) startForwarding(ctx context.Context, c *tarry.Client, routes forward.Routes, wishes <-chan os.Signal, s *serveFlags, spans *spans, logger *slog.Logger) (*forwarding, error) {
+func (p *Program) startForwarding(ctx context.Context, c *tarry.Client, routes forward.Routes, s *serveFlags, spans *spans, logger *slog.Logger) (*forwarding, error) {
 	if p.settings.file.path == "" {
 		return &forwarding{}, nil
 	}
@@ -37,30 +36,21 @@ func (p *Program) startForwarding(ctx context.Context, c *tarry.Client, routes f
 		fmt.Fprintf(p.Stdout, "forwarding by %s of %s\n", counted(len(routes), "route"), h.path)
 	}
 	ctx, h.cancel = context.WithCancel(ctx)
-	go func() { h.ended <- h.run(ctx, wishes, logger) }()
-	return h, nil
-}
-
-// run forwards until ctx ends.
-func (h *forwarding) run(ctx context.Context, wishes <-chan os.Signal, logger *slog.Logger) error {
-	drained := make(chan error, 1)
-	go func() { drained <- h.router.Run(ctx) }()
-	for {
-		select {
-		case err := <-drained:
-			if ctx.Err() == nil {
-				logger.Error("messages are no longer forwarded", "error", err)
-			}
-			return err
-		case <-wishes:
-			h.reload()
-			notifyReady(logger)
+	go func() {
+		err := h.router.Run(ctx)
+		if ctx.Err() == nil {
+			logger.Error("messages are no longer forwarded", "error", err)
 		}
-	}
+		h.ended <- err
+	}()
+	return h, nil
 }
 
 // reload uses the routes now in the file, unless they are wrong.
 func (h *forwarding) reload() {
+	if h.router == nil {
+		return
+	}
 	file, err := readConfig(h.path)
 	var routes forward.Routes
 	if err == nil {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -128,38 +127,14 @@ func (g *guardFlags) open(p *Program, logger *slog.Logger) (o *guarding, err err
 	return o, nil
 }
 
-// after passes on each wish to read files again, once the tokens and the certificate have been
-// checked. alone: there is nothing else to read, so nobody receives them.
-func (o *guarding) after(ctx context.Context, wishes <-chan os.Signal, alone bool, logger *slog.Logger) <-chan os.Signal {
-	if wishes == nil {
-		return nil
+// refresh reads the tokens and the certificate again.
+func (o *guarding) refresh() {
+	if o.guard != nil {
+		o.guard.Refresh()
 	}
-	further := make(chan os.Signal, 1)
-	go func() {
-		for {
-			select {
-			case w := <-wishes:
-				notifyReloading(logger)
-				if o.guard != nil {
-					o.guard.Refresh()
-				}
-				if o.cert != nil {
-					o.cert.Refresh()
-				}
-				if alone {
-					notifyReady(logger)
-					continue
-				}
-				select {
-				case further <- w:
-				default: // one is waiting already
-				}
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return further
+	if o.cert != nil {
+		o.cert.Refresh()
+	}
 }
 
 func (o *guarding) close() {

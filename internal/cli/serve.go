@@ -174,7 +174,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		return err
 	}
 	metrics.Watch(c)
-	forwarding, err := p.startForwarding(ctx, c, routes, guard.after(ctx, wishes, p.settings.file.path == "", logger), s, spans, logger)
+	forwarding, err := p.startForwarding(ctx, c, routes, s, spans, logger)
 	if err != nil {
 		end()
 		<-served
@@ -183,6 +183,20 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	opening.Opened(s.pages(server.New(c, cfg)))
 	p.welcome(l.Addr(), s.store, c.Capabilities(), &s.guard)
 	notifyReady(logger)
+	var reloading sync.WaitGroup
+	reloading.Go(func() {
+		for {
+			select {
+			case <-serving.Done():
+				return
+			case <-wishes:
+				notifyReloading(logger)
+				guard.refresh()
+				forwarding.reload()
+				notifyReady(logger)
+			}
+		}
+	})
 	stopping := sync.OnceFunc(func() {
 		if ctx.Err() != nil {
 			notify(logger, daemon.SdNotifyStopping, "STATUS=answering the requests under way")
@@ -190,6 +204,8 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	})
 	defer context.AfterFunc(ctx, stopping)()
 	err = <-served
+	end()
+	reloading.Wait()
 	stopping() // if nothing was under way, Serve may end before the AfterFunc has run
 	undrained := forwarding.end()
 	if ctx.Err() != nil {

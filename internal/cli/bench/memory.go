@@ -1,29 +1,33 @@
 package bench
 
 import (
+	"cmp"
+	"fmt"
 	"io/fs"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // rss returns the resident memory of the process with the engine: this one, or a server on
 // this machine; 0: unknown.
 func (t *trial) rss() int64 {
-	u, err := url.Parse(t.Store)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") {
-		return residentOf("self")
+	p, err := t.process()
+	if err != nil {
+		return 0
 	}
-	if pid := listenerOf(u); pid != "" {
-		return residentOf(pid)
+	status, err := p.NewStatus()
+	if err != nil {
+		return 0
 	}
-	return 0
+	return int64(status.VmRSS)
 }
 
 // settledRSS returns rss after a collection, once it no longer changes.
@@ -43,68 +47,46 @@ func (t *trial) settledRSS() int64 {
 	return last
 }
 
-// residentOf returns the VmRSS of a process in bytes; 0 if there is no /proc.
-func residentOf(pid string) int64 {
-	data, err := os.ReadFile("/proc/" + pid + "/status")
+// process returns the process with the engine.
+func (t *trial) process() (p procfs.Proc, err error) {
+	proc, err := procfs.NewDefaultFS()
 	if err != nil {
-		return 0
+		return p, err
 	}
-	for line := range strings.Lines(string(data)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-			if err == nil {
-				return kb << 10
-			}
-		}
+	u, err := url.Parse(t.Store)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return proc.Self()
 	}
-	return 0
+	return listenerOf(proc, u)
 }
 
-// listenerOf returns the process on this machine that listens on the URL's port; "" if it is
-// elsewhere or hidden from us.
-func listenerOf(u *url.URL) (pid string) {
+const listening = 0x0a // the state of a socket
+
+// listenerOf returns the process on this machine that listens on the URL's port. It fails if
+// the process is elsewhere or hidden from us.
+func listenerOf(proc procfs.FS, u *url.URL) (p procfs.Proc, err error) {
 	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return ""
+		return p, fs.ErrNotExist
 	}
-	port, err := strconv.Atoi(u.Port())
-	if err != nil {
-		return ""
-	}
-	inode := listeningInode("/proc/net/tcp", port)
-	if inode == "" {
-		inode = listeningInode("/proc/net/tcp6", port)
-	}
-	if inode == "" {
-		return ""
-	}
-	want := "socket:[" + inode + "]"
-	fds, _ := filepath.Glob("/proc/[0-9]*/fd/*")
-	for _, fd := range fds {
-		if link, err := os.Readlink(fd); err == nil && link == want {
-			return strings.Split(fd, "/")[2]
+	tcp, _ := proc.NetTCP()
+	tcp6, _ := proc.NetTCP6() // a kernel may have only one of them
+	socket := ""
+	for _, s := range append(tcp, tcp6...) {
+		if s.St == listening && strconv.FormatUint(s.LocalPort, 10) == u.Port() {
+			socket = fmt.Sprintf("socket:[%d]", s.Inode)
+			break
 		}
 	}
-	return ""
-}
-
-// listeningInode searches the kernel's table of sockets. Local address, state (0A: listening)
-// and inode are its columns 2, 4 and 10.
-func listeningInode(table string, port int) string {
-	data, err := os.ReadFile(table)
-	if err != nil {
-		return ""
+	all, err := proc.AllProcs()
+	if err != nil || socket == "" {
+		return p, cmp.Or(err, fs.ErrNotExist)
 	}
-	for line := range strings.Lines(string(data)) {
-		f := strings.Fields(line)
-		if len(f) < 10 || f[3] != "0A" {
-			continue
-		}
-		_, hex, _ := strings.Cut(f[1], ":")
-		if p, err := strconv.ParseInt(hex, 16, 32); err == nil && int(p) == port {
-			return f[9]
+	for _, p := range all {
+		if fds, err := p.FileDescriptorTargets(); err == nil && slices.Contains(fds, socket) {
+			return p, nil
 		}
 	}
-	return ""
+	return p, fs.ErrNotExist
 }
 
 // disk returns the bytes in the files of a disk store; 0 for other engines.

@@ -121,7 +121,7 @@ func (p *Program) bench(cmd *cobra.Command, b *benchFlags) error {
 	}
 	b.cfg.Dir, _ = diskDir(b.cfg.Store)
 	b.cfg.Open = openBench
-	b.cfg.Hold = func(ctx context.Context, queue string, n int) (bench.Holder, error) {
+	b.cfg.Hold = func(ctx context.Context, queue string, n int) *exec.Cmd {
 		return p.hold(ctx, &b.cfg, queue, n, b.quiet)
 	}
 	if !b.quiet {
@@ -224,37 +224,15 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 }
 
-// holder is a child process that holds the messages of the scenario recover.
-type holder struct {
-	cmd *exec.Cmd
-	out interface{ Read([]byte) (int, error) }
-}
-
-func (h *holder) Held() error { return bench.WaitHeld(h.out) }
-
-func (h *holder) Kill() error {
-	if err := h.cmd.Process.Kill(); err != nil {
-		return err
-	}
-	_ = h.cmd.Wait() // its error only reports the kill
-	return nil
-}
-
-func (p *Program) hold(ctx context.Context, cfg *bench.Config, queue string, n int, quiet bool) (bench.Holder, error) {
+// hold returns the child process that holds the messages of the scenario recover.
+func (p *Program) hold(ctx context.Context, cfg *bench.Config, queue string, n int, quiet bool) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, p.Self, "bench-hold", "--queue", queue,
 		"--n", strconv.Itoa(n), "--clients", strconv.Itoa(cfg.Clients), "--body", strconv.Itoa(cfg.Body),
 		"--quiet="+strconv.FormatBool(quiet))
 	// The URL may hold a password, which other users could read on a command line.
 	cmd.Env = append(slices.Clone(p.Env), "TARRY_STORE="+cfg.Store)
 	cmd.Stderr = p.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	return &holder{cmd, out}, nil
+	return cmd
 }
 
 // benchHoldCommand is the hidden command that bench starts as the child of recover.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"time"
@@ -29,9 +30,9 @@ type Config struct {
 
 	// Open opens a store.
 	Open func(ctx context.Context, store string) (*tarry.Client, error)
-	// Hold starts a process that calls the function Hold on the same store, with the process's
-	// standard output.
-	Hold func(ctx context.Context, queue string, n int) (Holder, error)
+	// Hold returns a command, not started, that calls the function Hold on the same store, with
+	// its standard output.
+	Hold func(ctx context.Context, queue string, n int) *exec.Cmd
 	// Progress is called with the progress of a scenario; it may be nil.
 	Progress func(line string)
 }

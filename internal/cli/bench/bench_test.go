@@ -79,11 +79,11 @@ func TestCoprimeVisitsAll(t *testing.T) {
 }
 
 func TestWaitHeld(t *testing.T) {
-	if err := WaitHeld(strings.NewReader("held\n")); err != nil {
+	if err := waitHeld(strings.NewReader("held\n")); err != nil {
 		t.Error(err)
 	}
 	for _, s := range []string{"", "broken\n"} {
-		if WaitHeld(strings.NewReader(s)) == nil {
+		if waitHeld(strings.NewReader(s)) == nil {
 			t.Errorf("%q passes", s)
 		}
 	}

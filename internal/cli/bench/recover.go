@@ -11,19 +11,11 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Holder is a process that holds messages and waits to be killed.
-type Holder interface {
-	// Held returns when all messages are pushed and answered.
-	Held() error
-	// Kill ends the process as kill -9 does, and waits until it is gone.
-	Kill() error
-}
-
 // heldLine is what Hold writes once everything is pushed.
 const heldLine = "held"
 
-// Hold is the work of a Holder's process. It pushes n messages to a queue of the store, says
-// so on w, and waits until ctx ends.
+// Hold is the work of the other process of recover. It pushes n messages to a queue of the
+// store, says so on w, and waits until ctx ends.
 func Hold(ctx context.Context, cfg Config, queue string, w io.Writer) error {
 	if cfg.Progress == nil {
 		cfg.Progress = func(string) {}
@@ -44,8 +36,8 @@ func Hold(ctx context.Context, cfg Config, queue string, w io.Writer) error {
 	return nil
 }
 
-// WaitHeld waits for the line that Hold writes.
-func WaitHeld(r io.Reader) error {
+// waitHeld waits for the line that Hold writes.
+func waitHeld(r io.Reader) error {
 	var line string
 	if _, err := fmt.Fscanln(r, &line); err != nil || line != heldLine {
 		return fmt.Errorf("the process that was to hold the messages ended early")
@@ -107,15 +99,21 @@ func (t *trial) close() error {
 	return c.Close()
 }
 
+// holdAndKill has another process push the messages, and kills it once they are answered.
 func (t *trial) holdAndKill(ctx context.Context) error {
-	h, err := t.Hold(ctx, t.queue, t.N)
+	cmd := t.Hold(ctx, t.queue, t.N)
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
 	}
-	err = h.Held()
-	if killErr := h.Kill(); err == nil {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	err = waitHeld(out)
+	if killErr := cmd.Process.Kill(); err == nil {
 		err = killErr
 	}
+	_ = cmd.Wait() // its error only reports the kill
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"compress/flate"
 	"errors"
+	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -98,5 +100,21 @@ func TestRedactHidesPasswords(t *testing.T) {
 func TestUnknownScenario(t *testing.T) {
 	if _, err := Run(t.Context(), "race", Config{}); err == nil || errors.Is(err, ErrNotEmpty) {
 		t.Error(err)
+	}
+}
+
+// The memory of a server is found by the port that it listens on.
+func TestMemoryOfAServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	at := "http://" + l.Addr().String()
+	for store, known := range map[string]bool{"mem:": true, at: true, at + "1": false, "http://192.0.2.1:" + strconv.Itoa(l.Addr().(*net.TCPAddr).Port): false} {
+		tr := &trial{Config: Config{Store: store}}
+		if rss := tr.rss(); (rss > 1<<20) != known {
+			t.Errorf("%s: %d bytes", store, rss)
+		}
 	}
 }

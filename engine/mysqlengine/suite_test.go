@@ -12,11 +12,15 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/enginetest"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine/sqltest"
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
 	"github.com/tarryhq/tarry/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(mysqltest.Main(m)) }
+func TestMain(m *testing.M) {
+	sqltest.Parallel()
+	leaktest.Main(mysqltest.Main(m))
+}
 
 // connect opens a pool of few connections to a database, which is closed with the test.
 func connect(t testing.TB, url string, several bool) *sql.DB {
@@ -57,9 +61,9 @@ func dropTables(t *testing.T, db *sql.DB, prefix string) {
 // newPrefix returns a new prefix.
 func newPrefix() string { return "t" + strings.ToLower(rand.Text()) }
 
-// suite runs the conformance suite on one store of a shared database, by a clock; nil:
-// the server's. Creating a store for each test would take longer than the tests.
-func suite(t *testing.T, clock *enginetest.Clock, several bool, histories int) {
+// suite runs parts of the conformance suite (none: all) on one store of a shared database, by
+// a clock; nil: the server's. Creating a store for each test would take longer than the tests.
+func suite(t *testing.T, clock *enginetest.Clock, several bool, histories int, parts ...string) {
 	t.Helper()
 	db := connect(t, mysqltest.Shared(t), several)
 	var now func() time.Time
@@ -93,6 +97,7 @@ func suite(t *testing.T, clock *enginetest.Clock, several bool, histories int) {
 			return open(t)
 		},
 		Histories: histories,
+		Parts:     parts,
 	})
 }
 
@@ -104,5 +109,5 @@ func TestSuite(t *testing.T) {
 // TestSuiteServerClock also uses a pool that takes one statement at a time.
 func TestSuiteServerClock(t *testing.T) {
 	t.Parallel()
-	suite(t, nil, false, 2)
+	suite(t, nil, false, 2, sqltest.Calls...)
 }

@@ -10,11 +10,15 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/enginetest"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine/sqltest"
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 	"github.com/tarryhq/tarry/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(pgtest.Main(m)) }
+func TestMain(m *testing.M) {
+	sqltest.Parallel()
+	leaktest.Main(pgtest.Main(m))
+}
 
 // connect opens a pool of few connections to a database, which is closed with the test.
 func connect(t testing.TB, url string) *pgxpool.Pool {
@@ -51,9 +55,9 @@ func newSchema(t testing.TB, pool *pgxpool.Pool) string {
 	return name
 }
 
-// suite runs the conformance suite on one store of a shared database, by a clock; nil:
-// the server's.
-func suite(t *testing.T, clock *enginetest.Clock, histories int) {
+// suite runs parts of the conformance suite (none: all) on one store of a shared database, by
+// a clock; nil: the server's.
+func suite(t *testing.T, clock *enginetest.Clock, histories int, parts ...string) {
 	t.Helper()
 	pool := connect(t, pgtest.Shared(t))
 	var now func() time.Time
@@ -72,6 +76,7 @@ func suite(t *testing.T, clock *enginetest.Clock, histories int) {
 			return open(t)
 		},
 		Histories: histories,
+		Parts:     parts,
 	})
 }
 
@@ -82,5 +87,5 @@ func TestSuite(t *testing.T) {
 
 func TestSuiteServerClock(t *testing.T) {
 	t.Parallel()
-	suite(t, nil, 2)
+	suite(t, nil, 2, sqltest.Calls...)
 }

@@ -88,11 +88,12 @@ func statementsOf(schema string) *statements {
 			AND (m.ends, m.id + 0) >= ($3, $4) AND (m.ends, m.id + 0) < ({high}, $6) ORDER BY m.ends, m.id + 0 LIMIT $7`,
 		backward: `SELECT ` + columns + body("8") + ` FROM {message} m WHERE m.queue = $1 AND m.kind = $2
 			AND (m.ends, m.id + 0) >= ($3, $4) AND (m.ends, m.id + 0) < ({high}, $6) ORDER BY m.ends DESC, m.id + 0 DESC LIMIT $7`,
-		ranked: `SELECT ` + columns + body("8") + ` FROM {message} m WHERE m.id IN (
+		// Conditions on columns plus 0 have no index, so that the ids have to be looked up.
+		ranked: `SELECT ` + columns + body("8") + ` FROM {message} m WHERE m.id = ANY(ARRAY(
 				SELECT id FROM (SELECT id, ends, priority FROM {message} WHERE queue = $1 AND kind = $2
 					AND (ends, id + 0) >= ($3, $4) AND (ends, id + 0) < ({high}, $6) ORDER BY ends, id + 0 LIMIT $9) w
-				ORDER BY priority, ends, id LIMIT $10)
-			AND m.queue = $1 AND m.kind = $2 AND (m.ends, m.id) < ({high}, $6) ORDER BY m.priority, m.ends, m.id LIMIT $7`,
+				ORDER BY priority, ends, id LIMIT $10))
+			AND m.queue + 0 = $1 AND m.kind + 0 = $2 AND (m.ends + 0, m.id + 0) < ({high}, $6) ORDER BY m.priority, m.ends, m.id LIMIT $7`,
 		bodies:  `SELECT id, body FROM {message} WHERE id = ANY($1)`,
 		holding: `SELECT count(*) FROM {message} WHERE queue = $1 AND kind = 2 AND ends > $2`,
 

@@ -23,7 +23,7 @@ func (s *store) Fold(ctx context.Context, from int64) (last int64, more bool, er
 	err = s.in(ctx, "tally", func(t *tx) error {
 		var seqs []int64
 		sums := make(map[count]int64)
-		err := t.read(ctx, newStatement(s.sql.changes, from, foldMost), func(r *sql.Rows) error {
+		t.read(ctx, newStatement(s.sql.changes, from, foldMost), func(r *sql.Rows) error {
 			var seq int64
 			var c count
 			var text []byte
@@ -46,14 +46,12 @@ func (s *store) Fold(ctx context.Context, from int64) (last int64, more bool, er
 			}
 			return nil
 		})
-		if err != nil {
-			return err
-		}
 		if err := t.send(ctx); err != nil {
 			return err
 		}
 		more = len(seqs) == foldMost
-		return t.fold(ctx, seqs, sums)
+		t.fold(ctx, seqs, sums)
+		return nil
 	})
 	if errors.Is(err, sqlengine.ErrAgain) { // another process is folding
 		return 0, false, nil
@@ -62,7 +60,7 @@ func (s *store) Fold(ctx context.Context, from int64) (last int64, more bool, er
 }
 
 // fold adds sums to the counts, and deletes the tallies that they include.
-func (t *tx) fold(ctx context.Context, seqs []int64, sums map[count]int64) error {
+func (t *tx) fold(ctx context.Context, seqs []int64, sums map[count]int64) {
 	counts := slices.SortedFunc(maps.Keys(sums), func(a, b count) int {
 		return cmp.Or(cmp.Compare(a.queue, b.queue), cmp.Compare(a.count, b.count), cmp.Compare(a.minute, b.minute))
 	})
@@ -72,9 +70,7 @@ func (t *tx) fold(ctx context.Context, seqs []int64, sums map[count]int64) error
 		for i, c := range some {
 			s.row(i, c.queue, c.count, c.minute, sums[c])
 		}
-		if err := t.write(ctx, s.end(t.sql.onSum)); err != nil {
-			return err
-		}
+		t.write(ctx, s.end(t.sql.onSum))
 	}
 	fewer := slices.DeleteFunc(counts, func(c count) bool { return sums[c] > 0 })
 	for len(fewer) > 0 {
@@ -86,15 +82,10 @@ func (t *tx) fold(ctx context.Context, seqs []int64, sums map[count]int64) error
 			}
 			minutes = append(minutes, f.minute)
 		}
-		if err := t.write(ctx, newStatement(t.sql.zero, c.queue, c.count, minutes)); err != nil {
-			return err
-		}
+		t.write(ctx, newStatement(t.sql.zero, c.queue, c.count, minutes))
 		fewer = fewer[len(minutes):]
 	}
 	for some := range slices.Chunk(seqs, listMost) {
-		if err := t.write(ctx, newStatement(t.sql.unsum, some)); err != nil {
-			return err
-		}
+		t.write(ctx, newStatement(t.sql.unsum, some))
 	}
-	return nil
 }

@@ -49,9 +49,8 @@ func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) er
 	t.waiting = append(t.waiting, newStatement("SAVEPOINT tarry"))
 	err := do(t)
 	if err == nil {
-		if err = t.write(ctx, newStatement("RELEASE SAVEPOINT tarry")); err == nil {
-			err = t.send(ctx)
-		}
+		t.write(ctx, newStatement("RELEASE SAVEPOINT tarry"))
+		err = t.send(ctx)
 	}
 	if err == nil {
 		return nil

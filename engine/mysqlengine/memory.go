@@ -9,8 +9,8 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-func (t *tx) memories(ctx context.Context, into *[]sqlengine.Memory, s *statement) error {
-	return t.read(ctx, s, func(r *sql.Rows) error {
+func (t *tx) memories(ctx context.Context, into *[]sqlengine.Memory, s *statement) {
+	t.read(ctx, s, func(r *sql.Rows) error {
 		var m sqlengine.Memory
 		var id int64
 		err := r.Scan(&m.Queue, &m.Key, &id, &m.Due, &m.Ending, &m.Ended, &m.Forgotten)
@@ -21,33 +21,26 @@ func (t *tx) memories(ctx context.Context, into *[]sqlengine.Memory, s *statemen
 }
 
 func (t *tx) Over(ctx context.Context, queue, from, until, ended int64, most int) (over []sqlengine.Memory, err error) {
-	if err := t.memories(ctx, &over, newStatement(t.sql.over, queue, queue, from, until, ended, most)); err != nil {
-		return nil, err
-	}
+	t.memories(ctx, &over, newStatement(t.sql.over, queue, queue, from, until, ended, most))
 	return over, t.send(ctx)
 }
 
-func (t *tx) Remember(ctx context.Context, memories []sqlengine.Memory) error {
+func (t *tx) Remember(ctx context.Context, memories []sqlengine.Memory) {
 	for some := range slices.Chunk(memories, rowsMost) {
 		s := newStatement(t.sql.remember)
 		for i, m := range some {
 			s.row(i, m.Queue, m.Key, int64(m.ID), m.Due, int64(m.Ending), m.Ended, m.Forgotten)
 		}
-		if err := t.write(ctx, s.end(onRemember)); err != nil {
-			return err
-		}
+		t.write(ctx, s.end(onRemember))
 	}
-	return nil
 }
 
-func (t *tx) Forget(ctx context.Context, names []sqlengine.Name) error {
-	return byQueue(names, func(queue int64, keys []string) error {
-		return t.write(ctx, newStatement(t.sql.forget, queue, keys))
-	})
+func (t *tx) Forget(ctx context.Context, names []sqlengine.Name) {
+	byQueue(names, func(queue int64, keys []string) { t.write(ctx, newStatement(t.sql.forget, queue, keys)) })
 }
 
 // byQueue runs do on the keys of each queue, at most listMost at a time. names are in order.
-func byQueue(names []sqlengine.Name, do func(queue int64, keys []string) error) error {
+func byQueue(names []sqlengine.Name, do func(queue int64, keys []string)) {
 	for len(names) > 0 {
 		queue := names[0].Queue
 		var keys []string
@@ -57,10 +50,7 @@ func byQueue(names []sqlengine.Name, do func(queue int64, keys []string) error) 
 			}
 			keys = append(keys, n.Key)
 		}
-		if err := do(queue, keys); err != nil {
-			return err
-		}
+		do(queue, keys)
 		names = names[len(keys):]
 	}
-	return nil
 }

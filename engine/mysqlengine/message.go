@@ -24,8 +24,8 @@ const (
 const rowUsual = 128
 
 // messages queues a query for messages; text follows the columns.
-func (t *tx) messages(ctx context.Context, into *[]*sqlengine.Row, body bool, lock sqlengine.Lock, text string, values ...any) error {
-	return t.read(ctx, locking(lock, columns+bodies[body]+" "+text, values...), func(r *sql.Rows) error {
+func (t *tx) messages(ctx context.Context, into *[]*sqlengine.Row, body bool, lock sqlengine.Lock, text string, values ...any) {
+	t.read(ctx, locking(lock, columns+bodies[body]+" "+text, values...), func(r *sql.Rows) error {
 		row, err := scanMessage(r)
 		*into = append(*into, row)
 		return err
@@ -58,54 +58,39 @@ func scanMessage(r *sql.Rows) (*sqlengine.Row, error) {
 }
 
 func (t *tx) ByID(ctx context.Context, ids []engine.ID, lock sqlengine.Lock, body bool) (rows []*sqlengine.Row, err error) {
-	if err := t.byID(ctx, &rows, ids, lock, body); err != nil {
-		return nil, err
-	}
+	t.byID(ctx, &rows, ids, lock, body)
 	return rows, t.send(ctx)
 }
 
-func (t *tx) byID(ctx context.Context, into *[]*sqlengine.Row, ids []engine.ID, lock sqlengine.Lock, body bool) error {
+func (t *tx) byID(ctx context.Context, into *[]*sqlengine.Row, ids []engine.ID, lock sqlengine.Lock, body bool) {
 	for some := range slices.Chunk(sqlengine.Numbers(ids), listMost) {
-		if err := t.messages(ctx, into, body, lock, t.sql.byID, some); err != nil {
-			return err
-		}
+		t.messages(ctx, into, body, lock, t.sql.byID, some)
 	}
-	return nil
 }
 
 func (t *tx) ByKey(ctx context.Context, names []sqlengine.Name, lock sqlengine.Lock, body bool) (rows []*sqlengine.Row, memories []sqlengine.Memory, err error) {
-	err = t.byKey(ctx, &rows, names, lock, body)
-	if err == nil {
-		err = t.remembered(ctx, &memories, names, lock)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
+	t.byKey(ctx, &rows, names, lock, body)
+	t.remembered(ctx, &memories, names, lock)
 	return rows, memories, t.send(ctx)
 }
 
-func (t *tx) byKey(ctx context.Context, into *[]*sqlengine.Row, names []sqlengine.Name, lock sqlengine.Lock, body bool) error {
-	return byQueue(names, func(queue int64, keys []string) error {
-		return t.messages(ctx, into, body, lock, t.sql.byKey, queue, keys)
-	})
+func (t *tx) byKey(ctx context.Context, into *[]*sqlengine.Row, names []sqlengine.Name, lock sqlengine.Lock, body bool) {
+	byQueue(names, func(queue int64, keys []string) { t.messages(ctx, into, body, lock, t.sql.byKey, queue, keys) })
 }
 
 // remembered queues the queries for memories of keys. It leaves out queues without memories,
 // which are most: for the server, reading the list of keys costs as much as the look-up.
-func (t *tx) remembered(ctx context.Context, into *[]sqlengine.Memory, names []sqlengine.Name, lock sqlengine.Lock) error {
-	return byQueue(names, func(queue int64, keys []string) error {
-		if !t.remembers[queue] {
-			return nil
+func (t *tx) remembered(ctx context.Context, into *[]sqlengine.Memory, names []sqlengine.Name, lock sqlengine.Lock) {
+	byQueue(names, func(queue int64, keys []string) {
+		if t.remembers[queue] {
+			t.memories(ctx, into, locking(lock, t.sql.remembered, queue, keys))
 		}
-		return t.memories(ctx, into, locking(lock, t.sql.remembered, queue, keys))
 	})
 }
 
 func (t *tx) LastDead(ctx context.Context, name sqlengine.Name, since int64, body bool) (*sqlengine.Row, error) {
 	var rows []*sqlengine.Row
-	if err := t.messages(ctx, &rows, body, sqlengine.None, t.sql.lastDead, name.Queue, name.Key, grave(since, 0)); err != nil {
-		return nil, err
-	}
+	t.messages(ctx, &rows, body, sqlengine.None, t.sql.lastDead, name.Queue, name.Key, grave(since, 0))
 	if err := t.send(ctx); err != nil || rows == nil {
 		return nil, err
 	}
@@ -113,10 +98,7 @@ func (t *tx) LastDead(ctx context.Context, name sqlengine.Name, since int64, bod
 }
 
 func (t *tx) Ranges(ctx context.Context, ranges []sqlengine.Range) (found [][]*sqlengine.Row, err error) {
-	again, err := t.ranges(ctx, ranges, &found)
-	if err != nil {
-		return nil, err
-	}
+	again := t.ranges(ctx, ranges, &found)
 	if err := t.send(ctx); err != nil {
 		return nil, err
 	}
@@ -125,7 +107,7 @@ func (t *tx) Ranges(ctx context.Context, ranges []sqlengine.Range) (found [][]*s
 
 // ranges queues queries for ranges. After the next send, again must be called. Then found is
 // complete.
-func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*sqlengine.Row) (again func() error, err error) {
+func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*sqlengine.Row) (again func() error) {
 	*found = make([][]*sqlengine.Row, len(ranges))
 	best := make([][]int64, len(ranges))
 	for i, r := range ranges {
@@ -134,7 +116,7 @@ func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*s
 		if r.Window > 0 {
 			// An index finds the first rows by priority, without locks.
 			text = t.sql.ranked + text + " ORDER BY m.queue, m.kind, m.ends, m.id LIMIT ?) w ORDER BY priority, ends, id LIMIT ?"
-			err = t.read(ctx, newStatement(text, append(values, r.Window, r.Most+r.Spare)...), func(r *sql.Rows) error {
+			t.read(ctx, newStatement(text, append(values, r.Window, r.Most+r.Spare)...), func(r *sql.Rows) error {
 				var id int64
 				err := r.Scan(&id)
 				best[i] = append(best[i], id)
@@ -145,10 +127,7 @@ func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*s
 			if r.Newest {
 				order = " ORDER BY m.queue DESC, m.kind DESC, m.ends DESC, m.id DESC LIMIT ?"
 			}
-			err = t.messages(ctx, &(*found)[i], r.Body, r.Lock, t.sql.span+text+order, append(values, r.Most)...)
-		}
-		if err != nil {
-			return nil, err
+			t.messages(ctx, &(*found)[i], r.Body, r.Lock, t.sql.span+text+order, append(values, r.Most)...)
 		}
 	}
 	return func() error {
@@ -163,16 +142,14 @@ func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*s
 				slices.Sort(some)
 				text, values := within(&r)
 				values = append([]any{some, r.Queue, int64(r.Kind)}, values...)
-				if err := t.messages(ctx, &(*found)[i], r.Body, r.Lock, t.sql.again+text+" ORDER BY m.id", values...); err != nil {
-					return err
-				}
+				t.messages(ctx, &(*found)[i], r.Body, r.Lock, t.sql.again+text+" ORDER BY m.id", values...)
 			}
 			if err := t.send(ctx); err != nil {
 				return err
 			}
 		}
 		return nil
-	}, nil
+	}
 }
 
 // within returns a condition for rows with places in a range, in a form that the database
@@ -198,9 +175,7 @@ func within(r *sqlengine.Range) (text string, values []any) {
 func idBound(id engine.ID) int64 { return int64(min(id, math.MaxInt64)) }
 
 func (t *tx) Holding(ctx context.Context, queue, ms int64) (n int64, err error) {
-	if err := t.read(ctx, newStatement(t.sql.holding, queue, queue, ms), func(r *sql.Rows) error { return r.Scan(&n) }); err != nil {
-		return 0, err
-	}
+	t.read(ctx, newStatement(t.sql.holding, queue, queue, ms), func(r *sql.Rows) error { return r.Scan(&n) })
 	return n, t.send(ctx)
 }
 
@@ -211,16 +186,13 @@ func (t *tx) Bodies(ctx context.Context, rows []*sqlengine.Row) error {
 		ids[i] = int64(m.ID)
 	}
 	for some := range slices.Chunk(ids, listMost) {
-		err := t.read(ctx, newStatement(t.sql.bodies, some), func(r *sql.Rows) error {
+		t.read(ctx, newStatement(t.sql.bodies, some), func(r *sql.Rows) error {
 			var id int64
 			var body []byte
 			err := r.Scan(&id, &body)
 			bodies[id] = body
 			return err
 		})
-		if err != nil {
-			return err
-		}
 	}
 	err := t.send(ctx)
 	for i, m := range rows {
@@ -263,7 +235,7 @@ func orDefault(v, usual int64) any {
 
 // Insert takes the keys first. After that the transaction sees memories that others have
 // left.
-func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
+func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) {
 	insert := t.sql.insert
 	var others []func(*sqlengine.Row) any
 	for _, c := range inserted {
@@ -274,7 +246,7 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
 	}
 	insert += ") VALUES "
 	room := make([]any, 0, 7+len(others))
-	err := t.writeRows(ctx, insert, "", rows, func(s *statement, i int, m *sqlengine.Row) {
+	t.writeRows(ctx, insert, "", rows, func(s *statement, i int, m *sqlengine.Row) {
 		body, _ := bodyOf(m)
 		values := append(room[:0], int64(m.ID), m.Queue, orNull(m.Key), m.Ends, m.Created, m.Size, body)
 		for _, of := range others {
@@ -286,31 +258,29 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
 		}
 		s.row(i, values...)
 	})
-	if err != nil {
-		return err
-	}
 	var names []sqlengine.Name
 	for _, m := range rows {
 		if m.Key != "" {
 			names = append(names, sqlengine.Name{Queue: m.Queue, Key: m.Key})
 		}
 	}
-	return byQueue(names, func(queue int64, keys []string) error {
-		if !t.remembers[queue] {
-			return t.read(ctx, newStatement(t.sql.plain, queue), nil)
+	byQueue(names, func(queue int64, keys []string) {
+		if t.remembers[queue] {
+			t.read(ctx, newStatement(t.sql.check, queue, keys), nil)
+		} else {
+			t.read(ctx, newStatement(t.sql.plain, queue), nil)
 		}
-		return t.read(ctx, newStatement(t.sql.check, queue, keys), nil)
 	})
 }
 
-func (t *tx) Move(ctx context.Context, rows []*sqlengine.Row) error {
-	return t.writeRows(ctx, t.sql.move, onMove, rows, func(s *statement, i int, m *sqlengine.Row) {
+func (t *tx) Move(ctx context.Context, rows []*sqlengine.Row) {
+	t.writeRows(ctx, t.sql.move, onMove, rows, func(s *statement, i int, m *sqlengine.Row) {
 		s.row(i, int64(m.ID), int64(m.Kind), graveOf(m), m.Ends, m.Due, expiresOf(m), int64(m.Attempt), nonceOf(m), orNull(m.LastError))
 	})
 }
 
-func (t *tx) Replace(ctx context.Context, rows []*sqlengine.Row) error {
-	return t.writeRows(ctx, t.sql.replace, onReplace, rows, func(s *statement, i int, m *sqlengine.Row) {
+func (t *tx) Replace(ctx context.Context, rows []*sqlengine.Row) {
+	t.writeRows(ctx, t.sql.replace, onReplace, rows, func(s *statement, i int, m *sqlengine.Row) {
 		body, large := bodyOf(m)
 		s.row(i, int64(m.ID), int64(m.Kind), graveOf(m), m.Ends, m.Due, expiresOf(m), int64(m.Attempt), nonceOf(m), orNull(m.LastError),
 			int64(m.Policy.Priority), codec.AppendPolicy(nil, &m.Policy), m.Size, metaOf(&m.Content), body, large)
@@ -319,7 +289,10 @@ func (t *tx) Replace(ctx context.Context, rows []*sqlengine.Row) error {
 
 // writeRows writes rows by statements with a beginning and an end, each as long as the server
 // allows.
-func (t *tx) writeRows(ctx context.Context, first, last string, rows []*sqlengine.Row, row func(s *statement, i int, m *sqlengine.Row)) error {
+func (t *tx) writeRows(ctx context.Context, first, last string, rows []*sqlengine.Row, row func(s *statement, i int, m *sqlengine.Row)) {
+	if len(rows) == 0 {
+		return
+	}
 	room := len(first)
 	for _, m := range rows {
 		room += rowUsual + len(m.Key) + len(m.Content.Body)
@@ -328,24 +301,19 @@ func (t *tx) writeRows(ctx context.Context, first, last string, rows []*sqlengin
 	s.text = slices.Grow(s.text, min(room, t.packet))
 	for _, m := range rows {
 		if n == rowsMost || n > 0 && s.bytes()+2*len(m.Content.Body)+rowBytes > t.packet {
-			if err := t.write(ctx, s.end(last)); err != nil {
-				return err
-			}
+			t.write(ctx, s.end(last))
 			s, n = newStatement(first), 0
 		}
 		row(s, n, m)
 		n++
 	}
-	return t.write(ctx, s.end(last))
+	t.write(ctx, s.end(last))
 }
 
-func (t *tx) Delete(ctx context.Context, ids []engine.ID) error {
+func (t *tx) Delete(ctx context.Context, ids []engine.ID) {
 	for some := range slices.Chunk(sqlengine.Numbers(ids), listMost) {
-		if err := t.write(ctx, newStatement(t.sql.remove, some)); err != nil {
-			return err
-		}
+		t.write(ctx, newStatement(t.sql.remove, some))
 	}
-	return nil
 }
 
 // orNull returns a text, or nil if it is empty.

@@ -17,10 +17,7 @@ import (
 
 // heads reads the time and the heads of queues.
 func (t *tx) heads(ctx context.Context, from []sqlengine.LowBound) (time.Time, []sqlengine.Heads, error) {
-	answer, err := t.askHeads(ctx, from, nil)
-	if err != nil {
-		return time.Time{}, nil, err
-	}
+	answer := t.askHeads(ctx, from, nil)
 	if err := t.send(ctx); err != nil {
 		return time.Time{}, nil, err
 	}
@@ -34,7 +31,7 @@ func (t *tx) heads(ctx context.Context, from []sqlengine.LowBound) (time.Time, [
 // askHeads queues the queries for the time, the heads of queues, and the rows of others.
 // answer returns them after the next send. The time is the earliest of the statements' times.
 // Later statements may see later commits, but none misses earlier ones.
-func (t *tx) askHeads(ctx context.Context, from []sqlengine.LowBound, rows []int64) (answer func() (time.Time, []sqlengine.Heads), err error) {
+func (t *tx) askHeads(ctx context.Context, from []sqlengine.LowBound, rows []int64) (answer func() (time.Time, []sqlengine.Heads)) {
 	var us int64
 	found := make(map[int64]sqlengine.Heads, len(from)+len(rows))
 	order := slices.Clone(rows)
@@ -51,21 +48,16 @@ func (t *tx) askHeads(ctx context.Context, from []sqlengine.LowBound, rows []int
 		for _, p := range f.From {
 			values = append(values, f.Queue, f.Queue, p.At, p.At, idBound(p.ID))
 		}
-		if err := t.read(ctx, newStatement(t.sql.headsFrom, append(values, f.Queue, f.Queue, f.Forgotten, f.Queue)...), scan); err != nil {
-			return nil, err
-		}
+		t.read(ctx, newStatement(t.sql.headsFrom, append(values, f.Queue, f.Queue, f.Forgotten, f.Queue)...), scan)
 	}
 	if len(whole) > 0 {
-		err = t.read(ctx, newStatement(t.sql.heads, whole), scan)
+		t.read(ctx, newStatement(t.sql.heads, whole), scan)
 	}
-	if err == nil && len(rows) > 0 {
-		err = t.read(ctx, newStatement(t.sql.rows, rows), scan)
+	if len(rows) > 0 {
+		t.read(ctx, newStatement(t.sql.rows, rows), scan)
 	}
 	if len(order) == 0 {
-		err = t.read(ctx, newStatement("SELECT "+now), func(r *sql.Rows) error { return r.Scan(&us) })
-	}
-	if err != nil {
-		return nil, err
+		t.read(ctx, newStatement("SELECT "+now), func(r *sql.Rows) error { return r.Scan(&us) })
 	}
 	return func() (time.Time, []sqlengine.Heads) {
 		heads := make([]sqlengine.Heads, 0, len(order))
@@ -75,7 +67,7 @@ func (t *tx) askHeads(ctx context.Context, from []sqlengine.LowBound, rows []int
 			}
 		}
 		return time.UnixMicro(us).UTC(), heads
-	}, nil
+	}
 }
 
 func scanHeads(r *sql.Rows, us *int64, found map[int64]sqlengine.Heads) error {

@@ -45,9 +45,8 @@ func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
 	committing := false
 	if err = do(t); err == nil {
 		committing = true
-		if err = t.write(ctx, newStatement("COMMIT")); err == nil {
-			err = t.send(ctx)
-		}
+		t.write(ctx, newStatement("COMMIT"))
+		err = t.send(ctx)
 	}
 	if err == nil {
 		return conn.Close()
@@ -146,9 +145,7 @@ func (s *store) Names(ctx context.Context, names []string, create bool) (found [
 					made.row(i, sqlengine.NewNumber(), name)
 				}
 				// Others may have made them by now.
-				if err := t.write(ctx, made.end(" ON DUPLICATE KEY UPDATE num = num")); err != nil {
-					return err
-				}
+				t.write(ctx, made.end(" ON DUPLICATE KEY UPDATE num = num"))
 			}
 			numbers, err = t.numbers(ctx, names)
 		}
@@ -172,16 +169,13 @@ func inOrder(names []string, numbers map[string]int64) []int64 {
 func (t *tx) numbers(ctx context.Context, names []string) (map[string]int64, error) {
 	found := make(map[string]int64, len(names))
 	for some := range slices.Chunk(names, listMost) {
-		err := t.read(ctx, newStatement(t.sql.names, some), func(r *sql.Rows) error {
+		t.read(ctx, newStatement(t.sql.names, some), func(r *sql.Rows) error {
 			var name string
 			var num int64
 			err := r.Scan(&name, &num)
 			found[name] = num
 			return err
 		})
-		if err != nil {
-			return nil, err
-		}
 	}
 	return found, t.send(ctx)
 }
@@ -204,15 +198,12 @@ func (t *tx) fence(ctx context.Context, numbers map[string]int64) error {
 	slices.Sort(ids)
 	there := make(map[int64]bool, len(ids))
 	for some := range slices.Chunk(ids, listMost) {
-		err := t.read(ctx, newStatement(t.sql.fenced, some), func(r *sql.Rows) error {
+		t.read(ctx, newStatement(t.sql.fenced, some), func(r *sql.Rows) error {
 			var id int64
 			err := r.Scan(&id)
 			there[id] = true
 			return err
 		})
-		if err != nil {
-			return err
-		}
 	}
 	if err := t.send(ctx); err != nil {
 		return err
@@ -229,9 +220,7 @@ func (t *tx) fence(ctx context.Context, numbers map[string]int64) error {
 				}
 			}
 		}
-		if err := t.write(ctx, s); err != nil {
-			return err
-		}
+		t.write(ctx, s)
 	}
 	return t.send(ctx)
 }
@@ -239,7 +228,7 @@ func (t *tx) fence(ctx context.Context, numbers map[string]int64) error {
 func (s *store) Queues(ctx context.Context, after string, limit int) (queues []sqlengine.Queue, err error) {
 	err = s.outside(ctx, "queues", func(t *tx) error {
 		queues = nil
-		err := t.read(ctx, newStatement(s.sql.queues, after, limit), func(r *sql.Rows) error {
+		t.read(ctx, newStatement(s.sql.queues, after, limit), func(r *sql.Rows) error {
 			var q sqlengine.Queue
 			var settings []byte
 			err := r.Scan(&q.Num, &q.Name, &q.Paused, &settings, &q.Revision)
@@ -249,9 +238,6 @@ func (s *store) Queues(ctx context.Context, after string, limit int) (queues []s
 			queues = append(queues, q)
 			return err
 		})
-		if err != nil {
-			return err
-		}
 		return t.send(ctx)
 	})
 	return queues, err

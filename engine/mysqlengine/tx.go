@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,43 +26,42 @@ type tx struct {
 	*store
 	waiting []*statement
 	bytes   int
+	err     error // of an earlier send: nothing more is sent
 
 	timeout   sqlengine.LockTimeout
 	remembers map[int64]bool // queues that may have memories
 }
 
 // write queues a statement without an answer.
-func (t *tx) write(ctx context.Context, s *statement) error {
+func (t *tx) write(ctx context.Context, s *statement) {
 	n := s.bytes()
 	if len(t.waiting) > 0 && t.bytes+n > t.packet {
-		if err := t.send(ctx); err != nil {
-			return err
-		}
+		_ = t.send(ctx) // the next send reports its error
 	}
 	t.waiting = append(t.waiting, s)
 	t.bytes += n
-	return nil
 }
 
 // read queues a statement and passes its rows to scan; nil: they are skipped.
-func (t *tx) read(ctx context.Context, s *statement, scan func(*sql.Rows) error) error {
+func (t *tx) read(ctx context.Context, s *statement, scan func(*sql.Rows) error) {
 	s.reads, s.scan = true, scan
-	return t.write(ctx, s)
+	t.write(ctx, s)
 }
 
-// send sends the queued statements.
+// send sends the queued statements. After an error it returns that error.
 func (t *tx) send(ctx context.Context) error {
 	all := t.waiting
 	t.waiting, t.bytes = nil, 0
+	each := 1
 	if t.several {
-		return t.carryOut(ctx, all)
+		each = max(1, len(all))
 	}
-	for i := range all {
-		if err := t.carryOut(ctx, all[i:i+1]); err != nil {
-			return err
+	for some := range slices.Chunk(all, each) {
+		if t.err == nil {
+			t.err = t.carryOut(ctx, some)
 		}
 	}
-	return nil
+	return t.err
 }
 
 // errShort means that a server answered fewer statements than it was sent.
@@ -69,9 +69,6 @@ var errShort = errors.New("the server left out an answer")
 
 // carryOut sends statements in one round trip.
 func (t *tx) carryOut(ctx context.Context, all []*statement) error {
-	if len(all) == 0 {
-		return nil
-	}
 	var text strings.Builder
 	var args []any
 	size, seen := 0, false
@@ -123,28 +120,12 @@ func (t *tx) Open(ctx context.Context, from []sqlengine.LowBound, lock []int64, 
 	t.timeout = first.Timeout
 	wait := timeouts[t.timeout]
 	if len(lock) > 0 {
-		if err := t.read(ctx, locking(wait, t.sql.lockQueues, lock), nil); err != nil {
-			return o, err
-		}
+		t.read(ctx, locking(wait, t.sql.lockQueues, lock), nil)
 	}
-	answer, err := t.askHeads(ctx, from, first.Queues)
-	if err != nil {
-		return o, err
-	}
-	if len(first.IDs) > 0 {
-		if err := t.byID(ctx, &o.Rows, first.IDs, wait, false); err != nil {
-			return o, err
-		}
-	}
-	if len(first.Names) > 0 {
-		if err := t.byKey(ctx, &o.Rows, first.Names, wait, false); err != nil {
-			return o, err
-		}
-	}
-	again, err := t.ranges(ctx, first.Ranges, &o.Ranges)
-	if err != nil {
-		return o, err
-	}
+	answer := t.askHeads(ctx, from, first.Queues)
+	t.byID(ctx, &o.Rows, first.IDs, wait, false)
+	t.byKey(ctx, &o.Rows, first.Names, wait, false)
+	again := t.ranges(ctx, first.Ranges, &o.Ranges)
 	if err := t.send(ctx); err != nil {
 		return o, err
 	}
@@ -153,9 +134,7 @@ func (t *tx) Open(ctx context.Context, from []sqlengine.LowBound, lock []int64, 
 	for i := range o.Heads {
 		t.remembers[o.Heads[i].Num] = o.Heads[i].Remembers
 	}
-	if err := t.remembered(ctx, &o.Memories, first.Names, wait); err != nil {
-		return o, err
-	}
+	t.remembered(ctx, &o.Memories, first.Names, wait)
 	if err := t.send(ctx); err != nil {
 		return o, err
 	}
@@ -167,28 +146,21 @@ func (t *tx) Heads(ctx context.Context, from []sqlengine.LowBound) ([]sqlengine.
 	return heads, err
 }
 
-func (t *tx) Leave(ctx context.Context, from []sqlengine.LowBound) (func() []sqlengine.Heads, error) {
-	answer, err := t.askHeads(ctx, from, nil)
-	if err != nil {
-		return nil, err
-	}
+func (t *tx) Leave(ctx context.Context, from []sqlengine.LowBound) func() []sqlengine.Heads {
+	answer := t.askHeads(ctx, from, nil)
 	return func() []sqlengine.Heads {
 		_, heads := answer()
 		return heads
-	}, nil
+	}
 }
 
-func (t *tx) SaveQueue(ctx context.Context, q *sqlengine.Queue) error {
-	settings, err := sqlengine.EncodeSettings(&q.Settings)
-	if err != nil {
-		return err
-	}
+func (t *tx) SaveQueue(ctx context.Context, q *sqlengine.Queue) {
 	t.remembers[q.Num] = q.Remembers
-	return t.write(ctx, newStatement(t.sql.saveQueue, q.Paused, settings, int64(q.Revision), q.Base, q.Remembers, q.Settings.DeadKeep == 0, q.Num))
+	t.write(ctx, newStatement(t.sql.saveQueue, q.Paused, sqlengine.EncodeSettings(&q.Settings), int64(q.Revision), q.Base, q.Remembers, q.Settings.DeadKeep == 0, q.Num))
 }
 
 // Tally writes a row for each count of a queue.
-func (t *tx) Tally(ctx context.Context, changes []sqlengine.Tally) error {
+func (t *tx) Tally(ctx context.Context, changes []sqlengine.Tally) {
 	s, n := newStatement(t.sql.tally), 0
 	for len(changes) > 0 {
 		c := changes[0]
@@ -201,18 +173,15 @@ func (t *tx) Tally(ctx context.Context, changes []sqlengine.Tally) error {
 		case c.Count == sqlengine.CountWaiting:
 			continue // fold sums it up from CountDue
 		case n == rowsMost:
-			if err := t.write(ctx, s); err != nil {
-				return err
-			}
+			t.write(ctx, s)
 			s, n = newStatement(t.sql.tally), 0
 		}
 		s.row(n, c.Queue, int64(c.Count), of)
 		n++
 	}
-	if n == 0 {
-		return nil
+	if n > 0 {
+		t.write(ctx, s)
 	}
-	return t.write(ctx, s)
 }
 
 // appendChange adds a change to the JSON of a count: [[minute,n],...
@@ -232,28 +201,22 @@ func (t *tx) Stock(ctx context.Context, queues []int64, ms int64) (map[int64]sql
 	found := make(map[int64]sqlengine.Stock, len(queues))
 	minute := sqlengine.MinuteOf(ms)
 	ask := newStatement(t.sql.stock, queues, queues, minute, minute, queues, queues, minute*time.Minute.Milliseconds(), ms)
-	err := t.read(ctx, ask, func(r *sql.Rows) error {
+	t.read(ctx, ask, func(r *sql.Rows) error {
 		var queue int64
 		var s sqlengine.Stock
 		err := r.Scan(&queue, &s.Waiting, &s.Ready, &s.Leased, &s.Dead, &s.Finished)
 		found[queue] = s
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
 	return found, t.send(ctx)
 }
 
 func (t *tx) Due(ctx context.Context, queue, first, end int64) (due []sqlengine.Tally, err error) {
-	err = t.read(ctx, newStatement(t.sql.due, queue, first, end, queue, first, end), func(r *sql.Rows) error {
+	t.read(ctx, newStatement(t.sql.due, queue, first, end, queue, first, end), func(r *sql.Rows) error {
 		d := sqlengine.Tally{Queue: queue, Count: sqlengine.CountDue}
 		err := r.Scan(&d.Minute, &d.N)
 		due = append(due, d)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
 	return due, t.send(ctx)
 }

@@ -25,7 +25,7 @@ func (t *tx) Over(ctx context.Context, queue, from, until, ended int64, most int
 	return over, t.send(ctx)
 }
 
-func (t *tx) Remember(_ context.Context, memories []sqlengine.Memory) error {
+func (t *tx) Remember(_ context.Context, memories []sqlengine.Memory) {
 	n := len(memories)
 	queues, keys, ids, dues := make([]int64, n), make([]string, n), make([]int64, n), make([]int64, n)
 	endings, ended, forgotten := make([]int16, n), make([]int64, n), make([]int64, n)
@@ -33,12 +33,10 @@ func (t *tx) Remember(_ context.Context, memories []sqlengine.Memory) error {
 		queues[i], keys[i], ids[i], dues[i] = m.Queue, keyText(m.Key), int64(m.ID), m.Due
 		endings[i], ended[i], forgotten[i] = int16(m.Ending), m.Ended, m.Forgotten
 	}
-	t.write(t.sql.remember, queues, keys, ids, dues, endings, ended, forgotten)
-	return nil
+	t.writeAll(n, t.sql.remember, queues, keys, ids, dues, endings, ended, forgotten)
 }
 
-func (t *tx) Forget(_ context.Context, names []sqlengine.Name) error {
+func (t *tx) Forget(_ context.Context, names []sqlengine.Name) {
 	queues, keys := split(names)
-	t.write(t.sql.forget, queues, keys)
-	return nil
+	t.writeAll(len(names), t.sql.forget, queues, keys)
 }

@@ -208,7 +208,7 @@ func orNull(s string) *string {
 const pageBytes = 8 << 20
 
 // pages runs write on pages of rows. It sends each page before it makes the next.
-func (t *tx) pages(ctx context.Context, rows []*sqlengine.Row, write func(*page)) error {
+func (t *tx) pages(ctx context.Context, rows []*sqlengine.Row, write func(*page)) {
 	for len(rows) > 0 {
 		n, bytes := 0, 0
 		for n < len(rows) && (n == 0 || bytes+len(rows[n].Content.Body) <= pageBytes) {
@@ -217,21 +217,15 @@ func (t *tx) pages(ctx context.Context, rows []*sqlengine.Row, write func(*page)
 		}
 		write(pageOf(rows[:n], true))
 		if rows = rows[n:]; len(rows) > 0 {
-			if err := t.send(ctx); err != nil {
-				return err
-			}
+			_ = t.send(ctx) // the next send reports its error
 		}
 	}
-	return nil
 }
 
-func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
-	err := t.pages(ctx, rows, func(p *page) {
+func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) {
+	t.pages(ctx, rows, func(p *page) {
 		t.write(t.sql.insert, p.ids, p.queues, p.keys, p.dues, engine.DefaultPriority, rows[0].Created, p.expires, p.priorities, p.policies, p.metas, p.bodies)
 	})
-	if err != nil {
-		return err
-	}
 	var queues []int64
 	var keys []string
 	for _, m := range rows {
@@ -239,26 +233,21 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) error {
 			queues, keys = append(queues, m.Queue), append(keys, keyText(m.Key))
 		}
 	}
-	if keys != nil {
-		// The transaction holds the keys by now, so it sees memories that others have left.
-		t.write(t.sql.check, queues, keys)
-	}
-	return nil
+	// The transaction holds the keys by now, so it sees memories that others have left.
+	t.writeAll(len(keys), t.sql.check, queues, keys)
 }
 
-func (t *tx) Move(_ context.Context, rows []*sqlengine.Row) error {
+func (t *tx) Move(_ context.Context, rows []*sqlengine.Row) {
 	p := pageOf(rows, false)
-	t.write(t.sql.move, p.ids, p.kinds, p.ends, p.dues, p.expires, p.attempts, p.nonces, p.lastErrors)
-	return nil
+	t.writeAll(len(rows), t.sql.move, p.ids, p.kinds, p.ends, p.dues, p.expires, p.attempts, p.nonces, p.lastErrors)
 }
 
-func (t *tx) Replace(ctx context.Context, rows []*sqlengine.Row) error {
-	return t.pages(ctx, rows, func(p *page) {
+func (t *tx) Replace(ctx context.Context, rows []*sqlengine.Row) {
+	t.pages(ctx, rows, func(p *page) {
 		t.write(t.sql.replace, p.ids, p.kinds, p.ends, p.dues, p.expires, p.attempts, p.nonces, p.lastErrors, p.priorities, p.policies, p.metas, p.bodies)
 	})
 }
 
-func (t *tx) Delete(_ context.Context, ids []engine.ID) error {
-	t.write(t.sql.remove, sqlengine.Numbers(ids))
-	return nil
+func (t *tx) Delete(_ context.Context, ids []engine.ID) {
+	t.writeAll(len(ids), t.sql.remove, sqlengine.Numbers(ids))
 }

@@ -21,10 +21,18 @@ type tx struct {
 	store *store
 	sql   *statements
 	batch *pgx.Batch
+	err   error // of an earlier send: nothing more is sent
 }
 
 // write queues a statement without an answer.
 func (t *tx) write(text string, args ...any) { t.batch.Queue(text, args...) }
+
+// writeAll is write with columns of n values. It writes nothing if n is 0.
+func (t *tx) writeAll(n int, text string, columns ...any) {
+	if n > 0 {
+		t.write(text, columns...)
+	}
+}
 
 // read queues a statement and passes its rows to scan.
 func (t *tx) read(text string, scan func(pgx.CollectableRow) error, args ...any) {
@@ -39,12 +47,15 @@ func (t *tx) read(text string, scan func(pgx.CollectableRow) error, args ...any)
 	})
 }
 
-// send sends the queued statements.
+// send sends the queued statements. After an error it returns that error.
 func (t *tx) send(ctx context.Context) error {
 	b := t.batch
 	t.batch = new(pgx.Batch)
-	defer t.store.connections.Trips.Since(time.Now())
-	return t.SendBatch(ctx, b).Close()
+	if t.err == nil {
+		defer t.store.connections.Trips.Since(time.Now())
+		t.err = t.SendBatch(ctx, b).Close()
+	}
+	return t.err
 }
 
 func (t *tx) Open(ctx context.Context, from []sqlengine.LowBound, lock []int64, first sqlengine.First) (o sqlengine.Opened, err error) {
@@ -85,10 +96,10 @@ func (t *tx) Heads(ctx context.Context, from []sqlengine.LowBound) (heads []sqle
 	return heads, complete(from, heads)
 }
 
-func (t *tx) Leave(_ context.Context, from []sqlengine.LowBound) (func() []sqlengine.Heads, error) {
+func (t *tx) Leave(_ context.Context, from []sqlengine.LowBound) func() []sqlengine.Heads {
 	var heads []sqlengine.Heads
 	t.heads(from, &heads)
-	return func() []sqlengine.Heads { return heads }, nil
+	return func() []sqlengine.Heads { return heads }
 }
 
 func complete(from []sqlengine.LowBound, heads []sqlengine.Heads) error {
@@ -98,23 +109,17 @@ func complete(from []sqlengine.LowBound, heads []sqlengine.Heads) error {
 	return nil
 }
 
-func (t *tx) SaveQueue(_ context.Context, q *sqlengine.Queue) error {
-	settings, err := sqlengine.EncodeSettings(&q.Settings)
-	if err != nil {
-		return err
-	}
-	t.write(t.sql.saveQueue, q.Num, q.Paused, settings, int64(q.Revision), q.Base, q.Remembers, q.Settings.DeadKeep == 0)
-	return nil
+func (t *tx) SaveQueue(_ context.Context, q *sqlengine.Queue) {
+	t.write(t.sql.saveQueue, q.Num, q.Paused, sqlengine.EncodeSettings(&q.Settings), int64(q.Revision), q.Base, q.Remembers, q.Settings.DeadKeep == 0)
 }
 
-func (t *tx) Tally(_ context.Context, changes []sqlengine.Tally) error {
+func (t *tx) Tally(_ context.Context, changes []sqlengine.Tally) {
 	n := len(changes)
 	queues, counts, minutes, ns := make([]int64, n), make([]int16, n), make([]int64, n), make([]int64, n)
 	for i, c := range changes {
 		queues[i], counts[i], minutes[i], ns[i] = c.Queue, int16(c.Count), c.Minute, c.N
 	}
-	t.write(t.sql.tally, queues, counts, minutes, ns)
-	return nil
+	t.writeAll(n, t.sql.tally, queues, counts, minutes, ns)
 }
 
 func (t *tx) Stock(ctx context.Context, queues []int64, ms int64) (map[int64]sqlengine.Stock, error) {

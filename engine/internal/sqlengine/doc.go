@@ -13,10 +13,10 @@
 // A transaction looks for a queue's first rows from its low bound on: as far as the process
 // knows, nothing is below (lowbounds.go). Whole looks begin at the start of the index instead,
 // and find rows that came below the bound unnoticed. Idle leases and a background task make
-// them (whole.go).
+// them.
 //
 // The process caches nothing on which correctness depends. It caches the numbers of queues
-// (names.go), which never change, reserved ids, the last seen settings of queues (seen.go)
-// and their low bounds. It also keeps what leases were told (answers.go) and the leases to
-// release on Close (held.go).
+// (names.go), which never change, reserved ids, and for each queue its last seen settings, its
+// low bound and what leases were told (cache.go). It also keeps the leases to release on Close
+// (held.go).
 package sqlengine

@@ -39,20 +39,16 @@ type Engine struct {
 
 // process is what this process knows about a store.
 type process struct {
-	calls      gate.Gate
-	closing    sync.Once
-	watchers   hint.Watchers
-	names      names
-	ids        ids
-	answers    answers
-	unreported unreported
-	seen       seen
-	knownLocks knownLocks
-	lowBounds  lowBounds
-	looking    atomic.Bool // a background task makes whole looks
-	held       held
-	folding    folding
-	measured   measured
+	calls    gate.Gate
+	closing  sync.Once
+	watchers hint.Watchers
+	names    names
+	ids      ids
+	cache    cache
+	looking  atomic.Bool // a background task makes whole looks
+	held     held
+	folding  folding
+	measured measured
 
 	untilClose context.Context
 	stop       context.CancelFunc
@@ -68,9 +64,8 @@ var _ interface {
 func New(store Store, cfg Config) *Engine {
 	p := new(process)
 	p.untilClose, p.stop = context.WithCancel(context.Background())
-	p.seen.queues = make(map[int64]view)
+	p.cache.queues = make(map[int64]*cached)
 	p.names.numbers = make(map[string]int64)
-	p.unreported.queues = make(map[int64]endings)
 	p.held.leases = make(map[string]int64)
 	return &Engine{store, cfg, p}
 }
@@ -100,7 +95,7 @@ func (e *Engine) Heard(s Sooner) {
 	if num := e.names.of([]string{s.Queue})[0]; num != 0 {
 		low := highest(num)
 		low.From[Waiting].At, low.From[Ranked].At = s.At, s.At
-		e.lowBounds.lower(&low)
+		e.cache.one(num, func(k *cached) { k.lower(&low) })
 	}
 	e.watchers.Hint(s.Queue)
 }

@@ -26,18 +26,18 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		visits[i] = &visit{want: want, num: nums[i], bytes: engine.AnswerBytes}
 		visits[i].granted.Err = want.Check()
 	}
-	e.answers.ask(distinct, 1)
-	defer e.answers.ask(distinct, -1)
+	e.cache.each(distinct, func(_ int64, k *cached) { k.asking++ })
+	defer e.cache.each(distinct, func(_ int64, k *cached) { k.asking-- })
 	asked := time.Now()
 	now, idle := time.Time{}, make(map[int64]*Heads)
-	busy, ahead := distinct, e.ahead(distinct, visits)
-	if ahead == nil {
+	busy := distinct
+	if !e.cache.expects(distinct) {
 		if now, busy, err = e.busy(ctx, distinct, idle); err != nil {
 			return engine.Grant{}, err
 		}
 	}
 	if len(busy) > 0 {
-		if now, err = e.handOut(ctx, busy, ahead, visits); err != nil {
+		if now, err = e.handOut(ctx, busy, visits); err != nil {
 			return engine.Grant{}, err
 		}
 	}
@@ -45,8 +45,21 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	return e.granted(now, asked, visits, idle), nil
 }
 
-// handOut answers the visits of busy queues in one transaction.
-func (e *Engine) handOut(ctx context.Context, queues []int64, ahead []Range, visits []*visit) (now time.Time, err error) {
+// handOut answers the visits of busy queues in one transaction. It reads due messages as it
+// opens.
+func (e *Engine) handOut(ctx context.Context, queues []int64, visits []*visit) (now time.Time, err error) {
+	wanted := make(map[int64]int)
+	for _, v := range visits {
+		if v.granted.Err == nil {
+			wanted[v.num] += v.want.Max
+		}
+	}
+	var ahead []Range
+	for _, low := range e.cache.lowBounds(queues) {
+		if n := min(wanted[low.Queue], engine.MaxBatch); n > 0 {
+			ahead = append(ahead, e.ready(low.Queue, &low.From, e.dueBy(), n)...)
+		}
+	}
 	var finish func()
 	err = e.do(ctx, "lease", queues, First{Ranges: ahead}, boundsLeases, func(w *work) (err error) {
 		w.quiet = true
@@ -84,11 +97,11 @@ func (e *Engine) takeBack(ctx context.Context, visits []*visit) {
 // busy looks at queues and returns those with something to do. It adds the heads of all to
 // idle.
 func (e *Engine) busy(ctx context.Context, queues []int64, idle map[int64]*Heads) (now time.Time, busy []int64, err error) {
-	l := e.lowBounds.begin(queues, true)
+	l := e.cache.beginLook(queues, lookSlow)
 	sent := time.Now()
 	now, heads, err := e.heads(ctx, "lease", l.from)
 	now = e.clock(now)
-	e.lowBounds.end(l, heads, now.UnixMilli(), time.Since(sent))
+	e.cache.endLook(l, heads, now.UnixMilli(), time.Since(sent))
 	if err != nil {
 		return now, nil, err
 	}
@@ -102,41 +115,28 @@ func (e *Engine) busy(ctx context.Context, queues []int64, idle map[int64]*Heads
 	return now, busy, nil
 }
 
-// aheadMost is the most queues for which a lease reads ahead.
-const aheadMost = 8
+// untilNow is the end of ranges of what is due by the database's clock.
+const untilNow = never - 1
 
-// ahead returns the ranges to read when opening a transaction, if a message is expected to be
-// due in every queue; else nil. The database decides what is due.
-func (e *Engine) ahead(queues []int64, visits []*visit) (ahead []Range) {
-	if e.cfg.Now != nil || len(queues) > aheadMost || !e.answers.expects(queues) {
-		return nil
+// dueBy returns the end of ranges of what is due when a transaction opens.
+func (e *Engine) dueBy() int64 {
+	if e.cfg.Now != nil {
+		return e.cfg.Now().UnixMilli()
 	}
-	from := e.lowBounds.from(queues)
-	for i, q := range queues {
-		n := 0
-		for _, v := range visits {
-			if v.num == q && v.granted.Err == nil {
-				n += v.want.Max
-			}
-		}
-		if n == 0 {
-			return nil
-		}
-		ahead = append(ahead, ready(q, &from[i].From, never-1, min(n, engine.MaxBatch), e.answers.spareRows(q))...)
-	}
-	for i := range ahead {
-		ahead[i].Due = true
-	}
-	return ahead
+	return untilNow
 }
 
 // ready returns the ranges of a queue's rows that are due at an instant, beginning at from.
-func ready(queue int64, from *Places, ms int64, most, spare int) (ranges []Range) {
-	if from[Waiting].At <= ms {
-		ranges = append(ranges, Range{Queue: queue, Kind: Waiting, Span: from.until(Waiting, ms), Most: most, Lock: Skip, Body: true})
+func (e *Engine) ready(queue int64, from *Places, ms int64, most int) (ranges []Range) {
+	one := Range{Queue: queue, Due: ms == untilNow, Most: most, Lock: Skip, Body: true}
+	if one.Kind = Waiting; from[Waiting].At <= ms {
+		one.Span = from.until(Waiting, ms)
+		ranges = append(ranges, one)
 	}
-	if from[Ranked].At <= ms {
-		ranges = append(ranges, Range{Queue: queue, Kind: Ranked, Span: from.until(Ranked, ms), Most: most, Lock: Skip, Body: true, Window: window, Spare: spare})
+	if one.Kind = Ranked; from[Ranked].At <= ms {
+		one.Span, one.Window = from.until(Ranked, ms), window
+		e.cache.one(queue, func(k *cached) { one.Spare = k.spareRows })
+		ranges = append(ranges, one)
 	}
 	return ranges
 }
@@ -182,14 +182,16 @@ func (e *Engine) granted(now, asked time.Time, visits []*visit, idle map[int64]*
 			if !v.answered {
 				v.next = idle[v.num].next(ms)
 			}
-			m := e.unreported.take(v.num)
-			g.Expired, g.Died = m.expired, m.died
 			if !g.More {
 				g.NextDue = instant(max(v.next, ms+1))
 			}
-			if e.answers.tell(v.num, v.next, asked.Add(instant(v.next).Sub(now))) && !g.More {
-				late = append(late, v.want.Queue)
-			}
+			e.cache.one(v.num, func(k *cached) {
+				g.Expired, g.Died = k.unreported.expired, k.unreported.died
+				k.unreported = endings{}
+				if k.tell(v.next, asked.Add(instant(v.next).Sub(now))) && !g.More {
+					late = append(late, v.want.Queue)
+				}
+			})
 			for k := range g.Messages {
 				if !v.want.Remote {
 					e.held.add(&g.Messages[k], ms)
@@ -326,15 +328,18 @@ func (w *work) read(ranges []Range) error {
 // fetches bounds how often a lease looks again because the rows it found had expired.
 const fetches = 10
 
-// fetchAll reads ready messages that have not expired, as many as each queue has room for.
-// full holds the queues that may have more.
+// fetchAll reads ready messages that have not expired, as many as each queue has room for. It
+// begins with those that were read ahead. full holds the queues that may have more.
 func (w *work) fetchAll(queues []int64, room map[int64]int) (full map[int64]bool, err error) {
-	full = make(map[int64]bool)
-	again, err := w.fetch(queues, room, full)
-	for range fetches {
-		if err != nil || again == nil {
-			break
+	ranges, found := w.ahead, w.readAhead
+	if w.early(ranges, found) {
+		if ranges, found, err = w.fetch(queues, room); err != nil {
+			return nil, err
 		}
+	}
+	full = make(map[int64]bool)
+	again := w.take(ranges, found, room, full)
+	for n := 0; n < fetches && again != nil; n++ {
 		if err := w.write(); err != nil { // so that expired rows are not found again
 			return nil, err
 		}
@@ -344,30 +349,30 @@ func (w *work) fetchAll(queues []int64, room map[int64]int) (full map[int64]bool
 			many[q] = max(room[q], chunk)
 			delete(full, q)
 		}
-		again, err = w.fetch(again, many, full)
-	}
-	return full, err
-}
-
-// fetch reads ready messages, as many as each queue has room for. It adds queues that had as
-// many to full, and returns those among them in which some had expired.
-func (w *work) fetch(queues []int64, room map[int64]int, full map[int64]bool) (again []int64, err error) {
-	ranges, found := w.ahead, w.readAhead
-	w.ahead, w.readAhead = nil, nil
-	if len(ranges) == 0 || w.early(ranges, found) { // else all due rows came with the opening
-		ranges = nil
-		for _, q := range queues {
-			if room[q] > 0 && w.queues[q].Waiting <= w.ms {
-				ranges = append(ranges, ready(q, &w.queues[q].First, w.ms, room[q], w.e.answers.spareRows(q))...)
-			}
-		}
-		if len(ranges) == 0 {
-			return nil, nil
-		}
-		if found, err = w.tx.Ranges(w.ctx, ranges); err != nil {
+		if ranges, found, err = w.fetch(again, many); err != nil {
 			return nil, err
 		}
+		again = w.take(ranges, found, many, full)
 	}
+	return full, nil
+}
+
+// fetch reads ready messages, as many as each queue has room for.
+func (w *work) fetch(queues []int64, room map[int64]int) (ranges []Range, found [][]*Row, err error) {
+	for _, q := range queues {
+		if room[q] > 0 && w.queues[q].Waiting <= w.ms {
+			ranges = append(ranges, w.e.ready(q, &w.queues[q].First, w.ms, room[q])...)
+		}
+	}
+	if len(ranges) > 0 {
+		found, err = w.tx.Ranges(w.ctx, ranges)
+	}
+	return ranges, found, err
+}
+
+// take adopts the rows of ranges. It adds queues that had as many as wanted to full, and
+// returns those among them in which some had expired.
+func (w *work) take(ranges []Range, found [][]*Row, room map[int64]int, full map[int64]bool) (again []int64) {
 	for i, rows := range found {
 		q := ranges[i].Queue
 		if room[q] == 0 {
@@ -384,7 +389,7 @@ func (w *work) fetch(queues []int64, room map[int64]int, full map[int64]bool) (a
 			again = append(again, q)
 		}
 	}
-	return again, nil
+	return again
 }
 
 // early reports whether the rows read ahead include one that is not due yet: its priority may
@@ -423,13 +428,6 @@ func (w *work) deadline(x *row, ttr time.Duration) int64 {
 // alone reports whether a ready row must be leased alone.
 func (x *row) alone() bool { return x.Nonce != nil && x.Policy.Alone(x.Attempt) }
 
-// How soon a lease looks again for rows that others have locked, in milliseconds: a rollback
-// unlocks them without a notice. The pause doubles up to retryMost.
-const (
-	retryLeast = 5
-	retryMost  = 100
-)
-
 // after writes the leases and finds out when there may be more. It reads that with the
 // commit, unless a queue's settings bound its leases.
 func (w *work) after(queues []int64, byQueue map[int64][]*visit, full map[int64]bool) (finish func(), err error) {
@@ -437,7 +435,7 @@ func (w *work) after(queues []int64, byQueue map[int64][]*visit, full map[int64]
 		return nil, err
 	}
 	w.clean()
-	from := w.e.lowBounds.from(queues)
+	from := w.e.cache.lowBounds(queues)
 	for i := range from {
 		if low := w.low[from[i].Queue]; low != nil {
 			from[i].lower(low)
@@ -454,8 +452,8 @@ func (w *work) after(queues []int64, byQueue map[int64][]*visit, full map[int64]
 			return nil, err
 		}
 		heads = func() []Heads { return read }
-	} else if heads, err = w.tx.Leave(w.ctx, from); err != nil {
-		return nil, err
+	} else {
+		heads = w.tx.Leave(w.ctx, from)
 	}
 	return func() {
 		for _, h := range heads() {
@@ -496,25 +494,28 @@ func (w *work) next(h *Heads, visits []*visit, full bool, spent map[int64]int64)
 	}
 	next := h.next(w.ms)
 	until, held := spent[h.Num]
-	more := false
-	switch {
-	case h.Paused != 0:
-	case h.Waiting > w.ms:
-		w.e.answers.resetSpare(h.Num)
-	case held:
-		next = until
-	default:
-		if next, more = w.ms, full; !full {
-			w.e.answers.growSpare(h.Num)
-		}
-	}
 	got := 0
 	for _, v := range visits {
 		got += len(v.granted.Messages)
 	}
-	if pause := w.e.answers.blocked(h.Num, !more && next <= w.ms && got == 0); !more && next <= w.ms {
-		next = w.ms + pause
-	}
+	more := false
+	w.e.cache.one(h.Num, func(k *cached) {
+		switch {
+		case h.Paused != 0:
+		case h.Waiting > w.ms:
+			k.spareRows = 0
+		case held:
+			next = until
+		case full:
+			next, more = w.ms, true
+		default: // others have locked some
+			next, k.spareRows = w.ms, min(max(spareLeast, 4*k.spareRows), window)
+		}
+		blocked := !more && next <= w.ms
+		if pause := k.lookAgainIn(blocked && got == 0); blocked {
+			next = w.ms + pause
+		}
+	})
 	for _, v := range visits {
 		v.granted.More = more || v.granted.More
 		v.granted.Held = held && !v.granted.More

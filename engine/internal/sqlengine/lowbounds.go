@@ -1,8 +1,8 @@
 package sqlengine
 
 import (
+	"context"
 	"math"
-	"sync"
 	"time"
 
 	"github.com/tarryhq/tarry/engine/internal/token"
@@ -51,130 +51,128 @@ func (f *LowBound) lower(o *LowBound) {
 	f.Forgotten = min(f.Forgotten, o.Forgotten)
 }
 
-// lowBounds holds the bounds of the queues that this process has looked at.
-//
 // A database keeps deleted and moved rows in its indexes until it cleans up, and one old
 // snapshot in any session prevents that. A look from the start of an index walks over all of
-// them. So looks begin at the bound, and each look raises the bound to what it found.
+// them. So looks begin at the low bound of a queue, and raise it to what they found. The
+// process lowers it for its own writes and for notices.
 //
-// This process lowers the bound for its own writes and for notices. Whole looks, which begin
-// at the lowest bound, find other rows that come below, for example an old message that
-// another process releases.
-type lowBounds struct {
-	mu     sync.Mutex
-	queues map[int64]*queueBound
-	looks  map[*look]struct{} // running looks
-}
-
-type queueBound struct {
-	LowBound
-	slow int       // how many of the last whole looks were slow in a row
-	next time.Time // when the next whole look is due
-}
-
-// look is a running look.
-type look struct {
-	from []LowBound
-	low  map[int64]*LowBound // lower bounds of the rows that came meanwhile
-}
-
+// Whole looks begin at the lowest bound. They find other rows that came below, for example an
+// old message that another process releases. A lease that expects nothing makes one, if the
+// last one was quick. Otherwise a background task makes them, and no lease waits for it.
 const (
 	lookSlow  = 10 * time.Millisecond  // a whole look at one queue that takes this long is slow
 	lookMany  = 50 * time.Millisecond  // a whole look at many queues that takes this long is slow for each: any may be the reason
-	lookTwice = 2                      // slow looks in a row until leases avoid them: a single one may have waited for something else
 	lookShare = 20                     // whole looks at a queue take at most 1/20 of the time
-	lookLeast = time.Second            // least time between two, unless a lease needs one
+	lookLeast = time.Second            // least time between two, unless a lease makes them
 	lookMost  = 30 * time.Second       // most time between two
 	lookSlack = 250 * time.Millisecond // how long before its commit a push may read the time
+
+	wholeWithin = 5 * time.Minute // bounds the whole look at one queue
 )
 
-// quick reports whether a lease may wait for a whole look.
-func (x *queueBound) quick() bool { return x.slow < lookTwice }
+// look is a running look.
+type look struct{ from []LowBound }
 
-// begin begins a look at queues from their bounds, or, with whole, from the lowest bound if
-// that is quick.
-func (f *lowBounds) begin(queues []int64, whole bool) *look {
-	l := &look{from: lowestOf(queues)}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for i, q := range queues {
-		if x := f.queues[q]; x != nil && !(whole && x.quick()) {
-			l.from[i] = x.LowBound
+// beginLook begins a look at queues: a whole one at those whose last whole look took less than
+// quick, and from the bound at the others.
+func (c *cache) beginLook(queues []int64, quick time.Duration) *look {
+	l := &look{from: make([]LowBound, 0, len(queues))}
+	c.each(queues, func(q int64, k *cached) {
+		from := k.bound
+		if k.took < quick {
+			from = lowest(q)
 		}
-	}
-	if f.looks == nil {
-		f.looks = make(map[*look]struct{})
-	}
-	f.looks[l] = struct{}{}
+		l.from = append(l.from, from)
+		if k.raiser == nil {
+			k.raiser, k.came = l, highest(q)
+		}
+	})
 	return l
 }
 
-// from returns the bounds of queues, for a look that does not raise them.
-func (f *lowBounds) from(queues []int64) []LowBound {
-	l := f.begin(queues, false)
-	f.end(l, nil, 0, 0)
-	return l.from
-}
-
-// end ends a look that found heads; nil: it failed, or must not raise bounds. took is how
-// long a whole look took; 0: the look began at the bounds.
-func (f *lowBounds) end(l *look, heads []Heads, ms int64, took time.Duration) {
+// endLook ends a look that found heads; nil: it failed. took is how long it took; 0: it was
+// not a whole one.
+func (c *cache) endLook(l *look, heads []Heads, ms int64, took time.Duration) {
 	if took < lookMany {
-		took /= time.Duration(max(1, len(heads))) // each queue's share
+		took /= time.Duration(max(1, len(l.from))) // each queue's share
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.looks, l)
-	for i := range heads {
-		q := heads[i].Num
-		x := f.queues[q]
-		if x == nil {
-			if f.queues == nil {
-				f.queues = make(map[int64]*queueBound)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range l.from {
+		k := c.of(l.from[i].Queue)
+		raises := k.raiser == l
+		if raises {
+			k.raiser = nil
+		}
+		if heads == nil {
+			continue
+		}
+		found := heads[i].lowBound(ms)
+		if raises {
+			found.lower(&k.came)
+			k.bound = found
+		}
+		if took > 0 && l.from[i].Lowest() {
+			k.looked(&found, took)
+		}
+	}
+}
+
+// looked records what a whole look found, and how long it took.
+func (k *cached) looked(found *LowBound, took time.Duration) {
+	k.lower(found)
+	k.took = took
+	k.next = time.Now().Add(min(max(lookLeast, lookShare*took), lookMost))
+}
+
+// lower lowers the bound of a queue to rows that came or may have come.
+func (k *cached) lower(low *LowBound) {
+	k.bound.lower(low)
+	k.came.lower(low)
+}
+
+// lowBounds returns the bounds of queues.
+func (c *cache) lowBounds(queues []int64) (from []LowBound) {
+	c.each(queues, func(_ int64, k *cached) { from = append(from, k.bound) })
+	return from
+}
+
+// lookWhole starts a task that makes the whole looks that are due, one after another.
+func (e *Engine) lookWhole(queues []int64) {
+	if !e.looking.CompareAndSwap(false, true) {
+		return
+	}
+	e.tasks.Go(func() {
+		defer e.looking.Store(false)
+		now := time.Now()
+		var due []int64
+		e.cache.each(queues, func(q int64, k *cached) {
+			if !now.Before(k.next) {
+				k.next = now.Add(lookMost) // should it fail
+				due = append(due, q)
 			}
-			x = new(queueBound)
-			f.queues[q] = x
+		})
+		for _, q := range due {
+			e.lookWholeAt(q)
 		}
-		x.LowBound = heads[i].lowBound(ms)
-		if took > 0 && x.quick() {
-			x.timed(took)
-			f.tell(&x.LowBound) // other running looks may miss what this one found
-		}
-		if low := l.low[q]; low != nil {
-			x.lower(low)
-		}
-	}
+	})
 }
 
-// whole records a whole look of the background task.
-func (f *lowBounds) whole(h *Heads, ms int64, took time.Duration) {
-	low := h.lowBound(ms)
-	f.lower(&low)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.queues[h.Num].timed(took)
-}
-
-// timed records how long a whole look took.
-func (x *queueBound) timed(took time.Duration) {
-	if x.slow++; took < lookSlow {
-		x.slow = 0
+// lookWholeAt makes the whole look at a queue, and gives a hint for what it found.
+func (e *Engine) lookWholeAt(queue int64) {
+	ctx, cancel := context.WithTimeout(e.untilClose, wholeWithin)
+	defer cancel()
+	sent := time.Now()
+	now, heads, err := e.store.Heads(ctx, lowestOf([]int64{queue}))
+	if err != nil {
+		return
 	}
-	x.next = time.Now().Add(min(max(lookLeast, lookShare*took), lookMost))
-}
-
-// due returns the queues that need a whole look. The caller makes it.
-func (f *lowBounds) due(queues []int64) (due []int64) {
-	now := time.Now()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, q := range queues {
-		if x := f.queues[q]; x != nil && !now.Before(x.next) {
-			x.next = now.Add(lookMost)
-			due = append(due, q)
-		}
+	h := &heads[0]
+	found := h.lowBound(e.clock(now).UnixMilli())
+	e.cache.one(queue, func(k *cached) { k.looked(&found, time.Since(sent)) })
+	if e.cache.sooner(queue, max(min(h.Waiting, h.Leased), h.Paused)) {
+		e.watchers.Hint(h.Name)
 	}
-	return due
 }
 
 // lowBound returns the bound that heads imply. For waiting messages it is at most the present
@@ -195,28 +193,4 @@ func (h *Heads) lowBound(ms int64) LowBound {
 		f.Forgotten = math.MinInt64
 	}
 	return f
-}
-
-// lower lowers the bound of a queue to rows that came or may have come.
-func (f *lowBounds) lower(low *LowBound) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if x := f.queues[low.Queue]; x != nil {
-		x.lower(low)
-	}
-	f.tell(low)
-}
-
-// tell records a lower bound in the running looks.
-func (f *lowBounds) tell(low *LowBound) {
-	for l := range f.looks {
-		if l.low == nil {
-			l.low = make(map[int64]*LowBound)
-		}
-		if x := l.low[low.Queue]; x != nil {
-			x.lower(low)
-		} else {
-			l.low[low.Queue] = new(*low)
-		}
-	}
 }

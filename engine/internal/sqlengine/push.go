@@ -26,7 +26,7 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 // queue if that has max_pending.
 func (e *Engine) pushNeeds(m *engine.Message) lockKey {
 	switch num := e.names.of([]string{m.Queue}); {
-	case len(e.seen.of(num, boundsPending)) > 0:
+	case num[0] != 0 && len(e.cache.those(num, boundsPending)) > 0:
 		return lockKey{queue: m.Queue}
 	case m.Key == "":
 		return lockKey{}

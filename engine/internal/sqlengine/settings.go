@@ -19,7 +19,7 @@ func (e *Engine) Settings(ctx context.Context, name string) (engine.Settings, st
 	if err != nil || num == 0 {
 		return engine.Settings{}, revision(0), err
 	}
-	_, heads, err := e.heads(ctx, "settings", e.lowBounds.from([]int64{num}))
+	_, heads, err := e.heads(ctx, "settings", e.cache.lowBounds([]int64{num}))
 	if err != nil {
 		return engine.Settings{}, "", err
 	}

@@ -19,7 +19,7 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 	}, func(_ *engine.Settlement, err error) engine.Settled {
 		return engine.Settled{Err: engine.Refuse("settle", engine.Ref{}, err)}
 	})
-	e.seen.name(s, settled)
+	e.cache.name(s, settled)
 	if err == nil && e.cfg.later == nil { // else the transaction may still be rolled back
 		e.held.settled(s, settled)
 	}

@@ -77,8 +77,8 @@ type Sooner struct {
 }
 
 // Tx is a transaction, used from one goroutine. A read with a lock sees what is committed
-// when it gets the lock. Writes may be delayed until the next read or the commit; their order
-// is kept.
+// when it gets the lock. Writes may be delayed until the next read or the commit, which
+// returns their errors; their order is kept. A write of nothing does nothing.
 type Tx interface {
 	// Open comes first. It returns the database's time, the Heads of queues, and the rows of
 	// first, as ByID and ByKey read them. Before it reads, it locks the queues in lock, in
@@ -89,14 +89,14 @@ type Tx interface {
 	Heads(ctx context.Context, from []LowBound) ([]Heads, error)
 	// Leave is Heads at the end of the transaction. heads returns them after the commit.
 	// Queues that do not exist are left out.
-	Leave(ctx context.Context, from []LowBound) (heads func() []Heads, err error)
-	SaveQueue(ctx context.Context, q *Queue) error
+	Leave(ctx context.Context, from []LowBound) (heads func() []Heads)
+	SaveQueue(ctx context.Context, q *Queue)
 
 	Messages
 	Memories
 
 	// Tally adds to counts. It neither waits for other transactions nor makes them wait.
-	Tally(ctx context.Context, changes []Tally) error
+	Tally(ctx context.Context, changes []Tally)
 	// Stock returns the counts of up to QueuesMost queues, in one statement. Messages due at
 	// or before ms are ready; those due within its minute are counted row by row.
 	Stock(ctx context.Context, queues []int64, ms int64) (map[int64]Stock, error)
@@ -158,14 +158,14 @@ type Messages interface {
 	// Insert adds rows of new messages, which are waiting and have no attempt. It waits for
 	// other transactions that insert the same keys. It fails with ErrAgain if a key is held
 	// by then, or is remembered and this transaction has not forgotten it.
-	Insert(ctx context.Context, rows []*Row) error
+	Insert(ctx context.Context, rows []*Row)
 	// Move writes the columns that change with the state: all but queue, key, created, policy
 	// and content. A message that is no longer dead takes its key; ErrAgain if another holds
 	// it.
-	Move(ctx context.Context, rows []*Row) error
+	Move(ctx context.Context, rows []*Row)
 	// Replace writes all columns of rows.
-	Replace(ctx context.Context, rows []*Row) error
-	Delete(ctx context.Context, ids []engine.ID) error
+	Replace(ctx context.Context, rows []*Row)
+	Delete(ctx context.Context, ids []engine.ID)
 }
 
 // Memories are the rows of finished messages. Messages.ByKey reads them.
@@ -176,7 +176,7 @@ type Memories interface {
 	Over(ctx context.Context, queue, from, until, ended int64, most int) ([]Memory, error)
 	// Remember writes memories. Older memories of the same keys were forgotten before. If two
 	// transactions remember a key at the same time, the later one wins.
-	Remember(ctx context.Context, memories []Memory) error
+	Remember(ctx context.Context, memories []Memory)
 	// Forget deletes memories that ByKey or Over returned.
-	Forget(ctx context.Context, names []Name) error
+	Forget(ctx context.Context, names []Name)
 }

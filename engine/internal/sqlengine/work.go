@@ -78,7 +78,7 @@ var errMustLock = fmt.Errorf("%w: a queue is to be locked", ErrInternal)
 func (e *Engine) do(ctx context.Context, op string, queues []int64, first First, only condition, fn func(*work) error) error {
 	var lock []int64
 	if only != nil {
-		lock = e.seen.of(queues, only)
+		lock = e.cache.those(queues, only)
 	}
 	return e.run(ctx, op, queues, lock, first, only, fn)
 }
@@ -107,10 +107,9 @@ func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first
 			if err := w.boundDead(); err != nil {
 				return err
 			}
-			if err := w.write(); err != nil {
-				return err
-			}
-			return w.lookAhead()
+			err = w.write()
+			w.lookAhead()
+			return err
 		})
 		if err == errMustLock {
 			lock = w.locked
@@ -189,10 +188,11 @@ func (w *work) those(only condition) (queues []int64) {
 
 // mustLock rolls the transaction back unless queues are locked. The next try locks them.
 func (w *work) mustLock(queues []int64) error {
-	if within(queues, w.locked) {
+	all := sorted(slices.Concat(w.locked, queues))
+	if len(all) == len(w.locked) {
 		return nil
 	}
-	w.locked = sorted(slices.Concat(w.locked, queues))
+	w.locked = all
 	return errMustLock
 }
 
@@ -216,13 +216,13 @@ func (e *Engine) openFor(ctx context.Context, tx Tx, op string, queues, lock []i
 		first.Queues = queues
 		return e.open(ctx, tx, op, nil, lock, first)
 	}
-	l := e.lowBounds.begin(queues, false)
+	l := e.cache.beginLook(queues, 0)
 	w, err := e.open(ctx, tx, op, l.from, lock, first)
 	if err != nil {
-		e.lowBounds.end(l, nil, 0, 0)
+		e.cache.endLook(l, nil, 0, 0)
 		return nil, err
 	}
-	e.lowBounds.end(l, w.heads, w.ms, 0)
+	e.cache.endLook(l, w.heads, w.ms, 0)
 	return w, nil
 }
 
@@ -239,7 +239,7 @@ func (e *Engine) open(ctx context.Context, tx Tx, op string, from []LowBound, lo
 	w.locked = lock
 	w.ahead, w.readAhead = first.Ranges, opened.Ranges
 	heads := opened.Heads
-	e.seen.note(heads)
+	e.cache.saw(heads)
 	for i := range heads {
 		h := &heads[i]
 		if h.Paused != 0 && h.Paused <= w.ms {
@@ -441,43 +441,18 @@ func (w *work) write() error {
 		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Key, b.Key), cmp.Compare(a.ID, b.ID))
 	})
 	for _, q := range w.dirty {
-		if err := w.tx.SaveQueue(w.ctx, &w.queues[q].Queue); err != nil {
-			return err
-		}
+		w.tx.SaveQueue(w.ctx, &w.queues[q].Queue)
 	}
-	if len(forgotten) > 0 {
-		if err := w.tx.Forget(w.ctx, forgotten); err != nil {
-			return err
-		}
-	}
-	if len(deleted) > 0 {
-		if err := w.tx.Delete(w.ctx, deleted); err != nil {
-			return err
-		}
-	}
-	for _, part := range []struct {
-		rows  []*Row
-		write func(context.Context, []*Row) error
-	}{{buried, w.tx.Move}, {late, w.tx.Move}, {moved, w.tx.Move}, {replaced, w.tx.Replace}, {inserted, w.tx.Insert}} {
-		if len(part.rows) > 0 {
-			if err := part.write(w.ctx, part.rows); err != nil {
-				return err
-			}
-		}
-	}
-	if len(over) > 0 {
-		if err := w.tx.Delete(w.ctx, sorted(over)); err != nil {
-			return err
-		}
-	}
-	if len(remembered) > 0 {
-		if err := w.tx.Remember(w.ctx, remembered); err != nil {
-			return err
-		}
-	}
-	if changes := t.changes(); len(changes) > 0 {
-		return w.tx.Tally(w.ctx, changes)
-	}
+	w.tx.Forget(w.ctx, forgotten)
+	w.tx.Delete(w.ctx, deleted)
+	w.tx.Move(w.ctx, buried)
+	w.tx.Move(w.ctx, late)
+	w.tx.Move(w.ctx, moved)
+	w.tx.Replace(w.ctx, replaced)
+	w.tx.Insert(w.ctx, inserted)
+	w.tx.Delete(w.ctx, sorted(over))
+	w.tx.Remember(w.ctx, remembered)
+	w.tx.Tally(w.ctx, t.changes())
 	return nil
 }
 
@@ -524,9 +499,9 @@ func (w *work) memories(t tallies) (forgotten []Name, remembered []Memory) {
 
 // lookAhead asks for the heads of queues with something due soon: other processes get a
 // notice if it comes first.
-func (w *work) lookAhead() (err error) {
+func (w *work) lookAhead() {
 	if w.e.cfg.Notify == nil || w.quiet {
-		return nil
+		return
 	}
 	var near []int64
 	for q := range w.least {
@@ -535,9 +510,8 @@ func (w *work) lookAhead() (err error) {
 		}
 	}
 	if near != nil {
-		w.left, err = w.tx.Leave(w.ctx, w.e.lowBounds.from(near))
+		w.left = w.tx.Leave(w.ctx, w.e.cache.lowBounds(near))
 	}
-	return err
 }
 
 // sooner returns when a queue may have something for others because of this work.
@@ -546,10 +520,13 @@ func (w *work) sooner(q int64) int64 { return max(w.least[q], w.queues[q].Paused
 // conclude sends the hints and notices of a committed work.
 func (w *work) conclude() {
 	for q, m := range w.endings {
-		w.e.unreported.add(q, m)
+		w.e.cache.one(q, func(k *cached) {
+			k.unreported.expired += m.expired
+			k.unreported.died += m.died
+		})
 	}
-	for _, low := range w.low {
-		w.e.lowBounds.lower(low)
+	for q, low := range w.low {
+		w.e.cache.one(q, func(k *cached) { k.lower(low) })
 	}
 	if w.quiet {
 		return
@@ -567,7 +544,7 @@ func (w *work) conclude() {
 	var notices []Sooner
 	for _, q := range slices.Sorted(maps.Keys(w.least)) {
 		at, name := w.sooner(q), w.queues[q].Name
-		if w.e.answers.sooner(q, at) {
+		if w.e.cache.sooner(q, at) {
 			hints = append(hints, name)
 		}
 		first, known := first[q]

@@ -35,7 +35,7 @@ func (t looksTx) Heads(ctx context.Context, from []sqlengine.LowBound) ([]sqleng
 	return t.Tx.Heads(ctx, from)
 }
 
-func (t looksTx) Leave(ctx context.Context, from []sqlengine.LowBound) (func() []sqlengine.Heads, error) {
+func (t looksTx) Leave(ctx context.Context, from []sqlengine.LowBound) func() []sqlengine.Heads {
 	t.l.n.Add(int64(len(from)))
 	return t.Tx.Leave(ctx, from)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // moment is the least time of a slow look.
-const moment = 150 * time.Millisecond
+const moment = 20 * time.Millisecond
 
 // slowLooks is a store with slow whole looks, as if an old snapshot were open.
 type slowLooks struct {
@@ -54,7 +54,6 @@ func openSlow(t *testing.T, bed Bed) (e engine.Whole, d *slowLooks, other engine
 // learnSlow makes an engine see that whole looks are slow.
 func learnSlow(t *testing.T, e engine.Engine) {
 	push(t, e, hour("far"))
-	lease(t, e, 1)
 	lease(t, e, 1)
 }
 

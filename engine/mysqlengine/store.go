@@ -44,6 +44,9 @@ func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
 	t.waiting = append(t.waiting, newStatement("START TRANSACTION"))
 	committing := false
 	if err = do(t); err == nil {
+		err = t.err
+	}
+	if err == nil {
 		committing = true
 		t.write(ctx, newStatement("COMMIT"))
 		err = t.send(ctx)

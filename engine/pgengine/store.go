@@ -41,6 +41,9 @@ func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 	}
 	committing := false
 	if err = do(t); err == nil {
+		err = t.err
+	}
+	if err == nil {
 		committing = true
 		t.write("COMMIT")
 		err = t.send(ctx)

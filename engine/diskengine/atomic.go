@@ -100,7 +100,7 @@ func (a *atomicPush) push(c *call, ahead []*memtable.Ahead) error {
 		return err
 	}
 	most := c.e.cfg.MaxPending
-	a.full = !a.refused && most > 0 && r.news > 0 && c.e.pending()+r.news > most
+	a.full = !a.refused && most > 0 && r.news > 0 && c.e.live+r.news > most
 	if a.refused || a.full {
 		return nil
 	}

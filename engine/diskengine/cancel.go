@@ -103,13 +103,6 @@ func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err err
 	}
 	c.group = (&record.Gone{ID: ref.ID, From: at.Record()}).Append(c.group)
 	c.touch(q)
-	switch {
-	case !q.hides(at.Src.Area, ref.ID):
-	case at.Src.Area == memtable.Live:
-		c.e.hide(q, -1)
-	case at.Src.Area == memtable.Dead:
-		q.purge.dead--
-	}
 	if l != nil {
 		q.unlease(l)
 	}

@@ -30,7 +30,7 @@ func (c *call) dropDead(q *queue) error {
 		return nil
 	}
 	for n := 0; q.dead > 0; n++ {
-		many := s.DeadMax > 0 && q.buried() > s.DeadMax
+		many := s.DeadMax > 0 && q.dead > s.DeadMax
 		if !many && s.DeadKeep == 0 {
 			return nil
 		}

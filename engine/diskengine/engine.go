@@ -43,7 +43,6 @@ type Engine struct {
 	numbered    map[uint32]*queue
 	most        int   // queues that the maps have room for
 	live        int64 // messages of all queues
-	hidden      int64 // queue.hidden of all queues
 	readyMemory int64 // bytes of memory of ready heaps
 	fresh       freshness
 
@@ -51,8 +50,6 @@ type Engine struct {
 	nextQueue uint32
 
 	last *sizes // when the engine closed
-
-	beginning int // purges that are about to begin
 }
 
 var _ interface {
@@ -82,9 +79,6 @@ func (e *Engine) Capabilities() engine.Capabilities {
 
 // Watch calls fn when a queue may have something to lease sooner than the last answer said.
 func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watchers.Watch(fn) }
-
-// pending is queue.pending of all queues.
-func (e *Engine) pending() int64 { return e.live - e.hidden }
 
 // damaged logs that a message cannot be read. The message stays where it is and is passed over.
 func (e *Engine) damaged(queue string, id engine.ID, err error) {

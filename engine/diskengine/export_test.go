@@ -107,6 +107,9 @@ func (e *Engine) Still(do func() error) error {
 	return do()
 }
 
+// Ends is closed when the engine begins to close.
+func (e *Engine) Ends() <-chan struct{} { return e.store.Life.Done() }
+
 // FlushStill is Flush within Still.
 func (e *Engine) FlushStill(context.Context) error {
 	for {
@@ -177,7 +180,7 @@ func (e *Engine) revalue(id engine.ID, value func([]byte) []byte) {
 func (e *Engine) Seal(context.Context) error {
 	e.store.Mu.Lock()
 	defer e.store.Mu.Unlock()
-	if len(e.store.Compactor.Sealed) == 0 && e.beginning == 0 {
+	if len(e.store.Compactor.Sealed) == 0 {
 		e.store.Compactor.Seal()
 	}
 	return nil
@@ -323,21 +326,18 @@ func (e *Engine) sound() error {
 	}
 	for _, q := range e.queues {
 		var count [3]int64
-		var leased, ready, hidden, sure int64
+		var leased, ready, sure int64
 		for id, p := range where[q] {
 			count[p.area]++
 			if p.area != memtable.Live {
 				continue
 			}
-			if q.hides(memtable.Live, id) {
-				hidden++
-			}
 			if q.held(id) {
 				leased++
-			} else if before(memtable.Position{At: p.due, ID: uint64(id)}, q.front) && !q.hides(memtable.Live, id) {
+			} else if before(memtable.Position{At: p.due, ID: uint64(id)}, q.front) {
 				ready++
 			}
-			if !q.held(id) && before(memtable.Position{At: p.due, ID: uint64(id)}, q.known) && !q.hides(memtable.Live, id) {
+			if !q.held(id) && before(memtable.Position{At: p.due, ID: uint64(id)}, q.known) {
 				if sure++; p.priority < q.least {
 					return fmt.Errorf("%s: id %d, due %d, of priority %d waits before %v, where none has one before %d", q.name, id, p.due, p.priority, q.known, q.least)
 				}
@@ -353,9 +353,6 @@ func (e *Engine) sound() error {
 		if count != [3]int64{q.live, q.dead, q.finished} || leased != q.leased || ready != q.ready {
 			return fmt.Errorf("%s: %v, %d leased, %d ready are counted as %d %d %d, %d leased, %d ready", q.name, count, leased, ready, q.live, q.dead, q.finished, q.leased, q.ready)
 		}
-		if hidden != q.hidden {
-			return fmt.Errorf("%s: %d are hidden by a purge, and counted as %d", q.name, hidden, q.hidden)
-		}
 		turned, best := make(map[engine.ID]bool), 0
 		for _, t := range q.heap {
 			if turned[t.id] = true; t.priority <= q.least {
@@ -366,7 +363,7 @@ func (e *Engine) sound() error {
 			return fmt.Errorf("%s: %d wait before %v, and are counted as %d; of %d turns that go out first %d are counted", q.name, sure, q.known, q.sure, best, q.best)
 		}
 		for id, p := range where[q] {
-			if p.area == memtable.Live && !q.held(id) && !turned[id] && before(memtable.Position{At: p.due, ID: uint64(id)}, q.front) && !q.hides(memtable.Live, id) {
+			if p.area == memtable.Live && !q.held(id) && !turned[id] && before(memtable.Position{At: p.due, ID: uint64(id)}, q.front) {
 				return fmt.Errorf("%s: id %d, due %d, waits before %v and has no turn", q.name, id, p.due, q.front)
 			}
 		}

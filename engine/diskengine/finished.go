@@ -22,10 +22,6 @@ func (c *call) finished(q *queue, key []byte, hash *keyLookup) (t trace, ok bool
 	}
 	if e, found := c.e.store.Memtables.ByKey(q.num, memtable.Finished, key); found {
 		t = trace{id: engine.ID(e.ID), forgotten: e.At}
-		if q.hides(memtable.Finished, t.id) { // it must not be in the way if the key is remembered again
-			c.purged(&message{id: t.id, q: q, area: memtable.Finished})
-			return trace{}, false, nil
-		}
 		t.Trace, err = record.ParseTrace(e.Value)
 		return t, err == nil, err
 	}
@@ -44,10 +40,6 @@ func (c *call) finished(q *queue, key []byte, hash *keyLookup) (t trace, ok bool
 		_, value, err := record.ParseKeyed(v.Value)
 		if err != nil {
 			return t, false, err
-		}
-		if q.hides(memtable.Finished, engine.ID(v.ID)) {
-			c.purged(&message{id: engine.ID(v.ID), q: q, area: memtable.Finished, at: at})
-			continue
 		}
 		t = trace{id: engine.ID(v.ID), at: at, forgotten: v.At}
 		t.Trace, err = record.ParseTrace(value)
@@ -79,7 +71,6 @@ func (c *call) leave(m *message, how engine.Ending, ended int64) {
 	q, due := m.q, m.Due
 	key := append([]byte(nil), m.key...) // drop removes the entry that has it
 	c.drop(m)
-	q.spare(m.id)
 	c.group = (&record.Finish{ID: m.id, Queue: q.num, Key: key, Due: due, Ending: how, Ended: ended, Forgotten: until}).Append(c.group)
 	c.value = (&record.Trace{Due: due, Ending: how, Ended: ended}).Append(c.value[:0])
 	c.e.store.Memtables.Put(memtable.Entry{ID: uint64(m.id), Queue: q.num, Area: memtable.Finished, At: until, Key: key, Value: c.value})

@@ -1,11 +1,9 @@
 package diskengine_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -143,49 +141,36 @@ func TestLapseOfWhatTheDiskDoesNotGive(t *testing.T) {
 	must(t, e.Close())
 }
 
-// TestOpenOfWhatTheDiskDoesNotGive opens a store of which somebody is leased who cannot be read, and one in
-// which a purge is to be done where that cannot be read: not before it can, since nobody who was purged is to
-// come back.
+// TestOpenOfWhatTheDiskDoesNotGive opens a store with a leased message that cannot be read.
 func TestOpenOfWhatTheDiskDoesNotGive(t *testing.T) {
-	t.Run("leased", func(t *testing.T) {
-		_, p, e, _, spoil := notGiving(t, diskengine.Config{})
-		must(t, pushAll(t, e, blockful("q", "a", 0)))
-		must(t, e.Flush(t.Context()))
-		lease(t, e, "q", 1)
-		must(t, e.Close())
-		spoil()
-		must(t, p.open(t).Close())
-	})
-	t.Run("purged", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var log bytes.Buffer
-			d, p, e, _, spoil := notGiving(t, diskengine.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-			for i := range 20 {
-				must(t, pushAll(t, e, blockful("q", fmt.Sprint(i), time.Duration(i)*time.Hour)))
-			}
-			must(t, e.Flush(t.Context()))
-			must(t, pushAll(t, e, message("q", "held", 0)))
-			lease(t, e, "q", 2) // so that it is looked who is purged
-			spoil()
-			if _, err := e.Purge(t.Context(), "q", 0); !errors.Is(err, syscall.EIO) {
-				t.Errorf("a purge of what cannot be read: %v", err)
-			}
-			time.Sleep(time.Minute)
-			must(t, e.Close())
-			if n := strings.Count(log.String(), "a purge failed"); n < 5 || n > 15 {
-				t.Errorf("it was tried %d times in a minute", n)
-			}
-			if _, err := diskengine.OpenOn(p.fs, p.dir, &p.cfg, p.tune); !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "tarry check data --salvage") {
-				t.Errorf("it is opened though who was purged cannot be read: %v", err)
-			}
-			d.Hook(nil)
-			e = p.open(t)
-			if info, err := e.Queue(t.Context(), "q"); err != nil || info.Scheduled+info.Ready+info.Leased != 2 {
-				t.Errorf("%+v, %v", info, err)
-			}
-			must(t, e.Close())
-		})
-	})
+	_, p, e, _, spoil := notGiving(t, diskengine.Config{})
+	must(t, pushAll(t, e, blockful("q", "a", 0)))
+	must(t, e.Flush(t.Context()))
+	lease(t, e, "q", 1)
+	must(t, e.Close())
+	spoil()
+	must(t, p.open(t).Close())
+}
+
+// TestPurgeOfWhatTheDiskDoesNotGive: a purge removes also what cannot be read, except what is leased.
+func TestPurgeOfWhatTheDiskDoesNotGive(t *testing.T) {
+	d, p, e, _, spoil := notGiving(t, diskengine.Config{})
+	for i := range 20 {
+		must(t, pushAll(t, e, blockful("q", fmt.Sprint(i), time.Duration(i)*time.Hour)))
+	}
+	must(t, e.Flush(t.Context()))
+	lease(t, e, "q", 1)
+	spoil()
+	if n, err := e.Purge(t.Context(), "q", 0); err != nil || n != 19 {
+		t.Errorf("%d purged, %v", n, err)
+	}
+	must(t, e.Close())
+	d.Hook(nil)
+	e = p.open(t)
+	if info, err := e.Queue(t.Context(), "q"); err != nil || info.Scheduled+info.Ready != 0 || info.Leased != 1 {
+		t.Errorf("%+v, %v", info, err)
+	}
+	must(t, e.Close())
 }
 
 // TestRoomBesideWhatTheDiskDoesNotGive: the table of leases is full of some that are over and of messages that

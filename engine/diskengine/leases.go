@@ -3,7 +3,6 @@ package diskengine
 import (
 	"cmp"
 	"errors"
-	"math"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -108,13 +107,8 @@ func (c *call) lapseAll(q *queue) error {
 
 // lapse notes that a lease has lapsed.
 func (q *queue) lapse(l *lease) {
-	at := l.Deadline
-	if l.Untold {
-		at = math.MaxInt64
-	}
-	q.leases.Lapse(l, at)
+	q.leases.Lapse(l, l.Deadline)
 	q.leased--
-	q.spare(engine.ID(l.ID))
 }
 
 // lapse ends a lease at its deadline: the message waits again, or dies with its last attempt.
@@ -222,10 +216,6 @@ func (c *call) makeRoom() error {
 // settles it.
 func (c *call) writeDown(l *lease) error {
 	q := c.e.numbered[l.Queue]
-	if q.hides(memtable.Live, engine.ID(l.ID)) {
-		q.unlease(l)
-		return nil
-	}
 	m, err := c.leasedMessage(q, l)
 	if err == nil {
 		err = c.needContent(&m)

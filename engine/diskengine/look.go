@@ -180,7 +180,7 @@ func (c *call) spotsOfKey(q *queue, area memtable.Area, key []byte, hash *keyLoo
 	case area == memtable.Dead && gone: // another dead message of the same sstable may have the key
 		delete(c.found.keys, k)
 		return nil, c.lackKey(k)
-	case area != memtable.Dead && lives && q.purge == nil: // a purge may hide it, and then another may have it
+	case area != memtable.Dead && lives:
 		return h.spots, nil
 	case e.store.Tables.MayHold(k, h.upTo):
 		return nil, c.lackKey(k)

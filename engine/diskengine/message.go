@@ -119,10 +119,6 @@ func (c *call) needContent(m *message) error {
 
 // drop removes a message, and says so in the log.
 func (c *call) drop(m *message) {
-	if m.q.hides(m.area, m.id) { // its time was over too
-		c.purged(m)
-		return
-	}
 	c.group = (&record.Gone{ID: m.id, From: m.at.Record()}).Append(c.group)
 	c.touch(m.q)
 	c.vanish(m)
@@ -176,7 +172,6 @@ func (c *call) rewrite(m *message, s record.State, content, body []byte) {
 	}
 	c.touch(m.q)
 	c.detach(m)
-	m.q.spare(m.id)
 	e := memtable.Entry{ID: uint64(m.id), Queue: m.q.num, Area: memtable.Live, At: s.Due, Key: m.key, Value: c.value}
 	if s.Dead {
 		e.Area, e.At = memtable.Dead, s.Died

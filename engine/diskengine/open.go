@@ -44,8 +44,7 @@ func Open(dir string, cfg *Config) (_ *Engine, err error) {
 	}
 	e.store = store.New(dir, e.cfg.tune.Config, store.Hooks{
 		Rewrite: e.rewrite, ForgetIdle: e.forgetIdle, Refused: e.refused,
-		Beginning: func() bool { return e.beginning > 0 },
-		Next:      func() (uint64, uint32) { return uint64(e.nextID), e.nextQueue },
+		Next: func() (uint64, uint32) { return uint64(e.nextID), e.nextQueue },
 	})
 	defer func() {
 		if err != nil {

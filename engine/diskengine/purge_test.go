@@ -1,6 +1,7 @@
 package diskengine_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -9,66 +10,113 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
-	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
-// TestPurgedAreNotPending pushes in the midst of a purge: what that removes takes no place under
-// max_pending from its beginning on, and what is leased does.
-func TestPurgedAreNotPending(t *testing.T) {
-	for _, flushed := range []bool{false, true} {
-		t.Run(fmt.Sprint("flushed ", flushed), func(t *testing.T) {
-			h, _ := simulation()
-			e := h.Open(t).(*diskengine.Engine)
-			defer func() {
-				if err := e.Close(); err != nil {
-					t.Error(err)
-				}
-			}()
-			const many = 600 // not removed at once
-			var msgs, others []engine.Message
-			for i := range many {
-				msgs = append(msgs, message("q", fmt.Sprint(i), time.Hour))
-				others = append(others, message("q", fmt.Sprint("other", i), time.Hour))
-			}
-			if _, err := e.Configure(t.Context(), "q", engine.Settings{MaxPending: many + 1}, ""); err != nil {
-				t.Fatal(err)
-			}
-			if err := pushAll(t, e, append(msgs, message("q", "held", 0))...); err != nil {
-				t.Fatal(err)
-			}
-			if n := len(lease(t, e, "q", 1)); n != 1 {
-				t.Fatalf("leased %d", n)
-			}
-			if flushed {
-				if err := e.Flush(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			tried := false
-			err := h.Meanwhile(e, "purge", func() error {
-				_, err := e.Purge(t.Context(), "q", 0)
-				return err
-			}, func(where string) {
-				if where != "purge" || tried {
+// TestPurgeBesideOthers: between the slices of a purge, messages are pushed, leased, and moved to where the
+// purge was before, and memtables are flushed and sstables merged. What was pushed and what is leased stays, and
+// all else is gone, also for a process that opens the store after a loss of power.
+func TestPurgeBesideOthers(t *testing.T) {
+	const many = 1500
+	for name, flushed := range map[string]bool{"in a memtable": false, "in sstables": true} {
+		t.Run(name, func(t *testing.T) {
+			d := vfstest.New(nil)
+			p := place{d, "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 1 << 20, OnHeap: true}}
+			var e *diskengine.Engine
+			slices := 0
+			p.tune.Between = func(where string) {
+				if where != "purge" {
 					return
 				}
-				tried = true
-				if err := pushAll(t, e, others...); err != nil {
-					t.Errorf("push in the midst of a purge: %v", err)
+				switch slices++; slices {
+				case 1, 4:
+					push(t, e, fmt.Sprint("new", slices), time.Hour)
+					lease(t, e, "q", 10)
+				case 2:
+					must(t, e.Flush(t.Context()))
+				case 3:
+					for i := many - 10; i < many; i++ {
+						_, err := e.Reschedule(t.Context(), engine.Ref{Queue: "q", Key: fmt.Sprint(i)}, engine.When{In: time.Millisecond})
+						must(t, err)
+					}
+					must(t, e.Merge(t.Context()))
 				}
-				if err := pushAll(t, e, message("q", "beyond", time.Hour)); !errors.Is(err, engine.ErrLimit) {
-					t.Errorf("push beyond max_pending: %v", err)
+			}
+			e = p.open(t)
+			var all []engine.Message
+			for i := range many {
+				all = append(all, message("q", fmt.Sprint(i), time.Duration(max(0, i-many/2))*time.Hour))
+			}
+			for i := 0; i < many; i += many / 3 {
+				must(t, pushAll(t, e, all[i:i+many/3]...))
+				if flushed {
+					must(t, e.Flush(t.Context()))
 				}
-			})
-			if err != nil || !tried {
-				t.Errorf("purge: %v; pushed meanwhile: %v", err, tried)
 			}
-			if err := e.Sound(); err != nil {
-				t.Error(err)
+			lease(t, e, "q", 10)
+			n, err := e.Purge(t.Context(), "q", 0)
+			if err != nil || n != many-30 || slices < 4 {
+				t.Fatalf("%d purged in %d slices: %v", n, slices, err)
 			}
-			if q, err := e.Queue(t.Context(), "q"); err != nil || q.Leased != 1 || q.Scheduled != many {
-				t.Errorf("%v, %+v", err, q)
+			holds := func(leased, ready int64) {
+				t.Helper()
+				q, err := e.Queue(t.Context(), "q")
+				if err != nil || q.Leased != leased || q.Ready != ready || q.Scheduled != 2 {
+					t.Errorf("%+v, %v", q, err)
+				}
+				must(t, e.Sound())
 			}
+			holds(30, 0)
+			p.fs, p.tune.Between = d.Crash(vfstest.Nothing()), nil
+			must(t, e.Close())
+			e = p.open(t)
+			holds(30, 0)
+			must(t, e.Close())
+		})
+	}
+}
+
+// TestPurgeCutShort: a purge ends when its caller leaves or the engine closes. It tells how many are gone, and
+// another purge removes the rest.
+func TestPurgeCutShort(t *testing.T) {
+	const many = 1000
+	for name, want := range map[string]error{"left": context.Canceled, "closed": engine.ErrClosed} {
+		t.Run(name, func(t *testing.T) {
+			p := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 1 << 20}}
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			closed := make(chan error, 1)
+			var e *diskengine.Engine
+			ends := false
+			p.tune.Between = func(where string) {
+				switch {
+				case where != "purge" || ends:
+				case name == "left":
+					leave()
+				default:
+					ends = true
+					go func() { closed <- e.Close() }()
+					<-e.Ends()
+				}
+			}
+			e = p.open(t)
+			for i := range many {
+				push(t, e, fmt.Sprint(i), time.Hour)
+			}
+			n, err := e.Purge(ctx, "q", 0)
+			if n == 0 || n == many || !errors.Is(err, want) {
+				t.Errorf("%d purged, %v", n, err)
+			}
+			if name == "closed" {
+				must(t, <-closed)
+			} else {
+				must(t, e.Close())
+			}
+			p.tune.Between = nil
+			e = p.open(t)
+			if rest, err := e.Purge(t.Context(), "q", 0); err != nil || rest != many-n {
+				t.Errorf("%d and %d purged of %d, %v", n, rest, many, err)
+			}
+			must(t, e.Close())
 		})
 	}
 }
@@ -113,57 +161,6 @@ func TestPurgedStaysPurged(t *testing.T) {
 	must(t, e.Close())
 }
 
-// TestPurgeSparesWhoIsBroughtBack redrives a dead message in the midst of a purge that leaves the
-// dead alone: it is there at once, and is not removed, nor when the store is opened again.
-func TestPurgeSparesWhoIsBroughtBack(t *testing.T) {
-	h, _ := simulation()
-	e := h.Open(t).(*diskengine.Engine)
-	defer func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	if err := pushAll(t, e, message("q", "dead", 0), message("q", "a", time.Hour), message("q", "b", time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	settle(t, e, lease(t, e, "q", 1), engine.Bury)
-	if err := e.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	back := func(when string) {
-		t.Helper()
-		if i, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "dead"}); err != nil || i.State != engine.Ready {
-			t.Errorf("%s: %v, %+v", when, err, i)
-		}
-	}
-	tried := false
-	err := h.Meanwhile(e, "purge", func() error {
-		_, err := e.Purge(t.Context(), "q", 0)
-		return err
-	}, func(where string) {
-		if where != "purge" || tried {
-			return
-		}
-		tried = true
-		if r, err := e.Redrive(t.Context(), "q", nil, 0); err != nil || r.Redriven != 1 {
-			t.Errorf("redrive in the midst of a purge: %v, %+v", err, r)
-		}
-		back("in the midst of the purge")
-		if err := e.FlushStill(t.Context()); err != nil { // the log tells again of the purge
-			t.Error(err)
-		}
-	})
-	if err != nil || !tried {
-		t.Errorf("purge: %v; redriven meanwhile: %v", err, tried)
-	}
-	back("after the purge")
-	e = h.Reopen(t, e).(*diskengine.Engine)
-	back("opened again")
-	if q, err := e.Queue(t.Context(), "q"); err != nil || q.Ready != 1 || q.Scheduled != 0 {
-		t.Errorf("%v, %+v", err, q)
-	}
-}
-
 // TestPurgeAtADeadline: a message whose lease ends at the instant of a purge is removed, one that is leased for
 // a millisecond more stays, also when the store is opened again.
 func TestPurgeAtADeadline(t *testing.T) {
@@ -192,120 +189,6 @@ func TestPurgeAtADeadline(t *testing.T) {
 			if err := e.Close(); err != nil {
 				t.Error(err)
 			}
-		}
-	}
-}
-
-// TestPurgedIsNotSettled settles a lease that has lapsed in the midst of the purge that removes its message: it
-// is lost, and the message does not come back.
-func TestPurgedIsNotSettled(t *testing.T) {
-	const many = 300 // not removed at once
-	for _, flushed := range []bool{false, true} {
-		for _, do := range []engine.Action{engine.Ack, engine.Release, engine.Extend, engine.Bury} {
-			h, _ := simulation()
-			e := h.Open(t).(*diskengine.Engine)
-			var msgs []engine.Message
-			for i := range many {
-				msgs = append(msgs, message("q", fmt.Sprint(i), 0))
-			}
-			if err := pushAll(t, e, msgs...); err != nil {
-				t.Fatal(err)
-			}
-			if flushed {
-				if err := e.Flush(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			leased := lease(t, e, "q", many)
-			for len(leased) < many { // the harness may bound how many are ready to be leased
-				leased = append(leased, lease(t, e, "q", many)...)
-			}
-			last := leased[many-1]
-			h.Clock.Set(last.Deadline)
-			tried := false
-			err := h.Meanwhile(e, "purge", func() error {
-				n, err := e.Purge(t.Context(), "q", engine.PurgeDead)
-				if n != many {
-					t.Errorf("%v, flushed %v: %d are purged", do, flushed, n)
-				}
-				return err
-			}, func(where string) {
-				if where != "purge" || tried {
-					return
-				}
-				tried = true
-				out, err := e.Settle(t.Context(), []engine.Settlement{{Token: last.Token, Do: do}})
-				if err != nil || !errors.Is(out[0].Err, engine.ErrLeaseLost) {
-					t.Errorf("%v, flushed %v: %v, %+v", do, flushed, err, out)
-				}
-			})
-			if err != nil || !tried {
-				t.Errorf("purge: %v; settled meanwhile: %v", err, tried)
-			}
-			for _, when := range []string{"at once", "opened again"} {
-				if err := e.Sound(); err != nil {
-					t.Error(err)
-				}
-				if q, err := e.Queue(t.Context(), "q"); err != nil || q.Leased+q.Ready+q.Scheduled+q.Dead > 0 {
-					t.Errorf("%v, flushed %v, %s: %+v, %v", do, flushed, when, q, err)
-				}
-				e = h.Reopen(t, e).(*diskengine.Engine)
-			}
-			if err := e.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-}
-
-// TestPurgedIsNotWrittenDown has others lease in the midst of a purge, for whom there is room once the leases
-// that have lapsed are out of the table: those whose messages are purged are not kept for that.
-func TestPurgedIsNotWrittenDown(t *testing.T) {
-	const many = 300 // not removed at once
-	for _, flushed := range []bool{false, true} {
-		clock := enginetest.NewClock()
-		var e *diskengine.Engine
-		tried := false
-		p := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet, MinFreeBytes: -1, MaxLeases: 2 * many}, diskengine.Tune{SegmentBytes: 128 << 10}}
-		p.tune.Between = func(where string) {
-			if where == "purge" && !tried {
-				tried = true
-				if n := len(lease(t, e, "other", engine.MaxLease)); n == 0 {
-					t.Error("nobody was leased")
-				}
-			}
-		}
-		e = p.open(t)
-		var msgs []engine.Message
-		for i := range many {
-			msgs = append(msgs, message("q", fmt.Sprint(i), 0), message("other", fmt.Sprint(i), 0))
-		}
-		if err := pushAll(t, e, msgs...); err != nil {
-			t.Fatal(err)
-		}
-		if flushed {
-			if err := e.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		clock.Set(lease(t, e, "q", many)[many-1].Deadline)
-		if n, err := e.Purge(t.Context(), "q", 0); err != nil || n != many || !tried {
-			t.Errorf("flushed %v: %d are purged, %v; leased meanwhile: %v", flushed, n, err, tried)
-		}
-		for _, when := range []string{"at once", "opened again"} {
-			if err := e.Sound(); err != nil {
-				t.Error(err)
-			}
-			if q, err := e.Queue(t.Context(), "q"); err != nil || q.Leased+q.Ready+q.Scheduled > 0 {
-				t.Errorf("flushed %v, %s: %+v, %v", flushed, when, q, err)
-			}
-			if err := e.Close(); err != nil {
-				t.Fatal(err)
-			}
-			e = p.open(t)
-		}
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
 		}
 	}
 }

@@ -271,10 +271,10 @@ func (c *call) push(in *engine.Message, hash *keyLookup) (engine.PushResult, err
 		}
 		return r, nil
 	}
-	if s := q.settings; s != nil && s.MaxPending > 0 && q.pending() >= s.MaxPending {
+	if s := q.settings; s != nil && s.MaxPending > 0 && q.live >= s.MaxPending {
 		return engine.PushResult{Err: engine.RefusePending(engine.Ref{Queue: q.name, Key: in.Key}, s.MaxPending)}, nil
 	}
-	if most := c.e.cfg.MaxPending; most > 0 && c.e.pending() >= most {
+	if most := c.e.cfg.MaxPending; most > 0 && c.e.live >= most {
 		return engine.PushResult{Err: refusePush(q, in.Key, engine.ErrLimit)}, nil
 	}
 	if remembered {

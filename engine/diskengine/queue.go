@@ -22,20 +22,17 @@ type queue struct {
 	// counts the pending ones before front.
 	live, leased, ready int64
 	dead, finished      int64
-	hidden              int64 // live messages that a purge under way has still to remove
 
 	readyQueue
 	weight int64            // bytes of memory of the heap and the cursors when last weighed
 	leases *memtable.Leases // of all queues
 	ends   int64            // no lease ends before this
-	toldAt uint64           // Store.Seals when the log last had all running leases after the last seal
 
 	graves   tableCursors // dead messages, by when they died
 	memories tableCursors // remembered keys, by when they are forgotten
 
 	pause    int64     // until when; 0: it is not paused
 	settings *settings // nil: never configured
-	purge    *purging  // nil: none is under way
 
 	told          int64 // the last NextDue of an answer; never: there was none
 	hint          bool  // watchers get a hint
@@ -43,7 +40,7 @@ type queue struct {
 }
 
 func (e *Engine) newQueue(name string, num uint32) *queue {
-	q := &queue{name: name, num: num, told: never, leases: e.leases, ends: never, toldAt: e.store.Seals}
+	q := &queue{name: name, num: num, told: never, leases: e.leases, ends: never}
 	q.front = memtable.First
 	q.lane.area, q.graves.area, q.memories.area = memtable.Live, memtable.Dead, memtable.Finished
 	return q
@@ -60,20 +57,9 @@ func (q *queue) count(a memtable.Area) *int64 {
 	return &q.live
 }
 
-// buried is the number of dead messages, without those that a purge is to remove.
-func (q *queue) buried() int64 {
-	if q.purge == nil {
-		return q.dead
-	}
-	return q.dead - q.purge.dead
-}
-
-// pending is the number of live messages, without those that a purge is to remove.
-func (q *queue) pending() int64 { return q.live - q.hidden }
-
 // empty reports whether the queue holds nothing that a caller could ask for.
 func (q *queue) empty() bool {
-	return q.live+q.dead+q.finished == 0 && q.pause == 0 && q.settings == nil && q.purge == nil
+	return q.live+q.dead+q.finished == 0 && q.pause == 0 && q.settings == nil
 }
 
 // namesAfter returns at most n names of queues after a name, in order.
@@ -133,7 +119,7 @@ func (c *call) refresh(q *queue) error {
 	if err := c.lapseAll(q); err != nil {
 		return err
 	}
-	if q.settings != nil && q.settings.DeadMax > 0 && q.buried() > q.settings.DeadMax {
+	if q.settings != nil && q.settings.DeadMax > 0 && q.dead > q.settings.DeadMax {
 		return c.dropDead(q)
 	}
 	return nil

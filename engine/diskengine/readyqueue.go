@@ -171,9 +171,6 @@ func (c *call) waits(q *queue, t readyItem) {
 // leaves notes that a pending message no longer is.
 func (q *queue) leaves(due int64, id engine.ID) {
 	at := memtable.Position{At: due, ID: uint64(id)}
-	if q.hides(memtable.Live, id) {
-		return
-	}
 	if before(at, q.front) {
 		q.ready--
 	}
@@ -222,7 +219,7 @@ func (c *call) walk(q *queue, end memtable.Position) error {
 	}
 	for _, t := range some {
 		at := memtable.Position{At: t.due, ID: uint64(t.id)}
-		if !before(at, last) || q.held(t.id) || q.hides(memtable.Live, t.id) {
+		if !before(at, last) || q.held(t.id) {
 			continue
 		}
 		q.take(t)
@@ -252,7 +249,7 @@ func (c *call) next(q *queue) (int64, error) {
 	q.lane.refresh(c.e, q, q.front)
 	at, passed := int64(never), 0
 	c.e.store.Memtables.Ascend(q.num, memtable.Live, q.front, func(e memtable.Entry) bool {
-		if q.held(engine.ID(e.ID)) || q.hides(memtable.Live, engine.ID(e.ID)) {
+		if q.held(engine.ID(e.ID)) {
 			if passed++; passed < walkMost*walkItems { // then this one's time will do: none before it waits
 				return true
 			}
@@ -273,7 +270,7 @@ func (c *call) next(q *queue) (int64, error) {
 func (k *cursor) first(q *queue) int64 {
 	for i := range k.loaded {
 		t := &k.loaded[i]
-		if k.src.Alive(t.pos) && !q.held(t.id) && !q.hides(memtable.Live, t.id) {
+		if k.src.Alive(t.pos) && !q.held(t.id) {
 			return t.due
 		}
 	}
@@ -307,7 +304,7 @@ func (c *call) top(q *queue) (t readyItem, m message, ok bool, err error) {
 
 // readyMessage finds the message of an item, if it is still ready.
 func (c *call) readyMessage(q *queue, t *readyItem) (m message, ok bool, err error) {
-	if q.held(t.id) || q.hides(memtable.Live, t.id) {
+	if q.held(t.id) {
 		return m, false, nil
 	}
 	if e, found := c.e.store.Memtables.ByID(uint64(t.id)); found {

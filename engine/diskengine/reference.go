@@ -123,13 +123,8 @@ func (c *call) standing(q *queue, at store.Spot) (m message, ok bool, err error)
 	return m, c.shown(&m), nil
 }
 
-// shown reports whether a message is there for callers: not purged, nor dead for too long. If
-// a purge under way names it, shown removes it at once.
+// shown reports whether a message is there for callers: it has not been dead for too long.
 func (c *call) shown(m *message) bool {
-	if m.q.hides(m.area, m.id) {
-		c.purged(m)
-		return false
-	}
 	return m.area != memtable.Dead || m.q.stays(m.Died, c.ms)
 }
 

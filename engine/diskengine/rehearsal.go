@@ -141,7 +141,7 @@ func (c *call) rehearseOne(r *rehearsal, in *engine.Message, twice bool, hash *k
 	}
 	created := s.state == engine.Gone || s.state == engine.Finished && passes(in.OnConflict)
 	if created {
-		if x := q.settings; x != nil && x.MaxPending > 0 && q.pending()+r.live[q] >= x.MaxPending {
+		if x := q.settings; x != nil && x.MaxPending > 0 && q.live+r.live[q] >= x.MaxPending {
 			*result = engine.PushResult{}
 			return engine.RefusePending(engine.Ref{Queue: q.name, Key: in.Key}, x.MaxPending), nil
 		}

@@ -2,7 +2,6 @@ package diskengine
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
@@ -19,10 +17,9 @@ import (
 // replay applies the records of the log to memory while the store is opened. Nobody else has
 // the engine yet, so it takes no lock.
 type replay struct {
-	e      *Engine
-	log    string // its directory
-	value  []byte
-	spares map[uint32]*spares // of the next purge, by the number of its queue
+	e     *Engine
+	log   string // its directory
+	value []byte
 }
 
 var _ record.Applier = (*replay)(nil)
@@ -132,14 +129,6 @@ func (r *replay) Lease(x *record.Lease) error {
 	return nil
 }
 
-// Extend implements record.Applier.
-func (r *replay) Extend(x *record.Extend) error {
-	if l := r.e.leases.ByID(uint64(x.ID)); l != nil {
-		r.e.leases.Extend(l, x.Deadline)
-	}
-	return nil
-}
-
 // Gone implements record.Applier.
 func (r *replay) Gone(g *record.Gone) error {
 	r.used(g.ID, g.From)
@@ -184,105 +173,10 @@ func (r *replay) Pause(p *record.Pause) error {
 	return nil
 }
 
-// Spare implements record.Applier.
-func (r *replay) Spare(s *record.Spare) error {
-	if r.spares == nil {
-		r.spares = make(map[uint32]*spares)
-	}
-	if s.First || r.spares[s.Queue] == nil {
-		r.spares[s.Queue] = new(spares)
-	}
-	for _, id := range s.IDs {
-		r.spares[s.Queue].add(id)
-	}
-	return nil
-}
-
-// Purge implements record.Applier.
-func (r *replay) Purge(p *record.Purge) error {
-	r.used(p.UpTo, record.Spot{})
-	q := r.queue(p.Queue)
-	named := purging{Purge: *p, spares: new(spares)}
-	if s := r.spares[p.Queue]; s != nil && p.Spares {
-		named.spares = s
-	}
-	delete(r.spares, p.Queue)
-	all := r.leasesOf(q)
-	q.leased = int64(len(all))
-	q.purge = &named
-	defer func() { q.purge, q.leased = nil, 0 }()
-	var lapsed []*lease
-	for _, l := range all {
-		if l.Deadline <= p.At {
-			lapsed = append(lapsed, l)
-			r.e.leases.Lapse(l, l.Deadline)
-		}
-	}
-	for a := memtable.Live; a <= memtable.Finished; a++ {
-		if !named.covers(a) {
-			continue
-		}
-		var ids []uint64
-		r.e.store.Memtables.Ascend(p.Queue, a, memtable.First, func(e memtable.Entry) bool {
-			if q.hides(a, engine.ID(e.ID)) {
-				ids = append(ids, e.ID)
-			}
-			return true
-		})
-		for _, id := range ids {
-			r.e.store.Memtables.Remove(id)
-		}
-		for _, src := range r.e.store.Tables.Of[a] {
-			if err := r.purgeTable(q, src); err != nil {
-				return err
-			}
-		}
-	}
-	for _, l := range lapsed {
-		if q.hides(memtable.Live, engine.ID(l.ID)) {
-			r.e.leases.Remove(l)
-		} else {
-			r.e.leases.Extend(l, l.Deadline) // no record says yet that it has lapsed
-		}
-	}
-	return nil
-}
-
 func (r *replay) unlease(id engine.ID) {
 	if l := r.e.leases.ByID(uint64(id)); l != nil {
 		r.e.leases.Remove(l)
 	}
-}
-
-// purgeTable removes from an sstable what the purge of a queue names.
-func (r *replay) purgeTable(q *queue, src *store.Source) error {
-	part, ok := src.Queue(q.num)
-	if !ok {
-		return nil
-	}
-	if src.MaxID() <= uint64(q.purge.UpTo) && q.leased == 0 && len(q.purge.spares.order) == 0 {
-		src.KillRange(part.From, part.To)
-		src.Dirty = true
-		return nil
-	}
-	for from := part.From; from < part.To; {
-		s := src.Scan(from, part.To)
-		for s.Next() {
-			if e := s.Entry(); q.hides(src.Area, engine.ID(e.ID)) {
-				store.Spot{Src: src, Pos: e.Pos}.Kill()
-			}
-		}
-		from = part.To
-		at, err := s.At(), errors.Join(s.Err(), s.Close())
-		if errors.Is(err, sstable.ErrDamaged) { // pass over the block, as the purge itself did
-			r.e.unpurged(err)
-			from, err = src.Reach(at, 1), nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // finish counts what each queue holds, and ends leases that nothing can settle any more.
@@ -332,7 +226,6 @@ func (r *replay) finish() error {
 		for _, l := range all {
 			if !l.Remote && l.Deadline > now {
 				e.leases.Extend(l, now)
-				l.Untold = true
 			}
 			q.ends = min(q.ends, l.Deadline)
 		}

@@ -9,8 +9,7 @@ import (
 )
 
 // rewrite writes to the log again what is neither in memtables nor in sstables: names,
-// settings, pauses, leases and purges under way. The log before them is then not needed for a
-// replay.
+// settings, pauses and leases. The log before them is then not needed for a replay.
 func (e *Engine) rewrite() error {
 	var nums []uint32
 	e.nums.Range(func(_, num any) bool { nums = append(nums, num.(uint32)); return true })
@@ -44,9 +43,6 @@ func (e *Engine) rewriteQueue(num uint32) error {
 	if err == nil {
 		err = e.rewriteLeases(num)
 	}
-	if err == nil {
-		err = e.rewritePurge(num)
-	}
 	return err
 }
 
@@ -71,9 +67,6 @@ func (e *Engine) rewriteLeases(num uint32) error {
 					n++
 					return n < store.StepItems
 				})
-				if over == 0 && n < store.StepItems {
-					q.toldAt = e.store.Seals
-				}
 				return b
 			}, num)
 			if err == nil {
@@ -87,33 +80,9 @@ func (e *Engine) rewriteLeases(num uint32) error {
 	return nil
 }
 
-// rewritePurge writes a purge under way, with the ids that it spares.
-func (e *Engine) rewritePurge(num uint32) error {
-	var of *spares
-	for more, at := true, 0; more; {
-		more = false
-		err := e.write(func(q *queue, b []byte) []byte {
-			if q.purge == nil || of != nil && q.purge.spares != of { // one begun since is in the log
-				return b
-			}
-			of = q.purge.spares
-			some := of.order[at:]
-			some = some[:min(len(some), store.StepItems)]
-			b = (&record.Spare{Queue: num, First: at == 0, IDs: some}).Append(b)
-			at += len(some)
-			if more = at < len(of.order); !more {
-				p := q.purge.Purge
-				p.At, p.Spares = lapsed, true // lapsed leases were written above, or are spared
-				b = p.Append(b)
-			}
-			return b
-		}, num)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// lapsed is the deadline that the log has for a lease that has lapsed, whatever the clock
+// says.
+const lapsed = 0
 
 // write appends records of a queue to the log that change nothing in memory. If the queue is
 // gone it writes nothing.

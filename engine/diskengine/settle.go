@@ -6,7 +6,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
@@ -87,10 +86,6 @@ func (c *call) tokened(q *queue, t *token.Token) (m message, ok bool, err error)
 		}
 		if m, err = c.leasedMessage(q, l); err != nil {
 			return m, false, err
-		}
-		if l.Over() && q.hides(memtable.Live, m.id) {
-			c.purged(&m)
-			return m, false, nil
 		}
 	} else if m, ok, err = c.byID(q, t.ID); !ok || err != nil || !m.Lapsed || m.Nonce != t.Nonce {
 		return m, false, err
@@ -197,22 +192,15 @@ func (c *call) extend(m *message, s *engine.Settlement) engine.Settled {
 		l = &lease{ID: uint64(m.id), Queue: q.num, Due: m.Due, Deadline: deadline, Epoch: c.e.store.Epoch, Attempt: m.Attempt, Remote: true, Given: true, Nonce: nonce}
 		know(l, m)
 		q.lease(l)
-		c.writeLease(l)
 	} else {
-		over := l.Over()
-		if over {
+		if l.Over() {
 			q.leaves(m.Due, m.id)
 			q.leased++
 		}
-		l.Untold = false
 		q.leases.Extend(l, deadline)
 		q.ends = min(q.ends, deadline)
-		if q.toldAt == c.e.store.Seals && !over {
-			c.group = (&record.Extend{ID: m.id, Deadline: deadline}).Append(c.group)
-		} else { // the log may not have the lease after the last seal
-			c.writeLease(l)
-		}
 	}
+	c.writeLease(l)
 	c.touch(q)
 	q.arrives(deadline)
 	return engine.Settled{State: engine.Leased, Until: instant(deadline)}

@@ -116,7 +116,7 @@ func (c *call) firstFrom(q *queue, l *first, from memtable.Position) (int64, err
 	l.refresh(c.e, q, from)
 	at, steps := int64(never), 0
 	c.e.store.Memtables.Ascend(q.num, memtable.Live, l.walked, func(e memtable.Entry) bool {
-		if id := engine.ID(e.ID); q.held(id) || q.hides(memtable.Live, id) {
+		if q.held(engine.ID(e.ID)) {
 			steps++
 			l.walked = after(memtable.Position{At: e.At, ID: e.ID})
 			return steps < 4*store.StepItems
@@ -124,17 +124,17 @@ func (c *call) firstFrom(q *queue, l *first, from memtable.Position) (int64, err
 		at = e.At
 		return false
 	})
-	if steps == 4*store.StepItems { // so many in a row are leased or hidden
+	if steps == 4*store.StepItems { // so many in a row are leased
 		return 0, errYield
 	}
-	timeWillDo := q.purge == nil && q.leased == q.leases.DueBefore(q.num, from.At) // from there on nothing is hidden or leased
+	timeWillDo := q.leased == q.leases.DueBefore(q.num, from.At) // from there on nothing is leased
 	for {
 		if err := l.heads(c, from, at, timeWillDo); err != nil {
 			return 0, err
 		}
 		again := false
 		for _, k := range l.cursors {
-			for len(k.loaded) > 0 && (!k.src.Alive(k.loaded[0].pos) || q.held(k.loaded[0].id) || q.hides(memtable.Live, k.loaded[0].id)) {
+			for len(k.loaded) > 0 && (!k.src.Alive(k.loaded[0].pos) || q.held(k.loaded[0].id)) {
 				k.loaded = k.loaded[1:]
 				again = true
 			}

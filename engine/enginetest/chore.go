@@ -15,15 +15,15 @@ func (p *player) chore(n [8]uint32) {
 	}
 	c := pick(p.b.h.Chores, n[0])
 	p.logf("%s", c.Name)
-	err := p.meanwhile("chore", n, func() error { return c.Do(p.e) }, nil)
+	err := p.meanwhile("chore", n, func() error { return c.Do(p.e) })
 	p.hear(err)
 	if err != nil {
 		p.failf("%s: %v", c.Name, err)
 	}
 }
 
-// meanwhile runs do and plays steps during it. It calls first before each of them.
-func (p *player) meanwhile(what string, n [8]uint32, do func() error, first func()) error {
+// meanwhile runs do and plays steps during it.
+func (p *player) meanwhile(what string, n [8]uint32, do func() error) error {
 	if p.b.h.Meanwhile == nil || p.inChore || what != "chore" && (p.fault != nil || p.b.h.Losses != nil) {
 		return do()
 	}
@@ -36,14 +36,10 @@ func (p *player) meanwhile(what string, n [8]uint32, do func() error, first func
 			bag = append(bag, slices.Repeat([]string{k.kind}, k.weight)...)
 		}
 	}
-	if what == "purge" { // chores may record the purge again
-		bag = append(bag, slices.Repeat([]string{"chore"}, 30)...)
-	} else { // chores may record leases again
-		bag = append(bag, slices.Repeat([]string{"settle"}, 10)...)
-	}
+	bag = append(bag, slices.Repeat([]string{"settle"}, 10)...) // chores may record leases again
 	often, left := 1+r.IntN(4), mostMeanwhile
 	return p.b.h.Meanwhile(p.e, what, do, func(where string) {
-		if left == 0 || p.problem != "" || p.failed || what == "purge" && where != what || r.IntN(often) > 0 {
+		if left == 0 || p.problem != "" || p.failed || r.IntN(often) > 0 {
 			return
 		}
 		s := drawStep(r, bag)
@@ -51,9 +47,6 @@ func (p *player) meanwhile(what string, n [8]uint32, do func() error, first func
 			return // one would wait for the other
 		}
 		left--
-		if first != nil {
-			first()
-		}
 		p.logf("(meanwhile, at %s)", where)
 		if p.tick(); p.problem == "" {
 			p.call(s)
@@ -66,7 +59,7 @@ func (p *player) meanwhile(what string, n [8]uint32, do func() error, first func
 func (p *player) alone(s step) {
 	switch s.kind {
 	case "push", "cancel", "reschedule", "get": // other calls read on after they have decided
-		_ = p.meanwhile("call", s.n, func() error { p.do(s); return nil }, nil)
+		_ = p.meanwhile("call", s.n, func() error { p.do(s); return nil })
 	default:
 		p.do(s)
 	}

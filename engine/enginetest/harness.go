@@ -44,7 +44,7 @@ type Harness struct {
 	// Nil: none are checked.
 	Losses func(e engine.Engine) []func(t *testing.T) engine.Engine
 
-	// Meanwhile runs do, which is a chore, a purge or the call named by what. Meanwhile it
+	// Meanwhile runs do, which is a chore or the call named by what. Meanwhile it
 	// calls fn, which plays steps of a random history. It does so at points where the engine
 	// holds no lock, from one goroutine at a time, and not after do has returned. In calls,
 	// these points are between reading and deciding. Nil: there are none.

@@ -37,8 +37,7 @@ type player struct {
 	failed         bool   // the engine reported a failure in this step
 	armed          bool   // the fault may strike now
 	faultPending   bool   // the fault has struck, and may still show
-	purged         string // the queue that is being purged: its counts are open
-	inChore        bool   // in the middle of a chore or a purge
+	inChore        bool   // in the middle of a chore
 	afterPowerLoss bool   // the engine is what a power loss left
 	before         *Model // the model before the call in progress; nil: there is none
 
@@ -285,7 +284,7 @@ func (p *player) do(s step) {
 	case "resume":
 		p.resume(p.queue(n[0]))
 	case "purge":
-		p.purge(p.queue(n[0]), engine.PurgeAlso(n[1]%4), n)
+		p.purge(p.queue(n[0]), engine.PurgeAlso(n[1]%4))
 	case "redrive":
 		p.redrive(p.queue(n[0]), n[1:4])
 	case "time":

@@ -3,7 +3,6 @@ package enginetest
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -291,7 +290,7 @@ func (p *player) list(q engine.ListQuery) {
 
 func (p *player) count(queue string) {
 	c, ok := p.e.(engine.Counter)
-	if !ok || !p.caps.Count || queue == p.purged {
+	if !ok || !p.caps.Count {
 		return
 	}
 	p.logf("count %s", queue)
@@ -311,7 +310,7 @@ func (p *player) count(queue string) {
 
 func (p *player) forecast(queue string, step time.Duration) {
 	f, ok := p.e.(engine.Forecaster)
-	if !ok || !p.caps.Forecast || p.clock == nil || queue == p.purged {
+	if !ok || !p.caps.Forecast || p.clock == nil {
 		return
 	}
 	p.logf("forecast %s by %v", queue, step)
@@ -350,9 +349,9 @@ func (p *player) resume(queue string) {
 	}
 }
 
-func (p *player) purge(queue string, also engine.PurgeAlso, n [8]uint32) {
+func (p *player) purge(queue string, also engine.PurgeAlso) {
 	e, ok := p.e.(engine.Purger)
-	if !ok || !p.caps.Purge || p.unmet(queue) || p.purged != "" { // one would wait for the other
+	if !ok || !p.caps.Purge || p.unmet(queue) {
 		return
 	}
 	if !p.caps.Remember {
@@ -361,18 +360,8 @@ func (p *player) purge(queue string, also engine.PurgeAlso, n [8]uint32) {
 	unmet := p.m.slack(queue)
 	slack := int64(len(p.ghosts(queue))) + unmet.faded + unmet.culled
 	p.logf("purge %s, also %d", queue, also)
-	// The messages that it removes are gone from its first chunk on.
-	var got, want int64
-	var wantErr error
-	var once sync.Once
-	p.purged = queue
-	purged := func() { want, wantErr = p.m.Purge(p.ctx, queue, also) }
-	err := p.meanwhile("purge", n, func() (err error) {
-		got, err = e.Purge(p.caller, queue, also)
-		return err
-	}, func() { once.Do(purged) })
-	once.Do(purged)
-	p.purged = ""
+	want, wantErr := p.m.Purge(p.ctx, queue, also)
+	got, err := e.Purge(p.caller, queue, also)
 	if p.agree("purge", err, wantErr) && (got < want || got > want+slack) {
 		p.failf("purged %d, want %d", got, want)
 	}
@@ -380,7 +369,7 @@ func (p *player) purge(queue string, also engine.PurgeAlso, n [8]uint32) {
 
 func (p *player) redrive(queue string, n []uint32) {
 	e, ok := p.e.(engine.Redriver)
-	if !ok || !p.caps.Redrive || p.clock == nil || queue == p.purged {
+	if !ok || !p.caps.Redrive || p.clock == nil {
 		return // redriven messages are due now, which differs between two clocks
 	}
 	var ids []engine.ID

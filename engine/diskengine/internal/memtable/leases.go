@@ -18,7 +18,6 @@ type Lease struct {
 	Remote bool // another process has it
 	Given  bool // a client has a token with this nonce
 	Known  bool // Due and the fields after Attempt are known
-	Untold bool // the log has a later deadline
 	Nonce  [16]byte
 
 	// Where the message was in an sstable when last looked up. Table 0: in a memtable, or not
@@ -219,9 +218,6 @@ func (x *Leases) SetDue(l *Lease, due int64) {
 
 // First is the running lease of a queue that ends first; nil: it has none.
 func (x *Leases) First(queue uint32) *Lease { return x.first(&x.ends, queue, First) }
-
-// FirstOver is the first lapsed lease of a queue from a position on; nil: there is none.
-func (x *Leases) FirstOver(queue uint32, from Position) *Lease { return x.first(&x.overs, queue, from) }
 
 // Overs gives fn the lapsed leases of all queues until fn returns false. fn must not change
 // the table.

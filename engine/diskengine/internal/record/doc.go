@@ -21,8 +21,8 @@
 //
 // # What is durable, and what is made again
 //
-// In the log: messages and their changes, leases, remembered keys, the names, settings and
-// pauses of queues, purges and what they spare. Leases given to other processes have their
+// In the log: messages and their changes, leases, remembered keys, the names, settings
+// and pauses of queues. Leases given to other processes have their
 // nonce there, so that they can be settled after a restart. Leases of the process itself have
 // none, since nothing is left to settle them: opening ends them, and their attempts count.
 //
@@ -31,7 +31,7 @@
 // rate has let pass, and which hints were given.
 //
 // When the position from which the log is replayed moves forward, what is only in tables in
-// memory is written again after it: names, settings, pauses, leases, purges under way.
+// memory is written again after it: names, settings, pauses, leases.
 //
 // The format is in docs/formats/records.md.
 package record

@@ -17,19 +17,19 @@ const (
 	kindMove
 	kindLocalLease
 	kindRemoteLease
-	kindExtend
+	_ // 6, 12 and 13 were of earlier releases
 	kindGone
 	kindFinish
 	kindName
 	kindConfigure
 	kindPause
-	kindPurge
-	kindSpare
+	_
+	_
 	kindEnd
 )
 
-// ErrNewer says that a newer release wrote a record.
-var ErrNewer = errors.New("the log has a record of a kind that this release does not know; use a newer release")
+// ErrNewer says that another release wrote a record.
+var ErrNewer = errors.New("the log has a record of a kind that this release does not know; use the release that wrote it")
 
 // Applier applies records. Its methods are called in the order of the log. A record, and the
 // bytes in it, are only to be read, and only until the method returns.
@@ -37,14 +37,11 @@ type Applier interface {
 	Put(*Put) error
 	Move(*Move) error
 	Lease(*Lease) error
-	Extend(*Extend) error
 	Gone(*Gone) error
 	Finish(*Finish) error
 	Name(*Name) error
 	Configure(*Configure) error
 	Pause(*Pause) error
-	Purge(*Purge) error
-	Spare(*Spare) error
 }
 
 // Each gives the records of an entry of the log to an Applier until that returns an error. It
@@ -71,10 +68,8 @@ type decoder struct {
 	put    Put
 	move   Move
 	lease  Lease
-	extend Extend
 	gone   Gone
 	finish Finish
-	spare  Spare
 }
 
 func (d *decoder) one(to Applier) error {
@@ -89,9 +84,6 @@ func (d *decoder) one(to Applier) error {
 	case kindLocalLease, kindRemoteLease:
 		d.lease.read(in, kind)
 		return given(in, &d.lease, to.Lease)
-	case kindExtend:
-		d.extend.read(in)
-		return given(in, &d.extend, to.Extend)
 	case kindGone:
 		d.gone.read(in)
 		return given(in, &d.gone, to.Gone)
@@ -110,13 +102,6 @@ func (d *decoder) one(to Applier) error {
 		p := new(Pause)
 		p.read(in)
 		return given(in, p, to.Pause)
-	case kindPurge:
-		p := new(Purge)
-		p.read(in)
-		return given(in, p, to.Purge)
-	case kindSpare:
-		d.spare.read(in)
-		return given(in, &d.spare, to.Spare)
 	default:
 		return fmt.Errorf("%w (kind %d of records)", ErrNewer, kind)
 	}

@@ -44,16 +44,3 @@ func (l *Lease) read(in *codec.Reader, kind byte) {
 		in.Fail()
 	}
 }
-
-// Extend says when a lease ends. If the message is not leased it has no effect.
-type Extend struct {
-	ID       engine.ID
-	Deadline int64
-}
-
-// Append writes the record.
-func (e *Extend) Append(b []byte) []byte {
-	return binary.AppendVarint(binary.AppendUvarint(append(b, kindExtend), uint64(e.ID)), e.Deadline)
-}
-
-func (e *Extend) read(in *codec.Reader) { *e = Extend{ID: readID(in), Deadline: in.Varint()} }

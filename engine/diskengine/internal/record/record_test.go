@@ -25,17 +25,11 @@ type list []written
 func (l *list) Put(p *Put) error             { *l = append(*l, new(*p)); return nil }
 func (l *list) Move(m *Move) error           { *l = append(*l, new(*m)); return nil }
 func (l *list) Lease(x *Lease) error         { *l = append(*l, new(*x)); return nil }
-func (l *list) Extend(e *Extend) error       { *l = append(*l, new(*e)); return nil }
 func (l *list) Gone(g *Gone) error           { *l = append(*l, new(*g)); return nil }
 func (l *list) Finish(f *Finish) error       { *l = append(*l, new(*f)); return nil }
 func (l *list) Name(n *Name) error           { *l = append(*l, new(*n)); return nil }
 func (l *list) Configure(c *Configure) error { *l = append(*l, new(*c)); return nil }
 func (l *list) Pause(p *Pause) error         { *l = append(*l, new(*p)); return nil }
-func (l *list) Purge(p *Purge) error         { *l = append(*l, new(*p)); return nil }
-func (l *list) Spare(s *Spare) error {
-	*l = append(*l, &Spare{s.Queue, s.First, append([]engine.ID(nil), s.IDs...)})
-	return nil
-}
 
 func group(records ...written) (b []byte) {
 	for _, r := range records {
@@ -59,16 +53,11 @@ var samples = []struct {
 		"03011c00020102030405060708090a0b0c0d0e0f10026e6f"},
 	{&Lease{ID: 1, Deadline: 64, Attempt: 1}, "0401008001" + "01"},
 	{&Lease{ID: 1, From: Spot{Table: 1}, Deadline: 1, Attempt: 2, Remote: true, Nonce: nonce}, "05010100" + "0202" + "0102030405060708090a0b0c0d0e0f10"},
-	{&Extend{ID: 1, Deadline: 1}, "060102"},
 	{&Gone{ID: 1}, "070100"},
 	{&Finish{ID: 1, Queue: 2, Key: []byte("k"), Due: 1, Ending: engine.Cancelled, Ended: 2, Forgotten: 5}, "080102016b0202" + "0406"},
 	{&Name{Queue: 1, Name: []byte("orders")}, "0901066f7264657273"},
 	{&Configure{Queue: 1, Revision: 2, Settings: engine.Settings{DeadMax: 3, Rate: 1}}, "0a01020000000000" + "000600" + "0000" + "3ff0000000000000" + "00"},
 	{&Pause{Queue: 1, Until: 1}, "0b0102"},
-	{&Purge{Queue: 1, Also: engine.PurgeDead, UpTo: 9, At: 1}, "0c01010902"},
-	{&Purge{Queue: 1, UpTo: 9, Spares: true}, "0c01040900"},
-	{&Spare{Queue: 1, First: true, IDs: []engine.ID{2, 300}}, "0d010502ac02"},
-	{&Spare{Queue: 1, IDs: []engine.ID{1}}, "0d010201"},
 }
 
 // TestFormat: bytes do not change by accident.
@@ -151,7 +140,7 @@ func anySpot(t *rapid.T) (s Spot) {
 func anyRecord(t *rapid.T) written {
 	id := engine.ID(rapid.Uint64Min(1).Draw(t, "id"))
 	queue := rapid.Uint32Min(1).Draw(t, "queue")
-	switch rapid.IntRange(0, 10).Draw(t, "kind") {
+	switch rapid.IntRange(0, 7).Draw(t, "kind") {
 	case 0:
 		p := &Put{ID: id, Queue: queue, New: rapid.Bool().Draw(t, "new"), Key: anyBytes(20).Draw(t, "key"), State: anyState(t), Content: anyBytes(300).Draw(t, "content")}
 		if !p.New {
@@ -167,26 +156,19 @@ func anyRecord(t *rapid.T) written {
 		}
 		return l
 	case 3:
-		return &Extend{ID: id, Deadline: rapid.Int64().Draw(t, "deadline")}
-	case 4:
 		return &Gone{ID: id, From: anySpot(t)}
-	case 5:
+	case 4:
 		return &Finish{ID: id, Queue: queue, Key: append([]byte("k"), anyBytes(20).Draw(t, "key")...), Due: rapid.Int64().Draw(t, "due"),
 			Ending: rapid.SampledFrom([]engine.Ending{engine.Acked, engine.Cancelled, engine.Expired}).Draw(t, "ending"),
 			Ended:  rapid.Int64().Draw(t, "ended"), Forgotten: rapid.Int64().Draw(t, "forgotten")}
-	case 6:
+	case 5:
 		return &Name{Queue: queue, Name: anyBytes(200).Draw(t, "name")}
-	case 7:
+	case 6:
 		return &Configure{Queue: queue, Revision: rapid.Uint64().Draw(t, "revision"), Settings: engine.Settings{
 			Defaults: engine.Terms{Priority: rapid.Ptr(rapid.Uint32(), true).Draw(t, "priority"), ExpireAfter: engine.Never, Backoff: []time.Duration{1, math.MaxInt64}},
 			DeadMax:  rapid.Int64().Draw(t, "dead max"), Rate: 0.5}}
-	case 8:
-		return &Pause{Queue: queue, Until: rapid.Int64().Draw(t, "until")}
-	case 9:
-		return &Spare{queue, rapid.Bool().Draw(t, "first"), rapid.SliceOfN(rapid.Map(rapid.Uint64Min(1), func(n uint64) engine.ID { return engine.ID(n) }), 1, 8).Draw(t, "ids")}
 	default:
-		p := &Purge{Queue: queue, Also: engine.PurgeAlso(rapid.IntRange(0, 3).Draw(t, "also")), UpTo: id, At: rapid.Int64().Draw(t, "at"), Spares: rapid.Bool().Draw(t, "spares")}
-		return p
+		return &Pause{Queue: queue, Until: rapid.Int64().Draw(t, "until")}
 	}
 }
 
@@ -278,13 +260,11 @@ func TestNewerKinds(t *testing.T) {
 // TestRefused: what no release writes is malformed.
 func TestRefused(t *testing.T) {
 	for name, r := range map[string]written{
-		"id 0":          &Gone{},
-		"queue 0":       &Pause{},
-		"attempt 0":     &Lease{ID: 1},
-		"no key":        &Finish{ID: 1, Queue: 1, Ending: engine.Acked},
-		"no ending":     &Finish{ID: 1, Queue: 1, Key: []byte("k")},
-		"a spared id 0": &Spare{Queue: 1, IDs: []engine.ID{2, 0}},
-		"unknown also":  &Purge{Queue: 1, Also: 8},
+		"id 0":      &Gone{},
+		"queue 0":   &Pause{},
+		"attempt 0": &Lease{ID: 1},
+		"no key":    &Finish{ID: 1, Queue: 1, Ending: engine.Acked},
+		"no ending": &Finish{ID: 1, Queue: 1, Key: []byte("k")},
 	} {
 		if err := Each(Group, r.Append(nil), new(list)); !errors.Is(err, codec.ErrMalformed) {
 			t.Errorf("%s: %v", name, err)
@@ -301,11 +281,6 @@ func FuzzEach(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var got list
 		err := Each(Group, b, &got)
-		for _, r := range got {
-			if s, ok := r.(*Spare); ok && len(s.IDs) > len(b) {
-				t.Fatalf("%d bytes became %d ids", len(b), len(s.IDs))
-			}
-		}
 		if err != nil {
 			return
 		}

@@ -34,13 +34,12 @@ type store struct {
 	names  map[uint32]string
 	rules  map[uint32]uint64
 	pauses map[uint32]int64
-	spares map[uint32][]engine.ID
 }
 
 func newStore() *store {
 	return &store{
 		tables: map[uint64]*table{}, active: map[engine.ID]stored{}, sealed: map[engine.ID]stored{}, leases: map[engine.ID]Lease{},
-		names: map[uint32]string{}, rules: map[uint32]uint64{}, pauses: map[uint32]int64{}, spares: map[uint32][]engine.ID{},
+		names: map[uint32]string{}, rules: map[uint32]uint64{}, pauses: map[uint32]int64{},
 	}
 }
 
@@ -112,23 +111,7 @@ func (s *store) Lease(l *Lease) error {
 	return nil
 }
 
-func (s *store) Extend(e *Extend) error {
-	if l, ok := s.leases[e.ID]; ok {
-		l.Deadline = e.Deadline
-		s.leases[e.ID] = l
-	}
-	return nil
-}
-
 func (s *store) Gone(g *Gone) error { s.remove(g.ID, g.From); return nil }
-
-func (s *store) Spare(x *Spare) error {
-	if x.First {
-		s.spares[x.Queue] = nil
-	}
-	s.spares[x.Queue] = append(s.spares[x.Queue], x.IDs...)
-	return nil
-}
 
 func (s *store) Finish(f *Finish) error {
 	s.remove(f.ID, Spot{})
@@ -148,18 +131,6 @@ func (s *store) Name(n *Name) error {
 func (s *store) Configure(c *Configure) error { s.rules[c.Queue] = c.Revision; return nil }
 
 func (s *store) Pause(p *Pause) error { s.pauses[p.Queue] = p.Until; return nil }
-
-func (s *store) Purge(p *Purge) error {
-	for id, m := range s.all() {
-		gone := !m.Dead && !m.finish || m.Dead && p.Also&engine.PurgeDead != 0 || m.finish && p.Also&engine.PurgeFinished != 0
-		l, leased := s.leases[id]
-		spared := id > p.UpTo || leased && l.Deadline > p.At || p.Spares && slices.Contains(s.spares[p.Queue], id)
-		if m.Queue == p.Queue && gone && !spared {
-			s.remove(id, Spot{})
-		}
-	}
-	return nil
-}
 
 // all is what lives, wherever it stands.
 func (s *store) all() map[engine.ID]stored {
@@ -244,7 +215,9 @@ func (l *life) step() {
 		}
 	case op < 50:
 		if m, _, ok := l.any(leased); ok {
-			l.do(&Extend{m.ID, due})
+			x := l.leases[m.ID]
+			x.Deadline = due
+			l.do(&x)
 		}
 	case op < 58: // retry, lapse, bury
 		if m, at, ok := l.any(leased); ok {
@@ -272,24 +245,6 @@ func (l *life) step() {
 		if m, at, ok := l.any(func(m stored) bool { return m.finish }); ok {
 			l.do(&Gone{m.ID, at})
 		}
-	case op < 82:
-		p := &Purge{Queue: 1 + l.rng.Uint32N(3), Also: engine.PurgeAlso(l.rng.IntN(4)), UpTo: l.id}
-		spare := &Spare{Queue: p.Queue, First: l.rng.IntN(2) == 0}
-		for id, lease := range l.leases {
-			if l.rng.IntN(8) == 0 {
-				p.At = max(p.At, lease.Deadline)
-			}
-			if l.rng.IntN(4) == 0 {
-				spare.IDs = append(spare.IDs, id)
-			}
-		}
-		if p.Spares = l.rng.IntN(2) == 0; l.rng.IntN(2) == 0 && p.Spares {
-			l.do(&Spare{Queue: p.Queue, First: true, IDs: []engine.ID{1, 2}})
-			spare.First = false
-		} else {
-			spare.First = true
-		}
-		l.do(spare, p)
 	case op < 86:
 		q := 1 + l.rng.Uint32N(3)
 		l.do(&Name{q, fmt.Append(nil, "q", q)}, &Configure{Queue: q, Revision: uint64(due)}, &Pause{q, due})

@@ -226,7 +226,7 @@ func (k *Compactor) unwritten() float64 {
 	taken, _ := k.st.Memtables.Memory()
 	if len(k.Sealed) > 0 {
 		taken -= k.Sealed[0].written()
-	} else if k.st.hooks.Beginning() || !k.grown() {
+	} else if !k.grown() {
 		return 0
 	}
 	return float64(taken) / float64(k.st.cfg.mostUnwritten())

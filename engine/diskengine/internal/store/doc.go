@@ -25,7 +25,7 @@
 // either of them Compactor.mu is taken to change the manifest, and under that Store.Mu. The
 // locks of Space and Measured are taken last.
 //
-// The hooks Rewrite and ForgetIdle take Store.Mu. Beginning and Next are called under it, and
+// The hooks Rewrite and ForgetIdle take Store.Mu. Next is called under it, and
 // Refused either way.
 //
 // # Goroutines

@@ -58,7 +58,7 @@ func (k *Compactor) Next(must bool) *sealedTable {
 	st := k.st
 	st.Mu.Lock()
 	defer st.Mu.Unlock()
-	if len(k.Sealed) == 0 && !must && (st.hooks.Beginning() || !k.grown()) {
+	if len(k.Sealed) == 0 && !must && !k.grown() {
 		return nil
 	}
 	if len(k.Sealed) == 0 {
@@ -278,7 +278,7 @@ func (k *Compactor) write(w *sealedTable, a memtable.Area) (_ *Source, err error
 // active memtable if that has grown, so that none gets large meanwhile. Store.Mu is held.
 func (k *Compactor) wrote(w *sealedTable, n int) {
 	w.passed += n
-	if len(k.Sealed) < mostSealed && !k.st.hooks.Beginning() && k.hasMemtable() {
+	if len(k.Sealed) < mostSealed && k.hasMemtable() {
 		k.Seal()
 	}
 	if k.pushes.Load() == stopped {

@@ -88,7 +88,6 @@ type Hooks struct {
 	Rewrite    func() error                     // writes to the log again what is neither in memtables nor in sstables
 	ForgetIdle func() error                     // drops what need not be flushed; called before a flush
 	Refused    func(op string) error            // why a push is refused; nil: it is not
-	Beginning  func() bool                      // no memtable may be sealed now; the lock is held
 	Next       func() (id uint64, queue uint32) // the next ones to be given; the lock is held
 }
 

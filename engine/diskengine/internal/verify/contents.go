@@ -25,12 +25,10 @@ type contents struct {
 	settings map[uint32]record.Configure
 	pauses   map[uint32]int64
 	leases   map[engine.ID]record.Lease
-	spares   map[uint32]map[engine.ID]struct{} // ids that the next purge of a queue does not touch
 
 	nextID    engine.ID // the least that was never given
 	nextQueue uint32
 	gaps      int     // in the log
-	passed    int     // purges that were not done again
 	at        wal.Pos // where the entry of the log begins that is being applied
 	err       error   // of the file system
 }
@@ -70,8 +68,7 @@ func areaOf(s *record.State) memtable.Area {
 
 func newContents(r *reader) *contents {
 	c := &contents{reader: r, byNumber: map[uint64]*part{}, memtable: map[engine.ID]*kept{}, names: map[uint32]string{}, ever: map[uint32]string{},
-		settings: map[uint32]record.Configure{}, pauses: map[uint32]int64{}, leases: map[engine.ID]record.Lease{},
-		spares: map[uint32]map[engine.ID]struct{}{}, nextID: engine.ID(r.state.NextID), nextQueue: r.state.NextQueue}
+		settings: map[uint32]record.Configure{}, pauses: map[uint32]int64{}, leases: map[engine.ID]record.Lease{}, nextID: engine.ID(r.state.NextID), nextQueue: r.state.NextQueue}
 	for _, p := range r.parts {
 		if p.table != nil {
 			c.byNumber[p.table.Number()] = p

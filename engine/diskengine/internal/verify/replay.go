@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
@@ -113,15 +112,6 @@ func (c *contents) Lease(l *record.Lease) error {
 	return err
 }
 
-// Extend implements record.Applier.
-func (c *contents) Extend(x *record.Extend) error {
-	if l, ok := c.leases[x.ID]; ok {
-		l.Deadline = x.Deadline
-		c.leases[x.ID] = l
-	}
-	return nil
-}
-
 // Gone implements record.Applier.
 func (c *contents) Gone(g *record.Gone) error { return c.leave(g.ID, g.From) }
 
@@ -164,73 +154,4 @@ func (c *contents) Pause(p *record.Pause) error {
 	c.queue(p.Queue)
 	c.pauses[p.Queue] = p.Until
 	return nil
-}
-
-// Spare implements record.Applier.
-func (c *contents) Spare(s *record.Spare) error {
-	if s.First || c.spares[s.Queue] == nil {
-		c.spares[s.Queue] = map[engine.ID]struct{}{}
-	}
-	for _, id := range s.IDs {
-		c.spares[s.Queue][id] = struct{}{}
-	}
-	return nil
-}
-
-// Purge implements record.Applier. After a gap, or if it is not known from where the log
-// counts, it is not known which ids were spared: then a salvage removes nothing.
-func (c *contents) Purge(p *record.Purge) error {
-	spares := c.spares[p.Queue]
-	delete(c.spares, p.Queue)
-	if c.mends != nil {
-		c.given(p.UpTo)
-		if c.gaps > 0 || c.mends.rebuilt {
-			c.passed++
-			return nil
-		}
-	}
-	takes := func(a memtable.Area, id engine.ID) bool {
-		if _, spared := spares[id]; spared && p.Spares || id > p.UpTo {
-			return false
-		}
-		switch a {
-		case memtable.Dead:
-			return p.Also&engine.PurgeDead != 0
-		case memtable.Finished:
-			return p.Also&engine.PurgeFinished != 0
-		}
-		l, leased := c.leases[id]
-		return !leased || l.Deadline <= p.At
-	}
-	for id, h := range c.memtable {
-		if h.place.Queue == p.Queue && takes(h.area, id) {
-			delete(c.memtable, id)
-			delete(c.leases, id)
-		}
-	}
-	for _, x := range c.parts {
-		if err := c.purgeTable(x, p.Queue, takes); err != nil {
-			return c.failed(err)
-		}
-	}
-	return nil
-}
-
-// purgeTable deletes from an sstable what a purge takes.
-func (c *contents) purgeTable(p *part, queue uint32, takes func(memtable.Area, engine.ID) bool) error {
-	if p.table == nil {
-		return nil
-	}
-	q, ok := p.table.Queue(queue)
-	if !ok {
-		return nil
-	}
-	s := p.table.Scan(q.From, q.To)
-	for s.Next() {
-		if e := s.Entry(); takes(p.area(), engine.ID(e.ID)) {
-			p.table.Kill(e.Pos)
-			delete(c.leases, engine.ID(e.ID))
-		}
-	}
-	return errors.Join(s.Err(), s.Close())
 }

@@ -175,9 +175,6 @@ func (s *salvage) mend() error {
 	if err := c.together(); err != nil {
 		return err
 	}
-	if c.passed > 0 {
-		s.note("%d purges were not done again: it is not known what they spared; what they took may be handed out again", c.passed)
-	}
 	if err := c.write(); err != nil {
 		return err
 	}

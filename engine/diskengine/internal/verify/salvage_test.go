@@ -538,34 +538,6 @@ func TestSalvageSkipsIDs(t *testing.T) {
 	}
 }
 
-// TestSalvagePurge loses the record of whom a purge spared: nobody is taken by it, and that is said.
-func TestSalvagePurge(t *testing.T) {
-	m := newMaker(t, 25)
-	synced := func() { must(t, m.log.Wait(t.Context(), m.end)) }
-	synced()
-	x, y := m.push(1, "spared"), m.push(1, "purged")
-	synced()
-	spared := m.end
-	m.do(&record.Spare{Queue: 1, First: true, IDs: []engine.ID{x.id}})
-	synced()
-	m.do(&record.Purge{Queue: 1, UpTo: y.id, At: record.Never - 1, Spares: true})
-	d := m.close()
-	name := logDir + "/0000000000000001.log"
-	b, at := bytesOf(t, d, name), int64(4096)
-	for binary.LittleEndian.Uint64(b[at+8:]) != uint64(spared) {
-		at += (32 + int64(binary.LittleEndian.Uint32(b[at+4:])) + 7) / 8 * 8
-	}
-	d.Flip(name, at+33, 1)
-	d.Flip(name, 4096+33, 1) // the names too
-	out := salvaged(t, d)
-	if has := holds(t, d); has[x.id] == nil || has[y.id] == nil || !slices.ContainsFunc(out.Notes, func(n string) bool { return strings.HasPrefix(n, "1 purges were not done again") }) {
-		t.Errorf("%d live; %v", len(has), out.Notes)
-	}
-	if q := out.After.Queues; len(q) == 0 || !slices.ContainsFunc(q, func(q Queue) bool { return q.Live == 2 && q.Name == "lost-1" }) {
-		t.Errorf("%v", q)
-	}
-}
-
 // TestSalvageOfALogAlone: a store that has lost its manifest, and has no sstable, is known by its log.
 func TestSalvageOfALogAlone(t *testing.T) {
 	m := newMaker(t, 28)

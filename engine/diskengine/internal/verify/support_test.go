@@ -219,7 +219,7 @@ func (m *maker) step() {
 		}
 	case op < 60:
 		if x := m.any(area(memtable.Live)); x != nil {
-			m.do(&record.Lease{ID: x.id, From: m.spot(x), Deadline: 5, Attempt: 1}, &record.Extend{ID: x.id, Deadline: 6})
+			m.do(&record.Lease{ID: x.id, From: m.spot(x), Deadline: 5, Attempt: 1})
 		}
 	case op < 68:
 		if x := m.any(area(memtable.Live)); x != nil {
@@ -246,31 +246,11 @@ func (m *maker) step() {
 			group = append(group, &record.Finish{ID: y.id, Queue: y.queue, Key: []byte(y.key), Due: x.Due, Ending: engine.Acked, Ended: y.trace.Ended, Forgotten: y.time()})
 		}
 		m.do(group...)
-	case op < 98:
+	default:
 		if x := m.any(area(memtable.Finished)); x != nil {
 			m.do(m.gone(x))
 		}
-	default:
-		m.purge()
 	}
-}
-
-func (m *maker) purge() {
-	p := &record.Purge{Queue: 1 + m.rng.Uint32N(4), Also: engine.PurgeAlso(m.rng.IntN(4)), UpTo: engine.ID(m.rng.Uint64N(m.next.NextID))}
-	p.Spares, p.At = true, record.Never-1 // all leases have lapsed
-	spare := &record.Spare{Queue: p.Queue, First: true}
-	for _, id := range slices.Sorted(maps.Keys(m.things)) {
-		x := m.things[id]
-		if x.queue != p.Queue || id > p.UpTo {
-			continue
-		}
-		if x.area == memtable.Live && m.rng.IntN(2) == 0 {
-			spare.IDs = append(spare.IDs, id)
-		} else if x.area == memtable.Live || x.area == memtable.Dead && p.Also&engine.PurgeDead != 0 || x.area == memtable.Finished && p.Also&engine.PurgeFinished != 0 {
-			m.gone(x)
-		}
-	}
-	m.do(spare, p)
 }
 
 // file is the number of the next sstable or deletion bitmaps.

@@ -42,14 +42,31 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 type atomicPush struct {
 	msgs    []engine.Message
 	hashes  []keyLookup
-	twice   []bool // whether another has the key
+	shared  []bool // whether another message has the key too
 	results []engine.PushResult
-	refused bool // one is refused, as results say
-	full    bool // they are more than Config.MaxPending leaves room for
+
+	// What the pushes so far would have made:
+	keys map[keyName]*planned // those that several messages have
+	live map[*queue]int64     // how many live messages more than now
+	news int64                // new messages of all queues, with those that expire at once
+	kept int                  // bytes of contents that are kept
+	more olderBody            // bytes of those that are large
+}
+
+// keyName is a key in a queue.
+type keyName struct{ queue, key string }
+
+// planned is what would have a key.
+type planned struct {
+	holding
+	due     int64
+	policy  engine.Policy
+	bytes   int  // of the content
+	expired bool // it had expired when it was pushed, and counts as live until a push meets it
 }
 
 func newAtomicPush(msgs []engine.Message) *atomicPush {
-	return &atomicPush{msgs: msgs, results: make([]engine.PushResult, len(msgs)), hashes: make([]keyLookup, len(msgs)), twice: make([]bool, len(msgs))}
+	return &atomicPush{msgs: msgs, results: make([]engine.PushResult, len(msgs)), hashes: make([]keyLookup, len(msgs)), shared: make([]bool, len(msgs))}
 }
 
 func (a *atomicPush) run(c *call) error {
@@ -66,25 +83,19 @@ func (a *atomicPush) run(c *call) error {
 		}
 	}
 	c.group = slices.Grow(c.group, int(weight(a.msgs))) // it would otherwise grow under the lock
-	if err := c.step(func() error { return a.push(c, ahead) }); err != nil || !a.full {
-		return err
-	}
-	for i := range a.msgs {
-		a.results[i].Err = engine.Refuse("push", refOf(&a.msgs[i]), engine.ErrLimit)
-	}
-	return nil
+	return c.step(func() error { return a.push(c, ahead) })
 }
 
 // index notes the messages whose queue and key another message of the call has too.
 func (a *atomicPush) index() {
-	first := make(map[name]int, len(a.msgs))
+	first := make(map[keyName]int, len(a.msgs))
 	for i := range a.msgs {
 		if a.msgs[i].Key == "" {
 			continue
 		}
-		n := name{a.msgs[i].Queue, a.msgs[i].Key}
+		n := keyName{a.msgs[i].Queue, a.msgs[i].Key}
 		if k, ok := first[n]; ok {
-			a.twice[k], a.twice[i] = true, true
+			a.shared[k], a.shared[i] = true, true
 		} else {
 			first[n] = i
 		}
@@ -93,27 +104,133 @@ func (a *atomicPush) index() {
 
 // push is the step in which all are pushed, or one is refused.
 func (a *atomicPush) push(c *call, ahead []*memtable.Ahead) error {
-	clear(a.results)
-	a.refused, a.full = false, false
-	r, err := a.rehearse(c)
-	if err != nil {
+	refused, err := a.plan(c)
+	if err != nil || refused {
 		return err
 	}
-	most := c.e.cfg.MaxPending
-	a.full = !a.refused && most > 0 && r.news > 0 && c.e.live+r.news > most
-	if a.refused || a.full {
+	if most := c.e.cfg.MaxPending; most > 0 && a.news > 0 && c.e.live+a.news > most {
+		for i := range a.msgs {
+			a.results[i].Err = engine.Refuse("push", refOf(&a.msgs[i]), engine.ErrLimit)
+		}
 		return nil
 	}
 	older := c.older
 	defer func() { c.older, c.ahead = older, nil }()
-	c.older = math.MaxInt // rehearse has looked
+	c.older = math.MaxInt // plan has looked
 	for i := range a.msgs {
 		c.ahead = ahead[i]
 		if a.results[i], err = c.push(&a.msgs[i], &a.hashes[i]); err != nil {
-			return err // cannot happen: rehearse has read all that is needed
+			return err // cannot happen: plan has read all that is needed
 		}
 	}
 	return nil
+}
+
+// plan finds out whether any push would be refused, and looks up what they need.
+func (a *atomicPush) plan(c *call) (refused bool, err error) {
+	clear(a.results)
+	a.keys, a.live = make(map[keyName]*planned), make(map[*queue]int64)
+	a.news, a.kept, a.more = 0, 0, 0
+	var lack error
+	for i := range a.msgs {
+		no, err := a.planOne(c, i)
+		if err == errLack {
+			lack = err
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		if !a.shared[i] && a.msgs[i].OnConflict != engine.Rearm {
+			c.found.cut(a.hashes[i].key, c.e.cfg.tune.whole)
+		}
+		a.results[i].Err = no
+		refused = refused || no != nil
+	}
+	if lack == nil && a.more > c.older {
+		return false, a.more
+	}
+	return refused, lack
+}
+
+// planOne says why one push would be refused; nil: it would not.
+func (a *atomicPush) planOne(c *call, i int) (refused, err error) {
+	in := &a.msgs[i]
+	if err := c.e.refuseBody(in); err != nil {
+		return err, nil
+	}
+	q, err := c.visit(in.Queue, true)
+	if err != nil {
+		return nil, err
+	}
+	c.see(q)
+	p, err := a.find(c, q, i)
+	if err != nil {
+		return nil, err
+	}
+	o, refused := q.decide(in, &p.holding, a.live[q])
+	switch {
+	case refused != nil && o == engine.Created:
+		a.results[i] = engine.PushResult{}
+		return refused, nil
+	case refused != nil, o == engine.Kept:
+		return refused, nil
+	case o == engine.Created:
+		a.news++
+		a.live[q]++
+	}
+	if o == engine.Created || in.OnConflict != engine.KeepDue {
+		p.due = in.Due.Resolve(c.now)
+	}
+	if o == engine.Created || in.OnConflict != engine.Rearm {
+		p.policy, p.bytes = in.Resolve(q.defaults()), len(in.Body)
+	} else if a.kept += p.bytes; a.kept > engine.MaxAtomicBytes {
+		return nil, refuseKept(a.kept)
+	} else if p.bytes > leastKept {
+		a.more += olderBody(p.bytes)
+	}
+	p.state = engine.Scheduled                     // or ready: later pushes treat both alike
+	if at := expiry(p.due, &p.policy); at < c.ms { // it is gone before the next is pushed
+		p.holding, p.expired = holding{engine.Gone, engine.Expired, at}, true
+		if at+millis(p.policy.Remember) > c.ms {
+			p.state = engine.Finished
+		}
+	}
+	return nil, nil
+}
+
+// find returns what would have the key of a push, and reads what it needs.
+func (a *atomicPush) find(c *call, q *queue, i int) (*planned, error) {
+	in, n := &a.msgs[i], keyName{q.name, a.msgs[i].Key}
+	if p := a.keys[n]; p != nil {
+		if p.expired {
+			p.expired = false
+			a.live[q]--
+		}
+		return p, nil
+	}
+	h, err := c.holderOf(q, in.Key, &a.hashes[i])
+	if err != nil || in.Key == "" {
+		return &planned{holding: h.holding}, err
+	}
+	// The message with the key may be gone when a later message of the push asks for the key.
+	// So other entries of the key in sstables are read now.
+	for _, area := range []memtable.Area{memtable.Live, memtable.Finished} {
+		if _, err := c.spotsOfKey(q, area, []byte(in.Key), &a.hashes[i]); err != nil {
+			return nil, err
+		}
+	}
+	if h.m.q != nil && (a.shared[i] || in.OnConflict == engine.Rearm) { // what takes its place needs it
+		if err := c.needContent(&h.m); err != nil {
+			return nil, err
+		}
+	}
+	a.results[i] = c.result(&h, 0, nil)
+	p := &planned{holding: h.holding, due: h.m.Due, policy: h.m.Policy, bytes: len(h.m.content)}
+	if a.shared[i] {
+		a.keys[n] = p
+	}
+	return p, nil
 }
 
 // refuseKept is the error of an atomic push that keeps too many bytes of older messages.

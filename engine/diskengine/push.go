@@ -240,51 +240,84 @@ func (c *call) push(in *engine.Message, hash *keyLookup) (engine.PushResult, err
 	if err != nil {
 		return engine.PushResult{}, err
 	}
-	var left trace
-	remembered := false
-	if in.Key != "" {
-		m, ok, err := c.byKey(q, []byte(in.Key), hash)
-		if err != nil {
-			return engine.PushResult{}, err
-		}
-		if ok && m.past(c.ms) {
-			if err := c.needKey(&m); err != nil {
-				return engine.PushResult{}, err
-			}
-			c.expire(&m)
-			ok = false
-		}
-		if ok {
-			return c.conflict(&m, in)
-		}
-		if left, remembered, err = c.finished(q, []byte(in.Key), hash); err != nil {
-			return engine.PushResult{}, err
-		}
+	h, err := c.holderOf(q, in.Key, hash)
+	if err != nil {
+		return engine.PushResult{}, err
 	}
-	if remembered && left.forgotten > c.ms && !passes(in.OnConflict) {
+	switch o, refused := q.decide(in, &h.holding, 0); {
+	case o == engine.Replaced:
+		return c.replace(&h.m, in)
+	case o != engine.Created:
 		c.see(q)
-		r := engine.PushResult{ID: left.id, Due: instant(left.Due), State: engine.Finished, Ending: left.Ending, Ended: instant(left.Ended)}
-		if in.OnConflict == engine.Keep {
-			r.Outcome = engine.Kept
-		} else {
-			r.Err = engine.RefuseFinished(engine.Ref{Queue: q.name, Key: in.Key}, left.Ending, r.Ended)
-		}
-		return r, nil
-	}
-	if s := q.settings; s != nil && s.MaxPending > 0 && q.live >= s.MaxPending {
-		return engine.PushResult{Err: engine.RefusePending(engine.Ref{Queue: q.name, Key: in.Key}, s.MaxPending)}, nil
+		return c.result(&h, o, refused), nil
+	case refused != nil:
+		return engine.PushResult{Err: refused}, nil
 	}
 	if most := c.e.cfg.MaxPending; most > 0 && c.e.live >= most {
 		return engine.PushResult{Err: refusePush(q, in.Key, engine.ErrLimit)}, nil
 	}
-	if remembered {
-		c.forgetTrace(q, &left)
+	if h.remembered {
+		c.forgetTrace(q, &h.trace)
 	}
 	return c.create(q, in), nil
 }
 
-// passes reports whether a push goes through though its key is remembered as finished.
-func passes(policy engine.Conflict) bool { return policy != engine.Reject && policy != engine.Keep }
+// holding is what a push has to know of what has its key.
+type holding struct {
+	state  engine.State  // Gone: nothing
+	ending engine.Ending // if Finished
+	ended  int64
+}
+
+// holder is what has the key of a push.
+type holder struct {
+	holding
+	m          message // if it is live
+	trace      trace   // if the key is remembered, perhaps longer than it should be
+	remembered bool
+}
+
+// holderOf finds what has a key.
+func (c *call) holderOf(q *queue, key string, hash *keyLookup) (h holder, err error) {
+	if key == "" {
+		return h, nil
+	}
+	var live bool
+	if h.m, live, err = c.unexpired(c.byKey(q, []byte(key), hash)); err != nil {
+		return h, err
+	}
+	if live {
+		h.state = h.m.state(c.ms)
+		return h, nil
+	}
+	if h.trace, h.remembered, err = c.finished(q, []byte(key), hash); h.remembered && h.trace.forgotten > c.ms {
+		h.holding = holding{engine.Finished, h.trace.Ending, h.trace.Ended}
+	}
+	return h, err
+}
+
+// decide says what a push does: create a message, replace the one that has its key, or keep
+// it. refused says why it does not. live is how many messages of the queue come before it.
+func (q *queue) decide(in *engine.Message, h *holding, live int64) (o engine.Outcome, refused error) {
+	goesOn := in.OnConflict != engine.Reject && in.OnConflict != engine.Keep
+	ref := engine.Ref{Queue: q.name, Key: in.Key}
+	switch {
+	case h.state == engine.Gone, h.state == engine.Finished && goesOn:
+		if s := q.settings; s != nil && s.MaxPending > 0 && q.live+live >= s.MaxPending {
+			refused = engine.RefusePending(ref, s.MaxPending)
+		}
+		return engine.Created, refused
+	case in.OnConflict == engine.Keep:
+		return engine.Kept, nil
+	case h.state == engine.Finished:
+		return 0, engine.RefuseFinished(ref, h.ending, instant(h.ended))
+	case in.OnConflict == engine.Reject:
+		return 0, refusePush(q, in.Key, engine.ErrExists)
+	case h.state == engine.Leased:
+		return 0, refusePush(q, in.Key, engine.ErrLeased)
+	}
+	return engine.Replaced, nil
+}
 
 // create makes a new message.
 func (c *call) create(q *queue, in *engine.Message) engine.PushResult {
@@ -316,30 +349,22 @@ func (c *call) contentOf(content *record.Content) {
 	c.content = content.Append(c.content[:0])
 }
 
-// refusal returns why a push is refused because of this message; nil: it is not.
-func (m *message) refusal(in *engine.Message, ms int64) error {
-	switch {
-	case in.OnConflict == engine.Reject:
-		return refusePush(m.q, in.Key, engine.ErrExists)
-	case in.OnConflict != engine.Keep && m.state(ms) == engine.Leased:
-		return refusePush(m.q, in.Key, engine.ErrLeased)
+// result is the result of a push that changes nothing.
+func (c *call) result(h *holder, o engine.Outcome, refused error) engine.PushResult {
+	r := engine.PushResult{Outcome: o, State: h.state, Err: refused}
+	switch h.state {
+	case engine.Gone:
+	case engine.Finished:
+		r.ID, r.Due, r.Ending, r.Ended = h.trace.id, instant(h.trace.Due), h.ending, instant(h.ended)
+	default:
+		r.ID, r.Due = h.m.id, instant(h.m.Due)
 	}
-	return nil
+	return r
 }
 
-func (c *call) result(m *message, o engine.Outcome, err error) engine.PushResult {
-	return engine.PushResult{Outcome: o, ID: m.id, Due: instant(m.Due), State: m.state(c.ms), Err: err}
-}
-
-// conflict applies the conflict policy of a push whose key the message m has.
-func (c *call) conflict(m *message, in *engine.Message) (engine.PushResult, error) {
+// replace gives the message that has the key of a push what the push says.
+func (c *call) replace(m *message, in *engine.Message) (engine.PushResult, error) {
 	c.see(m.q)
-	if err := m.refusal(in, c.ms); err != nil {
-		return c.result(m, 0, err), nil
-	}
-	if in.OnConflict == engine.Keep {
-		return c.result(m, engine.Kept, nil), nil
-	}
 	var content, body []byte
 	policy := m.Policy
 	if in.OnConflict == engine.Rearm {
@@ -361,9 +386,9 @@ func (c *call) conflict(m *message, in *engine.Message) (engine.PushResult, erro
 	}
 	s.Expires, s.Attempt = expiry(s.Due, &policy), 0
 	c.rewrite(m, s, content, body)
-	m.State, m.Priority, m.lease = s, policy.Priority, nil // attach and result need no more
+	m.State, m.Priority, m.lease = s, policy.Priority, nil // attach needs no more
 	c.attach(m)
-	return c.result(m, engine.Replaced, nil), nil
+	return engine.PushResult{Outcome: engine.Replaced, ID: m.id, Due: instant(m.Due), State: m.state(c.ms)}, nil
 }
 
 // expiry returns when a message that is due at due expires under a policy.

@@ -61,28 +61,30 @@ func (c *call) byRef(q *queue, ref engine.Ref, hash *keyLookup) (m message, ok b
 	} else {
 		m, ok, err = c.byKey(q, []byte(ref.Key), hash)
 	}
-	if err == nil && ok && m.past(c.ms) {
-		if err := c.needKey(&m); err != nil {
-			return m, false, err
-		}
-		c.expire(&m)
-		return message{}, false, nil
+	return c.unexpired(m, ok, err)
+}
+
+// unexpired passes on what was found, but drops a message past its expiry.
+func (c *call) unexpired(m message, ok bool, err error) (message, bool, error) {
+	if err != nil || !ok || !m.past(c.ms) {
+		return m, ok, err
 	}
-	return m, ok, err
+	if err := c.needKey(&m); err != nil {
+		return m, false, err
+	}
+	c.expire(&m)
+	return message{}, false, nil
 }
 
 // holds reports whether a live message has a key. It drops one past its expiry. Then the step
 // must be run again (errYield), as the drop may have moved what it found before.
 func (c *call) holds(q *queue, key []byte, hash *keyLookup) (bool, error) {
-	m, ok, err := c.byKey(q, key, hash)
-	if err != nil || !ok || !m.past(c.ms) {
-		return ok, err
+	m, found, err := c.byKey(q, key, hash)
+	_, ok, err := c.unexpired(m, found, err)
+	if err == nil && found && !ok {
+		err = errYield
 	}
-	if err := c.needKey(&m); err != nil {
-		return false, err
-	}
-	c.expire(&m)
-	return false, errYield
+	return ok, err
 }
 
 // byID finds a live or dead message of a queue.

@@ -90,14 +90,7 @@ func (c *call) tokened(q *queue, t *token.Token) (m message, ok bool, err error)
 	} else if m, ok, err = c.byID(q, t.ID); !ok || err != nil || !m.Lapsed || m.Nonce != t.Nonce {
 		return m, false, err
 	}
-	if m.past(c.ms) {
-		if err := c.needKey(&m); err != nil {
-			return m, false, err
-		}
-		c.expire(&m)
-		return m, false, nil
-	}
-	return m, true, nil
+	return c.unexpired(m, true, nil)
 }
 
 // needKey makes sure that the key of a message is read, if it is to be remembered.

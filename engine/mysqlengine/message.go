@@ -10,7 +10,6 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
-	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // The most values in a list, and the most rows in a statement. MariaDB turns lists of 1000
@@ -41,20 +40,8 @@ func scanMessage(r *sql.Rows) (*sqlengine.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.ID, m.Expires = engine.ID(id), sqlengine.OrNever(expires)
-	m.Key, m.LastError = string(key), string(lastError)
-	if len(nonce) == len(token.Nonce{}) {
-		n := token.Nonce(nonce)
-		m.Nonce = &n
-	}
-	p := codec.Reader{B: policy}
-	m.Policy = p.Policy()
-	if meta != nil && p.Err == nil {
-		p = codec.Reader{B: slices.Clone(meta)}
-		c := p.Content()
-		m.Content.ContentType, m.Content.Headers = c.ContentType, c.Headers
-	}
-	return m, p.Err
+	m.ID, m.Key, m.LastError = engine.ID(id), string(key), string(lastError)
+	return m, m.Decode(expires, nonce, policy, slices.Clone(meta))
 }
 
 func (t *tx) ByID(ctx context.Context, ids []engine.ID, lock sqlengine.Lock, body bool) (rows []*sqlengine.Row, err error) {
@@ -218,7 +205,7 @@ var inserted = []struct {
 		}
 		return p
 	}},
-	{"meta", func(m *sqlengine.Row) any { return metaOf(&m.Content) }},
+	{"meta", func(m *sqlengine.Row) any { return orNull(sqlengine.MetaOf(&m.Content)) }},
 	{"large", func(m *sqlengine.Row) any { _, large := bodyOf(m); return large }},
 }
 
@@ -283,7 +270,7 @@ func (t *tx) Replace(ctx context.Context, rows []*sqlengine.Row) {
 	t.writeRows(ctx, t.sql.replace, onReplace, rows, func(s *statement, i int, m *sqlengine.Row) {
 		body, large := bodyOf(m)
 		s.row(i, int64(m.ID), int64(m.Kind), graveOf(m), m.Ends, m.Due, expiresOf(m), int64(m.Attempt), nonceOf(m), orNull(m.LastError),
-			int64(m.Policy.Priority), codec.AppendPolicy(nil, &m.Policy), m.Size, metaOf(&m.Content), body, large)
+			int64(m.Policy.Priority), codec.AppendPolicy(nil, &m.Policy), m.Size, orNull(sqlengine.MetaOf(&m.Content)), body, large)
 	})
 }
 
@@ -317,8 +304,8 @@ func (t *tx) Delete(ctx context.Context, ids []engine.ID) {
 }
 
 // orNull returns a text, or nil if it is empty.
-func orNull(s string) any {
-	if s == "" {
+func orNull[T string | []byte](s T) any {
+	if len(s) == 0 {
 		return nil
 	}
 	return s
@@ -352,14 +339,6 @@ func nonceOf(m *sqlengine.Row) any {
 		return nil
 	}
 	return m.Nonce[:]
-}
-
-// metaOf encodes a content without its body; nil: only the body is set.
-func metaOf(c *engine.Content) any {
-	if c.ContentType == "" && len(c.Headers) == 0 {
-		return nil
-	}
-	return codec.AppendContent(nil, &engine.Content{ContentType: c.ContentType, Headers: c.Headers})
 }
 
 // bodyOf returns the body in the column for its size.

@@ -3,13 +3,13 @@ package pgengine
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
-	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 func (t *tx) messages(into *[]*sqlengine.Row, text string, lock sqlengine.Lock, args ...any) {
@@ -31,24 +31,14 @@ func scanMessage(r pgx.CollectableRow) (*sqlengine.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.ID, m.Attempt, m.Expires = engine.ID(id), uint32(attempt), sqlengine.OrNever(expires)
+	m.ID, m.Attempt = engine.ID(id), uint32(attempt)
 	if key != nil {
 		m.Key = keyOf(*key)
 	}
 	if lastError != nil {
 		m.LastError = *lastError
 	}
-	if len(nonce) == len(token.Nonce{}) {
-		m.Nonce = (*token.Nonce)(nonce)
-	}
-	p := codec.Reader{B: policy}
-	m.Policy = p.Policy()
-	if meta != nil && p.Err == nil {
-		p = codec.Reader{B: meta}
-		c := p.Content()
-		m.Content.ContentType, m.Content.Headers = c.ContentType, c.Headers
-	}
-	return m, p.Err
+	return m, m.Decode(expires, nonce, policy, meta)
 }
 
 func (t *tx) ByID(ctx context.Context, ids []engine.ID, lock sqlengine.Lock, body bool) (rows []*sqlengine.Row, err error) {
@@ -141,59 +131,63 @@ func (t *tx) Bodies(ctx context.Context, rows []*sqlengine.Row) error {
 	return err
 }
 
-// page holds columns of messages, which are sent as arrays. A column without values is nil.
-type page struct {
-	ids, queues, ends, dues, attempts, priorities []int64
-	expires                                       []*int64
-	kinds                                         []int16
-	keys, lastErrors                              []*string
-	nonces, policies, metas, bodies               [][]byte
+// column returns a column of messages, which is sent as an array.
+func column[T any](rows []*sqlengine.Row, of func(m *sqlengine.Row) T) []T {
+	values := make([]T, len(rows))
+	for i, m := range rows {
+		values[i] = of(m)
+	}
+	return values
 }
 
-func pageOf(rows []*sqlengine.Row, whole bool) *page {
-	n := len(rows)
-	p := &page{
-		ids: make([]int64, 0, n), kinds: make([]int16, 0, n), ends: make([]int64, 0, n), dues: make([]int64, 0, n),
-		attempts: make([]int64, 0, n), expires: make([]*int64, 0, n), lastErrors: make([]*string, 0, n), nonces: make([][]byte, 0, n),
+// nullable is column for values that may be NULL: nil if all are.
+func nullable[T any](rows []*sqlengine.Row, of func(m *sqlengine.Row) *T) []*T {
+	values := column(rows, of)
+	if !slices.ContainsFunc(values, func(v *T) bool { return v != nil }) {
+		return nil
 	}
-	if whole {
-		p.queues, p.keys, p.priorities = make([]int64, 0, n), make([]*string, 0, n), make([]int64, 0, n)
-		p.policies, p.metas, p.bodies = make([][]byte, 0, n), make([][]byte, 0, n), make([][]byte, 0, n)
+	return values
+}
+
+func idOf(m *sqlengine.Row) int64     { return int64(m.ID) }
+func queueOf(m *sqlengine.Row) int64  { return m.Queue }
+func textOf(m *sqlengine.Row) *string { return orNull(keyText(m.Key)) }
+func dueOf(m *sqlengine.Row) int64    { return m.Due }
+
+func expiresOf(m *sqlengine.Row) *int64 {
+	if m.Expires == math.MaxInt64 {
+		return nil
 	}
-	expire, failed, described := false, false, false
-	for _, m := range rows {
-		p.ids, p.kinds, p.ends, p.dues = append(p.ids, int64(m.ID)), append(p.kinds, int16(m.Kind)), append(p.ends, m.Ends), append(p.dues, m.Due)
-		p.attempts, p.lastErrors = append(p.attempts, int64(m.Attempt)), append(p.lastErrors, orNull(reasonText(m.LastError)))
-		var expires *int64
-		if m.Expires != math.MaxInt64 {
-			expires, expire = &m.Expires, true
-		}
-		p.expires = append(p.expires, expires)
-		failed = failed || m.LastError != ""
-		var nonce []byte
-		if m.Nonce != nil {
-			nonce = m.Nonce[:]
-		}
-		p.nonces = append(p.nonces, nonce)
-		if !whole {
-			continue
-		}
-		p.queues, p.keys = append(p.queues, m.Queue), append(p.keys, orNull(keyText(m.Key)))
-		p.priorities, p.policies = append(p.priorities, int64(m.Policy.Priority)), append(p.policies, codec.AppendPolicy(nil, &m.Policy))
-		meta := sqlengine.MetaOf(&m.Content)
-		described = described || meta != nil
-		p.metas, p.bodies = append(p.metas, meta), append(p.bodies, m.Content.Body)
+	return &m.Expires
+}
+
+// states returns the columns that change with the state.
+func states(rows []*sqlengine.Row) []any {
+	return []any{
+		column(rows, idOf),
+		column(rows, func(m *sqlengine.Row) int16 { return int16(m.Kind) }),
+		column(rows, func(m *sqlengine.Row) int64 { return m.Ends }),
+		column(rows, dueOf),
+		nullable(rows, expiresOf),
+		column(rows, func(m *sqlengine.Row) int64 { return int64(m.Attempt) }),
+		column(rows, func(m *sqlengine.Row) []byte {
+			if m.Nonce == nil {
+				return nil
+			}
+			return m.Nonce[:]
+		}),
+		nullable(rows, func(m *sqlengine.Row) *string { return orNull(reasonText(m.LastError)) }),
 	}
-	if !expire {
-		p.expires = nil
+}
+
+// contents returns the columns of the policy and the content.
+func contents(rows []*sqlengine.Row) []any {
+	return []any{
+		column(rows, func(m *sqlengine.Row) int64 { return int64(m.Policy.Priority) }),
+		column(rows, func(m *sqlengine.Row) []byte { return codec.AppendPolicy(nil, &m.Policy) }),
+		column(rows, func(m *sqlengine.Row) []byte { return sqlengine.MetaOf(&m.Content) }),
+		column(rows, func(m *sqlengine.Row) []byte { return m.Content.Body }),
 	}
-	if !failed {
-		p.lastErrors = nil
-	}
-	if !described {
-		p.metas = nil
-	}
-	return p
 }
 
 func orNull(s string) *string {
@@ -208,14 +202,14 @@ func orNull(s string) *string {
 const pageBytes = 8 << 20
 
 // pages runs write on pages of rows. It sends each page before it makes the next.
-func (t *tx) pages(ctx context.Context, rows []*sqlengine.Row, write func(*page)) {
+func (t *tx) pages(ctx context.Context, rows []*sqlengine.Row, write func(page []*sqlengine.Row)) {
 	for len(rows) > 0 {
 		n, bytes := 0, 0
 		for n < len(rows) && (n == 0 || bytes+len(rows[n].Content.Body) <= pageBytes) {
 			bytes += len(rows[n].Content.Body)
 			n++
 		}
-		write(pageOf(rows[:n], true))
+		write(rows[:n])
 		if rows = rows[n:]; len(rows) > 0 {
 			_ = t.send(ctx) // the next send reports its error
 		}
@@ -223,8 +217,9 @@ func (t *tx) pages(ctx context.Context, rows []*sqlengine.Row, write func(*page)
 }
 
 func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) {
-	t.pages(ctx, rows, func(p *page) {
-		t.write(t.sql.insert, p.ids, p.queues, p.keys, p.dues, engine.DefaultPriority, rows[0].Created, p.expires, p.priorities, p.policies, p.metas, p.bodies)
+	t.pages(ctx, rows, func(page []*sqlengine.Row) {
+		args := []any{column(page, idOf), column(page, queueOf), column(page, textOf), column(page, dueOf), engine.DefaultPriority, rows[0].Created, nullable(page, expiresOf)}
+		t.write(t.sql.insert, append(args, contents(page)...)...)
 	})
 	var queues []int64
 	var keys []string
@@ -238,13 +233,12 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) {
 }
 
 func (t *tx) Move(_ context.Context, rows []*sqlengine.Row) {
-	p := pageOf(rows, false)
-	t.writeAll(len(rows), t.sql.move, p.ids, p.kinds, p.ends, p.dues, p.expires, p.attempts, p.nonces, p.lastErrors)
+	t.writeAll(len(rows), t.sql.move, states(rows)...)
 }
 
 func (t *tx) Replace(ctx context.Context, rows []*sqlengine.Row) {
-	t.pages(ctx, rows, func(p *page) {
-		t.write(t.sql.replace, p.ids, p.kinds, p.ends, p.dues, p.expires, p.attempts, p.nonces, p.lastErrors, p.priorities, p.policies, p.metas, p.bodies)
+	t.pages(ctx, rows, func(page []*sqlengine.Row) {
+		t.write(t.sql.replace, append(states(page), contents(page)...)...)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // How columns store values, in every database.
@@ -49,4 +50,21 @@ func MetaOf(c *engine.Content) []byte {
 		return nil
 	}
 	return codec.AppendContent(nil, &engine.Content{ContentType: c.ContentType, Headers: c.Headers})
+}
+
+// Decode sets what columns store encoded. The row keeps meta.
+func (r *Row) Decode(expires *int64, nonce, policy, meta []byte) error {
+	r.Expires = OrNever(expires)
+	if len(nonce) == len(token.Nonce{}) {
+		r.Nonce = new(token.Nonce(nonce))
+	}
+	p := codec.Reader{B: policy}
+	r.Policy = p.Policy()
+	if meta == nil || p.Err != nil {
+		return p.Err
+	}
+	p = codec.Reader{B: meta}
+	c := p.Content()
+	r.Content.ContentType, r.Content.Headers = c.ContentType, c.Headers
+	return p.Err
 }

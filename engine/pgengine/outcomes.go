@@ -2,11 +2,13 @@ package pgengine
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/tarryhq/tarry/engine/internal/attempt"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
@@ -37,27 +39,16 @@ func (o *outcomes) add(xid string, w *sqlengine.Within) {
 
 // run asks until no transaction is left or the engine is closed.
 func (o *outcomes) run() {
-	pause := askLeast
-	for {
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-o.ctx.Done():
-			timer.Stop()
-		}
+	pause := attempt.Pause{Least: askLeast, Most: askMost}
+	for pause.Wait(o.ctx) {
 		o.mu.Lock()
-		var xids []string
-		for xid := range o.open {
-			xids = append(xids, xid)
-		}
-		if len(xids) == 0 || o.ctx.Err() != nil {
-			o.asking = false
-			o.mu.Unlock()
+		xids := slices.Collect(maps.Keys(o.open))
+		o.asking = len(xids) > 0
+		o.mu.Unlock()
+		if len(xids) == 0 {
 			return
 		}
-		o.mu.Unlock()
 		ended, err := o.ask(xids)
-		pause = min(2*pause, askMost)
 		if err != nil {
 			continue
 		}
@@ -66,7 +57,7 @@ func (o *outcomes) run() {
 			all := o.open[xid]
 			delete(o.open, xid)
 			o.mu.Unlock()
-			pause = askLeast
+			pause.Reset()
 			for _, w := range all {
 				if committed {
 					w.Tell()

@@ -13,31 +13,16 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// deadlocked reports a deadlock or a conflict.
-func deadlocked(err error) bool {
-	switch numberOf(err) {
-	case 1213, 1020, // deadlock, record changed since it was read
-		3101: // a conflict in a replication group
-		return true
-	}
-	return false
-}
-
-// undone reports whether another transaction came first, so that this one may run again.
-func undone(err error) bool {
-	switch numberOf(err) {
-	case 1062, // duplicate key
-		1242, // more than one row in a subquery: a key is remembered by now
-		1690: // a number out of range: the queue remembers keys by now
-		return true
-	}
-	return false
-}
-
-// busy reports whether others held a lock for too long. With NOWAIT, any time is too long.
-func busy(err error) bool {
-	n := numberOf(err)
-	return n == 1205 || n == 3572
+// conflicts are the errors of transactions that others undid and that may run again.
+var conflicts = map[uint16]error{
+	1213: sqlengine.ErrDeadlock,
+	1020: sqlengine.ErrDeadlock, // record changed since it was read
+	3101: sqlengine.ErrDeadlock, // a conflict in a replication group
+	1062: sqlengine.ErrAgain,    // duplicate key
+	1242: sqlengine.ErrAgain,    // more than one row in a subquery: a key is remembered by now
+	1690: sqlengine.ErrAgain,    // a number out of range: the queue remembers keys by now
+	1205: sqlengine.ErrBusy,     // others held a lock for too long
+	3572: sqlengine.ErrBusy,     // likewise with NOWAIT, where any time is too long
 }
 
 // tookTooLong reports whether a statement exceeded its time limit.

@@ -71,12 +71,8 @@ func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
 // rolledBackError converts the error of a transaction that was rolled back for the engine.
 func rolledBackError(ctx context.Context, op string, err error, committing bool) error {
 	switch {
-	case deadlocked(err):
-		return sqlengine.ErrDeadlock
-	case undone(err):
-		return sqlengine.ErrAgain
-	case busy(err):
-		return sqlengine.ErrBusy
+	case conflicts[numberOf(err)] != nil:
+		return conflicts[numberOf(err)]
 	case errors.Is(err, sqlengine.ErrInternal):
 		return err
 	}
@@ -246,23 +242,23 @@ func (s *store) Queues(ctx context.Context, after string, limit int) (queues []s
 	return queues, err
 }
 
-// blockSize is how many ids a process reserves at a time.
-const blockSize = 1000
-
-func (s *store) IDs(ctx context.Context, n int) (first, last engine.ID, err error) {
-	n = max(n, blockSize)
+func (s *store) IDs(ctx context.Context, blocks int) (first []engine.ID, err error) {
+	n := int64(blocks * sqlengine.BlockSize)
 	var to int64
 	err = s.outside(ctx, "push", func(t *tx) error {
 		result, err := t.asker.ExecContext(ctx, string(newStatement(s.sql.block, n).text))
 		if err != nil {
 			return err
 		}
-		if to, err = result.LastInsertId(); err == nil && to < int64(n) {
+		if to, err = result.LastInsertId(); err == nil && to < n {
 			err = errNoBlock
 		}
 		return err
 	})
-	return engine.ID(to-int64(n)) + 1, engine.ID(to), err
+	for id := to - n + 1; id <= to; id += sqlengine.BlockSize {
+		first = append(first, engine.ID(id))
+	}
+	return first, err
 }
 
 var errNoBlock = errors.New("the table of ids has lost its row")

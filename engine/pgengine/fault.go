@@ -61,32 +61,28 @@ func broke(pg *pgconn.PgError) bool {
 	return pg.SeverityUnlocalized == "FATAL" || pg.SeverityUnlocalized == "PANIC" || pg.Severity == "FATAL"
 }
 
-// busy reports whether others held a lock for too long.
-func busy(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == "55P03" // lock_not_available
+// codeOf returns the code of an error of the server; "": it is none.
+func codeOf(err error) string {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pg.Code
+	}
+	return ""
 }
 
 // idled reports whether the server closed an idle connection, which therefore never got a
 // commit.
 func idled(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && (pg.Code == "25P03" || pg.Code == "57P05") // in a transaction, or without one
+	code := codeOf(err)
+	return code == "25P03" || code == "57P05" // in a transaction, or without one
 }
 
-// deadlocked reports a deadlock or a serialization failure.
-func deadlocked(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01") // serialization_failure, deadlock_detected
-}
-
-// undone reports whether another transaction came first, so that this one may run again.
-func undone(err error) bool {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
-		return false
-	}
-	return pg.Code == "23505" || pg.Code == "22012" // unique_violation; division_by_zero: see statements.check
+// conflicts are the errors of transactions that others undid and that may run again.
+var conflicts = map[string]error{
+	"40001": sqlengine.ErrDeadlock, // serialization_failure
+	"40P01": sqlengine.ErrDeadlock, // deadlock_detected
+	"23505": sqlengine.ErrAgain,    // unique_violation
+	"22012": sqlengine.ErrAgain,    // division_by_zero: see statements.check
+	"55P03": sqlengine.ErrBusy,     // lock_not_available
 }
 
 // oneLine joins the distinct lines of an error. A connection error has a line for each

@@ -53,7 +53,7 @@ func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) er
 	if err != nil {
 		return outer(ctx, op, err)
 	}
-	t := &tx{sender: sp, store: s.store, sql: s.sql, batch: new(pgx.Batch)}
+	t := s.store.tx(sp)
 	t.write(keep)
 	t.begin(s.tx.Conn(), settings)
 	if err = do(t); err == nil {
@@ -88,14 +88,14 @@ func (s *savepoints) Names(ctx context.Context, names []string, create bool) ([]
 		return s.store.Names(ctx, names, true)
 	}
 	numbers := make([]int64, len(names))
-	t := &tx{sender: s.tx, store: s.store, sql: s.sql, batch: new(pgx.Batch)}
+	t := s.store.tx(s.tx)
 	t.names(names, numbers)
 	return numbers, outer(ctx, "queue", t.send(ctx))
 }
 
 // IDs uses the transaction's connection, because transactions may hold the whole pool.
-func (s *savepoints) IDs(ctx context.Context, n int) (first, last engine.ID, err error) {
-	return s.reserve(ctx, s.tx, n)
+func (s *savepoints) IDs(ctx context.Context, blocks int) ([]engine.ID, error) {
+	return s.reserve(ctx, s.tx, blocks)
 }
 
 // Close does nothing: the store belongs to the engine.

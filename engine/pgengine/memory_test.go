@@ -71,7 +71,7 @@ func TestLargeBodiesApart(t *testing.T) {
 	ok(t, err)
 	defer conn.Release()
 	m := &measuring{sender: conn}
-	in := &tx{sender: m, store: e.store, sql: e.store.sql, batch: new(pgx.Batch)}
+	in := e.store.tx(m)
 	body := make([]byte, pageBytes/4)
 	var rows []*sqlengine.Row
 	for i := range 10 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -33,7 +32,7 @@ func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 	if err != nil {
 		return fault(ctx, op, err, false)
 	}
-	t := &tx{sender: conn, store: s, sql: s.sql, batch: new(pgx.Batch)}
+	t := s.tx(conn)
 	t.write("BEGIN ISOLATION LEVEL READ COMMITTED")
 	t.begin(conn.Conn(), settings+vanished)
 	if op == "lease" {
@@ -65,12 +64,8 @@ func rolledBackError(ctx context.Context, op string, err error, committing bool)
 	switch {
 	case idled(err):
 		return sqlengine.Again(fault(ctx, op, err, false))
-	case deadlocked(err):
-		return sqlengine.ErrDeadlock
-	case undone(err):
-		return sqlengine.ErrAgain
-	case busy(err):
-		return sqlengine.ErrBusy
+	case conflicts[codeOf(err)] != nil:
+		return conflicts[codeOf(err)]
 	case errors.Is(err, sqlengine.ErrInternal):
 		return err
 	}
@@ -155,7 +150,7 @@ func (s *store) outside(ctx context.Context, op string, queue func(*tx)) error {
 		if err != nil {
 			return fault(ctx, op, err, false)
 		}
-		t := &tx{sender: conn, store: s, sql: s.sql, batch: new(pgx.Batch)}
+		t := s.tx(conn)
 		t.begin(conn.Conn(), settings)
 		queue(t)
 		err = t.send(ctx)
@@ -230,29 +225,20 @@ func (s *store) Queues(ctx context.Context, after string, limit int) (queues []s
 	return queues, err
 }
 
-// blockSize is how many ids a process reserves at a time.
-const blockSize = 1000
-
-func (s *store) IDs(ctx context.Context, n int) (first, last engine.ID, err error) {
-	return s.reserve(ctx, s.pool, n)
+func (s *store) IDs(ctx context.Context, blocks int) ([]engine.ID, error) {
+	return s.reserve(ctx, s.pool, blocks)
 }
 
 // reserve reserves ids on a connection or in a transaction. A rollback does not undo that.
-func (s *store) reserve(ctx context.Context, by sender, n int) (first, last engine.ID, err error) {
-	blocks := (n + blockSize - 1) / blockSize
-	var low, high int64 = math.MaxInt64, 0
-	t := &tx{sender: by, store: s, sql: s.sql, batch: new(pgx.Batch)}
+func (s *store) reserve(ctx context.Context, by sender, blocks int) (first []engine.ID, err error) {
+	t := s.tx(by)
 	t.read(t.sql.block, func(r pgx.CollectableRow) error {
 		var block int64
 		err := r.Scan(&block)
-		low, high = min(low, block), max(high, block)
+		first = append(first, engine.ID((block-1)*sqlengine.BlockSize+1))
 		return err
 	}, blocks)
-	err = fault(ctx, "push", t.send(ctx), false)
-	if err == nil && high-low != int64(blocks-1) { // another process reserved a block in between
-		return s.reserve(ctx, by, n)
-	}
-	return engine.ID((low-1)*blockSize + 1), engine.ID(high * blockSize), err
+	return first, fault(ctx, "push", t.send(ctx), false)
 }
 
 // foldMost is how many tallies one statement adds up.

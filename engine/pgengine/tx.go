@@ -18,11 +18,13 @@ type sender interface {
 // Each batch is one round trip.
 type tx struct {
 	sender
-	store *store
-	sql   *statements
+	*store
 	batch *pgx.Batch
 	err   error // of an earlier send: nothing more is sent
 }
+
+// tx returns a transaction that sends by a connection.
+func (s *store) tx(by sender) *tx { return &tx{sender: by, store: s, batch: new(pgx.Batch)} }
 
 // write queues a statement without an answer.
 func (t *tx) write(text string, args ...any) { t.batch.Queue(text, args...) }
@@ -52,7 +54,7 @@ func (t *tx) send(ctx context.Context) error {
 	b := t.batch
 	t.batch = new(pgx.Batch)
 	if t.err == nil {
-		defer t.store.connections.Trips.Since(time.Now())
+		defer t.connections.Trips.Since(time.Now())
 		t.err = t.SendBatch(ctx, b).Close()
 	}
 	return t.err

@@ -128,10 +128,7 @@ func (c *cache) expects(queues []int64) bool {
 }
 
 // sooner reports whether an instant is before the one that leases were told, or may be.
-func (c *cache) sooner(queue, at int64) (sooner bool) {
-	c.one(queue, func(k *cached) { sooner = k.asking > 0 || !k.told || at < k.until })
-	return sooner
-}
+func (k *cached) sooner(at int64) bool { return k.asking > 0 || !k.told || at < k.until }
 
 // How soon a lease looks again for rows that others have locked, in milliseconds: a rollback
 // unlocks them without a notice. The pause doubles up to retryMost.

@@ -77,10 +77,7 @@ const queuesLeast = 100
 // count returns the counts of up to QueuesMost queues. The number of statements does not grow
 // with them, except for overdue leases.
 func (e *Engine) count(ctx context.Context, op string, queues []int64) (infos []engine.QueueInfo, err error) {
-	if err := e.lapseAll(ctx, op, queues...); err != nil {
-		return nil, err
-	}
-	err = e.look(ctx, op, lowestOf(queues), First{}, func(w *work) error {
+	err = e.lookWithoutLapsed(ctx, op, queues, func(w *work) error {
 		stock, err := w.tx.Stock(w.ctx, queues, w.ms)
 		if err != nil {
 			return err
@@ -156,12 +153,9 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 	if err != nil {
 		return f, err
 	}
-	if err := e.lapseAll(ctx, op, num); err != nil {
-		return f, err
-	}
 	f.Buckets = make([]engine.Bucket, span/step)
 	minutes := int64(step / time.Minute)
-	err = e.look(ctx, op, lowestOf([]int64{num}), First{}, func(w *work) error {
+	err = e.lookWithoutLapsed(ctx, op, []int64{num}, func(w *work) error {
 		first := MinuteOf(w.ms)
 		for i := range f.Buckets {
 			f.Buckets[i] = engine.Bucket{From: instant((first + int64(i)*minutes) * minute)}

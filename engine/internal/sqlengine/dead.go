@@ -1,9 +1,7 @@
 package sqlengine
 
 import (
-	"maps"
 	"math"
-	"slices"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/token"
@@ -62,10 +60,12 @@ func (w *work) dropDead(r Range) (n int, err error) {
 // died in this work. It locks these queues. The rest of the call no longer finds the dropped
 // messages.
 func (w *work) boundDead() error {
-	died := slices.DeleteFunc(slices.Sorted(maps.Keys(w.died)), func(q int64) bool { return !boundsDead(&w.queues[q].Settings) })
-	clear(w.died)
+	died := w.those(func(q *queue) bool { return q.died && boundsDead(&q.Settings) })
 	if len(died) == 0 {
 		return nil
+	}
+	for _, q := range died {
+		w.queues[q].died = false
 	}
 	if err := w.mustLock(died); err != nil {
 		return err

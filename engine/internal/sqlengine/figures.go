@@ -16,26 +16,21 @@ type Measurer interface {
 	Measure(l *figure.List)
 }
 
+// causes are why transactions that can run again were undone.
+var causes = [...]struct {
+	label string
+	err   error
+}{
+	{"locked", ErrBusy}, {"deadlock", ErrDeadlock}, {"connection", errEnded}, {"queue", errMustLock},
+	{"conflict", ErrAgain}, // of any other kind: others took a key
+}
+
 // measured counts the transactions of a process.
 type measured struct {
 	transactions figure.Times
-	undone       [undoings]atomic.Int64
+	undone       [len(causes)]atomic.Int64
 	failures     atomic.Int64
 }
-
-// undoing is why a transaction that can run again was undone.
-type undoing int
-
-const (
-	byDeadlock undoing = iota
-	byConflict         // others took a key
-	byLocks            // others held a lock for too long
-	byEnd              // the connection ended
-	byQueue            // a queue must be locked first
-	undoings
-)
-
-var undoingNames = [undoings]string{"deadlock", "conflict", "locked", "connection", "queue"}
 
 // observe counts a transaction that began at start and ended with err.
 func (m *measured) observe(start time.Time, err error) {
@@ -43,19 +38,13 @@ func (m *measured) observe(start time.Time, err error) {
 	if err == nil {
 		return
 	}
-	_, ended := errors.AsType[*again](err)
-	switch {
-	case errors.Is(err, ErrBusy):
-		m.undone[byLocks].Add(1)
-	case errors.Is(err, ErrDeadlock):
-		m.undone[byDeadlock].Add(1)
-	case ended:
-		m.undone[byEnd].Add(1)
-	case err == errMustLock:
-		m.undone[byQueue].Add(1)
-	case errors.Is(err, ErrAgain):
-		m.undone[byConflict].Add(1)
-	case errors.Is(err, engine.ErrUnavailable):
+	for i := range causes {
+		if errors.Is(err, causes[i].err) {
+			m.undone[i].Add(1)
+			return
+		}
+	}
+	if errors.Is(err, engine.ErrUnavailable) {
 		m.failures.Add(1)
 	}
 }
@@ -74,9 +63,9 @@ var _ engine.Measurer = (*Engine)(nil)
 func (e *Engine) Figures() []engine.Figure {
 	l, m := figure.Of(e.cfg.Name), &e.measured
 	l.Times("transaction_seconds", "How long transactions took, with the wait for a connection.", &m.transactions)
-	by := make([]figure.By, undoings)
-	for why := range by {
-		by[why] = figure.By{Label: undoingNames[why], Value: float64(m.undone[why].Load())}
+	by := make([]figure.By, len(causes))
+	for i := range by {
+		by[i] = figure.By{Label: causes[i].label, Value: float64(m.undone[i].Load())}
 	}
 	l.TotalBy("undone", "Transactions that were rolled back, most of them to run again: by a deadlock or a serialization failure, since others took a key first, since others held a lock for too long, by the end of the connection, or to lock a queue.", "cause", by...)
 	l.Total("failures", "Transactions that failed because the database was not available.", float64(m.failures.Load()))

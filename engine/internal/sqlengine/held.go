@@ -2,6 +2,7 @@ package sqlengine
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -23,11 +24,7 @@ func (h *held) add(l *engine.Lease, now int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.leases) >= max(heldLeast, 2*h.swept) {
-		for token, deadline := range h.leases {
-			if deadline <= now {
-				delete(h.leases, token)
-			}
-		}
+		maps.DeleteFunc(h.leases, func(_ string, deadline int64) bool { return deadline <= now })
 		h.swept = len(h.leases)
 	}
 	h.leases[l.Token] = l.Deadline.UnixMilli()

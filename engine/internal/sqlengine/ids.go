@@ -9,47 +9,50 @@ import (
 
 // ids are the ids that this process has reserved.
 type ids struct {
-	mu         sync.Mutex
-	next, last engine.ID
+	mu        sync.Mutex
+	next, end engine.ID // the first that is left, and the one after the last
 }
 
-// take returns the first of n new consecutive ids.
-func (e *Engine) take(ctx context.Context, n int) (engine.ID, error) {
-	if first := e.ids.some(n); first != 0 {
-		return first, nil
+// take returns n new ids in order. Calls do not wait for one that reserves ids: it may need a
+// connection that their transactions hold.
+func (e *Engine) take(ctx context.Context, n int) (ids []engine.ID, err error) {
+	if ids = e.ids.some(n); len(ids) == n {
+		return ids, nil
 	}
-	// Calls do not wait for a call that reserves ids: it may need a connection that their
-	// transactions hold.
-	var first, last engine.ID
-	err := e.beside(ctx, "push", func(ctx context.Context) (err error) {
-		first, last, err = e.store.IDs(ctx, n)
+	var blocks []engine.ID
+	err = e.beside(ctx, "push", func(ctx context.Context) (err error) {
+		blocks, err = e.store.IDs(ctx, (n-len(ids)+BlockSize-1)/BlockSize)
 		return err
 	})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	e.ids.add(first+engine.ID(n), last)
-	return first, nil
+	for _, first := range blocks {
+		next := first
+		for ; len(ids) < n && next < first+BlockSize; next++ {
+			ids = append(ids, next)
+		}
+		e.ids.add(next, first+BlockSize)
+	}
+	return sorted(ids), nil
 }
 
-// some returns the first of n ids; 0: fewer are left.
-func (s *ids) some(n int) engine.ID {
+// some returns up to n ids that are left.
+func (s *ids) some(n int) (ids []engine.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.next == 0 || s.next+engine.ID(n)-1 > s.last {
-		return 0
+	for ; len(ids) < n && s.next < s.end; s.next++ {
+		ids = append(ids, s.next)
 	}
-	first := s.next
-	s.next += engine.ID(n)
-	return first
+	return ids
 }
 
 // add adds reserved ids unless greater ones are left, because later messages get greater ids.
-func (s *ids) add(next, last engine.ID) {
+func (s *ids) add(next, end engine.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if next > s.next || s.next > s.last {
-		s.next, s.last = next, last
+	if next < end && (next > s.next || s.next == s.end) {
+		s.next, s.end = next, end
 	}
 }
 
@@ -57,5 +60,5 @@ func (s *ids) add(next, last engine.ID) {
 func (s *ids) drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.next, s.last = 0, 0
+	s.next = s.end
 }

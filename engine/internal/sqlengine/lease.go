@@ -437,9 +437,7 @@ func (w *work) after(queues []int64, byQueue map[int64][]*visit, full map[int64]
 	w.clean()
 	from := w.e.cache.lowBounds(queues)
 	for i := range from {
-		if low := w.low[from[i].Queue]; low != nil {
-			from[i].lower(low)
-		}
+		from[i].lower(&w.queues[from[i].Queue].low)
 	}
 	var heads func() []Heads
 	spent := make(map[int64]int64)

@@ -26,33 +26,37 @@ func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, err
 	if err != nil || num == 0 {
 		return engine.Page{}, err
 	}
-	if err := e.lapseAll(ctx, op, num); err != nil {
-		return engine.Page{}, err
-	}
 	var page engine.Page
-	err = e.look(ctx, op, lowestOf([]int64{num}), First{}, func(w *work) (err error) {
+	err = e.lookWithoutLapsed(ctx, op, []int64{num}, func(w *work) (err error) {
 		page, err = w.page(num, &q, span)
 		return err
 	})
 	return page, err
 }
 
+// lookWithoutLapsed is look with the first rows of queues, after all overdue leases of these
+// queues have lapsed.
+func (e *Engine) lookWithoutLapsed(ctx context.Context, op string, queues []int64, fn func(*work) error) error {
+	if err := e.lapseAll(ctx, op, queues...); err != nil {
+		return err
+	}
+	return e.look(ctx, op, queues, First{Whole: true}, fn)
+}
+
 // lapseAll applies all overdue leases of queues.
 func (e *Engine) lapseAll(ctx context.Context, op string, queues ...int64) error {
-	for {
+	for all := 1; all > 0; { // until there are none, or others are bringing them up to date
 		now, heads, err := e.heads(ctx, op, lowestOf(queues))
 		if err != nil {
 			return err
 		}
-		all := 0
+		all = 0
 		for i := range heads {
 			if heads[i].Leased > e.clock(now).UnixMilli() {
 				continue
 			}
 			over, met := []int64{heads[i].Num}, 0
-			err := e.do(ctx, op, over, First{}, nil, func(w *work) error {
-				h := w.queues[over[0]] // the transaction has read only the queue's row
-				h.Leased, h.First[Leased] = heads[i].Leased, heads[i].First[Leased]
+			err := e.do(ctx, op, over, First{Whole: true}, nil, func(w *work) error {
 				err := w.lapse(over)
 				met = len(w.order)
 				return err
@@ -62,10 +66,8 @@ func (e *Engine) lapseAll(ctx context.Context, op string, queues ...int64) error
 			}
 			all += met
 		}
-		if all == 0 { // there are none, or others are bringing them up to date
-			return nil
-		}
 	}
+	return nil
 }
 
 // kindsOf returns the kinds of rows that may be in a state.

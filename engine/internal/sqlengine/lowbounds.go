@@ -169,8 +169,12 @@ func (e *Engine) lookWholeAt(queue int64) {
 	}
 	h := &heads[0]
 	found := h.lowBound(e.clock(now).UnixMilli())
-	e.cache.one(queue, func(k *cached) { k.looked(&found, time.Since(sent)) })
-	if e.cache.sooner(queue, max(min(h.Waiting, h.Leased), h.Paused)) {
+	sooner := false
+	e.cache.one(queue, func(k *cached) {
+		k.looked(&found, time.Since(sent))
+		sooner = k.sooner(max(min(h.Waiting, h.Leased), h.Paused))
+	})
+	if sooner {
 		e.watchers.Hint(h.Name)
 	}
 }

@@ -20,16 +20,16 @@ func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error 
 	if err := engine.CheckPause(name, d); err != nil {
 		return err
 	}
-	return e.onQueue(ctx, "pause", name, true, func(w *work, h *Heads) error {
+	return e.onQueue(ctx, "pause", name, true, func(w *work, h *queue) error {
 		was := h.Paused
 		h.Paused = never
 		if d > 0 {
 			h.Paused = engine.When{In: d}.Resolve(w.now)
 		}
 		if h.Paused < was {
-			w.soon(h.Num, h.Paused)
+			h.soon(h.Paused)
 		}
-		w.save(h.Num)
+		h.dirty = true
 		return nil
 	})
 }
@@ -40,21 +40,20 @@ func (e *Engine) Resume(ctx context.Context, name string) error {
 		return err
 	}
 	defer e.end()
-	return e.onQueue(ctx, "resume", name, false, func(w *work, h *Heads) error {
+	return e.onQueue(ctx, "resume", name, false, func(_ *work, h *queue) error {
 		if h.Paused != 0 {
-			h.Paused = 0
-			w.save(h.Num)
-			w.stir(h.Num)
+			h.Paused, h.dirty = 0, true
+			h.stir()
 		}
 		return nil
 	})
 }
 
 // stir makes all processes look at a queue again.
-func (w *work) stir(q int64) { w.soon(q, math.MinInt64) }
+func (q *queue) stir() { q.soon(math.MinInt64) }
 
 // onQueue runs do in a transaction that locks a queue's row.
-func (e *Engine) onQueue(ctx context.Context, op, name string, create bool, do func(*work, *Heads) error) error {
+func (e *Engine) onQueue(ctx context.Context, op, name string, create bool, do func(*work, *queue) error) error {
 	num, err := e.number(ctx, name, create)
 	if err != nil || num == 0 {
 		return err
@@ -88,7 +87,7 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 		kinds = append(kinds, Dead)
 	}
 	for _, kind := range kinds {
-		n, err := e.inChunks(ctx, op, num, kind, token.All, func(w *work, x *row) bool {
+		n, err := e.inChunks(ctx, op, num, kind, func(w *work, x *row) bool {
 			if x.gone || x.Kind == Leased || x.Kind == Dead && also&engine.PurgeDead == 0 || x.Created > began.UnixMicro() {
 				return false
 			}
@@ -115,36 +114,44 @@ func rest(ctx context.Context, name string, err error) error {
 }
 
 // inChunks calls do once for each row of a kind, and returns how often it returned true.
-func (e *Engine) inChunks(ctx context.Context, op string, num int64, kind Kind, span token.Span, do func(*work, *row) bool) (n int64, err error) {
-	for {
-		read, done := 0, int64(0)
-		var last token.Place
-		err := e.do(ctx, op, []int64{num}, First{}, nil, func(w *work) error {
-			done = 0
-			var rows []*Row
-			var err error
-			if rows, last, read, err = w.some(Range{Queue: num, Kind: kind, Span: span, Most: chunk}); err != nil {
-				return err
+func (e *Engine) inChunks(ctx context.Context, op string, num int64, kind Kind, do func(*work, *row) bool) (n int64, err error) {
+	return e.chunks(ctx, op, num, func(w *work, from token.Place) (c chunkDone, err error) {
+		rows, last, read, err := w.some(Range{Queue: num, Kind: kind, Span: token.Span{Low: from, High: token.All.High}, Most: chunk})
+		c.more, c.next = read == chunk, behind(last)
+		for _, x := range w.adopt(rows) {
+			if do(w, x) {
+				c.n++
 			}
-			for _, x := range w.adopt(rows) {
-				if do(w, x) {
-					done++
-				}
-			}
-			return nil
+		}
+		return c, err
+	})
+}
+
+// chunkDone is what a transaction of chunks did.
+type chunkDone struct {
+	n    int64
+	more bool        // there are more rows
+	next token.Place // where to go on
+}
+
+// chunks runs do in one transaction after another until there are no more rows, and returns
+// the sum of what they did.
+func (e *Engine) chunks(ctx context.Context, op string, num int64, do func(w *work, from token.Place) (chunkDone, error)) (n int64, err error) {
+	c := chunkDone{more: true, next: token.All.Low}
+	for c.more {
+		from := c.next
+		err := e.do(ctx, op, []int64{num}, First{}, nil, func(w *work) (err error) {
+			c, err = do(w, from)
+			return err
 		})
 		if err != nil {
 			return n, err
 		}
-		n += done
-		if read < chunk {
-			return n, nil
-		}
-		span.Low = behind(last)
-		if ctx.Err() != nil {
+		if n += c.n; c.more && ctx.Err() != nil {
 			return n, &engine.Error{Op: op, Err: ctx.Err()}
 		}
 	}
+	return n, nil
 }
 
 // some reads a range without locks and then locks its rows, in order. One statement cannot do
@@ -171,28 +178,18 @@ func behind(last token.Place) token.Place { return token.Place{At: last.At, ID: 
 // forgetAll forgets the memories of a queue that ended at or before began. It counts those
 // that had not expired.
 func (e *Engine) forgetAll(ctx context.Context, num, began int64) (n int64, err error) {
-	for {
-		read, done := 0, int64(0)
-		err := e.do(ctx, "purge", []int64{num}, First{}, nil, func(w *work) error {
-			done = 0
-			over, err := w.tx.Over(w.ctx, num, math.MinInt64, never, began, chunk)
-			read = len(over)
-			for i := range over {
-				m := &over[i]
-				w.keys[m.Name] = &keyState{stored: m}
-				if m.Forgotten > w.ms {
-					done++
-				}
+	return e.chunks(ctx, "purge", num, func(w *work, _ token.Place) (c chunkDone, err error) {
+		over, err := w.tx.Over(w.ctx, num, math.MinInt64, never, began, chunk)
+		c.more = len(over) > 0
+		for i := range over {
+			m := &over[i]
+			w.keys[m.Name] = &keyState{stored: m}
+			if m.Forgotten > w.ms {
+				c.n++
 			}
-			return err
-		})
-		if n += done; err != nil || read == 0 {
-			return n, err
 		}
-		if ctx.Err() != nil {
-			return n, &engine.Error{Op: "purge", Err: ctx.Err()}
-		}
-	}
+		return c, err
+	})
 }
 
 // Redrive makes dead messages ready. Each chunk is a transaction.

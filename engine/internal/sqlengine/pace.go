@@ -43,7 +43,7 @@ func (w *work) pass(q int64, n int) {
 	}
 	b.Take(n, rateOf(&h.Settings))
 	h.Base = b.Base().UnixMicro()
-	w.save(q)
+	h.dirty = true
 }
 
 // nextAllowed returns when the rate allows another lease.

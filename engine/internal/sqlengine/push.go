@@ -59,7 +59,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, timeout LockTi
 	if err != nil {
 		return nil, err
 	}
-	first, err := e.take(ctx, len(msgs))
+	ids, err := e.take(ctx, len(msgs))
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, timeout LockTi
 		}
 		var refused error
 		for i := range msgs {
-			results[i] = w.push(nums[i], first+engine.ID(i), &msgs[i], room)
+			results[i] = w.push(nums[i], ids[i], &msgs[i], room)
 			if refused == nil {
 				refused = results[i].Err
 			}
@@ -210,7 +210,7 @@ func (w *work) fill(x *row, in *engine.Message) {
 	x.Policy = in.Resolve(&w.queues[x.Queue].Settings.Defaults)
 	x.Content, x.Size, x.whole = in.Content, len(in.Body), true
 	if x.Policy.Remember > 0 && x.Key != "" {
-		w.remembers(x.Queue)
+		w.queues[x.Queue].remembers()
 	}
 }
 

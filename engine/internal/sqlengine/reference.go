@@ -51,9 +51,6 @@ func (e *Engine) cancel(ctx context.Context, refs []engine.Ref, timeout LockTime
 		if err := w.findAgain(first.Names); err != nil {
 			return err
 		}
-		if err := w.boundDead(); err != nil {
-			return err
-		}
 		for i, ref := range refs {
 			if errs[i] == nil {
 				errs[i] = engine.Refuse("cancel", ref, w.cancel(nums[i], ref))
@@ -140,10 +137,7 @@ func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, only cond
 	nums := []int64{num}
 	first := meant([]engine.Ref{ref}, nums)
 	err = e.do(ctx, op, nums, first, only, func(w *work) error {
-		if err := w.findAgain(first.Names); err != nil {
-			return err
-		}
-		err := w.boundDead()
+		err := w.findAgain(first.Names)
 		if err != nil {
 			return err
 		}
@@ -258,7 +252,7 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	var info engine.Info
 	refused := engine.ErrNotFound
 	if num != 0 {
-		err = e.look(ctx, op, nil, First{Queues: []int64{num}}, func(w *work) error {
+		err = e.look(ctx, op, []int64{num}, First{}, func(w *work) error {
 			found, err := w.get(num, ref)
 			if found != nil {
 				info, refused = *found, nil

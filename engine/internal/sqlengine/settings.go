@@ -45,19 +45,19 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 		return "", err
 	}
 	made := ""
-	err = e.onQueue(ctx, op, name, true, func(w *work, h *Heads) error {
-		if made = revision(h.Revision); old != "" && old != made {
+	err = e.onQueue(ctx, op, name, true, func(_ *work, q *queue) error {
+		if made = revision(q.Revision); old != "" && old != made {
 			return engine.RefuseRevision(name, made)
 		}
-		h.Settings = s
-		h.Settings.Defaults = s.Defaults.Clone()
-		h.Revision = uint64(1 + rand.Int64N(math.MaxInt64)) // random, so that a revision lost in a failover does not come again
+		q.Settings = s
+		q.Settings.Defaults = s.Defaults.Clone()
+		q.Revision = uint64(1 + rand.Int64N(math.MaxInt64)) // random, so that a revision lost in a failover does not come again
 		if s.Rate == 0 {
-			h.Base = 0 // full when a rate is set again
+			q.Base = 0 // full when a rate is set again
 		}
-		made = revision(h.Revision)
-		w.save(num)
-		w.stir(num)
+		made = revision(q.Revision)
+		q.dirty = true
+		q.stir()
 		return nil
 	})
 	if err != nil {
@@ -70,19 +70,10 @@ func revision(n uint64) string { return strconv.FormatUint(n, 10) }
 
 // dropDead drops all dead messages that the settings of a queue do not keep.
 func (e *Engine) dropDead(ctx context.Context, op string, num int64) error {
+	one := []int64{num}
 	for more := true; more; {
-		now, heads, err := e.heads(ctx, op, lowestOf([]int64{num}))
-		if err != nil {
-			return err
-		}
-		h := &heads[0]
-		if ms := e.clock(now).UnixMilli(); h.Dead >= h.keeps(ms) && !boundsDead(&h.Settings) {
-			return nil
-		}
-		err = e.doLocked(ctx, op, num, func(w *work) error {
-			h := w.queues[num] // the transaction has read only the queue's row
-			h.First, h.Dead, h.Forgotten = heads[0].First, heads[0].Dead, heads[0].Forgotten
-			if err := w.dropOld([]int64{num}); err != nil {
+		err := e.run(ctx, op, one, one, First{Whole: true}, nil, func(w *work) error {
+			if err := w.dropOld(one); err != nil {
 				return err
 			}
 			if boundsDead(&w.queues[num].Settings) {

@@ -40,10 +40,8 @@ func (w *work) advance(x *row) {
 		if x.Attempt >= x.Policy.MaxAttempts {
 			w.freeKey(x)
 			x.Kind = Dead // since its deadline
-			w.died[x.Queue] = true
-			m := w.endings[x.Queue]
-			m.died++
-			w.endings[x.Queue] = m
+			w.queues[x.Queue].died = true
+			w.queues[x.Queue].endings.died++
 		} else {
 			x.wait(x.Due)
 		}
@@ -52,9 +50,7 @@ func (w *work) advance(x *row) {
 	case x.Kind == Dead:
 		x.gone = x.Ends < w.queues[x.Queue].keeps(w.ms)
 	case x.Kind != Leased && x.Expires < w.ms:
-		m := w.endings[x.Queue]
-		m.expired++
-		w.endings[x.Queue] = m
+		w.queues[x.Queue].endings.expired++
 		w.leave(x, engine.Expired, x.Expires)
 	}
 }
@@ -65,7 +61,7 @@ func (x *row) wait(due int64) { x.Kind, x.Ends, x.Due = kindOf(&x.Policy), due, 
 // die makes a row dead.
 func (w *work) die(x *row, reason string) {
 	w.freeKey(x)
-	w.died[x.Queue] = true
+	w.queues[x.Queue].died = true
 	x.Kind, x.Ends, x.LastError, x.Nonce = Dead, w.ms, reason, nil
 }
 
@@ -103,15 +99,11 @@ func (w *work) leave(x *row, how engine.Ending, ended int64) {
 }
 
 // remembers records that a queue has messages with remember, before it has a memory.
-func (w *work) remembers(queue int64) {
-	if h := w.queues[queue]; !h.Remembers {
-		h.Remembers = true
-		w.save(queue)
+func (q *queue) remembers() {
+	if !q.Remembers {
+		q.Remembers, q.dirty = true, true
 	}
 }
-
-// save marks a queue's row to be written.
-func (w *work) save(queue int64) { w.dirty = append(w.dirty, queue) }
 
 // revive gives a dead message its key back. It reports false if another message holds the key,
 // which was read before.

@@ -20,13 +20,17 @@ var ErrBusy = fmt.Errorf("%w: others hold what it needs", ErrAgain)
 // deadlock or a serialization failure.
 var ErrDeadlock = fmt.Errorf("%w: a deadlock", ErrAgain)
 
-// Again returns an ErrAgain. reason is the caller's error if repeating does not help.
+// errEnded is the ErrAgain of a transaction whose connection ended.
+var errEnded = fmt.Errorf("%w: the connection ended", ErrAgain)
+
+// Again returns the ErrAgain of a transaction whose connection ended. reason is the caller's
+// error if repeating does not help.
 func Again(reason error) error { return &again{reason} }
 
 type again struct{ reason error }
 
-func (a *again) Error() string        { return ErrAgain.Error() + ": " + a.reason.Error() }
-func (a *again) Is(target error) bool { return target == ErrAgain }
+func (a *again) Error() string { return errEnded.Error() + ": " + a.reason.Error() }
+func (a *again) Unwrap() error { return errEnded }
 
 // ErrGone means that some queue numbers do not exist. Queues are never deleted, so a failover
 // must have lost them.
@@ -55,9 +59,10 @@ type Store interface {
 	// Queues lists queues by name, beginning after a name.
 	Queues(ctx context.Context, after string, limit int) ([]Queue, error)
 
-	// IDs reserves at least n new ids, first to last, and commits at once. They follow the
-	// database's clock, so that none repeats after a failover that lost the reservation.
-	IDs(ctx context.Context, n int) (first, last engine.ID, err error)
+	// IDs reserves blocks of BlockSize consecutive new ids, and commits at once. It returns the
+	// first id of each. They follow the database's clock, so that none repeats after a
+	// failover that lost the reservation.
+	IDs(ctx context.Context, blocks int) (first []engine.ID, err error)
 
 	// Fold adds up some of the tallies that transactions left, so that few remain to be
 	// summed. It begins at a number, and returns the last number and whether there are more.
@@ -69,6 +74,9 @@ type Store interface {
 
 // QueuesMost is how many queues are counted in one statement.
 const QueuesMost = 500
+
+// BlockSize is how many ids a process reserves at a time.
+const BlockSize = 1000
 
 // Sooner is a notice: a queue may have something at an instant.
 type Sooner struct {
@@ -125,6 +133,8 @@ type First struct {
 	Names  []Name      // in order of queue and key
 	Ranges []Range     // none with IDs or Names
 	Queues []int64     // only the queues' own rows are read, without a lock
+	// Whole makes the engine read the first rows of all its queues, from the start of the index.
+	Whole bool
 	// Timeout holds for the whole transaction.
 	Timeout LockTimeout
 }

@@ -10,23 +10,26 @@ import (
 
 // Within is an engine whose calls are part of the caller's transaction: its Store runs each
 // call in a savepoint. Like the transaction, it is used from one goroutine at a time. Tell
-// must be called after the commit.
+// must be called after the commit. Capabilities says what can be part of a transaction.
 type Within struct {
+	part
 	e *Engine
 
 	mu    sync.Mutex // Tell may be called from another goroutine
 	later []func()
 }
 
-var _ interface {
+// part is what a Within has of an Engine.
+type part interface {
 	engine.Engine
 	engine.AtomicPusher
-} = (*Within)(nil)
+}
 
 // Within returns the engine of a transaction.
 func (e *Engine) Within(store Store) *Within {
 	w := new(Within)
 	w.e = &Engine{store, e.cfg, e.process}
+	w.part = w.e
 	w.e.cfg.later = func(tell func()) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -78,43 +81,10 @@ func (w *Within) Capabilities() engine.Capabilities {
 	return c
 }
 
-// Push is Engine.Push in the transaction.
-func (w *Within) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-	return w.e.Push(ctx, msgs)
-}
-
-// PushAtomic is Engine.PushAtomic in the transaction. If it fails, the transaction can go on.
-func (w *Within) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-	return w.e.PushAtomic(ctx, msgs)
-}
-
 // Lease fails: leases of an open transaction could not be renewed.
 func (w *Within) Lease(context.Context, []engine.Want) (engine.Grant, error) {
 	return engine.Grant{}, &engine.Error{Op: "lease", Err: engine.ErrUnsupported, Hint: "lease outside of the transaction, and settle in it"}
 }
-
-// Settle is Engine.Settle in the transaction.
-func (w *Within) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
-	return w.e.Settle(ctx, s)
-}
-
-// Cancel is Engine.Cancel in the transaction.
-func (w *Within) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
-	return w.e.Cancel(ctx, refs)
-}
-
-// Reschedule is Engine.Reschedule in the transaction.
-func (w *Within) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
-	return w.e.Reschedule(ctx, ref, due)
-}
-
-// Get is Engine.Get as the transaction sees it.
-func (w *Within) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
-	return w.e.Get(ctx, ref)
-}
-
-// Watch is the engine's Watch.
-func (w *Within) Watch(fn func(queue string)) (stop func()) { return w.e.Watch(fn) }
 
 // Close does nothing: the caller ends the transaction.
 func (w *Within) Close() error { return nil }

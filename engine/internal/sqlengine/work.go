@@ -24,24 +24,29 @@ type work struct {
 	opened time.Time // when now was read, by the clock of this process
 	ms     int64
 
-	heads   []Heads
-	queues  map[int64]*Heads // heads by number
-	locked  []int64          // queues that are locked, or will be in the next try
-	dirty   []int64          // queues to be saved
-	rows    map[engine.ID]*row
-	order   []*row // rows in the order of reading
-	keys    map[Name]*keyState
-	endings map[int64]endings
-	least   map[int64]int64     // when each queue may have something because of this work
-	low     map[int64]*LowBound // lower bounds of the rows written
-	freed   map[int64]bool      // queues with in_flight in which it ended a lease before the deadline
-	quiet   bool                // no hints: the answer tells the caller
-	died    map[int64]bool      // queues with newly dead messages
+	heads  []Heads
+	queues map[int64]*queue // by number
+	locked []int64          // queues that are locked, or will be in the next try
+	rows   map[engine.ID]*row
+	order  []*row // rows in the order of reading
+	keys   map[Name]*keyState
+	quiet  bool // no hints: the answer tells the caller
 
 	ahead     []Range // read with the opening
 	readAhead [][]*Row
 
 	left func() []Heads // the heads of queues at the end of the transaction, if asked for
+}
+
+// queue is a queue in a work.
+type queue struct {
+	*Heads
+	dirty   bool // to be saved
+	died    bool // there are newly dead messages
+	freed   bool // the work ended a lease before its deadline, and the queue has in_flight
+	endings endings
+	least   int64    // when there may be something because of this work; never: not because of it
+	low     LowBound // lower bound of the rows written
 }
 
 // row is a message in a work.
@@ -97,7 +102,7 @@ func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first
 				return err
 			}
 			if only != nil {
-				if err := w.mustLock(w.those(only)); err != nil {
+				if err := w.mustLock(w.those(func(q *queue) bool { return only(&q.Settings) })); err != nil {
 					return err
 				}
 			}
@@ -137,14 +142,9 @@ func (e *Engine) committed(w *work) {
 func (e *Engine) work(ctx context.Context, tx Tx, op string, now time.Time, queues int) *work {
 	return &work{
 		e: e, ctx: ctx, tx: tx, op: op, now: now, ms: now.UnixMilli(),
-		queues:  make(map[int64]*Heads, queues),
-		rows:    make(map[engine.ID]*row),
-		keys:    make(map[Name]*keyState),
-		endings: make(map[int64]endings),
-		least:   make(map[int64]int64),
-		low:     make(map[int64]*LowBound),
-		freed:   make(map[int64]bool),
-		died:    make(map[int64]bool),
+		queues: make(map[int64]*queue, queues),
+		rows:   make(map[engine.ID]*row),
+		keys:   make(map[Name]*keyState),
 	}
 }
 
@@ -176,13 +176,14 @@ func (e *Engine) repeat(ctx context.Context, op string, timeout LockTimeout, try
 	}
 }
 
-// those returns the queues for whose settings only returns true.
-func (w *work) those(only condition) (queues []int64) {
-	for q, h := range w.queues {
-		if only(&h.Settings) {
-			queues = append(queues, q)
+// those returns the queues for which only returns true, in order.
+func (w *work) those(only func(*queue) bool) (queues []int64) {
+	for num, q := range w.queues {
+		if only(q) {
+			queues = append(queues, num)
 		}
 	}
+	slices.Sort(queues)
 	return queues
 }
 
@@ -196,12 +197,11 @@ func (w *work) mustLock(queues []int64) error {
 	return errMustLock
 }
 
-// look runs a transaction that changes nothing. It reads the heads of queues from their low
-// bounds, if there are any.
-func (e *Engine) look(ctx context.Context, op string, from []LowBound, first First, fn func(*work) error) error {
+// look runs a transaction that changes nothing.
+func (e *Engine) look(ctx context.Context, op string, queues []int64, first First, fn func(*work) error) error {
 	return e.repeat(ctx, op, NoTimeout, func() error {
 		return e.in(ctx, op, func(tx Tx) error {
-			w, err := e.open(ctx, tx, op, from, nil, first)
+			w, err := e.openFor(ctx, tx, op, queues, nil, first)
 			if err != nil {
 				return err
 			}
@@ -210,8 +210,12 @@ func (e *Engine) look(ctx context.Context, op string, from []LowBound, first Fir
 	})
 }
 
-// openFor opens a transaction over queues. Only a lease needs their first rows.
+// openFor opens a transaction over queues. Only a lease needs their first rows, unless first
+// says otherwise.
 func (e *Engine) openFor(ctx context.Context, tx Tx, op string, queues, lock []int64, first First) (*work, error) {
+	if first.Whole {
+		return e.open(ctx, tx, op, lowestOf(queues), lock, first)
+	}
 	if op != "lease" {
 		first.Queues = queues
 		return e.open(ctx, tx, op, nil, lock, first)
@@ -245,7 +249,7 @@ func (e *Engine) open(ctx context.Context, tx Tx, op string, from []LowBound, lo
 		if h.Paused != 0 && h.Paused <= w.ms {
 			h.Paused = 0
 		}
-		w.queues[h.Num] = h
+		w.queues[h.Num] = &queue{Heads: h, least: never, low: highest(h.Num)}
 	}
 	if len(w.queues) < asked && w.op != "settle" { // tokens come from outside and may name any queue
 		return nil, ErrGone
@@ -351,37 +355,29 @@ func (w *work) find(names []Name) error {
 
 // findAgain reads once more the keys that seemed to be free. If PostgreSQL had to wait for a
 // transaction that deleted the holder and added another, the first statement saw neither.
-// Only a later statement sees the new holder.
+// Only a later statement sees the new holder. Then it bounds the dead.
 func (w *work) findAgain(names []Name) error {
 	for _, name := range names {
 		if s := w.keys[name]; s.holder == nil && (s.memory == nil || s.memory == s.stored) {
 			delete(w.keys, name)
 		}
 	}
-	return w.find(names)
+	if err := w.find(names); err != nil {
+		return err
+	}
+	return w.boundDead()
 }
 
 // soon notes that a queue may have something at an instant.
-func (w *work) soon(queue, at int64) {
-	if least, ok := w.least[queue]; !ok || at < least {
-		w.least[queue] = at
-	}
-}
+func (q *queue) soon(at int64) { q.least = min(q.least, at) }
 
-// lower returns the lower bound of the rows that this work writes to a queue.
-func (w *work) lower(queue int64) *LowBound {
-	low := w.low[queue]
-	if low == nil {
-		low = new(highest(queue))
-		w.low[queue] = low
-	}
-	return low
-}
+// sooner returns when a queue may have something for others because of the work.
+func (q *queue) sooner() int64 { return max(q.least, q.Paused) }
 
 // write writes all changes. It frees keys before other rows take them.
 func (w *work) write() error {
-	w.dirty = sorted(w.dirty)
-	if err := w.mustLock(w.dirty); err != nil {
+	dirty := w.those(func(q *queue) bool { return q.dirty })
+	if err := w.mustLock(dirty); err != nil {
 		return err // saving a queue without its lock could undo another's change
 	}
 	var inserted, buried, moved, replaced, late []*Row
@@ -398,9 +394,10 @@ func (w *work) write() error {
 		if !x.gone {
 			t.count(&x.Row, 1)
 		}
-		if x.was.Kind == Leased && x.was.Ends > w.ms && (x.gone || x.Kind != Leased) && boundsFlight(&w.queues[x.Queue].Settings) {
-			w.freed[x.Queue] = true
-			w.soon(x.Queue, w.ms)
+		q := w.queues[x.Queue]
+		if x.was.Kind == Leased && x.was.Ends > w.ms && (x.gone || x.Kind != Leased) && boundsFlight(&q.Settings) {
+			q.freed = true
+			q.soon(w.ms)
 		}
 		switch {
 		case fresh:
@@ -423,11 +420,11 @@ func (w *work) write() error {
 		if x.gone || !fresh && !x.whole && !x.moved() {
 			continue
 		}
-		if low := &w.lower(x.Queue).From[x.Kind]; x.Place().Compare(*low) < 0 {
+		if low := &q.low.From[x.Kind]; x.Place().Compare(*low) < 0 {
 			*low = x.Place()
 		}
 		if x.Kind != Dead {
-			w.soon(x.Queue, x.Ends)
+			q.soon(x.Ends)
 		}
 	}
 	forgotten, remembered := w.memories(t)
@@ -440,8 +437,9 @@ func (w *work) write() error {
 	slices.SortFunc(inserted, func(a, b *Row) int {
 		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Key, b.Key), cmp.Compare(a.ID, b.ID))
 	})
-	for _, q := range w.dirty {
-		w.tx.SaveQueue(w.ctx, &w.queues[q].Queue)
+	for _, num := range dirty {
+		w.queues[num].dirty = false
+		w.tx.SaveQueue(w.ctx, &w.queues[num].Queue)
 	}
 	w.tx.Forget(w.ctx, forgotten)
 	w.tx.Delete(w.ctx, deleted)
@@ -465,7 +463,6 @@ func (w *work) clean() {
 	for _, s := range w.keys {
 		s.stored = s.memory
 	}
-	w.dirty = nil
 }
 
 // moved reports whether a column that changes with the state has changed.
@@ -487,7 +484,7 @@ func (w *work) memories(t tallies) (forgotten []Name, remembered []Memory) {
 		}
 		if s.memory != nil {
 			remembered = append(remembered, *s.memory)
-			low := w.lower(name.Queue)
+			low := &w.queues[name.Queue].low
 			low.Forgotten = min(low.Forgotten, s.memory.Forgotten)
 			t[tallyOf{name.Queue, CountFinished, 0}]++
 		}
@@ -503,34 +500,16 @@ func (w *work) lookAhead() {
 	if w.e.cfg.Notify == nil || w.quiet {
 		return
 	}
-	var near []int64
-	for q := range w.least {
-		if w.e.cfg.later != nil || w.e.tells(w.sooner(q), w.ms) {
-			near = append(near, q)
-		}
-	}
+	near := w.those(func(q *queue) bool {
+		return q.least != never && (w.e.cfg.later != nil || w.e.tells(q.sooner(), w.ms))
+	})
 	if near != nil {
 		w.left = w.tx.Leave(w.ctx, w.e.cache.lowBounds(near))
 	}
 }
 
-// sooner returns when a queue may have something for others because of this work.
-func (w *work) sooner(q int64) int64 { return max(w.least[q], w.queues[q].Paused) }
-
 // conclude sends the hints and notices of a committed work.
 func (w *work) conclude() {
-	for q, m := range w.endings {
-		w.e.cache.one(q, func(k *cached) {
-			k.unreported.expired += m.expired
-			k.unreported.died += m.died
-		})
-	}
-	for q, low := range w.low {
-		w.e.cache.one(q, func(k *cached) { k.lower(low) })
-	}
-	if w.quiet {
-		return
-	}
 	// In a caller's transaction the heads may be old: rows that were due may be gone by now.
 	old := w.e.cfg.later != nil
 	ms := w.e.clock(w.now.Add(time.Since(w.opened))).UnixMilli()
@@ -542,14 +521,24 @@ func (w *work) conclude() {
 	}
 	var hints []string
 	var notices []Sooner
-	for _, q := range slices.Sorted(maps.Keys(w.least)) {
-		at, name := w.sooner(q), w.queues[q].Name
-		if w.e.cache.sooner(q, at) {
-			hints = append(hints, name)
+	for _, num := range slices.Sorted(maps.Keys(w.queues)) {
+		q := w.queues[num]
+		at, hint := q.sooner(), false
+		w.e.cache.one(num, func(k *cached) {
+			k.unreported.expired += q.endings.expired
+			k.unreported.died += q.endings.died
+			k.lower(&q.low)
+			hint = k.sooner(at)
+		})
+		if w.quiet || q.least == never {
+			continue
 		}
-		first, known := first[q]
-		if w.e.tells(at, ms) && (!known || at <= first || w.freed[q] || old && first <= ms) {
-			notices = append(notices, Sooner{name, at})
+		if hint {
+			hints = append(hints, q.Name)
+		}
+		first, known := first[num]
+		if w.e.tells(at, ms) && (!known || at <= first || q.freed || old && first <= ms) {
+			notices = append(notices, Sooner{q.Name, at})
 		}
 	}
 	w.e.watchers.Hint(hints...)

@@ -3,8 +3,6 @@ package redisengine
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -195,55 +193,6 @@ func TestAnswersAreForgotten(t *testing.T) {
 	}
 }
 
-// TestTakenIDsInTurn: two engines have the same blocks of ids and push in every order, to
-// the end of a block and beyond. Nothing is overwritten.
-func TestTakenIDsInTurn(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	for seed := range uint64(6) {
-		random := rand.New(rand.NewPCG(seed, 0))
-		prefix := "prefix=" + freshPrefix()
-		both := []*Engine{openStore(t, s.URL(), prefix), openStore(t, s.URL(), prefix)}
-		block := uint64(1 << 39)
-		for i, e := range both { // as after a failover that forgot what was reserved
-			left := uint64(20 - 10*i)
-			if seed%2 == 0 {
-				left = 3
-			}
-			e.ids.block, e.ids.spare, e.ids.used = block, block+1, blockSize-left
-		}
-		keys, seen := map[string]engine.ID{}, map[engine.ID]bool{}
-		for n := range 24 {
-			e := both[random.IntN(2)]
-			msgs := make([]engine.Message, 1+random.IntN(8))
-			for i := range msgs {
-				msgs[i] = plain("q", fmt.Sprint(n, ".", i))
-				msgs[i].Due.In = time.Hour
-			}
-			if n < 2 && seed%2 == 0 { // one to the very end of the block, the other beyond
-				e, msgs = both[1-n], slices.Repeat([]engine.Message{plain("q", "")}, 3*(n+1))
-			}
-			for i, r := range push(t, e, msgs...) {
-				if seen[r.ID] || r.Outcome != engine.Created {
-					t.Fatalf("seed %d: %+v comes twice", seed, r)
-				}
-				if seen[r.ID] = true; msgs[i].Key != "" {
-					keys[msgs[i].Key] = r.ID
-				}
-			}
-			if len(keys) > 1 && random.IntN(4) == 0 { // a block is known as long as there are messages of it
-				e.forgetQueues(t.Context(), []string{"q"})
-			}
-		}
-		for key, id := range keys {
-			i, err := both[0].Get(t.Context(), engine.Ref{Queue: "q", Key: key})
-			if err != nil || i.ID != id || !strings.HasSuffix(string(i.Body), key) {
-				t.Fatalf("seed %d: %q is %+v, %v", seed, key, i, err)
-			}
-		}
-	}
-}
-
 // TestTakenIDs: an engine allocates ids that are in use, as after a failover that lost them
 // to a server whose clock is behind. No message is overwritten.
 func TestTakenIDs(t *testing.T) {
@@ -255,9 +204,7 @@ func TestTakenIDs(t *testing.T) {
 	was := push(t, one, first, plain("q", ""), plain("q", ""))
 	lease1 := leaseAll(t, one, "q")
 	push(t, other, plain("other", ""))
-	other.ids.mu.Lock()
 	other.ids.block, other.ids.used = blockOf(was[0].ID), 0
-	other.ids.mu.Unlock()
 	is := push(t, other, plain("q", "a"), plain("q", "b"), plain("q", "c"), plain("q", "d"))
 	seen := map[engine.ID]bool{}
 	for _, r := range append(was, is...) {
@@ -278,9 +225,7 @@ func TestTakenIDs(t *testing.T) {
 		}
 	}
 	var e *tarry.Error
-	other.ids.mu.Lock()
 	other.ids.block, other.ids.used = blockOf(was[0].ID), 0
-	other.ids.mu.Unlock()
 	r, err := other.push(t.Context(), []engine.Message{plain("q", "e")}, 1)
 	if err != nil || !errors.As(r[0].Err, &e) || !errors.Is(e, engine.ErrUnavailable) {
 		t.Errorf("with no try left: %+v, %v", r, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -43,10 +42,9 @@ type call struct {
 	how   []byte // action of each item, as the script reads it
 	usual bool   // all actions are 0
 
-	// Only for pushes, as lua/push.lua reads them: the due times, and the blocks of the ids.
-	dues        []byte
-	known       *configured // settings that the policies were resolved with
-	least, most uint64
+	// Only for pushes, as lua/push.lua reads them.
+	dues  []byte
+	known *configured // settings that the policies were resolved with
 }
 
 // call returns the shard's call that takes the next item, which has this key.
@@ -63,7 +61,7 @@ func (b *batch) call(s *shard, key string, bytes int) *call {
 			return c
 		}
 	}
-	c = &call{shard: s, usual: true, least: math.MaxUint64, args: make([]string, ahead+b.room, 64)}
+	c = &call{shard: s, usual: true, args: make([]string, ahead+b.room, 64)}
 	if b.unique {
 		c.keys = make(map[string]struct{})
 	}

@@ -86,7 +86,7 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 	e := &Engine{
 		client: client, log: cfg.logger(), prefix: prefix, forget: cfg.AtMostOnce, replicas: cfg.Replicas,
 		opened: time.Now(), origin: rand.Text(), channel: prefix + ":hints",
-		ids:      ids{used: blockSize},
+		ids:      newIDs(),
 		registry: newRegistry(prefix),
 		held:     held{leases: make(map[string]lease)},
 		queues:   make(map[string]*queue),

@@ -169,10 +169,8 @@ func TestFaultClusterRegistryDies(t *testing.T) {
 	for n, name := range healthy {
 		try := 0
 		swift(t, "a push to "+name, patience+time.Second, func() time.Duration {
-			e.ids.mu.Lock()
-			e.ids.used, e.ids.spare = 1<<numberBits, 0 // a new block for each
+			spent(e)
 			e.ids.at = n % len(idKeys)
-			e.ids.mu.Unlock()
 			try++
 			return ends(t, longWait, func() {
 				for _, r := range push(t, e, plain(name, fmt.Sprint(n, ".", try)), plain(name, "")) {

@@ -46,9 +46,9 @@ func swift(t *testing.T, what string, bound time.Duration, call func() (took tim
 
 // spent makes the next push ask for ids.
 func spent(e *Engine) {
-	e.ids.mu.Lock()
-	defer e.ids.mu.Unlock()
-	e.ids.used = 1 << numberBits
+	<-e.ids.turn
+	defer func() { e.ids.turn <- struct{}{} }()
+	e.ids.used = blockSize
 }
 
 // TestFaultOutageIsBounded: however many messages, queues and shards a call is about, it
@@ -173,9 +173,7 @@ func TestFaultCancelledIsNoOutage(t *testing.T) {
 	before := fact(t, c.server, "stats", "total_commands_processed")
 	e := c.engine
 	q := e.queue("q")
-	e.registry.mu.Lock()
-	epoch := e.registry.epoch
-	e.registry.mu.Unlock()
+	e.note(t.Context(), q)
 	c.DropReplies(true)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -186,9 +184,7 @@ func TestFaultCancelledIsNoOutage(t *testing.T) {
 	eventually(t, "the server to be asked", func() bool { return fact(t, c.server, "stats", "total_commands_processed") > before+1 })
 	cancel()
 	fails(t, <-ended, context.Canceled)
-	e.registry.mu.Lock()
-	defer e.registry.mu.Unlock()
-	if e.registry.epoch != epoch {
+	if len(e.registry.due(time.Now(), []*queue{q})) > 0 {
 		t.Error("all queues are to be noted anew")
 	}
 	if q.shards[0].down.Load() {

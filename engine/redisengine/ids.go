@@ -3,9 +3,7 @@ package redisengine
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"strconv"
-	"sync"
 
 	"github.com/redis/rueidis"
 
@@ -36,15 +34,6 @@ func shardOf(id engine.ID) int { return int(id & (MaxShards - 1)) }
 
 // blockOf returns the block of an id.
 func blockOf(id engine.ID) uint64 { return uint64(id-idBase) >> (numberBits + shardBits) }
-
-// blocks describes the blocks of a call's ids, as lua/push.lua reads it.
-func (e *Engine) blocks(least, most uint64) string {
-	text := fmt.Sprintf("%013d", most) + e.origin
-	if least != most {
-		return "+" + text
-	}
-	return text
-}
 
 // readID reads an id from an answer.
 func readID(v *rueidis.RedisMessage) (engine.ID, error) {
@@ -77,134 +66,80 @@ const memberBytes = 8
 // server needs only the first.
 var idKeys = [...]string{":{ids-ibg}", ":{ids-ise}", ":{ids-bly}", ":{ids-jtc}"}
 
-// ids allocates ids, each once. The next block is reserved in the background while the
-// current one still has many ids.
+// ids allocates ids, each once: the numbers of a block, and then those of the next.
 type ids struct {
-	mu     sync.Mutex
-	block  uint64
-	used   uint64 // numbers used; at first all
-	spare  uint64 // the next block; 0: not reserved yet
-	flight *reservation
-	at     int // the key that answered last
+	turn  chan struct{} // holds a token while nobody uses the fields below
+	block uint64
+	used  uint64 // numbers used
+	at    int    // the key that answered last
 }
 
-// reservation is a reservation in progress, shared by all its waiters.
-type reservation struct {
-	done chan struct{}
-	err  error
-}
-
-// drop abandons the block of an id that was already in use.
-func (x *ids) drop(id engine.ID) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.block == blockOf(id) {
-		x.used = 1 << numberBits
-	}
+func newIDs() ids {
+	turn := make(chan struct{}, 1)
+	turn <- struct{}{}
+	return ids{turn: turn, used: blockSize}
 }
 
 // id returns a new id for a message of a shard.
 func (e *Engine) id(ctx context.Context, shard int) (engine.ID, error) {
-	for {
-		id, flight := e.ids.next(shard, e.reserve)
-		if flight == nil {
-			return id, nil
-		}
-		select {
-		case <-flight.done:
-			if flight.err != nil {
-				return 0, flight.err
-			}
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
+	x := &e.ids
+	select {
+	case <-x.turn:
+	case <-ctx.Done():
+		return 0, ctx.Err()
 	}
-}
-
-// next returns an id, or the reservation to wait for.
-func (x *ids) next(shard int, reserve func(*reservation)) (engine.ID, *reservation) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.used == blockSize && x.spare != 0 {
-		x.block, x.used, x.spare = x.spare, 0, 0
-	}
-	if x.used >= blockSize/2 && x.spare == 0 && x.flight == nil {
-		x.flight = &reservation{done: make(chan struct{})}
-		reserve(x.flight)
-	}
+	defer func() { x.turn <- struct{}{} }()
 	if x.used == blockSize {
-		return 0, x.flight
+		block, err := e.newBlock(ctx)
+		if err != nil {
+			return 0, err
+		}
+		x.block, x.used = block, 0
 	}
 	x.used++
 	return newID(x.block, x.used-1, shard), nil
 }
 
-// reserve reserves a block in the background.
-func (e *Engine) reserve(flight *reservation) {
-	e.tasks.Go(func() {
-		block, err := e.newBlock()
-		x := &e.ids
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		x.spare, x.flight = block, nil
-		flight.err = err
-		close(flight.done)
-	})
+// drop abandons the block of an id that was already in use.
+func (e *Engine) drop(id engine.ID) {
+	<-e.ids.turn
+	defer func() { e.ids.turn <- struct{}{} }()
+	if e.ids.block == blockOf(id) {
+		e.ids.used = blockSize
+	}
 }
 
-// newBlock reserves a block. In a cluster it asks the key that answered last, and after a
-// failure all keys.
-func (e *Engine) newBlock() (uint64, error) {
+// newBlock reserves a block. In a cluster it asks the key that answered last, then the
+// others. Called by whoever has the turn.
+func (e *Engine) newBlock(ctx context.Context) (block uint64, err error) {
 	if !e.cluster() {
-		values, err := e.eval1(e.ctx, e.blockRequest(0))
-		return readBlock(values, err)
+		return e.reserve(ctx, 0, e.patient())
 	}
-	e.ids.mu.Lock()
-	at := e.ids.at
-	e.ids.mu.Unlock()
-	which := []int{at}
-	until := e.patient()
 	pause := pauses()
-	for {
-		reqs := make([]request, len(which))
-		for i, k := range which {
-			reqs[i] = e.blockRequest(k)
-		}
-		var err error
-		for i, r := range e.eval(e.ctx, reqs, attempt.Once(downTimeout+e.slack)) {
-			var block uint64
-			if block, err = readBlock(r.values, r.err); err == nil {
-				e.ids.mu.Lock()
-				e.ids.at = which[i]
-				e.ids.mu.Unlock()
-				return block, nil
+	for until := e.patient(); ; {
+		for range idKeys {
+			if block, err = e.reserve(ctx, e.ids.at, attempt.Once(downTimeout+e.slack)); err == nil || fateOf(err) == attempt.Answered {
+				return block, err
 			}
+			e.ids.at = (e.ids.at + 1) % len(idKeys)
 		}
-		if fateOf(err) == attempt.Answered || until.Over() || e.ctx.Err() != nil {
+		if until.Over() || !pause.Wait(ctx) {
 			return 0, err
 		}
-		if len(which) > 1 {
-			pause.Wait(e.ctx)
-		}
-		which = which[:0]
-		for k := range idKeys {
-			which = append(which, k)
-		}
 	}
 }
 
-func (e *Engine) blockRequest(k int) request {
-	return request{script: idsScript, keys: []string{e.prefix + idKeys[k]}, args: []string{"", strconv.Itoa(len(idKeys)), strconv.Itoa(k)}}
-}
-
-func readBlock(values []rueidis.RedisMessage, err error) (uint64, error) {
-	if err != nil {
-		return 0, err
+// reserve reserves a block by one of the keys.
+func (e *Engine) reserve(ctx context.Context, k int, until attempt.Bound) (uint64, error) {
+	args := []string{"", strconv.Itoa(len(idKeys)), strconv.Itoa(k)}
+	r := e.eval(ctx, []request{{script: idsScript, keys: []string{e.prefix + idKeys[k]}, args: args}}, until)[0]
+	if r.err != nil {
+		return 0, r.err
 	}
-	if len(values) != 1 {
+	if len(r.values) != 1 {
 		return 0, errAnswer
 	}
-	block, err := values[0].AsInt64()
+	block, err := r.values[0].AsInt64()
 	if err != nil {
 		return 0, errAnswer
 	}

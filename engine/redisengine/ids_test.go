@@ -99,7 +99,7 @@ func TestIDsOfAFullBlock(t *testing.T) {
 	t.Parallel()
 	e := openStore(t, redistest.Start(t).URL())
 	seen := make(map[engine.ID]bool)
-	for range 1<<numberBits + 2 {
+	for range blockSize + 2 {
 		id, err := e.id(t.Context(), 200)
 		if err != nil {
 			t.Fatal(err)

@@ -33,8 +33,7 @@ func (e *Engine) pause(ctx context.Context, op, name, until string) error {
 	}
 	defer e.calls.Leave()
 	q := e.queue(name)
-	e.note(ctx, q)
-	if err := e.registry.refusals([]*queue{q})[q]; err != nil {
+	if err := e.note(ctx, q)[q]; err != nil {
 		return fault(op, name, err)
 	}
 	qs := make([]question, len(q.shards))

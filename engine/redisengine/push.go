@@ -35,7 +35,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 		return nil, fault("push", "", err)
 	}
 	results := make([]engine.PushResult, len(msgs))
-	b := batch{e: e, unique: true, room: 5, until: until}
+	b := batch{e: e, unique: true, room: 4, until: until}
 	keyless := int(e.spread.Add(1))
 	aims, refused := e.aim(ctx, msgs)
 	var noIDs error // the first failure to get an id
@@ -69,7 +69,6 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 		record, large := encode(m, &policy, created.UnixMicro())
 		c := b.call(s, m.Key, len(record)+len(large))
 		c.items, c.known = append(c.items, i), known
-		c.least, c.most = min(c.least, blockOf(id)), max(c.most, blockOf(id))
 		c.dues = appendDue(c.dues, m.Due)
 		c.do(record[0] | byte(m.OnConflict)<<3)
 		c.args = append(c.args, member(id), m.Key, rueidis.BinaryString(record))
@@ -80,8 +79,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 	for _, c := range b.calls {
 		c.args[ahead], c.args[ahead+1] = strconv.Itoa(len(c.items)), rueidis.BinaryString(c.dues)
 		c.args[ahead+2] = c.hows()
-		c.args[ahead+3] = e.blocks(c.least, c.most)
-		c.args[ahead+4] = c.known.mark()
+		c.args[ahead+3] = c.known.mark()
 	}
 	var again []int // to push again: the id is in use, or the settings differ
 	b.run(ctx, pushScript, func(c *call, values []rueidis.RedisMessage, now int64, err error) {
@@ -115,7 +113,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 		for n, i := range again {
 			repeated[n] = msgs[i]
 			if errors.Is(results[i].Err, errTaken) {
-				e.ids.drop(results[i].ID)
+				e.drop(results[i].ID)
 			}
 		}
 		more, err := e.push(ctx, repeated, tries-1)
@@ -149,8 +147,7 @@ func (e *Engine) aim(ctx context.Context, msgs []engine.Message) (aims []aim, re
 			aims[i] = to
 		}
 	}
-	e.note(ctx, distinct...)
-	return aims, e.registry.refusals(distinct)
+	return aims, e.note(ctx, distinct...)
 }
 
 // errTaken says that the id of a new message is in use. This happens when a failover has

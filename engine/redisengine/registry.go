@@ -3,6 +3,8 @@ package redisengine
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,25 +23,24 @@ type registry struct {
 
 	mu      sync.Mutex
 	noted   map[string]noted
-	epoch   int               // raised when a server may have lost data
-	wanted  map[string]*queue // to register with the next attempt
-	tried   chan struct{}     // closed after that attempt
-	running bool              // an attempt is in progress
-	failing bool              // the last one failed
+	missed  map[string]*queue // to register once the registry answers again
+	failing bool              // registerMissed is running
+	doubted time.Time         // when noted was last cleared
 }
 
 // noted is what is known of a registered queue.
 type noted struct {
-	at    time.Time
-	epoch int
-	err   error // another queue has the same fingerprint
+	at  time.Time
+	err error // another queue has the same fingerprint
 }
 
 const (
 	noteAgain   = time.Hour
 	forgetAfter = 2 * noteAgain
-	// noteTimeout is how long a push waits for the registration of a new queue.
+	// noteTimeout is how long a call waits for the registration of its queues.
 	noteTimeout = 500 * time.Millisecond
+	// noteRetry is the pause between attempts while the registry does not answer.
+	noteRetry = time.Second
 	// scriptNames is the number of queues that one script registers.
 	scriptNames = 500
 )
@@ -48,18 +49,62 @@ func newRegistry(prefix string) *registry {
 	base := prefix + ":{queues}:"
 	return &registry{
 		names: base + "names", seen: base + "seen", prints: base + "prints", tidied: base + "tidied",
-		noted: make(map[string]noted), wanted: make(map[string]*queue),
+		noted: make(map[string]noted), missed: make(map[string]*queue),
 	}
 }
 
 func (r *registry) keys() []string { return []string{r.names, r.seen, r.prints} }
 
 // doubt makes every queue register again at its next use: a server that comes back may have
-// lost them.
+// lost them. While a server fails call after call, they do so once a second.
 func (r *registry) doubt() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.epoch++
+	if time.Since(r.doubted) >= noteRetry {
+		clear(r.noted)
+		r.doubted = time.Now()
+	}
+}
+
+// due returns the queues to register before they are used. While the registry does not
+// answer there are none: registerMissed registers them later.
+func (r *registry) due(now time.Time, queues []*queue) (due []*queue) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, q := range queues {
+		n, ok := r.noted[q.name]
+		switch {
+		case ok && elapsed(n.at, now) < noteAgain:
+		case r.failing:
+			r.missed[q.name] = q
+		default:
+			due = append(due, q)
+		}
+	}
+	return due
+}
+
+// miss records queues that could not be registered. first reports that the registry has
+// answered until now.
+func (r *registry) miss(queues []*queue) (first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, q := range queues {
+		r.missed[q.name] = q
+	}
+	first = !r.failing
+	r.failing = true
+	return first
+}
+
+// takeMissed returns the queues to register now that registerMissed tries again.
+func (r *registry) takeMissed() []*queue {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	queues := slices.Collect(maps.Values(r.missed))
+	clear(r.missed)
+	r.failing = len(queues) > 0
+	return queues
 }
 
 // refusals returns the queues that cannot be used, with the reasons; usually nil.
@@ -77,145 +122,74 @@ func (r *registry) refusals(queues []*queue) (refused map[*queue]error) {
 	return refused
 }
 
-// want selects the queues that need registering. If any is new and the last attempt did not
-// fail, tried is closed after the next attempt. begin reports that the caller must start
-// one.
-func (r *registry) want(now time.Time, queues []*queue) (tried <-chan struct{}, begin bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	fresh := false
-	for _, q := range queues {
-		n, ok := r.noted[q.name]
-		if ok && n.epoch == r.epoch && elapsed(n.at, now) < noteAgain {
-			continue
+// note registers queues, so that a queue is normally registered before its first message is
+// stored. It returns those that cannot be used.
+func (e *Engine) note(ctx context.Context, queues ...*queue) (refused map[*queue]error) {
+	if due := e.registry.due(time.Now(), queues); len(due) > 0 {
+		short, cancel := context.WithTimeout(ctx, noteTimeout+e.slack)
+		defer cancel()
+		if e.register(short, due) != nil && e.registry.miss(due) {
+			e.tasks.Go(e.registerMissed)
 		}
-		fresh = fresh || !ok
-		if len(r.wanted) == 0 {
-			r.tried = make(chan struct{})
-		}
-		r.wanted[q.name] = q
 	}
-	if fresh && !r.failing {
-		tried = r.tried
-	}
-	begin = len(r.wanted) > 0 && !r.running
-	r.running = r.running || begin
-	return tried, begin
+	return e.registry.refusals(queues)
 }
 
-// fail records that the registry cannot be reached, until an attempt succeeds.
-func (r *registry) fail() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.failing = true
+// registerMissed tries until all missed queues are registered or the engine is closed.
+func (e *Engine) registerMissed() {
+	for e.ctx.Err() == nil {
+		e.rest(noteRetry)
+		queues := e.registry.takeMissed()
+		if len(queues) == 0 {
+			return
+		}
+		if e.register(e.ctx, queues) != nil {
+			e.registry.miss(queues)
+		}
+	}
 }
 
-// take returns the queues of the next attempt; none when there is nothing to do.
-func (r *registry) take() (queues []*queue, epoch int, tried chan struct{}) {
+// register registers queues, once.
+func (e *Engine) register(ctx context.Context, queues []*queue) error {
+	r := e.registry
+	var reqs []request
+	for part := range slices.Chunk(queues, scriptNames) {
+		args := []string{""}
+		for _, q := range part {
+			args = append(args, q.name, q.print.String())
+		}
+		reqs = append(reqs, request{script: registerScript, keys: r.keys(), args: args})
+	}
+	var names []string // registered under each fingerprint
+	for _, reply := range e.eval(ctx, reqs, attempt.Once(answerTimeout+e.slack)) {
+		if reply.err != nil {
+			return reply.err
+		}
+		for _, v := range reply.values {
+			name, _ := v.ToString()
+			names = append(names, name)
+		}
+	}
+	if len(names) != len(queues) {
+		return errAnswer
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, q := range r.wanted {
-		queues = append(queues, q)
-	}
-	clear(r.wanted)
-	r.running = len(queues) > 0
-	return queues, r.epoch, r.tried
-}
-
-// conclude records the result of an attempt.
-func (r *registry) conclude(queues []*queue, errs []error, epoch int, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.failing = err != nil
-	if err != nil {
-		if len(r.wanted) == 0 {
-			r.tried = make(chan struct{})
-		}
-		for _, q := range queues {
-			r.wanted[q.name] = q
-		}
-		return
-	}
 	if len(r.noted) >= maxQueues {
 		clear(r.noted)
 	}
 	now := time.Now()
 	for i, q := range queues {
-		r.noted[q.name] = noted{now, epoch, errs[i]}
-	}
-}
-
-// note registers queues in the background. It waits for new ones, so that a queue is
-// normally registered before its first message is stored. The wait is short, and skipped
-// while the registry cannot be reached.
-func (e *Engine) note(ctx context.Context, queues ...*queue) {
-	tried, begin := e.registry.want(time.Now(), queues)
-	if begin {
-		e.tasks.Go(e.keepNoting)
-	}
-	if tried == nil {
-		return
-	}
-	timer := time.NewTimer(noteTimeout + e.slack)
-	defer timer.Stop()
-	select {
-	case <-tried:
-	case <-timer.C:
-		e.registry.fail() // the next caller need not wait
-	case <-ctx.Done():
-	}
-}
-
-// keepNoting retries until all queues are registered or the engine is closed.
-func (e *Engine) keepNoting() {
-	r := e.registry
-	pause := attempt.Pause{Least: retryPauseMin, Most: time.Second}
-	for {
-		queues, epoch, tried := r.take()
-		if len(queues) == 0 {
-			return
+		n := noted{at: now}
+		if names[i] != q.name {
+			n.err = fmt.Errorf("%w: the names %q and %q have the same fingerprint; rename the new queue", engine.ErrInvalid, names[i], q.name)
 		}
-		errs, err := e.register(queues)
-		r.conclude(queues, errs, epoch, err)
-		close(tried)
-		switch {
-		case e.ctx.Err() != nil:
-			return // their next use registers them
-		case err != nil:
-			pause.Wait(e.ctx)
-		default:
-			pause.Reset()
-			e.tidyNow()
-		}
+		r.noted[q.name] = n
 	}
-}
-
-// register registers queues, once. An error says that another queue has the fingerprint.
-func (e *Engine) register(queues []*queue) ([]error, error) {
-	var reqs []request
-	for from := 0; from < len(queues); from += scriptNames {
-		args := []string{""}
-		for _, q := range queues[from:min(from+scriptNames, len(queues))] {
-			args = append(args, q.name, q.print.String())
-		}
-		reqs = append(reqs, request{script: registerScript, keys: e.registry.keys(), args: args})
+	if now.Sub(e.opened) >= tidyAge {
+		e.tasks.Go(e.tidyNow)
 	}
-	errs := make([]error, 0, len(queues))
-	for _, r := range e.eval(e.ctx, reqs, attempt.Once(answerTimeout+e.slack)) {
-		if r.err != nil {
-			return nil, r.err
-		}
-		for _, v := range r.values {
-			var err error
-			if name, _ := v.ToString(); name != queues[len(errs)].name {
-				err = fmt.Errorf("%w: the names %q and %q have the same fingerprint; rename the new queue", engine.ErrInvalid, name, queues[len(errs)].name)
-			}
-			if errs = append(errs, err); len(errs) == len(queues) {
-				return errs, nil
-			}
-		}
-	}
-	return nil, errAnswer
+	return nil
 }
 
 // known returns the queue of a fingerprint if this process has used it, else nil.

@@ -173,8 +173,7 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 	}
 	defer e.calls.Leave()
 	q := e.queue(name)
-	e.note(ctx, q)
-	if err := e.registry.refusals([]*queue{q})[q]; err != nil {
+	if err := e.note(ctx, q)[q]; err != nil {
 		return "", fault("configure", name, err)
 	}
 	raw, err := appendSettings(nil, &s, len(q.shards))

@@ -11,17 +11,12 @@ import (
 // only pushes has no time for that.
 const tidyAge = time.Minute
 
-// tidyNow removes empty, unused queues from the registry. It does nothing if the engine is
-// too young, or if another engine did so within the hour. No list would find these queues
-// otherwise.
+// tidyNow removes empty, unused queues from the registry, unless another engine did so
+// within the hour. No list would find these queues otherwise.
 func (e *Engine) tidyNow() {
-	r := e.registry
-	if time.Since(e.opened) < tidyAge {
-		return
-	}
 	ctx, cancel := context.WithTimeout(e.ctx, ioTimeout)
 	defer cancel()
-	set := e.client.B().Set().Key(r.tidied).Value(e.origin).Nx().Ex(noteAgain).Build()
+	set := e.client.B().Set().Key(e.registry.tidied).Value(e.origin).Nx().Ex(noteAgain).Build()
 	if err := e.client.Do(ctx, set).Error(); err != nil {
 		return // another engine did it within the hour
 	}

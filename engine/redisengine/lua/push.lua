@@ -1,10 +1,9 @@
 -- Pushes messages with distinct keys. ARGV: how many, their dues, the action of each (see
--- below; '' if all are usual), the blocks of their ids (see fresh), the revision of the
--- settings used ('' for none), then for each message id, key, record, and the content if it
--- is large. Answers the clock, the soonest due if others were woken, and for each message
--- the due if it was created, else {action, id, due, mark}, {action, memory} if the key is
--- remembered, or taken if its id is in use. If the revision differs, it does nothing and
--- answers "settings" and them.
+-- below; '' if all are usual), the revision of the settings used ('' for none), then for each
+-- message id, key, record, and the content if it is large. Answers the clock, the soonest due
+-- if others were woken, and for each message the due if it was created, else {action, id,
+-- due, mark}, {action, memory} if the key is remembered, or taken if its id is in use. If the
+-- revision differs, it does nothing and answers "settings" and them.
 local count, how = tonumber(args[4]), args[6]
 
 -- A due is a byte and a double: 0 and microseconds from now, 1 and milliseconds, or 2 and
@@ -26,9 +25,9 @@ for i = 1, count do
 	dues[i] = at
 end
 if told ~= nil then return {us, raw, told, unpack(dues, 1, count)} end
-local meta = call('HMGET', META, 'block', 'settings')
-know(meta[2])
-if (limits and sub(meta[2], 1, 8) or '') ~= args[8] then return tell({us, raw, 'settings', limits and meta[2] or ''}) end
+local stored = call('HGET', META, 'settings')
+know(stored)
+if (limits and sub(stored, 1, 8) or '') ~= args[7] then return tell({us, raw, 'settings', limits and stored or ''}) end
 
 -- An action is a byte: the flags of the message, and eight times its conflict policy.
 local policies = {[0] = 'reject', 'keep', 'replace', 'keep_due', 'rearm'}
@@ -64,7 +63,7 @@ end
 -- The index of each message's arguments, and its key.
 local from, keys, k = {}, {}, 0
 do
-	local i = 9
+	local i = 8
 	for n = 1, count do
 		from[n] = i
 		local key = args[i + 1]
@@ -78,29 +77,10 @@ do
 end
 local holders = k > 0 and call('HMGET', KEY, unpack(keys))
 
--- fresh reports whether all ids are certainly unused. An id can repeat if a server has lost a
--- reservation. META has the highest block given to the shard: 13 digits, and the engine that
--- gave it while that is the only one. given is the same for this call; "+" precedes it if the
--- call also has ids of lower blocks.
-local function fresh(given)
-	local mixed = byte(given) == 43
-	if mixed then given = given:sub(2) end
-	local top = meta[1]
-	if top == given then return not mixed end
-	local block, highest = given:sub(1, 13), top and top:sub(1, 13) or ''
-	if block > highest then
-		call('HSET', META, 'block', given)
-		return top and not mixed
-	end
-	if block == highest and #top > 13 then call('HSET', META, 'block', block) end
-	return false
-end
-local taken = {}
-if not fresh(args[7]) then
-	local ids = {}
-	for n = 1, count do ids[n] = args[from[n]] end
-	taken = call('HMGET', MSG, unpack(ids))
-end
+-- An id can repeat if a failover has lost the reservation of its block.
+local ids = {}
+for n = 1, count do ids[n] = args[from[n]] end
+local taken = call('HMGET', MSG, unpack(ids))
 
 -- space is how many more live messages are allowed. If it is none, lapses and expiries not
 -- yet applied may free some.

@@ -33,7 +33,6 @@ var mayImport = map[string][]string{
 	"engine/diskengine":                 {"engine", "internal", "engine/internal", "engine/diskengine/internal"},
 
 	"engine/enginetest/workertest":      {"", "engine"},
-	"engine/internal/ledger":            {""},
 	"engine/internal/outage":            {"", "engine", "engine/internal", "engine/enginetest"},
 	"engine/internal/sqlengine/sqltest": {"", "engine", "engine/internal"},
 	"engine/redisengine":                {"engine", "internal", "engine/internal"},

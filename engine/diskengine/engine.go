@@ -10,8 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
-	"github.com/tarryhq/tarry/engine/internal/gate"
-	"github.com/tarryhq/tarry/engine/internal/hint"
+	"github.com/tarryhq/tarry/engine/internal/callers"
 	"github.com/tarryhq/tarry/engine/internal/names"
 	"github.com/tarryhq/tarry/internal/calls"
 )
@@ -22,9 +21,9 @@ type Engine struct {
 	store *store.Store
 	lock  io.Closer
 
-	calls    gate.Gate
+	calls    callers.Gate
 	made     calls.Pool
-	watchers hint.Watchers
+	watchers callers.Watchers
 	closing  sync.Once
 	closed   chan struct{} // when all has ended; then closeErr is set
 	closeErr error

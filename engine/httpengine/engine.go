@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/gate"
+	"github.com/tarryhq/tarry/engine/internal/callers"
 	"github.com/tarryhq/tarry/internal/storeurl"
 	"github.com/tarryhq/tarry/internal/wire"
 )
@@ -64,7 +64,7 @@ type Engine struct {
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	calls  gate.Gate
+	calls  callers.Gate
 }
 
 var _ interface {

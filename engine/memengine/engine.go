@@ -32,8 +32,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/gate"
-	"github.com/tarryhq/tarry/engine/internal/hint"
+	"github.com/tarryhq/tarry/engine/internal/callers"
 	"github.com/tarryhq/tarry/engine/internal/names"
 	"github.com/tarryhq/tarry/internal/storeurl"
 )
@@ -71,8 +70,8 @@ type Engine struct {
 	lastID     atomic.Uint64 // last message id
 	seed       maphash.Seed  // for hashes of keys
 
-	calls    gate.Gate
-	watchers hint.Watchers
+	calls    callers.Gate
+	watchers callers.Watchers
 
 	// mu guards the fields below. It is never taken while a queue's lock is held.
 	mu        sync.RWMutex

@@ -11,8 +11,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/gate"
-	"github.com/tarryhq/tarry/engine/internal/hint"
+	"github.com/tarryhq/tarry/engine/internal/callers"
 	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/internal/trouble"
 )
@@ -28,8 +27,8 @@ type Engine struct {
 	dialAs amqp.Config
 	caps   engine.Capabilities
 
-	gate      gate.Gate
-	watchers  hint.Watchers
+	gate      callers.Gate
+	watchers  callers.Watchers
 	ids       *ids
 	closing   context.Context // cancelled by Close
 	close     context.CancelFunc

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine/internal/ledger"
+	"github.com/tarryhq/tarry/engine/internal/outage"
 	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
 )
 
@@ -34,8 +34,8 @@ func soon() rabbittest.Option {
 
 // book returns a ledger of queue q, which fails the test on any error but that the broker
 // is not there, or takes nothing.
-func book(t testing.TB) *ledger.Ledger {
-	l := ledger.New(t, "q")
+func book(t testing.TB) *outage.Ledger {
+	l := outage.NewLedger(t, "q")
 	l.Keyless, l.Insistence = true, faultPatience
 	l.Failing = func(err error) {
 		if !errors.Is(err, tarry.ErrUnavailable) && !errors.Is(err, tarry.ErrLimit) || strings.ContainsAny(err.Error(), "\n\t") {
@@ -46,12 +46,12 @@ func book(t testing.TB) *ledger.Ledger {
 }
 
 // failed waits for a call to fail after a moment.
-func failed(l *ledger.Ledger, after time.Time) {
+func failed(l *outage.Ledger, after time.Time) {
 	l.Await("a call to fail", faultPatience, func() bool { return l.When.After(after) })
 }
 
 // load has two clients push and work.
-func load(l *ledger.Ledger, c, other *tarry.Client) (stop func()) {
+func load(l *outage.Ledger, c, other *tarry.Client) (stop func()) {
 	for _, c := range []*tarry.Client{c, other} {
 		l.Work(c, tarry.WorkerConfig{LeaseTTR: time.Minute})
 	}

@@ -11,8 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/gate"
-	"github.com/tarryhq/tarry/engine/internal/hint"
+	"github.com/tarryhq/tarry/engine/internal/callers"
 )
 
 // Recheck is how long an answer is trusted without news: hints may be lost. An engine that
@@ -41,9 +40,9 @@ type Engine struct {
 	asked    atomic.Uint64 // numbers calls with stored answers
 	measured measured
 
-	calls    gate.Gate
+	calls    callers.Gate
 	closing  sync.Once
-	watchers hint.Watchers
+	watchers callers.Watchers
 	opened   time.Time
 	shaky    atomic.Bool // the last round trip failed
 

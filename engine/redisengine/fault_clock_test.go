@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine/internal/ledger"
+	"github.com/tarryhq/tarry/engine/internal/outage"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -25,14 +25,14 @@ func TestFaultClocksDisagree(t *testing.T) {
 	c, e := cluster.client, cluster.engine
 
 	const n = 60
-	l := ledger.New(t, "q")
+	l := outage.NewLedger(t, "q")
 	l.Work(c, tarry.WorkerConfig{})
 	at := time.Now().Add(3 * off)
 	for i := range n {
 		l.Push(c, "hour"+strconv.Itoa(i), time.Hour)
 		l.Push(c, "soon"+strconv.Itoa(i), off)
 		key := "at" + strconv.Itoa(i)
-		l.Change(func() { l.Entries[key] = &ledger.Entry{Pushed: true, Due: at.Add(-off)} })
+		l.Change(func() { l.Entries[key] = &outage.Entry{Pushed: true, Due: at.Add(-off)} })
 		if _, err := c.Push(t.Context(), "q", nil, tarry.At(at), tarry.Key(key)); err != nil {
 			t.Fatal(err)
 		}
@@ -57,14 +57,14 @@ func TestFaultClockStepsBack(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Clock("+0"))
 	c := openClient(t, s.URL())
-	held := ledger.New(t, "held")
+	held := outage.NewLedger(t, "held")
 	release := make(chan bool)
 	held.During = func() { <-release }
 	held.Work(c, tarry.WorkerConfig{LeaseTTR: 10 * time.Second})
 	unblock := sync.OnceFunc(func() { close(release) })
 	t.Cleanup(unblock)
 	held.Push(c, "k", 0)
-	l := ledger.New(t, "q")
+	l := outage.NewLedger(t, "q")
 	l.Work(c, tarry.WorkerConfig{})
 	l.Push(c, "first", 0)
 	l.Rest(longWait)
@@ -73,7 +73,7 @@ func TestFaultClockStepsBack(t *testing.T) {
 	for i := range 20 {
 		l.Push(c, fmt.Sprint("near", i), time.Second)
 	}
-	ledger.Counts(t, c, "q", longWait, 21, 0, 0)
+	outage.Counts(t, c, "q", longWait, 21, 0, 0)
 
 	// What was to be due is so an hour and a second later.
 	s.SetClock("-1h")
@@ -92,16 +92,16 @@ func TestFaultClockStepsBack(t *testing.T) {
 	})
 	unblock()
 	held.Rest(longWait)
-	ledger.Counts(t, c, "held", longWait, 0, 0, 0) // it could be acked
+	outage.Counts(t, c, "held", longWait, 0, 0, 0) // it could be acked
 	held.Once()
-	ledger.Counts(t, c, "q", longWait, 21, 0, 0)
+	outage.Counts(t, c, "q", longWait, 21, 0, 0)
 
 	// And when the clock is right again that is overdue.
 	s.SetClock("+0")
 	t.Logf("the rest was handled %v after the clock was put right", l.Await("the rest", longWait, func() bool {
 		return l.Handled == 1+20+20
 	}))
-	ledger.Counts(t, c, "q", longWait, 1, 0, 0)
+	outage.Counts(t, c, "q", longWait, 1, 0, 0)
 	l.Once()
 }
 
@@ -111,7 +111,7 @@ func TestFaultClockStepsForward(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Clock("+0"))
 	c := openClient(t, s.URL(), "shards=1")
-	l := ledger.New(t, "q")
+	l := outage.NewLedger(t, "q")
 	l.Work(c, tarry.WorkerConfig{})
 	l.Push(c, "far", 2*time.Hour)
 	for i := range 20 {
@@ -119,7 +119,7 @@ func TestFaultClockStepsForward(t *testing.T) {
 	}
 	l.Push(c, "first", 0)
 	l.Rest(longWait)
-	ledger.Counts(t, c, "q", longWait, 21, 0, 0)
+	outage.Counts(t, c, "q", longWait, 21, 0, 0)
 
 	l.Change(func() {
 		for _, e := range l.Entries {
@@ -130,6 +130,6 @@ func TestFaultClockStepsForward(t *testing.T) {
 	t.Logf("it was handled %v after the step", l.Await("what is due by now", longWait, func() bool {
 		return l.Handled == 1+20
 	}))
-	ledger.Counts(t, c, "q", longWait, 1, 0, 0)
+	outage.Counts(t, c, "q", longWait, 1, 0, 0)
 	l.Once()
 }

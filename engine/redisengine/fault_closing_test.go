@@ -9,7 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine/internal/ledger"
+	"github.com/tarryhq/tarry/engine/internal/outage"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -46,13 +46,13 @@ func TestFaultClosing(t *testing.T) {
 	})
 	c := tarry.New(e, nil)
 	t.Cleanup(func() { _ = c.Close() }) // it has not opened the engine
-	l := ledger.New(t, "q")
+	l := outage.NewLedger(t, "q")
 	l.Work(c, tarry.WorkerConfig{})
 	stop := l.Produce(c, 0, 20*time.Millisecond)
 	l.More(300, longWait)
 	stop()
 	l.Rest(longWait)
-	ledger.Counts(t, c, "q", longWait, 0, 0, 0)
+	outage.Counts(t, c, "q", longWait, 0, 0, 0)
 	if err := l.Failure(); err != nil { // mostly the answer can be asked for
 		fails(t, err, tarry.ErrUnavailable)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/enginetest"
-	"github.com/tarryhq/tarry/engine/internal/ledger"
+	"github.com/tarryhq/tarry/engine/internal/outage"
 	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
@@ -193,7 +193,7 @@ func TestFaultClusterRegistryDies(t *testing.T) {
 		return err == nil && e.Close() == nil
 	})
 	other := openClient(t, c.URL())
-	ledger.Succeeds(t, longWait, func() error {
+	outage.Succeeds(t, longWait, func() error {
 		queues, _, err := other.Queues(t.Context(), "", 0)
 		if err == nil && len(queues) != len(healthy) {
 			err = fmt.Errorf("of %d queues %d are listed", len(healthy), len(queues))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/ledger"
+	"github.com/tarryhq/tarry/engine/internal/outage"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -49,7 +49,7 @@ func newCutOff(t *testing.T, shards string) cutOff {
 // given number.
 func (c cutOff) lose(t *testing.T, call func() error, scheduled, ready int64) error {
 	t.Helper()
-	return c.loseOnce(t, call, func() { ledger.Counts(t, c.beside, "q", longWait, scheduled, ready, 0) })
+	return c.loseOnce(t, call, func() { outage.Counts(t, c.beside, "q", longWait, scheduled, ready, 0) })
 }
 
 // loseLease is lose for a call that leases messages. They may have lapsed again when the cut
@@ -96,12 +96,12 @@ func TestFaultLeaseAnswerLost(t *testing.T) {
 	t.Parallel()
 	c := newCutOff(t, "shards=1") // so that the first script of a lease leases
 	const all, leased, ttr = 1500, 700, time.Second
-	l := ledger.New(t, "q")
+	l := outage.NewLedger(t, "q")
 	msgs := make([]engine.Message, all)
 	for n := range msgs {
 		key := strconv.Itoa(n)
 		msgs[n] = plain("q", key)
-		l.Entries[key] = &ledger.Entry{Pushed: true}
+		l.Entries[key] = &outage.Entry{Pushed: true}
 	}
 	push(t, c.engine, msgs...)
 	err := c.loseLease(t, func() error {
@@ -114,7 +114,7 @@ func TestFaultLeaseAnswerLost(t *testing.T) {
 	fails(t, err, tarry.ErrUnavailable)
 	l.Work(c.beside, tarry.WorkerConfig{})
 	t.Logf("all were handled %v after leases of %v were lost", l.Rest(longWait), ttr)
-	ledger.Counts(t, c.beside, "q", longWait, 0, 0, 0)
+	outage.Counts(t, c.beside, "q", longWait, 0, 0, 0)
 	l.Once()
 }
 
@@ -149,7 +149,7 @@ func TestFaultLeaseAnswerLate(t *testing.T) {
 			go func() { closed <- c.engine.Close() }()
 		}
 		c.Delay(0)
-		ledger.Succeeds(t, longWait, func() error {
+		outage.Succeeds(t, longWait, func() error {
 			i, err := c.beside.Get(t.Context(), tarry.ByKey("k").Of("q"))
 			if err == nil && (i.State != engine.Ready || i.Attempt != 0) {
 				err = fmt.Errorf("it is %v, attempt %d", i.State, i.Attempt)
@@ -174,7 +174,7 @@ func TestFaultClaimAnswerLost(t *testing.T) {
 		return err
 	}, 1)
 	fails(t, err, tarry.ErrUnavailable)
-	t.Logf("it came back after %v", ledger.Counts(t, c.beside, "q", longWait, 0, 1, 0))
+	t.Logf("it came back after %v", outage.Counts(t, c.beside, "q", longWait, 0, 1, 0))
 	i, err := c.beside.Get(t.Context(), tarry.ByKey("k").Of("q"))
 	if err != nil || i.Attempt != 1 {
 		t.Errorf("it is at attempt %d, %v", i.Attempt, err)
@@ -205,7 +205,7 @@ func TestFaultPushAnswerLost(t *testing.T) {
 	if i, err := c.beside.Get(t.Context(), tarry.ByID(p.ID).Of("q")); err != nil || i.Key != "k" || string(i.Body) != "body" {
 		t.Errorf("found %q %q, %v", i.Key, i.Body, err)
 	}
-	ledger.Counts(t, c.beside, "q", 0, 1, 0, 0)
+	outage.Counts(t, c.beside, "q", 0, 1, 0, 0)
 }
 
 // TestFaultAckAnswerLost loses the answer to a worker's ack, and with it the hints.
@@ -256,14 +256,14 @@ func TestFaultAckAnswerLost(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	ledger.Counts(t, c.beside, "q", 0, 0, 0, 0)
+	outage.Counts(t, c.beside, "q", 0, 0, 0, 0)
 }
 
 // TestFaultManyCuts cuts all connections again and again, under load.
 func TestFaultManyCuts(t *testing.T) {
 	t.Parallel()
 	c := newCutOff(t, "shards=4")
-	l := ledger.New(t, "q")
+	l := outage.NewLedger(t, "q")
 	l.Work(c.client, tarry.WorkerConfig{})
 	stop := l.Produce(c.client, 0, 20*time.Millisecond, 300*time.Millisecond)
 	const cuts = 80
@@ -277,7 +277,7 @@ func TestFaultManyCuts(t *testing.T) {
 	}
 	stop()
 	t.Logf("%v after %d cuts all was handled", l.Rest(longWait), cuts)
-	t.Logf("and acked %v later", ledger.Counts(t, c.beside, "q", longWait, 0, 0, 0))
+	t.Logf("and acked %v later", outage.Counts(t, c.beside, "q", longWait, 0, 0, 0))
 	if err := l.Failure(); err != nil { // mostly the lost answers can be asked for
 		fails(t, err, tarry.ErrUnavailable)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine/internal/ledger"
+	"github.com/tarryhq/tarry/engine/internal/outage"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -21,11 +21,11 @@ func TestFaultDemoted(t *testing.T) {
 	next.Do("REPLICAOF", host, port)
 	p := redistest.StartProxy(t, old.Addr())
 	c := openClient(t, p.URL())
-	l := ledger.New(t, "q")
+	l := outage.NewLedger(t, "q")
 	l.Work(c, tarry.WorkerConfig{})
 	l.Push(c, "before", 0)
 	l.Rest(longWait)
-	ledger.Counts(t, c, "q", longWait, 0, 0, 0)
+	outage.Counts(t, c, "q", longWait, 0, 0, 0)
 	catchUp(t, old, next)
 
 	next.Do("REPLICAOF", "NO", "ONE")
@@ -37,6 +37,6 @@ func TestFaultDemoted(t *testing.T) {
 	p.Lead(next.Addr())
 	l.Push(c, "after", 0)
 	t.Logf("it was handled after %v", l.Rest(longWait))
-	ledger.Counts(t, c, "q", longWait, 0, 0, 0)
+	outage.Counts(t, c, "q", longWait, 0, 0, 0)
 	l.Once()
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/ledger"
+	"github.com/tarryhq/tarry/engine/internal/outage"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -67,7 +67,7 @@ func TestFaultSentinelFailover(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartSentinel(t)
 	c := openClient(t, s.URL())
-	l := ledger.New(t, "q")
+	l := outage.NewLedger(t, "q")
 	l.Forgetful = true
 	l.Work(c, tarry.WorkerConfig{LeaseTTR: leaseTime})
 	stop := l.Produce(c, 0, 3*time.Second, 6*time.Second, time.Hour)
@@ -111,7 +111,7 @@ func clusterFailover(t *testing.T, stopNode func(*redistest.Server)) (meanwhile 
 	victim, slot := on[0], c.slot(q.shards[0])
 	healthy := func(key string) bool { return on[q.ofKey(key).n] != victim }
 
-	l := ledger.New(t, "q")
+	l := outage.NewLedger(t, "q")
 	l.Forgetful = true
 	l.Work(c.client, tarry.WorkerConfig{LeaseTTR: leaseTime})
 	stop := l.Produce(c.client, 0, 3*time.Second, 6*time.Second, time.Hour)
@@ -203,7 +203,7 @@ func TestFaultClusterDeadNode(t *testing.T) {
 
 	// What is pushed to others is handled at once, while there are also such pushes that
 	// fail.
-	l := ledger.New(t, alive)
+	l := outage.NewLedger(t, alive)
 	l.Forgetful = true
 	l.Work(c.client, tarry.WorkerConfig{}, dead)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/ledger"
+	"github.com/tarryhq/tarry/engine/internal/outage"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -71,7 +71,7 @@ func TestFaultFull(t *testing.T) {
 	}
 	_, err = c.Reschedule(ctx, key(2), tarry.In(time.Hour))
 	check(err)
-	ledger.Counts(t, c, "q", 0, 1, int64(kept)-2, 0)
+	outage.Counts(t, c, "q", 0, 1, int64(kept)-2, 0)
 	p, err := c.ListPage(ctx, engine.ListQuery{Queue: "q", State: tarry.Ready, Limit: 5, Body: true})
 	check(err)
 	if len(p.Messages) != 5 {
@@ -105,14 +105,14 @@ func TestFaultFull(t *testing.T) {
 	refused("q")
 
 	// A worker frees memory.
-	l := ledger.New(t, "q")
+	l := outage.NewLedger(t, "q")
 	for n := range kept {
-		l.Entries[strconv.Itoa(n)] = &ledger.Entry{}
+		l.Entries[strconv.Itoa(n)] = &outage.Entry{}
 	}
 	l.Work(c, tarry.WorkerConfig{})
 	l.Await("half of the messages", longWait, func() bool { return l.Handled > kept/2 })
 	// What was handled is acked, and the memory freed, a moment later.
-	ledger.Succeeds(t, longWait, func() error {
+	outage.Succeeds(t, longWait, func() error {
 		_, err := c.Push(ctx, "q", make([]byte, 10_000), tarry.In(time.Hour))
 		return err
 	})
@@ -123,13 +123,13 @@ func TestFaultFullFromTheStart(t *testing.T) {
 	t.Parallel()
 	s, _, _, kept := fullRedis(t)
 	c := openClient(t, s.URL())
-	l := ledger.New(t, "q")
+	l := outage.NewLedger(t, "q")
 	for n := range kept {
-		l.Entries[strconv.Itoa(n)] = &ledger.Entry{Pushed: true}
+		l.Entries[strconv.Itoa(n)] = &outage.Entry{Pushed: true}
 	}
 	l.Work(c, tarry.WorkerConfig{})
 	l.Rest(longWait)
-	ledger.Counts(t, c, "q", longWait, 0, 0, 0)
+	outage.Counts(t, c, "q", longWait, 0, 0, 0)
 	if _, err := c.Push(t.Context(), "q", make([]byte, 10_000), tarry.In(time.Hour)); err != nil {
 		t.Error(err)
 	}

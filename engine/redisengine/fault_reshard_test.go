@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine/internal/ledger"
+	"github.com/tarryhq/tarry/engine/internal/outage"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -17,7 +17,7 @@ func TestFaultReshard(t *testing.T) {
 	c := newClustered(t, "shards=4")
 	s := c.engine.queue("q").shards[0]
 	slot := c.slot(s)
-	l := ledger.New(t, "q")
+	l := outage.NewLedger(t, "q")
 	l.During = func() { time.Sleep(5 * time.Millisecond) }
 	l.Work(c.client, tarry.WorkerConfig{})
 	stop := l.Produce(c.client, 0, 20*time.Millisecond, time.Second, time.Hour)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine/internal/ledger"
+	"github.com/tarryhq/tarry/engine/internal/outage"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -17,7 +17,7 @@ func TestFaultRestart(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Args("--appendonly", "yes", "--appendfsync", "always"))
 	c := openClient(t, s.URL())
-	l := ledger.New(t, "q")
+	l := outage.NewLedger(t, "q")
 	l.Work(c, tarry.WorkerConfig{})
 	stop := l.Produce(c, 0, 50*time.Millisecond, 0, time.Hour, 2*time.Second)
 	l.More(500, longWait)
@@ -40,7 +40,7 @@ func TestFaultHang(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	c := openClient(t, s.URL())
-	l := ledger.New(t, "q")
+	l := outage.NewLedger(t, "q")
 	l.Work(c, tarry.WorkerConfig{})
 	stop := l.Produce(c, 0, 50*time.Millisecond, time.Second, time.Hour)
 	l.More(500, longWait)
@@ -63,7 +63,7 @@ func TestFaultRestartForgets(t *testing.T) {
 	e := openStore(t, s.URL())
 	c := tarry.New(e, nil)
 	t.Cleanup(func() { _ = c.Close() }) // it has not opened the engine
-	l := ledger.New(t, "q")
+	l := outage.NewLedger(t, "q")
 	l.Work(c, tarry.WorkerConfig{})
 	l.Push(c, "before", 0)
 	l.Rest(longWait)
@@ -73,7 +73,7 @@ func TestFaultRestartForgets(t *testing.T) {
 	l.Rest(longWait)
 	other := openClient(t, s.URL())
 	n := 0
-	ledger.Succeeds(t, longWait, func() error {
+	outage.Succeeds(t, longWait, func() error {
 		n++
 		l.Push(c, strconv.Itoa(n), time.Hour)
 		queues, _, err := other.Queues(t.Context(), "", 0)

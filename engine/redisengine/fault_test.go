@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine/internal/ledger"
+	"github.com/tarryhq/tarry/engine/internal/outage"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -53,7 +53,7 @@ func catchUp(t *testing.T, master *redistest.Server, replicas ...*redistest.Serv
 	t.Helper()
 	at := fact(t, master, "replication", "master_repl_offset")
 	for _, r := range replicas {
-		ledger.Succeeds(t, longWait, func() error {
+		outage.Succeeds(t, longWait, func() error {
 			if is := fact(t, r, "replication", "slave_repl_offset"); is < at {
 				return fmt.Errorf("%s is at %d, its master at %d", r.Addr(), is, at)
 			}

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine/internal/ledger"
+	"github.com/tarryhq/tarry/engine/internal/outage"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
 // asleep is a worker with nothing to do, and another engine of its store.
 type asleep struct {
-	*ledger.Ledger
+	*outage.Ledger
 	t      *testing.T
 	proxy  *redistest.Proxy // of the worker's engine
 	client *tarry.Client
@@ -24,10 +24,10 @@ type asleep struct {
 func newAsleep(t *testing.T) *asleep {
 	s := redistest.Start(t)
 	p := redistest.StartProxy(t, s.Addr())
-	a := &asleep{t: t, Ledger: ledger.New(t, "q"), proxy: p, client: openClient(t, p.URL()), other: openStore(t, s.URL())}
+	a := &asleep{t: t, Ledger: outage.NewLedger(t, "q"), proxy: p, client: openClient(t, p.URL()), other: openStore(t, s.URL())}
 	a.Work(a.client, tarry.WorkerConfig{})
 	// It listens, and has handled something.
-	ledger.Succeeds(t, longWait, func() error {
+	outage.Succeeds(t, longWait, func() error {
 		m := s.Do("PUBSUB", "NUMSUB", a.other.channel)
 		listen, err := m.AsIntMap()
 		if err == nil && listen[a.other.channel] == 0 {
@@ -44,10 +44,10 @@ func newAsleep(t *testing.T) *asleep {
 // may be cut off meanwhile.
 func (a *asleep) wakes(cut bool) time.Duration {
 	a.t.Helper()
-	ledger.Counts(a.t, a.client, "q", longWait, 0, 0, 0)
+	outage.Counts(a.t, a.client, "q", longWait, 0, 0, 0)
 	a.n++
 	key := fmt.Sprint(a.n)
-	a.Change(func() { a.Entries[key] = &ledger.Entry{Pushed: true, Due: time.Now()} })
+	a.Change(func() { a.Entries[key] = &outage.Entry{Pushed: true, Due: time.Now()} })
 	if cut {
 		a.proxy.Refuse(true)
 		a.proxy.Cut()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/ledger"
+	"github.com/tarryhq/tarry/engine/internal/outage"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -37,11 +37,11 @@ func idle(t *testing.T, pending int) {
 			t.Fatal(pushed, err)
 		}
 	}
-	l := ledger.New(t, queues[0])
+	l := outage.NewLedger(t, queues[0])
 	l.Push(c, "now", 0)
 	l.Work(c, tarry.WorkerConfig{}, queues[1:]...)
 	l.Rest(longWait)
-	ledger.Counts(t, c, queues[0], longWait, int64(pending)/2, 0, 0)
+	outage.Counts(t, c, queues[0], longWait, int64(pending)/2, 0, 0)
 
 	const seconds, looks = 10, 20 // often enough that the connection for INFO needs no pings
 	n := -looks

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/ledger"
+	"github.com/tarryhq/tarry/engine/internal/outage"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -71,7 +71,7 @@ func TestWorkersInFlight(t *testing.T) {
 			t.Fatalf("%d of %d messages are handled, %d workers were killed", len(handled), all, len(killed))
 		}
 	}
-	ledger.Counts(t, c, "q", longWait, 0, 0, 0)
+	outage.Counts(t, c, "q", longWait, 0, 0, 0)
 	for _, w := range workers {
 		if !killed[w.pid()] {
 			w.stop(t)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/ledger"
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
@@ -16,7 +15,7 @@ import (
 func Crowded(t *testing.T, raw string, connect func(context.Context) (hangUp func(), err error)) {
 	p := servertest.StartProxy(t, raw)
 	c := Open(t, p.URL())
-	l := ledger.New(t, queue)
+	l := NewLedger(t, queue)
 	l.Work(c, tarry.WorkerConfig{})
 	l.Push(c, "before", 0)
 	l.Rest(patience)

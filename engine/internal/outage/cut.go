@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine/internal/ledger"
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
@@ -17,7 +16,7 @@ import (
 func Cut(t *testing.T, url string) {
 	beside := Open(t, url)
 	p := servertest.StartProxy(t, url)
-	l := ledger.New(t, queue)
+	l := NewLedger(t, queue)
 	c := Open(t, p.URL())
 	within(t, p, beside, c)
 	for n := range 5 {

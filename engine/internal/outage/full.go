@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine/internal/ledger"
 )
 
 // Full fills the disk of a store, and makes room again by free. Pushes must fail once the
@@ -16,7 +15,7 @@ import (
 func Full(t *testing.T, url string, free func()) {
 	c := Open(t, url)
 	ctx := t.Context()
-	l := ledger.New(t, queue)
+	l := NewLedger(t, queue)
 	body := make([]byte, 8<<10)
 	_, _ = rand.Read(body) // so that it cannot be compressed
 	push := func(key string) error {
@@ -34,7 +33,7 @@ func Full(t *testing.T, url string, free func()) {
 			refused(err)
 			break
 		}
-		l.Entries[key] = &ledger.Entry{Pushed: true}
+		l.Entries[key] = &Entry{Pushed: true}
 	}
 	if kept < 100 || kept == 10_000 {
 		t.Fatalf("%d were kept", kept)
@@ -43,7 +42,7 @@ func Full(t *testing.T, url string, free func()) {
 	if err := push("more"); err != nil { // a little room may be left
 		refused(err)
 	} else {
-		l.Entries["more"] = &ledger.Entry{Pushed: true}
+		l.Entries["more"] = &Entry{Pushed: true}
 		kept++
 	}
 
@@ -53,7 +52,7 @@ func Full(t *testing.T, url string, free func()) {
 	if len(i.Body) != len(body) {
 		t.Errorf("a body has %d bytes", len(i.Body))
 	}
-	ledger.Counts(t, c, queue, 0, 0, int64(kept), 0)
+	Counts(t, c, queue, 0, 0, int64(kept), 0)
 	may := func(what string, err error) bool {
 		t.Helper()
 		if t.Logf("while it is full, %s: %v", what, err); err != nil {

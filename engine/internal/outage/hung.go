@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine/internal/ledger"
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 )
 
@@ -17,7 +16,7 @@ func Hung(t *testing.T, url string) {
 	beside := Open(t, url)
 	p := servertest.StartProxy(t, url)
 	c := Open(t, p.URL())
-	l := ledger.New(t, queue)
+	l := NewLedger(t, queue)
 	l.Work(c, tarry.WorkerConfig{LeaseTTR: leaseTTR})
 	l.Push(c, "far", time.Hour)
 	for _, cut := range []bool{false, true} {

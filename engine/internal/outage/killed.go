@@ -5,14 +5,13 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine/internal/ledger"
 )
 
 // Killed kills or stops a server while two clients work, and one of them pushes and cancels.
 // It restarts the server each time.
 func Killed(t *testing.T, s Server) {
 	url := s.Database()
-	l := ledger.New(t, queue)
+	l := NewLedger(t, queue)
 	l.Failing = unavailable(t)
 	c := Open(t, url)
 	l.Work(c, tarry.WorkerConfig{LeaseTTR: leaseTTR})

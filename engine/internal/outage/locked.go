@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine/internal/ledger"
 )
 
 // Locks are locks of another session, held until release is called.
@@ -38,7 +37,7 @@ func Locked(t *testing.T, url string, locks Locks, hint string) {
 		}
 	}
 	ctx := t.Context()
-	l := ledger.New(t, queue)
+	l := NewLedger(t, queue)
 	l.Work(c, tarry.WorkerConfig{LeaseTTR: leaseTTR})
 	check(t, push(ctx, "held"))
 
@@ -66,7 +65,7 @@ func Locked(t *testing.T, url string, locks Locks, hint string) {
 	release()
 	l.Rest(patience)
 	check(t, push(ctx, "late"))
-	ledger.Counts(t, c, queue, patience, 1, 0, 0)
+	Counts(t, c, queue, patience, 1, 0, 0)
 	if undone(t, c, "locked") == 0 {
 		t.Error("no figure tells of the locks")
 	}

@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/gate"
-	"github.com/tarryhq/tarry/engine/internal/hint"
+	"github.com/tarryhq/tarry/engine/internal/callers"
 )
 
 // Config configures an Engine.
@@ -39,9 +38,9 @@ type Engine struct {
 
 // process is what this process knows about a store.
 type process struct {
-	calls    gate.Gate
+	calls    callers.Gate
 	closing  sync.Once
-	watchers hint.Watchers
+	watchers callers.Watchers
 	names    names
 	ids      ids
 	cache    cache

@@ -1,6 +1,6 @@
-// Package gate admits the calls of an engine while it is open, and reports when the last call
-// has ended after its close.
-package gate
+// Package callers keeps account of who uses an engine: the calls under way, and the functions
+// to call when a queue may have something to lease sooner than the engine said.
+package callers
 
 import (
 	"context"
@@ -11,7 +11,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Gate counts the calls under way. The zero value is open. Its methods are safe for
+// Gate admits the calls of an engine while it is open, and reports when the last call has
+// ended after its close. The zero value is open. Its methods are safe for
 // concurrent use and never wait.
 type Gate struct {
 	under atomic.Int64 // calls under way; after Close, shut is added

@@ -1,4 +1,4 @@
-package ledger
+package outage
 
 import (
 	"cmp"

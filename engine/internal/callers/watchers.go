@@ -1,6 +1,4 @@
-// Package hint holds the functions to call when a queue may have something to lease sooner
-// than the engine said.
-package hint
+package callers
 
 import (
 	"slices"

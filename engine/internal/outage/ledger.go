@@ -1,4 +1,4 @@
-package ledger
+package outage
 
 import (
 	"fmt"
@@ -57,8 +57,8 @@ type Entry struct {
 	Running bool // a handler has it
 }
 
-// New returns a ledger for a queue.
-func New(t testing.TB, queue string) *Ledger {
+// NewLedger returns a ledger for a queue.
+func NewLedger(t testing.TB, queue string) *Ledger {
 	return &Ledger{t: t, queue: queue, changed: make(chan struct{}), Entries: make(map[string]*Entry)}
 }
 

@@ -44,6 +44,7 @@ func TestFigures(t *testing.T) {
 	reads("redis_subscribed", 1)
 
 	dials, heard, lost := grown(t, e, "redis_dials", ""), grown(t, e, "redis_subscriptions", ""), grown(t, e, "redis_retries", "answer_lost")
+	e.note(t.Context(), e.queue("q")) // again, after the subscription
 	p.DropReplies(true)
 	pushed := make(chan error, 1)
 	go func() {

@@ -25,7 +25,7 @@ type registry struct {
 	noted   map[string]noted
 	missed  map[string]*queue // to register once the registry answers again
 	failing bool              // registerMissed is running
-	doubted time.Time         // when noted was last cleared
+	doubted time.Time         // what was registered before may be lost
 }
 
 // noted is what is known of a registered queue.
@@ -56,14 +56,11 @@ func newRegistry(prefix string) *registry {
 func (r *registry) keys() []string { return []string{r.names, r.seen, r.prints} }
 
 // doubt makes every queue register again at its next use: a server that comes back may have
-// lost them. While a server fails call after call, they do so once a second.
+// lost them.
 func (r *registry) doubt() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if time.Since(r.doubted) >= noteRetry {
-		clear(r.noted)
-		r.doubted = time.Now()
-	}
+	r.doubted = time.Now()
 }
 
 // due returns the queues to register before they are used. While the registry does not
@@ -72,9 +69,11 @@ func (r *registry) due(now time.Time, queues []*queue) (due []*queue) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, q := range queues {
-		n, ok := r.noted[q.name]
+		n := r.noted[q.name] // never, if it is not there
+		age := elapsed(n.at, now)
 		switch {
-		case ok && elapsed(n.at, now) < noteAgain:
+		case age < noteRetry: // even if a server fails call after call
+		case age < noteAgain && n.at.After(r.doubted):
 		case r.failing:
 			r.missed[q.name] = q
 		default:

@@ -105,6 +105,9 @@ check: ## Check format, vet, static analysis, module files and the documents mad
 	$(GO) tool staticcheck ./...
 	$(GO) mod verify
 	$(GO) mod tidy -diff
+	@dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; echo "$(GO) build -ldflags=-dumpdep ./cmd/tarry"; \
+	$(STATIC) $(GO) build -trimpath -ldflags='-s -w -dumpdep' -o $$dir/tarry ./cmd/tarry 2>$$dir/deps || { grep -v -e '->' $$dir/deps; exit 1; }; \
+	! grep -m1 '<ReflectMethod>' $$dir/deps || { echo "this uses reflect.Method: the linker keeps every method then, and the binary grows by half"; exit 1; }
 	$(GO) test -run 'TestHouse|TestSemantics' .
 
 .PHONY: client

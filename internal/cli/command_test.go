@@ -251,7 +251,7 @@ func TestConfirm(t *testing.T) {
 
 func TestVersionHelpAndCompletion(t *testing.T) {
 	w := world{}
-	if got := w.must(t, "version"); !strings.HasPrefix(got, "tarry ") {
+	if got := w.must(t, "version"); !strings.HasPrefix(got, "tarry version ") {
 		t.Errorf("version prints %q", got)
 	}
 	for _, flag := range []string{"--version", "-v"} {

@@ -86,7 +86,6 @@ Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 not found;
 			return p.settings.load(p, cmd)
 		},
 	}
-	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().String("config", "", "JSON file with settings (TARRY_CONFIG)")
 	root.SetFlagErrorFunc(wrongFlag)
 	root.AddCommand(

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/contrib/exporters/autoexport"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -15,6 +14,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/internal/cli/otlp"
 	"github.com/tarryhq/tarry/tarryotel"
 )
 
@@ -28,15 +28,15 @@ type spans struct {
 // spansPatience is how long sending the last spans may take when serve ends.
 const spansPatience = 5 * time.Second
 
-// exportSpans exports spans if an environment variable asks for it. The libraries themselves
-// read the other variables, such as where to send, by which protocol and under which name.
+// exportSpans exports spans if an environment variable asks for it. Package otlp and the SDK
+// read the other variables.
 func (p *Program) exportSpans(ctx context.Context, logger *slog.Logger) (*spans, error) {
 	if !p.wantsSpans() {
 		return nil, nil
 	}
-	exporter, err := autoexport.NewSpanExporter(ctx)
+	exporter, err := otlp.New(p.env, p.Stdout, "tarry/"+readBuild().Version)
 	if err != nil {
-		return nil, usagef("OTEL_TRACES_EXPORTER is otlp, console or none, and OTEL_EXPORTER_OTLP_PROTOCOL http/protobuf or grpc", "traces cannot be exported: %v", err)
+		return nil, usagef("", "traces cannot be exported: %v", err)
 	}
 	// The resource in the environment overrides these attributes.
 	res, err := resource.New(ctx, resource.WithTelemetrySDK(),

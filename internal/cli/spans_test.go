@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"encoding/hex"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,10 +10,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
-	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
 )
 
 // receiver takes spans by OTLP over HTTP.
@@ -21,13 +17,40 @@ type receiver struct {
 	url string
 
 	mu    sync.Mutex
-	spans map[string]*otlp.Span // by name
-	names map[string]string     // attributes of the resource
+	spans map[string]spanJSON // by name
+	names map[string]string   // attributes of the resource
+}
+
+// spanJSON is what the tests read of a span.
+type spanJSON struct {
+	TraceID, SpanID, ParentSpanID string
+	Kind                          int
+	Name                          string
+	Links                         []struct{ TraceID, SpanID string }
+}
+
+const (
+	kindClient   = 3
+	kindConsumer = 5
+)
+
+// tracesJSON is what the tests read of a request to a collector. Package otlp's own tests
+// decode it by the official types.
+type tracesJSON struct {
+	ResourceSpans []struct {
+		Resource struct {
+			Attributes []struct {
+				Key   string
+				Value struct{ StringValue string }
+			}
+		}
+		ScopeSpans []struct{ Spans []spanJSON }
+	}
 }
 
 func receive(t *testing.T) *receiver {
 	t.Helper()
-	r := &receiver{spans: make(map[string]*otlp.Span), names: make(map[string]string)}
+	r := &receiver{spans: make(map[string]spanJSON), names: make(map[string]string)}
 	srv := httptest.NewServer(http.HandlerFunc(r.take))
 	t.Cleanup(srv.Close)
 	r.url = srv.URL
@@ -36,11 +59,11 @@ func receive(t *testing.T) *receiver {
 
 func (r *receiver) take(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
-	var in collector.ExportTraceServiceRequest
+	var in tracesJSON
 	if err == nil {
-		err = proto.Unmarshal(body, &in)
+		err = json.Unmarshal(body, &in)
 	}
-	if err != nil || req.Method != "POST" || req.URL.Path != "/v1/traces" || req.Header.Get("Content-Type") != "application/x-protobuf" {
+	if err != nil || req.Method != "POST" || req.URL.Path != "/v1/traces" || req.Header.Get("Content-Type") != "application/json" {
 		http.Error(w, "this is no trace", http.StatusBadRequest)
 		return
 	}
@@ -48,7 +71,7 @@ func (r *receiver) take(w http.ResponseWriter, req *http.Request) {
 	defer r.mu.Unlock()
 	for _, rs := range in.ResourceSpans {
 		for _, a := range rs.Resource.Attributes {
-			r.names[a.Key] = a.Value.GetStringValue()
+			r.names[a.Key] = a.Value.StringValue
 		}
 		for _, ss := range rs.ScopeSpans {
 			for _, s := range ss.Spans {
@@ -56,7 +79,7 @@ func (r *receiver) take(w http.ResponseWriter, req *http.Request) {
 			}
 		}
 	}
-	w.Header().Set("Content-Type", "application/x-protobuf")
+	_, _ = io.WriteString(w, "{}")
 }
 
 // The whole way: a remote producer's context comes with the HTTP request, goes with the
@@ -98,17 +121,18 @@ func TestServeProcessExportsSpans(t *testing.T) {
 
 	traces.mu.Lock()
 	defer traces.mu.Unlock()
-	push, handle := traces.spans["push order.paid"], traces.spans["handle order.paid"]
-	if push == nil || handle == nil {
+	push, ok := traces.spans["push order.paid"]
+	handle, ok2 := traces.spans["handle order.paid"]
+	if !ok || !ok2 {
 		t.Fatalf("there came %v; stderr: %s", traces.spans, stderr)
 	}
-	if hex.EncodeToString(push.TraceId) != traceID || hex.EncodeToString(push.ParentSpanId) != spanID || push.Kind != otlp.Span_SPAN_KIND_CLIENT {
+	if push.TraceID != traceID || push.ParentSpanID != spanID || push.Kind != kindClient {
 		t.Errorf("the push is %v", push)
 	}
-	if hex.EncodeToString(handle.TraceId) == traceID || len(handle.ParentSpanId) > 0 || handle.Kind != otlp.Span_SPAN_KIND_CONSUMER {
+	if handle.TraceID == traceID || handle.ParentSpanID != "" || handle.Kind != kindConsumer {
 		t.Errorf("what handed it on is %v", handle)
 	}
-	if len(handle.Links) != 1 || hex.EncodeToString(handle.Links[0].TraceId) != traceID || hex.EncodeToString(handle.Links[0].SpanId) != spanID {
+	if len(handle.Links) != 1 || handle.Links[0].TraceID != traceID || handle.Links[0].SpanID != spanID {
 		t.Errorf("what handed it on has links %v", handle.Links)
 	}
 	if traces.names["service.name"] != "tarry" || traces.names["deployment.environment.name"] != "test" {
@@ -146,12 +170,13 @@ func TestServeProcessEndsWithoutACollector(t *testing.T) {
 }
 
 func TestServeWithWrongTraces(t *testing.T) {
-	for _, env := range [][2]string{{"OTEL_TRACES_EXPORTER", "nonsense"}, {"OTEL_EXPORTER_OTLP_PROTOCOL", "pigeons"}} {
-		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+	for _, env := range [][3]string{
+		{"OTEL_TRACES_EXPORTER", "nonsense", "OTEL_TRACES_EXPORTER is otlp, console or none"},
+		{"OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "set OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/json"},
+	} {
 		t.Run(env[0], func(t *testing.T) {
-			t.Setenv(env[0], env[1]) // for the libraries
 			got := world{env: []string{env[0] + "=" + env[1], "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1"}}.tarry(t, "serve", "--store", "mem:", "--http", "127.0.0.1:0")
-			if got.code != exitUsage || strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "OTEL_TRACES_EXPORTER is otlp, console or none") {
+			if got.code != exitUsage || strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, env[2]) {
 				t.Errorf("exit code %d: %s", got.code, got.stderr)
 			}
 		})

@@ -39,9 +39,9 @@ func readBuild() build {
 	return b
 }
 
-// text returns one line for people.
+// text is what follows "tarry version".
 func (b build) text() string {
-	s := "tarry " + b.Version
+	s := b.Version
 	if b.Revision != "" {
 		s += " " + b.Revision[:min(len(b.Revision), 12)]
 	}
@@ -55,7 +55,7 @@ func (p *Program) versionCommand() *cobra.Command {
 		Args:  exactly(),
 		RunE: func(*cobra.Command, []string) error {
 			b := readBuild()
-			return p.show(b, "%s", b.text())
+			return p.show(b, "tarry version %s", b.text())
 		},
 	}
 	p.jsonFlag(cmd, "print JSON")

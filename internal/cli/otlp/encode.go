@@ -1,0 +1,225 @@
+package otlp
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/instrumentation"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// The types of opentelemetry-proto, in protobuf's JSON: 64-bit numbers are strings, and ids
+// are hexadecimal.
+type (
+	request struct {
+		ResourceSpans []resourceSpans `json:"resourceSpans"`
+	}
+	resourceSpans struct {
+		Resource   resource     `json:"resource"`
+		ScopeSpans []scopeSpans `json:"scopeSpans"`
+		SchemaURL  string       `json:"schemaUrl,omitempty"`
+	}
+	resource struct {
+		Attributes []keyValue `json:"attributes,omitempty"`
+	}
+	scopeSpans struct {
+		Scope     scope  `json:"scope"`
+		Spans     []span `json:"spans"`
+		SchemaURL string `json:"schemaUrl,omitempty"`
+	}
+	scope struct {
+		Name       string     `json:"name"`
+		Version    string     `json:"version,omitempty"`
+		Attributes []keyValue `json:"attributes,omitempty"`
+	}
+	span struct {
+		spanRef
+		ParentSpanID      string     `json:"parentSpanId,omitempty"`
+		Name              string     `json:"name"`
+		Kind              int        `json:"kind"`
+		Start             string     `json:"startTimeUnixNano"`
+		End               string     `json:"endTimeUnixNano"`
+		Attributes        []keyValue `json:"attributes,omitempty"`
+		DroppedAttributes int        `json:"droppedAttributesCount,omitempty"`
+		Events            []event    `json:"events,omitempty"`
+		DroppedEvents     int        `json:"droppedEventsCount,omitempty"`
+		Links             []link     `json:"links,omitempty"`
+		DroppedLinks      int        `json:"droppedLinksCount,omitempty"`
+		Status            status     `json:"status"`
+	}
+	spanRef struct {
+		TraceID    string `json:"traceId"`
+		SpanID     string `json:"spanId"`
+		TraceState string `json:"traceState,omitempty"`
+		Flags      uint32 `json:"flags,omitempty"`
+	}
+	event struct {
+		Time              string     `json:"timeUnixNano"`
+		Name              string     `json:"name"`
+		Attributes        []keyValue `json:"attributes,omitempty"`
+		DroppedAttributes int        `json:"droppedAttributesCount,omitempty"`
+	}
+	link struct {
+		spanRef
+		Attributes        []keyValue `json:"attributes,omitempty"`
+		DroppedAttributes int        `json:"droppedAttributesCount,omitempty"`
+	}
+	status struct {
+		Message string `json:"message,omitempty"`
+		Code    int    `json:"code,omitempty"`
+	}
+	keyValue struct {
+		Key   string `json:"key"`
+		Value value  `json:"value"`
+	}
+	value struct { // one of them
+		String *string  `json:"stringValue,omitempty"`
+		Bool   *bool    `json:"boolValue,omitempty"`
+		Int    *string  `json:"intValue,omitempty"`
+		Double any      `json:"doubleValue,omitempty"`
+		Bytes  []byte   `json:"bytesValue,omitempty"`
+		Array  *array   `json:"arrayValue,omitempty"`
+		Map    *mapping `json:"kvlistValue,omitempty"`
+	}
+	array struct {
+		Values []value `json:"values"`
+	}
+	mapping struct {
+		Values []keyValue `json:"values"`
+	}
+)
+
+// encode encodes spans of one provider. They share its resource.
+func encode(spans []sdktrace.ReadOnlySpan) request {
+	out := resourceSpans{
+		Resource:  resource{attributes(spans[0].Resource().Attributes())},
+		SchemaURL: spans[0].Resource().SchemaURL(),
+	}
+	index := make(map[instrumentation.Scope]int)
+	for _, s := range spans {
+		from := s.InstrumentationScope()
+		i, ok := index[from]
+		if !ok {
+			i = len(out.ScopeSpans)
+			index[from] = i
+			out.ScopeSpans = append(out.ScopeSpans, scopeSpans{
+				Scope:     scope{from.Name, from.Version, attributes(from.Attributes.ToSlice())},
+				SchemaURL: from.SchemaURL,
+			})
+		}
+		out.ScopeSpans[i].Spans = append(out.ScopeSpans[i].Spans, encodeSpan(s))
+	}
+	return request{[]resourceSpans{out}}
+}
+
+func encodeSpan(s sdktrace.ReadOnlySpan) span {
+	out := span{
+		spanRef:           ref(s.SpanContext(), s.Parent().IsRemote()),
+		Name:              s.Name(),
+		Kind:              int(s.SpanKind()), // numbered alike
+		Start:             nanos(s.StartTime()),
+		End:               nanos(s.EndTime()),
+		Attributes:        attributes(s.Attributes()),
+		DroppedAttributes: s.DroppedAttributes(),
+		DroppedEvents:     s.DroppedEvents(),
+		DroppedLinks:      s.DroppedLinks(),
+		Status:            status{Message: s.Status().Description},
+	}
+	if s.Parent().SpanID().IsValid() {
+		out.ParentSpanID = s.Parent().SpanID().String()
+	}
+	switch s.Status().Code { // numbered differently
+	case codes.Ok:
+		out.Status.Code = 1
+	case codes.Error:
+		out.Status.Code = 2
+	}
+	for _, e := range s.Events() {
+		out.Events = append(out.Events, event{nanos(e.Time), e.Name, attributes(e.Attributes), e.DroppedAttributeCount})
+	}
+	for _, l := range s.Links() {
+		out.Links = append(out.Links, link{ref(l.SpanContext, l.SpanContext.IsRemote()), attributes(l.Attributes), l.DroppedAttributeCount})
+	}
+	return out
+}
+
+// ref names a span. remote says where its parent is, or for a link the span itself.
+func ref(c trace.SpanContext, remote bool) spanRef {
+	flags := uint32(c.TraceFlags()) | 0x100 // remote is known
+	if remote {
+		flags |= 0x200
+	}
+	return spanRef{c.TraceID().String(), c.SpanID().String(), c.TraceState().String(), flags}
+}
+
+func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
+
+func attributes(in []attribute.KeyValue) []keyValue {
+	out := make([]keyValue, len(in))
+	for i, kv := range in {
+		out[i] = keyValue{string(kv.Key), encodeValue(kv.Value)}
+	}
+	return out
+}
+
+func encodeValue(v attribute.Value) value {
+	switch v.Type() {
+	case attribute.BOOL:
+		return boolean(v.AsBool())
+	case attribute.INT64:
+		return integer(v.AsInt64())
+	case attribute.FLOAT64:
+		return double(v.AsFloat64())
+	case attribute.STRING:
+		return text(v.AsString())
+	case attribute.BOOLSLICE:
+		return list(v.AsBoolSlice(), boolean)
+	case attribute.INT64SLICE:
+		return list(v.AsInt64Slice(), integer)
+	case attribute.FLOAT64SLICE:
+		return list(v.AsFloat64Slice(), double)
+	case attribute.STRINGSLICE:
+		return list(v.AsStringSlice(), text)
+	case attribute.BYTESLICE:
+		return value{Bytes: v.AsByteSlice()}
+	case attribute.SLICE:
+		return list(v.AsSlice(), encodeValue)
+	case attribute.MAP:
+		return value{Map: &mapping{attributes(v.AsMap())}}
+	}
+	return value{}
+}
+
+func boolean(b bool) value { return value{Bool: &b} }
+
+func integer(n int64) value {
+	s := strconv.FormatInt(n, 10)
+	return value{Int: &s}
+}
+
+// double writes what JSON has no number for as a string.
+func double(f float64) value {
+	switch {
+	case math.IsNaN(f):
+		return value{Double: "NaN"}
+	case math.IsInf(f, 1):
+		return value{Double: "Infinity"}
+	case math.IsInf(f, -1):
+		return value{Double: "-Infinity"}
+	}
+	return value{Double: f}
+}
+
+func text(s string) value { return value{String: &s} }
+
+func list[T any](in []T, one func(T) value) value {
+	out := &array{make([]value, len(in))}
+	for i := range in {
+		out.Values[i] = one(in[i])
+	}
+	return value{Array: out}
+}

@@ -72,18 +72,10 @@ func (t *tx) fold(ctx context.Context, seqs []int64, sums map[count]int64) {
 		}
 		t.write(ctx, s.end(t.sql.onSum))
 	}
-	fewer := slices.DeleteFunc(counts, func(c count) bool { return sums[c] > 0 })
-	for len(fewer) > 0 {
-		c := fewer[0]
-		var minutes []int64
-		for _, f := range fewer {
-			if f.queue != c.queue || f.count != c.count || len(minutes) == listMost {
-				break
-			}
-			minutes = append(minutes, f.minute)
+	for _, c := range counts {
+		if sums[c] < 0 { // others cannot have become zero
+			t.write(ctx, newStatement(t.sql.zero, c.queue, c.count, c.minute))
 		}
-		t.write(ctx, newStatement(t.sql.zero, c.queue, c.count, minutes))
-		fewer = fewer[len(minutes):]
 	}
 	for some := range slices.Chunk(seqs, listMost) {
 		t.write(ctx, newStatement(t.sql.unsum, some))

@@ -46,12 +46,14 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 }
 
 // handOut answers the visits of busy queues in one transaction. It reads due messages as it
-// opens.
+// opens, unless settings say how many a queue may lease.
 func (e *Engine) handOut(ctx context.Context, queues []int64, visits []*visit) (now time.Time, err error) {
 	wanted := make(map[int64]int)
-	for _, v := range visits {
-		if v.granted.Err == nil {
-			wanted[v.num] += v.want.Max
+	if e.cache.those(queues, boundsLeases) == nil {
+		for _, v := range visits {
+			if v.granted.Err == nil {
+				wanted[v.num] += v.want.Max
+			}
 		}
 	}
 	var ahead []Range
@@ -332,7 +334,7 @@ const fetches = 10
 // begins with those that were read ahead. full holds the queues that may have more.
 func (w *work) fetchAll(queues []int64, room map[int64]int) (full map[int64]bool, err error) {
 	ranges, found := w.ahead, w.readAhead
-	if w.early(ranges, found) {
+	if len(ranges) == 0 || w.early(ranges, found) {
 		if ranges, found, err = w.fetch(queues, room); err != nil {
 			return nil, err
 		}

@@ -90,6 +90,7 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"a late ack beside a push":          lateAck,
 		"the first key remembered":          firstMemory,
 		"few looks at what is first":        fewLooks,
+		"no more messages than in_flight":   readsNoMoreThanAllowed,
 		"a queue that was lost":             lostQueue,
 		"ids that were lost":                lostIDs,
 		"a key beside its replacement":      besideReplacement,

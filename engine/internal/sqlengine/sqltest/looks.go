@@ -10,10 +10,11 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// looks counts the queues whose heads transactions read.
+// looks counts the queues whose heads transactions read, and the most rows of the ranges that
+// they read.
 type looks struct {
 	sqlengine.Store
-	n atomic.Int64
+	n, rows atomic.Int64
 }
 
 type looksTx struct {
@@ -27,7 +28,19 @@ func (l *looks) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 
 func (t looksTx) Open(ctx context.Context, from []sqlengine.LowBound, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
 	t.l.n.Add(int64(len(from)))
+	t.count(first.Ranges)
 	return t.Tx.Open(ctx, from, lock, first)
+}
+
+func (t looksTx) Ranges(ctx context.Context, ranges []sqlengine.Range) ([][]*sqlengine.Row, error) {
+	t.count(ranges)
+	return t.Tx.Ranges(ctx, ranges)
+}
+
+func (t looksTx) count(ranges []sqlengine.Range) {
+	for _, r := range ranges {
+		t.l.rows.Add(int64(r.Most))
+	}
 }
 
 func (t looksTx) Heads(ctx context.Context, from []sqlengine.LowBound) ([]sqlengine.Heads, error) {
@@ -56,5 +69,23 @@ func fewLooks(t *testing.T, bed Bed) {
 	ok(t, err, errs[0])
 	if n := l.n.Load(); n != 0 {
 		t.Errorf("%d looks at what is first; want none", n)
+	}
+}
+
+// A lease reads no more messages than in_flight allows, however many it asks for.
+func readsNoMoreThanAllowed(t *testing.T, bed Bed) {
+	l := new(looks)
+	e := bed.Open(t, func(s sqlengine.Store) sqlengine.Store { l.Store = s; return l })
+	_, err := e.Configure(t.Context(), "q", engine.Settings{InFlight: 1}, "")
+	ok(t, err)
+	push(t, e, engine.Message{Queue: "q"}, engine.Message{Queue: "q"}, engine.Message{Queue: "q"})
+	for range 3 {
+		l.rows.Store(0)
+		if n := handle(t, e, 1000); n != 1 {
+			t.Errorf("leased %d, want 1", n)
+		}
+		if n := l.rows.Load(); n > 10 {
+			t.Errorf("ranges of %d rows were read for one", n)
+		}
 	}
 }

@@ -45,39 +45,25 @@ func newCutOff(t *testing.T, shards string) cutOff {
 	return c
 }
 
-// lose makes a call whose answer is lost: it cuts the connection once the queue holds the
-// given number.
-func (c cutOff) lose(t *testing.T, call func() error, scheduled, ready int64) error {
-	t.Helper()
-	return c.loseOnce(t, call, func() { outage.Counts(t, c.beside, "q", longWait, scheduled, ready, 0) })
-}
-
-// loseLease is lose for a call that leases messages. They may have lapsed again when the cut
-// is noticed.
+// loseLease makes a call whose answer is lost: it cuts the connection once so many messages
+// are leased. They may have lapsed again when the cut is noticed.
 func (c cutOff) loseLease(t *testing.T, call func() error, leased int) error {
-	t.Helper()
-	return c.loseOnce(t, call, func() {
-		eventually(t, "messages to be leased", func() bool {
-			n := 0
-			for _, s := range c.engine.queue("q").shards {
-				m := c.server.Do("HLEN", s.keys[stateKey])
-				some, err := m.AsInt64()
-				if err != nil {
-					t.Fatal(err)
-				}
-				n += int(some)
-			}
-			return n == leased
-		})
-	})
-}
-
-func (c cutOff) loseOnce(t *testing.T, call func() error, arrived func()) error {
 	t.Helper()
 	c.DropReplies(true)
 	ended := make(chan error, 1)
 	go func() { ended <- call() }()
-	arrived()
+	eventually(t, "messages to be leased", func() bool {
+		n := 0
+		for _, s := range c.engine.queue("q").shards {
+			m := c.server.Do("HLEN", s.keys[stateKey])
+			some, err := m.AsInt64()
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += int(some)
+		}
+		return n == leased
+	})
 	c.Cut()
 	select {
 	case err := <-ended:
@@ -181,90 +167,12 @@ func TestFaultClaimAnswerLost(t *testing.T) {
 	}
 }
 
-// TestFaultPushAnswerLost loses the answer to a push, which the engine asks for again.
-func TestFaultPushAnswerLost(t *testing.T) {
-	t.Parallel()
-	c := newCutOff(t, "shards=4")
-	pushed := func() (tarry.Pushed, error) {
-		return c.client.Push(t.Context(), "q", []byte("body"), tarry.Key("k"), tarry.In(time.Hour), tarry.OnConflict(tarry.Keep))
-	}
-	err := c.lose(t, func() error {
-		p, err := pushed()
-		if err == nil && p.Outcome != tarry.Created {
-			t.Errorf("it was %v", p.Outcome)
-		}
-		return err
-	}, 1, 0)
-	if err != nil {
-		t.Error(err)
-	}
-	p, err := pushed()
-	if err != nil || p.Outcome != tarry.Kept {
-		t.Errorf("the repetition was %v, %v", p.Outcome, err)
-	}
-	if i, err := c.beside.Get(t.Context(), tarry.ByID(p.ID).Of("q")); err != nil || i.Key != "k" || string(i.Body) != "body" {
-		t.Errorf("found %q %q, %v", i.Key, i.Body, err)
-	}
-	outage.Counts(t, c.beside, "q", 0, 1, 0, 0)
-}
-
-// TestFaultAckAnswerLost loses the answer to a worker's ack, and with it the hints.
-func TestFaultAckAnswerLost(t *testing.T) {
-	t.Parallel()
-	c := newCutOff(t, "shards=4")
-	started, end := make(chan string, 10), make(chan bool)
-	told := make(chan tarry.EventKind, 100)
-	w := tarry.NewWorker(c.client, &tarry.WorkerConfig{Observer: func(e tarry.Event) {
-		if e.Key == "k" {
-			told <- e.Kind
-		}
-	}})
-	tarry.Handle(w, tarry.NewTopic[string]("q"), func(_ context.Context, m *tarry.Message[string]) error {
-		started <- m.Key
-		<-end
-		return nil
-	})
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- w.Run(ctx) }()
-
-	push(t, c.engine, plain("q", "k"))
-	if key := <-started; key != "k" {
-		t.Fatalf("handled %q", key)
-	}
-	_ = c.lose(t, func() error { end <- true; return nil }, 0, 0)
-	if kind := <-told; kind != tarry.Started {
-		t.Errorf("it was %v, not started", kind)
-	}
-	if kind := <-told; kind != tarry.Acked {
-		t.Errorf("it was %v, not acked", kind)
-	}
-	// The worker goes on, with other messages.
-	if _, err := c.beside.Push(t.Context(), "q", nil, tarry.Key("next")); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case key := <-started:
-		if key != "next" {
-			t.Errorf("%q was handled once more", key)
-		}
-		end <- true
-	case <-time.After(longWait):
-		t.Error("nothing more is handled")
-	}
-	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	outage.Counts(t, c.beside, "q", 0, 0, 0, 0)
-}
-
 // TestFaultManyCuts cuts all connections again and again, under load.
 func TestFaultManyCuts(t *testing.T) {
 	t.Parallel()
 	c := newCutOff(t, "shards=4")
 	l := outage.NewLedger(t, "q")
-	l.Work(c.client, tarry.WorkerConfig{})
+	l.Work(c.client, tarry.WorkerConfig{LeaseTTR: 15 * time.Second}) // lost leases come back then
 	stop := l.Produce(c.client, 0, 20*time.Millisecond, 300*time.Millisecond)
 	const cuts = 80
 	for n := range cuts {

@@ -106,21 +106,6 @@ func (w *writers) end(e *Engine) {
 	}
 }
 
-// TestFaultSettingsRestart kills a Redis that writes all down while many write settings.
-func TestFaultSettingsRestart(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t, redistest.Args("--appendonly", "yes", "--appendfsync", "always"))
-	e := openStore(t, s.URL(), "shards=2")
-	w := newWriters(t, s.URL())
-	for range 3 {
-		w.more(20)
-		s.Kill()
-		s.Restart()
-	}
-	w.more(20)
-	w.end(e)
-}
-
 // TestFaultSettingsReshard moves the slots of two shards while many write settings, and a
 // rate and what may be leased at once are kept to.
 func TestFaultSettingsReshard(t *testing.T) {

@@ -199,13 +199,10 @@ func (e *Engine) ask(ctx context.Context, qs []question, until attempt.Bound) []
 		for n, a := range e.put(ctx, part, until) {
 			i := which[n]
 			answers[i] = a
-			// A short timeout says nothing about the shard, and neither does a cancelled
-			// call.
-			if a.err == nil || !until.Tries.IsZero() && fateOf(a.err) != attempt.Answered && ctx.Err() == nil {
-				qs[i].shard.down.Store(a.err != nil)
-				if a.err != nil {
-					e.measured.downs.Add(1)
-				}
+			if a.err == nil || fateOf(a.err) == attempt.Answered {
+				e.isBack(qs[i].shard)
+			} else if ctx.Err() == nil { // otherwise the caller has left
+				e.isDown(qs[i].shard)
 			}
 		}
 	}

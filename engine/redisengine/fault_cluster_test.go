@@ -143,8 +143,8 @@ func TestFaultClusterQuietNodeDies(t *testing.T) {
 					}
 					return true
 				})
-				if len(e.darkShards()) > 0 {
-					t.Error("shards stay dark")
+				if len(e.downShards()) > 0 {
+					t.Error("shards stay down")
 				}
 				eventually(t, "no shards to be told to be down", func() bool { return enginetest.FigureOf(t, e, "redis_shards_down", "") == 0 })
 			}

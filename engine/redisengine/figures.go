@@ -18,7 +18,7 @@ type measured struct {
 	failures atomic.Int64
 	again    [retryCauses]atomic.Int64
 	heard    atomic.Int64 // subscriptions made
-	downs    atomic.Int64 // how often a shard was found down or dark
+	downs    atomic.Int64 // how often a shard was found down
 	up       atomic.Int64 // value of downs when all shards were last up
 }
 
@@ -87,7 +87,7 @@ func (e *Engine) shardsDown() (n int) {
 	defer e.mu.RUnlock()
 	for _, q := range e.queues {
 		for _, s := range q.shards {
-			if s.down.Load() || s.dark.Load() {
+			if s.down.Load() {
 				n++
 			}
 		}

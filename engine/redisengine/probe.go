@@ -7,12 +7,11 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A shard of a cluster is dark when its node does not answer. Leases skip dark shards
-// instead of waiting for each. A background probe finds out when they answer again. If one
-// shard is dark others often are too, so the first probe asks all shards that are leased
-// from.
+// A shard of a cluster is down when its node does not answer. Leases skip it, and other calls
+// give it little time. A background probe finds out when it answers again. If one shard is
+// down others often are too, so the first probe asks all shards that are leased from.
 
-var errDark = errors.New("its node of the cluster does not answer")
+var errDown = errors.New("its node of the cluster does not answer")
 
 const (
 	probePauseMin = 50 * time.Millisecond
@@ -27,50 +26,55 @@ func (e *Engine) leaseFailed(s *shard, err error, left bool) {
 	case left:
 		s.doubt()
 	case e.cluster() && !told:
-		e.darken(s)
+		e.isDown(s)
 	default:
 		// Do not ask again at once, nor long after the shard may be back.
 		s.failed(e.clockOf(s))
 	}
 }
 
-// darken excludes a shard from leases until a probe is answered.
-func (e *Engine) darken(s *shard) {
-	s.dark.Store(true)
+// isDown records that a shard does not answer.
+func (e *Engine) isDown(s *shard) {
+	s.down.Store(true)
 	e.measured.downs.Add(1)
 	if e.ctx.Err() == nil && e.probing.CompareAndSwap(false, true) {
 		e.tasks.Go(e.probe)
 	}
 }
 
-// probe asks dark shards until none is left.
+// isBack records that a shard answers.
+func (e *Engine) isBack(s *shard) {
+	if s.down.CompareAndSwap(true, false) {
+		s.doubt()
+		e.watchers.Hint(s.queue)
+	}
+}
+
+// probe asks shards that are down until none is left.
 func (e *Engine) probe() {
 	shards := e.leasedFrom()
 	for pause := probePauseMin; e.ctx.Err() == nil; pause = min(2*pause, probePauseMax) {
 		for i, wakes := range e.askWakes(e.ctx, shards) {
-			switch s := shards[i]; {
-			case wakes == unknown:
-				s.dark.Store(true)
-				e.measured.downs.Add(1)
-			case s.dark.CompareAndSwap(true, false):
-				s.doubt()
-				e.watchers.Hint(s.queue)
+			if wakes == unknown {
+				e.isDown(shards[i])
+			} else {
+				e.isBack(shards[i])
 			}
 		}
-		if shards = e.darkShards(); len(shards) > 0 {
+		if shards = e.downShards(); len(shards) > 0 {
 			e.rest(pause)
 			continue
 		}
 		e.probing.Store(false)
-		// A shard that darkened in between found this probe still running.
-		if shards = e.darkShards(); len(shards) == 0 || !e.probing.CompareAndSwap(false, true) {
+		// A shard that went down in between found this probe still running.
+		if shards = e.downShards(); len(shards) == 0 || !e.probing.CompareAndSwap(false, true) {
 			return
 		}
 	}
 }
 
-func (e *Engine) darkShards() []*shard {
-	return e.shardsWhere(func(s *shard) bool { return s.dark.Load() })
+func (e *Engine) downShards() []*shard {
+	return e.shardsWhere(func(s *shard) bool { return s.down.Load() })
 }
 
 // leasedFrom returns the shards that are asked for messages.
@@ -78,7 +82,7 @@ func (e *Engine) leasedFrom() []*shard {
 	return e.shardsWhere(func(s *shard) bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return !s.asked.IsZero() || s.dark.Load()
+		return !s.asked.IsZero() || s.down.Load()
 	})
 }
 

@@ -31,8 +31,7 @@ type shard struct {
 	answers string
 
 	clock clock       // its server's clock
-	down  atomic.Bool // it did not answer the last call
-	dark  atomic.Bool // excluded from leases until a probe is answered
+	down  atomic.Bool // see probe.go
 
 	mu    sync.Mutex
 	held  bool      // the settings hold messages back until next

@@ -58,10 +58,10 @@ func (a head) compare(b head) int {
 func (v *visit) begin() {
 	local := time.Now()
 	for _, s := range v.q.shards {
-		if s.dark.Load() {
+		if s.down.Load() {
 			v.asked++
 			v.failed++
-			v.cause = errDark
+			v.cause = errDown
 			continue
 		}
 		if is, turns := s.check(v.e.clockOf(s), local); is == due || !v.e.hears.Load() {
@@ -81,7 +81,7 @@ func (e *Engine) recheck(ctx context.Context, visits []*visit) {
 	var shards []*shard
 	for _, v := range visits {
 		for _, s := range v.q.shards {
-			if is, _ := s.check(v.e.clockOf(s), local); is == old && e.hears.Load() && !s.dark.Load() {
+			if is, _ := s.check(v.e.clockOf(s), local); is == old && e.hears.Load() && !s.down.Load() {
 				shards = append(shards, s)
 			}
 		}
@@ -91,7 +91,7 @@ func (e *Engine) recheck(ctx context.Context, visits []*visit) {
 	}
 	for i, wakes := range e.askWakes(ctx, shards) {
 		if wakes == unknown && e.cluster() && ctx.Err() == nil {
-			e.darken(shards[i])
+			e.isDown(shards[i])
 		}
 		shards[i].confirm(wakes, local)
 	}
@@ -384,7 +384,7 @@ func (v *visit) conclude(now time.Time) engine.Granted {
 	for _, s := range v.q.shards {
 		next := s.known()
 		g.Held = g.Held || s.holdsBack()
-		if next == never || s.dark.Load() { // a dark shard reports when it is back
+		if next == never || s.down.Load() { // a shard that is down reports when it is back
 			continue
 		}
 		at := time.UnixMilli(next).UTC()

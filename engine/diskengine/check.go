@@ -9,13 +9,10 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
 // Report is what a check found.
@@ -114,10 +111,8 @@ func checkError(op, dir string, err error) error {
 			return pebbleError(op, dir)
 		}
 		return fail(engine.ErrInvalid, "name the directory of a disk store, or of a backup of one")
-	case errors.Is(err, wal.ErrNewer), errors.Is(err, sstable.ErrNewer), errors.Is(err, deletions.ErrNewer), errors.Is(err, manifest.ErrNewer), errors.Is(err, record.ErrNewer):
-		return fail(engine.ErrInvalid, dir+" was written by a newer release: use that")
-	case errors.Is(err, sstable.ErrOlder):
-		return fail(engine.ErrInvalid, dir+" was written by an earlier release: use that")
+	case errors.Is(err, format.ErrVersion):
+		return fail(engine.ErrInvalid, "use the release that wrote "+dir)
 	case vfs.IsFull(err):
 		return fail(engine.ErrNoSpace, fullHint)
 	case errors.Is(err, manifest.ErrDamaged):

@@ -11,11 +11,10 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
@@ -100,10 +99,8 @@ func (e *Engine) openError(err error) error {
 			Hint: "one process at a time has a store open: end that one, or talk to its server"}
 	case errors.As(err, new(*vfs.DamageError)):
 		return &engine.Error{Op: "open", Err: damaged(err), Hint: damagedHint(e.store.Dir)}
-	case errors.Is(err, wal.ErrNewer), errors.Is(err, sstable.ErrNewer), errors.Is(err, deletions.ErrNewer), errors.Is(err, manifest.ErrNewer), errors.Is(err, record.ErrNewer):
-		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.store.Dir + " was written by a newer release: use that"}
-	case errors.Is(err, sstable.ErrOlder):
-		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "the store in " + e.store.Dir + " was written by an earlier release: copy it to a new one with that"}
+	case errors.Is(err, format.ErrVersion):
+		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "use the release that wrote the store in " + e.store.Dir + "; to change releases, copy the messages to a new store"}
 	case errors.Is(err, fs.ErrNotExist) && e.store.Memtables != nil: // a file that the manifest names
 		return &engine.Error{Op: "open", Err: damaged(err), Hint: damagedHint(e.store.Dir)}
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EROFS):

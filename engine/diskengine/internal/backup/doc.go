@@ -47,7 +47,4 @@ var (
 
 	// ErrCopy says that a file of a store is sound, but its copy is not.
 	ErrCopy = errors.New("a copy is not what was copied")
-
-	// ErrVersion says that another release wrote a backup.
-	ErrVersion = errors.New("the backup was written by another release; use that one")
 )

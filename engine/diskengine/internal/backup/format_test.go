@@ -3,6 +3,8 @@ package backup
 import (
 	"errors"
 	"testing"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 )
 
 // TestHead: what is written is read again, and any bit that is turned is noticed.
@@ -28,23 +30,8 @@ func TestHead(t *testing.T) {
 		t.Error("a byte more is taken for a head")
 	}
 	b = h.encode()
-	le.PutUint32(b[8:], version+1)
-	le.PutUint32(b[12:], sum(b))
-	if _, _, _, err := decode(b); !errors.Is(err, ErrVersion) {
+	format.Seal(b, magic, version+1, 0)
+	if _, _, _, err := decode(b); !errors.Is(err, format.ErrVersion) {
 		t.Errorf("a newer one: %v", err)
-	}
-}
-
-// TestNumberNames: what is no such name is none.
-func TestNumberNames(t *testing.T) {
-	for _, n := range []uint64{0, 1, 255, 1<<64 - 1} {
-		if got, ok := parseNumber(numberName(n)); got != n || !ok {
-			t.Errorf("%d: %d, %v", n, got, ok)
-		}
-	}
-	for _, name := range []string{"", "1", "000000000000000G", "000000000000000A", "00000000000000001", "+000000000000001", "LOCK"} {
-		if n, ok := parseNumber(name); ok {
-			t.Errorf("%q is taken for %d", name, n)
-		}
 	}
 }

@@ -58,7 +58,7 @@ func (p *place) look() error {
 	}
 	p.head, p.spoilt, p.numbers, p.begun = nil, nil, nil, len(names) > 0
 	for _, name := range names {
-		n, ok := parseNumber(name)
+		n, ok := numbers.Parse(name)
 		switch {
 		case ok:
 			p.numbers = append(p.numbers, n)

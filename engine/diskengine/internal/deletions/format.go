@@ -3,21 +3,20 @@ package deletions
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
-	"path/filepath"
-	"strconv"
-	"strings"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 const (
 	magic   = "tarrymrk"
-	version = 1
+	version = 2
 
 	headerSize = 64 // the header of a file
-	rowSize    = 16 // a row of the table after it, one for each sstable
-
-	suffix = ".marks"
+	rowSize    = 24 // a row of the table after it, one for each sstable
 )
 
 var (
@@ -25,20 +24,21 @@ var (
 	le         = binary.LittleEndian
 )
 
-// Name is the path of the file with a number.
-func Name(dir string, number uint64) string {
-	return filepath.Join(dir, fmt.Sprintf("%016x%s", number, suffix))
-}
+// ErrDamaged says that something durable cannot be read. The error is a *vfs.DamageError.
+var ErrDamaged = errors.New("a file of deletion bitmaps is damaged")
 
-// ParseName returns the number of a file from its name without the directory; ok is false for
-// other files.
-func ParseName(name string) (number uint64, ok bool) {
-	digits, ok := strings.CutSuffix(name, suffix)
-	if !ok {
-		return 0, false
-	}
-	number, err := strconv.ParseUint(digits, 16, 64)
-	return number, err == nil && name == Name("", number)
+const files = format.Numbered(".marks")
+
+// Name is the path of the file with a number.
+func Name(dir string, number uint64) string { return files.Name(dir, number) }
+
+// ParseName returns the number of a file from its name; ok is false for other files.
+func ParseName(name string) (number uint64, ok bool) { return files.Parse(name) }
+
+// Sweep removes the files of deletion bitmaps in a directory that keep does not want. None may
+// be written meanwhile.
+func Sweep(fs vfs.FS, dir string, keep func(number uint64) bool) error {
+	return files.Sweep(fs, dir, keep)
 }
 
 // header is the start of a file.
@@ -51,52 +51,48 @@ type header struct {
 
 func (h *header) encode() []byte {
 	b := make([]byte, headerSize)
-	copy(b, magic)
-	le.PutUint32(b[8:], version)
 	le.PutUint64(b[16:], h.store)
 	le.PutUint64(b[24:], h.number)
 	le.PutUint64(b[32:], h.length)
 	le.PutUint32(b[40:], h.tables)
 	le.PutUint32(b[44:], h.table)
-	le.PutUint32(b[12:], headerSum(b))
+	format.Seal(b, magic, version, 0)
 	return b
 }
 
-func headerSum(b []byte) uint32 {
-	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[16:headerSize])
-}
-
 // decodeHeader decodes a header. If reason is not empty it says what is wrong, at offset off.
-func decodeHeader(b []byte) (h header, off int64, reason string, newer bool) {
-	switch {
-	case len(b) < headerSize || string(b[:8]) != magic:
-		return h, 0, "no file of deletion bitmaps", false
-	case headerSum(b) != le.Uint32(b[12:]):
-		return h, 12, "the checksum of the header does not match", false
+func decodeHeader(b []byte) (h header, off int64, reason string, err error) {
+	b = b[:min(len(b), headerSize)]
+	if off, reason, err = format.Check(b, magic, version, 0); reason != "" || err != nil {
+		return h, off, reason, err
 	}
-	if v := le.Uint32(b[8:]); v != version {
-		return h, 8, "the version is none that there was", v > version
+	if len(b) < headerSize {
+		return h, int64(len(b)), "the file ends", nil
 	}
 	h = header{
 		store: le.Uint64(b[16:]), number: le.Uint64(b[24:]), length: le.Uint64(b[32:]),
 		tables: le.Uint32(b[40:]), table: le.Uint32(b[44:]),
 	}
-	if !bytes.Equal(h.encode(), b[:headerSize]) {
-		return h, 48, "what is to be zeros is not", false
+	if !bytes.Equal(h.encode(), b) {
+		return h, 48, "what is to be zeros is not", nil
 	}
-	return h, 0, "", false
+	return h, 0, "", nil
 }
 
 // row is a row of the table: an sstable, and where in the file its deletion bitmap is.
 type row struct {
 	table    uint64
+	identity uint32 // of the sstable: another one may have its number in a store restored from a backup
+	entries  uint32
+	length   uint32 // of its deletion bitmap
 	checksum uint32 // of its deletion bitmap
-	length   uint32
-	off      int64 // not in the file: the sum of the lengths before
+	off      int64  // not in the file: the sum of the lengths before
 }
 
 func appendRow(b []byte, r row) []byte {
 	b = le.AppendUint64(b, r.table)
+	b = le.AppendUint32(b, r.identity)
+	b = le.AppendUint32(b, r.entries)
 	b = le.AppendUint32(b, r.length)
 	return le.AppendUint32(b, r.checksum)
 }
@@ -107,9 +103,10 @@ func decodeTable(b []byte, size int64) (rows []row, reason string) {
 	at := headerSize + int64(len(b))
 	seen := make(map[uint64]bool, len(b)/rowSize)
 	for ; len(b) > 0; b = b[rowSize:] {
-		r := row{table: le.Uint64(b), length: le.Uint32(b[8:]), checksum: le.Uint32(b[12:]), off: at}
+		r := row{table: le.Uint64(b), identity: le.Uint32(b[8:]), entries: le.Uint32(b[12:]),
+			length: le.Uint32(b[16:]), checksum: le.Uint32(b[20:]), off: at}
 		if seen[r.table] {
-			return nil, fmt.Sprintf("sstable %d stands there twice", r.table)
+			return nil, fmt.Sprintf("sstable %d is there twice", r.table)
 		}
 		seen[r.table] = true
 		at += int64(r.length)

@@ -92,7 +92,7 @@ func TestPowerLoss(t *testing.T) {
 					}
 				}
 				held[number] = want
-				_, err := Write(d, dir, number, store, tables, nil)
+				_, err := Write(d, dir, number, store, tables, nil, nil)
 				must(t, err)
 				sure[number] = true
 				lose("the end")
@@ -132,7 +132,7 @@ func TestFaults(t *testing.T) {
 					}
 					return nil
 				})
-				_, err := Write(d, dir, 9, store, tables, nil)
+				_, err := Write(d, dir, 9, store, tables, nil, nil)
 				d.Hook(nil)
 				if hit != (err != nil) || hit && !errors.Is(err, fault) && !errors.Is(err, errors.Unwrap(fault)) || d.Handles() != len(tables) {
 					t.Fatalf("%s, lasting %v, call %d: %v, %d files are open", name, lasting, at, err, d.Handles())
@@ -144,7 +144,7 @@ func TestFaults(t *testing.T) {
 				}
 				must(t, Sweep(d, dir, func(uint64) bool { return err == nil }))
 				if err != nil {
-					_, err := Write(d, dir, 9, store, tables, nil)
+					_, err := Write(d, dir, 9, store, tables, nil, nil)
 					must(t, err)
 				}
 				if what, err := becomes(t, d.Crash(vfstest.Nothing()), 9, tables); what != "whole" && !hit || err != nil {
@@ -168,7 +168,7 @@ func TestFaults(t *testing.T) {
 func TestReadErrorIsNoDamage(t *testing.T) {
 	d := newDisk(t, nil)
 	tables := []*sstable.Table{newTable(t, d, 1, 40, 3, 5), newTable(t, d, 2, 10)}
-	_, err := Write(d, dir, 9, store, tables, nil)
+	_, err := Write(d, dir, 9, store, tables, nil, nil)
 	must(t, err)
 	for at := int64(1); ; at++ {
 		again := reopened(t, d, tables)

@@ -81,10 +81,10 @@ func (f *file) load(number, store uint64) error {
 	if err != nil {
 		return err
 	}
-	h, off, reason, newer := decodeHeader(b)
+	h, off, reason, err := decodeHeader(b)
 	switch {
-	case newer:
-		return fmt.Errorf("%w: %s", ErrNewer, f.name)
+	case err != nil:
+		return fmt.Errorf("%s: %w", f.name, err)
 	case reason != "":
 	case h.store != store:
 		off, reason = 16, "deletion bitmaps of another store"
@@ -112,19 +112,12 @@ func (f *file) load(number, store uint64) error {
 
 // restore deletes entries of one sstable.
 func (f *file) restore(at row, r *sstable.Table) error {
-	b, err := f.bitmap(at)
-	if err != nil {
-		return err
+	if at.identity != r.Identity() || at.entries != r.Len() {
+		return f.damage(headerSize, fmt.Sprintf("the deletion bitmap is of another sstable %d", at.table))
 	}
-	rest, err := r.RestoreLive(b)
-	var damage *vfs.DamageError
-	switch {
-	case errors.Is(err, sstable.ErrNewer):
-		return fmt.Errorf("%w: %s", ErrNewer, f.name)
-	case errors.As(err, &damage):
-		return f.damage(at.off+damage.Offset, fmt.Sprintf("%s: %s", damage.File, damage.Reason))
-	case err == nil && len(rest) > 0:
-		return f.damage(at.off, fmt.Sprintf("more than the dead of sstable %d", at.table))
+	b, err := f.bitmap(at)
+	if err == nil && !r.RestoreBits(b) {
+		err = f.damage(at.off, fmt.Sprintf("the deletion bitmap of sstable %d is malformed", at.table))
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
@@ -23,7 +24,7 @@ func damaged(err error, name string, size int) bool {
 func TestRot(t *testing.T) {
 	d := newDisk(t, nil)
 	tables := []*sstable.Table{newTable(t, d, 1, 200, 3, 5), newTable(t, d, 2, 10)}
-	_, err := Write(d, dir, 9, store, tables, nil)
+	_, err := Write(d, dir, 9, store, tables, nil, nil)
 	must(t, err)
 	name := Name(dir, 9)
 	whole := written(t, d, name)
@@ -63,7 +64,7 @@ func TestRot(t *testing.T) {
 func TestPassedOver(t *testing.T) {
 	d := newDisk(t, nil)
 	tables := []*sstable.Table{newTable(t, d, 1, 200, 3, 5), newTable(t, d, 2, 10, 1)}
-	_, err := Write(d, dir, 9, store, tables, nil)
+	_, err := Write(d, dir, 9, store, tables, nil, nil)
 	must(t, err)
 	d.Flip(Name(dir, 9), headerSize+2*rowSize+10, 1)
 	again := reopened(t, d, tables)
@@ -80,7 +81,7 @@ func TestPassedOver(t *testing.T) {
 func TestOthersAreRefused(t *testing.T) {
 	d := newDisk(t, nil)
 	tables := []*sstable.Table{newTable(t, d, 1, 20, 3)}
-	_, err := Write(d, dir, 9, store, tables, nil)
+	_, err := Write(d, dir, 9, store, tables, nil, nil)
 	must(t, err)
 	name := Name(dir, 9)
 	whole := written(t, d, name)
@@ -102,23 +103,23 @@ func TestOthersAreRefused(t *testing.T) {
 		b := append([]byte(nil), whole...)
 		change(b)
 		le.PutUint32(b[44:], crc32.Checksum(b[headerSize:][:rowSize*int(le.Uint32(b[40:]))], castagnoli))
-		le.PutUint32(b[12:], headerSum(b))
+		le.PutUint32(b[12:], format.Sum(b[:headerSize], 0))
 		rewrite(t, d, name, b)
 	}
 	forged(func(b []byte) { le.PutUint64(b[headerSize:], 3) })
-	refused("the deletion bitmaps of another sstable", "it is of another sstable", Restore(d, dir, 9, store, []*sstable.Table{made}))
+	refused("the deletion bitmaps of another sstable", "of another sstable 3", Restore(d, dir, 9, store, []*sstable.Table{made}))
+	forged(func(b []byte) { le.PutUint32(b[headerSize+12:], 21) })
+	refused("another number of entries", "of another sstable 1", Restore(d, dir, 9, store, tables))
 	forged(func(b []byte) { le.PutUint64(b[24:], 8) })
 	refused("another number", "another number", Restore(d, dir, 9, store, tables))
-	forged(func(b []byte) { le.PutUint32(b[8:], 0) })
-	refused("version 0", "none that there was", Restore(d, dir, 9, store, tables))
 	forged(func(b []byte) { b[60] = 1 })
 	refused("no zeros", "zeros", Restore(d, dir, 9, store, tables))
 	forged(func(b []byte) { le.PutUint32(b[8:], version+1) })
-	if err := Restore(d, dir, 9, store, tables); !errors.Is(err, ErrNewer) || errors.Is(err, ErrDamaged) {
-		t.Errorf("a newer release: %v", err)
+	if err := Restore(d, dir, 9, store, tables); !errors.Is(err, format.ErrVersion) || errors.Is(err, ErrDamaged) {
+		t.Errorf("another release: %v", err)
 	}
-	if _, err := Verify(d, dir, 9, store, nil); !errors.Is(err, ErrNewer) {
-		t.Errorf("a newer release: %v", err)
+	if _, err := Verify(d, dir, 9, store, nil); !errors.Is(err, format.ErrVersion) {
+		t.Errorf("another release: %v", err)
 	}
 	closed(t, append(tables, other, made))
 }
@@ -128,15 +129,15 @@ func TestOthersAreRefused(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	d := newDisk(f, nil)
 	tables := []*sstable.Table{newTable(f, d, 1, 200, 3, 5), newTable(f, d, 2, 10)}
-	_, err := Write(d, dir, 9, store, tables, nil)
+	_, err := Write(d, dir, 9, store, tables, nil, nil)
 	must(f, err)
 	whole := written(f, d, Name(dir, 9))
 	f.Add(uint16(32), []byte{255, 255, 255, 255, 255, 255, 255, 127}, uint16(0))
 	f.Add(uint16(40), []byte{255, 255, 255, 255}, uint16(0))
 	f.Add(uint16(40), []byte{0}, uint16(0))
 	f.Add(uint16(headerSize), []byte{2}, uint16(0))
-	f.Add(uint16(headerSize+8), []byte{255, 255, 255, 255}, uint16(0))
-	f.Add(uint16(headerSize+8), []byte{0, 0, 0, 0}, uint16(0))
+	f.Add(uint16(headerSize+16), []byte{255, 255, 255, 255}, uint16(0))
+	f.Add(uint16(headerSize+16), []byte{0, 0, 0, 0}, uint16(0))
 	f.Add(uint16(headerSize+2*rowSize+20), []byte{0, 255}, uint16(0))
 	f.Add(uint16(0), []byte{}, uint16(5))
 	f.Fuzz(func(t *testing.T, at uint16, patch []byte, cut uint16) {
@@ -150,7 +151,7 @@ func FuzzRead(f *testing.F) {
 		again := reopened(t, d, tables)
 		held, err := Verify(d, dir, 9, store, nil)
 		for _, err := range []error{err, Restore(d, dir, 9, store, again)} {
-			if err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) {
+			if err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, format.ErrVersion) {
 				t.Fatal(err)
 			}
 		}
@@ -173,14 +174,14 @@ func fix(b []byte) {
 	if end <= int64(len(b)) {
 		at := end
 		for row := b[headerSize:end]; len(row) > 0; row = row[rowSize:] {
-			n := int64(le.Uint32(row[8:]))
+			n := int64(le.Uint32(row[16:]))
 			if at+n > int64(len(b)) {
 				break
 			}
-			le.PutUint32(row[12:], crc32.Checksum(b[at:at+n], castagnoli))
+			le.PutUint32(row[20:], crc32.Checksum(b[at:at+n], castagnoli))
 			at += n
 		}
 		le.PutUint32(b[44:], crc32.Checksum(b[headerSize:end], castagnoli))
 	}
-	le.PutUint32(b[12:], headerSum(b))
+	le.PutUint32(b[12:], format.Sum(b[:headerSize], 0))
 }

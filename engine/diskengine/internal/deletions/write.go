@@ -19,16 +19,11 @@ const (
 // is such a file it returns an fs.ErrExist. After an error there is no file, unless it could
 // not be removed.
 //
-// pace is called with the bytes written since the last call, at most 128 KiB, and may wait;
-// its error ends the work. nil: it is not called.
-func Write(fs vfs.FS, dir string, number, store uint64, tables []*sstable.Table, pace func(written int) error) (alive []uint32, err error) {
-	return WriteBehind(fs, dir, number, store, tables, pace, nil)
-}
-
-// WriteBehind is Write, but calls settled once all bitmaps are written, before the header
-// makes the file valid. When settled returns, the log must have these deletions durably. Its
-// error ends the work.
-func WriteBehind(fs vfs.FS, dir string, number, store uint64, tables []*sstable.Table, pace func(written int) error, settled func() error) (alive []uint32, err error) {
+// settled is called once all bitmaps are written, before the header makes the file valid: when
+// it returns, the log must have these deletions durably. pace is called with the bytes written
+// since the last call, at most 128 KiB, and may wait. Both may be nil; an error of either ends
+// the work.
+func Write(fs vfs.FS, dir string, number, store uint64, tables []*sstable.Table, pace func(written int) error, settled func() error) (alive []uint32, err error) {
 	name := Name(dir, number)
 	file, err := fs.Create(name)
 	if err != nil {
@@ -67,9 +62,9 @@ func (w *writer) write(h header, tables []*sstable.Table) (alive []uint32, err e
 	var b []byte
 	for _, r := range tables {
 		var n int
-		b, n = r.AppendLive(b[:0])
+		b, n = r.AppendBits(b[:0])
 		alive = append(alive, uint32(n))
-		table = appendRow(table, row{table: r.Number(), length: uint32(len(b)), checksum: crc32.Checksum(b, castagnoli)})
+		table = appendRow(table, row{table: r.Number(), identity: r.Identity(), entries: r.Len(), length: uint32(len(b)), checksum: crc32.Checksum(b, castagnoli)})
 		if err := w.append(b); err != nil {
 			return nil, err
 		}

@@ -3,7 +3,8 @@ package manifest
 import (
 	"bytes"
 	"encoding/binary"
-	"hash/crc32"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 )
 
 const (
@@ -17,17 +18,12 @@ const (
 	maxSize   = headSize + fixedSize + MaxTables*tableSize
 )
 
-var (
-	castagnoli = crc32.MakeTable(crc32.Castagnoli)
-	le         = binary.LittleEndian
-)
+var le = binary.LittleEndian
 
 // encode encodes a state that has been checked.
 func (s *State) encode() []byte {
 	size := headSize + fixedSize + len(s.Tables)*tableSize
 	b := make([]byte, 16, size)
-	copy(b, magic)
-	le.PutUint32(b[8:], version)
 	b = le.AppendUint64(b, uint64(size))
 	b = append(b, make([]byte, headSize-len(b))...)
 	if s.Begun {
@@ -48,32 +44,19 @@ func (s *State) encode() []byte {
 		b = le.AppendUint32(b, r.Alive)
 		b = append(b, r.Area, 0, 0, 0, 0, 0, 0, 0)
 	}
-	le.PutUint32(b[12:], sum(b))
+	format.Seal(b, magic, version, 0)
 	return b
 }
 
-func sum(b []byte) uint32 {
-	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[16:])
-}
-
 // decode decodes a file. If reason is not empty it says what is wrong, at offset off.
-func decode(b []byte) (s State, off int64, reason string, newer bool) {
-	if len(b) < headSize || string(b[:8]) != magic {
-		return s, 0, "this is no manifest", false
-	}
-	if v := le.Uint32(b[8:]); v > version && le.Uint32(b[12:]) == sum(b) {
-		return s, 8, "", true
-	} else if v != version {
-		return s, 8, "the version is none that there was", false
-	}
-	if le.Uint64(b[16:]) != uint64(len(b)) {
-		return s, 16, "the file is not as long as it says", false
-	}
-	if le.Uint32(b[12:]) != sum(b) {
-		return s, 12, "the checksum does not match", false
-	}
-	if len(b) < headSize+fixedSize {
-		return s, headSize, "it is too short", false
+func decode(b []byte) (s State, off int64, reason string, err error) {
+	switch off, reason, err = format.Check(b, magic, version, 0); {
+	case reason != "" || err != nil:
+		return s, off, reason, err
+	case len(b) < headSize+fixedSize:
+		return s, headSize, "it is too short", nil
+	case le.Uint64(b[16:]) != uint64(len(b)):
+		return s, 16, "the file is not as long as it says", nil
 	}
 	s.Begun = b[begunAt] == 1
 	in := b[headSize:]
@@ -83,7 +66,7 @@ func decode(b []byte) (s State, off int64, reason string, newer bool) {
 	s.NextQueue = le.Uint32(in[56:])
 	n := int(le.Uint32(in[60:]))
 	if in = in[fixedSize:]; n > MaxTables || len(in) != n*tableSize {
-		return State{}, headSize + 60, "the sstables do not fill the file", false
+		return State{}, headSize + 60, "the sstables do not fill the file", nil
 	}
 	if n > 0 {
 		s.Tables = make([]Table, n)
@@ -96,10 +79,10 @@ func decode(b []byte) (s State, off int64, reason string, newer bool) {
 		}
 	}
 	if err := s.check(); err != nil {
-		return State{}, headSize, err.Error(), false
+		return State{}, headSize, err.Error(), nil
 	}
 	if !bytes.Equal(s.encode(), b) {
-		return State{}, headSize, "what is to be zeros is not", false
+		return State{}, headSize, "what is to be zeros is not", nil
 	}
-	return s, 0, "", false
+	return s, 0, "", nil
 }

@@ -21,9 +21,6 @@ var (
 	// ErrDamaged says that the manifest cannot be read. The error is a *vfs.DamageError.
 	ErrDamaged = errors.New("the manifest is damaged")
 
-	// ErrNewer says that a newer release wrote the manifest.
-	ErrNewer = errors.New("the manifest was written by a newer release; use that one")
-
 	// ErrFailed says that an earlier Write failed midway.
 	ErrFailed = errors.New("an earlier write of the manifest failed and it is not known which one counts; open the store again")
 )
@@ -47,9 +44,9 @@ func Read(f vfs.FS, dir string) (State, error) {
 }
 
 func parse(name string, b []byte) (State, error) {
-	state, off, reason, newer := decode(b)
-	if newer {
-		return State{}, fmt.Errorf("%w: %s", ErrNewer, name)
+	state, off, reason, err := decode(b)
+	if err != nil {
+		return State{}, fmt.Errorf("%s: %w", name, err)
 	}
 	if reason != "" {
 		return State{}, &vfs.DamageError{What: ErrDamaged, File: name, Offset: off, Reason: reason}

@@ -1,9 +1,9 @@
 package record
 
 import (
-	"errors"
 	"fmt"
 
+	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
@@ -28,9 +28,6 @@ const (
 	kindEnd
 )
 
-// ErrNewer says that another release wrote a record.
-var ErrNewer = errors.New("the log has a record of a kind that this release does not know; use the release that wrote it")
-
 // Applier applies records. Its methods are called in the order of the log. A record, and the
 // bytes in it, are only to be read, and only until the method returns.
 type Applier interface {
@@ -45,11 +42,11 @@ type Applier interface {
 }
 
 // Each gives the records of an entry of the log to an Applier until that returns an error. It
-// returns ErrNewer for an entry or a record of an unknown kind, and codec.ErrMalformed for
+// returns format.ErrVersion for an entry or a record of an unknown kind, and codec.ErrMalformed for
 // bytes that are no record. The records before it have been given by then.
 func Each(kind byte, b []byte, to Applier) error {
 	if kind != Group {
-		return fmt.Errorf("%w (kind %d of entries)", ErrNewer, kind)
+		return fmt.Errorf("%w (kind %d of entries)", format.ErrVersion, kind)
 	}
 	var d decoder
 	d.in.B = b
@@ -103,7 +100,7 @@ func (d *decoder) one(to Applier) error {
 		p.read(in)
 		return given(in, p, to.Pause)
 	default:
-		return fmt.Errorf("%w (kind %d of records)", ErrNewer, kind)
+		return fmt.Errorf("%w (kind %d of records)", format.ErrVersion, kind)
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/token"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 )
 
 // written is a record that can be written.
@@ -245,14 +247,14 @@ func TestContent(t *testing.T) {
 }
 
 func TestNewerKinds(t *testing.T) {
-	if err := Each(Group+1, nil, new(list)); !errors.Is(err, ErrNewer) {
+	if err := Each(Group+1, nil, new(list)); !errors.Is(err, format.ErrVersion) {
 		t.Errorf("another kind of entry: %v", err)
 	}
 	var got list
 	if err := Each(Group, (&Gone{ID: 1}).Append([]byte(nil)), &got); err != nil || len(got) != 1 {
 		t.Fatal(err, got)
 	}
-	if err := Each(Group, []byte{kindEnd}, new(list)); !errors.Is(err, ErrNewer) {
+	if err := Each(Group, []byte{kindEnd}, new(list)); !errors.Is(err, format.ErrVersion) {
 		t.Errorf("another kind of record: %v", err)
 	}
 }

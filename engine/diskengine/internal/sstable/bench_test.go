@@ -140,7 +140,7 @@ func benchTable(b *testing.B, value func(i int) []byte) {
 			r.Kill(i * 10)
 		}
 		var saved []byte
-		loop(b, func() { saved, _ = r.AppendLive(saved[:0]) })
+		loop(b, func() { saved, _ = r.AppendBits(saved[:0]) })
 		b.ReportMetric(float64(len(saved))*8/float64(n), "bits/entry")
 	})
 	b.Run("merge", func(b *testing.B) {

@@ -9,12 +9,6 @@ var (
 	// ErrDamaged says that something durable cannot be read. The error is a *vfs.DamageError.
 	ErrDamaged = errors.New("an sstable is damaged")
 
-	// ErrNewer says that a newer release wrote the sstable.
-	ErrNewer = errors.New("the sstable was written by a newer release; use that one")
-
-	// ErrOlder says that an earlier release wrote the sstable, in a format that is not read any more.
-	ErrOlder = errors.New("the sstable was written by an earlier release, in a format that is not read any more")
-
 	// ErrOrder says that entries were not added in their order.
 	ErrOrder = errors.New("entries must be added to an sstable in the order of queue, time and id")
 

@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-	"path/filepath"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 const (
@@ -56,13 +58,10 @@ type header struct {
 
 func (h *header) encode() []byte {
 	b := make([]byte, headerSize)
-	copy(b, magic)
-	le.PutUint32(b[8:], version)
 	le.PutUint64(b[16:], h.store)
 	le.PutUint64(b[24:], h.number)
 	le.PutUint64(b[32:], h.salt)
-	h.crc = headerSum(b)
-	le.PutUint32(b[12:], h.crc)
+	h.crc = format.Seal(b, magic, version, 0)
 	return b
 }
 
@@ -73,22 +72,14 @@ func Identify(b []byte) (store, number uint64, ok bool) {
 	return h.store, h.number, reason == "" && err == nil
 }
 
-func headerSum(b []byte) uint32 {
-	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[16:headerSize])
-}
-
 // decodeHeader decodes a header. If reason is not empty it says why it is none.
 func decodeHeader(b []byte) (h header, reason string, err error) {
-	switch {
-	case len(b) < headerSize || string(b[:8]) != magic:
-		return h, "not an sstable", nil
-	case headerSum(b) != le.Uint32(b[12:]):
-		return h, "the checksum of the header does not match", nil
+	b = b[:min(len(b), headerSize)]
+	if _, reason, err = format.Check(b, magic, version, 0); reason != "" || err != nil {
+		return h, reason, err
 	}
-	if v := le.Uint32(b[8:]); v < version {
-		return h, "", fmt.Errorf("%w (its format is %d, this one reads %d)", ErrOlder, v, version)
-	} else if v > version {
-		return h, "", fmt.Errorf("%w (its format is %d, this one reads %d)", ErrNewer, v, version)
+	if len(b) < headerSize {
+		return h, "the file ends", nil
 	}
 	return header{store: le.Uint64(b[16:]), number: le.Uint64(b[24:]), salt: le.Uint64(b[32:]), crc: le.Uint32(b[12:])}, "", nil
 }
@@ -184,20 +175,16 @@ func decodeFooter(b []byte, size int64) (f footer, reason string) {
 	return f, ""
 }
 
-const suffix = ".run"
+const files = format.Numbered(".run")
 
 // Name is the path of the sstable with a number.
-func Name(dir string, number uint64) string {
-	return filepath.Join(dir, fmt.Sprintf("%016x%s", number, suffix))
-}
+func Name(dir string, number uint64) string { return files.Name(dir, number) }
 
-// parseName returns the number of an sstable, by its name without the directory.
-func parseName(name string) (number uint64, ok bool) {
-	if len(name) != 16+len(suffix) {
-		return 0, false
-	}
-	if _, err := fmt.Sscanf(name, "%016x.run", &number); err != nil {
-		return 0, false
-	}
-	return number, name == filepath.Base(Name("", number))
+// ParseName returns the number of an sstable from its name; ok is false for other files.
+func ParseName(name string) (number uint64, ok bool) { return files.Parse(name) }
+
+// Sweep removes the sstables in a directory that keep does not want. None may be written
+// meanwhile.
+func Sweep(fs vfs.FS, dir string, keep func(number uint64) bool) error {
+	return files.Sweep(fs, dir, keep)
 }

@@ -1,9 +1,6 @@
 package sstable
 
 import (
-	"bytes"
-	"errors"
-	"hash/crc32"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -11,18 +8,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-const groupBits = 64 * groupWords
-
-// bare is an sstable of which there is no file.
-func bare(n uint32) *Table {
-	return &Table{Live: newLive(n, groupWords), name: "bare", number: 3, seed: 11}
-}
+const (
+	groupBits    = 64 * groupWords
+	pieceEntries = 64 * pieceWords
+)
 
 // TestLiveAgainstModel kills by ones and ranges over many groups, asks, saves and restores.
 func TestLiveAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.SampledFrom([]int{0, 1, 63, 64, 65, groupBits, groupBits + 1, liveChunk - 1, liveChunk + 100}).Draw(t, "n")
-		r, dead := bare(uint32(n)), make([]bool, n)
+		n := rapid.SampledFrom([]int{0, 1, 63, 64, 65, groupBits, groupBits + 1, pieceEntries - 1, pieceEntries + 100}).Draw(t, "n")
+		r, dead := newLive(uint32(n), groupWords), make([]bool, n)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 4))
 		for range rapid.IntRange(0, 5).Draw(t, "steps") {
 			from, to := rng.IntN(n+1), rng.IntN(n+1)
@@ -48,23 +43,21 @@ func TestLiveAgainstModel(t *testing.T) {
 				}
 			}
 			from, to = rng.IntN(n+1), rng.IntN(n+1)
-			check(t, r.Live, dead, from, to)
-			check(t, r.Live, dead, 0, n)
+			check(t, r, dead, from, to)
+			check(t, r, dead, 0, n)
 		}
 		if r.Kill(uint32(n)) || r.Alive(uint32(n)) {
 			t.Fatal("there is one more")
 		}
-		b, alive := r.AppendLive(nil)
+		b, alive := r.AppendBits(nil)
 		if alive != r.Count(0, uint32(n)) {
 			t.Fatalf("%d are alive, want %d", alive, r.Count(0, uint32(n)))
 		}
-		again := bare(uint32(n))
-		rest, err := again.RestoreLive(b)
-		must(t, err)
-		check(t, again.Live, dead, 0, n)
-		if same, _ := again.AppendLive(nil); len(rest) > 0 || !bytes.Equal(same, b) {
-			t.Fatal("it reads otherwise than it was written")
+		again := newLive(uint32(n), groupWords)
+		if !again.RestoreBits(b) {
+			t.Fatal("it cannot be read")
 		}
+		check(t, again, dead, 0, n)
 		for i := range n {
 			if again.Alive(uint32(i)) == dead[i] {
 				t.Fatalf("%d: alive is %v", i, !dead[i])
@@ -122,64 +115,29 @@ func TestKillsSideBySide(t *testing.T) {
 	}
 }
 
-// TestRotInSavedLive flips each bit: it is noticed and changes nothing.
-func TestRotInSavedLive(t *testing.T) {
-	r := bare(70_000)
-	r.KillRange(100, 130)
-	r.KillRange(liveChunk, 70_000)
-	b, _ := r.AppendLive(nil)
-	for i := range b {
-		for bit := range 8 {
-			b[i] ^= 1 << bit
-			again := bare(70_000)
-			if _, err := again.RestoreLive(b); !errors.Is(err, ErrDamaged) || again.Count(0, 70_000) != 70_000 {
-				t.Fatalf("byte %d: %v", i, err)
-			}
-			b[i] ^= 1 << bit
-		}
-	}
-	for i := range b {
-		if _, err := bare(70_000).RestoreLive(b[:i]); !errors.Is(err, ErrDamaged) {
-			t.Fatalf("%d bytes: %v", i, err)
-		}
-	}
-	if _, err := bare(70_001).RestoreLive(b); !errors.Is(err, ErrDamaged) {
-		t.Error(err)
-	}
-	le.PutUint32(b[4:], liveVersion+1)
-	le.PutUint32(b, crc32.Update(r.seed, castagnoli, b[4:]))
-	if _, err := bare(70_000).RestoreLive(b); !errors.Is(err, ErrNewer) {
-		t.Error(err)
-	}
-}
-
-// FuzzLive decodes anything as chunks; what is sound is read again the same.
-func FuzzLive(f *testing.F) {
-	r := bare(liveChunk + 200)
-	r.KillRange(5, 50)
-	b, _ := r.AppendLive(nil)
-	f.Add(uint32(liveChunk+200), b[liveHead:])
-	r.KillRange(40, liveChunk-3)
-	b, _ = r.AppendLive(nil)
-	f.Add(uint32(liveChunk+200), b[liveHead:])
-	f.Add(uint32(200), []byte{deadList, 2, 0, 1, 0, 1, 0})
-	f.Add(uint32(70), append([]byte{deadBits}, make([]byte, 16)...))
+// FuzzRestoreBits: nothing panics, and what is malformed changes nothing.
+func FuzzRestoreBits(f *testing.F) {
+	l := newLive(pieceEntries+200, groupWords)
+	l.KillRange(5, 50)
+	b, _ := l.AppendBits(nil)
+	f.Add(uint32(pieceEntries+200), b)
+	f.Add(uint32(pieceEntries+201), b[:len(b)-1])
+	f.Add(uint32(pieceEntries+300), b)
+	f.Add(uint32(200), b)
+	f.Add(uint32(0), []byte{})
 	f.Fuzz(func(t *testing.T, n uint32, b []byte) {
-		n %= 4 * liveChunk
-		l, ok := decodeLive(b, n)
-		if !ok {
+		n %= 2 * pieceEntries
+		l := newLive(n, groupWords)
+		if !l.RestoreBits(b) {
+			if l.Count(0, n) != int(n) {
+				t.Fatal("what is malformed deletes entries")
+			}
 			return
 		}
-		r := &Table{Live: l}
-		b, _ = r.AppendLive(nil)
-		again, ok := decodeLive(b[liveHead:], n)
-		if !ok || again.Count(0, n) != l.Count(0, n) {
-			t.Fatal("it reads otherwise than it was written")
-		}
-		for i, w := range l.dead {
-			if again.dead[i] != w {
-				t.Fatal("others are dead")
-			}
+		b, alive := l.AppendBits(nil)
+		again := newLive(n, groupWords)
+		if !again.RestoreBits(b) || again.Count(0, n) != alive || alive != l.Count(0, n) {
+			t.Fatalf("%d are alive, of %d", again.Count(0, n), l.Count(0, n))
 		}
 	})
 }

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // Salvaged is a damaged sstable, as far as it can be read. Entries are not found by key or id.
-// RestoreLive may be used to delete entries.
+// RestoreBits may be used to delete entries.
 type Salvaged struct {
 	*Table
 	Holes []Hole // the parts that cannot be read, in order; none: all entries can be read
@@ -82,7 +83,7 @@ func (s *Salvaged) byFooter(size int64) bool {
 		return false
 	}
 	head, foot := make([]byte, headerSize), make([]byte, blockHead)
-	if s.readAt(head, 0) != nil || headerSum(head) == le.Uint32(head[12:]) || s.readAt(foot, size-footerSize) != nil {
+	if s.readAt(head, 0) != nil || format.Sum(head, 0) == le.Uint32(head[12:]) || s.readAt(foot, size-footerSize) != nil {
 		return false // it cannot be read, or is the header of another sstable
 	}
 	s.seed = le.Uint32(foot[12:])

@@ -22,7 +22,7 @@ func TestSalvage(t *testing.T) {
 		ends[i] = r.blockEnd(i)
 	}
 	r.KillRange(3, 20)
-	dead, alive := r.AppendLive(nil)
+	dead, alive := r.AppendBits(nil)
 	must(t, r.Close())
 	holed := 0
 	for off := int64(0); off < size; off += 7 {
@@ -60,8 +60,7 @@ func TestSalvage(t *testing.T) {
 				t.Fatalf("offset %d: %+v, %d ids, of %d", off, h, lost, len(all)-n)
 			}
 		}
-		_, err = s.RestoreLive(dead)
-		must(t, err)
+		s.RestoreBits(dead)
 		if n := s.Count(0, s.Len()); n != alive {
 			t.Fatalf("%d are alive, want %d", n, alive)
 		}

@@ -44,7 +44,7 @@ type Queue struct {
 	MinAt, MaxAt    int64
 }
 
-// Open opens the sstable with a number. All its entries are alive until RestoreLive.
+// Open opens the sstable with a number. All its entries are alive until RestoreBits.
 func Open(fs vfs.FS, dir string, number uint64, cfg *Config) (*Table, error) {
 	return open(fs, dir, number, cfg, filter{})
 }
@@ -64,6 +64,10 @@ func open(fs vfs.FS, dir string, number uint64, cfg *Config, room filter) (*Tabl
 	}
 	return r, nil
 }
+
+// Identity is a number that hardly any other sstable has: the checksum of its header, which has
+// a random number.
+func (r *Table) Identity() uint32 { return r.seed }
 
 // Number is the number of the sstable.
 func (r *Table) Number() uint64 { return r.number }

@@ -65,7 +65,7 @@ func (k *Compactor) commit(more, less []*Source, replay wal.Pos) (gone []*Source
 		for i, src := range dirty {
 			tables[i] = src.Table
 		}
-		counts, err := deletions.WriteBehind(st.FS, st.TablesDir(), number, st.id, tables, k.Pace("marks", k.flushing), settled)
+		counts, err := deletions.Write(st.FS, st.TablesDir(), number, st.id, tables, k.Pace("marks", k.flushing), settled)
 		if err != nil {
 			return nil, err
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"regexp"
 	"slices"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
@@ -199,8 +198,6 @@ func (r *reader) paced(fn func() error) error {
 	return fn()
 }
 
-var numbered = regexp.MustCompile(`^[0-9a-f]{16}\.(run|marks)$`)
-
 // leftovers lists the files that nothing names.
 func (r *reader) leftovers() error {
 	named := map[string]bool{}
@@ -215,7 +212,9 @@ func (r *reader) leftovers() error {
 		}
 	}
 	for _, name := range names {
-		if path := filepath.Join(r.tablesDir(), name); numbered.MatchString(name) && !named[path] {
+		_, isTable := sstable.ParseName(name)
+		_, isDeletions := deletions.ParseName(name)
+		if path := filepath.Join(r.tablesDir(), name); (isTable || isDeletions) && !named[path] {
 			r.rep.Leftovers = append(r.rep.Leftovers, path)
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
@@ -60,16 +60,11 @@ func (s *salvage) rebuild() error {
 	}
 	known := false
 	for _, name := range names {
-		base := filepath.Base(name)
-		if !numbered.MatchString(base) {
-			continue
-		}
-		number, err := strconv.ParseUint(base[:16], 16, 64)
-		if err != nil {
-			return err
-		}
-		if strings.HasSuffix(base, ".marks") {
+		if number, ok := deletions.ParseName(name); ok {
 			s.deletions = append(s.deletions, number)
+		}
+		number, ok := sstable.ParseName(name)
+		if !ok {
 			continue
 		}
 		s.state.Tables = append(s.state.Tables, manifest.Table{Number: number})

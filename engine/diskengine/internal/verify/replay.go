@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
@@ -41,7 +42,7 @@ func (c *contents) entry(e wal.Entry) error {
 	switch {
 	case c.err != nil:
 		return c.err
-	case errors.Is(err, record.ErrNewer):
+	case errors.Is(err, format.ErrVersion):
 		return err
 	case err != nil:
 		c.wrongRecord("%v", err)

@@ -349,7 +349,7 @@ func (m *maker) install() {
 	}
 	if len(of) > 0 {
 		number := m.file()
-		alive, err := deletions.Write(m.d, tablesDir, number, store, of, nil)
+		alive, err := deletions.Write(m.d, tablesDir, number, store, of, nil, nil)
 		must(m.t, err)
 		for i, r := range of {
 			at := slices.IndexFunc(m.next.Tables, func(is manifest.Table) bool { return is.Number == r.Number() })

@@ -99,7 +99,7 @@ func (c *contents) writeDeletions() error {
 		return nil
 	}
 	number := c.mends.number()
-	if _, err := deletions.Write(c.mends.out, c.mends.outTables(), number, c.state.Store, died, c.pace); err != nil {
+	if _, err := deletions.Write(c.mends.out, c.mends.outTables(), number, c.state.Store, died, c.pace, nil); err != nil {
 		return err
 	}
 	for i := range c.mends.next.Tables {

@@ -33,7 +33,7 @@ func scan(fs vfs.FS, dir string, id uint64) (_ *chain, err error) {
 		return nil, err
 	}
 	for _, name := range names { // sorted, and so the numbers are
-		number, ok := parseName(name)
+		number, ok := segmentFiles.Parse(name)
 		if !ok {
 			continue
 		}

@@ -21,7 +21,4 @@ var (
 
 	// ErrDamaged says that something durable cannot be read. The error is a *vfs.DamageError.
 	ErrDamaged = errors.New("the log is damaged")
-
-	// ErrNewer says that a newer release wrote the log.
-	ErrNewer = errors.New("the log was written by a newer release; use that one")
 )

@@ -2,9 +2,9 @@ package wal
 
 import (
 	"encoding/binary"
-	"fmt"
 	"hash/crc32"
-	"path/filepath"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 )
 
 // Pos is a place in the log: the number of bytes of entries, with their heads, before it.
@@ -43,31 +43,20 @@ type header struct {
 // encode sets the checksum and returns the bytes.
 func (h *header) encode(seed uint32) []byte {
 	b := make([]byte, headerSize)
-	copy(b, magic)
-	binary.LittleEndian.PutUint32(b[8:], version)
 	binary.LittleEndian.PutUint64(b[16:], h.number)
 	binary.LittleEndian.PutUint64(b[24:], uint64(h.base))
 	binary.LittleEndian.PutUint64(b[32:], h.salt)
 	binary.LittleEndian.PutUint32(b[40:], h.prev)
 	binary.LittleEndian.PutUint64(b[storeAt:], h.store)
-	h.crc = sum(seed, b)
-	binary.LittleEndian.PutUint32(b[12:], h.crc)
+	h.crc = format.Seal(b, magic, version, seed)
 	return b
 }
 
-// sum is the checksum of a header.
-func sum(seed uint32, b []byte) uint32 {
-	return crc32.Update(crc32.Update(seed, castagnoli, b[:12]), castagnoli, b[16:])
-}
-
 // decodeHeader decodes b, of headerSize bytes. ok is false if b is no header. A header of
-// another version is ErrNewer.
+// another version is format.ErrVersion.
 func decodeHeader(seed uint32, b []byte) (h header, ok bool, err error) {
-	if string(b[:8]) != magic || sum(seed, b) != binary.LittleEndian.Uint32(b[12:]) {
-		return header{}, false, nil
-	}
-	if v := binary.LittleEndian.Uint32(b[8:]); v != version {
-		return header{}, false, fmt.Errorf("%w (its format is %d, this one reads %d)", ErrNewer, v, version)
+	if _, reason, err := format.Check(b, magic, version, seed); reason != "" || err != nil {
+		return header{}, false, err
 	}
 	return header{
 		number: binary.LittleEndian.Uint64(b[16:]),
@@ -157,19 +146,7 @@ func nextEntry(b []byte, i, at int) int {
 	return i
 }
 
-const suffix = ".log"
+// segmentFiles are the segments.
+const segmentFiles = format.Numbered(".log")
 
-func segmentName(dir string, number uint64) string {
-	return filepath.Join(dir, fmt.Sprintf("%016x%s", number, suffix))
-}
-
-// parseName returns the number of a segment, by its name without the directory.
-func parseName(name string) (number uint64, ok bool) {
-	if len(name) != 16+len(suffix) {
-		return 0, false
-	}
-	if _, err := fmt.Sscanf(name, "%016x.log", &number); err != nil {
-		return 0, false
-	}
-	return number, name == filepath.Base(segmentName("", number))
-}
+func segmentName(dir string, number uint64) string { return segmentFiles.Name(dir, number) }

@@ -79,7 +79,7 @@ type located struct {
 
 func (v *salvage) open(fs vfs.FS, name string) (err error) {
 	s := &segment{name: name}
-	s.number, _ = parseName(filepath.Base(name))
+	s.number, _ = segmentFiles.Parse(name)
 	if s.file, err = fs.Open(name); err != nil {
 		return err
 	}

@@ -272,14 +272,6 @@ func bodyOf(kind string, i int, rng *rand.Rand) []byte {
 	return noiseOf(rng, 200)
 }
 
-func noiseOf(rng *rand.Rand, n int) []byte {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(rng.Uint32())
-	}
-	return b
-}
-
 func usedTime(b *testing.B) time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {

@@ -25,6 +25,15 @@ func noise(n int) []byte {
 	return b
 }
 
+// noiseOf is such bytes of a source.
+func noiseOf(rng *rand.Rand, n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return b
+}
+
 // pushAll pushes messages, and returns the first error.
 func pushAll(t testing.TB, e engine.Engine, msgs ...engine.Message) error {
 	t.Helper()

@@ -108,6 +108,8 @@ func TestOthersAreRefused(t *testing.T) {
 	}
 	forged(func(b []byte) { le.PutUint64(b[headerSize:], 3) })
 	refused("the deletion bitmaps of another sstable", "of another sstable 3", Restore(d, dir, 9, store, []*sstable.Table{made}))
+	forged(func(b []byte) { b[headerSize+8] ^= 1 })
+	refused("an sstable of the same number", "of another sstable 1", Restore(d, dir, 9, store, tables))
 	forged(func(b []byte) { le.PutUint32(b[headerSize+12:], 21) })
 	refused("another number of entries", "of another sstable 1", Restore(d, dir, 9, store, tables))
 	forged(func(b []byte) { le.PutUint64(b[24:], 8) })

@@ -51,6 +51,9 @@ var (
 	errTimeout = errors.New("the server did not answer in time")
 )
 
+// ErrNoAnswer is engine.ErrUnavailable from a server that cannot be reached at all.
+var ErrNoAnswer = fmt.Errorf("%w", engine.ErrUnavailable)
+
 // do makes a request and returns the body of its answer, or the error in it.
 func (e *Engine) do(ctx context.Context, c call) (*buffer, error) {
 	if err := e.calls.Enter(ctx, c.op); err != nil {
@@ -191,7 +194,7 @@ func (e *Engine) broken(ctx context.Context, c call, err error) error {
 	if attempt.FateOf(err) == attempt.Unknown {
 		hint += c.unknown()
 	}
-	return c.fail(engine.ErrUnavailable, hint)
+	return c.fail(ErrNoAnswer, hint)
 }
 
 // wantsTLS is how net/http answers a plain HTTP request on a port for TLS.

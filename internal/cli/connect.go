@@ -14,6 +14,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/httpengine"
 )
 
 const (
@@ -150,10 +151,10 @@ func openStore(ctx context.Context, store string, cfg *tarry.Config) (*tarry.Cli
 	return nil, startHint(err)
 }
 
-// startHint adds, to the error of a server that does not answer, how to start one.
+// startHint adds, to the error of a server that cannot be reached, how to start one.
 func startHint(err error) error {
 	e, ok := errors.AsType[*engine.Error](err)
-	if !ok || !strings.Contains(e.Hint, "does not answer") {
+	if !ok || !errors.Is(err, httpengine.ErrNoAnswer) {
 		return err
 	}
 	with := *e

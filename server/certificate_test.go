@@ -10,7 +10,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine/memengine"
-	"github.com/tarryhq/tarry/internal/certtest"
+	"github.com/tarryhq/tarry/internal/nettest"
 	"github.com/tarryhq/tarry/server"
 )
 
@@ -32,7 +32,7 @@ func TestCertificateThatEndsSoon(t *testing.T) {
 		{"over", 90 * day, -time.Hour, "level=ERROR msg=\"the certificate has ended", "the server's certificate has ended, on "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, cert, key := certtest.Between(t, now.Add(c.left-c.life), now.Add(c.left))
+			_, cert, key := nettest.CertificateBetween(t, now.Add(c.left-c.life), now.Add(c.left))
 			log := new(bytes.Buffer)
 			shown, err := server.TLSFiles{Cert: cert, Key: key}.Open(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})))
 			if err != nil {

@@ -19,8 +19,8 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine/memengine"
-	"github.com/tarryhq/tarry/internal/certtest"
 	"github.com/tarryhq/tarry/internal/fresh"
+	"github.com/tarryhq/tarry/internal/nettest"
 	"github.com/tarryhq/tarry/server"
 )
 
@@ -120,8 +120,8 @@ func copyFile(t *testing.T, from, to string) {
 
 func TestTLSFilesAreReadAgain(t *testing.T) {
 	t.Parallel()
-	_, cert, key := certtest.New(t)
-	_, otherCert, otherKey := certtest.New(t)
+	_, cert, key := nettest.Certificate(t)
+	_, otherCert, otherKey := nettest.Certificate(t)
 	first := trusting(t, cert, nil)
 	s := newSecured(t, server.TLSFiles{Cert: cert, Key: key}, server.Config{})
 	if got, err := s.get(t, first, "/healthz"); err != nil || got != `200 HTTP/1.1 {"status":"ok"}` {
@@ -147,8 +147,8 @@ func TestTLSFilesAreReadAgain(t *testing.T) {
 
 func TestTLSFilesThatWillNotDo(t *testing.T) {
 	t.Parallel()
-	_, cert, key := certtest.New(t)
-	_, otherCert, _ := certtest.New(t)
+	_, cert, key := nettest.Certificate(t)
+	_, otherCert, _ := nettest.Certificate(t)
 	for want, files := range map[string]server.TLSFiles{
 		"no such file":                          {Cert: "/nowhere", Key: key},
 		"private key does not match public key": {Cert: otherCert, Key: key},
@@ -163,9 +163,9 @@ func TestTLSFilesThatWillNotDo(t *testing.T) {
 
 func TestClientCertificates(t *testing.T) {
 	t.Parallel()
-	_, cert, key := certtest.New(t)
-	known, knownCert, _ := certtest.New(t)
-	stranger, _, _ := certtest.New(t)
+	_, cert, key := nettest.Certificate(t)
+	known, knownCert, _ := nettest.Certificate(t)
+	stranger, _, _ := nettest.Certificate(t)
 	s := newSecured(t, server.TLSFiles{Cert: cert, Key: key, ClientCA: knownCert}, server.Config{})
 	if got, err := s.get(t, trusting(t, cert, known), "/healthz"); err != nil || !strings.HasPrefix(got, "200 ") {
 		t.Errorf("with a certificate: %q, %v", got, err)
@@ -186,7 +186,7 @@ func TestClientCertificates(t *testing.T) {
 // Who speaks no TLS, or no HTTP in it, is told so.
 func TestErrorsAroundTLS(t *testing.T) {
 	t.Parallel()
-	_, cert, key := certtest.New(t)
+	_, cert, key := nettest.Certificate(t)
 	s := newSecured(t, server.TLSFiles{Cert: cert, Key: key}, server.Config{})
 	plain, err := net.Dial("tcp", s.address)
 	if err != nil {
@@ -214,7 +214,7 @@ func TestErrorsAroundTLS(t *testing.T) {
 // However many connections fail, the log has a few lines about them.
 func TestManyConnectionsThatFail(t *testing.T) {
 	t.Parallel()
-	_, cert, key := certtest.New(t)
+	_, cert, key := nettest.Certificate(t)
 	s := newSecured(t, server.TLSFiles{Cert: cert, Key: key}, server.Config{})
 	const many = 60
 	began := time.Now()
@@ -236,7 +236,7 @@ func TestManyConnectionsThatFail(t *testing.T) {
 // A connection over TLS that idles gives way, also when its client does not read.
 func TestConnectionsOverTLSGiveWay(t *testing.T) {
 	t.Parallel()
-	_, cert, key := certtest.New(t)
+	_, cert, key := nettest.Certificate(t)
 	s := newSecured(t, server.TLSFiles{Cert: cert, Key: key}, server.Config{MaxConnections: 1})
 	trust := trusting(t, cert, nil)
 	idle, err := tls.Dial("tcp", s.address, trust)
@@ -262,7 +262,7 @@ func TestConnectionsOverTLSGiveWay(t *testing.T) {
 // Ciphers that are broken are not spoken, with TLS 1.2 either.
 func TestCiphersOfTLS12(t *testing.T) {
 	t.Parallel()
-	_, cert, key := certtest.New(t)
+	_, cert, key := nettest.Certificate(t)
 	s := newSecured(t, server.TLSFiles{Cert: cert, Key: key}, server.Config{})
 	for _, suite := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
 		cfg := trusting(t, cert, nil)

@@ -13,12 +13,12 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/httpengine"
 	"github.com/tarryhq/tarry/engine/memengine"
-	"github.com/tarryhq/tarry/internal/certtest"
+	"github.com/tarryhq/tarry/internal/nettest"
 	"github.com/tarryhq/tarry/server"
 )
 
 func TestPrivateAuthority(t *testing.T) {
-	cfg, cert, _ := certtest.New(t)
+	cfg, cert, _ := nettest.Certificate(t)
 	eng := memengine.New(nil)
 	c := tarry.New(eng, nil)
 	s := httptest.NewUnstartedServer(server.New(c, nil))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
-	"github.com/tarryhq/tarry/internal/porttest"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
 // Of a cluster of three, the node is killed that leads all queues, then the one that all
@@ -51,7 +51,7 @@ func TestNodesAreTriedInTurn(t *testing.T) {
 	proxy := rabbittest.StartProxy(t, real)
 	u, err := url.Parse(real)
 	ok(t, err)
-	nobody := fmt.Sprintf("127.0.0.1:%d", porttest.Free(t))
+	nobody := fmt.Sprintf("127.0.0.1:%d", nettest.FreePort(t))
 	e := opened(t, "amqp://guest:guest@"+nobody+u.EscapedPath(), Config{Unit: unit, Nodes: []string{proxy.Addr(), u.Host}})
 	pushed(t, e, engine.Message{})
 	proxy.Refuse(true)

@@ -19,7 +19,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
-	"github.com/tarryhq/tarry/internal/porttest"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
 // authority issues certificates into a folder.
@@ -91,7 +91,7 @@ func (a *authority) server(t *testing.T, names ...string) (redistest.Option, str
 			template.DNSNames = append(template.DNSNames, n)
 		}
 	}
-	port := strconv.Itoa(porttest.Free(t))
+	port := strconv.Itoa(nettest.FreePort(t))
 	a.issue(t, port, template)
 	return redistest.Args("--tls-port", port, "--tls-auth-clients", "no", "--tls-ca-cert-file", a.file("ca.crt"),
 		"--tls-cert-file", a.file(port+".crt"), "--tls-key-file", a.file(port+".key")), port

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/internal/pipes"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
 // serving runs a server for as long as test takes, in a bubble; dial connects to it.
@@ -26,7 +26,7 @@ func serving(t *testing.T, test func(t *testing.T, dial func() net.Conn, c *tarr
 		}
 		defer c.Close()
 		ctx, stop := context.WithCancel(t.Context())
-		ln := pipes.Listen()
+		ln := nettest.Listen()
 		var all sync.WaitGroup
 		all.Go(func() {
 			if err := newServer(c, 30*time.Second).serve(ctx, ln); err != nil {

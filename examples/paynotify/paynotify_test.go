@@ -14,7 +14,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/forward/webhook"
-	"github.com/tarryhq/tarry/internal/pipes"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
 const secret = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
@@ -97,7 +97,7 @@ func look(t *testing.T, c *tarry.Client) tarry.Info {
 func atWork(t *testing.T, m *merchant, test func(t *testing.T, c *tarry.Client)) {
 	synctest.Test(t, func(t *testing.T) {
 		m.t, m.start = t, time.Now()
-		l := pipes.Listen()
+		l := nettest.Listen()
 		shop := &http.Server{Handler: m}
 		var all sync.WaitGroup
 		all.Go(func() { _ = shop.Serve(l) })

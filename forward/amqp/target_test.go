@@ -19,9 +19,8 @@ import (
 	"github.com/tarryhq/tarry/forward"
 	"github.com/tarryhq/tarry/forward/amqp"
 	"github.com/tarryhq/tarry/forward/internal/targettest"
-	"github.com/tarryhq/tarry/internal/certtest"
 	"github.com/tarryhq/tarry/internal/leaktest"
-	"github.com/tarryhq/tarry/internal/porttest"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(rabbittest.Main(m)) }
@@ -192,8 +191,8 @@ func TestAnExchangeThatIsNotThere(t *testing.T) {
 // The broker closes the channel, and with it fails what else is under way there.
 func TestOneBadMessageHarmsNoOther(t *testing.T) {
 	t.Parallel()
-	_, cert, keyFile := certtest.New(t)
-	secure := strconv.Itoa(porttest.Free(t))
+	_, cert, keyFile := nettest.Certificate(t)
+	secure := strconv.Itoa(nettest.FreePort(t))
 	s := rabbittest.Start(t, rabbittest.Settings("max_message_size = 10000", "frame_max = 8192",
 		"listeners.ssl.1 = 127.0.0.1:"+secure, "ssl_options.cacertfile = "+cert, "ssl_options.certfile = "+cert, "ssl_options.keyfile = "+keyFile))
 	ch := channelTo(t, s.URL())

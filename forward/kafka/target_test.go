@@ -20,9 +20,8 @@ import (
 	"github.com/tarryhq/tarry/forward"
 	"github.com/tarryhq/tarry/forward/internal/targettest"
 	"github.com/tarryhq/tarry/forward/kafka"
-	"github.com/tarryhq/tarry/internal/certtest"
 	"github.com/tarryhq/tarry/internal/leaktest"
-	"github.com/tarryhq/tarry/internal/porttest"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -121,7 +120,7 @@ func TestManySends(t *testing.T) {
 // What did not reach a broker in its time is not produced later.
 func TestABrokerThatIsDownAtFirstAndLater(t *testing.T) {
 	t.Parallel()
-	dir, port := t.TempDir(), porttest.Free(t)
+	dir, port := t.TempDir(), nettest.FreePort(t)
 	run := func() *kfake.Cluster {
 		return start(t, kfake.Ports(port), kfake.DataDir(dir), kfake.SyncWrites())
 	}
@@ -259,7 +258,7 @@ func TestUsers(t *testing.T) {
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	cfg, file, _ := certtest.New(t)
+	cfg, file, _ := nettest.Certificate(t)
 	c := start(t, kfake.TLS(cfg))
 	addr, o := c.ListenAddrs()[0], &forward.Options{Timeout: time.Second}
 	send(t, targettest.Open(t, "kafka+tls://"+addr+"/orders?ca_file="+file, nil), message(1, "one"))

@@ -18,9 +18,8 @@ import (
 	"github.com/tarryhq/tarry/forward"
 	"github.com/tarryhq/tarry/forward/internal/targettest"
 	"github.com/tarryhq/tarry/forward/nats"
-	"github.com/tarryhq/tarry/internal/certtest"
 	"github.com/tarryhq/tarry/internal/leaktest"
-	"github.com/tarryhq/tarry/internal/porttest"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
 func TestMain(m *testing.M) {
@@ -116,7 +115,7 @@ func TestManySends(t *testing.T) {
 
 func TestAServerThatIsDownAtFirstAndLater(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(o *server.Options) { o.Port = porttest.Free(t) })
+	s := start(t, func(o *server.Options) { o.Port = nettest.FreePort(t) })
 	s.stream(s.jetStream(), jetstream.StreamConfig{Name: "S", Subjects: []string{"orders"}})
 	addr := s.server.Addr().String()
 	target := targettest.Open(t, s.url("")+","+addr, &forward.Options{Timeout: 5 * time.Second, Logger: quiet.Logger})
@@ -252,7 +251,7 @@ func TestClose(t *testing.T) {
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	cfg, file, _ := certtest.New(t)
+	cfg, file, _ := nettest.Certificate(t)
 	s := start(t, func(o *server.Options) { o.TLS, o.TLSConfig = true, cfg })
 	addr := s.server.Addr().String()
 	s.stream(s.jetStream(natsgo.RootCAs(file)), jetstream.StreamConfig{Name: "S", Subjects: []string{"orders"}})

@@ -15,9 +15,8 @@ import (
 	"github.com/tarryhq/tarry/forward"
 	"github.com/tarryhq/tarry/forward/internal/targettest"
 	"github.com/tarryhq/tarry/forward/redisstream"
-	"github.com/tarryhq/tarry/internal/certtest"
 	"github.com/tarryhq/tarry/internal/leaktest"
-	"github.com/tarryhq/tarry/internal/porttest"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -208,12 +207,12 @@ func TestClose(t *testing.T) {
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	_, cert, key := certtest.New(t)
+	_, cert, key := nettest.Certificate(t)
 	s := redistest.Start(t)
 	for name, file := range map[string]string{"tls-ca-cert-file": cert, "tls-cert-file": cert, "tls-key-file": key, "tls-auth-clients": "no"} {
 		s.Do("CONFIG", "SET", name, file)
 	}
-	port := strconv.Itoa(porttest.Free(t))
+	port := strconv.Itoa(nettest.FreePort(t))
 	s.Do("CONFIG", "SET", "tls-port", port)
 	send(t, targettest.Open(t, "rediss://127.0.0.1:"+port+"?ca_file="+cert, nil), message(1, "one"))
 	targettest.Retried(t, targettest.Open(t, "rediss://127.0.0.1:"+port, nil).Send(t.Context(), message(1, "one")), "certificate")

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/tarryhq/tarry/internal/pipes"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
 func TestOverTLSWithAnAuthorityOfOnesOwn(t *testing.T) {
@@ -97,7 +97,7 @@ func (c *swallows) Write(b []byte) (int, error) {
 // Over HTTP/2 all shares a connection, so one that is dead must be found out.
 func TestDeadConnectionOfHTTP2(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := pipes.Listen()
+		l := nettest.Listen()
 		var protos []string
 		s := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { protos = append(protos, r.Proto) }))
 		s.Listener.Close()

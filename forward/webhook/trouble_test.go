@@ -15,14 +15,14 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/internal/pipes"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
 // bubble serves answer in a bubble, to a target of its own, and returns what Send says and
 // after how long.
 func bubble(t *testing.T, cfg Config, answer func(conn net.Conn)) (took time.Duration, err error) {
 	synctest.Test(t, func(t *testing.T) {
-		p := pipes.Listen()
+		p := nettest.Listen()
 		var conns sync.WaitGroup
 		conns.Go(func() { acceptRaw(p, &conns, answer) })
 		cfg.URL, cfg.Dial = "http://shop.example/paid", p.Dial
@@ -129,7 +129,7 @@ func TestDialingEnds(t *testing.T) {
 // is being made for it ends with Close.
 func TestCloseEndsConnectionsThatAreBeingMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := pipes.Listen()
+		p := nettest.Listen()
 		defer p.Close()
 		s := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(time.Second) })}
 		go s.Serve(p)
@@ -163,7 +163,7 @@ func TestCloseEndsConnectionsThatAreBeingMade(t *testing.T) {
 
 func TestCloseWaitsForSends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := pipes.Listen()
+		p := nettest.Listen()
 		defer p.Close()
 		answered := make(chan struct{})
 		s := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tarryhq/tarry/internal/certtest"
 	"github.com/tarryhq/tarry/internal/cli/bench"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
 // benchFields are relied on from outside.
@@ -80,7 +80,7 @@ func TestBenchOfAGuardedServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	token := strings.TrimSpace(string(secret))
-	_, cert, key := certtest.New(t)
+	_, cert, key := nettest.Certificate(t)
 	s := world{}.start(t, "serve", "--store", "mem:", "--http", "127.0.0.1:0", "--tokens", tokens, "--tls-cert", cert, "--tls-key", key)
 	server := s.stdout.await(t, `listens on (https://\S+)\n`)[1]
 	trusted := server + "?" + url.Values{"ca_file": {cert}}.Encode()

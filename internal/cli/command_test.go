@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tarryhq/tarry/internal/certtest"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
 // step is one call and what must come of it; stdout and stderr are regular
@@ -283,7 +283,7 @@ func TestVersionHelpAndCompletion(t *testing.T) {
 
 // A server runs, but is asked by the scheme of the other kind.
 func TestWrongScheme(t *testing.T) {
-	_, cert, key := certtest.New(t)
+	_, cert, key := nettest.Certificate(t)
 	secure := world{}.start(t, "serve", "--store", "mem:", "--http", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key)
 	host := secure.stdout.await(t, `listens on https://(\S+)\n`)[1]
 	plain, _ := served(t, "mem:")
@@ -298,7 +298,7 @@ func TestWrongScheme(t *testing.T) {
 
 // It runs, but it is not the one that is asked for.
 func TestNotTrusted(t *testing.T) {
-	_, cert, key := certtest.New(t)
+	_, cert, key := nettest.Certificate(t)
 	s := world{}.start(t, "serve", "--store", "mem:", "--http", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key)
 	url := s.stdout.await(t, `listens on (https://\S+)\n`)[1]
 	run1(t, world{}, step{args: "queues --server " + url, code: exitUnavailable,

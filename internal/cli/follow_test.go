@@ -7,7 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"github.com/tarryhq/tarry/internal/porttest"
+	"github.com/tarryhq/tarry/internal/nettest"
 	"io"
 	"maps"
 	"net/http"
@@ -21,8 +21,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/tarryhq/tarry/internal/certtest"
 )
 
 // machine is a clean one, in a directory, on which docs/operations is followed to the
@@ -48,7 +46,7 @@ func newMachine(t *testing.T) *machine {
 	if os.Geteuid() != 0 {
 		t.Skip("the pages give files to others, which root alone can")
 	}
-	m := &machine{T: t, root: t.TempDir(), port: strconv.Itoa(porttest.Free(t))}
+	m := &machine{T: t, root: t.TempDir(), port: strconv.Itoa(nettest.FreePort(t))}
 	m.work = filepath.Join(m.root, "work")
 	for _, dir := range []string{"work", "usr/local/bin", "etc/systemd/system", "etc/prometheus", "var/lib", "var/log"} {
 		m.ok(os.MkdirAll(filepath.Join(m.root, dir), 0o755))
@@ -57,7 +55,7 @@ func newMachine(t *testing.T) *machine {
 		m.ok(os.Chmod(dir, 0o755))
 	}
 	m.ok(os.Symlink(filepath.Dir(operations(t, "")), filepath.Join(m.work, "docs")))
-	_, cert, key := certtest.New(t)
+	_, cert, key := nettest.Certificate(t)
 	for name, file := range map[string]string{"cert.pem": cert, "key.pem": key} {
 		data, err := os.ReadFile(file)
 		m.ok(err)

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine/httpengine"
-	"github.com/tarryhq/tarry/internal/certtest"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
 func TestTokenFileThatOthersMayRead(t *testing.T) {
@@ -96,8 +96,8 @@ func TestAuditFileThatIsRotated(t *testing.T) {
 // another.
 func TestServeWithACertificateThatEndsSoon(t *testing.T) {
 	now := time.Now()
-	_, cert, key := certtest.Between(t, now.Add(-80*24*time.Hour), now.Add(10*24*time.Hour+time.Hour))
-	_, newCert, newKey := certtest.Between(t, now, now.Add(90*24*time.Hour))
+	_, cert, key := nettest.CertificateBetween(t, now.Add(-80*24*time.Hour), now.Add(10*24*time.Hour+time.Hour))
+	_, newCert, newKey := nettest.CertificateBetween(t, now, now.Add(90*24*time.Hour))
 	s := world{}.start(t, "serve", "--store", "mem:", "--http", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key)
 	at := strings.TrimPrefix(s.stdout.await(t, `listens on (https://\S+)\n`)[1], "https://")
 	s.stderr.await(t, `level=WARN msg="the certificate ends soon" end=\S+`)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tarryhq/tarry/internal/porttest"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
 // What the image runs serves, by its own settings, and its health check tells whether it
@@ -30,7 +30,7 @@ func TestImageServes(t *testing.T) {
 		}
 		return all
 	}
-	port, dir := strconv.Itoa(porttest.Free(t)), t.TempDir()
+	port, dir := strconv.Itoa(nettest.FreePort(t)), t.TempDir()
 	exposed, volume := line("EXPOSE"), line("VOLUME")
 	env := strings.Fields(line("ENV"))
 	for i := range env {

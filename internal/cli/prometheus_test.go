@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tarryhq/tarry/internal/porttest"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
 // child is a process that a test has started and ends.
@@ -141,7 +141,7 @@ var neverHere = regexp.MustCompile(`tarry_expired_total|tarry_stuck_handlers`)
 // all that the board asks.
 func TestPrometheus(t *testing.T) {
 	installed(t, "prometheus")
-	address := fmt.Sprintf("127.0.0.1:%d", porttest.Free(t))
+	address := fmt.Sprintf("127.0.0.1:%d", nettest.FreePort(t))
 	server, base := tarryProcess(t, address)
 	w := world{env: []string{"TARRY_SERVER=" + base}}
 	w.must(t, "push", "mail", "later", "--in", "30s")

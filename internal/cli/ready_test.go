@@ -6,7 +6,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/tarryhq/tarry/internal/porttest"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
 // readyz asks a server whether it is ready.
@@ -42,7 +42,7 @@ func TestReadyzWhileTheStoreIsBeingOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer mute.Close()
-	address := fmt.Sprint("127.0.0.1:", porttest.Free(t))
+	address := fmt.Sprint("127.0.0.1:", nettest.FreePort(t))
 	s := world{}.start(t, "serve", "--store", "http://"+mute.Addr().String(), "--http", address)
 	for { // until it listens
 		c, err := net.Dial("tcp", address)

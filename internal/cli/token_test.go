@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tarryhq/tarry/internal/certtest"
 	"github.com/tarryhq/tarry/internal/fresh"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
 // newToken makes a token in a file, and returns the file that holds it.
@@ -58,8 +58,8 @@ func TestTokenCommands(t *testing.T) {
 }
 
 func TestServeWithWrongGuard(t *testing.T) {
-	_, cert, key := certtest.New(t)
-	_, other, _ := certtest.New(t)
+	_, cert, key := nettest.Certificate(t)
+	_, other, _ := nettest.Certificate(t)
 	for args, want := range map[string]string{
 		"--tls-cert " + cert:                        `of --tls-cert and --tls-key one is missing .*`,
 		"--tls-key " + key:                          `of --tls-cert and --tls-key one is missing .*`,
@@ -129,8 +129,8 @@ func TestTokenOfAClient(t *testing.T) {
 func TestServeProcessWithTokensAndTLS(t *testing.T) {
 	dir := t.TempDir()
 	tokens := filepath.Join(dir, "tokens.json")
-	_, cert, key := certtest.New(t)
-	_, clientCert, clientKey := certtest.New(t)
+	_, cert, key := nettest.Certificate(t)
+	_, clientCert, clientKey := nettest.Certificate(t)
 	first := newToken(t, tokens, "first", "push,read", "*")
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "serve", "--store", "mem:", "--http", "127.0.0.1:0", "--tokens", tokens,
 		"--tls-cert", cert, "--tls-key", key, "--tls-client-ca", clientCert)

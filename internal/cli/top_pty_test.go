@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tarryhq/tarry/internal/leaktest"
-	"github.com/tarryhq/tarry/internal/porttest"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
 // terminalOf is a terminal: what a program writes to it stands on its screen.
@@ -162,7 +162,7 @@ func (x *terminalOf) ended(cmd *exec.Cmd) {
 }
 
 func TestTopOnATerminal(t *testing.T) {
-	address := fmt.Sprintf("127.0.0.1:%d", porttest.Free(t))
+	address := fmt.Sprintf("127.0.0.1:%d", nettest.FreePort(t))
 	serve := func() *running {
 		s := world{}.start(t, "serve", "--store", "mem:", "--http", address)
 		s.stdout.await(t, `listens on`)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tarryhq/tarry/internal/porttest"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
 // Proxy forwards connections to a server and injects faults.
@@ -56,7 +56,7 @@ func StartProxy(t testing.TB, of string) *Proxy {
 	t.Helper()
 	p := &Proxy{t: t, url: of, links: make(map[*link]bool)}
 	At(t, of, func(u *url.URL) { p.to = u.Host })
-	p.port = porttest.Free(t)
+	p.port = nettest.FreePort(t)
 	p.Refuse(false)
 	t.Cleanup(p.close)
 	return p

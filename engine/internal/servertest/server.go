@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tarryhq/tarry/internal/porttest"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
 // Command says how to run a server.
@@ -108,7 +108,7 @@ func Start(t testing.TB, c Command) *Server {
 	for range 20 {
 		s.ports = nil
 		for range max(1, c.Ports) {
-			s.ports = append(s.ports, porttest.Free(t))
+			s.ports = append(s.ports, nettest.FreePort(t))
 		}
 		if err = s.run(); !errors.Is(err, errPortTaken) {
 			break

@@ -12,7 +12,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/servertest"
 	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
 	"github.com/tarryhq/tarry/internal/leaktest"
-	"github.com/tarryhq/tarry/internal/porttest"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
 func TestMain(m *testing.M) {
@@ -53,7 +53,7 @@ func TestSettingsAndPlugins(t *testing.T) {
 }
 
 func hasSettingsAndPlugins(t *testing.T) (dir string) {
-	port := strconv.Itoa(porttest.Free(t))
+	port := strconv.Itoa(nettest.FreePort(t))
 	s := rabbittest.Start(t, rabbittest.Settings("channel_max = 7", "management.tcp.ip = 127.0.0.1", "management.tcp.port = "+port),
 		rabbittest.Plugins("rabbitmq_management", "rabbitmq_management_agent", "rabbitmq_web_dispatch"))
 	if c, _ := dial(t, s.URL()); c.Config.ChannelMax != 7 {

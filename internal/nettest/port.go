@@ -1,5 +1,4 @@
-// Package porttest finds ports for servers that tests start.
-package porttest
+package nettest
 
 import (
 	"errors"
@@ -16,10 +15,10 @@ const (
 	portCount = 12_000
 )
 
-// Free returns a loopback port on which nothing listens. It is reserved until the test ends,
+// FreePort returns a loopback port on which nothing listens. It is reserved until the test ends,
 // since the test's server may restart. Tests of other packages run at the same time in other
 // processes, so the reservation is the same port over UDP, which no server under test uses.
-func Free(t testing.TB) int {
+func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
 		port := leastPort + rand.IntN(portCount)

@@ -1,5 +1,6 @@
-// Package pipes is a network in memory, for tests of servers and clients in virtual time.
-package pipes
+// Package nettest is what tests of servers and clients need: certificates, free ports, and a
+// network in memory for tests in virtual time.
+package nettest
 
 import (
 	"context"
@@ -14,7 +15,7 @@ type Listener struct {
 	once   sync.Once
 }
 
-// Listen returns a listener.
+// Listen returns a listener of connections in memory.
 func Listen() *Listener {
 	return &Listener{conns: make(chan net.Conn), closed: make(chan struct{})}
 }

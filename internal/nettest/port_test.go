@@ -1,4 +1,4 @@
-package porttest
+package nettest
 
 import (
 	"net"
@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestKept: what one test has no other one gets, also in another process, until it ends.
-func TestKept(t *testing.T) {
+// No other test gets the port, also in another process, until the test ends.
+func TestFreePort(t *testing.T) {
 	claim := func(port int) error {
 		c, err := net.ListenPacket("udp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err == nil {
@@ -17,7 +17,7 @@ func TestKept(t *testing.T) {
 	}
 	port := 0
 	t.Run("kept", func(t *testing.T) {
-		port = Free(t)
+		port = FreePort(t)
 		if claim(port) == nil {
 			t.Error("another one gets it too")
 		}

@@ -1,5 +1,4 @@
-// Package certtest makes certificates for tests.
-package certtest
+package nettest
 
 import (
 	"crypto/ecdsa"
@@ -17,14 +16,14 @@ import (
 	"time"
 )
 
-// New makes a self-signed certificate for 127.0.0.1, as files and for a server. It is valid
+// Certificate makes a self-signed certificate for 127.0.0.1, as files and for a server. It is valid
 // for an hour.
-func New(t testing.TB) (server *tls.Config, certFile, keyFile string) {
-	return Between(t, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+func Certificate(t testing.TB) (server *tls.Config, certFile, keyFile string) {
+	return CertificateBetween(t, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 }
 
-// Between is New with a given period of validity.
-func Between(t testing.TB, from, to time.Time) (server *tls.Config, certFile, keyFile string) {
+// CertificateBetween is Certificate with a given period of validity.
+func CertificateBetween(t testing.TB, from, to time.Time) (server *tls.Config, certFile, keyFile string) {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()

@@ -19,6 +19,7 @@ var benchFields = strings.Fields(`scenario store n clients batch body_bytes seco
 	early lost duplicates rss_bytes disk_bytes`)
 
 func TestBenchOnDisk(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	out := world{}.must(t, "bench", "--store", "disk:"+dir, "--scenario", "all", "--n", "500", "--clients", "8",
 		"--rate", "2000", "--background-pending", "300", "--background-rate", "500", "--json", "--quiet")
@@ -51,6 +52,7 @@ func TestBenchOnDisk(t *testing.T) {
 }
 
 func TestBenchOverHTTPLeavesNothing(t *testing.T) {
+	t.Parallel()
 	w, _ := served(t, "mem:")
 	url, _ := w.program(nil, nil).env("TARRY_SERVER")
 	o := w.tarry(t, "bench", "--store", url, "--scenario", "all", "--n", "300", "--clients", "8", "--rate", "2000", "--body", "10")

@@ -61,6 +61,7 @@ func fill(fd int) error {
 }
 
 func TestServeOutlivesItsStandardError(t *testing.T) {
+	t.Parallel()
 	for name, full := range map[string]bool{"gone": false, "full": true} {
 		t.Run(name, func(t *testing.T) {
 			store := "disk:" + t.TempDir() + "/data"
@@ -108,6 +109,7 @@ func TestServeEndsThoughNobodyReadsItsStandardError(t *testing.T) {
 }
 
 func TestWorkOutlivesItsStandardError(t *testing.T) {
+	t.Parallel()
 	for name, full := range map[string]bool{"gone": false, "full": true} {
 		t.Run(name, func(t *testing.T) {
 			w, _ := served(t, "mem:")

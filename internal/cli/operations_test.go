@@ -47,6 +47,7 @@ func readOperations(t *testing.T, name string) string {
 
 // The alerting rules fire and resolve on made-up series as their tests say.
 func TestAlertRules(t *testing.T) {
+	t.Parallel()
 	promtool := installed(t, "promtool")
 	for _, args := range [][]string{{"check", "rules", operations(t, "alerts.yml")}, {"test", "rules", operations(t, "alerts_test.yml")}} {
 		if out, err := exec.CommandContext(t.Context(), promtool, args...).CombinedOutput(); err != nil {

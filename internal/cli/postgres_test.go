@@ -10,6 +10,7 @@ import (
 )
 
 func TestCommandsOnDatabases(t *testing.T) {
+	t.Parallel()
 	for _, store := range []string{pgtest.Shared(t), mysqltest.Shared(t)} {
 		w := world{env: []string{"TARRY_STORE=" + store}}
 		w.must(t, "migrate", "up")
@@ -55,6 +56,7 @@ func migrates(t *testing.T, store, table string) {
 }
 
 func TestBenchOnPostgres(t *testing.T) {
+	t.Parallel()
 	url := pgtest.Shared(t) + "&migrate=true"
 	out := world{}.must(t, "bench", "--store", url, "--scenario", "push,push-batch,cancel,lateness,burst", "--n", "300", "--clients", "8", "--rate", "1000", "--json", "--quiet")
 	var ran []string

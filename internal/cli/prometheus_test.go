@@ -140,6 +140,7 @@ var neverHere = regexp.MustCompile(`tarry_expired_total|tarry_stuck_handlers`)
 // A Prometheus that scrapes a tarry has alerts fire and resolve, and knows an answer to
 // all that the board asks.
 func TestPrometheus(t *testing.T) {
+	t.Parallel()
 	installed(t, "prometheus")
 	address := fmt.Sprintf("127.0.0.1:%d", nettest.FreePort(t))
 	server, base := tarryProcess(t, address)

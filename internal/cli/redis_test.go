@@ -38,6 +38,7 @@ func TestServeOnRedis(t *testing.T) {
 }
 
 func TestBenchOnRedis(t *testing.T) {
+	t.Parallel()
 	url := redistest.Start(t).URL()
 	out := world{}.must(t, "bench", "--store", url, "--scenario", "all", "--n", "400", "--clients", "8", "--rate", "2000", "--json", "--quiet")
 	var ran []string

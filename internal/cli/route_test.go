@@ -203,14 +203,14 @@ func TestRouteTest(t *testing.T) {
 }
 
 // serveProcess is tarry serve as its users start it, with a --config file.
-func serveProcess(t *testing.T, config string, args ...string) (cmd *exec.Cmd, w world, stderr *awaited) {
+func serveProcess(t *testing.T, config string, env []string, args ...string) (cmd *exec.Cmd, w world, stderr *awaited) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no SIGHUP")
 	}
 	args = append([]string{"serve", "--store", "disk:" + filepath.Join(t.TempDir(), "data"), "--http", "127.0.0.1:0", "--config", config}, args...)
 	cmd = exec.CommandContext(t.Context(), os.Args[0], args...)
-	cmd.Env = append(os.Environ(), "TARRY_TEST_MAIN=1")
+	cmd.Env = append(append(os.Environ(), "TARRY_TEST_MAIN=1"), env...)
 	stdout, stderr := newAwaited(), newAwaited()
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	if err := cmd.Start(); err != nil {
@@ -230,7 +230,7 @@ func signalTo(t *testing.T, cmd *exec.Cmd, s os.Signal) {
 func TestServeProcessReadsRoutesAgainOnHangup(t *testing.T) {
 	a, b := listen(t, 200), listen(t, 200)
 	config := write(t, "c.json", `{}`)
-	cmd, w, stderr := serveProcess(t, config)
+	cmd, w, stderr := serveProcess(t, config, nil)
 	reload := func(content, says string) {
 		t.Helper()
 		if err := os.WriteFile(config, []byte(content), 0o600); err != nil {
@@ -296,7 +296,7 @@ func TestServeProcessEndsWithinDrain(t *testing.T) {
 	defer srv.Close()
 	defer close(let)
 	config := write(t, "c.json", routesFile(route("order.*", srv.URL, `, "timeout": "10m"`)))
-	cmd, w, stderr := serveProcess(t, config, "--drain", "300ms")
+	cmd, w, stderr := serveProcess(t, config, nil, "--drain", "300ms")
 	w.must(t, "push", "order.1", "x", "--key", "k")
 	<-came
 	signalTo(t, cmd, os.Interrupt)

@@ -91,10 +91,8 @@ func TestServeProcessExportsSpans(t *testing.T) {
 		parent  = "00-" + traceID + "-" + spanID + "-01"
 	)
 	traces, hook := receive(t), listen(t, 200)
-	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", traces.url)
-	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
-	t.Setenv("OTEL_PROPAGATORS", "b3")
-	cmd, w, stderr := serveProcess(t, write(t, "c.json", routesFile(route("order.*", hook.url, ""))))
+	cmd, w, stderr := serveProcess(t, write(t, "c.json", routesFile(route("order.*", hook.url, ""))),
+		[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + traces.url, "OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=test", "OTEL_PROPAGATORS=b3"})
 	server, _ := strings.CutPrefix(w.env[0], "TARRY_SERVER=")
 	req, err := http.NewRequestWithContext(t.Context(), "POST", server+"/v1/queues/order.paid/messages", strings.NewReader(`{"body":"x","key":"42"}`))
 	if err != nil {
@@ -143,6 +141,7 @@ func TestServeProcessExportsSpans(t *testing.T) {
 // A collector that does not answer holds nothing up, and the end of the server for some
 // seconds at most.
 func TestServeProcessEndsWithoutACollector(t *testing.T) {
+	t.Parallel()
 	asked := make(chan struct{}, 100)
 	end := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -152,9 +151,7 @@ func TestServeProcessEndsWithoutACollector(t *testing.T) {
 	}))
 	defer srv.Close()
 	defer close(end)
-	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", srv.URL)
-	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "10")
-	cmd, w, stderr := serveProcess(t, write(t, "c.json", `{}`))
+	cmd, w, stderr := serveProcess(t, write(t, "c.json", `{}`), []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=" + srv.URL, "OTEL_BSP_SCHEDULE_DELAY=10"})
 	w.must(t, "push", "q", "x")
 	select {
 	case <-asked:

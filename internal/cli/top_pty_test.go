@@ -162,6 +162,7 @@ func (x *terminalOf) ended(cmd *exec.Cmd) {
 }
 
 func TestTopOnATerminal(t *testing.T) {
+	t.Parallel()
 	address := fmt.Sprintf("127.0.0.1:%d", nettest.FreePort(t))
 	serve := func() *running {
 		s := world{}.start(t, "serve", "--store", "mem:", "--http", address)

@@ -21,6 +21,7 @@ type benchFlags struct {
 	scenarios string
 	cfg       bench.Config
 	quiet     bool
+	hold      string // be the child process of recover, with this queue
 }
 
 func (p *Program) benchCommand() *cobra.Command {
@@ -68,6 +69,8 @@ hexadecimal digits, which compress to half.`,
 	f.BoolVar(&b.cfg.Keep, "keep", false, "keep the store; it may hold something beforehand")
 	p.jsonFlag(cmd, "print JSON, one object a scenario")
 	f.BoolVar(&b.quiet, "quiet", false, "show no progress on standard error")
+	f.StringVar(&b.hold, "hold", "", "")
+	f.Lookup("hold").Hidden = true
 	return cmd
 }
 
@@ -126,6 +129,9 @@ func (p *Program) bench(cmd *cobra.Command, b *benchFlags) error {
 	}
 	if !b.quiet {
 		b.cfg.Progress = func(line string) { fmt.Fprintln(p.Stderr, line) }
+	}
+	if b.hold != "" {
+		return bench.Hold(cmd.Context(), b.cfg, b.hold, p.Stdout)
 	}
 	o := p.printer()
 	var (
@@ -226,40 +232,13 @@ func size(n int64) string {
 
 // hold returns the child process that holds the messages of the scenario recover.
 func (p *Program) hold(ctx context.Context, cfg *bench.Config, queue string, n int, quiet bool) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, p.Self, "bench-hold", "--queue", queue,
+	cmd := exec.CommandContext(ctx, p.Self, "bench", "--hold", queue,
 		"--n", strconv.Itoa(n), "--clients", strconv.Itoa(cfg.Clients), "--body", strconv.Itoa(cfg.Body),
 		"--quiet="+strconv.FormatBool(quiet))
-	// The URL may hold a password, which other users could read on a command line.
-	cmd.Env = append(slices.Clone(p.Env), "TARRY_STORE="+cfg.Store)
+	// The URL may hold a password, which other users could read on a command line. With a file
+	// as well, the store would be given twice.
+	cmd.Env = slices.DeleteFunc(slices.Clone(p.Env), func(v string) bool { return strings.HasPrefix(v, "TARRY_STORE_FILE=") })
+	cmd.Env = append(cmd.Env, "TARRY_STORE="+cfg.Store)
 	cmd.Stderr = p.Stderr
-	return cmd
-}
-
-// benchHoldCommand is the hidden command that bench starts as the child of recover.
-func (p *Program) benchHoldCommand() *cobra.Command {
-	var (
-		cfg   bench.Config
-		queue string
-		quiet bool
-	)
-	cmd := &cobra.Command{
-		Use:    "bench-hold",
-		Hidden: true,
-		Args:   exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg.Open = openBench
-			cfg.Store, _ = p.env("TARRY_STORE")
-			if !quiet {
-				cfg.Progress = func(line string) { fmt.Fprintln(p.Stderr, line) }
-			}
-			return bench.Hold(cmd.Context(), cfg, queue, p.Stdout)
-		},
-	}
-	f := cmd.Flags()
-	f.StringVar(&queue, "queue", "", "")
-	f.IntVar(&cfg.N, "n", 1, "")
-	f.IntVar(&cfg.Clients, "clients", 1, "")
-	f.IntVar(&cfg.Body, "body", 0, "")
-	f.BoolVar(&quiet, "quiet", false, "")
 	return cmd
 }

@@ -95,7 +95,7 @@ Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 not found;
 		p.workCommand(), p.deadCommand(), p.routeCommand(), p.tokenCommand(),
 		p.pauseCommand(), p.resumeCommand(), p.purgeCommand(),
 		p.copyCommand(), p.migrateCommand(), p.backupCommand(), p.restoreCommand(), p.checkCommand(),
-		p.benchCommand(), p.benchHoldCommand(),
+		p.benchCommand(),
 		p.completionCommand(), p.versionCommand(),
 	)
 	markSettings(root)

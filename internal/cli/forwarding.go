@@ -24,7 +24,7 @@ func (p *Program) startForwarding(ctx context.Context, c *tarry.Client, routes f
 	if p.settings.file.path == "" {
 		return &forwarding{}, nil
 	}
-	cfg := &forward.RouterConfig{DrainTimeout: s.drain, Middleware: spans.handlers(), Logger: logger}
+	cfg := &forward.RouterConfig{DrainTimeout: s.drain, Middleware: spans.handle, Logger: logger}
 	if s.drain == 0 {
 		cfg.DrainTimeout = -1
 	}

@@ -167,7 +167,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	opening, served := server.NewOpening(cfg), make(chan error, 1)
 	go func() { served <- opening.Serve(serving, l) }()
 	notify(logger, "STATUS=opening the store")
-	c, err := openStore(ctx, store, &tarry.Config{MaxBody: int(s.maxBody), PushMiddleware: spans.pushes(), Logger: logger, Meter: meter})
+	c, err := openStore(ctx, store, &tarry.Config{MaxBody: int(s.maxBody), PushMiddleware: spans.push, Logger: logger, Meter: meter})
 	if err != nil {
 		end()
 		<-served

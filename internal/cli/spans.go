@@ -18,11 +18,11 @@ import (
 	"github.com/tarryhq/tarry/tarryotel"
 )
 
-// spans exports OpenTelemetry spans of pushes and forwarded messages; nil: none.
+// spans exports OpenTelemetry spans of pushes and forwarded messages, or does nothing.
 type spans struct {
-	provider *sdktrace.TracerProvider
-	tracing  *tarryotel.Tracing
-	logger   *slog.Logger
+	push   []tarry.PushMiddleware
+	handle []tarry.Middleware
+	end    func() // sends the last spans
 }
 
 // spansPatience is how long sending the last spans may take when serve ends.
@@ -32,7 +32,7 @@ const spansPatience = 5 * time.Second
 // read the other variables.
 func (p *Program) exportSpans(ctx context.Context, logger *slog.Logger) (*spans, error) {
 	if !p.wantsSpans() {
-		return nil, nil
+		return &spans{end: func() {}}, nil
 	}
 	exporter, err := otlp.New(p.env, p.Stdout, "tarry/"+readBuild().Version)
 	if err != nil {
@@ -45,14 +45,20 @@ func (p *Program) exportSpans(ctx context.Context, logger *slog.Logger) (*spans,
 		_ = exporter.Shutdown(ctx)
 		return nil, usagef("it is NAME=VALUE,NAME=VALUE", "OTEL_RESOURCE_ATTRIBUTES: %v", err)
 	}
-	s := &spans{provider: sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(res)), logger: logger}
-	s.tracing = tarryotel.New(&tarryotel.Config{
-		TracerProvider: s.provider,
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(res))
+	tracing := tarryotel.New(&tarryotel.Config{
+		TracerProvider: provider,
 		// The server reads this format from requests, so OTEL_PROPAGATORS does not count.
 		Propagator: propagation.TraceContext{},
 	})
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Warn("traces are lost", "error", err) }))
-	return s, nil
+	return &spans{[]tarry.PushMiddleware{tracing.Push}, []tarry.Middleware{tracing.Handle}, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), spansPatience)
+		defer cancel()
+		if err := provider.Shutdown(ctx); err != nil {
+			logger.Warn(fmt.Sprintf("the last traces could not be sent within %s", spansPatience), "error", err)
+		}
+	}}, nil
 }
 
 // wantsSpans reports whether an environment variable asks for traces.
@@ -69,32 +75,4 @@ func (p *Program) wantsSpans() bool {
 		}
 	}
 	return false
-}
-
-// pushes returns the middleware for pushes of the client.
-func (s *spans) pushes() []tarry.PushMiddleware {
-	if s == nil {
-		return nil
-	}
-	return []tarry.PushMiddleware{s.tracing.Push}
-}
-
-// handlers returns the middleware for forwarding.
-func (s *spans) handlers() []tarry.Middleware {
-	if s == nil {
-		return nil
-	}
-	return []tarry.Middleware{s.tracing.Handle}
-}
-
-// end sends the last spans.
-func (s *spans) end() {
-	if s == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), spansPatience)
-	defer cancel()
-	if err := s.provider.Shutdown(ctx); err != nil {
-		s.logger.Warn(fmt.Sprintf("the last traces could not be sent within %s", spansPatience), "error", err)
-	}
 }

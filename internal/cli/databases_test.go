@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
@@ -52,25 +50,5 @@ func migrates(t *testing.T, store, table string) {
 		{args: "migrate print --from 1"},
 	} {
 		run1(t, w, s)
-	}
-}
-
-func TestBenchOnPostgres(t *testing.T) {
-	t.Parallel()
-	url := pgtest.Shared(t) + "&migrate=true"
-	out := world{}.must(t, "bench", "--store", url, "--scenario", "push,push-batch,cancel,lateness,burst", "--n", "300", "--clients", "8", "--rate", "1000", "--json", "--quiet")
-	var ran []string
-	for line := range strings.Lines(out) {
-		r := object(t, line)
-		ran = append(ran, r["scenario"].(string))
-		if r["n"] != 300.0 || r["early"] != 0.0 || r["lost"] != 0.0 || r["duplicates"] != 0.0 {
-			t.Errorf("%s", line)
-		}
-	}
-	if want := []string{"push", "push-batch", "cancel", "lateness", "burst"}; !slices.Equal(ran, want) {
-		t.Errorf("ran %v, want %v", ran, want)
-	}
-	if left := (world{}).must(t, "queues", "--store", url, "--json"); left != "" {
-		t.Errorf("left behind: %s", left)
 	}
 }

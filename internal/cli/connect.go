@@ -77,7 +77,7 @@ const defaultTimeout = 30 * time.Second
 
 func timeoutFlag(cmd *cobra.Command, timeout *time.Duration, otherwise time.Duration, usage string) {
 	*timeout = otherwise
-	cmd.Flags().Var((*durationValue)(timeout), "timeout", usage)
+	cmd.Flags().Var(durationFlag(timeout), "timeout", usage)
 }
 
 // withTimeout is context.WithTimeout, except that 0 means no timeout.

@@ -20,8 +20,8 @@ type filterFlags struct {
 // died adds the flags for dead messages.
 func (f *filterFlags) died(p *Program, cmd *cobra.Command) {
 	f.from, f.to = "since", "until"
-	cmd.Flags().Var(boundValue{&f.From, p.Now, -1}, f.from, "only messages that died since then: a time, or how long ago, such as 2h")
-	cmd.Flags().Var(boundValue{&f.To, p.Now, -1}, f.to, "only messages that died before then")
+	cmd.Flags().Var(boundFlag(&f.From, p.Now, -1), f.from, "only messages that died since then: a time, or how long ago, such as 2h")
+	cmd.Flags().Var(boundFlag(&f.To, p.Now, -1), f.to, "only messages that died before then")
 	f.text(cmd)
 	cmd.Flags().StringArrayVar(&f.groups, "group", nil, "only messages of this group of errors, as dead groups shows it; may be repeated")
 }
@@ -29,8 +29,8 @@ func (f *filterFlags) died(p *Program, cmd *cobra.Command) {
 // due adds the flags for messages that wait.
 func (f *filterFlags) due(p *Program, cmd *cobra.Command) {
 	f.from, f.to = "due-after", "due-before"
-	cmd.Flags().Var(boundValue{&f.From, p.Now, 1}, f.from, "only messages due then or later: a time, or a duration from now, such as 2h; -2h is two hours ago")
-	cmd.Flags().Var(boundValue{&f.To, p.Now, 1}, f.to, "only messages due before then")
+	cmd.Flags().Var(boundFlag(&f.From, p.Now, 1), f.from, "only messages due then or later: a time, or a duration from now, such as 2h; -2h is two hours ago")
+	cmd.Flags().Var(boundFlag(&f.To, p.Now, 1), f.to, "only messages due before then")
 	f.text(cmd)
 }
 

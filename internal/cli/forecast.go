@@ -43,8 +43,8 @@ steps; --json has them all.`,
 		o.say("%d within %s from this minute on; %d overdue", total, tarry.FormatDuration(span), f.Overdue)
 		return o.flush()
 	})
-	cmd.Flags().Var((*durationValue)(&step), "step", "length of a step, whole minutes")
-	cmd.Flags().Var((*durationValue)(&span), "span", "how far to look ahead, whole steps")
+	cmd.Flags().Var(durationFlag(&step), "step", "length of a step, whole minutes")
+	cmd.Flags().Var(durationFlag(&span), "span", "how far to look ahead, whole steps")
 	return cmd
 }
 

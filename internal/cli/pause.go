@@ -32,6 +32,6 @@ func (p *Program) pauseCommand() *cobra.Command {
 		}
 		return p.show(object, "paused %s %s", args[0], text)
 	})
-	cmd.Flags().Var((*durationValue)(&d), "for", "how long (default: until resumed)")
+	cmd.Flags().Var(durationFlag(&d), "for", "how long (default: until resumed)")
 	return cmd
 }

@@ -117,7 +117,7 @@ type settingFlags struct {
 func (f *settingFlags) add(cmd *cobra.Command) {
 	f.termFlags.add(cmd, "for pushes that do not say; unset: %s")
 	s, flags := &f.Settings, cmd.Flags()
-	flags.Var((*durationValue)(&s.DeadKeep), "dead-keep", "drop dead messages this long after their death (unset: never)")
+	flags.Var(durationFlag(&s.DeadKeep), "dead-keep", "drop dead messages this long after their death (unset: never)")
 	flags.Int64Var(&s.DeadMax, "dead-max", 0, "dead messages at most; of more those longest dead are dropped (unset: any number)")
 	flags.Int64Var(&s.MaxPending, "max-pending", 0, "live messages at most; a push that would make more is refused (unset: any number)")
 	flags.Int64Var(&s.InFlight, "in-flight", 0, "messages that workers hold at once, over all of them (unset: any number)")

@@ -39,7 +39,11 @@ const routeFields = "known are name, queue, target, target_file, concurrency, ra
 type jsonDuration time.Duration
 
 // UnmarshalText parses a duration such as 1500ms, 30m or 7d.
-func (d *jsonDuration) UnmarshalText(b []byte) error { return (*durationValue)(d).Set(string(b)) }
+func (d *jsonDuration) UnmarshalText(b []byte) error {
+	v, err := parseDuration(string(b))
+	*d = jsonDuration(v)
+	return err
+}
 
 // readRoutes reads and checks the routes of a file, and fills in defaults.
 func (c *configFile) readRoutes() (forward.Routes, error) {

@@ -76,12 +76,12 @@ listens on. Add other hosts, such as that of a proxy, with --host.`,
 	f.Lookup("http").Annotations = map[string][]string{flagAliases: {"listen", "addr", "address", "bind", "port"}}
 	f.StringSliceVar(&s.hosts, "host", nil, "name that the server answers for, such as tarry.example.com or *.example.com; may be repeated")
 	s.maxBody, s.maxBuffered = tarry.DefaultMaxBody, server.DefaultMaxBuffered
-	f.Var((*sizeValue)(&s.maxBody), "max-body", "largest body of a message, such as 64KiB or 2MiB")
-	f.Var((*sizeValue)(&s.maxBuffered), "max-buffered", "bytes of requests and answers held in memory at once, such as 512MiB")
+	f.Var(sizeFlag(&s.maxBody), "max-body", "largest body of a message, such as 64KiB or 2MiB")
+	f.Var(sizeFlag(&s.maxBuffered), "max-buffered", "bytes of requests and answers held in memory at once, such as 512MiB")
 	f.IntVar(&s.maxConnections, "max-connections", server.DefaultMaxConnections, "connections at once")
 	f.IntVar(&s.maxViewers, "max-viewers", server.DefaultMaxViewers, "who may watch the dashboard and GET /v1/live at once; at most half of the connections")
 	f.BoolVar(&s.trends, "trends", true, "keep in memory what happened in the last three days, for the dashboard, tarry top and tarry status")
-	f.Var((*durationValue)(&s.drain), "drain", "how long requests under way, and what is being forwarded, may take after an interrupt")
+	f.Var(durationFlag(&s.drain), "drain", "how long requests under way, and what is being forwarded, may take after an interrupt")
 	f.BoolVar(&s.readOnly, "ui-read-only", false, "have the dashboard change nothing, whoever looks; other clients may as before")
 	f.BoolVar(&s.secure, "ui-secure", false, "have browsers send the dashboard's cookie over TLS alone: for a proxy that ends TLS before this server")
 	f.StringVar(&s.backupDir, "backup-dir", "", "directory for the backups that tarry backup asks for, each below it under its name; without it there are none")

@@ -62,7 +62,7 @@ and does not wait for the store.`,
 		}
 		return whole(cmd, args)
 	}
-	cmd.Flags().Var((*durationValue)(&late), "late", "messages that are ready for longer are late")
+	cmd.Flags().Var(durationFlag(&late), "late", "messages that are ready for longer are late")
 	cmd.Flags().BoolVar(&ready, "ready", false, "only ask whether the server is ready")
 	return cmd
 }

@@ -23,10 +23,10 @@ func (t *termFlags) add(cmd *cobra.Command, otherwise string) {
 	unset := func(usage, def string) string { return fmt.Sprintf("%s (%s)", usage, fmt.Sprintf(otherwise, def)) }
 	f.Uint32Var(&t.priority, "priority", 0, unset("lower goes first among ready messages", fmt.Sprint(tarry.DefaultPriority)))
 	f.Uint32Var(&t.terms.MaxAttempts, "max-attempts", 0, unset("attempts before the message is dead", fmt.Sprint(tarry.DefaultMaxAttempts)))
-	f.Var((*durationsValue)(&t.terms.Backoff), "backoff", unset("rest after the 1st, 2nd, … failed attempt, such as 15s,30s,3m", "1s doubling up to 1h"))
-	f.Var((*durationValue)(&t.terms.TTR), "ttr", unset("how long a worker may hold it", tarry.FormatDuration(tarry.DefaultTTR)))
-	f.Var((*durationValue)(&t.terms.ExpireAfter), "expire-after", unset("drop it when it cannot be handed out until this long after it was due; 0: never", "never"))
-	f.Var((*durationValue)(&t.terms.Remember), "remember", unset("how long its key stays known when it has gone; 0: not at all", "not at all"))
+	f.Var(durationsFlag(&t.terms.Backoff), "backoff", unset("rest after the 1st, 2nd, … failed attempt, such as 15s,30s,3m", "1s doubling up to 1h"))
+	f.Var(durationFlag(&t.terms.TTR), "ttr", unset("how long a worker may hold it", tarry.FormatDuration(tarry.DefaultTTR)))
+	f.Var(durationFlag(&t.terms.ExpireAfter), "expire-after", unset("drop it when it cannot be handed out until this long after it was due; 0: never", "never"))
+	f.Var(durationFlag(&t.terms.Remember), "remember", unset("how long its key stays known when it has gone; 0: not at all", "not at all"))
 	f.BoolVar(&t.isolate, "isolate", true, unset("lease it alone once it has lapsed twice", "true"))
 }
 

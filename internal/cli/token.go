@@ -99,7 +99,7 @@ func (p *Program) tokenCreateCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringSliceVar(&scopes, "scope", nil, "what it may do: push, work, read, operate, admin; may be repeated")
 	f.StringSliceVar(&queues, "queue", []string{"*"}, "queue, or pattern of queues, that it is for; may be repeated")
-	f.Var((*durationValue)(&expires), "expires", "how long it is good, such as 90d; 0: for ever")
+	f.Var(durationFlag(&expires), "expires", "how long it is good, such as 90d; 0: for ever")
 	f.StringVar(&out, "out", "", "write it into this new file, that only you may read")
 	return cmd
 }

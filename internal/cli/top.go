@@ -48,8 +48,8 @@ Without a terminal, with --n or with --json, it prints a table or an object ever
 		Example: "  tarry top\n  tarry top --sort p99 --filter order\n  tarry top --store disk:tarry-data\n  tarry top --json --n 0 --interval 10s",
 		Args:    exactly(),
 	}, nil)
-	cmd.Flags().Var((*durationValue)(&f.late), "late", "messages that are ready for longer are late")
-	cmd.Flags().Var((*durationValue)(&f.interval), "interval", "time between two reads, at least 100ms")
+	cmd.Flags().Var(durationFlag(&f.late), "late", "messages that are ready for longer are late")
+	cmd.Flags().Var(durationFlag(&f.interval), "interval", "time between two reads, at least 100ms")
 	cmd.Flags().IntVar(&f.rounds, "n", 1, "print this many times instead of showing a screen; 0: until interrupted")
 	cmd.Flags().StringVar(&f.sort, "sort", "name", "order by "+columnNames())
 	cmd.Flags().BoolVar(&f.reverse, "reverse", false, "reverse the order")

@@ -4,52 +4,69 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/internal/duration"
+	"github.com/tarryhq/tarry/internal/storeurl"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
-// durationValue is a flag for a duration such as 1500ms, 30m, 48h or 7d.
-type durationValue time.Duration
-
-func (d *durationValue) String() string { return orNothing(time.Duration(*d)) }
-func (d *durationValue) Type() string   { return "duration" }
-
-func (d *durationValue) Set(s string) error {
-	v, err := duration.Parse(s)
-	switch {
-	case errors.Is(err, duration.ErrRange):
-		return fmt.Errorf("%q is %w", s, err)
-	case err != nil:
-		return fmt.Errorf("%q is not a duration such as 1500ms, 30m, 48h or 7d", s)
-	}
-	if v < 0 {
-		return fmt.Errorf("the duration %s is negative", s)
-	}
-	*d = durationValue(v)
-	return nil
+// flagOf is the value of a flag that is parsed and formatted by functions.
+type flagOf[T any] struct {
+	to     *T
+	kind   string // shown in help
+	parse  func(string) (T, error)
+	format func(T) string
 }
 
-// durationsValue is a flag for several durations, separated by commas.
-type durationsValue []time.Duration
+func (f flagOf[T]) String() string { return f.format(*f.to) }
+func (f flagOf[T]) Type() string   { return f.kind }
 
-func (ds *durationsValue) String() string { return durationsText(*ds) }
-func (ds *durationsValue) Type() string   { return "durations" }
-
-func (ds *durationsValue) Set(s string) error {
-	for part := range strings.SplitSeq(s, ",") {
-		var d durationValue
-		if err := d.Set(strings.TrimSpace(part)); err != nil {
-			return err
-		}
-		*ds = append(*ds, time.Duration(d))
+func (f flagOf[T]) Set(s string) error {
+	v, err := f.parse(s)
+	if err == nil {
+		*f.to = v
 	}
-	return nil
+	return err
+}
+
+// durationFlag is a flag for a duration such as 1500ms, 30m, 48h or 7d.
+func durationFlag(d *time.Duration) pflag.Value {
+	return flagOf[time.Duration]{d, "duration", parseDuration, orNothing}
+}
+
+func parseDuration(s string) (time.Duration, error) {
+	d, err := duration.Parse(s)
+	switch {
+	case errors.Is(err, duration.ErrRange):
+		return 0, fmt.Errorf("%q is %w", s, err)
+	case err != nil:
+		return 0, fmt.Errorf("%q is not a duration such as 1500ms, 30m, 48h or 7d", s)
+	case d < 0:
+		return 0, fmt.Errorf("the duration %s is negative", s)
+	}
+	return d, nil
+}
+
+// durationsFlag is a flag for several durations, separated by commas. It may be repeated.
+func durationsFlag(all *[]time.Duration) pflag.Value {
+	return flagOf[[]time.Duration]{all, "durations", func(s string) ([]time.Duration, error) {
+		more := *all
+		for part := range strings.SplitSeq(s, ",") {
+			d, err := parseDuration(strings.TrimSpace(part))
+			if err != nil {
+				return nil, err
+			}
+			more = append(more, d)
+		}
+		return more, nil
+	}, durationsText}
 }
 
 func durationsText(all []time.Duration) string {
@@ -60,24 +77,15 @@ func durationsText(all []time.Duration) string {
 	return strings.Join(s, ",")
 }
 
-// timeValue is a flag for an RFC 3339 time.
-type timeValue time.Time
-
-func (t *timeValue) String() string {
-	if time.Time(*t).IsZero() {
-		return ""
-	}
-	return formatTime(time.Time(*t))
-}
-func (t *timeValue) Type() string { return "time" }
-
-func (t *timeValue) Set(s string) error {
-	v, err := parseTime(s)
-	if err != nil {
-		return fmt.Errorf("%q is not a time such as 2030-01-02T15:04:05Z or 2030-01-02T15:04:05+01:00", s)
-	}
-	*t = timeValue(v)
-	return nil
+// timeFlag is a flag for an RFC 3339 time.
+func timeFlag(t *time.Time) pflag.Value {
+	return flagOf[time.Time]{t, "time", func(s string) (time.Time, error) {
+		v, err := parseTime(s)
+		if err != nil {
+			return v, fmt.Errorf("%q is not a time such as 2030-01-02T15:04:05Z or 2030-01-02T15:04:05+01:00", s)
+		}
+		return v, nil
+	}, formatTime}
 }
 
 func parseTime(s string) (time.Time, error) {
@@ -89,49 +97,42 @@ func parseTime(s string) (time.Time, error) {
 	return v, err
 }
 
-// boundValue is a flag for an RFC 3339 time or a duration from now, with its sign.
-type boundValue struct {
-	*time.Time
-	now  func() time.Time
-	bare time.Duration // a duration without a sign means: 1 from now, -1 ago, 0 is refused
+// boundFlag is a flag for an RFC 3339 time or a duration from now, with its sign. A duration
+// without a sign means: bare 1 from now, bare -1 ago; bare 0 refuses it.
+func boundFlag(t *time.Time, now func() time.Time, bare time.Duration) pflag.Value {
+	kind, example := "time|duration", "neither a time such as 2030-01-02T15:04:05Z nor a duration such as 2h"
+	if bare == 0 {
+		kind, example = "time|±duration", "neither a time such as 2030-01-02T15:04:05Z nor a duration from now such as -2h or +30m"
+	}
+	return flagOf[time.Time]{t, kind, func(s string) (time.Time, error) {
+		direction := bare
+		if strings.HasPrefix(s, "-") || strings.HasPrefix(s, "+") {
+			direction = 1
+		}
+		d, wrong := duration.Parse(s)
+		if wrong == nil && direction != 0 {
+			return now().Add(direction * d), nil
+		}
+		v, err := parseTime(s)
+		switch {
+		case err == nil:
+			return v, nil
+		case errors.Is(wrong, duration.ErrRange):
+			return v, fmt.Errorf("%q is %w", s, wrong)
+		}
+		return v, fmt.Errorf("%q is %s", s, example)
+	}, formatTime}
 }
 
-func (b boundValue) String() string {
-	if b.Time == nil {
-		return ""
-	}
-	return formatTime(*b.Time)
-}
-
-// Type describes the value in help.
-func (b boundValue) Type() string {
-	if b.bare != 0 {
-		return "time|duration"
-	}
-	return "time|±duration"
-}
-
-func (b boundValue) Set(s string) error {
-	direction := b.bare
-	if strings.HasPrefix(s, "-") || strings.HasPrefix(s, "+") {
-		direction = 1
-	}
-	d, wrong := duration.Parse(s)
-	if wrong == nil && direction != 0 {
-		*b.Time = b.now().Add(direction * d)
-		return nil
-	}
-	t, err := parseTime(s)
-	switch {
-	case err == nil:
-		*b.Time = t
-		return nil
-	case errors.Is(wrong, duration.ErrRange):
-		return fmt.Errorf("%q is %w", s, wrong)
-	case b.bare != 0:
-		return fmt.Errorf("%q is neither a time such as 2030-01-02T15:04:05Z nor a duration such as 2h", s)
-	}
-	return fmt.Errorf("%q is neither a time such as 2030-01-02T15:04:05Z nor a duration from now such as -2h or +30m", s)
+// sizeFlag is a flag for a number of bytes, with or without a unit.
+func sizeFlag(n *int64) pflag.Value {
+	return flagOf[int64]{n, "size", func(s string) (int64, error) {
+		v, err := storeurl.ParseBytes(s)
+		if err != nil {
+			return 0, fmt.Errorf("%q is not a size such as 65536, 64KiB, 256M or 2GiB", s)
+		}
+		return v, nil
+	}, func(n int64) string { return strconv.FormatInt(n, 10) }}
 }
 
 // boundFlags are --from and --to.
@@ -139,8 +140,8 @@ type boundFlags struct{ from, to time.Time }
 
 func (b *boundFlags) add(p *Program, cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.Var(boundValue{&b.from, p.Now, 0}, "from", "none before this time, such as 2030-01-02T15:04:05Z, -2h or +30m")
-	f.Var(boundValue{&b.to, p.Now, 0}, "to", "none at or behind this time")
+	f.Var(boundFlag(&b.from, p.Now, 0), "from", "none before this time, such as 2030-01-02T15:04:05Z, -2h or +30m")
+	f.Var(boundFlag(&b.to, p.Now, 0), "to", "none at or behind this time")
 }
 
 // dueFlags are --in and --at.
@@ -150,8 +151,8 @@ type dueFlags struct {
 }
 
 func (d *dueFlags) add(cmd *cobra.Command) {
-	cmd.Flags().Var((*durationValue)(&d.in), "in", "due after this delay, such as 30m or 7d")
-	cmd.Flags().Var((*timeValue)(&d.at), "at", "due at this time, such as 2030-01-02T15:04:05Z")
+	cmd.Flags().Var(durationFlag(&d.in), "in", "due after this delay, such as 30m or 7d")
+	cmd.Flags().Var(timeFlag(&d.at), "at", "due at this time, such as 2030-01-02T15:04:05Z")
 	cmd.Flags().Lookup("in").Annotations = map[string][]string{flagAliases: {"delay", "after"}}
 	cmd.Flags().Lookup("at").Annotations = map[string][]string{flagAliases: {"due", "when"}}
 }

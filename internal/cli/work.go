@@ -63,9 +63,9 @@ up to --drain; the second ends them at once.`,
 	}
 	f := cmd.Flags()
 	f.IntVar(&w.concurrency, "concurrency", 4, "commands at a time")
-	f.Var((*durationValue)(&w.ttr), "ttr", "length of a lease between renewals; 0: each message's own")
-	f.Var((*durationValue)(&w.limit), "limit", "kill a command that runs longer; 0: never")
-	f.Var((*durationValue)(&w.drain), "drain", "how long running commands may take to finish after an interrupt")
+	f.Var(durationFlag(&w.ttr), "ttr", "length of a lease between renewals; 0: each message's own")
+	f.Var(durationFlag(&w.limit), "limit", "kill a command that runs longer; 0: never")
+	f.Var(durationFlag(&w.drain), "drain", "how long running commands may take to finish after an interrupt")
 	f.BoolVar(&w.quiet, "quiet", false, "do not report each message on standard error")
 	p.connectFlags(cmd)
 	return cmd

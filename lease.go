@@ -2,7 +2,6 @@ package tarry
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -72,61 +71,11 @@ func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 	if req.leaveOut(); len(req.Queues) == 0 {
 		return LeasedMessages{}, engine.Invalid(op, Ref{}, "there is room for messages of no queue")
 	}
-	got, err := c.leaseOnce(ctx, req, true)
-	rest := req.rest(got.Messages)
-	if err != nil || len(rest.Queues) == 0 {
-		c.meter.leasedToCaller(got.Messages, got.Now)
-		return got, err
-	}
-	soon, cancel := context.WithTimeout(ctx, leaseCompany)
-	defer cancel()
-	more, err := c.leaseOnce(soon, rest, false)
-	if ctx.Err() != nil {
-		c.dispatch.GiveBack(append(got.Messages, more.Messages...))
-		return LeasedMessages{}, &Error{Op: op, Err: ctx.Err()}
-	}
-	if err == nil {
-		got.Messages = append(got.Messages, more.Messages...)
-		if more.Now.After(got.Now) {
-			got.Now = more.Now
-		}
-		for _, t := range more.Told {
-			got.tell(t)
-		}
-	}
+	start := time.Now()
+	a, err := c.dispatch.Lease(ctx, req.order())
+	got, err := leased(a, err, start)
 	c.meter.leasedToCaller(got.Messages, got.Now)
-	return got, nil
-}
-
-// tell adds a report on a queue.
-func (l *LeasedMessages) tell(t Told) {
-	i := slices.IndexFunc(l.Told, func(o Told) bool { return o.Queue == t.Queue })
-	if i < 0 {
-		l.Told = append(l.Told, t)
-		return
-	}
-	o := &l.Told[i]
-	o.Expired, o.Died, o.Held = o.Expired+t.Expired, o.Died+t.Died, o.Held || t.Held
-}
-
-// rest returns a request for the queues that may have more messages, if the other queues
-// left room for them. It is needed because the first call asks each queue for its share
-// only.
-func (r *LeaseRequest) rest(got []Lease) LeaseRequest {
-	rest := LeaseRequest{Max: r.Max - len(got), LeaseOptions: r.LeaseOptions}
-	if rest.Max <= 0 {
-		return rest
-	}
-	rest.Room = roomLeft(r.Room, got)
-	share, of := max(1, r.Max/len(r.Queues)), make(map[string]int)
-	for i := range got {
-		q := got[i].Queue
-		if of[q]++; of[q] == share {
-			rest.Queues = append(rest.Queues, q)
-		}
-	}
-	rest.leaveOut()
-	return rest
+	return got, err
 }
 
 // leaveOut removes the queues without room.
@@ -134,27 +83,6 @@ func (r *LeaseRequest) leaveOut() {
 	if len(r.Room) > 0 {
 		r.Queues = slices.DeleteFunc(slices.Clone(r.Queues), func(q string) bool { n, less := r.Room[q]; return less && n == 0 })
 	}
-}
-
-// roomLeft returns the room that is left after got.
-func roomLeft(room map[string]int, got []Lease) map[string]int {
-	room = maps.Clone(room)
-	for i := range got {
-		if n, ok := room[got[i].Queue]; ok {
-			room[got[i].Queue] = n - 1
-		}
-	}
-	return room
-}
-
-// leaseOnce leases through one subscription. With spread it takes some messages of each
-// queue.
-func (c *Client) leaseOnce(ctx context.Context, req LeaseRequest, spread bool) (LeasedMessages, error) {
-	o := req.order()
-	o.Spread = spread
-	start := time.Now()
-	a, err := c.dispatch.Lease(ctx, o)
-	return leased(a, err, start)
 }
 
 func (r *LeaseRequest) order() dispatch.Order {
@@ -172,9 +100,6 @@ func leased(a dispatch.Answer, err error, start time.Time) (LeasedMessages, erro
 	}
 	return l, calls.Fail("lease", Ref{}, err)
 }
-
-// leaseCompany bounds the wait for more messages of the same queues once some have come.
-const leaseCompany = 100 * time.Millisecond
 
 func (r *LeaseRequest) check(op string) error {
 	switch {

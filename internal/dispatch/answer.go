@@ -16,7 +16,6 @@ type Order struct {
 	Wait   time.Duration  // for the first message
 	TTR    time.Duration
 	Remote bool
-	Spread bool // prefer some messages of each queue to all of one
 }
 
 // Answer is the result of a lease.
@@ -38,7 +37,6 @@ type Told struct {
 // answer collects the results of one lease. Guarded by Dispatcher.mu.
 type answer struct {
 	Answer
-	fills       bool           // it does not end with the first message
 	left        int            // messages that it can still take
 	extraQueues int            // how many queues beyond left are asked for a message each
 	bytes       int            // of bodies so far
@@ -90,7 +88,7 @@ func (a *answer) add(leases []engine.Lease, now, sent time.Time) {
 		}
 		a.bytes += len(l.Body)
 	}
-	if !a.fills || a.left <= 0 || a.bytes >= engine.AnswerBytes {
+	if a.left <= 0 || a.bytes >= engine.AnswerBytes {
 		a.end()
 	}
 }
@@ -130,7 +128,7 @@ func (a *answer) noted(queue string, expired, died int) {
 
 // result returns an answer to which nothing more can come. If ctx has ended, it releases the
 // messages instead. Called without a lock.
-func (d *Dispatcher) result(ctx context.Context, a *answer, o Outlook) (Answer, error) {
+func (d *Dispatcher) result(ctx context.Context, a *answer) (Answer, error) {
 	if err := ctx.Err(); err != nil {
 		d.GiveBack(a.Messages)
 		return Answer{}, &engine.Error{Op: "lease", Err: err}
@@ -138,45 +136,19 @@ func (d *Dispatcher) result(ctx context.Context, a *answer, o Outlook) (Answer, 
 	if len(a.Messages) > 0 {
 		return a.Answer, nil
 	}
-	if a.err == nil {
-		a.err = o.Err
-	}
-	a.Now, a.Next = o.Now, o.Next
 	return a.Answer, a.err
 }
-
-// company bounds how long a lease that has messages waits for calls under way.
-const company = 100 * time.Millisecond
 
 // Lease leases once, and waits up to o.Wait for the first message. The engine is asked at
 // least once. When ctx ends, messages that were leased meanwhile are released.
 func (d *Dispatcher) Lease(ctx context.Context, o Order) (Answer, error) {
-	a := newAnswer(&o)
-	s := &Subscription{
-		Queues: o.Queues, TTR: o.TTR, Remote: o.Remote, Spread: o.Spread,
-		answer: a, ends: ctx.Done(), asked: make(chan struct{}),
+	if lw, ok := d.eng.(engine.LeaseWaiter); ok && d.caps.LeaseWait {
+		return d.leaseThere(ctx, lw, o)
 	}
-	var over <-chan time.Time
-	if o.Wait > 0 {
-		s.until = time.Now().Add(o.Wait)
-		timer := time.NewTimer(o.Wait)
-		defer timer.Stop()
-		over = timer.C
+	t, err := d.Stand(o.Queues)
+	if err != nil {
+		return Answer{}, err
 	}
-	leave := d.Subscribe(s)
-	if o.Wait > 0 {
-		select {
-		case <-a.done:
-		case <-over:
-		case <-ctx.Done():
-		}
-	}
-	select {
-	case <-a.done:
-		// Also take the messages that calls under way bring soon.
-		return d.result(ctx, a, leave(ctx, company))
-	case <-s.asked:
-	case <-ctx.Done():
-	}
-	return d.result(ctx, a, leave(ctx, 0))
+	defer t.Leave()
+	return t.Lease(ctx, o)
 }

@@ -15,19 +15,21 @@ type belief struct {
 	queue string
 	seats chain[Subscription] // in order of arrival
 
-	place  link[belief] // in Dispatcher.ready or Dispatcher.parked
-	ready  bool         // to be asked
-	parked bool         // rounds skip it until a turn starts
-	busy   bool         // being asked
-	hinted bool         // a hint came during the call
-	apart  bool         // asked alone, since the engine was slow with it and no other queue should wait
-	held   bool         // more messages are ready, but held back
-	cut    bool         // the call under way does not cover all subscriptions
-	reach  int32        // how many subscriptions the next call covers
-	fails  int32        // failed calls in a row
-	spread int32        // number of subscriptions with Spread
-	at     int32        // index in Dispatcher.timed; -1: not there
-	wake   moment       // when to ask without a hint
+	place    link[belief] // in Dispatcher.ready or Dispatcher.parked
+	ready    bool         // to be asked
+	parked   bool         // rounds skip it until a turn starts
+	busy     bool         // being asked
+	hinted   bool         // a hint came during the call
+	apart    bool         // asked alone, since the engine was slow with it and no other queue should wait
+	held     bool         // more messages are ready, but held back
+	cut      bool         // the call under way does not cover all subscriptions
+	more     bool         // the last answer left messages that are due
+	answered uint64       // the last round whose call has an answer
+	reach    int32        // how many subscriptions the next call covers
+	fails    int32        // failed calls in a row
+	spread   int32        // number of subscriptions with Spread
+	at       int32        // index in Dispatcher.timed; -1: not there
+	wake     moment       // when to ask without a hint
 
 	next int64 // when a message may be due, in milliseconds of the engine's clock; none: unknown
 
@@ -112,30 +114,29 @@ func (b *belief) countFailing(n int) {
 	}
 }
 
-// updateHeld records with all Standings whether more of a queue is held back. Other
-// subscriptions get this with their answer.
+// updateHeld records with all Standings whether more of a queue is held back.
 func (b *belief) updateHeld() {
 	for l := b.seats.first; l != nil; l = l.next {
 		s := l.of
 		switch {
-		case !s.stands:
+		case !s.isLease():
 		case b.held:
-			s.held[b.queue] = struct{}{}
+			s.hold(b)
 		default:
 			delete(s.held, b.queue)
 		}
 	}
 }
 
-// hold records with a lease if more of a queue is held back.
+// hold records with a Standing if more of a queue is held back.
 func (s *Subscription) hold(b *belief) {
-	switch {
-	case !b.held:
-	case s.stands:
-		s.held[b.queue] = struct{}{}
-	case s.isLease():
-		s.answer.tell(b.queue).Held = true
+	if !b.held || !s.isLease() {
+		return
 	}
+	if s.held == nil {
+		s.held = make(map[string]struct{})
+	}
+	s.held[b.queue] = struct{}{}
 }
 
 // untime removes a queue from the timed heap. Called with d.mu held.
@@ -194,6 +195,7 @@ func (d *Dispatcher) learn(b *belief, got *engine.Granted, engineNow, began, now
 		b.updateHeld()
 	}
 	b.next, d.now, d.nowAt = got.NextDue.UnixMilli(), engineNow, now
+	b.more = got.More
 	b.expired += got.Expired
 	b.died += got.Died
 	if !got.NextDue.IsZero() {

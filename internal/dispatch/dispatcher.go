@@ -53,24 +53,23 @@ type Dispatcher struct {
 	watchOnce  sync.Once
 	stopWatch  func()
 
-	mu       sync.Mutex
-	subs     map[*Subscription]struct{}
-	named    int             // queues of waiting leases, counted once for each lease
-	handed   *sync.Cond      // broadcast when collected callbacks have been made
-	failed   []handed        // failures for the dispatcher's goroutine to report
-	notAsked []*Subscription // leases with queues that have not been asked since they came
-	queues   map[string]*belief
-	ready    chain[belief] // to be asked, FIFO
-	parked   chain[belief] // likewise, but all their subscriptions have rested for long
-	timed    timed         // to be asked at a known time
-	calls    []*call       // under way, oldest first
-	spare    asked         // memory of a finished call, for reuse
-	rounds   uint64
-	open     int             // subscriptions not known to be full in this round
-	resting  int             // Standings without a turn
-	waiting  []*Subscription // Standings to wake when they are quiet
-	running  bool
-	closed   bool
+	mu      sync.Mutex
+	subs    map[*Subscription]struct{}
+	named   int        // queues of waiting leases, counted once for each lease
+	handed  *sync.Cond // broadcast when collected callbacks have been made
+	failed  []handed   // failures for the dispatcher's goroutine to report
+	queues  map[string]*belief
+	ready   chain[belief] // to be asked, FIFO
+	parked  chain[belief] // likewise, but all their subscriptions have rested for long
+	timed   timed         // to be asked at a known time
+	calls   []*call       // under way, oldest first
+	spare   asked         // memory of a finished call, for reuse
+	rounds  uint64
+	open    int             // subscriptions not known to be full in this round
+	resting int             // Standings without a turn
+	waiting []*Subscription // Standings to wake when they are quiet
+	running bool
+	closed  bool
 
 	now   time.Time // the engine's clock, at nowAt by ours; zero: unknown
 	nowAt time.Time

@@ -33,9 +33,7 @@ func (d *Dispatcher) deliver(all *[]handed, s *Subscription, leases []engine.Lea
 		return
 	}
 	s.answer.add(leases, now, sent)
-	if s.stands {
-		s.wake()
-	}
+	s.wake()
 }
 
 // note reports how many messages ended in a queue. Called with d.mu held.

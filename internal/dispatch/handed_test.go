@@ -35,7 +35,7 @@ func TestFunctionsMayCallTheDispatcher(t *testing.T) {
 	}
 	d.tell(d.failed)
 	d.calls = nil
-	leave(t.Context(), 0)
+	leave(0)
 	d.Close()
 	d.Subscribe(s)
 	if failed != 3 {
@@ -59,7 +59,7 @@ func TestLeaveWaitsForDeliveries(t *testing.T) {
 		}
 		left := false
 		go func() {
-			leave(t.Context(), time.Second)
+			leave(time.Second)
 			left = true
 		}()
 		time.Sleep(time.Minute)
@@ -80,11 +80,7 @@ func TestLeaveWaitsForDeliveries(t *testing.T) {
 func TestFailingQueuesAreCounted(t *testing.T) {
 	d := unrun()
 	queues := numbered(20)
-	type sub struct {
-		s     *Subscription
-		leave Leave
-	}
-	var subs []sub
+	var subs []*Standing
 	pick := func() (some []string) {
 		for _, i := range rand.Perm(len(queues))[:1+rand.N(len(queues))] {
 			some = append(some, queues[i])
@@ -94,11 +90,11 @@ func TestFailingQueuesAreCounted(t *testing.T) {
 	for range 2000 {
 		switch {
 		case len(subs) < 5 || rand.N(4) == 0:
-			s := ofLease(t.Context(), time.Hour, 1000, pick()...)
-			subs = append(subs, sub{s, d.Subscribe(s)})
+			subs = append(subs, d.leases(t.Context(), time.Hour, 1000, pick()...))
 		case len(subs) > 15 || rand.N(3) == 0:
 			i := rand.N(len(subs))
-			subs[i].leave(t.Context(), time.Nanosecond)
+			subs[i].end(t.Context(), time.Nanosecond)
+			subs[i].Leave()
 			subs = append(subs[:i], subs[i+1:]...)
 		}
 		d.hint(strconv.Itoa(rand.N(len(queues))))

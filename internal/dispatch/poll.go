@@ -20,8 +20,127 @@ const (
 	pollGrace = time.Second
 )
 
-// poller serves one subscription from an engine that can wait by itself: one long poll at a
-// time, for as many messages as there is room for.
+// leaseThere leases from an engine that can wait by itself.
+func (d *Dispatcher) leaseThere(ctx context.Context, lw engine.LeaseWaiter, o Order) (Answer, error) {
+	o.Queues = sorted(o.Queues)
+	if err := d.beginThere(len(o.Queues)); err != nil {
+		return Answer{}, err
+	}
+	defer d.endThere(len(o.Queues))
+	until := time.Now().Add(o.Wait)
+	waiting, cancel := context.WithCancel(ctx)
+	if o.Wait > 0 {
+		waiting, cancel = context.WithDeadline(ctx, until.Add(pollGrace))
+	}
+	defer cancel()
+	defer context.AfterFunc(d.ctx, cancel)()
+	a := newAnswer(&o)
+	for fails := 0; ; fails++ {
+		sent := time.Now()
+		got, err := lw.LeaseWait(waiting, o.there(until))
+		switch {
+		case err == nil:
+			a.take(&o, &got, sent)
+		case d.ctx.Err() != nil:
+			return Answer{}, errClientClosed("lease")
+		case waiting.Err() == nil:
+			return Answer{}, err
+		}
+		if waiting.Err() != nil || a.ended || len(a.Messages) > 0 || !time.Now().Before(until) {
+			return d.result(ctx, a)
+		}
+		if a.err == nil {
+			fails = -1
+			continue
+		}
+		pause := time.NewTimer(min(FailPause(fails), time.Until(until)))
+		select {
+		case <-pause.C:
+		case <-waiting.Done():
+			pause.Stop()
+		}
+	}
+}
+
+// beginThere counts the queues of a lease that begins, and the lease as a task.
+func (d *Dispatcher) beginThere(queues int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return errClientClosed("lease")
+	}
+	if err := d.name(queues); err != nil {
+		return err
+	}
+	d.tasks.Add(1)
+	return nil
+}
+
+func (d *Dispatcher) endThere(queues int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.named -= queues
+	d.tasks.Done()
+}
+
+// there returns the next request for an engine that can wait by itself.
+func (o *Order) there(until time.Time) engine.Wait {
+	w := engine.Wait{Queues: o.Queues, Max: min(o.Max, engine.MaxLease), TTR: o.TTR, Remote: o.Remote}
+	w.For = max(0, min(pollWait, time.Until(until)))
+	limited, most := 0, 0
+	for q, n := range o.Room {
+		if !asks(o.Queues, q) {
+			continue
+		}
+		limited++
+		most += n
+		if n < w.Max {
+			if w.Room == nil {
+				w.Room = make(map[string]int)
+			}
+			w.Room[q] = n
+		}
+	}
+	if limited == len(o.Queues) {
+		w.Max = min(w.Max, most)
+	}
+	return w
+}
+
+// take adds the engine's answer to a request sent at sent. It fails if no queue could be
+// asked; if only some could, err says why until the next answer.
+func (a *answer) take(o *Order, got *engine.Waited, sent time.Time) {
+	failed := 0
+	a.err = nil
+	for _, t := range got.Told {
+		if t.Err != nil {
+			failed, a.err = failed+1, t.Err
+		}
+		if t.Expired > 0 || t.Died > 0 {
+			a.noted(t.Queue, t.Expired, t.Died)
+		}
+		if t.Held && asks(o.Queues, t.Queue) {
+			a.tell(t.Queue).Held = true
+		}
+	}
+	a.Next = got.NextDue
+	if len(got.Messages) > 0 {
+		a.add(got.Messages, got.Now, sent.Add(max(0, got.Waited)))
+		a.Next = time.Time{}
+	} else if a.Now = got.Now; failed == len(o.Queues) {
+		a.end()
+	}
+}
+
+// asks reports whether a queue is one of those that a lease or worker asks for, which are
+// sorted.
+func asks(queues []string, queue string) bool {
+	_, is := slices.BinarySearch(queues, queue)
+	return is
+}
+
+// poller serves a worker from an engine that can wait by itself: one long poll at a time, for
+// as many messages as there is room for.
 type poller struct {
 	d      *Dispatcher
 	lw     engine.LeaseWaiter
@@ -31,25 +150,15 @@ type poller struct {
 	freed  chan struct{} // holds a token when there may be more room
 	ended  chan struct{} // closed when run ends
 	fails  int
-	asked  bool
-	held   map[string]struct{} // worker: queues with more held back, as of the last answer
-
-	outlook Outlook // guarded by Dispatcher.mu
+	held   map[string]struct{} // queues with more held back, as of the last answer
 }
 
-// poll starts a poller.
+// poll starts a poller. Called with d.mu held.
 func (d *Dispatcher) poll(lw engine.LeaseWaiter, s *Subscription) Leave {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.admit(s); err != nil {
-		return d.refuse(s, err)
-	}
 	p := &poller{d: d, lw: lw, s: s, freed: make(chan struct{}, 1), ended: make(chan struct{}), held: make(map[string]struct{})}
 	p.ctx, p.cancel = context.WithCancel(d.ctx)
 	d.subs[s] = struct{}{}
-	if !s.isLease() {
-		d.pollers[p] = struct{}{}
-	}
+	d.pollers[p] = struct{}{}
 	d.tasks.Go(func() {
 		defer close(p.ended)
 		p.run()
@@ -65,48 +174,24 @@ func (p *poller) look() {
 	}
 }
 
-// leave ends the poller. The poll of a lease whose wait is over returns by itself.
-func (p *poller) leave(ctx context.Context, patience time.Duration) Outlook {
+// leave ends the poller.
+func (p *poller) leave(patience time.Duration) {
 	d := p.d
 	d.mu.Lock()
 	p.s.leaving = true
 	d.mu.Unlock()
-	p.look()
-	if p.s.isLease() {
-		await(ctx, pollGrace, p.ended)
-	}
 	p.cancel()
-	if patience == 0 {
-		patience = leaseTimeout
-	}
-	late := !await(ctx, patience, p.ended)
+	await(context.Background(), patience, p.ended)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.depart(p.s)
 	delete(d.pollers, p)
-	d.dismiss(p.s)
-	o := p.outlook
-	if late && ctx.Err() == nil {
-		o.Err = errNoAnswer
-	}
-	return o
-}
-
-// next reports whether to poll again.
-func (p *poller) next() bool {
-	p.d.mu.Lock()
-	defer p.d.mu.Unlock()
-	s := p.s
-	return !s.leaving && p.ctx.Err() == nil &&
-		!(s.isLease() && (s.ended() || p.asked && !time.Now().Before(s.until)))
+	delete(d.subs, p.s)
 }
 
 func (p *poller) run() {
-	for p.next() {
+	for p.ctx.Err() == nil {
 		w := p.demand()
-		if w.Max == 0 && p.s.isLease() {
-			break // it is full
-		}
 		if w.Max == 0 {
 			select {
 			case <-p.freed:
@@ -124,21 +209,11 @@ func (p *poller) run() {
 		default:
 			p.fail(err)
 		}
-		p.answered()
 		if err != nil {
 			p.rest(err)
 		} else {
 			p.fails = 0
 		}
-	}
-	p.answered()
-}
-
-// answered notes that all queues of a lease have been asked.
-func (p *poller) answered() {
-	if p.s.isLease() && !p.asked {
-		p.asked = true
-		close(p.s.asked)
 	}
 }
 
@@ -221,14 +296,6 @@ func (p *poller) room(queue string) int {
 
 // limited returns the queues that may have less room than others.
 func (p *poller) limited() (limited []string) {
-	if a := p.s.answer; a != nil {
-		for q := range a.of {
-			if p.asks(q) {
-				limited = append(limited, q)
-			}
-		}
-		return limited
-	}
 	for q := range p.s.Room.Of {
 		limited = append(limited, q)
 	}
@@ -244,9 +311,6 @@ func (p *poller) limited() (limited []string) {
 func (p *poller) demand() engine.Wait {
 	s := p.s
 	w := engine.Wait{Queues: s.Queues, Max: min(p.room(""), engine.MaxLease), For: pollWait, TTR: s.TTR, Remote: s.Remote}
-	if s.isLease() {
-		w.For = max(0, min(w.For, time.Until(s.until)))
-	}
 	most := 0
 	limited := p.limited()
 	for _, q := range limited {
@@ -270,22 +334,12 @@ func (p *poller) demand() engine.Wait {
 func (p *poller) rest(err error) {
 	pause := FailPause(p.fails)
 	p.fails++
-	if !p.s.isLease() { // a lease gets the error
-		p.d.log.Warn("the engine could not be asked for messages", "error", err, "again_in", pause)
-	}
+	p.d.log.Warn("the engine could not be asked for messages", "error", err, "again_in", pause)
 	t := time.NewTimer(pause)
 	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			return
-		case <-p.ctx.Done():
-			return
-		case <-p.freed:
-			if !p.next() {
-				return
-			}
-		}
+	select {
+	case <-t.C:
+	case <-p.ctx.Done():
 	}
 }
 
@@ -296,12 +350,11 @@ func (p *poller) deliver(got engine.Waited, sent time.Time) (failure error) {
 	sent = sent.Add(max(0, got.Waited))
 	var all []handed
 	var back []engine.Lease
-	failed := 0
 	p.noteHeld(&got)
 	d.mu.Lock()
 	for _, t := range got.Told {
 		if t.Err != nil {
-			failed, failure = failed+1, t.Err
+			failure = t.Err
 		}
 		if s.gone {
 			continue
@@ -309,18 +362,14 @@ func (p *poller) deliver(got engine.Waited, sent time.Time) (failure error) {
 		if t.Expired > 0 || t.Died > 0 {
 			d.note(&all, s, t.Queue, t.Expired, t.Died)
 		}
-		if t.Held && s.isLease() && p.asks(t.Queue) {
-			s.answer.tell(t.Queue).Held = true
-		}
 	}
-	p.outlook = Outlook{Now: got.Now, Next: got.NextDue, Err: failure}
 	switch {
-	case s.gone || s.leaving && !s.isLease():
+	case s.gone || s.leaving:
 		back = got.Messages
 	case len(got.Messages) > 0:
 		d.deliver(&all, s, got.Messages, got.Now, sent)
 	}
-	if failed > 0 && !s.gone && (!s.isLease() || failed == len(s.Queues)) {
+	if failure != nil && !s.gone {
 		d.fail(&all, s, failure)
 	}
 	d.mu.Unlock()
@@ -332,23 +381,14 @@ func (p *poller) deliver(got engine.Waited, sent time.Time) (failure error) {
 	return failure
 }
 
-// asks reports whether a queue is one of the subscription's.
-func (p *poller) asks(queue string) bool {
-	_, is := slices.BinarySearch(p.s.Queues, queue)
-	return is
-}
-
 // noteHeld notes which queues have more held back. A queue that brought messages without
 // such a report has nothing held back.
 func (p *poller) noteHeld(got *engine.Waited) {
-	if p.s.isLease() {
-		return
-	}
 	for i := 0; i < len(got.Messages) && len(p.held) > 0; i++ {
 		delete(p.held, got.Messages[i].Queue)
 	}
 	for _, t := range got.Told {
-		if t.Held && p.asks(t.Queue) {
+		if t.Held && asks(p.s.Queues, t.Queue) {
 			p.held[t.Queue] = struct{}{}
 		}
 	}

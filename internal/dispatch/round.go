@@ -136,7 +136,11 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 	b.cut = false
 	for l := b.seats.first; l != nil; l = l.next {
 		s := l.of
-		if s.full == d.rounds || s.over(now) {
+		if s.full == d.rounds || d.over(s, now) {
+			continue
+		}
+		if s.isLease() && len(s.answer.Messages) > 0 && b.answered > s.began && !b.more {
+			d.leftOut(s) // it has brought what it had
 			continue
 		}
 		w := first
@@ -161,7 +165,7 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 			n = s.spread(n)
 		}
 		if n <= 0 {
-			if s.stands {
+			if s.isLease() {
 				d.leftOut(s)
 			}
 			continue
@@ -213,20 +217,6 @@ func (d *Dispatcher) failQueue(b *belief, err error, now time.Time) {
 			d.fail(&d.failed, s, err)
 		}
 	}
-	d.dropAsked()
-}
-
-// dropAsked removes from notAsked the subscriptions whose queues have all been asked. Called
-// with d.mu held.
-func (d *Dispatcher) dropAsked() {
-	left := d.notAsked[:0]
-	for _, s := range d.notAsked {
-		if !d.allAsked(s) {
-			left = append(left, s)
-		}
-	}
-	clear(d.notAsked[len(left):])
-	d.notAsked = left
 }
 
 // conclude updates the beliefs from the answer to a call, distributes the leases, and makes
@@ -245,13 +235,12 @@ func (d *Dispatcher) conclude(c *call, g engine.Grant, err error) {
 	now := time.Now()
 	failed, failure := d.learnAll(c, &g, err, now)
 	orphans := d.share(c, &g, now)
-	d.dropAsked()
 	if d.closed {
 		failed = 0
 	}
 	queue, over := c.wants[0].Queue, len(c.handed) == 0 && len(orphans) == 0
 	if over {
-		d.over(c)
+		d.end(c)
 	}
 	d.mu.Unlock()
 	if failed > 0 {
@@ -265,7 +254,7 @@ func (d *Dispatcher) conclude(c *call, g engine.Grant, err error) {
 		d.release(orphans)
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.over(c)
+		d.end(c)
 	}
 	if len(orphans) == 0 {
 		end()
@@ -274,9 +263,9 @@ func (d *Dispatcher) conclude(c *call, g engine.Grant, err error) {
 	}
 }
 
-// over ends a call whose messages have been delivered or released: workers that wait for
+// end ends a call whose messages have been delivered or released: workers that wait for
 // their last call may now leave. Called with d.mu held.
-func (d *Dispatcher) over(c *call) {
+func (d *Dispatcher) end(c *call) {
 	for _, sh := range c.shares {
 		if !sh.sub.isLease() {
 			sh.sub.done()
@@ -308,6 +297,7 @@ func (d *Dispatcher) learnAll(c *call, g *engine.Grant, err error, now time.Time
 	for i, b := range c.beliefs {
 		got := &g.Queues[i]
 		again := d.learn(b, got, g.Now, c.began, now)
+		b.answered = c.round
 		b.apart = c.slow || now.Sub(c.began) >= slowCall
 		if i+1 == len(c.beliefs) || c.beliefs[i+1] != b {
 			d.place(b, again)
@@ -374,7 +364,7 @@ func (d *Dispatcher) rehome(c *call, want int, ls []engine.Lease, engineNow, now
 	w, b := &c.wants[want], c.beliefs[want]
 	for l := b.seats.first; l != nil && len(ls) > 0; l = l.next {
 		s := l.of
-		if !s.takes(w) || s.over(now) || s.isLease() && s.answer.ended {
+		if !s.takes(w) || d.over(s, now) || s.isLease() && s.answer.ended {
 			continue
 		}
 		if n := min(s.canTake(b.queue, b.held), len(ls)); n > 0 {

@@ -43,12 +43,15 @@ func ofWorker(n int, queues ...string) *Subscription {
 	return s
 }
 
-// ofLease is the subscription of a lease of n messages.
-func ofLease(ctx context.Context, wait time.Duration, n int, queues ...string) *Subscription {
-	return &Subscription{
-		Queues: queues, Spread: true, answer: newAnswer(&Order{Max: n}), asked: make(chan struct{}),
-		ends: ctx.Done(), until: time.Now().Add(wait),
+// leases begins a lease of n messages.
+func (d *Dispatcher) leases(ctx context.Context, wait time.Duration, n int, queues ...string) *Standing {
+	st, err := d.Stand(queues)
+	if err != nil {
+		panic(err)
 	}
+	o := Order{Max: n, Wait: wait}
+	st.begin(ctx, &o, newAnswer(&o))
+	return st
 }
 
 // planned is what is asked now.
@@ -72,8 +75,8 @@ func TestRoundLeavesOutWhoseWaitIsOver(t *testing.T) {
 		d := unrun()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		d.Subscribe(ofLease(t.Context(), time.Second, 1, "q"))
-		d.Subscribe(ofLease(ctx, time.Hour, 1, "q"))
+		d.leases(t.Context(), time.Second, 1, "q")
+		d.leases(ctx, time.Hour, 1, "q")
 		b := d.queues["q"]
 		plan := func() (n int) {
 			d.mu.Lock()
@@ -84,9 +87,9 @@ func TestRoundLeavesOutWhoseWaitIsOver(t *testing.T) {
 				for _, sh := range c.shares {
 					sh.sub.taken, sh.sub.calls = 0, 0
 				}
+				b.answered = d.rounds
 				d.place(b, false)
 			}
-			d.dropAsked()
 			return n
 		}
 		if n := plan(); n != 2 {
@@ -105,11 +108,12 @@ func TestRoundLeavesOutWhoseWaitIsOver(t *testing.T) {
 
 // A wait that is over before the first answer is asked for all the same.
 func TestRoundAsksForAllOnce(t *testing.T) {
-	s := ofLease(t.Context(), 0, 1, "q")
-	if s.over(time.Now()) {
+	d := unrun()
+	s := d.leases(t.Context(), 0, 1, "q").s
+	if d.over(s, time.Now()) {
 		t.Error("it is over before it was asked for")
 	}
-	if s.askedQueues = 1; !s.over(time.Now()) {
+	if d.conclude(d.planned(), nothing(1), nil); !d.over(s, time.Now()) {
 		t.Error("it is not over")
 	}
 }
@@ -120,7 +124,7 @@ func TestRoundReachesFewOfThousands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := unrun()
 		for range 5000 {
-			d.Subscribe(ofLease(t.Context(), time.Hour, 1, "q"))
+			d.leases(t.Context(), time.Hour, 1, "q")
 		}
 		for _, want := range []int{reachMin, 2 * reachMin, 4 * reachMin} {
 			c := d.planned()

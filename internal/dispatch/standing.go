@@ -7,24 +7,28 @@ import (
 
 // Standing is a subscription for a series of answers, one in each turn. Between turns
 // nothing is leased for it, but its beliefs are kept. So the cost of a turn depends on its
-// messages and not on the number of queues. It is not safe for concurrent use.
+// messages and not on the number of queues. It leases some messages of each queue. It is not
+// safe for concurrent use.
 type Standing struct {
 	d *Dispatcher
 	s *Subscription
 }
 
-// Stand adds a Standing, which has no turn yet. It leases some messages of each queue. The
-// engine must not be one that waits by itself.
+// Stand adds a Standing, which has no turn yet. The engine must not be one that waits by
+// itself.
 func (d *Dispatcher) Stand(queues []string) (*Standing, error) {
 	s := &Subscription{
-		Queues: queues, Spread: true, stands: true, leaving: true, gone: true, rested: time.Now(),
-		answer: newAnswer(&Order{}), held: make(map[string]struct{}), look: make(chan struct{}, 1),
+		Queues: queues, Spread: true, leaving: true, gone: true, rested: time.Now(),
+		answer: newAnswer(&Order{}), look: make(chan struct{}, 1),
 	}
 	s.sort()
 	d.watch()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.admit(s); err != nil {
+	if d.closed {
+		return nil, errClientClosed("lease")
+	}
+	if err := d.name(len(s.Queues)); err != nil {
 		return nil, err
 	}
 	d.enter(s)
@@ -32,13 +36,16 @@ func (d *Dispatcher) Stand(queues []string) (*Standing, error) {
 	return &Standing{d, s}, nil
 }
 
-// Lease is Dispatcher.Lease for the queues of a Standing. The call is one turn.
+// company bounds how long a turn that has messages waits for calls under way.
+const company = 100 * time.Millisecond
+
+// Lease is one turn. It is Dispatcher.Lease for the queues of a Standing.
 func (t *Standing) Lease(ctx context.Context, o Order) (Answer, error) {
 	a := newAnswer(&o)
-	a.fills = true
 	t.begin(ctx, &o, a)
 	t.await(ctx, a, o.Wait)
-	return t.d.result(ctx, a, t.end(ctx, company))
+	t.end(ctx, company)
+	return t.d.result(ctx, a)
 }
 
 // begin starts a turn.
@@ -52,15 +59,21 @@ func (t *Standing) begin(ctx context.Context, o *Order, a *answer) {
 		return
 	}
 	s.TTR, s.Remote, s.ends, s.until = o.TTR, o.Remote, ctx.Done(), time.Now().Add(o.Wait)
-	if s.parks {
-		for _, q := range s.Queues {
-			d.unpark(d.queues[q])
+	for _, q := range s.Queues {
+		if !s.parks && (o.Wait > 0 || s.failing == 0) {
+			break
 		}
-		s.parks = false
+		b := d.queues[q]
+		d.unpark(b)
+		if b.err != nil && o.Wait == 0 { // it cannot wait for the next attempt
+			d.ask(b)
+		}
 	}
+	s.parks = false
 	s.leaving, s.gone, s.idle, s.told, s.leftOutQueues, s.round = false, false, nil, 0, 0, 0
+	s.began, s.askedQueues, s.late = d.rounds, 0, false
 	d.resting--
-	if s.readyQueues > 0 {
+	if s.ready() > 0 {
 		d.kick()
 	}
 }
@@ -106,7 +119,7 @@ func (t *Standing) quiet(late bool) (came, quiet bool) {
 	if came = len(s.answer.Messages) > 0; !came && !late {
 		return false, false
 	}
-	if s.quiet() {
+	if s.late = late; d.quiet(s) {
 		return came, true
 	}
 	if !s.awaits {
@@ -117,9 +130,18 @@ func (t *Standing) quiet(late bool) (came, quiet bool) {
 	return came, false
 }
 
-// quiet reports whether all queues of a Standing have been asked and no call for one of them
-// is under way, not even for another subscription.
-func (s *Subscription) quiet() bool { return s.calls == 0 && s.queuesInCalls == 0 && s.wasAsked() }
+// quiet reports whether a turn may end: when it has nothing, its wait is over and its queues
+// have been asked; or when none is to be asked or being asked, not even for another
+// subscription. Called with d.mu held.
+func (d *Dispatcher) quiet(s *Subscription) bool {
+	switch {
+	case s.calls > 0:
+		return false
+	case s.late && d.empty(s):
+		return true
+	}
+	return s.inCalls() == 0 && s.ready() <= s.leftOutQueues
+}
 
 // wake makes a turn check whether it is over.
 func (s *Subscription) wake() {
@@ -136,7 +158,7 @@ func (d *Dispatcher) wakeQuiet() {
 		switch {
 		case s.leaving:
 			s.awaits = false
-		case s.quiet():
+		case d.quiet(s):
 			s.awaits = false
 			s.wake()
 		default:
@@ -158,12 +180,12 @@ func (d *Dispatcher) leftOut(s *Subscription) {
 
 // end ends a turn. Messages of calls under way are still delivered until ctx ends or
 // patience is over (0: no limit); later ones are released.
-func (t *Standing) end(ctx context.Context, patience time.Duration) (o Outlook) {
+func (t *Standing) end(ctx context.Context, patience time.Duration) {
 	d, s := t.d, t.s
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s.leaving { // it never started
-		return o
+		return
 	}
 	s.rested = time.Now()
 	d.rest(ctx, patience, s)
@@ -173,9 +195,27 @@ func (t *Standing) end(ctx context.Context, patience time.Duration) (o Outlook) 
 	}
 	clear(s.held)
 	if len(s.answer.Messages) == 0 {
-		o = d.outlook(s)
+		d.outlook(s)
 	}
-	return o
+}
+
+// outlook completes an answer without messages with what is known of the queues. Called with
+// d.mu held.
+func (d *Dispatcher) outlook(s *Subscription) {
+	a, nextMS := s.answer, none
+	for _, q := range s.Queues {
+		b := d.queues[q]
+		if b.next != none && (nextMS == none || b.next < nextMS) {
+			nextMS = b.next
+		}
+		if a.err == nil {
+			a.err = b.err
+		}
+	}
+	a.Next = instant(nextMS)
+	if !d.now.IsZero() {
+		a.Now = instant(d.now.Add(time.Since(d.nowAt)).UnixMilli())
+	}
 }
 
 // parkAfter is how long all subscriptions of a ready queue must have rested before rounds
@@ -186,7 +226,7 @@ const parkAfter = 100 * time.Millisecond
 // with d.mu held.
 func (d *Dispatcher) park(b *belief, now time.Time) {
 	for l := b.seats.first; l != nil; l = l.next {
-		if s := l.of; !s.stands || !s.leaving || now.Sub(s.rested) < parkAfter {
+		if s := l.of; !s.isLease() || !s.leaving || now.Sub(s.rested) < parkAfter {
 			return
 		}
 	}

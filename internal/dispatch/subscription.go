@@ -10,7 +10,7 @@ import (
 )
 
 // Subscription asks for messages of some queues. It belongs to a worker, which has
-// callbacks, or to a lease, which has an answer. The callbacks run without a lock of the
+// callbacks, or to a Standing, which has an answer. The callbacks run without a lock of the
 // dispatcher, concurrently, and never after the subscription has left.
 type Subscription struct {
 	Queues []string
@@ -27,16 +27,15 @@ type Subscription struct {
 	// Noted gets how many messages ended without being leased.
 	Noted func(queue string, expired, died int)
 
-	// A lease fails only when none of its queues can be asked. Nothing is leased for it
+	// A Standing fails only when none of its queues can be asked. Nothing is leased for it
 	// once its context has ended, or once its wait is over and all its queues were asked.
 	answer *answer         // nil: of a worker
 	ends   <-chan struct{} // closed when the context ends
 	until  time.Time
-	asked  chan struct{} // closed when all queues have been asked since it came; nil: a Standing
 
 	// Guarded by Dispatcher.mu.
 	seats         []link[Subscription] // its places in the beliefs of its queues
-	askedQueues   int                  // lease: queues asked so far
+	only          *belief              // of its queue, if it has just one
 	failing       int                  // queues that could not be asked the last time
 	readyQueues   int                  // Spread: ready queues
 	queuesInCalls int                  // Spread: queues being asked
@@ -50,29 +49,24 @@ type Subscription struct {
 	gone          bool                 // nothing more is delivered to it
 	told          uint64               // the round of the last failure reported to it
 	idle          chan struct{}        // closed when it is leaving and has no call under way
-	stands        bool                 // it is a Standing
+	began         uint64               // Standing: the last round before its turn
+	askedQueues   int                  // Standing: queues known to have been asked since then
 	leftOutRound  uint64               // Standing: the last round that had no room for one of its queues
 	leftOutQueues int                  // Standing: ready queues that leftOutRound had no room for
 	awaits        bool                 // Standing: to be woken when quiet
+	late          bool                 // Standing: its wait is over
 	rested        time.Time            // Standing: when its last turn ended
 	parks         bool                 // Standing: some of its queues are parked
 	held          map[string]struct{}  // Standing: queues with more held back, not reported yet
 	look          chan struct{}        // Standing: holds a token when messages came, or it is quiet
 }
 
-// isLease reports whether it is for a lease, or a Standing, and not for a worker.
+// isLease reports whether it belongs to a Standing, and not to a worker.
 func (s *Subscription) isLease() bool { return s.answer != nil }
 
-// Outlook is what is known of a subscription's queues when it leaves.
-type Outlook struct {
-	Now  time.Time // the engine's clock
-	Next time.Time // when a message may be due; zero: unknown
-	Err  error     // why a queue could not be asked
-}
-
-// over reports whether nothing more may be leased for it.
-func (s *Subscription) over(now time.Time) bool {
-	return s.leaving || s.isLease() && (s.ended() || s.wasAsked() && !now.Before(s.until))
+// over reports whether nothing more may be leased for a subscription. Called with d.mu held.
+func (d *Dispatcher) over(s *Subscription, now time.Time) bool {
+	return s.leaving || s.isLease() && (s.ended() || !now.Before(s.until) && d.empty(s))
 }
 
 // ended reports whether the context of a lease has ended.
@@ -85,47 +79,86 @@ func (s *Subscription) ended() bool {
 	}
 }
 
-// wasAsked reports whether all queues of a lease have been asked. For a Standing, queues
-// that there is no room for count as asked.
-func (s *Subscription) wasAsked() bool {
-	if s.stands {
-		return s.readyQueues <= s.leftOutQueues
+// ready returns how many of its queues are to be asked.
+func (s *Subscription) ready() int {
+	switch {
+	case s.only == nil:
+		return s.readyQueues
+	case s.only.ready:
+		return 1
 	}
-	return s.askedQueues == len(s.Queues)
+	return 0
+}
+
+// inCalls returns how many of its queues are being asked, for any subscription.
+func (s *Subscription) inCalls() int {
+	switch {
+	case s.only == nil:
+		return s.queuesInCalls
+	case s.only.busy:
+		return 1
+	}
+	return 0
+}
+
+// empty reports whether a Standing has no messages though its queues have been asked.
+func (d *Dispatcher) empty(s *Subscription) bool {
+	return len(s.answer.Messages) == 0 && d.wasAsked(s)
+}
+
+// wasAsked reports whether each queue of a Standing that it has room for has been asked in
+// its turn, or was known to have nothing. Called with d.mu held.
+func (d *Dispatcher) wasAsked(s *Subscription) bool {
+	for ; s.askedQueues < len(s.Queues); s.askedQueues++ {
+		b := d.queues[s.Queues[s.askedQueues]]
+		if (b.ready || b.busy) && b.answered <= s.began && s.answer.leftOf(b.queue) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // takes reports whether w requests leases with the subscription's options.
 func (s *Subscription) takes(w *engine.Want) bool { return s.TTR == w.TTR && s.Remote == w.Remote }
 
-// Leave ends a subscription.
-type Leave func(ctx context.Context, patience time.Duration) Outlook
+// Leave ends a subscription. Nothing more is requested for it, but messages of calls under
+// way are still delivered. Leave waits for these calls up to patience; messages that come
+// later are released.
+type Leave func(patience time.Duration)
 
-// Subscribe adds a subscription, and returns the function that removes it. After that
-// nothing more is requested for it, but messages of calls under way are still delivered.
-// The function waits for these calls until ctx ends or patience is over (0: no limit);
-// messages that come later are released.
+// Subscribe adds the subscription of a worker, and returns the function that removes it.
 func (d *Dispatcher) Subscribe(s *Subscription) Leave {
 	s.sort()
-	s.Spread = s.Spread && len(s.Queues) > 1 // Spread costs a walk each time a queue is asked
-	if lw, ok := d.eng.(engine.LeaseWaiter); ok && d.caps.LeaseWait {
-		return d.poll(lw, s)
+	lw, there := d.eng.(engine.LeaseWaiter)
+	if there = there && d.caps.LeaseWait; !there {
+		d.watch()
 	}
-	d.watch()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.admit(s); err != nil {
-		return d.refuse(s, err)
+	switch {
+	case d.closed:
+		d.mu.Unlock()
+		s.Fail(errClientClosed("lease"))
+		d.mu.Lock()
+		return func(time.Duration) {}
+	case there:
+		return d.poll(lw, s)
 	}
 	d.enter(s)
-	if s.isLease() && !d.allAsked(s) {
-		d.notAsked = append(d.notAsked, s)
-	}
 	d.kick()
-	return func(ctx context.Context, patience time.Duration) Outlook { return d.leave(ctx, patience, s) }
+	return func(patience time.Duration) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.rest(context.Background(), patience, s)
+		d.remove(s)
+	}
 }
 
 // sort sorts the queues and removes duplicates.
-func (s *Subscription) sort() { s.Queues = sorted(s.Queues) }
+func (s *Subscription) sort() {
+	s.Queues = sorted(s.Queues)
+	s.Spread = s.Spread && len(s.Queues) > 1 // Spread costs a walk each time a queue is asked
+}
 
 func sorted(queues []string) []string {
 	queues = slices.Clone(queues)
@@ -152,9 +185,6 @@ func (d *Dispatcher) enter(s *Subscription) {
 		s.hold(b)
 		if b.err != nil {
 			s.failing++
-			if s.isLease() && s.until.IsZero() {
-				d.ask(b) // it cannot wait for the next attempt
-			}
 		}
 		s.seats[i].of = s
 		b.seats.add(&s.seats[i])
@@ -168,6 +198,9 @@ func (d *Dispatcher) enter(s *Subscription) {
 			}
 		}
 	}
+	if len(s.Queues) == 1 {
+		s.only = d.queues[s.Queues[0]]
+	}
 	d.subs[s] = struct{}{}
 	if !d.running && !d.closed {
 		d.running = true
@@ -179,58 +212,19 @@ func (d *Dispatcher) enter(s *Subscription) {
 // small ones. The number of small leases is bounded elsewhere, for example by connections.
 const fewQueues = 16
 
-// admit counts the queues of a lease, unless the client is closed or there are too many.
-// Called with d.mu held.
-func (d *Dispatcher) admit(s *Subscription) error {
-	switch {
-	case d.closed:
-		return errClientClosed("lease")
-	case !s.isLease():
-	case len(s.Queues) > fewQueues && d.named+len(s.Queues) > d.most:
+// name counts the queues that a lease names, unless there are too many. Called with d.mu
+// held.
+func (d *Dispatcher) name(queues int) error {
+	if queues > fewQueues && d.named+queues > d.most {
 		return &engine.Error{Op: "lease", Err: engine.ErrLimit, Hint: fmt.Sprintf(
-			"all that wait for messages would name %d queues; at most %d are allowed: wait for fewer queues, or allow more (Config.MaxWaitQueues)", d.named+len(s.Queues), d.most)}
-	default:
-		d.named += len(s.Queues)
+			"all that wait for messages would name %d queues; at most %d are allowed: wait for fewer queues, or allow more (Config.MaxWaitQueues)", d.named+queues, d.most)}
 	}
+	d.named += queues
 	return nil
-}
-
-// dismiss undoes admit, and removes the subscription from subs. Called with d.mu held.
-func (d *Dispatcher) dismiss(s *Subscription) {
-	delete(d.subs, s)
-	if s.isLease() {
-		d.named -= len(s.Queues)
-	}
-}
-
-// refuse fails a subscription that was not admitted. Called with d.mu held, which it
-// releases while it calls Fail.
-func (d *Dispatcher) refuse(s *Subscription, err error) Leave {
-	s.gone = true
-	if s.isLease() {
-		s.answer.fail(err)
-	} else {
-		d.mu.Unlock()
-		s.Fail(err)
-		d.mu.Lock()
-	}
-	return func(context.Context, time.Duration) Outlook { return Outlook{} }
 }
 
 func errClientClosed(op string) error {
 	return &engine.Error{Op: op, Err: engine.ErrClosed, Hint: "the client was closed"}
-}
-
-func (d *Dispatcher) leave(ctx context.Context, patience time.Duration, s *Subscription) Outlook {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.rest(ctx, patience, s)
-	if s.asked != nil && s.askedQueues < len(s.Queues) {
-		d.notAsked = slices.DeleteFunc(d.notAsked, func(o *Subscription) bool { return o == s })
-	}
-	o := d.outlook(s)
-	d.remove(s)
-	return o
 }
 
 // rest stops requests for a subscription, and waits for its calls under way. Called with
@@ -255,28 +249,12 @@ func (d *Dispatcher) depart(s *Subscription) {
 	}
 }
 
-// outlook returns what is known of a subscription's queues. Called with d.mu held.
-func (d *Dispatcher) outlook(s *Subscription) (o Outlook) {
-	nextMS := none
-	for _, q := range s.Queues {
-		b := d.queues[q]
-		if b.next != none && (nextMS == none || b.next < nextMS) {
-			nextMS = b.next
-		}
-		if o.Err == nil {
-			o.Err = b.err
-		}
-	}
-	o.Next = instant(nextMS)
-	if !d.now.IsZero() {
-		o.Now = instant(d.now.Add(time.Since(d.nowAt)).UnixMilli())
-	}
-	return o
-}
-
 // remove removes a subscription that rests. Called with d.mu held.
 func (d *Dispatcher) remove(s *Subscription) {
-	d.dismiss(s)
+	delete(d.subs, s)
+	if s.isLease() {
+		d.named -= len(s.Queues)
+	}
 	for i, q := range s.Queues {
 		b := d.queues[q]
 		b.seats.remove(&s.seats[i])
@@ -288,19 +266,6 @@ func (d *Dispatcher) remove(s *Subscription) {
 	if len(d.subs) == 0 {
 		d.kick()
 	}
-}
-
-// allAsked reports whether all queues of a new subscription have been asked since it came.
-// Called with d.mu held.
-func (d *Dispatcher) allAsked(s *Subscription) bool {
-	for s.askedQueues < len(s.Queues) {
-		if b := d.queues[s.Queues[s.askedQueues]]; b.ready || b.busy {
-			return false
-		}
-		s.askedQueues++
-	}
-	close(s.asked)
-	return true
 }
 
 // await waits for done to be closed, until ctx ends or patience is over (0: no limit), and

@@ -160,7 +160,7 @@ func (w *Worker) Run(ctx context.Context, op string) error {
 	case <-ctx.Done():
 	case <-w.stopped:
 	}
-	leave(context.Background(), drainGrace)
+	leave(drainGrace)
 	return w.drain(op)
 }
 

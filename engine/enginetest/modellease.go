@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -207,7 +208,13 @@ func (m *Model) settle(s *engine.Settlement, now time.Time) engine.Settled {
 			next = toDead
 		}
 	}
-	reason := s.Reason[:min(len(s.Reason), engine.MaxReason)]
+	reason := s.Reason
+	if most := engine.MaxReason; len(reason) > most {
+		for !utf8.RuneStart(reason[most]) {
+			most--
+		}
+		reason = reason[:most]
+	}
 	switch next {
 	case toFinished:
 		m.end(x, engine.Acked, instant(now.UnixMilli()), now)

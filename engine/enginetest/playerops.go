@@ -3,6 +3,7 @@ package enginetest
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -137,6 +138,9 @@ func (p *player) settle(n []uint32) {
 		s := engine.Settlement{Do: engine.Ack + engine.Action((n[2]+i)%6), When: &when, TTR: p.ttr(n[5]), Reason: fmt.Sprint("reason ", n[5])}
 		if s.Do == engine.Retry && n[4]%2 == 0 {
 			s.When = nil
+		}
+		if n[5]%5 == 0 { // too long, and cut in the middle of a character
+			s.Reason += strings.Repeat("é", engine.MaxReason)
 		}
 		if s.Do == engine.Extend && n[5]%3 == 0 {
 			s.TTR = 0

@@ -7,41 +7,6 @@ import (
 )
 
 var cancelTests = []test{
-	{"scheduled and ready messages go, by id and by key", func(b *bed) {
-		b.need("Cancel", b.caps.Cancel)
-		for _, due := range []engine.When{dueNow, dueLater} {
-			r := b.push(b.msg("k", due))
-			b.is(b.cancel(b.id(r.ID)), nil)
-			b.is(b.cancel(b.id(r.ID)), engine.ErrNotFound)
-			if b.caps.Keys {
-				b.push(b.msg("k", due))
-				b.is(b.cancel(b.key("k")), nil)
-				b.is(b.cancel(b.key("k")), engine.ErrNotFound)
-			}
-			b.none("cancelled")
-		}
-	}},
-	{"a leased message comes too late", func(b *bed) {
-		b.need("Cancel", b.caps.Cancel)
-		r := b.push(b.msg("k", dueNow))
-		l := b.lease1(0)
-		b.is(b.cancel(b.id(r.ID)), engine.ErrLeased)
-		if b.caps.Keys {
-			b.is(b.cancel(b.key("k")), engine.ErrLeased)
-		}
-		b.ack(l.Token)
-		b.is(b.cancel(b.id(r.ID)), engine.ErrNotFound)
-	}},
-	{"a dead message goes by id alone", func(b *bed) {
-		b.need("Cancel", b.caps.Cancel)
-		r := b.push(b.msg("k", dueNow))
-		b.bury(b.lease1(0).Token, "x")
-		if b.caps.Keys {
-			b.is(b.cancel(b.key("k")), engine.ErrNotFound)
-		}
-		b.is(b.cancel(b.id(r.ID)), nil)
-		b.is(b.cancel(b.id(r.ID)), engine.ErrNotFound)
-	}},
 	{"an id of another queue is not found", func(b *bed) {
 		b.need("Cancel", b.caps.Cancel)
 		r := b.push(b.msg("k", dueNow))
@@ -70,68 +35,9 @@ var cancelTests = []test{
 		b.is(errs[21], engine.ErrLeased)
 		b.is(errs[22], engine.ErrNotFound)
 	}},
-	{"a cancelled message does not fall due", func(b *bed) {
-		b.need("Cancel", b.caps.Cancel)
-		r := b.push(b.msg("k", b.in(1)))
-		stays := b.push(b.msg("stays", b.in(1)))
-		b.is(b.cancel(b.id(r.ID)), nil)
-		b.pass(2)
-		if got := b.lease1(0); got.ID != stays.ID {
-			b.Fatalf("leased %+v", got)
-		}
-		b.none("cancelled")
-	}},
 }
 
 var rescheduleTests = []test{
-	{"forwards and back", func(b *bed) {
-		b.need("Reschedule", b.caps.Reschedule)
-		r := b.push(b.msg("k", dueNow))
-		i := b.reschedule(b.id(r.ID), dueLater)
-		if i.ID != r.ID || i.State != engine.Scheduled || !i.Due.After(r.Due) {
-			b.Fatalf("%+v", i)
-		}
-		b.none("moved away")
-		if i = b.reschedule(b.id(r.ID), dueNow); i.State != engine.Ready {
-			b.Fatalf("%+v", i)
-		}
-		if l := b.lease1(0); l.ID != r.ID || !l.Due.Equal(i.Due) {
-			b.Fatalf("%+v", l)
-		}
-	}},
-	{"by key", func(b *bed) {
-		b.need("Reschedule", b.caps.Reschedule)
-		b.need("Keys", b.caps.Keys)
-		r := b.push(b.msg("k", dueLater))
-		if i := b.reschedule(b.key("k"), b.in(1)); i.ID != r.ID || i.Key != "k" || i.Queue != b.queue {
-			b.Fatalf("%+v", i)
-		}
-		b.pass(1)
-		b.lease1(0)
-	}},
-	{"the attempt becomes 0", func(b *bed) {
-		b.need("Reschedule", b.caps.Reschedule)
-		r := b.push(b.msg("k", dueNow))
-		b.settle(engine.Settlement{Token: b.lease1(0).Token, Do: engine.Retry})
-		if i := b.reschedule(b.id(r.ID), dueNow); i.Attempt != 0 {
-			b.Fatalf("%+v", i)
-		}
-		if l := b.lease1(0); l.Attempt != 1 {
-			b.Fatalf("%+v", l)
-		}
-	}},
-	{"the expiry moves along", func(b *bed) {
-		b.need("Reschedule", b.caps.Reschedule)
-		b.need("Get", b.caps.Get)
-		b.need("Expiry", b.caps.Expiry)
-		m := b.msg("k", dueNow)
-		m.ExpireAfter = long
-		r := b.push(m)
-		b.reschedule(b.id(r.ID), dueLater)
-		if i := b.get(b.id(r.ID)); !i.Expires.Equal(i.Due.Add(long)) {
-			b.Fatalf("due %v, expires %v", i.Due, i.Expires)
-		}
-	}},
 	{"leased, dead and unknown ones are refused", func(b *bed) {
 		b.need("Reschedule", b.caps.Reschedule)
 		r := b.push(b.msg("k", dueNow))

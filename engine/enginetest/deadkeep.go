@@ -57,17 +57,6 @@ func (b *bed) dead(want ...engine.ID) {
 }
 
 var deadKeepTests = []test{
-	{"the dead are gone when their time is over", func(b *bed) {
-		b.configure(engine.Settings{DeadKeep: 3 * b.unit})
-		all := b.deadOnes("a", "", "c") // a unit apart
-		b.pass(2)
-		b.unseen(all[0])
-		b.pass(4)
-		for _, id := range all {
-			b.unseen(id)
-		}
-		b.dead()
-	}},
 	{"on an instant", func(b *bed) {
 		b.needClock()
 		b.need("Get", b.caps.Get)
@@ -91,32 +80,11 @@ var deadKeepTests = []test{
 		b.lost(l.Token)
 		b.dead()
 	}},
-	{"it acts on those that were dead before, and leaves others", func(b *bed) {
-		all := b.deadOnes("a")
-		b.pass(3)
-		all = append(all, b.deadOnes("b")...)
-		b.configure(engine.Settings{DeadKeep: long})
-		b.dead(all...)
-		b.configure(engine.Settings{DeadKeep: 2 * b.unit})
-		b.unseen(all[0])
-		if b.h.Clock != nil {
-			b.dead(all[1])
-		}
-	}},
 	{"as long as can be said", func(b *bed) {
 		b.configure(engine.Settings{DeadKeep: math.MaxInt64})
 		all := b.deadOnes("a", "b")
 		b.pass(2)
 		b.dead(all...)
-	}},
-	{"the key of one that is gone is no longer seen", func(b *bed) {
-		b.need("Get", b.caps.Get)
-		b.need("Keys", b.caps.Keys)
-		b.configure(engine.Settings{DeadKeep: b.unit})
-		b.deadOnes("k")
-		b.pass(2)
-		b.absent(b.key("k"))
-		b.push(b.msg("k", dueLater))
 	}},
 	{"dropped for their age they are not remembered", func(b *bed) {
 		b.needRemember()

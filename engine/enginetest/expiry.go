@@ -68,49 +68,6 @@ var expiryTests = []test{
 			b.Fatalf("%d counted", expired)
 		}
 	}},
-	{"it is gone for every call at once", func(b *bed) {
-		r := b.expiring("k")
-		b.pass(2)
-		refs := []engine.Ref{b.id(r.ID)}
-		if b.caps.Keys {
-			refs = append(refs, b.key("k"))
-		}
-		for _, ref := range refs {
-			if b.caps.Get {
-				b.absent(ref)
-			}
-			if b.caps.Cancel {
-				b.is(b.cancel(ref), engine.ErrNotFound)
-			}
-			if b.caps.Reschedule {
-				_, err := b.e.Reschedule(b.Context(), ref, dueNow)
-				b.is(err, engine.ErrNotFound)
-			}
-			if b.caps.Claim {
-				_, err := b.e.(engine.Claimer).Claim(b.Context(), ref, engine.Want{})
-				b.is(err, engine.ErrNotFound)
-			}
-		}
-		if b.caps.Keys {
-			if next := b.push(b.msg("k", dueNow)); next.Outcome != engine.Created || next.ID == r.ID {
-				b.Fatalf("its key is not free: %+v", next)
-			}
-		}
-	}},
-	{"a lease outlives the expiry", func(b *bed) {
-		_, l := b.leaseExpiring("k", 0, long)
-		b.pass(2)
-		b.ack(l.Token)
-	}},
-	{"a lapse after the expiry drops it", func(b *bed) {
-		b.leaseExpiring("k", 0, 2*b.unit)
-		b.pass(3)
-		b.none("past its expiry")
-		if b.caps.Keys {
-			b.push(b.msg("k", dueNow))
-			b.lease1(0)
-		}
-	}},
 	{"a lapse after the expiry ends its token for every settlement", func(b *bed) {
 		for do := engine.Ack; do <= engine.Extend; do++ {
 			if do == engine.Extend && !b.caps.Extend {
@@ -129,37 +86,6 @@ var expiryTests = []test{
 			}
 		}
 	}},
-	{"a lapse before the expiry leaves its token until then", func(b *bed) {
-		b.need("Expiry", b.caps.Expiry)
-		m := b.msg("k", dueNow)
-		m.ExpireAfter = long
-		b.push(m)
-		l := b.lease1(b.unit)
-		b.pass(2)
-		b.ack(l.Token)
-		b.none("handled, late")
-	}},
-	{"one that the lapse made dead is settled also past its expiry", func(b *bed) {
-		r, l := b.leaseExpiring("k", 1, 2*b.unit)
-		b.pass(3)
-		b.ack(l.Token)
-		if b.caps.Get {
-			b.absent(b.id(r.ID))
-		}
-	}},
-	{"retry and snooze do not move it", func(b *bed) {
-		b.need("Get", b.caps.Get)
-		b.need("Expiry", b.caps.Expiry)
-		m := b.msg("k", dueNow)
-		m.ExpireAfter = 2 * long
-		r := b.push(m)
-		for _, do := range []engine.Action{engine.Retry, engine.Snooze} {
-			b.settle(engine.Settlement{Token: b.lease1(0).Token, Do: do, When: &dueNow, Reason: "x"})
-			if i := b.get(b.id(r.ID)); !i.Expires.Equal(r.Due.Add(m.ExpireAfter)) {
-				b.Fatalf("pushed for %v, expires %v", r.Due, i.Expires)
-			}
-		}
-	}},
 	{"a redriven message never expires", func(b *bed) {
 		d := optional[engine.Redriver](b, "Redrive", b.caps.Redrive)
 		_, l := b.leaseExpiring("k", 0, 0)
@@ -171,13 +97,5 @@ var expiryTests = []test{
 		if l := b.lease1(0); !l.Expires.IsZero() {
 			b.Fatalf("%+v", l.Info)
 		}
-	}},
-	{"dead messages do not expire", func(b *bed) {
-		b.need("Get", b.caps.Get)
-		r, l := b.leaseExpiring("k", 0, 0)
-		b.bury(l.Token, "x")
-		b.pass(3)
-		b.none("dead")
-		b.state(b.id(r.ID), engine.Dead, 1)
 	}},
 }

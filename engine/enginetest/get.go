@@ -38,47 +38,6 @@ var getTests = []test{
 			}
 		}
 	}},
-	{"by key the live one is seen before dead ones", func(b *bed) {
-		b.need("Get", b.caps.Get)
-		b.need("Keys", b.caps.Keys)
-		b.absent(b.key("k"))
-		old := b.push(b.msg("k", dueNow))
-		b.bury(b.lease1(0).Token, "first")
-		b.state(b.key("k"), engine.Dead, 1)
-		b.pass(1)
-		b.push(b.msg("k", dueNow))
-		newer := b.lease1(0)
-		b.bury(newer.Token, "second")
-		if i := b.get(b.key("k")); i.ID != newer.ID || i.LastError != "second" {
-			b.Fatalf("%+v is not the newest dead one", i)
-		}
-		live := b.push(b.msg("k", dueLater))
-		if i := b.get(b.key("k")); i.ID != live.ID || i.State != engine.Scheduled {
-			b.Fatalf("%+v is not the live one", i)
-		}
-		b.state(b.id(old.ID), engine.Dead, 1)
-	}},
-	{"states follow the clock", func(b *bed) {
-		b.need("Get", b.caps.Get)
-		var i engine.Info
-		b.inTime(func() time.Time {
-			r := b.push(b.msg("k", b.in(1)))
-			i = b.get(b.id(r.ID))
-			return r.Due
-		})
-		b.inState(i, engine.Scheduled, 0)
-		b.pass(1)
-		b.state(b.id(i.ID), engine.Ready, 0)
-		b.inTime(func() time.Time {
-			b.push(b.msg("", dueNow))
-			l := b.lease1(b.unit)
-			if i = b.get(b.id(l.ID)); i.State == engine.Leased && !i.Deadline.Equal(l.Deadline) {
-				b.Fatalf("leased until %v, shown %+v", l.Deadline, i)
-			}
-			return l.Deadline
-		})
-		b.inState(i, engine.Leased, 1)
-	}},
 	{"unknown ones are not found", func(b *bed) {
 		b.need("Get", b.caps.Get)
 		r := b.push(b.msg("k", dueNow))
@@ -122,45 +81,6 @@ var claimTests = []test{
 		b.ack(l.Token)
 		_, err = c.Claim(b.Context(), b.id(r.ID), engine.Want{})
 		b.is(err, engine.ErrNotFound)
-	}},
-	{"by key only the live one", func(b *bed) {
-		c := optional[engine.Claimer](b, "Claim", b.caps.Claim)
-		b.need("Keys", b.caps.Keys)
-		_, err := c.Claim(b.Context(), b.key("k"), engine.Want{})
-		b.is(err, engine.ErrNotFound)
-		b.push(b.msg("k", dueNow))
-		l, err := c.Claim(b.Context(), b.key("k"), engine.Want{})
-		b.is(err, nil)
-		b.bury(l.Token, "x")
-		_, err = c.Claim(b.Context(), b.key("k"), engine.Want{})
-		b.is(err, engine.ErrNotFound)
-	}},
-	{"a scheduled message is not due", func(b *bed) {
-		c := optional[engine.Claimer](b, "Claim", b.caps.Claim)
-		var r engine.PushResult
-		var err error
-		b.inTime(func() time.Time {
-			r = b.push(b.msg("k", b.in(1)))
-			_, err = c.Claim(b.Context(), b.id(r.ID), engine.Want{})
-			return r.Due
-		})
-		b.is(err, engine.ErrNotDue)
-		b.pass(1)
-		_, err = c.Claim(b.Context(), b.id(r.ID), engine.Want{})
-		b.is(err, nil)
-	}},
-	{"a lapsed message can be claimed, which ends the old token", func(b *bed) {
-		c := optional[engine.Claimer](b, "Claim", b.caps.Claim)
-		r := b.push(b.msg("k", dueNow))
-		old := b.lease1(b.unit)
-		b.pass(1)
-		l, err := c.Claim(b.Context(), b.id(r.ID), engine.Want{})
-		b.is(err, nil)
-		if l.Attempt != 2 {
-			b.Fatalf("%+v", l)
-		}
-		b.lost(old.Token)
-		b.ack(l.Token)
 	}},
 	{"a paused queue is not claimed from", func(b *bed) {
 		c := optional[engine.Claimer](b, "Claim", b.caps.Claim)

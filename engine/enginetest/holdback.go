@@ -49,38 +49,6 @@ var maxPendingTests = []test{
 		b.queue = queueName()
 		b.push(b.msg("", dueNow))
 	}},
-	{"pushes of a live key pass", func(b *bed) {
-		b.needWhole()
-		b.need("Keys", b.caps.Keys)
-		b.push(b.msg("k", dueLater))
-		b.push(b.msg("", dueLater))
-		b.configure(engine.Settings{MaxPending: 1})
-		for c := engine.Keep; c <= engine.Rearm; c++ {
-			b.pushAs(c, "k", dueLater)
-		}
-		b.is(b.tryPush(b.msg("k", dueLater)).Err, engine.ErrExists)
-		m := b.msg("other", dueLater)
-		for m.OnConflict = engine.Reject; m.OnConflict <= engine.Rearm; m.OnConflict++ {
-			b.is(b.tryPush(m).Err, engine.ErrLimit)
-		}
-		b.configure(engine.Settings{MaxPending: 3})
-		m.OnConflict = engine.Reject
-		b.push(m)
-		b.is(b.tryPush(b.msg("", dueLater)).Err, engine.ErrLimit)
-		b.configure(engine.Settings{})
-		b.push(b.msg("", dueLater))
-	}},
-	{"a redrive passes", func(b *bed) {
-		b.needWhole()
-		optional[engine.Redriver](b, "Redrive", b.caps.Redrive)
-		b.deadOnes("", "")
-		b.configure(engine.Settings{MaxPending: 1})
-		if r := b.redrive(0); r != (engine.Redriven{Redriven: 2}) {
-			b.Fatalf("%+v", r)
-		}
-		b.is(b.tryPush(b.msg("", dueNow)).Err, engine.ErrLimit)
-		b.leaseN(2, 0)
-	}},
 	{"a refused push forgets nothing", func(b *bed) {
 		b.needWhole()
 		b.needRemember()
@@ -187,22 +155,6 @@ var inFlightTests = []test{
 		b.pass(1)
 		b.heldBack(b.lease(2, 0), 1)
 	}},
-	{"the order is as ever", func(b *bed) {
-		b.needWhole()
-		b.configure(engine.Settings{InFlight: 1})
-		base := b.now().Add(-time.Hour)
-		var want []engine.ID
-		for i := range 5 {
-			want = append(want, b.push(b.msg("", engine.When{At: base.Add(time.Duration(i) * time.Second)})).ID)
-		}
-		var got []engine.ID
-		for range want {
-			l := b.lease1(0)
-			b.ack(l.Token)
-			got = append(got, l.ID)
-		}
-		b.sameIDs("leased", got, want)
-	}},
 	{"a claim is held back, too", func(b *bed) {
 		b.needWhole()
 		c := optional[engine.Claimer](b, "Claim", b.caps.Claim)
@@ -237,20 +189,6 @@ var inFlightTests = []test{
 			b.Fatalf("%+v", g)
 		}
 	}},
-	{"it never holds back a settlement", func(b *bed) {
-		b.needWhole()
-		b.need("Extend", b.caps.Extend)
-		b.configure(engine.Settings{InFlight: 1})
-		b.pushAll(2)
-		old := b.lease1(b.unit)
-		b.pass(1)
-		b.lease1(0)
-		late := b.trySettle(engine.Settlement{Token: old.Token, Do: engine.Extend})
-		if late.Err != nil && !errors.Is(late.Err, engine.ErrLeaseLost) { // it, or the other, was leased again
-			b.Fatalf("%+v", late)
-		}
-		b.heldBackOr(b.lease(1, 0), late.Err != nil)
-	}},
 	{"a settlement of any kind that frees a place is hinted", func(b *bed) {
 		b.needWhole()
 		for do := engine.Ack; do <= engine.Bury; do++ {
@@ -279,14 +217,6 @@ var inFlightTests = []test{
 			b.Fatalf("%d leased at once of an in_flight of 40", n)
 		}
 	}},
-}
-
-// heldBackOr fails the test unless a grant is empty and its held-back flag is as given.
-func (b *bed) heldBackOr(g engine.Granted, held bool) {
-	b.Helper()
-	if len(g.Messages) > 0 || g.More || held && !g.Held {
-		b.Fatalf("%+v", g)
-	}
 }
 
 // perUnit is a rate of one lease in each of the bed's units.
@@ -411,24 +341,6 @@ var rateTests = []test{
 		}
 		b.heldBack(b.lease(6, 0), 1)
 		b.heldBack(b.lease(6, 0), 0)
-	}},
-	{"other queues go on, in the same call", func(b *bed) {
-		b.needWhole()
-		b.configure(engine.Settings{Rate: engine.MinRate, InFlight: 1})
-		b.pushAll(3)
-		other := b.msg("", dueNow)
-		other.Queue = queueName()
-		b.push(other)
-		for i, want := range []int{1, 0} {
-			g, err := b.e.Lease(b.Context(), []engine.Want{{Queue: b.queue, Max: 5}, {Queue: other.Queue, Max: 5}})
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.heldBack(g.Queues[0], want)
-			if o := g.Queues[1]; len(o.Messages) != 1-i || o.Held || o.More {
-				b.Fatalf("%+v", o)
-			}
-		}
 	}},
 	{"two wants of one queue share it", func(b *bed) {
 		b.needWhole()

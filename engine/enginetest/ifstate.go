@@ -46,40 +46,6 @@ var ifStateTests = []test{
 		}
 		b.ack(held.Token)
 	}},
-	{"in that state they do as ever", func(b *bed) {
-		b.need("IfState", b.caps.IfState)
-		b.need("Cancel", b.caps.Cancel)
-		waits := b.push(b.msg("waits", dueLater))
-		if b.caps.Reschedule {
-			i := b.reschedule(in(b.id(waits.ID), engine.Scheduled), dueNow)
-			i = b.reschedule(in(b.id(waits.ID), engine.Ready), engine.When{In: 2 * long})
-			if i.State != engine.Scheduled {
-				b.Fatalf("%+v", i)
-			}
-		}
-		b.is(b.cancel(in(b.id(waits.ID), engine.Scheduled)), nil)
-		due := b.push(b.msg("due", dueNow))
-		b.is(b.cancel(in(b.id(due.ID), engine.Ready)), nil)
-		b.push(b.msg("held", dueNow))
-		held := b.lease1(0)
-		b.is(b.cancel(in(b.id(held.ID), engine.Leased)), engine.ErrLeased)
-		b.bury(held.Token, "x")
-		b.is(b.cancel(in(b.id(held.ID), engine.Dead)), nil)
-		b.is(b.cancel(in(b.id(held.ID), engine.Dead)), engine.ErrNotFound)
-	}},
-	{"by key, too, which sees the live ones alone", func(b *bed) {
-		b.need("IfState", b.caps.IfState)
-		b.need("Cancel", b.caps.Cancel)
-		b.need("Keys", b.caps.Keys)
-		b.is(b.cancel(in(b.key("k"), engine.Scheduled)), engine.ErrNotFound)
-		b.push(b.msg("k", dueLater))
-		b.is(b.cancel(in(b.key("k"), engine.Ready)), engine.ErrStale)
-		b.is(b.cancel(in(b.key("k"), engine.Dead)), engine.ErrStale)
-		b.is(b.cancel(in(b.key("k"), engine.Scheduled)), nil)
-		b.push(b.msg("k", dueNow))
-		b.bury(b.lease1(0).Token, "x")
-		b.is(b.cancel(in(b.key("k"), engine.Dead)), engine.ErrNotFound)
-	}},
 	{"a state is as Get shows it", func(b *bed) {
 		b.need("IfState", b.caps.IfState)
 		b.need("Cancel", b.caps.Cancel)
@@ -95,15 +61,6 @@ var ifStateTests = []test{
 		l = b.spent("k")
 		b.is(b.cancel(in(b.id(l.ID), engine.Leased)), engine.ErrStale)
 		b.is(b.cancel(in(b.id(l.ID), engine.Dead)), nil)
-	}},
-	{"what is past its expiry is not found", func(b *bed) {
-		b.need("IfState", b.caps.IfState)
-		b.need("Cancel", b.caps.Cancel)
-		b.need("Expiry", b.caps.Expiry)
-		r := b.expiring("k")
-		b.pass(2)
-		b.is(b.cancel(in(b.id(r.ID), engine.Scheduled)), engine.ErrNotFound)
-		b.is(b.cancel(in(b.id(r.ID), engine.Ready)), engine.ErrNotFound)
 	}},
 	{"in a batch each is looked at for itself", func(b *bed) {
 		b.need("IfState", b.caps.IfState)

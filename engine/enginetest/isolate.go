@@ -105,16 +105,6 @@ var isolateTests = []test{
 			b.Fatalf("leased %+v", l.Info)
 		}
 	}},
-	{"what was retried is leased with others", func(b *bed) {
-		const n = 3
-		b.isolated(n)
-		for range 2 {
-			for _, l := range b.leaseN(n, long) {
-				b.settle(engine.Settlement{Token: l.Token, Do: engine.Retry, When: &dueNow, Reason: "failed"})
-			}
-		}
-		b.leaseN(n, long)
-	}},
 	{"an extended lease keeps the spread", func(b *bed) {
 		b.need("Extend", b.caps.Extend)
 		b.isolated(1)

@@ -30,27 +30,6 @@ var listTests = []test{
 			}
 		}
 	}},
-	{"a listed message is as Get shows it", func(b *bed) {
-		lister := optional[engine.Lister](b, "List", b.caps.List)
-		b.need("Get", b.caps.Get)
-		m := b.msg("k", dueLater)
-		m.Headers, m.ExpireAfter, m.Priority = []engine.Header{{Name: "a", Value: "b"}}, long, new(uint32(3))
-		m.Terms = b.able(m.Terms)
-		r := b.push(m)
-		for _, body := range []bool{true, false} {
-			p, err := lister.List(b.Context(), engine.ListQuery{Queue: b.queue, State: engine.Scheduled, Limit: 10, Body: body})
-			if err != nil || len(p.Messages) != 1 || p.Next != "" {
-				b.Fatalf("%v, %+v", err, p)
-			}
-			want := b.get(b.id(r.ID))
-			if !body {
-				want.Body = p.Messages[0].Body // the body is optional
-			}
-			if problem := sameInfo(p.Messages[0], want); problem != "" {
-				b.Fatal(problem)
-			}
-		}
-	}},
 	{"what does not change appears once while others come and go", func(b *bed) {
 		lister := optional[engine.Lister](b, "List", b.caps.List)
 		b.need("Cancel", b.caps.Cancel)
@@ -80,17 +59,6 @@ var listTests = []test{
 				b.Errorf("%v: %v, %+v", state, err, p)
 			}
 		}
-	}},
-	{"lapsed messages are listed as what they became", func(b *bed) {
-		lister := optional[engine.Lister](b, "List", b.caps.List)
-		last := b.msg("", dueNow)
-		last.MaxAttempts = 1
-		died, lives := b.push(last).ID, b.push(b.msg("", dueNow)).ID
-		b.leaseN(2, b.unit)
-		b.pass(1)
-		b.sameIDs("leased", infoIDs(b.list(lister, engine.Leased, 10, nil)), nil)
-		b.sameIDs("ready", infoIDs(b.list(lister, engine.Ready, 10, nil)), []engine.ID{lives})
-		b.sameIDs("dead", infoIDs(b.list(lister, engine.Dead, 10, nil)), []engine.ID{died})
 	}},
 	{"a page of large bodies is short", func(b *bed) {
 		lister := optional[engine.Lister](b, "List", b.caps.List)

@@ -49,24 +49,6 @@ var pauseTests = []test{
 		b.pass(2)
 		b.none("paused for good")
 	}},
-	{"pushes, cancels and settlements go on", func(b *bed) {
-		p := optional[engine.Pauser](b, "Pause", b.caps.Pause)
-		b.push(b.msg("held", dueNow))
-		l := b.lease1(0)
-		b.is(p.Pause(b.Context(), b.queue, 0), nil)
-		r := b.push(b.msg("k", dueNow))
-		if b.caps.Cancel {
-			b.is(b.cancel(b.id(r.ID)), nil)
-		}
-		b.ack(l.Token)
-	}},
-	{"other queues go on", func(b *bed) {
-		p := optional[engine.Pauser](b, "Pause", b.caps.Pause)
-		b.is(p.Pause(b.Context(), b.queue, 0), nil)
-		b.queue = queueName()
-		b.push(b.msg("k", dueNow))
-		b.lease1(0)
-	}},
 	{"it is shown", func(b *bed) {
 		p := optional[engine.Pauser](b, "Pause", b.caps.Pause)
 		c := optional[engine.Counter](b, "Count", b.caps.Count)

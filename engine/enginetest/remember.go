@@ -2,7 +2,6 @@ package enginetest
 
 import (
 	"fmt"
-	"testing"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -84,75 +83,6 @@ var rememberTests = []test{
 		b.lost(l.Token)
 		b.none("it is gone")
 	}},
-	{"cancel leaves the key behind, by id and by key", func(b *bed) {
-		b.needRemember()
-		b.need("Cancel", b.caps.Cancel)
-		for key, due := range map[string]engine.When{"ready": dueNow, "scheduled": dueLater} {
-			r := b.push(b.fleeting(key, due, long))
-			ref := b.id(r.ID)
-			if key == "ready" {
-				ref = b.key(key)
-			}
-			b.is(b.cancel(ref), nil)
-			if i := b.finished(r, key, engine.Cancelled); !i.Due.Equal(r.Due) || !i.Forgotten.Equal(i.Ended.Add(long)) {
-				b.Fatalf("%+v", i)
-			}
-			b.is(b.cancel(b.key(key)), engine.ErrNotFound)
-			b.is(b.cancel(ref), engine.ErrNotFound)
-			b.finished(r, key, engine.Cancelled)
-		}
-	}},
-	{"expiry leaves the key behind, as of the instant of the expiry", func(b *bed) {
-		b.needRemember()
-		b.need("Expiry", b.caps.Expiry)
-		for _, swept := range []bool{false, true} {
-			key := fmt.Sprint(swept)
-			m := b.fleeting(key, dueNow, long)
-			m.ExpireAfter = b.unit
-			r := b.push(m)
-			b.pass(2)
-			if swept {
-				b.none("past its expiry")
-			}
-			if i := b.finished(r, key, engine.Expired); !i.Ended.Equal(r.Due.Add(b.unit)) || !i.Forgotten.Equal(i.Ended.Add(long)) {
-				b.Fatalf("swept %v: expired at %v: %+v", swept, r.Due.Add(b.unit), i)
-			}
-			again := b.tryPush(b.msg(key, dueNow))
-			if b.is(again.Err, engine.ErrExists); again.Ending != engine.Expired || again.ID != r.ID {
-				b.Fatalf("%+v", again)
-			}
-		}
-	}},
-	{"what expired longer ago than it is remembered leaves nothing", func(b *bed) {
-		b.needRemember()
-		b.need("Expiry", b.caps.Expiry)
-		m := b.fleeting("k", dueNow, b.unit)
-		m.ExpireAfter = b.unit
-		b.push(m)
-		b.pass(3)
-		b.absent(b.key("k"))
-		b.free("k")
-	}},
-	{"a lapse past the expiry leaves the key behind", func(b *bed) {
-		b.needRemember()
-		b.need("Expiry", b.caps.Expiry)
-		var r engine.PushResult
-		var leased []engine.Lease
-		b.inTime(func() time.Time {
-			m := b.fleeting("k", dueNow, long)
-			m.ExpireAfter = b.unit
-			r = b.push(m)
-			leased = b.lease(1, 2*b.unit).Messages
-			return r.Due.Add(b.unit)
-		})
-		if len(leased) != 1 {
-			b.Fatalf("leased %+v", leased)
-		}
-		b.pass(3)
-		if i := b.finished(r, "k", engine.Expired); !i.Ended.Equal(r.Due.Add(b.unit)) {
-			b.Fatalf("%+v", i)
-		}
-	}},
 	{"reject describes the finished one", func(b *bed) {
 		b.needRemember()
 		first := b.handled("k", long)
@@ -162,37 +92,6 @@ var rememberTests = []test{
 		b.describes(r, i, 0)
 		b.hints(engine.ErrExists, r.Err, hintOf(engine.RefuseFinished(engine.Ref{}, i.Ending, i.Ended)))
 		b.finished(first, "k", engine.Acked)
-	}},
-	{"keep answers with the finished one", func(b *bed) {
-		b.needRemember()
-		first := b.handled("k", long)
-		i := b.finished(first, "k", engine.Acked)
-		m := b.msg("k", dueNow)
-		m.OnConflict = engine.Keep
-		b.describes(b.push(m), i, engine.Kept)
-		b.none("it was handled before")
-		b.finished(first, "k", engine.Acked)
-	}},
-	{"replace, keep_due and rearm begin anew, and forget", func(b *bed) {
-		b.needRemember()
-		for c := engine.Replace; c <= engine.Rearm; c++ {
-			key := c.String()
-			first := b.handled(key, long)
-			m := b.msg(key, b.in(-1))
-			m.OnConflict, m.Body = c, []byte("new")
-			r := b.push(m)
-			if r.Outcome != engine.Created || r.ID == first.ID || r.State != engine.Ready || r.Ending != 0 || !r.Ended.IsZero() {
-				b.Fatalf("%v: %+v", c, r)
-			}
-			l := b.leaseOf(r)
-			if string(l.Body) != "new" || !l.Due.Equal(r.Due) {
-				b.Fatalf("%v: %+v", c, l.Info)
-			}
-			b.ack(l.Token) // it must not be remembered
-			b.absent(b.key(key))
-			b.free(key)
-			b.ack(b.lease1(0).Token)
-		}
 	}},
 	{"the key is free when its time is over", func(b *bed) {
 		b.needRemember()
@@ -228,47 +127,6 @@ var rememberTests = []test{
 			b.absent(b.key(key))
 		}
 	}},
-	{"without remember, or without a key, nothing is left", func(b *bed) {
-		b.needRemember()
-		b.handled("k", 0)
-		b.absent(b.key("k"))
-		b.handled("k", engine.Never)
-		b.absent(b.key("k"))
-		b.handled("", long)
-		if b.caps.Count {
-			if q := b.counts(b.e.(engine.Counter), 0, 0, 0, 0); q.Finished != 0 {
-				b.Fatalf("%+v", q)
-			}
-		}
-	}},
-	{"retry, snooze, release and bury leave nothing behind, nor do the dead", func(b *bed) {
-		b.needRemember()
-		r := b.push(b.fleeting("k", dueNow, long))
-		for _, do := range []engine.Action{engine.Retry, engine.Snooze, engine.Release, engine.Bury} {
-			b.settle(engine.Settlement{Token: b.lease1(0).Token, Do: do, When: &dueNow})
-			if i := b.get(b.key("k")); i.ID != r.ID || i.State == engine.Finished {
-				b.Fatalf("after %v: %+v", do, i)
-			}
-		}
-		if b.caps.Cancel {
-			b.is(b.cancel(b.id(r.ID)), nil)
-			b.absent(b.key("k"))
-		}
-		b.free("k")
-	}},
-	{"a late ack leaves the key behind", func(b *bed) {
-		b.needRemember()
-		for _, attempts := range []uint32{1, 2} { // spent and lapsed
-			key := fmt.Sprint(attempts)
-			m := b.fleeting(key, dueNow, long)
-			m.MaxAttempts = attempts
-			r := b.push(m)
-			l := b.lease1(b.unit)
-			b.pass(1)
-			b.ack(l.Token)
-			b.finished(r, key, engine.Acked)
-		}
-	}},
 	{"a late ack leaves nothing where another holds the key", func(b *bed) {
 		b.needRemember()
 		m := b.fleeting("k", dueNow, long)
@@ -295,62 +153,6 @@ var rememberTests = []test{
 		if i := b.get(b.key("k")); i.ID != again.ID {
 			b.Fatalf("%+v", i)
 		}
-	}},
-	{"the last to go is remembered", func(b *bed) {
-		b.needRemember()
-		first := b.handled("k", long)
-		m := b.fleeting("k", dueNow, 2*long)
-		m.OnConflict = engine.Replace
-		second := b.push(m)
-		b.ack(b.leaseOf(second).Token)
-		if i := b.finished(second, "k", engine.Acked); second.ID == first.ID || !i.Forgotten.Equal(i.Ended.Add(2*long)) {
-			b.Fatalf("%+v, %+v", first, i)
-		}
-	}},
-	{"an expired one that nothing has met does not come back to be remembered", func(b *bed) {
-		b.needRemember()
-		b.need("Expiry", b.caps.Expiry)
-		m := b.fleeting("k", dueNow, long)
-		m.ExpireAfter = b.unit
-		b.push(m)
-		b.pass(2)
-		r := b.pushAs(engine.Replace, "k", dueNow)
-		b.ack(b.leaseOf(r).Token)
-		b.none("all are gone")
-		b.absent(b.key("k"))
-		b.free("k")
-	}},
-	{"cancel, reschedule and claim do not find it", func(b *bed) {
-		b.needRemember()
-		r := b.handled("k", long)
-		for _, ref := range []engine.Ref{b.key("k"), b.id(r.ID)} {
-			if b.caps.Cancel {
-				b.is(b.cancel(ref), engine.ErrNotFound)
-			}
-			if b.caps.Reschedule {
-				_, err := b.e.Reschedule(b.Context(), ref, dueNow)
-				b.is(err, engine.ErrNotFound)
-			}
-			if b.caps.Claim {
-				_, err := b.e.(engine.Claimer).Claim(b.Context(), ref, engine.Want{})
-				b.is(err, engine.ErrNotFound)
-			}
-		}
-		b.finished(r, "k", engine.Acked)
-	}},
-	{"a redrive goes through, and forgets", func(b *bed) {
-		b.needRemember()
-		optional[engine.Redriver](b, "Redrive", b.caps.Redrive)
-		id := b.deadOnes("k")[0]
-		b.handled("k", long)
-		if r := b.redrive(0); r != (engine.Redriven{Redriven: 1}) {
-			b.Fatalf("%+v", r)
-		}
-		if i := b.get(b.key("k")); i.ID != id {
-			b.Fatalf("%+v", i)
-		}
-		b.ack(b.lease1(0).Token)
-		b.absent(b.key("k"))
 	}},
 	{"what a late settlement brings back forgets", func(b *bed) {
 		b.needRemember()
@@ -428,32 +230,6 @@ var rememberTests = []test{
 		}
 		b.is(b.tryPush(b.msg("k", dueNow)).Err, engine.ErrExists)
 	}},
-	{"it is a queue's own", func(b *bed) {
-		b.needRemember()
-		b.handled("k", long)
-		b.queue = queueName()
-		b.absent(b.key("k"))
-		b.free("k")
-	}},
-	{"replace takes the new remember, rearm keeps the old", func(b *bed) {
-		b.needRemember()
-		for c := engine.Replace; c <= engine.Rearm; c++ {
-			b.Run(c.String(), func(t *testing.T) {
-				key := c.String()
-				b.push(b.fleeting(key, dueNow, long))
-				m := b.fleeting(key, dueNow, 2*long)
-				m.OnConflict = c
-				r, want := b.push(m), 2*long
-				if c == engine.Rearm {
-					want = long
-				}
-				b.ack(b.lease1(0).Token)
-				if i := b.finished(r, key, engine.Acked); !i.Forgotten.Equal(i.Ended.Add(want)) {
-					t.Fatalf("%+v, want it remembered for %v", i, want)
-				}
-			})
-		}
-	}},
 	{"items of one call meet it", func(b *bed) {
 		b.needRemember()
 		first := b.handled("k", long)
@@ -467,15 +243,6 @@ var rememberTests = []test{
 		if r[0].ID != first.ID || r[1].ID != first.ID || r[1].State != engine.Finished ||
 			r[2].Outcome != engine.Created || r[3].Outcome != engine.Kept || r[3].ID != r[2].ID || r[3].State != engine.Scheduled {
 			b.Fatalf("%+v", r)
-		}
-	}},
-	{"a batch of settlements leaves each behind", func(b *bed) {
-		b.needRemember()
-		b.finishMany(40, long)
-		for i := range 40 {
-			if i := b.get(b.key(fmt.Sprint(i))); i.State != engine.Finished {
-				b.Fatalf("%+v", i)
-			}
 		}
 	}},
 	{"an atomic push meets it, and a failed one forgets nothing", func(b *bed) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"testing"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -121,18 +120,6 @@ var settingsTests = []test{
 			b.configured(engine.Settings{}, unset)
 		}
 	}},
-	{"they are stored whole, and a queue's own", func(b *bed) {
-		other := b.queue
-		revision := b.configure(b.allSet())
-		b.queue = queueName()
-		b.configuredNever()
-		s := engine.Settings{InFlight: 1}
-		b.configured(s, b.configure(s))
-		b.queue = other
-		b.configured(b.allSet(), revision)
-		s = engine.Settings{Rate: 3}
-		b.configured(s, b.configure(s))
-	}},
 	{"an engine keeps no slice of the caller's", func(b *bed) {
 		s := b.allSet()
 		b.configure(s)
@@ -142,14 +129,6 @@ var settingsTests = []test{
 		if b.caps.Priority {
 			*s.Defaults.Priority, *got.Defaults.Priority = 9, 9
 		}
-		b.configured(b.allSet(), revision)
-	}},
-	{"purge leaves them", func(b *bed) {
-		p := optional[engine.Purger](b, "Purge", b.caps.Purge)
-		revision := b.configure(b.allSet())
-		b.push(b.msg("", dueLater))
-		_, err := p.Purge(b.Context(), b.queue, engine.PurgeDead|engine.PurgeFinished)
-		b.is(err, nil)
 		b.configured(b.allSet(), revision)
 	}},
 	{"a queue that has settings is listed, until they are unset", func(b *bed) {
@@ -201,76 +180,6 @@ var defaultsTests = []test{
 		if problem := samePolicy(b.get(b.id(b.push(bare).ID)).Policy, bare.Resolve(nil)); problem != "" {
 			b.Error(problem)
 		}
-	}},
-	{"each of a batch, and each replacement, but a rearm", func(b *bed) {
-		b.need("Get", b.caps.Get)
-		b.need("Keys", b.caps.Keys)
-		bare := engine.Message{Queue: b.queue, Due: dueLater}
-		msgs := make([]engine.Message, 5)
-		for c := range msgs {
-			bare.Key, bare.OnConflict = engine.Conflict(c).String(), engine.Conflict(c)
-			msgs[c] = bare
-		}
-		b.configure(engine.Settings{Defaults: engine.Terms{TTR: time.Hour}})
-		b.pushEach(msgs)
-		d := engine.Terms{TTR: 2 * time.Hour, Backoff: []time.Duration{time.Minute}}
-		b.configure(engine.Settings{Defaults: d})
-		if _, err := b.e.Push(b.Context(), msgs); err != nil {
-			b.Fatal(err)
-		}
-		for c := engine.Reject; c <= engine.Rearm; c++ {
-			b.Run(c.String(), func(t *testing.T) {
-				want := engine.Policy{TTR: time.Hour}
-				if c == engine.Replace || c == engine.KeepDue {
-					want = bare.Resolve(&d)
-				}
-				if i := b.get(b.key(c.String())); i.TTR != want.TTR || !slices.Equal(i.Backoff, want.Backoff) {
-					t.Errorf("%+v, want %+v", i.Policy, want)
-				}
-			})
-		}
-	}},
-	{"they act", func(b *bed) {
-		b.configure(engine.Settings{Defaults: b.able(engine.Terms{MaxAttempts: 1, TTR: time.Hour, Priority: new(uint32(5))})})
-		bare := engine.Message{Queue: b.queue}
-		b.push(bare)
-		first := bare
-		first.Terms = b.able(engine.Terms{Priority: new(uint32(4))})
-		r := b.push(first)
-		l := b.lease1(0)
-		if b.caps.Priority && l.ID != r.ID {
-			b.Fatalf("leased %+v", l.Info)
-		}
-		if now := b.now(); l.Deadline.Before(now.Add(59*time.Minute)) || l.Deadline.After(now.Add(61*time.Minute)) {
-			b.Fatalf("deadline %v, now %v", l.Deadline, now)
-		}
-		if s := b.settle(engine.Settlement{Token: l.Token, Do: engine.Retry, When: &dueNow}); s.State != engine.Dead {
-			b.Fatalf("%+v", s)
-		}
-	}},
-	{"an expiry, and never", func(b *bed) {
-		b.need("Expiry", b.caps.Expiry)
-		b.configure(engine.Settings{Defaults: engine.Terms{ExpireAfter: b.unit}})
-		b.push(b.msg("", dueNow))
-		stays := b.msg("", dueNow)
-		stays.ExpireAfter = engine.Never
-		r := b.push(stays)
-		b.pass(2)
-		if l := b.lease1(0); l.ID != r.ID || !l.Expires.IsZero() {
-			b.Fatalf("leased %+v", l.Info)
-		}
-		b.none("past its expiry")
-	}},
-	{"a memory, and never", func(b *bed) {
-		b.needRemember()
-		b.configure(engine.Settings{Defaults: engine.Terms{Remember: long}})
-		r := b.push(b.msg("k", dueNow))
-		b.ack(b.leaseOf(r).Token)
-		if i := b.finished(r, "k", engine.Acked); !i.Forgotten.Equal(i.Ended.Add(long)) {
-			b.Fatalf("%+v", i)
-		}
-		b.handled("never", engine.Never)
-		b.absent(b.key("never"))
 	}},
 	{"an atomic push takes them, too", func(b *bed) {
 		p := optional[engine.AtomicPusher](b, "Atomic", b.caps.Atomic)

@@ -1,6 +1,7 @@
 package rabbitengine
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/servertest"
 	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
 )
 
@@ -105,11 +107,15 @@ func TestParkedMessagesComeBack(t *testing.T) {
 		_, err = ch.QueueDelete(s.layout.delayQueue(digitDelay{1, 7}), false, false, false) // of what is pushed next
 		ok(t, err)
 		later := pushed(t, e, engine.Message{Due: engine.When{In: delay}})
-		for parked := 0; parked < 2; {
-			q, err := ch.QueueDeclarePassive("tarry.parking", true, false, false, false, nil)
-			ok(t, err)
-			parked = q.Messages
-		}
+		servertest.Await(t, "both to be parked, or to have come back", func() error {
+			if _, err := s.stock("tarry.queue.q"); err == nil {
+				return nil
+			}
+			if n, err := s.stock("tarry.parking"); err != nil || n < 2 {
+				return fmt.Errorf("%d are parked, %w", n, err)
+			}
+			return nil
+		})
 		other := opened(t, url, cfg)
 		for _, want := range []engine.PushResult{due, later} {
 			l := leased(t, other, 1, time.Minute)[0]

@@ -1,11 +1,10 @@
 package diskengine
 
 import (
-	"container/heap"
 	"errors"
+	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/internal/token"
@@ -14,9 +13,9 @@ import (
 // scan takes the candidates in sstables, in the order of the list. It merges scans of all
 // sstables.
 func (l *listing) scan(c *call) (err error) {
-	heads := scans{newest: l.newest}
+	var heads []*scanned // each stands at an entry
 	defer func() {
-		for _, h := range heads.of {
+		for _, h := range heads {
 			err = errors.Join(err, h.close())
 		}
 	}()
@@ -32,12 +31,16 @@ func (l *listing) scan(c *call) (err error) {
 		if ok, err := h.next(c); err != nil {
 			return err
 		} else if ok {
-			heads.of = append(heads.of, h)
+			heads = append(heads, h)
 		}
 	}
-	heap.Init(&heads)
-	for n := 0; len(heads.of) > 0; {
-		h := heads.of[0]
+	for n := 0; len(heads) > 0; {
+		h := slices.MinFunc(heads, func(a, b *scanned) int {
+			if l.newest {
+				a, b = b, a
+			}
+			return a.candidate().Compare(b.candidate().Place)
+		})
 		x, more := h.candidate(), false
 		if l.span.Holds(x.Place) { // otherwise it does not hold those after it either
 			if n == 0 || x.Place != l.seen[len(l.seen)-1].Place {
@@ -53,10 +56,9 @@ func (l *listing) scan(c *call) (err error) {
 			}
 		}
 		if more {
-			heap.Fix(&heads, 0)
 			continue
 		}
-		heap.Pop(&heads)
+		heads = slices.DeleteFunc(heads, func(o *scanned) bool { return o == h })
 		if err := h.close(); err != nil {
 			return err
 		}
@@ -141,36 +143,4 @@ func (s *scanned) close() error {
 func (s *scanned) candidate() candidate {
 	e := s.scan.Entry()
 	return candidate{token.Place{At: e.At, ID: engine.ID(e.ID)}, store.Spot{Src: s.src, Pos: e.Pos}}
-}
-
-func (s *scanned) position() memtable.Position {
-	e := s.scan.Entry()
-	return memtable.Position{At: e.At, ID: e.ID}
-}
-
-// scans is a heap of scans, for package heap.
-type scans struct {
-	of     []*scanned
-	newest bool
-}
-
-func (s *scans) Len() int      { return len(s.of) }
-func (s *scans) Swap(i, j int) { s.of[i], s.of[j] = s.of[j], s.of[i] }
-func (s *scans) Less(i, j int) bool {
-	a, b := s.of[i].position(), s.of[j].position()
-	if s.newest {
-		a, b = b, a
-	}
-	return before(a, b)
-}
-
-// Push implements heap.Interface.
-func (s *scans) Push(x any) { s.of = append(s.of, x.(*scanned)) }
-
-// Pop implements heap.Interface.
-func (s *scans) Pop() any {
-	last := len(s.of) - 1
-	h := s.of[last]
-	s.of = s.of[:last]
-	return h
 }

@@ -1,9 +1,6 @@
 package diskengine
 
 import (
-	"bytes"
-
-	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
@@ -15,8 +12,6 @@ type keyLookup struct {
 	num    uint32
 	key    sstable.Key
 	absent uint64 // 0: not known
-
-	id engine.ID // the message that had the key when the memtables were last asked; 0: none
 }
 
 // seek looks keys up before a step asks for them. Most are in no sstable, as filters show
@@ -55,18 +50,4 @@ func (c *call) seek(n int, key func(i int) (queue, key string), to []keyLookup) 
 	}
 	c.lacks.set = set
 	return c.read()
-}
-
-// holder finds the live message with a key in the memtables: by the id that had the key last,
-// or by the key.
-func (c *call) holder(q *queue, key []byte, hash *keyLookup) (memtable.Entry, bool) {
-	if hash.id != 0 {
-		e, ok := c.e.store.Memtables.ByID(uint64(hash.id))
-		if ok && e.Queue == q.num && e.Area == memtable.Live && bytes.Equal(e.Key, key) {
-			return e, true
-		}
-	}
-	e, ok := c.e.store.Memtables.ByKey(q.num, memtable.Live, key)
-	hash.id = engine.ID(e.ID)
-	return e, ok
 }

@@ -132,7 +132,7 @@ func (c *call) shown(m *message) bool {
 
 // byKey finds the live message with a key. hash is of that key, or zero.
 func (c *call) byKey(q *queue, key []byte, hash *keyLookup) (m message, ok bool, err error) {
-	if e, found := c.holder(q, key, hash); found {
+	if e, found := c.e.store.Memtables.ByKey(q.num, memtable.Live, key); found {
 		if m, err = c.fromMemtable(q, e); err != nil {
 			return m, false, err
 		}

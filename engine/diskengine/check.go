@@ -107,9 +107,6 @@ func checkError(op, dir string, err error) error {
 	case errors.Is(err, manifest.ErrRestoring):
 		return fail(engine.ErrInvalid, "remove the directory, and do it again")
 	case errors.Is(err, fs.ErrNotExist):
-		if names, _ := (vfs.OS{}).List(dir); onPebble(names) {
-			return pebbleError(op, dir)
-		}
 		return fail(engine.ErrInvalid, "name the directory of a disk store, or of a backup of one")
 	case errors.Is(err, format.ErrVersion):
 		return fail(engine.ErrInvalid, "use the release that wrote "+dir)

@@ -127,9 +127,6 @@ func (e *Engine) ours() error {
 	if slices.Contains(names, manifest.Name) {
 		return nil
 	}
-	if onPebble(names) {
-		return pebbleError("open", e.store.Dir)
-	}
 	// A first opening that was cut short leaves these.
 	ours := []string{lockName, vfs.HolderName, store.BallastName, manifest.NewName, manifest.LogName, manifest.TablesName}
 	for _, name := range names {

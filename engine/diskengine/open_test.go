@@ -12,13 +12,6 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine"
 )
 
-// pebbleFiles are those of a store on Pebble, some with what they hold.
-var pebbleFiles = map[string]string{
-	"TARRY": "tarry disk 2\n", "HOLDER": "pid 1 on host since 2030-01-02T15:04:05Z\n", "LOCK": "", "BALLAST": "",
-	"store/LOCK": "", "store/000002.log": "", "store/MANIFEST-000001": "", "store/OPTIONS-000003": "",
-	"store/marker.format-version.000011.024": "", "store/marker.manifest.000001.MANIFEST-000001": "",
-}
-
 // TestOpenRefuses opens what is no store: it is refused with one line, and left as it is.
 func TestOpenRefuses(t *testing.T) {
 	inUse := t.TempDir()
@@ -31,16 +24,15 @@ func TestOpenRefuses(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	old := directory(t, pebbleFiles)
+	other := directory(t, map[string]string{"notes.txt": "milk"})
 	for name, c := range map[string]struct {
 		dir  string
 		is   error
 		says string
 	}{
-		"a store on Pebble":             {old, engine.ErrInvalid, old + " is a store of an earlier tarry, on Pebble: serve it with that one, and copy what waits with this one: tarry copy http://127.0.0.1:8277 disk:NEW"},
-		"a directory of something else": {directory(t, map[string]string{"notes.txt": "milk"}), engine.ErrInvalid, "it holds notes.txt; name an empty directory or a new one"},
+		"a directory of something else": {other, engine.ErrInvalid, "it holds notes.txt; name an empty directory or a new one"},
 		"a log without a manifest":      {directory(t, map[string]string{"log/1.log": "milk"}), engine.ErrDamaged, "is missing, and log is not empty"},
-		"a file":                        {filepath.Join(old, "TARRY"), engine.ErrInvalid, "TARRY must be a directory"},
+		"a file":                        {filepath.Join(other, "notes.txt"), engine.ErrInvalid, "notes.txt must be a directory"},
 		"a manifest that is none":       {directory(t, map[string]string{"MANIFEST": "milk"}), engine.ErrDamaged, "is damaged"},
 		"a store in use":                {inUse, engine.ErrUnavailable, "pid "},
 	} {
@@ -59,10 +51,10 @@ func TestOpenRefuses(t *testing.T) {
 		})
 	}
 	for what, err := range map[string]error{
-		"check":   second(diskengine.Check(t.Context(), old, nil)),
-		"salvage": second(diskengine.Salvage(t.Context(), old, filepath.Join(t.TempDir(), "new"), nil, nil)),
+		"check":   second(diskengine.Check(t.Context(), other, nil)),
+		"salvage": second(diskengine.Salvage(t.Context(), other, filepath.Join(t.TempDir(), "new"), nil, nil)),
 	} {
-		if !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "on Pebble: serve it with") {
+		if !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "name the directory of a disk store") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -63,13 +63,6 @@ var options = []Option{
 	}},
 }
 
-// gone are the options of earlier releases, with what to do instead.
-var gone = []struct{ name, instead string }{
-	{"store", "there is one store only: leave store= out"},
-	{"cache", "nothing is cached of the disk: leave cache= out; memory= says how much memory the store uses"},
-	{"mem_table", "there are no such tables: leave mem_table= out; memory= says how much memory the store uses"},
-}
-
 // none turns a 0 that was given into the -1 that means none in a Config.
 func none[T int64 | time.Duration](given bool, n *T) {
 	if given && *n == 0 {
@@ -85,11 +78,6 @@ func ParseURL(u *url.URL) (dir string, cfg *Config, err error) {
 	r := storeurl.New(u)
 	cfg = new(Config)
 	dir = r.Path()
-	for _, o := range gone {
-		if u.Query().Has(o.name) {
-			r.Fail("%s", o.instead)
-		}
-	}
 	for _, o := range options {
 		o.read(r, o.Name, cfg)
 	}

@@ -61,12 +61,7 @@ func TestBackupRefusals(t *testing.T) {
 	w.must(t, "push", "mail", "x")
 	w.must(t, "backup", "copy")
 	w.must(t, "push", "mail", "x", "--store", "disk:other")
-	for _, dir := range []string{"photos/holiday", "pebble/store"} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile("pebble/TARRY", []byte("tarry disk 2\n"), 0o600); err != nil {
+	if err := os.MkdirAll("photos/holiday", 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range []step{
@@ -75,18 +70,16 @@ func TestBackupRefusals(t *testing.T) {
 		{args: "backup data", code: exitUsage, stderr: `tarry: .*this is no backup: data holds [A-Z]+ .*\n`},
 		{args: "backup copy --store disk:other", code: exitUsage, stderr: `tarry: .*this is a backup of another store: copy \(name another directory\)\n`},
 		{args: "backup more --store mem:", code: exitFailed, stderr: `tarry: .*only a disk store .*\n`},
-		{args: "queues --store disk:pebble", code: exitUsage, stderr: `tarry: .*pebble is a store of an earlier tarry, on Pebble: .*tarry copy http://127.0.0.1:8277 disk:NEW.*\n`},
 		{args: "restore copy", code: exitUsage, stderr: `tarry: TO is missing .*\n`},
 		{args: "restore copy data", code: exitUsage, stderr: `tarry: .*the directory is not empty: data holds [A-Z]+ \(name one that is missing or empty\)\n`},
 		{args: "restore data new", code: exitUsage, stderr: `tarry: .*this is no backup: data holds [A-Z]+ .*\n`},
 		{args: "restore nowhere new", code: exitUsage, stderr: `tarry: .*nowhere: .*\n`},
 		{args: "check photos", code: exitUsage, stderr: `tarry: .*\(name the directory of a disk store, or of a backup of one\)\n`},
-		{args: "check pebble", code: exitUsage, stderr: `tarry: .*pebble is a store of an earlier tarry, on Pebble: .*\n`},
 		{args: "check nowhere", code: exitUsage, stderr: `tarry: .*nowhere.*\n`},
 	} {
 		run1(t, w, s)
 	}
-	if names, _ := filepath.Glob("*"); !slices.Equal(names, []string{"copy", "data", "other", "pebble", "photos"}) {
+	if names, _ := filepath.Glob("*"); !slices.Equal(names, []string{"copy", "data", "other", "photos"}) {
 		t.Errorf("left %v", names)
 	}
 	served(t, diskStore)

@@ -37,7 +37,6 @@ func TestServeRefusesDiskOptions(t *testing.T) {
 		"--store disk:data --disk-memory much":           `tarry: .*memory is a size such as .*\n`,
 		"--store disk:data?memory=9MiB --disk-memory 1B": `tarry: --disk-memory is given, and memory in the store's URL .*\n`,
 		"--store disk:data?memry=1MiB":                   `tarry: .*has ballast, close_timeout, max_leases, max_pending, memory, min_free, retry_for.*\n`,
-		"--store disk:data?cache=1MiB":                   `tarry: .*leave cache= out; memory= says .*\n`,
 	} {
 		run1(t, world{}, step{args: "serve --http 127.0.0.1:0 " + args, code: exitUsage, stderr: stderr})
 	}

@@ -21,7 +21,7 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 	}
 	a := newAtomicPush(msgs)
 	err := e.admitted(ctx, msgs, 0, a.run)
-	for more, ok := errors.AsType[olderBody](err); ok; more, ok = errors.AsType[olderBody](err) {
+	for more, ok := errors.AsType[keptBody](err); ok; more, ok = errors.AsType[keptBody](err) {
 		a = newAtomicPush(msgs)
 		err = e.admitted(ctx, msgs, more, a.run)
 	}
@@ -50,7 +50,7 @@ type atomicPush struct {
 	live map[*queue]int64     // how many live messages more than now
 	news int64                // new messages of all queues, with those that expire at once
 	kept int                  // bytes of contents that are kept
-	more olderBody            // bytes of those that are large
+	more keptBody             // bytes of those that are large
 }
 
 // keyName is a key in a queue.
@@ -114,9 +114,9 @@ func (a *atomicPush) push(c *call, ahead []*memtable.Ahead) error {
 		}
 		return nil
 	}
-	older := c.older
-	defer func() { c.older, c.ahead = older, nil }()
-	c.older = math.MaxInt // plan has looked
+	older := c.keptRoom
+	defer func() { c.keptRoom, c.ahead = older, nil }()
+	c.keptRoom = math.MaxInt // plan has looked
 	for i := range a.msgs {
 		c.ahead = ahead[i]
 		if a.results[i], err = c.push(&a.msgs[i], &a.hashes[i]); err != nil {
@@ -147,7 +147,7 @@ func (a *atomicPush) plan(c *call) (refused bool, err error) {
 		a.results[i].Err = no
 		refused = refused || no != nil
 	}
-	if lack == nil && a.more > c.older {
+	if lack == nil && a.more > c.keptRoom {
 		return false, a.more
 	}
 	return refused, lack
@@ -186,8 +186,8 @@ func (a *atomicPush) planOne(c *call, i int) (refused, err error) {
 		p.policy, p.bytes = in.Resolve(q.defaults()), len(in.Body)
 	} else if a.kept += p.bytes; a.kept > engine.MaxAtomicBytes {
 		return nil, refuseKept(a.kept)
-	} else if p.bytes > leastKept {
-		a.more += olderBody(p.bytes)
+	} else if p.bytes > smallBody {
+		a.more += keptBody(p.bytes)
 	}
 	p.state = engine.Scheduled                     // or ready: later pushes treat both alike
 	if at := expiry(p.due, &p.policy); at < c.ms { // it is gone before the next is pushed

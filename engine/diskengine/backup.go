@@ -36,7 +36,7 @@ func (e *Engine) Backup(ctx context.Context, dir string) (engine.Backup, error) 
 			return broken(op, err)
 		}
 		made := make(chan engine.Backup, 1)
-		err := c.apart(func() error {
+		err := c.withoutLock(func() error {
 			if !e.copying.TryLock() {
 				return &engine.Error{Op: op, Err: engine.ErrLimit, Hint: "another backup is being made; wait until that is done"}
 			}
@@ -74,19 +74,19 @@ func (e *Engine) backup(ctx context.Context, dir string) (engine.Backup, error) 
 	}}
 	r, err := backup.Take(fs, dir, src, pace)
 	if errors.Is(err, backup.ErrSource) {
-		e.noteSpoilt(err)
+		e.noteDamage(err)
 		return engine.Backup{}, &engine.Error{Op: "backup", Err: &counted{err, engine.ErrDamaged},
 			Hint: "the backup is what it was before; stop the store, and see what tarry check " + e.store.Dir + " says"}
 	}
 	if err != nil {
 		return engine.Backup{}, backupError("backup", dir, err)
 	}
-	return told(r), nil
+	return backupOf(r), nil
 }
 
-// noteSpoilt counts a block of an sstable that a backup found damaged: it reads through files
+// noteDamage counts a block of an sstable that a backup found damaged: it reads through files
 // of its own.
-func (e *Engine) noteSpoilt(err error) {
+func (e *Engine) noteDamage(err error) {
 	damage, ok := errors.AsType[*vfs.DamageError](err)
 	if !ok {
 		return
@@ -98,7 +98,7 @@ func (e *Engine) noteSpoilt(err error) {
 	}
 }
 
-func told(r backup.Result) engine.Backup {
+func backupOf(r backup.Result) engine.Backup {
 	return engine.Backup{Taken: r.Taken, Files: r.Files, Bytes: r.Bytes, Copied: r.Copied}
 }
 
@@ -117,7 +117,7 @@ func restore(ctx context.Context, f vfs.FS, from, to string, progress func(bytes
 	if err != nil {
 		return engine.Backup{}, backupError("restore", from, err)
 	}
-	return told(r), nil
+	return backupOf(r), nil
 }
 
 const (

@@ -36,14 +36,14 @@ type call struct {
 	ahead    *memtable.Ahead
 	prepared *wal.Prepared
 
-	older  olderBody // how many more bytes of kept bodies the call was let in for
-	over   *queue    // a queue in which a message has died: there may be too many dead ones
-	hints  []string
-	rests  wal.Pos // the log must be durable up to here when the call is answered
-	writes wal.Pos // and written up to here
-	lacks  lacks
-	found  found
-	kept   []byte // room for bytes that outlast a step (keep)
+	keptRoom  keptBody // how many more bytes of kept bodies the call was let in for
+	over      *queue   // a queue in which a message has died: there may be too many dead ones
+	hints     []string
+	syncedTo  wal.Pos // the log must be durable up to here when the call is answered
+	writtenTo wal.Pos // and written up to here
+	lacks     lacks
+	found     found
+	kept      []byte // room for bytes that outlast a step (keep)
 
 	unnamed []unnamed
 	later   []func() // log lines, for when the lock is released: a logger may block
@@ -68,13 +68,13 @@ func (e *Engine) do(ctx context.Context, op string, fn func(c *call) error) erro
 	if len(c.unnamed) > 0 {
 		c.name()
 	}
-	if c.rests > 0 {
-		if werr := e.store.Log.Wait(ctx, c.rests); werr != nil {
+	if c.syncedTo > 0 {
+		if werr := e.store.Log.Wait(ctx, c.syncedTo); werr != nil {
 			err = werr
 		}
 	}
-	if c.writes > c.rests {
-		if werr := e.store.Log.WaitWritten(ctx, c.writes); werr != nil {
+	if c.writtenTo > c.syncedTo {
+		if werr := e.store.Log.WaitWritten(ctx, c.writtenTo); werr != nil {
 			err = werr
 		}
 	}
@@ -177,9 +177,9 @@ func (c *call) commit() error {
 		return err
 	}
 	if c.written {
-		c.writes = pos
+		c.writtenTo = pos
 	} else {
-		c.rests = pos
+		c.syncedTo = pos
 	}
 	for _, q := range c.touched {
 		q.pos = pos
@@ -215,13 +215,13 @@ func (c *call) touch(q *queue) {
 }
 
 // see makes the answer wait until the changes that a queue has now are durable.
-func (c *call) see(q *queue) { c.rests = max(c.rests, q.pos) }
+func (c *call) see(q *queue) { c.syncedTo = max(c.syncedTo, q.pos) }
 
 // after is the instant d from now.
 func (c *call) after(d time.Duration) int64 { return engine.When{In: d}.Resolve(c.now) }
 
-// apart runs fn, which may hang in the operating system. The call's caller can leave it.
-func (c *call) apart(fn func() error) error {
+// withoutLock runs fn, which may hang in the operating system. The call's caller can leave it.
+func (c *call) withoutLock(fn func() error) error {
 	e := c.e
 	if e.made.Left() >= calls.MaxLeft {
 		return &engine.Error{Op: c.op, Err: engine.ErrUnavailable, Hint: "the disk does not answer: many calls wait for it whose callers left"}
@@ -261,9 +261,9 @@ func (f *freshness) add(pos wal.Pos, least int64, synced wal.Pos) {
 	f.of = append(f.of, arrival{pos, least})
 }
 
-// rests returns the last entry that made a message wait which is due by due; 0: all such
+// lastBefore returns the last entry that made a message wait which is due by due; 0: all such
 // entries are durable.
-func (f *freshness) rests(due int64) wal.Pos {
+func (f *freshness) lastBefore(due int64) wal.Pos {
 	for i := len(f.of) - 1; i >= 0; i-- {
 		if f.of[i].least <= due {
 			return f.of[i].pos

@@ -98,7 +98,7 @@ func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err err
 	switch {
 	case at.Src == nil:
 		return engine.ErrNotFound, nil
-	case l != nil && !l.Over():
+	case l != nil && !l.HasLapsed():
 		return engine.ErrLeased, nil
 	}
 	c.group = (&record.Gone{ID: ref.ID, From: at.Record()}).Append(c.group)

@@ -19,7 +19,7 @@ type messageCopy struct {
 	is       engine.State
 	deadline int64       // of the lease
 	token    token.Token // of the lease, for the caller that leased it
-	alone    bool        // it is leased by itself
+	isolated bool        // it is leased by itself
 }
 
 // copyOf copies a message whose content was read.
@@ -37,8 +37,8 @@ const copyRest = 512
 
 func (p *messageCopy) bytes() int { return len(p.key) + len(p.content) + len(p.LastError) + copyRest }
 
-// keptRoom is how many bytes are allocated at a time for bytes that are kept.
-const keptRoom = 16 << 10
+// copyRoom is how many bytes are allocated at a time for bytes that are kept.
+const copyRoom = 16 << 10
 
 // keep returns bytes that outlast the step: a copy, unless they are of an sstable.
 func (c *call) keep(m *message, b []byte) []byte {
@@ -46,7 +46,7 @@ func (c *call) keep(m *message, b []byte) []byte {
 		return b
 	}
 	if len(b) > cap(c.kept)-len(c.kept) {
-		c.kept = make([]byte, 0, max(keptRoom, len(b)))
+		c.kept = make([]byte, 0, max(copyRoom, len(b)))
 	}
 	from := len(c.kept)
 	c.kept = append(c.kept, b...)

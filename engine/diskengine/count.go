@@ -12,7 +12,7 @@ import (
 func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, error) {
 	info := engine.QueueInfo{Queue: name}
 	err := e.do(ctx, "queue", func(c *call) error {
-		_, err := c.census(name, &info)
+		_, err := c.countQueue(name, &info)
 		return err
 	})
 	return info, err
@@ -34,7 +34,7 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 			for _, name := range some {
 				after = name
 				queues = append(queues, engine.QueueInfo{Queue: name})
-				known, err := c.census(name, &queues[len(queues)-1])
+				known, err := c.countQueue(name, &queues[len(queues)-1])
 				switch {
 				case err != nil:
 					return err
@@ -53,8 +53,8 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 	return queues, next, nil
 }
 
-// census counts a queue, and reports whether it has anything to show.
-func (c *call) census(name string, info *engine.QueueInfo) (known bool, err error) {
+// countQueue counts a queue, and reports whether it has anything to show.
+func (c *call) countQueue(name string, info *engine.QueueInfo) (known bool, err error) {
 	var t tally
 	var oldest, next first
 	err = c.tallied(name, &t, func(c *call) []int64 { return []int64{c.ms + 1} }, func(q *queue) error {

@@ -37,7 +37,7 @@ func (c *call) dropDead(q *queue) error {
 		if n == store.StepItems {
 			return errYield
 		}
-		m, ok, err := c.earliest(q, &q.graves)
+		m, ok, err := c.earliest(q, &q.deadCursors)
 		if !ok || err != nil {
 			return err
 		}

@@ -16,8 +16,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(victimDir); dir != "" {
-		fmt.Println("stopped", runVictim(dir))
+	if dir := os.Getenv(killedDir); dir != "" {
+		fmt.Println("stopped", runUntilKilled(dir))
 		return
 	}
 	leaktest.Main(m)

@@ -252,7 +252,7 @@ func (e *Engine) Near() (n int64) {
 	defer e.store.Mu.Unlock()
 	for _, q := range e.queues {
 		n += int64(cap(q.heap)) * readyItemBytes
-		for _, l := range []*tableCursors{&q.lane, &q.graves, &q.memories} {
+		for _, l := range []*tableCursors{&q.liveCursors, &q.deadCursors, &q.finishedCursors} {
 			for _, k := range l.cursors {
 				n += int64(cap(k.loaded)) * readyItemBytes
 			}
@@ -359,8 +359,8 @@ func (e *Engine) sound() error {
 				best++
 			}
 		}
-		if sure != q.sure || q.best > best {
-			return fmt.Errorf("%s: %d wait before %v, and are counted as %d; of %d turns that go out first %d are counted", q.name, sure, q.known, q.sure, best, q.best)
+		if sure != q.knownCount || q.bestCount > best {
+			return fmt.Errorf("%s: %d wait before %v, and are counted as %d; of %d turns that go out first %d are counted", q.name, sure, q.known, q.knownCount, best, q.bestCount)
 		}
 		for id, p := range where[q] {
 			if p.area == memtable.Live && !q.held(id) && !turned[id] && before(memtable.Position{At: p.due, ID: uint64(id)}, q.front) {
@@ -375,28 +375,28 @@ func (e *Engine) sound() error {
 }
 
 // soundLeases says what is wrong of those of a queue.
-func (e *Engine) soundLeases(q *queue, stands func(id engine.ID) bool) (err error) {
+func (e *Engine) soundLeases(q *queue, exists func(id engine.ID) bool) (err error) {
 	held, last := int64(0), memtable.First
 	look := func(l *lease) bool {
 		id, at := engine.ID(l.ID), memtable.Position{At: l.Deadline, ID: l.ID}
 		switch {
-		case !stands(id):
+		case !exists(id):
 			err = fmt.Errorf("%s: id %d has a lease %+v, and stands nowhere", q.name, id, *l)
 		case q.leaseOf(id) != l:
 			err = fmt.Errorf("%s: the lease %+v is not found by its id", q.name, *l)
 		case before(at, last):
 			err = fmt.Errorf("%s: the lease %+v stands behind %v", q.name, *l, last)
-		case !l.Over() && l.Deadline < q.ends:
+		case !l.HasLapsed() && l.Deadline < q.ends:
 			err = fmt.Errorf("%s: the lease %+v ends before %d", q.name, *l, q.ends)
 		}
-		if last = at; !l.Over() {
+		if last = at; !l.HasLapsed() {
 			held++
 		}
 		return err == nil
 	}
 	e.leases.Ascend(q.num, memtable.First, look)
 	last = memtable.First
-	e.leases.AscendOver(q.num, memtable.First, look)
+	e.leases.AscendLapsed(q.num, memtable.First, look)
 	if err == nil && held != q.leased {
 		err = fmt.Errorf("%s: %d are leased, counted as %d", q.name, held, q.leased)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
-// trace is a remembered key.
-type trace struct {
+// finishedKey is a remembered key.
+type finishedKey struct {
 	id engine.ID
 	at store.Spot // zero: in a memtable
 	record.Trace
@@ -16,12 +16,12 @@ type trace struct {
 }
 
 // finished finds the trace of a remembered key. Its time may be over.
-func (c *call) finished(q *queue, key []byte, hash *keyLookup) (t trace, ok bool, err error) {
+func (c *call) finished(q *queue, key []byte, hash *keyLookup) (t finishedKey, ok bool, err error) {
 	if len(key) == 0 || q.finished == 0 {
 		return t, false, nil
 	}
 	if e, found := c.e.store.Memtables.ByKey(q.num, memtable.Finished, key); found {
-		t = trace{id: engine.ID(e.ID), forgotten: e.At}
+		t = finishedKey{id: engine.ID(e.ID), forgotten: e.At}
 		t.Trace, err = record.ParseTrace(e.Value)
 		return t, err == nil, err
 	}
@@ -41,7 +41,7 @@ func (c *call) finished(q *queue, key []byte, hash *keyLookup) (t trace, ok bool
 		if err != nil {
 			return t, false, err
 		}
-		t = trace{id: engine.ID(v.ID), at: at, forgotten: v.At}
+		t = finishedKey{id: engine.ID(v.ID), at: at, forgotten: v.At}
 		t.Trace, err = record.ParseTrace(value)
 		return t, err == nil, err
 	}
@@ -52,12 +52,12 @@ func (c *call) finished(q *queue, key []byte, hash *keyLookup) (t trace, ok bool
 func (c *call) forgetKey(q *queue, key []byte, hash *keyLookup) error {
 	t, ok, err := c.finished(q, key, hash)
 	if ok {
-		c.forgetTrace(q, &t)
+		c.forgetFinished(q, &t)
 	}
 	return err
 }
 
-func (c *call) forgetTrace(q *queue, t *trace) {
+func (c *call) forgetFinished(q *queue, t *finishedKey) {
 	c.drop(&message{id: t.id, q: q, area: memtable.Finished, at: t.at})
 }
 
@@ -89,7 +89,7 @@ func (c *call) forgetOver(q *queue) error {
 		if n == store.StepItems {
 			return errYield
 		}
-		m, ok, err := c.earliest(q, &q.memories)
+		m, ok, err := c.earliest(q, &q.finishedCursors)
 		if !ok || err != nil || m.Died > c.ms {
 			return err
 		}

@@ -116,7 +116,7 @@ func (f *found) readOf(src *store.Source, spots []store.Spot, most int) (bytes i
 		err := src.GetEach(positions, func(e sstable.Entry) bool {
 			at := spots[done]
 			done++
-			if err := legible(src.Area, e); err != nil {
+			if err := checkValue(src.Area, e); err != nil {
 				f.broken[at] = &unreadableError{src.Misread(e.Pos, err), at}
 				return true
 			}

@@ -22,7 +22,7 @@ func (e *Engine) forgetIdle() error {
 		for _, name := range some {
 			after = name
 			q := e.queues[name]
-			e.letGo(q)
+			e.forgetCursors(q)
 			switch {
 			case len(e.queues) > fewQueues && q.empty():
 				empty = append(empty, name)

@@ -76,7 +76,7 @@ type promised struct {
 func (j *journal) kill(after int) {
 	j.t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), victimDir+"="+j.dir)
+	cmd.Env = append(os.Environ(), killedDir+"="+j.dir)
 	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
 	if err == nil {

@@ -41,7 +41,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 				}
 				continue
 			}
-			if !c.alone(err) {
+			if !c.ofOneQueue(err) {
 				e.giveBack(ctx, leased)
 				return err
 			}
@@ -52,7 +52,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	})
 	if err != nil {
 		e.giveBack(ctx, leased)
-		e.untold(wants, g.Queues)
+		e.keepCounts(wants, g.Queues)
 		return engine.Grant{}, err
 	}
 	for i, copies := range leased {
@@ -89,9 +89,9 @@ func (e *Engine) leaseFirst(n int) int {
 // exceed it.
 func (e *Engine) mostLeased() int { return int(max(engine.AnswerBytes, e.cfg.MemoryBytes/8)) }
 
-// alone reports whether an error is of one queue, which could not be read, and not of the
+// ofOneQueue reports whether an error is of one queue, which could not be read, and not of the
 // whole call.
-func (c *call) alone(err error) bool {
+func (c *call) ofOneQueue(err error) bool {
 	var ours *engine.Error
 	return !errors.As(err, &ours) && c.ctx.Err() == nil && c.e.store.Failed() == nil
 }
@@ -113,8 +113,8 @@ func (e *Engine) giveBack(ctx context.Context, leased [][]messageCopy) {
 		func() ([]engine.Settled, error) { return e.settle(context.Background(), s) }) // a store that has stopped has no leases
 }
 
-// untold keeps, for the next lease, the counts of a lease whose answer nobody got.
-func (e *Engine) untold(wants []engine.Want, granted []engine.Granted) {
+// keepCounts keeps, for the next lease, the counts of a lease whose answer nobody got.
+func (e *Engine) keepCounts(wants []engine.Want, granted []engine.Granted) {
 	e.store.Mu.Lock()
 	defer e.store.Mu.Unlock()
 	for i := range granted {
@@ -137,7 +137,7 @@ func (c *call) lease(w *engine.Want, bytes int, g *engine.Granted, leased *[]mes
 			return err
 		}
 		c.written = true
-		c.rests = max(c.rests, c.e.fresh.rests(c.ms))
+		c.syncedTo = max(c.syncedTo, c.e.fresh.lastBefore(c.ms))
 		// Dead messages and remembered keys whose time is over go some at a time: due messages
 		// do not wait.
 		if err := c.forgetOver(q); err != nil && err != errYield {
@@ -187,10 +187,10 @@ func (c *call) grant(q *queue, w *engine.Want, bytes int, g *engine.Granted, lea
 	}
 	// A caller that got a later instant, here or by another client, would not look after these
 	// leases in time.
-	if next < q.told && !g.More {
+	if next < q.nextDue && !g.More {
 		c.hints = append(c.hints, q.name)
 	}
-	q.told, q.hint = next, false
+	q.nextDue, q.hint = next, false
 	c.e.weigh(q)
 	return nil
 }
@@ -203,7 +203,7 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]messageCopy
 	var aside []readyItem // taken off the heap, and put back at the end
 	var lack error
 	most := min(w.Max-len(*leased), q.grantable(c.now, w.Max-len(*leased)))
-	if len(*leased) > 0 && (*leased)[0].alone {
+	if len(*leased) > 0 && (*leased)[0].isolated {
 		most = 0
 	}
 	early := before(q.front, memtable.Position{At: c.ms + 1}) && len(q.heap) < c.e.room()
@@ -235,16 +235,16 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]messageCopy
 		case lack != nil: // one that goes out before it must be read first
 			aside = append(aside, t)
 			continue
-		case len(*leased) > 0 && m.alone():
+		case len(*leased) > 0 && m.isolated():
 			aside, most = append(aside, t), 0
 		default:
-			alone := m.alone()
+			isolated := m.isolated()
 			p := c.hold(&m, w.TTR, w.Remote)
-			p.alone = alone
+			p.isolated = isolated
 			room -= len(p.content)
 			*leased = append(*leased, p)
 			q.granted(1)
-			if most--; alone {
+			if most--; isolated {
 				most = 0
 			}
 			continue
@@ -273,7 +273,7 @@ func (c *call) hold(m *message, ttr time.Duration, remote bool) messageCopy {
 		Remote: remote, Given: true, Nonce: c.e.nonce(),
 	}
 	know(&l, m)
-	stands(&l, m.at)
+	setSpot(&l, m.at)
 	m.lease = q.lease(&l)
 	c.writeLease(&l)
 	c.touch(q)

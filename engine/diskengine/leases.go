@@ -25,8 +25,8 @@ func know(l *lease, m *message) {
 	}
 }
 
-// stands notes in a lease where in an sstable its message is; the zero spot: in a memtable.
-func stands(l *lease, at store.Spot) {
+// setSpot notes in a lease where in an sstable its message is; the zero spot: in a memtable.
+func setSpot(l *lease, at store.Spot) {
 	l.Table, l.Pos = 0, 0
 	if at.Src != nil {
 		l.Table, l.Pos = at.Src.Number(), at.Pos
@@ -55,7 +55,7 @@ func (q *queue) held(id engine.ID) bool {
 		return false
 	}
 	l := q.leaseOf(id)
-	return l != nil && !l.Over()
+	return l != nil && !l.HasLapsed()
 }
 
 // lease adds a lease to the table.
@@ -67,7 +67,7 @@ func (q *queue) lease(l *lease) *lease {
 
 // unlease removes a running or lapsed lease.
 func (q *queue) unlease(l *lease) {
-	if !l.Over() {
+	if !l.HasLapsed() {
 		q.leased--
 	}
 	q.leases.Remove(l)
@@ -169,7 +169,7 @@ func (c *call) leasedMessage(q *queue, l *lease) (message, error) {
 		if at.Src == nil {
 			return message{}, errGone
 		}
-		stands(l, at)
+		setSpot(l, at)
 	}
 	if l.Known {
 		m := message{id: id, q: q, area: memtable.Live, at: at}
@@ -191,7 +191,7 @@ func (c *call) leasedMessage(q *queue, l *lease) (message, error) {
 // again. A lease whose message cannot be read stays.
 func (c *call) makeRoom() error {
 	var some []*lease
-	c.e.leases.Overs(func(l *lease) bool {
+	c.e.leases.EachLapsed(func(l *lease) bool {
 		some = append(some, l)
 		return len(some) < store.StepItems
 	})

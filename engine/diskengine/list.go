@@ -76,7 +76,7 @@ func (l *listing) run(c *call) error {
 		if l.state == engine.Leased {
 			break
 		}
-		err := c.apart(func() error { return l.scan(c) })
+		err := c.withoutLock(func() error { return l.scan(c) })
 		if errors.Is(err, sstable.ErrClosed) { // an sstable was merged away
 			continue
 		}
@@ -92,7 +92,7 @@ func (l *listing) run(c *call) error {
 		}
 	}
 	l.order()
-	if err := c.apart(func() error { return l.read(c) }); err != nil {
+	if err := c.withoutLock(func() error { return l.read(c) }); err != nil {
 		return err
 	}
 	for i := 0; i < len(l.seen); {
@@ -281,7 +281,7 @@ func (l *listing) show(c *call, x *candidate) (bytes int, err error) {
 				l.found = append(l.found, messageCopy{id: x.ID})
 				return 0, nil
 			}
-			m, ok, err = c.standing(q, at)
+			m, ok, err = c.messageAt(q, at)
 		}
 	}
 	if errors.Is(err, sstable.ErrDamaged) {

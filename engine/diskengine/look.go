@@ -30,7 +30,7 @@ const (
 func (c *call) read() error {
 	l := c.lacks
 	c.lacks = lacks{}
-	return c.apart(func() error { return c.readAll(&l) })
+	return c.withoutLock(func() error { return c.readAll(&l) })
 }
 
 func (c *call) readAll(l *lacks) error {
@@ -209,8 +209,8 @@ func parse(v sstable.Entry) (key []byte, s record.State, content []byte, err err
 	return key, s, content, err
 }
 
-// legible returns an error if the value of an entry of an sstable cannot be decoded.
-func legible(a memtable.Area, v sstable.Entry) error {
+// checkValue returns an error if the value of an entry of an sstable cannot be decoded.
+func checkValue(a memtable.Area, v sstable.Entry) error {
 	if a == memtable.Finished {
 		_, value, err := record.ParseKeyed(v.Value)
 		if err == nil {

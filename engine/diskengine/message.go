@@ -30,7 +30,7 @@ func (m *message) state(ms int64) engine.State {
 	switch {
 	case m.area == memtable.Dead:
 		return engine.Dead
-	case m.lease != nil && !m.lease.Over():
+	case m.lease != nil && !m.lease.HasLapsed():
 		return engine.Leased
 	case m.Due > ms:
 		return engine.Scheduled
@@ -38,12 +38,12 @@ func (m *message) state(ms int64) engine.State {
 	return engine.Ready
 }
 
-// alone reports whether a ready message is to be leased by itself (Policy.Isolate).
-func (m *message) alone() bool { return (m.lease != nil || m.Lapsed) && m.Alone(m.Attempt) }
+// isolated reports whether a ready message is to be leased by itself (Policy.Isolate).
+func (m *message) isolated() bool { return (m.lease != nil || m.Lapsed) && m.Alone(m.Attempt) }
 
 // past reports whether a message that is live and not leased is past its expiry.
 func (m *message) past(ms int64) bool {
-	return m.area == memtable.Live && m.Expires < ms && (m.lease == nil || m.lease.Over())
+	return m.area == memtable.Live && m.Expires < ms && (m.lease == nil || m.lease.HasLapsed())
 }
 
 // fromMemtable makes a message from an entry of a memtable.
@@ -82,7 +82,7 @@ func (m *message) leased() {
 	}
 	m.lease = l
 	m.Attempt = l.Attempt
-	if l.Over() {
+	if l.HasLapsed() {
 		m.LastError = lapsedError
 		m.Lapsed, m.Nonce = l.Given, l.Nonce
 	}
@@ -138,7 +138,7 @@ func (c *call) detach(m *message) {
 	*q.count(m.area)--
 	if m.area == memtable.Live {
 		c.e.live--
-		if m.lease != nil && !m.lease.Over() {
+		if m.lease != nil && !m.lease.HasLapsed() {
 			if q.full() && (q.ready > 0 || q.front == memtable.First) { // no lease has looked beyond that
 				q.arrives(c.ms)
 			}

@@ -49,5 +49,5 @@ func (c *call) pause(q *queue, until int64) {
 	q.pause = until
 	c.group = (&record.Pause{Queue: q.num, Until: until}).Append(c.group)
 	c.touch(q)
-	q.told, q.hint = c.ms, true // the pause may end sooner than was said
+	q.nextDue, q.hint = c.ms, true // the pause may end sooner than was said
 }

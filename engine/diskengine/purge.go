@@ -134,7 +134,7 @@ func (p *purge) inTable(c *call, src *store.Source) error {
 		r := reading{src: src, from: from, end: part.To, many: mostLoad}
 		var some []readyItem
 		var damage error
-		err := c.apart(func() (err error) {
+		err := c.withoutLock(func() (err error) {
 			some, from, damage, err = r.load()
 			if isUnreadable(err) {
 				damage = err
@@ -177,7 +177,7 @@ func (p *purge) remove(c *call, a memtable.Area, t readyItem, at store.Spot) {
 	m := message{id: t.id, q: p.q, area: a, at: at}
 	m.Due = t.due
 	m.leased()
-	if t.id > p.upTo || m.lease != nil && !m.lease.Over() {
+	if t.id > p.upTo || m.lease != nil && !m.lease.HasLapsed() {
 		return
 	}
 	c.drop(&m)

@@ -16,7 +16,7 @@ import (
 // Push keeps each message or applies its conflict policy. It answers once that is durable.
 func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	results := make([]engine.PushResult, len(msgs))
-	for done, width, older := 0, len(msgs), olderBody(0); ; {
+	for done, width, older := 0, len(msgs), keptBody(0); ; {
 		to := min(len(msgs), done+width)
 		n, more, err := e.pushSome(ctx, msgs[done:to], results[done:to], older)
 		switch {
@@ -37,7 +37,7 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 		case more == 0: // widen slowly: others may have no room either
 			n, width, older = to-done, min(2*width, len(msgs)), 0
 		default:
-			older = max(more, leastOlder)
+			older = max(more, leastAdmitted)
 		}
 		if done += n; done == len(msgs) {
 			return results, nil
@@ -47,7 +47,7 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 
 // pushSome pushes messages until older is too little for the body that one of them keeps. It
 // returns how many it pushed and the size of that body; more is 0 if all are pushed.
-func (e *Engine) pushSome(ctx context.Context, msgs []engine.Message, results []engine.PushResult, older olderBody) (pushed int, more olderBody, err error) {
+func (e *Engine) pushSome(ctx context.Context, msgs []engine.Message, results []engine.PushResult, older keptBody) (pushed int, more keptBody, err error) {
 	err = e.admitted(ctx, msgs, older, func(c *call) error {
 		keys := c.lookupsFor(len(msgs))
 		err := c.seek(len(msgs), func(i int) (string, string) { return msgs[i].Queue, msgs[i].Key }, keys)
@@ -72,7 +72,7 @@ func (e *Engine) pushSome(ctx context.Context, msgs []engine.Message, results []
 		}
 		return err
 	})
-	if older, ok := errors.AsType[olderBody](err); ok {
+	if older, ok := errors.AsType[keptBody](err); ok {
 		return pushed, older, nil
 	}
 	return pushed, 0, err
@@ -80,7 +80,7 @@ func (e *Engine) pushSome(ctx context.Context, msgs []engine.Message, results []
 
 // admitted runs a push of messages once it is let in for their bytes and for older, the bytes
 // of bodies that it keeps.
-func (e *Engine) admitted(ctx context.Context, msgs []engine.Message, older olderBody, do func(c *call) error) error {
+func (e *Engine) admitted(ctx context.Context, msgs []engine.Message, older keptBody, do func(c *call) error) error {
 	n := weight(msgs) + int64(older)
 	leave, err := e.store.Enter(ctx, n)
 	if err != nil {
@@ -92,33 +92,33 @@ func (e *Engine) admitted(ctx context.Context, msgs []engine.Message, older olde
 			return err
 		}
 		defer e.store.Compactor.Came(n)
-		c.older = older
+		c.keptRoom = older
 		return do(c)
 	})
 }
 
-// olderBody is the error of a push that keeps the large body of an older message, which is
+// keptBody is the error of a push that keeps the large body of an older message, which is
 // written again: the call was not let in for so many bytes.
-type olderBody int
+type keptBody int
 
-func (o olderBody) Error() string { return fmt.Sprintf("it keeps a body of %d bytes", int(o)) }
+func (o keptBody) Error() string { return fmt.Sprintf("it keeps a body of %d bytes", int(o)) }
 
-// leastKept is the size up to which a body that is kept does not count.
-const leastKept = 64 << 10
+// smallBody is the size up to which a body that is kept does not count.
+const smallBody = 64 << 10
 
-// leastOlder is the least bytes of such bodies that a call is let in for once it has met one.
-const leastOlder olderBody = 1 << 20
+// leastAdmitted is the least bytes of such bodies that a call is let in for once it has met one.
+const leastAdmitted keptBody = 1 << 20
 
-// keeps counts the content of an older message that a push keeps, or returns an olderBody.
+// keeps counts the content of an older message that a push keeps, or returns an keptBody.
 func (c *call) keeps(in *engine.Message, content []byte) error {
-	if len(content) <= leastKept {
+	if len(content) <= smallBody {
 		return nil
 	}
-	n := olderBody(max(0, len(content)-len(in.Body))) // in.Body was counted, but is not written
-	if n > c.older {
+	n := keptBody(max(0, len(content)-len(in.Body))) // in.Body was counted, but is not written
+	if n > c.keptRoom {
 		return n
 	}
-	c.older -= n
+	c.keptRoom -= n
 	return nil
 }
 
@@ -257,7 +257,7 @@ func (c *call) push(in *engine.Message, hash *keyLookup) (engine.PushResult, err
 		return engine.PushResult{Err: refusePush(q, in.Key, engine.ErrLimit)}, nil
 	}
 	if h.remembered {
-		c.forgetTrace(q, &h.trace)
+		c.forgetFinished(q, &h.trace)
 	}
 	return c.create(q, in), nil
 }
@@ -272,8 +272,8 @@ type holding struct {
 // holder is what has the key of a push.
 type holder struct {
 	holding
-	m          message // if it is live
-	trace      trace   // if the key is remembered, perhaps longer than it should be
+	m          message     // if it is live
+	trace      finishedKey // if the key is remembered, perhaps longer than it should be
 	remembered bool
 }
 

@@ -28,21 +28,21 @@ type queue struct {
 	leases *memtable.Leases // of all queues
 	ends   int64            // no lease ends before this
 
-	graves   tableCursors // dead messages, by when they died
-	memories tableCursors // remembered keys, by when they are forgotten
+	deadCursors     tableCursors // dead messages, by when they died
+	finishedCursors tableCursors // remembered keys, by when they are forgotten
 
 	pause    int64     // until when; 0: it is not paused
 	settings *settings // nil: never configured
 
-	told          int64 // the last NextDue of an answer; never: there was none
+	nextDue       int64 // the last NextDue of an answer; never: there was none
 	hint          bool  // watchers get a hint
 	expired, died int   // messages that no answer of Lease has counted yet
 }
 
 func (e *Engine) newQueue(name string, num uint32) *queue {
-	q := &queue{name: name, num: num, told: never, leases: e.leases, ends: never}
+	q := &queue{name: name, num: num, nextDue: never, leases: e.leases, ends: never}
 	q.front = memtable.First
-	q.lane.area, q.graves.area, q.memories.area = memtable.Live, memtable.Dead, memtable.Finished
+	q.liveCursors.area, q.deadCursors.area, q.finishedCursors.area = memtable.Live, memtable.Dead, memtable.Finished
 	return q
 }
 
@@ -136,8 +136,8 @@ func (c *call) hinted(q *queue) {
 
 // arrives notes that something may be leased from an instant on.
 func (q *queue) arrives(at int64) {
-	if at < q.told {
-		q.told, q.hint = at, true
+	if at < q.nextDue {
+		q.nextDue, q.hint = at, true
 	}
 }
 

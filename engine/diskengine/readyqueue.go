@@ -26,14 +26,14 @@ import (
 // priority before least. Once heap has as many of priority least as are asked for, they are
 // leased and front stays.
 type readyQueue struct {
-	front memtable.Position
-	heap  readyHeap
-	lane  tableCursors
+	front       memtable.Position
+	heap        readyHeap
+	liveCursors tableCursors
 
-	known memtable.Position
-	least uint32
-	sure  int64 // pending messages before known
-	best  int   // items in heap of priority least or before it
+	known      memtable.Position
+	least      uint32
+	knownCount int64 // pending messages before known
+	bestCount  int   // items in heap of priority least or before it
 }
 
 // readyLen is how many messages of a queue are in exact order by default: a heap has room for
@@ -58,19 +58,19 @@ func after(p memtable.Position) memtable.Position { return memtable.Position{At:
 // order. They are found again where they are stored.
 func (q *queue) rewind() {
 	q.forgetReady()
-	q.known, q.least, q.sure = memtable.First, 0, 0
+	q.known, q.least, q.knownCount = memtable.First, 0, 0
 }
 
 // forgetReady frees the ready heap, and remembers in known and least what it knew.
 func (q *queue) forgetReady() {
 	if !before(q.front, q.known) {
-		q.known, q.least, q.sure = q.front, math.MaxUint32, q.ready
+		q.known, q.least, q.knownCount = q.front, math.MaxUint32, q.ready
 		if len(q.heap) > 0 {
 			q.least = q.heap[0].priority
 		}
 	}
-	q.front, q.heap, q.ready, q.best = memtable.First, nil, 0, 0
-	q.lane.forget()
+	q.front, q.heap, q.ready, q.bestCount = memtable.First, nil, 0, 0
+	q.liveCursors.forget()
 }
 
 // room is up to how many items a heap is filled: more than needed, so that it is not filled
@@ -80,7 +80,7 @@ func (e *Engine) room() int { return e.cfg.tune.ready + e.cfg.tune.ready/4 }
 // take puts an item into the heap.
 func (q *queue) take(t readyItem) {
 	if t.priority <= q.least {
-		q.best++
+		q.bestCount++
 	}
 	q.heap.push(t)
 }
@@ -88,7 +88,7 @@ func (q *queue) take(t readyItem) {
 // drop removes the first item of the heap.
 func (q *queue) drop() {
 	if q.heap[0].priority <= q.least {
-		q.best--
+		q.bestCount--
 	}
 	q.heap.pop()
 }
@@ -96,21 +96,21 @@ func (q *queue) drop() {
 // knows reports whether known reaches far enough: an item of priority least may be leased
 // though front has not passed all due messages.
 func (c *call) knows(q *queue) bool {
-	return before(q.front, q.known) && (q.known.At > c.ms || q.sure >= int64(c.e.cfg.tune.ready))
+	return before(q.front, q.known) && (q.known.At > c.ms || q.knownCount >= int64(c.e.cfg.tune.ready))
 }
 
-// letGo forgets what a queue has read of sstables if it was not used for long: it would keep
+// forgetCursors forgets what a queue has read of sstables if it was not used for long: it would keep
 // sstables in memory that were merged away.
-func (e *Engine) letGo(q *queue) {
-	idle := q.lane.idle(e)
-	if !idle && !q.graves.idle(e) && !q.memories.idle(e) {
+func (e *Engine) forgetCursors(q *queue) {
+	idle := q.liveCursors.idle(e)
+	if !idle && !q.deadCursors.idle(e) && !q.finishedCursors.idle(e) {
 		return
 	}
 	if idle {
 		q.forgetReady()
 	}
-	q.graves.forget()
-	q.memories.forget()
+	q.deadCursors.forget()
+	q.finishedCursors.forget()
 	e.weigh(q)
 }
 
@@ -119,7 +119,7 @@ func (e *Engine) letGo(q *queue) {
 // they are used.
 func (e *Engine) weigh(q *queue) {
 	was := q.weight
-	q.weight = int64(cap(q.heap))*readyItemBytes + q.lane.bytes() + q.graves.bytes() + q.memories.bytes()
+	q.weight = int64(cap(q.heap))*readyItemBytes + q.liveCursors.bytes() + q.deadCursors.bytes() + q.finishedCursors.bytes()
 	if q.gone {
 		q.weight = 0
 	}
@@ -131,8 +131,8 @@ func (e *Engine) weigh(q *queue) {
 	for _, o := range e.queues { // in no order
 		if o != q && o.weight > 0 {
 			o.forgetReady()
-			o.graves.forget()
-			o.memories.forget()
+			o.deadCursors.forget()
+			o.finishedCursors.forget()
 			e.readyMemory -= o.weight
 			o.weight = 0
 		}
@@ -153,9 +153,9 @@ func (c *call) waits(q *queue, t readyItem) {
 	c.least = min(c.least, t.due)
 	at := memtable.Position{At: t.due, ID: uint64(t.id)}
 	if before(at, q.known) {
-		q.sure++
+		q.knownCount++
 		if t.priority < q.least {
-			q.least, q.best = t.priority, 0
+			q.least, q.bestCount = t.priority, 0
 		}
 	}
 	if before(at, q.front) {
@@ -175,16 +175,16 @@ func (q *queue) leaves(due int64, id engine.ID) {
 		q.ready--
 	}
 	if before(at, q.known) {
-		q.sure--
+		q.knownCount--
 	}
 }
 
 // advance moves due messages to the heap until all are in it, it is full, or the next most of
 // them are known.
 func (c *call) advance(q *queue, most int) error {
-	q.lane.refresh(c.e, q, q.front)
+	q.liveCursors.refresh(c.e, q, q.front)
 	end := memtable.Position{At: c.ms + 1}
-	for n := 0; before(q.front, end) && len(q.heap) < c.e.room() && !(q.best >= most && c.knows(q)); n++ {
+	for n := 0; before(q.front, end) && len(q.heap) < c.e.room() && !(q.bestCount >= most && c.knows(q)); n++ {
 		if n == walkMost {
 			return errYield
 		}
@@ -197,7 +197,7 @@ func (c *call) advance(q *queue, most int) error {
 
 // walk moves some due messages to the heap.
 func (c *call) walk(q *queue, end memtable.Position) error {
-	if err := q.lane.heads(c, q.front, end.At, false); err != nil {
+	if err := q.liveCursors.heads(c, q.front, end.At, false); err != nil {
 		return err
 	}
 	most := min(walkItems, c.e.room()-len(q.heap))
@@ -214,7 +214,7 @@ func (c *call) walk(q *queue, end memtable.Position) error {
 		}
 		return len(some) < most
 	})
-	for _, k := range q.lane.cursors {
+	for _, k := range q.liveCursors.cursors {
 		some, last = k.upTo(some, last, most)
 	}
 	for _, t := range some {
@@ -246,7 +246,7 @@ func priorityOf(value []byte) uint32 {
 // next is when the first pending message from front on is due, or earlier; never: there is
 // none.
 func (c *call) next(q *queue) (int64, error) {
-	q.lane.refresh(c.e, q, q.front)
+	q.liveCursors.refresh(c.e, q, q.front)
 	at, passed := int64(never), 0
 	c.e.store.Memtables.Ascend(q.num, memtable.Live, q.front, func(e memtable.Entry) bool {
 		if q.held(engine.ID(e.ID)) {
@@ -257,10 +257,10 @@ func (c *call) next(q *queue) (int64, error) {
 		at = e.At
 		return false
 	})
-	if err := q.lane.heads(c, q.front, at, true); err != nil {
+	if err := q.liveCursors.heads(c, q.front, at, true); err != nil {
 		return 0, err
 	}
-	for _, k := range q.lane.cursors {
+	for _, k := range q.liveCursors.cursors {
 		at = min(at, k.first(q))
 	}
 	return at, nil

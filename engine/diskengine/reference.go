@@ -107,11 +107,11 @@ func (c *call) byID(q *queue, id engine.ID) (m message, ok bool, err error) {
 			return m, false, err
 		}
 	}
-	return c.standing(q, at)
+	return c.messageAt(q, at)
 }
 
-// standing is the message at a spot in an sstable, if it is one of queue q.
-func (c *call) standing(q *queue, at store.Spot) (m message, ok bool, err error) {
+// messageAt is the message at a spot in an sstable, if it is one of queue q.
+func (c *call) messageAt(q *queue, at store.Spot) (m message, ok bool, err error) {
 	if at.Src == nil || at.Src.Area == memtable.Finished || at.Src.QueueAt(at.Pos).Queue != q.num {
 		return m, false, nil
 	}
@@ -144,7 +144,7 @@ func (c *call) byKey(q *queue, key []byte, hash *keyLookup) (m message, ok bool,
 	}
 	for _, at := range spots {
 		if at.Src != nil {
-			return c.standing(q, at)
+			return c.messageAt(q, at)
 		}
 	}
 	return m, false, nil

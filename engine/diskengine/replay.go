@@ -121,7 +121,7 @@ func (r *replay) Lease(x *record.Lease) error {
 			return nil
 		}
 		l.Queue = at.Src.QueueAt(at.Pos).Queue
-		stands(l, at)
+		setSpot(l, at)
 	}
 	r.queue(l.Queue)
 	r.unlease(x.ID)

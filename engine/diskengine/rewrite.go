@@ -55,12 +55,12 @@ func (e *Engine) rewriteLeases(num uint32) error {
 			err := e.write(func(q *queue, b []byte) []byte {
 				walk := q.leases.Ascend
 				if over > 0 {
-					walk = q.leases.AscendOver
+					walk = q.leases.AscendLapsed
 				}
 				walk(num, from, func(l *lease) bool {
 					from = after(memtable.Position{At: l.Deadline, ID: l.ID})
 					r := recordOf(l)
-					if r.From = e.spotOfLease(l).Record(); l.Over() {
+					if r.From = e.spotOfLease(l).Record(); l.HasLapsed() {
 						r.Deadline = lapsed
 					}
 					b = r.Append(b)

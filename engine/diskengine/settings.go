@@ -19,7 +19,7 @@ type settings struct {
 
 // Settings returns the settings of a queue and their revision.
 func (e *Engine) Settings(ctx context.Context, name string) (s engine.Settings, revision string, err error) {
-	revision = unwritten
+	revision = neverConfigured
 	err = e.do(ctx, "settings", func(c *call) error {
 		return c.step(func() error {
 			q, err := c.visit(name, false)
@@ -80,7 +80,7 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 	return made, nil
 }
 
-const unwritten = "0"
+const neverConfigured = "0"
 
 // revised is how often the queue was configured.
 func (q *queue) revised() uint64 {

@@ -186,7 +186,7 @@ func (c *call) extend(m *message, s *engine.Settlement) engine.Settled {
 		know(l, m)
 		q.lease(l)
 	} else {
-		if l.Over() {
+		if l.HasLapsed() {
 			q.leaves(m.Due, m.id)
 			q.leased++
 		}

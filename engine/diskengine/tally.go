@@ -48,7 +48,7 @@ func (c *call) tallied(name string, t *tally, times func(*call) []int64, do func
 		if err != errSearch {
 			return err
 		}
-		if err := c.apart(func() error { return t.search(num) }); err != nil {
+		if err := c.withoutLock(func() error { return t.search(num) }); err != nil {
 			return err
 		}
 	}

@@ -59,7 +59,7 @@ func (c *call) name() {
 	all := c.unnamed
 	c.unnamed = nil
 	var ids map[store.Spot]engine.ID
-	err := c.apart(func() error { // if the caller leaves, the present hint will do
+	err := c.withoutLock(func() error { // if the caller leaves, the present hint will do
 		found := make(map[store.Spot]engine.ID)
 		for _, u := range all {
 			src := u.at.Src

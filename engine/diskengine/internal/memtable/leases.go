@@ -37,8 +37,8 @@ type Lease struct {
 	Isolate     bool
 }
 
-// Over reports whether the lease has lapsed and the message waits.
-func (l *Lease) Over() bool { return l.over }
+// HasLapsed reports whether the lease has lapsed and the message waits.
+func (l *Lease) HasLapsed() bool { return l.over }
 
 // Leases is a table of leases, in memory outside of Go's heap. They are found by id and, for
 // each queue, in the order of their deadlines. They are counted by the due times of their
@@ -219,9 +219,9 @@ func (x *Leases) SetDue(l *Lease, due int64) {
 // First is the running lease of a queue that ends first; nil: it has none.
 func (x *Leases) First(queue uint32) *Lease { return x.first(&x.ends, queue, First) }
 
-// Overs gives fn the lapsed leases of all queues until fn returns false. fn must not change
+// EachLapsed gives fn the lapsed leases of all queues until fn returns false. fn must not change
 // the table.
-func (x *Leases) Overs(fn func(*Lease) bool) {
+func (x *Leases) EachLapsed(fn func(*Lease) bool) {
 	c := x.overs.seek(item{at: First.At})
 	for it := c.item(); it != nil && fn(x.slot(ref(it.ref))); it = c.item() {
 		c.next()
@@ -243,8 +243,8 @@ func (x *Leases) Ascend(queue uint32, from Position, fn func(*Lease) bool) {
 	x.ascend(&x.ends, queue, from, fn)
 }
 
-// AscendOver is Ascend for lapsed leases.
-func (x *Leases) AscendOver(queue uint32, from Position, fn func(*Lease) bool) {
+// AscendLapsed is Ascend for lapsed leases.
+func (x *Leases) AscendLapsed(queue uint32, from Position, fn func(*Lease) bool) {
 	x.ascend(&x.overs, queue, from, fn)
 }
 

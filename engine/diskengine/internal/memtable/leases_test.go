@@ -50,7 +50,7 @@ func (m *leaseModel) look(t *rapid.T) {
 		var up, down, of []Lease
 		m.Ascend(queue, at, func(l *Lease) bool { up = append(up, bare(l)); return true })
 		m.Descend(queue, at, func(l *Lease) bool { down = append(down, bare(l)); return true })
-		m.AscendOver(queue, First, func(l *Lease) bool { of = append(of, bare(l)); return true })
+		m.AscendLapsed(queue, First, func(l *Lease) bool { of = append(of, bare(l)); return true })
 		slices.Reverse(down)
 		sameLeases(t, "up", up, held[from:])
 		sameLeases(t, "down", down, held[:from])
@@ -68,7 +68,7 @@ func (m *leaseModel) look(t *rapid.T) {
 			t.Fatalf("%d are due before %d, want %d of %v", n, at.At, due, held)
 		}
 	}
-	m.Overs(func(l *Lease) bool { overs--; return l.Over() })
+	m.EachLapsed(func(l *Lease) bool { overs--; return l.HasLapsed() })
 	if overs != 0 {
 		t.Fatalf("%d more have lapsed", overs)
 	}
@@ -116,7 +116,7 @@ func TestLeases(t *testing.T) {
 			"extend": func(*rapid.T) {
 				if l := one(); l != nil {
 					at := when("deadline")
-					if m.Extend(l, at); l.Deadline != at || l.Over() {
+					if m.Extend(l, at); l.Deadline != at || l.HasLapsed() {
 						t.Fatalf("extended to %d: %+v", at, l)
 					}
 					m.all[l.ID] = bare(l)

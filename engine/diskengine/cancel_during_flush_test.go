@@ -10,10 +10,10 @@ import (
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
-// TestDeathsAmidAFlushAndAMerge cancels a message at each point of a flush or a merge where others are let
+// TestCancelDuringFlushAndMerge cancels a message at each point of a flush or a merge where others are let
 // in: it does not come back, neither at once nor when the log no longer tells of it and the store is opened
 // again.
-func TestDeathsAmidAFlushAndAMerge(t *testing.T) {
+func TestCancelDuringFlushAndMerge(t *testing.T) {
 	for _, where := range []string{"pass", "install", "installing", "flush", "merge", "merged"} {
 		t.Run(where, func(t *testing.T) {
 			var e *diskengine.Engine

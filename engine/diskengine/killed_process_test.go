@@ -13,27 +13,27 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// victimDir names, in the environment, the directory on which this test binary works until it is
+// killedDir names, in the environment, the directory on which this test binary works until it is
 // killed.
-const victimDir = "TARRY_TEST_VICTIM_DIR"
+const killedDir = "TARRY_TEST_VICTIM_DIR"
 
 // often has flushes and merges under way all the time.
 var often = diskengine.Tune{SegmentBytes: 256 << 10, SpanBytes: 64 << 10, BlockBytes: 4096, MergeTables: 3}
 
-// victim is a process that works on a store until it is killed, and writes a line before and after
+// killedProcess is a process that works on a store until it is killed, and writes a line before and after
 // each call: what, the key and a time in Unix milliseconds. A key begins with its queue.
-type victim struct {
+type killedProcess struct {
 	*diskengine.Engine
 	out sync.Mutex
 }
 
-// runVictim returns why the process could not go on.
-func runVictim(dir string) error {
+// runUntilKilled returns why the process could not go on.
+func runUntilKilled(dir string) error {
 	e, err := diskengine.OpenOn(vfs.OS{}, dir, &diskengine.Config{Logger: quiet, MinFreeBytes: -1}, often)
 	if err != nil {
 		return err
 	}
-	v := &victim{Engine: e}
+	v := &killedProcess{Engine: e}
 	failed := make(chan error)
 	for i, w := range []struct {
 		queue string
@@ -54,14 +54,14 @@ func runVictim(dir string) error {
 	return <-failed
 }
 
-func (v *victim) say(what, key string, at time.Time) {
+func (v *killedProcess) say(what, key string, at time.Time) {
 	v.out.Lock()
 	defer v.out.Unlock()
 	fmt.Println(what, key, at.UnixMilli())
 }
 
 // around carries out a call, and says what is begun and what has been answered.
-func (v *victim) around(key, begun, answered string, do func() error) error {
+func (v *killedProcess) around(key, begun, answered string, do func() error) error {
 	v.say(begun, key, time.Now())
 	err := do()
 	if err == nil {
@@ -71,7 +71,7 @@ func (v *victim) around(key, begun, answered string, do func() error) error {
 }
 
 // push pushes a message, and says from when on it is due.
-func (v *victim) push(queue, key string, in time.Duration) error {
+func (v *killedProcess) push(queue, key string, in time.Duration) error {
 	v.say("pushing", key, time.Now().Add(in)) // the engine looks at its clock later
 	err := v.kept(v.Push, message(queue, key, in))
 	if err == nil {
@@ -80,7 +80,7 @@ func (v *victim) push(queue, key string, in time.Duration) error {
 	return err
 }
 
-func (v *victim) kept(push func(context.Context, []engine.Message) ([]engine.PushResult, error), msgs ...engine.Message) error {
+func (v *killedProcess) kept(push func(context.Context, []engine.Message) ([]engine.PushResult, error), msgs ...engine.Message) error {
 	results, err := push(context.Background(), msgs)
 	for i := 0; i < len(results) && err == nil; i++ {
 		err = results[i].Err
@@ -89,7 +89,7 @@ func (v *victim) kept(push func(context.Context, []engine.Message) ([]engine.Pus
 }
 
 // come pushes messages that are due soon or later, and cancels half of them.
-func (v *victim) come(name string, i int) error {
+func (v *killedProcess) come(name string, i int) error {
 	key := fmt.Sprint(name, "-", i)
 	in := time.Duration(i%3) * 3 * time.Millisecond
 	if i%4 == 3 {
@@ -112,7 +112,7 @@ func (v *victim) come(name string, i int) error {
 }
 
 // leased leases messages, for another process or for this one.
-func (v *victim) leased(queue string, remote bool) ([]engine.Lease, error) {
+func (v *killedProcess) leased(queue string, remote bool) ([]engine.Lease, error) {
 	g, err := v.Lease(context.Background(), []engine.Want{{Queue: queue, Max: 5, TTR: time.Hour, Remote: remote}})
 	if err == nil {
 		err = g.Queues[0].Err
@@ -130,7 +130,7 @@ func (v *victim) leased(queue string, remote bool) ([]engine.Lease, error) {
 	return g.Queues[0].Messages, nil
 }
 
-func (v *victim) settle(l engine.Lease, do engine.Action) error {
+func (v *killedProcess) settle(l engine.Lease, do engine.Action) error {
 	s, err := v.Settle(context.Background(), []engine.Settlement{{Token: l.Token, Do: do}})
 	if err == nil {
 		err = s[0].Err
@@ -139,7 +139,7 @@ func (v *victim) settle(l engine.Lease, do engine.Action) error {
 }
 
 // handle leases what is due and acks it, but for the first of each call.
-func (v *victim) handle(_ string, i int) error {
+func (v *killedProcess) handle(_ string, i int) error {
 	leases, err := v.leased("q", i%2 == 0)
 	for j, l := range leases {
 		if j > 0 && err == nil {
@@ -150,7 +150,7 @@ func (v *victim) handle(_ string, i int) error {
 }
 
 // together pushes messages as one.
-func (v *victim) together(name string, i int) error {
+func (v *killedProcess) together(name string, i int) error {
 	key, n := fmt.Sprint(name, "-", i), 2+i%30
 	msgs := make([]engine.Message, n)
 	for j := range msgs {
@@ -160,7 +160,7 @@ func (v *victim) together(name string, i int) error {
 }
 
 // purge pushes messages and purges their queue now and then.
-func (v *victim) purge(name string, i int) error {
+func (v *killedProcess) purge(name string, i int) error {
 	if err := v.push("purged", fmt.Sprint(name, "-", i), time.Hour); err != nil || i%20 != 19 {
 		return err
 	}
@@ -171,7 +171,7 @@ func (v *victim) purge(name string, i int) error {
 }
 
 // die pushes messages, buries some that are due, and brings each second of those back.
-func (v *victim) die(name string, i int) error {
+func (v *killedProcess) die(name string, i int) error {
 	if err := v.push("dead", fmt.Sprint(name, "-", i), 0); err != nil {
 		return err
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
-// notGiving is a store whose sstables have their first entries at so many bytes; from when it is called the
+// readErrors is a store whose sstables have their first entries at so many bytes; from when it is called the
 // disk does not give them.
-func notGiving(t *testing.T, cfg diskengine.Config) (d *vfstest.Disk, p place, e *diskengine.Engine, clock *enginetest.Clock, spoil func()) {
+func readErrors(t *testing.T, cfg diskengine.Config) (d *vfstest.Disk, p place, e *diskengine.Engine, clock *enginetest.Clock, spoil func()) {
 	t.Helper()
 	d, clock = vfstest.New(nil), enginetest.NewClock()
 	cfg.Now = clock.Now
@@ -47,7 +47,7 @@ func blockful(queue, key string, in time.Duration) engine.Message {
 // TestOneThatTheDiskDoesNotGive: of many items that come in one call only that fails whose message the disk
 // does not give, and it is carried out once it does.
 func TestOneThatTheDiskDoesNotGive(t *testing.T) {
-	d, _, e, _, spoil := notGiving(t, diskengine.Config{})
+	d, _, e, _, spoil := readErrors(t, diskengine.Config{})
 	must(t, pushAll(t, e, blockful("q", "a", 0), blockful("q", "waits", time.Hour)))
 	must(t, e.Flush(t.Context()))
 	bad := lease(t, e, "q", 1)
@@ -82,7 +82,7 @@ func TestOneThatTheDiskDoesNotGive(t *testing.T) {
 func TestIndexThatTheDiskDoesNotGive(t *testing.T) {
 	for by, ref := range map[string]engine.Ref{"key": {Queue: "q", Key: "a"}, "id": {Queue: "q", ID: 2}} {
 		t.Run(by, func(t *testing.T) {
-			d, _, e, _, _ := notGiving(t, diskengine.Config{})
+			d, _, e, _, _ := readErrors(t, diskengine.Config{})
 			must(t, pushAll(t, e, message("q", "a", time.Hour), message("q", "b", time.Hour)))
 			must(t, e.Flush(t.Context()))
 			must(t, pushAll(t, e, message("other", "c", time.Hour)))
@@ -105,10 +105,10 @@ func TestIndexThatTheDiskDoesNotGive(t *testing.T) {
 	}
 }
 
-// TestLapseOfWhatTheDiskDoesNotGive: the last lease of a message is over, and what is to become of it cannot be
+// TestLapseOfReadErrors: the last lease of a message is over, and what is to become of it cannot be
 // read. What is asked of its queue fails, and of no other one in the same call; the message dies once it can.
-func TestLapseOfWhatTheDiskDoesNotGive(t *testing.T) {
-	d, _, e, clock, spoil := notGiving(t, diskengine.Config{})
+func TestLapseOfReadErrors(t *testing.T) {
+	d, _, e, clock, spoil := readErrors(t, diskengine.Config{})
 	m := blockful("q", "a", 0)
 	m.MaxAttempts = 1
 	must(t, pushAll(t, e, m))
@@ -141,9 +141,9 @@ func TestLapseOfWhatTheDiskDoesNotGive(t *testing.T) {
 	must(t, e.Close())
 }
 
-// TestOpenOfWhatTheDiskDoesNotGive opens a store with a leased message that cannot be read.
-func TestOpenOfWhatTheDiskDoesNotGive(t *testing.T) {
-	_, p, e, _, spoil := notGiving(t, diskengine.Config{})
+// TestOpenOfReadErrors opens a store with a leased message that cannot be read.
+func TestOpenOfReadErrors(t *testing.T) {
+	_, p, e, _, spoil := readErrors(t, diskengine.Config{})
 	must(t, pushAll(t, e, blockful("q", "a", 0)))
 	must(t, e.Flush(t.Context()))
 	lease(t, e, "q", 1)
@@ -152,9 +152,9 @@ func TestOpenOfWhatTheDiskDoesNotGive(t *testing.T) {
 	must(t, p.open(t).Close())
 }
 
-// TestPurgeOfWhatTheDiskDoesNotGive: a purge removes also what cannot be read, except what is leased.
-func TestPurgeOfWhatTheDiskDoesNotGive(t *testing.T) {
-	d, p, e, _, spoil := notGiving(t, diskengine.Config{})
+// TestPurgeOfReadErrors: a purge removes also what cannot be read, except what is leased.
+func TestPurgeOfReadErrors(t *testing.T) {
+	d, p, e, _, spoil := readErrors(t, diskengine.Config{})
 	for i := range 20 {
 		must(t, pushAll(t, e, blockful("q", fmt.Sprint(i), time.Duration(i)*time.Hour)))
 	}
@@ -173,10 +173,10 @@ func TestPurgeOfWhatTheDiskDoesNotGive(t *testing.T) {
 	must(t, e.Close())
 }
 
-// TestRoomBesideWhatTheDiskDoesNotGive: the table of leases is full of some that are over and of messages that
+// TestRoomBesideReadErrors: the table of leases is full of some that are over and of messages that
 // cannot be read. They stay, and others get what places there are.
-func TestRoomBesideWhatTheDiskDoesNotGive(t *testing.T) {
-	_, _, e, clock, spoil := notGiving(t, diskengine.Config{MaxLeases: 4})
+func TestRoomBesideReadErrors(t *testing.T) {
+	_, _, e, clock, spoil := readErrors(t, diskengine.Config{MaxLeases: 4})
 	must(t, pushAll(t, e, blockful("q", "a", 0), blockful("q", "b", 0)))
 	must(t, e.Flush(t.Context()))
 	lease(t, e, "q", 2)
@@ -193,10 +193,10 @@ func TestRoomBesideWhatTheDiskDoesNotGive(t *testing.T) {
 	must(t, e.Close())
 }
 
-// TestAttemptsBesideWhatTheDiskDoesNotGive: what came of a lease is not forgotten, though the table is full and
+// TestAttemptsBesideReadErrors: what came of a lease is not forgotten, though the table is full and
 // the message cannot be read for a while.
-func TestAttemptsBesideWhatTheDiskDoesNotGive(t *testing.T) {
-	d, _, e, clock, spoil := notGiving(t, diskengine.Config{MaxLeases: 4})
+func TestAttemptsBesideReadErrors(t *testing.T) {
+	d, _, e, clock, spoil := readErrors(t, diskengine.Config{MaxLeases: 4})
 	m := blockful("q", "a", 0)
 	m.MaxAttempts = 2
 	must(t, pushAll(t, e, m))
@@ -230,7 +230,7 @@ func TestAttemptsBesideWhatTheDiskDoesNotGive(t *testing.T) {
 // to fail to read. Each is read once.
 func TestManyInABlockThatTheDiskDoesNotGive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, _, e, _, _ := notGiving(t, diskengine.Config{})
+		d, _, e, _, _ := readErrors(t, diskengine.Config{})
 		var refs []engine.Ref
 		for i := range 100 {
 			key := fmt.Sprint(i)
@@ -264,7 +264,7 @@ func TestManyInABlockThatTheDiskDoesNotGive(t *testing.T) {
 
 // TestLeaseBeforeABlockThatTheDiskDoesNotGive: who stands before it is handed out, as long as nobody is due in it.
 func TestLeaseBeforeABlockThatTheDiskDoesNotGive(t *testing.T) {
-	d, _, e, clock, _ := notGiving(t, diskengine.Config{})
+	d, _, e, clock, _ := readErrors(t, diskengine.Config{})
 	for i := range 20 {
 		m := message("q", fmt.Sprint(i), time.Duration(i)*time.Hour)
 		m.Body = noise(400)
@@ -328,7 +328,7 @@ func TestSlowConsumerReadsOn(t *testing.T) {
 // TestEndOfARunThatTheDiskDoesNotGive: an sstable is merged away while a message of it is read, and its file cannot be
 // removed by who reads last.
 func TestEndOfARunThatTheDiskDoesNotGive(t *testing.T) {
-	d, _, e, _, _ := notGiving(t, diskengine.Config{})
+	d, _, e, _, _ := readErrors(t, diskengine.Config{})
 	must(t, pushAll(t, e, blockful("q", "a", time.Hour)))
 	must(t, e.Flush(t.Context()))
 	var merges, ends atomic.Bool

@@ -9,7 +9,7 @@ import (
 
 // A copy of a store has holes where space was only reserved, as cp and rsync -S and tar -S leave them: the ballast,
 // and the segments of the log that are ahead, take space again.
-func TestHollowCopy(t *testing.T) {
+func TestSparseCopy(t *testing.T) {
 	d := vfstest.New(nil)
 	p := newPlace(d, nil)
 	p.cfg.BallastBytes, p.cfg.MinFreeBytes = 256<<10, -1

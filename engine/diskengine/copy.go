@@ -1,7 +1,6 @@
 package diskengine
 
 import (
-	"errors"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -56,9 +55,6 @@ func (c *call) keep(m *message, b []byte) []byte {
 // info is the message as callers see it.
 func (p *messageCopy) info(body bool) (engine.Info, error) {
 	c, err := record.ParseContent(p.content)
-	if err == nil && c.Apart.File != 0 {
-		err = errors.New("its body stands in a file of its own, which this release does not keep")
-	}
 	if err != nil {
 		return engine.Info{}, err
 	}

@@ -553,37 +553,35 @@ func TestRememberedWithARightChecksum(t *testing.T) {
 	must(t, e.Close())
 }
 
-// TestContentThatMeansNothing: it is known when a message is due, and not what it carries, or that stands where
-// this release does not look. The operator is told of it, lists and leases pass it over, and it can be cancelled.
+// TestContentThatMeansNothing: it is known when a message is due, and not what it carries. The log says so, and
+// lists and leases pass it over.
 func TestContentThatMeansNothing(t *testing.T) {
-	for name, apart := range map[string]bool{"nothing": false, "apart": true} {
-		for _, flushed := range []bool{false, true} {
-			t.Run(fmt.Sprint(name, ", flushed ", flushed), func(t *testing.T) {
-				var log bytes.Buffer
-				e := place{vfstest.New(nil), "data", diskengine.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), MinFreeBytes: -1}, diskengine.Tune{}}.open(t)
-				r, err := e.Push(t.Context(), []engine.Message{message("q", "a", 0)})
-				must(t, err)
-				must(t, pushAll(t, e, message("q", "b", 0)))
-				e.GarbleContent(r[0].ID, apart)
-				if flushed {
-					must(t, e.Flush(t.Context()))
-				}
-				page, err := e.List(t.Context(), engine.ListQuery{Queue: "q", State: engine.Ready, Limit: 10})
-				if err != nil || len(page.Messages) != 1 || page.Messages[0].Key != "b" {
-					t.Errorf("listed are %+v, %v", page, err)
-				}
-				if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "a"}); err == nil {
-					t.Error("it is shown")
-				}
-				if got := drain(t, e); !slices.Equal(got, []string{"b"}) {
-					t.Errorf("leased are %q", got)
-				}
-				must(t, e.Close())
-				if n := strings.Count(log.String(), fmt.Sprint("id=", r[0].ID)); n < 2 {
-					t.Errorf("it is told of %d times: %s", n, log.String())
-				}
-			})
-		}
+	for _, flushed := range []bool{false, true} {
+		t.Run(fmt.Sprint("flushed ", flushed), func(t *testing.T) {
+			var log bytes.Buffer
+			e := place{vfstest.New(nil), "data", diskengine.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), MinFreeBytes: -1}, diskengine.Tune{}}.open(t)
+			r, err := e.Push(t.Context(), []engine.Message{message("q", "a", 0)})
+			must(t, err)
+			must(t, pushAll(t, e, message("q", "b", 0)))
+			e.GarbleContent(r[0].ID)
+			if flushed {
+				must(t, e.Flush(t.Context()))
+			}
+			page, err := e.List(t.Context(), engine.ListQuery{Queue: "q", State: engine.Ready, Limit: 10})
+			if err != nil || len(page.Messages) != 1 || page.Messages[0].Key != "b" {
+				t.Errorf("listed are %+v, %v", page, err)
+			}
+			if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "a"}); err == nil {
+				t.Error("it is shown")
+			}
+			if got := drain(t, e); !slices.Equal(got, []string{"b"}) {
+				t.Errorf("leased are %q", got)
+			}
+			must(t, e.Close())
+			if n := strings.Count(log.String(), fmt.Sprint("id=", r[0].ID)); n < 2 {
+				t.Errorf("it is told of %d times: %s", n, log.String())
+			}
+		})
 	}
 }
 

@@ -49,32 +49,15 @@ func (p *Put) read(in *codec.Reader, kind byte) {
 type Content struct {
 	Created int64
 	engine.Policy
-	engine.Content      // its Body is nil if the body is apart
-	Apart          Body // the file of the body, in stores of earlier releases; zero: the body is here
+	engine.Content
 }
 
-// Body names the file of a body that has its own.
-type Body struct {
-	File  uint64 // its number; 0: none
-	Bytes uint64
-	Sum   uint32 // CRC-32C of the body
-}
-
-const (
-	contentHere byte = iota
-	contentApart
-)
+// contentForm is the first byte of a content.
+const contentForm = 0
 
 // Append writes the content.
 func (c *Content) Append(b []byte) []byte {
-	if c.Apart.File == 0 {
-		b = binary.AppendVarint(append(b, contentHere), c.Created)
-	} else {
-		b = binary.AppendVarint(append(b, contentApart), c.Created)
-		b = binary.AppendUvarint(b, c.Apart.File)
-		b = binary.AppendUvarint(b, c.Apart.Bytes)
-		b = binary.LittleEndian.AppendUint32(b, c.Apart.Sum)
-	}
+	b = binary.AppendVarint(append(b, contentForm), c.Created)
 	return codec.AppendContent(codec.AppendPolicy(b, &c.Policy), &c.Content)
 }
 
@@ -83,11 +66,8 @@ func ParseContent(b []byte) (c Content, err error) {
 	in := codec.Reader{B: b}
 	var h Head
 	h.read(&in)
-	c.Created, c.Policy, c.Apart = h.Created, h.Policy, h.Apart
+	c.Created, c.Policy = h.Created, h.Policy
 	c.Content = in.Content()
-	if c.Apart.File != 0 && c.Body != nil {
-		in.Fail()
-	}
 	if in.Err != nil {
 		return Content{}, in.Err
 	}

@@ -228,7 +228,6 @@ func TestContent(t *testing.T) {
 	for _, c := range []Content{
 		{Policy: policy},
 		{Created: now, Policy: policy, Content: engine.Content{Body: []byte("{}"), ContentType: "application/json", Headers: []engine.Header{{Name: "a", Value: "b"}}}},
-		{Created: now, Policy: policy, Content: engine.Content{ContentType: "a"}, Apart: Body{File: 3, Bytes: 64 << 20, Sum: 0xdeadbeef}},
 	} {
 		b := c.Append(nil)
 		if got, err := ParseContent(b); err != nil || !reflect.DeepEqual(got, c) {
@@ -239,10 +238,6 @@ func TestContent(t *testing.T) {
 				t.Errorf("%d of %d bytes: %v", n, len(b), err)
 			}
 		}
-	}
-	both := Content{Policy: policy, Content: engine.Content{Body: []byte("b")}, Apart: Body{File: 1}}
-	if _, err := ParseContent(both.Append(nil)); !errors.Is(err, codec.ErrMalformed) {
-		t.Errorf("a body here and apart: %v", err)
 	}
 }
 
@@ -297,8 +292,6 @@ func FuzzEach(f *testing.F) {
 // FuzzContent is FuzzEach for contents.
 func FuzzContent(f *testing.F) {
 	c := Content{Created: now, Policy: engine.Policy{Priority: 1, Backoff: []time.Duration{1}}, Content: engine.Content{Body: []byte("b"), Headers: []engine.Header{{Name: "a"}}}}
-	f.Add(c.Append(nil))
-	c.Body, c.Apart = nil, Body{1, 2, 3}
 	f.Add(c.Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := ParseContent(b)

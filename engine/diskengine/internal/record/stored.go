@@ -61,7 +61,6 @@ func ParseKeyed(b []byte) (key, value []byte, err error) {
 type Head struct {
 	Created int64
 	engine.Policy
-	Apart Body
 }
 
 // ParseHead reads the head of a content. Nothing in it is part of b.
@@ -79,19 +78,9 @@ func HeadOf(b []byte) ([]byte, error) {
 }
 
 func (h *Head) read(in *codec.Reader) {
-	form := in.Byte()
-	h.Created = in.Varint()
-	switch form {
-	case contentHere:
-	case contentApart:
-		h.Apart.File, h.Apart.Bytes = in.Uvarint(), in.Uvarint()
-		if sum := in.Take(4); len(sum) == 4 && h.Apart.File != 0 {
-			h.Apart.Sum = binary.LittleEndian.Uint32(sum)
-		} else {
-			in.Fail()
-		}
-	default:
+	if in.Byte() != contentForm {
 		in.Fail()
 	}
+	h.Created = in.Varint()
 	h.Policy = in.Policy()
 }

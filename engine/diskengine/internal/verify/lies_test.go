@@ -60,12 +60,6 @@ func (m *maker) writeDeletions() {
 	}
 }
 
-// apart is a content whose body has a file of its own.
-func apart() []byte {
-	c := record.Content{Apart: record.Body{File: 3, Bytes: 10}}
-	return c.Append(nil)
-}
-
 // TestLies writes what no engine should, with checksums that match: each is a finding.
 func TestLies(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -190,8 +184,8 @@ func TestLies(t *testing.T) {
 			m.writeTable(memtable.Finished, []*thing{{id: m.id(), queue: 1, area: memtable.Finished, trace: record.Trace{Ending: engine.Acked}}})
 			m.write()
 		}},
-		"a body that stands apart": {"which this release does not keep", func(m *maker) {
-			m.writeTable(memtable.Live, []*thing{{id: m.id(), queue: 1, State: record.State{Expires: record.Never}, content: apart()}})
+		"a stored content that cannot be read": {"malformed", func(m *maker) {
+			m.writeTable(memtable.Live, []*thing{{id: m.id(), queue: 1, State: record.State{Expires: record.Never}, content: []byte{9}}})
 			m.write()
 		}},
 		"an area that there is not":    {"of area 3", func(m *maker) { m.next.Tables[0].Area = 3; m.write() }},
@@ -224,9 +218,6 @@ func TestLies(t *testing.T) {
 		"a record that cannot be read": {"byte 0 of an entry of the log", func(m *maker) { m.entry(record.Group, []byte{7, 0}) }},
 		"a content that cannot be read": {"malformed", func(m *maker) {
 			m.do(&record.Put{ID: m.id(), New: true, Queue: 1, State: record.State{Expires: record.Never}, Content: []byte{9}})
-		}},
-		"a body apart in the log": {"which this release does not keep", func(m *maker) {
-			m.do(&record.Put{ID: m.id(), New: true, Queue: 1, State: record.State{Expires: record.Never}, Content: apart()})
 		}},
 		"another message at a place": {"where", func(m *maker) {
 			x := m.stood()

@@ -56,7 +56,7 @@ func (c *contents) wrongRecord(format string, args ...any) {
 
 // Put implements record.Applier.
 func (c *contents) Put(p *record.Put) error {
-	if err := whole(p.Content); err != nil {
+	if _, err := record.ParseContent(p.Content); err != nil {
 		c.wrongRecord("message %d: %v", p.ID, err)
 		return nil
 	}

@@ -61,7 +61,7 @@ func (r *reader) keyOf(area memtable.Area, e sstable.Entry) (k sstable.Key, err 
 	if err != nil {
 		return k, err
 	}
-	if err := whole(content); err != nil {
+	if _, err := record.ParseContent(content); err != nil {
 		return k, err
 	}
 	at := s.Due
@@ -77,15 +77,6 @@ func (r *reader) keyOf(area memtable.Area, e sstable.Entry) (k sstable.Key, err 
 		return k, nil
 	}
 	return r.secret.Key(e.Queue, string(key)), nil
-}
-
-// whole decodes a content, and returns what is wrong with it.
-func whole(content []byte) error {
-	c, err := record.ParseContent(content)
-	if err == nil && c.Apart.File != 0 {
-		err = fmt.Errorf("its body stands apart, in file %d, which this release does not keep", c.Apart.File)
-	}
-	return err
 }
 
 // checkDeletions checks the files of deletion bitmaps, and deletes entries from the sstables

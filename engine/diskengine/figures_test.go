@@ -151,12 +151,3 @@ func figuresHanging(t *testing.T) {
 	close(on)
 	reads(t, e, "disk_operation_seconds", "", func(v float64) bool { return v < 0.01 })
 }
-
-// What a scrape costs the engine.
-func BenchmarkFigures(b *testing.B) {
-	e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(b)
-	defer e.Close()
-	for b.Loop() {
-		e.Figures()
-	}
-}

@@ -30,29 +30,6 @@ func unreadable(t *testing.T, n int) (d *vfstest.Disk, p place, e *diskengine.En
 	return d, p, e, ids
 }
 
-// TestPurgeOfDamage purges a queue of which a block is damaged: all but what is leased is removed, and stays so
-// when the store is opened again.
-func TestPurgeOfDamage(t *testing.T) {
-	const n = 200
-	d, p, e, _ := unreadable(t, n)
-	push(t, e, "leased", 0)
-	must(t, e.Flush(t.Context()))
-	kept := lease(t, e, "q", 1)
-	spoil(t, d, 2000)
-	if removed, err := e.Purge(t.Context(), "q", 0); err != nil || removed != n {
-		t.Errorf("%d of %d were removed: %v", removed, n, err)
-	}
-	for range 2 {
-		if info, err := e.Queue(t.Context(), "q"); err != nil || info.Scheduled != 0 || info.Leased != 1 {
-			t.Errorf("%+v, %v", info, err)
-		}
-		must(t, e.Close())
-		e = p.open(t)
-	}
-	settle(t, e, kept, engine.Ack)
-	must(t, e.Close())
-}
-
 // TestListOfDamage lists a queue of which a block is damaged, page by page: each of the others is
 // there once, in order, from either end.
 func TestListOfDamage(t *testing.T) {

@@ -66,13 +66,18 @@ func (s *Server) answer(x *exchange, write func(b []byte) []byte) error {
 	return s.send(x, a, http.StatusOK)
 }
 
+// told answers with an object.
+func told[T any](x *exchange, o *wire.Object[T], v *T) error {
+	return x.s.answer(x, func(b []byte) []byte { return o.Append(b, v) })
+}
+
 // counted answers with a count.
 func (s *Server) counted(x *exchange, n int64, err error) error {
 	x.note("count", n)
 	if err != nil {
 		return err
 	}
-	return s.answer(x, func(b []byte) []byte { return wire.AppendCount(b, n) })
+	return told(x, wire.Counted, &wire.Swept{Count: n})
 }
 
 // wantBodies returns the form in which the client wants message bodies.

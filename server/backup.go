@@ -13,7 +13,7 @@ import (
 var callBackup = &call{
 	id: "backUp", group: groupServer, does: "Back the store up",
 	more:    "It needs the scope admin on all queues, and a server that was given a directory for backups.",
-	request: wire.Backing, answers: ok("The backup that was made.", wire.BackedUp.Ref()),
+	request: wire.Backing.Shape, answers: ok("The backup that was made.", wire.BackedUp.Ref()),
 	fails:   []error{engine.ErrNoSpace, engine.ErrUnsupported},
 	example: json.RawMessage(`{"name":"orders"}`),
 }
@@ -23,8 +23,8 @@ func (s *Server) backup(x *exchange, r *http.Request) error {
 	if x.token != nil && !x.token.MayAll(access.Admin) {
 		return x.forbidden(access.Admin, "all queues")
 	}
-	var name string
-	if err := s.options(x, r, func(in *input) { name = in.Backup() }); err != nil {
+	name, err := decode(x, r, wire.Backing)
+	if err != nil {
 		return err
 	}
 	x.note("name", name)
@@ -39,5 +39,5 @@ func (s *Server) backup(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.answer(x, func(b []byte) []byte { return wire.AppendBackedUp(b, name, made) })
+	return told(x, wire.BackedUp, &wire.Backup{Name: name, Backup: made})
 }

@@ -24,7 +24,6 @@ type call struct {
 	more    string // a longer description; "": none
 	query   *wire.Shape
 	request *wire.Shape // nil: the request has no body
-	bare    bool        // the body may be left out
 	exact   bool        // wire.ExactHeader says how messages are answered
 	answers []success
 	streams bool            // the first answer is an endless stream of events
@@ -78,7 +77,7 @@ func (c *call) operation(path []string, scope access.Scope) schema.Object {
 		if c.example != nil {
 			content = content.With("example", c.example)
 		}
-		o = o.With("requestBody", schema.Object{{Name: "required", Value: !c.bare}, {Name: "content", Value: schema.Object{{Name: mediaType, Value: content}}}})
+		o = o.With("requestBody", schema.Object{{Name: "required", Value: !c.request.Bare}, {Name: "content", Value: schema.Object{{Name: mediaType, Value: content}}}})
 	}
 	return o.With("responses", c.responses()).With("security", security(scope))
 }

@@ -17,14 +17,14 @@ const howSwept = "Those that a filter chooses are changed in chunks, those that 
 
 var callRedrive = &call{
 	id: "redriveQueue", group: groupQueue, does: "Make dead messages of a queue ready again", more: howSwept,
-	request: wire.Redriving, bare: true, answers: ok("How many are ready again.", wire.Redriven.Ref()), lines: true, fails: operateFails,
+	request: wire.Redriving.Shape, answers: ok("How many are ready again.", wire.Redriven.Ref()), lines: true, fails: operateFails,
 	example: json.RawMessage(`{"groups":["dial tcp #: timeout"],"to":"2030-03-01T12:00:00Z"}`),
 }
 
 // redrive makes dead messages ready: by id, by filter, or all.
 func (s *Server) redrive(x *exchange, r *http.Request) error {
-	var q wire.Sweep
-	if err := s.options(x, r, func(in *input) { q = in.Redrive() }); err != nil {
+	q, err := decode(x, r, wire.Redriving)
+	if err != nil {
 		return err
 	}
 	if q.Filters() || q.DryRun || q.IDs == nil && wantsLines(r) {
@@ -35,26 +35,21 @@ func (s *Server) redrive(x *exchange, r *http.Request) error {
 		return err
 	}
 	x.note("count", n.Redriven)
-	return s.answer(x, func(b []byte) []byte { return wire.AppendRedriven(b, n) })
+	return told(x, wire.Redriven, &wire.Swept{Count: n.Redriven, Skipped: n.Skipped})
 }
 
 var callDrop = &call{
 	id: "dropDead", group: groupQueue, does: "Drop dead messages of a queue for good", more: howSwept,
-	request: wire.Dropping, answers: ok("How many are gone.", wire.Redriven.Ref()), lines: true, fails: operateFails,
+	request: wire.Dropping.Shape, answers: ok("How many are gone.", wire.Redriven.Ref()), lines: true, fails: operateFails,
 	example: json.RawMessage(`{"error":"no such order","dry_run":true}`),
 }
 
 // drop removes the dead messages that a filter chooses.
 func (s *Server) drop(x *exchange, r *http.Request) error {
-	in, err := s.read(x, r)
+	q, err := decode(x, r, wire.Dropping)
 	if err != nil {
 		return err
 	}
-	q := in.Drop()
-	if err := in.Err(); err != nil {
-		return err
-	}
-	in.free()
 	return s.sweep(x, r, &q, s.c.DropWhere)
 }
 

@@ -137,8 +137,8 @@ func TestRemoteWorkersLeaveWhatIsHeldToOthers(t *testing.T) {
 	}
 }
 
-// One who waits is told of the queues that are held back, whether they were asked for him
-// or it was known when he came, and of none that is held back no more. One with a set is
+// A request that waits is told of the queues that are held back, whether they were asked for it
+// or that was known when it came, and of none that is held back no more. One with a set is
 // told what is found after its last request.
 func TestWaitsTellWhatIsHeld(t *testing.T) {
 	for _, kept := range []bool{false, true} {

@@ -29,22 +29,17 @@ var callLease = &call{
 	id: "leaseMessages", group: groupWork, does: "Lease messages that are due", exact: true,
 	more: "It waits for the first one as long as asked. When the client hangs up before the answer is written, the leases are released. " +
 		"Without a wait queues are asked one after another until there are enough messages.",
-	request: wire.Leasing, answers: ok("What was leased.", wire.LeaseAnswer.Ref()),
+	request: wire.Leasing.Shape, answers: ok("What was leased.", wire.LeaseAnswer.Ref()),
 	fails:   []error{engine.ErrNotFound, engine.ErrLimit, engine.ErrNoSpace, engine.ErrUnsupported},
 	example: json.RawMessage(`{"queues":["order.unpaid"],"max":10,"ttr":"60s"}`),
 }
 
 // lease leases messages that are due. It waits for the first one as long as asked.
 func (s *Server) lease(x *exchange, r *http.Request) error {
-	in, err := s.read(x, r)
+	req, err := decode(x, r, wire.Leasing)
 	if err != nil {
 		return err
 	}
-	req := in.LeaseRequest()
-	if err := in.Err(); err != nil {
-		return err
-	}
-	in.free()
 	size := 0
 	for _, q := range req.Queues {
 		if err := x.may(access.Work, q); err != nil {
@@ -277,7 +272,7 @@ func flush(w http.ResponseWriter) error {
 
 var callClaim = &call{
 	id: "claimMessage", group: groupWork, does: "Lease a message if it is due", exact: true,
-	request: wire.Claiming, bare: true, answers: ok("The message, leased to you.", wire.LeasedMessage.Ref()),
+	request: wire.Claiming.Shape, answers: ok("The message, leased to you.", wire.LeasedMessage.Ref()),
 	fails:   []error{engine.ErrNotFound, engine.ErrNotDue, engine.ErrLeased, engine.ErrLimit, engine.ErrNoSpace, engine.ErrUnsupported},
 	example: json.RawMessage(`{"ttr":"30s"}`),
 }
@@ -288,11 +283,11 @@ func (s *Server) claim(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	opts := tarry.LeaseOptions{Remote: true}
-	if err := s.options(x, r, func(in *input) { opts.TTR = in.Claim() }); err != nil {
+	ttr, err := decode(x, r, wire.Claiming)
+	if err != nil {
 		return err
 	}
-	l, err := s.c.Claim(r.Context(), ref, opts)
+	l, err := s.c.Claim(r.Context(), ref, tarry.LeaseOptions{TTR: ttr, Remote: true})
 	if err != nil {
 		return err
 	}

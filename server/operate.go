@@ -5,39 +5,23 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/wire"
 )
-
-// options reads a request that may have no body.
-func (s *Server) options(x *exchange, r *http.Request, read func(in *input)) error {
-	in, err := s.read(x, r)
-	if err != nil {
-		return err
-	}
-	read(in)
-	if err := in.Err(); err != nil {
-		return err
-	}
-	in.free()
-	return nil
-}
 
 // operateFails are the errors of calls that operate a queue.
 var operateFails = []error{engine.ErrNoSpace, engine.ErrUnsupported}
 
 var callPause = &call{
 	id: "pauseQueue", group: groupQueue, does: "Stop leasing and claiming of a queue",
-	request: wire.Pausing, bare: true, answers: ok("It is paused.", wire.Counted.Ref()), fails: operateFails,
+	request: wire.Pausing.Shape, answers: ok("It is paused.", wire.Counted.Ref()), fails: operateFails,
 	example: json.RawMessage(`{"for":"10m"}`),
 }
 
 // pause stops the leasing of a queue: for the time asked, or until it is resumed.
 func (s *Server) pause(x *exchange, r *http.Request) error {
-	var d time.Duration
-	err := s.options(x, r, func(in *input) { d = in.Pause() })
+	d, err := decode(x, r, wire.Pausing)
 	if err == nil {
 		err = s.c.Pause(r.Context(), x.path.Queue(), d)
 	}
@@ -46,12 +30,12 @@ func (s *Server) pause(x *exchange, r *http.Request) error {
 
 var callResume = &call{
 	id: "resumeQueue", group: groupQueue, does: "Go on with a queue that was paused",
-	request: wire.None, bare: true, answers: ok("It goes on.", wire.Counted.Ref()), fails: operateFails,
+	request: wire.None.Shape, answers: ok("It goes on.", wire.Counted.Ref()), fails: operateFails,
 	example: json.RawMessage(`{}`),
 }
 
 func (s *Server) resume(x *exchange, r *http.Request) error {
-	err := s.options(x, r, func(in *input) { in.Nothing() })
+	_, err := decode(x, r, wire.None)
 	if err == nil {
 		err = s.c.Resume(r.Context(), x.path.Queue())
 	}
@@ -61,13 +45,13 @@ func (s *Server) resume(x *exchange, r *http.Request) error {
 var callPurge = &call{
 	id: "purgeQueue", group: groupQueue, does: "Remove what is scheduled and ready in a queue",
 	more:    "When it fails midway the header " + wire.CountHeader + " tells how many are gone.",
-	request: wire.Purging, bare: true, answers: ok("How many are gone.", wire.Counted.Ref()), fails: operateFails,
+	request: wire.Purging.Shape, answers: ok("How many are gone.", wire.Counted.Ref()), fails: operateFails,
 	example: json.RawMessage(`{"dead":true}`),
 }
 
 func (s *Server) purge(x *exchange, r *http.Request) error {
-	var also engine.PurgeAlso
-	if err := s.options(x, r, func(in *input) { also = in.Purge() }); err != nil {
+	also, err := decode(x, r, wire.Purging)
+	if err != nil {
 		return err
 	}
 	n, err := s.c.Purge(r.Context(), x.path.Queue(), also)

@@ -58,14 +58,14 @@ func (x *exchange) own(name string) string {
 var callEndLease = &call{
 	id: "endLease", group: groupWork, does: "End a lease request that waits",
 	more:    "It is answered at once, with what it has.",
-	request: wire.PollEnding, answers: ok("How many waits were ended: 0 or 1.", wire.Counted.Ref()),
+	request: wire.PollEnding.Shape, answers: ok("How many waits were ended: 0 or 1.", wire.Counted.Ref()),
 	example: json.RawMessage(`{"poll":"worker-1-request-7"}`),
 }
 
 // endLease ends a lease request that waits.
 func (s *Server) endLease(x *exchange, r *http.Request) error {
-	var name string
-	if err := s.options(x, r, func(in *input) { name = in.EndLease() }); err != nil {
+	name, err := decode(x, r, wire.PollEnding)
+	if err != nil {
 		return err
 	}
 	n := int64(0)

@@ -15,7 +15,7 @@ import (
 
 var callPush = &call{
 	id: "pushMessage", group: groupPush, does: "Push a message",
-	request: wire.NewMessage, answers: pushAnswers, fails: pushFails,
+	request: wire.NewMessage.Shape, answers: pushAnswers, fails: pushFails,
 	example: json.RawMessage(`{"body":{"order":"42"},"delay":"30m","key":"42"}`),
 }
 
@@ -35,7 +35,7 @@ func (s *Server) pushOne(x *exchange, r *http.Request) error {
 		return err
 	}
 	var m engine.Message
-	if in.Message(&m).Has(wire.FieldQueue) {
+	if wire.PushedMessage.Read(&in.Reader, &m).Has(wire.FieldQueue) {
 		in.Wrong("queue: stands in the path; leave it out of the message")
 	}
 	m.Queue = x.path.Queue()
@@ -45,7 +45,7 @@ func (s *Server) pushOne(x *exchange, r *http.Request) error {
 var callRearm = &call{
 	id: "rearmMessage", group: groupPush, does: "Wind a message back, or create it",
 	more:    "The message with this key gets the delay or due time of the request and keeps its body. When there is none it is created. key and on_conflict may be left out of the request.",
-	request: wire.NewMessage, answers: pushAnswers, fails: pushFails,
+	request: wire.NewMessage.Shape, answers: pushAnswers, fails: pushFails,
 	example: json.RawMessage(`{"body":{"connection":"7"},"delay":"30s"}`),
 }
 
@@ -56,7 +56,7 @@ func (s *Server) rearm(x *exchange, r *http.Request) error {
 		return err
 	}
 	var m engine.Message
-	got, key := in.Message(&m), x.path.Key()
+	got, key := wire.PushedMessage.Read(&in.Reader, &m), x.path.Key()
 	switch {
 	case got.Has(wire.FieldQueue):
 		in.Wrong("queue: stands in the path; leave it out of the message")
@@ -115,8 +115,8 @@ func conflictError(err error, p tarry.Pushed) error {
 var batches = sync.Pool{New: func() any { return new(wire.Batch) }}
 
 func freeBatch(b *wire.Batch) {
-	clear(b.Messages)
-	*b = wire.Batch{Messages: b.Messages[:0]}
+	clear(b.All)
+	b.All, b.Bad, b.Atomic = b.All[:0], nil, false
 	batches.Put(b)
 }
 
@@ -127,7 +127,7 @@ const itemSize = 512
 var callPushMany = &call{
 	id: "pushMessages", group: groupPush, does: "Push many messages",
 	more:    "A bad one fails alone, unless the request is atomic: then all are kept, or none is and the first error answers.",
-	request: wire.NewBatch, answers: ok("What became of each.", wire.PushResults.Ref()), fails: pushFails,
+	request: wire.NewBatch.Shape, answers: ok("What became of each.", wire.PushResults.Ref()), fails: pushFails,
 	example: json.RawMessage(`{"messages":[{"queue":"a","body":1,"delay":"7d"},{"queue":"b","body_base64":"AAEC","content_type":"image/png"}]}`),
 }
 
@@ -138,17 +138,17 @@ func (s *Server) pushMany(x *exchange, r *http.Request) error {
 		return err
 	}
 	b := batches.Get().(*wire.Batch)
-	in.Batch(b)
+	wire.NewBatch.Read(&in.Reader, b)
 	if err := in.Err(); err != nil {
 		return err
 	}
-	if err := x.hold(len(b.Messages) * itemSize); err != nil {
+	if err := x.hold(len(b.All) * itemSize); err != nil {
 		return err
 	}
 	x.sift(b)
 	if t := traceOf(r); t != nil {
-		for i := range b.Messages {
-			t.into(&b.Messages[i])
+		for i := range b.All {
+			t.into(&b.All[i])
 		}
 	}
 	push := s.pushEach
@@ -176,46 +176,35 @@ func (s *Server) pushMany(x *exchange, r *http.Request) error {
 
 // sift marks the messages of a batch that the token must not push.
 func (x *exchange) sift(b *wire.Batch) {
-	for i := range b.Messages {
-		if x.token == nil || x.token.May(access.Push, b.Messages[i].Queue) {
-			continue
-		}
-		if b.Bad == nil {
-			b.Bad = make([]*wire.Error, len(b.Messages))
-		}
-		if b.Bad[i] == nil {
-			b.Bad[i] = x.forbidden(access.Push, b.Messages[i].Queue)
+	for i := range b.All {
+		if err := x.may(access.Push, b.All[i].Queue); err != nil && b.Err(i) == nil {
+			b.Fail(i, err)
 		}
 	}
 }
 
 func (s *Server) pushAtomic(r *http.Request, b *wire.Batch) ([]tarry.Pushed, error) {
-	for i, f := range b.Bad {
-		if f != nil {
-			g := *f
-			g.Message = fmt.Sprintf("messages[%d]: %s", i, f.Message)
-			return nil, &g
+	for i, err := range b.Bad {
+		if err != nil {
+			f := *wire.Shown(err)
+			f.Message = fmt.Sprintf("messages[%d]: %s", i, f.Message)
+			return nil, &f
 		}
 	}
-	return s.c.PushAtomic(r.Context(), b.Messages)
+	return s.c.PushAtomic(r.Context(), b.All)
 }
 
 // pushEach pushes the good messages of a batch. A lone message goes as a single push, which
 // engines may combine with others.
 func (s *Server) pushEach(r *http.Request, b *wire.Batch) ([]tarry.Pushed, error) {
-	if b.Bad == nil && len(b.Messages) == 1 {
-		return s.pushSingle(r, b.Messages[0])
+	if b.Bad == nil && len(b.All) == 1 {
+		return s.pushSingle(r, b.All[0])
 	}
 	if b.Bad == nil {
-		return s.c.PushMany(r.Context(), b.Messages)
+		return s.c.PushMany(r.Context(), b.All)
 	}
-	good, errs := calls.Sift(b.Messages, func(i int) error {
-		if b.Bad[i] == nil {
-			return nil
-		}
-		return b.Bad[i]
-	})
-	out := make([]tarry.Pushed, len(b.Messages))
+	good, errs := calls.Sift(b.All, b.Err)
+	out := make([]tarry.Pushed, len(b.All))
 	for i := range out {
 		out[i].Err = errs[i]
 	}

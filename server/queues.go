@@ -29,7 +29,7 @@ func (s *Server) queues(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.answer(x, func(b []byte) []byte { return wire.AppendQueues(b, all, next) })
+	return told(x, wire.QueuePage, &wire.Queues{Queues: all, Next: next})
 }
 
 // visible returns a page of n queues that the token may see. It takes them from page, a page
@@ -67,7 +67,7 @@ func (s *Server) queue(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.answer(x, func(b []byte) []byte { return wire.AppendQueue(b, &info) })
+	return told(x, wire.QueueHolds, &info)
 }
 
 // listed is the order of states in a list that asks for no state.
@@ -172,5 +172,5 @@ func (s *Server) forecast(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.answer(x, func(b []byte) []byte { return wire.AppendForecast(b, step, &f) })
+	return told(x, wire.ForecastAnswer, &wire.Forecast{Step: step, Forecast: f})
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 
@@ -65,7 +66,7 @@ func (s *Server) cancel(x *exchange, r *http.Request) error {
 
 var callReschedule = &call{
 	id: "rescheduleMessage", group: groupMessage, does: "Move a message to another time",
-	query: wire.RefParameters, request: wire.Rescheduling, answers: ok("The message, without its body.", wire.Kept.Ref()), fails: changeFails,
+	query: wire.RefParameters, request: wire.Rescheduling.Shape, answers: ok("The message, without its body.", wire.Kept.Ref()), fails: changeFails,
 	example: json.RawMessage(`{"delay":"1h"}`),
 }
 
@@ -74,15 +75,10 @@ func (s *Server) reschedule(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	in, err := s.read(x, r)
+	when, err := decode(x, r, wire.Rescheduling)
 	if err != nil {
 		return err
 	}
-	when := in.Reschedule()
-	if err := in.Err(); err != nil {
-		return err
-	}
-	in.free()
 	due := tarry.In(when.In)
 	if !when.At.IsZero() {
 		due = tarry.At(when.At)
@@ -96,46 +92,38 @@ func (s *Server) reschedule(x *exchange, r *http.Request) error {
 
 var callCancelMany = &call{
 	id: "cancelMessages", group: groupMessage, does: "Cancel many messages",
-	request: wire.Cancelling, answers: ok("What became of each.", wire.CancelResults.Ref()), fails: []error{engine.ErrNoSpace, engine.ErrUnsupported},
+	request: wire.Cancelling.Shape, answers: ok("What became of each.", wire.CancelResults.Ref()), fails: []error{engine.ErrNoSpace, engine.ErrUnsupported},
 	example: json.RawMessage(`{"refs":[{"queue":"order.unpaid","key":"42"},{"queue":"order.unpaid","id":"7","if_state":"scheduled"}]}`),
 }
 
 // cancelMany cancels messages of any queues, each separately.
 func (s *Server) cancelMany(x *exchange, r *http.Request) error {
-	in, err := s.read(x, r)
+	refs, err := decode(x, r, wire.Cancelling)
 	if err != nil {
 		return err
 	}
-	refs, bad := in.Cancel()
-	if err := in.Err(); err != nil {
+	if err := x.hold(len(refs.All) * itemSize); err != nil {
 		return err
 	}
-	if err := x.hold(len(refs) * itemSize); err != nil {
-		return err
-	}
-	in.free()
-	for i := range refs {
-		if bad[i] == nil {
-			bad[i] = x.may(access.Push|access.Operate, refs[i].Queue)
-		}
-	}
-	good, errs := calls.Sift(refs, func(i int) error { return bad[i] })
+	good, errs := calls.Sift(refs.All, func(i int) error {
+		return cmp.Or(refs.Err(i), x.may(access.Push|access.Operate, refs.All[i].Queue))
+	})
 	got, err := s.c.CancelMany(r.Context(), good.Items)
 	if err != nil {
 		return err
 	}
 	if errs == nil {
-		errs = make([]error, len(refs))
+		errs = make([]error, len(refs.All))
 	}
 	for j, c := range got {
 		errs[good.At(j)] = c.Err
 	}
-	x.noteCancelled(refs, errs)
+	x.noteCancelled(refs.All, errs)
 	a := newAnswer()
 	defer a.free()
 	results := wire.BeginResults(a.b)
 	for i, err := range errs {
-		results.Cancelled(refs[i], err)
+		results.Cancelled(refs.All[i], err)
 	}
 	a.b = results.End()
 	return s.send(x, a, http.StatusOK)

@@ -33,6 +33,20 @@ func (s *Server) read(x *exchange, r *http.Request) (*input, error) {
 	return in, nil
 }
 
+// decode reads a request that has no bodies of messages.
+func decode[T any](x *exchange, r *http.Request, o *wire.Object[T]) (v T, err error) {
+	in, err := x.s.read(x, r)
+	if err != nil {
+		return v, err
+	}
+	o.Read(&in.Reader, &v)
+	if err := in.Err(); err != nil {
+		return v, err
+	}
+	in.free()
+	return v, nil
+}
+
 // body reads the body of a request into buf, which grows as bytes arrive. A large
 // Content-Length alone takes no memory.
 func (s *Server) body(x *exchange, r *http.Request, buf []byte) ([]byte, error) {

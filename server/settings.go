@@ -16,7 +16,7 @@ var callSettings = &call{
 
 var callConfigure = &call{
 	id: "putSettings", group: groupQueue, does: "Store the settings of a queue",
-	request: wire.Configuring, answers: ok("The settings, with their new revision.", wire.Configured.Ref()),
+	request: wire.Configuring.Shape, answers: ok("The settings, with their new revision.", wire.Configured.Ref()),
 	fails:   []error{engine.ErrStale, engine.ErrNoSpace, engine.ErrUnsupported},
 	example: json.RawMessage(`{"settings":{"max_attempts":5,"dead_keep":"7d","in_flight":10,"rate":100},"revision":"0"}`),
 }
@@ -27,24 +27,22 @@ func (s *Server) settings(x *exchange, r *http.Request) error {
 		return err
 	}
 	set, revision, err := s.c.Settings(r.Context(), x.path.Queue())
-	return s.set(x, &set, revision, err)
+	if err != nil {
+		return err
+	}
+	return told(x, wire.Configured, &wire.Settings{Settings: set, Revision: revision})
 }
 
 // configure replaces all settings of a queue.
 func (s *Server) configure(x *exchange, r *http.Request) error {
-	var set engine.Settings
-	var revision string
-	err := s.options(x, r, func(in *input) { set, revision = in.Settings() })
-	if err == nil {
-		revision, err = s.c.Configure(r.Context(), x.path.Queue(), set, revision)
-		x.note("revision", revision)
-	}
-	return s.set(x, &set, revision, err)
-}
-
-func (s *Server) set(x *exchange, set *engine.Settings, revision string, err error) error {
+	set, err := decode(x, r, wire.Configuring)
 	if err != nil {
 		return err
 	}
-	return s.answer(x, func(b []byte) []byte { return wire.AppendSettings(b, set, revision) })
+	set.Revision, err = s.c.Configure(r.Context(), x.path.Queue(), set.Settings, set.Revision)
+	x.note("revision", set.Revision)
+	if err != nil {
+		return err
+	}
+	return told(x, wire.Configured, &set)
 }

@@ -11,25 +11,21 @@ import (
 
 var callSettle = &call{
 	id: "settleMessages", group: groupWork, does: "Settle leases, or extend them",
-	request: wire.Settling, answers: ok("What became of each.", wire.SettleResults.Ref()), fails: []error{engine.ErrNoSpace, engine.ErrUnsupported},
+	request: wire.Settling.Shape, answers: ok("What became of each.", wire.SettleResults.Ref()), fails: []error{engine.ErrNoSpace, engine.ErrUnsupported},
 	example: json.RawMessage(`{"settlements":[{"lease":"a1b2c3","do":"ack"},{"lease":"d4e5f6","do":"retry","delay":"15s","reason":"no answer"}]}`),
 }
 
 // settle ends or extends leases, each separately.
 func (s *Server) settle(x *exchange, r *http.Request) error {
-	in, err := s.read(x, r)
+	asked, err := decode(x, r, wire.Settling)
 	if err != nil {
 		return err
 	}
-	all, bad := in.Settlements()
-	if err := in.Err(); err != nil {
-		return err
-	}
+	all := asked.All
 	if err := x.hold(len(all) * itemSize); err != nil {
 		return err
 	}
-	in.free()
-	good, errs := calls.Sift(all, func(i int) error { return bad[i] })
+	good, errs := calls.Sift(all, asked.Err)
 	got, err := s.c.Settle(r.Context(), good.Items)
 	if err != nil {
 		return err

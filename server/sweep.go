@@ -48,6 +48,10 @@ func (s *Server) sweep(x *exchange, r *http.Request, q *wire.Sweep, run func(con
 		return errBusy
 	}
 	w := &sweeping{s: s, x: x, r: r, lines: wantsLines(r)}
+	w.swept.Seen = new(int64)
+	if w.lines {
+		w.swept.Done = new(bool)
+	}
 	ctx, end := w.chunkContext()
 	defer end()
 	if q.DryRun {
@@ -139,7 +143,7 @@ func (w *sweeping) count(ctx context.Context, f tarry.Filter, progress ...func(t
 }
 
 func (w *sweeping) took(n tarry.Swept) {
-	w.swept.Count, w.swept.Skipped, w.swept.Seen = n.Done, n.Skipped, n.Seen
+	w.swept.Count, w.swept.Skipped, *w.swept.Seen = n.Done, n.Skipped, n.Seen
 }
 
 // progress is called after each chunk. It reports progress, and stops the sweep if there is a
@@ -184,7 +188,7 @@ func (w *sweeping) line() error {
 	}
 	a := newAnswer()
 	defer a.free()
-	a.b = append(wire.AppendSwept(a.b, &w.swept, true), '\n')
+	a.b = append(wire.Redriven.Append(a.b, &w.swept), '\n')
 	if _, err := w.x.Write(a.b); err != nil {
 		return err
 	}
@@ -200,13 +204,13 @@ func (w *sweeping) answer(err error) error {
 	case err != nil && !w.begun:
 		return err
 	case err == nil && !w.lines:
-		return w.s.answer(w.x, func(b []byte) []byte { return wire.AppendSwept(b, &w.swept, false) })
+		return told(w.x, wire.Redriven, &w.swept)
 	}
 	if err == nil {
-		w.swept.Done = true
+		*w.swept.Done = true
 	} else {
-		w.swept.Failed, w.x.failed = wire.Shown(err), true
-		w.s.log(w.r, w.swept.Failed, err)
+		w.swept.Failed, w.x.failed = err, true
+		w.s.log(w.r, wire.Shown(err), err)
 	}
 	_ = w.line() // on an error the client is gone
 	return err

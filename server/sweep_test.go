@@ -422,7 +422,7 @@ func TestSweepRefusals(t *testing.T) {
 		`{"groups":[]}`:               "groups: is empty",
 		`{"groups":"x"}`:              "groups: must be an array",
 		`{"groups":[1]}`:              "groups[0]: must be a string",
-		`{"groups":["` + long + `"]}`: "groups: longer than 300 bytes",
+		`{"groups":["` + long + `"]}`: "groups[0]: longer than 300 bytes",
 		`{"groups":[` + strings.Repeat(`"",`, 200) + `""]}`: "groups: more than 200 entries",
 		`{"error":""}`: "error: is empty",
 		`{"error":"` + strings.Repeat("x", 100_000) + `"}`: "error: longer than ",

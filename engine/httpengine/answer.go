@@ -9,42 +9,48 @@ import (
 )
 
 // ask makes a request and reads its answer.
-func ask[T any](ctx context.Context, e *Engine, c call, read func(r *wire.Reader) T) (got T, err error) {
+func ask[T any](ctx context.Context, e *Engine, c call, o *wire.Object[T]) (got T, err error) {
 	if err := e.calls.Enter(ctx, c.op); err != nil {
 		return got, err
 	}
 	defer e.calls.Leave()
-	return askBegun(ctx, e, c, read)
+	return askBegun(ctx, e, c, o)
 }
 
 // askBegun is ask within a call that has begun.
-func askBegun[T any](ctx context.Context, e *Engine, c call, read func(r *wire.Reader) T) (got T, err error) {
+func askBegun[T any](ctx context.Context, e *Engine, c call, o *wire.Object[T]) (got T, err error) {
 	b, err := e.roundTrip(ctx, c)
 	if err != nil {
 		return got, err
 	}
 	defer b.free()
-	if err := wire.ReadAnswer(b.b, func(r *wire.Reader) { got = read(r) }); err != nil {
+	if got, err = o.Answer(b.b); err != nil {
 		return got, problem("%v", err)
 	}
 	return got, nil
 }
 
-// results reads an answer with one result for each of n items.
-func results[T any](n int, read func(r *wire.Reader, i int) T) func(r *wire.Reader) []T {
-	return func(r *wire.Reader) []T {
-		all := make([]T, 0, n)
-		r.Results(func() {
-			if len(all) == n {
-				r.Wrong("more than %d results", n)
-			}
-			all = append(all, read(r, min(len(all), n-1)))
-		})
-		if len(all) < n {
-			r.Wrong("%d results for %d items", len(all), n)
-		}
-		return all
+// askEach makes a request for n items within a call that has begun, and reads the result of
+// each.
+func askEach[T, V any](ctx context.Context, e *Engine, c call, n int, o *wire.Object[T], turn func(i int, result *T) V) ([]V, error) {
+	b, err := e.roundTrip(ctx, c)
+	if err != nil {
+		return nil, err
 	}
+	defer b.free()
+	all, got := make([]V, 0, n), 0
+	err = wire.ReadResults(b.b, o, func(result *T) {
+		if got++; got <= n {
+			all = append(all, turn(got-1, result))
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, problem("%v", err)
+	case got != n:
+		return nil, problem("%d results for %d items", got, n)
+	}
+	return all, nil
 }
 
 // failed returns the error of an item in the form that the engine behind the server gave it.

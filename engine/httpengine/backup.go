@@ -11,6 +11,6 @@ import (
 // Backup has the server update the backup of that name, in the server's directory for
 // backups.
 func (e *Engine) Backup(ctx context.Context, name string) (engine.Backup, error) {
-	return ask(ctx, e, call{op: "backup", method: http.MethodPost, path: "/v1/backup", body: wire.AppendBackup(nil, name), free: true},
-		(*wire.Reader).BackedUp)
+	made, err := ask(ctx, e, call{op: "backup", method: http.MethodPost, path: "/v1/backup", body: wire.Backing.Append(nil, &name), free: true}, wire.BackedUp)
+	return made.Backup, err
 }

@@ -225,9 +225,10 @@ func (p *partial) Unwrap() error { return p.error }
 
 // refused returns the error that an answer reports.
 func (e *Engine) refused(c call, status int, body []byte) error {
-	var told *wire.Error
-	if err := wire.ReadAnswer(body, func(r *wire.Reader) { told = r.Failure() }); err == nil && told != nil && told.Code != "" {
-		return told.Err(c.op, c.ref)
+	if told, err := wire.Failed.Answer(body); err == nil {
+		if told, ok := told.(*wire.Error); ok && told.Code != "" {
+			return told.Err(c.op, c.ref)
+		}
 	}
 	text := strings.TrimSpace(string(body))
 	if text == wantsTLS {

@@ -13,32 +13,25 @@ import (
 // List returns one page of a queue's messages in one state.
 func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
 	return ask(ctx, e, call{op: "list", ref: engine.Ref{Queue: q.Queue}, method: http.MethodGet,
-		path: wire.QueuePath(q.Queue) + "/messages", query: wire.ListQuery(&q), brings: q.Limit}, (*wire.Reader).Page)
+		path: wire.QueuePath(q.Queue) + "/messages", query: wire.ListQuery(&q), brings: q.Limit}, wire.MessagePage)
 }
 
 // Queue returns what one queue holds.
 func (e *Engine) Queue(ctx context.Context, queue string) (engine.QueueInfo, error) {
-	return ask(ctx, e, call{op: "count", ref: engine.Ref{Queue: queue}, method: http.MethodGet, path: wire.QueuePath(queue)}, (*wire.Reader).Queue)
+	return ask(ctx, e, call{op: "count", ref: engine.Ref{Queue: queue}, method: http.MethodGet, path: wire.QueuePath(queue)}, wire.QueueHolds)
 }
 
 // Queues returns the queues that hold messages, are paused or have settings, by name.
-func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []engine.QueueInfo, next string, err error) {
-	queues, err = ask(ctx, e, call{op: "count", method: http.MethodGet, path: "/v1/queues", query: wire.QueuesQuery(after, limit)},
-		func(r *wire.Reader) (all []engine.QueueInfo) {
-			all, next = r.Queues()
-			return all
-		})
-	return queues, next, err
+func (e *Engine) Queues(ctx context.Context, after string, limit int) ([]engine.QueueInfo, string, error) {
+	page, err := ask(ctx, e, call{op: "count", method: http.MethodGet, path: "/v1/queues", query: wire.QueuesQuery(after, limit)}, wire.QueuePage)
+	return page.Queues, page.Next, err
 }
 
 // Forecast counts messages by due time.
 func (e *Engine) Forecast(ctx context.Context, queue string, step, span time.Duration) (engine.Forecast, error) {
-	return ask(ctx, e, call{op: "forecast", ref: engine.Ref{Queue: queue}, method: http.MethodGet,
-		path: wire.QueuePath(queue) + "/forecast", query: wire.ForecastQuery(step, span)},
-		func(r *wire.Reader) engine.Forecast {
-			_, f := r.Forecast()
-			return f
-		})
+	f, err := ask(ctx, e, call{op: "forecast", ref: engine.Ref{Queue: queue}, method: http.MethodGet,
+		path: wire.QueuePath(queue) + "/forecast", query: wire.ForecastQuery(step, span)}, wire.ForecastAnswer)
+	return f.Forecast, err
 }
 
 // Fetch returns the JSON answer to a GET of the server's API for which engines have no call,

@@ -93,8 +93,8 @@ func (e *Engine) giveBack(ctx context.Context, granted []engine.Granted) {
 
 // Claim leases the message if it is due.
 func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
-	l, err := ask(ctx, e, call{op: "claim", ref: ref, method: http.MethodPost, path: wire.RefPath(ref) + "/claim", body: wire.AppendClaim(nil, want.TTR), brings: 1},
-		(*wire.Reader).Info)
+	l, err := ask(ctx, e, call{op: "claim", ref: ref, method: http.MethodPost, path: wire.RefPath(ref) + "/claim", body: wire.Claiming.Append(nil, &want.TTR), brings: 1},
+		wire.Info)
 	if err == nil {
 		e.watch.leased(ref.Queue)
 	}

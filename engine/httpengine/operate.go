@@ -12,7 +12,7 @@ import (
 
 // Pause stops leasing and claiming from a queue for d, or until Resume when d is 0.
 func (e *Engine) Pause(ctx context.Context, queue string, d time.Duration) error {
-	_, err := e.operate(ctx, "pause", queue, wire.AppendPause(nil, d))
+	_, err := e.operate(ctx, "pause", queue, wire.Pausing.Append(nil, &d))
 	return err
 }
 
@@ -25,7 +25,7 @@ func (e *Engine) Resume(ctx context.Context, queue string) error {
 // Purge removes the messages that were scheduled or ready when it began. If ctx ends or the
 // connection breaks before the answer, the count is unknown and 0 is returned.
 func (e *Engine) Purge(ctx context.Context, queue string, also engine.PurgeAlso) (int64, error) {
-	done, err := e.operate(ctx, "purge", queue, wire.AppendPurge(nil, also))
+	done, err := e.operate(ctx, "purge", queue, wire.Purging.Append(nil, &also))
 	if p, ok := err.(*partial); ok {
 		return p.count, p.error
 	}
@@ -35,11 +35,11 @@ func (e *Engine) Purge(ctx context.Context, queue string, also engine.PurgeAlso)
 // Redrive makes dead messages ready.
 func (e *Engine) Redrive(ctx context.Context, queue string, ids []engine.ID, limit int) (engine.Redriven, error) {
 	if len(ids) == 0 {
-		return e.operate(ctx, "redrive", queue, wire.AppendRedrive(nil, nil, limit))
+		return e.operate(ctx, "redrive", queue, wire.Redriving.Append(nil, &wire.Sweep{Limit: max(limit, 0)}))
 	}
 	var all engine.Redriven
 	for part := range slices.Chunk(ids, e.limits.MaxBatch) {
-		done, err := e.operate(ctx, "redrive", queue, wire.AppendRedrive(nil, part, 0))
+		done, err := e.operate(ctx, "redrive", queue, wire.Redriving.Append(nil, &wire.Sweep{IDs: part}))
 		if err != nil {
 			return all, err
 		}
@@ -52,13 +52,9 @@ func (e *Engine) Redrive(ctx context.Context, queue string, ids []engine.ID, lim
 // operate makes a call about a queue, and hints at the queue: something may be due sooner.
 func (e *Engine) operate(ctx context.Context, op, queue string, body []byte) (engine.Redriven, error) {
 	done, err := ask(ctx, e, call{op: op, ref: engine.Ref{Queue: queue}, method: http.MethodPost,
-		path: wire.QueuePath(queue) + "/" + op, body: body, free: op == "purge" || op == "redrive"},
-		func(r *wire.Reader) (n engine.Redriven) {
-			n.Redriven, n.Skipped = r.Count()
-			return n
-		})
+		path: wire.QueuePath(queue) + "/" + op, body: body, free: op == "purge" || op == "redrive"}, wire.Redriven)
 	if err == nil {
 		e.watch.Hint(queue)
 	}
-	return done, err
+	return engine.Redriven{Redriven: done.Count, Skipped: done.Skipped}, err
 }

@@ -75,7 +75,7 @@ func (e *Engine) endPoll(poll string, done <-chan outcome) outcome {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lastWord)
 	defer cancel()
-	body := wire.AppendEndLease(nil, poll)
+	body := wire.PollEnding.Append(nil, &poll)
 	for pause := 10 * time.Millisecond; ; pause *= 2 {
 		b, err := e.roundTrip(ctx, call{op: "lease", method: http.MethodPost, path: "/v1/lease/end", body: body})
 		if err == nil {
@@ -101,7 +101,7 @@ func (e *Engine) unlease(ls []engine.Lease) {
 
 // ask makes a lease request and reads its answer.
 func (e *Engine) ask(ctx context.Context, c call) (wire.Leased, error) {
-	l, err := askBegun(ctx, e, c, (*wire.Reader).Leased)
+	l, err := askBegun(ctx, e, c, wire.LeaseAnswer)
 	for i := range l.Queues {
 		l.Queues[i].Err = failed(l.Queues[i].Err, "lease", engine.Ref{Queue: l.Queues[i].Queue})
 	}
@@ -113,7 +113,7 @@ func leaseCall(req wire.LeaseRequest) (c call, poll string) {
 	if req.Wait > 0 {
 		req.Poll = rand.Text()
 	}
-	c = call{op: "lease", method: http.MethodPost, path: "/v1/lease", body: wire.AppendLeaseRequest(nil, &req), wait: req.Wait, brings: req.Max}
+	c = call{op: "lease", method: http.MethodPost, path: "/v1/lease", body: wire.Leasing.Append(nil, &req), wait: req.Wait, brings: req.Max}
 	if len(req.Queues) == 1 {
 		c.ref.Queue = req.Queues[0]
 	}

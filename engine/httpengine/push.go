@@ -59,11 +59,14 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, body []byte) (
 	if len(msgs) == 1 {
 		c.ref = engine.Ref{Queue: msgs[0].Queue, Key: msgs[0].Key}
 	}
-	all, err := ask(ctx, e, c, results(len(msgs), func(r *wire.Reader, i int) engine.PushResult {
-		p := r.Pushed().PushResult
+	if err := e.calls.Enter(ctx, c.op); err != nil {
+		return nil, err
+	}
+	defer e.calls.Leave()
+	all, err := askEach(ctx, e, c, len(msgs), wire.PushResult, func(i int, p *wire.Pushed) engine.PushResult {
 		p.Err = failed(p.Err, "push", engine.Ref{Queue: msgs[i].Queue, Key: msgs[i].Key})
-		return p
-	}))
+		return p.PushResult
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 // Reschedule moves a due time. The returned Info lacks the body.
 func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When) (engine.Info, error) {
 	i, err := e.info(ctx, call{op: "reschedule", ref: ref, method: http.MethodPatch,
-		path: wire.RefPath(ref), query: wire.RefQuery(ref), body: wire.AppendReschedule(nil, due)})
+		path: wire.RefPath(ref), query: wire.RefQuery(ref), body: wire.Rescheduling.Append(nil, &due)})
 	if err == nil {
 		e.watch.Hint(ref.Queue)
 	}
@@ -26,7 +26,7 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 
 func (e *Engine) info(ctx context.Context, c call) (engine.Info, error) {
 	c.brings = 1
-	l, err := ask(ctx, e, c, (*wire.Reader).Info)
+	l, err := ask(ctx, e, c, wire.Info)
 	return l.Info, err
 }
 
@@ -50,12 +50,11 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 }
 
 func (e *Engine) cancelPart(ctx context.Context, refs []engine.Ref) ([]error, error) {
-	body := wire.AppendCancel(make([]byte, 0, 64+96*len(refs)), refs)
-	return ask(ctx, e, call{op: "cancel", method: http.MethodPost, path: "/v1/cancel", body: body},
-		results(len(refs), func(r *wire.Reader, i int) error {
-			if told := r.Cancelled(); told != nil {
-				return told.Err("cancel", refs[i])
-			}
-			return nil
-		}))
+	if err := e.calls.Enter(ctx, "cancel"); err != nil {
+		return nil, err
+	}
+	defer e.calls.Leave()
+	body := wire.Cancelling.Append(make([]byte, 0, 64+96*len(refs)), &wire.Items[engine.Ref]{All: refs})
+	return askEach(ctx, e, call{op: "cancel", method: http.MethodPost, path: "/v1/cancel", body: body}, len(refs), wire.CancelResult,
+		func(i int, c *wire.Cancelled) error { return failed(c.Err, "cancel", refs[i]) })
 }

@@ -10,28 +10,18 @@ import (
 
 // Settings returns the settings of a queue and their revision.
 func (e *Engine) Settings(ctx context.Context, queue string) (s engine.Settings, revision string, err error) {
-	got, err := ask(ctx, e, call{op: "settings", ref: engine.Ref{Queue: queue}, method: http.MethodGet, path: settingsPath(queue)}, readSettings)
-	return got.Settings, got.revision, err
+	got, err := ask(ctx, e, call{op: "settings", ref: engine.Ref{Queue: queue}, method: http.MethodGet, path: settingsPath(queue)}, wire.Configured)
+	return got.Settings, got.Revision, err
 }
 
 // Configure stores the settings of a queue.
 func (e *Engine) Configure(ctx context.Context, queue string, s engine.Settings, revision string) (string, error) {
 	got, err := ask(ctx, e, call{op: "configure", ref: engine.Ref{Queue: queue}, method: http.MethodPut, path: settingsPath(queue),
-		body: wire.AppendSettings(nil, &s, revision)}, readSettings)
+		body: wire.Configuring.Append(nil, &wire.Settings{Settings: s, Revision: revision})}, wire.Configured)
 	if err == nil {
 		e.watch.Hint(queue) // limits may have been lifted
 	}
-	return got.revision, err
+	return got.Revision, err
 }
 
 func settingsPath(queue string) string { return wire.QueuePath(queue) + "/settings" }
-
-type settings struct {
-	engine.Settings
-	revision string
-}
-
-func readSettings(r *wire.Reader) (s settings) {
-	s.Settings, s.revision = r.Settings()
-	return s
-}

@@ -38,13 +38,12 @@ func (e *Engine) begun(ctx context.Context, part []engine.Settlement) ([]engine.
 
 // settle makes one request within a call that has begun already.
 func (e *Engine) settle(ctx context.Context, part []engine.Settlement) ([]engine.Settled, error) {
-	body := wire.AppendSettlements(make([]byte, 0, 64+128*len(part)), part)
-	out, err := askBegun(ctx, e, call{op: "settle", method: http.MethodPost, path: "/v1/settle", body: body},
-		results(len(part), func(r *wire.Reader, _ int) engine.Settled {
-			s := r.Settled()
+	body := wire.Settling.Append(make([]byte, 0, 64+128*len(part)), &wire.Items[engine.Settlement]{All: part})
+	out, err := askEach(ctx, e, call{op: "settle", method: http.MethodPost, path: "/v1/settle", body: body}, len(part), wire.SettleResult,
+		func(_ int, s *engine.Settled) engine.Settled {
 			s.Err = failed(s.Err, "settle", engine.Ref{})
-			return s
-		}))
+			return *s
+		})
 	if err != nil {
 		return nil, err
 	}

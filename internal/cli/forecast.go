@@ -38,7 +38,7 @@ steps; --json has them all.`,
 			if !p.json && b.Count == 0 {
 				continue
 			}
-			o.row(asAPI(func(to []byte) []byte { return wire.AppendBucket(to, &b) }), formatTime(b.From), b.Count, bar(b.Count, most))
+			o.row(asAPI(func(to []byte) []byte { return wire.Bucket.Append(to, &b) }), formatTime(b.From), b.Count, bar(b.Count, most))
 		}
 		o.say("%d within %s from this minute on; %d overdue", total, tarry.FormatDuration(span), f.Overdue)
 		return o.flush()

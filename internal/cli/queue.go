@@ -86,7 +86,9 @@ once more. With --revision it changes only that revision, else it fails (exit co
 // showSettings prints the settings that are set.
 func (p *Program) showSettings(c *tarry.Client, queue string, s tarry.Settings, revision string) error {
 	if p.json || s.Unset() {
-		return p.show(asAPI(func(b []byte) []byte { return wire.AppendSettings(b, &s, revision) }),
+		return p.show(asAPI(func(b []byte) []byte {
+			return wire.Configured.Append(b, &wire.Settings{Settings: s, Revision: revision})
+		}),
 			"nothing is set for %s: defaults hold, and no limits (revision %s)", queue, revision)
 	}
 	o := p.printer()

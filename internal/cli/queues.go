@@ -44,7 +44,7 @@ Finished counts the remembered keys.`,
 }
 
 func (p *Program) showQueue(o *printer, q tarry.QueueInfo) {
-	o.row(asAPI(func(b []byte) []byte { return wire.AppendQueue(b, &q) }), q.Queue, q.Scheduled, q.Ready, q.Leased, q.Dead, q.Finished,
+	o.row(asAPI(func(b []byte) []byte { return wire.QueueHolds.Append(b, &q) }), q.Queue, q.Scheduled, q.Ready, q.Leased, q.Dead, q.Finished,
 		orDash(away(q.NextDue, p.Now())), orDash(away(q.OldestReady, p.Now())), pausedText(&q))
 }
 

@@ -181,7 +181,7 @@ func (s *status) MarshalJSON() ([]byte, error) {
 
 // MarshalJSON returns the queue as the API writes it, and the lateness if it is known.
 func (r *queueRow) MarshalJSON() ([]byte, error) {
-	b := wire.AppendQueue(nil, &r.QueueInfo)
+	b := wire.QueueHolds.Append(nil, &r.QueueInfo)
 	if r.late.Count == 0 {
 		return b, nil
 	}

@@ -22,8 +22,8 @@ func BenchmarkDecodeBatch(b *testing.B) {
 		var batch Batch
 		for b.Loop() {
 			r.Reset(data)
-			batch.Messages = batch.Messages[:0]
-			if r.Batch(&batch); r.Err() != nil || len(batch.Messages) != 100 {
+			batch.All = batch.All[:0]
+			if NewBatch.Read(&r, &batch); r.Err() != nil || len(batch.All) != 100 {
 				b.Fatal(r.Err())
 			}
 		}
@@ -72,7 +72,7 @@ func BenchmarkLeased(b *testing.B) {
 		b.SetBytes(int64(len(text)))
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := ReadAnswer(text, func(r *Reader) { r.Leased() }); err != nil {
+			if _, err := LeaseAnswer.Answer(text); err != nil {
 				b.Fatal(err)
 			}
 		}

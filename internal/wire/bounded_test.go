@@ -21,8 +21,7 @@ func nested(before string, depth int, after string) string {
 // No array of a request makes much of few bytes: what is read is bounded by the limits
 // that the API tells, and by a small multiple of the text.
 func TestArraysCostBoundedMemory(t *testing.T) {
-	lease, batch := func(r *Reader) { r.LeaseRequest() }, func(r *Reader) { r.Batch(new(Batch)) }
-	message := func(r *Reader) { r.Message(new(engine.Message)) }
+	lease, batch, message := reads(Leasing), reads(NewBatch), reads(PushedMessage)
 	for name, c := range map[string]struct {
 		text string
 		read func(r *Reader)
@@ -33,10 +32,10 @@ func TestArraysCostBoundedMemory(t *testing.T) {
 		"numbers as queues": {flood(`{"wait":"1s","queues":[`, `1`, `]}`), lease},
 		"messages":          {flood(`{"messages":[`, `{}`, `]}`), batch},
 		"no messages":       {flood(`{"messages":[`, `1`, `]}`), batch},
-		"refs":              {flood(`{"refs":[`, `{}`, `]}`), func(r *Reader) { r.Cancel() }},
-		"settlements":       {flood(`{"settlements":[`, `{}`, `]}`), func(r *Reader) { r.Settlements() }},
-		"ids":               {flood(`{"ids":[`, `"1"`, `]}`), func(r *Reader) { r.Redrive() }},
-		"groups":            {flood(`{"groups":[`, `"a"`, `]}`), func(r *Reader) { r.Drop() }},
+		"refs":              {flood(`{"refs":[`, `{}`, `]}`), reads(Cancelling)},
+		"settlements":       {flood(`{"settlements":[`, `{}`, `]}`), reads(Settling)},
+		"ids":               {flood(`{"ids":[`, `"1"`, `]}`), reads(Redriving)},
+		"groups":            {flood(`{"groups":[`, `"a"`, `]}`), reads(Dropping)},
 		"backoff":           {flood(`{"backoff":[`, `"1s"`, `]}`), message},
 		"header pairs":      {flood(`{"headers":[`, `["",""]`, `]}`), message},
 		"header pair":       {flood(`{"headers":[[`, `""`, `]]}`), message},
@@ -75,7 +74,7 @@ func TestNestedValuesCostBoundedMemory(t *testing.T) {
 			done.Go(func() {
 				r := new(Reader)
 				r.Reset([]byte(text))
-				r.Message(new(engine.Message))
+				PushedMessage.Read(r, new(engine.Message))
 				read.Done()
 				<-end
 				runtime.KeepAlive(r)
@@ -102,7 +101,7 @@ func TestNestedBodiesAreKept(t *testing.T) {
 		var r Reader
 		r.Reset([]byte(`{ "key" : "k" , "body" : ` + want + ` , "priority": 7}`))
 		var m engine.Message
-		if r.Message(&m); r.Err() != nil || string(m.Body) != want || *m.Priority != 7 {
+		if PushedMessage.Read(&r, &m); r.Err() != nil || string(m.Body) != want || *m.Priority != 7 {
 			t.Errorf("%d deep: %v, %.100s", depth, r.Err(), m.Body)
 		}
 	}

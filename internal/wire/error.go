@@ -180,74 +180,45 @@ func AppendError(b []byte, e *Error) []byte {
 	return append(appendError(append(b, '{'), e), '}')
 }
 
-// appendError appends "error":{…}, with the fields of Live beside message and hint.
-func appendError(b []byte, e *Error) []byte {
-	b = appendWord(b, `"error":{"code":`, e.Code)
-	b = appendText(b, `,"message":`, e.Message)
-	b = appendText(b, `,"hint":`, e.Hint)
-	if !e.Until.IsZero() {
-		b = appendTime(b, `,"until":`, e.Until)
-	}
-	if e.Live != nil {
-		b = appendPushed(append(b, ','), e.Live)
-	}
-	return append(b, '}')
-}
+// appendError appends "error":{…}.
+func appendError(b []byte, e *Error) []byte { return errorFields.Append(append(b, `"error":`...), e) }
 
-// Failed is the shape of the answer to a request that failed.
+// Failed is the answer to a request that failed; nil: it did not. The error is an *Error.
 var Failed = answered("Failure", "What every error looks like.",
-	must("error", errorFields.Ref(), ""))
+	must("error", asFailure, itself, ""))
 
-// Failure reads an error that answers a request; nil: there is none.
-func (r *Reader) Failure() (e *Error) {
-	r.fields("answer", Failed, func(int) { e = r.failure() })
-	return e
+// asFailure is an error, which is read as an *Error.
+var asFailure = kind[error]{
+	is: errorFields.Ref(),
+	read: func(r *Reader, _ string, err *error) {
+		e := new(Error)
+		errorFields.read(r, "error", e)
+		*err = e
+	},
+	append: func(b []byte, err *error) []byte { return errorFields.Append(b, Shown(*err)) },
+	zero:   func(err *error) bool { return *err == nil },
 }
+
+// live returns the existing message that a push conflicts with.
+func live(e *Error) *Pushed {
+	if e.Live == nil {
+		e.Live = new(Pushed)
+	}
+	return e.Live
+}
+
+func noneLive(e *Error) bool    { return e.Live == nil }
+func notFinished(e *Error) bool { return e.Live == nil || e.Live.State != engine.Finished }
 
 var errorFields = answered("Error", "What went wrong. Programs act on the code. When a message is in the way of a single push, it is described too.",
-	must("code", schema.Words(codes()...), codeDoc()),
-	must("message", isText, "for people; may change"),
-	must("hint", isText, "what to do about it, for people; may be empty"),
-	may("id", isID, "of the message in the way"),
-	may("queue", isQueue, "its queue"),
-	may("key", isText, "its key"),
-	may("due", isInstant, "when it is due"),
-	may("state", isState, "where it stands"),
-	may("ending", isEnding, "how it went, if it is finished"),
-	may("ended", isInstant, "when"),
-	may("until", isInstant, "from when on trying again may help"))
-
-// failure reads the content of an error. Live is set if there is an id.
-func (r *Reader) failure() *Error {
-	e, live := new(Error), new(Pushed)
-	seen := r.fields("error", errorFields, func(f int) {
-		switch f {
-		case 0:
-			e.Code = r.text("code")
-		case 1:
-			e.Message = r.text("message")
-		case 2:
-			e.Hint = r.text("hint")
-		case 3:
-			live.ID = r.id("id")
-		case 4:
-			live.Queue = r.queueName()
-		case 5:
-			live.Key = r.text("key")
-		case 6:
-			live.Due = r.time("due")
-		case 7:
-			live.State = r.state("state")
-		case 8:
-			live.Ending = r.ending("ending")
-		case 9:
-			live.Ended = r.time("ended")
-		case 10:
-			e.Until = r.time("until")
-		}
-	})
-	if seen&(1<<3) != 0 {
-		e.Live = live
-	}
-	return e
-}
+	must("code", asText.told(schema.Words(codes()...)), func(e *Error) *string { return &e.Code }, codeDoc()),
+	must("message", asText, func(e *Error) *string { return &e.Message }, "for people; may change"),
+	must("hint", asText, func(e *Error) *string { return &e.Hint }, "what to do about it, for people; may be empty"),
+	may("until", asInstant, func(e *Error) *time.Time { return &e.Until }, "from when on trying again may help"),
+	may("id", asID, func(e *Error) *engine.ID { return &live(e).ID }, "of the message in the way").unless(noneLive),
+	may("queue", asQueue, func(e *Error) *string { return &live(e).Queue }, "its queue").unless(noneLive),
+	may("key", asText, func(e *Error) *string { return &live(e).Key }, "its key").unless(noneLive),
+	may("due", asInstant, func(e *Error) *time.Time { return &live(e).Due }, "when it is due").unless(noneLive),
+	may("state", asState, func(e *Error) *engine.State { return &live(e).State }, "where it stands").unless(noneLive),
+	may("ending", asEnding, func(e *Error) *engine.Ending { return &live(e).Ending }, "how it went, if it is finished").unless(notFinished),
+	may("ended", asInstant, func(e *Error) *time.Time { return &live(e).Ended }, "when").unless(notFinished))

@@ -47,9 +47,9 @@ func TestErrorsNameTheCallOnce(t *testing.T) {
 	}
 }
 
-// An answer that is cut off is no fault of whoever reads it: nothing says how he should send it.
+// An answer that is cut off is no fault of its reader, so nothing says how to send it.
 func TestCutOffAnswersHaveNoHint(t *testing.T) {
-	err := ReadAnswer([]byte(`{"error":{"code":"inv`), func(r *Reader) { r.Failure() })
+	_, err := Failed.Answer([]byte(`{"error":{"code":"inv`))
 	if e, ok := err.(*Error); !ok || e.Hint != "" {
 		t.Errorf("%+v", err)
 	}

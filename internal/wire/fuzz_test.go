@@ -22,7 +22,7 @@ func FuzzMessage(f *testing.F) {
 		var r Reader
 		r.Reset(bytes.Clone(data))
 		var m engine.Message
-		got := r.Message(&m)
+		got := PushedMessage.Read(&r, &m)
 		if r.Err() != nil {
 			return
 		}
@@ -58,30 +58,17 @@ func FuzzRead(f *testing.F) {
 	}
 	requests := []func(r *Reader){
 		func(r *Reader) {
-			if refs, bad := r.Cancel(); len(refs) != len(bad) {
-				panic("refs and errors differ in number")
-			}
-		},
-		func(r *Reader) { r.Settlements() }, func(r *Reader) { r.LeaseRequest() }, func(r *Reader) { r.Reschedule() },
-		func(r *Reader) { r.Redrive() }, func(r *Reader) { r.Drop() }, func(r *Reader) { r.Pause() }, func(r *Reader) { r.Purge() }, func(r *Reader) { r.Claim() },
-		func(r *Reader) { r.EndLease() }, func(r *Reader) { r.Nothing() },
-		func(r *Reader) {
-			if s, _ := r.Settings(); r.Err() == nil && (s.DeadKeep < 0 || s.DeadMax < 0 || s.Rate < 0 || s.Rate > engine.MaxRate) {
+			var s Settings
+			if Configuring.Read(r, &s); r.Err() == nil && (s.DeadKeep < 0 || s.DeadMax < 0 || s.Rate < 0 || s.Rate > engine.MaxRate) {
 				panic("settings out of bounds")
 			}
 		},
-		func(r *Reader) {
-			var b Batch
-			if r.Batch(&b); r.err == nil && b.Bad != nil && len(b.Bad) != len(b.Messages) {
-				panic("messages and errors differ in number")
-			}
-		},
+		reads(NewBatch), reads(Cancelling), reads(Settling), reads(Leasing), reads(Rescheduling), reads(Redriving), reads(Dropping),
+		reads(Pausing), reads(Purging), reads(Claiming), reads(PollEnding), reads(Backing), reads(None),
 	}
-	answers := []func(r *Reader){
-		func(r *Reader) { r.Failure() }, func(r *Reader) { r.Results(func() { r.Pushed() }) }, func(r *Reader) { r.Results(func() { r.Settled() }) },
-		func(r *Reader) { r.Results(func() { r.Cancelled() }) }, func(r *Reader) { r.Leased() }, func(r *Reader) { r.Page() },
-		func(r *Reader) { r.Queues() }, func(r *Reader) { r.Forecast() }, func(r *Reader) { r.Count() }, func(r *Reader) { r.Info() },
-		func(r *Reader) { r.Settings() },
+	answers := []func(data []byte) error{
+		answersAs(Failed), resultsAs(PushResult), resultsAs(SettleResult), resultsAs(CancelResult), answersAs(LeaseAnswer), answersAs(MessagePage),
+		answersAs(QueuePage), answersAs(ForecastAnswer), answersAs(Redriven), answersAs(Info), answersAs(Configured), answersAs(BackedUp),
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for i, read := range requests {
@@ -92,12 +79,25 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 		for i, read := range answers {
-			if err := ReadAnswer(bytes.Clone(data), read); err == nil && !json.Valid(data) {
+			if err := read(bytes.Clone(data)); err == nil && !json.Valid(data) {
 				t.Fatalf("answer %d accepted %q", i, data)
 			}
 		}
 		_, _ = ReadServer(data)
 	})
+}
+
+func reads[T any](o *Object[T]) func(r *Reader) { return func(r *Reader) { o.Read(r, new(T)) } }
+
+func answersAs[T any](o *Object[T]) func(data []byte) error {
+	return func(data []byte) error {
+		_, err := o.Answer(data)
+		return err
+	}
+}
+
+func resultsAs[T any](o *Object[T]) func(data []byte) error {
+	return func(data []byte) error { return ReadResults(data, o, func(*T) {}) }
 }
 
 // FuzzPath: any queue and key come out of a path as they were escaped into it.

@@ -21,4 +21,4 @@ type DeadGroups struct {
 }
 
 // DeadGroupsAnswer is the shape of DeadGroups, made from its tags.
-var DeadGroupsAnswer = answered("DeadGroups", "What messages of a queue died of.", tagged(reflect.TypeFor[DeadGroups]())...)
+var DeadGroupsAnswer = newShape("DeadGroups", "What messages of a queue died of.", false, tagged(reflect.TypeFor[DeadGroups]()))

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"reflect"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -132,18 +133,17 @@ func ReadServer(data []byte) (s Server, err error) {
 }
 
 // Health is the shape of the answer that a server is alive, or ready for requests.
-var Health = answered("Health", "The server is there.",
-	must("status", schema.Words("ok", "ready"), ""),
-	may("problems", schema.Array(troubleFields.Ref(), 0), "what is wrong though requests are welcome, for who has a token of those that the server knows"))
+var Health = newShape("Health", "The server is there.", false, []field{
+	{"status", schema.Words("ok", "ready"), "", true},
+	{"problems", schema.Array(troubleFields.Ref(), 0), "what is wrong though requests are welcome, for who has a token of those that the server knows", false},
+})
 
-var troubleFields = answered("Trouble", "What is wrong with a server.",
-	must("message", isText, "for people; may change"),
-	must("hint", isText, "what to do about it"))
+var troubleFields = newShape("Trouble", "What is wrong with a server.", false, tagged(reflect.TypeFor[Trouble]()))
 
 // Trouble is a problem of a server that is still ready for requests.
 type Trouble struct {
-	Message string `json:"message"`
-	Hint    string `json:"hint"`
+	Message string `json:"message" doc:"for people; may change"`
+	Hint    string `json:"hint" doc:"what to do about it"`
 }
 
 type readiness struct {

@@ -29,9 +29,9 @@ type LiveQuery struct {
 }
 
 // LiveParameters are the parameters of a LiveQuery.
-var LiveParameters = asked("", "",
-	may("queues", isText.With("examples", []string{"order.unpaid,mail"}), "names of queues to be told of within 250 ms, with commas between, 32 at most"),
-	may("overview", isText.With("enum", []Overview{OverviewNone, OverviewChanges, OverviewAll}), "of all other queues: nothing, those that change, or first all as they are; without it nothing where queues are named, else changes"))
+var LiveParameters = parameters(
+	parameter("queues", isText.With("examples", []string{"order.unpaid,mail"}), "names of queues to be told of within 250 ms, with commas between, 32 at most"),
+	parameter("overview", isText.With("enum", []Overview{OverviewNone, OverviewChanges, OverviewAll}), "of all other queues: nothing, those that change, or first all as they are; without it nothing where queues are named, else changes"))
 
 // ParseLiveQuery reads a LiveQuery.
 func ParseLiveQuery(raw string) (l LiveQuery, err error) {

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/base64"
 	"strings"
 	"time"
@@ -106,125 +105,56 @@ func IsJSON(contentType string) bool {
 	return t == "application/json" || strings.HasSuffix(t, "+json")
 }
 
-// infoFields are all fields that a message may have.
-var infoFields = answered("", "",
-	must("id", isID, "ours"),
-	must("queue", isQueue, ""),
-	must("key", isText, "yours; empty: none"),
-	must("state", isState, ""),
-	must("due", isInstant, "not handled before"),
-	must("created", isInstant, ""),
-	must("attempt", isCount, "how often it was leased; snoozed and released ones not counted"),
-	must("max_attempts", isCount, "leases after which it is dead"),
-	must("priority", isCount, "lower first among ready ones"),
-	must("ttr", isDuration, "how long a lease lasts"),
-	may("backoff", schema.Array(isDuration, 0), "delays after the first, second, … failed attempt; the last repeats"),
-	may("expire_after", isDuration, "dropped when not leased this long after due"),
-	may("remember", isDuration, "how long its key stays known when it has gone"),
-	may("isolate", isFlag, "false: it is not isolated when it has lapsed"),
-	may("expires", isInstant, "when it is dropped unless leased"),
-	must("headers", isHeaders, "an object, where a repeated name has an array; with Tarry-Exact an array of pairs when a name is repeated"),
-	must("content_type", isText, "of the body; empty: not said"),
-	may("body", schema.Object{}, "when its content type is JSON and it is JSON, nested at most 50 deep"),
-	may("body_base64", isBase64, "else, and with Tarry-Exact"),
-	must("last_error", isText, "why the last attempt failed"),
-	may("died", isInstant, "when it became dead"),
-	may("lease", isText, "what settles it; it is yours alone"),
-	may("lease_expires", isInstant, "when the lease ends, if it is leased"),
-	may("ending", isEnding, "how it went"),
-	may("ended", isInstant, "when it went"),
-	may("forgotten", isInstant, "from when on its key is free"),
-)
+// Info is a message in an answer, with its lease if it was leased to the caller: all fields
+// that it may have.
+var Info = answered("", "",
+	must("id", asID, func(m *engine.Lease) *engine.ID { return &m.ID }, "ours"),
+	must("queue", asQueue, func(m *engine.Lease) *string { return &m.Queue }, ""),
+	must("key", asText, func(m *engine.Lease) *string { return &m.Key }, "yours; empty: none"),
+	must("state", asState, func(m *engine.Lease) *engine.State { return &m.State }, ""),
+	must("due", asInstant, func(m *engine.Lease) *time.Time { return &m.Due }, "not handled before"),
+	must("created", asInstant, func(m *engine.Lease) *time.Time { return &m.Created }, ""),
+	must("attempt", count32, func(m *engine.Lease) *uint32 { return &m.Attempt }, "how often it was leased; snoozed and released ones not counted"),
+	must("max_attempts", count32, func(m *engine.Lease) *uint32 { return &m.MaxAttempts }, "leases after which it is dead"),
+	must("priority", count32, func(m *engine.Lease) *uint32 { return &m.Priority }, "lower first among ready ones"),
+	must("ttr", asDuration, func(m *engine.Lease) *time.Duration { return &m.TTR }, "how long a lease lasts"),
+	may("backoff", list(asDuration, 0), func(m *engine.Lease) *[]time.Duration { return &m.Backoff }, "delays after the first, second, … failed attempt; the last repeats"),
+	may("expire_after", asDuration, func(m *engine.Lease) *time.Duration { return &m.ExpireAfter }, "dropped when not leased this long after due"),
+	may("remember", asDuration, func(m *engine.Lease) *time.Duration { return &m.Remember }, "how long its key stays known when it has gone"),
+	may("isolate", asFlag, func(m *engine.Lease) *bool { return &m.Isolate }, "false: it is not isolated when it has lapsed"),
+	may("expires", asInstant, func(m *engine.Lease) *time.Time { return &m.Expires }, "when it is dropped unless leased"),
+	must("headers", asHeaders, func(m *engine.Lease) *[]engine.Header { return &m.Headers }, "an object, where a repeated name has an array; with Tarry-Exact an array of pairs when a name is repeated"),
+	must("content_type", asContentType, func(m *engine.Lease) *string { return &m.ContentType }, "of the body; empty: not said"),
+	may("body", asJSON, func(m *engine.Lease) *[]byte { return &m.Body }, "when its content type is JSON and it is JSON, nested at most 50 deep"),
+	may("body_base64", asBase64, func(m *engine.Lease) *[]byte { return &m.Body }, "else, and with Tarry-Exact"),
+	must("last_error", asText, func(m *engine.Lease) *string { return &m.LastError }, "why the last attempt failed"),
+	may("died", asInstant, func(m *engine.Lease) *time.Time { return &m.Died }, "when it became dead"),
+	may("lease", asText, func(m *engine.Lease) *string { return &m.Token }, "what settles it; it is yours alone"),
+	may("lease_expires", asInstant, func(m *engine.Lease) *time.Time { return &m.Deadline }, "when the lease ends, if it is leased"),
+	may("ending", asEnding, func(m *engine.Lease) *engine.Ending { return &m.Ending }, "how it went"),
+	may("ended", asInstant, func(m *engine.Lease) *time.Time { return &m.Ended }, "when it went"),
+	may("forgotten", asInstant, func(m *engine.Lease) *time.Time { return &m.Forgotten }, "from when on its key is free"),
+).checked(func(_ *Reader, got Fields, m *engine.Lease) {
+	const isolate = 13
+	if !got.Has(isolate) {
+		m.Isolate = m.State != engine.Finished // the policy of a finished message is not known any more
+	}
+})
 
-// The shapes of messages in answers, made from infoFields.
+// The messages in answers, made from Info.
 var (
-	keptFields = infoFields.without("backoff", "expire_after", "remember", "isolate", "expires", "body", "body_base64", "died", "lease", "lease_expires", "ending", "ended", "forgotten")
+	keptFields = Info.without("backoff", "expire_after", "remember", "isolate", "expires", "body", "body_base64", "died", "lease", "lease_expires", "ending", "ended", "forgotten")
 	mayHave    = []string{"backoff", "expire_after", "remember", "isolate", "expires", "body", "body_base64", "died"}
 
 	// Kept is a live or dead message.
-	Kept = infoFields.only("Message", "A live or dead message. Without a body where none was asked for.", keptFields, append(mayHave, "lease_expires")).
+	Kept = Info.only("Message", "A live or dead message. Without a body where none was asked for.", keptFields, append(mayHave, "lease_expires")).
 		narrowed("state", isStanding)
 	// LeasedMessage is a message leased to the caller.
-	LeasedMessage = infoFields.only("LeasedMessage", "A message that is leased to you.", append(keptFields, "lease", "lease_expires"), mayHave).
+	LeasedMessage = Info.only("LeasedMessage", "A message that is leased to you.", append(keptFields, "lease", "lease_expires"), mayHave).
 			narrowed("state", schema.Words(engine.Leased.String()))
-	finished = infoFields.only("FinishedMessage", "What is left of a message that has gone and whose key is remembered.",
+	finished = Info.only("FinishedMessage", "What is left of a message that has gone and whose key is remembered.",
 		[]string{"id", "queue", "key", "state", "due", "ending", "ended", "forgotten"}, nil).narrowed("state", schema.Words(engine.Finished.String()))
 )
-
-// Info reads a message, with its lease if it was leased to the caller.
-func (r *Reader) Info() (l engine.Lease) {
-	if !r.open("message", '{') {
-		return l
-	}
-	l.Isolate = true
-	var seen seen
-	for f := r.next(infoFields.names, &seen); f >= 0; f = r.next(infoFields.names, &seen) {
-		r.infoField(f, &l)
-	}
-	if l.State == engine.Finished {
-		l.Isolate = false // its policy is not known any more
-	}
-	return l
-}
-
-func (r *Reader) infoField(f int, l *engine.Lease) {
-	switch name := infoFields.names[f]; name {
-	case "id":
-		l.ID = r.id(name)
-	case "queue":
-		l.Queue = r.queueName()
-	case "key":
-		l.Key = r.text(name)
-	case "state":
-		l.State = r.state(name)
-	case "due":
-		l.Due = r.time(name)
-	case "created":
-		l.Created = r.time(name)
-	case "attempt":
-		l.Attempt = r.uint32(name)
-	case "max_attempts":
-		l.MaxAttempts = r.uint32(name)
-	case "priority":
-		l.Priority = r.uint32(name)
-	case "ttr":
-		l.TTR = r.duration(name)
-	case "backoff":
-		l.Backoff = r.backoff(name)
-	case "expire_after":
-		l.ExpireAfter = r.duration(name)
-	case "remember":
-		l.Remember = r.duration(name)
-	case "isolate":
-		l.Isolate = r.flag(name)
-	case "expires":
-		l.Expires = r.time(name)
-	case "headers":
-		l.Headers = r.headers(name)
-	case "content_type":
-		l.ContentType = r.contentType(name)
-	case "body":
-		if v, ok := r.value(); ok {
-			l.Body = bytes.Clone(v)
-		}
-	case "body_base64":
-		l.Body = r.base64(name)
-	case "last_error":
-		l.LastError = r.text(name)
-	case "died":
-		l.Died = r.time(name)
-	case "lease":
-		l.Token = r.text(name)
-	case "lease_expires":
-		l.Deadline = r.time(name)
-	case "ending":
-		l.Ending = r.ending(name)
-	case "ended":
-		l.Ended = r.time(name)
-	case "forgotten":
-		l.Forgotten = r.time(name)
-	}
-}
 
 // AppendPage appends a page of messages.
 func AppendPage(b []byte, p *engine.Page, how Bodies) []byte {
@@ -232,19 +162,14 @@ func AppendPage(b []byte, p *engine.Page, how Bodies) []byte {
 	return append(appendText(b, `,"next":`, p.Next), '}')
 }
 
-// MessagePage is the shape of a page of messages.
+// MessagePage is a page of messages.
 var MessagePage = answered("MessagePage", "A page of a list.",
-	must("messages", schema.Array(Kept.Ref(), 0), ""),
-	must("next", isText, "give it as after for the next page; empty: this is the last"))
-
-// Page reads a page of messages.
-func (r *Reader) Page() (p engine.Page) {
-	r.fields("answer", MessagePage, func(f int) {
-		if f == 0 {
-			r.all("messages", 0, func(int) { p.Messages = append(p.Messages, r.Info().Info) })
-		} else {
-			p.Next = r.text("next")
-		}
-	})
-	return p
-}
+	must("messages", kind[[]engine.Info]{schema.Array(Kept.Ref(), 0), func(r *Reader, name string, all *[]engine.Info) {
+		var m engine.Lease
+		r.all(name, 0, func(int) {
+			m = engine.Lease{}
+			Info.read(r, "message", &m)
+			*all = append(*all, m.Info)
+		})
+	}, nil, nil}, func(p *engine.Page) *[]engine.Info { return &p.Messages }, ""),
+	must("next", asText, func(p *engine.Page) *string { return &p.Next }, "give it as after for the next page; empty: this is the last"))

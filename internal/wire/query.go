@@ -13,23 +13,23 @@ import (
 
 // The parameters of queries.
 var (
-	NoParameters   = asked("", "")
-	ListParameters = asked("", "",
-		may("state", isStanding, "of this one alone; without it: ready, leased, scheduled, dead, one after another"),
-		may("from", isTime, "whose time is this or later: due of scheduled and ready ones, the lease's end of leased ones, death of dead ones"),
-		may("to", isTime, "whose time is earlier"),
-		may("order", schema.Words("asc", "desc").With("default", "asc"), "by that time"),
-		may("after", isText, "the next of the page before, of the same state, bounds and order"),
-		may("limit", isLimit, "messages at most"),
-		may("body", isFlag.With("default", false), "with bodies"))
-	RefParameters = asked("", "",
-		may("if_state", isStanding, "only if the message is in this state; else stale"))
-	PageParameters = asked("", "",
-		may("after", isText, "the next of the page before"),
-		may("limit", isLimit, "queues at most"))
-	ForecastParameters = asked("", "",
-		may("step", isDuration.With("default", duration.Format(DefaultStep)), "whole minutes"),
-		may("span", isDuration.With("default", duration.Format(DefaultSpan)), "how far to look"))
+	NoParameters   = parameters()
+	ListParameters = parameters(
+		parameter("state", isStanding, "of this one alone; without it: ready, leased, scheduled, dead, one after another"),
+		parameter("from", isTime, "whose time is this or later: due of scheduled and ready ones, the lease's end of leased ones, death of dead ones"),
+		parameter("to", isTime, "whose time is earlier"),
+		parameter("order", schema.Words("asc", "desc").With("default", "asc"), "by that time"),
+		parameter("after", isText, "the next of the page before, of the same state, bounds and order"),
+		parameter("limit", isLimit, "messages at most"),
+		parameter("body", isFlag.With("default", false), "with bodies"))
+	RefParameters = parameters(
+		parameter("if_state", isStanding, "only if the message is in this state; else stale"))
+	PageParameters = parameters(
+		parameter("after", isText, "the next of the page before"),
+		parameter("limit", isLimit, "queues at most"))
+	ForecastParameters = parameters(
+		parameter("step", isDuration.With("default", duration.Format(DefaultStep)), "whole minutes"),
+		parameter("span", isDuration.With("default", duration.Format(DefaultSpan)), "how far to look"))
 
 	isLimit = schema.Whole(1, engine.MaxPage).With("default", 100)
 )
@@ -231,7 +231,7 @@ func ParseForecastQuery(raw string) (step, span time.Duration, err error) {
 		d    *time.Duration
 	}{{"step", &step}, {"span", &span}} {
 		if v := q.Get(p.name); v != "" {
-			if *p.d, err = asDuration(p.name, v); err != nil {
+			if *p.d, err = parseDuration(p.name, v); err != nil {
 				return 0, 0, err
 			}
 		}

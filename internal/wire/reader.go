@@ -230,19 +230,6 @@ func find(names []string, name []byte, first int) int {
 	return -1
 }
 
-// fields reads an object. It calls each to read the value of the field with the given index,
-// and returns a bit for each field that the object has.
-func (r *Reader) fields(what string, s *Shape, each func(field int)) uint32 {
-	var seen seen
-	if !r.open(what, '{') {
-		return 0
-	}
-	for f := r.next(s.names, &seen); f >= 0; f = r.next(s.names, &seen) {
-		each(f)
-	}
-	return uint32(seen)
-}
-
 // all reads an array, and calls each to read an element. In a request it reads at most most
 // elements and skips the others, so that they take no memory.
 func (r *Reader) all(what string, most int, each func(n int)) {

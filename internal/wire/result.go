@@ -1,9 +1,28 @@
 package wire
 
-import (
-	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/schema"
-)
+import "github.com/tarryhq/tarry/engine"
+
+// Items are the items of a request, of which each may fail alone.
+type Items[T any] struct {
+	All []T
+	Bad []error // the errors of the items up to the last that failed; nil: that item has not
+}
+
+// Err returns the error of an item; nil: it has not failed.
+func (t *Items[T]) Err(n int) error {
+	if n < len(t.Bad) {
+		return t.Bad[n]
+	}
+	return nil
+}
+
+// Fail sets the error of an item.
+func (t *Items[T]) Fail(n int, err error) {
+	if n >= len(t.Bad) {
+		t.Bad = append(t.Bad, make([]error, n+1-len(t.Bad))...)
+	}
+	t.Bad[n] = err
+}
 
 // Results writes an answer with one result for each item of a request.
 type Results struct {
@@ -23,15 +42,6 @@ func (r *Results) begin() {
 	if r.n++; r.n > 1 {
 		r.B = append(r.B, ',')
 	}
-}
-
-func (r *Results) ok(err error) {
-	if err == nil {
-		r.B = append(r.B, `,"ok":true`...)
-		return
-	}
-	r.failed++
-	r.B = appendError(append(r.B, `,"ok":false,`...), Shown(err))
 }
 
 // Pushed appends the result of a push: what it did, or p.Err. If p has an ID beside Err, it
@@ -56,36 +66,51 @@ func (r *Results) Pushed(p *Pushed) {
 // Cancelled appends the result for a message to cancel.
 func (r *Results) Cancelled(ref engine.Ref, err error) {
 	r.begin()
-	r.B = appendText(r.B, `{"queue":`, clipLong(ref.Queue))
-	if ref.ID != 0 {
-		r.B = appendID(append(r.B, `,"id":`...), ref.ID)
-	} else {
-		r.B = appendText(r.B, `,"key":`, clipLong(ref.Key))
+	if err != nil {
+		r.failed++
+		err = Shown(err)
 	}
-	r.ok(err)
+	ref.Queue, ref.Key = clipLong(ref.Queue), clipLong(ref.Key)
+	r.B = CancelResult.Append(r.B, &Cancelled{ref, err == nil, err})
+}
+
+// Settled appends the result of a settlement.
+func (r *Results) Settled(token string, s *engine.Settled) {
+	r.begin()
+	r.B = appendText(r.B, `{"lease":`, clipLong(token))
+	r.B = appendBool(r.B, `,"ok":`, s.Err == nil)
+	if s.Err != nil {
+		r.failed++
+		r.B = appendError(append(r.B, ','), Shown(s.Err))
+	} else {
+		r.B = appendWord(r.B, `,"state":`, s.State.String())
+		if !s.Until.IsZero() {
+			r.B = appendTime(r.B, `,"until":`, s.Until)
+		}
+	}
 	r.B = append(r.B, '}')
 }
 
-// anyResults is the shape of an answer with results, without the other fields.
-var anyResults = answered("", "", must("results", schema.Array(schema.Object{}, 0), ""))
-
-// Results reads an answer with one result for each item. It calls each to read a result.
-func (r *Reader) Results(each func()) {
-	r.fields("answer", anyResults, func(int) { r.all("results", 0, func(int) { each() }) })
+// ReadResults reads an answer with one result for each item of a request. It calls each with
+// every result, which is valid until each returns.
+func ReadResults[T any](data []byte, o *Object[T], each func(result *T)) error {
+	return ReadAnswer(data, func(r *Reader) {
+		result := new(T)
+		r.each("results", func() {
+			*result = *new(T)
+			o.read(r, "result", result)
+			each(result)
+		})
+	})
 }
 
-// batch reads a request of one field, an array whose elements fail separately.
-func (r *Reader) batch(s *Shape, each func()) {
-	if r.fields("request", s, func(int) { r.items(s.names[0], each) }) == 0 {
-		r.Wrong("%s: is missing", s.names[0])
+// each reads an answer, and calls one to read each element of the array in one of its fields.
+func (r *Reader) each(field string, one func()) {
+	if !r.open("answer", '{') {
+		return
 	}
-	r.end()
-}
-
-// wrong returns the error of the element that was just read, or nil.
-func (r *Reader) wrong() error {
-	if r.bad == nil {
-		return nil
+	var seen seen
+	for names := []string{field}; r.next(names, &seen) >= 0; {
+		r.all(field, 0, func(int) { one() })
 	}
-	return r.bad
 }

@@ -32,37 +32,56 @@ func same[T any](t *testing.T, text []byte, want, got T) {
 	}
 }
 
-func request[T any](t *testing.T, text []byte, want T, read func(r *Reader) T) {
+func request[T any](t *testing.T, o *Object[T], want T) {
 	t.Helper()
+	text := o.Append(nil, &want)
 	var r Reader
 	r.Reset(text)
-	got := read(&r)
+	var got T
+	o.Read(&r, &got)
 	if err := r.Err(); err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
 	same(t, text, want, got)
 }
 
-func answer[T any](t *testing.T, text []byte, want T, read func(r *Reader) T) {
+func answer[T any](t *testing.T, o *Object[T], want T) {
 	t.Helper()
-	var got T
-	if err := ReadAnswer(text, func(r *Reader) { got = read(r) }); err != nil {
+	answerIs(t, o, o.Append(nil, &want), want)
+}
+
+// answerIs reads an answer that is not written by its object.
+func answerIs[T any](t *testing.T, o *Object[T], text []byte, want T) {
+	t.Helper()
+	got, err := o.Answer(text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	same(t, text, want, got)
+}
+
+func resultsAre[T any](t *testing.T, o *Object[T], text []byte, want []T) {
+	t.Helper()
+	var got []T
+	if err := ReadResults(text, o, func(result *T) { got = append(got, *result) }); err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
 	same(t, text, want, got)
 }
 
 func requests(t *testing.T, g *values) {
-	m := g.message()
-	request(t, AppendMessage(nil, &m), m, func(r *Reader) (m engine.Message) { r.Message(&m); return m })
+	request(t, PushedMessage, g.message())
 
 	msgs := some(g, g.message)
 	text, n := AppendBatch(nil, msgs, g.coin(), len(msgs), 500)
-	request(t, text, slices.Clip(msgs[:n]), func(r *Reader) []engine.Message {
-		var b Batch
-		r.Batch(&b)
-		return slices.Clip(b.Messages)
-	})
+	var r Reader
+	var b Batch
+	r.Reset(text)
+	NewBatch.Read(&r, &b)
+	if r.Err() != nil || b.Bad != nil {
+		t.Fatalf("%s: %v, %v", text, r.Err(), b.Bad)
+	}
+	same(t, text, slices.Clip(msgs[:n]), slices.Clip(b.All))
 
 	l := LeaseRequest{Queues: some(g, g.text), Max: 1 + g.IntN(engine.MaxLease), Wait: time.Duration(1 + g.Int64N(int64(MaxWait))), TTR: g.ttr(), Poll: "p" + strconv.Itoa(g.Int())}
 	if g.coin() {
@@ -74,9 +93,9 @@ func requests(t *testing.T, g *values) {
 	if g.coin() {
 		l.Room = []Room{{g.text(), 0}, {g.text(), g.IntN(engine.MaxLease)}}
 	}
-	request(t, AppendLeaseRequest(nil, &l), l, (*Reader).LeaseRequest)
+	request(t, Leasing, l)
 
-	settlements := some(g, func() engine.Settlement {
+	request(t, Settling, Items[engine.Settlement]{All: some(g, func() engine.Settlement {
 		s := engine.Settlement{Token: "t" + g.text(), Do: engine.Action(1 + g.IntN(6))}
 		if s.Do == engine.Extend {
 			s.TTR = g.ttr()
@@ -89,47 +108,35 @@ func requests(t *testing.T, g *values) {
 			s.Reason = g.text()
 		}
 		return s
-	})
-	request(t, AppendSettlements(nil, settlements), settlements, func(r *Reader) []engine.Settlement { all, _ := r.Settlements(); return all })
+	})})
 
-	refs := some(g, func() engine.Ref {
+	request(t, Cancelling, Items[engine.Ref]{All: some(g, func() engine.Ref {
 		if g.coin() {
-			return engine.Ref{Queue: g.text(), ID: g.id(), IfState: engine.State(g.IntN(5))}
+			return engine.Ref{Queue: "q" + g.text(), ID: g.id(), IfState: engine.State(g.IntN(5))}
 		}
-		return engine.Ref{Queue: g.text(), Key: g.text(), IfState: engine.State(g.IntN(5))}
-	})
-	request(t, AppendCancel(nil, refs), refs, func(r *Reader) []engine.Ref { all, _ := r.Cancel(); return all })
+		return engine.Ref{Queue: "q" + g.text(), Key: "k" + g.text(), IfState: engine.State(g.IntN(5))}
+	})})
 
-	w, d := g.when(), g.duration()
-	request(t, AppendReschedule(nil, w), w, (*Reader).Reschedule)
-	request(t, AppendPause(nil, d), d, (*Reader).Pause)
-	ttr := g.ttr()
-	request(t, AppendClaim(nil, ttr), ttr, (*Reader).Claim)
-	request(t, AppendEndLease(nil, l.Poll), l.Poll, (*Reader).EndLease)
-	also := engine.PurgeAlso(g.IntN(4))
-	request(t, AppendPurge(nil, also), also, (*Reader).Purge)
-	set := settings{g.settings(), "r" + g.text()}
-	request(t, AppendSettings(nil, &set.Settings, set.revision), set, readSettings)
-	set.revision = ""
-	request(t, AppendSettings(nil, &set.Settings, set.revision), set, readSettings)
-	ids := some(g, g.id)
-	request(t, AppendRedrive(nil, ids, 7), ids, func(r *Reader) []engine.ID { return r.Redrive().IDs })
-	request(t, AppendRedrive(nil, nil, 7), 7, func(r *Reader) int { return r.Redrive().Limit })
-}
-
-type settings struct {
-	engine.Settings
-	revision string
-}
-
-func readSettings(r *Reader) (s settings) {
-	s.Settings, s.revision = r.Settings()
-	return s
+	request(t, Rescheduling, g.when())
+	request(t, Pausing, g.duration())
+	request(t, Claiming, g.ttr())
+	request(t, PollEnding, l.Poll)
+	request(t, Backing, "b"+strconv.Itoa(g.Int()))
+	request(t, Purging, engine.PurgeAlso(g.IntN(4)))
+	request(t, Configuring, Settings{g.settings(), "r" + g.text()})
+	request(t, Configuring, Settings{g.settings(), ""})
+	request(t, Redriving, Sweep{IDs: some(g, g.id)})
+	request(t, Redriving, Sweep{Limit: 7})
+	from := g.instant()
+	if !from.IsZero() {
+		from = from.Truncate(time.Millisecond)
+	}
+	request(t, Dropping, Sweep{Groups: some(g, g.text), Error: "e" + g.text(), KeyPrefix: "k" + g.text(), From: from, DryRun: g.coin()})
 }
 
 func answers(t *testing.T, g *values) {
 	e := g.err()
-	answer(t, AppendError(nil, e), e, (*Reader).Failure)
+	answerIs(t, Failed, AppendError(nil, e), error(e))
 
 	all := some(g, func() Pushed {
 		p := g.pushed()
@@ -144,10 +151,7 @@ func answers(t *testing.T, g *values) {
 	for i := range all {
 		b.Pushed(&all[i])
 	}
-	answer(t, b.End(), all, func(r *Reader) (all []Pushed) {
-		r.Results(func() { all = append(all, r.Pushed()) })
-		return all
-	})
+	resultsAre(t, PushResult, b.End(), all)
 
 	settled := some(g, func() engine.Settled {
 		if g.coin() {
@@ -159,18 +163,13 @@ func answers(t *testing.T, g *values) {
 	for i := range settled {
 		b.Settled("t", &settled[i])
 	}
-	answer(t, b.End(), settled, func(r *Reader) (all []engine.Settled) {
-		r.Results(func() { all = append(all, r.Settled()) })
-		return all
-	})
+	resultsAre(t, SettleResult, b.End(), settled)
 
 	b = BeginResults(nil)
-	b.Cancelled(engine.Ref{Queue: "q", Key: "k"}, nil)
-	b.Cancelled(engine.Ref{Queue: "q", ID: 1}, e)
-	answer(t, b.End(), []*Error{nil, e}, func(r *Reader) (all []*Error) {
-		r.Results(func() { all = append(all, r.Cancelled()) })
-		return all
-	})
+	byKey, byID := engine.Ref{Queue: "q", Key: "k"}, engine.Ref{Queue: "q", ID: 1}
+	b.Cancelled(byKey, nil)
+	b.Cancelled(byID, e)
+	resultsAre(t, CancelResult, b.End(), []Cancelled{{byKey, true, nil}, {byID, false, e}})
 
 	leased := Leased{Messages: some(g, g.lease), NextDue: g.time(), Now: g.time(), Waited: time.Duration(g.IntN(60_000)) * time.Millisecond, Queues: some(g, func() Granted {
 		q := Granted{Queue: g.text(), Waited: g.coin(), Granted: engine.Granted{Expired: g.IntN(9), Died: g.IntN(9) - 2, Held: g.coin()}}
@@ -182,27 +181,25 @@ func answers(t *testing.T, g *values) {
 		}
 		return q
 	})}
-	answer(t, AppendLeased(nil, &leased, Exactly), leased, (*Reader).Leased)
+	answerIs(t, LeaseAnswer, AppendLeased(nil, &leased, Exactly), leased)
 
-	set := settings{g.settings(), "r" + g.text()}
-	answer(t, AppendSettings(nil, &set.Settings, set.revision), set, readSettings)
+	answer(t, Configured, Settings{g.settings(), "r" + g.text()})
 
 	page := engine.Page{Next: g.text(), Messages: some(g, func() engine.Info { return g.lease().Info })}
-	answer(t, AppendPage(nil, &page, Exactly), page, (*Reader).Page)
+	answerIs(t, MessagePage, AppendPage(nil, &page, Exactly), page)
 
-	queues := some(g, func() engine.QueueInfo {
+	answer(t, QueuePage, Queues{Next: "n", Queues: some(g, func() engine.QueueInfo {
 		return engine.QueueInfo{
 			Queue: g.text(), Scheduled: g.Int64(), Ready: g.Int64(), Leased: g.Int64(), Dead: g.Int64(), Finished: g.Int64(),
 			NextDue: g.time(), OldestReady: g.time(), Paused: g.coin(), PausedUntil: g.time(),
 		}
-	})
-	answer(t, AppendQueues(nil, queues, "n"), queues, func(r *Reader) []engine.QueueInfo { all, _ := r.Queues(); return all })
-
-	forecast := engine.Forecast{Overdue: g.Int64(), Buckets: some(g, func() engine.Bucket { return engine.Bucket{From: g.time(), Count: g.Int64()} })}
-	answer(t, AppendForecast(nil, time.Minute, &forecast), forecast, func(r *Reader) engine.Forecast { _, f := r.Forecast(); return f })
-
-	n := engine.Redriven{Redriven: g.Int64(), Skipped: g.Int64()}
-	answer(t, AppendRedriven(nil, n), n, func(r *Reader) (n engine.Redriven) { n.Redriven, n.Skipped = r.Count(); return n })
+	})})
+	answer(t, ForecastAnswer, Forecast{time.Minute, engine.Forecast{
+		Overdue: g.Int64(), Buckets: some(g, func() engine.Bucket { return engine.Bucket{From: g.time(), Count: g.Int64()} }),
+	}})
+	answer(t, Redriven, Swept{Count: g.Int64(), Skipped: g.Int64()})
+	answer(t, Redriven, Swept{Count: g.Int64(), Seen: new(g.Int64()), To: g.time(), Done: new(g.coin()), Failed: g.err()})
+	answer(t, BackedUp, Backup{"orders", engine.Backup{Taken: g.time(), Files: g.Int(), Bytes: g.Int64(), Copied: g.Int64()}})
 
 	c := engine.Capabilities{
 		Name:      g.text(),

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
-	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -94,9 +94,6 @@ func (r *Reader) number(name string) (text []byte, ok bool) {
 	return r.value()
 }
 
-// whole reads a whole number from 0 to most.
-func (r *Reader) whole(name string, most uint64) uint64 { return r.wholeFrom(name, 0, most) }
-
 // wholeFrom reads a whole number from least to most.
 func (r *Reader) wholeFrom(name string, least, most uint64) uint64 {
 	raw, ok := r.number(name)
@@ -124,8 +121,6 @@ func (r *Reader) count(name string) int64 {
 	}
 	return n
 }
-
-func (r *Reader) uint32(name string) uint32 { return uint32(r.whole(name, math.MaxUint32)) }
 
 const durationHint = `a duration is a string such as "1500ms", "30m", "48h" or "7d"`
 
@@ -170,8 +165,8 @@ func (r *Reader) span(name string) (d time.Duration, text []byte, err error) {
 	return d, text, err
 }
 
-// asDuration parses a duration in a query.
-func asDuration(name, s string) (time.Duration, error) {
+// parseDuration parses a duration in a query.
+func parseDuration(name, s string) (time.Duration, error) {
 	switch d, err := duration.Parse(s); err {
 	case nil:
 		return d, nil
@@ -238,24 +233,6 @@ func (r *Reader) id(name string) engine.ID {
 	return id
 }
 
-func (r *Reader) state(name string) engine.State {
-	s, ok := r.bytes(name)
-	state, err := engine.ParseState(string(s))
-	if ok && err != nil {
-		r.Wrong("%s: %q is not a state", name, engine.Clip(string(s)))
-	}
-	return state
-}
-
-func (r *Reader) ending(name string) engine.Ending {
-	s, ok := r.bytes(name)
-	how, err := engine.ParseEnding(string(s))
-	if ok && err != nil {
-		r.Wrong("%s: %q is not an ending", name, engine.Clip(string(s)))
-	}
-	return how
-}
-
 // base64 reads bytes in base64. Of a request, the result is valid until Reset.
 func (r *Reader) base64(name string) []byte {
 	s, ok := r.bytes(name)
@@ -297,22 +274,15 @@ func (r *Reader) texts(name string, most int, each func(s string)) {
 	})
 }
 
-// element adds the index n in an array to the error of the element just read. before is the
-// error from before that, if any.
+// element adds the index n in an array to the error of the element just read, unless that is
+// about a field of it. before is the error from before that, if any.
 func (r *Reader) element(name string, n int, before *Error) {
-	if r.bad != before {
-		r.bad.Message = fmt.Sprintf("%s[%d]%s", name, n, r.bad.Message[len(name):])
+	if r.bad == before {
+		return
 	}
-}
-
-func (r *Reader) backoff(name string) (all []time.Duration) {
-	r.all(name, engine.MaxBackoffs, func(n int) {
-		before := r.bad
-		d := r.duration(name)
-		r.element(name, n, before)
-		all = append(all, d)
-	})
-	return all
+	if what, ok := strings.CutPrefix(r.bad.Message, name); ok {
+		r.bad.Message = fmt.Sprintf("%s[%d]%s", name, n, what)
+	}
 }
 
 // clipLong shortens a text that is longer than any valid key.

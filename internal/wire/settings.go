@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"math"
 	"strconv"
 	"time"
 
@@ -9,112 +8,54 @@ import (
 	"github.com/tarryhq/tarry/internal/schema"
 )
 
-// AppendSettings appends the settings of a queue that are set, and their revision, if there
-// is one. This is both the request to store settings and the answer to it.
-func AppendSettings(b []byte, s *engine.Settings, revision string) []byte {
-	b = append(b, `{"settings":`...)
-	start := len(b)
-	b = appendTerms(b, &s.Defaults)
-	if s.DeadKeep != 0 {
-		b = appendDuration(b, `,"dead_keep":`, s.DeadKeep)
-	}
-	for _, c := range counts(s) {
-		if *c.n != 0 {
-			b = appendInt(b, `,"`+c.name+`":`, *c.n)
-		}
-	}
-	if s.Rate != 0 {
-		b = strconv.AppendFloat(append(b, `,"rate":`...), s.Rate, 'f', -1, 64)
-	}
-	if len(b) == start {
-		b = append(b, '{')
-	}
-	b[start] = '{' // in place of the comma
-	b = append(b, '}')
-	if revision != "" {
-		b = appendText(b, `,"revision":`, revision)
-	}
-	return append(b, '}')
-}
-
-type count struct {
-	name string
-	n    *int64
-	most uint64
-}
-
-// counts are the settings that are counts.
-func counts(s *engine.Settings) [4]count {
-	return [...]count{
-		{"dead_max", &s.DeadMax, engine.MaxCount},
-		{"max_pending", &s.MaxPending, engine.MaxCount},
-		{"in_flight", &s.InFlight, engine.MaxCount},
-		{"burst", &s.Burst, engine.MaxBurst},
-	}
+// Settings are the settings of a queue, and their revision.
+type Settings struct {
+	engine.Settings
+	Revision string // "": none, in a request
 }
 
 var (
-	// Configuring is the shape of a request to store settings.
+	// Configuring is a request to store settings.
 	Configuring = asked("Settings", "The settings of a queue, all of them: what is absent is unset.",
-		must("settings", settingFields.Ref(), ""),
-		may("revision", schema.Text(1, 0), "store them only if nobody has written since this was read; without it: overwrite"))
-	// Configured is the shape of an answer with the settings.
-	Configured = answered("StoredSettings", "The settings of a queue: what is absent is unset.",
-		must("settings", settingsTold.Ref(), ""),
-		must("revision", isText, "changes whenever they do"))
-	settingsTold  = answered("StoredValues", "What a queue is set to.", settingFields.fields...)
-	settingFields = asked("SettingValues", "What a queue can be set to. Limits act at once, on all who use it.",
-		may("priority", schema.Whole(0, math.MaxUint32), "of pushes that do not say, as are the next six; unset: 1024"),
-		may("max_attempts", schema.Whole(1, engine.MaxMaxAttempts), "unset: 20"),
-		may("ttr", isDuration, "1ms to 24h; unset: 60s"),
-		may("backoff", isBackoff, ""),
-		may("expire_after", isDuration, "0s, unset: never"),
-		may("remember", isDuration, "0s, unset: not at all"),
-		may("isolate", isFlag, "unset: true"),
-		may("dead_keep", isDuration, "how long a dead message stays, more than nothing; unset: for ever"),
-		may("dead_max", schema.Whole(1, engine.MaxCount), "dead messages at most; of more those that died first are dropped; unset: any number"),
-		may("max_pending", schema.Whole(1, engine.MaxCount), "live messages at most; unset: any number"),
-		may("in_flight", schema.Whole(1, engine.MaxCount), "messages leased at once at most, over all workers; unset: any number"),
-		may("burst", schema.Whole(1, engine.MaxBurst), "leases at once at most when rate was not used up before; only with a rate; unset: what rate gives in 0.1 s, at least 1"),
-		may("rate", schema.Type("number").With("minimum", engine.MinRate).With("maximum", engine.MaxRate), "leases a second, at least one a day; unset: any number"))
-)
-
-// Settings reads the settings of a queue and their revision; a request may have none.
-func (r *Reader) Settings() (s engine.Settings, revision string) {
-	seen := r.fields("request", Configuring, func(f int) {
-		if f == 1 {
-			if revision = r.text("revision"); revision == "" {
+		must("settings", settingFields.kind("settings"), func(s *Settings) *engine.Settings { return &s.Settings }, ""),
+		may("revision", asText.told(schema.Text(1, 0)).checked(func(r *Reader, _, revision string) {
+			if revision == "" {
 				r.Wrong("revision: is empty; leave it out to overwrite whatever stands")
 			}
-			return
-		}
-		r.fields("settings", settingFields, func(f int) { r.setting(settingFields.names[f], &s) })
+		}), func(s *Settings) *string { return &s.Revision }, "store them only if nobody has written since this was read; without it: overwrite"))
+	// Configured is an answer with the settings.
+	Configured = answered("StoredSettings", "The settings of a queue: what is absent is unset.",
+		must("settings", settingsTold.kind("settings"), func(s *Settings) *engine.Settings { return &s.Settings }, ""),
+		must("revision", asText, func(s *Settings) *string { return &s.Revision }, "changes whenever they do"))
+	settingsTold  = answered("StoredValues", "What a queue is set to.", settingFields.members...)
+	settingFields = asked("SettingValues", "What a queue can be set to. Limits act at once, on all who use it.",
+		may("priority", asPriority, func(s *engine.Settings) **uint32 { return &s.Defaults.Priority }, "of pushes that do not say, as are the next six; unset: 1024"),
+		may("max_attempts", asMaxAttempts, func(s *engine.Settings) *uint32 { return &s.Defaults.MaxAttempts }, "unset: 20"),
+		may("ttr", asTTR, func(s *engine.Settings) *time.Duration { return &s.Defaults.TTR }, "1ms to 24h; unset: 60s"),
+		may("backoff", asBackoff, func(s *engine.Settings) *[]time.Duration { return &s.Defaults.Backoff }, ""),
+		may("expire_after", asExpireAfter, func(s *engine.Settings) *time.Duration { return &s.Defaults.ExpireAfter }, "0s, unset: never"),
+		may("remember", asRemember, func(s *engine.Settings) *time.Duration { return &s.Defaults.Remember }, "0s, unset: not at all"),
+		may("isolate", asIsolate, func(s *engine.Settings) **bool { return &s.Defaults.Isolate }, "unset: true"),
+		may("dead_keep", asDuration.checked(func(r *Reader, name string, d time.Duration) {
+			r.set(name, d != 0, "to keep dead messages for ever")
+		}), func(s *engine.Settings) *time.Duration { return &s.DeadKeep }, "how long a dead message stays, more than nothing; unset: for ever"),
+		may("dead_max", limits(engine.MaxCount), func(s *engine.Settings) *int64 { return &s.DeadMax }, "dead messages at most; of more those that died first are dropped; unset: any number"),
+		may("max_pending", limits(engine.MaxCount), func(s *engine.Settings) *int64 { return &s.MaxPending }, "live messages at most; unset: any number"),
+		may("in_flight", limits(engine.MaxCount), func(s *engine.Settings) *int64 { return &s.InFlight }, "messages leased at once at most, over all workers; unset: any number"),
+		may("burst", limits(engine.MaxBurst), func(s *engine.Settings) *int64 { return &s.Burst }, "leases at once at most when rate was not used up before; only with a rate; unset: what rate gives in 0.1 s, at least 1"),
+		may("rate", asRate, func(s *engine.Settings) *float64 { return &s.Rate }, "leases a second, at least one a day; unset: any number"))
+)
+
+// limits returns the kind of settings that are limits of at most most.
+func limits(most uint64) kind[int64] {
+	return whole[int64](0, most).told(schema.Whole(1, int64(most))).checked(func(r *Reader, name string, n int64) {
+		r.set(name, n != 0, "for no limit")
 	})
-	if seen&1 == 0 {
-		r.Wrong("settings: is missing")
-	}
-	r.end()
-	return s, revision
 }
 
-func (r *Reader) setting(name string, s *engine.Settings) {
-	switch name {
-	case "dead_keep":
-		s.DeadKeep = r.duration(name)
-		r.set(name, s.DeadKeep != 0, "to keep dead messages for ever")
-	case "rate":
-		s.Rate = r.rate(name)
-	default:
-		for _, c := range counts(s) {
-			if c.name == name {
-				*c.n = int64(r.whole(name, c.most))
-				r.set(name, *c.n != 0, "for no limit")
-				return
-			}
-		}
-		r.term(name, &s.Defaults)
-	}
-}
+var asRate = scalar(schema.Type("number").With("minimum", engine.MinRate).With("maximum", engine.MaxRate), (*Reader).rate, appendRate)
+
+func appendRate(b []byte, rate float64) []byte { return strconv.AppendFloat(b, rate, 'f', -1, 64) }
 
 // set notes a setting of 0, which would set nothing, as wrong. is says that it is not 0;
 // unset says what leaving it out is for.

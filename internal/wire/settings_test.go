@@ -42,7 +42,7 @@ func TestWrongSettings(t *testing.T) {
 	} {
 		var r Reader
 		r.Reset([]byte(text))
-		r.Settings()
+		Configuring.Read(&r, new(Settings))
 		if err := r.Err(); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
@@ -64,7 +64,7 @@ func TestHintsOfSettings(t *testing.T) {
 	} {
 		var r Reader
 		r.Reset([]byte(text))
-		r.Settings()
+		Configuring.Read(&r, new(Settings))
 		if e, ok := r.Err().(*Error); !ok || e.Hint != hint {
 			t.Errorf("%s: %+v, want the hint %q", text, e, hint)
 		}

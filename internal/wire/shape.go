@@ -15,6 +15,7 @@ type Shape struct {
 	fields []field
 	names  []string
 	strict bool // of a request, which must not have unknown fields
+	Bare   bool // of a request that may have no body
 }
 
 // field is a field of an object, or a parameter.
@@ -25,11 +26,11 @@ type field struct {
 	must bool // it is always there in answers, and required in requests
 }
 
-// asked returns the shape of a request, of a part of one, or of the parameters of a query.
-func asked(name, doc string, fields ...field) *Shape { return newShape(name, doc, true, fields) }
+// parameters returns the parameters of a query.
+func parameters(fields ...field) *Shape { return newShape("", "", true, fields) }
 
-// answered returns the shape of an answer, or of a part of one. Answers may grow.
-func answered(name, doc string, fields ...field) *Shape { return newShape(name, doc, false, fields) }
+// parameter returns a parameter of a query.
+func parameter(name string, is schema.Object, doc string) field { return field{name, is, doc, false} }
 
 func newShape(name, doc string, strict bool, fields []field) *Shape {
 	s := &Shape{Name: name, doc: doc, fields: fields, strict: strict}
@@ -37,27 +38,6 @@ func newShape(name, doc string, strict bool, fields []field) *Shape {
 		s.names = append(s.names, f.name)
 	}
 	return s
-}
-
-// must returns a field that is always there in answers, and required in requests.
-func must(name string, is schema.Object, doc string) field { return field{name, is, doc, true} }
-
-// may returns a field that may be missing.
-func may(name string, is schema.Object, doc string) field { return field{name, is, doc, false} }
-
-// only returns a shape with some of the fields. Those in required must be there; those in
-// optional may be missing.
-func (s *Shape) only(name, doc string, required, optional []string) *Shape {
-	var some []field
-	for _, f := range s.fields {
-		if f.must = slices.Contains(required, f.name); f.must || slices.Contains(optional, f.name) {
-			some = append(some, f)
-		}
-	}
-	if len(some) != len(required)+len(optional) {
-		panic("wire: " + name + " has a field that " + s.Name + " does not have")
-	}
-	return newShape(name, doc, s.strict, some)
 }
 
 // without returns the names of all fields except names.
@@ -68,18 +48,6 @@ func (s *Shape) without(names ...string) (rest []string) {
 		}
 	}
 	return rest
-}
-
-// narrowed returns s with another schema for one of its fields.
-func (s *Shape) narrowed(name string, is schema.Object) *Shape {
-	n := *s
-	n.fields = slices.Clone(s.fields)
-	for i := range n.fields {
-		if n.fields[i].name == name {
-			n.fields[i].is = is
-		}
-	}
-	return &n
 }
 
 // Ref refers to the shape among the document's schemas.
@@ -133,15 +101,16 @@ func (s *Shape) Parameters() (all []schema.Object) {
 
 // Shapes are the shapes that the document has as named schemas.
 var Shapes = []*Shape{
-	NewMessage, batchMessage, NewBatch, pushedShape, pushFailed, PushResults,
-	Kept, finished, LeasedMessage, MessagePage,
-	Rescheduling, Cancelling, refFields, CancelResults, cancelledFields,
-	Leasing, roomFields, LeaseAnswer, grantedFields, Claiming, PollEnding,
-	Settling, settlementFields, SettleResults, settledFields,
-	QueuePage, QueueHolds, ForecastAnswer, bucketFields, TrendAnswer, TrendsAnswer, DeadGroupsAnswer,
-	Configuring, settingFields, Configured, settingsTold, Pausing, Purging, Redriving, Dropping, None, Counted, Redriven, Backing, BackedUp,
+	NewMessage.Shape, batchMessage.Shape, NewBatch.Shape, pushedShape.Shape, pushFailed.Shape, PushResults,
+	Kept.Shape, finished.Shape, LeasedMessage.Shape, MessagePage.Shape,
+	Rescheduling.Shape, Cancelling.Shape, refFields.Shape, CancelResults, CancelResult.Shape,
+	Leasing.Shape, roomFields.Shape, LeaseAnswer.Shape, grantedFields.Shape, Claiming.Shape, PollEnding.Shape,
+	Settling.Shape, settlementFields.Shape, SettleResults, SettleResult.Shape,
+	QueuePage.Shape, QueueHolds.Shape, ForecastAnswer.Shape, Bucket.Shape, TrendAnswer, TrendsAnswer, DeadGroupsAnswer,
+	Configuring.Shape, settingFields.Shape, Configured.Shape, settingsTold.Shape, Pausing.Shape, Purging.Shape,
+	Redriving.Shape, Dropping.Shape, None.Shape, Counted.Shape, Redriven.Shape, Backing.Shape, BackedUp.Shape,
 	ServerTells, CallerTold, Health, troubleFields,
-	Failed, errorFields,
+	Failed.Shape, errorFields.Shape,
 }
 
 // FoundMessage is the schema of the answer to a look-up of a message.
@@ -161,14 +130,9 @@ var (
 	isInstant  = schema.OrNull(isTime) // null: none, or not known
 	isCount    = schema.Type("integer").With("minimum", 0)
 	isBase64   = schema.Type("string").With("contentEncoding", "base64")
-	isBackoff  = schema.Array(isDuration, engine.MaxBackoffs)
 
 	isState    = schema.Words(words(engine.Scheduled, engine.Finished)...)
 	isStanding = schema.Words(words(engine.Scheduled, engine.Dead)...)
-	isConflict = schema.Words(words(engine.Reject, engine.Rearm)...)
-	isOutcome  = schema.Words(words(engine.Created, engine.Replaced)...)
-	isEnding   = schema.Words(words(engine.Acked, engine.Expired)...)
-	isAction   = schema.Words(words(engine.Ack, engine.Extend)...)
 
 	isHeaders = schema.Object{{Name: "anyOf", Value: []schema.Object{
 		schema.Type("object").With("additionalProperties", schema.Object{{Name: "anyOf", Value: []schema.Object{isText, schema.Array(isText, engine.MaxHeaders)}}}),
@@ -176,20 +140,10 @@ var (
 	}}}
 )
 
-// words returns the names of all values from first to last.
-func words[T interface {
-	~uint8
-	String() string
-}](first, last T) (all []string) {
-	for v := first; v <= last; v++ {
-		all = append(all, v.String())
-	}
-	return all
-}
-
 // results returns the shape of an answer with one result for each item of a request.
 func results(name, doc string, one schema.Object) *Shape {
-	return answered(name, doc,
-		must("results", schema.Array(one, 0), "one for each item of the request, in its order"),
-		must("failed", isCount, "how many of them failed"))
+	return newShape(name, doc, false, []field{
+		{"results", schema.Array(one, 0), "one for each item of the request, in its order", true},
+		{"failed", isCount, "how many of them failed", true},
+	})
 }

@@ -8,10 +8,10 @@ import (
 )
 
 // ServerTells is the shape of Server, made from its tags.
-var ServerTells = answered("Info", "What a server tells of itself and of the engine behind it.", tagged(reflect.TypeFor[Server]())...)
+var ServerTells = newShape("Info", "What a server tells of itself and of the engine behind it.", false, tagged(reflect.TypeFor[Server]()))
 
 // CallerTold is the shape of Caller, made from its tags.
-var CallerTold = answered("Caller", "The caller and its rights.", tagged(reflect.TypeFor[Caller]())...)
+var CallerTold = newShape("Caller", "The caller and its rights.", false, tagged(reflect.TypeFor[Caller]()))
 
 // tagged returns the fields of a struct, by their json and doc tags. The fields of an
 // embedded struct count as its own.
@@ -37,13 +37,13 @@ func typed(t reflect.Type) schema.Object {
 	case reflect.TypeFor[map[string]bool]():
 		var fields []field
 		for _, a := range abilities {
-			fields = append(fields, must(a.name, isFlag, ""))
+			fields = append(fields, field{a.name, isFlag, "", true})
 		}
-		return answered("", "What the engine can do.", fields...).Schema()
+		return newShape("", "What the engine can do.", false, fields).Schema()
 	}
 	switch t.Kind() {
 	case reflect.Struct:
-		return answered("", "", tagged(t)...).Schema()
+		return newShape("", "", false, tagged(t)).Schema()
 	case reflect.Slice:
 		return schema.Array(typed(t.Elem()), 0)
 	case reflect.Array:

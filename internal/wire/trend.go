@@ -99,8 +99,8 @@ type Trends struct {
 
 // The shapes of Trend and Trends, made from their tags.
 var (
-	TrendAnswer  = answered("Trend", "What happened to a queue, step by step, as far as it went through this server and since it started.", tagged(reflect.TypeFor[Trend]())...)
-	TrendsAnswer = answered("Trends", "A page of what happened to the queues.", tagged(reflect.TypeFor[Trends]())...)
+	TrendAnswer  = newShape("Trend", "What happened to a queue, step by step, as far as it went through this server and since it started.", false, tagged(reflect.TypeFor[Trend]()))
+	TrendsAnswer = newShape("Trends", "A page of what happened to the queues.", false, tagged(reflect.TypeFor[Trends]()))
 )
 
 // The default span of trends, and the numbers of steps and queues in Trends.
@@ -113,15 +113,15 @@ const (
 
 // The parameters of trends.
 var (
-	TrendParameters = asked("", "",
-		may("span", isDuration.With("default", duration.Format(DefaultTrendSpan)), "how far back to look, 72h at most"),
-		may("step", isDuration, "a multiple of 10s for a span of up to 15m, of 1m up to 6h, else of 10m, of which the span is a multiple; 1000 steps at most; without it the finest"))
-	TrendsParameters = asked("", "",
-		may("span", isDuration.With("default", duration.Format(DefaultTrendSpan)), "how far back to look, 72h at most"),
-		may("step", isDuration, "as of one queue, but at most "+strconv.Itoa(MaxSparks)+" steps; without it such that there are "+strconv.Itoa(DefaultSparks)+", or fewer"),
-		may("queues", isText.With("examples", []string{"order.unpaid,mail"}), "names of queues, with commas between, "+strconv.Itoa(MaxTrends)+" at most: only of these"),
-		may("after", isText, "the next of the page before"),
-		may("limit", isLimit, "queues at most"))
+	TrendParameters = parameters(
+		parameter("span", isDuration.With("default", duration.Format(DefaultTrendSpan)), "how far back to look, 72h at most"),
+		parameter("step", isDuration, "a multiple of 10s for a span of up to 15m, of 1m up to 6h, else of 10m, of which the span is a multiple; 1000 steps at most; without it the finest"))
+	TrendsParameters = parameters(
+		parameter("span", isDuration.With("default", duration.Format(DefaultTrendSpan)), "how far back to look, 72h at most"),
+		parameter("step", isDuration, "as of one queue, but at most "+strconv.Itoa(MaxSparks)+" steps; without it such that there are "+strconv.Itoa(DefaultSparks)+", or fewer"),
+		parameter("queues", isText.With("examples", []string{"order.unpaid,mail"}), "names of queues, with commas between, "+strconv.Itoa(MaxTrends)+" at most: only of these"),
+		parameter("after", isText, "the next of the page before"),
+		parameter("limit", isLimit, "queues at most"))
 )
 
 // TrendsQuery returns the query of a page of the trends of a span.
@@ -193,7 +193,7 @@ func spanAndStep(q url.Values) (span, step time.Duration, err error) {
 		if v == "" {
 			continue
 		}
-		if *p.d, err = asDuration(p.name, v); err != nil {
+		if *p.d, err = parseDuration(p.name, v); err != nil {
 			return 0, 0, err
 		}
 		if *p.d <= 0 {

@@ -117,8 +117,8 @@ func (c *rawConn) push(path, key string, body []byte, delay time.Duration) error
 	if err != nil {
 		return fmt.Errorf("a raw push got no answer: %w", err)
 	}
-	var pushed wire.Pushed
-	if err := wire.ReadAnswer(c.answer, func(r *wire.Reader) { pushed = r.Pushed() }); err != nil {
+	pushed, err := wire.PushResult.Answer(c.answer)
+	if err != nil {
 		return fmt.Errorf("a raw push was answered %q: %w", c.answer, err)
 	}
 	if e, ok := pushed.Err.(*wire.Error); ok {

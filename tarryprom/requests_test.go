@@ -9,12 +9,9 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Kinds that are looked for in the same place are counted apart.
+// Each kind of requests is counted apart, though many meet a new one at once.
 func TestRequestsAreToldApart(t *testing.T) {
 	m := New(nil)
-	if place("/a", "GET", 200) != place("/b", "PUT", 200) {
-		t.Fatal("these have places of their own")
-	}
 	kinds := []struct {
 		route, method string
 		status        int

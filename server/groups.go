@@ -24,9 +24,6 @@ var callDeadGroups = &call{
 
 // deadGroups groups dead messages by the error they died of.
 func (s *Server) deadGroups(x *exchange, r *http.Request) error {
-	if _, err := wire.Query(r.URL.RawQuery, wire.NoParameters); err != nil {
-		return err
-	}
 	a := newAnswer()
 	defer a.free()
 	err := s.groups.take(r.Context(), func() (err error) {

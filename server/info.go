@@ -15,9 +15,6 @@ var callInfo = &call{
 }
 
 func (s *Server) info(x *exchange, r *http.Request) error {
-	if _, err := wire.Query(r.URL.RawQuery, wire.NoParameters); err != nil {
-		return err
-	}
 	told := wire.Server{
 		Version: s.cfg.Version,
 		Limits: wire.Limits{

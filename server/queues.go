@@ -60,9 +60,6 @@ var callQueue = &call{
 }
 
 func (s *Server) queue(x *exchange, r *http.Request) error {
-	if _, err := wire.Query(r.URL.RawQuery, wire.NoParameters); err != nil {
-		return err
-	}
 	info, err := s.c.Queue(r.Context(), x.path.Queue())
 	if err != nil {
 		return err

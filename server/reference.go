@@ -32,9 +32,6 @@ func (s *Server) get(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := wire.Query(r.URL.RawQuery, wire.NoParameters); err != nil {
-		return err
-	}
 	m, err := s.c.Get(r.Context(), ref)
 	if err != nil {
 		return err

@@ -95,6 +95,9 @@ func (s *Server) route(x *exchange, r *http.Request) error {
 			x.route = e
 			err := s.allow(x, r, e)
 			defer func() { s.audit(x, r, e, err) }()
+			if err == nil && x.get && e.call != nil && e.call.query == nil && e.scope != access.Anyone { // probes may add parameters
+				err = wire.CheckQuery(r.URL.RawQuery, wire.NoParameters)
+			}
 			if err == nil {
 				err = errPanicked // unless handle returns
 				err = e.handle(x, r)

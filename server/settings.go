@@ -23,9 +23,6 @@ var callConfigure = &call{
 
 // settings answers with the settings of a queue.
 func (s *Server) settings(x *exchange, r *http.Request) error {
-	if _, err := wire.Query(r.URL.RawQuery, wire.NoParameters); err != nil {
-		return err
-	}
 	set, revision, err := s.c.Settings(r.Context(), x.path.Queue())
 	if err != nil {
 		return err

@@ -148,3 +148,11 @@ func FuzzListQuery(f *testing.F) {
 		}
 	})
 }
+
+// A state that is empty may come from a variable that was not set, so it does not count as
+// missing.
+func TestEmptyStateIsRefused(t *testing.T) {
+	if s, err := ParseRefQuery("if_state="); err == nil {
+		t.Errorf("read as %v", s)
+	}
+}

@@ -1,10 +1,6 @@
 package wire
 
-import (
-	"strings"
-
-	"github.com/tarryhq/tarry/engine"
-)
+import "github.com/tarryhq/tarry/engine"
 
 // The bounds of a viewer's query.
 const (
@@ -35,34 +31,21 @@ var LiveParameters = parameters(
 
 // ParseLiveQuery reads a LiveQuery.
 func ParseLiveQuery(raw string) (l LiveQuery, err error) {
-	q, err := Query(raw, LiveParameters)
-	if err != nil {
-		return l, err
-	}
-	if s := q.Get("queues"); s != "" {
-		l.Queues = strings.Split(s, ",")
-	}
-	if len(l.Queues) > MaxWatched {
-		return l, Wrong("queues: more than %d", MaxWatched)
-	}
-	for _, name := range l.Queues {
-		if err := engine.CheckQueue("watch", name); err != nil {
-			return l, Wrong("queues: %q is not the name of a queue", engine.Clip(name))
-		}
-	}
-	switch l.Overview = Overview(q.Get("overview")); l.Overview {
+	q := parseQuery(raw, LiveParameters)
+	l.Queues, l.Overview = q.queues(MaxWatched), Overview(q.Get("overview"))
+	switch l.Overview {
 	case OverviewNone, OverviewChanges, OverviewAll:
 	case "":
 		if l.Overview = OverviewChanges; len(l.Queues) > 0 {
 			l.Overview = OverviewNone
 		}
 	default:
-		return l, Wrong("overview: must be none, changes or all, not %s", engine.Clip(string(l.Overview)))
+		q.fail(Wrong("overview: must be none, changes or all, not %s", engine.Clip(string(l.Overview))))
 	}
 	if l.Overview == OverviewNone && len(l.Queues) == 0 {
-		return l, Wrong("overview: is none, and no queues are named: there is nothing to tell")
+		q.fail(Wrong("overview: is none, and no queues are named: there is nothing to tell"))
 	}
-	return l, nil
+	return l, q.err
 }
 
 // LiveQueue is what a queue holds, and what happened in it lately.

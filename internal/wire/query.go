@@ -1,9 +1,11 @@
 package wire
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -34,38 +36,124 @@ var (
 	isLimit = schema.Whole(1, engine.MaxPage).With("default", 100)
 )
 
-// Query reads the parameters of a path. It fails for a parameter that the Shape does not
-// have, and for one that is given twice.
-func Query(raw string, s *Shape) (url.Values, error) {
+// CheckQuery fails for a parameter that the Shape does not have, and for one that is given
+// twice.
+func CheckQuery(raw string, s *Shape) error { return parseQuery(raw, s).err }
+
+// query reads the parameters of a path. err is the first error. A parameter that is empty
+// counts as missing.
+type query struct {
+	url.Values
+	err error
+}
+
+func parseQuery(raw string, s *Shape) *query {
+	q := new(query)
 	if raw == "" {
-		return nil, nil
+		return q
 	}
-	q, err := url.ParseQuery(raw)
-	if err != nil {
-		return nil, Wrong("the query is malformed: %v", err)
+	var err error
+	if q.Values, err = url.ParseQuery(raw); err != nil {
+		q.fail(Wrong("the query is malformed: %v", err))
 	}
-	for name, values := range q {
+	for name, values := range q.Values {
 		switch {
 		case !slices.Contains(s.names, name):
-			return nil, Wrong("%s: no such parameter", engine.Clip(name))
+			q.fail(Wrong("%s: no such parameter", engine.Clip(name)))
 		case len(values) > 1:
-			return nil, Wrong("%s: given twice", name)
+			q.fail(Wrong("%s: given twice", name))
 		}
 	}
-	return q, nil
+	return q
+}
+
+func (q *query) fail(err error) {
+	if q.err == nil {
+		q.err = err
+	}
 }
 
 // limit reads the longest length of a page; 0: not given.
-func limit(q url.Values) (int, error) {
+func (q *query) limit() int {
 	s := q.Get("limit")
 	if s == "" {
-		return 0, nil
+		return 0
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 || n > engine.MaxPage {
-		return 0, Wrong("limit: must be a whole number from 1 to %d, not %s", engine.MaxPage, engine.Clip(s))
+		q.fail(Wrong("limit: must be a whole number from 1 to %d, not %s", engine.MaxPage, engine.Clip(s)))
 	}
-	return n, nil
+	return n
+}
+
+// oneOf reads a parameter that is one of two words; "": not given.
+func (q *query) oneOf(name, a, b string) string {
+	s := q.Get(name)
+	if s != "" && s != a && s != b {
+		q.fail(Wrong("%s: must be %s or %s, not %s", name, a, b, engine.Clip(s)))
+	}
+	return s
+}
+
+// state reads the state of a live or dead message; Gone: not given.
+func (q *query) state(name string) engine.State {
+	s := q.Get(name)
+	if s == "" {
+		return engine.Gone
+	}
+	st, err := state(name, s)
+	if err != nil {
+		q.fail(err)
+	}
+	return st
+}
+
+// instant reads a time; zero: not given.
+func (q *query) instant(name string) time.Time {
+	s := q.Get(name)
+	if s == "" {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		q.fail(Wrong("%s: %q is not a time", name, engine.Clip(s)).WithHint("a time is in RFC 3339, such as 2030-01-31T23:59:59.999Z; in a query + is written %2B"))
+	}
+	return t.UTC()
+}
+
+// duration reads a duration; otherwise, if it is not given.
+func (q *query) duration(name string, otherwise time.Duration) time.Duration {
+	s := q.Get(name)
+	if s == "" {
+		return otherwise
+	}
+	d, err := duration.Parse(s)
+	switch err {
+	case nil:
+	case duration.ErrRange:
+		q.fail(Wrong("%s: %q is %v", name, engine.Clip(s), err))
+	default:
+		q.fail(Wrong("%s: %q is not a duration", name, engine.Clip(s)).WithHint(durationHint))
+	}
+	return d
+}
+
+// queues reads at most most names of queues; nil: not given.
+func (q *query) queues(most int) []string {
+	s := q.Get("queues")
+	if s == "" {
+		return nil
+	}
+	names := strings.Split(s, ",")
+	if len(names) > most {
+		q.fail(Wrong("queues: more than %d", most))
+	}
+	for _, name := range names {
+		if engine.CheckQueue("read", name) != nil {
+			q.fail(Wrong("queues: %q is not the name of a queue", engine.Clip(name)))
+		}
+	}
+	return names
 }
 
 // page returns the parameters for the next page of a list.
@@ -104,43 +192,15 @@ func ListQuery(q *engine.ListQuery) string {
 // ParseListQuery reads the query of a list of a queue. If they are not given, State is Gone
 // and Limit is 0.
 func ParseListQuery(queue, raw string) (engine.ListQuery, error) {
-	l := engine.ListQuery{Queue: queue}
-	q, err := Query(raw, ListParameters)
-	if err != nil {
-		return l, err
+	q := parseQuery(raw, ListParameters)
+	if q.Get("state") == engine.Finished.String() {
+		q.fail(Wrong("state: finished messages cannot be listed, but looked up by their keys"))
 	}
-	l.After = q.Get("after")
-	if l.Limit, err = limit(q); err != nil {
-		return l, err
+	l := engine.ListQuery{
+		Queue: queue, State: q.state("state"), From: q.instant("from"), To: q.instant("to"), Newest: q.oneOf("order", "asc", "desc") == "desc",
+		After: q.Get("after"), Limit: q.limit(), Body: q.oneOf("body", "true", "false") == "true",
 	}
-	switch b := q.Get("body"); b {
-	case "", "false":
-	case "true":
-		l.Body = true
-	default:
-		return l, Wrong("body: must be true or false, not %s", engine.Clip(b))
-	}
-	switch o := q.Get("order"); o {
-	case "", "asc":
-	case "desc":
-		l.Newest = true
-	default:
-		return l, Wrong("order: must be asc or desc, not %s", engine.Clip(o))
-	}
-	if l.From, err = instant(q, "from"); err != nil {
-		return l, err
-	}
-	if l.To, err = instant(q, "to"); err != nil {
-		return l, err
-	}
-	s := q.Get("state")
-	if s == engine.Finished.String() {
-		return l, Wrong("state: finished messages cannot be listed, but looked up by their keys")
-	}
-	if s != "" {
-		l.State, err = state("state", s)
-	}
-	return l, err
+	return l, q.err
 }
 
 // state reads the state of a live or dead message.
@@ -150,19 +210,6 @@ func state(name, s string) (engine.State, error) {
 		return engine.Gone, Wrong("%s: must be scheduled, ready, leased or dead, not %q", name, engine.Clip(s))
 	}
 	return state, nil
-}
-
-// instant reads a time; zero: not given.
-func instant(q url.Values, name string) (time.Time, error) {
-	s := q.Get(name)
-	if s == "" {
-		return time.Time{}, nil
-	}
-	t, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		return t, Wrong("%s: %q is not a time", name, engine.Clip(s)).WithHint("a time is in RFC 3339, such as 2030-01-31T23:59:59.999Z; in a query + is written %2B")
-	}
-	return t.UTC(), nil
 }
 
 // formatInstant writes a time with all its digits. A time outside the range of RFC 3339
@@ -188,11 +235,13 @@ func RefQuery(ref engine.Ref) string {
 
 // ParseRefQuery reads the state that a message must be in; Gone: any.
 func ParseRefQuery(raw string) (engine.State, error) {
-	q, err := Query(raw, RefParameters)
-	if err != nil || !q.Has("if_state") {
-		return engine.Gone, err
+	q := parseQuery(raw, RefParameters)
+	if !q.Has("if_state") {
+		return engine.Gone, q.err
 	}
-	return state("if_state", q.Get("if_state"))
+	// An empty state is wrong: perhaps the caller forgot to set a variable.
+	s, err := state("if_state", q.Get("if_state"))
+	return s, cmp.Or(q.err, err)
 }
 
 // QueuesQuery returns the query of a list of queues.
@@ -200,12 +249,8 @@ func QueuesQuery(after string, limit int) string { return page(after, limit).Enc
 
 // ParseQueuesQuery reads the query of a list of queues. n is the limit; 0: not given.
 func ParseQueuesQuery(raw string) (after string, n int, err error) {
-	q, err := Query(raw, PageParameters)
-	if err != nil {
-		return "", 0, err
-	}
-	n, err = limit(q)
-	return q.Get("after"), n, err
+	q := parseQuery(raw, PageParameters)
+	return q.Get("after"), q.limit(), q.err
 }
 
 // The default step and span of a forecast.
@@ -221,20 +266,6 @@ func ForecastQuery(step, span time.Duration) string {
 
 // ParseForecastQuery reads the query of a forecast.
 func ParseForecastQuery(raw string) (step, span time.Duration, err error) {
-	q, err := Query(raw, ForecastParameters)
-	if err != nil {
-		return 0, 0, err
-	}
-	step, span = DefaultStep, DefaultSpan
-	for _, p := range []struct {
-		name string
-		d    *time.Duration
-	}{{"step", &step}, {"span", &span}} {
-		if v := q.Get(p.name); v != "" {
-			if *p.d, err = parseDuration(p.name, v); err != nil {
-				return 0, 0, err
-			}
-		}
-	}
-	return step, span, nil
+	q := parseQuery(raw, ForecastParameters)
+	return q.duration("step", DefaultStep), q.duration("span", DefaultSpan), q.err
 }

@@ -165,18 +165,6 @@ func (r *Reader) span(name string) (d time.Duration, text []byte, err error) {
 	return d, text, err
 }
 
-// parseDuration parses a duration in a query.
-func parseDuration(name, s string) (time.Duration, error) {
-	switch d, err := duration.Parse(s); err {
-	case nil:
-		return d, nil
-	case duration.ErrRange:
-		return 0, Wrong("%s: %q is %v", name, engine.Clip(s), err)
-	default:
-		return 0, Wrong("%s: %q is not a duration", name, engine.Clip(s)).WithHint(durationHint)
-	}
-}
-
 // ttr reads the length of a lease.
 func (r *Reader) ttr(name string) time.Duration { return r.within(name, engine.MinTTR, engine.MaxTTR) }
 

@@ -1,13 +1,10 @@
 package wire
 
 import (
-	"net/url"
 	"reflect"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/duration"
 )
 
@@ -136,11 +133,17 @@ func TrendsQuery(span, step time.Duration, after string, limit int) string {
 
 // ParseTrendQuery reads the query of the trend of a queue. step is 0 if none is given.
 func ParseTrendQuery(raw string) (span, step time.Duration, err error) {
-	q, err := Query(raw, TrendParameters)
-	if err != nil {
-		return 0, 0, err
+	q := parseQuery(raw, TrendParameters)
+	return q.positive("span", DefaultTrendSpan), q.positive("step", 0), q.err
+}
+
+// positive reads a duration that is not 0; otherwise, if it is not given.
+func (q *query) positive(name string, otherwise time.Duration) time.Duration {
+	d := q.duration(name, otherwise)
+	if d <= 0 && q.Get(name) != "" {
+		q.fail(Wrong("%s: must be longer than nothing", name))
 	}
-	return spanAndStep(q)
+	return d
 }
 
 // TrendsAsked is a request for the trends of many queues.
@@ -153,52 +156,12 @@ type TrendsAsked struct {
 
 // ParseTrendsQuery reads the query of the trends of many queues.
 func ParseTrendsQuery(raw string) (t TrendsAsked, err error) {
-	q, err := Query(raw, TrendsParameters)
-	if err != nil {
-		return t, err
+	q := parseQuery(raw, TrendsParameters)
+	t = TrendsAsked{
+		Span: q.positive("span", DefaultTrendSpan), Step: q.positive("step", 0), Queues: q.queues(MaxTrends), After: q.Get("after"), Limit: q.limit(),
 	}
-	if t.Span, t.Step, err = spanAndStep(q); err != nil {
-		return t, err
+	if t.Queues != nil && (t.After != "" || t.Limit != 0) {
+		q.fail(Wrong("queues: go without after and limit"))
 	}
-	t.After = q.Get("after")
-	if t.Limit, err = limit(q); err != nil {
-		return t, err
-	}
-	names := q.Get("queues")
-	if names == "" {
-		return t, nil
-	}
-	t.Queues = strings.Split(names, ",")
-	switch {
-	case len(t.Queues) > MaxTrends:
-		return t, Wrong("queues: more than %d", MaxTrends)
-	case t.After != "" || t.Limit != 0:
-		return t, Wrong("queues: go without after and limit")
-	}
-	for _, name := range t.Queues {
-		if err := engine.CheckQueue("trends", name); err != nil {
-			return t, Wrong("queues: %q is not the name of a queue", engine.Clip(name))
-		}
-	}
-	return t, nil
-}
-
-func spanAndStep(q url.Values) (span, step time.Duration, err error) {
-	span = DefaultTrendSpan
-	for _, p := range []struct {
-		name string
-		d    *time.Duration
-	}{{"span", &span}, {"step", &step}} {
-		v := q.Get(p.name)
-		if v == "" {
-			continue
-		}
-		if *p.d, err = parseDuration(p.name, v); err != nil {
-			return 0, 0, err
-		}
-		if *p.d <= 0 {
-			return 0, 0, Wrong("%s: must be longer than nothing", p.name)
-		}
-	}
-	return span, step, nil
+	return t, q.err
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -34,14 +33,6 @@ func (n *narrow) leave(bytes int64) {
 	time.Sleep(2 * time.Second) // which is noticed
 }
 
-// backlog pushes so many kilobytes.
-func (n *narrow) backlog(kB int, in time.Duration) {
-	n.Helper()
-	if _, err := fill(n.T, n, "q", kB, in); err != nil {
-		n.Fatal(err)
-	}
-}
-
 // large pushes a message of so many bytes as one with nothing else.
 func (n *narrow) large(key string, bytes int64) error {
 	m := message("large", key, time.Hour)
@@ -60,100 +51,6 @@ func onNarrow(t *testing.T, cfg diskengine.Config, span int64, fn func(n *narrow
 			}
 		}()
 		fn(n)
-	})
-}
-
-// TestBacklogMakesRoomForALargePush pushes more than there is room for beside what is in no sstable yet. It is
-// refused, and once that is written to an sstable, where enough is gained by it, it is let in.
-func TestBacklogMakesRoomForALargePush(t *testing.T) {
-	const kB = 1 << 10
-	for name, x := range map[string]struct {
-		backlog     int // kB that are pushed before
-		large, left int64
-		free        int64 // that is to stay
-		room        bool  // is made
-	}{
-		"enough is gained":    {backlog: 400, large: 400 * kB, left: 1800 * kB, free: -1, room: true},
-		"too little":          {backlog: 400, large: 800 * kB, left: 1800 * kB, free: -1},
-		"little stands there": {backlog: 40, large: 400 * kB, left: 1180 * kB, free: -1},
-		"others would wait":   {backlog: 400, large: 400 * kB, left: 1800 * kB, free: 900 * kB},
-	} {
-		t.Run(name, func(t *testing.T) {
-			onNarrow(t, diskengine.Config{MinFreeBytes: x.free}, 1<<20, func(n *narrow) {
-				n.backlog(x.backlog, time.Hour)
-				n.leave(x.left)
-				rounds, want := 20, int64(0)
-				if x.room {
-					rounds, want = 1, 1
-				}
-				for i := range rounds {
-					if err := n.large(fmt.Sprint(i), x.large); !errors.Is(err, engine.ErrNoSpace) {
-						n.Fatalf("push %d: %v", i, err)
-					}
-					if err := n.large("small", 1); i == 0 && err != nil {
-						n.Errorf("a small one: %v", err)
-					}
-					time.Sleep(time.Second)
-				}
-				if got := n.is("disk_flushes"); got != want {
-					n.Errorf("%d flushes, want %d", got, want)
-				}
-				if err := n.large("again", x.large); x.room != (err == nil) {
-					n.Errorf("a push then: %v", err)
-				}
-			})
-		})
-	}
-}
-
-// TestRefusedPushesAreFlushedForOnce has pushes refused again and again while what is in their way is
-// being written, and more comes: that is not written once more for them.
-func TestRefusedPushesAreFlushedForOnce(t *testing.T) {
-	onNarrow(t, diskengine.Config{MinFreeBytes: -1}, 1<<20, func(n *narrow) {
-		gate := make(chan struct{})
-		goOn := sync.OnceFunc(func() { close(gate) })
-		defer goOn()
-		n.disk.Hook(func(c vfstest.Call) error {
-			if c.Op == vfstest.Write && strings.HasSuffix(c.Name, ".run") {
-				<-gate
-			}
-			return nil
-		})
-		n.backlog(400, time.Hour)
-		n.leave(1800 << 10)
-		for i := range 20 {
-			if err := n.large(fmt.Sprint(i), 400<<10); !errors.Is(err, engine.ErrNoSpace) {
-				n.Fatalf("push %d: %v", i, err)
-			}
-			if err := n.large("", 4<<10); err != nil {
-				n.Fatal(err)
-			}
-			synctest.Wait()
-		}
-		goOn()
-		time.Sleep(10 * time.Second)
-		if got := n.is("disk_flushes"); got != 1 {
-			n.Errorf("%d flushes for pushes that were refused during one", got)
-		}
-	})
-}
-
-// TestLargePushEndsTheRestOfAWindow has what is in the way of a large push be due soon, so that it is not
-// written yet, as it might be handled before: now it is.
-func TestLargePushEndsTheRestOfAWindow(t *testing.T) {
-	onNarrow(t, diskengine.Config{MinFreeBytes: -1}, 256<<10, func(n *narrow) {
-		n.backlog(400, 30*time.Second)
-		n.leave(5300 << 10)
-		if memtables, flushes := n.is("disk_sealed_memtables"), n.is("disk_flushes"); memtables != 1 || flushes != 0 {
-			n.Fatalf("%d memtables rest, and %d flushes were before", memtables, flushes)
-		}
-		if err := n.large("large", 2<<20); !errors.Is(err, engine.ErrNoSpace) {
-			n.Fatal(err)
-		}
-		time.Sleep(time.Second)
-		if err := n.large("large", 2<<20); err != nil {
-			n.Errorf("once there is room: %v", err)
-		}
 	})
 }
 

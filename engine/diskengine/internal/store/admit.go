@@ -48,47 +48,37 @@ func (st *Store) Admit(ctx context.Context, bytes int64) error {
 	if k.admitFast(bytes) {
 		return nil
 	}
-	waits := false
-	for turn := (pushTurn{}); ; {
-		room, rest, err := k.admitSlow(bytes, &turn)
-		if err != nil || room == nil {
+	if err := k.pause(ctx, k.first, nil); err != nil {
+		return err
+	}
+	defer func() { k.first <- struct{}{} }()
+	for {
+		room, rest, err := k.admit(bytes)
+		if err != nil || rest == 0 {
 			return err
 		}
-		if !waits {
-			waits = true
-			k.Waiting.Add(1)
-			defer k.Waiting.Add(-1)
-			k.Wake() // there may be nothing sealed yet
-		}
-		timer := time.NewTimer(rest)
-		select {
-		case <-room:
-		case <-timer.C:
-		case <-ctx.Done():
-			err = behind(ctx, ctx.Err())
-		case <-st.Life.Done():
-			err = wal.ErrClosed
-		case <-st.Log.Failed():
-			err = st.Log.Err()
-		}
-		if timer.Stop(); err != nil {
-			k.giveBack(turn)
+		k.Wake() // there may be nothing sealed yet
+		if err := k.pause(ctx, room, time.After(rest)); err != nil {
 			return err
 		}
 	}
 }
 
-// pushTurn is when a slowed push is let in, and how long the next one waits after it.
-type pushTurn struct {
-	at   time.Time
-	span time.Duration
-}
-
-// giveBack returns the turn of a push that has left, so that later ones do not wait for it.
-func (k *Compactor) giveBack(t pushTurn) {
-	k.st.Mu.Lock()
-	defer k.st.Mu.Unlock()
-	k.nextTurn = k.nextTurn.Add(-t.span)
+// pause lets a push wait for either channel.
+func (k *Compactor) pause(ctx context.Context, room <-chan struct{}, over <-chan time.Time) error {
+	k.Waiting.Add(1)
+	defer k.Waiting.Add(-1)
+	select {
+	case <-room:
+	case <-over:
+	case <-ctx.Done():
+		return behind(ctx, ctx.Err())
+	case <-k.st.Life.Done():
+		return wal.ErrClosed
+	case <-k.st.Log.Failed():
+		return k.st.Log.Err()
+	}
+	return nil
 }
 
 // behind is the error of a push that waited to be admitted. If its context has ended, the
@@ -98,6 +88,10 @@ func behind(ctx context.Context, err error) error {
 		return &engine.Error{Op: "push", Err: over, Hint: behindHint}
 	}
 	return err
+}
+
+func noSpace() error {
+	return &engine.Error{Op: "push", Err: engine.ErrNoSpace, Hint: NoSpaceHint}
 }
 
 const behindHint = "nothing was pushed: the disk is behind with what was pushed before; push more slowly, allow more time, or see to the disk"
@@ -115,57 +109,53 @@ func (k *Compactor) admitFast(bytes int64) bool {
 	if k.pushes.Load() != freely {
 		return false
 	}
-	if k.coming.Add(bytes) <= k.littleAhead() {
+	if k.coming.Add(bytes) <= k.st.cfg.little() {
 		return true
 	}
 	k.Came(bytes)
 	return false
 }
 
-// admitSlow admits a push, or returns a channel that is closed when there is more room, and
-// how long to wait at most before it looks again: until the push's turn, which it takes if
-// pushes are slowed, or lookEvery. A push is admitted if room and err are nil.
-func (k *Compactor) admitSlow(bytes int64, turn *pushTurn) (room <-chan struct{}, rest time.Duration, err error) {
+// admit admits a push, or returns how long it waits before it asks again, and a channel that
+// is closed when there is more room; 0: it is admitted. It is called for one push at a time, in
+// the order in which they come.
+func (k *Compactor) admit(bytes int64) (room <-chan struct{}, rest time.Duration, err error) {
 	k.st.Mu.Lock()
 	defer k.st.Mu.Unlock()
 	level, err := k.assess()
 	if refused := k.st.hooks.Refused("push"); refused != nil { // space has become short since it came
 		err = refused
 	}
+	now := time.Now()
 	switch {
 	case err != nil:
 		return nil, 0, err
 	case level > 1, k.overfills(bytes):
 		return k.drawn, lookEvery, nil
-	case !k.takes(bytes):
-		k.makeRoom(bytes)
-		return nil, 0, &engine.Error{Op: "push", Err: engine.ErrNoSpace, Hint: NoSpaceHint}
+	case !k.fits(bytes):
+		return nil, 0, noSpace()
+	case level > 0 && k.delayed.Sub(now) >= leastDelay:
+		return k.drawn, k.delayed.Sub(now), nil
 	case level > 0:
-		now := time.Now()
-		if turn.at.IsZero() {
-			*turn = k.turn(now, bytes, level)
+		if k.delayed.Before(now) {
+			k.delayed = now
 		}
-		if rest := turn.at.Sub(now); rest > 0 {
-			return k.drawn, rest, nil
-		}
+		k.delayed = k.delayed.Add(delay(bytes, level))
 	}
 	k.coming.Add(bytes)
 	return nil, 0, nil
 }
 
-// halfSlowed is how many bytes a second are let in at half the level.
-const halfSlowed = 64 << 20
+const (
+	halfSlowed = 64 << 20         // bytes a second that are let in at half the level
+	leastDelay = time.Millisecond // shorter delays are added up
+)
 
-// turn takes a turn for a push of so many bytes. The higher the level, the more time between
-// turns. So pushes become as slow as flushes and merges are. Store.Mu is held.
-func (k *Compactor) turn(now time.Time, bytes int64, level float64) pushTurn {
-	if k.nextTurn.Before(now) {
-		k.nextTurn = now
-	}
+// delay is how long pushes wait after one of so many bytes. The higher the level, the longer:
+// so pushes become as slow as flushes and merges are.
+func delay(bytes int64, level float64) time.Duration {
 	level = min(level, 0.95)
-	turn := pushTurn{k.nextTurn, time.Duration(float64(bytes) / halfSlowed * level / (1 - level) * float64(time.Second))}
-	k.nextTurn = turn.at.Add(turn.span)
-	return turn
+	return time.Duration(float64(bytes) / halfSlowed * level / (1 - level) * float64(time.Second))
 }
 
 // Came says that a push that was admitted has ended: its bytes are in the log, or will not be.
@@ -200,12 +190,12 @@ func (k *Compactor) assess() (level float64, err error) {
 	merges := 2*float64(len(k.st.Tables.Of[memtable.Live]))/mostTables - 1
 	switch level = max(flushes, merges); {
 	case level <= 0:
-		k.nextTurn = time.Time{}
+		k.delayed = time.Time{}
 		k.pushes.Store(freely)
 	case level <= 1:
 		k.pushes.Store(slowed)
 	case flushes > 1 && vfs.IsFull(k.failing), merges > 1 && k.cramped:
-		err = &engine.Error{Op: "push", Err: engine.ErrNoSpace, Hint: NoSpaceHint}
+		err = noSpace()
 	case flushes > 1 && k.failing != nil:
 		err = &engine.Error{Op: "push", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, k.failing),
 			Hint: "what was pushed before cannot be written to an sstable; see to the disk"}
@@ -232,15 +222,14 @@ func (k *Compactor) unwritten() float64 {
 	return float64(taken) / float64(k.st.cfg.mostUnwritten())
 }
 
-// overfills reports whether a large push has to wait until a flush has freed memory. That
-// flush then runs without pauses. Store.Mu is held.
+// overfills reports whether a large push has to wait until a flush has freed memory. Store.Mu
+// is held.
 func (k *Compactor) overfills(bytes int64) bool {
-	if bytes <= k.littleAhead() {
+	if bytes <= k.st.cfg.little() || len(k.Sealed) == 0 && !k.grown() {
 		return false
 	}
 	taken, _ := k.st.Memtables.Memory()
-	k.urgent = (len(k.Sealed) > 0 || k.grown()) && taken+bytes > k.st.cfg.mostUnwritten()
-	return k.urgent
+	return taken+bytes > k.st.cfg.mostUnwritten()
 }
 
 // A flush needs room for the messages that are only in the log, before the log gives its
@@ -259,55 +248,31 @@ func (k *Compactor) backlog() int64 {
 }
 
 // ahead is the backlog, with bytes that are to come, as a part of the most it may be: some
-// spans, or half of the free space if that is less, but at least a segment. A merge may need
+// spans, or half of what is then free if that is less, but at least a segment. A merge may need
 // the other half. Store.Mu is held.
 func (k *Compactor) ahead(coming int64) float64 {
-	t, n := &k.st.cfg, k.backlog()+coming
-	if t.Ahead < 0 || t.Still { // nothing makes it smaller by itself
+	c := &k.st.cfg
+	if c.Ahead < 0 || c.Still { // nothing makes it smaller by itself
 		return 0
 	}
-	most := int64(t.Ahead) * t.Span
-	if room, ok := k.st.Space.room(n + k.st.said); ok {
-		most = min(most, room/2)
+	most := int64(c.Ahead) * c.Span
+	if room, ok := k.st.Space.room(); ok {
+		most = min(most, (room-k.st.said)/3)
 	}
-	return float64(n) / float64(max(most, t.Segment))
+	return float64(k.backlog()+coming) / float64(max(most, c.Segment))
 }
 
-// takes reports whether the disk has room for a push of so many bytes: in the log, and in an
-// sstable together with the backlog. Store.Mu is held.
-func (k *Compactor) takes(bytes int64) bool {
-	if bytes <= k.littleAhead() || k.st.cfg.Ahead < 0 || k.st.cfg.Still {
+// fits reports whether the disk has room for a large push: in the log, and in an sstable
+// together with the backlog. Store.Mu is held.
+func (k *Compactor) fits(bytes int64) bool {
+	c := &k.st.cfg
+	room, ok := k.st.Space.room()
+	if bytes <= c.little() || c.Ahead < 0 || c.Still || !ok {
 		return true
 	}
 	n := k.backlog() + k.coming.Load() + bytes
-	room, ok := k.st.Space.room(n + k.st.said)
-	return !ok || asTable(n) <= room
+	return k.st.said+n+n+n/8 <= room // an sstable has indexes too
 }
 
-// asTable is how many bytes so many bytes of messages may take in an sstable, with its
-// indexes.
-func asTable(bytes int64) int64 { return bytes + bytes/8 }
-
-// makeRoom has the backlog flushed if a push of so many bytes fits only afterwards. The
-// backlog must be worth an sstable, and enough space must stay free for other pushes
-// meanwhile. The push is refused all the same: its caller must try it again. Store.Mu is
-// held.
-func (k *Compactor) makeRoom(bytes int64) {
-	st, n := k.st, k.backlog()
-	if k.isWanted() || n <= max(k.littleAhead(), st.rewritten) {
-		return
-	}
-	taken, _ := st.Memtables.Memory()
-	table := asTable(min(n, taken)) // handled messages are not written
-	n = k.coming.Load() + bytes
-	if room, ok := st.Space.roomLater(n + st.rewritten); ok && asTable(n)+table <= room && st.Space.leaves(table) {
-		k.wanted = uint64(st.Log.End())
-		k.Wake()
-	}
-}
-
-// isWanted reports whether a flush that makeRoom asked for is not done yet. Store.Mu is held.
-func (k *Compactor) isWanted() bool { return k.wanted > k.st.Replayed }
-
-// littleAhead is how many bytes may be pushed without a look at the backlog.
-func (k *Compactor) littleAhead() int64 { return k.st.cfg.Span / 16 }
+// little is how many bytes may be pushed without a look at the backlog.
+func (c *Config) little() int64 { return c.Span / 16 }

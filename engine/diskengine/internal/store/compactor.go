@@ -31,17 +31,16 @@ type Compactor struct {
 	pinned *manifest.State // the manifest of the backup under way; nil: none is
 
 	// Guarded by Store.Mu:
-	Sealed   []*sealedTable // still to be flushed, the oldest first
-	drawn    chan struct{}  // closed when there is more room
-	failing  error          // the error of the last flush
-	wanted   uint64         // the log is to be in sstables up to here, since a push has no room
-	cramped  bool           // there is no space for merges
-	urgent   bool           // a large push waits for memory
-	nextTurn time.Time      // when the next slowed push has its turn
+	Sealed  []*sealedTable // still to be flushed, the oldest first
+	drawn   chan struct{}  // closed when there is more room
+	failing error          // the error of the last flush
+	cramped bool           // there is no space for merges
+	delayed time.Time      // until when slowed pushes wait
 
-	pushes  atomic.Int32 // how pushes are let in
-	coming  atomic.Int64 // bytes of pushes that were let in and are not in the log yet
-	Waiting atomic.Int64 // how many pushes wait
+	first   chan struct{} // has a token for the first of the pushes that wait
+	pushes  atomic.Int32  // how pushes are let in
+	coming  atomic.Int64  // bytes of pushes that were let in and are not in the log yet
+	Waiting atomic.Int64  // how many pushes wait
 }
 
 // compactorCounts counts what the compactor has done.
@@ -65,8 +64,10 @@ func (w *sealedTable) written() int64 {
 }
 
 func newCompactor(st *Store, man *manifest.Manifest) *Compactor {
-	return &Compactor{st: st, man: man, Flushes: newTask(), Merges: newTask(), Looks: newTask(), low: make(chan struct{}, 1),
-		FlushMu: newLongLock(), MergeMu: newLongLock(), mu: newLongLock(), drawn: make(chan struct{})}
+	k := &Compactor{st: st, man: man, Flushes: newTask(), Merges: newTask(), Looks: newTask(), low: make(chan struct{}, 1),
+		FlushMu: newLongLock(), MergeMu: newLongLock(), mu: newLongLock(), drawn: make(chan struct{}), first: make(chan struct{}, 1)}
+	k.first <- struct{}{}
+	return k
 }
 
 func (k *Compactor) start() {

@@ -78,7 +78,7 @@ func (k *Compactor) grown() bool {
 	taken, _ := st.Memtables.Memory()
 	came := uint64(st.Log.End()) - st.sealedAt
 	return k.hasMemtable() || came >= uint64(st.span(taken)) ||
-		st.Tight() && st.Log.Size() > st.cfg.Segment && came > uint64(st.rewritten) || k.ahead(0) > 1 || k.isWanted()
+		st.Tight() && st.Log.Size() > st.cfg.Segment && came > uint64(st.rewritten) || k.ahead(0) > 1
 }
 
 // hasMemtable reports whether the active memtable takes enough memory to be sealed. Store.Mu
@@ -102,7 +102,7 @@ func (k *Compactor) unsealed() int64 {
 // outgrown span by more than about twice what the memtables take. Store.Mu is held.
 func (k *Compactor) rests(w *sealedTable) bool {
 	st := k.st
-	if !w.soon || w.told || w.Len() == 0 || time.Since(w.at) >= soon || st.Tight() || k.ahead(0) > 1 || k.isWanted() {
+	if !w.soon || w.told || w.Len() == 0 || time.Since(w.at) >= soon || st.Tight() || k.ahead(0) > 1 {
 		return false
 	}
 	taken, _ := st.Memtables.Memory()

@@ -38,14 +38,11 @@ const calm = 32 << 20
 // flushing is how much haste there is to write a memtable, from 0 to 1: the next one grows
 // meanwhile, and so does the log.
 func (k *Compactor) flushing() float64 {
-	if k.st.Tight() {
+	if k.st.Tight() || k.Waiting.Load() > 0 {
 		return 1
 	}
 	k.st.Mu.Lock()
 	defer k.st.Mu.Unlock()
-	if k.urgent {
-		return 1
-	}
 	return within01(max((k.unwritten()-sealFrom)/(slowFrom-sealFrom), 2*k.ahead(0)-1))
 }
 

@@ -197,20 +197,9 @@ func (s *Space) has(bytes int64) bool {
 	return !s.Tells || s.Free.Load() >= s.Least()+max(0, s.st.cfg.BallastBytes)+bytes
 }
 
-// room is how many bytes, the ballast's with them, are left for a flush once the log has grown
-// to so many. ok is false if that is not known.
-func (s *Space) room(log int64) (bytes int64, ok bool) {
-	return s.roomBeside(max(s.segments(log), s.st.Log.Taken()))
-}
-
-// roomLater is room once the log has given back what it takes beyond so many bytes.
-func (s *Space) roomLater(log int64) (bytes int64, ok bool) { return s.roomBeside(s.segments(log)) }
-
-// segments is the disk space of a log of so many bytes: one segment has been begun, and others
-// are made ahead.
-func (s *Space) segments(log int64) int64 { return log + (1+logSpares)*s.st.cfg.Segment }
-
-func (s *Space) roomBeside(log int64) (bytes int64, ok bool) {
+// room is how many bytes the log and a flush may take together, the ballast's with them. ok is
+// false if that is not known.
+func (s *Space) room() (bytes int64, ok bool) {
 	bytes = s.total.Load()
 	if !s.Tells || bytes == 0 {
 		return 0, false
@@ -218,11 +207,8 @@ func (s *Space) roomBeside(log int64) (bytes int64, ok bool) {
 	if s.held.Load() {
 		bytes += s.st.cfg.BallastBytes
 	}
-	return bytes - log - s.st.cfg.Segment, true // a segment is for deletion bitmaps and the manifest
+	return bytes - (2+logSpares)*s.st.cfg.Segment, true // one that was begun, those ahead, and one's space for other files
 }
-
-// leaves reports whether enough space stays free after so many bytes more are written.
-func (s *Space) leaves(bytes int64) bool { return !s.Tells || s.Free.Load()-bytes >= s.Least() }
 
 const NoSpaceHint = "free some space; messages can be leased, settled and cancelled meanwhile"
 

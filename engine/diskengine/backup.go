@@ -93,7 +93,7 @@ func (e *Engine) noteDamage(err error) {
 	}
 	for _, src := range e.store.Outer.Load().All() {
 		if sstable.Name(e.store.TablesDir(), src.Number()) == damage.File {
-			src.NoteSpoilt(damage.Offset)
+			src.NoteDamaged(damage.Offset)
 		}
 	}
 }

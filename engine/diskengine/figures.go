@@ -88,7 +88,7 @@ func (e *Engine) sizes() sizes {
 			s.tableMemory += src.Memory()
 			s.alive += n
 			s.gone += int64(src.Len()) - n
-			s.damaged += src.Spoilt()
+			s.damaged += src.Damaged()
 		}
 	}
 	return s

@@ -21,7 +21,7 @@ type place struct {
 	lock io.Closer
 
 	head    *head    // nil: no number counts
-	spoilt  error    // why the head cannot be read; nil: it can, or there is none
+	headErr error    // why the head cannot be read; nil: it can, or there is none
 	numbers []uint64 // all numbers, unfinished ones too
 	begun   bool     // the directory is not empty; it may have only the rest of a failed first backup
 }
@@ -56,7 +56,7 @@ func (p *place) look() error {
 	if err != nil {
 		return err
 	}
-	p.head, p.spoilt, p.numbers, p.begun = nil, nil, nil, len(names) > 0
+	p.head, p.headErr, p.numbers, p.begun = nil, nil, nil, len(names) > 0
 	for _, name := range names {
 		n, ok := numbers.Parse(name)
 		switch {
@@ -65,7 +65,7 @@ func (p *place) look() error {
 		case name == Name:
 			h, err := p.readHead()
 			if errors.As(err, new(*vfs.DamageError)) {
-				p.spoilt = err
+				p.headErr = err
 				continue
 			}
 			if err != nil {
@@ -101,8 +101,8 @@ func (p *place) readHead() (h head, err error) {
 // counts returns the head; a backup without one, or without the number that counts, is an
 // error.
 func (p *place) counts() (*head, error) {
-	if p.spoilt != nil {
-		return nil, p.spoilt
+	if p.headErr != nil {
+		return nil, p.headErr
 	}
 	if p.head == nil {
 		return nil, fmt.Errorf("%w: %s", ErrUnfinished, p.dir)

@@ -36,8 +36,8 @@ func Take(f vfs.FS, dir string, src Source, pace func(bytes int) error) (_ Resul
 		return Result{}, fmt.Errorf("back up: %w", err)
 	}
 	defer func() { err = errors.Join(err, p.lock.Close()) }()
-	if p.spoilt != nil {
-		return Result{}, fmt.Errorf("back up: %w", p.spoilt)
+	if p.headErr != nil {
+		return Result{}, fmt.Errorf("back up: %w", p.headErr)
 	}
 	h := head{store: src.State.Store, number: 1, taken: src.Taken.UnixMilli()}
 	if p.head != nil {

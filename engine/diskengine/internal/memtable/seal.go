@@ -77,7 +77,7 @@ func (s *Sealed) Pass(a Area, most int, fn func(Entry)) int {
 		from.id++ // nothing is between
 	}
 	n := 0
-	var reads ahead
+	var reads prefetcher
 	for c := w.order.seek(from); n < most && c.item() != nil && place(c.item().hi).area() == a; c.next() {
 		reads.next(w, &c)
 		p.last = *c.item()

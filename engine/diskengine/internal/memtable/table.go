@@ -80,17 +80,17 @@ func (h *header) grave(r ref) item { return item{hi: h.hash, ref: uint32(r), at:
 // add adds an entry whose id is not there.
 func (w *table) add(e *Entry) {
 	r, h := w.arena.take(e)
-	w.enter(r, h, e)
+	w.insert(r, h, e)
 }
 
-func (w *table) enter(r ref, h *header, e *Entry) {
+func (w *table) insert(r ref, h *header, e *Entry) {
 	h.id = e.ID
 	w.ids.insert(h.id, r)
-	w.stand(r, h, placeOf(e.Queue, e.Area), e.At)
+	w.index(r, h, placeOf(e.Queue, e.Area), e.At)
 }
 
-// stand enters an entry into the order, and by its key, if any, into keys or graves.
-func (w *table) stand(r ref, h *header, p place, at int64) {
+// index enters an entry into the order, and by its key, if any, into keys or graves.
+func (w *table) index(r ref, h *header, p place, at int64) {
 	h.place, h.at = p, at
 	w.order.insert(h.item(r))
 	w.counts[p]++
@@ -106,8 +106,8 @@ func (w *table) stand(r ref, h *header, p place, at int64) {
 	}
 }
 
-// fall undoes stand.
-func (w *table) fall(r ref, h *header) {
+// unindex undoes index.
+func (w *table) unindex(r ref, h *header) {
 	w.order.remove(h.item(r))
 	if w.counts[h.place]--; w.counts[h.place] == 0 {
 		delete(w.counts, h.place)
@@ -125,8 +125,8 @@ func (w *table) fall(r ref, h *header) {
 func (w *table) move(r ref, h *header, p place, at int64) {
 	switch {
 	case h.place != p || h.at != at && p.area() == Dead:
-		w.fall(r, h)
-		w.stand(r, h, p, at)
+		w.unindex(r, h)
+		w.index(r, h, p, at)
 	case h.at != at: // its key stays where it is
 		w.order.remove(h.item(r))
 		h.at = at
@@ -140,7 +140,7 @@ func (w *table) remove(r ref, h *header) {
 		p := &w.passes[h.place.area()]
 		p.left = append(p.left, h.ordinal-1)
 	}
-	w.fall(r, h)
+	w.unindex(r, h)
 	w.ids.remove(h.id, r)
 	w.arena.drop(r)
 }
@@ -151,7 +151,7 @@ func (w *table) put(r ref, h *header, e *Entry) {
 	if !h.fits(e) || !bytes.Equal(key, e.Key) {
 		nr, nh := w.arena.take(e)
 		w.remove(r, h)
-		w.enter(nr, nh, e)
+		w.insert(nr, nh, e)
 		return
 	}
 	w.move(r, h, placeOf(e.Queue, e.Area), e.At)

@@ -13,7 +13,7 @@ type areaCursor struct {
 	cursor
 	w      *table
 	sealed *Sealed // nil: it is the active one
-	reads  ahead
+	reads  prefetcher
 }
 
 func (r *Tables) each(fn func(w *table)) {

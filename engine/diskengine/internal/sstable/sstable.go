@@ -34,7 +34,7 @@ type Table struct {
 	closed atomic.Bool  // the owner has left
 	gone   atomic.Bool  // the file is to be removed
 
-	spoilt spoilt
+	damagedAt damagedAt
 }
 
 // Queue is the part of an sstable that one queue has: the positions in [From, To), which are
@@ -127,7 +127,7 @@ func (r *Table) Remove() error {
 }
 
 func (r *Table) damage(off int64, reason string) error {
-	r.spoilt.note(off)
+	r.damagedAt.note(off)
 	return &vfs.DamageError{What: ErrDamaged, File: r.name, Offset: off, Reason: reason}
 }
 
@@ -141,7 +141,7 @@ func (r *Table) readAt(b []byte, off int64) error {
 		return r.damage(off+int64(n), "the file ends")
 	}
 	if errors.Is(err, syscall.EIO) {
-		r.spoilt.note(off)
+		r.damagedAt.note(off)
 	}
 	return fmt.Errorf("read %s: %w", r.name, err)
 }

@@ -17,7 +17,7 @@ import (
 // record.Applier. It notes what does not fit, and in a salvage makes it fit.
 type contents struct {
 	*reader
-	mends    *salvage         // nil: it is a check
+	salvage  *salvage         // nil: it is a check
 	byNumber map[uint64]*part // those that have an sstable
 	memtable map[engine.ID]*kept
 	names    map[uint32]string
@@ -144,8 +144,8 @@ func (c *contents) living(id engine.ID, each func(p *part, pos uint32) error) er
 	return nil
 }
 
-// leave removes a message wherever it is.
-func (c *contents) leave(id engine.ID, from record.Spot) error {
+// remove removes a message wherever it is.
+func (c *contents) remove(id engine.ID, from record.Spot) error {
 	c.given(id)
 	_, told := c.memtable[id]
 	delete(c.memtable, id)
@@ -157,14 +157,14 @@ func (c *contents) leave(id engine.ID, from record.Spot) error {
 	case ok:
 		p.table.Kill(from.At)
 		return nil
-	case told && c.mends == nil:
+	case told && c.salvage == nil:
 		return nil // and nowhere else: together checks that
 	}
 	return c.living(id, func(p *part, pos uint32) error { p.table.Kill(pos); return nil })
 }
 
-// taken moves a message from an sstable to the memtable.
-func (c *contents) taken(p *part, pos uint32) (*kept, error) {
+// load moves a message from an sstable to the memtable.
+func (c *contents) load(p *part, pos uint32) (*kept, error) {
 	e, err := p.table.Get(pos, nil)
 	if err != nil {
 		return nil, err

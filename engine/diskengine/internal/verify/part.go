@@ -17,9 +17,9 @@ func (s *salvage) part(p *part) error {
 		return err
 	}
 	if p.salvaged == nil {
-		return s.deaths(p, p.table)
+		return s.restoreDeletions(p, p.table)
 	}
-	if err := s.deaths(p, p.salvaged.Table); err != nil {
+	if err := s.restoreDeletions(p, p.salvaged.Table); err != nil {
 		return err
 	}
 	return s.holes(p)
@@ -85,10 +85,10 @@ func (s *salvage) areaOf(p *part) error {
 	return nil
 }
 
-// deaths deletes the entries that were deleted from an sstable. If several files of deletion
+// restoreDeletions deletes the entries that were deleted from an sstable. If several files of deletion
 // bitmaps may count it takes the oldest: in a newer one an entry may be deleted by a record
 // that was never durable.
-func (s *salvage) deaths(p *part, of *sstable.Table) error {
+func (s *salvage) restoreDeletions(p *part, of *sstable.Table) error {
 	from := []uint64{p.is.Deletions}
 	if s.rebuilt {
 		from = s.deletions
@@ -111,9 +111,9 @@ func (s *salvage) deaths(p *part, of *sstable.Table) error {
 	return nil
 }
 
-// anew writes an sstable anew. It leaves out deleted entries, unless the manifest is lost:
+// rewrite writes an sstable again. It leaves out deleted entries, unless the manifest is lost:
 // then they show which entries of other sstables are older.
-func (s *salvage) anew(p *part) (err error) {
+func (s *salvage) rewrite(p *part) (err error) {
 	number := s.number()
 	w, err := sstable.Create(s.out, s.outTables(), number, &sstable.Config{ID: s.state.Store, Pace: s.pace})
 	if err != nil {

@@ -66,14 +66,14 @@ func (c *contents) Put(p *record.Put) error {
 		}
 		c.nextID = max(c.nextID, p.ID+1)
 	}
-	if !p.New || c.mends != nil {
-		if err := c.leave(p.ID, p.From); err != nil {
+	if !p.New || c.salvage != nil {
+		if err := c.remove(p.ID, p.From); err != nil {
 			return err
 		}
 	}
 	c.queue(p.Queue)
 	h := &kept{place: sstable.Place{Queue: p.Queue, ID: uint64(p.ID)}, key: string(p.Key)}
-	if c.mends != nil {
+	if c.salvage != nil {
 		h.value = slices.Clone(p.Content)
 	}
 	h.move(p.State)
@@ -97,7 +97,7 @@ func (c *contents) Move(r *record.Move) error {
 		if p.area() == memtable.Finished {
 			return nil
 		}
-		h, err := c.taken(p, pos)
+		h, err := c.load(p, pos)
 		if err == nil {
 			h.move(r.State)
 		}
@@ -114,13 +114,13 @@ func (c *contents) Lease(l *record.Lease) error {
 }
 
 // Gone implements record.Applier.
-func (c *contents) Gone(g *record.Gone) error { return c.leave(g.ID, g.From) }
+func (c *contents) Gone(g *record.Gone) error { return c.remove(g.ID, g.From) }
 
 // Finish implements record.Applier.
 func (c *contents) Finish(f *record.Finish) error {
 	c.given(f.ID)
-	if c.mends != nil {
-		if err := c.leave(f.ID, record.Spot{}); err != nil {
+	if c.salvage != nil {
+		if err := c.remove(f.ID, record.Spot{}); err != nil {
 			return err
 		}
 	}

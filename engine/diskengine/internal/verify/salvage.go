@@ -160,12 +160,12 @@ func (s *salvage) mend() error {
 		if p.salvaged == nil {
 			continue
 		}
-		if err := s.anew(p); err != nil {
+		if err := s.rewrite(p); err != nil {
 			return err
 		}
 	}
 	c := newContents(s.reader)
-	c.mends, c.rep = s, new(Report) // make it fit; the findings are not reported again
+	c.salvage, c.rep = s, new(Report) // make it fit; the findings are not reported again
 	if s.rebuilt {
 		c.nextID, c.nextQueue = 1, 1
 	}

@@ -25,8 +25,8 @@ func (c *contents) together() error {
 	return nil
 }
 
-// standing returns the sstables that are there, with their parts.
-func (c *contents) standing(want func(*part) bool) (tables []*sstable.Table, of []*part) {
+// tables returns the sstables that are there, with their parts.
+func (c *contents) tables(want func(*part) bool) (tables []*sstable.Table, of []*part) {
 	for _, p := range c.parts {
 		if p.table != nil && want(p) {
 			tables, of = append(tables, p.table), append(of, p)
@@ -35,14 +35,14 @@ func (c *contents) standing(want func(*part) bool) (tables []*sstable.Table, of 
 	return tables, of
 }
 
-func (c *contents) twice(p *part, format string, args ...any) {
+func (c *contents) wrongTable(p *part, format string, args ...any) {
 	c.rep.add(sstable.Name(c.tablesDir(), p.number), -1, format, args...)
 }
 
 // ids keeps of each id only the message in the log, or else the one in the newest sstable. If
 // it is not known which sstables count, deleted entries count for that too.
 func (c *contents) ids() error {
-	tables, of := c.standing(func(*part) bool { return true })
+	tables, of := c.tables(func(*part) bool { return true })
 	type spot struct {
 		p   *part
 		pos uint32
@@ -55,15 +55,15 @@ func (c *contents) ids() error {
 		for _, s := range same {
 			alive := s.p.table.Alive(s.pos)
 			if alive && told {
-				c.twice(s.p, "message %d stands at %d in sstable %d, and the log tells of it too", last, s.pos, s.p.number)
+				c.wrongTable(s.p, "message %d stands at %d in sstable %d, and the log tells of it too", last, s.pos, s.p.number)
 			}
 			if alive && before != nil {
-				c.twice(s.p, "message %d stands at %d in sstable %d and also in sstable %d", last, s.pos, s.p.number, before.number)
+				c.wrongTable(s.p, "message %d stands at %d in sstable %d and also in sstable %d", last, s.pos, s.p.number, before.number)
 			}
 			if alive {
 				before = s.p
 			}
-			if (alive || c.mends != nil && c.mends.rebuilt) && !told && (best == nil || s.p.number > best.number) {
+			if (alive || c.salvage != nil && c.salvage.rebuilt) && !told && (best == nil || s.p.number > best.number) {
 				best = s.p
 			}
 		}
@@ -122,7 +122,7 @@ func (c *contents) keys(area memtable.Area) error {
 		}
 		has[key] = id
 	}
-	tables, of := c.standing(func(p *part) bool { return p.area() == area })
+	tables, of := c.tables(func(p *part) bool { return p.area() == area })
 	var last sstable.Key
 	var holder owner
 	err := sstable.EachKey(tables, func(key sstable.Key, at int, pos uint32) error {
@@ -139,9 +139,9 @@ func (c *contents) keys(area memtable.Area) error {
 				}
 			}
 			if holder.part == nil {
-				c.twice(is.part, "the message at %d in sstable %d has the key of message %d, of which the log tells", pos, is.part.number, holder.id)
+				c.wrongTable(is.part, "the message at %d in sstable %d has the key of message %d, of which the log tells", pos, is.part.number, holder.id)
 			} else {
-				c.twice(is.part, "the message at %d in sstable %d has the key of one in sstable %d", pos, is.part.number, holder.part.number)
+				c.wrongTable(is.part, "the message at %d in sstable %d has the key of one in sstable %d", pos, is.part.number, holder.part.number)
 			}
 			for _, o := range []*owner{&is, &holder} {
 				if err := o.find(); err != nil {
@@ -156,7 +156,7 @@ func (c *contents) keys(area memtable.Area) error {
 			return nil
 		})
 	})
-	if err != nil || c.mends == nil {
+	if err != nil || c.salvage == nil {
 		return err
 	}
 	return c.lose(area, lost)
@@ -170,7 +170,7 @@ func (c *contents) lose(area memtable.Area, lost []owner) error {
 			continue
 		}
 		if o.part != nil {
-			if _, err := c.taken(o.part, o.pos); err != nil {
+			if _, err := c.load(o.part, o.pos); err != nil {
 				return err
 			}
 		}
@@ -181,7 +181,7 @@ func (c *contents) lose(area memtable.Area, lost []owner) error {
 		}
 	}
 	if len(lost) > 0 && area == memtable.Live {
-		c.mends.note("%d messages whose keys newer ones have are kept without a key: most had been acked or cancelled", len(lost))
+		c.salvage.note("%d messages whose keys newer ones have are kept without a key: most had been acked or cancelled", len(lost))
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func (c *contents) queues() {
 			continue
 		}
 		c.rep.add(c.logDir(), -1, "queue %d holds something, and has no name", n)
-		if c.mends == nil {
+		if c.salvage == nil {
 			continue
 		}
 		name := fmt.Sprint("lost-", n)
@@ -218,6 +218,6 @@ func (c *contents) queues() {
 			name += "-"
 		}
 		taken[name], c.names[n] = n, name
-		c.mends.note("the name of queue number %d, which holds %d, is not known: it is called %s", n, lives[n], name)
+		c.salvage.note("the name of queue number %d, which holds %d, is not known: it is called %s", n, lives[n], name)
 	}
 }

@@ -24,7 +24,7 @@ const skipped = 1 << 20
 // write writes the new store, durably, without its manifest.
 func (c *contents) write() error {
 	for _, p := range c.parts {
-		if err := c.mends.keep(p); err != nil {
+		if err := c.salvage.keep(p); err != nil {
 			return err
 		}
 	}
@@ -36,7 +36,7 @@ func (c *contents) write() error {
 	if err := c.writeDeletions(); err != nil {
 		return err
 	}
-	s := c.mends
+	s := c.salvage
 	if s.broken || s.rebuilt {
 		c.nextID += skipped
 	}
@@ -59,8 +59,8 @@ func (c *contents) writeMemtable(area memtable.Area) error {
 		return nil
 	}
 	slices.SortFunc(all, func(a, b *kept) int { return a.place.Compare(b.place) })
-	number := c.mends.number()
-	w, err := sstable.Create(c.mends.out, c.mends.outTables(), number, &sstable.Config{ID: c.state.Store, Pace: c.pace})
+	number := c.salvage.number()
+	w, err := sstable.Create(c.salvage.out, c.salvage.outTables(), number, &sstable.Config{ID: c.state.Store, Pace: c.pace})
 	if err != nil {
 		return err
 	}
@@ -92,18 +92,18 @@ func (c *contents) writeDeletions() error {
 		if is.Alive < is.Entries {
 			died = append(died, p.table)
 		}
-		c.mends.next.Tables = append(c.mends.next.Tables, is)
+		c.salvage.next.Tables = append(c.salvage.next.Tables, is)
 	}
-	slices.SortFunc(c.mends.next.Tables, func(a, b manifest.Table) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(c.salvage.next.Tables, func(a, b manifest.Table) int { return cmp.Compare(a.Number, b.Number) })
 	if len(died) == 0 {
 		return nil
 	}
-	number := c.mends.number()
-	if _, err := deletions.Write(c.mends.out, c.mends.outTables(), number, c.state.Store, died, c.pace, nil); err != nil {
+	number := c.salvage.number()
+	if _, err := deletions.Write(c.salvage.out, c.salvage.outTables(), number, c.state.Store, died, c.pace, nil); err != nil {
 		return err
 	}
-	for i := range c.mends.next.Tables {
-		if r := &c.mends.next.Tables[i]; r.Alive < r.Entries {
+	for i := range c.salvage.next.Tables {
+		if r := &c.salvage.next.Tables[i]; r.Alive < r.Entries {
 			r.Deletions = number
 		}
 	}
@@ -112,8 +112,8 @@ func (c *contents) writeDeletions() error {
 
 // writeLog writes a log with names, settings, pauses and leases.
 func (c *contents) writeLog() (err error) {
-	dir := filepath.Join(c.mends.to, manifest.LogName)
-	log, _, err := wal.Open(c.mends.out, dir, &wal.Config{ID: c.state.Store, SegmentBytes: c.mends.segment, Spares: 1, RetryFor: -1,
+	dir := filepath.Join(c.salvage.to, manifest.LogName)
+	log, _, err := wal.Open(c.salvage.out, dir, &wal.Config{ID: c.state.Store, SegmentBytes: c.salvage.segment, Spares: 1, RetryFor: -1,
 		Logger: slog.New(slog.DiscardHandler)}, 0, func(wal.Entry) error { return nil })
 	if err != nil {
 		return err

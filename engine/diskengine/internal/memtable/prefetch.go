@@ -2,23 +2,23 @@ package memtable
 
 import "math"
 
-// ahead prefetches the headers of entries while a memtable is walked in order. They lie
+// prefetcher prefetches the headers of entries while a memtable is walked in order. They lie
 // anywhere in memory, and each takes a while to be fetched. Several are fetched side by side
 // if nothing else is done meanwhile.
-type ahead struct {
+type prefetcher struct {
 	given int    // entries so far
 	left  int    // entries read and still to be walked
 	sum   uint32 // not used: so that the compiler keeps the reads
 }
 
-const mostAhead = 16
+const mostPrefetched = 16
 
 // next is called for each entry that is walked, before its header is looked at. It reads as
-// many headers ahead as were walked so far, at most mostAhead, so that a short walk does not
+// many headers ahead as were walked so far, at most mostPrefetched, so that a short walk does not
 // pay for many.
-func (a *ahead) next(w *table, c *cursor) {
+func (a *prefetcher) next(w *table, c *cursor) {
 	if a.left == 0 {
-		a.left = min(mostAhead, a.given+1, int(c.d.n)-c.i)
+		a.left = min(mostPrefetched, a.given+1, int(c.d.n)-c.i)
 		items := c.d.items[c.i:]
 		for i := range items[:a.left] {
 			a.sum += w.arena.at(ref(items[i].ref)).value
@@ -59,7 +59,7 @@ func (r *Tables) Expect(all []Expected) {
 
 // expect prefetches the leaves in which entries belong.
 func (o *order) expect(all []Expected) {
-	if len(all) == 0 || o.n < leastAhead {
+	if len(all) == 0 || o.n < leastPrefetched {
 		return
 	}
 	var room [ExpectMost]*node
@@ -84,6 +84,6 @@ func (o *order) expect(all []Expected) {
 	o.read += sum
 }
 
-// leastAhead is how many items an order must have for prefetching: fewer are in the
+// leastPrefetched is how many items an order must have for prefetching: fewer are in the
 // processor's caches.
-const leastAhead = 4096
+const leastPrefetched = 4096

@@ -68,8 +68,8 @@ func listenerOf(proc procfs.FS, u *url.URL) (p procfs.Proc, err error) {
 	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return p, fs.ErrNotExist
 	}
-	tcp, _ := proc.NetTCP()
-	tcp6, _ := proc.NetTCP6() // a kernel may have only one of them
+	tcp, _ := proc.NetTCP()   //lint:ignore SA1019 netlink is quicker, which does not matter here
+	tcp6, _ := proc.NetTCP6() //lint:ignore SA1019 a kernel may have only one of them
 	socket := ""
 	for _, s := range append(tcp, tcp6...) {
 		if s.St == listening && strconv.FormatUint(s.LocalPort, 10) == u.Port() {

@@ -178,3 +178,38 @@ func TestWorkerHandlesOnlyWhatItAskedFor(t *testing.T) {
 		}
 	})
 }
+
+// slowWaiter answers late, beyond the wait.
+type slowWaiter struct {
+	*waiter
+	by  time.Duration
+	err error
+}
+
+func (w *slowWaiter) LeaseWait(ctx context.Context, wait engine.Wait) (engine.Waited, error) {
+	select {
+	case <-time.After(wait.For + w.by):
+	case <-ctx.Done():
+		return engine.Waited{}, ctx.Err()
+	}
+	if w.err != nil {
+		return engine.Waited{}, w.err
+	}
+	wait.For = 0
+	return w.waiter.LeaseWait(ctx, wait)
+}
+
+// The first answer counts however late it is, and so does its error: a lease that was never
+// answered must not look like one that found nothing.
+func TestLeaseAwaitsTheFirstAnswer(t *testing.T) {
+	for _, fails := range []error{nil, engine.ErrUnavailable} {
+		eng := &slowWaiter{newWaiter(), time.Minute, fails}
+		bubbleOn(t, eng, func(t *testing.T, c *tarry.Client) {
+			push(t, c, "q", "x")
+			got, err := c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"q"}, Max: 1, Wait: time.Second})
+			if !errors.Is(err, fails) || (len(got.Messages) == 1) != (fails == nil) {
+				t.Errorf("the engine fails with %v: %d messages, %v", fails, len(got.Messages), err)
+			}
+		})
+	}
+}

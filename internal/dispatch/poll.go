@@ -29,11 +29,9 @@ func (d *Dispatcher) leaseThere(ctx context.Context, lw engine.LeaseWaiter, o Or
 	defer d.endThere(len(o.Queues))
 	until := time.Now().Add(o.Wait)
 	waiting, cancel := context.WithCancel(ctx)
-	if o.Wait > 0 {
-		waiting, cancel = context.WithDeadline(ctx, until.Add(pollGrace))
-	}
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
+	var late *time.Timer
 	a := newAnswer(&o)
 	for fails := 0; ; fails++ {
 		sent := time.Now()
@@ -48,6 +46,10 @@ func (d *Dispatcher) leaseThere(ctx context.Context, lw engine.LeaseWaiter, o Or
 		}
 		if waiting.Err() != nil || a.ended || len(a.Messages) > 0 || !time.Now().Before(until) {
 			return d.result(ctx, a)
+		}
+		if late == nil { // only the first answer is waited for in any case
+			late = time.AfterFunc(time.Until(until)+pollGrace, cancel)
+			defer late.Stop()
 		}
 		if a.err == nil {
 			fails = -1

@@ -35,6 +35,9 @@ func (p *Program) sweep(cmd *cobra.Command, c *tarry.Client, queue string, s swe
 	defer note.clear()
 	of := "" // how many messages are hit, if known
 	if !p.yes {
+		if s.filter, err = boundByLastDeath(ctx, c, s.filter); err != nil {
+			return n, err
+		}
 		hits, all, err := p.hits(ctx, c, s, note)
 		if err != nil {
 			return n, err
@@ -43,7 +46,7 @@ func (p *Program) sweep(cmd *cobra.Command, c *tarry.Client, queue string, s swe
 			return n, s.flags.found(cmd.Name(), n) // nobody was asked about messages that come later
 		}
 		if slices.Equal(s.filter.States, onlyDead) {
-			s.filter.Limit = hits // so that messages that die while the user thinks stay: they come last
+			s.filter.Limit = hits // the bound of an engine without ranges of lists
 		}
 		of = fmt.Sprintf(" of %d", hits)
 		if all || !s.mild {
@@ -61,6 +64,28 @@ func (p *Program) sweep(cmd *cobra.Command, c *tarry.Client, queue string, s swe
 		note.say("%d%s %s, %d skipped, %d looked at", n.Done, of, s.done, n.Skipped, n.Seen)
 	})
 	return n, cmp.Or(midway(ctx, err, n.Done, s.done), s.flags.found(cmd.Name(), n))
+}
+
+// boundByLastDeath ends a filter for dead messages at the last death, so that messages that
+// die while the user thinks are left alone. A limit alone would not do: they would take the
+// place of those that are gone or redriven by then, as dead_max makes them.
+func boundByLastDeath(ctx context.Context, c *tarry.Client, f tarry.Filter) (tarry.Filter, error) {
+	if !slices.Equal(f.States, onlyDead) || !c.Capabilities().Range {
+		return f, nil
+	}
+	q := tarry.ListQuery{Queue: f.Queue, State: tarry.Dead, From: f.From, To: f.To, Newest: true, Limit: 1}
+	for more := true; more; more = q.After != "" {
+		page, err := c.ListPage(ctx, q)
+		if err != nil {
+			return f, err
+		}
+		if len(page.Messages) > 0 {
+			f.To = page.Messages[0].Died.Add(time.Millisecond)
+			break
+		}
+		q.After = page.Next
+	}
+	return f, nil
 }
 
 // midway returns the error of a command that failed after it had changed n messages.

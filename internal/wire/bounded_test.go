@@ -55,6 +55,19 @@ func TestArraysCostBoundedMemory(t *testing.T) {
 	}
 }
 
+// Nor do names in a query.
+func TestManyNamesCostLittle(t *testing.T) {
+	raw := "queues=" + strings.Repeat(",", 30<<10)
+	for name, parse := range map[string]func(){
+		"live":   func() { _, _ = ParseLiveQuery(raw) },
+		"trends": func() { _, _ = ParseTrendsQuery(raw) },
+	} {
+		if n := testing.AllocsPerRun(1, parse); n > 50 {
+			t.Errorf("%s: a query of %d bytes took %v allocations", name, len(raw), n)
+		}
+	}
+}
+
 // Nor does a nested value, on the stack or elsewhere, while the request is at work.
 func TestNestedValuesCostBoundedMemory(t *testing.T) {
 	for name, text := range map[string]string{

@@ -147,6 +147,7 @@ func (q *query) queues(most int) []string {
 	names := strings.Split(s, ",")
 	if len(names) > most {
 		q.fail(Wrong("queues: more than %d", most))
+		return nil // a query has room for very many
 	}
 	for _, name := range names {
 		if engine.CheckQueue("read", name) != nil {

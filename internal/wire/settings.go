@@ -26,7 +26,13 @@ var (
 	// Configured is an answer with the settings.
 	Configured = answered("StoredSettings", "The settings of a queue: what is absent is unset.",
 		must("settings", settingsTold.kind("settings"), func(s *Settings) *engine.Settings { return &s.Settings }, ""),
-		must("revision", asText, func(s *Settings) *string { return &s.Revision }, "changes whenever they do"))
+		must("revision", asText, func(s *Settings) *string { return &s.Revision }, "changes whenever they do"),
+	).checked(func(r *Reader, got Fields, _ *Settings) {
+		const settings = 0
+		if !got.Has(settings) { // else who reads, changes and writes them would unset them all
+			r.Wrong("settings: is missing")
+		}
+	})
 	settingsTold  = answered("StoredValues", "What a queue is set to.", settingFields.members...)
 	settingFields = asked("SettingValues", "What a queue can be set to. Limits act at once, on all who use it.",
 		may("priority", asPriority, func(s *engine.Settings) **uint32 { return &s.Defaults.Priority }, "of pushes that do not say, as are the next six; unset: 1024"),

@@ -49,6 +49,15 @@ func TestWrongSettings(t *testing.T) {
 	}
 }
 
+// An answer without settings is not one of a queue that has none.
+func TestSettingsMissing(t *testing.T) {
+	for _, text := range []string{`{}`, `{"revision":"1"}`, `{"settings":null,"revision":"1"}`} {
+		if s, err := Configured.Answer([]byte(text)); err == nil || err.Error() != "settings: is missing" {
+			t.Errorf("%s: %+v, %v", text, s, err)
+		}
+	}
+}
+
 // The hint is about what the error says, and about nothing found later.
 func TestHintsOfSettings(t *testing.T) {
 	const pause = "to hand out nothing pause the queue instead"

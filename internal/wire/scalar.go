@@ -262,15 +262,19 @@ func (r *Reader) texts(name string, most int, each func(s string)) {
 	})
 }
 
-// element adds the index n in an array to the error of the element just read, unless that is
-// about a field of it. before is the error from before that, if any.
+// element adds the array and the index n in it to the error of the element just read, or of a
+// field of it. before is the error from before that, if any.
 func (r *Reader) element(name string, n int, before *Error) {
 	if r.bad == before {
 		return
 	}
-	if what, ok := strings.CutPrefix(r.bad.Message, name); ok {
-		r.bad.Message = fmt.Sprintf("%s[%d]%s", name, n, what)
+	what, ok := strings.CutPrefix(r.bad.Message, name+":")
+	if ok {
+		what = ":" + what
+	} else { // the field alone could be taken for one beside the array
+		what = "." + r.bad.Message
 	}
+	r.bad.Message = fmt.Sprintf("%s[%d]%s", name, n, what)
 }
 
 // clipLong shortens a text that is longer than any valid key.

@@ -67,7 +67,7 @@ func TestNullIsMissing(t *testing.T) {
 		`/v1/queues/q/messages {"key":"a","key":null}`:       "key: given twice",
 		`/v1/queues/q/messages {"nope":null}`:                "nope: no such field",
 		`/v1/queues/q/messages {"headers":{"a":null}}`:       "headers.a: must be a string, not null",
-		`/v1/lease {"queues":["q"],"wait":"1s","room":[{}]}`: "queue: is missing",
+		`/v1/lease {"queues":["q"],"wait":"1s","room":[{}]}`: "room[0].queue: is missing",
 	} {
 		path, body, _ := strings.Cut(request, " ")
 		if got := field(t, a.call(400, "POST", path, body), "error", "message"); got != want {

@@ -106,12 +106,13 @@ func (d *Dispatcher) empty(s *Subscription) bool {
 	return len(s.answer.Messages) == 0 && d.wasAsked(s)
 }
 
-// wasAsked reports whether each queue of a Standing that it has room for has been asked in
-// its turn, or was known to have nothing. Called with d.mu held.
+// wasAsked reports whether each queue of a Standing without messages that it has room for has
+// been asked in its turn, or was known to have nothing. An answer that left more does not
+// count: its call may not have covered the Standing. Called with d.mu held.
 func (d *Dispatcher) wasAsked(s *Subscription) bool {
 	for ; s.askedQueues < len(s.Queues); s.askedQueues++ {
 		b := d.queues[s.Queues[s.askedQueues]]
-		if (b.ready || b.busy) && b.answered <= s.began && s.answer.leftOf(b.queue) > 0 {
+		if (b.ready || b.busy) && (b.answered <= s.began || b.more) && s.answer.leftOf(b.queue) > 0 {
 			return false
 		}
 	}

@@ -20,6 +20,10 @@ import (
 // maxAnswer is how much of a collector's answer is read.
 const maxAnswer = 64 << 10
 
+// maxRetryAfter is how many seconds a collector may ask for. It is more than any time-out, and
+// few enough for a duration.
+const maxRetryAfter = 1 << 30
+
 // Exporter sends spans to a collector. It is safe for concurrent use.
 type Exporter struct {
 	url     string
@@ -83,13 +87,14 @@ func (x *Exporter) send(ctx context.Context, body []byte) error {
 	case http.StatusOK, http.StatusAccepted, http.StatusNoContent:
 		return backoff.Permanent(refused(answer))
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		err := fmt.Errorf("%s answered %s", x.url, resp.Status)
-		if seconds, err2 := strconv.Atoi(resp.Header.Get("Retry-After")); err2 == nil && seconds >= 0 {
-			return errors.Join(err, backoff.RetryAfter(seconds))
+		err := fmt.Errorf("%s answered %s", req.URL.Redacted(), resp.Status)
+		// With 0 it would be asked again and again without a pause.
+		if seconds, err2 := strconv.Atoi(resp.Header.Get("Retry-After")); err2 == nil && seconds > 0 {
+			return errors.Join(err, backoff.RetryAfter(min(seconds, maxRetryAfter)))
 		}
 		return err
 	}
-	return backoff.Permanent(fmt.Errorf("%s answered %s: %.200q", x.url, resp.Status, answer))
+	return backoff.Permanent(fmt.Errorf("%s answered %s: %.200q", req.URL.Redacted(), resp.Status, answer))
 }
 
 // refused returns an error if the collector took only some of the spans.

@@ -19,6 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	sdkresource "go.opentelemetry.io/otel/sdk/resource"
@@ -227,26 +228,48 @@ func TestExportWithTheVariables(t *testing.T) {
 	}
 }
 
-func TestExportRetries(t *testing.T) {
-	for _, code := range []int{429, 502, 503, 504} {
-		asked := 0
-		url := collect(t, func(w http.ResponseWriter, _ *http.Request) {
-			if asked++; asked < 3 {
-				w.Header().Set("Retry-After", "0")
-				w.WriteHeader(code)
-			}
-		})
-		x := exporterOf(t, vars{"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_EXPORTER_OTLP_TIMEOUT": "60000"})
-		if err := x.ExportSpans(t.Context(), []sdktrace.ReadOnlySpan{spanOf(t)}); err != nil || asked != 3 {
-			t.Errorf("after %d: %v, asked %d times", code, err, asked)
-		}
-	}
-}
-
 // roundTrip is a transport without a network, for synctest.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestExportRetries(t *testing.T) {
+	spans := []sdktrace.ReadOnlySpan{spanOf(t)}
+	for _, code := range []int{429, 502, 503, 504} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := 0
+			x := &Exporter{url: "http://collector", header: http.Header{}, timeout: time.Minute, client: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+				if asked++; asked < 3 {
+					return &http.Response{StatusCode: code, Body: http.NoBody}, nil
+				}
+				return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
+			})}}
+			if err := x.ExportSpans(t.Context(), spans); err != nil || asked != 3 {
+				t.Errorf("after %d: %v, asked %d times", code, err, asked)
+			}
+		})
+	}
+}
+
+// No Retry-After makes the exporter ask without a pause: neither none at all nor one that is
+// beyond a duration.
+func TestExportPausesAlways(t *testing.T) {
+	spans := []sdktrace.ReadOnlySpan{spanOf(t)}
+	for _, after := range []string{"0", "-1", "9999999999", "9223372036854775807"} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := 0
+			x := &Exporter{url: "http://collector", header: http.Header{}, timeout: 10 * time.Second, client: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+				if asked++; asked > 100 {
+					return nil, backoff.Permanent(errors.New("asked 100 times"))
+				}
+				return &http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {after}}, Body: http.NoBody}, nil
+			})}}
+			if err := x.ExportSpans(t.Context(), spans); !errors.Is(err, context.DeadlineExceeded) || asked > 20 {
+				t.Errorf("Retry-After %s: %v, asked %d times", after, err, asked)
+			}
+		})
+	}
+}
 
 // The collector's Retry-After is waited for, and the time-out ends the retries.
 func TestExportWaitsAsTold(t *testing.T) {
@@ -284,8 +307,9 @@ func TestExportFails(t *testing.T) {
 			w.WriteHeader(tt.code)
 			_, _ = io.WriteString(w, tt.body)
 		})
+		url = strings.Replace(url, "://", "://user:secret@", 1)
 		err := exporterOf(t, vars{"OTEL_EXPORTER_OTLP_ENDPOINT": url}).ExportSpans(t.Context(), []sdktrace.ReadOnlySpan{spanOf(t)})
-		if err == nil || !strings.Contains(err.Error(), tt.want) || asked != 1 {
+		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret") || asked != 1 {
 			t.Errorf("%d: %v, asked %d times", tt.code, err, asked)
 		}
 	}

@@ -29,8 +29,9 @@ type queueRow struct {
 // overview is the queues and the problems at one moment, for tarry status and tarry top.
 type overview struct {
 	finder
-	trends bool // a server keeps trends
-	more   bool // there are more queues than these
+	hurry  time.Duration // how long to look for deaths, and so perhaps find fewer; 0: until all are found
+	trends bool          // a server keeps trends
+	more   bool          // there are more queues than these
 	rows   []*queueRow
 
 	sum             tarry.QueueInfo // counts of all rows
@@ -49,7 +50,6 @@ func (o *overview) look(ctx context.Context, c *tarry.Client, span, step time.Du
 		return err
 	}
 	o.trends = kept
-	caps := c.Capabilities()
 	for q, err := range c.AllQueues(ctx) {
 		if err != nil {
 			return err
@@ -57,25 +57,46 @@ func (o *overview) look(ctx context.Context, c *tarry.Client, span, step time.Du
 		if o.more = len(o.rows) == most; o.more {
 			break
 		}
-		if err := o.add(ctx, c, &caps, q, trends[q.Queue], span, step); err != nil {
-			return err
-		}
+		o.add(q, trends[q.Queue], span, step)
 		delete(trends, q.Queue)
 	}
 	for _, name := range slices.Sorted(maps.Keys(trends)) { // queues that no longer hold anything
 		if t := trends[name]; !o.more && latenessKnown(&t.Lateness) {
-			if err := o.add(ctx, c, &caps, tarry.QueueInfo{Queue: name}, t, span, step); err != nil {
-				return err
-			}
+			o.add(tarry.QueueInfo{Queue: name}, t, span, step)
 		}
+	}
+	if err := o.allDeaths(ctx, c); err != nil {
+		return err
 	}
 	o.store(c)
 	slices.SortStableFunc(o.Problems, func(x, y problem) int { return cmp.Compare(x.Queue, y.Queue) })
 	return nil
 }
 
-// add adds a queue and its problems.
-func (o *overview) add(ctx context.Context, c *tarry.Client, caps *tarry.Capabilities, q tarry.QueueInfo, t *wire.QueueTrend, span, step time.Duration) error {
+// allDeaths finds the recent deaths of all queues, which takes a call for each queue that has
+// dead messages.
+func (o *overview) allDeaths(ctx context.Context, c *tarry.Client) error {
+	caps, limit := c.Capabilities(), ctx
+	if o.hurry > 0 {
+		var cancel context.CancelFunc
+		limit, cancel = context.WithTimeout(ctx, o.hurry)
+		defer cancel()
+	}
+	for _, r := range o.rows {
+		n := len(o.Problems)
+		if err := o.deaths(limit, c, &caps, r.QueueInfo); err != nil {
+			if limit.Err() != nil && ctx.Err() == nil {
+				return nil
+			}
+			return err
+		}
+		r.bad += len(o.Problems) - n
+	}
+	return nil
+}
+
+// add adds a queue and its problems, but for deaths.
+func (o *overview) add(q tarry.QueueInfo, t *wire.QueueTrend, span, step time.Duration) {
 	r := &queueRow{QueueInfo: q}
 	if o.trends {
 		r.trend = new(wire.Happened)
@@ -92,9 +113,6 @@ func (o *overview) add(ctx context.Context, c *tarry.Client, caps *tarry.Capabil
 	if len(o.Problems) == n {
 		o.wasLate(q.Queue, &r.late, span)
 	}
-	if err := o.deaths(ctx, c, caps, q); err != nil {
-		return err
-	}
 	r.bad = len(o.Problems) - n
 	o.rows = append(o.rows, r)
 
@@ -106,7 +124,6 @@ func (o *overview) add(ctx context.Context, c *tarry.Client, caps *tarry.Capabil
 	if !q.OldestReady.IsZero() && (o.oldest == nil || q.OldestReady.Before(o.oldest.OldestReady)) {
 		o.oldest = r
 	}
-	return nil
 }
 
 // sums says what all queues hold together.

@@ -81,9 +81,7 @@ func TestStatusOfManyQueues(t *testing.T) {
 		if i == 77 {
 			q.Ready, q.Leased, q.OldestReady = 5, 2, s.now.Add(-time.Hour)
 		}
-		if err := s.add(t.Context(), nil, &engine.Capabilities{}, q, nil, lateSpan, lateSpan); err != nil {
-			t.Fatal(err)
-		}
+		s.add(q, nil, lateSpan, lateSpan)
 	}
 	if err := s.ask(t.Context(), c); err != nil {
 		t.Fatal(err)

@@ -30,6 +30,10 @@ const (
 	topSpan = 5 * time.Minute // of lateness
 	topStep = 10 * time.Second
 	topMost = 10_000 // queues
+
+	// topDeaths is how long a look may take to find deaths, so that many queues with dead
+	// messages do not hold up the rest.
+	topDeaths = 2 * time.Second
 )
 
 func (p *Program) topCommand() *cobra.Command {
@@ -114,7 +118,7 @@ func (p *Program) console() (in, out *os.File) {
 func (p *Program) topLook(ctx context.Context, c *tarry.Client, late time.Duration) (*overview, error) {
 	ctx, cancel := withTimeout(ctx, p.target.timeout)
 	defer cancel()
-	o := &overview{finder: finder{late: late, now: p.Now(), Problems: []problem{}}}
+	o := &overview{hurry: topDeaths, finder: finder{late: late, now: p.Now(), Problems: []problem{}}}
 	if _, err := o.readiness(ctx, c); err != nil {
 		return o, err
 	}

@@ -42,9 +42,7 @@ func liveQueue(name string, ready int64, p99 float64) queueAt {
 func lookedAt(now time.Time, queues []queueAt, problems ...problem) looked {
 	o := &overview{finder: finder{late: tardy, now: now, Problems: problems}, trends: len(queues) > 0 && queues[0].trend != nil}
 	for _, q := range queues {
-		if err := o.add(context.Background(), nil, new(tarry.Capabilities), q.QueueInfo, q.trend, topSpan, topStep); err != nil {
-			panic(err)
-		}
+		o.add(q.QueueInfo, q.trend, topSpan, topStep)
 	}
 	return looked{overview: o}
 }

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -91,6 +93,36 @@ func TestTopFindsDeaths(t *testing.T) {
 	if o, err := p.topLook(t.Context(), c, tardy); err != nil || len(o.Problems) != 0 {
 		t.Errorf("long after: %+v, %v", o.Problems, err)
 	}
+}
+
+// farEngine takes long for each list of messages.
+type farEngine struct{ *memengine.Engine }
+
+func (e farEngine) List(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
+	select {
+	case <-time.After(time.Second):
+		return e.Engine.List(ctx, q)
+	case <-ctx.Done():
+		return engine.Page{}, ctx.Err()
+	}
+}
+
+// Many queues with dead messages do not keep the counts from being shown.
+func TestTopDoesNotAwaitAllDeaths(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tarry.New(farEngine{memengine.New(nil)}, nil)
+		defer c.Close()
+		for i := range 40 {
+			bury(t, c, fmt.Sprint("q", i))
+		}
+		p := Program{Now: time.Now}
+		p.target.timeout = defaultTimeout
+		began := time.Now()
+		o, err := p.topLook(t.Context(), c, tardy)
+		if err != nil || len(o.rows) != 40 || len(o.Problems) == 0 {
+			t.Fatalf("after %s: %d queues, %d problems, %v", time.Since(began), len(o.rows), len(o.Problems), err)
+		}
+	})
 }
 
 func TestTopAsksForSoManyQueues(t *testing.T) {

@@ -3,6 +3,7 @@ package tarry_test
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -212,4 +213,46 @@ func TestLeaseAwaitsTheFirstAnswer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// scriptedWaiter answers its first polls as given, and then as a waiter.
+type scriptedWaiter struct {
+	*waiter
+	polls []func() (engine.Waited, error)
+	n     int
+}
+
+func (w *scriptedWaiter) LeaseWait(ctx context.Context, wait engine.Wait) (engine.Waited, error) {
+	if w.n++; w.n <= len(w.polls) {
+		time.Sleep(time.Millisecond)
+		return w.polls[w.n-1]()
+	}
+	return w.waiter.LeaseWait(ctx, wait)
+}
+
+func expired() (engine.Waited, error) {
+	return engine.Waited{Told: []engine.Told{{Queue: "q", Expired: 2}}}, nil
+}
+
+// A wait as long as a duration can be does not end early, though its end and the grace
+// together are beyond a duration.
+func TestLeaseWaitsForever(t *testing.T) {
+	bubbleOn(t, &scriptedWaiter{waiter: newWaiter(), polls: []func() (engine.Waited, error){expired}}, func(t *testing.T, c *tarry.Client) {
+		time.AfterFunc(time.Hour, func() { push(t, c, "q", "x") })
+		got, err := c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"q"}, Max: 1, Wait: math.MaxInt64})
+		if err != nil || len(got.Messages) != 1 {
+			t.Errorf("%d messages, %v", len(got.Messages), err)
+		}
+	})
+}
+
+// What a lease was told goes to one caller only, so it comes along with an error.
+func TestLeaseTellsWithAnError(t *testing.T) {
+	fails := func() (engine.Waited, error) { return engine.Waited{}, engine.ErrUnavailable }
+	bubbleOn(t, &scriptedWaiter{waiter: newWaiter(), polls: []func() (engine.Waited, error){expired, fails}}, func(t *testing.T, c *tarry.Client) {
+		got, err := c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"q"}, Max: 1, Wait: time.Minute})
+		if !errors.Is(err, tarry.ErrUnavailable) || len(got.Told) != 1 || got.Told[0].Expired != 2 {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
 }

@@ -42,13 +42,13 @@ func (d *Dispatcher) leaseThere(ctx context.Context, lw engine.LeaseWaiter, o Or
 		case d.ctx.Err() != nil:
 			return Answer{}, errClientClosed("lease")
 		case waiting.Err() == nil:
-			return Answer{}, err
+			return a.Answer, err // what it was told nobody else is
 		}
 		if waiting.Err() != nil || a.ended || len(a.Messages) > 0 || !time.Now().Before(until) {
 			return d.result(ctx, a)
 		}
 		if late == nil { // only the first answer is waited for in any case
-			late = time.AfterFunc(time.Until(until)+pollGrace, cancel)
+			late = time.AfterFunc(time.Until(until.Add(pollGrace)), cancel)
 			defer late.Stop()
 		}
 		if a.err == nil {

@@ -26,16 +26,18 @@ func (l *Live) AppendBits(b []byte) (_ []byte, alive int) {
 // RestoreBits deletes the entries that were deleted when AppendBits made b. If b is malformed
 // it reports false and changes nothing.
 func (l *Live) RestoreBits(b []byte) bool {
-	raw := make([]byte, 0, 8*len(l.dead)) // unpacking takes no more
+	raw := make([]byte, 0, 8*len(l.dead))
+	piece := make([]byte, 0, 8*pieceWords) // apart: the unpacker's limit counts what stands before it
 	for len(b) > 0 {
 		if len(b) < 4 || uint64(len(b)-4) < uint64(le.Uint32(b)) {
 			return false
 		}
 		var err error
 		n := 4 + le.Uint32(b)
-		if raw, err = unpacker.DecodeAll(b[4:n], raw); err != nil {
+		if piece, err = unpacker.DecodeAll(b[4:n], piece[:0]); err != nil || len(piece) > cap(raw)-len(raw) {
 			return false
 		}
+		raw = append(raw, piece...)
 		b = b[n:]
 	}
 	if len(raw) != cap(raw) {

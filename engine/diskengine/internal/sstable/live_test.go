@@ -86,6 +86,24 @@ func check(t failer, l *Live, dead []bool, from, to int) {
 	}
 }
 
+// TestBitsOfManyEntries saves and restores what is deleted of as many entries as merges make: their bits are far
+// more than the unpacker unpacks at once.
+func TestBitsOfManyEntries(t *testing.T) {
+	const n, every = 20*pieceEntries + 100, 1001
+	l := newLive(n, groupWords)
+	for i := uint32(0); i < n; i += every {
+		l.Kill(i)
+	}
+	b, alive := l.AppendBits(nil)
+	again := newLive(n, groupWords)
+	if !again.RestoreBits(b) {
+		t.Fatal("it cannot be read")
+	}
+	if got := again.Count(0, n); got != alive || again.Alive((n-1)/every*every) {
+		t.Errorf("%d are alive, want %d", got, alive)
+	}
+}
+
 // TestKillsSideBySide are counted once each.
 func TestKillsSideBySide(t *testing.T) {
 	const n = 3 * groupBits

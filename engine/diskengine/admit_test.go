@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -145,6 +146,73 @@ func TestTurnsOfThoseWhoLeft(t *testing.T) {
 		push(t, e, "patient", time.Hour)
 		if took := time.Since(since); took > time.Second {
 			t.Errorf("a push waited for %v", took)
+		}
+		must(t, e.Close())
+	})
+}
+
+// crowded is a store in a bubble of package synctest with some KiB of messages in memory, each of 63 KiB.
+func crowded(t *testing.T, kb int, in time.Duration, hook func(vfstest.Call) error) *diskengine.Engine {
+	d := vfstest.New(nil)
+	d.Hook(hook)
+	e := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1, MemoryBytes: 12 << 20}, diskengine.Tune{SegmentBytes: 1 << 20, SpanBytes: 16 << 20, AheadSpans: -1}}.open(t)
+	t.Cleanup(func() { _ = e.Close() })
+	for i := range kb / 63 {
+		m := message("q", fmt.Sprint(i), in)
+		m.Body = noise(63 << 10)
+		must(t, pushAll(t, e, m))
+	}
+	time.Sleep(2 * time.Second) // what can be sealed is
+	return e
+}
+
+// TestLargePushHearsThatFlushesFail pushes more than there is memory for until a memtable is written, which fails:
+// it is refused, and small ones behind it do not wait for it.
+func TestLargePushHearsThatFlushesFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mended atomic.Bool
+		e := crowded(t, 7<<10, time.Hour, func(c vfstest.Call) error {
+			if c.Op == vfstest.Write && strings.HasSuffix(c.Name, ".run") && !mended.Load() {
+				return syscall.EIO
+			}
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		var group sync.WaitGroup
+		group.Go(func() {
+			large := message("q", "large", time.Hour)
+			large.Body = noise(2800 << 10)
+			if r, err := e.Push(ctx, []engine.Message{large}); !errors.Is(err, engine.ErrUnavailable) || ctx.Err() != nil {
+				t.Errorf("a large push: %v, %v", err, r)
+			}
+		})
+		time.Sleep(time.Second)
+		since := time.Now()
+		push(t, e, "small", time.Hour)
+		if took := time.Since(since); took > time.Second {
+			t.Errorf("a small push behind it took %v", took)
+		}
+		group.Wait()
+		mended.Store(true)
+		must(t, e.Close())
+	})
+}
+
+// TestLargePushWaitsForNoRest pushes more than there is memory for beside a memtable that rests, as its messages are
+// due soon: that is written now.
+func TestLargePushWaitsForNoRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := crowded(t, 3600, 50*time.Second, nil)
+		if memtables, flushes := enginetest.FigureOf(t, e, "disk_sealed_memtables", ""), enginetest.FigureOf(t, e, "disk_flushes", ""); memtables != 1 || flushes != 0 {
+			t.Fatalf("%v memtables rest, and %v flushes were before", memtables, flushes)
+		}
+		large := message("q", "large", time.Hour)
+		large.Body = noise(8 << 20)
+		since := time.Now()
+		must(t, pushAll(t, e, large))
+		if took := time.Since(since); took > 5*time.Second {
+			t.Errorf("it took %v", took)
 		}
 		must(t, e.Close())
 	})

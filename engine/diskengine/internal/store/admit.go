@@ -51,7 +51,12 @@ func (st *Store) Admit(ctx context.Context, bytes int64) error {
 	if err := k.pause(ctx, k.first, nil); err != nil {
 		return err
 	}
-	defer func() { k.first <- struct{}{} }()
+	defer func() {
+		st.Mu.Lock()
+		k.large = false
+		st.Mu.Unlock()
+		k.first <- struct{}{}
+	}()
 	for {
 		room, rest, err := k.admit(bytes)
 		if err != nil || rest == 0 {
@@ -126,11 +131,15 @@ func (k *Compactor) admit(bytes int64) (room <-chan struct{}, rest time.Duration
 	if refused := k.st.hooks.Refused("push"); refused != nil { // space has become short since it came
 		err = refused
 	}
+	k.large = k.overfills(bytes)
+	if err == nil && k.large {
+		err = k.stuck()
+	}
 	now := time.Now()
 	switch {
 	case err != nil:
 		return nil, 0, err
-	case level > 1, k.overfills(bytes):
+	case level > 1, k.large:
 		return k.drawn, lookEvery, nil
 	case !k.fits(bytes):
 		return nil, 0, noSpace()
@@ -194,13 +203,25 @@ func (k *Compactor) assess() (level float64, err error) {
 		k.pushes.Store(freely)
 	case level <= 1:
 		k.pushes.Store(slowed)
-	case flushes > 1 && vfs.IsFull(k.failing), merges > 1 && k.cramped:
+	case merges > 1 && k.cramped:
 		err = noSpace()
-	case flushes > 1 && k.failing != nil:
-		err = &engine.Error{Op: "push", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, k.failing),
-			Hint: "what was pushed before cannot be written to an sstable; see to the disk"}
+	case flushes > 1:
+		err = k.stuck()
 	}
 	return level, err
+}
+
+// stuck is the error of a push that would wait for flushes that fail; nil: they do not. Store.Mu
+// is held.
+func (k *Compactor) stuck() error {
+	switch {
+	case vfs.IsFull(k.failing):
+		return noSpace()
+	case k.failing != nil:
+		return &engine.Error{Op: "push", Err: fmt.Errorf("%w: %w", engine.ErrUnavailable, k.failing),
+			Hint: "what was pushed before cannot be written to an sstable; see to the disk"}
+	}
+	return nil
 }
 
 // Parts of Config.mostUnwritten: a memtable is sealed at sealFrom by default, and pushes are

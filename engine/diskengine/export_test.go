@@ -454,3 +454,6 @@ func (e *Engine) TableBytes() (n int64) {
 	}
 	return n
 }
+
+// Pin keeps the log and the sstables as a backup does, until it is left.
+func (e *Engine) Pin() (leave func()) { return e.store.Compactor.Pin().Leave }

@@ -54,6 +54,32 @@ func onNarrow(t *testing.T, cfg diskengine.Config, span int64, fn func(n *narrow
 	})
 }
 
+// TestFlushHasRoomBesideAHeldLog pushes, and cancels half of that, until the disk is full, while a backup keeps all of
+// the log: what is in no sstable yet has room in one.
+func TestFlushHasRoomBesideAHeldLog(t *testing.T) {
+	onNarrow(t, diskengine.Config{MinFreeBytes: -1, BallastBytes: 256 << 10}, 512<<10, func(n *narrow) {
+		defer n.Pin()()
+		n.leave(6 << 20)
+		for i, refused := 0, 0; refused < 20; i++ {
+			if i%2 == 1 {
+				if _, err := n.Cancel(n.Context(), []engine.Ref{{Queue: "large", Key: fmt.Sprint(i - 1)}}); err != nil {
+					n.Fatal(err)
+				}
+			}
+			if err := n.large(fmt.Sprint(i), 4<<10); errors.Is(err, engine.ErrNoSpace) {
+				refused++
+				time.Sleep(time.Second)
+			} else if err != nil {
+				n.Fatal(err)
+			}
+		}
+		if err := n.Flush(n.Context()); err != nil {
+			n.Error(err)
+		}
+		n.disk.SetSpace(0)
+	})
+}
+
 // TestLargeRearmWithoutRoom rearms a large message among others, where there is room for those and not for
 // it: it alone is refused.
 func TestLargeRearmWithoutRoom(t *testing.T) {

@@ -264,9 +264,10 @@ const AheadSpans = 4
 
 // backlog is how many bytes of the log are in no sstable yet. Records written again do not
 // count: no flush makes them fewer. Store.Mu is held.
-func (k *Compactor) backlog() int64 {
-	return int64(uint64(k.st.Log.End())-k.st.Replayed) - k.st.said
-}
+func (k *Compactor) backlog() int64 { return k.kept() - k.st.said }
+
+// kept is how many bytes of the log a replay would read. Store.Mu is held.
+func (k *Compactor) kept() int64 { return int64(uint64(k.st.Log.End()) - k.st.Replayed) }
 
 // ahead is the backlog, with bytes that are to come, as a part of the most it may be: some
 // spans, or half of what is then free if that is less, but at least a segment. A merge may need
@@ -277,7 +278,7 @@ func (k *Compactor) ahead(coming int64) float64 {
 		return 0
 	}
 	most := int64(c.Ahead) * c.Span
-	if room, ok := k.st.Space.room(); ok {
+	if room, ok := k.st.Space.room(k.kept()); ok {
 		most = min(most, (room-k.st.said)/3)
 	}
 	return float64(k.backlog()+coming) / float64(max(most, c.Segment))
@@ -287,7 +288,7 @@ func (k *Compactor) ahead(coming int64) float64 {
 // together with the backlog. Store.Mu is held.
 func (k *Compactor) fits(bytes int64) bool {
 	c := &k.st.cfg
-	room, ok := k.st.Space.room()
+	room, ok := k.st.Space.room(k.kept())
 	if bytes <= c.little() || c.Ahead < 0 || c.Still || !ok {
 		return true
 	}

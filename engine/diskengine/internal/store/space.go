@@ -198,8 +198,9 @@ func (s *Space) has(bytes int64) bool {
 }
 
 // room is how many bytes the log and a flush may take together, the ballast's with them. ok is
-// false if that is not known.
-func (s *Space) room() (bytes int64, ok bool) {
+// false if that is not known. log is how many bytes the log needs to keep now: what it takes
+// beside, as a backup holds it, is no room. Store.Mu is held.
+func (s *Space) room(log int64) (bytes int64, ok bool) {
 	bytes = s.total.Load()
 	if !s.Tells || bytes == 0 {
 		return 0, false
@@ -207,7 +208,8 @@ func (s *Space) room() (bytes int64, ok bool) {
 	if s.held.Load() {
 		bytes += s.st.cfg.BallastBytes
 	}
-	return bytes - (2+logSpares)*s.st.cfg.Segment, true // one that was begun, those ahead, and one's space for other files
+	ahead := (1 + logSpares) * s.st.cfg.Segment                                        // one that was begun, and those made ahead
+	return bytes - ahead - s.st.cfg.Segment - max(0, s.st.Log.Taken()-log-ahead), true // a segment is for other files
 }
 
 const NoSpaceHint = "free some space; messages can be leased, settled and cancelled meanwhile"

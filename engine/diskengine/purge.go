@@ -46,18 +46,18 @@ type purge struct {
 }
 
 // run goes through the memtables, then the sstables. What has moved meanwhile is in the
-// memtables again.
+// memtables again, or in sstables that have come since.
 func (p *purge) run(c *call) error {
 	for _, a := range p.areas {
-		err := p.inMemtables(c, a)
-		if err == nil {
-			err = p.inTables(c, a)
-		}
-		if err == nil {
-			err = p.inMemtables(c, a)
-		}
-		if err != nil {
-			return err
+		done := make(map[*store.Source]bool)
+		for more := true; more; {
+			err := p.inMemtables(c, a)
+			if err == nil {
+				more, err = p.inTables(c, a, done)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return c.step(func() error { p.q.rewind(); return nil }) // the heap has only what is gone
@@ -74,8 +74,15 @@ func (p *purge) step(c *call, do func()) error {
 	}
 	err = c.step(func() error { do(); return nil })
 	c.e.cfg.tune.Between("purge")
+	if log := c.e.store.Log; err == nil && c.syncedTo > log.Synced()+mostUnsynced {
+		err = log.Wait(c.ctx, c.syncedTo)
+	}
 	return err
 }
+
+// mostUnsynced is how many bytes of the log a purge may be ahead of the disk, about: until they
+// are written they are in memory.
+const mostUnsynced = 1 << 20
 
 // inMemtables removes messages of an area from the memtables.
 func (p *purge) inMemtables(c *call, a memtable.Area) error {
@@ -106,24 +113,24 @@ func (p *purge) inMemtables(c *call, a memtable.Area) error {
 	return nil
 }
 
-// inTables removes messages of an area from the sstables, also from those that come meanwhile.
-func (p *purge) inTables(c *call, a memtable.Area) error {
-	done := make(map[*store.Source]bool)
+// inTables removes messages of an area from the sstables that are not done, also from those that
+// come meanwhile. It reports whether there were any.
+func (p *purge) inTables(c *call, a memtable.Area, done map[*store.Source]bool) (some bool, err error) {
 	for {
 		var next *store.Source
 		for _, src := range c.e.store.Outer.Load().Of[a] {
-			if !done[src] {
+			if _, ok := src.Queue(p.q.num); ok && !done[src] {
 				next = src
 				break
 			}
 		}
 		if next == nil {
-			return nil
+			return some, nil
 		}
 		if err := p.inTable(c, next); err != nil {
-			return err
+			return some, err
 		}
-		done[next] = true
+		done[next], some = true, true
 	}
 }
 

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
 // TestPurgeBesideOthers: between the slices of a purge, messages are pushed, leased, and moved to where the
@@ -191,4 +194,80 @@ func TestPurgeAtADeadline(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestPurgeOfWhatMovesOn reschedules all messages of a purge while it is at the memtables, and writes them to an sstable
+// while it is there again: they are removed all the same.
+func TestPurgeOfWhatMovesOn(t *testing.T) {
+	const many = 1000
+	p := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet}, diskengine.Tune{SegmentBytes: 1 << 20}}
+	var e *diskengine.Engine
+	slices := 0
+	p.tune.Between = func(where string) {
+		if where != "purge" {
+			return
+		}
+		switch slices++; slices {
+		case 1:
+			for i := range many {
+				_, err := e.Reschedule(t.Context(), engine.Ref{Queue: "q", Key: fmt.Sprint(i)}, engine.When{In: 2 * time.Hour})
+				must(t, err)
+			}
+		case 2:
+			must(t, e.Flush(t.Context()))
+		}
+	}
+	e = p.open(t)
+	var all []engine.Message
+	for i := range many {
+		all = append(all, message("q", fmt.Sprint(i), time.Hour))
+	}
+	must(t, pushAll(t, e, all...))
+	must(t, e.Flush(t.Context()))
+	if n, err := e.Purge(t.Context(), "q", 0); err != nil || n != many {
+		t.Errorf("%d of %d are purged: %v", n, many, err)
+	}
+	if q, err := e.Queue(t.Context(), "q"); err != nil || q.Scheduled != 0 {
+		t.Errorf("left is %+v, %v", q, err)
+	}
+	must(t, e.Close())
+}
+
+// TestPurgeAheadOfTheLog purges many messages while the disk does not sync the log: what waits for that is in memory,
+// and does not grow with them.
+func TestPurgeAheadOfTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 250_000
+		d := vfstest.New(nil)
+		e := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{}}.open(t)
+		all := make([]engine.Message, 1000)
+		for i := range all {
+			all[i] = message("q", "", time.Hour)
+		}
+		for range many / len(all) {
+			must(t, pushAll(t, e, all...))
+		}
+		must(t, e.Flush(t.Context()))
+		before := enginetest.FigureOf(t, e, "disk_log_bytes", "")
+		gate := make(chan struct{})
+		d.Hook(func(c vfstest.Call) error {
+			if c.Op == vfstest.Sync && ofLog(c) {
+				<-gate
+			}
+			return nil
+		})
+		var group sync.WaitGroup
+		group.Go(func() {
+			if n, err := e.Purge(t.Context(), "q", 0); n != many || err != nil {
+				t.Errorf("%d of %d are purged: %v", n, many, err)
+			}
+		})
+		synctest.Wait()
+		if ahead := enginetest.FigureOf(t, e, "disk_log_bytes", "") - before; ahead < 100<<10 || ahead > 1100<<10 {
+			t.Errorf("%v bytes wait for the disk", ahead)
+		}
+		close(gate)
+		group.Wait()
+		must(t, e.Close())
+	})
 }

@@ -102,11 +102,12 @@ func (e *Engine) busy(ctx context.Context, queues []int64, idle map[int64]*Heads
 	l := e.cache.beginLook(queues, lookSlow)
 	sent := time.Now()
 	now, heads, err := e.heads(ctx, "lease", l.from)
-	now = e.clock(now)
-	e.cache.endLook(l, heads, now.UnixMilli(), time.Since(sent))
-	if err != nil {
+	if err != nil { // then some heads may be there, but not all
+		e.cache.endLook(l, nil, 0, 0)
 		return now, nil, err
 	}
+	now = e.clock(now)
+	e.cache.endLook(l, heads, now.UnixMilli(), time.Since(sent))
 	for i := range heads {
 		h := &heads[i]
 		if h.due(now.UnixMilli()) {

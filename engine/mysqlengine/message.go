@@ -26,7 +26,9 @@ const rowUsual = 128
 func (t *tx) messages(ctx context.Context, into *[]*sqlengine.Row, body bool, lock sqlengine.Lock, text string, values ...any) {
 	t.read(ctx, locking(lock, columns+bodies[body]+" "+text, values...), func(r *sql.Rows) error {
 		row, err := scanMessage(r)
-		*into = append(*into, row)
+		if err == nil { // else the row may be nil, and callers look at rows before the error
+			*into = append(*into, row)
+		}
 		return err
 	})
 }

@@ -15,7 +15,9 @@ import (
 func (t *tx) messages(into *[]*sqlengine.Row, text string, lock sqlengine.Lock, args ...any) {
 	t.read(text+locks[lock], func(r pgx.CollectableRow) error {
 		row, err := scanMessage(r)
-		*into = append(*into, row)
+		if err == nil { // else the row may be nil, and callers look at rows before the error
+			*into = append(*into, row)
+		}
 		return err
 	}, args...)
 }

@@ -38,7 +38,8 @@ type cached struct {
 	bound  LowBound
 	came   LowBound      // lower bound of what came since raiser began
 	raiser *look         // the running look that will raise the bound; nil: none
-	took   time.Duration // the last whole look
+	took   time.Duration // the quicker of the last two whole looks: a single one may have waited for something else
+	last   time.Duration // the last whole look
 	next   time.Time     // when the next whole look is due
 }
 

@@ -73,7 +73,7 @@ const (
 // look is a running look.
 type look struct{ from []LowBound }
 
-// beginLook begins a look at queues: a whole one at those whose last whole look took less than
+// beginLook begins a look at queues: a whole one at those whose whole looks took less than
 // quick, and from the bound at the others.
 func (c *cache) beginLook(queues []int64, quick time.Duration) *look {
 	l := &look{from: make([]LowBound, 0, len(queues))}
@@ -121,8 +121,8 @@ func (c *cache) endLook(l *look, heads []Heads, ms int64, took time.Duration) {
 // looked records what a whole look found, and how long it took.
 func (k *cached) looked(found *LowBound, took time.Duration) {
 	k.lower(found)
-	k.took = took
-	k.next = time.Now().Add(min(max(lookLeast, lookShare*took), lookMost))
+	k.took, k.last = min(took, k.last), took
+	k.next = time.Now().Add(min(max(lookLeast, lookShare*k.took), lookMost))
 }
 
 // lower lowers the bound of a queue to rows that came or may have come.

@@ -22,10 +22,29 @@ func TestManyQueuesShareALook(t *testing.T) {
 		for i := range queues {
 			queues[i], heads[i].Num = int64(i+1), int64(i+1)
 		}
-		known.endLook(known.beginLook(queues, lookSlow), heads, 0, c.took)
+		for range 2 {
+			known.endLook(known.beginLook(queues, lookSlow), heads, 0, c.took)
+		}
 		slow := slices.ContainsFunc(known.beginLook(queues, lookSlow).from, func(from LowBound) bool { return !from.Lowest() })
 		if slow == c.quick {
 			t.Errorf("after whole looks at %d queues that took %v the next one begins at the bounds: %t", c.queues, c.took, slow)
+		}
+	}
+}
+
+// A single slow look may have waited for a connection or for a failover. It neither ends the
+// whole looks of leases nor delays the next one.
+func TestOneSlowLook(t *testing.T) {
+	t.Parallel()
+	known := cache{queues: make(map[int64]*cached)}
+	queues, heads := []int64{1}, []Heads{{Queue: Queue{Num: 1}}}
+	for _, took := range []time.Duration{time.Millisecond, lookMost, time.Millisecond, lookMost} {
+		known.endLook(known.beginLook(queues, lookSlow), heads, 0, took)
+		if l := known.beginLook(queues, lookSlow); !l.from[0].Lowest() {
+			t.Errorf("after one whole look that took %v the next one begins at the bound", took)
+		}
+		if wait := time.Until(known.of(1).next); wait > lookLeast {
+			t.Errorf("after one whole look that took %v the next one is in %v", took, wait)
 		}
 	}
 }

@@ -55,6 +55,7 @@ func openSlow(t *testing.T, bed Bed) (e engine.Whole, d *slowLooks, other engine
 func learnSlow(t *testing.T, e engine.Engine) {
 	push(t, e, hour("far"))
 	lease(t, e, 1)
+	lease(t, e, 1) // a single slow one says nothing
 }
 
 // beginLook makes an engine begin a whole look, once that is due.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"strconv"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -80,17 +81,27 @@ func newIDs() ids {
 	return ids{turn: turn, used: blockSize}
 }
 
-// id returns a new id for a message of a shard.
-func (e *Engine) id(ctx context.Context, shard int) (engine.ID, error) {
+// id returns a new id for a message of a shard. All waiting, for others that reserve a block
+// as for the block, is within the bound: servers that hang must not be waited for by one call
+// after another.
+func (e *Engine) id(ctx context.Context, shard int, until attempt.Bound) (engine.ID, error) {
 	x := &e.ids
 	select {
 	case <-x.turn:
-	case <-ctx.Done():
-		return 0, ctx.Err()
+	default:
+		timer := time.NewTimer(time.Until(until.Answer))
+		defer timer.Stop()
+		select {
+		case <-x.turn:
+		case <-timer.C:
+			return 0, errNotAsked
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
 	}
 	defer func() { x.turn <- struct{}{} }()
 	if x.used == blockSize {
-		block, err := e.newBlock(ctx)
+		block, err := e.newBlock(ctx, until)
 		if err != nil {
 			return 0, err
 		}
@@ -111,12 +122,13 @@ func (e *Engine) drop(id engine.ID) {
 
 // newBlock reserves a block. In a cluster it asks the key that answered last, then the
 // others. Called by whoever has the turn.
-func (e *Engine) newBlock(ctx context.Context) (block uint64, err error) {
+func (e *Engine) newBlock(ctx context.Context, until attempt.Bound) (block uint64, err error) {
 	if !e.cluster() {
-		return e.reserve(ctx, 0, e.patient())
+		return e.reserve(ctx, 0, until)
 	}
-	pause := pauses()
-	for until := e.patient(); ; {
+	ctx, cancel := context.WithDeadline(ctx, until.Answer)
+	defer cancel()
+	for pause := pauses(); ; {
 		for range idKeys {
 			if block, err = e.reserve(ctx, e.ids.at, attempt.Once(downTimeout+e.slack)); err == nil || fateOf(err) == attempt.Answered {
 				return block, err

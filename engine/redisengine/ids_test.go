@@ -100,7 +100,7 @@ func TestIDsOfAFullBlock(t *testing.T) {
 	e := openStore(t, redistest.Start(t).URL())
 	seen := make(map[engine.ID]bool)
 	for range blockSize + 2 {
-		id, err := e.id(t.Context(), 200)
+		id, err := e.id(t.Context(), 200, e.patient())
 		if err != nil {
 			t.Fatal(err)
 		}

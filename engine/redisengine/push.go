@@ -58,7 +58,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 			results[i].Err = fault("push", m.Queue, noIDs)
 			continue
 		}
-		id, err := e.id(ctx, s.n)
+		id, err := e.id(ctx, s.n, until)
 		if err != nil {
 			noIDs = err
 			results[i].Err = fault("push", m.Queue, err)

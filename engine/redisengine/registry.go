@@ -159,6 +159,7 @@ func (e *Engine) register(ctx context.Context, queues []*queue) error {
 		}
 		reqs = append(reqs, request{script: registerScript, keys: r.keys(), args: args})
 	}
+	sent := time.Now() // what a server loses after it has answered may be doubted before the answer is read
 	var names []string // registered under each fingerprint
 	for _, reply := range e.eval(ctx, reqs, attempt.Once(answerTimeout+e.slack)) {
 		if reply.err != nil {
@@ -177,15 +178,14 @@ func (e *Engine) register(ctx context.Context, queues []*queue) error {
 	if len(r.noted) >= maxQueues {
 		clear(r.noted)
 	}
-	now := time.Now()
 	for i, q := range queues {
-		n := noted{at: now}
+		n := noted{at: sent}
 		if names[i] != q.name {
 			n.err = fmt.Errorf("%w: the names %q and %q have the same fingerprint; rename the new queue", engine.ErrInvalid, names[i], q.name)
 		}
 		r.noted[q.name] = n
 	}
-	if now.Sub(e.opened) >= tidyAge {
+	if sent.Sub(e.opened) >= tidyAge {
 		e.tasks.Go(e.tidyNow)
 	}
 	return nil

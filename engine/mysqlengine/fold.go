@@ -72,10 +72,15 @@ func (t *tx) fold(ctx context.Context, seqs []int64, sums map[count]int64) {
 		}
 		t.write(ctx, s.end(t.sql.onSum))
 	}
-	for _, c := range counts {
-		if sums[c] < 0 { // others cannot have become zero
-			t.write(ctx, newStatement(t.sql.zero, c.queue, c.count, c.minute))
+	// One statement deletes many minutes: a statement for each would take most of the time, and
+	// a fold that takes longer than its bound is undone each time.
+	fewer := slices.DeleteFunc(counts, func(c count) bool { return sums[c] > 0 }) // others cannot have become zero
+	for len(fewer) > 0 {
+		c, minutes := fewer[0], []int64(nil)
+		for len(fewer) > 0 && len(minutes) < listMost && fewer[0].queue == c.queue && fewer[0].count == c.count {
+			minutes, fewer = append(minutes, fewer[0].minute), fewer[1:]
 		}
+		t.write(ctx, newStatement(t.sql.zero, c.queue, c.count, minutes))
 	}
 	for some := range slices.Chunk(seqs, listMost) {
 		t.write(ctx, newStatement(t.sql.unsum, some))

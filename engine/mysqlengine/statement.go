@@ -243,7 +243,7 @@ func statementsOf(prefix string) *statements {
 		changes: "SELECT seq, queue, `count`, changes FROM {tally_change} WHERE seq >= ? ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED",
 		sum:     "INSERT INTO {tally} (queue, `count`, minute, n) VALUES ",
 		onSum:   meeting + "n = {tally}.n + " + met("n"),
-		zero:    "DELETE FROM {tally} WHERE queue = ? AND `count` = ? AND minute = ? AND n = 0",
+		zero:    "DELETE FROM {tally} WHERE queue = ? AND `count` = ? AND minute IN (?) AND n = 0",
 		unsum:   "DELETE FROM {tally_change} WHERE seq IN (?)",
 	}
 	tables := strings.NewReplacer("{", "`"+prefix+"_", "}", "`")

@@ -23,8 +23,9 @@ type registry struct {
 
 	mu      sync.Mutex
 	noted   map[string]noted
-	missed  map[string]*queue // to register once the registry answers again
-	failing bool              // registerMissed is running
+	missed  map[string]*queue // for registerMissed
+	running bool              // registerMissed is running
+	failing bool              // the registry did not answer
 	doubted time.Time         // what was registered before may be lost
 }
 
@@ -64,7 +65,8 @@ func (r *registry) doubt() {
 }
 
 // due returns the queues to register before they are used. While the registry does not
-// answer there are none: registerMissed registers them later.
+// answer there are none: registerMissed registers them later, and so those that were registered
+// a moment ago.
 func (r *registry) due(now time.Time, queues []*queue) (due []*queue) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,9 +74,8 @@ func (r *registry) due(now time.Time, queues []*queue) (due []*queue) {
 		n := r.noted[q.name] // never, if it is not there
 		age := elapsed(n.at, now)
 		switch {
-		case age < noteRetry: // even if a server fails call after call
 		case age < noteAgain && n.at.After(r.doubted):
-		case r.failing:
+		case r.failing || age < noteRetry: // a server may fail call after call
 			r.missed[q.name] = q
 		default:
 			due = append(due, q)
@@ -83,17 +84,23 @@ func (r *registry) due(now time.Time, queues []*queue) (due []*queue) {
 	return due
 }
 
-// miss records queues that could not be registered. first reports that the registry has
-// answered until now.
-func (r *registry) miss(queues []*queue) (first bool) {
+// begins reports whether registerMissed has something to do and must be started.
+func (r *registry) begins() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	begins := len(r.missed) > 0 && !r.running
+	r.running = r.running || begins
+	return begins
+}
+
+// miss records queues that could not be registered.
+func (r *registry) miss(queues []*queue) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, q := range queues {
 		r.missed[q.name] = q
 	}
-	first = !r.failing
 	r.failing = true
-	return first
 }
 
 // takeMissed returns the queues to register now that registerMissed tries again.
@@ -102,7 +109,7 @@ func (r *registry) takeMissed() []*queue {
 	defer r.mu.Unlock()
 	queues := slices.Collect(maps.Values(r.missed))
 	clear(r.missed)
-	r.failing = len(queues) > 0
+	r.running = len(queues) > 0
 	return queues
 }
 
@@ -127,9 +134,12 @@ func (e *Engine) note(ctx context.Context, queues ...*queue) (refused map[*queue
 	if due := e.registry.due(time.Now(), queues); len(due) > 0 {
 		short, cancel := context.WithTimeout(ctx, noteTimeout+e.slack)
 		defer cancel()
-		if e.register(short, due) != nil && e.registry.miss(due) {
-			e.tasks.Go(e.registerMissed)
+		if e.register(short, due) != nil {
+			e.registry.miss(due)
 		}
+	}
+	if e.registry.begins() {
+		e.tasks.Go(e.registerMissed)
 	}
 	return e.registry.refusals(queues)
 }
@@ -175,6 +185,7 @@ func (e *Engine) register(ctx context.Context, queues []*queue) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.failing = false
 	if len(r.noted) >= maxQueues {
 		clear(r.noted)
 	}

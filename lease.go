@@ -56,7 +56,8 @@ type Told struct {
 // still takes the answer of that call, and so returns a little later. When ctx ends, it
 // returns at once and releases what was leased meanwhile. It fails at once if no queue can
 // be asked, and after the wait if nothing came and one queue could not be asked. It fails
-// with ErrUnavailable when the engine has not answered for 20 s.
+// with ErrUnavailable when the engine has not answered for 20 s, a server for its timeout
+// after the wait.
 func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, error) {
 	const op = "lease"
 	if err := c.begin(ctx, op, ""); err != nil {

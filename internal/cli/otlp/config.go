@@ -2,17 +2,17 @@ package otlp
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
 const (
@@ -140,31 +140,17 @@ func (v *variables) compression() bool {
 	return value == "gzip"
 }
 
-// tls returns nil if no variable asks for certificates.
+// tls reads the certificates.
 func (v *variables) tls() *tls.Config {
 	caName, ca := v.get("CERTIFICATE")
 	certName, cert := v.get("CLIENT_CERTIFICATE")
 	_, key := v.get("CLIENT_KEY")
-	if ca == "" && cert == "" && key == "" {
-		return nil
+	c, caErr, certErr := storeurl.ClientTLS(ca, cert, key)
+	if caErr != nil {
+		v.failf("%s: %w", caName, caErr)
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if ca != "" {
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			v.failf("%s: %w", caName, err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if err == nil && !c.RootCAs.AppendCertsFromPEM(pem) {
-			v.failf("%s: no certificate in PEM is in %s", caName, ca)
-		}
-	}
-	if cert != "" || key != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			v.failf("%s and its CLIENT_KEY: %w", certName, err)
-		}
-		c.Certificates = []tls.Certificate{pair}
+	if certErr != nil {
+		v.failf("%s and its CLIENT_KEY: %w", certName, certErr)
 	}
 	return c
 }

@@ -161,7 +161,7 @@ func TestEncodingByTheOfficialTypes(t *testing.T) {
 	}
 }
 
-// collect runs a collector. It returns its URL and what it was sent.
+// collect runs a collector and returns its URL.
 func collect(t *testing.T, answer http.HandlerFunc) string {
 	t.Helper()
 	srv := httptest.NewServer(answer)
@@ -359,7 +359,7 @@ func TestWrongVariables(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_TIMEOUT":            {"10s", "OTEL_EXPORTER_OTLP_TIMEOUT is a number of milliseconds"},
 		"OTEL_EXPORTER_OTLP_COMPRESSION":        {"zstd", "OTEL_EXPORTER_OTLP_COMPRESSION is gzip or none"},
 		"OTEL_EXPORTER_OTLP_CERTIFICATE":        {"/no/such", "OTEL_EXPORTER_OTLP_CERTIFICATE: open /no/such"},
-		"OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE": {notPEM, "no certificate in PEM"},
+		"OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE": {notPEM, "has no certificate in PEM"},
 		"OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE": {notPEM, "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and its CLIENT_KEY"},
 	} {
 		_, err := New(vars{name: tt.value}.get, io.Discard, "")

@@ -14,7 +14,7 @@ import (
 
 // A push takes its bytes twice: in memory, and in the log until that is written. So pushes
 // under way together have at most this part of Config.MemoryBytes; a larger one runs alone.
-// They are let in in the order in which they come.
+// They run in the order in which they come.
 const enterPart = 4
 
 // Enter waits until a push of so many bytes may run. The caller calls leave when it has ended.
@@ -69,7 +69,7 @@ func (st *Store) Admit(ctx context.Context, bytes int64) error {
 	}
 }
 
-// pause lets a push wait for either channel.
+// pause waits until either channel is ready. It fails if the push has to give up.
 func (k *Compactor) pause(ctx context.Context, room <-chan struct{}, over <-chan time.Time) error {
 	k.Waiting.Add(1)
 	defer k.Waiting.Add(-1)

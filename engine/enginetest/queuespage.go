@@ -12,7 +12,7 @@ import (
 
 // PageOfManyQueues requires that a page of queues costs in proportion to its length, not to
 // the number of all queues. It compares the allocations of a page among few and among many
-// queues.
+// queues: the names alone of many would take half a megabyte, what runs beside it some kilobytes.
 func PageOfManyQueues(t *testing.T, e engine.Engine) {
 	const few, many = 300, 30_000
 	there := 0
@@ -44,7 +44,7 @@ func PageOfManyQueues(t *testing.T, e engine.Engine) {
 	grow(few)
 	before := page()
 	grow(many)
-	if after := page(); after > 2*before+4<<10 {
+	if after := page(); after > 2*before+64<<10 {
 		t.Errorf("a page of 10 queues takes %d bytes among %d queues, and %d among %d", before, few, after, many)
 	}
 }

@@ -39,10 +39,11 @@ func TestPrivateAuthority(t *testing.T) {
 		t.Errorf("without the authority: %v", err)
 	}
 	for raw, want := range map[string]string{
-		"http://127.0.0.1:1?ca_file=x":                        `has no option "ca_file"`,
-		"https://127.0.0.1:1?ca_file=/nowhere":                "ca_file: open /nowhere",
-		"https://127.0.0.1:1?ca_file=":                        "ca_file names no file",
-		"https://127.0.0.1:1?cert_file=" + cert + "&key_file": "cert_file and key_file",
+		"http://127.0.0.1:1?ca_file=x":                         `has no option "ca_file"`,
+		"https://127.0.0.1:1?ca_file=/nowhere":                 "ca_file: open /nowhere",
+		"https://127.0.0.1:1?ca_file=":                         "ca_file names no file",
+		"https://127.0.0.1:1?cert_file=" + cert + "&key_file=": "key_file names no file",
+		"https://127.0.0.1:1?cert_file=" + cert:                "cert_file and key_file",
 	} {
 		if _, err := engine.Open(t.Context(), raw); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", raw, err)

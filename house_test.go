@@ -28,7 +28,7 @@ var mayImport = map[string][]string{
 
 	"engine/diskengine/internal":        {"engine/diskengine/internal"},
 	"engine/diskengine/internal/record": {"engine", "engine/internal", "engine/diskengine/internal/format"},
-	"engine/diskengine/internal/store":  {"engine", "engine/internal", "engine/diskengine/internal"},
+	"engine/diskengine/internal/store":  {"engine", "internal", "engine/internal", "engine/diskengine/internal"},
 	"engine/diskengine/internal/verify": {"engine", "engine/diskengine/internal"},
 	"engine/diskengine":                 {"engine", "internal", "engine/internal", "engine/diskengine/internal"},
 

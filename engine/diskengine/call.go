@@ -10,7 +10,6 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
-	"github.com/tarryhq/tarry/engine/internal/callers"
 	"github.com/tarryhq/tarry/internal/calls"
 )
 
@@ -227,7 +226,7 @@ func (c *call) withoutLock(fn func() error) error {
 		return &engine.Error{Op: c.op, Err: engine.ErrUnavailable, Hint: "the disk does not answer: many calls wait for it whose callers left"}
 	}
 	if !e.calls.TryEnter() { // Close waits for calls that were left too
-		return callers.Closed(c.op)
+		return calls.Closed(c.op)
 	}
 	_, left, err := calls.Make(c.ctx, &e.made, 0, func(struct{}, error) { e.calls.Leave() },
 		func() (struct{}, error) { return struct{}{}, fn() })

@@ -10,7 +10,6 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
-	"github.com/tarryhq/tarry/engine/internal/callers"
 	"github.com/tarryhq/tarry/engine/internal/names"
 	"github.com/tarryhq/tarry/internal/calls"
 )
@@ -21,9 +20,9 @@ type Engine struct {
 	store *store.Store
 	lock  io.Closer
 
-	calls    callers.Gate
+	calls    calls.Gate
 	made     calls.Pool
-	watchers callers.Watchers
+	watchers calls.Watchers
 	closing  sync.Once
 	closed   chan struct{} // when all has ended; then closeErr is set
 	closeErr error

@@ -12,7 +12,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
-	"github.com/tarryhq/tarry/engine/internal/callers"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 var (
@@ -104,7 +104,7 @@ func wrap(op string, err error) error {
 	case errors.Is(err, wal.ErrFull):
 		return &engine.Error{Op: op, Err: fmt.Errorf("%w: %w", engine.ErrNoSpace, err), Hint: store.NoSpaceHint}
 	case errors.Is(err, wal.ErrClosed):
-		return callers.Closed(op)
+		return calls.Closed(op)
 	case errors.Is(err, wal.ErrStopped):
 		return broken(op, err)
 	}

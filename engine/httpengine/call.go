@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/attempt"
+	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
@@ -191,7 +191,7 @@ func (e *Engine) broken(ctx context.Context, c call, err error) error {
 		return c.fail(engine.ErrUnavailable, "the server answers in plain HTTP; use "+e.as("http"))
 	}
 	hint := "the server at " + e.base.String() + " does not answer: " + engine.KeptReason(err.Error())
-	if attempt.FateOf(err) == attempt.Unknown {
+	if calls.FateOf(err) == calls.Unknown {
 		hint += c.unknown()
 	}
 	return c.fail(ErrNoAnswer, hint)

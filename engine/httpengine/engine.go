@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/callers"
+	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/storeurl"
 	"github.com/tarryhq/tarry/internal/wire"
 )
@@ -64,7 +64,7 @@ type Engine struct {
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	calls  callers.Gate
+	calls  calls.Gate
 }
 
 var _ interface {

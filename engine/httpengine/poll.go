@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/callers"
+	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
@@ -51,7 +51,7 @@ func (e *Engine) lease(ctx context.Context, req wire.LeaseRequest) (wire.Leased,
 	case <-ctx.Done():
 		err = c.fail(ctx.Err(), "")
 	case <-closing:
-		err = callers.Closed("lease")
+		err = calls.Closed("lease")
 	}
 	defer time.AfterFunc(lastWord, hangUp).Stop()
 	o := e.endPoll(poll, done)

@@ -5,13 +5,13 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/tarryhq/tarry/engine/internal/callers"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // watch hints at queues that this engine itself has changed. It does not learn of changes by
 // others; LeaseWait waits for those on the server.
 type watch struct {
-	callers.Watchers
+	calls.Watchers
 
 	mu     sync.Mutex
 	queues map[string]struct{} // that messages were leased from

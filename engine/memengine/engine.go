@@ -32,8 +32,8 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/callers"
 	"github.com/tarryhq/tarry/engine/internal/names"
+	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
@@ -70,8 +70,8 @@ type Engine struct {
 	lastID     atomic.Uint64 // last message id
 	seed       maphash.Seed  // for hashes of keys
 
-	calls    callers.Gate
-	watchers callers.Watchers
+	calls    calls.Gate
+	watchers calls.Watchers
 
 	// mu guards the fields below. It is never taken while a queue's lock is held.
 	mu        sync.RWMutex

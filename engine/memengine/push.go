@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/group"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // Push stores each message or applies its conflict policy. It waits for nothing but locks.
@@ -15,7 +15,7 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 	}
 	defer e.end()
 	results := make([]engine.PushResult, len(msgs))
-	for name, items := range group.By(len(msgs), func(i int) string { return msgs[i].Queue }) {
+	for name, items := range calls.GroupBy(len(msgs), func(i int) string { return msgs[i].Queue }) {
 		for some := range slices.Chunk(items, stride) {
 			e.with(name, true, func(q *queue) {
 				for _, i := range some {

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/group"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // refer runs do on the queue of a ref, and wraps its error in an engine.Error. For an unknown
@@ -30,7 +30,7 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 	}
 	defer e.end()
 	errs := make([]error, len(refs))
-	for name, items := range group.By(len(refs), func(i int) string { return refs[i].Queue }) {
+	for name, items := range calls.GroupBy(len(refs), func(i int) string { return refs[i].Queue }) {
 		for some := range slices.Chunk(items, stride) {
 			known := e.with(name, false, func(q *queue) {
 				for _, i := range some {

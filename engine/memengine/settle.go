@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/group"
 	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // Settle ends or extends leases. It waits for nothing but locks.
@@ -20,7 +20,7 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 	for i := range s {
 		tokens[i], _ = token.Parse(s[i].Token) // no queue has the number 0
 	}
-	for number, items := range group.By(len(s), func(i int) uint64 { return tokens[i].Queue }) {
+	for number, items := range calls.GroupBy(len(s), func(i int) uint64 { return tokens[i].Queue }) {
 		q := e.byNumber(number)
 		for some := range slices.Chunk(items, stride) {
 			known := q != nil && e.visit(q, func(q *queue) {

@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/tarryhq/tarry/engine/internal/attempt"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // notices sends notices about queues that may have something sooner, and receives those of
@@ -53,8 +53,8 @@ func newNotices(pool *pgxpool.Pool, schema string, log *slog.Logger) *notices {
 func (n *notices) listen(heard func(sqlengine.Sooner)) {
 	n.heard = heard
 	n.tasks.Go(func() {
-		pause := attempt.Pause{Least: 100 * time.Millisecond, Most: 5 * time.Second}
-		deaf := attempt.Pause{Least: deafPause, Most: deafPause}
+		pause := calls.Pause{Least: 100 * time.Millisecond, Most: 5 * time.Second}
+		deaf := calls.Pause{Least: deafPause, Most: deafPause}
 		warned := false
 		hears := func() {
 			if !n.listening.Swap(true) {

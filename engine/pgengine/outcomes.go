@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tarryhq/tarry/engine/internal/attempt"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // outcomes waits for the ends of callers' transactions, and then sends their notices. It asks
@@ -39,7 +39,7 @@ func (o *outcomes) add(xid string, w *sqlengine.Within) {
 
 // run asks until no transaction is left or the engine is closed.
 func (o *outcomes) run() {
-	pause := attempt.Pause{Least: askLeast, Most: askMost}
+	pause := calls.Pause{Least: askLeast, Most: askMost}
 	for pause.Wait(o.ctx) {
 		o.mu.Lock()
 		xids := slices.Collect(maps.Keys(o.open))

@@ -10,8 +10,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/attempt"
 	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // List lists dead messages. It takes all of them out of the dead queue and puts them back. So
@@ -231,7 +231,7 @@ const stockWithin = time.Second
 func (s *session) awaitStock(ctx context.Context, name string, n int) {
 	ctx, cancel := context.WithTimeout(ctx, stockWithin)
 	defer cancel()
-	pause := attempt.Pause{Least: time.Millisecond, Most: 50 * time.Millisecond}
+	pause := calls.Pause{Least: time.Millisecond, Most: 50 * time.Millisecond}
 	for {
 		if stock, err := s.stock(name); err != nil || stock >= n || !pause.Wait(ctx) {
 			return

@@ -11,8 +11,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/callers"
 	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/trouble"
 )
 
@@ -27,8 +27,8 @@ type Engine struct {
 	dialAs amqp.Config
 	caps   engine.Capabilities
 
-	gate      callers.Gate
-	watchers  callers.Watchers
+	gate      calls.Gate
+	watchers  calls.Watchers
 	ids       *ids
 	closing   context.Context // cancelled by Close
 	close     context.CancelFunc

@@ -11,7 +11,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/attempt"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // session is one period of being connected. It has a connection for publishing and one for
@@ -220,7 +220,7 @@ func (s *session) nextChannel() *publishChannel { return &s.publishChannels[s.tu
 // keep maintains a session while the engine is open: it connects, waits for the end, and
 // reconnects.
 func (e *Engine) keep(first *session) {
-	pause := attempt.Pause{Least: 50 * time.Millisecond, Most: 5 * time.Second}
+	pause := calls.Pause{Least: 50 * time.Millisecond, Most: 5 * time.Second}
 	for s := first; ; {
 		if s != nil {
 			select {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/tarryhq/tarry/engine/internal/attempt"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // Limits of one script call. A script blocks the server while it runs.
@@ -28,7 +28,7 @@ type batch struct {
 	calls  []*call
 	open   map[*shard]*call // calls with room for items
 	last   *call            // usually the next item belongs to it too
-	until  attempt.Bound    // of the first round; zero: counted from run
+	until  calls.Bound      // of the first round; zero: counted from run
 }
 
 // call is one call of a script on one shard.
@@ -137,7 +137,7 @@ func (b *batch) run(ctx context.Context, sc *script, done func(c *call, values [
 				if a.err = difference(a.values); a.err != nil {
 					failed[now[i].shard] = a.err
 				}
-			} else if a.err != nil && fateOf(a.err) != attempt.Answered {
+			} else if a.err != nil && fateOf(a.err) != calls.Answered {
 				failed[now[i].shard] = fmt.Errorf("%w: skipped after: %w", errNotAsked, a.err)
 			}
 			done(now[i], a.values, a.now, a.err)
@@ -178,7 +178,7 @@ const downTimeout = 500 * time.Millisecond
 
 // ask sends questions to shards. Shards that are down are asked separately and with a short
 // timeout, so that calls to healthy shards do not wait for them.
-func (e *Engine) ask(ctx context.Context, qs []question, until attempt.Bound) []answer {
+func (e *Engine) ask(ctx context.Context, qs []question, until calls.Bound) []answer {
 	if !e.cluster() {
 		return e.put(ctx, qs, until)
 	}
@@ -191,7 +191,7 @@ func (e *Engine) ask(ctx context.Context, qs []question, until attempt.Bound) []
 			up = append(up, i)
 		}
 	}
-	some := func(which []int, until attempt.Bound) {
+	some := func(which []int, until calls.Bound) {
 		part := make([]question, len(which))
 		for n, i := range which {
 			part[n] = qs[i]
@@ -199,7 +199,7 @@ func (e *Engine) ask(ctx context.Context, qs []question, until attempt.Bound) []
 		for n, a := range e.put(ctx, part, until) {
 			i := which[n]
 			answers[i] = a
-			if a.err == nil || fateOf(a.err) == attempt.Answered {
+			if a.err == nil || fateOf(a.err) == calls.Answered {
 				e.isBack(qs[i].shard)
 			} else if ctx.Err() == nil { // otherwise the caller has left
 				e.isDown(qs[i].shard)
@@ -208,7 +208,7 @@ func (e *Engine) ask(ctx context.Context, qs []question, until attempt.Bound) []
 	}
 	var wg sync.WaitGroup
 	if len(down) > 0 {
-		wg.Go(func() { some(down, attempt.Once(downTimeout+e.slack)) })
+		wg.Go(func() { some(down, calls.Once(downTimeout+e.slack)) })
 	}
 	if len(up) > 0 {
 		some(up, until)
@@ -219,7 +219,7 @@ func (e *Engine) ask(ctx context.Context, qs []question, until attempt.Bound) []
 
 // put sends all questions in the same way. It adds the clock argument and removes the clock
 // from the answers.
-func (e *Engine) put(ctx context.Context, qs []question, until attempt.Bound) []answer {
+func (e *Engine) put(ctx context.Context, qs []question, until calls.Bound) []answer {
 	reqs := make([]request, len(qs))
 	for i, q := range qs {
 		q.args[1], q.args[2] = e.channel, q.shard.hint
@@ -235,7 +235,7 @@ func (e *Engine) put(ctx context.Context, qs []question, until attempt.Bound) []
 	for i, r := range replies {
 		a := &answers[i]
 		if a.err = r.err; a.err != nil {
-			if fateOf(a.err) != attempt.Answered && ctx.Err() == nil {
+			if fateOf(a.err) != calls.Answered && ctx.Err() == nil {
 				e.registry.doubt()
 			}
 			continue

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/callers"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // Recheck is how long an answer is trusted without news: hints may be lost. An engine that
@@ -40,9 +40,9 @@ type Engine struct {
 	asked    atomic.Uint64 // numbers calls with stored answers
 	measured measured
 
-	calls    callers.Gate
+	calls    calls.Gate
 	closing  sync.Once
-	watchers callers.Watchers
+	watchers calls.Watchers
 	opened   time.Time
 	shaky    atomic.Bool // the last round trip failed
 

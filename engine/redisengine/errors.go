@@ -9,7 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/attempt"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // isNoScript reports that a node does not know a script's hash.
@@ -39,20 +39,20 @@ func timeOf(err error) (us int64) {
 var turnedAway = []string{"LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "READONLY", "BUSY ", "MOVED", "ASK", "LATE "}
 
 // fateOf returns what happened to a command.
-func fateOf(err error) attempt.Fate {
+func fateOf(err error) calls.Fate {
 	if errors.Is(err, errNotAsked) {
-		return attempt.NotRun
+		return calls.NotRun
 	}
 	e, ok := rueidis.IsRedisErr(err)
 	if !ok {
-		return attempt.FateOf(err)
+		return calls.FateOf(err)
 	}
 	for _, prefix := range turnedAway {
 		if strings.HasPrefix(e.Error(), prefix) {
-			return attempt.NotRun
+			return calls.NotRun
 		}
 	}
-	return attempt.Answered
+	return calls.Answered
 }
 
 // refusesWrites reports that a server takes no writes at present but can be read.
@@ -110,7 +110,7 @@ func fault(op, queue string, err error) error {
 		out.Hint = "nothing was done: the server's clock jumps, or its answers take too long"
 	case answered:
 		out.Err = err // a bug, or not a Redis server
-	case fateOf(err) == attempt.NotRun:
+	case fateOf(err) == calls.NotRun:
 		out.Hint = hintReach
 	default:
 		out.Hint = engine.HintUnknown

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/attempt"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // An id has four parts. From the top they are one bit that gives every id 19 digits, a block
@@ -84,7 +84,7 @@ func newIDs() ids {
 // id returns a new id for a message of a shard. All waiting, for others that reserve a block
 // as for the block, is within the bound: servers that hang must not be waited for by one call
 // after another.
-func (e *Engine) id(ctx context.Context, shard int, until attempt.Bound) (engine.ID, error) {
+func (e *Engine) id(ctx context.Context, shard int, until calls.Bound) (engine.ID, error) {
 	x := &e.ids
 	select {
 	case <-x.turn:
@@ -122,7 +122,7 @@ func (e *Engine) drop(id engine.ID) {
 
 // newBlock reserves a block. In a cluster it asks the key that answered last, then the
 // others. Called by whoever has the turn.
-func (e *Engine) newBlock(ctx context.Context, until attempt.Bound) (block uint64, err error) {
+func (e *Engine) newBlock(ctx context.Context, until calls.Bound) (block uint64, err error) {
 	if !e.cluster() {
 		return e.reserve(ctx, 0, until)
 	}
@@ -130,7 +130,7 @@ func (e *Engine) newBlock(ctx context.Context, until attempt.Bound) (block uint6
 	defer cancel()
 	for pause := pauses(); ; {
 		for range idKeys {
-			if block, err = e.reserve(ctx, e.ids.at, attempt.Once(downTimeout+e.slack)); err == nil || fateOf(err) == attempt.Answered {
+			if block, err = e.reserve(ctx, e.ids.at, calls.Once(downTimeout+e.slack)); err == nil || fateOf(err) == calls.Answered {
 				return block, err
 			}
 			e.ids.at = (e.ids.at + 1) % len(idKeys)
@@ -142,7 +142,7 @@ func (e *Engine) newBlock(ctx context.Context, until attempt.Bound) (block uint6
 }
 
 // reserve reserves a block by one of the keys.
-func (e *Engine) reserve(ctx context.Context, k int, until attempt.Bound) (uint64, error) {
+func (e *Engine) reserve(ctx context.Context, k int, until calls.Bound) (uint64, error) {
 	args := []string{"", strconv.Itoa(len(idKeys)), strconv.Itoa(k)}
 	r := e.eval(ctx, []request{{script: idsScript, keys: []string{e.prefix + idKeys[k]}, args: args}}, until)[0]
 	if r.err != nil {

@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/group"
 	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // List returns a page of the messages of a queue in one state. It asks all shards for ids,
@@ -102,7 +102,7 @@ func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places
 	}
 	var qs []question
 	var asked [][]int
-	for s, which := range group.By(len(places), func(n int) int { return shardOf(places[n].ID) }) {
+	for s, which := range calls.GroupBy(len(places), func(n int) int { return shardOf(places[n].ID) }) {
 		args := with(stateArg(state), mode, strconv.Itoa(engine.AnswerBytes))
 		for _, n := range which {
 			args = append(args, member(places[n].ID))

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/group"
 	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // Pause stops leases and claims of a queue for d, or until resumed if d is 0.
@@ -151,7 +151,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 
 // redrive makes dead messages ready by id and counts them.
 func (e *Engine) redrive(ctx context.Context, q *queue, ids []engine.ID, out *engine.Redriven) error {
-	for n, which := range group.By(len(ids), func(i int) int { return shardOf(ids[i]) }) {
+	for n, which := range calls.GroupBy(len(ids), func(i int) int { return shardOf(ids[i]) }) {
 		if n >= len(q.shards) {
 			out.Skipped += int64(len(which))
 			continue

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/group"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // Push stores each message or applies its conflict policy, with one script for each shard,
@@ -139,7 +139,7 @@ type aim struct {
 func (e *Engine) aim(ctx context.Context, msgs []engine.Message) (aims []aim, refused map[*queue]error) {
 	aims = make([]aim, len(msgs))
 	var distinct []*queue
-	for name, items := range group.By(len(msgs), func(i int) string { return msgs[i].Queue }) {
+	for name, items := range calls.GroupBy(len(msgs), func(i int) string { return msgs[i].Queue }) {
 		q := e.queue(name)
 		distinct = append(distinct, q)
 		to := aim{q, q.known.Load()}

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/attempt"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // registry stores the names of queues in use, for lists and for tokens that have only a
@@ -171,7 +171,7 @@ func (e *Engine) register(ctx context.Context, queues []*queue) error {
 	}
 	sent := time.Now() // what a server loses after it has answered may be doubted before the answer is read
 	var names []string // registered under each fingerprint
-	for _, reply := range e.eval(ctx, reqs, attempt.Once(answerTimeout+e.slack)) {
+	for _, reply := range e.eval(ctx, reqs, calls.Once(answerTimeout+e.slack)) {
 		if reply.err != nil {
 			return reply.err
 		}

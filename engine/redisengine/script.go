@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/tarryhq/tarry/engine/internal/attempt"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 //go:embed lua
@@ -148,16 +148,16 @@ const (
 	lates = 3
 )
 
-func (e *Engine) patient() attempt.Bound {
-	return attempt.Within(patience+e.slack, answerTimeout+e.slack)
+func (e *Engine) patient() calls.Bound {
+	return calls.Within(patience+e.slack, answerTimeout+e.slack)
 }
 
 // pauses are the pauses between the attempts of a call.
-func pauses() attempt.Pause { return attempt.Pause{Least: retryPauseMin, Most: retryPauseMax} }
+func pauses() calls.Pause { return calls.Pause{Least: retryPauseMin, Most: retryPauseMax} }
 
 // eval runs scripts, all in one round trip to each node, and repeats those that again
 // selects, within the bound.
-func (e *Engine) eval(ctx context.Context, reqs []request, until attempt.Bound) []reply {
+func (e *Engine) eval(ctx context.Context, reqs []request, until calls.Bound) []reply {
 	defer e.measured.scripts.Since(time.Now())
 	ctx, cancel := context.WithDeadline(ctx, until.Answer)
 	defer cancel()
@@ -191,7 +191,7 @@ func (e *Engine) eval(ctx context.Context, reqs []request, until attempt.Bound) 
 				why[cause]++
 				again = append(again, i)
 			}
-			if err := replies[i].err; reqs[i].doubted && err != nil && fateOf(err) != attempt.Unknown {
+			if err := replies[i].err; reqs[i].doubted && err != nil && fateOf(err) != calls.Unknown {
 				replies[i].err = fmt.Errorf("an answer was lost, then: %v", err)
 			}
 		}
@@ -221,12 +221,12 @@ func (r *request) again(err error, sent time.Time) retryCause {
 		}
 		r.clock.observe(us, sent, time.Now())
 		return retryClock
-	case fateOf(err) == attempt.NotRun:
+	case fateOf(err) == calls.NotRun:
 		return retryRefused
 	case refusesWrites(err) && r.script.still != nil:
 		r.script, r.whole = r.script.still, false
 		return retryRefused
-	case fateOf(err) == attempt.Unknown && r.script.repeats:
+	case fateOf(err) == calls.Unknown && r.script.repeats:
 		r.doubted = true
 		return retryLost
 	}

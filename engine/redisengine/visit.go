@@ -10,7 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/attempt"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // visit is the work for one want.
@@ -136,7 +136,7 @@ func (e *Engine) askWakes(ctx context.Context, shards []*shard) []int64 {
 			continue
 		}
 		what := int64(unknown)
-		if fateOf(r.err) == attempt.Answered {
+		if fateOf(r.err) == calls.Answered {
 			what = unreadable
 		}
 		all = append(all, slices.Repeat([]int64{what}, len(part))...)
@@ -177,7 +177,7 @@ func (e *Engine) visit(ctx context.Context, visits []*visit) {
 func (e *Engine) askForLeases(ctx context.Context, qs []question) []answer {
 	until, wait, part := e.patient(), answerTimeout+e.slack, len(qs)
 	if e.cluster() {
-		until, wait, part = attempt.Once(answerTimeout+e.slack), shardTimeout+e.slack, 1
+		until, wait, part = calls.Once(answerTimeout+e.slack), shardTimeout+e.slack, 1
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -369,7 +369,7 @@ func (v *visit) conclude(now time.Time) engine.Granted {
 	switch {
 	case g.Err != nil:
 		return g
-	case v.failed > 0 && v.failed == v.asked && (v.failed == len(v.q.shards) || fateOf(v.cause) == attempt.Answered):
+	case v.failed > 0 && v.failed == v.asked && (v.failed == len(v.q.shards) || fateOf(v.cause) == calls.Answered):
 		g.Err = fault("lease", v.want.Queue, v.cause)
 		return g
 	}

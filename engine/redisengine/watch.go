@@ -8,7 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/attempt"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // Watch calls fn whenever a queue may have something to lease sooner than the last Grant
@@ -45,7 +45,7 @@ func (e *Engine) hear() {
 		})
 		e.hears.Store(false)
 		pause := retryPauseMax
-		if fateOf(err) == attempt.Answered { // refused: unlikely to change soon
+		if fateOf(err) == calls.Answered { // refused: unlikely to change soon
 			pause = Recheck
 			e.log.Warn("tarry redis: cannot receive hints; messages pushed by other processes may be seconds late", "error", fault("watch", "", err), "again_in", pause)
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/callers"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // Config configures an Engine.
@@ -38,9 +38,9 @@ type Engine struct {
 
 // process is what this process knows about a store.
 type process struct {
-	calls    callers.Gate
+	calls    calls.Gate
 	closing  sync.Once
-	watchers callers.Watchers
+	watchers calls.Watchers
 	names    names
 	ids      ids
 	cache    cache

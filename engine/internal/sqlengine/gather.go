@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/attempt"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // lockKey is what an item needs and others may have locked: a message, a key, or a whole queue.
@@ -40,7 +40,7 @@ func gather[In, Out any](ctx context.Context, e *Engine, in []In, needs func(*In
 	if len(in) == 0 || !engine.IsGathered(ctx) || e.cfg.later != nil {
 		return call(in, NoTimeout)
 	}
-	pause := attempt.Pause{Least: time.Millisecond, Most: 16 * time.Millisecond}
+	pause := calls.Pause{Least: time.Millisecond, Most: 16 * time.Millisecond}
 	for start := time.Now(); ; {
 		out, err := call(in, BriefTimeout)
 		if !errors.Is(err, ErrBusy) {

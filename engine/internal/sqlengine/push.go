@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/group"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // Push stores each message or applies its conflict policy, in one transaction.
@@ -123,7 +123,7 @@ func (e *Engine) tells(at, ms int64) bool {
 func (e *Engine) queuesOf(ctx context.Context, n int, of func(int) string, create bool) (each, distinct []int64, err error) {
 	var names []string
 	var items [][]int
-	for name, at := range group.By(n, of) {
+	for name, at := range calls.GroupBy(n, of) {
 		names, items = append(names, name), append(items, at)
 	}
 	numbers, err := e.numbers(ctx, names, create)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/attempt"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // work holds what a transaction has read and changed. Rules change rows in memory. write
@@ -151,7 +151,7 @@ func (e *Engine) work(ctx context.Context, tx Tx, op string, now time.Time, queu
 // repeat runs a transaction until others do not undo it. Without a timeout, waiting for locks
 // in vain does not count as a try. With a timeout it fails with ErrBusy.
 func (e *Engine) repeat(ctx context.Context, op string, timeout LockTimeout, try func() error) error {
-	pause := attempt.Pause{Least: time.Millisecond, Most: 100 * time.Millisecond}
+	pause := calls.Pause{Least: time.Millisecond, Most: 100 * time.Millisecond}
 	begun := time.Now()
 	for n := 1; ; n++ {
 		err := try()

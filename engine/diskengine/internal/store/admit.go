@@ -9,7 +9,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
-	"github.com/tarryhq/tarry/engine/internal/callers"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 // A push takes its bytes twice: in memory, and in the log until that is written. So pushes
@@ -26,7 +26,7 @@ func (st *Store) Enter(ctx context.Context, bytes int64) (leave func(), err erro
 		defer context.AfterFunc(st.Life, stop)()
 		if err := st.pushing.Acquire(ctx, n); err != nil {
 			if st.Life.Err() != nil {
-				return nil, callers.Closed("push")
+				return nil, calls.Closed("push")
 			}
 			return nil, behind(ctx, err)
 		}

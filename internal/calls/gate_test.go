@@ -1,4 +1,4 @@
-package callers_test
+package calls_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/callers"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 func ended(c <-chan struct{}) bool {
@@ -22,7 +22,7 @@ func ended(c <-chan struct{}) bool {
 }
 
 func TestCloseWaitsForTheCallsUnderWay(t *testing.T) {
-	var g callers.Gate
+	var g calls.Gate
 	for range 2 {
 		if err := g.Enter(t.Context(), "push"); err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ func TestCloseWaitsForTheCallsUnderWay(t *testing.T) {
 }
 
 func TestCloseOfAnIdleGateIsIdle(t *testing.T) {
-	var g callers.Gate
+	var g calls.Gate
 	if !g.TryEnter() {
 		t.Fatal("a new gate is closed")
 	}
@@ -65,7 +65,7 @@ func TestCloseOfAnIdleGateIsIdle(t *testing.T) {
 }
 
 func TestAContextThatIsOverDoesNotEnter(t *testing.T) {
-	var g callers.Gate
+	var g calls.Gate
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err := g.Enter(ctx, "lease")
@@ -81,7 +81,7 @@ func TestAContextThatIsOverDoesNotEnter(t *testing.T) {
 // Whoever was let in has left before the gate is idle, however calls and Close race.
 func TestNobodyIsInsideOnceIdle(t *testing.T) {
 	for range 200 {
-		var g callers.Gate
+		var g calls.Gate
 		var wg sync.WaitGroup
 		inside := make([]bool, 4) // written by calls only: the race detector sees one that is late
 		for i := range inside {
@@ -104,7 +104,7 @@ func TestNobodyIsInsideOnceIdle(t *testing.T) {
 // Engines live in bubbles: whoever waits for idle there lets time pass.
 func TestWaitingLetsTheTimeOfABubblePass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var g callers.Gate
+		var g calls.Gate
 		g.TryEnter()
 		time.AfterFunc(48*time.Hour, g.Leave)
 		<-g.Close()
@@ -112,7 +112,7 @@ func TestWaitingLetsTheTimeOfABubblePass(t *testing.T) {
 }
 
 func BenchmarkEnter(b *testing.B) {
-	var g callers.Gate
+	var g calls.Gate
 	ctx := b.Context()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {

@@ -1,19 +1,19 @@
-// Package group groups the items of a call, for example by queue, shard or batch.
-package group
+package calls
 
 import (
 	"iter"
 	"slices"
 )
 
-// By groups the numbers below n by their value of the function of. It yields each value with
-// its numbers in order, in the order of the values' first numbers. All calls of the function
-// come before the first yield, and it may be called twice for a number. The caller may keep
-// the slices but must not change them.
+// GroupBy groups the numbers below n by their value of the function of, for example the items
+// of a call by queue, shard or batch. It yields each value with its numbers in order, in the
+// order of the values' first numbers. All calls of the function come before the first yield,
+// and it may be called twice for a number. The caller may keep the slices but must not change
+// them.
 //
-// Most calls have a single group. By finds that in one pass, and then allocates nothing for
-// up to 64 items.
-func By[K comparable](n int, of func(i int) K) iter.Seq2[K, []int] {
+// Most calls have a single group. GroupBy finds that in one pass, and then allocates nothing
+// for up to 64 items.
+func GroupBy[K comparable](n int, of func(i int) K) iter.Seq2[K, []int] {
 	return func(yield func(K, []int) bool) {
 		if n == 0 {
 			return

@@ -1,11 +1,4 @@
-// Package attempt decides about calls over a network that failed: whether they were carried
-// out, and whether, for how long and with which pauses to repeat them.
-//
-// A call that was certainly not carried out is repeated within its Bound, with growing
-// Pauses. A call whose answer was lost is repeated only if it cannot take effect twice;
-// otherwise the caller gets an error with engine.HintUnknown. Each engine interprets its
-// answers itself.
-package attempt
+package calls
 
 import (
 	"context"
@@ -14,7 +7,12 @@ import (
 	"time"
 )
 
-// Fate says whether a call was carried out.
+// Fate says whether a call over a network was carried out.
+//
+// A call that was certainly not carried out is repeated within its Bound, with growing
+// Pauses. If the answer was lost, the call is repeated only if it cannot take effect twice;
+// otherwise the caller gets an error with engine.HintUnknown. Each engine interprets its
+// answers itself.
 type Fate uint8
 
 // The fates of a call.

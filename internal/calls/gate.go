@@ -1,6 +1,4 @@
-// Package callers keeps account of who uses an engine: the calls under way, and the functions
-// to call when a queue may have something to lease sooner than the engine said.
-package callers
+package calls
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package group_test
+package calls_test
 
 import (
 	"fmt"
@@ -6,18 +6,18 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/internal/group"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
-// groups is what By yields, plainly.
+// groups is what GroupBy yields, plainly.
 func groups(values []string) (got []string) {
-	for value, items := range group.By(len(values), func(i int) string { return values[i] }) {
+	for value, items := range calls.GroupBy(len(values), func(i int) string { return values[i] }) {
 		got = append(got, fmt.Sprint(value, items))
 	}
 	return got
 }
 
-func TestBy(t *testing.T) {
+func TestGroupBy(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ values, want []string }{
 		{nil, nil},
@@ -33,7 +33,7 @@ func TestBy(t *testing.T) {
 }
 
 // Many values, and many items, are grouped by the same rules as few.
-func TestByMany(t *testing.T) {
+func TestGroupByMany(t *testing.T) {
 	t.Parallel()
 	for _, distinct := range []int{1, 2, 8, 9, 10, 100, 1000} {
 		values := make([]string, 1000)
@@ -58,10 +58,10 @@ func TestByMany(t *testing.T) {
 	}
 }
 
-func TestByEndsWithTheLoop(t *testing.T) {
+func TestGroupByEndsWithTheLoop(t *testing.T) {
 	t.Parallel()
 	values := []string{"a", "b", "a", "c"}
-	for value := range group.By(len(values), func(i int) string { return values[i] }) {
+	for value := range calls.GroupBy(len(values), func(i int) string { return values[i] }) {
 		if value == "b" {
 			break
 		}
@@ -76,7 +76,7 @@ func TestGroupsDoNotOverlap(t *testing.T) {
 	t.Parallel()
 	for _, values := range [][]string{{"a", "a"}, {"a", "b", "a", "b"}} {
 		var got [][]int
-		for _, items := range group.By(len(values), func(i int) string { return values[i] }) {
+		for _, items := range calls.GroupBy(len(values), func(i int) string { return values[i] }) {
 			_ = append(items, -1)
 			got = append(got, slices.Clone(items))
 		}
@@ -89,11 +89,11 @@ func TestGroupsDoNotOverlap(t *testing.T) {
 	}
 }
 
-func TestByOfOneValueAllocatesNothing(t *testing.T) {
+func TestGroupByOfOneValueAllocatesNothing(t *testing.T) {
 	values := slices.Repeat([]string{"queue"}, 64)
 	n := 0
 	if got := testing.AllocsPerRun(100, func() {
-		for _, items := range group.By(len(values), func(i int) string { return values[i] }) {
+		for _, items := range calls.GroupBy(len(values), func(i int) string { return values[i] }) {
 			n += len(items)
 		}
 	}); got != 0 {
@@ -101,7 +101,7 @@ func TestByOfOneValueAllocatesNothing(t *testing.T) {
 	}
 }
 
-func BenchmarkBy(b *testing.B) {
+func BenchmarkGroupBy(b *testing.B) {
 	for _, c := range []struct{ n, distinct int }{{1, 1}, {64, 1}, {1000, 1}, {64, 2}, {64, 64}, {1000, 10}, {1000, 100}, {1000, 1000}} {
 		values := make([]string, c.n)
 		for i := range values {
@@ -110,7 +110,7 @@ func BenchmarkBy(b *testing.B) {
 		b.Run(fmt.Sprintf("%d items, %d groups", c.n, c.distinct), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				for _, items := range group.By(len(values), func(i int) string { return values[i] }) {
+				for _, items := range calls.GroupBy(len(values), func(i int) string { return values[i] }) {
 					_ = items
 				}
 			}

@@ -1,4 +1,4 @@
-package callers_test
+package calls_test
 
 import (
 	"fmt"
@@ -6,11 +6,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/internal/callers"
+	"github.com/tarryhq/tarry/internal/calls"
 )
 
 func TestEachWatcherIsToldUntilItStops(t *testing.T) {
-	var w callers.Watchers
+	var w calls.Watchers
 	w.Hint("nobody")
 	if w.Any() {
 		t.Error("somebody watches")
@@ -40,7 +40,7 @@ func TestEachWatcherIsToldUntilItStops(t *testing.T) {
 
 // A watcher may stop itself, and another begin, while a hint is given.
 func TestAWatcherMayChangeTheListItIsOn(t *testing.T) {
-	var w callers.Watchers
+	var w calls.Watchers
 	var told []string
 	var stop func()
 	stop = w.Watch(func(queue string) {
@@ -56,7 +56,7 @@ func TestAWatcherMayChangeTheListItIsOn(t *testing.T) {
 }
 
 func TestHintsAndChangesFromManyGoroutines(t *testing.T) {
-	var w callers.Watchers
+	var w calls.Watchers
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
@@ -74,7 +74,7 @@ func TestHintsAndChangesFromManyGoroutines(t *testing.T) {
 }
 
 func TestAHintCostsNoMemory(t *testing.T) {
-	var w callers.Watchers
+	var w calls.Watchers
 	n := 0
 	defer w.Watch(func(string) { n++ })()
 	if got := testing.AllocsPerRun(100, func() { w.Hint("q") }); got != 0 {

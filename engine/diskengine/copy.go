@@ -5,7 +5,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // messageCopy is a copy of a message as a step has seen it. The answer is made from it without
@@ -17,7 +17,7 @@ type messageCopy struct {
 	record.State
 	is       engine.State
 	deadline int64       // of the lease
-	token    token.Token // of the lease, for the caller that leased it
+	token    codec.Token // of the lease, for the caller that leased it
 	isolated bool        // it is leased by itself
 }
 

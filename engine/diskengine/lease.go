@@ -12,7 +12,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/internal/calls"
 )
 
@@ -278,7 +278,7 @@ func (c *call) hold(m *message, ttr time.Duration, remote bool) messageCopy {
 	c.writeLease(&l)
 	c.touch(q)
 	p := c.copyOf(m)
-	p.token = token.Token{Queue: uint64(q.num), ID: m.id, Nonce: l.Nonce}
+	p.token = codec.Token{Queue: uint64(q.num), ID: m.id, Nonce: l.Nonce}
 	return p
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // List lists the messages of a queue in one state.
@@ -18,7 +18,7 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	if err := lq.Check(); err != nil {
 		return engine.Page{}, err
 	}
-	span, err := token.SpanOf(&lq)
+	span, err := codec.SpanOf(&lq)
 	if err != nil {
 		return engine.Page{}, err
 	}
@@ -47,14 +47,14 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 type listing struct {
 	name   string
 	state  engine.State
-	span   token.Span
+	span   codec.Span
 	newest bool
 	most   int
 	bare   bool // only ids are needed
 
 	found []messageCopy
 	more  bool
-	last  token.Place // the last one looked at
+	last  codec.Place // the last one looked at
 
 	seen []candidate
 	set  *store.Sources
@@ -64,7 +64,7 @@ type listing struct {
 
 // candidate is a message that may be on the page.
 type candidate struct {
-	token.Place
+	codec.Place
 	at store.Spot // zero: in a memtable
 }
 
@@ -134,7 +134,7 @@ func (l *listing) begin(c *call) error {
 	c.see(q)
 	l.q, l.set, l.end = q, c.e.store.Tables, true
 	l.seen = l.seen[:0]
-	switch low, high := (token.Place{At: c.ms + 1}), (token.Place{At: c.ms + 1}); l.state {
+	switch low, high := (codec.Place{At: c.ms + 1}), (codec.Place{At: c.ms + 1}); l.state {
 	case engine.Leased:
 		l.leased(c, q)
 		return nil
@@ -178,7 +178,7 @@ func (l *listing) walk(c *call) {
 		walk, from = c.e.store.Memtables.Descend, l.span.High
 	}
 	walk(l.q.num, l.area(), memtable.Position{At: from.At, ID: uint64(from.ID)}, func(e memtable.Entry) bool {
-		p := token.Place{At: e.At, ID: engine.ID(e.ID)}
+		p := codec.Place{At: e.At, ID: engine.ID(e.ID)}
 		if !l.span.Holds(p) {
 			return false
 		}
@@ -199,7 +199,7 @@ func (l *listing) leased(c *call, q *queue) {
 		walk, from = q.leases.Descend, l.span.High
 	}
 	walk(q.num, memtable.Position{At: from.At, ID: uint64(from.ID)}, func(x *lease) bool {
-		p := token.Place{At: x.Deadline, ID: engine.ID(x.ID)}
+		p := codec.Place{At: x.Deadline, ID: engine.ID(x.ID)}
 		if !l.span.Holds(p) {
 			return false
 		}
@@ -297,12 +297,12 @@ func (l *listing) show(c *call, x *candidate) (bytes int, err error) {
 }
 
 // place is the position of a message in the list.
-func (l *listing) place(m *message) token.Place {
+func (l *listing) place(m *message) codec.Place {
 	switch l.state {
 	case engine.Leased:
-		return token.Place{At: m.lease.Deadline, ID: m.id}
+		return codec.Place{At: m.lease.Deadline, ID: m.id}
 	case engine.Dead:
-		return token.Place{At: m.Died, ID: m.id}
+		return codec.Place{At: m.Died, ID: m.id}
 	}
-	return token.Place{At: m.Due, ID: m.id}
+	return codec.Place{At: m.Due, ID: m.id}
 }

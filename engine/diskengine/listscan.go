@@ -7,7 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // scan takes the candidates in sstables, in the order of the list. It merges scans of all
@@ -86,7 +86,7 @@ func (l *listing) scanOf(src *store.Source, part sstable.Queue) (*scanned, error
 }
 
 // search finds where a place is in an sstable; in a damaged block, where that block begins.
-func (l *listing) search(src *store.Source, p token.Place) (uint32, error) {
+func (l *listing) search(src *store.Source, p codec.Place) (uint32, error) {
 	at := sstable.Place{Queue: l.q.num, At: p.At, ID: uint64(p.ID)}
 	pos, err := src.Search(at)
 	if errors.Is(err, sstable.ErrDamaged) {
@@ -142,5 +142,5 @@ func (s *scanned) close() error {
 
 func (s *scanned) candidate() candidate {
 	e := s.scan.Entry()
-	return candidate{token.Place{At: e.At, ID: engine.ID(e.ID)}, store.Spot{Src: s.src, Pos: e.Pos}}
+	return candidate{codec.Place{At: e.At, ID: engine.ID(e.ID)}, store.Spot{Src: s.src, Pos: e.Pos}}
 }

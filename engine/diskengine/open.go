@@ -18,7 +18,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // lockName is the file in a store's directory that its process has locked.
@@ -148,11 +148,11 @@ func (e *Engine) foreign(name string) error {
 }
 
 // nonce makes the nonce of a lease.
-func (e *Engine) nonce() token.Nonce {
+func (e *Engine) nonce() codec.Nonce {
 	if e.cfg.tune.Random == nil {
-		return token.NewNonce()
+		return codec.NewNonce()
 	}
-	n := new(token.Nonce)
+	n := new(codec.Nonce)
 	e.store.Random(n[:])
 	return *n
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // Redrive makes dead messages ready.
@@ -20,7 +20,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 			return err
 		}
 		// Messages that die meanwhile are not redriven.
-		left, from := limit, token.All
+		left, from := limit, codec.WholeList
 		for limit <= 0 || left > 0 {
 			most := engine.MaxPage
 			if limit > 0 {
@@ -30,8 +30,8 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 			if err := l.run(c); err != nil {
 				return err
 			}
-			if from.High == token.All.High {
-				from.High = token.Place{At: c.ms + 1} // only those dead by now
+			if from.High == codec.WholeList.High {
+				from.High = codec.Place{At: c.ms + 1} // only those dead by now
 			}
 			some := make([]engine.ID, len(l.found))
 			for i := range l.found {
@@ -43,7 +43,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 			if left -= len(some); !l.more {
 				return nil
 			}
-			from.Low = token.Place{At: l.last.At, ID: l.last.ID + 1}
+			from.Low = codec.Place{At: l.last.At, ID: l.last.ID + 1}
 		}
 		return nil
 	})

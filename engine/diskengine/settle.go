@@ -6,7 +6,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // Settle ends or extends leases. It answers once that is durable.
@@ -34,7 +34,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 
 // tokenRef names the message of a token.
 func (e *Engine) tokenRef(s string) (ref engine.Ref) {
-	if t, ok := token.Parse(s); ok {
+	if t, ok := codec.ParseToken(s); ok {
 		ref.ID = t.ID
 		if q := e.numbered[uint32(t.Queue)]; q != nil {
 			ref.Queue = q.name
@@ -53,7 +53,7 @@ func (c *call) settle(s *engine.Settlement) (engine.Settled, error) {
 	if err := s.Check(); err != nil {
 		return engine.Settled{Err: err}, nil
 	}
-	t, ok := token.Parse(s.Token)
+	t, ok := codec.ParseToken(s.Token)
 	var q *queue
 	if ok && t.Queue>>32 == 0 {
 		q = c.e.numbered[uint32(t.Queue)]
@@ -79,7 +79,7 @@ func (c *call) settle(s *engine.Settlement) (engine.Settled, error) {
 
 // tokened finds the message that a token settles. If the lease has lapsed, the message is
 // pending again or dead, and its state may still name the lease.
-func (c *call) tokened(q *queue, t *token.Token) (m message, ok bool, err error) {
+func (c *call) tokened(q *queue, t *codec.Token) (m message, ok bool, err error) {
 	if l := q.leaseOf(t.ID); l != nil {
 		if !l.Given || l.Nonce != t.Nonce {
 			return m, false, nil

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // answer makes the copies of messages that leave the engine. Small pieces of one answer
@@ -46,13 +46,13 @@ func (a *answer) leases(n int) []engine.Lease {
 }
 
 // nonce returns an unguessable nonce.
-func (a *answer) nonce() *token.Nonce {
-	const size = len(token.Nonce{})
+func (a *answer) nonce() *codec.Nonce {
+	const size = len(codec.Nonce{})
 	if len(a.random) == 0 {
 		a.random = make([]byte, size*a.many(shareNonces))
 		_, _ = rand.Read(a.random) // never fails
 	}
-	n := (*token.Nonce)(a.random)
+	n := (*codec.Nonce)(a.random)
 	a.random = a.random[size:]
 	return n
 }
@@ -85,8 +85,8 @@ func (a *answer) reserve(n int) {
 }
 
 // token returns the text of a lease's token.
-func (a *answer) token(t token.Token) string {
-	var b [token.Chars]byte
+func (a *answer) token(t codec.Token) string {
+	var b [codec.TokenChars]byte
 	a.reserve(len(b))
 	from := a.text.Len()
 	a.text.Write(t.Append(b[:0]))

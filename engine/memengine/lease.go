@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // Lease leases due messages. It waits for nothing but locks.
@@ -77,9 +77,9 @@ func (q *queue) hold(m *message, ttr time.Duration, a *answer, l *engine.Lease) 
 	m.attempt++
 	m.nonce = a.nonce()
 	q.put(m, engine.Leased, q.deadline(m, ttr))
-	a.reserve(int(m.keyLen) + token.Chars)
+	a.reserve(int(m.keyLen) + codec.TokenChars)
 	a.info(&l.Info, m, true)
-	l.Token = a.token(token.Token{Queue: q.number, ID: m.id, Nonce: *m.nonce})
+	l.Token = a.token(codec.Token{Queue: q.number, ID: m.id, Nonce: *m.nonce})
 }
 
 // deadline returns the deadline of a lease that starts now. It is never in the past.

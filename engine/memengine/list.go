@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // List returns a page of the messages of a queue in one state. It sorts the
@@ -17,7 +17,7 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	if err := lq.Check(); err != nil {
 		return engine.Page{}, err
 	}
-	span, err := token.SpanOf(&lq)
+	span, err := codec.SpanOf(&lq)
 	if err != nil {
 		return engine.Page{}, err
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/timer"
 )
 
@@ -32,7 +32,7 @@ type message struct {
 
 	// nonce belongs to the last lease. While it is set, that lease's token settles the
 	// message, even after the deadline. nil: no token does.
-	nonce *token.Nonce
+	nonce *codec.Nonce
 
 	place      uint32 // its own place
 	prev, next uint32 // in the list of its minute

@@ -4,7 +4,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // minutes holds the messages of one state by the minute in which the state ends. Adding and
@@ -133,7 +133,7 @@ func (x *minutes) messages(b *bucket) iter.Seq[*message] {
 
 // page returns the first limit messages of a span by (end, id), or with newest the last
 // ones in reverse.
-func (x *minutes) page(in token.Span, newest bool, limit int) []*message {
+func (x *minutes) page(in codec.Span, newest bool, limit int) []*message {
 	var keys []int64
 	for at := range x.buckets() {
 		if at >= minuteOf(in.Low.At) && at <= minuteOf(in.High.At) {
@@ -163,4 +163,4 @@ func (x *minutes) page(in token.Span, newest bool, limit int) []*message {
 }
 
 // listed returns a message's place in lists.
-func (m *message) listed() token.Place { return token.Place{At: m.end, ID: m.id} }
+func (m *message) listed() codec.Place { return codec.Place{At: m.end, ID: m.id} }

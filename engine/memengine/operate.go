@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // Pause stops leasing and claiming from a queue for d, or until Resume when d is 0.
@@ -125,7 +125,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 			if limit <= 0 {
 				limit = dead.n
 			}
-			msgs = dead.page(token.Span{Low: q.oldestDead(), High: token.All.High}, false, limit)
+			msgs = dead.page(codec.Span{Low: q.oldestDead(), High: codec.WholeList.High}, false, limit)
 		}
 		out = engine.Redriven{}
 		for _, m := range msgs {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // Whatever happened before, the queue's orders agree with each other.
@@ -122,7 +122,7 @@ func check(t *testing.T, e *Engine, q *queue) {
 		}
 	}
 	for s, n := range n[:engine.Finished] {
-		if q.states[s].n != n || len(q.states[s].page(token.All, false, n+1)) != n {
+		if q.states[s].n != n || len(q.states[s].page(codec.WholeList, false, n+1)) != n {
 			t.Fatalf("%v: %d by minute, %d of them", engine.State(s), q.states[s].n, n)
 		}
 	}

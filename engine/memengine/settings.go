@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/pace"
-	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // settings are the configuration of a queue, and the state to enforce it.
@@ -122,11 +122,11 @@ func (q *queue) live() int {
 }
 
 // oldestDead returns the earliest death of messages that are kept.
-func (q *queue) oldestDead() token.Place {
+func (q *queue) oldestDead() codec.Place {
 	if q.settings == nil || q.settings.DeadKeep == 0 {
-		return token.All.Low
+		return codec.WholeList.Low
 	}
-	return token.Place{At: q.ms - millis(q.settings.DeadKeep)}
+	return codec.Place{At: q.ms - millis(q.settings.DeadKeep)}
 }
 
 // stays reports whether a dead message is still kept.

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/internal/calls"
 )
 
@@ -16,9 +16,9 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 	}
 	defer e.end()
 	settled := make([]engine.Settled, len(s))
-	tokens := make([]token.Token, len(s))
+	tokens := make([]codec.Token, len(s))
 	for i := range s {
-		tokens[i], _ = token.Parse(s[i].Token) // no queue has the number 0
+		tokens[i], _ = codec.ParseToken(s[i].Token) // no queue has the number 0
 	}
 	for number, items := range calls.GroupBy(len(s), func(i int) uint64 { return tokens[i].Queue }) {
 		q := e.byNumber(number)
@@ -55,7 +55,7 @@ func lost(queue string, id engine.ID) error {
 // settle carries out a settlement. If its lease has lapsed, the message is ready or dead.
 // The lease is lost if the message died and another one holds its key, because it cannot
 // become live again.
-func (q *queue) settle(t token.Token, s *engine.Settlement) engine.Settled {
+func (q *queue) settle(t codec.Token, s *engine.Settlement) engine.Settled {
 	if err := s.Check(); err != nil {
 		return engine.Settled{Err: err}
 	}

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // A message that a lapse made dead gave its key away; it cannot come back beside
@@ -87,8 +87,8 @@ func TestForgedTokens(t *testing.T) {
 	e, _ := newEngine(t)
 	push(t, e, msg("q", "k", 0))
 	good := lease(t, e, "q", 1).Messages[0].Token
-	other := token.Token{Queue: 1, ID: 1}.String()
-	for _, bad := range []string{"", "x", good[:42], good + "A", "!" + good[1:], other, token.Token{Queue: 9, ID: 1}.String()} {
+	other := codec.Token{Queue: 1, ID: 1}.String()
+	for _, bad := range []string{"", "x", good[:42], good + "A", "!" + good[1:], other, codec.Token{Queue: 9, ID: 1}.String()} {
 		if s := settle(t, e, engine.Settlement{Token: bad, Do: engine.Ack}); !errors.Is(s.Err, engine.ErrLeaseLost) {
 			t.Errorf("%q: %v, want ErrLeaseLost", bad, s.Err)
 		}

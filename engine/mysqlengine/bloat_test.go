@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine/sqltest"
-	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
 )
 
@@ -139,12 +139,12 @@ func TestLooksAreRanges(t *testing.T) {
 	fill(t, e, db, fmt.Sprint(far), gone)
 	run(t, db, fmt.Sprintf("DELETE FROM tarry_message WHERE id > 0 AND id < 1000000000 + %d", gone-20))
 	run(t, db, "ANALYZE TABLE tarry_message")
-	texts, low, high := e.store.sql, token.Place{At: far + 1, ID: 1}, token.Place{At: far + gone + 1}
+	texts, low, high := e.store.sql, codec.Place{At: far + 1, ID: 1}, codec.Place{At: far + gone + 1}
 	for from := int64(far); from < far+gone; from += 1000 {
 		low.At = from
-		span, places := within(&sqlengine.Range{Span: token.Span{Low: low, High: high}})
+		span, places := within(&sqlengine.Range{Span: codec.Span{Low: low, High: high}})
 		values := append([]any{1, 1, 0, 0}, places...)
-		due, lows := within(&sqlengine.Range{Span: token.Span{Low: low}, Due: true})
+		due, lows := within(&sqlengine.Range{Span: codec.Span{Low: low}, Due: true})
 		var look []any
 		for range len(sqlengine.Places{}) {
 			look = append(look, 1, 1, from, from, 1)

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
-	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
 )
 
@@ -31,7 +31,7 @@ func TestLooksTellNoLaterTime(t *testing.T) {
 	}
 	due := int64(1 << 40) // what comes later is due sooner
 	newest := func(heads []sqlengine.Heads) int64 {
-		if first := heads[0].First[sqlengine.Waiting]; first != (token.Place{At: 1<<63 - 1}) {
+		if first := heads[0].First[sqlengine.Waiting]; first != (codec.Place{At: 1<<63 - 1}) {
 			return 1<<40 - first.At
 		}
 		return 0

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
-	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // heads reads the time and the heads of queues.
@@ -96,7 +96,7 @@ func scanHeads(r *sql.Rows, us *int64, found map[int64]sqlengine.Heads) error {
 		if err = cmp.Or(err, idErr); err != nil {
 			return err
 		}
-		first[k] = token.Place{At: ms, ID: engine.ID(n)}
+		first[k] = codec.Place{At: ms, ID: engine.ID(n)}
 	}
 	h.Has(first, sqlengine.OrNever(forgotten))
 	h.Settings, err = sqlengine.DecodeSettings(settings)

@@ -16,8 +16,8 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
-	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 )
 
@@ -101,7 +101,7 @@ func TestTokensOfNoQueue(t *testing.T) {
 	push(t, e, engine.Message{Queue: "q"})
 	l := lease(t, e, "q", 1).Messages
 	for _, queue := range []uint64{12345, math.MaxInt64, math.MaxInt64 + 1, math.MaxUint64} {
-		forged := token.Token{Queue: queue, ID: l[0].ID, Nonce: token.NewNonce()}.String()
+		forged := codec.Token{Queue: queue, ID: l[0].ID, Nonce: codec.NewNonce()}.String()
 		got := settle(t, e, engine.Settlement{Token: forged, Do: engine.Ack}, engine.Settlement{Token: l[0].Token, Do: engine.Extend})
 		if !errors.Is(got[0].Err, engine.ErrLeaseLost) || got[1].Err != nil {
 			t.Errorf("%d: %v", queue, got)

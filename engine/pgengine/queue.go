@@ -6,8 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
-	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // rows queues the query for the rows of queues.
@@ -53,7 +53,7 @@ func scanHeads(r pgx.CollectableRow, heads *[]sqlengine.Heads) error {
 	for k, p := range places {
 		first[k].At = math.MaxInt64
 		if len(p) == 2 {
-			first[k] = token.Place{At: p[0], ID: engine.ID(p[1])}
+			first[k] = codec.Place{At: p[0], ID: engine.ID(p[1])}
 		}
 	}
 	h.Has(first, sqlengine.OrNever(forgotten))

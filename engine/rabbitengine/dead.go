@@ -10,7 +10,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/internal/calls"
 )
 
@@ -28,7 +28,7 @@ func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, err
 	if err := e.caps.CheckList(&q); err != nil {
 		return engine.Page{}, err
 	}
-	span, err := token.SpanOf(&q)
+	span, err := codec.SpanOf(&q)
 	if err != nil {
 		return engine.Page{}, err
 	}
@@ -38,7 +38,7 @@ func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, err
 		if at.Compare(span.Low) < 0 {
 			return false, false
 		}
-		i, _ := slices.BinarySearchFunc(first, at, func(m engine.Info, at token.Place) int { return place(&m).Compare(at) })
+		i, _ := slices.BinarySearchFunc(first, at, func(m engine.Info, at codec.Place) int { return place(&m).Compare(at) })
 		if i <= q.Limit {
 			if !q.Body {
 				m.Body = nil
@@ -65,7 +65,7 @@ func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, err
 }
 
 // place is the place of a dead message in the list.
-func place(m *engine.Info) token.Place { return token.Place{At: m.Died.UnixMilli(), ID: m.ID} }
+func place(m *engine.Info) codec.Place { return codec.Place{At: m.Died.UnixMilli(), ID: m.ID} }
 
 // Redrive puts dead messages into the work queue.
 func (e *Engine) Redrive(ctx context.Context, queue string, ids []engine.ID, limit int) (engine.Redriven, error) {

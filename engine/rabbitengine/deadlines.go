@@ -4,7 +4,7 @@ import (
 	"container/heap"
 	"time"
 
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // lease is the right to settle an item. It lasts until its deadline, and after that until
@@ -12,7 +12,7 @@ import (
 type lease struct {
 	*item
 	q        *queue
-	nonce    token.Nonce
+	nonce    codec.Nonce
 	deadline time.Time
 	at       int // index in deadlines; -1: lapsed
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 const (
@@ -211,7 +211,7 @@ func (e *Engine) forgetLeases(s *session) {
 
 // forgetItems drops deliveries that the broker will repeat. Called with Engine.mu held.
 func (e *Engine) forgetItems(gone func(*item) bool) {
-	var nonces []token.Nonce
+	var nonces []codec.Nonce
 	for nonce, l := range e.leases {
 		if gone(l.item) {
 			nonces = append(nonces, nonce)

@@ -12,7 +12,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // Lease fetches messages from the work queues one by one. LeaseWait uses consumers and is
@@ -222,7 +222,7 @@ func (t *taking) one(x *item) {
 		ttr = x.TTR
 	}
 	now := time.Now()
-	l := &lease{item: x, q: t.q, nonce: token.NewNonce(), deadline: time.UnixMilli(engine.When{In: ttr}.Resolve(now)).UTC()}
+	l := &lease{item: x, q: t.q, nonce: codec.NewNonce(), deadline: time.UnixMilli(engine.When{In: ttr}.Resolve(now)).UTC()}
 	x.lease = l
 	x.Attempt++
 	e.leases[l.nonce] = l
@@ -232,7 +232,7 @@ func (t *taking) one(x *item) {
 	}
 	t.q.leased++
 	t.size += len(x.Body)
-	out := engine.Lease{Info: x.Info, Token: token.Token{ID: x.ID, Nonce: l.nonce}.String()}
+	out := engine.Lease{Info: x.Info, Token: codec.Token{ID: x.ID, Nonce: l.nonce}.String()}
 	out.Body, out.Headers, out.Backoff = bytes.Clone(x.Body), slices.Clone(x.Headers), slices.Clone(x.Backoff)
 	out.State, out.Deadline = engine.Leased, l.deadline
 	t.got = append(t.got, out)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // Settle ends leases. A message that is retried or snoozed is published again, then
@@ -42,7 +42,7 @@ func (e *Engine) settle(ctx context.Context, settlements []engine.Settlement) ([
 		}
 		l := e.leaseOf(settlements[i].Token)
 		if l == nil {
-			t, _ := token.Parse(settlements[i].Token)
+			t, _ := codec.ParseToken(settlements[i].Token)
 			out[i].Err = engine.Refuse("settle", engine.Ref{ID: t.ID}, engine.ErrLeaseLost)
 			continue
 		}
@@ -64,7 +64,7 @@ func (e *Engine) settle(ctx context.Context, settlements []engine.Settlement) ([
 // leaseOf returns the lease of a token, active or lapsed; nil if it is lost. Called with
 // Engine.mu held.
 func (e *Engine) leaseOf(text string) *lease {
-	t, ok := token.Parse(text)
+	t, ok := codec.ParseToken(text)
 	l := e.leases[t.Nonce]
 	if !ok || l == nil || l.ID != t.ID || t.Queue != 0 || l.ch.IsClosed() {
 		return nil

@@ -7,8 +7,8 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/enginetest"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/outage"
-	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -125,7 +125,7 @@ func TestFaultClusterQuietNodeDies(t *testing.T) {
 			// A settlement that knows the queue only by its token ends in time.
 			swift(t, "a settlement", answerTimeout, func() time.Duration {
 				return ends(t, longWait, func() {
-					tok := token.Token{Queue: uint64(fingerprintOf("unknown")), ID: newID(1, 1, 0)}
+					tok := codec.Token{Queue: uint64(fingerprintOf("unknown")), ID: newID(1, 1, 0)}
 					settle1(t, other, engine.Settlement{Token: tok.String(), Do: engine.Ack})
 				})
 			})

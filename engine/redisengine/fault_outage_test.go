@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -77,7 +77,7 @@ func TestFaultOutageIsBounded(t *testing.T) {
 				// Settlements of leases of unknown queues, too.
 				var many []engine.Settlement
 				for n := range 100 {
-					tok := token.Token{Queue: uint64(fingerprintOf(fmt.Sprint("unknown", n))), ID: newID(1, 1, 0)}
+					tok := codec.Token{Queue: uint64(fingerprintOf(fmt.Sprint("unknown", n))), ID: newID(1, 1, 0)}
 					many = append(many, engine.Settlement{Token: tok.String(), Do: engine.Ack})
 				}
 				swift(t, "many settlements", c.bound+slack, func() time.Duration {

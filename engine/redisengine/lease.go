@@ -8,7 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // Lease leases due messages. It asks only shards that may have some. If several shards of a
@@ -84,7 +84,7 @@ func (e *Engine) leased(q *queue, values []rueidis.RedisMessage, now int64) (eng
 	if err != nil {
 		return engine.Lease{}, err
 	}
-	t := token.Token{Queue: uint64(q.print), ID: i.ID, Nonce: sealed(p.secret, i.ID)}
+	t := codec.Token{Queue: uint64(q.print), ID: i.ID, Nonce: sealed(p.secret, i.ID)}
 	return engine.Lease{Info: i, Token: t.String()}, nil
 }
 

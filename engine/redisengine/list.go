@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/internal/calls"
 )
 
@@ -20,7 +20,7 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	if err := lq.Check(); err != nil {
 		return engine.Page{}, err
 	}
-	span, err := token.SpanOf(&lq)
+	span, err := codec.SpanOf(&lq)
 	if err != nil {
 		return engine.Page{}, err
 	}
@@ -51,13 +51,13 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 
 // places asks all shards of a queue for the places of a span in a state. It returns the
 // first of them in order, or in reverse order.
-func (e *Engine) places(ctx context.Context, q *queue, state engine.State, span token.Span, newest bool, limit int) ([]token.Place, error) {
-	mode, compare := "", token.Place.Compare
+func (e *Engine) places(ctx context.Context, q *queue, state engine.State, span codec.Span, newest bool, limit int) ([]codec.Place, error) {
+	mode, compare := "", codec.Place.Compare
 	if newest {
-		mode, compare = "newest", func(a, b token.Place) int { return b.Compare(a) }
+		mode, compare = "newest", func(a, b codec.Place) int { return b.Compare(a) }
 	}
 	args := append(append([]string{state.String()}, placeArgs(span.Low)...), placeArgs(span.High)...)
-	var all []token.Place
+	var all []codec.Place
 	err := e.everyShard(ctx, q, listScript, append(args, strconv.Itoa(limit), mode), func(n int, a answer) error {
 		for i := 1; i+2 <= len(a.values); i += 2 {
 			at, err := a.values[i].AsInt64()
@@ -71,7 +71,7 @@ func (e *Engine) places(ctx context.Context, q *queue, state engine.State, span 
 			if err != nil {
 				return err
 			}
-			all = append(all, token.Place{At: at, ID: id})
+			all = append(all, codec.Place{At: at, ID: id})
 		}
 		return nil
 	})
@@ -80,12 +80,12 @@ func (e *Engine) places(ctx context.Context, q *queue, state engine.State, span 
 }
 
 // placeArgs returns a place as script arguments.
-func placeArgs(p token.Place) []string {
+func placeArgs(p codec.Place) []string {
 	at, id := strconv.FormatInt(p.At, 10), ""
 	switch {
-	case p == token.All.Low:
+	case p == codec.WholeList.Low:
 		at = "-inf"
-	case p == token.All.High:
+	case p == codec.WholeList.High:
 		at = "+inf"
 	case p.ID != 0:
 		id = member(p.ID)
@@ -95,7 +95,7 @@ func placeArgs(p token.Place) []string {
 
 // fetch reads the messages at places. short is set for a place that its shard left out
 // because the answer had reached AnswerBytes.
-func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places []token.Place, whole bool) (found map[engine.ID]engine.Info, short map[int]bool, err error) {
+func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places []codec.Place, whole bool) (found map[engine.ID]engine.Info, short map[int]bool, err error) {
 	mode := ""
 	if whole {
 		mode = "whole"

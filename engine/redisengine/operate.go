@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/internal/calls"
 )
 
@@ -124,7 +124,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 		err := e.redrive(ctx, q, ids, &out)
 		return out, fault("redrive", name, err)
 	}
-	span := token.All
+	span := codec.WholeList
 	for left := limit; limit <= 0 || left > 0; {
 		page := redrivePage
 		if limit > 0 {
@@ -137,7 +137,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 		dead := make([]engine.ID, len(places))
 		for i, p := range places {
 			dead[i] = p.ID
-			span.Low = token.Place{At: p.At, ID: p.ID + 1}
+			span.Low = codec.Place{At: p.At, ID: p.ID + 1}
 		}
 		if err := e.redrive(ctx, q, dead, &out); err != nil {
 			return out, fault("redrive", name, err)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
-	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // A message is stored as a record, written by a push, and a past, which scripts write at
@@ -102,7 +101,7 @@ type past struct {
 	mark                         byte
 	attempt                      uint32
 	due, expires, deadline, died time.Time
-	secret                       token.Nonce
+	secret                       codec.Nonce
 	reason                       string
 }
 

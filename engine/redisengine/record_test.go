@@ -13,7 +13,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
-	"github.com/tarryhq/tarry/engine/internal/token"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -224,7 +223,7 @@ func TestRecordCutShortIsDamaged(t *testing.T) {
 			}
 		}
 	}
-	whole := written{mark: "L", secret: strings.Repeat("0", 2*len(token.Nonce{})), key: "key", reason: "why"}.String()
+	whole := written{mark: "L", secret: strings.Repeat("0", 2*len(codec.Nonce{})), key: "key", reason: "why"}.String()
 	for n := range whole {
 		if _, err := decodePast([]byte(whole[:n])); err == nil {
 			t.Errorf("%d of %d bytes were read as a past", n, len(whole))
@@ -280,7 +279,7 @@ func FuzzDecodeRecord(f *testing.F) {
 // FuzzDecodePast: what is read is written again as it was.
 func FuzzDecodePast(f *testing.F) {
 	f.Add(waiting.String())
-	f.Add(written{"L", 3, 1, math.Inf(1), 1893456000123, 0, strings.Repeat("0f", len(token.Nonce{})), "key", ""}.String())
+	f.Add(written{"L", 3, 1, math.Inf(1), 1893456000123, 0, strings.Repeat("0f", len(codec.Nonce{})), "key", ""}.String())
 	f.Add(written{"D", 3, -62135596800000, math.NaN(), 0, 1e300, "", "", "why"}.String())
 	f.Add("")
 	f.Fuzz(func(t *testing.T, s string) {

@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // The leases of one call share a secret. Redis stores it with each lease; the client that
@@ -16,12 +16,12 @@ import (
 
 // newSecret returns a secret of 32 hexadecimal digits.
 func newSecret() string {
-	n := token.NewNonce()
+	n := codec.NewNonce()
 	return hex.EncodeToString(n[:])
 }
 
 // sealed derives the nonce of a message's token from the secret, as lua/settle.lua does.
-func sealed(secret token.Nonce, id engine.ID) (n token.Nonce) {
+func sealed(secret codec.Nonce, id engine.ID) (n codec.Nonce) {
 	var text [2*len(secret) + 8]byte
 	hex.Encode(text[:], secret[:])
 	binary.BigEndian.PutUint64(text[2*len(secret):], uint64(id))

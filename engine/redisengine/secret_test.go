@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -48,9 +48,9 @@ func TestTokensOfOneCall(t *testing.T) {
 			}
 		}
 	}
-	parse := func(text string) token.Token {
+	parse := func(text string) codec.Token {
 		t.Helper()
-		parsed, ok := token.Parse(text)
+		parsed, ok := codec.ParseToken(text)
 		if !ok {
 			t.Fatalf("%q is no token", text)
 		}
@@ -89,7 +89,7 @@ func TestSecretOfSome(t *testing.T) {
 	e := openStore(t, redistest.Start(t).URL())
 	push(t, e, plain("q", "a"), plain("q", "b"), plain("q", "c"))
 	leases := leaseAll(t, e, "q")
-	forged, _ := token.Parse(leases[1].Token)
+	forged, _ := codec.ParseToken(leases[1].Token)
 	forged.Nonce[0]++
 	settled, err := e.Settle(t.Context(), []engine.Settlement{
 		{Token: leases[0].Token, Do: engine.Ack}, {Token: forged.String(), Do: engine.Ack}, {Token: leases[2].Token, Do: engine.Ack},

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // Settle ends or extends leases, with one script for each shard, in parallel.
@@ -29,7 +29,7 @@ func lost(queue string, id engine.ID) error {
 // settle is Settle without the bookkeeping of a call.
 func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
 	settled := make([]engine.Settled, len(s))
-	tokens := make([]token.Token, len(s))
+	tokens := make([]codec.Token, len(s))
 	queues := make([]*queue, len(s))
 	b := batch{e: e, room: 1}
 	var which []int // those with a well-formed token
@@ -39,7 +39,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 			settled[i].Err = err
 			continue
 		}
-		t, ok := token.Parse(s[i].Token)
+		t, ok := codec.ParseToken(s[i].Token)
 		if !ok {
 			settled[i].Err = lost("", 0)
 			continue
@@ -120,7 +120,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 }
 
 // addSettlement adds a settlement to a batch. delay is the backoff of a retry, or "".
-func (e *Engine) addSettlement(b *batch, sh *shard, item int, s *engine.Settlement, t token.Token, delay string) {
+func (e *Engine) addSettlement(b *batch, sh *shard, item int, s *engine.Settlement, t codec.Token, delay string) {
 	arg, reason := "", ""
 	l, held := e.held.get(s.Token)
 	switch s.Do {
@@ -201,7 +201,7 @@ func readSettled(v *rueidis.RedisMessage, queue string, id engine.ID, now int64)
 }
 
 // forgotten answers a settlement of a message that was deleted when it was taken.
-func (e *Engine) forgotten(ctx context.Context, s *engine.Settlement, t token.Token) engine.Settled {
+func (e *Engine) forgotten(ctx context.Context, s *engine.Settlement, t codec.Token) engine.Settled {
 	switch s.Do {
 	case engine.Ack:
 		return engine.Settled{State: engine.Gone}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // cache holds what this process knows about queues.
@@ -105,7 +105,7 @@ func (c *cache) name(settlements []engine.Settlement, settled []engine.Settled) 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range settled {
-		if t, ok := token.Parse(settlements[i].Token); ok && c.queues[int64(t.Queue)] != nil {
+		if t, ok := codec.ParseToken(settlements[i].Token); ok && c.queues[int64(t.Queue)] != nil {
 			settled[i].Queue = c.queues[int64(t.Queue)].name
 		}
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
-	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // How columns store values, in every database.
@@ -55,8 +54,8 @@ func MetaOf(c *engine.Content) []byte {
 // Decode sets what columns store encoded. The row keeps meta.
 func (r *Row) Decode(expires *int64, nonce, policy, meta []byte) error {
 	r.Expires = OrNever(expires)
-	if len(nonce) == len(token.Nonce{}) {
-		r.Nonce = new(token.Nonce(nonce))
+	if len(nonce) == len(codec.Nonce{}) {
+		r.Nonce = new(codec.Nonce(nonce))
 	}
 	p := codec.Reader{B: policy}
 	r.Policy = p.Policy()

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 const minute = int64(time.Minute / time.Millisecond)
@@ -135,8 +135,8 @@ func (w *work) nextDue(queues []int64) ([]int64, error) {
 }
 
 // after is the span of rows that end after an instant.
-func after(ms int64) token.Span {
-	return token.Span{Low: token.Place{At: ms + 1}, High: token.All.High}
+func after(ms int64) codec.Span {
+	return codec.Span{Low: codec.Place{At: ms + 1}, High: codec.WholeList.High}
 }
 
 // Forecast counts the scheduled and ready messages of a queue by due time.

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 func boundsDead(s *engine.Settings) bool { return s.DeadMax > 0 }
@@ -89,6 +89,6 @@ func (w *work) dropExcess(q int64) error {
 	if err != nil || crowd <= 0 {
 		return err
 	}
-	_, err = w.dropDead(Range{Queue: q, Kind: Dead, Span: token.All, Most: int(min(crowd, chunk)), Lock: Wait})
+	_, err = w.dropDead(Range{Queue: q, Kind: Dead, Span: codec.WholeList, Most: int(min(crowd, chunk)), Lock: Wait})
 	return err
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // Lease leases due messages. Unless it expects some, it first looks at the queues in one
@@ -145,8 +145,8 @@ func (e *Engine) ready(queue int64, from *Places, ms int64, most int) (ranges []
 }
 
 // until returns the span of rows from p that end at or before an instant.
-func (p *Places) until(kind Kind, ms int64) token.Span {
-	return token.Span{Low: p[kind], High: token.Place{At: ms + 1}}
+func (p *Places) until(kind Kind, ms int64) codec.Span {
+	return codec.Span{Low: p[kind], High: codec.Place{At: ms + 1}}
 }
 
 // due reports whether a queue has something to do at an instant, if only to drop rows.
@@ -282,7 +282,7 @@ func (w *work) lease(visits []*visit) (finish func(), err error) {
 			}
 			v.granted.Messages = make([]engine.Lease, n)
 			for k, x := range ready[:n] {
-				v.granted.Messages[k].Token = token.Token{Queue: uint64(q), ID: x.ID, Nonce: *x.Nonce}.String()
+				v.granted.Messages[k].Token = codec.Token{Queue: uint64(q), ID: x.ID, Nonce: *x.Nonce}.String()
 				v.granted.Messages[k].ID = x.ID
 			}
 			ready, left = ready[n:], left-n
@@ -413,7 +413,7 @@ func byTurn(a, b *row) int {
 
 // hold leases a ready row.
 func (w *work) hold(x *row, ttr time.Duration) {
-	nonce := token.NewNonce()
+	nonce := codec.NewNonce()
 	x.Attempt++
 	x.Nonce = &nonce
 	x.Kind, x.Ends = Leased, w.deadline(x, ttr)

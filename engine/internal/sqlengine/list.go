@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // List returns a page of the messages of a queue in one state.
@@ -18,7 +18,7 @@ func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, err
 	if err := q.Check(); err != nil {
 		return engine.Page{}, err
 	}
-	span, err := token.SpanOf(&q)
+	span, err := codec.SpanOf(&q)
 	if err != nil {
 		return engine.Page{}, err
 	}
@@ -82,15 +82,15 @@ func kindsOf(s engine.State) []Kind {
 }
 
 // page reads a page of the span of a list.
-func (w *work) page(num int64, q *engine.ListQuery, span token.Span) (engine.Page, error) {
-	now := token.Place{At: w.ms + 1}
+func (w *work) page(num int64, q *engine.ListQuery, span codec.Span) (engine.Page, error) {
+	now := codec.Place{At: w.ms + 1}
 	switch {
 	case q.State == engine.Scheduled && span.Low.Compare(now) < 0:
 		span.Low = now
 	case q.State == engine.Ready && span.High.Compare(now) > 0:
 		span.High = now
 	case q.State == engine.Dead:
-		if oldest := (token.Place{At: w.queues[num].keeps(w.ms)}); span.Low.Compare(oldest) < 0 {
+		if oldest := (codec.Place{At: w.queues[num].keeps(w.ms)}); span.Low.Compare(oldest) < 0 {
 			span.Low = oldest
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // LowBound is a lower bound of the places of a queue's rows, by kind, and of when its memories
@@ -17,18 +17,18 @@ type LowBound struct {
 }
 
 // Places has a place for each kind of row.
-type Places [kinds]token.Place
+type Places [kinds]codec.Place
 
 // boundAt returns a bound with the same place for each kind.
-func boundAt(queue int64, at token.Place, forgotten int64) LowBound {
+func boundAt(queue int64, at codec.Place, forgotten int64) LowBound {
 	return LowBound{Queue: queue, From: Places{at, at, at, at}, Forgotten: forgotten}
 }
 
 // lowest returns the lowest bound: nothing is known.
-func lowest(queue int64) LowBound { return boundAt(queue, token.All.Low, math.MinInt64) }
+func lowest(queue int64) LowBound { return boundAt(queue, codec.WholeList.Low, math.MinInt64) }
 
 // highest returns the bound of an empty queue.
-func highest(queue int64) LowBound { return boundAt(queue, token.Place{At: never}, never) }
+func highest(queue int64) LowBound { return boundAt(queue, codec.Place{At: never}, never) }
 
 // Lowest reports whether f is the lowest bound.
 func (f *LowBound) Lowest() bool { return *f == lowest(f.Queue) }
@@ -184,14 +184,14 @@ func (e *Engine) lookWholeAt(queue int64) {
 // even after the clock was set back.
 func (h *Heads) lowBound(ms int64) LowBound {
 	f := LowBound{Queue: h.Num, From: h.First, Forgotten: h.Forgotten}
-	early := token.Place{At: ms - lookSlack.Milliseconds()}
+	early := codec.Place{At: ms - lookSlack.Milliseconds()}
 	for _, k := range []Kind{Waiting, Ranked} {
 		if early.Compare(f.From[k]) < 0 {
 			f.From[k] = early
 		}
 	}
 	if h.Settings.DeadKeep == 0 { // the dead were not looked at
-		f.From[Dead] = token.All.Low
+		f.From[Dead] = codec.WholeList.Low
 	}
 	if !h.Remembers {
 		f.Forgotten = math.MinInt64

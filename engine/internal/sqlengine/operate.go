@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // Pause stops leases and claims of a queue for d; 0: until Resume.
@@ -115,8 +115,8 @@ func rest(ctx context.Context, name string, err error) error {
 
 // inChunks calls do once for each row of a kind, and returns how often it returned true.
 func (e *Engine) inChunks(ctx context.Context, op string, num int64, kind Kind, do func(*work, *row) bool) (n int64, err error) {
-	return e.chunks(ctx, op, num, func(w *work, from token.Place) (c chunkDone, err error) {
-		rows, last, read, err := w.some(Range{Queue: num, Kind: kind, Span: token.Span{Low: from, High: token.All.High}, Most: chunk})
+	return e.chunks(ctx, op, num, func(w *work, from codec.Place) (c chunkDone, err error) {
+		rows, last, read, err := w.some(Range{Queue: num, Kind: kind, Span: codec.Span{Low: from, High: codec.WholeList.High}, Most: chunk})
 		c.more, c.next = read == chunk, behind(last)
 		for _, x := range w.adopt(rows) {
 			if do(w, x) {
@@ -131,13 +131,13 @@ func (e *Engine) inChunks(ctx context.Context, op string, num int64, kind Kind, 
 type chunkDone struct {
 	n    int64
 	more bool        // there are more rows
-	next token.Place // where to go on
+	next codec.Place // where to go on
 }
 
 // chunks runs do in one transaction after another until there are no more rows, and returns
 // the sum of what they did.
-func (e *Engine) chunks(ctx context.Context, op string, num int64, do func(w *work, from token.Place) (chunkDone, error)) (n int64, err error) {
-	c := chunkDone{more: true, next: token.All.Low}
+func (e *Engine) chunks(ctx context.Context, op string, num int64, do func(w *work, from codec.Place) (chunkDone, error)) (n int64, err error) {
+	c := chunkDone{more: true, next: codec.WholeList.Low}
 	for c.more {
 		from := c.next
 		err := e.do(ctx, op, []int64{num}, First{}, nil, func(w *work) (err error) {
@@ -157,7 +157,7 @@ func (e *Engine) chunks(ctx context.Context, op string, num int64, do func(w *wo
 // some reads a range without locks and then locks its rows, in order. One statement cannot do
 // both: if it has to wait for locks, it returns rows that have moved meanwhile. some returns
 // the rows that are left, and the number and last place of the rows in the range.
-func (w *work) some(r Range) (rows []*Row, last token.Place, read int, err error) {
+func (w *work) some(r Range) (rows []*Row, last codec.Place, read int, err error) {
 	found, err := w.tx.Ranges(w.ctx, []Range{r})
 	if err != nil || len(found[0]) == 0 {
 		return nil, last, 0, err
@@ -173,12 +173,12 @@ func (w *work) some(r Range) (rows []*Row, last token.Place, read int, err error
 }
 
 // behind is the place after last.
-func behind(last token.Place) token.Place { return token.Place{At: last.At, ID: last.ID + 1} }
+func behind(last codec.Place) codec.Place { return codec.Place{At: last.At, ID: last.ID + 1} }
 
 // forgetAll forgets the memories of a queue that ended at or before began. It counts those
 // that had not expired.
 func (e *Engine) forgetAll(ctx context.Context, num, began int64) (n int64, err error) {
-	return e.chunks(ctx, "purge", num, func(w *work, _ token.Place) (c chunkDone, err error) {
+	return e.chunks(ctx, "purge", num, func(w *work, _ codec.Place) (c chunkDone, err error) {
 		over, err := w.tx.Over(w.ctx, num, math.MinInt64, never, began, chunk)
 		c.more = len(over) > 0
 		for i := range over {
@@ -236,7 +236,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 	if limit <= 0 {
 		limit = math.MaxInt
 	}
-	span, began := token.All, int64(0)
+	span, began := codec.WholeList, int64(0)
 	for limit > 0 {
 		read, from := 0, span
 		most := min(limit, chunk)
@@ -244,8 +244,8 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 			span = from
 			if began == 0 {
 				began = w.ms
-				span.Low = token.Place{At: w.queues[num].keeps(w.ms)}
-				span.High = token.Place{At: w.ms + 1} // excludes messages that die meanwhile
+				span.Low = codec.Place{At: w.queues[num].keeps(w.ms)}
+				span.High = codec.Place{At: w.ms + 1} // excludes messages that die meanwhile
 				from = span
 			}
 			rows, last, n, err := w.some(Range{Queue: num, Kind: Dead, Span: span, Most: most})

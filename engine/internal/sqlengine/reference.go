@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // Cancel removes messages in one transaction; by id dead ones too.
@@ -207,7 +207,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		w.pass(x.Queue, 1)
 		w.hold(x, want.TTR)
 		ms = w.ms
-		lease = engine.Lease{Info: w.info(x), Token: token.Token{Queue: uint64(x.Queue), ID: x.ID, Nonce: *x.Nonce}.String()}
+		lease = engine.Lease{Info: w.info(x), Token: codec.Token{Queue: uint64(x.Queue), ID: x.ID, Nonce: *x.Nonce}.String()}
 		return nil, nil
 	})
 	if err == nil && !want.Remote {

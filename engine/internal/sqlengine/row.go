@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // never is the instant that never comes. Other instants are Unix milliseconds.
@@ -39,7 +39,7 @@ type Row struct {
 	Attempt uint32
 	// Nonce belongs to the last lease. While it is set, the lease's token settles, even after
 	// the deadline; nil: no token does.
-	Nonce     *token.Nonce
+	Nonce     *codec.Nonce
 	Policy    engine.Policy
 	LastError string
 	Content   engine.Content
@@ -47,7 +47,7 @@ type Row struct {
 }
 
 // Place is the row's place in the order of its kind.
-func (r *Row) Place() token.Place { return token.Place{At: r.Ends, ID: r.ID} }
+func (r *Row) Place() codec.Place { return codec.Place{At: r.Ends, ID: r.ID} }
 
 // Queue is the row of a queue.
 type Queue struct {
@@ -112,7 +112,7 @@ const (
 type Range struct {
 	Queue  int64
 	Kind   Kind
-	Span   token.Span
+	Span   codec.Span
 	Due    bool // Span ends at the database's time, whatever its High is
 	Newest bool // the latest first
 	Most   int

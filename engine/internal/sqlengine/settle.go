@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // Settle ends or extends leases, in one transaction.
@@ -28,16 +28,16 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 
 // settleNeeds returns what a settlement needs that others may have locked.
 func settleNeeds(s *engine.Settlement) lockKey {
-	t, _ := token.Parse(s.Token)
+	t, _ := codec.ParseToken(s.Token)
 	return lockKey{id: t.ID}
 }
 
 // settle is Settle within a call already begun.
 func (e *Engine) settle(ctx context.Context, s []engine.Settlement, timeout LockTimeout) ([]engine.Settled, error) {
 	settled := make([]engine.Settled, len(s))
-	tokens := make([]token.Token, len(s))
+	tokens := make([]codec.Token, len(s))
 	for i := range s {
-		t, ok := token.Parse(s[i].Token)
+		t, ok := codec.ParseToken(s[i].Token)
 		if err := s[i].Check(); err != nil {
 			settled[i].Err = err
 		} else if !ok || int64(t.Queue) <= 0 || t.ID == 0 || int64(t.ID) < 0 {
@@ -96,7 +96,7 @@ func lost(queue string, id engine.ID) error {
 // settle carries out a settlement. If its lease has lapsed, the message is ready or dead. The
 // lease is lost if the message is dead and another one holds its key, because it cannot
 // become live again.
-func (w *work) settle(t token.Token, s *engine.Settlement) engine.Settled {
+func (w *work) settle(t codec.Token, s *engine.Settlement) engine.Settled {
 	x := w.rows[t.ID]
 	if x == nil || x.gone || x.Nonce == nil || *x.Nonce != t.Nonce || x.Queue != int64(t.Queue) {
 		queue := ""

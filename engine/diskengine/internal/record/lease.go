@@ -5,7 +5,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
-	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // Lease says that a message is leased. It replaces any earlier lease; a Put, Move or Gone of
@@ -18,7 +17,7 @@ type Lease struct {
 
 	// Remote says that another process has the lease, so that it outlives this one.
 	Remote bool
-	Nonce  token.Nonce // when Remote
+	Nonce  codec.Nonce // when Remote
 }
 
 // Append writes the record.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
-	"github.com/tarryhq/tarry/engine/internal/token"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 )
@@ -42,7 +41,7 @@ func group(records ...written) (b []byte) {
 
 const now = 1893456000123
 
-var nonce = token.Nonce{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
+var nonce = codec.Nonce{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 
 // samples has each kind of record, and the bytes of each as docs/formats/records.md has them.
 var samples = []struct {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
-	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // Never is a time that does not come. All times are Unix milliseconds.
@@ -23,7 +22,7 @@ type State struct {
 
 	// Lapsed says that Nonce is of the last lease, which has lapsed; its token still settles.
 	Lapsed bool
-	Nonce  token.Nonce
+	Nonce  codec.Nonce
 
 	LastError []byte // empty: none
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
-	"github.com/tarryhq/tarry/engine/internal/token"
 )
 
 // moment is the least time of a slow look.
@@ -23,7 +23,7 @@ type slowLooks struct {
 }
 
 func (d *slowLooks) Heads(ctx context.Context, from []sqlengine.LowBound) (time.Time, []sqlengine.Heads, error) {
-	whole := func(f sqlengine.LowBound) bool { return f.From[sqlengine.Waiting] == token.All.Low }
+	whole := func(f sqlengine.LowBound) bool { return f.From[sqlengine.Waiting] == codec.WholeList.Low }
 	if slices.ContainsFunc(from, whole) {
 		if hold := d.hold.Load(); hold == nil {
 			time.Sleep(moment)

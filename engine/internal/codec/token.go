@@ -1,6 +1,4 @@
-// Package token encodes what callers get and pass back: the tokens of leases and the cursors
-// of lists. The text needs no escaping in a URL.
-package token
+package codec
 
 import (
 	"crypto/rand"
@@ -26,33 +24,33 @@ type Token struct {
 	Nonce Nonce // belongs to this lease alone
 }
 
-const size = 8 + 8 + len(Nonce{})
+const tokenSize = 8 + 8 + len(Nonce{})
 
-// Chars is the length of a token's text.
-const Chars = (size*8 + 5) / 6
+// TokenChars is the length of a token's text.
+const TokenChars = (tokenSize*8 + 5) / 6
 
-// coding accepts only one text for each token.
-var coding = base64.RawURLEncoding.Strict()
+// textCoding accepts only one text for each token.
+var textCoding = base64.RawURLEncoding.Strict()
 
 // String returns the text of a token.
 func (t Token) String() string {
-	var text [Chars]byte
+	var text [TokenChars]byte
 	return string(t.Append(text[:0]))
 }
 
 // Append appends the text of a token.
 func (t Token) Append(b []byte) []byte {
-	var raw [size]byte
+	var raw [tokenSize]byte
 	binary.BigEndian.PutUint64(raw[0:], t.Queue)
 	binary.BigEndian.PutUint64(raw[8:], uint64(t.ID))
 	copy(raw[16:], t.Nonce[:])
-	return coding.AppendEncode(b, raw[:])
+	return textCoding.AppendEncode(b, raw[:])
 }
 
-// Parse reads the text that String returns.
-func Parse(s string) (t Token, ok bool) {
-	var raw [size]byte
-	if !decode(raw[:], s) {
+// ParseToken reads the text that String returns.
+func ParseToken(s string) (t Token, ok bool) {
+	var raw [tokenSize]byte
+	if !decodeText(raw[:], s) {
 		return Token{}, false
 	}
 	t.Queue = binary.BigEndian.Uint64(raw[0:])
@@ -61,13 +59,13 @@ func Parse(s string) (t Token, ok bool) {
 	return t, true
 }
 
-// decode fills raw from s, and reports whether s encodes exactly as many bytes.
-func decode(raw []byte, s string) bool {
-	if len(s) != coding.EncodedLen(len(raw)) {
+// decodeText fills raw from s, and reports whether s encodes exactly as many bytes.
+func decodeText(raw []byte, s string) bool {
+	if len(s) != textCoding.EncodedLen(len(raw)) {
 		return false
 	}
-	var text [Chars]byte
+	var text [TokenChars]byte
 	// Decode skips line breaks, so fewer bytes may result.
-	n, err := coding.Decode(raw, text[:copy(text[:], s)])
+	n, err := textCoding.Decode(raw, text[:copy(text[:], s)])
 	return err == nil && n == len(raw)
 }

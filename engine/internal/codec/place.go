@@ -1,4 +1,4 @@
-package token
+package codec
 
 import (
 	"cmp"
@@ -35,17 +35,17 @@ func (p Place) Cursor(q *engine.ListQuery) string {
 	raw := [placeSize]byte{course(q)}
 	binary.BigEndian.PutUint64(raw[1:], uint64(p.At))
 	binary.BigEndian.PutUint64(raw[9:], uint64(p.ID))
-	return coding.EncodeToString(raw[:])
+	return textCoding.EncodeToString(raw[:])
 }
 
-// After returns the place after which a page begins; nil: at the start. It fails with
+// PlaceAfter returns the place after which a page begins; nil: at the start. It fails with
 // ErrInvalid if no page of such a list has that cursor.
-func After(q *engine.ListQuery) (*Place, error) {
+func PlaceAfter(q *engine.ListQuery) (*Place, error) {
 	if q.After == "" {
 		return nil, nil
 	}
 	var raw [placeSize]byte
-	if !decode(raw[:], q.After) || raw[0] != course(q) {
+	if !decodeText(raw[:], q.After) || raw[0] != course(q) {
 		return nil, &engine.Error{Op: "list", Queue: q.Queue, Err: engine.ErrInvalid, Hint: "after is the next of the page before, of the same state and order"}
 	}
 	return &Place{int64(binary.BigEndian.Uint64(raw[1:])), engine.ID(binary.BigEndian.Uint64(raw[9:]))}, nil
@@ -54,20 +54,20 @@ func After(q *engine.ListQuery) (*Place, error) {
 // Span is the part of a list still to be shown: from Low, and before High.
 type Span struct{ Low, High Place }
 
-// All is the span of a whole list.
-var All = Span{Place{At: math.MinInt64}, Place{At: math.MaxInt64}}
+// WholeList is the span of a whole list.
+var WholeList = Span{Place{At: math.MinInt64}, Place{At: math.MaxInt64}}
 
 // SpanOf returns the span of a query: between its From and To and, in its direction, after
-// its After. It fails as After does.
+// its After. It fails as PlaceAfter does.
 func SpanOf(q *engine.ListQuery) (Span, error) {
-	s := All
+	s := WholeList
 	if !q.From.IsZero() {
-		s.Low.At = ceil(q.From)
+		s.Low.At = ceilMilli(q.From)
 	}
 	if !q.To.IsZero() {
-		s.High.At = ceil(q.To)
+		s.High.At = ceilMilli(q.To)
 	}
-	after, err := After(q)
+	after, err := PlaceAfter(q)
 	switch {
 	case after == nil:
 	case q.Newest && after.Compare(s.High) < 0:
@@ -81,9 +81,9 @@ func SpanOf(q *engine.ListQuery) (Span, error) {
 // Holds reports whether a place is in the span.
 func (s Span) Holds(p Place) bool { return p.Compare(s.Low) >= 0 && p.Compare(s.High) < 0 }
 
-// ceil returns the first whole millisecond at or after t. Since places are whole
+// ceilMilli returns the first whole millisecond at or after t. Since places are whole
 // milliseconds, those at or after it are exactly those at or after t.
-func ceil(t time.Time) int64 {
+func ceilMilli(t time.Time) int64 {
 	ms := t.UnixMilli()
 	if t.Nanosecond()%int(time.Millisecond) != 0 {
 		ms++

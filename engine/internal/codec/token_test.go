@@ -1,4 +1,4 @@
-package token_test
+package codec_test
 
 import (
 	"errors"
@@ -10,20 +10,20 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/token"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 func TestTokenIsReadAsWritten(t *testing.T) {
-	for _, want := range []token.Token{
+	for _, want := range []codec.Token{
 		{},
-		{Queue: math.MaxUint64, ID: math.MaxUint64, Nonce: token.NewNonce()},
-		{Queue: 1, ID: 1 << 60, Nonce: token.Nonce{15: 0xff}},
+		{Queue: math.MaxUint64, ID: math.MaxUint64, Nonce: codec.NewNonce()},
+		{Queue: 1, ID: 1 << 60, Nonce: codec.Nonce{15: 0xff}},
 	} {
 		s := want.String()
-		if got, ok := token.Parse(s); !ok || got != want {
+		if got, ok := codec.ParseToken(s); !ok || got != want {
 			t.Errorf("wrote %+v, read %+v, %v", want, got, ok)
 		}
-		if len(s) != token.Chars || len(s) > 128 || url.PathEscape(s) != s || url.QueryEscape(s) != s {
+		if len(s) != codec.TokenChars || len(s) > 128 || url.PathEscape(s) != s || url.QueryEscape(s) != s {
 			t.Errorf("%q, %d characters", s, len(s))
 		}
 		if got := string(want.Append([]byte("x"))); got != "x"+s {
@@ -33,40 +33,40 @@ func TestTokenIsReadAsWritten(t *testing.T) {
 }
 
 func TestNoncesDiffer(t *testing.T) {
-	if a, b := token.NewNonce(), token.NewNonce(); a == b || a == (token.Nonce{}) {
+	if a, b := codec.NewNonce(), codec.NewNonce(); a == b || a == (codec.Nonce{}) {
 		t.Errorf("%x, then %x", a, b)
 	}
 }
 
-// FuzzParse: a lease has one token; whatever else is given is none.
-func FuzzParse(f *testing.F) {
-	f.Add(token.Token{}.String())
-	f.Add(token.Token{Queue: 7, ID: 8, Nonce: token.Nonce{9}}.String())
-	f.Add(strings.Repeat("_", token.Chars))
-	f.Add(strings.Repeat("A", token.Chars-1) + "\n")
-	f.Add(strings.Repeat("A", token.Chars) + "=")
+// FuzzParseToken: a lease has one token; whatever else is given is none.
+func FuzzParseToken(f *testing.F) {
+	f.Add(codec.Token{}.String())
+	f.Add(codec.Token{Queue: 7, ID: 8, Nonce: codec.Nonce{9}}.String())
+	f.Add(strings.Repeat("_", codec.TokenChars))
+	f.Add(strings.Repeat("A", codec.TokenChars-1) + "\n")
+	f.Add(strings.Repeat("A", codec.TokenChars) + "=")
 	f.Add("")
 	f.Fuzz(func(t *testing.T, s string) {
-		if got, ok := token.Parse(s); ok && got.String() != s {
+		if got, ok := codec.ParseToken(s); ok && got.String() != s {
 			t.Fatalf("%q was read as %+v, which is %q", s, got, got.String())
 		}
 	})
 }
 
-// FuzzAfter: a place has one cursor in a list; whatever else is given is refused.
-func FuzzAfter(f *testing.F) {
+// FuzzPlaceAfter: a place has one cursor in a list; whatever else is given is refused.
+func FuzzPlaceAfter(f *testing.F) {
 	scheduled := &engine.ListQuery{State: engine.Scheduled}
-	f.Add(token.Place{}.Cursor(scheduled))
-	f.Add(token.Place{At: -62135596800000, ID: 1 << 60}.Cursor(scheduled))
-	f.Add(token.Place{At: math.MinInt64, ID: math.MaxUint64}.Cursor(scheduled))
-	f.Add(token.Place{At: 1, ID: 1}.Cursor(&engine.ListQuery{State: engine.Scheduled, Newest: true}))
-	f.Add(token.Place{At: 1, ID: 1}.Cursor(&engine.ListQuery{State: engine.Dead}))
+	f.Add(codec.Place{}.Cursor(scheduled))
+	f.Add(codec.Place{At: -62135596800000, ID: 1 << 60}.Cursor(scheduled))
+	f.Add(codec.Place{At: math.MinInt64, ID: math.MaxUint64}.Cursor(scheduled))
+	f.Add(codec.Place{At: 1, ID: 1}.Cursor(&engine.ListQuery{State: engine.Scheduled, Newest: true}))
+	f.Add(codec.Place{At: 1, ID: 1}.Cursor(&engine.ListQuery{State: engine.Dead}))
 	f.Add(strings.Repeat("A", 22) + "B")
 	f.Add(strings.Repeat("\n", 23))
 	f.Add("")
 	f.Fuzz(func(t *testing.T, s string) {
 		q := &engine.ListQuery{Queue: "q", State: engine.Scheduled, After: s}
-		p, err := token.After(q)
+		p, err := codec.PlaceAfter(q)
 		switch {
 		case s == "":
 			if p != nil || err != nil {
@@ -86,11 +86,11 @@ func TestCursorIsOfOneList(t *testing.T) {
 	lists := []engine.ListQuery{
 		{State: engine.Scheduled}, {State: engine.Scheduled, Newest: true}, {State: engine.Ready}, {State: engine.Dead}, {State: engine.Dead, Newest: true},
 	}
-	place := token.Place{At: 7, ID: 8}
+	place := codec.Place{At: 7, ID: 8}
 	for i, of := range lists {
 		for j, to := range lists {
 			to.After = place.Cursor(&of)
-			if got, err := token.After(&to); (err == nil) != (i == j) || err == nil && *got != place {
+			if got, err := codec.PlaceAfter(&to); (err == nil) != (i == j) || err == nil && *got != place {
 				t.Errorf("of %+v, given to %+v: %v, %v", of, to, got, err)
 			}
 		}
@@ -100,14 +100,14 @@ func TestCursorIsOfOneList(t *testing.T) {
 func TestSpanOf(t *testing.T) {
 	ms := func(n int64) time.Time { return time.UnixMilli(n) }
 	behind := func(q engine.ListQuery, at int64, id engine.ID) engine.ListQuery {
-		q.After = token.Place{At: at, ID: id}.Cursor(&q)
+		q.After = codec.Place{At: at, ID: id}.Cursor(&q)
 		return q
 	}
-	all := []token.Place{{-5, 1}, {9, 3}, {10, 1}, {10, 4}, {11, 2}, {20, 5}}
+	all := []codec.Place{{-5, 1}, {9, 3}, {10, 1}, {10, 4}, {11, 2}, {20, 5}}
 	for _, c := range []struct {
 		name string
 		q    engine.ListQuery
-		want []token.Place
+		want []codec.Place
 	}{
 		{"all", engine.ListQuery{}, all},
 		{"from is held", engine.ListQuery{From: ms(10)}, all[2:]},
@@ -123,11 +123,11 @@ func TestSpanOf(t *testing.T) {
 		{"behind one, backwards", behind(engine.ListQuery{From: ms(9), Newest: true}, 10, 4), all[1:3]},
 		{"behind one after to, backwards", behind(engine.ListQuery{To: ms(11), Newest: true}, 20, 5), all[:4]},
 	} {
-		span, err := token.SpanOf(&c.q)
+		span, err := codec.SpanOf(&c.q)
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		var got []token.Place
+		var got []codec.Place
 		for _, p := range all {
 			if span.Holds(p) {
 				got = append(got, p)
@@ -140,7 +140,7 @@ func TestSpanOf(t *testing.T) {
 }
 
 func TestPlacesAreInTheOrderOfLists(t *testing.T) {
-	order := []token.Place{{At: -1, ID: 9}, {At: 0, ID: 1}, {At: 0, ID: 2}, {At: 1, ID: 1}}
+	order := []codec.Place{{At: -1, ID: 9}, {At: 0, ID: 1}, {At: 0, ID: 2}, {At: 1, ID: 1}}
 	for i, a := range order {
 		for j, b := range order {
 			if got := a.Compare(b); (got < 0) != (i < j) || (got == 0) != (i == j) {
@@ -150,18 +150,18 @@ func TestPlacesAreInTheOrderOfLists(t *testing.T) {
 	}
 }
 
-func BenchmarkString(b *testing.B) {
+func BenchmarkTokenString(b *testing.B) {
 	b.ReportAllocs()
-	t := token.Token{Queue: 1, ID: 2, Nonce: token.NewNonce()}
+	t := codec.Token{Queue: 1, ID: 2, Nonce: codec.NewNonce()}
 	for b.Loop() {
 		_ = t.String()
 	}
 }
 
-func BenchmarkParse(b *testing.B) {
+func BenchmarkParseToken(b *testing.B) {
 	b.ReportAllocs()
-	s := token.Token{Queue: 1, ID: 2, Nonce: token.NewNonce()}.String()
+	s := codec.Token{Queue: 1, ID: 2, Nonce: codec.NewNonce()}.String()
 	for b.Loop() {
-		_, _ = token.Parse(s)
+		_, _ = codec.ParseToken(s)
 	}
 }

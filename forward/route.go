@@ -10,7 +10,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/pattern"
+	"github.com/tarryhq/tarry/internal/names"
 )
 
 // The defaults and bounds of a Route.
@@ -51,11 +51,11 @@ type Route struct {
 	Options Options
 }
 
-func (r *Route) pattern() bool { return pattern.Is(r.Queue) }
+func (r *Route) pattern() bool { return names.IsPattern(r.Queue) }
 
 // takes reports whether the queue is the route's, or matches its pattern.
 func (r *Route) takes(queue string) bool {
-	return pattern.Takes(r.Queue, queue)
+	return names.Match(r.Queue, queue)
 }
 
 // width is how many messages are leased at a time. With a rate, it is what the rate allows

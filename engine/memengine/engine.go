@@ -32,8 +32,8 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/names"
 	"github.com/tarryhq/tarry/internal/calls"
+	"github.com/tarryhq/tarry/internal/names"
 	"github.com/tarryhq/tarry/internal/storeurl"
 )
 

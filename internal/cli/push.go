@@ -8,12 +8,12 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/pattern"
+	"github.com/tarryhq/tarry/internal/names"
 )
 
 // warnReserved warns if a queue has a reserved name.
 func (p *Program) warnReserved(queue string) {
-	if pattern.Reserved(queue) {
+	if names.Reserved(queue) {
 		fmt.Fprintln(p.Stderr, "tarry: names that begin with tarry. are tarry's own: no pattern such as * takes them in routes and for tokens")
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/pattern"
+	"github.com/tarryhq/tarry/internal/names"
 )
 
 // Token is a name with rights. It does not hold its secret.
@@ -28,7 +28,7 @@ type Token struct {
 
 // May reports whether the token has one of the rights on a queue.
 func (t *Token) May(wanted Scope, queue string) bool {
-	return t.Scopes.has(wanted) && slices.ContainsFunc(t.Queues, func(p string) bool { return pattern.Takes(p, queue) })
+	return t.Scopes.has(wanted) && slices.ContainsFunc(t.Queues, func(p string) bool { return names.Match(p, queue) })
 }
 
 // MayAll reports whether the token has one of the rights on all queues.

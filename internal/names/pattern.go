@@ -1,5 +1,4 @@
-// Package pattern matches queue names against patterns, for routes and tokens.
-package pattern
+package names
 
 import "strings"
 
@@ -7,14 +6,14 @@ import "strings"
 // start with this prefix match them.
 const reserved = "tarry."
 
-// Is reports whether s is a pattern and not the name of a queue.
-func Is(s string) bool { return strings.Contains(s, "*") }
+// IsPattern reports whether s, of a route or a token, is a pattern and not the name of a queue.
+func IsPattern(s string) bool { return strings.Contains(s, "*") }
 
 // Reserved reports whether the name or pattern is one of tarry's own queues.
 func Reserved(queue string) bool { return strings.HasPrefix(queue, reserved) }
 
-// Takes reports whether s is the queue's name, or a pattern that matches it.
-func Takes(s, queue string) bool { return s == queue || Is(s) && fits(s, queue) }
+// Match reports whether s is the queue's name, or a pattern that matches it.
+func Match(s, queue string) bool { return s == queue || IsPattern(s) && fits(s, queue) }
 
 // fits reports whether a pattern matches a queue's name. Each * matches any characters,
 // dots and slashes included, or none.

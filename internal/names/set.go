@@ -1,5 +1,4 @@
-// Package names keeps the names of queues in order, so that the cost of a page depends on its
-// length and not on the number of names.
+// Package names is about the names of queues: the patterns that match them, and sets of them.
 package names
 
 import (
@@ -10,7 +9,8 @@ import (
 // chunkNames is the most names in a chunk.
 const chunkNames = 256
 
-// Set is an ordered set of names. The zero Set is empty. Callers lock.
+// Set is an ordered set of names: the cost of a page depends on its length and not on the
+// number of names. The zero Set is empty. Callers lock.
 //
 // It is an ordered list of chunks, none of them empty. Adding or removing a name moves at
 // most one chunk of names. It also moves the list when a chunk is split or emptied.

@@ -1,4 +1,4 @@
-package pattern
+package names
 
 import (
 	"regexp"
@@ -41,7 +41,7 @@ func FuzzFits(f *testing.F) {
 	f.Add("*", "")
 	f.Add("aa*aa", "aaa")
 	f.Fuzz(func(t *testing.T, pattern, queue string) {
-		if !Is(pattern) || strings.HasPrefix(queue, reserved) {
+		if !IsPattern(pattern) || strings.HasPrefix(queue, reserved) {
 			return
 		}
 		re, err := regexp.Compile(`(?s)\A` + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, `.*`) + `\z`)

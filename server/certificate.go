@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/tarryhq/tarry/internal/fresh"
+	"github.com/tarryhq/tarry/internal/secretfile"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
@@ -24,7 +24,7 @@ type TLSFiles struct {
 type Certificate struct {
 	log   *slog.Logger
 	path  string
-	files *fresh.Value[*shown]
+	files *secretfile.Value[*shown]
 }
 
 // shown is the content of the files when they were read.
@@ -53,7 +53,7 @@ func (f TLSFiles) Open(log *slog.Logger) (*Certificate, error) {
 		log.Error("the files for TLS cannot be read again, and what was read before is used on", "error", err)
 	}
 	var err error
-	c.files, err = fresh.New(read, failed, paths...)
+	c.files, err = secretfile.NewValue(read, failed, paths...)
 	if err != nil {
 		return nil, err
 	}

@@ -19,8 +19,8 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine/memengine"
-	"github.com/tarryhq/tarry/internal/fresh"
 	"github.com/tarryhq/tarry/internal/nettest"
+	"github.com/tarryhq/tarry/internal/secretfile"
 	"github.com/tarryhq/tarry/server"
 )
 
@@ -128,7 +128,7 @@ func TestTLSFilesAreReadAgain(t *testing.T) {
 		t.Fatalf("%q, %v", got, err)
 	}
 	copyFile(t, otherCert, cert) // no longer one pair
-	time.Sleep(fresh.Interval)
+	time.Sleep(secretfile.CheckInterval)
 	if _, err := s.get(t, first, "/healthz"); err != nil {
 		t.Errorf("with a pair that does not match: %v", err)
 	}
@@ -136,7 +136,7 @@ func TestTLSFilesAreReadAgain(t *testing.T) {
 		t.Errorf("logged was %s", s.log)
 	}
 	copyFile(t, otherKey, key)
-	time.Sleep(fresh.Interval)
+	time.Sleep(secretfile.CheckInterval)
 	if _, err := s.get(t, trusting(t, otherCert, nil), "/healthz"); err != nil {
 		t.Errorf("with the new pair: %v", err)
 	}

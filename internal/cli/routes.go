@@ -13,7 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tarryhq/tarry/forward"
-	"github.com/tarryhq/tarry/internal/private"
+	"github.com/tarryhq/tarry/internal/secretfile"
 )
 
 // routesName is the name of the routes in a --config file.
@@ -189,7 +189,7 @@ func atLeastOne(field string, n *int) (int, error) {
 
 // readLines reads a file of secrets with one value on each line.
 func readLines(field, path string) (lines []string, err error) {
-	data, err := private.Read(path)
+	data, err := secretfile.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", field, err)
 	}

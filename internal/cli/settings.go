@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tarryhq/tarry/engine/diskengine"
-	"github.com/tarryhq/tarry/internal/private"
+	"github.com/tarryhq/tarry/internal/secretfile"
 )
 
 // A setting is a flag that may also come from the environment or the --config file. The flag
@@ -159,7 +159,7 @@ func readTwin(name, path string) ([]byte, error) {
 		}
 		return data, nil
 	}
-	data, err := private.Read(path)
+	data, err := secretfile.Read(path)
 	switch {
 	case errors.As(err, new(*fs.PathError)):
 		return nil, usagef("name a file that holds the token", "--token-file: %v", err)

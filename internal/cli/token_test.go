@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tarryhq/tarry/internal/fresh"
 	"github.com/tarryhq/tarry/internal/nettest"
+	"github.com/tarryhq/tarry/internal/secretfile"
 )
 
 // newToken makes a token in a file, and returns the file that holds it.
@@ -158,7 +158,7 @@ func TestServeProcessWithTokensAndTLS(t *testing.T) {
 	}
 	second := newToken(t, tokens, "second", "read", "*")
 	world{}.must(t, "token", "revoke", "first", "--tokens", tokens)
-	time.Sleep(fresh.Interval)
+	time.Sleep(secretfile.CheckInterval)
 	world{}.must(t, "queues", "--server", own, "--token-file", second)
 	run1(t, world{}, step{args: "queues --server " + own + " --token-file " + first, code: exitFailed, stderr: `tarry: open: .*the token is not known here.*\n`})
 	stderr.await(t, `"what":"token revoke","token":"first"`)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/internal/duration"
-	"github.com/tarryhq/tarry/internal/private"
+	"github.com/tarryhq/tarry/internal/secretfile"
 )
 
 // List takes an option that may be given several times.
@@ -77,7 +77,7 @@ func (r *Reader) Secret(name string, to *string) bool { return r.secret(name, to
 // Token takes the password in the URL, or reads the token from the file that an option
 // names. Other users must not be able to read or write the file.
 func (r *Reader) Token(name string, to *string) bool {
-	return r.either(name, r.secret(name, to, private.Read), to)
+	return r.either(name, r.secret(name, to, secretfile.Read), to)
 }
 
 func (r *Reader) secret(name string, to *string, read func(path string) ([]byte, error)) bool {

@@ -15,7 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/tarryhq/tarry/internal/private"
+	"github.com/tarryhq/tarry/internal/secretfile"
 )
 
 // File is the path of a file of tokens. Its methods read and replace it as a whole, so that a
@@ -46,7 +46,7 @@ var ErrNotFound = errors.New("there is no such token")
 // than its owner may read or write it. The exception is a file of root's, which its group may
 // read.
 func (f File) Read() ([]Token, error) {
-	data, err := private.Read(string(f))
+	data, err := secretfile.Read(string(f))
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tarryhq/tarry/internal/fresh"
+	"github.com/tarryhq/tarry/internal/secretfile"
 	"github.com/tarryhq/tarry/internal/sparse"
 )
 
@@ -18,7 +18,7 @@ import (
 // used by many goroutines.
 type Guard struct {
 	file   File
-	tokens *fresh.Value[*tokens]
+	tokens *secretfile.Value[*tokens]
 	audit  *Audit
 	log    *slog.Logger
 	told   *sparse.Lines // bounds the log lines about requests without a valid token
@@ -82,7 +82,7 @@ func NewGuard(file File, cfg *GuardConfig) (*Guard, error) {
 		g.log.Error("the tokens cannot be read again, and stay as they were", "error", err)
 	}
 	var err error
-	if g.tokens, err = fresh.New(read, failed, string(file)); err != nil {
+	if g.tokens, err = secretfile.NewValue(read, failed, string(file)); err != nil {
 		return nil, err
 	}
 	g.tokens.OnGone(goneGrace, func() *tokens {

@@ -1,6 +1,7 @@
-// Package private reads files that hold secrets or permissions. Other users must not be able
-// to read or write these files.
-package private
+// Package secretfile reads files that hold secrets or permissions, such as keys, certificates
+// and tokens. Other users must not be able to read or write those with secrets (Read). What is
+// made from files follows their changes (Value).
+package secretfile
 
 import (
 	"errors"

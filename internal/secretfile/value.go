@@ -1,6 +1,4 @@
-// Package fresh keeps values that are made from files, such as certificates and tokens, up
-// to date with the files.
-package fresh
+package secretfile
 
 import (
 	"bytes"
@@ -15,11 +13,11 @@ import (
 	"time"
 )
 
-// Interval is the shortest time between two checks of the files.
-const Interval = time.Second
+// CheckInterval is the shortest time between two checks of the files.
+const CheckInterval = time.Second
 
-// Value is a value made from files. Get checks the files, at most once in an Interval, and
-// makes the value again when one has changed. Nothing watches the files, so replaced and
+// Value is a value made from files. Get checks the files, at most once in a
+// CheckInterval, and makes the value again when one has changed. Nothing watches the files, so replaced and
 // remounted files are found as well as rewritten ones. It is safe for concurrent use.
 //
 // A file has changed when its size, mode, owner or times have. Times are coarse: a second
@@ -49,9 +47,9 @@ type look struct {
 	sum     []byte // of its content, if not settled; else nil
 }
 
-// New makes a value from files. If it later cannot be made again, the old value stays, each
-// check tries again, and failed is called whenever the reason changes.
-func New[T any](make func() (T, error), failed func(error), paths ...string) (*Value[T], error) {
+// NewValue makes a value from files. If it later cannot be made again, the old value stays,
+// each check tries again, and failed is called whenever the reason changes.
+func NewValue[T any](make func() (T, error), failed func(error), paths ...string) (*Value[T], error) {
 	v := &Value[T]{paths: paths, make: make, failed: failed, began: time.Now()}
 	seen, err := v.look()
 	if err != nil {
@@ -74,7 +72,7 @@ func (v *Value[T]) OnGone(grace time.Duration, gone func() T) { v.grace, v.gone 
 // Get returns the value, made again if the files have changed. While one caller makes it,
 // the others get the old one.
 func (v *Value[T]) Get() T {
-	if at := v.looked.Load(); int64(time.Since(v.began))-at >= int64(Interval) && v.mu.TryLock() {
+	if at := v.looked.Load(); int64(time.Since(v.began))-at >= int64(CheckInterval) && v.mu.TryLock() {
 		v.refresh()
 		v.mu.Unlock()
 	}

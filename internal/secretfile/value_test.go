@@ -1,4 +1,4 @@
-package fresh
+package secretfile
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 func text(t *testing.T, path string) (*Value[string], *[]string) {
 	t.Helper()
 	var told []string
-	v, err := New(func() (string, error) {
+	v, err := NewValue(func() (string, error) {
 		b, err := os.ReadFile(path)
 		if string(b) == "bad" {
 			err = errors.New("it is bad")
@@ -48,28 +48,28 @@ func TestValueFollowsItsFile(t *testing.T) {
 				t.Errorf("it is %q, not %q", got, want)
 			}
 		}
-		time.Sleep(Interval)
+		time.Sleep(CheckInterval)
 		is("one")
 		replace(t, path, "two")
 		is("one") // it was looked at just now
-		time.Sleep(Interval)
+		time.Sleep(CheckInterval)
 		is("two")
 		replace(t, path, "six") // as long as before
 		v.Refresh()
 		is("six")
 		for range 3 {
 			replace(t, path, "bad")
-			time.Sleep(Interval)
+			time.Sleep(CheckInterval)
 			is("six")
 		}
 		_ = os.Remove(path)
-		time.Sleep(Interval)
+		time.Sleep(CheckInterval)
 		is("six")
 		if len(*told) != 2 || (*told)[0] != "it is bad" {
 			t.Errorf("told was %q", *told)
 		}
 		replace(t, path, "ten")
-		time.Sleep(Interval)
+		time.Sleep(CheckInterval)
 		is("ten")
 		replace(t, path, "bad")
 		v.Refresh()
@@ -137,7 +137,7 @@ func TestValueOfAFileThatIsGone(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			is("one", true)
 			replace(t, path, "one")
-			time.Sleep(Interval)
+			time.Sleep(CheckInterval)
 			is("one", false)
 		}
 		_ = os.Remove(path)
@@ -151,13 +151,13 @@ func TestValueOfAFileThatIsGone(t *testing.T) {
 			t.Errorf("dropped %d times, and told %q", dropped, *told)
 		}
 		replace(t, path, "two")
-		time.Sleep(Interval)
+		time.Sleep(CheckInterval)
 		is("two", false)
 	})
 }
 
 func TestValueOfNothing(t *testing.T) {
-	_, err := New(func() (int, error) { return 1, nil }, nil, filepath.Join(t.TempDir(), "none"))
+	_, err := NewValue(func() (int, error) { return 1, nil }, nil, filepath.Join(t.TempDir(), "none"))
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}

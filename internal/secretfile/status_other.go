@@ -1,6 +1,6 @@
 //go:build !linux
 
-package fresh
+package secretfile
 
 import (
 	"os"

@@ -12,7 +12,6 @@ import (
 	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/dispatch"
 	"github.com/tarryhq/tarry/internal/notify"
-	"github.com/tarryhq/tarry/internal/trouble"
 	"github.com/tarryhq/tarry/internal/work"
 )
 
@@ -28,7 +27,7 @@ type Client struct {
 	maxBody int
 	most    int // how many queues all waiting leases together may name
 	log     *slog.Logger
-	trouble *trouble.Log
+	trouble *notify.TroubleLog
 	now     func() time.Time // time.Now
 	inHand  *work.InHand
 
@@ -91,7 +90,7 @@ func New(eng engine.Engine, cfg *Config) *Client {
 		closed:  make(chan struct{}),
 	}
 	c.dispatch = dispatch.New(eng, caps, c.log, c.most)
-	c.trouble = trouble.New(c.log)
+	c.trouble = notify.NewTroubleLog(c.log)
 	if caps.Coalesce > 1 {
 		c.pushes = calls.NewCoalescer(caps.Coalesce, caps.Lanes, func(m *engine.Message) int { return len(m.Body) }, push)
 		c.cancels = calls.NewCoalescer(caps.Coalesce, caps.Lanes, nil, eng.Cancel)

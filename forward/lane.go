@@ -14,7 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/internal/trouble"
+	"github.com/tarryhq/tarry/internal/notify"
 )
 
 // lane is a running route: one target, and a worker for the route's queues. A worker's
@@ -30,7 +30,7 @@ type lane struct {
 	slots   chan struct{} // a token for each message being sent
 	waiting atomic.Int64  // leased messages without a slot
 	limit   *rate.Limiter // nil: none
-	trouble *trouble.Log
+	trouble *notify.TroubleLog
 
 	end   chan struct{}   // closed when the final drain begins
 	life  context.Context // cancelled when the drain takes too long
@@ -46,7 +46,7 @@ type lane struct {
 	errs  []error
 }
 
-var unforwarded = trouble.Kind{Text: "messages could not be forwarded", Level: slog.LevelWarn}
+var unforwarded = notify.Trouble{Text: "messages could not be forwarded", Level: slog.LevelWarn}
 
 // overlap is how long the old worker continues, so that the new one can learn what is due in
 // its queues.
@@ -63,7 +63,7 @@ func newLane(c *tarry.Client, r Route, cfg *RouterConfig) (*lane, error) {
 		c: c, route: r, target: target, drain: cfg.DrainTimeout, log: log,
 		send:    target.Send,
 		slots:   make(chan struct{}, r.width()),
-		trouble: trouble.New(log),
+		trouble: notify.NewTroubleLog(log),
 		end:     make(chan struct{}),
 	}
 	if l.drain == 0 {

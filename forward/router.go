@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/internal/trouble"
+	"github.com/tarryhq/tarry/internal/notify"
 )
 
 // The defaults of a RouterConfig.
@@ -66,13 +66,13 @@ type Router struct {
 	find    *finder
 	after   time.Time // earliest next change of workers for found queues
 	broken  chan error
-	trouble *trouble.Log
+	trouble *notify.TroubleLog
 	gone    sync.WaitGroup
 }
 
 var (
-	crowded = trouble.Kind{Text: "patterns match more queues than may be taken at a time", Level: slog.LevelWarn}
-	blind   = trouble.Kind{Text: "queues cannot be listed; new ones may be found late", Level: slog.LevelWarn}
+	crowded = notify.Trouble{Text: "patterns match more queues than may be taken at a time", Level: slog.LevelWarn}
+	blind   = notify.Trouble{Text: "queues cannot be listed; new ones may be found late", Level: slog.LevelWarn}
 )
 
 // NewRouter returns a Router for the messages of a client.
@@ -93,7 +93,7 @@ func NewRouter(c *tarry.Client, cfg *RouterConfig) *Router {
 	if r.cfg.Logger == nil {
 		r.cfg.Logger = slog.Default()
 	}
-	r.trouble = trouble.New(r.cfg.Logger)
+	r.trouble = notify.NewTroubleLog(r.cfg.Logger)
 	return r
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/sparse"
+	"github.com/tarryhq/tarry/internal/notify"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
@@ -50,14 +50,14 @@ func (s *Server) log(r *http.Request, f *wire.Error, err error) {
 
 // failures bounds the log lines about failed requests: while the store is down, every request
 // fails.
-type failures struct{ full, away, others *sparse.Lines }
+type failures struct{ full, away, others *notify.Lines }
 
 func newFailures() failures {
-	return failures{full: sparse.New(1, time.Minute), away: sparse.New(100, time.Second), others: sparse.New(100, time.Second)}
+	return failures{full: notify.NewLines(1, time.Minute), away: notify.NewLines(100, time.Second), others: notify.NewLines(100, time.Second)}
 }
 
 // of returns the lines for a status.
-func (f *failures) of(status int) *sparse.Lines {
+func (f *failures) of(status int) *notify.Lines {
 	switch status {
 	case http.StatusInsufficientStorage:
 		return f.full

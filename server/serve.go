@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tarryhq/tarry/internal/sparse"
+	"github.com/tarryhq/tarry/internal/notify"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
@@ -46,7 +46,7 @@ func serve(ctx context.Context, ln net.Listener, handler http.Handler, cfg *Conf
 		WriteTimeout:      cfg.WriteTimeout,
 		IdleTimeout:       cfg.IdleTimeout,
 		MaxHeaderBytes:    cfg.MaxHeader,
-		ErrorLog:          log.New(&errorLog{cfg.Logger, sparse.New(10, 10*time.Second)}, "", 0),
+		ErrorLog:          log.New(&errorLog{cfg.Logger, notify.NewLines(10, 10*time.Second)}, "", 0),
 		TLSConfig:         cfg.TLS,
 		Protocols:         new(http.Protocols),
 	}
@@ -132,7 +132,7 @@ var (
 // cause as many as it likes.
 type errorLog struct {
 	log   *slog.Logger
-	lines *sparse.Lines
+	lines *notify.Lines
 }
 
 func (l *errorLog) Write(line []byte) (int, error) {

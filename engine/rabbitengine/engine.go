@@ -13,7 +13,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/internal/calls"
-	"github.com/tarryhq/tarry/internal/trouble"
+	"github.com/tarryhq/tarry/internal/notify"
 )
 
 // Engine is an engine on RabbitMQ. It is safe for concurrent use.
@@ -37,7 +37,7 @@ type Engine struct {
 	tasks     sync.WaitGroup
 	deadTurn  sync.Mutex // held while dead messages are read
 	measured  measured
-	trouble   *trouble.Log
+	trouble   *notify.TroubleLog
 
 	mu      sync.Mutex
 	session *session      // nil: not connected
@@ -74,7 +74,7 @@ func open(rawURL string, dial amqp.Config, cfg *Config) (*Engine, error) {
 	e := &Engine{
 		cfg: full, urls: urls, dialAs: dial, ids: newIDs(), news: make(chan struct{}),
 		queues: make(map[string]*queue), leases: make(map[codec.Nonce]*lease), wake: make(chan struct{}, 1), quiet: make(chan struct{}),
-		trouble: trouble.New(full.Logger),
+		trouble: notify.NewTroubleLog(full.Logger),
 	}
 	e.closing, e.close = context.WithCancel(context.Background())
 	s, err := e.dial()

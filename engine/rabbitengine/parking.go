@@ -9,7 +9,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/trouble"
+	"github.com/tarryhq/tarry/internal/notify"
 )
 
 const (
@@ -20,9 +20,9 @@ const (
 )
 
 var (
-	wasParked = trouble.Kind{Level: slog.LevelWarn,
+	wasParked = notify.Trouble{Level: slog.LevelWarn,
 		Text: "RabbitMQ had parked messages, which were published again: a queue was deleted, or a policy limits how long it keeps messages or how often it delivers them"}
-	staysParked = trouble.Kind{Level: slog.LevelWarn, Text: "messages that RabbitMQ could not route cannot be published again"}
+	staysParked = notify.Trouble{Level: slog.LevelWarn, Text: "messages that RabbitMQ could not route cannot be published again"}
 )
 
 // parked handles the parking queue during a session. It leaves messages that it cannot

@@ -12,7 +12,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/trouble"
+	"github.com/tarryhq/tarry/internal/notify"
 )
 
 // queue is this process's part of a queue. Engine.mu guards it.
@@ -236,7 +236,7 @@ func (e *Engine) arrived(q *queue, s *session, ch *amqp.Channel, f *flow, d *amq
 	e.put(x)
 }
 
-var cameEarly = trouble.Kind{Level: slog.LevelWarn,
+var cameEarly = notify.Trouble{Level: slog.LevelWarn,
 	Text: "RabbitMQ delivered messages before they were due, and they are delayed again: do not apply policies with message-ttl or max-length to tarry's queues, and synchronize clocks"}
 
 // put makes a delivery ready.

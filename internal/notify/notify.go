@@ -1,5 +1,6 @@
-// Package notify calls the user's functions on goroutines of their own, so that nothing
-// waits for them.
+// Package notify tells the user what happens. Nothing waits for the user's functions
+// (Notifier) or for the log (Logger), and what may happen thousands of times a second takes
+// few lines of it (TroubleLog, Lines).
 package notify
 
 import (

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/internal/trouble"
+	"github.com/tarryhq/tarry/internal/notify"
 )
 
 // Kind is the kind of an Event.
@@ -124,13 +124,13 @@ func (d *Delivery) attrs(err error) []any {
 
 // Kinds of logged trouble: after the first lines, each queue gets at most one a minute.
 var (
-	handlerFailed  = trouble.Kind{Text: "a handler failed", Level: slog.LevelWarn}
-	messageDied    = trouble.Kind{Text: "a message is dead", Level: slog.LevelWarn, First: 10}
-	messagesLapsed = trouble.Kind{Text: "messages are dead: their last lease lapsed", Level: slog.LevelWarn, First: 10}
-	lostLease      = trouble.Kind{Text: "a lease was lost while its handler ran", Level: slog.LevelWarn, First: 10}
-	stuckHandler   = trouble.Kind{Text: "a handler is stuck: it has not returned though its context has ended", Level: slog.LevelWarn, First: 10}
-	cameAgain      = trouble.Kind{Text: "a message came again while its handler still runs here; it was postponed", Level: slog.LevelWarn}
-	unsettled      = trouble.Kind{Text: "a result came too late, or could not be sent to the engine", Level: slog.LevelWarn, First: 10}
-	unconfirmed    = trouble.Kind{Text: "results were sent, but the engine's answers were lost", Level: slog.LevelInfo}
-	unrenewed      = trouble.Kind{Text: "leases could not be renewed", Level: slog.LevelWarn}
+	handlerFailed  = notify.Trouble{Text: "a handler failed", Level: slog.LevelWarn}
+	messageDied    = notify.Trouble{Text: "a message is dead", Level: slog.LevelWarn, First: 10}
+	messagesLapsed = notify.Trouble{Text: "messages are dead: their last lease lapsed", Level: slog.LevelWarn, First: 10}
+	lostLease      = notify.Trouble{Text: "a lease was lost while its handler ran", Level: slog.LevelWarn, First: 10}
+	stuckHandler   = notify.Trouble{Text: "a handler is stuck: it has not returned though its context has ended", Level: slog.LevelWarn, First: 10}
+	cameAgain      = notify.Trouble{Text: "a message came again while its handler still runs here; it was postponed", Level: slog.LevelWarn}
+	unsettled      = notify.Trouble{Text: "a result came too late, or could not be sent to the engine", Level: slog.LevelWarn, First: 10}
+	unconfirmed    = notify.Trouble{Text: "results were sent, but the engine's answers were lost", Level: slog.LevelInfo}
+	unrenewed      = notify.Trouble{Text: "leases could not be renewed", Level: slog.LevelWarn}
 )

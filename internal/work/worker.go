@@ -15,7 +15,6 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/dispatch"
 	"github.com/tarryhq/tarry/internal/notify"
-	"github.com/tarryhq/tarry/internal/trouble"
 )
 
 // Worker handles messages; see tarry.Worker. Make one with New, add queues with Register,
@@ -72,7 +71,7 @@ type Worker struct {
 
 	events  notify.Notifier[Event]  // to the observer
 	faults  *notify.Notifier[fault] // to OnError
-	trouble *trouble.Log
+	trouble *notify.TroubleLog
 	held    atomic.Bool // leasing has stopped because the observer is behind
 }
 
@@ -93,7 +92,7 @@ type Config struct {
 	InHand   *InHand
 	Now      func() time.Time
 	Logger   *slog.Logger
-	Trouble  *trouble.Log // nil: one of its own, on Logger
+	Trouble  *notify.TroubleLog // nil: one of its own, on Logger
 
 	Concurrency  int
 	LeaseTTR     time.Duration // 0: each message's own
@@ -121,7 +120,7 @@ func New(cfg Config) *Worker {
 		trouble:     cfg.Trouble,
 	}
 	if w.trouble == nil {
-		w.trouble = trouble.New(cfg.Logger)
+		w.trouble = notify.NewTroubleLog(cfg.Logger)
 	}
 	w.progress = sync.NewCond(&w.mu)
 	w.events.Call, w.events.Called = w.tell, w.observerReturned

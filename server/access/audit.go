@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tarryhq/tarry/internal/sparse"
+	"github.com/tarryhq/tarry/internal/notify"
 )
 
 // Audit writes a line of JSON for each change: the time, the change, the token, the address
@@ -26,7 +26,7 @@ type Audit struct {
 
 	out     io.Writer
 	handler slog.Handler // writes into line
-	told    *sparse.Lines
+	told    *notify.Lines
 
 	mu      sync.Mutex
 	line    bytes.Buffer
@@ -41,7 +41,7 @@ type Audit struct {
 
 // NewAudit returns an Audit that writes to w. Set its fields before use.
 func NewAudit(w io.Writer) *Audit {
-	a := &Audit{out: w, told: sparse.New(100, time.Second), refusals: newRefusals()}
+	a := &Audit{out: w, told: notify.NewLines(100, time.Second), refusals: newRefusals()}
 	a.timer = time.AfterFunc(retryAfter, a.retry)
 	a.timer.Stop()
 	a.handler = slog.NewJSONHandler(&a.line, &slog.HandlerOptions{ReplaceAttr: func(groups []string, attr slog.Attr) slog.Attr {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tarryhq/tarry/internal/notify"
 	"github.com/tarryhq/tarry/internal/secretfile"
-	"github.com/tarryhq/tarry/internal/sparse"
 )
 
 // Guard finds the tokens of requests in a file, and reads it again after a change. It may be
@@ -21,7 +21,7 @@ type Guard struct {
 	tokens *secretfile.Value[*tokens]
 	audit  *Audit
 	log    *slog.Logger
-	told   *sparse.Lines // bounds the log lines about requests without a valid token
+	told   *notify.Lines // bounds the log lines about requests without a valid token
 	fails  failures
 }
 
@@ -50,7 +50,7 @@ const goneGrace = 5 * time.Second
 // they were and the Logger is told. The exception is a file that is gone and still gone 5 s
 // later: then all tokens are revoked.
 func NewGuard(file File, cfg *GuardConfig) (*Guard, error) {
-	g := &Guard{file: file, log: slog.Default(), told: sparse.New(100, time.Second)}
+	g := &Guard{file: file, log: slog.Default(), told: notify.NewLines(100, time.Second)}
 	if cfg != nil && cfg.Logger != nil {
 		g.log = cfg.Logger
 	}

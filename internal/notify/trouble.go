@@ -1,6 +1,4 @@
-// Package trouble logs what may go wrong thousands of times a second, in few lines and
-// bounded memory.
-package trouble
+package notify
 
 import (
 	"context"
@@ -10,25 +8,25 @@ import (
 )
 
 const (
-	// Every is the interval between lines of a kind, after the first ones.
-	Every = time.Minute
+	// TroubleInterval is the interval between lines of a kind, after the first ones.
+	TroubleInterval = time.Minute
 
 	// maxOwn is how many pairs of kind and queue have lines of their own at a time. Further
 	// queues share one line for each kind.
 	maxOwn = 32
 )
 
-// Kind is a kind of recurring trouble.
-type Kind struct {
+// Trouble is a kind of recurring trouble.
+type Trouble struct {
 	Text  string
 	Level slog.Level
 	First int // how many get a line at once; 0: one
 }
 
-// Log logs trouble by kind and queue: the first Kind.First at once, and then at most one
-// line in Every, with the latest attributes and a count. It has no goroutine. Make one with
-// New.
-type Log struct {
+// TroubleLog logs trouble by kind and queue, in few lines and bounded memory: the first
+// Trouble.First at once, and then at most one line in TroubleInterval, with the latest
+// attributes and a count. It has no goroutine. Make one with NewTroubleLog.
+type TroubleLog struct {
 	to *slog.Logger
 
 	mu  sync.Mutex
@@ -38,18 +36,18 @@ type Log struct {
 type key struct{ text, queue string }
 
 type entry struct {
-	kind    Kind
+	kind    Trouble
 	logged  int
 	pending int
 	last    []any // attributes of the latest pending one
 	timer   *time.Timer
 }
 
-// New returns a Log that writes to l.
-func New(l *slog.Logger) *Log { return &Log{to: l, all: make(map[key]*entry)} }
+// NewTroubleLog returns a TroubleLog that writes to l.
+func NewTroubleLog(l *slog.Logger) *TroubleLog { return &TroubleLog{to: l, all: make(map[key]*entry)} }
 
 // Note records that something went wrong, with attributes that say what.
-func (l *Log) Note(kind Kind, queue string, attrs ...any) {
+func (l *TroubleLog) Note(kind Trouble, queue string, attrs ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k := key{kind.Text, queue}
@@ -61,7 +59,7 @@ func (l *Log) Note(kind Kind, queue string, attrs ...any) {
 	if e == nil {
 		e = &entry{kind: kind}
 		l.all[k] = e
-		e.timer = time.AfterFunc(Every, func() { l.sum(k, e) })
+		e.timer = time.AfterFunc(TroubleInterval, func() { l.sum(k, e) })
 	}
 	e.pending++
 	e.last = attrs
@@ -71,7 +69,7 @@ func (l *Log) Note(kind Kind, queue string, attrs ...any) {
 }
 
 // sum logs the trouble that came since the last line. If none came, it removes the entry.
-func (l *Log) sum(k key, e *entry) {
+func (l *TroubleLog) sum(k key, e *entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -80,12 +78,12 @@ func (l *Log) sum(k key, e *entry) {
 		delete(l.all, k)
 	default:
 		l.write(e)
-		e.timer.Reset(Every)
+		e.timer.Reset(TroubleInterval)
 	}
 }
 
 // Flush logs what is pending, and drops all entries.
-func (l *Log) Flush() {
+func (l *TroubleLog) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for k, e := range l.all {
@@ -98,7 +96,7 @@ func (l *Log) Flush() {
 }
 
 // write writes a line for all that is pending. Called with l.mu held.
-func (l *Log) write(e *entry) {
+func (l *TroubleLog) write(e *entry) {
 	l.to.Log(context.Background(), e.kind.Level, e.kind.Text, append(e.last, "times", e.pending)...)
 	e.logged++
 	e.pending, e.last = 0, nil

@@ -1,4 +1,4 @@
-package trouble_test
+package notify_test
 
 import (
 	"fmt"
@@ -9,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tarryhq/tarry/internal/trouble"
+	"github.com/tarryhq/tarry/internal/notify"
 )
 
-var failing = trouble.Kind{Text: "it fails", Level: slog.LevelWarn}
+var failing = notify.Trouble{Text: "it fails", Level: slog.LevelWarn}
 
 // page is what was written to a log since it was read last.
 type page struct {
@@ -35,22 +35,22 @@ func (p *page) lines() []string {
 }
 
 // in runs f in a bubble, with a Log and what tells the lines it wrote since the last time.
-func in(t *testing.T, f func(t *testing.T, l *trouble.Log, lines func() []string)) {
+func in(t *testing.T, f func(t *testing.T, l *notify.TroubleLog, lines func() []string)) {
 	synctest.Test(t, func(t *testing.T) {
 		var p page
-		f(t, trouble.New(slog.New(slog.NewTextHandler(&p, nil))), p.lines)
+		f(t, notify.NewTroubleLog(slog.New(slog.NewTextHandler(&p, nil))), p.lines)
 	})
 }
 
 func TestTheFirstThenOneAMinute(t *testing.T) {
-	in(t, func(t *testing.T, l *trouble.Log, lines func() []string) {
+	in(t, func(t *testing.T, l *notify.TroubleLog, lines func() []string) {
 		for i := range 1000 {
 			l.Note(failing, "q", "n", i)
 		}
 		if got := lines(); len(got) != 1 || !strings.Contains(got[0], "n=0 times=1") {
 			t.Errorf("at first: %q", got)
 		}
-		time.Sleep(trouble.Every)
+		time.Sleep(notify.TroubleInterval)
 		if got := lines(); len(got) != 1 || !strings.Contains(got[0], "n=999 times=999") {
 			t.Errorf("after a minute: %q", got)
 		}
@@ -58,11 +58,11 @@ func TestTheFirstThenOneAMinute(t *testing.T) {
 		if got := lines(); len(got) != 0 {
 			t.Errorf("within the next minute: %q", got)
 		}
-		time.Sleep(trouble.Every)
+		time.Sleep(notify.TroubleInterval)
 		if got := lines(); len(got) != 1 || !strings.Contains(got[0], "n=1000 times=1") {
 			t.Errorf("after two minutes: %q", got)
 		}
-		time.Sleep(2 * trouble.Every)
+		time.Sleep(2 * notify.TroubleInterval)
 		l.Note(failing, "q", "n", 1001)
 		if got := lines(); len(got) != 1 {
 			t.Errorf("after a rest: %q", got)
@@ -71,8 +71,8 @@ func TestTheFirstThenOneAMinute(t *testing.T) {
 }
 
 func TestSeveralAreToldAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, l *trouble.Log, lines func() []string) {
-		kind := trouble.Kind{Text: "dead", Level: slog.LevelWarn, First: 3}
+	in(t, func(t *testing.T, l *notify.TroubleLog, lines func() []string) {
+		kind := notify.Trouble{Text: "dead", Level: slog.LevelWarn, First: 3}
 		for range 10 {
 			l.Note(kind, "q")
 		}
@@ -88,7 +88,7 @@ func TestSeveralAreToldAtOnce(t *testing.T) {
 
 // However many queues there are: lines and memory are bounded, and nothing is left out.
 func TestManyQueues(t *testing.T) {
-	in(t, func(t *testing.T, l *trouble.Log, lines func() []string) {
+	in(t, func(t *testing.T, l *notify.TroubleLog, lines func() []string) {
 		for i := range 10_000 {
 			l.Note(failing, fmt.Sprint("q", i))
 		}
@@ -97,7 +97,7 @@ func TestManyQueues(t *testing.T) {
 			t.Fatalf("%d lines", len(got))
 		}
 		sum := len(got)
-		time.Sleep(trouble.Every)
+		time.Sleep(notify.TroubleInterval)
 		for _, line := range lines() {
 			var n int
 			_, after, _ := strings.Cut(line, "times=")
@@ -109,7 +109,7 @@ func TestManyQueues(t *testing.T) {
 		if sum != 10_000 {
 			t.Errorf("%d were told of 10,000", sum)
 		}
-		time.Sleep(2 * trouble.Every)
+		time.Sleep(2 * notify.TroubleInterval)
 		l.Note(failing, "new") // what was told has left its place
 		l.Note(failing, "newer")
 		if got := lines(); len(got) != 2 {

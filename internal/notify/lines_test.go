@@ -1,4 +1,4 @@
-package sparse
+package notify
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 
 func TestLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(2, time.Second)
+		l := NewLines(2, time.Second)
 		var written []int
 		line := func(n int) {
 			for range n {

@@ -1,5 +1,4 @@
-// Package sparse limits log lines that outsiders can trigger as often as they like.
-package sparse
+package notify
 
 import (
 	"sync"
@@ -8,8 +7,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Lines decides which lines to write, and counts the lines skipped before each of them. It is
-// safe for concurrent use.
+// Lines limits log lines that outsiders can trigger as often as they like. It decides which
+// lines to write, and counts the lines skipped before each of them. It is safe for concurrent
+// use.
 type Lines struct {
 	limit *rate.Limiter
 
@@ -17,9 +17,9 @@ type Lines struct {
 	left int
 }
 
-// New returns Lines that allow a number of lines at once (first), and then one in each
+// NewLines returns Lines that allow a number of lines at once (first), and then one in each
 // interval (every). After a quiet time they again allow up to first lines at once.
-func New(first int, every time.Duration) *Lines {
+func NewLines(first int, every time.Duration) *Lines {
 	return &Lines{limit: rate.NewLimiter(rate.Every(every), first)}
 }
 

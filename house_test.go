@@ -27,7 +27,7 @@ var mayImport = map[string][]string{
 	"engine/httpengine": {"engine", "internal", "engine/internal"},
 
 	"engine/diskengine/internal":        {"engine/diskengine/internal"},
-	"engine/diskengine/internal/record": {"engine", "engine/internal", "engine/diskengine/internal/format"},
+	"engine/diskengine/internal/record": {"engine", "engine/internal", "engine/diskengine/internal/vfs"},
 	"engine/diskengine/internal/store":  {"engine", "internal", "engine/internal", "engine/diskengine/internal"},
 	"engine/diskengine/internal/verify": {"engine", "engine/diskengine/internal"},
 	"engine/diskengine":                 {"engine", "internal", "engine/internal", "engine/diskengine/internal"},

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
@@ -151,7 +150,7 @@ func backupError(op, dir string, err error) error {
 		return fail(engine.ErrInvalid, takenHint)
 	case errors.Is(err, backup.ErrUnfinished):
 		return fail(engine.ErrInvalid, "")
-	case errors.Is(err, format.ErrVersion):
+	case errors.Is(err, vfs.ErrVersion):
 		return fail(engine.ErrInvalid, "")
 	case errors.Is(err, backup.ErrCopy):
 		return fail(engine.ErrUnavailable, "the backup is what it was before; see to the disk of "+filepath.Clean(dir))

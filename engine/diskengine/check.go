@@ -9,7 +9,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
@@ -108,7 +107,7 @@ func checkError(op, dir string, err error) error {
 		return fail(engine.ErrInvalid, "remove the directory, and do it again")
 	case errors.Is(err, fs.ErrNotExist):
 		return fail(engine.ErrInvalid, "name the directory of a disk store, or of a backup of one")
-	case errors.Is(err, format.ErrVersion):
+	case errors.Is(err, vfs.ErrVersion):
 		return fail(engine.ErrInvalid, "use the release that wrote "+dir)
 	case vfs.IsFull(err):
 		return fail(engine.ErrNoSpace, fullHint)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/backup"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
@@ -99,7 +98,7 @@ func (e *Engine) openError(err error) error {
 			Hint: "one process at a time has a store open: end that one, or talk to its server"}
 	case errors.As(err, new(*vfs.DamageError)):
 		return &engine.Error{Op: "open", Err: damaged(err), Hint: damagedHint(e.store.Dir)}
-	case errors.Is(err, format.ErrVersion):
+	case errors.Is(err, vfs.ErrVersion):
 		return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %w", engine.ErrInvalid, err), Hint: "use the release that wrote the store in " + e.store.Dir + "; to change releases, copy the messages to a new store"}
 	case errors.Is(err, fs.ErrNotExist) && e.store.Memtables != nil: // a file that the manifest names
 		return &engine.Error{Op: "open", Err: damaged(err), Hint: damagedHint(e.store.Dir)}

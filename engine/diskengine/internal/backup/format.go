@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // The names in the directory of a backup, beside those of numbers.
@@ -25,7 +25,7 @@ const (
 var le = binary.LittleEndian
 
 // numbers are the directories of numbers.
-const numbers = format.Numbered("")
+const numbers = vfs.Numbered("")
 
 // head says which number counts.
 type head struct {
@@ -45,13 +45,13 @@ func (h *head) encode() []byte {
 	le.PutUint64(b[40:], h.end)
 	le.PutUint64(b[48:], h.bytes)
 	le.PutUint64(b[56:], h.files)
-	format.Seal(b, magic, version, 0)
+	vfs.SealHeader(b, magic, version, 0)
 	return b
 }
 
 // decode decodes a head. If reason is not empty it says what is wrong, at offset off.
 func decode(b []byte) (h head, off int64, reason string, err error) {
-	switch off, reason, err = format.Check(b, magic, version, 0); {
+	switch off, reason, err = vfs.CheckHeader(b, magic, version, 0); {
 	case reason != "" || err != nil:
 		return h, off, reason, err
 	case len(b) != headSize:

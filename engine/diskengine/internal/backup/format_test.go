@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // TestHead: what is written is read again, and any bit that is turned is noticed.
@@ -30,8 +30,8 @@ func TestHead(t *testing.T) {
 		t.Error("a byte more is taken for a head")
 	}
 	b = h.encode()
-	format.Seal(b, magic, version+1, 0)
-	if _, _, _, err := decode(b); !errors.Is(err, format.ErrVersion) {
+	vfs.SealHeader(b, magic, version+1, 0)
+	if _, _, _, err := decode(b); !errors.Is(err, vfs.ErrVersion) {
 		t.Errorf("a newer one: %v", err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
@@ -154,5 +153,5 @@ func (p *place) best() (*head, error) {
 func Is(f vfs.FS, dir string) bool {
 	p := &place{fs: f, dir: filepath.Clean(dir)}
 	err := p.look()
-	return err == nil && p.begun || errors.Is(err, format.ErrVersion)
+	return err == nil && p.begun || errors.Is(err, vfs.ErrVersion)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/crc32"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
@@ -27,7 +26,7 @@ var (
 // ErrDamaged says that something durable cannot be read. The error is a *vfs.DamageError.
 var ErrDamaged = errors.New("a file of deletion bitmaps is damaged")
 
-const files = format.Numbered(".marks")
+const files = vfs.Numbered(".marks")
 
 // Name is the path of the file with a number.
 func Name(dir string, number uint64) string { return files.Name(dir, number) }
@@ -56,14 +55,14 @@ func (h *header) encode() []byte {
 	le.PutUint64(b[32:], h.length)
 	le.PutUint32(b[40:], h.tables)
 	le.PutUint32(b[44:], h.table)
-	format.Seal(b, magic, version, 0)
+	vfs.SealHeader(b, magic, version, 0)
 	return b
 }
 
 // decodeHeader decodes a header. If reason is not empty it says what is wrong, at offset off.
 func decodeHeader(b []byte) (h header, off int64, reason string, err error) {
 	b = b[:min(len(b), headerSize)]
-	if off, reason, err = format.Check(b, magic, version, 0); reason != "" || err != nil {
+	if off, reason, err = vfs.CheckHeader(b, magic, version, 0); reason != "" || err != nil {
 		return h, off, reason, err
 	}
 	if len(b) < headerSize {

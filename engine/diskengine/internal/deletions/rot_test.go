@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
@@ -103,7 +102,7 @@ func TestOthersAreRefused(t *testing.T) {
 		b := append([]byte(nil), whole...)
 		change(b)
 		le.PutUint32(b[44:], crc32.Checksum(b[headerSize:][:rowSize*int(le.Uint32(b[40:]))], castagnoli))
-		le.PutUint32(b[12:], format.Sum(b[:headerSize], 0))
+		le.PutUint32(b[12:], vfs.HeaderSum(b[:headerSize], 0))
 		rewrite(t, d, name, b)
 	}
 	forged(func(b []byte) { le.PutUint64(b[headerSize:], 3) })
@@ -117,10 +116,10 @@ func TestOthersAreRefused(t *testing.T) {
 	forged(func(b []byte) { b[60] = 1 })
 	refused("no zeros", "zeros", Restore(d, dir, 9, store, tables))
 	forged(func(b []byte) { le.PutUint32(b[8:], version+1) })
-	if err := Restore(d, dir, 9, store, tables); !errors.Is(err, format.ErrVersion) || errors.Is(err, ErrDamaged) {
+	if err := Restore(d, dir, 9, store, tables); !errors.Is(err, vfs.ErrVersion) || errors.Is(err, ErrDamaged) {
 		t.Errorf("another release: %v", err)
 	}
-	if _, err := Verify(d, dir, 9, store, nil); !errors.Is(err, format.ErrVersion) {
+	if _, err := Verify(d, dir, 9, store, nil); !errors.Is(err, vfs.ErrVersion) {
 		t.Errorf("another release: %v", err)
 	}
 	closed(t, append(tables, other, made))
@@ -153,7 +152,7 @@ func FuzzRead(f *testing.F) {
 		again := reopened(t, d, tables)
 		held, err := Verify(d, dir, 9, store, nil)
 		for _, err := range []error{err, Restore(d, dir, 9, store, again)} {
-			if err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, format.ErrVersion) {
+			if err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, vfs.ErrVersion) {
 				t.Fatal(err)
 			}
 		}
@@ -185,5 +184,5 @@ func fix(b []byte) {
 		}
 		le.PutUint32(b[44:], crc32.Checksum(b[headerSize:end], castagnoli))
 	}
-	le.PutUint32(b[12:], format.Sum(b[:headerSize], 0))
+	le.PutUint32(b[12:], vfs.HeaderSum(b[:headerSize], 0))
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 const (
@@ -44,13 +44,13 @@ func (s *State) encode() []byte {
 		b = le.AppendUint32(b, r.Alive)
 		b = append(b, r.Area, 0, 0, 0, 0, 0, 0, 0)
 	}
-	format.Seal(b, magic, version, 0)
+	vfs.SealHeader(b, magic, version, 0)
 	return b
 }
 
 // decode decodes a file. If reason is not empty it says what is wrong, at offset off.
 func decode(b []byte) (s State, off int64, reason string, err error) {
-	switch off, reason, err = format.Check(b, magic, version, 0); {
+	switch off, reason, err = vfs.CheckHeader(b, magic, version, 0); {
 	case reason != "" || err != nil:
 		return s, off, reason, err
 	case len(b) < headSize+fixedSize:

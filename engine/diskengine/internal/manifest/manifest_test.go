@@ -12,7 +12,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
@@ -161,9 +160,9 @@ func TestNewer(t *testing.T) {
 		t.Errorf("a version that is damage: %v", err)
 	}
 	must(t, d.Remove("/store/"+Name))
-	le.PutUint32(b[12:], format.Sum(b, 0))
+	le.PutUint32(b[12:], vfs.HeaderSum(b, 0))
 	write()
-	if _, err := Open(d, "/store"); !errors.Is(err, format.ErrVersion) || strings.Contains(err.Error(), "\n") {
+	if _, err := Open(d, "/store"); !errors.Is(err, vfs.ErrVersion) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("a newer version: %v", err)
 	}
 }
@@ -195,7 +194,7 @@ func TestZeros(t *testing.T) {
 		s := state(1)
 		b := s.encode()
 		b[off] = 2
-		le.PutUint32(b[12:], format.Sum(b, 0))
+		le.PutUint32(b[12:], vfs.HeaderSum(b, 0))
 		if _, err := parse("f", b); !errors.Is(err, ErrDamaged) {
 			t.Errorf("byte %d: %v", off, err)
 		}
@@ -208,7 +207,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(s.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) >= 16 {
-			le.PutUint32(b[12:], format.Sum(b, 0)) // or nothing gets by
+			le.PutUint32(b[12:], vfs.HeaderSum(b, 0)) // or nothing gets by
 		}
 		s, _, reason, err := decode(b)
 		if reason != "" || err != nil {

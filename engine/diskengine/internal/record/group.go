@@ -3,7 +3,7 @@ package record
 import (
 	"fmt"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
@@ -42,11 +42,11 @@ type Applier interface {
 }
 
 // Each gives the records of an entry of the log to an Applier until that returns an error. It
-// returns format.ErrVersion for an entry or a record of an unknown kind, and codec.ErrMalformed for
+// returns vfs.ErrVersion for an entry or a record of an unknown kind, and codec.ErrMalformed for
 // bytes that are no record. The records before it have been given by then.
 func Each(kind byte, b []byte, to Applier) error {
 	if kind != Group {
-		return fmt.Errorf("%w (kind %d of entries)", format.ErrVersion, kind)
+		return fmt.Errorf("%w (kind %d of entries)", vfs.ErrVersion, kind)
 	}
 	var d decoder
 	d.in.B = b
@@ -100,7 +100,7 @@ func (d *decoder) one(to Applier) error {
 		p.read(in)
 		return given(in, p, to.Pause)
 	default:
-		return fmt.Errorf("%w (kind %d of records)", format.ErrVersion, kind)
+		return fmt.Errorf("%w (kind %d of records)", vfs.ErrVersion, kind)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // written is a record that can be written.
@@ -241,14 +241,14 @@ func TestContent(t *testing.T) {
 }
 
 func TestNewerKinds(t *testing.T) {
-	if err := Each(Group+1, nil, new(list)); !errors.Is(err, format.ErrVersion) {
+	if err := Each(Group+1, nil, new(list)); !errors.Is(err, vfs.ErrVersion) {
 		t.Errorf("another kind of entry: %v", err)
 	}
 	var got list
 	if err := Each(Group, (&Gone{ID: 1}).Append([]byte(nil)), &got); err != nil || len(got) != 1 {
 		t.Fatal(err, got)
 	}
-	if err := Each(Group, []byte{kindEnd}, new(list)); !errors.Is(err, format.ErrVersion) {
+	if err := Each(Group, []byte{kindEnd}, new(list)); !errors.Is(err, vfs.ErrVersion) {
 		t.Errorf("another kind of record: %v", err)
 	}
 }

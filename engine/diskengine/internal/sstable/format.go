@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/crc32"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
@@ -61,7 +60,7 @@ func (h *header) encode() []byte {
 	le.PutUint64(b[16:], h.store)
 	le.PutUint64(b[24:], h.number)
 	le.PutUint64(b[32:], h.salt)
-	h.crc = format.Seal(b, magic, version, 0)
+	h.crc = vfs.SealHeader(b, magic, version, 0)
 	return b
 }
 
@@ -75,7 +74,7 @@ func Identify(b []byte) (store, number uint64, ok bool) {
 // decodeHeader decodes a header. If reason is not empty it says why it is none.
 func decodeHeader(b []byte) (h header, reason string, err error) {
 	b = b[:min(len(b), headerSize)]
-	if _, reason, err = format.Check(b, magic, version, 0); reason != "" || err != nil {
+	if _, reason, err = vfs.CheckHeader(b, magic, version, 0); reason != "" || err != nil {
 		return h, reason, err
 	}
 	if len(b) < headerSize {
@@ -175,7 +174,7 @@ func decodeFooter(b []byte, size int64) (f footer, reason string) {
 	return f, ""
 }
 
-const files = format.Numbered(".run")
+const files = vfs.Numbered(".run")
 
 // Name is the path of the sstable with a number.
 func Name(dir string, number uint64) string { return files.Name(dir, number) }

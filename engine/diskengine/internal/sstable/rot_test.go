@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
@@ -118,12 +117,12 @@ func TestOthersAreRefused(t *testing.T) {
 	for _, v := range []uint32{version + 1, version - 1} {
 		number := uint64(10 + v)
 		h := (&header{store: 7, number: number}).encode()
-		format.Seal(h, magic, v, 0)
+		vfs.SealHeader(h, magic, v, 0)
 		f, err := d.Create(Name("/runs", number))
 		must(t, err)
 		_, err = f.WriteAt(h, 0)
 		must(t, errors.Join(err, f.Close()))
-		if _, err := Open(d, "/runs", number, cfg); !errors.Is(err, format.ErrVersion) {
+		if _, err := Open(d, "/runs", number, cfg); !errors.Is(err, vfs.ErrVersion) {
 			t.Errorf("of version %d: %v", v, err)
 		}
 	}

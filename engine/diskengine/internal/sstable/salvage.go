@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
@@ -83,7 +82,7 @@ func (s *Salvaged) byFooter(size int64) bool {
 		return false
 	}
 	head, foot := make([]byte, headerSize), make([]byte, blockHead)
-	if s.readAt(head, 0) != nil || format.Sum(head, 0) == le.Uint32(head[12:]) || s.readAt(foot, size-footerSize) != nil {
+	if s.readAt(head, 0) != nil || vfs.HeaderSum(head, 0) == le.Uint32(head[12:]) || s.readAt(foot, size-footerSize) != nil {
 		return false // it cannot be read, or is the header of another sstable
 	}
 	s.seed = le.Uint32(foot[12:])

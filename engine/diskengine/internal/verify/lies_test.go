@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
@@ -262,7 +261,7 @@ func TestNewer(t *testing.T) {
 	for _, kind := range []byte{record.Group, record.Group + 1} {
 		m := newMaker(t, 7)
 		m.entry(kind, []byte{200})
-		if rep, err := Check(m.close(), dir, nil); !errors.Is(err, format.ErrVersion) || rep != nil {
+		if rep, err := Check(m.close(), dir, nil); !errors.Is(err, vfs.ErrVersion) || rep != nil {
 			t.Errorf("kind %d: %v", kind, err)
 		}
 	}

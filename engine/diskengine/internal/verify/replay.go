@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -42,7 +42,7 @@ func (c *contents) entry(e wal.Entry) error {
 	switch {
 	case c.err != nil:
 		return c.err
-	case errors.Is(err, format.ErrVersion):
+	case errors.Is(err, vfs.ErrVersion):
 		return err
 	case err != nil:
 		c.wrongRecord("%v", err)

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // Pos is a place in the log: the number of bytes of entries, with their heads, before it.
@@ -48,14 +48,14 @@ func (h *header) encode(seed uint32) []byte {
 	binary.LittleEndian.PutUint64(b[32:], h.salt)
 	binary.LittleEndian.PutUint32(b[40:], h.prev)
 	binary.LittleEndian.PutUint64(b[storeAt:], h.store)
-	h.crc = format.Seal(b, magic, version, seed)
+	h.crc = vfs.SealHeader(b, magic, version, seed)
 	return b
 }
 
 // decodeHeader decodes b, of headerSize bytes. ok is false if b is no header. A header of
-// another version is format.ErrVersion.
+// another version is vfs.ErrVersion.
 func decodeHeader(seed uint32, b []byte) (h header, ok bool, err error) {
-	if _, reason, err := format.Check(b, magic, version, seed); reason != "" || err != nil {
+	if _, reason, err := vfs.CheckHeader(b, magic, version, seed); reason != "" || err != nil {
 		return header{}, false, err
 	}
 	return header{
@@ -147,6 +147,6 @@ func nextEntry(b []byte, i, at int) int {
 }
 
 // segmentFiles are the segments.
-const segmentFiles = format.Numbered(".log")
+const segmentFiles = vfs.Numbered(".log")
 
 func segmentName(dir string, number uint64) string { return segmentFiles.Name(dir, number) }

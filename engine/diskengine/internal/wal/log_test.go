@@ -17,7 +17,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
@@ -401,7 +400,7 @@ func TestRefusesWhatIsNotItsOwn(t *testing.T) {
 	}
 	newer := d.Kill()
 	rewriteHeader(t, newer, "/log/"+files(t, d)[0], func(b []byte) { b[8] = version + 1 })
-	if _, _, _, err := tryOpen(newer, cfg, 0); !errors.Is(err, format.ErrVersion) || !strings.Contains(err.Error(), "format is 2") {
+	if _, _, _, err := tryOpen(newer, cfg, 0); !errors.Is(err, vfs.ErrVersion) || !strings.Contains(err.Error(), "format is 2") {
 		t.Errorf("a newer release's: %v", err)
 	}
 	f, err := d.Create("/log/notes.txt")
@@ -423,7 +422,7 @@ func rewriteHeader(t *testing.T, d *vfstest.Disk, name string, fn func(b []byte)
 	_, err = f.ReadAt(b, 0)
 	must(t, err)
 	fn(b)
-	crc := format.Sum(b, seed(7))
+	crc := vfs.HeaderSum(b, seed(7))
 	b[12], b[13], b[14], b[15] = byte(crc), byte(crc>>8), byte(crc>>16), byte(crc>>24)
 	_, err = f.WriteAt(b, 0)
 	must(t, errors.Join(err, f.Close()))

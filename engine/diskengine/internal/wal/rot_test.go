@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/format"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
@@ -190,7 +189,7 @@ func FuzzOpen(f *testing.F) {
 		}
 		must(t, file.Close())
 		_, _, all, err := closing(tryOpen(vfs.FS(d), small(), 0))
-		if err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, format.ErrVersion) {
+		if err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, vfs.ErrVersion) {
 			t.Fatal(err)
 		}
 		if len(all) > len(want) {

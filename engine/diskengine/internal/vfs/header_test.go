@@ -1,4 +1,4 @@
-package format
+package vfs
 
 import (
 	"bytes"
@@ -24,24 +24,24 @@ func TestNames(t *testing.T) {
 // TestHeader: a change of any bit is noticed, another seed too, and another version is no damage.
 func TestHeader(t *testing.T) {
 	b := bytes.Repeat([]byte{5}, 40)
-	if sum := Seal(b, "tarrytst", 3, 7); sum != Sum(b, 7) {
-		t.Errorf("the checksum is %x, Seal says %x", Sum(b, 7), sum)
+	if sum := SealHeader(b, "tarrytst", 3, 7); sum != HeaderSum(b, 7) {
+		t.Errorf("the checksum is %x, SealHeader says %x", HeaderSum(b, 7), sum)
 	}
-	if _, reason, err := Check(b, "tarrytst", 3, 7); reason != "" || err != nil {
+	if _, reason, err := CheckHeader(b, "tarrytst", 3, 7); reason != "" || err != nil {
 		t.Error(reason, err)
 	}
 	for bit := range 8 * len(b) {
 		b[bit/8] ^= 1 << (bit % 8)
-		if _, reason, err := Check(b, "tarrytst", 3, 7); reason == "" || err != nil {
+		if _, reason, err := CheckHeader(b, "tarrytst", 3, 7); reason == "" || err != nil {
 			t.Errorf("bit %d: %v", bit, err)
 		}
 		b[bit/8] ^= 1 << (bit % 8)
 	}
-	if _, reason, _ := Check(b, "tarrytst", 3, 8); reason == "" {
+	if _, reason, _ := CheckHeader(b, "tarrytst", 3, 8); reason == "" {
 		t.Error("another seed is not noticed")
 	}
 	for _, version := range []uint32{2, 4} {
-		if _, reason, err := Check(b, "tarrytst", version, 7); reason != "" || !errors.Is(err, ErrVersion) {
+		if _, reason, err := CheckHeader(b, "tarrytst", version, 7); reason != "" || !errors.Is(err, ErrVersion) {
 			t.Errorf("version %d: %q, %v", version, reason, err)
 		}
 	}

@@ -1,12 +1,10 @@
-package format
+package vfs
 
 import (
 	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // Numbered is a kind of files that have numbers: the suffix of their names.
@@ -27,8 +25,8 @@ func (n Numbered) Parse(name string) (number uint64, ok bool) {
 
 // Sweep removes the files of this kind in a directory that keep does not want: half-written
 // ones that a crash left, and those that are no longer needed. None may be written meanwhile.
-func (n Numbered) Sweep(fs vfs.FS, dir string, keep func(number uint64) bool) error {
-	return vfs.Sweep(fs, dir, func(name string) bool {
+func (n Numbered) Sweep(fs FS, dir string, keep func(number uint64) bool) error {
+	return Sweep(fs, dir, func(name string) bool {
 		number, ok := n.Parse(name)
 		return ok && !keep(number)
 	})

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Core is the interface of [Wheel], [Ring] and [Heap]: plain data structures
-// whose caller passes the time. None is safe for concurrent use; [Runner] wraps
+// Core is the interface of [Wheel], [Ring] and [Heap]: plain data structures.
+// The caller passes the time. None is safe for concurrent use; [Runner] wraps
 // one to make it so.
 type Core[T any] interface {
 	// Schedule adds v, to be yielded at due or later. It returns the handle.

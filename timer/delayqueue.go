@@ -11,10 +11,10 @@ import (
 // the wall clock is noticed within this time.
 const clockCheck = time.Second
 
-// DelayQueue is a blocking queue whose elements can be taken once they are due,
+// DelayQueue is a blocking queue. Its elements can be taken once they are due,
 // in the order of due times. Takers are served in the order in which they came:
-// the first of them sleeps until the head is due, and the others sleep until they
-// are first. So one element wakes one taker.
+// the first of them sleeps until the head is due, and the others sleep until
+// they are first. So one element wakes one taker.
 //
 // The wall clock decides what is due; a step of it is noticed within a second.
 // Due times are kept to the nanosecond. Elements with the same due time come out

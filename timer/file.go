@@ -173,10 +173,10 @@ func (w *Wheel[T]) fold(n *node, slot uint32) {
 	w.nodes.drop(w.nodes.all[n.heads[slot].next])
 }
 
-// tidy removes the wheels whose entries were all cancelled or reset before they
-// came to the front. It does so when there are twice as many wheels as after the
-// last time. It may drop any wheel, so callers must not hold one: file, deal and
-// scan do not call it.
+// tidy removes the wheels that lost all entries, cancelled or reset, before
+// they came to the front. It does so when there are twice as many wheels as
+// after the last time. It may drop any wheel, so callers must not hold one:
+// file, deal and scan do not call it.
 func (w *Wheel[T]) tidy() {
 	if w.nodes.live() > w.sweep {
 		w.prune(w.root)

@@ -1,12 +1,12 @@
 package timer
 
 // Handle names one entry of the structure that returned it. It is a plain
-// value: copy it, compare it, keep it beyond the life of its entry. A handle
-// whose entry has fired or was cancelled is stale: every call returns false for
-// it, even when the entry's memory is in use again. (The handle has a generation
-// of 32 bits, which counts the entries ever scheduled. So a stale handle names a
-// live entry only if that has the same memory and was scheduled exactly a
-// multiple of 4,294,967,295 entries later.)
+// value: copy it, compare it, keep it beyond the life of its entry. A handle is
+// stale once its entry has fired or was cancelled: every call returns false for
+// it, even when the entry's memory is in use again. (The handle has a
+// generation of 32 bits, which counts the entries ever scheduled. So a stale
+// handle names a live entry only if that has the same memory and was scheduled
+// exactly a multiple of 4,294,967,295 entries later.)
 //
 // Each structure begins to count at a random number. So a handle is almost always
 // stale in another structure: one in 4,294,967,295 names an entry there.

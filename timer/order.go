@@ -41,7 +41,7 @@ func (o *order[T]) remove(e *entry[T]) {
 	}
 }
 
-// move moves an entry whose due time has changed to its new place.
+// move moves an entry to its new place after a change of its due time.
 func (o *order[T]) move(e *entry[T]) {
 	at := int(e.next)
 	o.items[at].due = e.due

@@ -47,7 +47,7 @@ type slab[T any] struct {
 	len     int
 }
 
-// newSlab returns a slab whose generations begin at a random number, so that the
+// newSlab returns a slab. Its generations begin at a random number, so that the
 // handles of one structure are stale in another.
 func newSlab[T any]() slab[T] { return slab[T]{gen: rand.Uint32()} }
 

@@ -97,8 +97,8 @@ func (r *Runner[T]) anyLeft() bool {
 	return false
 }
 
-// anyStuck reports whether something waits in a hand whose worker is slow or has
-// ended. It looks at one hand in each call.
+// anyStuck reports whether something waits in a hand with a worker that is slow
+// or has ended. It looks at one hand in each call.
 func (r *Runner[T]) anyStuck(now time.Time) bool {
 	if len(r.full) == 0 {
 		return false

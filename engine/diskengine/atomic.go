@@ -86,7 +86,7 @@ func (a *atomicPush) run(c *call) error {
 	return c.step(func() error { return a.push(c, ahead) })
 }
 
-// index notes the messages whose queue and key another message of the call has too.
+// index notes the messages that share queue and key with another message of the call.
 func (a *atomicPush) index() {
 	first := make(map[keyName]int, len(a.msgs))
 	for i := range a.msgs {

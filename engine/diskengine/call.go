@@ -101,7 +101,7 @@ func (c *call) step(do func() error) error {
 	}
 }
 
-// left returns the error of a call whose caller has left; nil: it has not.
+// left returns the error of the call if the caller has left, else nil.
 func (c *call) left() error {
 	if err := c.ctx.Err(); err != nil {
 		return &engine.Error{Op: c.op, Err: err, Hint: engine.HintUnknown}
@@ -238,7 +238,7 @@ func (c *call) withoutLock(fn func() error) error {
 }
 
 // freshness knows the entries of the log that are not durable yet and made messages wait, each
-// with the least due time. A lease has to wait only for the entries whose messages it may have
+// with the least due time. A lease has to wait only for entries with messages that it may have
 // leased.
 type freshness struct {
 	of []arrival

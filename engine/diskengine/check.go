@@ -51,8 +51,8 @@ func Check(ctx context.Context, dir string, progress func(read int64)) (*Report,
 // Salvage makes a sound store of what can be read of another store that no process has open,
 // or of a backup. It changes nothing in the old directory, from. The new one, to, must be
 // missing or empty. First it calls tell with what is wrong and what is lost; an error of tell
-// ends it before anything is written. Messages whose ack or cancel is lost may be handed out
-// again. After a later error the new directory cannot be opened: remove it. Salvage fails as
+// ends it before anything is written. A message may be handed out again if its ack or cancel
+// is lost. After a later error the new directory cannot be opened: remove it. Salvage fails as
 // Check does, and with engine.ErrInvalid when to is not empty or is within from.
 func Salvage(ctx context.Context, from, to string, tell func(*Salvaged) error, progress func(bytes int64)) (Salvaged, error) {
 	return salvage(ctx, vfs.OS{}, from, to, tell, progress)

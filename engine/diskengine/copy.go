@@ -21,7 +21,7 @@ type messageCopy struct {
 	isolated bool        // it is leased by itself
 }
 
-// copyOf copies a message whose content was read.
+// copyOf copies a message. Its content has been read.
 func (c *call) copyOf(m *message) messageCopy {
 	p := messageCopy{id: m.id, queue: m.q.name, key: c.keep(m, m.key), content: c.keep(m, m.content), State: m.State, is: m.state(c.ms)}
 	p.LastError = c.keep(m, m.LastError)

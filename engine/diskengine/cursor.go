@@ -83,9 +83,9 @@ next:
 	}
 }
 
-// heads makes sure that the first live entry of each sstable is read that is not before from
-// and may be due before until. It returns errLack if some must be read. If timeWillDo, an
-// entry need not be read whose time is known.
+// heads makes sure that of each sstable the first live entry is read that is not before from
+// and may be due before until. It returns errLack if some must be read. With timeWillDo, an
+// entry with a known time need not be read.
 func (l *tableCursors) heads(c *call, from memtable.Position, until int64, timeWillDo bool) error {
 	var err error
 	for _, k := range l.cursors {

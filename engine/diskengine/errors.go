@@ -49,9 +49,9 @@ func isUnreadable(err error) bool {
 	return errors.Is(err, sstable.ErrDamaged) || errors.Is(err, syscall.EIO)
 }
 
-// counted is an error that errors.Is takes for another one too, whose text would mislead: a
-// store in use is not unavailable for good, and a store may be sound though its backup is
-// damaged.
+// counted is an error that errors.Is takes for another one too. It does not show the text of
+// that one, which would mislead: a store in use is not unavailable for good, and a store may be
+// sound though its backup is damaged.
 type counted struct {
 	error
 	as error

@@ -83,7 +83,7 @@ func (c *call) expire(m *message) {
 	m.q.expired++
 }
 
-// forgetOver forgets remembered keys whose time is over.
+// forgetOver forgets remembered keys after their time.
 func (c *call) forgetOver(q *queue) error {
 	for n := 0; q.finished > 0; n++ {
 		if n == store.StepItems {

@@ -7,8 +7,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
-// forgetIdle forgets empty queues, and drops dead messages and remembered keys whose time is
-// over.
+// forgetIdle forgets empty queues, and drops dead messages and remembered keys after their
+// time.
 func (e *Engine) forgetIdle() error {
 	if now := time.Now(); now.Sub(e.forgotIdle) < forgetEvery {
 		return nil

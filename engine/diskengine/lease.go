@@ -113,7 +113,7 @@ func (e *Engine) giveBack(ctx context.Context, leased [][]messageCopy) {
 		func() ([]engine.Settled, error) { return e.settle(context.Background(), s) }) // a store that has stopped has no leases
 }
 
-// keepCounts keeps, for the next lease, the counts of a lease whose answer nobody got.
+// keepCounts keeps, for the next lease, the counts of a lease if nobody got its answer.
 func (e *Engine) keepCounts(wants []engine.Want, granted []engine.Granted) {
 	e.store.Mu.Lock()
 	defer e.store.Mu.Unlock()
@@ -138,8 +138,8 @@ func (c *call) lease(w *engine.Want, bytes int, g *engine.Granted, leased *[]mes
 		}
 		c.written = true
 		c.syncedTo = max(c.syncedTo, c.e.fresh.lastBefore(c.ms))
-		// Dead messages and remembered keys whose time is over go some at a time: due messages
-		// do not wait.
+		// Dead messages and remembered keys past their time go some at a time: due messages do
+		// not wait.
 		if err := c.forgetOver(q); err != nil && err != errYield {
 			return err
 		}

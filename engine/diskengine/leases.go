@@ -188,7 +188,7 @@ func (c *call) leasedMessage(q *queue, l *lease) (message, error) {
 
 // makeRoom takes some lapsed leases of any queue out of the table, and writes the states of
 // their messages down instead. If there were any it returns the error that has the step run
-// again. A lease whose message cannot be read stays.
+// again. If the message cannot be read, its lease stays.
 func (c *call) makeRoom() error {
 	var some []*lease
 	c.e.leases.EachLapsed(func(l *lease) bool {

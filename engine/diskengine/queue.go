@@ -106,8 +106,8 @@ func (c *call) make(name string) *queue {
 	return q
 }
 
-// refresh brings a queue up to the present: a message whose lease is past its deadline waits
-// again, or is dead.
+// refresh brings a queue up to the present: a message with a lapsed lease waits again, or is
+// dead.
 func (c *call) refresh(q *queue) error {
 	if c.ms < q.ms {
 		q.rewind()

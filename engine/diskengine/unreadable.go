@@ -19,13 +19,13 @@ type unreadableError struct {
 // Unwrap returns what is damaged.
 func (u *unreadableError) Unwrap() error { return u.error }
 
-// unnamed is the error of an unreadable message whose id is still to be found.
+// unnamed is the error of an unreadable message with an id that is still to be found.
 type unnamed struct {
 	of *engine.Error
 	at store.Spot
 }
 
-// unreadable is the error of an item whose message cannot be read. After a read error it may
+// unreadable is the error of an item if its message cannot be read. After a read error it may
 // be readable later. If the item names a damaged message by its key, the id is looked up when
 // the call ends, without the lock.
 func (c *call) unreadable(ref engine.Ref, damage error) error {

@@ -16,7 +16,7 @@
 // on it.
 //
 // A manifest that cannot be read was durable once. Opening fails with file and offset. It
-// never goes on with an older manifest, whose sstables and log may be gone.
+// never goes on with an older manifest: its sstables and log may be gone.
 //
 // The format is in docs/formats/manifest.md.
 package manifest

@@ -2,8 +2,8 @@ package memtable
 
 import "unsafe"
 
-// ids finds entries by their ids. New entries, whose ids follow each other, have a place in a
-// table. Entries that were moved here from sstables or other memtables are in an index.
+// ids finds entries by their ids. New entries have ids that follow each other, and a place in
+// a table. Entries that were moved here from sstables or other memtables are in an index.
 type ids struct {
 	pool   *pool
 	base   uint64          // the first id of the table

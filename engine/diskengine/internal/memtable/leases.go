@@ -56,7 +56,7 @@ type Leases struct {
 	overs  order // by queue, deadline, id
 	memory [][]byte
 	parts  []*[chunkLeases]Lease
-	free   ref    // the first free slot, whose ref is the next; 0: none
+	free   ref    // the first free slot; its ref is the next one; 0: none
 	begun  uint32 // slots that were ever used; the first is not used, so that 0 means none
 }
 
@@ -263,7 +263,7 @@ func (x *Leases) Descend(queue uint32, before Position, fn func(*Lease) bool) {
 	}
 }
 
-// DueBefore counts the running leases of a queue whose messages are due before a time.
+// DueBefore counts the running leases of a queue for messages due before a time.
 func (x *Leases) DueBefore(queue uint32, at int64) int64 {
 	first, end := item{hi: queue, at: First.At}, item{hi: queue, at: at}
 	return x.dues.rank(&end) - x.dues.rank(&first)

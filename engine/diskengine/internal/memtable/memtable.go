@@ -57,7 +57,7 @@ func (r *Tables) Close() {
 	r.pool.close()
 }
 
-// Add adds an entry whose id was never there.
+// Add adds an entry. Its id was never there.
 func (r *Tables) Add(e Entry) {
 	e.check()
 	r.active.ids.extend(e.ID)

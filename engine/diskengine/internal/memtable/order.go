@@ -10,7 +10,7 @@ type order struct {
 	pool   *pool
 	memory [][]byte
 	parts  []*[chunkNodes]node
-	free   uint32 // the first free node, whose next is the next one; 0: none
+	free   uint32 // the first free node; its next is the next free one; 0: none
 	begun  uint32 // nodes that were ever used; the first is not used, so that 0 means none
 	root   uint32
 	n      int

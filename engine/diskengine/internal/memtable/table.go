@@ -77,7 +77,7 @@ func (h *header) item(r ref) item {
 
 func (h *header) grave(r ref) item { return item{hi: h.hash, ref: uint32(r), at: h.at, id: h.id} }
 
-// add adds an entry whose id is not there.
+// add adds an entry. Its id is not there.
 func (w *table) add(e *Entry) {
 	r, h := w.arena.take(e)
 	w.insert(r, h, e)
@@ -145,7 +145,7 @@ func (w *table) remove(r ref, h *header) {
 	w.arena.drop(r)
 }
 
-// put changes an entry to e, whose bytes may be part of the entry.
+// put changes an entry to e. The bytes of e may be part of the entry.
 func (w *table) put(r ref, h *header, e *Entry) {
 	key, _ := w.arena.bytes(r, h)
 	if !h.fits(e) || !bytes.Equal(key, e.Key) {

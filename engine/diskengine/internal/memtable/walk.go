@@ -32,7 +32,7 @@ func (r *Tables) cursors(c []areaCursor, seek func(*order) cursor) []areaCursor 
 	return c
 }
 
-// best returns the cursor whose item comes first, or last; nil: there is none left.
+// best returns the cursor at the item that comes first, or last; nil: there is none left.
 func (k *walker) best(last bool) (best *areaCursor) {
 	for i := range k.cursors {
 		c := &k.cursors[i]

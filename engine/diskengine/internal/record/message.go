@@ -74,7 +74,7 @@ func ParseContent(b []byte) (c Content, err error) {
 	return c, nil
 }
 
-// Move is the new state of a message whose content stays. The log must have a Put of it at or
+// Move is the new state of a message; its content stays. The log must have a Put of it at or
 // after the position from which it is replayed. If the message is not there, Move has no
 // effect.
 type Move struct {

@@ -38,8 +38,8 @@ func (r *Table) Damaged() int {
 // NoteDamaged notes a damaged block that another reader of the file has met.
 func (r *Table) NoteDamaged(off int64) { r.damagedAt.note(off) }
 
-// Misread returns the error of damage for a value whose checksum matches, but which the caller
-// cannot decode.
+// Misread returns the error of damage for a value that has the right checksum, but which the
+// caller cannot decode.
 func (r *Table) Misread(pos uint32, err error) error {
 	return r.damage(r.blocks[r.blockAt(pos)].off, fmt.Sprintf("the value of entry %d: %v", pos, err))
 }

@@ -131,7 +131,7 @@ func (m *Merged) copy(w *Writer, sources []*Table, total uint32) (err error) {
 	return nil
 }
 
-// moved returns a stream of the items whose entries were copied, with their new positions.
+// moved returns a stream of the items with copied entries, with their new positions.
 func (m *Merged) moved(i int, next stream, o *out) stream {
 	return func() (it item, ok bool, err error) {
 		for {

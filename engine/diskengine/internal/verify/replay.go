@@ -81,8 +81,8 @@ func (c *contents) Put(p *record.Put) error {
 	return nil
 }
 
-// Move implements record.Applier. A message whose Put is lost moves from the sstable in which
-// it was before.
+// Move implements record.Applier. If the Put of a message is lost, it moves from the sstable in
+// which it was before.
 func (c *contents) Move(r *record.Move) error {
 	c.given(r.ID)
 	delete(c.leases, r.ID)

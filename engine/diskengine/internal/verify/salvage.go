@@ -25,7 +25,8 @@ type Salvaged struct {
 // before anything is written. The new store cannot be opened until it is whole; after an error
 // remove it.
 //
-// Each message that can be read is kept. A message whose ack, cancel or purge is lost comes back.
+// Each message that can be read is kept. A message comes back if its ack, cancel or purge is
+// lost.
 func Salvage(f vfs.FS, from, to string, cfg *Config, tell func(*Salvaged) error) (out Salvaged, err error) {
 	err = locked(f, from, func() error {
 		if err := manifest.Vacant(f, to); err != nil {

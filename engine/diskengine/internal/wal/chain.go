@@ -96,7 +96,7 @@ func (c *chain) dropBeforeGap() {
 	}
 }
 
-// valid returns the begun segments whose part of the stream counts. A segment's part was
+// valid returns the begun segments with a part of the stream that counts. A segment's part was
 // dropped if a later one goes on where it begins, or before.
 func (c *chain) valid() (kept []*segment) {
 	for i, s := range c.begun {

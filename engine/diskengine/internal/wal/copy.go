@@ -60,7 +60,7 @@ func (h *Hold) Copy(fs vfs.FS, dir string, pace func(written int) error) (Copied
 		c.cut.prev, c.cut.end, c.cut.whole = segs[0].prev, segs[0].base, segs[0].base == 0
 	}
 	for _, s := range segs {
-		to := s.base // of a segment whose part was dropped only the header, so that no number is missing
+		to := s.base // if the segment's part was dropped, only the header, so that no number is missing
 		if len(valid) > 0 && valid[0] == s {
 			if valid = valid[1:]; len(valid) > 0 {
 				to = valid[0].base

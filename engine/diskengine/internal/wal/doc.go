@@ -29,7 +29,7 @@
 //   - After a second without appends, and at Close, an empty frame is written. It says that
 //     all is synced. Without it a broken last frame counts as torn.
 //   - Nothing is appended after a torn tail: after opening, the log goes on in the next
-//     segment, whose header says where the stream goes on. So what was dropped once stays
+//     segment. Its header says where the stream goes on. So what was dropped once stays
 //     dropped.
 //
 // Old bytes of a segment must not be taken for the log either. So each frame names the

@@ -17,7 +17,7 @@ type cutter struct {
 
 	whole bool   // the stream has come to where an entry begins
 	start Pos    // where rest begins
-	rest  []byte // the beginning of an entry whose other bytes are still to come
+	rest  []byte // the beginning of an entry; its other bytes are still to come
 
 	// Where the last entry ended, and the checksum of the frame with the byte before that.
 	end  Pos

@@ -15,8 +15,8 @@ import (
 // Unknown is a position that is not known.
 const Unknown Pos = math.MaxUint64
 
-// Gap is a part of a log that cannot be read, or whose file is missing. At the end of the log
-// To is Unknown.
+// Gap is a part of a log that is missing or cannot be read. At the end of the log To is
+// Unknown.
 type Gap struct {
 	File     string // the gap follows what can be read of it; empty: nothing before the gap can be read
 	Offset   int64
@@ -268,7 +268,7 @@ func (v *salvage) end() error {
 	return nil
 }
 
-// StoreOf returns the id of the store whose log a segment is of; ok is false if its header
+// StoreOf returns the id of the store to which a segment belongs; ok is false if its header
 // does not tell.
 func StoreOf(fs vfs.FS, name string) (id uint64, ok bool, err error) {
 	file, err := fs.Open(name)

@@ -167,7 +167,7 @@ func (w *writer) frames(bufs []*buffer) error {
 	return nil
 }
 
-// frame writes a frame whose piece of n bytes is in b already.
+// frame writes a frame. Its piece of n bytes is in b already.
 func (w *writer) frame(b []byte, n, first int) error {
 	f := frame{pos: w.pos, synced: w.l.Synced(), prev: w.prev, first: uint32(first)}
 	f.encode(w.l.seed, b, n)

@@ -22,7 +22,7 @@ type Config struct {
 	// Space is how many bytes there are for files, in whole sectors. 0: no limit.
 	Space int64
 
-	// Stale lets a new sector whose content did not arrive hold the content of a removed file,
+	// Stale lets a new sector hold the content of a removed file if its own did not arrive, and
 	// if the Chooser takes the last of two.
 	Stale bool
 

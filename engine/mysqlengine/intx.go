@@ -15,11 +15,11 @@ type client[C any] interface {
 	On(engine.Engine) C
 }
 
-// InTx returns a client whose pushes, cancels, reschedules, settlements and look-ups are part
-// of a transaction. Others see them after the commit, and workers within Recheck. A rollback
-// undoes them, and so does one to a savepoint. The client needs an engine of this package on
-// the transaction's database. Like the transaction, the returned client is used by one
-// goroutine at a time. It need not be closed.
+// InTx returns a client for use in a transaction: its pushes, cancels, reschedules, settlements
+// and look-ups are part of it. Others see them after the commit, and workers within Recheck. A
+// rollback undoes them, and so does one to a savepoint. The client needs an engine of this
+// package on the transaction's database. Like the transaction, the returned client is used by
+// one goroutine at a time. It need not be closed.
 //
 // Each call runs in a savepoint named tarry: one that fails leaves the transaction unchanged.
 // After a deadlock, however, the database rolls back the whole transaction, and the error
@@ -37,7 +37,7 @@ func InTx[C client[C]](c C, tx *sql.Tx) (C, error) {
 	return c.On(e.Within(&savepoints{store: &s, tx: tx})), nil
 }
 
-// savepoints is a Store whose transactions are savepoints of the caller's transaction. The
+// savepoints is a Store with savepoints of the caller's transaction as its transactions. The
 // rest uses the pool.
 type savepoints struct {
 	*store

@@ -183,8 +183,8 @@ func (t *tx) numbers(ctx context.Context, names []string) (map[string]int64, err
 // after all others.
 var fences = [...]int{sqlengine.Waiting: 16, sqlengine.Ranked: 1, sqlengine.Leased: 1, sqlengine.Dead: 1}
 
-// fence adds the fence rows of queues that lack them: new queues, and queues whose maker
-// failed to add them. InnoDB ignores the end of an empty range when it looks for the first
+// fence adds the fence rows of queues that lack them: new queues, and those for which it failed
+// when they were new. InnoDB ignores the end of an empty range when it looks for the first
 // row. It would walk over all deleted rows to a row outside the range. A transaction that
 // leases all messages locks the fence row at which it stops, and others skip locked rows. So
 // the waiting kind has more fence rows.

@@ -55,8 +55,8 @@ var _ interface {
 // the zero Config. It fails as Open does.
 //
 // A call takes one connection of the pool for a transaction, and waits for no second one. The
-// engine listens on a connection outside the pool. With pgx's defaults, a call whose context
-// ends closes its connection; pgconn.CancelRequestContextWatcherHandler avoids that.
+// engine listens on a connection outside the pool. With pgx's defaults, a call closes its
+// connection when its context ends; pgconn.CancelRequestContextWatcherHandler avoids that.
 func New(ctx context.Context, pool *pgxpool.Pool, cfg *Config) (*Engine, error) {
 	if cfg == nil {
 		cfg = &Config{}

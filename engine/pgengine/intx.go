@@ -17,11 +17,11 @@ type client[C any] interface {
 	On(engine.Engine) C
 }
 
-// InTx returns a client whose pushes, cancels, reschedules, settlements and look-ups are part
-// of a transaction. Others see them after the commit, and workers are woken. A rollback
-// undoes them, and so does one to a savepoint. The client needs an engine of this package on
-// the transaction's database. Like the transaction, the returned client is used by one
-// goroutine at a time. It need not be closed.
+// InTx returns a client for use in a transaction: its pushes, cancels, reschedules, settlements
+// and look-ups are part of it. Others see them after the commit, and workers are woken. A
+// rollback undoes them, and so does one to a savepoint. The client needs an engine of this
+// package on the transaction's database. Like the transaction, the returned client is used by
+// one goroutine at a time. It need not be closed.
 //
 // Each call runs in a savepoint: one that fails leaves the transaction unchanged. The
 // transaction should be READ COMMITTED: in a stricter one, a call that conflicts with others
@@ -39,7 +39,7 @@ func InTx[C client[C]](c C, tx pgx.Tx) (C, error) {
 	return c.On(s.within), nil
 }
 
-// savepoints is a Store whose transactions are savepoints of the caller's transaction. The
+// savepoints is a Store with savepoints of the caller's transaction as its transactions. The
 // rest uses the pool.
 type savepoints struct {
 	*store

@@ -463,7 +463,8 @@ func (w *work) after(queues []int64, byQueue map[int64][]*visit, full map[int64]
 	}, nil
 }
 
-// holdBack finds the queues whose settings allow no more leases now, and when they do again.
+// holdBack finds the queues that may give no more leases now by their settings, and when they
+// may again.
 func (w *work) holdBack(heads []Heads, spent map[int64]int64) error {
 	for i := range heads {
 		h := &heads[i]

@@ -73,8 +73,8 @@ const (
 // look is a running look.
 type look struct{ from []LowBound }
 
-// beginLook begins a look at queues: a whole one at those whose whole looks took less than
-// quick, and from the bound at the others.
+// beginLook begins a look at queues: a whole one where a whole look took less than quick, and
+// one from the bound at the others.
 func (c *cache) beginLook(queues []int64, quick time.Duration) *look {
 	l := &look{from: make([]LowBound, 0, len(queues))}
 	c.each(queues, func(q int64, k *cached) {

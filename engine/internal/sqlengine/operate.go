@@ -105,7 +105,7 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 	return gone + n, rest(ctx, name, err)
 }
 
-// rest returns the error for a caller whose context ended before the purge was complete.
+// rest returns the error for a context that ended before the purge was complete.
 func rest(ctx context.Context, name string, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return &engine.Error{Op: "purge", Queue: name, Err: ctx.Err(), Hint: "purge again for the rest"}

@@ -214,7 +214,7 @@ func (w *work) fill(x *row, in *engine.Message) {
 	}
 }
 
-// conflict applies the conflict policy of a push whose key x holds.
+// conflict applies the conflict policy of a push with the key that x holds.
 func (w *work) conflict(x *row, in *engine.Message) engine.PushResult {
 	state := x.state(w.ms)
 	r := x.result(w.ms)

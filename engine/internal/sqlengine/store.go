@@ -20,10 +20,10 @@ var ErrBusy = fmt.Errorf("%w: others hold what it needs", ErrAgain)
 // deadlock or a serialization failure.
 var ErrDeadlock = fmt.Errorf("%w: a deadlock", ErrAgain)
 
-// errEnded is the ErrAgain of a transaction whose connection ended.
+// errEnded is the ErrAgain of a transaction that lost its connection.
 var errEnded = fmt.Errorf("%w: the connection ended", ErrAgain)
 
-// Again returns the ErrAgain of a transaction whose connection ended. reason is the caller's
+// Again returns the ErrAgain of a transaction that lost its connection. reason is the caller's
 // error if repeating does not help.
 func Again(reason error) error { return &again{reason} }
 

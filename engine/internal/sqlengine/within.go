@@ -8,7 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Within is an engine whose calls are part of the caller's transaction: its Store runs each
+// Within is an engine with calls that are part of the caller's transaction: its Store runs each
 // call in a savepoint. Like the transaction, it is used from one goroutine at a time. Tell
 // must be called after the commit. Capabilities says what can be part of a transaction.
 type Within struct {

@@ -78,8 +78,8 @@ type condition func(*engine.Settings) bool
 var errMustLock = fmt.Errorf("%w: a queue is to be locked", ErrInternal)
 
 // do runs a transaction over queues, repeats it if others undo it, and then gives hints. It
-// locks the rows in first, and the queues for whose settings only returns true; nil: none. fn
-// starts afresh each time.
+// locks the rows in first, and the queues with settings for which only returns true; nil: none.
+// fn starts afresh each time.
 func (e *Engine) do(ctx context.Context, op string, queues []int64, first First, only condition, fn func(*work) error) error {
 	var lock []int64
 	if only != nil {

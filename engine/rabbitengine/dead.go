@@ -184,8 +184,8 @@ type leaving struct {
 	gone int
 }
 
-// confirm acknowledges the messages whose publication the broker confirmed. It continues
-// after ctx has ended, since those messages would otherwise be in both queues.
+// confirm acknowledges the messages once the broker has confirmed their publication. It
+// continues after ctx has ended, since those messages would otherwise be in both queues.
 func (l *leaving) confirm(ctx context.Context) (failed error) {
 	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmWithin)
 	defer cancel()

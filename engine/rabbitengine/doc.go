@@ -1,5 +1,5 @@
-// Package rabbitengine delays messages with RabbitMQ alone, without a plugin: by queues
-// whose messages expire and are dead-lettered.
+// Package rabbitengine delays messages with RabbitMQ alone, without a plugin: in its queues,
+// messages expire and are dead-lettered.
 //
 // A delay is counted in units (Config.Unit) and written as a hexadecimal number. Each digit
 // has a topic exchange, and each value in use of a digit has a queue, in which messages stay

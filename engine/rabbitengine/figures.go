@@ -13,7 +13,7 @@ import (
 type measured struct {
 	confirms   figure.Times
 	nacked     atomic.Int64 // messages that the broker refused
-	doubtful   atomic.Int64 // messages whose confirm did not come
+	doubtful   atomic.Int64 // messages without the expected confirm
 	sessions   atomic.Int64
 	refusals   atomic.Int64 // failed connection attempts
 	acks       atomic.Int64

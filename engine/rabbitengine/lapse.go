@@ -77,7 +77,7 @@ func (e *Engine) tendNext() time.Duration {
 	return next
 }
 
-// lapse ends leases whose deadlines have passed. Called with Engine.mu held.
+// lapse ends leases past their deadlines. Called with Engine.mu held.
 func (e *Engine) lapse() {
 	now := time.Now()
 	for len(e.ends) > 0 && !e.ends[0].deadline.After(now) {

@@ -206,7 +206,7 @@ func (e *Engine) carryOut(ctx context.Context, under []settling) {
 	}
 }
 
-// restore reinstates a lease whose settlement failed, so that it can be tried again.
+// restore reinstates a lease after its settlement failed, so that it can be tried again.
 func (e *Engine) restore(l *lease) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

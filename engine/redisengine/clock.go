@@ -74,7 +74,7 @@ func elapsed(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
 
-// now returns the time of the server whose clock is furthest ahead. It asks a server only if
+// now returns the time of the server clock that is furthest ahead. It asks a server only if
 // the estimate is not reliable.
 func (e *Engine) now(ctx context.Context) (time.Time, error) {
 	if e.stopped != nil {

@@ -7,7 +7,7 @@
 // id. A script reads and writes O(log n) of a shard, never all of it.
 //
 // The engine does not poll. Each answer of a shard says when its next message is due, and
-// the engine asks only shards whose time has come. A push that becomes the first due
+// the engine asks a shard only when that time has come. A push that becomes the first due
 // publishes a hint to the engines that watch (watch.go). Hints can be lost, so every shard
 // is asked at least once every [Recheck].
 //

@@ -69,7 +69,7 @@ var _ engine.Whole = (*Engine)(nil)
 // checks that the servers are suitable, and creates or checks the description of the store.
 // A nil cfg is the zero Config.
 //
-// The client must not repeat a command whose answer was lost, except one that only reads:
+// When an answer was lost, the client must not repeat the command, except one that only reads:
 // this is what rueidis does. Client-side caching is not used.
 func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, error) {
 	if cfg == nil {

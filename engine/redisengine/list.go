@@ -141,8 +141,8 @@ func (e *Engine) everyShard(ctx context.Context, q *queue, sc *script, args []st
 	return e.eachShard(ctx, q.shards, sc, args, do)
 }
 
-// eachShard runs a script on shards and passes each answer to do. It repeats the script on
-// shards whose first value says that they have more to sweep.
+// eachShard runs a script on shards and passes each answer to do. It repeats the script on a
+// shard if the first value of the answer says that it has more to sweep.
 func (e *Engine) eachShard(ctx context.Context, shards []*shard, sc *script, args []string, do func(n int, a answer) error) error {
 	left := make([]int, len(shards))
 	for n := range left {

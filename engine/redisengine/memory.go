@@ -27,7 +27,7 @@ func readMemory(queue, key string, v *rueidis.RedisMessage) (engine.Info, error)
 	return i, nil
 }
 
-// remembered reads the answer to a push whose key is remembered.
+// remembered reads the answer to a push with a remembered key.
 func remembered(m *engine.Message, met []rueidis.RedisMessage) engine.PushResult {
 	i, err := readMemory(m.Queue, m.Key, &met[1])
 	if err != nil {

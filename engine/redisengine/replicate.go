@@ -18,7 +18,7 @@ var errReplicas = errors.New("too few replicas have answered")
 // replicaTimeout is how long replicas may take to confirm a write.
 const replicaTimeout = time.Second
 
-// sendReplicated sends scripts whose writes must survive a failover. Each is followed, on
+// sendReplicated sends scripts with writes that must survive a failover. Each is followed, on
 // the same connection, by a WAIT for the replicas.
 func (e *Engine) sendReplicated(ctx context.Context, cmds []rueidis.Completed) []result {
 	results := make([]result, len(cmds))

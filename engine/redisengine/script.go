@@ -34,7 +34,7 @@ type script struct {
 	repeats, keeps bool
 }
 
-// newScript joins the named files. A server whose memory is full refuses only scripts that
+// newScript joins the named files. A server without free memory refuses only scripts that
 // make the store grow much. Leases, settlements and cancels need a little memory to free
 // more.
 func newScript(grows bool, files ...string) *script {
@@ -205,8 +205,8 @@ func (e *Engine) eval(ctx context.Context, reqs []request, until calls.Bound) []
 }
 
 // again returns why a request is sent again, or retryCauses if it is not. A script that the
-// server does not know is sent whole. A request that certainly did not run is repeated. One
-// whose answer was lost is repeated only if the script may run twice.
+// server does not know is sent whole. A request that certainly did not run is repeated. If its
+// answer was lost, it is repeated only if the script may run twice.
 func (r *request) again(err error, sent time.Time) retryCause {
 	us := timeOf(err)
 	switch {

@@ -118,8 +118,8 @@ func (q *queue) learn(c *configured) {
 	}
 }
 
-// reconcile brings the engine and a shard, whose settings are is, to the newer of their
-// settings.
+// reconcile brings the engine and a shard to the newer of their settings. is has those of the
+// shard.
 func (e *Engine) reconcile(ctx context.Context, q *queue, s *shard, is *configured) error {
 	q.learn(is)
 	if known := q.known.Load(); known.newer(is) {

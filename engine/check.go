@@ -67,7 +67,7 @@ func (r *Ref) Check(op string) error {
 	return nil
 }
 
-// Invalid returns an ErrInvalid whose hint says what is wrong.
+// Invalid returns an ErrInvalid with a hint that says what is wrong.
 func Invalid(op string, ref Ref, hint string, args ...any) error {
 	ref.Key = Clip(ref.Key)
 	return refusal(op, ref, ErrInvalid, fmt.Sprintf(hint, args...))

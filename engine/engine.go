@@ -20,8 +20,8 @@ type Engine interface {
 	Push(ctx context.Context, msgs []Message) ([]PushResult, error)
 
 	// Lease leases due messages for each want separately, in order of (priority, due, id).
-	// It first lapses leases whose deadline has passed and drops due messages past their
-	// expiry. It never waits for time.
+	// It first lapses leases past their deadline and drops due messages past their expiry. It
+	// never waits for time.
 	Lease(ctx context.Context, wants []Want) (Grant, error)
 
 	// Settle ends or extends leases. A settlement gets ErrLeaseLost when another

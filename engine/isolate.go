@@ -20,7 +20,7 @@ func (p *Policy) Spread(id ID, attempt uint32) time.Duration {
 	return time.Duration(int64(uint32(id))*40503%window) * time.Millisecond
 }
 
-// Alone reports whether an isolated message whose lease has lapsed on the given attempt is
-// leased alone. The same Want then gets no other message of its queue. If the store divides a
-// queue into parts (Limits.Shares), that holds for its part.
+// Alone reports whether an isolated message is leased alone after a lapse on the given attempt.
+// The same Want then gets no other message of its queue. If the store divides a queue into parts
+// (Limits.Shares), that holds for its part.
 func (p *Policy) Alone(attempt uint32) bool { return p.Isolate && attempt >= 2 }

@@ -102,8 +102,8 @@ type When struct {
 // IsZero reports whether w is now.
 func (w When) IsZero() bool { return w.At.IsZero() && w.In == 0 }
 
-// Resolve returns the instant in Unix milliseconds, for an engine whose clock
-// shows now.
+// Resolve returns the instant in Unix milliseconds. now is the time by the
+// engine's clock.
 func (w When) Resolve(now time.Time) int64 {
 	t := w.At
 	if t.IsZero() {

@@ -7,7 +7,7 @@ import (
 
 // The functions below return errors with the same text in every engine.
 
-// Lapsed is the LastError of a message whose lease has lapsed.
+// Lapsed is the LastError of a message with a lapsed lease.
 const Lapsed = "lease lapsed"
 
 func hintOf(err error) string {
@@ -64,7 +64,7 @@ func RefuseNotDue(ref Ref, due time.Time) error {
 	return refusal("claim", ref, ErrNotDue, "it is due at "+stamp(due))
 }
 
-// RefuseFinished returns the ErrExists of a push whose key is remembered.
+// RefuseFinished returns the ErrExists of a push with a remembered key.
 func RefuseFinished(ref Ref, how Ending, ended time.Time) error {
 	return refusal("push", ref, ErrExists, "it was "+how.String()+" at "+stamp(ended)+"; to begin anew choose on_conflict replace")
 }
@@ -84,7 +84,7 @@ func RefuseClaim(ref Ref, until time.Time) error {
 		Hint: "the queue's rate allows the next at " + stamp(until)}
 }
 
-// RefuseState returns the ErrStale of a ref whose IfState does not match, or nil.
+// RefuseState returns the ErrStale of a ref if its IfState does not match, or nil.
 func RefuseState(op string, ref Ref, is State) error {
 	if ref.IfState == Gone || ref.IfState == is {
 		return nil

@@ -42,7 +42,7 @@ func (a *alarms) cancel(place uint32, h timer.Handle) {
 	}
 }
 
-// due yields the places whose alarms are due at now, and removes the alarms. No alarm may
+// due yields the places with alarms that are due at now, and removes the alarms. No alarm may
 // be set meanwhile.
 func (a *alarms) due(now time.Time) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {

@@ -11,7 +11,7 @@ import (
 // when it finished, and end is when it is forgotten.
 type finished struct {
 	n     int
-	first ends // including stale ones, whose key was taken or freed meanwhile
+	first ends // including stale ones: their keys were taken or freed meanwhile
 }
 
 // dropChunk bounds how many outdated messages one visit drops. Readers skip the others.
@@ -73,7 +73,7 @@ func (q *queue) forgetKey(key string) {
 // remembers reports whether a message is finished and its key still remembered.
 func (q *queue) remembers(m *message) bool { return m.state == engine.Finished && m.end > q.ms }
 
-// forgetOver removes some finished messages whose time is over.
+// forgetOver removes some finished messages past their time.
 func (q *queue) forgetOver() {
 	for range dropChunk {
 		if q.finished == nil {

@@ -125,8 +125,8 @@ func (q *queue) byKey(key string) *message {
 	return nil
 }
 
-// keyed returns the live message with a key, or else the finished one, whose time may be
-// over; nil: neither exists.
+// keyed returns the live message with a key, or else the finished one, which may be past its
+// time; nil: neither exists.
 func (q *queue) keyed(key string) *message {
 	if key == "" {
 		return nil

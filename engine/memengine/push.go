@@ -100,7 +100,7 @@ func (q *queue) push(in *engine.Message, admitted bool) engine.PushResult {
 	return m.result(engine.Created, nil)
 }
 
-// conflict applies the conflict policy of a push whose key m holds.
+// conflict applies the conflict policy of a push with the key that m holds.
 func (q *queue) conflict(m *message, in *engine.Message) engine.PushResult {
 	s := seatOf(m)
 	if err := q.refusal(in.Key, &s, in.OnConflict); err != nil {

@@ -11,14 +11,14 @@ import (
 
 // finder finds the queues that match patterns. The engine's hints report most of them at the
 // next push. A list of all queues, made every few seconds, finds those that held messages
-// before and those whose hints were lost.
+// before and those with lost hints.
 //
 // A queue that has nothing to forward for idleAfter is released in two steps, so that no push
 // is missed. First its hints count again. If the next list then finds it empty too, it is
 // released.
 type finder struct {
 	routes atomic.Pointer[Routes] // the current routes
-	known  sync.Map               // queues whose hints are ignored
+	known  sync.Map               // queues with hints that are ignored
 	kick   chan struct{}          // one token: something was found
 
 	mu    sync.Mutex
@@ -68,7 +68,7 @@ func (f *finder) drop(queue string) {
 	f.known.Delete(queue)
 }
 
-// patterned returns the index of the route whose pattern matches a queue, or -1.
+// patterned returns the index of the route with a pattern that matches a queue, or -1.
 func (f *finder) patterned(queue string) int {
 	rs := *f.routes.Load()
 	i := rs.Index(queue)

@@ -27,8 +27,8 @@ type Options struct {
 	Secrets []string
 
 	// AllowPrivate lets a webhook call private, loopback, link-local and other non-public
-	// addresses. Default: only public ones. It does not affect other targets, whose
-	// addresses are chosen by the operator.
+	// addresses. Default: only public ones. It does not affect other targets: the
+	// operator chooses their addresses.
 	AllowPrivate bool
 
 	// TLS configures TLS connections: authorities to trust, a certificate to present.

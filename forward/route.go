@@ -28,8 +28,8 @@ type Route struct {
 	Name string
 
 	// Queue is the name of a queue or a pattern. Each * matches any characters, including
-	// none, dots and slashes. Queues whose names begin with "tarry." are reserved: only a
-	// pattern that begins so matches them.
+	// none, dots and slashes. Queues with names that begin with "tarry." are reserved: only
+	// a pattern that begins so matches them.
 	Queue string
 
 	// Target is the URL of the target, as Open takes it.
@@ -135,7 +135,7 @@ func (r *Route) check() error {
 }
 
 // Routes are the routes of one Router. For a queue, the route that names it wins, else the
-// first whose pattern matches.
+// first with a pattern that matches.
 type Routes []Route
 
 // Index returns the index of the route that takes a queue, or -1.

@@ -151,7 +151,7 @@ func (r *Router) Set(routes Routes) error {
 	return nil
 }
 
-// drop ends a lane whose route was removed.
+// drop ends the lane of a removed route.
 func (r *Router) drop(l *lane) {
 	if err := l.close(); err != nil {
 		r.cfg.Logger.Warn("a route ended with an error", "error", err)
@@ -278,7 +278,7 @@ const (
 	changeShare = 20 * time.Microsecond // per queue
 )
 
-// assign starts a new worker for each lane whose queues have changed.
+// assign starts a new worker for each lane with changed queues.
 func (r *Router) assign() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

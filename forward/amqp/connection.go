@@ -92,7 +92,7 @@ func (t *Target) dialOne(ctx context.Context, addr string, left int) (*amqp.Conn
 	return c, nil
 }
 
-// bounded is a connection whose writes time out: a broker that is low on memory stops
+// bounded is a connection with a timeout on writes: a broker that is low on memory stops
 // reading.
 type bounded struct {
 	net.Conn

@@ -6,8 +6,8 @@
 //
 // The options of the URL:
 //
-//   - exchange: the default is the default exchange, which routes to the queue whose name is
-//     the routing key.
+//   - exchange: the default is the default exchange, which routes to the queue that has the
+//     routing key as its name.
 //   - key: the routing key; the default is the name of the message's queue.
 //   - password_file: replaces a password in the URL; the default user is guest.
 //   - ca_file, cert_file, key_file: for amqps, authorities to trust besides the system's, and

@@ -19,12 +19,12 @@
 // and Content-Type are the headers, unchanged; the timestamp is the time of sending.
 //
 // A message is acked once all in-sync replicas have it (acks=all). The producer is
-// idempotent: its own retries cause no duplicates. A record whose Send ends without an
-// answer is abandoned, so that it is not produced later, beside another attempt. The client
+// idempotent: its own retries cause no duplicates. If a Send ends without an answer, its
+// record is abandoned, so that it is not produced later, beside another attempt. The client
 // then starts a new epoch, and the next attempt may produce a duplicate, with the same
 // Tarry-Id. A partition is abandoned as a whole: other Sends with records waiting there
-// produce them again, within their own time. For the same reason, a Send whose context ends
-// may wait for the first Send of its partition, within the timeout of the options.
+// produce them again, within their own time. For the same reason, a Send may wait, after
+// its context has ended, for the first Send of its partition, within the timeout of the options.
 //
 // A message is buried, with the broker's text, if it is too large, fails the topic's
 // validation, or goes to an invalid topic. Brokers refuse whole batches, so it is first

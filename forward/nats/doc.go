@@ -15,7 +15,7 @@
 //     the client's own certificate.
 //
 // The message's body is the payload. forward.Metadata and Content-Type are its headers. Some
-// headers are dropped: those whose name is not an HTTP token; a message's own that begin
+// headers are dropped: those with a name that is not an HTTP token; a message's own that begin
 // with Nats-, which JetStream would obey (those of the options are sent); and Status and
 // Description, which clients would take for the server's. In values, line breaks become
 // spaces, and surrounding white space is lost.

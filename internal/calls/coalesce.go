@@ -30,7 +30,7 @@ type Coalescer[In, Out any] struct {
 
 	mu      sync.Mutex
 	waiting []*coalesced[In, Out]
-	left    int // waiting items whose callers have left
+	left    int // waiting items that their callers have left
 	running int // lanes
 	slow    int // lanes with a slow call
 	closed  bool
@@ -66,7 +66,7 @@ func overdue(err error) error {
 	return &with
 }
 
-// Withdrawn is the error of an item whose caller left before a call took it: nothing was
+// Withdrawn is the error of an item if the caller left before a call took it: nothing was
 // done. It wraps the error of the caller's context.
 type Withdrawn struct{ Err error }
 
@@ -132,7 +132,7 @@ func (c *Coalescer[In, Out]) withdraw(it *coalesced[In, Out]) bool {
 	return true
 }
 
-// tidy removes the items whose callers left. Called with c.mu held.
+// tidy removes the items that their callers have left. Called with c.mu held.
 func (c *Coalescer[In, Out]) tidy() {
 	if c.left > 0 {
 		c.waiting = slices.DeleteFunc(c.waiting, func(it *coalesced[In, Out]) bool { return it.left })

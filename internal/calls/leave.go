@@ -36,8 +36,8 @@ type runner chan func()
 func (c *Pool) Left() int { return int(c.left.Load()) }
 
 // Make makes a call and returns its answer, or abandons the call once ctx has been over for
-// patience; left reports which. When an abandoned call returns, late gets its results. A
-// call whose context cannot end runs on the caller's goroutine.
+// patience; left reports which. When an abandoned call returns, late gets its results. If
+// the context cannot end, the call runs on the caller's goroutine.
 func Make[T any](ctx context.Context, c *Pool, patience time.Duration, late func(T, error), call func() (T, error)) (out T, left bool, err error) {
 	if ctx.Done() == nil {
 		out, err = call()

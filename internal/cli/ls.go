@@ -19,7 +19,7 @@ type listFlags struct {
 	body   bool
 	bounds boundFlags
 	newest bool
-	dead   bool // for tarry dead ls, whose bounds have other names
+	dead   bool // for tarry dead ls: its bounds have other names
 }
 
 func (l *listFlags) add(cmd *cobra.Command) {

@@ -185,8 +185,8 @@ func configPath(p *Program, cmd *cobra.Command) string {
 	return path
 }
 
-// readConfig reads a --config file. It is one JSON object whose values are strings, numbers or
-// booleans, except for the routes.
+// readConfig reads a --config file. It is one JSON object of strings, numbers and booleans,
+// except for the routes.
 func readConfig(path string) (configFile, error) {
 	c := configFile{path: path, values: make(map[string]string)}
 	if path == "" {

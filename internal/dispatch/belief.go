@@ -24,7 +24,7 @@ type belief struct {
 	held     bool         // more messages are ready, but held back
 	cut      bool         // the call under way does not cover all subscriptions
 	more     bool         // the last answer left messages that are due
-	answered uint64       // the last round whose call has an answer
+	answered uint64       // the last round with an answer to its call
 	reach    int32        // how many subscriptions the next call covers
 	fails    int32        // failed calls in a row
 	spread   int32        // number of subscriptions with Spread

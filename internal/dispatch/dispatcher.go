@@ -26,8 +26,8 @@ import (
 // into one call, for as many messages as their subscriptions have room for. The answer is
 // distributed (conclude) in the order of subscription. So the cost of a round depends on
 // the number of queues to ask, not on how many subscriptions wait. Between rounds the
-// dispatcher sleeps until the earliest known time, a hint, or freed room. On an engine
-// whose hints may be lost, Capabilities.Recheck bounds that time. A step of the clock ends
+// dispatcher sleeps until the earliest known time, a hint, or freed room. If hints
+// of the engine may be lost, Capabilities.Recheck bounds that time. A step of the clock ends
 // the sleep: see Nap.
 //
 // While a call takes long, calls for other queues are made beside it: a queue on which the
@@ -77,7 +77,7 @@ type Dispatcher struct {
 	pollers map[*poller]struct{} // of workers, when the engine waits by itself
 }
 
-// New returns a Dispatcher for an engine, whose calls must return when their contexts end.
+// New returns a Dispatcher for an engine. Its calls must return when their contexts end.
 // All waiting leases together may name at most most queues.
 func New(eng engine.Engine, caps engine.Capabilities, log *slog.Logger, most int) *Dispatcher {
 	ctx, cancel := context.WithCancel(context.Background())

@@ -27,7 +27,7 @@ func NewNap() *Nap {
 	return &Nap{timer: t}
 }
 
-// ExactNap returns a Nap whose sleeps end within some ten microseconds, if system and load
+// ExactNap returns a Nap with sleeps that end within some ten microseconds, if system and load
 // allow. It holds a file descriptor until Stop. If none is free, it is like a Nap from NewNap.
 func ExactNap() *Nap {
 	n := NewNap()

@@ -8,7 +8,7 @@ import (
 )
 
 // nudge makes Go's scheduler check its timers at an exact instant. An idle scheduler sleeps
-// in epoll_wait, whose timeout is in whole milliseconds, so a timer fires up to a
+// in epoll_wait. The timeout of that is in whole milliseconds, so a timer fires up to a
 // millisecond late. A timerfd registered with the same epoll ends that sleep on time, and
 // the scheduler runs the timers that are due. The descriptor is never read, so it needs no
 // goroutine; each expiry is an edge of its own.

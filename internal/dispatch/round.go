@@ -263,7 +263,7 @@ func (d *Dispatcher) conclude(c *call, g engine.Grant, err error) {
 	}
 }
 
-// end ends a call whose messages have been delivered or released: workers that wait for
+// end ends a call after its messages have been delivered or released: workers that wait for
 // their last call may now leave. Called with d.mu held.
 func (d *Dispatcher) end(c *call) {
 	for _, sh := range c.shares {

@@ -222,7 +222,7 @@ func (d *Dispatcher) outlook(s *Subscription) {
 // skip it.
 const parkAfter = 100 * time.Millisecond
 
-// park makes rounds skip a ready queue whose subscriptions have all rested for long. Called
+// park makes rounds skip a ready queue if all its subscriptions have rested for long. Called
 // with d.mu held.
 func (d *Dispatcher) park(b *belief, now time.Time) {
 	for l := b.seats.first; l != nil; l = l.next {

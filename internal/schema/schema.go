@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 )
 
-// Object is a JSON object whose members keep their order.
+// Object is a JSON object that keeps the order of its members.
 type Object []Member
 
 // Member is a member of an Object. Its value is marshalled by encoding/json.

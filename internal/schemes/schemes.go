@@ -1,5 +1,5 @@
 // Package schemes is a registry of URL openers by scheme. Packages register their schemes in
-// init, so a program supports the schemes whose packages it imports.
+// init, so a program supports the schemes of the packages that it imports.
 package schemes
 
 import (

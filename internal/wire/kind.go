@@ -114,7 +114,7 @@ func appendExact(b []byte, t time.Time) []byte {
 	return append(t.UTC().AppendFormat(append(b, '"'), time.RFC3339Nano), '"')
 }
 
-// word is a type whose values have names.
+// word is a type with named values.
 type word interface {
 	~uint8
 	String() string

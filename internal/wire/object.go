@@ -49,7 +49,7 @@ func (m member[T]) unless(omit func(v *T) bool) member[T] {
 	return m
 }
 
-// itself is for an object whose only field is the whole of T.
+// itself is for an object with the whole of T as its only field.
 func itself[T any](v *T) *T { return v }
 
 // asked returns a request, or a part of one.

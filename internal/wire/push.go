@@ -103,7 +103,7 @@ var NewBatch = asked("Batch", "Messages to push.",
 	must("messages", items(batchMessage, "message"), func(b *Batch) *Items[engine.Message] { return &b.Items }, ""),
 	may("atomic", asFlag, func(b *Batch) *bool { return &b.Atomic }, "all are kept, or none is and the first error answers; else each alone. Limits of GET /v1/info bound it: max_atomic, max_atomic_bytes"))
 
-// items reads an array whose elements fail separately. It calls each for each element; each
+// items reads an array of elements that fail separately. It calls each for each element; each
 // reads the element, and takes its error from bad.
 func (r *Reader) items(name string, each func(n int)) {
 	if !r.open(name, '[') {

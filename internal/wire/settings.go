@@ -29,7 +29,7 @@ var (
 		must("revision", asText, func(s *Settings) *string { return &s.Revision }, "changes whenever they do"),
 	).checked(func(r *Reader, got Fields, _ *Settings) {
 		const settings = 0
-		if !got.Has(settings) { // else who reads, changes and writes them would unset them all
+		if !got.Has(settings) { // else a client that reads, changes and writes them would unset them all
 			r.Wrong("settings: is missing")
 		}
 	})

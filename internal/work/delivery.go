@@ -309,7 +309,7 @@ func (d *Delivery) startNow() {
 	}
 }
 
-// errHasty is why hasty retries a message whose handler never started.
+// errHasty is why hasty retries a message if its handler never started.
 var errHasty = errors.New("the lease ended before the handler could start, in spite of a renewal; the time to run is too short")
 
 // hasty reports whether a lease that was renewed before its handler started is over again.
@@ -507,7 +507,7 @@ const eventsAtOnce = 16
 
 var someEvents = sync.Pool{New: func() any { return new([eventsAtOnce]Event) }}
 
-// errSelfSettled is the error of a result whose lease was lost, if the handler may have
+// errSelfSettled is the error of a result if the lease was lost, and the handler may have
 // settled its message itself.
 var errSelfSettled = fmt.Errorf("%w: a handler that has settled its message itself returns tarry.Settled()", engine.ErrLeaseLost)
 

@@ -105,7 +105,7 @@ func (w *Worker) observerReturned() {
 	}
 }
 
-// event returns the event of a delivery whose handler ran for took.
+// event returns the event of a delivery. Its handler ran for took.
 func (d *Delivery) event(kind Kind, took time.Duration, err error) Event {
 	e := Event{
 		Kind: kind, Queue: d.lease.Queue, ID: d.lease.ID, Key: d.lease.Key,

@@ -10,7 +10,7 @@ import (
 // next while the engine is asked for more. How many it leases ahead depends on how many
 // handlers finish during a call (pace). Messages that cannot start soon are released.
 //
-// Each handling has its own line; the turn orders the handlings whose lines are not empty.
+// Each handling has its own line; the turn orders the handlings with lines that are not empty.
 
 // line is the FIFO of a handling's deliveries that wait for a runner. Guarded by Worker.mu.
 type line struct{ first, last *Delivery }

@@ -13,7 +13,7 @@ import (
 )
 
 // keep is the keeper goroutine. It renews each lease after half of its time, and ends the
-// contexts of handlers whose leases are lost. It sleeps until a delivery or a line needs a
+// context of a handler when its lease is lost. It sleeps until a delivery or a line needs a
 // look, or until it is woken.
 func (w *Worker) keep() {
 	n := dispatch.NewNap()
@@ -72,7 +72,7 @@ type renewal struct {
 	wishes []extension   // by the handler
 }
 
-// tend picks the leases to renew, ends the contexts of handlers whose lease has lapsed, and
+// tend picks the leases to renew, ends the contexts of handlers with a lapsed lease, and
 // releases what has waited in line for too long. With all, after a step of the clock, it
 // picks all leases. To save calls, it adds leases that are nearly due to those that are due.
 // Called with w.mu held.
@@ -156,7 +156,7 @@ func (w *Worker) nextLook(d *Delivery) time.Time {
 	return t
 }
 
-// end ends the context of a handler whose lease is lost. Called with w.mu held.
+// end ends the handler's context after the lease was lost. Called with w.mu held.
 func (d *Delivery) end(now time.Time, cause error) {
 	d.cancel(cause)
 	if d.over.IsZero() || now.Before(d.over) {

@@ -44,7 +44,7 @@ func (d *Delivery) putOff() engine.Settlement {
 	return engine.Settlement{Token: d.lease.Token, Do: engine.Snooze, When: &engine.When{In: pause}}
 }
 
-// InHand is the set of messages whose handlers run in this process, for all workers and
+// InHand is the set of messages with a running handler in this process, for all workers and
 // claims of a client. Without it a handler that ignores the end of its context would be
 // started again after each lapse of its lease, and take another slot each time.
 type InHand struct {
@@ -69,7 +69,7 @@ func (h *InHand) take(m messageID) bool {
 	return len(h.all) > n
 }
 
-// leave removes a message whose handler has returned.
+// leave removes a message after its handler has returned.
 func (h *InHand) leave(m messageID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

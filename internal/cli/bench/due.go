@@ -93,7 +93,7 @@ func (t *trial) pushAhead(ctx context.Context, due func(first time.Time, i int) 
 
 // delivery is what the worker of a scenario has seen.
 type delivery struct {
-	begun    sync.Map // ids of messages whose handler has started
+	begun    sync.Map // ids of messages with a handler that has started
 	late     histogram
 	seen     []atomic.Uint32 // handlers started, by message
 	distinct atomic.Int64
@@ -109,8 +109,8 @@ func (d *delivery) last() time.Time { return time.Unix(0, d.lastAck.Load()) }
 // lost.
 const patience = 15 * time.Second
 
-// deliver handles the messages with a worker whose handlers do nothing, until all are acked or
-// no more come.
+// deliver handles the messages with a worker and handlers that do nothing, until all are acked
+// or no more come.
 func (t *trial) deliver(ctx context.Context, first time.Time) (*delivery, error) {
 	d := &delivery{seen: make([]atomic.Uint32, t.N)}
 	done := make(chan struct{})

@@ -5,7 +5,7 @@ import (
 	"net/url"
 )
 
-// ErrNotEmpty is the error for a disk store whose directory is not empty.
+// ErrNotEmpty is the error for a disk store in a directory that is not empty.
 var ErrNotEmpty = errors.New("the directory of the store is not empty")
 
 // ErrNoRecover is the error of recover if killing the process with the messages is impossible

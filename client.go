@@ -47,8 +47,8 @@ type Client struct {
 }
 
 // Open opens the engine that a URL names, such as "disk:tarry-data" or "mem:",
-// and returns a client of it whose Close closes the engine too. The program must
-// import the engine's package.
+// and returns a client of it. Close of that client closes the engine too. The
+// program must import the engine's package.
 func Open(ctx context.Context, url string, cfg *Config) (*Client, error) {
 	var opening calls.Pool // an opener may hang, as an engine may
 	defer opening.Close()
@@ -152,14 +152,14 @@ const (
 	leftPatience = 5 * time.Second
 )
 
-// Close first ends the client's workers and claims and waits until they have drained, so
-// that no result is lost; their handlers may keep using the client. Each drain takes at
-// most its DrainTimeout and the grace after it. Then Close ends waiting leases, fails
-// queued pushes and cancels with ErrClosed, and waits for calls in the background. It waits
-// up to 5 s for calls whose callers have left, and releases what they still lease. Last it
-// closes the engine, if Open opened it. After 30 s without an answer from the engine, Close
-// returns ErrUnavailable and finishes in the background. A second Close returns the result
-// of the first. A handler must not call Close: it would wait for itself.
+// Close first ends the client's workers and claims and waits until they have drained, so that
+// no result is lost; their handlers may keep using the client. Each drain takes at most its
+// DrainTimeout and the grace after it. Then Close ends waiting leases, fails queued pushes and
+// cancels with ErrClosed, and waits for calls in the background. It waits up to 5 s for calls
+// that their callers have left, and releases what they still lease. Last it closes the engine,
+// if Open opened it. After 30 s without an answer from the engine, Close returns
+// ErrUnavailable and finishes in the background. A second Close returns the result of the
+// first. A handler must not call Close: it would wait for itself.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
 		c.endWorkers()
@@ -240,7 +240,7 @@ func (c *Client) end() error {
 	return nil
 }
 
-// begin rejects calls on a closed client and calls whose context has ended.
+// begin rejects calls on a closed client and calls with an ended context.
 func (c *Client) begin(ctx context.Context, op, queue string) error {
 	select {
 	case <-c.closed:

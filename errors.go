@@ -106,8 +106,8 @@ var settledItself = &work.Verdict{Do: work.ByHandler}
 // ignores whether attempts are left and whether the worker drains.
 func Verdict(err error) Action { return work.Settlement("", err).Do }
 
-// RetryPolicy is how a worker retries messages whose handler failed, when their push set no
-// policy. The first of these that is set applies:
+// RetryPolicy is how a worker retries messages after their handler failed, when their push
+// set no policy. The first of these that is set applies:
 //
 //   - when to retry: RetryIn, returned by the handler; the message's own Backoff; the
 //     policy's; 1 s doubling up to 1 h, ±10 %;

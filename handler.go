@@ -129,9 +129,9 @@ func (m *Message[T]) Token() string {
 	return m.d.Token()
 }
 
-// Settle lets a handler settle its message through c: the worker's client, or one whose
-// engine runs inside a transaction. Settle fills in the message's token. A handler should
-// call it last, and then return Settled.
+// Settle lets a handler settle its message through c: the worker's client, or one with an
+// engine that runs inside a transaction. Settle fills in the message's token. A handler
+// should call it last, and then return Settled.
 //
 // The worker keeps renewing the lease. Once the message is settled, or taken over by
 // another worker, a renewal finds the lease lost and the handler's context ends.

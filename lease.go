@@ -44,7 +44,7 @@ type LeasedMessages struct {
 type Told struct {
 	Queue   string
 	Expired int  // messages dropped past their ExpireAfter, unleased; reported to one caller
-	Died    int  // messages whose last lease lapsed; reported to one caller
+	Died    int  // messages that died as their last lease lapsed; reported to one caller
 	Held    bool // more messages are ready, but held back by Settings.InFlight or Rate
 }
 

@@ -132,7 +132,7 @@ func (c *Client) throughMany(ctx context.Context, drafts []Draft, bad []error) (
 	return out, nil
 }
 
-// HandlerFunc handles one message whose body is not decoded yet. nil acks it, a
+// HandlerFunc handles one message with a body that is not decoded yet. nil acks it, a
 // verdict (Snooze, RetryIn, Bury, Settled) is obeyed, and any other error retries it.
 type HandlerFunc func(ctx context.Context, m *Message[[]byte]) error
 

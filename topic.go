@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Topic is a queue whose bodies are values of type T. It is a mere description: cheap,
+// Topic is a queue with values of type T as bodies. It is a mere description: cheap,
 // immutable, made once as a package variable, and used with any Client.
 type Topic[T any] struct {
 	queue  string
@@ -174,7 +174,8 @@ func (t *Topic[T]) List(ctx context.Context, c *Client, state State) iter.Seq2[F
 }
 
 // ListWhere yields the messages that a filter chooses, with bodies; see Client.ListWhere. A
-// message whose body does not fit T comes with ErrInvalid, and the list goes on after it.
+// message with a body that does not fit T comes with ErrInvalid, and the list goes on after
+// it.
 func (t *Topic[T]) ListWhere(ctx context.Context, c *Client, f Filter) iter.Seq2[Found[T], error] {
 	return func(yield func(Found[T], error) bool) {
 		ref, err := t.ref("list", Ref{Queue: f.Queue})

@@ -89,7 +89,7 @@ const (
 	Rearm   = engine.Rearm   // old content, new due time: what Client.Rearm pushes with
 )
 
-// The endings of finished messages, whose keys are remembered.
+// The endings of finished messages. Their keys are remembered.
 const (
 	WasAcked     = engine.Acked
 	WasCancelled = engine.Cancelled

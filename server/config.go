@@ -37,7 +37,7 @@ type Config struct {
 
 	// MaxConnections bounds the connections that Serve holds. When one more comes, Serve
 	// closes one that has waited for its client for at least 100 ms. It picks the one that has
-	// waited longest, at the address (the network for IPv6) whose waiting connections cost the
+	// waited longest, at the address (the network for IPv6) where waiting connections cost the
 	// most memory. A connection that waits for the rest of a body is closed only if no other
 	// waits. If none waits, the new one gets 503. Waiting lease requests may take seven
 	// connections in eight, wherever the Server is mounted; any more get 503. Default 4096.

@@ -16,7 +16,7 @@ import (
 )
 
 // connections is a listener with a bound on open connections. When one more comes, it closes
-// one that waits for its client: the longest waiting of the peer whose waiting connections
+// one that waits for its client: the longest waiting of the peer with waiting connections that
 // take the most memory. So silent and slow clients keep nobody out, and a peer's connections
 // push out each other before those of others.
 type connections struct {
@@ -157,7 +157,7 @@ func (l *connections) evict() bool {
 		if victim.waits.CompareAndSwap(since, 0) {
 			victim.setBusy()
 			delete(l.open, victim)
-			_ = victim.Conn.Close() // not through TLS, whose closing alert may have to wait
+			_ = victim.Conn.Close() // not through TLS: its closing alert may have to wait
 			return true
 		}
 	}

@@ -38,7 +38,7 @@ type sampler struct {
 	viewers     int
 	overviewers int
 	watched     map[string]int      // by queue: how many viewers watch it
-	touched     map[string]struct{} // watched queues whose messages this server has changed
+	touched     map[string]struct{} // watched queues with messages that this server has changed
 	end         context.CancelFunc
 	ended       chan struct{}
 	wake        chan struct{} // holds a token when a viewer has come

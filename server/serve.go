@@ -106,7 +106,7 @@ func bounded(handler http.Handler, cfg *Config) http.Handler {
 }
 
 const (
-	// lastGrace is how long Serve waits for requests whose connection it has cut.
+	// lastGrace is how long Serve waits for requests after it has cut their connections.
 	lastGrace = 5 * time.Second
 	// refuseTimeout bounds the reading of a body that bounded refuses.
 	refuseTimeout = 2 * time.Second

@@ -112,7 +112,7 @@ func (s *sets) forget(n *set) {
 	s.budget.give(n.held)
 }
 
-// end ends a set whose poll is over.
+// end ends a set after its poll.
 func (s *sets) end(n *set) {
 	s.mu.Lock()
 	s.forget(n)

@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// LogHandler returns a handler that adds trace_id and span_id to log lines whose context has
+// LogHandler returns a handler that adds trace_id and span_id to log lines if their context has
 // a span, as in slog.InfoContext within a traced handler.
 func LogHandler(h slog.Handler) slog.Handler { return logHandler{h} }
 

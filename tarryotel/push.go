@@ -9,10 +9,10 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// Push is a tarry.PushMiddleware: each call has a span, whose context its messages carry. A
-// message that already carries a context keeps it, and the span links to that. The span is a
-// child of that context if the message is the only one and the caller's context has no span. A
-// message received over HTTP is an example.
+// Push is a tarry.PushMiddleware: each call has a span, and its messages carry the context of
+// that. A message that already carries a context keeps it, and the span links to that. The span
+// is a child of that context if the message is the only one and the caller's context has no
+// span. A message received over HTTP is an example.
 func (t *Tracing) Push(next tarry.PushFunc) tarry.PushFunc {
 	return func(ctx context.Context, call tarry.PushCall) ([]tarry.Pushed, error) {
 		p := pushing{t: t, drafts: call.Drafts}

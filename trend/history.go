@@ -168,8 +168,8 @@ func (h *history) capacity() (n int64) {
 	return n
 }
 
-// read adds the activity since slot from to into, whose slots are each step of the finest
-// slots long. It reads the log of level lvl, and the logs of finer levels for slots that are
+// read adds the activity since slot from to into. Each slot of into is step of the finest slots
+// long. It reads the log of level lvl, and the logs of finer levels for slots that are
 // not summed there yet.
 func (h *history) read(from int64, lvl int, step int64, into []Slot) {
 	edge := from

@@ -179,37 +179,11 @@ func (r *Reader) time(name string) time.Time {
 	if !ok {
 		return time.Time{}
 	}
-	if t, ok := ownTime(s); ok {
-		return t
-	}
 	t, err := time.Parse(time.RFC3339Nano, string(s))
 	if err != nil {
 		r.wrongHint(timeHint, "%s: %q is not a time", name, engine.Clip(string(s)))
 	}
 	return t.UTC()
-}
-
-// ownTime reads a time in the format of AppendTime. It returns false if it cannot, and
-// time.Parse must try.
-func ownTime(s []byte) (time.Time, bool) {
-	if len(s) != len(TimeFormat) || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' || s[19] != '.' || s[23] != 'Z' {
-		return time.Time{}, false
-	}
-	ok := true
-	number := func(from, to int) (n int) {
-		for _, c := range s[from:to] {
-			ok = ok && '0' <= c && c <= '9'
-			n = n*10 + int(c-'0')
-		}
-		return n
-	}
-	year, month, day := number(0, 4), number(5, 7), number(8, 10)
-	hour, minute, second, ms := number(11, 13), number(14, 16), number(17, 19), number(20, 23)
-	// The last days of a month, and invalid times, are left to time.Parse.
-	if !ok || month < 1 || month > 12 || day < 1 || day > 28 || hour > 23 || minute > 59 || second > 59 {
-		return time.Time{}, false
-	}
-	return time.Date(year, time.Month(month), day, hour, minute, second, ms*int(time.Millisecond), time.UTC), true
 }
 
 func (r *Reader) id(name string) engine.ID {

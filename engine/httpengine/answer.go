@@ -3,6 +3,7 @@ package httpengine
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/wire"
@@ -51,6 +52,28 @@ func askEach[T, V any](ctx context.Context, e *Engine, c call, n int, o *wire.Ob
 		return nil, problem("%d results for %d items", got, n)
 	}
 	return all, nil
+}
+
+// inParts makes as few requests for all items as the server's limits allow. ask makes one
+// request, for the first n items of the rest. If one of several requests fails, each of its
+// items gets the error.
+func inParts[T, R any](ctx context.Context, e *Engine, op string, all []T, ask func(rest []T) (n int, got []R, err error), lost func(err error) R) ([]R, error) {
+	if err := e.calls.Enter(ctx, op); err != nil {
+		return nil, err
+	}
+	defer e.calls.Leave()
+	results := make([]R, 0, len(all))
+	for len(results) < len(all) {
+		n, got, err := ask(all[len(results):])
+		if err != nil && n == len(all) {
+			return nil, err
+		}
+		if err != nil {
+			got = slices.Repeat([]R{lost(err)}, n)
+		}
+		results = append(results, got...)
+	}
+	return results, nil
 }
 
 // failed returns the error of an item in the form that the engine behind the server gave it.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
@@ -27,12 +28,9 @@ func Ready(ctx context.Context, u *url.URL, opts *Options) error {
 	return e.Ready(ctx)
 }
 
-// Trouble is a problem of a server that is ready, and what to do about it.
-type Trouble struct{ Message, Hint string }
-
 // Troubles asks the server for problems that it has while it is ready, such as with its audit
 // log or its tokens. Without a valid token the answer is empty.
-func (e *Engine) Troubles(ctx context.Context) (all []Trouble, err error) {
+func (e *Engine) Troubles(ctx context.Context) (all []engine.Trouble, err error) {
 	b, err := e.do(ctx, call{op: "ready", method: http.MethodGet, path: "/readyz"})
 	if err != nil {
 		return nil, err
@@ -40,7 +38,7 @@ func (e *Engine) Troubles(ctx context.Context) (all []Trouble, err error) {
 	defer b.free()
 	told, err := wire.ReadReady(b.b)
 	for _, t := range told {
-		all = append(all, Trouble(t))
+		all = append(all, engine.Trouble(t))
 	}
 	return all, err
 }

@@ -3,7 +3,6 @@ package httpengine
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/wire"
@@ -32,29 +31,11 @@ func (e *Engine) info(ctx context.Context, c call) (engine.Info, error) {
 
 // Cancel makes as few requests as the server's limits allow.
 func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
-	if len(refs) == 0 {
-		return nil, e.emptyCall(ctx, "cancel")
-	}
-	out := make([]error, 0, len(refs))
-	for part := range slices.Chunk(refs, e.limits.MaxBatch) {
-		got, err := e.cancelPart(ctx, part)
-		if err != nil {
-			if len(part) == len(refs) {
-				return nil, err
-			}
-			got = slices.Repeat([]error{err}, len(part))
-		}
-		out = append(out, got...)
-	}
-	return out, nil
-}
-
-func (e *Engine) cancelPart(ctx context.Context, refs []engine.Ref) ([]error, error) {
-	if err := e.calls.Enter(ctx, "cancel"); err != nil {
-		return nil, err
-	}
-	defer e.calls.Leave()
-	body := wire.Cancelling.Append(make([]byte, 0, 64+96*len(refs)), &wire.Items[engine.Ref]{All: refs})
-	return askEach(ctx, e, call{op: "cancel", method: http.MethodPost, path: "/v1/cancel", body: body}, len(refs), wire.CancelResult,
-		func(i int, c *wire.Cancelled) error { return failed(c.Err, "cancel", refs[i]) })
+	return inParts(ctx, e, "cancel", refs, func(rest []engine.Ref) (int, []error, error) {
+		part := rest[:min(len(rest), e.limits.MaxBatch)]
+		body := wire.Cancelling.Append(make([]byte, 0, 64+96*len(part)), &wire.Items[engine.Ref]{All: part})
+		got, err := askEach(ctx, e, call{op: "cancel", method: http.MethodPost, path: "/v1/cancel", body: body}, len(part), wire.CancelResult,
+			func(i int, c *wire.Cancelled) error { return failed(c.Err, "cancel", part[i]) })
+		return len(part), got, err
+	}, func(err error) error { return err })
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -17,7 +18,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 // script is a request a line: a method, a path, a body, and "exact" for the header
-// Tarry-Exact. "+5m" moves the clock. LEASE is the lease told last.
+// Tarry-Exact. "+5m" moves the clock. LEASE is the last lease, NEXT the last cursor.
 const script = `
 POST /v1/queues/orders/messages {"body":{"b":1, "a":[ ]},"delay":"30m","key":"42","priority":7,"headers":{"z":"1","a":["2","3"]},"max_attempts":3,"backoff":["15s","3m"],"ttr":"90s","expire_after":"7d"}
 POST /v1/queues/orders/messages {"key":"42","on_conflict":"keep"}
@@ -131,6 +132,38 @@ POST /v1/queues/set/messages {"key":"b","on_conflict":"keep"}
 POST /v1/messages {"messages":[{"queue":"set","key":"b"},{"queue":"set","key":"b","on_conflict":"keep"}]}
 POST /v1/queues/set/purge {"finished":true}
 GET /v1/queues/set/keys/b
+POST /v1/queues/more/messages {"key":"42","delay":"30m"}
+POST /v1/queues/more/messages {"key":"42","on_conflict":"replace","body_base64":"AAH/","delay":"1m"}
+GET /v1/queues/more/keys/42
+PUT /v1/queues/more/keys/k2 {"delay":"1m","key":"k2","on_conflict":"rearm"}
+GET /v1/queues/more/messages?limit=1
+GET /v1/queues/more/messages?limit=1&body=true&after=NEXT
+PUT /v1/queues/more/keys/42 {"delay":"0s"}
+POST /v1/queues/more/keys/42/claim
+PATCH /v1/queues/more/keys/42 {"delay":"1h"}
+POST /v1/settle {"settlements":[{"lease":"LEASE","do":"bury","reason":"bad"}]}
+POST /v1/queues/more/redrive {}
+POST /v1/messages {"messages":[{"queue":"more","key":"x","on_conflict":"rearm","nope":[{}]},{"queue":"more"}]}
+GET /v1/queues/c
+POST /v1/cancel {"refs":[{"key":"k"},{"queue":"","key":"k"},{"queue":"q","key":""},{"queue":"q","key":"k","id":"1"}]}
+POST /v1/queues/more/messages {"due":1900000000}
+POST /v1/queues/more/messages {"key":"a\ud800b"}
+POST /v1/queues/more/messages {"body":"a\udc00"}
+POST /v1/queues/more/messages {"headers":{"a":"\ud800\ud800"}}
+POST /v1/queues/null/messages {"key":null,"delay":null,"due":null,"headers":null,"priority":null,"max_attempts":null,"ttr":null,"backoff":null,"expire_after":null,"remember":null,"on_conflict":null,"content_type":null,"body_base64":null,"body":null}
+POST /v1/lease {"queues":["null"],"max":null,"wait":null,"ttr":null,"poll":null,"set":null,"keep":null,"room":null}
+POST /v1/settle {"settlements":[{"lease":"LEASE","do":"ack","delay":null,"due":null,"ttr":null,"reason":null}]}
+POST /v1/queues/null/pause {"for":null}
+PUT /v1/queues/null/settings {"settings":{"rate":null,"in_flight":null},"revision":null}
+POST /v1/messages {"messages":null}
+POST /v1/settle {"settlements":null}
+POST /v1/lease {"queues":null}
+POST /v1/lease {"queues":[null]}
+POST /v1/lease {"queues":["null"],"wait":"1s","room":[{}]}
+POST /v1/queues/null/messages {"key":null,"key":"a"}
+POST /v1/queues/null/messages {"key":"a","key":null}
+POST /v1/queues/null/messages {"nope":null}
+POST /v1/queues/null/messages {"headers":{"a":null}}
 GET /v1/info
 GET /healthz
 GET /readyz
@@ -151,14 +184,14 @@ POST /v1/nope {}
 var engineHint = regexp.MustCompile(`("code":"(?:exists|leased|not_due|lease_lost|stale|limit)","message":"(?:[^"\\]|\\.)*","hint":)"(?:[^"\\]|\\.)*"`)
 
 // cursor is where a list goes on, which is the engine's matter.
-var cursor = regexp.MustCompile(`("next":"[a-z]+):[^"]+"`)
+var cursor = regexp.MustCompile(`("next":")([a-z]+):([^"]+)"`)
 
 // What is pinned here is relied on from outside.
 func TestGoldenAnswers(t *testing.T) {
 	a := newAPI(t)
 	started := time.Now()
 	var got bytes.Buffer
-	lease := ""
+	lease, next := "", ""
 	anyLease := regexp.MustCompile(`"lease":"([^"]{20,})"`)
 	waitedFor := regexp.MustCompile(`,"waited":"[^"]*"`)
 	for line := range strings.Lines(strings.TrimPrefix(script, "\n")) {
@@ -171,7 +204,7 @@ func TestGoldenAnswers(t *testing.T) {
 		method, rest, _ := strings.Cut(line, " ")
 		path, body, _ := strings.Cut(rest, " ")
 		body, exact := strings.CutSuffix(body, "exact")
-		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(strings.ReplaceAll(body, "LEASE", lease)))
+		r := httptest.NewRequestWithContext(t.Context(), method, strings.ReplaceAll(path, "NEXT", url.QueryEscape(next)), strings.NewReader(strings.ReplaceAll(body, "LEASE", lease)))
 		r.Host = "localhost:8277"
 		r.Header.Set("Content-Type", "application/json")
 		if exact {
@@ -209,7 +242,10 @@ func TestGoldenAnswers(t *testing.T) {
 		}
 		answer = waitedFor.ReplaceAllString(answer, "") // depends on the machine
 		answer = engineHint.ReplaceAllString(answer, `$1"HINT"`)
-		answer = cursor.ReplaceAllString(answer, `$1:CURSOR"`)
+		if m := cursor.FindStringSubmatch(answer); m != nil {
+			next = m[2] + ":" + m[3]
+		}
+		answer = cursor.ReplaceAllString(answer, `$1$2:CURSOR"`)
 		fmt.Fprintf(&got, "%s\n\n", answer)
 	}
 	const file = "testdata/answers.golden"

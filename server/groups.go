@@ -24,16 +24,7 @@ var callDeadGroups = &call{
 
 // deadGroups groups dead messages by the error they died of.
 func (s *Server) deadGroups(x *exchange, r *http.Request) error {
-	a := newAnswer()
-	defer a.free()
-	err := s.groups.take(r.Context(), func() (err error) {
-		a.b, err = s.appendGroups(r.Context(), a.b, x.path.Queue())
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return s.send(x, a, http.StatusOK)
+	return s.groups.answer(x, r, func(b []byte) ([]byte, error) { return s.appendGroups(r.Context(), b, x.path.Queue()) })
 }
 
 // appendGroups groups the dead messages of a queue and appends the groups to b.

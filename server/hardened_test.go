@@ -55,15 +55,6 @@ func TestAPollEndsWithTheRight(t *testing.T) {
 	}
 }
 
-func TestTheAuditLogTellsWhatABatchWasNotAllowed(t *testing.T) {
-	g := newGuarded(t)
-	op := g.create("op", access.Operate, []string{"mine"}, time.Time{})
-	g.ask(op, "POST", "/v1/cancel", `{"refs":[{"queue":"theirs","key":"a"},{"queue":"theirs","key":"b"}]}`)
-	if !strings.Contains(g.audit.String(), `"forbidden":["theirs"]`) {
-		t.Error(g.audit)
-	}
-}
-
 type panicking struct{ *memengine.Engine }
 
 func (panicking) Purge(context.Context, string, engine.PurgeAlso) (int64, error) { panic("boom") }

@@ -155,23 +155,22 @@ func (s *Server) pushMany(x *exchange, r *http.Request) error {
 	if b.Atomic {
 		push = s.pushAtomic
 	}
-	a := newAnswer()
-	defer a.free()
 	out, err := push(r, b)
 	if err != nil {
 		return err
 	}
-	results := wire.BeginResults(a.b)
-	for i := range out {
-		p := pushed(&out[i])
-		results.Pushed(&p)
-	}
-	a.b = results.End()
-	if r.Context().Err() == nil {
+	if r.Context().Err() == nil { // else the engine may still use the bodies
 		in.free()
 		freeBatch(b)
 	}
-	return s.send(x, a, http.StatusOK)
+	return s.answer(x, func(b []byte) []byte {
+		results := wire.BeginResults(b)
+		for i := range out {
+			p := pushed(&out[i])
+			results.Pushed(&p)
+		}
+		return results.End()
+	})
 }
 
 // sift marks the messages of a batch that the token must not push.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -84,42 +85,32 @@ func (s *Server) list(x *exchange, r *http.Request) error {
 	if q.Body {
 		how = wantBodies(r)
 	}
-	a := newAnswer()
-	defer a.free()
-	if err := s.page(x, r, a, q, how); err != nil {
-		return err
-	}
-	return s.send(x, a, http.StatusOK)
+	return s.pages.answer(x, r, func(b []byte) ([]byte, error) { return s.appendPage(x, r, b, q, how) })
 }
 
-// page writes a page of messages of one state, or of all states when none is given. It waits
-// for its turn.
-func (s *Server) page(x *exchange, r *http.Request, a *answer, q engine.ListQuery, how wire.Bodies) error {
-	return s.pages.take(r.Context(), func() (err error) {
-		if q.Body { // memory while the page is made: the messages, and the answer as it grows
-			making := min(3*engine.AnswerBytes, s.cfg.MaxBuffered/2)
-			if err := x.take(making); err != nil {
-				return err
-			}
-			defer x.give(making)
+// appendPage appends a page of messages of one state, or of all states when none is given.
+func (s *Server) appendPage(x *exchange, r *http.Request, b []byte, q engine.ListQuery, how wire.Bodies) ([]byte, error) {
+	if q.Body { // memory while the page is made: the messages, and the answer as it grows
+		making := min(3*engine.AnswerBytes, s.cfg.MaxBuffered/2)
+		if err := x.take(making); err != nil {
+			return nil, err
 		}
-		var page engine.Page
-		if q.State == engine.Gone {
-			page, err = s.listAll(r, q)
-		} else {
-			page, err = s.c.ListPage(r.Context(), q)
-		}
-		if err != nil {
-			return err
-		}
-		a.b = wire.AppendPage(a.b, &page, how)
-		return nil
-	})
+		defer x.give(making)
+	}
+	list := s.c.ListPage
+	if q.State == engine.Gone {
+		list = s.listAll
+	}
+	page, err := list(r.Context(), q)
+	if err != nil {
+		return nil, err
+	}
+	return wire.AppendPage(b, &page, how), nil
 }
 
 // listAll lists one state after another. Its cursor is the state, a colon, and the cursor
 // within that state.
-func (s *Server) listAll(r *http.Request, q engine.ListQuery) (engine.Page, error) {
+func (s *Server) listAll(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
 	at := 0
 	if q.After != "" {
 		name, after, ok := strings.Cut(q.After, ":")
@@ -135,7 +126,7 @@ func (s *Server) listAll(r *http.Request, q engine.ListQuery) (engine.Page, erro
 	var all engine.Page
 	for ; at < len(listed); at++ {
 		q.State = listed[at]
-		p, err := s.c.ListPage(r.Context(), q)
+		p, err := s.c.ListPage(ctx, q)
 		if err != nil {
 			return engine.Page{}, err
 		}

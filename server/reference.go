@@ -116,12 +116,11 @@ func (s *Server) cancelMany(x *exchange, r *http.Request) error {
 		errs[good.At(j)] = c.Err
 	}
 	x.noteCancelled(refs.All, errs)
-	a := newAnswer()
-	defer a.free()
-	results := wire.BeginResults(a.b)
-	for i, err := range errs {
-		results.Cancelled(refs.All[i], err)
-	}
-	a.b = results.End()
-	return s.send(x, a, http.StatusOK)
+	return s.answer(x, func(b []byte) []byte {
+		results := wire.BeginResults(b)
+		for i, err := range errs {
+			results.Cancelled(refs.All[i], err)
+		}
+		return results.End()
+	})
 }

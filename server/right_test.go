@@ -413,6 +413,7 @@ func TestAudit(t *testing.T) {
 		{operator, "PUT", "/v1/queues/q/settings", `{"settings":{"ttr":"5s"}}`, `{"what":"settings","who":"ann","queue":"q","revision":"1","from":"192.0.2.1","result":"ok"}`},
 		{operator, "POST", "/v1/queues/q/purge", `{"dead":1}`, `{"what":"purge","who":"ann","queue":"q","from":"192.0.2.1","result":"invalid","error":"dead: must be true or false, not a number"}`},
 		{operator, "POST", "/v1/cancel", `{"refs":[{"queue":"q","key":"l"},{"queue":"q","key":"m"}]}`, `{"what":"cancel","who":"ann","queues":["q"],"count":1,"from":"192.0.2.1","result":"ok"}`},
+		{operator, "POST", "/v1/cancel", `{"refs":[{"queue":"theirs","key":"a"},{"queue":"theirs","key":"b"}]}`, `{"what":"cancel","who":"ann","queues":null,"count":0,"forbidden":["theirs"],"from":"192.0.2.1","result":"ok"}`},
 		{operator, "DELETE", "/v1/queues/q/keys/l", ``, `{"what":"cancel","who":"ann","queue":"q","message":"l","from":"192.0.2.1","result":"not_found","error":"cancel q key \"l\": not found"}`},
 		{pusher, "POST", "/v1/queues/q/purge", ``, `{"what":"purge","who":"shop","queue":"q","from":"192.0.2.1","result":"forbidden","error":"the token shop may not do this: it needs the scope operate on q"}`},
 	} {

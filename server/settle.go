@@ -37,12 +37,11 @@ func (s *Server) settle(x *exchange, r *http.Request) error {
 	for j, g := range got {
 		out[good.At(j)] = g
 	}
-	a := newAnswer()
-	defer a.free()
-	results := wire.BeginResults(a.b)
-	for i := range out {
-		results.Settled(all[i].Token, &out[i])
-	}
-	a.b = results.End()
-	return s.send(x, a, http.StatusOK)
+	return s.answer(x, func(b []byte) []byte {
+		results := wire.BeginResults(b)
+		for i := range out {
+			results.Settled(all[i].Token, &out[i])
+		}
+		return results.End()
+	})
 }

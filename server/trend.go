@@ -88,16 +88,7 @@ func (s *Server) trends(x *exchange, r *http.Request) error {
 	case span/step > wire.MaxSparks:
 		return wire.Wrong("step: %s makes more than %d steps", tarry.FormatDuration(step), wire.MaxSparks)
 	}
-	a := newAnswer()
-	defer a.free()
-	err = s.pages.take(r.Context(), func() (err error) {
-		a.b, err = s.appendTrends(x, r.Context(), a.b, &asked, step)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return s.send(x, a, http.StatusOK)
+	return s.pages.answer(x, r, func(b []byte) ([]byte, error) { return s.appendTrends(x, r.Context(), b, &asked, step) })
 }
 
 // appendTrends appends a page of trends of the queues that the token may see.

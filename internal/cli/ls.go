@@ -79,12 +79,15 @@ func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, state
 	}
 	o := p.printer()
 	o.head(listHead(states[0] == tarry.Dead, l.body)...)
-	left, more := l.limit, ""
+	left := l.limit
 	for _, state := range states {
 		q := tarry.ListQuery{Queue: queue, State: state, After: l.after, Body: l.body, From: l.bounds.from, To: l.bounds.to, Newest: l.newest}
-		for {
+		for more := true; more; more = q.After != "" {
 			q.Limit = 500
 			if l.limit > 0 {
+				if left <= 0 {
+					return o.listed(l.goOn(state, q.After))
+				}
 				q.Limit = min(q.Limit, left)
 			}
 			page, err := c.ListPage(ctx, q)
@@ -99,22 +102,9 @@ func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, state
 			}
 			left -= len(page.Messages)
 			q.After = page.Next
-			if page.Next == "" {
-				break
-			}
-			if l.limit > 0 && left <= 0 {
-				more = fmt.Sprintf("there are more; go on with%s --after %s, or --limit 0 for all", l.goOn(state), shown(page.Next))
-				break
-			}
-		}
-		if l.limit > 0 && left <= 0 {
-			if more == "" && state != states[len(states)-1] {
-				more = "there may be more; --limit 0 lists all"
-			}
-			break
 		}
 	}
-	return o.listed(more)
+	return o.listed("")
 }
 
 // listed ends a list, and says if there are more messages or none.
@@ -131,9 +121,13 @@ func (o *printer) listed(more string) error {
 	return nil
 }
 
-// goOn returns the flags for the next page, besides its cursor. Relative bounds become the
-// times they stood for, so that they stay the same.
-func (l *listFlags) goOn(state tarry.State) string {
+// goOn says how to list more: from a cursor of a state on, or, before the first page of a
+// state, only that there may be more. Relative bounds become the times they stood for, so that
+// they stay the same.
+func (l *listFlags) goOn(state tarry.State, after string) string {
+	if after == "" {
+		return "there may be more; --limit 0 lists all"
+	}
 	flags, from, to := " --state "+state.String(), "from", "to"
 	if l.dead {
 		flags, from, to = "", "since", "until"
@@ -147,7 +141,7 @@ func (l *listFlags) goOn(state tarry.State) string {
 	if l.newest {
 		flags += " --newest"
 	}
-	return flags
+	return "there are more; go on with" + flags + " --after " + shown(after) + ", or --limit 0 for all"
 }
 
 func listHead(dead, body bool) []any {

@@ -40,7 +40,6 @@ func TestLookingMakesNoStore(t *testing.T) {
 		run1(t, w, step{args: "push mail x --in 1h", stdout: `created .*\n`})
 		run1(t, w, step{args: "queues", stdout: `QUEUE .*\nmail  1 .*\n`})
 	}
-	run1(t, world{}, step{args: "copy disk:none disk:new", code: exitNotFound, stderr: `tarry: copy: not found .there is no store in none.\n`})
 }
 
 // Who changes what is in a store already makes none where he mistyped its name.

@@ -82,9 +82,6 @@ func TestBackupRefusals(t *testing.T) {
 	if names, _ := filepath.Glob("*"); !slices.Equal(names, []string{"copy", "data", "other", "photos"}) {
 		t.Errorf("left %v", names)
 	}
-	served(t, diskStore)
-	run1(t, w, step{args: "check data", code: exitFailed, stderr: `tarry: .*\(another process has data open: stop that first\)\n`})
-	run1(t, w, step{args: "queues", code: exitFailed, stderr: `tarry: open: .*one process at a time has a store open.*\n`})
 }
 
 // What is damaged is told, with file and place, and is not restored.

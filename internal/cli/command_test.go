@@ -228,7 +228,9 @@ func TestTooLargeBody(t *testing.T) {
 }
 
 func TestNotReachable(t *testing.T) {
-	run1(t, world{}, step{args: "queues --server http://127.0.0.1:1", code: exitUnavailable, stderr: "tarry: open: .*is it running. tarry serve starts a server.*\n"})
+	for _, command := range []string{"queues", "status", "status --ready", "top"} {
+		run1(t, world{}, step{args: command + " --server http://127.0.0.1:1", code: exitUnavailable, stderr: "tarry: (open|status): .*is it running. tarry serve starts a server.*\n"})
+	}
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

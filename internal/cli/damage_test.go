@@ -115,9 +115,10 @@ func TestInUse(t *testing.T) {
 	t.Chdir(t.TempDir())
 	served(t, "disk:data")
 	for args, want := range map[string]string{
-		"get mail k --store disk:data": `tarry: open: \S*data is in use by pid \d+ .*\(one process at a time .*\)\n`,
-		"check data":                   `tarry: check: .*locked by another.* \(another process has data open: stop that first\)\n`,
-		"check data --salvage new":     `tarry: salvage: .*locked by another.* \(another process has data open: stop that first\)\n`,
+		"get mail k --store disk:data":               `tarry: open: \S*data is in use by pid \d+ .*\(one process at a time .*\)\n`,
+		"serve --store disk:data --http 127.0.0.1:0": `tarry: open: \S*data is in use by pid \d+ .*\(one process at a time .*\)\n`,
+		"check data":               `tarry: check: .*locked by another.* \(another process has data open: stop that first\)\n`,
+		"check data --salvage new": `tarry: salvage: .*locked by another.* \(another process has data open: stop that first\)\n`,
 	} {
 		o := world{}.tarry(t, strings.Fields(args)...)
 		if o.code != exitFailed || strings.Contains(o.stderr, "not reachable") || !regexp.MustCompile("^"+want+"$").MatchString(o.stderr) {

@@ -7,13 +7,10 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestServeKeepsMessages(t *testing.T) {
@@ -56,14 +53,6 @@ func TestServePortInUse(t *testing.T) {
 		stderr: `tarry: cannot listen on 127.0.0.1:\d+: the port is in use \(stop what .*--http 127.0.0.1:0\)\n`})
 }
 
-func TestServeDirectoryInUse(t *testing.T) {
-	t.Chdir(t.TempDir())
-	served(t, "disk:data")
-	for _, args := range []string{"serve --store disk:data --http 127.0.0.1:0", "queues --store disk:data"} {
-		run1(t, world{}, step{args: args, code: exitFailed, stderr: `tarry: open: \S*data is in use by pid \d+ .*\(one process at a time .*\n`})
-	}
-}
-
 func TestServeDirectoryNotOurs(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("letter.txt", []byte("dear"), 0o600); err != nil {
@@ -87,33 +76,6 @@ func TestServeMaxBody(t *testing.T) {
 	w := world{env: []string{"TARRY_SERVER=" + s.stdout.await(t, `listens on (http://\S+)\n`)[1]}}
 	w.must(t, "push", "mail", "0123456789")
 	run1(t, w, step{args: "push mail 01234567890", code: exitFailed, stderr: `tarry: push .*too large.*\n`})
-}
-
-// The binary as it is started by users: signals reach it, and the exit code is its.
-func TestServeProcessDrainsOnSignal(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "serve", "--store", "disk:"+filepath.Join(t.TempDir(), "data"), "--http", "127.0.0.1:0")
-	cmd.Env = append(os.Environ(), "TARRY_TEST_MAIN=1")
-	stdout, stderr := newAwaited(), newAwaited()
-	cmd.Stdout, cmd.Stderr = stdout, stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	url := stdout.await(t, `listens on (http://\S+)\n`)[1]
-	w := world{env: []string{"TARRY_SERVER=" + url}}
-	w.must(t, "push", "mail", "x")
-	started := time.Now()
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatalf("%v: %s", err, stderr)
-	}
-	if took := time.Since(started); took > patience {
-		t.Errorf("it took %s to stop", took)
-	}
-	if ok, _ := regexp.MatchString(`(?m)^tarry: stopped serving, and closed the store$`, stderr.String()); !ok {
-		t.Errorf("stderr: %q", stderr)
-	}
 }
 
 // fetch gets what a server answers.

@@ -52,15 +52,10 @@ func TestStatusOfAFullDisk(t *testing.T) {
 	}
 }
 
-func TestStatusUnreachable(t *testing.T) {
-	run1(t, world{env: []string{"TARRY_SERVER=http://127.0.0.1:1"}}, step{args: "status", code: exitUnavailable, stderr: `tarry: .*is it running\?.*\n`})
-}
-
 func TestStatusReady(t *testing.T) {
 	w, _ := served(t, "mem:")
 	run1(t, w, step{args: "status --ready", stdout: `ready\n`})
 	run1(t, w, step{args: "status --ready --json", stdout: `{"ready":true}\n`})
-	run1(t, world{env: []string{"TARRY_SERVER=http://127.0.0.1:1"}}, step{args: "status --ready", code: exitUnavailable, stderr: `tarry: .*is it running\?.*\n`})
 }
 
 func TestStatusHidesSecrets(t *testing.T) {
@@ -102,28 +97,6 @@ func TestStatusOfManyQueues(t *testing.T) {
 	if n := strings.Count(text, "\n"); n > 40 {
 		t.Errorf("%d lines are no screen", n)
 	}
-}
-
-// Messages that died of late are a problem, with the last reason.
-func TestStatusOfDeaths(t *testing.T) {
-	w, _ := served(t, "mem:")
-	url, _ := w.program(nil, nil).env("TARRY_SERVER")
-	c, err := openStore(t.Context(), url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	w.must(t, "push", "mail", "x")
-	g, err := c.Engine().Lease(t.Context(), []engine.Want{{Queue: "mail", Max: 1}})
-	if err != nil || len(g.Queues[0].Messages) != 1 {
-		t.Fatal(err, g)
-	}
-	if _, err := c.Engine().Settle(t.Context(), []engine.Settlement{{Token: g.Queues[0].Messages[0].Token, Do: engine.Bury, Reason: "no such order"}}); err != nil {
-		t.Fatal(err)
-	}
-	run1(t, w, step{args: "status", code: exitFailed,
-		stdout: `tarry .*: ready\n! mail: 1 message died within 15m, the last of: no such order\n  tarry dead ls mail --newest shows why; .*\nmail  0  0  0  1  -  -  -  \S+  \S+  \S+\n`,
-		stderr: `tarry: there is 1 problem .*\n`})
 }
 
 // How late messages were the server knows, also when none waits any more.

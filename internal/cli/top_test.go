@@ -49,7 +49,6 @@ func TestTopWithoutATerminal(t *testing.T) {
 			t.Errorf("%s", lines[1])
 		}
 	}
-	run1(t, world{env: []string{"TARRY_SERVER=http://127.0.0.1:1"}}, step{args: "top", code: exitUnavailable, stderr: `tarry: .*is it running\?.*\n`})
 }
 
 // Rounds without end are ended by a signal, in good order.
@@ -86,7 +85,8 @@ func TestTopFindsDeaths(t *testing.T) {
 	}
 	p := Program{Now: time.Now}
 	o, err := p.topLook(t.Context(), c, tardy)
-	if err != nil || len(o.Problems) != 2 || o.Problems[0].Queue != "mail" || !strings.HasPrefix(o.Problems[0].Message, "2 messages died") || !strings.Contains(o.Problems[1].Message, "no such order") {
+	if err != nil || len(o.Problems) != 2 || o.Problems[1].Queue != "news" || !strings.HasPrefix(o.Problems[0].about(), "mail: 2 messages died within 15m, the last of: no such order") ||
+		!strings.HasPrefix(o.Problems[0].Hint, "tarry dead ls mail --newest shows why; ") {
 		t.Errorf("%+v, %v", o.Problems, err)
 	}
 	p.Now = func() time.Time { return time.Now().Add(2 * lately) }

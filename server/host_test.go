@@ -199,26 +199,6 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// What a form or a beacon of a web page can send without being asked is refused even
-// from a browser that says nothing of where the page came from.
-func TestSimpleRequests(t *testing.T) {
-	a := newAPI(t)
-	for _, contentType := range []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x",
-		"text/plain; application/json", "text/plain, application/json", "text/plain;charset=application/json"} {
-		r := httptest.NewRequestWithContext(t.Context(), "POST", "http://127.0.0.1:8277/v1/queues/q/messages", strings.NewReader(`{"body":"="}`))
-		if contentType != "" {
-			r.Header.Set("Content-Type", contentType)
-		}
-		w := httptest.NewRecorder()
-		if a.s.ServeHTTP(w, r); w.Code != 415 {
-			t.Errorf("%q: %d", contentType, w.Code)
-		}
-	}
-	if q := a.call(200, "GET", "/v1/queues/q", ""); q["ready"] != 0.0 {
-		t.Errorf("%v", q)
-	}
-}
-
 // The name counts wherever a request gives it, and one that gives none is not for us.
 func TestHostsOnTheWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -467,12 +467,8 @@ func names(n, from int) string {
 // Who may see some queues is told of these, until his token is revoked.
 func TestLiveOfATokenWithSomeQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		file := access.File(filepath.Join(t.TempDir(), "tokens"))
-		_, secret, err := file.Create(access.Token{Name: "reader", Scopes: access.Read, Queues: []string{"mine.*"}}, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		guard, err := access.NewGuard(file, nil)
+		g := newGuardedLive(t)
+		guard, err := access.NewGuard(g.file, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -481,7 +477,7 @@ func TestLiveOfATokenWithSomeQueues(t *testing.T) {
 		l := &liveServer{TB: t, Server: server.New(c, &server.Config{Guard: guard}), Client: c}
 		l.push("mine.a")
 		l.push("theirs")
-		auth := []string{"Authorization", "Bearer " + secret}
+		auth := []string{"Authorization", "Bearer " + g.secret}
 		if s := l.watch("queues=mine.a,theirs", auth...); true {
 			<-s.done
 			if s.status != 403 {
@@ -501,7 +497,7 @@ func TestLiveOfATokenWithSomeQueues(t *testing.T) {
 		if got := s.queues(t); len(got) != 1 || got["mine.b"].Ready != 1 {
 			t.Errorf("%+v", got)
 		}
-		if _, err := file.Revoke("reader"); err != nil {
+		if _, err := g.file.Revoke("reader"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(3 * time.Second) // though nothing happens, and nobody asks

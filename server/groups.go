@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/wire"
 )
@@ -29,39 +30,34 @@ func (s *Server) deadGroups(x *exchange, r *http.Request) error {
 
 // appendGroups groups the dead messages of a queue and appends the groups to b.
 func (s *Server) appendGroups(ctx context.Context, b []byte, queue string) ([]byte, error) {
-	q := engine.ListQuery{Queue: queue, State: engine.Dead, Newest: s.c.Capabilities().Range, Limit: engine.MaxPage}
 	told := wire.DeadGroups{Groups: []wire.DeadGroup{}}
 	at := make(map[string]int)
-	for {
-		page, err := s.c.ListPage(ctx, q)
+	all := tarry.Filter{Queue: queue, States: []tarry.State{tarry.Dead}, Newest: s.c.Capabilities().Range}
+	for m, err := range s.c.ListWhere(ctx, all) {
 		if err != nil {
 			return nil, err
 		}
-		for i := range page.Messages {
-			m := &page.Messages[i]
-			text := wire.Cause(m.LastError)
-			n, known := at[text]
-			if !known {
-				n = len(told.Groups)
-				at[text] = n
-				told.Groups = append(told.Groups, wire.DeadGroup{Error: text, Example: m.LastError, First: wire.Time{Time: m.Died}, Last: wire.Time{Time: m.Died}})
-			}
-			g := &told.Groups[n]
-			g.Count++
-			g.IDs = append(g.IDs, m.ID.String())
-			if m.Died.Before(g.First.Time) {
-				g.First.Time = m.Died
-			}
-			if m.Died.After(g.Last.Time) {
-				g.Last.Time = m.Died
-			}
-		}
-		told.Seen += len(page.Messages)
-		if q.After = page.Next; q.After == "" || told.Seen >= maxGrouped {
+		if told.More = told.Seen == maxGrouped; told.More {
 			break
 		}
+		told.Seen++
+		text := wire.Cause(m.LastError)
+		n, known := at[text]
+		if !known {
+			n = len(told.Groups)
+			at[text] = n
+			told.Groups = append(told.Groups, wire.DeadGroup{Error: text, Example: m.LastError, First: wire.Time{Time: m.Died}, Last: wire.Time{Time: m.Died}})
+		}
+		g := &told.Groups[n]
+		g.Count++
+		g.IDs = append(g.IDs, m.ID.String())
+		if m.Died.Before(g.First.Time) {
+			g.First.Time = m.Died
+		}
+		if m.Died.After(g.Last.Time) {
+			g.Last.Time = m.Died
+		}
 	}
-	told.More = q.After != ""
 	slices.SortStableFunc(told.Groups, func(a, b wire.DeadGroup) int { return cmp.Compare(b.Count, a.Count) })
 	for _, g := range told.Groups[min(len(told.Groups), wire.MaxGroups):] {
 		told.Others += g.Count

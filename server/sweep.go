@@ -107,21 +107,15 @@ func (w *sweeping) bound(ctx context.Context, f *tarry.Filter) (some bool, err e
 	if !w.s.c.Capabilities().Range {
 		return true, nil
 	}
-	q := tarry.ListQuery{Queue: f.Queue, State: tarry.Dead, From: f.From, To: f.To, Newest: true, Limit: 1}
-	for {
-		page, err := w.s.c.ListPage(ctx, q)
+	last := tarry.Filter{Queue: f.Queue, States: f.States, From: f.From, To: f.To, Newest: true, Limit: 1}
+	for m, err := range w.s.c.ListWhere(ctx, last) {
 		if err != nil {
 			return false, err
 		}
-		if len(page.Messages) > 0 {
-			f.To = page.Messages[0].Died.Add(time.Millisecond)
-			w.swept.To = f.To
-			return true, nil
-		}
-		if q.After = page.Next; q.After == "" {
-			return false, nil
-		}
+		f.To = m.Died.Add(time.Millisecond)
+		w.swept.To, some = f.To, true
 	}
+	return some, nil
 }
 
 // count counts the messages of a filter. It selects them as RedriveWhere would.

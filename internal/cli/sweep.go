@@ -73,17 +73,12 @@ func boundByLastDeath(ctx context.Context, c *tarry.Client, f tarry.Filter) (tar
 	if !slices.Equal(f.States, onlyDead) || !c.Capabilities().Range {
 		return f, nil
 	}
-	q := tarry.ListQuery{Queue: f.Queue, State: tarry.Dead, From: f.From, To: f.To, Newest: true, Limit: 1}
-	for more := true; more; more = q.After != "" {
-		page, err := c.ListPage(ctx, q)
+	last := tarry.Filter{Queue: f.Queue, States: onlyDead, From: f.From, To: f.To, Newest: true, Limit: 1}
+	for m, err := range c.ListWhere(ctx, last) {
 		if err != nil {
 			return f, err
 		}
-		if len(page.Messages) > 0 {
-			f.To = page.Messages[0].Died.Add(time.Millisecond)
-			break
-		}
-		q.After = page.Next
+		f.To = m.Died.Add(time.Millisecond)
 	}
 	return f, nil
 }

@@ -146,22 +146,13 @@ func (t *trial) verify(ctx context.Context) error {
 func (t *trial) lookAll(ctx context.Context) (missing int64, err error) {
 	found := make([]bool, t.N)
 	missing = int64(t.N)
-	for _, state := range []tarry.State{tarry.Scheduled, tarry.Ready} {
-		q := tarry.ListQuery{Queue: t.queue, State: state, Limit: 1000}
-		for {
-			page, err := t.c.ListPage(ctx, q)
-			if err != nil {
-				return 0, err
-			}
-			for _, m := range page.Messages {
-				if i := index(m.Key); i >= 0 && i < t.N && !found[i] {
-					found[i] = true
-					missing--
-				}
-			}
-			if q.After = page.Next; page.Next == "" {
-				break
-			}
+	for m, err := range t.c.ListWhere(ctx, tarry.Filter{Queue: t.queue, States: []tarry.State{tarry.Scheduled, tarry.Ready}}) {
+		if err != nil {
+			return 0, err
+		}
+		if i := index(m.Key); i >= 0 && i < t.N && !found[i] {
+			found[i] = true
+			missing--
 		}
 	}
 	return missing, nil

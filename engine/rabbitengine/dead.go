@@ -122,7 +122,7 @@ func (e *Engine) dead(ctx context.Context, op, queue string, each func(*engine.I
 	spent := e.spentSince(time.Now().Add(time.Hour))
 	e.mu.Unlock()
 	e.buryAll(ctx, s, spent)
-	name, left := s.layout.deadQueue(queue), 0
+	name, left := s.layout.name(brokerQueue{queue: queue, dead: true}), 0
 	err = s.withChannel(func(ch *amqp.Channel) error { // closing it returns the messages that are kept
 		stands, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
 		if err != nil {

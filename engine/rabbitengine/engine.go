@@ -44,7 +44,7 @@ type Engine struct {
 	reason  error         // why not connected
 	news    chan struct{} // closed when session or reason changes
 	queues  map[string]*queue
-	leases  map[codec.Nonce]*lease
+	leases  map[codec.Nonce]*item
 	ends    deadlines
 	wake    chan struct{} // one token: tend must look again
 }
@@ -73,7 +73,7 @@ func open(rawURL string, dial amqp.Config, cfg *Config) (*Engine, error) {
 	}
 	e := &Engine{
 		cfg: full, urls: urls, dialAs: dial, ids: newIDs(), news: make(chan struct{}),
-		queues: make(map[string]*queue), leases: make(map[codec.Nonce]*lease), wake: make(chan struct{}, 1), quiet: make(chan struct{}),
+		queues: make(map[string]*queue), leases: make(map[codec.Nonce]*item), wake: make(chan struct{}, 1), quiet: make(chan struct{}),
 		trouble: notify.NewTroubleLog(full.Logger),
 	}
 	e.closing, e.close = context.WithCancel(context.Background())

@@ -67,7 +67,7 @@ func TestFaultQueueDeleted(t *testing.T) {
 	}
 	push("before")
 	layout := e.session.layout
-	for _, name := range []string{layout.delayQueue(digitDelay{0, 7}), layout.delayQueue(digitDelay{1, 1}), layout.parking()} {
+	for _, name := range []string{layout.name(brokerQueue{delay: digitDelay{0, 7}}), layout.name(brokerQueue{delay: digitDelay{1, 1}}), layout.parking()} {
 		l.Rest(faultPatience)
 		_, err := ch.QueueDelete(name, false, false, false)
 		ok(t, err)

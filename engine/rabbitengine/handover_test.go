@@ -104,7 +104,7 @@ func TestParkedMessagesComeBack(t *testing.T) {
 		ok(t, err)
 		s, delay := now(t, e), 0x7d*cfg.Unit
 		ok(t, s.ensureDelay(0x7d))
-		_, err = ch.QueueDelete(s.layout.delayQueue(digitDelay{1, 7}), false, false, false) // of what is pushed next
+		_, err = ch.QueueDelete(s.layout.name(brokerQueue{delay: digitDelay{1, 7}}), false, false, false) // of what is pushed next
 		ok(t, err)
 		later := pushed(t, e, engine.Message{Due: engine.When{In: delay}})
 		servertest.Await(t, "both to be parked, or to have come back", func() error {

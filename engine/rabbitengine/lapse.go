@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 const (
@@ -81,14 +80,14 @@ func (e *Engine) tendNext() time.Duration {
 func (e *Engine) lapse() {
 	now := time.Now()
 	for len(e.ends) > 0 && !e.ends[0].deadline.After(now) {
-		l := heap.Pop(&e.ends).(*lease)
+		l := heap.Pop(&e.ends).(*item)
 		l.q.leased--
 		l.LastError = engine.Lapsed
 		if l.Attempt >= l.MaxAttempts {
-			e.spend(l.q, l.item)
+			e.spend(l.q, l)
 			continue
 		}
-		l.q.here = slices.Insert(l.q.here, 0, l.item)
+		l.q.here = slices.Insert(l.q.here, 0, l)
 		l.q.tell()
 	}
 }
@@ -96,8 +95,8 @@ func (e *Engine) lapse() {
 // spend puts a dead message aside. Called with Engine.mu held.
 func (e *Engine) spend(q *queue, x *item) {
 	x.Died = time.Now().UTC().Truncate(time.Millisecond)
-	if x.lease != nil && x.lease.deadline.Before(x.Died) {
-		x.Died = x.lease.deadline
+	if !x.deadline.IsZero() && x.deadline.Before(x.Died) {
+		x.Died = x.deadline
 	}
 	q.spent = append(q.spent, x)
 	q.died++
@@ -118,12 +117,7 @@ func (e *Engine) spentSince(since time.Time) (all []*item) {
 }
 
 // unlease invalidates an item's token. Called with Engine.mu held.
-func (e *Engine) unlease(x *item) {
-	if x.lease != nil {
-		delete(e.leases, x.lease.nonce)
-		x.lease = nil
-	}
-}
+func (e *Engine) unlease(x *item) { delete(e.leases, x.nonce) }
 
 // idle stops the flow of queues without polls and takes their fetched messages. It does
 // nothing while the broker accepts no messages. Called with Engine.mu held.
@@ -211,18 +205,14 @@ func (e *Engine) forgetLeases(s *session) {
 
 // forgetItems drops deliveries that the broker will repeat. Called with Engine.mu held.
 func (e *Engine) forgetItems(gone func(*item) bool) {
-	var nonces []codec.Nonce
 	for nonce, l := range e.leases {
-		if gone(l.item) {
-			nonces = append(nonces, nonce)
+		if gone(l) {
+			delete(e.leases, nonce)
 			if l.at >= 0 {
-				e.ends.remove(l)
+				heap.Remove(&e.ends, l.at)
 				l.q.leased--
 			}
 		}
-	}
-	for _, nonce := range nonces {
-		delete(e.leases, nonce)
 	}
 	for _, q := range e.queues {
 		q.here = slices.DeleteFunc(q.here, gone)
@@ -238,4 +228,31 @@ func (e *Engine) unpolled(q *queue) {
 	q.polls--
 	q.polled = time.Now()
 	e.stir()
+}
+
+// deadlines is a heap of items with active leases, by deadline.
+type deadlines []*item
+
+func (d deadlines) Len() int           { return len(d) }
+func (d deadlines) Less(i, j int) bool { return d[i].deadline.Before(d[j].deadline) }
+func (d deadlines) Swap(i, j int) {
+	d[i], d[j] = d[j], d[i]
+	d[i].at, d[j].at = i, j
+}
+
+// Push implements heap.Interface.
+func (d *deadlines) Push(x any) {
+	l := x.(*item)
+	l.at = len(*d)
+	*d = append(*d, l)
+}
+
+// Pop implements heap.Interface.
+func (d *deadlines) Pop() any {
+	old := *d
+	l := old[len(old)-1]
+	old[len(old)-1] = nil
+	*d = old[:len(old)-1]
+	l.at = -1
+	return l
 }

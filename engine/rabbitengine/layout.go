@@ -33,15 +33,29 @@ func (l *layout) parking() string { return l.prefix + ".parking" }
 // dead returns the exchange that routes dead messages to their queues.
 func (l *layout) dead() string { return l.prefix + ".dead" }
 
-func (l *layout) workQueue(queue string) string { return l.prefix + ".queue." + queue }
-func (l *layout) deadQueue(queue string) string { return l.prefix + ".dead." + queue }
+func (l *layout) workQueue(queue string) string { return l.name(brokerQueue{queue: queue}) }
+
+// brokerQueue is a queue of the broker that is declared when it is first needed: the work
+// queue or the dead queue of a queue, or else the queue of a digit's value.
+type brokerQueue struct {
+	queue string
+	dead  bool
+	delay digitDelay
+}
+
+func (l *layout) name(q brokerQueue) string {
+	switch {
+	case q.queue == "":
+		return l.digit(q.delay.digit) + "." + hex16(q.delay.value)
+	case q.dead:
+		return l.prefix + ".dead." + q.queue
+	}
+	return l.prefix + ".queue." + q.queue
+}
 
 // digit returns the exchange of a digit of delays; the lowest digit is 0. Its name contains
 // the unit.
 func (l *layout) digit(n int) string { return fmt.Sprintf("%s.delay.%s.%d", l.prefix, l.unit, n) }
-
-// delayQueue returns the queue of a digit's value.
-func (l *layout) delayQueue(s digitDelay) string { return l.digit(s.digit) + "." + hex16(s.value) }
 
 // fixed returns the name of the exchange of a fixed delay, and of its queue.
 func (l *layout) fixed(d time.Duration) string { return l.prefix + ".fixed." + d.String() }
@@ -52,7 +66,6 @@ func (l *layout) fixed(d time.Duration) string { return l.prefix + ".fixed." + d
 const (
 	digitBits = 4
 	values    = 1 << digitBits
-	maxDigits = (maxLevels + digitBits - 1) / digitBits
 )
 
 func hex16(v uint64) string { return strconv.FormatUint(v, values) }
@@ -65,9 +78,6 @@ type digitDelay struct {
 
 // units returns the delay in units.
 func (s digitDelay) units() time.Duration { return time.Duration(s.value << (digitBits * s.digit)) }
-
-// number numbers the delays of digits from 0.
-func (s digitDelay) number() int { return s.digit<<digitBits | int(s.value) }
 
 // digitDelays yields the delays of the digits of a delay, last first.
 func digitDelays(units uint64) iter.Seq[digitDelay] {
@@ -198,29 +208,19 @@ func binding(digit int, value uint64) string {
 	return strings.Repeat("*.", digit) + hex16(value) + ".#"
 }
 
-// declareDelay declares the queue of a digit's value.
-func (l *layout) declareDelay(ch *amqp.Channel, s digitDelay) error {
+// declareQueue declares a queue, and binds it to the exchange that routes messages to it.
+func (l *layout) declareQueue(ch *amqp.Channel, q brokerQueue) error {
+	from, key, args := l.deliver(), "#."+word(q.queue), l.arguments(0, l.parking())
+	switch {
+	case q.queue == "":
+		from, key = l.digit(q.delay.digit), binding(q.delay.digit, q.delay.value)
+		args = l.arguments(q.delay.units()*l.unit, l.below(q.delay.digit))
+	case q.dead:
+		from, key = l.dead(), word(q.queue)
+	}
 	d := declarer{ch: ch}
-	d.queue(l.delayQueue(s), l.arguments(s.units()*l.unit, l.below(s.digit)))
-	d.do(func() error {
-		return ch.QueueBind(l.delayQueue(s), binding(s.digit, s.value), l.digit(s.digit), false, nil)
-	})
-	return d.err
-}
-
-// declareWork declares the work queue of a queue.
-func (l *layout) declareWork(ch *amqp.Channel, queue string) error {
-	d := declarer{ch: ch}
-	d.queue(l.workQueue(queue), l.arguments(0, l.parking()))
-	d.do(func() error { return ch.QueueBind(l.workQueue(queue), "#."+word(queue), l.deliver(), false, nil) })
-	return d.err
-}
-
-// declareDead declares the dead queue of a queue.
-func (l *layout) declareDead(ch *amqp.Channel, queue string) error {
-	d := declarer{ch: ch}
-	d.queue(l.deadQueue(queue), l.arguments(0, l.parking()))
-	d.do(func() error { return ch.QueueBind(l.deadQueue(queue), word(queue), l.dead(), false, nil) })
+	d.queue(l.name(q), args)
+	d.do(func() error { return ch.QueueBind(l.name(q), key, from, false, nil) })
 	return d.err
 }
 

@@ -112,7 +112,7 @@ type gets struct {
 // get fetches one message from a work queue; nil if the queue is empty or does not exist.
 func (s *session) get(queue string) (*amqp.Delivery, *amqp.Channel, error) {
 	name := s.layout.workQueue(queue)
-	if !s.knows(name) {
+	if !s.knows(brokerQueue{queue: queue}) {
 		// Fetching from a queue that does not exist closes the channel, with the leases on
 		// it.
 		_, err := s.stock(name)
@@ -140,7 +140,7 @@ func (s *session) get(queue string) (*amqp.Delivery, *amqp.Channel, error) {
 	d, ok, err := ch.Get(name, false)
 	switch {
 	case notFound(err):
-		s.forget(name)
+		s.forget(brokerQueue{queue: queue})
 		return nil, nil, nil
 	case err != nil || !ok:
 		return nil, nil, err
@@ -213,27 +213,32 @@ func (t *taking) all() bool {
 
 // one leases an item.
 func (t *taking) one(x *item) {
-	e := t.e
-	if x.lease != nil { // a lapsed lease
-		delete(e.leases, x.lease.nonce)
-	}
-	ttr := t.ttr
+	delete(t.e.leases, x.nonce) // a lapsed lease
+	x.nonce = codec.NewNonce()
+	x.Attempt++
+	t.e.hold(x, x.until(t.ttr))
+	t.size += len(x.Body)
+	out := engine.Lease{Info: x.Info, Token: codec.Token{ID: x.ID, Nonce: x.nonce}.String()}
+	out.Body, out.Headers, out.Backoff = bytes.Clone(x.Body), slices.Clone(x.Headers), slices.Clone(x.Backoff)
+	out.State, out.Deadline = engine.Leased, x.deadline
+	t.got = append(t.got, out)
+}
+
+// until returns the deadline of a lease that begins now; ttr 0 is the message's own.
+func (x *item) until(ttr time.Duration) time.Time {
 	if ttr <= 0 {
 		ttr = x.TTR
 	}
-	now := time.Now()
-	l := &lease{item: x, q: t.q, nonce: codec.NewNonce(), deadline: time.UnixMilli(engine.When{In: ttr}.Resolve(now)).UTC()}
-	x.lease = l
-	x.Attempt++
-	e.leases[l.nonce] = l
-	heap.Push(&e.ends, l)
-	if l.at == 0 {
+	return time.UnixMilli(engine.When{In: ttr}.Resolve(time.Now())).UTC()
+}
+
+// hold makes an item's lease active until a deadline. Called with Engine.mu held.
+func (e *Engine) hold(x *item, deadline time.Time) {
+	x.q, x.deadline = e.of(x.Queue), deadline
+	x.q.leased++
+	e.leases[x.nonce] = x
+	heap.Push(&e.ends, x)
+	if x.at == 0 {
 		e.stir()
 	}
-	t.q.leased++
-	t.size += len(x.Body)
-	out := engine.Lease{Info: x.Info, Token: codec.Token{ID: x.ID, Nonce: l.nonce}.String()}
-	out.Body, out.Headers, out.Backoff = bytes.Clone(x.Body), slices.Clone(x.Headers), slices.Clone(x.Backoff)
-	out.State, out.Deadline = engine.Leased, l.deadline
-	t.got = append(t.got, out)
 }

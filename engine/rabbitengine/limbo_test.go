@@ -220,10 +220,10 @@ func TestLeasesLapseWhileTheBrokerIsSlow(t *testing.T) {
 		s := now(t, e)
 		s.declares.Lock()
 		defer s.declares.Unlock()
-		s.forget(s.layout.workQueue("p"))
+		s.forget(brokerQueue{queue: "p"})
 		e.mu.Lock()
 		p := e.queues["p"]
-		p.here, p.polled = append(p.here, e.ends[len(e.ends)-1].item), time.Time{}
+		p.here, p.polled = append(p.here, e.ends[len(e.ends)-1]), time.Time{}
 		e.stir()
 		e.mu.Unlock()
 		if l := leased(t, e, 1, 0)[0]; l.ID != first.ID {
@@ -256,20 +256,22 @@ func TestParkedMessagesKeepNoneBack(t *testing.T) {
 	other, err := e.dial()
 	ok(t, err)
 	defer other.end()
-	p := &parked{e: e, s: other}
 	other.blocked.Store(&alarm)
-	if err := p.look(); err != nil || p.ch != nil {
-		t.Errorf("it looks while the broker takes nothing: %v", err)
+	ok(t, e.unpark(other)) // it does not look while the broker takes nothing
+	if n, err := other.stock(s.layout.parking()); err != nil || n != 3 {
+		t.Fatalf("%d are parked, %v", n, err)
 	}
 	other.blocked.Store(nil)
-	for range 25 { // more than a quorum queue of RabbitMQ 4 bears without a limit of its own
-		servertest.Await(t, "both to be read", func() error {
-			if err := p.look(); p.held < 2 {
-				return fmt.Errorf("%d are held: %w", p.held, err)
+	for n := range 25 { // more than a quorum queue of RabbitMQ 4 bears without a limit of its own
+		if err := e.unpark(other); err == nil {
+			t.Fatalf("round %d: nothing failed", n)
+		}
+		servertest.Await(t, "both to be back", func() error {
+			if n, err := other.stock(s.layout.parking()); err != nil || n != 2 {
+				return fmt.Errorf("%d are parked: %w", n, err)
 			}
 			return nil
 		})
-		p.release()
 	}
 	s.blocked.Store(nil)
 	if l := leased(t, e, 1, 0)[0]; l.Queue != "q" || l.Attempt != 1 {

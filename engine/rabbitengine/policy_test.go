@@ -103,7 +103,7 @@ func policies(t *testing.T, s *rabbittest.Server) {
 			if s.Eval(expired) != "true" {
 				return errors.New("a queue for delays is left")
 			}
-			now(t, e).missQueue(log.logger())
+			now(t, e).missQueues(log.logger())
 			return log.has("its messages are lost")
 		})
 	})

@@ -12,6 +12,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/internal/notify"
 )
 
@@ -29,14 +30,19 @@ type queue struct {
 	waiters map[chan struct{}]struct{}
 }
 
-// item is an unacknowledged delivery.
+// item is an unacknowledged delivery and its latest lease: the right to settle it, until the
+// deadline, and after that until another decision about the item. Engine.mu guards the lease.
 type item struct {
 	engine.Info
 	session *session
 	ch      *amqp.Channel
 	flow    *flow // its consumers; nil: it was fetched
 	tag     uint64
-	lease   *lease // the latest; nil: none. Guarded by Engine.mu
+
+	nonce    codec.Nonce // of the lease's token
+	deadline time.Time
+	q        *queue
+	at       int // index in Engine.ends; -1: no lease, or it has lapsed
 }
 
 // ack acknowledges a delivery. If that fails, its channel is closed and the message comes
@@ -167,7 +173,7 @@ func (f *flow) widen(queue string, more int) (<-chan amqp.Delivery, error) {
 	}
 	deliveries, err := f.ch.Consume(f.session.layout.workQueue(queue), consumerTag(f.consumers), false, false, false, false, nil)
 	if notFound(err) {
-		f.session.forget(f.session.layout.workQueue(queue))
+		f.session.forget(brokerQueue{queue: queue})
 	}
 	return deliveries, err
 }
@@ -184,7 +190,7 @@ func (e *Engine) receive(q *queue, f *flow, deliveries <-chan amqp.Delivery) {
 	ended := q.flow == f // ended by the broker, as when the queue is deleted
 	if ended {
 		q.flow = nil
-		f.session.forget(f.session.layout.workQueue(q.name))
+		f.session.forget(brokerQueue{queue: q.name})
 		q.tell()
 	}
 	if f.ch.IsClosed() {
@@ -206,7 +212,7 @@ const early = time.Second
 func (e *Engine) arrived(q *queue, s *session, ch *amqp.Channel, f *flow, d *amqp.Delivery) {
 	e.measured.deliveries.Add(1)
 	now := time.Now()
-	x := &item{Info: *received(d, q.name, now, e.ids.next), session: s, ch: ch, flow: f, tag: d.DeliveryTag}
+	x := &item{Info: *received(d, q.name, now, e.ids.next), session: s, ch: ch, flow: f, tag: d.DeliveryTag, at: -1}
 	if ahead := x.Created.Sub(now).Truncate(time.Millisecond); ahead > 0 {
 		// The clock of the process that pushed it is ahead by at least this much.
 		x.Due, x.Created = x.Due.Add(-ahead), x.Created.Add(-ahead)

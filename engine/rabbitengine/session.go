@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,10 +32,9 @@ type session struct {
 
 	measured *measured // the engine's
 
-	mu          sync.Mutex
-	declared    map[string]struct{}             // queues known to exist
-	delayQueues [maxDigits * values]atomic.Bool // delay queues known to exist, by digitDelay.number
-	declares    sync.Mutex                      // held during declarations
+	mu       sync.RWMutex
+	declared map[brokerQueue]struct{} // known to exist
+	declares sync.Mutex               // held during declarations
 }
 
 // publishers is the number of channels for publishing.
@@ -57,7 +58,7 @@ func (e *Engine) dial() (s *session, err error) {
 
 // dialNode opens the connections and declares what all queues share.
 func (e *Engine) dialNode(url string) (*session, error) {
-	s := &session{ended: make(chan struct{}), declared: make(map[string]struct{}), measured: &e.measured}
+	s := &session{ended: make(chan struct{}), declared: make(map[brokerQueue]struct{}), measured: &e.measured}
 	for _, to := range []**amqp.Connection{&s.out, &s.in} {
 		c, err := amqp.DialConfig(url, e.dialing())
 		if err != nil {
@@ -131,87 +132,83 @@ func (s *session) stock(name string) (n int, err error) {
 	return n, err
 }
 
-// missQueue checks whether a random one of the declared queues still exists, and warns if
-// not.
-func (s *session) missQueue(log *slog.Logger) {
-	name := ""
-	s.mu.Lock()
-	for name = range s.declared {
-		break
-	}
-	s.mu.Unlock()
-	if name == "" {
-		return
-	}
-	if _, err := s.stock(name); notFound(err) {
-		log.Warn("a queue of RabbitMQ is gone, and its messages are lost; do not apply policies with expires to tarry's queues", "queue", name)
-		s.forgetDelays()
-		s.forget(name)
+// missQueues looks for the declared queues, and warns of those that are gone.
+func (s *session) missQueues(log *slog.Logger) {
+	s.mu.RLock()
+	all := slices.Collect(maps.Keys(s.declared))
+	s.mu.RUnlock()
+	for n := 0; n < len(all); n++ {
+		err := s.withChannel(func(ch *amqp.Channel) error {
+			for ; n < len(all); n++ {
+				if _, err := ch.QueueDeclarePassive(s.layout.name(all[n]), true, false, false, false, nil); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		switch {
+		case notFound(err):
+			log.Warn("a queue of RabbitMQ is gone, and its messages are lost; do not apply policies with expires to tarry's queues", "queue", s.layout.name(all[n]))
+			s.forget(all[n])
+		case err != nil:
+			return
+		}
 	}
 }
 
 // ensure declares a queue unless it is known to exist.
-func (s *session) ensure(name string, declare func(*amqp.Channel) error) error {
-	if s.knows(name) {
+func (s *session) ensure(q brokerQueue) error {
+	if s.knows(q) {
 		return nil
 	}
 	s.declares.Lock()
 	defer s.declares.Unlock()
-	if s.knows(name) {
+	if s.knows(q) {
 		return nil
 	}
-	err := s.withChannel(declare)
+	err := s.withChannel(func(ch *amqp.Channel) error { return s.layout.declareQueue(ch, q) })
 	if err == nil {
 		s.mu.Lock()
-		s.declared[name] = struct{}{}
+		s.declared[q] = struct{}{}
 		s.mu.Unlock()
 	}
 	return err
 }
 
-func (s *session) knows(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, ok := s.declared[name]
+func (s *session) knows(q brokerQueue) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	_, ok := s.declared[q]
 	return ok
 }
 
-func (s *session) forget(name string) {
+func (s *session) forget(q brokerQueue) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.declared, name)
+	delete(s.declared, q)
 }
 
-func (s *session) ensureWork(queue string) error {
-	return s.ensure(s.layout.workQueue(queue), func(ch *amqp.Channel) error { return s.layout.declareWork(ch, queue) })
+func (s *session) ensureWork(queue string) error { return s.ensure(brokerQueue{queue: queue}) }
+
+func (s *session) ensureDead(queue string) error {
+	return s.ensure(brokerQueue{queue: queue, dead: true})
 }
 
 // ensureDelay declares the queues on the way of a delay.
 func (s *session) ensureDelay(units uint64) error {
-	for at := range digitDelays(units) {
-		known := &s.delayQueues[at.number()]
-		if known.Load() {
-			continue
-		}
-		if err := s.ensure(s.layout.delayQueue(at), func(ch *amqp.Channel) error { return s.layout.declareDelay(ch, at) }); err != nil {
+	for delay := range digitDelays(units) {
+		if err := s.ensure(brokerQueue{delay: delay}); err != nil {
 			return err
 		}
-		known.Store(true)
 	}
 	return nil
 }
 
 // forgetDelays makes ensureDelay declare them again.
 func (s *session) forgetDelays() {
-	for n := range s.delayQueues {
-		if s.delayQueues[n].Swap(false) {
-			s.forget(s.layout.delayQueue(digitDelay{n >> digitBits, uint64(n % values)}))
-		}
-	}
-}
-
-func (s *session) ensureDead(queue string) error {
-	return s.ensure(s.layout.deadQueue(queue), func(ch *amqp.Channel) error { return s.layout.declareDead(ch, queue) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.declared, func(q brokerQueue, _ struct{}) bool { return q.queue == "" })
 }
 
 // nextChannel returns one of the channels that small messages share.

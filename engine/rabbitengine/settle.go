@@ -3,6 +3,7 @@ package rabbitengine
 import (
 	"container/heap"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -23,7 +24,7 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 
 // settling is a settlement in progress.
 type settling struct {
-	l    *lease
+	l    *item
 	into *engine.Settled
 	info engine.Info // the message to publish; unused for an ack
 	dead bool
@@ -47,7 +48,7 @@ func (e *Engine) settle(ctx context.Context, settlements []engine.Settlement) ([
 			continue
 		}
 		if settlements[i].Do == engine.Extend {
-			out[i] = e.extend(l, settlements[i].TTR, now)
+			out[i] = e.extend(l, settlements[i].TTR)
 			out[i].Queue = l.q.name
 			continue
 		}
@@ -63,7 +64,7 @@ func (e *Engine) settle(ctx context.Context, settlements []engine.Settlement) ([
 
 // leaseOf returns the lease of a token, active or lapsed; nil if it is lost. Called with
 // Engine.mu held.
-func (e *Engine) leaseOf(text string) *lease {
+func (e *Engine) leaseOf(text string) *item {
 	t, ok := codec.ParseToken(text)
 	l := e.leases[t.Nonce]
 	if !ok || l == nil || l.ID != t.ID || t.Queue != 0 || l.ch.IsClosed() {
@@ -73,41 +74,24 @@ func (e *Engine) leaseOf(text string) *lease {
 }
 
 // extend moves a deadline, even of a lapsed lease. Called with Engine.mu held.
-func (e *Engine) extend(l *lease, ttr time.Duration, now time.Time) engine.Settled {
-	if ttr <= 0 {
-		ttr = l.TTR
-	}
-	lapsed := l.at < 0
+func (e *Engine) extend(l *item, ttr time.Duration) engine.Settled {
 	e.release(l)
-	if lapsed {
-		l.Died = time.Time{}
-	}
-	l.deadline = time.UnixMilli(engine.When{In: ttr}.Resolve(now)).UTC()
-	e.leases[l.nonce] = l
-	heap.Push(&e.ends, l)
-	l.q.leased++
-	e.stir()
+	l.Died = time.Time{}
+	e.hold(l, l.until(ttr))
 	e.watchers.Hint(l.q.name)
 	return engine.Settled{State: engine.Leased, Until: l.deadline}
 }
 
 // release removes a lease and its item from this process. Called with Engine.mu held.
-func (e *Engine) release(l *lease) {
+func (e *Engine) release(l *item) {
 	delete(e.leases, l.nonce)
 	if l.at >= 0 {
-		e.ends.remove(l)
+		heap.Remove(&e.ends, l.at)
 		l.q.leased--
 		return
 	}
-	without := func(items []*item) []*item {
-		for i, x := range items {
-			if x == l.item {
-				return append(items[:i:i], items[i+1:]...)
-			}
-		}
-		return items
-	}
-	l.q.here, l.q.spent = without(l.q.here), without(l.q.spent)
+	is := func(x *item) bool { return x == l }
+	l.q.here, l.q.spent = slices.DeleteFunc(l.q.here, is), slices.DeleteFunc(l.q.spent, is)
 }
 
 // decide determines the result of a settlement.
@@ -206,18 +190,13 @@ func (e *Engine) carryOut(ctx context.Context, under []settling) {
 	}
 }
 
-// restore reinstates a lease after its settlement failed, so that it can be tried again.
-func (e *Engine) restore(l *lease) {
+// restore reinstates a lease whose settlement failed, so that it can be tried again.
+func (e *Engine) restore(l *item) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if l.session != e.session || l.ch.IsClosed() {
-		return
+	if l.session == e.session && !l.ch.IsClosed() {
+		e.hold(l, l.deadline)
 	}
-	l.q = e.of(l.Queue)
-	e.leases[l.nonce] = l
-	heap.Push(&e.ends, l)
-	l.q.leased++
-	e.stir()
 }
 
 // wait returns the time from now until w.

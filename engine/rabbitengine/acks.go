@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// acks are the acknowledgements sent on channels. By default, a channel has at most 32 of
+// acks are the acknowledgements sent on the channels of a session. By default, a channel has at most 32 of
 // them in flight to a quorum queue and holds the rest. Acks still held when the channel
 // closes are lost, and their messages come again. The broker does not report this, so the
 // only remedy is to keep the channel open for a while.

@@ -142,7 +142,7 @@ func (e *Engine) dead(ctx context.Context, op, queue string, each func(*engine.I
 		defer func() {
 			redriven += away.gone
 			left -= away.gone
-			away.acks.wait(s.ended)
+			s.acks.wait(s.ended)
 		}()
 		for range min(left, math.MaxUint16) {
 			d, err := next(ctx, op, came)
@@ -180,7 +180,6 @@ func (e *Engine) dead(ctx context.Context, op, queue string, each func(*engine.I
 type leaving struct {
 	posting
 	from []*amqp.Delivery
-	acks acks
 	gone int
 }
 
@@ -192,7 +191,7 @@ func (l *leaving) confirm(ctx context.Context) (failed error) {
 	for i, err := range l.posting.confirm(longer) {
 		if err == nil {
 			err = l.from[i].Ack(false)
-			l.acks.sent()
+			l.s.acks.sent()
 		}
 		if err == nil {
 			l.gone++

@@ -1,13 +1,9 @@
 package rabbitengine
 
 import (
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
-
-	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -33,5 +29,3 @@ func (i *ids) next() engine.ID {
 	i.last = max(i.last+1, uint64(max(1, time.Now().UnixMilli()-idsBegin)))
 	return engine.ID(i.last<<idBits | i.node)
 }
-
-func sortedNames(h amqp.Table) []string { return slices.Sorted(maps.Keys(h)) }

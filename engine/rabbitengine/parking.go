@@ -60,8 +60,7 @@ func (e *Engine) unpark(s *session) error {
 	s.forgetDelays()
 	moved := 0
 	err = s.withChannel(func(ch *amqp.Channel) (failed error) { // closing it returns the messages that stay
-		var acks acks
-		defer acks.wait(s.ended)
+		defer s.acks.wait(s.ended)
 		for range n {
 			d, there, err := ch.Get(s.layout.parking(), false)
 			if err != nil {
@@ -72,7 +71,7 @@ func (e *Engine) unpark(s *session) error {
 			}
 			if err = e.post(s, &d); err == nil {
 				err = d.Ack(false)
-				acks.sent()
+				s.acks.sent()
 			}
 			e.gate.Leave()
 			if err != nil {

@@ -44,10 +44,12 @@ var errNacked = errors.New("RabbitMQ refused the message")
 // with all that is in flight, when a message exceeds its max_message_size.
 const large = 1 << 20
 
-// sending is a message in flight to the broker.
+// sending is a message in flight to the broker, or the error if it could not be sent.
 type sending struct {
+	m       *engine.Info
+	err     error
 	ch      *amqp.Channel
-	confirm *amqp.DeferredConfirmation
+	confirm *amqp.DeferredConfirmation // nil: it is not in flight
 	began   time.Time
 	of      *measured
 }
@@ -64,7 +66,7 @@ func (s *session) send(ctx context.Context, via *publishChannel, to route, m *en
 	}
 	began := time.Now()
 	confirm, err := ch.PublishWithDeferredConfirmWithContext(ctx, to.exchange, to.key, false, false, publishing(m))
-	return sending{ch, confirm, began, s.measured}, err
+	return sending{m: m, ch: ch, confirm: confirm, began: began, of: s.measured}, err
 }
 
 // alone publishes a large message on its own channel and waits for the confirm.
@@ -110,8 +112,9 @@ func (x *sending) confirmed(ctx context.Context) error {
 
 // refused converts an error of send or confirmed for the caller.
 func refused(op string, m *engine.Info, err error, sent bool) error {
-	ref := engine.Ref{Queue: m.Queue}
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, errNacked):
 		return &engine.Error{Op: op, Queue: m.Queue, Err: engine.ErrUnavailable, Hint: "RabbitMQ refused the message, as it does without a majority of its nodes; try again"}
 	case sent:
@@ -124,5 +127,5 @@ func refused(op string, m *engine.Info, err error, sent bool) error {
 		e.Op = op
 		return e
 	}
-	return fault(op, ref.Queue, err)
+	return fault(op, m.Queue, err)
 }

@@ -77,14 +77,10 @@ type posting struct {
 	op   string
 	s    *session
 	sent []sending
-	msgs []*engine.Info
-	errs []error
 }
 
 // skip leaves a place empty.
-func (p *posting) skip() {
-	p.sent, p.msgs, p.errs = append(p.sent, sending{}), append(p.msgs, nil), append(p.errs, nil)
-}
+func (p *posting) skip() { p.sent = append(p.sent, sending{}) }
 
 // delayOf returns how long the broker must delay a message. Due times are rounded up to a
 // millisecond. A relative delay is used as given, because rounding would cost one more unit.
@@ -100,7 +96,6 @@ func (p *posting) put(ctx context.Context, m *engine.Info) { p.putIn(ctx, m, tim
 
 // putIn publishes a message after a delay.
 func (p *posting) putIn(ctx context.Context, m *engine.Info, delay time.Duration) {
-	p.skip()
 	if err := p.s.ensureWork(m.Queue); err != nil {
 		p.fail(m, err)
 		return
@@ -115,7 +110,6 @@ func (p *posting) putIn(ctx context.Context, m *engine.Info, delay time.Duration
 
 // bury publishes a dead message.
 func (p *posting) bury(ctx context.Context, m *engine.Info) {
-	p.skip()
 	if err := p.s.ensureDead(m.Queue); err != nil {
 		p.fail(m, err)
 		return
@@ -125,9 +119,8 @@ func (p *posting) bury(ctx context.Context, m *engine.Info) {
 
 func (p *posting) send(ctx context.Context, to route, m *engine.Info) {
 	if len(m.Body) > large {
-		if sent, err := p.s.alone(ctx, to, m); err != nil {
-			p.errs[len(p.errs)-1] = refused(p.op, m, err, sent)
-		}
+		sent, err := p.s.alone(ctx, to, m)
+		p.sent = append(p.sent, sending{err: refused(p.op, m, err, sent)})
 		return
 	}
 	x, err := p.s.send(ctx, p.s.nextChannel(), to, m)
@@ -135,22 +128,20 @@ func (p *posting) send(ctx context.Context, to route, m *engine.Info) {
 		p.fail(m, err)
 		return
 	}
-	p.sent[len(p.sent)-1], p.msgs[len(p.msgs)-1] = x, m
+	p.sent = append(p.sent, x)
 }
 
 func (p *posting) fail(m *engine.Info, err error) {
-	p.errs[len(p.errs)-1] = refused(p.op, m, err, false)
+	p.sent = append(p.sent, sending{err: refused(p.op, m, err, false)})
 }
 
 // confirm waits for the confirms and returns the result of each.
 func (p *posting) confirm(ctx context.Context) []error {
+	errs := make([]error, len(p.sent))
 	for i, x := range p.sent {
-		if x.confirm == nil {
-			continue
-		}
-		if err := x.confirmed(ctx); err != nil {
-			p.errs[i] = refused(p.op, p.msgs[i], err, true)
+		if errs[i] = x.err; x.confirm != nil {
+			errs[i] = refused(p.op, x.m, x.confirmed(ctx), true)
 		}
 	}
-	return p.errs
+	return errs
 }

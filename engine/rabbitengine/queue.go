@@ -53,9 +53,6 @@ func (x *item) ack() error {
 		x.session.measured.acks.Add(1)
 	}
 	x.session.acks.sent()
-	if x.flow != nil {
-		x.flow.acks.sent()
-	}
 	x.flow.less()
 	return err
 }
@@ -68,7 +65,6 @@ type flow struct {
 	session *session
 	ch      *amqp.Channel
 	held    atomic.Int64 // unacknowledged deliveries, plus one until the stop
-	acks    acks
 
 	// Guarded by Engine.mu, and changed only while queue.flowing is held.
 	consumers int
@@ -81,7 +77,7 @@ func (f *flow) less() {
 		return
 	}
 	end := func() { _ = f.ch.Close() } // it may be closed already
-	if rest := f.acks.rest(); rest > 0 {
+	if rest := f.session.acks.rest(); rest > 0 {
 		time.AfterFunc(rest, end)
 	} else {
 		end()

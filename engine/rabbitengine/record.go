@@ -1,6 +1,9 @@
 package rabbitengine
 
 import (
+	"maps"
+	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -120,19 +123,11 @@ func instant(h amqp.Table, name string, to *time.Time) {
 
 // number reads an integer of any width.
 func number(v any) (int64, bool) {
-	switch n := v.(type) {
-	case int64:
-		return n, true
-	case int32:
-		return int64(n), true
-	case int16:
-		return int64(n), true
-	case int8:
-		return int64(n), true
-	case byte:
-		return int64(n), true
-	case int:
-		return int64(n), true
+	switch n := reflect.ValueOf(v); {
+	case n.CanInt():
+		return n.Int(), true
+	case n.CanUint():
+		return int64(min(n.Uint(), math.MaxInt64)), true
 	}
 	return 0, false
 }
@@ -142,7 +137,7 @@ func number(v any) (int64, bool) {
 func foreign(h amqp.Table) []engine.Header {
 	var out []engine.Header
 	bytes := 0
-	for _, name := range sortedNames(h) {
+	for _, name := range slices.Sorted(maps.Keys(h)) {
 		if len(name) > 1 && name[:2] == "x-" {
 			continue
 		}

@@ -141,52 +141,37 @@ func (e *Engine) decide(x *settling, s *engine.Settlement, now time.Time) {
 	}
 }
 
-// carryOut publishes messages that come again, then acknowledges.
+// carryOut publishes messages that come again, then acknowledges. All leases are of one
+// session: they end with it.
 func (e *Engine) carryOut(ctx context.Context, under []settling) {
-	sessions := make(map[*session]*posting)
-	place := make([]int, len(under))
+	if len(under) == 0 {
+		return
+	}
+	p := posting{op: "settle", s: under[0].l.session}
 	for i := range under {
 		x := &under[i]
-		if !x.post {
-			continue
-		}
-		p := sessions[x.l.session]
-		if p == nil {
-			p = &posting{op: "settle", s: x.l.session}
-			sessions[x.l.session] = p
-		}
-		place[i] = len(p.errs)
-		if x.dead {
+		switch {
+		case !x.post:
+			p.skip()
+		case x.dead:
 			p.bury(ctx, &x.info)
-		} else {
+		default:
 			p.put(ctx, &x.info)
 		}
 	}
-	for _, p := range sessions {
-		p.confirm(ctx)
-	}
-	for i := range under {
+	for i, err := range p.confirm(ctx) {
 		x := &under[i]
-		var err error
-		if x.post {
-			err = sessions[x.l.session].errs[place[i]]
-		}
-		if err != nil {
+		switch {
+		case err != nil:
 			*x.into = engine.Settled{Err: err}
 			e.restore(x.l)
-			continue
-		}
-		if err := x.l.ack(); err != nil {
+		case x.l.ack() != nil:
 			// The message comes again; if it was also published again, it comes twice.
 			*x.into = engine.Settled{Err: engine.Refuse("settle", engine.Ref{Queue: x.info.Queue, ID: x.info.ID}, engine.ErrLeaseLost)}
-			continue
-		}
-		if x.post && !x.dead {
+		case x.post && !x.dead:
 			e.watchers.Hint(x.info.Queue)
 		}
-	}
-	for i := range under {
-		under[i].into.Queue = under[i].info.Queue
+		x.into.Queue = x.info.Queue
 	}
 }
 

@@ -5,13 +5,12 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
 )
 
 // What was acknowledged does not come back, however many that were when the engine is closed.
 func TestAcksOutlastTheConnection(t *testing.T) {
 	t.Parallel()
-	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
+	quorum(t, func(t *testing.T, url string, cfg Config) {
 		e := opened(t, url, cfg)
 		const n = 500
 		msgs := make([]engine.Message, n)

@@ -8,12 +8,11 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
 )
 
 func TestNothingIsEarlyNorLost(t *testing.T) {
 	t.Parallel()
-	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
+	both(t, func(t *testing.T, url string, cfg Config) {
 		e := opened(t, url, cfg)
 		n := 400
 		if cfg.Queues == Classic {
@@ -45,7 +44,7 @@ func TestNothingIsEarlyNorLost(t *testing.T) {
 // a long one; by levels it does not.
 func TestNothingWaitsBehindALongerDelay(t *testing.T) {
 	t.Parallel()
-	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
+	both(t, func(t *testing.T, url string, cfg Config) {
 		ch := bare(t, url)
 		_, err := ch.QueueDeclare("plain", true, false, false, false, amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "came"})
 		ok(t, err)
@@ -70,7 +69,7 @@ func TestNothingWaitsBehindALongerDelay(t *testing.T) {
 
 func TestFixedDelays(t *testing.T) {
 	t.Parallel()
-	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
+	both(t, func(t *testing.T, url string, cfg Config) {
 		const long = 3 * time.Second
 		cfg.Delays = []time.Duration{150 * time.Millisecond, long}
 		e := opened(t, url, cfg)

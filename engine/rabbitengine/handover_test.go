@@ -10,13 +10,12 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/servertest"
-	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
 )
 
 // A process that dies at work has had its attempt, whatever kind of queue it is.
 func TestAttemptsCountWhenAConnectionEnds(t *testing.T) {
 	t.Parallel()
-	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
+	both(t, func(t *testing.T, url string, cfg Config) {
 		r := pushed(t, opened(t, url, cfg), engine.Message{Terms: engine.Terms{MaxAttempts: 3}})
 		for attempt := range uint32(3) {
 			e := opened(t, url, cfg)
@@ -39,7 +38,7 @@ func TestAttemptsCountWhenAConnectionEnds(t *testing.T) {
 // What a process has taken in and nobody asks for goes to others, its attempt not counted.
 func TestWhatNobodyAsksForGoesToOthers(t *testing.T) {
 	t.Parallel()
-	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
+	both(t, func(t *testing.T, url string, cfg Config) {
 		const n = 30
 		a, b := opened(t, url, cfg), opened(t, url, cfg)
 		for range n {
@@ -69,7 +68,7 @@ func TestWhatNobodyAsksForGoesToOthers(t *testing.T) {
 
 func TestMessagesOfOthersAreTaken(t *testing.T) {
 	t.Parallel()
-	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
+	quorum(t, func(t *testing.T, url string, cfg Config) {
 		e := opened(t, url, cfg)
 		ok(t, now(t, e).ensureWork("q"))
 		ch := bare(t, url)
@@ -96,7 +95,7 @@ func TestMessagesOfOthersAreTaken(t *testing.T) {
 // A queue of the broker may be deleted while messages are on their way to it.
 func TestParkedMessagesComeBack(t *testing.T) {
 	t.Parallel()
-	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
+	both(t, func(t *testing.T, url string, cfg Config) {
 		e := opened(t, url, cfg)
 		due := pushed(t, e, engine.Message{Due: engine.When{In: 300 * time.Millisecond}})
 		ch := bare(t, url)
@@ -129,7 +128,7 @@ func TestParkedMessagesComeBack(t *testing.T) {
 
 func TestTheDeadAreListedInPagesAndRedriven(t *testing.T) {
 	t.Parallel()
-	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
+	quorum(t, func(t *testing.T, url string, cfg Config) {
 		e := opened(t, url, cfg)
 		var want []engine.ID
 		for range 7 {

@@ -29,7 +29,7 @@ func idled(t testing.TB, e *Engine, name string) *queue {
 // A delivery may still be on its way when the queue for which it came has been forgotten.
 func TestWhatComesForAForgottenQueueGoesToOthers(t *testing.T) {
 	t.Parallel()
-	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
+	quorum(t, func(t *testing.T, url string, cfg Config) {
 		a, b := opened(t, url, cfg), opened(t, url, cfg)
 		pushed(t, a, engine.Message{})
 		settled(t, a, engine.Settlement{Token: leased(t, a, 1, 0)[0].Token, Do: engine.Ack})
@@ -53,7 +53,7 @@ func TestWhatComesForAForgottenQueueGoesToOthers(t *testing.T) {
 // A settlement that fails may give its lease back to a queue that has been forgotten meanwhile.
 func TestALeaseGivenBackToAForgottenQueueLapses(t *testing.T) {
 	t.Parallel()
-	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
+	quorum(t, func(t *testing.T, url string, cfg Config) {
 		a, b := opened(t, url, cfg), opened(t, url, cfg)
 		pushed(t, a, engine.Message{})
 		first := leased(t, a, 1, 100*time.Millisecond)[0]
@@ -72,7 +72,7 @@ func TestALeaseGivenBackToAForgottenQueueLapses(t *testing.T) {
 // What died is kept for a while, in case its token comes: it takes no one's place.
 func TestTheDeadHoldNothingUp(t *testing.T) {
 	t.Parallel()
-	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
+	quorum(t, func(t *testing.T, url string, cfg Config) {
 		e := opened(t, url, cfg)
 		for range 4 {
 			pushed(t, e, engine.Message{Terms: engine.Terms{MaxAttempts: 1}})
@@ -103,7 +103,7 @@ func TestTheDeadHoldNothingUp(t *testing.T) {
 // The broker delivers again what was on a channel that has ended: it is not put back, too.
 func TestWhatWasOnAClosedChannelIsNotDoubled(t *testing.T) {
 	t.Parallel()
-	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
+	both(t, func(t *testing.T, url string, cfg Config) {
 		e := opened(t, url, cfg)
 		pushed(t, e, engine.Message{})
 		g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 1, TTR: 10 * time.Millisecond}})
@@ -133,7 +133,7 @@ func TestWhatWasOnAClosedChannelIsNotDoubled(t *testing.T) {
 // attempts cannot be noted.
 func TestWhatCannotGoRoundIsHandedOut(t *testing.T) {
 	t.Parallel()
-	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
+	both(t, func(t *testing.T, url string, cfg Config) {
 		a, b := opened(t, url, cfg), opened(t, url, cfg)
 		pushed(t, a, engine.Message{})
 		leased(t, a, 1, time.Hour)
@@ -150,7 +150,7 @@ func TestWhatCannotGoRoundIsHandedOut(t *testing.T) {
 // What nobody asks for stays where it is while the broker takes no messages.
 func TestWhatCannotBePutBackStays(t *testing.T) {
 	t.Parallel()
-	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
+	quorum(t, func(t *testing.T, url string, cfg Config) {
 		e := opened(t, url, cfg)
 		pushed(t, e, engine.Message{})
 		first := leased(t, e, 1, time.Millisecond)[0] // it lapses, and is here
@@ -178,7 +178,7 @@ func TestWhatCannotBePutBackStays(t *testing.T) {
 // What dies while the broker takes no messages is put away once it does.
 func TestWhatCannotBeBuriedIsBuriedLater(t *testing.T) {
 	t.Parallel()
-	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
+	quorum(t, func(t *testing.T, url string, cfg Config) {
 		e := opened(t, url, cfg)
 		pushed(t, e, engine.Message{Terms: engine.Terms{MaxAttempts: 1}})
 		l := leased(t, e, 1, time.Millisecond)[0]
@@ -209,7 +209,7 @@ func TestWhatCannotBeBuriedIsBuriedLater(t *testing.T) {
 // While something is put back, for which the broker takes its time, leases lapse.
 func TestLeasesLapseWhileTheBrokerIsSlow(t *testing.T) {
 	t.Parallel()
-	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
+	quorum(t, func(t *testing.T, url string, cfg Config) {
 		e := opened(t, url, cfg)
 		_, err := e.Push(t.Context(), []engine.Message{{Queue: "p"}, {Queue: "p"}})
 		ok(t, err)
@@ -289,7 +289,7 @@ func TestParkedMessagesKeepNoneBack(t *testing.T) {
 // for it goes away.
 func TestARedriveCutShortDoublesNothing(t *testing.T) {
 	t.Parallel()
-	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
+	quorum(t, func(t *testing.T, url string, cfg Config) {
 		e := opened(t, url, cfg)
 		const n = int64(2*together + 50)
 		msgs := make([]engine.Message, n)

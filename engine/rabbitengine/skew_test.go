@@ -7,7 +7,6 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
 )
 
 // The clock of a process that pushes may be ahead: what it pushed to be due at once is, is leased
@@ -24,7 +23,7 @@ func TestMessagesOfAClockThatIsAhead(t *testing.T) {
 }
 
 func ahead(t *testing.T, delay time.Duration) {
-	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
+	quorum(t, func(t *testing.T, url string, cfg Config) {
 		e := opened(t, url, cfg)
 		ok(t, now(t, e).ensureWork("q"))
 		m, err := e.message(&engine.Message{Queue: "q"})

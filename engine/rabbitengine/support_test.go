@@ -8,13 +8,19 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
 )
 
 // both runs a test on queues of both types, with an engine of a vhost that is empty.
-func both(t *testing.T, url func(testing.TB) string, test func(t *testing.T, url string, cfg Config)) {
+func both(t *testing.T, test func(t *testing.T, url string, cfg Config)) {
 	for _, queues := range []QueueType{Quorum, Classic} {
-		t.Run(string(queues), func(t *testing.T) { test(t, url(t), Config{Queues: queues, Unit: 20 * time.Millisecond}) })
+		t.Run(string(queues), func(t *testing.T) { test(t, rabbittest.Shared(t), Config{Queues: queues, Unit: 20 * time.Millisecond}) })
 	}
+}
+
+// quorum runs a test on quorum queues, where the type makes no difference to the engine.
+func quorum(t *testing.T, test func(t *testing.T, url string, cfg Config)) {
+	test(t, rabbittest.Shared(t), Config{Queues: Quorum, Unit: 20 * time.Millisecond})
 }
 
 func opened(t testing.TB, url string, cfg Config) *Engine {

@@ -9,13 +9,12 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
 )
 
 // Workers of two processes handle each message once, and again where that fails.
 func TestWorkers(t *testing.T) {
 	t.Parallel()
-	both(t, rabbittest.Shared, func(t *testing.T, url string, cfg Config) {
+	both(t, func(t *testing.T, url string, cfg Config) {
 		n := 600
 		if cfg.Queues == Classic {
 			n /= 4

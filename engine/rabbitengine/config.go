@@ -21,10 +21,6 @@ type Config struct {
 	// through more queues. 1 ms to 1 h, in whole milliseconds. Default: DefaultUnit.
 	Unit time.Duration
 
-	// Levels is the number of binary digits of a delay: the longest delay is 2^Levels - 1
-	// units. 1 to 40. Default: enough for a year and a half.
-	Levels int
-
 	// Delays are the only allowed delays, each with one queue, instead of digits: 1 ms to
 	// 365 days, in whole milliseconds; at most 64. Retries use the shortest one that is long
 	// enough, or else the longest. Default: none, which allows any delay.
@@ -65,12 +61,11 @@ const (
 )
 
 const (
-	maxLevels = 40
 	maxDelays = 64
 	maxNodes  = 64
 	maxFixed  = 365 * 24 * time.Hour
-	// reach is the delay that the default Levels must allow.
-	reach = 548 * 24 * time.Hour
+	// maxSpan is the longest delay: RabbitMQ allows no TTL over ten years.
+	maxSpan = 10 * 365 * 24 * time.Hour
 )
 
 // complete returns the configuration with its defaults, or an error if it is invalid.
@@ -93,13 +88,6 @@ func (c *Config) complete() (Config, error) {
 	}
 	if full.Unit < time.Millisecond || full.Unit > time.Hour || full.Unit%time.Millisecond != 0 {
 		return wrong("the unit is %s; allowed is 1ms to 1h, in whole milliseconds", full.Unit)
-	}
-	if full.Levels == 0 {
-		for full.Levels = 1; full.Unit<<full.Levels < reach; full.Levels++ {
-		}
-	}
-	if full.Levels < 1 || full.Levels > maxLevels || full.Unit > maxSpan>>full.Levels {
-		return wrong("there are %d levels; allowed are 1 to %d, and a delay of 10 years", full.Levels, maxLevels)
 	}
 	full.Delays = slices.Clone(full.Delays)
 	slices.Sort(full.Delays)
@@ -132,6 +120,3 @@ func (c *Config) complete() (Config, error) {
 	}
 	return full, nil
 }
-
-// maxSpan is the longest delay: RabbitMQ allows no TTL over ten years.
-const maxSpan = 10 * 365 * 24 * time.Hour

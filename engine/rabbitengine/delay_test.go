@@ -41,7 +41,7 @@ func TestNothingIsEarlyNorLost(t *testing.T) {
 }
 
 // Only the head of a queue expires, so with a TTL for each message a short one waits behind
-// a long one; by levels it does not.
+// a long one; by digits it does not.
 func TestNothingWaitsBehindALongerDelay(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, url string, cfg Config) {
@@ -62,7 +62,7 @@ func TestNothingWaitsBehindALongerDelay(t *testing.T) {
 		came, err := ch.Consume("came", "", true, false, false, false, nil)
 		ok(t, err)
 		if first := <-came; string(first.Body) != "1500" {
-			t.Errorf("by TTLs of messages first came %s: then levels are not needed", first.Body)
+			t.Errorf("by TTLs of messages first came %s: then digits are not needed", first.Body)
 		}
 	})
 }

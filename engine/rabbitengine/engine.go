@@ -143,7 +143,7 @@ func (e *Engine) layoutFor(c *amqp.Connection) *layout {
 		version, _ := c.Properties["version"].(string)
 		quorum = atLeast(version, 3, 10)
 	}
-	return &layout{prefix: e.cfg.Prefix, unit: e.cfg.Unit, levels: e.cfg.Levels, delays: e.cfg.Delays, quorum: quorum}
+	return &layout{prefix: e.cfg.Prefix, unit: e.cfg.Unit, delays: e.cfg.Delays, quorum: quorum}
 }
 
 // atLeast reports whether a version is the given one or later; false if it cannot be parsed.

@@ -17,8 +17,7 @@ import (
 type layout struct {
 	prefix string
 	unit   time.Duration
-	levels int
-	delays []time.Duration // replace levels
+	delays []time.Duration // instead of digits
 	quorum bool
 }
 
@@ -125,7 +124,7 @@ func (l *layout) to(queue string, delay time.Duration) (route, time.Duration) {
 		return route{exchange: l.fixed(d), key: word(queue)}, d
 	}
 	units := uint64((delay + l.unit - 1) / l.unit)
-	units = min(units, 1<<l.levels-1)
+	units = min(units, l.most())
 	var key strings.Builder
 	for left := units; left > 0; left >>= digitBits {
 		key.WriteString(hex16(left % values))
@@ -140,8 +139,12 @@ func (l *layout) longest() time.Duration {
 	if n := len(l.delays); n > 0 {
 		return l.delays[n-1]
 	}
-	return (1<<l.levels - 1) * l.unit
+	return time.Duration(l.most()) * l.unit
 }
+
+// most returns the longest delay in units, and digits how many digits it has.
+func (l *layout) most() uint64 { return uint64(maxSpan / l.unit) }
+func (l *layout) digits() int  { return (bits.Len64(l.most()) + digitBits - 1) / digitBits }
 
 // deliveries is the delivery limit of quorum queues: a very large number. RabbitMQ 4 has a
 // default of 20 and takes -1 for no limit; earlier versions take no negative number.
@@ -184,7 +187,7 @@ func (l *layout) declare(ch *amqp.Channel) error {
 	if len(l.delays) > 0 {
 		return d.err
 	}
-	for n := 0; n*digitBits < l.levels; n++ {
+	for n := range l.digits() {
 		d.exchange(l.digit(n), amqp.ExchangeTopic, l.parking())
 		d.do(func() error { return ch.ExchangeBind(l.below(n), binding(n, 0), l.digit(n), true, nil) })
 	}

@@ -37,7 +37,7 @@ func walk(t *rapid.T, l *layout, r route) (took time.Duration, to string) {
 		declared[binding(w.digit, w.value)] = w
 	}
 	exchanges := make(map[string]int)
-	for n := 0; n*digitBits < l.levels; n++ {
+	for n := range l.digits() {
 		exchanges[l.digit(n)] = n
 	}
 	for at := r.exchange; at != l.deliver(); {
@@ -63,7 +63,7 @@ func TestTheWayTakesAsLongAsTheDelay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := &layout{prefix: cfg.Prefix, unit: cfg.Unit, levels: cfg.Levels}
+		l := &layout{prefix: cfg.Prefix, unit: cfg.Unit}
 		delay := time.Duration(rapid.Int64Range(-1, int64(l.longest())).Draw(t, "delay"))
 		queue := names().Draw(t, "queue")
 		r, says := l.to(queue, delay)
@@ -74,13 +74,11 @@ func TestTheWayTakesAsLongAsTheDelay(t *testing.T) {
 	})
 }
 
-func TestLongestDelayIsMoreThanAYear(t *testing.T) {
+func TestLongestDelayIsTenYears(t *testing.T) {
 	for _, unit := range []time.Duration{time.Millisecond, 10 * time.Millisecond, DefaultUnit, time.Second, time.Hour} {
-		cfg, err := (&Config{Unit: unit}).complete()
-		ok(t, err)
-		l := &layout{unit: cfg.Unit, levels: cfg.Levels}
-		if year := 365 * 24 * time.Hour; l.longest() < year || cfg.Levels > maxLevels {
-			t.Errorf("unit %s: %d levels, up to %s", unit, cfg.Levels, l.longest())
+		l := &layout{unit: unit}
+		if longest := l.longest(); longest != maxSpan || l.most()>>(digitBits*l.digits()) != 0 {
+			t.Errorf("unit %s: %d digits, up to %s", unit, l.digits(), longest)
 		}
 	}
 }
@@ -99,7 +97,7 @@ func TestFixedDelaysAreNeverShorter(t *testing.T) {
 func TestConfigIsChecked(t *testing.T) {
 	for i, c := range []Config{
 		{Prefix: "a.b"}, {Prefix: strings.Repeat("a", 21)}, {Unit: time.Microsecond}, {Unit: 1500 * time.Microsecond}, {Unit: 2 * time.Hour},
-		{Unit: -1}, {Levels: -1}, {Levels: maxLevels + 1}, {Unit: time.Hour, Levels: maxLevels}, {Unit: time.Hour, Levels: 17}, {Delays: []time.Duration{0}},
+		{Unit: -1}, {Delays: []time.Duration{0}},
 		{Delays: []time.Duration{time.Second, time.Second}}, {Delays: make([]time.Duration, maxDelays+1)}, {Delays: []time.Duration{maxFixed + time.Millisecond}}, {Queues: "stream"},
 	} {
 		if _, err := New("amqp://127.0.0.1:1", &c); engine.Code(err) != "invalid" {
@@ -121,7 +119,7 @@ func TestRelativeDelaysTakeNoMoreUnits(t *testing.T) {
 	now := time.Now().Truncate(time.Second).Add(300 * time.Microsecond)
 	m := &engine.Message{Due: engine.When{In: time.Second}}
 	info := &engine.Info{Due: time.UnixMilli(m.Due.Resolve(now))}
-	l := &layout{prefix: "t", unit: 100 * time.Millisecond, levels: 30}
+	l := &layout{prefix: "t", unit: 100 * time.Millisecond}
 	if _, d := l.to("q", delayOf(m, info)); d != time.Second {
 		t.Errorf("a second takes %v", d)
 	}

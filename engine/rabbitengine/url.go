@@ -26,7 +26,7 @@ func init() {
 //	amqps://user@host/?password_file=/run/secrets/rabbit
 //	amqp://user@host/?addr=host2:5672&addr=host3:5672
 //
-// Options: addr, one of Config.Nodes, may be repeated; prefix, unit, levels and queues as in
+// Options: addr, one of Config.Nodes, may be repeated; prefix, unit and queues as in
 // Config; delays as in Config, separated by commas; heartbeat, default 5 s; password_file,
 // which replaces a password in the URL; for amqps cacert, cert, key and server_name.
 // Defaults: user guest with password guest, port 5672, or 5671 for amqps, and vhost /.
@@ -46,11 +46,6 @@ func parse(u *url.URL) (to string, dial amqp.Config, cfg *Config, err error) {
 	cfg = new(Config)
 	r.Text("prefix", &cfg.Prefix)
 	r.Duration("unit", &cfg.Unit)
-	var levels int64
-	if r.Int("levels", &levels) && (levels < 1 || levels > maxLevels) {
-		r.Fail("levels is 1 to %d", maxLevels)
-	}
-	cfg.Levels = int(levels)
 	var delays, queues string
 	if r.Text("delays", &delays) {
 		for _, text := range strings.Split(delays, ",") {

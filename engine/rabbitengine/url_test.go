@@ -24,8 +24,8 @@ func TestURLs(t *testing.T) {
 		{url: "amqp://h/?password_file=" + secret, to: "amqp://guest:p%40ss%2Fword@h/"},
 		{url: "amqps://u@h/v?password_file=" + secret + "&cacert=/ca.pem", to: "amqps://u:p%40ss%2Fword@h/v?cacertfile=%2Fca.pem"},
 		{
-			url: "amqp://h/%2F?prefix=p&unit=1s&levels=25&queues=classic&addr=a:1&addr=b:2&heartbeat=10s", to: "amqp://h/%2F",
-			cfg: Config{Prefix: "p", Unit: time.Second, Levels: 25, Queues: Classic, Nodes: []string{"a:1", "b:2"}},
+			url: "amqp://h/%2F?prefix=p&unit=1s&queues=classic&addr=a:1&addr=b:2&heartbeat=10s", to: "amqp://h/%2F",
+			cfg: Config{Prefix: "p", Unit: time.Second, Queues: Classic, Nodes: []string{"a:1", "b:2"}},
 		},
 		{url: "amqp://h/?delays=30s,2d", to: "amqp://h/", cfg: Config{Delays: []time.Duration{30 * time.Second, 48 * time.Hour}}},
 	} {
@@ -46,8 +46,6 @@ func TestBadURLs(t *testing.T) {
 		"amqp://u:hunter2@h:99999/":              "port",
 		"amqp://h/?unit=5":                       "unit is a duration",
 		"amqp://h/?unit=5us":                     "unit",
-		"amqp://h/?levels=0":                     "levels is 1 to",
-		"amqp://h/?levels=x":                     "levels is a whole number",
 		"amqp://h/?delays=1s,x":                  "delays are durations",
 		"amqp://h/?delays=":                      "delays are durations",
 		"amqp://h/?queues=stream":                "quorum or classic",

@@ -57,7 +57,7 @@ func (e *Engine) unpark(s *session) error {
 	if err := s.withChannel(s.layout.declare); err != nil {
 		return err
 	}
-	s.forgetDelays()
+	s.declareAgain()
 	moved := 0
 	err = s.withChannel(func(ch *amqp.Channel) (failed error) { // closing it returns the messages that stay
 		defer s.acks.wait(s.ended)
@@ -101,10 +101,8 @@ func (e *Engine) post(s *session, d *amqp.Delivery) error {
 	}
 	ctx, out := context.Background(), posting{op: "push", s: s}
 	if m.Died.IsZero() {
-		s.forget(brokerQueue{queue: queue})
 		out.put(ctx, m)
 	} else {
-		s.forget(brokerQueue{queue: queue, dead: true})
 		out.bury(ctx, m)
 	}
 	return out.confirm(ctx)[0]

@@ -186,11 +186,12 @@ func (e *Engine) receive(q *queue, f *flow, deliveries <-chan amqp.Delivery) {
 	ended := q.flow == f // ended by the broker, as when the queue is deleted
 	if ended {
 		q.flow = nil
-		f.session.forget(brokerQueue{queue: q.name})
 		q.tell()
 	}
 	if f.ch.IsClosed() {
 		e.forgetItems(func(x *item) bool { return x.ch == f.ch })
+	} else if ended {
+		f.session.forget(brokerQueue{queue: q.name})
 	}
 	consumers := f.consumers
 	e.mu.Unlock()

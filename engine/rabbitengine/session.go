@@ -33,8 +33,8 @@ type session struct {
 	measured *measured // the engine's
 
 	mu       sync.RWMutex
-	declared map[brokerQueue]struct{} // known to exist
-	declares sync.Mutex               // held during declarations
+	declared map[brokerQueue]time.Time // zero: known to exist; else when it was found to be gone
+	declares sync.Mutex                // held during declarations
 }
 
 // publishers is the number of channels for publishing.
@@ -58,7 +58,7 @@ func (e *Engine) dial() (s *session, err error) {
 
 // dialNode opens the connections and declares what all queues share.
 func (e *Engine) dialNode(url string) (*session, error) {
-	s := &session{ended: make(chan struct{}), declared: make(map[brokerQueue]struct{}), measured: &e.measured}
+	s := &session{ended: make(chan struct{}), declared: make(map[brokerQueue]time.Time), measured: &e.measured}
 	for _, to := range []**amqp.Connection{&s.out, &s.in} {
 		c, err := amqp.DialConfig(url, e.dialing())
 		if err != nil {
@@ -135,7 +135,7 @@ func (s *session) stock(name string) (n int, err error) {
 // missQueues looks for the declared queues, and warns of those that are gone.
 func (s *session) missQueues(log *slog.Logger) {
 	s.mu.RLock()
-	all := slices.Collect(maps.Keys(s.declared))
+	all := slices.DeleteFunc(slices.Collect(maps.Keys(s.declared)), func(q brokerQueue) bool { return !s.declared[q].IsZero() })
 	s.mu.RUnlock()
 	for n := 0; n < len(all); n++ {
 		err := s.withChannel(func(ch *amqp.Channel) error {
@@ -161,6 +161,7 @@ func (s *session) ensure(q brokerQueue) error {
 	if s.knows(q) {
 		return nil
 	}
+	s.awaitCancels(q)
 	s.declares.Lock()
 	defer s.declares.Unlock()
 	if s.knows(q) {
@@ -169,7 +170,7 @@ func (s *session) ensure(q brokerQueue) error {
 	err := s.withChannel(func(ch *amqp.Channel) error { return s.layout.declareQueue(ch, q) })
 	if err == nil {
 		s.mu.Lock()
-		s.declared[q] = struct{}{}
+		s.declared[q] = time.Time{}
 		s.mu.Unlock()
 	}
 	return err
@@ -178,14 +179,33 @@ func (s *session) ensure(q brokerQueue) error {
 func (s *session) knows(q brokerQueue) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	_, ok := s.declared[q]
-	return ok
+	gone, ok := s.declared[q]
+	return ok && gone.IsZero()
 }
 
+// forget records that a queue is gone.
 func (s *session) forget(q brokerQueue) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.declared, q)
+	s.declared[q] = time.Now()
+}
+
+// cancelsWithin is how long a broker may take to cancel the consumers of a deleted queue.
+const cancelsWithin = time.Second
+
+// awaitCancels waits until the consumers of a queue that is gone are cancelled, here and in
+// other processes. RabbitMQ 3 moves those that are left to a new queue of this name. If it is
+// a quorum queue, they block its messages: they are counted as delivered, but never arrive.
+func (s *session) awaitCancels(q brokerQueue) {
+	s.mu.RLock()
+	gone := s.declared[q]
+	s.mu.RUnlock()
+	timer := time.NewTimer(time.Until(gone.Add(cancelsWithin)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.ended:
+	}
 }
 
 func (s *session) ensureWork(queue string) error { return s.ensure(brokerQueue{queue: queue}) }
@@ -204,11 +224,11 @@ func (s *session) ensureDelay(units uint64) error {
 	return nil
 }
 
-// forgetDelays makes ensureDelay declare them again.
-func (s *session) forgetDelays() {
+// declareAgain makes ensure declare all queues again.
+func (s *session) declareAgain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.declared, func(q brokerQueue, _ struct{}) bool { return q.queue == "" })
+	maps.DeleteFunc(s.declared, func(_ brokerQueue, gone time.Time) bool { return gone.IsZero() })
 }
 
 // nextChannel returns one of the channels that small messages share.

@@ -18,7 +18,6 @@ import (
 var (
 	Main       = servertest.Main
 	Settings   = servertest.Settings // lines of my.cnf
-	Clock      = servertest.Clock
 	StartProxy = servertest.StartProxy
 	As         = servertest.As
 )

@@ -18,7 +18,6 @@ import (
 var (
 	Main       = servertest.Main
 	Settings   = servertest.Settings // lines of postgresql.conf
-	Clock      = servertest.Clock
 	StartProxy = servertest.StartProxy
 	As         = servertest.As
 )

@@ -15,23 +15,6 @@ func acksOf(leases []engine.Lease) (acks []engine.Settlement) {
 	return acks
 }
 
-// Gathered acks find the message that an open transaction has locked, and carry out the others.
-func acks(t *testing.T, bed Bed) {
-	e, other := bed.Open(t, nil), bed.Open(t, nil)
-	push(t, e, engine.Message{Queue: "q"}, engine.Message{Queue: "q"}, engine.Message{Queue: "q"})
-	leases := lease(t, other, 3)
-	tx := bed.Begin(t, e)
-	settled, err := tx.Settle(t.Context(), acksOf(leases[1:2]))
-	ok(t, err, settled[0].Err)
-	r, err := other.Settle(engine.Gathered(patience(t)), acksOf(leases))
-	ok(t, err)
-	var errs []error
-	for i := range r {
-		errs = append(errs, r[i].Err)
-	}
-	only(t, 1, errs...)
-}
-
 // Acks do not wait for a transaction that has locked the queue.
 func acksBesideBounded(t *testing.T, bed Bed) {
 	e, other := bed.Open(t, nil), bed.Open(t, nil)

@@ -102,7 +102,6 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"a lease beside a pause":            pauseBeside,
 		"a push that has expired":           pushExpired,
 		"a slow answer":                     slowAnswer,
-		"gathered acks":                     acks,
 		"acks beside a bounded push":        acksBesideBounded,
 		"whole looks that take long":        lookWithoutWaiting,
 		"closed beside a long look":         closeBesideSlowLook,

@@ -175,46 +175,6 @@ func TestUndoneOnce(t *testing.T) {
 	}
 }
 
-// A call does not overwrite concurrent changes of a queue.
-func TestFirstMemoryKeepsPause(t *testing.T) {
-	t.Parallel()
-	e := raw(t)
-	ctx := t.Context()
-	push(t, e, engine.Message{Queue: "q", Key: "k", Terms: engine.Terms{Remember: time.Hour}})
-	s := &between{store: e.store}
-	other := sqlengine.New(s, sqlengine.Config{Name: "postgres", MaxBody: maxBody})
-	s.then = func() { ok(t, e.Pause(ctx, "q", 0)) }
-	errs, err := other.Cancel(ctx, []engine.Ref{{Queue: "q", Key: "k"}})
-	ok(t, errors.Join(err, errs[0]))
-	if info, err := e.Queue(ctx, "q"); err != nil || !info.Paused || info.Finished != 1 {
-		t.Errorf("%+v, %v; want it paused, and a key remembered", info, err)
-	}
-}
-
-// between runs a function after the first transaction has opened its queues.
-type between struct {
-	*store
-	then func()
-}
-
-type opened struct {
-	sqlengine.Tx
-	s *between
-}
-
-func (s *between) In(ctx context.Context, op string, do func(sqlengine.Tx) error) error {
-	return s.store.In(ctx, op, func(tx sqlengine.Tx) error { return do(opened{tx, s}) })
-}
-
-func (o opened) Open(ctx context.Context, from []sqlengine.LowBound, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
-	answer, err := o.Tx.Open(ctx, from, lock, first)
-	if then := o.s.then; then != nil {
-		o.s.then = nil
-		then()
-	}
-	return answer, err
-}
-
 // A caller's open transaction does not delay leases of other messages.
 func TestLeaseBesideAnOpenTransaction(t *testing.T) {
 	t.Parallel()

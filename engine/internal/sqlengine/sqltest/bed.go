@@ -89,6 +89,7 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"gathered settlements":              settlements,
 		"a late ack beside a push":          lateAck,
 		"the first key remembered":          firstMemory,
+		"a pause beside the first memory":   firstMemoryKeepsPause,
 		"few looks at what is first":        fewLooks,
 		"no more messages than in_flight":   readsNoMoreThanAllowed,
 		"a queue that was lost":             lostQueue,

@@ -61,6 +61,20 @@ func firstMemory(t *testing.T, bed Bed) {
 	}
 }
 
+// The first key that a queue remembers does not undo a pause that came between.
+func firstMemoryKeepsPause(t *testing.T, bed Bed) {
+	var b *between
+	e := bed.Open(t, nil)
+	push(t, e, engine.Message{Queue: "q", Key: "k", Terms: engine.Terms{Remember: time.Hour}})
+	other := bed.Open(t, func(s sqlengine.Store) sqlengine.Store { b = &between{Store: s}; return b })
+	b.open = func() { ok(t, e.Pause(t.Context(), "q", 0)) }
+	errs, err := other.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "k"}})
+	ok(t, err, errs[0])
+	if info, err := e.Queue(t.Context(), "q"); err != nil || !info.Paused || info.Finished != 1 {
+		t.Errorf("%+v, %v; want it paused, and a key remembered", info, err)
+	}
+}
+
 // A push that would expire at once conflicts with the holder of its key, too.
 func pushExpired(t *testing.T, bed Bed) {
 	e := bed.Open(t, nil)

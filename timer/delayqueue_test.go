@@ -1,8 +1,6 @@
 package timer_test
 
 import (
-	"context"
-	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -10,58 +8,6 @@ import (
 
 	"github.com/tarryhq/tarry/timer"
 )
-
-func TestDelayQueueTakesInOrderWhenDue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q, start := timer.NewDelayQueue[int](), time.Now()
-		for _, hours := range []int{48, 1, 24, 2} {
-			q.Put(start.Add(time.Duration(hours)*time.Hour), hours)
-		}
-		for _, want := range []int{1, 2, 24, 48} {
-			v, err := q.Take(t.Context())
-			if err != nil || v != want || time.Since(start) != time.Duration(want)*time.Hour {
-				t.Errorf("took %d, %v after %v; want %d", v, err, time.Since(start), want)
-			}
-		}
-	})
-}
-
-// TestDelayQueueKeepsDuesAsGiven puts elements a nanosecond apart, latest first,
-// and two with one due: all are due at once, and come out in order.
-func TestDelayQueueKeepsDuesAsGiven(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(123 * time.Nanosecond) // off the whole microsecond
-		q, now := timer.NewDelayQueue[int](), time.Now()
-		for i := 9; i > 0; i-- {
-			q.Put(now.Add(time.Duration(i-9)*time.Nanosecond), i)
-		}
-		q.Put(now, 10)
-		for want := 1; want <= 10; want++ {
-			if v, ok := q.Poll(); !ok || v != want {
-				t.Errorf("polled %d, %t; want %d", v, ok, want)
-			}
-		}
-	})
-}
-
-func TestDelayQueueNewHeadWakesTheTaker(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q, start := timer.NewDelayQueue[string](), time.Now()
-		q.Put(start.Add(time.Hour), "late")
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if v, err := q.Take(t.Context()); v != "early" || err != nil || time.Since(start) != 3*time.Millisecond {
-				t.Errorf("took %q, %v after %v", v, err, time.Since(start))
-			}
-		})
-		synctest.Wait()
-		q.Put(start.Add(3*time.Millisecond), "early")
-		wg.Wait()
-		if _, ok := q.Poll(); ok || q.Len() != 1 {
-			t.Error("polled what is not due")
-		}
-	})
-}
 
 func TestDelayQueueServesTakersInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -79,53 +25,6 @@ func TestDelayQueueServesTakersInTurn(t *testing.T) {
 			q.Put(start.Add(time.Duration(i)*time.Minute), i)
 		}
 		wg.Wait()
-	})
-}
-
-func TestDelayQueueTakerWhoLeavesPassesItsTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q, start := timer.NewDelayQueue[int](), time.Now()
-		short, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if _, err := q.Take(short); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("took in vain: %v", err)
-			}
-		})
-		synctest.Wait()
-		wg.Go(func() {
-			if v, err := q.Take(t.Context()); v != 7 || err != nil || time.Since(start) != time.Minute {
-				t.Errorf("took %d, %v after %v", v, err, time.Since(start))
-			}
-		})
-		synctest.Wait()
-		q.Put(start.Add(time.Minute), 7)
-		wg.Wait()
-	})
-}
-
-func TestDelayQueueRemoveAndReset(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q, start := timer.NewDelayQueue[int](), time.Now()
-		a, b := q.Put(start.Add(time.Second), 1), q.Put(start.Add(time.Hour), 2)
-		if v, ok := q.Remove(a); !ok || v != 1 {
-			t.Errorf("removed %d, %t", v, ok)
-		}
-		if _, ok := q.Remove(a); ok || q.Reset(a, start) {
-			t.Error("a stale handle is alive")
-		}
-		if !q.Reset(b, start.Add(time.Minute)) {
-			t.Error("reset failed")
-		}
-		if v, err := q.Take(t.Context()); v != 2 || err != nil || time.Since(start) != time.Minute {
-			t.Errorf("took %d, %v after %v", v, err, time.Since(start))
-		}
-		done, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, err := q.Take(done); !errors.Is(err, context.Canceled) {
-			t.Errorf("took with a cancelled context: %v", err)
-		}
 	})
 }
 

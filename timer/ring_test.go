@@ -40,24 +40,6 @@ func TestRingOfAnHour(t *testing.T) {
 	}
 }
 
-// A whole number of turns must not take one more.
-func TestRingWholeTurns(t *testing.T) {
-	for turns := range 4 {
-		start := time.Unix(1000, 0)
-		r := timer.NewRing[int](60, time.Second, start)
-		after := time.Duration(turns*60) * time.Second
-		r.Schedule(start.Add(after), 1)
-		for now := start; now.Before(start.Add(after)); now = now.Add(time.Second) {
-			if got := collect(r, now); len(got) != 0 {
-				t.Fatalf("%d turns: fired after %v", turns, now.Sub(start))
-			}
-		}
-		if got := collect(r, start.Add(after)); len(got) != 1 {
-			t.Errorf("%d turns: not fired after %v", turns, after)
-		}
-	}
-}
-
 // Once the clock has been far ahead, all new entries are behind the hand.
 func TestRingAfterAFalseJump(t *testing.T) {
 	r := timer.NewRing[int](60, time.Second, epoch)

@@ -40,34 +40,6 @@ func closeRunner[T any](t testing.TB, r *timer.Runner[T]) {
 	}
 }
 
-func TestRunnerFiresOnTime(t *testing.T) {
-	eachCore(t, func(t *testing.T, core timer.Core[int]) {
-		start := time.Now()
-		var mu sync.Mutex
-		got := map[int]time.Duration{}
-		r := timer.NewRunner(core, func(v timer.Timer[int]) {
-			mu.Lock()
-			got[v.Value] = time.Since(start)
-			mu.Unlock()
-		}, nil)
-		delays := []time.Duration{0, time.Second, 59 * time.Second, 60 * time.Second, 61 * time.Second, time.Hour, 48 * time.Hour}
-		for i, d := range delays {
-			r.Schedule(start.Add(d), i)
-		}
-		time.Sleep(48 * time.Hour)
-		synctest.Wait()
-		closeRunner(t, r)
-		for i, d := range delays {
-			if at, ok := got[i]; !ok || at != d {
-				t.Errorf("timer of %v: fired %t, after %v", d, ok, at)
-			}
-		}
-		if s := r.Stats(); s.LateMax != 0 || s.Fired != uint64(len(delays)) || s.Pending != 0 {
-			t.Errorf("stats: %+v", s)
-		}
-	})
-}
-
 func TestRunnerIsIdleWithNothingPending(t *testing.T) {
 	eachCore(t, func(t *testing.T, core timer.Core[int]) {
 		r := timer.NewRunner(core, func(timer.Timer[int]) {}, nil)
@@ -148,54 +120,6 @@ func TestRunnerSurvivesPanicsAndGoexit(t *testing.T) {
 		synctest.Wait()
 		if caught.Load() != 10 || handled.Load() != 10 || r.Stats().Panics != 10 || r.Stats().Running != 0 {
 			t.Errorf("caught %d, handled %d, stats %+v", caught.Load(), handled.Load(), r.Stats())
-		}
-		closeRunner(t, r)
-	})
-}
-
-func TestRunnerSlowHandlersHoldUpNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		var quick atomic.Int64
-		r := timer.NewRunner[int](timer.NewWheel[int](time.Millisecond, start), func(v timer.Timer[int]) {
-			if v.Value < 3 {
-				time.Sleep(time.Hour)
-				return
-			}
-			quick.Store(int64(time.Since(start)))
-		}, &timer.RunnerConfig{Workers: 4})
-		for v := range 3 {
-			r.After(time.Second, v)
-		}
-		r.After(2*time.Second, 3)
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		if at := time.Duration(quick.Load()); at != 2*time.Second {
-			t.Errorf("the quick one ran after %v", at)
-		}
-		if s := r.Stats(); s.Running != 3 {
-			t.Errorf("stats: %+v", s)
-		}
-		closeRunner(t, r)
-	})
-}
-
-func TestRunnerCancelReachesWhatWaitsForAWorker(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var ran atomic.Int64
-		r := timer.NewRunner[int](timer.NewWheel[int](time.Millisecond, time.Now()), func(timer.Timer[int]) {
-			ran.Add(1)
-			time.Sleep(time.Minute)
-		}, &timer.RunnerConfig{Workers: 1})
-		r.After(time.Second, 1)
-		h := r.After(2*time.Second, 2)
-		time.Sleep(30 * time.Second)
-		if v, ok := r.Cancel(h); !ok || v != 2 {
-			t.Errorf("cancel: %d, %t", v, ok)
-		}
-		time.Sleep(time.Hour)
-		if ran.Load() != 1 {
-			t.Errorf("%d ran, want 1", ran.Load())
 		}
 		closeRunner(t, r)
 	})
@@ -285,31 +209,6 @@ func TestRunnerRaces(t *testing.T) {
 	if early.Load() != 0 || fired.Load()+cancelled.Load() != 4*each {
 		t.Errorf("fired %d, cancelled %d, early %d", fired.Load(), cancelled.Load(), early.Load())
 	}
-}
-
-// A periodic job needs nothing but what its handler is told.
-func TestRunnerPeriodicJob(t *testing.T) {
-	eachCore(t, func(t *testing.T, core timer.Core[int]) {
-		start := time.Now()
-		var again atomic.Pointer[timer.Runner[int]]
-		var ran atomic.Int64
-		r := timer.NewRunner(core, func(job timer.Timer[int]) {
-			if late := time.Since(job.Due); late != 0 {
-				t.Errorf("%v late", late)
-			}
-			ran.Add(1)
-			time.Sleep(90 * time.Millisecond)
-			again.Load().Schedule(job.Due.Add(time.Minute), job.Value)
-		}, nil)
-		again.Store(r)
-		r.Schedule(start.Add(time.Minute), 1)
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		if ran.Load() != 60 {
-			t.Errorf("ran %d times in an hour", ran.Load())
-		}
-		closeRunner(t, r)
-	})
 }
 
 func TestRunnerAfterClose(t *testing.T) {

@@ -75,38 +75,6 @@ func TestWheelAllocatesNothingInSteadyState(t *testing.T) {
 	}
 }
 
-// A million, at ticks of every size: none early, none lost, all in order.
-func TestWheelNeverEarly(t *testing.T) {
-	const n = 200_000
-	random := rand.New(rand.NewPCG(3, 4))
-	for _, tick := range []time.Duration{time.Microsecond, time.Millisecond, 10 * time.Millisecond, time.Second, time.Minute} {
-		w := timer.NewWheel[int](tick, epoch)
-		dues := make([]time.Time, n)
-		for i := range dues {
-			dues[i] = epoch.Add(time.Duration(random.Int64N(int64(time.Hour))))
-			w.Schedule(dues[i], i)
-		}
-		now, fired, last := epoch, 0, time.Time{}
-		for w.Len() > 0 {
-			next, _ := w.Next()
-			now = next.Add(time.Duration(random.Int64N(int64(20*time.Second))) - 10*time.Second)
-			for due, v := range w.Advance(now) {
-				if now.Before(dues[v]) {
-					t.Fatalf("tick %v: %v early", tick, dues[v].Sub(now))
-				}
-				if due.Before(last) {
-					t.Fatalf("tick %v: %v after %v", tick, due, last)
-				}
-				last = due
-				fired++
-			}
-		}
-		if fired != n {
-			t.Fatalf("tick %v: fired %d of %d", tick, fired, n)
-		}
-	}
-}
-
 func TestWheelFarDues(t *testing.T) {
 	w := timer.NewWheel[int](time.Millisecond, epoch)
 	dues := []time.Time{
@@ -263,35 +231,6 @@ func TestHandlesOfAnotherStructure(t *testing.T) {
 			if _, ok := other.Cancel(h); ok || other.Reset(h, epoch) {
 				t.Fatalf("%s: a stranger's entry was cancelled or reset", name)
 			}
-		}
-	}
-}
-
-func TestDrain(t *testing.T) {
-	for name, core := range cores(epoch) {
-		for i := range 100 {
-			core.Schedule(epoch.Add(time.Duration(i*37%100)*time.Hour), i*37%100)
-		}
-		core.Schedule(time.Unix(1<<55, 0), 100) // beyond what fires
-		want := 0
-		for due, v := range core.Drain() {
-			if v != want || v < 100 && !due.Equal(epoch.Add(time.Duration(v)*time.Hour).Truncate(time.Microsecond)) {
-				t.Errorf("%s: drained %d with due %v, want %d", name, v, due, want)
-			}
-			if want++; want == 50 {
-				break
-			}
-		}
-		core.Schedule(epoch.Add(-time.Hour), 49)
-		want = 49
-		for _, v := range core.Drain() {
-			if v != want {
-				t.Errorf("%s: drained %d, want %d", name, v, want)
-			}
-			want++
-		}
-		if want != 101 || core.Len() != 0 {
-			t.Errorf("%s: drained up to %d, %d left", name, want, core.Len())
 		}
 	}
 }

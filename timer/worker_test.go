@@ -115,22 +115,6 @@ func TestRunnerCancelAndResetReachHands(t *testing.T) {
 	})
 }
 
-func TestRunnerLatenessIsThatOfTheHandlersStart(t *testing.T) {
-	eachCore(t, func(t *testing.T, core timer.Core[int]) {
-		var ran atomic.Int64
-		r, _ := slowInTheMiddle(core, time.Hour, &ran)
-		if s := r.Stats(); s.LateMax != 0 || s.Fired != 36 {
-			t.Errorf("while the slow one runs: %+v", s)
-		}
-		time.Sleep(2 * time.Hour)
-		synctest.Wait()
-		if s := r.Stats(); s.LateMax != time.Hour || s.LateSum != 164*time.Hour || s.Late != time.Hour {
-			t.Errorf("stats %+v", s)
-		}
-		closeRunner(t, r)
-	})
-}
-
 // What waits behind a slow handler is not due any more once the clock is set back.
 func TestRunnerClockIsSetBackBehindASlowHandler(t *testing.T) {
 	eachCore(t, func(t *testing.T, core timer.Core[int]) {

@@ -55,39 +55,6 @@ func TestCloseWaitsForWorkers(t *testing.T) {
 	})
 }
 
-// Close waits no longer than the worker's drain lasts, and what was interrupted
-// is given back.
-func TestCloseIsBoundedByTheDrain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		eng := memengine.New(nil)
-		c := tarry.New(eng, nil)
-		w := tarry.NewWorker(c, &tarry.WorkerConfig{DrainTimeout: time.Minute})
-		tarry.Handle(w, bytesTopic, func(ctx context.Context, m *tarry.Message[string]) error {
-			<-ctx.Done()
-			return ctx.Err()
-		})
-		done := make(chan error, 1)
-		go func() { done <- w.Run(t.Context()) }()
-		push(t, c, "q", "x", tarry.Key("k"))
-		pass(time.Second)
-		start := time.Now()
-		if err := c.Close(); err != nil || time.Since(start) != time.Minute {
-			t.Errorf("closed after %s: %v", time.Since(start), err)
-		}
-		<-done
-		after := tarry.New(eng, nil)
-		defer after.Close()
-		if info, err := after.Get(t.Context(), tarry.ByKey("k").Of("q")); err != nil || info.State != tarry.Ready || info.Attempt != 0 {
-			t.Errorf("became %s at attempt %d, %v", info.State, info.Attempt, err)
-		}
-		late := tarry.NewWorker(c, nil)
-		tarry.Handle(late, bytesTopic, func(context.Context, *tarry.Message[string]) error { return nil })
-		if err := late.Run(t.Context()); !errors.Is(err, tarry.ErrClosed) {
-			t.Errorf("a worker of a closed client: %v", err)
-		}
-	})
-}
-
 // What a call leases that its caller has left is given back before Close returns, which
 // waits for that for 5 s at most.
 func TestCloseWaitsForLeasesToBeGivenBack(t *testing.T) {

@@ -90,49 +90,6 @@ func TestLeaseIsWokenByAnEarlierMessage(t *testing.T) {
 	})
 }
 
-func TestLeaseGivesBackWhatACallerWhoLeftDoesNotGet(t *testing.T) {
-	s := newStage()
-	arrived, proceed := make(chan struct{}, 1), make(chan struct{})
-	hold := true
-	s.lease = func(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
-		g, err := s.Engine.Lease(ctx, wants)
-		if hold {
-			hold = false
-			arrived <- struct{}{}
-			<-proceed
-		}
-		return g, err
-	}
-	settled := make(chan struct{}, 1)
-	s.settle = func(ctx context.Context, in []engine.Settlement) ([]engine.Settled, error) {
-		out, err := s.Engine.Settle(ctx, in)
-		settled <- struct{}{}
-		return out, err
-	}
-	c := tarry.New(s, nil)
-	p := push(t, c, "q", "x")
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() {
-		_, err := c.Lease(ctx, tarry.LeaseRequest{Queues: []string{"q"}, Max: 1, Wait: time.Hour})
-		done <- err
-	}()
-	<-arrived
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("lease: %v", err)
-	}
-	close(proceed)
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	<-settled // Close does not wait for calls that were left
-	info, err := s.Get(t.Context(), engine.Ref{Queue: "q", ID: p.ID})
-	if err != nil || info.State != engine.Ready || info.Attempt != 0 {
-		t.Errorf("the message is %s at attempt %d, %v; want it given back", info.State, info.Attempt, err)
-	}
-}
-
 func TestCloseEndsWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T, c *tarry.Client) {
 		errs := make(chan error, 10)

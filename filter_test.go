@@ -224,32 +224,13 @@ func TestRedriveAndDropWhere(t *testing.T) {
 	})
 }
 
-// What is brought back and dies again at once is not brought back again.
-func TestRedriveWhereEnds(t *testing.T) {
-	s := &swept{Engine: memengine.New(nil)}
-	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
-		const n = 1700
-		bury(t, c, n, "hopeless")
-		pass(time.Minute)
-		s.redrive = func(n int) {
-			pass(time.Millisecond)
-			for _, l := range leaseSome(t, c, n) {
-				if _, err := c.Settle(t.Context(), []tarry.Settlement{{Token: l.Token, Do: tarry.DoBury, Reason: "hopeless"}}); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-		got, err := c.RedriveWhere(t.Context(), tarry.Filter{Queue: "q", Error: "hopeless"})
-		if err != nil || got.Done != n || got.Skipped != 0 {
-			t.Errorf("%+v, %v", got, err)
-		}
-		holds(t, c, 0, 0, 0, n)
-	})
-}
-
-// Nor is what dies again in the millisecond in which the last one had died.
+// What is brought back and dies again at once is not brought back again, also if that is in
+// the millisecond in which the last one had died.
 func TestRedriveWhereOnce(t *testing.T) {
-	for name, newest := range map[string]bool{"first": false, "newest": true} {
+	for name, tc := range map[string]struct {
+		newest bool
+		dies   time.Duration // after it is brought back
+	}{"at once": {}, "at once, newest first": {newest: true}, "later": {dies: time.Millisecond}} {
 		t.Run(name, func(t *testing.T) {
 			s := &swept{Engine: memengine.New(nil)}
 			bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
@@ -258,16 +239,20 @@ func TestRedriveWhereOnce(t *testing.T) {
 				pass(time.Minute)
 				bury(t, c, 1, "hopeless")
 				s.redrive = func(n int) {
+					pass(tc.dies)
+					var dead []tarry.Settlement
 					for _, l := range leaseSome(t, c, n) {
-						if _, err := c.Settle(t.Context(), []tarry.Settlement{{Token: l.Token, Do: tarry.DoBury, Reason: "hopeless"}}); err != nil {
-							t.Error(err)
-						}
+						dead = append(dead, tarry.Settlement{Token: l.Token, Do: tarry.DoBury, Reason: "hopeless"})
+					}
+					if _, err := c.Settle(t.Context(), dead); err != nil {
+						t.Error(err)
 					}
 				}
-				got, err := c.RedriveWhere(t.Context(), tarry.Filter{Queue: "q", Newest: newest})
+				got, err := c.RedriveWhere(t.Context(), tarry.Filter{Queue: "q", Newest: tc.newest, Error: "hopeless"})
 				if err != nil || got != (tarry.Swept{Seen: n + 1, Done: n + 1}) {
 					t.Errorf("%+v, %v", got, err)
 				}
+				holds(t, c, 0, 0, 0, n+1)
 			})
 		})
 	}

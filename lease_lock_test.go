@@ -2,8 +2,6 @@ package tarry_test
 
 import (
 	"context"
-	"math/rand/v2"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -146,31 +144,4 @@ func TestLeaseThatEndsAsASlowCallReturns(t *testing.T) {
 			q.end(t)
 		})
 	}
-}
-
-// The same at moments that chance chooses.
-func TestLeasesThatEndAtAnyTime(t *testing.T) {
-	t.Parallel()
-	const rounds = 150
-	var all sync.WaitGroup
-	for _, lease := range leases {
-		for range rounds {
-			all.Go(func() {
-				q := newSlowQueue()
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				if !q.begin(t, func() error { return lease(ctx, q.c) }) {
-					return
-				}
-				time.Sleep(rand.N(20 * time.Millisecond))
-				go cancel()
-				if rand.N(2) == 0 {
-					runtime.Gosched()
-				}
-				close(q.let)
-				q.end(t)
-			})
-		}
-	}
-	all.Wait()
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/tarryhq/tarry"
@@ -295,32 +294,6 @@ func TestPushMiddlewarePanicsReachTheCaller(t *testing.T) {
 	bad = false
 	if _, err := c.Push(t.Context(), "q", nil); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestPushMiddlewareByMany(t *testing.T) {
-	var mu sync.Mutex
-	var seen int
-	c := clientWith(t, func(next tarry.PushFunc) tarry.PushFunc {
-		return func(ctx context.Context, call tarry.PushCall) ([]tarry.Pushed, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			seen++
-			return next(ctx, call)
-		}
-	}, stamp("n", "1"))
-	shared := tarry.NewDraft("q", []byte("x"), tarry.Header("of", "all"))
-	var wg sync.WaitGroup
-	for range 20 {
-		wg.Go(func() {
-			if _, err := c.PushMany(t.Context(), []tarry.Draft{shared, shared}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if seen != 20 || len(shared.Headers) != 1 {
-		t.Errorf("seen %d, headers %v", seen, shared.Headers)
 	}
 }
 

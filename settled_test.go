@@ -61,7 +61,7 @@ func TestSettledByItsHandler(t *testing.T) {
 				return fmt.Errorf("as it should be: %w", tarry.Settled())
 			}
 			return tarry.Settled()
-		})
+		}, tarry.Concurrency(1))
 		stop := run(t, w)
 		for _, body := range []string{"plain", "wrapped"} {
 			p := push(t, c, "q", body)
@@ -203,59 +203,6 @@ func TestSettledInWordsOnly(t *testing.T) {
 		if a := at.all(); len(a) != 2 || a[1] != 20*time.Second {
 			t.Errorf("handled at %v; want 0 and 20 s", a)
 		}
-		rec.none(t)
-	})
-}
-
-// Slots are freed, what was leased ahead goes on, and the drain waits for the handlers.
-func TestSettledByThousands(t *testing.T) {
-	s, _, _ := far(10 * time.Millisecond)
-	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
-		const n = 2000
-		pushBurst(t, c, "q", n)
-		var rec witness
-		cfg := rec.config()
-		cfg.Concurrency = 10
-		w := tarry.NewWorker(c, cfg)
-		var handled atomic.Int64
-		tarry.Handle(w, bytesTopic, func(_ context.Context, m claimed) error {
-			if r, err := s.Engine.Settle(context.Background(), []engine.Settlement{{Token: m.Token(), Do: tarry.DoAck}}); err != nil || r[0].Err != nil {
-				t.Errorf("settle: %v, %v", err, r)
-			}
-			if handled.Add(1)%2 == 0 {
-				return tarry.Settled()
-			}
-			return fmt.Errorf("%w", tarry.Settled())
-		})
-		stop := run(t, w)
-		pass(time.Second)
-		late := push(t, c, "q", "late")
-		pass(100 * time.Millisecond)
-		stop()
-		gone(t, c, late)
-		q, err := c.Queue(t.Context(), "q")
-		if err != nil || q.Ready+q.Leased+q.Scheduled+q.Dead > 0 || handled.Load() != n+1 || len(rec.of(tarry.SelfSettled)) != n+1 {
-			t.Errorf("left %+v, %v; %d handled", q, err, handled.Load())
-		}
-		rec.none(t)
-	})
-}
-
-func TestSettledWhileDraining(t *testing.T) {
-	bubble(t, func(t *testing.T, c *tarry.Client) {
-		var rec witness
-		w := tarry.NewWorker(c, rec.config())
-		tarry.Handle(w, bytesTopic, func(_ context.Context, m claimed) error {
-			time.Sleep(20 * time.Second)
-			ackItself(t, c, m)
-			return tarry.Settled()
-		})
-		stop := run(t, w)
-		p := push(t, c, "q", "x")
-		pass(time.Second)
-		stop()
-		gone(t, c, p)
-		rec.one(t, tarry.SelfSettled)
 		rec.none(t)
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -261,104 +260,6 @@ func TestWaitThatEndsWithTheDueTimeLeasesForNobody(t *testing.T) {
 		}
 		if int(leased.Load()) != got || released.Load() != 0 {
 			t.Errorf("%d messages were leased, %d handed out, %d given back", leased.Load(), got, released.Load())
-		}
-	})
-}
-
-// blocked is standard error that nobody reads.
-type blocked struct{ gate chan struct{} }
-
-func (b *blocked) Write(p []byte) (int, error) { <-b.gate; return len(p), nil }
-
-func TestSlowLogHoldsUpNobody(t *testing.T) {
-	s, down := failing("bad")
-	synctest.Test(t, func(t *testing.T) {
-		down.Store(true)
-		slow := &blocked{make(chan struct{})}
-		c := tarry.New(s, &tarry.Config{Logger: slog.New(slog.NewTextHandler(slow, nil))})
-		w := tarry.NewWorker(c, nil)
-		tarry.Handle(w, tarry.NewTopic[string]("bad"), func(context.Context, *tarry.Message[string]) error { return nil })
-		stopBad := run(t, w)
-		pass(time.Minute)
-		done := make(chan error, 1)
-		go func() {
-			for i := range 20 {
-				if _, err := c.Push(t.Context(), "good", nil, tarry.In(time.Second)); err != nil {
-					done <- err
-					return
-				}
-				if _, err := c.Push(t.Context(), "bad", nil); err != nil {
-					done <- err
-					return
-				}
-				l, err := c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"good"}, Max: 1, Wait: time.Minute})
-				if err != nil || len(l.Messages) != 1 {
-					done <- fmt.Errorf("lease %d: %+v, %w", i, l, err)
-					return
-				}
-			}
-			done <- nil
-		}()
-		pass(time.Minute)
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Error(err)
-			}
-		default:
-			t.Error("it is held up")
-		}
-		close(slow.gate)
-		stopBad()
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-func TestLeaseTakesOfEachQueue(t *testing.T) {
-	bubble(t, func(t *testing.T, c *tarry.Client) {
-		const count = 10
-		queues := make([]string, count)
-		for i := range queues {
-			queues[i] = fmt.Sprint("q", i)
-			for range count {
-				if _, err := c.Push(t.Context(), queues[i], nil); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		got, err := c.Lease(t.Context(), tarry.LeaseRequest{Queues: queues, Max: count, Wait: time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		of := make(map[string]int)
-		for _, m := range got.Messages {
-			of[m.Queue]++
-		}
-		if len(got.Messages) != count || len(of) != count {
-			t.Errorf("%d messages came, of %d queues: %v; want one of each", len(got.Messages), len(of), of)
-		}
-	})
-}
-
-// What one queue alone has comes whole, however many others are asked.
-func TestLeaseFillsItsRoom(t *testing.T) {
-	bubble(t, func(t *testing.T, c *tarry.Client) {
-		queues := make([]string, 100)
-		for i := range queues {
-			queues[i] = fmt.Sprint("q", i)
-		}
-		for range 250 {
-			if _, err := c.Push(t.Context(), "q70", nil); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, want := range []int{100, 100, 50} {
-			got, err := c.Lease(t.Context(), tarry.LeaseRequest{Queues: queues, Max: 100, Wait: time.Second})
-			if err != nil || len(got.Messages) != want {
-				t.Errorf("%d messages came, %v; want %d", len(got.Messages), err, want)
-			}
 		}
 	})
 }

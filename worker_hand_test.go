@@ -2,7 +2,6 @@ package tarry_test
 
 import (
 	"context"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,30 +10,6 @@ import (
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 )
-
-// A goroutine ends by Goexit also when something panics on the way, and takes nothing
-// with it that comes after.
-func TestWorkerOutlivesAPanicWithinGoexit(t *testing.T) {
-	bubble(t, func(t *testing.T, c *tarry.Client) {
-		var handled atomic.Int64
-		w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 2})
-		tarry.Handle(w, bytesTopic, func(_ context.Context, m *tarry.Message[string]) error {
-			if m.Attempt == 1 {
-				defer func() { panic("on the way out") }()
-				runtime.Goexit()
-			}
-			handled.Add(1)
-			return nil
-		})
-		pushBurst(t, c, "q", 10)
-		stop := run(t, w)
-		pass(time.Minute)
-		if handled.Load() != 10 {
-			t.Errorf("%d of 10 messages were handled", handled.Load())
-		}
-		stop()
-	})
-}
 
 // Slots that became free while others waited in line are asked for when the line is
 // through, also when no handler ends any more.

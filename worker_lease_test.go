@@ -3,7 +3,6 @@ package tarry_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,43 +11,6 @@ import (
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 )
-
-func TestWorkerRenewsTheLeaseOfALongHandler(t *testing.T) {
-	s := newStage()
-	var extends atomic.Int32
-	s.settle = func(ctx context.Context, in []engine.Settlement) ([]engine.Settled, error) {
-		if in[0].Do == engine.Extend {
-			extends.Add(1)
-		}
-		return s.Engine.Settle(ctx, in)
-	}
-	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
-		var rec record
-		w := tarry.NewWorker(c, &tarry.WorkerConfig{LeaseTTR: 10 * time.Second, Observer: rec.observe})
-		var calls atomic.Int32
-		tarry.Handle(w, bytesTopic, func(ctx context.Context, m *tarry.Message[string]) error {
-			calls.Add(1)
-			select {
-			case <-time.After(95 * time.Second):
-				return nil
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		})
-		stop := run(t, w)
-		for i := range 50 {
-			push(t, c, "q", fmt.Sprint(i))
-		}
-		pass(2 * time.Minute)
-		if n := calls.Load(); n != 50 || len(rec.of(tarry.Acked)) != 50 {
-			t.Errorf("%d calls, %d acked; want 50 each", n, len(rec.of(tarry.Acked)))
-		}
-		if n := extends.Load(); n < 9 || n > 60 {
-			t.Errorf("%d calls to renew 50 leases 18 times; want them in batches", n)
-		}
-		stop()
-	})
-}
 
 func TestWorkerLostLeaseEndsTheContext(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -222,32 +184,6 @@ func TestWorkerNeverHoldsMoreThanItCanStart(t *testing.T) {
 	})
 }
 
-func TestWorkerDrainLetsHandlersFinish(t *testing.T) {
-	bubble(t, func(t *testing.T, c *tarry.Client) {
-		w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 1})
-		tarry.Handle(w, bytesTopic, func(ctx context.Context, _ *tarry.Message[string]) error {
-			select {
-			case <-time.After(20 * time.Second):
-			case <-ctx.Done():
-				t.Error("interrupted")
-			}
-			return nil
-		})
-		stop := run(t, w)
-		first, second := push(t, c, "q", "first"), push(t, c, "q", "second")
-		pass(time.Second)
-		start := time.Now()
-		stop()
-		if took := time.Since(start); took != 19*time.Second {
-			t.Errorf("drained in %s, want 19s", took)
-		}
-		gone(t, c, first)
-		if info, err := c.Get(t.Context(), tarry.ByID(second.ID).Of("q")); err != nil || info.State != tarry.Ready || info.Attempt != 0 {
-			t.Errorf("what was not started is %s at attempt %d, %v", info.State, info.Attempt, err)
-		}
-	})
-}
-
 func TestWorkerDrainInterruptsWhatTakesTooLong(t *testing.T) {
 	bubble(t, func(t *testing.T, c *tarry.Client) {
 		var rec record
@@ -271,25 +207,6 @@ func TestWorkerDrainInterruptsWhatTakesTooLong(t *testing.T) {
 			t.Errorf("became %s at attempt %d, %v; want it given back", info.State, info.Attempt, err)
 		}
 		rec.one(t, tarry.Released)
-	})
-}
-
-func TestWorkerDrainDoesNotHangOnAHandlerThatDoes(t *testing.T) {
-	bubble(t, func(t *testing.T, c *tarry.Client) {
-		hang := make(chan struct{})
-		w := tarry.NewWorker(c, &tarry.WorkerConfig{DrainTimeout: -1})
-		tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error { <-hang; return nil })
-		push(t, c, "q", "x")
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- w.Run(ctx) }()
-		synctest.Wait()
-		cancel()
-		if err := <-done; err == nil {
-			t.Error("Run was content with a handler that hangs")
-		}
-		close(hang)
-		synctest.Wait()
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -181,55 +180,6 @@ func TestWorkerDrainGivesBackTheLine(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Bounds on a queue hold, also when its worker is quick and leases ahead elsewhere.
-func TestWorkerLeasesNotAheadForABoundQueue(t *testing.T) {
-	s, _, _ := far(10 * time.Millisecond)
-	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
-		pushBurst(t, c, "wide", 5000)
-		pushBurst(t, c, "narrow", 50)
-		var running, done, wide atomic.Int64
-		w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 10})
-		tarry.Handle(w, tarry.NewTopic[string]("wide"), func(context.Context, *tarry.Message[string]) error { wide.Add(1); return nil })
-		tarry.Handle(w, tarry.NewTopic[string]("narrow"), func(context.Context, *tarry.Message[string]) error {
-			if running.Add(1) > 1 {
-				t.Error("two at a time of a queue whose bound is one")
-			}
-			time.Sleep(time.Millisecond)
-			running.Add(-1)
-			done.Add(1)
-			return nil
-		}, tarry.Concurrency(1))
-		stop := run(t, w)
-		pass(5 * time.Second)
-		if done.Load() != 50 || wide.Load() != 5000 {
-			t.Errorf("%d narrow and %d wide messages were handled", done.Load(), wide.Load())
-		}
-		stop()
-	})
-}
-
-// A handler that ends its goroutine takes none of those behind it with it.
-func TestWorkerLineOutlivesGoexit(t *testing.T) {
-	s, _, _ := far(10 * time.Millisecond)
-	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
-		pushBurst(t, c, "q", 2000)
-		var seen atomic.Int64
-		w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 3})
-		tarry.Handle(w, bytesTopic, func(_ context.Context, m *tarry.Message[string]) error {
-			if seen.Add(1)%7 == 0 && m.Attempt == 1 {
-				runtime.Goexit()
-			}
-			return nil
-		})
-		stop := run(t, w)
-		pass(time.Hour)
-		if info, err := c.Queue(t.Context(), "q"); err != nil || info.Ready+info.Scheduled+info.Leased != 0 {
-			t.Errorf("the queue holds %+v, %v", info, err)
-		}
-		stop()
-	})
 }
 
 // A message alone in its queue does not wait for the thousands of another that are

@@ -215,30 +215,6 @@ func TestWorkerVerdictsUnwrap(t *testing.T) {
 	}
 }
 
-func TestWorkerSnoozeNeverUsesUpAttempts(t *testing.T) {
-	bubble(t, func(t *testing.T, c *tarry.Client) {
-		w := tarry.NewWorker(c, nil)
-		var n atomic.Int32
-		tarry.Handle(w, bytesTopic, func(_ context.Context, m *tarry.Message[string]) error {
-			if n.Add(1); m.Attempt != 1 {
-				t.Errorf("attempt %d at call %d", m.Attempt, n.Load())
-			}
-			if n.Load() < 10 {
-				return tarry.Snooze(time.Minute)
-			}
-			return nil
-		})
-		stop := run(t, w)
-		p := push(t, c, "q", "x", tarry.MaxAttempts(1))
-		pass(time.Hour)
-		gone(t, c, p)
-		if n.Load() != 10 {
-			t.Errorf("handled %d times", n.Load())
-		}
-		stop()
-	})
-}
-
 func TestWorkerRetriesWhatItCannotDecode(t *testing.T) {
 	bubble(t, func(t *testing.T, c *tarry.Client) {
 		topic := tarry.NewTopic[struct{ N int }]("numbers")

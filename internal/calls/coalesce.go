@@ -22,8 +22,6 @@ import (
 type Coalescer[In, Out any] struct {
 	call  func(context.Context, []In) ([]Out, error)
 	most  int           // items in a call
-	lanes int           // calls at a time
-	worth int           // items that open another lane
 	size  func(*In) int // bytes; nil: small
 	items sync.Pool     // of *coalesced[In, Out], for reuse
 	rooms sync.Pool     // of *[]In, for reuse
@@ -31,8 +29,7 @@ type Coalescer[In, Out any] struct {
 	mu      sync.Mutex
 	waiting []*coalesced[In, Out]
 	left    int // waiting items that their callers have left
-	running int // lanes
-	slow    int // lanes with a slow call
+	lanes   Lanes
 	closed  bool
 	done    sync.WaitGroup
 }
@@ -83,7 +80,13 @@ const bytesMost = 1 << 20
 // NewCoalescer returns a Coalescer with at most most items in a call and lanes calls under way. size
 // returns the bytes of an item; nil: items are small.
 func NewCoalescer[In, Out any](most, lanes int, size func(*In) int, call func(context.Context, []In) ([]Out, error)) *Coalescer[In, Out] {
-	return &Coalescer[In, Out]{call: call, most: most, lanes: max(1, lanes), worth: min(most, laneWorth/max(1, lanes-1)), size: size}
+	c := &Coalescer[In, Out]{call: call, most: most, size: size}
+	c.lanes = Lanes{
+		Mu: &c.mu, Most: max(1, lanes), Worth: min(most, laneWorth/max(1, lanes-1)), Slow: slowLane,
+		Waiting: func() int { return len(c.waiting) },
+		Open:    func() { c.done.Go(c.run) },
+	}
+	return c
 }
 
 // Do adds one item and returns its answer. If ctx ends first, the error is a *Withdrawn
@@ -101,7 +104,7 @@ func (c *Coalescer[In, Out]) Do(ctx context.Context, in In) (out Out, err error)
 		return out, engine.ErrClosed
 	}
 	c.waiting = append(c.waiting, it)
-	c.widen()
+	c.lanes.Widen()
 	c.mu.Unlock()
 	select {
 	case <-it.done:
@@ -149,50 +152,15 @@ const laneWorth = 24
 // another lane.
 const slowLane = 10 * time.Millisecond
 
-// widen opens another lane if one is needed. Called with c.mu held.
-func (c *Coalescer[In, Out]) widen() {
-	if len(c.waiting) == 0 || c.running == c.lanes {
-		return
-	}
-	if c.running == c.slow || len(c.waiting) >= c.worth {
-		c.running++
-		c.done.Go(c.run)
-	}
-}
-
-// lane is the state of one lane's call. Guarded by Coalescer.mu.
-type lane struct {
-	call uint64 // its number
-	slow bool
-}
-
-// slowed marks a call as slow, unless it has ended, and opens a lane for the items that
-// gathered during it.
-func (c *Coalescer[In, Out]) slowed(l *lane, call uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if l.call == call {
-		l.slow = true
-		c.slow++
-		c.widen()
-	}
-}
-
 func (c *Coalescer[In, Out]) run() {
-	var l lane
 	for {
 		// Let callers add items first: it saves calls.
 		runtime.Gosched()
 		c.mu.Lock()
-		l.call++
-		if l.slow {
-			l.slow = false
-			c.slow--
-		}
 		c.tidy()
 		n := c.fill()
-		if n == 0 || n == len(c.waiting) && n < c.worth && c.running-1 > c.slow {
-			c.running-- // the few new items go into the next call of another lane
+		if n == 0 || n == len(c.waiting) && n < c.lanes.Worth && c.lanes.Spare() {
+			c.lanes.Running-- // the few new items go into the next call of another lane
 			c.mu.Unlock()
 			return
 		}
@@ -204,15 +172,8 @@ func (c *Coalescer[In, Out]) run() {
 		if len(c.waiting) == 0 {
 			c.waiting = nil
 		}
-		call := l.call
 		c.mu.Unlock()
-		if c.lanes == 1 {
-			c.serve(items)
-			continue
-		}
-		slow := time.AfterFunc(slowLane, func() { c.slowed(&l, call) })
-		c.serve(items)
-		slow.Stop()
+		c.lanes.Call(func() { c.serve(items) })
 	}
 }
 

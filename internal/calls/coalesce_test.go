@@ -234,6 +234,9 @@ func TestCoalescerLanes(t *testing.T) {
 		if calls.Load() != 5 {
 			t.Errorf("%d calls, want 5", calls.Load())
 		}
+		if c.lanes.Running != 0 || c.lanes.slow != 0 {
+			t.Errorf("%d lanes are left, %d slow ones", c.lanes.Running, c.lanes.slow)
+		}
 	})
 }
 

@@ -32,8 +32,7 @@ type settler struct {
 
 	mu      sync.Mutex
 	waiting []*Delivery
-	busy    int           // lanes
-	slow    int           // lanes with a slow call
+	lanes   calls.Lanes
 	aside   int           // batches retried beside the lanes
 	empty   chan struct{} // not nil: closed when nothing is under way
 	next    time.Time     // when the next call is made, unless a result is urgent
@@ -68,7 +67,13 @@ func newSettler(cfg *Config, done func([]*Delivery, []engine.Settled)) *settler 
 		pace = settlePace
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &settler{eng: cfg.Engine, pace: pace, log: cfg.Logger, done: done, ctx: ctx, giveUp: cancel, hurry: make(chan struct{}, 1)}
+	s := &settler{eng: cfg.Engine, pace: pace, log: cfg.Logger, done: done, ctx: ctx, giveUp: cancel, hurry: make(chan struct{}, 1)}
+	s.lanes = calls.Lanes{
+		Mu: &s.mu, Most: settleLanes, Worth: settleBatch, Slow: settleSlow,
+		Waiting: func() int { return len(s.waiting) },
+		Open:    func() { go s.run() },
+	}
+	return s
 }
 
 // add queues a finished delivery. It does not block.
@@ -78,19 +83,8 @@ func (s *settler) add(d *Delivery) {
 	if len(s.waiting) >= settleWorth || !d.canWait() {
 		s.hasten()
 	}
-	s.widen()
+	s.lanes.Widen()
 	s.mu.Unlock()
-}
-
-// widen opens another lane if one is needed. Called with s.mu held.
-func (s *settler) widen() {
-	if len(s.waiting) == 0 || s.busy == settleLanes {
-		return
-	}
-	if s.busy == s.slow || len(s.waiting) >= settleBatch {
-		s.busy++
-		go s.run()
-	}
 }
 
 // canWait reports whether the result of a delivery may be sent a moment later: an ack may,
@@ -138,7 +132,7 @@ func (s *settler) run() {
 		s.mu.Lock()
 		n := min(len(s.waiting), settleBatch)
 		if n == 0 {
-			s.busy--
+			s.lanes.Running--
 			s.checkEmpty()
 			s.mu.Unlock()
 			return
@@ -154,30 +148,7 @@ func (s *settler) run() {
 		}
 		s.next = time.Now().Add(s.pace)
 		s.mu.Unlock()
-		s.watch(func() { s.settle(batch, false) })
-	}
-}
-
-// watch runs a call, and lets others overtake it once it is slow.
-func (s *settler) watch(call func()) {
-	slow, over := false, false
-	timer := time.AfterFunc(settleSlow, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if !over {
-			slow = true
-			s.slow++
-			s.widen()
-		}
-	})
-	call()
-	if timer.Stop() {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if over = true; slow {
-		s.slow--
+		s.lanes.Call(func() { s.settle(batch, false) })
 	}
 }
 
@@ -185,7 +156,7 @@ func (s *settler) watch(call func()) {
 func (s *settler) flush(patience time.Duration) {
 	defer s.giveUp()
 	s.mu.Lock()
-	if s.busy == 0 && s.aside == 0 {
+	if s.lanes.Running == 0 && s.aside == 0 {
 		s.mu.Unlock()
 		return
 	}
@@ -223,7 +194,7 @@ func (s *settler) setAside(batch []*Delivery) {
 
 // checkEmpty closes empty when nothing is under way. Called with s.mu held.
 func (s *settler) checkEmpty() {
-	if s.busy == 0 && s.aside == 0 && s.empty != nil {
+	if s.lanes.Running == 0 && s.aside == 0 && s.empty != nil {
 		close(s.empty)
 		s.empty = nil
 	}

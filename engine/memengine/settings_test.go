@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -143,46 +142,6 @@ func TestDeadMax(t *testing.T) {
 	}
 	configure(t, e, engine.Settings{DeadMax: 1})
 	expect(ids[len(ids)-1:])
-}
-
-// Never are more leased than in_flight says, whoever leases, claims and settles.
-func TestInFlightConcurrently(t *testing.T) {
-	e := New(nil)
-	defer e.Close()
-	const most, n = 7, 2000
-	configure(t, e, engine.Settings{InFlight: most})
-	for i := range n {
-		push(t, e, msg("q", fmt.Sprint(i), 0))
-	}
-	var mu sync.Mutex
-	var held, done int
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for {
-				g := lease(t, e, "q", 3)
-				mu.Lock()
-				if held += len(g.Messages); held > most {
-					t.Errorf("%d are leased", held)
-				}
-				mu.Unlock()
-				for _, l := range g.Messages {
-					mu.Lock()
-					held-- // before it is
-					done++
-					mu.Unlock()
-					settle(t, e, engine.Settlement{Token: l.Token, Do: engine.Ack})
-				}
-				mu.Lock()
-				over := done == n || t.Failed()
-				mu.Unlock()
-				if over {
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // Those who wait are told when a settlement or new settings free a place, and

@@ -36,15 +36,20 @@ func TestWorkerNeverStartsWhatWasCancelledMeanwhile(t *testing.T) {
 	const ttr = 2 * time.Millisecond
 	type guard = func(context.Context, *tarry.Message[string]) (bool, error)
 	yes := func(context.Context, *tarry.Message[string]) (bool, error) { return true, nil }
-	for name, kept := range map[string]func(t *testing.T, s *stage, cfg *tarry.WorkerConfig, guards *[]guard){
-		"by the answer": func(t *testing.T, s *stage, _ *tarry.WorkerConfig, _ *[]guard) {
-			s.lease = func(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
-				g, err := s.Engine.Lease(ctx, wants)
-				if len(g.Queues[0].Messages) > 0 {
-					stall(t, s, 5*ttr)
-				}
-				return g, err
+	answers := func(t *testing.T, s *stage) {
+		s.lease = func(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+			g, err := s.Engine.Lease(ctx, wants)
+			if len(g.Queues[0].Messages) > 0 {
+				stall(t, s, 5*ttr)
 			}
+			return g, err
+		}
+	}
+	for name, kept := range map[string]func(t *testing.T, s *stage, cfg *tarry.WorkerConfig, guards *[]guard){
+		"by the answer": func(t *testing.T, s *stage, _ *tarry.WorkerConfig, _ *[]guard) { answers(t, s) },
+		"by the answer of an engine that waits": func(t *testing.T, s *stage, _ *tarry.WorkerConfig, _ *[]guard) {
+			s.caps = func(c *engine.Capabilities) { c.LeaseWait = true }
+			answers(t, s)
 		},
 		"by middleware": func(t *testing.T, s *stage, cfg *tarry.WorkerConfig, _ *[]guard) {
 			cfg.Middleware = []tarry.Middleware{func(next tarry.HandlerFunc) tarry.HandlerFunc {
@@ -79,11 +84,11 @@ func TestWorkerNeverStartsWhatWasCancelledMeanwhile(t *testing.T) {
 				}
 				return s.Engine.Settle(ctx, in)
 			}
-			bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
-				var rec record
-				cfg := &tarry.WorkerConfig{Concurrency: 1, LeaseTTR: ttr, Observer: rec.observe}
-				guards := []guard{yes}
-				kept(t, s, cfg, &guards)
+			var rec record
+			cfg := &tarry.WorkerConfig{Concurrency: 1, LeaseTTR: ttr, Observer: rec.observe}
+			guards := []guard{yes}
+			kept(t, s, cfg, &guards) // before the client asks for capabilities
+			bubbleOn(t, &waiter{stage: s}, func(t *testing.T, c *tarry.Client) {
 				w := tarry.NewWorker(c, cfg)
 				topic := bytesTopic
 				for _, g := range guards {

@@ -1,130 +1,16 @@
 package tarry_test
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"fmt"
-	"net/http/httptest"
-	"os"
-	"os/exec"
-	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 	"unsafe"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/httpengine"
 	"github.com/tarryhq/tarry/engine/memengine"
-	"github.com/tarryhq/tarry/server"
 )
-
-// suspendedServer is the variable by which a process of this test binary becomes
-// one worker of that server, which stops itself once it has leased something.
-const suspendedServer = "TARRY_TEST_SUSPENDED_SERVER"
-
-// suspending is an engine that stops the process between a lease and its handler.
-type suspending struct{ *httpengine.Engine }
-
-func (s suspending) LeaseWait(ctx context.Context, w engine.Wait) (engine.Waited, error) {
-	got, err := s.Engine.LeaseWait(ctx, w)
-	if err == nil && len(got.Messages) > 0 {
-		fmt.Println("leased")
-		_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
-		_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // until it is said that we go on
-	}
-	return got, err
-}
-
-// workSuspended is the life of that process; it tells what happens on its output.
-func workSuspended(url string) error {
-	e, err := engine.Open(context.Background(), url)
-	if err != nil {
-		return err
-	}
-	defer e.Close()
-	c := tarry.New(suspending{e.(*httpengine.Engine)}, nil)
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	w := tarry.NewWorker(c, &tarry.WorkerConfig{LeaseTTR: 20 * time.Millisecond, Observer: func(e tarry.Event) {
-		fmt.Println(e.Kind)
-		if e.Kind == tarry.LeaseLost || e.Kind == tarry.Released || e.Kind == tarry.Acked {
-			cancel()
-		}
-	}})
-	tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error {
-		fmt.Println("handled")
-		return nil
-	})
-	return w.Run(ctx)
-}
-
-// A process that was stopped while it held a lease goes on after the lease has
-// lapsed and somebody has cancelled the message.
-func TestWorkerOfASuspendedProcessStartsNothingThatIsOver(t *testing.T) {
-	c := tarry.New(memengine.New(nil), nil)
-	defer c.Close()
-	s := httptest.NewServer(server.New(c, nil))
-	defer s.Close()
-	push(t, c, "q", "x", tarry.Key("k"))
-
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), suspendedServer+"="+s.URL)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReader(out)
-	if line, err := lines.ReadString('\n'); line != "leased\n" {
-		t.Fatalf("the worker says %q, %v", line, err)
-	}
-	var status syscall.WaitStatus
-	if _, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
-		t.Fatalf("the worker did not stop: %v, %v", status, err)
-	}
-	for {
-		err := c.Cancel(t.Context(), tarry.ByKey("k").Of("q"))
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, tarry.ErrLeased) {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Millisecond)
-	}
-	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := in.Write([]byte("go on\n")); err != nil {
-		t.Fatal(err)
-	}
-	var said []string
-	for {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			break
-		}
-		said = append(said, strings.TrimSpace(line))
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("the worker: %v", err)
-	}
-	if len(said) != 1 || said[0] != "lease_lost" {
-		t.Errorf("the worker did %q; want it to notice that the lease was lost, and no more", said)
-	}
-}
 
 // wallAhead is t as if the wall clock had gone on by whole seconds while the
 // monotonic clock stood still, as when the machine was suspended. In a synctest

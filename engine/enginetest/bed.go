@@ -133,6 +133,14 @@ func (b *bed) push(m engine.Message) engine.PushResult {
 	return r
 }
 
+// pushAs pushes a message with a conflict policy, which must succeed.
+func (b *bed) pushAs(c engine.Conflict, key string, due engine.When) engine.PushResult {
+	b.Helper()
+	m := b.msg(key, due)
+	m.OnConflict = c
+	return b.push(m)
+}
+
 // tryPush pushes one message, which may fail.
 func (b *bed) tryPush(m engine.Message) engine.PushResult {
 	b.Helper()

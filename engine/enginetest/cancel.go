@@ -37,24 +37,6 @@ var cancelTests = []test{
 	}},
 }
 
-var rescheduleTests = []test{
-	{"leased, dead and unknown ones are refused", func(b *bed) {
-		b.need("Reschedule", b.caps.Reschedule)
-		r := b.push(b.msg("k", dueNow))
-		l := b.lease1(0)
-		_, err := b.e.Reschedule(b.Context(), b.id(r.ID), dueLater)
-		b.is(err, engine.ErrLeased)
-		b.bury(l.Token, "x")
-		for _, ref := range []engine.Ref{b.id(r.ID), b.id(1 << 62), {Queue: queueName(), ID: r.ID}, b.key("k"), b.key("unknown")} {
-			if ref.ID == 0 && !b.caps.Keys {
-				continue
-			}
-			_, err = b.e.Reschedule(b.Context(), ref, dueLater)
-			b.is(err, engine.ErrNotFound)
-		}
-	}},
-}
-
 // reschedule moves a message, which must succeed.
 func (b *bed) reschedule(ref engine.Ref, due engine.When) engine.Info {
 	b.Helper()

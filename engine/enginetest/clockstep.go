@@ -83,13 +83,6 @@ var clockStepTests = []test{
 		b.h.Clock.Advance(2 * time.Hour)
 		b.none("it is acked")
 	}},
-	{"a step forward makes due what is due", func(b *bed) {
-		b.needClock()
-		b.push(b.msg("k", engine.When{In: 100 * 24 * time.Hour}))
-		b.none("it is far away")
-		b.h.Clock.Advance(100 * 24 * time.Hour)
-		b.lease1(0)
-	}},
 	{"NextDue of the farthest due is that due", func(b *bed) {
 		b.need("any delay", b.caps.AnyDelay())
 		b.need("Foresight", b.caps.Foresight)

@@ -108,7 +108,6 @@ type part struct {
 func Run(t *testing.T, h Harness) {
 	parts := []part{
 		{"Push", pushTests},
-		{"Conflict", conflictTests},
 		{"AtomicPush", atomicTests},
 		{"LeaseOrder", orderTests},
 		{"LeaseDue", dueTests},
@@ -117,7 +116,6 @@ func Run(t *testing.T, h Harness) {
 		{"ClockStep", clockStepTests},
 		{"Settle", settleTests},
 		{"Cancel", cancelTests},
-		{"Reschedule", rescheduleTests},
 		{"IfState", ifStateTests},
 		{"Get", getTests},
 		{"Claim", claimTests},

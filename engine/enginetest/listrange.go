@@ -53,18 +53,6 @@ var rangeTests = []test{
 			}
 		}
 	}},
-	{"newest first is the reverse, over pages of any size", func(b *bed) {
-		b.need("Range", b.caps.Range)
-		lister := optional[engine.Lister](b, "List", b.caps.List)
-		for state := range b.population() {
-			want := infoIDs(b.list(lister, state, 1000, nil))
-			slices.Reverse(want)
-			for _, limit := range []int{1, 3, 1000} {
-				q := engine.ListQuery{Queue: b.queue, State: state, Limit: limit, Newest: true}
-				b.sameIDs(fmt.Sprintf("%v by %d", state, limit), infoIDs(b.listed(lister, q)), want)
-			}
-		}
-	}},
 	{"what does not change appears once, newest first, while others come and go", func(b *bed) {
 		b.need("Range", b.caps.Range)
 		lister := optional[engine.Lister](b, "List", b.caps.List)

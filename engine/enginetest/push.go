@@ -161,19 +161,6 @@ var pushTests = []test{
 			}
 		}
 	}},
-	{"items of one call act in order", func(b *bed) {
-		b.need("Keys", b.caps.Keys)
-		second := b.msg("k", dueNow)
-		second.OnConflict = engine.Keep
-		r, err := b.e.Push(b.Context(), []engine.Message{b.msg("k", dueLater), second, b.msg("k", dueNow), b.msg("other", dueNow)})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if r[0].Outcome != engine.Created || r[1].Outcome != engine.Kept || r[1].ID != r[0].ID || r[3].Outcome != engine.Created {
-			b.Fatalf("results %+v", r)
-		}
-		b.is(r[2].Err, engine.ErrExists)
-	}},
 	{"an engine keeps no slice of the caller's", func(b *bed) {
 		m := b.msg("k", dueNow)
 		m.Body = []byte("original")

@@ -142,18 +142,6 @@ var rememberTests = []test{
 		b.ack(b.leaseOf(next).Token)
 		b.absent(b.key("k"))
 	}},
-	{"the live one is seen first, then the finished, then the dead", func(b *bed) {
-		b.needRemember()
-		dead := b.deadOnes("k")[0]
-		b.state(b.key("k"), engine.Dead, 1)
-		r := b.handled("k", long)
-		b.finished(r, "k", engine.Acked)
-		b.state(b.id(dead), engine.Dead, 1)
-		again := b.pushAs(engine.Replace, "k", dueLater)
-		if i := b.get(b.key("k")); i.ID != again.ID {
-			b.Fatalf("%+v", i)
-		}
-	}},
 	{"what a late settlement brings back forgets", func(b *bed) {
 		b.needRemember()
 		b.need("GiveBack", b.caps.GiveBack)
@@ -229,21 +217,6 @@ var rememberTests = []test{
 			b.Fatalf("%v, %+v", err, page)
 		}
 		b.is(b.tryPush(b.msg("k", dueNow)).Err, engine.ErrExists)
-	}},
-	{"items of one call meet it", func(b *bed) {
-		b.needRemember()
-		first := b.handled("k", long)
-		keep, anew := b.msg("k", dueLater), b.msg("k", dueLater)
-		keep.OnConflict, anew.OnConflict = engine.Keep, engine.Replace
-		r, err := b.e.Push(b.Context(), []engine.Message{b.msg("k", dueLater), keep, anew, keep})
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.is(r[0].Err, engine.ErrExists)
-		if r[0].ID != first.ID || r[1].ID != first.ID || r[1].State != engine.Finished ||
-			r[2].Outcome != engine.Created || r[3].Outcome != engine.Kept || r[3].ID != r[2].ID || r[3].State != engine.Scheduled {
-			b.Fatalf("%+v", r)
-		}
 	}},
 	{"an atomic push meets it, and a failed one forgets nothing", func(b *bed) {
 		b.needRemember()

@@ -13,7 +13,7 @@ import (
 var (
 	// What differs where a queue has several shards.
 	shardParts = []string{
-		"Push", "Conflict", "AtomicPush", "LeaseOrder", "LeaseDue", "Lapse", "Cancel", "IfState", "Expiry", "List", "Range", "Count",
+		"Push", "AtomicPush", "LeaseOrder", "LeaseDue", "Lapse", "Cancel", "IfState", "Expiry", "List", "Range", "Count",
 		"Forecast", "Pause", "Purge", "Redrive", "DeadKeep", "MaxPending", "InFlight", "Rate", "Reopen", "Race", "RaceLimits", "Many", "History",
 	}
 
@@ -24,7 +24,7 @@ var (
 
 	// All that is asked of a server, once or a few times.
 	callParts = []string{
-		"Push", "Conflict", "AtomicPush", "LeaseDue", "Lapse", "Settle", "Cancel", "Reschedule", "IfState", "Get", "Claim", "Expiry", "Remember", "List",
+		"Push", "AtomicPush", "LeaseDue", "Lapse", "Settle", "Cancel", "IfState", "Get", "Claim", "Expiry", "Remember", "List",
 		"Count", "Forecast", "Pause", "Purge", "Redrive", "Settings", "DeadKeep", "MaxPending", "InFlight", "Rate", "Reopen", "History",
 	}
 )

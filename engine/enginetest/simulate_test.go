@@ -167,6 +167,24 @@ func frailHarness(f *frailty) Harness {
 	}
 }
 
+// frailPlayer returns a player on a frail model, and the first of its queues.
+func frailPlayer(t *testing.T, f *frailty) (b *bed, p *player, queue string) {
+	t.Helper()
+	b = newBed(t, frailHarness(f))
+	p = newPlayer(b, b.h.Clock.Now())
+	return b, p, p.queues[0]
+}
+
+// both configures the first queue of the engine and of the model.
+func (p *player) both(s engine.Settings) {
+	p.b.Helper()
+	for _, e := range []engine.Configurer{p.e.(engine.Configurer), p.m} {
+		if _, err := e.Configure(p.ctx, p.queues[0], s, ""); err != nil {
+			p.b.Fatal(err)
+		}
+	}
+}
+
 // loseLeases makes of a model what a crash leaves that loses all leases, and the deaths they led to.
 func loseLeases(m *Model) {
 	for _, x := range slices.Concat(m.msgs, m.dropped) {
@@ -188,15 +206,9 @@ func loseLeases(m *Model) {
 func TestDroppedMayBeBack(t *testing.T) {
 	for _, expires := range []time.Duration{0, 30 * time.Second} {
 		t.Run(expires.String(), func(t *testing.T) {
-			b := newBed(t, frailHarness(&frailty{found: loseLeases}))
+			b, p, q := frailPlayer(t, &frailty{found: loseLeases})
 			b.h.Lasting = nil
-			p := newPlayer(b, b.h.Clock.Now())
-			q := p.queues[0]
-			for _, e := range []engine.Configurer{p.e.(engine.Configurer), p.m} {
-				if _, err := e.Configure(t.Context(), q, engine.Settings{DeadKeep: time.Second}, ""); err != nil {
-					t.Fatal(err)
-				}
-			}
+			p.both(engine.Settings{DeadKeep: time.Second})
 			p.push([]engine.Message{{Queue: q, Key: "a", Due: engine.When{At: p.now}, Terms: engine.Terms{MaxAttempts: 1, ExpireAfter: expires, Remember: time.Hour}}}, false)
 			p.lease([]engine.Want{{Queue: q, Max: 1, TTR: time.Second}})
 			p.clock.Advance(time.Minute)
@@ -224,11 +236,7 @@ func TestDroppedBehindALostLease(t *testing.T) {
 	}}))
 	p := newPlayer(b, b.h.Clock.Now())
 	q := p.queues[0]
-	for _, e := range []engine.Configurer{p.e.(engine.Configurer), p.m} {
-		if _, err := e.Configure(t.Context(), q, engine.Settings{DeadMax: 1}, ""); err != nil {
-			t.Fatal(err)
-		}
-	}
+	p.both(engine.Settings{DeadMax: 1})
 	for _, w := range []engine.Want{{Queue: q, Max: 1, TTR: time.Second, Remote: true}, {Queue: q, Max: 1, TTR: time.Hour}} {
 		p.push([]engine.Message{{Queue: q, Key: w.TTR.String(), Due: engine.When{At: p.now}, Terms: engine.Terms{MaxAttempts: 1}}}, false)
 		p.lease([]engine.Want{w})
@@ -245,14 +253,8 @@ func TestDroppedBehindALostLease(t *testing.T) {
 // TestSlackOfManyCrashes has an engine crash again and again: what it may have to meet again does not
 // grow by that.
 func TestSlackOfManyCrashes(t *testing.T) {
-	b := newBed(t, frailHarness(&frailty{found: func(*Model) {}}))
-	p := newPlayer(b, b.h.Clock.Now())
-	q := p.queues[0]
-	for _, e := range []engine.Configurer{p.e.(engine.Configurer), p.m} {
-		if _, err := e.Configure(t.Context(), q, engine.Settings{DeadKeep: time.Second}, ""); err != nil {
-			t.Fatal(err)
-		}
-	}
+	b, p, q := frailPlayer(t, &frailty{found: func(*Model) {}})
+	p.both(engine.Settings{DeadKeep: time.Second})
 	p.push([]engine.Message{{Queue: q, Due: engine.When{At: p.now}, Terms: engine.Terms{MaxAttempts: 1}}}, false)
 	want := engine.Want{Queue: q, Max: 1, TTR: time.Second, Remote: true}
 	p.lease([]engine.Want{want})
@@ -277,10 +279,8 @@ func TestSlackOfManyCrashes(t *testing.T) {
 // TestPartOfARedrive has a redrive of two be cut short behind the first, which had died at the end of a
 // lease: by what the model was before, that is lost with the power, and the message has expired.
 func TestPartOfARedrive(t *testing.T) {
-	b := newBed(t, frailHarness(&frailty{found: loseLeases}))
+	b, p, q := frailPlayer(t, &frailty{found: loseLeases})
 	b.h.Lasting = nil
-	p := newPlayer(b, b.h.Clock.Now())
-	q := p.queues[0]
 	message := func(key string, expires time.Duration) engine.Message {
 		return engine.Message{Queue: q, Key: key, Due: engine.When{At: p.now}, Terms: engine.Terms{MaxAttempts: 1, ExpireAfter: expires}}
 	}
@@ -307,10 +307,8 @@ func TestPartOfARedrive(t *testing.T) {
 // key had been pushed and cancelled: that forgets the key, which a loss of the lease would not, and who has
 // expired in the queue hides that none is counted.
 func TestReleaseBehindACancel(t *testing.T) {
-	b := newBed(t, frailHarness(&frailty{}))
+	b, p, q := frailPlayer(t, &frailty{})
 	b.h.Lasting = nil
-	p := newPlayer(b, b.h.Clock.Now())
-	q := p.queues[0]
 	message := func(key string, expires time.Duration) []engine.Message {
 		due := engine.When{At: p.now.Add(-time.Hour)}
 		return []engine.Message{{Queue: q, Key: key, Due: due, Terms: engine.Terms{MaxAttempts: 1, ExpireAfter: expires, Remember: time.Hour}}}
@@ -340,9 +338,7 @@ func TestReleaseBehindACancel(t *testing.T) {
 // TestExpiredAtOnceBesideTheDead has two die under one key, and a push under it expire at once: which of
 // the dead is shown is open where none is remembered, but not that the key is.
 func TestExpiredAtOnceBesideTheDead(t *testing.T) {
-	b := newBed(t, frailHarness(&frailty{}))
-	p := newPlayer(b, b.h.Clock.Now())
-	q := p.queues[0]
+	_, p, q := frailPlayer(t, &frailty{})
 	message := engine.Message{Queue: q, Key: "a", Due: engine.When{At: p.now}, Terms: engine.Terms{MaxAttempts: 1, Remember: time.Hour}}
 	for range 2 {
 		p.push([]engine.Message{message}, false)
@@ -371,11 +367,7 @@ func TestPushOfSomeIsRefused(t *testing.T) {
 	p := newPlayer(b, b.h.Clock.Now())
 	p.fault, p.faultPending = &b.h.Faults[1], true
 	q, other := p.queues[0], p.queues[1]
-	for _, e := range []engine.Configurer{p.e.(engine.Configurer), p.m} {
-		if _, err := e.Configure(t.Context(), q, engine.Settings{MaxPending: 1}, ""); err != nil {
-			t.Fatal(err)
-		}
-	}
+	p.both(engine.Settings{MaxPending: 1})
 	message := func(queue, key string, due, after time.Duration) engine.Message {
 		return engine.Message{Queue: queue, Key: key, Due: engine.When{At: p.now.Add(due)}, Terms: engine.Terms{ExpireAfter: after}}
 	}
@@ -424,14 +416,8 @@ func TestExpiredMayBePending(t *testing.T) {
 		"for good":                       {func(m *Model, _ string, room int64) bool { return int64(len(m.ghosts)) >= room }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t, frailHarness(&frailty{refuses: x.refuses}))
-			p := newPlayer(b, b.h.Clock.Now())
-			q := p.queues[0]
-			for _, e := range []engine.Configurer{p.e.(engine.Configurer), p.m} {
-				if _, err := e.Configure(t.Context(), q, engine.Settings{MaxPending: 1}, ""); err != nil {
-					t.Fatal(err)
-				}
-			}
+			_, p, q := frailPlayer(t, &frailty{refuses: x.refuses})
+			p.both(engine.Settings{MaxPending: 1})
 			message := func(key string, after time.Duration) engine.Message {
 				return engine.Message{Queue: q, Key: key, Due: engine.When{At: p.now.Add(-time.Hour)}, Terms: engine.Terms{ExpireAfter: after}}
 			}

@@ -91,7 +91,7 @@ func FromCode(code string) error {
 }
 
 // Error says what went wrong with which message, and what to do about it. It wraps one of
-// the errors above or a cause from below.
+// the errors above or an error of another package.
 type Error struct {
 	Op    string // "push", "lease", "settle", …
 	Queue string

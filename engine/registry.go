@@ -43,17 +43,17 @@ func parse(rawURL string) (*url.URL, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		// The parse error repeats the URL, which may hold a password.
-		return nil, &Error{Op: "open", Err: ErrInvalid, Hint: "the store is not a URL; an example is disk:tarry-data; " + escape}
+		return nil, &Error{Op: "open", Err: ErrInvalid, Hint: "the store is not a URL; an example is disk:tarry-data; " + escapeAdvice}
 	}
 	return u, nil
 }
 
-const escape = "percent-encode what is neither a letter nor a digit in a password, or give its file by password_file"
+const escapeAdvice = "percent-encode anything in a password but letters and digits, or put it in a file and set password_file"
 
 func unknown(scheme string) error {
 	if scheme == "" {
-		return &Error{Op: "open", Err: ErrInvalid, Hint: "the store has no scheme; of a directory it is disk:, as in disk:tarry-data"}
+		return &Error{Op: "open", Err: ErrInvalid, Hint: "the store has no scheme; for a directory put disk: before it, as in disk:tarry-data"}
 	}
 	return &Error{Op: "open", Err: ErrInvalid, Hint: fmt.Sprintf(
-		"no engine has the scheme %q; known here: %s; programs import the engine's package", scheme, strings.Join(Schemes(), ", "))}
+		"no engine has the scheme %q; known here: %s; a program must import the engine's package", scheme, strings.Join(Schemes(), ", "))}
 }

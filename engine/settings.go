@@ -14,7 +14,7 @@ type Settings struct {
 	MaxPending int64   // most live messages: a push beyond it gets ErrLimit; unset: any number
 	InFlight   int64   // most leased messages, over all processes; unset: any number
 	Rate       float64 // leases a second; unset: any number
-	Burst      int64   // leases that Rate allows at once after a pause; unset: see Bursts
+	Burst      int64   // most leases at once after a pause; unset: see Bursts
 }
 
 // Limits of settings.
@@ -23,7 +23,7 @@ const (
 	MinRate  = 1.0 / (24 * 60 * 60)
 	MaxRate  = 1_000_000
 	MaxBurst = 1_000_000
-	MaxRest  = 10 * 365 * 24 * time.Hour // for Rate to allow a whole Burst
+	MaxRest  = 10 * 365 * 24 * time.Hour // how long a whole Burst may take to gather at Rate
 )
 
 // Bursts returns how many leases Rate allows at once: Burst, else what Rate allows in a

@@ -27,7 +27,7 @@ func Open(rawURL string, o *Options) (Target, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		// The parse error repeats the URL, which may contain a password.
-		return nil, invalid("the target is not a URL; an example is https://shop.example/paid; percent-encode what is neither a letter nor a digit in a password")
+		return nil, invalid("the target is not a URL; an example is https://shop.example/paid; percent-encode anything in a password but letters and digits")
 	}
 	full, err := o.Complete()
 	if err != nil {

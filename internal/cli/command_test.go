@@ -193,7 +193,7 @@ func TestWrongUsage(t *testing.T) {
 		{args: "serve --max-buffered 0 --http 127.0.0.1:0", stderr: `tarry: --max-buffered 0.*`},
 		{args: "serve --max-connections -1 --http 127.0.0.1:0", stderr: `tarry: --max-connections -1.*`},
 		{args: "serve --host http://tarry.example.com --http 127.0.0.1:0", stderr: `tarry: --host: "http://tarry.example.com" is not .*without http:// and port.*`},
-		{args: "serve --store tarry-data --http 127.0.0.1:0", stderr: `tarry: open: invalid \(the store has no scheme; of a directory it is disk:, as in disk:tarry-data\)`},
+		{args: "serve --store tarry-data --http 127.0.0.1:0", stderr: `tarry: open: invalid \(the store has no scheme; for a directory put disk: before it, as in disk:tarry-data\)`},
 		{args: "serve --store nowhere: --http 127.0.0.1:0", stderr: `tarry: open: .*no engine has the scheme "nowhere".*`},
 		{args: "bench", stderr: `tarry: --store is missing.*`},
 		{args: "bench --store mem: --scenario race", stderr: `tarry: unknown scenario "race".*`},

@@ -9,11 +9,10 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Gate admits the calls of an engine while it is open, and reports when the last call has
-// ended after its close. The zero value is open. Its methods are safe for
-// concurrent use and never wait.
+// Gate admits the calls of an engine until it is closed, and then reports when the last one
+// has ended. The zero value is open. Its methods are safe for concurrent use and never wait.
 type Gate struct {
-	under atomic.Int64 // calls under way; after Close, shut is added
+	active atomic.Int64 // calls under way; after Close, shut is added
 
 	mu   sync.Mutex
 	idle chan struct{} // made by Close
@@ -41,7 +40,7 @@ func Closed(op string) error {
 
 // TryEnter is Enter for work without a context. It reports whether the work may begin.
 func (g *Gate) TryEnter() bool {
-	if g.under.Add(1) > 0 {
+	if g.active.Add(1) > 0 {
 		return true
 	}
 	g.Leave()
@@ -50,8 +49,8 @@ func (g *Gate) TryEnter() bool {
 
 // Leave ends a call.
 func (g *Gate) Leave() {
-	// A refused call may be the last to leave, and there may be several.
-	if g.under.Add(-1) == shut {
+	// Refused calls come here too, so the count may reach shut more than once.
+	if g.active.Add(-1) == shut {
 		g.once.Do(func() { close(g.idle) })
 	}
 }
@@ -63,7 +62,7 @@ func (g *Gate) Close() (idle <-chan struct{}) {
 	defer g.mu.Unlock()
 	if g.idle == nil {
 		g.idle = make(chan struct{})
-		if g.under.Add(shut) == shut {
+		if g.active.Add(shut) == shut {
 			g.once.Do(func() { close(g.idle) })
 		}
 	}

@@ -43,7 +43,7 @@ func (w *Watchers) all() []*watcher {
 	return nil
 }
 
-// Any reports whether anybody watches.
+// Any reports whether there is a watcher.
 func (w *Watchers) Any() bool { return len(w.all()) > 0 }
 
 // Hint calls all watchers for each queue, on the caller's goroutine. The caller must not hold

@@ -34,8 +34,8 @@ func FateOf(err error) Fate {
 
 // Bound is how long a call may take, over all its attempts.
 type Bound struct {
-	Tries  time.Time // until when to repeat calls that were certainly not carried out; zero: never
-	Answer time.Time // until when to wait for answers
+	Tries  time.Time // when to stop repeating calls that were certainly not carried out; zero: never repeat
+	Answer time.Time // when to stop waiting for answers
 }
 
 // Within returns a Bound that starts now.

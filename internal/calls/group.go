@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// GroupBy groups the numbers below n by their value of the function of, for example the items
-// of a call by queue, shard or batch. It yields each value with its numbers in order, in the
-// order of the values' first numbers. All calls of the function come before the first yield,
-// and it may be called twice for a number. The caller may keep the slices but must not change
-// them.
+// GroupBy groups the numbers from 0 to n-1, for example of the items of a call, by the value
+// that of returns for each. It yields the values in order of first appearance, each with its
+// numbers in ascending order. It calls of before the first yield, perhaps twice for a number.
+// The caller may keep the slices but must not change them.
 //
 // Most calls have a single group. GroupBy finds that in one pass, and then allocates nothing
 // for up to 64 items.

@@ -7,8 +7,8 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// AppendContent writes a content: its type; a Uvarint count of headers, with a name and a
-// value for each; and then the body up to the end.
+// AppendContent writes a message's content: its type; a Uvarint count of headers, then their
+// names and values; and the body, which takes the rest.
 func AppendContent(b []byte, c *engine.Content) []byte {
 	b = AppendString(b, c.ContentType)
 	b = binary.AppendUvarint(b, uint64(len(c.Headers)))
@@ -27,7 +27,7 @@ func ContentSize(c *engine.Content) int {
 	return n
 }
 
-// Content reads a content up to the end.
+// Content reads what AppendContent wrote, to the end.
 func (r *Reader) Content() (c engine.Content) {
 	c.ContentType = r.String()
 	if n := r.Count(2); n > 0 {

@@ -1,5 +1,5 @@
-// Package figure helps engines to measure themselves: it has histograms of durations, and the
-// list of figures that engine.Measurer returns.
+// Package figure helps engines to measure themselves: it has histograms of durations, and
+// builds the list of figures that engine.Measurer returns.
 package figure
 
 import "github.com/tarryhq/tarry/engine"
@@ -10,7 +10,7 @@ type List struct {
 	figures []engine.Figure
 }
 
-// Of returns an empty list. The engine's name and _ precede the name of each figure.
+// Of returns an empty list. Each figure's name will begin with the engine's name and _.
 func Of(name string) *List { return &List{engine: name} }
 
 // By is the reading of a figure for one value of its label.
@@ -45,9 +45,9 @@ func (l *List) GaugeBy(name, help, label string, by ...By) {
 }
 
 // Flag adds a gauge that is 1 for true and 0 for false.
-func (l *List) Flag(name, help string, is bool) {
+func (l *List) Flag(name, help string, on bool) {
 	value := 0.0
-	if is {
+	if on {
 		value = 1
 	}
 	l.Gauge(name, help, value)

@@ -163,7 +163,7 @@ func (m *Model) List(ctx context.Context, q engine.ListQuery) (engine.Page, erro
 		err = json.Unmarshal([]byte(q.After), &after)
 	}
 	if err != nil || after.State != q.State || after.Newest != q.Newest {
-		return engine.Page{}, &engine.Error{Op: "list", Queue: q.Queue, Hint: "after is the next of the page before, of the same state and order", Err: engine.ErrInvalid}
+		return engine.Page{}, &engine.Error{Op: "list", Queue: q.Queue, Hint: "after must be the next of an earlier page, with the same state and order", Err: engine.ErrInvalid}
 	}
 	order := order(&q)
 	var page engine.Page

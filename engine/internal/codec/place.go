@@ -21,8 +21,8 @@ func (p Place) Compare(o Place) int { return cmp.Or(cmp.Compare(p.At, o.At), cmp
 
 const placeSize = 1 + 8 + 8
 
-// course is the part that all pages of a list have in common, as the first byte of a cursor.
-func course(q *engine.ListQuery) byte {
+// listKind is the first byte of a cursor: the state and order of its list.
+func listKind(q *engine.ListQuery) byte {
 	c := byte(q.State) << 1
 	if q.Newest {
 		c |= 1
@@ -32,21 +32,21 @@ func course(q *engine.ListQuery) byte {
 
 // Cursor returns the Page.Next of a page that ends with p.
 func (p Place) Cursor(q *engine.ListQuery) string {
-	raw := [placeSize]byte{course(q)}
+	raw := [placeSize]byte{listKind(q)}
 	binary.BigEndian.PutUint64(raw[1:], uint64(p.At))
 	binary.BigEndian.PutUint64(raw[9:], uint64(p.ID))
 	return textCoding.EncodeToString(raw[:])
 }
 
 // PlaceAfter returns the place after which a page begins; nil: at the start. It fails with
-// ErrInvalid if no page of such a list has that cursor.
+// ErrInvalid unless the cursor is of such a list.
 func PlaceAfter(q *engine.ListQuery) (*Place, error) {
 	if q.After == "" {
 		return nil, nil
 	}
 	var raw [placeSize]byte
-	if !decodeText(raw[:], q.After) || raw[0] != course(q) {
-		return nil, &engine.Error{Op: "list", Queue: q.Queue, Err: engine.ErrInvalid, Hint: "after is the next of the page before, of the same state and order"}
+	if !decodeText(raw[:], q.After) || raw[0] != listKind(q) {
+		return nil, &engine.Error{Op: "list", Queue: q.Queue, Err: engine.ErrInvalid, Hint: "after must be the next of an earlier page, with the same state and order"}
 	}
 	return &Place{int64(binary.BigEndian.Uint64(raw[1:])), engine.ID(binary.BigEndian.Uint64(raw[9:]))}, nil
 }
@@ -81,8 +81,7 @@ func SpanOf(q *engine.ListQuery) (Span, error) {
 // Holds reports whether a place is in the span.
 func (s Span) Holds(p Place) bool { return p.Compare(s.Low) >= 0 && p.Compare(s.High) < 0 }
 
-// ceilMilli returns the first whole millisecond at or after t. Since places are whole
-// milliseconds, those at or after it are exactly those at or after t.
+// ceilMilli returns the first whole millisecond at or after t. No place is between the two.
 func ceilMilli(t time.Time) int64 {
 	ms := t.UnixMilli()
 	if t.Nanosecond()%int(time.Millisecond) != 0 {

@@ -19,7 +19,7 @@ func NewNonce() (n Nonce) {
 
 // Token names a lease.
 type Token struct {
-	Queue uint64 // the engine's number of it
+	Queue uint64 // the engine's number for the queue
 	ID    engine.ID
 	Nonce Nonce // belongs to this lease alone
 }

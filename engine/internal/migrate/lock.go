@@ -30,7 +30,7 @@ func (s *Set) locked(ctx context.Context, db *sql.DB, do func(conn *sql.Conn, ha
 	}()
 	has, err := s.Version(ctx, conn)
 	if err == nil {
-		err = s.known(has)
+		err = s.checkKnown(has)
 	}
 	if err != nil {
 		return err

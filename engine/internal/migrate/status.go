@@ -50,28 +50,27 @@ func (s *Set) Version(ctx context.Context, db querier) (int64, error) {
 // Check returns an error that wraps ErrOld or ErrNew unless the store is at the latest
 // version. It writes nothing and reads only the table of versions.
 func (s *Set) Check(ctx context.Context, db *sql.DB) error {
-	has, err := s.Version(ctx, db)
+	version, err := s.Version(ctx, db)
 	switch {
 	case err != nil:
 		return err
-	case has == 0:
-		return fmt.Errorf("%w: there is no store %s; %s", ErrOld, s.store, migrateUp)
-	case has < s.Latest():
-		return fmt.Errorf("%w: %s is at version %d, and this program needs %d; %s", ErrOld, s.store, has, s.Latest(), migrateUp)
+	case version == 0:
+		return fmt.Errorf("%w: there is no store %s; %s", ErrOld, s.store, migrateAdvice)
+	case version < s.Latest():
+		return fmt.Errorf("%w: %s is at version %d, and this program needs %d; %s", ErrOld, s.store, version, s.Latest(), migrateAdvice)
 	}
-	return s.known(has)
+	return s.checkKnown(version)
 }
 
-// migrateUp says what to do if a store lacks migrations.
-const migrateUp = "run tarry migrate up --store URL, or open it with the option migrate=true"
+const migrateAdvice = "run tarry migrate up --store URL, or open it with the option migrate=true"
 
-// known returns an error for a version that this program does not know.
-func (s *Set) known(has int64) error {
-	if has <= s.Latest() {
+// checkKnown returns an error for a version that this program does not know.
+func (s *Set) checkKnown(version int64) error {
+	if version <= s.Latest() {
 		return nil
 	}
-	return fmt.Errorf("%w: %s is at version %d, and this program knows %d; use a newer tarry, or run tarry migrate down with the one that is at %d",
-		ErrNew, s.store, has, s.Latest(), has)
+	return fmt.Errorf("%w: %s is at version %d, and this program knows up to %d; use a newer tarry, or run tarry migrate down with the one that is at %d",
+		ErrNew, s.store, version, s.Latest(), version)
 }
 
 // querier is a *sql.DB or a *sql.Conn.
@@ -85,11 +84,11 @@ func (s *Set) applied(ctx context.Context, db querier) ([]engine.Migration, erro
 	var exists bool
 	err := db.QueryRowContext(ctx, s.names.Replace(s.dialect.exists)).Scan(&exists)
 	if err != nil || !exists {
-		return nil, s.unread(err)
+		return nil, s.versionError(err)
 	}
 	rows, err := db.QueryContext(ctx, s.names.Replace(s.dialect.list))
 	if err != nil {
-		return nil, s.unread(err)
+		return nil, s.versionError(err)
 	}
 	defer rows.Close()
 	var all []engine.Migration
@@ -97,15 +96,15 @@ func (s *Set) applied(ctx context.Context, db querier) ([]engine.Migration, erro
 		var a engine.Migration
 		var seconds int64
 		if err := rows.Scan(&a.Version, &seconds); err != nil {
-			return nil, s.unread(err)
+			return nil, s.versionError(err)
 		}
 		a.Applied = time.Unix(seconds, 0)
 		all = append(all, a)
 	}
-	return all, s.unread(rows.Err())
+	return all, s.versionError(rows.Err())
 }
 
-func (s *Set) unread(err error) error {
+func (s *Set) versionError(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -7,20 +7,19 @@ import (
 	"time"
 )
 
-// step is how long an empty Bucket gathers before Next, at rates that give more than one
-// lease in that time. Waiters are then woken for several leases at once.
-const step = 5 * time.Millisecond
+// wakeEvery is how often waiters are woken at high rates: each time for several leases.
+const wakeEvery = 5 * time.Millisecond
 
 // Bucket is the state of a rate. The zero Bucket is full. It is not safe for concurrent use.
 type Bucket struct {
-	base time.Time // when the bucket was, or would have been, empty
+	base time.Time // see Base
 }
 
-// Since returns the bucket that has gathered since an instant. A store keeps only that
-// instant, which Base returns.
+// Since returns a bucket that was empty at an instant. That instant, which Base returns, is
+// all that a store keeps.
 func Since(base time.Time) Bucket { return Bucket{base} }
 
-// Base returns since when the bucket has gathered.
+// Base returns when the bucket was, or would have been, empty.
 func (b *Bucket) Base() time.Time { return b.base }
 
 // Rate is how many leases a second are allowed, and how many at once after a pause.
@@ -29,19 +28,19 @@ type Rate struct {
 	Burst     int64   // at least 1
 }
 
-// each returns the time in which one lease gathers.
-func (r Rate) each() time.Duration { return max(1, time.Duration(float64(time.Second)/r.PerSecond)) }
+// interval is the time between two leases.
+func (r Rate) interval() time.Duration { return max(1, time.Duration(float64(time.Second)/r.PerSecond)) }
 
-// rest returns the time in which a burst gathers, at most 292 years.
-func (r Rate) rest() time.Duration {
-	each := r.each()
-	return time.Duration(min(r.Burst, int64(math.MaxInt64/each))) * each
+// fillTime is how long an empty bucket takes to hold a burst, at most 292 years.
+func (r Rate) fillTime() time.Duration {
+	interval := r.interval()
+	return time.Duration(min(r.Burst, int64(math.MaxInt64/interval))) * interval
 }
 
 // settle brings the bucket to now. The bucket then holds at most a burst, and nothing if the
 // clock was set back.
 func (b *Bucket) settle(now time.Time, r Rate) {
-	if full := now.Add(-r.rest()); b.base.Before(full) {
+	if full := now.Add(-r.fillTime()); b.base.Before(full) {
 		b.base = full
 	}
 	if b.base.After(now) {
@@ -53,15 +52,14 @@ func (b *Bucket) settle(now time.Time, r Rate) {
 func (b *Bucket) Allows(now time.Time, r Rate) int {
 	now = now.Round(0) // Next returns wall-clock time, which may step; the monotonic clock does not
 	b.settle(now, r)
-	return int(now.Sub(b.base) / r.each())
+	return int(now.Sub(b.base) / r.interval())
 }
 
 // Take takes n leases, which Allows has allowed.
-func (b *Bucket) Take(n int, r Rate) { b.base = b.base.Add(time.Duration(n) * r.each()) }
+func (b *Bucket) Take(n int, r Rate) { b.base = b.base.Add(time.Duration(n) * r.interval()) }
 
-// Next returns when leases are allowed again: one, or as many as gather in 5 ms if that is
-// more.
+// Next returns when leases are allowed again: one, or as many as 5 ms allow if that is more.
 func (b *Bucket) Next(r Rate) time.Time {
-	some := min(r.Burst, max(1, int64(step/r.each())))
-	return b.base.Add(time.Duration(some) * r.each())
+	leases := min(r.Burst, max(1, int64(wakeEvery/r.interval())))
+	return b.base.Add(time.Duration(leases) * r.interval())
 }

@@ -29,7 +29,9 @@ type Rate struct {
 }
 
 // interval is the time between two leases.
-func (r Rate) interval() time.Duration { return max(1, time.Duration(float64(time.Second)/r.PerSecond)) }
+func (r Rate) interval() time.Duration {
+	return max(1, time.Duration(float64(time.Second)/r.PerSecond))
+}
 
 // fillTime is how long an empty bucket takes to hold a burst, at most 292 years.
 func (r Rate) fillTime() time.Duration {

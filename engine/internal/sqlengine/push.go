@@ -22,7 +22,7 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 	})
 }
 
-// pushNeeds returns what a push needs that others may have locked: its key, or the whole
+// pushNeeds returns the lock for which a push may have to wait: of its key, or of the whole
 // queue if that has max_pending.
 func (e *Engine) pushNeeds(m *engine.Message) lockKey {
 	switch num := e.names.of([]string{m.Queue}); {
@@ -109,11 +109,11 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, timeout LockTi
 }
 
 // tellWithin is how soon a message must be due for a notice. Other processes find later ones
-// in time by their whole looks, which are more frequent.
+// without it: their whole looks come more often.
 const tellWithin = 2 * lookMost
 
-// tells reports whether others get a notice of a message due at an instant. They always do
-// with a test's clock, which may jump there.
+// tells reports whether others get a notice of a message that is due at an instant. With a
+// test's clock, which may jump there, they always do.
 func (e *Engine) tells(at, ms int64) bool {
 	return e.cfg.Now != nil || at <= ms+tellWithin.Milliseconds()
 }

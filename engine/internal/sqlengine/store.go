@@ -72,13 +72,13 @@ type Store interface {
 	Close()
 }
 
-// QueuesMost is how many queues are counted in one statement.
+// QueuesMost is the most queues that one statement counts.
 const QueuesMost = 500
 
 // BlockSize is how many ids a process reserves at a time.
 const BlockSize = 1000
 
-// Sooner is a notice: a queue may have something at an instant.
+// Sooner is a notice that a queue may have something to lease at an instant.
 type Sooner struct {
 	Queue string
 	At    int64
@@ -106,10 +106,9 @@ type Tx interface {
 	// Tally adds to counts. It neither waits for other transactions nor makes them wait.
 	Tally(ctx context.Context, changes []Tally)
 	// Stock returns the counts of up to QueuesMost queues, in one statement. Messages due at
-	// or before ms are ready; those due within its minute are counted row by row.
+	// or before ms are ready; those due in the minute of ms are counted row by row.
 	Stock(ctx context.Context, queues []int64, ms int64) (map[int64]Stock, error)
-	// Due returns the nonzero counts of CountDue for the minutes from first up to, but
-	// without, end.
+	// Due returns the nonzero counts of CountDue for the minutes from first to before end.
 	Due(ctx context.Context, queue, first, end int64) ([]Tally, error)
 }
 
@@ -150,13 +149,12 @@ type Opened struct {
 
 // Messages are the rows of messages.
 type Messages interface {
-	// ByID reads and locks the messages with some ids that exist, in the order of ids.
+	// ByID reads and locks the messages with these ids, in order. It leaves out missing ones.
 	ByID(ctx context.Context, ids []engine.ID, lock Lock, body bool) ([]*Row, error)
-	// ByKey reads and locks the live messages with some keys, in the order of names, and then
-	// reads the memories of these keys.
+	// ByKey reads and locks the live messages with these keys, in the order of names, and then
+	// reads the memories of the keys.
 	ByKey(ctx context.Context, names []Name, lock Lock, body bool) ([]*Row, []Memory, error)
-	// LastDead returns the last message to die, at or after since, of those with a key; nil:
-	// none.
+	// LastDead returns the message with a key that died last, if at or after since; nil: none.
 	LastDead(ctx context.Context, name Name, since int64, body bool) (*Row, error)
 	// Ranges answers each range in order.
 	Ranges(ctx context.Context, ranges []Range) ([][]*Row, error)
@@ -180,9 +178,9 @@ type Messages interface {
 
 // Memories are the rows of finished messages. Messages.ByKey reads them.
 type Memories interface {
-	// Over locks and returns the memories of a queue that expire from one instant to another,
-	// inclusive, and ended by an instant. They come in order of expiry. It leaves out those
-	// that others have locked.
+	// Over locks and returns the memories of a queue that expire between from and until,
+	// inclusive, and whose messages ended by ended, in order of expiry. It leaves out those that
+	// others have locked.
 	Over(ctx context.Context, queue, from, until, ended int64, most int) ([]Memory, error)
 	// Remember writes memories. Older memories of the same keys were forgotten before. If two
 	// transactions remember a key at the same time, the later one wins.

@@ -19,7 +19,7 @@ type Within struct {
 	later []func()
 }
 
-// part is what a Within has of an Engine.
+// part is the part of Engine that Within embeds.
 type part interface {
 	engine.Engine
 	engine.AtomicPusher
@@ -38,20 +38,20 @@ func (e *Engine) Within(store Store) *Within {
 	return w
 }
 
-// besideWithin bounds the wait for a second connection: transactions may hold the whole pool.
-const besideWithin = 2 * time.Second
+// besideTimeout bounds the wait for a second connection: transactions may hold the whole pool.
+const besideTimeout = 2 * time.Second
 
 // beside runs do, which may need a second connection, apart from the caller's transaction.
 func (e *Engine) beside(ctx context.Context, op string, do func(context.Context) error) error {
 	if e.cfg.later == nil {
 		return do(ctx)
 	}
-	short, cancel := context.WithTimeout(ctx, besideWithin)
+	short, cancel := context.WithTimeout(ctx, besideTimeout)
 	defer cancel()
 	err := do(short)
 	if err != nil && short.Err() != nil && ctx.Err() == nil {
 		return &engine.Error{Op: op, Err: engine.ErrUnavailable,
-			Hint: "a new queue, and now and then new ids, need a connection of the pool besides that of the transaction, and none is free: give the pool more"}
+			Hint: "a new queue, and sometimes new ids, need a second connection beside the transaction's, and the pool has none free: give it more"}
 	}
 	return err
 }

@@ -23,7 +23,7 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 	results, err := e.pushAll(queues, msgs)
 	var hints []string
 	for _, q := range queues {
-		if q.hinted() {
+		if q.takeHint() {
 			hints = append(hints, q.name)
 		}
 		q.mu.Unlock()

@@ -47,7 +47,7 @@ func (q *queue) lease(want engine.Want, a *answer) engine.Granted {
 		g.Messages = a.leases(n)
 		i := 0
 		for bytes, alone := 0, false; i < n && bytes < engine.AnswerBytes && !alone; i++ {
-			l, m := &g.Messages[i], q.turn()
+			l, m := &g.Messages[i], q.nextReady()
 			if alone = m.alone(); alone && i > 0 {
 				break
 			}

@@ -106,13 +106,13 @@ func check(t *testing.T, e *Engine, q *queue) {
 	slices.SortFunc(ready, byTurn)
 	if len(ready) > 0 {
 		oldest := slices.MinFunc(ready, func(a, b turn) int { return cmp.Compare(a.due, b.due) }).due
-		if first := turnOf(q.turn()); first != ready[0] {
+		if first := turnOf(q.nextReady()); first != ready[0] {
 			t.Fatalf("the first is %+v, want %+v", first, ready[0])
 		}
 		if rand.IntN(20) == 0 && q.oldest() != oldest { // seldom: it tidies
 			t.Fatalf("the oldest due is %d, want %d", q.oldest(), oldest)
 		}
-	} else if q.turn() != nil {
+	} else if q.nextReady() != nil {
 		t.Fatal("none is ready, but one has its turn")
 	}
 	for _, dead := range q.deadKeys {

@@ -206,7 +206,7 @@ func (q *queue) expire() {
 // back.
 func (q *queue) turnBack() {
 	for _, t := range slices.Clone(q.ready) {
-		if m := q.holder(t); m != nil && m.due > q.ms {
+		if m := q.messageOf(t); m != nil && m.due > q.ms {
 			q.take(m)
 			q.place(m)
 		}

@@ -20,7 +20,7 @@ func (e *Engine) with(name string, create bool, do func(*queue)) bool {
 // stride is how many items of a call run before the queue's lock is released for others.
 const stride = 1000
 
-// visit is with for a queue already found. It returns false if the queue was retired
+// visit is like with, for a queue already found. It returns false if the queue was retired
 // meanwhile.
 func (e *Engine) visit(q *queue, do func(*queue)) bool {
 	q.mu.Lock()
@@ -30,7 +30,7 @@ func (e *Engine) visit(q *queue, do func(*queue)) bool {
 	}
 	q.refresh()
 	do(q)
-	hint := q.hinted()
+	hint := q.takeHint()
 	q.mu.Unlock()
 	if hint {
 		e.hint(q.name)
@@ -53,8 +53,8 @@ func (q *queue) refresh() {
 	q.advance()
 }
 
-// hinted reports whether to notify the watchers, and resets the hint.
-func (q *queue) hinted() bool {
+// takeHint reports whether to notify the watchers, and resets the hint.
+func (q *queue) takeHint() bool {
 	hint := q.hint || q.next() < q.told
 	q.hint = false
 	return hint

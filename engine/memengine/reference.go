@@ -96,7 +96,7 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	err := e.refer(ctx, "get", ref, func(q *queue) error {
 		m := q.find(ref)
 		if m == nil && ref.ID == 0 {
-			m = q.left(ref.Key)
+			m = q.lastOf(ref.Key)
 		}
 		switch {
 		case m == nil:
@@ -111,9 +111,9 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	return info, err
 }
 
-// left returns what is left of a key that no live message holds: the finished message, or
+// lastOf returns the last message with a key that no live message holds: the finished one, or
 // else the newest dead one; nil: none.
-func (q *queue) left(key string) *message {
+func (q *queue) lastOf(key string) *message {
 	if m := q.keyed(key); m != nil && q.remembers(m) {
 		return m
 	}

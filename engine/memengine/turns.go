@@ -9,7 +9,7 @@ import (
 
 // turns is a heap of the ready messages in lease order. It holds the sort keys, so that
 // comparing needs no access to messages. A message that stops being ready leaves a stale
-// turn, unless it is the first: q.turn skips stale turns, and q.tidyTurns removes them when
+// turn, unless it is the first: q.nextReady skips stale turns, and q.tidyTurns removes them when
 // there are many.
 type turns []turn
 
@@ -60,18 +60,18 @@ func (h *turns) pop() {
 	}
 	at := 0
 	for {
-		kid := 2*at + 1
-		if kid >= last {
+		child := 2*at + 1
+		if child >= last {
 			break
 		}
-		if kid+1 < last && s[kid+1].before(s[kid]) {
-			kid++
+		if child+1 < last && s[child+1].before(s[child]) {
+			child++
 		}
-		if !s[kid].before(t) {
+		if !s[child].before(t) {
 			break
 		}
-		s[at] = s[kid]
-		at = kid
+		s[at] = s[child]
+		at = child
 	}
 	s[at] = t
 	*h = s
@@ -80,8 +80,8 @@ func (h *turns) pop() {
 // turnOf returns the turn of a ready message.
 func turnOf(m *message) turn { return turn{m.kind.Priority, m.place, m.due, m.id} }
 
-// holder returns the message of a turn; nil: the turn is stale.
-func (q *queue) holder(t turn) *message {
+// messageOf returns the message of a turn; nil: the turn is stale.
+func (q *queue) messageOf(t turn) *message {
 	m := q.msgs.look(t.place)
 	if m == nil || m.state != engine.Ready || turnOf(m) != t {
 		return nil
@@ -89,10 +89,10 @@ func (q *queue) holder(t turn) *message {
 	return m
 }
 
-// turn returns the ready message to lease next; nil: none is ready.
-func (q *queue) turn() *message {
+// nextReady returns the ready message to lease next; nil: none is ready.
+func (q *queue) nextReady() *message {
 	for len(q.ready) > 0 {
-		if m := q.holder(q.ready[0]); m != nil {
+		if m := q.messageOf(q.ready[0]); m != nil {
 			return m
 		}
 		q.ready.pop()
@@ -112,7 +112,7 @@ func (q *queue) loseTurn(m *message) {
 
 // tidyTurns keeps one turn for each ready message.
 func (q *queue) tidyTurns() {
-	q.ready = slices.DeleteFunc(q.ready, func(t turn) bool { return q.holder(t) == nil })
+	q.ready = slices.DeleteFunc(q.ready, func(t turn) bool { return q.messageOf(t) == nil })
 	slices.SortFunc(q.ready, byTurn) // a sorted slice is a heap
 	q.ready = slices.Compact(q.ready)
 }

@@ -29,7 +29,7 @@ func (w *writer) begin() error {
 		return why // why opening could not make one
 	}
 	s := spares[0]
-	head := header{number: s.number, base: w.pos, salt: l.cfg.Salt(), prev: w.holder, store: l.cfg.ID}
+	head := header{number: s.number, base: w.pos, salt: l.cfg.Salt(), prev: w.lastFull, store: l.cfg.ID}
 	b := head.encode(l.seed)
 	s.off = 0
 	err := s.write(b, false)

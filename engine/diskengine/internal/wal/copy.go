@@ -14,7 +14,7 @@ type Hold struct {
 	from Pos
 }
 
-// Hold keeps the log from a position on, which must not have been released yet.
+// Hold keeps the log from a position that has not been released yet.
 func (l *Log) Hold(from Pos) *Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,11 +96,11 @@ type copying struct {
 	cut   cutter
 	bytes int64
 
-	win  window
-	out  vfs.File
-	buf  []byte // bytes still to be written
-	off  int64  // where they go
-	told int64  // bytes written since the last sync
+	win      window
+	out      vfs.File
+	buf      []byte // bytes still to be written
+	off      int64  // where they go
+	unsynced int64  // bytes written since the last sync
 }
 
 // segment copies the frames of a segment up to a position. After the last frame of the last
@@ -168,8 +168,8 @@ func (c *copying) write() error {
 		return err
 	}
 	c.off, c.bytes, c.buf = c.off+int64(n), c.bytes+int64(n), c.buf[:0]
-	if c.told += int64(n); c.told >= copySync {
-		c.told = 0
+	if c.unsynced += int64(n); c.unsynced >= copySync {
+		c.unsynced = 0
 		if err := c.out.Sync(); err != nil {
 			return err
 		}

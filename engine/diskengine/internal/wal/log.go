@@ -110,7 +110,7 @@ func Open(fs vfs.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (*
 	l.synced.Store(uint64(found.End))
 	l.written.Store(uint64(found.End))
 	l.Release(from)
-	l.writer = &writer{l: l, pos: found.End, holder: r.cut.prev}
+	l.writer = &writer{l: l, pos: found.End, lastFull: r.cut.prev}
 	if l.cfg.Still {
 		return l, found, nil
 	}

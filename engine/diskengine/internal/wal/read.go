@@ -48,9 +48,9 @@ type reading struct {
 	cut      cutter
 	win      window
 
-	holder uint32 // checksum of the last frame that is not empty
-	torn   *Torn
-	unread error // the disk's error, if the log ends where the disk cannot read
+	lastFull uint32 // checksum of the last frame that is not empty
+	torn     *Torn
+	unread   error // the disk's error, if the log ends where the disk cannot read
 
 	// Of the last segment: where it ends, and from where it may never have been synced.
 	off, unsure int64
@@ -71,7 +71,7 @@ func (c *chain) read(from Pos, cfg *Config, fn func(Entry) error) (*reading, Fou
 	if segs[0].base > from {
 		return r, found, r.missing(segs[0])
 	}
-	r.holder, r.cut.prev, r.cut.end, r.cut.whole = segs[0].prev, segs[0].prev, segs[0].base, segs[0].base == 0
+	r.lastFull, r.cut.prev, r.cut.end, r.cut.whole = segs[0].prev, segs[0].prev, segs[0].base, segs[0].base == 0
 	for i, s := range segs {
 		var next *segment
 		if i+1 < len(segs) {
@@ -136,7 +136,7 @@ func (r *reading) unheaded(s *segment, pos, most Pos) error {
 
 // segment reads a segment. next is the one after it; nil: it is the last.
 func (r *reading) segment(s, next *segment) error {
-	if s.prev != r.holder {
+	if s.prev != r.lastFull {
 		return damage(s, 0, s.base, "the segment does not follow the one before it")
 	}
 	r.win.reset(s, s.end())
@@ -173,7 +173,7 @@ func (r *reading) segment(s, next *segment) error {
 			if err := r.add(s, off, f); err != nil {
 				return err
 			}
-			r.holder = f.crc
+			r.lastFull = f.crc
 		}
 		if f.synced > synced { // frames written during that sync still name the sync before
 			synced, unsure, since = f.synced, since, off

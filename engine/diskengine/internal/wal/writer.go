@@ -13,13 +13,13 @@ import (
 type writer struct {
 	l *Log
 
-	mu     sync.Mutex // held while frames are written, not while they are synced
-	seg    *segment   // being written; nil: none was begun yet
-	prev   uint32     // checksum of the last frame in it, or of its header
-	holder uint32     // checksum of the last frame that is not empty
-	pos    Pos        // where the written part ends
-	fresh  int64      // bytes written since the last flush began to sync
-	mean   int64      // about how many bytes the last flushes wrote
+	mu       sync.Mutex // held while frames are written, not while they are synced
+	seg      *segment   // being written; nil: none was begun yet
+	prev     uint32     // checksum of the last frame in it, or of its header
+	lastFull uint32     // checksum of the last frame that is not empty
+	pos      Pos        // where the written part ends
+	fresh    int64      // bytes written since the last flush began to sync
+	mean     int64      // about how many bytes the last flushes wrote
 }
 
 func (w *writer) run() {
@@ -88,8 +88,8 @@ func (l *Log) take() (f *flush, bufs []*buffer, end bool) {
 	return l.busy, bufs, false
 }
 
-// done wakes the callers that wait for a flush, and reports whether the log has stopped. Then
-// it also wakes those that wait for the next flush.
+// done wakes the callers that wait for a flush, and reports whether the log has stopped. If it
+// has, done also wakes those that wait for the next flush.
 func (l *Log) done(f *flush, bufs []*buffer, pos Pos) (stopped bool) {
 	l.mu.Lock()
 	if f.err = l.err; f.err == nil {
@@ -116,8 +116,8 @@ func (l *Log) done(f *flush, bufs []*buffer, pos Pos) (stopped bool) {
 	return true
 }
 
-// flush writes buffers, wakes the callers that wait only for that, and syncs. It returns up to
-// where.
+// flush writes buffers, wakes the callers that wait only for that, and syncs. It returns the
+// position up to which all is synced.
 func (w *writer) flush(f *flush, bufs []*buffer) (Pos, error) {
 	if w.l.Err() != nil {
 		return 0, nil // the log has stopped
@@ -176,16 +176,16 @@ func (w *writer) frame(b []byte, n, first int) error {
 	}
 	w.prev, w.pos = f.crc, w.pos+Pos(n)
 	if n > 0 {
-		w.holder = f.crc
+		w.lastFull = f.crc
 	}
 	return nil
 }
 
-// leastPiece is how many bytes must fit of a piece that does not fit whole into the segment.
+// leastPiece is how many bytes must fit at the end of a segment for a piece to be split there.
 const leastPiece = 4 << 10
 
-// room returns how long the next piece of the left bytes can be. It begins a segment if there
-// is no room.
+// room returns how long the next piece can be, of left bytes. It begins a segment if there is
+// no room.
 func (w *writer) room(left int) (n int, err error) {
 	left = min(left, maxPiece)
 	if w.seg != nil {
@@ -212,7 +212,7 @@ func (w *writer) turn() error {
 	if err != nil {
 		return err
 	}
-	s.header = header{number: s.number, base: w.pos, salt: w.l.cfg.Salt(), prev: w.holder, store: w.l.cfg.ID}
+	s.header = header{number: s.number, base: w.pos, salt: w.l.cfg.Salt(), prev: w.lastFull, store: w.l.cfg.ID}
 	s.off, s.durable = 0, false
 	b := s.header.encode(w.l.seed)
 	w.l.mu.Lock()
@@ -222,8 +222,8 @@ func (w *writer) turn() error {
 	return w.write(b)
 }
 
-// write writes to the segment. If the disk is full, as the space could not be reserved, it
-// waits for some.
+// write writes to the segment. If the disk is full, which happens where space cannot be
+// reserved, it waits for space.
 func (w *writer) write(b []byte) error {
 	ahead := w.mean <= fillMean
 	err := w.seg.write(b, ahead)
@@ -255,7 +255,7 @@ func (l *Log) noteWrite(err error) {
 	l.writeErr = err
 	l.mu.Unlock()
 	if err != nil && was == nil {
-		l.cfg.Logger.Warn("the disk is full: no space to write the log; calls that may be refused are", "dir", l.dir, "error", err)
+		l.cfg.Logger.Warn("the disk is full: no space to write the log; calls that may be refused are refused", "dir", l.dir, "error", err)
 	}
 }
 
@@ -341,10 +341,9 @@ func (w *writer) finish(marked bool) {
 // multiple of align.
 func (s *segment) room(size int64) int { return int(size - s.off - frameSize) }
 
-// fillAhead is how far ahead zeros are written where the file was never written. The syncs up
-// to there have no new blocks to note, and take two thirds of the time. After a large write,
-// or if the syncs write more than fillMean bytes each, the zeros would save few syncs, and
-// everything be written twice.
+// fillAhead is how far ahead zeros are written where the file was never written. Syncs up to
+// there need no new blocks, and take two thirds of the time. No zeros follow a large write, or
+// flushes of more than fillMean bytes each: few syncs would gain, and all be written twice.
 const (
 	fillAhead = 256 << 10
 	fillMean  = 16 << 10

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// Lease is the lease of a message, which stays where it is stored. It holds no pointers.
+// Lease is the lease of a message. The message stays where it is stored. A Lease has no pointers.
 type Lease struct {
 	// The lease is found by these; only methods of Leases change them.
 	ID       uint64
@@ -13,7 +13,7 @@ type Lease struct {
 	Due      int64 // of the message
 	Queue    uint32
 	ref      ref
-	over     bool
+	lapsed   bool
 
 	Remote bool // another process has it
 	Given  bool // a client has a token with this nonce
@@ -38,7 +38,7 @@ type Lease struct {
 }
 
 // HasLapsed reports whether the lease has lapsed and the message waits.
-func (l *Lease) HasLapsed() bool { return l.over }
+func (l *Lease) HasLapsed() bool { return l.lapsed }
 
 // Leases is a table of leases, in memory outside of Go's heap. They are found by id and, for
 // each queue, in the order of their deadlines. They are counted by the due times of their
@@ -53,7 +53,7 @@ type Leases struct {
 	ids    index
 	ends   order // by queue, deadline, id
 	dues   order // by queue, due, id
-	overs  order // by queue, deadline, id
+	lapsed order // by queue, deadline, id
 	memory [][]byte
 	parts  []*[chunkLeases]Lease
 	free   ref    // the first free slot; its ref is the next one; 0: none
@@ -69,8 +69,8 @@ const (
 	keptChunks  = 8
 )
 
-// NewLeases returns an empty table for at most so many leases: the caller keeps to that
-// (Room). Config.Keep does not count.
+// NewLeases returns an empty table for at most so many leases, which the caller ensures with
+// Room. It ignores Config.Keep.
 func NewLeases(cfg *Config, most int64) *Leases {
 	x := &Leases{pool: &pool{onHeap: cfg != nil && cfg.OnHeap, keep: keptChunks}, most: most}
 	x.clear()
@@ -78,7 +78,7 @@ func NewLeases(cfg *Config, most int64) *Leases {
 }
 
 func (x *Leases) clear() {
-	x.ids, x.ends, x.dues, x.overs = newIndex(x.pool), newOrder(x.pool), newOrder(x.pool), newOrder(x.pool)
+	x.ids, x.ends, x.dues, x.lapsed = newIndex(x.pool), newOrder(x.pool), newOrder(x.pool), newOrder(x.pool)
 	x.memory, x.parts, x.free, x.begun = nil, nil, 0, 1
 }
 
@@ -95,7 +95,7 @@ func (x *Leases) close() {
 	x.ids.close()
 	x.ends.close()
 	x.dues.close()
-	x.overs.close()
+	x.lapsed.close()
 	x.pool.put(x.memory...)
 }
 
@@ -119,10 +119,10 @@ func (x *Leases) Memory() (taken, spare int64) {
 // Len is how many leases there are, with lapsed ones.
 func (x *Leases) Len() int { return x.ids.n }
 
-// Room is how many more leases a queue may take that has has of them. A queue never has more
-// leases than it leaves free, so that none takes all.
-func (x *Leases) Room(has int64) int {
-	return int(min(math.MaxInt32, max(0, (x.most-int64(x.Len())-has+1)/2)))
+// Room is how many more leases a queue with held leases may take. A queue never has more
+// leases than it leaves free, so that no queue takes them all.
+func (x *Leases) Room(held int64) int {
+	return int(min(math.MaxInt32, max(0, (x.most-int64(x.Len())-held+1)/2)))
 }
 
 func (x *Leases) slot(r ref) *Lease { return &x.parts[int(r)/chunkLeases][int(r)%chunkLeases] }
@@ -152,7 +152,7 @@ func (x *Leases) Add(l *Lease) *Lease {
 	}
 	s := x.slot(r)
 	*s = *l
-	s.ref, s.over = r, false
+	s.ref, s.lapsed = r, false
 	x.ids.insert(hashID(s.ID), r)
 	x.ends.insert(s.end())
 	x.dues.insert(s.due())
@@ -173,8 +173,8 @@ func (x *Leases) Remove(l *Lease) {
 
 // leave removes a lease from the orders.
 func (x *Leases) leave(l *Lease) {
-	if l.over {
-		x.overs.remove(l.end())
+	if l.lapsed {
+		x.lapsed.remove(l.end())
 		return
 	}
 	x.ends.remove(l.end())
@@ -184,19 +184,19 @@ func (x *Leases) leave(l *Lease) {
 // Lapse notes that a lease has lapsed, with this deadline.
 func (x *Leases) Lapse(l *Lease, deadline int64) {
 	x.leave(l)
-	l.over, l.Deadline = true, deadline
-	x.overs.insert(l.end())
+	l.lapsed, l.Deadline = true, deadline
+	x.lapsed.insert(l.end())
 }
 
 // Extend gives a lease, which may have lapsed, another deadline.
 func (x *Leases) Extend(l *Lease, deadline int64) {
-	was := l.over
+	was := l.lapsed
 	if was {
-		x.overs.remove(l.end())
+		x.lapsed.remove(l.end())
 	} else {
 		x.ends.remove(l.end())
 	}
-	l.over, l.Deadline = false, deadline
+	l.lapsed, l.Deadline = false, deadline
 	x.ends.insert(l.end())
 	if was {
 		x.dues.insert(l.due())
@@ -208,10 +208,10 @@ func (x *Leases) SetDue(l *Lease, due int64) {
 	if l.Due == due {
 		return
 	}
-	if !l.over {
+	if !l.lapsed {
 		x.dues.remove(l.due())
 	}
-	if l.Due = due; !l.over {
+	if l.Due = due; !l.lapsed {
 		x.dues.insert(l.due())
 	}
 }
@@ -222,7 +222,7 @@ func (x *Leases) First(queue uint32) *Lease { return x.first(&x.ends, queue, Fir
 // EachLapsed gives fn the lapsed leases of all queues until fn returns false. fn must not change
 // the table.
 func (x *Leases) EachLapsed(fn func(*Lease) bool) {
-	c := x.overs.seek(item{at: First.At})
+	c := x.lapsed.seek(item{at: First.At})
 	for it := c.item(); it != nil && fn(x.slot(ref(it.ref))); it = c.item() {
 		c.next()
 	}
@@ -245,7 +245,7 @@ func (x *Leases) Ascend(queue uint32, from Position, fn func(*Lease) bool) {
 
 // AscendLapsed is Ascend for lapsed leases.
 func (x *Leases) AscendLapsed(queue uint32, from Position, fn func(*Lease) bool) {
-	x.ascend(&x.overs, queue, from, fn)
+	x.ascend(&x.lapsed, queue, from, fn)
 }
 
 func (x *Leases) ascend(o *order, queue uint32, from Position, fn func(*Lease) bool) {

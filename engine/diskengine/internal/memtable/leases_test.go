@@ -16,7 +16,7 @@ type leaseModel struct {
 
 func (m *leaseModel) of(queue uint32, over bool) (some []Lease) {
 	for _, l := range m.all {
-		if l.Queue == queue && l.over == over {
+		if l.Queue == queue && l.lapsed == over {
 			some = append(some, l)
 		}
 	}

@@ -34,8 +34,7 @@ func (s *Sealed) entry(r ref, h *header) Entry {
 func (s *Sealed) Len() int { return s.w.len() }
 
 // DueBefore is how many live entries of the memtable are due before a time, and how many
-// entries it has in all. It looks at no more than so many queues, and estimates the others
-// from those.
+// entries it has in all. It counts in the given number of queues, and estimates the others.
 func (s *Sealed) DueBefore(at int64, queues int) (due, all int64) {
 	w := s.w
 	of := int64(0)
@@ -66,15 +65,15 @@ type pass struct {
 }
 
 // Pass gives fn at most so many further entries of an area, in the order of (queue, time, id),
-// and returns how many: 0 at the end. The first entry that is passed has the ordinal 0, the
-// next 1, and so on. fn must not call anything of Tables.
+// and returns how many: 0 at the end. The entries have the ordinals 0, 1, and so on. fn must
+// not call anything of Tables.
 func (s *Sealed) Pass(a Area, most int, fn func(Entry)) int {
 	w := s.w
 	p := &w.passes[a]
 	from := item{hi: uint32(placeOf(0, a)), at: math.MinInt64}
 	if p.next > 0 {
 		from = p.last
-		from.id++ // nothing is between
+		from.id++ // no entry can be between
 	}
 	n := 0
 	var reads prefetcher
@@ -91,9 +90,8 @@ func (s *Sealed) Pass(a Area, most int, fn func(Entry)) int {
 	return n
 }
 
-// Again lets Pass begin anew in all areas, when the entries could not be written. It looks at
-// so many entries at most, and reports whether there are more. Pass may be called once there
-// are none.
+// Again lets Pass start over in all areas, after the entries could not be written. It looks at
+// so many entries at most. Call it until it reports that there are no more, and then Pass.
 func (s *Sealed) Again(most int) (more bool) {
 	w := s.w
 	if !s.undoing {

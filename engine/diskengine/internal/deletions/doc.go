@@ -1,10 +1,9 @@
-// Package deletions keeps deletion bitmaps of sstables in files. A flush or merge writes one, so that the log
-// before it is no longer needed.
+// Package deletions keeps deletion bitmaps of sstables in files. A flush or merge writes one,
+// so that the log before it is no longer needed.
 //
-// Such a file is written once and never changed. It says of each of some sstables which
-// entries were deleted. The caller's manifest says for each sstable which file counts. An
-// sstable in a file may have been merged away by now, or have a newer deletion bitmap: it is
-// passed over.
+// Such a file is written once and never changed. It says which entries of some sstables were
+// deleted. The caller's manifest says for each sstable which file counts. An sstable in a file
+// may have been merged away by now, or have a newer deletion bitmap: it is passed over.
 //
 // # What may be relied on
 //

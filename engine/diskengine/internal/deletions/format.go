@@ -23,7 +23,7 @@ var (
 	le         = binary.LittleEndian
 )
 
-// ErrDamaged says that something durable cannot be read. The error is a *vfs.DamageError.
+// ErrDamaged says that a file cannot be read. The error is a *vfs.DamageError.
 var ErrDamaged = errors.New("a file of deletion bitmaps is damaged")
 
 const files = vfs.Numbered(".marks")
@@ -73,7 +73,7 @@ func decodeHeader(b []byte) (h header, off int64, reason string, err error) {
 		tables: le.Uint32(b[40:]), table: le.Uint32(b[44:]),
 	}
 	if !bytes.Equal(h.encode(), b) {
-		return h, 48, "what is to be zeros is not", nil
+		return h, 48, "bytes that must be zero are not", nil
 	}
 	return h, 0, "", nil
 }

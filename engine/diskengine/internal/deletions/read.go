@@ -10,9 +10,9 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// Restore deletes entries of some open sstables as the file with a number says. It passes over
-// other sstables in the file. If one of these is not in it, or its deletion bitmap is damaged,
-// Restore returns a *vfs.DamageError, and leaves that sstable and those after it unchanged.
+// Restore deletes entries of tables as the file with a number says. It passes over other
+// sstables in the file. If one of tables is not in it, or its deletion bitmap is damaged, it
+// returns a *vfs.DamageError, and leaves that sstable and those after it unchanged.
 func Restore(fs vfs.FS, dir string, number, store uint64, tables []*sstable.Table) error {
 	return read(fs, dir, number, store, func(f *file) error {
 		at := make(map[uint64]row, len(f.rows))

@@ -104,7 +104,7 @@ func (d *decoder) one(to Applier) error {
 	}
 }
 
-// given gives a record to fn, unless it could not be decoded.
+// given passes a record on, unless it could not be decoded.
 func given[R any](in *codec.Reader, r *R, to func(*R) error) error {
 	if in.Err != nil {
 		return in.Err

@@ -27,11 +27,11 @@ type Merged struct {
 
 // source is an sstable that was merged.
 type source struct {
-	live   *Live
-	copied ranks    // the positions of entries that were copied
-	into   ranks    // the positions in the new sstable of entries from here
-	seen   []uint32 // live entries of each group when CatchUp last looked
-	told   []uint64 // deletions that were taken over
+	live    *Live
+	copied  ranks    // the positions of entries that were copied
+	into    ranks    // the positions in the new sstable of entries from here
+	seen    []uint32 // live entries of each group when CatchUp last looked
+	applied []uint64 // deletions that were taken over
 }
 
 // Merge copies the live entries of some sstables, in order, to a new one. The sstables stay
@@ -49,7 +49,7 @@ func Merge(fs vfs.FS, dir string, number uint64, cfg *Config, sources []*Table) 
 	total := 0
 	for i, r := range sources {
 		s := &m.sources[i]
-		s.live, s.copied, s.seen, s.told = r.Live, newRanks(r.n), make([]uint32, len(r.left)), make([]uint64, len(r.dead))
+		s.live, s.copied, s.seen, s.applied = r.Live, newRanks(r.n), make([]uint32, len(r.left)), make([]uint64, len(r.dead))
 		for g := range r.left {
 			s.seen[g] = r.left[g].Load()
 			total += int(s.seen[g])
@@ -150,7 +150,7 @@ func (m *Merged) moved(i int, next stream, o *out) stream {
 }
 
 // Locate returns where the entry at a position of the i-th source is now. ok is false if it
-// was not copied, as it was deleted before.
+// had been deleted and was not copied.
 func (m *Merged) Locate(i int, pos uint32) (now uint32, ok bool) {
 	s := &m.sources[i]
 	if pos >= s.live.n || !s.copied.has(pos) {
@@ -173,8 +173,8 @@ func (m *Merged) CatchUp() (n int) {
 			s.seen[g] = left
 			from, words := g*int(s.live.group), int(s.live.group)
 			for w := from; w < min(from+words, len(s.live.dead)); w++ {
-				died := s.live.word(uint32(w)) & s.copied.words[w] &^ s.told[w]
-				for s.told[w] |= died; died != 0; died &= died - 1 {
+				died := s.live.word(uint32(w)) & s.copied.words[w] &^ s.applied[w]
+				for s.applied[w] |= died; died != 0; died &= died - 1 {
 					pos, _ := m.Locate(i, uint32(w*64+bits.TrailingZeros64(died)))
 					if m.Run.Kill(pos) {
 						n++
@@ -186,7 +186,7 @@ func (m *Merged) CatchUp() (n int) {
 	return n
 }
 
-// head is the scan of a source that is being copied. It stands at the next entry.
+// head is the scan of a source that is being copied, at the next entry to copy.
 type head struct {
 	*Scan
 	source int

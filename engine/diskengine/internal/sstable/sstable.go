@@ -49,7 +49,7 @@ func Open(fs vfs.FS, dir string, number uint64, cfg *Config) (*Table, error) {
 	return open(fs, dir, number, cfg, filter{})
 }
 
-// open is Open. It reads the filter into the memory of room, which is no longer needed.
+// open is Open, and reuses the memory of room, a filter that is no longer needed.
 func open(fs vfs.FS, dir string, number uint64, cfg *Config, room filter) (*Table, error) {
 	d := cfg.withDefaults()
 	r := &Table{fs: fs, name: Name(dir, number), number: number, filter: room}

@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// weight is how many bytes of the blocks of entries live entries take, as of the last call of
-// Weight.
+// weight is what the last call of Weight found: how many bytes of blocks live entries take.
 type weight struct {
 	mu     sync.Mutex
 	seen   []uint32 // live entries of each group then
@@ -14,9 +13,9 @@ type weight struct {
 	bytes  int64    // bytes of all groups
 }
 
-// Weight is about how many bytes of the file are for live entries: of each block the share of
-// its entries that are alive, of the indexes the share of all entries. It looks only at groups
-// in which an entry was deleted since the last call.
+// Weight estimates how many bytes of the file are for live entries: of each block the share
+// of its entries that are alive, and of the rest the share of all entries. It looks only at
+// groups in which an entry was deleted since the last call.
 func (r *Table) Weight() int64 {
 	w := &r.weight
 	w.mu.Lock()

@@ -12,7 +12,7 @@
 //
 // # What may be relied on
 //
-//   - When Take has returned, the whole backup is durable. Nothing of the store is changed.
+//   - When Take has returned, the whole backup is durable. The store is not changed.
 //   - New files are verified before they count, so that a damaged store does not replace a
 //     sound backup.
 //   - A directory that holds anything else is refused, and so is a backup of another store.
@@ -37,7 +37,7 @@ var (
 
 	// ErrLater says that a backup has what the store does not: the store was restored from an
 	// older backup, or salvaged.
-	ErrLater = errors.New("the backup is of a later instant than this store, which was restored from an older one, or salvaged")
+	ErrLater = errors.New("the backup is newer than this store, which was restored from an older backup, or salvaged")
 
 	// ErrDamaged says that a backup cannot be read.
 	ErrDamaged = errors.New("the backup is damaged")
@@ -46,5 +46,5 @@ var (
 	ErrSource = errors.New("the store is damaged")
 
 	// ErrCopy says that a file of a store is sound, but its copy is not.
-	ErrCopy = errors.New("a copy is not what was copied")
+	ErrCopy = errors.New("a copy differs from its original")
 )

@@ -33,8 +33,8 @@ var (
 	}}
 )
 
-// verify reads a whole file that was put among the sstables. The error of a damaged file has
-// its name in the store, unless only the copy is damaged.
+// verify reads a whole file that was put into the backup. The error of a damaged file names
+// the file of the store, unless only the copy is damaged.
 func (t *taking) verify(k *kind, number uint64, copied bool) error {
 	err := k.verify(t.fs, t.sstables(), number, t.h.store, t.pace)
 	damage := (*vfs.DamageError)(nil)
@@ -53,8 +53,8 @@ func (t *taking) verify(k *kind, number uint64, copied bool) error {
 	return &vfs.DamageError{What: what, File: file, Offset: damage.Offset, Reason: damage.Reason}
 }
 
-// identitySize is how many first bytes of an sstable or of deletion bitmaps tell it from all
-// others with its number.
+// identitySize is how many bytes at the start of a file tell it from all others with its
+// number.
 const identitySize = 64
 
 // same reports whether two files are the same sstable or the same deletion bitmaps. The first

@@ -25,8 +25,8 @@ type Source struct {
 // Take brings the backup in a directory up to date. It makes the directory if it is missing.
 // It reads new files again before they count: a damaged store is a *vfs.DamageError with
 // ErrSource, or with ErrCopy if only a copy is damaged. After an error the backup is as it was
-// before, or, if the disk does not tell, maybe the new one. If the backup has what the store
-// does not, Take returns ErrLater.
+// before; if the disk failed it may also be the new one. If the backup has what the store does
+// not, Take returns ErrLater.
 //
 // pace is called between slices of the work with the bytes read or written since the last
 // call. It may wait; its error ends the work.
@@ -47,7 +47,7 @@ func Take(f vfs.FS, dir string, src Source, pace func(bytes int) error) (_ Resul
 		}
 	}
 	t := taking{place: p, src: src, pace: pace, h: h}
-	if t.had, err = p.sweep(); err != nil {
+	if t.previous, err = p.sweep(); err != nil {
 		return Result{}, fmt.Errorf("back up: remove what an unfinished backup left: %w", err)
 	}
 	p.numbers = append(p.numbers, h.number)
@@ -67,15 +67,14 @@ func Take(f vfs.FS, dir string, src Source, pace func(bytes int) error) (_ Resul
 // taking is a backup in the making.
 type taking struct {
 	*place
-	src    Source
-	pace   func(int) error
-	had    *manifest.State // the manifest of the backup before; nil: there is none, or it cannot be read
-	h      head
-	copied int64
+	src      Source
+	pace     func(int) error
+	previous *manifest.State // the manifest of the backup before; nil: there is none, or it cannot be read
+	h        head
+	copied   int64
 }
 
-// fill makes all but the head. All is durable then, except the names in the directory of the
-// backup.
+// fill makes all but the head. Then all is durable except the names in the backup's directory.
 func (t *taking) fill() error {
 	dir := t.numbered(t.h.number)
 	for _, d := range []string{dir, filepath.Join(dir, manifest.LogName), t.sstables()} {
@@ -85,7 +84,7 @@ func (t *taking) fill() error {
 	}
 	log, err := t.src.Log(filepath.Join(dir, manifest.LogName))
 	var damage *vfs.DamageError
-	if errors.As(err, &damage) { // it is verified as it is copied
+	if errors.As(err, &damage) { // the copy also verifies the log
 		return &vfs.DamageError{What: ErrSource, File: damage.File, Offset: damage.Offset, Reason: damage.Reason}
 	}
 	if err != nil {
@@ -146,7 +145,7 @@ func (t *taking) put(k *kind, number uint64) error {
 		}
 	}
 	t.h.files, t.h.bytes, t.copied = t.h.files+1, t.h.bytes+uint64(size), t.copied+copied
-	if same && t.had != nil {
+	if same && t.previous != nil {
 		return t.pace(0)
 	}
 	return t.verify(k, number, copied > 0)

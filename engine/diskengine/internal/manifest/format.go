@@ -82,7 +82,7 @@ func decode(b []byte) (s State, off int64, reason string, err error) {
 		return State{}, headSize, err.Error(), nil
 	}
 	if !bytes.Equal(s.encode(), b) {
-		return State{}, headSize, "what is to be zeros is not", nil
+		return State{}, headSize, "bytes that must be zero are not", nil
 	}
 	return s, 0, "", nil
 }

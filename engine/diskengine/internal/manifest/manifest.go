@@ -33,8 +33,7 @@ type Manifest struct {
 	err   error
 }
 
-// Read reads the manifest of a store. If there is none it returns an fs.ErrNotExist: the
-// caller knows whether that may be.
+// Read reads the manifest of a store. If there is none it returns an fs.ErrNotExist.
 func Read(f vfs.FS, dir string) (State, error) {
 	b, err := read(f, filepath.Join(dir, Name))
 	if err != nil {
@@ -55,8 +54,8 @@ func parse(name string, b []byte) (State, error) {
 }
 
 // Open reads the manifest of a store as Read does, in a directory that no other process uses.
-// It makes the manifest durable, as its name may never have been: it writes it once more, or,
-// if the disk is full, syncs the directory.
+// The rename of that manifest may not be durable. So Open writes it once more, or, if the disk
+// is full, syncs the directory.
 func Open(f vfs.FS, dir string) (*Manifest, error) {
 	state, err := Read(f, dir)
 	if err != nil {
@@ -95,8 +94,8 @@ func Create(f vfs.FS, dir string, first State) (*Manifest, error) {
 // State is what the manifest in force says. It must not be changed.
 func (m *Manifest) State() State { return m.state }
 
-// Failed reports whether it is not known which state counts: that of State, or the last one
-// that Write was given.
+// Failed reports whether a Write failed midway: a crash may then leave its state or that of
+// State.
 func (m *Manifest) Failed() bool { return m.err != nil }
 
 // Write replaces the state, and returns when the new one is durable. After an error the old
@@ -109,14 +108,14 @@ func (m *Manifest) Write(s State) error {
 	if err := s.check(); err != nil {
 		return fmt.Errorf("write the manifest: %w", err)
 	}
-	name, made := filepath.Join(m.dir, Name), filepath.Join(m.dir, NewName)
-	if err := m.fs.Remove(made); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	name, next := filepath.Join(m.dir, Name), filepath.Join(m.dir, NewName)
+	if err := m.fs.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("write the manifest: %w", err)
 	}
-	if err := vfs.WriteFile(m.fs, made, s.encode()); err != nil {
+	if err := vfs.WriteFile(m.fs, next, s.encode()); err != nil {
 		return fmt.Errorf("write the manifest: %w", err)
 	}
-	err := m.fs.Rename(made, name)
+	err := m.fs.Rename(next, name)
 	if err == nil {
 		err = m.fs.SyncDir(m.dir)
 	} else if names, lerr := m.fs.List(m.dir); vfs.IsFull(err) && lerr == nil && slices.Contains(names, NewName) {

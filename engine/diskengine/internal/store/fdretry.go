@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// fdRetry repeats calls that failed for want of a file descriptor, as while many connections
-// are open. Such a call has done nothing; taken for a failed sync it would stop the store.
+// fdRetry repeats calls that found no free file descriptor, as while many connections are
+// open. Such a call has done nothing, but if it passed for a failed sync the store would stop.
 type fdRetry struct {
-	most time.Duration // how long each call is repeated; not above 0: not at all
+	most time.Duration // how long each call is repeated; 0 or less: not at all
 	slog *slog.Logger
 }
 

@@ -5,7 +5,7 @@ import "sync"
 // Lock is Store.Mu. Tests check that it is not held for long.
 type Lock struct {
 	mu   sync.Mutex
-	held func(begins bool) // tests see with it how long the lock is held; may be nil
+	held func(begins bool) // shows tests how long the lock is held; may be nil
 }
 
 // Lock implements sync.Locker.
@@ -24,7 +24,7 @@ func (l *Lock) Unlock() {
 	l.mu.Unlock()
 }
 
-// The lock is held for at most so many items, or bytes; then others are let in.
+// The lock is released for others after so many items or bytes.
 const (
 	StepItems = 256
 	StepBytes = 256 << 10

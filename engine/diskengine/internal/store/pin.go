@@ -10,10 +10,10 @@ import (
 // Pin keeps the files that a manifest names, and the log from its position on, while flushes
 // and merges go on. There is one pin at a time.
 type Pin struct {
-	k      *Compactor
-	State  *manifest.State
-	Log    *wal.Hold
-	tables []func() error // let go of the sstables that are kept
+	k        *Compactor
+	State    *manifest.State
+	Log      *wal.Hold
+	releases []func() error // of the sstables that are kept
 }
 
 // Pin pins the present manifest.
@@ -28,8 +28,8 @@ func (k *Compactor) Pin() *Pin {
 	k.st.Mu.Unlock()
 	k.pinned = p.State
 	for _, r := range s.Tables {
-		if leave, ok := tables.ByNumber(r.Number).Keep(); ok {
-			p.tables = append(p.tables, leave)
+		if release, ok := tables.ByNumber(r.Number).Keep(); ok {
+			p.releases = append(p.releases, release)
 		}
 	}
 	return p
@@ -42,8 +42,8 @@ func (p *Pin) Leave() {
 	defer p.k.mu.Unlock()
 	p.k.pinned = nil
 	var errs []error
-	for _, leave := range p.tables {
-		errs = append(errs, leave())
+	for _, release := range p.releases {
+		errs = append(errs, release())
 	}
 	if err := errors.Join(append(errs, p.k.sweepDeletions())...); err != nil {
 		p.k.st.Slog.Warn("tarry disk: files that a backup kept and that are no longer needed could not be removed", "dir", p.k.st.Dir, "error", err)

@@ -48,7 +48,7 @@ func (s *salvage) manifest() (err error) {
 	return nil
 }
 
-// most stands for the next id in a manifest that is lost.
+// most is the next id if the manifest is lost: the largest there can be.
 const most = 1<<63 - 1
 
 // rebuild makes a state of the files that are there.
@@ -86,14 +86,14 @@ func (s *salvage) rebuild() error {
 		}
 	}
 	if !known {
-		return &vfs.DamageError{What: manifest.ErrDamaged, File: s.path(manifest.Name), Reason: "neither it nor any sstable or segment of the log can be read: nothing of this store can be told from what is no part of it"}
+		return &vfs.DamageError{What: manifest.ErrDamaged, File: s.path(manifest.Name), Reason: "neither it nor any sstable or segment of the log can be read: there is no telling which files belong to this store"}
 	}
 	slices.Sort(s.deletions)
 	if _, err := rand.Read(s.state.Secret[:]); err != nil {
 		return err
 	}
 	s.losses = append(s.losses, Loss{File: s.path(manifest.Name), Offset: -1, Again: true,
-		What: "which sstables count, what has died in them, and from where on the log counts is taken from the files that there are"})
+		What: "which sstables count, which of their entries were deleted, and where the log begins was worked out from the files that are there"})
 	return nil
 }
 

@@ -13,7 +13,7 @@ type Report struct {
 	Findings []Finding
 	More     int
 
-	// Torn is where a log ends that was not closed, as after a crash; opening drops what
+	// Torn is where the log ends if it was not closed, as after a crash; opening drops what
 	// follows. Nil: it was closed.
 	Torn *wal.Torn
 

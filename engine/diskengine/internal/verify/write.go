@@ -135,7 +135,7 @@ func (c *contents) writeLog() (err error) {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.leases)) {
-		spot, err := c.leased(id)
+		spot, err := c.spotOfLease(id)
 		if err != nil {
 			return err
 		}
@@ -151,8 +151,8 @@ func (c *contents) writeLog() (err error) {
 	return nil
 }
 
-// leased is where a live message is; the zero Spot if it is not alive.
-func (c *contents) leased(id engine.ID) (at record.Spot, err error) {
+// spotOfLease is where the message of a lease is; the zero Spot if it is not alive.
+func (c *contents) spotOfLease(id engine.ID) (at record.Spot, err error) {
 	err = c.living(id, func(p *part, pos uint32) error {
 		if p.area() == memtable.Live {
 			at = record.Spot{Table: p.table.Number(), At: pos}

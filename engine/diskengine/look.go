@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
-// lacks is what a step needs to have read of the sstables.
+// lacks is what must be read from the sstables before a step can run again.
 type lacks struct {
 	set     *store.Sources
 	keys    []store.KeyAt
@@ -19,8 +19,8 @@ type lacks struct {
 	cursors []reading
 }
 
-// A call keeps mostFound bytes of values, and mostFoundItems keys, ids and values, from step
-// to step.
+// From step to step, a call keeps at most mostFound bytes of values, and mostFoundItems keys,
+// ids and values.
 const (
 	mostFound      = 2 * engine.AnswerBytes
 	mostFoundItems = 1 << 16
@@ -148,8 +148,8 @@ func (e *Engine) mayHoldID(id engine.ID) bool {
 	return false
 }
 
-// spotsOfKey returns where in the sstables entries of an area with a key are now, at most one
-// for each sstable. A zero spot means that the entry was deleted.
+// spotsOfKey returns where the entries of an area with a key are now, at most one in each
+// sstable. A zero spot means that the entry was deleted.
 func (c *call) spotsOfKey(q *queue, area memtable.Area, key []byte, hash *keyLookup) ([]store.Spot, error) {
 	e := c.e
 	if len(e.store.Tables.Of[area]) == 0 {

@@ -77,7 +77,7 @@ func (c *call) unexpired(m message, ok bool, err error) (message, bool, error) {
 }
 
 // holds reports whether a live message has a key. It drops one past its expiry. Then the step
-// must be run again (errYield), as the drop may have moved what it found before.
+// must run again (errYield), as the drop may have moved what the step found before.
 func (c *call) holds(q *queue, key []byte, hash *keyLookup) (bool, error) {
 	m, found, err := c.byKey(q, key, hash)
 	_, ok, err := c.unexpired(m, found, err)
@@ -125,7 +125,7 @@ func (c *call) messageAt(q *queue, at store.Spot) (m message, ok bool, err error
 	return m, c.shown(&m), nil
 }
 
-// shown reports whether a message is there for callers: it has not been dead for too long.
+// shown reports whether callers may see a message: it has not been dead for too long.
 func (c *call) shown(m *message) bool {
 	return m.area != memtable.Dead || m.q.stays(m.Died, c.ms)
 }

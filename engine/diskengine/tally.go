@@ -10,23 +10,23 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
-// tally counts the live messages of a queue by due time. The places of the times in the
-// sstables are looked up without the lock.
+// tally counts the live messages of a queue by due time. It looks up where the times are in
+// the sstables without the lock.
 type tally struct {
 	set   *store.Sources
 	times []int64 // ascending
 	parts []part
 }
 
-// part is a queue's part of an sstable: where it begins, and where each of the times is in it.
+// part is a queue's part of an sstable: its first position, and the position of each time.
 type part struct {
 	src    *store.Source
 	from   uint32
 	before []uint32
 }
 
-// tallied runs do in a step on a queue, if there is one, once the places of some times are
-// looked up.
+// tallied looks up in the sstables where some times are. Then it runs do in a step on the
+// queue, if that exists.
 func (c *call) tallied(name string, t *tally, times func(*call) []int64, do func(*queue) error) error {
 	var num uint32
 	for {
@@ -55,7 +55,7 @@ func (c *call) tallied(name string, t *tally, times func(*call) []int64, do func
 }
 
 // errSearch says that places in sstables must be looked up first.
-var errSearch = errors.New("places in sstables are to be found first")
+var errSearch = errors.New("places in sstables must be looked up first")
 
 // anyTable reports whether any sstable of live messages has a part of a queue.
 func (e *Engine) anyTable(q *queue) bool {
@@ -77,9 +77,9 @@ func (t *tally) search(num uint32) error {
 		if !ok {
 			continue
 		}
-		before, _, err := src.SearchAll(places) // in a damaged block it is not known exactly
+		before, _, err := src.SearchAll(places) // not exact in a damaged block
 		if errors.Is(err, sstable.ErrClosed) {
-			t.set = new(store.Sources) // it was merged away: again
+			t.set = new(store.Sources) // it was merged away: look again
 			return nil
 		}
 		if err != nil {
@@ -106,7 +106,7 @@ func (t *tally) upTo(c *call, q *queue, i int) int64 {
 }
 
 // firstFrom is when the first pending message from a position on is due; never: there is none.
-// l has the state of the search, which goes on where it stopped.
+// The search continues from where l says that it stopped.
 func (c *call) firstFrom(q *queue, l *first, from memtable.Position) (int64, error) {
 	if !l.begun {
 		l.from, l.walked, l.begun = from, from, true

@@ -32,8 +32,8 @@ func (e *Engine) send(ctx context.Context, cmds []rueidis.Completed) []result {
 	shaky := false
 	for _, r := range results {
 		if r.err != nil {
-			_, told := rueidis.IsRedisErr(r.err)
-			shaky = shaky || !told
+			_, answered := rueidis.IsRedisErr(r.err)
+			shaky = shaky || !answered
 		}
 	}
 	if shaky {

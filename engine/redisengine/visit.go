@@ -149,13 +149,13 @@ func (e *Engine) askWakes(ctx context.Context, shards []*shard) []int64 {
 func (e *Engine) visit(ctx context.Context, visits []*visit) {
 	for {
 		var qs []question
-		var whose []*visit
-		var which []*stop
+		var owners []*visit
+		var stops []*stop
 		for _, v := range visits {
 			for _, s := range v.open {
 				args := v.args(s)
 				qs = append(qs, question{script: leaseScript, shard: s.shard, args: args})
-				whose, which = append(whose, v), append(which, s)
+				owners, stops = append(owners, v), append(stops, s)
 			}
 			v.open = nil
 		}
@@ -163,7 +163,7 @@ func (e *Engine) visit(ctx context.Context, visits []*visit) {
 			return
 		}
 		for i, a := range e.askForLeases(ctx, qs) {
-			whose[i].take(which[i], a)
+			owners[i].take(stops[i], a)
 		}
 		for _, v := range visits {
 			v.divide()
@@ -171,9 +171,9 @@ func (e *Engine) visit(ctx context.Context, visits []*visit) {
 	}
 }
 
-// askForLeases is put for the shards of a lease. In a cluster each shard is asked separately
-// and with a short timeout, because its node may hang. Leases that arrive too late are
-// released.
+// askForLeases is like put, for the shards of a lease. In a cluster each shard is asked
+// separately and with a short timeout, because its node may hang. Leases that arrive too late
+// are released.
 func (e *Engine) askForLeases(ctx context.Context, qs []question) []answer {
 	until, wait, part := e.patient(), answerTimeout+e.slack, len(qs)
 	if e.cluster() {
@@ -329,7 +329,7 @@ func readHeads(values []rueidis.RedisMessage) []head {
 }
 
 // divide distributes the want over the shards once all have named their candidates: each
-// gives those that are first over all shards.
+// gives those of its candidates that come first over all shards.
 func (v *visit) divide() {
 	if len(v.open) > 0 || len(v.looked) == 0 {
 		return

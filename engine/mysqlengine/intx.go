@@ -25,7 +25,7 @@ type client[C any] interface {
 // After a deadlock, however, the database rolls back the whole transaction, and the error
 // says so. Begin the transaction with sql.LevelReadCommitted: in a stricter one, calls use
 // old settings, and delay others that push new keys. Until the transaction ends, others that
-// push the same keys or cancel the same messages wait, except in calls that a client gathers.
+// push the same keys or cancel the same messages wait, except in calls that a client combines.
 // Workers pass over these messages and look again within a tenth of a second.
 func InTx[C client[C]](c C, tx *sql.Tx) (C, error) {
 	e, ok := c.Engine().(*Engine)
@@ -45,7 +45,7 @@ type savepoints struct {
 }
 
 func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) error) error {
-	t := &tx{asker: s.tx, store: s.store}
+	t := &tx{querier: s.tx, store: s.store}
 	t.waiting = append(t.waiting, newStatement("SAVEPOINT tarry"))
 	err := do(t)
 	if err == nil {
@@ -76,7 +76,7 @@ func (s *savepoints) Names(ctx context.Context, names []string, create bool) ([]
 	if create {
 		return s.store.Names(ctx, names, true)
 	}
-	t := &tx{asker: s.tx, store: s.store}
+	t := &tx{querier: s.tx, store: s.store}
 	numbers, err := t.numbers(ctx, names)
 	if errors.Is(err, sql.ErrTxDone) {
 		return nil, &engine.Error{Op: "queue", Err: engine.ErrInvalid, Hint: "the transaction is over"}

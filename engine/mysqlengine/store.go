@@ -37,7 +37,7 @@ func (s *store) in(ctx context.Context, op string, do func(*tx) error) error {
 	if err != nil {
 		return fault(ctx, op, err, false)
 	}
-	t := &tx{asker: conn, store: s}
+	t := &tx{querier: conn, store: s}
 	if !s.own {
 		t.waiting = append(t.waiting, newStatement(readCommitted))
 	}
@@ -106,7 +106,7 @@ func (s *store) outside(ctx context.Context, op string, do func(*tx) error) erro
 		if err != nil {
 			return fault(ctx, op, err, false)
 		}
-		if err = do(&tx{asker: conn, store: s}); err == nil {
+		if err = do(&tx{querier: conn, store: s}); err == nil {
 			return conn.Close()
 		}
 		useless := cut(err) || readOnly(err)
@@ -246,7 +246,7 @@ func (s *store) IDs(ctx context.Context, blocks int) (first []engine.ID, err err
 	n := int64(blocks * sqlengine.BlockSize)
 	var to int64
 	err = s.outside(ctx, "push", func(t *tx) error {
-		result, err := t.asker.ExecContext(ctx, string(newStatement(s.sql.block, n).text))
+		result, err := t.querier.ExecContext(ctx, string(newStatement(s.sql.block, n).text))
 		if err != nil {
 			return err
 		}

@@ -13,16 +13,16 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
-// asker is a connection, a pool, or a caller's transaction.
-type asker interface {
+// querier is a connection, a pool, or a caller's transaction.
+type querier interface {
 	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
 	ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error)
 }
 
 // tx is a transaction. Its beginning and its writes wait until it reads or commits, or until
-// they reach the most bytes at once. Then they go in one round trip.
+// they are as large as one packet may be. Then they go in one round trip.
 type tx struct {
-	asker
+	querier
 	*store
 	waiting []*statement
 	bytes   int

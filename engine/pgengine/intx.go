@@ -54,10 +54,10 @@ func (s *savepoints) In(ctx context.Context, op string, do func(sqlengine.Tx) er
 		return outer(ctx, op, err)
 	}
 	t := s.store.tx(sp)
-	t.write(keep)
+	t.write(saveSettings)
 	t.begin(s.tx.Conn(), settings)
 	if err = do(t); err == nil {
-		t.write(asBefore)
+		t.write(restoreSettings)
 		err = t.send(ctx)
 	}
 	if err == nil {

@@ -34,7 +34,7 @@ func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 	}
 	t := s.tx(conn)
 	t.write("BEGIN ISOLATION LEVEL READ COMMITTED")
-	t.begin(conn.Conn(), settings+vanished)
+	t.begin(conn.Conn(), settings+idleTimeout)
 	if op == "lease" {
 		t.write(unsynced)
 	}
@@ -59,7 +59,7 @@ func (s *store) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 	return rolledBackError(ctx, op, err, committing)
 }
 
-// rolledBackError converts the error of a transaction that was rolled back for the engine.
+// rolledBackError converts the error of a rolled back transaction into one for the engine.
 func rolledBackError(ctx context.Context, op string, err error, committing bool) error {
 	switch {
 	case idled(err):
@@ -96,9 +96,9 @@ const settings = `SELECT set_config('enable_seqscan', 'off', true), set_config('
 	set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
 	set_config('plan_cache_mode', 'force_generic_plan', true), set_config('bytea_output', 'hex', true)`
 
-// vanished follows settings in the engine's own transactions. Their locks end soon after the
+// idleTimeout follows settings in the engine's own transactions. Their locks end soon after the
 // client's machine has vanished. A timeout that the user has set is kept.
-const vanished = `, set_config('idle_in_transaction_session_timeout',
+const idleTimeout = `, set_config('idle_in_transaction_session_timeout',
 	CASE current_setting('idle_in_transaction_session_timeout') WHEN '0' THEN '10s' ELSE current_setting('idle_in_transaction_session_timeout') END, true)`
 
 // unsynced makes a transaction commit without waiting for the disk or a standby, which would
@@ -123,21 +123,21 @@ func (t *tx) begin(conn *pgx.Conn, settings string) {
 	t.write(settings)
 }
 
-// keep saves the values that settings changes in a caller's transaction, and asBefore
+// saveSettings saves the values that settings changes in a caller's transaction, and restoreSettings
 // restores them.
 const (
-	keep = `SELECT set_config('tarry.seqscan', current_setting('enable_seqscan'), true), set_config('tarry.hashjoin', current_setting('enable_hashjoin'), true),
+	saveSettings = `SELECT set_config('tarry.seqscan', current_setting('enable_seqscan'), true), set_config('tarry.hashjoin', current_setting('enable_hashjoin'), true),
 	set_config('tarry.mergejoin', current_setting('enable_mergejoin'), true), set_config('tarry.bitmapscan', current_setting('enable_bitmapscan'), true),
 	set_config('tarry.jit', current_setting('jit'), true), set_config('tarry.plans', current_setting('plan_cache_mode'), true),
 	set_config('tarry.bytea', current_setting('bytea_output'), true)`
-	asBefore = `SELECT set_config('enable_seqscan', current_setting('tarry.seqscan'), true), set_config('enable_hashjoin', current_setting('tarry.hashjoin'), true),
+	restoreSettings = `SELECT set_config('enable_seqscan', current_setting('tarry.seqscan'), true), set_config('enable_hashjoin', current_setting('tarry.hashjoin'), true),
 	set_config('enable_mergejoin', current_setting('tarry.mergejoin'), true), set_config('enable_bitmapscan', current_setting('tarry.bitmapscan'), true),
 	set_config('jit', current_setting('tarry.jit'), true), set_config('plan_cache_mode', current_setting('tarry.plans'), true),
 	set_config('bytea_output', current_setting('tarry.bytea'), true)`
 )
 
-// waits sets how long a transaction waits for a lock, by sqlengine.LockTimeout.
-var waits = [...]string{
+// lockTimeouts sets how long a transaction waits for a lock, by sqlengine.LockTimeout.
+var lockTimeouts = [...]string{
 	sqlengine.NoTimeout:    "",
 	sqlengine.BriefTimeout: fmt.Sprintf("SELECT set_config('lock_timeout', '%d', true)", sqlengine.BriefMost.Milliseconds()),
 	sqlengine.LeastTimeout: "SELECT set_config('lock_timeout', '1', true)",

@@ -61,7 +61,7 @@ func (t *tx) send(ctx context.Context) error {
 }
 
 func (t *tx) Open(ctx context.Context, from []sqlengine.LowBound, lock []int64, first sqlengine.First) (o sqlengine.Opened, err error) {
-	if wait := waits[first.Timeout]; wait != "" {
+	if wait := lockTimeouts[first.Timeout]; wait != "" {
 		t.write(wait)
 	}
 	if len(lock) > 0 {

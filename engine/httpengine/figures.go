@@ -54,16 +54,16 @@ func (m *measured) answered(c *call, since time.Time, status int) {
 	if status/100 == 5 {
 		m.errors.Add(1)
 	}
-	m.tell(false)
+	m.setFailing(false)
 }
 
 // lost counts a request without an answer.
 func (m *measured) lost() {
 	m.unanswered.Add(1)
-	m.tell(true)
+	m.setFailing(true)
 }
 
-func (m *measured) tell(failing bool) {
+func (m *measured) setFailing(failing bool) {
 	if m.failing.Load() != failing {
 		m.failing.Store(failing)
 	}

@@ -47,8 +47,8 @@ func (e *Engine) LeaseWait(ctx context.Context, w engine.Wait) (all engine.Waite
 	}
 }
 
-// leaseOf makes a lease request. It names many queues only once: the server keeps them as a
-// set, and further requests name the set.
+// leaseOf makes a lease request. It sends a long list of queues only once: the server keeps it
+// as a set, and later requests name the set.
 func (e *Engine) leaseOf(ctx context.Context, queues []string, req wire.LeaseRequest) (wire.Leased, error) {
 	if len(queues) < minSetQueues || req.Wait == 0 {
 		req.Queues = queues

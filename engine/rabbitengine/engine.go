@@ -104,7 +104,7 @@ func open(rawURL string, dial amqp.Config, cfg *Config) (*Engine, error) {
 func nodes(first string, further []string) ([]string, error) {
 	u, err := url.Parse(first)
 	if err != nil { // the error contains the password
-		return nil, engine.Invalid("open", engine.Ref{}, "this is no URL of RabbitMQ; an example is amqp://user@127.0.0.1:5672/vhost")
+		return nil, engine.Invalid("open", engine.Ref{}, "this is not a RabbitMQ URL; an example is amqp://user@127.0.0.1:5672/vhost")
 	}
 	all := []string{first}
 	for _, node := range further {

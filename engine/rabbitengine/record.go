@@ -67,8 +67,8 @@ func publishing(m *engine.Info) amqp.Publishing {
 	return p
 }
 
-// received converts a delivery from a known queue. A message from another producer is due
-// since it arrived, with the default policy.
+// received converts a delivery from a known queue. A message from another producer is due from
+// its arrival on, with the default policy.
 func received(d *amqp.Delivery, queue string, now time.Time, newID func() engine.ID) *engine.Info {
 	m := &engine.Info{Queue: queue, State: engine.Ready, Content: engine.Content{Body: d.Body, ContentType: d.ContentType}}
 	m.ID, _ = engine.ParseID(d.MessageId)
@@ -158,11 +158,11 @@ func foreign(h amqp.Table) []engine.Header {
 			}
 			value = strconv.FormatInt(n, 10)
 		}
-		one := engine.Header{Name: name, Value: value}
+		header := engine.Header{Name: name, Value: value}
 		if bytes += len(name) + len(value); bytes > engine.MaxHeaderBytes || len(out) == engine.MaxHeaders {
 			break
 		}
-		out = append(out, one)
+		out = append(out, header)
 	}
 	return out
 }

@@ -101,7 +101,7 @@ func parse(u *url.URL) (to string, dial amqp.Config, cfg *Config, err error) {
 		plain.User = url.UserPassword(name, password)
 	}
 	if _, err := amqp.ParseURI(plain.String()); err != nil {
-		r.Fail("this is no URL of RabbitMQ; an example is amqp://user@127.0.0.1:5672/vhost")
+		r.Fail("this is not a RabbitMQ URL; an example is amqp://user@127.0.0.1:5672/vhost")
 		return "", dial, nil, r.Done()
 	}
 	return plain.String(), dial, cfg, nil

@@ -762,7 +762,7 @@ func TestBackupOfAnOlderStore(t *testing.T) {
 	again.dir = "/restored"
 	r := again.open(t)
 	_, err = r.Backup(t.Context(), "/backup")
-	if !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "later instant") {
+	if !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "is newer than this store") {
 		t.Errorf("a backup of the older store: %v", err)
 	}
 	if _, err := r.Backup(t.Context(), "/drill"); err != nil {
@@ -1095,7 +1095,7 @@ func TestBackupOfAStoreThatWentAnotherWay(t *testing.T) {
 			}
 			must(t, r.Flush(t.Context()))
 			_, err = r.Backup(t.Context(), "/backup")
-			if !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "of a later instant") {
+			if !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "is newer than this store") {
 				t.Error(err)
 			}
 			must(t, r.Close())

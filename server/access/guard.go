@@ -18,18 +18,15 @@ import (
 // used by many goroutines.
 type Guard struct {
 	file   File
-	tokens *secretfile.Value[*tokens]
+	tokens *secretfile.Value[tokens]
 	audit  *Audit
 	log    *slog.Logger
 	told   *notify.Lines // bounds the log lines about requests without a valid token
 	fails  failures
 }
 
-// tokens are the tokens of a file when it was read.
-type tokens struct {
-	all  []Token
-	byID map[string]*Token
-}
+// tokens are the tokens of a file when it was read, by id; nil: the file is gone.
+type tokens map[string]*Token
 
 // GuardConfig sets up a Guard. The zero value, and nil, work.
 type GuardConfig struct {
@@ -59,14 +56,14 @@ func NewGuard(file File, cfg *GuardConfig) (*Guard, error) {
 	}
 	var last []Token
 	first := true
-	read := func() (*tokens, error) {
+	read := func() (tokens, error) {
 		all, err := file.Read()
 		if err != nil {
 			return nil, err
 		}
-		t := &tokens{all: all, byID: make(map[string]*Token, len(all))}
+		t := make(tokens, len(all))
 		for i := range all {
-			t.byID[all[i].ID] = &all[i]
+			t[all[i].ID] = &all[i]
 		}
 		if !first {
 			g.changed(compare(last, all))
@@ -85,11 +82,11 @@ func NewGuard(file File, cfg *GuardConfig) (*Guard, error) {
 	if g.tokens, err = secretfile.NewValue(read, failed, string(file)); err != nil {
 		return nil, err
 	}
-	g.tokens.OnGone(goneGrace, func() *tokens {
+	g.tokens.OnGone(goneGrace, func() tokens {
 		g.log.Error("the file of tokens is gone, and all its tokens are revoked until it is there again", "file", string(file), "tokens", len(last))
 		g.changed(compare(last, nil))
 		last = nil
-		return new(tokens)
+		return nil
 	})
 	return g, nil
 }
@@ -102,7 +99,7 @@ func (g *Guard) Trouble() error {
 }
 
 // Closed reports whether no token is valid because the file is gone.
-func (g *Guard) Closed() bool { return g.tokens.Get().byID == nil }
+func (g *Guard) Closed() bool { return g.tokens.Get() == nil }
 
 // changed notes the tokens added and removed in the audit log.
 func (g *Guard) changed(came, went []Token) {
@@ -123,9 +120,6 @@ func (g *Guard) changed(came, went []Token) {
 // Refresh reads the tokens again at once, if the file has changed.
 func (g *Guard) Refresh() { g.tokens.Refresh() }
 
-// Count returns the number of tokens, including expired ones.
-func (g *Guard) Count() int { return len(g.tokens.Get().all) }
-
 // Failed says why a request has no valid token.
 type Failed struct {
 	Reason string // never contains the token
@@ -142,10 +136,10 @@ func (g *Guard) Who(r *http.Request) (*Token, error) {
 		return nil, err
 	}
 	all := g.tokens.Get()
-	if all.byID == nil {
+	if all == nil {
 		return nil, &Failed{"no token is known here: the file of tokens is gone", "the server's operator has to put it back; the server's log names it"}
 	}
-	t := all.byID[idOf(secret)]
+	t := all[idOf(secret)]
 	if t == nil || !t.proves(secret) {
 		return nil, &Failed{"the token is not known here", "it may have been revoked; tarry token ls shows those that there are"}
 	}
@@ -158,7 +152,7 @@ func (g *Guard) Who(r *http.Request) (*Token, error) {
 // Current returns the present form of a token that was valid, with its present rights; nil:
 // it is no longer valid.
 func (g *Guard) Current(t *Token) *Token {
-	now := g.tokens.Get().byID[t.ID]
+	now := g.tokens.Get()[t.ID]
 	if now == nil || now.hash != t.hash || now.Expired(time.Now()) {
 		return nil
 	}

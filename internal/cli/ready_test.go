@@ -26,15 +26,6 @@ func readyz(t *testing.T, url string) (status int, code, message, hint string) {
 	return status, e.Code, e.Message, e.Hint
 }
 
-func TestReadyzOfAFullDisk(t *testing.T) {
-	t.Chdir(t.TempDir())
-	w, _ := served(t, "disk:data?min_free=1000000GiB")
-	url, _ := w.program(nil, nil).env("TARRY_SERVER")
-	if status, code, message, hint := readyz(t, url); status != 507 || code != "limit" || message != "pushes fail: no space left on disk: limit reached" || hint == "" {
-		t.Errorf("%d %s: %s (%s)", status, code, message, hint)
-	}
-}
-
 // A store that takes long to open is told of, and the server can be interrupted.
 func TestReadyzWhileTheStoreIsBeingOpened(t *testing.T) {
 	mute, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and never answers

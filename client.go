@@ -36,7 +36,7 @@ type Client struct {
 	cancels  *calls.Coalescer[engine.Ref, error]
 
 	middleware []PushMiddleware
-	wrapped    PushFunc // keep inside all middleware; nil: there is no middleware
+	outerPush  PushFunc // innerPush inside all middleware; nil: there is no middleware
 
 	working   sync.WaitGroup // running workers
 	workersMu sync.Mutex

@@ -99,7 +99,7 @@ func newHandling[T any](w *Worker, t *Topic[T], handler func(context.Context, *M
 		h.Handle = func(ctx context.Context, d *work.Delivery) error { return run(ctx, d, &d.Lease().Info, d.Lease().Body) }
 		return h
 	}
-	outer := wrapped(func(ctx context.Context, m *Message[[]byte]) error { return run(ctx, m.d, &m.Info, m.Body) }, middleware)
+	outer := wrapHandler(func(ctx context.Context, m *Message[[]byte]) error { return run(ctx, m.d, &m.Info, m.Body) }, middleware)
 	h.Handle = func(ctx context.Context, d *work.Delivery) error {
 		l := d.Lease()
 		return outer(ctx, &Message[[]byte]{Body: l.Body, Info: l.Info, d: d})

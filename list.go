@@ -15,10 +15,10 @@ import (
 const defaultPage = 100
 
 // Get looks a message up. By key it returns the live message, else the remembered finished
-// one, else the newest dead one; by id any message that is not finished. ErrNotFound.
+// one, else the newest dead one; by id, any message that is not finished. Else ErrNotFound.
 func (c *Client) Get(ctx context.Context, ref Ref) (Info, error) {
 	const op = "get"
-	if err := c.refer(ctx, op, ref, c.caps.Get); err != nil {
+	if err := c.beginRef(ctx, op, ref, c.caps.Get); err != nil {
 		return Info{}, err
 	}
 	info, err := c.eng.Get(ctx, ref)
@@ -65,13 +65,13 @@ func (c *Client) List(ctx context.Context, queue string, state State) iter.Seq2[
 //	tarry.Filter{Queue: "order.unpaid", From: yesterday, Error: "timeout"}
 type Filter struct {
 	Queue  string
-	States []State // some of those that the call works on; empty: all of those
+	States []State // empty: all that the call works on
 
 	// From and To bound the time by which a state is ordered: due for scheduled and ready
 	// messages, deadline for leased ones, death for dead ones. To itself is excluded.
 	From, To time.Time
 
-	Error     string           // a part of LastError
+	Error     string           // text that LastError contains
 	KeyPrefix string           // the start of the key
 	Match     func(*Info) bool // called for one message at a time
 
@@ -80,8 +80,8 @@ type Filter struct {
 	Body   bool  // ListWhere and Match get messages with their bodies
 }
 
-// all reports whether a filter chooses every message of its states, the earliest first.
-func (f *Filter) all() bool {
+// choosesAll reports whether a filter chooses every message of its states, the earliest first.
+func (f *Filter) choosesAll() bool {
 	return f.From.IsZero() && f.To.IsZero() && f.Error == "" && f.KeyPrefix == "" && f.Match == nil && !f.Newest
 }
 

@@ -13,13 +13,13 @@ import (
 type PushCall struct {
 	// Drafts are the messages, at least one; exactly one for Push, PushDraft and Rearm. The
 	// slice and the headers are copies: middleware may set fields, and add, change and
-	// remove headers. It may replace a Body, but must not write to it: that is the caller's.
+	// remove headers. It may replace a Body, but must not write to one: the caller owns it.
 	Drafts []Draft
 
 	// Atomic says that all messages are pushed or none: PushAtomic.
 	Atomic bool
 
-	one bool // Push, PushDraft or Rearm
+	single bool // Push, PushDraft or Rearm
 }
 
 // PushFunc pushes the messages of a call. It returns one Pushed for each draft, in order.
@@ -34,7 +34,7 @@ type PushFunc func(ctx context.Context, call PushCall) ([]Pushed, error)
 // all, and return the results of next or its own.
 //
 // The first of several is outermost. Limits are checked after all middleware, on the
-// messages as it left them. Values that a topic cannot encode, and calls without messages,
+// messages that it passed on. Values that a topic cannot encode, and calls without messages,
 // do not reach middleware. A panic of middleware reaches the caller of Push. Clients made by
 // Client.On, such as those of InTx, have the middleware of the original client.
 type PushMiddleware func(next PushFunc) PushFunc
@@ -45,27 +45,27 @@ func (c *Client) wrapPushes(middleware []PushMiddleware) {
 		return
 	}
 	c.middleware = slices.Clone(middleware)
-	c.wrapped = c.keep
+	c.outerPush = c.innerPush
 	for _, m := range slices.Backward(c.middleware) {
-		c.wrapped = m(c.wrapped)
+		c.outerPush = m(c.outerPush)
 	}
 }
 
-// keep is the innermost PushFunc.
-func (c *Client) keep(ctx context.Context, call PushCall) ([]Pushed, error) {
+// innerPush is the innermost PushFunc.
+func (c *Client) innerPush(ctx context.Context, call PushCall) ([]Pushed, error) {
 	switch {
 	case call.Atomic:
-		return c.keepAtomic(ctx, call.Drafts)
-	case !call.one || len(call.Drafts) != 1:
-		return c.keepMany(ctx, call.Drafts, nil)
+		return c.innerPushAtomic(ctx, call.Drafts)
+	case !call.single || len(call.Drafts) != 1:
+		return c.innerPushMany(ctx, call.Drafts, nil)
 	}
-	p, err := c.keepOne(ctx, &call.Drafts[0])
+	p, err := c.innerPushOne(ctx, &call.Drafts[0])
 	p.Err = err
 	return []Pushed{p}, nil
 }
 
-// through passes a copy of the drafts to the middleware.
-func (c *Client) through(ctx context.Context, call PushCall) ([]Pushed, error) {
+// viaMiddleware pushes a copy of the drafts through the middleware.
+func (c *Client) viaMiddleware(ctx context.Context, call PushCall) ([]Pushed, error) {
 	const op = "push"
 	if err := c.beginBatch(ctx, op, len(call.Drafts)); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (c *Client) through(ctx context.Context, call PushCall) ([]Pushed, error) {
 	for i := range call.Drafts {
 		call.Drafts[i].Headers = slices.Clone(drafts[i].Headers)
 	}
-	out, err := c.wrapped(ctx, call)
+	out, err := c.outerPush(ctx, call)
 	switch {
 	case err != nil && len(drafts) == 1:
 		return nil, calls.Fail(op, Ref{Queue: drafts[0].Queue, Key: drafts[0].Key}, err)
@@ -91,9 +91,9 @@ func (c *Client) through(ctx context.Context, call PushCall) ([]Pushed, error) {
 	return out, nil
 }
 
-// throughOne is through for one message.
-func (c *Client) throughOne(ctx context.Context, m Draft) (Pushed, error) {
-	out, err := c.through(ctx, PushCall{Drafts: []Draft{m}, one: true})
+// oneViaMiddleware is viaMiddleware for one message.
+func (c *Client) oneViaMiddleware(ctx context.Context, m Draft) (Pushed, error) {
+	out, err := c.viaMiddleware(ctx, PushCall{Drafts: []Draft{m}, single: true})
 	if err != nil {
 		return Pushed{}, err
 	}
@@ -102,8 +102,8 @@ func (c *Client) throughOne(ctx context.Context, m Draft) (Pushed, error) {
 	return p, err
 }
 
-// throughMany is through for the drafts without an error in bad.
-func (c *Client) throughMany(ctx context.Context, drafts []Draft, bad []error) ([]Pushed, error) {
+// manyViaMiddleware is viaMiddleware for the drafts without an error in bad.
+func (c *Client) manyViaMiddleware(ctx context.Context, drafts []Draft, bad []error) ([]Pushed, error) {
 	if err := c.beginBatch(ctx, "push", len(drafts)); err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (c *Client) throughMany(ctx context.Context, drafts []Draft, bad []error) (
 	if len(good.Items) == 0 {
 		return out, nil
 	}
-	got, err := c.through(ctx, PushCall{Drafts: good.Items})
+	got, err := c.viaMiddleware(ctx, PushCall{Drafts: good.Items})
 	if err != nil {
 		return nil, err
 	}
@@ -138,12 +138,12 @@ type HandlerFunc func(ctx context.Context, m *Message[[]byte]) error
 
 // Middleware wraps the handling of each message: tracing, logging, decryption. It sees the
 // raw message, may change its Body and the context, and returns the error of next or its
-// own; Verdict says what that does to the message. For a message dropped by its guard, next
-// returns nil.
+// own; Verdict says what that error does to the message. When a guard drops the message,
+// next returns nil.
 type Middleware func(next HandlerFunc) HandlerFunc
 
-// wrapped returns h inside all middleware, the first outermost.
-func wrapped(h HandlerFunc, middleware []Middleware) HandlerFunc {
+// wrapHandler returns h inside all middleware, the first outermost.
+func wrapHandler(h HandlerFunc, middleware []Middleware) HandlerFunc {
 	for i := len(middleware) - 1; i >= 0; i-- {
 		h = middleware[i](h)
 	}

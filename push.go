@@ -41,15 +41,15 @@ func (c *Client) Rearm(ctx context.Context, queue, key string, due Due, body []b
 }
 
 func (c *Client) pushOne(ctx context.Context, m Draft) (Pushed, error) {
-	if c.wrapped != nil {
-		return c.throughOne(ctx, m)
+	if c.outerPush != nil {
+		return c.oneViaMiddleware(ctx, m)
 	}
-	return c.keepOne(ctx, &m)
+	return c.innerPushOne(ctx, &m)
 }
 
-// keepOne pushes one message, inside all middleware. It takes a pointer so that the
+// innerPushOne pushes one message, inside all middleware. It takes a pointer so that the
 // caller's stack need not grow.
-func (c *Client) keepOne(ctx context.Context, m *Draft) (Pushed, error) {
+func (c *Client) innerPushOne(ctx context.Context, m *Draft) (Pushed, error) {
 	const op = "push"
 	if err := c.begin(ctx, op, m.Queue); err != nil {
 		return Pushed{}, err
@@ -115,14 +115,14 @@ func (c *Client) PushMany(ctx context.Context, drafts []Draft) ([]Pushed, error)
 
 // pushMany is PushMany, but does not push drafts that have an error in bad. bad may be nil.
 func (c *Client) pushMany(ctx context.Context, drafts []Draft, bad []error) ([]Pushed, error) {
-	if c.wrapped != nil {
-		return c.throughMany(ctx, drafts, bad)
+	if c.outerPush != nil {
+		return c.manyViaMiddleware(ctx, drafts, bad)
 	}
-	return c.keepMany(ctx, drafts, bad)
+	return c.innerPushMany(ctx, drafts, bad)
 }
 
-// keepMany is pushMany inside all middleware.
-func (c *Client) keepMany(ctx context.Context, drafts []Draft, bad []error) ([]Pushed, error) {
+// innerPushMany is pushMany inside all middleware.
+func (c *Client) innerPushMany(ctx context.Context, drafts []Draft, bad []error) ([]Pushed, error) {
 	const op = "push"
 	if err := c.beginBatch(ctx, op, len(drafts)); err != nil {
 		return nil, err
@@ -157,14 +157,14 @@ func (c *Client) keepMany(ctx context.Context, drafts []Draft, bad []error) ([]P
 // failed. ErrUnsupported when the engine has no atomic pushes; ErrTooLarge for more than
 // MaxAtomic messages, or more than MaxAtomicBytes of bodies, headers and keys together.
 func (c *Client) PushAtomic(ctx context.Context, drafts []Draft) ([]Pushed, error) {
-	if c.wrapped != nil && len(drafts) > 0 {
-		return c.through(ctx, PushCall{Drafts: drafts, Atomic: true})
+	if c.outerPush != nil && len(drafts) > 0 {
+		return c.viaMiddleware(ctx, PushCall{Drafts: drafts, Atomic: true})
 	}
-	return c.keepAtomic(ctx, drafts)
+	return c.innerPushAtomic(ctx, drafts)
 }
 
-// keepAtomic is PushAtomic inside all middleware.
-func (c *Client) keepAtomic(ctx context.Context, drafts []Draft) ([]Pushed, error) {
+// innerPushAtomic is PushAtomic inside all middleware.
+func (c *Client) innerPushAtomic(ctx context.Context, drafts []Draft) ([]Pushed, error) {
 	const op = "push"
 	if err := c.beginBatch(ctx, op, len(drafts)); err != nil {
 		return nil, err

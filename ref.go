@@ -16,8 +16,8 @@ func ByKey(key string) Ref { return Ref{Key: key} }
 // queue as well: ByID(id).Of("order.unpaid").
 func ByID(id ID) Ref { return Ref{ID: id} }
 
-// refer makes the checks common to all calls on one message.
-func (c *Client) refer(ctx context.Context, op string, ref Ref, can bool) error {
+// beginRef makes the checks common to all calls on one message.
+func (c *Client) beginRef(ctx context.Context, op string, ref Ref, can bool) error {
 	if err := c.begin(ctx, op, ref.Queue); err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ type CancelResult struct {
 // ref.IfState does not hold. By id it drops a dead message too.
 func (c *Client) Cancel(ctx context.Context, ref Ref) error {
 	const op = "cancel"
-	if err := c.refer(ctx, op, ref, c.caps.Cancel); err != nil {
+	if err := c.beginRef(ctx, op, ref, c.caps.Cancel); err != nil {
 		return err
 	}
 	if c.cancels != nil {
@@ -112,7 +112,7 @@ func (c *Client) CancelMany(ctx context.Context, refs []Ref) ([]CancelResult, er
 // does not hold.
 func (c *Client) Reschedule(ctx context.Context, ref Ref, due Due) (Info, error) {
 	const op = "reschedule"
-	if err := c.refer(ctx, op, ref, c.caps.Reschedule); err != nil {
+	if err := c.beginRef(ctx, op, ref, c.caps.Reschedule); err != nil {
 		return Info{}, err
 	}
 	if err := due.when.Validate(op, ref); err != nil {
@@ -130,7 +130,7 @@ func (c *Client) Reschedule(ctx context.Context, ref Ref, due Due) (Info, error)
 func (c *Client) Claim(ctx context.Context, ref Ref, opts LeaseOptions) (Lease, error) {
 	const op = "claim"
 	cl, ok := c.eng.(engine.Claimer)
-	if err := c.refer(ctx, op, ref, ok && c.caps.Claim); err != nil {
+	if err := c.beginRef(ctx, op, ref, ok && c.caps.Claim); err != nil {
 		return Lease{}, err
 	}
 	if err := engine.CheckTTR(op, ref.Queue, opts.TTR); err != nil {

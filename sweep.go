@@ -16,15 +16,15 @@ import (
 // These calls go through the messages of a queue in chunks of some hundreds. Each chosen
 // message is changed once, provided that it is still in the state in which it was chosen.
 // A message that arrives meanwhile may be changed or not. The calls do not chase new
-// messages: in each state they end at the message that was last when they came to it
-// (Newest: they start there). Progress functions are called after each chunk, on the
-// caller's goroutine. When ctx ends or the engine fails, Swept is returned beside the error
+// messages: they end each state at the message that was last in it when they reached that
+// state (Newest: they start there). Progress functions are called after each chunk, on the
+// caller's goroutine. When ctx ends or the engine fails, Swept is returned with the error
 // and says what was done so far; it may miss changes of the last chunk. ErrUnsupported when
 // the engine lacks lists, ranges of lists, or conditions on states.
 type Swept struct {
 	Seen    int64 // messages read
 	Done    int64 // chosen, and changed
-	Skipped int64 // chosen, but gone or in another state by then; Redrive: or a live message holds its key
+	Skipped int64 // chosen, but no longer there or in that state; Redrive: or a live message has its key
 }
 
 // RedriveWhere makes the dead messages that a filter chooses ready again, with attempt 0.
@@ -34,15 +34,15 @@ func (c *Client) RedriveWhere(ctx context.Context, f Filter, progress ...func(Sw
 		return Swept{}, err
 	}
 	s := &sweep{c: c, op: "redrive", f: f, progress: progress}
-	if c.caps.Redrive && !c.filters() && f.all() {
+	if c.caps.Redrive && !c.changesByFilter() && f.choosesAll() {
 		r, err := c.Redrive(ctx, f.Queue, nil, int(min(f.Limit, math.MaxInt)))
 		return Swept{Done: r.Redriven, Skipped: r.Skipped}, err
 	}
 	return s.run(ctx, s.redrive, Dead)
 }
 
-// filters reports whether the engine supports changes by filter.
-func (c *Client) filters() bool { return c.caps.List && c.caps.Range && c.caps.IfState }
+// changesByFilter reports whether the engine supports them.
+func (c *Client) changesByFilter() bool { return c.caps.List && c.caps.Range && c.caps.IfState }
 
 // DropWhere removes the dead messages that a filter chooses. See Swept.
 func (c *Client) DropWhere(ctx context.Context, f Filter, progress ...func(Swept)) (Swept, error) {
@@ -71,7 +71,7 @@ type sweep struct {
 	f        Filter
 	progress []func(Swept)
 	due      Due  // for RescheduleWhere
-	fixed    bool // due is an instant of the engine's clock
+	dueFixed bool // due is an instant of the engine's clock, no longer a delay
 }
 
 // run goes through the messages in the given states. It calls change with the chosen
@@ -80,7 +80,7 @@ func (s *sweep) run(ctx context.Context, change func(context.Context, State, []I
 	if err := s.f.check(s.op, states...); err != nil {
 		return s.Swept, err
 	}
-	if err := s.c.able(s.c.filters(), s.op, s.f.Queue, "filters: these need ranges of lists and conditions on states"); err != nil {
+	if err := s.c.able(s.c.changesByFilter(), s.op, s.f.Queue, "filters: these need ranges of lists and conditions on states"); err != nil {
 		return s.Swept, err
 	}
 	for _, state := range s.f.States {
@@ -101,7 +101,7 @@ func (s *sweep) run(ctx context.Context, change func(context.Context, State, []I
 			if err == nil {
 				err = s.chunk(ctx, state, p.Messages, change)
 			}
-			if err != nil || s.full() {
+			if err != nil || s.limitReached() {
 				return s.Swept, err
 			}
 			q.After = p.Next
@@ -130,18 +130,18 @@ func (s *sweep) last(ctx context.Context, q ListQuery) (time.Time, error) {
 	}
 }
 
-func (s *sweep) full() bool { return s.f.Limit > 0 && s.Done >= s.f.Limit }
+func (s *sweep) limitReached() bool { return s.f.Limit > 0 && s.Done >= s.f.Limit }
 
 // chunk changes the chosen messages of a page.
 func (s *sweep) chunk(ctx context.Context, state State, ms []Info, change func(context.Context, State, []Info) error) (err error) {
 	s.Seen += int64(len(ms))
 	chosen := ms[:0]
 	for i := range ms {
-		if s.f.chooses(&ms[i]) && !s.moved(&ms[i]) {
+		if s.f.chooses(&ms[i]) && !s.alreadyDue(&ms[i]) {
 			chosen = append(chosen, ms[i])
 		}
 	}
-	for len(chosen) > 0 && !s.full() && err == nil {
+	for len(chosen) > 0 && !s.limitReached() && err == nil {
 		n := len(chosen)
 		if s.f.Limit > 0 {
 			n = int(min(int64(n), s.f.Limit-s.Done))
@@ -151,15 +151,15 @@ func (s *sweep) chunk(ctx context.Context, state State, ms []Info, change func(c
 		}
 		chosen = chosen[n:]
 	}
-	for _, tell := range s.progress {
-		tell(s.Swept)
+	for _, report := range s.progress {
+		report(s.Swept)
 	}
 	return calls.Fail(s.op, Ref{Queue: s.f.Queue}, err)
 }
 
-// moved reports whether a message has the new due time already: the sweep may meet a message
+// alreadyDue reports whether a message has the new due time: the sweep may meet a message
 // again after moving it.
-func (s *sweep) moved(m *Info) bool { return m.Due.Equal(s.due.when.At) }
+func (s *sweep) alreadyDue(m *Info) bool { return m.Due.Equal(s.due.when.At) }
 
 func (s *sweep) redrive(ctx context.Context, _ State, ms []Info) error {
 	ids := make([]ID, len(ms))
@@ -185,23 +185,23 @@ func (s *sweep) cancelRefs(ctx context.Context, refs []Ref) (failure error) {
 	if err != nil {
 		return err
 	}
-	var due []Ref
+	var nowReady []Ref
 	for _, r := range got {
-		if later := r.Ref; errors.Is(r.Err, ErrStale) && s.falls(&later) {
-			due = append(due, later)
+		if later := r.Ref; errors.Is(r.Err, ErrStale) && s.toReady(&later) {
+			nowReady = append(nowReady, later)
 		} else if err := s.count(r.Err); err != nil {
 			failure = err
 		}
 	}
-	if len(due) > 0 && failure == nil {
-		return s.cancelRefs(ctx, due)
+	if len(nowReady) > 0 && failure == nil {
+		return s.cancelRefs(ctx, nowReady)
 	}
 	return failure
 }
 
-// falls turns a reference to a scheduled message into one to a ready message, if ready ones
-// are wanted too. A message that is no longer scheduled has most likely fallen due.
-func (s *sweep) falls(r *Ref) bool {
+// toReady changes the state in a reference from scheduled to ready, if the sweep takes ready
+// messages too. A message that is no longer scheduled has most likely fallen due.
+func (s *sweep) toReady(r *Ref) bool {
 	if r.IfState != Scheduled || s.f.States[len(s.f.States)-1] != Ready {
 		return false
 	}
@@ -229,10 +229,10 @@ const sweepCalls = 16
 // reschedule moves the first message alone: its due time by the engine's clock becomes that
 // of all others.
 func (s *sweep) reschedule(ctx context.Context, state State, ms []Info) error {
-	for len(ms) > 0 && !s.fixed {
+	for len(ms) > 0 && !s.dueFixed {
 		info, err := s.move(ctx, state, &ms[0])
 		if err == nil {
-			s.fixed, s.due.when = true, engine.When{At: info.Due}
+			s.dueFixed, s.due.when = true, engine.When{At: info.Due}
 		}
 		if err := s.count(err); err != nil {
 			return err
@@ -265,7 +265,7 @@ func (s *sweep) reschedule(ctx context.Context, state State, ms []Info) error {
 func (s *sweep) move(ctx context.Context, state State, m *Info) (Info, error) {
 	ref := Ref{Queue: s.f.Queue, ID: m.ID, IfState: state}
 	info, err := s.c.Reschedule(ctx, ref, s.due)
-	if errors.Is(err, ErrStale) && s.falls(&ref) {
+	if errors.Is(err, ErrStale) && s.toReady(&ref) {
 		info, err = s.c.Reschedule(ctx, ref, s.due)
 	}
 	return info, err

@@ -27,21 +27,21 @@ type RouterConfig struct {
 	// negative: at once.
 	DrainTimeout time.Duration
 
-	// ListEvery is how often the engine's queues are listed to find those that match
-	// patterns and that no hint reported. If listing is slow it is done less often, so that
-	// it takes at most a fiftieth of the time. Default 5 s.
+	// ListEvery is how often the engine's queues are listed, to find those that match a
+	// pattern but that no hint reported. Slow lists are made less often, so that they take at
+	// most a fiftieth of the time. Default 5 s.
 	ListEvery time.Duration
 
-	// MaxQueues bounds how many queues the patterns of a route take at a time. More wait
-	// until others have been empty for a minute, and the log says so. Default 100,000; over
-	// HTTP at most 10,000.
+	// MaxQueues bounds how many queues the patterns of a route take at a time. Further queues
+	// wait until others have been empty for a minute, and the log says so. Default 100,000;
+	// over HTTP at most 10,000.
 	MaxQueues int
 
-	// Middleware wraps the Send of each message, the first outermost, within the message's
-	// slot. Default: none.
+	// Middleware wraps the Send of each message, the first outermost. It runs while the
+	// message holds a slot. Default: none.
 	Middleware []tarry.Middleware
 
-	// Logger receives failures to forward: for each route the first at once, then one line a
+	// Logger gets failures to forward: for each route the first at once, then one line a
 	// minute with their number. Default: slog.Default().
 	Logger *slog.Logger
 }
@@ -55,29 +55,29 @@ type Router struct {
 	c   *tarry.Client
 	cfg RouterConfig
 
-	mu     sync.Mutex
-	ran    bool
-	ended  bool
-	routes Routes           // as set, with their defaults filled in
-	lanes  map[string]*lane // by Route.Queue
-	told   chan struct{}    // one token: the routes were set
+	mu      sync.Mutex
+	ran     bool
+	ended   bool
+	routes  Routes           // as set, with their defaults filled in
+	lanes   map[string]*lane // by Route.Queue
+	changed chan struct{}    // holds a token when the routes were set
 
 	// Used only by Run's goroutine.
-	find    *finder
-	after   time.Time // earliest next change of workers for found queues
-	broken  chan error
-	trouble *notify.TroubleLog
-	gone    sync.WaitGroup
+	finder     *finder
+	nextAssign time.Time // the earliest time to assign found queues again
+	failures   chan error
+	trouble    *notify.TroubleLog
+	closing    sync.WaitGroup
 }
 
 var (
-	crowded = notify.Trouble{Text: "patterns match more queues than may be taken at a time", Level: slog.LevelWarn}
-	blind   = notify.Trouble{Text: "queues cannot be listed; new ones may be found late", Level: slog.LevelWarn}
+	tooManyQueues = notify.Trouble{Text: "patterns match more queues than may be taken at a time", Level: slog.LevelWarn}
+	cannotList    = notify.Trouble{Text: "queues cannot be listed; new ones may be found late", Level: slog.LevelWarn}
 )
 
 // NewRouter returns a Router for the messages of a client.
 func NewRouter(c *tarry.Client, cfg *RouterConfig) *Router {
-	r := &Router{c: c, lanes: make(map[string]*lane), told: make(chan struct{}, 1), find: newFinder(), broken: make(chan error, 1)}
+	r := &Router{c: c, lanes: make(map[string]*lane), changed: make(chan struct{}, 1), finder: newFinder(), failures: make(chan error, 1)}
 	if cfg != nil {
 		r.cfg = *cfg
 	}
@@ -97,11 +97,11 @@ func NewRouter(c *tarry.Client, cfg *RouterConfig) *Router {
 	return r
 }
 
-// Set replaces all routes. It opens targets without connecting. After an error, which names
-// the route, nothing has changed.
+// Set replaces all routes. It opens targets without connecting. An error names the route, and
+// then nothing has changed.
 //
 // Set may be called during Run. Unchanged routes continue undisturbed. Changed ones start
-// anew at once, while the Sends of the old ones finish. Removed ones drain. Set fails with
+// again at once, while the Sends of the old ones finish. Removed ones drain. Set fails with
 // ErrUnsupported for a pattern if the engine cannot list its queues, and with ErrClosed
 // after Run has ended.
 func (r *Router) Set(routes Routes) error {
@@ -137,7 +137,7 @@ func (r *Router) Set(routes Routes) error {
 	}
 	for queue, l := range stale {
 		if lanes[queue] != l {
-			r.gone.Go(func() { r.drop(l) })
+			r.closing.Go(func() { r.dropLane(l) })
 		}
 	}
 	if err != nil {
@@ -145,14 +145,14 @@ func (r *Router) Set(routes Routes) error {
 	}
 	r.routes, r.lanes = full, lanes
 	select {
-	case r.told <- struct{}{}:
+	case r.changed <- struct{}{}:
 	default:
 	}
 	return nil
 }
 
-// drop ends the lane of a removed route.
-func (r *Router) drop(l *lane) {
+// dropLane ends the lane of a removed route.
+func (r *Router) dropLane(l *lane) {
 	if err := l.close(); err != nil {
 		r.cfg.Logger.Warn("a route ended with an error", "error", err)
 	}
@@ -160,9 +160,9 @@ func (r *Router) drop(l *lane) {
 
 // Run forwards messages until ctx ends, then drains: it leases no more, lets Sends finish
 // within DrainTimeout, releases messages that wait for their rate, and closes the targets.
-// It returns nil after a clean end, and tarry.ErrClosed if the client was closed. Better end
-// Run before the client, which does not know DrainTimeout. A target that ignores context and
-// timeout, or does not close, is abandoned 5 s later. A router runs once.
+// It returns nil after a clean end, and tarry.ErrClosed if the client was closed. End Run
+// before you close the client, which does not know DrainTimeout. A target that ignores
+// context and timeout, or does not close, is abandoned 5 s later. A router runs once.
 func (r *Router) Run(ctx context.Context) error {
 	r.mu.Lock()
 	ran := r.ran
@@ -171,7 +171,7 @@ func (r *Router) Run(ctx context.Context) error {
 	if ran {
 		return &tarry.Error{Op: "route", Err: tarry.ErrInvalid, Hint: "a router runs once; make a new one"}
 	}
-	err := r.direct(ctx)
+	err := r.coordinate(ctx)
 
 	r.mu.Lock()
 	r.ended = true
@@ -179,9 +179,9 @@ func (r *Router) Run(ctx context.Context) error {
 	r.mu.Unlock()
 	errs := make(chan error, len(lanes))
 	for _, l := range lanes {
-		r.gone.Go(func() { errs <- l.close() })
+		r.closing.Go(func() { errs <- l.close() })
 	}
-	r.gone.Wait()
+	r.closing.Wait()
 	close(errs)
 	for e := range errs {
 		err = errors.Join(err, e)
@@ -190,21 +190,21 @@ func (r *Router) Run(ctx context.Context) error {
 	return err
 }
 
-// direct makes each lane work on its queues until ctx ends or the client is closed.
-func (r *Router) direct(ctx context.Context) error {
+// coordinate makes each lane work on its queues until ctx ends or the client is closed.
+func (r *Router) coordinate(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var (
-		looking sync.WaitGroup
-		lists   chan list // nil: no list in progress
-		due     bool      // a list is due
-		again   time.Time // but not before this
-		change  <-chan time.Time
-		unwatch func()
-		tick    = time.NewTicker(r.cfg.ListEvery)
+		looking   sync.WaitGroup
+		lists     chan list // nil: no list in progress
+		listDue   bool      // a list is due
+		notBefore time.Time // but not before this
+		change    <-chan time.Time
+		unwatch   func()
+		tick      = time.NewTicker(r.cfg.ListEvery)
 	)
-	look := func() {
+	startList := func() {
 		lists = make(chan list, 1)
-		looking.Go(func() { lists <- r.find.look(ctx, r.c) })
+		looking.Go(func() { lists <- r.finder.look(ctx, r.c) })
 	}
 	defer func() {
 		cancel()
@@ -218,64 +218,64 @@ func (r *Router) direct(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case err := <-r.broken:
+		case err := <-r.failures:
 			return err
-		case <-r.told:
-			due = r.heed()
+		case <-r.changed:
+			listDue = r.takeRoutes()
 			switch {
-			case due && unwatch == nil:
-				unwatch = r.c.Engine().Watch(r.find.hint)
-			case !due && unwatch != nil:
+			case listDue && unwatch == nil:
+				unwatch = r.c.Engine().Watch(r.finder.hint)
+			case !listDue && unwatch != nil:
 				unwatch()
 				unwatch = nil
 			}
 			change = nil
 			r.assign()
-		case <-r.find.kick:
+		case <-r.finder.kick:
 			if change == nil {
-				change = time.After(time.Until(r.after))
+				change = time.After(time.Until(r.nextAssign))
 			}
 			continue
 		case <-change:
 			change = nil
-			r.find.gather()
+			r.finder.gather()
 			r.assign()
 		case l := <-lists:
 			lists = nil
-			again = time.Now().Add(listShare * time.Since(l.began))
+			notBefore = time.Now().Add(listShare * time.Since(l.began))
 			if l.err != nil {
-				r.trouble.Note(blind, "", "error", l.err)
+				r.trouble.Note(cannotList, "", "error", l.err)
 				break
 			}
-			r.find.take(l)
+			r.finder.take(l)
 			r.assign()
 		case <-tick.C:
-			due = unwatch != nil && !time.Now().Before(again)
+			listDue = unwatch != nil && !time.Now().Before(notBefore)
 		}
-		if due && lists == nil {
-			due = false
-			look()
+		if listDue && lists == nil {
+			listDue = false
+			startList()
 		}
 	}
 }
 
-// listShare bounds the cost of lists: the next one waits at least this many times as long as
-// the last one took.
+// listShare bounds the cost of lists: the pause before the next one is at least this many
+// times as long as the last one took.
 const listShare = 50
 
-// heed passes the routes to the finder, and reports whether there are patterns.
-func (r *Router) heed() (patterns bool) {
+// takeRoutes passes the routes to the finder, and reports whether one has a pattern.
+func (r *Router) takeRoutes() (patterns bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.find.heed(r.routes)
+	r.finder.heed(r.routes)
 	return slices.ContainsFunc(r.routes, func(r Route) bool { return r.pattern() })
 }
 
-// The pause between two changes of workers' queues grows with their number, since each new
-// worker starts with all of them.
+// The pause between two assigns grows with the number of queues, since each new worker starts
+// with all of its queues.
 const (
-	changeRest  = 20 * time.Millisecond
-	changeShare = 20 * time.Microsecond // per queue
+	minAssignPause      = 20 * time.Millisecond
+	assignPausePerQueue = 20 * time.Microsecond // per queue
 )
 
 // assign starts a new worker for each lane with changed queues.
@@ -289,41 +289,41 @@ func (r *Router) assign() {
 			sets[l][l.route.Queue] = struct{}{}
 		}
 	}
-	more := 0
-	for _, stays := range []bool{true, false} { // queues with a worker come first
-		for q := range r.find.queues {
+	waiting := 0
+	for _, hadWorker := range []bool{true, false} { // queues with a worker come first
+		for q := range r.finder.queues {
 			i := r.routes.Index(q)
 			if i < 0 {
 				continue // the routes have changed again
 			}
 			l := r.lanes[r.routes[i].Queue]
-			if _, is := l.queues[q]; is != stays {
+			if _, is := l.queues[q]; is != hadWorker {
 				continue
 			}
 			if len(sets[l]) == r.cfg.MaxQueues {
-				more++
+				waiting++
 				continue
 			}
 			sets[l][q] = struct{}{}
 		}
 	}
-	if more > 0 {
-		r.trouble.Note(crowded, "", "waiting", more, "most", r.cfg.MaxQueues)
+	if waiting > 0 {
+		r.trouble.Note(tooManyQueues, "", "waiting", waiting, "most", r.cfg.MaxQueues)
 	}
 	for l, queues := range sets {
 		switch {
 		case maps.Equal(queues, l.queues):
-		case l.full() && holds(queues, l.queues):
-			r.find.nudge() // again after the pause
+		case l.full() && containsAll(queues, l.queues):
+			r.finder.nudge() // again after the pause
 		default:
-			l.work(queues, r.breaks)
+			l.work(queues, r.fail)
 		}
 	}
-	r.after = time.Now().Add(changeRest + time.Duration(len(r.find.queues))*changeShare)
+	r.nextAssign = time.Now().Add(minAssignPause + time.Duration(len(r.finder.queues))*assignPausePerQueue)
 }
 
-// holds reports whether all contains some.
-func holds(all, some map[string]struct{}) bool {
+// containsAll reports whether all contains some.
+func containsAll(all, some map[string]struct{}) bool {
 	for q := range some {
 		if _, is := all[q]; !is {
 			return false
@@ -332,10 +332,10 @@ func holds(all, some map[string]struct{}) bool {
 	return true
 }
 
-// breaks ends the router because no worker can continue.
-func (r *Router) breaks(err error) {
+// fail ends Run because no worker can continue.
+func (r *Router) fail(err error) {
 	select {
-	case r.broken <- err:
+	case r.failures <- err:
 	default:
 	}
 }

@@ -22,18 +22,18 @@ func TestQueuesOfRoutesThatAreGone(t *testing.T) {
 		if err := r.Set(Routes{{Queue: "a.*", Target: target}}); err != nil {
 			t.Fatal(err)
 		}
-		r.heed()
+		r.takeRoutes()
 		if err := r.Set(nil); err != nil {
 			t.Fatal(err)
 		}
-		r.find.take(list{began: time.Now(), queues: []string{"a.1"}})
+		r.finder.take(list{began: time.Now(), queues: []string{"a.1"}})
 		r.assign()
-		r.heed()
+		r.takeRoutes()
 		r.assign()
-		if n := len(r.find.queues); n > 0 {
+		if n := len(r.finder.queues); n > 0 {
 			t.Errorf("%d queues are left of no route", n)
 		}
-		r.gone.Wait()
+		r.closing.Wait()
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -454,7 +454,7 @@ func TestTenThousandQueues(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		s.mu.Lock()
-		if left := len(s.lanes["*"].queues) + len(s.find.queues); left > 0 {
+		if left := len(s.lanes["*"].queues) + len(s.finder.queues); left > 0 {
 			t.Errorf("%d empty queues have a worker", left)
 		}
 		s.mu.Unlock()

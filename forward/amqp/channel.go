@@ -9,12 +9,12 @@ import (
 )
 
 // channel is a channel in confirm mode. Its goroutine receives returns and confirms in the
-// broker's order, since both Go channels are unbuffered. So it knows the return of a message
-// before its confirm.
+// broker's order, since both Go channels are unbuffered. So it sees the return of a message
+// before the confirm.
 type channel struct {
-	ch   *amqp.Channel
-	turn chan struct{} // held to publish
-	done chan struct{} // closed when the goroutine has ended
+	ch         *amqp.Channel
+	publishing chan struct{} // held to publish
+	done       chan struct{} // closed when the goroutine has ended
 
 	mu      sync.Mutex
 	closed  error               // why the channel is closed; nil: open
@@ -25,7 +25,7 @@ type channel struct {
 type publish struct {
 	msg      *amqp.Publishing
 	returned *amqp.Return
-	fate     chan error // receives one error
+	result   chan error // receives one error
 }
 
 // errNacked says that the broker refused a message although the channel is open.
@@ -47,7 +47,7 @@ func open(conn *amqp.Connection) (*channel, error) {
 	if err != nil {
 		return nil, &errClosed{err}
 	}
-	c := &channel{ch: ch, turn: make(chan struct{}, 1), done: make(chan struct{}), pending: make(map[uint64]*publish)}
+	c := &channel{ch: ch, publishing: make(chan struct{}, 1), done: make(chan struct{}), pending: make(map[uint64]*publish)}
 	closes := ch.NotifyClose(make(chan *amqp.Error, 1))
 	returns := ch.NotifyReturn(make(chan amqp.Return))
 	confirms := ch.NotifyPublish(make(chan amqp.Confirmation))
@@ -85,13 +85,13 @@ func (c *channel) listen(closes chan *amqp.Error, returns chan amqp.Return, conf
 	defer c.mu.Unlock()
 	c.closed = &errClosed{why}
 	for _, p := range c.pending {
-		p.fate <- c.closed
+		p.result <- c.closed
 	}
 	c.pending = nil
 }
 
-// returned records that no queue took a message. Its id is that of the tarry message, which
-// may be in flight twice; then neither copy was taken.
+// returned records that no queue took a message. Copies in flight have the same id, and no
+// queue takes any of them.
 func (c *channel) returned(r *amqp.Return) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,25 +112,25 @@ func (c *channel) confirmed(confirm amqp.Confirmation) {
 	delete(c.pending, confirm.DeliveryTag)
 	switch {
 	case p.returned != nil:
-		p.fate <- &errUnroutable{*p.returned}
+		p.result <- &errUnroutable{*p.returned}
 	case !confirm.Ack:
-		p.fate <- errNacked
+		p.result <- errNacked
 	default:
-		p.fate <- nil
+		p.result <- nil
 	}
 }
 
 // publish publishes a message and waits for the confirm. It fails with an *errClosed if the
-// channel is closed before.
+// channel is closed first.
 func (c *channel) publish(ctx context.Context, exchange, key string, msg *amqp.Publishing) error {
 	select {
-	case c.turn <- struct{}{}:
+	case c.publishing <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	p := &publish{msg: msg, fate: make(chan error, 1)}
+	p := &publish{msg: msg, result: make(chan error, 1)}
 	tag := c.ch.GetNextPublishSeqNo()
-	err := c.await(tag, p)
+	err := c.register(tag, p)
 	if err == nil {
 		if err = c.ch.Publish(exchange, key, true, false, *msg); err != nil {
 			c.forget(tag)
@@ -138,12 +138,12 @@ func (c *channel) publish(ctx context.Context, exchange, key string, msg *amqp.P
 			err = &errClosed{err}
 		}
 	}
-	<-c.turn
+	<-c.publishing
 	if err != nil {
 		return err
 	}
 	select {
-	case err := <-p.fate:
+	case err := <-p.result:
 		return err
 	case <-ctx.Done():
 		c.forget(tag)
@@ -151,8 +151,8 @@ func (c *channel) publish(ctx context.Context, exchange, key string, msg *amqp.P
 	}
 }
 
-// await registers a publish before the broker can answer it.
-func (c *channel) await(tag uint64, p *publish) error {
+// register registers a publish before the broker can answer it.
+func (c *channel) register(tag uint64, p *publish) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed != nil {

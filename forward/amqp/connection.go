@@ -18,21 +18,21 @@ import (
 )
 
 const (
-	channels  = 8 // shared by Sends
-	heartbeat = 5 * time.Second
-	closeTime = time.Second // for the broker's answer to a close
+	sharedChannels = 8 // shared by Sends
+	heartbeat      = 5 * time.Second
+	closeTime      = time.Second // for the broker's answer to a close
 )
 
 // connection is a connection to a broker, with its channels.
 type connection struct {
-	amqp  *amqp.Connection
-	lines [channels]*link.Link[*channel]
-	next  atomic.Uint32
-	ended sync.WaitGroup
+	amqp     *amqp.Connection
+	links    [sharedChannels]*link.Link[*channel]
+	next     atomic.Uint32
+	watchers sync.WaitGroup
 
 	mu      sync.Mutex
 	blocked chan struct{} // closed when the broker accepts messages again; nil: it accepts them
-	reason  string        // why it blocks
+	reason  string        // why the broker blocks publishers
 }
 
 // dial connects to the first broker that answers within its share of the time.
@@ -49,9 +49,9 @@ func (t *Target) dial(ctx context.Context) (*connection, error) {
 
 // dialOne connects to a broker. The remaining time is shared by the brokers left to try.
 func (t *Target) dialOne(ctx context.Context, addr string, left int) (*amqp.Connection, error) {
-	if end, ok := ctx.Deadline(); ok {
+	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
 		defer cancel()
 	}
 	raw, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
@@ -73,7 +73,7 @@ func (t *Target) dialOne(ctx context.Context, addr string, left int) (*amqp.Conn
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	properties := amqp.NewConnectionProperties()
 	properties.SetClientConnectionName("tarry")
-	c, err := amqp.Open(&bounded{raw, t.opts.Timeout}, amqp.Config{
+	c, err := amqp.Open(&writeTimeoutConn{raw, t.opts.Timeout}, amqp.Config{
 		SASL:       []amqp.Authentication{&amqp.PlainAuth{Username: t.cfg.User, Password: t.cfg.Password}},
 		Vhost:      t.cfg.Vhost,
 		Heartbeat:  heartbeat,
@@ -92,14 +92,14 @@ func (t *Target) dialOne(ctx context.Context, addr string, left int) (*amqp.Conn
 	return c, nil
 }
 
-// bounded is a connection with a timeout on writes: a broker that is low on memory stops
+// writeTimeoutConn is a connection with a timeout on writes: a broker that is low on memory stops
 // reading.
-type bounded struct {
+type writeTimeoutConn struct {
 	net.Conn
 	timeout time.Duration
 }
 
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *writeTimeoutConn) Write(p []byte) (int, error) {
 	if err := b.SetWriteDeadline(time.Now().Add(b.timeout)); err != nil {
 		return 0, err
 	}
@@ -108,18 +108,18 @@ func (b *bounded) Write(p []byte) (int, error) {
 
 func (t *Target) newConnection(a *amqp.Connection) *connection {
 	c := &connection{amqp: a}
-	for i := range c.lines {
-		c.lines[i] = link.New(t.opts.Timeout, func(context.Context) (*channel, error) { return open(a) }, (*channel).close)
+	for i := range c.links {
+		c.links[i] = link.New(t.opts.Timeout, func(context.Context) (*channel, error) { return open(a) }, (*channel).close)
 	}
 	blocks := a.NotifyBlocked(make(chan amqp.Blocking, 1))
-	c.ended.Go(func() {
+	c.watchers.Go(func() {
 		for b := range blocks {
-			c.block(b)
+			c.setBlocked(b)
 		}
-		c.block(amqp.Blocking{})
+		c.setBlocked(amqp.Blocking{})
 	})
 	closes := a.NotifyClose(make(chan *amqp.Error, 1))
-	c.ended.Go(func() {
+	c.watchers.Go(func() {
 		if err := <-closes; err != nil {
 			t.opts.Logger.Warn("tarry: lost the connection to RabbitMQ", "broker", strings.Join(t.cfg.Addrs, ", "), "error", err)
 			t.link.GiveUp(c)
@@ -130,14 +130,14 @@ func (t *Target) newConnection(a *amqp.Connection) *connection {
 
 func (c *connection) hangUp() {
 	_ = c.amqp.CloseDeadline(time.Now().Add(closeTime)) // it may be closed already
-	for _, l := range c.lines {
+	for _, l := range c.links {
 		_ = l.Close() // never fails
 	}
-	c.ended.Wait()
+	c.watchers.Wait()
 }
 
-// block records whether the broker blocks publishers.
-func (c *connection) block(b amqp.Blocking) {
+// setBlocked records whether and why the broker blocks publishers.
+func (c *connection) setBlocked(b amqp.Blocking) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -150,8 +150,8 @@ func (c *connection) block(b amqp.Blocking) {
 	c.reason = b.Reason
 }
 
-// unblocked waits until the broker accepts messages.
-func (c *connection) unblocked(ctx context.Context) error {
+// awaitUnblocked waits until the broker accepts messages.
+func (c *connection) awaitUnblocked(ctx context.Context) error {
 	c.mu.Lock()
 	blocked, reason := c.blocked, c.reason
 	c.mu.Unlock()
@@ -178,24 +178,24 @@ func (e *errBlocked) Error() string {
 
 func (e *errBlocked) Unwrap() error { return e.error }
 
-// large is the size from which a message gets its own channel. If the broker finds a message
-// too large, it closes the channel with everything in flight on it.
-const large = 1 << 20
+// ownChannelSize is the size above which a message gets its own channel. If the broker finds
+// a message too large, it closes the channel with everything in flight on it.
+const ownChannelSize = 1 << 20
 
-// publish publishes on a shared channel. If that was closed, perhaps because of another
-// message, it tries once more on a channel of its own.
+// publish publishes on a shared channel. If the channel was closed, perhaps because of another
+// message, it tries once more on a channel for this message alone.
 func (c *connection) publish(ctx context.Context, exchange, key string, msg *amqp.Publishing) error {
-	if err := c.unblocked(ctx); err != nil {
+	if err := c.awaitUnblocked(ctx); err != nil {
 		return err
 	}
-	if len(msg.Body) > large {
-		return c.alone(ctx, exchange, key, msg)
+	if len(msg.Body) > ownChannelSize {
+		return c.publishAlone(ctx, exchange, key, msg)
 	}
-	line := c.lines[c.next.Add(1)%channels]
-	err := line.Send(ctx, func(ctx context.Context, ch *channel) error {
+	shared := c.links[c.next.Add(1)%sharedChannels]
+	err := shared.Send(ctx, func(ctx context.Context, ch *channel) error {
 		err := ch.publish(ctx, exchange, key, msg)
 		if isClosed(err) {
-			line.GiveUp(ch)
+			shared.GiveUp(ch)
 		}
 		return err
 	})
@@ -209,15 +209,15 @@ func (c *connection) publish(ctx context.Context, exchange, key string, msg *amq
 		return ctx.Err()
 	case c.amqp.IsClosed():
 		if hasCode(err, amqp.PreconditionFailed) {
-			err = &errClosed{amqp.ErrClosed} // the connection, too
+			err = &errClosed{amqp.ErrClosed} // the connection is closed, too
 		}
 		return err
 	}
-	return c.alone(ctx, exchange, key, msg)
+	return c.publishAlone(ctx, exchange, key, msg)
 }
 
-// alone publishes on a channel of its own.
-func (c *connection) alone(ctx context.Context, exchange, key string, msg *amqp.Publishing) error {
+// publishAlone publishes on a channel that it opens for this message.
+func (c *connection) publishAlone(ctx context.Context, exchange, key string, msg *amqp.Publishing) error {
 	ch, err := open(c.amqp)
 	if err != nil {
 		return err

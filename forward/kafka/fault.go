@@ -15,13 +15,14 @@ import (
 	"github.com/tarryhq/tarry/forward/internal/link"
 )
 
-// givenUp reports whether a record's partition was abandoned.
-func givenUp(err error) bool {
+// abandoned reports whether the client gave up a record because another Send of its partition
+// had ended.
+func abandoned(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// hopeless reports whether a broker will never take a batch.
-func hopeless(err error) bool {
+// refusedForGood reports whether a broker will never take the batch.
+func refusedForGood(err error) bool {
 	for _, e := range []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp} {
 		if errors.Is(err, e) {
 			return true
@@ -37,13 +38,13 @@ func (t *Target) fault(ctx context.Context, topic string, err error) error {
 	}
 	if ctx.Err() != nil {
 		err = ctx.Err()
-		if last := t.said.last(); last != nil {
+		if last := t.lastConnect.failure(); last != nil {
 			err = fmt.Errorf("%w; before: %w", err, last)
 		}
 	}
 	is := func(target error) bool { return errors.Is(err, target) }
 	switch {
-	case hopeless(err):
+	case refusedForGood(err):
 		return tarry.Bury(link.Fault(err, "make it smaller, or raise max.message.bytes of the topic "+topic+" and max_bytes of the URL"))
 	case is(kerr.InvalidTopicException):
 		return tarry.Bury(link.Fault(err, "choose a topic other than "+topic))
@@ -54,26 +55,26 @@ func (t *Target) fault(ctx context.Context, topic string, err error) error {
 	case is(kerr.SaslAuthenticationFailed), is(kerr.UnsupportedSaslMechanism), is(kerr.IllegalSaslState):
 		return link.Fault(err, "check the user, the password and sasl of the URL")
 	case ctx.Err() != nil:
-		return link.Fault(err, "check that Kafka runs at "+t.where()+"; "+link.Unknown)
+		return link.Fault(err, "check that Kafka runs at "+t.brokers()+"; "+link.Unknown)
 	}
 	return link.Fault(err, "Kafka returned this error")
 }
 
-// said stores the error of the last attempt to connect, since a Send that times out was
+// lastConnect stores the error of the last attempt to connect, since a Send that times out was
 // waiting for a connection. It is a kgo.HookBrokerConnect.
-type said struct {
+type lastConnect struct {
 	mu  sync.Mutex
 	err error
 }
 
 // OnBrokerConnect stores the result of an attempt.
-func (s *said) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
+func (s *lastConnect) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
 }
 
-func (s *said) last() error {
+func (s *lastConnect) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err

@@ -28,11 +28,11 @@ type Config struct {
 
 // Target produces messages to a topic. It is a forward.Target.
 type Target struct {
-	cfg   Config
-	opts  *forward.Options
-	link  *link.Link[*kgo.Client]
-	said  said
-	turns *semaphore.Weighted // a Send takes one turn, or all of them to be alone
+	cfg         Config
+	opts        *forward.Options
+	link        *link.Link[*kgo.Client]
+	lastConnect lastConnect
+	turns       *semaphore.Weighted // a Send takes one turn, or all of them to be alone
 }
 
 const (
@@ -67,7 +67,7 @@ func (t *Target) dial(context.Context) (*kgo.Client, error) {
 	options := []kgo.Opt{
 		kgo.SeedBrokers(t.cfg.Brokers...),
 		kgo.ClientID("tarry"),
-		kgo.WithHooks(&t.said),
+		kgo.WithHooks(&t.lastConnect),
 		kgo.DialTimeout(min(dialTimeout, t.opts.Timeout)),
 		kgo.ProduceRequestTimeout(max(t.opts.Timeout, time.Second)),
 		kgo.RetryBackoffFn(func(tries int) time.Duration { return min(minPause<<min(tries, 10), maxPause) }),
@@ -87,7 +87,7 @@ func (t *Target) dial(context.Context) (*kgo.Client, error) {
 	return cl, nil
 }
 
-func (t *Target) where() string { return strings.Join(t.cfg.Brokers, ", ") }
+func (t *Target) brokers() string { return strings.Join(t.cfg.Brokers, ", ") }
 
 // Send produces a record and waits until all replicas have it.
 func (t *Target) Send(ctx context.Context, m *tarry.Message[[]byte]) error {
@@ -99,7 +99,7 @@ func (t *Target) Send(ctx context.Context, m *tarry.Message[[]byte]) error {
 	}
 	return t.link.Send(ctx, func(ctx context.Context, cl *kgo.Client) error {
 		err := t.produce(ctx, cl, 1, topic, m)
-		if hopeless(err) {
+		if refusedForGood(err) {
 			// The batch was refused, perhaps because of another record.
 			err = t.produce(ctx, cl, maxSends, topic, m)
 		}
@@ -117,7 +117,7 @@ func (t *Target) produce(ctx context.Context, cl *kgo.Client, turns int64, topic
 		done := make(chan error, 1)
 		cl.Produce(ctx, t.record(topic, m), func(_ *kgo.Record, err error) { done <- err })
 		err := <-done
-		if ctx.Err() != nil || !givenUp(err) {
+		if ctx.Err() != nil || !abandoned(err) {
 			return err
 		}
 	}

@@ -15,15 +15,15 @@
 //     the client's own certificate.
 //
 // The message's body is the payload. forward.Metadata and Content-Type are its headers. Some
-// headers are dropped: those with a name that is not an HTTP token; a message's own that begin
-// with Nats-, which JetStream would obey (those of the options are sent); and Status and
-// Description, which clients would take for the server's. In values, line breaks become
-// spaces, and surrounding white space is lost.
+// headers are dropped: those with a name that is not an HTTP token; Status and Description, which
+// clients would take for the server's; and those that begin with Nats-, which JetStream would
+// obey. Headers of the options are sent all the same, if their names are tokens. In values,
+// line breaks become spaces, and surrounding white space is lost.
 //
 // A message is acked once a stream has confirmed it. Nats-Msg-Id is derived from its queue,
-// id, time of creation and body, and is the same in each attempt. So the stream drops a
-// repetition after a lost answer, within its duplicate window (two minutes by default). It
-// then also drops a message that was rearmed with the same body.
+// id, time of creation and body, and is the same in each attempt. So after a lost answer the
+// stream drops the repetition, within its duplicate window (two minutes by default). Within
+// that window it also drops a message that was rearmed with the same body.
 //
 // A message that is larger than the server or the stream allows is buried, with their text.
 // Everything else is retried: no connection, no stream for the subject, a full stream

@@ -72,11 +72,11 @@ func (t *Target) dial(context.Context) (*nats.Conn, error) {
 		nats.ReconnectBufSize(-1), // without a connection, fail instead of sending later
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
-				log.Warn("tarry: lost the connection to NATS", "servers", t.where(), "error", err)
+				log.Warn("tarry: lost the connection to NATS", "servers", t.servers(), "error", err)
 			}
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			log.Warn("tarry: NATS reports an error", "servers", t.where(), "error", err)
+			log.Warn("tarry: NATS reports an error", "servers", t.servers(), "error", err)
 		}),
 	}, t.cfg.Connect...)
 	nc, err := nats.Connect(strings.Join(t.cfg.Servers, ","), options...)
@@ -86,7 +86,7 @@ func (t *Target) dial(context.Context) (*nats.Conn, error) {
 	return nc, nil
 }
 
-func (t *Target) where() string { return strings.Join(t.cfg.Servers, ", ") }
+func (t *Target) servers() string { return strings.Join(t.cfg.Servers, ", ") }
 
 // Send publishes a message and waits for the stream's answer.
 func (t *Target) Send(ctx context.Context, m *tarry.Message[[]byte]) error {
@@ -128,12 +128,12 @@ func (t *Target) Send(ctx context.Context, m *tarry.Message[[]byte]) error {
 // Close waits for Sends in progress and closes the connection.
 func (t *Target) Close() error { return t.link.Close() }
 
-const commands = "Nats-" // prefix of headers that JetStream obeys
+const commandPrefix = "Nats-" // of headers that JetStream obeys
 
-// isCommand reports whether JetStream obeys a header, or clients take it for the server's.
-// They do not count a message with a Status and no body as part of the stream.
+// isCommand reports whether JetStream obeys a header, or clients take it for the server's:
+// they skip a message that has a Status and no body.
 func isCommand(name string) bool {
-	return len(name) >= len(commands) && strings.EqualFold(name[:len(commands)], commands) ||
+	return len(name) >= len(commandPrefix) && strings.EqualFold(name[:len(commandPrefix)], commandPrefix) ||
 		strings.EqualFold(name, "Status") || strings.EqualFold(name, "Description")
 }
 
@@ -141,11 +141,11 @@ func isCommand(name string) bool {
 func (t *Target) header(m *tarry.Message[[]byte]) nats.Header {
 	h := make(nats.Header)
 	all := forward.Metadata(m, t.opts)
-	trusted := len(all) - len(t.opts.Headers) // from this index on
+	trustedFrom := len(all) - len(t.opts.Headers) // from this index on
 	for i, a := range all {
 		switch {
-		case !token(a.Name), link.IsContentType(a.Name):
-		case i < trusted && isCommand(a.Name):
+		case !isHTTPToken(a.Name), link.IsContentType(a.Name):
+		case i < trustedFrom && isCommand(a.Name):
 		default:
 			h.Add(a.Name, a.Value)
 		}
@@ -160,16 +160,16 @@ func (t *Target) header(m *tarry.Message[[]byte]) nats.Header {
 	return h
 }
 
-// messageID returns an id that is the same in each attempt. The message's id alone could
-// belong to another store's message, or to another body after a replacing push.
+// messageID returns an id that is the same in each attempt. The message's id alone is not
+// enough: another store may use it too, and a replacing push may change the body.
 func messageID(m *tarry.Message[[]byte]) string {
 	body := fnv.New64a()
 	_, _ = body.Write(m.Body) // never fails
 	return m.Queue + "/" + m.ID.String() + "/" + strconv.FormatInt(m.Created.UnixMilli(), 36) + "/" + strconv.FormatUint(body.Sum64(), 36)
 }
 
-// token reports whether HTTP allows a header name.
-func token(name string) bool {
+// isHTTPToken reports whether HTTP allows a header name.
+func isHTTPToken(name string) bool {
 	for i := range len(name) {
 		if c := name[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`()<>@,;:\"/[]?={}`, c) >= 0 {
 			return false
@@ -203,9 +203,9 @@ func (t *Target) fault(err error) error {
 	switch {
 	case answered && api.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum:
 		return tarry.Bury(link.Fault(err, "raise the stream's max_msg_size"))
-	case answered && api.ErrorCode == storeFailed:
+	case answered && api.ErrorCode == codeStoreFailed:
 		return link.Fault(err, "the stream is full and discards new messages; raise its limits, or have them consumed")
-	case answered && api.ErrorCode == otherStream:
+	case answered && api.ErrorCode == codeOtherStream:
 		return link.Fault(err, "another stream has the subject; check stream and subject of the URL")
 	case answered:
 		return link.Fault(err, "JetStream returned this error")
@@ -216,15 +216,15 @@ func (t *Target) fault(err error) error {
 	case is(nats.ErrAuthorization), is(nats.ErrAuthExpired), is(nats.ErrAuthRevoked), is(nats.ErrAccountAuthExpired):
 		return link.Fault(err, "check the user, password or credentials of the target")
 	case is(nats.ErrReconnectBufExceeded), is(nats.ErrDisconnected), is(nats.ErrConnectionReconnecting):
-		return link.Fault(errors.New("there is no connection"), "check that NATS runs at "+t.where())
+		return link.Fault(errors.New("there is no connection"), "check that NATS runs at "+t.servers())
 	case is(nats.ErrNoServers), is(nats.ErrTimeout):
-		return link.Fault(err, "check that NATS runs at "+t.where())
+		return link.Fault(err, "check that NATS runs at "+t.servers())
 	}
-	return link.Fault(err, "check that NATS runs at "+t.where()+"; "+link.Unknown)
+	return link.Fault(err, "check that NATS runs at "+t.servers()+"; "+link.Unknown)
 }
 
-// Codes of JetStream without a name in the client.
+// Error codes of JetStream that the client has no names for.
 const (
-	otherStream jetstream.ErrorCode = 10060
-	storeFailed jetstream.ErrorCode = 10077
+	codeOtherStream jetstream.ErrorCode = 10060
+	codeStoreFailed jetstream.ErrorCode = 10077
 )

@@ -40,7 +40,7 @@ func New(cfg Config, o *forward.Options) (*Target, error) {
 	}
 	switch {
 	case len(cfg.Client.InitAddress) == 0:
-		return nil, link.Invalid("no address of a Redis is given")
+		return nil, link.Invalid("no Redis address is given")
 	case cfg.MaxLen < 0:
 		return nil, link.Invalid("maxlen is negative")
 	}

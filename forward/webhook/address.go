@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// special are addresses within public ranges that are not public or not a web server's. They
-// are the ranges that IANA's registries of special-purpose addresses call not globally
-// reachable, and tunnels to arbitrary IPv4 addresses.
-var special = []struct {
+// nonPublic are the ranges that IANA's registries of special-purpose addresses call not
+// globally reachable, tunnels to arbitrary IPv4 addresses, and other ranges without web
+// servers.
+var nonPublic = []struct {
 	prefix netip.Prefix
 	what   string
 }{
@@ -61,7 +61,7 @@ func notPublic(a netip.Addr) string {
 		b := a.As16()
 		return notPublic(netip.AddrFrom4([4]byte(b[12:])))
 	}
-	for _, s := range special {
+	for _, s := range nonPublic {
 		if s.prefix.Contains(a) {
 			return s.what
 		}

@@ -33,7 +33,7 @@ func (t *Target) verdict(m *tarry.Message[[]byte], res *http.Response, now time.
 		}
 		return nil
 	}
-	err := t.refused(res)
+	err := t.answerError(res)
 	if res.StatusCode == http.StatusGone {
 		return tarry.Bury(err)
 	}
@@ -43,8 +43,8 @@ func (t *Target) verdict(m *tarry.Message[[]byte], res *http.Response, now time.
 	return err
 }
 
-// refused returns the error of an answer other than 2xx.
-func (t *Target) refused(res *http.Response) error {
+// answerError returns the error for an answer other than 2xx.
+func (t *Target) answerError(res *http.Response) error {
 	status := strings.TrimSpace(strconv.Itoa(res.StatusCode) + " " + http.StatusText(res.StatusCode))
 	switch place, err := res.Location(); {
 	case res.StatusCode/100 != 3:
@@ -59,11 +59,11 @@ func (t *Target) refused(res *http.Response) error {
 	if res.StatusCode < 200 {
 		return fmt.Errorf("%s answered %s", t.name, status)
 	}
-	words := make([]byte, MaxQuoted)
-	n, _ := io.ReadFull(res.Body, words)
+	body := make([]byte, MaxQuoted)
+	n, _ := io.ReadFull(res.Body, body)
 	_, _ = io.CopyN(io.Discard, res.Body, maxDrained)
-	if said := printable(string(words[:n])); said != "" {
-		return fmt.Errorf("%s answered %s: %s", t.name, status, said)
+	if quote := printable(string(body[:n])); quote != "" {
+		return fmt.Errorf("%s answered %s: %s", t.name, status, quote)
 	}
 	return fmt.Errorf("%s answered %s", t.name, status)
 }

@@ -57,8 +57,8 @@ func (s signer) sign(h http.Header, id string, now time.Time, body []byte) error
 }
 
 // eventID returns an id that is the same in each attempt, and differs between messages even if
-// a store restarts its ids. It has no full stop, since the scheme separates the signed parts
-// with it. A queue's name has no colon, so replacing full stops by colons keeps ids distinct.
+// a store restarts its ids. The scheme separates the signed parts with full stops, so the id
+// has colons instead. A queue's name has no colon, so ids stay distinct.
 func eventID(m *tarry.Message[[]byte]) string {
 	return strings.ReplaceAll(m.Queue, ".", ":") + "/" + m.ID.String() + "/" + strconv.FormatInt(m.Created.UnixMilli(), 10)
 }

@@ -15,13 +15,13 @@ type Link[C comparable] struct {
 	dial    func(context.Context) (C, error)
 	hangUp  func(C)
 	timeout time.Duration
-	dialing context.Context // cancelled by Close
+	dialCtx context.Context // cancelled by Close
 	stop    context.CancelFunc
 
-	mu     sync.Mutex
-	last   *dialled[C] // nil: none, or closed
-	closed bool
-	under  sync.WaitGroup // Sends, dials, and connections being closed
+	mu      sync.Mutex
+	current *dialled[C] // nil: none, or closed
+	closed  bool
+	active  sync.WaitGroup // Sends, dials, and connections being closed
 }
 
 // dialled is a connection, made or being made.
@@ -35,7 +35,7 @@ type dialled[C comparable] struct {
 // Send. hangUp closes a connection.
 func New[C comparable](timeout time.Duration, dial func(context.Context) (C, error), hangUp func(C)) *Link[C] {
 	l := &Link[C]{dial: dial, hangUp: hangUp, timeout: timeout}
-	l.dialing, l.stop = context.WithCancel(context.Background())
+	l.dialCtx, l.stop = context.WithCancel(context.Background())
 	return l
 }
 
@@ -47,9 +47,9 @@ func (l *Link[C]) Send(ctx context.Context, send func(context.Context, C) error)
 		l.mu.Unlock()
 		return Fault(tarry.ErrClosed, "the target was closed")
 	}
-	l.under.Add(1)
+	l.active.Add(1)
 	l.mu.Unlock()
-	defer l.under.Done()
+	defer l.active.Done()
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	d := l.connection()
@@ -72,36 +72,36 @@ func (l *Link[C]) Send(ctx context.Context, send func(context.Context, C) error)
 func (l *Link[C]) connection() *dialled[C] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.last == nil {
+	if l.current == nil {
 		d := &dialled[C]{done: make(chan struct{})}
-		l.last = d
-		l.under.Go(func() { l.connect(d) })
+		l.current = d
+		l.active.Go(func() { l.connect(d) })
 	}
-	return l.last
+	return l.current
 }
 
 func (l *Link[C]) connect(d *dialled[C]) {
-	ctx, cancel := context.WithTimeout(l.dialing, l.timeout)
+	ctx, cancel := context.WithTimeout(l.dialCtx, l.timeout)
 	defer cancel()
 	d.conn, d.err = l.dial(ctx)
 	if d.err != nil {
 		l.mu.Lock()
-		l.last = nil // the next Send dials again
+		l.current = nil // the next Send dials again
 		l.mu.Unlock()
 	}
 	close(d.done)
 }
 
-// GiveUp closes a broken connection if it is still the link's: the next Send dials again.
+// GiveUp closes a broken connection if it is still the link's. The next Send dials again.
 func (l *Link[C]) GiveUp(conn C) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if d := l.last; d != nil && !l.closed {
+	if d := l.current; d != nil && !l.closed {
 		select {
 		case <-d.done:
 			if d.conn == conn {
-				l.last = nil
-				l.under.Go(func() { l.hangUp(conn) })
+				l.current = nil
+				l.active.Go(func() { l.hangUp(conn) })
 			}
 		default: // being made
 		}
@@ -113,11 +113,11 @@ func (l *Link[C]) Close() error {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
-	l.under.Wait()
+	l.active.Wait()
 	l.stop()
 	l.mu.Lock()
-	d := l.last
-	l.last = nil
+	d := l.current
+	l.current = nil
 	l.mu.Unlock()
 	if d != nil && d.err == nil {
 		l.hangUp(d.conn)

@@ -100,15 +100,14 @@ func Recovers(t testing.TB, target forward.Target, m *tarry.Message[[]byte]) {
 	}
 }
 
-// Fails sends a message repeatedly until it is retried with an error that has all parts. A
-// Send with little time may succeed before the broker is in trouble, or may not learn why it
-// fails.
+// Fails sends a message repeatedly until it is retried with an error that contains all parts.
+// A Send may succeed before the broker is in trouble, or time out before it learns why.
 func Fails(t testing.TB, target forward.Target, m *tarry.Message[[]byte], parts ...string) {
 	t.Helper()
 	for end := time.Now().Add(Patience); ; time.Sleep(10 * time.Millisecond) {
 		err := target.Send(t.Context(), m)
-		told := err != nil && !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(err.Error(), part) })
-		if told || Buried(err) || time.Now().After(end) {
+		asExpected := err != nil && !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(err.Error(), part) })
+		if asExpected || Buried(err) || time.Now().After(end) {
 			Retried(t, err, parts...)
 			return
 		}

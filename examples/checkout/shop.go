@@ -27,7 +27,7 @@ var Unpaid = tarry.NewTopic[Order]("order.unpaid", tarry.MaxAttempts(tarry.MaxMa
 // A shop takes orders and payments.
 type shop struct {
 	pool     *pgxpool.Pool
-	messages *tarry.Client // outside of transactions
+	messages *tarry.Client // not in a transaction
 	within   time.Duration
 	out      io.Writer
 }
@@ -44,17 +44,17 @@ const (
 
 // The errors that callers see.
 var (
-	errExists   = errors.New("there is such an order")
-	errNotOpen  = errors.New("there is no such order that is open")
-	errNotFound = errors.New("there is no such order")
+	errExists   = errors.New("this order exists already")
+	errNotOpen  = errors.New("there is no open order with this id")
+	errNotFound = errors.New("there is no order with this id")
 )
 
 // open opens the database of a URL, and creates missing tables. The messages have connections
 // of their own, since a push in a transaction may need another connection.
-func open(ctx context.Context, of string) (*shop, error) {
-	u, err := url.Parse(of)
+func open(ctx context.Context, rawURL string) (*shop, error) {
+	u, err := url.Parse(rawURL)
 	if err != nil {
-		return nil, errors.New("--db is no URL")
+		return nil, errors.New("--db is not a URL")
 	}
 	options := u.Query()
 	options.Set("migrate", "true")
@@ -63,7 +63,7 @@ func open(ctx context.Context, of string) (*shop, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, err := pgxpool.New(ctx, of)
+	pool, err := pgxpool.New(ctx, rawURL)
 	if err != nil {
 		return nil, errors.Join(err, messages.Close())
 	}
@@ -88,10 +88,10 @@ func (s *shop) close() {
 	s.pool.Close()
 }
 
-// in runs do in a transaction, and commits it if do returns nil. Pushes, cancels and
+// inTx runs do in a transaction, and commits it if do returns nil. Pushes, cancels and
 // settlements with c are part of the transaction. On MySQL, use mysqlengine.InTx with a
 // *sql.Tx.
-func (s *shop) in(ctx context.Context, do func(tx pgx.Tx, c *tarry.Client) error) error {
+func (s *shop) inTx(ctx context.Context, do func(tx pgx.Tx, c *tarry.Client) error) error {
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		c, err := pgengine.InTx(s.messages, tx)
 		if err != nil {
@@ -103,7 +103,7 @@ func (s *shop) in(ctx context.Context, do func(tx pgx.Tx, c *tarry.Client) error
 
 // place takes an order: it writes the order and pushes its timeout.
 func (s *shop) place(ctx context.Context, id string) error {
-	return s.in(ctx, func(tx pgx.Tx, c *tarry.Client) error {
+	return s.inTx(ctx, func(tx pgx.Tx, c *tarry.Client) error {
 		placed, err := tx.Exec(ctx, placeOrder, id)
 		if err != nil {
 			return err
@@ -118,7 +118,7 @@ func (s *shop) place(ctx context.Context, id string) error {
 
 // pay takes the payment of an order, and calls its timeout off.
 func (s *shop) pay(ctx context.Context, id string) error {
-	return s.in(ctx, func(tx pgx.Tx, c *tarry.Client) error {
+	return s.inTx(ctx, func(tx pgx.Tx, c *tarry.Client) error {
 		paid, err := tx.Exec(ctx, payOrder, id)
 		if err != nil {
 			return err
@@ -128,7 +128,7 @@ func (s *shop) pay(ctx context.Context, id string) error {
 		}
 		err = Unpaid.Cancel(ctx, c, tarry.ByKey(id))
 		if errors.Is(err, tarry.ErrLeased) {
-			return nil // expire runs, and will find the order paid
+			return nil // expire is running, and will find the order paid
 		}
 		return err
 	})
@@ -137,7 +137,7 @@ func (s *shop) pay(ctx context.Context, id string) error {
 // expire handles a timeout. An order that was paid meanwhile stays as it is.
 func (s *shop) expire(ctx context.Context, m *tarry.Message[Order]) error {
 	var cancelled int64
-	err := s.in(ctx, func(tx pgx.Tx, c *tarry.Client) error {
+	err := s.inTx(ctx, func(tx pgx.Tx, c *tarry.Client) error {
 		changed, err := tx.Exec(ctx, cancelOrder, m.Body.ID)
 		if err != nil {
 			return err
@@ -146,7 +146,7 @@ func (s *shop) expire(ctx context.Context, m *tarry.Message[Order]) error {
 		return m.Settle(ctx, c, tarry.Settlement{Do: tarry.DoAck})
 	})
 	if err != nil {
-		return err // it comes again
+		return err // the timeout is retried
 	}
 	if cancelled > 0 {
 		fmt.Fprintf(s.out, "order %s is cancelled: it was not paid within %s\n", m.Body.ID, s.within)

@@ -32,7 +32,7 @@ func newServer(c *tarry.Client, silence time.Duration) *server {
 
 // serve accepts connections until ctx ends, and then closes all of them.
 func (s *server) serve(ctx context.Context, ln net.Listener) error {
-	all, ctx := errgroup.WithContext(ctx)
+	tasks, ctx := errgroup.WithContext(ctx)
 	defer ln.Close()
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
 	w := tarry.NewWorker(s.c, nil)
@@ -40,8 +40,8 @@ func (s *server) serve(ctx context.Context, ln net.Listener) error {
 		s.close(m.Body)
 		return nil
 	})
-	all.Go(func() error { return w.Run(ctx) })
-	all.Go(func() error {
+	tasks.Go(func() error { return w.Run(ctx) })
+	tasks.Go(func() error {
 		for {
 			conn, err := ln.Accept()
 			switch {
@@ -50,35 +50,35 @@ func (s *server) serve(ctx context.Context, ln net.Listener) error {
 			case err != nil:
 				return err
 			}
-			all.Go(func() error {
+			tasks.Go(func() error {
 				s.listen(ctx, conn)
 				return nil
 			})
 		}
 	})
-	return all.Wait()
+	return tasks.Wait()
 }
 
 // listen takes each line as a heartbeat, until the connection or ctx ends.
 func (s *server) listen(ctx context.Context, conn net.Conn) {
 	name := s.add(conn)
-	defer s.gone(ctx, name)
+	defer s.disconnect(ctx, name)
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	lines := bufio.NewScanner(conn)
-	for s.beat(ctx, name) && lines.Scan() { // the first beat is for one that is silent from the start
+	for s.beat(ctx, name) && lines.Scan() { // the first beat covers a connection that never sends a line
 	}
 }
 
-// beat rearms the connection's message, or pushes it. It returns false if that came too
-// late, because the connection is being closed.
+// beat rearms the connection's message, or pushes it. It returns false if it came too late,
+// because the connection is being closed.
 func (s *server) beat(ctx context.Context, name string) bool {
 	_, err := Silent.Rearm(ctx, s.c, name, tarry.In(s.silence), name)
 	return err == nil
 }
 
-// gone closes and forgets a connection, and cancels its message, which would otherwise find
-// nothing to close.
-func (s *server) gone(ctx context.Context, name string) {
+// disconnect closes and forgets a connection, and cancels its message, which has nothing to
+// close any more.
+func (s *server) disconnect(ctx context.Context, name string) {
 	s.close(name)
 	_ = Silent.Cancel(ctx, s.c, tarry.ByKey(name))
 }

@@ -191,7 +191,7 @@ func TestWorker(t *testing.T) {
 			if e.kind == due {
 				continue // that is the worker's
 			}
-			if err := e.happen(ctx, c); err != nil {
+			if err := e.apply(ctx, c); err != nil {
 				t.Error(err)
 			}
 		}

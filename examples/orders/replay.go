@@ -26,18 +26,18 @@ type event struct {
 	id   string
 }
 
-// The kinds of events. At one instant they happen in this order.
+// The kinds of events. Those of one instant happen in this order.
 type kind int
 
 const (
-	reason  kind = iota // the purchase, or the request for a review
+	trigger kind = iota // the purchase, or the request for a review
 	callOff             // the payment, or the answer
-	due                 // the time to do the job is here
+	due                 // it is time to do the job
 )
 
-func (e *event) happen(ctx context.Context, c *tarry.Client) error {
+func (e *event) apply(ctx context.Context, c *tarry.Client) error {
 	switch e.kind {
-	case reason:
+	case trigger:
 		return e.job.plan(ctx, c, e.id, e.at)
 	case callOff:
 		return e.job.callOff(ctx, c, e.id)
@@ -98,18 +98,18 @@ func (s *shop) read(file string) (events []event, orders int, err error) {
 }
 
 // events appends the events of one order for this job.
-func (j *job) events(all []event, id string, began, ended time.Time) []event {
-	if began.IsZero() {
+func (j *job) events(all []event, id string, triggered, calledOff time.Time) []event {
+	if triggered.IsZero() {
 		return all
 	}
-	all = append(all, event{began, reason, j, id}, event{began.Add(j.delay), due, j, id})
-	if ended.IsZero() {
+	all = append(all, event{triggered, trigger, j, id}, event{triggered.Add(j.delay), due, j, id})
+	if calledOff.IsZero() {
 		return all
 	}
-	if ended.Before(began) {
-		ended = began
+	if calledOff.Before(triggered) {
+		calledOff = triggered
 	}
-	return append(all, event{ended, callOff, j, id})
+	return append(all, event{calledOff, callOff, j, id})
 }
 
 // parseTime reads a time in RFC 3339, truncated to the millisecond; empty is the zero time.
@@ -148,7 +148,7 @@ func replay(ctx context.Context, events []event, dir string) (err error) {
 	defer func() { err = errors.Join(err, c.Close(), c.Engine().Close()) }()
 	for _, e := range events {
 		clk.set(e.at)
-		if err := e.happen(ctx, c); err != nil {
+		if err := e.apply(ctx, c); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,7 @@ func newShop() *shop {
 	}
 }
 
-// A job is done some time after its reason, unless it is called off first.
+// A job is done some time after its trigger, unless it is called off first.
 type job struct {
 	topic           *tarry.Topic[Order]
 	delay           time.Duration
@@ -41,7 +41,7 @@ type job struct {
 
 var errOtherFile = errors.New("the store has the orders of another file; name another --store")
 
-// plan pushes the job of an order whose reason happened at a time.
+// plan pushes the job of an order, which was triggered at a time.
 func (j *job) plan(ctx context.Context, c *tarry.Client, id string, at time.Time) error {
 	p, err := j.topic.Push(ctx, c, Order{id}, tarry.Key(id), tarry.At(at.Add(j.delay)))
 	switch {
@@ -49,7 +49,7 @@ func (j *job) plan(ctx context.Context, c *tarry.Client, id string, at time.Time
 		return err
 	case !p.Due.Equal(at.Add(j.delay)):
 		return errOtherFile
-	case p.State == tarry.Finished && p.Ending == tarry.WasAcked: // by a run before this one
+	case p.State == tarry.Finished && p.Ending == tarry.WasAcked: // by an earlier run
 		j.done.Add(1)
 	case p.State == tarry.Finished:
 		j.calledOff.Add(1)
@@ -64,7 +64,7 @@ func (j *job) callOff(ctx context.Context, c *tarry.Client, id string) error {
 	case err == nil:
 		j.calledOff.Add(1)
 	case errors.Is(err, tarry.ErrNotFound), errors.Is(err, tarry.ErrLeased):
-		return nil // too late, or a run before this one has called it off
+		return nil // too late, or an earlier run has called it off
 	}
 	return err
 }

@@ -51,10 +51,10 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("paynotify", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	url := flags.String("url", "", "where the merchant is told")
+	url := flags.String("url", "", "the URL of the merchant's webhook")
 	order := flags.String("order", "", "the id of the order that is paid")
 	store := flags.String("store", "mem:", "where messages are kept: mem:, disk:DIR, or the URL of a tarry server")
-	secretFile := flags.String("secret-file", "", "a file with the merchant's signing secret, whsec_…; while it is rotated two, a line each")
+	secretFile := flags.String("secret-file", "", "a file with the merchant's signing secret, whsec_…; during a rotation two, one a line")
 	private := flags.Bool("private", false, "call private addresses too, such as this machine's")
 	faster := flags.Int("faster", 1, "how many times faster than the schedule to call again")
 	if err := flags.Parse(args); err != nil {
@@ -77,15 +77,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		cfg.Options.Secrets = strings.Fields(string(b))
 	}
-	if err := tell(ctx, *store, cfg, *order, *faster, stdout); err != nil {
+	if err := notify(ctx, *store, cfg, *order, *faster, stdout); err != nil {
 		fmt.Fprintln(stderr, "paynotify:", err)
 		return 1
 	}
 	return 0
 }
 
-// tell tells the merchant of one order, as often as it takes.
-func tell(ctx context.Context, store string, cfg *webhook.Config, order string, faster int, progress io.Writer) error {
+// notify calls the merchant about one order, as often as it takes.
+func notify(ctx context.Context, store string, cfg *webhook.Config, order string, faster int, progress io.Writer) error {
 	merchant, err := webhook.New(cfg)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func tell(ctx context.Context, store string, cfg *webhook.Config, order string, 
 		return err
 	}
 	defer c.Close()
-	known, err := paid(ctx, c, order, faster)
+	known, err := pushNotice(ctx, c, order, faster)
 	if err != nil {
 		return err
 	}

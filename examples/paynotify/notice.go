@@ -8,7 +8,7 @@ import (
 	"github.com/tarryhq/tarry/forward"
 )
 
-// Notice is what the merchant is told, in the shape that the Standard Webhooks scheme
+// Notice is the body of the webhook, in the shape that the Standard Webhooks scheme
 // recommends.
 type Notice struct {
 	Type      string    `json:"type"`
@@ -21,18 +21,18 @@ type Order struct {
 	ID string `json:"id"`
 }
 
-// schedule has the delays between a failed call and the next one.
+// schedule has the pauses after each failed call.
 var schedule = []time.Duration{15 * time.Second, 30 * time.Second, 3 * time.Minute, 10 * time.Minute, 30 * time.Minute}
 
 // Paid is the queue of notices. The first call is due at once.
 var Paid = tarry.NewTopic[Notice]("order.paid",
 	tarry.MaxAttempts(1+uint32(len(schedule))),
 	tarry.Remember(24*time.Hour),
-	tarry.OnConflict(tarry.Keep), // one notice of an order
+	tarry.OnConflict(tarry.Keep), // one notice per order
 )
 
-// paid pushes the notice of an order. It reports whether the merchant knows already.
-func paid(ctx context.Context, c *tarry.Client, order string, faster int) (known bool, err error) {
+// pushNotice pushes the notice of an order. known says that the merchant has confirmed it already.
+func pushNotice(ctx context.Context, c *tarry.Client, order string, faster int) (known bool, err error) {
 	waits := make([]time.Duration, len(schedule))
 	for i, d := range schedule {
 		waits[i] = d / time.Duration(faster)

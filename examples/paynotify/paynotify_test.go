@@ -112,7 +112,7 @@ func atWork(t *testing.T, m *merchant, test func(t *testing.T, c *tarry.Client))
 			t.Fatal(err)
 		}
 		for range 2 { // told twice of one order
-			if known, err := paid(t.Context(), c, "42", 1); err != nil || known {
+			if known, err := pushNotice(t.Context(), c, "42", 1); err != nil || known {
 				t.Fatal(known, err)
 			}
 		}
@@ -185,7 +185,7 @@ func TestMerchantThatRecovers(t *testing.T) {
 		if info := look(t, c); info.State != tarry.Finished || info.Ending != tarry.WasAcked {
 			t.Errorf("it is %s, %s", info.State, info.Ending)
 		}
-		if known, err := paid(t.Context(), c, "42", 1); err != nil || !known {
+		if known, err := pushNotice(t.Context(), c, "42", 1); err != nil || !known {
 			t.Errorf("told once more: %v, %v", known, err)
 		}
 		time.Sleep(time.Hour)

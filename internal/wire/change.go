@@ -7,10 +7,10 @@ import (
 )
 
 // Rescheduling is a request to move a message.
-var Rescheduling = asked("Reschedule", "When a message is to be due: delay or due, one of them.",
-	may("delay", asDuration, func(w *engine.When) *time.Duration { return &w.In }, "from now on").
+var Rescheduling = requestObject("Reschedule", "When a message is to be due: delay or due, one of them.",
+	optional("delay", asDuration, func(w *engine.When) *time.Duration { return &w.In }, "from now on").
 		unless(func(w *engine.When) bool { return !w.At.IsZero() }),
-	may("due", asExact, func(w *engine.When) *time.Time { return &w.At }, ""),
+	optional("due", asExact, func(w *engine.When) *time.Time { return &w.At }, ""),
 ).checked(func(r *Reader, got Fields, _ *engine.When) {
 	const delay, due = 0, 1
 	switch {
@@ -22,14 +22,14 @@ var Rescheduling = asked("Reschedule", "When a message is to be due: delay or du
 })
 
 // Cancelling is a request to cancel many messages.
-var Cancelling = asked("Cancel", "The messages to cancel.",
-	must("refs", items(refFields, "ref"), itself, ""))
+var Cancelling = requestObject("Cancel", "The messages to cancel.",
+	required("refs", items(refFields, "ref"), itself, ""))
 
-var refFields = asked("Ref", "A message of a queue, by key or by id.",
-	must("queue", asQueue, func(ref *engine.Ref) *string { return &ref.Queue }, ""),
-	may("key", asText.told(isKey), func(ref *engine.Ref) *string { return &ref.Key }, ""),
-	may("id", asID, func(ref *engine.Ref) *engine.ID { return &ref.ID }, ""),
-	may("if_state", asStanding, func(ref *engine.Ref) *engine.State { return &ref.IfState }, "cancel it only in this state; else it fails with stale"),
+var refFields = requestObject("Ref", "A message of a queue, by key or by id.",
+	required("queue", asQueue, func(ref *engine.Ref) *string { return &ref.Queue }, ""),
+	optional("key", asText.described(isKey), func(ref *engine.Ref) *string { return &ref.Key }, ""),
+	optional("id", asID, func(ref *engine.Ref) *engine.ID { return &ref.ID }, ""),
+	optional("if_state", asStanding, func(ref *engine.Ref) *engine.State { return &ref.IfState }, "cancel it only in this state; else it fails with stale"),
 ).checked(func(r *Reader, got Fields, ref *engine.Ref) {
 	const key, id = 1, 2
 	switch {
@@ -45,7 +45,7 @@ var refFields = asked("Ref", "A message of a queue, by key or by id.",
 })
 
 // asStanding is the state of a live or dead message.
-var asStanding = scalar(isStanding, func(r *Reader, name string) engine.State {
+var asStanding = scalar(isStoredState, func(r *Reader, name string) engine.State {
 	s, ok := r.bytes(name)
 	if !ok {
 		return engine.Gone
@@ -67,12 +67,12 @@ type Cancelled struct {
 // CancelResult is the result for a message to cancel, and CancelResults describes the answer
 // to a request to cancel many.
 var (
-	CancelResult = answered("CancelResult", "What became of a message to cancel. It is named as the request did.",
-		must("queue", asText, func(c *Cancelled) *string { return &c.Queue }, ""),
-		may("key", asText, func(c *Cancelled) *string { return &c.Key }, "").
+	CancelResult = answerObject("CancelResult", "What became of a message to cancel. It is named as the request did.",
+		required("queue", asText, func(c *Cancelled) *string { return &c.Queue }, ""),
+		optional("key", asText, func(c *Cancelled) *string { return &c.Key }, "").
 			unless(func(c *Cancelled) bool { return c.ID != 0 }),
-		may("id", asID, func(c *Cancelled) *engine.ID { return &c.ID }, ""),
-		must("ok", asFlag, func(c *Cancelled) *bool { return &c.OK }, "it is gone"),
-		may("error", asFailure, func(c *Cancelled) *error { return &c.Err }, "why not"))
+		optional("id", asID, func(c *Cancelled) *engine.ID { return &c.ID }, ""),
+		required("ok", asFlag, func(c *Cancelled) *bool { return &c.OK }, "it is gone"),
+		optional("error", asFailure, func(c *Cancelled) *error { return &c.Err }, "why not"))
 	CancelResults = results("CancelResults", "What became of each message.", CancelResult.Ref())
 )

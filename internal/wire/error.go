@@ -184,8 +184,8 @@ func AppendError(b []byte, e *Error) []byte {
 func appendError(b []byte, e *Error) []byte { return errorFields.Append(append(b, `"error":`...), e) }
 
 // Failed is the answer to a request that failed; nil: it did not. The error is an *Error.
-var Failed = answered("Failure", "What every error looks like.",
-	must("error", asFailure, itself, ""))
+var Failed = answerObject("Failure", "What every error looks like.",
+	required("error", asFailure, itself, ""))
 
 // asFailure is an error, which is read as an *Error.
 var asFailure = kind[error]{
@@ -210,15 +210,15 @@ func live(e *Error) *Pushed {
 func noneLive(e *Error) bool    { return e.Live == nil }
 func notFinished(e *Error) bool { return e.Live == nil || e.Live.State != engine.Finished }
 
-var errorFields = answered("Error", "What went wrong. Programs act on the code. When a message is in the way of a single push, it is described too.",
-	must("code", asText.told(schema.Words(codes()...)), func(e *Error) *string { return &e.Code }, codeDoc()),
-	must("message", asText, func(e *Error) *string { return &e.Message }, "for people; may change"),
-	must("hint", asText, func(e *Error) *string { return &e.Hint }, "what to do about it, for people; may be empty"),
-	may("until", asInstant, func(e *Error) *time.Time { return &e.Until }, "from when on trying again may help"),
-	may("id", asID, func(e *Error) *engine.ID { return &live(e).ID }, "of the message in the way").unless(noneLive),
-	may("queue", asQueue, func(e *Error) *string { return &live(e).Queue }, "its queue").unless(noneLive),
-	may("key", asText, func(e *Error) *string { return &live(e).Key }, "its key").unless(noneLive),
-	may("due", asInstant, func(e *Error) *time.Time { return &live(e).Due }, "when it is due").unless(noneLive),
-	may("state", asState, func(e *Error) *engine.State { return &live(e).State }, "where it stands").unless(noneLive),
-	may("ending", asEnding, func(e *Error) *engine.Ending { return &live(e).Ending }, "how it went, if it is finished").unless(notFinished),
-	may("ended", asInstant, func(e *Error) *time.Time { return &live(e).Ended }, "when").unless(notFinished))
+var errorFields = answerObject("Error", "What went wrong. Programs act on the code. When a message is in the way of a single push, it is described too.",
+	required("code", asText.described(schema.Words(codes()...)), func(e *Error) *string { return &e.Code }, codeDoc()),
+	required("message", asText, func(e *Error) *string { return &e.Message }, "for people; may change"),
+	required("hint", asText, func(e *Error) *string { return &e.Hint }, "what to do about it, for people; may be empty"),
+	optional("until", asInstant, func(e *Error) *time.Time { return &e.Until }, "from when on trying again may help"),
+	optional("id", asID, func(e *Error) *engine.ID { return &live(e).ID }, "of the message in the way").unless(noneLive),
+	optional("queue", asQueue, func(e *Error) *string { return &live(e).Queue }, "its queue").unless(noneLive),
+	optional("key", asText, func(e *Error) *string { return &live(e).Key }, "its key").unless(noneLive),
+	optional("due", asInstant, func(e *Error) *time.Time { return &live(e).Due }, "when it is due").unless(noneLive),
+	optional("state", asState, func(e *Error) *engine.State { return &live(e).State }, "where it stands").unless(noneLive),
+	optional("ending", asEnding, func(e *Error) *engine.Ending { return &live(e).Ending }, "how it went, if it is finished").unless(notFinished),
+	optional("ended", asInstant, func(e *Error) *time.Time { return &live(e).Ended }, "when").unless(notFinished))

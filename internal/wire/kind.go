@@ -33,7 +33,7 @@ var (
 	asTime     = instants(isTime, AppendTime)
 	asExact    = instants(isTime, appendExact)
 
-	asState    = named(engine.Gone, engine.Finished).told(isState)
+	asState    = named(engine.Gone, engine.Finished).described(isState)
 	asEnding   = named(engine.Acked, engine.Expired)
 	asOutcome  = named(engine.Created, engine.Replaced)
 	asConflict = named(engine.Reject, engine.Rearm)
@@ -61,7 +61,7 @@ var (
 var (
 	asPriority    = pointer(whole[uint32](0, math.MaxUint32))
 	asIsolate     = pointer(asFlag)
-	asMaxAttempts = whole[uint32](0, engine.MaxMaxAttempts).told(schema.Whole(1, engine.MaxMaxAttempts)).
+	asMaxAttempts = whole[uint32](0, engine.MaxMaxAttempts).described(schema.Whole(1, engine.MaxMaxAttempts)).
 			checked(func(r *Reader, name string, n uint32) {
 			if n == 0 {
 				r.Wrong("%s: must be at least 1; leave it out for the default", name)
@@ -100,7 +100,7 @@ func count[N number]() kind[N] {
 }
 
 // count32 is the kind of counts of 32 bits.
-var count32 = whole[uint32](0, math.MaxUint32).told(isCount)
+var count32 = whole[uint32](0, math.MaxUint32).described(isCount)
 
 // instants returns the kind of times that are written like this.
 func instants(is schema.Object, write func(b []byte, t time.Time) []byte) kind[time.Time] {

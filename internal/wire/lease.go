@@ -36,17 +36,17 @@ type Room struct {
 }
 
 // Leasing is a lease request.
-var Leasing = asked("LeaseRequest", "What to lease, and how long to wait for it. Give queues or set.",
-	may("max", whole[int](1, engine.MaxLease), func(l *LeaseRequest) *int { return &l.Max }, "how many messages at most; default: 1").unless(nil),
-	may("queues", list(asText, MaxQueues).told(schema.Array(isQueue, MaxQueues).With("minItems", 1)), func(l *LeaseRequest) *[]string { return &l.Queues },
+var Leasing = requestObject("LeaseRequest", "What to lease, and how long to wait for it. Give queues or set.",
+	optional("max", whole[int](1, engine.MaxLease), func(l *LeaseRequest) *int { return &l.Max }, "how many messages at most; default: 1").unless(nil),
+	optional("queues", list(asText, MaxQueues).described(schema.Array(isQueue, MaxQueues).With("minItems", 1)), func(l *LeaseRequest) *[]string { return &l.Queues },
 		fmt.Sprintf("from which; at most %d without a wait", MaxQueuesNow)),
-	may("set", asName, func(l *LeaseRequest) *string { return &l.Set }, "the id of a set of queues that the server keeps, instead of queues; needs a wait"),
-	may("keep", asFlag, func(l *LeaseRequest) *bool { return &l.Keep }, "have the server keep the queues as a set; needs a wait"),
-	may("room", list(roomFields.kind("room"), MaxQueues), func(l *LeaseRequest) *[]Room { return &l.Room }, "queues of which fewer than max are wanted"),
-	may("wait", scalar(isDuration, func(r *Reader, name string) time.Duration { return r.within(name, 0, MaxWait) }, AppendDuration),
+	optional("set", asName, func(l *LeaseRequest) *string { return &l.Set }, "the id of a set of queues that the server keeps, instead of queues; needs a wait"),
+	optional("keep", asFlag, func(l *LeaseRequest) *bool { return &l.Keep }, "have the server keep the queues as a set; needs a wait"),
+	optional("room", list(roomFields.kind("room"), MaxQueues), func(l *LeaseRequest) *[]Room { return &l.Room }, "queues of which fewer than max are wanted"),
+	optional("wait", scalar(isDuration, func(r *Reader, name string) time.Duration { return r.within(name, 0, MaxWait) }, AppendDuration),
 		func(l *LeaseRequest) *time.Duration { return &l.Wait }, "how long to wait for the first message, at most "+duration.Format(MaxWait)+"; default: not at all"),
-	may("ttr", asTTR, func(l *LeaseRequest) *time.Duration { return &l.TTR }, ttrDoc+"; default: each message's own"),
-	may("poll", asName, func(l *LeaseRequest) *string { return &l.Poll }, "a name of your own, new for each request, by which the wait can be ended"),
+	optional("ttr", asTTR, func(l *LeaseRequest) *time.Duration { return &l.TTR }, ttrDoc+"; default: each message's own"),
+	optional("poll", asName, func(l *LeaseRequest) *string { return &l.Poll }, "a name of your own, new for each request, by which the wait can be ended"),
 ).checked(func(r *Reader, got Fields, l *LeaseRequest) {
 	const most = 0
 	if !got.Has(most) {
@@ -67,15 +67,15 @@ var Leasing = asked("LeaseRequest", "What to lease, and how long to wait for it.
 const ttrDoc = "how long a lease lasts, 1ms to 24h"
 
 // asName is the name of a wait or the id of a set.
-var asName = asText.told(isName).checked(func(r *Reader, field, name string) {
+var asName = asText.described(isName).checked(func(r *Reader, field, name string) {
 	if name == "" || len(name) > MaxPollName {
 		r.Wrong("%s: a name has 1 to %d bytes", field, MaxPollName)
 	}
 })
 
-var roomFields = asked("Room", "How many messages of a queue are wanted at most.",
-	must("queue", asText, func(m *Room) *string { return &m.Queue }, ""),
-	must("max", whole[int](0, engine.MaxLease), func(m *Room) *int { return &m.Max }, "0: none"))
+var roomFields = requestObject("Room", "How many messages of a queue are wanted at most.",
+	required("queue", asText, func(m *Room) *string { return &m.Queue }, ""),
+	required("max", whole[int](0, engine.MaxLease), func(m *Room) *int { return &m.Max }, "0: none"))
 
 // Leased is the answer to a lease request.
 type Leased struct {
@@ -114,23 +114,23 @@ func AppendLeased(b []byte, l *Leased, how Bodies) []byte {
 }
 
 // LeaseAnswer is the answer to a lease request.
-var LeaseAnswer = answered("Leased", "What was leased.",
-	must("messages", list(Info.kind("message"), 0).told(schema.Array(LeasedMessage.Ref(), engine.MaxLease)), func(l *Leased) *[]engine.Lease { return &l.Messages },
+var LeaseAnswer = answerObject("Leased", "What was leased.",
+	required("messages", list(Info.kind("message"), 0).described(schema.Array(LeasedMessage.Ref(), engine.MaxLease)), func(l *Leased) *[]engine.Lease { return &l.Messages },
 		"those that are yours now; none when the wait is over"),
-	must("next_due", asInstant, func(l *Leased) *time.Time { return &l.NextDue }, "when there may be more; null: not known"),
-	must("now", asTime, func(l *Leased) *time.Time { return &l.Now }, "by the clock of the store"),
-	may("set", asText.told(isName), func(l *Leased) *string { return &l.Set }, "the id of the set of queues, if the server keeps one"),
-	may("queues", list(grantedFields.kind("queue"), 0), func(l *Leased) *[]Granted { return &l.Queues }, "of the queues that were asked; after a wait of those alone that have something to tell"),
-	may("waited", asDuration, func(l *Leased) *time.Duration { return &l.Waited }, "how long the request had waited when the messages were leased, rounded down; none: less than 1 ms"))
+	required("next_due", asInstant, func(l *Leased) *time.Time { return &l.NextDue }, "when there may be more; null: not known"),
+	required("now", asTime, func(l *Leased) *time.Time { return &l.Now }, "by the clock of the store"),
+	optional("set", asText.described(isName), func(l *Leased) *string { return &l.Set }, "the id of the set of queues, if the server keeps one"),
+	optional("queues", list(grantedFields.kind("queue"), 0), func(l *Leased) *[]Granted { return &l.Queues }, "of the queues that were asked; after a wait of those alone that have something to tell"),
+	optional("waited", asDuration, func(l *Leased) *time.Duration { return &l.Waited }, "how long the request had waited when the messages were leased, rounded down; none: less than 1 ms"))
 
-var grantedFields = answered("LeasedQueue", "What a lease request found in a queue.",
-	must("queue", asText, func(g *Granted) *string { return &g.Queue }, ""),
-	may("more", asFlag, func(g *Granted) *bool { return &g.More }, "more is ready; not after a wait").unless(afterWait),
-	may("held", asFlag, func(g *Granted) *bool { return &g.Held }, "the queue's settings hold more back"),
-	may("next_due", asInstant, func(g *Granted) *time.Time { return &g.NextDue }, "when there may be more; not after a wait").unless(afterWait),
-	must("expired", count[int](), func(g *Granted) *int { return &g.Expired }, "messages that expired since that was last told"),
-	must("died", count[int]().told(schema.Type("integer")), func(g *Granted) *int { return &g.Died }, "messages that died since that was last told; a late settlement takes a death back, so that it may be negative"),
-	may("error", asFailure, func(g *Granted) *error { return &g.Err }, "what went wrong with this queue"),
+var grantedFields = answerObject("LeasedQueue", "What a lease request found in a queue.",
+	required("queue", asText, func(g *Granted) *string { return &g.Queue }, ""),
+	optional("more", asFlag, func(g *Granted) *bool { return &g.More }, "more is ready; not after a wait").unless(afterWait),
+	optional("held", asFlag, func(g *Granted) *bool { return &g.Held }, "the queue's settings hold more back"),
+	optional("next_due", asInstant, func(g *Granted) *time.Time { return &g.NextDue }, "when there may be more; not after a wait").unless(afterWait),
+	required("expired", count[int](), func(g *Granted) *int { return &g.Expired }, "messages that expired since that was last told"),
+	required("died", count[int]().described(schema.Type("integer")), func(g *Granted) *int { return &g.Died }, "messages that died since that was last told; a late settlement takes a death back, so that it may be negative"),
+	optional("error", asFailure, func(g *Granted) *error { return &g.Err }, "what went wrong with this queue"),
 ).checked(func(_ *Reader, got Fields, g *Granted) {
 	const more = 1
 	g.Waited = !got.Has(more)
@@ -139,9 +139,9 @@ var grantedFields = answered("LeasedQueue", "What a lease request found in a que
 func afterWait(g *Granted) bool { return g.Waited }
 
 // Claiming is a claim. A ttr of 0 means the message's own.
-var Claiming = asked("Claim", "How to claim.",
-	may("ttr", asTTR, itself, ttrDoc+"; default: the message's own")).orNothing()
+var Claiming = requestObject("Claim", "How to claim.",
+	optional("ttr", asTTR, itself, ttrDoc+"; default: the message's own")).orNothing()
 
 // PollEnding is a request to end the wait of this name.
-var PollEnding = asked("EndLease", "Which wait to end.",
-	must("poll", asName, itself, "the name that the lease request gave"))
+var PollEnding = requestObject("EndLease", "Which wait to end.",
+	required("poll", asName, itself, "the name that the lease request gave"))

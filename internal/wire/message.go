@@ -107,33 +107,33 @@ func IsJSON(contentType string) bool {
 
 // Info is a message in an answer, with its lease if it was leased to the caller: all fields
 // that it may have.
-var Info = answered("", "",
-	must("id", asID, func(m *engine.Lease) *engine.ID { return &m.ID }, "ours"),
-	must("queue", asQueue, func(m *engine.Lease) *string { return &m.Queue }, ""),
-	must("key", asText, func(m *engine.Lease) *string { return &m.Key }, "yours; empty: none"),
-	must("state", asState, func(m *engine.Lease) *engine.State { return &m.State }, ""),
-	must("due", asInstant, func(m *engine.Lease) *time.Time { return &m.Due }, "not handled before"),
-	must("created", asInstant, func(m *engine.Lease) *time.Time { return &m.Created }, ""),
-	must("attempt", count32, func(m *engine.Lease) *uint32 { return &m.Attempt }, "how often it was leased; snoozed and released ones not counted"),
-	must("max_attempts", count32, func(m *engine.Lease) *uint32 { return &m.MaxAttempts }, "leases after which it is dead"),
-	must("priority", count32, func(m *engine.Lease) *uint32 { return &m.Priority }, "lower first among ready ones"),
-	must("ttr", asDuration, func(m *engine.Lease) *time.Duration { return &m.TTR }, "how long a lease lasts"),
-	may("backoff", list(asDuration, 0), func(m *engine.Lease) *[]time.Duration { return &m.Backoff }, "delays after the first, second, … failed attempt; the last repeats"),
-	may("expire_after", asDuration, func(m *engine.Lease) *time.Duration { return &m.ExpireAfter }, "dropped when not leased this long after due"),
-	may("remember", asDuration, func(m *engine.Lease) *time.Duration { return &m.Remember }, "how long its key stays known when it has gone"),
-	may("isolate", asFlag, func(m *engine.Lease) *bool { return &m.Isolate }, "false: it is not isolated when it has lapsed"),
-	may("expires", asInstant, func(m *engine.Lease) *time.Time { return &m.Expires }, "when it is dropped unless leased"),
-	must("headers", asHeaders, func(m *engine.Lease) *[]engine.Header { return &m.Headers }, "an object, where a repeated name has an array; with Tarry-Exact an array of pairs when a name is repeated"),
-	must("content_type", asContentType, func(m *engine.Lease) *string { return &m.ContentType }, "of the body; empty: not said"),
-	may("body", asJSON, func(m *engine.Lease) *[]byte { return &m.Body }, "when its content type is JSON and it is JSON, nested at most 50 deep"),
-	may("body_base64", asBase64, func(m *engine.Lease) *[]byte { return &m.Body }, "else, and with Tarry-Exact"),
-	must("last_error", asText, func(m *engine.Lease) *string { return &m.LastError }, "why the last attempt failed"),
-	may("died", asInstant, func(m *engine.Lease) *time.Time { return &m.Died }, "when it became dead"),
-	may("lease", asText, func(m *engine.Lease) *string { return &m.Token }, "what settles it; it is yours alone"),
-	may("lease_expires", asInstant, func(m *engine.Lease) *time.Time { return &m.Deadline }, "when the lease ends, if it is leased"),
-	may("ending", asEnding, func(m *engine.Lease) *engine.Ending { return &m.Ending }, "how it went"),
-	may("ended", asInstant, func(m *engine.Lease) *time.Time { return &m.Ended }, "when it went"),
-	may("forgotten", asInstant, func(m *engine.Lease) *time.Time { return &m.Forgotten }, "from when on its key is free"),
+var Info = answerObject("", "",
+	required("id", asID, func(m *engine.Lease) *engine.ID { return &m.ID }, "ours"),
+	required("queue", asQueue, func(m *engine.Lease) *string { return &m.Queue }, ""),
+	required("key", asText, func(m *engine.Lease) *string { return &m.Key }, "yours; empty: none"),
+	required("state", asState, func(m *engine.Lease) *engine.State { return &m.State }, ""),
+	required("due", asInstant, func(m *engine.Lease) *time.Time { return &m.Due }, "not handled before"),
+	required("created", asInstant, func(m *engine.Lease) *time.Time { return &m.Created }, ""),
+	required("attempt", count32, func(m *engine.Lease) *uint32 { return &m.Attempt }, "how often it was leased; snoozed and released ones not counted"),
+	required("max_attempts", count32, func(m *engine.Lease) *uint32 { return &m.MaxAttempts }, "leases after which it is dead"),
+	required("priority", count32, func(m *engine.Lease) *uint32 { return &m.Priority }, "lower first among ready ones"),
+	required("ttr", asDuration, func(m *engine.Lease) *time.Duration { return &m.TTR }, "how long a lease lasts"),
+	optional("backoff", list(asDuration, 0), func(m *engine.Lease) *[]time.Duration { return &m.Backoff }, "delays after the first, second, … failed attempt; the last repeats"),
+	optional("expire_after", asDuration, func(m *engine.Lease) *time.Duration { return &m.ExpireAfter }, "dropped when not leased this long after due"),
+	optional("remember", asDuration, func(m *engine.Lease) *time.Duration { return &m.Remember }, "how long its key stays known when it has gone"),
+	optional("isolate", asFlag, func(m *engine.Lease) *bool { return &m.Isolate }, "false: it is not isolated when it has lapsed"),
+	optional("expires", asInstant, func(m *engine.Lease) *time.Time { return &m.Expires }, "when it is dropped unless leased"),
+	required("headers", asHeaders, func(m *engine.Lease) *[]engine.Header { return &m.Headers }, "an object, where a repeated name has an array; with Tarry-Exact an array of pairs when a name is repeated"),
+	required("content_type", asContentType, func(m *engine.Lease) *string { return &m.ContentType }, "of the body; empty: not said"),
+	optional("body", asJSON, func(m *engine.Lease) *[]byte { return &m.Body }, "when its content type is JSON and it is JSON, nested at most 50 deep"),
+	optional("body_base64", asBase64, func(m *engine.Lease) *[]byte { return &m.Body }, "else, and with Tarry-Exact"),
+	required("last_error", asText, func(m *engine.Lease) *string { return &m.LastError }, "why the last attempt failed"),
+	optional("died", asInstant, func(m *engine.Lease) *time.Time { return &m.Died }, "when it became dead"),
+	optional("lease", asText, func(m *engine.Lease) *string { return &m.Token }, "what settles it; it is yours alone"),
+	optional("lease_expires", asInstant, func(m *engine.Lease) *time.Time { return &m.Deadline }, "when the lease ends, if it is leased"),
+	optional("ending", asEnding, func(m *engine.Lease) *engine.Ending { return &m.Ending }, "how it went"),
+	optional("ended", asInstant, func(m *engine.Lease) *time.Time { return &m.Ended }, "when it went"),
+	optional("forgotten", asInstant, func(m *engine.Lease) *time.Time { return &m.Forgotten }, "from when on its key is free"),
 ).checked(func(_ *Reader, got Fields, m *engine.Lease) {
 	const isolate = 13
 	if !got.Has(isolate) {
@@ -148,7 +148,7 @@ var (
 
 	// Kept is a live or dead message.
 	Kept = Info.only("Message", "A live or dead message. Without a body where none was asked for.", keptFields, append(mayHave, "lease_expires")).
-		narrowed("state", isStanding)
+		narrowed("state", isStoredState)
 	// LeasedMessage is a message leased to the caller.
 	LeasedMessage = Info.only("LeasedMessage", "A message that is leased to you.", append(keptFields, "lease", "lease_expires"), mayHave).
 			narrowed("state", schema.Words(engine.Leased.String()))
@@ -163,8 +163,8 @@ func AppendPage(b []byte, p *engine.Page, how Bodies) []byte {
 }
 
 // MessagePage is a page of messages.
-var MessagePage = answered("MessagePage", "A page of a list.",
-	must("messages", kind[[]engine.Info]{schema.Array(Kept.Ref(), 0), func(r *Reader, name string, all *[]engine.Info) {
+var MessagePage = answerObject("MessagePage", "A page of a list.",
+	required("messages", kind[[]engine.Info]{schema.Array(Kept.Ref(), 0), func(r *Reader, name string, all *[]engine.Info) {
 		var m engine.Lease
 		r.all(name, 0, func(int) {
 			m = engine.Lease{}
@@ -172,4 +172,4 @@ var MessagePage = answered("MessagePage", "A page of a list.",
 			*all = append(*all, m.Info)
 		})
 	}, nil, nil}, func(p *engine.Page) *[]engine.Info { return &p.Messages }, ""),
-	must("next", asText, func(p *engine.Page) *string { return &p.Next }, "give it as after for the next page; empty: this is the last"))
+	required("next", asText, func(p *engine.Page) *string { return &p.Next }, "give it as after for the next page; empty: this is the last"))

@@ -25,8 +25,8 @@ type member[T any] struct {
 	omit   func(v *T) bool // whether to leave it out; nil: never
 }
 
-// must returns a field that is always there in answers, and required in requests.
-func must[T, V any](name string, k kind[V], of func(v *T) *V, doc string) member[T] {
+// required returns a field that is always there in answers, and required in requests.
+func required[T, V any](name string, k kind[V], of func(v *T) *V, doc string) member[T] {
 	return member[T]{
 		field:  field{name, k.is, doc, true},
 		label:  `"` + name + `":`,
@@ -35,10 +35,10 @@ func must[T, V any](name string, k kind[V], of func(v *T) *V, doc string) member
 	}
 }
 
-// may returns a field that may be missing. It is left out when it has the zero value.
-func may[T, V any](name string, k kind[V], of func(v *T) *V, doc string) member[T] {
-	m := must(name, k, of, doc)
-	m.must = false
+// optional returns a field that may be missing. It is left out when it has the zero value.
+func optional[T, V any](name string, k kind[V], of func(v *T) *V, doc string) member[T] {
+	m := required(name, k, of, doc)
+	m.required = false
 	m.omit = func(v *T) bool { return k.zero(of(v)) }
 	return m
 }
@@ -52,13 +52,13 @@ func (m member[T]) unless(omit func(v *T) bool) member[T] {
 // itself is for an object with the whole of T as its only field.
 func itself[T any](v *T) *T { return v }
 
-// asked returns a request, or a part of one.
-func asked[T any](name, doc string, members ...member[T]) *Object[T] {
+// requestObject returns a request, or a part of one.
+func requestObject[T any](name, doc string, members ...member[T]) *Object[T] {
 	return newObject(name, doc, true, members)
 }
 
-// answered returns an answer, or a part of one. Answers may grow.
-func answered[T any](name, doc string, members ...member[T]) *Object[T] {
+// answerObject returns an answer, or a part of one. Answers may grow.
+func answerObject[T any](name, doc string, members ...member[T]) *Object[T] {
 	return newObject(name, doc, false, members)
 }
 
@@ -67,7 +67,7 @@ func newObject[T any](name, doc string, strict bool, members []member[T]) *Objec
 	var fields []field
 	for i, m := range members {
 		fields = append(fields, m.field)
-		if strict && m.must {
+		if strict && m.required {
 			o.required |= 1 << i
 		}
 	}
@@ -82,9 +82,9 @@ func (o *Object[T]) only(name, doc string, required, optional []string) *Object[
 	for _, m := range o.members {
 		switch {
 		case slices.Contains(required, m.name):
-			m.must, m.omit = true, nil
+			m.required, m.omit = true, nil
 		case slices.Contains(optional, m.name):
-			m.must = false
+			m.required = false
 		default:
 			continue
 		}
@@ -205,8 +205,8 @@ func scalar[V comparable](is schema.Object, read func(r *Reader, name string) V,
 	}
 }
 
-// told returns k with another description.
-func (k kind[V]) told(is schema.Object) kind[V] {
+// described returns k with another description.
+func (k kind[V]) described(is schema.Object) kind[V] {
 	k.is = is
 	return k
 }

@@ -8,20 +8,20 @@ import (
 )
 
 // None is a request that has no fields.
-var None = asked[struct{}]("None", "Nothing: there is no field.").orNothing()
+var None = requestObject[struct{}]("None", "Nothing: there is no field.").orNothing()
 
 // Pausing is a request to pause; 0: for good.
-var Pausing = asked("Pause", "How long to pause.",
-	may("for", asDuration.checked(func(r *Reader, _ string, d time.Duration) {
+var Pausing = requestObject("Pause", "How long to pause.",
+	optional("for", asDuration.checked(func(r *Reader, _ string, d time.Duration) {
 		if d == 0 {
 			r.Wrong("for: must be longer than nothing; leave it out to pause for good")
 		}
 	}), itself, "more than nothing; without it: for good")).orNothing()
 
 // Purging is a request to purge.
-var Purging = asked("Purge", "What to remove beside what is scheduled and ready.",
-	may("dead", part(engine.PurgeDead), itself, "the dead messages too"),
-	may("finished", part(engine.PurgeFinished), itself, "the memory of finished messages too")).orNothing()
+var Purging = requestObject("Purge", "What to remove beside what is scheduled and ready.",
+	optional("dead", part(engine.PurgeDead), itself, "the dead messages too"),
+	optional("finished", part(engine.PurgeFinished), itself, "the memory of finished messages too")).orNothing()
 
 // part returns the kind of flags that add something to what is purged.
 func part(p engine.PurgeAlso) kind[engine.PurgeAlso] {

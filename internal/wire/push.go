@@ -21,30 +21,30 @@ const (
 )
 
 // PushedMessage is a message to push, with the queue or without.
-var PushedMessage = asked("", "",
-	may("queue", asQueue, func(m *engine.Message) *string { return &m.Queue }, "where to"),
-	may("key", asText.told(isKey).checked(func(r *Reader, _, key string) {
+var PushedMessage = requestObject("", "",
+	optional("queue", asQueue, func(m *engine.Message) *string { return &m.Queue }, "where to"),
+	optional("key", asText.described(isKey).checked(func(r *Reader, _, key string) {
 		if key == "" {
 			r.Wrong("key: is empty; leave it out for a message without a key")
 		}
 	}), func(m *engine.Message) *string { return &m.Key }, "your name for it, unique among the queue's live messages; not . or .."),
-	may("delay", asDuration, func(m *engine.Message) *time.Duration { return &m.Due.In }, "not before so long from now on; without delay and due: now").
+	optional("delay", asDuration, func(m *engine.Message) *time.Duration { return &m.Due.In }, "not before so long from now on; without delay and due: now").
 		unless(func(m *engine.Message) bool { return !m.Due.At.IsZero() || m.Due.In <= 0 }),
-	may("due", asExact, func(m *engine.Message) *time.Time { return &m.Due.At }, "not before; instead of delay"),
-	may("on_conflict", asConflict, func(m *engine.Message) *engine.Conflict { return &m.OnConflict }, "what to do when the key is held or remembered; default: reject").
+	optional("due", asExact, func(m *engine.Message) *time.Time { return &m.Due.At }, "not before; instead of delay"),
+	optional("on_conflict", asConflict, func(m *engine.Message) *engine.Conflict { return &m.OnConflict }, "what to do when the key is held or remembered; default: reject").
 		unless(func(m *engine.Message) bool { return m.OnConflict == engine.Reject || m.Key == "" }), // without a key there is no conflict
-	may("body", asJSON, func(m *engine.Message) *[]byte { return &m.Body }, "any JSON value, kept byte for byte; the content type is then JSON").
+	optional("body", asJSON, func(m *engine.Message) *[]byte { return &m.Body }, "any JSON value, kept byte for byte; the content type is then JSON").
 		unless(func(*engine.Message) bool { return true }),
-	may("body_base64", asBase64, func(m *engine.Message) *[]byte { return &m.Body }, "any bytes instead of body"),
-	may("content_type", asContentType, func(m *engine.Message) *string { return &m.ContentType }, "of the body; application/json when there is a body"),
-	may("headers", asHeaders, func(m *engine.Message) *[]engine.Header { return &m.Headers }, "an object of strings; a repeated name has an array of strings, and an array of pairs keeps any order"),
-	may("priority", asPriority, func(m *engine.Message) **uint32 { return &m.Priority }, "lower first among ready ones; default: the queue's, else 1024"),
-	may("max_attempts", asMaxAttempts, func(m *engine.Message) *uint32 { return &m.MaxAttempts }, "leases after which it is dead; default: the queue's, else 20"),
-	may("ttr", asTTR, func(m *engine.Message) *time.Duration { return &m.TTR }, ttrDoc+"; default: the queue's, else 60s"),
-	may("backoff", asBackoff, func(m *engine.Message) *[]time.Duration { return &m.Backoff }, "delays after the first, second, … failed attempt; the last repeats"),
-	may("expire_after", asExpireAfter, func(m *engine.Message) *time.Duration { return &m.ExpireAfter }, "dropped when not leased this long after due; 0s: never; default: the queue's, else never"),
-	may("remember", asRemember, func(m *engine.Message) *time.Duration { return &m.Remember }, "how long its key stays known when it has gone by ack, cancel or expiry; 0s: not at all; default: the queue's, else not at all"),
-	may("isolate", asIsolate, func(m *engine.Message) **bool { return &m.Isolate }, "from its second attempt on it comes back apart from messages that lapsed with it, and is leased alone; default: the queue's, else true"),
+	optional("body_base64", asBase64, func(m *engine.Message) *[]byte { return &m.Body }, "any bytes instead of body"),
+	optional("content_type", asContentType, func(m *engine.Message) *string { return &m.ContentType }, "of the body; application/json when there is a body"),
+	optional("headers", asHeaders, func(m *engine.Message) *[]engine.Header { return &m.Headers }, "an object of strings; a repeated name has an array of strings, and an array of pairs keeps any order"),
+	optional("priority", asPriority, func(m *engine.Message) **uint32 { return &m.Priority }, "lower first among ready ones; default: the queue's, else 1024"),
+	optional("max_attempts", asMaxAttempts, func(m *engine.Message) *uint32 { return &m.MaxAttempts }, "leases after which it is dead; default: the queue's, else 20"),
+	optional("ttr", asTTR, func(m *engine.Message) *time.Duration { return &m.TTR }, ttrDoc+"; default: the queue's, else 60s"),
+	optional("backoff", asBackoff, func(m *engine.Message) *[]time.Duration { return &m.Backoff }, "delays after the first, second, … failed attempt; the last repeats"),
+	optional("expire_after", asExpireAfter, func(m *engine.Message) *time.Duration { return &m.ExpireAfter }, "dropped when not leased this long after due; 0s: never; default: the queue's, else never"),
+	optional("remember", asRemember, func(m *engine.Message) *time.Duration { return &m.Remember }, "how long its key stays known when it has gone by ack, cancel or expiry; 0s: not at all; default: the queue's, else not at all"),
+	optional("isolate", asIsolate, func(m *engine.Message) **bool { return &m.Isolate }, "from its second attempt on it comes back apart from messages that lapsed with it, and is leased alone; default: the queue's, else true"),
 ).checked(checkMessage)
 
 // checkMessage checks a message to push, and sets the content type of a JSON body.
@@ -99,9 +99,9 @@ type Batch struct {
 }
 
 // NewBatch is a request to push many messages.
-var NewBatch = asked("Batch", "Messages to push.",
-	must("messages", items(batchMessage, "message"), func(b *Batch) *Items[engine.Message] { return &b.Items }, ""),
-	may("atomic", asFlag, func(b *Batch) *bool { return &b.Atomic }, "all are kept, or none is and the first error answers; else each alone. Limits of GET /v1/info bound it: max_atomic, max_atomic_bytes"))
+var NewBatch = requestObject("Batch", "Messages to push.",
+	required("messages", items(batchMessage, "message"), func(b *Batch) *Items[engine.Message] { return &b.Items }, ""),
+	optional("atomic", asFlag, func(b *Batch) *bool { return &b.Atomic }, "all are kept, or none is and the first error answers; else each alone. Limits of GET /v1/info bound it: max_atomic, max_atomic_bytes"))
 
 // items reads an array of elements that fail separately. It calls each for each element; each
 // reads the element, and takes its error from bad.
@@ -152,16 +152,16 @@ func appendPushed(b []byte, p *Pushed) []byte {
 }
 
 // PushResult is the result of a push: all fields that it may have.
-var PushResult = answered("", "",
-	must("outcome", asOutcome, func(p *Pushed) *engine.Outcome { return &p.Outcome }, "what the push did"),
-	must("id", asID, func(p *Pushed) *engine.ID { return &p.ID }, "ours"),
-	must("queue", asQueue, func(p *Pushed) *string { return &p.Queue }, ""),
-	must("key", asText, func(p *Pushed) *string { return &p.Key }, "empty: none"),
-	must("due", asInstant, func(p *Pushed) *time.Time { return &p.Due }, ""),
-	must("state", asState, func(p *Pushed) *engine.State { return &p.State }, "finished: nothing was pushed, as the key is remembered"),
-	may("ending", asEnding, func(p *Pushed) *engine.Ending { return &p.Ending }, "how it went, if it is finished"),
-	may("ended", asInstant, func(p *Pushed) *time.Time { return &p.Ended }, "when"),
-	may("error", asFailure, func(p *Pushed) *error { return &p.Err }, "what went wrong; beside it the message in the way, if there is one"),
+var PushResult = answerObject("", "",
+	required("outcome", asOutcome, func(p *Pushed) *engine.Outcome { return &p.Outcome }, "what the push did"),
+	required("id", asID, func(p *Pushed) *engine.ID { return &p.ID }, "ours"),
+	required("queue", asQueue, func(p *Pushed) *string { return &p.Queue }, ""),
+	required("key", asText, func(p *Pushed) *string { return &p.Key }, "empty: none"),
+	required("due", asInstant, func(p *Pushed) *time.Time { return &p.Due }, ""),
+	required("state", asState, func(p *Pushed) *engine.State { return &p.State }, "finished: nothing was pushed, as the key is remembered"),
+	optional("ending", asEnding, func(p *Pushed) *engine.Ending { return &p.Ending }, "how it went, if it is finished"),
+	optional("ended", asInstant, func(p *Pushed) *time.Time { return &p.Ended }, "when"),
+	optional("error", asFailure, func(p *Pushed) *error { return &p.Err }, "what went wrong; beside it the message in the way, if there is one"),
 )
 
 var (

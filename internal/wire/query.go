@@ -17,7 +17,7 @@ import (
 var (
 	NoParameters   = parameters()
 	ListParameters = parameters(
-		parameter("state", isStanding, "of this one alone; without it: ready, leased, scheduled, dead, one after another"),
+		parameter("state", isStoredState, "of this one alone; without it: ready, leased, scheduled, dead, one after another"),
 		parameter("from", isTime, "whose time is this or later: due of scheduled and ready ones, the lease's end of leased ones, death of dead ones"),
 		parameter("to", isTime, "whose time is earlier"),
 		parameter("order", schema.Words("asc", "desc").With("default", "asc"), "by that time"),
@@ -25,7 +25,7 @@ var (
 		parameter("limit", isLimit, "messages at most"),
 		parameter("body", isFlag.With("default", false), "with bodies"))
 	RefParameters = parameters(
-		parameter("if_state", isStanding, "only if the message is in this state; else stale"))
+		parameter("if_state", isStoredState, "only if the message is in this state; else stale"))
 	PageParameters = parameters(
 		parameter("after", isText, "the next of the page before"),
 		parameter("limit", isLimit, "queues at most"))

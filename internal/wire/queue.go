@@ -7,17 +7,17 @@ import (
 )
 
 // QueueHolds is what a queue holds.
-var QueueHolds = answered("Queue", "What a queue holds. An unknown queue is an empty one.",
-	must("queue", asText, func(q *engine.QueueInfo) *string { return &q.Queue }, ""),
-	must("scheduled", count[int64](), func(q *engine.QueueInfo) *int64 { return &q.Scheduled }, ""),
-	must("ready", count[int64](), func(q *engine.QueueInfo) *int64 { return &q.Ready }, ""),
-	must("leased", count[int64](), func(q *engine.QueueInfo) *int64 { return &q.Leased }, ""),
-	must("dead", count[int64](), func(q *engine.QueueInfo) *int64 { return &q.Dead }, ""),
-	must("finished", count[int64](), func(q *engine.QueueInfo) *int64 { return &q.Finished }, "remembered keys; one whose time is over may count until something has met it"),
-	must("next_due", asInstant, func(q *engine.QueueInfo) *time.Time { return &q.NextDue }, "of the scheduled ones; null: none, or not known"),
-	must("oldest_ready", asInstant, func(q *engine.QueueInfo) *time.Time { return &q.OldestReady }, "due of the one that is ready for longest; null: none, or not known"),
-	must("paused", asFlag, func(q *engine.QueueInfo) *bool { return &q.Paused }, ""),
-	may("paused_until", asInstant, func(q *engine.QueueInfo) *time.Time { return &q.PausedUntil }, "when the pause ends, if it does"))
+var QueueHolds = answerObject("Queue", "What a queue holds. An unknown queue is an empty one.",
+	required("queue", asText, func(q *engine.QueueInfo) *string { return &q.Queue }, ""),
+	required("scheduled", count[int64](), func(q *engine.QueueInfo) *int64 { return &q.Scheduled }, ""),
+	required("ready", count[int64](), func(q *engine.QueueInfo) *int64 { return &q.Ready }, ""),
+	required("leased", count[int64](), func(q *engine.QueueInfo) *int64 { return &q.Leased }, ""),
+	required("dead", count[int64](), func(q *engine.QueueInfo) *int64 { return &q.Dead }, ""),
+	required("finished", count[int64](), func(q *engine.QueueInfo) *int64 { return &q.Finished }, "remembered keys; one whose time is over may count until something has met it"),
+	required("next_due", asInstant, func(q *engine.QueueInfo) *time.Time { return &q.NextDue }, "of the scheduled ones; null: none, or not known"),
+	required("oldest_ready", asInstant, func(q *engine.QueueInfo) *time.Time { return &q.OldestReady }, "due of the one that is ready for longest; null: none, or not known"),
+	required("paused", asFlag, func(q *engine.QueueInfo) *bool { return &q.Paused }, ""),
+	optional("paused_until", asInstant, func(q *engine.QueueInfo) *time.Time { return &q.PausedUntil }, "when the pause ends, if it does"))
 
 // Queues is a page of queues.
 type Queues struct {
@@ -26,9 +26,9 @@ type Queues struct {
 }
 
 // QueuePage is a page of queues.
-var QueuePage = answered("QueuePage", "A page of queues: those that hold something, are paused or have settings.",
-	must("queues", list(QueueHolds.kind("queue"), 0), func(p *Queues) *[]engine.QueueInfo { return &p.Queues }, ""),
-	must("next", asText, func(p *Queues) *string { return &p.Next }, "give it as after for the next page; empty: this is the last"))
+var QueuePage = answerObject("QueuePage", "A page of queues: those that hold something, are paused or have settings.",
+	required("queues", list(QueueHolds.kind("queue"), 0), func(p *Queues) *[]engine.QueueInfo { return &p.Queues }, ""),
+	required("next", asText, func(p *Queues) *string { return &p.Next }, "give it as after for the next page; empty: this is the last"))
 
 // Forecast is a forecast and its step.
 type Forecast struct {
@@ -38,11 +38,11 @@ type Forecast struct {
 
 // ForecastAnswer is a forecast, and Bucket is one of its buckets.
 var (
-	ForecastAnswer = answered("Forecast", "How many messages fall due, step by step.",
-		must("step", asDuration, func(f *Forecast) *time.Duration { return &f.Step }, ""),
-		must("overdue", count[int64](), func(f *Forecast) *int64 { return &f.Overdue }, "due before the first step, the minute of now"),
-		must("buckets", list(Bucket.kind("bucket"), engine.MaxSteps), func(f *Forecast) *[]engine.Bucket { return &f.Buckets }, ""))
-	Bucket = answered("Bucket", "How many messages fall due within a step.",
-		must("from", asInstant, func(k *engine.Bucket) *time.Time { return &k.From }, "when the step begins"),
-		must("count", count[int64](), func(k *engine.Bucket) *int64 { return &k.Count }, ""))
+	ForecastAnswer = answerObject("Forecast", "How many messages fall due, step by step.",
+		required("step", asDuration, func(f *Forecast) *time.Duration { return &f.Step }, ""),
+		required("overdue", count[int64](), func(f *Forecast) *int64 { return &f.Overdue }, "due before the first step, the minute of now"),
+		required("buckets", list(Bucket.kind("bucket"), engine.MaxSteps), func(f *Forecast) *[]engine.Bucket { return &f.Buckets }, ""))
+	Bucket = answerObject("Bucket", "How many messages fall due within a step.",
+		required("from", asInstant, func(k *engine.Bucket) *time.Time { return &k.From }, "when the step begins"),
+		required("count", count[int64](), func(k *engine.Bucket) *int64 { return &k.Count }, ""))
 )

@@ -12,7 +12,7 @@ func TestWrongSettings(t *testing.T) {
 		`{}`:                                          "settings: is missing",
 		`{"revision":"1"}`:                            "settings: is missing",
 		`{"settings":[]}`:                             "settings: must be an object, not an array",
-		`{"settings":{},"revision":""}`:               "revision: is empty; leave it out to overwrite whatever stands",
+		`{"settings":{},"revision":""}`:               "revision: is empty; leave it out to overwrite whatever is stored",
 		`{"settings":{},"revision":7}`:                "revision: must be a string, not a number",
 		`{"settings":{"limit":1}}`:                    "limit: no such field",
 		`{"settings":{"rate":1,"rate":2}}`:            "rate: given twice",

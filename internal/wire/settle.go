@@ -9,8 +9,8 @@ import (
 )
 
 // Settling is a request to settle.
-var Settling = asked("Settle", "What became of leased messages.",
-	must("settlements", items(settlementFields, "settlement"), itself, ""))
+var Settling = requestObject("Settle", "What became of leased messages.",
+	required("settlements", items(settlementFields, "settlement"), itself, ""))
 
 // rests reports whether a settlement says when its message is due again.
 func rests(s *engine.Settlement) bool {
@@ -27,16 +27,16 @@ func when(s *engine.Settlement) *engine.When {
 // asToken writes something for no token, since an empty one counts as missing.
 var asToken = scalar(isText, (*Reader).text, func(b []byte, token string) []byte { return AppendString(b, cmp.Or(token, "-")) })
 
-var settlementFields = asked("Settlement", "What became of a leased message.",
-	must("lease", asToken, func(s *engine.Settlement) *string { return &s.Token }, "what the message came with"),
-	must("do", asAction, func(s *engine.Settlement) *engine.Action { return &s.Do }, actionDoc),
-	may("delay", asDuration, func(s *engine.Settlement) *time.Duration { return &when(s).In }, "of retry and snooze: until when it rests").
+var settlementFields = requestObject("Settlement", "What became of a leased message.",
+	required("lease", asToken, func(s *engine.Settlement) *string { return &s.Token }, "what the message came with"),
+	required("do", asAction, func(s *engine.Settlement) *engine.Action { return &s.Do }, actionDoc),
+	optional("delay", asDuration, func(s *engine.Settlement) *time.Duration { return &when(s).In }, "of retry and snooze: until when it rests").
 		unless(func(s *engine.Settlement) bool { return !rests(s) || !s.When.At.IsZero() }),
-	may("due", asExact, func(s *engine.Settlement) *time.Time { return &when(s).At }, "of retry and snooze, instead of delay").
+	optional("due", asExact, func(s *engine.Settlement) *time.Time { return &when(s).At }, "of retry and snooze, instead of delay").
 		unless(func(s *engine.Settlement) bool { return !rests(s) || s.When.At.IsZero() }),
-	may("ttr", asTTR, func(s *engine.Settlement) *time.Duration { return &s.TTR }, "of extend: "+ttrDoc).
+	optional("ttr", asTTR, func(s *engine.Settlement) *time.Duration { return &s.TTR }, "of extend: "+ttrDoc).
 		unless(func(s *engine.Settlement) bool { return s.TTR <= 0 || s.Do != engine.Extend }),
-	may("reason", asText, func(s *engine.Settlement) *string { return &s.Reason }, "of retry and bury: why").
+	optional("reason", asText, func(s *engine.Settlement) *string { return &s.Reason }, "of retry and bury: why").
 		unless(func(s *engine.Settlement) bool { return s.Reason == "" || s.Do != engine.Retry && s.Do != engine.Bury }),
 ).checked(func(r *Reader, got Fields, s *engine.Settlement) {
 	const delay, due, ttr, reason = 2, 3, 4, 5
@@ -65,11 +65,11 @@ extend: still at it; the lease ends ttr from now`
 // SettleResult is the result of a settlement, and SettleResults describes the answer to a
 // request to settle.
 var (
-	SettleResult = answered("SettleResult", "What became of a settlement.",
-		must("lease", ignored[engine.Settled](isText), itself, ""),
-		must("ok", ignored[engine.Settled](isFlag), itself, "it was settled"),
-		may("state", asState.told(schema.Words(words(engine.Gone, engine.Finished)...)), func(s *engine.Settled) *engine.State { return &s.State }, "of the message now"),
-		may("until", asInstant, func(s *engine.Settled) *time.Time { return &s.Until }, "when the message is due, or the lease ends"),
-		may("error", asFailure, func(s *engine.Settled) *error { return &s.Err }, "why not"))
+	SettleResult = answerObject("SettleResult", "What became of a settlement.",
+		required("lease", ignored[engine.Settled](isText), itself, ""),
+		required("ok", ignored[engine.Settled](isFlag), itself, "it was settled"),
+		optional("state", asState.described(schema.Words(words(engine.Gone, engine.Finished)...)), func(s *engine.Settled) *engine.State { return &s.State }, "of the message now"),
+		optional("until", asInstant, func(s *engine.Settled) *time.Time { return &s.Until }, "when the message is due, or the lease ends"),
+		optional("error", asFailure, func(s *engine.Settled) *error { return &s.Err }, "why not"))
 	SettleResults = results("SettleResults", "What became of each settlement.", SettleResult.Ref())
 )

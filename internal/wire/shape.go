@@ -8,22 +8,22 @@ import (
 )
 
 // Shape describes a JSON object of the API, or the parameters of a query: the names of its
-// fields, and what the OpenAPI document says of each.
+// fields, and what the OpenAPI document says about each.
 type Shape struct {
 	Name   string // among the document's schemas; "" for parameters
 	doc    string
 	fields []field
 	names  []string
-	strict bool // of a request, which must not have unknown fields
-	Bare   bool // of a request that may have no body
+	strict bool // it is a request, which must not have unknown fields
+	Bare   bool // it is a request that may have no body
 }
 
 // field is a field of an object, or a parameter.
 type field struct {
-	name string
-	is   schema.Object
-	doc  string
-	must bool // it is always there in answers, and required in requests
+	name     string
+	is       schema.Object
+	doc      string
+	required bool // it is always there in answers, and required in requests
 }
 
 // parameters returns the parameters of a query.
@@ -62,11 +62,11 @@ func (s *Shape) Schema() schema.Object {
 	var properties schema.Object
 	var required []string
 	for _, f := range s.fields {
-		if s.strict && !f.must {
+		if s.strict && !f.required {
 			f.is = schema.OrNull(f.is) // null counts as missing
 		}
 		properties = properties.With(f.name, f.schema())
-		if f.must {
+		if f.required {
 			required = append(required, f.name)
 		}
 	}
@@ -107,13 +107,13 @@ var Shapes = []*Shape{
 	Leasing.Shape, roomFields.Shape, LeaseAnswer.Shape, grantedFields.Shape, Claiming.Shape, PollEnding.Shape,
 	Settling.Shape, settlementFields.Shape, SettleResults, SettleResult.Shape,
 	QueuePage.Shape, QueueHolds.Shape, ForecastAnswer.Shape, Bucket.Shape, TrendAnswer, TrendsAnswer, DeadGroupsAnswer,
-	Configuring.Shape, settingFields.Shape, Configured.Shape, settingsTold.Shape, Pausing.Shape, Purging.Shape,
+	Configuring.Shape, settingFields.Shape, Configured.Shape, answeredSettings.Shape, Pausing.Shape, Purging.Shape,
 	Redriving.Shape, Dropping.Shape, None.Shape, Counted.Shape, Redriven.Shape, Backing.Shape, BackedUp.Shape,
 	ServerTells, CallerTold, Health, troubleFields,
 	Failed.Shape, errorFields.Shape,
 }
 
-// FoundMessage is the schema of the answer to a look-up of a message.
+// FoundMessage is the schema of a message that was looked up.
 var FoundMessage = schema.Object{{Name: "oneOf", Value: []schema.Object{Kept.Ref(), finished.Ref()}}}
 
 // The schemas of common fields.
@@ -131,8 +131,8 @@ var (
 	isCount    = schema.Type("integer").With("minimum", 0)
 	isBase64   = schema.Type("string").With("contentEncoding", "base64")
 
-	isState    = schema.Words(words(engine.Scheduled, engine.Finished)...)
-	isStanding = schema.Words(words(engine.Scheduled, engine.Dead)...)
+	isState       = schema.Words(words(engine.Scheduled, engine.Finished)...)
+	isStoredState = schema.Words(words(engine.Scheduled, engine.Dead)...)
 
 	isHeaders = schema.Object{{Name: "anyOf", Value: []schema.Object{
 		schema.Type("object").With("additionalProperties", schema.Object{{Name: "anyOf", Value: []schema.Object{isText, schema.Array(isText, engine.MaxHeaders)}}}),

@@ -30,15 +30,15 @@ func (s *Sweep) Filters() bool {
 
 // Redriving and Dropping are requests to redrive and to drop. Dropping must not be empty.
 var (
-	Redriving = asked("Redrive", "Which dead messages become ready: those named, else those of which all of the rest holds, else all.",
-		may("ids", someIDs, func(s *Sweep) *[]engine.ID { return &s.IDs }, "goes with nothing else but the limit, which does not count then"),
-		may("limit", whole[int](0, math.MaxInt32), func(s *Sweep) *int { return &s.Limit }, "how many, those that died first; 0: all"),
-		may("groups", someGroups, func(s *Sweep) *[]string { return &s.Groups }, "of one of these groups, by the error that /dead/groups tells of each"),
-		may("error", textOf(engine.MaxReason), func(s *Sweep) *string { return &s.Error }, "whose error contains this"),
-		may("key_prefix", textOf(engine.MaxKeyBytes), func(s *Sweep) *string { return &s.KeyPrefix }, "whose key begins so"),
-		may("from", asTime, func(s *Sweep) *time.Time { return &s.From }, "that died then or later"),
-		may("to", asTime, func(s *Sweep) *time.Time { return &s.To }, "that died before"),
-		may("dry_run", asFlag, func(s *Sweep) *bool { return &s.DryRun }, "change nothing: tell how many it would be"),
+	Redriving = requestObject("Redrive", "Which dead messages become ready: those named, else those of which all of the rest holds, else all.",
+		optional("ids", someIDs, func(s *Sweep) *[]engine.ID { return &s.IDs }, "goes with nothing else but the limit, which does not count then"),
+		optional("limit", whole[int](0, math.MaxInt32), func(s *Sweep) *int { return &s.Limit }, "how many, those that died first; 0: all"),
+		optional("groups", someGroups, func(s *Sweep) *[]string { return &s.Groups }, "of one of these groups, by the error that /dead/groups tells of each"),
+		optional("error", textOf(engine.MaxReason), func(s *Sweep) *string { return &s.Error }, "whose error contains this"),
+		optional("key_prefix", textOf(engine.MaxKeyBytes), func(s *Sweep) *string { return &s.KeyPrefix }, "whose key begins so"),
+		optional("from", asTime, func(s *Sweep) *time.Time { return &s.From }, "that died then or later"),
+		optional("to", asTime, func(s *Sweep) *time.Time { return &s.To }, "that died before"),
+		optional("dry_run", asFlag, func(s *Sweep) *bool { return &s.DryRun }, "change nothing: tell how many it would be"),
 	).checked(checkSweep).orNothing()
 	Dropping = Redriving.only("Drop", "Which dead messages are dropped: those of which all of this holds, or all.", nil, Redriving.without("ids")).checked(checkSweep)
 )
@@ -53,19 +53,19 @@ func checkSweep(r *Reader, _ Fields, s *Sweep) {
 }
 
 var (
-	someIDs = list(asID, engine.MaxBatch).told(schema.Array(isID, engine.MaxBatch).With("minItems", 1)).
+	someIDs = list(asID, engine.MaxBatch).described(schema.Array(isID, engine.MaxBatch).With("minItems", 1)).
 		checked(func(r *Reader, _ string, ids []engine.ID) {
 			if len(ids) == 0 {
 				r.Wrong("ids: is empty; leave it out to redrive all")
 			}
 		})
-	someGroups = list(asGroup, MaxGroups).told(schema.Array(asGroup.is, MaxGroups).With("minItems", 1)).
+	someGroups = list(asGroup, MaxGroups).described(schema.Array(asGroup.is, MaxGroups).With("minItems", 1)).
 			checked(func(r *Reader, _ string, groups []string) {
 			if len(groups) == 0 {
 				r.Wrong("groups: is empty; leave it out for all of them")
 			}
 		})
-	asGroup = asText.told(schema.Text(0, MaxCause)).checked(func(r *Reader, name, group string) {
+	asGroup = asText.described(schema.Text(0, MaxCause)).checked(func(r *Reader, name, group string) {
 		if len(group) > MaxCause {
 			r.Wrong("%s: longer than %d bytes", name, MaxCause)
 		}
@@ -75,7 +75,7 @@ var (
 // textOf returns the kind of texts of 1 to most bytes. An empty text would choose all messages,
 // perhaps only because the caller forgot to set a variable.
 func textOf(most int) kind[string] {
-	return asText.told(schema.Text(1, most)).checked(func(r *Reader, name, text string) {
+	return asText.described(schema.Text(1, most)).checked(func(r *Reader, name, text string) {
 		switch {
 		case text == "":
 			r.Wrong("%s: is empty; leave it out for all of them", name)
@@ -95,10 +95,10 @@ type Swept struct {
 }
 
 // Redriven is the answer to a redrive or drop, or a line of it.
-var Redriven = answered("Redriven", "How many dead messages became ready, or are gone.",
-	must("count", count[int64](), func(s *Swept) *int64 { return &s.Count }, "those that became ready, or are gone; of a dry run those that would"),
-	must("skipped", count[int64](), func(s *Swept) *int64 { return &s.Skipped }, "those that could not: they were dead no more by then, or a live message holds their key"),
-	may("seen", pointer(count[int64]()), func(s *Swept) **int64 { return &s.Seen }, "of a filter: how many were looked at"),
-	may("to", asTime, func(s *Swept) *time.Time { return &s.To }, "of a filter: what died then or later was left alone; the same to in a later request chooses among the same"),
-	may("done", pointer(asFlag), func(s *Swept) **bool { return &s.Done }, "in an answer of lines: this is the last"),
-	may("error", asFailure, func(s *Swept) *error { return &s.Failed }, "in an answer of lines: what ended it before its time"))
+var Redriven = answerObject("Redriven", "How many dead messages became ready, or are gone.",
+	required("count", count[int64](), func(s *Swept) *int64 { return &s.Count }, "those that became ready, or are gone; of a dry run those that would"),
+	required("skipped", count[int64](), func(s *Swept) *int64 { return &s.Skipped }, "those that could not: they were dead no more by then, or a live message holds their key"),
+	optional("seen", pointer(count[int64]()), func(s *Swept) **int64 { return &s.Seen }, "of a filter: how many were looked at"),
+	optional("to", asTime, func(s *Swept) *time.Time { return &s.To }, "of a filter: what died then or later was left alone; the same to in a later request chooses among the same"),
+	optional("done", pointer(asFlag), func(s *Swept) **bool { return &s.Done }, "in an answer of lines: this is the last"),
+	optional("error", asFailure, func(s *Swept) *error { return &s.Failed }, "in an answer of lines: what ended it before its time"))

@@ -39,10 +39,10 @@ import (
 //
 // Its goroutines live only while there are subscriptions or calls under way.
 type Dispatcher struct {
-	eng  engine.Engine
-	caps engine.Capabilities
-	log  *slog.Logger
-	most int // how many queues all waiting leases together may name
+	eng            engine.Engine
+	caps           engine.Capabilities
+	log            *slog.Logger
+	maxNamedQueues int // how many queues all waiting leases together may name
 
 	epoch      time.Time       // what moments count from
 	ctx        context.Context // ends with Close
@@ -53,23 +53,23 @@ type Dispatcher struct {
 	watchOnce  sync.Once
 	stopWatch  func()
 
-	mu      sync.Mutex
-	subs    map[*Subscription]struct{}
-	named   int        // queues of waiting leases, counted once for each lease
-	handed  *sync.Cond // broadcast when collected callbacks have been made
-	failed  []handed   // failures for the dispatcher's goroutine to report
-	queues  map[string]*belief
-	ready   chain[belief] // to be asked, FIFO
-	parked  chain[belief] // likewise, but all their subscriptions have rested for long
-	timed   timed         // to be asked at a known time
-	calls   []*call       // under way, oldest first
-	spare   asked         // memory of a finished call, for reuse
-	rounds  uint64
-	open    int             // subscriptions not known to be full in this round
-	resting int             // Standings without a turn
-	waiting []*Subscription // Standings to wake when they are quiet
-	running bool
-	closed  bool
+	mu          sync.Mutex
+	subs        map[*Subscription]struct{}
+	namedQueues int        // queues of waiting leases, counted once for each lease
+	handed      *sync.Cond // broadcast when collected callbacks have been made
+	failed      []handed   // failures for the dispatcher's goroutine to report
+	queues      map[string]*belief
+	ready       chain[belief] // to be asked, FIFO
+	parked      chain[belief] // likewise, but all their subscriptions have rested for long
+	timed       timed         // to be asked at a known time
+	calls       []*call       // under way, oldest first
+	spare       asked         // memory of a finished call, for reuse
+	rounds      uint64
+	open        int             // subscriptions not known to be full in this round
+	resting     int             // Standings without a turn
+	waiting     []*Subscription // Standings to wake when they are quiet
+	running     bool
+	closed      bool
 
 	now   time.Time // the engine's clock, at nowAt by ours; zero: unknown
 	nowAt time.Time
@@ -82,7 +82,7 @@ type Dispatcher struct {
 func New(eng engine.Engine, caps engine.Capabilities, log *slog.Logger, most int) *Dispatcher {
 	ctx, cancel := context.WithCancel(context.Background())
 	d := &Dispatcher{
-		eng: eng, caps: caps, log: log, most: most, epoch: time.Now(),
+		eng: eng, caps: caps, log: log, maxNamedQueues: most, epoch: time.Now(),
 		ctx: ctx, cancel: cancel,
 		wake:    make(chan struct{}, 1),
 		subs:    make(map[*Subscription]struct{}),

@@ -20,7 +20,7 @@ type handed struct {
 
 // hand adds a pending callback. Called with d.mu held.
 func hand(all *[]handed, h handed) {
-	h.s.handing++
+	h.s.callbacks++
 	*all = append(*all, h)
 }
 
@@ -28,7 +28,7 @@ func hand(all *[]handed, h handed) {
 // its callback returns. Called with d.mu held.
 func (d *Dispatcher) deliver(all *[]handed, s *Subscription, leases []engine.Lease, now, sent time.Time) {
 	if !s.isLease() {
-		s.taken += len(leases)
+		s.onTheWay += len(leases)
 		hand(all, handed{s: s, leases: leases, now: now, sent: sent})
 		return
 	}
@@ -73,8 +73,8 @@ func (d *Dispatcher) tell(all []handed) {
 	defer d.mu.Unlock()
 	for i := range all {
 		s := all[i].s
-		s.taken -= len(all[i].leases)
-		s.handing--
+		s.onTheWay -= len(all[i].leases)
+		s.callbacks--
 	}
 	d.handed.Broadcast()
 }

@@ -21,8 +21,8 @@ func TestFunctionsMayCallTheDispatcher(t *testing.T) {
 	s.Fail = func(error) { d.hint("q"); failed++ }
 	leave := d.Subscribe(s)
 	d.conclude(d.planned(), engine.Grant{Queues: []engine.Granted{{Messages: make([]engine.Lease, 3), Expired: 1, Died: 2}}}, nil)
-	if leases != 3 || ended != 3 || s.taken != 0 || s.handing != 0 {
-		t.Errorf("%d leases came, %d were told; %d are on their way", leases, ended, s.taken)
+	if leases != 3 || ended != 3 || s.onTheWay != 0 || s.callbacks != 0 {
+		t.Errorf("%d leases came, %d were told; %d are on their way", leases, ended, s.onTheWay)
 	}
 	d.hint("q")
 	d.conclude(d.planned(), engine.Grant{}, errors.New("no"))

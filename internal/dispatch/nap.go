@@ -1,20 +1,19 @@
-// Package nap sleeps until an instant of the wall clock, and notices when the clock steps.
 package dispatch
 
 import "time"
 
-// Nap sleeps until an instant of this process's wall clock. It sleeps by the monotonic
-// clock, which does not move when the wall clock steps. So it compares the two once a
-// second, and ends early when they have drifted apart.
+// Nap sleeps until an instant of this process's wall clock, and notices when that clock steps.
+// It sleeps by the monotonic clock, which does not step. So it compares the two once a second,
+// and ends early when they have drifted apart.
 type Nap struct {
-	timer *time.Timer
-	nudge *nudge    // nil: none
-	armed time.Time // when the nudge fires; zero: it has fired
+	timer   *time.Timer
+	nudge   *nudge    // nil: none
+	nudgeAt time.Time // when the nudge fires; zero: it has fired
 }
 
 const (
-	// look is how often a Nap compares the clocks.
-	look = time.Second
+	// compareEvery is how often a Nap compares the clocks.
+	compareEvery = time.Second
 	// clockDrift is how far apart the clocks may be before that counts as a step.
 	clockDrift = 5 * time.Millisecond
 )
@@ -27,7 +26,7 @@ func NewNap() *Nap {
 	return &Nap{timer: t}
 }
 
-// ExactNap returns a Nap with sleeps that end within some ten microseconds, if system and load
+// ExactNap returns a Nap with sleeps that end within tens of microseconds, if system and load
 // allow. It holds a file descriptor until Stop. If none is free, it is like a Nap from NewNap.
 func ExactNap() *Nap {
 	n := NewNap()
@@ -59,17 +58,17 @@ func (n *Nap) Sleep(wake <-chan struct{}, until time.Time) (step bool) {
 		if left <= 0 {
 			return false
 		}
-		n.timer.Reset(min(left, look))
-		if n.nudge != nil && left <= look && !n.armed.Equal(until) {
+		n.timer.Reset(min(left, compareEvery))
+		if n.nudge != nil && left <= compareEvery && !n.nudgeAt.Equal(until) {
 			n.nudge.arm(left) // after the timer, so that it does not fire first
-			n.armed = until
+			n.nudgeAt = until
 		}
 		select {
 		case <-wake:
 			n.timer.Stop()
 			return false
 		case <-n.timer.C:
-			n.armed = time.Time{}
+			n.nudgeAt = time.Time{}
 		}
 	}
 }
@@ -79,8 +78,8 @@ func stepped(start, now time.Time) bool {
 	return apart(start.Round(0), now.Round(0), now.Sub(start))
 }
 
-// apart reports whether the time between two readings of the wall clock differs from
-// elapsed.
+// apart reports whether the time between two readings of the wall clock differs from elapsed
+// by more than clockDrift.
 func apart(from, to time.Time, elapsed time.Duration) bool {
 	return (to.Sub(from) - elapsed).Abs() > clockDrift
 }

@@ -70,7 +70,7 @@ func (n *Nap) begin(t *testing.T, d time.Duration) time.Time {
 	t.Helper()
 	for range 10_000 {
 		until := time.Now().Add(d)
-		if n.Sleep(woken, until); n.armed.Equal(until) {
+		if n.Sleep(woken, until); n.nudgeAt.Equal(until) {
 			return until
 		}
 	}

@@ -71,7 +71,7 @@ func (d *Dispatcher) beginThere(queues int) error {
 	if d.closed {
 		return errClientClosed("lease")
 	}
-	if err := d.name(queues); err != nil {
+	if err := d.countNames(queues); err != nil {
 		return err
 	}
 	d.tasks.Add(1)
@@ -81,7 +81,7 @@ func (d *Dispatcher) beginThere(queues int) error {
 func (d *Dispatcher) endThere(queues int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.named -= queues
+	d.namedQueues -= queues
 	d.tasks.Done()
 }
 
@@ -186,7 +186,7 @@ func (p *poller) leave(patience time.Duration) {
 	await(context.Background(), patience, p.ended)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.depart(p.s)
+	d.stopDeliveries(p.s)
 	delete(d.pollers, p)
 	delete(d.subs, p.s)
 }

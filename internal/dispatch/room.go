@@ -15,13 +15,13 @@ type Room struct {
 // full for every queue. Called with Dispatcher.mu held.
 func (s *Subscription) room(queue string, held bool) (n int, full bool) {
 	if s.answer != nil {
-		return s.answer.room(queue, s.taken)
+		return s.answer.room(queue, s.onTheWay)
 	}
-	if n = int(s.Room.Ahead.Load()) - s.taken; n <= 0 {
+	if n = int(s.Room.Ahead.Load()) - s.onTheWay; n <= 0 {
 		return 0, true
 	}
 	if held { // leasing ahead would keep them from workers that could start them
-		n = min(n, int(s.Room.Free.Load())-s.taken)
+		n = min(n, int(s.Room.Free.Load())-s.onTheWay)
 	}
 	if of := s.Room.Of[queue]; of != nil {
 		n = min(n, int(of.Load()))

@@ -69,7 +69,7 @@ func (d *Dispatcher) plan(now time.Time) *call {
 		case passed(c.began.Add(slowCall), now):
 			c.slow = true
 			for _, sh := range c.shares {
-				sh.sub.taken -= sh.n
+				sh.sub.onTheWay -= sh.n
 			}
 		default:
 			young++
@@ -136,7 +136,7 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 	b.cut = false
 	for l := b.seats.first; l != nil; l = l.next {
 		s := l.of
-		if s.full == d.rounds || d.over(s, now) {
+		if s.fullRound == d.rounds || d.over(s, now) {
 			continue
 		}
 		if s.isLease() && len(s.answer.Messages) > 0 && b.answered > s.began && !b.more {
@@ -144,7 +144,7 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 			continue
 		}
 		w := first
-		for w < len(c.wants) && !s.takes(&c.wants[w]) {
+		for w < len(c.wants) && !s.sameOptions(&c.wants[w]) {
 			w++
 		}
 		most := engine.MaxLease
@@ -156,7 +156,7 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 		}
 		n, full := s.room(b.queue, b.held)
 		if full {
-			s.full = d.rounds
+			s.fullRound = d.rounds
 			d.open--
 			continue
 		}
@@ -179,7 +179,7 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 			c.wants = append(c.wants, engine.Want{Queue: b.queue, TTR: s.TTR, Remote: s.Remote})
 			c.beliefs = append(c.beliefs, b)
 		}
-		s.taken += n
+		s.onTheWay += n
 		s.calls++
 		c.wants[w].Max += n
 		c.shares = append(c.shares, share{s, w, n})
@@ -196,14 +196,14 @@ func (d *Dispatcher) visit(s *Subscription) {
 	if s.isLease() && s.round != 0 && d.caps.GiveBack {
 		s.answer.widen() // earlier rounds did not bring enough
 	}
-	s.round, s.left = d.rounds, s.readyQueues
+	s.round, s.leftToReach = d.rounds, s.readyQueues
 }
 
 // spread returns the share of the room n for one of the subscription's ready queues that the
 // round has not reached yet. Called with d.mu held.
 func (s *Subscription) spread(n int) int {
-	left := max(s.left, 1)
-	s.left--
+	left := max(s.leftToReach, 1)
+	s.leftToReach--
 	return (n + left - 1) / left
 }
 
@@ -213,7 +213,7 @@ func (d *Dispatcher) failQueue(b *belief, err error, now time.Time) {
 	d.unready(b)
 	d.place(b, d.learn(b, &engine.Granted{Err: err}, time.Time{}, now, now))
 	for l := b.seats.first; l != nil; l = l.next {
-		if s := l.of; !s.leaving && (!s.isLease() || s.hopeless()) {
+		if s := l.of; !s.leaving && (!s.isLease() || s.allFailing()) {
 			d.fail(&d.failed, s, err)
 		}
 	}
@@ -316,10 +316,10 @@ func (d *Dispatcher) share(c *call, g *engine.Grant, now time.Time) (orphans []e
 		s, b, left := sh.sub, c.beliefs[sh.want], &g.Queues[sh.want].Messages
 		n := sh.n
 		if !c.slow {
-			s.taken -= n
+			s.onTheWay -= n
 		}
 		switch {
-		case s.gone || s.leaving && !s.isLease() || !s.takes(&c.wants[sh.want]):
+		case s.gone || s.leaving && !s.isLease() || !s.sameOptions(&c.wants[sh.want]):
 			n = 0 // it has left, drains, or is in another turn with other options
 		case c.slow || s.isLease():
 			n = min(n, s.canTake(b.queue, b.held))
@@ -352,8 +352,8 @@ func (d *Dispatcher) explain(c *call, b *belief, s *Subscription) {
 		b.expired, b.died = 0, 0
 	}
 	s.hold(b)
-	if b.err != nil && s.told != c.round && (!s.isLease() || s.hopeless()) {
-		s.told = c.round
+	if b.err != nil && s.failReported != c.round && (!s.isLease() || s.allFailing()) {
+		s.failReported = c.round
 		d.fail(&c.handed, s, b.err)
 	}
 }
@@ -364,7 +364,7 @@ func (d *Dispatcher) rehome(c *call, want int, ls []engine.Lease, engineNow, now
 	w, b := &c.wants[want], c.beliefs[want]
 	for l := b.seats.first; l != nil && len(ls) > 0; l = l.next {
 		s := l.of
-		if !s.takes(w) || d.over(s, now) || s.isLease() && s.answer.ended {
+		if !s.sameOptions(w) || d.over(s, now) || s.isLease() && s.answer.ended {
 			continue
 		}
 		if n := min(s.canTake(b.queue, b.held), len(ls)); n > 0 {

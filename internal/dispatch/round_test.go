@@ -85,7 +85,7 @@ func TestRoundLeavesOutWhoseWaitIsOver(t *testing.T) {
 			if c := d.plan(time.Now()); c != nil {
 				n = c.wants[0].Max
 				for _, sh := range c.shares {
-					sh.sub.taken, sh.sub.calls = 0, 0
+					sh.sub.onTheWay, sh.sub.calls = 0, 0
 				}
 				b.answered = d.rounds
 				d.place(b, false)
@@ -148,7 +148,7 @@ func TestRoundEndsWhenAllAreFull(t *testing.T) {
 	if c := d.planned(); len(c.wants) != 11 {
 		t.Errorf("%d wants", len(c.wants))
 	}
-	if d.planned() != nil || some.full != d.rounds || other.full == d.rounds && d.queues["other"].ready {
+	if d.planned() != nil || some.fullRound != d.rounds || other.fullRound == d.rounds && d.queues["other"].ready {
 		t.Error("it asks for more than there is room for")
 	}
 	if !d.wakeOnRoom.Load() {

@@ -18,8 +18,8 @@ type Standing struct {
 // itself.
 func (d *Dispatcher) Stand(queues []string) (*Standing, error) {
 	s := &Subscription{
-		Queues: queues, Spread: true, leaving: true, gone: true, rested: time.Now(),
-		answer: newAnswer(&Order{}), look: make(chan struct{}, 1),
+		Queues: queues, Spread: true, leaving: true, gone: true, turnEnded: time.Now(),
+		answer: newAnswer(&Order{}), woken: make(chan struct{}, 1),
 	}
 	s.sort()
 	d.watch()
@@ -28,7 +28,7 @@ func (d *Dispatcher) Stand(queues []string) (*Standing, error) {
 	if d.closed {
 		return nil, errClientClosed("lease")
 	}
-	if err := d.name(len(s.Queues)); err != nil {
+	if err := d.countNames(len(s.Queues)); err != nil {
 		return nil, err
 	}
 	d.enter(s)
@@ -60,7 +60,7 @@ func (t *Standing) begin(ctx context.Context, o *Order, a *answer) {
 	}
 	s.TTR, s.Remote, s.ends, s.until = o.TTR, o.Remote, ctx.Done(), time.Now().Add(o.Wait)
 	for _, q := range s.Queues {
-		if !s.parks && (o.Wait > 0 || s.failing == 0) {
+		if !s.hasParked && (o.Wait > 0 || s.failing == 0) {
 			break
 		}
 		b := d.queues[q]
@@ -69,8 +69,8 @@ func (t *Standing) begin(ctx context.Context, o *Order, a *answer) {
 			d.ask(b)
 		}
 	}
-	s.parks = false
-	s.leaving, s.gone, s.idle, s.told, s.leftOutQueues, s.round = false, false, nil, 0, 0, 0
+	s.hasParked = false
+	s.leaving, s.gone, s.idle, s.failReported, s.leftOutQueues, s.round = false, false, nil, 0, 0, 0
 	s.began, s.askedQueues, s.late = d.rounds, 0, false
 	d.resting--
 	if s.ready() > 0 {
@@ -98,7 +98,7 @@ func (t *Standing) await(ctx context.Context, a *answer, wait time.Duration) {
 			return
 		case <-over.C:
 			late = true
-		case <-t.s.look:
+		case <-t.s.woken:
 		}
 		came, quiet := t.quiet(late)
 		if quiet {
@@ -122,8 +122,8 @@ func (t *Standing) quiet(late bool) (came, quiet bool) {
 	if s.late = late; d.quiet(s) {
 		return came, true
 	}
-	if !s.awaits {
-		s.awaits = true
+	if !s.wakeWhenQuiet {
+		s.wakeWhenQuiet = true
 		d.waiting = append(d.waiting, s)
 	}
 	d.kick()
@@ -146,7 +146,7 @@ func (d *Dispatcher) quiet(s *Subscription) bool {
 // wake makes a turn check whether it is over.
 func (s *Subscription) wake() {
 	select {
-	case s.look <- struct{}{}:
+	case s.woken <- struct{}{}:
 	default:
 	}
 }
@@ -157,9 +157,9 @@ func (d *Dispatcher) wakeQuiet() {
 	for _, s := range d.waiting {
 		switch {
 		case s.leaving:
-			s.awaits = false
+			s.wakeWhenQuiet = false
 		case d.quiet(s):
-			s.awaits = false
+			s.wakeWhenQuiet = false
 			s.wake()
 		default:
 			left = append(left, s)
@@ -187,8 +187,8 @@ func (t *Standing) end(ctx context.Context, patience time.Duration) {
 	if s.leaving { // it never started
 		return
 	}
-	s.rested = time.Now()
-	d.rest(ctx, patience, s)
+	s.turnEnded = time.Now()
+	d.stopRequests(ctx, patience, s)
 	d.resting++
 	for queue := range s.held {
 		s.answer.tell(queue).Held = true
@@ -226,12 +226,12 @@ const parkAfter = 100 * time.Millisecond
 // with d.mu held.
 func (d *Dispatcher) park(b *belief, now time.Time) {
 	for l := b.seats.first; l != nil; l = l.next {
-		if s := l.of; !s.isLease() || !s.leaving || now.Sub(s.rested) < parkAfter {
+		if s := l.of; !s.isLease() || !s.leaving || now.Sub(s.turnEnded) < parkAfter {
 			return
 		}
 	}
 	for l := b.seats.first; l != nil; l = l.next {
-		l.of.parks = true
+		l.of.hasParked = true
 	}
 	d.ready.remove(&b.place)
 	d.parked.add(&b.place)

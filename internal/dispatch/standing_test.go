@@ -110,7 +110,7 @@ func TestStandAndTurnAfterClose(t *testing.T) {
 		t.Errorf("a turn ends with %v", err)
 	}
 	st.Leave()
-	if d.named != 0 {
-		t.Errorf("%d queues are counted of nobody", d.named)
+	if d.namedQueues != 0 {
+		t.Errorf("%d queues are counted of nobody", d.namedQueues)
 	}
 }

@@ -16,7 +16,7 @@ type Subscription struct {
 	Queues []string
 	TTR    time.Duration
 	Remote bool
-	Spread bool // prefer some messages of each queue to all of one
+	Spread bool // take some messages of each queue rather than all of one
 
 	Room *Room
 	// Deliver gets leases of one or several queues, never more than there was room for. now
@@ -35,30 +35,30 @@ type Subscription struct {
 
 	// Guarded by Dispatcher.mu.
 	seats         []link[Subscription] // its places in the beliefs of its queues
-	only          *belief              // of its queue, if it has just one
+	onlyQueue     *belief              // of its queue, if it has just one
 	failing       int                  // queues that could not be asked the last time
 	readyQueues   int                  // Spread: ready queues
 	queuesInCalls int                  // Spread: queues being asked
-	round         uint64               // Spread: the round that left is about
-	left          int                  // Spread: ready queues that this round has not reached
-	full          uint64               // the last round in which it had no room
-	taken         int                  // messages on the way to it
+	round         uint64               // Spread: the round that leftToReach is for
+	leftToReach   int                  // Spread: ready queues that this round has not reached
+	fullRound     uint64               // the last round in which it had no room
+	onTheWay      int                  // messages on the way to it
 	calls         int                  // calls under way for it
-	handing       int                  // callbacks running or pending
+	callbacks     int                  // callbacks running or pending
 	leaving       bool                 // nothing more is requested for it
 	gone          bool                 // nothing more is delivered to it
-	told          uint64               // the round of the last failure reported to it
+	failReported  uint64               // the round of the last failure reported to it
 	idle          chan struct{}        // closed when it is leaving and has no call under way
 	began         uint64               // Standing: the last round before its turn
 	askedQueues   int                  // Standing: queues known to have been asked since then
 	leftOutRound  uint64               // Standing: the last round that had no room for one of its queues
 	leftOutQueues int                  // Standing: ready queues that leftOutRound had no room for
-	awaits        bool                 // Standing: to be woken when quiet
+	wakeWhenQuiet bool                 // Standing: to be woken when quiet
 	late          bool                 // Standing: its wait is over
-	rested        time.Time            // Standing: when its last turn ended
-	parks         bool                 // Standing: some of its queues are parked
+	turnEnded     time.Time            // Standing: when its last turn ended
+	hasParked     bool                 // Standing: some of its queues are parked
 	held          map[string]struct{}  // Standing: queues with more held back, not reported yet
-	look          chan struct{}        // Standing: holds a token when messages came, or it is quiet
+	woken         chan struct{}        // Standing: holds a token when messages came, or it is quiet
 }
 
 // isLease reports whether it belongs to a Standing, and not to a worker.
@@ -79,23 +79,23 @@ func (s *Subscription) ended() bool {
 	}
 }
 
-// ready returns how many of its queues are to be asked.
+// ready returns how many of its queues are ready to be asked.
 func (s *Subscription) ready() int {
 	switch {
-	case s.only == nil:
+	case s.onlyQueue == nil:
 		return s.readyQueues
-	case s.only.ready:
+	case s.onlyQueue.ready:
 		return 1
 	}
 	return 0
 }
 
-// inCalls returns how many of its queues are being asked, for any subscription.
+// inCalls returns how many of its queues are being asked, for it or for others.
 func (s *Subscription) inCalls() int {
 	switch {
-	case s.only == nil:
+	case s.onlyQueue == nil:
 		return s.queuesInCalls
-	case s.only.busy:
+	case s.onlyQueue.busy:
 		return 1
 	}
 	return 0
@@ -106,9 +106,9 @@ func (d *Dispatcher) empty(s *Subscription) bool {
 	return len(s.answer.Messages) == 0 && d.wasAsked(s)
 }
 
-// wasAsked reports whether each queue of a Standing without messages that it has room for has
-// been asked in its turn, or was known to have nothing. An answer that left more does not
-// count: its call may not have covered the Standing. Called with d.mu held.
+// wasAsked reports whether each queue that a Standing without messages has room for was asked
+// in its turn, or was known to have nothing. An answer that left more does not count: its
+// call may not have included the Standing. Called with d.mu held.
 func (d *Dispatcher) wasAsked(s *Subscription) bool {
 	for ; s.askedQueues < len(s.Queues); s.askedQueues++ {
 		b := d.queues[s.Queues[s.askedQueues]]
@@ -119,8 +119,10 @@ func (d *Dispatcher) wasAsked(s *Subscription) bool {
 	return true
 }
 
-// takes reports whether w requests leases with the subscription's options.
-func (s *Subscription) takes(w *engine.Want) bool { return s.TTR == w.TTR && s.Remote == w.Remote }
+// sameOptions reports whether w requests leases with the subscription's options.
+func (s *Subscription) sameOptions(w *engine.Want) bool {
+	return s.TTR == w.TTR && s.Remote == w.Remote
+}
 
 // Leave ends a subscription. Nothing more is requested for it, but messages of calls under
 // way are still delivered. Leave waits for these calls up to patience; messages that come
@@ -130,8 +132,8 @@ type Leave func(patience time.Duration)
 // Subscribe adds the subscription of a worker, and returns the function that removes it.
 func (d *Dispatcher) Subscribe(s *Subscription) Leave {
 	s.sort()
-	lw, there := d.eng.(engine.LeaseWaiter)
-	if there = there && d.caps.LeaseWait; !there {
+	waiter, engineWaits := d.eng.(engine.LeaseWaiter)
+	if engineWaits = engineWaits && d.caps.LeaseWait; !engineWaits {
 		d.watch()
 	}
 	d.mu.Lock()
@@ -142,15 +144,15 @@ func (d *Dispatcher) Subscribe(s *Subscription) Leave {
 		s.Fail(errClientClosed("lease"))
 		d.mu.Lock()
 		return func(time.Duration) {}
-	case there:
-		return d.poll(lw, s)
+	case engineWaits:
+		return d.poll(waiter, s)
 	}
 	d.enter(s)
 	d.kick()
 	return func(patience time.Duration) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.rest(context.Background(), patience, s)
+		d.stopRequests(context.Background(), patience, s)
 		d.remove(s)
 	}
 }
@@ -158,7 +160,7 @@ func (d *Dispatcher) Subscribe(s *Subscription) Leave {
 // sort sorts the queues and removes duplicates.
 func (s *Subscription) sort() {
 	s.Queues = sorted(s.Queues)
-	s.Spread = s.Spread && len(s.Queues) > 1 // Spread costs a walk each time a queue is asked
+	s.Spread = s.Spread && len(s.Queues) > 1 // it costs a walk each time a queue is asked
 }
 
 func sorted(queues []string) []string {
@@ -200,7 +202,7 @@ func (d *Dispatcher) enter(s *Subscription) {
 		}
 	}
 	if len(s.Queues) == 1 {
-		s.only = d.queues[s.Queues[0]]
+		s.onlyQueue = d.queues[s.Queues[0]]
 	}
 	d.subs[s] = struct{}{}
 	if !d.running && !d.closed {
@@ -209,18 +211,18 @@ func (d *Dispatcher) enter(s *Subscription) {
 	}
 }
 
-// fewQueues is how many queues a lease may always name, so that large leases do not shut out
-// small ones. The number of small leases is bounded elsewhere, for example by connections.
-const fewQueues = 16
+// alwaysAllowed is how many queues a lease may always name, so that large leases do not shut
+// out small ones. The number of small leases is bounded elsewhere, as by connections.
+const alwaysAllowed = 16
 
-// name counts the queues that a lease names, unless there are too many. Called with d.mu
-// held.
-func (d *Dispatcher) name(queues int) error {
-	if queues > fewQueues && d.named+queues > d.most {
+// countNames counts the queues that a lease names, unless there are too many. Called with
+// d.mu held.
+func (d *Dispatcher) countNames(queues int) error {
+	if queues > alwaysAllowed && d.namedQueues+queues > d.maxNamedQueues {
 		return &engine.Error{Op: "lease", Err: engine.ErrLimit, Hint: fmt.Sprintf(
-			"all that wait for messages would name %d queues; at most %d are allowed: wait for fewer queues, or allow more (Config.MaxWaitQueues)", d.named+queues, d.most)}
+			"all that wait for messages would name %d queues; at most %d are allowed: wait for fewer queues, or allow more (Config.MaxWaitQueues)", d.namedQueues+queues, d.maxNamedQueues)}
 	}
-	d.named += queues
+	d.namedQueues += queues
 	return nil
 }
 
@@ -228,9 +230,9 @@ func errClientClosed(op string) error {
 	return &engine.Error{Op: op, Err: engine.ErrClosed, Hint: "the client was closed"}
 }
 
-// rest stops requests for a subscription, and waits for its calls under way. Called with
+// stopRequests stops requests for a subscription, and waits for its calls under way. Called with
 // d.mu held, which it releases while it waits.
-func (d *Dispatcher) rest(ctx context.Context, patience time.Duration, s *Subscription) {
+func (d *Dispatcher) stopRequests(ctx context.Context, patience time.Duration, s *Subscription) {
 	s.leaving = true
 	if s.calls > 0 {
 		idle := make(chan struct{})
@@ -239,13 +241,13 @@ func (d *Dispatcher) rest(ctx context.Context, patience time.Duration, s *Subscr
 		await(ctx, patience, idle)
 		d.mu.Lock()
 	}
-	d.depart(s)
+	d.stopDeliveries(s)
 }
 
-// depart stops deliveries to a subscription, and waits for its callbacks. Called with d.mu
+// stopDeliveries stops deliveries to a subscription, and waits for its callbacks. Called with d.mu
 // held, which it releases while it waits.
-func (d *Dispatcher) depart(s *Subscription) {
-	for s.gone = true; s.handing > 0; {
+func (d *Dispatcher) stopDeliveries(s *Subscription) {
+	for s.gone = true; s.callbacks > 0; {
 		d.handed.Wait()
 	}
 }
@@ -254,7 +256,7 @@ func (d *Dispatcher) depart(s *Subscription) {
 func (d *Dispatcher) remove(s *Subscription) {
 	delete(d.subs, s)
 	if s.isLease() {
-		d.named -= len(s.Queues)
+		d.namedQueues -= len(s.Queues)
 	}
 	for i, q := range s.Queues {
 		b := d.queues[q]
@@ -287,6 +289,6 @@ func await(ctx context.Context, patience time.Duration, done <-chan struct{}) bo
 	return false
 }
 
-// hopeless reports whether none of the subscription's queues can be asked. Called with
+// allFailing reports whether none of the subscription's queues can be asked. Called with
 // d.mu held.
-func (s *Subscription) hopeless() bool { return s.failing == len(s.Queues) }
+func (s *Subscription) allFailing() bool { return s.failing == len(s.Queues) }

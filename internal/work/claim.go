@@ -63,7 +63,7 @@ type claimed struct {
 func (d *Delivery) answerClaim(s engine.Settled) {
 	if d.claim != nil {
 		d.claim.settled <- s
-		d.w.end(errConcluded)
+		d.w.end(errHandlerReturned)
 	}
 }
 

@@ -48,7 +48,7 @@ type Delivery struct {
 	term         term                    // of the lease; not written once the delivery has ended
 	renew        time.Time               // when to renew the lease
 	over         time.Time               // when its context ended, or will; zero: unknown
-	wishes       []extension             // of the handler, pending
+	extensions   []extension             // of the handler, pending
 }
 
 // stage is how far a delivery is on the way to its handler:
@@ -360,7 +360,7 @@ func (d *Delivery) conclude(err error) {
 		d.settle, d.named = retried(d.settle, &d.lease.Info)
 	}
 	d.w.finish(d)
-	d.cancel(errConcluded)
+	d.cancel(errHandlerReturned)
 }
 
 // interrupted reports whether a handler gave up because the worker drains or the caller of

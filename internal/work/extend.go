@@ -14,11 +14,11 @@ type extension struct {
 	answer chan<- error // buffered
 }
 
-// errConcluded is the cause of a handler's context once the handler has returned.
-var errConcluded = fmt.Errorf("%w: its handler has returned", engine.ErrLeaseLost)
+// errHandlerReturned is the cause of a handler's context after that.
+var errHandlerReturned = fmt.Errorf("%w: its handler has returned", engine.ErrLeaseLost)
 
-// Extend passes the request to the keeper. Only the keeper extends leases, so that a
-// renewal under way cannot undo a longer one.
+// Extend passes the request to the keeper. Only the keeper extends leases, so that no renewal
+// under way undoes a longer one.
 func (d *Delivery) Extend(ctx context.Context, by time.Duration) error {
 	w := d.w
 	if !w.cfg.Caps.Extend {
@@ -35,7 +35,7 @@ func (d *Delivery) Extend(ctx context.Context, by time.Duration) error {
 		w.mu.Unlock()
 		return err
 	}
-	d.wishes = append(d.wishes, extension{by, answer})
+	d.extensions = append(d.extensions, extension{by, answer})
 	w.lookAt(d, w.now())
 	w.mu.Unlock()
 	select {
@@ -51,9 +51,9 @@ func (d *Delivery) Extend(ctx context.Context, by time.Duration) error {
 	}
 }
 
-// grant answers pending extensions. Each keeps its first answer.
-func grant(wishes []extension, err error) {
-	for _, x := range wishes {
+// answerExtensions answers the extensions that have no answer yet.
+func answerExtensions(extensions []extension, err error) {
+	for _, x := range extensions {
 		select {
 		case x.answer <- err:
 		default:

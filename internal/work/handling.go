@@ -16,9 +16,9 @@ type Handling struct {
 	free atomic.Int64 // free slots; written with Worker.mu held
 
 	// Guarded by Worker.mu.
-	running int // handlers
-	queued  int // leased, not started
-	line    line
-	next    *Handling // after it in the turn
-	inTurn  bool
+	running    int // handlers
+	queued     int // leased, not started
+	line       line
+	nextInTurn *Handling
+	inTurn     bool
 }

@@ -54,17 +54,17 @@ func (t *turn) add(h *Handling) {
 	if t.last == nil {
 		t.first = h
 	} else {
-		t.last.next = h
+		t.last.nextInTurn = h
 	}
 	t.last = h
 }
 
 func (t *turn) take() *Handling {
 	h := t.first
-	if t.first = h.next; t.first == nil {
+	if t.first = h.nextInTurn; t.first == nil {
 		t.last = nil
 	}
-	h.next, h.inTurn = nil, false
+	h.nextInTurn, h.inTurn = nil, false
 	return h
 }
 

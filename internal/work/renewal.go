@@ -66,10 +66,10 @@ var (
 
 // renewal is a request to extend a lease.
 type renewal struct {
-	d      *Delivery
-	usual  time.Duration // the usual length of its term
-	length time.Duration // the length to ask for
-	wishes []extension   // by the handler
+	d          *Delivery
+	usual      time.Duration // the usual length of its term
+	length     time.Duration // the length to ask for
+	extensions []extension   // by the handler
 }
 
 // tend picks the leases to renew, ends the contexts of handlers with a lapsed lease, and
@@ -123,10 +123,10 @@ func (w *Worker) see(d *Delivery, now time.Time, early bool) (r renewal, ok bool
 		if d.stage >= running {
 			d.end(now, errLapsed)
 		}
-	case w.renewable(d) && (early || d.stage == unsure || len(d.wishes) > 0 || !now.Before(d.renew)):
+	case w.renewable(d) && (early || d.stage == unsure || len(d.extensions) > 0 || !now.Before(d.renew)):
 		d.renewing = true
-		r, ok = renewal{d, d.term.usual, d.term.most(now, d.wishes), d.wishes}, true
-		d.wishes = nil
+		r, ok = renewal{d, d.term.usual, d.term.renewalLength(now, d.extensions), d.extensions}, true
+		d.extensions = nil
 	}
 	if !d.over.IsZero() && !now.Before(d.over.Add(stuckAfter)) {
 		d.stick(now)
@@ -233,7 +233,7 @@ func (w *Worker) renewed(batch []renewal, sent time.Time, out []engine.Settled, 
 func (w *Worker) answered(r renewal, sent time.Time, err error) {
 	d := r.d
 	d.renewing = false
-	defer grant(r.wishes, err)
+	defer answerExtensions(r.extensions, err)
 	if d.place == 0 {
 		return // finished meanwhile: its settlement decides
 	}
@@ -273,7 +273,7 @@ func (w *Worker) answered(r renewal, sent time.Time, err error) {
 		return // released
 	}
 	t := w.nextLook(d)
-	if len(d.wishes) > 0 && d.hold != lost {
+	if len(d.extensions) > 0 && d.hold != lost {
 		t = w.now()
 	}
 	w.lookAt(d, t)

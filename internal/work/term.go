@@ -3,8 +3,8 @@ package work
 import "time"
 
 // term is how long a lease lasts by the clocks of this process. It never ends later than the
-// lease does at the engine: it starts before the engine was asked, and its length comes from
-// the engine's clock.
+// lease does at the engine: it starts before the engine was asked, and its length is measured
+// by the engine's clock.
 type term struct {
 	from   time.Time     // with wall and monotonic clock; zero: the lease has no end
 	length time.Duration // to the deadline
@@ -25,12 +25,12 @@ func termOf(deadline, engineNow, sent time.Time) term {
 
 func (t term) endless() bool { return t.from.IsZero() }
 
-// most returns the length to ask the engine for, in whole milliseconds: the longest of the
-// usual one, the requested extensions, and what is left at now, so that no renewal shortens
-// a lease.
-func (t term) most(now time.Time, wishes []extension) time.Duration {
+// renewalLength returns the length to ask the engine for, in whole milliseconds. It is the
+// longest of the usual one, the extensions, and what is left at now, so that no renewal
+// shortens a lease.
+func (t term) renewalLength(now time.Time, extensions []extension) time.Duration {
 	longest := max(t.usual, t.end().Sub(now))
-	for _, x := range wishes {
+	for _, x := range extensions {
 		longest = max(longest, x.by)
 	}
 	if longest == t.usual {

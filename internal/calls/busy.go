@@ -11,12 +11,12 @@ import (
 // An item that failed with ErrBusy is retried after a pause that doubles between these
 // bounds.
 const (
-	busyLeast = 5 * time.Millisecond
-	busyMost  = 100 * time.Millisecond
+	minBusyPause = 5 * time.Millisecond
+	maxBusyPause = 100 * time.Millisecond
 )
 
-// BusyRetry retries one item of a shared call while another transaction blocks it. The zero
-// value is ready to use.
+// BusyRetry paces the retries of one item of a shared call while another transaction blocks
+// it. The zero value is ready to use.
 type BusyRetry struct{ pause time.Duration }
 
 // Again pauses and reports whether an item that failed with err should be retried. It
@@ -25,7 +25,7 @@ func (p *BusyRetry) Again(ctx context.Context, err error) bool {
 	if err == nil || !errors.Is(err, engine.ErrBusy) {
 		return false
 	}
-	p.pause = min(max(2*p.pause, busyLeast), busyMost)
+	p.pause = min(max(2*p.pause, minBusyPause), maxBusyPause)
 	timer := time.NewTimer(p.pause)
 	defer timer.Stop()
 	select {

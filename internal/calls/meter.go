@@ -16,8 +16,8 @@ type Meter struct {
 	Ended     func(queue string, expired, died int)
 }
 
-// same reports whether two results may be reported together.
-func same(a, b error) bool { return a == nil && b == nil }
+// sameResult reports whether two items may be reported together.
+func sameResult(a, b error) bool { return a == nil && b == nil }
 
 // begin returns the start time of a call of the engine, if calls are metered.
 func (m *Meter) begin() (start time.Time) {
@@ -51,7 +51,7 @@ func (m *Meter) pushed(msgs []engine.Message, out []engine.PushResult, err error
 	for i := 0; i < len(msgs); {
 		r, n := result(i), 1
 		for i+n < len(msgs) && msgs[i+n].Queue == msgs[i].Queue {
-			if next := result(i + n); next.Outcome != r.Outcome || !same(next.Err, r.Err) {
+			if next := result(i + n); next.Outcome != r.Outcome || !sameResult(next.Err, r.Err) {
 				break
 			}
 			n++
@@ -73,7 +73,7 @@ func (m *Meter) cancelled(refs []engine.Ref, errs []error, err error) {
 	}
 	for i := 0; i < len(refs); {
 		r, n := result(i), 1
-		for i+n < len(refs) && refs[i+n].Queue == refs[i].Queue && same(result(i+n), r) {
+		for i+n < len(refs) && refs[i+n].Queue == refs[i].Queue && sameResult(result(i+n), r) {
 			n++
 		}
 		m.Cancelled(refs[i].Queue, r, n)

@@ -21,8 +21,8 @@ import (
 type Checker struct {
 	operations []operation
 
-	// Few, if more than 0, is how many calls of a kind Handler checks; after these it checks
-	// one in Few. It is for tests with very many calls. Set it before use.
+	// Few is how many calls of a kind Handler checks; after these it checks one in Few. 0: all.
+	// It is for tests with very many calls. Set it before use.
 	Few int
 
 	mu   sync.Mutex
@@ -30,15 +30,15 @@ type Checker struct {
 }
 
 type operation struct {
-	method   string
-	path     []string
-	request  *jsonschema.Schema // nil: there is none
-	bare     bool               // a request may have no body
-	inPath   map[string]*jsonschema.Schema
-	inQuery  map[string]*jsonschema.Schema
-	inHeader map[string]*jsonschema.Schema
-	answers  map[string]*jsonschema.Schema // by status; nil: none documented
-	lines    map[string]*jsonschema.Schema // of a line, for answers made of lines
+	method       string
+	path         []string
+	request      *jsonschema.Schema // of the body; nil: there is none
+	bodyOptional bool               // a request may have no body
+	inPath       map[string]*jsonschema.Schema
+	inQuery      map[string]*jsonschema.Schema
+	inHeader     map[string]*jsonschema.Schema
+	answers      map[string]*jsonschema.Schema // by status; nil: none documented
+	lines        map[string]*jsonschema.Schema // of a line, for answers made of lines
 }
 
 // Answer is the answer to a request.
@@ -48,8 +48,8 @@ type Answer struct {
 	Body   []byte
 }
 
-// where is the address of the document, for the compiler.
-const where = "mem:///openapi.json"
+// documentURL is the address of the document, for the compiler.
+const documentURL = "mem:///openapi.json"
 
 type object = map[string]any
 
@@ -62,7 +62,7 @@ func New(document []byte) (c *Checker, err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			c, err = nil, fmt.Errorf("the document is not of the form that is expected: %v", p)
+			c, err = nil, fmt.Errorf("the document does not have the expected form: %v", p)
 		}
 	}()
 	closeObjects(tree)
@@ -70,7 +70,7 @@ func New(document []byte) (c *Checker, err error) {
 	b.compiler.DefaultDraft(jsonschema.Draft2020)
 	b.compiler.AssertFormat()
 	b.compiler.AssertContent()
-	if err := b.compiler.AddResource(where, tree); err != nil {
+	if err := b.compiler.AddResource(documentURL, tree); err != nil {
 		return nil, err
 	}
 	c = new(Checker)
@@ -82,7 +82,7 @@ func New(document []byte) (c *Checker, err error) {
 	return c, b.err
 }
 
-// closeObjects forbids undocumented properties in all objects.
+// closeObjects forbids undocumented properties in all objects of a document.
 func closeObjects(v any) {
 	switch v := v.(type) {
 	case object:
@@ -115,7 +115,7 @@ func pointer(names ...string) string {
 }
 
 func (b *builder) schema(at string) *jsonschema.Schema {
-	s, err := b.compiler.Compile(where + "#" + (&url.URL{Path: at}).EscapedPath())
+	s, err := b.compiler.Compile(documentURL + "#" + (&url.URL{Path: at}).EscapedPath())
 	b.err = errors.Join(b.err, err)
 	return s
 }
@@ -126,7 +126,7 @@ func (b *builder) operation(method, path string, op object, at string) operation
 		inPath: make(map[string]*jsonschema.Schema), inQuery: make(map[string]*jsonschema.Schema), inHeader: make(map[string]*jsonschema.Schema),
 	}
 	if body, ok := op["requestBody"].(object); ok {
-		o.request, o.bare = b.schema(at+pointer("requestBody", "content", "application/json", "schema")), body["required"] != true
+		o.request, o.bodyOptional = b.schema(at+pointer("requestBody", "content", "application/json", "schema")), body["required"] != true
 	}
 	parameters, _ := op["parameters"].([]any)
 	for i, p := range parameters {
@@ -162,12 +162,12 @@ func (c *Checker) Check(r *http.Request, body []byte, a Answer) error {
 	o, variables := c.find(method, r.URL.EscapedPath())
 	switch {
 	case o == nil && a.Status < 400:
-		err = errors.New("the document does not tell of this call")
+		err = errors.New("the document does not describe this call")
 	case o == nil: // all errors are alike
-		err = c.operations[0].answered(r, a)
+		err = c.operations[0].checkAnswer(r, a)
 	default:
-		if err = o.answered(r, a); err == nil && a.Status < 400 && !partly(a.Body) {
-			if err = o.asked(r, variables, body); err != nil {
+		if err = o.checkAnswer(r, a); err == nil && a.Status < 400 && !partlyFailed(a.Body) {
+			if err = o.checkRequest(r, variables, body); err != nil {
 				err = fmt.Errorf("the server took what the document forbids: %w", err)
 			}
 		}
@@ -206,29 +206,29 @@ func match(path, segments []string) map[string]string {
 	return v
 }
 
-func (o *operation) answered(r *http.Request, a Answer) error {
+func (o *operation) checkAnswer(r *http.Request, a Answer) error {
 	status := strconv.Itoa(a.Status)
-	s, told := o.answers[status]
-	if !told {
+	s, documented := o.answers[status]
+	if !documented {
 		if status = "default"; a.Status < 400 {
-			return errors.New("the document does not tell of this status")
+			return errors.New("the document does not describe this status")
 		}
 		s = o.answers[status]
 	}
 	switch {
 	case s == nil && len(a.Body) > 0:
-		return errors.New("the document tells of no body")
+		return errors.New("the document describes no body")
 	case s == nil || r.Method == http.MethodHead:
 		return nil
 	case o.lines[status] != nil && a.Header.Get("Content-Type") == linesType:
-		return allFit(o.lines[status], a.Body)
+		return validateLines(o.lines[status], a.Body)
 	case a.Header.Get("Content-Type") != "application/json":
 		return fmt.Errorf("the Content-Type is %q", a.Header.Get("Content-Type"))
 	}
-	return fits(s, a.Body)
+	return validate(s, a.Body)
 }
 
-func (o *operation) asked(r *http.Request, variables map[string]string, body []byte) error {
+func (o *operation) checkRequest(r *http.Request, variables map[string]string, body []byte) error {
 	for name, s := range o.inPath {
 		if err := s.Validate(variables[name]); err != nil {
 			return err
@@ -253,10 +253,10 @@ func (o *operation) asked(r *http.Request, variables map[string]string, body []b
 			}
 		}
 	}
-	if o.request == nil || o.bare && len(body) == 0 {
+	if o.request == nil || o.bodyOptional && len(body) == 0 {
 		return nil
 	}
-	return fits(o.request, body)
+	return validate(o.request, body)
 }
 
 // parameter converts a query parameter to the type of its schema.
@@ -269,7 +269,7 @@ func parameter(s *jsonschema.Schema, text string) any {
 	return text
 }
 
-func fits(s *jsonschema.Schema, text []byte) error {
+func validate(s *jsonschema.Schema, text []byte) error {
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		return err
@@ -279,21 +279,21 @@ func fits(s *jsonschema.Schema, text []byte) error {
 
 const linesType = "application/x-ndjson"
 
-// allFit checks each line of an answer against the schema of a line.
-func allFit(s *jsonschema.Schema, text []byte) error {
+// validateLines checks each line of an answer against the schema of a line.
+func validateLines(s *jsonschema.Schema, text []byte) error {
 	for line := range bytes.Lines(text) {
 		if !bytes.HasSuffix(line, []byte("\n")) {
 			return errors.New("the last line does not end")
 		}
-		if err := fits(s, line); err != nil {
+		if err := validate(s, line); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// partly reports whether an answer says that some items of its request failed.
-func partly(answer []byte) bool {
+// partlyFailed reports whether an answer says that some items of its request failed.
+func partlyFailed(answer []byte) bool {
 	var a struct{ Failed int }
 	return json.Unmarshal(answer, &a) == nil && a.Failed > 0
 }

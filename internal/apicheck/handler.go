@@ -8,39 +8,39 @@ import (
 	"strings"
 )
 
-// machines is the path for monitoring, which is not part of the API.
-const machines = "/metrics"
+// metricsPath is the path for monitoring, which is not part of the API.
+const metricsPath = "/metrics"
 
 // Handler checks all requests and answers of a handler against the document, including
 // requests that are rejected early. report gets the deviations; it may be called
-// concurrently. Answers to a client that has gone are not checked.
+// concurrently. Answers that the client did not wait for are not checked.
 func (c *Checker) Handler(next http.Handler, report func(error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		shape := r.Method + " " + shapeOf(r.URL.EscapedPath())
-		seen, read := &watched{ResponseWriter: w, c: c, shape: shape, keep: c.pick(shape)}, new(bytes.Buffer)
-		whole := seen.keep
+		kind := r.Method + " " + kindOf(r.URL.EscapedPath())
+		rec, requestBody := &recorder{ResponseWriter: w, c: c, kind: kind, record: c.pick(kind)}, new(bytes.Buffer)
+		whole := rec.record
 		if body := r.Body; whole && body != nil && body != http.NoBody {
 			r = r.WithContext(r.Context()) // net/http checks the type of its own body
 			r.Body = struct {
 				io.Reader
 				io.Closer
-			}{io.TeeReader(body, read), body}
+			}{io.TeeReader(body, requestBody), body}
 		}
-		next.ServeHTTP(seen, r)
-		if seen.status == 0 && r.Context().Err() == nil {
-			seen.status = http.StatusOK
+		next.ServeHTTP(rec, r)
+		if rec.status == 0 && r.Context().Err() == nil {
+			rec.status = http.StatusOK
 		}
-		if seen.broken || !seen.keep || seen.status == 0 || seen.status < 400 && (!whole || r.URL.Path == machines) {
+		if rec.broken || !rec.record || rec.status == 0 || rec.status < 400 && (!whole || r.URL.Path == metricsPath) {
 			return
 		}
-		if err := c.Check(r, read.Bytes(), Answer{Status: seen.status, Header: w.Header(), Body: seen.answer.Bytes()}); err != nil {
+		if err := c.Check(r, requestBody.Bytes(), Answer{Status: rec.status, Header: w.Header(), Body: rec.answer.Bytes()}); err != nil {
 			report(err)
 		}
 	})
 }
 
-// shapeOf returns what calls of the same kind have in common.
-func shapeOf(path string) string {
+// kindOf returns what calls of the same kind have in common.
+func kindOf(path string) string {
 	segments := strings.Split(path, "/")
 	return strconv.Itoa(len(segments)) + segments[len(segments)-1]
 }
@@ -66,30 +66,30 @@ func (c *Checker) pick(kind string) bool {
 // maxKinds bounds the kinds of calls; the rest count as one.
 const maxKinds = 1000
 
-// watched is a ResponseWriter that records the answer.
-type watched struct {
+// recorder is a ResponseWriter that records the answer.
+type recorder struct {
 	http.ResponseWriter
 	c      *Checker
-	shape  string
-	keep   bool // record the answer
+	kind   string
+	record bool // record the answer
 	status int  // 0: nothing was written
 	answer bytes.Buffer
 	broken bool
 }
 
-func (w *watched) WriteHeader(status int) {
+func (w *recorder) WriteHeader(status int) {
 	if status >= http.StatusOK && w.status == 0 {
 		w.status = status
-		w.keep = w.keep || status >= 400 && w.c.pick(w.shape+" "+strconv.Itoa(status))
+		w.record = w.record || status >= 400 && w.c.pick(w.kind+" "+strconv.Itoa(status))
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w *watched) Write(b []byte) (int, error) {
+func (w *recorder) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	if w.keep {
+	if w.record {
 		w.answer.Write(b)
 	}
 	n, err := w.ResponseWriter.Write(b)
@@ -98,10 +98,10 @@ func (w *watched) Write(b []byte) (int, error) {
 }
 
 // Unwrap supports http.ResponseController.
-func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // FlushError flushes what was written, and returns the error for handlers that need it.
-func (w *watched) FlushError() error {
+func (w *recorder) FlushError() error {
 	err := http.NewResponseController(w.ResponseWriter).Flush()
 	w.broken = w.broken || err != nil
 	return err

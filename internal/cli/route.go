@@ -29,14 +29,14 @@ These commands read that file and ask no server. Send serve SIGHUP to read it ag
 func (p *Program) routes() (forward.Routes, []routeSettings, error) {
 	file := &p.settings.file
 	if file.path == "" {
-		return nil, nil, usagef("as in --config tarry.json", "no --config file is named, in which routes may stand")
+		return nil, nil, usagef("as in --config tarry.json", "no --config file is given, and the routes are in that file")
 	}
 	routes, err := file.readRoutes()
 	if err != nil {
 		return nil, nil, err
 	}
-	given, err := file.routeSettings()
-	return routes, given, err
+	settings, err := file.routeSettings()
+	return routes, settings, err
 }
 
 // shownRoute is a route as route ls shows it, without secrets.
@@ -62,7 +62,7 @@ values of headers and the contents of a target_file are not shown.`,
 		Example: "  tarry route ls --config tarry.json",
 		Args:    exactly(),
 		RunE: func(*cobra.Command, []string) error {
-			routes, given, err := p.routes()
+			routes, settings, err := p.routes()
 			if err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ values of headers and the contents of a target_file are not shown.`,
 			o.head("NAME", "QUEUE", "TARGET", "CONCURRENCY", "RATE", "TIMEOUT")
 			for i, r := range routes {
 				s := shownRoute{
-					Name: r.Name, Queue: r.Queue, Target: shownTarget(r.Target, given[i].TargetFile != ""),
+					Name: r.Name, Queue: r.Queue, Target: shownTarget(r.Target, settings[i].TargetFile != ""),
 					Concurrency: r.Concurrency, Rate: r.Rate, Burst: r.Burst, Timeout: tarry.FormatDuration(r.Options.Timeout),
 					Secrets: len(r.Options.Secrets), AllowPrivate: r.Options.AllowPrivate,
 				}
@@ -115,11 +115,11 @@ no store or server is used; its id is made from the time.`,
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			routes, given, err := p.routes()
+			routes, settings, err := p.routes()
 			if err != nil {
 				return err
 			}
-			i, queue := chosen(routes, args[0])
+			i, queue := findRoute(routes, args[0])
 			if i < 0 {
 				return &tarry.Error{Op: "route test " + args[0], Err: tarry.ErrNotFound, Hint: "no route has this name or takes this queue; tarry route ls shows them"}
 			}
@@ -129,15 +129,16 @@ no store or server is used; its id is made from the time.`,
 					return err
 				}
 			}
-			return p.testRoute(cmd.Context(), routes[i], shownTarget(routes[i].Target, given[i].TargetFile != ""), queue, body)
+			return p.testRoute(cmd.Context(), routes[i], shownTarget(routes[i].Target, settings[i].TargetFile != ""), queue, body)
 		},
 	}
 	p.jsonFlag(cmd, "print JSON")
 	return cmd
 }
 
-// chosen returns the route that has this name or takes this queue, and a queue for the test.
-func chosen(routes forward.Routes, arg string) (i int, queue string) {
+// findRoute returns the index of the route that has this name or takes this queue, and a queue
+// for the test.
+func findRoute(routes forward.Routes, arg string) (i int, queue string) {
 	for i, r := range routes {
 		if r.Name == arg || r.Queue == arg {
 			return i, strings.ReplaceAll(r.Queue, "*", "test")

@@ -98,7 +98,7 @@ func (t *trial) run(ctx context.Context) error {
 		"lateness": t.lateness, "burst": t.burst, "pending": t.pending, "recover": t.recover,
 	}[t.scenario]
 	if t.scenario != "recover" {
-		if err := t.fill(ctx); err != nil {
+		if err := t.pushBackground(ctx); err != nil {
 			return err
 		}
 	}

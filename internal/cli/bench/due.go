@@ -54,7 +54,7 @@ func (t *trial) pushAhead(ctx context.Context, due func(first time.Time, i int) 
 	start := time.Now()
 	warm := func(i int) string { return "warm-" + key(i) }
 	cancels := t.c.Capabilities().Cancel
-	when := farAway
+	when := dueAfterRun
 	if !cancels {
 		when = func(int) tarry.Due { return tarry.In(0) }
 	}
@@ -160,8 +160,8 @@ func (t *trial) deliver(ctx context.Context, first time.Time) (*delivery, error)
 		workerErr error
 	)
 	worker.Go(func() { workerErr = w.Run(working) })
-	undisturb := t.disturb(ctx)
-	stopWatch := t.watch("handled", t.N, &d.distinct)
+	undisturb := t.pushInBackground(ctx)
+	stopWatch := t.reportProgress("handled", t.N, &d.distinct)
 	err := t.await(ctx, d, first, done)
 	stopWatch()
 	disturbErr := undisturb()

@@ -10,14 +10,14 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// each calls call for 0 to n-1, batch at a time, from all clients, as fast as they can. It
-// stops at the first error or when ctx ends. The latency of each call is added to h, if that
-// is not nil.
+// each calls call for 0 to n-1, batch numbers at a time, from all clients, as fast as they
+// can. It stops at the first error or when ctx ends. The latency of each call is added to h,
+// unless h is nil.
 func (t *trial) each(ctx context.Context, what string, n, batch int, h *histogram, call func(ctx context.Context, from, to int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next, done atomic.Int64
-	stop := t.watch(what, n, &done)
+	stop := t.reportProgress(what, n, &done)
 	defer stop()
 	var clients sync.WaitGroup
 	for range min(t.Clients, (n+batch-1)/batch) {
@@ -47,9 +47,9 @@ func (t *trial) each(ctx context.Context, what string, n, batch int, h *histogra
 	return nil
 }
 
-// watch reports progress every second until stop is called.
-func (t *trial) watch(what string, n int, done *atomic.Int64) (stop func()) {
-	over := make(chan struct{})
+// reportProgress reports progress every second until stop is called.
+func (t *trial) reportProgress(what string, n int, done *atomic.Int64) (stop func()) {
+	stopped := make(chan struct{})
 	var reporter sync.WaitGroup
 	reporter.Go(func() {
 		tick := time.NewTicker(time.Second)
@@ -61,12 +61,12 @@ func (t *trial) watch(what string, n int, done *atomic.Int64) (stop func()) {
 				now := done.Load()
 				t.Progress(fmt.Sprintf("%s: %s %d of %d (%d/s)", t.scenario, what, now, n, now-last))
 				last = now
-			case <-over:
+			case <-stopped:
 				return
 			}
 		}
 	})
-	return func() { close(over); reporter.Wait() }
+	return func() { close(stopped); reporter.Wait() }
 }
 
 // pushRange pushes messages from to to-1 in one call, each due at due(i).
@@ -87,32 +87,32 @@ func (t *trial) pushRange(ctx context.Context, name func(int) string, from, to i
 	return nil
 }
 
-func inFar(i int) tarry.Due { return tarry.In(far(i)) }
+func dueWithin48h(i int) tarry.Due { return tarry.In(far(i)) }
 
 // background returns the name of a background message.
 func background(i int) string { return "far-" + key(i) }
 
-// farAway returns a due time after any run, so that no worker meets a background message.
-func farAway(i int) tarry.Due { return tarry.In(24*time.Hour + far(i)) }
+// dueAfterRun returns a due time after any run, so that no worker meets a background message.
+func dueAfterRun(i int) tarry.Due { return tarry.In(24*time.Hour + far(i)) }
 
-// fill pushes the far-away messages that wait during a scenario.
-func (t *trial) fill(ctx context.Context) error {
+// pushBackground pushes the messages that are pending during a whole scenario.
+func (t *trial) pushBackground(ctx context.Context) error {
 	if t.BackgroundPending <= 0 {
 		return nil
 	}
 	return t.each(ctx, "background messages", t.BackgroundPending, fillBatch, nil, func(ctx context.Context, from, to int) error {
-		return t.pushRange(ctx, background, from, to, farAway)
+		return t.pushRange(ctx, background, from, to, dueAfterRun)
 	})
 }
 
-// fillBatch is the messages in a call when only the result counts.
+// fillBatch is how many messages a call pushes when its latency does not matter.
 const fillBatch = 500
 
-// disturb pushes BackgroundRate far-away messages a second in single calls, until stop is
-// called. stop sets what was reached in the result. The load is open loop: a latency counts
-// from the instant at which the rate schedules a push, even if no client is free then. A push
-// that has not ended at the stop counts with its wait so far.
-func (t *trial) disturb(ctx context.Context) (stop func() error) {
+// pushInBackground pushes BackgroundRate messages a second in single calls, until stop is
+// called. stop sets the rate and latency in the result. The load is open loop: a latency
+// counts from when the rate schedules a push, even if no client is free then. A push that has
+// not ended at the stop counts with its wait so far.
+func (t *trial) pushInBackground(ctx context.Context) (stop func() error) {
 	if t.BackgroundRate <= 0 {
 		return func() error { return nil }
 	}
@@ -133,7 +133,7 @@ func (t *trial) disturb(ctx context.Context) (stop func() error) {
 				n := next.Add(1) - 1
 				if waitUntil(ctx, at(n)) {
 					i := t.BackgroundPending + int(n)
-					_, err := t.c.Push(ctx, t.queue, t.body(i), t.named(background(i)), farAway(i))
+					_, err := t.c.Push(ctx, t.queue, t.body(i), t.named(background(i)), dueAfterRun(i))
 					switch {
 					case err == nil:
 						done.Add(1)
@@ -165,7 +165,7 @@ func (t *trial) disturb(ctx context.Context) (stop func() error) {
 	}
 }
 
-// waitUntil waits for at, and reports whether it came before ctx ended.
+// waitUntil waits until at, and reports whether that came before ctx ended.
 func waitUntil(ctx context.Context, at time.Time) bool {
 	select {
 	case <-time.After(time.Until(at)):

@@ -39,7 +39,7 @@ func TestStallsShowInTheLatencyOfARate(t *testing.T) {
 				c := tarry.New(store, nil)
 				defer c.Close()
 				tr := &trial{Config: Config{Clients: 2, BackgroundRate: 1000}, c: c, queue: "q"}
-				stop := tr.disturb(t.Context())
+				stop := tr.pushInBackground(t.Context())
 				time.Sleep(3*time.Second - time.Millisecond)
 				if err := stop(); err != nil {
 					t.Fatal(err)

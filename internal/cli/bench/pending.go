@@ -13,7 +13,7 @@ func (t *trial) pending(ctx context.Context) error {
 	var h histogram
 	start := time.Now()
 	err := t.each(ctx, "pushed", t.N, fillBatch, &h, func(ctx context.Context, from, to int) error {
-		return t.pushRange(ctx, key, from, to, inFar)
+		return t.pushRange(ctx, key, from, to, dueWithin48h)
 	})
 	if err != nil {
 		return err

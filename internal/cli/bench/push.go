@@ -10,19 +10,19 @@ import (
 // push pushes n messages in single calls, due at random over the next 48 hours.
 func (t *trial) push(ctx context.Context) error {
 	return t.measure(ctx, "pushed", 1, func(ctx context.Context, i, _ int) error {
-		_, err := t.c.Push(ctx, t.queue, t.body(i), t.named(key(i)), inFar(i))
+		_, err := t.c.Push(ctx, t.queue, t.body(i), t.named(key(i)), dueWithin48h(i))
 		return err
 	})
 }
 
-// pushBatch is like push with Batch messages a call. A latency is that of a call.
+// pushBatch is like push with Batch messages a call. Each latency is that of a whole call.
 func (t *trial) pushBatch(ctx context.Context) error {
 	return t.measure(ctx, "pushed", t.Batch, func(ctx context.Context, from, to int) error {
-		return t.pushRange(ctx, key, from, to, inFar)
+		return t.pushRange(ctx, key, from, to, dueWithin48h)
 	})
 }
 
-// cancel cancels n messages by key in single calls, in mixed order.
+// cancel cancels n messages by key in single calls, in shuffled order.
 func (t *trial) cancel(ctx context.Context) error {
 	if err := t.pushAll(ctx); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (t *trial) cancel(ctx context.Context) error {
 // pushAll pushes n messages due over the next 48 hours, before a measurement.
 func (t *trial) pushAll(ctx context.Context) error {
 	return t.each(ctx, "messages pushed beforehand", t.N, fillBatch, nil, func(ctx context.Context, from, to int) error {
-		return t.pushRange(ctx, key, from, to, inFar)
+		return t.pushRange(ctx, key, from, to, dueWithin48h)
 	})
 }
 
@@ -53,7 +53,7 @@ func (t *trial) measure(ctx context.Context, what string, batch int, call func(c
 	return nil
 }
 
-// coprime returns a step that visits 0 to n-1 in leaps, each once.
+// coprime returns a step by which i*step%n visits each of 0 to n-1 once, out of order.
 func coprime(n int) int {
 	for step := n*5/8 + 1; ; step++ {
 		a, b := step, n

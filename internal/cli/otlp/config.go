@@ -40,7 +40,7 @@ type variables struct {
 	err error
 }
 
-// get returns a variable of all signals, or that of traces, which overrides it.
+// get returns the variable of traces if it is set, else that of all signals.
 func (v *variables) get(suffix string) (name, value string) {
 	name = "OTEL_EXPORTER_OTLP_TRACES_" + suffix
 	value, ok := v.env(name)
@@ -83,7 +83,7 @@ func (v *variables) protocol() {
 	}
 }
 
-// endpoint returns the URL for traces. That of all signals gets their path.
+// endpoint returns the URL for traces. An endpoint of all signals gets the path of traces.
 func (v *variables) endpoint() string {
 	name, value := v.get("ENDPOINT")
 	if value == "" {
@@ -108,14 +108,14 @@ func (v *variables) header() http.Header {
 		if strings.TrimSpace(pair) == "" {
 			continue
 		}
-		k, val, ok := strings.Cut(pair, "=")
-		k, err := url.PathUnescape(strings.TrimSpace(k))
-		val, err2 := url.PathUnescape(strings.TrimSpace(val))
-		if !ok || k == "" || err != nil || err2 != nil {
+		key, text, ok := strings.Cut(pair, "=")
+		key, err := url.PathUnescape(strings.TrimSpace(key))
+		text, err2 := url.PathUnescape(strings.TrimSpace(text))
+		if !ok || key == "" || err != nil || err2 != nil {
 			v.failf("%s is NAME=VALUE,NAME=VALUE, percent-encoded", name) // the value may be a secret
 			continue
 		}
-		h.Set(k, val)
+		h.Set(key, text)
 	}
 	return h
 }

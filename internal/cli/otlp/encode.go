@@ -76,7 +76,7 @@ type (
 		Key   string `json:"key"`
 		Value value  `json:"value"`
 	}
-	value struct { // one of them
+	value struct { // with one field
 		String *string  `json:"stringValue,omitempty"`
 		Bool   *bool    `json:"boolValue,omitempty"`
 		Int    *string  `json:"intValue,omitempty"`
@@ -147,9 +147,10 @@ func encodeSpan(s sdktrace.ReadOnlySpan) span {
 	return out
 }
 
-// ref names a span. remote says where its parent is, or for a link the span itself.
+// ref names a span. remote says whether its parent, or a linked span itself, is in another
+// process.
 func ref(c trace.SpanContext, remote bool) spanRef {
-	flags := uint32(c.TraceFlags()) | 0x100 // remote is known
+	flags := uint32(c.TraceFlags()) | 0x100 // says that the next bit is set correctly
 	if remote {
 		flags |= 0x200
 	}
@@ -201,7 +202,7 @@ func integer(n int64) value {
 	return value{Int: &s}
 }
 
-// double writes what JSON has no number for as a string.
+// double writes a number that JSON does not have as a string.
 func double(f float64) value {
 	switch {
 	case math.IsNaN(f):
@@ -216,10 +217,10 @@ func double(f float64) value {
 
 func text(s string) value { return value{String: &s} }
 
-func list[T any](in []T, one func(T) value) value {
+func list[T any](in []T, encode func(T) value) value {
 	out := &array{make([]value, len(in))}
 	for i := range in {
-		out.Values[i] = one(in[i])
+		out.Values[i] = encode(in[i])
 	}
 	return value{Array: out}
 }

@@ -66,8 +66,8 @@ func (s *Server) answer(x *exchange, write func(b []byte) []byte) error {
 	return s.send(x, a, http.StatusOK)
 }
 
-// told answers with an object.
-func told[T any](x *exchange, o *wire.Object[T], v *T) error {
+// respond answers with an object.
+func respond[T any](x *exchange, o *wire.Object[T], v *T) error {
 	return x.s.answer(x, func(b []byte) []byte { return o.Append(b, v) })
 }
 
@@ -77,7 +77,7 @@ func (s *Server) counted(x *exchange, n int64, err error) error {
 	if err != nil {
 		return err
 	}
-	return told(x, wire.Counted, &wire.Swept{Count: n})
+	return respond(x, wire.Counted, &wire.Swept{Count: n})
 }
 
 // wantBodies returns the form in which the client wants message bodies.

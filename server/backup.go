@@ -39,5 +39,5 @@ func (s *Server) backup(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return told(x, wire.BackedUp, &wire.Backup{Name: name, Backup: made})
+	return respond(x, wire.BackedUp, &wire.Backup{Name: name, Backup: made})
 }

@@ -35,7 +35,7 @@ func (s *Server) redrive(x *exchange, r *http.Request) error {
 		return err
 	}
 	x.note("count", n.Redriven)
-	return told(x, wire.Redriven, &wire.Swept{Count: n.Redriven, Skipped: n.Skipped})
+	return respond(x, wire.Redriven, &wire.Swept{Count: n.Redriven, Skipped: n.Skipped})
 }
 
 var callDrop = &call{

@@ -30,7 +30,7 @@ func (s *Server) queues(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return told(x, wire.QueuePage, &wire.Queues{Queues: all, Next: next})
+	return respond(x, wire.QueuePage, &wire.Queues{Queues: all, Next: next})
 }
 
 // visible returns a page of n queues that the token may see. It takes them from page, a page
@@ -65,7 +65,7 @@ func (s *Server) queue(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return told(x, wire.QueueHolds, &info)
+	return respond(x, wire.QueueHolds, &info)
 }
 
 // listed is the order of states in a list that asks for no state.
@@ -160,5 +160,5 @@ func (s *Server) forecast(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return told(x, wire.ForecastAnswer, &wire.Forecast{Step: step, Forecast: f})
+	return respond(x, wire.ForecastAnswer, &wire.Forecast{Step: step, Forecast: f})
 }

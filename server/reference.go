@@ -12,8 +12,8 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// conditional returns the message that the path names, with the state that the query requires.
-func (x *exchange) conditional(r *http.Request) (engine.Ref, error) {
+// refWithState returns the message that the path names, with the state that the query requires.
+func (x *exchange) refWithState(r *http.Request) (engine.Ref, error) {
 	ref, err := x.path.Ref()
 	if err == nil {
 		ref.IfState, err = wire.ParseRefQuery(r.URL.RawQuery)
@@ -23,7 +23,7 @@ func (x *exchange) conditional(r *http.Request) (engine.Ref, error) {
 
 var callGet = &call{
 	id: "getMessage", group: groupMessage, does: "Look a message up", exact: true,
-	more:    "By key the live one, else the finished one that is remembered, else the newest dead.",
+	more:    "By key, the live one; else the finished one that is remembered; else the newest dead one.",
 	answers: ok("The message.", wire.FoundMessage), fails: []error{engine.ErrNotFound, engine.ErrUnsupported},
 }
 
@@ -41,7 +41,7 @@ func (s *Server) get(x *exchange, r *http.Request) error {
 
 var callCancel = &call{
 	id: "cancelMessage", group: groupMessage, does: "Cancel a message",
-	more:  "Once this is answered no handler starts for it. By id also a dead one goes.",
+	more:  "Once this is answered, no handler starts for it. By id, a dead message can be removed too.",
 	query: wire.RefParameters, answers: []success{{http.StatusNoContent, "It is gone.", nil}}, fails: changeFails,
 }
 
@@ -49,7 +49,7 @@ var callCancel = &call{
 var changeFails = []error{engine.ErrNotFound, engine.ErrLeased, engine.ErrStale, engine.ErrNoSpace, engine.ErrUnsupported}
 
 func (s *Server) cancel(x *exchange, r *http.Request) error {
-	ref, err := x.conditional(r)
+	ref, err := x.refWithState(r)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ var callReschedule = &call{
 }
 
 func (s *Server) reschedule(x *exchange, r *http.Request) error {
-	ref, err := x.conditional(r)
+	ref, err := x.refWithState(r)
 	if err != nil {
 		return err
 	}

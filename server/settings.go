@@ -9,7 +9,7 @@ import (
 )
 
 var callSettings = &call{
-	id: "getSettings", group: groupQueue, does: "Tell the settings of a queue",
+	id: "getSettings", group: groupQueue, does: "Get the settings of a queue",
 	answers: ok("The settings. Those of a queue that was never configured are empty, with the revision 0.", wire.Configured.Ref()),
 	fails:   []error{engine.ErrUnsupported},
 }
@@ -27,7 +27,7 @@ func (s *Server) settings(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return told(x, wire.Configured, &wire.Settings{Settings: set, Revision: revision})
+	return respond(x, wire.Configured, &wire.Settings{Settings: set, Revision: revision})
 }
 
 // configure replaces all settings of a queue.
@@ -41,5 +41,5 @@ func (s *Server) configure(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return told(x, wire.Configured, &set)
+	return respond(x, wire.Configured, &set)
 }

@@ -15,8 +15,8 @@ import (
 // The bounds on redrives and drops by filter.
 const (
 	maxSweeps  = 8               // under way at a time
-	sweepGrace = 3 * time.Second // for the chunk under way once the client has gone; less than lastGrace
-	countStep  = 500             // messages read by a dry run between two lines
+	sweepGrace = 3 * time.Second // for the chunk under way when the client leaves; less than lastGrace
+	countStep  = 500             // messages that a dry run reads between two lines
 )
 
 // Why a sweep stops or does not start.
@@ -29,13 +29,13 @@ var (
 
 // sweeping is a redrive or drop of dead messages under way.
 type sweeping struct {
-	s     *Server
-	x     *exchange
-	r     *http.Request
-	lines bool // the answer gets a line after each chunk
-	begun bool // the first line was written
-	swept wire.Swept
-	stop  context.CancelCauseFunc
+	s       *Server
+	x       *exchange
+	r       *http.Request
+	lines   bool // the answer has a line for each chunk
+	started bool // the first line was written
+	swept   wire.Swept
+	stop    context.CancelCauseFunc
 }
 
 // sweep runs the change on the dead messages that the request selects, or counts them.
@@ -58,11 +58,11 @@ func (s *Server) sweep(x *exchange, r *http.Request, q *wire.Sweep, run func(con
 		run = w.count
 	}
 	f := filter(x.path.Queue(), q)
-	some, err := w.bound(ctx, &f)
-	if some {
+	found, err := w.setEnd(ctx, &f)
+	if found {
 		var n tarry.Swept
 		n, err = run(ctx, f, w.progress)
-		w.took(n)
+		w.record(n)
 	}
 	if why := context.Cause(ctx); err != nil && why != nil {
 		err = why
@@ -75,8 +75,8 @@ func (s *Server) sweep(x *exchange, r *http.Request, q *wire.Sweep, run func(con
 	return w.answer(err)
 }
 
-// chunkContext returns the context for the chunks. It outlasts the request's, so that a chunk
-// begun is done whole and counted, unless the store then takes longer than sweepGrace.
+// chunkContext returns the context for the chunks. It outlasts the request's by sweepGrace, so
+// that the chunk under way is finished and counted.
 func (w *sweeping) chunkContext() (ctx context.Context, end func()) {
 	ctx, w.stop = context.WithCancelCause(context.WithoutCancel(w.r.Context()))
 	var watch sync.WaitGroup
@@ -100,10 +100,10 @@ func (w *sweeping) chunkContext() (ctx context.Context, end func()) {
 	}
 }
 
-// bound ends a filter after the message that died last. So messages that die from now on are
-// left alone, and a client can give the same bound again. It reports whether any message is
-// left.
-func (w *sweeping) bound(ctx context.Context, f *tarry.Filter) (some bool, err error) {
+// setEnd ends a filter after the message that died last. So messages that die later are left
+// alone, and a client can give the same end again. It reports whether the filter has any
+// message.
+func (w *sweeping) setEnd(ctx context.Context, f *tarry.Filter) (found bool, err error) {
 	if !w.s.c.Capabilities().Range {
 		return true, nil
 	}
@@ -136,14 +136,14 @@ func (w *sweeping) count(ctx context.Context, f tarry.Filter, progress ...func(t
 	return n, nil
 }
 
-func (w *sweeping) took(n tarry.Swept) {
+func (w *sweeping) record(n tarry.Swept) {
 	w.swept.Count, w.swept.Skipped, *w.swept.Seen = n.Done, n.Skipped, n.Seen
 }
 
-// progress is called after each chunk. It reports progress, and stops the sweep if there is a
-// reason to.
+// progress is called after each chunk. It reports progress, and stops the sweep if no further
+// chunk may begin.
 func (w *sweeping) progress(n tarry.Swept) {
-	w.took(n)
+	w.record(n)
 	w.s.live.touch(w.x.path.Queue())
 	if w.lines && w.line() != nil {
 		w.stop(errClientGone)
@@ -152,7 +152,7 @@ func (w *sweeping) progress(n tarry.Swept) {
 	}
 }
 
-// mayContinue returns why no further chunk may begin; nil: it may.
+// mayContinue returns why no further chunk may begin; nil: one may.
 func (w *sweeping) mayContinue() error {
 	if w.r.Context().Err() != nil {
 		return errClientGone
@@ -173,8 +173,8 @@ func (w *sweeping) mayContinue() error {
 
 // line writes a line with the progress so far.
 func (w *sweeping) line() error {
-	if !w.begun {
-		w.begun = true
+	if !w.started {
+		w.started = true
 		h := w.x.Header()
 		h.Set("Content-Type", linesType)
 		h.Set("X-Accel-Buffering", "no") // makes proxies pass each line on at once
@@ -195,10 +195,10 @@ func (w *sweeping) line() error {
 // answer answers with the result.
 func (w *sweeping) answer(err error) error {
 	switch {
-	case err != nil && !w.begun:
+	case err != nil && !w.started:
 		return err
 	case err == nil && !w.lines:
-		return told(w.x, wire.Redriven, &w.swept)
+		return respond(w.x, wire.Redriven, &w.swept)
 	}
 	if err == nil {
 		*w.swept.Done = true

@@ -19,7 +19,7 @@ const (
 	// Operate is the right to pause, resume, purge, redrive and drop, to cancel and
 	// reschedule, and to write settings.
 	Operate
-	// Admin includes all rights, also later ones.
+	// Admin includes all rights, and those added in later versions.
 	Admin
 
 	// Known marks calls that any valid token may make.

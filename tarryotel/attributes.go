@@ -48,8 +48,8 @@ func batch(n int) attribute.KeyValue              { return semconv.MessagingBatc
 func errorType(what string) attribute.KeyValue    { return semconv.ErrorTypeKey.String(what) }
 func dueAt(t time.Time) attribute.KeyValue        { return dueKey.String(t.UTC().Format(dueLayout)) }
 
-// ofMessage returns the attributes of a push's message.
-func ofMessage(m *tarry.Draft) (attrs []attribute.KeyValue) {
+// messageAttrs returns the attributes of a push's message.
+func messageAttrs(m *tarry.Draft) (attrs []attribute.KeyValue) {
 	if m.Key != "" {
 		attrs = append(attrs, keyKey.String(m.Key))
 	}
@@ -59,22 +59,22 @@ func ofMessage(m *tarry.Draft) (attrs []attribute.KeyValue) {
 	return attrs
 }
 
-// creating returns the attributes of a create span.
-func creating(m *tarry.Draft) []attribute.KeyValue {
-	return append([]attribute.KeyValue{system, createName, createType, destination(m.Queue)}, ofMessage(m)...)
+// createAttrs returns the attributes of a create span.
+func createAttrs(m *tarry.Draft) []attribute.KeyValue {
+	return append([]attribute.KeyValue{system, createName, createType, destination(m.Queue)}, messageAttrs(m)...)
 }
 
-// linked returns the attributes of a link to one of n messages. If n is 1 there are none,
+// linkAttrs returns the attributes of a link to one of n messages. A single message has none,
 // since the span has them.
-func linked(m *tarry.Draft, n int) []attribute.KeyValue {
+func linkAttrs(m *tarry.Draft, n int) []attribute.KeyValue {
 	if n == 1 {
 		return nil
 	}
-	return append([]attribute.KeyValue{destination(m.Queue)}, ofMessage(m)...)
+	return append([]attribute.KeyValue{destination(m.Queue)}, messageAttrs(m)...)
 }
 
-// handling returns the attributes of a handler's span.
-func handling(m *tarry.Message[[]byte]) []attribute.KeyValue {
+// handleAttrs returns the attributes of a handler's span.
+func handleAttrs(m *tarry.Message[[]byte]) []attribute.KeyValue {
 	attrs := append(make([]attribute.KeyValue, 0, 8), system, handleName, processType, destination(m.Queue), messageID(m.ID),
 		attemptKey.Int64(int64(m.Attempt)), dueAt(m.Due))
 	if m.Key != "" {
@@ -95,8 +95,8 @@ func fault(span trace.Span, err error) {
 	span.SetStatus(codes.Error, err.Error())
 }
 
-// cutShort marks a span as failed unless its function has returned.
-func cutShort(span trace.Span, returned *bool) {
+// failUnlessReturned marks a span as failed unless its function has returned.
+func failUnlessReturned(span trace.Span, returned *bool) {
 	if !*returned {
 		span.SetAttributes(errorType("panic"))
 		span.SetStatus(codes.Error, "it panicked, or ended its goroutine")

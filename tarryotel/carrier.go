@@ -38,23 +38,23 @@ func (hs headers) Keys() []string {
 	return names
 }
 
-// creation returns the span context that a message carries; it is invalid if the message has
+// carriedContext returns the span context that a message carries; it is invalid if the message has
 // none.
-func (t *Tracing) creation(hs []tarry.MessageHeader) trace.SpanContext {
+func (t *Tracing) carriedContext(hs []tarry.MessageHeader) trace.SpanContext {
 	if len(hs) == 0 {
 		return trace.SpanContext{}
 	}
 	return trace.SpanContextFromContext(t.propagator.Extract(context.Background(), headers(hs)))
 }
 
-// carried returns the headers that propagate ctx.
-func (t *Tracing) carried(ctx context.Context) (all []tarry.MessageHeader) {
+// contextHeaders returns the headers that propagate ctx.
+func (t *Tracing) contextHeaders(ctx context.Context) (all []tarry.MessageHeader) {
 	carrier := propagation.MapCarrier{}
 	t.propagator.Inject(ctx, carrier)
 	for name, value := range carrier {
 		all = append(all, tarry.MessageHeader{Name: name, Value: value})
 	}
-	// The longest comes last, since the last may not fit: that is usually baggage.
+	// The longest, usually baggage, comes last, since the last may not fit.
 	slices.SortFunc(all, func(a, b tarry.MessageHeader) int {
 		return cmp.Or(cmp.Compare(len(a.Value), len(b.Value)), strings.Compare(a.Name, b.Name))
 	})

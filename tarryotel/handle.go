@@ -25,10 +25,10 @@ func (t *Tracing) Handle(next tarry.HandlerFunc) tarry.HandlerFunc {
 			ctx = trace.ContextWithSpan(with, trace.SpanFromContext(ctx))
 		}
 		ctx, span := t.tracer.Start(ctx, handleSpan+" "+m.Queue,
-			trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(handling(m)...), trace.WithLinks(links...))
+			trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(handleAttrs(m)...), trace.WithLinks(links...))
 		defer span.End() // deferred directly, so that it sees a panic
 		returned := false
-		defer cutShort(span, &returned)
+		defer failUnlessReturned(span, &returned)
 		err := next(ctx, m)
 		returned = true
 		if span.IsRecording() {

@@ -9,17 +9,17 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// Push is a tarry.PushMiddleware: each call has a span, and its messages carry the context of
-// that. A message that already carries a context keeps it, and the span links to that. The span
-// is a child of that context if the message is the only one and the caller's context has no
-// span. A message received over HTTP is an example.
+// Push is a tarry.PushMiddleware: each call has a span, and its messages carry that context. A
+// message that already carries a context, such as one received over HTTP, keeps it, and the
+// span links to it. If that message is the only one and the caller's context has no span, the
+// span is a child of the message's context.
 func (t *Tracing) Push(next tarry.PushFunc) tarry.PushFunc {
 	return func(ctx context.Context, call tarry.PushCall) ([]tarry.Pushed, error) {
 		p := pushing{t: t, drafts: call.Drafts}
 		ctx = p.begin(ctx)
 		defer p.span.End() // deferred directly, so that it sees a panic
 		returned := false
-		defer cutShort(p.span, &returned)
+		defer failUnlessReturned(p.span, &returned)
 		out, err := next(ctx, call)
 		returned = true
 		p.result(out, err)
@@ -34,7 +34,7 @@ type pushing struct {
 	span   trace.Span
 }
 
-// maxLinks bounds the links of a span. By default SDKs keep as many.
+// maxLinks bounds the links of a span. It is what SDKs keep by default.
 const maxLinks = 128
 
 // begin starts the span and puts its context into the messages.
@@ -43,16 +43,16 @@ func (p *pushing) begin(ctx context.Context) context.Context {
 	var links []trace.Link
 	link := func(sc trace.SpanContext, m *tarry.Draft) {
 		if len(links) < maxLinks {
-			links = append(links, trace.Link{SpanContext: sc, Attributes: linked(m, len(p.drafts))})
+			links = append(links, trace.Link{SpanContext: sc, Attributes: linkAttrs(m, len(p.drafts))})
 		}
 	}
-	bare := make([]*tarry.Draft, 0, 1)
+	untraced := make([]*tarry.Draft, 0, 1)
 	parent := ctx
 	for i := range p.drafts {
 		m := &p.drafts[i]
-		sc := t.creation(m.Headers)
+		sc := t.carriedContext(m.Headers)
 		if !sc.IsValid() {
-			bare = append(bare, m)
+			untraced = append(untraced, m)
 			continue
 		}
 		link(sc, m)
@@ -63,21 +63,21 @@ func (p *pushing) begin(ctx context.Context) context.Context {
 	kind := trace.SpanKindClient
 	switch {
 	case t.create && len(p.drafts) > 1:
-		for _, m := range bare {
-			made, span := t.tracer.Start(ctx, createSpan+" "+m.Queue, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(creating(m)...))
-			inject(m, t.carried(made))
+		for _, m := range untraced {
+			made, span := t.tracer.Start(ctx, createSpan+" "+m.Queue, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(createAttrs(m)...))
+			inject(m, t.contextHeaders(made))
 			link(span.SpanContext(), m)
 			span.End()
 		}
-		bare = nil
-	case len(bare) > 0:
+		untraced = nil
+	case len(untraced) > 0:
 		kind = trace.SpanKindProducer
 	}
-	name, attrs := sending(p.drafts)
+	name, attrs := pushNameAndAttrs(p.drafts)
 	ctx, p.span = t.tracer.Start(parent, name, trace.WithSpanKind(kind), trace.WithAttributes(attrs...), trace.WithLinks(links...))
-	if len(bare) > 0 {
-		add := t.carried(ctx)
-		for _, m := range bare {
+	if len(untraced) > 0 {
+		add := t.contextHeaders(ctx)
+		for _, m := range untraced {
 			inject(m, add)
 		}
 	}
@@ -115,8 +115,8 @@ func (p *pushing) result(out []tarry.Pushed, err error) {
 	}
 }
 
-// sending returns the name of a call's span and its first attributes.
-func sending(drafts []tarry.Draft) (string, []attribute.KeyValue) {
+// pushNameAndAttrs returns the name of a call's span and its first attributes.
+func pushNameAndAttrs(drafts []tarry.Draft) (string, []attribute.KeyValue) {
 	queue := drafts[0].Queue
 	for i := range drafts {
 		if drafts[i].Queue != queue {
@@ -131,7 +131,7 @@ func sending(drafts []tarry.Draft) (string, []attribute.KeyValue) {
 		attrs = append(attrs, destination(queue))
 	}
 	if len(drafts) == 1 {
-		return name, append(attrs, ofMessage(&drafts[0])...)
+		return name, append(attrs, messageAttrs(&drafts[0])...)
 	}
 	return name, append(attrs, batch(len(drafts)))
 }

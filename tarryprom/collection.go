@@ -68,11 +68,11 @@ func (m *Metrics) freshest() (c *collection, up, watched bool) {
 	if !m.client.Capabilities().Count {
 		return nil, !m.failing.Load(), true
 	}
-	if m.under == nil && (m.began.IsZero() || time.Since(m.began) >= m.cfg.Every) {
-		m.under, m.began = make(chan struct{}), time.Now()
-		go m.collect(m.client, m.under)
+	if m.collecting == nil && (m.lastBegan.IsZero() || time.Since(m.lastBegan) >= m.cfg.Every) {
+		m.collecting, m.lastBegan = make(chan struct{}), time.Now()
+		go m.collect(m.client, m.collecting)
 	}
-	if under := m.under; under != nil {
+	if under := m.collecting; under != nil {
 		m.mu.Unlock()
 		timer := time.NewTimer(m.cfg.Timeout)
 		select {
@@ -82,7 +82,7 @@ func (m *Metrics) freshest() (c *collection, up, watched bool) {
 		timer.Stop()
 		m.mu.Lock()
 	}
-	return m.latest, m.up, true
+	return m.latest, m.lastComplete, true
 }
 
 // collect asks the store, and ends soon after Config.Timeout.
@@ -93,11 +93,11 @@ func (m *Metrics) collect(client *tarry.Client, over chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.client == client {
-		if m.up = err == nil; m.up {
+		if m.lastComplete = err == nil; m.lastComplete {
 			m.latest = c
 		}
 	}
-	m.under = nil
+	m.collecting = nil
 	close(over)
 }
 

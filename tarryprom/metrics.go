@@ -19,8 +19,8 @@ type Config struct {
 	// are summed as the queue "_other". Default 100.
 	MaxQueues int
 
-	// Every is how old the metrics of the store's content may be: scrapes in between share
-	// them. Default 10 s.
+	// Every is how old the metrics of the store's content may be. More frequent scrapes share
+	// a collection. Default 10 s.
 	Every time.Duration
 
 	// Timeout bounds a collection, and how long a scrape waits for one. After that the
@@ -69,13 +69,13 @@ type Metrics struct {
 
 	failing atomic.Bool // the last call of the engine failed
 
-	mu     sync.Mutex
-	client *tarry.Client
-	end    func() time.Time // expiry of the certificate; nil: none
-	latest *collection      // the last complete one; nil: none
-	up     bool             // the last one completed
-	began  time.Time        // start of the last one
-	under  chan struct{}    // closed when the one in progress ends; nil: none
+	mu             sync.Mutex
+	client         *tarry.Client
+	certificateEnd func() time.Time // nil: no certificate
+	latest         *collection      // the last complete one; nil: none
+	lastComplete   bool             // the last one completed
+	lastBegan      time.Time        // start of the last one
+	collecting     chan struct{}    // closed when the one in progress ends; nil: none
 }
 
 // New returns Metrics without counts.
@@ -92,7 +92,7 @@ func New(cfg *Config) *Metrics {
 func (m *Metrics) Watch(c *tarry.Client) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.client, m.latest, m.up, m.began = c, nil, true, time.Time{}
+	m.client, m.latest, m.lastComplete, m.lastBegan = c, nil, true, time.Time{}
 }
 
 // WatchCertificate also exports the expiry of a server's certificate, as
@@ -100,14 +100,14 @@ func (m *Metrics) Watch(c *tarry.Client) {
 func (m *Metrics) WatchCertificate(end func() time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.end = end
+	m.certificateEnd = end
 }
 
 var certificateDesc = prometheus.NewDesc("tarry_tls_certificate_expiration_timestamp_seconds", "When the certificate of the server expires.", nil, nil)
 
 func (m *Metrics) collectCertificate(ch chan<- prometheus.Metric) {
 	m.mu.Lock()
-	end := m.end
+	end := m.certificateEnd
 	m.mu.Unlock()
 	if end != nil {
 		ch <- prometheus.MustNewConstMetric(certificateDesc, prometheus.GaugeValue, float64(end().Unix()))
@@ -128,8 +128,8 @@ func (m *Metrics) Handler() http.Handler {
 // AuditLost counts a line of an audit log that could not be written, for access.Audit.Lost.
 func (m *Metrics) AuditLost() { m.vecs.auditLost.Inc() }
 
-// Describe implements prometheus.Collector. The engine's figures are described only if a
-// client is watched already, which matters only to pedantic registries.
+// Describe implements prometheus.Collector. It describes the engine's figures only if a client
+// is watched already; only pedantic registries mind.
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 	m.describeOwn(ch)
 	m.describeFigures(ch)

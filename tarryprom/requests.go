@@ -14,7 +14,7 @@ import (
 type requests struct {
 	vecs *vectors
 	mu   sync.Mutex // for new kinds, which are rare
-	all  atomic.Pointer[map[requestKind]answers]
+	all  atomic.Pointer[map[requestKind]requestCounters]
 }
 
 // requestKind is a route, method and status.
@@ -23,14 +23,14 @@ type requestKind struct {
 	status        int
 }
 
-// answers are the counters of a kind of requests.
-type answers struct {
+// requestCounters are the counters of a kind of requests.
+type requestCounters struct {
 	count prometheus.Counter
 	took  *distribution
 }
 
-// of returns the answers of a kind of requests.
-func (r *requests) of(k requestKind) answers {
+// counters returns the counters of a kind of requests.
+func (r *requests) counters(k requestKind) requestCounters {
 	if all := r.all.Load(); all != nil {
 		if a, ok := (*all)[k]; ok {
 			return a
@@ -38,20 +38,20 @@ func (r *requests) of(k requestKind) answers {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := make(map[requestKind]answers)
+	all := make(map[requestKind]requestCounters)
 	if old := r.all.Load(); old != nil {
 		maps.Copy(all, *old)
 	}
-	a := answers{r.vecs.requests.WithLabelValues(k.route, k.method, strconv.Itoa(k.status)), r.vecs.requestTime.of(k.route)}
+	a := requestCounters{r.vecs.requests.WithLabelValues(k.route, k.method, strconv.Itoa(k.status)), r.vecs.requestTime.of(k.route)}
 	all[k] = a
 	r.all.Store(&all)
 	return a
 }
 
-// Answered counts a request that a server has answered, for server.Config.Answered. Each
-// route, method and status has its own series, so there must be few.
+// Answered counts a request that a server has answered, for server.Config.Answered. There must
+// be few routes, methods and statuses, since each combination has its own series.
 func (m *Metrics) Answered(route, method string, status int, took time.Duration) {
-	a := m.requests.of(requestKind{route, method, status})
+	a := m.requests.counters(requestKind{route, method, status})
 	a.count.Inc()
 	a.took.observe(took.Seconds())
 }

@@ -27,15 +27,15 @@ func (l level) reach() time.Duration { return time.Duration(l.keep) * l.step() }
 type history struct {
 	queue string
 
-	mu   sync.Mutex
-	at   int64 // number of the current slot
-	some bool  // the current slot has activity
-	last int64 // number of the last slot with activity, or of the first slot
-	now  Slot
-	met  uint64 // number of events counted
-	logs [len(levels)]journal
-	held int64 // bytes of the logs in the budget
-	gone bool  // dropped: another may have replaced it
+	mu        sync.Mutex
+	at        int64 // number of the current slot
+	some      bool  // the current slot has activity
+	last      int64 // number of the last slot with activity, or of the first slot
+	now       Slot
+	met       uint64 // number of events counted
+	logs      [len(levels)]journal
+	heldBytes int64 // bytes of the logs in the budget
+	gone      bool  // dropped: another may have replaced it
 }
 
 // journal is a log of slots with activity. For each it has the distance from the number of
@@ -108,7 +108,7 @@ func (h *history) roll(n int64, b *budget) {
 	if n <= h.at {
 		if n < h.at-back {
 			h.at, h.some, h.now, h.logs = n, false, Slot{}, [len(levels)]journal{}
-			b.hold(h)
+			b.charge(h)
 		}
 		return
 	}
@@ -138,7 +138,7 @@ func (h *history) roll(n int64, b *budget) {
 	}
 	h.at = n
 	h.expire()
-	b.hold(h)
+	b.charge(h)
 }
 
 // expire drops slots beyond their retention.

@@ -10,9 +10,9 @@ import (
 
 // Config configures a Recorder. The zero value and nil are valid.
 type Config struct {
-	// MaxQueues bounds the queues with a history of their own. Beyond it, the queues that
-	// have been idle longest are dropped, a tenth of all at a time, if that is at least 15
-	// minutes; otherwise further queues are summed as "_other". Default 10,000.
+	// MaxQueues bounds the queues with a history of their own. Beyond it, queues that have been
+	// idle for 15 minutes are dropped, the longest idle first, a tenth of all at a time. If there
+	// are none, further queues are summed as "_other". Default 10,000.
 	MaxQueues int
 
 	// MaxBytes bounds the memory of slots. It does not include the fixed size of each queue;
@@ -35,19 +35,19 @@ const (
 // queue.
 const Other = "_other"
 
-// rests is how long a queue must be idle before another may replace it.
-const rests = 15 * time.Minute
+// minIdle is how long a queue must be idle before another may replace it.
+const minIdle = 15 * time.Minute
 
 // Recorder records activity. It is safe for concurrent use, has no goroutines and need not
 // be closed. Make it with New.
 type Recorder struct {
-	now    func() time.Time
-	most   int
-	budget budget
-	named  sync.Map // name → *history
-	other  *history
-	more   atomic.Bool  // Other has activity
-	full   atomic.Int64 // number of the slot in which no queue could be dropped
+	now       func() time.Time
+	maxQueues int
+	budget    budget
+	named     sync.Map // name → *history
+	other     *history
+	hasOther  atomic.Bool  // Other has activity
+	full      atomic.Int64 // number of the slot in which no queue could be dropped
 
 	mu     sync.Mutex
 	sorted atomic.Pointer[[]string] // the names; nil: they have changed
@@ -68,8 +68,8 @@ func New(cfg *Config) *Recorder {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	r := &Recorder{now: c.Now, most: c.MaxQueues, other: &history{queue: Other}}
-	r.budget.most = c.MaxBytes
+	r := &Recorder{now: c.Now, maxQueues: c.MaxQueues, other: &history{queue: Other}}
+	r.budget.maxBytes = c.MaxBytes
 	return r
 }
 
@@ -89,7 +89,7 @@ func (r *Recorder) of(queue string, n int64) *history {
 	if h, ok := r.named.Load(queue); ok {
 		return h.(*history)
 	}
-	if int(r.budget.queues.Load()) >= r.most && !r.forget(n) {
+	if int(r.budget.queues.Load()) >= r.maxQueues && !r.dropIdle(n) {
 		r.full.Store(n)
 		return r.other
 	}
@@ -100,39 +100,39 @@ func (r *Recorder) of(queue string, n int64) *history {
 	return h
 }
 
-// add records that Other has activity.
-func (r *Recorder) add() {
+// noteOther records that Other has activity.
+func (r *Recorder) noteOther() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.more.Store(true)
+	r.hasOther.Store(true)
 	r.sorted.Store(nil)
 }
 
-// forget drops the queues that have been idle longest, at most about a tenth of MaxQueues. It
-// reports whether any was idle long enough.
-func (r *Recorder) forget(n int64) bool {
-	type resting struct {
+// dropIdle drops the queues that have been idle longest, at most about a tenth of MaxQueues.
+// It reports whether any was idle long enough.
+func (r *Recorder) dropIdle(n int64) bool {
+	type idleQueue struct {
 		*history
 		at int64
 	}
-	var all []resting
+	var all []idleQueue
 	r.named.Range(func(_, v any) bool {
 		h := v.(*history)
 		h.mu.Lock()
 		at := h.last
 		h.mu.Unlock()
-		if at <= n-int64(rests/Resolution) || at > n+back { // or the clock has stepped back
-			all = append(all, resting{h, at})
+		if at <= n-int64(minIdle/Resolution) || at > n+back { // or the clock has stepped back
+			all = append(all, idleQueue{h, at})
 		}
 		return true
 	})
-	slices.SortFunc(all, func(a, b resting) int { return int(a.at - b.at) })
-	all = all[:min(len(all), r.most/10+1)]
+	slices.SortFunc(all, func(a, b idleQueue) int { return int(a.at - b.at) })
+	all = all[:min(len(all), r.maxQueues/10+1)]
 	for _, h := range all {
 		r.named.Delete(h.queue)
 		h.mu.Lock()
 		h.logs, h.gone = [len(levels)]journal{}, true
-		r.budget.note(h.history)
+		r.budget.update(h.history)
 		h.mu.Unlock()
 		r.budget.queues.Add(-1)
 	}
@@ -154,7 +154,7 @@ func (r *Recorder) names() []string {
 		all = append(all, name.(string))
 		return true
 	})
-	if r.more.Load() {
+	if r.hasOther.Load() {
 		all = append(all, Other)
 	}
 	slices.Sort(all)

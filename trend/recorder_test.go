@@ -168,7 +168,7 @@ func TestSoManyQueues(t *testing.T) {
 	}
 	c.sleep(10 * time.Minute)
 	push("b")
-	c.sleep(rests - 10*time.Minute)
+	c.sleep(minIdle - 10*time.Minute)
 	push("e")
 	if got := r.Queues("", 10); !slices.Equal(got, []string{Other, "b", "c", "e"}) || pushed("a") != 0 {
 		t.Errorf("known are %q: the one that rests for longest is forgotten", got)

@@ -49,10 +49,10 @@ func (s *Slot) add(o *Slot) {
 	s.Handling.add(&o.Handling)
 }
 
-// A slot is encoded in varints: first a mask of the nonzero counts, and these counts; then
-// the two histograms. A histogram has the number of its nonempty buckets. For each of these
-// follow the number of empty buckets just before it, and its count. The longest duration is
-// last, unless all buckets are empty.
+// A slot is encoded in varints: a mask of the nonzero counts, these counts, and the two
+// histograms. A histogram starts with the number of its nonempty buckets. Then, for each of
+// them, come the number of empty buckets just before it, and its count. The longest duration
+// is last, unless all buckets are empty.
 
 func (s *Slot) append(b []byte) []byte {
 	mask := uint64(0)

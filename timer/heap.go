@@ -6,9 +6,9 @@ import (
 )
 
 // Heap is a binary heap of timers, exact to the nanosecond. Starting and
-// cancelling cost O(log n), and asking for the next is free. Due times lie
-// within 146 years of the now of NewHeap. An entry that is due later never
-// fires, and its due time reads as an instant beyond that span. One that was due
+// cancelling cost O(log n), and asking for the next is free. Due times are
+// within 146 years of the now given to NewHeap. An entry that is due later never
+// fires, and [Heap.Due] returns an instant beyond that span. One that was due
 // earlier counts as due at the first instant of the span.
 //
 // The heap orders indexes of entries that do not move. So its handles are like

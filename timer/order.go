@@ -18,7 +18,7 @@ func (a orderItem) before(b orderItem) bool {
 	return a.due < b.due || a.due == b.due && int32(a.gen-b.gen) < 0
 }
 
-// nowhere is the next of an entry that is in no order.
+// nowhere is the next of an entry that is in no heap.
 const nowhere = 1<<32 - 1
 
 // push adds an entry.

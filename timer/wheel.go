@@ -38,7 +38,7 @@ type Wheel[T any] struct {
 	nodes nodes
 	root  *node
 
-	lentOut int // lent entries: each is a list of its own, with the due time away
+	lentOut int // lent entries: each is in a list of its own, with away as its due time
 	limits  limits
 	sweep   int // how many nodes must be in use before empty ones are looked for
 
@@ -272,7 +272,7 @@ func (w *Wheel[T]) clear() {
 	}
 }
 
-// find makes least known, or returns false when nothing is pending.
+// find finds the entry that is due first, or returns false when none is pending.
 func (w *Wheel[T]) find() bool {
 	if w.known {
 		return true

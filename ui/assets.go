@@ -19,32 +19,32 @@ var dist embed.FS
 
 // asset is a file to serve, plain and compressed.
 type asset struct {
-	kind   string // its Content-Type
-	etag   string
-	plain  []byte
-	packed []byte // by gzip
+	contentType string
+	etag        string
+	plain       []byte
+	gzipped     []byte
 }
 
-// kinds are the files of dist and their types. The page names the other files by a hash of
+// files are the files of dist and their types. The page names the other files by a hash of
 // their content, so browsers may cache them forever.
-var kinds = []struct{ file, kind string }{
+var files = []struct{ file, kind string }{
 	{"app.js", "text/javascript; charset=utf-8"},
 	{"app.css", "text/css; charset=utf-8"},
 	{"icon.svg", "image/svg+xml"},
 	{"licenses.txt", "text/plain; charset=utf-8"},
 }
 
-// pages are the files to serve, by path; index is the path of the page.
+// index is the path of the page.
 const index = ""
 
-// load reads and compresses dist, once a process, when the first Handler is made.
+// load reads and compresses dist when the first Handler is made. It returns the files by path.
 var load = sync.OnceValue(func() map[string]*asset {
 	all := make(map[string]*asset)
 	page, err := dist.ReadFile("dist/index.html")
 	if err != nil {
 		panic(err) // it is part of the program
 	}
-	for _, k := range kinds {
+	for _, k := range files {
 		b, err := dist.ReadFile("dist/" + k.file)
 		if err != nil {
 			panic(err)
@@ -65,7 +65,7 @@ func newAsset(kind string, plain []byte) *asset {
 	w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // the level is a good one
 	_, _ = w.Write(plain)                                      // a buffer takes all
 	_ = w.Close()
-	return &asset{kind: kind, etag: strconv.Quote(hex.EncodeToString(hash[:12])), plain: plain, packed: packed.Bytes()}
+	return &asset{contentType: kind, etag: strconv.Quote(hex.EncodeToString(hash[:12])), plain: plain, gzipped: packed.Bytes()}
 }
 
 // policy lets the page load only its own files: no inline script or style, no requests to
@@ -88,7 +88,7 @@ func (a *asset) serve(w http.ResponseWriter, r *http.Request, forever bool) {
 	}
 	body, etag := a.plain, a.etag
 	if accepts(r, "gzip") {
-		body, etag = a.packed, strings.TrimSuffix(a.etag, `"`)+`-gz"`
+		body, etag = a.gzipped, strings.TrimSuffix(a.etag, `"`)+`-gz"`
 		h.Set("Content-Encoding", "gzip")
 	}
 	h.Set("ETag", etag)
@@ -99,7 +99,7 @@ func (a *asset) serve(w http.ResponseWriter, r *http.Request, forever bool) {
 			return
 		}
 	}
-	h.Set("Content-Type", a.kind)
+	h.Set("Content-Type", a.contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(body) // the client may have left

@@ -20,14 +20,14 @@ type Config struct {
 	Secure bool
 
 	// SessionIdle is how long a session lasts without a request. A page that shows live
-	// changes counts as requests. Default 1 h.
+	// changes keeps its session from being idle. Default 1 h.
 	SessionIdle time.Duration
 
 	// SessionMax is how long a session lasts at most. Default 12 h.
 	SessionMax time.Duration
 
-	// MaxSessions is how many sessions are kept. One more ends the least recently used
-	// session of the token that has most. Default 1000.
+	// MaxSessions is how many sessions are kept. Another one ends the least recently used
+	// session of the token that has the most. Default 1000.
 	MaxSessions int
 }
 

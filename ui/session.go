@@ -11,10 +11,10 @@ import (
 
 // session is a viewer who has logged in.
 type session struct {
-	token string
-	begun time.Time
-	ctx   context.Context // ends with the session, and ends its requests
-	end   context.CancelFunc
+	token   string
+	started time.Time
+	ctx     context.Context // ends with the session, and ends its requests
+	end     context.CancelFunc
 
 	used time.Time // guarded by sessions.mu, like the fields below
 	open int       // requests in progress
@@ -23,16 +23,16 @@ type session struct {
 // sessions are the sessions of a Handler, by the hash of their cookies, so that a dump of
 // the memory lets nobody in. Safe for concurrent use.
 type sessions struct {
-	idle, most time.Duration
-	max        int
-	now        func() time.Time
+	maxIdle, maxAge time.Duration
+	maxCount        int
+	now             func() time.Time
 
 	mu  sync.Mutex
 	all map[[sha256.Size]byte]*session
 }
 
 func newSessions(cfg *Config) *sessions {
-	return &sessions{idle: cfg.SessionIdle, most: cfg.SessionMax, max: cfg.MaxSessions, now: time.Now, all: make(map[[sha256.Size]byte]*session)}
+	return &sessions{maxIdle: cfg.SessionIdle, maxAge: cfg.SessionMax, maxCount: cfg.MaxSessions, now: time.Now, all: make(map[[sha256.Size]byte]*session)}
 }
 
 // begin adds a session for a token and returns the value of its cookie.
@@ -41,8 +41,8 @@ func (s *sessions) begin(token string) string {
 	_, _ = rand.Read(b[:]) // never fails
 	secret := base64.RawURLEncoding.EncodeToString(b[:])
 	now := s.now()
-	o := &session{token: token, begun: now, used: now}
-	o.ctx, o.end = context.WithTimeout(context.Background(), s.most)
+	o := &session{token: token, started: now, used: now}
+	o.ctx, o.end = context.WithTimeout(context.Background(), s.maxAge)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep(now, token)
@@ -59,33 +59,32 @@ func (s *sessions) sweep(now time.Time, token string) {
 			delete(s.all, hash)
 		}
 	}
-	if len(s.all) >= s.max {
+	if len(s.all) >= s.maxCount {
 		s.evict(token)
 	}
 }
 
-// evict ends the least recently used session of the token that has most sessions, counting
-// one more for token. So logging in again and again logs out nobody else. Called with s.mu
-// held.
+// evict ends the least recently used session of the token that has the most, counting one more
+// for token. So logging in again and again logs out nobody else. Called with s.mu held.
 func (s *sessions) evict(token string) {
 	count := map[string]int{token: 1}
 	for _, o := range s.all {
 		count[o.token]++
 	}
-	var gone *session
-	var at [sha256.Size]byte
+	var victim *session
+	var victimHash [sha256.Size]byte
 	for hash, o := range s.all {
-		if gone == nil || count[o.token] > count[gone.token] || count[o.token] == count[gone.token] && o.used.Before(gone.used) {
-			gone, at = o, hash
+		if victim == nil || count[o.token] > count[victim.token] || count[o.token] == count[victim.token] && o.used.Before(victim.used) {
+			victim, victimHash = o, hash
 		}
 	}
-	gone.end()
-	delete(s.all, at)
+	victim.end()
+	delete(s.all, victimHash)
 }
 
 // over reports whether a session has ended. Called with s.mu held.
 func (s *sessions) over(o *session, now time.Time) bool {
-	return o.ctx.Err() != nil || now.Sub(o.begun) >= s.most || o.open == 0 && now.Sub(o.used) >= s.idle
+	return o.ctx.Err() != nil || now.Sub(o.started) >= s.maxAge || o.open == 0 && now.Sub(o.used) >= s.maxIdle
 }
 
 // enter returns the session of a cookie for one request, which calls leave at its end. It

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Certificate makes a self-signed certificate for 127.0.0.1, as files and for a server. It is valid
-// for an hour.
+// Certificate makes a self-signed certificate for 127.0.0.1, as files and for a server. It is
+// valid for an hour.
 func Certificate(t testing.TB) (server *tls.Config, certFile, keyFile string) {
 	return CertificateBetween(t, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 }

@@ -13,12 +13,12 @@ import (
 type Lines struct {
 	limit *rate.Limiter
 
-	mu   sync.Mutex
-	left int
+	mu      sync.Mutex
+	skipped int
 }
 
-// NewLines returns Lines that allow a number of lines at once (first), and then one in each
-// interval (every). After a quiet time they again allow up to first lines at once.
+// NewLines returns Lines that allow first lines at once, and then one in each interval of every.
+// After a quiet time they again allow up to first lines at once.
 func NewLines(first int, every time.Duration) *Lines {
 	return &Lines{limit: rate.NewLimiter(rate.Every(every), first)}
 }
@@ -27,18 +27,18 @@ func NewLines(first int, every time.Duration) *Lines {
 func (l *Lines) Skip() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.left++
+	l.skipped++
 }
 
 // Next reports whether to write the next line, and how many were skipped since the last one
 // written.
-func (l *Lines) Next() (left int, ok bool) {
+func (l *Lines) Next() (skipped int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.limit.Allow() {
-		l.left++
+		l.skipped++
 		return 0, false
 	}
-	left, l.left = l.left, 0
-	return left, true
+	skipped, l.skipped = l.skipped, 0
+	return skipped, true
 }

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// aside is a slog.Handler that writes from a goroutine of its own: when the log blocks, its
-// callers may hold a lock or have leases to renew. While mostLogged lines wait, further ones
-// are dropped and counted.
-type aside struct {
+// asyncHandler is a slog.Handler that writes from a goroutine of its own, since its callers
+// may hold a lock or have leases to renew. While maxWaitingLines wait, further lines are
+// dropped and counted.
+type asyncHandler struct {
 	slog.Handler
 	out *Notifier[logLine]
 }
@@ -21,17 +21,17 @@ type logLine struct {
 }
 
 const (
-	mostLogged  = 1000
-	logPatience = time.Second // wait for the last lines when a client or worker ends
+	maxWaitingLines = 1000
+	logPatience     = time.Second // how long the end of a client or worker waits for the last lines
 )
 
 // Logger returns a logger that never blocks.
 func Logger(l *slog.Logger) *slog.Logger {
-	if _, ok := l.Handler().(*aside); ok {
+	if _, ok := l.Handler().(*asyncHandler); ok {
 		return l
 	}
 	var missed atomic.Int64
-	a := &aside{Handler: l.Handler()}
+	a := &asyncHandler{Handler: l.Handler()}
 	a.out = &Notifier[logLine]{
 		Call: func(l logLine) {
 			defer func() { _ = recover() }() // there is nowhere else to report it
@@ -42,7 +42,7 @@ func Logger(l *slog.Logger) *slog.Logger {
 				_ = l.to.Handle(context.Background(), r)
 			}
 		},
-		Most:   mostLogged,
+		Most:   maxWaitingLines,
 		Missed: func() { missed.Add(1) },
 	}
 	return slog.New(a)
@@ -50,23 +50,23 @@ func Logger(l *slog.Logger) *slog.Logger {
 
 // FlushLog waits briefly for the last lines.
 func FlushLog(l *slog.Logger) {
-	if a, ok := l.Handler().(*aside); ok {
+	if a, ok := l.Handler().(*asyncHandler); ok {
 		a.out.Flush(logPatience)
 	}
 }
 
 // Handle queues the record.
-func (a *aside) Handle(_ context.Context, r slog.Record) error {
+func (a *asyncHandler) Handle(_ context.Context, r slog.Record) error {
 	a.out.Add(logLine{a.Handler, r.Clone()})
 	return nil
 }
 
 // WithAttrs returns the handler with more attributes.
-func (a *aside) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &aside{a.Handler.WithAttrs(attrs), a.out}
+func (a *asyncHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &asyncHandler{a.Handler.WithAttrs(attrs), a.out}
 }
 
 // WithGroup returns the handler with a group opened.
-func (a *aside) WithGroup(name string) slog.Handler {
-	return &aside{a.Handler.WithGroup(name), a.out}
+func (a *asyncHandler) WithGroup(name string) slog.Handler {
+	return &asyncHandler{a.Handler.WithGroup(name), a.out}
 }

@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// Notifier calls a user's function with one thing at a time, on a goroutine of its own, so
-// that a slow function holds up nothing else. The goroutine lives only while things wait.
+// Notifier calls a user's function with one item at a time, on a goroutine of its own, so
+// that a slow function holds up nothing else. The goroutine lives only while items wait.
 type Notifier[T any] struct {
 	Call   func(T)
 	Called func() // called after each Call, if not nil
-	Most   int    // while this many things are pending, Add drops further ones; 0: no bound
-	Missed func() // called for each Add that dropped its things
+	Most   int    // while this many items are pending, Add drops further ones; 0: no bound
+	Missed func() // called for each Add that dropped its items
 
 	pending atomic.Int64
 
 	mu      sync.Mutex
 	waiting []T
-	spare   []T // the memory of an earlier batch, kept up to spareKept
+	spare   []T // the memory of an earlier batch, kept up to maxSpare
 	busy    bool
 	idle    chan struct{} // not nil: closed when nothing is left
 }
 
-// spareKept is how many things memory is kept for while none are pending.
-const spareKept = 512
+// maxSpare is for how many items memory is kept while none are pending.
+const maxSpare = 512
 
-// Pending returns how many things wait, or are being passed to Call.
+// Pending returns how many items wait, or are being passed to Call.
 func (t *Notifier[T]) Pending() int { return int(t.pending.Load()) }
 
-// Add queues xs, in order, or drops them all if too many things are pending.
+// Add queues xs, in order, or drops them all if too many items are pending.
 func (t *Notifier[T]) Add(xs ...T) {
 	if len(xs) == 0 {
 		return
@@ -73,7 +73,7 @@ func (t *Notifier[T]) run() {
 	if cap(t.waiting) < cap(t.spare) {
 		t.waiting = t.spare[:0]
 	}
-	if t.spare = nil; cap(t.waiting) > spareKept {
+	if t.spare = nil; cap(t.waiting) > maxSpare {
 		t.waiting = nil
 	}
 	if t.idle != nil {

@@ -59,7 +59,7 @@ func (l *TroubleLog) Note(kind Trouble, queue string, attrs ...any) {
 	if e == nil {
 		e = &entry{kind: kind}
 		l.all[k] = e
-		e.timer = time.AfterFunc(TroubleInterval, func() { l.sum(k, e) })
+		e.timer = time.AfterFunc(TroubleInterval, func() { l.logPending(k, e) })
 	}
 	e.pending++
 	e.last = attrs
@@ -68,8 +68,8 @@ func (l *TroubleLog) Note(kind Trouble, queue string, attrs ...any) {
 	}
 }
 
-// sum logs the trouble that came since the last line. If none came, it removes the entry.
-func (l *TroubleLog) sum(k key, e *entry) {
+// logPending logs the trouble since the last line. If there was none, it removes the entry.
+func (l *TroubleLog) logPending(k key, e *entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {

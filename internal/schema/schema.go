@@ -79,7 +79,7 @@ func Array(items Object, most int) Object {
 // Ref returns a reference to a component.
 func Ref(name string) Object { return Object{{"$ref", "#/components/schemas/" + name}} }
 
-// OrNull returns o, which has a type, an enum or an anyOf, changed to allow null too.
+// OrNull returns a copy of o that allows null too. o has a type, an enum or an anyOf.
 func OrNull(o Object) Object {
 	n := append(Object(nil), o...)
 	for i, m := range n {

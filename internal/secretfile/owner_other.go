@@ -7,4 +7,4 @@ import "os"
 // hasModes is false: files have no owner and mode that restrict access.
 const hasModes = false
 
-func ofRoot(os.FileInfo) bool { return false }
+func ownedByRoot(os.FileInfo) bool { return false }

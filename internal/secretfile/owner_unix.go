@@ -10,8 +10,8 @@ import (
 // hasModes is true: files have an owner and a mode that restrict access.
 const hasModes = true
 
-// ofRoot reports whether root owns a file.
-func ofRoot(info os.FileInfo) bool {
+// ownedByRoot reports whether root owns a file.
+func ownedByRoot(info os.FileInfo) bool {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	return ok && s.Uid == 0
 }

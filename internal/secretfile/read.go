@@ -18,8 +18,8 @@ const MaxSize = 16 << 20
 //
 // Only the owner may have access. As an exception, a group may read a file that root owns:
 // systemd (with an ACL) and Kubernetes pass secrets to a service in this way, and an
-// administrator may give the file to a group. The mode of anything but a regular file, such
-// as a pipe, is not checked.
+// administrator may do so too. Only the modes of regular files are checked, not those of
+// pipes.
 func Read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -46,7 +46,7 @@ func Check(path string, info os.FileInfo) error {
 		return nil
 	}
 	mode, allowed := info.Mode().Perm(), fs.FileMode(0o700)
-	if ofRoot(info) {
+	if ownedByRoot(info) {
 		allowed |= 0o040
 	}
 	if !hasModes || mode&^allowed == 0 {

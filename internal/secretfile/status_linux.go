@@ -7,7 +7,7 @@ import (
 )
 
 // changedAt returns the ctime of a file, which unlike the mtime cannot be set.
-func changedAt(info os.FileInfo) (at time.Time, told bool) {
+func changedAt(info os.FileInfo) (at time.Time, known bool) {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return at, false

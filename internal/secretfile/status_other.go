@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// changedAt knows no ctime here, so the content is compared each time.
-func changedAt(os.FileInfo) (at time.Time, told bool) { return at, false }
+// changedAt never knows here, so the content is compared each time.
+func changedAt(os.FileInfo) (at time.Time, known bool) { return at, false }
 
 func sameStatus(os.FileInfo, os.FileInfo) bool { return true }

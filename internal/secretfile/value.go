@@ -21,62 +21,62 @@ const CheckInterval = time.Second
 // remounted files are found as well as rewritten ones. It is safe for concurrent use.
 //
 // A file has changed when its size, mode, owner or times have. Times are coarse: a second
-// write within the same tick leaves them unchanged. So the content of a file that had
-// changed just before a check is compared at the next one.
+// write within the same tick leaves them unchanged. So if a file had changed just before a
+// check, the next check compares its content.
 type Value[T any] struct {
 	paths  []string
 	make   func() (T, error)
-	failed func(error)
+	onFail func(error)
 	grace  time.Duration // for files that are gone
-	gone   func() T      // nil: the value stays
+	onGone func() T      // nil: the value stays
 
-	now     atomic.Pointer[T]
-	trouble atomic.Pointer[error] // why the value is out of date; nil: it is not
-	looked  atomic.Int64          // time of the last check, in nanoseconds since began
-	began   time.Time
-	mu      sync.Mutex
-	seen    []look        // the files that now was made from
-	missing time.Duration // when a file was first found gone, since began; 0: none is
-	dropped bool          // now came from gone
+	value        atomic.Pointer[T]
+	trouble      atomic.Pointer[error] // why the value is out of date; nil: it is not
+	lastCheck    atomic.Int64          // time of the last check, in nanoseconds since began
+	began        time.Time
+	mu           sync.Mutex
+	files        []fileState   // the files that now was made from
+	missingSince time.Duration // when a file was first found gone, since began; 0: none is
+	dropped      bool          // now came from gone
 }
 
-// look is the state of a file at a check.
-type look struct {
+// fileState is the state of a file at a check.
+type fileState struct {
 	os.FileInfo
-	settled bool   // its times reveal any later change
+	settled bool   // old enough that any later change gives it new times
 	sum     []byte // of its content, if not settled; else nil
 }
 
 // NewValue makes a value from files. If it later cannot be made again, the old value stays,
 // each check tries again, and failed is called whenever the reason changes.
 func NewValue[T any](make func() (T, error), failed func(error), paths ...string) (*Value[T], error) {
-	v := &Value[T]{paths: paths, make: make, failed: failed, began: time.Now()}
-	seen, err := v.look()
+	v := &Value[T]{paths: paths, make: make, onFail: failed, began: time.Now()}
+	seen, err := v.check()
 	if err != nil {
 		return nil, err
 	}
-	now, err := make()
+	value, err := make()
 	if err != nil {
 		return nil, err
 	}
-	v.keep(seen)
-	v.now.Store(&now)
+	v.setFiles(seen)
+	v.value.Store(&value)
 	return v, nil
 }
 
 // OnGone replaces the value with the result of gone once a file has been missing for grace.
 // A file that comes back sooner was just being replaced. Call OnGone before any other method.
 // Only Get and Refresh notice that a file is missing.
-func (v *Value[T]) OnGone(grace time.Duration, gone func() T) { v.grace, v.gone = grace, gone }
+func (v *Value[T]) OnGone(grace time.Duration, gone func() T) { v.grace, v.onGone = grace, gone }
 
 // Get returns the value, made again if the files have changed. While one caller makes it,
 // the others get the old one.
 func (v *Value[T]) Get() T {
-	if at := v.looked.Load(); int64(time.Since(v.began))-at >= int64(CheckInterval) && v.mu.TryLock() {
+	if at := v.lastCheck.Load(); int64(time.Since(v.began))-at >= int64(CheckInterval) && v.mu.TryLock() {
 		v.refresh()
 		v.mu.Unlock()
 	}
-	return *v.now.Load()
+	return *v.value.Load()
 }
 
 // Refresh checks the files at once.
@@ -97,76 +97,77 @@ func (v *Value[T]) Trouble() error {
 // refresh checks the files, and makes the value again if they have changed. Called with v.mu
 // held.
 func (v *Value[T]) refresh() {
-	v.looked.Store(int64(time.Since(v.began)))
-	seen, err := v.look() // before reading, so that a write meanwhile is found next time
-	if err == nil && v.Trouble() == nil && slices.EqualFunc(seen, v.seen, same) {
-		v.keep(seen)
+	v.lastCheck.Store(int64(time.Since(v.began)))
+	seen, err := v.check() // before reading, so that a write meanwhile is found next time
+	if err == nil && v.Trouble() == nil && slices.EqualFunc(seen, v.files, unchanged) {
+		v.setFiles(seen)
 		return
 	}
-	var now T
+	var value T
 	if err == nil {
-		now, err = v.make()
+		value, err = v.make()
 	}
-	v.miss(errors.Is(err, fs.ErrNotExist))
+	v.noteMissing(errors.Is(err, fs.ErrNotExist))
 	if err != nil {
 		if last := v.Trouble(); last == nil || last.Error() != err.Error() {
 			v.trouble.Store(&err)
-			v.failed(err)
+			v.onFail(err)
 		}
 		return
 	}
-	v.keep(seen)
+	v.setFiles(seen)
 	v.dropped = false
 	v.trouble.Store(nil)
-	v.now.Store(&now)
+	v.value.Store(&value)
 }
 
-// miss notes whether a file is gone. After grace it replaces the value with that of gone.
-func (v *Value[T]) miss(gone bool) {
+// noteMissing records whether a file is missing. After grace it replaces the value with that
+// of onGone.
+func (v *Value[T]) noteMissing(gone bool) {
 	at := max(1, time.Since(v.began))
 	switch {
 	case !gone:
-		v.missing = 0
-	case v.missing == 0:
-		v.missing = at
-	case at-v.missing >= v.grace && v.gone != nil && !v.dropped:
-		now := v.gone()
-		v.now.Store(&now)
+		v.missingSince = 0
+	case v.missingSince == 0:
+		v.missingSince = at
+	case at-v.missingSince >= v.grace && v.onGone != nil && !v.dropped:
+		value := v.onGone()
+		v.value.Store(&value)
 		v.dropped = true
 	}
 }
 
-// coarse is the resolution of file times: milliseconds on most file systems, two seconds on
+// timeResolution is the resolution of file times: milliseconds on most file systems, two seconds on
 // some.
-const coarse = 2 * time.Second
+const timeResolution = 2 * time.Second
 
-func (v *Value[T]) look() ([]look, error) {
-	all := make([]look, len(v.paths))
+func (v *Value[T]) check() ([]fileState, error) {
+	all := make([]fileState, len(v.paths))
 	for i, path := range v.paths {
 		info, err := os.Stat(path)
 		if err != nil {
 			return nil, err
 		}
 		all[i].FileInfo = info
-		at, told := changedAt(info)
-		all[i].settled = told && time.Since(at) > coarse
+		at, known := changedAt(info)
+		all[i].settled = known && time.Since(at) > timeResolution
 		// A file that has settled since the last check needs a sum too: it may have changed
 		// in between.
-		if !all[i].settled || len(v.seen) > 0 && v.seen[i].sum != nil {
+		if !all[i].settled || len(v.files) > 0 && v.files[i].sum != nil {
 			all[i].sum = sum(path, info)
 		}
 	}
 	return all, nil
 }
 
-// keep stores the state of the files, without sums that are no longer needed.
-func (v *Value[T]) keep(seen []look) {
+// setFiles stores the state of the files, without sums that are no longer needed.
+func (v *Value[T]) setFiles(seen []fileState) {
 	for i := range seen {
 		if seen[i].settled {
 			seen[i].sum = nil
 		}
 	}
-	v.seen = seen
+	v.files = seen
 }
 
 // sum returns the SHA-256 of a file. For a file that cannot be read, or is not regular, it
@@ -183,7 +184,7 @@ func sum(path string, info os.FileInfo) []byte {
 	return h.Sum(nil)
 }
 
-func same(a, b look) bool {
+func unchanged(a, b fileState) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.Mode() == b.Mode() && a.ModTime().Equal(b.ModTime()) &&
 		sameStatus(a, b) && (a.sum == nil || b.sum == nil || bytes.Equal(a.sum, b.sum))
 }

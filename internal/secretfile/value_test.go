@@ -106,12 +106,12 @@ func TestValueThatHasSettled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	replace(t, path, "one")
 	v, _ := text(t, path)
-	if v.seen[0].sum == nil {
+	if v.files[0].sum == nil {
 		t.Error("of one that was just written its times are believed")
 	}
-	v.seen[0].settled = true
-	v.keep(v.seen)
-	if v.seen[0].sum != nil {
+	v.files[0].settled = true
+	v.setFiles(v.files)
+	if v.files[0].sum != nil {
 		t.Error("a sum is kept for ever")
 	}
 }

@@ -77,7 +77,7 @@ func (r *Reader) Secret(name string, to *string) bool { return r.secret(name, to
 // Token takes the password in the URL, or reads the token from the file that an option
 // names. Other users must not be able to read or write the file.
 func (r *Reader) Token(name string, to *string) bool {
-	return r.either(name, r.secret(name, to, secretfile.Read), to)
+	return r.password(name, r.secret(name, to, secretfile.Read), to)
 }
 
 func (r *Reader) secret(name string, to *string, read func(path string) ([]byte, error)) bool {
@@ -98,11 +98,12 @@ func (r *Reader) secret(name string, to *string, read func(path string) ([]byte,
 
 // Password takes the password in the URL, or reads it from the file that an option names.
 func (r *Reader) Password(name string, to *string) bool {
-	return r.either(name, r.Secret(name, to), to)
+	return r.password(name, r.Secret(name, to), to)
 }
 
-// either takes the password in the URL, which must have none if a file had one.
-func (r *Reader) either(name string, file bool, to *string) bool {
+// password takes the password in the URL. file says that a file had one; then the URL must
+// have none.
+func (r *Reader) password(name string, file bool, to *string) bool {
 	password, inURL := r.url.User.Password()
 	if file && inURL {
 		r.Fail("the URL has a password and a %s; one is enough", name)
@@ -124,7 +125,7 @@ func (r *Reader) Number(what, text string, to *int64) {
 }
 
 // set takes an option and parses it.
-func set[T any](r *Reader, name string, to *T, parse func(string) (T, error), form string) bool {
+func set[T any](r *Reader, name string, to *T, parse func(string) (T, error), wanted string) bool {
 	var text string
 	if !r.Text(name, &text) {
 		return false
@@ -132,9 +133,9 @@ func set[T any](r *Reader, name string, to *T, parse func(string) (T, error), fo
 	v, err := parse(text)
 	if err != nil {
 		if errors.Is(err, duration.ErrRange) {
-			form = err.Error()
+			wanted = err.Error()
 		}
-		r.Fail("%s is %s", name, form)
+		r.Fail("%s is %s", name, wanted)
 		return false
 	}
 	*to = v

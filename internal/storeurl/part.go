@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Bare fails if the URL has a host, a path, a user or a fragment: it may have only options.
-// like is an example of such a URL.
-func (r *Reader) Bare(like string) {
+// Bare fails if the URL has anything but options, such as a host or a path. The error shows
+// the example.
+func (r *Reader) Bare(example string) {
 	u := r.url
 	if u.Opaque != "" || u.Host != "" || u.Path != "" || u.User != nil || u.Fragment != "" {
-		r.Fail("the URL of this store is like %s, without further parts but options", like)
+		r.Fail("the URL of this store is like %s, without further parts but options", example)
 	}
 }
 

@@ -35,9 +35,9 @@ type Value[T any] struct {
 	lastCheck    atomic.Int64          // time of the last check, in nanoseconds since began
 	began        time.Time
 	mu           sync.Mutex
-	files        []fileState   // the files that now was made from
+	files        []fileState   // that value was made from
 	missingSince time.Duration // when a file was first found gone, since began; 0: none is
-	dropped      bool          // now came from gone
+	dropped      bool          // value came from onGone
 }
 
 // fileState is the state of a file at a check.
@@ -137,8 +137,7 @@ func (v *Value[T]) noteMissing(gone bool) {
 	}
 }
 
-// timeResolution is the resolution of file times: milliseconds on most file systems, two seconds on
-// some.
+// timeResolution is that of file times: milliseconds on most file systems, two seconds on some.
 const timeResolution = 2 * time.Second
 
 func (v *Value[T]) check() ([]fileState, error) {

@@ -230,8 +230,8 @@ func errClientClosed(op string) error {
 	return &engine.Error{Op: op, Err: engine.ErrClosed, Hint: "the client was closed"}
 }
 
-// stopRequests stops requests for a subscription, and waits for its calls under way. Called with
-// d.mu held, which it releases while it waits.
+// stopRequests stops requests for a subscription, and waits for its calls under way. Called
+// with d.mu held, which it releases while it waits.
 func (d *Dispatcher) stopRequests(ctx context.Context, patience time.Duration, s *Subscription) {
 	s.leaving = true
 	if s.calls > 0 {
@@ -244,8 +244,8 @@ func (d *Dispatcher) stopRequests(ctx context.Context, patience time.Duration, s
 	d.stopDeliveries(s)
 }
 
-// stopDeliveries stops deliveries to a subscription, and waits for its callbacks. Called with d.mu
-// held, which it releases while it waits.
+// stopDeliveries stops deliveries to a subscription, and waits for its callbacks. Called with
+// d.mu held, which it releases while it waits.
 func (d *Dispatcher) stopDeliveries(s *Subscription) {
 	for s.gone = true; s.callbacks > 0; {
 		d.handed.Wait()

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/parquet-go/parquet-go/bloom"
 	"pgregory.net/rapid"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
@@ -69,7 +68,7 @@ func TestFilterHoldsWhatWasAdded(t *testing.T) {
 		half := rapid.OneOf(rapid.Uint64(), rapid.SampledFrom([]uint64{0, 1, 1<<32 - 1, 1 << 32, 1<<63 - 1, 1 << 63, math.MaxUint64}))
 		halves := rapid.SliceOfN(half, 1, 200).Draw(t, "halves")
 		f := newFilter(rapid.IntRange(1, len(halves)).Draw(t, "room"), rapid.SampledFrom([]uint{1, mergedBits, freshBits}).Draw(t, "bits"))
-		want := make([][8]uint32, len(f.blocks))
+		want := make([][8]uint32, len(f))
 		for _, hi := range halves {
 			f.add(hi)
 			block := &want[(hi>>32)*uint64(len(want))>>32]
@@ -78,7 +77,7 @@ func TestFilterHoldsWhatWasAdded(t *testing.T) {
 			}
 		}
 		var again filter
-		for i := range f.blocks {
+		for i := range f {
 			row := f.row(nil, i)
 			for w, word := range want[i] {
 				if le.Uint32(row[4*w:]) != word {
@@ -104,10 +103,10 @@ func TestFilterSizes(t *testing.T) {
 		blocks int
 	}{{0, freshBits, 0}, {1, mergedBits, 1}, {256, freshBits, 17}, {257, mergedBits, 12}, {30_000, freshBits, 1993}} {
 		f := newFilter(c.keys, c.bits)
-		if len(f.blocks) != c.blocks {
-			t.Errorf("%d keys: %d blocks, want %d", c.keys, len(f.blocks), c.blocks)
+		if len(f) != c.blocks {
+			t.Errorf("%d keys: %d blocks, want %d", c.keys, len(f), c.blocks)
 		}
-		if c.blocks > 1 && uintptr(unsafe.Pointer(&f.blocks[0]))%bloom.BlockSize != 0 {
+		if c.blocks > 1 && uintptr(unsafe.Pointer(&f[0]))%filterWidth != 0 {
 			t.Errorf("%d keys: blocks in two lines", c.keys)
 		}
 		if most := filterBlocks(uint32(c.keys)); most < c.blocks {
@@ -131,7 +130,7 @@ func TestFilterOfFew(t *testing.T) {
 	}
 	m, err := Merge(d, "/runs", 2, cfg, []*Table{r})
 	must(t, err)
-	if n := len(m.Run.filter.blocks); n != 1 {
+	if n := len(m.Run.filter); n != 1 {
 		t.Errorf("%d blocks for 10 entries", n)
 	}
 	must(t, errors.Join(r.Close(), m.Run.Close()))
@@ -141,7 +140,7 @@ func TestFilterOfFew(t *testing.T) {
 		all[i].key = Key{}
 	}
 	r = written(t, d, 3, cfg, all)
-	if n := len(r.filter.blocks); n != 0 || r.MayHold(keyOf(1)) {
+	if n := len(r.filter); n != 0 || r.MayHold(keyOf(1)) {
 		t.Errorf("%d blocks without keys", n)
 	}
 	m, err = Merge(d, "/runs", 4, cfg, []*Table{r})

@@ -1,7 +1,5 @@
 package sstable
 
-import "github.com/parquet-go/parquet-go/bloom"
-
 // load reads the parts that are kept in memory.
 func (r *Table) load(store uint64, group uint32) error {
 	size, err := r.file.Size()
@@ -152,16 +150,16 @@ func (r *Table) loadFirsts(kind byte, x *index) ([]uint64, error) {
 
 func (r *Table) loadFilter() error {
 	most := filterBlocks(r.n)
-	room := r.filter.blocks[:0]
-	if n := min(r.rows(kindFilter, bloom.BlockSize), int64(most)); int64(cap(room)) < n {
-		room = make(bloom.SplitBlockFilter, 0, n)
+	room := r.filter[:0]
+	if n := min(r.rows(kindFilter, filterWidth), int64(most)); int64(cap(room)) < n {
+		room = make(filter, 0, n)
 	}
-	r.filter.blocks = room
-	err := r.table(kindFilter, bloom.BlockSize, func(b []byte) bool {
+	r.filter = room
+	err := r.table(kindFilter, filterWidth, func(b []byte) bool {
 		r.filter.appendRow(b)
-		return len(r.filter.blocks) <= most
+		return len(r.filter) <= most
 	})
-	if err == nil && len(r.filter.blocks) == 0 && r.keys.items > 0 {
+	if err == nil && len(r.filter) == 0 && r.keys.items > 0 {
 		err = r.damage(r.footer.part(kindFilter).off, "no filter")
 	}
 	return err

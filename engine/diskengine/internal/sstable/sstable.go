@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"github.com/parquet-go/parquet-go/bloom"
-
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
@@ -46,7 +44,7 @@ type Queue struct {
 
 // Open opens the sstable with a number. All its entries are alive until RestoreBits.
 func Open(fs vfs.FS, dir string, number uint64, cfg *Config) (*Table, error) {
-	return open(fs, dir, number, cfg, filter{})
+	return open(fs, dir, number, cfg, nil)
 }
 
 // open is Open, and reuses the memory of room, a filter that is no longer needed.
@@ -79,7 +77,7 @@ func (r *Table) Bytes() int64 { return r.footer.part(kindQueues).end + footerSiz
 // bytes with a key, 2.7 until it is merged. Each longer entry takes more.
 func (r *Table) Memory() int64 {
 	n := 32*(cap(r.blocks)+cap(r.queues)) + 8*(cap(r.keys.firsts)+cap(r.ids.firsts)+len(r.dead)) + (4+12)*len(r.left)
-	return int64(n + bloom.BlockSize*cap(r.filter.blocks))
+	return int64(n + filterWidth*cap(r.filter))
 }
 
 // Queues returns the queues that have entries here, in order. The slice must not be changed.

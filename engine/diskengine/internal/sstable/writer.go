@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/parquet-go/parquet-go/bloom"
-
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
@@ -192,7 +190,7 @@ func (w *Writer) complete(lets filter, keys, ids []stream) (err error) {
 	if *f.part(kindIDs), err = ix.write(ids); err != nil {
 		return err
 	}
-	if *f.part(kindFilter), err = w.out.table(kindFilter, bloom.BlockSize, len(lets.blocks), lets.row); err != nil {
+	if *f.part(kindFilter), err = w.out.table(kindFilter, filterWidth, len(lets), lets.row); err != nil {
 		return err
 	}
 	first := func(a []uint64) func([]byte, int) []byte {

@@ -1,7 +1,6 @@
 package sstable
 
 import (
-	"math"
 	"math/bits"
 	"sort"
 )
@@ -101,40 +100,7 @@ func getUint(b []byte) (v uint64) {
 // last returns the last block that may have items with hi, or -1. A block before it may have
 // some too if the first item of the next one has hi.
 func (x *index) last(hi uint64) int {
-	if hi == math.MaxUint64 {
-		return len(x.firsts) - 1
-	}
-	return gallop(x.firsts, hi+1, x.kind == kindKeys) - 1
-}
-
-// gallop returns the index of the first of sorted numbers that is v or more. If they are
-// spread evenly, as hashes are, it guesses the index, and widens the search from there, so
-// that it is never slow.
-func gallop(a []uint64, v uint64, even bool) int {
-	lo, hi := 0, len(a)
-	if even && hi > 64 {
-		at := guess(v, hi)
-		if a[at] < v {
-			lo = at + 1
-			for step := 8; lo+step < hi; step *= 2 {
-				if a[lo+step] >= v {
-					hi = lo + step
-					break
-				}
-				lo += step + 1
-			}
-		} else {
-			hi = at
-			for step := 8; hi-step > lo; step *= 2 {
-				if a[hi-step] < v {
-					lo = hi - step + 1
-					break
-				}
-				hi -= step
-			}
-		}
-	}
-	return lo + sort.Search(hi-lo, func(i int) bool { return a[lo+i] >= v })
+	return sort.Search(len(x.firsts), func(i int) bool { return x.firsts[i] > hi }) - 1
 }
 
 // search returns the index of the first item of a block that is beyond (hi, lo).
@@ -214,10 +180,4 @@ func (r *Table) items(x *index) stream {
 		}
 		return i, true, nil
 	}
-}
-
-// guess is about the index of v in n numbers that are spread evenly.
-func guess(v uint64, n int) int {
-	hi, _ := bits.Mul64(v, uint64(n))
-	return int(hi)
 }

@@ -202,10 +202,10 @@ func TestReadersSideBySide(t *testing.T) {
 				}
 				n := 0
 				r.Ascend(e.Queue, e.Area, Position{e.At, e.ID}, func(Entry) bool { n++; return n < 5 })
-				r.Descend(e.Queue, e.Area, Last, func(Entry) bool { n++; return n < 10 })
+				r.Descend(e.Queue, e.Area, endOfArea, func(Entry) bool { n++; return n < 10 })
 			}
 			r.Count(1, Live)
-			r.CountRange(1, Live, First, Last)
+			r.CountRange(1, Live, First, endOfArea)
 			r.Places(func(uint32, Area, int64) {})
 			r.Memory()
 			mu.RUnlock()

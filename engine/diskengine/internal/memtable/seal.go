@@ -24,9 +24,6 @@ func (r *Tables) Seal() *Sealed {
 func (s *Sealed) entry(r ref, h *header) Entry {
 	e := s.w.entry(r, h)
 	e.Sealed = true
-	if h.ordinal != 0 {
-		e.Passed, e.Ordinal = true, h.ordinal-1
-	}
 	return e
 }
 

@@ -97,11 +97,8 @@ func (r *Tables) CountRange(queue uint32, a Area, from, to Position) (n int64) {
 	return n
 }
 
-// The ends of an area.
-var (
-	First = Position{At: math.MinInt64}
-	Last  = Position{At: math.MaxInt64, ID: math.MaxUint64}
-)
+// First is the first position of an area.
+var First = Position{At: math.MinInt64}
 
 // Places gives fn each area of each queue that has entries, and how many, in no order.
 func (r *Tables) Places(fn func(queue uint32, a Area, n int64)) {

@@ -43,14 +43,6 @@ func (l *Live) Kill(pos uint32) bool {
 	return pos < l.n && l.kill(pos/64, 1<<(pos%64)) == 1
 }
 
-// KillRange deletes the entries in [from, to), and returns how many were alive.
-func (l *Live) KillRange(from, to uint32) (n int) {
-	for to = min(to, l.n); from < to; from = from/64*64 + 64 {
-		n += l.kill(from/64, mask(from, to))
-	}
-	return n
-}
-
 // kill deletes the entries of a word that are in mask, and returns how many were alive.
 func (l *Live) kill(i uint32, mask uint64) int {
 	n := bits.OnesCount64(mask &^ atomic.OrUint64(&l.dead[i], mask))

@@ -32,7 +32,7 @@ func TestLiveAgainstModel(t *testing.T) {
 				for i := from; i < to; i++ {
 					kill(i)
 				}
-				if got := r.KillRange(uint32(from), uint32(to)); got != killed {
+				if got := killRange(r, uint32(from), uint32(to)); got != killed {
 					t.Fatalf("%d killed, want %d", got, killed)
 				}
 			} else if n > 0 {
@@ -119,7 +119,7 @@ func TestKillsSideBySide(t *testing.T) {
 				case i%7 == 0 && l.Kill(i):
 					killed++
 				case k == 1 && i%1000 == 0:
-					killed += l.KillRange(i, i+3)
+					killed += killRange(l, i, i+3)
 				}
 			}
 			mu.Lock()
@@ -136,7 +136,7 @@ func TestKillsSideBySide(t *testing.T) {
 // FuzzRestoreBits: nothing panics, and what is malformed changes nothing.
 func FuzzRestoreBits(f *testing.F) {
 	l := newLive(pieceEntries+200, groupWords)
-	l.KillRange(5, 50)
+	killRange(l, 5, 50)
 	b, _ := l.AppendBits(nil)
 	f.Add(uint32(pieceEntries+200), b)
 	f.Add(uint32(pieceEntries+201), b[:len(b)-1])

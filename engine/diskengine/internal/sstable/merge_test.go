@@ -152,7 +152,7 @@ func TestMergeOfManyGroups(t *testing.T) {
 	d := newDisk(t)
 	cfg := &Config{BlockBytes: 1 << 20}
 	sources := ofManyGroups(t, d)
-	sources[0].KillRange(groupBits-5, 2*groupBits+9)
+	killRange(sources[0], groupBits-5, 2*groupBits+9)
 	m, err := Merge(d, "/runs", 9, cfg, sources)
 	must(t, err)
 	if want := 2*n - groupBits - 14; int(m.Run.Len()) != want || m.Run.Count(0, m.Run.Len()) != want {

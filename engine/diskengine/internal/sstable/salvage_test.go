@@ -21,7 +21,7 @@ func TestSalvage(t *testing.T) {
 	for i := range blocks {
 		ends[i] = r.blockEnd(i)
 	}
-	r.KillRange(3, 20)
+	killRange(r, 3, 20)
 	dead, alive := r.AppendBits(nil)
 	must(t, r.Close())
 	holed := 0

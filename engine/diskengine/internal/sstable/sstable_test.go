@@ -45,7 +45,7 @@ func TestTableAgainstModel(t *testing.T) {
 					}
 					alive[i] = false
 				}
-				if got := r.KillRange(uint32(from), uint32(to)); got != killed {
+				if got := killRange(r, uint32(from), uint32(to)); got != killed {
 					t.Fatalf("killed %d in [%d, %d), want %d", got, from, to, killed)
 				}
 				one := rng.IntN(n)
@@ -160,7 +160,7 @@ func TestManyInOneInstant(t *testing.T) {
 	if got, err := r.Search(Place{3, 1001, 0}); err != nil || int(got) != n {
 		t.Errorf("the end is %d, %v", got, err)
 	}
-	r.KillRange(1, uint32(n-1))
+	killRange(r, 1, uint32(n-1))
 	s := r.ScanBack(0, r.Len())
 	for _, want := range []int{n - 1, 0} {
 		if !s.Next() || int(s.Entry().Pos) != want {

@@ -188,3 +188,13 @@ func noise(n int) []byte {
 	}
 	return b
 }
+
+// killRange deletes the entries in [from, to), and returns how many were alive.
+func killRange(l interface{ Kill(pos uint32) bool }, from, to uint32) (n int) {
+	for ; from < to; from++ {
+		if l.Kill(from) {
+			n++
+		}
+	}
+	return n
+}

@@ -100,7 +100,7 @@ func TestEach(t *testing.T) {
 			}
 		}
 	}
-	tables[1].KillRange(0, 100)
+	killRange(tables[1], 0, 100)
 	place := func(a, b at) int { return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.pos, b.pos)) }
 	sorted := func(got []at, what func(at) string) []at {
 		if !slices.IsSortedFunc(got, func(a, b at) int { return cmp.Compare(what(a), what(b)) }) {

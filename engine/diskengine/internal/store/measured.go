@@ -203,12 +203,6 @@ func (f *measuredFile) Preallocate(off, n int64) error {
 	return f.File.Preallocate(off, n)
 }
 
-// Truncate implements vfs.File.
-func (f *measuredFile) Truncate(size int64) error {
-	defer f.m.begin("truncate", f.name)()
-	return f.File.Truncate(size)
-}
-
 // Close implements vfs.File.
 func (f *measuredFile) Close() error {
 	defer f.m.begin("close", f.name)()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
 // PushAtomic keeps all messages or none, also over several queues: they are pushed in one step
@@ -134,7 +135,7 @@ func (a *atomicPush) plan(c *call) (refused bool, err error) {
 	var lack error
 	for i := range a.msgs {
 		no, err := a.planOne(c, i)
-		if err == errLack {
+		if err == store.ErrLack {
 			lack = err
 			continue
 		}
@@ -142,7 +143,7 @@ func (a *atomicPush) plan(c *call) (refused bool, err error) {
 			return false, err
 		}
 		if !a.shared[i] && a.msgs[i].OnConflict != engine.Rearm {
-			c.found.cut(a.hashes[i].key, c.e.cfg.tune.whole)
+			c.reader.Cut(a.hashes[i].key, c.e.cfg.tune.whole)
 		}
 		a.results[i].Err = no
 		refused = refused || no != nil

@@ -40,8 +40,7 @@ type call struct {
 	hints     []string
 	syncedTo  wal.Pos // the log must be durable up to here when the call is answered
 	writtenTo wal.Pos // and written up to here
-	lacks     lacks
-	found     found
+	reader    store.Reader
 	kept      []byte // room for bytes that outlast a step (keep)
 
 	unnamed []unnamed
@@ -51,6 +50,10 @@ type call struct {
 // never is a time that does not come.
 const never = record.Never
 
+func (e *Engine) call(ctx context.Context, op string, s *scratch) *call {
+	return &call{e: e, ctx: ctx, op: op, least: never, scratch: s, reader: e.store.Reader()}
+}
+
 // do runs a call. When it returns, all that the answer rests on is durable, or written if that
 // does.
 func (e *Engine) do(ctx context.Context, op string, fn func(c *call) error) error {
@@ -58,10 +61,10 @@ func (e *Engine) do(ctx context.Context, op string, fn func(c *call) error) erro
 		return err
 	}
 	defer e.calls.Leave()
-	c := &call{e: e, ctx: ctx, op: op, least: never, scratch: scratches.Get().(*scratch)}
+	c := e.call(ctx, op, scratches.Get().(*scratch))
 	err := fn(c)
 	c.free()
-	if u, ok := errors.AsType[*unreadableError](err); ok && !isShaped(err) {
+	if u, ok := errors.AsType[*store.UnreadableError](err); ok && !isShaped(err) {
 		err = c.unreadable(engine.Ref{}, u)
 	}
 	if len(c.unnamed) > 0 {
@@ -81,14 +84,14 @@ func (e *Engine) do(ctx context.Context, op string, fn func(c *call) error) erro
 	return wrap(op, err)
 }
 
-// step runs do under the lock, and again after errLack and errYield. The changes of each run
+// step runs do under the lock, and again after store.ErrLack and errYield. The changes of each run
 // are one entry of the log.
 func (c *call) step(do func() error) error {
-	c.found.trim()
+	c.reader.Trim()
 	for {
 		switch err := c.locked(do); err {
-		case errLack:
-			if err := c.read(); err != nil {
+		case store.ErrLack:
+			if err := c.withoutLock(c.reader.Read); err != nil {
 				return err
 			}
 		case errYield:

@@ -38,7 +38,7 @@ func (c *call) cancel(ref engine.Ref, hash *keyLookup) (refused, err error) {
 		return err, nil
 	}
 	q, err := c.visit(ref.Queue, false)
-	if isUnreadable(err) {
+	if store.IsUnreadable(err) {
 		return c.unreadable(ref, err), nil
 	}
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *call) cancel(ref engine.Ref, hash *keyLookup) (refused, err error) {
 	if errors.Is(err, sstable.ErrDamaged) {
 		return c.discard(q, ref, err)
 	}
-	if isUnreadable(err) {
+	if store.IsUnreadable(err) {
 		return c.unreadable(ref, err), nil
 	}
 	if err != nil {
@@ -87,8 +87,8 @@ func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err err
 		at = c.e.spotOfLease(l)
 	}
 	if at.Src == nil {
-		at, err = c.spotOfID(ref.ID)
-		if isUnreadable(err) {
+		at, err = c.reader.ByID(ref.ID)
+		if store.IsUnreadable(err) {
 			return c.unreadable(ref, err), nil
 		}
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
 // Queue says what a queue holds.
@@ -87,7 +88,7 @@ func (c *call) countQueue(name string, info *engine.QueueInfo) (known bool, err 
 // first is a search for the first pending message of a queue, from a position on. It spans
 // steps.
 type first struct {
-	tableCursors
+	store.Cursors
 	from   memtable.Position
 	walked memtable.Position // in memtables, entries before it were looked at
 	begun  bool

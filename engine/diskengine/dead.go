@@ -51,11 +51,11 @@ func (c *call) dropDead(q *queue) error {
 
 // earliest finds the first dead message or remembered key. Only its id, its place and, in
 // Died, its time are set.
-func (c *call) earliest(q *queue, l *tableCursors) (m message, ok bool, err error) {
-	l.refresh(c.e, q, memtable.First)
-	m = message{q: q, area: l.area}
+func (c *call) earliest(q *queue, l *store.Cursors) (m message, ok bool, err error) {
+	l.Refresh(c.e.store, q.num, memtable.First)
+	m = message{q: q, area: l.Area}
 	m.Died = never
-	c.e.store.Memtables.Ascend(q.num, l.area, memtable.First, func(e memtable.Entry) bool {
+	c.e.store.Memtables.Ascend(q.num, l.Area, memtable.First, func(e memtable.Entry) bool {
 		m.id, m.Died, ok = engine.ID(e.ID), e.At, true
 		return false
 	})
@@ -63,15 +63,12 @@ func (c *call) earliest(q *queue, l *tableCursors) (m message, ok bool, err erro
 	if ok {
 		until++ // one of the same time may have a smaller id
 	}
-	if err := l.heads(c, memtable.First, until, false); err != nil {
+	if err := l.Heads(&c.reader, memtable.First, until, c.ms, false); err != nil {
 		return m, false, err
 	}
-	for _, k := range l.cursors {
-		if len(k.loaded) == 0 {
-			continue
-		}
-		if t := &k.loaded[0]; !ok || t.due < m.Died || t.due == m.Died && t.id < m.id {
-			m.id, m.Died, m.at, ok = t.id, t.due, store.Spot{Src: k.src, Pos: t.pos}, true
+	for _, k := range l.All {
+		if t := k.Head(); t != nil && (!ok || t.Due < m.Died || t.Due == m.Died && t.ID < m.id) {
+			m.id, m.Died, m.at, ok = t.ID, t.Due, t.Spot(), true
 		}
 	}
 	return m, ok, nil

@@ -22,16 +22,16 @@
 //     log again when the position from which it is replayed moves.
 //   - messages about to be leased: a heap for each queue (readyqueue.go). It is filled in the
 //     order of due times as leases ask for more: from the memtables, and through cursors into
-//     the sstables (cursor.go).
+//     the sstables (store.Cursors).
 //
 // # How a call goes
 //
 // One lock, store.Store.Mu, guards all that is in memory. It is never held over a call of the file
 // system. A call runs in steps under it (call.go). A step may need something from the
 // sstables: the message with a key, a content, or what is due next. It then changes nothing
-// for that item, and says what it lacks. That is read without the lock, and the step is run
-// again (look.go, found.go). What was read from an immutable file stays right; where a message
-// is now is looked up under the lock each time.
+// for that item. What it lacks is read without the lock, and the step is run again
+// (store.Reader). What was read from an immutable file stays right; where a message is now is
+// looked up under the lock each time.
 //
 // In the background package store flushes memtables to sstables, merges sstables and writes the
 // manifest. It copies memtables in slices under the lock.

@@ -8,21 +8,14 @@ import (
 	"syscall"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 	"github.com/tarryhq/tarry/internal/calls"
 )
 
-var (
-	// errLack says that a step needs something from the disk first, which call.lacks names.
-	// The step has changed nothing for the item that needs it.
-	errLack = errors.New("something is to be read first")
-
-	// errYield says that a step has done part of its work, and lets others in.
-	errYield = errors.New("others are let in")
-)
+// errYield says that a step has done part of its work, and lets others in.
+var errYield = errors.New("others are let in")
 
 // mendHint says what to do about a damaged store.
 func mendHint(dir string) string {
@@ -42,12 +35,6 @@ const untilThen = ", once it is closed; the rest of it serves until then"
 
 // damaged wraps an error that says where something cannot be read, with engine.ErrDamaged.
 func damaged(err error) error { return fmt.Errorf("%w: %w", engine.ErrDamaged, err) }
-
-// isUnreadable reports whether an error says that part of an sstable is corrupt, or that the
-// disk could not read it.
-func isUnreadable(err error) bool {
-	return errors.Is(err, sstable.ErrDamaged) || errors.Is(err, syscall.EIO)
-}
 
 // counted is an error that errors.Is takes for another one too. It does not show the text of
 // that one, which would mislead: a store in use is not unavailable for good, and a store may be

@@ -80,7 +80,7 @@ func OpenOn(fs vfs.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 		}
 	}
 	if t.Found != nil {
-		c.tune.stepped = func(c *call) { t.Found(c.found.bytes) }
+		c.tune.stepped = func(c *call) { t.Found(c.reader.Bytes()) }
 	}
 	if t.Stepped != nil {
 		c.tune.stepped = func(c *call) {
@@ -242,11 +242,9 @@ func (e *Engine) Near() (n int64) {
 	e.store.Mu.Lock()
 	defer e.store.Mu.Unlock()
 	for _, q := range e.queues {
-		n += int64(cap(q.heap)) * readyItemBytes
-		for _, l := range []*tableCursors{&q.liveCursors, &q.deadCursors, &q.finishedCursors} {
-			for _, k := range l.cursors {
-				n += int64(cap(k.loaded)) * readyItemBytes
-			}
+		n += int64(cap(q.heap)) * store.ItemBytes
+		for _, l := range []*store.Cursors{&q.liveCursors, &q.deadCursors, &q.finishedCursors} {
+			n += l.Bytes()
 		}
 	}
 	return n
@@ -260,6 +258,9 @@ func (e *Engine) sound() error {
 		due      int64
 		at       store.Spot
 		priority uint32
+	}
+	position := func(id engine.ID, p place) memtable.Position {
+		return memtable.Position{At: p.due, ID: uint64(id)}
 	}
 	total := int64(0)
 	where := make(map[*queue]map[engine.ID]place)
@@ -304,7 +305,7 @@ func (e *Engine) sound() error {
 		s := src.Scan(0, src.Len())
 		for s.Next() {
 			x := s.Entry()
-			key, kerr := keyIn(src, x)
+			key, _, kerr := record.ParseKeyed(x.Value)
 			err = cmp.Or(err, kerr, add(x.Queue, engine.ID(x.ID), place{src.Area, x.At, store.Spot{Src: src, Pos: x.Pos}, priorityIn(src, x)}), taken(src.Area, x.Queue, x.ID, key))
 		}
 		if s.Err() != nil {
@@ -325,10 +326,10 @@ func (e *Engine) sound() error {
 			}
 			if q.held(id) {
 				leased++
-			} else if before(memtable.Position{At: p.due, ID: uint64(id)}, q.front) {
+			} else if position(id, p).Before(q.front) {
 				ready++
 			}
-			if !q.held(id) && before(memtable.Position{At: p.due, ID: uint64(id)}, q.known) {
+			if !q.held(id) && position(id, p).Before(q.known) {
 				if sure++; p.priority < q.least {
 					return fmt.Errorf("%s: id %d, due %d, of priority %d waits before %v, where none has one before %d", q.name, id, p.due, p.priority, q.known, q.least)
 				}
@@ -346,7 +347,7 @@ func (e *Engine) sound() error {
 		}
 		turned, best := make(map[engine.ID]bool), 0
 		for _, t := range q.heap {
-			if turned[t.id] = true; t.priority <= q.least {
+			if turned[t.ID] = true; t.Priority <= q.least {
 				best++
 			}
 		}
@@ -354,7 +355,7 @@ func (e *Engine) sound() error {
 			return fmt.Errorf("%s: %d wait before %v, and are counted as %d; of %d turns that go out first %d are counted", q.name, sure, q.known, q.knownCount, best, q.bestCount)
 		}
 		for id, p := range where[q] {
-			if p.area == memtable.Live && !q.held(id) && !turned[id] && before(memtable.Position{At: p.due, ID: uint64(id)}, q.front) {
+			if p.area == memtable.Live && !q.held(id) && !turned[id] && position(id, p).Before(q.front) {
 				return fmt.Errorf("%s: id %d, due %d, waits before %v and has no turn", q.name, id, p.due, q.front)
 			}
 		}
@@ -375,7 +376,7 @@ func (e *Engine) soundLeases(q *queue, exists func(id engine.ID) bool) (err erro
 			err = fmt.Errorf("%s: id %d has a lease %+v, and stands nowhere", q.name, id, *l)
 		case q.leaseOf(id) != l:
 			err = fmt.Errorf("%s: the lease %+v is not found by its id", q.name, *l)
-		case before(at, last):
+		case at.Before(last):
 			err = fmt.Errorf("%s: the lease %+v stands behind %v", q.name, *l, last)
 		case !l.HasLapsed() && l.Deadline < q.ends:
 			err = fmt.Errorf("%s: the lease %+v ends before %d", q.name, *l, q.ends)
@@ -394,24 +395,18 @@ func (e *Engine) soundLeases(q *queue, exists func(id engine.ID) bool) (err erro
 	return err
 }
 
-// keyIn is the key of an entry of an sstable.
-func keyIn(src *store.Source, e sstable.Entry) (key []byte, err error) {
-	if e.Cut {
-		if e, err = src.Get(e.Pos, nil); err != nil {
-			return nil, err
-		}
-	}
-	key, _, err = record.ParseKeyed(e.Value)
-	return key, err
-}
-
 // priorityIn is the priority in an entry of an sstable; 0: it has none.
 func priorityIn(src *store.Source, e sstable.Entry) uint32 {
 	if src.Area != memtable.Live {
 		return 0
 	}
-	p, _ := storedPriority(src, e)
-	return p
+	_, _, content, err := record.ParseStored(e.Value)
+	if err == nil {
+		if h, err := record.ParseHead(content); err == nil {
+			return h.Priority
+		}
+	}
+	return engine.DefaultPriority
 }
 
 // Sound says what of all that is in memory does not agree.

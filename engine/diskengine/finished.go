@@ -33,7 +33,7 @@ func (c *call) finished(q *queue, key []byte, hash *keyLookup) (t finishedKey, o
 		if at.Src == nil {
 			continue
 		}
-		v, err := c.valueAt(at)
+		v, err := c.reader.Value(at)
 		if err != nil {
 			return t, false, err
 		}

@@ -70,7 +70,7 @@ func (c *call) deadOf(q *queue, key []byte, hash *keyLookup) (m message, ok bool
 		return m, false, err
 	}
 	for _, at := range spots {
-		v, err := c.valueAt(at)
+		v, err := c.reader.Value(at)
 		if err != nil {
 			return m, false, err
 		}

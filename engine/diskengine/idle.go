@@ -41,13 +41,13 @@ func (e *Engine) forgetIdle() error {
 	for e.leases.Trim() {
 	}
 	for some := range slices.Chunk(empty, store.StepItems) {
-		c := &call{e: e, ctx: e.store.Life, op: "tidy", least: never, scratch: new(scratch)}
+		c := e.call(e.store.Life, "tidy", new(scratch))
 		if err := c.step(func() error { c.forget(some); return nil }); err != nil {
 			return err
 		}
 	}
 	for _, name := range over {
-		c := &call{e: e, ctx: e.store.Life, op: "tidy", least: never, scratch: new(scratch)}
+		c := e.call(e.store.Life, "tidy", new(scratch))
 		err := c.step(func() error {
 			q, err := c.visit(name, false)
 			if q == nil || err != nil {

@@ -22,6 +22,7 @@ func (c *call) seek(n int, key func(i int) (queue, key string), to []keyLookup) 
 	if set.None() {
 		return nil
 	}
+	lacks := false
 	for i := range n {
 		queue, key := key(i)
 		if key == "" {
@@ -36,8 +37,8 @@ func (c *call) seek(n int, key func(i int) (queue, key string), to []keyLookup) 
 		absent := true
 		for _, area := range [...]memtable.Area{memtable.Live, memtable.Finished} {
 			if set.Filters[area].MayHold(h.key) {
-				absent = false
-				c.lacks.keys = append(c.lacks.keys, store.KeyAt{Area: area, Key: h.key})
+				absent, lacks = false, true
+				c.reader.Lack(set, store.KeyAt{Area: area, Key: h.key})
 			}
 		}
 		if absent {
@@ -45,9 +46,28 @@ func (c *call) seek(n int, key func(i int) (queue, key string), to []keyLookup) 
 		}
 		to[i] = h
 	}
-	if len(c.lacks.keys) == 0 {
+	if !lacks {
 		return nil
 	}
-	c.lacks.set = set
-	return c.read()
+	return c.withoutLock(c.reader.Read)
+}
+
+// spotsOfKey returns where the entries of an area with a key are now, at most one in each
+// sstable. A zero spot means that the entry was deleted.
+func (c *call) spotsOfKey(q *queue, area memtable.Area, key []byte, hash *keyLookup) ([]store.Spot, error) {
+	set := c.e.store.Tables
+	if len(set.Of[area]) == 0 {
+		return nil, nil
+	}
+	if hash.num != q.num {
+		*hash = keyLookup{num: q.num, key: c.e.store.Secret.Key(q.num, string(key))}
+	}
+	absent := hash.absent
+	if area == memtable.Dead { // seek does not look for dead messages
+		absent = 0
+	}
+	if absent == set.Latest {
+		return nil, nil
+	}
+	return c.reader.ByKey(store.KeyAt{Area: area, Key: hash.key}, absent)
 }

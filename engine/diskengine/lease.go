@@ -200,20 +200,20 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]messageCopy
 	for i := range *leased {
 		room -= len((*leased)[i].content)
 	}
-	var aside []readyItem // taken off the heap, and put back at the end
+	var aside []store.Item // taken off the heap, and put back at the end
 	var lack error
 	most := min(w.Max-len(*leased), q.grantable(c.now, w.Max-len(*leased)))
 	if len(*leased) > 0 && (*leased)[0].isolated {
 		most = 0
 	}
-	early := before(q.front, memtable.Position{At: c.ms + 1}) && len(q.heap) < c.e.room()
+	early := q.front.Before(memtable.Position{At: c.ms + 1}) && len(q.heap) < c.e.room()
 	for n := 0; len(aside) < most && n < store.StepItems && room > 0; n++ {
 		t, m, ok, err := c.top(q)
 		if !ok && err == nil {
 			break
 		}
 		switch {
-		case err == errLack:
+		case err == store.ErrLack:
 			lack = err
 			aside = append(aside, t)
 			q.drop()
@@ -223,13 +223,13 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]messageCopy
 		case errors.Is(err, syscall.EIO):
 			lack = cmp.Or(lack, err)
 		case err != nil:
-			c.damaged(q, t.id, err)
-			q.leaves(t.due, t.id) // it is not handed out
+			c.damaged(q, t.ID, err)
+			q.leaves(t.Due, t.ID) // it is not handed out
 			continue
 		case m.past(c.ms):
 			c.expire(&m)
 			continue
-		case early && t.priority > q.least: // one behind front may have to go out first
+		case early && t.Priority > q.least: // one behind front may have to go out first
 			lack = cmp.Or(lack, errYield)
 			aside = append(aside, t)
 		case lack != nil: // one that goes out before it must be read first

@@ -124,11 +124,11 @@ func (c *call) lapse(q *queue, l *lease) error {
 	}
 	if l.Attempt < l.MaxAttempts {
 		q.lapse(l)
-		t := readyItem{due: l.Due, id: engine.ID(l.ID), priority: l.Priority, epoch: l.Epoch}
+		t := store.Item{Due: l.Due, ID: engine.ID(l.ID), Priority: l.Priority, Epoch: l.Epoch}
 		if at := c.e.spotOfLease(l); at.Src != nil {
-			t.src, t.pos = at.Src, at.Pos
+			t.Src, t.Pos = at.Src, at.Pos
 		} else if l.Table != 0 {
-			t.epoch = c.e.store.Epoch - 1 // so that it is looked for in the sstables
+			t.Epoch = c.e.store.Epoch - 1 // so that it is looked for in the sstables
 		}
 		c.waits(q, t)
 		return nil
@@ -163,7 +163,7 @@ func (c *call) leasedMessage(q *queue, l *lease) (message, error) {
 	at := c.e.spotOfLease(l)
 	if at.Src == nil {
 		var err error
-		if at, err = c.spotOfID(id); err != nil {
+		if at, err = c.reader.ByID(id); err != nil {
 			return message{}, err
 		}
 		if at.Src == nil {
@@ -179,7 +179,7 @@ func (c *call) leasedMessage(q *queue, l *lease) (message, error) {
 		m.leased()
 		return m, nil
 	}
-	v, err := c.valueAt(at)
+	v, err := c.reader.Value(at)
 	if err != nil {
 		return message{}, err
 	}
@@ -201,11 +201,11 @@ func (c *call) makeRoom() error {
 			break
 		}
 		switch err := c.writeDown(l); {
-		case err == errLack:
+		case err == store.ErrLack:
 			again = err
 		case err == nil:
 			again = cmp.Or(again, errYield)
-		case !isUnreadable(err):
+		case !store.IsUnreadable(err):
 			return err
 		}
 	}

@@ -172,43 +172,58 @@ func (l *listing) anew(c *call) bool {
 
 // walk takes the candidates in memtables.
 func (l *listing) walk(c *call) {
-	n := 0
-	walk, from := c.e.store.Memtables.Ascend, l.span.Low
+	walk := c.e.store.Memtables.Ascend
 	if l.newest {
-		walk, from = c.e.store.Memtables.Descend, l.span.High
+		walk = c.e.store.Memtables.Descend
 	}
-	walk(l.q.num, l.area(), memtable.Position{At: from.At, ID: uint64(from.ID)}, func(e memtable.Entry) bool {
-		p := codec.Place{At: e.At, ID: engine.ID(e.ID)}
-		if !l.span.Holds(p) {
+	take := l.taker()
+	walk(l.q.num, l.area(), l.edge(), func(e memtable.Entry) bool { return take(e.Position(), store.Spot{}) })
+}
+
+// scan takes the candidates in sstables.
+func (l *listing) scan(c *call) error {
+	return c.e.store.Walk(l.set, l.area(), l.q.num, l.edge(), l.newest, l.taker())
+}
+
+// edge is where the list begins.
+func (l *listing) edge() memtable.Position {
+	p := l.span.Low
+	if l.newest {
+		p = l.span.High
+	}
+	return memtable.Position{At: p.At, ID: uint64(p.ID)}
+}
+
+// taker returns a function that takes candidates of one source in the order of the list, until
+// it returns false.
+func (l *listing) taker() func(at memtable.Position, spot store.Spot) bool {
+	n := 0
+	return func(at memtable.Position, spot store.Spot) bool {
+		p := codec.Place{At: at.At, ID: engine.ID(at.ID)}
+		switch {
+		case !l.span.Holds(p):
 			return false
-		}
-		if n == l.candidates() {
+		case n > 0 && p == l.seen[len(l.seen)-1].Place: // another sstable has it too
+			return true
+		case n == l.candidates():
 			l.end = false
 			return false
 		}
-		l.seen = append(l.seen, candidate{Place: p})
+		l.seen = append(l.seen, candidate{p, spot})
 		n++
 		return true
-	})
+	}
 }
 
 // leased takes the candidates that are leased.
 func (l *listing) leased(c *call, q *queue) {
-	walk, from := q.leases.Ascend, l.span.Low
+	walk := q.leases.Ascend
 	if l.newest {
-		walk, from = q.leases.Descend, l.span.High
+		walk = q.leases.Descend
 	}
-	walk(q.num, memtable.Position{At: from.At, ID: uint64(from.ID)}, func(x *lease) bool {
-		p := codec.Place{At: x.Deadline, ID: engine.ID(x.ID)}
-		if !l.span.Holds(p) {
-			return false
-		}
-		if len(l.seen) == l.candidates() {
-			l.end = false
-			return false
-		}
-		l.seen = append(l.seen, candidate{p, c.e.spotOfLease(x)})
-		return true
+	take := l.taker()
+	walk(q.num, l.edge(), func(x *lease) bool {
+		return take(memtable.Position{At: x.Deadline, ID: x.ID}, c.e.spotOfLease(x))
 	})
 }
 
@@ -252,7 +267,7 @@ func (l *listing) read(c *call) error {
 			spots = append(spots, at)
 		}
 	}
-	return c.found.readValues(spots)
+	return c.reader.ReadValues(spots)
 }
 
 // show puts a candidate on the page if it is still in its place, in the state that is listed.
@@ -272,7 +287,7 @@ func (l *listing) show(c *call, x *candidate) (bytes int, err error) {
 	} else {
 		at := x.at.Now()
 		if at.Src == nil && (x.at.Src == nil || l.state == engine.Leased) { // it was in a memtable
-			if at, err = c.spotOfID(x.ID); err != nil {
+			if at, err = c.reader.ByID(x.ID); err != nil {
 				return 0, err
 			}
 		}

@@ -61,7 +61,7 @@ func (c *call) fromMemtable(q *queue, e memtable.Entry) (message, error) {
 func (c *call) stored(q *queue, at store.Spot, v sstable.Entry) (message, error) {
 	m := message{id: engine.ID(v.ID), q: q, area: at.Src.Area, at: at}
 	var err error
-	if m.key, m.State, m.content, err = parse(v); err == nil {
+	if m.key, m.State, m.content, err = record.ParseStored(v.Value); err == nil {
 		m.Head, err = record.ParseHead(m.content)
 	}
 	if v.Cut { // only the head of the content was read
@@ -97,15 +97,11 @@ func (c *call) needContent(m *message) error {
 	}
 	at, err := m.at, error(nil)
 	if at.Src == nil {
-		if at, err = c.spotOfID(m.id); err != nil {
+		if at, err = c.reader.ByID(m.id); err != nil {
 			return err
 		}
 	}
-	v, err := c.valueAt(at)
-	if err == nil && v.Cut {
-		c.found.forget(at)
-		err = c.lackValue(at)
-	}
+	v, err := c.reader.Whole(at)
 	if err != nil {
 		return err
 	}
@@ -195,7 +191,7 @@ func (c *call) attach(m *message) {
 		return
 	}
 	c.e.live++
-	c.waits(m.q, readyItem{due: m.Due, id: m.id, priority: m.Priority, epoch: c.e.store.Epoch})
+	c.waits(m.q, store.Item{Due: m.Due, ID: m.id, Priority: m.Priority, Epoch: c.e.store.Epoch})
 }
 
 // base is the state of a message without lapsed leases, from which the next state is made.

@@ -97,8 +97,8 @@ func (p *purge) inMemtables(c *call, a memtable.Area) error {
 					return false
 				}
 				looked++
-				from = after(memtable.Position{At: e.At, ID: e.ID})
-				some = append(some, readyItem{due: e.At, id: engine.ID(e.ID)})
+				from = e.Position().Next()
+				some = append(some, store.Item{Due: e.At, ID: engine.ID(e.ID)})
 				return true
 			})
 			for _, t := range some {
@@ -138,17 +138,17 @@ func (p *purge) inTables(c *call, a memtable.Area, done map[*store.Source]bool) 
 func (p *purge) inTable(c *call, src *store.Source) error {
 	part, _ := src.Queue(p.q.num)
 	for from := part.From; from < part.To; {
-		r := reading{src: src, from: from, end: part.To, many: mostLoad}
-		var some []readyItem
+		begin := from
+		var some []store.Item
 		var damage error
 		err := c.withoutLock(func() (err error) {
-			some, from, damage, err = r.load()
-			if isUnreadable(err) {
+			some, from, damage, err = src.Items(begin, part.To, store.MostItems)
+			if store.IsUnreadable(err) {
 				damage = err
 			}
 			if damage != nil { // the index of ids knows what is there
 				some = some[:0]
-				err = src.IDsIn(r.from, from, func(pos uint32, id uint64) { some = append(some, readyItem{id: engine.ID(id), pos: pos, src: src}) })
+				err = src.IDsIn(begin, from, func(pos uint32, id uint64) { some = append(some, store.Item{ID: engine.ID(id), Pos: pos, Src: src}) })
 			}
 			return err
 		})
@@ -165,7 +165,7 @@ func (p *purge) inTable(c *call, src *store.Source) error {
 				}
 				n := min(len(some), store.StepItems)
 				for _, t := range some[:n] {
-					if at := (store.Spot{Src: t.src, Pos: t.pos}).Now(); at.Src != nil {
+					if at := t.Spot().Now(); at.Src != nil {
 						p.remove(c, src.Area, t, at)
 					}
 				}
@@ -180,11 +180,11 @@ func (p *purge) inTable(c *call, src *store.Source) error {
 }
 
 // remove removes a message or a remembered key, unless it came after the purge began or is leased.
-func (p *purge) remove(c *call, a memtable.Area, t readyItem, at store.Spot) {
-	m := message{id: t.id, q: p.q, area: a, at: at}
-	m.Due = t.due
+func (p *purge) remove(c *call, a memtable.Area, t store.Item, at store.Spot) {
+	m := message{id: t.ID, q: p.q, area: a, at: at}
+	m.Due = t.Due
 	m.leased()
-	if t.id > p.upTo || m.lease != nil && !m.lease.HasLapsed() {
+	if t.ID > p.upTo || m.lease != nil && !m.lease.HasLapsed() {
 		return
 	}
 	c.drop(&m)

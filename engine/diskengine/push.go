@@ -62,7 +62,7 @@ func (e *Engine) pushSome(ctx context.Context, msgs []engine.Message, results []
 			err = c.each(to-from, func(i int) error {
 				c.expect(msgs[from:to], i)
 				r, err := c.push(&msgs[from+i], &keys[from+i])
-				if isUnreadable(err) {
+				if store.IsUnreadable(err) {
 					r, err = engine.PushResult{Err: c.unreadable(refOf(&msgs[from+i]), err)}, nil
 				}
 				results[from+i], pushed = r, from+i
@@ -334,7 +334,7 @@ func (c *call) create(q *queue, in *engine.Message) engine.PushResult {
 	e.store.Memtables.Add(memtable.Entry{ID: uint64(id), Queue: q.num, Area: memtable.Live, At: due, Key: bytesOf(in.Key), Value: c.value, Tail: in.Body, Ahead: c.ahead})
 	q.live++
 	e.live++
-	c.waits(q, readyItem{due: due, id: id, priority: content.Priority, epoch: e.store.Epoch})
+	c.waits(q, store.Item{Due: due, ID: id, Priority: content.Priority, Epoch: e.store.Epoch})
 	r := engine.PushResult{Outcome: engine.Created, ID: id, Due: instant(due), State: engine.Scheduled}
 	if due <= c.ms {
 		r.State = engine.Ready

@@ -7,6 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
@@ -28,8 +29,8 @@ type queue struct {
 	leases *memtable.Leases // of all queues
 	ends   int64            // no lease ends before this
 
-	deadCursors     tableCursors // dead messages, by when they died
-	finishedCursors tableCursors // remembered keys, by when they are forgotten
+	deadCursors     store.Cursors // dead messages, by when they died
+	finishedCursors store.Cursors // remembered keys, by when they are forgotten
 
 	pause    int64     // until when; 0: it is not paused
 	settings *settings // nil: never configured
@@ -42,7 +43,7 @@ type queue struct {
 func (e *Engine) newQueue(name string, num uint32) *queue {
 	q := &queue{name: name, num: num, nextDue: never, leases: e.leases, ends: never}
 	q.front = memtable.First
-	q.liveCursors.area, q.deadCursors.area, q.finishedCursors.area = memtable.Live, memtable.Dead, memtable.Finished
+	q.liveCursors.Area, q.deadCursors.Area, q.finishedCursors.Area = memtable.Live, memtable.Dead, memtable.Finished
 	return q
 }
 

@@ -1,36 +1,24 @@
 package diskengine
 
-import (
-	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
-)
+import "github.com/tarryhq/tarry/engine/diskengine/internal/store"
 
-// readyItem is a ready message, as the heap orders it: by priority, then due time, then id.
-type readyItem struct {
-	due      int64
-	id       engine.ID
-	priority uint32
-	pos      uint32        // in src
-	src      *store.Source // nil: it was in a memtable
-	epoch    uint32        // Store.Epoch at that time
-}
+// readyHeap is a heap of ready messages, the next to be leased first.
+type readyHeap []store.Item
 
-func (t *readyItem) before(o *readyItem) bool {
-	if t.priority != o.priority {
-		return t.priority < o.priority
+// leasedBefore reports whether t is leased before o: by priority, then due time, then id.
+func leasedBefore(t, o *store.Item) bool {
+	if t.Priority != o.Priority {
+		return t.Priority < o.Priority
 	}
-	return t.due < o.due || t.due == o.due && t.id < o.id
+	return t.Position().Before(o.Position())
 }
 
-// readyHeap is a heap of readyItems, the next to be leased first.
-type readyHeap []readyItem
-
-func (h *readyHeap) push(t readyItem) {
+func (h *readyHeap) push(t store.Item) {
 	s := append(*h, t)
 	at := len(s) - 1
 	for at > 0 {
 		up := (at - 1) / 2
-		if !t.before(&s[up]) {
+		if !leasedBefore(&t, &s[up]) {
 			break
 		}
 		s[at] = s[up]
@@ -45,7 +33,7 @@ func (h *readyHeap) pop() {
 	s := *h
 	last := len(s) - 1
 	t := s[last]
-	s[last] = readyItem{}
+	s[last] = store.Item{}
 	if s = s[:last]; last == 0 {
 		*h = nil
 		if cap(s) <= 1024 {
@@ -59,10 +47,10 @@ func (h *readyHeap) pop() {
 		if kid >= last {
 			break
 		}
-		if kid+1 < last && s[kid+1].before(&s[kid]) {
+		if kid+1 < last && leasedBefore(&s[kid+1], &s[kid]) {
 			kid++
 		}
-		if !s[kid].before(&t) {
+		if !leasedBefore(&s[kid], &t) {
 			break
 		}
 		s[at] = s[kid]

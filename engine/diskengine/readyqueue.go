@@ -4,12 +4,10 @@ import (
 	"errors"
 	"math"
 	"syscall"
-	"unsafe"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
@@ -28,7 +26,7 @@ import (
 type readyQueue struct {
 	front       memtable.Position
 	heap        readyHeap
-	liveCursors tableCursors
+	liveCursors store.Cursors
 
 	known      memtable.Position
 	least      uint32
@@ -47,13 +45,6 @@ const (
 	walkMost  = 8
 )
 
-func before(a, b memtable.Position) bool {
-	return a.At < b.At || a.At == b.At && a.ID < b.ID
-}
-
-// after is the position right after p.
-func after(p memtable.Position) memtable.Position { return memtable.Position{At: p.At, ID: p.ID + 1} }
-
 // rewind forgets the ready messages, as the clock stepped back or too many became ready out of
 // order. They are found again where they are stored.
 func (q *queue) rewind() {
@@ -63,14 +54,14 @@ func (q *queue) rewind() {
 
 // forgetReady frees the ready heap, and remembers in known and least what it knew.
 func (q *queue) forgetReady() {
-	if !before(q.front, q.known) {
+	if !q.front.Before(q.known) {
 		q.known, q.least, q.knownCount = q.front, math.MaxUint32, q.ready
 		if len(q.heap) > 0 {
-			q.least = q.heap[0].priority
+			q.least = q.heap[0].Priority
 		}
 	}
 	q.front, q.heap, q.ready, q.bestCount = memtable.First, nil, 0, 0
-	q.liveCursors.forget()
+	q.liveCursors.Forget()
 }
 
 // room is up to how many items a heap is filled: more than needed, so that it is not filled
@@ -78,8 +69,8 @@ func (q *queue) forgetReady() {
 func (e *Engine) room() int { return e.cfg.tune.ready + e.cfg.tune.ready/4 }
 
 // take puts an item into the heap.
-func (q *queue) take(t readyItem) {
-	if t.priority <= q.least {
+func (q *queue) take(t store.Item) {
+	if t.Priority <= q.least {
 		q.bestCount++
 	}
 	q.heap.push(t)
@@ -87,7 +78,7 @@ func (q *queue) take(t readyItem) {
 
 // drop removes the first item of the heap.
 func (q *queue) drop() {
-	if q.heap[0].priority <= q.least {
+	if q.heap[0].Priority <= q.least {
 		q.bestCount--
 	}
 	q.heap.pop()
@@ -96,21 +87,21 @@ func (q *queue) drop() {
 // knows reports whether known reaches far enough: an item of priority least may be leased
 // though front has not passed all due messages.
 func (c *call) knows(q *queue) bool {
-	return before(q.front, q.known) && (q.known.At > c.ms || q.knownCount >= int64(c.e.cfg.tune.ready))
+	return q.front.Before(q.known) && (q.known.At > c.ms || q.knownCount >= int64(c.e.cfg.tune.ready))
 }
 
 // forgetCursors forgets what a queue has read of sstables if it was not used for long: it would keep
 // sstables in memory that were merged away.
 func (e *Engine) forgetCursors(q *queue) {
-	idle := q.liveCursors.idle(e)
-	if !idle && !q.deadCursors.idle(e) && !q.finishedCursors.idle(e) {
+	idle := q.liveCursors.Idle(e.store)
+	if !idle && !q.deadCursors.Idle(e.store) && !q.finishedCursors.Idle(e.store) {
 		return
 	}
 	if idle {
 		q.forgetReady()
 	}
-	q.deadCursors.forget()
-	q.finishedCursors.forget()
+	q.deadCursors.Forget()
+	q.finishedCursors.Forget()
 	e.weigh(q)
 }
 
@@ -119,7 +110,7 @@ func (e *Engine) forgetCursors(q *queue) {
 // they are used.
 func (e *Engine) weigh(q *queue) {
 	was := q.weight
-	q.weight = int64(cap(q.heap))*readyItemBytes + q.liveCursors.bytes() + q.deadCursors.bytes() + q.finishedCursors.bytes()
+	q.weight = int64(cap(q.heap))*store.ItemBytes + q.liveCursors.Bytes() + q.deadCursors.Bytes() + q.finishedCursors.Bytes()
 	if q.gone {
 		q.weight = 0
 	}
@@ -131,8 +122,8 @@ func (e *Engine) weigh(q *queue) {
 	for _, o := range e.queues { // in no order
 		if o != q && o.weight > 0 {
 			o.forgetReady()
-			o.deadCursors.forget()
-			o.finishedCursors.forget()
+			o.deadCursors.Forget()
+			o.finishedCursors.Forget()
 			e.readyMemory -= o.weight
 			o.weight = 0
 		}
@@ -142,39 +133,35 @@ func (e *Engine) weigh(q *queue) {
 	}
 }
 
-const (
-	mostShed       = 4096 // queues that are looked at in one go
-	readyItemBytes = int64(unsafe.Sizeof(readyItem{}))
-	cursorBytes    = int64(unsafe.Sizeof(cursor{})) + 8
-)
+const mostShed = 4096 // queues that are looked at in one go
 
 // waits notes that a message is pending now, or pending in another place than before.
-func (c *call) waits(q *queue, t readyItem) {
-	c.least = min(c.least, t.due)
-	at := memtable.Position{At: t.due, ID: uint64(t.id)}
-	if before(at, q.known) {
+func (c *call) waits(q *queue, t store.Item) {
+	c.least = min(c.least, t.Due)
+	at := t.Position()
+	if at.Before(q.known) {
 		q.knownCount++
-		if t.priority < q.least {
-			q.least, q.bestCount = t.priority, 0
+		if t.Priority < q.least {
+			q.least, q.bestCount = t.Priority, 0
 		}
 	}
-	if before(at, q.front) {
+	if at.Before(q.front) {
 		q.ready++
 		q.take(t)
 		if len(q.heap) > 2*c.e.cfg.tune.ready {
 			q.rewind()
 		}
 	}
-	q.arrives(max(t.due, q.pause))
+	q.arrives(max(t.Due, q.pause))
 }
 
 // leaves notes that a pending message no longer is.
 func (q *queue) leaves(due int64, id engine.ID) {
 	at := memtable.Position{At: due, ID: uint64(id)}
-	if before(at, q.front) {
+	if at.Before(q.front) {
 		q.ready--
 	}
-	if before(at, q.known) {
+	if at.Before(q.known) {
 		q.knownCount--
 	}
 }
@@ -182,9 +169,9 @@ func (q *queue) leaves(due int64, id engine.ID) {
 // advance moves due messages to the heap until all are in it, it is full, or the next most of
 // them are known.
 func (c *call) advance(q *queue, most int) error {
-	q.liveCursors.refresh(c.e, q, q.front)
+	q.liveCursors.Refresh(c.e.store, q.num, q.front)
 	end := memtable.Position{At: c.ms + 1}
-	for n := 0; before(q.front, end) && len(q.heap) < c.e.room() && !(q.bestCount >= most && c.knows(q)); n++ {
+	for n := 0; q.front.Before(end) && len(q.heap) < c.e.room() && !(q.bestCount >= most && c.knows(q)); n++ {
 		if n == walkMost {
 			return errYield
 		}
@@ -197,29 +184,28 @@ func (c *call) advance(q *queue, most int) error {
 
 // walk moves some due messages to the heap.
 func (c *call) walk(q *queue, end memtable.Position) error {
-	if err := q.liveCursors.heads(c, q.front, end.At, false); err != nil {
+	if err := q.liveCursors.Heads(&c.reader, q.front, end.At, c.ms, false); err != nil {
 		return err
 	}
 	most := min(walkItems, c.e.room()-len(q.heap))
 	some := c.items[:0]
 	last := end // all before it are in some
 	c.e.store.Memtables.Ascend(q.num, memtable.Live, q.front, func(e memtable.Entry) bool {
-		at := memtable.Position{At: e.At, ID: e.ID}
-		if !before(at, end) {
+		at := e.Position()
+		if !at.Before(end) {
 			return false
 		}
-		some = append(some, readyItem{due: e.At, id: engine.ID(e.ID), priority: priorityOf(e.Value), epoch: c.e.store.Epoch})
+		some = append(some, store.Item{Due: e.At, ID: engine.ID(e.ID), Priority: priorityOf(e.Value), Epoch: c.e.store.Epoch})
 		if len(some) == most {
-			last = after(at)
+			last = at.Next()
 		}
 		return len(some) < most
 	})
-	for _, k := range q.liveCursors.cursors {
-		some, last = k.upTo(some, last, most)
+	for _, k := range q.liveCursors.All {
+		some, last = k.UpTo(some, last, most)
 	}
 	for _, t := range some {
-		at := memtable.Position{At: t.due, ID: uint64(t.id)}
-		if !before(at, last) || q.held(t.id) {
+		if !t.Position().Before(last) || q.held(t.ID) {
 			continue
 		}
 		q.take(t)
@@ -246,7 +232,7 @@ func priorityOf(value []byte) uint32 {
 // next is when the first pending message from front on is due, or earlier; never: there is
 // none.
 func (c *call) next(q *queue) (int64, error) {
-	q.liveCursors.refresh(c.e, q, q.front)
+	q.liveCursors.Refresh(c.e.store, q.num, q.front)
 	at, passed := int64(never), 0
 	c.e.store.Memtables.Ascend(q.num, memtable.Live, q.front, func(e memtable.Entry) bool {
 		if q.held(engine.ID(e.ID)) {
@@ -257,41 +243,28 @@ func (c *call) next(q *queue) (int64, error) {
 		at = e.At
 		return false
 	})
-	if err := q.liveCursors.heads(c, q.front, at, true); err != nil {
+	if err := q.liveCursors.Heads(&c.reader, q.front, at, c.ms, true); err != nil {
 		return 0, err
 	}
-	for _, k := range q.liveCursors.cursors {
-		at = min(at, k.first(q))
-	}
-	return at, nil
-}
-
-// first is the earliest time at which the first pending message from the cursor on may be due.
-func (k *cursor) first(q *queue) int64 {
-	for i := range k.loaded {
-		t := &k.loaded[i]
-		if k.src.Alive(t.pos) && !q.held(t.id) {
-			return t.due
+	for _, k := range q.liveCursors.All {
+		if first, _, ok := k.Floor(q.held); ok {
+			at = min(at, first)
 		}
 	}
-	if k.next < k.end {
-		at, _ := k.src.Floor(k.next)
-		return at
-	}
-	return never
+	return at, nil
 }
 
 // top returns the message that is leased first, and removes its item, even if the message is
 // corrupt. The item stays if the message must be read first, or if the disk fails to read it.
 // ok is false if there is none. errYield means that many stale items were passed over.
-func (c *call) top(q *queue) (t readyItem, m message, ok bool, err error) {
+func (c *call) top(q *queue) (t store.Item, m message, ok bool, err error) {
 	for n := 0; len(q.heap) > 0; n++ {
 		if n == 4*store.StepItems {
 			return t, m, true, errYield
 		}
 		t = q.heap[0]
 		m, ok, err = c.readyMessage(q, &t)
-		if err == errLack || errors.Is(err, syscall.EIO) { // the caller asks again
+		if err == store.ErrLack || errors.Is(err, syscall.EIO) { // the caller asks again
 			return t, m, true, err
 		}
 		q.drop()
@@ -299,65 +272,41 @@ func (c *call) top(q *queue) (t readyItem, m message, ok bool, err error) {
 			return t, m, ok, err
 		}
 	}
-	return readyItem{}, message{}, false, nil
+	return store.Item{}, message{}, false, nil
 }
 
 // readyMessage finds the message of an item, if it is still ready.
-func (c *call) readyMessage(q *queue, t *readyItem) (m message, ok bool, err error) {
-	if q.held(t.id) {
+func (c *call) readyMessage(q *queue, t *store.Item) (m message, ok bool, err error) {
+	if q.held(t.ID) {
 		return m, false, nil
 	}
-	if e, found := c.e.store.Memtables.ByID(uint64(t.id)); found {
-		if t.src != nil || e.Area != memtable.Live || e.At != t.due || e.Queue != q.num {
+	if e, found := c.e.store.Memtables.ByID(uint64(t.ID)); found {
+		if t.Src != nil || e.Area != memtable.Live || e.At != t.Due || e.Queue != q.num {
 			return m, false, nil
 		}
 		m, err = c.fromMemtable(q, e)
-		return m, err == nil && m.Priority == t.priority, err
+		return m, err == nil && m.Priority == t.Priority, err
 	}
-	at := store.Spot{Src: t.src, Pos: t.pos}
-	if t.src == nil {
-		if t.epoch == c.e.store.Epoch {
+	at := t.Spot()
+	if t.Src == nil {
+		if t.Epoch == c.e.store.Epoch {
 			return m, false, nil // it would still be in a memtable
 		}
-		if at, err = c.spotOfID(t.id); err != nil {
+		if at, err = c.reader.ByID(t.ID); err != nil {
 			return m, false, err
 		}
 	}
-	if at = c.found.now(at); at.Src == nil || at.Src.Area != memtable.Live {
+	if at = c.reader.Now(at); at.Src == nil || at.Src.Area != memtable.Live {
 		return m, false, nil
 	}
-	t.src, t.pos = at.Src, at.Pos
-	v, err := c.valueAt(at)
+	t.Src, t.Pos = at.Src, at.Pos
+	v, err := c.reader.Value(at)
 	if err != nil {
 		return m, false, err
 	}
-	if v.At != t.due {
+	if v.At != t.Due {
 		return m, false, nil
 	}
 	m, err = c.stored(q, at, v)
-	return m, err == nil && m.Priority == t.priority, err
-}
-
-// storedPriority is the priority in an entry of an sstable. The first bytes may be enough; if
-// not, it reads the whole entry.
-func storedPriority(src *store.Source, e sstable.Entry) (uint32, error) {
-	_, value, err := record.ParseKeyed(e.Value)
-	if err == nil {
-		_, value, err = record.ParseValue(value)
-	}
-	var h record.Head
-	if err == nil {
-		h, err = record.ParseHead(value)
-	}
-	switch {
-	case err == nil:
-		return h.Priority, nil
-	case !e.Cut:
-		return engine.DefaultPriority, nil
-	}
-	e, err = src.Get(e.Pos, nil)
-	if err != nil {
-		return 0, err
-	}
-	return storedPriority(src, e)
+	return m, err == nil && m.Priority == t.Priority, err
 }

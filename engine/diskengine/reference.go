@@ -23,7 +23,7 @@ func (c *call) refer(ref engine.Ref, do func(q *queue, hash *keyLookup) error) e
 		}
 		c.see(q)
 		err = do(q, &hash[0])
-		if isUnreadable(err) {
+		if store.IsUnreadable(err) {
 			err = c.unreadable(ref, err)
 		}
 		return err
@@ -103,7 +103,7 @@ func (c *call) byID(q *queue, id engine.ID) (m message, ok bool, err error) {
 		at = c.e.spotOfLease(l)
 	}
 	if at.Src == nil {
-		if at, err = c.spotOfID(id); err != nil {
+		if at, err = c.reader.ByID(id); err != nil {
 			return m, false, err
 		}
 	}
@@ -115,7 +115,7 @@ func (c *call) messageAt(q *queue, at store.Spot) (m message, ok bool, err error
 	if at.Src == nil || at.Src.Area == memtable.Finished || at.Src.QueueAt(at.Pos).Queue != q.num {
 		return m, false, nil
 	}
-	v, err := c.valueAt(at)
+	v, err := c.reader.Value(at)
 	if err != nil {
 		return m, false, err
 	}

@@ -2,6 +2,7 @@ package diskengine
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -59,9 +60,6 @@ func (r *replay) spot(id engine.ID, from record.Spot) (store.Spot, error) {
 		if src := r.e.store.Tables.ByNumber(from.Table); src != nil {
 			return store.Spot{Src: src, Pos: from.At}, nil
 		}
-	}
-	if !r.e.mayHoldID(id) {
-		return store.Spot{}, nil
 	}
 	return r.e.store.Tables.Find(uint64(id))
 }
@@ -242,7 +240,7 @@ func (r *replay) leasesOf(q *queue) (all []*lease) {
 
 // know copies into the leases of a queue what they need of their messages.
 func (r *replay) know(q *queue, all []*lease) error {
-	c := &call{e: r.e, op: "open", scratch: new(scratch)}
+	c := r.e.call(context.Background(), "open", new(scratch))
 	knows := func(l *lease, m *message) {
 		r.e.leases.SetDue(l, m.Due)
 		know(l, m)
@@ -262,15 +260,15 @@ func (r *replay) know(q *queue, all []*lease) error {
 	}
 	for len(spots) > 0 {
 		some := spots[:min(len(spots), store.StepItems)]
-		if err := c.found.readValues(some); err != nil {
+		if err := c.reader.ReadValues(some); err != nil {
 			return err
 		}
 		for _, at := range some {
-			v, err := c.valueAt(at)
-			if err == errLack { // the values were too large to be read at once
+			v, err := c.reader.Value(at)
+			if err == store.ErrLack { // the values were too large to be read at once
 				break
 			}
-			if isUnreadable(err) { // the lease will lapse, and the message is not handed out
+			if store.IsUnreadable(err) { // the lease will lapse, and the message is not handed out
 				spots = spots[1:]
 				continue
 			}
@@ -284,8 +282,7 @@ func (r *replay) know(q *queue, all []*lease) error {
 			knows(m.lease, &m)
 			spots = spots[1:]
 		}
-		clear(c.found.values)
-		c.lacks = lacks{}
+		c.reader = r.e.store.Reader()
 	}
 	return nil
 }

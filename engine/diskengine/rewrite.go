@@ -58,7 +58,7 @@ func (e *Engine) rewriteLeases(num uint32) error {
 					walk = q.leases.AscendLapsed
 				}
 				walk(num, from, func(l *lease) bool {
-					from = after(memtable.Position{At: l.Deadline, ID: l.ID})
+					from = (memtable.Position{At: l.Deadline, ID: l.ID}).Next()
 					r := recordOf(l)
 					if r.From = e.spotOfLease(l).Record(); l.HasLapsed() {
 						r.Deadline = lapsed

@@ -4,16 +4,18 @@ import (
 	"slices"
 	"sync"
 	"unsafe"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
 // scratch has the buffers of a call. They are most of what a call would allocate, so later
 // calls use them again.
 type scratch struct {
-	group          []byte      // records of a step
-	touched        []*queue    // the queues of the records
-	value, content []byte      // of a message
-	items          []readyItem // items on their way to a heap
-	lookups        []keyLookup // keys of a push
+	group          []byte       // records of a step
+	touched        []*queue     // the queues of the records
+	value, content []byte       // of a message
+	items          []store.Item // items on their way to a heap
+	lookups        []keyLookup  // keys of a push
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}

@@ -3,13 +3,15 @@ package diskengine
 import (
 	"testing"
 	"unsafe"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
 // What is kept of a scratch is bounded, whatever a call has used of it.
 func TestScratchIsBounded(t *testing.T) {
 	s := new(scratch)
 	s.lookupsFor(1_000_000)
-	s.items = make([]readyItem, 1_000_000)
+	s.items = make([]store.Item, 1_000_000)
 	s.touched = make([]*queue, 1_000_000)
 	s.value = make([]byte, keptScratch+1)
 	s.free()

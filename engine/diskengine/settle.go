@@ -6,6 +6,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
@@ -19,7 +20,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 	err := e.do(ctx, "settle", func(c *call) error {
 		return c.each(len(s), func(i int) error {
 			one, err := c.settle(&s[i])
-			if isUnreadable(err) {
+			if store.IsUnreadable(err) {
 				one, err = engine.Settled{Err: c.unreadable(c.e.tokenRef(s[i].Token), err)}, nil
 			}
 			settled[i] = one

@@ -110,15 +110,15 @@ func (t *tally) upTo(c *call, q *queue, i int) int64 {
 func (c *call) firstFrom(q *queue, l *first, from memtable.Position) (int64, error) {
 	if !l.begun {
 		l.from, l.walked, l.begun = from, from, true
-		l.area = memtable.Live
+		l.Area = memtable.Live
 	}
 	from = l.from
-	l.refresh(c.e, q, from)
+	l.Refresh(c.e.store, q.num, from)
 	at, steps := int64(never), 0
 	c.e.store.Memtables.Ascend(q.num, memtable.Live, l.walked, func(e memtable.Entry) bool {
 		if q.held(engine.ID(e.ID)) {
 			steps++
-			l.walked = after(memtable.Position{At: e.At, ID: e.ID})
+			l.walked = e.Position().Next()
 			return steps < 4*store.StepItems
 		}
 		at = e.At
@@ -129,18 +129,13 @@ func (c *call) firstFrom(q *queue, l *first, from memtable.Position) (int64, err
 	}
 	timeWillDo := q.leased == q.leases.DueBefore(q.num, from.At) // from there on nothing is leased
 	for {
-		if err := l.heads(c, from, at, timeWillDo); err != nil {
+		if err := l.Heads(&c.reader, from, at, c.ms, timeWillDo); err != nil {
 			return 0, err
 		}
 		again := false
-		for _, k := range l.cursors {
-			for len(k.loaded) > 0 && (!k.src.Alive(k.loaded[0].pos) || q.held(k.loaded[0].id)) {
-				k.loaded = k.loaded[1:]
-				again = true
-			}
-			if len(k.loaded) > 0 {
-				at = min(at, k.loaded[0].due)
-			} else if due, known := k.time(); known && timeWillDo {
+		for _, k := range l.All {
+			again = k.Skip(q.held) || again
+			if due, exact, ok := k.Floor(q.held); ok && exact && (k.Head() != nil || timeWillDo) {
 				at = min(at, due)
 			}
 		}

@@ -10,15 +10,6 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
-// unreadableError is the error of a message in a block that cannot be read.
-type unreadableError struct {
-	error
-	at store.Spot
-}
-
-// Unwrap returns what is damaged.
-func (u *unreadableError) Unwrap() error { return u.error }
-
 // unnamed is the error of an unreadable message with an id that is still to be found.
 type unnamed struct {
 	of *engine.Error
@@ -34,11 +25,11 @@ func (c *call) unreadable(ref engine.Ref, damage error) error {
 		e.Err, e.Hint = fmt.Errorf("%w: %w", engine.ErrUnavailable, damage), notGivenHint
 		return e
 	}
-	if u, ok := errors.AsType[*unreadableError](damage); ok && u.at.Src.Area != memtable.Finished { // no cancel finds those
+	if u, ok := errors.AsType[*store.UnreadableError](damage); ok && u.At.Src.Area != memtable.Finished { // no cancel finds those
 		if ref.ID != 0 {
 			e.Hint = c.rid(ref.ID)
 		} else {
-			c.unnamed = append(c.unnamed, unnamed{e, u.at})
+			c.unnamed = append(c.unnamed, unnamed{e, u.At})
 		}
 	}
 	return e

@@ -29,18 +29,24 @@ type Entry struct {
 	Ahead *Ahead // where Tail was copied before; nil: nowhere
 
 	// Sealed says of an entry that was found that it is in a sealed memtable: only a Put
-	// moves it, and its record in the log must carry its content. Passed says that it was
-	// passed to the sstable of its area, where its number is Ordinal.
-	Sealed  bool
-	Passed  bool
-	Ordinal uint32
+	// moves it, and its record in the log must carry its content.
+	Sealed bool
 }
+
+// Position is the place of the entry in its area of the queue.
+func (e *Entry) Position() Position { return Position{At: e.At, ID: e.ID} }
 
 // Position is a place in an area of a queue.
 type Position struct {
 	At int64
 	ID uint64
 }
+
+// Before reports whether p comes before o.
+func (p Position) Before(o Position) bool { return p.At < o.At || p.At == o.At && p.ID < o.ID }
+
+// Next is the position right after p.
+func (p Position) Next() Position { return Position{At: p.At, ID: p.ID + 1} }
 
 // header comes before the key and the value of an entry.
 type header struct {

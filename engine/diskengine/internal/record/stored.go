@@ -56,6 +56,16 @@ func ParseKeyed(b []byte) (key, value []byte, err error) {
 	return key, in.B, in.Err
 }
 
+// ParseStored reads the value of a live or dead message in an sstable. What it returns is part
+// of b.
+func ParseStored(b []byte) (key []byte, s State, content []byte, err error) {
+	key, value, err := ParseKeyed(b)
+	if err == nil {
+		s, content, err = ParseValue(value)
+	}
+	return key, s, content, err
+}
+
 // Head is the beginning of a content: what is needed of a message without its headers and
 // body.
 type Head struct {

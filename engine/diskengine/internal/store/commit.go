@@ -18,8 +18,8 @@ func (k *Compactor) commit(more, less []*Source, replay wal.Pos) (gone []*Source
 	all := st.Tables.with(more, less).All()
 	var dirty []*Source
 	for _, src := range all {
-		if src.Dirty {
-			src.Dirty = false
+		if src.dirty {
+			src.dirty = false
 			dirty = append(dirty, src)
 		}
 	}
@@ -31,7 +31,7 @@ func (k *Compactor) commit(more, less []*Source, replay wal.Pos) (gone []*Source
 			st.Mu.Lock()
 			defer st.Mu.Unlock()
 			for _, src := range dirty {
-				src.Dirty = true
+				src.dirty = true
 			}
 		}
 	}()

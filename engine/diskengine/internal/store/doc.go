@@ -8,6 +8,8 @@
 //
 //   - Store has the log (package wal), the memtables (package memtable) and the sstables
 //     (source.go). A new one is opened in steps (open.go): Manifest, Open, OpenLog, Start.
+//   - Reader reads of the sstables what the steps of a call lack (reader.go, value.go), Cursors
+//     what comes next in the order of due times (cursor.go), Walk a page of a list (walk.go).
 //   - Compactor works in the background: it seals memtables, lets them rest and flushes them
 //     (flush.go), merges sstables (merge.go), and makes durable which sstables and deletion
 //     bitmaps count (commit.go). A pin keeps files for a backup (pin.go).

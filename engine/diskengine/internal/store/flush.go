@@ -137,7 +137,6 @@ func (k *Compactor) Seal() {
 	st := k.st
 	end := st.Log.End()
 	st.sealedAt = uint64(end)
-	st.Seals++
 	w := &sealedTable{replay: end, at: time.Now(), memory: k.unsealed(), all: st.Memtables.Unsealed()}
 	w.Sealed = st.Memtables.Seal()
 	due, all := w.DueBefore(st.cfg.Now().Add(soon).UnixMilli(), soonQueues)

@@ -164,7 +164,7 @@ func (k *Compactor) MergeTables(some []*Source) error {
 	}
 	for m.CatchUp() > StepItems {
 	}
-	into := &Source{Table: m.Run, Area: some[0].Area, Dirty: true}
+	into := &Source{Table: m.Run, Area: some[0].Area, dirty: true}
 	for _, src := range some {
 		into.since = max(into.since, src.since)
 	}
@@ -187,10 +187,10 @@ func (k *Compactor) MergeTables(some []*Source) error {
 	}
 	st.Mu.Lock()
 	if late+m.CatchUp() > 0 {
-		into.Dirty = true
+		into.dirty = true
 	}
 	for i, src := range some {
-		src.merged, src.nth, src.Into = m, i, into
+		src.merged, src.nth, src.into = m, i, into
 	}
 	st.setTables(st.Tables.with([]*Source{into}, gone))
 	k.drew()
@@ -252,5 +252,5 @@ func (k *Compactor) dropDead() error {
 func (k *Compactor) anyDead() bool {
 	k.st.Mu.Lock()
 	defer k.st.Mu.Unlock()
-	return slices.ContainsFunc(k.st.Tables.All(), func(s *Source) bool { return s.Living() == 0 && s.Dirty })
+	return slices.ContainsFunc(k.st.Tables.All(), func(s *Source) bool { return s.Living() == 0 && s.dirty })
 }

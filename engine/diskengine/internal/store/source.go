@@ -18,13 +18,13 @@ type Source struct {
 	Area      memtable.Area
 	since     uint64    // the flush after which all of it was in sstables; 1: it was when the store was opened
 	deletions uint64    // the number of its deletion bitmaps in the manifest; 0: none
-	Dirty     bool      // an entry was deleted since the deletion bitmap was written
+	dirty     bool      // an entry was deleted since the deletion bitmap was written
 	rests     time.Time // until when it is not merged, since it cannot be read
 
 	// Where the sstable has been merged into another one:
 	merged *sstable.Merged
 	nth    int // of its sources
-	Into   *Source
+	into   *Source
 }
 
 // Sources is the set of sstables of each area. It is never changed, only replaced.
@@ -131,6 +131,16 @@ func (s *Sources) Find(id uint64) (Spot, error) {
 	return Spot{}, nil
 }
 
+// mayHoldID reports whether any sstable may have an id.
+func (s *Sources) mayHoldID(id uint64) bool {
+	for _, list := range s.Of {
+		if slices.ContainsFunc(list, func(src *Source) bool { return id <= src.MaxID() }) {
+			return true
+		}
+	}
+	return false
+}
+
 // Spot is a position in an sstable. The zero spot is nowhere.
 type Spot struct {
 	Src *Source
@@ -139,12 +149,12 @@ type Spot struct {
 
 // Now is where the entry of a spot is now, after merges; the zero spot: it was deleted.
 func (s Spot) Now() Spot {
-	for s.Src != nil && s.Src.Into != nil {
+	for s.Src != nil && s.Src.into != nil {
 		pos, ok := s.Src.merged.Locate(s.Src.nth, s.Pos)
 		if !ok {
 			return Spot{}
 		}
-		s = Spot{s.Src.Into, pos}
+		s = Spot{s.Src.into, pos}
 	}
 	if s.Src == nil || !s.Src.Alive(s.Pos) {
 		return Spot{}
@@ -162,7 +172,7 @@ func (s Spot) Record() record.Spot {
 
 // Kill deletes the entry at a spot.
 func (s Spot) Kill() bool {
-	s.Src.Dirty = true
+	s.Src.dirty = true
 	return s.Src.Kill(s.Pos)
 }
 

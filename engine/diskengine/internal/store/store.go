@@ -41,13 +41,12 @@ type Store struct {
 	Mu        Lock
 	Memtables *memtable.Tables
 	Tables    *Sources
-	Changes   uint64 // how often the set of sstables was replaced
+	changes   uint64 // how often the set of sstables was replaced
 	NextFile  uint64
 
 	Replayed uint64 // the position from which the log is replayed
 
 	Epoch     uint32 // how many memtables were dropped
-	Seals     uint64 // how many memtables were sealed
 	sealedAt  uint64 // the position of the log when the last one was sealed
 	rewritten int64  // bytes written to the log again at the last flush, as they are in no sstable
 	said      int64  // such bytes after replayed
@@ -111,7 +110,7 @@ func (c *Config) mostUnwritten() int64 {
 
 // setTables replaces the set of sstables. The lock is held.
 func (st *Store) setTables(s *Sources) {
-	st.Changes++
+	st.changes++
 	st.Tables = s
 	st.Outer.Store(s)
 }

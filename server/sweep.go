@@ -113,9 +113,9 @@ func (w *sweeping) setEnd(ctx context.Context, f *tarry.Filter) (found bool, err
 			return false, err
 		}
 		f.To = m.Died.Add(time.Millisecond)
-		w.swept.To, some = f.To, true
+		w.swept.To, found = f.To, true
 	}
-	return some, nil
+	return found, nil
 }
 
 // count counts the messages of a filter. It selects them as RedriveWhere would.

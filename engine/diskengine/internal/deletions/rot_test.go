@@ -114,7 +114,7 @@ func TestOthersAreRefused(t *testing.T) {
 	forged(func(b []byte) { le.PutUint64(b[24:], 8) })
 	refused("another number", "another number", Restore(d, dir, 9, store, tables))
 	forged(func(b []byte) { b[60] = 1 })
-	refused("no zeros", "zeros", Restore(d, dir, 9, store, tables))
+	refused("no zeros", "must be zero", Restore(d, dir, 9, store, tables))
 	forged(func(b []byte) { le.PutUint32(b[8:], version+1) })
 	if err := Restore(d, dir, 9, store, tables); !errors.Is(err, vfs.ErrVersion) || errors.Is(err, ErrDamaged) {
 		t.Errorf("another release: %v", err)

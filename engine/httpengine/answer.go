@@ -56,7 +56,9 @@ func askEach[T, V any](ctx context.Context, e *Engine, c call, n int, o *wire.Ob
 
 // inParts makes as few requests for all items as the server's limits allow. ask makes one
 // request, for the first n items of the rest. If one of several requests fails, each of its
-// items gets the error.
+// items gets the error. Once ctx has ended or the engine is closed, no further request is made:
+// its items get an error that does not leave open what became of them, and Close waits for one
+// request only.
 func inParts[T, R any](ctx context.Context, e *Engine, op string, all []T, ask func(rest []T) (n int, got []R, err error), lost func(err error) R) ([]R, error) {
 	if err := e.calls.Enter(ctx, op); err != nil {
 		return nil, err
@@ -64,6 +66,12 @@ func inParts[T, R any](ctx context.Context, e *Engine, op string, all []T, ask f
 	defer e.calls.Leave()
 	results := make([]R, 0, len(all))
 	for len(results) < len(all) {
+		if len(results) > 0 {
+			if err := e.calls.Enter(ctx, op); err != nil {
+				return append(results, slices.Repeat([]R{lost(err)}, len(all)-len(results))...), nil
+			}
+			e.calls.Leave() // this call has entered already
+		}
 		n, got, err := ask(all[len(results):])
 		if err != nil && n == len(all) {
 			return nil, err

@@ -3,6 +3,7 @@ package httpengine
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -84,14 +85,15 @@ func (e *Engine) leaseNow(ctx context.Context, w engine.Want) (all engine.Grante
 	}
 }
 
-// giveBack releases the leases of a call that failed afterwards.
+// giveBack releases the leases of a call that failed afterwards. The call has entered, so that
+// Close waits for this.
 func (e *Engine) giveBack(ctx context.Context, granted []engine.Granted) {
 	var back []engine.Settlement
 	for _, g := range granted {
 		back = append(back, engine.Releases(g.Messages)...)
 	}
-	if len(back) > 0 {
-		_, _ = e.Settle(context.WithoutCancel(ctx), back) // if it fails, they lapse
+	for part := range slices.Chunk(back, e.limits.MaxBatch) {
+		_, _ = e.settle(context.WithoutCancel(ctx), part) // if it fails, they lapse
 	}
 }
 

@@ -89,6 +89,10 @@ func TestTopFindsDeaths(t *testing.T) {
 		!strings.HasPrefix(o.Problems[0].Hint, "tarry dead ls mail --newest shows why; ") {
 		t.Errorf("%+v, %v", o.Problems, err)
 	}
+	s := status{Counts: true, overview: overview{finder: finder{late: tardy, now: time.Now()}}} // it looks for as long as it takes
+	if err := s.ask(t.Context(), c); err != nil || len(s.Problems) != 2 || s.Problems[1].about() != "news: 1 message died within 15m, the last of: no such order" || s.rows[0].bad != 1 {
+		t.Errorf("the status: %+v, %v", s.Problems, err)
+	}
 	p.Now = func() time.Time { return time.Now().Add(2 * lately) }
 	if o, err := p.topLook(t.Context(), c, tardy); err != nil || len(o.Problems) != 0 {
 		t.Errorf("long after: %+v, %v", o.Problems, err)

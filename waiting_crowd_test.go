@@ -55,3 +55,39 @@ func TestCrowdGetsWhatIsDue(t *testing.T) {
 		})
 	}
 }
+
+// TestLeaseWithoutAWaitBesideALargeWorker: a worker has room for all that each call brings. A
+// lease without a wait does not wait until all that is ready has gone to the worker, nor for a
+// call that hangs and does not include it.
+func TestLeaseWithoutAWaitBesideALargeWorker(t *testing.T) {
+	for name, took := range map[string]time.Duration{"quick": 100 * time.Millisecond, "hanging": 15 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage()
+			var calls atomic.Int32
+			s.lease = func(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+				if calls.Add(1) < 3 {
+					time.Sleep(100 * time.Millisecond)
+					return s.Engine.Lease(ctx, wants)
+				}
+				select {
+				case <-time.After(took):
+					return s.Engine.Lease(ctx, wants)
+				case <-ctx.Done():
+					return engine.Grant{}, ctx.Err()
+				}
+			}
+			bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
+				pushBurst(t, c, "q", 20*engine.MaxLease)
+				w := tarry.NewWorker(c, &tarry.WorkerConfig{Concurrency: 8 * engine.MaxLease})
+				tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error { return nil })
+				defer run(t, w)()
+				time.Sleep(10 * time.Millisecond)
+				start := time.Now()
+				got, err := c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"q"}, Max: 1})
+				if took := time.Since(start); took > 1200*time.Millisecond || err != nil {
+					t.Errorf("%d messages, %v, after %v", len(got.Messages), err, took)
+				}
+			})
+		})
+	}
+}

@@ -81,6 +81,10 @@ func (t *Standing) begin(ctx context.Context, o *Order, a *answer) {
 // fillFor is how long a turn with messages continues while there is more.
 const fillFor = 10 * time.Millisecond
 
+// moreFor is how long a turn without messages continues after its wait while a queue has more.
+// Workers with much room may leave it nothing, call after call.
+const moreFor = time.Second
+
 // await waits for the end of a turn: when it is full; when it has messages and no queue has
 // more at once; or when the wait is over and all queues have been asked.
 func (t *Standing) await(ctx context.Context, a *answer, wait time.Duration) {
@@ -98,6 +102,7 @@ func (t *Standing) await(ctx context.Context, a *answer, wait time.Duration) {
 			return
 		case <-over.C:
 			late = true
+			over.Reset(moreFor) // no round may come by then
 		case <-t.s.woken:
 		}
 		came, quiet := t.quiet(late)

@@ -107,12 +107,12 @@ func (d *Dispatcher) empty(s *Subscription) bool {
 }
 
 // wasAsked reports whether each queue that a Standing without messages has room for was asked
-// in its turn, or was known to have nothing. An answer that left more does not count: its
-// call may not have included the Standing. Called with d.mu held.
+// in its turn, or was known to have nothing. An answer that left more does not count for
+// moreFor: its call may not have included the Standing. Called with d.mu held.
 func (d *Dispatcher) wasAsked(s *Subscription) bool {
 	for ; s.askedQueues < len(s.Queues); s.askedQueues++ {
 		b := d.queues[s.Queues[s.askedQueues]]
-		if (b.ready || b.busy) && (b.answered <= s.began || b.more) && s.answer.leftOf(b.queue) > 0 {
+		if (b.ready || b.busy) && (b.answered <= s.began || b.more && time.Since(s.until) < moreFor) && s.answer.leftOf(b.queue) > 0 {
 			return false
 		}
 	}

@@ -9,8 +9,19 @@ import (
 var cancelTests = []test{
 	{"an id of another queue is not found", func(b *bed) {
 		b.need("Cancel", b.caps.Cancel)
-		r := b.push(b.msg("k", dueNow))
-		b.is(b.cancel(engine.Ref{Queue: queueName(), ID: r.ID}), engine.ErrNotFound)
+		r, other := b.push(b.msg("k", dueNow)), b.msg("k", dueNow)
+		other.Queue = queueName() // it exists, so that the id is looked up
+		b.push(other)
+		ref := engine.Ref{Queue: other.Queue, ID: r.ID}
+		b.is(b.cancel(ref), engine.ErrNotFound)
+		if b.caps.Reschedule {
+			_, err := b.e.Reschedule(b.Context(), ref, dueLater)
+			b.is(err, engine.ErrNotFound)
+		}
+		if b.caps.Claim {
+			_, err := b.e.(engine.Claimer).Claim(b.Context(), ref, engine.Want{})
+			b.is(err, engine.ErrNotFound)
+		}
 		b.lease1(0)
 	}},
 	{"in a batch each answers for itself, in order", func(b *bed) {

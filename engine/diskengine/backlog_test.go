@@ -295,6 +295,7 @@ func TestHeadersCountAsBodiesDo(t *testing.T) {
 			}()
 		}
 		time.Sleep(time.Second)
+		synctest.Wait() // one may be asking again
 		if k := e.is(t, "disk_waiting_pushes"); k != pushers-1 {
 			t.Errorf("%d of %d pushes wait", k, pushers)
 		}

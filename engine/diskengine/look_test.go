@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
+	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
 // TestLookUpsEndThoughRunsChange has another set of sstables in force each time that a call has begun to read
@@ -93,6 +95,44 @@ func TestLookUpsEndThoughRunsChange(t *testing.T) {
 				holdsReady(t, e, atomics)
 			}
 			must(t, errors.Join(e.Sound(), e.Close()))
+		})
+	}
+}
+
+// TestWhatGoesWhileItIsRead: a message that is cancelled while a call reads it is gone for that call. Of two
+// dead messages of an sstable with the same key, the call then finds the other one.
+func TestWhatGoesWhileItIsRead(t *testing.T) {
+	for name, byID := range map[string]bool{"by id": true, "dead, by key": false} {
+		t.Run(name, func(t *testing.T) {
+			d, clock := vfstest.New(nil), enginetest.NewClock()
+			e := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
+			must(t, pushAll(t, e, message("q", "a", 0)))
+			settle(t, e, lease(t, e, "q", 1), engine.Bury)
+			clock.Advance(time.Second)
+			must(t, pushAll(t, e, message("q", "a", 0)))
+			settle(t, e, lease(t, e, "q", 1), engine.Bury)
+			must(t, e.Flush(t.Context()))
+			last := engine.Ref{Queue: "q", ID: 2}
+			var cancelled atomic.Bool
+			d.Hook(func(c vfstest.Call) error {
+				if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") && c.Off == 64 && cancelled.CompareAndSwap(false, true) {
+					errs, err := e.Cancel(t.Context(), []engine.Ref{last}) // the indexes have led to it already
+					if err = errors.Join(append(errs, err)...); err != nil {
+						t.Error(err)
+					}
+				}
+				return nil
+			})
+			ref := engine.Ref{Queue: "q", Key: "a"}
+			if byID {
+				ref = last
+			}
+			m, err := e.Get(t.Context(), ref)
+			d.Hook(nil)
+			if !cancelled.Load() || byID && !errors.Is(err, engine.ErrNotFound) || !byID && (err != nil || m.ID != 1) {
+				t.Errorf("%v, %v", m, err)
+			}
+			must(t, e.Close())
 		})
 	}
 }

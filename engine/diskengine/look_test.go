@@ -136,3 +136,56 @@ func TestWhatGoesWhileItIsRead(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatMovesWhileItIsRead: a message that changes and is flushed while a call looks for it by its id is
+// found in its new sstable.
+func TestWhatMovesWhileItIsRead(t *testing.T) {
+	e, during := amidARead(t)
+	must(t, errors.Join(pushAll(t, e, message("q", "a", time.Hour)), e.Flush(t.Context())))
+	during(func() error {
+		m := message("q", "a", 2*time.Hour)
+		m.OnConflict = engine.Replace
+		return errors.Join(pushAll(t, e, m), e.Flush(context.Background()))
+	})
+	if m, err := e.Get(t.Context(), engine.Ref{Queue: "q", ID: 1}); err != nil || m.Key != "a" {
+		t.Errorf("%v, %v", m, err)
+	}
+}
+
+// TestLeaseAmidAMerge leases from two sstables, which are merged once the first is being read.
+func TestLeaseAmidAMerge(t *testing.T) {
+	e, during := amidARead(t)
+	for _, key := range []string{"a", "b"} {
+		must(t, errors.Join(pushAll(t, e, message("q", key, 0)), e.Flush(t.Context())))
+	}
+	during(func() error { return e.Merge(context.Background()) })
+	if some := lease(t, e, "q", 2); len(some) != 2 {
+		t.Errorf("leased are %v", some)
+	}
+}
+
+// amidARead is an engine, and has a function called within the next read of an sstable.
+func amidARead(t *testing.T) (e *diskengine.Engine, during func(func() error)) {
+	d := vfstest.New(nil)
+	e = place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, MergeTables: 1000}}.open(t)
+	called := false
+	t.Cleanup(func() {
+		d.Hook(nil)
+		if !called {
+			t.Error("nothing was read")
+		}
+		must(t, e.Close())
+	})
+	return e, func(do func() error) {
+		var once atomic.Bool
+		d.Hook(func(c vfstest.Call) error {
+			if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") && once.CompareAndSwap(false, true) {
+				called = true
+				if err := do(); err != nil {
+					t.Error(err)
+				}
+			}
+			return nil
+		})
+	}
+}

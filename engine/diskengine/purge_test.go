@@ -271,3 +271,19 @@ func TestPurgeAheadOfTheLog(t *testing.T) {
 		must(t, e.Close())
 	})
 }
+
+// TestPurgeOfMuch: a purge removes all of a queue whose messages have more bytes than are read at a time.
+func TestPurgeOfMuch(t *testing.T) {
+	const n = 600
+	e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 8 << 20}}.open(t)
+	msgs := make([]engine.Message, n)
+	for i := range msgs {
+		msgs[i] = message("q", "", time.Hour)
+		msgs[i].Body = noise(3000)
+	}
+	must(t, errors.Join(pushAll(t, e, msgs...), e.Flush(t.Context())))
+	if removed, err := e.Purge(t.Context(), "q", 0); err != nil || removed != n {
+		t.Errorf("%v of %d are removed, %v", removed, n, err)
+	}
+	must(t, e.Close())
+}

@@ -2,6 +2,7 @@ package diskengine_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -38,7 +39,7 @@ func TestListOfDamage(t *testing.T) {
 	if err := e.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	spoil(t, d, 2000)
+	spoil(t, d, 1000)
 	var all [2][]string
 	for i, newest := range []bool{false, true} {
 		q := engine.ListQuery{Queue: "q", State: engine.Scheduled, Limit: 7, Newest: newest}
@@ -64,6 +65,26 @@ func TestListOfDamage(t *testing.T) {
 			t.Errorf("%s is listed behind k%d, and %s backwards", key, last, down[len(down)-1-i])
 		}
 		last = at
+	}
+	// Every bound may be in the damaged block.
+	start := enginetest.NewClock().Now() // all such clocks begin with the same time
+	readable := func(i int) bool { return slices.Contains(up, fmt.Sprint("k", i)) }
+	for i := range n {
+		after, before := i, i-1
+		for after < n && !readable(after) {
+			after++
+		}
+		for before >= 0 && !readable(before) {
+			before--
+		}
+		bound := start.Add(time.Hour + time.Duration(i)*time.Second)
+		for q, want := range map[engine.ListQuery]int{{From: bound}: after, {To: bound, Newest: true}: before} {
+			q.Queue, q.State, q.Limit = "q", engine.Scheduled, 1
+			page, err := e.List(t.Context(), q)
+			if err != nil || len(page.Messages) == 0 && 0 <= want && want < n || len(page.Messages) > 0 && page.Messages[0].Key != fmt.Sprint("k", want) {
+				t.Errorf("the first beyond k%d, the latest first %v: %v, %v, want k%d", i, q.Newest, page.Messages, err, want)
+			}
+		}
 	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package diskengine_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -80,4 +81,46 @@ func TestPagesReadWhatTheyShow(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestPagesOfOneTime: of messages that are due at the same time, each is on one page, though the next page
+// begins right after the last one's id.
+func TestPagesOfOneTime(t *testing.T) {
+	const n = 5
+	clock := enginetest.NewClock()
+	e := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
+	for i := range n {
+		must(t, pushAll(t, e, message("q", fmt.Sprint(i), time.Hour)))
+	}
+	must(t, e.Flush(t.Context()))
+	for _, newest := range []bool{false, true} {
+		seen := 0
+		for q, more := (engine.ListQuery{Queue: "q", State: engine.Scheduled, Newest: newest, Limit: 2}), true; more; more = q.After != "" {
+			page, err := e.List(t.Context(), q)
+			must(t, err)
+			seen, q.After = seen+len(page.Messages), page.Next
+		}
+		if seen != n {
+			t.Errorf("%d of %d are listed, the latest first %v", seen, n, newest)
+		}
+	}
+	must(t, e.Close())
+}
+
+// TestNextDueBehindWhatWent: the next due time is exact where only the time of a deleted entry, the first of
+// a block, is in memory.
+func TestNextDueBehindWhatWent(t *testing.T) {
+	clock := enginetest.NewClock()
+	e := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}.open(t)
+	for _, key := range []string{"1", "2", "3"} {
+		in, err := time.ParseDuration(key + "h")
+		must(t, errors.Join(err, pushAll(t, e, message("q", key, in))))
+	}
+	must(t, e.Flush(t.Context()))
+	errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "1"}})
+	must(t, errors.Join(append(errs, err)...))
+	if i, err := e.Queue(t.Context(), "q"); err != nil || !i.NextDue.Equal(clock.Now().Add(2*time.Hour)) {
+		t.Errorf("%v, %v", i.NextDue, err)
+	}
+	must(t, e.Close())
 }

@@ -117,6 +117,9 @@ func TestHostileHashes(t *testing.T) {
 	}
 	r := written(t, d, 1, small(), all)
 	must(t, whole(r, all, nil))
+	if pos, ok, err := r.FindKey(Key{13: 2}); ok || err != nil { // the first half alone is no match
+		t.Errorf("a key that nobody has is found at %d, %v", pos, err)
+	}
 	must(t, r.Close())
 
 	same := slices.Clone(all)

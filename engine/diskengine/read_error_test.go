@@ -352,3 +352,38 @@ func TestEndOfARunThatTheDiskDoesNotGive(t *testing.T) {
 	}
 	must(t, e.Close())
 }
+
+// TestOpenTriesABlockOnce: many leases are of messages in a block that the disk does not give. It may take
+// long to fail, so an opening does not read it again and again.
+func TestOpenTriesABlockOnce(t *testing.T) {
+	d, clock := vfstest.New(nil), enginetest.NewClock()
+	p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 8 << 20, BlockBytes: 1 << 20}}
+	e := p.open(t)
+	const n = 5 * engine.MaxLease
+	for range n / engine.MaxLease {
+		msgs := make([]engine.Message, engine.MaxLease)
+		for i := range msgs {
+			msgs[i] = message("q", "", 0)
+		}
+		must(t, pushAll(t, e, msgs...))
+	}
+	must(t, e.Flush(t.Context()))
+	for range n / engine.MaxLease {
+		lease(t, e, "q", engine.MaxLease)
+	}
+	must(t, e.Close())
+	var tried atomic.Int64
+	d.Hook(func(c vfstest.Call) error {
+		if c.Op == vfstest.Read && strings.HasSuffix(c.Name, ".run") && c.Off == 64 {
+			tried.Add(1)
+			return syscall.EIO
+		}
+		return nil
+	})
+	e = p.open(t)
+	d.Hook(nil)
+	if n := tried.Load(); n == 0 || n > 20 { // to try it once takes a few reads
+		t.Errorf("the disk was asked %d times for the block", n)
+	}
+	must(t, e.Close())
+}

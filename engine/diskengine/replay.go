@@ -282,7 +282,7 @@ func (r *replay) know(q *queue, all []*lease) error {
 			knows(m.lease, &m)
 			spots = spots[1:]
 		}
-		c.reader = r.e.store.Reader()
+		c.reader.Forget()
 	}
 	return nil
 }

@@ -78,6 +78,10 @@ func (r *Reader) Trim() {
 	}
 }
 
+// Forget forgets what was read and noted, but not which blocks cannot be read: they may take
+// long to fail.
+func (r *Reader) Forget() { *r = Reader{st: r.st, blocks: r.blocks} }
+
 // in forgets what holds only for another set of sstables.
 func (r *Reader) in(set *Sources) {
 	if r.set == set {

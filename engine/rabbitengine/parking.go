@@ -15,8 +15,9 @@ import (
 const (
 	// parkedFor is how often parked messages are published again.
 	parkedFor = 5 * time.Second
-	// parkedAgain is the pause after some could not be published.
-	parkedAgain = 30 * time.Second
+	// heldFor is how long messages that could not be published are held before a retry, so
+	// that no process reads them again and again.
+	heldFor = 30 * time.Second
 )
 
 var (
@@ -29,12 +30,14 @@ var (
 func (e *Engine) attend(s *session) {
 	for {
 		s.missQueues(e.cfg.Logger)
-		pause := parkedFor
-		if err := e.unpark(s); err != nil && !s.over() && e.closing.Err() == nil {
+		held, err := e.unpark(s)
+		if err != nil && !s.over() && e.closing.Err() == nil {
 			e.trouble.Note(staysParked, "", "queue", s.layout.parking(), "error", err)
-			pause = parkedAgain
 		}
-		later := time.NewTimer(pause)
+		if held != nil {
+			time.AfterFunc(heldFor, func() { _ = held.Close() }) // it may be closed already
+		}
+		later := time.NewTimer(parkedFor)
 		select {
 		case <-later.C:
 		case <-s.ended:
@@ -46,46 +49,54 @@ func (e *Engine) attend(s *session) {
 
 // unpark publishes messages that an exchange could not route, or that a policy expired. It
 // first declares all that they need. It does nothing while the broker accepts no messages.
-func (e *Engine) unpark(s *session) error {
+// It returns the channel that holds what cannot be published, until it is closed; nil: none.
+func (e *Engine) unpark(s *session) (held *amqp.Channel, err error) {
 	if s.blocked.Load() != nil {
-		return nil
+		return nil, nil
 	}
 	n, err := s.stock(s.layout.parking())
 	if err != nil && !notFound(err) || err == nil && n == 0 {
-		return err
+		return nil, err
 	}
 	if err := s.withChannel(s.layout.declare); err != nil {
-		return err
+		return nil, err
 	}
 	s.declareAgain()
-	moved := 0
-	err = s.withChannel(func(ch *amqp.Channel) (failed error) { // closing it returns the messages that stay
-		defer s.acks.wait(s.ended)
-		for range n {
-			d, there, err := ch.Get(s.layout.parking(), false)
-			if err != nil {
-				return err
-			}
-			if !there || !e.gate.TryEnter() {
-				break
-			}
-			if err = e.post(s, &d); err == nil {
-				err = d.Ack(false)
-				s.acks.sent()
-			}
-			e.gate.Leave()
-			if err != nil {
-				failed = err // continue with the others
-				continue
-			}
-			moved++
+	ch, err := s.in.Channel()
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if held == nil {
+			s.acks.wait(s.ended)
+			_ = ch.Close() // it may be closed already
 		}
-		return failed
-	})
+	}()
+	moved := 0
+	var failed error
+	for range n {
+		d, there, err := ch.Get(s.layout.parking(), false)
+		if err != nil {
+			return nil, err
+		}
+		if !there || !e.gate.TryEnter() {
+			break
+		}
+		if err = e.post(s, &d); err == nil {
+			err = d.Ack(false)
+			s.acks.sent()
+		}
+		e.gate.Leave()
+		if err != nil {
+			held, failed = ch, err // continue with the others
+			continue
+		}
+		moved++
+	}
 	if moved > 0 {
 		e.trouble.Note(wasParked, "", "count", moved)
 	}
-	return err
+	return held, failed
 }
 
 // post publishes a parked message.

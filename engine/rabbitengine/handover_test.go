@@ -70,7 +70,7 @@ func TestMessagesOfOthersAreTaken(t *testing.T) {
 	t.Parallel()
 	quorum(t, func(t *testing.T, url string, cfg Config) {
 		e := opened(t, url, cfg)
-		ok(t, now(t, e).ensureWork("q"))
+		ok(t, now(t, e).ensureWork(t.Context(), "q"))
 		ch := bare(t, url)
 		send(t, ch, "", "tarry.queue.q", amqp.Publishing{
 			Body: []byte("hello"), ContentType: "text/plain", DeliveryMode: amqp.Persistent,
@@ -102,7 +102,7 @@ func TestParkedMessagesComeBack(t *testing.T) {
 		_, err := ch.QueueDelete("tarry.queue.q", false, false, false)
 		ok(t, err)
 		s, delay := now(t, e), 0x7d*cfg.Unit
-		ok(t, s.ensureDelay(0x7d))
+		ok(t, s.ensureDelay(t.Context(), 0x7d))
 		_, err = ch.QueueDelete(s.layout.name(brokerQueue{delay: digitDelay{1, 7}}), false, false, false) // of what is pushed next
 		ok(t, err)
 		later := pushed(t, e, engine.Message{Due: engine.When{In: delay}})

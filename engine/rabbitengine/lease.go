@@ -87,7 +87,7 @@ func (e *Engine) leaseOne(ctx context.Context, w engine.Want) (g engine.Granted)
 	e.mu.Unlock()
 	defer e.unpolled(q)
 	take := taking{e: e, q: q, max: w.Max, ttr: w.TTR}
-	left, err := take.gather(s)
+	left, err := take.gather(ctx, s)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.lapse()
@@ -110,7 +110,7 @@ type gets struct {
 }
 
 // get fetches one message from a work queue; nil if the queue is empty or does not exist.
-func (s *session) get(queue string) (*amqp.Delivery, *amqp.Channel, error) {
+func (s *session) get(ctx context.Context, queue string) (*amqp.Delivery, *amqp.Channel, error) {
 	name := s.layout.workQueue(queue)
 	if !s.knows(brokerQueue{queue: queue}) {
 		// Fetching from a queue that does not exist closes the channel, with the leases on
@@ -120,7 +120,7 @@ func (s *session) get(queue string) (*amqp.Delivery, *amqp.Channel, error) {
 			return nil, nil, nil
 		}
 		if err == nil { // bound to the exchange
-			err = s.ensureWork(queue)
+			err = s.ensureWork(ctx, queue)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -160,9 +160,9 @@ type taking struct {
 
 // gather fetches the missing messages from the broker, and reports whether it has more. It
 // leases nothing: a short lease could lapse before the call ends and be granted in it twice.
-func (t *taking) gather(s *session) (left bool, err error) {
+func (t *taking) gather(ctx context.Context, s *session) (left bool, err error) {
 	for !t.enough() {
-		d, ch, err := s.get(t.q.name)
+		d, ch, err := s.get(ctx, t.q.name)
 		if err != nil || d == nil {
 			return left, err
 		}

@@ -38,7 +38,7 @@ func TestWhatComesForAForgottenQueueGoesToOthers(t *testing.T) {
 		var d *amqp.Delivery
 		var ch *amqp.Channel
 		servertest.Await(t, "the message", func() (err error) {
-			if d, ch, err = s.get("q"); err == nil && d == nil {
+			if d, ch, err = s.get(t.Context(), "q"); err == nil && d == nil {
 				err = engine.ErrNotFound
 			}
 			return err
@@ -182,7 +182,7 @@ func TestWhatCannotBeBuriedIsBuriedLater(t *testing.T) {
 		e := opened(t, url, cfg)
 		pushed(t, e, engine.Message{Terms: engine.Terms{MaxAttempts: 1}})
 		l := leased(t, e, 1, time.Millisecond)[0]
-		ok(t, now(t, e).ensureDead("q"))
+		ok(t, now(t, e).ensureDead(t.Context(), "q"))
 		s, alarm := now(t, e), "low on memory"
 		s.blocked.Store(&alarm)
 		servertest.Await(t, "its death", func() error {

@@ -109,7 +109,7 @@ const prefetchMost = 10_000
 
 // stream makes deliveries of a queue flow while a poll waits, so that n are allowed beyond
 // those that are leased or dead but not yet moved.
-func (e *Engine) stream(s *session, q *queue, n int) error {
+func (e *Engine) stream(ctx context.Context, s *session, q *queue, n int) error {
 	e.mu.Lock()
 	most := min(q.leased+len(q.spent)+n, prefetchMost)
 	enough := q.flow != nil && q.flow.session == s && q.flow.most >= most
@@ -128,7 +128,15 @@ func (e *Engine) stream(s *session, q *queue, n int) error {
 	if f != nil && f.most >= most {
 		return nil
 	}
-	if err := s.ensureWork(q.name); err != nil {
+	if rest := s.cancelsFor(brokerQueue{queue: q.name}); rest > 0 { // other queues of the poll do not wait for it
+		time.AfterFunc(rest, func() {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			q.tell()
+		})
+		return nil
+	}
+	if err := s.ensureWork(ctx, q.name); err != nil {
 		return err
 	}
 	begin := f == nil

@@ -157,11 +157,13 @@ func (s *session) missQueues(log *slog.Logger) {
 }
 
 // ensure declares a queue unless it is known to exist.
-func (s *session) ensure(q brokerQueue) error {
+func (s *session) ensure(ctx context.Context, q brokerQueue) error {
 	if s.knows(q) {
 		return nil
 	}
-	s.awaitCancels(q)
+	if err := s.awaitCancels(ctx, q); err != nil {
+		return err
+	}
 	s.declares.Lock()
 	defer s.declares.Unlock()
 	if s.knows(q) {
@@ -193,31 +195,45 @@ func (s *session) forget(q brokerQueue) {
 // cancelsWithin is how long a broker may take to cancel the consumers of a deleted queue.
 const cancelsWithin = time.Second
 
-// awaitCancels waits until the consumers of a queue that is gone are cancelled, here and in
-// other processes. RabbitMQ 3 moves those that are left to a new queue of this name. If it is
-// a quorum queue, they block its messages: they are counted as delivered, but never arrive.
-func (s *session) awaitCancels(q brokerQueue) {
+// cancelsFor returns for how long consumers of a queue that is gone may not be cancelled yet,
+// here and in other processes. RabbitMQ 3 moves those that are left to a new queue of this
+// name. If it is a quorum queue, they block its messages: they are counted as delivered, but
+// never arrive.
+func (s *session) cancelsFor(q brokerQueue) time.Duration {
 	s.mu.RLock()
-	gone := s.declared[q]
-	s.mu.RUnlock()
-	timer := time.NewTimer(time.Until(gone.Add(cancelsWithin)))
+	defer s.mu.RUnlock()
+	return time.Until(s.declared[q].Add(cancelsWithin))
+}
+
+// awaitCancels waits for that long.
+func (s *session) awaitCancels(ctx context.Context, q brokerQueue) error {
+	rest := s.cancelsFor(q)
+	if rest <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(rest)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-s.ended:
+	case <-ctx.Done():
+		return ctx.Err()
 	}
+	return nil
 }
 
-func (s *session) ensureWork(queue string) error { return s.ensure(brokerQueue{queue: queue}) }
+func (s *session) ensureWork(ctx context.Context, queue string) error {
+	return s.ensure(ctx, brokerQueue{queue: queue})
+}
 
-func (s *session) ensureDead(queue string) error {
-	return s.ensure(brokerQueue{queue: queue, dead: true})
+func (s *session) ensureDead(ctx context.Context, queue string) error {
+	return s.ensure(ctx, brokerQueue{queue: queue, dead: true})
 }
 
 // ensureDelay declares the queues on the way of a delay.
-func (s *session) ensureDelay(units uint64) error {
+func (s *session) ensureDelay(ctx context.Context, units uint64) error {
 	for delay := range digitDelays(units) {
-		if err := s.ensure(brokerQueue{delay: delay}); err != nil {
+		if err := s.ensure(ctx, brokerQueue{delay: delay}); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,7 @@ func (e *Engine) LeaseWait(ctx context.Context, w engine.Wait) (engine.Waited, e
 		if err != nil {
 			return engine.Waited{}, err
 		}
-		told, err := e.streams(s, queues, &w)
+		told, err := e.streams(ctx, s, queues, &w)
 		if err != nil {
 			if s.over() {
 				continue
@@ -109,10 +109,10 @@ func (e *Engine) unawaited(queues []*queue, arrived chan struct{}) {
 const spread = 4
 
 // streams starts the flow of queues. It reports queues that have none.
-func (e *Engine) streams(s *session, queues []*queue, w *engine.Wait) (told []engine.Told, err error) {
+func (e *Engine) streams(ctx context.Context, s *session, queues []*queue, w *engine.Wait) (told []engine.Told, err error) {
 	for _, q := range queues {
 		n := max(1, min(room(w, q.name, w.Max), spread*w.Max/len(queues)))
-		if err := e.stream(s, q, n); err != nil {
+		if err := e.stream(ctx, s, q, n); err != nil {
 			if s.over() || notFound(err) {
 				return nil, fault("lease", q.name, err)
 			}

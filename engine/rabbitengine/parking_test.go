@@ -1,6 +1,8 @@
 package rabbitengine
 
 import (
+	"log/slog"
+	"strconv"
 	"testing"
 	"time"
 
@@ -25,5 +27,22 @@ func TestParkedLaterIsSeenAtOnce(t *testing.T) {
 	leased(t, e, 1, 0)
 	if took := time.Since(since); took > heldFor/2 {
 		t.Errorf("it came after %v", took)
+	}
+}
+
+// However many queues are declared, the looks for parked messages do not wait for all of them.
+func TestManyQueuesDelayNoLook(t *testing.T) {
+	t.Parallel()
+	e := opened(t, rabbittest.Shared(t), Config{Queues: Quorum, Logger: slog.New(slog.DiscardHandler)})
+	s := now(t, e)
+	s.mu.Lock()
+	for n := range 50_000 {
+		s.declared[brokerQueue{queue: strconv.Itoa(n)}] = time.Time{}
+	}
+	s.mu.Unlock()
+	since := time.Now()
+	s.missQueues(e.cfg.Logger)
+	if took := time.Since(since); took > parkedFor {
+		t.Errorf("it took %v", took)
 	}
 }

@@ -132,14 +132,19 @@ func (s *session) stock(name string) (n int, err error) {
 	return n, err
 }
 
-// missQueues looks for the declared queues, and warns of those that are gone.
+// missWithin bounds a look for the declared queues: parked messages wait for its end.
+const missWithin = time.Second
+
+// missQueues looks for the declared queues, as many as the time allows, each time in another
+// order, and warns of those that are gone.
 func (s *session) missQueues(log *slog.Logger) {
 	s.mu.RLock()
 	all := slices.DeleteFunc(slices.Collect(maps.Keys(s.declared)), func(q brokerQueue) bool { return !s.declared[q].IsZero() })
 	s.mu.RUnlock()
-	for n := 0; n < len(all); n++ {
+	until := time.Now().Add(missWithin)
+	for n := 0; n < len(all) && time.Now().Before(until); n++ {
 		err := s.withChannel(func(ch *amqp.Channel) error {
-			for ; n < len(all); n++ {
+			for ; n < len(all) && time.Now().Before(until); n++ {
 				if _, err := ch.QueueDeclarePassive(s.layout.name(all[n]), true, false, false, false, nil); err != nil {
 					return err
 				}

@@ -44,8 +44,8 @@ func TestURLSetsTheConfig(t *testing.T) {
 
 func TestURLRefusesBadOptions(t *testing.T) {
 	for text, hint := range map[string]string{
-		"disk:x?memry=1":             `a disk: URL has no option "memry"; it has ballast, close_timeout, max_leases, max_pending, memory, min_free, retry_for`,
-		"disk:x?sync=off":            `a disk: URL has no option "sync"`,
+		"disk:x?memry=1":             `the scheme disk has no option "memry"; it has ballast, close_timeout, max_leases, max_pending, memory, min_free, retry_for`,
+		"disk:x?sync=off":            `the scheme disk has no option "sync"`,
 		"disk:x?memory=big":          "memory is a size such as",
 		"disk:x?memory=1MiB":         "memory is at least 8MiB",
 		"disk:x?max_leases=0":        "max_leases is at least 1",

@@ -63,9 +63,9 @@ func (r *Reader) Done() error {
 		case strings.Contains(name+r.url.RawQuery, "@"):
 			r.Fail(escape) // the name may be part of a password
 		case len(r.known) == 0:
-			r.Fail("a %s: URL takes no options, so no %q", r.url.Scheme, name)
+			r.Fail("the scheme %s takes no options, so no %q", r.url.Scheme, name)
 		default:
-			r.Fail("a %s: URL has no option %q; it has %s", r.url.Scheme, name, strings.Join(r.known, ", "))
+			r.Fail("the scheme %s has no option %q; it has %s", r.url.Scheme, name, strings.Join(r.known, ", "))
 		}
 	}
 	return r.err

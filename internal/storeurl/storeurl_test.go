@@ -81,7 +81,7 @@ func TestOptions(t *testing.T) {
 func TestOptionsThatWillNotDo(t *testing.T) {
 	t.Parallel()
 	for raw, hint := range map[string]string{
-		"x:?cash=64KiB":                        `a x: URL has no option "cash"; it has cache, evict, max, password_file, prefix, timeout`,
+		"x:?cash=64KiB":                        `the scheme x has no option "cash"; it has cache, evict, max, password_file, prefix, timeout`,
 		"x:?b=1&a=2":                           `no option "a"`,
 		"x:?prefix=a&prefix=b":                 "prefix is given twice",
 		"x:?evict=perhaps":                     "evict is true or false",

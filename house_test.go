@@ -5,9 +5,11 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -58,17 +60,28 @@ var mayImport = map[string][]string{
 
 var buckets = []string{"util", "utils", "common", "helper", "helpers", "misc", "pkg", "models"}
 
+// goFiles are the files of this module by folder, without tests.
 func goFiles(t *testing.T) map[string][]*ast.File {
 	t.Helper()
+	folders, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folders
+}
+
+var parsed = sync.OnceValues(func() (map[string][]*ast.File, error) {
 	folders := make(map[string][]*ast.File)
 	fset := token.NewFileSet()
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+	return folders, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		if d.IsDir() {
-			if name := d.Name(); path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules" || path == "bench") {
-				return filepath.SkipDir
+			name := d.Name()
+			_, err := os.Stat(filepath.Join(path, "go.mod"))
+			if path != "." && (err == nil || strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules") {
+				return filepath.SkipDir // or a module of its own
 			}
 			return nil
 		}
@@ -86,11 +99,7 @@ func goFiles(t *testing.T) map[string][]*ast.File {
 		folders[dir] = append(folders[dir], f)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return folders
-}
+})
 
 func TestHouseImportsPointOneWay(t *testing.T) {
 	for dir, files := range goFiles(t) {
@@ -164,9 +173,11 @@ func TestHouseEveryExportedNameHasADocComment(t *testing.T) {
 }
 
 func exportedReceiver(d *ast.FuncDecl) bool {
-	if d.Recv == nil || len(d.Recv.List) == 0 {
-		return true
-	}
+	return d.Recv == nil || ast.IsExported(receiver(d))
+}
+
+// receiver is the name of the type that a method is of.
+func receiver(d *ast.FuncDecl) string {
 	typ := d.Recv.List[0].Type
 	for {
 		switch t := typ.(type) {
@@ -177,9 +188,9 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 		case *ast.IndexListExpr:
 			typ = t.X
 		case *ast.Ident:
-			return t.IsExported()
+			return t.Name
 		default:
-			return false
+			return ""
 		}
 	}
 }

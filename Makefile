@@ -16,6 +16,12 @@ MISSING = $$(command -v redis-server >/dev/null || echo redis-server; \
 # How long the tests of a package may take.
 TESTTIME ?= 20m
 
+# Calls the shell's function run, then prints the times of the packages that it tested, the slowest first. It fails if run does.
+timed = tab=$$(printf '\t'); log=$$(mktemp) || exit 1; trap 'rm -f $$log $$log.passed' EXIT; trap 'exit 1' INT TERM; \
+	{ run && touch $$log.passed; } | tee $$log; \
+	echo "the slowest packages first:"; grep -E "^(ok|FAIL).*$$tab[0-9.]+s" $$log | sort -t "$$tab" -k 3,3rn; \
+	[ -e $$log.passed ]
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -62,7 +68,7 @@ ui: ui/web/node_modules/.package-lock.json ## Build the dashboard's pages into u
 test: servers ui-packages ## Run all tests.
 	@[ -n "$(MISSING)" ] || export TARRY_TEST_SERVERS=require; \
 	[ ! -e ui/web/node_modules/.package-lock.json ] || export TARRY_TEST_UI=require; \
-	$(GO) test $(TESTFLAGS) -timeout $(TESTTIME) ./...
+	run() { $(GO) test $(TESTFLAGS) -timeout $(TESTTIME) ./...; }; $(timed)
 
 # What has concurrency of its own, the slowest first, and what tests one engine that processes share.
 # The race detector makes them ten times slower: with -short they play fewer random histories than make test.
@@ -72,8 +78,8 @@ SHARED_RACES = -run '^TestSuite$$/^(Race|RaceLimits|Cut)$$' ./engine/pgengine
 .PHONY: test-race
 test-race: servers ## Run the tests of what has concurrency of its own with the race detector (a C compiler).
 	@[ -n "$(MISSING)" ] || export TARRY_TEST_SERVERS=require; \
-	CGO_ENABLED=1 $(GO) test -race -short -timeout $(TESTTIME) $(RACES) && \
-	CGO_ENABLED=1 $(GO) test -race -short -timeout $(TESTTIME) $(SHARED_RACES)
+	export CGO_ENABLED=1; races="$(GO) test -race -short -timeout $(TESTTIME)"; \
+	run() { $$races $(RACES) && $$races $(SHARED_RACES); }; $(timed)
 
 .PHONY: test-thorough
 test-thorough: ## Run all tests with the race detector and with what make test leaves out for its time: whole suites of each variant, four times the histories.

@@ -21,7 +21,7 @@ import (
 // TestQueuesThatWentTakeNoMemory makes many queues and empties them: their memory is given back, but for
 // some that are kept. Those that still hold something stay.
 func TestQueuesThatWentTakeNoMemory(t *testing.T) {
-	const queues, stay, each = 12_000, 100, 150 // bytes of names, settings and tables of a queue, at least
+	const queues, stay, each = 12_000, 100, 400 // bytes of names, settings and tables of a queue, at least
 	clock := enginetest.NewClock()
 	p := place{vfs.OS{}, t.TempDir(), diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 4 << 20}}
 	e := p.open(t)
@@ -31,7 +31,6 @@ func TestQueuesThatWentTakeNoMemory(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
-	before := heap()
 	for at := 0; at < queues; at += 500 {
 		var msgs []engine.Message
 		var refs []engine.Ref
@@ -55,12 +54,9 @@ func TestQueuesThatWentTakeNoMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := heap()
-	t.Logf("%d queues take %d KiB, %d after they went", queues, (full-before)>>10, (after-before)>>10)
-	if full-before < queues*each {
-		t.Errorf("%d queues take %d bytes: the test measures nothing", queues, full-before)
-	}
-	if after-before > (full-before)/4 {
-		t.Errorf("%d queues took %d bytes, and %d are left", queues, full-before, after-before)
+	// Not compared with the heap before: what earlier tests left may have gone meanwhile.
+	if given := full - after; given < (queues-stay)*each {
+		t.Errorf("%d queues that went gave back %d bytes, want %d at least", queues-stay, given, (queues-stay)*each)
 	}
 	all, _, err := e.Queues(t.Context(), "", 1000)
 	if err != nil || len(all) != stay {

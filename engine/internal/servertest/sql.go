@@ -45,7 +45,7 @@ func database(t testing.TB, server, name string) string {
 
 func (k *SQL) execute(t testing.TB, url, query string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*Patience) // it waits for a checkpoint
 	defer cancel()
 	db, err := k.Open(url)
 	if err == nil {

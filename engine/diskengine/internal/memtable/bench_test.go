@@ -5,7 +5,6 @@ package memtable
 import (
 	"flag"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"runtime"
 	"syscall"
@@ -200,7 +199,7 @@ func BenchmarkPass(b *testing.B) {
 	for left > 0 {
 		n := s.Pass(Live, min(left, 256), func(Entry) {})
 		if left -= n; n == 0 {
-			s.Again(math.MaxInt)
+			s.Again()
 		}
 	}
 	b.ReportMetric(float64(cpu()-from)/float64(b.N), "cpu-ns/op")

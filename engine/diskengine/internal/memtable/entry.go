@@ -58,7 +58,7 @@ type header struct {
 	class   uint8
 	_       uint8
 	hash    uint32 // of the key
-	ordinal uint32 // one more than the ordinal in the sstable; 0: not passed
+	ordinal uint32 // in the sstable, once it was passed (Sealed.Pass)
 	large   uint32 // one more than the index in arena.large; 0: key and value follow the header
 }
 

@@ -181,11 +181,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 			if m.flight == nil {
 				t.Skip()
 			}
-			for m.flight.Again(rapid.IntRange(0, 10).Draw(t, "undone") + 1) {
-				if rapid.Bool().Draw(t, "remove meanwhile") {
-					m.remove(t, m.any(t))
-				}
-			}
+			m.flight.Again()
 			m.begin(m.flight)
 		},
 		"drop": func(t *rapid.T) {

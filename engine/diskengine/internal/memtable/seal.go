@@ -7,9 +7,6 @@ import "math"
 type Sealed struct {
 	of *Tables
 	w  *table
-
-	undoing bool // Again has begun
-	undone  item // the first item that Again has not looked at
 }
 
 // Seal seals the active memtable, returns it, and begins a new one. Several may be sealed at a
@@ -61,6 +58,9 @@ type pass struct {
 	left []uint32 // ordinals of entries that were removed after they had been passed
 }
 
+// has reports whether an entry of the area was passed.
+func (p *pass) has(it *item) bool { return p.next > 0 && !p.last.less(it) }
+
 // Pass gives fn at most so many further entries of an area, in the order of (queue, time, id),
 // and returns how many: 0 at the end. The entries have the ordinals 0, 1, and so on. fn must
 // not call anything of Tables.
@@ -80,30 +80,15 @@ func (s *Sealed) Pass(a Area, most int, fn func(Entry)) int {
 		r := ref(p.last.ref)
 		h := w.arena.at(r)
 		fn(s.entry(r, h))
-		p.next++
 		h.ordinal = p.next
+		p.next++
 		n++
 	}
 	return n
 }
 
-// Again lets Pass start over in all areas, after the entries could not be written. It looks at
-// so many entries at most. Call it until it reports that there are no more, and then Pass.
-func (s *Sealed) Again(most int) (more bool) {
-	w := s.w
-	if !s.undoing {
-		s.undoing, s.undone = true, item{at: math.MinInt64}
-	}
-	for c := w.order.seek(s.undone); c.item() != nil; c.next() {
-		if most--; most < 0 {
-			s.undone = *c.item()
-			return true
-		}
-		w.arena.at(ref(c.item().ref)).ordinal = 0
-	}
-	s.undoing, w.passes = false, [areas]pass{}
-	return false
-}
+// Again lets Pass start over in all areas, after the entries could not be written.
+func (s *Sealed) Again() { s.w.passes = [areas]pass{} }
 
 // Left returns the ordinals of the entries of an area that were removed after they had been
 // passed, since the last call.

@@ -136,9 +136,9 @@ func (w *table) move(r ref, h *header, p place, at int64) {
 
 // remove removes an entry.
 func (w *table) remove(r ref, h *header) {
-	if h.ordinal != 0 {
-		p := &w.passes[h.place.area()]
-		p.left = append(p.left, h.ordinal-1)
+	it := h.item(r)
+	if p := &w.passes[h.place.area()]; p.has(&it) {
+		p.left = append(p.left, h.ordinal)
 	}
 	w.unindex(r, h)
 	w.ids.remove(h.id, r)

@@ -176,11 +176,10 @@ func (k *Compactor) FlushTable(w *sealedTable) (err error) {
 				err = errors.Join(err, src.Remove())
 			}
 		}
-		for more := true; more; {
-			st.Mu.Lock()
-			more, w.passed = w.Again(16*StepItems), 0
-			st.Mu.Unlock()
-		}
+		st.Mu.Lock()
+		defer st.Mu.Unlock()
+		w.Again()
+		w.passed = 0
 	}()
 	for a := memtable.Live; a <= memtable.Finished; a++ {
 		src, err := k.write(w, a)

@@ -90,8 +90,7 @@ func (m *Merged) copy(w *Writer, sources []*Table, total uint32) (err error) {
 	}()
 	for i, r := range sources {
 		m.sources[i].into = newRanks(total)
-		s := r.Scan(0, r.n)
-		s.late = true
+		s := r.Scan(0, r.n).Heads(0)
 		if s.Next() {
 			heads = append(heads, head{s, i})
 		} else if err := errors.Join(s.Err(), s.Close()); err != nil {

@@ -5,20 +5,11 @@ import "sort"
 // Behind returns a position from which on come all entries that are not before p, after at
 // most a block of others. It reads nothing.
 func (r *Table) Behind(p Place) uint32 {
-	i := r.queueAt(p.Queue)
-	if i == len(r.queues) {
-		return r.n
+	pos, in := r.place(p)
+	if in < 0 {
+		return pos
 	}
-	q := r.queues[i]
-	if q.Queue > p.Queue || p.At < q.MinAt || p.At == q.MinAt && p.ID == 0 {
-		return q.From
-	}
-	if p.At > q.MaxAt {
-		return q.To
-	}
-	// The last block that begins before p may have some of them.
-	b := sort.Search(len(r.blocks), func(i int) bool { return r.blocks[i].Compare(p) >= 0 })
-	return max(q.From, r.blocks[max(0, b-1)].first)
+	return max(r.queues[r.queueAt(p.Queue)].From, r.blocks[in].first)
 }
 
 // Floor returns a time that is not after that of the entry at a position. exact says that it

@@ -10,7 +10,6 @@ type Scan struct {
 	back     bool
 	all      bool // deleted entries too
 	most     int  // bytes of a long value that are read; negative: all
-	late     bool // leave long blocks of one entry to whole
 	buf      *buffer
 	block    block // the one read last
 	pos      uint32
@@ -56,10 +55,6 @@ func (s *Scan) Next() bool {
 	s.pos = pos
 	if pos < s.block.first || pos-s.block.first >= uint32(s.block.count) {
 		i := s.r.blockAt(pos)
-		if s.late && s.r.blockEnd(i)-s.r.blocks[i].off > longBlock && s.r.alone(i) {
-			s.entry = Entry{Place: s.r.blocks[i].Place, Pos: pos, Cut: true}
-			return true
-		}
 		if least := int(s.r.blockEnd(i)-s.r.blocks[i].off) - blockHead - mostHead; s.most >= 0 && least > s.most && s.r.alone(i) {
 			if cut, err := s.head(i); cut || err != nil {
 				s.err = err
@@ -78,15 +73,11 @@ func (s *Scan) Next() bool {
 	return true
 }
 
-// longBlock is the number of bytes in the file beyond which a block of one entry is left to
-// whole.
-const longBlock = outSlice
-
-// whole reads the entry that Next turned to, if Next left that to it, and returns how many
-// bytes it read. The value is in buf, which many scans may share, so that only one long value
-// is in memory.
+// whole reads the whole entry that Next turned to, if that is cut, and returns how many bytes it
+// read. The value is in buf, which many scans may share, so that only one long value is in
+// memory.
 func (s *Scan) whole(buf *buffer) (read int, err error) {
-	if !s.late || !s.entry.Cut {
+	if !s.entry.Cut {
 		return 0, nil
 	}
 	i := s.r.blockAt(s.pos)

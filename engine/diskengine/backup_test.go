@@ -957,7 +957,7 @@ func TestRestoreRefusesDamage(t *testing.T) {
 			t.Errorf("seed %d: %s, %s: refused, and something was made", seed, name, what)
 		}
 	}
-	for _, ext := range []string{"", ".log", ".run", ".marks"} {
+	for _, ext := range []string{"", ".log", ".run"} {
 		if refused[ext] == 0 {
 			t.Errorf("seed %d: no damage in a file %q was refused: %v", seed, ext, refused)
 		}
@@ -1057,7 +1057,7 @@ func TestBackupOfADamagedStore(t *testing.T) {
 			if has := restored(t, p, "/backup"); len(has) != 40 || has["last"] == "" {
 				t.Errorf("%d messages once it is mended", len(has))
 			}
-			for _, ext := range []string{".run", ".marks", ".log"} {
+			for _, ext := range []string{".run", ".log"} {
 				if refused[ext] == 0 {
 					t.Errorf("no file %q was spoilt: %v", ext, spoil)
 				}
@@ -1139,7 +1139,7 @@ func TestSalvage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sound := vfstest.New(nil)
 			p := newPlace(on(sound, far), nil)
-			p.tune.SpanBytes = 1 << 30
+			p.tune.SpanBytes, p.tune.MergeTables = 1<<30, 1000 // several sstables stay
 			e := p.open(t)
 			for k := range 60 {
 				pushKeys(t, e, fmt.Sprint("k", k))

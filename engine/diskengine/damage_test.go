@@ -17,6 +17,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 	"github.com/tarryhq/tarry/engine/enginetest"
@@ -384,42 +385,34 @@ func TestLeasesWaitForADiskThatCannotRead(t *testing.T) {
 	}
 }
 
-// TestOpenOfDamagedMarks opens a store of which it cannot be read who has died in an sstable.
-func TestOpenOfDamagedMarks(t *testing.T) {
-	d, p, e, ids := unreadable(t, 50)
-	if err := e.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for _, id := range ids[:5] {
-		if errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", ID: id}}); err != nil || errs[0] != nil {
-			t.Fatal(errs, err)
-		}
-	}
-	push(t, e, "another", time.Hour)
-	if err := e.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
-	names, err := d.List(filepath.Join("data", "runs"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	spoilt := 0
-	for _, name := range names {
-		if strings.HasSuffix(name, ".marks") {
-			d.Flip(filepath.Join("data", "runs", name), 13, 1)
-			spoilt++
-		}
-	}
-	if spoilt == 0 {
-		t.Fatal(names)
-	}
+// TestOpenOfAMalformedBitmap opens a store whose manifest has a deletion bitmap that is none, and salvages it: which
+// messages were deleted is lost, and all that can be read is kept.
+func TestOpenOfAMalformedBitmap(t *testing.T) {
+	d := vfstest.New(nil)
+	p := newPlace(d, nil)
+	p.tune.SpanBytes = 1 << 30
+	e := p.open(t)
+	pushKeys(t, e, "a", "b")
+	must(t, errors.Join(e.Flush(t.Context()), e.Close()))
+	m, err := manifest.Open(d, "/data")
+	must(t, err)
+	s := m.State()
+	s = s.Clone()
+	s.Tables[0].Deleted, s.Tables[0].Alive = []byte{1, 0, 0, 0, 0}, 1
+	must(t, m.Write(s))
 	_, err = diskengine.OpenOn(d, p.dir, &p.cfg, p.tune)
-	if !errors.Is(err, engine.ErrDamaged) || errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "tarry check data --salvage") {
+	if !errors.Is(err, engine.ErrDamaged) || errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "MANIFEST") || !strings.Contains(err.Error(), "--salvage") {
 		t.Error(err)
 	}
+	if out := salvaged(t, d, "/data", "/made"); len(out.Losses) != 1 || !out.Losses[0].Again {
+		t.Errorf("%+v", out.Losses)
+	}
+	p.dir = "/made"
+	e = p.open(t)
+	if has, _ := whatLives(t, e); len(has) != 2 {
+		t.Errorf("%v", has)
+	}
+	must(t, e.Close())
 }
 
 // TestCallerLeavesTheLookForAnId: the disk hangs while the id is looked for of a message that cannot be read:

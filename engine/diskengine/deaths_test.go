@@ -5,7 +5,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -18,16 +17,18 @@ import (
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
-// TestNoDeathIsDurableBeforeItsRecord moves a message out of an sstable while a flush writes who has
-// died there: the step has changed memory, and appends its record only when the deletion bitmaps are written.
+// TestNoDeathIsDurableBeforeItsRecord moves a message out of an sstable while a flush reads what was deleted there: the
+// step has changed memory, and appends its record only when the deletion bitmaps are read.
 // When the power goes as soon as the manifest names them, the message is there, moved or not.
 func TestNoDeathIsDurableBeforeItsRecord(t *testing.T) {
 	var (
 		d         = vfstest.New(nil)
 		clock     = enginetest.NewClock()
 		armed     atomic.Bool
+		flushing  atomic.Bool
 		moving    sync.Once
-		writing   = make(chan struct{}) // the file of deletion bitmaps is begun
+		begun     sync.Once
+		reading   = make(chan struct{}) // the deletion bitmaps are about to be read
 		moved     = make(chan struct{}) // the message is in memory elsewhere
 		recording = make(chan struct{}) // the step may end
 		settling  = make(chan struct{}) // the flush waits until the log is durable
@@ -37,6 +38,9 @@ func TestNoDeathIsDurableBeforeItsRecord(t *testing.T) {
 	)
 	p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, OnHeap: true}}
 	p.tune.Between = func(where string) {
+		if where == "deletions" && flushing.Load() {
+			begun.Do(func() { close(reading); <-moved })
+		}
 		if !armed.Load() {
 			return
 		}
@@ -61,23 +65,20 @@ func TestNoDeathIsDurableBeforeItsRecord(t *testing.T) {
 	if errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "Z"}}); err != nil || errs[0] != nil {
 		t.Fatal(errs, err)
 	}
-	var begun sync.Once
 	d.Hook(func(c vfstest.Call) error {
-		switch {
-		case c.Op == vfstest.Create && strings.HasSuffix(c.Name, ".marks"):
-			begun.Do(func() { close(writing); <-moved })
-		case c.Op == vfstest.Sync && filepath.Base(filepath.Dir(c.Name)) == "log" && armed.Load():
+		if c.Op == vfstest.Sync && filepath.Base(filepath.Dir(c.Name)) == "log" && armed.Load() {
 			<-syncing
 		}
 		return nil
 	})
+	flushing.Store(true)
 	go func() {
 		defer close(done)
 		if err := e.Flush(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}()
-	<-writing
+	<-reading
 	push(t, e, "Y", time.Hour) // all that is in the log is durable
 	armed.Store(true)
 	answered := make(chan struct{})

@@ -14,9 +14,9 @@
 // # What is where
 //
 //   - new messages, also dead ones, and new remembered keys: package memtable, in memory.
-//   - all others: package sstable. Package manifest says which sstables count and from where
-//     the log is replayed, package deletions which of their messages were deleted. Package
-//     store keeps memtables, sstables and the log together.
+//   - all others: package sstable. Package manifest says which sstables count, which of their
+//     messages were deleted, and from where the log is replayed. Package store keeps memtables,
+//     sstables and the log together.
 //   - every change: a record (package record) in an entry of the log (package wal).
 //   - leases, names, settings and pauses of queues: tables in memory. They are written to the
 //     log again when the position from which it is replayed moves.

@@ -3,10 +3,10 @@
 //
 // # The idea
 //
-// Sstables and deletion bitmaps are never changed once they are written. They are in one
-// directory, and each backup adds the new ones: by links, or by copies if the store is on
-// another file system. Manifest and log are copied each time to a directory with a new number,
-// since segments of the log are written to again. Then a small file that says which number
+// Sstables are never changed once they are written. They are in one directory, and each backup
+// adds the new ones: by links, or by copies if the store is on another file system. Manifest and
+// log are copied each time to a directory with a new number, since segments of the log are
+// written to again. Then a small file that says which number
 // counts is replaced. So a backup that is cut off, by a crash or a full disk, leaves the one
 // before as it was. The next one removes what it left.
 //

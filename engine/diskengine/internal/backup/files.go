@@ -7,43 +7,21 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
-// kind is a kind of files that are never changed: sstables or deletion bitmaps.
-type kind struct {
-	name   func(dir string, number uint64) string
-	verify func(f vfs.FS, dir string, number, store uint64, pace func(int) error) error
-}
-
-var (
-	ofTables = kind{sstable.Name, func(f vfs.FS, dir string, number, store uint64, pace func(int) error) (err error) {
-		r, err := sstable.Open(f, dir, number, &sstable.Config{ID: store})
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, r.Close()) }()
-		return r.Verify(pace)
-	}}
-	ofDeletions = kind{deletions.Name, func(f vfs.FS, dir string, number, store uint64, pace func(int) error) error {
-		_, err := deletions.Verify(f, dir, number, store, pace)
-		return err
-	}}
-)
-
-// verify reads a whole file that was put into the backup. The error of a damaged file names
+// verify reads a whole sstable that was put into the backup. The error of a damaged one names
 // the file of the store, unless only the copy is damaged.
-func (t *taking) verify(k *kind, number uint64, copied bool) error {
-	err := k.verify(t.fs, t.sstables(), number, t.h.store, t.pace)
+func (t *taking) verify(number uint64, copied bool) error {
+	err := t.read(t.sstables(), number)
 	damage := (*vfs.DamageError)(nil)
 	if !errors.As(err, &damage) {
 		return err
 	}
 	what, file := ErrSource, filepath.Join(t.src.Tables, filepath.Base(damage.File))
 	if copied {
-		err := k.verify(t.fs, t.src.Tables, number, t.h.store, t.pace)
+		err := t.read(t.src.Tables, number)
 		if err == nil {
 			what, file = ErrCopy, damage.File
 		} else if !errors.As(err, &damage) {
@@ -53,13 +31,22 @@ func (t *taking) verify(k *kind, number uint64, copied bool) error {
 	return &vfs.DamageError{What: what, File: file, Offset: damage.Offset, Reason: damage.Reason}
 }
 
-// identitySize is how many bytes at the start of a file tell it from all others with its
+// read reads and verifies a whole sstable.
+func (t *taking) read(dir string, number uint64) (err error) {
+	r, err := sstable.Open(t.fs, dir, number, &sstable.Config{ID: t.h.store})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	return r.Verify(t.pace)
+}
+
+// identitySize is how many bytes at the start of an sstable tell it from all others with its
 // number.
 const identitySize = 64
 
-// same reports whether two files are the same sstable or the same deletion bitmaps. The first
-// bytes decide: those of an sstable have a random number, those of deletion bitmaps a checksum
-// over all of them.
+// same reports whether two files are the same sstable. The first bytes decide: they have a random
+// number.
 func (t *taking) same(from, to string) (size int64, same bool, err error) {
 	size, head, err := t.stat(from)
 	if err != nil {

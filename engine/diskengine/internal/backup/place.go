@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
@@ -162,7 +161,7 @@ func (p *place) sweep() (had *manifest.State, err error) {
 	named := map[string]bool{}
 	if had != nil {
 		for _, r := range had.Tables {
-			named[sstable.Name("", r.Number)], named[deletions.Name("", r.Deletions)] = true, true
+			named[sstable.Name("", r.Number)] = true
 		}
 	}
 	err = vfs.Sweep(p.fs, p.sstables(), func(name string) bool { return !named[name] })

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/verify"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
@@ -69,12 +70,13 @@ func (p *place) restore(h *head, to string, pace func(int) error) (copied int64,
 			return copied, err
 		}
 	}
-	err = eachFile(&state, func(k *kind, number uint64) error {
-		n, err := vfs.LinkOrCopy(p.fs, k.name(p.sstables(), number), k.name(tables, number), pace)
-		copied += n
-		return err
-	})
-	if err = errors.Join(err, p.fs.SyncDir(log), p.fs.SyncDir(tables)); err != nil {
+	for _, r := range state.Tables {
+		n, err := vfs.LinkOrCopy(p.fs, sstable.Name(p.sstables(), r.Number), sstable.Name(tables, r.Number), pace)
+		if copied += n; err != nil {
+			return copied, err
+		}
+	}
+	if err = errors.Join(p.fs.SyncDir(log), p.fs.SyncDir(tables)); err != nil {
 		return copied, err
 	}
 	return copied, manifest.Complete(p.fs, to, state)

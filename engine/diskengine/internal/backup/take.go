@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
@@ -15,7 +16,7 @@ import (
 // Source is a store at an instant. Its files must stay where they are until Take returns.
 type Source struct {
 	State  manifest.State
-	Tables string    // the directory of sstables and deletion bitmaps
+	Tables string    // the directory of sstables
 	Taken  time.Time // the instant
 
 	// Log copies the log, from where it is replayed, to an empty directory.
@@ -94,8 +95,10 @@ func (t *taking) fill() error {
 		return fmt.Errorf("%w: %s", ErrLater, t.dir)
 	}
 	t.h.files, t.h.bytes, t.copied = uint64(log.Files), uint64(log.Bytes), log.Bytes
-	if err := eachFile(&t.src.State, t.put); err != nil {
-		return err
+	for _, r := range t.src.State.Tables {
+		if err := t.put(r.Number); err != nil {
+			return err
+		}
 	}
 	if err := t.fs.SyncDir(t.sstables()); err != nil {
 		return err
@@ -104,29 +107,9 @@ func (t *taking) fill() error {
 	return err
 }
 
-// eachFile calls each for the sstables and the files of deletion bitmaps of a store, each file
-// once.
-func eachFile(s *manifest.State, each func(k *kind, number uint64) error) error {
-	done := map[uint64]bool{0: true}
-	for _, r := range s.Tables {
-		if err := each(&ofTables, r.Number); err != nil {
-			return err
-		}
-		if done[r.Deletions] {
-			continue
-		}
-		done[r.Deletions] = true
-		if err := each(&ofDeletions, r.Deletions); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// put puts an sstable or a file of deletion bitmaps into the backup, unless it is there, and
-// verifies a new one.
-func (t *taking) put(k *kind, number uint64) error {
-	from, to := k.name(t.src.Tables, number), k.name(t.sstables(), number)
+// put puts an sstable into the backup, unless it is there, and verifies a new one.
+func (t *taking) put(number uint64) error {
+	from, to := sstable.Name(t.src.Tables, number), sstable.Name(t.sstables(), number)
 	size, same, err := t.same(from, to)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &vfs.DamageError{What: ErrSource, File: from, Reason: "it is missing"}
@@ -148,5 +131,5 @@ func (t *taking) put(k *kind, number uint64) error {
 	if same && t.previous != nil {
 		return t.pace(0)
 	}
-	return t.verify(k, number, copied > 0)
+	return t.verify(number, copied > 0)
 }

@@ -1,6 +1,6 @@
-// Package manifest keeps the one small file that says what a store consists of: which sstables
-// count, which deletion bitmaps they have, from where the log is replayed, and which numbers
-// must not be used again. A file that it does not name is not part of the store.
+// Package manifest keeps the one file that says what a store consists of: which sstables count,
+// which of their entries were deleted, from where the log is replayed, and which numbers must
+// not be used again. A file that it does not name is not part of the store.
 //
 // # Why it is hard
 //

@@ -9,13 +9,13 @@ import (
 
 const (
 	magic   = "tarrymfs"
-	version = 1
+	version = 2
 
 	begunAt   = 24
 	headSize  = 32 // magic, version, checksum, length, begun, zeros
 	fixedSize = 8 + 16 + 8 + 8 + 8 + 8 + 4 + 4
-	tableSize = 8 + 8 + 8 + 4 + 4 + 1 + 7
-	maxSize   = headSize + fixedSize + MaxTables*tableSize
+	tableSize = 8 + 8 + 4 + 4 + 4 + 1 + 3
+	maxSize   = 1 << 30
 )
 
 var le = binary.LittleEndian
@@ -23,6 +23,9 @@ var le = binary.LittleEndian
 // encode encodes a state that has been checked.
 func (s *State) encode() []byte {
 	size := headSize + fixedSize + len(s.Tables)*tableSize
+	for _, r := range s.Tables {
+		size += len(r.Deleted)
+	}
 	b := make([]byte, 16, size)
 	b = le.AppendUint64(b, uint64(size))
 	b = append(b, make([]byte, headSize-len(b))...)
@@ -38,17 +41,21 @@ func (s *State) encode() []byte {
 	b = le.AppendUint32(b, uint32(len(s.Tables)))
 	for _, r := range s.Tables {
 		b = le.AppendUint64(b, r.Number)
-		b = le.AppendUint64(b, r.Deletions)
 		b = le.AppendUint64(b, r.Bytes)
 		b = le.AppendUint32(b, r.Entries)
 		b = le.AppendUint32(b, r.Alive)
-		b = append(b, r.Area, 0, 0, 0, 0, 0, 0, 0)
+		b = le.AppendUint32(b, uint32(len(r.Deleted)))
+		b = append(b, r.Area, 0, 0, 0)
+	}
+	for _, r := range s.Tables {
+		b = append(b, r.Deleted...)
 	}
 	vfs.SealHeader(b, magic, version, 0)
 	return b
 }
 
-// decode decodes a file. If reason is not empty it says what is wrong, at offset off.
+// decode decodes a file. If reason is not empty it says what is wrong, at offset off. Deletion
+// bitmaps are part of b.
 func decode(b []byte) (s State, off int64, reason string, err error) {
 	switch off, reason, err = vfs.CheckHeader(b, magic, version, 0); {
 	case reason != "" || err != nil:
@@ -65,24 +72,26 @@ func decode(b []byte) (s State, off int64, reason string, err error) {
 	s.Replay, s.NextID, s.NextFile = le.Uint64(in[24:]), le.Uint64(in[32:]), le.Uint64(in[40:])
 	s.NextQueue = le.Uint32(in[56:])
 	n := int(le.Uint32(in[60:]))
-	if in = in[fixedSize:]; n > MaxTables || len(in) != n*tableSize {
-		return State{}, headSize + 60, "the sstables do not fill the file", nil
+	if in = in[fixedSize:]; n > MaxTables || len(in) < n*tableSize {
+		return State{}, headSize + 60, "the sstables do not fit into the file", nil
 	}
-	if n > 0 {
-		s.Tables = make([]Table, n)
-	}
-	for i := range s.Tables {
-		r := in[i*tableSize:]
-		s.Tables[i] = Table{
-			Number: le.Uint64(r), Deletions: le.Uint64(r[8:]), Bytes: le.Uint64(r[16:]),
-			Entries: le.Uint32(r[24:]), Alive: le.Uint32(r[28:]), Area: r[32],
+	rows, bitmaps := in[:n*tableSize], in[n*tableSize:]
+	for ; len(rows) > 0; rows = rows[tableSize:] {
+		t := Table{Number: le.Uint64(rows), Bytes: le.Uint64(rows[8:]), Entries: le.Uint32(rows[16:]), Alive: le.Uint32(rows[20:]), Area: rows[28]}
+		length := uint64(le.Uint32(rows[24:]))
+		if length > uint64(len(bitmaps)) {
+			return State{}, headSize + 60, "the deletion bitmaps do not fit into the file", nil
 		}
+		if length > 0 {
+			t.Deleted, bitmaps = bitmaps[:length:length], bitmaps[length:]
+		}
+		s.Tables = append(s.Tables, t)
 	}
 	if err := s.check(); err != nil {
 		return State{}, headSize, err.Error(), nil
 	}
 	if !bytes.Equal(s.encode(), b) {
-		return State{}, headSize, "bytes that must be zero are not", nil
+		return State{}, headSize, "bytes that no release writes", nil
 	}
 	return s, 0, "", nil
 }

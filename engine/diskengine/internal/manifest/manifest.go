@@ -94,10 +94,6 @@ func Create(f vfs.FS, dir string, first State) (*Manifest, error) {
 // State is what the manifest in force says. It must not be changed.
 func (m *Manifest) State() State { return m.state }
 
-// Failed reports whether a Write failed midway: a crash may then leave its state or that of
-// State.
-func (m *Manifest) Failed() bool { return m.err != nil }
-
 // Write replaces the state, and returns when the new one is durable. After an error the old
 // one counts, unless the error is ErrFailed, which every later Write returns too.
 func (m *Manifest) Write(s State) error {

@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
+
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 )
 
 // State is the content of a manifest.
@@ -23,9 +27,8 @@ type State struct {
 	// Replay is the position from which the log is replayed: all before it is in the sstables.
 	Replay uint64
 
-	// The least numbers that were never used: of messages, of queues, and of files (sstables,
-	// deletion bitmaps and, in earlier releases, bodies). The log from Replay on may use
-	// higher ones.
+	// The least numbers that were never used: of messages, of queues, and of sstables. The log
+	// from Replay on may use higher ones.
 	NextID    uint64
 	NextQueue uint32
 	NextFile  uint64
@@ -39,13 +42,12 @@ type Table struct {
 	Number  uint64
 	Area    uint8  // what it holds; only the caller knows its meaning
 	Entries uint32 // how many were ever in it; at least 1
-	Alive   uint32 // how many of them are not deleted, by Deletions
+	Alive   uint32 // how many of them are not deleted, by Deleted
 	Bytes   uint64 // size of its file
 
-	// Deletions is the number of the file with its deletion bitmap; 0: no entry was deleted.
-	// Several sstables may share a file. It may miss deletions that are in the log from Replay
-	// on.
-	Deletions uint64
+	// Deleted is its deletion bitmap, from Live.AppendBits; empty: no entry was deleted. It may
+	// miss deletions that are in the log from Replay on. Its bytes must not be changed.
+	Deleted []byte
 }
 
 // MaxTables is the most sstables that a manifest may name.
@@ -64,9 +66,9 @@ func (s *State) check() error {
 		switch {
 		case r.Number <= last:
 			return fmt.Errorf("sstable %d stands behind sstable %d", r.Number, last)
-		case r.Number >= s.NextFile || r.Deletions >= s.NextFile:
-			return fmt.Errorf("sstable %d, deletion bitmaps %d: the next file is %d", r.Number, r.Deletions, s.NextFile)
-		case r.Entries == 0 || r.Entries > math.MaxInt32 || r.Alive > r.Entries || r.Deletions == 0 && r.Alive != r.Entries:
+		case r.Number >= s.NextFile:
+			return fmt.Errorf("sstable %d: the next file is %d", r.Number, s.NextFile)
+		case r.Entries == 0 || r.Entries > math.MaxInt32 || r.Alive > r.Entries || len(r.Deleted) == 0 && r.Alive != r.Entries:
 			return fmt.Errorf("sstable %d has %d entries of which %d are alive", r.Number, r.Entries, r.Alive)
 		}
 		last = r.Number
@@ -74,7 +76,7 @@ func (s *State) check() error {
 	return nil
 }
 
-// Clone returns a state that shares nothing with s.
+// Clone returns a state that shares only deletion bitmaps with s.
 func (s *State) Clone() State {
 	c := *s
 	c.Tables = slices.Clone(s.Tables)
@@ -90,8 +92,18 @@ func (s *State) Table(number uint64) (Table, bool) {
 	return s.Tables[i], true
 }
 
-// Names reports whether a file number is of an sstable or a file of deletion bitmaps that
-// counts.
-func (s *State) Names(file uint64) bool {
-	return file != 0 && slices.ContainsFunc(s.Tables, func(r Table) bool { return r.Number == file || r.Deletions == file })
+// Names reports whether an sstable counts.
+func (s *State) Names(number uint64) bool {
+	_, ok := s.Table(number)
+	return ok
+}
+
+// Restore deletes the entries of an open sstable that its deletion bitmap says. dir is the
+// directory of the manifest. If the bitmap is malformed, Restore returns a *vfs.DamageError and
+// changes nothing.
+func (t *Table) Restore(dir string, r *sstable.Table) error {
+	if len(t.Deleted) == 0 || r.RestoreBits(t.Deleted) {
+		return nil
+	}
+	return &vfs.DamageError{What: ErrDamaged, File: filepath.Join(dir, Name), Reason: fmt.Sprintf("the deletion bitmap of sstable %d is malformed", t.Number)}
 }

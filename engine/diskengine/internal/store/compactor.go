@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
@@ -26,9 +25,8 @@ type Compactor struct {
 
 	FlushMu, MergeMu longLock // one flush and one merge at a time, whoever asks
 
-	mu     longLock // one manifest at a time
-	man    *manifest.Manifest
-	pinned *manifest.State // the manifest of the backup under way; nil: none is
+	mu  longLock // one manifest at a time
+	man *manifest.Manifest
 
 	// Guarded by Store.Mu:
 	Sealed  []*sealedTable // still to be flushed, the oldest first
@@ -114,24 +112,14 @@ func (k *Compactor) stock() {
 // Wait waits until all has ended; the engine's life is over by then.
 func (k *Compactor) Wait() { k.group.Wait() }
 
-// TablesDir is the directory of sstables and deletion bitmaps.
+// TablesDir is the directory of sstables.
 func (st *Store) TablesDir() string { return filepath.Join(st.Dir, manifest.TablesName) }
 
-// number returns the number of a new file.
+// number returns the number of a new sstable.
 func (st *Store) number() uint64 {
 	st.Mu.Lock()
 	defer st.Mu.Unlock()
 	n := st.NextFile
 	st.NextFile++
 	return n
-}
-
-// sweepDeletions removes deletion bitmaps that neither the manifest nor a pinned one names. It
-// removes none if it is not known which manifest counts.
-func (k *Compactor) sweepDeletions() error {
-	if k.man.Failed() {
-		return nil
-	}
-	s := k.man.State()
-	return deletions.Sweep(k.st.FS, k.st.TablesDir(), func(n uint64) bool { return s.Names(n) || k.pinned != nil && k.pinned.Names(n) })
 }

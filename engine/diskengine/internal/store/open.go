@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
@@ -63,7 +62,6 @@ func (st *Store) Manifest() (*manifest.Manifest, error) {
 }
 
 // openTables removes the sstables that do not count and opens the others, several at a time.
-// Then it reads their deletion bitmaps.
 func (st *Store) openTables(s *manifest.State) error {
 	dir := filepath.Join(st.Dir, manifest.TablesName)
 	if len(s.Tables) == 0 { // a program that copies a store may leave out empty directories
@@ -71,7 +69,7 @@ func (st *Store) openTables(s *manifest.State) error {
 			return err
 		}
 	}
-	if err := st.sweep(s); err != nil {
+	if err := sstable.Sweep(st.FS, dir, s.Names); err != nil {
 		return err
 	}
 	all := make([]*Source, len(s.Tables))
@@ -84,42 +82,14 @@ func (st *Store) openTables(s *manifest.State) error {
 	for i, r := range s.Tables {
 		group.Go(func() error {
 			open, err := sstable.Open(st.FS, dir, r.Number, st.tableConfig())
-			if err == nil {
-				all[i] = &Source{Table: open, Area: memtable.Area(r.Area), since: 1, deletions: r.Deletions}
+			if err != nil {
+				return err
 			}
-			return err
+			all[i] = &Source{Table: open, Area: memtable.Area(r.Area), since: 1}
+			return r.Restore(st.Dir, open)
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	return st.readDeletions(all)
-}
-
-// sweep removes the sstables and deletion bitmaps that the manifest does not name.
-func (st *Store) sweep(s *manifest.State) error {
-	return errors.Join(sstable.Sweep(st.FS, st.TablesDir(), s.Names), deletions.Sweep(st.FS, st.TablesDir(), s.Names))
-}
-
-// readDeletions reads the deletion bitmaps of sstables that were just opened.
-func (st *Store) readDeletions(all []*Source) error {
-	by := make(map[uint64][]*sstable.Table)
-	for _, src := range all {
-		if src.deletions != 0 {
-			by[src.deletions] = append(by[src.deletions], src.Table)
-		}
-	}
-	numbers := make([]uint64, 0, len(by))
-	for n := range by {
-		numbers = append(numbers, n)
-	}
-	slices.Sort(numbers)
-	for _, n := range numbers {
-		if err := deletions.Restore(st.FS, st.TablesDir(), n, st.id, by[n]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return group.Wait()
 }
 
 func (st *Store) tableConfig() *sstable.Config {

@@ -7,8 +7,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
 )
 
-// Pin keeps the files that a manifest names, and the log from its position on, while flushes
-// and merges go on. There is one pin at a time.
+// Pin keeps the sstables that a manifest names, and the log from its position on, while flushes
+// and merges go on.
 type Pin struct {
 	k        *Compactor
 	State    *manifest.State
@@ -26,7 +26,6 @@ func (k *Compactor) Pin() *Pin {
 	k.st.Mu.Lock()
 	tables := k.st.Tables
 	k.st.Mu.Unlock()
-	k.pinned = p.State
 	for _, r := range s.Tables {
 		if release, ok := tables.ByNumber(r.Number).Keep(); ok {
 			p.releases = append(p.releases, release)
@@ -35,17 +34,14 @@ func (k *Compactor) Pin() *Pin {
 	return p
 }
 
-// Leave unpins the files, and removes those that are no longer needed.
+// Leave unpins the sstables, and removes those that are no longer needed.
 func (p *Pin) Leave() {
 	p.Log.Release()
-	p.k.mu.Lock()
-	defer p.k.mu.Unlock()
-	p.k.pinned = nil
 	var errs []error
 	for _, release := range p.releases {
 		errs = append(errs, release())
 	}
-	if err := errors.Join(append(errs, p.k.sweepDeletions())...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		p.k.st.Slog.Warn("tarry disk: files that a backup kept and that are no longer needed could not be removed", "dir", p.k.st.Dir, "error", err)
 	}
 }

@@ -11,15 +11,13 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// Source is an open sstable. Its fields are guarded by Store.Mu, except the sstable itself,
-// and deletions, which is the compactor's.
+// Source is an open sstable. Its fields are guarded by Store.Mu, except the sstable itself.
 type Source struct {
 	*sstable.Table
-	Area      memtable.Area
-	since     uint64    // the flush after which all of it was in sstables; 1: it was when the store was opened
-	deletions uint64    // the number of its deletion bitmaps in the manifest; 0: none
-	dirty     bool      // an entry was deleted since the deletion bitmap was written
-	rests     time.Time // until when it is not merged, since it cannot be read
+	Area  memtable.Area
+	since uint64    // the flush after which all of it was in sstables; 1: it was when the store was opened
+	dirty bool      // an entry was deleted since the manifest took its deletion bitmap
+	rests time.Time // until when it is not merged, since it cannot be read
 
 	// Where the sstable has been merged into another one:
 	merged *sstable.Merged

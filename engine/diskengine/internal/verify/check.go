@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
@@ -23,8 +22,7 @@ type Config struct {
 	// may wait; its error ends the work. nil: it is not called.
 	Pace func(read int) error
 
-	// Tables is the directory of the sstables and their deletion bitmaps; empty: the one in
-	// the store's directory.
+	// Tables is the directory of the sstables; empty: the one in the store's directory.
 	Tables string
 
 	// Is is what a backup says about the store; nil: it is not of a backup.
@@ -153,9 +151,6 @@ func (r *reader) all() (err error) {
 			return err
 		}
 	}
-	if err := r.checkDeletions(); err != nil {
-		return err
-	}
 	c := newContents(r)
 	if err := c.replay(); err != nil {
 		return err
@@ -203,7 +198,6 @@ func (r *reader) leftovers() error {
 	named := map[string]bool{}
 	for _, is := range r.state.Tables {
 		named[sstable.Name(r.tablesDir(), is.Number)] = true
-		named[deletions.Name(r.tablesDir(), is.Deletions)] = is.Deletions != 0
 	}
 	names, err := r.fs.List(r.tablesDir())
 	if err != nil {
@@ -213,8 +207,7 @@ func (r *reader) leftovers() error {
 	}
 	for _, name := range names {
 		_, isTable := sstable.ParseName(name)
-		_, isDeletions := deletions.ParseName(name)
-		if path := filepath.Join(r.tablesDir(), name); (isTable || isDeletions) && !named[path] {
+		if path := filepath.Join(r.tablesDir(), name); isTable && !named[path] {
 			r.rep.Leftovers = append(r.rep.Leftovers, path)
 		}
 	}

@@ -4,8 +4,8 @@
 //
 // # What is compared
 //
-// First each file by itself: the manifest; each sstable that it names, whole; the deletion
-// bitmaps; the log from the position from which it is replayed, and each record in it. Each
+// First each file by itself: the manifest; each sstable that it names, whole, and its deletion
+// bitmap; the log from the position from which it is replayed, and each record in it. Each
 // value of an sstable is decoded, its key looked up in the index, and its place compared with
 // the value.
 //

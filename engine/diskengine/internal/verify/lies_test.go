@@ -2,6 +2,7 @@ package verify
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,9 +53,9 @@ func (m *maker) unknown() engine.ID { return engine.ID(m.next.NextID) + 5 }
 
 func (m *maker) secret() *sstable.Secret { s := sstable.Secret(m.next.Secret); return &s }
 
-// marked writes deletion bitmaps of all sstables that lost somebody.
+// writeDeletions writes the manifest with the deletion bitmaps as they are now.
 func (m *maker) writeDeletions() {
-	for was := m.next.NextFile; m.next.NextFile == was; {
+	for slices.ContainsFunc(m.next.Tables, func(r manifest.Table) bool { return m.tables[r.Number].Count(0, r.Entries) < int(r.Alive) }) {
 		m.install()
 	}
 }
@@ -199,19 +200,14 @@ func TestLies(t *testing.T) {
 			m.do(m.gone(x))
 			m.writeDeletions()
 			for i := range m.next.Tables {
-				if r := &m.next.Tables[i]; r.Deletions != 0 {
+				if r := &m.next.Tables[i]; len(r.Deleted) > 0 {
 					r.Alive--
 				}
 			}
 			m.write()
 		}},
-		"deletion bitmaps that do not hold the sstable": {"is not in it", func(m *maker) {
-			x := m.any(func(x *thing) bool { return x.at.Table != 0 })
-			m.do(m.gone(x))
-			m.writeDeletions()
-			for i := range m.next.Tables {
-				m.next.Tables[i].Deletions = m.next.NextFile - 1
-			}
+		"a deletion bitmap that is none": {"is malformed", func(m *maker) {
+			m.next.Tables[0].Deleted = []byte{1, 0, 0, 0, 0}
 			m.write()
 		}},
 		"a record that cannot be read": {"byte 0 of an entry of the log", func(m *maker) { m.entry(record.Group, []byte{7, 0}) }},

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
@@ -17,11 +17,10 @@ func (s *salvage) part(p *part) error {
 		return err
 	}
 	if p.salvaged == nil {
-		return s.restoreDeletions(p, p.table)
+		s.restoreDeletions(p, p.table)
+		return nil
 	}
-	if err := s.restoreDeletions(p, p.salvaged.Table); err != nil {
-		return err
-	}
+	s.restoreDeletions(p, p.salvaged.Table)
 	return s.holes(p)
 }
 
@@ -85,34 +84,15 @@ func (s *salvage) areaOf(p *part) error {
 	return nil
 }
 
-// restoreDeletions deletes the entries that were deleted from an sstable. If several files of deletion
-// bitmaps may count it takes the oldest: in a newer one an entry may be deleted by a record
-// that was never durable.
-func (s *salvage) restoreDeletions(p *part, of *sstable.Table) error {
-	from := []uint64{p.is.Deletions}
-	if s.rebuilt {
-		from = s.deletions
-	} else if p.is.Deletions == 0 {
-		return nil
-	}
-	for _, number := range from {
-		err := deletions.Restore(s.fs, s.tablesDir(), number, s.state.Store, []*sstable.Table{of})
-		if err == nil {
-			return nil
-		}
-		if !errors.As(err, new(*vfs.DamageError)) && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	if !s.rebuilt {
-		s.losses = append(s.losses, Loss{File: deletions.Name(s.tablesDir(), p.is.Deletions), Offset: -1, Again: true,
+// restoreDeletions deletes the entries that were deleted from an sstable.
+func (s *salvage) restoreDeletions(p *part, of *sstable.Table) {
+	if p.is.Restore(s.dir, of) != nil {
+		s.losses = append(s.losses, Loss{File: s.path(manifest.Name), Offset: -1, Again: true,
 			What: fmt.Sprintf("which entries of sstable %d were deleted, %d of %d, is not known", p.number, p.is.Entries-p.is.Alive, p.is.Entries)})
 	}
-	return nil
 }
 
-// rewrite writes an sstable again. It leaves out deleted entries, unless the manifest is lost:
-// then they show which entries of other sstables are older.
+// rewrite writes an sstable again, without deleted entries.
 func (s *salvage) rewrite(p *part) (err error) {
 	number := s.number()
 	w, err := sstable.Create(s.out, s.outTables(), number, &sstable.Config{ID: s.state.Store, Pace: s.pace})
@@ -124,20 +104,15 @@ func (s *salvage) rewrite(p *part) (err error) {
 			err = errors.Join(err, w.Abort())
 		}
 	}()
-	wrong, n := 0, uint32(0)
-	var dead []uint32
+	wrong, n := 0, 0
 	err = p.salvaged.Each(func(e sstable.Entry, placed bool) error {
-		died := placed && e.Pos < p.salvaged.Len() && !p.salvaged.Alive(e.Pos)
-		if died && !s.rebuilt {
+		if placed && e.Pos < p.salvaged.Len() && !p.salvaged.Alive(e.Pos) {
 			return nil
 		}
 		key, err := s.keyOf(p.area(), e)
 		if err != nil {
 			wrong++
 			return nil
-		}
-		if died {
-			dead = append(dead, n)
 		}
 		n++
 		return w.Add(e.Place, key, e.Value)
@@ -151,9 +126,6 @@ func (s *salvage) rewrite(p *part) (err error) {
 	made, err := w.Finish()
 	if err != nil {
 		return err
-	}
-	for _, pos := range dead {
-		made.Kill(pos)
 	}
 	p.table = made
 	return nil

@@ -6,10 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
@@ -60,9 +58,6 @@ func (s *salvage) rebuild() error {
 	}
 	known := false
 	for _, name := range names {
-		if number, ok := deletions.ParseName(name); ok {
-			s.deletions = append(s.deletions, number)
-		}
 		number, ok := sstable.ParseName(name)
 		if !ok {
 			continue
@@ -88,12 +83,11 @@ func (s *salvage) rebuild() error {
 	if !known {
 		return &vfs.DamageError{What: manifest.ErrDamaged, File: s.path(manifest.Name), Reason: "neither it nor any sstable or segment of the log can be read: there is no telling which files belong to this store"}
 	}
-	slices.Sort(s.deletions)
 	if _, err := rand.Read(s.state.Secret[:]); err != nil {
 		return err
 	}
 	s.losses = append(s.losses, Loss{File: s.path(manifest.Name), Offset: -1, Again: true,
-		What: "which sstables count, which of their entries were deleted, and where the log begins was worked out from the files that are there"})
+		What: "which entries of sstables were deleted is not known; which sstables count, and where the log begins, was worked out from the files that are there"})
 	return nil
 }
 

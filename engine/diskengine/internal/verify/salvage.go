@@ -71,13 +71,12 @@ type salvage struct {
 	to      string
 	segment int64
 
-	segments  []string // files of the log
-	deletions []uint64 // all files of deletion bitmaps, if the manifest is lost
-	rebuilt   bool     // the manifest is lost
-	broken    bool     // part of the log is missing
-	names     map[uint32]string
-	losses    []Loss
-	notes     []string
+	segments []string // files of the log
+	rebuilt  bool     // the manifest is lost
+	broken   bool     // part of the log is missing
+	names    map[uint32]string
+	losses   []Loss
+	notes    []string
 
 	next manifest.State // the manifest of the new store
 	file uint64         // the number of its next file

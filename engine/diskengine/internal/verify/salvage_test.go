@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
@@ -148,9 +147,7 @@ func holds(t testing.TB, d *vfstest.Disk) map[engine.ID][]byte {
 	for _, is := range state.Tables {
 		r, err := sstable.Open(d, made+"/runs", is.Number, tableConfig())
 		must(t, err)
-		if is.Deletions != 0 {
-			must(t, deletions.Restore(d, made+"/runs", is.Deletions, store, []*sstable.Table{r}))
-		}
+		must(t, is.Restore(made, r))
 		s := r.Scan(0, r.Len())
 		for s.Next() {
 			all[engine.ID(s.Entry().ID)] = slices.Clone(s.Entry().Value)

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
@@ -337,23 +336,15 @@ func (m *maker) merge(area memtable.Area) {
 	}
 }
 
-// install writes deletion bitmaps, sometimes only some, and the manifest.
+// install writes the manifest with new deletion bitmaps, sometimes only some.
 func (m *maker) install() {
 	m.t.Helper()
 	must(m.t, m.log.Wait(m.t.Context(), m.end))
-	var of []*sstable.Table
-	for _, r := range m.next.Tables {
+	for i := range m.next.Tables {
+		r := &m.next.Tables[i]
 		if is := m.tables[r.Number]; is.Count(0, is.Len()) < int(r.Alive) && (m.rng.IntN(4) > 0 || m.next.Replay > m.man.State().Replay) {
-			of = append(of, is)
-		}
-	}
-	if len(of) > 0 {
-		number := m.file()
-		alive, err := deletions.Write(m.d, tablesDir, number, store, of, nil, nil)
-		must(m.t, err)
-		for i, r := range of {
-			at := slices.IndexFunc(m.next.Tables, func(is manifest.Table) bool { return is.Number == r.Number() })
-			m.next.Tables[at].Deletions, m.next.Tables[at].Alive = number, alive[i]
+			bits, alive := is.AppendBits(nil)
+			r.Deleted, r.Alive = bits, uint32(alive)
 		}
 	}
 	m.write()
@@ -364,7 +355,6 @@ func (m *maker) write() {
 	m.t.Helper()
 	slices.SortFunc(m.next.Tables, func(a, b manifest.Table) int { return cmp.Compare(a.Number, b.Number) })
 	must(m.t, m.man.Write(m.next))
-	must(m.t, deletions.Sweep(m.d, tablesDir, m.next.Names))
 	m.log.Release(wal.Pos(m.next.Replay))
 }
 
@@ -447,8 +437,6 @@ func openTable(t testing.TB, d *vfstest.Disk, is manifest.Table) *sstable.Table 
 	t.Helper()
 	r, err := sstable.Open(d, tablesDir, is.Number, tableConfig())
 	must(t, err)
-	if is.Deletions != 0 {
-		must(t, deletions.Restore(d, tablesDir, is.Deletions, store, []*sstable.Table{r}))
-	}
+	must(t, is.Restore(dir, r))
 	return r
 }

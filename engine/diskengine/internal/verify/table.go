@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
-// checkTable checks an sstable by itself, and keeps it open if it is sound.
+// checkTable checks an sstable by itself, deletes entries as its deletion bitmap says, and keeps
+// it open if it is sound.
 func (r *reader) checkTable(is manifest.Table) error {
 	name := sstable.Name(r.tablesDir(), is.Number)
 	open, err := sstable.Open(r.fs, r.tablesDir(), is.Number, &sstable.Config{ID: r.state.Store})
@@ -33,6 +33,12 @@ func (r *reader) checkTable(is manifest.Table) error {
 		return errors.Join(r.wrong(err, name), open.Close())
 	}
 	r.parts = append(r.parts, &part{number: is.Number, is: is, table: open})
+	if err := is.Restore(r.dir, open); err != nil {
+		return r.wrong(err, "")
+	}
+	if n := open.Count(0, open.Len()); n != int(is.Alive) && open.Len() == is.Entries {
+		r.rep.add(r.path(manifest.Name), -1, "%d are alive in sstable %d; the manifest says %d", n, is.Number, is.Alive)
+	}
 	return nil
 }
 
@@ -77,37 +83,4 @@ func (r *reader) keyOf(area memtable.Area, e sstable.Entry) (k sstable.Key, err 
 		return k, nil
 	}
 	return r.secret.Key(e.Queue, string(key)), nil
-}
-
-// checkDeletions checks the files of deletion bitmaps, and deletes entries from the sstables
-// by them.
-func (r *reader) checkDeletions() error {
-	of := map[uint64][]*sstable.Table{}
-	for _, p := range r.parts {
-		of[p.is.Deletions] = append(of[p.is.Deletions], p.table)
-	}
-	done := map[uint64]bool{0: true}
-	for _, is := range r.state.Tables {
-		if done[is.Deletions] {
-			continue
-		}
-		done[is.Deletions] = true
-		_, err := deletions.Verify(r.fs, r.tablesDir(), is.Deletions, r.state.Store, r.pace)
-		if err == nil {
-			err = deletions.Restore(r.fs, r.tablesDir(), is.Deletions, r.state.Store, of[is.Deletions])
-		}
-		if err != nil {
-			if err := r.wrong(err, deletions.Name(r.tablesDir(), is.Deletions)); err != nil {
-				return err
-			}
-			continue
-		}
-		for _, open := range of[is.Deletions] {
-			is, _ := r.state.Table(open.Number())
-			if n := open.Count(0, open.Len()); n != int(is.Alive) {
-				r.rep.add(r.path(manifest.Name), -1, "%d are alive in sstable %d; the manifest says %d", n, is.Number, is.Alive)
-			}
-		}
-	}
-	return nil
 }

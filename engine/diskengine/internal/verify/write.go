@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/deletions"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
@@ -33,9 +32,7 @@ func (c *contents) write() error {
 			return err
 		}
 	}
-	if err := c.writeDeletions(); err != nil {
-		return err
-	}
+	c.listTables()
 	s := c.salvage
 	if s.broken || s.rebuilt {
 		c.nextID += skipped
@@ -77,37 +74,19 @@ func (c *contents) writeMemtable(area memtable.Area) error {
 	return nil
 }
 
-// writeDeletions writes the deletion bitmaps, and lists the sstables that have live entries.
-func (c *contents) writeDeletions() error {
-	var died []*sstable.Table
+// listTables lists the sstables that have live entries, with their deletion bitmaps.
+func (c *contents) listTables() {
 	for _, p := range c.parts {
-		if p.table == nil {
+		if p.table == nil || p.table.Count(0, p.table.Len()) == 0 {
 			continue
 		}
-		n := p.table.Count(0, p.table.Len())
-		if n == 0 {
-			continue
-		}
-		is := manifest.Table{Number: p.table.Number(), Area: p.is.Area, Entries: p.table.Len(), Alive: uint32(n), Bytes: uint64(p.table.Bytes())}
-		if is.Alive < is.Entries {
-			died = append(died, p.table)
+		is := manifest.Table{Number: p.table.Number(), Area: p.is.Area, Entries: p.table.Len(), Alive: p.table.Len(), Bytes: uint64(p.table.Bytes())}
+		if bits, alive := p.table.AppendBits(nil); uint32(alive) < is.Entries {
+			is.Deleted, is.Alive = bits, uint32(alive)
 		}
 		c.salvage.next.Tables = append(c.salvage.next.Tables, is)
 	}
 	slices.SortFunc(c.salvage.next.Tables, func(a, b manifest.Table) int { return cmp.Compare(a.Number, b.Number) })
-	if len(died) == 0 {
-		return nil
-	}
-	number := c.salvage.number()
-	if _, err := deletions.Write(c.salvage.out, c.salvage.outTables(), number, c.state.Store, died, c.pace, nil); err != nil {
-		return err
-	}
-	for i := range c.salvage.next.Tables {
-		if r := &c.salvage.next.Tables[i]; r.Alive < r.Entries {
-			r.Deletions = number
-		}
-	}
-	return nil
 }
 
 // writeLog writes a log with names, settings, pauses and leases.

@@ -57,15 +57,21 @@ func Copy(f FS, from, to string, pace func(written int) error) (copied int64, er
 	}
 }
 
-// WriteFile writes a new file. The file is durable, but not its name.
+// WriteFile writes a new file. The file is durable, but not its name. After an error there is no
+// file, unless it could not be removed.
 func WriteFile(f FS, name string, b []byte) error {
 	file, err := f.Create(name)
 	if err != nil {
 		return err
 	}
-	_, err = file.WriteAt(b, 0)
-	if err == nil {
-		err = file.Sync()
+	for off := 0; err == nil && (off == 0 || off < len(b)); off += copySync {
+		_, err = file.WriteAt(b[off:min(len(b), off+copySync)], int64(off))
+		if err == nil {
+			err = file.Sync()
+		}
 	}
-	return errors.Join(err, file.Close())
+	if err = errors.Join(err, file.Close()); err != nil {
+		err = errors.Join(err, f.Remove(name))
+	}
+	return err
 }

@@ -1,9 +1,0 @@
-package deletions
-
-import (
-	"testing"
-
-	"github.com/tarryhq/tarry/internal/leaktest"
-)
-
-func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -21,6 +21,7 @@ const module = "github.com/tarryhq/tarry"
 // A folder named internal stands for all packages in it.
 var mayImport = map[string][]string{
 	"internal":          {"internal", "engine"},
+	"internal/demo":     {"", "engine", "internal", "timer"},
 	"timer":             {},
 	"engine":            {"internal"},
 	"engine/internal":   {"engine", "internal", "engine/internal"},

@@ -273,7 +273,7 @@ func TestVersionHelpAndCompletion(t *testing.T) {
 		}
 	}
 	help := w.must(t, "help")
-	for _, name := range strings.Fields("serve push cancel get reschedule rearm status top ls queues queue forecast work dead route pause resume purge copy bench completion version") {
+	for _, name := range strings.Fields("serve demo push cancel get reschedule rearm status top ls queues queue forecast work dead route pause resume purge copy bench completion version") {
 		if !strings.Contains(help, "\n  "+name+" ") {
 			t.Errorf("help does not list %s", name)
 		}

@@ -89,13 +89,13 @@ Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 not found;
 	root.PersistentFlags().String("config", "", "JSON file with settings (TARRY_CONFIG)")
 	root.SetFlagErrorFunc(wrongFlag)
 	root.AddCommand(
-		p.serveCommand(),
+		p.serveCommand(new(serveFlags)),
 		p.pushCommand(), p.cancelCommand(), p.getCommand(), p.rescheduleCommand(), p.rearmCommand(),
 		p.statusCommand(), p.topCommand(), p.lsCommand(), p.queuesCommand(), p.queueCommand(), p.forecastCommand(),
 		p.workCommand(), p.deadCommand(), p.routeCommand(), p.tokenCommand(),
 		p.pauseCommand(), p.resumeCommand(), p.purgeCommand(),
 		p.copyCommand(), p.migrateCommand(), p.backupCommand(), p.restoreCommand(), p.checkCommand(),
-		p.benchCommand(),
+		p.demoCommand(), p.benchCommand(),
 		p.completionCommand(), p.versionCommand(),
 	)
 	markSettings(root)

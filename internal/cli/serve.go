@@ -41,10 +41,15 @@ type serveFlags struct {
 	backupDir      string
 	disk           diskFlags
 	guard          guardFlags
+
+	// tarry demo sets these.
+	open  func(ctx context.Context, store string, cfg *tarry.Config) (*tarry.Client, error)
+	clock func() time.Time                         // of the store; nil: time.Now
+	shop  func(ctx context.Context, addr net.Addr) // runs until ctx ends; nil: there is none
 }
 
-func (p *Program) serveCommand() *cobra.Command {
-	s := serveFlags{drain: 30 * time.Second}
+func (p *Program) serveCommand(s *serveFlags) *cobra.Command {
+	s.drain, s.open = 30*time.Second, openStore
 	cmd := &cobra.Command{
 		Use:        "serve",
 		SuggestFor: []string{"server", "start"},
@@ -67,7 +72,7 @@ listens on. Add other hosts, such as that of a proxy, with --host.`,
 		Example: "  tarry serve\n  tarry serve --store disk:/var/lib/tarry --http :8277 --host tarry.example.com --tokens tokens.json --tls-cert cert.pem --tls-key key.pem\n  tarry serve --config tarry.json",
 		Args:    exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.serve(cmd.Context(), &s)
+			return p.serve(cmd.Context(), s)
 		},
 	}
 	f := cmd.Flags()
@@ -138,7 +143,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	meter := metrics.Meter()
 	var trends *trend.Recorder
 	if s.trends {
-		trends = trend.New(nil)
+		trends = trend.New(&trend.Config{Now: s.clock})
 		meter = tarry.Meters(meter, trends.Meter())
 	}
 	guard.audit.Lost = metrics.AuditLost
@@ -167,7 +172,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	opening, served := server.NewOpening(cfg), make(chan error, 1)
 	go func() { served <- opening.Serve(serving, l) }()
 	notify(logger, "STATUS=opening the store")
-	c, err := openStore(ctx, store, &tarry.Config{MaxBody: int(s.maxBody), PushMiddleware: spans.push, Logger: logger, Meter: meter})
+	c, err := s.open(ctx, store, &tarry.Config{MaxBody: int(s.maxBody), PushMiddleware: spans.push, Logger: logger, Meter: meter})
 	if err != nil {
 		end()
 		<-served
@@ -181,10 +186,14 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		return errors.Join(err, c.Close())
 	}
 	opening.Opened(s.pages(server.New(c, cfg)))
-	p.welcome(l.Addr(), s.store, c.Capabilities(), &s.guard)
+	var beside sync.WaitGroup
+	if s.shop != nil {
+		beside.Go(func() { s.shop(serving, l.Addr()) })
+	} else {
+		p.welcome(l.Addr(), s.store, c.Capabilities(), &s.guard)
+	}
 	notifyReady(logger)
-	var reloading sync.WaitGroup
-	reloading.Go(func() {
+	beside.Go(func() {
 		for {
 			select {
 			case <-serving.Done():
@@ -205,7 +214,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	defer context.AfterFunc(ctx, stopping)()
 	err = <-served
 	end()
-	reloading.Wait()
+	beside.Wait()
 	stopping() // if nothing was under way, Serve may end before the AfterFunc has run
 	undrained := forwarding.end()
 	if ctx.Err() != nil {

@@ -432,6 +432,13 @@ func (e *Engine) ForgetIdleStill(context.Context) error {
 	return e.forgetIdle()
 }
 
+// NextID is the id of the next new message.
+func (e *Engine) NextID() engine.ID {
+	e.store.Mu.Lock()
+	defer e.store.Mu.Unlock()
+	return e.nextID
+}
+
 // CatchUp does what the background has to do, to its end.
 func (e *Engine) CatchUp() error {
 	if err := e.store.Compactor.Flush(); err != nil {

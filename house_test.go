@@ -29,6 +29,8 @@ var mayImport = map[string][]string{
 	"engine/memengine":  {"engine", "timer", "internal", "engine/internal"},
 	"engine/httpengine": {"engine", "internal", "engine/internal"},
 
+	"internal/targettest": {"", "engine", "forward"},
+
 	"engine/diskengine/internal":        {"engine/diskengine/internal"},
 	"engine/diskengine/internal/record": {"engine", "engine/internal", "engine/diskengine/internal/vfs"},
 	"engine/diskengine/internal/store":  {"engine", "internal", "engine/internal", "engine/diskengine/internal"},

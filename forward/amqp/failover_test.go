@@ -7,7 +7,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
 	"github.com/tarryhq/tarry/forward"
-	"github.com/tarryhq/tarry/forward/internal/targettest"
+	"github.com/tarryhq/tarry/internal/targettest"
 )
 
 // A machine that is gone refuses nothing, and says nothing.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/tarryhq/tarry/forward"
-	"github.com/tarryhq/tarry/forward/internal/targettest"
+	"github.com/tarryhq/tarry/internal/targettest"
 )
 
 // FuzzHeaders sees that whatever headers a message has can be published, and that their

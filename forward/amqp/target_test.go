@@ -18,9 +18,9 @@ import (
 	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
 	"github.com/tarryhq/tarry/forward"
 	"github.com/tarryhq/tarry/forward/amqp"
-	"github.com/tarryhq/tarry/forward/internal/targettest"
 	"github.com/tarryhq/tarry/internal/leaktest"
 	"github.com/tarryhq/tarry/internal/nettest"
+	"github.com/tarryhq/tarry/internal/targettest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(rabbittest.Main(m)) }

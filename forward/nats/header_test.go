@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/tarryhq/tarry/forward"
-	"github.com/tarryhq/tarry/forward/internal/targettest"
+	"github.com/tarryhq/tarry/internal/targettest"
 )
 
 // FuzzHeader sees that whatever headers a message has can be sent, and none is a command.

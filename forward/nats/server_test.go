@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/tarryhq/tarry/forward/internal/targettest"
+	"github.com/tarryhq/tarry/internal/targettest"
 )
 
 // natsServer is a NATS server with JetStream, whose streams last over restarts.

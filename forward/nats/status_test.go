@@ -6,7 +6,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tarryhq/tarry/forward"
-	"github.com/tarryhq/tarry/forward/internal/targettest"
+	"github.com/tarryhq/tarry/internal/targettest"
 )
 
 // To the clients of NATS, a header Status is the server's word, and a message that has it

@@ -16,10 +16,10 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/forward"
-	"github.com/tarryhq/tarry/forward/internal/targettest"
 	"github.com/tarryhq/tarry/forward/nats"
 	"github.com/tarryhq/tarry/internal/leaktest"
 	"github.com/tarryhq/tarry/internal/nettest"
+	"github.com/tarryhq/tarry/internal/targettest"
 )
 
 func TestMain(m *testing.M) {

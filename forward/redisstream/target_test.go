@@ -13,10 +13,10 @@ import (
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 	"github.com/tarryhq/tarry/forward"
-	"github.com/tarryhq/tarry/forward/internal/targettest"
 	"github.com/tarryhq/tarry/forward/redisstream"
 	"github.com/tarryhq/tarry/internal/leaktest"
 	"github.com/tarryhq/tarry/internal/nettest"
+	"github.com/tarryhq/tarry/internal/targettest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }

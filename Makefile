@@ -13,6 +13,10 @@ MISSING = $$(command -v redis-server >/dev/null || echo redis-server; \
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || echo chromium; \
 	command -v npm >/dev/null || { command -v node >/dev/null || echo nodejs; echo npm; })
 
+# Tests whose dependencies would burden every program that uses tarry, and staticcheck, are in a module of their own.
+# $(call each,COMMAND) runs a command in both modules, and fails if it fails in one.
+each = failed=; for m in . internal/testdeps; do (cd $$m && $1) || failed=1; done; [ -z "$$failed" ]
+
 # How long the tests of a package may take.
 TESTTIME ?= 20m
 
@@ -68,7 +72,7 @@ ui: ui/web/node_modules/.package-lock.json ## Build the dashboard's pages into u
 test: servers ui-packages ## Run all tests.
 	@[ -n "$(MISSING)" ] || export TARRY_TEST_SERVERS=require; \
 	[ ! -e ui/web/node_modules/.package-lock.json ] || export TARRY_TEST_UI=require; \
-	run() { $(GO) test $(TESTFLAGS) -timeout $(TESTTIME) ./...; }; $(timed)
+	run() { $(call each,$(GO) test $(TESTFLAGS) -timeout $(TESTTIME) ./...); }; $(timed)
 
 # What has concurrency of its own, the slowest first, and what tests one engine that processes share.
 # The race detector makes them ten times slower: with -short they play fewer random histories than make test.
@@ -107,14 +111,18 @@ simulate: ## Simulate crashes, losses of power, faults and many callers under th
 check: ## Check format, vet, static analysis, module files and the documents made from code.
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
 	for os in darwin freebsd openbsd windows; do GOOS=$$os $(GO) list ./... >/dev/null || exit 1; done
-	$(GO) vet ./...
-	$(GO) tool staticcheck ./...
-	$(GO) mod verify
-	$(GO) mod tidy -diff
+	$(call each,$(GO) vet ./...)
+	tool=$$(cd internal/testdeps && $(GO) tool -n staticcheck) && $(call each,$$tool ./...)
+	$(call each,$(GO) mod verify)
+	$(call each,$(GO) mod tidy -diff)
 	@dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; echo "$(GO) build -ldflags=-dumpdep ./cmd/tarry"; \
 	$(STATIC) $(GO) build -trimpath -ldflags='-s -w -dumpdep' -o $$dir/tarry ./cmd/tarry 2>$$dir/deps || { grep -v -e '->' $$dir/deps; exit 1; }; \
 	! grep -m1 '<ReflectMethod>' $$dir/deps || { echo "this uses reflect.Method: the linker keeps every method then, and the binary grows by half"; exit 1; }
 	$(GO) test -run 'TestHouse|TestSemantics' .
+
+.PHONY: tidy
+tidy: ## Tidy the module files after a change of dependencies.
+	$(call each,$(GO) mod tidy)
 
 .PHONY: client
 client: ## Install what generates the TypeScript client of examples/typescript (Node 20, npm), generate it from the server and test it.
@@ -123,11 +131,11 @@ client: ## Install what generates the TypeScript client of examples/typescript (
 
 .PHONY: fuzz
 fuzz: ## Fuzz every decoder for a few seconds each (FUZZTIME=10s).
-	@for pkg in $$($(GO) list ./...); do \
+	@$(call each,for pkg in $$($(GO) list ./...); do \
 		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep ^Fuzz); do \
 			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-10s} -fuzzminimizetime 1x $$pkg || exit 1; \
 		done; \
-	done
+	done)
 
 .PHONY: bench-timers
 bench-timers: ## Measure the timers beside those of Go and go-zero, into docs/timers.md (PENDING=10000000).

@@ -1,14 +1,11 @@
 package server_test
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine/memengine"
@@ -35,46 +32,6 @@ func document() []byte {
 	w := httptest.NewRecorder()
 	server.New(c, nil).ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/openapi.json", nil))
 	return w.Body.Bytes()
-}
-
-func TestDocumentIsOpenAPI(t *testing.T) {
-	doc, err := openapi3.NewLoader().LoadFromData(document())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := doc.Validate(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if doc.OpenAPI != "3.1.0" {
-		t.Errorf("it is OpenAPI %s", doc.OpenAPI)
-	}
-}
-
-// What the document gives as an example of a request the server understands, and the
-// other way round.
-func TestDocumentExamples(t *testing.T) {
-	a := newAPI(t)
-	doc, err := openapi3.NewLoader().LoadFromData(document())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ids := make(map[string]bool)
-	for path, item := range doc.Paths.Map() {
-		for method, op := range item.Operations() {
-			if ids[op.OperationID] || op.OperationID == "" || op.Summary == "" {
-				t.Errorf("%s %s: no id of its own, or no summary", method, path)
-			}
-			ids[op.OperationID] = true
-			if op.RequestBody == nil {
-				continue
-			}
-			example, _ := json.Marshal(op.RequestBody.Value.Content["application/json"].Example)
-			at := strings.NewReplacer("{queue}", "order.unpaid", "{key}", "42", "{id}", "1").Replace(path)
-			if w := a.send(method, at, string(example)); w.Code == 400 || w.Code >= 500 && w.Code != 501 {
-				t.Errorf("%s %s %s: %d %s", method, path, example, w.Code, w.Body)
-			}
-		}
-	}
 }
 
 // What is forbidden by the document is found, else the tests that are held against it

@@ -16,7 +16,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/forward"
-	"github.com/tarryhq/tarry/forward/nats"
+	_ "github.com/tarryhq/tarry/forward/nats"
 	"github.com/tarryhq/tarry/internal/leaktest"
 	"github.com/tarryhq/tarry/internal/nettest"
 	"github.com/tarryhq/tarry/internal/targettest"
@@ -216,21 +216,6 @@ func TestUsers(t *testing.T) {
 	if n := count(t, stream); n != 1 {
 		t.Errorf("%d messages of 1", n)
 	}
-}
-
-func TestURLs(t *testing.T) {
-	t.Parallel()
-	_, unconfigured := nats.New(nats.Config{}, nil)
-	targettest.RefusedURLs(t, "nats", map[string]string{
-		"nats://u:geheim@h?subjekt=due":                "subject",
-		"nats://u:geheim@h?subject=a.*":                "cannot be published to",
-		"nats://u:geheim@h?subject=a..b":               "cannot be published to",
-		"nats://u:geheim@h?subject=$JS.API.INFO":       "commands",
-		"nats://u:geheim@h/path":                       "an example",
-		"nats:":                                        "an example",
-		"nats://u:geheim@h?creds_file=/etc/none/there": "not both",
-		"tls://h?ca_file=/etc/none/there":              "ca_file",
-	}, unconfigured)
 }
 
 func TestClose(t *testing.T) {

@@ -1,8 +1,10 @@
 //go:build linux
 
-package cli
+// Package top_test runs tarry top on a terminal.
+package top_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -164,13 +166,7 @@ func (x *terminalOf) ended(cmd *exec.Cmd) {
 func TestTopOnATerminal(t *testing.T) {
 	t.Parallel()
 	address := fmt.Sprintf("127.0.0.1:%d", nettest.FreePort(t))
-	serve := func() *running {
-		s := world{}.start(t, "serve", "--store", "mem:", "--http", address)
-		s.stdout.await(t, `listens on`)
-		return s
-	}
-	s := serve()
-	w := world{env: []string{"TARRY_SERVER=http://" + address}}
+	w, stop := serve(t, address)
 	w.must(t, "push", "order.unpaid", "x", "--in", "2h")
 	x := newTerminal(t, 80, 24)
 	cmd := x.top("http://" + address)
@@ -204,11 +200,11 @@ func TestTopOnATerminal(t *testing.T) {
 	x.key("\x1b")
 	x.see(`1-2 of 2  \?`)
 
-	s.stop(t)
+	stop()
 	x.see(`no answer`)
 	x.see(`what is shown is old: `)
 	x.see(`^mail +1 +2 `)
-	serve()
+	serve(t, address)
 	x.see(`live  \d\d:`)
 	x.see(`no queues`) // it had them in memory
 	w.must(t, "push", "news", "x", "--in", "1h")
@@ -235,10 +231,10 @@ func TestTopOnATerminal(t *testing.T) {
 var lastKey = goleak.IgnoreAnyFunction("github.com/charmbracelet/ultraviolet.(*TerminalReader).sendEvents")
 
 // inProcess runs tarry top on a terminal within the test's process, until ctx ends.
-func (x *terminalOf) inProcess(ctx context.Context, w world, args ...string) (code chan int, stderr *awaited) {
-	stderr, code = newAwaited(), make(chan int, 1)
-	p := w.program(nil, stderr, append([]string{"top"}, args...)...)
-	p.Stdin, p.Stdout = x.theirs, x.theirs
+func (x *terminalOf) inProcess(ctx context.Context, w world) (code chan int, stderr *bytes.Buffer) {
+	stderr, code = new(bytes.Buffer), make(chan int, 1)
+	p := w.program(x.theirs, stderr, "top")
+	p.Stdin = x.theirs
 	go func() { code <- p.Run(ctx) }()
 	return code, stderr
 }
@@ -257,7 +253,7 @@ func (x *terminalOf) code(code chan int) int {
 
 func TestTopOnAStoreWithoutAServer(t *testing.T) {
 	t.Chdir(t.TempDir())
-	w := world{env: []string{"TARRY_STORE=disk:data", "TERM=xterm", "NO_COLOR=1"}}
+	w := world{"TARRY_STORE=disk:data", "TERM=xterm", "NO_COLOR=1"}
 	w.must(t, "push", "mail", "x", "--in", "30m")
 	x := newTerminal(t, 80, 24)
 	before := goleak.IgnoreCurrent()
@@ -282,8 +278,8 @@ func TestTopOnAStoreWithoutAServer(t *testing.T) {
 
 // What ends it ends all that it began, also while the server is away.
 func TestTopEndsWithItsContext(t *testing.T) {
-	w, s := served(t, "mem:")
-	w.env = append(w.env, "TERM=xterm")
+	w, stop := serve(t, "127.0.0.1:0")
+	w = append(w, "TERM=xterm")
 	x := newTerminal(t, 80, 24)
 	before := goleak.IgnoreCurrent()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -300,7 +296,7 @@ func TestTopEndsWithItsContext(t *testing.T) {
 	defer cancel()
 	code, stderr = x.inProcess(ctx, w)
 	x.see(`no queues`)
-	s.stop(t)
+	stop()
 	x.see(`no answer`)
 	cancel()
 	if c := x.code(code); c != exitOK || stderr.String() != "" {

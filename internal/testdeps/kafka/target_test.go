@@ -18,7 +18,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/forward"
-	"github.com/tarryhq/tarry/forward/kafka"
+	_ "github.com/tarryhq/tarry/forward/kafka"
 	"github.com/tarryhq/tarry/internal/leaktest"
 	"github.com/tarryhq/tarry/internal/nettest"
 	"github.com/tarryhq/tarry/internal/targettest"
@@ -264,21 +264,6 @@ func TestTLS(t *testing.T) {
 	send(t, targettest.Open(t, "kafka+tls://"+addr+"/orders?ca_file="+file, nil), message(1, "one"))
 	targettest.Fails(t, targettest.Open(t, "kafka+tls://"+addr+"/orders", o), message(1, "one"), "certificate")
 	targettest.Retried(t, targettest.Open(t, "kafka://"+addr+"/orders", o).Send(t.Context(), message(1, "one")), addr)
-}
-
-func TestURLs(t *testing.T) {
-	t.Parallel()
-	_, unconfigured := kafka.New(kafka.Config{}, nil)
-	targettest.RefusedURLs(t, "kafka", map[string]string{
-		"kafka://u:geheim@h/orders?topic=x":                   "topic",
-		"kafka://u:geheim@h/or/ders":                          "invalid",
-		"kafka://u:geheim@h/orders?sasl=md5":                  "scram-sha-512",
-		"kafka://h/orders?sasl=plain":                         "name the user",
-		"kafka://u:geheim@h/orders?max_bytes=1":               "max_bytes",
-		"kafka:":                                              "an example",
-		"kafka://u:geheim@h/o?password_file=/etc/none/there":  "password_file",
-		"kafka+tls://u:geheim@h/orders?ca_file=/etc/no/there": "ca_file",
-	}, unconfigured)
 }
 
 func TestClose(t *testing.T) {

@@ -71,8 +71,8 @@ func decode(b []byte) (s State, off int64, reason string, err error) {
 	copy(s.Secret[:], in[8:])
 	s.Replay, s.NextID, s.NextFile = le.Uint64(in[24:]), le.Uint64(in[32:]), le.Uint64(in[40:])
 	s.NextQueue = le.Uint32(in[56:])
-	n := int(le.Uint32(in[60:]))
-	if in = in[fixedSize:]; n > MaxTables || len(in) < n*tableSize {
+	n := uint64(le.Uint32(in[60:]))
+	if in = in[fixedSize:]; n > MaxTables || uint64(len(in)) < n*tableSize {
 		return State{}, headSize + 60, "the sstables do not fit into the file", nil
 	}
 	rows, bitmaps := in[:n*tableSize], in[n*tableSize:]

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
@@ -108,6 +109,10 @@ func TestRefused(t *testing.T) {
 		"more alive than are":           func(s *State) { s.Tables[0].Alive = 101 },
 		"dead without deletion bitmaps": func(s *State) { s.Tables[0].Deleted = nil },
 		"more sstables than bound":      func(s *State) { s.Tables = make([]Table, MaxTables+1) },
+		"bitmaps longer than is read": func(s *State) {
+			long := make([]byte, maxSize/2) // never touched, so it takes no memory
+			s.Tables[0].Deleted, s.Tables[1].Deleted = long, long
+		},
 	} {
 		s := state(3)
 		spoil(&s)
@@ -204,6 +209,32 @@ func TestZeros(t *testing.T) {
 		if _, err := parse("f", b); !errors.Is(err, ErrDamaged) {
 			t.Errorf("byte %d: %v", off, err)
 		}
+	}
+}
+
+// TestRestore: a deletion bitmap is not applied to an sstable with another number of entries, which may have the
+// number of the sstable in a store that was restored from a backup.
+func TestRestore(t *testing.T) {
+	d := newDisk(t, nil)
+	w, err := sstable.Create(d, "/store", 1, &sstable.Config{ID: 7})
+	must(t, err)
+	for id := range uint64(3) {
+		must(t, w.Add(sstable.Place{Queue: 1, ID: id + 1}, sstable.Key{}, []byte("v")))
+	}
+	r, err := w.Finish()
+	must(t, err)
+	r.Kill(1)
+	bits, alive := r.AppendBits(nil)
+	must(t, r.Close())
+	for _, entries := range []uint32{3, 5} {
+		r, err := sstable.Open(d, "/store", 1, &sstable.Config{ID: 7})
+		must(t, err)
+		of := Table{Number: 1, Entries: entries, Alive: uint32(alive), Deleted: bits}
+		fits := entries == r.Len()
+		if err := of.Restore("/store", r); errors.Is(err, ErrDamaged) == fits || r.Alive(1) == fits {
+			t.Errorf("of %d entries: %v, alive %v", entries, err, r.Alive(1))
+		}
+		must(t, r.Close())
 	}
 }
 

@@ -61,7 +61,7 @@ func (s *State) check() error {
 	if len(s.Tables) > MaxTables {
 		return fmt.Errorf("%d sstables; at most %d are allowed", len(s.Tables), MaxTables)
 	}
-	last := uint64(0)
+	last, size := uint64(0), uint64(headSize+fixedSize+len(s.Tables)*tableSize)
 	for _, r := range s.Tables {
 		switch {
 		case r.Number <= last:
@@ -72,6 +72,10 @@ func (s *State) check() error {
 			return fmt.Errorf("sstable %d has %d entries of which %d are alive", r.Number, r.Entries, r.Alive)
 		}
 		last = r.Number
+		size += uint64(len(r.Deleted))
+	}
+	if size > maxSize { // or it could be written, and not read again
+		return fmt.Errorf("%d bytes with the deletion bitmaps; at most %d are allowed", size, maxSize)
 	}
 	return nil
 }
@@ -99,10 +103,10 @@ func (s *State) Names(number uint64) bool {
 }
 
 // Restore deletes the entries of an open sstable that its deletion bitmap says. dir is the
-// directory of the manifest. If the bitmap is malformed, Restore returns a *vfs.DamageError and
-// changes nothing.
+// directory of the manifest. If the bitmap is malformed or of another sstable, Restore returns a
+// *vfs.DamageError and changes nothing.
 func (t *Table) Restore(dir string, r *sstable.Table) error {
-	if len(t.Deleted) == 0 || r.RestoreBits(t.Deleted) {
+	if len(t.Deleted) == 0 || t.Entries == r.Len() && r.RestoreBits(t.Deleted) {
 		return nil
 	}
 	return &vfs.DamageError{What: ErrDamaged, File: filepath.Join(dir, Name), Reason: fmt.Sprintf("the deletion bitmap of sstable %d is malformed", t.Number)}

@@ -103,7 +103,12 @@ func (t *taking) fill() error {
 	if err := t.fs.SyncDir(t.sstables()); err != nil {
 		return err
 	}
-	_, err = manifest.Create(t.fs, dir, t.src.State)
+	if _, err = manifest.Create(t.fs, dir, t.src.State); err != nil {
+		return err
+	}
+	if _, err = manifest.Read(t.fs, dir); errors.As(err, &damage) {
+		return &vfs.DamageError{What: ErrCopy, File: damage.File, Offset: damage.Offset, Reason: damage.Reason}
+	}
 	return err
 }
 

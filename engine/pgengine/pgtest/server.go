@@ -55,7 +55,6 @@ func Start(t testing.TB, opts ...Option) *Server {
 	c := servertest.Command{Dir: newFolder(t), Settings: []string{
 		"fsync = off",
 		"unix_socket_directories = ''",
-		"idle_in_transaction_session_timeout = 5min", // the engine's 10 s may pass between two statements of a test on a busy machine
 		"shared_memory_type = mmap",
 		"dynamic_shared_memory_type = mmap", // in its directory, which is removed even if the server was killed
 	}}

@@ -51,7 +51,7 @@ func TestHouseExportedNamesAreThoseListed(t *testing.T) {
 		}
 	}
 	if differ.Len() > 0 {
-		t.Errorf("the exported names differ from %s:\n%sA line with - breaks programs, and so does a method that an interface gets: from 1.0 on that needs a new major version (docs/stability.md). If the change is meant, run\n\tgo test -run %s . -update\nand tell of it in CHANGELOG.md.", file, differ.String(), t.Name())
+		t.Errorf("the exported names differ from %s:\n%sA line with - breaks programs, and so does a method that an interface gets: from 1.0 on that needs a new major version (docs/stability.md). If the change is meant, run\n\tgo test -run %s . -update\nand say so in CHANGELOG.md.", file, differ.String(), t.Name())
 	}
 }
 

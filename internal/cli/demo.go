@@ -19,13 +19,14 @@ func (p *Program) demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show tarry at work: a made-up shop in memory, and the dashboard",
-		Long: `Demo serves the dashboard and the API on a made-up shop, until interrupted. All is in
-memory, and nothing is left.
+		Long: `Demo serves the dashboard and the API on a made-up shop, until interrupted. Everything is
+in memory, and nothing is left behind.
 
-The shop cancels orders that are not paid in 30 minutes, gives rides that nobody rates in 48
-hours five stars, and tells merchants again that fail: 360 times faster than in life, on the
-dashboard too. 30 minutes take 5 seconds, 48 hours take 8 minutes. Four days are past when it
-opens, lateness included. What happens to one order in eight is printed, by the shop's calendar.`,
+The shop cancels orders that are not paid within 30 minutes, gives five stars to rides that
+nobody rates within 48 hours, and notifies merchants again when they fail. It runs 360 times
+faster than real life, on the dashboard too: 30 minutes take 5 seconds, 48 hours 8 minutes. It
+opens with four days of history, whose lateness is made up. It prints what happens to one order
+in eight, by the shop's calendar.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if speed < 1 || speed > 3600 {
@@ -46,19 +47,19 @@ opens, lateness included. What happens to one order in eight is printed, by the 
 		},
 	}
 	cmd.Flags().AddFlag(p.serveCommand(&s).Flags().Lookup("http"))
-	cmd.Flags().IntVar(&speed, "speed", demo.Speed, "how many times faster than life; 1 is life's speed")
+	cmd.Flags().IntVar(&speed, "speed", demo.Speed, "how many times faster than real life")
 	s.store, s.drain, s.guard.insecure = "mem:", time.Second, true // nothing here is worth a token
 	return cmd
 }
 
-// runShop says where the dashboard is, and runs the shop until ctx ends. It prints what
-// happens to some of the orders, so few that people can read it.
+// runShop prints where the dashboard is, and runs the shop until ctx ends. It prints what
+// happens to some orders only: as much as people can read.
 func (p *Program) runShop(ctx context.Context, shop *demo.Shop, speed int, addr net.Addr) {
 	some := max(1, speed/45)
 	half := (30 * time.Minute / time.Duration(speed)).Round(time.Millisecond)
 	fmt.Fprintf(p.Stdout, `dashboard: http://%s/
-A made-up shop, in memory, at %d times life's speed: 30 minutes take %s, 48 hours %s.
-Ctrl-C ends it, and nothing is left. What happens to one order in %d, by the shop's calendar:
+A made-up shop, in memory, %d times faster than real life: 30 minutes take %s, 48 hours %s.
+Ctrl-C ends it and leaves nothing behind. What happens to one order in %d, by the shop's calendar:
 
 `, reachable(addr), speed, tarry.FormatDuration(half), tarry.FormatDuration(96*half), some)
 	shop.Say = func(at time.Time, order int, what string) {
@@ -67,6 +68,6 @@ Ctrl-C ends it, and nothing is left. What happens to one order in %d, by the sho
 		}
 	}
 	if err := shop.Run(ctx); ctx.Err() == nil {
-		fmt.Fprintln(p.Stderr, "tarry: the shop has closed:", err)
+		fmt.Fprintln(p.Stderr, "tarry: the shop stopped:", err)
 	}
 }

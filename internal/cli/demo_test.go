@@ -41,8 +41,8 @@ func TestDemo(t *testing.T) {
 		return ""
 	}
 	url := strings.TrimPrefix(await("dashboard: "), "dashboard: ")
-	await("at 360 times life's speed: 30 minutes take 5s, 48 hours 8m")
-	await("Ctrl-C ends it, and nothing is left")
+	await("360 times faster than real life: 30 minutes take 5s, 48 hours 8m")
+	await("Ctrl-C ends it and leaves nothing behind")
 	for _, what := range []string{"made", "paid in time", "five stars"} {
 		await(what)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
-// body is the body of a message. Messages about no order have little in it.
+// body is the body of a message. Only messages about an order have all of it.
 type body struct {
 	Order    int            `json:"order,omitempty"`
 	Merchant string         `json:"merchant,omitempty"`
@@ -33,8 +33,8 @@ func (s *Shop) open(ctx context.Context) {
 	s.takeOrder(ctx)
 }
 
-// push pushes a message that is due after a duration of the shop's calendar. It may fail: an
-// operator may have limited the queue.
+// push pushes a message, due after a duration of the shop's calendar. It may fail: an operator
+// may have limited the queue.
 func (s *Shop) push(ctx context.Context, queue, key string, b body, in time.Duration, opts ...tarry.PushOption) {
 	opts = append(opts, tarry.Key(key), tarry.In(s.scaled(in)))
 	if _, err := tarry.NewTopic[body](queue).Push(ctx, s.c, b, opts...); err != nil {
@@ -61,21 +61,21 @@ func (s *Shop) takeOrder(ctx context.Context) {
 	s.after(time.Duration(s.rand.ExpFloat64()/perHour*float64(time.Hour)), s.takeOrder)
 }
 
-// pay is a customer's payment. The shop takes it unless the order is cancelled, or just being
-// cancelled.
+// pay pays an order. The shop takes the payment unless the order has been cancelled, or is just
+// being cancelled.
 func (s *Shop) pay(ctx context.Context, b body) {
 	key := strconv.Itoa(b.Order)
 	if err := s.c.Cancel(ctx, tarry.ByKey(key).Of("order.unpaid")); err != nil {
 		s.say(b.Order, "order %d: paid too late; the money goes back", b.Order)
 		return
 	}
-	s.say(b.Order, "order %d: paid in time; nothing is left to cancel", b.Order)
+	s.say(b.Order, "order %d: paid in time; the cancellation is called off", b.Order)
 	backoff := tarry.Backoff(s.scaled(15*time.Second), s.scaled(30*time.Second), s.scaled(3*time.Minute), s.scaled(10*time.Minute), s.scaled(30*time.Minute))
 	s.push(ctx, "merchant.notify", key, b, 0, tarry.MaxAttempts(6), backoff, tarry.Header("event", "order.paid"), tarry.Header("merchant", b.Merchant))
 	s.after(s.between(40*time.Minute, 100*time.Minute), func(ctx context.Context) { s.deliver(ctx, b.Order, key) })
 }
 
-// deliver is the end of a ride. Half of the customers rate it in time.
+// deliver ends a ride. Half of the customers rate it in time.
 func (s *Shop) deliver(ctx context.Context, order int, key string) {
 	s.push(ctx, "ride.rate", key, body{Order: order}, 48*time.Hour)
 	s.say(order, "order %d: delivered; the ride gets five stars in 48 hours unless the customer rates it", order)

@@ -33,7 +33,7 @@ var opened = time.Date(2030, 1, 3, 11, 0, 0, 0, time.UTC)
 // ttr is how long the shop's leases last: longer than any job takes, at any speed.
 const ttr = time.Hour
 
-// Shop is a shop. Make it with New. Only Now may be called while another call runs.
+// Shop is a made-up shop. Make it with New. Only Now may be called while another call runs.
 type Shop struct {
 	// Say is called for what happens, with the time by the shop's calendar and the number of
 	// the order; 0: it is about no order.
@@ -121,7 +121,7 @@ func (s *Shop) act(ctx context.Context) time.Time {
 	return next
 }
 
-// after plans something, for after a duration of the shop's calendar.
+// after plans what to do once a duration of the shop's calendar has passed.
 func (s *Shop) after(d time.Duration, do func(context.Context)) {
 	s.plans.Schedule(s.Now().Add(s.scaled(d)), do)
 }

@@ -132,7 +132,7 @@ func order(t *testing.T, number int, all []line, end time.Time) map[string]int {
 	for _, l := range all {
 		for what, says := range map[string]string{
 			"made": "made, ", "paid": "paid in time", "cancelled": "not paid in 30 minutes", "late": "paid too late", "delivered": "delivered",
-			"five stars": "five stars", "rated": "of five stars", "retried": "told again in", "died": "a dead letter after 6 attempts",
+			"five stars": "five stars", "rated": "of five stars", "retried": "notified again in", "died": "a dead letter after 6 attempts",
 		} {
 			if strings.Contains(l.what, says) && (what != "five stars" || strings.Contains(l.what, "not rated")) {
 				count[what]++
@@ -158,7 +158,7 @@ func order(t *testing.T, number int, all []line, end time.Time) map[string]int {
 	return count
 }
 
-// backoffs checks that merchants are told again after the times that the shop promises.
+// backoffs checks that merchants are notified again after the times that the shop promises.
 func (s *told) backoffs(t *testing.T) {
 	t.Helper()
 	want := []time.Duration{15 * time.Second, 30 * time.Second, 3 * time.Minute, 10 * time.Minute, 30 * time.Minute}

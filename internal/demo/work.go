@@ -19,7 +19,7 @@ type job struct {
 var jobs = map[string]job{
 	"order.unpaid":       {time.Second, "order %s: not paid in 30 minutes; cancelled"},
 	"ride.rate":          {time.Second, "order %s: the ride was not rated in 48 hours; five stars"},
-	"merchant.notify":    {5 * time.Second, "order %s: the merchant is told of it"},
+	"merchant.notify":    {5 * time.Second, "order %s: the merchant is notified"},
 	"mail.digest":        {20 * time.Minute, "customer %s: this month's mail is sent"},
 	"subscription.renew": {10 * time.Second, "customer %s: the subscription is renewed"},
 	"price.import":       {20 * time.Minute, "prices of %s: imported"},
@@ -35,8 +35,8 @@ func (s *Shop) work(leases []tarry.Lease) {
 	}
 }
 
-// done settles a message whose job is done. It may be lost: an operator may have buried it.
-// The body is of no order if a visitor pushed it.
+// done settles a message whose job is done. Its lease may be lost: an operator may have buried
+// it. Its body need not be an order: a visitor may have pushed it.
 func (s *Shop) done(ctx context.Context, m tarry.Lease) {
 	var b body
 	_ = json.Unmarshal(m.Body, &b)
@@ -55,14 +55,14 @@ func (s *Shop) done(ctx context.Context, m tarry.Lease) {
 		s.say(b.Order, "order %s: %s fails (%s); a dead letter after %d attempts", m.Key, b.Merchant, to.Reason, m.Attempt)
 	default:
 		again := (got[0].Until.Sub(s.Now()) * s.speed).Round(5 * time.Second)
-		s.say(b.Order, "order %s: %s fails (%s); told again in %s", m.Key, b.Merchant, to.Reason, tarry.FormatDuration(again))
+		s.say(b.Order, "order %s: %s fails (%s); notified again in %s", m.Key, b.Merchant, to.Reason, tarry.FormatDuration(again))
 	}
 }
 
 var merchants = []string{"Bella Napoli", "Curry House", "Green Wok", "Sushi Ko", "Taco Libre"}
 
-// trouble is what a merchant answers; "": all is well. Most are in trouble for two hours a
-// day.
+// trouble returns the error that a merchant answers with; "": all is well. Most merchants fail
+// for two hours a day.
 func (s *Shop) trouble(merchant string) string {
 	hour := s.Calendar(s.Now()).Hour()
 	switch during := func(name string, from int) bool { return merchant == name && hour/2 == from/2 }; {

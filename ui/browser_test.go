@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +25,7 @@ import (
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/memengine"
+	"github.com/tarryhq/tarry/internal/demo"
 	"github.com/tarryhq/tarry/internal/leaktest"
 	"github.com/tarryhq/tarry/server"
 	"github.com/tarryhq/tarry/server/access"
@@ -102,15 +102,13 @@ type world struct {
 	file  access.File
 	guard *access.Guard
 	audit *lines
-	meter *tarry.Meter
 
 	left chan struct{} // has one for each time that a request to drop dead letters has ended, or its client has gone
-
-	behind atomic.Int64 // how far the clock of what happened is off
 }
 
 // kind is what a world is like.
 type kind struct {
+	shop        *demo.Shop // whose past is in the store; nil: the store is empty
 	tokens, tls bool
 	path        string // below which it is mounted
 	ui          ui.Config
@@ -121,13 +119,21 @@ type kind struct {
 func newWorld(t *testing.T, k kind) *world {
 	t.Helper()
 	w := &world{T: t, audit: new(lines), left: make(chan struct{}, 8)}
-	trends := trend.New(&trend.Config{Now: func() time.Time { return time.Now().Add(time.Duration(w.behind.Load())) }})
-	w.meter = trends.Meter()
-	var e engine.Engine = memengine.New(nil)
+	now := time.Now
+	if k.shop != nil {
+		now = k.shop.Now
+	}
+	trends := trend.New(&trend.Config{Now: now})
+	var e engine.Engine = memengine.New(&memengine.Config{Now: now})
 	if k.engine != nil {
 		e = k.engine(e.(engine.Whole))
 	}
-	w.c = tarry.New(e, &tarry.Config{Meter: w.meter})
+	w.c = tarry.New(e, &tarry.Config{Meter: trends.Meter()})
+	if k.shop != nil {
+		if err := k.shop.Play(t.Context(), w.c); err != nil {
+			t.Fatal(err)
+		}
+	}
 	cfg := &server.Config{Version: "1.2.3", Audit: access.NewAudit(w.audit), Trends: trends, MaxViewers: k.viewers}
 	if k.tokens {
 		w.file = access.File(filepath.Join(t.TempDir(), "tokens"))

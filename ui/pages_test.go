@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/demo"
 	"github.com/tarryhq/tarry/server/access"
 	"github.com/tarryhq/tarry/ui"
 )
@@ -64,16 +66,15 @@ func (p *tab) fits(where string) {
 // Every page, at three sizes, dark and light, with a backlog and many queues.
 func TestEveryPage(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, kind{})
-	w.seed(t, 0)
+	w := newWorld(t, kind{shop: demo.New(demo.Speed)})
 	script := axe(t)
 	at := []struct{ name, at, selector, text string }{
-		{"queues", "#/", ".queues .row", "import.nightly"},
-		{"problems", "#/?only=problems", ".queues .row", "mail.retry"},
-		{"queue", "#/queues/order.unpaid", ".messages tbody", "/20"},
-		{"queue, dead", "#/queues/webhook.out?state=dead", ".messages tbody", "410 Gone"},
-		{"message", "#/queues/order.unpaid/messages/1", ".json", "currency"},
-		{"dead letters", "#/dead?queue=webhook.out", ".groups", "410 Gone"},
+		{"queues", "#/", ".queues .row", "price.import"},
+		{"problems", "#/?only=problems", ".queues .row", "report.export"},
+		{"queue", "#/queues/subscription.renew", ".messages tbody", "c-"},
+		{"queue, dead", "#/queues/merchant.notify?state=dead", ".messages tbody", "410 Gone"},
+		{"message", w.first("subscription.renew"), ".json", "4.90 EUR"},
+		{"dead letters", "#/dead?queue=merchant.notify", ".groups", "410 Gone"},
 		{"about", "#/about", ".abilities", "forecast"},
 	}
 	for _, l := range sizes {
@@ -90,22 +91,22 @@ func TestEveryPage(t *testing.T) {
 		}
 	}
 	// What is far down a list of 10,000 queues is found by scrolling, filtering and sorting.
-	w.tenants(t, 10_000)
+	w.accounts(10_000)
 	p := w.open(desk, "#/")
-	p.sees("h1 + span", "10,008")
+	p.sees("h1 + span", "10,007")
 	p.run(`scrollTo(0, document.body.scrollHeight)`)
-	p.sees(".queues .name", "webhook.out")
-	p.until(`[...document.querySelectorAll(".queues .row")].find(e => e.innerText.includes("webhook.out")).querySelector(".spark path")`)
+	p.sees(".queues .name", "subscription.renew")
+	p.until(`[...document.querySelectorAll(".queues .row")].find(e => e.innerText.includes("subscription.renew")).querySelector(".spark path")`)
 	if rows := value[int](p, `document.querySelectorAll(".queues .row").length`); rows > 100 {
 		t.Errorf("%d rows of queues are in the document", rows)
 	}
 	p.run(`scrollTo(0, 0)`)
 	p.run(`(() => { const f = document.querySelector("input[type=search]"); f.value = "7777"; f.dispatchEvent(new Event("input", {bubbles: true})) })()`)
-	p.sees(".queues .name", "tenant.07777.timeout")
+	p.sees(".queues .name", "account.07777.trial")
 	p.misses(".queues .name", "order.unpaid")
 	p.to("#/?by=dead")
 	p.do(chromedp.Reload())
-	p.until(`document.querySelector(".queues .rows .name")?.innerText.includes("webhook.out")`)
+	p.until(`document.querySelector(".queues .rows .name")?.innerText.includes("merchant.notify")`)
 }
 
 // Each action does what it says, asks first and tells how many it hits, at each size.
@@ -271,17 +272,17 @@ func everyAction(t *testing.T, l look) {
 
 // Dead letters are grouped by error, redriven and dropped by it, some at a time.
 func TestDeadLetters(t *testing.T) {
-	w := newWorld(t, kind{})
-	w.seed(t, 0)
+	w := newWorld(t, kind{shop: demo.New(demo.Speed)})
 	p := w.open(desk, "#/dead")
 	dead := func() int64 {
 		t.Helper()
-		i, err := w.c.Queue(t.Context(), "webhook.out")
+		i, err := w.c.Queue(t.Context(), "merchant.notify")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return i.Dead
 	}
+	all := dead()
 	p.sees(".groups", "invalid signature")
 	p.until(`document.querySelectorAll(".groups > li").length === 4`)
 	p.run(`(() => { const f = document.querySelector("main input[type=search]"); f.value = "gone"; f.dispatchEvent(new Event("input", {bubbles: true})) })()`)
@@ -300,19 +301,19 @@ func TestDeadLetters(t *testing.T) {
 	p.press(".progress", "Undo")
 	p.sees(".toast", "Nothing was redriven")
 	goOn()
-	if left := dead(); left != 260 {
-		t.Errorf("%d of 260 are dead though nothing was to be redriven", left)
+	if left := dead(); left != all {
+		t.Errorf("%d of %d are dead though nothing was to be redriven", left, all)
 	}
 	redrive()
-	w.push("webhook.out", `{}`, tarry.Priority(0))
-	got, err := w.c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"webhook.out"}, Max: 1})
+	w.push("merchant.notify", `{}`, tarry.Priority(0))
+	got, err := w.c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"merchant.notify"}, Max: 1})
 	if err != nil || len(got.Messages) != 1 {
 		t.Fatal(got, err)
 	}
 	w.settle(tarry.Settlement{Token: got.Messages[0].Token, Do: engine.Bury, Reason: "410 Gone: the endpoint was removed"}) // after it was counted
 	p.sees(".toast", fmt.Sprint(n, " dead letters are ready again"))
-	if left := dead(); left != 261-n {
-		t.Errorf("%d of 261 are dead, %d were redriven", left, n)
+	if left := dead(); left != all+1-n {
+		t.Errorf("%d of %d are dead, %d were redriven", left, all+1, n)
 	}
 	p.run(`(() => { const f = document.querySelector("main input[type=search]"); f.value = ""; f.dispatchEvent(new Event("input", {bubbles: true})) })()`)
 	goOn = p.holds()
@@ -321,7 +322,7 @@ func TestDeadLetters(t *testing.T) {
 	p.press(".progress", "Undo")
 	p.sees(".toast", "Nothing was dropped")
 	goOn()
-	if left := dead(); left != 261-n {
+	if left := dead(); left != all+1-n {
 		t.Errorf("%d are dead though nothing was to be dropped", left)
 	}
 	goOn = p.holds()
@@ -335,7 +336,7 @@ func TestDeadLetters(t *testing.T) {
 	if left := dead(); left != 0 {
 		t.Errorf("%d are dead", left)
 	}
-	p.to("#/dead?queue=webhook.out")
+	p.to("#/dead?queue=merchant.notify")
 	p.sees(".empty", "No dead letters")
 	if audit := w.audit.String(); !strings.Contains(audit, `"filter":{"groups":["# Gone: the endpoint was removed"]`) || !strings.Contains(audit, fmt.Sprintf(`"count":%d,`, n)) {
 		t.Errorf("the audit log:\n%s", audit)
@@ -357,7 +358,7 @@ func (g *gated) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) 
 func TestDeadLettersProgress(t *testing.T) {
 	g := &gated{gate: make(chan struct{}, 2)}
 	w := newWorld(t, kind{engine: func(e engine.Whole) engine.Engine { g.Whole = e; return g }})
-	w.pushAll(t, drafts(t, "q", 1200, func(int) time.Duration { return -time.Hour }))
+	w.pushAll(slices.Repeat([]tarry.Draft{w.draft("q")}, 1200))
 	for range 2 {
 		got, err := w.c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"q"}, Max: 600})
 		if err != nil {

@@ -4,9 +4,12 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/chromedp/cdproto/page"
+
+	"github.com/tarryhq/tarry/internal/demo"
 )
 
 var (
@@ -28,16 +31,18 @@ func TestShots(t *testing.T) {
 	if *shots == "" {
 		t.Skip("pictures are made with -shots DIR alone")
 	}
-	w := newWorld(t, kind{})
-	w.past()
-	w.seed(t, 2000)
+	shop := demo.New(demo.Speed)
+	w := newWorld(t, kind{shop: shop})
+	var running sync.WaitGroup
+	running.Go(func() { _ = shop.Run(t.Context()) })
+	t.Cleanup(running.Wait)
 	for _, dark := range []bool{false, true} {
 		scheme := "light"
 		if dark {
 			scheme = "dark"
 		}
 		p := w.open(look{1280, 800, dark}, "#/")
-		p.sees(".queues", "import.nightly")
+		p.sees(".queues", "price.import")
 		p.sees(".queues .wide", "s, ")
 		p.shoot("queues-" + scheme)
 		p.to("#/queues/order.unpaid")
@@ -45,10 +50,10 @@ func TestShots(t *testing.T) {
 		p.sees(".heat", "handled")
 		p.until(`!!document.querySelector(".u-over")`)
 		p.shoot("queue-" + scheme)
-		p.to("#/queues/order.unpaid/messages/1")
+		p.to(w.first("ride.rate"))
 		p.sees(".json", "order")
 		p.shoot("message-" + scheme)
-		p.to("#/dead?queue=webhook.out")
+		p.to("#/dead?queue=merchant.notify")
 		p.sees(".groups", "410 Gone")
 		p.shoot("dead-" + scheme)
 	}
@@ -56,7 +61,4 @@ func TestShots(t *testing.T) {
 	p.sees(".heat", "handled")
 	p.until(`!!document.querySelector(".u-over")`)
 	p.shoot("phone")
-	p.to("#/")
-	p.sees(".queues", "import.nightly")
-	p.shoot("phone-queues")
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	_ "time/tzdata" // for machines and images without time zones
 
 	"github.com/tarryhq/tarry/internal/cli"
 )

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,22 @@ func (d *diskFlags) add(cmd *cobra.Command) {
 	d.values = make(map[string]*string)
 	for _, o := range diskengine.Options() {
 		d.values[o.Name] = cmd.Flags().String(diskFlag(o.Name), "", "of a disk store: "+o.What+"; default "+o.Default)
+	}
+}
+
+// usualMemory is what a disk store takes by default, and leastMemory what it takes at least.
+const usualMemory, leastMemory = 256 << 20, 8 << 20
+
+// fit has a disk store take no more than a quarter of a limit of memory, unless its URL or a flag
+// says how much; limit 0: there is none.
+func (d *diskFlags) fit(store string, limit int64) {
+	u, err := url.Parse(store)
+	v := d.values["memory"]
+	if err != nil || u.Scheme != "disk" || u.Query().Has("memory") || v == nil || *v != "" || limit == 0 {
+		return
+	}
+	if quarter := max(limit/4, leastMemory); quarter < usualMemory {
+		*v = strconv.FormatInt(quarter, 10)
 	}
 }
 

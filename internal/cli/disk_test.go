@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine/diskengine"
 )
 
 // The options of a disk store reach it from a flag, the environment and the file.
@@ -53,5 +57,36 @@ func TestDiskOptionsAreEscaped(t *testing.T) {
 	u, err := url.Parse(store)
 	if err != nil || !strings.HasPrefix(store, "disk:///data?") || u.Query().Get("memory") != memory || len(u.Query()) != 2 {
 		t.Errorf("%s: %v", store, err)
+	}
+}
+
+// In a small container a disk store takes a quarter of what the process may, unless told how much.
+func TestDiskMemoryFitsTheContainer(t *testing.T) {
+	for _, c := range []struct {
+		store, flag string
+		limit       int64
+		want        string
+	}{
+		{"disk:data", "", 0, "disk:data"},
+		{"disk:data", "", 100 << 20, "disk:data?memory=26214400"},
+		{"disk:data", "", 1 << 20, "disk:data?memory=8388608"},
+		{"disk:data", "", 1 << 30, "disk:data"},
+		{"disk:data", "64MiB", 100 << 20, "disk:data?memory=64MiB"},
+		{"disk:data?memory=64MiB", "", 100 << 20, "disk:data?memory=64MiB"},
+		{"mem:", "", 100 << 20, "mem:"},
+	} {
+		d := diskFlags{values: map[string]*string{"memory": &c.flag}}
+		d.fit(c.store, c.limit)
+		if got, err := d.on(c.store); err != nil || got != c.want {
+			t.Errorf("%+v: %s: %v", c, got, err)
+		}
+	}
+	for _, o := range diskengine.Options() {
+		if o.Name == "memory" && o.Default != fmt.Sprintf("%dMiB", usualMemory>>20) {
+			t.Errorf("usually it takes %s", o.Default)
+		}
+	}
+	if _, err := tarry.Open(t.Context(), "disk:"+t.TempDir()+fmt.Sprintf("?memory=%d", leastMemory-1), nil); err == nil {
+		t.Errorf("a store takes less than %d bytes", leastMemory)
 	}
 }

@@ -2,17 +2,22 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
 // Main runs the command line of this process and returns its exit code.
 func Main() int {
-	ballast := tune()
+	ballast, limit := tune()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal drains. The handler is then gone, so a second one kills.
 	context.AfterFunc(ctx, stop)
@@ -29,6 +34,7 @@ func Main() int {
 		Terminal: isTerminal(os.Stdin) && isTerminal(os.Stderr),
 		Now:      time.Now,
 		Self:     self,
+		Limit:    limit,
 		Reloads:  reloads,
 	}
 	// Engines log to standard error, for an operator who watches it.
@@ -47,15 +53,37 @@ func (s standardError) Write(b []byte) (int, error) { return s.Stderr.Write(b) }
 // heapFloor is about how many bytes the heap grows at least between two collections.
 const heapFloor = 16 << 20
 
-// tune lets the kernel choose what runs first, and avoids frequent collections of a small heap
-// while the ballast is kept alive. See docs/decisions/runtime.md.
-func tune() (ballast []byte) {
+// tune lets the kernel choose what runs first, avoids frequent collections of a small heap while
+// the ballast is kept alive, and returns the limit that limitMemory set. See
+// docs/decisions/runtime.md.
+func tune() (ballast []byte, limit int64) {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(2 * runtime.GOMAXPROCS(0))
 	}
-	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return nil, 0
+	}
+	if os.Getenv("GOGC") == "" {
 		// Never written, so it takes no memory, but the collector counts it.
 		ballast = make([]byte, heapFloor)
 	}
-	return ballast
+	return ballast, limitMemory(memlimit.FromCgroup, len(ballast))
+}
+
+// limitMemory has the collector keep this process below nine tenths of its container's memory,
+// and returns these; 0: the container has no limit. What is unused but counted is no memory.
+func limitMemory(container memlimit.Provider, unused int) int64 {
+	most, err := memlimit.ApplyRatio(container, 0.9)()
+	if err != nil || most >= math.MaxInt64-heapFloor {
+		return 0
+	}
+	debug.SetMemoryLimit(int64(most) + int64(unused))
+	return int64(most)
+}
+
+// sayLimit tells the operator of a limit that Main has set.
+func (p *Program) sayLimit() {
+	if p.Limit > 0 {
+		fmt.Fprintf(p.Stderr, "tarry: memory limit %s, nine tenths of the container's; GOMEMLIMIT sets another\n", sizeText(p.Limit))
+	}
 }

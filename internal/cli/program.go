@@ -27,6 +27,7 @@ type Program struct {
 	Terminal bool      // a person can answer a question
 	Now      func() time.Time
 	Self     string // path of this program, to start it again
+	Limit    int64  // bytes of memory that the collector keeps this process below; 0: not set by Main
 
 	// Reloads returns a channel of wishes to read the --config file again, until stop is
 	// called.

@@ -102,7 +102,9 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		return err
 	}
 	p.outliveOutput()
+	p.sayLimit()
 	p.Stdout = newLossyWriter(p.Stdout, false)
+	s.disk.fit(s.store, p.Limit)
 	store, err := s.disk.on(s.store)
 	if err != nil {
 		return err

@@ -74,6 +74,7 @@ up to --drain; the second ends them at once.`,
 // work handles messages with commands until ctx ends.
 func (p *Program) work(ctx context.Context, c *tarry.Client, w *workFlags, queue string, argv []string) error {
 	p.outliveOutput()
+	p.sayLimit()
 	if os.Getpid() == 1 {
 		fmt.Fprintln(p.Stderr, "tarry: work runs as process 1 and reaps no processes that commands leave behind; give the container an init, as in docker run --init")
 	}

@@ -22,10 +22,10 @@ func (w *world) accounts(n int) {
 	w.pushAll(all)
 }
 
-// first returns the place of a queue's next message that is scheduled.
-func (w *world) first(queue string) string {
+// last returns the place of a queue's message that is due last.
+func (w *world) last(queue string) string {
 	w.Helper()
-	page, err := w.c.ListPage(w.Context(), tarry.ListQuery{Queue: queue, State: tarry.Scheduled, Limit: 1})
+	page, err := w.c.ListPage(w.Context(), tarry.ListQuery{Queue: queue, State: tarry.Scheduled, Limit: 1, Newest: true})
 	if err != nil || len(page.Messages) == 0 {
 		w.Fatal(page, err)
 	}

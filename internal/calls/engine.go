@@ -84,6 +84,16 @@ func through[T any](ctx context.Context, s *Engine, op string, patience time.Dur
 	return Leaving(ctx, &s.calls, patience, late, metered)
 }
 
+// optional is through for a call that only some engines have, those that implement I.
+func optional[I, T any](ctx context.Context, s *Engine, op string, patience time.Duration, late func(T), call func(eng I) (T, error)) (T, error) {
+	eng, ok := s.eng.(I)
+	if !ok {
+		var none T
+		return none, engine.ErrUnsupported
+	}
+	return through(ctx, s, op, patience, late, func() (T, error) { return call(eng) })
+}
+
 // Push pushes copies, since the caller of an abandoned call may reuse its slices.
 func (s *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 	if s.prompt {
@@ -115,15 +125,11 @@ func (s *Engine) push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 
 // PushAtomic calls the engine's.
 func (s *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-	p, ok := s.eng.(engine.AtomicPusher)
-	if !ok {
-		return nil, engine.ErrUnsupported
-	}
 	if ctx.Done() != nil && !s.prompt {
 		msgs = copied(msgs)
 	}
-	return through(ctx, s, "push", 0, nil, func() ([]engine.PushResult, error) {
-		out, err := p.PushAtomic(ctx, msgs)
+	return optional(ctx, s, "push", 0, nil, func(eng engine.AtomicPusher) ([]engine.PushResult, error) {
+		out, err := eng.PushAtomic(ctx, msgs)
 		s.meter.pushed(msgs, out, err)
 		return out, err
 	})
@@ -164,13 +170,9 @@ func (s *Engine) lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 
 // LeaseWait calls the engine's.
 func (s *Engine) LeaseWait(ctx context.Context, w engine.Wait) (engine.Waited, error) {
-	waiter, ok := s.eng.(engine.LeaseWaiter)
-	if !ok {
-		return engine.Waited{}, engine.ErrUnsupported
-	}
 	late := func(got engine.Waited) { s.giveBack(got.Messages) }
-	return through(ctx, s, "wait", 2*LastWord, late, func() (engine.Waited, error) {
-		got, err := waiter.LeaseWait(ctx, w)
+	return optional(ctx, s, "wait", 2*LastWord, late, func(eng engine.LeaseWaiter) (engine.Waited, error) {
+		got, err := eng.LeaseWait(ctx, w)
 		s.meter.waited(&got, err)
 		return got, err
 	})
@@ -178,13 +180,9 @@ func (s *Engine) LeaseWait(ctx context.Context, w engine.Wait) (engine.Waited, e
 
 // Claim calls the engine's.
 func (s *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
-	c, ok := s.eng.(engine.Claimer)
-	if !ok {
-		return engine.Lease{}, engine.ErrUnsupported
-	}
 	late := func(l engine.Lease) { s.giveBack([]engine.Lease{l}) }
-	return through(ctx, s, "claim", 0, late, func() (engine.Lease, error) {
-		l, err := c.Claim(ctx, ref, want)
+	return optional(ctx, s, "claim", 0, late, func(eng engine.Claimer) (engine.Lease, error) {
+		l, err := eng.Claim(ctx, ref, want)
 		s.meter.claimed(ref.Queue, err)
 		return l, err
 	})
@@ -236,20 +234,12 @@ func (s *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 
 // List calls the engine's.
 func (s *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
-	l, ok := s.eng.(engine.Lister)
-	if !ok {
-		return engine.Page{}, engine.ErrUnsupported
-	}
-	return through(ctx, s, "list", 0, nil, func() (engine.Page, error) { return l.List(ctx, q) })
+	return optional(ctx, s, "list", 0, nil, func(eng engine.Lister) (engine.Page, error) { return eng.List(ctx, q) })
 }
 
 // Queue calls the engine's.
 func (s *Engine) Queue(ctx context.Context, queue string) (engine.QueueInfo, error) {
-	c, ok := s.eng.(engine.Counter)
-	if !ok {
-		return engine.QueueInfo{}, engine.ErrUnsupported
-	}
-	return through(ctx, s, "queue", 0, nil, func() (engine.QueueInfo, error) { return c.Queue(ctx, queue) })
+	return optional(ctx, s, "queue", 0, nil, func(eng engine.Counter) (engine.QueueInfo, error) { return eng.Queue(ctx, queue) })
 }
 
 // Queues calls the engine's.
@@ -258,12 +248,8 @@ func (s *Engine) Queues(ctx context.Context, after string, limit int) ([]engine.
 		queues []engine.QueueInfo
 		next   string
 	}
-	c, ok := s.eng.(engine.Counter)
-	if !ok {
-		return nil, "", engine.ErrUnsupported
-	}
-	p, err := through(ctx, s, "queues", 0, nil, func() (p page, err error) {
-		p.queues, p.next, err = c.Queues(ctx, after, limit)
+	p, err := optional(ctx, s, "queues", 0, nil, func(eng engine.Counter) (p page, err error) {
+		p.queues, p.next, err = eng.Queues(ctx, after, limit)
 		return p, err
 	})
 	return p.queues, p.next, err
@@ -271,64 +257,44 @@ func (s *Engine) Queues(ctx context.Context, after string, limit int) ([]engine.
 
 // Forecast calls the engine's.
 func (s *Engine) Forecast(ctx context.Context, queue string, step, span time.Duration) (engine.Forecast, error) {
-	f, ok := s.eng.(engine.Forecaster)
-	if !ok {
-		return engine.Forecast{}, engine.ErrUnsupported
-	}
-	return through(ctx, s, "forecast", 0, nil, func() (engine.Forecast, error) { return f.Forecast(ctx, queue, step, span) })
+	return optional(ctx, s, "forecast", 0, nil, func(eng engine.Forecaster) (engine.Forecast, error) {
+		return eng.Forecast(ctx, queue, step, span)
+	})
 }
 
 // Pause calls the engine's.
 func (s *Engine) Pause(ctx context.Context, queue string, d time.Duration) error {
-	p, ok := s.eng.(engine.Pauser)
-	if !ok {
-		return engine.ErrUnsupported
-	}
-	_, err := through(ctx, s, "pause", 0, nil, func() (struct{}, error) { return struct{}{}, p.Pause(ctx, queue, d) })
+	_, err := optional(ctx, s, "pause", 0, nil, func(eng engine.Pauser) (struct{}, error) { return struct{}{}, eng.Pause(ctx, queue, d) })
 	return err
 }
 
 // Resume calls the engine's.
 func (s *Engine) Resume(ctx context.Context, queue string) error {
-	p, ok := s.eng.(engine.Pauser)
-	if !ok {
-		return engine.ErrUnsupported
-	}
-	_, err := through(ctx, s, "resume", 0, nil, func() (struct{}, error) { return struct{}{}, p.Resume(ctx, queue) })
+	_, err := optional(ctx, s, "resume", 0, nil, func(eng engine.Pauser) (struct{}, error) { return struct{}{}, eng.Resume(ctx, queue) })
 	return err
 }
 
 // Purge calls the engine's.
 func (s *Engine) Purge(ctx context.Context, queue string, also engine.PurgeAlso) (int64, error) {
-	p, ok := s.eng.(engine.Purger)
-	if !ok {
-		return 0, engine.ErrUnsupported
-	}
-	return through(ctx, s, "purge", LastWord, nil, func() (int64, error) { return p.Purge(ctx, queue, also) })
+	return optional(ctx, s, "purge", LastWord, nil, func(eng engine.Purger) (int64, error) { return eng.Purge(ctx, queue, also) })
 }
 
 // Redrive calls the engine's.
 func (s *Engine) Redrive(ctx context.Context, queue string, ids []engine.ID, limit int) (engine.Redriven, error) {
-	r, ok := s.eng.(engine.Redriver)
-	if !ok {
-		return engine.Redriven{}, engine.ErrUnsupported
-	}
 	ids = slices.Clone(ids)
-	return through(ctx, s, "redrive", LastWord, nil, func() (engine.Redriven, error) { return r.Redrive(ctx, queue, ids, limit) })
+	return optional(ctx, s, "redrive", LastWord, nil, func(eng engine.Redriver) (engine.Redriven, error) {
+		return eng.Redrive(ctx, queue, ids, limit)
+	})
 }
 
 // Settings calls the engine's.
 func (s *Engine) Settings(ctx context.Context, queue string) (engine.Settings, string, error) {
-	e, ok := s.eng.(engine.Configurer)
-	if !ok {
-		return engine.Settings{}, "", engine.ErrUnsupported
-	}
 	type answer struct {
 		engine.Settings
 		revision string
 	}
-	a, err := through(ctx, s, "settings", 0, nil, func() (a answer, err error) {
-		a.Settings, a.revision, err = e.Settings(ctx, queue)
+	a, err := optional(ctx, s, "settings", 0, nil, func(eng engine.Configurer) (a answer, err error) {
+		a.Settings, a.revision, err = eng.Settings(ctx, queue)
 		return a, err
 	})
 	return a.Settings, a.revision, err
@@ -336,12 +302,10 @@ func (s *Engine) Settings(ctx context.Context, queue string) (engine.Settings, s
 
 // Configure calls the engine's.
 func (s *Engine) Configure(ctx context.Context, queue string, settings engine.Settings, revision string) (string, error) {
-	e, ok := s.eng.(engine.Configurer)
-	if !ok {
-		return "", engine.ErrUnsupported
-	}
 	settings.Defaults = settings.Defaults.Clone()
-	return through(ctx, s, "configure", 0, nil, func() (string, error) { return e.Configure(ctx, queue, settings, revision) })
+	return optional(ctx, s, "configure", 0, nil, func(eng engine.Configurer) (string, error) {
+		return eng.Configure(ctx, queue, settings, revision)
+	})
 }
 
 // Watch calls the engine's.

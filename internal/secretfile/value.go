@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,12 +17,10 @@ import (
 const CheckInterval = time.Second
 
 // Value is a value made from files. Get checks the files, at most once in a
-// CheckInterval, and makes the value again when one has changed. Nothing watches the files, so replaced and
-// remounted files are found as well as rewritten ones. It is safe for concurrent use.
-//
-// A file has changed when its size, mode, owner or times have. Times are coarse: a second
-// write within the same tick leaves them unchanged. So if a file had changed just before a
-// check, the next check compares its content.
+// CheckInterval, and makes the value again when one has changed: its content, mode or owner.
+// A check reads the files, since times are coarse and can be set. Nothing watches them, so
+// replaced and remounted files are found as well as rewritten ones. It is safe for concurrent
+// use.
 type Value[T any] struct {
 	paths  []string
 	make   func() (T, error)
@@ -35,23 +33,16 @@ type Value[T any] struct {
 	lastCheck    atomic.Int64          // time of the last check, in nanoseconds since began
 	began        time.Time
 	mu           sync.Mutex
-	files        []fileState   // that value was made from
+	madeFrom     []byte        // the state of the files that value was made from
 	missingSince time.Duration // when a file was first found gone, since began; 0: none is
 	dropped      bool          // value came from onGone
-}
-
-// fileState is the state of a file at a check.
-type fileState struct {
-	os.FileInfo
-	settled bool   // old enough that any later change gives it new times
-	sum     []byte // of its content, if not settled; else nil
 }
 
 // NewValue makes a value from files. If it later cannot be made again, the old value stays,
 // each check tries again, and failed is called whenever the reason changes.
 func NewValue[T any](make func() (T, error), failed func(error), paths ...string) (*Value[T], error) {
 	v := &Value[T]{paths: paths, make: make, onFail: failed, began: time.Now()}
-	seen, err := v.check()
+	seen, err := v.state()
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +50,7 @@ func NewValue[T any](make func() (T, error), failed func(error), paths ...string
 	if err != nil {
 		return nil, err
 	}
-	v.setFiles(seen)
+	v.madeFrom = seen
 	v.value.Store(&value)
 	return v, nil
 }
@@ -98,9 +89,8 @@ func (v *Value[T]) Trouble() error {
 // held.
 func (v *Value[T]) refresh() {
 	v.lastCheck.Store(int64(time.Since(v.began)))
-	seen, err := v.check() // before reading, so that a write meanwhile is found next time
-	if err == nil && v.Trouble() == nil && slices.EqualFunc(seen, v.files, unchanged) {
-		v.setFiles(seen)
+	seen, err := v.state() // before making, so that a write meanwhile is found next time
+	if err == nil && v.Trouble() == nil && bytes.Equal(seen, v.madeFrom) {
 		return
 	}
 	var value T
@@ -115,7 +105,7 @@ func (v *Value[T]) refresh() {
 		}
 		return
 	}
-	v.setFiles(seen)
+	v.madeFrom = seen
 	v.dropped = false
 	v.trouble.Store(nil)
 	v.value.Store(&value)
@@ -137,53 +127,25 @@ func (v *Value[T]) noteMissing(gone bool) {
 	}
 }
 
-// timeResolution is that of file times: milliseconds on most file systems, two seconds on some.
-const timeResolution = 2 * time.Second
-
-func (v *Value[T]) check() ([]fileState, error) {
-	all := make([]fileState, len(v.paths))
-	for i, path := range v.paths {
+// state identifies what a value is made from: the content, mode and owner of each file.
+func (v *Value[T]) state() ([]byte, error) {
+	h := sha256.New()
+	for _, path := range v.paths {
 		info, err := os.Stat(path)
 		if err != nil {
 			return nil, err
 		}
-		all[i].FileInfo = info
-		at, known := changedAt(info)
-		all[i].settled = known && time.Since(at) > timeResolution
-		// A file that has settled since the last check needs a sum too: it may have changed
-		// in between.
-		if !all[i].settled || len(v.files) > 0 && v.files[i].sum != nil {
-			all[i].sum = sum(path, info)
+		fmt.Fprintln(h, info.Size(), info.Mode(), ownedByRoot(info))
+		if !info.Mode().IsRegular() {
+			continue // it may be endless
 		}
-	}
-	return all, nil
-}
-
-// setFiles stores the state of the files, without sums that are no longer needed.
-func (v *Value[T]) setFiles(seen []fileState) {
-	for i := range seen {
-		if seen[i].settled {
-			seen[i].sum = nil
+		f, err := os.Open(path)
+		if err != nil {
+			fmt.Fprintln(h, err)
+			continue // making the value reports it
 		}
-	}
-	v.files = seen
-}
-
-// sum returns the SHA-256 of a file. For a file that cannot be read, or is not regular, it
-// is the SHA-256 of nothing.
-func sum(path string, info os.FileInfo) []byte {
-	h := sha256.New()
-	if !info.Mode().IsRegular() {
-		return h.Sum(nil) // it may be endless
-	}
-	if f, err := os.Open(path); err == nil {
-		_, _ = io.Copy(h, f)
+		_, _ = io.CopyN(h, f, MaxSize+1)
 		_ = f.Close()
 	}
-	return h.Sum(nil)
-}
-
-func unchanged(a, b fileState) bool {
-	return os.SameFile(a, b) && a.Size() == b.Size() && a.Mode() == b.Mode() && a.ModTime().Equal(b.ModTime()) &&
-		sameStatus(a, b) && (a.sum == nil || b.sum == nil || bytes.Equal(a.sum, b.sum))
+	return h.Sum(nil), nil
 }

@@ -101,18 +101,25 @@ func TestValueOfAnOldTime(t *testing.T) {
 	}
 }
 
-// Of a file that has not changed of late the content is not read again.
-func TestValueThatHasSettled(t *testing.T) {
+// A value is made again when its file's mode changes, since the mode may be refused, and is not
+// made again for the same content.
+func TestValueOfAnotherMode(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	replace(t, path, "one")
-	v, _ := text(t, path)
-	if v.files[0].sum == nil {
-		t.Error("of one that was just written its times are believed")
+	made := 0
+	v, err := NewValue(func() (int, error) { made++; return made, nil }, nil, path)
+	if err != nil {
+		t.Fatal(err)
 	}
-	v.files[0].settled = true
-	v.setFiles(v.files)
-	if v.files[0].sum != nil {
-		t.Error("a sum is kept for ever")
+	replace(t, path, "one")
+	if v.Refresh(); made != 1 {
+		t.Errorf("made %d times of the same", made)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if v.Refresh(); made != 2 {
+		t.Errorf("made %d times, the last for another mode", made)
 	}
 }
 

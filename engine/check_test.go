@@ -41,11 +41,24 @@ func TestKeptReasonLeavesNoHalfCharacter(t *testing.T) {
 	}
 }
 
-func TestActionsAreReadAsTheyAreWritten(t *testing.T) {
-	for a := range engine.Extend + 3 {
-		got, err := engine.ParseAction(a.String())
-		if known := a >= engine.Ack && a <= engine.Extend; (err == nil) != known || known && got != a {
-			t.Errorf("%v is read as %v, %v", a, got, err)
+func TestWordsAreReadAsTheyAreWritten(t *testing.T) {
+	readBack(t, engine.Gone, engine.Finished, engine.ParseState)
+	readBack(t, engine.Reject, engine.Rearm, engine.ParseConflict)
+	readBack(t, engine.Created, engine.Replaced, engine.ParseOutcome)
+	readBack(t, engine.Acked, engine.Expired, engine.ParseEnding)
+	readBack(t, engine.Ack, engine.Extend, engine.ParseAction)
+}
+
+// readBack checks that parse knows the values from first to last alone.
+func readBack[V interface {
+	~uint8
+	String() string
+}](t *testing.T, first, last V, parse func(string) (V, error)) {
+	t.Helper()
+	for v := range last + 3 {
+		got, err := parse(v.String())
+		if known := v >= first && v <= last; (err == nil) != known || known && got != v || err != nil && !errors.Is(err, engine.ErrInvalid) {
+			t.Errorf("%T %v is read as %v, %v", v, v, got, err)
 		}
 	}
 }

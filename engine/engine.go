@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"strconv"
 	"time"
 )
 
@@ -106,24 +105,14 @@ const (
 	Extend                    // still running: the deadline becomes now + TTR
 )
 
-var actionNames = [...]string{Ack: "ack", Retry: "retry", Snooze: "snooze", Release: "release", Bury: "bury", Extend: "extend"}
+var actionNames = [...]string{"action(0)", Ack: "ack", Retry: "retry", Snooze: "snooze", Release: "release", Bury: "bury", Extend: "extend"}
 
 // String returns the action's name as used by the HTTP API.
-func (a Action) String() string {
-	if a > 0 && int(a) < len(actionNames) {
-		return actionNames[a]
-	}
-	return "action(" + strconv.Itoa(int(a)) + ")"
-}
+func (a Action) String() string { return nameOf(actionNames[:], a, "action") }
 
 // ParseAction parses the form of Action.String.
 func ParseAction(name string) (Action, error) {
-	for a, n := range actionNames {
-		if a > 0 && n == name {
-			return Action(a), nil
-		}
-	}
-	return 0, &Error{Op: "parse action", Err: ErrInvalid, Hint: "an action is ack, retry, snooze, release, bury or extend"}
+	return parseName(actionNames[:], Ack, name, "action", "an action is ack, retry, snooze, release, bury or extend")
 }
 
 // Settlement settles one lease.

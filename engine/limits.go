@@ -110,14 +110,7 @@ func (w When) Validate(op string, ref Ref) error {
 // CheckTTR returns an ErrInvalid unless a lease may last for ttr; 0 stands for the
 // message's own TTR and is valid.
 func CheckTTR(op, queue string, ttr time.Duration) error {
-	if ttr == 0 {
-		return nil
-	}
-	return checkTTR(op, queue, ttr)
-}
-
-func checkTTR(op, queue string, ttr time.Duration) error {
-	if ttr < MinTTR || ttr > MaxTTR {
+	if ttr != 0 && (ttr < MinTTR || ttr > MaxTTR) {
 		return Invalid(op, Ref{Queue: queue}, "the time to run %s is outside %s to %s", ttr, MinTTR, MaxTTR)
 	}
 	return nil

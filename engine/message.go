@@ -37,24 +37,14 @@ const (
 var stateNames = [...]string{"gone", "scheduled", "ready", "leased", "dead", "finished"}
 
 // String returns the state's name in lower case.
-func (s State) String() string {
-	if int(s) < len(stateNames) {
-		return stateNames[s]
-	}
-	return "state(" + strconv.Itoa(int(s)) + ")"
-}
+func (s State) String() string { return nameOf(stateNames[:], s, "state") }
 
 // Live reports whether a message in this state is live, and so owns its key.
 func (s State) Live() bool { return s == Scheduled || s == Ready || s == Leased }
 
 // ParseState parses the form of State.String.
 func ParseState(name string) (State, error) {
-	for s, n := range stateNames {
-		if n == name {
-			return State(s), nil
-		}
-	}
-	return 0, &Error{Op: "parse state", Err: ErrInvalid, Hint: "a state is scheduled, ready, leased, dead or finished"}
+	return parseName(stateNames[:], Gone, name, "state", "a state is scheduled, ready, leased, dead or finished")
 }
 
 // Conflict is what a push does when its key is taken or remembered.
@@ -73,21 +63,11 @@ const (
 var conflictNames = [...]string{"reject", "keep", "replace", "keep_due", "rearm"}
 
 // String returns the policy's name as used by the HTTP API.
-func (c Conflict) String() string {
-	if int(c) < len(conflictNames) {
-		return conflictNames[c]
-	}
-	return "conflict(" + strconv.Itoa(int(c)) + ")"
-}
+func (c Conflict) String() string { return nameOf(conflictNames[:], c, "conflict") }
 
 // ParseConflict parses the form of Conflict.String.
 func ParseConflict(name string) (Conflict, error) {
-	for c, n := range conflictNames {
-		if n == name {
-			return Conflict(c), nil
-		}
-	}
-	return 0, &Error{Op: "parse on_conflict", Err: ErrInvalid, Hint: "on_conflict is reject, keep, replace, keep_due or rearm"}
+	return parseName(conflictNames[:], Reject, name, "on_conflict", "on_conflict is reject, keep, replace, keep_due or rearm")
 }
 
 // When is an instant: At if that is set, else In from the engine's now. The zero
@@ -153,21 +133,11 @@ const (
 var outcomeNames = [...]string{"", "created", "kept", "replaced"}
 
 // String returns the outcome's name as used by the HTTP API.
-func (o Outcome) String() string {
-	if int(o) < len(outcomeNames) {
-		return outcomeNames[o]
-	}
-	return "outcome(" + strconv.Itoa(int(o)) + ")"
-}
+func (o Outcome) String() string { return nameOf(outcomeNames[:], o, "outcome") }
 
 // ParseOutcome parses the form of Outcome.String.
 func ParseOutcome(name string) (Outcome, error) {
-	for o, n := range outcomeNames {
-		if o > 0 && n == name {
-			return Outcome(o), nil
-		}
-	}
-	return 0, &Error{Op: "parse outcome", Err: ErrInvalid, Hint: "an outcome is created, kept or replaced"}
+	return parseName(outcomeNames[:], Created, name, "outcome", "an outcome is created, kept or replaced")
 }
 
 // PushResult is the result for one pushed message. When Err is ErrExists or ErrLeased, or
@@ -196,21 +166,11 @@ const (
 var endingNames = [...]string{"", "acked", "cancelled", "expired"}
 
 // String returns the ending's name as used by the HTTP API.
-func (e Ending) String() string {
-	if int(e) < len(endingNames) {
-		return endingNames[e]
-	}
-	return "ending(" + strconv.Itoa(int(e)) + ")"
-}
+func (e Ending) String() string { return nameOf(endingNames[:], e, "ending") }
 
 // ParseEnding parses the form of Ending.String.
 func ParseEnding(name string) (Ending, error) {
-	for e, n := range endingNames {
-		if e > 0 && n == name {
-			return Ending(e), nil
-		}
-	}
-	return 0, &Error{Op: "parse ending", Err: ErrInvalid, Hint: "an ending is acked, cancelled or expired"}
+	return parseName(endingNames[:], Acked, name, "ending", "an ending is acked, cancelled or expired")
 }
 
 // Info is the current state of a message in an engine. A finished message has only ID,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/internal/notify"
+	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // lane is a running route: one target, and a worker for the route's queues. A worker's
@@ -150,16 +151,16 @@ func (l *lane) close() error {
 	}
 	l.mu.Unlock()
 	defer l.cut()
-	if !within(l.drain, l.crews.Wait) {
+	if !wait.Return(l.crews.Wait, l.drain) {
 		l.cut()
-		if !within(late, l.crews.Wait) {
+		if !wait.Return(l.crews.Wait, late) {
 			l.fail(fmt.Errorf("its Send has not returned %s after the end of its context", late))
 		}
 		if n := l.cuts.Load(); n > 0 {
 			l.fail(fmt.Errorf("%d messages were released because they could not be forwarded within the drain timeout of %s", n, max(l.drain, 0)))
 		}
 	}
-	if !within(late, func() { l.fail(l.target.Close()) }) {
+	if !wait.Return(func() { l.fail(l.target.Close()) }, late) {
 		l.log.Warn("abandoned a target that does not close", "after", late)
 	}
 	l.trouble.Flush()
@@ -182,23 +183,6 @@ func (l *lane) fail(err error) {
 
 // late is how long to wait for code that ignores its context.
 const late = 5 * time.Second
-
-// within runs f and reports whether it returned within d.
-func within(d time.Duration, f func()) bool {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		return false
-	}
-}
 
 // hand forwards a message. If the end of the drain interrupts it, it is released.
 func (l *lane) hand(ctx context.Context, m *tarry.Message[[]byte]) (err error) {

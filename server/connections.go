@@ -269,18 +269,3 @@ func (l *connections) stop() {
 		}
 	}
 }
-
-// wait waits until all connections and their requests have ended, or most has passed.
-func (l *connections) wait(most time.Duration) {
-	ended := make(chan struct{})
-	go func() {
-		l.done.Wait()
-		close(ended)
-	}()
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	select {
-	case <-ended:
-	case <-timer.C:
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/internal/wait"
 	"github.com/tarryhq/tarry/internal/wire"
 	"github.com/tarryhq/tarry/server/access"
 )
@@ -86,12 +87,8 @@ func (w *sweeping) chunkContext() (ctx context.Context, end func()) {
 		case <-ctx.Done():
 			return
 		}
-		grace := time.NewTimer(sweepGrace)
-		defer grace.Stop()
-		select {
-		case <-grace.C:
+		if wait.Sleep(ctx, sweepGrace) {
 			w.stop(errClientGone)
-		case <-ctx.Done():
 		}
 	})
 	return ctx, func() {

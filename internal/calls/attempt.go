@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"time"
+
+	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // Fate says whether a call over a network was carried out.
@@ -59,15 +61,9 @@ type Pause struct {
 // Wait waits for the next pause. It returns false if ctx ends.
 func (p *Pause) Wait(ctx context.Context) bool {
 	p.next = max(p.next, p.Least)
-	timer := time.NewTimer(p.next)
-	defer timer.Stop()
+	now := p.next
 	p.next = min(2*p.next, p.Most)
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
+	return wait.Sleep(ctx, now)
 }
 
 // Reset makes the next pause Least again.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // An item that failed with ErrBusy is retried after a pause that doubles between these
@@ -26,12 +27,5 @@ func (p *BusyRetry) Again(ctx context.Context, err error) bool {
 		return false
 	}
 	p.pause = min(max(2*p.pause, minBusyPause), maxBusyPause)
-	timer := time.NewTimer(p.pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return wait.Sleep(ctx, p.pause)
 }

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // MaxLeft bounds the abandoned calls under way. Callers check Left before a call; otherwise
@@ -106,12 +108,7 @@ func (c *Pool) Wait(patience time.Duration) {
 	}
 	none := c.none
 	c.mu.Unlock()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case <-none:
-	case <-timer.C:
-	}
+	wait.For(none, patience)
 }
 
 // run runs fn on a pooled goroutine.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/internal/wait"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
@@ -132,7 +133,7 @@ func (p *Program) topRounds(ctx context.Context, c *tarry.Client, f *topFlags, w
 		if n == f.rounds || err != nil && (ctx.Err() == nil || f.rounds > 0) {
 			return err
 		}
-		if pause(ctx, f.interval); ctx.Err() != nil {
+		if !wait.Sleep(ctx, f.interval) {
 			return nil
 		}
 		if !p.json {
@@ -189,13 +190,5 @@ func printTop(o *printer, v *overview, rows []*queueRow, w watched) {
 			cells = append(cells, c.of(r, v.now).text)
 		}
 		o.row(nil, cells...)
-	}
-}
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
 	}
 }

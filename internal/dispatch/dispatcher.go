@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // Dispatcher asks the engine on behalf of all subscriptions of this process, so that a
@@ -257,7 +258,7 @@ func (d *Dispatcher) Close() {
 	d.mu.Unlock()
 	d.cancel()
 	d.kick()
-	waitFor(&d.tasks, closeGrace)
+	wait.Return(d.tasks.Wait, closeGrace)
 	d.watchOnce.Do(func() {})
 	if d.stopWatch != nil {
 		d.stopWatch()
@@ -271,23 +272,6 @@ func (d *Dispatcher) Close() {
 	}
 	d.mu.Unlock()
 	d.tell(failed)
-}
-
-// waitFor waits up to d for tasks, and reports whether they have ended.
-func waitFor(tasks *sync.WaitGroup, d time.Duration) bool {
-	ended := make(chan struct{})
-	go func() {
-		tasks.Wait()
-		close(ended)
-	}()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ended:
-		return true
-	case <-timer.C:
-		return false
-	}
 }
 
 // GiveBack releases unused leases in the background.

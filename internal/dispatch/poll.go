@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/wait"
 )
 
 const (
@@ -55,12 +56,7 @@ func (d *Dispatcher) leaseThere(ctx context.Context, lw engine.LeaseWaiter, o Or
 			fails = -1
 			continue
 		}
-		pause := time.NewTimer(min(FailPause(fails), time.Until(until)))
-		select {
-		case <-pause.C:
-		case <-waiting.Done():
-			pause.Stop()
-		}
+		wait.Sleep(waiting, min(FailPause(fails), time.Until(until)))
 	}
 }
 
@@ -265,11 +261,7 @@ var errFreed = errors.New("there is more room")
 
 // gains waits until one of the queues left out has room, or the poll is over.
 func (p *poller) gains(out []string, over <-chan struct{}) bool {
-	timer := time.NewTimer(pollMin)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-over:
+	if wait.For(over, pollMin) {
 		return false
 	}
 	for {
@@ -337,12 +329,7 @@ func (p *poller) rest(err error) {
 	pause := FailPause(p.fails)
 	p.fails++
 	p.d.log.Warn("the engine could not be asked for messages", "error", err, "again_in", pause)
-	t := time.NewTimer(pause)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-p.ctx.Done():
-	}
+	wait.Sleep(p.ctx, pause)
 }
 
 // deliver passes on an answer. It returns an error if no message came and a queue could not

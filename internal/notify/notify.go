@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // Notifier calls a user's function with one item at a time, on a goroutine of its own, so
@@ -94,12 +96,5 @@ func (t *Notifier[T]) Flush(d time.Duration) bool {
 	}
 	idle := t.idle
 	t.mu.Unlock()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-idle:
-		return true
-	case <-timer.C:
-		return false
-	}
+	return wait.For(idle, d)
 }

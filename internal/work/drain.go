@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/notify"
+	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // errDrained is the cause of a handler's context that the drain has ended.
@@ -34,9 +34,9 @@ func (w *Worker) drain(op string) error {
 	w.checkIdle()
 	w.mu.Unlock()
 
-	if !w.waitIdle(w.cfg.DrainTimeout) {
+	if !wait.For(w.quiet, w.cfg.DrainTimeout) {
 		w.interrupt()
-		if !w.waitIdle(drainGrace) {
+		if !wait.For(w.quiet, drainGrace) {
 			w.leave()
 		}
 	}
@@ -74,23 +74,6 @@ func (w *Worker) drain(op string) error {
 		return nil
 	}
 	return e
-}
-
-// waitIdle waits up to d for all handlers to return, and reports whether they have.
-func (w *Worker) waitIdle(d time.Duration) bool {
-	select {
-	case <-w.quiet:
-		return true
-	default:
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-w.quiet:
-		return true
-	case <-timer.C:
-		return false
-	}
 }
 
 // checkIdle closes quiet once the worker drains and nothing is left to run. Called with w.mu

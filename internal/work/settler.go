@@ -11,6 +11,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/dispatch"
+	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // settler sends the results of deliveries to the engine in batches: results gather while a
@@ -109,19 +110,13 @@ func (s *settler) hasten() {
 // gather waits for the next call to be due.
 func (s *settler) gather() {
 	s.mu.Lock()
-	wait := time.Until(s.next)
+	left := time.Until(s.next)
 	if s.hurried || len(s.waiting) == 0 {
-		wait = 0
+		left = 0
 	}
 	s.mu.Unlock()
-	if wait <= 0 {
-		return
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-s.hurry:
-	case <-timer.C:
+	if left > 0 {
+		wait.For(s.hurry, left)
 	}
 }
 
@@ -164,11 +159,7 @@ func (s *settler) flush(patience time.Duration) {
 	empty := make(chan struct{})
 	s.empty = empty
 	s.mu.Unlock()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case <-empty:
-	case <-timer.C:
+	if !wait.For(empty, patience) {
 		s.giveUp()
 		<-empty
 	}
@@ -205,7 +196,7 @@ func (s *settler) checkEmpty() {
 func (s *settler) settle(batch []*Delivery, aside bool) {
 	for fails := 0; len(batch) > 0; fails++ {
 		if fails > 0 || aside {
-			s.pause(dispatch.FailPause(max(0, fails-1)))
+			wait.Sleep(s.ctx, dispatch.FailPause(max(0, fails-1)))
 		}
 		tokens := make([]engine.Settlement, len(batch))
 		for i, d := range batch {
@@ -272,14 +263,4 @@ func (s *settler) worthRepeating(err error) bool {
 		}
 	}
 	return true
-}
-
-// pause pauses between two calls.
-func (s *settler) pause(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-s.ctx.Done():
-	}
 }

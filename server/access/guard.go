@@ -12,6 +12,7 @@ import (
 
 	"github.com/tarryhq/tarry/internal/notify"
 	"github.com/tarryhq/tarry/internal/secretfile"
+	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // Guard finds the tokens of requests in a file, and reads it again after a change. It may be
@@ -179,20 +180,14 @@ func bearer(r *http.Request) (string, error) {
 // The delay grows with the recent failures of the host, to a second at most. Valid tokens are
 // never delayed. It returns early when ctx ends.
 func (g *Guard) Refused(ctx context.Context, address string, err error) {
-	n, wait, done := g.fails.add(address, time.Now())
+	n, delay, done := g.fails.add(address, time.Now())
 	defer done()
 	if n&(n-1) != 0 {
 		g.told.Skip()
 	} else if left, ok := g.told.Next(); ok {
 		g.log.Warn("a request had no valid token", "from", address, "reason", err.Error(), "failures", n, "not_told", left)
 	}
-	if wait <= 0 {
-		return
-	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
+	if delay > 0 {
+		wait.Sleep(ctx, delay)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // each calls call for 0 to n-1, batch numbers at a time, from all clients, as fast as they
@@ -131,7 +132,7 @@ func (t *trial) pushInBackground(ctx context.Context) (stop func() error) {
 		clients.Go(func() {
 			for ctx.Err() == nil {
 				n := next.Add(1) - 1
-				if waitUntil(ctx, at(n)) {
+				if wait.Sleep(ctx, time.Until(at(n))) {
 					i := t.BackgroundPending + int(n)
 					_, err := t.c.Push(ctx, t.queue, t.body(i), t.named(background(i)), dueAfterRun(i))
 					switch {
@@ -163,13 +164,4 @@ func (t *trial) pushInBackground(ctx context.Context) (stop func() error) {
 		}
 		return nil
 	}
-}
-
-// waitUntil waits until at, and reports whether that came before ctx ended.
-func waitUntil(ctx context.Context, at time.Time) bool {
-	select {
-	case <-time.After(time.Until(at)):
-	case <-ctx.Done():
-	}
-	return ctx.Err() == nil
 }

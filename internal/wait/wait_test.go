@@ -1,0 +1,58 @@
+package wait
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestSleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		if !Sleep(t.Context(), time.Minute) || time.Since(began) != time.Minute {
+			t.Errorf("a minute took %s", time.Since(began))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began = time.Now()
+		if Sleep(ctx, time.Minute) || time.Since(began) != time.Second {
+			t.Errorf("a context of a second took %s", time.Since(began))
+		}
+	})
+}
+
+func TestFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, token, done := time.Now(), make(chan struct{}, 1), make(chan struct{})
+		token <- struct{}{}
+		close(done)
+		if !For(token, 0) || !For(done, -time.Second) {
+			t.Error("what is there already is not seen without a wait")
+		}
+		if For(token, time.Second) || time.Since(began) != time.Second {
+			t.Errorf("a second took %s", time.Since(began))
+		}
+		time.AfterFunc(time.Second, func() { token <- struct{}{} })
+		if !For(token, time.Minute) || time.Since(began) != 2*time.Second {
+			t.Errorf("what came after a second took %s", time.Since(began)-time.Second)
+		}
+	})
+}
+
+func TestReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		if !Return(func() { time.Sleep(time.Second) }, time.Minute) || time.Since(began) != time.Second {
+			t.Errorf("a second took %s", time.Since(began))
+		}
+		ended := false
+		if Return(func() { time.Sleep(time.Minute); ended = true }, time.Second) || ended {
+			t.Error("a minute is over after a second")
+		}
+		time.Sleep(time.Hour)
+		if !ended {
+			t.Error("it did not go on")
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package tarry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,9 +70,10 @@ func Open(ctx context.Context, url string, cfg *Config) (*Client, error) {
 // New returns a client of an engine that is already open. Close leaves the engine
 // open.
 func New(eng engine.Engine, cfg *Config) *Client {
+	cfg = cmp.Or(cfg, new(Config))
 	caps := eng.Capabilities()
 	push := eng.Push
-	s, meter := (*calls.Engine)(nil), cfg.meter()
+	s, meter := (*calls.Engine)(nil), cfg.Meter
 	if !caps.Prompt || meter != nil {
 		s = calls.Wrap(eng, caps.Prompt, meter.ofCalls())
 		eng, push = s, s.PushOwn
@@ -82,8 +84,8 @@ func New(eng engine.Engine, cfg *Config) *Client {
 		meter:   meter,
 		caps:    caps,
 		maxBody: cfg.maxBody(caps),
-		most:    cfg.maxWaitQueues(),
-		log:     cfg.logger(),
+		most:    cmp.Or(max(cfg.MaxWaitQueues, 0), DefaultMaxWaitQueues),
+		log:     notify.Logger(cmp.Or(cfg.Logger, slog.Default())),
 		now:     time.Now,
 		workers: make(map[*work.Worker]struct{}),
 		inHand:  work.NewInHand(),
@@ -95,9 +97,7 @@ func New(eng engine.Engine, cfg *Config) *Client {
 		c.pushes = calls.NewCoalescer(caps.Coalesce, caps.Lanes, func(m *engine.Message) int { return len(m.Body) }, push)
 		c.cancels = calls.NewCoalescer(caps.Coalesce, caps.Lanes, nil, eng.Cancel)
 	}
-	if cfg != nil {
-		c.wrapPushes(cfg.PushMiddleware)
-	}
+	c.wrapPushes(cfg.PushMiddleware)
 	return c
 }
 
@@ -289,38 +289,14 @@ type Config struct {
 	Meter *Meter
 }
 
-func (cfg *Config) meter() *Meter {
-	if cfg == nil {
-		return nil
-	}
-	return cfg.Meter
-}
-
-func (cfg *Config) logger() *slog.Logger {
-	l := slog.Default()
-	if cfg != nil && cfg.Logger != nil {
-		l = cfg.Logger
-	}
-	return notify.Logger(l)
-}
-
 // maxBody returns the largest body for an engine. The default for a remote engine is the
 // server's limit.
 func (cfg *Config) maxBody(caps engine.Capabilities) int {
-	n := DefaultMaxBody
-	if cfg != nil && cfg.MaxBody > 0 {
-		n = cfg.MaxBody
-	} else if caps.LeaseWait && caps.MaxBody > 0 {
-		n = caps.MaxBody
+	servers := 0
+	if caps.LeaseWait {
+		servers = caps.MaxBody
 	}
-	return within(n, caps.MaxBody)
-}
-
-func (cfg *Config) maxWaitQueues() int {
-	if cfg != nil && cfg.MaxWaitQueues > 0 {
-		return cfg.MaxWaitQueues
-	}
-	return DefaultMaxWaitQueues
+	return within(cmp.Or(max(cfg.MaxBody, 0), servers, DefaultMaxBody), caps.MaxBody)
 }
 
 // within returns the smaller of limit and the engine's own limit; engines is 0 if the engine

@@ -1,6 +1,7 @@
 package tarry
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -36,9 +37,7 @@ func (c *Client) ListPage(ctx context.Context, q ListQuery) (Page, error) {
 	if err := engine.CheckQueue(op, q.Queue); err != nil {
 		return Page{}, err
 	}
-	if q.Limit == 0 {
-		q.Limit = defaultPage
-	}
+	q.Limit = cmp.Or(q.Limit, defaultPage)
 	if err := q.Check(); err != nil {
 		return Page{}, err
 	}

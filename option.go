@@ -1,6 +1,7 @@
 package tarry
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -82,14 +83,14 @@ func TTR(d time.Duration) PushOption {
 // ExpireAfter drops the message if it would be leased later than d after its due time. 0:
 // never. Default: the queue's settings, else never.
 func ExpireAfter(d time.Duration) PushOption {
-	return pushOption(func(m *Draft) { m.ExpireAfter = orNever(d) })
+	return pushOption(func(m *Draft) { m.ExpireAfter = cmp.Or(d, engine.Never) })
 }
 
 // Remember keeps the message's key for d after an ack, cancel or expiry. Meanwhile a push
 // with that key creates no message and reports how the old one ended. 0: not at all; at
 // most ten years. Default: the queue's settings, else not at all.
 func Remember(d time.Duration) PushOption {
-	return pushOption(func(m *Draft) { m.Remember = orNever(d) })
+	return pushOption(func(m *Draft) { m.Remember = cmp.Or(d, engine.Never) })
 }
 
 // Isolate says whether the message is isolated from its second attempt on, so that a
@@ -97,14 +98,6 @@ func Remember(d time.Duration) PushOption {
 // ends separately from those leased with it. After a lapse the message is leased alone.
 func Isolate(on bool) PushOption {
 	return pushOption(func(m *Draft) { m.Terms.Isolate = &on })
-}
-
-// orNever returns d, or engine.Never for an explicit 0.
-func orNever(d time.Duration) time.Duration {
-	if d == 0 {
-		return engine.Never
-	}
-	return d
 }
 
 // NewDraft returns a message to push with the options applied, for

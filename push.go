@@ -1,6 +1,7 @@
 package tarry
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -58,10 +59,7 @@ func (c *Client) innerPushOne(ctx context.Context, m *Draft) (Pushed, error) {
 		return Pushed{}, err
 	}
 	r, err := c.push(ctx, m)
-	if err == nil {
-		err = r.Err
-	}
-	return pushed(m, r), calls.Fail(op, Ref{Queue: m.Queue, Key: m.Key}, err)
+	return pushed(m, r), calls.Fail(op, Ref{Queue: m.Queue, Key: m.Key}, cmp.Or(err, r.Err))
 }
 
 func (c *Client) push(ctx context.Context, m *Draft) (engine.PushResult, error) {

@@ -1,6 +1,7 @@
 package tarry
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"time"
@@ -32,9 +33,7 @@ func (c *Client) Queues(ctx context.Context, after string, limit int) (queues []
 	if err != nil {
 		return nil, "", err
 	}
-	if limit == 0 {
-		limit = defaultPage
-	}
+	limit = cmp.Or(limit, defaultPage)
 	if err := engine.CheckLimit(op, "", limit); err != nil {
 		return nil, "", err
 	}

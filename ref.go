@@ -1,6 +1,7 @@
 package tarry
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -58,10 +59,7 @@ func (c *Client) Cancel(ctx context.Context, ref Ref) error {
 		for p := (calls.BusyRetry{}); err == nil && p.Again(ctx, itemErr); {
 			itemErr, err = c.cancels.Do(ctx, ref)
 		}
-		if err == nil {
-			err = itemErr
-		}
-		return calls.Fail(op, ref, calls.Overdue(ctx, err))
+		return calls.Fail(op, ref, calls.Overdue(ctx, cmp.Or(err, itemErr)))
 	}
 	errs, err := c.eng.Cancel(ctx, []Ref{ref})
 	if err == nil {

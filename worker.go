@@ -1,6 +1,7 @@
 package tarry
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -117,20 +118,10 @@ type WorkerConfig struct {
 }
 
 func (cfg *WorkerConfig) withDefaults(c *Client) WorkerConfig {
-	var full WorkerConfig
-	if cfg != nil {
-		full = *cfg
-	}
-	if full.Concurrency == 0 {
-		full.Concurrency = DefaultConcurrency
-	}
-	if full.DrainTimeout == 0 {
-		full.DrainTimeout = DefaultDrainTimeout
-	}
-	if full.Logger == nil {
-		full.Logger = c.log
-	}
-	full.Logger = notify.Logger(full.Logger)
+	full := *cmp.Or(cfg, new(WorkerConfig))
+	full.Concurrency = cmp.Or(full.Concurrency, DefaultConcurrency)
+	full.DrainTimeout = cmp.Or(full.DrainTimeout, DefaultDrainTimeout)
+	full.Logger = notify.Logger(cmp.Or(full.Logger, c.log))
 	return full
 }
 

@@ -16,9 +16,7 @@ const (
 // message's own schedule exactly, and repeats its last entry. A message without a schedule
 // gets the default backoff with jitter.
 func (p *Policy) RetryDelay(attempt uint32) time.Duration {
-	if attempt == 0 {
-		attempt = 1
-	}
+	attempt = max(attempt, 1)
 	if n := uint32(len(p.Backoff)); n > 0 {
 		return p.Backoff[min(attempt, n)-1]
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -92,14 +93,10 @@ func (t *Terms) fill(p *Policy) {
 // Terms returns terms that resolve to this policy whatever a queue's settings say. The
 // exception is an empty Backoff, which the settings fill in.
 func (p *Policy) Terms() Terms {
-	t := Terms{Priority: &p.Priority, MaxAttempts: p.MaxAttempts, Backoff: p.Backoff, TTR: p.TTR, ExpireAfter: p.ExpireAfter, Remember: p.Remember, Isolate: &p.Isolate}
-	if t.ExpireAfter == 0 {
-		t.ExpireAfter = Never
+	return Terms{
+		Priority: &p.Priority, MaxAttempts: p.MaxAttempts, Backoff: p.Backoff, TTR: p.TTR,
+		ExpireAfter: cmp.Or(p.ExpireAfter, Never), Remember: cmp.Or(p.Remember, Never), Isolate: &p.Isolate,
 	}
-	if t.Remember == 0 {
-		t.Remember = Never
-	}
-	return t
 }
 
 func (t *Terms) validate(op string, ref Ref) error {

@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,14 +62,11 @@ func newLane(c *tarry.Client, r Route, cfg *RouterConfig) (*lane, error) {
 		return nil, err
 	}
 	l := &lane{
-		c: c, route: r, target: target, drain: cfg.DrainTimeout, log: log,
+		c: c, route: r, target: target, drain: cmp.Or(cfg.DrainTimeout, tarry.DefaultDrainTimeout), log: log,
 		send:    target.Send,
 		slots:   make(chan struct{}, r.width()),
 		trouble: notify.NewTroubleLog(log),
 		end:     make(chan struct{}),
-	}
-	if l.drain == 0 {
-		l.drain = tarry.DefaultDrainTimeout
 	}
 	for _, m := range slices.Backward(cfg.Middleware) {
 		l.send = m(l.send)

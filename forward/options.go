@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -46,22 +47,15 @@ type Options struct {
 // Complete returns a checked copy of o with its defaults filled in. o may be nil; the copy
 // shares nothing with it. Open calls it, and so does the New of each target.
 func (o *Options) Complete() (*Options, error) {
-	var full Options
-	if o != nil {
-		full = *o
-	}
+	full := *cmp.Or(o, new(Options))
 	if err := full.check(); err != nil {
 		return nil, err
 	}
 	full.Headers = slices.Clone(full.Headers)
 	full.Secrets = slices.Clone(full.Secrets)
 	full.TLS = full.TLS.Clone()
-	if full.Timeout == 0 {
-		full.Timeout = DefaultTimeout
-	}
-	if full.Logger == nil {
-		full.Logger = slog.Default()
-	}
+	full.Timeout = cmp.Or(full.Timeout, DefaultTimeout)
+	full.Logger = cmp.Or(full.Logger, slog.Default())
 	return &full, nil
 }
 

@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -81,12 +82,8 @@ func (r Route) Complete() (Route, error) {
 	}
 	o.TLS = r.Options.TLS
 	r.Options = *o
-	if r.Name == "" {
-		r.Name = r.Queue
-	}
-	if r.Concurrency == 0 {
-		r.Concurrency = DefaultConcurrency
-	}
+	r.Name = cmp.Or(r.Name, r.Queue)
+	r.Concurrency = cmp.Or(r.Concurrency, DefaultConcurrency)
 	if r.Rate > 0 && r.Burst == 0 {
 		r.Burst = max(1, int(r.Rate/10))
 	}
@@ -193,11 +190,7 @@ func (rs Routes) Complete() (Routes, error) {
 
 // wrong adds the route to an error.
 func (rs Routes) wrong(i int, err error) error {
-	name := rs[i].Name
-	if name == "" {
-		name = rs[i].Queue
-	}
-	op := fmt.Sprintf("route %d (%s)", i+1, name)
+	op := fmt.Sprintf("route %d (%s)", i+1, cmp.Or(rs[i].Name, rs[i].Queue))
 	if e, ok := errors.AsType[*tarry.Error](err); ok {
 		return &tarry.Error{Op: op, Err: e.Err, Hint: e.Hint}
 	}

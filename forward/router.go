@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,21 +79,13 @@ var (
 // NewRouter returns a Router for the messages of a client.
 func NewRouter(c *tarry.Client, cfg *RouterConfig) *Router {
 	r := &Router{c: c, lanes: make(map[string]*lane), changed: make(chan struct{}, 1), finder: newFinder(), failures: make(chan error, 1)}
-	if cfg != nil {
-		r.cfg = *cfg
-	}
-	if r.cfg.ListEvery <= 0 {
-		r.cfg.ListEvery = DefaultListEvery
-	}
-	if r.cfg.MaxQueues <= 0 {
-		r.cfg.MaxQueues = DefaultMaxQueues
-	}
+	r.cfg = *cmp.Or(cfg, new(RouterConfig))
+	r.cfg.ListEvery = cmp.Or(max(r.cfg.ListEvery, 0), DefaultListEvery)
+	r.cfg.MaxQueues = cmp.Or(max(r.cfg.MaxQueues, 0), DefaultMaxQueues)
 	if c.Capabilities().LeaseWait {
 		r.cfg.MaxQueues = min(r.cfg.MaxQueues, tarry.MaxBatch)
 	}
-	if r.cfg.Logger == nil {
-		r.cfg.Logger = slog.Default()
-	}
+	r.cfg.Logger = cmp.Or(r.cfg.Logger, slog.Default())
 	r.trouble = notify.NewTroubleLog(r.cfg.Logger)
 	return r
 }

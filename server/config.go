@@ -1,8 +1,8 @@
 package server
 
 import (
+	"cmp"
 	"crypto/tls"
-	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -133,53 +133,24 @@ const (
 
 // withDefaults returns a copy with every field set.
 func (cfg *Config) withDefaults(maxBody int) Config {
-	var c Config
-	if cfg != nil {
-		c = *cfg
-	}
-	if c.Version == "" {
-		c.Version = "dev"
-	}
-	if c.MaxRequest <= 0 {
-		c.MaxRequest = max(defaultMaxRequest, 2*maxBody+64<<10)
-	}
-	if c.MaxBuffered <= 0 {
-		c.MaxBuffered = max(DefaultMaxBuffered, 4*int64(c.MaxRequest))
-	}
+	c := *cmp.Or(cfg, new(Config))
+	c.Version = cmp.Or(c.Version, "dev")
+	c.MaxRequest = cmp.Or(max(c.MaxRequest, 0), max(defaultMaxRequest, 2*maxBody+64<<10))
+	c.MaxBuffered = cmp.Or(max(c.MaxBuffered, 0), max(DefaultMaxBuffered, 4*int64(c.MaxRequest)))
 	c.MaxBuffered = max(c.MaxBuffered, 2*int64(c.MaxRequest))
-	if c.MaxConnections <= 0 {
-		c.MaxConnections = DefaultMaxConnections
-	}
-	if c.MaxViewers <= 0 {
-		c.MaxViewers = DefaultMaxViewers
-	}
+	c.MaxConnections = cmp.Or(max(c.MaxConnections, 0), DefaultMaxConnections)
+	c.MaxViewers = cmp.Or(max(c.MaxViewers, 0), DefaultMaxViewers)
 	c.MaxViewers = min(c.MaxViewers, max(c.MaxConnections/2, 1))
-	if c.MaxSetQueues == 0 {
-		c.MaxSetQueues = DefaultMaxSetQueues
-	}
-	if c.MaxHeader <= 0 {
-		c.MaxHeader = defaultMaxHeader
-	}
-	c.MaxHeader = min(c.MaxHeader, mostMaxHeader)
+	c.MaxSetQueues = cmp.Or(c.MaxSetQueues, DefaultMaxSetQueues)
+	c.MaxHeader = min(cmp.Or(max(c.MaxHeader, 0), defaultMaxHeader), mostMaxHeader)
 	if c.TLS == nil && c.Certificate != nil {
 		c.TLS = c.Certificate.TLS()
 	}
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{
-		{&c.ReadHeaderTimeout, 10 * time.Second},
-		{&c.ReadTimeout, 30 * time.Second},
-		{&c.WriteTimeout, 30 * time.Second},
-		{&c.IdleTimeout, 3 * time.Minute},
-		{&c.ShutdownTimeout, 30 * time.Second},
-	} {
-		if *d.field <= 0 {
-			*d.field = d.value
-		}
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
-	}
+	c.ReadHeaderTimeout = cmp.Or(max(c.ReadHeaderTimeout, 0), 10*time.Second)
+	c.ReadTimeout = cmp.Or(max(c.ReadTimeout, 0), 30*time.Second)
+	c.WriteTimeout = cmp.Or(max(c.WriteTimeout, 0), 30*time.Second)
+	c.IdleTimeout = cmp.Or(max(c.IdleTimeout, 0), 3*time.Minute)
+	c.ShutdownTimeout = cmp.Or(max(c.ShutdownTimeout, 0), 30*time.Second)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"sync"
@@ -87,19 +88,16 @@ func (x *exchange) writeBy() {
 
 // answered calls Config.Answered for a request.
 func (x *exchange) answered(method string) {
-	name, status := "other", x.status
+	name := "other"
 	if x.route == nil {
 		method = "other"
 	} else {
 		name = x.route.name
 	}
-	if status == 0 {
-		status = http.StatusOK
-	}
 	if x.ended.IsZero() {
 		x.ended = time.Now()
 	}
-	x.s.cfg.Answered(name, method, status, x.ended.Sub(x.began))
+	x.s.cfg.Answered(name, method, cmp.Or(x.status, http.StatusOK), x.ended.Sub(x.began))
 }
 
 // Unwrap is for http.ResponseController.

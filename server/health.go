@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -62,10 +63,8 @@ func (s *Server) readyz(x *exchange, r *http.Request) error {
 		return refusal(http.StatusServiceUnavailable, "unavailable", "the engine does not work", "the server's log says why; so does this page with a valid token")
 	}
 	f := wire.Shown(err)
-	if f.Hint == "" {
-		f.Hint = "see to what is behind the engine " + s.c.Capabilities().Name + ", and to the server's log"
-	}
-	return refusal(http.StatusServiceUnavailable, "unavailable", "the engine does not work: "+f.Message, f.Hint)
+	return refusal(http.StatusServiceUnavailable, "unavailable", "the engine does not work: "+f.Message,
+		cmp.Or(f.Hint, "see to what is behind the engine "+s.c.Capabilities().Name+", and to the server's log"))
 }
 
 // knows reports whether a request has a valid token, or needs none.

@@ -120,9 +120,7 @@ func (s *Server) listAll(ctx context.Context, q engine.ListQuery) (engine.Page, 
 		}
 		q.After = after
 	}
-	if q.Limit == 0 {
-		q.Limit = 100
-	}
+	q.Limit = cmp.Or(q.Limit, 100)
 	var all engine.Page
 	for ; at < len(listed); at++ {
 		q.State = listed[at]

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"sync"
@@ -111,9 +112,7 @@ func (s *sampler) begin() {
 	if s.drop != nil {
 		s.drop.Stop()
 	}
-	if s.epoch == "" {
-		s.epoch = rand.Text()[:8]
-	}
+	s.epoch = cmp.Or(s.epoch, rand.Text()[:8])
 	ctx, cancel := context.WithCancel(context.Background())
 	before, ended := s.ended, make(chan struct{})
 	s.end, s.ended, s.listed, s.asked = cancel, ended, false, false

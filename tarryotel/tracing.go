@@ -1,6 +1,8 @@
 package tarryotel
 
 import (
+	"cmp"
+
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
@@ -34,13 +36,8 @@ const scope = "github.com/tarryhq/tarry/tarryotel"
 
 // New returns a Tracing. cfg may be nil.
 func New(cfg *Config) *Tracing {
-	var c Config
-	if cfg != nil {
-		c = *cfg
-	}
-	if c.TracerProvider == nil {
-		c.TracerProvider = otel.GetTracerProvider()
-	}
+	c := *cmp.Or(cfg, new(Config))
+	c.TracerProvider = cmp.Or(c.TracerProvider, otel.GetTracerProvider())
 	if c.Propagator == nil {
 		if c.Propagator = otel.GetTextMapPropagator(); len(c.Propagator.Fields()) == 0 {
 			c.Propagator = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})

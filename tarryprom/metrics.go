@@ -1,6 +1,7 @@
 package tarryprom
 
 import (
+	"cmp"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -40,19 +41,10 @@ const (
 const Other = "_other"
 
 func (cfg *Config) withDefaults() Config {
-	var c Config
-	if cfg != nil {
-		c = *cfg
-	}
-	if c.MaxQueues <= 0 {
-		c.MaxQueues = DefaultMaxQueues
-	}
-	if c.Every <= 0 {
-		c.Every = DefaultEvery
-	}
-	if c.Timeout <= 0 {
-		c.Timeout = DefaultTimeout
-	}
+	c := *cmp.Or(cfg, new(Config))
+	c.MaxQueues = cmp.Or(max(c.MaxQueues, 0), DefaultMaxQueues)
+	c.Every = cmp.Or(max(c.Every, 0), DefaultEvery)
+	c.Timeout = cmp.Or(max(c.Timeout, 0), DefaultTimeout)
 	return c
 }
 

@@ -1,6 +1,7 @@
 package trend
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -55,21 +56,12 @@ type Recorder struct {
 
 // New returns an empty Recorder.
 func New(cfg *Config) *Recorder {
-	var c Config
-	if cfg != nil {
-		c = *cfg
+	c := *cmp.Or(cfg, new(Config))
+	r := &Recorder{now: c.Now, maxQueues: cmp.Or(max(c.MaxQueues, 0), DefaultMaxQueues), other: &history{queue: Other}}
+	if r.now == nil {
+		r.now = time.Now
 	}
-	if c.MaxQueues <= 0 {
-		c.MaxQueues = DefaultMaxQueues
-	}
-	if c.MaxBytes <= 0 {
-		c.MaxBytes = DefaultMaxBytes
-	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	r := &Recorder{now: c.Now, maxQueues: c.MaxQueues, other: &history{queue: Other}}
-	r.budget.maxBytes = c.MaxBytes
+	r.budget.maxBytes = cmp.Or(max(c.MaxBytes, 0), DefaultMaxBytes)
 	return r
 }
 

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"strings"
 	"time"
 )
@@ -33,21 +34,12 @@ type Config struct {
 
 // withDefaults returns a copy with every field set.
 func (cfg *Config) withDefaults() Config {
-	var c Config
-	if cfg != nil {
-		c = *cfg
-	}
+	c := *cmp.Or(cfg, new(Config))
 	if c.Path = strings.TrimRight(c.Path, "/"); c.Path != "" && c.Path[0] != '/' {
 		c.Path = "/" + c.Path
 	}
-	if c.SessionIdle <= 0 {
-		c.SessionIdle = time.Hour
-	}
-	if c.SessionMax <= 0 {
-		c.SessionMax = 12 * time.Hour
-	}
-	if c.MaxSessions <= 0 {
-		c.MaxSessions = 1000
-	}
+	c.SessionIdle = cmp.Or(max(c.SessionIdle, 0), time.Hour)
+	c.SessionMax = cmp.Or(max(c.SessionMax, 0), 12*time.Hour)
+	c.MaxSessions = cmp.Or(max(c.MaxSessions, 0), 1000)
 	return c
 }

@@ -92,9 +92,7 @@ func Open(ctx context.Context, u *url.URL, opts *Options) (*Engine, error) {
 
 // prepare returns an engine that knows nothing about its server yet.
 func prepare(u *url.URL, opts *Options) (*Engine, error) {
-	if opts == nil {
-		opts = new(Options)
-	}
+	opts = cmp.Or(opts, new(Options))
 	token, timeout := u.User.Username(), 30*time.Second
 	secure, err := readURL(u, &token, &timeout)
 	if err != nil {

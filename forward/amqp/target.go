@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -53,9 +54,7 @@ func New(cfg Config, o *forward.Options) (*Target, error) {
 	if cfg.User == "" {
 		cfg.User, cfg.Password = "guest", "guest"
 	}
-	if cfg.Vhost == "" {
-		cfg.Vhost = "/"
-	}
+	cfg.Vhost = cmp.Or(cfg.Vhost, "/")
 	t := &Target{cfg: cfg, opts: o}
 	t.link = link.New(o.Timeout, t.dial, (*connection).hangUp)
 	return t, nil
@@ -63,11 +62,7 @@ func New(cfg Config, o *forward.Options) (*Target, error) {
 
 // Send publishes a message and waits for the broker's confirm.
 func (t *Target) Send(ctx context.Context, m *tarry.Message[[]byte]) error {
-	key := t.cfg.Key
-	if key == "" {
-		key = m.Queue
-	}
-	msg := t.publishing(m)
+	key, msg := cmp.Or(t.cfg.Key, m.Queue), t.publishing(m)
 	return t.link.Send(ctx, func(ctx context.Context, c *connection) error {
 		if size, most := headerBytes(msg.Headers), c.amqp.Config.FrameSize; most > 0 && size+otherProperties > most {
 			return tarry.Bury(link.Fault(fmt.Errorf("the headers have %d bytes, but the broker's frames %d", size, most), "raise RabbitMQ's frame_max"))

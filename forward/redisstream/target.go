@@ -1,6 +1,7 @@
 package redisstream
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -46,9 +47,7 @@ func New(cfg Config, o *forward.Options) (*Target, error) {
 	}
 	cfg.Client.DisableCache = true
 	cfg.Client.AlwaysPipelining = true // otherwise a call heeds only the deadline, not cancellation
-	if cfg.Client.ConnWriteTimeout == 0 {
-		cfg.Client.ConnWriteTimeout = o.Timeout
-	}
+	cfg.Client.ConnWriteTimeout = cmp.Or(cfg.Client.ConnWriteTimeout, o.Timeout)
 	t := &Target{cfg: cfg, opts: o}
 	t.link = link.New(o.Timeout, t.dial, rueidis.Client.Close)
 	return t, nil
@@ -83,17 +82,13 @@ func (t *Target) Send(ctx context.Context, m *tarry.Message[[]byte]) error {
 func (t *Target) Close() error { return t.link.Close() }
 
 func (t *Target) xadd(c rueidis.Client, m *tarry.Message[[]byte]) rueidis.Completed {
-	stream := t.cfg.Stream
-	if stream == "" {
-		stream = m.Queue
-	}
 	args := make([]string, 0, 4+2*(2+8+len(m.Headers)))
 	if t.cfg.MaxLen > 0 {
 		args = append(args, "MAXLEN", "~", strconv.FormatInt(t.cfg.MaxLen, 10))
 	}
 	// Copied, since the client may still hold its arguments after a cancelled call.
 	args = append(args, "*", fieldBody, string(m.Body))
-	return c.B().Arbitrary("XADD").Keys(stream).Args(append(args, t.fields(m)...)...).Build()
+	return c.B().Arbitrary("XADD").Keys(cmp.Or(t.cfg.Stream, m.Queue)).Args(append(args, t.fields(m)...)...).Build()
 }
 
 const (

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -56,10 +57,7 @@ func New(cfg *Config) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Target{name: u.Scheme + "://" + u.Host, maxRetryAfter: cfg.MaxRetryAfter}
-	if t.maxRetryAfter == 0 {
-		t.maxRetryAfter = DefaultMaxRetryAfter
-	}
+	t := &Target{name: u.Scheme + "://" + u.Host, maxRetryAfter: cmp.Or(cfg.MaxRetryAfter, DefaultMaxRetryAfter)}
 	if t.opts, err = cfg.Options.Complete(); err != nil {
 		return nil, err
 	}

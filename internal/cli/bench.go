@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -161,9 +162,7 @@ func (p *Program) bench(cmd *cobra.Command, b *benchFlags) error {
 		}
 		notes = append(notes, resultNotes(r)...)
 	}
-	if err := o.flush(); failed == nil {
-		failed = err
-	}
+	failed = cmp.Or(failed, o.flush())
 	for _, n := range notes {
 		fmt.Fprintln(p.Stderr, n)
 	}

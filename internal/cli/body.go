@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,10 +60,7 @@ func (m *messageFlags) add(cmd *cobra.Command) {
 
 // draft returns a message with this body and the values of the flags.
 func (m *messageFlags) draft(queue string, body []byte) (tarry.Draft, error) {
-	if m.contentType == "" {
-		m.contentType = contentType(body)
-	}
-	opts := []tarry.PushOption{tarry.ContentType(m.contentType)}
+	opts := []tarry.PushOption{tarry.ContentType(cmp.Or(m.contentType, contentType(body)))}
 	for _, h := range m.headers {
 		name, value, ok := strings.Cut(h, "=")
 		if !ok || name == "" {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,12 +52,7 @@ func (p *Program) client(do whenMissing, cmd *cobra.Command, f clientCommand) *c
 }
 
 // closing closes c after work, and returns the work's error, else that of Close.
-func closing(c *tarry.Client, err error) error {
-	if closeErr := c.Close(); err == nil {
-		return closeErr
-	}
-	return err
-}
+func closing(c *tarry.Client, err error) error { return cmp.Or(err, c.Close()) }
 
 // connectFlags adds the flags that say where the messages are.
 func (p *Program) connectFlags(cmd *cobra.Command) {
@@ -138,10 +134,7 @@ func (p *Program) open(cmd *cobra.Command, do whenMissing) (*tarry.Client, error
 // openStore opens a store. If a local one cannot be opened, that is a failure of this call,
 // not of a server elsewhere. Without cfg nothing is logged, since commands print their errors.
 func openStore(ctx context.Context, store string, cfg *tarry.Config) (*tarry.Client, error) {
-	if cfg == nil {
-		cfg = &tarry.Config{Logger: slog.New(slog.DiscardHandler)}
-	}
-	c, err := tarry.Open(ctx, store, cfg)
+	c, err := tarry.Open(ctx, store, cmp.Or(cfg, &tarry.Config{Logger: slog.New(slog.DiscardHandler)}))
 	if !errors.Is(err, tarry.ErrUnavailable) {
 		return c, err
 	}

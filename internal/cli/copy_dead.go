@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -97,9 +98,8 @@ func (q *queueCopy) buryChunk(ctx context.Context, dead []tarry.Info) error {
 		case stops(err):
 			full = err
 		case err != nil:
-			if q.Refused++; q.refused == nil {
-				q.refused = err
-			}
+			q.Refused++
+			q.refused = cmp.Or(q.refused, err)
 		default:
 			places[pushed[i].ID] = i
 			born++

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -112,13 +113,10 @@ func (q *queueCopy) keep(ctx context.Context, page []tarry.Info) error {
 	for i := range pushed {
 		switch err := pushed[i].Err; {
 		case stops(err):
-			if full == nil {
-				full = err
-			}
+			full = cmp.Or(full, err)
 		case err != nil:
-			if q.Refused++; q.refused == nil {
-				q.refused = err
-			}
+			q.Refused++
+			q.refused = cmp.Or(q.refused, err)
 		case pushed[i].Outcome == tarry.Kept:
 			q.Kept++
 		default:

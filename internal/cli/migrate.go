@@ -120,14 +120,11 @@ func (p *Program) migrateStatusCommand() *cobra.Command {
 		o.head("VERSION", "APPLIED", "MIGRATION")
 		for _, v := range all {
 			s := versionStatus{Version: v.Version, Migration: v.File}
-			applied, file := "-", v.File
+			applied := "-"
 			if !v.Applied.IsZero() {
 				s.Applied, applied = new(v.Applied.UTC()), formatTime(v.Applied)
 			}
-			if file == "" {
-				file = "of a newer tarry"
-			}
-			o.row(s, v.Version, applied, file)
+			o.row(s, v.Version, applied, cmp.Or(v.File, "of a newer tarry"))
 		}
 		return o.flush()
 	})

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -213,9 +214,7 @@ func (d *Dispatcher) outlook(s *Subscription) {
 		if b.next != none && (nextMS == none || b.next < nextMS) {
 			nextMS = b.next
 		}
-		if a.err == nil {
-			a.err = b.err
-		}
+		a.err = cmp.Or(a.err, b.err)
 	}
 	a.Next = instant(nextMS)
 	if !d.now.IsZero() {

@@ -1,6 +1,7 @@
 package storeurl
 
 import (
+	"cmp"
 	"net"
 	"net/url"
 	"strings"
@@ -43,11 +44,5 @@ func Address(addr, port string) string {
 	if err != nil {
 		host = strings.Trim(addr, "[]")
 	}
-	if given != "" {
-		port = given
-	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, port)
+	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), cmp.Or(given, port))
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"math"
 	"strconv"
@@ -67,19 +68,11 @@ var (
 				r.Wrong("%s: must be at least 1; leave it out for the default", name)
 			}
 		})
-	asExpireAfter = scalar(isDuration, func(r *Reader, name string) time.Duration { return orNever(r.duration(name)) }, appendOrNever)
+	asExpireAfter = scalar(isDuration, func(r *Reader, name string) time.Duration { return cmp.Or(r.duration(name), engine.Never) }, appendOrNever)
 	asRemember    = scalar(isDuration, func(r *Reader, name string) time.Duration {
-		return orNever(r.within(name, 0, engine.MaxRemember))
+		return cmp.Or(r.within(name, 0, engine.MaxRemember), engine.Never)
 	}, appendOrNever)
 )
-
-// orNever returns d, or engine.Never for an explicit 0.
-func orNever(d time.Duration) time.Duration {
-	if d != 0 {
-		return d
-	}
-	return engine.Never
-}
 
 func appendOrNever(b []byte, d time.Duration) []byte { return AppendDuration(b, max(0, d)) }
 

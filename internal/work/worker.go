@@ -3,6 +3,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -117,10 +118,7 @@ func New(cfg Config) *Worker {
 		wake:        make(chan struct{}, 1),
 		keeperWakes: never,
 		lineBy:      never,
-		trouble:     cfg.Trouble,
-	}
-	if w.trouble == nil {
-		w.trouble = notify.NewTroubleLog(cfg.Logger)
+		trouble:     cmp.Or(cfg.Trouble, notify.NewTroubleLog(cfg.Logger)),
 	}
 	w.progress = sync.NewCond(&w.mu)
 	w.events.Call, w.events.Called = w.tell, w.observerReturned

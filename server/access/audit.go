@@ -2,6 +2,7 @@ package access
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -124,11 +125,7 @@ func (a *Audit) lose(err error) {
 	if !ok {
 		return
 	}
-	log := a.Logger
-	if log == nil {
-		log = slog.Default()
-	}
-	log.Error("a line of the audit log could not be written", "error", err, "line", string(bytes.TrimSpace(a.line.Bytes())), "not_told", left)
+	cmp.Or(a.Logger, slog.Default()).Error("a line of the audit log could not be written", "error", err, "line", string(bytes.TrimSpace(a.line.Bytes())), "not_told", left)
 }
 
 // retryAfter is how soon to try again to write how many lines are missing. So the trouble ends

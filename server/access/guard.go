@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,13 +49,8 @@ const goneGrace = 5 * time.Second
 // they were and the Logger is told. The exception is a file that is gone and still gone 5 s
 // later: then all tokens are revoked.
 func NewGuard(file File, cfg *GuardConfig) (*Guard, error) {
-	g := &Guard{file: file, log: slog.Default(), told: notify.NewLines(100, time.Second)}
-	if cfg != nil && cfg.Logger != nil {
-		g.log = cfg.Logger
-	}
-	if cfg != nil {
-		g.audit = cfg.Audit
-	}
+	c := *cmp.Or(cfg, new(GuardConfig))
+	g := &Guard{file: file, log: cmp.Or(c.Logger, slog.Default()), audit: c.Audit, told: notify.NewLines(100, time.Second)}
 	var last []Token
 	first := true
 	read := func() (tokens, error) {

@@ -1,11 +1,13 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -66,9 +68,7 @@ func Run(ctx context.Context, scenario string, cfg Config) (Result, error) {
 			return Result{}, err
 		}
 	}
-	if cfg.N == 0 {
-		cfg.N = defaultN[scenario]
-	}
+	cfg.N = cmp.Or(cfg.N, defaultN[scenario])
 	if cfg.Progress == nil {
 		cfg.Progress = func(string) {}
 	}
@@ -86,10 +86,7 @@ func Run(ctx context.Context, scenario string, cfg Config) (Result, error) {
 		return Result{}, err
 	}
 	err = t.run(ctx)
-	if tidyErr := tidy(); err == nil {
-		err = tidyErr
-	}
-	return t.result, err
+	return t.result, cmp.Or(err, tidy())
 }
 
 func (t *trial) run(ctx context.Context) error {
@@ -105,12 +102,8 @@ func (t *trial) run(ctx context.Context) error {
 	if err := run(ctx); err != nil {
 		return err
 	}
-	if t.result.RSS == 0 {
-		t.result.RSS = t.rss()
-	}
-	if t.result.Disk == 0 {
-		t.result.Disk = t.disk()
-	}
+	t.result.RSS = cmp.Or(t.result.RSS, t.rss())
+	t.result.Disk = cmp.Or(t.result.Disk, t.disk())
 	return nil
 }
 
@@ -132,14 +125,9 @@ func (t *trial) prepare(ctx context.Context) (tidy func() error, err error) {
 			if t.Dir == "" && !t.Keep {
 				err = t.purge()
 			}
-			if closeErr := t.c.Close(); err == nil {
-				err = closeErr
-			}
+			err = cmp.Or(err, t.c.Close())
 		}
-		if removeErr := remove(); err == nil {
-			err = removeErr
-		}
-		return err
+		return cmp.Or(err, remove())
 	}, nil
 }
 
@@ -163,9 +151,7 @@ func (t *trial) freshDir() (remove func() error, err error) {
 		}
 		entries, err := os.ReadDir(t.Dir)
 		for _, e := range entries {
-			if rmErr := os.RemoveAll(t.Dir + string(os.PathSeparator) + e.Name()); err == nil {
-				err = rmErr
-			}
+			err = cmp.Or(err, os.RemoveAll(filepath.Join(t.Dir, e.Name())))
 		}
 		return err
 	}, nil

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -110,9 +111,7 @@ func (t *trial) holdAndKill(ctx context.Context) error {
 		return err
 	}
 	err = waitHeld(out)
-	if killErr := cmd.Process.Kill(); err == nil {
-		err = killErr
-	}
+	err = cmp.Or(err, cmd.Process.Kill())
 	_ = cmd.Wait() // its error only reports the kill
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -86,9 +87,7 @@ func (v *variables) protocol() {
 // endpoint returns the URL for traces. An endpoint of all signals gets the path of traces.
 func (v *variables) endpoint() string {
 	name, value := v.get("ENDPOINT")
-	if value == "" {
-		value = defaultEndpoint
-	}
+	value = cmp.Or(value, defaultEndpoint)
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		v.failf("%s is a URL such as %s, not %q", name, defaultEndpoint, value)

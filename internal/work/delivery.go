@@ -35,7 +35,6 @@ type Delivery struct {
 	tokenOut atomic.Bool // the handler has the token, and may settle the message itself
 
 	// Guarded by Worker.mu.
-	next         *Delivery // in line
 	stage        stage     // on the way to its handler
 	hold         hold      // on the lease
 	renewing     bool      // a renewal is under way
@@ -189,7 +188,7 @@ func (h *runner) run() {
 		h.w.waking = false
 		d.start()
 		h.w.wakeRunner()
-		freed := h.w.freedPending && h.w.turn.first == nil
+		freed := h.w.freedPending && len(h.w.turn) == 0
 		h.w.freedPending = h.w.freedPending && !freed
 		h.w.updateRoom()
 		h.w.mu.Unlock()
@@ -391,7 +390,7 @@ func (w *Worker) finish(d *Delivery) {
 	h := d.h
 	h.running--
 	h.free.Add(1)
-	w.turn.add(h)
+	w.addTurn(h)
 	if d.stage >= running && d.hold != held && !d.lossReported && d.settle.Do != ByHandler {
 		d.reportLoss(d.took, errSelfSettled)
 	}
@@ -421,7 +420,7 @@ func (w *Worker) finish(d *Delivery) {
 		}
 	}
 	// A delivery in line takes the slot before the dispatcher learns of it.
-	freed := h.Slots > 0 || w.queued <= w.low() || w.turn.first == nil
+	freed := h.Slots > 0 || w.queued <= w.low() || len(w.turn) == 0
 	w.freedPending = !freed
 	w.checkIdle()
 	w.updateRoom()

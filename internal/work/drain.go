@@ -25,9 +25,7 @@ func (w *Worker) drain(op string) error {
 	}
 	w.idle = nil
 	late := w.now().Add(linePatience) // later than every delivery in line
-	for w.turn.first != nil {
-		w.turn.take()
-	}
+	w.turn = nil
 	for _, h := range w.queues {
 		w.giveBackWaiting(h, late)
 	}

@@ -16,9 +16,8 @@ type Handling struct {
 	free atomic.Int64 // free slots; written with Worker.mu held
 
 	// Guarded by Worker.mu.
-	running    int // handlers
-	queued     int // leased, not started
-	line       line
-	nextInTurn *Handling
-	inTurn     bool
+	running int             // handlers
+	queued  int             // leased, not started
+	line    fifo[*Delivery] // deliveries that wait for a runner
+	inTurn  bool
 }

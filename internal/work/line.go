@@ -1,6 +1,7 @@
 package work
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -12,60 +13,30 @@ import (
 //
 // Each handling has its own line; the turn orders the handlings with lines that are not empty.
 
-// line is the FIFO of a handling's deliveries that wait for a runner. Guarded by Worker.mu.
-type line struct{ first, last *Delivery }
+// fifo is a queue. The zero fifo is empty.
+type fifo[T any] []T
 
-func (l *line) add(d *Delivery) {
-	if l.last == nil {
-		l.first = d
-	} else {
-		l.last.next = d
+func (q *fifo[T]) add(x T) { *q = append(*q, x) }
+
+// take removes the first of several, or the only one.
+func (q *fifo[T]) take() T {
+	var none T
+	all := *q
+	x := all[0]
+	all[0] = none
+	if *q = all[1:]; len(*q) == 0 {
+		*q = all[:0] // keeps the memory
 	}
-	l.last = d
+	return x
 }
 
-// addFirst puts a suspect before all others, so that it does not wait for a runner while
-// another one kills the process.
-func (l *line) addFirst(d *Delivery) {
-	d.next, l.first = l.first, d
-	if l.last == nil {
-		l.last = d
+// addTurn adds a handling to the turn if it has a delivery in line and a free slot. Called with
+// w.mu held.
+func (w *Worker) addTurn(h *Handling) {
+	if !h.inTurn && len(h.line) > 0 && (h.Slots == 0 || h.running < h.Slots) {
+		h.inTurn = true
+		w.turn.add(h)
 	}
-}
-
-func (l *line) take() *Delivery {
-	d := l.first
-	if l.first = d.next; l.first == nil {
-		l.last = nil
-	}
-	d.next = nil
-	return d
-}
-
-// turn is the FIFO of handlings that have a delivery in line and a free slot. Guarded by
-// Worker.mu.
-type turn struct{ first, last *Handling }
-
-func (t *turn) add(h *Handling) {
-	if h.inTurn || h.line.first == nil || h.Slots > 0 && h.running >= h.Slots {
-		return
-	}
-	h.inTurn = true
-	if t.last == nil {
-		t.first = h
-	} else {
-		t.last.nextInTurn = h
-	}
-	t.last = h
-}
-
-func (t *turn) take() *Handling {
-	h := t.first
-	if t.first = h.nextInTurn; t.first == nil {
-		t.last = nil
-	}
-	h.nextInTurn, h.inTurn = nil, false
-	return h
 }
 
 // await puts a delivery in line, or releases it when the worker drains. Called with w.mu
@@ -77,11 +48,12 @@ func (w *Worker) await(d *Delivery, now time.Time) {
 	}
 	d.begin = now.Add(linePatience)
 	if d.suspect() {
-		d.h.line.addFirst(d)
+		// Else it would wait for a runner while another one kills the process.
+		d.h.line = slices.Insert(d.h.line, 0, d)
 	} else {
 		d.h.line.add(d)
 	}
-	w.turn.add(d.h)
+	w.addTurn(d.h)
 }
 
 // suspect reports whether the message may have killed its process: its last lease lapsed,
@@ -111,11 +83,12 @@ func (w *Worker) watchLines(now time.Time) {
 // next takes a delivery from a line, and a slot for it; nil: none can start. Called with
 // w.mu held.
 func (w *Worker) next() *Delivery {
-	if w.turn.first == nil || w.draining || w.running >= w.cfg.Concurrency {
+	if len(w.turn) == 0 || w.draining || w.running >= w.cfg.Concurrency {
 		return nil
 	}
 	h := w.turn.take()
-	if h.line.first == nil { // the line was released
+	h.inTurn = false
+	if len(h.line) == 0 { // the line was released
 		return w.next()
 	}
 	d := h.line.take()
@@ -123,7 +96,7 @@ func (w *Worker) next() *Delivery {
 	w.running++
 	h.queued--
 	h.running++
-	w.turn.add(h)
+	w.addTurn(h)
 	return d
 }
 
@@ -146,7 +119,7 @@ func (w *Worker) giveBack(d *Delivery) {
 // giveBackWaiting releases the deliveries in line that should have started by t. Called with
 // w.mu held.
 func (w *Worker) giveBackWaiting(h *Handling, t time.Time) {
-	for h.line.first != nil && !t.Before(h.line.first.begin) {
+	for len(h.line) > 0 && !t.Before(h.line[0].begin) {
 		w.giveBack(h.line.take())
 	}
 }
@@ -167,8 +140,8 @@ func (w *Worker) tendLines(now time.Time) {
 	}
 	w.lineBy = never
 	for _, h := range w.queues {
-		if w.giveBackWaiting(h, now); h.line.first != nil {
-			w.lineWithin(h.line.first.begin)
+		if w.giveBackWaiting(h, now); len(h.line) > 0 {
+			w.lineWithin(h.line[0].begin)
 		}
 	}
 }

@@ -46,13 +46,13 @@ type Worker struct {
 	mu           sync.Mutex
 	ran          bool
 	queues       map[string]*Handling
-	agenda       agenda    // deliveries that have not ended
-	idle         []*runner // runners without work
-	waking       bool      // a woken runner has not yet checked the line
-	running      int       // deliveries that hold slots
-	queued       int       // deliveries not started
-	turn         turn      // which line is next
-	freedPending bool      // the dispatcher has not been told of freed slots: the line may take them
+	agenda       agenda          // deliveries that have not ended
+	idle         []*runner       // runners without work
+	waking       bool            // a woken runner has not yet checked the line
+	running      int             // deliveries that hold slots
+	queued       int             // deliveries not started
+	turn         fifo[*Handling] // those with a delivery in line and a free slot
+	freedPending bool            // the dispatcher has not been told of freed slots: the line may take them
 	pace         pace
 	unconfirmed  int        // results that the engine has not confirmed yet
 	confirmed    int        // results that the engine has confirmed, or that were given up
@@ -248,13 +248,10 @@ func (w *Worker) Holds() Holds {
 	defer w.mu.Unlock()
 	h := Holds{
 		Running: w.running, Queued: w.queued, Unconfirmed: w.unconfirmed, Idle: len(w.idle),
-		Kept: len(w.agenda) > 0, Turn: w.turn.first != nil, Waking: w.waking, Looks: w.checks,
+		Kept: len(w.agenda) > 0, Turn: len(w.turn) > 0, Waking: w.waking, Looks: w.checks,
 	}
 	for _, q := range w.queues {
-		h.Handlings += q.running + q.queued
-		for d := q.line.first; d != nil; d = d.next {
-			h.Handlings++
-		}
+		h.Handlings += q.running + q.queued + len(q.line)
 	}
 	return h
 }

@@ -1,10 +1,10 @@
 package mysqlengine
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
-	"log/slog"
 	"math"
 	"strings"
 	"time"
@@ -26,9 +26,6 @@ type Config struct {
 
 	// Migrate makes New and Open first create or update the tables, as tarry migrate up does.
 	Migrate bool
-
-	// Logger gets errors without a caller; nil: slog.Default.
-	Logger *slog.Logger
 }
 
 // DefaultPrefix begins the names of tarry's tables if Config.Prefix is "".
@@ -55,12 +52,7 @@ var _ interface {
 	engine.AtomicPusher
 } = (*Engine)(nil)
 
-func (c *Config) prefix() string {
-	if c.Prefix == "" {
-		return DefaultPrefix
-	}
-	return c.Prefix
-}
+func (c *Config) prefix() string { return cmp.Or(c.Prefix, DefaultPrefix) }
 
 // New returns an engine on a pool of connections by github.com/go-sql-driver/mysql. The caller
 // closes the pool after the engine. A nil cfg is the zero Config.
@@ -90,7 +82,7 @@ func newEngine(ctx context.Context, db *sql.DB, cfg *Config, now func() time.Tim
 		return nil, fault(ctx, "open", err, false)
 	}
 	return &Engine{store: s, Engine: sqlengine.New(s, sqlengine.Config{
-		Name: "mysql", Coalesce: coalesce, Lanes: lanes, Recheck: Recheck, Logger: cfg.Logger, Now: now,
+		Name: "mysql", Coalesce: coalesce, Lanes: lanes, Recheck: Recheck, Now: now,
 		MaxBody: min(maxBody, (s.packet-rowBytes)/2),
 	})}, nil
 }

@@ -34,7 +34,7 @@ func InTx[C client[C]](c C, tx *sql.Tx) (C, error) {
 		return none, &engine.Error{Op: "begin", Err: engine.ErrUnsupported, Hint: "the client's engine is not MySQL: open it with mysql://"}
 	}
 	s := *e.store // a copy: tx may belong to a pool with other settings
-	return c.On(e.Within(&savepoints{store: &s, tx: tx})), nil
+	return c.On(sqlengine.NewWithin(e.Engine, &savepoints{store: &s, tx: tx})), nil
 }
 
 // savepoints is a Store with savepoints of the caller's transaction as its transactions. The

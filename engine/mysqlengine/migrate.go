@@ -27,8 +27,8 @@ func tables(prefix string) (*migrate.Set, error) {
 	return migrate.New(migrate.MySQL, prefix, files)
 }
 
-// OpenMigrations returns the migrations of the store at a URL: see Open.
-func OpenMigrations(u *url.URL) (*migrate.Store, error) {
+// openMigrations returns the migrations of the store at a URL: see Open.
+func openMigrations(u *url.URL) (engine.Migrations, error) {
 	driver, _, cfg, err := parse(u)
 	if err != nil {
 		return nil, err

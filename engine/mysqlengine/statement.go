@@ -237,8 +237,8 @@ func statementsOf(prefix string) *statements {
 			"UNION ALL SELECT queue, 0, COUNT(*), 0 FROM {message} FORCE INDEX (by_end) WHERE queue IN (?) AND kind IN (0, 1) AND ends >= ? AND ends <= ? GROUP BY queue" +
 			") t GROUP BY t.queue",
 		due: "SELECT t.minute, CAST(SUM(t.n) AS SIGNED) FROM (" +
-			"SELECT minute, n FROM {tally} WHERE queue = ? AND `count` = 0 AND minute >= ? AND minute < ? UNION ALL " +
-			"SELECT c.minute, c.n FROM {tally_change} t, " + changes + " WHERE t.queue = ? AND t.`count` = 0 AND c.minute >= ? AND c.minute < ?) t " +
+			"SELECT minute, n FROM {tally} WHERE queue = ? AND `count` = 0 AND minute < ? UNION ALL " +
+			"SELECT c.minute, c.n FROM {tally_change} t, " + changes + " WHERE t.queue = ? AND t.`count` = 0 AND c.minute < ?) t " +
 			"GROUP BY t.minute HAVING SUM(t.n) <> 0",
 		changes: "SELECT seq, queue, `count`, changes FROM {tally_change} WHERE seq >= ? ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED",
 		sum:     "INSERT INTO {tally} (queue, `count`, minute, n) VALUES ",

@@ -211,8 +211,8 @@ func (t *tx) Stock(ctx context.Context, queues []int64, ms int64) (map[int64]sql
 	return found, t.send(ctx)
 }
 
-func (t *tx) Due(ctx context.Context, queue, first, end int64) (due []sqlengine.Tally, err error) {
-	t.read(ctx, newStatement(t.sql.due, queue, first, end, queue, first, end), func(r *sql.Rows) error {
+func (t *tx) Due(ctx context.Context, queue, end int64) (due []sqlengine.Tally, err error) {
+	t.read(ctx, newStatement(t.sql.due, queue, end, queue, end), func(r *sql.Rows) error {
 		d := sqlengine.Tally{Queue: queue, Count: sqlengine.CountDue}
 		err := r.Scan(&d.Minute, &d.N)
 		due = append(due, d)

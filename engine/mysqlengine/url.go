@@ -17,7 +17,7 @@ import (
 
 func init() {
 	engine.Register("mysql", func(ctx context.Context, u *url.URL) (engine.Engine, error) { return Open(ctx, u) })
-	engine.RegisterMigrations("mysql", func(u *url.URL) (engine.Migrations, error) { return OpenMigrations(u) })
+	engine.RegisterMigrations("mysql", openMigrations)
 }
 
 // DefaultPool is the most connections of an engine, unless the URL sets another number.

@@ -1,6 +1,7 @@
 package pgengine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -117,28 +118,16 @@ func (s *server) suits() error {
 	return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: hint}
 }
 
-func orDefault(schema string) string {
-	if schema == "" {
-		return DefaultSchema
-	}
-	return schema
-}
+func orDefault(schema string) string { return cmp.Or(schema, DefaultSchema) }
 
 // newEngine returns an engine with a test's clock; nil: the server's.
 func newEngine(pool *pgxpool.Pool, cfg *Config, now func() time.Time) *Engine {
 	schema := orDefault(cfg.Schema)
-	s := &store{pool: pool, schema: schema, sql: statementsOf(schema), notices: newNotices(pool, schema, cfg.logger())}
+	s := &store{pool: pool, schema: schema, sql: statementsOf(schema), notices: newNotices(pool, schema, cmp.Or(cfg.Logger, slog.Default()))}
 	s.outcomes.s, s.outcomes.ctx = s, s.notices.ctx
 	e := &Engine{store: s, Engine: sqlengine.New(s, sqlengine.Config{
 		Name: "postgres", Coalesce: coalesce, Lanes: lanes, Recheck: Recheck, MaxBody: maxBody, Now: now, Notify: s.notices.tell,
 	})}
-	s.notices.listen(e.Heard)
+	s.notices.listen(func(s sqlengine.Sooner) { sqlengine.Heard(e.Engine, s) })
 	return e
-}
-
-func (c *Config) logger() *slog.Logger {
-	if c.Logger == nil {
-		return slog.Default()
-	}
-	return c.Logger
 }

@@ -35,7 +35,7 @@ func InTx[C client[C]](c C, tx pgx.Tx) (C, error) {
 		return none, &engine.Error{Op: "begin", Err: engine.ErrUnsupported, Hint: "the client's engine is not PostgreSQL: open it with postgres://"}
 	}
 	s := &savepoints{store: e.store, tx: tx}
-	s.within = e.Within(s)
+	s.within = sqlengine.NewWithin(e.Engine, s)
 	return c.On(s.within), nil
 }
 

@@ -56,8 +56,8 @@ func check(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 	return migrationFault(ctx, set.Check(ctx, db))
 }
 
-// OpenMigrations returns the migrations of the store at a URL: see Open.
-func OpenMigrations(u *url.URL) (*migrate.Store, error) {
+// openMigrations returns the migrations of the store at a URL: see Open.
+func openMigrations(u *url.URL) (engine.Migrations, error) {
 	to, err := parse(u)
 	if err != nil {
 		return nil, err

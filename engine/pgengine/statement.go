@@ -136,9 +136,8 @@ func statementsOf(schema string) *statements {
 				UNION ALL SELECT queue, 0, count(*) FROM {message} WHERE queue = ANY($1) AND kind IN (0, 1) AND ends >= $3 * 60000 AND ends <= $2 GROUP BY queue) t
 			GROUP BY queue`,
 		due: `SELECT minute, sum(n)::bigint FROM (
-				SELECT minute, n FROM {tally} WHERE queue = $1 AND count = 0 AND minute >= $2 AND minute < $3
-				UNION ALL SELECT minute, n FROM {tally_change}, unnest(minutes, ns) u(minute, n)
-					WHERE queue = $1 AND count = 0 AND minute >= $2 AND minute < $3) t
+				SELECT minute, n FROM {tally} WHERE queue = $1 AND count = 0 AND minute < $2
+				UNION ALL SELECT minute, n FROM {tally_change}, unnest(minutes, ns) u(minute, n) WHERE queue = $1 AND count = 0 AND minute < $2) t
 			GROUP BY minute HAVING sum(n) <> 0`,
 		fold: `WITH gone AS (
 				DELETE FROM {tally_change} WHERE seq IN (SELECT seq FROM {tally_change} WHERE seq >= $2 ORDER BY seq LIMIT $1 FOR UPDATE SKIP LOCKED)

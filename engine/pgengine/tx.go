@@ -136,12 +136,12 @@ func (t *tx) Stock(ctx context.Context, queues []int64, ms int64) (map[int64]sql
 	return found, t.send(ctx)
 }
 
-func (t *tx) Due(ctx context.Context, queue, first, end int64) (due []sqlengine.Tally, err error) {
+func (t *tx) Due(ctx context.Context, queue, end int64) (due []sqlengine.Tally, err error) {
 	t.read(t.sql.due, func(r pgx.CollectableRow) error {
 		d := sqlengine.Tally{Queue: queue, Count: sqlengine.CountDue}
 		err := r.Scan(&d.Minute, &d.N)
 		due = append(due, d)
 		return err
-	}, queue, first, end)
+	}, queue, end)
 	return due, t.send(ctx)
 }

@@ -21,7 +21,7 @@ import (
 func init() {
 	for _, scheme := range []string{"postgres", "postgresql"} {
 		engine.Register(scheme, func(ctx context.Context, u *url.URL) (engine.Engine, error) { return Open(ctx, u) })
-		engine.RegisterMigrations(scheme, func(u *url.URL) (engine.Migrations, error) { return OpenMigrations(u) })
+		engine.RegisterMigrations(scheme, openMigrations)
 	}
 }
 

@@ -1,6 +1,7 @@
 package rabbitengine
 
 import (
+	"cmp"
 	"log/slog"
 	"net"
 	"slices"
@@ -77,14 +78,12 @@ func (c *Config) complete() (Config, error) {
 	wrong := func(hint string, args ...any) (Config, error) {
 		return full, engine.Invalid("open", engine.Ref{}, hint, args...)
 	}
-	if full.Prefix == "" {
-		full.Prefix = DefaultPrefix
-	}
+	full.Prefix = cmp.Or(full.Prefix, DefaultPrefix)
+	full.Unit = cmp.Or(full.Unit, DefaultUnit)
+	full.idleAfter = cmp.Or(full.idleAfter, idleAfter)
+	full.Logger = cmp.Or(full.Logger, slog.Default())
 	if len(full.Prefix) > 20 || strings.Trim(full.Prefix, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
 		return wrong("the prefix is 1 to 20 bytes of a-z, 0-9, - and _")
-	}
-	if full.Unit == 0 {
-		full.Unit = DefaultUnit
 	}
 	if full.Unit < time.Millisecond || full.Unit > time.Hour || full.Unit%time.Millisecond != 0 {
 		return wrong("the unit is %s; allowed is 1ms to 1h, in whole milliseconds", full.Unit)
@@ -111,12 +110,6 @@ func (c *Config) complete() (Config, error) {
 	case "", Quorum, Classic:
 	default:
 		return wrong("queues are quorum or classic")
-	}
-	if full.idleAfter == 0 {
-		full.idleAfter = idleAfter
-	}
-	if full.Logger == nil {
-		full.Logger = slog.Default()
 	}
 	return full, nil
 }

@@ -64,13 +64,6 @@ func (c *Config) prefix() (string, error) {
 	return c.Prefix, nil
 }
 
-func (c *Config) logger() *slog.Logger {
-	if c.Logger == nil {
-		return slog.Default()
-	}
-	return c.Logger
-}
-
 func (c *Config) check() error {
 	if c.Shards < 0 || c.Shards > MaxShards {
 		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: fmt.Sprintf("a queue has 1 to %d shards", MaxShards)}

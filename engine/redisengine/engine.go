@@ -1,6 +1,7 @@
 package redisengine
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -35,7 +36,7 @@ type Engine struct {
 	slack    time.Duration    // added to timeouts by a test in which nothing may time out
 	ids      ids
 	registry *registry
-	held     held
+	held     calls.Held[taken]
 	spread   atomic.Uint32 // selects shards for messages without a key
 	asked    atomic.Uint64 // numbers calls with stored answers
 	measured measured
@@ -83,11 +84,10 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 		return nil, err
 	}
 	e := &Engine{
-		client: client, log: cfg.logger(), prefix: prefix, forget: cfg.AtMostOnce, replicas: cfg.Replicas,
+		client: client, log: cmp.Or(cfg.Logger, slog.Default()), prefix: prefix, forget: cfg.AtMostOnce, replicas: cfg.Replicas,
 		opened: time.Now(), origin: rand.Text(), channel: prefix + ":hints",
 		ids:      newIDs(),
 		registry: newRegistry(prefix),
-		held:     held{leases: make(map[string]lease)},
 		queues:   make(map[string]*queue),
 		printed:  make(map[fingerprint]*queue),
 	}
@@ -133,7 +133,9 @@ func (e *Engine) Shards() int { return e.shards }
 func (e *Engine) Close() error {
 	e.closing.Do(func() {
 		<-e.calls.Close()
-		e.giveBack()
+		if !e.forget {
+			e.held.GiveBack(e.settle)
+		}
 		e.cancel()
 		e.tasks.Wait()
 		if e.conns != nil {

@@ -2,6 +2,7 @@ package redisengine
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -78,6 +79,18 @@ func (e *Engine) noteLeased(ctx context.Context, visits []*visit) {
 	e.note(ctx, queues...)
 }
 
+// taken is what the process remembers of a lease of its own. A settlement with it needs no
+// round trip for the backoff, and shows the lease's secret: see newSecret.
+type taken struct {
+	attempt uint32
+	backoff []time.Duration
+	secret  string
+}
+
+func takenWith(l *engine.Lease, secret string) taken {
+	return taken{l.Attempt, slices.Clone(l.Backoff), secret}
+}
+
 // leased reads a leased message from the four values of a script's answer.
 func (e *Engine) leased(q *queue, values []rueidis.RedisMessage, now int64) (engine.Lease, error) {
 	i, p, err := readMessage(q.name, values, now)
@@ -142,7 +155,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 			return err
 		}
 		if !want.Remote && !e.forget {
-			e.held.add(&l, a.now, secret)
+			e.held.Add(&l, takenWith(&l, secret), time.UnixMilli(a.now))
 		}
 		e.note(ctx, q)
 		if s.soon(l.Deadline.UnixMilli()) {

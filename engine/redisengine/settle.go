@@ -65,9 +65,11 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 			e.addSettlement(&b, q.ofID(t.ID), i, &s[i], t, "")
 		}
 	}
-	var again []int // retries that need a backoff first
-	var attempts []uint32
-	var policies []engine.Policy
+	type retry struct {
+		item  int
+		delay string
+	}
+	var again []retry // those that need a backoff first
 	done := func(c *call, values []rueidis.RedisMessage, now int64, err error) {
 		gone := err == nil && len(values) == 1 // all messages are gone
 		if err == nil && !gone && len(values) != 1+len(c.items) {
@@ -80,20 +82,13 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 			}
 			if gone {
 				settled[i] = engine.Settled{State: engine.Gone}
-				e.held.remove(s[i].Token)
 				continue
 			}
-			var attempt uint32
-			var policy engine.Policy
-			var ask bool
-			settled[i], attempt, policy, ask = readSettled(&values[1+n], c.shard.queue, tokens[i].ID, now)
-			if ask {
-				again, attempts, policies = append(again, i), append(attempts, attempt), append(policies, policy)
-				continue
+			var retried *engine.Info
+			if settled[i], retried = readSettled(&values[1+n], c.shard.queue, tokens[i].ID, now); retried != nil {
+				again = append(again, retry{i, span(retried.RetryDelay(retried.Attempt))})
 			}
-			if settled[i].State != engine.Leased {
-				e.held.remove(s[i].Token)
-			} else if c.shard.soon(settled[i].Until.UnixMilli()) {
+			if settled[i].State == engine.Leased && c.shard.soon(settled[i].Until.UnixMilli()) {
 				e.watchers.Hint(c.shard.queue)
 			}
 		}
@@ -104,13 +99,14 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 	b.runSettlements(ctx, done)
 	if len(again) > 0 {
 		b = batch{e: e, room: 1}
-		for n, i := range again {
-			delay := policies[n].RetryDelay(attempts[n])
-			e.addSettlement(&b, queues[i].ofID(tokens[i].ID), i, &s[i], tokens[i], span(delay))
+		for _, r := range again {
+			i := r.item
+			e.addSettlement(&b, queues[i].ofID(tokens[i].ID), i, &s[i], tokens[i], r.delay)
 		}
 		again = nil
 		b.runSettlements(ctx, done)
 	}
+	e.held.Settled(s, settled)
 	for i, q := range queues {
 		if q != nil {
 			settled[i].Queue = q.name
@@ -122,7 +118,7 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 // addSettlement adds a settlement to a batch. delay is the backoff of a retry, or "".
 func (e *Engine) addSettlement(b *batch, sh *shard, item int, s *engine.Settlement, t codec.Token, delay string) {
 	arg, reason := "", ""
-	l, held := e.held.get(s.Token)
+	l, held := e.held.Get(s.Token)
 	switch s.Do {
 	case engine.Retry:
 		reason = s.KeptReason()
@@ -165,39 +161,34 @@ func (b *batch) runSettlements(ctx context.Context, done func(c *call, values []
 	b.run(ctx, settleScript, done)
 }
 
-// readSettled reads a script's answer to one settlement. ask reports that the script needs
-// the backoff after the returned attempt.
-func readSettled(v *rueidis.RedisMessage, queue string, id engine.ID, now int64) (s engine.Settled, attempt uint32, policy engine.Policy, ask bool) {
-	broken := engine.Settled{Err: fault("settle", queue, errAnswer)}
+// readSettled reads a script's answer to one settlement. retried is set if the script needs
+// the backoff of this message.
+func readSettled(v *rueidis.RedisMessage, queue string, id engine.ID, now int64) (s engine.Settled, retried *engine.Info) {
 	if code, err := v.AsInt64(); err == nil {
 		if code == 1 {
-			return engine.Settled{State: engine.Gone}, 0, policy, false
+			return engine.Settled{State: engine.Gone}, nil
 		}
-		return engine.Settled{Err: lost(queue, id)}, 0, policy, false
+		return engine.Settled{Err: lost(queue, id)}, nil
 	}
-	part, err := v.ToArray()
-	if err != nil || len(part) < 2 {
-		return broken, 0, policy, false
-	}
-	mark, _ := part[0].ToString()
-	n, _ := part[1].AsInt64()
-	at := time.UnixMilli(n).UTC()
-	switch mark {
-	case "D":
-		return engine.Settled{State: engine.Dead}, 0, policy, false
-	case "L":
-		return engine.Settled{State: engine.Leased, Until: at}, 0, policy, false
-	case "W":
-		return engine.Settled{State: state('W', n, now), Until: at}, 0, policy, false
-	case "B":
-		var i engine.Info
-		record, err := part[len(part)-1].AsBytes()
-		if err != nil || decodeRecord(record, nil, &i) != nil {
-			return broken, 0, policy, false
+	if part, err := v.ToArray(); err == nil && len(part) >= 2 {
+		mark, _ := part[0].ToString()
+		n, _ := part[1].AsInt64()
+		at := time.UnixMilli(n).UTC()
+		switch mark {
+		case "D":
+			return engine.Settled{State: engine.Dead}, nil
+		case "L":
+			return engine.Settled{State: engine.Leased, Until: at}, nil
+		case "W":
+			return engine.Settled{State: state('W', n, now), Until: at}, nil
+		case "B":
+			i := &engine.Info{Attempt: uint32(n)}
+			if record, err := part[len(part)-1].AsBytes(); err == nil && decodeRecord(record, nil, i) == nil {
+				return s, i
+			}
 		}
-		return s, uint32(n), i.Policy, true
 	}
-	return broken, 0, policy, false
+	return engine.Settled{Err: fault("settle", queue, errAnswer)}, nil
 }
 
 // forgotten answers a settlement of a message that was deleted when it was taken.

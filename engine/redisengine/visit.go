@@ -302,7 +302,7 @@ func (v *visit) take(s *stop, a answer) {
 		}
 		v.granted.Messages = append(v.granted.Messages, l)
 		if !v.want.Remote && !v.e.forget {
-			v.e.held.add(&l, a.now, s.secret)
+			v.e.held.Add(&l, takenWith(&l, s.secret), time.UnixMilli(a.now))
 		}
 	}
 	s.shard.learn(next, more == 2, wakes, s.turns, time.Now())

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // cache holds what this process knows about queues.
@@ -19,7 +18,6 @@ type cache struct {
 type cached struct {
 	// As last seen. From the settings a call guesses whether it must lock the queue, and its
 	// transaction checks the guess.
-	name     string
 	settings *engine.Settings // nil: none is set
 	revision uint64
 
@@ -79,10 +77,10 @@ func (c *cache) saw(heads []Heads) {
 	for i := range heads {
 		h := &heads[i]
 		k := c.of(h.Num)
-		if k.name == h.Name && k.revision == h.Revision {
+		if k.revision == h.Revision {
 			continue
 		}
-		k.name, k.revision, k.settings = h.Name, h.Revision, nil
+		k.revision, k.settings = h.Revision, nil
 		if !h.Settings.Unset() {
 			k.settings = new(h.Settings)
 		}
@@ -98,17 +96,6 @@ func (c *cache) those(queues []int64, only condition) (found []int64) {
 	})
 	slices.Sort(found)
 	return found
-}
-
-// name adds the names of the queues to settlements. Tokens may name queues that do not exist.
-func (c *cache) name(settlements []engine.Settlement, settled []engine.Settled) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range settled {
-		if t, ok := codec.ParseToken(settlements[i].Token); ok && c.queues[int64(t.Queue)] != nil {
-			settled[i].Queue = c.queues[int64(t.Queue)].name
-		}
-	}
 }
 
 // tell records when a lease is told that there may be something next. It reports whether

@@ -2,7 +2,6 @@ package sqlengine
 
 import (
 	"context"
-	"math"
 	"slices"
 	"time"
 
@@ -160,7 +159,7 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 		for i := range f.Buckets {
 			f.Buckets[i] = engine.Bucket{From: instant((first + int64(i)*minutes) * minute)}
 		}
-		due, err := w.tx.Due(w.ctx, num, math.MinInt64, first+int64(len(f.Buckets))*minutes)
+		due, err := w.tx.Due(w.ctx, num, first+int64(len(f.Buckets))*minutes)
 		f.Overdue = 0
 		for _, t := range due {
 			if t.Minute < first {

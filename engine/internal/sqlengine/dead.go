@@ -33,7 +33,7 @@ func (w *work) dropOld(queues []int64) error {
 			}
 		}
 		if keeps := h.keeps(w.ms); h.Dead < keeps {
-			if _, err := w.dropDead(Range{Queue: q, Kind: Dead, Span: h.First.until(Dead, keeps-1), Most: chunk, Lock: Skip}); err != nil {
+			if err := w.dropDead(Range{Queue: q, Kind: Dead, Span: h.First.until(Dead, keeps-1), Most: chunk, Lock: Skip}); err != nil {
 				return err
 			}
 		}
@@ -41,19 +41,18 @@ func (w *work) dropOld(queues []int64) error {
 	return nil
 }
 
-// dropDead drops dead messages and returns their number.
-func (w *work) dropDead(r Range) (n int, err error) {
+// dropDead drops dead messages.
+func (w *work) dropDead(r Range) error {
 	found, err := w.tx.Ranges(w.ctx, []Range{r})
 	if err != nil {
-		return 0, err
+		return err
 	}
 	for _, x := range w.adopt(found[0]) {
 		if x.Kind == Dead {
 			w.drop(x)
-			n++
 		}
 	}
-	return n, nil
+	return nil
 }
 
 // boundDead drops the oldest dead messages of queues with more than dead_max, if any message
@@ -89,6 +88,5 @@ func (w *work) dropExcess(q int64) error {
 	if err != nil || crowd <= 0 {
 		return err
 	}
-	_, err = w.dropDead(Range{Queue: q, Kind: Dead, Span: codec.WholeList, Most: int(min(crowd, chunk)), Lock: Wait})
-	return err
+	return w.dropDead(Range{Queue: q, Kind: Dead, Span: codec.WholeList, Most: int(min(crowd, chunk)), Lock: Wait})
 }

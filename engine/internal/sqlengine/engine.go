@@ -2,7 +2,6 @@ package sqlengine
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +17,6 @@ type Config struct {
 	Lanes    int           // likewise
 	Recheck  time.Duration // likewise: a push by another process is seen within it even without a notice
 	MaxBody  int           // as in Limits
-	Logger   *slog.Logger
 	// Now replaces the database's clock; nil: that clock is used.
 	Now func() time.Time
 	// Notify tells other processes that queues may have something sooner, and when. It does
@@ -45,7 +43,7 @@ type process struct {
 	ids      ids
 	cache    cache
 	looking  atomic.Bool // a background task makes whole looks
-	held     held
+	held     calls.Held[struct{}]
 	folding  folding
 	measured measured
 
@@ -65,7 +63,6 @@ func New(store Store, cfg Config) *Engine {
 	p.untilClose, p.stop = context.WithCancel(context.Background())
 	p.cache.queues = make(map[int64]*cached)
 	p.names.numbers = make(map[string]int64)
-	p.held.leases = make(map[string]int64)
 	return &Engine{store, cfg, p}
 }
 
@@ -85,8 +82,9 @@ const window = 65_536
 // Watch calls fn with queues that may have something sooner than an answer said.
 func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watchers.Watch(fn) }
 
-// Heard handles a notice of another process about a queue.
-func (e *Engine) Heard(s Sooner) {
+// Heard handles a notice of another process about a queue. It is no method because Engine is
+// embedded in types that programs see.
+func Heard(e *Engine, s Sooner) {
 	if !e.calls.TryEnter() {
 		return
 	}
@@ -105,7 +103,9 @@ func (e *Engine) Close() error {
 	e.closing.Do(func() {
 		<-e.calls.Close()
 		e.stop()
-		e.giveBack()
+		e.held.GiveBack(func(ctx context.Context, back []engine.Settlement) ([]engine.Settled, error) {
+			return e.settle(ctx, back, NoTimeout)
+		})
 		e.tasks.Wait()
 		e.store.Close()
 	})

@@ -197,7 +197,7 @@ func (e *Engine) granted(now, asked time.Time, visits []*visit, idle map[int64]*
 			})
 			for k := range g.Messages {
 				if !v.want.Remote {
-					e.held.add(&g.Messages[k], ms)
+					e.held.Add(&g.Messages[k], struct{}{}, now)
 				}
 			}
 		}

@@ -113,6 +113,9 @@ func rest(ctx context.Context, name string, err error) error {
 	return err
 }
 
+// chunk is the most rows that one transaction of a call over any number of rows changes.
+const chunk = 1000
+
 // inChunks calls do once for each row of a kind, and returns how often it returned true.
 func (e *Engine) inChunks(ctx context.Context, op string, num int64, kind Kind, do func(*work, *row) bool) (n int64, err error) {
 	return e.chunks(ctx, op, num, func(w *work, from codec.Place) (c chunkDone, err error) {

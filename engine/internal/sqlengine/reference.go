@@ -186,7 +186,7 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 // Claim leases the message of ref if it is due.
 func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
 	var lease engine.Lease
-	var ms int64
+	var now time.Time
 	ref.IfState = engine.Gone // claims have no if_state
 	err := e.refer(ctx, "claim", ref, boundsLeases, func(w *work, x *row) (refused, err error) {
 		if refused = w.refuseUnlessWaiting("claim", ref, x); refused != nil {
@@ -206,12 +206,12 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		}
 		w.pass(x.Queue, 1)
 		w.hold(x, want.TTR)
-		ms = w.ms
+		now = w.now
 		lease = engine.Lease{Info: w.info(x), Token: codec.Token{Queue: uint64(x.Queue), ID: x.ID, Nonce: *x.Nonce}.String()}
 		return nil, nil
 	})
 	if err == nil && !want.Remote {
-		e.held.add(&lease, ms)
+		e.held.Add(&lease, struct{}{}, now)
 	}
 	return lease, err
 }

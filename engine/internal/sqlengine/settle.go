@@ -19,9 +19,8 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 	}, func(_ *engine.Settlement, err error) engine.Settled {
 		return engine.Settled{Err: engine.Refuse("settle", engine.Ref{}, err)}
 	})
-	e.cache.name(s, settled)
 	if err == nil && e.cfg.later == nil { // else the transaction may still be rolled back
-		e.held.settled(s, settled)
+		e.held.Settled(s, settled)
 	}
 	return settled, err
 }
@@ -71,8 +70,9 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement, timeout Lock
 			if err := w.boundDead(); err != nil {
 				return err
 			}
-			if tokens[i].ID != 0 {
-				settled[i] = w.settle(tokens[i], &s[i])
+			if t := tokens[i]; t.ID != 0 {
+				settled[i] = w.settle(t, &s[i])
+				settled[i].Queue = w.name(int64(t.Queue))
 			}
 		}
 		return nil
@@ -93,17 +93,21 @@ func lost(queue string, id engine.ID) error {
 	return engine.Refuse("settle", engine.Ref{Queue: queue, ID: id}, engine.ErrLeaseLost)
 }
 
+// name returns the name of a queue; "" for a number from a token that is no queue's.
+func (w *work) name(num int64) string {
+	if q := w.queues[num]; q != nil {
+		return q.Name
+	}
+	return ""
+}
+
 // settle carries out a settlement. If its lease has lapsed, the message is ready or dead. The
 // lease is lost if the message is dead and another one holds its key, because it cannot
 // become live again.
 func (w *work) settle(t codec.Token, s *engine.Settlement) engine.Settled {
 	x := w.rows[t.ID]
 	if x == nil || x.gone || x.Nonce == nil || *x.Nonce != t.Nonce || x.Queue != int64(t.Queue) {
-		queue := ""
-		if h := w.queues[int64(t.Queue)]; h != nil {
-			queue = h.Name
-		}
-		return engine.Settled{Err: lost(queue, t.ID)}
+		return engine.Settled{Err: lost(w.name(int64(t.Queue)), t.ID)}
 	}
 	last := x.Attempt >= x.Policy.MaxAttempts
 	revives := s.Do == engine.Snooze || s.Do == engine.Release || s.Do == engine.Extend || s.Do == engine.Retry && !last

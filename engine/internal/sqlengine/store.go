@@ -108,8 +108,8 @@ type Tx interface {
 	// Stock returns the counts of up to QueuesMost queues, in one statement. Messages due at
 	// or before ms are ready; those due in the minute of ms are counted row by row.
 	Stock(ctx context.Context, queues []int64, ms int64) (map[int64]Stock, error)
-	// Due returns the nonzero counts of CountDue for the minutes from first to before end.
-	Due(ctx context.Context, queue, first, end int64) ([]Tally, error)
+	// Due returns the nonzero counts of CountDue for the minutes before end.
+	Due(ctx context.Context, queue, end int64) ([]Tally, error)
 }
 
 // LockTimeout is how long a transaction waits for locks of others.

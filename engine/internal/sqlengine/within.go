@@ -25,8 +25,8 @@ type part interface {
 	engine.AtomicPusher
 }
 
-// Within returns the engine of a transaction.
-func (e *Engine) Within(store Store) *Within {
+// NewWithin returns the engine of a transaction. Like Heard it is no method.
+func NewWithin(e *Engine, store Store) *Within {
 	w := new(Within)
 	w.e = &Engine{store, e.cfg, e.process}
 	w.part = w.e

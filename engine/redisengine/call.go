@@ -176,48 +176,34 @@ var errAnswer = fmt.Errorf("unexpected answer from Redis: %w", errRecord)
 // downTimeout bounds the wait for a cluster shard that did not answer the last call.
 const downTimeout = 500 * time.Millisecond
 
-// ask sends questions to shards. Shards that are down are asked separately and with a short
-// timeout, so that calls to healthy shards do not wait for them.
+// ask sends questions to shards. In a cluster each goes by itself, with a short timeout if its
+// shard is down, so that calls to healthy shards do not wait for others.
 func (e *Engine) ask(ctx context.Context, qs []question, until calls.Bound) []answer {
 	if !e.cluster() {
 		return e.put(ctx, qs, until)
 	}
 	answers := make([]answer, len(qs))
-	var up, down []int
+	var wg sync.WaitGroup
 	for i, q := range qs {
-		if q.shard.down.Load() {
-			down = append(down, i)
-		} else {
-			up = append(up, i)
-		}
-	}
-	some := func(which []int, until calls.Bound) {
-		part := make([]question, len(which))
-		for n, i := range which {
-			part[n] = qs[i]
-		}
-		for n, a := range e.put(ctx, part, until) {
-			i := which[n]
+		wg.Go(func() {
+			bound := until
+			if q.shard.down.Load() {
+				bound = calls.Once(downTimeout + e.slack)
+			}
+			a := e.put(ctx, qs[i:i+1], bound)[0]
 			answers[i] = a
 			if a.err == nil || fateOf(a.err) == calls.Answered {
-				e.isBack(qs[i].shard)
+				e.isBack(q.shard)
 			} else if ctx.Err() == nil { // otherwise the caller has left
-				e.isDown(qs[i].shard)
+				e.isDown(q.shard)
 			}
-		}
-	}
-	var wg sync.WaitGroup
-	if len(down) > 0 {
-		wg.Go(func() { some(down, calls.Once(downTimeout+e.slack)) })
-	}
-	if len(up) > 0 {
-		some(up, until)
+		})
 	}
 	wg.Wait()
 	return answers
 }
 
-// put sends all questions in the same way. It adds the clock argument and removes the clock
+// put sends questions in one round trip. It adds the clock argument and removes the clock
 // from the answers.
 func (e *Engine) put(ctx context.Context, qs []question, until calls.Bound) []answer {
 	reqs := make([]request, len(qs))

@@ -166,7 +166,7 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 	for from := 0; from < len(f.Buckets); from += scriptSteps {
 		part := f.Buckets[from:min(from+scriptSteps, len(f.Buckets))]
 		args := []string{strconv.FormatInt(part[0].From.UnixMilli(), 10), strconv.FormatInt(step.Milliseconds(), 10), strconv.Itoa(len(part))}
-		err := e.everyShard(ctx, e.queue(name), forecastScript, args, func(_ int, a answer) error {
+		err := e.eachShard(ctx, e.queue(name).shards, forecastScript, args, func(_ int, a answer) error {
 			if len(a.values) != 2+len(part) {
 				return errAnswer
 			}

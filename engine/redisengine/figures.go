@@ -18,8 +18,6 @@ type measured struct {
 	failures atomic.Int64
 	again    [retryCauses]atomic.Int64
 	heard    atomic.Int64 // subscriptions made
-	downs    atomic.Int64 // how often a shard was found down
-	up       atomic.Int64 // value of downs when all shards were last up
 }
 
 // retryCause is why a script is run again.
@@ -44,10 +42,13 @@ func (m *measured) repeated(n retries) {
 	}
 }
 
-// trip sends commands to their nodes and measures the round trip.
-func (e *Engine) trip(ctx context.Context, client interface {
+// sender is the client, or a connection of it.
+type sender interface {
 	DoMulti(ctx context.Context, cmds ...rueidis.Completed) []rueidis.RedisResult
-}, cmds ...rueidis.Completed) []rueidis.RedisResult {
+}
+
+// trip sends commands to their nodes and measures the round trip.
+func (e *Engine) trip(ctx context.Context, client sender, cmds ...rueidis.Completed) []rueidis.RedisResult {
 	defer e.measured.trips.Since(time.Now())
 	return client.DoMulti(ctx, cmds...)
 }
@@ -72,28 +73,6 @@ func (e *Engine) Figures() []engine.Figure {
 	}
 	l.Flag("subscribed", "Whether hints of other processes are received. A process without waiting workers does not subscribe.", e.hears.Load() && up)
 	l.Total("subscriptions", "Subscriptions to hints: every one but the first follows an interruption.", float64(m.heard.Load()))
-	l.Gauge("shards_down", "Shards of queues on nodes of a cluster that do not answer.", float64(e.shardsDown()))
+	l.Gauge("shards_down", "Shards of queues on nodes of a cluster that do not answer.", float64(len(e.downShards())))
 	return l.All()
-}
-
-// shardsDown counts the shards that do not answer. It looks only if a shard was found down
-// since the last time that all were up.
-func (e *Engine) shardsDown() (n int) {
-	downs := e.measured.downs.Load()
-	if downs == e.measured.up.Load() {
-		return 0
-	}
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	for _, q := range e.queues {
-		for _, s := range q.shards {
-			if s.down.Load() {
-				n++
-			}
-		}
-	}
-	if n == 0 {
-		e.measured.up.Store(downs)
-	}
-	return n
 }

@@ -3,7 +3,6 @@ package redisengine
 import (
 	"context"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -121,14 +120,11 @@ func readMessage(queue string, values []rueidis.RedisMessage, now int64) (engine
 func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
 	var l engine.Lease
 	err := e.refer(ctx, "claim", ref, func(s *shard, id, key string) error {
-		ttr, mode, secret := "", "lease", newSecret()
-		if want.TTR > 0 {
-			ttr = strconv.FormatInt(ceil(want.TTR, time.Microsecond), 10)
-		}
+		mode, secret := "lease", newSecret()
 		if e.forget {
 			mode = "forget"
 		}
-		a := e.ask1(ctx, claimScript, s, id, key, ttr, secret, mode)
+		a := e.ask1(ctx, claimScript, s, id, key, ttrArg(want.TTR), secret, mode)
 		if a.err != nil {
 			return a.err
 		}

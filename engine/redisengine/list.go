@@ -58,7 +58,7 @@ func (e *Engine) places(ctx context.Context, q *queue, state engine.State, span 
 	}
 	args := append(append([]string{state.String()}, placeArgs(span.Low)...), placeArgs(span.High)...)
 	var all []codec.Place
-	err := e.everyShard(ctx, q, listScript, append(args, strconv.Itoa(limit), mode), func(n int, a answer) error {
+	err := e.eachShard(ctx, q.shards, listScript, append(args, strconv.Itoa(limit), mode), func(n int, a answer) error {
 		for i := 1; i+2 <= len(a.values); i += 2 {
 			at, err := a.values[i].AsInt64()
 			if err != nil {
@@ -134,11 +134,6 @@ func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places
 		}
 	}
 	return found, short, nil
-}
-
-// everyShard runs a script on all shards of a queue and passes each answer to do.
-func (e *Engine) everyShard(ctx context.Context, q *queue, sc *script, args []string, do func(shard int, a answer) error) error {
-	return e.eachShard(ctx, q.shards, sc, args, do)
 }
 
 // eachShard runs a script on shards and passes each answer to do. It repeats the script on a

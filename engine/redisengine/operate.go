@@ -36,15 +36,12 @@ func (e *Engine) pause(ctx context.Context, op, name, until string) error {
 	if err := e.note(ctx, q)[q]; err != nil {
 		return fault(op, name, err)
 	}
-	qs := make([]question, len(q.shards))
-	for n, s := range q.shards {
-		qs[n] = question{script: pauseScript, shard: s, args: with(until)}
-	}
-	for n, a := range e.ask(ctx, qs, e.patient()) {
-		if a.err != nil {
-			return fault(op, name, a.err)
-		}
+	err := e.eachShard(ctx, q.shards, pauseScript, []string{until}, func(n int, _ answer) error {
 		q.shards[n].doubt()
+		return nil
+	})
+	if err != nil {
+		return fault(op, name, err)
 	}
 	e.watchers.Hint(name)
 	return nil
@@ -66,7 +63,7 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 	}
 	q := e.queue(name)
 	begun := make([]int64, len(q.shards)) // by each shard's clock
-	err := e.everyShard(ctx, q, purgeScript, []string{"", "", "", ""}, func(n int, a answer) error {
+	err := e.eachShard(ctx, q.shards, purgeScript, []string{"", "", "", ""}, func(n int, a answer) error {
 		begun[n] = a.us
 		return nil
 	})
@@ -158,11 +155,11 @@ func (e *Engine) redrive(ctx context.Context, q *queue, ids []engine.ID, out *en
 		}
 		s := q.shards[n]
 		for chunk := range slices.Chunk(which, redrivePage) {
-			args := with()
-			for _, i := range chunk {
-				args = append(args, member(ids[i]))
+			members := make([]string, len(chunk))
+			for k, i := range chunk {
+				members[k] = member(ids[i])
 			}
-			a := e.ask(ctx, []question{{script: redriveScript, shard: s, args: args}}, e.patient())[0]
+			a := e.ask1(ctx, redriveScript, s, members...)
 			if a.err == nil && len(a.values) != 1+len(chunk) {
 				a.err = errAnswer
 			}

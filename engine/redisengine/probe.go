@@ -36,7 +36,6 @@ func (e *Engine) leaseFailed(s *shard, err error, left bool) {
 // isDown records that a shard does not answer.
 func (e *Engine) isDown(s *shard) {
 	s.down.Store(true)
-	e.measured.downs.Add(1)
 	if e.ctx.Err() == nil && e.probing.CompareAndSwap(false, true) {
 		e.tasks.Go(e.probe)
 	}

@@ -204,6 +204,14 @@ func appendDue(b []byte, w engine.When) []byte {
 	return appendFloat(append(b, kind), float64(w.At.UnixMilli()))
 }
 
+// ttrArg is the time to run of a lease, as scripts read it: "" for the message's own.
+func ttrArg(d time.Duration) string {
+	if d <= 0 {
+		return ""
+	}
+	return strconv.FormatInt(ceil(d, time.Microsecond), 10)
+}
+
 // span is a duration from now, as scripts read it.
 func span(d time.Duration) string {
 	return string(appendInt([]byte{'+'}, ceil(max(0, d), time.Microsecond)))

@@ -26,11 +26,11 @@ type script struct {
 	text  string
 	sha   string
 
-	// still is a less exact variant without writes, for servers that refuse writes; nil if
+	// readOnly is a less exact variant without writes, for servers that refuse writes; nil if
 	// there is none.
-	still *script
+	readOnly *script
 	// repeats says that the script may run twice for one call. keeps says that it stores its
-	// answer for that purpose, as lua/tell.lua describes.
+	// answer for that purpose, as lua/reply.lua describes.
 	repeats, keeps bool
 }
 
@@ -39,26 +39,26 @@ type script struct {
 // more.
 func newScript(grows bool, files ...string) *script {
 	if grows {
-		return &script{head: "#!lua\nlocal still = false\n", files: files}
+		return &script{head: "#!lua\nlocal readonly = false\n", files: files}
 	}
-	return &script{head: "#!lua flags=allow-oom\nlocal still = false\n", files: files}
+	return &script{head: "#!lua flags=allow-oom\nlocal readonly = false\n", files: files}
 }
 
-// looking makes a script that writes nothing.
-func looking(files ...string) *script {
-	return &script{head: "#!lua flags=no-writes\nlocal still = true\n", files: files}
+// readScript makes a script that writes nothing.
+func readScript(files ...string) *script {
+	return &script{head: "#!lua flags=no-writes\nlocal readonly = true\n", files: files}
 }
 
-// sweeping makes a script that reads a shard, and sweeps it first if writes are allowed.
-func sweeping(files ...string) *script {
+// sweepScript makes a script that reads a shard, and sweeps it first if writes are allowed.
+func sweepScript(files ...string) *script {
 	s := newScript(false, files...)
-	s.still = looking(files...)
+	s.readOnly = readScript(files...)
 	return s
 }
 
-// telling makes a script that stores its answer for a while, as lua/tell.lua describes.
-func telling(grows bool, files ...string) *script {
-	s := repeatable(newScript(grows, append([]string{"shard", "tell"}, files...)...))
+// replyScript makes a script that stores its answer for a while, as lua/reply.lua describes.
+func replyScript(grows bool, files ...string) *script {
+	s := repeatable(newScript(grows, append([]string{"shard", "reply"}, files...)...))
 	s.keeps = true
 	return s
 }
@@ -90,24 +90,24 @@ func (s *script) source() (text, sha string) {
 }
 
 var (
-	pushScript       = telling(true, "message", "push")
+	pushScript       = replyScript(true, "message", "push")
 	leaseScript      = newScript(false, "shard", "message", "sweep", "order", "limit", "take", "lease")
 	claimScript      = newScript(false, "shard", "message", "sweep", "limit", "take", "claim")
-	settleScript     = telling(false, "message", "limit", "settle")
-	cancelScript     = telling(false, "message", "cancel")
-	rescheduleScript = telling(false, "message", "reschedule")
-	getScript        = looking("shard", "message", "order", "get")
-	listScript       = sweeping("shard", "message", "sweep", "order", "place", "list")
-	fetchScript      = sweeping("shard", "message", "fetch")
-	countScript      = sweeping("shard", "message", "sweep", "count")
-	forecastScript   = sweeping("shard", "message", "sweep", "forecast")
-	purgeScript      = telling(false, "message", "sweep", "order", "place", "purge")
-	redriveScript    = telling(false, "message", "redrive")
-	pauseScript      = telling(false, "pause")
+	settleScript     = replyScript(false, "message", "limit", "settle")
+	cancelScript     = replyScript(false, "message", "cancel")
+	rescheduleScript = replyScript(false, "message", "reschedule")
+	getScript        = readScript("shard", "message", "order", "get")
+	listScript       = sweepScript("shard", "message", "sweep", "order", "place", "list")
+	fetchScript      = sweepScript("shard", "message", "fetch")
+	countScript      = sweepScript("shard", "message", "sweep", "count")
+	forecastScript   = sweepScript("shard", "message", "sweep", "forecast")
+	purgeScript      = replyScript(false, "message", "sweep", "order", "place", "purge")
+	redriveScript    = replyScript(false, "message", "redrive")
+	pauseScript      = replyScript(false, "pause")
 	clearScript      = newScript(false, "shard", "sweep", "clear")
-	configureScript  = telling(false, "message", "sweep", "configure")
+	configureScript  = replyScript(false, "message", "sweep", "configure")
 	spreadScript     = repeatable(newScript(false, "shard", "message", "sweep", "spread"))
-	settingsScript   = looking("shard", "settings")
+	settingsScript   = readScript("shard", "settings")
 	openScript       = newScript(false, "open")
 	idsScript        = newScript(true, "ids")
 	registerScript   = newScript(false, "register")
@@ -223,8 +223,8 @@ func (r *request) again(err error, sent time.Time) retryCause {
 		return retryClock
 	case fateOf(err) == calls.NotRun:
 		return retryRefused
-	case refusesWrites(err) && r.script.still != nil:
-		r.script, r.whole = r.script.still, false
+	case refusesWrites(err) && r.script.readOnly != nil:
+		r.script, r.whole = r.script.readOnly, false
 		return retryRefused
 	case fateOf(err) == calls.Unknown && r.script.repeats:
 		r.doubted = true

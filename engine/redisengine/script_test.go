@@ -24,7 +24,7 @@ var atStart int
 
 func scriptsMade() (n int) {
 	for _, s := range allScripts {
-		if s.text != "" || s.sha != "" || s.still != nil && s.still.text != "" {
+		if s.text != "" || s.sha != "" || s.readOnly != nil && s.readOnly.text != "" {
 			n++
 		}
 	}

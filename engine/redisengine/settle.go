@@ -3,7 +3,6 @@ package redisengine
 import (
 	"context"
 	"encoding/hex"
-	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -136,9 +135,7 @@ func (e *Engine) addSettlement(b *batch, sh *shard, item int, s *engine.Settleme
 	case engine.Bury:
 		reason = s.KeptReason()
 	case engine.Extend:
-		if s.TTR > 0 {
-			arg = strconv.FormatInt(ceil(s.TTR, time.Microsecond), 10)
-		}
+		arg = ttrArg(s.TTR)
 	}
 	nonce := l.secret
 	if !held {

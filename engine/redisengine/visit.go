@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -114,34 +115,39 @@ func (e *Engine) askWakes(ctx context.Context, shards []*shard) []int64 {
 	if e.cluster() {
 		some = 1
 	}
-	var cmds []rueidis.Completed
-	for part := range slices.Chunk(shards, some) {
-		keys := make([]string, len(part))
-		for i, s := range part {
-			keys[i] = s.keys[metaKey]
-		}
-		cmds = append(cmds, e.client.B().EvalRo().Script(wakesScript).Numkeys(int64(len(keys))).Key(keys...).Build())
-	}
 	ctx, cancel := context.WithTimeout(ctx, shardTimeout+e.slack)
 	defer cancel()
-	sent := time.Now()
-	results := e.send(ctx, cmds)
-	all := make([]int64, 0, len(shards))
-	for part := range slices.Chunk(shards, some) {
-		r := results[len(all)/some]
-		got, err := r.message.AsIntSlice()
-		if r.err == nil && err == nil && len(got) == 1+len(part) {
-			e.heardClock(part[0], got[0], sent)
-			all = append(all, got[1:]...)
-			continue
-		}
-		what := int64(unknown)
-		if fateOf(r.err) == calls.Answered {
-			what = unreadable
-		}
-		all = append(all, slices.Repeat([]int64{what}, len(part))...)
+	all := make([]int64, len(shards))
+	var wg sync.WaitGroup
+	for from := 0; from < len(shards); from += some {
+		to := min(from+some, len(shards))
+		wg.Go(func() { e.askWakesOnce(ctx, shards[from:to], all[from:to]) })
 	}
+	wg.Wait()
 	return all
+}
+
+// askWakesOnce is askWakes by one command.
+func (e *Engine) askWakesOnce(ctx context.Context, shards []*shard, wakes []int64) {
+	keys := make([]string, len(shards))
+	for i, s := range shards {
+		keys[i] = s.keys[metaKey]
+	}
+	sent := time.Now()
+	r := e.send(ctx, []rueidis.Completed{e.client.B().EvalRo().Script(wakesScript).Numkeys(int64(len(keys))).Key(keys...).Build()})[0]
+	got, err := r.message.AsIntSlice()
+	if r.err == nil && err == nil && len(got) == 1+len(shards) {
+		e.heardClock(shards[0], got[0], sent)
+		copy(wakes, got[1:])
+		return
+	}
+	what := int64(unknown)
+	if fateOf(r.err) == calls.Answered {
+		what = unreadable
+	}
+	for i := range wakes {
+		wakes[i] = what
+	}
 }
 
 // visit makes rounds of calls until each shard has answered. A round is one round trip for
@@ -244,11 +250,7 @@ func (v *visit) args(s *stop) []string {
 		mode = "forget"
 	}
 	s.secret = newSecret()
-	ttr := ""
-	if v.want.TTR > 0 {
-		ttr = strconv.FormatInt(ceil(v.want.TTR, time.Microsecond), 10)
-	}
-	return with(mode, strconv.Itoa(s.share), ttr, s.secret, strconv.Itoa(s.bytes))
+	return with(mode, strconv.Itoa(s.share), ttrArg(v.want.TTR), s.secret, strconv.Itoa(s.bytes))
 }
 
 // take records the answer of one shard.

@@ -87,8 +87,8 @@ func (c *cache) saw(heads []Heads) {
 	}
 }
 
-// those returns the queues with settings for which only returns true.
-func (c *cache) those(queues []int64, only condition) (found []int64) {
+// withSettings returns the queues with settings for which only returns true.
+func (c *cache) withSettings(queues []int64, only condition) (found []int64) {
 	c.each(queues, func(q int64, k *cached) {
 		if k.settings != nil && only(k.settings) {
 			found = append(found, q)

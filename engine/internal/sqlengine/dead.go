@@ -59,7 +59,7 @@ func (w *work) dropDead(r Range) error {
 // died in this work. It locks these queues. The rest of the call no longer finds the dropped
 // messages.
 func (w *work) boundDead() error {
-	died := w.those(func(q *queue) bool { return q.died && boundsDead(&q.Settings) })
+	died := w.queuesWhere(func(q *queue) bool { return q.died && boundsDead(&q.Settings) })
 	if len(died) == 0 {
 		return nil
 	}

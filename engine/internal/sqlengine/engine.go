@@ -36,16 +36,16 @@ type Engine struct {
 
 // process is what this process knows about a store.
 type process struct {
-	calls    calls.Gate
-	closing  sync.Once
-	watchers calls.Watchers
-	names    names
-	ids      ids
-	cache    cache
-	looking  atomic.Bool // a background task makes whole looks
-	held     calls.Held[struct{}]
-	folding  folding
-	measured measured
+	calls      calls.Gate
+	closing    sync.Once
+	watchers   calls.Watchers
+	names      names
+	ids        ids
+	cache      cache
+	wholeLooks atomic.Bool // a background task makes whole looks
+	held       calls.Held[struct{}]
+	folding    folding
+	measured   measured
 
 	untilClose context.Context
 	stop       context.CancelFunc

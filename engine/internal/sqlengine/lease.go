@@ -49,7 +49,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 // opens, unless settings say how many a queue may lease.
 func (e *Engine) handOut(ctx context.Context, queues []int64, visits []*visit) (now time.Time, err error) {
 	wanted := make(map[int64]int)
-	if e.cache.those(queues, boundsLeases) == nil {
+	if e.cache.withSettings(queues, boundsLeases) == nil {
 		for _, v := range visits {
 			if v.granted.Err == nil {
 				wanted[v.num] += v.want.Max

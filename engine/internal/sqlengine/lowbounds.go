@@ -139,11 +139,11 @@ func (c *cache) lowBounds(queues []int64) (from []LowBound) {
 
 // lookWhole starts a task that makes the whole looks that are due, one after another.
 func (e *Engine) lookWhole(queues []int64) {
-	if !e.looking.CompareAndSwap(false, true) {
+	if !e.wholeLooks.CompareAndSwap(false, true) {
 		return
 	}
 	e.tasks.Go(func() {
-		defer e.looking.Store(false)
+		defer e.wholeLooks.Store(false)
 		now := time.Now()
 		var due []int64
 		e.cache.each(queues, func(q int64, k *cached) {

@@ -26,7 +26,7 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 // queue if that has max_pending.
 func (e *Engine) pushNeeds(m *engine.Message) lockKey {
 	switch num := e.names.of([]string{m.Queue}); {
-	case num[0] != 0 && len(e.cache.those(num, boundsPending)) > 0:
+	case num[0] != 0 && len(e.cache.withSettings(num, boundsPending)) > 0:
 		return lockKey{queue: m.Queue}
 	case m.Key == "":
 		return lockKey{}
@@ -76,7 +76,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, timeout LockTi
 		if err := w.boundDead(); err != nil {
 			return err
 		}
-		room, err := w.rooms()
+		room, err := w.pendingRoom()
 		if err != nil {
 			return err
 		}
@@ -144,8 +144,8 @@ func (e *Engine) queuesOf(ctx context.Context, n int, of func(int) string, creat
 
 func boundsPending(s *engine.Settings) bool { return s.MaxPending > 0 }
 
-// rooms returns how many more live messages each queue with max_pending takes.
-func (w *work) rooms() (map[int64]int64, error) {
+// pendingRoom returns how many more live messages each queue with max_pending takes.
+func (w *work) pendingRoom() (map[int64]int64, error) {
 	room := make(map[int64]int64)
 	for num, h := range w.queues {
 		if !boundsPending(&h.Settings) {

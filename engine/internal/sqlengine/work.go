@@ -83,7 +83,7 @@ var errMustLock = fmt.Errorf("%w: a queue is to be locked", ErrInternal)
 func (e *Engine) do(ctx context.Context, op string, queues []int64, first First, only condition, fn func(*work) error) error {
 	var lock []int64
 	if only != nil {
-		lock = e.cache.those(queues, only)
+		lock = e.cache.withSettings(queues, only)
 	}
 	return e.run(ctx, op, queues, lock, first, only, fn)
 }
@@ -102,7 +102,7 @@ func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first
 				return err
 			}
 			if only != nil {
-				if err := w.mustLock(w.those(func(q *queue) bool { return only(&q.Settings) })); err != nil {
+				if err := w.mustLock(w.queuesWhere(func(q *queue) bool { return only(&q.Settings) })); err != nil {
 					return err
 				}
 			}
@@ -176,8 +176,8 @@ func (e *Engine) repeat(ctx context.Context, op string, timeout LockTimeout, try
 	}
 }
 
-// those returns the queues for which only returns true, in order.
-func (w *work) those(only func(*queue) bool) (queues []int64) {
+// queuesWhere returns the queues for which only returns true, in order.
+func (w *work) queuesWhere(only func(*queue) bool) (queues []int64) {
 	for num, q := range w.queues {
 		if only(q) {
 			queues = append(queues, num)
@@ -376,7 +376,7 @@ func (q *queue) sooner() int64 { return max(q.least, q.Paused) }
 
 // write writes all changes. It frees keys before other rows take them.
 func (w *work) write() error {
-	dirty := w.those(func(q *queue) bool { return q.dirty })
+	dirty := w.queuesWhere(func(q *queue) bool { return q.dirty })
 	if err := w.mustLock(dirty); err != nil {
 		return err // saving a queue without its lock could undo another's change
 	}
@@ -500,7 +500,7 @@ func (w *work) lookAhead() {
 	if w.e.cfg.Notify == nil || w.quiet {
 		return
 	}
-	near := w.those(func(q *queue) bool {
+	near := w.queuesWhere(func(q *queue) bool {
 		return q.least != never && (w.e.cfg.later != nil || w.e.tells(q.sooner(), w.ms))
 	})
 	if near != nil {

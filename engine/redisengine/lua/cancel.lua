@@ -1,7 +1,7 @@
 -- Cancels messages. ARGV: the state that each must be in (a byte of messages().state, 0 for
 -- any; '' if all are 0), then id and key of each, one of them ''. Answers the clock, and for
 -- each: 0 cancelled, 1 not found, 2 leased, else 10 + its state.
-if told ~= nil then
+if replied ~= nil then
 	local answer = {us, raw}
 	for i = 3, (#args + 1) / 2 do answer[i] = 0 end
 	return answer
@@ -63,4 +63,4 @@ for place = 3, (#args + 1) / 2 do
 		answer[place] = one(args[2 * place - 1], args[2 * place], states ~= '' and byte(states, place - 2) or 0)
 	end
 end
-return tell(answer, g == (#args - 4) / 2)
+return reply(answer, g == (#args - 4) / 2)

@@ -185,7 +185,7 @@ local function messages()
 	local function finish(m, how, at)
 		local free = at + m.remember
 		local memory = m.remembered and free > now and struct.pack(MEMORY, m.id, m.due, how, at, free) or nil
-		if still then return memory end
+		if readonly then return memory end
 		drop(m)
 		if not memory or named('', m.key) then return nil end
 		call('HSET', KEY, m.key, memory)
@@ -199,7 +199,7 @@ local function messages()
 	local function present(id)
 		local m = find(id)
 		if m and m.mark == 'L' and m.deadline <= now then
-			if not still then
+			if not readonly then
 				lapse(m)
 			elseif m.attempt >= m.max then
 				m.mark, m.died, m.reason = 'D', m.deadline, LAPSED
@@ -209,12 +209,12 @@ local function messages()
 		end
 		if m and m.mark == 'X' then return nil end
 		if m and m.mark == 'D' and m.died < keptSince() then
-			if not still then drop(m) end
+			if not readonly then drop(m) end
 			return nil
 		end
 		if m and m.mark == 'W' and m.expires < now then
 			local memory = finish(m, EXPIRED, m.expires)
-			if not still then fell('expired') end
+			if not readonly then fell('expired') end
 			return nil, true, memory
 		end
 		return m

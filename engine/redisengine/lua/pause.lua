@@ -1,5 +1,5 @@
 -- Pauses or resumes a shard. ARGV: "inf" until resumed, "+" and microseconds, or '' to
--- resume. Answers the clock.
+-- resume. Answers the clock and 0.
 if args[4] == '' then
 	call('HDEL', META, 'paused')
 elseif args[4] == 'inf' then
@@ -8,4 +8,4 @@ else
 	call('HSET', META, 'paused', format('%.0f', resolve(args[4])))
 end
 wake(now)
-return tell({us, raw})
+return reply({us, raw, 0})

@@ -2,7 +2,7 @@
 -- creation time to remove in microseconds ('' to begin), and the place to start after.
 -- Answers the clock, how many were removed, and the place to continue after, unless done; to
 -- begin, whether to call again to sweep.
-if args[5] == '' then return tell({us, raw, swept() and 1 or 0}) end
+if args[5] == '' then return reply({us, raw, swept() and 1 or 0}) end
 local M = messages()
 local zset = ({due = DUE, rare = RARE, ready = READY, dead = DEAD, finished = FINISHED})[args[4]]
 local last = tonumber(args[5])
@@ -32,5 +32,5 @@ for i = 1, #found, 2 do
 		n = n + 1
 	end
 end
-if #found < 2 * CHUNK then return tell({us, raw, n}) end
-return tell({us, raw, n, found[#found], found[#found - 1]})
+if #found < 2 * CHUNK then return reply({us, raw, n}) end
+return reply({us, raw, n, found[#found], found[#found - 1]})

@@ -24,10 +24,10 @@ for i = 1, count do
 	end
 	dues[i] = at
 end
-if told ~= nil then return {us, raw, told, unpack(dues, 1, count)} end
+if replied ~= nil then return {us, raw, replied, unpack(dues, 1, count)} end
 local stored = call('HGET', META, 'settings')
 know(stored)
-if (limits and sub(stored, 1, 8) or '') ~= args[7] then return tell({us, raw, 'settings', limits and stored or ''}) end
+if (limits and sub(stored, 1, 8) or '') ~= args[7] then return reply({us, raw, 'settings', limits and stored or ''}) end
 
 -- An action is a byte: the flags of the message, and eight times its conflict policy.
 local policies = {[0] = 'reject', 'keep', 'replace', 'keep_due', 'rearm'}
@@ -160,4 +160,4 @@ if m > 0 then call('HSET', MSG, unpack(msgs)) end
 if b > 0 then call('HSET', BODY, unpack(bodies)) end
 if h > 0 then call('HSET', KEY, unpack(held)) end
 answer[3] = woken(before)
-return tell(answer, m == 2 * count, answer[3])
+return reply(answer, m == 2 * count, answer[3])

@@ -16,4 +16,4 @@ for i = 4, #args do
 	end
 end
 answer[3] = woken(before)
-return tell(answer)
+return reply(answer)

@@ -4,10 +4,10 @@
 -- differs.
 local M, before = messages(), first()
 local m = M.named(args[4], args[5])
-if not m then return tell({us, raw, false, 'not_found'}) end
-if m.mark == 'D' then return tell({us, raw, false, 'dead'}) end
-if args[7] ~= '0' and tonumber(args[7]) ~= M.state(m) then return tell({us, raw, false, 'stale', M.state(m)}) end
-if m.mark == 'L' then return tell({us, raw, false, 'leased'}) end
+if not m then return reply({us, raw, false, 'not_found'}) end
+if m.mark == 'D' then return reply({us, raw, false, 'dead'}) end
+if args[7] ~= '0' and tonumber(args[7]) ~= M.state(m) then return reply({us, raw, false, 'stale', M.state(m)}) end
+if m.mark == 'L' then return reply({us, raw, false, 'leased'}) end
 M.leave(m)
 -- A redriven message never expires, whatever its policy.
 local forever = m.expire > 0 and m.expires == math.huge
@@ -16,4 +16,4 @@ if m.expire > 0 and not forever then m.expires = m.due + m.expire end
 M.wait(m)
 if forever or m.reason ~= '' then M.save(m) else call('HDEL', STATE, m.id) end
 local s = M.stands(m, false)
-return tell({us, raw, woken(before), '', s[1], s[2], s[3], s[4]})
+return reply({us, raw, woken(before), '', s[1], s[2], s[3], s[4]})

@@ -3,7 +3,7 @@
 -- clock, the soonest due if others were woken, and nothing more if all messages are gone.
 -- Else for each: 0 if the lease is lost, 1 if the message is gone, {mark, due or deadline},
 -- or, for a retry that needs a backoff from the client, {'B', attempt, record}.
-if told ~= nil then return {us, raw, told} end
+if replied ~= nil then return {us, raw, replied} end
 local actions = {[0] = 'ack', 'retry', 'snooze', 'release', 'bury', 'extend'}
 local how, ids, from, n = args[4], {}, {}, 0
 do
@@ -166,4 +166,4 @@ if was and not full() then
 else
 	answer[3] = woken(before)
 end
-return tell(answer, a == n, answer[3])
+return reply(answer, a == n, answer[3])

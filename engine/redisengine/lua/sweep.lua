@@ -22,7 +22,7 @@ end
 -- from RARE to READY. It returns whether there is more to do, else the next deadline and
 -- whether RARE or READY have messages.
 local function sweep()
-	if still then return false end
+	if readonly then return false end
 	local busy, head = lapses()
 	if busy then return true end
 	if call('EXISTS', RARE, READY, FINISHED) == 0 then return false, head, false end
@@ -52,7 +52,7 @@ end
 -- It returns whether there may be more. They are invisible: only counts need to wait for
 -- them.
 local function dispose(rares)
-	if still then return false end
+	if readonly then return false end
 	if settings() and messages().cull() then return true end
 	if rares and room > 0 then room = room - messages().forget(room) end
 	return room <= 0
@@ -71,6 +71,6 @@ local function paused(till)
 	if till == 'inf' then return math.huge end
 	till = tonumber(till)
 	if till > now then return till end
-	if not still then call('HDEL', META, 'paused') end
+	if not readonly then call('HDEL', META, 'paused') end
 	return nil
 end

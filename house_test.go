@@ -20,14 +20,15 @@ const module = "github.com/tarryhq/tarry"
 //
 // A folder named internal stands for all packages in it.
 var mayImport = map[string][]string{
-	"internal":          {"internal", "engine"},
-	"internal/demo":     {"", "engine", "internal", "timer"},
-	"timer":             {},
-	"engine":            {"internal"},
-	"engine/internal":   {"engine", "internal", "engine/internal"},
-	"engine/enginetest": {"engine", "internal", "engine/internal"},
-	"engine/memengine":  {"engine", "timer", "internal", "engine/internal"},
-	"engine/httpengine": {"engine", "internal", "engine/internal"},
+	"internal":            {"internal", "engine"},
+	"internal/demo":       {"", "engine", "internal", "timer"},
+	"timer":               {},
+	"engine":              {"internal"},
+	"engine/internal":     {"engine", "internal", "engine/internal"},
+	"engine/enginetest":   {"engine", "internal", "engine/internal"},
+	"engine/memengine":    {"engine", "timer", "internal", "engine/internal"},
+	"engine/httpengine":   {"engine", "internal", "engine/internal"},
+	"engine/rabbitengine": {"engine", "timer", "internal", "engine/internal"},
 
 	"internal/targettest": {"", "engine", "forward"},
 

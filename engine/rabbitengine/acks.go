@@ -47,10 +47,8 @@ func (a *acks) wait(ended <-chan struct{}) {
 	if rest <= 0 {
 		return
 	}
-	timer := time.NewTimer(rest)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(rest):
 	case <-ended:
 	}
 }

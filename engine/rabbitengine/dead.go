@@ -207,15 +207,13 @@ const confirmWithin = 10 * time.Second
 
 // next returns the next delivery; nil if the queue is empty or other calls hold the rest.
 func next(ctx context.Context, op string, came <-chan amqp.Delivery) (*amqp.Delivery, error) {
-	timer := time.NewTimer(stockWithin)
-	defer timer.Stop()
 	select {
 	case d, ok := <-came:
 		if !ok {
 			return nil, amqp.ErrClosed
 		}
 		return &d, nil
-	case <-timer.C:
+	case <-time.After(stockWithin):
 		return nil, nil
 	case <-ctx.Done():
 		return nil, &engine.Error{Op: op, Err: ctx.Err()}

@@ -14,6 +14,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/notify"
+	"github.com/tarryhq/tarry/timer"
 )
 
 // Engine is an engine on RabbitMQ. It is safe for concurrent use.
@@ -45,8 +46,8 @@ type Engine struct {
 	news    chan struct{} // closed when session or reason changes
 	queues  map[string]*queue
 	leases  map[codec.Nonce]*item
-	ends    deadlines
-	wake    chan struct{} // one token: tend must look again
+	ends    *timer.Heap[*item] // with active leases, by deadline
+	wake    chan struct{}      // one token: tend must look again
 }
 
 var (
@@ -73,7 +74,7 @@ func open(rawURL string, dial amqp.Config, cfg *Config) (*Engine, error) {
 	}
 	e := &Engine{
 		cfg: full, urls: urls, dialAs: dial, ids: newIDs(), news: make(chan struct{}),
-		queues: make(map[string]*queue), leases: make(map[codec.Nonce]*item), wake: make(chan struct{}, 1), quiet: make(chan struct{}),
+		queues: make(map[string]*queue), leases: make(map[codec.Nonce]*item), ends: timer.NewHeap[*item](time.Now()), wake: make(chan struct{}, 1), quiet: make(chan struct{}),
 		trouble: notify.NewTroubleLog(full.Logger),
 	}
 	e.closing, e.close = context.WithCancel(context.Background())
@@ -167,11 +168,9 @@ func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watchers.
 func (e *Engine) Close() error {
 	idle := e.gate.Close()
 	e.close()
-	late := time.NewTimer(closeWithin)
-	defer late.Stop()
 	select {
 	case <-idle:
-	case <-late.C: // closing the connections ends them
+	case <-time.After(closeWithin): // closing the connections ends them
 	}
 	e.quietOnce.Do(func() { close(e.quiet) })
 	<-idle
@@ -205,18 +204,18 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 
 // Reschedule fails for the same reason.
 func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, _ engine.When) (engine.Info, error) {
-	if err := e.gate.Enter(ctx, "reschedule"); err != nil {
-		return engine.Info{}, err
-	}
-	defer e.gate.Leave()
-	return engine.Info{}, lacks("reschedule", ref, noNames)
+	return engine.Info{}, e.refuseName(ctx, "reschedule", ref)
 }
 
 // Get fails for the same reason.
 func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
-	if err := e.gate.Enter(ctx, "get"); err != nil {
-		return engine.Info{}, err
+	return engine.Info{}, e.refuseName(ctx, "get", ref)
+}
+
+func (e *Engine) refuseName(ctx context.Context, op string, ref engine.Ref) error {
+	if err := e.gate.Enter(ctx, op); err != nil {
+		return err
 	}
 	defer e.gate.Leave()
-	return engine.Info{}, lacks("get", ref, noNames)
+	return lacks(op, ref, noNames)
 }

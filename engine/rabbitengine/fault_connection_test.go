@@ -92,6 +92,6 @@ func TestFaultWorkQueueDeleted(t *testing.T) {
 		_, err := ch.QueueDelete(s.layout.workQueue("q"), false, false, false)
 		ok(t, err)
 		s.forget(brokerQueue{queue: "q"}) // this process misses it before the consumers of the other one are cancelled
-		ok(t, s.ensureWork(t.Context(), "q"))
+		ok(t, s.ensure(t.Context(), brokerQueue{queue: "q"}))
 	}
 }

@@ -47,7 +47,7 @@ func TestWhatNobodyAsksForGoesToOthers(t *testing.T) {
 		kept := leased(t, a, n, time.Hour)[0] // the first that come
 		held := 1
 		a.mu.Lock()
-		for _, l := range a.ends {
+		for _, l := range a.leases {
 			if l.nonce != (a.leaseOf(kept.Token)).nonce {
 				held++
 			}
@@ -70,7 +70,7 @@ func TestMessagesOfOthersAreTaken(t *testing.T) {
 	t.Parallel()
 	quorum(t, func(t *testing.T, url string, cfg Config) {
 		e := opened(t, url, cfg)
-		ok(t, now(t, e).ensureWork(t.Context(), "q"))
+		ok(t, now(t, e).ensure(t.Context(), brokerQueue{queue: "q"}))
 		ch := bare(t, url)
 		send(t, ch, "", "tarry.queue.q", amqp.Publishing{
 			Body: []byte("hello"), ContentType: "text/plain", DeliveryMode: amqp.Persistent,

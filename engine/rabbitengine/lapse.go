@@ -1,7 +1,6 @@
 package rabbitengine
 
 import (
-	"container/heap"
 	"context"
 	"slices"
 	"time"
@@ -29,14 +28,11 @@ func (e *Engine) stir() {
 // tend ends leases at their deadlines, and returns the messages of queues without polls.
 func (e *Engine) tend() {
 	for {
-		timer := time.NewTimer(e.tendNext())
 		select {
 		case <-e.closing.Done():
-			timer.Stop()
 			return
 		case <-e.wake:
-			timer.Stop()
-		case <-timer.C:
+		case <-time.After(e.tendNext()):
 		}
 		e.mu.Lock()
 		e.lapse()
@@ -70,17 +66,15 @@ func (e *Engine) tendNext() time.Duration {
 	if len(e.queues) > 0 {
 		next = e.cfg.idleAfter / 2
 	}
-	if len(e.ends) > 0 {
-		next = min(next, max(0, time.Until(e.ends[0].deadline)))
+	if first, ok := e.ends.Next(); ok {
+		next = min(next, max(0, time.Until(first)))
 	}
 	return next
 }
 
 // lapse ends leases past their deadlines. Called with Engine.mu held.
 func (e *Engine) lapse() {
-	now := time.Now()
-	for len(e.ends) > 0 && !e.ends[0].deadline.After(now) {
-		l := heap.Pop(&e.ends).(*item)
+	for _, l := range e.ends.Advance(time.Now()) {
 		l.q.leased--
 		l.LastError = engine.Lapsed
 		if l.Attempt >= l.MaxAttempts {
@@ -179,10 +173,8 @@ func (e *Engine) goRound(ctx context.Context, s *session, items []*item, post fu
 		return
 	}
 	e.aside(func() {
-		later := time.NewTimer(againAfter)
-		defer later.Stop()
 		select {
-		case <-later.C:
+		case <-time.After(againAfter):
 			e.goRound(context.Background(), s, failed, post)
 		case <-s.ended:
 		case <-e.closing.Done():
@@ -208,8 +200,7 @@ func (e *Engine) forgetItems(gone func(*item) bool) {
 	for nonce, l := range e.leases {
 		if gone(l) {
 			delete(e.leases, nonce)
-			if l.at >= 0 {
-				heap.Remove(&e.ends, l.at)
+			if _, active := e.ends.Cancel(l.end); active {
 				l.q.leased--
 			}
 		}
@@ -219,40 +210,4 @@ func (e *Engine) forgetItems(gone func(*item) bool) {
 		q.spent = slices.DeleteFunc(q.spent, gone)
 		q.tell()
 	}
-}
-
-// unpolled records that a poll of a queue has ended.
-func (e *Engine) unpolled(q *queue) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	q.polls--
-	q.polled = time.Now()
-	e.stir()
-}
-
-// deadlines is a heap of items with active leases, by deadline.
-type deadlines []*item
-
-func (d deadlines) Len() int           { return len(d) }
-func (d deadlines) Less(i, j int) bool { return d[i].deadline.Before(d[j].deadline) }
-func (d deadlines) Swap(i, j int) {
-	d[i], d[j] = d[j], d[i]
-	d[i].at, d[j].at = i, j
-}
-
-// Push implements heap.Interface.
-func (d *deadlines) Push(x any) {
-	l := x.(*item)
-	l.at = len(*d)
-	*d = append(*d, l)
-}
-
-// Pop implements heap.Interface.
-func (d *deadlines) Pop() any {
-	old := *d
-	l := old[len(old)-1]
-	old[len(old)-1] = nil
-	*d = old[:len(old)-1]
-	l.at = -1
-	return l
 }

@@ -2,7 +2,6 @@ package rabbitengine
 
 import (
 	"bytes"
-	"container/heap"
 	"context"
 	"errors"
 	"slices"
@@ -85,7 +84,7 @@ func (e *Engine) leaseOne(ctx context.Context, w engine.Want) (g engine.Granted)
 	q := e.of(w.Queue)
 	q.polls++
 	e.mu.Unlock()
-	defer e.unpolled(q)
+	defer e.unawaited([]*queue{q}, nil)
 	take := taking{e: e, q: q, max: w.Max, ttr: w.TTR}
 	left, err := take.gather(ctx, s)
 	e.mu.Lock()
@@ -120,7 +119,7 @@ func (s *session) get(ctx context.Context, queue string) (*amqp.Delivery, *amqp.
 			return nil, nil, nil
 		}
 		if err == nil { // bound to the exchange
-			err = s.ensureWork(ctx, queue)
+			err = s.ensure(ctx, brokerQueue{queue: queue})
 		}
 		if err != nil {
 			return nil, nil, err
@@ -237,8 +236,8 @@ func (e *Engine) hold(x *item, deadline time.Time) {
 	x.q, x.deadline = e.of(x.Queue), deadline
 	x.q.leased++
 	e.leases[x.nonce] = x
-	heap.Push(&e.ends, x)
-	if x.at == 0 {
+	x.end = e.ends.Schedule(deadline, x)
+	if first, _ := e.ends.Next(); !first.Before(deadline) {
 		e.stir()
 	}
 }

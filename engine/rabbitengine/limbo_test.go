@@ -182,7 +182,7 @@ func TestWhatCannotBeBuriedIsBuriedLater(t *testing.T) {
 		e := opened(t, url, cfg)
 		pushed(t, e, engine.Message{Terms: engine.Terms{MaxAttempts: 1}})
 		l := leased(t, e, 1, time.Millisecond)[0]
-		ok(t, now(t, e).ensureDead(t.Context(), "q"))
+		ok(t, now(t, e).ensure(t.Context(), brokerQueue{queue: "q", dead: true}))
 		s, alarm := now(t, e), "low on memory"
 		s.blocked.Store(&alarm)
 		servertest.Await(t, "its death", func() error {
@@ -223,7 +223,7 @@ func TestLeasesLapseWhileTheBrokerIsSlow(t *testing.T) {
 		s.forget(brokerQueue{queue: "p"})
 		e.mu.Lock()
 		p := e.queues["p"]
-		p.here, p.polled = append(p.here, e.ends[len(e.ends)-1]), time.Time{}
+		p.here, p.polled = append(p.here, e.leaseOf(first.Token)), time.Time{}
 		e.stir()
 		e.mu.Unlock()
 		if l := leased(t, e, 1, 0)[0]; l.ID != first.ID {

@@ -37,11 +37,9 @@ func (e *Engine) attend(s *session) {
 		if held != nil {
 			time.AfterFunc(heldFor, func() { _ = held.Close() }) // it may be closed already
 		}
-		later := time.NewTimer(parkedFor)
 		select {
-		case <-later.C:
+		case <-time.After(parkedFor):
 		case <-s.ended:
-			later.Stop()
 			return
 		}
 	}

@@ -96,7 +96,7 @@ func (p *posting) put(ctx context.Context, m *engine.Info) { p.putIn(ctx, m, tim
 
 // putIn publishes a message after a delay.
 func (p *posting) putIn(ctx context.Context, m *engine.Info, delay time.Duration) {
-	if err := p.s.ensureWork(ctx, m.Queue); err != nil {
+	if err := p.s.ensure(ctx, brokerQueue{queue: m.Queue}); err != nil {
 		p.fail(m, err)
 		return
 	}
@@ -110,7 +110,7 @@ func (p *posting) putIn(ctx context.Context, m *engine.Info, delay time.Duration
 
 // bury publishes a dead message.
 func (p *posting) bury(ctx context.Context, m *engine.Info) {
-	if err := p.s.ensureDead(ctx, m.Queue); err != nil {
+	if err := p.s.ensure(ctx, brokerQueue{queue: m.Queue, dead: true}); err != nil {
 		p.fail(m, err)
 		return
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/internal/notify"
+	"github.com/tarryhq/tarry/timer"
 )
 
 // queue is this process's part of a queue. Engine.mu guards it.
@@ -42,7 +43,7 @@ type item struct {
 	nonce    codec.Nonce // of the lease's token
 	deadline time.Time
 	q        *queue
-	at       int // index in Engine.ends; -1: no lease, or it has lapsed
+	end      timer.Handle // in Engine.ends, while the lease is active
 }
 
 // ack acknowledges a delivery. If that fails, its channel is closed and the message comes
@@ -136,7 +137,7 @@ func (e *Engine) stream(ctx context.Context, s *session, q *queue, n int) error 
 		})
 		return nil
 	}
-	if err := s.ensureWork(ctx, q.name); err != nil {
+	if err := s.ensure(ctx, brokerQueue{queue: q.name}); err != nil {
 		return err
 	}
 	begin := f == nil
@@ -217,7 +218,7 @@ const early = time.Second
 func (e *Engine) arrived(q *queue, s *session, ch *amqp.Channel, f *flow, d *amqp.Delivery) {
 	e.measured.deliveries.Add(1)
 	now := time.Now()
-	x := &item{Info: *received(d, q.name, now, e.ids.next), session: s, ch: ch, flow: f, tag: d.DeliveryTag, at: -1}
+	x := &item{Info: *received(d, q.name, now, e.ids.next), session: s, ch: ch, flow: f, tag: d.DeliveryTag}
 	if ahead := x.Created.Sub(now).Truncate(time.Millisecond); ahead > 0 {
 		// The clock of the process that pushed it is ahead by at least this much.
 		x.Due, x.Created = x.Due.Add(-ahead), x.Created.Add(-ahead)
@@ -233,11 +234,9 @@ func (e *Engine) arrived(q *queue, s *session, ch *amqp.Channel, f *flow, d *amq
 		return
 	}
 	if wait > 0 {
-		timer := time.NewTimer(wait)
 		e.tasks.Go(func() {
-			defer timer.Stop()
 			select {
-			case <-timer.C:
+			case <-time.After(wait):
 				e.put(x)
 			case <-s.ended:
 			}
@@ -275,8 +274,8 @@ func (q *queue) tell() {
 // firstEnd returns the first deadline of a queue's leases, or zero. Called with Engine.mu
 // held.
 func (e *Engine) firstEnd(q *queue) (first time.Time) {
-	for _, l := range e.ends {
-		if l.q == q && (first.IsZero() || l.deadline.Before(first)) {
+	for _, l := range e.leases {
+		if _, active := e.ends.Due(l.end); active && l.q == q && (first.IsZero() || l.deadline.Before(first)) {
 			first = l.deadline
 		}
 	}

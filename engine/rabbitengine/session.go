@@ -216,23 +216,13 @@ func (s *session) awaitCancels(ctx context.Context, q brokerQueue) error {
 	if rest <= 0 {
 		return nil
 	}
-	timer := time.NewTimer(rest)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(rest):
 	case <-s.ended:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	return nil
-}
-
-func (s *session) ensureWork(ctx context.Context, queue string) error {
-	return s.ensure(ctx, brokerQueue{queue: queue})
-}
-
-func (s *session) ensureDead(ctx context.Context, queue string) error {
-	return s.ensure(ctx, brokerQueue{queue: queue, dead: true})
 }
 
 // ensureDelay declares the queues on the way of a delay.
@@ -339,9 +329,7 @@ func (e *Engine) current(ctx context.Context, op, queue string) (*session, error
 			return s, nil
 		}
 		if timeout == nil {
-			timer := time.NewTimer(connectWithin)
-			defer timer.Stop()
-			timeout = timer.C
+			timeout = time.After(connectWithin)
 		}
 		select {
 		case <-news:

@@ -1,7 +1,6 @@
 package rabbitengine
 
 import (
-	"container/heap"
 	"context"
 	"slices"
 	"time"
@@ -85,8 +84,7 @@ func (e *Engine) extend(l *item, ttr time.Duration) engine.Settled {
 // release removes a lease and its item from this process. Called with Engine.mu held.
 func (e *Engine) release(l *item) {
 	delete(e.leases, l.nonce)
-	if l.at >= 0 {
-		heap.Remove(&e.ends, l.at)
+	if _, active := e.ends.Cancel(l.end); active {
 		l.q.leased--
 		return
 	}

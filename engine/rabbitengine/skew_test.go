@@ -25,7 +25,7 @@ func TestMessagesOfAClockThatIsAhead(t *testing.T) {
 func ahead(t *testing.T, delay time.Duration) {
 	quorum(t, func(t *testing.T, url string, cfg Config) {
 		e := opened(t, url, cfg)
-		ok(t, now(t, e).ensureWork(t.Context(), "q"))
+		ok(t, now(t, e).ensure(t.Context(), brokerQueue{queue: "q"}))
 		m, err := e.message(&engine.Message{Queue: "q"})
 		ok(t, err)
 		m.Due, m.Created = m.Due.Add(time.Hour+delay), m.Created.Add(time.Hour)

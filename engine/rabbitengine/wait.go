@@ -25,8 +25,7 @@ func (e *Engine) LeaseWait(ctx context.Context, w engine.Wait) (engine.Waited, e
 	arrived := make(chan struct{}, 1)
 	queues := e.awaited(&w, arrived)
 	defer e.unawaited(queues, arrived)
-	over := time.NewTimer(w.For)
-	defer over.Stop()
+	over := time.After(w.For)
 	for {
 		s, err := e.current(ctx, op, w.Queues[0])
 		if err != nil {
@@ -46,7 +45,7 @@ func (e *Engine) LeaseWait(ctx context.Context, w engine.Wait) (engine.Waited, e
 		select {
 		case <-arrived:
 		case <-s.ended:
-		case <-over.C:
+		case <-over:
 			return got, nil
 		case <-ctx.Done():
 			return engine.Waited{}, &engine.Error{Op: op, Err: ctx.Err()}
@@ -93,6 +92,7 @@ func (e *Engine) awaited(w *engine.Wait, arrived chan struct{}) []*queue {
 	return queues
 }
 
+// unawaited records that a poll of queues has ended.
 func (e *Engine) unawaited(queues []*queue, arrived chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -89,11 +89,9 @@ func (e *Engine) id(ctx context.Context, shard int, until calls.Bound) (engine.I
 	select {
 	case <-x.turn:
 	default:
-		timer := time.NewTimer(time.Until(until.Answer))
-		defer timer.Stop()
 		select {
 		case <-x.turn:
-		case <-timer.C:
+		case <-time.After(time.Until(until.Answer)):
 			return 0, errNotAsked
 		case <-ctx.Done():
 			return 0, ctx.Err()

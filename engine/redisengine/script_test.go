@@ -38,7 +38,7 @@ func TestScriptsAreMadeWhenUsed(t *testing.T) {
 	if atStart > 0 {
 		t.Errorf("%d scripts were made before anybody used one", atStart)
 	}
-	if text, sha := pushScript.source(); len(sha) != 40 || !strings.Contains(text, "return tell(answer") {
+	if text, sha := pushScript.source(); len(sha) != 40 || !strings.Contains(text, "return reply(answer") {
 		t.Errorf("%s is %q", sha, text)
 	}
 }

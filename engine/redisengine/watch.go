@@ -55,10 +55,8 @@ func (e *Engine) hear() {
 
 // rest sleeps for d, or until the engine is closed.
 func (e *Engine) rest(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-e.ctx.Done():
 	}
 }

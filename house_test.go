@@ -20,15 +20,14 @@ const module = "github.com/tarryhq/tarry"
 //
 // A folder named internal stands for all packages in it.
 var mayImport = map[string][]string{
-	"internal":            {"internal", "engine"},
-	"internal/demo":       {"", "engine", "internal", "timer"},
-	"timer":               {},
-	"engine":              {"internal"},
-	"engine/internal":     {"engine", "internal", "engine/internal"},
-	"engine/enginetest":   {"engine", "internal", "engine/internal"},
-	"engine/memengine":    {"engine", "timer", "internal", "engine/internal"},
-	"engine/httpengine":   {"engine", "internal", "engine/internal"},
-	"engine/rabbitengine": {"engine", "timer", "internal", "engine/internal"},
+	"internal":          {"internal", "engine"},
+	"internal/demo":     {"", "engine", "internal", "timer"},
+	"timer":             {},
+	"engine":            {"internal"},
+	"engine/internal":   {"engine", "internal", "engine/internal"},
+	"engine/enginetest": {"engine", "internal", "engine/internal"},
+	"engine/memengine":  {"engine", "timer", "internal", "engine/internal"},
+	"engine/httpengine": {"engine", "internal", "engine/internal"},
 
 	"internal/targettest": {"", "engine", "forward"},
 
@@ -43,7 +42,7 @@ var mayImport = map[string][]string{
 	"engine/internal/sqlengine/sqltest": {"", "engine", "engine/internal"},
 	"engine/redisengine":                {"engine", "internal", "engine/internal"},
 	"engine/redisengine/redistest":      {"engine/internal"},
-	"engine/rabbitengine":               {"engine", "internal", "engine/internal"},
+	"engine/rabbitengine":               {"engine", "timer", "internal", "engine/internal"},
 	"engine/pgengine":                   {"engine", "internal", "engine/internal"},
 	"engine/pgengine/pgtest":            {"engine/internal"},
 	"engine/mysqlengine":                {"engine", "internal", "engine/internal"},

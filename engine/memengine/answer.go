@@ -96,20 +96,20 @@ func (a *answer) token(t codec.Token) string {
 // info fills in the Info of a message; the body only on request.
 func (a *answer) info(i *engine.Info, m *message, body bool) {
 	i.ID, i.Queue, i.Key, i.State = m.id, a.queue, a.copyText(m.key()), m.state
-	i.Due, i.Created, i.Attempt = instant(m.due), instant(m.created), m.attempt
+	i.Due, i.Created, i.Attempt = codec.Instant(m.due), codec.Instant(m.created), m.attempt
 	i.ContentType, i.Policy = m.kind.contentType, m.kind.Policy
 	i.Backoff = copied(i.Backoff)
 	if m.rare != nil {
-		i.Headers, i.LastError, i.Expires = copied(m.rare.headers), m.rare.lastError, instant(m.rare.expires)
+		i.Headers, i.LastError, i.Expires = copied(m.rare.headers), m.rare.lastError, codec.Instant(m.rare.expires)
 	}
 	if body {
 		i.Body = a.copyBytes(m.body())
 	}
 	switch m.state {
 	case engine.Leased:
-		i.Deadline = instant(m.end)
+		i.Deadline = codec.Instant(m.end)
 	case engine.Dead:
-		i.Died = instant(m.end)
+		i.Died = codec.Instant(m.end)
 	}
 	a.left--
 	a.gone++

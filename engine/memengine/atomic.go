@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // PushAtomic stores all messages or none, across queues. The results have an error for the
@@ -137,11 +138,11 @@ func (r *rehearsal) push(q *queue, in *engine.Message) error {
 	if created || in.OnConflict != engine.Rearm {
 		s.policy = new(in.Resolve(q.defaults()))
 	}
-	s.state = engine.Scheduled                    // or ready
-	if at := expiry(s.due, s.policy); at < q.ms { // it expires before the next push
+	s.state = engine.Scheduled                          // or ready
+	if at := codec.Expiry(s.due, s.policy); at < q.ms { // it expires before the next push
 		r.live[q]--
 		s.state, s.ending, s.ended = engine.Gone, engine.Expired, at
-		if at+millis(s.policy.Remember) > q.ms {
+		if at+codec.Millis(s.policy.Remember) > q.ms {
 			s.state = engine.Finished
 		}
 	}

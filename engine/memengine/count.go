@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // Queue returns what one queue holds.
@@ -60,12 +61,12 @@ func (e *Engine) count(name string) (info engine.QueueInfo, configured bool) {
 		if q.finished != nil {
 			info.Finished = int64(q.finished.n)
 		}
-		info.NextDue = instant(q.scheduled.next())
+		info.NextDue = codec.Instant(q.scheduled.next())
 		if info.Ready > 0 {
-			info.OldestReady = instant(q.oldest())
+			info.OldestReady = codec.Instant(q.oldest())
 		}
 		if info.Paused = q.paused; q.paused {
-			info.PausedUntil = instant(q.until)
+			info.PausedUntil = codec.Instant(q.until)
 		}
 	})
 	return info, configured
@@ -82,9 +83,9 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 	}
 	f.Buckets = make([]engine.Bucket, span/step)
 	minutes := int64(step / time.Minute)
-	first := minuteOf(e.now().UnixMilli())
+	first := codec.MinuteOf(e.now().UnixMilli())
 	e.with(name, false, func(q *queue) {
-		first = minuteOf(q.ms)
+		first = codec.MinuteOf(q.ms)
 		for _, s := range []engine.State{engine.Scheduled, engine.Ready} {
 			for at, bucket := range q.states[s].buckets() {
 				switch n := (at - first) / minutes; {
@@ -97,7 +98,7 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 		}
 	})
 	for i := range f.Buckets {
-		f.Buckets[i].From = instant((first + int64(i)*minutes) * minute)
+		f.Buckets[i].From = codec.Instant((first + int64(i)*minutes) * codec.MinuteMillis)
 	}
 	return f, nil
 }

@@ -28,10 +28,10 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		})
 	}
 	// Time may have passed between wants, and no NextDue may be in the past.
-	grant.Now = instant(now)
+	grant.Now = codec.Instant(now)
 	for i := range grant.Queues {
 		if g := &grant.Queues[i]; !g.NextDue.IsZero() && !g.NextDue.After(grant.Now) {
-			g.NextDue = instant(now + 1)
+			g.NextDue = codec.Instant(now + 1)
 		}
 	}
 	return grant, nil
@@ -63,7 +63,7 @@ func (q *queue) lease(want engine.Want, a *answer) engine.Granted {
 	}
 	next := q.next()
 	if !g.More {
-		g.NextDue = instant(next)
+		g.NextDue = codec.Instant(next)
 	}
 	// A client that was given a later NextDue would miss the end of these leases.
 	q.hint = q.hint || next < q.told && !g.More
@@ -101,7 +101,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		case err != nil:
 			return err
 		case m.state == engine.Scheduled:
-			return engine.RefuseNotDue(ref, instant(m.due))
+			return engine.RefuseNotDue(ref, codec.Instant(m.due))
 		case q.paused:
 			return engine.RefuseNotDue(ref, time.Time{})
 		}

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
@@ -120,35 +119,10 @@ func byEnd(a, b *message) int {
 	return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.id, b.id))
 }
 
-// expiry returns when a message with this due time expires under policy p.
-func expiry(due int64, p *engine.Policy) int64 {
-	if p.ExpireAfter <= 0 {
-		return none
-	}
-	return due + millis(p.ExpireAfter)
-}
-
-// millis returns d in milliseconds, rounded up.
-func millis(d time.Duration) int64 {
-	ms := int64(d / time.Millisecond)
-	if d%time.Millisecond > 0 {
-		ms++
-	}
-	return ms
-}
-
 // copied is slices.Clone, but returns nil for an empty slice.
 func copied[T any](s []T) []T {
 	if len(s) == 0 {
 		return nil
 	}
 	return slices.Clone(s)
-}
-
-// instant converts ms to the contract's form: UTC, zero for none.
-func instant(ms int64) time.Time {
-	if ms == none {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms).UTC()
 }

@@ -30,17 +30,6 @@ type bucket struct {
 	n     uint32
 }
 
-const minute = 60_000 // milliseconds
-
-// minuteOf returns the number of an instant's minute, also before 1970.
-func minuteOf(ms int64) int64 {
-	n := ms / minute
-	if ms%minute < 0 {
-		n--
-	}
-	return n
-}
-
 // bucket returns the bucket of a minute; nil: it is empty.
 func (x *minutes) bucket(at int64) *bucket {
 	switch {
@@ -84,7 +73,7 @@ func (x *minutes) buckets() iter.Seq2[int64, *bucket] {
 }
 
 func (x *minutes) add(m *message) {
-	at := minuteOf(m.end)
+	at := codec.MinuteOf(m.end)
 	b := x.bucket(at)
 	if b == nil {
 		b = x.make(at)
@@ -99,7 +88,7 @@ func (x *minutes) add(m *message) {
 }
 
 func (x *minutes) remove(m *message) {
-	at := minuteOf(m.end)
+	at := codec.MinuteOf(m.end)
 	b := x.bucket(at)
 	if m.prev != 0 {
 		x.msgs.at(m.prev).next = m.next
@@ -136,7 +125,7 @@ func (x *minutes) messages(b *bucket) iter.Seq[*message] {
 func (x *minutes) page(in codec.Span, newest bool, limit int) []*message {
 	var keys []int64
 	for at := range x.buckets() {
-		if at >= minuteOf(in.Low.At) && at <= minuteOf(in.High.At) {
+		if at >= codec.MinuteOf(in.Low.At) && at <= codec.MinuteOf(in.High.At) {
 			keys = append(keys, at)
 		}
 	}

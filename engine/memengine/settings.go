@@ -126,7 +126,7 @@ func (q *queue) oldestDead() codec.Place {
 	if q.settings == nil || q.settings.DeadKeep == 0 {
 		return codec.WholeList.Low
 	}
-	return codec.Place{At: q.ms - millis(q.settings.DeadKeep)}
+	return codec.Place{At: q.ms - codec.Millis(q.settings.DeadKeep)}
 }
 
 // stays reports whether a dead message is still kept.
@@ -197,7 +197,7 @@ func (q *queue) refuseClaim(ref engine.Ref) error {
 	case q.full():
 		return engine.RefuseClaim(ref, time.Time{})
 	}
-	return engine.RefuseClaim(ref, instant(q.nextAllowed()))
+	return engine.RefuseClaim(ref, codec.Instant(q.nextAllowed()))
 }
 
 // ceil returns t in milliseconds, rounded up.

@@ -97,7 +97,7 @@ func (q *queue) settle(t codec.Token, s *engine.Settlement) engine.Settled {
 		q.take(m)
 		q.put(m, engine.Leased, q.deadline(m, s.TTR))
 	}
-	return engine.Settled{State: m.state, Until: instant(m.end)}
+	return engine.Settled{State: m.state, Until: codec.Instant(m.end)}
 }
 
 // bury makes a message dead, and drops one if there are too many.

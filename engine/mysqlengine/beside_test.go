@@ -92,7 +92,7 @@ func TestLastDeadOfMany(t *testing.T) {
 	}
 	read := func(t *tx) (n int, err error) { // rows, by this connection
 		var name string
-		t.read(context.Background(), newStatement("SHOW SESSION STATUS WHERE Variable_name IN ('Handler_read_next', 'Handler_read_prev')"), func(r *sql.Rows) error {
+		t.read(context.Background(), newStatement("SHOW SESSION STATUS WHERE Variable_name IN ('Handler_read_next', 'Handler_read_prev')"), func(r sqlengine.Scanner) error {
 			some := 0
 			err := r.Scan(&name, &some)
 			n += some

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/migrate"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
@@ -70,13 +69,13 @@ func New(ctx context.Context, db *sql.DB, cfg *Config) (*Engine, error) {
 // newEngine returns an engine with a test's clock; nil: the server's.
 func newEngine(ctx context.Context, db *sql.DB, cfg *Config, now func() time.Time) (*Engine, error) {
 	prefix := cfg.prefix()
-	if err := migrate.CheckName(prefix); err != nil {
-		return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: err.Error()}
+	set, err := tables(prefix)
+	if err != nil {
+		return nil, err
 	}
-	s := &store{db: db, prefix: prefix, sql: statementsOf(prefix), connections: new(sqlengine.Connections)}
-	err := s.ask(ctx)
-	if err == nil {
-		err = s.suits(ctx, cfg.Migrate)
+	s := &store{db: db, sql: statementsOf(prefix), connections: new(sqlengine.Connections)}
+	if err = s.ask(ctx); err == nil {
+		err = s.suits(ctx, set, cfg.Migrate)
 	}
 	if err != nil {
 		return nil, fault(ctx, "open", err, false)

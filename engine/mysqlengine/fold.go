@@ -3,7 +3,6 @@ package mysqlengine
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -23,7 +22,7 @@ func (s *store) Fold(ctx context.Context, from int64) (last int64, more bool, er
 	err = s.in(ctx, "tally", func(t *tx) error {
 		var seqs []int64
 		sums := make(map[count]int64)
-		t.read(ctx, newStatement(s.sql.changes, from, foldMost), func(r *sql.Rows) error {
+		t.read(ctx, newStatement(s.sql.changes, from, foldMost), func(r sqlengine.Scanner) error {
 			var seq int64
 			var c count
 			var text []byte

@@ -2,19 +2,14 @@ package mysqlengine
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 
-	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
 func (t *tx) memories(ctx context.Context, into *[]sqlengine.Memory, s *statement) {
-	t.read(ctx, s, func(r *sql.Rows) error {
-		var m sqlengine.Memory
-		var id int64
-		err := r.Scan(&m.Queue, &m.Key, &id, &m.Due, &m.Ending, &m.Ended, &m.Forgotten)
-		m.ID = engine.ID(id)
+	t.read(ctx, s, func(r sqlengine.Scanner) error {
+		m, err := sqlengine.ScanMemory(r)
 		*into = append(*into, m)
 		return err
 	})

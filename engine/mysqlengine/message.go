@@ -3,7 +3,6 @@ package mysqlengine
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"math"
 	"slices"
 
@@ -24,26 +23,13 @@ const rowUsual = 128
 
 // messages queues a query for messages; text follows the columns.
 func (t *tx) messages(ctx context.Context, into *[]*sqlengine.Row, body bool, lock sqlengine.Lock, text string, values ...any) {
-	t.read(ctx, locking(lock, columns+bodies[body]+" "+text, values...), func(r *sql.Rows) error {
-		row, err := scanMessage(r)
+	t.read(ctx, locking(lock, columns+bodies[body]+" "+text, values...), func(r sqlengine.Scanner) error {
+		row, err := sqlengine.ScanRow(r)
 		if err == nil { // else the row may be nil, and callers look at rows before the error
 			*into = append(*into, row)
 		}
 		return err
 	})
-}
-
-func scanMessage(r *sql.Rows) (*sqlengine.Row, error) {
-	m := new(sqlengine.Row)
-	var id int64
-	var expires *int64
-	var key, nonce, policy, lastError, meta sql.RawBytes
-	err := r.Scan(&id, &m.Queue, &key, &m.Kind, &m.Ends, &m.Due, &expires, &m.Created, &m.Attempt, &nonce, &policy, &lastError, &meta, &m.Size, &m.Content.Body)
-	if err != nil {
-		return nil, err
-	}
-	m.ID, m.Key, m.LastError = engine.ID(id), string(key), string(lastError)
-	return m, m.Decode(expires, nonce, policy, slices.Clone(meta))
 }
 
 func (t *tx) ByID(ctx context.Context, ids []engine.ID, lock sqlengine.Lock, body bool) (rows []*sqlengine.Row, err error) {
@@ -105,7 +91,7 @@ func (t *tx) ranges(ctx context.Context, ranges []sqlengine.Range, found *[][]*s
 		if r.Window > 0 {
 			// An index finds the first rows by priority, without locks.
 			text = t.sql.ranked + text + " ORDER BY m.queue, m.kind, m.ends, m.id LIMIT ?) w ORDER BY priority, ends, id LIMIT ?"
-			t.read(ctx, newStatement(text, append(values, r.Window, r.Most+r.Spare)...), func(r *sql.Rows) error {
+			t.read(ctx, newStatement(text, append(values, r.Window, r.Most+r.Spare)...), func(r sqlengine.Scanner) error {
 				var id int64
 				err := r.Scan(&id)
 				best[i] = append(best[i], id)
@@ -164,30 +150,16 @@ func within(r *sqlengine.Range) (text string, values []any) {
 func idBound(id engine.ID) int64 { return int64(min(id, math.MaxInt64)) }
 
 func (t *tx) Holding(ctx context.Context, queue, ms int64) (n int64, err error) {
-	t.read(ctx, newStatement(t.sql.holding, queue, queue, ms), func(r *sql.Rows) error { return r.Scan(&n) })
+	t.read(ctx, newStatement(t.sql.holding, queue, queue, ms), func(r sqlengine.Scanner) error { return r.Scan(&n) })
 	return n, t.send(ctx)
 }
 
 func (t *tx) Bodies(ctx context.Context, rows []*sqlengine.Row) error {
-	bodies := make(map[int64][]byte, len(rows))
-	ids := make([]int64, len(rows))
-	for i, m := range rows {
-		ids[i] = int64(m.ID)
+	scan := sqlengine.ScanBody(rows)
+	for some := range slices.Chunk(sqlengine.IDs(rows), listMost) {
+		t.read(ctx, newStatement(t.sql.bodies, some), scan)
 	}
-	for some := range slices.Chunk(ids, listMost) {
-		t.read(ctx, newStatement(t.sql.bodies, some), func(r *sql.Rows) error {
-			var id int64
-			var body []byte
-			err := r.Scan(&id, &body)
-			bodies[id] = body
-			return err
-		})
-	}
-	err := t.send(ctx)
-	for i, m := range rows {
-		m.Content.Body = bodies[ids[i]]
-	}
-	return err
+	return t.send(ctx)
 }
 
 // inserted lists the columns that usually have their default in new messages; nil: the

@@ -35,7 +35,7 @@ func openMigrations(u *url.URL) (engine.Migrations, error) {
 	}
 	set, err := tables(cfg.prefix())
 	if err != nil {
-		return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: err.Error()}
+		return nil, err
 	}
 	c, err := mysql.NewConnector(driver)
 	if err != nil {
@@ -61,11 +61,7 @@ func migrationFault(ctx context.Context, err error) error {
 }
 
 // suits checks the version of the tables, and migrates them first if up is set.
-func (s *store) suits(ctx context.Context, up bool) error {
-	set, err := tables(s.prefix)
-	if err != nil {
-		return err
-	}
+func (s *store) suits(ctx context.Context, set *migrate.Set, up bool) error {
 	if up {
 		if _, err := set.Up(ctx, s.db); err != nil {
 			return migrationFault(ctx, err)

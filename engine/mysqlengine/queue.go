@@ -35,7 +35,7 @@ func (t *tx) askHeads(ctx context.Context, from []sqlengine.LowBound, rows []int
 	var us int64
 	found := make(map[int64]sqlengine.Heads, len(from)+len(rows))
 	order := slices.Clone(rows)
-	scan := func(r *sql.Rows) error { return scanHeads(r, &us, found) }
+	scan := func(r sqlengine.Scanner) error { return scanHeads(r, &us, found) }
 	var whole []int64
 	for i := range from {
 		f := &from[i]
@@ -57,7 +57,7 @@ func (t *tx) askHeads(ctx context.Context, from []sqlengine.LowBound, rows []int
 		t.read(ctx, newStatement(t.sql.rows, rows), scan)
 	}
 	if len(order) == 0 {
-		t.read(ctx, newStatement("SELECT "+now), func(r *sql.Rows) error { return r.Scan(&us) })
+		t.read(ctx, newStatement("SELECT "+now), func(r sqlengine.Scanner) error { return r.Scan(&us) })
 	}
 	return func() (time.Time, []sqlengine.Heads) {
 		heads := make([]sqlengine.Heads, 0, len(order))
@@ -70,7 +70,7 @@ func (t *tx) askHeads(ctx context.Context, from []sqlengine.LowBound, rows []int
 	}
 }
 
-func scanHeads(r *sql.Rows, us *int64, found map[int64]sqlengine.Heads) error {
+func scanHeads(r sqlengine.Scanner, us *int64, found map[int64]sqlengine.Heads) error {
 	var h sqlengine.Heads
 	var name, settings []byte
 	var places [len(sqlengine.Places{})]sql.RawBytes

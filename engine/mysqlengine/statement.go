@@ -2,7 +2,6 @@ package mysqlengine
 
 import (
 	"bytes"
-	"database/sql"
 	"fmt"
 	"strconv"
 	"strings"
@@ -15,9 +14,9 @@ import (
 type statement struct {
 	text  []byte
 	args  []any
-	size  int                   // of args, in bytes
-	reads bool                  // it returns rows
-	scan  func(*sql.Rows) error // gets the rows; nil: they are skipped
+	size  int                           // of args, in bytes
+	reads bool                          // it returns rows
+	scan  func(sqlengine.Scanner) error // gets the rows; nil: they are skipped
 }
 
 // newStatement returns a statement with values in place of the question marks of a text.

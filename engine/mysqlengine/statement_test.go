@@ -2,7 +2,6 @@ package mysqlengine
 
 import (
 	"bytes"
-	"database/sql"
 	"fmt"
 	"math"
 	"strings"
@@ -93,7 +92,7 @@ func TestStatementsCauseNoWarnings(t *testing.T) {
 			"fold":     func() { tx.fold(ctx, []int64{1}, map[count]int64{{1, 0, 0}: 1}) },
 		} {
 			write()
-			tx.read(ctx, newStatement("SHOW WARNINGS"), func(r *sql.Rows) error {
+			tx.read(ctx, newStatement("SHOW WARNINGS"), func(r sqlengine.Scanner) error {
 				var level, number, text string
 				err := r.Scan(&level, &number, &text)
 				t.Errorf("%s: %s %s: %s", what, level, number, text)

@@ -16,7 +16,6 @@ import (
 // store is the tables with a prefix in a database.
 type store struct {
 	db      *sql.DB
-	prefix  string
 	own     bool // db is closed with the store, and its transactions are READ COMMITTED
 	sql     *statements
 	several bool // connections take several statements at once
@@ -168,7 +167,7 @@ func inOrder(names []string, numbers map[string]int64) []int64 {
 func (t *tx) numbers(ctx context.Context, names []string) (map[string]int64, error) {
 	found := make(map[string]int64, len(names))
 	for some := range slices.Chunk(names, listMost) {
-		t.read(ctx, newStatement(t.sql.names, some), func(r *sql.Rows) error {
+		t.read(ctx, newStatement(t.sql.names, some), func(r sqlengine.Scanner) error {
 			var name string
 			var num int64
 			err := r.Scan(&name, &num)
@@ -197,7 +196,7 @@ func (t *tx) fence(ctx context.Context, numbers map[string]int64) error {
 	slices.Sort(ids)
 	there := make(map[int64]bool, len(ids))
 	for some := range slices.Chunk(ids, listMost) {
-		t.read(ctx, newStatement(t.sql.fenced, some), func(r *sql.Rows) error {
+		t.read(ctx, newStatement(t.sql.fenced, some), func(r sqlengine.Scanner) error {
 			var id int64
 			err := r.Scan(&id)
 			there[id] = true
@@ -227,13 +226,8 @@ func (t *tx) fence(ctx context.Context, numbers map[string]int64) error {
 func (s *store) Queues(ctx context.Context, after string, limit int) (queues []sqlengine.Queue, err error) {
 	err = s.outside(ctx, "queues", func(t *tx) error {
 		queues = nil
-		t.read(ctx, newStatement(s.sql.queues, after, limit), func(r *sql.Rows) error {
-			var q sqlengine.Queue
-			var settings []byte
-			err := r.Scan(&q.Num, &q.Name, &q.Paused, &settings, &q.Revision)
-			if err == nil {
-				q.Settings, err = sqlengine.DecodeSettings(settings)
-			}
+		t.read(ctx, newStatement(s.sql.queues, after, limit), func(r sqlengine.Scanner) error {
+			q, err := sqlengine.ScanQueue(r)
 			queues = append(queues, q)
 			return err
 		})

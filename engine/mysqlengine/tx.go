@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
@@ -43,7 +44,7 @@ func (t *tx) write(ctx context.Context, s *statement) {
 }
 
 // read queues a statement and passes its rows to scan; nil: they are skipped.
-func (t *tx) read(ctx context.Context, s *statement, scan func(*sql.Rows) error) {
+func (t *tx) read(ctx context.Context, s *statement, scan func(sqlengine.Scanner) error) {
 	s.reads, s.scan = true, scan
 	t.write(ctx, s)
 }
@@ -199,24 +200,13 @@ func appendChange(b []byte, c sqlengine.Tally) []byte {
 
 func (t *tx) Stock(ctx context.Context, queues []int64, ms int64) (map[int64]sqlengine.Stock, error) {
 	found := make(map[int64]sqlengine.Stock, len(queues))
-	minute := sqlengine.MinuteOf(ms)
+	minute := codec.MinuteOf(ms)
 	ask := newStatement(t.sql.stock, queues, queues, minute, minute, queues, queues, minute*time.Minute.Milliseconds(), ms)
-	t.read(ctx, ask, func(r *sql.Rows) error {
-		var queue int64
-		var s sqlengine.Stock
-		err := r.Scan(&queue, &s.Waiting, &s.Ready, &s.Leased, &s.Dead, &s.Finished)
-		found[queue] = s
-		return err
-	})
+	t.read(ctx, ask, sqlengine.ScanStock(found))
 	return found, t.send(ctx)
 }
 
 func (t *tx) Due(ctx context.Context, queue, end int64) (due []sqlengine.Tally, err error) {
-	t.read(ctx, newStatement(t.sql.due, queue, end, queue, end), func(r *sql.Rows) error {
-		d := sqlengine.Tally{Queue: queue, Count: sqlengine.CountDue}
-		err := r.Scan(&d.Minute, &d.N)
-		due = append(due, d)
-		return err
-	})
+	t.read(ctx, newStatement(t.sql.due, queue, end, queue, end), sqlengine.ScanDue(queue, &due))
 	return due, t.send(ctx)
 }

@@ -3,18 +3,13 @@ package pgengine
 import (
 	"context"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
 func (t *tx) memories(into *[]sqlengine.Memory, text string, args ...any) {
-	t.read(text, func(r pgx.CollectableRow) error {
-		var m sqlengine.Memory
-		var id int64
-		err := r.Scan(&m.Queue, &m.Key, &id, &m.Due, &m.Ending, &m.Ended, &m.Forgotten)
-		m.ID, m.Key = engine.ID(id), keyOf(m.Key)
+	t.read(text, func(r sqlengine.Scanner) error {
+		m, err := sqlengine.ScanMemory(r)
+		m.Key = keyOf(m.Key)
 		*into = append(*into, m)
 		return err
 	}, args...)

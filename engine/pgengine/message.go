@@ -5,42 +5,20 @@ import (
 	"math"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
 func (t *tx) messages(into *[]*sqlengine.Row, text string, lock sqlengine.Lock, args ...any) {
-	t.read(text+locks[lock], func(r pgx.CollectableRow) error {
-		row, err := scanMessage(r)
+	t.read(text+locks[lock], func(r sqlengine.Scanner) error {
+		row, err := sqlengine.ScanRow(r)
 		if err == nil { // else the row may be nil, and callers look at rows before the error
+			row.Key = keyOf(row.Key)
 			*into = append(*into, row)
 		}
 		return err
 	}, args...)
-}
-
-func scanMessage(r pgx.CollectableRow) (*sqlengine.Row, error) {
-	m := new(sqlengine.Row)
-	var id int64
-	var key, lastError *string
-	var expires *int64
-	var attempt int64
-	var nonce, policy, meta []byte
-	err := r.Scan(&id, &m.Queue, &key, &m.Kind, &m.Ends, &m.Due, &expires, &m.Created, &attempt, &nonce, &policy, &lastError, &meta, &m.Size, &m.Content.Body)
-	if err != nil {
-		return nil, err
-	}
-	m.ID, m.Attempt = engine.ID(id), uint32(attempt)
-	if key != nil {
-		m.Key = keyOf(*key)
-	}
-	if lastError != nil {
-		m.LastError = *lastError
-	}
-	return m, m.Decode(expires, nonce, policy, meta)
 }
 
 func (t *tx) ByID(ctx context.Context, ids []engine.ID, lock sqlengine.Lock, body bool) (rows []*sqlengine.Row, err error) {
@@ -109,28 +87,13 @@ func (t *tx) ranges(ranges []sqlengine.Range) [][]*sqlengine.Row {
 func idBound(id engine.ID) int64 { return int64(min(id, math.MaxInt64)) }
 
 func (t *tx) Holding(ctx context.Context, queue, ms int64) (n int64, err error) {
-	t.read(t.sql.holding, func(r pgx.CollectableRow) error { return r.Scan(&n) }, queue, ms)
+	t.read(t.sql.holding, func(r sqlengine.Scanner) error { return r.Scan(&n) }, queue, ms)
 	return n, t.send(ctx)
 }
 
 func (t *tx) Bodies(ctx context.Context, rows []*sqlengine.Row) error {
-	ids := make([]int64, len(rows))
-	for i, m := range rows {
-		ids[i] = int64(m.ID)
-	}
-	bodies := make(map[int64][]byte, len(rows))
-	t.read(t.sql.bodies, func(r pgx.CollectableRow) error {
-		var id int64
-		var body []byte
-		err := r.Scan(&id, &body)
-		bodies[id] = body
-		return err
-	}, ids)
-	err := t.send(ctx)
-	for i, m := range rows {
-		m.Content.Body = bodies[ids[i]]
-	}
-	return err
+	t.read(t.sql.bodies, sqlengine.ScanBody(rows), sqlengine.IDs(rows))
+	return t.send(ctx)
 }
 
 // column returns a column of messages, which is sent as an array.
@@ -151,7 +114,6 @@ func nullable[T any](rows []*sqlengine.Row, of func(m *sqlengine.Row) *T) []*T {
 	return values
 }
 
-func idOf(m *sqlengine.Row) int64     { return int64(m.ID) }
 func queueOf(m *sqlengine.Row) int64  { return m.Queue }
 func textOf(m *sqlengine.Row) *string { return orNull(keyText(m.Key)) }
 func dueOf(m *sqlengine.Row) int64    { return m.Due }
@@ -166,7 +128,7 @@ func expiresOf(m *sqlengine.Row) *int64 {
 // states returns the columns that change with the state.
 func states(rows []*sqlengine.Row) []any {
 	return []any{
-		column(rows, idOf),
+		sqlengine.IDs(rows),
 		column(rows, func(m *sqlengine.Row) int16 { return int16(m.Kind) }),
 		column(rows, func(m *sqlengine.Row) int64 { return m.Ends }),
 		column(rows, dueOf),
@@ -220,7 +182,7 @@ func (t *tx) pages(ctx context.Context, rows []*sqlengine.Row, write func(page [
 
 func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) {
 	t.pages(ctx, rows, func(page []*sqlengine.Row) {
-		args := []any{column(page, idOf), column(page, queueOf), column(page, textOf), column(page, dueOf), engine.DefaultPriority, rows[0].Created, nullable(page, expiresOf)}
+		args := []any{sqlengine.IDs(page), column(page, queueOf), column(page, textOf), column(page, dueOf), engine.DefaultPriority, rows[0].Created, nullable(page, expiresOf)}
 		t.write(t.sql.insert, append(args, contents(page)...)...)
 	})
 	var queues []int64

@@ -21,13 +21,10 @@ var files embed.FS
 // migrationsOf returns the migrations of the store in a schema.
 func migrationsOf(schema string) (*migrate.Set, error) {
 	sub, err := fs.Sub(files, "migrations")
-	if err == nil {
-		var set *migrate.Set
-		if set, err = migrate.New(migrate.Postgres, schema, sub); err == nil {
-			return set, nil
-		}
+	if err != nil {
+		return nil, err
 	}
-	return nil, &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: err.Error()}
+	return migrate.New(migrate.Postgres, schema, sub)
 }
 
 // Migrate creates the tables in a schema ("": DefaultSchema), or updates them to the version

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 	"github.com/tarryhq/tarry/internal/calls"
 )
@@ -71,7 +69,7 @@ func (o *outcomes) run() {
 func (o *outcomes) ask(xids []string) (ended map[string]bool, err error) {
 	ended = make(map[string]bool)
 	err = o.s.outside(o.ctx, "commit", func(t *tx) {
-		t.read(`SELECT x, coalesce(pg_xact_status(x::xid8), 'aborted') FROM unnest($1::text[]) x`, func(r pgx.CollectableRow) error {
+		t.read(`SELECT x, coalesce(pg_xact_status(x::xid8), 'aborted') FROM unnest($1::text[]) x`, func(r sqlengine.Scanner) error {
 			var xid, status string
 			err := r.Scan(&xid, &status)
 			if err == nil && status != "in progress" {

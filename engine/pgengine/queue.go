@@ -3,8 +3,6 @@ package pgengine
 import (
 	"math"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
@@ -13,7 +11,7 @@ import (
 // rows queues the query for the rows of queues.
 func (t *tx) rows(queues []int64, heads *[]sqlengine.Heads) {
 	if len(queues) > 0 {
-		t.read(t.sql.rows, func(r pgx.CollectableRow) error { return scanHeads(r, heads) }, queues)
+		t.read(t.sql.rows, func(r sqlengine.Scanner) error { return scanHeads(r, heads) }, queues)
 	}
 }
 
@@ -35,10 +33,10 @@ func (t *tx) heads(from []sqlengine.LowBound, heads *[]sqlengine.Heads) {
 	for k := range at {
 		args = append(args, at[k], ids[k])
 	}
-	t.read(t.sql.heads, func(r pgx.CollectableRow) error { return scanHeads(r, heads) }, args...)
+	t.read(t.sql.heads, func(r sqlengine.Scanner) error { return scanHeads(r, heads) }, args...)
 }
 
-func scanHeads(r pgx.CollectableRow, heads *[]sqlengine.Heads) error {
+func scanHeads(r sqlengine.Scanner, heads *[]sqlengine.Heads) error {
 	var h sqlengine.Heads
 	var settings []byte
 	var revision int64

@@ -193,7 +193,7 @@ func (s *store) Names(ctx context.Context, names []string, create bool) ([]int64
 
 // names queues the query for the numbers of queues.
 func (t *tx) names(names []string, numbers []int64) {
-	t.read(t.sql.names, func(r pgx.CollectableRow) error {
+	t.read(t.sql.names, func(r sqlengine.Scanner) error {
 		var name string
 		var num int64
 		err := r.Scan(&name, &num)
@@ -209,15 +209,8 @@ func (t *tx) names(names []string, numbers []int64) {
 func (s *store) Queues(ctx context.Context, after string, limit int) (queues []sqlengine.Queue, err error) {
 	err = s.outside(ctx, "queues", func(t *tx) {
 		queues = nil
-		t.read(t.sql.queues, func(r pgx.CollectableRow) error {
-			var q sqlengine.Queue
-			var settings []byte
-			var revision int64
-			err := r.Scan(&q.Num, &q.Name, &q.Paused, &settings, &revision)
-			if err == nil {
-				q.Settings, err = sqlengine.DecodeSettings(settings)
-			}
-			q.Revision = uint64(revision)
+		t.read(t.sql.queues, func(r sqlengine.Scanner) error {
+			q, err := sqlengine.ScanQueue(r)
 			queues = append(queues, q)
 			return err
 		}, after, limit)
@@ -232,7 +225,7 @@ func (s *store) IDs(ctx context.Context, blocks int) ([]engine.ID, error) {
 // reserve reserves ids on a connection or in a transaction. A rollback does not undo that.
 func (s *store) reserve(ctx context.Context, by sender, blocks int) (first []engine.ID, err error) {
 	t := s.tx(by)
-	t.read(t.sql.block, func(r pgx.CollectableRow) error {
+	t.read(t.sql.block, func(r sqlengine.Scanner) error {
 		var block int64
 		err := r.Scan(&block)
 		first = append(first, engine.ID((block-1)*sqlengine.BlockSize+1))
@@ -250,7 +243,7 @@ func (s *store) Fold(ctx context.Context, from int64) (last int64, more bool, er
 	var counts []int16
 	err = s.outside(ctx, "tally", func(t *tx) {
 		queues, counts, minutes = nil, nil, nil
-		t.read(t.sql.fold, func(r pgx.CollectableRow) error {
+		t.read(t.sql.fold, func(r sqlengine.Scanner) error {
 			var queue, minute *int64
 			var count *int16
 			if err := r.Scan(&gone, &last, &queue, &count, &minute); err != nil || queue == nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
@@ -37,7 +38,7 @@ func (t *tx) writeAll(n int, text string, columns ...any) {
 }
 
 // read queues a statement and passes its rows to scan.
-func (t *tx) read(text string, scan func(pgx.CollectableRow) error, args ...any) {
+func (t *tx) read(text string, scan func(sqlengine.Scanner) error, args ...any) {
 	t.batch.Queue(text, args...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			if err := scan(rows); err != nil {
@@ -82,7 +83,7 @@ func (t *tx) Open(ctx context.Context, from []sqlengine.LowBound, lock []int64, 
 
 // time queues the query for the time.
 func (t *tx) time(now *time.Time) {
-	t.read(t.sql.now, func(r pgx.CollectableRow) error {
+	t.read(t.sql.now, func(r sqlengine.Scanner) error {
 		var us int64
 		err := r.Scan(&us)
 		*now = time.UnixMicro(us).UTC()
@@ -126,22 +127,11 @@ func (t *tx) Tally(_ context.Context, changes []sqlengine.Tally) {
 
 func (t *tx) Stock(ctx context.Context, queues []int64, ms int64) (map[int64]sqlengine.Stock, error) {
 	found := make(map[int64]sqlengine.Stock, len(queues))
-	t.read(t.sql.stock, func(r pgx.CollectableRow) error {
-		var queue int64
-		var s sqlengine.Stock
-		err := r.Scan(&queue, &s.Waiting, &s.Ready, &s.Leased, &s.Dead, &s.Finished)
-		found[queue] = s
-		return err
-	}, queues, ms, sqlengine.MinuteOf(ms))
+	t.read(t.sql.stock, sqlengine.ScanStock(found), queues, ms, codec.MinuteOf(ms))
 	return found, t.send(ctx)
 }
 
 func (t *tx) Due(ctx context.Context, queue, end int64) (due []sqlengine.Tally, err error) {
-	t.read(t.sql.due, func(r pgx.CollectableRow) error {
-		d := sqlengine.Tally{Queue: queue, Count: sqlengine.CountDue}
-		err := r.Scan(&d.Minute, &d.N)
-		due = append(due, d)
-		return err
-	}, queue, end)
+	t.read(t.sql.due, sqlengine.ScanDue(queue, &due), queue, end)
 	return due, t.send(ctx)
 }

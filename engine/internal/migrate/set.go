@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+
+	"github.com/tarryhq/tarry/engine"
 )
 
 // MaxName is the most bytes in the name of a store.
@@ -33,9 +35,18 @@ const (
 )
 
 // New returns the migrations in files for the store with this name. The name has letters,
-// digits and underscores, at most MaxName. New fails if a file is malformed.
+// digits and underscores, at most MaxName. New fails with engine.ErrInvalid if it has others,
+// or if a file is malformed.
 func New(d Dialect, store string, files fs.FS) (*Set, error) {
-	if err := CheckName(store); err != nil {
+	s, err := newSet(d, store, files)
+	if err != nil {
+		return nil, engine.Invalid("open", engine.Ref{}, "%v", err)
+	}
+	return s, nil
+}
+
+func newSet(d Dialect, store string, files fs.FS) (*Set, error) {
+	if err := checkName(store); err != nil {
 		return nil, err
 	}
 	before := strings.ReplaceAll(d.before, "{{.}}", store)
@@ -59,8 +70,8 @@ func New(d Dialect, store string, files fs.FS) (*Set, error) {
 	return s, nil
 }
 
-// CheckName returns an error unless store is a valid name of a store.
-func CheckName(store string) error {
+// checkName returns an error unless store is a valid name of a store.
+func checkName(store string) error {
 	ok := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_'
 	}

@@ -51,19 +51,96 @@ func MetaOf(c *engine.Content) []byte {
 	return codec.AppendContent(nil, &engine.Content{ContentType: c.ContentType, Headers: c.Headers})
 }
 
-// Decode sets what columns store encoded. The row keeps meta.
-func (r *Row) Decode(expires *int64, nonce, policy, meta []byte) error {
-	r.Expires = OrNever(expires)
+// Scanner is a row of an answer.
+type Scanner interface{ Scan(dest ...any) error }
+
+// ScanRow reads the columns of a message: id, queue, key, kind, ends, due, expires, created,
+// attempt, nonce, policy, last_error, meta, size and body. The row keeps meta.
+func ScanRow(r Scanner) (*Row, error) {
+	m := new(Row)
+	var id, attempt int64
+	var expires *int64
+	var key, nonce, policy, lastError, meta []byte
+	err := r.Scan(&id, &m.Queue, &key, &m.Kind, &m.Ends, &m.Due, &expires, &m.Created, &attempt, &nonce, &policy, &lastError, &meta, &m.Size, &m.Content.Body)
+	if err != nil {
+		return nil, err
+	}
+	m.ID, m.Key, m.Attempt, m.LastError, m.Expires = engine.ID(id), string(key), uint32(attempt), string(lastError), OrNever(expires)
 	if len(nonce) == len(codec.Nonce{}) {
-		r.Nonce = new(codec.Nonce(nonce))
+		m.Nonce = new(codec.Nonce(nonce))
 	}
 	p := codec.Reader{B: policy}
-	r.Policy = p.Policy()
+	m.Policy = p.Policy()
 	if meta == nil || p.Err != nil {
-		return p.Err
+		return m, p.Err
 	}
 	p = codec.Reader{B: meta}
 	c := p.Content()
-	r.Content.ContentType, r.Content.Headers = c.ContentType, c.Headers
-	return p.Err
+	m.Content.ContentType, m.Content.Headers = c.ContentType, c.Headers
+	return m, p.Err
+}
+
+// ScanMemory reads the columns of a memory: queue, key, id, due, ending, ended and forgotten.
+func ScanMemory(r Scanner) (m Memory, err error) {
+	var id int64
+	err = r.Scan(&m.Queue, &m.Key, &id, &m.Due, &m.Ending, &m.Ended, &m.Forgotten)
+	m.ID = engine.ID(id)
+	return m, err
+}
+
+// ScanQueue reads the columns num, name, paused, settings and revision of a queue.
+func ScanQueue(r Scanner) (q Queue, err error) {
+	var settings []byte
+	if err = r.Scan(&q.Num, &q.Name, &q.Paused, &settings, &q.Revision); err == nil {
+		q.Settings, err = DecodeSettings(settings)
+	}
+	return q, err
+}
+
+// ScanStock returns a scan that adds stocks from the queue and the counts in order.
+func ScanStock(to map[int64]Stock) func(Scanner) error {
+	return func(r Scanner) error {
+		var queue int64
+		var s Stock
+		err := r.Scan(&queue, &s.Waiting, &s.Ready, &s.Leased, &s.Dead, &s.Finished)
+		to[queue] = s
+		return err
+	}
+}
+
+// ScanDue returns a scan that adds a queue's counts of CountDue from the minute and the count.
+func ScanDue(queue int64, to *[]Tally) func(Scanner) error {
+	return func(r Scanner) error {
+		t := Tally{Queue: queue, Count: CountDue}
+		err := r.Scan(&t.Minute, &t.N)
+		*to = append(*to, t)
+		return err
+	}
+}
+
+// ScanBody returns a scan that fills in the bodies of rows from id and body.
+func ScanBody(rows []*Row) func(Scanner) error {
+	byID := make(map[int64]*Row, len(rows))
+	for _, m := range rows {
+		byID[int64(m.ID)] = m
+		m.Content.Body = nil
+	}
+	return func(r Scanner) error {
+		var id int64
+		var body []byte
+		err := r.Scan(&id, &body)
+		if m := byID[id]; m != nil {
+			m.Content.Body = body
+		}
+		return err
+	}
+}
+
+// IDs returns the ids of rows for a column.
+func IDs(rows []*Row) []int64 {
+	ids := make([]int64, len(rows))
+	for i, m := range rows {
+		ids[i] = int64(m.ID)
+	}
+	return ids
 }

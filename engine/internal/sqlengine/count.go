@@ -9,8 +9,6 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
-const minute = int64(time.Minute / time.Millisecond)
-
 // Queue returns the counts of a queue.
 func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, error) {
 	const op = "queue"
@@ -88,20 +86,20 @@ func (e *Engine) count(ctx context.Context, op string, queues []int64) (infos []
 			h, s := w.queues[q], stock[q]
 			info := engine.QueueInfo{
 				Queue: h.Name, Scheduled: s.Waiting - s.Ready, Ready: s.Ready, Leased: s.Leased, Dead: s.Dead, Finished: s.Finished,
-				NextDue: instant(h.Waiting), Paused: h.Paused != 0,
+				NextDue: codec.Instant(h.Waiting), Paused: h.Paused != 0,
 			}
 			if info.Paused {
-				info.PausedUntil = instant(h.Paused)
+				info.PausedUntil = codec.Instant(h.Paused)
 			}
 			if h.Waiting <= w.ms {
-				info.OldestReady = instant(h.Waiting)
+				info.OldestReady = codec.Instant(h.Waiting)
 				ready, at = append(ready, q), append(at, i)
 			}
 			infos[i] = info
 		}
 		next, err := w.nextDue(ready)
 		for i, due := range next {
-			infos[at[i]].NextDue = instant(due)
+			infos[at[i]].NextDue = codec.Instant(due)
 		}
 		return err
 	})
@@ -155,9 +153,9 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 	f.Buckets = make([]engine.Bucket, span/step)
 	minutes := int64(step / time.Minute)
 	err = e.lookWithoutLapsed(ctx, op, []int64{num}, func(w *work) error {
-		first := MinuteOf(w.ms)
+		first := codec.MinuteOf(w.ms)
 		for i := range f.Buckets {
-			f.Buckets[i] = engine.Bucket{From: instant((first + int64(i)*minutes) * minute)}
+			f.Buckets[i] = engine.Bucket{From: codec.Instant((first + int64(i)*minutes) * codec.MinuteMillis)}
 		}
 		due, err := w.tx.Due(w.ctx, num, first+int64(len(f.Buckets))*minutes)
 		f.Overdue = 0

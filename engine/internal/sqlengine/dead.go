@@ -14,7 +14,7 @@ func (h *Heads) keeps(ms int64) int64 {
 	if h.Settings.DeadKeep == 0 {
 		return math.MinInt64
 	}
-	return ms - millis(h.Settings.DeadKeep)
+	return ms - codec.Millis(h.Settings.DeadKeep)
 }
 
 // dropOld drops expired dead messages and memories, at most a chunk of each queue.

@@ -122,27 +122,3 @@ func (e *Engine) clock(database time.Time) time.Time {
 	}
 	return database
 }
-
-func instant(ms int64) time.Time {
-	if ms == never {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms).UTC()
-}
-
-// millis returns d in milliseconds, rounded up.
-func millis(d time.Duration) int64 {
-	ms := int64(d / time.Millisecond)
-	if d%time.Millisecond > 0 {
-		ms++
-	}
-	return ms
-}
-
-// expiry returns when a message with this due time expires under policy p.
-func expiry(due int64, p *engine.Policy) int64 {
-	if p.ExpireAfter <= 0 {
-		return never
-	}
-	return due + millis(p.ExpireAfter)
-}

@@ -186,12 +186,12 @@ func (e *Engine) granted(now, asked time.Time, visits []*visit, idle map[int64]*
 				v.next = idle[v.num].next(ms)
 			}
 			if !g.More {
-				g.NextDue = instant(max(v.next, ms+1))
+				g.NextDue = codec.Instant(max(v.next, ms+1))
 			}
 			e.cache.one(v.num, func(k *cached) {
 				g.Expired, g.Died = k.unreported.expired, k.unreported.died
 				k.unreported = endings{}
-				if k.tell(v.next, asked.Add(instant(v.next).Sub(now))) && !g.More {
+				if k.tell(v.next, asked.Add(codec.Instant(v.next).Sub(now))) && !g.More {
 					late = append(late, v.want.Queue)
 				}
 			})

@@ -174,7 +174,7 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 		x.renew()
 		x.wait(due.Resolve(w.now))
 		if x.Expires != never { // a redriven message never expires, whatever its policy
-			x.Expires = expiry(x.Due, &x.Policy)
+			x.Expires = codec.Expiry(x.Due, &x.Policy)
 		}
 		info = w.info(x)
 		w.advance(x)
@@ -194,7 +194,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		}
 		switch {
 		case x.Due > w.ms:
-			return engine.RefuseNotDue(ref, instant(x.Due)), nil
+			return engine.RefuseNotDue(ref, codec.Instant(x.Due)), nil
 		case w.queues[x.Queue].Paused != 0:
 			return engine.RefuseNotDue(ref, time.Time{}), nil
 		}
@@ -232,7 +232,7 @@ func (w *work) refuseClaim(q int64, ref engine.Ref) (refused, err error) {
 			return engine.RefuseClaim(ref, time.Time{}), nil
 		}
 	}
-	return engine.RefuseClaim(ref, instant(w.nextAllowed(q))), nil
+	return engine.RefuseClaim(ref, codec.Instant(w.nextAllowed(q))), nil
 }
 
 // Get looks a message up, with its body.

@@ -2,7 +2,6 @@ package sqlengine
 
 import (
 	"math"
-	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
@@ -153,14 +152,4 @@ const (
 type Stock struct {
 	Waiting, Ready         int64 // Ready counts a part of Waiting
 	Leased, Dead, Finished int64
-}
-
-// MinuteOf returns the minute of an instant, since 1970.
-func MinuteOf(ms int64) int64 {
-	const minute = int64(time.Minute / time.Millisecond)
-	m := ms / minute
-	if ms < 0 && ms%minute != 0 {
-		m--
-	}
-	return m
 }

@@ -144,7 +144,7 @@ func (w *work) settle(t codec.Token, s *engine.Settlement) engine.Settled {
 	case engine.Extend:
 		x.Kind, x.Ends = Leased, w.deadline(x, s.TTR)
 	}
-	became := engine.Settled{State: x.state(w.ms), Until: instant(x.Ends)}
+	became := engine.Settled{State: x.state(w.ms), Until: codec.Instant(x.Ends)}
 	w.advance(x)
 	return became
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
 // kindOf returns the kind of a waiting message.
@@ -86,7 +87,7 @@ func (w *work) drop(x *row) {
 func (w *work) leave(x *row, how engine.Ending, ended int64) {
 	wasLive := x.live()
 	w.drop(x)
-	until := ended + millis(x.Policy.Remember)
+	until := ended + codec.Millis(x.Policy.Remember)
 	if x.Key == "" || x.Policy.Remember <= 0 || until <= w.ms {
 		return
 	}
@@ -123,22 +124,22 @@ func (w *work) revive(x *row) bool {
 func (w *work) info(x *row) engine.Info {
 	i := engine.Info{
 		ID: x.ID, Queue: w.queues[x.Queue].Name, Key: x.Key, State: x.state(w.ms),
-		Due: instant(x.Due), Created: instant(x.Created / 1000), Expires: instant(x.Expires), Attempt: x.Attempt,
+		Due: codec.Instant(x.Due), Created: codec.Instant(x.Created / 1000), Expires: codec.Instant(x.Expires), Attempt: x.Attempt,
 		Content: x.Content, Policy: x.Policy, LastError: x.LastError,
 	}
 	i.Backoff = slices.Clone(i.Backoff)
 	switch i.State {
 	case engine.Leased:
-		i.Deadline = instant(x.Ends)
+		i.Deadline = codec.Instant(x.Ends)
 	case engine.Dead:
-		i.Died = instant(x.Ends)
+		i.Died = codec.Instant(x.Ends)
 	}
 	return i
 }
 
 func (m *Memory) info(queue string) engine.Info {
 	return engine.Info{
-		ID: m.ID, Queue: queue, Key: m.Key, State: engine.Finished, Due: instant(m.Due),
-		Ending: m.Ending, Ended: instant(m.Ended), Forgotten: instant(m.Forgotten),
+		ID: m.ID, Queue: queue, Key: m.Key, State: engine.Finished, Due: codec.Instant(m.Due),
+		Ending: m.Ending, Ended: codec.Instant(m.Ended), Forgotten: codec.Instant(m.Forgotten),
 	}
 }

@@ -42,8 +42,14 @@ func RefuseDead(op string, ref Ref) error {
 }
 
 // RefuseUnlessWaiting returns the error of a call for scheduled and ready messages that
-// names one in another state, or nil. Gone means that the message does not exist.
+// names one in another state, or in another than its IfState, or nil. Gone means that the
+// message does not exist.
 func RefuseUnlessWaiting(op string, ref Ref, s State) error {
+	if s.Live() {
+		if err := RefuseState(op, ref, s); err != nil {
+			return err
+		}
+	}
 	switch s {
 	case Gone:
 		return Refuse(op, ref, ErrNotFound)

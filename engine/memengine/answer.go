@@ -6,6 +6,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // answer makes the copies of messages that leave the engine. Small pieces of one answer
@@ -96,20 +97,20 @@ func (a *answer) token(t codec.Token) string {
 // info fills in the Info of a message; the body only on request.
 func (a *answer) info(i *engine.Info, m *message, body bool) {
 	i.ID, i.Queue, i.Key, i.State = m.id, a.queue, a.copyText(m.key()), m.state
-	i.Due, i.Created, i.Attempt = codec.Instant(m.due), codec.Instant(m.created), m.attempt
+	i.Due, i.Created, i.Attempt = rules.Instant(m.due), rules.Instant(m.created), m.attempt
 	i.ContentType, i.Policy = m.kind.contentType, m.kind.Policy
 	i.Backoff = copied(i.Backoff)
 	if m.rare != nil {
-		i.Headers, i.LastError, i.Expires = copied(m.rare.headers), m.rare.lastError, codec.Instant(m.rare.expires)
+		i.Headers, i.LastError, i.Expires = copied(m.rare.headers), m.rare.lastError, rules.Instant(m.rare.expires)
 	}
 	if body {
 		i.Body = a.copyBytes(m.body())
 	}
 	switch m.state {
 	case engine.Leased:
-		i.Deadline = codec.Instant(m.end)
+		i.Deadline = rules.Instant(m.end)
 	case engine.Dead:
-		i.Died = codec.Instant(m.end)
+		i.Died = rules.Instant(m.end)
 	}
 	a.left--
 	a.gone++

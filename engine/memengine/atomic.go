@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // PushAtomic stores all messages or none, across queues. The results have an error for the
@@ -139,10 +139,10 @@ func (r *rehearsal) push(q *queue, in *engine.Message) error {
 		s.policy = new(in.Resolve(q.defaults()))
 	}
 	s.state = engine.Scheduled                          // or ready
-	if at := codec.Expiry(s.due, s.policy); at < q.ms { // it expires before the next push
+	if at := rules.Expiry(s.due, s.policy); at < q.ms { // it expires before the next push
 		r.live[q]--
 		s.state, s.ending, s.ended = engine.Gone, engine.Expired, at
-		if at+codec.Millis(s.policy.Remember) > q.ms {
+		if at+rules.Millis(s.policy.Remember) > q.ms {
 			s.state = engine.Finished
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // Queue returns what one queue holds.
@@ -61,12 +61,12 @@ func (e *Engine) count(name string) (info engine.QueueInfo, configured bool) {
 		if q.finished != nil {
 			info.Finished = int64(q.finished.n)
 		}
-		info.NextDue = codec.Instant(q.scheduled.next())
+		info.NextDue = rules.Instant(q.scheduled.next())
 		if info.Ready > 0 {
-			info.OldestReady = codec.Instant(q.oldest())
+			info.OldestReady = rules.Instant(q.oldest())
 		}
 		if info.Paused = q.paused; q.paused {
-			info.PausedUntil = codec.Instant(q.until)
+			info.PausedUntil = rules.Instant(q.until)
 		}
 	})
 	return info, configured
@@ -83,9 +83,9 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 	}
 	f.Buckets = make([]engine.Bucket, span/step)
 	minutes := int64(step / time.Minute)
-	first := codec.MinuteOf(e.now().UnixMilli())
+	first := rules.MinuteOf(e.now().UnixMilli())
 	e.with(name, false, func(q *queue) {
-		first = codec.MinuteOf(q.ms)
+		first = rules.MinuteOf(q.ms)
 		for _, s := range []engine.State{engine.Scheduled, engine.Ready} {
 			for at, bucket := range q.states[s].buckets() {
 				switch n := (at - first) / minutes; {
@@ -98,7 +98,7 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 		}
 	})
 	for i := range f.Buckets {
-		f.Buckets[i].From = codec.Instant((first + int64(i)*minutes) * codec.MinuteMillis)
+		f.Buckets[i].From = rules.Instant((first + int64(i)*minutes) * rules.MinuteMillis)
 	}
 	return f, nil
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // finished tracks remembered keys. A finished message is in msgs and keys, in the state
@@ -20,7 +20,7 @@ const dropChunk = 1000
 
 // leave drops a message that ended in this way, and remembers its key.
 func (q *queue) leave(m *message, how engine.Ending, ended int64) {
-	until := ended + codec.Millis(m.kind.Remember)
+	until := ended + rules.Millis(m.kind.Remember)
 	if m.keyLen == 0 || m.kind.Remember <= 0 || until <= q.ms {
 		q.drop(m)
 		return
@@ -91,7 +91,7 @@ func (q *queue) forgetOver() {
 // finishedInfo returns the Info of a finished message.
 func (q *queue) finishedInfo(m *message) engine.Info {
 	return engine.Info{
-		ID: m.id, Queue: q.name, Key: strings.Clone(m.data), State: engine.Finished, Due: codec.Instant(m.due),
-		Ending: m.ending, Ended: codec.Instant(m.created), Forgotten: codec.Instant(m.end),
+		ID: m.id, Queue: q.name, Key: strings.Clone(m.data), State: engine.Finished, Due: rules.Instant(m.due),
+		Ending: m.ending, Ended: rules.Instant(m.created), Forgotten: rules.Instant(m.end),
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // Lease leases due messages. It waits for nothing but locks.
@@ -28,10 +29,10 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		})
 	}
 	// Time may have passed between wants, and no NextDue may be in the past.
-	grant.Now = codec.Instant(now)
+	grant.Now = rules.Instant(now)
 	for i := range grant.Queues {
 		if g := &grant.Queues[i]; !g.NextDue.IsZero() && !g.NextDue.After(grant.Now) {
-			g.NextDue = codec.Instant(now + 1)
+			g.NextDue = rules.Instant(now + 1)
 		}
 	}
 	return grant, nil
@@ -63,7 +64,7 @@ func (q *queue) lease(want engine.Want, a *answer) engine.Granted {
 	}
 	next := q.next()
 	if !g.More {
-		g.NextDue = codec.Instant(next)
+		g.NextDue = rules.Instant(next)
 	}
 	// A client that was given a later NextDue would miss the end of these leases.
 	q.hint = q.hint || next < q.told && !g.More
@@ -84,11 +85,7 @@ func (q *queue) hold(m *message, ttr time.Duration, a *answer, l *engine.Lease) 
 
 // deadline returns the deadline of a lease that starts now. It is never in the past.
 func (q *queue) deadline(m *message, ttr time.Duration) int64 {
-	if ttr <= 0 {
-		ttr = m.kind.TTR
-	}
-	ttr += m.kind.Spread(m.id, m.attempt)
-	return max(q.ms+1, engine.When{In: ttr}.Resolve(q.now))
+	return rules.Deadline(&m.kind.Policy, m.id, m.attempt, ttr, q.now)
 }
 
 // Claim leases the message that ref means if it is due.
@@ -101,7 +98,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		case err != nil:
 			return err
 		case m.state == engine.Scheduled:
-			return engine.RefuseNotDue(ref, codec.Instant(m.due))
+			return engine.RefuseNotDue(ref, rules.Instant(m.due))
 		case q.paused:
 			return engine.RefuseNotDue(ref, time.Time{})
 		}

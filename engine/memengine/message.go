@@ -107,13 +107,6 @@ func (m *message) setError(reason string) {
 // alone reports whether a ready message must be leased alone.
 func (m *message) alone() bool { return m.nonce != nil && m.kind.Alone(m.attempt) }
 
-// giveBack uncounts the attempt of the last lease.
-func (m *message) giveBack() {
-	if m.attempt > 0 {
-		m.attempt--
-	}
-}
-
 // byEnd is the order of lists, for messages of one state.
 func byEnd(a, b *message) int {
 	return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.id, b.id))

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // minutes holds the messages of one state by the minute in which the state ends. Adding and
@@ -73,7 +74,7 @@ func (x *minutes) buckets() iter.Seq2[int64, *bucket] {
 }
 
 func (x *minutes) add(m *message) {
-	at := codec.MinuteOf(m.end)
+	at := rules.MinuteOf(m.end)
 	b := x.bucket(at)
 	if b == nil {
 		b = x.make(at)
@@ -88,7 +89,7 @@ func (x *minutes) add(m *message) {
 }
 
 func (x *minutes) remove(m *message) {
-	at := codec.MinuteOf(m.end)
+	at := rules.MinuteOf(m.end)
 	b := x.bucket(at)
 	if m.prev != 0 {
 		x.msgs.at(m.prev).next = m.next
@@ -125,7 +126,7 @@ func (x *minutes) messages(b *bucket) iter.Seq[*message] {
 func (x *minutes) page(in codec.Span, newest bool, limit int) []*message {
 	var keys []int64
 	for at := range x.buckets() {
-		if at >= codec.MinuteOf(in.Low.At) && at <= codec.MinuteOf(in.High.At) {
+		if at >= rules.MinuteOf(in.Low.At) && at <= rules.MinuteOf(in.High.At) {
 			keys = append(keys, at)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // Whatever happened before, the queue's orders agree with each other.
@@ -164,7 +165,7 @@ func check(t *testing.T, e *Engine, q *queue) {
 
 func TestMinutesBefore1970(t *testing.T) {
 	for ms, want := range map[int64]int64{-1: -1, 0: 0, -60_000: -1, -60_001: -2, 59_999: 0, 60_000: 1} {
-		if got := codec.MinuteOf(ms); got != want {
+		if got := rules.MinuteOf(ms); got != want {
 			t.Errorf("minute of %d: %d, want %d", ms, got, want)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 	"github.com/tarryhq/tarry/internal/calls"
 )
 
@@ -60,7 +60,7 @@ func (q *queue) refusal(key string, s *seat, policy engine.Conflict) error {
 	case policy == engine.Keep:
 		return nil
 	case s.state == engine.Finished:
-		return engine.RefuseFinished(engine.Ref{Queue: q.name, Key: key}, s.ending, codec.Instant(s.ended))
+		return engine.RefuseFinished(engine.Ref{Queue: q.name, Key: key}, s.ending, rules.Instant(s.ended))
 	case policy == engine.Reject:
 		return q.refuse(key, engine.ErrExists)
 	case s.state == engine.Leased:
@@ -91,7 +91,7 @@ func (q *queue) push(in *engine.Message, admitted bool) engine.PushResult {
 	m.place, m.id = place, engine.ID(q.engine.lastID.Add(1))
 	m.setContent(in, q.kindOf(in))
 	m.due, m.created = in.Due.Resolve(q.now), q.ms
-	m.setExpires(codec.Expiry(m.due, &m.kind.Policy))
+	m.setExpires(rules.Expiry(m.due, &m.kind.Policy))
 	q.ids.add(m)
 	if in.Key != "" {
 		m.hash = q.hashKey(in.Key)
@@ -117,7 +117,7 @@ func (q *queue) conflict(m *message, in *engine.Message) engine.PushResult {
 	if in.OnConflict != engine.KeepDue {
 		m.due = in.Due.Resolve(q.now)
 	}
-	m.setExpires(codec.Expiry(m.due, &m.kind.Policy))
+	m.setExpires(rules.Expiry(m.due, &m.kind.Policy))
 	q.renew(m)
 	q.place(m)
 	return m.result(engine.Replaced, nil)
@@ -129,9 +129,9 @@ func (q *queue) renew(m *message) {
 }
 
 func (m *message) result(o engine.Outcome, err error) engine.PushResult {
-	r := engine.PushResult{Outcome: o, ID: m.id, Due: codec.Instant(m.due), State: m.state, Err: err}
+	r := engine.PushResult{Outcome: o, ID: m.id, Due: rules.Instant(m.due), State: m.state, Err: err}
 	if m.state == engine.Finished {
-		r.Ending, r.Ended = m.ending, codec.Instant(m.created)
+		r.Ending, r.Ended = m.ending, rules.Instant(m.created)
 	}
 	return r
 }

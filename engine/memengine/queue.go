@@ -241,11 +241,6 @@ func (q *queue) findWaiting(op string, ref engine.Ref) (*message, error) {
 	if m == nil {
 		return nil, engine.RefuseUnlessWaiting(op, ref, engine.Gone)
 	}
-	if m.live {
-		if err := engine.RefuseState(op, ref, m.state); err != nil {
-			return nil, err
-		}
-	}
 	return m, engine.RefuseUnlessWaiting(op, ref, m.state)
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 	"github.com/tarryhq/tarry/internal/calls"
 )
 
@@ -81,7 +81,7 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 		q.take(m)
 		m.due = due.Resolve(q.now)
 		if m.expires() != none { // a redriven message never expires, whatever its policy
-			m.setExpires(codec.Expiry(m.due, &m.kind.Policy))
+			m.setExpires(rules.Expiry(m.due, &m.kind.Policy))
 		}
 		q.renew(m)
 		q.place(m)

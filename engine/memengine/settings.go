@@ -8,6 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/pace"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // settings are the configuration of a queue, and the state to enforce it.
@@ -126,7 +127,7 @@ func (q *queue) oldestDead() codec.Place {
 	if q.settings == nil || q.settings.DeadKeep == 0 {
 		return codec.WholeList.Low
 	}
-	return codec.Place{At: q.ms - codec.Millis(q.settings.DeadKeep)}
+	return codec.Place{At: q.ms - rules.Millis(q.settings.DeadKeep)}
 }
 
 // stays reports whether a dead message is still kept.
@@ -197,7 +198,7 @@ func (q *queue) refuseClaim(ref engine.Ref) error {
 	case q.full():
 		return engine.RefuseClaim(ref, time.Time{})
 	}
-	return engine.RefuseClaim(ref, codec.Instant(q.nextAllowed()))
+	return engine.RefuseClaim(ref, rules.Instant(q.nextAllowed()))
 }
 
 // ceil returns t in milliseconds, rounded up.

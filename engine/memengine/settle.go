@@ -6,6 +6,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 	"github.com/tarryhq/tarry/internal/calls"
 )
 
@@ -63,46 +64,29 @@ func (q *queue) settle(t codec.Token, s *engine.Settlement) engine.Settled {
 	if m == nil || m.nonce == nil || *m.nonce != t.Nonce {
 		return engine.Settled{Err: lost(q.name, t.ID)}
 	}
-	last := m.attempt >= m.kind.MaxAttempts
-	revives := s.Do == engine.Snooze || s.Do == engine.Release || s.Do == engine.Extend || s.Do == engine.Retry && !last
-	if m.state == engine.Dead && revives && q.byKey(m.key()) != nil {
+	v := rules.Settle(s, &m.kind.Policy, m.due, m.attempt, q.now)
+	if m.state == engine.Dead && v.State.Live() && q.byKey(m.key()) != nil {
 		return engine.Settled{Err: lost(q.name, t.ID)}
 	}
-	if s.Do != engine.Extend {
+	if v.State != engine.Leased {
 		m.nonce = nil
 	}
-	switch s.Do {
-	case engine.Ack:
+	switch v.State {
+	case engine.Gone:
 		q.leave(m, engine.Acked, q.ms)
 		return engine.Settled{State: engine.Gone}
-	case engine.Retry:
-		if last {
-			return q.bury(m, s.KeptReason())
-		}
-		when := engine.When{In: m.kind.RetryDelay(m.attempt)}
-		if s.When != nil {
-			when = *s.When
-		}
-		m.setError(s.KeptReason())
-		q.move(m, when.Resolve(q.now))
-	case engine.Bury:
-		return q.bury(m, s.KeptReason())
-	case engine.Snooze:
-		m.giveBack()
-		q.move(m, s.When.Resolve(q.now))
-	case engine.Release:
-		m.giveBack()
-		q.move(m, m.due)
-	case engine.Extend:
+	case engine.Dead:
+		q.die(m, q.ms, v.Reason)
+		q.dropDead()
+		return engine.Settled{State: engine.Dead}
+	case engine.Leased:
 		q.take(m)
 		q.put(m, engine.Leased, q.deadline(m, s.TTR))
+	default:
+		if m.attempt = v.Attempt; s.Do == engine.Retry {
+			m.setError(v.Reason)
+		}
+		q.move(m, v.Due)
 	}
-	return engine.Settled{State: m.state, Until: codec.Instant(m.end)}
-}
-
-// bury makes a message dead, and drops one if there are too many.
-func (q *queue) bury(m *message, reason string) engine.Settled {
-	q.die(m, q.ms, reason)
-	q.dropDead()
-	return engine.Settled{State: engine.Dead}
+	return engine.Settled{State: m.state, Until: rules.Instant(m.end)}
 }

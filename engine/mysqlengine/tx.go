@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
@@ -200,7 +200,7 @@ func appendChange(b []byte, c sqlengine.Tally) []byte {
 
 func (t *tx) Stock(ctx context.Context, queues []int64, ms int64) (map[int64]sqlengine.Stock, error) {
 	found := make(map[int64]sqlengine.Stock, len(queues))
-	minute := codec.MinuteOf(ms)
+	minute := rules.MinuteOf(ms)
 	ask := newStatement(t.sql.stock, queues, queues, minute, minute, queues, queues, minute*time.Minute.Milliseconds(), ms)
 	t.read(ctx, ask, sqlengine.ScanStock(found))
 	return found, t.send(ctx)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
@@ -127,7 +127,7 @@ func (t *tx) Tally(_ context.Context, changes []sqlengine.Tally) {
 
 func (t *tx) Stock(ctx context.Context, queues []int64, ms int64) (map[int64]sqlengine.Stock, error) {
 	found := make(map[int64]sqlengine.Stock, len(queues))
-	t.read(t.sql.stock, sqlengine.ScanStock(found), queues, ms, codec.MinuteOf(ms))
+	t.read(t.sql.stock, sqlengine.ScanStock(found), queues, ms, rules.MinuteOf(ms))
 	return found, t.send(ctx)
 }
 

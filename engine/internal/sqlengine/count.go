@@ -7,6 +7,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // Queue returns the counts of a queue.
@@ -86,20 +87,20 @@ func (e *Engine) count(ctx context.Context, op string, queues []int64) (infos []
 			h, s := w.queues[q], stock[q]
 			info := engine.QueueInfo{
 				Queue: h.Name, Scheduled: s.Waiting - s.Ready, Ready: s.Ready, Leased: s.Leased, Dead: s.Dead, Finished: s.Finished,
-				NextDue: codec.Instant(h.Waiting), Paused: h.Paused != 0,
+				NextDue: rules.Instant(h.Waiting), Paused: h.Paused != 0,
 			}
 			if info.Paused {
-				info.PausedUntil = codec.Instant(h.Paused)
+				info.PausedUntil = rules.Instant(h.Paused)
 			}
 			if h.Waiting <= w.ms {
-				info.OldestReady = codec.Instant(h.Waiting)
+				info.OldestReady = rules.Instant(h.Waiting)
 				ready, at = append(ready, q), append(at, i)
 			}
 			infos[i] = info
 		}
 		next, err := w.nextDue(ready)
 		for i, due := range next {
-			infos[at[i]].NextDue = codec.Instant(due)
+			infos[at[i]].NextDue = rules.Instant(due)
 		}
 		return err
 	})
@@ -153,9 +154,9 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 	f.Buckets = make([]engine.Bucket, span/step)
 	minutes := int64(step / time.Minute)
 	err = e.lookWithoutLapsed(ctx, op, []int64{num}, func(w *work) error {
-		first := codec.MinuteOf(w.ms)
+		first := rules.MinuteOf(w.ms)
 		for i := range f.Buckets {
-			f.Buckets[i] = engine.Bucket{From: codec.Instant((first + int64(i)*minutes) * codec.MinuteMillis)}
+			f.Buckets[i] = engine.Bucket{From: rules.Instant((first + int64(i)*minutes) * rules.MinuteMillis)}
 		}
 		due, err := w.tx.Due(w.ctx, num, first+int64(len(f.Buckets))*minutes)
 		f.Overdue = 0

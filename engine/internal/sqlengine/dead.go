@@ -5,6 +5,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 func boundsDead(s *engine.Settings) bool { return s.DeadMax > 0 }
@@ -14,7 +15,7 @@ func (h *Heads) keeps(ms int64) int64 {
 	if h.Settings.DeadKeep == 0 {
 		return math.MinInt64
 	}
-	return ms - codec.Millis(h.Settings.DeadKeep)
+	return ms - rules.Millis(h.Settings.DeadKeep)
 }
 
 // dropOld drops expired dead messages and memories, at most a chunk of each queue.

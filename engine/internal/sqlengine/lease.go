@@ -8,6 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // Lease leases due messages. Unless it expects some, it first looks at the queues in one
@@ -186,12 +187,12 @@ func (e *Engine) granted(now, asked time.Time, visits []*visit, idle map[int64]*
 				v.next = idle[v.num].next(ms)
 			}
 			if !g.More {
-				g.NextDue = codec.Instant(max(v.next, ms+1))
+				g.NextDue = rules.Instant(max(v.next, ms+1))
 			}
 			e.cache.one(v.num, func(k *cached) {
 				g.Expired, g.Died = k.unreported.expired, k.unreported.died
 				k.unreported = endings{}
-				if k.tell(v.next, asked.Add(codec.Instant(v.next).Sub(now))) && !g.More {
+				if k.tell(v.next, asked.Add(rules.Instant(v.next).Sub(now))) && !g.More {
 					late = append(late, v.want.Queue)
 				}
 			})
@@ -421,11 +422,7 @@ func (w *work) hold(x *row, ttr time.Duration) {
 
 // deadline returns the deadline of a lease that begins now. It is in the future.
 func (w *work) deadline(x *row, ttr time.Duration) int64 {
-	if ttr <= 0 {
-		ttr = x.Policy.TTR
-	}
-	ttr += x.Policy.Spread(x.ID, x.Attempt)
-	return max(w.ms+1, engine.When{In: ttr}.Resolve(w.now))
+	return rules.Deadline(&x.Policy, x.ID, x.Attempt, ttr, w.now)
 }
 
 // alone reports whether a ready row must be leased alone.

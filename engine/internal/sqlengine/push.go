@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 	"github.com/tarryhq/tarry/internal/calls"
 )
 
@@ -178,7 +178,7 @@ func (w *work) push(num int64, id engine.ID, in *engine.Message, room map[int64]
 		case s.memory != nil && !anew:
 			r := s.memory.result()
 			if r.Outcome = engine.Kept; in.OnConflict == engine.Reject {
-				r.Outcome, r.Err = 0, engine.RefuseFinished(ref, s.memory.Ending, codec.Instant(s.memory.Ended))
+				r.Outcome, r.Err = 0, engine.RefuseFinished(ref, s.memory.Ending, rules.Instant(s.memory.Ended))
 			}
 			return r
 		}
@@ -191,7 +191,7 @@ func (w *work) push(num int64, id engine.ID, in *engine.Message, room map[int64]
 	x := &row{Row: Row{ID: id, Queue: num, Key: in.Key, Created: w.now.UnixMicro()}}
 	w.fill(x, in)
 	x.wait(in.Due.Resolve(w.now))
-	x.Expires = codec.Expiry(x.Due, &x.Policy)
+	x.Expires = rules.Expiry(x.Due, &x.Policy)
 	w.enter(x)
 	if s != nil {
 		s.holder, s.memory = x, nil
@@ -240,7 +240,7 @@ func (w *work) conflict(x *row, in *engine.Message) engine.PushResult {
 	}
 	x.renew()
 	x.wait(due)
-	x.Expires = codec.Expiry(due, &x.Policy)
+	x.Expires = rules.Expiry(due, &x.Policy)
 	r = x.result(w.ms)
 	r.Outcome = engine.Replaced
 	w.advance(x)
@@ -249,10 +249,10 @@ func (w *work) conflict(x *row, in *engine.Message) engine.PushResult {
 
 // result describes a live row for a push.
 func (x *row) result(ms int64) engine.PushResult {
-	return engine.PushResult{ID: x.ID, Due: codec.Instant(x.Due), State: x.state(ms)}
+	return engine.PushResult{ID: x.ID, Due: rules.Instant(x.Due), State: x.state(ms)}
 }
 
 // result describes a finished message for a push of its key.
 func (m *Memory) result() engine.PushResult {
-	return engine.PushResult{ID: m.ID, Due: codec.Instant(m.Due), State: engine.Finished, Ending: m.Ending, Ended: codec.Instant(m.Ended)}
+	return engine.PushResult{ID: m.ID, Due: rules.Instant(m.Due), State: engine.Finished, Ending: m.Ending, Ended: rules.Instant(m.Ended)}
 }

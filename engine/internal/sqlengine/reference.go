@@ -7,6 +7,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // Cancel removes messages in one transaction; by id dead ones too.
@@ -155,13 +156,7 @@ func (w *work) refuseUnlessWaiting(op string, ref engine.Ref, x *row) error {
 	if x == nil {
 		return engine.ErrNotFound
 	}
-	state := x.state(w.ms)
-	if state.Live() {
-		if err := engine.RefuseState(op, ref, state); err != nil {
-			return err
-		}
-	}
-	return engine.RefuseUnlessWaiting(op, ref, state)
+	return engine.RefuseUnlessWaiting(op, ref, x.state(w.ms))
 }
 
 // Reschedule moves the due time of a scheduled or ready message.
@@ -174,7 +169,7 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 		x.renew()
 		x.wait(due.Resolve(w.now))
 		if x.Expires != never { // a redriven message never expires, whatever its policy
-			x.Expires = codec.Expiry(x.Due, &x.Policy)
+			x.Expires = rules.Expiry(x.Due, &x.Policy)
 		}
 		info = w.info(x)
 		w.advance(x)
@@ -194,7 +189,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		}
 		switch {
 		case x.Due > w.ms:
-			return engine.RefuseNotDue(ref, codec.Instant(x.Due)), nil
+			return engine.RefuseNotDue(ref, rules.Instant(x.Due)), nil
 		case w.queues[x.Queue].Paused != 0:
 			return engine.RefuseNotDue(ref, time.Time{}), nil
 		}
@@ -232,7 +227,7 @@ func (w *work) refuseClaim(q int64, ref engine.Ref) (refused, err error) {
 			return engine.RefuseClaim(ref, time.Time{}), nil
 		}
 	}
-	return engine.RefuseClaim(ref, codec.Instant(w.nextAllowed(q))), nil
+	return engine.RefuseClaim(ref, rules.Instant(w.nextAllowed(q))), nil
 }
 
 // Get looks a message up, with its body.

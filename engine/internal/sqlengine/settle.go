@@ -6,6 +6,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // Settle ends or extends leases, in one transaction.
@@ -109,42 +110,29 @@ func (w *work) settle(t codec.Token, s *engine.Settlement) engine.Settled {
 	if x == nil || x.gone || x.Nonce == nil || *x.Nonce != t.Nonce || x.Queue != int64(t.Queue) {
 		return engine.Settled{Err: lost(w.name(int64(t.Queue)), t.ID)}
 	}
-	last := x.Attempt >= x.Policy.MaxAttempts
-	revives := s.Do == engine.Snooze || s.Do == engine.Release || s.Do == engine.Extend || s.Do == engine.Retry && !last
-	if x.Kind == Dead && revives && !w.revive(x) {
+	v := rules.Settle(s, &x.Policy, x.Due, x.Attempt, w.now)
+	if x.Kind == Dead && v.State.Live() && !w.revive(x) {
 		return engine.Settled{Err: lost(w.queues[x.Queue].Name, t.ID)}
 	}
-	if s.Do != engine.Extend {
+	if v.State != engine.Leased {
 		x.Nonce = nil
 	}
-	switch s.Do {
-	case engine.Ack:
+	switch v.State {
+	case engine.Gone:
 		w.leave(x, engine.Acked, w.ms)
 		return engine.Settled{State: engine.Gone}
-	case engine.Retry:
-		if last {
-			w.die(x, s.KeptReason())
-			return engine.Settled{State: engine.Dead}
-		}
-		when := engine.When{In: x.Policy.RetryDelay(x.Attempt)}
-		if s.When != nil {
-			when = *s.When
-		}
-		x.LastError = s.KeptReason()
-		x.wait(when.Resolve(w.now))
-	case engine.Bury:
-		w.die(x, s.KeptReason())
+	case engine.Dead:
+		w.die(x, v.Reason)
 		return engine.Settled{State: engine.Dead}
-	case engine.Snooze:
-		x.giveBack()
-		x.wait(s.When.Resolve(w.now))
-	case engine.Release:
-		x.giveBack()
-		x.wait(x.Due)
-	case engine.Extend:
+	case engine.Leased:
 		x.Kind, x.Ends = Leased, w.deadline(x, s.TTR)
+	default:
+		if x.Attempt = v.Attempt; s.Do == engine.Retry {
+			x.LastError = v.Reason
+		}
+		x.wait(v.Due)
 	}
-	became := engine.Settled{State: x.state(w.ms), Until: codec.Instant(x.Ends)}
+	became := engine.Settled{State: x.state(w.ms), Until: rules.Instant(x.Ends)}
 	w.advance(x)
 	return became
 }

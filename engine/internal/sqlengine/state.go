@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // kindOf returns the kind of a waiting message.
@@ -69,13 +69,6 @@ func (w *work) die(x *row, reason string) {
 // renew resets a message: no attempts, and no old token settles.
 func (x *row) renew() { x.Attempt, x.Nonce = 0, nil }
 
-// giveBack undoes the attempt that the last lease counted.
-func (x *row) giveBack() {
-	if x.Attempt > 0 {
-		x.Attempt--
-	}
-}
-
 // drop removes a message without a memory.
 func (w *work) drop(x *row) {
 	w.freeKey(x)
@@ -87,7 +80,7 @@ func (w *work) drop(x *row) {
 func (w *work) leave(x *row, how engine.Ending, ended int64) {
 	wasLive := x.live()
 	w.drop(x)
-	until := ended + codec.Millis(x.Policy.Remember)
+	until := ended + rules.Millis(x.Policy.Remember)
 	if x.Key == "" || x.Policy.Remember <= 0 || until <= w.ms {
 		return
 	}
@@ -124,22 +117,22 @@ func (w *work) revive(x *row) bool {
 func (w *work) info(x *row) engine.Info {
 	i := engine.Info{
 		ID: x.ID, Queue: w.queues[x.Queue].Name, Key: x.Key, State: x.state(w.ms),
-		Due: codec.Instant(x.Due), Created: codec.Instant(x.Created / 1000), Expires: codec.Instant(x.Expires), Attempt: x.Attempt,
+		Due: rules.Instant(x.Due), Created: rules.Instant(x.Created / 1000), Expires: rules.Instant(x.Expires), Attempt: x.Attempt,
 		Content: x.Content, Policy: x.Policy, LastError: x.LastError,
 	}
 	i.Backoff = slices.Clone(i.Backoff)
 	switch i.State {
 	case engine.Leased:
-		i.Deadline = codec.Instant(x.Ends)
+		i.Deadline = rules.Instant(x.Ends)
 	case engine.Dead:
-		i.Died = codec.Instant(x.Ends)
+		i.Died = rules.Instant(x.Ends)
 	}
 	return i
 }
 
 func (m *Memory) info(queue string) engine.Info {
 	return engine.Info{
-		ID: m.ID, Queue: queue, Key: m.Key, State: engine.Finished, Due: codec.Instant(m.Due),
-		Ending: m.Ending, Ended: codec.Instant(m.Ended), Forgotten: codec.Instant(m.Forgotten),
+		ID: m.ID, Queue: queue, Key: m.Key, State: engine.Finished, Due: rules.Instant(m.Due),
+		Ending: m.Ending, Ended: rules.Instant(m.Ended), Forgotten: rules.Instant(m.Forgotten),
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // tallies are changes of counts.
@@ -24,7 +24,7 @@ func (t tallies) count(r *Row, n int64) {
 	switch r.Kind {
 	case Waiting, Ranked:
 		t[tallyOf{r.Queue, CountWaiting, 0}] += n
-		t[tallyOf{r.Queue, CountDue, codec.MinuteOf(r.Due)}] += n
+		t[tallyOf{r.Queue, CountDue, rules.MinuteOf(r.Due)}] += n
 	case Leased:
 		t[tallyOf{r.Queue, CountLeased, 0}] += n
 	case Dead:

@@ -1,4 +1,6 @@
-package codec
+// Package rules has the rules of a message that the engines written in Go share: pure functions
+// of the message, the call and the present.
+package rules
 
 import (
 	"math"

@@ -117,13 +117,13 @@ func (t *tx) carryOut(ctx context.Context, all []*statement) error {
 	return rows.Err()
 }
 
-func (t *tx) Open(ctx context.Context, from []sqlengine.LowBound, lock []int64, first sqlengine.First) (o sqlengine.Opened, err error) {
+func (t *tx) Open(ctx context.Context, first sqlengine.First) (o sqlengine.Opened, err error) {
 	t.timeout = first.Timeout
 	wait := timeouts[t.timeout]
-	if len(lock) > 0 {
-		t.read(ctx, locking(wait, t.sql.lockQueues, lock), nil)
+	if len(first.Lock) > 0 {
+		t.read(ctx, locking(wait, t.sql.lockQueues, first.Lock), nil)
 	}
-	answer := t.askHeads(ctx, from, first.Queues)
+	answer := t.askHeads(ctx, first.From, first.Queues)
 	t.byID(ctx, &o.Rows, first.IDs, wait, false)
 	t.byKey(ctx, &o.Rows, first.Names, wait, false)
 	again := t.ranges(ctx, first.Ranges, &o.Ranges)

@@ -61,15 +61,15 @@ func (t *tx) send(ctx context.Context) error {
 	return t.err
 }
 
-func (t *tx) Open(ctx context.Context, from []sqlengine.LowBound, lock []int64, first sqlengine.First) (o sqlengine.Opened, err error) {
+func (t *tx) Open(ctx context.Context, first sqlengine.First) (o sqlengine.Opened, err error) {
 	if wait := lockTimeouts[first.Timeout]; wait != "" {
 		t.write(wait)
 	}
-	if len(lock) > 0 {
-		t.write(t.sql.lockQueues, lock)
+	if len(first.Lock) > 0 {
+		t.write(t.sql.lockQueues, first.Lock)
 	}
 	t.time(&o.Now)
-	t.heads(from, &o.Heads)
+	t.heads(first.From, &o.Heads)
 	t.rows(first.Queues, &o.Heads)
 	if len(first.IDs) > 0 {
 		t.byID(&o.Rows, first.IDs, sqlengine.Wait, false)

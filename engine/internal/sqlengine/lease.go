@@ -24,7 +24,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	}
 	visits := make([]*visit, len(wants))
 	for i, want := range wants {
-		visits[i] = &visit{want: want, num: nums[i], bytes: engine.AnswerBytes}
+		visits[i] = &visit{want: want, num: nums[i]}
 		visits[i].granted.Err = want.Check()
 	}
 	e.cache.each(distinct, func(_ int64, k *cached) { k.asking++ })
@@ -167,7 +167,6 @@ func boundsFlight(s *engine.Settings) bool { return s.InFlight > 0 }
 type visit struct {
 	want     engine.Want
 	num      int64 // 0: there is no such queue
-	bytes    int   // most bytes of bodies
 	granted  engine.Granted
 	next     int64 // when there may be more
 	answered bool  // next is set
@@ -268,7 +267,7 @@ func (w *work) lease(visits []*visit) (finish func(), err error) {
 			bytes, n := 0, 0
 			for _, x := range ready {
 				alone := x.alone()
-				if n == v.want.Max || n == left || bytes >= v.bytes || alone && n > 0 {
+				if n == v.want.Max || n == left || bytes >= engine.AnswerBytes || alone && n > 0 {
 					break
 				}
 				n++

@@ -58,7 +58,8 @@ func (e *Engine) onQueue(ctx context.Context, op, name string, create bool, do f
 	if err != nil || num == 0 {
 		return err
 	}
-	return e.doLocked(ctx, op, num, func(w *work) error { return do(w, w.queues[num]) })
+	one := []int64{num}
+	return e.do(ctx, op, one, First{Lock: one}, nil, func(w *work) error { return do(w, w.queues[num]) })
 }
 
 // Purge removes the messages that were scheduled or ready when it began, and those that also

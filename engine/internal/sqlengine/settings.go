@@ -72,7 +72,7 @@ func revision(n uint64) string { return strconv.FormatUint(n, 10) }
 func (e *Engine) dropDead(ctx context.Context, op string, num int64) error {
 	one := []int64{num}
 	for more := true; more; {
-		err := e.run(ctx, op, one, one, First{Whole: true}, nil, func(w *work) error {
+		err := e.do(ctx, op, one, First{Whole: true, Lock: one}, nil, func(w *work) error {
 			if err := w.dropOld(one); err != nil {
 				return err
 			}

@@ -89,10 +89,8 @@ type Sooner struct {
 // returns their errors; their order is kept. A write of nothing does nothing.
 type Tx interface {
 	// Open comes first. It returns the database's time, the Heads of queues, and the rows of
-	// first, as ByID and ByKey read them. Before it reads, it locks the queues in lock, in
-	// the order of their numbers, until the transaction ends. It leaves out queues that do
-	// not exist. For first.Queues it reads only the queue's row.
-	Open(ctx context.Context, from []LowBound, lock []int64, first First) (Opened, error)
+	// first, as ByID and ByKey read them. It leaves out queues that do not exist.
+	Open(ctx context.Context, first First) (Opened, error)
 	// Heads is Store.Heads without the time. It sees this transaction's writes.
 	Heads(ctx context.Context, from []LowBound) ([]Heads, error)
 	// Leave is Heads at the end of the transaction. heads returns them after the commit.
@@ -128,6 +126,10 @@ const BriefMost = 50 * time.Millisecond
 
 // First names the rows that the opening of a transaction reads and locks.
 type First struct {
+	// Lock has the queues to lock before anything is read, until the transaction ends, in the
+	// order of their numbers.
+	Lock   []int64
+	From   []LowBound  // of the queues whose Heads are read
 	IDs    []engine.ID // in order
 	Names  []Name      // in order of queue and key
 	Ranges []Range     // none with IDs or Names

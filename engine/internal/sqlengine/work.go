@@ -81,24 +81,13 @@ var errMustLock = fmt.Errorf("%w: a queue is to be locked", ErrInternal)
 // locks the rows in first, and the queues with settings for which only returns true; nil: none.
 // fn starts afresh each time.
 func (e *Engine) do(ctx context.Context, op string, queues []int64, first First, only condition, fn func(*work) error) error {
-	var lock []int64
 	if only != nil {
-		lock = e.cache.withSettings(queues, only)
+		first.Lock = e.cache.withSettings(queues, only)
 	}
-	return e.run(ctx, op, queues, lock, first, only, fn)
-}
-
-// doLocked is do with a queue locked.
-func (e *Engine) doLocked(ctx context.Context, op string, queue int64, fn func(*work) error) error {
-	one := []int64{queue}
-	return e.run(ctx, op, one, one, First{}, nil, fn)
-}
-
-func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first First, only condition, fn func(*work) error) error {
 	var w *work
 	err := e.repeat(ctx, op, first.Timeout, func() error {
 		err := e.in(ctx, op, func(tx Tx) (err error) {
-			if w, err = e.openFor(ctx, tx, op, queues, lock, first); err != nil {
+			if w, err = e.openFor(ctx, tx, op, queues, first); err != nil {
 				return err
 			}
 			if only != nil {
@@ -117,35 +106,20 @@ func (e *Engine) run(ctx context.Context, op string, queues, lock []int64, first
 			return err
 		})
 		if err == errMustLock {
-			lock = w.locked
+			first.Lock = w.locked
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	e.committed(w)
-	return nil
-}
-
-// committed does the work that follows a commit.
-func (e *Engine) committed(w *work) {
 	e.fold(len(w.order))
 	if e.cfg.later != nil {
 		e.cfg.later(w.conclude)
 	} else {
 		w.conclude()
 	}
-}
-
-// work returns an empty work.
-func (e *Engine) work(ctx context.Context, tx Tx, op string, now time.Time, queues int) *work {
-	return &work{
-		e: e, ctx: ctx, tx: tx, op: op, now: now, ms: now.UnixMilli(),
-		queues: make(map[int64]*queue, queues),
-		rows:   make(map[engine.ID]*row),
-		keys:   make(map[Name]*keyState),
-	}
+	return nil
 }
 
 // repeat runs a transaction until others do not undo it. Without a timeout, waiting for locks
@@ -201,7 +175,7 @@ func (w *work) mustLock(queues []int64) error {
 func (e *Engine) look(ctx context.Context, op string, queues []int64, first First, fn func(*work) error) error {
 	return e.repeat(ctx, op, NoTimeout, func() error {
 		return e.in(ctx, op, func(tx Tx) error {
-			w, err := e.openFor(ctx, tx, op, queues, nil, first)
+			w, err := e.openFor(ctx, tx, op, queues, first)
 			if err != nil {
 				return err
 			}
@@ -212,16 +186,18 @@ func (e *Engine) look(ctx context.Context, op string, queues []int64, first Firs
 
 // openFor opens a transaction over queues. Only a lease needs their first rows, unless first
 // says otherwise.
-func (e *Engine) openFor(ctx context.Context, tx Tx, op string, queues, lock []int64, first First) (*work, error) {
+func (e *Engine) openFor(ctx context.Context, tx Tx, op string, queues []int64, first First) (*work, error) {
 	if first.Whole {
-		return e.open(ctx, tx, op, lowestOf(queues), lock, first)
+		first.From = lowestOf(queues)
+		return e.open(ctx, tx, op, first)
 	}
 	if op != "lease" {
 		first.Queues = queues
-		return e.open(ctx, tx, op, nil, lock, first)
+		return e.open(ctx, tx, op, first)
 	}
 	l := e.cache.beginLook(queues, 0)
-	w, err := e.open(ctx, tx, op, l.from, lock, first)
+	first.From = l.from
+	w, err := e.open(ctx, tx, op, first)
 	if err != nil {
 		e.cache.endLook(l, nil, 0, 0)
 		return nil, err
@@ -231,18 +207,19 @@ func (e *Engine) openFor(ctx context.Context, tx Tx, op string, queues, lock []i
 }
 
 // open opens a transaction, and returns a work with everything it read.
-func (e *Engine) open(ctx context.Context, tx Tx, op string, from []LowBound, lock []int64, first First) (*work, error) {
-	opened, err := tx.Open(ctx, from, lock, first)
+func (e *Engine) open(ctx context.Context, tx Tx, op string, first First) (*work, error) {
+	opened, err := tx.Open(ctx, first)
 	if err != nil {
 		return nil, err
 	}
-	asked := len(from) + len(first.Queues)
-	w := e.work(ctx, tx, op, e.clock(opened.Now), asked)
-	w.opened = time.Now()
-	w.heads = opened.Heads
-	w.locked = lock
-	w.ahead, w.readAhead = first.Ranges, opened.Ranges
-	heads := opened.Heads
+	now, heads := e.clock(opened.Now), opened.Heads
+	w := &work{
+		e: e, ctx: ctx, tx: tx, op: op, now: now, opened: time.Now(), ms: now.UnixMilli(),
+		heads: heads, locked: first.Lock, ahead: first.Ranges, readAhead: opened.Ranges,
+		queues: make(map[int64]*queue, len(heads)),
+		rows:   make(map[engine.ID]*row),
+		keys:   make(map[Name]*keyState),
+	}
 	e.cache.saw(heads)
 	for i := range heads {
 		h := &heads[i]
@@ -251,7 +228,7 @@ func (e *Engine) open(ctx context.Context, tx Tx, op string, from []LowBound, lo
 		}
 		w.queues[h.Num] = &queue{Heads: h, least: never, low: highest(h.Num)}
 	}
-	if len(w.queues) < asked && w.op != "settle" { // tokens come from outside and may name any queue
+	if len(w.queues) < len(first.From)+len(first.Queues) && w.op != "settle" { // tokens come from outside and may name any queue
 		return nil, ErrGone
 	}
 	for _, name := range first.Names {

@@ -31,10 +31,10 @@ func once(do *func()) {
 	}
 }
 
-func (m midst) Open(ctx context.Context, from []sqlengine.LowBound, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
+func (m midst) Open(ctx context.Context, first sqlengine.First) (sqlengine.Opened, error) {
 	once(&m.b.late)
 	defer once(&m.b.open)
-	return m.Tx.Open(ctx, from, lock, first)
+	return m.Tx.Open(ctx, first)
 }
 
 func (m midst) ByKey(ctx context.Context, names []sqlengine.Name, lock sqlengine.Lock, body bool) ([]*sqlengine.Row, []sqlengine.Memory, error) {

@@ -38,8 +38,8 @@ type clockedTx struct {
 	c *clocked
 }
 
-func (t *clockedTx) Open(ctx context.Context, from []sqlengine.LowBound, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
-	o, err := t.Tx.Open(ctx, from, lock, first)
+func (t *clockedTx) Open(ctx context.Context, first sqlengine.First) (sqlengine.Opened, error) {
+	o, err := t.Tx.Open(ctx, first)
 	o.Now = t.c.set(o.Now)
 	return o, err
 }

@@ -83,11 +83,11 @@ var errSlow = fmt.Errorf("slow: %w", sqlengine.ErrInternal)
 
 type slowTx struct{ sqlengine.Tx }
 
-func (s slowTx) Open(ctx context.Context, from []sqlengine.LowBound, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
+func (s slowTx) Open(ctx context.Context, first sqlengine.First) (sqlengine.Opened, error) {
 	if first.Timeout == sqlengine.BriefTimeout {
 		return sqlengine.Opened{}, errSlow
 	}
-	return s.Tx.Open(ctx, from, lock, first)
+	return s.Tx.Open(ctx, first)
 }
 
 // A slow statement does not count as one that waits for a lock.

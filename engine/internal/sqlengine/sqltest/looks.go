@@ -26,10 +26,10 @@ func (l *looks) In(ctx context.Context, op string, do func(sqlengine.Tx) error) 
 	return l.Store.In(ctx, op, func(tx sqlengine.Tx) error { return do(looksTx{tx, l}) })
 }
 
-func (t looksTx) Open(ctx context.Context, from []sqlengine.LowBound, lock []int64, first sqlengine.First) (sqlengine.Opened, error) {
-	t.l.n.Add(int64(len(from)))
+func (t looksTx) Open(ctx context.Context, first sqlengine.First) (sqlengine.Opened, error) {
+	t.l.n.Add(int64(len(first.From)))
 	t.count(first.Ranges)
-	return t.Tx.Open(ctx, from, lock, first)
+	return t.Tx.Open(ctx, first)
 }
 
 func (t looksTx) Ranges(ctx context.Context, ranges []sqlengine.Range) ([][]*sqlengine.Row, error) {

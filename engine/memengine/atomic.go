@@ -13,10 +13,10 @@ import (
 // PushAtomic stores all messages or none, across queues. The results have an error for the
 // messages that failed.
 func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-	if err := e.begin(ctx, "push"); err != nil {
+	if err := e.calls.Enter(ctx, "push"); err != nil {
 		return nil, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	if err := engine.CheckAtomic(msgs); err != nil {
 		return nil, err
 	}

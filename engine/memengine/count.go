@@ -10,20 +10,20 @@ import (
 
 // Queue returns what one queue holds.
 func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, error) {
-	if err := e.begin(ctx, "queue"); err != nil {
+	if err := e.calls.Enter(ctx, "queue"); err != nil {
 		return engine.QueueInfo{}, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	info, _ := e.count(name)
 	return info, nil
 }
 
 // Queues returns the queues that hold messages, are paused or have settings, by name.
 func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []engine.QueueInfo, next string, err error) {
-	if err := e.begin(ctx, "queues"); err != nil {
+	if err := e.calls.Enter(ctx, "queues"); err != nil {
 		return nil, "", err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	if err := engine.CheckLimit("queues", "", limit); err != nil {
 		return nil, "", err
 	}
@@ -74,10 +74,10 @@ func (e *Engine) count(name string) (info engine.QueueInfo, configured bool) {
 
 // Forecast counts the scheduled and ready messages of a queue by due time.
 func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Duration) (f engine.Forecast, err error) {
-	if err := e.begin(ctx, "forecast"); err != nil {
+	if err := e.calls.Enter(ctx, "forecast"); err != nil {
 		return f, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	if err := engine.CheckForecast(name, step, span); err != nil {
 		return f, err
 	}

@@ -125,9 +125,6 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-func (e *Engine) begin(ctx context.Context, op string) error { return e.calls.Enter(ctx, op) }
-func (e *Engine) end()                                       { e.calls.Leave() }
-
 // admit counts n more live messages; false: there is no room.
 func (e *Engine) admit(n int64) bool {
 	if total := e.pending.Add(n); e.maxPending > 0 && n > 0 && total > e.maxPending {

@@ -11,10 +11,10 @@ import (
 
 // Lease leases due messages. It waits for nothing but locks.
 func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
-	if err := e.begin(ctx, "lease"); err != nil {
+	if err := e.calls.Enter(ctx, "lease"); err != nil {
 		return engine.Grant{}, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	grant := engine.Grant{Queues: make([]engine.Granted, len(wants))}
 	var a answer
 	now := e.now().UnixMilli()

@@ -10,10 +10,6 @@ import (
 // List returns a page of the messages of a queue in one state. It sorts the
 // messages of the minutes that the page touches, under the queue's lock.
 func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, error) {
-	if err := e.begin(ctx, "list"); err != nil {
-		return engine.Page{}, err
-	}
-	defer e.end()
 	if err := lq.Check(); err != nil {
 		return engine.Page{}, err
 	}
@@ -22,7 +18,7 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 		return engine.Page{}, err
 	}
 	var page engine.Page
-	e.with(lq.Queue, false, func(q *queue) {
+	err = e.call(ctx, "list", lq.Queue, false, func(q *queue) {
 		if oldest := q.oldestDead(); lq.State == engine.Dead && span.Low.Compare(oldest) < 0 {
 			span.Low = oldest
 		}
@@ -43,5 +39,5 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 			last = m
 		}
 	})
-	return page, nil
+	return page, err
 }

@@ -11,30 +11,20 @@ import (
 
 // Pause stops leasing and claiming from a queue for d, or until Resume when d is 0.
 func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error {
-	if err := e.begin(ctx, "pause"); err != nil {
-		return err
-	}
-	defer e.end()
 	if err := engine.CheckPause(name, d); err != nil {
 		return err
 	}
-	e.with(name, true, func(q *queue) {
+	return e.call(ctx, "pause", name, true, func(q *queue) {
 		q.paused, q.until = true, none
 		if d > 0 {
 			q.until = engine.When{In: d}.Resolve(q.now)
 		}
 	})
-	return nil
 }
 
 // Resume ends a pause, if there is one.
 func (e *Engine) Resume(ctx context.Context, name string) error {
-	if err := e.begin(ctx, "resume"); err != nil {
-		return err
-	}
-	defer e.end()
-	e.with(name, false, func(q *queue) { q.paused = false })
-	return nil
+	return e.call(ctx, "resume", name, false, func(q *queue) { q.paused = false })
 }
 
 // purgeChunk is how many messages a purge removes before it yields the lock.
@@ -43,10 +33,10 @@ const purgeChunk = 1000
 // Purge removes the messages that were scheduled or ready when it began, and those that
 // also adds. A message that is leased meanwhile stays.
 func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) (int64, error) {
-	if err := e.begin(ctx, "purge"); err != nil {
+	if err := e.calls.Enter(ctx, "purge"); err != nil {
 		return 0, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	states := []engine.State{engine.Scheduled, engine.Ready}
 	if also&engine.PurgeDead != 0 {
 		states = append(states, engine.Dead)
@@ -109,12 +99,8 @@ func inChunks[T any](ctx context.Context, e *Engine, name string, found []T, rem
 
 // Redrive makes dead messages ready.
 func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limit int) (engine.Redriven, error) {
-	if err := e.begin(ctx, "redrive"); err != nil {
-		return engine.Redriven{}, err
-	}
-	defer e.end()
 	out := engine.Redriven{Skipped: int64(len(ids))}
-	e.with(name, false, func(q *queue) {
+	err := e.call(ctx, "redrive", name, false, func(q *queue) {
 		var msgs []*message // nil: does not exist
 		if len(ids) > 0 {
 			for _, id := range ids {
@@ -136,7 +122,7 @@ func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limi
 			}
 		}
 	})
-	return out, nil
+	return out, err
 }
 
 // redrive makes a dead message ready unless another one holds its key.

@@ -11,10 +11,10 @@ import (
 
 // Push stores each message or applies its conflict policy. It waits for nothing but locks.
 func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-	if err := e.begin(ctx, "push"); err != nil {
+	if err := e.calls.Enter(ctx, "push"); err != nil {
 		return nil, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	results := make([]engine.PushResult, len(msgs))
 	for name, items := range calls.GroupBy(len(msgs), func(i int) string { return msgs[i].Queue }) {
 		for some := range slices.Chunk(items, stride) {

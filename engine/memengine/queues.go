@@ -1,5 +1,7 @@
 package memengine
 
+import "context"
+
 // tidyLeast is the number of queues below which empty ones are kept.
 const tidyLeast = 1024
 
@@ -15,6 +17,16 @@ func (e *Engine) with(name string, create bool, do func(*queue)) bool {
 			return true
 		}
 	}
+}
+
+// call is with, as a call of its own. An unknown queue is no error.
+func (e *Engine) call(ctx context.Context, op, name string, create bool, do func(*queue)) error {
+	if err := e.calls.Enter(ctx, op); err != nil {
+		return err
+	}
+	defer e.calls.Leave()
+	e.with(name, create, do)
+	return nil
 }
 
 // stride is how many items of a call run before the queue's lock is released for others.

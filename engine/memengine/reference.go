@@ -12,24 +12,22 @@ import (
 // refer runs do on the queue of a ref, and wraps its error in an engine.Error. For an unknown
 // queue that is ErrNotFound.
 func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, do func(*queue) error) error {
-	if err := e.begin(ctx, op); err != nil {
-		return err
-	}
-	defer e.end()
 	if err := ref.Check(op); err != nil {
 		return err
 	}
-	err := engine.ErrNotFound
-	e.with(ref.Queue, false, func(q *queue) { err = do(q) })
-	return engine.Refuse(op, ref, err)
+	refused := engine.ErrNotFound
+	if err := e.call(ctx, op, ref.Queue, false, func(q *queue) { refused = do(q) }); err != nil {
+		return err
+	}
+	return engine.Refuse(op, ref, refused)
 }
 
 // Cancel removes messages; by id dead ones too.
 func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
-	if err := e.begin(ctx, "cancel"); err != nil {
+	if err := e.calls.Enter(ctx, "cancel"); err != nil {
 		return nil, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	errs := make([]error, len(refs))
 	for name, items := range calls.GroupBy(len(refs), func(i int) string { return refs[i].Queue }) {
 		for some := range slices.Chunk(items, stride) {

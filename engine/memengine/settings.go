@@ -21,28 +21,24 @@ type settings struct {
 
 // Settings returns the settings of a queue and their revision.
 func (e *Engine) Settings(ctx context.Context, name string) (s engine.Settings, revision string, err error) {
-	if err := e.begin(ctx, "settings"); err != nil {
-		return s, "", err
-	}
-	defer e.end()
 	revision = "0"
-	e.with(name, false, func(q *queue) {
+	err = e.call(ctx, "settings", name, false, func(q *queue) {
 		revision = q.revision()
 		if q.settings != nil {
 			s = q.settings.Settings
 			s.Defaults = s.Defaults.Clone()
 		}
 	})
-	return s, revision, nil
+	return s, revision, err
 }
 
 // Configure stores the settings of a queue. When they first limit dead messages it goes
 // through all of them, under the queue's lock.
 func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, revision string) (string, error) {
-	if err := e.begin(ctx, "configure"); err != nil {
+	if err := e.calls.Enter(ctx, "configure"); err != nil {
 		return "", err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	s.Defaults = s.Defaults.Clone()
 	made, stale := "", false
 	e.dropDead(name) // messages that the old settings dropped must not come back

@@ -12,10 +12,10 @@ import (
 
 // Settle ends or extends leases. It waits for nothing but locks.
 func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
-	if err := e.begin(ctx, "settle"); err != nil {
+	if err := e.calls.Enter(ctx, "settle"); err != nil {
 		return nil, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	settled := make([]engine.Settled, len(s))
 	tokens := make([]codec.Token, len(s))
 	for i := range s {

@@ -3,7 +3,6 @@ package pgengine
 import (
 	"context"
 	"math"
-	"slices"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
@@ -105,15 +104,6 @@ func column[T any](rows []*sqlengine.Row, of func(m *sqlengine.Row) T) []T {
 	return values
 }
 
-// nullable is column for values that may be NULL: nil if all are.
-func nullable[T any](rows []*sqlengine.Row, of func(m *sqlengine.Row) *T) []*T {
-	values := column(rows, of)
-	if !slices.ContainsFunc(values, func(v *T) bool { return v != nil }) {
-		return nil
-	}
-	return values
-}
-
 func queueOf(m *sqlengine.Row) int64  { return m.Queue }
 func textOf(m *sqlengine.Row) *string { return orNull(keyText(m.Key)) }
 func dueOf(m *sqlengine.Row) int64    { return m.Due }
@@ -132,7 +122,7 @@ func states(rows []*sqlengine.Row) []any {
 		column(rows, func(m *sqlengine.Row) int16 { return int16(m.Kind) }),
 		column(rows, func(m *sqlengine.Row) int64 { return m.Ends }),
 		column(rows, dueOf),
-		nullable(rows, expiresOf),
+		column(rows, expiresOf),
 		column(rows, func(m *sqlengine.Row) int64 { return int64(m.Attempt) }),
 		column(rows, func(m *sqlengine.Row) []byte {
 			if m.Nonce == nil {
@@ -140,7 +130,7 @@ func states(rows []*sqlengine.Row) []any {
 			}
 			return m.Nonce[:]
 		}),
-		nullable(rows, func(m *sqlengine.Row) *string { return orNull(reasonText(m.LastError)) }),
+		column(rows, func(m *sqlengine.Row) *string { return orNull(reasonText(m.LastError)) }),
 	}
 }
 
@@ -182,7 +172,7 @@ func (t *tx) pages(ctx context.Context, rows []*sqlengine.Row, write func(page [
 
 func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) {
 	t.pages(ctx, rows, func(page []*sqlengine.Row) {
-		args := []any{sqlengine.IDs(page), column(page, queueOf), column(page, textOf), column(page, dueOf), engine.DefaultPriority, rows[0].Created, nullable(page, expiresOf)}
+		args := []any{sqlengine.IDs(page), column(page, queueOf), column(page, textOf), column(page, dueOf), engine.DefaultPriority, rows[0].Created, column(page, expiresOf)}
 		t.write(t.sql.insert, append(args, contents(page)...)...)
 	})
 	var queues []int64

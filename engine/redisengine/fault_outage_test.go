@@ -184,7 +184,7 @@ func TestFaultCancelledIsNoOutage(t *testing.T) {
 	eventually(t, "the server to be asked", func() bool { return fact(t, c.server, "stats", "total_commands_processed") > before+1 })
 	cancel()
 	fails(t, <-ended, context.Canceled)
-	if len(e.registry.due(time.Now().Add(2*noteRetry), []*queue{q})) > 0 {
+	if due, _ := e.registry.due(time.Now().Add(2*noteRetry), []*queue{q}); len(due) > 0 {
 		t.Error("all queues are to be noted anew")
 	}
 	if q.shards[0].down.Load() {

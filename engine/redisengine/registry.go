@@ -64,10 +64,10 @@ func (r *registry) doubt() {
 	r.doubted = time.Now()
 }
 
-// due returns the queues to register before they are used. While the registry does not
-// answer there are none: registerMissed registers them later, and so those that were registered
-// a moment ago.
-func (r *registry) due(now time.Time, queues []*queue) (due []*queue) {
+// due returns the queues to register before they are used, and those to register later. The
+// latter are all while the registry does not answer, and those that were registered a moment
+// ago.
+func (r *registry) due(now time.Time, queues []*queue) (due, later []*queue) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, q := range queues {
@@ -76,31 +76,12 @@ func (r *registry) due(now time.Time, queues []*queue) (due []*queue) {
 		switch {
 		case age < noteAgain && n.at.After(r.doubted):
 		case r.failing || age < noteRetry: // a server may fail call after call
-			r.missed[q.name] = q
+			later = append(later, q)
 		default:
 			due = append(due, q)
 		}
 	}
-	return due
-}
-
-// begins reports whether registerMissed has something to do and must be started.
-func (r *registry) begins() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	begins := len(r.missed) > 0 && !r.running
-	r.running = r.running || begins
-	return begins
-}
-
-// miss records queues that could not be registered.
-func (r *registry) miss(queues []*queue) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, q := range queues {
-		r.missed[q.name] = q
-	}
-	r.failing = true
+	return due, later
 }
 
 // takeMissed returns the queues to register now that registerMissed tries again.
@@ -131,17 +112,34 @@ func (r *registry) refusals(queues []*queue) (refused map[*queue]error) {
 // note registers queues, so that a queue is normally registered before its first message is
 // stored. It returns those that cannot be used.
 func (e *Engine) note(ctx context.Context, queues ...*queue) (refused map[*queue]error) {
-	if due := e.registry.due(time.Now(), queues); len(due) > 0 {
+	due, later := e.registry.due(time.Now(), queues)
+	failed := false
+	if len(due) > 0 {
 		short, cancel := context.WithTimeout(ctx, noteTimeout+e.slack)
 		defer cancel()
-		if e.register(short, due) != nil {
-			e.registry.miss(due)
+		if failed = e.register(short, due) != nil; failed {
+			later = append(later, due...)
 		}
 	}
-	if e.registry.begins() {
-		e.tasks.Go(e.registerMissed)
+	if len(later) > 0 {
+		e.registerLater(later, failed)
 	}
 	return e.registry.refusals(queues)
+}
+
+// registerLater registers queues in the background. failed: the registry did not answer.
+func (e *Engine) registerLater(queues []*queue, failed bool) {
+	r := e.registry
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failing = r.failing || failed
+	for _, q := range queues {
+		r.missed[q.name] = q
+	}
+	if !r.running {
+		r.running = true
+		e.tasks.Go(e.registerMissed)
+	}
 }
 
 // registerMissed tries until all missed queues are registered or the engine is closed.
@@ -153,7 +151,7 @@ func (e *Engine) registerMissed() {
 			return
 		}
 		if e.register(e.ctx, queues) != nil {
-			e.registry.miss(queues)
+			e.registerLater(queues, true)
 		}
 	}
 }

@@ -13,10 +13,10 @@ import (
 // Queue returns the counts of a queue.
 func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, error) {
 	const op = "queue"
-	if err := e.begin(ctx, op); err != nil {
+	if err := e.calls.Enter(ctx, op); err != nil {
 		return engine.QueueInfo{}, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	info := engine.QueueInfo{Queue: name}
 	num, err := e.number(ctx, name, false)
 	if err != nil || num == 0 {
@@ -32,10 +32,10 @@ func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, erro
 // Queues lists the queues that hold something, are paused or have settings, by name.
 func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []engine.QueueInfo, next string, err error) {
 	const op = "queues"
-	if err := e.begin(ctx, op); err != nil {
+	if err := e.calls.Enter(ctx, op); err != nil {
 		return nil, "", err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	if err := engine.CheckLimit(op, "", limit); err != nil {
 		return nil, "", err
 	}
@@ -140,10 +140,10 @@ func after(ms int64) codec.Span {
 // Forecast counts the scheduled and ready messages of a queue by due time.
 func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Duration) (f engine.Forecast, err error) {
 	const op = "forecast"
-	if err := e.begin(ctx, op); err != nil {
+	if err := e.calls.Enter(ctx, op); err != nil {
 		return f, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	if err := engine.CheckForecast(name, step, span); err != nil {
 		return f, err
 	}

@@ -112,9 +112,6 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-func (e *Engine) begin(ctx context.Context, op string) error { return e.calls.Enter(ctx, op) }
-func (e *Engine) end()                                       { e.calls.Leave() }
-
 // clock replaces the database's time by a test's clock.
 func (e *Engine) clock(database time.Time) time.Time {
 	if e.cfg.Now != nil {

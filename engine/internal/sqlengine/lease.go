@@ -14,10 +14,10 @@ import (
 // Lease leases due messages. Unless it expects some, it first looks at the queues in one
 // statement without locks, and begins a transaction only for those with something to do.
 func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
-	if err := e.begin(ctx, "lease"); err != nil {
+	if err := e.calls.Enter(ctx, "lease"); err != nil {
 		return engine.Grant{}, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	nums, distinct, err := e.queuesOf(ctx, len(wants), func(i int) string { return wants[i].Queue }, false)
 	if err != nil {
 		return engine.Grant{}, err

@@ -11,10 +11,10 @@ import (
 // List returns a page of the messages of a queue in one state.
 func (e *Engine) List(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
 	const op = "list"
-	if err := e.begin(ctx, op); err != nil {
+	if err := e.calls.Enter(ctx, op); err != nil {
 		return engine.Page{}, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	if err := q.Check(); err != nil {
 		return engine.Page{}, err
 	}

@@ -13,14 +13,10 @@ import (
 
 // Pause stops leases and claims of a queue for d; 0: until Resume.
 func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error {
-	if err := e.begin(ctx, "pause"); err != nil {
-		return err
-	}
-	defer e.end()
 	if err := engine.CheckPause(name, d); err != nil {
 		return err
 	}
-	return e.onQueue(ctx, "pause", name, true, func(w *work, h *queue) error {
+	return e.onQueue(ctx, "pause", name, true, func(w *work, h *queue) {
 		was := h.Paused
 		h.Paused = never
 		if d > 0 {
@@ -30,36 +26,37 @@ func (e *Engine) Pause(ctx context.Context, name string, d time.Duration) error 
 			h.soon(h.Paused)
 		}
 		h.dirty = true
-		return nil
 	})
 }
 
 // Resume ends a pause, if there is one.
 func (e *Engine) Resume(ctx context.Context, name string) error {
-	if err := e.begin(ctx, "resume"); err != nil {
-		return err
-	}
-	defer e.end()
-	return e.onQueue(ctx, "resume", name, false, func(_ *work, h *queue) error {
+	return e.onQueue(ctx, "resume", name, false, func(_ *work, h *queue) {
 		if h.Paused != 0 {
 			h.Paused, h.dirty = 0, true
 			h.stir()
 		}
-		return nil
 	})
 }
 
 // stir makes all processes look at a queue again.
 func (q *queue) stir() { q.soon(math.MinInt64) }
 
-// onQueue runs do in a transaction that locks a queue's row.
-func (e *Engine) onQueue(ctx context.Context, op, name string, create bool, do func(*work, *queue) error) error {
+// onQueue is a call that runs do in a transaction that locks a queue's row.
+func (e *Engine) onQueue(ctx context.Context, op, name string, create bool, do func(*work, *queue)) error {
+	if err := e.calls.Enter(ctx, op); err != nil {
+		return err
+	}
+	defer e.calls.Leave()
 	num, err := e.number(ctx, name, create)
 	if err != nil || num == 0 {
 		return err
 	}
 	one := []int64{num}
-	return e.do(ctx, op, one, First{Lock: one}, nil, func(w *work) error { return do(w, w.queues[num]) })
+	return e.do(ctx, op, one, First{Lock: one}, nil, func(w *work) error {
+		do(w, w.queues[num])
+		return nil
+	})
 }
 
 // Purge removes the messages that were scheduled or ready when it began, and those that also
@@ -67,10 +64,10 @@ func (e *Engine) onQueue(ctx context.Context, op, name string, create bool, do f
 // transaction.
 func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) (gone int64, err error) {
 	const op = "purge"
-	if err := e.begin(ctx, op); err != nil {
+	if err := e.calls.Enter(ctx, op); err != nil {
 		return 0, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	num, err := e.number(ctx, name, false)
 	if err != nil || num == 0 {
 		return 0, err
@@ -199,10 +196,10 @@ func (e *Engine) forgetAll(ctx context.Context, num, began int64) (n int64, err 
 // Redrive makes dead messages ready. Each chunk is a transaction.
 func (e *Engine) Redrive(ctx context.Context, name string, ids []engine.ID, limit int) (out engine.Redriven, err error) {
 	const op = "redrive"
-	if err := e.begin(ctx, op); err != nil {
+	if err := e.calls.Enter(ctx, op); err != nil {
 		return out, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	num, err := e.number(ctx, name, false)
 	if err != nil {
 		return out, err

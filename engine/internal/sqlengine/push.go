@@ -12,10 +12,10 @@ import (
 
 // Push stores each message or applies its conflict policy, in one transaction.
 func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-	if err := e.begin(ctx, "push"); err != nil {
+	if err := e.calls.Enter(ctx, "push"); err != nil {
 		return nil, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	return gather(ctx, e, msgs, e.pushNeeds, func(some []engine.Message, timeout LockTimeout) ([]engine.PushResult, error) {
 		return e.push(ctx, some, timeout, false)
 	}, func(m *engine.Message, err error) engine.PushResult {
@@ -37,10 +37,10 @@ func (e *Engine) pushNeeds(m *engine.Message) lockKey {
 
 // PushAtomic stores all messages or none, even in several queues.
 func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-	if err := e.begin(ctx, "push"); err != nil {
+	if err := e.calls.Enter(ctx, "push"); err != nil {
 		return nil, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	if err := engine.CheckAtomic(msgs); err != nil {
 		return nil, err
 	}

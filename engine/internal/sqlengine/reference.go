@@ -12,10 +12,10 @@ import (
 
 // Cancel removes messages in one transaction; by id dead ones too.
 func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) {
-	if err := e.begin(ctx, "cancel"); err != nil {
+	if err := e.calls.Enter(ctx, "cancel"); err != nil {
 		return nil, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	return gather(ctx, e, refs, cancelNeeds, func(some []engine.Ref, timeout LockTimeout) ([]error, error) {
 		return e.cancel(ctx, some, timeout)
 	}, func(ref *engine.Ref, err error) error { return engine.Refuse("cancel", *ref, err) })
@@ -120,10 +120,10 @@ func (w *work) cancel(num int64, ref engine.Ref) error {
 // refused, the call fails with that as an engine.Error. The transaction still commits,
 // because the message may have lapsed or expired.
 func (e *Engine) refer(ctx context.Context, op string, ref engine.Ref, only condition, do func(*work, *row) (refused, err error)) error {
-	if err := e.begin(ctx, op); err != nil {
+	if err := e.calls.Enter(ctx, op); err != nil {
 		return err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	if err := ref.Check(op); err != nil {
 		return err
 	}
@@ -233,10 +233,10 @@ func (w *work) refuseClaim(q int64, ref engine.Ref) (refused, err error) {
 // Get looks a message up, with its body.
 func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	const op = "get"
-	if err := e.begin(ctx, op); err != nil {
+	if err := e.calls.Enter(ctx, op); err != nil {
 		return engine.Info{}, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	if err := ref.Check(op); err != nil {
 		return engine.Info{}, err
 	}

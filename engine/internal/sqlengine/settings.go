@@ -11,10 +11,10 @@ import (
 
 // Settings returns the settings of a queue and their revision.
 func (e *Engine) Settings(ctx context.Context, name string) (engine.Settings, string, error) {
-	if err := e.begin(ctx, "settings"); err != nil {
+	if err := e.calls.Enter(ctx, "settings"); err != nil {
 		return engine.Settings{}, "", err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	num, err := e.number(ctx, name, false)
 	if err != nil || num == 0 {
 		return engine.Settings{}, revision(0), err
@@ -30,10 +30,10 @@ func (e *Engine) Settings(ctx context.Context, name string) (engine.Settings, st
 // they do not keep.
 func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, old string) (string, error) {
 	const op = "configure"
-	if err := e.begin(ctx, op); err != nil {
+	if err := e.calls.Enter(ctx, op); err != nil {
 		return "", err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	num, err := e.number(ctx, name, true)
 	if err != nil {
 		return "", err
@@ -45,7 +45,9 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 		return "", err
 	}
 	made := ""
-	err = e.onQueue(ctx, op, name, true, func(_ *work, q *queue) error {
+	one := []int64{num}
+	err = e.do(ctx, op, one, First{Lock: one}, nil, func(w *work) error {
+		q := w.queues[num]
 		if made = revision(q.Revision); old != "" && old != made {
 			return engine.RefuseRevision(name, made)
 		}

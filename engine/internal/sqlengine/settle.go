@@ -11,10 +11,10 @@ import (
 
 // Settle ends or extends leases, in one transaction.
 func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
-	if err := e.begin(ctx, "settle"); err != nil {
+	if err := e.calls.Enter(ctx, "settle"); err != nil {
 		return nil, err
 	}
-	defer e.end()
+	defer e.calls.Leave()
 	settled, err := gather(ctx, e, s, settleNeeds, func(some []engine.Settlement, timeout LockTimeout) ([]engine.Settled, error) {
 		return e.settle(ctx, some, timeout)
 	}, func(_ *engine.Settlement, err error) engine.Settled {

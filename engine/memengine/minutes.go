@@ -19,10 +19,6 @@ type minutes struct {
 	sole   bucket // in use when not empty
 	soleAt int64
 	more   map[int64]*bucket // the other minutes; none is empty
-
-	// The last bucket used and its minute: the next is often the same.
-	last *bucket
-	at   int64
 }
 
 // bucket is an unordered list that runs through its messages.
@@ -33,14 +29,10 @@ type bucket struct {
 
 // bucket returns the bucket of a minute; nil: it is empty.
 func (x *minutes) bucket(at int64) *bucket {
-	switch {
-	case x.last != nil && x.at == at:
-	case x.sole.n > 0 && x.soleAt == at:
-		x.last, x.at = &x.sole, at
-	default:
-		x.last, x.at = x.more[at], at
+	if x.sole.n > 0 && x.soleAt == at {
+		return &x.sole
 	}
-	return x.last
+	return x.more[at]
 }
 
 // make creates the bucket of a minute that has none.
@@ -55,7 +47,6 @@ func (x *minutes) make(at int64) *bucket {
 		b = new(bucket)
 		x.more[at] = b
 	}
-	x.last, x.at = b, at
 	return b
 }
 
@@ -103,7 +94,6 @@ func (x *minutes) remove(m *message) {
 		if b != &x.sole {
 			delete(x.more, at)
 		}
-		x.last = nil
 	}
 	x.n--
 }

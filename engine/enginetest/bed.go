@@ -342,20 +342,6 @@ func (b *bed) pass(n int) {
 	b.eventually("time to pass", func() bool { return !b.now().Before(end) })
 }
 
-// inTime makes calls that must return before the instant that they return. If a slow machine
-// made them later, inTime repeats them in another queue and with longer units.
-func (b *bed) inTime(calls func() (before time.Time)) {
-	b.Helper()
-	for range 10 {
-		if at := calls(); b.h.Clock != nil || b.now().Before(at) {
-			return
-		}
-		b.queue = queueName()
-		b.unit *= 2
-	}
-	b.Fatalf("the machine is too slow for units of %v", b.unit)
-}
-
 // eventually waits for cond. An injected clock does not advance, so there cond must hold at
 // once; otherwise it is polled at growing intervals.
 func (b *bed) eventually(what string, cond func() bool) {

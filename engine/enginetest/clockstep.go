@@ -83,13 +83,4 @@ var clockStepTests = []test{
 		b.h.Clock.Advance(2 * time.Hour)
 		b.none("it is acked")
 	}},
-	{"NextDue of the farthest due is that due", func(b *bed) {
-		b.need("any delay", b.caps.AnyDelay())
-		b.need("Foresight", b.caps.Foresight)
-		at := time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC)
-		b.push(b.msg("k", engine.When{At: at}))
-		if g := b.lease(1, 0); len(g.Messages) > 0 || g.More || !g.NextDue.Equal(at) {
-			b.Fatalf("grant %+v", g)
-		}
-	}},
 }

@@ -24,38 +24,6 @@ var countTests = []test{
 			b.Errorf("%+v", q)
 		}
 	}},
-	{"through every transition", func(b *bed) {
-		c := optional[engine.Counter](b, "Count", b.caps.Count)
-		q := b.countsInTime(c, func() time.Time { return b.push(b.msg("k", b.in(1))).Due }, 1, 0, 0, 0)
-		if q.NextDue.IsZero() || !q.OldestReady.IsZero() {
-			b.Fatalf("%+v", q)
-		}
-		b.pass(1)
-		b.counts(c, 0, 1, 0, 0)
-		b.queue = queueName()
-		b.countsInTime(c, func() time.Time {
-			b.push(b.msg("k", dueNow))
-			return b.lease1(b.unit).Deadline
-		}, 0, 0, 1, 0)
-		b.pass(1)
-		b.counts(c, 0, 1, 0, 0)
-		l := b.lease1(0)
-		b.settle(engine.Settlement{Token: l.Token, Do: engine.Snooze, When: &dueLater})
-		b.counts(c, 1, 0, 0, 0)
-		if b.caps.Reschedule {
-			b.reschedule(b.id(l.ID), dueNow)
-			b.counts(c, 0, 1, 0, 0)
-			l = b.lease1(0)
-			b.settle(engine.Settlement{Token: l.Token, Do: engine.Release})
-			b.counts(c, 0, 1, 0, 0)
-			b.bury(b.lease1(0).Token, "x")
-			b.counts(c, 0, 0, 0, 1)
-			if b.caps.Cancel {
-				b.is(b.cancel(b.id(l.ID)), nil)
-				b.counts(c, 0, 0, 0, 0)
-			}
-		}
-	}},
 	{"queues by name, over pages", func(b *bed) {
 		c := optional[engine.Counter](b, "Count", b.caps.Count)
 		prefix := b.queue + "-"
@@ -110,29 +78,10 @@ func (b *bed) counts(c engine.Counter, scheduled, ready, leased, dead int) engin
 	b.Helper()
 	q, err := c.Queue(b.Context(), b.queue)
 	b.is(err, nil)
-	b.holds(q, scheduled, ready, leased, dead)
-	return q
-}
-
-// countsInTime is counts after calls that fill the queue until the instant they return.
-func (b *bed) countsInTime(c engine.Counter, fill func() time.Time, scheduled, ready, leased, dead int) (q engine.QueueInfo) {
-	b.Helper()
-	b.inTime(func() time.Time {
-		until := fill()
-		var err error
-		q, err = c.Queue(b.Context(), b.queue)
-		b.is(err, nil)
-		return until
-	})
-	b.holds(q, scheduled, ready, leased, dead)
-	return q
-}
-
-func (b *bed) holds(q engine.QueueInfo, scheduled, ready, leased, dead int) {
-	b.Helper()
 	if q.Scheduled != int64(scheduled) || q.Ready != int64(ready) || q.Leased != int64(leased) || q.Dead != int64(dead) {
 		b.Fatalf("%+v; want %d scheduled, %d ready, %d leased, %d dead", q, scheduled, ready, leased, dead)
 	}
+	return q
 }
 
 var forecastTests = []test{
@@ -177,21 +126,6 @@ var forecastTests = []test{
 		}
 		if n := count(time.Hour, 240*time.Hour, base.Add(-59*time.Minute), end); n != 9 {
 			b.Errorf("%d within ten days, want 9", n)
-		}
-	}},
-	{"leased and dead messages are not coming", func(b *bed) {
-		f := optional[engine.Forecaster](b, "Forecast", b.caps.Forecast)
-		b.push(b.msg("", dueNow))
-		b.push(b.msg("", dueNow))
-		b.bury(b.leaseN(2, 0)[0].Token, "x")
-		b.push(b.msg("", engine.When{In: time.Hour}))
-		all, err := f.Forecast(b.Context(), b.queue, time.Minute, 2*time.Hour)
-		n := all.Overdue
-		for _, x := range all.Buckets {
-			n += x.Count
-		}
-		if err != nil || n != 1 {
-			b.Fatalf("%v, %d coming", err, n)
 		}
 	}},
 	{"what is overdue stands apart", func(b *bed) {

@@ -181,7 +181,7 @@ var cutTests = []test{
 		}
 	}},
 	{"counters and lists agree after all kinds of calls were cut", func(b *bed) {
-		lister := optional[engine.Lister](b, "List", b.caps.List)
+		optional[engine.Lister](b, "List", b.caps.List)
 		counter := optional[engine.Counter](b, "Count", b.caps.Count)
 		b.need("Keys", b.caps.Keys)
 		b.need("Reschedule", b.caps.Reschedule)
@@ -224,7 +224,7 @@ var cutTests = []test{
 			listed := map[engine.State]int64{}
 			held := map[string]bool{}
 			for state := engine.Scheduled; state <= engine.Dead; state++ {
-				for _, i := range b.list(lister, state, 100, nil) {
+				for _, i := range b.listed(state) {
 					listed[state]++
 					if state != engine.Dead && held[i.Key] {
 						b.Errorf("key %s is held twice", i.Key)

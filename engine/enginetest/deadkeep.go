@@ -30,7 +30,7 @@ func (b *bed) unseen(id engine.ID) {
 		}
 	}
 	if b.caps.List {
-		for _, i := range b.list(b.e.(engine.Lister), engine.Dead, 10, nil) {
+		for _, i := range b.listed(engine.Dead) {
 			if i.ID == id {
 				b.Fatalf("listed: %+v", i)
 			}
@@ -44,7 +44,7 @@ func (b *bed) dead(want ...engine.ID) {
 	b.Helper()
 	b.none("all are dead")
 	if b.caps.List {
-		b.sameIDs("dead", infoIDs(b.list(b.e.(engine.Lister), engine.Dead, 10, nil)), want)
+		b.sameIDs("dead", infoIDs(b.listed(engine.Dead)), want)
 	}
 	if b.caps.Count {
 		b.counts(b.e.(engine.Counter), 0, 0, 0, len(want))
@@ -100,7 +100,7 @@ var deadKeepTests = []test{
 		b.configure(engine.Settings{DeadKeep: 3 * b.unit})
 		b.pass(4)
 		if b.caps.List {
-			b.sameIDs("dead", infoIDs(b.list(b.e.(engine.Lister), engine.Dead, 100, nil)), nil)
+			b.sameIDs("dead", infoIDs(b.listed(engine.Dead)), nil)
 		}
 		b.soon("those whose time is over to be counted no more", func() bool {
 			b.none("all are dead")

@@ -82,15 +82,4 @@ var claimTests = []test{
 		_, err = c.Claim(b.Context(), b.id(r.ID), engine.Want{})
 		b.is(err, engine.ErrNotFound)
 	}},
-	{"a paused queue is not claimed from", func(b *bed) {
-		c := optional[engine.Claimer](b, "Claim", b.caps.Claim)
-		p := optional[engine.Pauser](b, "Pause", b.caps.Pause)
-		r := b.push(b.msg("k", dueNow))
-		b.is(p.Pause(b.Context(), b.queue, 0), nil)
-		_, err := c.Claim(b.Context(), b.id(r.ID), engine.Want{})
-		b.is(err, engine.ErrNotDue)
-		b.is(p.Resume(b.Context(), b.queue), nil)
-		_, err = c.Claim(b.Context(), b.id(r.ID), engine.Want{})
-		b.is(err, nil)
-	}},
 }

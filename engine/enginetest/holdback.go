@@ -15,12 +15,6 @@ func (b *bed) heldBack(g engine.Granted, n int) {
 	}
 }
 
-// release releases a lease.
-func (b *bed) release(l engine.Lease) {
-	b.Helper()
-	b.settle(engine.Settlement{Token: l.Token, Do: engine.Release})
-}
-
 var maxPendingTests = []test{
 	{"a push that would make one more is refused", func(b *bed) {
 		b.needWhole()
@@ -137,24 +131,6 @@ var inFlightTests = []test{
 		}
 		b.heldBack(b.lease(5, 0), 1)
 	}},
-	{"nothing is held back when nothing is ready", func(b *bed) {
-		b.needWhole()
-		b.configure(engine.Settings{InFlight: 1})
-		b.push(b.msg("", dueNow))
-		b.push(b.msg("", dueLater))
-		if g := b.lease(5, 0); len(g.Messages) != 1 || g.More || g.Held {
-			b.Fatalf("%+v", g)
-		}
-	}},
-	{"a lapse frees a place", func(b *bed) {
-		b.needWhole()
-		b.configure(engine.Settings{InFlight: 1})
-		b.pushAll(2)
-		g := b.lease(2, b.unit)
-		b.heldBack(g, 1)
-		b.pass(1)
-		b.heldBack(b.lease(2, 0), 1)
-	}},
 	{"a claim is held back, too", func(b *bed) {
 		b.needWhole()
 		c := optional[engine.Claimer](b, "Claim", b.caps.Claim)
@@ -173,21 +149,6 @@ var inFlightTests = []test{
 		b.ack(l.Token)
 		_, err = c.Claim(b.Context(), b.id(all[1]), engine.Want{})
 		b.is(err, nil)
-	}},
-	{"it acts at once on what is leased already", func(b *bed) {
-		b.needWhole()
-		b.pushAll(5)
-		l := b.leaseN(3, 0)
-		b.configure(engine.Settings{InFlight: 2})
-		b.heldBack(b.lease(5, 0), 0)
-		b.ack(l[0].Token)
-		b.heldBack(b.lease(5, 0), 0)
-		b.ack(l[1].Token)
-		b.heldBack(b.lease(5, 0), 1)
-		b.configure(engine.Settings{InFlight: 9})
-		if g := b.lease(5, 0); len(g.Messages) != 1 || g.Held || g.More {
-			b.Fatalf("%+v", g)
-		}
 	}},
 	{"a settlement of any kind that frees a place is hinted", func(b *bed) {
 		b.needWhole()
@@ -308,40 +269,6 @@ var rateTests = []test{
 		b.is(err, engine.ErrLeased)
 		b.heldBack(b.lease(1, 0), 0)
 	}},
-	{"what is given back was leased, and counts", func(b *bed) {
-		b.needWhole()
-		b.configure(engine.Settings{Rate: engine.MinRate, Burst: 2})
-		b.pushAll(2)
-		b.release(b.lease1(0))
-		b.release(b.lease1(0))
-		b.heldBack(b.lease(1, 0), 0)
-	}},
-	{"it acts at once, and holds back no settlement", func(b *bed) {
-		b.needWhole()
-		b.pushAll(5)
-		l := b.leaseN(2, 0)
-		b.configure(engine.Settings{Rate: engine.MinRate})
-		b.heldBack(b.lease(5, 0), 1)
-		b.heldBack(b.lease(5, 0), 0)
-		b.ack(l[0].Token)
-		b.release(l[1])
-		b.heldBack(b.lease(5, 0), 0)
-		b.configure(engine.Settings{})
-		b.leaseN(3, 0)
-	}},
-	{"beside in_flight the smaller of both holds", func(b *bed) {
-		b.needWhole()
-		b.configure(engine.Settings{Rate: engine.MinRate, Burst: 3, InFlight: 2})
-		b.pushAll(6)
-		g := b.lease(6, 2*time.Hour)
-		b.heldBack(g, 2)
-		b.notLater(g, g.Messages[0].Deadline)
-		for _, l := range g.Messages {
-			b.ack(l.Token)
-		}
-		b.heldBack(b.lease(6, 0), 1)
-		b.heldBack(b.lease(6, 0), 0)
-	}},
 	{"two wants of one queue share it", func(b *bed) {
 		b.needWhole()
 		for _, s := range []engine.Settings{{Rate: engine.MinRate, Burst: 3}, {InFlight: 3}} {
@@ -355,17 +282,6 @@ var rateTests = []test{
 			if n := len(g.Queues[0].Messages) + len(g.Queues[1].Messages); n != 3 {
 				b.Fatalf("%d leased, 3 allowed by %+v", n, s)
 			}
-		}
-	}},
-	{"while paused nothing is held back", func(b *bed) {
-		b.needWhole()
-		p := optional[engine.Pauser](b, "Pause", b.caps.Pause)
-		b.configure(engine.Settings{InFlight: 1})
-		b.pushAll(2)
-		b.lease1(0)
-		b.is(p.Pause(b.Context(), b.queue, 0), nil)
-		if g := b.lease(1, 0); len(g.Messages) > 0 || g.Held || g.More || !g.NextDue.IsZero() {
-			b.Fatalf("%+v", g)
 		}
 	}},
 	{"shares of it let about as many go", func(b *bed) {

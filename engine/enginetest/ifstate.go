@@ -46,22 +46,6 @@ var ifStateTests = []test{
 		}
 		b.ack(held.Token)
 	}},
-	{"a state is as Get shows it", func(b *bed) {
-		b.need("IfState", b.caps.IfState)
-		b.need("Cancel", b.caps.Cancel)
-		r := b.push(b.msg("k", b.in(1)))
-		b.pass(1)
-		b.is(b.cancel(in(b.id(r.ID), engine.Scheduled)), engine.ErrStale)
-		b.is(b.cancel(in(b.id(r.ID), engine.Ready)), nil)
-		b.push(b.msg("k", dueNow))
-		l := b.lease1(b.unit)
-		b.pass(1)
-		b.is(b.cancel(in(b.id(l.ID), engine.Leased)), engine.ErrStale)
-		b.is(b.cancel(in(b.id(l.ID), engine.Ready)), nil)
-		l = b.spent("k")
-		b.is(b.cancel(in(b.id(l.ID), engine.Leased)), engine.ErrStale)
-		b.is(b.cancel(in(b.id(l.ID), engine.Dead)), nil)
-	}},
 	{"in a batch each is looked at for itself", func(b *bed) {
 		b.need("IfState", b.caps.IfState)
 		b.need("Cancel", b.caps.Cancel)

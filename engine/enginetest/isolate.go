@@ -30,36 +30,7 @@ func (b *bed) lapseTwice(n int) {
 	b.pass(1 + int((2*time.Second+b.unit-1)/b.unit))
 }
 
-// within fails the test unless at is between two instants of the engine's clock, or near them
-// if clocks may differ.
-func (b *bed) within(what string, at, since, until time.Time) {
-	b.Helper()
-	near := time.Duration(0)
-	if b.h.Clock == nil {
-		near = time.Second
-	}
-	if at.Before(since.Truncate(time.Millisecond).Add(-near)) || at.After(until.Add(time.Millisecond+near)) {
-		b.Fatalf("%s at %v, not between %v and %v", what, at, since, until)
-	}
-}
-
 var isolateTests = []test{
-	{"leases that began together lapse together once, then apart", func(b *bed) {
-		const n = 5
-		b.isolated(n)
-		for attempt := uint32(1); attempt <= 2; attempt++ {
-			since := b.now()
-			leases := b.leaseN(n, 0)
-			until := b.now()
-			for _, l := range leases {
-				if l.Attempt != attempt {
-					b.Fatalf("attempt %d of %d", l.Attempt, attempt)
-				}
-				b.within("a lease begins", l.Deadline.Add(-l.TTR-l.Spread(l.ID, attempt)), since, until)
-			}
-			b.pass(1)
-		}
-	}},
 	{"what lapsed twice is granted alone", func(b *bed) {
 		b.need("a queue in one part", !b.caps.Shares)
 		const n = 4
@@ -104,16 +75,6 @@ var isolateTests = []test{
 		if l := b.lease1(long); l.Attempt != 3 || l.LastError != engine.Lapsed {
 			b.Fatalf("leased %+v", l.Info)
 		}
-	}},
-	{"an extended lease keeps the spread", func(b *bed) {
-		b.need("Extend", b.caps.Extend)
-		b.isolated(1)
-		b.lease1(0)
-		b.pass(1)
-		l := b.lease1(long)
-		since := b.now()
-		s := b.settle(engine.Settlement{Token: l.Token, Do: engine.Extend, TTR: 2 * long})
-		b.within("it is extended", s.Until.Add(-2*long-l.Spread(l.ID, 2)), since, b.now())
 	}},
 	{"a message that says so is never isolated", func(b *bed) {
 		b.need("Isolate", b.caps.Isolate)

@@ -118,15 +118,6 @@ var orderTests = []test{
 			b.settle(engine.Settlement{Token: l.Token, Do: engine.Release})
 		}
 	}},
-	{"a lease by key and a lease in a batch count alike", func(b *bed) {
-		b.need("Get", b.caps.Get)
-		r := b.push(b.msg("k", dueNow))
-		l := b.lease1(0)
-		i := b.state(b.id(r.ID), engine.Leased, 1)
-		if !i.Deadline.Equal(l.Deadline) || !i.Due.Equal(r.Due) {
-			b.Fatalf("leased %+v, shown %+v", l.Info, i)
-		}
-	}},
 }
 
 var dueTests = []test{
@@ -187,21 +178,6 @@ var dueTests = []test{
 			}
 			return len(seen) >= n-1 // the rest may come with the first want
 		})
-	}},
-	{"the due instant itself is due", func(b *bed) {
-		b.need("an injected clock", b.h.Clock != nil)
-		r := b.push(b.msg("k", b.in(1)))
-		b.h.Clock.Set(r.Due.Add(-time.Millisecond))
-		b.none("a millisecond early")
-		b.h.Clock.Set(r.Due)
-		b.lease1(0)
-	}},
-	{"NextDue is the least due of the scheduled", func(b *bed) {
-		b.need("Foresight", b.caps.Foresight)
-		far := b.push(b.msg("far", dueLater))
-		b.notLater(b.lease(1, 0), far.Due)
-		near := b.push(b.msg("near", engine.When{In: time.Hour}))
-		b.notLater(b.lease(1, 0), near.Due)
 	}},
 	{"NextDue counts the deadlines of leases", func(b *bed) {
 		b.push(b.msg("far", dueLater))

@@ -1,54 +1,40 @@
 package enginetest
 
 import (
-	"fmt"
 	"slices"
-	"testing"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
 )
 
 var listTests = []test{
-	{"each state in its order, over pages of any size", func(b *bed) {
-		lister := optional[engine.Lister](b, "List", b.caps.List)
-		want := b.population()
-		for state, all := range want {
-			for _, limit := range []int{1, 3, 1000} {
-				b.Run(fmt.Sprintf("%v by %d", state, limit), func(t *testing.T) {
-					got := b.list(lister, state, limit, nil)
-					if !slices.IsSortedFunc(got, listOrder[state]) {
-						t.Fatalf("not in order: %+v", got)
-					}
-					g, w := infoIDs(got), slices.Clone(all)
-					slices.Sort(g)
-					slices.Sort(w)
-					if !slices.Equal(g, w) {
-						t.Fatalf("listed %v, want %v", g, w)
-					}
-				})
-			}
-		}
-	}},
 	{"what does not change appears once while others come and go", func(b *bed) {
 		lister := optional[engine.Lister](b, "List", b.caps.List)
 		b.need("Cancel", b.caps.Cancel)
 		base := b.now().Add(long).Truncate(time.Second)
 		at := func(i int) engine.When { return engine.When{At: base.Add(time.Duration(i) * time.Second)} }
-		var stay, go_ []engine.ID
-		for i := range 20 {
-			stay = append(stay, b.push(b.msg("", at(10*i))).ID)
-			go_ = append(go_, b.push(b.msg("", at(10*i+5))).ID)
-		}
-		n := 0
-		got := b.list(lister, engine.Scheduled, 3, func() {
-			b.is(b.cancel(b.id(go_[n])), nil)
-			b.push(b.msg("", at(7*n)))
-			n++
-		})
-		for _, id := range stay {
-			if seen := len(slices.DeleteFunc(infoIDs(got), func(i engine.ID) bool { return i != id })); seen != 1 {
-				b.Errorf("id %v appeared %d times", id, seen)
+		for _, newest := range []bool{false, b.caps.Range} {
+			b.queue = queueName()
+			var stay, leave []engine.ID
+			for i := range 20 {
+				stay = append(stay, b.push(b.msg("", at(10*i))).ID)
+				leave = append(leave, b.push(b.msg("", at(10*i+5))).ID)
+			}
+			if newest {
+				slices.Reverse(leave)
+			}
+			n := 0
+			got := infoIDs(b.list(lister, engine.ListQuery{Queue: b.queue, State: engine.Scheduled, Limit: 3, Newest: newest}, func() {
+				if n < len(leave) {
+					b.is(b.cancel(b.id(leave[n])), nil)
+					b.push(b.msg("", at(7*n)))
+				}
+				n++
+			}))
+			for _, id := range stay {
+				if seen := len(slices.DeleteFunc(slices.Clone(got), func(i engine.ID) bool { return i != id })); seen != 1 {
+					b.Errorf("newest first %v: id %v appeared %d times", newest, id, seen)
+				}
 			}
 		}
 	}},
@@ -85,32 +71,36 @@ var listTests = []test{
 	}},
 }
 
-// list reads all pages of a state, and calls between (if not nil) between them.
-func (b *bed) list(l engine.Lister, state engine.State, limit int, between func()) []engine.Info {
+// list reads all pages of a list, and calls between (if not nil) between them.
+func (b *bed) list(l engine.Lister, q engine.ListQuery, between func()) []engine.Info {
 	b.Helper()
 	var all []engine.Info
-	q := engine.ListQuery{Queue: b.queue, State: state, Limit: limit}
 	for range 1000 {
 		p, err := l.List(b.Context(), q)
-		if err != nil || len(p.Messages) > limit {
-			b.Fatalf("list: %v, %d messages for limit %d", err, len(p.Messages), limit)
+		if err != nil || len(p.Messages) > q.Limit {
+			b.Fatalf("list: %v, %d messages for limit %d", err, len(p.Messages), q.Limit)
 		}
 		for _, i := range p.Messages {
-			if i.State != state || i.Queue != b.queue {
-				b.Fatalf("list of %v: %+v", state, i)
+			if i.State != q.State || i.Queue != b.queue {
+				b.Fatalf("list of %v: %+v", q.State, i)
 			}
 		}
 		all = append(all, p.Messages...)
-		if p.Next == "" {
+		if q.After = p.Next; q.After == "" {
 			return all
 		}
-		q.After = p.Next
 		if between != nil {
 			between()
 		}
 	}
-	b.Fatalf("list of %v does not end", state)
+	b.Fatalf("list of %v does not end", q.State)
 	return nil
+}
+
+// listed lists a state of the bed's queue.
+func (b *bed) listed(state engine.State) []engine.Info {
+	b.Helper()
+	return b.list(b.e.(engine.Lister), engine.ListQuery{Queue: b.queue, State: state, Limit: 100}, nil)
 }
 
 // population puts several messages into each state and returns their ids by state.

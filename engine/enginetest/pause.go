@@ -36,39 +36,6 @@ var pauseTests = []test{
 			b.lease1(0)
 		}
 	}},
-	{"a second pause replaces the first", func(b *bed) {
-		p := optional[engine.Pauser](b, "Pause", b.caps.Pause)
-		b.push(b.msg("k", dueNow))
-		b.is(p.Pause(b.Context(), b.queue, 0), nil)
-		b.is(p.Pause(b.Context(), b.queue, b.unit), nil)
-		b.pass(1)
-		l := b.lease1(0)
-		b.is(p.Pause(b.Context(), b.queue, b.unit), nil)
-		b.is(p.Pause(b.Context(), b.queue, 0), nil)
-		b.settle(engine.Settlement{Token: l.Token, Do: engine.Release})
-		b.pass(2)
-		b.none("paused for good")
-	}},
-	{"it is shown", func(b *bed) {
-		p := optional[engine.Pauser](b, "Pause", b.caps.Pause)
-		c := optional[engine.Counter](b, "Count", b.caps.Count)
-		b.is(p.Pause(b.Context(), b.queue, 0), nil)
-		if q := b.counts(c, 0, 0, 0, 0); !q.Paused || !q.PausedUntil.IsZero() {
-			b.Fatalf("%+v", q)
-		}
-		before := b.now()
-		b.is(p.Pause(b.Context(), b.queue, long), nil)
-		if q := b.counts(c, 0, 0, 0, 0); !q.Paused || q.PausedUntil.Before(before.Add(long).Truncate(time.Millisecond)) || q.PausedUntil.After(b.now().Add(long+time.Second)) {
-			b.Fatalf("%+v", q)
-		}
-		b.is(p.Pause(b.Context(), b.queue, b.unit), nil)
-		b.pass(1)
-		if q := b.counts(c, 0, 0, 0, 0); q.Paused || !q.PausedUntil.IsZero() {
-			b.Fatalf("the pause is over: %+v", q)
-		}
-		b.is(p.Resume(b.Context(), b.queue), nil)
-		b.is(p.Resume(b.Context(), b.queue), nil)
-	}},
 }
 
 var purgeTests = []test{
@@ -91,20 +58,6 @@ var purgeTests = []test{
 			b.counts(b.e.(engine.Counter), 0, 0, held, 0)
 		}
 	}},
-	{"it frees the keys, and the queue goes on", func(b *bed) {
-		p := optional[engine.Purger](b, "Purge", b.caps.Purge)
-		for _, key := range []string{"a", "b"} {
-			b.push(b.msg(key, dueLater))
-		}
-		b.push(b.msg("held", dueNow))
-		l := b.lease1(0)
-		if n, err := p.Purge(b.Context(), b.queue, 0); err != nil || n != 2 {
-			b.Fatalf("%v, %d purged", err, n)
-		}
-		b.push(b.msg("a", dueNow))
-		b.lease1(0)
-		b.ack(l.Token)
-	}},
 	{"a large queue goes whole, and no other", func(b *bed) {
 		p := optional[engine.Purger](b, "Purge", b.caps.Purge)
 		other := b.msg("k", dueNow)
@@ -126,11 +79,5 @@ var purgeTests = []test{
 		b.none("purged")
 		b.queue = other.Queue
 		b.lease1(0)
-	}},
-	{"an unknown queue has nothing to purge", func(b *bed) {
-		p := optional[engine.Purger](b, "Purge", b.caps.Purge)
-		if n, err := p.Purge(b.Context(), b.queue, engine.PurgeDead); err != nil || n != 0 {
-			b.Fatalf("%v, %d purged", err, n)
-		}
 	}},
 }

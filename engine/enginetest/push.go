@@ -80,21 +80,6 @@ var pushTests = []test{
 		}
 		b.is(r[0].Err, engine.ErrTooLarge)
 	}},
-	{"messages without a key never meet", func(b *bed) {
-		m := b.msg("", dueNow)
-		one, two := b.push(m), b.push(m)
-		if one.ID == two.ID {
-			b.Fatal("one id for two messages")
-		}
-		b.leaseN(2, 0)
-	}},
-	{"one key in two queues is two messages", func(b *bed) {
-		b.need("Keys", b.caps.Keys)
-		b.push(b.msg("k", dueNow))
-		m := b.msg("k", dueNow)
-		m.Queue = queueName()
-		b.push(m)
-	}},
 	{"a past due is kept as given and ready at once", func(b *bed) {
 		at := b.now().Add(-time.Hour).Truncate(time.Second)
 		r := b.push(b.msg("k", engine.When{At: at}))
@@ -138,6 +123,9 @@ var pushTests = []test{
 		at := time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC)
 		if r := b.push(b.msg("k", engine.When{At: at})); !r.Due.Equal(at) || r.State != engine.Scheduled {
 			b.Fatalf("result %+v", r)
+		}
+		if g := b.lease(1, 0); len(g.Messages) > 0 || g.More || b.caps.Foresight && !g.NextDue.Equal(at) {
+			b.Fatalf("grant %+v", g)
 		}
 	}},
 	{"results are in order, one each", func(b *bed) {

@@ -70,25 +70,6 @@ var redriveTests = []test{
 			b.Fatalf("%+v", r)
 		}
 	}},
-	{"one whose key is live is skipped", func(b *bed) {
-		optional[engine.Redriver](b, "Redrive", b.caps.Redrive)
-		b.need("Keys", b.caps.Keys)
-		all := b.deadOnes("a", "b")
-		live := b.push(b.msg("a", dueLater))
-		if r := b.redrive(0); r != (engine.Redriven{Redriven: 1, Skipped: 1}) {
-			b.Fatalf("%+v", r)
-		}
-		if l := b.lease1(0); l.ID != all[1] {
-			b.Fatalf("%+v", l)
-		}
-		b.none("skipped")
-		if b.caps.Get {
-			b.state(b.id(all[0]), engine.Dead, 1)
-			if i := b.get(b.key("a")); i.ID != live.ID {
-				b.Fatalf("%+v", i)
-			}
-		}
-	}},
 	{"two dead ones of one key: one comes back", func(b *bed) {
 		optional[engine.Redriver](b, "Redrive", b.caps.Redrive)
 		b.need("Keys", b.caps.Keys)
@@ -109,17 +90,6 @@ var redriveTests = []test{
 		}
 		b.queue = queueName()
 		if r := b.redrive(0, dead); r != (engine.Redriven{Skipped: 1}) {
-			b.Fatalf("%+v", r)
-		}
-	}},
-	{"a redriven one holds its key again", func(b *bed) {
-		optional[engine.Redriver](b, "Redrive", b.caps.Redrive)
-		b.need("Keys", b.caps.Keys)
-		id := b.deadOnes("k")[0]
-		b.redrive(0)
-		r := b.tryPush(b.msg("k", dueNow))
-		b.is(r.Err, engine.ErrExists)
-		if r.ID != id {
 			b.Fatalf("%+v", r)
 		}
 	}},

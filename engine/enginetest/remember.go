@@ -34,13 +34,6 @@ func (b *bed) handled(key string, remember time.Duration) engine.PushResult {
 func (b *bed) finished(r engine.PushResult, key string, how engine.Ending) engine.Info {
 	b.Helper()
 	i := b.get(b.key(key))
-	b.isFinished(i, r, key, how)
-	b.absent(b.id(r.ID))
-	return i
-}
-
-func (b *bed) isFinished(i engine.Info, r engine.PushResult, key string, how engine.Ending) {
-	b.Helper()
 	want := engine.Info{
 		ID: r.ID, Queue: b.queue, Key: key, State: engine.Finished, Due: i.Due,
 		Ending: how, Ended: i.Ended, Forgotten: i.Forgotten,
@@ -48,6 +41,8 @@ func (b *bed) isFinished(i engine.Info, r engine.PushResult, key string, how eng
 	if problem := sameInfo(i, want); problem != "" || i.Ended.IsZero() || !i.Forgotten.After(i.Ended) {
 		b.Fatalf("%s: %+v", problem, i)
 	}
+	b.absent(b.id(r.ID))
+	return i
 }
 
 // free fails the test unless a push of the key makes a message.
@@ -61,28 +56,6 @@ func (b *bed) free(key string) engine.PushResult {
 }
 
 var rememberTests = []test{
-	{"ack leaves the key behind, and nothing else", func(b *bed) {
-		b.needRemember()
-		m := b.fleeting("k", dueNow, long)
-		m.Headers, m.ExpireAfter = []engine.Header{{Name: "a", Value: "b"}}, long
-		m.Terms = b.able(m.Terms)
-		r := b.push(m)
-		if i := b.get(b.key("k")); i.Remember != long {
-			b.Fatalf("pushed with remember %v, shown with %v", long, i.Remember)
-		}
-		before := b.now().Truncate(time.Millisecond)
-		l := b.lease1(0)
-		if problem := samePolicy(l.Policy, m.Resolve(nil)); problem != "" {
-			b.Fatal(problem)
-		}
-		b.ack(l.Token)
-		i := b.finished(r, "k", engine.Acked)
-		if !i.Due.Equal(r.Due) || i.Ended.Before(before) || i.Ended.After(b.now()) || !i.Forgotten.Equal(i.Ended.Add(long)) {
-			b.Fatalf("acked between %v and %v: %+v", before, b.now(), i)
-		}
-		b.lost(l.Token)
-		b.none("it is gone")
-	}},
 	{"reject describes the finished one", func(b *bed) {
 		b.needRemember()
 		first := b.handled("k", long)
@@ -95,36 +68,19 @@ var rememberTests = []test{
 	}},
 	{"the key is free when its time is over", func(b *bed) {
 		b.needRemember()
+		b.needClock()
 		for _, swept := range []bool{false, true} {
 			key := fmt.Sprint(swept)
-			var r engine.PushResult
-			var i engine.Info
-			var err error
-			b.inTime(func() time.Time {
-				r = b.push(b.fleeting(key, dueNow, b.unit))
-				token, before := b.leaseOf(r).Token, b.now()
-				b.ack(token)
-				i, err = b.e.Get(b.Context(), b.key(key))
-				return before.Truncate(time.Millisecond).Add(b.unit)
-			})
-			b.is(err, nil)
-			b.isFinished(i, r, key, engine.Acked)
-			if b.h.Clock != nil {
-				b.h.Clock.Set(i.Forgotten.Add(-time.Millisecond))
-				b.finished(r, key, engine.Acked)
-				b.h.Clock.Set(i.Forgotten)
-			} else {
-				b.pass(1)
-			}
+			r := b.handled(key, b.unit)
+			at := b.finished(r, key, engine.Acked).Forgotten
+			b.h.Clock.Set(at.Add(-time.Millisecond))
+			b.finished(r, key, engine.Acked)
+			b.h.Clock.Set(at)
 			if swept {
 				b.none("nothing is left")
 			}
 			b.absent(b.key(key))
-			if r = b.free(key); swept {
-				continue
-			}
-			b.ack(b.leaseOf(r).Token)
-			b.absent(b.key(key))
+			b.ack(b.leaseOf(b.free(key)).Token)
 		}
 	}},
 	{"a late ack leaves nothing where another holds the key", func(b *bed) {

@@ -181,14 +181,4 @@ var defaultsTests = []test{
 			b.Error(problem)
 		}
 	}},
-	{"an atomic push takes them, too", func(b *bed) {
-		p := optional[engine.AtomicPusher](b, "Atomic", b.caps.Atomic)
-		b.configure(engine.Settings{Defaults: engine.Terms{TTR: time.Hour}})
-		if _, err := p.PushAtomic(b.Context(), []engine.Message{{Queue: b.queue}}); err != nil {
-			b.Fatal(err)
-		}
-		if l := b.lease1(0); l.TTR != time.Hour {
-			b.Fatalf("%+v", l.Info)
-		}
-	}},
 }

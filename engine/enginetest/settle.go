@@ -86,35 +86,6 @@ var settleTests = []test{
 			}
 		}
 	}},
-	{"snooze moves the due and gives the attempt back", func(b *bed) {
-		b.need("GiveBack", b.caps.GiveBack)
-		m := b.msg("k", dueNow)
-		m.MaxAttempts = 1
-		b.push(m)
-		for range 3 {
-			l := b.lease1(0)
-			s := b.settle(engine.Settlement{Token: l.Token, Do: engine.Snooze, When: &engine.When{In: b.unit}})
-			if l.Attempt != 1 || s.State != engine.Scheduled || !s.Until.After(l.Due) {
-				b.Fatalf("leased %+v, then %+v", l.Info, s)
-			}
-			b.pass(1)
-		}
-	}},
-	{"release leaves the due and gives the attempt back", func(b *bed) {
-		b.need("GiveBack", b.caps.GiveBack)
-		m := b.msg("k", dueNow)
-		m.MaxAttempts = 1
-		r := b.push(m)
-		for range 3 {
-			l := b.lease1(0)
-			if l.Attempt != 1 || !l.Due.Equal(r.Due) {
-				b.Fatalf("%+v", l.Info)
-			}
-			if s := b.settle(engine.Settlement{Token: l.Token, Do: engine.Release}); s.State != engine.Ready {
-				b.Fatalf("%+v", s)
-			}
-		}
-	}},
 	{"bury makes it dead, attempt and reason kept", func(b *bed) {
 		r := b.push(b.msg("k", dueNow))
 		l := b.lease1(0)
@@ -161,17 +132,6 @@ var settleTests = []test{
 		b.pass(4)
 		b.none("held for longer")
 		b.ack(l.Token)
-	}},
-	{"extend can shorten a lease", func(b *bed) {
-		b.need("Extend", b.caps.Extend)
-		b.push(b.msg("k", dueNow))
-		l := b.lease1(long)
-		b.settle(engine.Settlement{Token: l.Token, Do: engine.Extend, TTR: b.unit})
-		b.pass(1)
-		if again := b.lease1(0); again.Attempt != 2 {
-			b.Fatalf("%+v", again)
-		}
-		b.lost(l.Token)
 	}},
 	{"in a batch only the bad one fails", func(b *bed) {
 		for range 4 {

@@ -61,16 +61,3 @@ func TestHintsOfNamedQueuesAreOver(t *testing.T) {
 		t.Error("a queue that no route names any more is not found")
 	}
 }
-
-func BenchmarkHint(b *testing.B) {
-	f := newFinder()
-	f.heed(Routes{{Queue: "order.*"}, {Queue: "*.late"}, {Queue: "named"}})
-	f.hint("order.paid")
-	for _, queue := range []string{"order.paid", "named", "other"} {
-		b.Run(queue, func(b *testing.B) {
-			for b.Loop() {
-				f.hint(queue)
-			}
-		})
-	}
-}

@@ -330,28 +330,3 @@ func TestTenThousandQueues(t *testing.T) {
 		t.Errorf("%d bytes are counted, and %d held", used, held)
 	}
 }
-
-func BenchmarkMeter(b *testing.B) {
-	for _, queues := range []int{1, 100} {
-		b.Run(fmt.Sprintf("queues=%d", queues), func(b *testing.B) {
-			m := New(nil).Meter()
-			names := make([]string, queues)
-			for i := range names {
-				names[i] = fmt.Sprint("queue", i)
-			}
-			b.ReportAllocs()
-			b.RunParallel(func(pb *testing.PB) {
-				now := time.Now()
-				ls := []tarry.Lease{{Info: tarry.Info{Due: now.Add(-3 * time.Millisecond)}}}
-				for i := 0; pb.Next(); i++ { // all that is told of a message by a server
-					q := names[i%queues]
-					ls[0].Queue = q
-					m.Pushed(q, tarry.Created, nil, 1)
-					m.Leased(q, 1)
-					m.Granted(ls, now)
-					m.Settled(q, tarry.DoAck, 0, nil, 1)
-				}
-			})
-		})
-	}
-}

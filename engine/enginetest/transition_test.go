@@ -29,8 +29,3 @@ func TestTransitionTableIsWhole(t *testing.T) {
 		t.Errorf("%d lines of Markdown for %d operations", rows, len(grid))
 	}
 }
-
-func BenchmarkModel(b *testing.B) {
-	clock := NewClock()
-	Bench(b, func(*testing.B) engine.Engine { return NewModel(clock.Now) })
-}

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -16,40 +15,6 @@ import (
 	"github.com/tarryhq/tarry/engine/memengine"
 	"github.com/tarryhq/tarry/forward"
 )
-
-// BenchmarkSend posts signed messages of 200 bytes with 64 senders to a server in this
-// process, which reads them.
-func BenchmarkSend(b *testing.B) {
-	at := serve(b, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
-	o := local()
-	o.Secrets = []string{secret}
-	target := open(b, &Config{URL: at, Options: o})
-	m := message(string(make([]byte, 200)))
-	work := make(chan struct{}, 64)
-	failed := make(chan error, 64)
-	for range 64 {
-		go func() {
-			var err error
-			for range work {
-				if e := target.Send(b.Context(), m); e != nil {
-					err = e
-				}
-			}
-			failed <- err
-		}()
-	}
-	for b.Loop() {
-		work <- struct{}{}
-	}
-	close(work)
-	for range 64 {
-		if err := <-failed; err != nil {
-			b.Error(err)
-		}
-	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msgs/s")
-	b.ReportMetric(0, "ns/op")
-}
 
 // BenchmarkLateness has 1,000 messages a second come due, and measures how long after its
 // due time the first byte of each is at the target.

@@ -149,19 +149,3 @@ func TestPlacesAreInTheOrderOfLists(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkTokenString(b *testing.B) {
-	b.ReportAllocs()
-	t := codec.Token{Queue: 1, ID: 2, Nonce: codec.NewNonce()}
-	for b.Loop() {
-		_ = t.String()
-	}
-}
-
-func BenchmarkParseToken(b *testing.B) {
-	b.ReportAllocs()
-	s := codec.Token{Queue: 1, ID: 2, Nonce: codec.NewNonce()}.String()
-	for b.Loop() {
-		_, _ = codec.ParseToken(s)
-	}
-}

@@ -59,27 +59,3 @@ func TestList(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 }
-
-// What it costs to count one thing that took a while, by one goroutine and by many.
-func BenchmarkTimes(b *testing.B) {
-	b.Run("observe", func(b *testing.B) {
-		var ts Times
-		for b.Loop() {
-			ts.Observe(3 * time.Millisecond)
-		}
-	})
-	b.Run("since", func(b *testing.B) { // with a look at the clock at both ends
-		var ts Times
-		for b.Loop() {
-			ts.Since(time.Now())
-		}
-	})
-	b.Run("many", func(b *testing.B) {
-		var ts Times
-		b.RunParallel(func(p *testing.PB) {
-			for p.Next() {
-				ts.Observe(3 * time.Millisecond)
-			}
-		})
-	})
-}

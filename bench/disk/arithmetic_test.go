@@ -36,19 +36,6 @@ func TestSums(t *testing.T) {
 	}
 }
 
-func TestMarks(t *testing.T) {
-	const n = 130
-	m := newMarks(n)
-	for _, i := range []int{0, 63, 64, n - 1} {
-		if !m.set(i) || m.set(i) {
-			t.Errorf("%d was not set once", i)
-		}
-	}
-	if m.n.Load() != 4 {
-		t.Errorf("%d are set", m.n.Load())
-	}
-}
-
 // What is cancelled in a turn is another in each until all have been, and what is pushed
 // anew has the due time it had.
 func TestCommandsLeap(t *testing.T) {
@@ -76,18 +63,6 @@ func TestStatistics(t *testing.T) {
 	} {
 		if got := statistics(device); got != want {
 			t.Errorf("%x: %s, not %s", device, got, want)
-		}
-	}
-}
-
-func TestSectorsWritten(t *testing.T) {
-	n, err := sectorsWritten([]byte("     100      2     300      4     500      6     700      8        0      900     1000\n"))
-	if err != nil || n != 700 {
-		t.Errorf("%d, %v", n, err)
-	}
-	for _, bad := range []string{"", "1 2 3 4 5 6", "1 2 3 4 5 6 x"} {
-		if _, err := sectorsWritten([]byte(bad)); err == nil {
-			t.Errorf("%q is taken", bad)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"slices"
 	"strings"
 	"testing"
 
@@ -40,22 +39,6 @@ func TestTable(t *testing.T) {
 `)
 }
 
-func TestBehindTable(t *testing.T) {
-	expect(t, writeBehind, `cpu: some
-BenchmarkBehind/impl=behind/clients=64-2     1  200 msgs/s
-BenchmarkBehind/impl=store/clients=64-2      1  180 msgs/s
-BenchmarkBehind/impl=store/batch=100-2       1  500 msgs/s  6 cpu-us/msg
-BenchmarkBehind/impl=behind/batch=100-2      1  1000 msgs/s  2 cpu-us/msg
-sizes: few
-`, "Measured on: some, with `few`."+`
-
-| | bare log behind a client | disk engine | × bare log behind a client |
-|---|---:|---:|---:|
-| push, single calls of 64 clients: messages a second | 200 | 180 | 0.9 |
-| push, 100 a call by 8 clients | 1,000 | 500 | 0.5 |
-`)
-}
-
 func TestHugeTable(t *testing.T) {
 	expect(t, writeHuge, `cpu: some
 BenchmarkHuge/side=large/do=push-2     1  60 msgs/s  7 rss-B/msg
@@ -85,22 +68,5 @@ func expect(t *testing.T, write func(w io.Writer, r *table.Results), in, want st
 	write(&out, r)
 	if out.String() != want {
 		t.Errorf("it writes\n%swant\n%s", out.String(), want)
-	}
-}
-
-// Every row is about a figure that one of the benchmarks reports, once.
-func TestRows(t *testing.T) {
-	seen := make(map[string]bool)
-	for _, r := range slices.Concat(rows, behindRows) {
-		name := r.name(store) + " " + r.unit
-		if seen[name] {
-			t.Errorf("%s has two lines", name)
-		}
-		seen[name] = true
-		for _, target := range r.targets {
-			if r.better == table.Neither && target.than != "" {
-				t.Errorf("%s: to be better than %s, but nothing is", name, target.than)
-			}
-		}
 	}
 }

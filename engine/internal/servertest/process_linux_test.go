@@ -2,11 +2,8 @@ package servertest_test
 
 import (
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -65,53 +62,4 @@ func TestServerTakesItsChildrenWithIt(t *testing.T) {
 	beating(t, s)
 	s.Kill()
 	still(t, s)
-}
-
-// Nobody can be another user but root.
-func TestServerRunsAsAnotherUser(t *testing.T) {
-	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("only root runs servers as another user")
-	}
-	s := servertest.Start(t, servertest.Command{
-		Program: "/bin/sh",
-		User:    "nobody",
-		Args:    func([]int) []string { return []string{"-c", "echo >mine; echo it is $(id -u); exec sleep 60"} },
-		Ready:   []string{"it is"},
-	})
-	if want := servertest.Run(t, "nobody", s.Dir(), "id", "-u"); !strings.Contains(s.Log(), "it is "+want) {
-		t.Errorf("it says %q, not %s", s.Log(), want)
-	}
-	if said := fails(t, func(r *recorder) { servertest.Run(r, "no-such-user", s.Dir(), "id") }); !strings.Contains(said, "no-such-user") {
-		t.Errorf("it says %q", said)
-	}
-}
-
-// A server that lasts is there for the test that follows, and has its port to itself.
-func TestServerThatLasts(t *testing.T) {
-	var s *servertest.Server
-	t.Run("starts it", func(t *testing.T) {
-		s = servertest.Start(servertest.Lasting(t), command())
-	})
-	dial(t, s.Addr()).ask("one")
-	if _, port, err := net.SplitHostPort(s.Addr()); err != nil || port != strconv.Itoa(s.Port(0)) {
-		t.Errorf("its port is %s, %v", port, err)
-	}
-}
-
-func TestInstalledLooksIntoFolders(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for _, version := range []string{"14", "15"} {
-		if err := os.MkdirAll(filepath.Join(dir, version, "bin"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, version, "bin/no-such-program"), nil, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := servertest.Installed(t, "no-such-program", "its-package", filepath.Join(dir, "none"), filepath.Join(dir, "*/bin"))
-	if want := filepath.Join(dir, "15/bin/no-such-program"); got != want {
-		t.Errorf("it is %s, not %s", got, want)
-	}
 }

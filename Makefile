@@ -14,8 +14,11 @@ MISSING = $$(command -v redis-server >/dev/null || echo redis-server; \
 	command -v npm >/dev/null || { command -v node >/dev/null || echo nodejs; echo npm; })
 
 # Tests whose dependencies would burden every program that uses tarry, and staticcheck, are in a module of their own.
-# $(call each,COMMAND) runs a command in both modules, and fails if it fails in one.
-each = failed=; for m in . internal/testdeps; do (cd $$m && $1) || failed=1; done; [ -z "$$failed" ]
+# So is what makes a release. $(call each,COMMAND) runs a command in the first two modules, $(call all,COMMAND) in all
+# three; they fail if it fails in one.
+in = failed=; for m in $1; do (cd $$m && $2) || failed=1; done; [ -z "$$failed" ]
+each = $(call in,. internal/testdeps,$1)
+all = $(call in,. internal/testdeps release,$1)
 
 # How long the tests of a package may take.
 TESTTIME ?= 20m
@@ -103,6 +106,25 @@ test-latest: ## Run the engines' tests on newer servers, which are unpacked from
 	$(call latest,trixie,trixie mariadb-server-core mariadb-client-core postgresql-17 pgbouncer valkey-server rabbitmq-server,$(SQL_TESTS) ./engine/redisengine $(BROKER_TESTS)) || failed=1; \
 	[ -z "$$failed" ]
 
+.PHONY: release
+release: ## Build a release of the last commit into dist: binaries, packages, an image (VERSION=v1.2.3, else its tag; PLATFORMS="linux/amd64 …").
+	release/build dist
+
+# The Debian packages with what takes a release apart.
+CHECKERS = $$(command -v mmdebstrap >/dev/null || echo mmdebstrap; command -v rpm >/dev/null || echo rpm; \
+	ls /usr/share/keyrings/debian-archive-keyring.gpg >/dev/null 2>&1 || echo debian-archive-keyring)
+
+.PHONY: release-check
+release-check: ## Build a release twice (or once, with DIST=dist VERSION=v1.2.3) and take it apart; as root on Debian install, upgrade and remove its packages (PLATFORMS).
+	@[ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || set -- $(CHECKERS); [ $$# = 0 ] || { apt-get update -qq; \
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$$@"; }
+	@[ -n "$(CHECKERS)" ] || [ "$$(id -u)" != 0 ] || export TARRY_TEST_SERVERS=require; \
+	cd release && $(if $(DIST),DIST='$(abspath $(DIST))') $(GO) test -count=1 -v -timeout 1h .
+
+.PHONY: publish
+publish: ## Publish what make release has built of a tag, on the forge (gh, with a token that may write).
+	gh release create "$${VERSION:-$$(git describe --tags --exact-match --match 'v*')}" --verify-tag --notes 'CHANGELOG.md says what is new.' dist/*
+
 .PHONY: simulate
 simulate: ## Simulate crashes, losses of power, faults and many callers under the disk engine, with the seed of each history (FOR=20m, three times; TARRY_TEST_SEED=N plays one again).
 	TARRY_SIMULATE=$${FOR:-20m} $(GO) test -count=1 -timeout 0 -v -run '^Test(Simulation|PowerLoss|Throng)$$' ./engine/diskengine
@@ -111,10 +133,10 @@ simulate: ## Simulate crashes, losses of power, faults and many callers under th
 check: ## Check format, vet, static analysis, module files and the documents made from code.
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
 	for os in darwin freebsd openbsd windows; do GOOS=$$os $(GO) list ./... >/dev/null || exit 1; done
-	$(call each,$(GO) vet ./...)
-	tool=$$(cd internal/testdeps && $(GO) tool -n staticcheck) && $(call each,$$tool ./...)
-	$(call each,$(GO) mod verify)
-	$(call each,$(GO) mod tidy -diff)
+	$(call all,$(GO) vet ./...)
+	tool=$$(cd internal/testdeps && $(GO) tool -n staticcheck) && $(call all,$$tool ./...)
+	$(call all,$(GO) mod verify)
+	$(call all,$(GO) mod tidy -diff)
 	@dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; echo "$(GO) build -ldflags=-dumpdep ./cmd/tarry"; \
 	$(STATIC) $(GO) build -trimpath -ldflags='-s -w -dumpdep' -o $$dir/tarry ./cmd/tarry 2>$$dir/deps || { grep -v -e '->' $$dir/deps; exit 1; }; \
 	! grep -m1 '<ReflectMethod>' $$dir/deps || { echo "this uses reflect.Method: the linker keeps every method then, and the binary grows by half"; exit 1; }
@@ -122,7 +144,7 @@ check: ## Check format, vet, static analysis, module files and the documents mad
 
 .PHONY: tidy
 tidy: ## Tidy the module files after a change of dependencies.
-	$(call each,$(GO) mod tidy)
+	$(call all,$(GO) mod tidy)
 
 .PHONY: client
 client: ## Install what generates the TypeScript client of examples/typescript (Node 20, npm), generate it from the server and test it.

@@ -63,6 +63,9 @@ func (p *Program) Run(ctx context.Context) int {
 	return p.report(ctx, err)
 }
 
+// Commands returns tarry's commands, for manual pages and completions.
+func Commands() *cobra.Command { return new(Program).root() }
+
 func (p *Program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tarry",

@@ -16,7 +16,9 @@
 // on it.
 //
 // A manifest that cannot be read was durable once. Opening fails with file and offset. It
-// never goes on with an older manifest: its sstables and log may be gone.
+// never goes on with an older manifest: its sstables and log may be gone. A salvage takes what
+// can be read: the head is written twice, each deletion bitmap has a checksum, and none of them
+// shares a sector.
 //
 // The format is in docs/formats/manifest.md.
 package manifest

@@ -33,7 +33,9 @@ type Manifest struct {
 	err   error
 }
 
-// Read reads the manifest of a store. If there is none it returns an fs.ErrNotExist.
+// Read reads the manifest of a store. If there is none it returns an fs.ErrNotExist. With a
+// *vfs.DamageError it returns what can be read: a State without some deletion bitmaps or, if its
+// NextID is 0, nothing.
 func Read(f vfs.FS, dir string) (State, error) {
 	b, err := read(f, filepath.Join(dir, Name))
 	if err != nil {
@@ -48,7 +50,7 @@ func parse(name string, b []byte) (State, error) {
 		return State{}, fmt.Errorf("%s: %w", name, err)
 	}
 	if reason != "" {
-		return State{}, &vfs.DamageError{What: ErrDamaged, File: name, Offset: off, Reason: reason}
+		return state, &vfs.DamageError{What: ErrDamaged, File: name, Offset: off, Reason: reason}
 	}
 	return state, nil
 }

@@ -43,20 +43,22 @@ func state(n int) State {
 func TestFormat(t *testing.T) {
 	s := State{Store: 1, Secret: [16]byte{2}, Replay: 3, NextID: 4, NextQueue: 5, NextFile: 100,
 		Tables: []Table{{Number: 6, Area: 2, Entries: 9, Alive: 8, Bytes: 10, Deleted: []byte{7, 11}}}}
-	want := strings.Join([]string{
-		"74617272796d6673", "02000000", "c11150c9", "8200000000000000", "0000000000000000",
-		"0100000000000000", "02000000000000000000000000000000", "0300000000000000", "0400000000000000", "6400000000000000", "0000000000000000",
-		"05000000", "01000000",
-		"0600000000000000", "0a00000000000000", "09000000", "08000000", "02000000", "02", "000000", "070b",
-	}, "")
-	if got := hex.EncodeToString(s.encode()); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+	pad := func(s string) string { return s + strings.Repeat("00", sector-len(s)/2) }
+	want := func(begun, sum string) string {
+		head := strings.Join([]string{
+			"74617272796d6673", "03000000", sum,
+			"0100000000000000", "02000000000000000000000000000000", "0300000000000000", "0400000000000000", "6400000000000000",
+			"05000000", "01000000", begun, "00000000000000",
+			"0600000000000000", "0a00000000000000", "09000000", "08000000", "02000000", "ac158512", "02", "000000",
+		}, "")
+		return pad(head) + pad(head) + pad("070b")
+	}
+	if got, want := hex.EncodeToString(s.encode()), want("00", "de97839c"); got != want {
+		t.Errorf("got  %s\nwant %s", got[:300], want[:300])
 	}
 	s.Begun = true
-	want = strings.Replace(want, "8200000000000000"+"0000000000000000", "8200000000000000"+"0100000000000000", 1)
-	want = strings.Replace(want, "c11150c9", "52a65e1d", 1)
-	if got := hex.EncodeToString(s.encode()); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+	if got, want := hex.EncodeToString(s.encode()), want("01", "e1b3d2fc"); got != want {
+		t.Errorf("got  %s\nwant %s", got[:300], want[:300])
 	}
 }
 
@@ -153,59 +155,113 @@ func TestOpenAndCreate(t *testing.T) {
 	}
 }
 
-// TestNewer: a version to come is refused as such where its checksum is right, else as damaged.
-func TestNewer(t *testing.T) {
-	d := newDisk(t, nil)
-	s := state(2)
-	b := s.encode()
-	le.PutUint32(b[8:], version+1)
-	write := func() {
-		t.Helper()
-		f, err := d.Create("/store/" + Name)
-		must(t, err)
-		_, err = f.WriteAt(b, 0)
-		must(t, errors.Join(err, f.Close()))
-	}
-	write()
-	if _, err := Open(d, "/store"); !errors.Is(err, ErrDamaged) {
-		t.Errorf("a version that is damage: %v", err)
-	}
-	must(t, d.Remove("/store/"+Name))
-	le.PutUint32(b[12:], vfs.HeaderSum(b, 0))
-	write()
-	if _, err := Open(d, "/store"); !errors.Is(err, vfs.ErrVersion) || strings.Contains(err.Error(), "\n") {
-		t.Errorf("a newer version: %v", err)
+// TestOtherVersions: another version is refused as such where the checksum of the file, as in earlier ones, or of the
+// head is right, else as damaged.
+func TestOtherVersions(t *testing.T) {
+	for name, c := range map[string]struct {
+		version uint32
+		covers  int // bytes that the checksum covers; 0: it is wrong
+		want    error
+	}{
+		"an earlier one": {version - 1, 5 * sector, vfs.ErrVersion},
+		"a newer one":    {version + 1, headSize + 3*tableSize, vfs.ErrVersion},
+		"damage":         {version + 1, 0, ErrDamaged},
+	} {
+		d := newDisk(t, nil)
+		s := state(3)
+		b := s.encode()
+		for at := 0; at <= sector; at += sector {
+			le.PutUint32(b[at+8:], c.version)
+		}
+		if c.covers > 0 {
+			le.PutUint32(b[12:], vfs.HeaderSum(b[:c.covers], 0))
+		}
+		must(t, vfs.WriteFile(d, "/store/"+Name, b))
+		if _, err := Open(d, "/store"); !errors.Is(err, c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
-// TestRot: each bit that changes, and each byte that is missing, is noticed and its file named.
-func TestRot(t *testing.T) {
-	s := state(2)
-	whole := s.encode()
-	for i := range whole {
-		for bit := range 8 {
-			b := append([]byte(nil), whole...)
-			b[i] ^= 1 << bit
-			if _, err := parse("f", b); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "f, offset ") {
-				t.Fatalf("byte %d, bit %d: %v", i, bit, err)
-			}
+// left checks what is read of a manifest of 3 sstables that is damaged from one byte to another: it is refused in one
+// line, and salvaged but for the deletion bitmap that was there.
+func left(t *testing.T, b []byte, from, to int) {
+	t.Helper()
+	got, err := parse("f", b)
+	if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "f, offset ") || strings.Contains(err.Error(), "\n") {
+		t.Fatalf("bytes %d to %d: %v", from, to, err)
+	}
+	want := state(3)
+	for i := range want.Tables {
+		if at := (2 + i) * sector; from < at+len(want.Tables[i].Deleted) && to > at {
+			want.Tables[i].Deleted = nil
 		}
-		if _, err := parse("f", whole[:i]); !errors.Is(err, ErrDamaged) {
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("bytes %d to %d: read %+v, want %+v", from, to, got, want)
+	}
+}
+
+// TestRot: each bit that changes, each sector that is lost and each byte that is missing at the end is noticed, and
+// costs at most one deletion bitmap, or those that are missing.
+func TestRot(t *testing.T) {
+	s := state(3)
+	b := s.encode()
+	for i := range b {
+		for bit := range 8 {
+			b[i] ^= 1 << bit
+			left(t, b, i, i+1)
+			b[i] ^= 1 << bit
+		}
+	}
+	for at := 0; at < len(b); at += sector {
+		for _, c := range []byte{0, 0xff} {
+			other := bytes.Clone(b)
+			copy(other[at:], bytes.Repeat([]byte{c}, sector))
+			left(t, other, at, at+sector)
+		}
+	}
+	for i := range len(b) {
+		if i >= sector {
+			left(t, b[:i], i, math.MaxInt)
+		} else if got, err := parse("f", b[:i]); !errors.Is(err, ErrDamaged) || i < headSize && got.NextID > 0 {
 			t.Fatalf("%d bytes: %v", i, err)
 		}
 	}
-	if _, err := parse("f", append(whole, 0)); !errors.Is(err, ErrDamaged) {
-		t.Errorf("a byte more: %v", err)
+	left(t, append(b, 0), len(b), len(b)+1)
+}
+
+// TestSectorsOfManySSTables: a head of many sectors is read where a sector of either copy is lost, and not where the
+// same one of both is.
+func TestSectorsOfManySSTables(t *testing.T) {
+	s := state(500)
+	b := s.encode()
+	copied := padded(headSize + 500*tableSize)
+	for at := 0; at < copied; at += sector {
+		for _, lose := range [][]int{{at}, {copied + at}, {at, copied + at}} {
+			d, other := newDisk(t, nil), bytes.Clone(b)
+			for _, from := range lose {
+				clear(other[from : from+sector])
+			}
+			must(t, vfs.WriteFile(d, "/store/"+Name, other))
+			got, err := Read(d, "/store")
+			if one := len(lose) == 1; !errors.Is(err, ErrDamaged) || one && !reflect.DeepEqual(got, s) || !one && got.NextID > 0 {
+				t.Fatalf("without the sectors at %d: %d sstables, %v", lose, len(got.Tables), err)
+			}
+		}
 	}
 }
 
 // TestZeros: what no release wrote is damage, though its checksum is right.
 func TestZeros(t *testing.T) {
-	for _, off := range []int{24, 25, 31, 80, headSize + fixedSize + 30} {
+	for _, off := range []int{72, 73, 79, headSize + 33} {
 		s := state(1)
+		head := s.encodeHead()
+		head[off] = 2
+		le.PutUint32(head[12:], vfs.HeaderSum(head, 0))
 		b := s.encode()
-		b[off] = 2
-		le.PutUint32(b[12:], vfs.HeaderSum(b, 0))
+		copy(b, head)
+		copy(b[sector:], head)
 		if _, err := parse("f", b); !errors.Is(err, ErrDamaged) {
 			t.Errorf("byte %d: %v", off, err)
 		}
@@ -238,20 +294,33 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// FuzzDecode: nothing panics, and what is read well is what would be written.
+// FuzzDecode: nothing panics, what is read well is what would be written, and what is read of a damaged file is no more
+// than it has.
 func FuzzDecode(f *testing.F) {
-	s := state(2)
-	f.Add(s.encode())
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if len(b) >= 16 {
-			le.PutUint32(b[12:], vfs.HeaderSum(b, 0)) // or nothing gets by
+	for n := range 4 {
+		s := state(n)
+		f.Add(s.encode(), uint16(0))
+		f.Add(s.encode(), uint16(sector))
+	}
+	f.Fuzz(func(t *testing.T, b []byte, at uint16) {
+		b = bytes.Clone(b)
+		if head := b[min(int(at), len(b)):]; len(head) >= headSize { // or nothing gets by
+			size := uint64(headSize) + uint64(le.Uint32(head[tablesAt:]))*tableSize
+			le.PutUint32(head[12:], vfs.HeaderSum(head[:min(size, uint64(len(head)))], 0))
 		}
 		s, _, reason, err := decode(b)
-		if reason != "" || err != nil {
+		if err != nil {
 			return
 		}
-		if again := s.encode(); !bytes.Equal(again, b) {
+		if reason == "" && !bytes.Equal(s.encode(), b) {
 			t.Errorf("%+v would be written otherwise", s)
+		}
+		has := 0
+		for _, r := range s.Tables {
+			has += tableSize + len(r.Deleted)
+		}
+		if has > len(b) {
+			t.Errorf("%d bytes are read of %d", has, len(b))
 		}
 	})
 }

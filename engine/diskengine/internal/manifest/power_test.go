@@ -37,7 +37,7 @@ func found(d *vfstest.Disk) (int, error) {
 // TestPowerLoss lets the power go before and after each call of a history, and leaves all that a
 // crash can leave: the manifest is the last one that was written, or the one being written.
 func TestPowerLoss(t *testing.T) {
-	for _, cfg := range []vfstest.Config{{Sector: 64, Stale: true}, {Sector: 4096}} {
+	for _, cfg := range []vfstest.Config{{Sector: sector, Stale: true}, {Sector: 2 * sector}} {
 		d := newDisk(t, &cfg)
 		m, err := Create(d, "/store", state(0))
 		must(t, err)

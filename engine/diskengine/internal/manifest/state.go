@@ -45,8 +45,9 @@ type Table struct {
 	Alive   uint32 // how many of them are not deleted, by Deleted
 	Bytes   uint64 // size of its file
 
-	// Deleted is its deletion bitmap, from Live.AppendBits; empty: no entry was deleted. It may
-	// miss deletions that are in the log from Replay on. Its bytes must not be changed.
+	// Deleted is its deletion bitmap, from Live.AppendBits; empty: no entry was deleted, or, of
+	// a damaged manifest, it cannot be read. It may miss deletions that are in the log from
+	// Replay on. Its bytes must not be changed.
 	Deleted []byte
 }
 
@@ -61,7 +62,7 @@ func (s *State) check() error {
 	if len(s.Tables) > MaxTables {
 		return fmt.Errorf("%d sstables; at most %d are allowed", len(s.Tables), MaxTables)
 	}
-	last, size := uint64(0), uint64(headSize+fixedSize+len(s.Tables)*tableSize)
+	last := uint64(0)
 	for _, r := range s.Tables {
 		switch {
 		case r.Number <= last:
@@ -72,9 +73,8 @@ func (s *State) check() error {
 			return fmt.Errorf("sstable %d has %d entries of which %d are alive", r.Number, r.Entries, r.Alive)
 		}
 		last = r.Number
-		size += uint64(len(r.Deleted))
 	}
-	if size > maxSize { // or it could be written, and not read again
+	if size := s.size(); size > maxSize { // or it could be written, and not read again
 		return fmt.Errorf("%d bytes with the deletion bitmaps; at most %d are allowed", size, maxSize)
 	}
 	return nil
@@ -103,10 +103,10 @@ func (s *State) Names(number uint64) bool {
 }
 
 // Restore deletes the entries of an open sstable that its deletion bitmap says. dir is the
-// directory of the manifest. If the bitmap is malformed or of another sstable, Restore returns a
-// *vfs.DamageError and changes nothing.
+// directory of the manifest. If the bitmap is missing, malformed or of another sstable, Restore
+// returns a *vfs.DamageError and changes nothing.
 func (t *Table) Restore(dir string, r *sstable.Table) error {
-	if len(t.Deleted) == 0 || t.Entries == r.Len() && r.RestoreBits(t.Deleted) {
+	if len(t.Deleted) == 0 && t.Alive == t.Entries || t.Entries == r.Len() && r.RestoreBits(t.Deleted) {
 		return nil
 	}
 	return &vfs.DamageError{What: ErrDamaged, File: filepath.Join(dir, Name), Reason: fmt.Sprintf("the deletion bitmap of sstable %d is malformed", t.Number)}

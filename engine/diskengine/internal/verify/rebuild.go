@@ -28,10 +28,13 @@ func (s *salvage) list(dir, suffix string) (all []string, err error) {
 	return all, nil
 }
 
-// manifest reads the manifest, or makes one of all files that are there.
+// manifest reads what can be read of the manifest, or makes one of all files that are there.
 func (s *salvage) manifest() (err error) {
 	s.state, err = manifest.Read(s.fs, s.dir)
-	if errors.As(err, new(*vfs.DamageError)) || errors.Is(err, fs.ErrNotExist) {
+	switch damaged := errors.As(err, new(*vfs.DamageError)); {
+	case damaged && s.state.NextID > 0:
+		err = nil
+	case damaged || errors.Is(err, fs.ErrNotExist):
 		s.rebuilt = true
 		err = s.rebuild()
 	}

@@ -482,6 +482,73 @@ func TestSectors(t *testing.T) {
 	}
 }
 
+// TestSectorsOfTheManifest has a disk that cannot read a sector of the manifest, each in turn: the check names it, and
+// a salvage brings back at most what was deleted of one sstable, which it names.
+func TestSectorsOfTheManifest(t *testing.T) {
+	m := newMaker(t, 31)
+	for range 3 {
+		m.history(100)
+		m.flush()
+	}
+	for range 40 {
+		m.do(m.gone(m.any(func(x *thing) bool { return x.at.Table != 0 })))
+	}
+	m.push(1, "at hand")
+	m.flush() // from here on the log has none of these
+	sound := m.close()
+	name := filepath.Join(dir, manifest.Name)
+	deleted, withBitmap, brought := 0, 0, 0
+	for _, is := range m.next.Tables {
+		deleted += int(is.Entries - is.Alive)
+		withBitmap += min(1, len(is.Deleted))
+	}
+	for bad := int64(0); bad < int64(len(bytesOf(t, sound, name))); bad += page {
+		d := sound.Kill()
+		b := &worn{d, name, bad}
+		rep, err := Check(b, dir, nil)
+		must(t, err)
+		if len(rep.Findings) != 1 || rep.Findings[0].File != name || !strings.Contains(rep.Findings[0].What, "cannot") {
+			t.Errorf("offset %d: %v", bad, rep.Findings)
+		}
+		out, has := salvaged(t, b), holds(t, d)
+		for id := range m.things {
+			if _, ok := has[id]; !ok {
+				t.Errorf("offset %d: message %d is lost", bad, id)
+			}
+			delete(has, id)
+		}
+		if len(out.Losses) == 0 && len(has) == 0 {
+			continue
+		}
+		brought++
+		if l := out.Losses; len(l) != 1 || len(has) == 0 || l[0].File != name || !l[0].Again || !containsAll(t, sound, m, l[0].What, has) {
+			t.Errorf("offset %d: %d are back, lost is %v", bad, len(has), l)
+		}
+	}
+	if deleted < 40 || brought != withBitmap {
+		t.Errorf("%d were deleted, and %d of %d sstables lost their deletion bitmap", deleted, brought, withBitmap)
+	}
+}
+
+// containsAll reports whether all of some messages are in the sstable that a loss names, deleted or not.
+func containsAll(t *testing.T, d *vfstest.Disk, m *maker, loss string, ids map[engine.ID][]byte) bool {
+	t.Helper()
+	i := slices.IndexFunc(m.next.Tables, func(is manifest.Table) bool { return strings.Contains(loss, fmt.Sprintf("sstable %d ", is.Number)) })
+	if i < 0 {
+		return false
+	}
+	r, err := sstable.Open(d, tablesDir, m.next.Tables[i].Number, tableConfig())
+	must(t, err)
+	all := true
+	for id := range ids {
+		_, ok, err := r.FindID(uint64(id))
+		must(t, err)
+		all = all && ok
+	}
+	must(t, r.Close())
+	return all
+}
+
 // worn is a disk with a sector that cannot be read.
 type worn struct {
 	vfs.FS

@@ -1178,8 +1178,9 @@ func TestSalvage(t *testing.T) {
 					if err != nil {
 						t.Fatalf("%s, %s: %v", file, how, err)
 					}
-					ofHead := filepath.Base(file) == "BACKUP"
-					if len(saved.Losses)+len(saved.Notes) == 0 || !saved.After.Sound() {
+					copied := filepath.Base(file) == "MANIFEST" && how == "spoilt" // the other copy of its head is read
+					whole := filepath.Base(file) == "BACKUP" || copied
+					if copied != (len(saved.Losses)+len(saved.Notes) == 0) || !saved.After.Sound() {
 						t.Errorf("%s, %s: %+v", file, how, saved)
 					}
 					for name, is := range was {
@@ -1190,7 +1191,7 @@ func TestSalvage(t *testing.T) {
 					e := p.open(t)
 					has, _ := whatLives(t, e)
 					must(t, e.Close())
-					if len(has) < 30 && filepath.Ext(file) != ".log" || ofHead && !maps.Equal(has, want) {
+					if len(has) < 30 && filepath.Ext(file) != ".log" || whole && !maps.Equal(has, want) {
 						t.Errorf("%s, %s: %d messages of %d", file, how, len(has), len(want))
 					}
 					if rep, err := verify.Check(p.fs, p.dir, nil); err != nil || !rep.Sound() {

@@ -63,10 +63,6 @@ func open(fs vfs.FS, dir string, number uint64, cfg *Config, room filter) (*Tabl
 	return r, nil
 }
 
-// Identity is a number that hardly any other sstable has: the checksum of its header, which has
-// a random number.
-func (r *Table) Identity() uint32 { return r.seed }
-
 // Number is the number of the sstable.
 func (r *Table) Number() uint64 { return r.number }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"slices"
 
@@ -65,7 +66,7 @@ func (p *place) restore(h *head, to string, pace func(int) error) (copied int64,
 		return 0, err
 	}
 	for _, name := range names { // not linked: the store will write to them
-		n, err := vfs.Copy(p.fs, filepath.Join(from, name), filepath.Join(log, name), pace)
+		n, err := vfs.Copy(p.fs, filepath.Join(from, name), filepath.Join(log, name), math.MaxInt64, pace)
 		if copied += n; err != nil {
 			return copied, err
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 )
 
 const (
@@ -18,11 +19,11 @@ func LinkOrCopy(f FS, from, to string, pace func(written int) error) (copied int
 	if err == nil || errors.Is(err, fs.ErrNotExist) || IsFull(err) {
 		return 0, err
 	}
-	return Copy(f, from, to, pace)
+	return Copy(f, from, to, math.MaxInt64, pace)
 }
 
-// Copy copies a file. The copy is durable, but not its name.
-func Copy(f FS, from, to string, pace func(written int) error) (copied int64, err error) {
+// Copy copies a file, or at most so many bytes of it. The copy is durable, but not its name.
+func Copy(f FS, from, to string, most int64, pace func(written int) error) (copied int64, err error) {
 	in, err := f.Open(from)
 	if err != nil {
 		return 0, err
@@ -35,7 +36,7 @@ func Copy(f FS, from, to string, pace func(written int) error) (copied int64, er
 	defer func() { err = errors.Join(err, out.Close()) }()
 	b := make([]byte, copySlice)
 	for synced := int64(0); ; {
-		n, err := in.ReadAt(b, copied)
+		n, err := in.ReadAt(b[:min(copySlice, most-copied)], copied)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return copied, err
 		}

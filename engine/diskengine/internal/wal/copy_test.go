@@ -22,7 +22,7 @@ func copied(t *testing.T, d vfs.FS, h *Hold, cfg *Config, from Pos) (Copied, Fou
 			must(t, d.Remove(filepath.Join(up, name)))
 		}
 	}
-	c, err := h.Copy(d, up, nil)
+	c, err := h.Copy(d, up, func(int) error { return nil })
 	must(t, err)
 	var all []item
 	found, err := Read(d, up, cfg, from, func(e Entry) error {
@@ -159,10 +159,14 @@ func TestCopyRefusesDamage(t *testing.T) {
 	if _, err := hold.Copy(d, "/copy", func(int) error { return errTest }); !errors.Is(err, errTest) {
 		t.Errorf("ended: %v", err)
 	}
-	d.Flip(segmentName("/log", 1), headerSize+100, 1)
-	must(t, d.Mkdir("/other"))
-	if _, err := hold.Copy(d, "/other", nil); !errors.Is(err, ErrDamaged) {
-		t.Errorf("damaged: %v", err)
+	first, last := int64(headerSize+100), headerSize+padded(5000)+100
+	for dir, off := range map[string]int64{"/first": first, "/last": last} { // nothing says that the last one was durable
+		d.Flip(segmentName("/log", 1), off, 1)
+		must(t, d.Mkdir(dir))
+		if _, err := hold.Copy(d, dir, func(int) error { return nil }); !errors.Is(err, ErrDamaged) {
+			t.Errorf("damaged at %d: %v", off, err)
+		}
+		d.Flip(segmentName("/log", 1), off, 1)
 	}
 	must(t, l.Close())
 }

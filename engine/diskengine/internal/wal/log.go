@@ -93,7 +93,8 @@ func Open(fs vfs.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (*
 	if err != nil {
 		return nil, Found{}, fmt.Errorf("open the log: %w", err)
 	}
-	r, found, err := c.read(from, &l.cfg, fn)
+	r := c.reading(from, &l.cfg, fn)
+	found, err := r.all()
 	if err == nil {
 		err = r.makeSure()
 	}

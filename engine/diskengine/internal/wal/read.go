@@ -33,7 +33,7 @@ func Read(fs vfs.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (F
 	if err != nil {
 		return Found{}, fmt.Errorf("read the log: %w", err)
 	}
-	_, found, err := c.read(from, &d, fn)
+	found, err := c.reading(from, &d, fn).all()
 	if err = errors.Join(err, c.close()); err != nil {
 		return found, fmt.Errorf("read the log: %w", err)
 	}
@@ -44,32 +44,43 @@ func Read(fs vfs.FS, dir string, cfg *Config, from Pos, fn func(Entry) error) (F
 type reading struct {
 	*chain
 	from     Pos
+	durable  Pos // all before is durable
+	until    Pos // where it ends at the latest
 	wasBegun bool
 	cut      cutter
 	win      window
+	found    Found
 
 	lastFull uint32 // checksum of the last frame that is not empty
 	torn     *Torn
 	unread   error // the disk's error, if the log ends where the disk cannot read
 
-	// Of the last segment: where it ends, and from where it may never have been synced.
+	// Of the last segment: where it ends, and from where it may never have been synced. pos and
+	// prev are of a frame that would follow.
 	off, unsure int64
+	pos         Pos
+	prev        uint32
 }
 
-// read gives fn the entries from a position on, which is 0 or was durable.
-func (c *chain) read(from Pos, cfg *Config, fn func(Entry) error) (*reading, Found, error) {
-	var found Found
-	r := &reading{chain: c, from: from, wasBegun: cfg.Begun}
-	r.cut = cutter{from: from, most: cfg.MaxEntry, fn: func(e Entry) error { found.Entries++; return fn(e) }}
-	if len(c.begun) == 0 {
-		return r, found, r.nothing()
+// reading returns a pass that gives fn the entries from a position on, which is 0 or was
+// durable.
+func (c *chain) reading(from Pos, cfg *Config, fn func(Entry) error) *reading {
+	r := &reading{chain: c, from: from, durable: from, until: Unknown, wasBegun: cfg.Begun}
+	r.cut = cutter{from: from, most: cfg.MaxEntry, fn: func(e Entry) error { r.found.Entries++; return fn(e) }}
+	return r
+}
+
+// all makes the pass.
+func (r *reading) all() (Found, error) {
+	if len(r.begun) == 0 {
+		return r.found, r.nothing()
 	}
-	segs := c.valid()
-	for len(segs) > 1 && segs[1].base <= from {
+	segs := r.valid()
+	for len(segs) > 1 && segs[1].base <= r.from {
 		segs = segs[1:] // all of the first one is before from
 	}
-	if segs[0].base > from {
-		return r, found, r.missing(segs[0])
+	if segs[0].base > r.from {
+		return r.found, r.missing(segs[0])
 	}
 	r.lastFull, r.cut.prev, r.cut.end, r.cut.whole = segs[0].prev, segs[0].prev, segs[0].base, segs[0].base == 0
 	for i, s := range segs {
@@ -78,11 +89,11 @@ func (c *chain) read(from Pos, cfg *Config, fn func(Entry) error) (*reading, Fou
 			next = segs[i+1]
 		}
 		if err := r.segment(s, next); err != nil {
-			return r, found, err
+			return r.found, err
 		}
 	}
-	found.Segments, found.End, found.Torn = len(segs), r.cut.end, r.torn
-	return r, found, nil
+	r.found.Segments, r.found.End, r.found.Torn = len(segs), r.cut.end, r.torn
+	return r.found, nil
 }
 
 func damage(s *segment, off int64, pos Pos, reason string) error {
@@ -142,7 +153,11 @@ func (r *reading) segment(s, next *segment) error {
 	r.win.reset(s, s.end())
 	prev, pos, off := s.crc, s.base, int64(headerSize)
 	synced, unsure, since, marked := s.base, int64(0), int64(0), false
-	for next == nil || pos < next.base {
+	to := r.until
+	if next != nil {
+		to = next.base
+	}
+	for pos < to {
 		f, reason, err := r.win.frame(r.seed, off)
 		if err != nil {
 			return err
@@ -180,7 +195,7 @@ func (r *reading) segment(s, next *segment) error {
 		}
 		prev, pos, off = f.crc, f.end(), off+size
 	}
-	r.off, r.unsure = off, unsure
+	r.off, r.unsure, r.pos, r.prev = off, unsure, pos, prev
 	return nil
 }
 
@@ -199,8 +214,8 @@ func (r *reading) broken(s, next *segment, off int64, pos Pos, reason string) er
 	if next != nil {
 		return damage(s, off, pos, reason+"; the next segment says that it was durable")
 	}
-	if pos < r.from {
-		return damage(s, off, pos, fmt.Sprintf("%s; the log was durable up to position %d", reason, r.from))
+	if pos < r.durable {
+		return damage(s, off, pos, fmt.Sprintf("%s; the log was durable up to position %d", reason, r.durable))
 	}
 	at, found, err := r.win.proof(r.seed, off, pos)
 	if err != nil {

@@ -77,7 +77,7 @@ func (t *tally) search(num uint32) error {
 		if !ok {
 			continue
 		}
-		before, _, err := src.SearchAll(places) // not exact in a damaged block
+		before, _, err := src.Search(places...) // not exact in a damaged block
 		if errors.Is(err, sstable.ErrClosed) {
 			t.set = new(store.Sources) // it was merged away: look again
 			return nil

@@ -2,7 +2,7 @@ package sstable
 
 import (
 	"errors"
-	"fmt"
+	"slices"
 	"sort"
 )
 
@@ -69,19 +69,10 @@ func (r *Table) queueAt(queue uint32) int {
 	return sort.Search(len(r.queues), func(i int) bool { return r.queues[i].Queue >= queue })
 }
 
-// Search returns the position of the first entry, deleted or not, that is not before p; Len if
-// there is none. It reads one block at most, and none for the bounds of a queue.
-func (r *Table) Search(p Place) (uint32, error) {
-	at, damage, err := r.SearchAll([]Place{p})
-	if err = firstOf(err, damage); err != nil {
-		return 0, err
-	}
-	return at[0], nil
-}
-
-// SearchAll is Search for some places in ascending order. It reads no block twice. In a
-// damaged block the position is that of Behind, and damage is the error.
-func (r *Table) SearchAll(places []Place) (at []uint32, damage, err error) {
+// Search returns for some places, in ascending order, the position of the first entry, deleted or
+// not, that is not before; Len if there is none. It reads no block twice, and none for the bounds
+// of a queue. In a damaged block the position is that of Behind, and damage is the error.
+func (r *Table) Search(places ...Place) (at []uint32, damage, err error) {
 	at = make([]uint32, len(places))
 	var buf *buffer
 	var b block
@@ -147,24 +138,14 @@ func (r *Table) alone(i int) bool {
 	return r.n == r.blocks[i].first+1
 }
 
-// Get returns the entry at a position, deleted or not. The value is appended to room, which
-// may be nil.
-func (r *Table) Get(pos uint32, room []byte) (Entry, error) {
-	if pos >= r.n {
-		return Entry{}, fmt.Errorf("%w (%d of %d)", ErrNoEntry, pos, r.n)
-	}
-	if !r.hold() {
-		return Entry{}, ErrClosed
-	}
-	buf := dataBuffers.Get().(*buffer)
-	defer buf.leave()
-	b, err := r.entries(r.blockAt(pos), buf)
-	if err = firstOf(err, r.release()); err != nil {
-		return Entry{}, err
-	}
-	e := b.entry(int(pos - b.first))
-	e.Value = append(room, e.Value...)
-	return e, nil
+// Get returns the entry at a position, deleted or not.
+func (r *Table) Get(pos uint32) (e Entry, err error) {
+	err = r.GetEach([]uint32{pos}, func(at Entry) bool {
+		e = at
+		e.Value = slices.Clone(at.Value)
+		return true
+	})
+	return e, err
 }
 
 // blockAt is the block that a position is in.

@@ -161,7 +161,7 @@ func TestMergeOfManyGroups(t *testing.T) {
 	for _, died := range []where{{0, 0}, {0, n - 1}, {1, 2 * groupBits}, {1, 2*groupBits + 1}} {
 		sources[died.source].Kill(died.pos)
 		now, ok := m.Locate(died.source, died.pos)
-		if e, err := m.Run.Get(now, nil); err != nil || !ok || e.ID != uint64(2*died.pos)+uint64(died.source) {
+		if e, err := m.Run.Get(now); err != nil || !ok || e.ID != uint64(2*died.pos)+uint64(died.source) {
 			t.Errorf("%+v: %v, %v", died, e, err)
 		}
 		if k := m.CatchUp(); k != 1 || m.Run.Alive(now) {

@@ -49,8 +49,8 @@ func TestHeads(t *testing.T) {
 	must(t, r.Close())
 }
 
-// TestSearchAll finds places as Search does, and reads a block once.
-func TestSearchAll(t *testing.T) {
+// TestSearchMany finds places as one by one, and reads a block once.
+func TestSearchMany(t *testing.T) {
 	all := things(rand.New(rand.NewPCG(3, 3)), 2000)
 	d := newDisk(t)
 	r := written(t, d, 1, small(), all)
@@ -63,7 +63,7 @@ func TestSearchAll(t *testing.T) {
 	}
 	var want []uint32
 	for _, p := range places {
-		pos, err := r.Search(p)
+		pos, err := search(r, p)
 		must(t, err)
 		want = append(want, pos)
 	}
@@ -74,7 +74,7 @@ func TestSearchAll(t *testing.T) {
 		}
 		return nil
 	})
-	at, damage, err := r.SearchAll(places)
+	at, damage, err := r.Search(places...)
 	must(t, err)
 	must(t, damage)
 	if !slices.Equal(at, want) {
@@ -107,7 +107,7 @@ func TestNear(t *testing.T) {
 		}
 		for i, x := range all {
 			for _, p := range []Place{x.Place, {x.Queue, x.At, x.ID + 1}, {x.Queue, x.At, 0}, {x.Queue, x.At + 1, 0}, {x.Queue + 1, x.At, x.ID}} {
-				want, err := r.Search(p)
+				want, err := search(r, p)
 				must(t, err)
 				if got := r.Behind(p); got > want || int(want-got) > most {
 					t.Fatalf("%d times: all from %v on are behind %d, and stand from %d on; a block has %d at most", times, p, got, want, most)

@@ -61,7 +61,7 @@ func readAll(t *testing.T, d *vfstest.Disk, cfg *Config, all []thing) error {
 	}
 	defer r.Close()
 	for i, x := range all {
-		if e, err := r.Get(uint32(i), nil); err == nil && (e.Place != x.Place || string(e.Value) != string(x.value)) {
+		if e, err := r.Get(uint32(i)); err == nil && (e.Place != x.Place || string(e.Value) != string(x.value)) {
 			t.Fatalf("entry %d is %v", i, e)
 		} else if err != nil && !errors.Is(err, ErrDamaged) {
 			t.Fatal(err)
@@ -72,7 +72,7 @@ func readAll(t *testing.T, d *vfstest.Disk, cfg *Config, all []thing) error {
 		if pos, ok, err := r.FindKey(x.key); x.key != (Key{}) && err == nil && (!ok || int(pos) != i) {
 			t.Fatalf("key of %d: %d, %v", i, pos, ok)
 		}
-		if pos, err := r.Search(x.Place); err == nil && int(pos) != i {
+		if pos, err := search(r, x.Place); err == nil && int(pos) != i {
 			t.Fatalf("place of %d: %d", i, pos)
 		}
 	}
@@ -179,10 +179,10 @@ func FuzzOpen(f *testing.F) {
 		}
 		defer r.Close()
 		for i := range r.Len() {
-			_, err := r.Get(i, nil)
+			_, err := r.Get(i)
 			_, _, errKey := r.FindKey(keyOf(int(i)))
 			_, _, errID := r.FindID(uint64(i)*3 + 10)
-			_, errSearch := r.Search(Place{uint32(i % 16), int64(i % 13), uint64(i)})
+			_, errSearch := search(r, Place{uint32(i % 16), int64(i % 13), uint64(i)})
 			for _, err := range []error{err, errKey, errID, errSearch} {
 				if err != nil && !errors.Is(err, ErrDamaged) {
 					t.Fatal(err)

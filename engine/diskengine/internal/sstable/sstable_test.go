@@ -59,7 +59,7 @@ func TestTableAgainstModel(t *testing.T) {
 		for range 20 {
 			p := Place{Queue: uint32(rng.IntN(20)), At: int64(rng.IntN(len(all)/3+8)) - 6, ID: uint64(rng.IntN(3*len(all) + 20))}
 			want := sort.Search(len(all), func(i int) bool { return all[i].Compare(p) >= 0 })
-			if got, err := r.Search(p); err != nil || int(got) != want {
+			if got, err := search(r, p); err != nil || int(got) != want {
 				t.Fatalf("search of %v: %d, %v, want %d", p, got, err, want)
 			}
 			from, to := rng.IntN(len(all)+1), rng.IntN(len(all)+1)
@@ -155,12 +155,12 @@ func TestManyInOneInstant(t *testing.T) {
 	for _, i := range []int{0, 1, n / 2, n - 1, n} {
 		for _, id := range []uint64{uint64(i) * 2, max(1, uint64(i)*2) - 1} {
 			want := int(id+1) / 2
-			if got, err := r.Search(Place{3, 1000, id}); err != nil || int(got) != want {
+			if got, err := search(r, Place{3, 1000, id}); err != nil || int(got) != want {
 				t.Errorf("search of %d: %d, %v, want %d", id, got, err, want)
 			}
 		}
 	}
-	if got, err := r.Search(Place{3, 1001, 0}); err != nil || int(got) != n {
+	if got, err := search(r, Place{3, 1001, 0}); err != nil || int(got) != n {
 		t.Errorf("the end is %d, %v", got, err)
 	}
 	killRange(r, 1, uint32(n-1))
@@ -292,8 +292,8 @@ func TestFileGoesWithTheLastScan(t *testing.T) {
 	}
 	_, _, keyErr := r.FindKey(keyOf(1))
 	_, _, idErr := r.FindID(all[0].ID)
-	_, getErr := r.Get(0, nil)
-	_, searchErr := r.Search(Place{5, 20, 1})
+	_, getErr := r.Get(0)
+	_, searchErr := search(r, Place{5, 20, 1})
 	for _, err := range []error{keyErr, idErr, getErr, searchErr, r.Verify(nil), EachKey([]*Table{r}, nil), EachID([]*Table{r}, nil)} {
 		if !errors.Is(err, ErrClosed) {
 			t.Error(err)
@@ -370,7 +370,7 @@ func TestSideBySide(t *testing.T) {
 					}
 				case 1:
 					var e Entry
-					if e, err = r.Get(pos, nil); err == nil && e.Place != part[pos].Place {
+					if e, err = r.Get(pos); err == nil && e.Place != part[pos].Place {
 						t.Errorf("entry %d is %v", pos, e.Place)
 					}
 				case 2:

@@ -113,12 +113,12 @@ func whole(r *Table, all []thing, alive []bool) error {
 
 // same compares all that can be asked. Nil: all are alive.
 func same(r *Table, all []thing, alive []bool) error {
-	if _, err := r.Get(r.Len(), nil); !errors.Is(err, ErrNoEntry) {
+	if _, err := r.Get(r.Len()); !errors.Is(err, ErrNoEntry) {
 		return fmt.Errorf("got what is not there: %w", err)
 	}
 	lives := func(i int) bool { return alive == nil || alive[i] }
 	for i, x := range all {
-		e, err := r.Get(uint32(i), nil)
+		e, err := r.Get(uint32(i))
 		if err != nil {
 			return err
 		}
@@ -197,4 +197,13 @@ func killRange(l interface{ Kill(pos uint32) bool }, from, to uint32) (n int) {
 		}
 	}
 	return n
+}
+
+// search is Search for one place; damage is an error.
+func search(r *Table, p Place) (uint32, error) {
+	at, damage, err := r.Search(p)
+	if err = firstOf(err, damage); err != nil {
+		return 0, err
+	}
+	return at[0], nil
 }

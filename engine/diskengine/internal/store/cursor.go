@@ -315,7 +315,7 @@ func (s *Source) priority(e sstable.Entry) (uint32, error) {
 	case !e.Cut:
 		return engine.DefaultPriority, nil
 	}
-	if e, err = s.Get(e.Pos, nil); err != nil {
+	if e, err = s.Get(e.Pos); err != nil {
 		return 0, err
 	}
 	return s.priority(e)

@@ -24,9 +24,7 @@ type Space struct {
 	held atomic.Bool // the ballast is there
 
 	measuring sync.Mutex // so that the latest measurement stays
-
-	mu     sync.Mutex
-	spares int // how many calls use the space of the ballast; while any does, it does not come back
+	taking    sync.Mutex // one change of the ballast at a time
 }
 
 const BallastName = "BALLAST"
@@ -115,10 +113,10 @@ func (s *Space) tell(short bool) {
 // take makes the ballast, unless it is there. A ballast that was given up comes back only when
 // there is room for two.
 func (s *Space) take(free int64, known bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.taking.Lock()
+	defer s.taking.Unlock()
 	size := s.st.cfg.BallastBytes
-	if s.held.Load() || size <= 0 || s.spares > 0 {
+	if s.held.Load() || size <= 0 {
 		return
 	}
 	room := size
@@ -149,8 +147,8 @@ func (s *Space) make(size int64) error {
 
 // giveUp removes the ballast, and reports whether that made room.
 func (s *Space) giveUp() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.taking.Lock()
+	defer s.taking.Unlock()
 	if !s.held.Load() || s.st.FS.Remove(s.ballast()) != nil {
 		return false
 	}
@@ -165,21 +163,10 @@ func (s *Space) giveUp() bool {
 // and runs do again.
 func (s *Space) spared(do func() error) error {
 	err := do()
-	if !vfs.IsFull(err) {
-		return err
-	}
-	s.spare(1)
-	defer s.spare(-1)
-	if s.giveUp() {
+	if vfs.IsFull(err) && s.giveUp() {
 		err = do()
 	}
 	return err
-}
-
-func (s *Space) spare(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.spares += n
 }
 
 // fits reports whether the background may write so many bytes. Work that reclaims more than it

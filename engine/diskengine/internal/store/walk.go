@@ -71,14 +71,13 @@ func (st *Store) walked(src *Source, at sstable.Place, back bool) (*walked, erro
 	if !ok {
 		return h, nil
 	}
-	pos, err := src.Search(at)
-	if errors.Is(err, sstable.ErrDamaged) { // begin where the block begins
-		pos, err = src.Behind(at), nil
-	}
-	if back {
-		h.to = min(pos, part.To)
-	} else {
-		h.from = max(pos, part.From)
+	pos, _, err := src.Search(at)
+	switch {
+	case err != nil:
+	case back:
+		h.to = min(pos[0], part.To)
+	default:
+		h.from = max(pos[0], part.From)
 	}
 	return h, err
 }

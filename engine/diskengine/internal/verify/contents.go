@@ -114,7 +114,7 @@ func (c *contents) spot(id engine.ID, at record.Spot) (p *part, ok bool, err err
 		c.wrongRecord("message %d is said to stand at %d in sstable %d, which has %d", id, at.At, at.Table, p.table.Len())
 		return nil, false, nil
 	}
-	e, err := p.table.Get(at.At, nil)
+	e, err := p.table.Get(at.At)
 	if err != nil {
 		return nil, false, c.failed(err)
 	}
@@ -165,7 +165,7 @@ func (c *contents) remove(id engine.ID, from record.Spot) error {
 
 // load moves a message from an sstable to the memtable.
 func (c *contents) load(p *part, pos uint32) (*kept, error) {
-	e, err := p.table.Get(pos, nil)
+	e, err := p.table.Get(pos)
 	if err != nil {
 		return nil, err
 	}

@@ -100,7 +100,7 @@ func (o *owner) find() error {
 	if o.id != 0 {
 		return nil
 	}
-	e, err := o.part.table.Get(o.pos, nil)
+	e, err := o.part.table.Get(o.pos)
 	o.id = engine.ID(e.ID)
 	return err
 }

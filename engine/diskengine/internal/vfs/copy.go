@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"syscall"
 )
 
 const (
@@ -16,7 +17,7 @@ const (
 // it, the file is copied: copied is how many bytes that took.
 func LinkOrCopy(f FS, from, to string, pace func(written int) error) (copied int64, err error) {
 	err = f.Link(from, to)
-	if err == nil || errors.Is(err, fs.ErrNotExist) || IsFull(err) {
+	if err == nil || errors.Is(err, fs.ErrNotExist) || IsFull(err) || errors.Is(err, syscall.EIO) { // which may have made the link
 		return 0, err
 	}
 	return Copy(f, from, to, math.MaxInt64, pace)

@@ -51,7 +51,7 @@ var mayImport = map[string][]string{
 	"":                                  {"engine", "internal"},
 	"server":                            {"", "engine", "internal", "server/access", "trend"},
 	"server/access":                     {"engine", "internal"},
-	"trend":                             {""},
+	"trend":                             {"", "internal"},
 	"tarryprom":                         {"", "engine"},
 	"ui":                                {"internal"},
 	"tarryotel":                         {"", "engine"},

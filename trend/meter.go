@@ -46,9 +46,6 @@ func (r *Recorder) Meter() *tarry.Meter {
 func (r *Recorder) met(queue string) *history {
 	n := r.slot()
 	h := r.of(queue, n)
-	if h == r.other && !r.hasOther.Load() {
-		r.noteOther()
-	}
 	h.mu.Lock()
 	for h.gone {
 		h.mu.Unlock()

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tarryhq/tarry/internal/names"
 )
 
 // Config configures a Recorder. The zero value and nil are valid.
@@ -47,11 +49,10 @@ type Recorder struct {
 	budget    budget
 	named     sync.Map // name → *history
 	other     *history
-	hasOther  atomic.Bool  // Other has activity
 	full      atomic.Int64 // number of the slot in which no queue could be dropped
 
-	mu     sync.Mutex
-	sorted atomic.Pointer[[]string] // the names; nil: they have changed
+	mu    sync.Mutex
+	names names.Set // of the queues with a history; Queues adds Other
 }
 
 // New returns an empty Recorder.
@@ -87,17 +88,9 @@ func (r *Recorder) of(queue string, n int64) *history {
 	}
 	h := &history{queue: strings.Clone(queue), at: n, last: n}
 	r.named.Store(h.queue, h)
+	r.names.Add(h.queue)
 	r.budget.queues.Add(1)
-	r.sorted.Store(nil)
 	return h
-}
-
-// noteOther records that Other has activity.
-func (r *Recorder) noteOther() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.hasOther.Store(true)
-	r.sorted.Store(nil)
 }
 
 // dropIdle drops the queues that have been idle longest, at most about a tenth of MaxQueues.
@@ -122,47 +115,25 @@ func (r *Recorder) dropIdle(n int64) bool {
 	all = all[:min(len(all), r.maxQueues/10+1)]
 	for _, h := range all {
 		r.named.Delete(h.queue)
+		r.names.Remove(h.queue)
 		h.mu.Lock()
 		h.logs, h.gone = [len(levels)]journal{}, true
 		r.budget.update(h.history)
 		h.mu.Unlock()
 		r.budget.queues.Add(-1)
 	}
-	if len(all) > 0 {
-		r.sorted.Store(nil)
-	}
 	return len(all) > 0
-}
-
-// names returns the sorted names of the queues with a history.
-func (r *Recorder) names() []string {
-	if p := r.sorted.Load(); p != nil {
-		return *p
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := make([]string, 0, r.budget.queues.Load())
-	r.named.Range(func(name, _ any) bool {
-		all = append(all, name.(string))
-		return true
-	})
-	if r.hasOther.Load() {
-		all = append(all, Other)
-	}
-	slices.Sort(all)
-	r.sorted.Store(&all)
-	return all
 }
 
 // Queues returns the names of at most limit queues after the given one, in order: those with
 // recorded activity, including Other.
 func (r *Recorder) Queues(after string, limit int) []string {
-	all := r.names()
-	i, found := slices.BinarySearch(all, after)
-	if found {
-		i++
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.other.events() > 0 {
+		r.names.Add(Other)
 	}
-	return slices.Clone(all[i:min(len(all), i+max(limit, 0))])
+	return r.names.After(nil, after, limit)
 }
 
 // Activity returns a number that changes with each activity of a queue.
@@ -171,7 +142,11 @@ func (r *Recorder) Activity(queue string) uint64 {
 	if !ok {
 		return 0
 	}
-	h := known.(*history)
+	return known.(*history).events()
+}
+
+// events returns the number of events counted.
+func (h *history) events() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.met

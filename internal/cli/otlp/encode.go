@@ -76,21 +76,7 @@ type (
 		Key   string `json:"key"`
 		Value value  `json:"value"`
 	}
-	value struct { // with one field
-		String *string  `json:"stringValue,omitempty"`
-		Bool   *bool    `json:"boolValue,omitempty"`
-		Int    *string  `json:"intValue,omitempty"`
-		Double any      `json:"doubleValue,omitempty"`
-		Bytes  []byte   `json:"bytesValue,omitempty"`
-		Array  *array   `json:"arrayValue,omitempty"`
-		Map    *mapping `json:"kvlistValue,omitempty"`
-	}
-	array struct {
-		Values []value `json:"values"`
-	}
-	mapping struct {
-		Values []keyValue `json:"values"`
-	}
+	value map[string]any // with one field, named after the type
 )
 
 // encode encodes spans of one provider. They share its resource.
@@ -170,57 +156,48 @@ func attributes(in []attribute.KeyValue) []keyValue {
 func encodeValue(v attribute.Value) value {
 	switch v.Type() {
 	case attribute.BOOL:
-		return boolean(v.AsBool())
+		return value{"boolValue": v.AsBool()}
 	case attribute.INT64:
-		return integer(v.AsInt64())
+		return value{"intValue": strconv.FormatInt(v.AsInt64(), 10)}
 	case attribute.FLOAT64:
-		return double(v.AsFloat64())
+		return value{"doubleValue": double(v.AsFloat64())}
 	case attribute.STRING:
-		return text(v.AsString())
+		return value{"stringValue": v.AsString()}
 	case attribute.BOOLSLICE:
-		return list(v.AsBoolSlice(), boolean)
+		return list(v.AsBoolSlice(), attribute.BoolValue)
 	case attribute.INT64SLICE:
-		return list(v.AsInt64Slice(), integer)
+		return list(v.AsInt64Slice(), attribute.Int64Value)
 	case attribute.FLOAT64SLICE:
-		return list(v.AsFloat64Slice(), double)
+		return list(v.AsFloat64Slice(), attribute.Float64Value)
 	case attribute.STRINGSLICE:
-		return list(v.AsStringSlice(), text)
+		return list(v.AsStringSlice(), attribute.StringValue)
 	case attribute.BYTESLICE:
-		return value{Bytes: v.AsByteSlice()}
+		return value{"bytesValue": v.AsByteSlice()}
 	case attribute.SLICE:
-		return list(v.AsSlice(), encodeValue)
+		return list(v.AsSlice(), func(v attribute.Value) attribute.Value { return v })
 	case attribute.MAP:
-		return value{Map: &mapping{attributes(v.AsMap())}}
+		return value{"kvlistValue": map[string]any{"values": attributes(v.AsMap())}}
 	}
 	return value{}
 }
 
-func boolean(b bool) value { return value{Bool: &b} }
-
-func integer(n int64) value {
-	s := strconv.FormatInt(n, 10)
-	return value{Int: &s}
-}
-
-// double writes a number that JSON does not have as a string.
-func double(f float64) value {
+// double returns a number that JSON does not have as a string.
+func double(f float64) any {
 	switch {
 	case math.IsNaN(f):
-		return value{Double: "NaN"}
+		return "NaN"
 	case math.IsInf(f, 1):
-		return value{Double: "Infinity"}
+		return "Infinity"
 	case math.IsInf(f, -1):
-		return value{Double: "-Infinity"}
+		return "-Infinity"
 	}
-	return value{Double: f}
+	return f
 }
 
-func text(s string) value { return value{String: &s} }
-
-func list[T any](in []T, encode func(T) value) value {
-	out := &array{make([]value, len(in))}
+func list[T any](in []T, of func(T) attribute.Value) value {
+	out := make([]value, len(in))
 	for i := range in {
-		out.Values[i] = encode(in[i])
+		out[i] = encodeValue(of(in[i]))
 	}
-	return value{Array: out}
+	return value{"arrayValue": map[string]any{"values": out}}
 }

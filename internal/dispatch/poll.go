@@ -85,9 +85,15 @@ func (d *Dispatcher) endThere(queues int) {
 func (o *Order) there(until time.Time) engine.Wait {
 	w := engine.Wait{Queues: o.Queues, Max: min(o.Max, engine.MaxLease), TTR: o.TTR, Remote: o.Remote}
 	w.For = max(0, min(pollWait, time.Until(until)))
+	return within(w, o.Room)
+}
+
+// within returns the request for no more messages of each queue than there is room for.
+// Queues without room of their own are limited by Max alone.
+func within(w engine.Wait, room map[string]int) engine.Wait {
 	limited, most := 0, 0
-	for q, n := range o.Room {
-		if !asks(o.Queues, q) {
+	for q, n := range room {
+		if !asks(w.Queues, q) {
 			continue
 		}
 		limited++
@@ -99,7 +105,7 @@ func (o *Order) there(until time.Time) engine.Wait {
 			w.Room[q] = n
 		}
 	}
-	if limited == len(o.Queues) {
+	if limited == len(w.Queues) {
 		w.Max = min(w.Max, most)
 	}
 	return w
@@ -240,15 +246,14 @@ func (p *poller) wait(w engine.Wait) (engine.Waited, error) {
 	}
 	ctx, cancel := context.WithCancelCause(p.ctx)
 	defer cancel(nil)
-	over := make(chan struct{})
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		if p.gains(out, over) {
+		if p.gains(out, ctx.Done()) {
 			cancel(errFreed)
 		}
 	})
 	got, err := p.lw.LeaseWait(ctx, w)
-	close(over)
+	cancel(nil)
 	watch.Wait()
 	if err != nil && context.Cause(ctx) == errFreed {
 		return engine.Waited{}, errFreed
@@ -288,40 +293,18 @@ func (p *poller) room(queue string) int {
 	return n
 }
 
-// limited returns the queues that may have less room than others.
-func (p *poller) limited() (limited []string) {
-	for q := range p.s.Room.Of {
-		limited = append(limited, q)
-	}
-	for q := range p.held {
-		if p.s.Room.Of[q] == nil {
-			limited = append(limited, q)
-		}
-	}
-	return limited
-}
-
 // demand returns a request for what there is room for; Max is 0 when there is none.
 func (p *poller) demand() engine.Wait {
 	s := p.s
+	room := make(map[string]int)
+	for q := range s.Room.Of {
+		room[q] = p.room(q)
+	}
+	for q := range p.held {
+		room[q] = p.room(q)
+	}
 	w := engine.Wait{Queues: s.Queues, Max: min(p.room(""), engine.MaxLease), For: pollWait, TTR: s.TTR, Remote: s.Remote}
-	most := 0
-	limited := p.limited()
-	for _, q := range limited {
-		n := p.room(q)
-		most += n
-		if n >= w.Max {
-			continue
-		}
-		if w.Room == nil {
-			w.Room = make(map[string]int)
-		}
-		w.Room[q] = n
-	}
-	if len(limited) == len(s.Queues) {
-		w.Max = min(w.Max, most)
-	}
-	return w
+	return within(w, room)
 }
 
 // rest pauses after a failure.

@@ -291,5 +291,5 @@ func (s *Server) claim(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.handOver(x, r, []engine.Lease{l}, func(b []byte) []byte { return wire.AppendInfo(b, &l.Info, l.Token, wantBodies(r)) })
+	return s.handOver(x, r, []engine.Lease{l}, func(b []byte) []byte { return wire.AppendInfo(b, &l, wantBodies(r)) })
 }

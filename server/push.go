@@ -165,8 +165,9 @@ func (s *Server) pushMany(x *exchange, r *http.Request) error {
 	}
 	return s.answer(x, func(b []byte) []byte {
 		results := wire.BeginResults(b)
+		var p wire.Pushed
 		for i := range out {
-			p := pushed(&out[i])
+			p = pushed(&out[i])
 			results.Pushed(&p)
 		}
 		return results.End()

@@ -36,7 +36,7 @@ func (s *Server) get(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.answer(x, func(b []byte) []byte { return wire.AppendInfo(b, &m, "", wantBodies(r)) })
+	return s.answer(x, func(b []byte) []byte { return wire.AppendInfo(b, &engine.Lease{Info: m}, wantBodies(r)) })
 }
 
 var callCancel = &call{
@@ -84,7 +84,7 @@ func (s *Server) reschedule(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.answer(x, func(b []byte) []byte { return wire.AppendInfo(b, &m, "", wire.NoBodies) })
+	return s.answer(x, func(b []byte) []byte { return wire.AppendInfo(b, &engine.Lease{Info: m}, wire.NoBodies) })
 }
 
 var callCancelMany = &call{

@@ -21,9 +21,9 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 func (e *Engine) settle(ctx context.Context, part []engine.Settlement) ([]engine.Settled, error) {
 	body := wire.Settling.Append(make([]byte, 0, 64+128*len(part)), &wire.Items[engine.Settlement]{All: part})
 	out, err := askEach(ctx, e, call{op: "settle", method: http.MethodPost, path: "/v1/settle", body: body}, len(part), wire.SettleResult,
-		func(_ int, s *engine.Settled) engine.Settled {
+		func(_ int, s *wire.Settled) engine.Settled {
 			s.Err = failed(s.Err, "settle", engine.Ref{})
-			return *s
+			return s.Settled
 		})
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
@@ -144,7 +145,7 @@ func messageJSON(m *tarry.Info, body bool) asAPI {
 	if body {
 		how = wire.AsJSON
 	}
-	return func(b []byte) []byte { return wire.AppendInfo(b, m, "", how) }
+	return func(b []byte) []byte { return wire.AppendInfo(b, &engine.Lease{Info: *m}, how) }
 }
 
 // dueText writes a due time for people.

@@ -68,33 +68,6 @@ func appendID(b []byte, id engine.ID) []byte {
 	return append(b, '"')
 }
 
-// The functions below append a field with its name. name includes the quotes, the colon and
-// the comma before it, if there is one: `,"queue":`.
-
-func appendText(b []byte, name, s string) []byte { return AppendString(append(b, name...), s) }
-
-func appendTime(b []byte, name string, t time.Time) []byte { return AppendTime(append(b, name...), t) }
-
-func appendDuration(b []byte, name string, d time.Duration) []byte {
-	return AppendDuration(append(b, name...), d)
-}
-
-func appendInt(b []byte, name string, n int64) []byte {
-	return strconv.AppendInt(append(b, name...), n, 10)
-}
-
-func appendBool(b []byte, name string, v bool) []byte {
-	return strconv.AppendBool(append(b, name...), v)
-}
-
-// appendWord appends one of our own words, which needs no escapes.
-func appendWord(b []byte, name, word string) []byte {
-	b = append(b, name...)
-	b = append(b, '"')
-	b = append(b, word...)
-	return append(b, '"')
-}
-
 // appendAll appends an array.
 func appendAll[T any](b []byte, all []T, one func(b []byte, v *T) []byte) []byte {
 	b = append(b, '[')
@@ -105,8 +78,4 @@ func appendAll[T any](b []byte, all []T, one func(b []byte, v *T) []byte) []byte
 		b = one(b, &all[i])
 	}
 	return append(b, ']')
-}
-
-func appendBackoff(b []byte, all []time.Duration) []byte {
-	return appendAll(append(b, `,"backoff":`...), all, func(b []byte, d *time.Duration) []byte { return AppendDuration(b, *d) })
 }

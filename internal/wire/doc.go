@@ -2,8 +2,7 @@
 // every answer, for the server, the engine that talks to it and the command line.
 //
 // An Object is a table of the fields of a JSON object: the name of each, what the OpenAPI
-// document says of it, and how it is read and written. What is written for every message of
-// a large answer is appended by hand, by functions that begin with Append.
+// document says of it, and how it is read and written.
 //
 // A Reader reads requests strictly: it refuses, by name, a field that is unknown, given twice
 // or of the wrong kind. It ignores unknown fields of answers, since answers may grow. The

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,75 +25,48 @@ type Error struct {
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// statuses has the status of each error that engine.Code has a name for, in the order of
-// Code: the first that errors.Is finds counts.
-var statuses = []struct {
-	err    error
+// codes has the status and the meaning of each code.
+var codes = []struct {
+	code   string
 	status int
 	doc    string
 }{
-	{engine.ErrInvalid, http.StatusBadRequest, "the request is wrong; the message begins with the field"},
-	{engine.ErrUnauthorized, http.StatusUnauthorized, "a token is missing, wrong or expired"},
-	{engine.ErrForbidden, http.StatusForbidden, "the token does not allow it, or the server does not answer for this host or to a page of this origin"},
-	{engine.ErrNotFound, http.StatusNotFound, "there is no such message"},
-	{engine.ErrExists, http.StatusConflict, "a live message holds the key, or a finished one is remembered by it"},
-	{engine.ErrLeased, http.StatusConflict, "too late: a worker holds the message"},
-	{engine.ErrStale, http.StatusConflict, "the message is in another state than if_state says, or the settings are at another revision"},
-	{engine.ErrNotDue, http.StatusConflict, "claimed too early, or the queue is paused"},
-	{engine.ErrLeaseLost, http.StatusGone, "the lease was settled, taken over or cancelled"},
-	{engine.ErrTooLarge, http.StatusRequestEntityTooLarge, "the body or the request is over a limit"},
-	{engine.ErrNoSpace, http.StatusInsufficientStorage, "the disk of the store is full"},
-	{engine.ErrLimit, http.StatusTooManyRequests, "a limit of the store, or of the queue's settings, is reached"},
-	{engine.ErrUnsupported, http.StatusNotImplemented, "the engine cannot do that"},
-	{engine.ErrUnavailable, http.StatusServiceUnavailable, "the store does not answer, or the server shuts down or holds all it may; the outcome is unknown"},
-	{engine.ErrClosed, http.StatusServiceUnavailable, ""},
-	{context.DeadlineExceeded, http.StatusServiceUnavailable, ""},
-	{context.Canceled, http.StatusServiceUnavailable, ""},
+	{"invalid", http.StatusBadRequest, "the request is wrong; the message begins with the field"},
+	{"unauthorized", http.StatusUnauthorized, "a token is missing, wrong or expired"},
+	{"forbidden", http.StatusForbidden, "the token does not allow it, or the server does not answer for this host or to a page of this origin"},
+	{"not_found", http.StatusNotFound, "there is no such message"},
+	{"exists", http.StatusConflict, "a live message holds the key, or a finished one is remembered by it"},
+	{"leased", http.StatusConflict, "too late: a worker holds the message"},
+	{"stale", http.StatusConflict, "the message is in another state than if_state says, or the settings are at another revision"},
+	{"not_due", http.StatusConflict, "claimed too early, or the queue is paused"},
+	{"lease_lost", http.StatusGone, "the lease was settled, taken over or cancelled"},
+	{"too_large", http.StatusRequestEntityTooLarge, "the body or the request is over a limit"},
+	{"limit", http.StatusTooManyRequests, "a limit of the store, or of the queue's settings, is reached"},
+	{"unsupported", http.StatusNotImplemented, "the engine cannot do that"},
+	{"unavailable", http.StatusServiceUnavailable, "the store does not answer, or the server shuts down or holds all it may; the outcome is unknown"},
+	{"internal", http.StatusInternalServerError, "the server failed, and its log says how; or its store is damaged, and the message says where"},
 }
-
-// internalDoc says what the code "internal" means.
-const internalDoc = "the server failed, and its log says how; or its store is damaged, and the message says where"
 
 // Meaning returns the code of an error, its status, and what the code means.
-func Meaning(err error) (code string, of int, doc string) {
-	for _, s := range statuses {
-		if s.err == err {
-			return engine.Code(err), s.status, s.doc
+func Meaning(err error) (code string, status int, doc string) {
+	code = engine.Code(err)
+	if code == "limit" && errors.Is(err, engine.ErrNoSpace) {
+		return code, http.StatusInsufficientStorage, "the disk of the store is full"
+	}
+	for _, c := range codes {
+		if c.code == code {
+			status, doc = c.status, c.doc
 		}
 	}
-	return "internal", http.StatusInternalServerError, internalDoc
+	return code, status, doc
 }
 
-// codes returns all codes of errors.
-func codes() (all []string) {
-	for _, s := range statuses {
-		if c := engine.Code(s.err); !slices.Contains(all, c) {
-			all = append(all, c)
-		}
+var codeNames, codeDocs = func() (names, docs []string) {
+	for _, c := range codes {
+		names, docs = append(names, c.code), append(docs, c.code+": "+c.doc)
 	}
-	return append(all, "internal")
-}
-
-func codeDoc() string {
-	var b strings.Builder
-	for _, code := range codes() {
-		doc := internalDoc
-		if err := engine.FromCode(code); err != nil {
-			_, _, doc = Meaning(err)
-		}
-		fmt.Fprintf(&b, "%s: %s\n", code, doc)
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-func status(err error) int {
-	for _, s := range statuses {
-		if errors.Is(err, s.err) {
-			return s.status
-		}
-	}
-	return http.StatusInternalServerError
-}
+	return names, docs
+}()
 
 // Wrong returns the error of a request that the caller has to change.
 func Wrong(format string, args ...any) *Error {
@@ -114,7 +86,8 @@ func Shown(err error) *Error {
 	if errors.As(err, &shown) {
 		return shown
 	}
-	shown = &Error{Status: status(err), Code: engine.Code(err)}
+	shown = &Error{}
+	shown.Code, shown.Status, _ = Meaning(err)
 	var e *engine.Error
 	if !errors.As(err, &e) {
 		shown.Message = err.Error()
@@ -177,11 +150,9 @@ func (e *Error) Err(op string, ref engine.Ref) error {
 
 // AppendError appends an error as the answer to a request.
 func AppendError(b []byte, e *Error) []byte {
-	return append(appendError(append(b, '{'), e), '}')
+	err := error(e)
+	return Failed.Append(b, &err)
 }
-
-// appendError appends "error":{…}.
-func appendError(b []byte, e *Error) []byte { return errorFields.Append(append(b, `"error":`...), e) }
 
 // Failed is the answer to a request that failed; nil: it did not. The error is an *Error.
 var Failed = answerObject("Failure", "What every error looks like.",
@@ -211,7 +182,7 @@ func noneLive(e *Error) bool    { return e.Live == nil }
 func notFinished(e *Error) bool { return e.Live == nil || e.Live.State != engine.Finished }
 
 var errorFields = answerObject("Error", "What went wrong. Programs act on the code. When a message is in the way of a single push, it is described too.",
-	required("code", asText.described(schema.Words(codes()...)), func(e *Error) *string { return &e.Code }, codeDoc()),
+	required("code", asText.described(schema.Words(codeNames...)), func(e *Error) *string { return &e.Code }, strings.Join(codeDocs, "\n")),
 	required("message", asText, func(e *Error) *string { return &e.Message }, "for people; may change"),
 	required("hint", asText, func(e *Error) *string { return &e.Hint }, "what to do about it, for people; may be empty"),
 	optional("until", asInstant, func(e *Error) *time.Time { return &e.Until }, "from when on trying again may help"),

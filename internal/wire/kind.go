@@ -164,6 +164,10 @@ func items[T any](o *Object[T], what string) kind[Items[T]] {
 }
 
 // ignored returns the kind of values that nobody reads.
-func ignored[V any](is schema.Object) kind[V] {
-	return kind[V]{is: is, read: func(r *Reader, _ string, _ *V) { r.skip() }}
+func ignored[V any](is schema.Object, write func(b []byte, v V) []byte) kind[V] {
+	return kind[V]{
+		is:     is,
+		read:   func(r *Reader, _ string, _ *V) { r.skip() },
+		append: func(b []byte, v *V) []byte { return write(b, *v) },
+	}
 }

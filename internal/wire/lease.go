@@ -98,19 +98,8 @@ type Granted struct {
 // AppendLeased appends the answer to a lease request. Without queues, as in most answers
 // after a wait, it leaves out that field.
 func AppendLeased(b []byte, l *Leased, how Bodies) []byte {
-	b = appendAll(append(b, `{"messages":`...), l.Messages, func(b []byte, m *engine.Lease) []byte { return AppendInfo(b, &m.Info, m.Token, how) })
-	b = appendTime(b, `,"next_due":`, l.NextDue)
-	b = appendTime(b, `,"now":`, l.Now)
-	if l.Set != "" {
-		b = appendText(b, `,"set":`, l.Set)
-	}
-	if len(l.Queues) > 0 {
-		b = appendAll(append(b, `,"queues":`...), l.Queues, grantedFields.Append)
-	}
-	if waited := l.Waited.Truncate(time.Millisecond); waited > 0 {
-		b = appendDuration(b, `,"waited":`, waited)
-	}
-	return append(b, '}')
+	b = appendAll(append(b, `{"messages":`...), l.Messages, func(b []byte, m *engine.Lease) []byte { return AppendInfo(b, m, how) })
+	return append(besideMessages.appendFields(b, l), '}')
 }
 
 // LeaseAnswer is the answer to a lease request.
@@ -121,7 +110,16 @@ var LeaseAnswer = answerObject("Leased", "What was leased.",
 	required("now", asTime, func(l *Leased) *time.Time { return &l.Now }, "by the clock of the store"),
 	optional("set", asText.described(isName), func(l *Leased) *string { return &l.Set }, "the id of the set of queues, if the server keeps one"),
 	optional("queues", list(grantedFields.kind("queue"), 0), func(l *Leased) *[]Granted { return &l.Queues }, "of the queues that were asked; after a wait of those alone that have something to tell"),
-	optional("waited", asDuration, func(l *Leased) *time.Duration { return &l.Waited }, "how long the request had waited when the messages were leased, rounded down; none: less than 1 ms"))
+	optional("waited", asWaited, func(l *Leased) *time.Duration { return &l.Waited }, "how long the request had waited when the messages were leased, rounded down; none: less than 1 ms").
+		unless(func(l *Leased) bool { return l.Waited < time.Millisecond }))
+
+var (
+	besideMessages = LeaseAnswer.only("", "", nil, LeaseAnswer.without("messages"))
+
+	asWaited = scalar(isDuration, (*Reader).duration, func(b []byte, d time.Duration) []byte {
+		return AppendDuration(b, d.Truncate(time.Millisecond))
+	})
+)
 
 var grantedFields = answerObject("LeasedQueue", "What a lease request found in a queue.",
 	required("queue", asText, func(g *Granted) *string { return &g.Queue }, ""),

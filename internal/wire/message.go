@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/base64"
 	"strings"
 	"time"
 
@@ -24,70 +23,39 @@ const (
 // ExactHeader, with the value "true", asks for messages Exactly.
 const ExactHeader = "Tarry-Exact"
 
-// AppendInfo appends a message, with its lease if token is not empty. Of a finished message
-// it appends what is remembered.
-func AppendInfo(b []byte, m *engine.Info, token string, how Bodies) []byte {
-	b = appendID(append(b, `{"id":`...), m.ID)
-	b = appendText(b, `,"queue":`, m.Queue)
-	b = appendText(b, `,"key":`, m.Key)
-	b = appendWord(b, `,"state":`, m.State.String())
-	b = appendTime(b, `,"due":`, m.Due)
+// AppendInfo appends a message, with its lease if it has a token. Of a finished message it
+// appends what is remembered.
+func AppendInfo(b []byte, m *engine.Lease, how Bodies) []byte {
 	if m.State == engine.Finished {
-		b = appendEnding(b, m.Ending, m.Ended)
-		return append(appendTime(b, `,"forgotten":`, m.Forgotten), '}')
+		return finished.Append(b, m)
 	}
-	b = appendTime(b, `,"created":`, m.Created)
-	b = appendInt(b, `,"attempt":`, int64(m.Attempt))
-	b = appendInt(b, `,"max_attempts":`, int64(m.MaxAttempts))
-	b = appendInt(b, `,"priority":`, int64(m.Priority))
-	b = appendDuration(b, `,"ttr":`, m.TTR)
-	if len(m.Backoff) > 0 {
-		b = appendBackoff(b, m.Backoff)
-	}
-	if m.ExpireAfter > 0 {
-		b = appendDuration(b, `,"expire_after":`, m.ExpireAfter)
-	}
-	if m.Remember > 0 {
-		b = appendDuration(b, `,"remember":`, m.Remember)
-	}
-	if !m.Isolate {
-		b = append(b, `,"isolate":false`...)
-	}
-	if !m.Expires.IsZero() {
-		b = appendTime(b, `,"expires":`, m.Expires)
-	}
-	b = appendHeaders(append(b, `,"headers":`...), m.Headers, how == Exactly)
-	b = appendText(b, `,"content_type":`, m.ContentType)
-	b = appendBody(b, m, how)
-	b = appendText(b, `,"last_error":`, m.LastError)
-	if !m.Died.IsZero() {
-		b = appendTime(b, `,"died":`, m.Died)
-	}
-	if token != "" {
-		b = appendText(b, `,"lease":`, token)
-	}
-	if !m.Deadline.IsZero() {
-		b = appendTime(b, `,"lease_expires":`, m.Deadline)
-	}
-	return append(b, '}')
+	return written[how].Append(b, m)
 }
 
-// appendEnding appends how and when a message finished.
-func appendEnding(b []byte, how engine.Ending, ended time.Time) []byte {
-	return appendTime(appendWord(b, `,"ending":`, how.String()), `,"ended":`, ended)
+// written are the objects that write messages that are not finished.
+var written = [...]*Object[engine.Lease]{AsJSON: showing(AsJSON), Exactly: showing(Exactly), NoBodies: showing(NoBodies)}
+
+// showing returns Info with one field for the body, which writes either form of it.
+func showing(how Bodies) *Object[engine.Lease] {
+	o := Info.only("", "", nil, Info.without("body_base64"))
+	for i := range o.members {
+		switch m := &o.members[i]; m.name {
+		case "headers":
+			m.append = func(b []byte, l *engine.Lease) []byte { return appendHeaders(b, l.Headers, how == Exactly) }
+		case "body":
+			m.label, m.omit = ",", func(*engine.Lease) bool { return how == NoBodies }
+			m.append = func(b []byte, l *engine.Lease) []byte { return appendBody(b, l, how) }
+		}
+	}
+	return o
 }
 
-func appendBody(b []byte, m *engine.Info, how Bodies) []byte {
-	switch {
-	case how == NoBodies:
-		return b
-	case how == AsJSON && IsJSON(m.ContentType) && !deep(m.Body) && validJSON(m.Body):
-		b = append(b, `,"body":`...)
-		return append(b, m.Body...)
+// appendBody appends the name and value of a body.
+func appendBody(b []byte, l *engine.Lease, how Bodies) []byte {
+	if how == AsJSON && IsJSON(l.ContentType) && !deep(l.Body) && validJSON(l.Body) {
+		return append(append(b, `"body":`...), l.Body...)
 	}
-	b = append(b, `,"body_base64":"`...)
-	b = base64.StdEncoding.AppendEncode(b, m.Body)
-	return append(b, '"')
+	return asBase64.append(append(b, `"body_base64":`...), &l.Body)
 }
 
 func validJSON(body []byte) bool {
@@ -121,7 +89,8 @@ var Info = answerObject("", "",
 	optional("backoff", list(asDuration, 0), func(m *engine.Lease) *[]time.Duration { return &m.Backoff }, "delays after the first, second, … failed attempt; the last repeats"),
 	optional("expire_after", asDuration, func(m *engine.Lease) *time.Duration { return &m.ExpireAfter }, "dropped when not leased this long after due"),
 	optional("remember", asDuration, func(m *engine.Lease) *time.Duration { return &m.Remember }, "how long its key stays known when it has gone"),
-	optional("isolate", asFlag, func(m *engine.Lease) *bool { return &m.Isolate }, "false: it is not isolated when it has lapsed"),
+	optional("isolate", asFlag, func(m *engine.Lease) *bool { return &m.Isolate }, "false: it is not isolated when it has lapsed").
+		unless(func(m *engine.Lease) bool { return m.Isolate }),
 	optional("expires", asInstant, func(m *engine.Lease) *time.Time { return &m.Expires }, "when it is dropped unless leased"),
 	required("headers", asHeaders, func(m *engine.Lease) *[]engine.Header { return &m.Headers }, "an object, where a repeated name has an array; with Tarry-Exact an array of pairs when a name is repeated"),
 	required("content_type", asContentType, func(m *engine.Lease) *string { return &m.ContentType }, "of the body; empty: not said"),
@@ -158,8 +127,12 @@ var (
 
 // AppendPage appends a page of messages.
 func AppendPage(b []byte, p *engine.Page, how Bodies) []byte {
-	b = appendAll(append(b, `{"messages":`...), p.Messages, func(b []byte, m *engine.Info) []byte { return AppendInfo(b, m, "", how) })
-	return append(appendText(b, `,"next":`, p.Next), '}')
+	var l engine.Lease
+	b = appendAll(append(b, `{"messages":`...), p.Messages, func(b []byte, m *engine.Info) []byte {
+		l.Info = *m
+		return AppendInfo(b, &l, how)
+	})
+	return append(AppendString(append(b, `,"next":`...), p.Next), '}')
 }
 
 // MessagePage is a page of messages.

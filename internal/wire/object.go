@@ -19,7 +19,7 @@ type Object[T any] struct {
 // member is a field of an object, and where a T has it.
 type member[T any] struct {
 	field
-	label  string // its name as it is written
+	label  string // its name as it is written, after a comma
 	read   func(r *Reader, v *T)
 	append func(b []byte, v *T) []byte
 	omit   func(v *T) bool // whether to leave it out; nil: never
@@ -29,7 +29,7 @@ type member[T any] struct {
 func required[T, V any](name string, k kind[V], of func(v *T) *V, doc string) member[T] {
 	return member[T]{
 		field:  field{name, k.is, doc, true},
-		label:  `"` + name + `":`,
+		label:  `,"` + name + `":`,
 		read:   func(r *Reader, v *T) { k.read(r, name, of(v)) },
 		append: func(b []byte, v *T) []byte { return k.append(b, of(v)) },
 	}
@@ -167,19 +167,23 @@ func (o *Object[T]) finish(r *Reader, got Fields, v *T) {
 
 // Append appends the object.
 func (o *Object[T]) Append(b []byte, v *T) []byte {
-	before := byte('{')
-	for i := range o.members {
-		m := &o.members[i]
-		if m.omit != nil && m.omit(v) {
-			continue
-		}
-		b = m.append(append(append(b, before), m.label...), v)
-		before = ','
-	}
-	if before == '{' {
+	start := len(b)
+	if b = o.appendFields(b, v); len(b) == start {
 		b = append(b, '{')
 	}
+	b[start] = '{'
 	return append(b, '}')
+}
+
+// appendFields appends the fields, each after a comma.
+func (o *Object[T]) appendFields(b []byte, v *T) []byte {
+	for i := range o.members {
+		m := &o.members[i]
+		if m.omit == nil || !m.omit(v) {
+			b = m.append(append(b, m.label...), v)
+		}
+	}
+	return b
 }
 
 // kind returns the kind of values that are such objects. what names one in errors.

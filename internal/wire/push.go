@@ -130,44 +130,28 @@ type Pushed struct {
 }
 
 // AppendPushed appends the answer to a push that succeeded.
-func AppendPushed(b []byte, p *Pushed) []byte {
-	return append(appendPushed(append(b, '{'), p), '}')
-}
-
-// appendPushed appends the fields of a push that succeeded, or of the existing message that
-// a failed push conflicts with.
-func appendPushed(b []byte, p *Pushed) []byte {
-	if p.Outcome != 0 {
-		b = append(appendWord(b, `"outcome":`, p.Outcome.String()), ',')
-	}
-	b = appendID(append(b, `"id":`...), p.ID)
-	b = appendText(b, `,"queue":`, p.Queue)
-	b = appendText(b, `,"key":`, p.Key)
-	b = appendTime(b, `,"due":`, p.Due)
-	b = appendWord(b, `,"state":`, p.State.String())
-	if p.State == engine.Finished {
-		b = appendEnding(b, p.Ending, p.Ended)
-	}
-	return b
-}
+func AppendPushed(b []byte, p *Pushed) []byte { return pushedShape.Append(b, p) }
 
 // PushResult is the result of a push: all fields that it may have.
 var PushResult = answerObject("", "",
+	optional("error", asFailure, func(p *Pushed) *error { return &p.Err }, "what went wrong; beside it the message in the way, if there is one"),
 	required("outcome", asOutcome, func(p *Pushed) *engine.Outcome { return &p.Outcome }, "what the push did"),
-	required("id", asID, func(p *Pushed) *engine.ID { return &p.ID }, "ours"),
-	required("queue", asQueue, func(p *Pushed) *string { return &p.Queue }, ""),
-	required("key", asText, func(p *Pushed) *string { return &p.Key }, "empty: none"),
-	required("due", asInstant, func(p *Pushed) *time.Time { return &p.Due }, ""),
-	required("state", asState, func(p *Pushed) *engine.State { return &p.State }, "finished: nothing was pushed, as the key is remembered"),
+	required("id", asID, func(p *Pushed) *engine.ID { return &p.ID }, "ours").unless(noMessage),
+	required("queue", asQueue, func(p *Pushed) *string { return &p.Queue }, "").unless(noMessage),
+	required("key", asText, func(p *Pushed) *string { return &p.Key }, "empty: none").unless(noMessage),
+	required("due", asInstant, func(p *Pushed) *time.Time { return &p.Due }, "").unless(noMessage),
+	required("state", asState, func(p *Pushed) *engine.State { return &p.State }, "finished: nothing was pushed, as the key is remembered").unless(noMessage),
 	optional("ending", asEnding, func(p *Pushed) *engine.Ending { return &p.Ending }, "how it went, if it is finished"),
 	optional("ended", asInstant, func(p *Pushed) *time.Time { return &p.Ended }, "when"),
-	optional("error", asFailure, func(p *Pushed) *error { return &p.Err }, "what went wrong; beside it the message in the way, if there is one"),
 )
 
 var (
 	pushedShape = PushResult.only("Pushed", "A push that did not fail.", []string{"outcome", "id", "queue", "key", "due", "state"}, []string{"ending", "ended"})
 	pushFailed  = PushResult.only("PushFailed", "A push of a batch that failed.", []string{"error"}, PushResult.without("error", "outcome"))
 )
+
+// noMessage is for a push that failed without a message in the way.
+func noMessage(p *Pushed) bool { return p.ID == 0 }
 
 // PushedAnswer and PushResults describe the answers to the push of one message, and of many.
 var (

@@ -1,6 +1,10 @@
 package wire
 
-import "github.com/tarryhq/tarry/engine"
+import (
+	"strconv"
+
+	"github.com/tarryhq/tarry/engine"
+)
 
 // Items are the items of a request, of which each may fail alone.
 type Items[T any] struct {
@@ -28,6 +32,7 @@ func (t *Items[T]) Fail(n int, err error) {
 type Results struct {
 	B         []byte
 	n, failed int
+	settled   Settled // the last, here to save allocations
 }
 
 // BeginResults returns Results that append an answer to b.
@@ -35,7 +40,7 @@ func BeginResults(b []byte) Results { return Results{B: append(b, `{"results":[`
 
 // End returns the answer, with how many of its items failed.
 func (r *Results) End() []byte {
-	return append(appendInt(r.B, `],"failed":`, int64(r.failed)), '}')
+	return append(strconv.AppendInt(append(r.B, `],"failed":`...), int64(r.failed), 10), '}')
 }
 
 func (r *Results) begin() {
@@ -48,19 +53,12 @@ func (r *Results) begin() {
 // also appends the existing message that the push conflicts with.
 func (r *Results) Pushed(p *Pushed) {
 	r.begin()
-	r.B = append(r.B, '{')
-	if p.Err != nil {
-		r.failed++
-		r.B = appendError(r.B, Shown(p.Err))
-		if p.ID != 0 {
-			live := *p
-			live.Outcome = 0
-			r.B = appendPushed(append(r.B, ','), &live)
-		}
-	} else {
-		r.B = appendPushed(r.B, p)
+	if p.Err == nil {
+		r.B = pushedShape.Append(r.B, p)
+		return
 	}
-	r.B = append(r.B, '}')
+	r.failed++
+	r.B = pushFailed.Append(r.B, p)
 }
 
 // Cancelled appends the result for a message to cancel.
@@ -77,18 +75,11 @@ func (r *Results) Cancelled(ref engine.Ref, err error) {
 // Settled appends the result of a settlement.
 func (r *Results) Settled(token string, s *engine.Settled) {
 	r.begin()
-	r.B = appendText(r.B, `{"lease":`, clipLong(token))
-	r.B = appendBool(r.B, `,"ok":`, s.Err == nil)
 	if s.Err != nil {
 		r.failed++
-		r.B = appendError(append(r.B, ','), Shown(s.Err))
-	} else {
-		r.B = appendWord(r.B, `,"state":`, s.State.String())
-		if !s.Until.IsZero() {
-			r.B = appendTime(r.B, `,"until":`, s.Until)
-		}
 	}
-	r.B = append(r.B, '}')
+	r.settled = Settled{clipLong(token), *s}
+	r.B = SettleResult.Append(r.B, &r.settled)
 }
 
 // ReadResults reads an answer with one result for each item of a request. It calls each with

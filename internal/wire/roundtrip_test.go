@@ -153,15 +153,15 @@ func answers(t *testing.T, g *values) {
 	}
 	resultsAre(t, PushResult, b.End(), all)
 
-	settled := some(g, func() engine.Settled {
+	settled := some(g, func() Settled {
 		if g.coin() {
-			return engine.Settled{Err: g.err()}
+			return Settled{Settled: engine.Settled{Err: g.err()}}
 		}
-		return engine.Settled{State: engine.State(g.IntN(5)), Until: g.time()}
+		return Settled{Settled: engine.Settled{State: engine.State(g.IntN(5)), Until: g.time()}}
 	})
 	b = BeginResults(nil)
 	for i := range settled {
-		b.Settled("t", &settled[i])
+		b.Settled("t", &settled[i].Settled)
 	}
 	resultsAre(t, SettleResult, b.End(), settled)
 

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"strconv"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -62,14 +63,21 @@ release: not started; the attempt does not count
 bury: hopeless, it is dead
 extend: still at it; the lease ends ttr from now`
 
+// Settled is the result of a settlement. Err is read as an *Error, and Token is not read.
+type Settled struct {
+	Token string
+	engine.Settled
+}
+
 // SettleResult is the result of a settlement, and SettleResults describes the answer to a
 // request to settle.
 var (
 	SettleResult = answerObject("SettleResult", "What became of a settlement.",
-		required("lease", ignored[engine.Settled](isText), itself, ""),
-		required("ok", ignored[engine.Settled](isFlag), itself, "it was settled"),
-		optional("state", asState.described(schema.Words(words(engine.Gone, engine.Finished)...)), func(s *engine.Settled) *engine.State { return &s.State }, "of the message now"),
-		optional("until", asInstant, func(s *engine.Settled) *time.Time { return &s.Until }, "when the message is due, or the lease ends"),
-		optional("error", asFailure, func(s *engine.Settled) *error { return &s.Err }, "why not"))
+		required("lease", ignored(isText, AppendString), func(s *Settled) *string { return &s.Token }, ""),
+		required("ok", ignored(isFlag, func(b []byte, err error) []byte { return strconv.AppendBool(b, err == nil) }), func(s *Settled) *error { return &s.Err }, "it was settled"),
+		optional("state", asState.described(schema.Words(words(engine.Gone, engine.Finished)...)), func(s *Settled) *engine.State { return &s.State }, "of the message now").
+			unless(func(s *Settled) bool { return s.Err != nil }),
+		optional("until", asInstant, func(s *Settled) *time.Time { return &s.Until }, "when the message is due, or the lease ends"),
+		optional("error", asFailure, func(s *Settled) *error { return &s.Err }, "why not"))
 	SettleResults = results("SettleResults", "What became of each settlement.", SettleResult.Ref())
 )

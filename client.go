@@ -55,8 +55,7 @@ func Open(ctx context.Context, url string, cfg *Config) (*Client, error) {
 	defer opening.Close()
 	late := func(eng engine.Engine) { _ = eng.Close() }
 	eng, err := calls.Leaving(ctx, &opening, 0, late, func() (engine.Engine, error) { return engine.Open(ctx, url) })
-	var shaped *Error
-	if cerr := ctx.Err(); err != nil && cerr != nil && !errors.As(err, &shaped) {
+	if cerr := ctx.Err(); err != nil && cerr != nil && !errors.As(err, new(*Error)) {
 		return nil, &Error{Op: "open", Err: cerr, Hint: "the store had not answered by then"}
 	}
 	if err != nil {

@@ -75,8 +75,8 @@ func mayRetry(status int) bool {
 // retryAfter returns in how many seconds to try again: one unless the error says when, and at
 // most a day.
 func retryAfter(err error) int {
-	var e *engine.Error
-	if !errors.As(err, &e) || e.Until.IsZero() {
+	e, ok := errors.AsType[*engine.Error](err)
+	if !ok || e.Until.IsZero() {
 		return 1
 	}
 	return int(min(max(1, math.Ceil(time.Until(e.Until).Seconds())), 24*60*60))

@@ -179,8 +179,7 @@ func (e *Engine) broken(ctx context.Context, c call, err error) error {
 		return c.fail(ctx.Err(), e.base.String()+" had not answered by then"+c.unknown())
 	}
 	e.measured.lost()
-	var ue *url.Error
-	if errors.As(err, &ue) {
+	if ue, ok := errors.AsType[*url.Error](err); ok {
 		err = ue.Err // ue repeats the URL
 	}
 	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {

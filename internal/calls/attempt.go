@@ -27,8 +27,7 @@ const (
 // FateOf returns the fate of a call that ended with an error of its connection or context,
 // without an answer.
 func FateOf(err error) Fate {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return NotRun
 	}
 	return Unknown

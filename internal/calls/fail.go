@@ -33,12 +33,11 @@ func Fail(op string, ref engine.Ref, err error) error {
 	if err == nil {
 		return nil
 	}
-	var e *engine.Error
-	if errors.As(err, &e) {
+	if errors.As(err, new(*engine.Error)) {
 		return err
 	}
-	e = &engine.Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: err}
-	if w := (*Withdrawn)(nil); errors.As(err, &w) {
+	e := &engine.Error{Op: op, Queue: ref.Queue, ID: ref.ID, Key: ref.Key, Err: err}
+	if w, ok := errors.AsType[*Withdrawn](err); ok {
 		e.Err, e.Hint = w.Err, hintWithdrawn
 	} else if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || err == ErrOverdue {
 		e.Hint = engine.HintUnknown

@@ -92,7 +92,7 @@ func (p *Program) report(ctx context.Context, err error) int {
 	line := err.Error()
 	if interrupted(ctx, err) {
 		line = "interrupted"
-	} else if e := (*engine.Error)(nil); errors.As(err, &e) && e.Hint == "" {
+	} else if e, ok := errors.AsType[*engine.Error](err); ok && e.Hint == "" {
 		if h := hints[engine.Code(err)]; h != "" {
 			line += " (" + h + ")"
 		}

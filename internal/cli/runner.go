@@ -74,8 +74,7 @@ func (r *runner) handle(ctx context.Context, m *tarry.Message[[]byte]) error {
 		return nil
 	}
 	failed := &commandError{err: err, tail: tail.String()}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == exitBury {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == exitBury {
 		return tarry.Bury(failed)
 	}
 	return failed

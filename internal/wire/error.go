@@ -82,14 +82,13 @@ func (e *Error) WithHint(hint string) *Error {
 // Shown returns err as the API shows it; err must not be nil. The message keeps internal
 // details, since whoever reads it runs the server or an application that uses it.
 func Shown(err error) *Error {
-	var shown *Error
-	if errors.As(err, &shown) {
+	if shown, ok := errors.AsType[*Error](err); ok {
 		return shown
 	}
-	shown = &Error{}
+	shown := new(Error)
 	shown.Code, shown.Status, _ = Meaning(err)
-	var e *engine.Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*engine.Error](err)
+	if !ok {
 		shown.Message = err.Error()
 		return shown
 	}

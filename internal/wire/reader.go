@@ -87,24 +87,19 @@ func (r *Reader) malformed(err error) {
 	if r.err != nil {
 		return
 	}
+	bad := Wrong("malformed JSON: %v", err)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		cut := Wrong("malformed JSON: it ends too early")
+		bad.Message = "malformed JSON: it ends too early"
 		if !r.lenient {
-			cut.Hint = cutHint
+			bad.Hint = cutHint
 		}
-		r.err = cut
-		return
-	}
-	var se *jsontext.SyntacticError
-	if errors.As(err, &se) && se.Err != nil {
-		bad := Wrong("malformed JSON at byte %d: %v", se.ByteOffset+1, se.Err)
+	} else if se, ok := errors.AsType[*jsontext.SyntacticError](err); ok && se.Err != nil {
+		bad = Wrong("malformed JSON at byte %d: %v", se.ByteOffset+1, se.Err)
 		if strings.Contains(se.Err.Error(), "surrogate") {
 			bad.Hint = "a text was cut in the middle of a character; cut between characters (in JavaScript text.toWellFormed() mends it), or send bytes as body_base64"
 		}
-		r.err = bad
-		return
 	}
-	r.err = Wrong("malformed JSON: %v", err)
+	r.err = bad
 }
 
 // Wrong notes an error in the current field, unless there is an error already.
@@ -217,14 +212,9 @@ func (r *Reader) unknown(name []byte, known []string) {
 // find returns the index of name in names, or -1. It looks from first on, and then before,
 // since fields mostly come in order.
 func find(names []string, name []byte, first int) int {
-	for i := first; i < len(names); i++ {
-		if names[i] == string(name) {
-			return i
-		}
-	}
-	for i := range min(first, len(names)) {
-		if names[i] == string(name) {
-			return i
+	for i := range names {
+		if at := (first + i) % len(names); names[at] == string(name) {
+			return at
 		}
 	}
 	return -1

@@ -8,51 +8,38 @@ import (
 	"github.com/tarryhq/tarry/internal/duration"
 )
 
-// Times says how long something took, in milliseconds. They are numbers, for charts.
-type Times struct {
-	Count uint64   `json:"count"`
-	P50   *float64 `json:"p50_ms" doc:"half of all took no longer; exact to a factor of √2; null: there are none"`
-	P99   *float64 `json:"p99_ms" doc:"99 of 100 took no longer"`
-	Max   *float64 `json:"max_ms" doc:"the longest"`
+// times says how long something took, in milliseconds. They are numbers, for charts.
+type times[N, Ms any] struct {
+	Count N  `json:"count"`
+	P50   Ms `json:"p50_ms" doc:"half of all took no longer; exact to a factor of √2; null: there are none"`
+	P99   Ms `json:"p99_ms" doc:"99 of 100 took no longer"`
+	Max   Ms `json:"max_ms" doc:"the longest"`
 }
 
-// Happened is what happened in a queue during some time.
-type Happened struct {
-	Pushed    uint64 `json:"pushed" doc:"also what was there already, and was kept"`
-	Leased    uint64 `json:"leased" doc:"claimed ones too"`
-	Acked     uint64 `json:"acked"`
-	Retried   uint64 `json:"retried"`
-	Released  uint64 `json:"released" doc:"snoozed ones too"`
-	Lost      uint64 `json:"lost" doc:"leases that had been lost when they were to be settled"`
-	Died      uint64 `json:"died"`
-	Expired   uint64 `json:"expired"`
-	Cancelled uint64 `json:"cancelled"`
-	Lateness  Times  `json:"lateness" doc:"from due to the start of handling, or to the lease over HTTP"`
-	Handling  Times  `json:"handling" doc:"how long handlers ran, of the server's own workers alone"`
+type happened[N, Times any] struct {
+	Pushed    N     `json:"pushed" doc:"also what was there already, and was kept"`
+	Leased    N     `json:"leased" doc:"claimed ones too"`
+	Acked     N     `json:"acked"`
+	Retried   N     `json:"retried"`
+	Released  N     `json:"released" doc:"snoozed ones too"`
+	Lost      N     `json:"lost" doc:"leases that had been lost when they were to be settled"`
+	Died      N     `json:"died"`
+	Expired   N     `json:"expired"`
+	Cancelled N     `json:"cancelled"`
+	Lateness  Times `json:"lateness" doc:"from due to the start of handling, or to the lease over HTTP"`
+	Handling  Times `json:"handling" doc:"how long handlers ran, of the server's own workers alone"`
 }
 
-// TimesSteps is Times step by step.
-type TimesSteps struct {
-	Count []uint64   `json:"count"`
-	P50   []*float64 `json:"p50_ms"`
-	P99   []*float64 `json:"p99_ms"`
-	Max   []*float64 `json:"max_ms"`
-}
-
-// HappenedSteps is Happened step by step.
-type HappenedSteps struct {
-	Pushed    []uint64   `json:"pushed"`
-	Leased    []uint64   `json:"leased"`
-	Acked     []uint64   `json:"acked"`
-	Retried   []uint64   `json:"retried"`
-	Released  []uint64   `json:"released"`
-	Lost      []uint64   `json:"lost"`
-	Died      []uint64   `json:"died"`
-	Expired   []uint64   `json:"expired"`
-	Cancelled []uint64   `json:"cancelled"`
-	Lateness  TimesSteps `json:"lateness"`
-	Handling  TimesSteps `json:"handling"`
-}
+type (
+	// Times says how long something took.
+	Times = times[uint64, *float64]
+	// Happened is what happened in a queue during some time.
+	Happened = happened[uint64, Times]
+	// TimesSteps is Times step by step.
+	TimesSteps = times[[]uint64, []*float64]
+	// HappenedSteps is Happened step by step.
+	HappenedSteps = happened[[]uint64, TimesSteps]
+)
 
 // Heat is a histogram of how late messages were in each step.
 type Heat struct {

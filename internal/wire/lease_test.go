@@ -1,6 +1,9 @@
 package wire
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // What is wrong with a room is not taken for what is wrong with the request.
 func TestWrongRooms(t *testing.T) {
@@ -15,6 +18,18 @@ func TestWrongRooms(t *testing.T) {
 		Leasing.Read(&r, new(LeaseRequest))
 		if err := r.Err(); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", room, err, want)
+		}
+	}
+}
+
+// A wait is told in whole milliseconds, and not at all when it was shorter.
+func TestWaitedIsWhole(t *testing.T) {
+	for waited, want := range map[time.Duration]string{
+		999 * time.Microsecond:  `{"messages":[],"next_due":null,"now":null}`,
+		2999 * time.Microsecond: `{"messages":[],"next_due":null,"now":null,"waited":"2ms"}`,
+	} {
+		if got := AppendLeased(nil, &Leased{Waited: waited}, Exactly); string(got) != want {
+			t.Errorf("%s: %s, want %s", waited, got, want)
 		}
 	}
 }

@@ -31,9 +31,7 @@ type Config struct {
 const DefaultPrefix = "tarry"
 
 const (
-	coalesce = 512
-	lanes    = 2
-	maxBody  = 32 << 20 // if max_allowed_packet allows that
+	maxBody = 32 << 20 // if max_allowed_packet allows that
 
 	// rowBytes is more than twice the size of a message without its body.
 	rowBytes = 64 << 10
@@ -81,7 +79,7 @@ func newEngine(ctx context.Context, db *sql.DB, cfg *Config, now func() time.Tim
 		return nil, fault(ctx, "open", err, false)
 	}
 	return &Engine{store: s, Engine: sqlengine.New(s, sqlengine.Config{
-		Name: "mysql", Coalesce: coalesce, Lanes: lanes, Recheck: Recheck, Now: now,
+		Name: "mysql", Recheck: Recheck, Now: now,
 		MaxBody: min(maxBody, (s.packet-rowBytes)/2),
 	})}, nil
 }

@@ -15,9 +15,7 @@ func (s *store) conn(ctx context.Context) (*sql.Conn, error) {
 	return s.db.Conn(ctx)
 }
 
-var _ sqlengine.Measurer = (*store)(nil)
-
-// Measure implements sqlengine.Measurer.
+// Measure implements sqlengine.Store.
 func (s *store) Measure(l *figure.List) {
 	p := s.db.Stats()
 	s.connections.Measure(l, sqlengine.Pool{InUse: p.InUse, Idle: p.Idle, Most: p.MaxOpenConnections, Waits: p.WaitCount})

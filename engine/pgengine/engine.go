@@ -34,11 +34,7 @@ type Config struct {
 // DefaultSchema is the schema of tarry's tables if Config.Schema is "".
 const DefaultSchema = "tarry"
 
-const (
-	coalesce = 512
-	lanes    = 2
-	maxBody  = 64 << 20 // PostgreSQL takes values of 1 GiB, but they delay others
-)
+const maxBody = 64 << 20 // PostgreSQL takes values of 1 GiB, but they delay others
 
 // Engine is an engine on PostgreSQL, made by New or Open. It is safe for concurrent use. Many
 // engines in many processes may share a schema.
@@ -126,7 +122,7 @@ func newEngine(pool *pgxpool.Pool, cfg *Config, now func() time.Time) *Engine {
 	s := &store{pool: pool, schema: schema, sql: statementsOf(schema), notices: newNotices(pool, schema, cmp.Or(cfg.Logger, slog.Default()))}
 	s.outcomes.s, s.outcomes.ctx = s, s.notices.ctx
 	e := &Engine{store: s, Engine: sqlengine.New(s, sqlengine.Config{
-		Name: "postgres", Coalesce: coalesce, Lanes: lanes, Recheck: Recheck, MaxBody: maxBody, Now: now, Notify: s.notices.tell,
+		Name: "postgres", Recheck: Recheck, MaxBody: maxBody, Now: now, Notify: s.notices.tell,
 	})}
 	s.notices.listen(func(s sqlengine.Sooner) { sqlengine.Heard(e.Engine, s) })
 	return e

@@ -16,9 +16,7 @@ func (s *store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	return s.pool.Acquire(ctx)
 }
 
-var _ sqlengine.Measurer = (*store)(nil)
-
-// Measure implements sqlengine.Measurer.
+// Measure implements sqlengine.Store.
 func (s *store) Measure(l *figure.List) {
 	p, n := s.pool.Stat(), s.notices
 	s.connections.Measure(l, sqlengine.Pool{InUse: int(p.AcquiredConns()), Idle: int(p.IdleConns()), Most: int(p.MaxConns()), Waits: p.EmptyAcquireCount()})

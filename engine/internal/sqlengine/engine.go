@@ -12,11 +12,9 @@ import (
 
 // Config configures an Engine.
 type Config struct {
-	Name     string        // as in Capabilities
-	Coalesce int           // as in Tuning
-	Lanes    int           // likewise
-	Recheck  time.Duration // likewise: a push by another process is seen within it even without a notice
-	MaxBody  int           // as in Limits
+	Name    string        // as in Capabilities
+	Recheck time.Duration // as in Tuning: a push by another process is seen within it even without a notice
+	MaxBody int           // as in Limits
 	// Now replaces the database's clock; nil: that clock is used.
 	Now func() time.Time
 	// Notify tells other processes that queues may have something sooner, and when. It does
@@ -70,14 +68,17 @@ func New(store Store, cfg Config) *Engine {
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full(e.cfg.Name)
 	c.Durable, c.Atomic = true, true
-	c.Coalesce, c.Lanes, c.Recheck = e.cfg.Coalesce, e.cfg.Lanes, e.cfg.Recheck
+	c.Coalesce, c.Lanes, c.Recheck = coalesce, lanes, e.cfg.Recheck
 	c.MaxBody = e.cfg.MaxBody
 	c.Window = window
 	return c
 }
 
-// window is how many ready messages of different priorities of one queue are in exact order.
-const window = 65_536
+const (
+	coalesce = 512
+	lanes    = 2
+	window   = 65_536 // how many ready messages of different priorities of one queue are in exact order
+)
 
 // Watch calls fn with queues that may have something sooner than an answer said.
 func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watchers.Watch(fn) }

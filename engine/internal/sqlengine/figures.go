@@ -10,12 +10,6 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/figure"
 )
 
-// Measurer is a Store with figures of its own.
-type Measurer interface {
-	// Measure adds its figures to those of the engine.
-	Measure(l *figure.List)
-}
-
 // causes are why transactions that can run again were undone.
 var causes = [...]struct {
 	label string
@@ -69,8 +63,6 @@ func (e *Engine) Figures() []engine.Figure {
 	}
 	l.TotalBy("undone", "Transactions that were rolled back, most of them to run again: by a deadlock or a serialization failure, since others took a key first, since others held a lock for too long, by the end of the connection, or to lock a queue.", "cause", by...)
 	l.Total("failures", "Transactions that failed because the database was not available.", float64(m.failures.Load()))
-	if s, ok := e.store.(Measurer); ok {
-		s.Measure(l)
-	}
+	e.store.Measure(l)
 	return l.All()
 }

@@ -335,7 +335,7 @@ const fetches = 10
 // begins with those that were read ahead. full holds the queues that may have more.
 func (w *work) fetchAll(queues []int64, room map[int64]int) (full map[int64]bool, err error) {
 	ranges, found := w.ahead, w.readAhead
-	if len(ranges) == 0 || w.early(ranges, found) {
+	if len(ranges) == 0 {
 		if ranges, found, err = w.fetch(queues, room); err != nil {
 			return nil, err
 		}
@@ -393,17 +393,6 @@ func (w *work) take(ranges []Range, found [][]*Row, room map[int64]int, full map
 		}
 	}
 	return again
-}
-
-// early reports whether the rows read ahead include one that is not due yet: its priority may
-// have displaced a due one.
-func (w *work) early(ranges []Range, found [][]*Row) bool {
-	for i := range ranges {
-		if ranges[i].Kind == Ranked && slices.ContainsFunc(found[i], func(r *Row) bool { return r.Ends > w.ms }) {
-			return true
-		}
-	}
-	return false
 }
 
 // byTurn is the order in which ready rows are leased.

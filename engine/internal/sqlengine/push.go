@@ -1,6 +1,7 @@
 package sqlengine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -48,9 +49,7 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 }
 
 // errRefused rolls back an atomic push with a refused message.
-type errRefused struct{ error }
-
-func (errRefused) Unwrap() error { return ErrInternal }
+var errRefused = fmt.Errorf("%w: a message is refused", ErrInternal)
 
 func (e *Engine) push(ctx context.Context, msgs []engine.Message, timeout LockTimeout, atomic bool) ([]engine.PushResult, error) {
 	if len(msgs) == 0 {
@@ -73,6 +72,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, timeout LockTi
 	}
 	slices.SortFunc(names, byName)
 	names = slices.Compact(names)
+	var refused error
 	push := func(w *work) error {
 		if err := w.boundDead(); err != nil {
 			return err
@@ -81,26 +81,24 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, timeout LockTi
 		if err != nil {
 			return err
 		}
-		var refused error
+		refused = nil
 		for i := range msgs {
 			results[i] = w.push(nums[i], ids[i], &msgs[i], room)
-			if refused == nil {
-				refused = results[i].Err
-			}
+			refused = cmp.Or(refused, results[i].Err)
 		}
 		if atomic && refused != nil {
-			return errRefused{refused}
+			return errRefused
 		}
 		return nil
 	}
 	err = e.do(ctx, "push", distinct, First{Names: names, Timeout: timeout}, boundsPending, push)
-	if refused, ok := err.(errRefused); ok {
+	if err == errRefused {
 		for i := range results {
 			if results[i].Err == nil {
 				results[i] = engine.PushResult{}
 			}
 		}
-		return results, refused.error
+		return results, refused
 	}
 	if err != nil {
 		e.ids.drop()

@@ -36,20 +36,16 @@ func settleNeeds(s *engine.Settlement) lockKey {
 func (e *Engine) settle(ctx context.Context, s []engine.Settlement, timeout LockTimeout) ([]engine.Settled, error) {
 	settled := make([]engine.Settled, len(s))
 	tokens := make([]codec.Token, len(s))
+	var ids []engine.ID
+	var queues []int64
 	for i := range s {
 		t, ok := codec.ParseToken(s[i].Token)
 		if err := s[i].Check(); err != nil {
 			settled[i].Err = err
-		} else if !ok || int64(t.Queue) <= 0 || t.ID == 0 || int64(t.ID) < 0 {
+		} else if !ok || int64(t.Queue) <= 0 || int64(t.ID) <= 0 {
 			settled[i].Err = lost("", 0)
 		} else {
 			tokens[i] = t
-		}
-	}
-	var ids []engine.ID
-	var queues []int64
-	for _, t := range tokens {
-		if t.ID != 0 {
 			ids, queues = append(ids, t.ID), append(queues, int64(t.Queue))
 		}
 	}

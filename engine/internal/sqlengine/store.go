@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/figure"
 )
 
 // ErrAgain means that other transactions undid this one. Run it again.
@@ -68,6 +69,9 @@ type Store interface {
 	// summed. It begins at a number, and returns the last number and whether there are more.
 	// It skips tallies that another process is folding.
 	Fold(ctx context.Context, from int64) (last int64, more bool, err error)
+
+	// Measure adds the store's figures to those of the engine.
+	Measure(l *figure.List)
 
 	Close()
 }

@@ -3,6 +3,8 @@ package rabbitengine
 import (
 	"sync"
 	"time"
+
+	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // acks are the acknowledgements sent on the channels of a session. By default, a channel has at most 32 of
@@ -43,12 +45,7 @@ func (a *acks) rest() time.Duration {
 
 // wait waits that long, or until the channels are closed.
 func (a *acks) wait(ended <-chan struct{}) {
-	rest := a.rest()
-	if rest <= 0 {
-		return
-	}
-	select {
-	case <-time.After(rest):
-	case <-ended:
+	if rest := a.rest(); rest > 0 {
+		wait.For(ended, rest)
 	}
 }

@@ -142,7 +142,7 @@ func (e *Engine) dead(ctx context.Context, op, queue string, each func(*engine.I
 		defer func() {
 			redriven += away.gone
 			left -= away.gone
-			s.acks.wait(s.ended)
+			s.acks.wait(s.ctx.Done())
 		}()
 		for range min(left, math.MaxUint16) {
 			d, err := next(ctx, op, came)

@@ -14,6 +14,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/notify"
+	"github.com/tarryhq/tarry/internal/wait"
 	"github.com/tarryhq/tarry/timer"
 )
 
@@ -168,10 +169,7 @@ func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watchers.
 func (e *Engine) Close() error {
 	idle := e.gate.Close()
 	e.close()
-	select {
-	case <-idle:
-	case <-time.After(closeWithin): // closing the connections ends them
-	}
+	wait.For(idle, closeWithin) // closing the connections ends the rest
 	e.quietOnce.Do(func() { close(e.quiet) })
 	<-idle
 	e.tasks.Wait()

@@ -176,7 +176,7 @@ func (e *Engine) goRound(ctx context.Context, s *session, items []*item, post fu
 		select {
 		case <-time.After(againAfter):
 			e.goRound(context.Background(), s, failed, post)
-		case <-s.ended:
+		case <-s.ctx.Done():
 		case <-e.closing.Done():
 		}
 	})

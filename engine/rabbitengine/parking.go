@@ -10,6 +10,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/notify"
+	"github.com/tarryhq/tarry/internal/wait"
 )
 
 const (
@@ -37,9 +38,7 @@ func (e *Engine) attend(s *session) {
 		if held != nil {
 			time.AfterFunc(heldFor, func() { _ = held.Close() }) // it may be closed already
 		}
-		select {
-		case <-time.After(parkedFor):
-		case <-s.ended:
+		if wait.For(s.ctx.Done(), parkedFor) {
 			return
 		}
 	}
@@ -66,7 +65,7 @@ func (e *Engine) unpark(s *session) (held *amqp.Channel, err error) {
 	}
 	defer func() {
 		if held == nil {
-			s.acks.wait(s.ended)
+			s.acks.wait(s.ctx.Done())
 			_ = ch.Close() // it may be closed already
 		}
 	}()

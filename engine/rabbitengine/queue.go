@@ -14,6 +14,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/internal/notify"
+	"github.com/tarryhq/tarry/internal/wait"
 	"github.com/tarryhq/tarry/timer"
 )
 
@@ -223,22 +224,20 @@ func (e *Engine) arrived(q *queue, s *session, ch *amqp.Channel, f *flow, d *amq
 		// The clock of the process that pushed it is ahead by at least this much.
 		x.Due, x.Created = x.Due.Add(-ahead), x.Created.Add(-ahead)
 	}
-	wait := x.Due.Sub(now)
-	if wait > early {
-		e.trouble.Note(cameEarly, q.name, "queue", q.name, "early", wait)
+	rest := x.Due.Sub(now)
+	if rest > early {
+		e.trouble.Note(cameEarly, q.name, "queue", q.name, "early", rest)
 	}
-	if wait > early || d.Redelivered && s.blocked.Load() == nil {
+	if rest > early || d.Redelivered && s.blocked.Load() == nil {
 		// When published again, the message carries its attempts: the broker would count
 		// them only up to a limit, and classic queues do not count at all.
 		e.aside(func() { e.putBack(context.Background(), s, []*item{x}) })
 		return
 	}
-	if wait > 0 {
+	if rest > 0 {
 		e.tasks.Go(func() {
-			select {
-			case <-time.After(wait):
+			if !wait.For(s.ctx.Done(), rest) {
 				e.put(x)
-			case <-s.ended:
 			}
 		})
 		return

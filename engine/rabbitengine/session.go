@@ -22,7 +22,8 @@ import (
 type session struct {
 	layout          *layout
 	out, in         *amqp.Connection
-	ended           chan struct{} // closed at its end
+	ctx             context.Context // cancelled at its end
+	cancel          context.CancelFunc
 	endOnce         sync.Once
 	blocked         atomic.Pointer[string] // why the broker accepts no messages
 	publishChannels [publishers]publishChannel
@@ -58,7 +59,8 @@ func (e *Engine) dial() (s *session, err error) {
 
 // dialNode opens the connections and declares what all queues share.
 func (e *Engine) dialNode(url string) (*session, error) {
-	s := &session{ended: make(chan struct{}), declared: make(map[brokerQueue]time.Time), measured: &e.measured}
+	s := &session{declared: make(map[brokerQueue]time.Time), measured: &e.measured}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for _, to := range []**amqp.Connection{&s.out, &s.in} {
 		c, err := amqp.DialConfig(url, e.dialing())
 		if err != nil {
@@ -91,7 +93,7 @@ func (e *Engine) dialNode(url string) (*session, error) {
 // end ends a session; its calls in progress fail.
 func (s *session) end() {
 	s.endOnce.Do(func() {
-		close(s.ended)
+		s.cancel()
 		for _, c := range []*amqp.Connection{s.out, s.in} {
 			if c != nil {
 				go func() { _ = c.CloseDeadline(time.Now().Add(time.Second)) }() // it ends either way
@@ -100,14 +102,7 @@ func (s *session) end() {
 	})
 }
 
-func (s *session) over() bool {
-	select {
-	case <-s.ended:
-		return true
-	default:
-		return false
-	}
-}
+func (s *session) over() bool { return s.ctx.Err() != nil }
 
 // withChannel runs do on its own channel, since a failure may close it.
 func (s *session) withChannel(do func(*amqp.Channel) error) error {
@@ -218,7 +213,7 @@ func (s *session) awaitCancels(ctx context.Context, q brokerQueue) error {
 	}
 	select {
 	case <-time.After(rest):
-	case <-s.ended:
+	case <-s.ctx.Done():
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -252,9 +247,9 @@ func (e *Engine) keep(first *session) {
 	for s := first; ; {
 		if s != nil {
 			select {
-			case <-s.ended:
+			case <-s.ctx.Done():
 			case <-e.quiet:
-				s.acks.wait(s.ended)
+				s.acks.wait(s.ctx.Done())
 				s.end()
 				e.lost(s, nil)
 				return

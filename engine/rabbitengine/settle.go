@@ -98,7 +98,7 @@ func (e *Engine) decide(x *settling, s *engine.Settlement, now time.Time) {
 	m.Died = time.Time{}
 	at := func(w engine.When) {
 		x.post = true
-		if d := wait(w, now); d > 0 && (len(e.cfg.Delays) > 0 || d > e.caps.MaxDelay) {
+		if d := delayTo(w, now); d > 0 && (len(e.cfg.Delays) > 0 || d > e.caps.MaxDelay) {
 			_, d = x.l.session.layout.to(m.Queue, d)
 			w = engine.When{In: d}
 		}
@@ -182,8 +182,8 @@ func (e *Engine) restore(l *item) {
 	}
 }
 
-// wait returns the time from now until w.
-func wait(w engine.When, now time.Time) time.Duration {
+// delayTo returns the time from now until w.
+func delayTo(w engine.When, now time.Time) time.Duration {
 	if w.At.IsZero() {
 		return w.In
 	}

@@ -44,7 +44,7 @@ func (e *Engine) LeaseWait(ctx context.Context, w engine.Wait) (engine.Waited, e
 		}
 		select {
 		case <-arrived:
-		case <-s.ended:
+		case <-s.ctx.Done():
 		case <-over:
 			return got, nil
 		case <-ctx.Done():

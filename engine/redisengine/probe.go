@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // A shard of a cluster is down when its node does not answer. Leases skip it, and other calls
@@ -61,7 +63,7 @@ func (e *Engine) probe() {
 			}
 		}
 		if shards = e.downShards(); len(shards) > 0 {
-			e.rest(pause)
+			wait.Sleep(e.ctx, pause)
 			continue
 		}
 		e.probing.Store(false)

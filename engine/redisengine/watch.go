@@ -3,12 +3,12 @@ package redisengine
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/calls"
+	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // Watch calls fn whenever a queue may have something to lease sooner than the last Grant
@@ -49,15 +49,7 @@ func (e *Engine) hear() {
 			pause = Recheck
 			e.log.Warn("tarry redis: cannot receive hints; messages pushed by other processes may be seconds late", "error", fault("watch", "", err), "again_in", pause)
 		}
-		e.rest(pause)
-	}
-}
-
-// rest sleeps for d, or until the engine is closed.
-func (e *Engine) rest(d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-e.ctx.Done():
+		wait.Sleep(e.ctx, pause)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // lockPause is the time between two attempts.
@@ -48,10 +50,8 @@ func (s *Set) lock(ctx context.Context, conn *sql.Conn) error {
 		if locked {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if !wait.Sleep(ctx, lockPause) {
 			return fmt.Errorf("another process is migrating the store: %w", ctx.Err())
-		case <-time.After(lockPause):
 		}
 	}
 }

@@ -7,14 +7,14 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
-	"github.com/tarryhq/tarry/engine/internal/pace"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // settings are the settings of a queue, with the state that its rate needs.
 type settings struct {
 	engine.Settings
 	revision uint64
-	bucket   pace.Bucket
+	bucket   rules.Bucket
 }
 
 // Settings returns the settings of a queue and their revision.
@@ -103,7 +103,7 @@ func (c *call) configure(q *queue, s engine.Settings) {
 	now.Settings = s
 	now.revision++
 	if s.Rate == 0 {
-		now.bucket = pace.Bucket{} // full when there is a rate again
+		now.bucket = rules.Bucket{} // full when there is a rate again
 	}
 	c.group = (&record.Configure{Queue: q.num, Revision: now.revision, Settings: s}).Append(c.group)
 	q.hint = true
@@ -118,7 +118,7 @@ func (q *queue) defaults() *engine.Terms {
 	return &q.settings.Defaults
 }
 
-func (s *settings) rate() pace.Rate { return pace.Rate{PerSecond: s.Rate, Burst: s.Bursts()} }
+func (s *settings) rate() rules.Rate { return rules.Rate{PerSecond: s.Rate, Burst: s.Bursts()} }
 
 // full reports whether as many messages are leased as the queue or the store allows.
 func (q *queue) full() bool {

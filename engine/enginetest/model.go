@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/pace"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // Model is the reference engine: the whole contract except LeaseWaiter, in memory, written
@@ -45,7 +45,7 @@ type contents struct {
 	memories []*memory       // one for each key
 	pauses   map[string]time.Time
 	settings map[string]configured
-	buckets  map[string]pace.Bucket // of the queues with a rate
+	buckets  map[string]rules.Bucket // of the queues with a rate
 
 	// expired has, by queue, the expired messages that no Lease has counted yet.
 	expired map[string][]engine.ID
@@ -103,7 +103,7 @@ var forGood = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 // NewModel returns an empty model whose clock is now.
 func NewModel(now func() time.Time) *Model {
 	return &Model{now: now, watchers: map[int]func(string){}, contents: contents{
-		pauses: map[string]time.Time{}, settings: map[string]configured{}, buckets: map[string]pace.Bucket{},
+		pauses: map[string]time.Time{}, settings: map[string]configured{}, buckets: map[string]rules.Bucket{},
 		expired: map[string][]engine.ID{}, ghosts: map[engine.ID]ghost{}, faded: map[string]int64{}, culled: map[string]int64{}, met: map[string]slack{},
 	}}
 }

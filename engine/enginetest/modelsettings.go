@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/pace"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // configured is a queue's settings, and how often they were written.
@@ -95,7 +95,7 @@ func (m *Model) tokens(queue string, just int, now time.Time) (n int, next time.
 	if s.Rate == 0 {
 		return anyNumber, time.Time{}
 	}
-	r := pace.Rate{PerSecond: s.Rate, Burst: s.Bursts()}
+	r := rules.Rate{PerSecond: s.Rate, Burst: s.Bursts()}
 	b := m.buckets[queue]
 	n = b.Allows(now, r) - just
 	b.Take(just, r)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
-	"github.com/tarryhq/tarry/engine/internal/pace"
 	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
@@ -15,7 +14,7 @@ import (
 type settings struct {
 	engine.Settings
 	revision uint64
-	bucket   pace.Bucket
+	bucket   rules.Bucket
 	dead     *ends // nil: they may all stay
 }
 
@@ -80,7 +79,7 @@ func (q *queue) configure(s engine.Settings) {
 	now.Settings = s
 	now.revision++
 	if s.Rate == 0 {
-		now.bucket = pace.Bucket{} // full when a rate is set again
+		now.bucket = rules.Bucket{} // full when a rate is set again
 	}
 	switch {
 	case s.DeadKeep == 0 && s.DeadMax == 0:
@@ -146,7 +145,7 @@ func (q *queue) dropDead() bool {
 	return true
 }
 
-func (s *settings) rate() pace.Rate { return pace.Rate{PerSecond: s.Rate, Burst: s.Bursts()} }
+func (s *settings) rate() rules.Rate { return rules.Rate{PerSecond: s.Rate, Burst: s.Bursts()} }
 
 // full reports whether InFlight is reached.
 func (q *queue) full() bool {

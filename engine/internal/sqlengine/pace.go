@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/internal/pace"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
-func rateOf(s *engine.Settings) pace.Rate { return pace.Rate{PerSecond: s.Rate, Burst: s.Bursts()} }
+func rateOf(s *engine.Settings) rules.Rate { return rules.Rate{PerSecond: s.Rate, Burst: s.Bursts()} }
 
-func (h *Heads) bucket() pace.Bucket { return pace.Since(time.UnixMicro(h.Base)) }
+func (h *Heads) bucket() rules.Bucket { return rules.Since(time.UnixMicro(h.Base)) }
 
 // grantable returns how many of n more leases the settings of a queue allow now. A queue with
 // such settings is locked.

@@ -55,7 +55,7 @@ type Queue struct {
 	Paused   int64 // until when; 0: not paused; never: until resumed
 	Settings engine.Settings
 	Revision uint64
-	// Base is pace.Bucket's base, in microseconds.
+	// Base is rules.Bucket's base, in microseconds.
 	Base int64
 	// Remembers says that the queue has, or had, messages with remember.
 	Remembers bool

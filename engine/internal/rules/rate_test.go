@@ -1,4 +1,4 @@
-package pace
+package rules
 
 import (
 	"math/rand/v2"

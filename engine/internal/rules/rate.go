@@ -1,6 +1,4 @@
-// Package pace hands out leases at a rate: a token bucket by the generic cell rate
-// algorithm, which keeps one instant and no timer.
-package pace
+package rules
 
 import (
 	"math"
@@ -10,7 +8,9 @@ import (
 // wakeEvery is how often waiters are woken at high rates: each time for several leases.
 const wakeEvery = 5 * time.Millisecond
 
-// Bucket is the state of a rate. The zero Bucket is full. It is not safe for concurrent use.
+// Bucket is the state of a rate at which leases are handed out: a token bucket by the generic
+// cell rate algorithm, which keeps one instant and no timer. The zero Bucket is full. It is not
+// safe for concurrent use.
 type Bucket struct {
 	base time.Time // see Base
 }

@@ -192,9 +192,7 @@ func (e *Engine) ask(ctx context.Context, qs []question, until calls.Bound) []an
 			}
 			a := e.put(ctx, qs[i:i+1], bound)[0]
 			answers[i] = a
-			if a.err == nil || fateOf(a.err) == calls.Answered {
-				e.isBack(q.shard)
-			} else if ctx.Err() == nil { // otherwise the caller has left
+			if a.err != nil && fateOf(a.err) != calls.Answered && ctx.Err() == nil { // otherwise the caller has left
 				e.isDown(q.shard)
 			}
 		})

@@ -26,4 +26,7 @@ func acksBesideBounded(t *testing.T, bed Bed) {
 	push(t, tx, engine.Message{Queue: "q", Due: engine.When{In: time.Hour}})
 	r, err := other.Settle(patience(t), acksOf(leases))
 	ok(t, err, errors.Join(r[0].Err, r[1].Err))
+	if r[0].Queue != "q" {
+		t.Errorf("the answer is about the queue %q", r[0].Queue)
+	}
 }

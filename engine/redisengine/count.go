@@ -17,14 +17,8 @@ func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, erro
 		return engine.QueueInfo{}, err
 	}
 	defer e.calls.Leave()
-	info, err := e.count(ctx, name)
-	return info, fault("queue", name, err)
-}
-
-// count is Queue without the bookkeeping of a call.
-func (e *Engine) count(ctx context.Context, name string) (engine.QueueInfo, error) {
 	infos, err := e.counts(ctx, []string{name})
-	return infos[0].QueueInfo, err
+	return infos[0].QueueInfo, fault("queue", name, err)
 }
 
 // countShards is the number of shards counted in one round trip.
@@ -126,7 +120,7 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 		if err != nil {
 			return nil, "", fault("queues", "", err)
 		}
-		e.forgetQueues(ctx, empty(infos))
+		e.forgetEmpty(ctx, infos)
 		for _, info := range infos {
 			after = info.Queue
 			switch {

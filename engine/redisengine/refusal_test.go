@@ -148,7 +148,7 @@ func TestShardsAreForgotten(t *testing.T) {
 	}
 	for _, queue := range []string{"empty", "paused", "full"} {
 		s.Do("HSET", e.registry.seen, queue, "1")
-		e.forgetQueues(t.Context(), []string{queue})
+		e.forgetEmpty(t.Context(), []counted{{QueueInfo: engine.QueueInfo{Queue: queue}}})
 	}
 	for queue, want := range map[string]int{"empty": 0, "paused": 2, "full": 1} {
 		metas := 0

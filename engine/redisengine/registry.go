@@ -264,14 +264,18 @@ func (e *Engine) names(ctx context.Context, after string, limit int) ([]string, 
 	return r.message.AsStrSlice()
 }
 
-// forgetQueues removes empty queues from the registry, unless they were registered lately.
-func (e *Engine) forgetQueues(ctx context.Context, names []string) {
-	if len(names) == 0 {
-		return
-	}
+// forgetEmpty removes the empty among queues from the registry, unless they were registered
+// lately.
+func (e *Engine) forgetEmpty(ctx context.Context, queues []counted) {
 	args := []string{"", string(appendInt(nil, int64(forgetAfter/time.Second)))}
-	for _, name := range names {
-		args = append(args, name, fingerprintOf(name).String())
+	none := len(args)
+	for i := range queues {
+		if name := queues[i].Queue; isEmpty(&queues[i]) {
+			args = append(args, name, fingerprintOf(name).String())
+		}
+	}
+	if len(args) == none {
+		return
 	}
 	// After a failure, the next cleanup finds them again.
 	gone, _ := e.eval1(ctx, request{script: forgetScript, keys: e.registry.keys(), args: args})

@@ -34,19 +34,9 @@ func (e *Engine) tidy(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		e.forgetQueues(ctx, empty(infos))
+		e.forgetEmpty(ctx, infos)
 		after = names[len(names)-1]
 	}
-}
-
-// empty returns the names of the empty queues.
-func empty(infos []counted) (names []string) {
-	for i := range infos {
-		if isEmpty(&infos[i]) {
-			names = append(names, infos[i].Queue)
-		}
-	}
-	return names
 }
 
 // isEmpty reports that a queue holds nothing, is not paused and has no settings.

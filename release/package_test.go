@@ -130,7 +130,7 @@ func TestDebianPackage(t *testing.T) {
 		t.Errorf("the removal changed the settings into:\n%s", got)
 	}
 	said := output(t, "chroot", root, "dpkg", "--purge", "tarry")
-	if !strings.Contains(said, "tarry: the settings in /etc/tarry are removed; the messages in /var/lib/tarry and the user tarry are kept\n") {
+	if !strings.Contains(said, "tarry: /etc/tarry/env is removed; the messages in /var/lib/tarry and the user tarry are kept\n") {
 		t.Errorf("the purge says:\n%s", said)
 	}
 	gone(t, settings)

@@ -192,7 +192,8 @@ func (e *Engine) ask(ctx context.Context, qs []question, until calls.Bound) []an
 			}
 			a := e.put(ctx, qs[i:i+1], bound)[0]
 			answers[i] = a
-			if a.err != nil && fateOf(a.err) != calls.Answered && ctx.Err() == nil { // otherwise the caller has left
+			// If ctx has ended, the caller has left.
+			if a.err != nil && fateOf(a.err) != calls.Answered && ctx.Err() == nil {
 				e.isDown(q.shard)
 			}
 		})

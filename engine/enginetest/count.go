@@ -8,22 +8,6 @@ import (
 )
 
 var countTests = []test{
-	{"by state", func(b *bed) {
-		c := optional[engine.Counter](b, "Count", b.caps.Count)
-		b.counts(c, 0, 0, 0, 0)
-		all := b.population()
-		q := b.counts(c, len(all[engine.Scheduled]), len(all[engine.Ready]), len(all[engine.Leased]), len(all[engine.Dead]))
-		now := b.now()
-		if d := q.NextDue.Sub(now); d <= 0 || d > time.Hour {
-			b.Errorf("next due %v, now %v", q.NextDue, now)
-		}
-		if d := now.Sub(q.OldestReady); d < 6*time.Hour || d > 7*time.Hour {
-			b.Errorf("oldest ready %v, now %v", q.OldestReady, now)
-		}
-		if q.Queue != b.queue || q.Paused || !q.PausedUntil.IsZero() {
-			b.Errorf("%+v", q)
-		}
-	}},
 	{"queues by name, over pages", func(b *bed) {
 		c := optional[engine.Counter](b, "Count", b.caps.Count)
 		prefix := b.queue + "-"
@@ -120,6 +104,10 @@ var forecastTests = []test{
 			if n := count(time.Minute, 10*time.Hour, at, at.Add(time.Minute)); n != want {
 				b.Errorf("minute %d: %d, want %d", minute, n, want)
 			}
+		}
+		last := base.Add(120 * time.Minute)
+		if n := count(time.Minute, last.Add(time.Minute).Sub(b.now().Truncate(time.Minute)), last, end); n != 1 {
+			b.Errorf("%d in the last minute, want 1", n)
 		}
 		if n := count(30*time.Minute, 24*time.Hour, time.Time{}, end); n != 9 {
 			b.Errorf("%d within a day or overdue, want 9", n)

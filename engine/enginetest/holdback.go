@@ -55,16 +55,6 @@ var maxPendingTests = []test{
 		b.finished(r, "k", engine.Acked)
 		b.is(b.tryPush(b.msg("k", dueLater)).Err, engine.ErrExists)
 	}},
-	{"an atomic push that would go beyond fails whole", func(b *bed) {
-		b.needWhole()
-		p := optional[engine.AtomicPusher](b, "Atomic", b.caps.Atomic)
-		b.configure(engine.Settings{MaxPending: 2})
-		_, err := p.PushAtomic(b.Context(), []engine.Message{b.msg("", dueNow), b.msg("", dueNow), b.msg("", dueNow)})
-		b.is(err, engine.ErrLimit)
-		b.none("nothing was kept")
-		_, err = p.PushAtomic(b.Context(), []engine.Message{b.msg("", dueNow), b.msg("", dueNow)})
-		b.is(err, nil)
-	}},
 	{"an atomic push of which one expires at once is kept whole or not at all", func(b *bed) {
 		b.needWhole()
 		b.need("Keys", b.caps.Keys)

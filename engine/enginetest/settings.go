@@ -77,22 +77,6 @@ var settingsTests = []test{
 			b.configured(s, b.configure(s))
 		}
 	}},
-	{"each write is a new revision, also of the same", func(b *bed) {
-		_, first := b.settings()
-		seen := map[string]bool{first: true}
-		for i := range 12 {
-			s := engine.Settings{DeadMax: int64(i / 4)}
-			if i%3 == 0 {
-				s = engine.Settings{}
-			}
-			revision := b.configure(s)
-			if seen[revision] {
-				b.Fatalf("revision %q came before", revision)
-			}
-			seen[revision] = true
-			b.configured(s, revision)
-		}
-	}},
 	{"a write on condition of its revision", func(b *bed) {
 		c := optional[engine.Configurer](b, "Settings", b.caps.Settings)
 		_, never := b.settings()

@@ -179,11 +179,7 @@ all; the longest dead first. It asks first, or needs --yes. Messages that are no
 			}
 			return p.showCount("dropped", queue, int64(len(ids)), 0)
 		}
-		n, err := p.sweep(cmd, c, queue, sweep{do: "drop for good", done: "dropped", flags: &filter, states: onlyDead, run: c.DropWhere})
-		if err != nil {
-			return err
-		}
-		return p.showCount("dropped", queue, n.Done, n.Skipped)
+		return p.sweepAndShow(cmd, c, queue, sweep{do: "drop for good", done: "dropped", flags: &filter, states: onlyDead, run: c.DropWhere})
 	})
 	filter.died(p, cmd)
 	filter.limit(cmd)

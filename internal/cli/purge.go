@@ -30,11 +30,7 @@ first, or needs --yes.`,
 			if dead || finished {
 				return usagef("tarry dead drop chooses among dead messages", "--dead and --finished take all there are")
 			}
-			n, err := p.sweep(cmd, c, args[0], sweep{do: "cancel", done: "cancelled", flags: &filter, states: thatWait, run: c.CancelWhere})
-			if err != nil {
-				return err
-			}
-			return p.showCount("cancelled", args[0], n.Done, n.Skipped)
+			return p.sweepAndShow(cmd, c, args[0], sweep{do: "cancel", done: "cancelled", flags: &filter, states: thatWait, run: c.CancelWhere})
 		}
 		q, err := c.Queue(ctx, args[0])
 		if err != nil {

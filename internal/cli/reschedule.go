@@ -66,16 +66,12 @@ var thatWait = []tarry.State{tarry.Scheduled, tarry.Ready}
 
 // rescheduleMany moves the messages that match a filter.
 func (p *Program) rescheduleMany(c *tarry.Client, cmd *cobra.Command, queue string, filter *filterFlags, d tarry.Due) error {
-	n, err := p.sweep(cmd, c, queue, sweep{
+	return p.sweepAndShow(cmd, c, queue, sweep{
 		do: "reschedule", done: "rescheduled", flags: filter, states: thatWait, mild: true,
 		run: func(ctx context.Context, f tarry.Filter, progress ...func(tarry.Swept)) (tarry.Swept, error) {
 			return c.RescheduleWhere(ctx, f, d, progress...)
 		},
 	})
-	if err != nil {
-		return err
-	}
-	return p.showCount("rescheduled", queue, n.Done, n.Skipped)
 }
 
 // reschedule moves a message and prints the result. done is the word for what was done.

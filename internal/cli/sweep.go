@@ -66,6 +66,15 @@ func (p *Program) sweep(cmd *cobra.Command, c *tarry.Client, queue string, s swe
 	return n, cmp.Or(midway(ctx, err, n.Done, s.done), s.flags.found(cmd.Name(), n))
 }
 
+// sweepAndShow sweeps, and prints what was done to how many messages.
+func (p *Program) sweepAndShow(cmd *cobra.Command, c *tarry.Client, queue string, s sweep) error {
+	n, err := p.sweep(cmd, c, queue, s)
+	if err != nil {
+		return err
+	}
+	return p.showCount(s.done, queue, n.Done, n.Skipped)
+}
+
 // boundByLastDeath ends a filter for dead messages at the last death, so that messages that
 // die while the user thinks are left alone. A limit alone would not do: they would take the
 // place of those that are gone or redriven by then, as dead_max makes them.

@@ -58,9 +58,7 @@ func (t *trial) pushAhead(ctx context.Context, due func(first time.Time, i int) 
 	if !cancels {
 		when = func(int) tarry.Due { return tarry.In(0) }
 	}
-	err = t.each(ctx, "messages pushed to warm up", probe, t.Batch, nil, func(ctx context.Context, from, to int) error {
-		return t.pushRange(ctx, warm, from, to, when)
-	})
+	err = t.each(ctx, "messages pushed to warm up", probe, t.Batch, nil, t.pushing(warm, when))
 	if err != nil {
 		return first, err
 	}
@@ -81,9 +79,7 @@ func (t *trial) pushAhead(ctx context.Context, due func(first time.Time, i int) 
 	}
 	lead := time.Second + 2*each*time.Duration(t.N)
 	first = time.Now().Add(lead).Truncate(time.Millisecond)
-	err = t.each(ctx, "pushed", t.N, t.Batch, nil, func(ctx context.Context, from, to int) error {
-		return t.pushRange(ctx, key, from, to, func(i int) tarry.Due { return tarry.At(due(first, i)) })
-	})
+	err = t.each(ctx, "pushed", t.N, t.Batch, nil, t.pushing(key, func(i int) tarry.Due { return tarry.At(due(first, i)) }))
 	if left := time.Until(first); left < 0 {
 		t.result.Note = fmt.Sprintf("the pushes ended %s after the first message was due, so the lateness is theirs too", -left.Round(time.Millisecond))
 		t.Progress(t.scenario + ": " + t.result.Note)

@@ -70,22 +70,24 @@ func (t *trial) reportProgress(what string, n int, done *atomic.Int64) (stop fun
 	return func() { close(stopped); reporter.Wait() }
 }
 
-// pushRange pushes messages from to to-1 in one call, each due at due(i).
-func (t *trial) pushRange(ctx context.Context, name func(int) string, from, to int, due func(i int) tarry.Due) error {
-	msgs := make([]tarry.Draft, to-from)
-	for i := range msgs {
-		msgs[i] = tarry.NewDraft(t.queue, t.body(from+i), t.named(name(from+i)), due(from+i))
-	}
-	pushed, err := t.c.PushMany(ctx, msgs)
-	if err != nil {
-		return err
-	}
-	for _, p := range pushed {
-		if p.Err != nil {
-			return p.Err
+// pushing returns a call that pushes messages from to to-1, each due at due(i).
+func (t *trial) pushing(name func(int) string, due func(i int) tarry.Due) func(ctx context.Context, from, to int) error {
+	return func(ctx context.Context, from, to int) error {
+		msgs := make([]tarry.Draft, to-from)
+		for i := range msgs {
+			msgs[i] = tarry.NewDraft(t.queue, t.body(from+i), t.named(name(from+i)), due(from+i))
 		}
+		pushed, err := t.c.PushMany(ctx, msgs)
+		if err != nil {
+			return err
+		}
+		for _, p := range pushed {
+			if p.Err != nil {
+				return p.Err
+			}
+		}
+		return nil
 	}
-	return nil
 }
 
 func dueWithin48h(i int) tarry.Due { return tarry.In(far(i)) }
@@ -101,9 +103,7 @@ func (t *trial) pushBackground(ctx context.Context) error {
 	if t.BackgroundPending <= 0 {
 		return nil
 	}
-	return t.each(ctx, "background messages", t.BackgroundPending, fillBatch, nil, func(ctx context.Context, from, to int) error {
-		return t.pushRange(ctx, background, from, to, dueAfterRun)
-	})
+	return t.each(ctx, "background messages", t.BackgroundPending, fillBatch, nil, t.pushing(background, dueAfterRun))
 }
 
 // fillBatch is how many messages a call pushes when its latency does not matter.

@@ -12,9 +12,7 @@ func (t *trial) pending(ctx context.Context) error {
 	t.result.Batch = fillBatch
 	var h histogram
 	start := time.Now()
-	err := t.each(ctx, "pushed", t.N, fillBatch, &h, func(ctx context.Context, from, to int) error {
-		return t.pushRange(ctx, key, from, to, dueWithin48h)
-	})
+	err := t.each(ctx, "pushed", t.N, fillBatch, &h, t.pushing(key, dueWithin48h))
 	if err != nil {
 		return err
 	}

@@ -17,9 +17,7 @@ func (t *trial) push(ctx context.Context) error {
 
 // pushBatch is like push with Batch messages a call. Each latency is that of a whole call.
 func (t *trial) pushBatch(ctx context.Context) error {
-	return t.measure(ctx, "pushed", t.Batch, func(ctx context.Context, from, to int) error {
-		return t.pushRange(ctx, key, from, to, dueWithin48h)
-	})
+	return t.measure(ctx, "pushed", t.Batch, t.pushing(key, dueWithin48h))
 }
 
 // cancel cancels n messages by key in single calls, in shuffled order.
@@ -35,9 +33,7 @@ func (t *trial) cancel(ctx context.Context) error {
 
 // pushAll pushes n messages due over the next 48 hours, before a measurement.
 func (t *trial) pushAll(ctx context.Context) error {
-	return t.each(ctx, "messages pushed beforehand", t.N, fillBatch, nil, func(ctx context.Context, from, to int) error {
-		return t.pushRange(ctx, key, from, to, dueWithin48h)
-	})
+	return t.each(ctx, "messages pushed beforehand", t.N, fillBatch, nil, t.pushing(key, dueWithin48h))
 }
 
 // measure times n calls, or n messages in batches, from first to last.

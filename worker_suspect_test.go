@@ -85,3 +85,36 @@ func TestDrainReleasesASuspect(t *testing.T) {
 		}
 	})
 }
+
+// lapsing is a generous engine whose last message has lapsed twice.
+type lapsing struct{ *generous }
+
+func (l lapsing) LeaseWait(ctx context.Context, w engine.Wait) (engine.Waited, error) {
+	got, err := l.generous.LeaseWait(ctx, w)
+	if n := len(got.Messages); n > 1 {
+		m := &got.Messages[n-1]
+		m.Attempt, m.LastError, m.Isolate = 3, engine.Lapsed, true
+	}
+	return got, err
+}
+
+// TestSuspectGoesFirst: a suspect does not wait for a slot behind others, which may kill the
+// process meanwhile.
+func TestSuspectGoesFirst(t *testing.T) {
+	bubbleOn(t, lapsing{&generous{newWaiter()}}, func(t *testing.T, c *tarry.Client) {
+		pushBurst(t, c, "q", 4)
+		var begun list[uint32]
+		w := tarry.NewWorker(c, nil)
+		tarry.Handle(w, bytesTopic, func(_ context.Context, m *tarry.Message[string]) error {
+			begun.add(m.Attempt)
+			time.Sleep(10 * time.Millisecond)
+			return nil
+		}, tarry.Concurrency(1))
+		stop := run(t, w)
+		pass(time.Minute)
+		if got := begun.all(); len(got) != 4 || got[0] != 3 && got[1] != 3 {
+			t.Errorf("the attempts begin in the order %v", got)
+		}
+		stop()
+	})
+}

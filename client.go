@@ -13,6 +13,7 @@ import (
 	"github.com/tarryhq/tarry/internal/calls"
 	"github.com/tarryhq/tarry/internal/dispatch"
 	"github.com/tarryhq/tarry/internal/notify"
+	"github.com/tarryhq/tarry/internal/wait"
 	"github.com/tarryhq/tarry/internal/work"
 )
 
@@ -163,13 +164,10 @@ func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
 		c.endWorkers()
 		close(c.closed)
-		ended := make(chan error, 1)
-		go func() { ended <- c.end() }()
-		timer := time.NewTimer(closePatience)
-		defer timer.Stop()
-		select {
-		case c.closeErr = <-ended:
-		case <-timer.C:
+		var err error
+		if wait.Return(func() { err = c.end() }, closePatience) {
+			c.closeErr = err
+		} else {
 			c.closeErr = &Error{Op: "close", Err: ErrUnavailable,
 				Hint: fmt.Sprintf("the engine has not answered for %s; what it was doing goes on", closePatience)}
 		}

@@ -274,19 +274,17 @@ func (d *Dispatcher) remove(s *Subscription) {
 // await waits for done to be closed, until ctx ends or patience is over (0: no limit), and
 // reports whether it was closed.
 func await(ctx context.Context, patience time.Duration, done <-chan struct{}) bool {
-	var over <-chan time.Time
 	if patience > 0 {
-		timer := time.NewTimer(patience)
-		defer timer.Stop()
-		over = timer.C
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
 	}
 	select {
 	case <-done:
 		return true
 	case <-ctx.Done():
-	case <-over:
+		return false
 	}
-	return false
 }
 
 // allFailing reports whether none of the subscription's queues can be asked. Called with

@@ -50,6 +50,11 @@ func (e *Engine) leavingTrip(ctx context.Context, client sender, cmds ...rueidis
 	case got := <-done:
 		return got
 	case <-ctx.Done():
+	}
+	select {
+	case got := <-done: // it came while this process was not scheduled
+		return got
+	default:
 		return nil
 	}
 }

@@ -214,23 +214,3 @@ func TestWheelMemoryAfterASpike(t *testing.T) {
 		})
 	}
 }
-
-// A handle of one structure is stale in another, whatever both hold.
-func TestHandlesOfAnotherStructure(t *testing.T) {
-	const n = 100
-	for name, core := range cores(epoch) {
-		var handles []timer.Handle
-		for i := range n {
-			handles = append(handles, core.Schedule(epoch.Add(time.Duration(i)*time.Second), i))
-		}
-		other := cores(epoch)[name]
-		for i := range n {
-			other.Schedule(epoch, i)
-		}
-		for _, h := range handles {
-			if _, ok := other.Cancel(h); ok || other.Reset(h, epoch) {
-				t.Fatalf("%s: a stranger's entry was cancelled or reset", name)
-			}
-		}
-	}
-}

@@ -217,7 +217,10 @@ func (x *Leases) SetDue(l *Lease, due int64) {
 }
 
 // First is the running lease of a queue that ends first; nil: it has none.
-func (x *Leases) First(queue uint32) *Lease { return x.first(&x.ends, queue, First) }
+func (x *Leases) First(queue uint32) (first *Lease) {
+	x.Ascend(queue, First, func(l *Lease) bool { first = l; return false })
+	return first
+}
 
 // EachLapsed gives fn the lapsed leases of all queues until fn returns false. fn must not change
 // the table.
@@ -226,15 +229,6 @@ func (x *Leases) EachLapsed(fn func(*Lease) bool) {
 	for it := c.item(); it != nil && fn(x.slot(ref(it.ref))); it = c.item() {
 		c.next()
 	}
-}
-
-func (x *Leases) first(o *order, queue uint32, from Position) *Lease {
-	c := o.seek(item{hi: queue, at: from.At, id: from.ID})
-	it := c.item()
-	if it == nil || it.hi != queue {
-		return nil
-	}
-	return x.slot(ref(it.ref))
 }
 
 // Ascend gives fn the running leases of a queue by their deadlines, from a position on, until

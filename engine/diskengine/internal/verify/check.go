@@ -75,16 +75,16 @@ func locked(f vfs.FS, dir string, fn func() error) (err error) {
 
 // reader reads the files of a store.
 type reader struct {
-	fs       vfs.FS
-	dir      string
-	pace     func(read int) error
-	tablesIn string
-	is       *Copied
-	rep      *Report
-	state    manifest.State
-	secret   sstable.Secret
-	parts    []*part // the sstables, by number; in a check only sound ones
-	items    int     // items of indexes that were read
+	fs        vfs.FS
+	dir       string
+	pace      func(read int) error
+	tablesDir string
+	is        *Copied
+	rep       *Report
+	state     manifest.State
+	secret    sstable.Secret
+	parts     []*part // the sstables, by number; in a check only sound ones
+	items     int     // items of indexes that were read
 }
 
 // part is an sstable of a store.
@@ -99,9 +99,9 @@ type part struct {
 func (p *part) area() memtable.Area { return memtable.Area(p.is.Area) }
 
 func newReader(f vfs.FS, dir string, cfg *Config) *reader {
-	r := &reader{fs: f, dir: dir, tablesIn: filepath.Join(dir, manifest.TablesName), pace: func(int) error { return nil }, rep: new(Report)}
+	r := &reader{fs: f, dir: dir, tablesDir: filepath.Join(dir, manifest.TablesName), pace: func(int) error { return nil }, rep: new(Report)}
 	if cfg != nil {
-		r.is, r.tablesIn = cfg.Is, cmp.Or(cfg.Tables, r.tablesIn)
+		r.is, r.tablesDir = cfg.Is, cmp.Or(cfg.Tables, r.tablesDir)
 		if cfg.Pace != nil {
 			r.pace = cfg.Pace
 		}
@@ -112,8 +112,6 @@ func newReader(f vfs.FS, dir string, cfg *Config) *reader {
 func (r *reader) path(name string) string { return filepath.Join(r.dir, name) }
 
 func (r *reader) logDir() string { return r.path(manifest.LogName) }
-
-func (r *reader) tablesDir() string { return r.tablesIn }
 
 func (r *reader) close() (err error) {
 	for _, p := range r.parts {
@@ -159,7 +157,7 @@ func (r *reader) all() (err error) {
 		return nil // one fault would be found again wherever it matters
 	}
 	if err := c.together(); err != nil {
-		return r.wrong(err, r.tablesDir())
+		return r.wrong(err, r.tablesDir)
 	}
 	if r.rep.Sound() {
 		c.count()
@@ -197,17 +195,17 @@ func (r *reader) paced(fn func() error) error {
 func (r *reader) leftovers() error {
 	named := map[string]bool{}
 	for _, is := range r.state.Tables {
-		named[sstable.Name(r.tablesDir(), is.Number)] = true
+		named[sstable.Name(r.tablesDir, is.Number)] = true
 	}
-	names, err := r.fs.List(r.tablesDir())
+	names, err := r.fs.List(r.tablesDir)
 	if err != nil {
 		if len(r.state.Tables) > 0 || !errors.Is(err, fs.ErrNotExist) {
-			return r.wrong(err, r.tablesDir())
+			return r.wrong(err, r.tablesDir)
 		}
 	}
 	for _, name := range names {
 		_, isTable := sstable.ParseName(name)
-		if path := filepath.Join(r.tablesDir(), name); isTable && !named[path] {
+		if path := filepath.Join(r.tablesDir, name); isTable && !named[path] {
 			r.rep.Leftovers = append(r.rep.Leftovers, path)
 		}
 	}

@@ -85,7 +85,7 @@ func ids(all []engine.ID) string {
 
 // lostTable notes the loss of a whole sstable.
 func (s *salvage) lostTable(p *part, what string) {
-	l := Loss{File: sstable.Name(s.tablesDir(), p.number), Offset: -1, What: what, Messages: -1, Keys: p.area() == memtable.Finished}
+	l := Loss{File: sstable.Name(s.tablesDir, p.number), Offset: -1, What: what, Messages: -1, Keys: p.area() == memtable.Finished}
 	if !s.rebuilt {
 		l.Messages = int64(p.is.Alive)
 	}
@@ -106,7 +106,7 @@ func (s *salvage) holes(p *part) error {
 		return err
 	}
 	for i, h := range of.Holes {
-		l := Loss{File: sstable.Name(s.tablesDir(), p.number), Offset: h.Offset, What: "entries that cannot be read", Messages: -1, Keys: p.area() == memtable.Finished, IDs: lost[i]}
+		l := Loss{File: sstable.Name(s.tablesDir, p.number), Offset: h.Offset, What: "entries that cannot be read", Messages: -1, Keys: p.area() == memtable.Finished, IDs: lost[i]}
 		if h.Counted {
 			l.Messages = int64(of.Count(h.From, h.To))
 		}

@@ -28,7 +28,7 @@ func (s *salvage) open(p *part) (err error) {
 	cfg := &sstable.Config{ID: s.state.Store, Pace: s.pace}
 	var damage *vfs.DamageError
 	if !s.rebuilt && p.area() <= memtable.Finished { // otherwise the secret of keys or the area is not known
-		sound, err := sstable.Open(s.fs, s.tablesDir(), p.number, cfg)
+		sound, err := sstable.Open(s.fs, s.tablesDir, p.number, cfg)
 		if err == nil {
 			if err = sound.VerifyValues(s.pace, func(e sstable.Entry) (sstable.Key, error) { return s.keyOf(p.area(), e) }); err == nil {
 				p.table = sound
@@ -40,7 +40,7 @@ func (s *salvage) open(p *part) (err error) {
 			return err
 		}
 	}
-	p.salvaged, err = sstable.Salvage(s.fs, s.tablesDir(), p.number, cfg, p.is.Entries)
+	p.salvaged, err = sstable.Salvage(s.fs, s.tablesDir, p.number, cfg, p.is.Entries)
 	switch {
 	case errors.As(err, &damage):
 		p.lost = true
@@ -118,7 +118,7 @@ func (s *salvage) rewrite(p *part) (err error) {
 		return w.Add(e.Place, key, e.Value)
 	})
 	if wrong > 0 {
-		s.losses = append(s.losses, Loss{File: sstable.Name(s.tablesDir(), p.number), Offset: -1, What: "values that are none", Messages: int64(wrong), Keys: p.area() == memtable.Finished})
+		s.losses = append(s.losses, Loss{File: sstable.Name(s.tablesDir, p.number), Offset: -1, What: "values that are none", Messages: int64(wrong), Keys: p.area() == memtable.Finished})
 	}
 	if err != nil || n == 0 {
 		return err
@@ -136,7 +136,7 @@ func (s *salvage) keep(p *part) (err error) {
 	switch {
 	case p.table == nil:
 	case p.table.Count(0, p.table.Len()) > 0 && p.salvaged == nil:
-		_, err = vfs.LinkOrCopy(s.fs, sstable.Name(s.tablesDir(), p.number), sstable.Name(s.outTables(), p.number), s.pace)
+		_, err = vfs.LinkOrCopy(s.fs, sstable.Name(s.tablesDir, p.number), sstable.Name(s.outTables(), p.number), s.pace)
 	case p.table.Count(0, p.table.Len()) == 0 && p.salvaged != nil:
 		err = p.table.Remove()
 		p.table = nil

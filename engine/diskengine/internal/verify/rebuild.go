@@ -55,7 +55,7 @@ const most = 1<<63 - 1
 // rebuild makes a state of the files that are there.
 func (s *salvage) rebuild() error {
 	s.state = manifest.State{Begun: true, Replay: uint64(wal.Unknown), NextID: most, NextQueue: 1<<32 - 1, NextFile: 1}
-	names, err := s.list(s.tablesDir(), "")
+	names, err := s.list(s.tablesDir, "")
 	if err != nil {
 		return err
 	}

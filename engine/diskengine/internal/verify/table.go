@@ -14,8 +14,8 @@ import (
 // checkTable checks an sstable by itself, deletes entries as its deletion bitmap says, and keeps
 // it open if it is sound.
 func (r *reader) checkTable(is manifest.Table) error {
-	name := sstable.Name(r.tablesDir(), is.Number)
-	open, err := sstable.Open(r.fs, r.tablesDir(), is.Number, &sstable.Config{ID: r.state.Store})
+	name := sstable.Name(r.tablesDir, is.Number)
+	open, err := sstable.Open(r.fs, r.tablesDir, is.Number, &sstable.Config{ID: r.state.Store})
 	if err != nil {
 		return r.wrong(err, name)
 	}

@@ -36,7 +36,7 @@ func (c *contents) tables(want func(*part) bool) (tables []*sstable.Table, of []
 }
 
 func (c *contents) wrongTable(p *part, format string, args ...any) {
-	c.rep.add(sstable.Name(c.tablesDir(), p.number), -1, format, args...)
+	c.rep.add(sstable.Name(c.tablesDir, p.number), -1, format, args...)
 }
 
 // ids keeps of each id only the message in the log, or else the one in the newest sstable. If

@@ -284,3 +284,27 @@ func TestOwnerAlone(t *testing.T) {
 		t.Errorf("%v, %v: readable by all", info.Mode(), err)
 	}
 }
+
+// TestLinkOrCopy copies where the file system has no links, and not where a link failed that may have been made.
+func TestLinkOrCopy(t *testing.T) {
+	for fault, want := range map[error]error{nil: nil, syscall.EXDEV: nil, &vfstest.Late{Err: syscall.EIO}: syscall.EIO} {
+		d := vfstest.New(nil)
+		if err := vfs.WriteFile(d, "/from", []byte("content")); err != nil {
+			t.Fatal(err)
+		}
+		d.Hook(func(c vfstest.Call) error {
+			if c.Op == vfstest.Link {
+				return fault
+			}
+			return nil
+		})
+		copied, err := vfs.LinkOrCopy(d, "/from", "/to", func(int) error { return nil })
+		wantCopied := int64(0)
+		if fault == syscall.EXDEV {
+			wantCopied = 7
+		}
+		if !errors.Is(err, want) || want == nil && err != nil || copied != wantCopied {
+			t.Errorf("%v: copied %d bytes, %v", fault, copied, err)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -125,10 +126,11 @@ func TestChecksums(t *testing.T) {
 	}
 }
 
-// Another build, in another folder, gives the same bytes.
+// Another build, in another folder and by a user with another umask, gives the same bytes.
 func TestSameBytes(t *testing.T) {
 	dir := filepath.Join(temporary, "again", "elsewhere")
 	first := artefact(t, built, "")
+	defer syscall.Umask(syscall.Umask(0o077))
 	if err := build(dir, version, platforms()...); err != nil {
 		t.Fatal(err)
 	}

@@ -119,9 +119,19 @@ func checkStoreKept(t *testing.T, root string) {
 
 func TestDebianPackage(t *testing.T) {
 	root := debian(t)
+	// A systemd that cannot start the service: that must not leave the package half installed.
+	if err := os.MkdirAll(filepath.Join(root, "run/systemd/system"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "usr/bin/systemctl"), []byte("#!/bin/sh\n[ \"$1\" != try-restart ]\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	checkUpgrade(t, root, "tarry_VERSION_linux_"+runtime.GOARCH+".deb", func(path string) {
 		output(t, "cp", path, filepath.Join(root, "tarry.deb"))
-		output(t, "chroot", root, "dpkg", "--install", "/tarry.deb")
+		said := output(t, "chroot", root, "dpkg", "--install", "/tarry.deb")
+		if !strings.Contains(said, "tarry: the service did not start again; journalctl -u tarry says why\n") {
+			t.Errorf("the installation says:\n%s", said)
+		}
 	})
 	checkRefusesFormat(t, unit(t, root))
 	checkRemoved(t, root, output(t, "chroot", root, "dpkg", "--remove", "tarry"))

@@ -17,6 +17,5 @@
 //
 // The process caches nothing on which correctness depends. It caches the numbers of queues
 // (names.go), which never change, reserved ids, and for each queue its last seen settings, its
-// low bound and what leases were told (cache.go). It also keeps the leases to release on Close
-// (held.go).
+// low bound and what leases were told (cache.go). It also keeps the leases to release on Close.
 package sqlengine

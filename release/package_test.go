@@ -134,6 +134,15 @@ func TestDebianPackage(t *testing.T) {
 		}
 	})
 	checkRefusesFormat(t, unit(t, root))
+	// systemd gives a store to the service's user unless its directory belongs to that already.
+	store := filepath.Join(root, "var/lib/tarry")
+	if err := os.Chown(store, 61184, 61184); err != nil {
+		t.Fatal(err)
+	}
+	output(t, "chroot", root, "dpkg", "--install", "/tarry.deb")
+	if owner := stat(t, store).Sys().(*syscall.Stat_t).Uid; owner != 61184 {
+		t.Errorf("the directory of another user's store was given to %d, without its files", owner)
+	}
 	checkRemoved(t, root, output(t, "chroot", root, "dpkg", "--remove", "tarry"))
 	settings := filepath.Join(root, "etc/tarry/env")
 	if got := read(t, settings); !strings.HasPrefix(got, "TARRY_HTTP=") {

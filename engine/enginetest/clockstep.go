@@ -73,6 +73,19 @@ var clockStepTests = []test{
 		b.ack(again.Token)
 		b.none("it is acked")
 	}},
+	{"what its process left behind waits again for its due time", func(b *bed) {
+		b.needClock()
+		b.push(b.msg("k", b.in(2)))
+		b.pass(2)
+		l := b.lease1(long)
+		b.h.Clock.Advance(-b.unit)
+		b.reopen()
+		b.none("it is not due any more")
+		b.pass(1)
+		if again := b.lease1(0); again.ID != l.ID {
+			b.Fatalf("leased id %v, not %v", again.ID, l.ID)
+		}
+	}},
 	{"what was handled stays so", func(b *bed) {
 		b.needClock()
 		b.push(b.msg("k", b.in(1)))

@@ -191,11 +191,11 @@ func (x *modelMessage) situation(now time.Time) Situation {
 		return dead
 	case x.State == engine.Leased && now.Before(x.Deadline):
 		return leased
-	case x.State == engine.Leased && x.Attempt < x.MaxAttempts:
-		return lapsed
-	case x.State == engine.Leased:
+	case x.State == engine.Leased && x.Attempt >= x.MaxAttempts:
 		return spent
-	case x.Due.After(now):
+	case x.State == engine.Leased && !x.Due.After(now):
+		return lapsed
+	case x.Due.After(now): // also if its lease ended in a crash after the clock went back
 		return scheduled
 	default:
 		return ready

@@ -2,6 +2,7 @@ package wait
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,12 +47,12 @@ func TestReturn(t *testing.T) {
 		if !Return(func() { time.Sleep(time.Second) }, time.Minute) || time.Since(began) != time.Second {
 			t.Errorf("a second took %s", time.Since(began))
 		}
-		ended := false
-		if Return(func() { time.Sleep(time.Minute); ended = true }, time.Second) || ended {
+		var ended atomic.Bool
+		if Return(func() { time.Sleep(time.Minute); ended.Store(true) }, time.Second) || ended.Load() {
 			t.Error("a minute is over after a second")
 		}
 		time.Sleep(time.Hour)
-		if !ended {
+		if !ended.Load() {
 			t.Error("it did not go on")
 		}
 	})

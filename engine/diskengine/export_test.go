@@ -107,6 +107,9 @@ func (e *Engine) Still(do func() error) error {
 	return do()
 }
 
+// AwaitLeft waits for the calls under way that their callers have left.
+func (e *Engine) AwaitLeft() { e.made.Wait(time.Minute) }
+
 // Ends is closed when the engine begins to close.
 func (e *Engine) Ends() <-chan struct{} { return e.store.Life.Done() }
 

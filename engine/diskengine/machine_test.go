@@ -303,6 +303,11 @@ func (ms *machines) leaving() enginetest.Fault {
 		ctx, m.leave = context.WithCancel(ctx)
 		return ctx
 	}
+	disarm := f.Disarm
+	f.Disarm = func(e engine.Engine) bool {
+		e.(*diskengine.Engine).AwaitLeft() // on a busy machine leases are still being given back
+		return disarm(e)
+	}
 	return f
 }
 

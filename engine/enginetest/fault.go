@@ -136,12 +136,15 @@ func (p *player) outlive() {
 	}
 }
 
-// forgetLapsed ignores the tokens of lapsed messages: an unanswered lease may have
-// invalidated them, although the message was returned.
+// forgetLapsed ignores the tokens of lapsed messages, and leaves open whether these are still
+// granted alone: an unanswered lease may have been given back.
 func (p *player) forgetLapsed(m *Model) {
-	p.leases = slices.DeleteFunc(p.leases, func(l heldLease) bool {
-		return slices.ContainsFunc(m.msgs, func(x *modelMessage) bool { return x.ID == l.id && x.situation(p.now) == lapsed })
-	})
+	for _, x := range m.msgs {
+		if x.situation(p.now) == lapsed {
+			x.unsure = true
+			p.leases = slices.DeleteFunc(p.leases, func(l heldLease) bool { return l.id == x.ID })
+		}
+	}
 }
 
 // becomes continues with the model that agrees with everything the engine shows, or returns

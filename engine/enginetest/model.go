@@ -92,8 +92,8 @@ type modelMessage struct {
 	extended bool
 	// vague: the contract leaves open whether LastError is still an older reason.
 	vague bool
-	// unsure: a crash has lost its last lease, so it is open whether the lease before had
-	// lapsed.
+	// unsure: a crash has lost its last lease, or that was given back unanswered, so it is open
+	// whether the lease before counts as lapsed.
 	unsure bool
 }
 

@@ -382,6 +382,38 @@ func TestPushOfSomeIsRefused(t *testing.T) {
 	}
 }
 
+// TestUnansweredLeaseIsGivenBack has a lease of a message that lapsed twice stay unanswered and
+// be given back: the message may be granted beside others.
+func TestUnansweredLeaseIsGivenBack(t *testing.T) {
+	b, p, q := frailPlayer(t, &frailty{fails: func(m *Model) {
+		for _, x := range m.msgs {
+			if x.situation(m.now()) == leased {
+				x.wait()
+				x.count(minusOne)
+			}
+		}
+	}})
+	p.fault = &b.h.Faults[1]
+	message := []engine.Message{{Queue: q, Due: engine.When{At: p.now}}}
+	want := engine.Want{Queue: q, Max: 1, TTR: time.Second, Remote: true}
+	p.push(message, false)
+	for range 2 {
+		p.lease([]engine.Want{want})
+		p.clock.Advance(time.Minute)
+		p.tick()
+	}
+	p.push(message, false)
+	p.before, p.armed = p.m.clone(), true
+	p.guard(func() {
+		p.fault.Arm(p.e, 1)
+		p.lease([]engine.Want{want})
+	})
+	want.Max = 2
+	if p.lease([]engine.Want{want}); p.problem != "" || len(p.leases) != 2 {
+		t.Errorf("%d leases; %s", len(p.leases), p.problem)
+	}
+}
+
 // TestSimulation has engines do what the contract leaves open, each in its way.
 func TestSimulation(t *testing.T) {
 	for name, f := range map[string]*frailty{

@@ -97,13 +97,17 @@ func (r *reading) mark(fs vfs.FS, name string) (err error) {
 	return file.Sync()
 }
 
-// segments returns the segments up to the last one that begins before a position.
+// segments returns the segments from the hold's position up to the last one that begins before
+// end. Those before the hold may be released and used again at any time.
 func (h *Hold) segments(end Pos) []*segment {
 	h.log.mu.Lock()
 	defer h.log.mu.Unlock()
 	segs := slices.Clone(h.log.live)
 	for len(segs) > 1 && segs[len(segs)-1].base >= end {
 		segs = segs[:len(segs)-1]
+	}
+	for len(segs) > 1 && segs[1].base <= h.from {
+		segs = segs[1:]
 	}
 	return segs
 }

@@ -135,6 +135,40 @@ func TestCopyWhileOthersAppend(t *testing.T) {
 	must(t, l.Close())
 }
 
+// TestCopyWhileOthersAreReleased has segments before the held part be released and used again in
+// the midst of a copy, which does without them.
+func TestCopyWhileOthersAreReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, cfg := newDisk(t), small()
+		l, _ := open(t, d, cfg, 0)
+		var items []item
+		for n := range 60 {
+			items = append(items, add(t, l, 1, text(n, 5000)))
+		}
+		from := items[49].end
+		hold := l.Hold(from)
+		must(t, d.Mkdir("/copy"))
+		c, err := hold.Copy(d, "/copy", func(int) error {
+			l.Release(from)
+			synctest.Wait()
+			return nil
+		})
+		must(t, err)
+		var all []item
+		found, err := Read(d, "/copy", cfg, from, func(e Entry) error {
+			all = append(all, item{e.Kind, append([]byte{}, e.Bytes...), e.Start, e.End})
+			return nil
+		})
+		must(t, err)
+		same(t, all, items[50:])
+		if found.Segments != c.Files {
+			t.Errorf("%d segments are needed, %d copied", found.Segments, c.Files)
+		}
+		hold.Release()
+		must(t, l.Close())
+	})
+}
+
 // TestCopyOfNothing: a log of which no segment was begun.
 func TestCopyOfNothing(t *testing.T) {
 	d, cfg := newDisk(t), small()

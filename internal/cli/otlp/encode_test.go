@@ -31,7 +31,7 @@ func TestValues(t *testing.T) {
 		`{"kvlistValue":{"values":[{"key":"k","value":{"boolValue":true}}]}}`:   attribute.MapValue(attribute.Bool("k", true)),
 	} {
 		if got, err := json.Marshal(encodeValue(v)); err != nil || string(got) != want {
-			t.Errorf("%v is %s, %v, and not %s", v.Emit(), got, err, want)
+			t.Errorf("%v is %s, %v, and not %s", v.String(), got, err, want)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // PushAtomic keeps all messages or none, also over several queues: they are pushed in one step
@@ -190,10 +191,10 @@ func (a *atomicPush) planOne(c *call, i int) (refused, err error) {
 	} else if p.bytes > smallBody {
 		a.more += keptBody(p.bytes)
 	}
-	p.state = engine.Scheduled                     // or ready: later pushes treat both alike
-	if at := expiry(p.due, &p.policy); at < c.ms { // it is gone before the next is pushed
+	p.state = engine.Scheduled                           // or ready: later pushes treat both alike
+	if at := rules.Expiry(p.due, &p.policy); at < c.ms { // it is gone before the next is pushed
 		p.holding, p.expired = holding{engine.Gone, engine.Expired, at}, true
-		if at+millis(p.policy.Remember) > c.ms {
+		if at+rules.Millis(p.policy.Remember) > c.ms {
 			p.state = engine.Finished
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // Claim leases the message that ref names, if it is due.
@@ -21,7 +22,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 			case err != nil:
 				return err
 			case m.Due > c.ms:
-				return engine.RefuseNotDue(ref, instant(m.Due))
+				return engine.RefuseNotDue(ref, rules.Instant(m.Due))
 			case q.pause != 0:
 				return engine.RefuseNotDue(ref, time.Time{})
 			}

@@ -1,11 +1,10 @@
 package diskengine
 
 import (
-	"time"
-
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // messageCopy is a copy of a message as a step has seen it. The answer is made from it without
@@ -59,17 +58,17 @@ func (p *messageCopy) info(body bool) (engine.Info, error) {
 		return engine.Info{}, err
 	}
 	i := engine.Info{
-		ID: p.id, Queue: p.queue, Key: string(p.key), State: p.is, Due: instant(p.Due), Created: instant(c.Created),
-		Expires: instant(p.Expires), Attempt: p.Attempt, Content: c.Content, Policy: c.Policy, LastError: string(p.LastError),
+		ID: p.id, Queue: p.queue, Key: string(p.key), State: p.is, Due: rules.Instant(p.Due), Created: rules.Instant(c.Created),
+		Expires: rules.Instant(p.Expires), Attempt: p.Attempt, Content: c.Content, Policy: c.Policy, LastError: string(p.LastError),
 	}
 	if !body {
 		i.Body = nil
 	}
 	switch p.is {
 	case engine.Leased:
-		i.Deadline = instant(p.deadline)
+		i.Deadline = rules.Instant(p.deadline)
 	case engine.Dead:
-		i.Died = instant(p.Died)
+		i.Died = rules.Instant(p.Died)
 	}
 	return i, nil
 }
@@ -78,12 +77,4 @@ func (p *messageCopy) info(body bool) (engine.Info, error) {
 func (p *messageCopy) lease() (engine.Lease, error) {
 	i, err := p.info(true)
 	return engine.Lease{Info: i, Token: p.token.String()}, err
-}
-
-// instant is ms as the engine's contract wants it: UTC, zero for never.
-func instant(ms int64) time.Time {
-	if ms == never {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms).UTC()
 }

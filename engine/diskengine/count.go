@@ -7,6 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // Queue says what a queue holds.
@@ -62,7 +63,7 @@ func (c *call) countQueue(name string, info *engine.QueueInfo) (known bool, err 
 		known = q.live+q.dead+q.finished > 0 || q.pause != 0 || q.settings != nil && !q.settings.Unset()
 		info.Leased, info.Dead, info.Finished = q.leased, q.dead, q.finished
 		if info.Paused = q.pause != 0; info.Paused {
-			info.PausedUntil = instant(q.pause)
+			info.PausedUntil = rules.Instant(q.pause)
 		}
 		info.Ready = t.upTo(c, q, 0)
 		info.Scheduled = q.live - q.leased - info.Ready
@@ -71,14 +72,14 @@ func (c *call) countQueue(name string, info *engine.QueueInfo) (known bool, err 
 			if err != nil {
 				return err
 			}
-			info.OldestReady = instant(due)
+			info.OldestReady = rules.Instant(due)
 		}
 		if info.Scheduled > 0 {
 			due, err := c.firstFrom(q, &next, memtable.Position{At: t.times[0]})
 			if err != nil {
 				return err
 			}
-			info.NextDue = instant(due)
+			info.NextDue = rules.Instant(due)
 		}
 		return nil
 	})

@@ -5,6 +5,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // finishedKey is a remembered key.
@@ -63,7 +64,7 @@ func (c *call) forgetFinished(q *queue, t *finishedKey) {
 
 // leave drops a message that has ended, and remembers its key if its policy says so.
 func (c *call) leave(m *message, how engine.Ending, ended int64) {
-	until := ended + millis(m.Remember)
+	until := ended + rules.Millis(m.Remember)
 	if len(m.key) == 0 || m.Remember <= 0 || until <= c.ms {
 		c.drop(m)
 		return

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // Forecast counts the scheduled and ready messages of a queue by due time.
@@ -53,7 +54,7 @@ func (e *Engine) Forecast(ctx context.Context, name string, step, span time.Dura
 		return f, err
 	}
 	for i := range buckets {
-		buckets[i].From = instant(at[i])
+		buckets[i].From = rules.Instant(at[i])
 		buckets[i].Count = max(0, buckets[i].Count)
 	}
 	f.Buckets = buckets

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // Get returns a message with its body.
@@ -26,8 +27,8 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 					return err
 				}
 				if left && t.forgotten > c.ms {
-					finished = &engine.Info{ID: t.id, Queue: q.name, Key: ref.Key, State: engine.Finished, Due: instant(t.Due),
-						Ending: t.Ending, Ended: instant(t.Ended), Forgotten: instant(t.forgotten)}
+					finished = &engine.Info{ID: t.id, Queue: q.name, Key: ref.Key, State: engine.Finished, Due: rules.Instant(t.Due),
+						Ending: t.Ending, Ended: rules.Instant(t.Ended), Forgotten: rules.Instant(t.forgotten)}
 					return nil
 				}
 				if m, ok, err = c.deadOf(q, []byte(ref.Key), hash); err != nil {

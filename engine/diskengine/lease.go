@@ -13,6 +13,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 	"github.com/tarryhq/tarry/internal/calls"
 )
 
@@ -22,7 +23,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 	g := engine.Grant{Queues: make([]engine.Granted, len(wants))}
 	leased := make([][]messageCopy, len(wants))
 	err := e.do(ctx, "lease", func(c *call) error {
-		defer func() { g.Now = instant(c.ms) }()
+		defer func() { g.Now = rules.Instant(c.ms) }()
 		first, left := e.leaseFirst(len(wants)), e.mostLeased()
 		for n := range wants {
 			i := (first + n) % len(wants)
@@ -183,7 +184,7 @@ func (c *call) grant(q *queue, w *engine.Want, bytes int, g *engine.Granted, lea
 		return err
 	}
 	if !g.More {
-		g.NextDue = instant(next)
+		g.NextDue = rules.Instant(next)
 	}
 	// A caller that got a later instant, here or by another client, would not look after these
 	// leases in time.

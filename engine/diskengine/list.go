@@ -11,6 +11,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // List lists the messages of a queue in one state.
@@ -148,7 +149,7 @@ func (l *listing) begin(c *call) error {
 		}
 	case engine.Dead:
 		if q.settings != nil && q.settings.DeadKeep > 0 {
-			if low.At = c.ms - millis(q.settings.DeadKeep); l.span.Low.Compare(low) < 0 {
+			if low.At = c.ms - rules.Millis(q.settings.DeadKeep); l.span.Low.Compare(low) < 0 {
 				l.span.Low = low
 			}
 		}

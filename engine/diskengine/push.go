@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // Push keeps each message or applies its conflict policy. It answers once that is durable.
@@ -310,7 +310,7 @@ func (q *queue) decide(in *engine.Message, h *holding, live int64) (o engine.Out
 	case in.OnConflict == engine.Keep:
 		return engine.Kept, nil
 	case h.state == engine.Finished:
-		return 0, engine.RefuseFinished(ref, h.ending, instant(h.ended))
+		return 0, engine.RefuseFinished(ref, h.ending, rules.Instant(h.ended))
 	case in.OnConflict == engine.Reject:
 		return 0, refusePush(q, in.Key, engine.ErrExists)
 	case h.state == engine.Leased:
@@ -326,7 +326,7 @@ func (c *call) create(q *queue, in *engine.Message) engine.PushResult {
 	id := e.nextID
 	e.nextID++
 	content := record.Content{Created: c.ms, Policy: in.Resolve(q.defaults()), Content: in.Content}
-	s := record.State{Due: due, Expires: expiry(due, &content.Policy)}
+	s := record.State{Due: due, Expires: rules.Expiry(due, &content.Policy)}
 	c.contentOf(&content)
 	c.put(&record.Put{ID: id, Queue: q.num, New: true, Key: bytesOf(in.Key), State: s, Content: c.content, Body: in.Body})
 	c.touch(q)
@@ -335,7 +335,7 @@ func (c *call) create(q *queue, in *engine.Message) engine.PushResult {
 	q.live++
 	e.live++
 	c.waits(q, store.Item{Due: due, ID: id, Priority: content.Priority, Epoch: e.store.Epoch})
-	r := engine.PushResult{Outcome: engine.Created, ID: id, Due: instant(due), State: engine.Scheduled}
+	r := engine.PushResult{Outcome: engine.Created, ID: id, Due: rules.Instant(due), State: engine.Scheduled}
 	if due <= c.ms {
 		r.State = engine.Ready
 	}
@@ -355,9 +355,9 @@ func (c *call) result(h *holder, o engine.Outcome, refused error) engine.PushRes
 	switch h.state {
 	case engine.Gone:
 	case engine.Finished:
-		r.ID, r.Due, r.Ending, r.Ended = h.trace.id, instant(h.trace.Due), h.ending, instant(h.ended)
+		r.ID, r.Due, r.Ending, r.Ended = h.trace.id, rules.Instant(h.trace.Due), h.ending, rules.Instant(h.ended)
 	default:
-		r.ID, r.Due = h.m.id, instant(h.m.Due)
+		r.ID, r.Due = h.m.id, rules.Instant(h.m.Due)
 	}
 	return r
 }
@@ -384,28 +384,11 @@ func (c *call) replace(m *message, in *engine.Message) (engine.PushResult, error
 	if in.OnConflict != engine.KeepDue {
 		s.Due = in.Due.Resolve(c.now)
 	}
-	s.Expires, s.Attempt = expiry(s.Due, &policy), 0
+	s.Expires, s.Attempt = rules.Expiry(s.Due, &policy), 0
 	c.rewrite(m, s, content, body)
 	m.State, m.Priority, m.lease = s, policy.Priority, nil // attach needs no more
 	c.attach(m)
-	return engine.PushResult{Outcome: engine.Replaced, ID: m.id, Due: instant(m.Due), State: m.state(c.ms)}, nil
-}
-
-// expiry returns when a message that is due at due expires under a policy.
-func expiry(due int64, p *engine.Policy) int64 {
-	if p.ExpireAfter <= 0 {
-		return never
-	}
-	return due + millis(p.ExpireAfter)
-}
-
-// millis is d in milliseconds, rounded up.
-func millis(d time.Duration) int64 {
-	ms := int64(d / time.Millisecond)
-	if d%time.Millisecond > 0 {
-		ms++
-	}
-	return ms
+	return engine.PushResult{Outcome: engine.Replaced, ID: m.id, Due: rules.Instant(m.Due), State: m.state(c.ms)}, nil
 }
 
 func bytesOf(s string) []byte { return []byte(s) }

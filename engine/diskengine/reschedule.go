@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // Reschedule moves the due time of a scheduled or ready message.
@@ -24,7 +25,7 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 			s := m.base()
 			s.Due, s.Attempt = due.Resolve(c.now), 0
 			if s.Expires != never { // a redriven message never expires, whatever its policy
-				s.Expires = expiry(s.Due, &m.Policy)
+				s.Expires = rules.Expiry(s.Due, &m.Policy)
 			}
 			c.become(&m, s, m.content)
 			p = c.copyOf(&m)

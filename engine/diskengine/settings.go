@@ -170,5 +170,5 @@ func (q *queue) refuseClaim(ref engine.Ref, now time.Time, ms int64) error {
 	case q.full():
 		return engine.RefuseClaim(ref, time.Time{})
 	}
-	return engine.RefuseClaim(ref, instant(q.gathers(now, ms)))
+	return engine.RefuseClaim(ref, rules.Instant(q.gathers(now, ms)))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // Settle ends or extends leases. It answers once that is durable.
@@ -159,7 +160,7 @@ func (c *call) settleOf(m *message, s *engine.Settlement) (engine.Settled, error
 		return c.extend(m, s), nil
 	}
 	c.become(m, b, m.content)
-	return engine.Settled{State: m.state(c.ms), Until: instant(m.Due)}, nil
+	return engine.Settled{State: m.state(c.ms), Until: rules.Instant(m.Due)}, nil
 }
 
 func lessOne(n uint32) uint32 {
@@ -197,7 +198,7 @@ func (c *call) extend(m *message, s *engine.Settlement) engine.Settled {
 	c.writeLease(l)
 	c.touch(q)
 	q.arrives(deadline)
-	return engine.Settled{State: engine.Leased, Until: instant(deadline)}
+	return engine.Settled{State: engine.Leased, Until: rules.Instant(deadline)}
 }
 
 // errGone says that the message of a lease is nowhere, which should not happen.

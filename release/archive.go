@@ -21,7 +21,7 @@ type entry struct {
 	content []byte
 }
 
-// writeArchive packs a folder, under its name, into a file whose name says how.
+// writeArchive packs a folder, under its name, into a .tar.gz or .zip file.
 func writeArchive(file, dir string, at time.Time) error {
 	f, err := os.Create(file)
 	if err != nil {
@@ -48,7 +48,7 @@ func writeArchive(file, dir string, at time.Time) error {
 	return errors.Join(err, f.Close())
 }
 
-// tree reads a folder, in order of names. Its files get modes that depend on no umask.
+// tree reads a folder, sorted by name. File modes do not depend on the umask.
 func tree(dir, prefix string) (entries []entry, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

@@ -73,7 +73,7 @@ func readZip(t *testing.T, path string) map[string]packed {
 	return files
 }
 
-// unpacked returns the files of a platform's archive, without the folder in which they are.
+// unpacked returns the files of a platform's archive, without their folder.
 func unpacked(t *testing.T, dir func() (string, error), platform string) map[string]packed {
 	t.Helper()
 	name := "tarry_VERSION_" + strings.ReplaceAll(platform, "/", "_")
@@ -207,7 +207,7 @@ func checkStatic(t *testing.T, content []byte) {
 	}
 }
 
-// What runs here says its version, and its completions are those of the archives.
+// The binary for this machine prints its version, and the completions in the archives are its own.
 func TestBinaryRuns(t *testing.T) {
 	if !slices.Contains(platforms(), here) {
 		t.Skipf("the release has nothing for %s", here)

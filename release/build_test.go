@@ -17,17 +17,17 @@ import (
 	"testing"
 )
 
-// version is of the release that is taken apart, older of the one before.
+// version is the version of the release under test; older is the one that it upgrades.
 var version = cmp.Or(os.Getenv("VERSION"), "v0.0.2")
 
 const older = "v0.0.1"
 
-// platforms are those that the release is for.
+// platforms returns the platforms of the release.
 func platforms() []string {
 	return strings.Fields(cmp.Or(os.Getenv("PLATFORMS"), "linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64 freebsd/amd64 freebsd/arm64"))
 }
 
-// here is the platform of this machine.
+// here is this machine's platform.
 const here = runtime.GOOS + "/" + runtime.GOARCH
 
 // build runs the script build, and returns the folder.
@@ -70,7 +70,7 @@ var builtBefore = sync.OnceValues(func() (string, error) {
 	return dir, build(dir, older, here)
 })
 
-// artefact returns the path of an artefact, whose name has VERSION and ARCH for what it is.
+// artefact returns the path of an artefact. VERSION in its name is replaced.
 func artefact(t *testing.T, dir func() (string, error), name string) string {
 	t.Helper()
 	in, err := dir()
@@ -126,7 +126,7 @@ func TestChecksums(t *testing.T) {
 	}
 }
 
-// Another build, in another folder and by a user with another umask, gives the same bytes.
+// A second build, in another folder and with another umask, gives the same bytes.
 func TestSameBytes(t *testing.T) {
 	dir := filepath.Join(temporary, "again", "elsewhere")
 	first := artefact(t, built, "")

@@ -1,5 +1,5 @@
-// Command release makes those parts of a release that go build and nfpm do not make. The script
-// build calls it. All that it writes carries the time of SOURCE_DATE_EPOCH.
+// Command release makes the parts of a release that go build and nfpm do not. The script
+// build calls it. Every time that it writes is SOURCE_DATE_EPOCH.
 package main
 
 import (

@@ -119,7 +119,7 @@ func (s service) start(t *testing.T) (url string, stop func()) {
 	return "", nil
 }
 
-// call makes a request, and fails the test unless the answer has the status.
+// call makes a request, and fails the test if the status differs.
 func call(t *testing.T, method, url, body string, status int) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -144,7 +144,7 @@ func push(t *testing.T, url string) {
 	call(t, http.MethodPost, url+"/v1/queues/mail/messages", `{"body":1,"delay":"48h","key":"42"}`, http.StatusCreated)
 }
 
-// freeAddress is one on this machine at which nothing listens.
+// freeAddress returns a loopback address at which nothing listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -39,6 +39,8 @@ type Abilities struct {
 	IfState      bool // Ref.IfState
 	Remember     bool // Policy.Remember
 	Isolate      bool // Policy.Isolate
+	Failures     bool // Info.Failures; else only LastError is kept
+	Workers      bool // Want.Worker; else it is ignored
 	Settings     bool // Configurer
 	Atomic       bool // AtomicPusher
 	LeaseWait    bool // LeaseWaiter
@@ -88,7 +90,7 @@ func Full(name string) Capabilities {
 			Keys: true, Priority: true, Expiry: true, Cancel: true, Reschedule: true, Get: true, Extend: true,
 			GiveBack: true, RemoteLeases: true,
 			Claim: true, List: true, Count: true, Forecast: true, Pause: true, Purge: true, Redrive: true,
-			Range: true, IfState: true, Remember: true, Isolate: true, Settings: true, Foresight: true,
+			Range: true, IfState: true, Remember: true, Isolate: true, Failures: true, Workers: true, Settings: true, Foresight: true,
 		},
 		Limits: Limits{Precision: time.Millisecond},
 	}

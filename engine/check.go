@@ -95,7 +95,7 @@ func KeptReason(reason string) string {
 	if len(reason) <= MaxReason {
 		return reason
 	}
-	return strings.ToValidUTF8(reason[:MaxReason], "")
+	return strings.Clone(strings.ToValidUTF8(reason[:MaxReason], "")) // of the rest nothing is retained
 }
 
 // Clip shortens a value for an error message to at most 64 bytes and an ellipsis.

@@ -63,6 +63,7 @@ type Want struct {
 	Max    int           // at least 1; the answer is shorter when bodies reach AnswerBytes, and may be above 1,000
 	TTR    time.Duration // how long the leases last; 0: each message's own TTR
 	Remote bool          // the lease is passed on to another process and must outlive this one
+	Worker string        // name of the worker that takes the leases; "": not given
 }
 
 // AnswerBytes bounds the bodies in the answer to a want, and in a page: when they reach it,

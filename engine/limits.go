@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -19,6 +20,7 @@ const (
 	MinTTR         = time.Millisecond
 	MaxTTR         = 24 * time.Hour
 	MaxRemember    = 10 * 365 * 24 * time.Hour
+	MaxWorkerBytes = 100     // bytes of a worker's name
 	MaxLease       = 1000    // messages of one lease call
 	MaxBatch       = 10_000  // messages, refs or settlements of one call
 	MaxAtomic      = 1000    // messages of an atomic push
@@ -116,6 +118,21 @@ func CheckTTR(op, queue string, ttr time.Duration) error {
 	return nil
 }
 
+// CheckWorker returns an ErrInvalid unless a worker may have that name: at most 100 bytes of
+// UTF-8 without control characters. "" means that no name is given, and is valid.
+func CheckWorker(op, queue, name string) error {
+	ref := Ref{Queue: queue}
+	switch {
+	case len(name) > MaxWorkerBytes:
+		return Invalid(op, ref, "the worker's name has %d bytes; at most %d are allowed", len(name), MaxWorkerBytes)
+	case !utf8.ValidString(name):
+		return Invalid(op, ref, "the worker's name is not valid UTF-8")
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return Invalid(op, ref, "the worker's name %q has a control character", name)
+	}
+	return nil
+}
+
 // CheckBackoff returns an ErrInvalid unless the delays are a valid backoff.
 func CheckBackoff(op string, ref Ref, delays []time.Duration) error {
 	if len(delays) > MaxBackoffs {
@@ -208,6 +225,9 @@ func (w *Want) Validate() error {
 		return Invalid(op, Ref{}, "max is %d; allowed are 1 to %d", w.Max, MaxLease)
 	}
 	if err := CheckQueue(op, w.Queue); err != nil {
+		return err
+	}
+	if err := CheckWorker(op, w.Queue, w.Worker); err != nil {
 		return err
 	}
 	return CheckTTR(op, w.Queue, w.TTR)

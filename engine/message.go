@@ -174,7 +174,7 @@ func ParseEnding(name string) (Ending, error) {
 }
 
 // Info is the current state of a message in an engine. A finished message has only ID,
-// Queue, Key, Due, Ending, Ended and Forgotten.
+// Queue, Key, Due, Ending, Ended and Forgotten. A Lease has all but Failures.
 type Info struct {
 	ID      ID
 	Queue   string
@@ -187,6 +187,8 @@ type Info struct {
 	Content
 	Policy
 	LastError string    // reason of the last retry, bury or lapse
+	Failures  []Failure // the last MaxFailures retries, buries and lapses, oldest first
+	Worker    string    // when leased: Want.Worker of the lease
 	Deadline  time.Time // when leased: the end of the lease
 	Died      time.Time // when dead: since when
 	Ending    Ending    // when finished: how

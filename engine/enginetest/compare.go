@@ -24,6 +24,12 @@ func sameInfo(got, want engine.Info) string {
 	if got.LastError != want.LastError {
 		differ("last error", got.LastError, want.LastError)
 	}
+	if !slices.EqualFunc(got.Failures, want.Failures, sameFailure) {
+		differ("failures", got.Failures, want.Failures)
+	}
+	if got.Worker != want.Worker {
+		differ("worker", got.Worker, want.Worker)
+	}
 	if !got.Due.Equal(want.Due) {
 		differ("due", got.Due, want.Due)
 	}
@@ -48,4 +54,8 @@ func sameInfo(got, want engine.Info) string {
 		return ""
 	}
 	return fmt.Sprintf("id %v: %s", want.ID, strings.Join(diffs, "; "))
+}
+
+func sameFailure(a, b engine.Failure) bool {
+	return a.At.Equal(b.At) && a.Attempt == b.Attempt && a.Worker == b.Worker && a.Reason == b.Reason
 }

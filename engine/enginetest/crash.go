@@ -125,6 +125,7 @@ func (p *player) crashed(m *Model) {
 			p.lose(x)
 			x.wait()
 			x.Attempt, x.Died, x.vague, x.unsure = got.Attempt, time.Time{}, true, true
+			x.undo(got.Failures)
 			lost = true
 		}
 	}
@@ -139,6 +140,23 @@ func (p *player) crashed(m *Model) {
 	m.advance(p.now)
 	clear(m.met)
 	clear(p.swept)
+}
+
+// undo removes the last failures of x, lapses of lost leases, as far as that makes the others
+// those that the engine shows.
+func (x *modelMessage) undo(shown []engine.Failure) {
+	for all := x.Failures; ; all = all[:len(all)-1] {
+		if slices.EqualFunc(all[max(0, len(all)-engine.MaxFailures):], shown, sameFailure) {
+			x.Failures, x.LastError = all, ""
+			if n := len(all); n > 0 {
+				x.LastError = all[n-1].Reason
+			}
+			return
+		}
+		if len(all) == 0 {
+			return
+		}
+	}
 }
 
 // undropped restores a message that the settings of its queue had dropped, and reports
@@ -160,6 +178,7 @@ func (p *player) undropped(m *Model, x *modelMessage, lost, lasts bool) bool {
 		}
 		y.wait()
 		y.Attempt, y.Died, y.vague, y.unsure = got.Attempt, time.Time{}, true, true
+		y.undo(got.Failures)
 	case !errors.Is(err, engine.ErrNotFound) || x.Expires.IsZero() || !p.now.After(x.Expires):
 		return false
 	default: // it may have expired instead

@@ -81,7 +81,8 @@ func (c *contents) copied() contents {
 	return o
 }
 
-// modelMessage is a message in the model. Its State is Scheduled for a waiting message,
+// modelMessage is a message in the model. It has all its failures, and the Worker of its last
+// lease. Its State is Scheduled for a waiting message,
 // Leased until something ends the lease, or Dead. The due time says whether a waiting message
 // is ready, and the deadline whether a lease has lapsed.
 type modelMessage struct {
@@ -90,7 +91,7 @@ type modelMessage struct {
 	remote bool // leased by Want.Remote
 	// extended: the lease was extended, so an engine may treat it as one of another process.
 	extended bool
-	// vague: the contract leaves open whether LastError is still an older reason.
+	// vague: without Abilities.Failures it is open whether LastError is still an older reason.
 	vague bool
 	// unsure: a crash has lost its last lease, or that was given back unanswered, so it is open
 	// whether the lease before counts as lapsed.
@@ -212,14 +213,15 @@ func (x *modelMessage) info(now time.Time) engine.Info {
 	i := x.Info
 	s := x.situation(now)
 	i.State = shownAs[s]
-	if s == lapsed || s == spent {
-		i.LastError = engine.Lapsed
+	if x.over(now) {
+		i.LastError, i.Failures = engine.Lapsed, x.failed(x.Deadline, engine.Lapsed)
 	}
+	i.Failures = slices.Clone(i.Failures[max(0, len(i.Failures)-engine.MaxFailures):])
 	if s == spent {
 		i.Died = i.Deadline
 	}
 	if i.State != engine.Leased {
-		i.Deadline = time.Time{}
+		i.Deadline, i.Worker = time.Time{}, ""
 	}
 	i.Body = slices.Clone(i.Body)
 	i.Headers = slices.Clone(i.Headers)
@@ -239,9 +241,31 @@ func (x *modelMessage) wait() {
 	x.State, x.token, x.Deadline, x.unsure = engine.Scheduled, "", time.Time{}, false
 }
 
-func (x *modelMessage) die(now time.Time, reason string) {
+func (x *modelMessage) die(now time.Time) {
 	x.wait()
-	x.State, x.Died, x.LastError, x.vague = engine.Dead, now, reason, false
+	x.State, x.Died, x.vague = engine.Dead, now, false
+}
+
+// over reports whether the lease of x has lapsed and nothing has been decided since.
+func (x *modelMessage) over(now time.Time) bool {
+	return x.State == engine.Leased && !now.Before(x.Deadline)
+}
+
+// failed returns the failures of x with one more.
+func (x *modelMessage) failed(at time.Time, reason string) []engine.Failure {
+	return append(slices.Clip(x.Failures), engine.Failure{At: at, Attempt: x.Attempt, Worker: x.Worker, Reason: reason})
+}
+
+func (x *modelMessage) fail(at time.Time, reason string) {
+	x.LastError, x.Failures = reason, x.failed(at, reason)
+}
+
+// lapse records the failure of a lapsed lease before something is decided on x.
+func (x *modelMessage) lapse(now time.Time) {
+	if x.over(now) && transition(leased, opLapse).Fails {
+		x.fail(x.Deadline, engine.Lapsed)
+		x.vague = true
+	}
 }
 
 func (x *modelMessage) count(c Count) {
@@ -368,6 +392,7 @@ func (m *Model) push(i int, msg *engine.Message, now time.Time) engine.PushResul
 		if msg.OnConflict != engine.Rearm {
 			m.take(x, msg)
 		}
+		x.lapse(now)
 		x.wait()
 		x.setDue(due)
 		x.count(t.Attempt)

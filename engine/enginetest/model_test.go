@@ -34,7 +34,8 @@ func (m *Model) reopened() *Model {
 	for _, x := range again.msgs {
 		switch over := x.State == engine.Leased && !x.remote; {
 		case over && x.Attempt >= x.MaxAttempts:
-			x.die(m.now(), engine.Lapsed)
+			x.fail(m.now(), engine.Lapsed)
+			x.die(m.now())
 		case over && m.now().Before(x.Deadline):
 			x.Deadline = instant(m.now().UnixMilli())
 		}

@@ -62,6 +62,7 @@ func (m *Model) Reschedule(ctx context.Context, ref engine.Ref, due engine.When)
 		return engine.Info{}, err
 	}
 	forever := x.Expires.IsZero() // a redriven message has no expiry to move
+	x.lapse(now)
 	x.wait()
 	x.setDue(instant(due.Resolve(now)))
 	if forever {
@@ -345,9 +346,7 @@ func (m *Model) Redrive(ctx context.Context, queue string, ids []engine.ID, limi
 			r.Skipped++
 			continue
 		}
-		if t.State == spent {
-			x.LastError = engine.Lapsed
-		}
+		x.lapse(now)
 		m.forget(x.Queue, x.Key)
 		x.wait()
 		x.Due, x.Expires, x.Died = instant(now.UnixMilli()), time.Time{}, time.Time{}

@@ -98,17 +98,18 @@ func (m *Model) lease(n int, w engine.Want, now time.Time) engine.Granted {
 // lease leases x under a new token.
 func (x *modelMessage) lease(w engine.Want, now time.Time) engine.Lease {
 	t := transition(x.situation(now), opLease)
-	if t.State == lapsed {
-		x.LastError, x.vague = engine.Lapsed, true
-	}
+	x.lapse(now)
 	x.count(t.Attempt)
 	ttr := w.TTR
 	if ttr == 0 {
 		ttr = x.TTR
 	}
 	x.State, x.token, x.remote, x.extended, x.unsure, x.Died = engine.Leased, newToken(x.ID), w.Remote, false, false, time.Time{}
+	x.Worker = w.Worker
 	x.hold(ttr, now)
-	return engine.Lease{Info: x.info(now), Token: x.token}
+	l := engine.Lease{Info: x.info(now), Token: x.token}
+	l.Failures = nil
+	return l
 }
 
 // hold sets the deadline of a lease that begins or is extended now.
@@ -193,9 +194,7 @@ func (m *Model) settle(s *engine.Settlement, now time.Time) engine.Settled {
 		}
 		m.forget(x.Queue, x.Key)
 	}
-	if t.State == lapsed || t.State == spent {
-		x.LastError, x.vague = engine.Lapsed, true
-	}
+	x.lapse(now)
 	if m.settings[x.Queue].InFlight > 0 {
 		defer m.hint(x.Queue) // a place may be free
 	}
@@ -208,19 +207,16 @@ func (m *Model) settle(s *engine.Settlement, now time.Time) engine.Settled {
 			next = toDead
 		}
 	}
-	reason := s.Reason
-	if most := engine.MaxReason; len(reason) > most {
-		for !utf8.RuneStart(reason[most]) {
-			most--
-		}
-		reason = reason[:most]
+	if t.Fails {
+		x.fail(instant(now.UnixMilli()), cut(s.Reason))
+		x.vague = false
 	}
 	switch next {
 	case toFinished:
 		m.end(x, engine.Acked, instant(now.UnixMilli()), now)
 		return engine.Settled{Queue: x.Queue, State: engine.Gone}
 	case toDead:
-		x.die(now, reason)
+		x.die(now)
 		return engine.Settled{Queue: x.Queue, State: engine.Dead}
 	case toLeased:
 		ttr := s.TTR
@@ -237,11 +233,20 @@ func (m *Model) settle(s *engine.Settlement, now time.Time) engine.Settled {
 			when = *s.When
 		}
 		x.Due = instant(when.Resolve(now)) // the expiry does not move
-		if s.Do == engine.Retry {
-			x.LastError, x.vague = reason, false
-		}
 	}
 	x.wait()
 	m.hint(x.Queue)
 	return engine.Settled{Queue: x.Queue, State: x.info(now).State, Until: x.Due}
+}
+
+// cut returns what is kept of a reason.
+func cut(reason string) string {
+	most := engine.MaxReason
+	if len(reason) <= most {
+		return reason
+	}
+	for !utf8.RuneStart(reason[most]) {
+		most--
+	}
+	return reason[:most]
 }

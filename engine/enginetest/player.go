@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -181,6 +182,11 @@ func (p *player) ttr(n uint32) time.Duration {
 	return pick([]time.Duration{time.Second, 10 * time.Second, time.Minute, time.Hour}, n)
 }
 
+// worker returns the name of a worker; "": none.
+func (p *player) worker(n uint32) string {
+	return pick([]string{"", "w-1", "host.example:42", strings.Repeat("wörker ", 12)}, n)
+}
+
 func (p *player) message(n []uint32) engine.Message {
 	m := engine.Message{
 		Queue: p.queue(n[0]), Key: p.key(n[0]), Due: p.when(n[1], n[2]), OnConflict: engine.Conflict(n[3] % 5),
@@ -252,18 +258,18 @@ func (p *player) do(s step) {
 		}
 		p.push(msgs, s.kind == "push atomic")
 	case "lease":
-		wants := []engine.Want{{Queue: p.queue(n[0]), Max: 1 + int(n[1]%4), TTR: p.ttr(n[2]), Remote: p.remote(n[6])}}
+		wants := []engine.Want{{Queue: p.queue(n[0]), Max: 1 + int(n[1]%4), TTR: p.ttr(n[2]), Remote: p.remote(n[6]), Worker: p.worker(n[4])}}
 		if n[3]%2 == 0 {
 			wants[0].TTR = 0
 		}
 		if n[3]%5 == 0 && !p.armed && !p.faultPending { // if one want fails, the other may get its messages
-			wants = append(wants, engine.Want{Queue: p.queue(n[4]), Max: 1 + int(n[5]%4), Remote: p.remote(n[7])})
+			wants = append(wants, engine.Want{Queue: p.queue(n[4]), Max: 1 + int(n[5]%4), Remote: p.remote(n[7]), Worker: p.worker(n[1])})
 		}
 		p.lease(wants)
 	case "settle":
 		p.settle(n[:])
 	case "claim":
-		p.claim(p.ref(n[0], n[1]), engine.Want{TTR: p.ttr(n[2]), Remote: p.remote(n[6])})
+		p.claim(p.ref(n[0], n[1]), engine.Want{TTR: p.ttr(n[2]), Remote: p.remote(n[6]), Worker: p.worker(n[4])})
 	case "cancel":
 		p.cancel(p.inState(p.ref(n[0], n[1]), n[2]))
 	case "reschedule":

@@ -441,14 +441,33 @@ func (p *player) compare(what string, got, want engine.Info) {
 			*t.want = *t.got
 		}
 	}
-	if x := p.m.find(engine.Ref{Queue: want.Queue, ID: want.ID}, p.now); x != nil {
-		s := x.situation(p.now)
-		if want.State != engine.Dead && (x.vague || s == lapsed) {
-			want.LastError = got.LastError
+	for i := range min(len(got.Failures), len(want.Failures)) {
+		if p.near(got.Failures[i].At, want.Failures[i].At) {
+			want.Failures[i].At = got.Failures[i].At
 		}
+	}
+	if x := p.m.find(engine.Ref{Queue: want.Queue, ID: want.ID}, p.now); x != nil {
+		p.allow(got, &want, x)
 	}
 	if problem := sameInfo(got, want); problem != "" {
 		p.failf("%s: %s", what, problem)
+	}
+}
+
+// allow removes from want, which the model shows of x, what the engine cannot keep or may show
+// in its own way.
+func (p *player) allow(got engine.Info, want *engine.Info, x *modelMessage) {
+	if !p.caps.Workers {
+		want.Worker = ""
+		for i := range want.Failures {
+			want.Failures[i].Worker = ""
+		}
+	}
+	if !p.caps.Failures {
+		want.Failures = nil
+		if want.State != engine.Dead && (x.vague || x.situation(p.now) == lapsed) {
+			want.LastError = got.LastError
+		}
 	}
 }
 

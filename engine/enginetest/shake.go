@@ -201,8 +201,6 @@ func (p *player) merged(before, after *Model) *Model {
 // shows reports whether got agrees with a message of the model.
 func (p *player) shows(got engine.Info, x *modelMessage) bool {
 	want := x.info(p.now)
-	if want.State != engine.Dead && (x.vague || x.situation(p.now) == lapsed) {
-		want.LastError = got.LastError
-	}
+	p.allow(got, &want, x)
 	return sameInfo(got, want) == ""
 }

@@ -106,6 +106,7 @@ type Transition struct {
 	Result  string // "ok", "created", "kept", "replaced", "skipped" or the code of an error
 	Next    Next   // "": unchanged
 	Attempt Count  // "": unchanged
+	Fails   bool   // it is a failure of the message
 }
 
 // Err returns the error of Result, nil if there is none.
@@ -123,6 +124,9 @@ func (t Transition) String() string {
 	if t.Attempt != same {
 		s += ", " + string(t.Attempt)
 	}
+	if t.Fails {
+		s += ", a failure"
+	}
 	return s
 }
 
@@ -131,10 +135,12 @@ type effect struct {
 	result  string
 	next    Next
 	attempt Count
+	fails   bool
 }
 
 func refuse(code string) effect                { return effect{result: code} }
-func do(result string, n Next, c Count) effect { return effect{result, n, c} }
+func do(result string, n Next, c Count) effect { return effect{result, n, c, false} }
+func failed(n Next) effect                     { return effect{"ok", n, same, true} }
 
 var (
 	skip     = do("skipped", unchanged, same)
@@ -177,17 +183,17 @@ var grid = []struct {
 	{opCancelID, [8]effect{notFound, ended, ended, isLeased, ended, removed, removed, notFound}},
 	{opReschedule, [8]effect{notFound, moved, moved, isLeased, moved, notFound, notFound, notFound}},
 	{opAck, held(ended, ended)},
-	{opRetry, held(do("ok", toRetry, same), do("ok", toDead, same))},
+	{opRetry, held(failed(toRetry), failed(toDead))},
 	{opSnooze, held(do("ok", toDue, minusOne), do("ok", toDue, minusOne))},
 	{opRelease, held(do("ok", toReady, minusOne), do("ok", toReady, minusOne))},
-	{opBury, held(do("ok", toDead, same), do("ok", toDead, same))},
+	{opBury, held(failed(toDead), failed(toDead))},
 	{opExtend, held(do("ok", toLeased, same), do("ok", toLeased, same))},
 	{opRedrive, [8]effect{skip, skip, skip, skip, skip, do("ok", toReady, zero), do("ok", toReady, zero), skip}},
 	{opPurge, [8]effect{skip, removed, removed, skip, removed, skip, skip, skip}},
 	{opPurgeDead, [8]effect{skip, removed, removed, skip, removed, removed, removed, skip}},
 	{opPurgeFinished, [8]effect{skip, removed, removed, skip, removed, skip, skip, forgot}},
 	{opExpiryPasses, [8]effect{none, ended, ended, none, ended, none, none, none}},
-	{opLapse, [8]effect{none, none, none, do("ok", toLapsed, same), none, none, none, none}},
+	{opLapse, [8]effect{none, none, none, failed(toLapsed), none, none, none, none}},
 	{opForget, [8]effect{none, none, none, none, none, none, none, forgot}},
 }
 
@@ -203,7 +209,7 @@ func TransitionTable() []Transition {
 	var all []Transition
 	for _, row := range grid {
 		for i, e := range row.cells {
-			all = append(all, Transition{situations[i], row.op, e.result, e.next, e.attempt})
+			all = append(all, Transition{situations[i], row.op, e.result, e.next, e.attempt, e.fails})
 		}
 	}
 	return all
@@ -214,7 +220,7 @@ func transition(s Situation, op Op) Transition {
 	for _, row := range grid {
 		if row.op == op {
 			e := row.cells[slices.Index(situations, s)]
-			return Transition{s, op, e.result, e.next, e.attempt}
+			return Transition{s, op, e.result, e.next, e.attempt, e.fails}
 		}
 	}
 	panic("enginetest: no such operation: " + string(op))
@@ -222,7 +228,7 @@ func transition(s Situation, op Op) Transition {
 
 // Markdown renders TransitionTable as a Markdown table, with a row for each operation and a
 // column for each situation. Each cell has the result, the new state if it changes, and the
-// change of the attempt if there is one.
+// change of the attempt and a failure if there is one.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("| operation |")
@@ -233,7 +239,7 @@ func Markdown() string {
 	for _, row := range grid {
 		fmt.Fprintf(&b, "| %s |", row.op)
 		for i, e := range row.cells {
-			fmt.Fprintf(&b, " %s |", Transition{situations[i], row.op, e.result, e.next, e.attempt})
+			fmt.Fprintf(&b, " %s |", Transition{situations[i], row.op, e.result, e.next, e.attempt, e.fails})
 		}
 		b.WriteString("\n")
 	}

@@ -18,16 +18,16 @@ type answer struct {
 	left  int // most messages of the queue still to come
 	gone  int // messages copied so far
 
-	bytes  []byte          // bodies
-	text   strings.Builder // keys and tokens
-	room   []engine.Lease
-	random []byte // for nonces
+	bytes []byte          // bodies
+	text  strings.Builder // keys and tokens
+	room  []engine.Lease
+	spare []holder // with their nonces
 }
 
 const (
-	share       = 4096 // the most bytes that pieces share
-	shareLeases = 16
-	shareNonces = 8 // one retained nonce, such as a dead message's, retains the others
+	share        = 4096 // the most bytes that pieces share
+	shareLeases  = 16
+	shareHolders = 8 // one that is retained, such as a dead message's, retains the others
 )
 
 // many returns how many pieces to allocate at a time, no more than most.
@@ -46,16 +46,20 @@ func (a *answer) leases(n int) []engine.Lease {
 	return ls
 }
 
-// nonce returns an unguessable nonce.
-func (a *answer) nonce() *codec.Nonce {
-	const size = len(codec.Nonce{})
-	if len(a.random) == 0 {
-		a.random = make([]byte, size*a.many(shareNonces))
-		_, _ = rand.Read(a.random) // never fails
+// holder returns a holder with an unguessable nonce.
+func (a *answer) holder() *holder {
+	if len(a.spare) == 0 {
+		const size = len(codec.Nonce{})
+		a.spare = make([]holder, a.many(shareHolders))
+		var random [size * shareHolders]byte
+		_, _ = rand.Read(random[:size*len(a.spare)]) // never fails
+		for i := range a.spare {
+			a.spare[i].nonce = codec.Nonce(random[size*i:])
+		}
 	}
-	n := (*codec.Nonce)(a.random)
-	a.random = a.random[size:]
-	return n
+	h := &a.spare[0]
+	a.spare = a.spare[1:]
+	return h
 }
 
 func (a *answer) copyBytes(s string) []byte {
@@ -94,21 +98,24 @@ func (a *answer) token(t codec.Token) string {
 	return a.text.String()[from:]
 }
 
-// info fills in the Info of a message; the body only on request.
+// info fills in the Info of a message but Failures; the body only on request.
 func (a *answer) info(i *engine.Info, m *message, body bool) {
 	i.ID, i.Queue, i.Key, i.State = m.id, a.queue, a.copyText(m.key()), m.state
 	i.Due, i.Created, i.Attempt = rules.Instant(m.due), rules.Instant(m.created), m.attempt
 	i.ContentType, i.Policy = m.kind.contentType, m.kind.Policy
 	i.Backoff = copied(i.Backoff)
-	if m.rare != nil {
-		i.Headers, i.LastError, i.Expires = copied(m.rare.headers), m.rare.lastError, rules.Instant(m.rare.expires)
+	if r := m.rare; r != nil {
+		i.Headers, i.Expires = copied(r.headers), rules.Instant(r.expires)
+		if n := len(r.failures); n > 0 {
+			i.LastError = r.failures[n-1].Reason
+		}
 	}
 	if body {
 		i.Body = a.copyBytes(m.body())
 	}
 	switch m.state {
 	case engine.Leased:
-		i.Deadline = rules.Instant(m.end)
+		i.Deadline, i.Worker = rules.Instant(m.end), m.holder.worker
 	case engine.Dead:
 		i.Died = rules.Instant(m.end)
 	}
@@ -116,9 +123,17 @@ func (a *answer) info(i *engine.Info, m *message, body bool) {
 	a.gone++
 }
 
+// whole is info with Failures.
+func (a *answer) whole(i *engine.Info, m *message, body bool) {
+	a.info(i, m, body)
+	if m.rare != nil {
+		i.Failures = copied(m.rare.failures)
+	}
+}
+
 // info returns the Info of a single message.
 func (q *queue) info(m *message, body bool) (i engine.Info) {
 	a := answer{queue: q.name, left: 1}
-	a.info(&i, m, body)
+	a.whole(&i, m, body)
 	return i
 }

@@ -43,7 +43,7 @@ func (q *queue) leave(m *message, how engine.Ending, ended int64) {
 	} else {
 		q.keys.add(m)
 	}
-	m.data, m.kind, m.rare, m.nonce = strings.Clone(m.key()), nil, nil, nil
+	m.data, m.kind, m.rare, m.holder = strings.Clone(m.key()), nil, nil, nil
 	m.state, m.ending, m.created, m.end = engine.Finished, how, ended, until
 	if q.finished == nil {
 		q.finished = &finished{first: ends{state: engine.Finished}}

@@ -2,6 +2,7 @@ package memengine
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -46,13 +47,16 @@ func (q *queue) lease(want engine.Want, a *answer) engine.Granted {
 		n := q.grantable(min(want.Max, q.states[engine.Ready].n))
 		a.queue, a.left = q.name, n
 		g.Messages = a.leases(n)
+		if n > 0 {
+			want.Worker = strings.Clone(want.Worker) // what is kept must not retain the caller's memory
+		}
 		i := 0
 		for bytes, alone := 0, false; i < n && bytes < engine.AnswerBytes && !alone; i++ {
 			l, m := &g.Messages[i], q.nextReady()
 			if alone = m.alone(); alone && i > 0 {
 				break
 			}
-			q.hold(m, want.TTR, a, l)
+			q.hold(m, &want, a, l)
 			bytes += len(l.Body)
 		}
 		g.Messages = g.Messages[:i]
@@ -73,14 +77,15 @@ func (q *queue) lease(want engine.Want, a *answer) engine.Granted {
 }
 
 // hold leases a ready message, and fills in the Lease.
-func (q *queue) hold(m *message, ttr time.Duration, a *answer, l *engine.Lease) {
+func (q *queue) hold(m *message, want *engine.Want, a *answer, l *engine.Lease) {
 	q.take(m)
 	m.attempt++
-	m.nonce = a.nonce()
-	q.put(m, engine.Leased, q.deadline(m, ttr))
+	m.holder = a.holder()
+	m.holder.worker = want.Worker
+	q.put(m, engine.Leased, q.deadline(m, want.TTR))
 	a.reserve(int(m.keyLen) + codec.TokenChars)
 	a.info(&l.Info, m, true)
-	l.Token = a.token(codec.Token{Queue: q.number, ID: m.id, Nonce: *m.nonce})
+	l.Token = a.token(codec.Token{Queue: q.number, ID: m.id, Nonce: m.holder.nonce})
 }
 
 // deadline returns the deadline of a lease that starts now. It is never in the past.
@@ -106,7 +111,8 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 			return err
 		}
 		q.granted(1)
-		q.hold(m, want.TTR, &answer{queue: q.name, left: 1}, &lease)
+		want.Worker = strings.Clone(want.Worker)
+		q.hold(m, &want, &answer{queue: q.name, left: 1}, &lease)
 		return nil
 	})
 	return lease, err

@@ -33,7 +33,7 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 				break
 			}
 			var i engine.Info
-			a.info(&i, m, lq.Body)
+			a.whole(&i, m, lq.Body)
 			page.Messages = append(page.Messages, i)
 			bytes += len(i.Body)
 			last = m

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 	"github.com/tarryhq/tarry/timer"
 )
 
@@ -29,9 +30,9 @@ type message struct {
 	end          int64        // when its state ends: due, the lease's deadline, or when it is forgotten; of a dead message: its death
 	timer        timer.Handle // in queue.scheduled when scheduled, in queue.leases when leased
 
-	// nonce belongs to the last lease. While it is set, that lease's token settles the
-	// message, even after the deadline. nil: no token does.
-	nonce *codec.Nonce
+	// holder has the last lease. While it is set, that lease's token settles the message, even
+	// after the deadline. nil: no token does.
+	holder *holder
 
 	place      uint32 // its own place
 	prev, next uint32 // in the list of its minute
@@ -47,6 +48,12 @@ type message struct {
 	ending  engine.Ending
 }
 
+// holder is who has a lease.
+type holder struct {
+	nonce  codec.Nonce
+	worker string
+}
+
 // kind holds the fields that many messages share. It is shared and immutable.
 type kind struct {
 	engine.Policy
@@ -55,10 +62,10 @@ type kind struct {
 
 // rare holds fields that few messages need.
 type rare struct {
-	headers   []engine.Header
-	lastError string
-	expires   int64        // none for never
-	timer     timer.Handle // in queue.expiring
+	headers  []engine.Header
+	failures []engine.Failure
+	expires  int64        // none for never
+	timer    timer.Handle // in queue.expiring
 }
 
 // more returns the rare part, and creates it if there is none.
@@ -98,14 +105,15 @@ func (m *message) setExpires(at int64) {
 	}
 }
 
-func (m *message) setError(reason string) {
-	if reason != "" || m.rare != nil {
-		m.more().lastError = reason
-	}
+// fail records that the message's lease failed at that instant.
+func (m *message) fail(at int64, reason string) {
+	r := m.more()
+	f := engine.Failure{At: rules.Instant(at), Attempt: m.attempt, Worker: m.holder.worker, Reason: reason}
+	r.failures = engine.AddFailure(r.failures, f)
 }
 
 // alone reports whether a ready message must be leased alone.
-func (m *message) alone() bool { return m.nonce != nil && m.kind.Alone(m.attempt) }
+func (m *message) alone() bool { return m.holder != nil && m.kind.Alone(m.attempt) }
 
 // byEnd is the order of lists, for messages of one state.
 func byEnd(a, b *message) int {

@@ -125,7 +125,7 @@ func (q *queue) conflict(m *message, in *engine.Message) engine.PushResult {
 
 // renew resets a message: attempt 0, and no old token settles it.
 func (q *queue) renew(m *message) {
-	m.attempt, m.nonce = 0, nil
+	m.attempt, m.holder = 0, nil
 }
 
 func (m *message) result(o engine.Outcome, err error) engine.PushResult {

@@ -164,9 +164,8 @@ func (q *queue) move(m *message, due int64) {
 }
 
 // die makes a message dead since at.
-func (q *queue) die(m *message, at int64, reason string) {
+func (q *queue) die(m *message, at int64) {
 	q.take(m)
-	m.setError(reason)
 	q.put(m, engine.Dead, at)
 }
 
@@ -215,15 +214,15 @@ func (q *queue) turnBack() {
 
 // lapse ends a lease at its deadline. Its token still settles.
 func (q *queue) lapse(m *message) {
+	m.fail(m.end, engine.Lapsed)
 	if m.attempt >= m.kind.MaxAttempts {
-		q.die(m, m.end, engine.Lapsed)
+		q.die(m, m.end)
 		m.untold = true
 		q.died++
 		q.dropDead()
 		return
 	}
 	q.take(m)
-	m.setError(engine.Lapsed)
 	q.place(m)
 }
 

@@ -61,31 +61,32 @@ func (q *queue) settle(t codec.Token, s *engine.Settlement) engine.Settled {
 		return engine.Settled{Err: err}
 	}
 	m := q.byID(t.ID)
-	if m == nil || m.nonce == nil || *m.nonce != t.Nonce {
+	if m == nil || m.holder == nil || m.holder.nonce != t.Nonce {
 		return engine.Settled{Err: lost(q.name, t.ID)}
 	}
 	v := rules.Settle(s, &m.kind.Policy, m.due, m.attempt, q.now)
 	if m.state == engine.Dead && v.State.Live() && q.byKey(m.key()) != nil {
 		return engine.Settled{Err: lost(q.name, t.ID)}
 	}
+	if s.Do == engine.Retry || s.Do == engine.Bury {
+		m.fail(q.ms, v.Reason)
+	}
 	if v.State != engine.Leased {
-		m.nonce = nil
+		m.holder = nil
 	}
 	switch v.State {
 	case engine.Gone:
 		q.leave(m, engine.Acked, q.ms)
 		return engine.Settled{State: engine.Gone}
 	case engine.Dead:
-		q.die(m, q.ms, v.Reason)
+		q.die(m, q.ms)
 		q.dropDead()
 		return engine.Settled{State: engine.Dead}
 	case engine.Leased:
 		q.take(m)
 		q.put(m, engine.Leased, q.deadline(m, s.TTR))
 	default:
-		if m.attempt = v.Attempt; s.Do == engine.Retry {
-			m.setError(v.Reason)
-		}
+		m.attempt = v.Attempt
 		q.move(m, v.Due)
 	}
 	return engine.Settled{State: m.state, Until: rules.Instant(m.end)}

@@ -38,6 +38,24 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
+func FuzzWorker(f *testing.F) {
+	for _, s := range []string{"", "host:42", "wörker 2", "a\nb", "\x00", "\x7f", "\u0085", "\xff", strings.Repeat("w", 100), strings.Repeat("w", 101), strings.Repeat("ü", 50)} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		w := Want{Queue: "q", Max: 1, Worker: s}
+		err := w.Validate()
+		want := len(s) <= 100 && utf8.ValidString(s)
+		for _, r := range s {
+			want = want && r >= ' ' && (r < 0x7f || r > 0x9f)
+		}
+		if (err == nil) != want {
+			t.Errorf("%q: %v", s, err)
+		}
+		explained(t, err)
+	})
+}
+
 // explained checks that an error is one that programs and people can use.
 func explained(t *testing.T, err error) {
 	t.Helper()

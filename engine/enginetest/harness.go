@@ -115,6 +115,8 @@ func Run(t *testing.T, h Harness) {
 		{"Isolate", isolateTests},
 		{"ClockStep", clockStepTests},
 		{"Settle", settleTests},
+		{"Failures", failureTests},
+		{"Workers", workerTests},
 		{"Cancel", cancelTests},
 		{"IfState", ifStateTests},
 		{"Get", getTests},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -48,7 +49,19 @@ func (e *lesser) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 	return results, err
 }
 
+// shown is what the engine shows of what another shows.
+func (e *lesser) shown(i engine.Info) engine.Info {
+	if !e.caps.Failures {
+		i.Failures = nil
+	}
+	return i
+}
+
 func (e *lesser) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+	wants = slices.Clone(wants)
+	for i := range wants {
+		e.anonymous(&wants[i])
+	}
 	g, err := e.Engine.Lease(ctx, wants)
 	for i := range g.Queues {
 		if wants[i].Remote && !e.caps.RemoteLeases {
@@ -57,6 +70,13 @@ func (e *lesser) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		e.note(g.Queues[i].Messages...)
 	}
 	return g, err
+}
+
+// anonymous removes the name from a want if the engine does not keep it.
+func (e *lesser) anonymous(w *engine.Want) {
+	if !e.caps.Workers {
+		w.Worker = ""
+	}
 }
 
 // note keeps when what is leased was due.
@@ -117,14 +137,16 @@ func (e *lesser) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 	if err := cmp.Or(e.refuse("reschedule", ref, e.caps.Reschedule), e.caps.CheckRef("reschedule", ref)); err != nil {
 		return engine.Info{}, err
 	}
-	return e.Engine.Reschedule(ctx, ref, due)
+	i, err := e.Engine.Reschedule(ctx, ref, due)
+	return e.shown(i), err
 }
 
 func (e *lesser) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	if err := e.refuse("get", ref, e.caps.Get); err != nil {
 		return engine.Info{}, err
 	}
-	return e.Engine.Get(ctx, ref)
+	i, err := e.Engine.Get(ctx, ref)
+	return e.shown(i), err
 }
 
 // nearlyWhole has the further interfaces too; one that is nil nobody may call.
@@ -148,6 +170,7 @@ func (e *nearlyWhole) Claim(ctx context.Context, ref engine.Ref, w engine.Want) 
 	if w.Remote && !e.caps.RemoteLeases {
 		return engine.Lease{}, engine.Refuse("claim", ref, engine.ErrUnsupported)
 	}
+	e.anonymous(&w)
 	l, err := e.Claimer.Claim(ctx, ref, w)
 	e.note(l)
 	return l, err
@@ -157,7 +180,11 @@ func (e *nearlyWhole) List(ctx context.Context, q engine.ListQuery) (engine.Page
 	if err := e.caps.CheckList(&q); err != nil {
 		return engine.Page{}, err
 	}
-	return e.Lister.List(ctx, q)
+	page, err := e.Lister.List(ctx, q)
+	for i := range page.Messages {
+		page.Messages[i] = e.shown(page.Messages[i])
+	}
+	return page, err
 }
 
 func (e *nearlyWhole) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
@@ -208,6 +235,7 @@ func TestSuiteWithoutOneCapability(t *testing.T) {
 		"Forecast": "Forecaster", "Pause": "Pauser", "Purge": "Purger", "Redrive": "Redriver",
 		"Settings": "Configurer", "Remember": "", "Isolate": "", "Range": "", "IfState": "",
 		"Priority": "", "Expiry": "", "GiveBack": "", "RemoteLeases": "",
+		"Failures": "", "Workers": "",
 	} {
 		t.Run(lacks, func(t *testing.T) {
 			runLesser(t, func(e *memengine.Engine) engine.Engine {

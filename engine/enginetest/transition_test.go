@@ -15,7 +15,7 @@ func TestTransitionTableIsWhole(t *testing.T) {
 			t.Errorf("%v stands twice", cell)
 		}
 		seen[cell] = true
-		if tr.Err() != nil && (tr.Next != unchanged || tr.Attempt != same) {
+		if tr.Err() != nil && (tr.Next != unchanged || tr.Attempt != same || tr.Fails) {
 			t.Errorf("%v fails and changes something", cell)
 		}
 	}

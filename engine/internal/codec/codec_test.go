@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,6 +101,69 @@ func FuzzCodec(f *testing.F) {
 		r = Reader{B: AppendContent(AppendPolicy(nil, &p), &c)}
 		if q, d := r.Policy(), r.Content(); r.End() != nil || !reflect.DeepEqual(p, q) || !reflect.DeepEqual(c, d) {
 			t.Errorf("%+v, %+v came back as %+v, %+v, %v", p, c, q, d, r.Err)
+		}
+	})
+}
+
+// What is read of failures is what was written, and nothing of a part of one.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	var all []byte
+	var want []engine.Failure
+	for n := range 2 * engine.MaxFailures {
+		f := engine.Failure{At: time.UnixMilli(int64(n-3) * 1e11).UTC(), Attempt: uint32(n), Worker: strings.Repeat("w", n), Reason: strings.Repeat("é", 50*n)}
+		before := bytes.Clone(all)
+		ends := map[int]bool{0: true}
+		with := AddFailure(all, &f)
+		want = engine.AddFailure(slices.Clone(want), f)
+		r := Reader{B: with}
+		if got := r.Failures(); r.End() != nil || !reflect.DeepEqual(got, want) || string(LastReason(with)) != f.Reason || !bytes.Equal(all, before) {
+			t.Fatalf("wrote %+v, read %+v, %v", want, got, r.Err)
+		}
+		for i, at := 0, 0; i < len(want); i++ {
+			at += len(AppendFailure(nil, &want[i]))
+			ends[at] = true
+		}
+		for n := range with {
+			if r := (Reader{B: with[:n]}); r.Failures() != nil && r.End() == nil && !ends[n] {
+				t.Fatalf("%d of %d bytes were read as failures", n, len(with))
+			}
+		}
+		all = with
+	}
+	r := Reader{B: AppendFailure(all, &want[0])}
+	if r.Failures(); r.End() == nil {
+		t.Error("one too many was read")
+	}
+	if LastReason(nil) != nil {
+		t.Error("no failures have a reason")
+	}
+}
+
+// FuzzFailures: what is not well formed is refused, what is comes out again as it went in.
+func FuzzFailures(f *testing.F) {
+	one := engine.Failure{At: time.UnixMilli(1).UTC(), Attempt: 1, Worker: "w", Reason: "no luck"}
+	f.Add([]byte{})
+	f.Add(AppendFailure(AppendFailure(nil, &one), &engine.Failure{At: time.UnixMilli(-1).UTC()}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := Reader{B: b}
+		all := r.Failures()
+		LastReason(b)
+		more := AddFailure(b, &one)
+		if r.End() != nil {
+			return
+		}
+		var again []byte
+		for i := range all {
+			again = AppendFailure(again, &all[i])
+		}
+		r = Reader{B: again}
+		if got := r.Failures(); r.End() != nil || !reflect.DeepEqual(got, all) {
+			t.Errorf("%+v came back as %+v, %v", all, got, r.Err)
+		}
+		r = Reader{B: more}
+		if got := r.Failures(); r.End() != nil || !reflect.DeepEqual(got, engine.AddFailure(all, one)) {
+			t.Errorf("with one more %+v is %+v, %v", all, got, r.Err)
 		}
 	})
 }

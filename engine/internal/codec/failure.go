@@ -1,0 +1,57 @@
+package codec
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+// Encoded failures are one after another, oldest first, to the end: of each the instant as a
+// Varint of Unix milliseconds, a Uvarint attempt, and the worker and the reason as strings.
+
+// AppendFailure writes a failure.
+func AppendFailure(b []byte, f *engine.Failure) []byte {
+	b = binary.AppendVarint(b, f.At.UnixMilli())
+	b = binary.AppendUvarint(b, uint64(f.Attempt))
+	return AppendString(AppendString(b, f.Worker), f.Reason)
+}
+
+// AddFailure returns encoded failures with one more, without the oldest if there would be too
+// many. It copies.
+func AddFailure(all []byte, f *engine.Failure) []byte {
+	r, ends := Reader{B: all}, []int{0}
+	for len(r.B) > 0 {
+		r.failure()
+		ends = append(ends, len(all)-len(r.B))
+	}
+	from := ends[max(0, len(ends)-engine.MaxFailures)]
+	return AppendFailure(append([]byte(nil), all[from:]...), f)
+}
+
+// Failures reads failures to the end.
+func (r *Reader) Failures() (all []engine.Failure) {
+	for len(r.B) > 0 {
+		if all = append(all, r.failure()); len(all) > engine.MaxFailures {
+			r.Fail()
+		}
+	}
+	return all
+}
+
+// LastReason returns the reason of the newest of encoded failures; "": there are none.
+func LastReason(all []byte) (reason []byte) {
+	for r := (Reader{B: all}); len(r.B) > 0; {
+		_, _, _, reason = r.failureParts()
+	}
+	return reason
+}
+
+func (r *Reader) failure() engine.Failure {
+	at, attempt, worker, reason := r.failureParts()
+	return engine.Failure{At: time.UnixMilli(at).UTC(), Attempt: attempt, Worker: string(worker), Reason: string(reason)}
+}
+
+func (r *Reader) failureParts() (at int64, attempt uint32, worker, reason []byte) {
+	return r.Varint(), r.Uint32(), r.Take(r.Uvarint()), r.Take(r.Uvarint())
+}

@@ -124,7 +124,7 @@ func benchLeaseAck(b *testing.B, e engine.Engine) {
 	benchFill(b, e, b.N, false)
 	b.ResetTimer()
 	for done, idle := 0, 0; done < b.N; {
-		g, err := e.Lease(context.Background(), []engine.Want{{Queue: benchQueue, Max: benchBatch}})
+		g, err := e.Lease(context.Background(), []engine.Want{{Queue: benchQueue, Max: benchBatch, Worker: "bench.example:12345"}})
 		if err != nil || g.Queues[0].Err != nil {
 			b.Fatal(err, g)
 		}

@@ -7,14 +7,16 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Encoded failures are one after another, oldest first, to the end: of each the instant as a
-// Varint of Unix milliseconds, a Uvarint attempt, and the worker and the reason as strings.
+// Encoded failures are one after another, oldest first, to the end: of each the instant in Unix
+// milliseconds (8 bytes), the attempt (4), the worker (its length in 1 byte, and it) and the
+// reason (2, and it). All are big-endian, so that scripts can write them.
 
 // AppendFailure writes a failure.
 func AppendFailure(b []byte, f *engine.Failure) []byte {
-	b = binary.AppendVarint(b, f.At.UnixMilli())
-	b = binary.AppendUvarint(b, uint64(f.Attempt))
-	return AppendString(AppendString(b, f.Worker), f.Reason)
+	b = binary.BigEndian.AppendUint64(b, uint64(f.At.UnixMilli()))
+	b = binary.BigEndian.AppendUint32(b, f.Attempt)
+	b = append(append(b, byte(len(f.Worker))), f.Worker...)
+	return append(binary.BigEndian.AppendUint16(b, uint16(len(f.Reason))), f.Reason...)
 }
 
 // AddFailure returns encoded failures with one more, without the oldest if there would be too
@@ -53,5 +55,5 @@ func (r *Reader) failure() engine.Failure {
 }
 
 func (r *Reader) failureParts() (at int64, attempt uint32, worker, reason []byte) {
-	return r.Varint(), r.Uint32(), r.Take(r.Uvarint()), r.Take(r.Uvarint())
+	return int64(r.Uint(8)), uint32(r.Uint(4)), r.Take(r.Uint(1)), r.Take(r.Uint(2))
 }

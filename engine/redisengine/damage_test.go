@@ -296,3 +296,26 @@ func TestDamageOfTheKeys(t *testing.T) {
 		})
 	}
 }
+
+// TestDamagedFailuresAreReplaced: the next failure takes the place of damaged ones.
+func TestDamagedFailuresAreReplaced(t *testing.T) {
+	t.Parallel()
+	d := newDamaged(t, redistest.Start(t), "usual", true)
+	settle1(t, d.e, engine.Settlement{Token: d.leased[d.ref().ID], Do: engine.Retry, When: &engine.When{}, Reason: "why"})
+	m := d.s.Do("HGET", d.key("state"), member(d.ref().ID))
+	past, err := m.ToString()
+	if err != nil || !strings.HasSuffix(past, "\x03why") {
+		t.Fatalf("the past is %q, %v", past, err)
+	}
+	d.s.Do("HSET", d.key("state"), member(d.ref().ID), strings.TrimSuffix(past, "\x03why")+"\x04why")
+	if all := leaseAll(t, d.e, "q"); len(all) != 0 {
+		t.Fatalf("leased %+v", all)
+	}
+	d.clock.Advance(45 * time.Minute) // all leases lapse
+	if all := leaseAll(t, d.e, "q"); len(all) != len(d.ids) {
+		t.Fatalf("leased %d of %d", len(all), len(d.ids))
+	}
+	if i, err := d.e.Get(t.Context(), d.ref()); err != nil || len(i.Failures) != 1 || i.LastError != engine.Lapsed {
+		t.Errorf("%v, %+v", err, i)
+	}
+}

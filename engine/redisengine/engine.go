@@ -109,7 +109,6 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("redis")
 	c.Durable = true
-	c.Failures, c.Workers = false, false
 	c.Shares = e.shards > 1
 	c.Coalesce, c.Lanes = coalesce, lanes
 	c.Recheck = Recheck

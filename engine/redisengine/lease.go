@@ -96,6 +96,7 @@ func (e *Engine) leased(q *queue, values []rueidis.RedisMessage, now int64) (eng
 	if err != nil {
 		return engine.Lease{}, err
 	}
+	i.Failures = nil
 	t := codec.Token{Queue: uint64(q.print), ID: i.ID, Nonce: sealed(p.secret, i.ID)}
 	return engine.Lease{Info: i, Token: t.String()}, nil
 }
@@ -124,7 +125,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		if e.forget {
 			mode = "forget"
 		}
-		a := e.ask1(ctx, claimScript, s, id, key, ttrArg(want.TTR), secret, mode)
+		a := e.ask1(ctx, claimScript, s, id, key, ttrArg(want.TTR), secret, mode, want.Worker)
 		if a.err != nil {
 			return a.err
 		}

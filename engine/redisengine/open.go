@@ -15,7 +15,7 @@ import (
 )
 
 // format is the format of docs/formats/redis.md.
-const format = 2
+const format = 3
 
 // minVersion is the oldest supported Redis: since 7.0 a script can declare whether it may
 // run when memory is full.

@@ -278,10 +278,11 @@ func TestOpenOfAnotherFormat(t *testing.T) {
 	s := redistest.Start(t)
 	for _, c := range []struct{ format, shards, says string }{
 		{"1", "4", "format 1"},
-		{"3", "4", "format 3"},
-		{"2", "0", "0 shards"},
-		{"2", "257", "257 shards"},
-		{"2", "-1", "-1 shards"},
+		{"2", "4", "format 2"},
+		{"4", "4", "format 4"},
+		{"3", "0", "0 shards"},
+		{"3", "257", "257 shards"},
+		{"3", "-1", "-1 shards"},
 	} {
 		s.Do("HSET", "tarry:store", "format", c.format, "shards", c.shards)
 		refused(t, s.URL(), engine.ErrInvalid, c.says, "tarry:store")

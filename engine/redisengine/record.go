@@ -20,10 +20,11 @@ import (
 //
 //   record: flags u8, created u56 (µs), key, policy, then the content unless it is large
 //   past:   mark, flags u8, attempt u32, max attempts u32, due f64, expires f64,
-//           deadline f64, died f64, secret of the lease (u8 and bytes), key, reason
+//           deadline f64, died f64, secret of the lease (u8 and bytes), key, failures,
+//           then the worker of the lease
 //
-// Keys and reasons are a u16 length and the bytes; policies and contents are as in package
-// codec.
+// Keys and failures are a u16 length and the bytes; policies, contents and each failure are as
+// in package codec.
 
 const (
 	flagRare       = 1 // unusual priority, or an expiry: see lua/shard.lua
@@ -102,7 +103,8 @@ type past struct {
 	attempt                      uint32
 	due, expires, deadline, died time.Time
 	secret                       codec.Nonce
-	reason                       string
+	failures                     []engine.Failure
+	worker                       string // while the secret is kept
 }
 
 func decodePast(b []byte) (p past, err error) {
@@ -114,8 +116,9 @@ func decodePast(b []byte) (p past, err error) {
 	p.due, p.expires, p.deadline, p.died = r.instant(), r.instant(), r.instant(), r.instant()
 	secret := r.Take(r.Uint(1))
 	r.Take(r.Uint(2)) // the key
-	p.reason = r.short()
-	if r.End() != nil || len(secret) != 0 && len(secret) != 2*len(p.secret) || !strings.ContainsRune("WLD", rune(p.mark)) {
+	failures := codec.Reader{B: r.Take(r.Uint(2))}
+	p.failures, p.worker = failures.Failures(), string(r.B)
+	if r.Err != nil || failures.Err != nil || p.worker != "" && len(secret) == 0 || len(secret) != 0 && len(secret) != 2*len(p.secret) || !strings.ContainsRune("WLD", rune(p.mark)) {
 		return past{}, errRecord
 	}
 	if _, err := hex.Decode(p.secret[:], secret); err != nil {
@@ -150,13 +153,16 @@ func message(queue string, id engine.ID, pastText, record, large []byte, now int
 	if err != nil {
 		return engine.Info{}, p, err
 	}
-	i := engine.Info{ID: id, Queue: queue, Due: p.due, Expires: p.expires, Attempt: p.attempt, LastError: p.reason}
+	i := engine.Info{ID: id, Queue: queue, Due: p.due, Expires: p.expires, Attempt: p.attempt, Failures: p.failures}
+	if n := len(p.failures); n > 0 {
+		i.LastError = p.failures[n-1].Reason
+	}
 	if err := decodeRecord(record, large, &i); err != nil {
 		return engine.Info{}, p, err
 	}
 	switch i.State = state(p.mark, p.due.UnixMilli(), now); i.State {
 	case engine.Leased:
-		i.Deadline = p.deadline
+		i.Deadline, i.Worker = p.deadline, p.worker
 	case engine.Dead:
 		i.Died = p.died
 	}

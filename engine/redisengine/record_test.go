@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,12 @@ var (
 	anyDuration = rapid.Map(rapid.Int64Range(0, math.MaxInt64/2), func(n int64) time.Duration { return time.Duration(n) })
 	anyHeader   = rapid.Custom(func(t *rapid.T) engine.Header {
 		return engine.Header{Name: anyText.Draw(t, "name"), Value: anyText.Draw(t, "value")}
+	})
+	anyFailure = rapid.Custom(func(t *rapid.T) engine.Failure {
+		return engine.Failure{
+			At: anyInstant.Draw(t, "at"), Attempt: rapid.Uint32().Draw(t, "attempt"),
+			Worker: anyText.Draw(t, "worker"), Reason: anyText.Draw(t, "reason"),
+		}
 	})
 	anyContent = rapid.Custom(func(t *rapid.T) engine.Content {
 		c := engine.Content{ContentType: anyText.Draw(t, "type"), Headers: rapid.SliceOfN(anyHeader, 0, 5).Draw(t, "headers")}
@@ -74,7 +81,8 @@ type written struct {
 	mark                         string
 	attempt                      uint32
 	due, expires, deadline, died float64
-	secret, key, reason          string
+	secret, key, worker          string
+	failures                     []engine.Failure
 }
 
 func (w written) String() string {
@@ -85,7 +93,15 @@ func (w written) String() string {
 		b = appendFloat(b, f)
 	}
 	b = append(append(b, byte(len(w.secret))), w.secret...)
-	return string(appendShort(appendShort(b, w.key), w.reason))
+	return string(appendShort(appendShort(b, w.key), encoded(w.failures))) + w.worker
+}
+
+func encoded(all []engine.Failure) string {
+	var b []byte
+	for i := range all {
+		b = codec.AppendFailure(b, &all[i])
+	}
+	return string(b)
 }
 
 var waiting = written{mark: "W", expires: math.Inf(1)}
@@ -130,19 +146,22 @@ func TestPastKeepsEverything(t *testing.T) {
 			mark: rapid.SampledFrom([]byte("WLD")).Draw(t, "mark"), attempt: rapid.Uint32().Draw(t, "attempt"),
 			due: anyInstant.Draw(t, "due"), expires: instants.Draw(t, "expires"),
 			deadline: anyInstant.Draw(t, "deadline"), died: anyInstant.Draw(t, "died"),
-			reason: anyText.Draw(t, "reason"),
+			failures: rapid.SliceOfN(anyFailure, 0, engine.MaxFailures).Draw(t, "failures"),
 		}
 		secret := ""
 		if rapid.Bool().Draw(t, "leased before") {
 			copy(want.secret[:], rapid.SliceOfN(rapid.Byte(), len(want.secret), len(want.secret)).Draw(t, "secret"))
-			secret = hex.EncodeToString(want.secret[:])
+			secret, want.worker = hex.EncodeToString(want.secret[:]), anyText.Draw(t, "worker")
 		}
 		text := written{
 			string(want.mark), want.attempt, ms(want.due), ms(want.expires), ms(want.deadline), ms(want.died),
-			secret, anyText.Draw(t, "key"), want.reason,
+			secret, anyText.Draw(t, "key"), want.worker, want.failures,
 		}.String()
 		got, err := decodePast([]byte(text))
-		if err != nil || got != want {
+		if len(want.failures) == 0 {
+			want.failures = nil
+		}
+		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("wrote %+v\nread  %+v, %v", want, got, err)
 		}
 		now := rapid.OneOf(rapid.Just(want.due), anyInstant).Draw(t, "now").UnixMilli()
@@ -151,13 +170,20 @@ func TestPastKeepsEverything(t *testing.T) {
 			t.Fatal(err)
 		}
 		switch {
-		case i.State == engine.Leased && want.mark == 'L' && i.Deadline.Equal(want.deadline) && i.Died.IsZero():
+		case i.State == engine.Leased && want.mark == 'L' && i.Deadline.Equal(want.deadline) && i.Worker == want.worker && i.Died.IsZero():
 		case i.State == engine.Dead && want.mark == 'D' && i.Died.Equal(want.died) && i.Deadline.IsZero():
 		case want.mark == 'W' && i.Deadline.IsZero() && i.Died.IsZero() && (i.State == engine.Scheduled) == (want.due.UnixMilli() > now):
 		default:
 			t.Fatalf("mark %c at %d is %+v", want.mark, now, i)
 		}
-		if i.Attempt != want.attempt || i.LastError != want.reason || !i.Due.Equal(want.due) || !i.Expires.Equal(want.expires) {
+		last := ""
+		if n := len(want.failures); n > 0 {
+			last = want.failures[n-1].Reason
+		}
+		if i.State != engine.Leased && i.Worker != "" || i.LastError != last || !slices.Equal(i.Failures, want.failures) {
+			t.Fatalf("%+v is %+v", want, i)
+		}
+		if i.Attempt != want.attempt || !i.Due.Equal(want.due) || !i.Expires.Equal(want.expires) {
 			t.Fatalf("%+v is %+v", want, i)
 		}
 	})
@@ -223,7 +249,7 @@ func TestRecordCutShortIsDamaged(t *testing.T) {
 			}
 		}
 	}
-	whole := written{mark: "L", secret: strings.Repeat("0", 2*len(codec.Nonce{})), key: "key", reason: "why"}.String()
+	whole := written{mark: "L", secret: strings.Repeat("0", 2*len(codec.Nonce{})), key: "key", failures: []engine.Failure{{Reason: "why"}}}.String()
 	for n := range whole {
 		if _, err := decodePast([]byte(whole[:n])); err == nil {
 			t.Errorf("%d of %d bytes were read as a past", n, len(whole))
@@ -240,7 +266,7 @@ func TestRecordWithSomethingBehindIsDamaged(t *testing.T) {
 		t.Error("a record with something behind it was read")
 	}
 	if _, err := decodePast([]byte(waiting.String() + "x")); err == nil {
-		t.Error("a past with something behind it was read")
+		t.Error("a past with a worker and no lease was read")
 	}
 }
 
@@ -279,15 +305,15 @@ func FuzzDecodeRecord(f *testing.F) {
 // FuzzDecodePast: what is read is written again as it was.
 func FuzzDecodePast(f *testing.F) {
 	f.Add(waiting.String())
-	f.Add(written{"L", 3, 1, math.Inf(1), 1893456000123, 0, strings.Repeat("0f", len(codec.Nonce{})), "key", ""}.String())
-	f.Add(written{"D", 3, -62135596800000, math.NaN(), 0, 1e300, "", "", "why"}.String())
+	f.Add(written{"L", 3, 1, math.Inf(1), 1893456000123, 0, strings.Repeat("0f", len(codec.Nonce{})), "key", "worker", nil}.String())
+	f.Add(written{"D", 3, -62135596800000, math.NaN(), 0, 1e300, "", "", "", []engine.Failure{{Reason: "why"}}}.String())
 	f.Add("")
 	f.Fuzz(func(t *testing.T, s string) {
 		p, err := decodePast([]byte(s))
 		if err != nil {
 			return
 		}
-		if !strings.HasSuffix(s, p.reason) || s[0] != p.mark || !strings.ContainsRune("WLD", rune(p.mark)) {
+		if !strings.HasSuffix(s, encoded(p.failures)+p.worker) || s[0] != p.mark || !strings.ContainsRune("WLD", rune(p.mark)) {
 			t.Fatalf("%q was read as %+v", s, p)
 		}
 		for _, at := range []time.Time{p.due, p.expires, p.deadline, p.died} {

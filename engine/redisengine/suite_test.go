@@ -19,12 +19,12 @@ var (
 
 	// What a clock that is moved by hours shows.
 	timeParts = []string{
-		"LeaseDue", "Lapse", "ClockStep", "Settle", "Expiry", "Remember", "Forecast", "Pause", "Defaults", "DeadKeep", "InFlight", "Rate", "Moment", "History",
+		"LeaseDue", "Lapse", "ClockStep", "Settle", "Failures", "Expiry", "Remember", "Forecast", "Pause", "Defaults", "DeadKeep", "InFlight", "Rate", "Moment", "History",
 	}
 
 	// All that is asked of a server, once or a few times.
 	callParts = []string{
-		"Push", "AtomicPush", "LeaseDue", "Lapse", "Settle", "Cancel", "IfState", "Get", "Claim", "Expiry", "Remember", "List",
+		"Push", "AtomicPush", "LeaseDue", "Lapse", "Settle", "Failures", "Workers", "Cancel", "IfState", "Get", "Claim", "Expiry", "Remember", "List",
 		"Count", "Forecast", "Pause", "Purge", "Redrive", "Settings", "DeadKeep", "MaxPending", "InFlight", "Rate", "Reopen", "History",
 	}
 )

@@ -250,7 +250,7 @@ func (v *visit) args(s *stop) []string {
 		mode = "forget"
 	}
 	s.secret = newSecret()
-	return with(mode, strconv.Itoa(s.share), ttrArg(v.want.TTR), s.secret, strconv.Itoa(s.bytes))
+	return with(mode, strconv.Itoa(s.share), ttrArg(v.want.TTR), s.secret, strconv.Itoa(s.bytes), v.want.Worker)
 }
 
 // take records the answer of one shard.

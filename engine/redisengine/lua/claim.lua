@@ -1,5 +1,5 @@
 -- Leases one message if it is due. ARGV: id, key, the lease's span ('' for the message's
--- own), its secret, and "forget" to delete the message at once. Answers the clock, then the
+-- own), its secret, "forget" to delete the message at once, and the worker. Answers the clock, then the
 -- message, or the reason why it is not leased. not_due is followed by the due time ('' if the
 -- shard is paused), and limit by the time when the rate permits a lease ('' if too many are
 -- leased).

@@ -16,8 +16,10 @@ local made
 local function messages()
 	if made then return made end
 
-	-- The reason of a death by lapse.
 	local LAPSED = 'lease lapsed'
+
+	-- A failure, as package codec reads it: when, attempt, worker, reason.
+	local FAILURE, KEPT = '>I8I4Bc0I2c0', 5
 
 	local function save(m) call('HSET', STATE, m.id, pack(m)) end
 
@@ -36,11 +38,12 @@ local function messages()
 		flag(m)
 		local past = call('HGET', STATE, id)
 		if past then
-			local _
-			sound, m.mark, _, m.attempt, _, m.due, m.expires, m.deadline, m.died, m.secret, _, m.reason = story(past)
+			local _, rest
+			sound, m.mark, _, m.attempt, _, m.due, m.expires, m.deadline, m.died, m.secret, _, m.failures, rest = story(past)
 			if not sound or not m.mark:find('[WLD]') then return nil end
+			m.worker = sub(past, rest)
 		else
-			m.mark, m.attempt, m.deadline, m.died, m.secret, m.reason = 'W', 0, 0, 0, '', ''
+			m.mark, m.attempt, m.deadline, m.died, m.secret, m.failures, m.worker = 'W', 0, 0, 0, '', '', ''
 		end
 		if m.mark == 'W' then
 			local due
@@ -78,6 +81,15 @@ local function messages()
 		m.mark = 'W'
 		call('ZADD', m.rare and RARE or DUE, m.due, m.id)
 		sooner(m.due)
+	end
+
+	-- renew makes a message wait as if it had never been leased, but for its failures. forever:
+	-- it does not expire, whatever its policy.
+	local function renew(m, due, forever)
+		m.due, m.attempt, m.secret = due, 0, ''
+		m.expires = m.expire > 0 and not forever and due + m.expire or math.huge
+		wait(m)
+		if forever or m.failures ~= '' then save(m) else call('HDEL', STATE, m.id) end
 	end
 
 	-- leave removes a message from the set of its mark.
@@ -140,11 +152,29 @@ local function messages()
 		end
 	end
 
+	-- fail adds a failure of a message's lease, and drops the oldest beyond KEPT. Damaged ones
+	-- are replaced.
+	local function fail(m, when, reason)
+		local new = struct.pack(FAILURE, when, m.attempt, #m.worker, m.worker, #reason, reason)
+		local starts, at = {}, 1
+		while at <= #m.failures do
+			starts[#starts + 1] = at
+			local sound, _, _, _, _, behind = pcall(unpacked, FAILURE, m.failures, at)
+			if not sound then
+				m.failures = new
+				return
+			end
+			at = behind
+		end
+		m.failures = sub(m.failures, starts[#starts - KEPT + 2] or 1) .. new
+	end
+
 	-- die makes a message dead since at. If the settings do not keep it, its mark becomes X.
 	local function die(m, at, reason)
 		leave(m)
 		if holds(m) then call('HDEL', KEY, m.key) end
-		m.mark, m.died, m.reason = 'D', at, reason
+		fail(m, at, reason)
+		m.mark, m.died = 'D', at
 		call('ZADD', DEAD, at, m.id)
 		if m.key ~= '' then call('ZADD', GRAVE, 0, grave(m)) end
 		save(m)
@@ -163,7 +193,7 @@ local function messages()
 			return
 		end
 		leave(m)
-		m.reason = LAPSED
+		fail(m, m.deadline, LAPSED)
 		wait(m)
 		save(m)
 	end
@@ -201,10 +231,10 @@ local function messages()
 		if m and m.mark == 'L' and m.deadline <= now then
 			if not readonly then
 				lapse(m)
-			elseif m.attempt >= m.max then
-				m.mark, m.died, m.reason = 'D', m.deadline, LAPSED
 			else
-				m.mark, m.reason = 'W', LAPSED
+				fail(m, m.deadline, LAPSED)
+				m.mark = m.attempt >= m.max and 'D' or 'W'
+				if m.mark == 'D' then m.died = m.deadline end
 			end
 		end
 		if m and m.mark == 'X' then return nil end
@@ -256,7 +286,8 @@ local function messages()
 	-- rewrite replaces the record of a message but keeps its creation time.
 	local function rewrite(m, record)
 		m.record = record:sub(1, 1) .. m.record:sub(2, 8) .. record:sub(9)
-		m.flags = byte(record)
+		local _
+		_, m.flags, _, _, m.max, m.ttr, m.expire, m.priority, m.remember, m.isolated = parse(m.record)
 		flag(m)
 		call('HSET', MSG, m.id, m.record)
 		hold(m)
@@ -274,7 +305,7 @@ local function messages()
 
 	made = {
 		find = find, present = present, named = named, save = save, stands = stands, turn = turn, waiting = waiting, grave = grave, state = state,
-		wait = wait, sooner = sooner, leave = leave, drop = drop, cull = cull, die = die, rewrite = rewrite, hold = hold, holder = holder, finish = finish, forget = forget,
+		wait = wait, renew = renew, sooner = sooner, leave = leave, drop = drop, cull = cull, fail = fail, die = die, rewrite = rewrite, hold = hold, holder = holder, finish = finish, forget = forget,
 	}
 	return made
 end

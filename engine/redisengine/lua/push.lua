@@ -52,9 +52,7 @@ local function meet(other, policy, at, record, body)
 				call('HDEL', BODY, other.id)
 			end
 		end
-		if policy ~= 'keep_due' then other.due = at end
-		call('HDEL', STATE, other.id)
-		M.wait(other)
+		M.renew(other, policy == 'keep_due' and other.due or at)
 		done = 'replaced'
 	end
 	return {done, other.id, other.due, other.mark}

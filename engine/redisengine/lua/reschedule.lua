@@ -11,9 +11,6 @@ if m.mark == 'L' then return reply({us, raw, false, 'leased'}) end
 M.leave(m)
 -- A redriven message never expires, whatever its policy.
 local forever = m.expire > 0 and m.expires == math.huge
-m.due, m.attempt, m.secret = resolve(args[6]), 0, ''
-if m.expire > 0 and not forever then m.expires = m.due + m.expire end
-M.wait(m)
-if forever or m.reason ~= '' then M.save(m) else call('HDEL', STATE, m.id) end
+M.renew(m, resolve(args[6]), forever)
 local s = M.stands(m, false)
 return reply({us, raw, woken(before), '', s[1], s[2], s[3], s[4]})

@@ -61,7 +61,8 @@ local function late(id, nonce, what, arg, reason)
 	end
 	m.secret, m.deadline = '', 0
 	if what == 'retry' then
-		m.due, m.reason = resolve(arg), reason
+		m.due = resolve(arg)
+		M.fail(m, now, reason)
 	else
 		m.attempt = math.max(0, m.attempt - 1)
 		if what == 'snooze' then m.due = resolve(arg) end

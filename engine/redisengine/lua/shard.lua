@@ -102,7 +102,8 @@ local function usual(record)
 end
 
 -- A past: mark (W waits, L is leased, D is dead), flags, attempt, max attempts, due,
--- expires, deadline, died, secret of the lease, key, reason.
+-- expires, deadline, died, secret of the lease, key, failures, and the worker of the lease,
+-- which takes the rest.
 local PAST = '>c1BI4I4ddddBc0I2c0I2c0'
 
 -- parse parses a record, and story a past; the first value is false if it is damaged. A
@@ -139,7 +140,7 @@ end
 
 local function pack(m)
 	return struct.pack(PAST, m.mark, m.flags, m.attempt, m.max, m.due, m.expires, m.deadline, m.died,
-		#m.secret, m.secret, #m.key, m.key, #m.reason, m.reason)
+		#m.secret, m.secret, #m.key, m.key, #m.failures, m.failures) .. (m.secret ~= '' and m.worker or '')
 end
 
 -- earliest returns the least score of a sorted set.

@@ -1,6 +1,9 @@
 -- All leases of one call have the same secret. Only the client that leased has it, and
 -- derives the nonces of the tokens from it: see sealed in settle.lua.
 
+-- The worker of the leases.
+local worker = args[9]
+
 -- How many messages this script has leased, and whether the last must be alone.
 local taken, alone = 0, false
 
@@ -34,13 +37,13 @@ local function take(out, ids, dues, most, span, secret, forget, bytes)
 			if due ~= ofdue or flags ~= offlags then
 				past, ofdue, offlags = begun(flags, due, common, secret), due, flags
 			end
-			state = past .. key .. '\0\0'
+			state = past .. key .. '\0\0' .. worker
 		else
 			local sound, _, max, ttr, expire, isolated
 			if record then sound, flags, _, key, max, ttr, expire, _, _, isolated = parse(record) end
-			local attempt, expires, before, reason = 0, math.huge, '', ''
+			local attempt, expires, before, failures = 0, math.huge, '', ''
 			if sound and pasts[i] then
-				sound, _, _, attempt, _, _, expires, _, _, before, _, reason = story(pasts[i])
+				sound, _, _, attempt, _, _, expires, _, _, before, _, failures = story(pasts[i])
 			elseif sound and expire > 0 then
 				expires = due + expire
 			end
@@ -54,7 +57,7 @@ local function take(out, ids, dues, most, span, secret, forget, bytes)
 				end
 				ends = (till or deadline(ttr)) + spread(id, attempt + 1, max, isolated)
 				state = struct.pack(PAST, 'L', flags, attempt + 1, max, due, expires, ends, 0,
-					#secret, secret, #key, key, #reason, reason)
+					#secret, secret, #key, key, #failures, failures) .. worker
 			end
 		end
 		if state then

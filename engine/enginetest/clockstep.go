@@ -86,6 +86,20 @@ var clockStepTests = []test{
 			b.Fatalf("leased id %v, not %v", again.ID, l.ID)
 		}
 	}},
+	{"what waits again since its lease has lapsed is still settled by its token", func(b *bed) {
+		b.needClock()
+		b.need("to extend leases", b.caps.Extend)
+		b.push(b.msg("k", b.in(3)))
+		b.pass(3)
+		l := b.lease1(long)
+		b.h.Clock.Advance(-2 * b.unit)
+		b.settle(engine.Settlement{Token: l.Token, Do: engine.Extend, TTR: b.unit})
+		b.pass(1)
+		b.none("it is not due any more")
+		b.ack(l.Token)
+		b.pass(1)
+		b.none("it is acked")
+	}},
 	{"what was handled stays so", func(b *bed) {
 		b.needClock()
 		b.push(b.msg("k", b.in(1)))

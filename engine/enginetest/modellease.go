@@ -182,7 +182,11 @@ func (m *Model) settle(s *engine.Settlement, now time.Time) engine.Settled {
 			x = y
 		}
 	}
-	t := transition(x.situation(now), op)
+	at := x.situation(now)
+	if at == scheduled { // it lapsed after the clock went back: it waits for its due time, and its token settles it
+		at = lapsed
+	}
+	t := transition(at, op)
 	if t.Err() != nil {
 		return engine.Settled{Err: fail("settle", engine.Ref{}, t)}
 	}

@@ -430,6 +430,7 @@ func (m *Model) take(x *modelMessage, msg *engine.Message) {
 func (m *Model) newID() engine.ID {
 	if len(m.nextIDs) > 0 {
 		m.lastID, m.nextIDs = m.nextIDs[0], m.nextIDs[1:]
+		delete(m.ghosts, m.lastID) // that id was only assumed, for a push that was not answered
 	} else {
 		m.lastID++
 	}

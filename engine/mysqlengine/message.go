@@ -236,14 +236,14 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) {
 
 func (t *tx) Move(ctx context.Context, rows []*sqlengine.Row) {
 	t.writeRows(ctx, t.sql.move, onMove, rows, func(s *statement, i int, m *sqlengine.Row) {
-		s.row(i, int64(m.ID), int64(m.Kind), graveOf(m), m.Ends, m.Due, expiresOf(m), int64(m.Attempt), nonceOf(m), orNull(m.LastError))
+		s.row(i, int64(m.ID), int64(m.Kind), graveOf(m), m.Ends, m.Due, expiresOf(m), int64(m.Attempt), nonceOf(m), orNull(m.Worker), orNull(m.Failures))
 	})
 }
 
 func (t *tx) Replace(ctx context.Context, rows []*sqlengine.Row) {
 	t.writeRows(ctx, t.sql.replace, onReplace, rows, func(s *statement, i int, m *sqlengine.Row) {
 		body, large := bodyOf(m)
-		s.row(i, int64(m.ID), int64(m.Kind), graveOf(m), m.Ends, m.Due, expiresOf(m), int64(m.Attempt), nonceOf(m), orNull(m.LastError),
+		s.row(i, int64(m.ID), int64(m.Kind), graveOf(m), m.Ends, m.Due, expiresOf(m), int64(m.Attempt), nonceOf(m), orNull(m.Worker), orNull(m.Failures),
 			int64(m.Policy.Priority), codec.AppendPolicy(nil, &m.Policy), m.Size, orNull(sqlengine.MetaOf(&m.Content)), body, large)
 	})
 }

@@ -146,7 +146,7 @@ const (
 	now = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`
 
 	// columns selects a message without its body.
-	columns = "m.id, m.queue, m.`key`, m.kind, m.ends, COALESCE(m.due, m.ends), m.expires, m.created, m.attempt, m.nonce, m.policy, m.last_error, m.meta, m.size, "
+	columns = "m.id, m.queue, m.`key`, m.kind, m.ends, COALESCE(m.due, m.ends), m.expires, m.created, m.attempt, m.nonce, m.worker, m.failures, m.policy, m.meta, m.size, "
 
 	// changes selects the changes in a row t of tally_change.
 	changes = "JSON_TABLE(t.changes, '$[*]' COLUMNS (minute BIGINT PATH '$[0]', n BIGINT PATH '$[1]')) c"
@@ -218,8 +218,8 @@ func statementsOf(prefix string) *statements {
 		check: "SELECT (SELECT 1 UNION ALL SELECT 1 FROM {memory} WHERE queue = ? AND `key` IN (?))",
 		// The overflow makes it fail if the queue remembers keys.
 		plain:   "SELECT 9223372036854775807 + remembers FROM {queue} WHERE num = ?",
-		move:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error) VALUES ",
-		replace: "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, last_error, priority, policy, size, meta, body, large) VALUES ",
+		move:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, worker, failures) VALUES ",
+		replace: "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, worker, failures, priority, policy, size, meta, body, large) VALUES ",
 		remove:  "DELETE FROM {message} WHERE id IN (?)",
 
 		over: "SELECT m.queue, m.`key`, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m FORCE INDEX (by_end) " +
@@ -262,8 +262,8 @@ func statementsOf(prefix string) *statements {
 // deprecates; MySQL names them by an alias, which MariaDB lacks. Each skips the other's
 // comments.
 var (
-	onMove    = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "last_error")
-	onReplace = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "last_error", "priority", "policy", "size", "meta", "body", "large")
+	onMove    = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "worker", "failures")
+	onReplace = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "worker", "failures", "priority", "policy", "size", "meta", "body", "large")
 
 	onRemember = onMeeting("id", "due", "ending", "ended", "forgotten")
 )

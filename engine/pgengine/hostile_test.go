@@ -90,7 +90,9 @@ func TestTextThatIsNone(t *testing.T) {
 		}
 		info, err := e.Get(t.Context(), engine.Ref{Queue: "q", ID: l[0].ID})
 		ok(t, err)
-		t.Logf("%q is kept as %q", reason, info.LastError)
+		if info.LastError != reason {
+			t.Errorf("%q is kept as %q", reason, info.LastError)
+		}
 	}
 }
 

@@ -130,7 +130,8 @@ func states(rows []*sqlengine.Row) []any {
 			}
 			return m.Nonce[:]
 		}),
-		column(rows, func(m *sqlengine.Row) *string { return orNull(reasonText(m.LastError)) }),
+		column(rows, func(m *sqlengine.Row) *string { return orNull(m.Worker) }),
+		column(rows, func(m *sqlengine.Row) []byte { return m.Failures }),
 	}
 }
 

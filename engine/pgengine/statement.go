@@ -26,7 +26,7 @@ type statements struct {
 // columns selects a message without its body. inline selects the body if that is small.
 const (
 	micros  = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint` // the time
-	columns = `m.id, m.queue, m.key, m.kind, m.ends, m.due, m.expires, m.created, m.attempt, m.nonce, m.policy, m.last_error, m.meta, coalesce(octet_length(m.body), 0)`
+	columns = `m.id, m.queue, m.key, m.kind, m.ends, m.due, m.expires, m.created, m.attempt, m.nonce, m.worker, m.failures, m.policy, m.meta, coalesce(octet_length(m.body), 0)`
 	inline  = `, CASE WHEN $%b::boolean AND octet_length(m.body) <= 8192 THEN m.body END`
 )
 
@@ -105,14 +105,14 @@ func statementsOf(schema string) *statements {
 		// trip.
 		check: `SELECT 1 / CASE WHEN EXISTS (SELECT FROM unnest($1::bigint[], $2::text[]) u(queue, key),
 			LATERAL (SELECT FROM {memory} m WHERE {key} OFFSET 0) m WHERE ` + remembers + `) THEN 0 ELSE 1 END`,
-		move: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, last_error = u.last_error
-			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[])
-				u(id, kind, ends, due, expires, attempt, nonce, last_error) WHERE {id}`,
-		replace: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, last_error = u.last_error,
+		move: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, worker = u.worker, failures = u.failures
+			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[], $9::bytea[])
+				u(id, kind, ends, due, expires, attempt, nonce, worker, failures) WHERE {id}`,
+		replace: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, worker = u.worker, failures = u.failures,
 				priority = u.priority, policy = u.policy, meta = u.meta, body = u.body
-			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[],
-				$9::bigint[], $10::bytea[], $11::bytea[], $12::bytea[])
-				u(id, kind, ends, due, expires, attempt, nonce, last_error, priority, policy, meta, body) WHERE {id}`,
+			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[], $9::bytea[],
+				$10::bigint[], $11::bytea[], $12::bytea[], $13::bytea[])
+				u(id, kind, ends, due, expires, attempt, nonce, worker, failures, priority, policy, meta, body) WHERE {id}`,
 		remove: `DELETE FROM {message} WHERE id = ANY($1)`,
 
 		over: `SELECT m.queue, m.key, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m WHERE m.queue = $1 AND m.forgotten >= $2 AND m.forgotten <= $3 AND m.ended <= $4

@@ -23,9 +23,3 @@ func keyOf(text string) string {
 	}
 	return text
 }
-
-// reasonText encodes a reason for its column: invalid characters are replaced.
-func reasonText(reason string) string {
-	const unknown = "\uFFFD"
-	return strings.ReplaceAll(strings.ToValidUTF8(reason, unknown), nul, unknown)
-}

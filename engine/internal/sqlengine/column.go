@@ -55,20 +55,22 @@ func MetaOf(c *engine.Content) []byte {
 type Scanner interface{ Scan(dest ...any) error }
 
 // ScanRow reads the columns of a message: id, queue, key, kind, ends, due, expires, created,
-// attempt, nonce, policy, last_error, meta, size and body. The row keeps meta.
+// attempt, nonce, worker, failures, policy, meta, size and body. The row keeps meta
+// and failures.
 func ScanRow(r Scanner) (*Row, error) {
 	m := new(Row)
 	var id, attempt int64
 	var expires *int64
-	var key, nonce, policy, lastError, meta []byte
-	err := r.Scan(&id, &m.Queue, &key, &m.Kind, &m.Ends, &m.Due, &expires, &m.Created, &attempt, &nonce, &policy, &lastError, &meta, &m.Size, &m.Content.Body)
+	var key, nonce, worker, failures, policy, meta []byte
+	err := r.Scan(&id, &m.Queue, &key, &m.Kind, &m.Ends, &m.Due, &expires, &m.Created, &attempt, &nonce, &worker, &failures, &policy, &meta, &m.Size, &m.Content.Body)
 	if err != nil {
 		return nil, err
 	}
-	m.ID, m.Key, m.Attempt, m.LastError, m.Expires = engine.ID(id), string(key), uint32(attempt), string(lastError), OrNever(expires)
+	m.ID, m.Key, m.Attempt, m.Worker, m.Expires = engine.ID(id), string(key), uint32(attempt), string(worker), OrNever(expires)
 	if len(nonce) == len(codec.Nonce{}) {
 		m.Nonce = new(codec.Nonce(nonce))
 	}
+	m.Failures = failures
 	p := codec.Reader{B: policy}
 	m.Policy = p.Policy()
 	if meta == nil || p.Err != nil {

@@ -68,7 +68,6 @@ func New(store Store, cfg Config) *Engine {
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full(e.cfg.Name)
 	c.Durable, c.Atomic = true, true
-	c.Failures, c.Workers = false, false
 	c.Coalesce, c.Lanes, c.Recheck = coalesce, lanes, e.cfg.Recheck
 	c.MaxBody = e.cfg.MaxBody
 	c.Window = window

@@ -272,7 +272,7 @@ func (w *work) lease(visits []*visit) (finish func(), err error) {
 				}
 				n++
 				bytes += x.Size
-				w.hold(x, v.want.TTR)
+				w.hold(x, &v.want)
 				if x.Size > InlineBody {
 					large = append(large, &x.Row)
 				}
@@ -299,7 +299,7 @@ func (w *work) lease(visits []*visit) (finish func(), err error) {
 	for _, v := range visits {
 		for k := range v.granted.Messages {
 			l := &v.granted.Messages[k]
-			l.Info = w.info(w.rows[l.ID])
+			l.Info = w.leased(w.rows[l.ID])
 		}
 	}
 	return w.after(order, byQueue, full)
@@ -401,11 +401,11 @@ func byTurn(a, b *row) int {
 }
 
 // hold leases a ready row.
-func (w *work) hold(x *row, ttr time.Duration) {
+func (w *work) hold(x *row, want *engine.Want) {
 	nonce := codec.NewNonce()
 	x.Attempt++
 	x.Nonce = &nonce
-	x.Kind, x.Ends = Leased, w.deadline(x, ttr)
+	x.Kind, x.Ends, x.Worker = Leased, w.deadline(x, want.TTR), want.Worker
 }
 
 // deadline returns the deadline of a lease that begins now. It is in the future.

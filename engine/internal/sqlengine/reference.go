@@ -200,9 +200,9 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 			return nil, err
 		}
 		w.pass(x.Queue, 1)
-		w.hold(x, want.TTR)
+		w.hold(x, &want)
 		now = w.now
-		lease = engine.Lease{Info: w.info(x), Token: codec.Token{Queue: uint64(x.Queue), ID: x.ID, Nonce: *x.Nonce}.String()}
+		lease = engine.Lease{Info: w.leased(x), Token: codec.Token{Queue: uint64(x.Queue), ID: x.ID, Nonce: *x.Nonce}.String()}
 		return nil, nil
 	})
 	if err == nil && !want.Remote {

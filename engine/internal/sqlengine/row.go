@@ -38,11 +38,12 @@ type Row struct {
 	Attempt uint32
 	// Nonce belongs to the last lease. While it is set, the lease's token settles, even after
 	// the deadline; nil: no token does.
-	Nonce     *codec.Nonce
-	Policy    engine.Policy
-	LastError string
-	Content   engine.Content
-	Size      int // bytes of the body, also where Content is not read
+	Nonce    *codec.Nonce
+	Worker   string // of the lease; "": none, or not leased
+	Failures []byte // encoded
+	Policy   engine.Policy
+	Content  engine.Content
+	Size     int // bytes of the body, also where Content is not read
 }
 
 // Place is the row's place in the order of its kind.

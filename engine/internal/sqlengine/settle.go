@@ -110,6 +110,9 @@ func (w *work) settle(t codec.Token, s *engine.Settlement) engine.Settled {
 	if x.Kind == Dead && v.State.Live() && !w.revive(x) {
 		return engine.Settled{Err: lost(w.queues[x.Queue].Name, t.ID)}
 	}
+	if x.Kind != Leased {
+		x.Worker = x.lapsedFrom()
+	}
 	if v.State != engine.Leased {
 		x.Nonce = nil
 	}
@@ -123,9 +126,10 @@ func (w *work) settle(t codec.Token, s *engine.Settlement) engine.Settled {
 	case engine.Leased:
 		x.Kind, x.Ends = Leased, w.deadline(x, s.TTR)
 	default:
-		if x.Attempt = v.Attempt; s.Do == engine.Retry {
-			x.LastError = v.Reason
+		if s.Do == engine.Retry {
+			x.fail(w.ms, v.Reason)
 		}
+		x.Attempt = v.Attempt
 		x.wait(v.Due)
 	}
 	became := engine.Settled{State: x.state(w.ms), Until: rules.Instant(x.Ends)}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
@@ -37,7 +38,7 @@ func (x *row) live() bool { return !x.gone && x.Kind != Dead }
 // locked the row, that only affects what callers see.
 func (w *work) advance(x *row) {
 	if x.Kind == Leased && x.Ends <= w.ms {
-		x.LastError = engine.Lapsed
+		x.fail(x.Ends, engine.Lapsed)
 		if x.Attempt >= x.Policy.MaxAttempts {
 			w.freeKey(x)
 			x.Kind = Dead // since its deadline
@@ -57,13 +58,32 @@ func (w *work) advance(x *row) {
 }
 
 // wait makes a row wait for a due time.
-func (x *row) wait(due int64) { x.Kind, x.Ends, x.Due = kindOf(&x.Policy), due, due }
+func (x *row) wait(due int64) {
+	x.Kind, x.Ends, x.Due, x.Worker = kindOf(&x.Policy), due, due, ""
+}
+
+// fail records that the lease of a row failed at an instant.
+func (x *row) fail(at int64, reason string) {
+	f := engine.Failure{At: rules.Instant(at), Attempt: x.Attempt, Worker: x.Worker, Reason: reason}
+	x.Failures = codec.AddFailure(x.Failures, &f)
+	x.Worker = ""
+}
+
+// lapsedFrom returns the worker of a lease that lapsed, and whose token still settles.
+func (x *row) lapsedFrom() string {
+	r := codec.Reader{B: x.Failures}
+	if all := r.Failures(); len(all) > 0 {
+		return all[len(all)-1].Worker
+	}
+	return ""
+}
 
 // die makes a row dead.
 func (w *work) die(x *row, reason string) {
 	w.freeKey(x)
 	w.queues[x.Queue].died = true
-	x.Kind, x.Ends, x.LastError, x.Nonce = Dead, w.ms, reason, nil
+	x.fail(w.ms, reason)
+	x.Kind, x.Ends, x.Nonce = Dead, w.ms, nil
 }
 
 // renew resets a message: no attempts, and no old token settles.
@@ -115,10 +135,18 @@ func (w *work) revive(x *row) bool {
 
 // info returns the Info of a row.
 func (w *work) info(x *row) engine.Info {
+	i := w.leased(x)
+	r := codec.Reader{B: x.Failures}
+	i.Failures = r.Failures()
+	return i
+}
+
+// leased is info without Failures.
+func (w *work) leased(x *row) engine.Info {
 	i := engine.Info{
 		ID: x.ID, Queue: w.queues[x.Queue].Name, Key: x.Key, State: x.state(w.ms),
 		Due: rules.Instant(x.Due), Created: rules.Instant(x.Created / 1000), Expires: rules.Instant(x.Expires), Attempt: x.Attempt,
-		Content: x.Content, Policy: x.Policy, LastError: x.LastError,
+		Content: x.Content, Policy: x.Policy, LastError: string(codec.LastReason(x.Failures)), Worker: x.Worker,
 	}
 	i.Backoff = slices.Clone(i.Backoff)
 	switch i.State {

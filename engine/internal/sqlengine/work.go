@@ -445,7 +445,7 @@ func (w *work) clean() {
 // moved reports whether a column that changes with the state has changed.
 func (x *row) moved() bool {
 	a, b := &x.Row, &x.was
-	same := a.Kind == b.Kind && a.Ends == b.Ends && a.Due == b.Due && a.Expires == b.Expires && a.Attempt == b.Attempt && a.LastError == b.LastError
+	same := a.Kind == b.Kind && a.Ends == b.Ends && a.Due == b.Due && a.Expires == b.Expires && a.Attempt == b.Attempt
 	return !same || (a.Nonce == nil) != (b.Nonce == nil) || a.Nonce != nil && *a.Nonce != *b.Nonce
 }
 

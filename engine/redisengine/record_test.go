@@ -226,6 +226,23 @@ func TestScriptsReadRecords(t *testing.T) {
 	})
 }
 
+// TestWorkerOfTheUsual: messages of the usual policy, which scripts lease in a way of their own,
+// keep the worker too.
+func TestWorkerOfTheUsual(t *testing.T) {
+	t.Parallel()
+	e := openStore(t, redistest.Start(t).URL())
+	push(t, e, engine.Message{Queue: "q"}, engine.Message{Queue: "q", Key: "key"})
+	g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 2, Worker: "w"}})
+	if err != nil || len(g.Queues[0].Messages) != 2 {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	for _, l := range g.Queues[0].Messages {
+		if i, err := e.Get(t.Context(), engine.Ref{Queue: "q", ID: l.ID}); err != nil || l.Worker != "w" || i.Worker != "w" {
+			t.Errorf("leased by %q, shown is %q, %v", l.Worker, i.Worker, err)
+		}
+	}
+}
+
 // TestRecordCutShortIsDamaged: a record may be cut anywhere but in the body, whose length is
 // not stored.
 func TestRecordCutShortIsDamaged(t *testing.T) {

@@ -78,7 +78,7 @@ func otherSession(t *testing.T, raw string) outage.Locks {
 
 func TestOutageLocked(t *testing.T) {
 	t.Parallel()
-	for _, limit := range []struct{ name, time, hint string }{{"lock_wait_timeout", "1", ""}, {"max_statement_time", "0.8", "time limit for statements"}} {
+	for _, limit := range []struct{ name, time, hint string }{{"lock_wait_timeout", "1", ""}, {"max_statement_time", "3", "time limit for statements"}} {
 		t.Run(limit.name, func(t *testing.T) {
 			t.Parallel()
 			if limit.name == "max_statement_time" && mysqltest.IsMySQL() {

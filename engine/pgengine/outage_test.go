@@ -55,7 +55,7 @@ func otherSession(t *testing.T, raw string) outage.Locks {
 
 func TestOutageLocked(t *testing.T) {
 	t.Parallel()
-	for _, limit := range []struct{ name, time, hint string }{{"lock_timeout", "100", ""}, {"statement_timeout", "1000", "statement_timeout"}} {
+	for _, limit := range []struct{ name, time, hint string }{{"lock_timeout", "100", ""}, {"statement_timeout", "3000", "statement_timeout"}} {
 		t.Run(limit.name, func(t *testing.T) {
 			t.Parallel()
 			raw := pgtest.Shared(t)

@@ -144,3 +144,148 @@ func TestDeathsByLapseAreLogged(t *testing.T) {
 		t.Errorf("the log says %s", log.String())
 	}
 }
+
+// counted returns the sum of the counts in a log's lines with a text, and how many lines there are.
+func counted(t *testing.T, log, text string) (sum, lines int) {
+	t.Helper()
+	for line := range strings.Lines(log) {
+		if !strings.Contains(line, text) {
+			continue
+		}
+		var times int
+		_, after, _ := strings.Cut(line, "times=")
+		if _, err := fmt.Sscan(after, &times); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		sum, lines = sum+times, lines+1
+	}
+	return sum, lines
+}
+
+// What is counted is logged when the worker ends, though the client stays open.
+func TestEndOfAWorkerLogsWhatItCounted(t *testing.T) {
+	var log logged
+	synctest.Test(t, func(t *testing.T) {
+		c := tarry.New(memengine.New(nil), &tarry.Config{Logger: log.logger()})
+		defer c.Close()
+		w := tarry.NewWorker(c, nil)
+		tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error { return errors.New("no route") })
+		for range 100 {
+			push(t, c, "q", "x", tarry.MaxAttempts(1))
+		}
+		stop := run(t, w)
+		pass(time.Second)
+		stop()
+		for _, text := range []string{"a handler failed", "a message is dead"} {
+			if n, lines := counted(t, log.String(), text); n != 100 || lines > 11 {
+				t.Errorf("%q: %d counted in %d lines: %s", text, n, lines, log.String())
+			}
+		}
+	})
+}
+
+// Lost leases and stuck handlers get a line at once, and then one a minute.
+func TestLostLeasesAndStuckHandlersTakeFewLines(t *testing.T) {
+	var log logged
+	s := newStage()
+	s.settle = func(ctx context.Context, in []engine.Settlement) ([]engine.Settled, error) {
+		if in[0].Do == engine.Extend {
+			return nil, engine.ErrUnavailable
+		}
+		return s.Engine.Settle(ctx, in)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := tarry.New(s, &tarry.Config{Logger: log.logger()})
+		w := tarry.NewWorker(c, nil)
+		release := make(chan struct{})
+		tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error {
+			<-release
+			return nil
+		})
+		stop := run(t, w)
+		for range 50 {
+			push(t, c, "q", "x", tarry.TTR(time.Second))
+		}
+		pass(10 * time.Second)
+		for _, text := range []string{"a lease was lost while", "a handler is stuck"} {
+			if n, lines := counted(t, log.String(), text); n != 1 || lines != 1 {
+				t.Errorf("%q: at first %d in %d lines", text, n, lines)
+			}
+		}
+		pass(time.Minute)
+		for _, text := range []string{"a lease was lost while", "a handler is stuck"} {
+			if n, lines := counted(t, log.String(), text); n != 50 || lines != 2 {
+				t.Errorf("%q: after a minute %d in %d lines", text, n, lines)
+			}
+		}
+		close(release)
+		stop()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// stubborn is a log handler that blocks in every call until it is released.
+type stubborn struct {
+	slog.Handler
+	release chan struct{}
+}
+
+func (h stubborn) Enabled(ctx context.Context, l slog.Level) bool {
+	<-h.release
+	return h.Handler.Enabled(ctx, l)
+}
+
+// Handlers, settlements and leases wait for no log, whatever call of it blocks.
+func TestABlockedLogHoldsUpNothing(t *testing.T) {
+	var log logged
+	synctest.Test(t, func(t *testing.T) {
+		h := stubborn{log.logger().Handler(), make(chan struct{})}
+		c := tarry.New(memengine.New(nil), &tarry.Config{Logger: slog.New(h)})
+		w := tarry.NewWorker(c, nil)
+		tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error { return errors.New("no route") })
+		for range 10 {
+			push(t, c, "q", "x", tarry.MaxAttempts(2), tarry.Backoff(time.Second))
+		}
+		stop := run(t, w)
+		pass(10 * time.Second)
+		if q, err := c.Queue(t.Context(), "q"); err != nil || q.Dead != 10 {
+			t.Errorf("%d of 10 messages are dead: %v", q.Dead, err)
+		}
+		close(h.release)
+		stop()
+		if n, _ := counted(t, log.String(), "a message is dead"); n != 10 {
+			t.Errorf("%d deaths of 10 are in the log: %s", n, log.String())
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// slog.DiscardHandler turns the log off, whatever slog's default is.
+func TestDiscardHandlerTurnsTheLogOff(t *testing.T) {
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	var log logged
+	slog.SetDefault(log.logger())
+	synctest.Test(t, func(t *testing.T) {
+		c := tarry.New(memengine.New(nil), &tarry.Config{Logger: slog.New(slog.DiscardHandler)})
+		w := tarry.NewWorker(c, nil)
+		tarry.Handle(w, bytesTopic, func(_ context.Context, m *tarry.Message[string]) error { return alwaysFails(m) })
+		p := push(t, c, "q", "x", tarry.MaxAttempts(1))
+		stop := run(t, w)
+		pass(2 * time.Minute)
+		stop()
+		if m, err := c.Get(t.Context(), tarry.Ref{Queue: "q", ID: p.ID}); err != nil || m.State != tarry.Dead {
+			t.Errorf("the message is %v: %v", m.State, err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if log.String() != "" {
+		t.Errorf("the log says %s", log.String())
+	}
+}

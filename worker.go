@@ -111,9 +111,9 @@ type WorkerConfig struct {
 	// Logger gets panics of handlers with their stack, lost leases, stuck handlers, and
 	// failures between worker and engine. Without OnError it also gets failed handlers and
 	// dead messages. Repeated trouble is logged at once, and then once a minute for each
-	// queue, with its count. The first ten deaths, lost leases and stuck handlers get a line
-	// each. Beyond 32 pairs of trouble and queue at a time, queues share a line. Nothing
-	// waits for the logger: see Config.Logger. Default: the client's logger.
+	// queue, with its count and the newest error, and at the end of Run. The first ten
+	// deaths get a line each. Beyond 32 pairs of trouble and queue at a time, queues share a
+	// line. Nothing waits for the logger: see Config.Logger. Default: the client's logger.
 	Logger *slog.Logger
 }
 

@@ -43,7 +43,7 @@ type RouterConfig struct {
 	Middleware []tarry.Middleware
 
 	// Logger gets failures to forward: for each route the first at once, then one line a
-	// minute with their number. Default: slog.Default().
+	// minute with their number. Nothing waits for it. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -85,7 +85,7 @@ func NewRouter(c *tarry.Client, cfg *RouterConfig) *Router {
 	if c.Capabilities().LeaseWait {
 		r.cfg.MaxQueues = min(r.cfg.MaxQueues, tarry.MaxBatch)
 	}
-	r.cfg.Logger = cmp.Or(r.cfg.Logger, slog.Default())
+	r.cfg.Logger = notify.Logger(cmp.Or(r.cfg.Logger, slog.Default()))
 	r.trouble = notify.NewTroubleLog(r.cfg.Logger)
 	return r
 }
@@ -180,6 +180,7 @@ func (r *Router) Run(ctx context.Context) error {
 		err = errors.Join(err, e)
 	}
 	r.trouble.Flush()
+	notify.FlushLog(r.cfg.Logger)
 	return err
 }
 

@@ -35,7 +35,9 @@ func Logger(l *slog.Logger) *slog.Logger {
 	a.out = &Notifier[logLine]{
 		Call: func(l logLine) {
 			defer func() { _ = recover() }() // there is nowhere else to report it
-			_ = l.to.Handle(context.Background(), l.record)
+			if l.to.Enabled(context.Background(), l.record.Level) {
+				_ = l.to.Handle(context.Background(), l.record)
+			}
 			if n := missed.Swap(0); n > 0 {
 				r := slog.NewRecord(time.Now(), slog.LevelWarn, "the log was too slow for some lines", 0)
 				r.Add("missed", n)
@@ -54,6 +56,9 @@ func FlushLog(l *slog.Logger) {
 		a.out.Flush(logPatience)
 	}
 }
+
+// Enabled leaves the answer to the goroutine: the user's handler might block.
+func (a *asyncHandler) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle queues the record.
 func (a *asyncHandler) Handle(_ context.Context, r slog.Record) error {

@@ -73,7 +73,6 @@ func (l *TroubleLog) logPending(k key, e *entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.all[k] != e: // flushed meanwhile
 	case e.pending == 0:
 		delete(l.all, k)
 	default:
@@ -82,16 +81,14 @@ func (l *TroubleLog) logPending(k key, e *entry) {
 	}
 }
 
-// Flush logs what is pending, and drops all entries.
+// Flush logs what is pending at once. What comes later still gets a line a minute.
 func (l *TroubleLog) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for k, e := range l.all {
-		e.timer.Stop()
+	for _, e := range l.all {
 		if e.pending > 0 {
 			l.write(e)
 		}
-		delete(l.all, k)
 	}
 }
 

@@ -52,9 +52,7 @@ func (w *Worker) drain(op string) error {
 	if !w.faults.Flush(drainGrace) {
 		w.cfg.Logger.Warn("OnError did not return in time; it gets the remaining errors when it does", "errors", w.faults.Pending())
 	}
-	if w.cfg.Trouble == nil {
-		w.trouble.Flush()
-	}
+	w.trouble.Flush()
 	notify.FlushLog(w.cfg.Logger)
 
 	e := &engine.Error{Op: op, Err: context.DeadlineExceeded}

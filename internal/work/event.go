@@ -127,8 +127,8 @@ var (
 	handlerFailed  = notify.Trouble{Text: "a handler failed", Level: slog.LevelWarn}
 	messageDied    = notify.Trouble{Text: "a message is dead", Level: slog.LevelWarn, First: 10}
 	messagesLapsed = notify.Trouble{Text: "messages are dead: their last lease lapsed", Level: slog.LevelWarn, First: 10}
-	lostLease      = notify.Trouble{Text: "a lease was lost while its handler ran", Level: slog.LevelWarn, First: 10}
-	stuckHandler   = notify.Trouble{Text: "a handler is stuck: it has not returned though its context has ended", Level: slog.LevelWarn, First: 10}
+	lostLease      = notify.Trouble{Text: "a lease was lost while its handler ran", Level: slog.LevelWarn}
+	stuckHandler   = notify.Trouble{Text: "a handler is stuck: it has not returned though its context has ended", Level: slog.LevelWarn}
 	cameAgain      = notify.Trouble{Text: "a message came again while its handler still runs here; it was postponed", Level: slog.LevelWarn}
 	unsettled      = notify.Trouble{Text: "a result came too late, or could not be sent to the engine", Level: slog.LevelWarn, First: 10}
 	unconfirmed    = notify.Trouble{Text: "results were sent, but the engine's answers were lost", Level: slog.LevelInfo}

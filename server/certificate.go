@@ -94,18 +94,18 @@ func (c *Certificate) tell(leaf *x509.Certificate) {
 	c.log.Log(context.Background(), level, message, "end", leaf.NotAfter.UTC(), "file", c.path)
 }
 
-// trouble returns the problem with the certificate; nil: none.
-func (c *Certificate) trouble(now time.Time) *wire.Trouble {
+// trouble returns the problem with the certificate; "": none.
+func (c *Certificate) trouble(now time.Time) (message, hint string) {
 	leaf := c.files.Get().leaf
 	left := leaf.NotAfter.Sub(now).Round(time.Minute)
-	const hint = "put a new one, with its key, in the place of the files that --tls-cert and --tls-key name: they are read again by themselves"
+	hint = "put a new one, with its key, in the place of the files that --tls-cert and --tls-key name: they are read again by themselves"
 	switch {
 	case left <= 0:
-		return &wire.Trouble{Message: "the server's certificate has ended, on " + leaf.NotAfter.UTC().Format(wire.TimeFormat), Hint: hint}
+		return "the server's certificate has ended, on " + leaf.NotAfter.UTC().Format(wire.TimeFormat), hint
 	case endsSoon(leaf, now):
-		return &wire.Trouble{Message: fmt.Sprintf("the server's certificate ends in %s, on %s", lasting(left), leaf.NotAfter.UTC().Format(wire.TimeFormat)), Hint: hint}
+		return fmt.Sprintf("the server's certificate ends in %s, on %s", lasting(left), leaf.NotAfter.UTC().Format(wire.TimeFormat)), hint
 	}
-	return nil
+	return "", ""
 }
 
 // lasting returns a duration for people to read: in days from two days on.

@@ -167,6 +167,8 @@ POST /v1/queues/null/messages {"headers":{"a":null}}
 GET /v1/info
 GET /healthz
 GET /readyz
+GET /v1/problems
+GET /v1/problems?late=x
 GET /
 GET /v1/queues/orders/nope
 GET /v1/queues/orders/

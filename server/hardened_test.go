@@ -95,7 +95,7 @@ func TestTheAuditLogCannotBeWritten(t *testing.T) {
 	if !strings.Contains(log.String(), `\"what\":\"pause\",\"who\":\"ann\"`) || lost != 1 {
 		t.Errorf("%d lost, logged was %s", lost, log)
 	}
-	if w := g.ask(operator, "GET", "/readyz", ""); w.Code != 200 || !strings.Contains(w.Body.String(), `{"status":"ready","problems":[{"message":"the audit log cannot be written: no space left on device; lines missing: 1","hint":`) {
+	if w := g.ask(operator, "GET", "/readyz", ""); w.Code != 200 || !strings.Contains(w.Body.String(), `{"status":"ready","problems":[{"problem":"server","message":"the audit log cannot be written: no space left on device; lines missing: 1","hint":`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	if w := g.ask("", "GET", "/readyz", ""); w.Code != 200 || w.Body.String() != `{"status":"ready"}` {

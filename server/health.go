@@ -47,18 +47,18 @@ func (s *Server) readyz(x *exchange, r *http.Request) error {
 	err := s.c.Ready(ctx)
 	switch {
 	case err == nil:
-		var troubles []wire.Trouble
-		if s.knows(r) {
-			troubles = s.troubles()
+		var all []Problem
+		if s.knows(x, r) {
+			all = s.readyProblems(ctx, x)
 		}
-		return s.answer(x, func(b []byte) []byte { return wire.AppendReady(b, troubles) })
+		return s.answer(x, func(b []byte) []byte { return wire.AppendReady(b, all) })
 	case errors.Is(err, engine.ErrNoSpace):
 		return refusal(http.StatusInsufficientStorage, engine.Code(err), "pushes fail: "+engine.ErrNoSpace.Error(), wire.Shown(err).Hint)
 	case ctx.Err() != nil:
 		return refusal(http.StatusServiceUnavailable, "unavailable", "the engine has not answered for "+readyTimeout.String(),
 			"see to what is behind the engine "+s.c.Capabilities().Name+": its disk, its server, the network in between")
 	}
-	if !s.knows(r) { // the error may name hosts, users and databases
+	if !s.knows(x, r) { // the error may name hosts, users and databases
 		s.cfg.Logger.Error("the engine does not work", "error", err)
 		return refusal(http.StatusServiceUnavailable, "unavailable", "the engine does not work", "the server's log says why; so does this page with a valid token")
 	}
@@ -67,37 +67,49 @@ func (s *Server) readyz(x *exchange, r *http.Request) error {
 		cmp.Or(f.Hint, "see to what is behind the engine "+s.c.Capabilities().Name+", and to the server's log"))
 }
 
-// knows reports whether a request has a valid token, or needs none.
-func (s *Server) knows(r *http.Request) bool {
+// knows reports whether a request has a valid token, which it notes, or needs none.
+func (s *Server) knows(x *exchange, r *http.Request) bool {
 	if s.cfg.Guard == nil {
 		return true
 	}
-	_, unknown := s.cfg.Guard.Who(r)
-	return unknown == nil
+	token, unknown := s.cfg.Guard.Who(r)
+	if unknown != nil {
+		return false
+	}
+	x.token = token
+	return true
 }
 
-// troubles returns the problems that do not keep requests from being answered.
-func (s *Server) troubles() (all []wire.Trouble) {
-	if e, ok := s.c.Engine().(engine.Troubler); ok {
-		for _, t := range e.Troubles() {
-			all = append(all, wire.Trouble(t))
-		}
+// readyProblems returns the problems for a probe. It does not wait for a slow look at the
+// queues.
+func (s *Server) readyProblems(ctx context.Context, x *exchange) []Problem {
+	ctx, cancel := context.WithTimeout(ctx, 2*probePatience)
+	defer cancel()
+	found, _ := s.found(ctx, probePatience)
+	return s.told(x, found).Problems
+}
+
+// ownProblems returns the server's problems that do not keep requests from being answered.
+func (s *Server) ownProblems() []Problem {
+	all := []Problem{}
+	note := func(message, hint string) {
+		all = append(all, Problem{Problem: "server", Message: message, Hint: hint})
 	}
 	if s.cfg.Guard != nil {
 		if err := s.cfg.Guard.Trouble(); err != nil {
-			all = append(all, wire.Trouble{Message: "the tokens cannot be read again, and those read before are good: " + err.Error(),
-				Hint: "mend the file, or put it back: what is revoked meanwhile stays good"})
+			note("the tokens cannot be read again, and those read before are good: "+err.Error(),
+				"mend the file, or put it back: what is revoked meanwhile stays good")
 		}
 	}
 	if s.cfg.Audit != nil {
 		if err := s.cfg.Audit.Trouble(); err != nil {
-			all = append(all, wire.Trouble{Message: "the audit log cannot be written: " + err.Error(),
-				Hint: "make room where it lies, or let the server write there; changes go on meanwhile, and their lines are in the server's log"})
+			note("the audit log cannot be written: "+err.Error(),
+				"make room where it lies, or let the server write there; changes go on meanwhile, and their lines are in the server's log")
 		}
 	}
 	if s.cfg.Certificate != nil {
-		if t := s.cfg.Certificate.trouble(time.Now()); t != nil {
-			all = append(all, *t)
+		if message, hint := s.cfg.Certificate.trouble(time.Now()); message != "" {
+			note(message, hint)
 		}
 	}
 	return all

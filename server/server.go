@@ -28,6 +28,7 @@ type Server struct {
 	waits        atomic.Int64 // lease requests that wait
 	live         *sampler
 	failureLines failures
+	lookout      lookout
 
 	document func() []byte // returns the OpenAPI document, made at its first use
 }

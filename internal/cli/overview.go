@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,7 +28,7 @@ type queueRow struct {
 // overview is the queues and the problems at one moment, for tarry status and tarry top.
 type overview struct {
 	finder
-	hurry  time.Duration // how long to look for deaths, and so perhaps find fewer; 0: until all are found
+	hurry  time.Duration // how long to look for problems, and so perhaps find fewer; 0: until all are found
 	trends bool          // a server keeps trends
 	more   bool          // there are more queues than these
 	rows   []*queueRow
@@ -42,7 +41,7 @@ type overview struct {
 // rateSpan is the span over which rates are taken.
 const rateSpan = time.Minute
 
-// look asks for at most this many queues, the first by name, and finds their problems. It
+// look asks for at most this many queues, the first by name, and for the problems. It
 // asks for the trends of a span, step by step.
 func (o *overview) look(ctx context.Context, c *tarry.Client, span, step time.Duration, most int) error {
 	trends, kept, err := trendsOf(ctx, c, span, step)
@@ -57,46 +56,35 @@ func (o *overview) look(ctx context.Context, c *tarry.Client, span, step time.Du
 		if o.more = len(o.rows) == most; o.more {
 			break
 		}
-		o.add(q, trends[q.Queue], span, step)
+		o.add(q, trends[q.Queue], step)
 		delete(trends, q.Queue)
 	}
 	for _, name := range slices.Sorted(maps.Keys(trends)) { // queues that no longer hold anything
 		if t := trends[name]; !o.more && latenessKnown(&t.Lateness) {
-			o.add(tarry.QueueInfo{Queue: name}, t, span, step)
+			o.add(tarry.QueueInfo{Queue: name}, t, step)
 		}
 	}
-	if err := o.allDeaths(ctx, c); err != nil {
-		return err
-	}
-	o.store(c)
-	slices.SortStableFunc(o.Problems, func(x, y problem) int { return cmp.Compare(x.Queue, y.Queue) })
-	return nil
+	return o.problemsOf(ctx, c)
 }
 
-// allDeaths finds the recent deaths of all queues, which takes a call for each queue that has
-// dead messages.
-func (o *overview) allDeaths(ctx context.Context, c *tarry.Client) error {
-	caps, limit := c.Capabilities(), ctx
+// problemsOf finds the problems, or as many as it can in a hurry.
+func (o *overview) problemsOf(ctx context.Context, c *tarry.Client) error {
+	limit := ctx
 	if o.hurry > 0 {
 		var cancel context.CancelFunc
 		limit, cancel = context.WithTimeout(ctx, o.hurry)
 		defer cancel()
 	}
-	for _, r := range o.rows {
-		n := len(o.Problems)
-		if err := o.deaths(limit, c, &caps, r.QueueInfo); err != nil {
-			if limit.Err() != nil && ctx.Err() == nil {
-				return nil
-			}
-			return err
-		}
-		r.bad += len(o.Problems) - n
+	err := o.find(limit, c, o.rows)
+	o.count(o.rows)
+	if limit.Err() != nil && ctx.Err() == nil {
+		return nil
 	}
-	return nil
+	return err
 }
 
-// add adds a queue and its problems, but for deaths.
-func (o *overview) add(q tarry.QueueInfo, t *wire.QueueTrend, span, step time.Duration) {
+// add adds a queue.
+func (o *overview) add(q tarry.QueueInfo, t *wire.QueueTrend, step time.Duration) {
 	r := &queueRow{QueueInfo: q}
 	if o.trends {
 		r.trend = new(wire.Happened)
@@ -108,12 +96,6 @@ func (o *overview) add(q tarry.QueueInfo, t *wire.QueueTrend, span, step time.Du
 			r.late = t.Lateness
 		}
 	}
-	n := len(o.Problems)
-	o.backlog(q)
-	if len(o.Problems) == n {
-		o.wasLate(q.Queue, &r.late, span)
-	}
-	r.bad = len(o.Problems) - n
 	o.rows = append(o.rows, r)
 
 	o.sum.Scheduled, o.sum.Ready, o.sum.Leased, o.sum.Dead = o.sum.Scheduled+q.Scheduled, o.sum.Ready+q.Ready, o.sum.Leased+q.Leased, o.sum.Dead+q.Dead

@@ -17,10 +17,11 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/httpengine"
 	"github.com/tarryhq/tarry/internal/wire"
+	"github.com/tarryhq/tarry/server"
 )
 
 func (p *Program) statusCommand() *cobra.Command {
-	late, ready := tardy, false
+	late, ready := server.LateAfter, false
 	cmd := p.client(showEmpty, &cobra.Command{
 		Use:   "status",
 		Short: "Show health, backlog, problems and their remedies",
@@ -136,8 +137,14 @@ type status struct {
 // ask asks for everything. If the store is not ready, that is one problem among others, and
 // ask still finds as much as it can.
 func (s *status) ask(ctx context.Context, c *tarry.Client) (err error) {
-	if s.Ready, err = s.readiness(ctx, c); err != nil || !s.Counts {
+	if s.Ready, err = s.readiness(ctx, c); err != nil {
 		return err
+	}
+	if !s.Counts {
+		if err := s.find(ctx, c, nil); s.Ready {
+			return err
+		}
+		return nil
 	}
 	if err := s.look(ctx, c, lateSpan, lateSpan, math.MaxInt); err != nil && s.Ready {
 		return err
@@ -199,7 +206,7 @@ func (s *status) print(o *printer) {
 		state = "not ready"
 	}
 	o.say("%s: %s", s.watched.String(), state)
-	printProblems(o, s.Problems)
+	printProblems(o, &s.finder)
 	if !s.Counts {
 		o.say("what the queues hold this engine cannot tell")
 		return

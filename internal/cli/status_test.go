@@ -76,7 +76,7 @@ func TestStatusOfManyQueues(t *testing.T) {
 		if i == 77 {
 			q.Ready, q.Leased, q.OldestReady = 5, 2, s.now.Add(-time.Hour)
 		}
-		s.add(q, nil, lateSpan, lateSpan)
+		s.add(q, nil, lateSpan)
 	}
 	if err := s.ask(t.Context(), c); err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestStatusTellsHowLateMessagesWere(t *testing.T) {
 		t.Fatal(err, g)
 	}
 	run1(t, w, step{args: "status", code: exitFailed,
-		stdout: `tarry .*: ready\n! mail: of 1 messages handed out within 15m one in a hundred came later than (59|1h)\S*, the worst 1h\S* late\n  see when .*` +
+		stdout: `tarry .*: ready\n! mail: of 1 message handed out within 15m one in a hundred came later than (59|1h)\S*, the worst 1h\S* late\n  see when .*` +
 			`(?s:.*)QUEUE .* LATE P50  P99  WORST\nmail  0  0  1  0  -  -  -  \S+  \S+  1h\S*\nother  1  0  0  0  AWAY  -  -  -  -  -\n`,
 		stderr: `tarry: there is 1 problem .*\n`})
 	run1(t, w, step{args: "status --late 2h", stdout: `tarry .*: ready\nno problems\n(?s:.*)`})

@@ -13,6 +13,7 @@ import (
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/internal/wait"
 	"github.com/tarryhq/tarry/internal/wire"
+	"github.com/tarryhq/tarry/server"
 )
 
 // topFlags are the flags of tarry top, besides those of all client commands.
@@ -32,13 +33,13 @@ const (
 	topStep = 10 * time.Second
 	topMost = 10_000 // queues
 
-	// topDeaths is how long a look may take to find deaths, so that many queues with dead
+	// topHurry is how long a look may take to find problems, so that many queues with dead
 	// messages do not hold up the rest.
-	topDeaths = 2 * time.Second
+	topHurry = 2 * time.Second
 )
 
 func (p *Program) topCommand() *cobra.Command {
-	f := topFlags{late: tardy, interval: defaultInterval}
+	f := topFlags{late: server.LateAfter, interval: defaultInterval}
 	cmd := p.client(showEmpty, &cobra.Command{
 		Use:   "top",
 		Short: "Watch the queues in the terminal: due, late and to come",
@@ -119,7 +120,7 @@ func (p *Program) console() (in, out *os.File) {
 func (p *Program) topLook(ctx context.Context, c *tarry.Client, late time.Duration) (*overview, error) {
 	ctx, cancel := withTimeout(ctx, p.target.timeout)
 	defer cancel()
-	o := &overview{hurry: topDeaths, finder: finder{late: late, now: p.Now(), Problems: []problem{}}}
+	o := &overview{hurry: topHurry, finder: finder{late: late, now: p.Now(), Problems: []problem{}}}
 	if _, err := o.readiness(ctx, c); err != nil {
 		return o, err
 	}
@@ -174,7 +175,7 @@ func (p *Program) topRound(ctx context.Context, c *tarry.Client, f *topFlags, w 
 // printTop prints a round as a table.
 func printTop(o *printer, v *overview, rows []*queueRow, w watched) {
 	o.say("%s, %s", w.String(), formatTime(v.now))
-	printProblems(o, v.Problems)
+	printProblems(o, &v.finder)
 	o.say("%s", v.sums())
 	if v.more {
 		o.say("there are more queues than these, which are the first by name")

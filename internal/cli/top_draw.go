@@ -119,7 +119,7 @@ func (s *topScreen) worst(all []problem, most int) (lines []string) {
 		if i == most-1 && len(all) > most {
 			return append(lines, styleBad.Styled(fmt.Sprintf("! and %s; ! shows all", counted(len(all)-i, "problem"))))
 		}
-		lines = append(lines, styleBad.Styled("! "+shown(oneCell(p.about())))+styleSoft.Styled("  "+shown(p.Hint)))
+		lines = append(lines, styleBad.Styled("! "+shown(oneCell(about(&p))))+styleSoft.Styled("  "+shown(p.Hint)))
 	}
 	return lines
 }
@@ -127,7 +127,7 @@ func (s *topScreen) worst(all []problem, most int) (lines []string) {
 // wrapped returns all problems, with what to do about each.
 func (s *topScreen) wrapped() (lines []string) {
 	for _, p := range s.Problems {
-		text := styleBad.Styled("! "+shown(oneCell(p.about()))) + "\n  " + shown(p.Hint)
+		text := styleBad.Styled("! "+shown(oneCell(about(&p)))) + "\n  " + shown(p.Hint)
 		lines = append(lines, strings.Split(ansi.Wrap(text, s.width, ""), "\n")...)
 	}
 	return lines

@@ -12,6 +12,7 @@ import (
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/memengine"
+	"github.com/tarryhq/tarry/server"
 )
 
 const topHead = `QUEUE  READY  SCHED  LEASED  DEAD  P50  P99  IN/S  OUT/S  NEXT  OLDEST\n`
@@ -84,17 +85,17 @@ func TestTopFindsDeaths(t *testing.T) {
 		bury(t, c, queue)
 	}
 	p := Program{Now: time.Now}
-	o, err := p.topLook(t.Context(), c, tardy)
-	if err != nil || len(o.Problems) != 2 || o.Problems[1].Queue != "news" || !strings.HasPrefix(o.Problems[0].about(), "mail: 2 messages died within 15m, the last of: no such order") ||
+	o, err := p.topLook(t.Context(), c, server.LateAfter)
+	if err != nil || len(o.Problems) != 2 || o.Problems[1].Queue != "news" || !strings.HasPrefix(about(&o.Problems[0]), "mail: 2 messages died within 15m, the last of: no such order") ||
 		!strings.HasPrefix(o.Problems[0].Hint, "tarry dead ls mail --newest shows why; ") {
 		t.Errorf("%+v, %v", o.Problems, err)
 	}
-	s := status{Counts: true, overview: overview{finder: finder{late: tardy, now: time.Now()}}} // it looks for as long as it takes
-	if err := s.ask(t.Context(), c); err != nil || len(s.Problems) != 2 || s.Problems[1].about() != "news: 1 message died within 15m, the last of: no such order" || s.rows[0].bad != 1 {
+	s := status{Counts: true, overview: overview{finder: finder{late: server.LateAfter, now: time.Now()}}} // it looks for as long as it takes
+	if err := s.ask(t.Context(), c); err != nil || len(s.Problems) != 2 || about(&s.Problems[1]) != "news: 1 message died within 15m, the last of: no such order" || s.rows[0].bad != 1 {
 		t.Errorf("the status: %+v, %v", s.Problems, err)
 	}
-	p.Now = func() time.Time { return time.Now().Add(2 * lately) }
-	if o, err := p.topLook(t.Context(), c, tardy); err != nil || len(o.Problems) != 0 {
+	p.Now = func() time.Time { return time.Now().Add(2 * server.DiedWithin) }
+	if o, err := p.topLook(t.Context(), c, server.LateAfter); err != nil || len(o.Problems) != 0 {
 		t.Errorf("long after: %+v, %v", o.Problems, err)
 	}
 }
@@ -122,7 +123,7 @@ func TestTopDoesNotAwaitAllDeaths(t *testing.T) {
 		p := Program{Now: time.Now}
 		p.target.timeout = defaultTimeout
 		began := time.Now()
-		o, err := p.topLook(t.Context(), c, tardy)
+		o, err := p.topLook(t.Context(), c, server.LateAfter)
 		if err != nil || len(o.rows) != 40 || len(o.Problems) == 0 {
 			t.Fatalf("after %s: %d queues, %d problems, %v", time.Since(began), len(o.rows), len(o.Problems), err)
 		}

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"encoding/json"
-	"reflect"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -135,30 +134,15 @@ func ReadServer(data []byte) (s Server, err error) {
 // Health is the shape of the answer that a server is alive, or ready for requests.
 var Health = newShape("Health", "The server is there.", false, []field{
 	{"status", schema.Words("ok", "ready"), "", true},
-	{"problems", schema.Array(troubleFields.Ref(), 0), "what is wrong though requests are welcome, for who has a token of those that the server knows", false},
+	{"problems", schema.Array(problemFields.Ref(), 0), "what is wrong though requests are welcome, as of GET /v1/problems, for who has a token of those that the server knows", false},
 })
-
-var troubleFields = newShape("Trouble", "What is wrong with a server.", false, tagged(reflect.TypeFor[Trouble]()))
-
-// Trouble is a problem of a server that is still ready for requests.
-type Trouble struct {
-	Message string `json:"message" doc:"for people; may change"`
-	Hint    string `json:"hint" doc:"what to do about it"`
-}
 
 type readiness struct {
 	Status   string    `json:"status"`
-	Problems []Trouble `json:"problems,omitempty"`
+	Problems []Problem `json:"problems,omitempty"`
 }
 
 // AppendReady appends that the server is ready for requests, and the problems it has.
-func AppendReady(b []byte, problems []Trouble) []byte {
+func AppendReady(b []byte, problems []Problem) []byte {
 	return AppendJSON(b, readiness{"ready", problems})
-}
-
-// ReadReady reads the problems of a server that is ready.
-func ReadReady(data []byte) ([]Trouble, error) {
-	var r readiness
-	err := json.Unmarshal(data, &r)
-	return r.Problems, err
 }

@@ -109,7 +109,7 @@ var Shapes = []*Shape{
 	QueuePage.Shape, QueueHolds.Shape, ForecastAnswer.Shape, Bucket.Shape, TrendAnswer, TrendsAnswer, DeadGroupsAnswer,
 	Configuring.Shape, settingFields.Shape, Configured.Shape, answeredSettings.Shape, Pausing.Shape, Purging.Shape,
 	Redriving.Shape, Dropping.Shape, None.Shape, Counted.Shape, Redriven.Shape, Backing.Shape, BackedUp.Shape,
-	ServerTells, CallerTold, Health, troubleFields,
+	ServerTells, CallerTold, Health, ProblemsAnswer, problemFields,
 	Failed.Shape, errorFields.Shape,
 }
 

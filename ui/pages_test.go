@@ -285,6 +285,14 @@ func TestDeadLetters(t *testing.T) {
 	all := dead()
 	p.sees(".groups", "invalid signature")
 	p.until(`document.querySelectorAll(".groups > li").length === 4`)
+	// An error leads to the message that died of it last, and to the others that did.
+	for _, link := range []string{`.what a`, `.newest a:last-child`} {
+		p.run(`[...document.querySelectorAll(".groups > li")].find(e => e.innerText.includes("invalid signature")).querySelector("` + link + `").click()`)
+		p.sees(".crumbs", "merchant.notify")
+		p.sees("main", "invalid signature")
+		p.to("#/dead")
+		p.sees(".groups", "invalid signature")
+	}
 	p.run(`(() => { const f = document.querySelector("main input[type=search]"); f.value = "gone"; f.dispatchEvent(new Event("input", {bubbles: true})) })()`)
 	p.until(`document.querySelectorAll(".groups > li").length === 1`)
 	n := value[int64](p, `Number(document.querySelector(".groups strong").innerText)`)
@@ -674,7 +682,7 @@ func TestForecast(t *testing.T) {
 	if !value[bool](p, `drawn`) {
 		t.Error("the title tells of other bars than are drawn")
 	}
-	p.sees(".notice", "no worker leases them") // moves the chart down
+	p.sees(".notice", "nobody works on the queue") // moves the chart down
 	box := value[[]float64](p, `(r => [r.left, r.top, r.width, r.height])(document.querySelector(".u-over").getBoundingClientRect())`)
 	x := func(share float64) float64 { return box[0] + box[2]*share }
 	p.do(chromedp.DragAndDropXY(x(0.7), box[1]+50, x(0.97), box[1]+50, 5))
@@ -689,4 +697,31 @@ func TestForecast(t *testing.T) {
 	p.press(".forecast .segments", "1 min")
 	p.sees(".forecast .title", "1 message falls due in the next 1 min")
 	tell(p, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Tokyo"})
+}
+
+// What is wrong is shown as the server tells it, with what to do; a pause for which no
+// message waits is none of it.
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kind{})
+	w.push("late", `{}`, tarry.At(time.Now().Add(-time.Hour)))
+	if err := w.c.Pause(t.Context(), "idle", 0); err != nil {
+		t.Fatal(err)
+	}
+	p := w.open(desk, "#/")
+	p.sees(".worst", "1 message is due, the oldest for 1h")
+	p.sees(".worst", "start a worker")
+	p.misses(".worst", "idle")
+	p.sees(".queues .rows", "no worker")
+	p.sees(".queues .rows", "paused")
+	p.press(".segments", "Problems")
+	p.sees(".queues .rows", "late")
+	p.misses(".queues .rows", "idle")
+	p.to("#/queues/late")
+	p.sees(".notice", "nobody works on the queue")
+	if err := w.c.Pause(t.Context(), "late", 0); err != nil {
+		t.Fatal(err)
+	}
+	p.sees(".notice", "and the queue is paused")
+	p.sees(".notice", "tarry resume late ends the pause")
 }

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { at, get, post, say, sweep, type Swept } from "./api";
 import { ask, tell, type Done } from "./dialog";
 import { Empty, Foreign, Trouble, When } from "./parts";
-import { amend, route, toQueue } from "./route";
+import { amend, route, toMessage, toQueue } from "./route";
 import { can, may } from "./session";
 import { changes, loaded, queues, trouble, version } from "./store";
 import { count, many, visible } from "./text";
@@ -141,7 +141,7 @@ function Groups({ queue }: { queue: string }) {
             <li key={g.error}>
               <div class="what">
                 <strong class="num">{count(g.count)}</strong>
-                <a data-row href={toQueue(queue, `state=dead&order=desc`)}>
+                <a data-row href={toMessage(queue, g.ids[0]!)} title="The message that died of it last">
                   <bdi class="mono">{visible(g.example.slice(0, 400)) || "no error given"}</bdi>
                 </a>
               </div>
@@ -149,6 +149,7 @@ function Groups({ queue }: { queue: string }) {
                 {g.count > 1 ? (
                   <>
                     first <When t={g.first_died} />, last <When t={g.last_died} />
+                    <Newest queue={queue} ids={g.ids} />
                   </>
                 ) : (
                   <>
@@ -175,6 +176,22 @@ function Groups({ queue }: { queue: string }) {
         </ul>
       )}
     </section>
+  );
+}
+
+const listed = 20; // messages of a group
+
+// Newest lists the messages of a group that died last.
+function Newest({ queue, ids }: { queue: string; ids: string[] }) {
+  return (
+    <details class="newest">
+      <summary>{ids.length > listed ? `the last ${listed} messages` : "its messages"}</summary>
+      {ids.slice(0, listed).map((id) => (
+        <a key={id} class="mono" href={toMessage(queue, id)}>
+          {id}
+        </a>
+      ))}
+    </details>
   );
 }
 

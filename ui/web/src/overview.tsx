@@ -1,15 +1,14 @@
 // All queues, those with problems first.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { now, type Queue } from "./api";
+import type { Queue } from "./api";
 import { late } from "./heat";
 import { Badge, Copy, Empty, Figure, Foreign, Segments, Since, Trouble, When } from "./parts";
-import { problems, type Problem } from "./problems";
+import { kind, problems, useProblems, Wrong, type Problem } from "./problems";
 import { amend, route, toDead, toQueue } from "./route";
 import { pushTo } from "./actions";
 import { mayAnywhere } from "./session";
 import { loaded, queues, trouble, version } from "./store";
 import { count, many, rate, short } from "./text";
-import { tick } from "./time";
 import { inView, lately, type Spark } from "./trends";
 import { useWindow } from "./window";
 
@@ -53,7 +52,13 @@ export function Overview() {
   const only = (query.get("only") as Only) || "all";
   const v = version.value;
   const all = useMemo(() => [...queues.values()], [v, loaded.value]);
-  const worst = useMemo(() => problems(all, now()), [v, loaded.value, Math.floor(tick.value / 5)]);
+  useProblems();
+  const wrong = problems.value;
+  const worst = useMemo(() => {
+    const of = new Map<string, Problem>();
+    for (const p of wrong) if (p.queue && !of.has(p.queue)) of.set(p.queue, p);
+    return of;
+  }, [wrong]);
   const shown = useMemo(() => {
     const want = filter.trim().toLowerCase();
     const some = all.filter(
@@ -83,7 +88,7 @@ export function Overview() {
           {dead ? <a href={toDead()}>{count(dead)}</a> : 0}
         </Figure>
       </dl>
-      {worst.size > 0 && <Worst all={worst} />}
+      {wrong.length > 0 && <Worst all={wrong} />}
       {all.length === 0 ? (
         <First />
       ) : (
@@ -131,21 +136,24 @@ function First() {
   );
 }
 
-function Worst({ all }: { all: Map<string, Problem> }) {
+function Worst({ all: list }: { all: Problem[] }) {
   const [whole, setWhole] = useState(false);
-  const list = [...all].sort(([, a], [, b]) => b.weight - a.weight);
   const most = whole ? 100 : 5;
   return (
     <section class="worst" aria-labelledby="worst-title">
       <h2 id="worst-title">Needs attention</h2>
       <ul>
-        {list.slice(0, most).map(([queue, p]) => (
-          <li key={queue} data-row>
-            <Badge kind={p.kind} />
-            <a href={p.kind === "dead" ? toDead(queue) : toQueue(queue)}>
-              <Foreign text={queue} />
-            </a>
-            <span class="muted">{p.says}</span>
+        {list.slice(0, most).map((p) => (
+          <li key={`${p.problem} ${p.queue} ${p.queue ? "" : p.message}`} data-row>
+            <Badge kind={kind(p)} />
+            {p.queue ? (
+              <a href={p.problem === "deaths" ? toDead(p.queue) : toQueue(p.queue)}>
+                <Foreign text={p.queue} />
+              </a>
+            ) : (
+              <span />
+            )}
+            <Wrong p={p} />
           </li>
         ))}
       </ul>
@@ -188,7 +196,7 @@ function Table({ rows, worst, by, down, sort }: { rows: Queue[]; worst: Map<stri
               <a href={toQueue(q.queue)}>
                 <Foreign text={q.queue} />
               </a>
-              {worst.has(q.queue) && <Badge kind={worst.get(q.queue)!.kind} />}
+              {worst.has(q.queue) ? <Badge kind={kind(worst.get(q.queue)!)} /> : q.paused && <Badge kind="paused" />}
             </div>
             <Num n={q.scheduled} name="scheduled" />
             <Num n={q.ready} name="ready" />

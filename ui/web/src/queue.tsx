@@ -1,13 +1,13 @@
 // One queue: its forecast, lateness and messages.
 import { useEffect, useState } from "preact/hooks";
-import { now, type State } from "./api";
+import type { State } from "./api";
 import * as actions from "./actions";
 import { act } from "./dialog";
 import { Forecast } from "./forecast";
 import { Heat } from "./heat";
 import { Messages } from "./messages";
 import { Badge, Figure, Foreign, Since, Tabs, Trouble, When } from "./parts";
-import { problems } from "./problems";
+import { kind, problems, useProblems, Wrong } from "./problems";
 import { amend, route, toQueues } from "./route";
 import { can, info, may } from "./session";
 import { queues, refresh, trouble, version } from "./store";
@@ -22,13 +22,14 @@ const tabs: [State, string][] = [
 
 export function QueuePage({ queue }: { queue: string }) {
   void version.value;
+  useProblems();
   const [error, setError] = useState<unknown>(null);
   useEffect(() => void refresh(queue).catch(setError), [queue]);
   const q = queues.get(queue);
   const query = route.value.query;
   const state = (query.get("state") as State) || "scheduled";
   if (!q) return error ? <Trouble error={error} again={() => (setError(null), void refresh(queue).catch(setError))} /> : <p class="muted pad">Loading…</p>;
-  const wrong = problems([q], now()).get(queue);
+  const wrong = problems.value.filter((p) => p.queue === queue);
   const operate = may(queue, "operate");
   return (
     <>
@@ -39,7 +40,7 @@ export function QueuePage({ queue }: { queue: string }) {
         <h1>
           <Foreign text={queue} />
         </h1>
-        {wrong && <Badge kind={wrong.kind} />}
+        {wrong[0] ? <Badge kind={kind(wrong[0])} /> : q.paused && <Badge kind="paused" />}
         <div class="actions">
           {may(queue, "push") && <button onClick={() => actions.pushTo(queue)}>Push…</button>}
           {operate && can("pause") && (q.paused ? <button onClick={() => actions.resume(queue)}>Resume…</button> : <button onClick={() => actions.pause(queue)}>Pause…</button>)}
@@ -56,7 +57,11 @@ export function QueuePage({ queue }: { queue: string }) {
           Paused{q.paused_until ? <> until <When t={q.paused_until} /></> : ""}. Workers get no messages; pushes and settlements still work.
         </p>
       )}
-      {wrong && wrong.kind !== "paused" && wrong.kind !== "dead" && <p class="notice">{wrong.says[0]!.toUpperCase() + wrong.says.slice(1)}.</p>}
+      {wrong.map((p) => (
+        <p key={p.problem} class="notice">
+          <Wrong p={p} />
+        </p>
+      ))}
       {trouble.value != null && <Trouble error={trouble.value} />}
       <dl class="figures">
         <Figure name="Scheduled">{count(q.scheduled)}</Figure>

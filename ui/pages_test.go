@@ -188,6 +188,13 @@ func everyAction(t *testing.T, l look) {
 	p.undo("are saved")
 	p.sees(".toast", "old settings are back")
 
+	p.press(".actions", "Settings")
+	p.fill("dead_keep", "7d")
+	yes("Settings", q, "Save")
+	p.press(".actions", "Settings")
+	p.until(`document.querySelector("dialog [name=dead_keep]")?.value === "7d"`)
+	p.press("dialog", "Back")
+
 	p.press(".actions", "Push")
 	p.fill("key", "by hand")
 	p.fill("body", `{"big":12345678901234567890}`)
@@ -724,4 +731,29 @@ func TestProblems(t *testing.T) {
 	}
 	p.sees(".notice", "and the queue is paused")
 	p.sees(".notice", "tarry resume late ends the pause")
+}
+
+// A lapse fails an attempt after the message was due, a retry before it is due again.
+func TestLifeOfAMessageThatFailed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kind{})
+	lapsed := w.push("q", `{}`, tarry.TTR(time.Millisecond))
+	retried := w.push("r", `{}`)
+	for _, q := range []string{"q", "r"} {
+		g, err := w.c.Engine().Lease(t.Context(), []engine.Want{{Queue: q, Max: 1}})
+		if err != nil || len(g.Queues[0].Messages) != 1 {
+			t.Fatal(err, g)
+		}
+		if q == "r" {
+			w.settle(tarry.Settlement{Token: g.Queues[0].Messages[0].Token, Do: engine.Retry, When: &engine.When{In: time.Hour}})
+		}
+	}
+	p := w.open(desk, "#/")
+	for at, want := range map[string]string{
+		fmt.Sprintf("#/queues/q/messages/%s", lapsed):  "Pushed Due Failed Ready Leased Handled",
+		fmt.Sprintf("#/queues/r/messages/%s", retried): "Pushed Failed Due again Ready Leased Handled",
+	} {
+		p.to(at)
+		p.until(`[...document.querySelectorAll(".life strong")].map(e => e.innerText).join(" ") === "` + want + `"`)
+	}
 }

@@ -4,7 +4,7 @@ import { ask, type Done } from "./dialog";
 import { Foreign, When } from "./parts";
 import { queues, refresh, touch } from "./store";
 import { count, many, visible } from "./text";
-import { exact, fromInput, toInput } from "./time";
+import { exact, fromInput, inDays, toInput } from "./time";
 import { go, toMessage, toQueue } from "./route";
 import { grace, later } from "./work";
 
@@ -222,7 +222,7 @@ export async function settings(queue: string, mayWrite: boolean): Promise<void> 
           return (
             <label key={name}>
               {label}
-              <input name={name} value={v === undefined ? "" : Array.isArray(v) ? v.join(" ") : String(v)} placeholder={unset} spellcheck={false} readOnly={!mayWrite} />
+              <input name={name} value={v === undefined ? "" : Array.isArray(v) ? v.map(inDays).join(" ") : inDays(String(v))} placeholder={unset} spellcheck={false} readOnly={!mayWrite} />
             </label>
           );
         })}

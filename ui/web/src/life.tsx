@@ -4,6 +4,9 @@ import type { Message } from "./api";
 import { When } from "./parts";
 import { many } from "./text";
 
+// lapsed is the last error of a message whose last lease lapsed: unlike a retry, that moves no due time.
+const lapsed = "lease lapsed";
+
 type Step = { name: string; at?: string | null; note?: ComponentChildren; is: "past" | "now" | "next" | "bad" };
 
 function steps(m: Message, gone: boolean): Step[] {
@@ -17,10 +20,13 @@ function steps(m: Message, gone: boolean): Step[] {
   }
   const all: Step[] = [{ name: "Pushed", at: m.created, is: "past" }];
   const failed = state === "leased" ? attempt - 1 : attempt;
-  if (failed > 0 && state !== "dead") all.push({ name: "Failed", is: "bad", note: many(failed, "attempt") });
-  if (gone) return [...all, { name: "Due", at: m.due, is: "past" }, { name: "Gone", is: "now" }];
+  const failure: Step[] = failed > 0 && state !== "dead" ? [{ name: "Failed", is: "bad", note: many(failed, "attempt") }] : [];
+  const after = m.last_error === lapsed && state !== "scheduled";
+  if (!after) all.push(...failure);
+  if (gone) return [...all, { name: "Due", at: m.due, is: "past" }, ...(after ? failure : []), { name: "Gone", is: "now" }];
   const retry = failed > 0 && state === "scheduled";
   all.push({ name: retry ? "Due again" : "Due", at: m.due, is: state === "scheduled" ? "now" : "past", note: state === "scheduled" ? "waits until it is due" : undefined });
+  if (after) all.push(...failure);
   switch (state) {
     case "scheduled":
       all.push({ name: "Ready", is: "next" }, { name: "Leased", is: "next" }, { name: "Handled", is: "next" });

@@ -78,6 +78,9 @@ export function relative(t: string | number): string {
   return d > 0 ? `in ${text}` : `${text} ago`;
 }
 
+// inDays writes a duration of the API in days if it is whole ones.
+export const inDays = (text: string) => (/^\d+h$/.test(text) && parseInt(text) > 0 && parseInt(text) % 24 === 0 ? `${parseInt(text) / 24}d` : text);
+
 // parseDuration returns a duration of the API in milliseconds.
 export function parseDuration(text: string): number {
   let ms = 0;

@@ -170,8 +170,14 @@ func TestProblemsOverHTTP(t *testing.T) {
 		t.Errorf("%d problems, more: %v", len(told["problems"].([]any)), told["more"])
 	}
 	ready = a.call(200, "GET", "/readyz", "")
-	if ready["status"] != "ready" || fmt.Sprint(ready["problems"]) != fmt.Sprint(told["problems"]) {
-		t.Errorf("readyz tells %v", ready["problems"])
+	same, all := 0, told["problems"].([]any)
+	for i, p := range ready["problems"].([]any) {
+		if field(t, p, "problem") == "no_worker" && field(t, p, "queue") == field(t, all[i], "queue") {
+			same++
+		}
+	}
+	if ready["status"] != "ready" || same != len(all) {
+		t.Errorf("of %d problems readyz tells %d", len(all), same)
 	}
 	if got := a.call(200, "GET", "/v1/problems?late=2h", ""); len(got["problems"].([]any)) != 0 || got["more"] != false {
 		t.Errorf("two hours later: %v", got)

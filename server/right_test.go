@@ -502,3 +502,30 @@ func TestMe(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
+
+// A token is told of the problems of the queues that it may read, and of no others.
+func TestProblemsThatATokenSees(t *testing.T) {
+	g := newGuarded(t)
+	for _, q := range []string{"mine", "theirs"} {
+		if _, err := g.c.PushDraft(t.Context(), tarry.NewDraft(q, nil, tarry.At(time.Now().Add(-time.Hour)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reader := g.create("reader", access.Read, []string{"mine"}, time.Time{})
+	pusher := g.create("pusher", access.Push, []string{"mine"}, time.Time{})
+	for _, c := range []struct {
+		token, path, has, lacks string
+		status                  int
+	}{
+		{reader, "/v1/problems", `"queue":"mine"`, "theirs", 200},
+		{reader, "/v1/problems?late=1s", `"queue":"mine"`, "theirs", 200},
+		{reader, "/readyz", `"queue":"mine"`, "theirs", 200},
+		{pusher, "/readyz", `{"status":"ready"}`, "mine", 200},
+		{"", "/readyz", `{"status":"ready"}`, "mine", 200},
+		{pusher, "/v1/problems", "forbidden", "theirs", 403},
+	} {
+		if w := g.ask(c.token, "GET", c.path, ""); w.Code != c.status || !strings.Contains(w.Body.String(), c.has) || strings.Contains(w.Body.String(), c.lacks) {
+			t.Errorf("%s: %d %s, want %s and no %s", c.path, w.Code, w.Body, c.has, c.lacks)
+		}
+	}
+}

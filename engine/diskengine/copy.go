@@ -16,6 +16,7 @@ type messageCopy struct {
 	record.State
 	is       engine.State
 	deadline int64       // of the lease
+	worker   string      // of the lease
 	token    codec.Token // of the lease, for the caller that leased it
 	isolated bool        // it is leased by itself
 }
@@ -23,9 +24,9 @@ type messageCopy struct {
 // copyOf copies a message. Its content has been read.
 func (c *call) copyOf(m *message) messageCopy {
 	p := messageCopy{id: m.id, queue: m.q.name, key: c.keep(m, m.key), content: c.keep(m, m.content), State: m.State, is: m.state(c.ms)}
-	p.LastError = c.keep(m, m.LastError)
+	p.Failures = c.keep(m, m.Failures)
 	if p.is == engine.Leased {
-		p.deadline = m.lease.Deadline
+		p.deadline, p.worker = m.lease.Deadline, m.worker()
 	}
 	return p
 }
@@ -33,7 +34,7 @@ func (c *call) copyOf(m *message) messageCopy {
 // copyRest is about how many bytes a copy and the answer take beside the message itself.
 const copyRest = 512
 
-func (p *messageCopy) bytes() int { return len(p.key) + len(p.content) + len(p.LastError) + copyRest }
+func (p *messageCopy) bytes() int { return len(p.key) + len(p.content) + len(p.Failures) + copyRest }
 
 // copyRoom is how many bytes are allocated at a time for bytes that are kept.
 const copyRoom = 16 << 10
@@ -53,20 +54,27 @@ func (c *call) keep(m *message, b []byte) []byte {
 
 // info is the message as callers see it.
 func (p *messageCopy) info(body bool) (engine.Info, error) {
+	i, err := p.brief(body)
+	i.Failures = (&codec.Reader{B: p.Failures}).Failures() // well formed: the state was read
+	return i, err
+}
+
+// brief is info without Failures.
+func (p *messageCopy) brief(body bool) (engine.Info, error) {
 	c, err := record.ParseContent(p.content)
 	if err != nil {
 		return engine.Info{}, err
 	}
 	i := engine.Info{
 		ID: p.id, Queue: p.queue, Key: string(p.key), State: p.is, Due: rules.Instant(p.Due), Created: rules.Instant(c.Created),
-		Expires: rules.Instant(p.Expires), Attempt: p.Attempt, Content: c.Content, Policy: c.Policy, LastError: string(p.LastError),
+		Expires: rules.Instant(p.Expires), Attempt: p.Attempt, Content: c.Content, Policy: c.Policy, LastError: string(codec.LastReason(p.Failures)),
 	}
 	if !body {
 		i.Body = nil
 	}
 	switch p.is {
 	case engine.Leased:
-		i.Deadline = rules.Instant(p.deadline)
+		i.Deadline, i.Worker = rules.Instant(p.deadline), p.worker
 	case engine.Dead:
 		i.Died = rules.Instant(p.Died)
 	}
@@ -75,6 +83,6 @@ func (p *messageCopy) info(body bool) (engine.Info, error) {
 
 // lease is the answer of a lease.
 func (p *messageCopy) lease() (engine.Lease, error) {
-	i, err := p.info(true)
+	i, err := p.brief(true)
 	return engine.Lease{Info: i, Token: p.token.String()}, err
 }

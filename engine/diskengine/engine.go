@@ -68,7 +68,6 @@ const (
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("disk")
 	c.Durable, c.Atomic, c.Prompt = true, true, true
-	c.Failures, c.Workers = false, false
 	c.MaxPending = e.cfg.MaxPending
 	c.MaxBody = e.maxBody()
 	c.Window = e.cfg.tune.ready

@@ -240,7 +240,7 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]messageCopy
 			aside, most = append(aside, t), 0
 		default:
 			isolated := m.isolated()
-			p := c.hold(&m, w.TTR, w.Remote)
+			p := c.hold(&m, w)
 			p.isolated = isolated
 			room -= len(p.content)
 			*leased = append(*leased, p)
@@ -262,7 +262,7 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]messageCopy
 }
 
 // hold leases a pending message.
-func (c *call) hold(m *message, ttr time.Duration, remote bool) messageCopy {
+func (c *call) hold(m *message, w *engine.Want) messageCopy {
 	if m.lease != nil { // it has lapsed: write that down first
 		c.become(m, m.base(), m.content)
 	}
@@ -270,13 +270,14 @@ func (c *call) hold(m *message, ttr time.Duration, remote bool) messageCopy {
 	q.leaves(m.Due, m.id)
 	m.Attempt++
 	l := lease{
-		ID: uint64(m.id), Queue: q.num, Due: m.Due, Deadline: c.deadline(m, ttr), Epoch: c.e.store.Epoch, Attempt: m.Attempt,
-		Remote: remote, Given: true, Nonce: c.e.nonce(),
+		ID: uint64(m.id), Queue: q.num, Due: m.Due, Deadline: c.deadline(m, w.TTR), Epoch: c.e.store.Epoch, Attempt: m.Attempt,
+		Remote: w.Remote, Given: true, Nonce: c.e.nonce(),
 	}
 	know(&l, m)
 	setSpot(&l, m.at)
 	m.lease = q.lease(&l)
-	c.writeLease(&l)
+	q.leases.SetWorker(m.lease, w.Worker)
+	c.writeLease(m.lease)
 	c.touch(q)
 	p := c.copyOf(m)
 	p.token = codec.Token{Queue: uint64(q.num), ID: m.id, Nonce: l.Nonce}
@@ -294,12 +295,13 @@ func (c *call) deadline(m *message, ttr time.Duration) int64 {
 
 // writeLease writes a lease to the log.
 func (c *call) writeLease(l *lease) {
-	c.group = recordOf(l).Append(c.group)
+	c.group = c.e.recordOf(l).Append(c.group)
 }
 
 // recordOf is the record of a lease for the log.
-func recordOf(l *lease) *record.Lease {
-	r := &record.Lease{ID: engine.ID(l.ID), From: record.Spot{Table: l.Table, At: l.Pos}, Deadline: l.Deadline, Attempt: l.Attempt}
+func (e *Engine) recordOf(l *lease) *record.Lease {
+	r := &record.Lease{ID: engine.ID(l.ID), From: record.Spot{Table: l.Table, At: l.Pos}, Deadline: l.Deadline, Attempt: l.Attempt,
+		Lapsed: l.HasLapsed(), Worker: e.leases.Worker(l)}
 	if l.Remote {
 		r.Remote, r.Nonce = true, l.Nonce
 	}

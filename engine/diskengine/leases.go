@@ -148,9 +148,10 @@ func (c *call) lapse(q *queue, l *lease) error {
 	return nil
 }
 
-// die makes a message dead. at is when it died.
+// die makes a message dead by a failure. at is when it died.
 func (c *call) die(m *message, s record.State, at int64, reason string) {
-	s.Dead, s.Died, s.LastError = true, at, []byte(reason)
+	m.fail(&s, at, reason)
+	s.Dead, s.Died = true, at
 	c.become(m, s, m.content)
 }
 

@@ -6,6 +6,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
+	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
 // message is a message as a step has found it. Its bytes are valid until the next change.
@@ -83,12 +85,29 @@ func (m *message) leased() {
 	m.lease = l
 	m.Attempt = l.Attempt
 	if l.HasLapsed() {
-		m.LastError = lapsedError
+		m.fail(&m.State, l.Deadline, engine.Lapsed)
 		m.Lapsed, m.Nonce = l.Given, l.Nonce
 	}
 }
 
-var lapsedError = []byte(engine.Lapsed)
+// worker returns the name of the worker that had the last lease of the message. If its lapse
+// was written down, the last failure has it.
+func (m *message) worker() string {
+	if m.lease != nil {
+		return m.q.leases.Worker(m.lease)
+	}
+	all := (&codec.Reader{B: m.Failures}).Failures()
+	if len(all) == 0 {
+		return ""
+	}
+	return all[len(all)-1].Worker
+}
+
+// fail adds a failure of the message's last lease to a state.
+func (m *message) fail(s *record.State, at int64, reason string) {
+	f := engine.Failure{At: rules.Instant(at), Attempt: m.Attempt, Worker: m.worker(), Reason: reason}
+	s.Failures = codec.AddFailure(s.Failures, &f)
+}
 
 // needContent makes sure that the content of a message is read.
 func (c *call) needContent(m *message) error {
@@ -108,7 +127,7 @@ func (c *call) needContent(m *message) error {
 	full, err := c.stored(m.q, at, v)
 	if err == nil {
 		m.at, m.key, m.content, m.Head = at, full.key, full.content, full.Head
-		m.Due, m.Expires, m.State.LastError = full.Due, full.Expires, full.State.LastError
+		m.Due, m.Expires, m.Failures = full.Due, full.Expires, full.Failures
 	}
 	return err
 }

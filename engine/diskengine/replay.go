@@ -105,6 +105,9 @@ func (r *replay) Move(m *record.Move) error {
 func (r *replay) Lease(x *record.Lease) error {
 	r.used(x.ID, x.From)
 	l := &lease{ID: uint64(x.ID), Deadline: x.Deadline, Attempt: x.Attempt, Remote: x.Remote, Given: x.Remote, Nonce: x.Nonce}
+	if x.Lapsed {
+		l.Deadline = min(l.Deadline, r.e.cfg.Now().UnixMilli()) // the clock may have been set back
+	}
 	if e, ok := r.e.store.Memtables.ByID(uint64(x.ID)); ok {
 		if e.Area != memtable.Live {
 			return nil
@@ -123,7 +126,7 @@ func (r *replay) Lease(x *record.Lease) error {
 	}
 	r.queue(l.Queue)
 	r.unlease(x.ID)
-	r.e.leases.Add(l)
+	r.e.leases.SetWorker(r.e.leases.Add(l), x.Worker)
 	return nil
 }
 

@@ -59,10 +59,8 @@ func (e *Engine) rewriteLeases(num uint32) error {
 				}
 				walk(num, from, func(l *lease) bool {
 					from = (memtable.Position{At: l.Deadline, ID: l.ID}).Next()
-					r := recordOf(l)
-					if r.From = e.spotOfLease(l).Record(); l.HasLapsed() {
-						r.Deadline = lapsed
-					}
+					r := e.recordOf(l)
+					r.From = e.spotOfLease(l).Record()
 					b = r.Append(b)
 					n++
 					return n < store.StepItems
@@ -79,10 +77,6 @@ func (e *Engine) rewriteLeases(num uint32) error {
 	}
 	return nil
 }
-
-// lapsed is the deadline that the log has for a lease that has lapsed, whatever the clock
-// says.
-const lapsed = 0
 
 // write appends records of a queue to the log that change nothing in memory. If the queue is
 // gone it writes nothing.

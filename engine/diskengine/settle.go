@@ -112,7 +112,7 @@ func (c *call) settleOf(m *message, s *engine.Settlement) (engine.Settled, error
 	switch {
 	case s.Do == engine.Ack:
 		need = c.needKey
-	case s.Do == engine.Extend && m.area == memtable.Live:
+	case s.Do == engine.Extend && m.lease != nil && !m.lease.HasLapsed():
 		need = nil
 	}
 	if need != nil {
@@ -149,7 +149,8 @@ func (c *call) settleOf(m *message, s *engine.Settlement) (engine.Settled, error
 		if s.When != nil {
 			when = *s.When
 		}
-		b.Due, b.LastError = when.Resolve(c.now), []byte(s.KeptReason())
+		b.Due = when.Resolve(c.now)
+		m.fail(&b, c.ms, s.KeptReason())
 	case engine.Bury:
 		return c.bury(m, s.KeptReason()), nil
 	case engine.Snooze:
@@ -176,22 +177,19 @@ func (c *call) bury(m *message, reason string) engine.Settled {
 	return engine.Settled{State: engine.Dead}
 }
 
-// extend gives a lease another deadline, even one that has lapsed.
+// extend gives a lease another deadline. The failure of one that has lapsed is written down.
 func (c *call) extend(m *message, s *engine.Settlement) engine.Settled {
 	q, l := m.q, m.lease
 	deadline := c.deadline(m, s.TTR)
-	if l == nil { // the lapse made the message dead, or was written down
-		nonce := m.Nonce
+	if l == nil || l.HasLapsed() {
+		nonce, remote, worker := m.Nonce, l == nil || l.Remote, m.worker()
 		c.become(m, m.base(), m.content)
 		q.leaves(m.Due, m.id)
-		l = &lease{ID: uint64(m.id), Queue: q.num, Due: m.Due, Deadline: deadline, Epoch: c.e.store.Epoch, Attempt: m.Attempt, Remote: true, Given: true, Nonce: nonce}
+		l = &lease{ID: uint64(m.id), Queue: q.num, Due: m.Due, Deadline: deadline, Epoch: c.e.store.Epoch, Attempt: m.Attempt, Remote: remote, Given: true, Nonce: nonce}
 		know(l, m)
-		q.lease(l)
+		l = q.lease(l)
+		q.leases.SetWorker(l, worker)
 	} else {
-		if l.HasLapsed() {
-			q.leaves(m.Due, m.id)
-			q.leased++
-		}
 		q.leases.Extend(l, deadline)
 		q.ends = min(q.ends, deadline)
 	}

@@ -41,14 +41,14 @@ func (p *player) restart(m *Model) {
 			if p.now.Before(x.Deadline) {
 				x.Deadline = instant(p.now.UnixMilli())
 			}
-			if x.situation(p.now) != spent {
-				continue
-			}
-			// Its death is counted once the engine has noticed it, and until then as of the
-			// opening.
+			// It lapses once the engine has noticed it, and until then as of the opening.
 			got, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})
-			if err == nil && !got.Died.Before(x.Deadline) && !got.Died.After(p.now) {
-				x.Deadline = got.Died
+			at := got.Died
+			if n := len(got.Failures); n > 0 {
+				at = got.Failures[n-1].At
+			}
+			if err == nil && !at.Before(x.Deadline) && !at.After(p.now) {
+				x.Deadline = at
 			}
 		}
 	}

@@ -31,6 +31,21 @@ func AddFailure(all []byte, f *engine.Failure) []byte {
 	return AppendFailure(append([]byte(nil), all[from:]...), f)
 }
 
+// TakeFailures returns the encoded failures that take the next n bytes, without copying them.
+func (r *Reader) TakeFailures(n uint64) []byte {
+	all := r.Take(n)
+	in := Reader{B: all}
+	for k := 0; len(in.B) > 0; k++ {
+		if in.failureParts(); k == engine.MaxFailures {
+			in.Fail()
+		}
+	}
+	if in.Err != nil || len(all) == 0 {
+		r.Fail()
+	}
+	return all
+}
+
 // Failures reads failures to the end.
 func (r *Reader) Failures() (all []engine.Failure) {
 	for len(r.B) > 0 {

@@ -19,6 +19,7 @@ type Lease struct {
 	Given  bool // a client has a token with this nonce
 	Known  bool // Due and the fields after Attempt are known
 	Nonce  [16]byte
+	worker uint32 // its number in Leases.workers
 
 	// Where the message was in an sstable when last looked up. Table 0: in a memtable, or not
 	// known.
@@ -58,6 +59,8 @@ type Leases struct {
 	parts  []*[chunkLeases]Lease
 	free   ref    // the first free slot; its ref is the next one; 0: none
 	begun  uint32 // slots that were ever used; the first is not used, so that 0 means none
+
+	workers workers
 }
 
 const (
@@ -80,6 +83,7 @@ func NewLeases(cfg *Config, most int64) *Leases {
 func (x *Leases) clear() {
 	x.ids, x.ends, x.dues, x.lapsed = newIndex(x.pool), newOrder(x.pool), newOrder(x.pool), newOrder(x.pool)
 	x.memory, x.parts, x.free, x.begun = nil, nil, 0, 1
+	x.workers = workers{}
 }
 
 // Shrink frees the memory that the table has grown by, if it is empty.
@@ -152,7 +156,7 @@ func (x *Leases) Add(l *Lease) *Lease {
 	}
 	s := x.slot(r)
 	*s = *l
-	s.ref, s.lapsed = r, false
+	s.ref, s.lapsed, s.worker = r, false, 0
 	x.ids.insert(hashID(s.ID), r)
 	x.ends.insert(s.end())
 	x.dues.insert(s.due())
@@ -166,10 +170,20 @@ func (l *Lease) due() item { return item{hi: l.Queue, ref: uint32(l.ref), at: l.
 func (x *Leases) Remove(l *Lease) {
 	x.leave(l)
 	x.ids.remove(hashID(l.ID), l.ref)
+	x.workers.release(l.worker)
 	r := l.ref
 	*l = Lease{ref: x.free}
 	x.free = r
 }
+
+// SetWorker sets the name of the worker that has a lease.
+func (x *Leases) SetWorker(l *Lease, name string) {
+	x.workers.release(l.worker)
+	l.worker = x.workers.take(name)
+}
+
+// Worker returns the name of the worker that has a lease.
+func (x *Leases) Worker(l *Lease) string { return x.workers.name(l.worker) }
 
 // leave removes a lease from the orders.
 func (x *Leases) leave(l *Lease) {

@@ -7,7 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
-// Group is the kind of the entries of the log that hold records, in version 1.
+// Group is the kind of the entries of the log that hold records, in version 2.
 const Group byte = 1
 
 // The kinds of records.
@@ -15,9 +15,9 @@ const (
 	kindPush byte = iota + 1
 	kindPut
 	kindMove
-	kindLocalLease
-	kindRemoteLease
-	_ // 6, 12 and 13 were of earlier releases
+	kindLease
+	_ // 5, 6, 12 and 13 were of earlier releases
+	_
 	kindGone
 	kindFinish
 	kindName
@@ -78,8 +78,8 @@ func (d *decoder) one(to Applier) error {
 	case kindMove:
 		d.move.read(in)
 		return given(in, &d.move, to.Move)
-	case kindLocalLease, kindRemoteLease:
-		d.lease.read(in, kind)
+	case kindLease:
+		d.lease.read(in)
 		return given(in, &d.lease, to.Lease)
 	case kindGone:
 		d.gone.read(in)

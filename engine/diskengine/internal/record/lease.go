@@ -18,28 +18,48 @@ type Lease struct {
 	// Remote says that another process has the lease, so that it outlives this one.
 	Remote bool
 	Nonce  codec.Nonce // when Remote
+
+	Lapsed bool   // it has lapsed, at Deadline, whatever the clock says
+	Worker string // who took it; "": not said
 }
+
+const (
+	leaseRemote byte = 1 << iota
+	leaseLapsed
+	leaseWorker
+	leaseEnd
+)
 
 // Append writes the record.
 func (l *Lease) Append(b []byte) []byte {
-	kind := kindLocalLease
-	if l.Remote {
-		kind = kindRemoteLease
-	}
-	b = l.From.append(binary.AppendUvarint(append(b, kind), uint64(l.ID)))
+	b = l.From.append(binary.AppendUvarint(append(b, kindLease), uint64(l.ID)))
 	b = binary.AppendUvarint(binary.AppendVarint(b, l.Deadline), uint64(l.Attempt))
+	at, has := len(b), byte(0)
+	b = append(b, 0)
 	if l.Remote {
-		b = append(b, l.Nonce[:]...)
+		has, b = has|leaseRemote, append(b, l.Nonce[:]...)
 	}
+	if l.Lapsed {
+		has |= leaseLapsed
+	}
+	if l.Worker != "" {
+		has, b = has|leaseWorker, codec.AppendString(b, l.Worker)
+	}
+	b[at] = has
 	return b
 }
 
-func (l *Lease) read(in *codec.Reader, kind byte) {
-	*l = Lease{ID: readID(in), From: readSpot(in), Deadline: in.Varint(), Attempt: in.Uint32(), Remote: kind == kindRemoteLease}
-	if l.Remote {
+func (l *Lease) read(in *codec.Reader) {
+	*l = Lease{ID: readID(in), From: readSpot(in), Deadline: in.Varint(), Attempt: in.Uint32()}
+	has := in.Byte()
+	if l.Remote = has&leaseRemote != 0; l.Remote {
 		copy(l.Nonce[:], in.Take(uint64(len(l.Nonce))))
 	}
-	if l.Attempt == 0 {
+	l.Lapsed = has&leaseLapsed != 0
+	if has&leaseWorker != 0 {
+		l.Worker = in.String()
+	}
+	if l.Attempt == 0 || has >= leaseEnd {
 		in.Fail()
 	}
 }

@@ -43,6 +43,8 @@ const now = 1893456000123
 
 var nonce = codec.Nonce{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 
+var failures = codec.AppendFailure(nil, &engine.Failure{At: time.UnixMilli(1), Attempt: 1, Worker: "w", Reason: "no"})
+
 // samples has each kind of record, and the bytes of each as docs/formats/records.md has them.
 var samples = []struct {
 	record written
@@ -50,10 +52,11 @@ var samples = []struct {
 }{
 	{&Put{ID: 300, Queue: 1, New: true, Key: []byte("k"), State: State{Due: 5, Expires: Never}, Content: []byte("c")}, "01ac0201016b000a0163"},
 	{&Put{ID: 1, Queue: 2, From: Spot{Table: 7, At: 128}, State: State{Due: -1, Expires: 1, Attempt: 3}}, "02010780010200030104" + "0300"},
-	{&Move{ID: 1, State: State{Due: 0, Expires: Never, Dead: true, Died: 1, Lapsed: true, Nonce: nonce, LastError: []byte("no")}},
-		"03011c00020102030405060708090a0b0c0d0e0f10026e6f"},
-	{&Lease{ID: 1, Deadline: 64, Attempt: 1}, "0401008001" + "01"},
-	{&Lease{ID: 1, From: Spot{Table: 1}, Deadline: 1, Attempt: 2, Remote: true, Nonce: nonce}, "05010100" + "0202" + "0102030405060708090a0b0c0d0e0f10"},
+	{&Move{ID: 1, State: State{Due: 0, Expires: Never, Dead: true, Died: 1, Lapsed: true, Nonce: nonce, Failures: failures}},
+		"03011c00020102030405060708090a0b0c0d0e0f10" + "07" + "0201" + "0177" + "026e6f"},
+	{&Lease{ID: 1, Deadline: 64, Attempt: 1}, "0401008001" + "0100"},
+	{&Lease{ID: 1, From: Spot{Table: 1}, Deadline: 1, Attempt: 2, Remote: true, Nonce: nonce}, "04010100" + "0202" + "01" + "0102030405060708090a0b0c0d0e0f10"},
+	{&Lease{ID: 1, Deadline: 64, Attempt: 1, Lapsed: true, Worker: "w"}, "0401008001" + "0106" + "0177"},
 	{&Gone{ID: 1}, "070100"},
 	{&Finish{ID: 1, Queue: 2, Key: []byte("k"), Due: 1, Ending: engine.Cancelled, Ended: 2, Forgotten: 5}, "080102016b0202" + "0406"},
 	{&Name{Queue: 1, Name: []byte("orders")}, "0901066f7264657273"},
@@ -101,8 +104,8 @@ func TestSizes(t *testing.T) {
 		{"push of 200 bytes", push, 239},
 		{"ack", &Gone{ID: 100e6}, 6},
 		{"ack out of an sstable", &Gone{ID: 100e6, From: Spot{Table: 3000, At: 2e6}}, 10},
-		{"lease", &Lease{ID: 100e6, Deadline: now, Attempt: 1}, 13},
-		{"lease of another process", &Lease{ID: 100e6, Deadline: now, Attempt: 1, Remote: true}, 29},
+		{"lease", &Lease{ID: 100e6, Deadline: now, Attempt: 1}, 14},
+		{"lease of another process", &Lease{ID: 100e6, Deadline: now, Attempt: 1, Remote: true}, 30},
 		{"retry", &Move{ID: 100e6, State: State{Due: now, Attempt: 1, Expires: Never}}, 13},
 	} {
 		if n := len(s.record.Append(nil)); n > s.most {
@@ -121,7 +124,10 @@ func anyBytes(most int) *rapid.Generator[[]byte] {
 }
 
 func anyState(t *rapid.T) State {
-	s := State{Due: rapid.Int64().Draw(t, "due"), Expires: rapid.Int64().Draw(t, "expires"), Attempt: rapid.Uint32().Draw(t, "attempt"), LastError: anyBytes(20).Draw(t, "error")}
+	s := State{Due: rapid.Int64().Draw(t, "due"), Expires: rapid.Int64().Draw(t, "expires"), Attempt: rapid.Uint32().Draw(t, "attempt")}
+	for range rapid.IntRange(0, engine.MaxFailures).Draw(t, "failures") {
+		s.Failures = codec.AppendFailure(s.Failures, &engine.Failure{Attempt: s.Attempt, Worker: "w", Reason: string(anyBytes(20).Draw(t, "reason"))})
+	}
 	if s.Dead = rapid.Bool().Draw(t, "dead"); s.Dead {
 		s.Died = rapid.Int64().Draw(t, "died")
 	}
@@ -151,7 +157,8 @@ func anyRecord(t *rapid.T) written {
 	case 1:
 		return &Move{ID: id, State: anyState(t)}
 	case 2:
-		l := &Lease{ID: id, From: anySpot(t), Deadline: rapid.Int64().Draw(t, "deadline"), Attempt: rapid.Uint32Min(1).Draw(t, "attempt"), Remote: rapid.Bool().Draw(t, "remote")}
+		l := &Lease{ID: id, From: anySpot(t), Deadline: rapid.Int64().Draw(t, "deadline"), Attempt: rapid.Uint32Min(1).Draw(t, "attempt"), Remote: rapid.Bool().Draw(t, "remote"),
+			Lapsed: rapid.Bool().Draw(t, "lapsed"), Worker: rapid.SampledFrom([]string{"", "w", "host:42"}).Draw(t, "worker")}
 		if l.Remote {
 			l.Nonce = nonce
 		}
@@ -209,8 +216,8 @@ func plain(r written) any {
 	switch r := r.(type) {
 	case *Put:
 		p := *r
-		p.Key, p.Content, p.LastError = bytes.Clone(p.Key), bytes.Clone(p.Content), bytes.Clone(p.LastError)
-		for _, b := range []*[]byte{&p.Key, &p.Content, &p.LastError} {
+		p.Key, p.Content, p.Failures = bytes.Clone(p.Key), bytes.Clone(p.Content), bytes.Clone(p.Failures)
+		for _, b := range []*[]byte{&p.Key, &p.Content, &p.Failures} {
 			if len(*b) == 0 {
 				*b = nil
 			}

@@ -24,7 +24,7 @@ type State struct {
 	Lapsed bool
 	Nonce  codec.Nonce
 
-	LastError []byte // empty: none
+	Failures []byte // encoded by package codec; empty: none
 }
 
 const (
@@ -32,7 +32,7 @@ const (
 	stateAttempt
 	stateDead
 	stateLapsed
-	stateError
+	stateFailures
 	stateEnd
 )
 
@@ -53,8 +53,8 @@ func (s *State) Append(b []byte) []byte {
 	if s.Lapsed {
 		has, b = has|stateLapsed, append(b, s.Nonce[:]...)
 	}
-	if len(s.LastError) > 0 {
-		has, b = has|stateError, appendBytes(b, s.LastError)
+	if len(s.Failures) > 0 {
+		has, b = has|stateFailures, appendBytes(b, s.Failures)
 	}
 	b[at] = has
 	return b
@@ -83,10 +83,8 @@ func (s *State) Read(in *codec.Reader) {
 	if s.Lapsed = has&stateLapsed != 0; s.Lapsed {
 		copy(s.Nonce[:], in.Take(uint64(len(s.Nonce))))
 	}
-	if has&stateError != 0 {
-		if s.LastError = in.Take(in.Uvarint()); len(s.LastError) == 0 {
-			in.Fail()
-		}
+	if has&stateFailures != 0 {
+		s.Failures = in.TakeFailures(in.Uvarint())
 	}
 }
 

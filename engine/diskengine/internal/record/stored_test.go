@@ -13,7 +13,7 @@ func TestStored(t *testing.T) {
 	c := Content{Created: 7, Policy: engine.Policy{Priority: 3, MaxAttempts: 2, TTR: time.Second, Backoff: []time.Duration{1, 2}}}
 	c.Body = []byte("body")
 	content := c.Append(nil)
-	s := State{Due: -5, Expires: 9, Attempt: 1, LastError: []byte("why")}
+	s := State{Due: -5, Expires: 9, Attempt: 1, Failures: failures}
 	b := AppendKeyed(nil, []byte("key"), AppendValue(nil, &s, content))
 	key, value, err := ParseKeyed(b)
 	if err != nil || string(key) != "key" {

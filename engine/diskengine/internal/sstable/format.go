@@ -10,7 +10,7 @@ import (
 
 const (
 	magic   = "tarryrun"
-	version = 3
+	version = 4
 
 	headerSize = 64   // the header of a file
 	blockHead  = 16   // the head of a block, before its payload

@@ -52,7 +52,7 @@ func (h *kept) keyed() []byte {
 
 // move gives a message another state.
 func (h *kept) move(s record.State) {
-	s.LastError = slices.Clone(s.LastError)
+	s.Failures = slices.Clone(s.Failures)
 	h.state, h.area, h.place.At = s, areaOf(&s), s.Due
 	if s.Dead {
 		h.place.At = s.Died
@@ -173,7 +173,7 @@ func (c *contents) load(p *part, pos uint32) (*kept, error) {
 	key, value, err := record.ParseKeyed(e.Value)
 	if err == nil && h.area != memtable.Finished {
 		h.state, value, err = record.ParseValue(value)
-		h.state.LastError = slices.Clone(h.state.LastError)
+		h.state.Failures = slices.Clone(h.state.Failures)
 	}
 	if err != nil {
 		return nil, err

@@ -17,6 +17,9 @@ type LeaseOptions struct {
 	// Remote is for a lease that goes to another process, and so must outlive this process.
 	// Other leases may end with this process.
 	Remote bool
+	// Worker is the name of the worker that takes the lease, which look-ups, lists and
+	// failures show: at most 100 bytes without control characters. Default: none.
+	Worker string
 }
 
 // LeaseRequest asks for due messages, spread over the queues that have some.
@@ -87,7 +90,7 @@ func (r *LeaseRequest) leaveOut() {
 }
 
 func (r *LeaseRequest) order() dispatch.Order {
-	return dispatch.Order{Queues: r.Queues, Max: r.Max, Room: r.Room, Wait: r.Wait, TTR: r.TTR, Remote: r.Remote}
+	return dispatch.Order{Queues: r.Queues, Max: r.Max, Room: r.Room, Wait: r.Wait, TTR: r.TTR, Remote: r.Remote, Worker: r.Worker}
 }
 
 // leased converts the dispatcher's answer to a call that began at start.
@@ -127,7 +130,7 @@ func (r *LeaseRequest) checkBut(op string) error {
 			return engine.Invalid(op, Ref{Queue: q}, "the room %d is negative", n)
 		}
 	}
-	w := engine.Want{Queue: r.Queues[0], Max: r.Max, TTR: r.TTR}
+	w := engine.Want{Queue: r.Queues[0], Max: r.Max, TTR: r.TTR, Worker: r.Worker}
 	return w.Validate()
 }
 

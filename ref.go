@@ -134,10 +134,13 @@ func (c *Client) Claim(ctx context.Context, ref Ref, opts LeaseOptions) (Lease, 
 	if err := engine.CheckTTR(op, ref.Queue, opts.TTR); err != nil {
 		return Lease{}, err
 	}
+	if err := engine.CheckWorker(op, ref.Queue, opts.Worker); err != nil {
+		return Lease{}, err
+	}
 	if err := c.able(c.caps.RemoteLeases || !opts.Remote, op, ref.Queue, "leases for other processes"); err != nil {
 		return Lease{}, err
 	}
-	l, err := cl.Claim(ctx, ref, engine.Want{Queue: ref.Queue, Max: 1, TTR: opts.TTR, Remote: opts.Remote})
+	l, err := cl.Claim(ctx, ref, engine.Want{Queue: ref.Queue, Max: 1, TTR: opts.TTR, Remote: opts.Remote, Worker: opts.Worker})
 	return l, calls.Fail(op, ref, err)
 }
 
@@ -168,7 +171,7 @@ func (t *Topic[T]) Claim(ctx context.Context, c *Client, ref Ref, handler func(c
 		return err
 	}
 	sent := c.now()
-	l, err := c.Claim(ctx, ref, LeaseOptions{})
+	l, err := c.Claim(ctx, ref, LeaseOptions{Worker: w.cfg.Name})
 	if err != nil {
 		return err
 	}

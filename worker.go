@@ -3,7 +3,10 @@ package tarry
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
+	"sync"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -24,7 +27,7 @@ func NewWorker(c *Client, cfg *WorkerConfig) *Worker {
 	w := &Worker{c: c, cfg: cfg.withDefaults(c)}
 	full := work.Config{
 		Engine: c.eng, Caps: c.caps, Dispatch: c.dispatch, InHand: c.inHand, Now: c.now, Logger: w.cfg.Logger,
-		Concurrency: w.cfg.Concurrency, LeaseTTR: w.cfg.LeaseTTR, DrainTimeout: w.cfg.DrainTimeout, Retry: work.Retry(w.cfg.Retry),
+		Concurrency: w.cfg.Concurrency, LeaseTTR: w.cfg.LeaseTTR, Name: w.cfg.Name, DrainTimeout: w.cfg.DrainTimeout, Retry: work.Retry(w.cfg.Retry),
 		Panicked: func(value any, stack []byte) error { return &PanicError{value, stack} },
 		OnError:  w.cfg.OnError, Observer: w.cfg.Observer,
 	}
@@ -69,6 +72,10 @@ const (
 
 // WorkerConfig sets up a Worker. The zero value, and a nil WorkerConfig, work.
 type WorkerConfig struct {
+	// Name is the name under which the worker leases, see LeaseOptions.Worker. Default:
+	// host:pid.
+	Name string
+
 	// Concurrency is how many messages of all queues are handled at a time. The worker
 	// leases that many, plus what quick handlers can start during a call of the engine.
 	// Default 100.
@@ -119,6 +126,7 @@ type WorkerConfig struct {
 
 func (cfg *WorkerConfig) withDefaults(c *Client) WorkerConfig {
 	full := *cmp.Or(cfg, new(WorkerConfig))
+	full.Name = cmp.Or(full.Name, processName())
 	full.Concurrency = cmp.Or(full.Concurrency, DefaultConcurrency)
 	full.DrainTimeout = cmp.Or(full.DrainTimeout, DefaultDrainTimeout)
 	full.Logger = notify.Logger(cmp.Or(full.Logger, c.log))
@@ -135,8 +143,21 @@ func (cfg *WorkerConfig) check(op string) error {
 	if err := cfg.Retry.check(op); err != nil {
 		return err
 	}
+	if err := engine.CheckWorker(op, "", cfg.Name); err != nil {
+		return err
+	}
 	return engine.CheckTTR(op, "", cfg.LeaseTTR)
 }
+
+// processName returns host:pid, without a host whose name no worker may have.
+var processName = sync.OnceValue(func() string {
+	host, _ := os.Hostname()
+	pid := fmt.Sprint(":", os.Getpid())
+	if engine.CheckWorker("", "", host+pid) != nil {
+		return pid
+	}
+	return host + pid
+})
 
 // Event is what a worker's observer gets: its Kind, the message, and what happened. Fields
 // that do not apply to the kind are zero.

@@ -24,6 +24,7 @@ type Wait struct {
 	For    time.Duration  // how long to wait for the first message; 0: do not wait
 	TTR    time.Duration  // how long the leases last; 0: each message's own TTR
 	Remote bool           // as in a Want
+	Worker string         // likewise
 }
 
 // Waited is the answer of LeaseWait.

@@ -46,7 +46,8 @@ func (s *Server) appendGroups(ctx context.Context, b []byte, queue string) ([]by
 		if !known {
 			n = len(told.Groups)
 			at[text] = n
-			told.Groups = append(told.Groups, wire.DeadGroup{Error: text, Example: m.LastError, First: wire.Time{Time: m.Died}, Last: wire.Time{Time: m.Died}})
+			told.Groups = append(told.Groups, wire.DeadGroup{Error: text, Example: m.LastError, First: wire.Time{Time: m.Died}, Last: wire.Time{Time: m.Died},
+				Failures: wire.Failures(m.Failures)})
 		}
 		g := &told.Groups[n]
 		g.Count++

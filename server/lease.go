@@ -111,7 +111,7 @@ func (s *Server) leaseWaiting(x *exchange, r *http.Request, req wire.LeaseReques
 // knows its id.
 func (s *Server) leaseFrom(ctx context.Context, x *exchange, client context.Context, req wire.LeaseRequest) (got tarry.LeasedMessages, id string, err error) {
 	ask := tarry.LeaseRequest{
-		Max: req.Max, Wait: req.Wait, Room: rooms(req.Room), LeaseOptions: tarry.LeaseOptions{TTR: req.TTR, Remote: true},
+		Max: req.Max, Wait: req.Wait, Room: rooms(req.Room), LeaseOptions: tarry.LeaseOptions{TTR: req.TTR, Remote: true, Worker: req.Worker},
 	}
 	var n *set
 	switch {
@@ -171,7 +171,7 @@ func (s *Server) leaseNow(x *exchange, r *http.Request, req wire.LeaseRequest) e
 		if left == 0 {
 			continue
 		}
-		g, err := s.c.LeaseNow(r.Context(), []engine.Want{{Queue: req.Queues[q], Max: left, TTR: req.TTR, Remote: true}})
+		g, err := s.c.LeaseNow(r.Context(), []engine.Want{{Queue: req.Queues[q], Max: left, TTR: req.TTR, Remote: true, Worker: req.Worker}})
 		if err == nil {
 			queues[q] = &wire.Granted{Queue: req.Queues[q], Granted: g.Queues[0]}
 			if err = g.Queues[0].Err; g.Now.After(l.Now) {
@@ -208,6 +208,9 @@ func messageSize(m *engine.Info) int {
 	size := 512 + len(m.Key) + len(m.LastError) + len(m.Body)*4/3
 	for _, h := range m.Headers {
 		size += len(h.Name) + len(h.Value) + 8
+	}
+	for _, f := range m.Failures {
+		size += len(f.Worker) + len(f.Reason) + 96
 	}
 	return size
 }
@@ -283,11 +286,11 @@ func (s *Server) claim(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ttr, err := decode(x, r, wire.Claiming)
+	req, err := decode(x, r, wire.Claiming)
 	if err != nil {
 		return err
 	}
-	l, err := s.c.Claim(r.Context(), ref, tarry.LeaseOptions{TTR: ttr, Remote: true})
+	l, err := s.c.Claim(r.Context(), ref, tarry.LeaseOptions{TTR: req.TTR, Remote: true, Worker: req.Worker})
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func (p *Program) listWhere(ctx context.Context, c *tarry.Client, f tarry.Filter
 		return usagef("0 prints all", "--limit %d is negative", l.limit)
 	}
 	o := p.printer()
-	o.head(listHead(true, l.body)...)
+	o.head(listHead(tarry.Dead, l.body)...)
 	f.Body, f.Newest = l.body, l.newest
 	n, more := 0, ""
 	var first time.Time
@@ -77,7 +77,7 @@ func (p *Program) listWhere(ctx context.Context, c *tarry.Client, f tarry.Filter
 			break
 		}
 		n++
-		o.row(messageJSON(&m, l.body), p.listCells(m, true, l.body)...)
+		o.row(messageJSON(&m, l.body), p.listCells(m, tarry.Dead, l.body)...)
 		if err := o.page(); err != nil {
 			return err
 		}

@@ -23,6 +23,8 @@ type deadGroup struct {
 	First wire.Time `json:"first_died"`
 	Last  wire.Time `json:"last_died"`
 	Other bool      `json:"other,omitempty"` // all further groups together
+
+	Failures []wire.Failure `json:"failures,omitempty"` // of the message that died last
 }
 
 func (p *Program) deadGroupsCommand() *cobra.Command {
@@ -89,7 +91,9 @@ func (d *deadGroups) add(m *tarry.Info) {
 		g = d.other
 	}
 	g.Count++
-	g.Last.Time = m.Died // the list is in order of death
+	if g.Last.Time = m.Died; !g.Other { // the list is in order of death
+		g.Failures = wire.Failures(m.Failures)
+	}
 }
 
 // sorted returns the groups, the most frequent first and the others last.

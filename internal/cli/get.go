@@ -76,10 +76,18 @@ func (p *Program) describe(o *printer, m tarry.Info) {
 		{"remembered for", orNothing(m.Remember)},
 		{"backoff", strings.ReplaceAll(durationsText(m.Backoff), ",", ", ")},
 		{"leased until", formatTime(m.Deadline)},
+		{"leased by", m.Worker},
 		{"died", formatTime(m.Died)},
 		{"last error", oneCell(m.LastError)},
 		{"content type", m.ContentType},
 	}...)
+	for _, f := range m.Failures {
+		text := fmt.Sprintf("%s attempt %d", formatTime(f.At), f.Attempt)
+		if f.Worker != "" {
+			text += " by " + f.Worker
+		}
+		rows = append(rows, [2]string{"failure", text + ": " + oneCell(f.Reason)})
+	}
 	for _, h := range m.Headers {
 		rows = append(rows, [2]string{"header", h.Name + "=" + h.Value})
 	}

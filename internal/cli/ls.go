@@ -77,8 +77,12 @@ func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, state
 	case !b.from.IsZero() && !b.to.IsZero() && !b.from.Before(b.to):
 		return usagef("--to itself is left out", "there is nothing between --from %s and --to %s", formatTime(b.from), formatTime(b.to))
 	}
+	only := tarry.State(0)
+	if len(states) == 1 {
+		only = states[0]
+	}
 	o := p.printer()
-	o.head(listHead(states[0] == tarry.Dead, l.body)...)
+	o.head(listHead(only, l.body)...)
 	left := l.limit
 	for _, state := range states {
 		q := tarry.ListQuery{Queue: queue, State: state, After: l.after, Body: l.body, From: l.bounds.from, To: l.bounds.to, Newest: l.newest}
@@ -95,7 +99,7 @@ func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, state
 				return err
 			}
 			for _, m := range page.Messages {
-				o.row(messageJSON(&m, l.body), p.listCells(m, len(states) == 1 && state == tarry.Dead, l.body)...)
+				o.row(messageJSON(&m, l.body), p.listCells(m, only, l.body)...)
 			}
 			if err := o.page(); err != nil {
 				return err
@@ -144,9 +148,13 @@ func (l *listFlags) goOn(state tarry.State, after string) string {
 	return "there are more; go on with" + flags + " --after " + shown(after) + ", or --limit 0 for all"
 }
 
-func listHead(dead, body bool) []any {
+// listHead is the head of a list. only is its state, if it has only one.
+func listHead(only tarry.State, body bool) []any {
 	head := []any{"ID", "KEY", "STATE", "DUE", "ATTEMPT"}
-	if dead {
+	switch only {
+	case tarry.Leased:
+		head = append(head, "WORKER")
+	case tarry.Dead:
 		head = append(head, "LAST ERROR")
 	}
 	if body {
@@ -155,9 +163,12 @@ func listHead(dead, body bool) []any {
 	return head
 }
 
-func (p *Program) listCells(m tarry.Info, dead, body bool) []any {
+func (p *Program) listCells(m tarry.Info, only tarry.State, body bool) []any {
 	cells := []any{m.ID, cut(m.Key), m.State, p.dueText(m.Due), fmt.Sprintf("%d/%d", m.Attempt, m.MaxAttempts)}
-	if dead {
+	switch only {
+	case tarry.Leased:
+		cells = append(cells, cut(m.Worker))
+	case tarry.Dead:
 		cells = append(cells, cell(m.LastError))
 	}
 	if body {

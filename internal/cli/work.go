@@ -16,6 +16,7 @@ import (
 
 // workFlags are the flags of work.
 type workFlags struct {
+	name        string
 	concurrency int
 	ttr         time.Duration
 	limit       time.Duration
@@ -62,6 +63,7 @@ up to --drain; the second ends them at once.`,
 		return closing(c, p.work(cmd.Context(), c, &w, args[0], append([]string{path}, args[2:]...)))
 	}
 	f := cmd.Flags()
+	f.StringVar(&w.name, "name", "", "name of the worker, which look-ups, lists and failures show (default: host:pid)")
 	f.IntVar(&w.concurrency, "concurrency", 4, "commands at a time")
 	f.Var(durationFlag(&w.ttr), "ttr", "length of a lease between renewals; 0: each message's own")
 	f.Var(durationFlag(&w.limit), "limit", "kill a command that runs longer; 0: never")
@@ -80,6 +82,7 @@ func (p *Program) work(ctx context.Context, c *tarry.Client, w *workFlags, queue
 	}
 	r := &runner{p: p, argv: argv, stdout: sharedWriter(p.Stdout)}
 	cfg := &tarry.WorkerConfig{
+		Name:           w.name,
 		Concurrency:    w.concurrency,
 		LeaseTTR:       w.ttr,
 		HandlerTimeout: w.limit,

@@ -16,6 +16,7 @@ type Order struct {
 	Wait   time.Duration  // for the first message
 	TTR    time.Duration
 	Remote bool
+	Worker string
 }
 
 // Answer is the result of a lease.

@@ -83,7 +83,7 @@ func (d *Dispatcher) endThere(queues int) {
 
 // there returns the next request for an engine that can wait by itself.
 func (o *Order) there(until time.Time) engine.Wait {
-	w := engine.Wait{Queues: o.Queues, Max: min(o.Max, engine.MaxLease), TTR: o.TTR, Remote: o.Remote}
+	w := engine.Wait{Queues: o.Queues, Max: min(o.Max, engine.MaxLease), TTR: o.TTR, Remote: o.Remote, Worker: o.Worker}
 	w.For = max(0, min(pollWait, time.Until(until)))
 	return within(w, o.Room)
 }
@@ -303,7 +303,7 @@ func (p *poller) demand() engine.Wait {
 	for q := range p.held {
 		room[q] = p.room(q)
 	}
-	w := engine.Wait{Queues: s.Queues, Max: min(p.room(""), engine.MaxLease), For: pollWait, TTR: s.TTR, Remote: s.Remote}
+	w := engine.Wait{Queues: s.Queues, Max: min(p.room(""), engine.MaxLease), For: pollWait, TTR: s.TTR, Remote: s.Remote, Worker: s.Worker}
 	return within(w, room)
 }
 

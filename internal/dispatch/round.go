@@ -176,7 +176,7 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 		}
 		reached++
 		if w == len(c.wants) {
-			c.wants = append(c.wants, engine.Want{Queue: b.queue, TTR: s.TTR, Remote: s.Remote})
+			c.wants = append(c.wants, engine.Want{Queue: b.queue, TTR: s.TTR, Remote: s.Remote, Worker: s.Worker})
 			c.beliefs = append(c.beliefs, b)
 		}
 		s.onTheWay += n

@@ -59,7 +59,8 @@ func (t *Standing) begin(ctx context.Context, o *Order, a *answer) {
 		a.fail(errClientClosed("lease"))
 		return
 	}
-	s.TTR, s.Remote, s.ends, s.until = o.TTR, o.Remote, ctx.Done(), time.Now().Add(o.Wait)
+	s.TTR, s.Remote, s.Worker = o.TTR, o.Remote, o.Worker
+	s.ends, s.until = ctx.Done(), time.Now().Add(o.Wait)
 	for _, q := range s.Queues {
 		if !s.hasParked && (o.Wait > 0 || s.failing == 0) {
 			break

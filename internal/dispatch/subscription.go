@@ -16,6 +16,7 @@ type Subscription struct {
 	Queues []string
 	TTR    time.Duration
 	Remote bool
+	Worker string
 	Spread bool // take some messages of each queue rather than all of one
 
 	Room *Room
@@ -121,7 +122,7 @@ func (d *Dispatcher) wasAsked(s *Subscription) bool {
 
 // sameOptions reports whether w requests leases with the subscription's options.
 func (s *Subscription) sameOptions(w *engine.Want) bool {
-	return s.TTR == w.TTR && s.Remote == w.Remote
+	return s.TTR == w.TTR && s.Remote == w.Remote && s.Worker == w.Worker
 }
 
 // Leave ends a subscription. Nothing more is requested for it, but messages of calls under

@@ -1,6 +1,10 @@
 package wire
 
-import "reflect"
+import (
+	"reflect"
+
+	"github.com/tarryhq/tarry/engine"
+)
 
 // DeadGroup is a group of dead messages with about the same error.
 type DeadGroup struct {
@@ -10,6 +14,25 @@ type DeadGroup struct {
 	First   Time     `json:"first_died"`
 	Last    Time     `json:"last_died"`
 	IDs     []string `json:"ids" doc:"of them all, as /redrive and /v1/cancel take them"`
+
+	Failures []Failure `json:"failures" doc:"of the first id, oldest first"`
+}
+
+// Failure is a failed attempt of a message.
+type Failure struct {
+	At      Time   `json:"at"`
+	Attempt uint32 `json:"attempt"`
+	Worker  string `json:"worker"`
+	Error   string `json:"error"`
+}
+
+// Failures returns failures as groups have them.
+func Failures(of []engine.Failure) []Failure {
+	all := make([]Failure, len(of))
+	for i, f := range of {
+		all[i] = Failure{Time{Time: f.At}, f.Attempt, f.Worker, f.Reason}
+	}
+	return all
 }
 
 // DeadGroups are a queue's dead messages, grouped by error.

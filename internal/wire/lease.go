@@ -26,6 +26,7 @@ type LeaseRequest struct {
 	Max    int           // messages; 1 if the request does not say
 	Wait   time.Duration // for the first message
 	TTR    time.Duration // 0: each message's own
+	Worker string        // who asks; "": not said
 	Poll   string        // the name by which the wait can be ended; "": none
 }
 
@@ -46,6 +47,7 @@ var Leasing = requestObject("LeaseRequest", "What to lease, and how long to wait
 	optional("wait", scalar(isDuration, func(r *Reader, name string) time.Duration { return r.within(name, 0, MaxWait) }, AppendDuration),
 		func(l *LeaseRequest) *time.Duration { return &l.Wait }, "how long to wait for the first message, at most "+duration.Format(MaxWait)+"; default: not at all"),
 	optional("ttr", asTTR, func(l *LeaseRequest) *time.Duration { return &l.TTR }, ttrDoc+"; default: each message's own"),
+	optional("worker", asWorker, func(l *LeaseRequest) *string { return &l.Worker }, workerDoc),
 	optional("poll", asName, func(l *LeaseRequest) *string { return &l.Poll }, "a name of your own, new for each request, by which the wait can be ended"),
 ).checked(func(r *Reader, got Fields, l *LeaseRequest) {
 	const most = 0
@@ -64,7 +66,13 @@ var Leasing = requestObject("LeaseRequest", "What to lease, and how long to wait
 	}
 })
 
-const ttrDoc = "how long a lease lasts, 1ms to 24h"
+const (
+	ttrDoc    = "how long a lease lasts, 1ms to 24h"
+	workerDoc = "your name, which look-ups, lists and failures show; without control characters"
+)
+
+// asWorker is the name of a worker. engine.CheckWorker checks it.
+var asWorker = asText.described(schema.Text(0, engine.MaxWorkerBytes).With("examples", []string{"host-1:4711"}))
 
 // asName is the name of a wait or the id of a set.
 var asName = asText.described(isName).checked(func(r *Reader, field, name string) {
@@ -136,9 +144,16 @@ var grantedFields = answerObject("LeasedQueue", "What a lease request found in a
 
 func afterWait(g *Granted) bool { return g.Waited }
 
-// Claiming is a claim. A ttr of 0 means the message's own.
+// Claim says how to claim.
+type Claim struct {
+	TTR    time.Duration // 0: the message's own
+	Worker string        // who claims; "": not said
+}
+
+// Claiming is a claim.
 var Claiming = requestObject("Claim", "How to claim.",
-	optional("ttr", asTTR, itself, ttrDoc+"; default: the message's own")).orNothing()
+	optional("ttr", asTTR, func(c *Claim) *time.Duration { return &c.TTR }, ttrDoc+"; default: the message's own"),
+	optional("worker", asWorker, func(c *Claim) *string { return &c.Worker }, workerDoc)).orNothing()
 
 // PollEnding is a request to end the wait of this name.
 var PollEnding = requestObject("EndLease", "Which wait to end.",

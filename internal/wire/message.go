@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -97,6 +98,9 @@ var Info = answerObject("", "",
 	optional("body", asJSON, func(m *engine.Lease) *[]byte { return &m.Body }, "when its content type is JSON and it is JSON, nested at most 50 deep"),
 	optional("body_base64", asBase64, func(m *engine.Lease) *[]byte { return &m.Body }, "else, and with Tarry-Exact"),
 	required("last_error", asText, func(m *engine.Lease) *string { return &m.LastError }, "why the last attempt failed"),
+	optional("failures", list(failureFields.kind("failure"), 0), func(m *engine.Lease) *[]engine.Failure { return &m.Failures },
+		fmt.Sprintf("the last %d failed attempts, oldest first; not of a message leased to you", engine.MaxFailures)),
+	optional("worker", asText, func(m *engine.Lease) *string { return &m.Worker }, "who has it, if it is leased and the worker has a name"),
 	optional("died", asInstant, func(m *engine.Lease) *time.Time { return &m.Died }, "when it became dead"),
 	optional("lease", asText, func(m *engine.Lease) *string { return &m.Token }, "what settles it; it is yours alone"),
 	optional("lease_expires", asInstant, func(m *engine.Lease) *time.Time { return &m.Deadline }, "when the lease ends, if it is leased"),
@@ -110,13 +114,19 @@ var Info = answerObject("", "",
 	}
 })
 
+var failureFields = answerObject("Failure", "A failed attempt of a message.",
+	required("at", asInstant, func(f *engine.Failure) *time.Time { return &f.At }, "when; of a lapse: the end of the lease"),
+	required("attempt", count32, func(f *engine.Failure) *uint32 { return &f.Attempt }, ""),
+	required("worker", asText, func(f *engine.Failure) *string { return &f.Worker }, "who had the lease; empty: not known"),
+	required("error", asText, func(f *engine.Failure) *string { return &f.Reason }, "why"))
+
 // The messages in answers, made from Info.
 var (
-	keptFields = Info.without("backoff", "expire_after", "remember", "isolate", "expires", "body", "body_base64", "died", "lease", "lease_expires", "ending", "ended", "forgotten")
-	mayHave    = []string{"backoff", "expire_after", "remember", "isolate", "expires", "body", "body_base64", "died"}
+	keptFields = Info.without("backoff", "expire_after", "remember", "isolate", "expires", "body", "body_base64", "failures", "worker", "died", "lease", "lease_expires", "ending", "ended", "forgotten")
+	mayHave    = []string{"backoff", "expire_after", "remember", "isolate", "expires", "body", "body_base64", "worker", "died"}
 
 	// Kept is a live or dead message.
-	Kept = Info.only("Message", "A live or dead message. Without a body where none was asked for.", keptFields, append(mayHave, "lease_expires")).
+	Kept = Info.only("Message", "A live or dead message. Without a body where none was asked for.", keptFields, append(mayHave, "failures", "lease_expires")).
 		narrowed("state", isStoredState)
 	// LeasedMessage is a message leased to the caller.
 	LeasedMessage = Info.only("LeasedMessage", "A message that is leased to you.", append(keptFields, "lease", "lease_expires"), mayHave).

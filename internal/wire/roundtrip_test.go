@@ -119,7 +119,7 @@ func requests(t *testing.T, g *values) {
 
 	request(t, Rescheduling, g.when())
 	request(t, Pausing, g.duration())
-	request(t, Claiming, g.ttr())
+	request(t, Claiming, Claim{g.ttr(), g.text()})
 	request(t, PollEnding, l.Poll)
 	request(t, Backing, "b"+strconv.Itoa(g.Int()))
 	request(t, Purging, engine.PurgeAlso(g.IntN(4)))
@@ -372,7 +372,10 @@ func (g *values) lease() engine.Lease {
 	}
 	return engine.Lease{Token: g.text(), Info: engine.Info{
 		ID: g.id(), Queue: g.text(), Key: g.text(), State: engine.State(g.IntN(5)), Due: g.time(), Created: g.time(), Expires: g.time(),
-		Attempt: g.Uint32(), Content: g.content(), Policy: g.policy(), LastError: g.text(), Deadline: g.time(), Died: g.time(),
+		Attempt: g.Uint32(), Content: g.content(), Policy: g.policy(), LastError: g.text(), Deadline: g.time(), Died: g.time(), Worker: g.text(),
+		Failures: some(g, func() engine.Failure {
+			return engine.Failure{At: g.time(), Attempt: g.Uint32(), Worker: g.text(), Reason: g.text()}
+		}),
 	}}
 }
 

@@ -97,6 +97,7 @@ type Config struct {
 
 	Concurrency  int
 	LeaseTTR     time.Duration // 0: each message's own
+	Name         string        // of the worker
 	DrainTimeout time.Duration
 	Retry        Retry
 
@@ -147,6 +148,7 @@ func (w *Worker) Run(ctx context.Context, op string) error {
 	leave := w.cfg.Dispatch.Subscribe(&dispatch.Subscription{
 		Queues:  slices.Sorted(maps.Keys(w.queues)),
 		TTR:     w.cfg.LeaseTTR,
+		Worker:  w.cfg.Name,
 		Spread:  true,
 		Room:    &w.room,
 		Deliver: w.deliver,

@@ -114,7 +114,7 @@ var Info = answerObject("", "",
 	}
 })
 
-var failureFields = answerObject("Failure", "A failed attempt of a message.",
+var failureFields = answerObject("FailedAttempt", "A failed attempt of a message.",
 	required("at", asInstant, func(f *engine.Failure) *time.Time { return &f.At }, "when; of a lapse: the end of the lease"),
 	required("attempt", count32, func(f *engine.Failure) *uint32 { return &f.Attempt }, ""),
 	required("worker", asText, func(f *engine.Failure) *string { return &f.Worker }, "who had the lease; empty: not known"),

@@ -26,16 +26,16 @@ func TestDeadGroups(t *testing.T) {
 		"user 0b5e3f6c-3b0e-4a54-9f5f-0c3d0a5b7a11 is unknown", "user ABCDEFAB-abcd-abcd-abcd-abcdefabcdef is unknown",
 	} {
 		a.call(201, "POST", "/v1/queues/q/messages", `{}`)
-		leased := a.call(200, "POST", "/v1/lease", `{"queues":["q"]}`)
+		leased := a.call(200, "POST", "/v1/lease", `{"queues":["q"],"worker":"w"}`)
 		a.call(200, "POST", "/v1/settle", fmt.Sprintf(`{"settlements":[{"lease":%q,"do":"bury","reason":%q}]}`, field(t, leased, "messages", 0, "lease"), reason))
 		a.clock.Advance(time.Duration(i) * time.Second)
 	}
 	w := a.send("GET", "/v1/queues/q/dead/groups", "")
 	const want = `{"groups":[` +
-		`{"error":"dial tcp #: timeout after #","example":"dial tcp 192.168.1.1:1: timeout after 2m0s","count":3,"first_died":"2030-03-01T12:00:00.000Z","last_died":"2030-03-01T12:00:03.000Z","ids":["4","2","1"]},` +
-		`{"error":"user # is unknown","example":"user ABCDEFAB-abcd-abcd-abcd-abcdefabcdef is unknown","count":2,"first_died":"2030-03-01T12:00:15.000Z","last_died":"2030-03-01T12:00:21.000Z","ids":["8","7"]},` +
-		`{"error":"no such order #","example":"no such order 4711","count":2,"first_died":"2030-03-01T12:00:01.000Z","last_died":"2030-03-01T12:00:06.000Z","ids":["5","3"]},` +
-		`{"error":"panic: boom","example":"panic: boom","count":1,"first_died":"2030-03-01T12:00:10.000Z","last_died":"2030-03-01T12:00:10.000Z","ids":["6"]}` +
+		`{"error":"dial tcp #: timeout after #","example":"dial tcp 192.168.1.1:1: timeout after 2m0s","count":3,"first_died":"2030-03-01T12:00:00.000Z","last_died":"2030-03-01T12:00:03.000Z","ids":["4","2","1"],"failures":[{"at":"2030-03-01T12:00:03.000Z","attempt":1,"worker":"w","error":"dial tcp 192.168.1.1:1: timeout after 2m0s"}]},` +
+		`{"error":"user # is unknown","example":"user ABCDEFAB-abcd-abcd-abcd-abcdefabcdef is unknown","count":2,"first_died":"2030-03-01T12:00:15.000Z","last_died":"2030-03-01T12:00:21.000Z","ids":["8","7"],"failures":[{"at":"2030-03-01T12:00:21.000Z","attempt":1,"worker":"w","error":"user ABCDEFAB-abcd-abcd-abcd-abcdefabcdef is unknown"}]},` +
+		`{"error":"no such order #","example":"no such order 4711","count":2,"first_died":"2030-03-01T12:00:01.000Z","last_died":"2030-03-01T12:00:06.000Z","ids":["5","3"],"failures":[{"at":"2030-03-01T12:00:06.000Z","attempt":1,"worker":"w","error":"no such order 4711"}]},` +
+		`{"error":"panic: boom","example":"panic: boom","count":1,"first_died":"2030-03-01T12:00:10.000Z","last_died":"2030-03-01T12:00:10.000Z","ids":["6"],"failures":[{"at":"2030-03-01T12:00:10.000Z","attempt":1,"worker":"w","error":"panic: boom"}]}` +
 		`],"others":0,"seen":8,"more":false}`
 	if w.Body.String() != want {
 		t.Errorf("got  %s\nwant %s", w.Body, want)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
 )
 
 // workFlags are the flags of work.
@@ -51,6 +52,9 @@ up to --drain; the second ends them at once.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if w.concurrency < 1 {
 			return usagef("it is how many commands run at a time", "--concurrency %d is less than 1", w.concurrency)
+		}
+		if err := engine.CheckWorker("work", "", w.name); err != nil {
+			return err
 		}
 		path, err := exec.LookPath(args[1])
 		if err != nil {

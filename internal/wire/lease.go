@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -71,8 +72,13 @@ const (
 	workerDoc = "your name, which look-ups, lists and failures show; without control characters"
 )
 
-// asWorker is the name of a worker. engine.CheckWorker checks it.
-var asWorker = asText.described(schema.Text(0, engine.MaxWorkerBytes).With("examples", []string{"host-1:4711"}))
+// asWorker is the name of a worker.
+var asWorker = asText.described(schema.Text(0, engine.MaxWorkerBytes).With("examples", []string{"host-1:4711"})).
+	checked(func(r *Reader, field, name string) {
+		if err, bad := errors.AsType[*engine.Error](engine.CheckWorker("lease", "", name)); bad {
+			r.wrongHint("take a name such as host:pid", "%s: %s", field, err.Hint)
+		}
+	})
 
 // asName is the name of a wait or the id of a set.
 var asName = asText.described(isName).checked(func(r *Reader, field, name string) {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,7 +84,7 @@ func requests(t *testing.T, g *values) {
 	}
 	same(t, text, slices.Clip(msgs[:n]), slices.Clip(b.All))
 
-	l := LeaseRequest{Queues: some(g, g.text), Max: 1 + g.IntN(engine.MaxLease), Wait: time.Duration(1 + g.Int64N(int64(MaxWait))), TTR: g.ttr(), Poll: "p" + strconv.Itoa(g.Int())}
+	l := LeaseRequest{Queues: some(g, g.text), Max: 1 + g.IntN(engine.MaxLease), Wait: time.Duration(1 + g.Int64N(int64(MaxWait))), TTR: g.ttr(), Worker: g.worker(), Poll: "p" + strconv.Itoa(g.Int())}
 	if g.coin() {
 		l.Keep = true
 	}
@@ -119,7 +120,7 @@ func requests(t *testing.T, g *values) {
 
 	request(t, Rescheduling, g.when())
 	request(t, Pausing, g.duration())
-	request(t, Claiming, Claim{g.ttr(), g.text()})
+	request(t, Claiming, Claim{g.ttr(), g.worker()})
 	request(t, PollEnding, l.Poll)
 	request(t, Backing, "b"+strconv.Itoa(g.Int()))
 	request(t, Purging, engine.PurgeAlso(g.IntN(4)))
@@ -263,6 +264,8 @@ func (g *values) text() string {
 	}
 	return s
 }
+
+func (g *values) worker() string { return strings.NewReplacer("\x00", "", "\n", "").Replace(g.text()) }
 
 func (g *values) body() []byte {
 	if g.coin() {

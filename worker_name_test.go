@@ -1,0 +1,86 @@
+package tarry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry"
+)
+
+// Each worker of a client leases under its own name, host:pid unless it has another, and so
+// does a claim. The failures of a message name it.
+func TestWorkersLeaseUnderTheirNames(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := fmt.Sprint(host, ":", os.Getpid())
+	bubble(t, func(t *testing.T, c *tarry.Client) {
+		boom := errors.New("boom")
+		for _, name := range []string{"one", "two", ""} {
+			w := tarry.NewWorker(c, &tarry.WorkerConfig{Name: name, Concurrency: 1})
+			tarry.Handle(w, bytesTopic, func(context.Context, claimed) error {
+				time.Sleep(time.Minute)
+				return boom
+			})
+			defer run(t, w)()
+		}
+		var ids []tarry.ID
+		for range 3 {
+			ids = append(ids, push(t, c, "q", "x", tarry.Backoff(time.Hour)).ID)
+		}
+		pass(time.Second)
+		workers := map[string]bool{}
+		for _, id := range ids {
+			i, err := c.Get(t.Context(), tarry.ByID(id).Of("q"))
+			if err != nil || i.State != tarry.Leased {
+				t.Errorf("%+v, %v", i, err)
+			}
+			workers[i.Worker] = true
+		}
+		if !workers["one"] || !workers["two"] || !workers[here] {
+			t.Errorf("leased by %v", workers)
+		}
+		pass(2 * time.Minute)
+		for _, id := range ids {
+			i, err := c.Get(t.Context(), tarry.ByID(id).Of("q"))
+			if err != nil || i.Worker != "" || len(i.Failures) != 1 || !workers[i.Failures[0].Worker] || i.Failures[0].Reason != "boom" {
+				t.Errorf("%+v, %v", i, err)
+			}
+		}
+		push(t, c, "read", "x", tarry.Key("k"))
+		err := tarry.NewTopic[string]("read").Claim(t.Context(), c, tarry.ByKey("k"), func(ctx context.Context, m claimed) error {
+			i, err := c.Get(ctx, tarry.ByKey("k").Of("read"))
+			if i.Worker != here {
+				t.Errorf("claimed by %q, not %q", i.Worker, here)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestBadNamesOfWorkersAreRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, c *tarry.Client) {
+		push(t, c, "q", "x", tarry.Key("k"))
+		for _, name := range []string{strings.Repeat("w", 101), "a\nb", "\xff"} {
+			opts := tarry.LeaseOptions{Worker: name}
+			_, lease := c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"q"}, Max: 1, LeaseOptions: opts})
+			_, claim := c.Claim(t.Context(), tarry.ByKey("k").Of("q"), opts)
+			w := tarry.NewWorker(c, &tarry.WorkerConfig{Name: name})
+			tarry.Handle(w, bytesTopic, func(context.Context, claimed) error { return nil })
+			for what, err := range map[string]error{"lease": lease, "claim": claim, "worker": w.Run(t.Context())} {
+				if !errors.Is(err, tarry.ErrInvalid) || !strings.Contains(err.Error(), "worker's name") {
+					t.Errorf("%s by %q: %v", what, name, err)
+				}
+			}
+		}
+	})
+}

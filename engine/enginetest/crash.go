@@ -125,7 +125,7 @@ func (p *player) crashed(m *Model) {
 			p.lose(x)
 			x.wait()
 			x.Attempt, x.Died, x.vague, x.unsure = got.Attempt, time.Time{}, true, true
-			x.undo(got.Failures)
+			x.undo(got.Failures, p.now)
 			lost = true
 		}
 	}
@@ -143,13 +143,20 @@ func (p *player) crashed(m *Model) {
 }
 
 // undo removes the last failures of x, lapses of lost leases, as far as that makes the others
-// those that the engine shows.
-func (x *modelMessage) undo(shown []engine.Failure) {
+// those that the engine shows. The last of those may be a lapse that it has noticed anew.
+func (x *modelMessage) undo(shown []engine.Failure, now time.Time) {
 	for all := x.Failures; ; all = all[:len(all)-1] {
-		if slices.EqualFunc(all[max(0, len(all)-engine.MaxFailures):], shown, sameFailure) {
-			x.Failures, x.LastError = all, ""
-			if n := len(all); n > 0 {
-				x.LastError = all[n-1].Reason
+		older := slices.Clip(all[:max(0, len(all)-engine.MaxFailures)])
+		last := slices.Clone(all[len(older):])
+		if n := len(last); n > 0 && n == len(shown) && last[n-1].Reason == engine.Lapsed {
+			if at := shown[n-1].At; at.After(last[n-1].At) && !at.After(now) {
+				last[n-1].At = at
+			}
+		}
+		if slices.EqualFunc(last, shown, sameFailure) {
+			x.Failures, x.LastError = append(older, last...), ""
+			if n := len(x.Failures); n > 0 {
+				x.LastError = x.Failures[n-1].Reason
 			}
 			return
 		}
@@ -178,7 +185,7 @@ func (p *player) undropped(m *Model, x *modelMessage, lost, lasts bool) bool {
 		}
 		y.wait()
 		y.Attempt, y.Died, y.vague, y.unsure = got.Attempt, time.Time{}, true, true
-		y.undo(got.Failures)
+		y.undo(got.Failures, p.now)
 	case !errors.Is(err, engine.ErrNotFound) || x.Expires.IsZero() || !p.now.After(x.Expires):
 		return false
 	default: // it may have expired instead

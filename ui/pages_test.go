@@ -724,6 +724,9 @@ func TestProblems(t *testing.T) {
 	p.press(".segments", "Problems")
 	p.sees(".queues .rows", "late")
 	p.misses(".queues .rows", "idle")
+	p.to("#/about")
+	p.sees("#limits-title + .details", "no limit")
+	p.misses("#limits-title + .details", "0s")
 	p.to("#/queues/late")
 	p.sees(".notice", "nobody works on the queue")
 	if err := w.c.Pause(t.Context(), "late", 0); err != nil {

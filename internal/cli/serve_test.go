@@ -76,6 +76,20 @@ func TestServeMaxBody(t *testing.T) {
 	w := world{env: []string{"TARRY_SERVER=" + s.stdout.await(t, `listens on (http://\S+)\n`)[1]}}
 	w.must(t, "push", "mail", "0123456789")
 	run1(t, w, step{args: "push mail 01234567890", code: exitFailed, stderr: `tarry: push .*too large.*\n`})
+
+	// A larger limit than usual reaches commands and programs that set none of their own.
+	s = world{}.start(t, "serve", "--store", "mem:", "--http", "127.0.0.1:0", "--max-body", "4MiB")
+	url := s.stdout.await(t, `listens on (http://\S+)\n`)[1]
+	w = world{env: []string{"TARRY_SERVER=" + url}, stdin: strings.Repeat("x", 2<<20)}
+	w.must(t, "push", "big", "-")
+	c, err := openStore(t.Context(), url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Push(t.Context(), "big", make([]byte, 4<<20)); err != nil || c.MaxBody() != 4<<20 {
+		t.Errorf("a client takes bodies of %d bytes; the push of one of 4 MiB: %v", c.MaxBody(), err)
+	}
 }
 
 // fetch gets what a server answers.

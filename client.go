@@ -275,10 +275,10 @@ type Config struct {
 	// WorkerConfig.Middleware. Default: none.
 	PushMiddleware []PushMiddleware
 
-	// Logger gets what no caller sees: failed engine calls in the background, panics of
-	// handlers. A goroutine of its own writes to it. While 1000 lines wait for a slow
-	// logger, further lines are dropped and counted. Default: slog.Default at the time the
-	// client is made.
+	// Logger gets what no caller sees: what workers cannot handle (see WorkerConfig.Logger),
+	// and failed engine calls in the background. A goroutine of its own writes to it. While
+	// 1000 lines wait for a slow logger, further lines are dropped and counted.
+	// slog.DiscardHandler turns it off. Default: slog.Default at the time the client is made.
 	Logger *slog.Logger
 
 	// Meter receives what the client does, for metrics; see package tarryprom. Default:

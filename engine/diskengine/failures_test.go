@@ -101,6 +101,11 @@ func TestFailuresAndWorkersAreKept(t *testing.T) {
 		name string
 		do   func()
 	}{
+		{"salvaged from the log", func() {
+			must(t, e.Close())
+			salvaged(t, p.fs, p.dir, "/from-log")
+			again("/from-log")
+		}},
 		{"flushed", func() { must(t, e.Flush(t.Context())) }},
 		{"opened again", func() { must(t, e.Close()); again("") }},
 		{"merged", func() { must(t, e.Merge(t.Context())) }},

@@ -161,13 +161,16 @@ func TestLeaseWaitSharesOut(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w := engine.Wait{Queues: []string{"a", "b", "c"}, Max: 4, Room: map[string]int{"b": 1, "c": 0}, For: time.Second, TTR: time.Hour}
+	w := engine.Wait{Queues: []string{"a", "b", "c"}, Max: 4, Room: map[string]int{"b": 1, "c": 0}, For: time.Second, TTR: time.Hour, Worker: "w"}
 	got, err := e.LeaseWait(t.Context(), w)
 	of := make(map[string]int)
 	for _, l := range got.Messages {
 		of[l.Queue]++
 		if d := l.Deadline.Sub(got.Now); d < 59*time.Minute || d > 61*time.Minute {
 			t.Errorf("%s's lease lasts %v", l.Queue, d)
+		}
+		if i, err := e.Get(t.Context(), engine.Ref{Queue: l.Queue, ID: l.ID}); err != nil || l.Worker != "w" || i.Worker != "w" {
+			t.Errorf("%s is leased by %q, when looked up by %q, %v", l.Queue, l.Worker, i.Worker, err)
 		}
 	}
 	if err != nil || of["a"] != 3 || of["b"] != 1 || len(of) != 2 {

@@ -61,7 +61,7 @@ func behind(now, next time.Time) time.Time {
 func (e *Engine) leaseNow(ctx context.Context, w engine.Want) (all engine.Granted, now time.Time, err error) {
 	for bytes := 0; ; {
 		n := min(w.Max-len(all.Messages), e.limits.MaxLease)
-		a, err := e.lease(ctx, wire.LeaseRequest{Queues: []string{w.Queue}, Max: n, TTR: w.TTR, Worker: e.named(w.Worker)})
+		a, err := e.lease(ctx, wire.LeaseRequest{Queues: []string{w.Queue}, Max: n, TTR: w.TTR, Worker: w.Worker})
 		if err != nil {
 			return all, now, err
 		}
@@ -97,17 +97,9 @@ func (e *Engine) giveBack(ctx context.Context, granted []engine.Granted) {
 	}
 }
 
-// named returns the name of a worker if the server's engine keeps it.
-func (e *Engine) named(worker string) string {
-	if !e.caps.Workers {
-		return ""
-	}
-	return worker
-}
-
 // Claim leases the message if it is due.
 func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
-	body := wire.Claiming.Append(nil, &wire.Claim{TTR: want.TTR, Worker: e.named(want.Worker)})
+	body := wire.Claiming.Append(nil, &wire.Claim{TTR: want.TTR, Worker: want.Worker})
 	l, err := ask(ctx, e, call{op: "claim", ref: ref, method: http.MethodPost, path: wire.RefPath(ref) + "/claim", body: body, brings: 1}, wire.Info)
 	if err == nil {
 		e.watch.leased(ref.Queue)

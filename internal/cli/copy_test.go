@@ -38,7 +38,7 @@ func waiting(t *testing.T, store, queue string, states ...string) (all []map[str
 		out := at(store).must(t, "ls", queue, "--state", state, "--limit", "0", "--body", "--json")
 		for line := range strings.Lines(out) {
 			m := object(t, line)
-			for _, lost := range []string{"id", "created", "attempt", "died", "last_error"} {
+			for _, lost := range []string{"id", "created", "attempt", "died", "last_error", "failures"} {
 				delete(m, lost)
 			}
 			all = append(all, m)

@@ -39,7 +39,7 @@ var filterSteps = map[string]filterStep{
 	"ls a group":         {step{args: `dead ls Q --group timeout --limit 2`, stdout: `ID .*\n.*d0 .*\n.*d1 .*timeout\n`, stderr: `there are more.* --limit.*\n`}, "5 5"},
 	"ls a group after":   {step{args: `dead ls Q --group timeout --after x`, code: exitUsage, stderr: `tarry: --after does not go with --error, --group and --key-prefix .*\n`}, "5 5"},
 	"groups":             {step{args: `dead groups Q`, stdout: `COUNT  FIRST DIED  LAST DIED  ERROR\n3 .* timeout\n2 .* wrong address\n`}, "5 5"},
-	"groups of some":     {step{args: `dead groups Q --key-prefix d4 --json`, stdout: `{"queue":"Q","error":"wrong address","count":1,"first_died":"TIME","last_died":"TIME"}\n`}, "5 5"},
+	"groups of some":     {step{args: `dead groups Q --key-prefix d4 --json`, stdout: `{"queue":"Q","error":"wrong address","count":1,"first_died":"TIME","last_died":"TIME","failures":\[{"at":"TIME","attempt":1,"worker":"","error":"wrong address"}\]}\n`}, "5 5"},
 	"drop none":          {step{args: `dead drop Q --error nothing`, stdout: `dropped 0 messages of Q\n`}, "5 5"},
 	"drop ids and error": {step{args: `dead drop Q 7 --error x`, code: exitUsage, stderr: `tarry: ids are given, and flags that choose .*\n`}, "5 5"},
 	"ls an error":        {step{args: `dead ls Q --error address`, stdout: `ID .*\n\d+  d3  .*address\n\d+  d4  .*address\n`}, "5 5"},

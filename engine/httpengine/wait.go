@@ -13,7 +13,7 @@ import (
 // LeaseWait waits on the server for the first message. It makes several requests if the
 // server allows only shorter waits.
 func (e *Engine) LeaseWait(ctx context.Context, w engine.Wait) (all engine.Waited, err error) {
-	req := wire.LeaseRequest{Max: min(w.Max, e.limits.MaxLease), TTR: w.TTR, Worker: e.named(w.Worker)}
+	req := wire.LeaseRequest{Max: min(w.Max, e.limits.MaxLease), TTR: w.TTR, Worker: w.Worker}
 	for q, n := range w.Room {
 		req.Room = append(req.Room, wire.Room{Queue: q, Max: n})
 	}

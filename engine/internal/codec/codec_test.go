@@ -135,6 +135,11 @@ func TestFailures(t *testing.T) {
 	if r.Failures(); r.End() == nil {
 		t.Error("one too many was read")
 	}
+	long := engine.Failure{At: time.UnixMilli(1).UTC(), Worker: strings.Repeat("w", 300), Reason: strings.Repeat("r", 1<<17)}
+	r = Reader{B: AddFailure(nil, &long)}
+	if got := r.Failures(); r.End() != nil || len(got) != 1 || len(got[0].Worker) != 255 || len(got[0].Reason) != 1<<16-1 {
+		t.Errorf("too long texts are read as %v, %v", got, r.Err)
+	}
 	if LastReason(nil) != nil {
 		t.Error("no failures have a reason")
 	}

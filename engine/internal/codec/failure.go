@@ -2,6 +2,7 @@ package codec
 
 import (
 	"encoding/binary"
+	"math"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -11,12 +12,13 @@ import (
 // milliseconds (8 bytes), the attempt (4), the worker (its length in 1 byte, and it) and the
 // reason (2, and it). All are big-endian, so that scripts can write them.
 
-// AppendFailure writes a failure.
+// AppendFailure writes a failure. Texts beyond what their lengths can say are cut.
 func AppendFailure(b []byte, f *engine.Failure) []byte {
+	worker, reason := f.Worker[:min(len(f.Worker), math.MaxUint8)], f.Reason[:min(len(f.Reason), math.MaxUint16)]
 	b = binary.BigEndian.AppendUint64(b, uint64(f.At.UnixMilli()))
 	b = binary.BigEndian.AppendUint32(b, f.Attempt)
-	b = append(append(b, byte(len(f.Worker))), f.Worker...)
-	return append(binary.BigEndian.AppendUint16(b, uint16(len(f.Reason))), f.Reason...)
+	b = append(append(b, byte(len(worker))), worker...)
+	return append(binary.BigEndian.AppendUint16(b, uint16(len(reason))), reason...)
 }
 
 // AddFailure returns encoded failures with one more, without the oldest if there would be too

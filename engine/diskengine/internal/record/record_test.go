@@ -53,7 +53,7 @@ var samples = []struct {
 	{&Put{ID: 300, Queue: 1, New: true, Key: []byte("k"), State: State{Due: 5, Expires: Never}, Content: []byte("c")}, "01ac0201016b000a0163"},
 	{&Put{ID: 1, Queue: 2, From: Spot{Table: 7, At: 128}, State: State{Due: -1, Expires: 1, Attempt: 3}}, "02010780010200030104" + "0300"},
 	{&Move{ID: 1, State: State{Due: 0, Expires: Never, Dead: true, Died: 1, Lapsed: true, Nonce: nonce, Failures: failures}},
-		"03011c00020102030405060708090a0b0c0d0e0f10" + "07" + "0201" + "0177" + "026e6f"},
+		"03011c00020102030405060708090a0b0c0d0e0f10" + "12" + "0000000000000001" + "00000001" + "0177" + "00026e6f"},
 	{&Lease{ID: 1, Deadline: 64, Attempt: 1}, "0401008001" + "0100"},
 	{&Lease{ID: 1, From: Spot{Table: 1}, Deadline: 1, Attempt: 2, Remote: true, Nonce: nonce}, "04010100" + "0202" + "01" + "0102030405060708090a0b0c0d0e0f10"},
 	{&Lease{ID: 1, Deadline: 64, Attempt: 1, Lapsed: true, Worker: "w"}, "0401008001" + "0106" + "0177"},

@@ -118,7 +118,10 @@ func decodePast(b []byte) (p past, err error) {
 	r.Take(r.Uint(2)) // the key
 	failures := codec.Reader{B: r.Take(r.Uint(2))}
 	p.failures, p.worker = failures.Failures(), string(r.B)
-	if r.Err != nil || failures.Err != nil || p.worker != "" && len(secret) == 0 || len(secret) != 0 && len(secret) != 2*len(p.secret) || !strings.ContainsRune("WLD", rune(p.mark)) {
+	if r.Err != nil || failures.Err != nil || len(secret) != 0 && len(secret) != 2*len(p.secret) || !strings.ContainsRune("WLD", rune(p.mark)) {
+		return past{}, errRecord
+	}
+	if p.worker != "" && len(secret) == 0 {
 		return past{}, errRecord
 	}
 	if _, err := hex.Decode(p.secret[:], secret); err != nil {

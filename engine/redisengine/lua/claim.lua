@@ -1,8 +1,8 @@
 -- Leases one message if it is due. ARGV: id, key, the lease's span ('' for the message's
--- own), its secret, "forget" to delete the message at once, and the worker. Answers the clock, then the
--- message, or the reason why it is not leased. not_due is followed by the due time ('' if the
--- shard is paused), and limit by the time when the rate permits a lease ('' if too many are
--- leased).
+-- own), its secret, "forget" to delete the message at once, and the worker. Answers the
+-- clock, then the message, or the reason why it is not leased. not_due is followed by the due
+-- time ('' if the shard is paused), and limit by the time when the rate permits a lease ('' if
+-- too many are leased).
 tick()
 local m = messages().named(args[4], args[5])
 if not m then return {us, raw, 'not_found'} end

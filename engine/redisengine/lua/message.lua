@@ -233,8 +233,8 @@ local function messages()
 				lapse(m)
 			else
 				fail(m, m.deadline, LAPSED)
-				m.mark = m.attempt >= m.max and 'D' or 'W'
-				if m.mark == 'D' then m.died = m.deadline end
+				m.mark = 'W'
+				if m.attempt >= m.max then m.mark, m.died = 'D', m.deadline end
 			end
 		end
 		if m and m.mark == 'X' then return nil end
@@ -305,7 +305,8 @@ local function messages()
 
 	made = {
 		find = find, present = present, named = named, save = save, stands = stands, turn = turn, waiting = waiting, grave = grave, state = state,
-		wait = wait, renew = renew, sooner = sooner, leave = leave, drop = drop, cull = cull, fail = fail, die = die, rewrite = rewrite, hold = hold, holder = holder, finish = finish, forget = forget,
+		wait = wait, renew = renew, sooner = sooner, leave = leave, drop = drop, cull = cull, fail = fail, die = die, rewrite = rewrite,
+		hold = hold, holder = holder, finish = finish, forget = forget,
 	}
 	return made
 end

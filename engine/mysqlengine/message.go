@@ -235,8 +235,18 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) {
 }
 
 func (t *tx) Move(ctx context.Context, rows []*sqlengine.Row) {
-	t.writeRows(ctx, t.sql.move, onMove, rows, func(s *statement, i int, m *sqlengine.Row) {
-		s.row(i, int64(m.ID), int64(m.Kind), graveOf(m), m.Ends, m.Due, expiresOf(m), int64(m.Attempt), nonceOf(m), orNull(m.Worker), orNull(m.Failures))
+	failed := sqlengine.AnyFailed(rows)
+	text, last := t.sql.move, onMove
+	if failed {
+		text, last = t.sql.fail, onFail
+	}
+	t.writeRows(ctx, text, last, rows, func(s *statement, i int, m *sqlengine.Row) {
+		values := [...]any{int64(m.ID), int64(m.Kind), graveOf(m), m.Ends, m.Due, expiresOf(m), int64(m.Attempt), nonceOf(m), orNull(m.Worker), orNull(m.Failures)}
+		if failed {
+			s.row(i, values[:]...)
+		} else {
+			s.row(i, values[:len(values)-1]...)
+		}
 	})
 }
 

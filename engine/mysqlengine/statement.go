@@ -133,7 +133,7 @@ type statements struct {
 
 	byID, byKey, remembered, lastDead, span, ranked, again, bodies, holding string
 
-	insert, check, plain, move, replace, remove string
+	insert, check, plain, move, fail, replace, remove string
 
 	over, remember, forget string
 
@@ -218,7 +218,8 @@ func statementsOf(prefix string) *statements {
 		check: "SELECT (SELECT 1 UNION ALL SELECT 1 FROM {memory} WHERE queue = ? AND `key` IN (?))",
 		// The overflow makes it fail if the queue remembers keys.
 		plain:   "SELECT 9223372036854775807 + remembers FROM {queue} WHERE num = ?",
-		move:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, worker, failures) VALUES ",
+		move:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, worker) VALUES ",
+		fail:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, worker, failures) VALUES ",
 		replace: "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, worker, failures, priority, policy, size, meta, body, large) VALUES ",
 		remove:  "DELETE FROM {message} WHERE id IN (?)",
 
@@ -249,7 +250,7 @@ func statementsOf(prefix string) *statements {
 	for _, text := range []*string{
 		&s.lockQueues, &s.rows, &s.heads, &s.headsFrom, &s.saveQueue, &s.names, &s.makeNames, &s.fenced, &s.fence, &s.queues, &s.block, &s.same,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.span, &s.ranked, &s.again, &s.bodies, &s.holding,
-		&s.insert, &s.check, &s.plain, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
+		&s.insert, &s.check, &s.plain, &s.move, &s.fail, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
 		&s.tally, &s.stock, &s.due, &s.changes, &s.sum, &s.onSum, &s.zero, &s.unsum,
 	} {
 		*text = tables.Replace(*text)
@@ -262,7 +263,8 @@ func statementsOf(prefix string) *statements {
 // deprecates; MySQL names them by an alias, which MariaDB lacks. Each skips the other's
 // comments.
 var (
-	onMove    = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "worker", "failures")
+	onMove    = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "worker")
+	onFail    = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "worker", "failures")
 	onReplace = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "worker", "failures", "priority", "policy", "size", "meta", "body", "large")
 
 	onRemember = onMeeting("id", "due", "ending", "ended", "forgotten")

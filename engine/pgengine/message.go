@@ -131,9 +131,10 @@ func states(rows []*sqlengine.Row) []any {
 			return m.Nonce[:]
 		}),
 		column(rows, func(m *sqlengine.Row) *string { return orNull(m.Worker) }),
-		column(rows, func(m *sqlengine.Row) []byte { return m.Failures }),
 	}
 }
+
+func failuresOf(m *sqlengine.Row) []byte { return m.Failures }
 
 // contents returns the columns of the policy and the content.
 func contents(rows []*sqlengine.Row) []any {
@@ -188,12 +189,17 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) {
 }
 
 func (t *tx) Move(_ context.Context, rows []*sqlengine.Row) {
-	t.writeAll(len(rows), t.sql.move, states(rows)...)
+	text, columns := t.sql.move, states(rows)
+	if sqlengine.AnyFailed(rows) {
+		text, columns = t.sql.fail, append(columns, column(rows, failuresOf))
+	}
+	t.writeAll(len(rows), text, columns...)
 }
 
 func (t *tx) Replace(ctx context.Context, rows []*sqlengine.Row) {
 	t.pages(ctx, rows, func(page []*sqlengine.Row) {
-		t.write(t.sql.replace, append(states(page), contents(page)...)...)
+		args := append(states(page), column(page, failuresOf))
+		t.write(t.sql.replace, append(args, contents(page)...)...)
 	})
 }
 

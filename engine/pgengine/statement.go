@@ -16,7 +16,7 @@ type statements struct {
 
 	byID, byKey, remembered, lastDead, forward, backward, ranked, bodies, holding string
 
-	insert, check, move, replace, remove string
+	insert, check, move, fail, replace, remove string
 
 	over, remember, forget string
 
@@ -105,7 +105,10 @@ func statementsOf(schema string) *statements {
 		// trip.
 		check: `SELECT 1 / CASE WHEN EXISTS (SELECT FROM unnest($1::bigint[], $2::text[]) u(queue, key),
 			LATERAL (SELECT FROM {memory} m WHERE {key} OFFSET 0) m WHERE ` + remembers + `) THEN 0 ELSE 1 END`,
-		move: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, worker = u.worker, failures = u.failures
+		move: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, worker = u.worker
+			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[])
+				u(id, kind, ends, due, expires, attempt, nonce, worker) WHERE {id}`,
+		fail: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, worker = u.worker, failures = u.failures
 			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[], $9::bytea[])
 				u(id, kind, ends, due, expires, attempt, nonce, worker, failures) WHERE {id}`,
 		replace: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, worker = u.worker, failures = u.failures,
@@ -152,7 +155,7 @@ func statementsOf(schema string) *statements {
 	for _, text := range []*string{
 		&s.lockQueues, &s.rows, &s.heads, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.forward, &s.backward, &s.ranked, &s.bodies, &s.holding,
-		&s.insert, &s.check, &s.move, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
+		&s.insert, &s.check, &s.move, &s.fail, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
 	} {
 		*text = tables.Replace(*text)
 	}

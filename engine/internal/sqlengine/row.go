@@ -2,6 +2,7 @@ package sqlengine
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
@@ -41,9 +42,15 @@ type Row struct {
 	Nonce    *codec.Nonce
 	Worker   string // of the lease; "": none, or not leased
 	Failures []byte // encoded
+	Failed   bool   // Failures is not as read
 	Policy   engine.Policy
 	Content  engine.Content
 	Size     int // bytes of the body, also where Content is not read
+}
+
+// AnyFailed reports whether Failures has changed in any of the rows: in most calls it has not.
+func AnyFailed(rows []*Row) bool {
+	return slices.ContainsFunc(rows, func(r *Row) bool { return r.Failed })
 }
 
 // Place is the row's place in the order of its kind.

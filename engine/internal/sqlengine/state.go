@@ -65,7 +65,7 @@ func (x *row) wait(due int64) {
 // fail records that the lease of a row failed at an instant.
 func (x *row) fail(at int64, reason string) {
 	f := engine.Failure{At: rules.Instant(at), Attempt: x.Attempt, Worker: x.Worker, Reason: reason}
-	x.Failures = codec.AddFailure(x.Failures, &f)
+	x.Failures, x.Failed = codec.AddFailure(x.Failures, &f), true
 	x.Worker = ""
 }
 

@@ -434,6 +434,7 @@ func (w *work) write() error {
 // clean records that everything is written: the rows count as read.
 func (w *work) clean() {
 	for _, x := range w.order {
+		x.Failed = false
 		x.was, x.whole = x.Row, false
 	}
 	w.order = slices.DeleteFunc(w.order, func(x *row) bool { return x.gone })

@@ -26,7 +26,7 @@ func AppendFailure(b []byte, f *engine.Failure) []byte {
 func AddFailure(all []byte, f *engine.Failure) []byte {
 	r, ends := Reader{B: all}, []int{0}
 	for len(r.B) > 0 {
-		r.failure()
+		r.failureParts()
 		ends = append(ends, len(all)-len(r.B))
 	}
 	from := ends[max(0, len(ends)-engine.MaxFailures)]

@@ -59,26 +59,28 @@ type Scanner interface{ Scan(dest ...any) error }
 // and failures.
 func ScanRow(r Scanner) (*Row, error) {
 	m := new(Row)
-	var id, attempt int64
-	var expires *int64
-	var key, nonce, worker, failures, policy, meta []byte
-	err := r.Scan(&id, &m.Queue, &key, &m.Kind, &m.Ends, &m.Due, &expires, &m.Created, &attempt, &nonce, &worker, &failures, &policy, &meta, &m.Size, &m.Content.Body)
+	var c struct { // one allocation
+		id, attempt                      int64
+		expires                          *int64
+		key, nonce, worker, policy, meta []byte
+	}
+	err := r.Scan(&c.id, &m.Queue, &c.key, &m.Kind, &m.Ends, &m.Due, &c.expires, &m.Created, &c.attempt,
+		&c.nonce, &c.worker, &m.Failures, &c.policy, &c.meta, &m.Size, &m.Content.Body)
 	if err != nil {
 		return nil, err
 	}
-	m.ID, m.Key, m.Attempt, m.Worker, m.Expires = engine.ID(id), string(key), uint32(attempt), string(worker), OrNever(expires)
-	if len(nonce) == len(codec.Nonce{}) {
-		m.Nonce = new(codec.Nonce(nonce))
+	m.ID, m.Key, m.Attempt, m.Worker, m.Expires = engine.ID(c.id), string(c.key), uint32(c.attempt), string(c.worker), OrNever(c.expires)
+	if len(c.nonce) == len(codec.Nonce{}) {
+		m.Nonce = new(codec.Nonce(c.nonce))
 	}
-	m.Failures = failures
-	p := codec.Reader{B: policy}
+	p := codec.Reader{B: c.policy}
 	m.Policy = p.Policy()
-	if meta == nil || p.Err != nil {
+	if c.meta == nil || p.Err != nil {
 		return m, p.Err
 	}
-	p = codec.Reader{B: meta}
-	c := p.Content()
-	m.Content.ContentType, m.Content.Headers = c.ContentType, c.Headers
+	p = codec.Reader{B: c.meta}
+	content := p.Content()
+	m.Content.ContentType, m.Content.Headers = content.ContentType, content.Headers
 	return m, p.Err
 }
 

@@ -103,7 +103,7 @@ type past struct {
 	attempt                      uint32
 	due, expires, deadline, died time.Time
 	secret                       codec.Nonce
-	failures                     []engine.Failure
+	failures                     []byte // encoded
 	worker                       string // while the secret is kept
 }
 
@@ -116,9 +116,8 @@ func decodePast(b []byte) (p past, err error) {
 	p.due, p.expires, p.deadline, p.died = r.instant(), r.instant(), r.instant(), r.instant()
 	secret := r.Take(r.Uint(1))
 	r.Take(r.Uint(2)) // the key
-	failures := codec.Reader{B: r.Take(r.Uint(2))}
-	p.failures, p.worker = failures.Failures(), string(r.B)
-	if r.Err != nil || failures.Err != nil || len(secret) != 0 && len(secret) != 2*len(p.secret) || !strings.ContainsRune("WLD", rune(p.mark)) {
+	p.failures, p.worker = r.Take(r.Uint(2)), string(r.B)
+	if r.Err != nil || len(secret) != 0 && len(secret) != 2*len(p.secret) || !strings.ContainsRune("WLD", rune(p.mark)) {
 		return past{}, errRecord
 	}
 	if p.worker != "" && len(secret) == 0 {
@@ -156,9 +155,13 @@ func message(queue string, id engine.ID, pastText, record, large []byte, now int
 	if err != nil {
 		return engine.Info{}, p, err
 	}
-	i := engine.Info{ID: id, Queue: queue, Due: p.due, Expires: p.expires, Attempt: p.attempt, Failures: p.failures}
-	if n := len(p.failures); n > 0 {
-		i.LastError = p.failures[n-1].Reason
+	i := engine.Info{ID: id, Queue: queue, Due: p.due, Expires: p.expires, Attempt: p.attempt}
+	failures := codec.Reader{B: p.failures}
+	if i.Failures = failures.Failures(); failures.Err != nil {
+		return engine.Info{}, p, errRecord
+	}
+	if n := len(i.Failures); n > 0 {
+		i.LastError = i.Failures[n-1].Reason
 	}
 	if err := decodeRecord(record, large, &i); err != nil {
 		return engine.Info{}, p, err

@@ -155,18 +155,16 @@ local function messages()
 	-- fail adds a failure of a message's lease, and drops the oldest beyond KEPT. Damaged ones
 	-- are replaced.
 	local function fail(m, when, reason)
-		local new = struct.pack(FAILURE, when, m.attempt, #m.worker, m.worker, #reason, reason)
-		local starts, at = {}, 1
-		while at <= #m.failures do
+		local old, starts, at = m.failures, {}, 1
+		while at <= #old do
 			starts[#starts + 1] = at
-			local sound, _, _, _, _, behind = pcall(unpacked, FAILURE, m.failures, at)
-			if not sound then
-				m.failures = new
-				return
-			end
-			at = behind
+			at = at + 13 + (byte(old, at + 12) or 0) -- after the worker
+			local high, low = byte(old, at, at + 1)
+			at = low and at + 2 + 256 * high + low or math.huge
 		end
-		m.failures = sub(m.failures, starts[#starts - KEPT + 2] or 1) .. new
+		if at > #old + 1 then starts, old = {}, '' end
+		m.failures = sub(old, starts[#starts - KEPT + 2] or 1)
+			.. struct.pack(FAILURE, when, m.attempt, #m.worker, m.worker, #reason, reason)
 	end
 
 	-- die makes a message dead since at. If the settings do not keep it, its mark becomes X.

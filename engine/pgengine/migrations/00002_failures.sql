@@ -1,9 +1,9 @@
 -- migrate: up
 
--- Stores made before this version lack these columns.
-ALTER TABLE {{message}} DROP COLUMN IF EXISTS last_error,
-    ADD COLUMN IF NOT EXISTS worker text,
-    ADD COLUMN IF NOT EXISTS failures bytea;
+-- worker: who has the lease. failures: the last five, as package codec writes them.
+ALTER TABLE {{message}} DROP COLUMN last_error,
+    ADD COLUMN worker text,
+    ADD COLUMN failures bytea;
 
 -- migrate: down
 ALTER TABLE {{message}} DROP COLUMN worker, DROP COLUMN failures, ADD COLUMN last_error text;

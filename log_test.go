@@ -127,8 +127,10 @@ func TestDeathsByLapseAreLogged(t *testing.T) {
 	var log logged
 	synctest.Test(t, func(t *testing.T) {
 		c := tarry.New(memengine.New(nil), &tarry.Config{Logger: log.logger()})
-		push(t, c, "q", "x", tarry.MaxAttempts(1))
-		if _, err := c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"q"}, Max: 1, LeaseOptions: tarry.LeaseOptions{TTR: time.Second}}); err != nil {
+		for range 30 {
+			push(t, c, "q", "x", tarry.MaxAttempts(1))
+		}
+		if _, err := c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"q"}, Max: 30, LeaseOptions: tarry.LeaseOptions{TTR: time.Second}}); err != nil {
 			t.Fatal(err)
 		}
 		w := tarry.NewWorker(c, nil)
@@ -140,7 +142,7 @@ func TestDeathsByLapseAreLogged(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if !strings.Contains(log.String(), "their last lease lapsed") {
+	if n, _ := counted(t, log.String(), "their last lease lapsed"); n != 30 {
 		t.Errorf("the log says %s", log.String())
 	}
 }

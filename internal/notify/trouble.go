@@ -48,6 +48,11 @@ func NewTroubleLog(l *slog.Logger) *TroubleLog { return &TroubleLog{to: l, all: 
 
 // Note records that something went wrong, with attributes that say what.
 func (l *TroubleLog) Note(kind Trouble, queue string, attrs ...any) {
+	l.NoteMany(kind, queue, 1, attrs...)
+}
+
+// NoteMany records that something went wrong so many times.
+func (l *TroubleLog) NoteMany(kind Trouble, queue string, times int, attrs ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k := key{kind.Text, queue}
@@ -61,7 +66,7 @@ func (l *TroubleLog) Note(kind Trouble, queue string, attrs ...any) {
 		l.all[k] = e
 		e.timer = time.AfterFunc(TroubleInterval, func() { l.logPending(k, e) })
 	}
-	e.pending++
+	e.pending += times
 	e.last = attrs
 	if e.logged < max(kind.First, 1) {
 		l.write(e)
@@ -72,13 +77,12 @@ func (l *TroubleLog) Note(kind Trouble, queue string, attrs ...any) {
 func (l *TroubleLog) logPending(k key, e *entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case e.pending == 0:
+	if e.pending == 0 {
 		delete(l.all, k)
-	default:
-		l.write(e)
-		e.timer.Reset(TroubleInterval)
+		return
 	}
+	l.write(e)
+	e.timer.Reset(TroubleInterval)
 }
 
 // Flush logs what is pending at once. What comes later still gets a line a minute.

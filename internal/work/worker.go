@@ -220,7 +220,7 @@ func (w *Worker) noted(queue string, expired, died int) {
 		w.observeAlone(Event{Kind: Expired, Queue: queue, Count: expired})
 	}
 	if died > 0 {
-		w.trouble.Note(messagesLapsed, queue, "queue", queue, "count", died)
+		w.trouble.NoteMany(messagesLapsed, queue, died, "queue", queue)
 		w.observeAlone(Event{Kind: Died, Queue: queue, Count: died})
 	}
 }

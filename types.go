@@ -14,6 +14,8 @@ type (
 	ID = engine.ID
 	// Info describes a message and its current state.
 	Info = engine.Info
+	// Failure is a failed attempt of a message.
+	Failure = engine.Failure
 	// State is the state of a message: Scheduled, Ready, Leased, Dead or Finished.
 	State = engine.State
 	// Outcome is what a push did: Created, Kept or Replaced.
@@ -130,6 +132,8 @@ const (
 	MaxTTR         = engine.MaxTTR
 	MaxLease       = engine.MaxLease
 	MaxBatch       = engine.MaxBatch
+	MaxWorkerBytes = engine.MaxWorkerBytes
+	MaxFailures    = engine.MaxFailures
 	MaxAtomic      = engine.MaxAtomic
 	MaxAtomicBytes = engine.MaxAtomicBytes
 )

@@ -22,6 +22,13 @@ export interface Queue {
   gone?: boolean;
 }
 
+export interface Failed {
+  at: string;
+  attempt: number;
+  worker: string;
+  error: string;
+}
+
 export interface Message {
   id: string;
   queue: string;
@@ -36,6 +43,8 @@ export interface Message {
   headers: Record<string, string | string[]> | [string, string][];
   content_type: string;
   last_error: string;
+  failures?: Failed[]; // the last ones, oldest first
+  worker?: string; // who has it
   body_base64?: string;
   backoff?: string[];
   expire_after?: string;
@@ -213,6 +222,7 @@ export interface ListQuery {
   order?: "asc" | "desc";
   after?: string;
   limit?: number;
+  body?: boolean;
 }
 
 export function list(queue: string, q: ListQuery, signal?: AbortSignal): Promise<Page> {

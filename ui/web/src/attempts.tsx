@@ -1,5 +1,6 @@
-// The attempts of a message: the last error, and the backoff still to come.
-import type { Message } from "./api";
+// The attempts of a message: its worker, the last failures, and the backoff still to come.
+import type { Failed, Message } from "./api";
+import { Foreign, When } from "./parts";
 import { many, visible } from "./text";
 import { parseDuration, span } from "./time";
 
@@ -10,6 +11,29 @@ function toCome(m: Message): number[] {
   const used = m.state === "leased" ? m.attempt - 1 : m.attempt;
   const left = m.max_attempts - used - 1;
   return Array.from({ length: Math.max(0, Math.min(left, 8)) }, (_, i) => parseDuration(all[Math.min(used + i, all.length - 1)]!));
+}
+
+// Failures lists failed attempts, the newest first.
+export function Failures({ all }: { all: Failed[] }) {
+  return (
+    <ol class="failures">
+      {[...all].reverse().map((f) => (
+        <li key={`${f.at} ${f.attempt}`}>
+          <span class="muted">
+            attempt {f.attempt}, <When t={f.at} />
+            {f.worker && (
+              <>
+                , by <Foreign class="mono" text={f.worker} />
+              </>
+            )}
+          </span>
+          <pre class="error" tabIndex={0}>
+            <bdi>{visible(f.error, true) || "no error given"}</bdi>
+          </pre>
+        </li>
+      ))}
+    </ol>
+  );
 }
 
 export function Attempts({ m }: { m: Message }) {
@@ -30,13 +54,25 @@ export function Attempts({ m }: { m: Message }) {
           ))}
         </div>
       )}
-      {m.last_error !== "" && (
+      {m.worker && (
+        <p>
+          Handled now by <Foreign class="mono" text={m.worker} />
+        </p>
+      )}
+      {m.failures ? (
         <>
-          <h3>Last error</h3>
-          <pre class="error" tabIndex={0}>
-            <bdi>{visible(m.last_error.slice(0, 20_000), true)}</bdi>
-          </pre>
+          <h3>{m.failures.length > 1 ? "Last failures" : "Last failure"}</h3>
+          <Failures all={m.failures} />
         </>
+      ) : (
+        m.last_error !== "" && (
+          <>
+            <h3>Last error</h3>
+            <pre class="error" tabIndex={0}>
+              <bdi>{visible(m.last_error.slice(0, 20_000), true)}</bdi>
+            </pre>
+          </>
+        )
       )}
       {m.state !== "dead" && delays.length > 0 && (
         <>

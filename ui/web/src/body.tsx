@@ -15,6 +15,25 @@ export function unpack(m: Message): Uint8Array<ArrayBuffer> {
   return b;
 }
 
+const previewed = 80; // characters of a body in a list
+
+// preview is the beginning of a body on one line: of JSON without spaces, of what is no text
+// its size.
+export function preview(m: Message): string {
+  const all = m.body_base64 ?? "";
+  const size = (all.length / 4) * 3 - (all.endsWith("==") ? 2 : all.endsWith("=") ? 1 : 0);
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(unpack({ ...m, body_base64: all.slice(0, 2048) }), { stream: true });
+  } catch {
+    return bytes(size);
+  }
+  const isJSON = m.content_type === "" || /json/i.test(m.content_type);
+  text = isJSON ? text.replace(/("(?:[^"\\]|\\.)*"?)|\s+/g, (_, quoted?: string) => quoted ?? "") : text.replace(/\s+/g, " ").trim();
+  const some = [...text];
+  return some.length > previewed || all.length > 2048 ? some.slice(0, previewed).join("") + "…" : text;
+}
+
 function decode(b: Uint8Array): string | null {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(b);

@@ -50,7 +50,7 @@ export function bars(box: HTMLElement, data: uPlot.AlignedData, step: number, on
   const options: uPlot.Options = {
     width: box.clientWidth,
     height: box.clientHeight,
-    padding: [12, 8, 0, 0],
+    padding: [12, 28, 0, 0], // room for half of the last label
     legend: { show: false },
     tzDate: (t) => (zone.value === "utc" ? uPlot.tzDate(new Date(t * 1000), "Etc/UTC") : new Date(t * 1000)),
     cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false, dist: 4 } },
@@ -85,9 +85,9 @@ export function bars(box: HTMLElement, data: uPlot.AlignedData, step: number, on
   const u = new uPlot(options, data, box);
   u.over.append(hint);
   hint.hidden = true;
-  u.over.addEventListener("click", () => {
+  u.over.addEventListener("click", (e) => {
     if (!dragged) {
-      const t = u.posToVal(u.cursor.left ?? 0, "x");
+      const t = u.posToVal(e.clientX - u.over.getBoundingClientRect().left, "x");
       const i = u.data[0].findIndex((from) => t >= from && t < from + step);
       if (i >= 0 && u.data[1]![i]) onPick(u.data[0][i]! + step / 4, u.data[0][i]! + step / 2);
     }

@@ -1,6 +1,7 @@
 // Dead letters of all queues, grouped by error.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { at, get, post, say, sweep, type Swept } from "./api";
+import { at, get, post, say, sweep, type Failed, type Swept } from "./api";
+import { Failures } from "./attempts";
 import { ask, tell, type Done } from "./dialog";
 import { Empty, Foreign, Trouble, When } from "./parts";
 import { amend, route, toMessage, toQueue } from "./route";
@@ -52,6 +53,7 @@ interface Group {
   first_died: string;
   last_died: string;
   ids: string[];
+  failures?: Failed[]; // of the message with that error
 }
 
 interface Grouped {
@@ -155,6 +157,12 @@ function Groups({ queue }: { queue: string }) {
                   <>
                     died <When t={g.last_died} />
                   </>
+                )}
+                {g.failures && g.failures.length > 0 && (
+                  <details class="newest">
+                    <summary>{g.count > 1 ? "how the last one failed" : "how it failed"}</summary>
+                    <Failures all={g.failures} />
+                  </details>
                 )}
               </div>
               {!working && (

@@ -11,6 +11,9 @@ import { changes } from "./store";
 import { count, many } from "./text";
 import { exact, tick, zone } from "./time";
 
+// touch is whether the viewer points with a finger, which scrolls instead of dragging.
+const touch = matchMedia("(pointer: coarse)");
+
 const minute = 60e3;
 const hour = 60 * minute;
 const day = 24 * hour;
@@ -70,25 +73,36 @@ async function readSeconds(queue: string, a: number, b: number, step: number, si
   return out;
 }
 
-export function Forecast({ queue }: { queue: string }) {
+// fitted are the spans that a forecast may begin with: the first that has most of the messages.
+const fitted: Exclude<Range, "zoom">[] = ["1h", "6h", "24h", "7d", "30d", "1y"];
+const most = 0.75;
+
+export function Forecast({ queue, pending }: { queue: string; pending: number }) {
   const query = route.value.query;
-  const range = (query.get("range") as Range) || "24h";
+  const [fit, setFit] = useState(0);
+  const asked = query.get("range") as Range | null;
+  const range = asked ?? fitted[fit]!;
   const from = Date.parse(query.get("from") ?? "");
   const to = Date.parse(query.get("to") ?? "");
   const zoom = query.get("zoom")?.split("~").map((t) => Date.parse(t)) ?? [];
   const zoomed = range === "zoom" && zoom.length === 2 && zoom[0]! < zoom[1]!;
-  const plan = zoomed ? null : ranges[range === "zoom" ? "24h" : range] ?? ranges["24h"];
+  const plan = zoomed ? null : ranges[range === "zoom" ? fitted[fit]! : range] ?? ranges["24h"];
   const [data, setData] = useState<Bars | null>(null);
   const [error, setError] = useState<unknown>(null);
   const change = changes(queue).value;
   const turn = plan?.step === 1000 ? tick.value : Math.floor(tick.value / 30);
 
-  useReading(`${queue} ${range} ${query.get("zoom")}`, `${change} ${turn}`, 1000, (stop) => {
+  useReading(`${range} ${asked} ${query.get("zoom")}`, `${change} ${turn}`, 1000, (stop) => {
     const a = zoomed ? zoom[0]! : now();
     const b = zoomed ? zoom[1]! : now() + plan!.span;
     const step = plan?.step ?? steps.find((s) => (b - a) / s <= 120 && (b - now()) / s <= maxSteps) ?? 5 * day;
     return read(queue, a, b, step, stop).then(
-      (d) => (setData({ ...d, name: plan?.name }), setError(null)),
+      (d) => {
+        const further = !asked && fit < fitted.length - 1 && d.count.reduce((n, c) => n + c, 0) < most * pending;
+        if (further) return setFit(fit + 1);
+        setData({ ...d, name: plan?.name });
+        setError(null);
+      },
       (err) => {
         if (!stop.aborted) setError(err);
       },
@@ -113,7 +127,7 @@ export function Forecast({ queue }: { queue: string }) {
           label="How far ahead"
           value={zoomed ? "zoom" : range}
           of={[...(Object.entries(ranges).map(([r, p]) => [r, p.name]) as [Range, string][]), ...(zoomed ? ([["zoom", "Zoomed"]] as [Range, string][]) : [])]}
-          onPick={(r) => r !== "zoom" && amend({ range: r === "24h" ? "" : r, zoom: "" })}
+          onPick={(r) => r !== "zoom" && amend({ range: r, zoom: "" })}
         />
       </div>
       <Trouble error={error} />
@@ -130,7 +144,7 @@ export function Forecast({ queue }: { queue: string }) {
             </button>
           </>
         ) : (
-          <span class="faint">{can("range") ? "Drag over the bars to list those messages." : ""}</span>
+          <span class="faint">{can("range") ? `${touch.matches ? "Touch a bar" : "Drag over the bars"} to list those messages.` : ""}</span>
         )}
         {data && <AsTable data={data} />}
       </div>

@@ -1,6 +1,8 @@
 // The messages of a queue in one state.
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { at, Failure, get, list, type Message, type State } from "./api";
+import { preview } from "./body";
 import { Empty, Foreign, Trouble, When } from "./parts";
 import { useReading } from "./reading";
 import { amend, go, route, toMessage } from "./route";
@@ -10,7 +12,11 @@ import { count, many } from "./text";
 import { fromInput, toInput } from "./time";
 
 const pageSize = 50;
+const bodiesRoom = 1 << 20; // once a list has read as many bytes of bodies, it reads the rest without
 const times: Record<State, string> = { scheduled: "Due", ready: "Due", leased: "Lease ends", dead: "Died", finished: "Ended" };
+
+// Row is a message of a list, with the beginning of its body in place of the body.
+type Row = Message & { body?: string };
 
 // timeOf is the time by which the messages of a state are ordered.
 const timeOf = (m: Message) => (m.state === "leased" ? m.lease_expires : m.state === "dead" ? m.died : m.due);
@@ -20,7 +26,7 @@ export function Messages({ queue, state, total }: { queue: string; state: State;
   const from = query.get("from") ?? "";
   const to = query.get("to") ?? "";
   const order = query.get("order") === "desc" ? "desc" : "asc";
-  const [rows, setRows] = useState<Message[] | null>(null);
+  const [rows, setRows] = useState<Row[] | null>(null);
   const [more, setMore] = useState(false);
   const [wanted, setWanted] = useState(pageSize);
   const [error, setError] = useState<unknown>(null);
@@ -32,11 +38,17 @@ export function Messages({ queue, state, total }: { queue: string; state: State;
   }, [kind]);
   useReading(`${queue} ${kind} ${wanted}`, change, 400, async (stop) => {
     try {
-      const all: Message[] = [];
+      const all: Row[] = [];
       let after = "";
+      let room = bodiesRoom;
       do {
-        const p = await list(queue, { state, from, to, order: order === "desc" ? "desc" : undefined, after, limit: Math.min(1000, wanted - all.length) }, stop);
-        all.push(...p.messages);
+        const body = room > 0;
+        const limit = Math.min(body ? 100 : 1000, wanted - all.length);
+        const p = await list(queue, { state, from, to, order: order === "desc" ? "desc" : undefined, after, limit, body }, stop);
+        for (const m of p.messages) {
+          room -= m.body_base64?.length ?? 0;
+          all.push({ ...m, body: body ? preview(m) : undefined, body_base64: undefined });
+        }
         after = p.next;
       } while (after !== "" && all.length < wanted);
       setRows(all);
@@ -78,6 +90,7 @@ const hints: Record<State, string> = {
 
 function Filter({ queue, from, to, order, state }: { queue: string; from: string; to: string; order: string; state: State }) {
   const [wrong, setWrong] = useState("");
+  const [bounds, setBounds] = useState(innerWidth >= 720);
   const find = async (e: Event) => {
     e.preventDefault();
     const what = String(new FormData(e.currentTarget as HTMLFormElement).get("find") ?? "").trim();
@@ -112,7 +125,12 @@ function Filter({ queue, from, to, order, state }: { queue: string; from: string
           {wrong}
         </span>
       )}
-      {can("range") && (
+      {can("range") && !bounds && !from && !to && (
+        <button class="quiet" onClick={() => setBounds(true)}>
+          Times…
+        </button>
+      )}
+      {can("range") && (bounds || from || to) && (
         <>
           <label class="inline">
             From <input type="datetime-local" step="1" value={from && toInput(Date.parse(from))} onChange={(e) => bound("from", e.currentTarget.value)} />
@@ -125,63 +143,81 @@ function Filter({ queue, from, to, order, state }: { queue: string; from: string
               Any time
             </button>
           )}
-          <button class="quiet" onClick={() => amend({ order: order === "asc" ? "desc" : "" })} title="The other end first">
-            {order === "asc" ? (state === "dead" ? "Oldest first" : "Soonest first") : state === "dead" ? "Newest first" : "Latest first"}
-          </button>
         </>
+      )}
+      {can("range") && (
+        <button class="quiet" onClick={() => amend({ order: order === "asc" ? "desc" : "" })} title="The other end first">
+          {order === "asc" ? (state === "dead" ? "Oldest first" : "Soonest first") : state === "dead" ? "Newest first" : "Latest first"}
+        </button>
       )}
     </div>
   );
 }
 
-export function Rows({ rows, state }: { rows: Message[]; state: State }) {
+function Rows({ rows, state }: { rows: Row[]; state: State }) {
+  // A column that says the same in every row is left out.
+  const differs = (of: (m: Row) => unknown) => rows.some((m) => of(m) !== of(rows[0]!));
+  const dead = state === "dead";
+  const worker = (m: Row) => m.worker || (dead && m.failures?.at(-1)?.worker) || "";
+  const columns: [string, string, (m: Row) => ComponentChildren][] = [["Key", "key", (m) => <Name m={m} />]];
+  if (rows.some((m) => m.body)) columns.push(["Body", "body wide mono", (m) => <Foreign text={m.body ?? ""} />]);
+  columns.push([times[state], "", (m) => <When t={timeOf(m)} />]);
+  if (rows.some(worker)) columns.push(["Worker", "worker mono", (m) => <Foreign text={worker(m) || "–"} />]);
+  if (differs((m) => `${m.attempt}/${m.max_attempts}`)) columns.push(["Attempt", "num wide", (m) => <>{m.attempt}<span class="faint">/{m.max_attempts}</span></>]);
+  if (differs((m) => m.priority)) columns.push(["Priority", "num wide", (m) => m.priority]);
+  columns.push(dead ? ["Last error", "error", (m) => <Foreign text={m.last_error || "–"} />] : ["Pushed", "error wide", (m) => <Pushed m={m} />]);
   return (
     <div class="scroll">
       <table class="messages">
         <thead>
           <tr>
-            <th>Key</th>
-            <th>Id</th>
-            <th>{times[state]}</th>
-            <th class="num">Attempt</th>
-            <th class="num">Priority</th>
-            <th>{state === "dead" ? "Last error" : "Pushed"}</th>
+            {columns.map(([name, kind]) => (
+              <th key={name} class={kind}>
+                {name}
+              </th>
+            ))}
           </tr>
         </thead>
         <tbody>
           {rows.map((m) => (
             <tr key={m.id} data-row onClick={(e) => !(e.target as HTMLElement).closest("a") && getSelection()?.isCollapsed && go(toMessage(m.queue, m.id))}>
-              <td class="key">
-                <a href={toMessage(m.queue, m.id)}>{m.key ? <Foreign text={m.key} /> : <span class="faint">no key</span>}</a>
-              </td>
-              <td class="mono">{m.id}</td>
-              <td>
-                <When t={timeOf(m)} />
-              </td>
-              <td class="num">
-                {m.attempt}
-                <span class="faint">/{m.max_attempts}</span>
-              </td>
-              <td class="num">{m.priority}</td>
-              <td class="error">
-                {state === "dead" ? (
-                  <Foreign text={m.last_error || "–"} />
-                ) : (
-                  <>
-                    <When t={m.created} />
-                    {m.last_error && (
-                      <span class="bad" title={m.last_error.slice(0, 600)}>
-                        {" "}
-                        failed before
-                      </span>
-                    )}
-                  </>
-                )}
-              </td>
+              {columns.map(([name, kind, show]) => (
+                <td key={name} class={kind}>
+                  {show(m)}
+                </td>
+              ))}
             </tr>
           ))}
         </tbody>
       </table>
     </div>
+  );
+}
+
+// Name is the key of a message, or its id, on narrow pages with the body below it.
+function Name({ m }: { m: Row }) {
+  return (
+    <>
+      <a href={toMessage(m.queue, m.id)}>{m.key ? <Foreign text={m.key} /> : <span class="mono">{m.id}</span>}</a>
+      {m.body && (
+        <small class="narrow mono muted">
+          <Foreign text={m.body} />
+        </small>
+      )}
+    </>
+  );
+}
+
+function Pushed({ m }: { m: Row }) {
+  return (
+    <>
+      <When t={m.created} />
+      {m.last_error && (
+        <span class="bad" title={m.last_error.slice(0, 600)}>
+          {" "}
+          failed before
+        </span>
+      )}
+    </>
   );
 }

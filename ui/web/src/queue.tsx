@@ -63,23 +63,28 @@ export function QueuePage({ queue }: { queue: string }) {
         </p>
       ))}
       {trouble.value != null && <Trouble error={trouble.value} />}
-      <dl class="figures">
-        <Figure name="Scheduled">{count(q.scheduled)}</Figure>
-        <Figure name="Ready">{count(q.ready)}</Figure>
-        <Figure name="Leased">{count(q.leased)}</Figure>
-        <Figure name="Dead" tone={q.dead ? "bad" : ""}>{count(q.dead)}</Figure>
-        {can("remember") && <Figure name="Remembered" hint="keys that are remembered after their messages ended">{count(q.finished)}</Figure>}
+      <dl class="figures slim">
+        {!can("list") && (
+          <>
+            <Figure name="Scheduled">{count(q.scheduled)}</Figure>
+            <Figure name="Ready">{count(q.ready)}</Figure>
+            <Figure name="Leased">{count(q.leased)}</Figure>
+            <Figure name="Dead" tone={q.dead ? "bad" : ""}>{count(q.dead)}</Figure>
+          </>
+        )}
+        {q.finished > 0 && <Figure name="Remembered" hint="keys that are remembered after their messages ended">{count(q.finished)}</Figure>}
         <Figure name="Next due">
           <When t={q.next_due} />
         </Figure>
         <Figure name="Oldest ready for">{q.oldest_ready ? <Since t={q.oldest_ready} /> : <span class="faint">–</span>}</Figure>
         {q.acked_per_s !== undefined && <Figure name="Handled, last min">{rate(q.acked_per_s)}/s</Figure>}
       </dl>
-      {can("forecast") && <Forecast queue={queue} />}
-      {info.value?.trends && <Heat queue={queue} />}
+      <Charts queue={queue} pending={q.scheduled} />
       {can("list") && (
         <section aria-labelledby="messages-title">
-          <h2 id="messages-title">Messages</h2>
+          <h2 id="messages-title" class="offscreen">
+            Messages
+          </h2>
           <Tabs
             label="States"
             value={state}
@@ -95,5 +100,25 @@ export function QueuePage({ queue }: { queue: string }) {
         </section>
       )}
     </>
+  );
+}
+
+// Charts shows what is to come and what was late, on narrow pages when asked.
+function Charts({ queue, pending }: { queue: string; pending: number }) {
+  const query = route.value.query;
+  const [open, setOpen] = useState(innerWidth >= 720 || ["from", "range", "zoom"].some((name) => query.has(name)));
+  const trends = info.value?.trends;
+  if (!can("forecast") && !trends) return null;
+  if (!open)
+    return (
+      <button class="link" onClick={() => setOpen(true)}>
+        Forecast and lateness
+      </button>
+    );
+  return (
+    <div class="charts">
+      {can("forecast") && <Forecast key={queue} queue={queue} pending={pending} />}
+      {trends && <Heat queue={queue} />}
+    </div>
   );
 }

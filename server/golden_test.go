@@ -167,6 +167,7 @@ POST /v1/queues/null/messages {"headers":{"a":null}}
 GET /v1/info
 GET /healthz
 GET /readyz
+GET /v1/forecast
 GET /v1/problems
 GET /v1/problems?late=x
 GET /

@@ -85,7 +85,7 @@ func (s *Server) knows(x *exchange, r *http.Request) bool {
 func (s *Server) readyProblems(ctx context.Context, x *exchange) []Problem {
 	ctx, cancel := context.WithTimeout(ctx, 2*probePatience)
 	defer cancel()
-	found, _ := s.found(ctx, probePatience)
+	found, _ := s.lookout.get(ctx, probePatience)
 	return s.told(x, found).Problems
 }
 

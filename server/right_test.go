@@ -100,13 +100,14 @@ var bodies = map[string]string{
 	"GET /v1/queues":     ``,
 	"GET /v1/trends":     ``,
 	"GET /v1/problems":   ``,
+	"GET /v1/forecast":   ``,
 	"GET /v1/live":       ``,
 	"GET /v1/info":       ``,
 	"GET /v1/me":         ``,
 }
 
 // queueless are the routes that are about no queue that the request names.
-var queueless = []string{"POST /v1/settle", "POST /v1/lease/end", "GET /v1/queues", "GET /v1/trends", "GET /v1/live", "GET /v1/problems", "GET /v1/info", "GET /v1/me"}
+var queueless = []string{"POST /v1/settle", "POST /v1/lease/end", "GET /v1/queues", "GET /v1/trends", "GET /v1/live", "GET /v1/problems", "GET /v1/forecast", "GET /v1/info", "GET /v1/me"}
 
 // shown is a route as the docs write it.
 func (e *route) shown() string {
@@ -526,6 +527,37 @@ func TestProblemsThatATokenSees(t *testing.T) {
 	} {
 		if w := g.ask(c.token, "GET", c.path, ""); w.Code != c.status || !strings.Contains(w.Body.String(), c.has) || strings.Contains(w.Body.String(), c.lacks) {
 			t.Errorf("%s: %d %s, want %s and no %s", c.path, w.Code, w.Body, c.has, c.lacks)
+		}
+	}
+}
+
+// A token is told what falls due in the queues that it may read, and the sum is theirs.
+func TestForecastThatATokenSees(t *testing.T) {
+	g := newGuarded(t)
+	for _, q := range []string{"mine", "theirs"} {
+		if _, err := g.c.PushDraft(t.Context(), tarry.NewDraft(q, nil, tarry.In(30*time.Minute))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		queues []string
+		shown  int
+	}{{[]string{"mine"}, 1}, {[]string{"*"}, 2}, {[]string{"others"}, 0}} {
+		token := g.create(fmt.Sprint("reader", c.shown), access.Read, c.queues, time.Time{})
+		var f struct {
+			Counts []int
+			Queues []struct{ Queue string }
+		}
+		w := g.ask(token, "GET", "/v1/forecast", "")
+		if err := json.Unmarshal(w.Body.Bytes(), &f); err != nil {
+			t.Fatal(err)
+		}
+		sum := 0
+		for _, n := range f.Counts {
+			sum += n
+		}
+		if w.Code != 200 || len(f.Queues) != c.shown || sum != c.shown {
+			t.Errorf("who may read %v sees %s", c.queues, w.Body)
 		}
 	}
 }

@@ -57,6 +57,7 @@ func (s *Server) routes() []route {
 		newRoute("GET", "/v1/queues/*/forecast", access.Read, s.forecast, callForecast),
 		newRoute("GET", "/v1/queues/*/trend", access.Read, s.trend, callTrend),
 		newRoute("GET", "/v1/trends", access.Read, s.trends, callTrends),
+		newRoute("GET", "/v1/forecast", access.Read, s.forecasts, callForecasts),
 		newRoute("GET", "/v1/live", access.Read, s.watch, callLive),
 		newRoute("GET", "/v1/queues/*/dead/groups", access.Read, s.deadGroups, callDeadGroups),
 		newRoute("GET", "/v1/queues/*/settings", access.Read, s.settings, callSettings),

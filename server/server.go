@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"runtime/debug"
 	"sync"
@@ -28,7 +29,8 @@ type Server struct {
 	waits        atomic.Int64 // lease requests that wait
 	live         *sampler
 	failureLines failures
-	lookout      lookout
+	lookout      shared[[]Problem]
+	ahead        shared[outlook]
 
 	document func() []byte // returns the OpenAPI document, made at its first use
 }
@@ -44,6 +46,8 @@ func New(c *tarry.Client, cfg *Config) *Server {
 	s.table, s.hosts, s.budget.most, s.sets.most = s.routes(), newHosts(s.cfg.Hosts), s.cfg.MaxBuffered, s.cfg.MaxSetQueues
 	s.sets.budget = &s.budget
 	s.live = newSampler(c, s.cfg.Trends, s.cfg.MaxViewers)
+	s.lookout.look = func(ctx context.Context) ([]Problem, error) { return s.look(ctx, LateAfter) }
+	s.ahead.look, s.ahead.rest = s.lookAhead, aheadRest
 	s.document = sync.OnceValue(func() []byte { return describe(s.table, s.cfg.Version) })
 	return s
 }

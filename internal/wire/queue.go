@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -46,3 +47,24 @@ var (
 		required("from", asInstant, func(k *engine.Bucket) *time.Time { return &k.From }, "when the step begins"),
 		required("count", count[int64](), func(k *engine.Bucket) *int64 { return &k.Count }, ""))
 )
+
+// MaxAhead is how many queues Forecasts tells of.
+const MaxAhead = 500
+
+// QueueAhead is how many messages of a queue fall due in each step.
+type QueueAhead struct {
+	Queue  string  `json:"queue"`
+	Counts []int64 `json:"counts" doc:"one for each step"`
+}
+
+// Forecasts is how many messages of all queues fall due in the next hour.
+type Forecasts struct {
+	From   Time         `json:"from" doc:"when the first step begins, the minute of now; null: no queue has scheduled messages"`
+	Step   Duration     `json:"step"`
+	Counts []int64      `json:"counts" doc:"of the queues below together, one for each step"`
+	Queues []QueueAhead `json:"queues" doc:"those in which messages fall due, by name"`
+	More   bool         `json:"more" doc:"messages of further queues fall due, later than the first of each of these"`
+}
+
+// ForecastsAnswer is the shape of Forecasts.
+var ForecastsAnswer = newShape("Forecasts", "How many messages of all queues fall due in the next hour.", false, tagged(reflect.TypeFor[Forecasts]()))

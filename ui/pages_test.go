@@ -524,14 +524,6 @@ func TestHostileText(t *testing.T) {
 	whole("dead letters")
 }
 
-// An empty server shows what to type first.
-func TestFirstScreen(t *testing.T) {
-	p := newWorld(t, kind{}).open(desk, "#/")
-	p.sees(".empty", "No queues yet")
-	p.sees("main", `tarry push hello '"hi"' --in 10s --server http://127.0.0.1:`)
-	p.sees("main", "-- cat")
-}
-
 // Who has a token logs in, sees what it may see and is offered what it may do.
 func TestLogIn(t *testing.T) {
 	for _, k := range []kind{{tokens: true}, {tokens: true, tls: true, path: "/in/here"}} {

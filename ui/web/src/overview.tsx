@@ -1,12 +1,14 @@
 // All queues, those with problems first.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Coming, NextHour } from "./ahead";
 import type { Queue } from "./api";
 import { late } from "./heat";
-import { Badge, Copy, Empty, Figure, Foreign, Segments, Since, Trouble, When } from "./parts";
+import { Badge, Empty, Figure, Foreign, Segments, Since, Trouble, When } from "./parts";
 import { kind, problems, useProblems, Wrong, type Problem } from "./problems";
 import { amend, route, toDead, toQueue } from "./route";
 import { pushTo } from "./actions";
 import { mayAnywhere } from "./session";
+import { Start } from "./start";
 import { loaded, queues, trouble, version } from "./store";
 import { count, many, rate, short } from "./text";
 import { inView, lately, type Spark } from "./trends";
@@ -21,10 +23,10 @@ const columns: [Column, string, string][] = [
   ["ready", "Ready", "num"],
   ["leased", "Leased", "num"],
   ["dead", "Dead", "num"],
-  ["next_due", "Next due", "when"],
-  ["oldest_ready", "Waiting for", "when"],
-  ["p99", "Late p50, p99", "when"],
-  ["acked_per_s", "Handled/s", "num"],
+  ["oldest_ready", "Waiting for", "when wide"],
+  ["p99", "Late p50, p99", "when wide"],
+  ["acked_per_s", "Handled/s", "num wide"],
+  ["next_due", "Next due", "when next"],
 ];
 
 // lateness and handled come from the last event, else from the trends of the last minutes.
@@ -80,17 +82,22 @@ export function Overview() {
         <div class="actions">{mayAnywhere("push") && <button onClick={() => pushTo("")}>Push a message…</button>}</div>
       </div>
       {trouble.value != null && <Trouble error={trouble.value} />}
-      <dl class="figures">
-        <Figure name="Scheduled">{count(sum("scheduled"))}</Figure>
-        <Figure name="Ready">{count(sum("ready"))}</Figure>
-        <Figure name="Leased">{count(sum("leased"))}</Figure>
-        <Figure name="Dead" tone={dead ? "bad" : ""}>
-          {dead ? <a href={toDead()}>{count(dead)}</a> : 0}
-        </Figure>
-      </dl>
+      {all.length > 0 && (
+        <>
+          <NextHour />
+          <dl class="figures">
+            <Figure name="Scheduled">{count(sum("scheduled"))}</Figure>
+            <Figure name="Ready">{count(sum("ready"))}</Figure>
+            <Figure name="Leased">{count(sum("leased"))}</Figure>
+            <Figure name="Dead" tone={dead ? "bad" : ""}>
+              {dead ? <a href={toDead()}>{count(dead)}</a> : 0}
+            </Figure>
+          </dl>
+        </>
+      )}
       {wrong.length > 0 && <Worst all={wrong} />}
       {all.length === 0 ? (
-        <First />
+        <Start />
       ) : (
         <>
           <div class="bar">
@@ -115,23 +122,6 @@ export function Overview() {
           {shown.length === 0 && <Empty title="No queue matches." />}
         </>
       )}
-    </>
-  );
-}
-
-// First is shown while there are no queues: what to type to see a message.
-function First() {
-  const url = new URL(".", location.href).href.replace(/\/(ui\/)?$/, "");
-  const server = /^http:\/\/(localhost|127\.0\.0\.1):8277$/.test(url) ? "" : ` --server ${url}`;
-  return (
-    <>
-      <Empty title="No queues yet.">A queue exists once a message is pushed to it. Try it:</Empty>
-      {[`tarry push hello '"hi"' --in 10s${server}`, `tarry work hello${server} -- cat`].map((command) => (
-        <p key={command} class="sample">
-          <code>{command}</code>
-          <Copy text={command}>Copy</Copy>
-        </p>
-      ))}
     </>
   );
 }
@@ -202,15 +192,15 @@ function Table({ rows, worst, by, down, sort }: { rows: Queue[]; worst: Map<stri
             <Num n={q.ready} name="ready" />
             <Num n={q.leased} name="leased" />
             <Num n={q.dead} name="dead" tone="bad" />
-            <div role="cell" class="when">
-              <When t={q.next_due} />
-            </div>
-            <div role="cell" class="when">{q.oldest_ready ? <Since t={q.oldest_ready} /> : <span class="faint">–</span>}</div>
+            <div role="cell" class="when wide">{q.oldest_ready ? <Since t={q.oldest_ready} /> : <span class="faint">–</span>}</div>
             <div role="cell" class="when wide">
               <Late of={lateness(q)} />
             </div>
             <div role="cell" class="num wide">
               {handled(q) ? rate(handled(q)) : <span class="faint">–</span>} <Line all={lately.value.get(q.queue)?.spark} />
+            </div>
+            <div role="cell" class="when next">
+              <Coming queue={q.queue} /> <When t={q.next_due} />
             </div>
           </div>
         ))}

@@ -56,8 +56,18 @@ func TestWorkersAndFailures(t *testing.T) {
 	p.press(".groups", "how it failed")
 	p.sees(".groups .failures", "failure 6")
 	p.sees(".groups .failures", "host:now")
+	script := axe(t)
+	p.accessible("failures of a group", script, "")
 	p.press(".groups", "no such address")
 	p.sees(".details", id.String())
+	p.accessible("failures of a message", script, "")
+	p = w.open(sizes[0], "#/queues/mail/messages/"+id.String())
+	p.sees(".failures", "host:now")
+	p.fits("failures of a message on a phone")
+	p.to("#/dead?queue=mail")
+	p.press(".groups", "how it failed")
+	p.sees(".groups .failures", "host:now")
+	p.fits("failures of a group on a phone")
 }
 
 // A list leaves out what is the same in every row. What has no key is named by its id.
@@ -80,7 +90,6 @@ func TestPreviews(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kind{})
 	in := tarry.In(time.Hour)
-	w.push("q", "{\n  \"say\": \"two  spaces\",\n  \"n\": [1, 2]\n}", in, tarry.Key("json"))
 	w.push("q", `"`+strings.Repeat("é", 5000)+`"`, in, tarry.Key("long"))
 	typed := func(key, kind string, body []byte) {
 		t.Helper()
@@ -88,6 +97,7 @@ func TestPreviews(t *testing.T) {
 		d.Body = body
 		w.pushAll([]tarry.Draft{d})
 	}
+	typed("json", "application/json", []byte("{\n  \"say\": \"two  spaces\",\n  \"n\": [1, 2]\n}"))
 	typed("text", "text/plain", []byte("one\n\ttwo"))
 	typed("bytes", "image/png", []byte{0x89, 'P', 'N', 'G', 0xff})
 	want := map[string]string{"json": `{"say":"two  spaces","n":[1,2]}`, "long": `"` + strings.Repeat("é", 79) + "…", "text": "one two", "bytes": "5 bytes"}

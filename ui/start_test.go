@@ -70,10 +70,10 @@ func TestStart(t *testing.T) {
 		command              []string
 	}
 	all := []program{
-		{"Go", "main.go", "hi", []string{filepath.Join(dir, "program")}},
+		{"Go", "main.go", "\"hi\"\n", []string{filepath.Join(dir, "program")}},
 		{"curl", "hello.sh", `"ok":true`, []string{"sh"}},
-		{"Node", "hello.mjs", "hi", []string{"node"}},
-		{"Python", "hello.py", "hi", []string{"python3"}},
+		{"Node", "hello.mjs", "hi\n", []string{"node"}},
+		{"Python", "hello.py", "hi\n", []string{"python3", "-u"}},
 	}
 	texts := make(map[string]string)
 	for _, l := range all {
@@ -108,7 +108,7 @@ func TestStartWithTokens(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.Replace(p.copied("Node"), "10s", "0s", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.runs("Node", "hi", "node", file)
+	w.runs("Node", "hi\n", "node", file)
 	for language, want := range map[string]string{"tarry": "export TARRY_TOKEN=", "Go": "?token_file=", "curl": "Bearer $TARRY_TOKEN", "Python": `os.environ["TARRY_TOKEN"]`} {
 		if got := p.copied(language); !strings.Contains(got, want) {
 			t.Errorf("the program in %s lacks %s: %s", language, want, got)

@@ -19,7 +19,7 @@ import (
 func TestBallast(t *testing.T) {
 	t.Parallel()
 	d := vfstest.New(&vfstest.Config{Space: 4 << 20})
-	p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1, BallastBytes: 512 << 10},
+	p := place{d, "data", diskengine.Config{Logger: quiet, MinFreeBytes: -1, BallastBytes: 1 << 20},
 		diskengine.Tune{SegmentBytes: 64 << 10, SpanBytes: 256 << 10, MergeTables: 4}}
 	e := p.open(t)
 	var kept []string

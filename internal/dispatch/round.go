@@ -132,7 +132,7 @@ func passed(t, now time.Time) bool { return !t.After(now) }
 // want adds to a call what the subscriptions of a queue have room for. It reports whether it
 // added anything. Called with d.mu held.
 func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
-	first, reached := len(c.wants), 0
+	first, reached, most := len(c.wants), 0, engine.MaxLease
 	b.cut = false
 	for l := b.seats.first; l != nil; l = l.next {
 		s := l.of
@@ -143,14 +143,7 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 			d.leftOut(s) // it has brought what it had
 			continue
 		}
-		w := first
-		for w < len(c.wants) && !s.sameOptions(&c.wants[w]) {
-			w++
-		}
-		most := engine.MaxLease
-		if w < len(c.wants) {
-			most -= c.wants[w].Max
-		}
+		w, name := c.wantOf(first, s)
 		if s.Spread {
 			d.visit(s)
 		}
@@ -176,15 +169,35 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 		}
 		reached++
 		if w == len(c.wants) {
-			c.wants = append(c.wants, engine.Want{Queue: b.queue, TTR: s.TTR, Remote: s.Remote, Worker: s.Worker})
+			c.wants = append(c.wants, engine.Want{Queue: b.queue, TTR: s.TTR, Remote: s.Remote, Worker: name})
 			c.beliefs = append(c.beliefs, b)
 		}
 		s.onTheWay += n
 		s.calls++
 		c.wants[w].Max += n
+		most -= n
 		c.shares = append(c.shares, share{s, w, n})
 	}
 	return reached > 0
+}
+
+// mostNames is for how many workers' names a call has wants of their own in a queue. The answer
+// to each may have engine.AnswerBytes, and an engine may take one after the other: beyond that
+// a crowd shares a want, whose leases have no name.
+const mostNames = 4
+
+// wantOf returns the want for a subscription among those from first on, and its worker's name.
+// It is to be added if it is not there.
+func (c *call) wantOf(first int, s *Subscription) (w int, name string) {
+	for name = s.Worker; ; name = "" {
+		w = first
+		for w < len(c.wants) && (c.wants[w].Worker != name || !s.sameOptions(&c.wants[w])) {
+			w++
+		}
+		if w < len(c.wants) || w < first+mostNames || name == "" {
+			return w, name
+		}
+	}
 }
 
 // visit notes that the current round has reached a subscription with Spread. Called with

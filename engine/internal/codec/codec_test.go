@@ -145,6 +145,22 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// Of damaged failures nothing is shown, and the next failure replaces them.
+func TestDamagedFailures(t *testing.T) {
+	t.Parallel()
+	one := engine.Failure{At: time.UnixMilli(1).UTC(), Attempt: 1, Worker: "w", Reason: "no luck"}
+	good := AppendFailure(nil, &one)
+	for _, bad := range [][]byte{{1, 0, 0, 0, 0, 0, 0, 0}, good[:len(good)-1], append(bytes.Clone(good), 1)} {
+		r := Reader{B: bad}
+		if got := r.Failures(); got != nil || r.End() == nil || len(LastReason(bad)) != 0 {
+			t.Errorf("%x is read as %v, %v", bad, got, r.Err)
+		}
+		if got := AddFailure(bad, &one); !bytes.Equal(got, good) {
+			t.Errorf("with one more %x is %x, want %x", bad, got, good)
+		}
+	}
+}
+
 // FuzzFailures: what is not well formed is refused, what is comes out again as it went in.
 func FuzzFailures(f *testing.F) {
 	one := engine.Failure{At: time.UnixMilli(1).UTC(), Attempt: 1, Worker: "w", Reason: "no luck"}

@@ -22,12 +22,15 @@ func AppendFailure(b []byte, f *engine.Failure) []byte {
 }
 
 // AddFailure returns encoded failures with one more, without the oldest if there would be too
-// many. It copies.
+// many. Damaged failures are dropped. It copies.
 func AddFailure(all []byte, f *engine.Failure) []byte {
 	r, ends := Reader{B: all}, []int{0}
 	for len(r.B) > 0 {
 		r.failureParts()
 		ends = append(ends, len(all)-len(r.B))
+	}
+	if r.Err != nil {
+		return AppendFailure(nil, f)
 	}
 	from := ends[max(0, len(ends)-engine.MaxFailures)]
 	return AppendFailure(append([]byte(nil), all[from:]...), f)
@@ -48,17 +51,21 @@ func (r *Reader) TakeFailures(n uint64) []byte {
 	return all
 }
 
-// Failures reads failures to the end.
+// Failures reads failures to the end. Of damaged ones it returns none.
 func (r *Reader) Failures() (all []engine.Failure) {
 	for len(r.B) > 0 {
 		if all = append(all, r.failure()); len(all) > engine.MaxFailures {
 			r.Fail()
 		}
 	}
+	if r.Err != nil {
+		return nil
+	}
 	return all
 }
 
-// LastReason returns the reason of the newest of encoded failures; "": there are none.
+// LastReason returns the reason of the newest of encoded failures; "": there are none, or they
+// are damaged.
 func LastReason(all []byte) (reason []byte) {
 	for r := (Reader{B: all}); len(r.B) > 0; {
 		_, _, _, reason = r.failureParts()

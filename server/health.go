@@ -67,7 +67,7 @@ func (s *Server) readyz(x *exchange, r *http.Request) error {
 		cmp.Or(f.Hint, "see to what is behind the engine "+s.c.Capabilities().Name+", and to the server's log"))
 }
 
-// knows reports whether a request has a valid token, which it notes, or needs none.
+// knows reports whether a request needs no token or has a valid one. It keeps that in x.
 func (s *Server) knows(x *exchange, r *http.Request) bool {
 	if s.cfg.Guard == nil {
 		return true
@@ -85,11 +85,14 @@ func (s *Server) knows(x *exchange, r *http.Request) bool {
 func (s *Server) readyProblems(ctx context.Context, x *exchange) []Problem {
 	ctx, cancel := context.WithTimeout(ctx, 2*probePatience)
 	defer cancel()
-	found, _ := s.lookout.get(ctx, probePatience)
-	return s.told(x, found).Problems
+	found, err := s.lookout.get(ctx, probePatience)
+	if ctx.Err() != nil {
+		err = nil // of the first look, which has not failed yet
+	}
+	return s.told(x, found, err).Problems
 }
 
-// ownProblems returns the server's problems that do not keep requests from being answered.
+// ownProblems returns the server's own problems. Requests are answered all the same.
 func (s *Server) ownProblems() []Problem {
 	all := []Problem{}
 	note := func(message, hint string) {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -24,30 +25,32 @@ func (s *Server) problems(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	var found []Problem
 	if late == LateAfter {
-		found, err := s.lookout.get(r.Context(), patience)
-		if err != nil {
-			return err
-		}
-		return s.answer(x, func(b []byte) []byte { return wire.AppendJSON(b, s.told(x, found)) })
+		found, err = s.lookout.get(r.Context(), patience)
+	} else {
+		found, err = s.lookNow(r.Context(), late)
 	}
-	return s.pages.answer(x, r, func(b []byte) ([]byte, error) {
-		found, err := s.look(r.Context(), late)
-		if err != nil {
-			return nil, err
-		}
-		return wire.AppendJSON(b, s.told(x, found)), nil
-	})
+	if gone := r.Context().Err(); gone != nil {
+		return gone
+	}
+	return s.answer(x, func(b []byte) []byte { return wire.AppendJSON(b, s.told(x, found, err)) })
 }
 
-// told returns what a request may see of the problems of queues, after those of the server.
-func (s *Server) told(x *exchange, found []Problem) wire.Problems {
-	all := wire.Problems{Problems: append(s.ownProblems(), ofStore(s.c)...)}
+// told returns what a request may see of the problems of queues, after those of the server. If
+// the look failed it says so, so that no problems is no news that all is well.
+func (s *Server) told(x *exchange, found []Problem, failed error) wire.Problems {
+	all := wire.Problems{Problems: append(s.ownProblems(), ofStore(s.c)...), More: failed != nil}
+	if failed != nil {
+		all.Problems = append(all.Problems, Problem{Problem: "server", Message: "not all queues could be looked at: there may be more problems",
+			Hint: "the server's log says why; see to what is behind the engine " + s.c.Capabilities().Name}) // the error may name queues that the token may not read
+	}
 	for _, p := range found {
 		if !x.maySeeTrend(p.Queue) {
 			continue
 		}
-		if all.More = len(all.Problems) >= wire.MaxProblems; all.More {
+		if len(all.Problems) >= wire.MaxProblems {
+			all.More = true
 			break
 		}
 		all.Problems = append(all.Problems, p)
@@ -55,7 +58,26 @@ func (s *Server) told(x *exchange, found []Problem) wire.Problems {
 	return all
 }
 
+// lookNow looks when no other request does, within the time of a look.
+func (s *Server) lookNow(ctx context.Context, late time.Duration) ([]Problem, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	select {
+	case s.looks <- struct{}{}:
+		defer func() { <-s.looks }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return s.look(ctx, late)
+}
+
 func (s *Server) look(ctx context.Context, late time.Duration) ([]Problem, error) {
 	l := Look{Late: late, Now: time.Now(), Trends: s.cfg.Trends}
-	return l.ofQueues(ctx, s.c, s.c.AllQueues(ctx))
+	found, err := l.ofQueues(ctx, s.c, s.c.AllQueues(ctx))
+	if err != nil && !errors.Is(err, context.Canceled) {
+		if left, ok := s.failureLines.away.Next(); ok {
+			s.cfg.Logger.Error("a look at all queues failed", "error", err, "not_told", left)
+		}
+	}
+	return found, err
 }

@@ -46,7 +46,7 @@ type Look struct {
 }
 
 // Problems returns the problems of a client's store and then those of queues, the worst
-// first. With an error it returns those found before it.
+// first. With an error it returns those found all the same.
 func (l *Look) Problems(ctx context.Context, c *tarry.Client, queues iter.Seq2[tarry.QueueInfo, error]) ([]Problem, error) {
 	found, err := l.ofQueues(ctx, c, queues)
 	return append(ofStore(c), found...), err
@@ -83,12 +83,15 @@ func (l *Look) ofQueues(ctx context.Context, c *tarry.Client, queues iter.Seq2[t
 	if !caps.Range || !caps.List && !caps.ListDead {
 		return f.problems(), nil
 	}
+	var failed error
 	for _, queue := range dead { // last, since each takes a call
-		if err := f.deaths(ctx, c, queue); err != nil {
-			return f.problems(), err
+		err := f.deaths(ctx, c, queue)
+		failed = cmp.Or(failed, err)
+		if err != nil && ctx.Err() != nil {
+			break
 		}
 	}
-	return f.problems(), nil
+	return f.problems(), failed
 }
 
 // finder gathers the problems of queues.

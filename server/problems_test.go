@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,6 +19,7 @@ import (
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/memengine"
+	shapes "github.com/tarryhq/tarry/internal/wire"
 	"github.com/tarryhq/tarry/server"
 	"github.com/tarryhq/tarry/trend"
 )
@@ -182,7 +185,7 @@ func TestProblemsOverHTTP(t *testing.T) {
 	if got := a.call(200, "GET", "/v1/problems?late=2h", ""); len(got["problems"].([]any)) != 0 || got["more"] != false {
 		t.Errorf("two hours later: %v", got)
 	}
-	for query, want := range map[string]string{"late=x": `late: "x" is not a duration`, "queue=q": "queue: no such parameter"} {
+	for query, want := range map[string]string{"late=x": `late: "x" is not a duration`, "late=-1h": "late: -1h is negative", "queue=q": "queue: no such parameter"} {
 		w := a.send("GET", "/v1/problems?"+query, "")
 		if _, message := checkError(t, w); w.Code != 400 || message != want {
 			t.Errorf("%s: %d %s, want %s", query, w.Code, message, want)
@@ -254,23 +257,116 @@ func TestOneLookServesAll(t *testing.T) {
 	})
 }
 
-// A look that fails is a failure, and no news that all is well.
+// A look that fails is no news that all is well, and hides no problem that is known without it.
 func TestProblemsOfAStoreThatFails(t *testing.T) {
 	c := tarry.New(failingList{memengine.New(nil)}, nil)
 	defer c.Close()
 	a := &api{TB: t, c: c, s: newServer(t, c, nil)}
 	for _, path := range []string{"/v1/problems", "/v1/problems?late=1s"} {
-		if w := a.send("GET", path, ""); w.Code != http.StatusServiceUnavailable {
-			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		if kinds, more := a.problems(path); kinds != "store server" || !more {
+			t.Errorf("%s: %s, more: %v", path, kinds, more)
 		}
 	}
-	a.call(200, "GET", "/readyz", "")
+	if kinds, _ := a.problems("/readyz"); kinds != "store server" {
+		t.Errorf("a probe is told of %s", kinds)
+	}
+}
+
+// problems returns the kinds of problems that a path tells, and whether there are more.
+func (a *api) problems(path string) (kinds string, more bool) {
+	a.Helper()
+	w := a.send("GET", path, "")
+	var told shapes.Problems
+	if err := json.Unmarshal(w.Body.Bytes(), &told); err != nil || w.Code != http.StatusOK {
+		a.Fatal(path, w.Code, w.Body, err)
+	}
+	return kindsOf(told.Problems), told.More
+}
+
+func (failingList) Troubles() []engine.Trouble {
+	return []engine.Trouble{{Message: "slow", Hint: "wait"}}
 }
 
 type failingList struct{ *memengine.Engine }
 
 func (failingList) Queues(context.Context, string, int) ([]engine.QueueInfo, string, error) {
 	return nil, "", engine.ErrUnavailable
+}
+
+// oneBad is an engine that cannot list the messages of one queue.
+type oneBad struct{ *memengine.Engine }
+
+func (e oneBad) List(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
+	if q.Queue == "bad" {
+		return engine.Page{}, errOdd
+	}
+	return e.Engine.List(ctx, q)
+}
+
+// A queue that cannot be read hides no problem of another.
+func TestProblemsBesideAQueueThatFails(t *testing.T) {
+	c := tarry.New(oneBad{memengine.New(nil)}, nil)
+	defer c.Close()
+	for _, queue := range []string{"bad", "good"} {
+		if _, err := c.Push(t.Context(), queue, nil); err != nil {
+			t.Fatal(err)
+		}
+		l, err := c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{queue}, Max: 1})
+		if err != nil || len(l.Messages) != 1 {
+			t.Fatal(l, err)
+		}
+		out, err := c.Settle(t.Context(), []engine.Settlement{{Token: l.Messages[0].Token, Do: engine.Bury}})
+		if err := cmpErr(err, out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := &api{TB: t, c: c, s: newServer(t, c, nil)}
+	for _, path := range []string{"/v1/problems", "/v1/problems?late=1h"} {
+		if kinds, more := a.problems(path); kinds != "server deaths:good" || !more {
+			t.Errorf("%s: %s, more: %v", path, kinds, more)
+		}
+	}
+}
+
+// At its time limit a look tells what it has found, and soon afterwards there is a new one.
+// Looks with a time of their own take place one at a time.
+func TestLookThatTakesTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &listing{Engine: memengine.New(nil)}
+		c := tarry.New(e, nil)
+		defer c.Close()
+		a := &api{TB: t, c: c, s: newServer(t, c, nil)}
+		if _, err := c.Push(t.Context(), "q", nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		hold := make(chan struct{})
+		e.hold.Store(&hold)
+		began := time.Now()
+		var done sync.WaitGroup
+		for _, path := range []string{"/v1/problems", "/v1/problems?late=1s", "/v1/problems?late=2s"} {
+			done.Go(func() {
+				if kinds, more := a.problems(path); kinds != "server" || !more {
+					t.Errorf("%s: %s, more: %v", path, kinds, more)
+				}
+			})
+		}
+		synctest.Wait()
+		if n := e.lists.Load(); n != 2 {
+			t.Errorf("%d looks at a time, want the shared one and one more", n)
+		}
+		done.Wait()
+		if took := time.Since(began); took != 30*time.Second {
+			t.Errorf("answered after %s", took)
+		}
+		e.hold.Store(nil)
+		time.Sleep(2 * time.Second)
+		for _, path := range []string{"/v1/problems", "/v1/problems?late=1s"} {
+			if kinds, more := a.problems(path); kinds != "no_worker:q" || more {
+				t.Errorf("2 s later %s: %s, more: %v", path, kinds, more)
+			}
+		}
+	})
 }
 
 // The alert rules have the bounds of the server.

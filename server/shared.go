@@ -7,8 +7,9 @@ import (
 )
 
 const (
-	lookShare   = 20               // looks of a kind take at most 1/lookShare of the time
+	lookShare   = 20               // looks that succeed take at most 1/lookShare of the time
 	lookTimeout = 30 * time.Second // of one look
+	failedRest  = 2 * time.Second  // at most, after a look that failed
 
 	// patience is how long those who ask wait for a new look, when there is an older one.
 	patience = time.Second
@@ -27,7 +28,8 @@ type shared[T any] struct {
 	busy  chan struct{} // closed when the look under way ends; nil: there is none
 }
 
-// get returns what the last look found, or a new one if that ends within patience.
+// get returns what the last look found, or a new one if that ends within patience. With the
+// error of a look it returns what that found before.
 func (s *shared[T]) get(ctx context.Context, patience time.Duration) (T, error) {
 	s.mu.Lock()
 	if !time.Now().Before(s.until) && s.busy == nil {
@@ -66,6 +68,8 @@ func (s *shared[T]) again(done chan struct{}) {
 	rest := lookShare * time.Since(began)
 	if err == nil {
 		rest = max(rest, s.rest)
+	} else {
+		rest = min(rest, failedRest)
 	}
 	s.until = time.Now().Add(rest)
 	close(done)

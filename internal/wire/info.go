@@ -136,7 +136,7 @@ func ReadServer(data []byte) (s Server, err error) {
 // Health is the shape of the answer that a server is alive, or ready for requests.
 var Health = newShape("Health", "The server is there.", false, []field{
 	{"status", schema.Words("ok", "ready"), "", true},
-	{"problems", schema.Array(problemFields.Ref(), 0), "what is wrong though requests are welcome, as of GET /v1/problems, for who has a token of those that the server knows", false},
+	{"problems", schema.Array(problemFields.Ref(), 0), "what is wrong though requests are welcome, as of GET /v1/problems; missing without a valid token", false},
 })
 
 type readiness struct {

@@ -33,7 +33,7 @@ type Problems struct {
 // ProblemsAnswer is the shape of Problems.
 var ProblemsAnswer = newShape("Problems", "What is wrong, the worst first.", false, []field{
 	{"problems", schema.Array(problemFields.Ref(), MaxProblems), "", true},
-	{"more", isFlag, "there are more", true},
+	{"more", isFlag, "there are more, or not all queues could be looked at", true},
 })
 
 var problemFields = newShape("Problem", "What is wrong, and what to do about it.", false, tagged(reflect.TypeFor[Problem]()))
@@ -50,5 +50,8 @@ func ProblemsQuery(late time.Duration) string {
 // ParseProblemsQuery reads the query for problems.
 func ParseProblemsQuery(raw string) (late time.Duration, err error) {
 	q := parseQuery(raw, ProblemsParameters)
-	return q.duration("late", DefaultLate), q.err
+	if late = q.duration("late", DefaultLate); late < 0 {
+		q.fail(Wrong("late: %s is negative", duration.Format(late)))
+	}
+	return late, q.err
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/wire"
 )
@@ -29,7 +28,8 @@ var callForecasts = &call{
 type outlook struct {
 	from   time.Time         // zero: no queue has scheduled messages
 	queues []wire.QueueAhead // by name
-	more   bool              // there are more queues
+	beyond []string          // queues due within the hour for which there was no room
+	later  []string          // queues with scheduled messages, of which none falls due
 }
 
 // forecasts tells what falls due in the next hour over all queues.
@@ -41,7 +41,7 @@ func (s *Server) forecasts(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f := wire.Forecasts{From: wire.Time{Time: o.from}, Step: wire.Duration(aheadStep), Counts: make([]int64, aheadSteps), Queues: []wire.QueueAhead{}, More: o.more}
+	f := wire.Forecasts{Step: wire.Duration(aheadStep), Counts: make([]int64, aheadSteps), Queues: []wire.QueueAhead{}, More: slices.ContainsFunc(o.beyond, x.maySeeTrend)}
 	for _, q := range o.queues {
 		if !x.maySeeTrend(q.Queue) {
 			continue
@@ -50,6 +50,9 @@ func (s *Server) forecasts(x *exchange, r *http.Request) error {
 		for i, n := range q.Counts {
 			f.Counts[i] += n
 		}
+	}
+	if f.More || len(f.Queues) > 0 || slices.ContainsFunc(o.later, x.maySeeTrend) {
+		f.From = wire.Time{Time: o.from}
 	}
 	return s.answer(x, func(b []byte) []byte { return wire.AppendJSON(b, &f) })
 }
@@ -61,27 +64,29 @@ func (s *Server) lookAhead(ctx context.Context) (o outlook, err error) {
 	if err != nil {
 		return outlook{}, err
 	}
-	for i := range soon {
-		if !o.from.IsZero() && soon[i].NextDue.Sub(o.from) >= aheadSteps*aheadStep {
-			break
+	for i, q := range soon {
+		if !o.from.IsZero() && q.due.Sub(o.from) >= aheadSteps*aheadStep {
+			o.later = append(o.later, q.queue)
+			continue
 		}
-		if o.more = i == wire.MaxAhead; o.more {
-			break
+		if i >= wire.MaxAhead {
+			o.beyond = append(o.beyond, q.queue)
+			continue
 		}
-		f, err := s.c.Forecast(ctx, soon[i].Queue, aheadStep, aheadSteps*aheadStep)
+		f, err := s.c.Forecast(ctx, q.queue, aheadStep, aheadSteps*aheadStep)
 		if err != nil {
 			return outlook{}, err
 		}
-		if o.from.IsZero() {
+		if o.from.IsZero() && len(f.Buckets) > 0 {
 			o.from = f.Buckets[0].From
 		}
-		o.add(soon[i].Queue, f.Buckets)
+		o.add(q.queue, f.Buckets)
 	}
 	slices.SortFunc(o.queues, func(a, b wire.QueueAhead) int { return cmp.Compare(a.Queue, b.Queue) })
 	return o, nil
 }
 
-// add adds the forecast of a queue, unless nothing falls due.
+// add adds the forecast of a queue.
 func (o *outlook) add(queue string, buckets []engine.Bucket) {
 	counts, any := make([]int64, aheadSteps), false
 	for _, b := range buckets { // which begin a minute later when that has begun meanwhile
@@ -92,27 +97,27 @@ func (o *outlook) add(queue string, buckets []engine.Bucket) {
 	}
 	if any {
 		o.queues = append(o.queues, wire.QueueAhead{Queue: queue, Counts: counts})
+	} else {
+		o.later = append(o.later, queue)
 	}
 }
 
-// soonest returns the queues with scheduled messages that are due first, in that order: one
-// more than the forecast tells of, if there are as many.
-func (s *Server) soonest(ctx context.Context) (soon []tarry.QueueInfo, err error) {
-	sort := func() {
-		slices.SortFunc(soon, func(a, b tarry.QueueInfo) int { return a.NextDue.Compare(b.NextDue) })
-		soon = soon[:min(len(soon), wire.MaxAhead+1)]
-	}
+// nextDue is when the first scheduled message of a queue is due.
+type nextDue struct {
+	queue string
+	due   time.Time
+}
+
+// soonest returns the queues with scheduled messages, those that are due first in front.
+func (s *Server) soonest(ctx context.Context) (soon []nextDue, err error) {
 	for q, err := range s.c.AllQueues(ctx) {
 		if err != nil {
 			return nil, err
 		}
 		if q.Scheduled > 0 {
-			soon = append(soon, q)
-		}
-		if len(soon) > 4*wire.MaxAhead {
-			sort()
+			soon = append(soon, nextDue{q.Queue, q.NextDue})
 		}
 	}
-	sort()
+	slices.SortFunc(soon, func(a, b nextDue) int { return a.due.Compare(b.due) })
 	return soon, nil
 }

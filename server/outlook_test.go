@@ -32,6 +32,13 @@ func (e *foreseen) Forecast(ctx context.Context, queue string, step, span time.D
 	return e.Engine.Forecast(ctx, queue, step, span)
 }
 
+// bare is an engine whose forecasts have no steps.
+type bare struct{ *memengine.Engine }
+
+func (bare) Forecast(context.Context, string, time.Duration, time.Duration) (engine.Forecast, error) {
+	return engine.Forecast{}, nil
+}
+
 // blind is an engine that makes no forecasts.
 type blind struct{ *memengine.Engine }
 
@@ -147,6 +154,18 @@ func TestForecastOfAnEngineWithoutAny(t *testing.T) {
 	a := &api{TB: t, c: c, s: newServer(t, c, nil)}
 	if w := a.send("GET", "/v1/forecast", ""); w.Code != http.StatusNotImplemented {
 		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+func TestForecastWithoutSteps(t *testing.T) {
+	c := tarry.New(bare{memengine.New(nil)}, nil)
+	defer c.Close()
+	if _, err := c.Push(t.Context(), "q", nil, tarry.In(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	a := &api{TB: t, c: c, s: newServer(t, c, nil)}
+	if f := a.forecast(); len(f.Counts) != 60 || len(f.Queues) != 0 || f.More {
+		t.Errorf("%+v", f)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine/memengine"
 	"github.com/tarryhq/tarry/internal/apicheck"
+	"github.com/tarryhq/tarry/internal/wire"
 	"github.com/tarryhq/tarry/server/access"
 	"github.com/tarryhq/tarry/trend"
 )
@@ -320,6 +321,47 @@ func TestQueuesThatATokenSees(t *testing.T) {
 	}
 	if w := g.ask(all, "GET", "/v1/queues/"+trend.Other+"/trend", ""); w.Code != 200 || !strings.Contains(w.Body.String(), `"pushed":1`) {
 		t.Errorf("the trend of all others: %d %s", w.Code, w.Body)
+	}
+}
+
+// Who may see some queues is told what falls due in them, and nothing because of others.
+func TestForecastOfManyQueuesThatATokenSees(t *testing.T) {
+	g := newGuarded(t)
+	push := func(queue string, in time.Duration) {
+		t.Helper()
+		if _, err := g.c.Push(t.Context(), queue, nil, tarry.In(in)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range wire.MaxAhead - 1 {
+		push(fmt.Sprint("theirs.", n), 10*time.Minute)
+	}
+	push("theirs.crowded", 20*time.Minute)
+	push("crowded", 20*time.Minute+time.Second)
+	push("soon", 5*time.Minute)
+	push("tomorrow", 24*time.Hour)
+	push("ready", 0)
+	for queue, want := range map[string]string{
+		"*":        "500 queues, 500 messages, more: true, from: true",
+		"theirs.*": "499 queues, 499 messages, more: true, from: true",
+		"soon":     "1 queues, 1 messages, more: false, from: true",
+		"crowded":  "0 queues, 0 messages, more: true, from: true",
+		"tomorrow": "0 queues, 0 messages, more: false, from: true",
+		"ready":    "0 queues, 0 messages, more: false, from: false",
+		"none":     "0 queues, 0 messages, more: false, from: false",
+	} {
+		w := g.ask(g.create("of."+strings.Trim(queue, ".*"), access.Read, []string{queue}, time.Time{}), "GET", "/v1/forecast", "")
+		var f wire.Forecasts
+		if err := json.Unmarshal(w.Body.Bytes(), &f); err != nil || w.Code != 200 {
+			t.Fatal(w.Code, w.Body, err)
+		}
+		sum := int64(0)
+		for _, n := range f.Counts {
+			sum += n
+		}
+		if got := fmt.Sprintf("%d queues, %d messages, more: %v, from: %v", len(f.Queues), sum, f.More, !f.From.IsZero()); got != want {
+			t.Errorf("of %s: %s, want %s", queue, got, want)
+		}
 	}
 }
 

@@ -96,6 +96,26 @@ func TestTextThatIsNone(t *testing.T) {
 	}
 }
 
+// Of failures that are damaged in the database none is shown, and the next failure is.
+func TestDamagedFailures(t *testing.T) {
+	t.Parallel()
+	pool := connect(t, pgtest.Shared(t))
+	schema := newSchema(t, pool)
+	e := another(t, pool, schema)
+	id := push(t, e, engine.Message{Queue: "q"})[0].ID
+	settle(t, e, engine.Settlement{Token: lease(t, e, "q", 1).Messages[0].Token, Do: engine.Retry, When: &engine.When{}, Reason: "first"})
+	_, err := pool.Exec(t.Context(), "UPDATE "+schema+".message SET failures = '\\x0100000000000000'")
+	ok(t, err)
+	for _, want := range []int{0, 1} {
+		info, err := e.Get(t.Context(), engine.Ref{Queue: "q", ID: id})
+		ok(t, err)
+		if len(info.Failures) != want || want == 1 && info.LastError != "second" {
+			t.Errorf("%+v, want %d", info.Failures, want)
+		}
+		settle(t, e, engine.Settlement{Token: lease(t, e, "q", 1).Messages[0].Token, Do: engine.Retry, When: &engine.When{}, Reason: "second"})
+	}
+}
+
 // A token that was never given does not fail the others of its call.
 func TestTokensOfNoQueue(t *testing.T) {
 	t.Parallel()

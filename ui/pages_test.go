@@ -726,6 +726,18 @@ func TestProblems(t *testing.T) {
 	}
 	p.sees(".notice", "and the queue is paused")
 	p.sees(".notice", "tarry resume late ends the pause")
+
+	p.run(`(() => {
+		const real = window.fetch
+		window.fetch = (at, ...more) => String(at).includes("v1/problems") ? Promise.resolve(new Response('{"error":{"code":"internal","message":"odd"}}', {status: 500})) : real(at, ...more)
+		window.mend = () => (window.fetch = real)
+	})()`)
+	p.sees(".trouble", "Problems cannot be read: odd")
+	p.sees(".notice", "and the queue is paused")
+	p.to("#/")
+	p.sees(".trouble", "Problems cannot be read: odd")
+	p.run(`mend()`)
+	p.until(`!document.querySelector(".trouble")`)
 }
 
 // A lapse fails an attempt after the message was due, a retry before it is due again.

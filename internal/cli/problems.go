@@ -91,6 +91,6 @@ func printProblems(o *printer, f *finder) {
 		o.say("! %s\n  %s", oneCell(about(&x)), x.Hint)
 	}
 	if f.unshown {
-		o.say("! there are more problems, less bad than these")
+		o.say("! there may be more problems than these")
 	}
 }

@@ -4,7 +4,7 @@ import { Coming, NextHour } from "./ahead";
 import type { Queue } from "./api";
 import { late } from "./heat";
 import { Badge, Empty, Figure, Foreign, Segments, Since, Trouble, When } from "./parts";
-import { kind, problems, useProblems, Wrong, type Problem } from "./problems";
+import { kind, problems, Unread, useProblems, Wrong, type Problem } from "./problems";
 import { amend, route, toDead, toQueue } from "./route";
 import { pushTo } from "./actions";
 import { mayAnywhere } from "./session";
@@ -95,6 +95,7 @@ export function Overview() {
           </dl>
         </>
       )}
+      <Unread />
       {wrong.length > 0 && <Worst all={wrong} />}
       {all.length === 0 ? (
         <Start />

@@ -1,7 +1,8 @@
 // What is wrong, as the server finds it.
 import { signal } from "@preact/signals";
-import { get } from "./api";
+import { get, say } from "./api";
 import { useReading } from "./reading";
+import { trouble } from "./store";
 import { visible } from "./text";
 import { tick } from "./time";
 
@@ -20,6 +21,12 @@ export const kind = (p: Problem) => names[p.problem] ?? p.problem;
 // problems has the worst first.
 export const problems = signal<Problem[]>([]);
 
+// unread is why problems could not be read again; null: they were.
+const unread = signal<unknown>(null);
+
+// Unread says that problems could not be read, unless the page tells of other trouble anyway.
+export const Unread = () => (trouble.value != null || unread.value == null ? null : <p class="trouble" role="alert">Problems cannot be read: {say(unread.value)}</p>);
+
 // Wrong says what is wrong, and what to do about it.
 export const Wrong = ({ p }: { p: Problem }) => (
   <span>
@@ -32,8 +39,9 @@ export function useProblems(): void {
   useReading("problems", Math.floor(tick.value / 5), 2500, async (stop) => {
     try {
       problems.value = (await get<{ problems: Problem[] }>("v1/problems", stop)).problems;
-    } catch {
-      // The events say that the server is away.
+      unread.value = null;
+    } catch (e) {
+      if (!stop.aborted) unread.value = e;
     }
   });
 }

@@ -7,7 +7,7 @@ import { Forecast } from "./forecast";
 import { Heat } from "./heat";
 import { Messages } from "./messages";
 import { Badge, Figure, Foreign, Since, Tabs, Trouble, When } from "./parts";
-import { kind, problems, useProblems, Wrong } from "./problems";
+import { kind, problems, Unread, useProblems, Wrong } from "./problems";
 import { amend, route, toQueues } from "./route";
 import { can, info, may } from "./session";
 import { queues, refresh, trouble, version } from "./store";
@@ -63,6 +63,7 @@ export function QueuePage({ queue }: { queue: string }) {
         </p>
       ))}
       {trouble.value != null && <Trouble error={trouble.value} />}
+      <Unread />
       <dl class="figures slim">
         {!can("list") && (
           <>

@@ -41,9 +41,9 @@ func (s *Server) problems(x *exchange, r *http.Request) error {
 // the look failed it says so, so that no problems is no news that all is well.
 func (s *Server) told(x *exchange, found []Problem, failed error) wire.Problems {
 	all := wire.Problems{Problems: append(s.ownProblems(), ofStore(s.c)...), More: failed != nil}
-	if failed != nil {
+	if failed != nil { // the error may name queues that the token may not read
 		all.Problems = append(all.Problems, Problem{Problem: "server", Message: "not all queues could be looked at: there may be more problems",
-			Hint: "the server's log says why; see to what is behind the engine " + s.c.Capabilities().Name}) // the error may name queues that the token may not read
+			Hint: "the server's log says why; see to what is behind the engine " + s.c.Capabilities().Name})
 	}
 	for _, p := range found {
 		if !x.maySeeTrend(p.Queue) {
@@ -58,7 +58,7 @@ func (s *Server) told(x *exchange, found []Problem, failed error) wire.Problems 
 	return all
 }
 
-// lookNow looks when no other request does, within the time of a look.
+// lookNow looks while no other request does. The wait is part of the time that a look has.
 func (s *Server) lookNow(ctx context.Context, late time.Duration) ([]Problem, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

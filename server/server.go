@@ -30,7 +30,7 @@ type Server struct {
 	live         *sampler
 	failureLines failures
 	lookout      shared[[]Problem]
-	looks        turns // holds a token for the look with a time of its own that is under way
+	looks        chan struct{} // holds a token for the look of one request that is under way
 	ahead        shared[outlook]
 
 	document func() []byte // returns the OpenAPI document, made at its first use
@@ -43,7 +43,7 @@ const maxPages = 8
 // New returns a server for a client. The caller closes the client, after the server. cfg may
 // be nil.
 func New(c *tarry.Client, cfg *Config) *Server {
-	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), failureLines: newFailures(), pages: make(turns, maxPages), groups: make(turns, maxLooks), looks: make(turns, 1), sweeps: make(chan struct{}, maxSweeps)}
+	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), failureLines: newFailures(), pages: make(turns, maxPages), groups: make(turns, maxLooks), looks: make(chan struct{}, 1), sweeps: make(chan struct{}, maxSweeps)}
 	s.table, s.hosts, s.budget.most, s.sets.most = s.routes(), newHosts(s.cfg.Hosts), s.cfg.MaxBuffered, s.cfg.MaxSetQueues
 	s.sets.budget = &s.budget
 	s.live = newSampler(c, s.cfg.Trends, s.cfg.MaxViewers)

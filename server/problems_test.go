@@ -224,7 +224,7 @@ func TestOneLookServesAll(t *testing.T) {
 		e.hold.Store(&hold)
 
 		began := time.Now()
-		if got := a.call(200, "GET", "/readyz", ""); got["status"] != "ready" || time.Since(began) > time.Second {
+		if got := a.call(200, "GET", "/readyz", ""); got["status"] != "ready" || got["problems"] != nil || time.Since(began) > time.Second {
 			t.Errorf("a probe is answered with %v after %s, while the first look is under way", got, time.Since(began))
 		}
 		a.call(201, "POST", "/v1/queues/q/messages", fmt.Sprintf(`{"due":%q}`, time.Now().Add(-time.Hour).Format(time.RFC3339)))

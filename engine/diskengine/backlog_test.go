@@ -256,6 +256,7 @@ func TestLargePushesWaitForEachOther(t *testing.T) {
 			}()
 		}
 		time.Sleep(time.Second)
+		synctest.Wait() // one may be asking again
 		if n := e.is(t, "disk_waiting_pushes"); n != pushers-1 {
 			t.Errorf("%d of %d pushes wait", n, pushers)
 		}

@@ -123,6 +123,7 @@ func TestPushesWaitForTheFlush(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		bounded("a minute later")
 		if n := e.is(t, "disk_waiting_pushes"); n != pushers {
 			t.Errorf("%d pushes wait a minute later, want %d", n, pushers)

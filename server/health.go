@@ -80,14 +80,14 @@ func (s *Server) knows(x *exchange, r *http.Request) bool {
 	return true
 }
 
-// readyProblems returns the problems for a probe. It does not wait for a slow look at the
+// readyProblems returns the problems for a probe. It does not wait for a slow scan of the
 // queues.
 func (s *Server) readyProblems(ctx context.Context, x *exchange) []Problem {
 	ctx, cancel := context.WithTimeout(ctx, 2*probePatience)
 	defer cancel()
-	found, err := s.lookout.get(ctx, probePatience)
+	found, err := s.problemScan.get(ctx, probePatience)
 	if ctx.Err() != nil {
-		err = nil // of the first look, which has not failed yet
+		err = nil // of the first scan, which has not failed yet
 	}
 	return s.told(x, found, err).Problems
 }

@@ -62,8 +62,8 @@ func TestWhatIsAProblem(t *testing.T) {
 		}
 		find := func(late time.Duration, trends *trend.Recorder) []server.Problem {
 			t.Helper()
-			look := server.Look{Late: late, Now: time.Now(), Trends: trends}
-			all, err := look.Problems(t.Context(), c, c.AllQueues(t.Context()))
+			scan := server.Scan{Late: late, Now: time.Now(), Trends: trends}
+			all, err := scan.Problems(t.Context(), c, c.AllQueues(t.Context()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,8 +132,8 @@ func TestProblemsOfManyQueues(t *testing.T) {
 	c := tarry.New(memengine.New(nil), nil)
 	defer c.Close()
 	now := time.Now()
-	look := server.Look{Late: server.LateAfter, Now: now}
-	all, err := look.Problems(t.Context(), c, func(yield func(tarry.QueueInfo, error) bool) {
+	scan := server.Scan{Late: server.LateAfter, Now: now}
+	all, err := scan.Problems(t.Context(), c, func(yield func(tarry.QueueInfo, error) bool) {
 		for i := range 25_000 {
 			if !yield(tarry.QueueInfo{Queue: fmt.Sprint("q", i), Ready: 1, OldestReady: now.Add(-time.Minute - time.Duration(i)*time.Second)}, nil) {
 				return
@@ -143,7 +143,7 @@ func TestProblemsOfManyQueues(t *testing.T) {
 	if err != nil || len(all) != 10_000 || all[0].Queue != "q24999" || all[9999].Queue != "q15000" {
 		t.Errorf("%d problems, %v", len(all), err)
 	}
-	if all, err = look.Problems(t.Context(), c, func(yield func(tarry.QueueInfo, error) bool) {
+	if all, err = scan.Problems(t.Context(), c, func(yield func(tarry.QueueInfo, error) bool) {
 		_ = yield(tarry.QueueInfo{Queue: "q", Ready: 1, OldestReady: now.Add(-time.Hour)}, nil) && yield(tarry.QueueInfo{}, errOdd)
 	}); !errors.Is(err, errOdd) || kindsOf(all) != "no_worker:q" {
 		t.Errorf("before a failure %v were found, %v", all, err)
@@ -212,9 +212,9 @@ func (l *listing) Queues(ctx context.Context, after string, limit int) ([]engine
 	return l.Engine.Queues(ctx, after, limit)
 }
 
-// Many who ask share one look, and while a look takes long a probe and everybody else are
+// Many who ask share one scan, and while a scan takes long a probe and everybody else are
 // told what the one before found.
-func TestOneLookServesAll(t *testing.T) {
+func TestOneScanServesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &listing{Engine: memengine.New(nil)}
 		c := tarry.New(e, nil)
@@ -225,7 +225,7 @@ func TestOneLookServesAll(t *testing.T) {
 
 		began := time.Now()
 		if got := a.call(200, "GET", "/readyz", ""); got["status"] != "ready" || got["problems"] != nil || time.Since(began) > time.Second {
-			t.Errorf("a probe is answered with %v after %s, while the first look is under way", got, time.Since(began))
+			t.Errorf("a probe is answered with %v after %s, while the first scan is under way", got, time.Since(began))
 		}
 		a.call(201, "POST", "/v1/queues/q/messages", fmt.Sprintf(`{"due":%q}`, time.Now().Add(-time.Hour).Format(time.RFC3339)))
 		answers := make(chan int, 100)
@@ -247,7 +247,7 @@ func TestOneLookServesAll(t *testing.T) {
 		time.Sleep(time.Minute)
 		began = time.Now()
 		if got := a.call(200, "GET", "/v1/problems", ""); len(got["problems"].([]any)) != 1 || time.Since(began) > 2*time.Second {
-			t.Errorf("while a look takes long: %v after %s", got, time.Since(began))
+			t.Errorf("while a scan takes long: %v after %s", got, time.Since(began))
 		}
 		if got := a.call(200, "GET", "/readyz", ""); len(got["problems"].([]any)) != 1 {
 			t.Errorf("a probe is told %v", got)
@@ -257,7 +257,7 @@ func TestOneLookServesAll(t *testing.T) {
 	})
 }
 
-// A look that fails is no news that all is well, and hides no problem that is known without it.
+// A scan that fails is no news that all is well, and hides no problem that is known without it.
 func TestProblemsOfAStoreThatFails(t *testing.T) {
 	c := tarry.New(failingList{memengine.New(nil)}, nil)
 	defer c.Close()
@@ -328,9 +328,9 @@ func TestProblemsBesideAQueueThatFails(t *testing.T) {
 	}
 }
 
-// At its time limit a look tells what it has found, and soon afterwards there is a new one.
+// At its time limit a scan tells what it has found, and soon afterwards there is a new one.
 // Looks with a time of their own take place one at a time.
-func TestLookThatTakesTooLong(t *testing.T) {
+func TestScanThatTakesTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &listing{Engine: memengine.New(nil)}
 		c := tarry.New(e, nil)
@@ -353,7 +353,7 @@ func TestLookThatTakesTooLong(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := e.lists.Load(); n != 2 {
-			t.Errorf("%d looks at a time, want the shared one and one more", n)
+			t.Errorf("%d scans at a time, want the shared one and one more", n)
 		}
 		done.Wait()
 		if took := time.Since(began); took != 30*time.Second {

@@ -29,9 +29,9 @@ type Server struct {
 	waits        atomic.Int64 // lease requests that wait
 	live         *sampler
 	failureLines failures
-	lookout      shared[[]Problem]
-	looks        chan struct{} // holds a token for the look of one request that is under way
-	ahead        shared[outlook]
+	problemScan  shared[[]Problem]
+	scans        chan struct{} // holds a token for the scan of one request that is under way
+	ahead        shared[nextHour]
 
 	document func() []byte // returns the OpenAPI document, made at its first use
 }
@@ -43,12 +43,12 @@ const maxPages = 8
 // New returns a server for a client. The caller closes the client, after the server. cfg may
 // be nil.
 func New(c *tarry.Client, cfg *Config) *Server {
-	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), failureLines: newFailures(), pages: make(turns, maxPages), groups: make(turns, maxLooks), looks: make(chan struct{}, 1), sweeps: make(chan struct{}, maxSweeps)}
+	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), failureLines: newFailures(), pages: make(turns, maxPages), groups: make(turns, maxLooks), scans: make(chan struct{}, 1), sweeps: make(chan struct{}, maxSweeps)}
 	s.table, s.hosts, s.budget.most, s.sets.most = s.routes(), newHosts(s.cfg.Hosts), s.cfg.MaxBuffered, s.cfg.MaxSetQueues
 	s.sets.budget = &s.budget
 	s.live = newSampler(c, s.cfg.Trends, s.cfg.MaxViewers)
-	s.lookout.look = func(ctx context.Context) ([]Problem, error) { return s.look(ctx, LateAfter) }
-	s.ahead.look, s.ahead.rest = s.lookAhead, aheadRest
+	s.problemScan.scan = func(ctx context.Context) ([]Problem, error) { return s.scan(ctx, LateAfter) }
+	s.ahead.scan, s.ahead.rest = s.scanAhead, aheadRest
 	s.document = sync.OnceValue(func() []byte { return describe(s.table, s.cfg.Version) })
 	return s
 }

@@ -7,29 +7,29 @@ import (
 )
 
 const (
-	lookShare   = 20               // looks that succeed take at most 1/lookShare of the time
-	lookTimeout = 30 * time.Second // of one look
-	failedRest  = 2 * time.Second  // at most, after a look that failed
+	scanShare   = 20               // scans that succeed take at most 1/scanShare of the time
+	scanTimeout = 30 * time.Second // of one scan
+	failedRest  = 2 * time.Second  // at most, after a scan that failed
 
-	// patience is how long those who ask wait for a new look, when there is an older one.
+	// patience is how long those who ask wait for a new scan, when there is an older one.
 	patience = time.Second
 )
 
-// shared keeps what the last look at all queues found. One look serves all who ask.
+// shared keeps what the last scan of all queues found. One scan serves all who ask.
 type shared[T any] struct {
-	look func(ctx context.Context) (T, error)
-	rest time.Duration // after a look that found something
+	scan func(ctx context.Context) (T, error)
+	rest time.Duration // after a scan that found something
 
 	mu    sync.Mutex
 	found T
 	err   error
 	known bool
-	until time.Time     // until then no new look is needed
-	busy  chan struct{} // closed when the look under way ends; nil: there is none
+	until time.Time     // until then no new scan is needed
+	busy  chan struct{} // closed when the scan under way ends; nil: there is none
 }
 
-// get returns what the last look found, or a new one if that ends within patience. With the
-// error of a look it returns what that found before.
+// get returns what the last scan found, or a new one if that ends within patience. With the
+// error of a scan it returns what that found before.
 func (s *shared[T]) get(ctx context.Context, patience time.Duration) (T, error) {
 	s.mu.Lock()
 	if !time.Now().Before(s.until) && s.busy == nil {
@@ -56,16 +56,16 @@ func (s *shared[T]) get(ctx context.Context, patience time.Duration) (T, error) 
 	return s.found, s.err
 }
 
-// again looks and keeps what it finds.
+// again scans and keeps what it finds.
 func (s *shared[T]) again(done chan struct{}) {
-	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), scanTimeout)
 	defer cancel()
 	began := time.Now()
-	found, err := s.look(ctx)
+	found, err := s.scan(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.found, s.err, s.known, s.busy = found, err, true, nil
-	rest := lookShare * time.Since(began)
+	rest := scanShare * time.Since(began)
 	if err == nil {
 		rest = max(rest, s.rest)
 	} else {

@@ -48,8 +48,8 @@ func (f *finder) readiness(ctx context.Context, c *tarry.Client) (ready bool, er
 func (f *finder) find(ctx context.Context, c *tarry.Client, rows []*queueRow) error {
 	e, ok := c.Engine().(*httpengine.Engine)
 	if !ok {
-		look := server.Look{Late: f.late, Now: f.now}
-		found, err := look.Problems(ctx, c, func(yield func(tarry.QueueInfo, error) bool) {
+		scan := server.Scan{Late: f.late, Now: f.now}
+		found, err := scan.Problems(ctx, c, func(yield func(tarry.QueueInfo, error) bool) {
 			for _, r := range rows {
 				if !yield(r.QueueInfo, nil) {
 					return

@@ -33,7 +33,7 @@ type Problems struct {
 // ProblemsAnswer is the shape of Problems.
 var ProblemsAnswer = newShape("Problems", "What is wrong, the worst first.", false, []field{
 	{"problems", schema.Array(problemFields.Ref(), MaxProblems), "", true},
-	{"more", isFlag, "there are more, or not all queues could be looked at", true},
+	{"more", isFlag, "there are more, or not all queues could be read", true},
 })
 
 var problemFields = newShape("Problem", "What is wrong, and what to do about it.", false, tagged(reflect.TypeFor[Problem]()))

@@ -24,8 +24,8 @@ var callForecasts = &call{
 	answers: ok("The forecast.", wire.ForecastsAnswer.Ref()), fails: []error{engine.ErrUnsupported},
 }
 
-// outlook is what falls due in the next hour. It is never changed.
-type outlook struct {
+// nextHour is what falls due in the next hour. It is never changed.
+type nextHour struct {
 	from   time.Time         // zero: no queue has scheduled messages
 	queues []wire.QueueAhead // by name
 	beyond []string          // queues due within the hour for which there was no room
@@ -57,12 +57,12 @@ func (s *Server) forecasts(x *exchange, r *http.Request) error {
 	return s.answer(x, func(b []byte) []byte { return wire.AppendJSON(b, &f) })
 }
 
-// lookAhead makes a forecast of the queues that are due first. It goes by the times of the
+// scanAhead makes a forecast of the queues that are due first. It goes by the times of the
 // forecasts, which are the store's.
-func (s *Server) lookAhead(ctx context.Context) (o outlook, err error) {
+func (s *Server) scanAhead(ctx context.Context) (o nextHour, err error) {
 	soon, err := s.soonest(ctx)
 	if err != nil {
-		return outlook{}, err
+		return nextHour{}, err
 	}
 	for i, q := range soon {
 		if !o.from.IsZero() && q.due.Sub(o.from) >= aheadSteps*aheadStep {
@@ -75,7 +75,7 @@ func (s *Server) lookAhead(ctx context.Context) (o outlook, err error) {
 		}
 		f, err := s.c.Forecast(ctx, q.queue, aheadStep, aheadSteps*aheadStep)
 		if err != nil {
-			return outlook{}, err
+			return nextHour{}, err
 		}
 		if o.from.IsZero() && len(f.Buckets) > 0 {
 			o.from = f.Buckets[0].From
@@ -87,7 +87,7 @@ func (s *Server) lookAhead(ctx context.Context) (o outlook, err error) {
 }
 
 // add adds the forecast of a queue.
-func (o *outlook) add(queue string, buckets []engine.Bucket) {
+func (o *nextHour) add(queue string, buckets []engine.Bucket) {
 	counts, any := make([]int64, aheadSteps), false
 	for _, b := range buckets { // which begin a minute later when that has begun meanwhile
 		if i := int(b.From.Sub(o.from) / aheadStep); b.Count > 0 && i >= 0 && i < aheadSteps {

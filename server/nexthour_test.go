@@ -119,7 +119,7 @@ func TestForecastOfAllQueues(t *testing.T) {
 	})
 }
 
-// Many viewers share a look, which is good for 10 s.
+// Many viewers share a scan, which is good for 10 s.
 func TestForecastIsShared(t *testing.T) {
 	ahead(t, func(a *api, e *foreseen, push func(string, time.Duration)) {
 		push("q", 30*time.Minute)
@@ -136,7 +136,7 @@ func TestForecastIsShared(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		if n := e.asked.Load(); n != 5 {
-			t.Errorf("%d looks for 200 viewers within 50 s, want 5", n)
+			t.Errorf("%d scans for 200 viewers within 50 s, want 5", n)
 		}
 		e.down.Store(true)
 		time.Sleep(10 * time.Second)

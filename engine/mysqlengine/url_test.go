@@ -87,6 +87,28 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// A server that ends between the last statement of a migration and its version loses only the
+// version: the next run goes through the statements again and keeps what is stored.
+func TestMigrationCut(t *testing.T) {
+	t.Parallel()
+	ctx, at := t.Context(), mysqltest.Shared(t)
+	c, err := tarry.Open(ctx, at+"?migrate=true", nil)
+	ok(t, err)
+	_, err = c.Push(ctx, "orders", []byte("here"), tarry.Key("42"))
+	ok(t, err)
+	ok(t, c.Close())
+	run(t, mysqltest.Open(t, at), "DELETE FROM tarry_migrations")
+	if _, err := tarry.Open(ctx, at, nil); !errors.Is(err, tarry.ErrInvalid) {
+		t.Fatalf("without its version: %v", err)
+	}
+	c, err = tarry.Open(ctx, at+"?migrate=true", nil)
+	ok(t, err)
+	if !sqltest.Has(t, c, "42") {
+		t.Error("it is not there")
+	}
+	ok(t, c.Close())
+}
+
 func TestTooOld(t *testing.T) {
 	t.Parallel()
 	for version, old := range map[string]bool{

@@ -3,6 +3,7 @@
 -- A row for each message. Instants are milliseconds since 1970 (created: microseconds).
 -- kind: 0 waiting with the usual priority, 1 waiting with another, 2 leased, 3 dead.
 -- ends: when the kind ends: the due time or the lease's deadline; if dead, the time of death.
+-- worker: who has the lease. failures: the last five, as package codec writes them.
 -- due: NULL if it equals ends. Most new messages have the defaults, which are left out,
 -- because the server takes time to parse each value.
 -- grave: 0 while live, so that a key has one live message. If dead, 32768 times the time of
@@ -26,8 +27,9 @@ CREATE TABLE IF NOT EXISTS {{message}} (
     kind       TINYINT          NOT NULL DEFAULT 0,
     `key`      VARBINARY(512)   NULL,
     nonce      BINARY(16)       NULL,
+    worker     VARBINARY(100)   NULL,
+    failures   BLOB             NULL,
     policy     VARBINARY(1024)  NOT NULL DEFAULT 0x00,
-    last_error BLOB             NULL,
     meta       BLOB             NULL,
     body       VARBINARY(8192)  NULL,
     large      LONGBLOB         NULL,

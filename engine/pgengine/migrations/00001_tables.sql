@@ -3,6 +3,8 @@
 -- A row for each message. Instants are milliseconds since 1970 (created: microseconds).
 -- kind: 0 waiting with the usual priority, 1 waiting with another, 2 leased, 3 dead.
 -- ends: when the kind ends: the due time or the lease's deadline; if dead, the time of death.
+-- worker: who has the lease. failures: the last five, as package codec writes them.
+-- Columns that change precede the body: the WAL then has no copy of the body for each lease.
 CREATE TABLE {{message}} (
     id         bigint   NOT NULL PRIMARY KEY,
     queue      bigint   NOT NULL,
@@ -15,8 +17,9 @@ CREATE TABLE {{message}} (
     kind       smallint NOT NULL,
     key        text     COLLATE "C",
     nonce      bytea,
+    worker     text,
+    failures   bytea,
     policy     bytea    NOT NULL,
-    last_error text,
     meta       bytea,
     body       bytea
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.05);

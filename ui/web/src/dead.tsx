@@ -1,14 +1,15 @@
 // Dead letters of all queues, grouped by error.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { at, get, post, say, sweep, type Failed, type Swept } from "./api";
+import { at, get, say, type Failed } from "./api";
 import { Failures } from "./attempts";
-import { ask, tell, type Done } from "./dialog";
+import { choose, filters, type Deed } from "./bulk";
+import { tell } from "./dialog";
 import { Empty, Foreign, Trouble, When } from "./parts";
 import { amend, route, toMessage, toQueue } from "./route";
 import { can, may } from "./session";
 import { changes, loaded, queues, trouble, version } from "./store";
-import { count, many, visible } from "./text";
-import { busy, grace, later } from "./work";
+import { count, visible } from "./text";
+import { busy } from "./work";
 
 export function DeadLetters() {
   const v = version.value;
@@ -201,63 +202,4 @@ function Newest({ queue, ids }: { queue: string; ids: string[] }) {
       ))}
     </details>
   );
-}
-
-type Deed = "redrive" | "drop";
-
-// filters is whether the engine can change messages by a filter. If not, the messages shown
-// are redriven by their ids.
-const filters = () => can("range") && can("if_state");
-
-// choose counts the messages of some groups, or of all, and asks. Messages that die later
-// are left alone.
-async function choose(queue: string, deed: Deed, some: Group[] | null, of: string): Promise<void> {
-  const filter = some ? { groups: some.map((g) => g.error) } : {};
-  const ids = some?.flatMap((g) => g.ids) ?? [];
-  const hit: Swept = filters() ? await post<Swept>(at(queue, deed), { ...filter, dry_run: true }) : { count: ids.length, skipped: 0, seen: 0 };
-  if (hit.count === 0) return tell({ text: "They are dead no more." });
-  ask({
-    title: deed === "redrive" ? "Redrive dead letters?" : "Drop dead letters?",
-    text: (
-      <>
-        <p>
-          <strong>{many(hit.count, "dead letter")}</strong> of <Foreign text={queue} />
-          {of && <>, {of},</>} {deed === "redrive" ? "become ready again, with their attempts reset to 0." : "are deleted for good."}
-        </p>
-        <p class="muted">It begins after {grace} seconds. Until then it can be undone, and not from then on.</p>
-      </>
-    ),
-    yes: `${deed === "redrive" ? "Redrive" : "Drop"} ${count(hit.count)}`,
-    danger: deed === "drop",
-    act: async () =>
-      void later({
-        queue,
-        does: `${deed === "redrive" ? "Redriving" : "Dropping"} ${many(hit.count, "dead letter")} of ${visible(queue)}`,
-        nothing: `Nothing was ${deed === "redrive" ? "redriven" : "dropped"}.`,
-        total: hit.count,
-        run: async (told, stop) => {
-          const n = filters() ? await sweep(at(queue, deed), { ...filter, to: hit.to }, (s) => told(s.count + s.skipped), stop) : await redriveNamed(queue, ids, told, stop);
-          return ended(deed, n, stop.aborted && !n.done);
-        },
-      }),
-  });
-}
-
-// ended says how it ended. If it was stopped, the chunk in progress is done but not counted.
-function ended(deed: Deed, n: Swept, stopped: boolean): Done {
-  const words = deed === "redrive" ? many(n.count, "dead letter is ready again", "dead letters are ready again") : many(n.count, "dead letter is gone", "dead letters are gone");
-  return { text: (stopped ? `Stopped. At least ${words}.` : `${words}.`) + (n.skipped > 0 ? ` ${count(n.skipped)} had changed meanwhile, or their key is in use.` : "") };
-}
-
-async function redriveNamed(queue: string, ids: string[], told: (done: number) => void, stop: AbortSignal): Promise<Swept> {
-  const n: Swept = { count: 0, skipped: 0, seen: 0 };
-  for (; n.seen < ids.length && !stop.aborted; told(n.seen)) {
-    const some = ids.slice(n.seen, n.seen + 500);
-    const r = await post<Swept>(at(queue, "redrive"), { ids: some });
-    n.count += r.count;
-    n.skipped += r.skipped;
-    n.seen += some.length;
-  }
-  n.done = n.seen === ids.length;
-  return n;
 }

@@ -18,17 +18,18 @@ export interface Question {
 export interface Done {
   text: string;
   undo?: () => Promise<Done | void>;
+  bad?: boolean; // it was not all done
 }
 
 const open = signal<Question | null>(null);
-const told = signal<(Done & { id: number; bad?: boolean })[]>([]);
+const told = signal<(Done & { id: number })[]>([]);
 let last = 0;
 
 export function ask(q: Question): void {
   open.value = q;
 }
 
-export function tell(done: Done, bad = false): void {
+export function tell(done: Done, bad = done.bad): void {
   const id = ++last;
   told.value = [...told.value.slice(-2), { ...done, id, bad }];
   setTimeout(() => dismiss(id), done.undo ? 15_000 : bad ? 12_000 : 5_000);

@@ -11,6 +11,7 @@ const known: [string, string][] = [
   ["g then d", "Dead letters"],
   ["j, k", "Next and previous row"],
   ["Enter", "Open the row"],
+  ["x", "Choose the row"],
   ["u", "Up: from a message to its queue, from a queue to all"],
   ["t", "Times relative or exact"],
   ["z", "Times in your zone or UTC"],
@@ -36,7 +37,7 @@ function step(by: number): void {
 
 function onKey(e: KeyboardEvent): void {
   const t = e.target as HTMLElement;
-  if (e.ctrlKey || e.metaKey || e.altKey || t.closest("input, textarea, select, dialog")) return;
+  if (e.ctrlKey || e.metaKey || e.altKey || t.closest("input:not([type=checkbox]), textarea, select, dialog")) return;
   const both = last === "g" ? "g" + e.key : e.key;
   last = e.key;
   const press = (name: string) => document.querySelector<HTMLElement>(`.tools button[title*="${name}"]`)?.click();
@@ -59,6 +60,9 @@ function onKey(e: KeyboardEvent): void {
       break;
     case "k":
       step(-1);
+      break;
+    case "x":
+      document.activeElement?.closest("[data-row]")?.querySelector<HTMLElement>("input[type=checkbox]")?.click();
       break;
     case "u":
       up();

@@ -3,13 +3,15 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { at, Failure, get, list, type Message, type State } from "./api";
 import { preview } from "./body";
+import { choices } from "./bulk";
 import { Empty, Foreign, Trouble, When } from "./parts";
 import { useReading } from "./reading";
 import { amend, go, route, toMessage } from "./route";
 import { can } from "./session";
 import { changes } from "./store";
-import { count, many } from "./text";
+import { count, many, visible } from "./text";
 import { fromInput, toInput } from "./time";
+import { busy } from "./work";
 
 const pageSize = 50;
 const bodiesRoom = 1 << 20; // once a list has read as many bytes of bodies, it reads the rest without
@@ -30,11 +32,14 @@ export function Messages({ queue, state, total }: { queue: string; state: State;
   const [more, setMore] = useState(false);
   const [wanted, setWanted] = useState(pageSize);
   const [error, setError] = useState<unknown>(null);
+  const [picked, setPicked] = useState<Set<string>>(new Set());
+  const picks = choices(queue, state).length > 0 && !busy(queue);
   const change = changes(queue).value;
   const kind = `${state} ${from} ${to} ${order}`;
   useEffect(() => {
     setRows(null);
     setWanted(pageSize);
+    setPicked(new Set());
   }, [kind]);
   useReading(`${queue} ${kind} ${wanted}`, change, 400, async (stop) => {
     try {
@@ -69,13 +74,32 @@ export function Messages({ queue, state, total }: { queue: string; state: State;
         <Empty title={chosen ? `No ${state} messages in this span.` : `No ${state} messages.`}>{!chosen && hints[state]}</Empty>
       ) : (
         <>
-          <Rows rows={rows} state={state} />
+          <Rows rows={rows} state={state} picks={picks} picked={picked} pick={setPicked} />
           <p class="after">
             <span class="muted">{more || chosen ? `${many(rows.length, "message")} shown` : many(rows.length, "message")}{more && !chosen && ` of ${count(total)}`}</span>
             {more && <button onClick={() => setWanted(wanted + (wanted < 500 ? 100 : 500))}>Show more</button>}
           </p>
+          {picks && <Chosen queue={queue} state={state} chosen={rows.filter((m) => picked.has(m.id))} done={() => setPicked(new Set())} />}
         </>
       )}
+    </div>
+  );
+}
+
+// Chosen offers what can be done with the chosen messages. One that leaves the list is chosen no more.
+function Chosen({ queue, state, chosen, done }: { queue: string; state: State; chosen: Row[]; done: () => void }) {
+  if (chosen.length === 0) return null;
+  return (
+    <div class="chosen" role="group" aria-label="Chosen messages">
+      <strong aria-live="polite">{count(chosen.length)} chosen</strong>
+      {choices(queue, state).map((c) => (
+        <button key={c.name} class={c.danger ? "quiet-danger" : ""} onClick={() => c.ask(chosen)}>
+          {c.name}
+        </button>
+      ))}
+      <button class="quiet" onClick={done}>
+        None
+      </button>
     </div>
   );
 }
@@ -154,7 +178,15 @@ function Filter({ queue, from, to, order, state }: { queue: string; from: string
   );
 }
 
-function Rows({ rows, state }: { rows: Row[]; state: State }) {
+interface Listed {
+  rows: Row[];
+  state: State;
+  picks: boolean; // rows can be chosen
+  picked: Set<string>;
+  pick: (ids: Set<string>) => void;
+}
+
+function Rows({ rows, state, picks, picked, pick }: Listed) {
   // A column that says the same in every row is left out.
   const differs = (of: (m: Row) => unknown) => rows.some((m) => of(m) !== of(rows[0]!));
   const dead = state === "dead";
@@ -166,11 +198,18 @@ function Rows({ rows, state }: { rows: Row[]; state: State }) {
   if (differs((m) => `${m.attempt}/${m.max_attempts}`)) columns.push(["Attempt", "num wide", (m) => <>{m.attempt}<span class="faint">/{m.max_attempts}</span></>]);
   if (differs((m) => m.priority)) columns.push(["Priority", "num wide", (m) => m.priority]);
   columns.push(dead ? ["Last error", "error", (m) => <Foreign text={m.last_error || "–"} />] : ["Pushed", "error wide", (m) => <Pushed m={m} />]);
+  const chosen = rows.filter((m) => picked.has(m.id)).length;
+  const all = chosen === rows.length;
   return (
     <div class="scroll">
       <table class="messages">
         <thead>
           <tr>
+            {picks && (
+              <th class="pick">
+                <Pick label="All messages shown" on={all} some={chosen > 0 && !all} flip={() => pick(new Set(all ? [] : rows.map((m) => m.id)))} />
+              </th>
+            )}
             {columns.map(([name, kind]) => (
               <th key={name} class={kind}>
                 {name}
@@ -180,7 +219,12 @@ function Rows({ rows, state }: { rows: Row[]; state: State }) {
         </thead>
         <tbody>
           {rows.map((m) => (
-            <tr key={m.id} data-row onClick={(e) => !(e.target as HTMLElement).closest("a") && getSelection()?.isCollapsed && go(toMessage(m.queue, m.id))}>
+            <tr key={m.id} data-row onClick={(e) => !(e.target as HTMLElement).closest("a, .pick") && getSelection()?.isCollapsed && go(toMessage(m.queue, m.id))}>
+              {picks && (
+                <td class="pick">
+                  <Pick label={m.key || m.id} on={picked.has(m.id)} flip={() => pick(flipped(picked, m.id))} />
+                </td>
+              )}
               {columns.map(([name, kind, show]) => (
                 <td key={name} class={kind}>
                   {show(m)}
@@ -191,6 +235,21 @@ function Rows({ rows, state }: { rows: Row[]; state: State }) {
         </tbody>
       </table>
     </div>
+  );
+}
+
+function flipped(all: Set<string>, id: string): Set<string> {
+  const next = new Set(all);
+  if (!next.delete(id)) next.add(id);
+  return next;
+}
+
+function Pick({ label, on, some = false, flip }: { label: string; on: boolean; some?: boolean; flip: () => void }) {
+  return (
+    <label>
+      <span class="offscreen">Choose {visible(label)}</span>
+      <input type="checkbox" checked={on} indeterminate={some} onChange={flip} />
+    </label>
   );
 }
 

@@ -142,8 +142,8 @@ func TestForecastFits(t *testing.T) {
 	w := newWorld(t, kind{})
 	w.push("q", `{}`, tarry.In(30*time.Minute))
 	p := w.open(desk, "#/queues/q")
-	p.sees(".forecast .title", "1 message falls due in the next 1 h")
-	p.sees(`.forecast [aria-pressed="true"]`, "1 h")
+	p.sees(".forecast .title", "1 message falls due in the next 1h")
+	p.sees(`.forecast [aria-pressed="true"]`, "1h")
 	p.sees(".picked", "Drag over the bars")
 	p.until(`!!document.querySelector(".u-over")`)
 	if room := value[float64](p, `document.querySelector(".uplot").getBoundingClientRect().right - document.querySelector(".u-over").getBoundingClientRect().right`); room < 28 {
@@ -152,9 +152,9 @@ func TestForecastFits(t *testing.T) {
 	for range 3 {
 		w.push("q", `{}`, tarry.In(6*24*time.Hour))
 	}
-	p.sees(".forecast .title", "4 messages fall due in the next 7 d")
-	p.press(".forecast .segments", "1 h")
-	p.sees(".forecast .title", "1 message falls due in the next 1 h")
+	p.sees(".forecast .title", "4 messages fall due in the next 7d")
+	p.press(".forecast .segments", "1h")
+	p.sees(".forecast .title", "1 message falls due in the next 1h")
 }
 
 // A finger touches the bars, on a phone after the forecast was asked for.
@@ -175,4 +175,28 @@ func TestForecastByTouch(t *testing.T) {
 	tell(p, input.DispatchTouchEvent, input.DispatchTouchEventParams{Type: input.DispatchTouchEventTypeTouchStart, TouchPoints: at})
 	tell(p, input.DispatchTouchEvent, input.DispatchTouchEventParams{Type: input.DispatchTouchEventTypeTouchEnd, TouchPoints: []*input.TouchPoint{}})
 	p.sees(".picked", "1 fall due")
+}
+
+// A queue that held something today stays on the first page when it is empty, also for who
+// opens the page later.
+func TestEmptiedQueueStays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kind{})
+	w.push("once", `{}`, tarry.In(time.Hour), tarry.Key("k"))
+	p := w.open(desk, "#/")
+	p.sees(".queues .name", "once")
+	p.misses(".queues .name", "empty")
+	if err := w.c.Cancel(t.Context(), tarry.ByKey("k").Of("once")); err != nil {
+		t.Fatal(err)
+	}
+	p.sees(".queues .name", "empty")
+	p = w.open(sizes[0], "#/")
+	p.sees(".queues .name", "empty")
+	p.fits("an emptied queue on a phone")
+	p.press(".queues .name", "once")
+	p.sees(".empty", "No scheduled messages")
+	w.push("once", `{}`, tarry.In(time.Hour))
+	p.to("#/")
+	p.misses(".queues .name", "empty")
+	p.sees(".queues .name", "once")
 }

@@ -31,7 +31,7 @@ func TestLive(t *testing.T) {
 	w.push("live.q", `{}`, tarry.In(time.Hour))
 	p.sees(".tabs", "Scheduled 1")
 	p.to("#/")
-	p.sees(".queues .wide", "s,") // p50 and p99
+	p.sees(".queues .wide", "s, ") // p50 and p99
 }
 
 // life has a message live before a page of its queue, and returns what of that was seen more

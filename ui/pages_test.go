@@ -84,6 +84,9 @@ func TestEveryPage(t *testing.T) {
 			p.to(a.at)
 			p.sees(a.selector, a.text)
 			p.fits(where)
+			if spaced := value[string](p, `document.querySelector("main").innerText.match(/\b[0-9.]+ (ms|s|m|min|h|d|y)\b/)?.[0] ?? ""`); spaced != "" {
+				t.Errorf("%s: a duration is written %q, others as the API writes them", where, spaced)
+			}
 			p.accessible(where, script, "")
 			p.dim(!l.dark)
 			p.accessible(where+", the other colours", script, "color-contrast") // on which alone the other rules do not rest
@@ -216,8 +219,8 @@ func everyAction(t *testing.T, l look) {
 	p.press(".actions", "Copy as curl")
 	p.until(`window.copied?.includes('"body":{"big":12345678901234567890}') && window.copied.includes("/v1/queues/order.unpaid/messages")`)
 	was := get("by hand").Due
-	p.press(".actions", "In 5 min")
-	yes("Reschedule to in 5 minutes?", "by hand", "Reschedule")
+	p.press(".actions", "In 5m")
+	yes("Make it due in 5m?", "by hand", "Reschedule")
 	p.sees(".toast", "It is due")
 	if in := time.Until(get("by hand").Due); in > 5*time.Minute {
 		t.Errorf("it is due in %s", in)
@@ -230,7 +233,7 @@ func everyAction(t *testing.T, l look) {
 	p.press(".actions", "Reschedule")
 	p.fill("due", "2037-01-02T03:04:05") // in Berlin
 	yes("Reschedule the message", "by hand", "Reschedule")
-	p.sees(".life", "in 10 y")
+	p.sees(".life", "in 10y")
 	if due := get("by hand").Due; !due.Equal(time.Date(2037, 1, 2, 2, 4, 5, 0, time.UTC)) {
 		t.Errorf("it is due at %s", due)
 	}
@@ -292,14 +295,17 @@ func TestDeadLetters(t *testing.T) {
 	all := dead()
 	p.sees(".groups", "invalid signature")
 	p.until(`document.querySelectorAll(".groups > li").length === 4`)
-	// An error leads to the message that died of it last, and to the others that did.
-	for _, link := range []string{`.what a`, `.newest a:last-child`} {
-		p.run(`[...document.querySelectorAll(".groups > li")].find(e => e.innerText.includes("invalid signature")).querySelector("` + link + `").click()`)
-		p.sees(".crumbs", "merchant.notify")
-		p.sees("main", "invalid signature")
-		p.to("#/dead")
-		p.sees(".groups", "invalid signature")
-	}
+	// An error leads to the messages that died of it, and to no others.
+	died := value[int](p, `Number([...document.querySelectorAll(".groups > li")].find(e => e.innerText.includes("invalid signature")).querySelector("strong").innerText)`)
+	p.press(".groups .what", "401 Unauthorized: invalid signature")
+	p.sees(".bar", "Died of # Unauthorized: invalid signature")
+	p.until(fmt.Sprintf(`document.querySelectorAll(".messages tbody tr").length === %d`, min(died, 50)))
+	p.until(`[...document.querySelectorAll(".messages td.error")].every(e => e.innerText === "401 Unauthorized: invalid signature")`)
+	p.run(`document.querySelector(".messages td.key a").click()`)
+	p.sees(".crumbs", "merchant.notify")
+	p.sees("pre.error", "invalid signature")
+	p.to("#/dead")
+	p.sees(".groups", "invalid signature")
 	p.run(`(() => { const f = document.querySelector("main input[type=search]"); f.value = "gone"; f.dispatchEvent(new Event("input", {bubbles: true})) })()`)
 	p.until(`document.querySelectorAll(".groups > li").length === 1`)
 	n := value[int64](p, `Number(document.querySelector(".groups strong").innerText)`)
@@ -664,7 +670,7 @@ func TestForecast(t *testing.T) {
 		w.push("q", `{}`, tarry.In(in), tarry.Key(fmt.Sprint("k", i)))
 	}
 	p := w.open(desk, "#/queues/q")
-	for i, name := range []string{"1 h", "24 h", "7 d", "30 d", "1 y"} {
+	for i, name := range []string{"1h", "1d", "7d", "30d", "1y"} {
 		p.press(".forecast .segments", name)
 		p.sees(".forecast .title", fmt.Sprintf("%d message", i+1))
 		p.sees(".forecast .title", "the next "+name)
@@ -672,11 +678,11 @@ func TestForecast(t *testing.T) {
 	w.push("q", `{}`, tarry.At(time.Now().Add(-time.Hour)))
 	// Where the title tells of other bars they can be dragged over.
 	p.run(`window.chart = document.querySelector(".u-over"), new MutationObserver((_, o) => {
-		if (!document.querySelector(".forecast .title").innerText.includes("the next 24 h")) return;
+		if (!document.querySelector(".forecast .title").innerText.includes("the next 1d")) return;
 		o.disconnect();
 		window.drawn = document.querySelector(".u-over") !== chart;
 	}).observe(document.querySelector(".forecast"), {subtree: true, childList: true, characterData: true})`)
-	p.press(".forecast .segments", "24 h")
+	p.press(".forecast .segments", "1d")
 	p.sees(".forecast .title", "1 overdue, 2 messages")
 	if !value[bool](p, `drawn`) {
 		t.Error("the title tells of other bars than are drawn")
@@ -693,8 +699,8 @@ func TestForecast(t *testing.T) {
 	p.press(".picked", "Clear")
 	p.sees(".messages", "k4")
 	w.push("q", `{}`, tarry.In(59*time.Second))
-	p.press(".forecast .segments", "1 min")
-	p.sees(".forecast .title", "1 message falls due in the next 1 min")
+	p.press(".forecast .segments", "1m")
+	p.sees(".forecast .title", "1 message falls due in the next 1m")
 	tell(p, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Tokyo"})
 }
 

@@ -119,8 +119,8 @@ func TestStartWithTokens(t *testing.T) {
 // Samples are pushed after a question, and can be taken back; who may not push is not asked.
 func TestSamples(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, kind{})
 	for _, l := range sizes {
+		w := newWorld(t, kind{})
 		p := w.open(l, "#/")
 		p.sees(".empty", "No queues yet")
 		p.fits(fmt.Sprintf("how to begin, %d wide", l.width))

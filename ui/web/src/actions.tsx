@@ -200,7 +200,7 @@ const fields: [string, string, string][] = [
   ["max_pending", "Max. live messages", "no limit"],
   ["in_flight", "Max. leased at once", "no limit"],
   ["rate", "Leases per second", "no limit"],
-  ["burst", "Burst", "rate in 0.1 s"],
+  ["burst", "Burst", "rate in 100ms"],
 ];
 const numbers = new Set(["max_attempts", "priority", "dead_max", "max_pending", "in_flight", "rate", "burst"]);
 
@@ -328,9 +328,9 @@ export function runNow(m: Message): void {
   });
 }
 
-export function moveBy(m: Message, delay: string, words: string): void {
+export function moveBy(m: Message, delay: string): void {
   ask({
-    title: `Reschedule to ${words}?`,
+    title: `Make it due in ${delay}?`,
     text: (
       <p>
         <Named m={m} /> is due <When t={m.due} /> now.

@@ -58,10 +58,10 @@ export function NextHour() {
       </svg>
       <p class="scale faint" aria-hidden="true">
         <span>now</span>
-        <span>15 min</span>
-        <span>30 min</span>
-        <span>45 min</span>
-        <span>1 h</span>
+        <span>15m</span>
+        <span>30m</span>
+        <span>45m</span>
+        <span>1h</span>
       </p>
     </section>
   );

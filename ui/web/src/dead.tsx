@@ -57,7 +57,7 @@ interface Group {
   failures?: Failed[]; // of the message with that error
 }
 
-interface Grouped {
+export interface Grouped {
   groups: Group[];
   others: number;
   seen: number;
@@ -144,23 +144,19 @@ function Groups({ queue }: { queue: string }) {
             <li key={g.error}>
               <div class="what">
                 <strong class="num">{count(g.count)}</strong>
-                <a data-row href={toMessage(queue, g.ids[0]!)} title="The message that died of it last">
+                <a data-row href={g.count > 1 && can("list") ? toQueue(queue, `state=dead&error=${encodeURIComponent(g.error)}`) : toMessage(queue, g.ids[0]!)} title="The messages that died of it">
                   <bdi class="mono">{visible(g.example.slice(0, 400)) || "no error given"}</bdi>
                 </a>
               </div>
               <div class="muted">
-                {g.count > 1 ? (
+                {g.count > 1 && (
                   <>
-                    first <When t={g.first_died} />, last <When t={g.last_died} />
-                    <Newest queue={queue} ids={g.ids} />
-                  </>
-                ) : (
-                  <>
-                    died <When t={g.last_died} />
+                    first <When t={g.first_died} />,{" "}
                   </>
                 )}
+                {g.count > 1 ? "last" : "died"} <When t={g.last_died} />
                 {g.failures && g.failures.length > 0 && (
-                  <details class="newest">
+                  <details>
                     <summary>{g.count > 1 ? "how the last one failed" : "how it failed"}</summary>
                     <Failures all={g.failures} />
                   </details>
@@ -185,21 +181,5 @@ function Groups({ queue }: { queue: string }) {
         </ul>
       )}
     </section>
-  );
-}
-
-const listed = 20; // messages of a group
-
-// Newest lists the messages of a group that died last.
-function Newest({ queue, ids }: { queue: string; ids: string[] }) {
-  return (
-    <details class="newest">
-      <summary>{ids.length > listed ? `the last ${listed} messages` : "its messages"}</summary>
-      {ids.slice(0, listed).map((id) => (
-        <a key={id} class="mono" href={toMessage(queue, id)}>
-          {id}
-        </a>
-      ))}
-    </details>
   );
 }

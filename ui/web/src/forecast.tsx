@@ -18,17 +18,17 @@ const minute = 60e3;
 const hour = 60 * minute;
 const day = 24 * hour;
 
-type Range = "1m" | "1h" | "6h" | "24h" | "7d" | "30d" | "1y" | "zoom";
+type Range = "1m" | "1h" | "6h" | "1d" | "7d" | "30d" | "1y" | "zoom";
 
 // ranges are the spans to choose from, each with the length of a bar.
-const ranges: Record<Exclude<Range, "zoom">, { span: number; step: number; name: string }> = {
-  "1m": { span: minute, step: 1000, name: "1 min" },
-  "1h": { span: hour, step: minute, name: "1 h" },
-  "6h": { span: 6 * hour, step: 5 * minute, name: "6 h" },
-  "24h": { span: day, step: 15 * minute, name: "24 h" },
-  "7d": { span: 7 * day, step: 2 * hour, name: "7 d" },
-  "30d": { span: 30 * day, step: 8 * hour, name: "30 d" },
-  "1y": { span: 365 * day, step: 5 * day, name: "1 y" },
+const ranges: Record<Exclude<Range, "zoom">, { span: number; step: number }> = {
+  "1m": { span: minute, step: 1000 },
+  "1h": { span: hour, step: minute },
+  "6h": { span: 6 * hour, step: 5 * minute },
+  "1d": { span: day, step: 15 * minute },
+  "7d": { span: 7 * day, step: 2 * hour },
+  "30d": { span: 30 * day, step: 8 * hour },
+  "1y": { span: 365 * day, step: 5 * day },
 };
 
 interface Bars {
@@ -74,7 +74,7 @@ async function readSeconds(queue: string, a: number, b: number, step: number, si
 }
 
 // fitted are the spans that a forecast may begin with: the first that has most of the messages.
-const fitted: Exclude<Range, "zoom">[] = ["1h", "6h", "24h", "7d", "30d", "1y"];
+const fitted: Exclude<Range, "zoom">[] = ["1h", "6h", "1d", "7d", "30d", "1y"];
 const most = 0.75;
 
 export function Forecast({ queue, pending }: { queue: string; pending: number }) {
@@ -86,7 +86,8 @@ export function Forecast({ queue, pending }: { queue: string; pending: number })
   const to = Date.parse(query.get("to") ?? "");
   const zoom = query.get("zoom")?.split("~").map((t) => Date.parse(t)) ?? [];
   const zoomed = range === "zoom" && zoom.length === 2 && zoom[0]! < zoom[1]!;
-  const plan = zoomed ? null : ranges[range === "zoom" ? fitted[fit]! : range] ?? ranges["24h"];
+  const name = range !== "zoom" && range in ranges ? range : fitted[fit]!;
+  const plan = zoomed ? null : ranges[name];
   const [data, setData] = useState<Bars | null>(null);
   const [error, setError] = useState<unknown>(null);
   const change = changes(queue).value;
@@ -100,7 +101,7 @@ export function Forecast({ queue, pending }: { queue: string; pending: number })
       (d) => {
         const further = !asked && fit < fitted.length - 1 && d.count.reduce((n, c) => n + c, 0) < most * pending;
         if (further) return setFit(fit + 1);
-        setData({ ...d, name: plan?.name });
+        setData({ ...d, name: plan ? name : undefined });
         setError(null);
       },
       (err) => {
@@ -126,7 +127,7 @@ export function Forecast({ queue, pending }: { queue: string; pending: number })
         <Segments
           label="How far ahead"
           value={zoomed ? "zoom" : range}
-          of={[...(Object.entries(ranges).map(([r, p]) => [r, p.name]) as [Range, string][]), ...(zoomed ? ([["zoom", "Zoomed"]] as [Range, string][]) : [])]}
+          of={[...(Object.keys(ranges).map((r) => [r, r]) as [Range, string][]), ...(zoomed ? ([["zoom", "Zoomed"]] as [Range, string][]) : [])]}
           onPick={(r) => r !== "zoom" && amend({ range: r, zoom: "" })}
         />
       </div>

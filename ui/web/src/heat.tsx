@@ -18,10 +18,10 @@ interface Trend {
 
 const range = remembered("heat", "15m", ["15m", "6h", "72h"] as const);
 const steps = { "15m": "10s", "6h": "5m", "72h": "1h" };
-const names = { "15m": "15 min", "6h": "6 h", "72h": "3 d" };
+const names = { "15m": "15m", "6h": "6h", "72h": "3d" };
 
 // late formats a lateness.
-export const late = (ms: number | null | undefined) => (ms === null || ms === undefined ? "–" : ms < 10 ? `${ms.toFixed(1)} ms` : span(ms));
+export const late = (ms: number | null | undefined) => (ms === null || ms === undefined ? "–" : span(ms));
 
 export function Heat({ queue }: { queue: string }) {
   const [data, setData] = useState<Trend | null>(null);
@@ -96,11 +96,11 @@ function Map({ data }: { data: Trend }) {
       g.font = `11px ${getComputedStyle(document.body).fontFamily}`;
       g.textAlign = "right";
       g.textBaseline = "middle";
-      for (const [ms, name] of [[1, "1 ms"], [10, "10 ms"], [100, "100 ms"], [1000, "1 s"], [10_000, "10 s"], [60_000, "1 min"], [600_000, "10 min"], [3600_000, "1 h"]] as const) {
+      for (const ms of [1, 10, 100, 1000, 10_000, 60_000, 600_000, 3600_000]) {
         const b = data.heat.bounds_ms.findIndex((x) => x >= ms * 0.999);
         if (b < low || b > high) continue;
         const y = (high - b) * h;
-        g.fillText(name, left - 6, Math.max(6, y));
+        g.fillText(span(ms), left - 6, Math.max(6, y));
         g.beginPath();
         g.moveTo(left, y);
         g.lineTo(c.clientWidth, y);

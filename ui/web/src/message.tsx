@@ -98,7 +98,7 @@ function Actions({ m }: { m: Message }) {
           <button class="main" onClick={() => actions.runNow(m)}>
             Run now…
           </button>
-          <button onClick={() => actions.moveBy(m, "5m", "in 5 minutes")}>In 5 min…</button>
+          <button onClick={() => actions.moveBy(m, "5m")}>In 5m…</button>
         </>
       )}
       {waits && change && can("reschedule") && <button onClick={() => actions.reschedule(m)}>Reschedule…</button>}

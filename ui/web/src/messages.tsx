@@ -1,9 +1,10 @@
 // The messages of a queue in one state.
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { at, Failure, get, list, type Message, type State } from "./api";
+import { at, Failure, get, list, type ListQuery, type Message, type State } from "./api";
 import { preview } from "./body";
 import { choices } from "./bulk";
+import type { Grouped } from "./dead";
 import { Empty, Foreign, Trouble, When } from "./parts";
 import { useReading } from "./reading";
 import { amend, go, route, toMessage } from "./route";
@@ -23,11 +24,39 @@ type Row = Message & { body?: string };
 // timeOf is the time by which the messages of a state are ordered.
 const timeOf = (m: Message) => (m.state === "leased" ? m.lease_expires : m.state === "dead" ? m.died : m.due);
 
+// read reads the first messages of a list, and whether there are more: of a state, or of those the
+// messages that died of one error.
+async function read(queue: string, q: ListQuery, error: string | null, wanted: number, stop: AbortSignal): Promise<[Row[], boolean]> {
+  const all: Row[] = [];
+  let among: Set<string> | null = null;
+  if (error !== null) {
+    const g = (await get<Grouped>(at(queue, "dead", "groups"), stop)).groups.find((g) => g.error === error);
+    if (!g) return [all, false];
+    among = new Set(g.ids);
+    if (can("range")) q = { ...q, from: q.from || g.first_died, to: q.to || new Date(Date.parse(g.last_died) + 1).toISOString() };
+  }
+  let after = "";
+  let room = bodiesRoom;
+  do {
+    const body = room > 0;
+    const limit = body ? 100 : 1000;
+    const p = await list(queue, { ...q, after, limit: among ? limit : Math.min(limit, wanted - all.length), body }, stop);
+    for (const m of p.messages) {
+      room -= m.body_base64?.length ?? 0;
+      if (!among || among.has(m.id)) all.push({ ...m, body: body ? preview(m) : undefined, body_base64: undefined });
+    }
+    if (among) room = 0; // the others are in between
+    after = p.next;
+  } while (after !== "" && all.length < wanted);
+  return [all, after !== ""];
+}
+
 export function Messages({ queue, state, total }: { queue: string; state: State; total: number }) {
   const query = route.value.query;
   const from = query.get("from") ?? "";
   const to = query.get("to") ?? "";
   const order = query.get("order") === "desc" ? "desc" : "asc";
+  const died = query.get("error");
   const [rows, setRows] = useState<Row[] | null>(null);
   const [more, setMore] = useState(false);
   const [wanted, setWanted] = useState(pageSize);
@@ -35,7 +64,7 @@ export function Messages({ queue, state, total }: { queue: string; state: State;
   const [picked, setPicked] = useState<Set<string>>(new Set());
   const picks = choices(queue, state).length > 0 && !busy(queue);
   const change = changes(queue).value;
-  const kind = `${state} ${from} ${to} ${order}`;
+  const kind = `${state} ${from} ${to} ${order} ${died}`;
   useEffect(() => {
     setRows(null);
     setWanted(pageSize);
@@ -43,35 +72,33 @@ export function Messages({ queue, state, total }: { queue: string; state: State;
   }, [kind]);
   useReading(`${queue} ${kind} ${wanted}`, change, 400, async (stop) => {
     try {
-      const all: Row[] = [];
-      let after = "";
-      let room = bodiesRoom;
-      do {
-        const body = room > 0;
-        const limit = Math.min(body ? 100 : 1000, wanted - all.length);
-        const p = await list(queue, { state, from, to, order: order === "desc" ? "desc" : undefined, after, limit, body }, stop);
-        for (const m of p.messages) {
-          room -= m.body_base64?.length ?? 0;
-          all.push({ ...m, body: body ? preview(m) : undefined, body_base64: undefined });
-        }
-        after = p.next;
-      } while (after !== "" && all.length < wanted);
+      const [all, more] = await read(queue, { state, from, to, order: order === "desc" ? "desc" : undefined }, died, wanted, stop);
       setRows(all);
-      setMore(after !== "");
+      setMore(more);
       setError(null);
     } catch (err) {
       if (!stop.aborted) setError(err);
     }
   });
-  const chosen = from !== "" || to !== "";
+  const chosen = from !== "" || to !== "" || died !== null;
   return (
     <div id="panel" role="tabpanel" aria-labelledby={`tab-${state}`}>
       <Filter queue={queue} from={from} to={to} order={order} state={state} />
+      {died !== null && (
+        <p class="bar">
+          <span>
+            Died of <Foreign class="mono" text={died || "no error given"} />
+          </span>
+          <button class="link" onClick={() => amend({ error: "" })}>
+            Any error
+          </button>
+        </p>
+      )}
       <Trouble error={error} />
       {rows === null ? (
         !error && <p class="muted pad">Loading…</p>
       ) : rows.length === 0 ? (
-        <Empty title={chosen ? `No ${state} messages in this span.` : `No ${state} messages.`}>{!chosen && hints[state]}</Empty>
+        <Empty title={chosen ? `No ${state} messages ${died !== null ? "of this error" : "in this span"}.` : `No ${state} messages.`}>{!chosen && hints[state]}</Empty>
       ) : (
         <>
           <Rows rows={rows} state={state} picks={picks} picked={picked} pick={setPicked} />
@@ -183,7 +210,7 @@ interface Listed {
   state: State;
   picks: boolean; // rows can be chosen
   picked: Set<string>;
-  pick: (ids: Set<string>) => void;
+  pick: (change: (picked: Set<string>) => Set<string>) => void;
 }
 
 function Rows({ rows, state, picks, picked, pick }: Listed) {
@@ -207,7 +234,7 @@ function Rows({ rows, state, picks, picked, pick }: Listed) {
           <tr>
             {picks && (
               <th class="pick">
-                <Pick label="All messages shown" on={all} some={chosen > 0 && !all} flip={() => pick(new Set(all ? [] : rows.map((m) => m.id)))} />
+                <Pick label="All messages shown" on={all} some={chosen > 0 && !all} flip={() => pick(() => new Set(all ? [] : rows.map((m) => m.id)))} />
               </th>
             )}
             {columns.map(([name, kind]) => (
@@ -222,7 +249,7 @@ function Rows({ rows, state, picks, picked, pick }: Listed) {
             <tr key={m.id} data-row onClick={(e) => !(e.target as HTMLElement).closest("a, .pick") && getSelection()?.isCollapsed && go(toMessage(m.queue, m.id))}>
               {picks && (
                 <td class="pick">
-                  <Pick label={m.key || m.id} on={picked.has(m.id)} flip={() => pick(flipped(picked, m.id))} />
+                  <Pick label={m.key || m.id} on={picked.has(m.id)} flip={() => pick((was) => flipped(was, m.id))} />
                 </td>
               )}
               {columns.map(([name, kind, show]) => (

@@ -11,7 +11,7 @@ import { mayAnywhere } from "./session";
 import { Start } from "./start";
 import { loaded, queues, trouble, version } from "./store";
 import { count, many, rate, short } from "./text";
-import { inView, lately, type Spark } from "./trends";
+import { inView, lately, today, type Spark } from "./trends";
 import { useWindow } from "./window";
 
 type Column = "queue" | "scheduled" | "ready" | "leased" | "dead" | "next_due" | "oldest_ready" | "p99" | "acked_per_s";
@@ -28,6 +28,9 @@ const columns: [Column, string, string][] = [
   ["acked_per_s", "Handled/s", "num wide"],
   ["next_due", "Next due", "when next"],
 ];
+
+// empty is a queue that held something today.
+const empty = (queue: string): Queue => ({ queue, scheduled: 0, ready: 0, leased: 0, dead: 0, finished: 0, next_due: null, oldest_ready: null, paused: false, gone: true });
 
 // lateness and handled come from the last event, else from the trends of the last minutes.
 const lateness = (q: Queue) => (q.trend?.lateness.p99_ms != null ? q.trend.lateness : lately.value.get(q.queue)?.lateness);
@@ -53,7 +56,7 @@ export function Overview() {
   const down = query.get("down") === "1";
   const only = (query.get("only") as Only) || "all";
   const v = version.value;
-  const all = useMemo(() => [...queues.values()], [v, loaded.value]);
+  const all = useMemo(() => [...queues.values(), ...[...today.value].filter((q) => !queues.has(q)).map(empty)], [v, loaded.value, today.value]);
   useProblems();
   const wrong = problems.value;
   const worst = useMemo(() => {
@@ -187,7 +190,7 @@ function Table({ rows, worst, by, down, sort }: { rows: Queue[]; worst: Map<stri
               <a href={toQueue(q.queue)}>
                 <Foreign text={q.queue} />
               </a>
-              {worst.has(q.queue) ? <Badge kind={kind(worst.get(q.queue)!)} /> : q.paused && <Badge kind="paused" />}
+              {worst.has(q.queue) ? <Badge kind={kind(worst.get(q.queue)!)} /> : (q.paused || q.gone) && <Badge kind={q.paused ? "paused" : "empty"} />}
             </div>
             <Num n={q.scheduled} name="scheduled" />
             <Num n={q.ready} name="ready" />

@@ -78,7 +78,7 @@ export function QueuePage({ queue }: { queue: string }) {
           <When t={q.next_due} />
         </Figure>
         <Figure name="Oldest ready for">{q.oldest_ready ? <Since t={q.oldest_ready} /> : <span class="faint">–</span>}</Figure>
-        {q.acked_per_s !== undefined && <Figure name="Handled, last min">{rate(q.acked_per_s)}/s</Figure>}
+        {q.acked_per_s !== undefined && <Figure name="Handled/s" hint="in the last minute">{rate(q.acked_per_s)}</Figure>}
       </dl>
       <Charts queue={queue} pending={q.scheduled} />
       {can("list") && (
@@ -95,7 +95,7 @@ export function QueuePage({ queue }: { queue: string }) {
                 {name} <small>{short(q[s as "scheduled"])}</small>
               </>,
             ])}
-            onPick={(s) => amend({ state: s === "scheduled" ? "" : s, from: "", to: "", order: "" })}
+            onPick={(s) => amend({ state: s === "scheduled" ? "" : s, from: "", to: "", order: "", error: "" })}
           />
           <Messages key={state} queue={queue} state={state} total={q[state as "scheduled"]} />
         </section>

@@ -3,6 +3,7 @@ import { batch, effect, signal } from "@preact/signals";
 import { at, Failure, get, type Queue } from "./api";
 import { needsLogin, standing } from "./session";
 import { route } from "./route";
+import { today } from "./trends";
 
 // queues are all known queues; version changes with any of them.
 export const queues = new Map<string, Queue>();
@@ -39,12 +40,14 @@ function take(all: Queue[], asked?: number): void {
     if (asked === undefined) toldAt.set(q.queue, performance.now());
     else if ((toldAt.get(q.queue) ?? -1) > asked) continue;
     const old = queues.get(q.queue);
-    const now = asked === undefined || !old ? q : { ...old, paused_until: undefined, ...q };
+    const now = asked === undefined || !old ? q : { ...old, paused_until: undefined, gone: undefined, ...q };
     any = true;
-    if (q.gone) queues.delete(q.queue);
+    if (q.gone && q.queue !== watched.value) queues.delete(q.queue);
     else queues.set(q.queue, now);
     if (!old || q.gone || holds.some((h) => old[h] !== now[h])) bump(q.queue);
   }
+  const gone = all.filter((q) => q.gone).map((q) => q.queue);
+  if (gone.length > 0) today.value = new Set([...today.value, ...gone]);
   if (any) version.value++;
 }
 

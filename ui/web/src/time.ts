@@ -53,28 +53,28 @@ const units: [string, number][] = [
   ["s", 1e3],
 ];
 
-// span formats a duration in its two largest units.
+// span formats a duration in its two largest units, as the API and its fields write them.
 export function span(ms: number): string {
   ms = Math.abs(ms);
-  if (ms < 1000) return `${Math.round(ms)} ms`;
-  if (ms < 10e3) return `${(ms / 1000).toFixed(1)} s`;
+  if (ms < 1000) return `${ms < 10 ? +ms.toFixed(1) : Math.round(ms)}ms`;
+  if (ms < 10e3) return `${+(ms / 1000).toFixed(1)}s`;
   for (let i = 0; i < units.length; i++) {
     const [name, size] = units[i]!;
     if (ms < size) continue;
     const whole = Math.floor(ms / size);
     const next = units[i + 1];
     const rest = next ? Math.floor((ms - whole * size) / next[1]) : 0;
-    return rest > 0 && next && whole < 100 ? `${whole} ${name} ${rest} ${next[0]}` : `${whole} ${name}`;
+    return rest > 0 && next && whole < 100 ? `${whole}${name}${rest}${next[0]}` : `${whole}${name}`;
   }
-  return "0 s";
+  return "0s";
 }
 
-// relative formats a time as seen from now: in 5 m, 3 s ago.
+// relative formats a time as seen from now: in 5m, 3s ago.
 export function relative(t: string | number): string {
   const d = new Date(t).getTime() - now();
   if (Math.abs(d) < 1000) return "now";
   const whole = Math.abs(d) < 10e3 ? Math.round(d / 1000) * 1000 : d;
-  const text = Math.abs(d) < 10e3 ? `${Math.abs(whole / 1000)} s` : span(whole);
+  const text = Math.abs(d) < 10e3 ? `${Math.abs(whole / 1000)}s` : span(whole);
   return d > 0 ? `in ${text}` : `${text} ago`;
 }
 

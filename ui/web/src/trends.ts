@@ -19,6 +19,9 @@ export interface Lately {
 // lately has the last 15 minutes of the queues with activity.
 export const lately = signal<Map<string, Lately>>(new Map());
 
+// today are queues to which something happened within about a day, also those that are empty now.
+export const today = signal<Set<string>>(new Set());
+
 // inView are the queues whose rows are visible.
 export const inView = signal<string[]>([]);
 
@@ -62,14 +65,26 @@ async function look(): Promise<void> {
   lately.value = all;
 }
 
+async function readToday(): Promise<void> {
+  const all = new Set<string>();
+  let after = "";
+  do {
+    const p: { queues: { queue: string }[]; next: string } = await get(`v1/trends?span=30h&step=6h&limit=1000${after && "&after=" + encodeURIComponent(after)}`);
+    for (const q of p.queues) if (q.queue !== "_other") all.add(q.queue);
+    after = p.next;
+  } while (after !== "");
+  today.value = all;
+}
+
 const shown = () => !needsLogin.value && info.value?.trends && route.value.page === "queues";
 
 effect(() => {
   if (!shown()) return undefined;
-  const again = () => void (document.hidden || read().catch(() => {}));
-  again();
-  const timer = setInterval(again, period);
-  return () => clearInterval(timer);
+  const now = (read: () => Promise<void>) => void (document.hidden || read().catch(() => {}));
+  now(read);
+  now(readToday);
+  const timers = [setInterval(now, period, read), setInterval(now, 20 * period, readToday)];
+  return () => timers.forEach(clearInterval);
 });
 
 effect(() => {

@@ -85,7 +85,7 @@ function Progress({ w }: { w: Doing }) {
     <div class="progress" role="group" aria-label={w.does} ref={box}>
       <span>
         {w.does}
-        {waits ? ` in ${w.left.value} s` : w.total > 0 ? `: ${count(w.done.value)} done` : "…"}
+        {waits ? ` in ${w.left.value}s` : w.total > 0 ? `: ${count(w.done.value)} done` : "…"}
       </span>
       {waits ? <span class="fill" /> : <progress aria-label="Progress" max={w.total || undefined} value={w.total ? w.done.value : undefined} />}
       {(waits || w.total > 0) && (

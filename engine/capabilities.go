@@ -39,6 +39,7 @@ type Abilities struct {
 	IfState      bool // Ref.IfState
 	Remember     bool // Policy.Remember
 	Isolate      bool // Policy.Isolate
+	History      bool // Settings.History, lists of finished messages, Info.Started
 	Failures     bool // Info.Failures; else only LastError is kept
 	Workers      bool // Want.Worker; else it is ignored
 	Settings     bool // Configurer
@@ -145,6 +146,9 @@ func (c *Capabilities) CheckRef(op string, ref Ref) error {
 func (c *Capabilities) CheckList(q *ListQuery) error {
 	if !c.List && !(c.ListDead && q.State == Dead) {
 		return c.lacks("list", Ref{Queue: q.Queue}, "lists of what is "+q.State.String())
+	}
+	if !c.History && q.State == Finished {
+		return c.lacks("list", Ref{Queue: q.Queue}, "history of finished messages")
 	}
 	if !c.Range && (q.Newest || !q.From.IsZero() || !q.To.IsZero()) {
 		return c.lacks("list", Ref{Queue: q.Queue}, "ranges of lists, nor their reverse")

@@ -18,8 +18,8 @@ const (
 // Check returns an ErrInvalid that says what is wrong with a query, or nil. It does not
 // check After, which only the engine can read.
 func (q *ListQuery) Check() error {
-	if !q.State.Live() && q.State != Dead {
-		return Invalid("list", Ref{Queue: q.Queue}, "the state to list is scheduled, ready, leased or dead")
+	if q.State == Gone || q.State > Finished {
+		return Invalid("list", Ref{Queue: q.Queue}, "the state to list is scheduled, ready, leased, dead or finished")
 	}
 	return CheckLimit("list", q.Queue, q.Limit)
 }

@@ -38,9 +38,9 @@ type Engine interface {
 	// a dead message by id. The returned Info may lack the body.
 	Reschedule(ctx context.Context, ref Ref, due When) (Info, error)
 
-	// Get looks a message up: by key the live one, else the finished one, else the newest
-	// dead one; by id any but a finished one. After a lapse it returns the state that the
-	// lapse leads to.
+	// Get looks a message up: by key the live one, else the one whose key is remembered, else
+	// that which died or finished last and is listed; by id any that is live or listed. After
+	// a lapse it returns the state that the lapse leads to.
 	Get(ctx context.Context, ref Ref) (Info, error)
 
 	// Watch calls fn whenever a queue may have something to lease sooner than the last

@@ -31,7 +31,7 @@ const (
 	Ready           // due, waiting to be leased
 	Leased          // held by a worker until the lease's deadline
 	Dead            // attempts used up, or buried
-	Finished        // gone, its key remembered: see Policy.Remember
+	Finished        // gone, but listed (see History) or its key remembered (see Policy.Remember)
 )
 
 var stateNames = [...]string{"gone", "scheduled", "ready", "leased", "dead", "finished"}
@@ -156,7 +156,7 @@ type PushResult struct {
 // Ending is how a finished message ended.
 type Ending uint8
 
-// The endings that are remembered.
+// The endings of messages that finish.
 const (
 	Acked     Ending = iota + 1 // handled
 	Cancelled                   // by Cancel
@@ -173,8 +173,9 @@ func ParseEnding(name string) (Ending, error) {
 	return parseName(endingNames[:], Acked, name, "ending", "an ending is acked, cancelled or expired")
 }
 
-// Info is the current state of a message in an engine. A finished message has only ID,
-// Queue, Key, Due, Ending, Ended and Forgotten. A Lease has all but Failures.
+// Info is the current state of a message in an engine. A Lease has all but Failures. A
+// finished message has no Content, Policy and Expires. One that is not listed, but whose key
+// is remembered, has only ID, Queue, Key, Due, Ending, Ended and Forgotten.
 type Info struct {
 	ID      ID
 	Queue   string
@@ -188,12 +189,13 @@ type Info struct {
 	Policy
 	LastError string    // reason of the last retry, bury or lapse
 	Failures  []Failure // the last MaxFailures retries, buries and lapses, oldest first
-	Worker    string    // when leased: Want.Worker of the lease
+	Worker    string    // when leased or acked: Want.Worker of the lease
+	Started   time.Time // when leased or acked: when the lease began
 	Deadline  time.Time // when leased: the end of the lease
 	Died      time.Time // when dead: since when
 	Ending    Ending    // when finished: how
 	Ended     time.Time // when finished: since when
-	Forgotten time.Time // when finished: when the key becomes free
+	Forgotten time.Time // when finished: when the key becomes free; zero: it is free, or not known in a list
 }
 
 // Lease is a leased message: the right to handle it until Deadline.
@@ -205,7 +207,7 @@ type Lease struct {
 }
 
 // Ref names a message of a queue: by ID if that is not 0, else by Key. A key means the live
-// message, for Get also the finished one or the newest dead one.
+// message, for Get also one that has ended.
 type Ref struct {
 	Queue   string
 	ID      ID

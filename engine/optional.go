@@ -24,12 +24,12 @@ type AtomicPusher interface {
 // ListQuery asks for a page of a queue's messages in one state.
 type ListQuery struct {
 	Queue string
-	State State  // required: Scheduled, Ready, Leased or Dead
+	State State  // required: any but Gone
 	After string // Page.Next of the previous page of the query, which may change Limit and Body; "": from the start
 	Limit int    // 1 to 1000; a page may be shorter, when its bodies reach AnswerBytes, or even empty
 	Body  bool   // with bodies
 
-	// From and To bound the time by which the state is ordered: due, deadline or death;
+	// From and To bound the time by which the state is ordered: due, deadline, death or end;
 	// To itself is excluded. Zero: unbounded.
 	From, To time.Time
 	Newest   bool // the latest first
@@ -42,7 +42,7 @@ type Page struct {
 }
 
 // Lister lists messages: scheduled and ready by (due, id), leased by (deadline, id), dead
-// by (died, id), or in reverse. A message that does not change meanwhile appears on exactly
+// by (died, id), finished by (ended, id), or in reverse. A message that does not change meanwhile appears on exactly
 // one page.
 type Lister interface {
 	List(ctx context.Context, q ListQuery) (Page, error)
@@ -53,6 +53,7 @@ type QueueInfo struct {
 	Queue                          string
 	Scheduled, Ready, Leased, Dead int64
 	Finished                       int64     // remembered keys; an expired one may count until it is cleaned up
+	History                        int64     // finished messages listed, likewise
 	NextDue                        time.Time // earliest due time of scheduled messages; zero: none
 	OldestReady                    time.Time // earliest due time of ready messages; zero: none
 	Paused                         bool
@@ -100,14 +101,15 @@ type PurgeAlso uint8
 // Other messages that a purge may remove.
 const (
 	PurgeDead     PurgeAlso = 1 << iota // dead messages
-	PurgeFinished                       // finished messages, which frees their keys
+	PurgeFinished                       // finished messages: frees their keys and empties the history
 )
 
 // Purger empties a queue.
 type Purger interface {
 	// Purge removes the messages that were scheduled or ready when it began, and those that
 	// also adds; never leased ones. The keys of removed messages are not remembered. It works
-	// in chunks: when ctx ends midway it returns how many are gone, with the error.
+	// in chunks: when ctx ends midway it returns how many are gone, with the error. A finished
+	// message that is listed and whose key is remembered may count twice.
 	Purge(ctx context.Context, queue string, also PurgeAlso) (int64, error)
 }
 

@@ -72,7 +72,7 @@ func TestSettingsAreValidated(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	most := Settings{Terms{Priority: new(uint32(0)), Remember: MaxRemember}, math.MaxInt64, MaxCount, MaxCount, MaxCount, MaxRate, MaxBurst}
+	most := Settings{Terms{Priority: new(uint32(0)), Remember: MaxRemember}, math.MaxInt64, MaxCount, math.MaxInt64, MaxCount, MaxCount, MaxCount, MaxRate, MaxBurst}
 	for _, s := range []Settings{{}, most, {Rate: MinRate, Burst: 3650}} {
 		if err := s.Validate("q"); err != nil {
 			t.Error(err)

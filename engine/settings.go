@@ -11,6 +11,9 @@ type Settings struct {
 	DeadKeep time.Duration // how long a dead message is kept; unset: for ever
 	DeadMax  int64         // most dead messages: beyond it the oldest are dropped; unset: any number
 
+	History    time.Duration // how long finished messages are listed; unset: as the store says; Never
+	HistoryMax int64         // most finished messages listed: beyond it the oldest are dropped; unset: as the store says
+
 	MaxPending int64   // most live messages: a push beyond it gets ErrLimit; unset: any number
 	InFlight   int64   // most leased messages, over all processes; unset: any number
 	Rate       float64 // leases a second; unset: any number
@@ -19,7 +22,7 @@ type Settings struct {
 
 // Limits of settings.
 const (
-	MaxCount = 1_000_000_000_000 // of DeadMax, MaxPending and InFlight
+	MaxCount = 1_000_000_000_000 // of DeadMax, HistoryMax, MaxPending and InFlight
 	MinRate  = 1.0 / (24 * 60 * 60)
 	MaxRate  = 1_000_000
 	MaxBurst = 1_000_000
@@ -39,7 +42,7 @@ func (s *Settings) Bursts() int64 {
 func (s *Settings) Unset() bool {
 	d := &s.Defaults
 	return d.Priority == nil && d.MaxAttempts == 0 && len(d.Backoff) == 0 && d.TTR == 0 && d.ExpireAfter == 0 && d.Remember == 0 && d.Isolate == nil &&
-		s.DeadKeep == 0 && s.DeadMax == 0 && s.MaxPending == 0 && s.InFlight == 0 && s.Rate == 0 && s.Burst == 0
+		s.DeadKeep == 0 && s.DeadMax == 0 && s.History == 0 && s.HistoryMax == 0 && s.MaxPending == 0 && s.InFlight == 0 && s.Rate == 0 && s.Burst == 0
 }
 
 // Validate returns an ErrInvalid that says what is wrong with the settings of a queue.
@@ -53,6 +56,9 @@ func (s *Settings) Validate(queue string) error {
 		if count.n < 0 || count.n > MaxCount {
 			return Invalid(op, ref, "%s is %d; allowed are 1 to %d, or nothing for no limit", count.name, count.n, int64(MaxCount))
 		}
+	}
+	if err := (History{s.History, s.HistoryMax}).validate(op, ref); err != nil {
+		return err
 	}
 	switch {
 	case s.DeadKeep < 0:

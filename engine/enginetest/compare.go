@@ -30,6 +30,9 @@ func sameInfo(got, want engine.Info) string {
 	if got.Worker != want.Worker {
 		differ("worker", got.Worker, want.Worker)
 	}
+	if !got.Started.Equal(want.Started) {
+		differ("started", got.Started, want.Started)
+	}
 	if !got.Due.Equal(want.Due) {
 		differ("due", got.Due, want.Due)
 	}

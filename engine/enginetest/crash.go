@@ -31,7 +31,7 @@ func (p *player) restart(m *Model) {
 	for _, x := range m.msgs {
 		if x.State == engine.Leased && !x.remote {
 			if x.extended {
-				got, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})
+				got, err := p.stored(x)
 				if x.remote = err == nil && got.State == engine.Leased; x.remote {
 					continue
 				}
@@ -42,7 +42,7 @@ func (p *player) restart(m *Model) {
 				x.Deadline = instant(p.now.UnixMilli())
 			}
 			// It lapses once the engine has noticed it, and until then as of the opening.
-			got, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})
+			got, err := p.stored(x)
 			at := got.Died
 			if n := len(got.Failures); n > 0 {
 				at = got.Failures[n-1].At
@@ -52,6 +52,15 @@ func (p *player) restart(m *Model) {
 			}
 		}
 	}
+}
+
+// stored returns what the engine shows of x, live or dead.
+func (p *player) stored(x *modelMessage) (engine.Info, error) {
+	i, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})
+	if err == nil && i.State == engine.Finished {
+		err = engine.ErrNotFound
+	}
+	return i, err
 }
 
 // lose invalidates the token of x. If there never was one, the validity of earlier tokens is
@@ -114,7 +123,7 @@ func (p *player) crashed(m *Model) {
 		if x.State != engine.Leased || x.remote && lasting || m.passedOn(x, p.now) {
 			continue
 		}
-		got, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})
+		got, err := p.stored(x)
 		switch {
 		case errors.Is(err, engine.ErrNotFound) && !x.Expires.IsZero() && p.now.After(x.Expires):
 			p.lose(x)
@@ -171,7 +180,7 @@ func (x *modelMessage) undo(shown []engine.Failure, now time.Time) {
 // that lease lasts, or lost the leases of messages that died later.
 func (p *player) undropped(m *Model, x *modelMessage, lost, lasts bool) bool {
 	y := *x
-	got, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})
+	got, err := p.stored(x)
 	switch {
 	case err == nil && got.State == engine.Dead:
 		if !lost {

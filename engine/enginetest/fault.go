@@ -181,6 +181,11 @@ func (p *player) identify(after, before *Model) *Model {
 			p.queueOf[i.ID] = x.Queue
 		}
 	}
+	for _, y := range after.past {
+		if i, err := p.e.Get(p.ctx, engine.Ref{Queue: y.Queue, Key: y.Key}); err == nil && y.ID > before.lastID && i.State == engine.Finished && p.queueOf[i.ID] == "" {
+			y.ID = i.ID
+		}
+	}
 	for i, y := range after.memories { // a message that expired at once
 		if slices.Contains(before.memories, y) {
 			continue

@@ -123,6 +123,7 @@ func Run(t *testing.T, h Harness) {
 		{"Claim", claimTests},
 		{"Expiry", expiryTests},
 		{"Remember", rememberTests},
+		{"Finished", finishedTests},
 		{"List", listTests},
 		{"Range", rangeTests},
 		{"Count", countTests},

@@ -101,7 +101,7 @@ var rangeTests = []test{
 	}},
 	{"a list of what is no list is refused", func(b *bed) {
 		lister := optional[engine.Lister](b, "List", b.caps.List)
-		for _, q := range []engine.ListQuery{{State: engine.Finished, Limit: 1}, {State: engine.Ready, Limit: engine.MaxPage + 1}} {
+		for _, q := range []engine.ListQuery{{State: engine.Finished + 1, Limit: 1}, {State: engine.Ready, Limit: engine.MaxPage + 1}} {
 			q.Queue = b.queue
 			if _, err := lister.List(b.Context(), q); !errors.Is(err, engine.ErrInvalid) {
 				b.Errorf("%+v: %v", q, err)

@@ -37,12 +37,17 @@ type Model struct {
 	// granted, if not nil, is the compared engine's answer to the current lease. It decides
 	// what the model cannot know about unsure messages.
 	granted *engine.Grant
+
+	// shown, if not nil, reports whether the compared engine shows a finished message that it
+	// may have dropped, or whose end it may not have noticed.
+	shown func(id engine.ID) bool
 }
 
 // contents is everything that a model holds.
 type contents struct {
 	msgs     []*modelMessage // in the order of creation
 	memories []*memory       // one for each key
+	past     []*past         // all messages that ever finished and were not purged
 	pauses   map[string]time.Time
 	settings map[string]configured
 	buckets  map[string]rules.Bucket // of the queues with a rate
@@ -74,6 +79,9 @@ func (c *contents) copied() contents {
 	for _, x := range c.msgs {
 		y := *x
 		o.msgs = append(o.msgs, &y)
+	}
+	for _, y := range c.past {
+		o.past = append(o.past, new(*y))
 	}
 	for queue, all := range c.expired {
 		o.expired[queue] = slices.Clone(all)
@@ -112,7 +120,7 @@ func NewModel(now func() time.Time) *Model {
 // Capabilities reports that the model can do everything but LeaseWait.
 func (m *Model) Capabilities() engine.Capabilities {
 	c := engine.Full("model")
-	c.Atomic = true
+	c.Atomic, c.History = true, true
 	return c
 }
 
@@ -174,6 +182,7 @@ func (m *Model) advance(now time.Time) {
 		}
 	}
 	m.fade(now)
+	m.age(now)
 	m.cull(now)
 }
 
@@ -221,7 +230,7 @@ func (x *modelMessage) info(now time.Time) engine.Info {
 		i.Died = i.Deadline
 	}
 	if i.State != engine.Leased {
-		i.Deadline, i.Worker = time.Time{}, ""
+		i.Deadline, i.Started, i.Worker = time.Time{}, time.Time{}, ""
 	}
 	i.Body = slices.Clone(i.Body)
 	i.Headers = slices.Clone(i.Headers)

@@ -87,6 +87,15 @@ func (m *Model) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	}
 	x := m.find(ref, now)
 	s, gone := m.standing(ref, x, now)
+	if i := m.pastOf(ref, now); i != nil {
+		switch {
+		case gone != nil && gone.id == i.ID:
+			i.Forgotten = gone.forgotten
+			return *i, nil
+		case s == absent, shownAs[s] == engine.Dead && !i.Ended.Before(x.info(now).Died):
+			return *i, nil
+		}
+	}
 	if err := fail("get", ref, transition(s, op)); err != nil {
 		return engine.Info{}, err
 	}
@@ -97,12 +106,15 @@ func (m *Model) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 }
 
 var listOrder = map[engine.State]func(a, b engine.Info) int{
-	engine.Scheduled: byDue, engine.Ready: byDue, engine.Leased: byDeadline, engine.Dead: byDeath,
+	engine.Scheduled: byDue, engine.Ready: byDue, engine.Leased: byDeadline, engine.Dead: byDeath, engine.Finished: byEnd,
 }
 
 // in returns the messages of a queue in one state, in list order.
 func (m *Model) in(queue string, state engine.State, now time.Time) []engine.Info {
 	var all []engine.Info
+	if state == engine.Finished {
+		all = m.history(queue, now)
+	}
 	for _, x := range m.msgs {
 		if i := x.info(now); x.Queue == queue && i.State == state {
 			all = append(all, i)
@@ -119,6 +131,8 @@ func endOf(i engine.Info) time.Time {
 		return i.Deadline
 	case engine.Dead:
 		return i.Died
+	case engine.Finished:
+		return i.Ended
 	}
 	return i.Due
 }
@@ -175,7 +189,7 @@ func (m *Model) List(ctx context.Context, q engine.ListQuery) (engine.Page, erro
 		}
 		if len(page.Messages) == q.Limit || bytes >= engine.AnswerBytes {
 			last := page.Messages[len(page.Messages)-1]
-			cursor, err := json.Marshal(modelCursor{q.State, q.Newest, engine.Info{ID: last.ID, Due: last.Due, Deadline: last.Deadline, Died: last.Died}})
+			cursor, err := json.Marshal(modelCursor{q.State, q.Newest, engine.Info{ID: last.ID, Due: last.Due, Deadline: last.Deadline, Died: last.Died, Ended: last.Ended}})
 			page.Next = string(cursor)
 			return page, err
 		}
@@ -214,6 +228,7 @@ func (m *Model) queue(queue string, now time.Time) engine.QueueInfo {
 			q.Finished++
 		}
 	}
+	q.History = int64(len(m.history(queue, now)))
 	if until, ok := m.paused(queue, now); ok {
 		q.Paused = true
 		if until != forGood {
@@ -309,6 +324,13 @@ func (m *Model) Purge(ctx context.Context, queue string, also engine.PurgeAlso) 
 		ops = append(ops, opPurgeFinished)
 	}
 	before := len(m.msgs) + len(m.memories)
+	if also&engine.PurgeFinished != 0 {
+		before += len(m.history(queue, now))
+		m.past = slices.DeleteFunc(m.past, func(y *past) bool {
+			y.gone = y.gone || y.Queue == queue
+			return y.Queue == queue && !y.unmet
+		})
+	}
 	for _, op := range ops {
 		m.msgs = slices.DeleteFunc(m.msgs, func(x *modelMessage) bool {
 			return x.Queue == queue && transition(x.situation(now), op).Next == toGone

@@ -105,7 +105,7 @@ func (x *modelMessage) lease(w engine.Want, now time.Time) engine.Lease {
 		ttr = x.TTR
 	}
 	x.State, x.token, x.remote, x.extended, x.unsure, x.Died = engine.Leased, newToken(x.ID), w.Remote, false, false, time.Time{}
-	x.Worker = w.Worker
+	x.Worker, x.Started = w.Worker, instant(now.UnixMilli())
 	x.hold(ttr, now)
 	l := engine.Lease{Info: x.info(now), Token: x.token}
 	l.Failures = nil

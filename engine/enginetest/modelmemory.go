@@ -34,10 +34,11 @@ func (y *memory) info() engine.Info {
 	}
 }
 
-// end removes x, which ended in this way at that instant. It remembers the key of x unless
-// another message holds it.
+// end removes x, which ended in this way at that instant, and lists it in the history. It
+// remembers the key of x unless another message holds it.
 func (m *Model) end(x *modelMessage, how engine.Ending, at, now time.Time) {
 	m.remove(x)
+	m.record(x, how, at, now)
 	forgotten := at.Add(x.Remember)
 	if x.Key == "" || m.live(x.Queue, x.Key, now) != nil {
 		return

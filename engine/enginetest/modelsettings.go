@@ -123,6 +123,11 @@ func (m *Model) knownQueues(now time.Time) []string {
 	for _, y := range m.memories {
 		names = append(names, y.queue)
 	}
+	for _, y := range m.past {
+		if len(m.history(y.Queue, now)) > 0 {
+			names = append(names, y.Queue)
+		}
+	}
 	for queue := range m.pauses {
 		if _, ok := m.paused(queue, now); ok {
 			names = append(names, queue)

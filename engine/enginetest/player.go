@@ -277,7 +277,7 @@ func (p *player) do(s step) {
 	case "get":
 		p.get(p.ref(n[0], n[1]))
 	case "list":
-		p.list(p.bounded(engine.ListQuery{Queue: p.queue(n[0]), State: engine.Scheduled + engine.State(n[1]%4), Limit: 1 + int(n[2]%5)}, n[3], n[4]))
+		p.list(p.bounded(engine.ListQuery{Queue: p.queue(n[0]), State: engine.Scheduled + engine.State(n[1]%5), Limit: 1 + int(n[2]%5)}, n[3], n[4]))
 	case "count":
 		if p.fault == nil && n[1]%2 == 0 {
 			p.touch(p.queue(n[0]))

@@ -233,29 +233,38 @@ func (p *player) reschedule(ref engine.Ref, due engine.When) {
 func (p *player) get(ref engine.Ref) {
 	p.logf("get %+v", ref)
 	got, err := p.e.Get(p.caller, ref)
+	p.m.shown = func(id engine.ID) bool { return got.State == engine.Finished && got.ID == id && !got.Created.IsZero() }
 	want, wantErr := p.m.Get(p.ctx, ref)
-	anyDead := ref.ID == 0 && p.doubtful(ref) && got.State == engine.Dead && want.State == engine.Dead
-	if p.agree("get", err, wantErr) && !anyDead {
+	p.m.shown = nil
+	if p.agree("get", err, wantErr) && !p.doubtful(ref, got, want) {
 		p.compare("shown", got, want)
 	}
 }
 
-// doubtful reports whether several dead messages and no live one have the key of ref. If one
-// of them died by a lapse, it is open which died last. It is not open that they died, nor
-// that none of them is returned while the key is remembered.
-func (p *player) doubtful(ref engine.Ref) bool {
-	n := 0
+// doubtful reports whether got and want are among several messages with the key of ref that
+// ended, and one of them died. If it died by a lapse, it is open which ended last.
+func (p *player) doubtful(ref engine.Ref, got, want engine.Info) bool {
+	if ref.ID != 0 || got.State.Live() || want.State.Live() || p.m.remembered(ref.Queue, ref.Key) != nil {
+		return false
+	}
+	var dead, ended []engine.ID
 	for _, x := range p.m.msgs {
 		if x.Queue == ref.Queue && x.Key == ref.Key && x.info(p.now).State == engine.Dead {
-			n++
+			dead = append(dead, x.ID)
 		}
 	}
-	return n > 1 && p.m.live(ref.Queue, ref.Key, p.now) == nil
+	for _, y := range p.m.past {
+		if y.Queue == ref.Queue && y.Key == ref.Key {
+			ended = append(ended, y.ID)
+		}
+	}
+	both := append(ended, dead...)
+	return len(dead) > 0 && len(both) > 1 && slices.Contains(both, got.ID) && slices.Contains(both, want.ID)
 }
 
 func (p *player) list(q engine.ListQuery) {
 	l, ok := p.e.(engine.Lister)
-	if !ok || !p.caps.List {
+	if !ok || !p.caps.List || q.State == engine.Finished && !p.caps.History {
 		return
 	}
 	q.Body = true
@@ -279,7 +288,9 @@ func (p *player) list(q engine.ListQuery) {
 		p.failf("list of %v is not in order: %+v", q.State, got)
 	}
 	got = slices.DeleteFunc(got, func(i engine.Info) bool { return ghosts[i.ID] })
+	p.m.shown = func(id engine.ID) bool { return slices.Contains(infoIDs(got), id) }
 	want := p.m.listed(&q, p.now)
+	p.m.shown = nil
 	byID := func(a, b engine.Info) int { return int(int64(a.ID) - int64(b.ID)) }
 	slices.SortFunc(got, byID)
 	slices.SortFunc(want, byID)
@@ -304,12 +315,27 @@ func (p *player) count(queue string) {
 	ghosts, unmet := int64(len(p.ghosts(queue))), p.m.slack(queue)
 	live := got.Scheduled + got.Ready - want.Scheduled - want.Ready
 	dead, gone := got.Dead-want.Dead, got.Finished-want.Finished
+	certain, most := p.pastCount(queue)
 	if err != nil || live < 0 || live > ghosts || got.Leased != want.Leased ||
-		dead < 0 || dead > unmet.culled || gone < -ghosts || gone > unmet.faded ||
+		dead < 0 || dead > unmet.culled || gone < -ghosts || gone > unmet.faded || p.caps.History && (got.History < certain || got.History > most) ||
 		got.Paused != want.Paused || !p.near(got.PausedUntil, want.PausedUntil) ||
 		ghosts == 0 && (got.Ready != want.Ready || !p.near(got.NextDue, want.NextDue) || !p.near(got.OldestReady, want.OldestReady)) {
 		p.failf("count: %v, %+v, want %+v", err, got, want)
 	}
+}
+
+// pastCount returns the least and the most finished messages that an engine may count.
+func (p *player) pastCount(queue string) (least, most int64) {
+	for _, y := range p.m.past {
+		if y.Queue != queue {
+			continue
+		}
+		most++
+		if !y.gone && !y.unmet {
+			least++
+		}
+	}
+	return least, most
 }
 
 func (p *player) forecast(queue string, step time.Duration) {
@@ -362,9 +388,13 @@ func (p *player) purge(queue string, also engine.PurgeAlso) {
 		also &^= engine.PurgeFinished
 	}
 	unmet := p.m.slack(queue)
-	slack := int64(len(p.ghosts(queue))) + unmet.faded + unmet.culled
+	_, past := p.pastCount(queue)
+	slack := int64(len(p.ghosts(queue))) + unmet.faded + unmet.culled + past
 	p.logf("purge %s, also %d", queue, also)
 	want, wantErr := p.m.Purge(p.ctx, queue, also)
+	if also&engine.PurgeFinished != 0 {
+		want = max(0, want-past) // what is listed and remembered may count once or twice
+	}
 	got, err := e.Purge(p.caller, queue, also)
 	if p.agree("purge", err, wantErr) && (got < want || got > want+slack) {
 		p.failf("purged %d, want %d", got, want)
@@ -435,7 +465,7 @@ func (p *player) near(a, b time.Time) bool {
 func (p *player) compare(what string, got, want engine.Info) {
 	for _, t := range []struct{ got, want *time.Time }{
 		{&got.Due, &want.Due}, {&got.Created, &want.Created}, {&got.Expires, &want.Expires}, {&got.Deadline, &want.Deadline}, {&got.Died, &want.Died},
-		{&got.Ended, &want.Ended}, {&got.Forgotten, &want.Forgotten},
+		{&got.Started, &want.Started}, {&got.Ended, &want.Ended}, {&got.Forgotten, &want.Forgotten},
 	} {
 		if p.near(*t.got, *t.want) {
 			*t.want = *t.got
@@ -457,6 +487,9 @@ func (p *player) compare(what string, got, want engine.Info) {
 // allow removes from want, which the model shows of x, what the engine cannot keep or may show
 // in its own way.
 func (p *player) allow(got engine.Info, want *engine.Info, x *modelMessage) {
+	if !p.caps.History {
+		want.Started = time.Time{}
+	}
 	if !p.caps.Workers {
 		want.Worker = ""
 		for i := range want.Failures {
@@ -481,7 +514,7 @@ func (p *player) compareAll() {
 		for n := uint32(1); p.caps.Keys && n <= p.keys(); n++ {
 			p.get(engine.Ref{Queue: queue, Key: keyOf(n)})
 		}
-		for state := engine.Scheduled; state <= engine.Dead; state++ {
+		for state := engine.Scheduled; state <= engine.Finished; state++ {
 			p.list(engine.ListQuery{Queue: queue, State: state, Limit: 100})
 		}
 		p.settings(queue)

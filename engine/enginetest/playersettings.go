@@ -30,8 +30,17 @@ func (p *player) drawSettings(queue string, n []uint32) engine.Settings {
 	if exact && p.fault == nil {
 		s.DeadKeep = pick([]time.Duration{0, 0, 10 * time.Second, 10 * time.Minute, 50 * time.Hour}, n[2])
 	}
+	if p.caps.History && p.caps.Failures && p.caps.Workers {
+		s.History = pick([]time.Duration{0, engine.Never, 10 * time.Minute, 50 * time.Hour, 1000 * time.Hour}, n[4]>>8)
+		if !exact && s.History > 0 {
+			s.History = 1000 * time.Hour
+		}
+	}
 	if p.caps.Shares {
 		return s
+	}
+	if s.History > 0 {
+		s.HistoryMax = pick([]int64{0, 0, 1, 5}, n[4]>>16)
 	}
 	s.MaxPending = pick([]int64{0, 0, 0, 4, 12}, n[2]>>8)
 	s.InFlight = pick([]int64{0, 0, 0, 1, 3}, n[2]>>16)

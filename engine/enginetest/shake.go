@@ -163,7 +163,7 @@ func (p *player) merged(before, after *Model) *Model {
 	}
 	for _, x := range slices.Concat(before.msgs, after.msgs) {
 		was, is := at(m, x.ID), at(after, x.ID)
-		got, err := p.e.Get(p.ctx, engine.Ref{Queue: x.Queue, ID: x.ID})
+		got, err := p.stored(x)
 		gone := errors.Is(err, engine.ErrNotFound)
 		switch {
 		case is == nil && gone && was != nil:
@@ -178,6 +178,7 @@ func (p *player) merged(before, after *Model) *Model {
 			m.expired[x.Queue] = slices.DeleteFunc(m.expired[x.Queue], func(id engine.ID) bool { return id == x.ID })
 		}
 	}
+	m.mergePast(after)
 	for id, g := range after.ghosts {
 		if at(m, id) == nil {
 			m.ghosts[id] = g
@@ -186,7 +187,7 @@ func (p *player) merged(before, after *Model) *Model {
 	slices.SortStableFunc(m.msgs, func(a, b *modelMessage) int { return int(int64(a.ID) - int64(b.ID)) })
 	for _, y := range slices.Concat(before.memories, after.memories) {
 		got, err := p.e.Get(p.ctx, engine.Ref{Queue: y.queue, Key: y.key})
-		finished := err == nil && got.State == engine.Finished
+		finished := err == nil && got.State == engine.Finished && !got.Forgotten.IsZero()
 		was, is := m.remembered(y.queue, y.key), after.remembered(y.queue, y.key)
 		if was != nil && (!finished || got.ID != was.id) {
 			m.forget(y.queue, y.key)
@@ -203,4 +204,21 @@ func (p *player) shows(got engine.Info, x *modelMessage) bool {
 	want := x.info(p.now)
 	p.allow(got, &want, x)
 	return sameInfo(got, want) == ""
+}
+
+// mergePast leaves open what a call has added to the history of after and removed from it.
+func (m *Model) mergePast(after *Model) {
+	has := func(all []*past, id engine.ID) bool {
+		return slices.ContainsFunc(all, func(y *past) bool { return y.ID == id })
+	}
+	for _, y := range m.past {
+		y.gone = y.gone || !has(after.past, y.ID)
+	}
+	for _, y := range after.past {
+		if !has(m.past, y.ID) {
+			added := *y
+			added.unmet = true
+			m.past = append(m.past, &added)
+		}
+	}
 }

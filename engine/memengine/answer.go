@@ -115,7 +115,8 @@ func (a *answer) info(i *engine.Info, m *message, body bool) {
 	}
 	switch m.state {
 	case engine.Leased:
-		i.Deadline, i.Worker = rules.Instant(m.end), m.holder.worker
+		i.Deadline = rules.Instant(m.end)
+		i.Worker, i.Started = m.holder.worker, rules.Instant(m.holder.started)
 	case engine.Dead:
 		i.Died = rules.Instant(m.end)
 	}

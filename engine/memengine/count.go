@@ -37,7 +37,7 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 		for _, name := range some {
 			after = name
 			info, configured := e.count(name)
-			if info.Scheduled+info.Ready+info.Leased+info.Dead+info.Finished == 0 && !info.Paused && !configured {
+			if info.Scheduled+info.Ready+info.Leased+info.Dead+info.Finished+info.History == 0 && !info.Paused && !configured {
 				continue
 			}
 			if len(queues) == limit {
@@ -60,6 +60,9 @@ func (e *Engine) count(name string) (info engine.QueueInfo, configured bool) {
 		info.Dead = int64(q.states[engine.Dead].n)
 		if q.finished != nil {
 			info.Finished = int64(q.finished.n)
+		}
+		if q.history != nil {
+			info.History = int64(q.history.list.n)
 		}
 		info.NextDue = rules.Instant(q.scheduled.next())
 		if info.Ready > 0 {

@@ -7,7 +7,8 @@
 // messages are in a heap by (priority, due, id) (turns.go). All messages are indexed by id
 // and by key (index.go), and each state by the minute in which it ends, for lists and
 // forecasts (minutes.go). Parts that few queues need are separate: settings and their limits
-// (settings.go), and remembered keys (finished.go).
+// (settings.go), remembered keys (finished.go), and the history of finished messages
+// (history.go).
 //
 // Millions of messages may wait, so they are stored in a slab (slab.go), and indexes refer
 // to them by place, a number of four bytes. A pending message with a key of 20 bytes and a
@@ -39,11 +40,13 @@ import (
 
 func init() { engine.Register("mem", open) }
 
-// open opens the URL "mem:", with MaxPending as the option max_pending.
+// open opens the URL "mem:", with MaxPending as the option max_pending, and History as history
+// and history_max.
 func open(_ context.Context, u *url.URL) (engine.Engine, error) {
 	r, cfg := storeurl.New(u), new(Config)
 	r.Bare("mem:")
 	r.Int("max_pending", &cfg.MaxPending)
+	r.History(&cfg.History)
 	if err := r.Done(); err != nil {
 		return nil, err
 	}
@@ -60,12 +63,16 @@ type Config struct {
 	// engine.ErrLimit. 0: no limit. Messages that are redriven, or revived by a late
 	// settlement, count too but are never refused.
 	MaxPending int64
+
+	// History is the history of queues whose settings say nothing else.
+	History engine.History
 }
 
 // Engine is an engine in memory. Make one with New. It is safe for concurrent use.
 type Engine struct {
 	now        func() time.Time
 	maxPending int64
+	history    engine.History
 	pending    atomic.Int64  // live messages
 	lastID     atomic.Uint64 // last message id
 	seed       maphash.Seed  // for hashes of keys
@@ -96,6 +103,7 @@ func New(cfg *Config) *Engine {
 	e := &Engine{
 		now:        cfg.Now,
 		maxPending: cfg.MaxPending,
+		history:    cfg.History,
 		seed:       maphash.MakeSeed(),
 		queues:     make(map[string]*queue),
 		tidyAt:     tidyLeast,
@@ -110,7 +118,7 @@ func New(cfg *Config) *Engine {
 // its order of ready messages is always exact.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("mem")
-	c.Atomic, c.Prompt = true, true
+	c.Atomic, c.Prompt, c.History = true, true, true
 	c.MaxPending = e.maxPending
 	c.Window = math.MaxInt
 	return c

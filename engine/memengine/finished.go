@@ -7,7 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
-// finished tracks remembered keys. A finished message is in msgs and keys, in the state
+// finished tracks remembered keys. Such a message is in msgs and keys, in the state
 // Finished, and in none of the queue's other indexes. Its data is the key alone, created is
 // when it finished, and end is when it is forgotten.
 type finished struct {
@@ -18,8 +18,17 @@ type finished struct {
 // dropChunk bounds how many outdated messages one visit drops. Readers skip the others.
 const dropChunk = 1000
 
-// leave drops a message that ended in this way, and remembers its key.
+// leave drops a message that ended in this way, remembers its key, and lists it in the history.
 func (q *queue) leave(m *message, how engine.Ending, ended int64) {
+	listed := q.listable(m, how, ended)
+	q.remember(m, how, ended)
+	if listed != nil {
+		q.list(*listed)
+	}
+}
+
+// remember drops a message that ended in this way, and remembers its key.
+func (q *queue) remember(m *message, how engine.Ending, ended int64) {
 	until := ended + rules.Millis(m.kind.Remember)
 	if m.keyLen == 0 || m.kind.Remember <= 0 || until <= q.ms {
 		q.drop(m)
@@ -88,10 +97,15 @@ func (q *queue) forgetOver() {
 	}
 }
 
-// finishedInfo returns the Info of a finished message.
+// finishedInfo returns the Info of a message whose key is remembered.
 func (q *queue) finishedInfo(m *message) engine.Info {
-	return engine.Info{
+	i := engine.Info{
 		ID: m.id, Queue: q.name, Key: strings.Clone(m.data), State: engine.Finished, Due: rules.Instant(m.due),
-		Ending: m.ending, Ended: rules.Instant(m.created), Forgotten: rules.Instant(m.end),
+		Ending: m.ending, Ended: rules.Instant(m.created),
 	}
+	if h := q.byID(m.id); h != nil {
+		i = q.pastInfo(h)
+	}
+	i.Forgotten = rules.Instant(m.end)
+	return i
 }

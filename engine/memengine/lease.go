@@ -81,7 +81,7 @@ func (q *queue) hold(m *message, want *engine.Want, a *answer, l *engine.Lease) 
 	q.take(m)
 	m.attempt++
 	m.holder = a.holder()
-	m.holder.worker = want.Worker
+	m.holder.worker, m.holder.started = want.Worker, q.ms
 	q.put(m, engine.Leased, q.deadline(m, want.TTR))
 	a.reserve(int(m.keyLen) + codec.TokenChars)
 	a.info(&l.Info, m, true)

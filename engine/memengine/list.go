@@ -19,10 +19,7 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 	}
 	var page engine.Page
 	err = e.call(ctx, "list", lq.Queue, false, func(q *queue) {
-		if oldest := q.oldestDead(); lq.State == engine.Dead && span.Low.Compare(oldest) < 0 {
-			span.Low = oldest
-		}
-		found := q.states[lq.State].page(span, lq.Newest, lq.Limit+1)
+		found := q.page(&lq, span)
 		a := answer{queue: q.name, left: len(found)}
 		page.Messages = make([]engine.Info, 0, min(len(found), lq.Limit))
 		bytes := 0
@@ -33,11 +30,36 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 				break
 			}
 			var i engine.Info
-			a.whole(&i, m, lq.Body)
+			if m.past {
+				i = q.pastInfo(m)
+			} else {
+				a.whole(&i, m, lq.Body)
+			}
 			page.Messages = append(page.Messages, i)
 			bytes += len(i.Body)
 			last = m
 		}
 	})
 	return page, err
+}
+
+// page returns the first limit messages of a span of a list.
+func (q *queue) page(lq *engine.ListQuery, span codec.Span) []*message {
+	oldest := codec.WholeList.Low
+	var list *minutes
+	switch {
+	case lq.State != engine.Finished:
+		list = &q.states[lq.State]
+	case q.history == nil:
+		return nil
+	default:
+		list, oldest = &q.history.list, q.oldestListed()
+	}
+	if lq.State == engine.Dead {
+		oldest = q.oldestDead()
+	}
+	if span.Low.Compare(oldest) < 0 {
+		span.Low = oldest
+	}
+	return list.page(span, lq.Newest, lq.Limit+1)
 }

@@ -45,13 +45,15 @@ type message struct {
 	state   engine.State
 	live    bool // counted in Engine.pending and, if it has a key, in queue.keys
 	untold  bool // counted in queue.died
+	past    bool // in the history
 	ending  engine.Ending
 }
 
 // holder is who has a lease.
 type holder struct {
-	nonce  codec.Nonce
-	worker string
+	nonce   codec.Nonce
+	worker  string
+	started int64
 }
 
 // kind holds the fields that many messages share. It is shared and immutable.
@@ -65,6 +67,7 @@ type rare struct {
 	headers  []engine.Header
 	failures []engine.Failure
 	expires  int64        // none for never
+	acked    *holder      // of a message in the history: the lease that ended with an ack
 	timer    timer.Handle // in queue.expiring
 }
 

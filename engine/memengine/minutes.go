@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/rules"
 )
@@ -109,6 +110,16 @@ func (x *minutes) messages(b *bucket) iter.Seq[*message] {
 			place = m.next
 		}
 	}
+}
+
+// ids appends the ids of all messages.
+func (x *minutes) ids(ids []engine.ID) []engine.ID {
+	for _, b := range x.buckets() {
+		for m := range x.messages(b) {
+			ids = append(ids, m.id)
+		}
+	}
+	return ids
 }
 
 // page returns the first limit messages of a span by (end, id), or with newest the last

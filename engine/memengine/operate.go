@@ -48,19 +48,22 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 			finished = slices.Clone(q.finished.first.heap)
 		}
 		for _, s := range states {
-			for _, bucket := range q.states[s].buckets() {
-				for m := range q.states[s].messages(bucket) {
-					ids = append(ids, m.id)
-				}
-			}
+			ids = q.states[s].ids(ids)
+		}
+		if also&engine.PurgeFinished != 0 && q.history != nil {
+			ids = q.history.list.ids(ids)
 		}
 	})
 	n, err := inChunks(ctx, e, name, ids, func(q *queue, id engine.ID) bool {
 		m := q.byID(id)
-		if m == nil || !slices.Contains(states, m.state) {
+		switch {
+		case m != nil && m.past && also&engine.PurgeFinished != 0:
+			q.unlist(m)
+		case m != nil && slices.Contains(states, m.state):
+			q.drop(m)
+		default:
 			return false
 		}
-		q.drop(m)
 		return true
 	})
 	if err != nil {

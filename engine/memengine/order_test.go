@@ -57,7 +57,8 @@ func TestOrdersAgree(t *testing.T) {
 				}
 			}
 		case 7:
-			s := engine.Settings{DeadKeep: time.Duration(rng.IntN(3)*rng.IntN(200)) * time.Second, DeadMax: int64(rng.IntN(6)), InFlight: int64(rng.IntN(5)), Rate: float64(rng.IntN(2))}
+			s := engine.Settings{DeadKeep: time.Duration(rng.IntN(3)*rng.IntN(200)) * time.Second, DeadMax: int64(rng.IntN(6)), InFlight: int64(rng.IntN(5)), Rate: float64(rng.IntN(2)),
+				History: time.Duration(rng.IntN(3)*rng.IntN(200)) * time.Second, HistoryMax: int64(rng.IntN(20))}
 			if _, err := e.Configure(t.Context(), "q", s, ""); err != nil {
 				t.Fatal(err)
 			}
@@ -74,16 +75,23 @@ func TestOrdersAgree(t *testing.T) {
 func check(t *testing.T, e *Engine, q *queue) {
 	t.Helper()
 	var n [engine.Finished + 1]int
-	var expiring, deadKeyed int
+	var expiring, deadKeyed, past int
 	var ready []turn
 	for place := range uint32(len(q.msgs.chunks) * perChunk) {
 		m := q.msgs.look(place + 1)
 		if m == nil || m.id == 0 {
 			continue
 		}
+		if m.past {
+			past++
+			if m.place != place+1 || q.byID(m.id) != m || m.live || !q.lists(m) {
+				t.Fatalf("%d is listed as finished, but not found by its id, live, or too old", m.id)
+			}
+			continue
+		}
 		n[m.state]++
 		if m.state == engine.Finished {
-			if m.place != place+1 || q.keyed(m.key()) != m || q.byKey(m.key()) != nil || q.byID(m.id) != nil || m.live || m.end <= q.ms {
+			if m.place != place+1 || q.keyed(m.key()) != m || q.byKey(m.key()) != nil || m.live || m.end <= q.ms {
 				t.Fatalf("%d is not remembered by its key alone, or beyond its time", m.id)
 			}
 			continue
@@ -116,11 +124,18 @@ func check(t *testing.T, e *Engine, q *queue) {
 	} else if q.nextReady() != nil {
 		t.Fatal("none is ready, but one has its turn")
 	}
-	for _, dead := range q.deadKeys {
-		deadKeyed += len(dead)
-		if !slices.IsSortedFunc(dead, byEnd) {
-			t.Fatal("the dead of a key are not in order")
+	for _, ended := range q.endedKeys {
+		for _, m := range ended {
+			if !m.past {
+				deadKeyed++
+			}
 		}
+		if !slices.IsSortedFunc(ended, byEnd) {
+			t.Fatal("what ended of a key is not in order")
+		}
+	}
+	if listed := q.history; past > 0 && listed.list.n != past || past == 0 && listed != nil || int64(past) > q.kept().Max {
+		t.Fatalf("%d are listed as finished, of at most %d", past, q.kept().Max)
 	}
 	for s, n := range n[:engine.Finished] {
 		if q.states[s].n != n || len(q.states[s].page(codec.WholeList, false, n+1)) != n {
@@ -157,7 +172,7 @@ func check(t *testing.T, e *Engine, q *queue) {
 		return n
 	}
 	got := []int{pending(&q.scheduled), pending(&q.leases), pending(&q.expiring), q.keys.n, q.ids.n, q.msgs.n, deadKeyed, int(e.pending.Load())}
-	want := []int{n[engine.Scheduled], n[engine.Leased], expiring, live + n[engine.Finished], live + n[engine.Dead], live + n[engine.Dead] + n[engine.Finished], n[engine.Dead], live}
+	want := []int{n[engine.Scheduled], n[engine.Leased], expiring, live + n[engine.Finished], live + n[engine.Dead] + past, live + n[engine.Dead] + n[engine.Finished] + past, n[engine.Dead], live}
 	if !slices.Equal(got, want) {
 		t.Fatalf("scheduled, leases, expiring, keys, ids, messages, dead keys, pending: %v, want %v", got, want)
 	}

@@ -15,8 +15,8 @@ import (
 // in the bucket of states for its state and end. A scheduled message is in scheduled by due
 // time, a ready one in ready, and a leased one in leases by deadline. A scheduled or ready
 // message that expires is in expiring by the first instant after its expiry. keys has the
-// message that holds a key, and deadKeys the dead ones with a key. A finished message is in
-// keys and in finished.
+// message that holds a key, and endedKeys the dead ones and those of the history with a key. A
+// message whose key is remembered is in keys and in finished.
 //
 // There may be hundreds of thousands of queues, so a queue is small too (TestHeapPerQueue).
 type queue struct {
@@ -35,13 +35,14 @@ type queue struct {
 	kinds     kinds
 	ids       index
 	keys      index
-	deadKeys  map[string][]*message // oldest death first; nil: none yet
+	endedKeys map[string][]*message // those that ended first come first; nil: none yet
 	states    [engine.Dead + 1]minutes
 	scheduled alarms
 	ready     turns
 	leases    alarms
 	expiring  alarms
 	finished  *finished // nil: none
+	history   *history  // nil: none
 	settings  *settings // nil: never configured
 
 	until   int64 // end of the pause
@@ -89,13 +90,32 @@ func (q *queue) put(m *message, s engine.State, end int64) {
 	if q.settings != nil && q.settings.dead != nil {
 		q.addEnd(q.settings.dead, m, q.states[engine.Dead].n)
 	}
-	if key := m.key(); key != "" {
-		if q.deadKeys == nil {
-			q.deadKeys = make(map[string][]*message)
-		}
-		dead := q.deadKeys[key]
-		at, _ := slices.BinarySearchFunc(dead, m, byEnd)
-		q.deadKeys[strings.Clone(key)] = slices.Insert(dead, at, m) // cloned: key is part of the message's data
+	q.addEnded(m)
+}
+
+// addEnded adds a message to endedKeys.
+func (q *queue) addEnded(m *message) {
+	key := m.key()
+	if key == "" {
+		return
+	}
+	if q.endedKeys == nil {
+		q.endedKeys = make(map[string][]*message)
+	}
+	ended := q.endedKeys[key]
+	at, _ := slices.BinarySearchFunc(ended, m, byEnd)
+	q.endedKeys[strings.Clone(key)] = slices.Insert(ended, at, m) // cloned: key is part of the message's data
+}
+
+// removeEnded undoes addEnded.
+func (q *queue) removeEnded(m *message) {
+	key := m.key()
+	if key == "" {
+		return
+	}
+	ended := slices.DeleteFunc(q.endedKeys[key], func(d *message) bool { return d == m })
+	if q.endedKeys[strings.Clone(key)] = ended; len(ended) == 0 {
+		delete(q.endedKeys, key)
 	}
 }
 
@@ -120,7 +140,7 @@ func (q *queue) delist(m *message) {
 }
 
 // take removes a message from the indexes of its state. It leaves keys alone, and removes a
-// dead message from deadKeys.
+// dead message from endedKeys.
 func (q *queue) take(m *message) {
 	q.states[m.state].remove(m)
 	switch m.state {
@@ -135,12 +155,7 @@ func (q *queue) take(m *message) {
 			m.untold = false
 			q.died--
 		}
-		if key := m.key(); key != "" {
-			dead := slices.DeleteFunc(q.deadKeys[key], func(d *message) bool { return d == m })
-			if q.deadKeys[strings.Clone(key)] = dead; len(dead) == 0 {
-				delete(q.deadKeys, key)
-			}
-		}
+		q.removeEnded(m)
 	}
 	if m.rare != nil {
 		q.expiring.cancel(m.place, m.rare.timer)
@@ -189,6 +204,7 @@ func (q *queue) advance() {
 	}
 	q.expire()
 	q.forgetOver()
+	q.trimHistory()
 	q.dropDead()
 }
 
@@ -231,7 +247,10 @@ func (q *queue) find(ref engine.Ref) *message {
 	if ref.ID == 0 {
 		return q.byKey(ref.Key)
 	}
-	return q.byID(ref.ID)
+	if m := q.byID(ref.ID); m != nil && !m.past {
+		return m
+	}
+	return nil
 }
 
 // findWaiting is find for a scheduled or ready message, and checks IfState.

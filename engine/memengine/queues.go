@@ -120,8 +120,8 @@ func (e *Engine) tidy() {
 		if !q.mu.TryLock() {
 			continue // in use: next time
 		}
-		if q.finished != nil {
-			q.refresh() // remembered keys may have expired
+		if q.finished != nil || q.history != nil {
+			q.refresh() // they may be over
 		}
 		if q.empty() {
 			q.retired = true

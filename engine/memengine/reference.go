@@ -93,13 +93,18 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	var info engine.Info
 	err := e.refer(ctx, "get", ref, func(q *queue) error {
-		m := q.find(ref)
+		m := q.byID(ref.ID)
+		if ref.ID == 0 {
+			m = q.byKey(ref.Key)
+		}
 		if m == nil && ref.ID == 0 {
 			m = q.lastOf(ref.Key)
 		}
 		switch {
 		case m == nil:
 			return engine.ErrNotFound
+		case m.past:
+			info = q.pastInfo(m)
 		case m.state == engine.Finished:
 			info = q.finishedInfo(m)
 		default:
@@ -110,14 +115,16 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	return info, err
 }
 
-// lastOf returns the last message with a key that no live message holds: the finished one, or
-// else the newest dead one; nil: none.
+// lastOf returns the last message with a key that no live message holds: the one that is
+// remembered, or else that which ended last; nil: none.
 func (q *queue) lastOf(key string) *message {
 	if m := q.keyed(key); m != nil && q.remembers(m) {
 		return m
 	}
-	if dead := q.deadKeys[key]; len(dead) > 0 && q.stays(dead[len(dead)-1]) {
-		return dead[len(dead)-1]
+	for _, m := range slices.Backward(q.endedKeys[key]) {
+		if m.past && q.lists(m) || !m.past && q.stays(m) {
+			return m
+		}
 	}
 	return nil
 }

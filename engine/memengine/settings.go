@@ -92,6 +92,7 @@ func (q *queue) configure(s engine.Settings) {
 			}
 		}
 	}
+	q.trimHistory()
 	q.hint = true
 }
 

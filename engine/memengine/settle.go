@@ -71,7 +71,7 @@ func (q *queue) settle(t codec.Token, s *engine.Settlement) engine.Settled {
 	if s.Do == engine.Retry || s.Do == engine.Bury {
 		m.fail(q.ms, v.Reason)
 	}
-	if v.State != engine.Leased {
+	if v.State != engine.Leased && v.State != engine.Gone {
 		m.holder = nil
 	}
 	switch v.State {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/duration"
 	"github.com/tarryhq/tarry/internal/secretfile"
 )
@@ -63,6 +64,15 @@ func (r *Reader) Duration(name string, to *time.Duration) bool {
 		}
 		return d, err
 	}, "a duration such as 500ms, 30s, 1h or 7d")
+}
+
+// History takes the options history and history_max.
+func (r *Reader) History(to *engine.History) {
+	r.Duration("history", &to.Keep)
+	r.Int("history_max", &to.Max)
+	if err := to.Validate(); err != nil {
+		r.Fail("history_max is too large")
+	}
 }
 
 // Bytes takes an option that is a size: a number of bytes, or one with a unit.

@@ -27,7 +27,7 @@ func AppendSettings(b []byte, s *engine.Settings) []byte {
 	}
 	for _, n := range []int64{
 		attempts, int64(d.TTR), int64(d.ExpireAfter), int64(d.Remember),
-		int64(s.DeadKeep), s.DeadMax, s.MaxPending, s.InFlight, s.Burst,
+		int64(s.DeadKeep), int64(s.History), s.DeadMax, s.HistoryMax, s.MaxPending, s.InFlight, s.Burst,
 	} {
 		b = binary.AppendVarint(b, n)
 	}
@@ -57,10 +57,10 @@ func (r *Reader) Settings() (s engine.Settings) {
 		r.Fail()
 	}
 	d.MaxAttempts = uint32(attempts)
-	for _, span := range []*time.Duration{&d.TTR, &d.ExpireAfter, &d.Remember, &s.DeadKeep} {
+	for _, span := range []*time.Duration{&d.TTR, &d.ExpireAfter, &d.Remember, &s.DeadKeep, &s.History} {
 		*span = time.Duration(r.Varint())
 	}
-	for _, n := range []*int64{&s.DeadMax, &s.MaxPending, &s.InFlight, &s.Burst} {
+	for _, n := range []*int64{&s.DeadMax, &s.HistoryMax, &s.MaxPending, &s.InFlight, &s.Burst} {
 		*n = r.Varint()
 	}
 	s.Rate = math.Float64frombits(r.Uint(8))

@@ -147,8 +147,20 @@ func (p *player) crashed(m *Model) {
 	}
 	slices.SortStableFunc(m.msgs, func(a, b *modelMessage) int { return cmp.Compare(a.ID, b.ID) })
 	m.advance(p.now)
+	p.reexpired(m)
 	clear(m.met)
 	clear(p.swept)
+}
+
+// reexpired adopts what the engine shows of the leases before an expiry: the crash may have
+// lost them.
+func (p *player) reexpired(m *Model) {
+	for _, y := range m.past {
+		got, err := p.e.Get(p.ctx, engine.Ref{Queue: y.Queue, ID: y.ID})
+		if err == nil && got.Ending == engine.Expired && got.Attempt <= y.Attempt {
+			y.Attempt, y.Failures, y.LastError = got.Attempt, got.Failures, got.LastError
+		}
+	}
 }
 
 // undo removes the last failures of x, lapses of lost leases, as far as that makes the others

@@ -87,9 +87,12 @@ func (m *Model) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	}
 	x := m.find(ref, now)
 	s, gone := m.standing(ref, x, now)
+	if gone != nil {
+		ref = engine.Ref{Queue: ref.Queue, ID: gone.id}
+	}
 	if i := m.pastOf(ref, now); i != nil {
 		switch {
-		case gone != nil && gone.id == i.ID:
+		case gone != nil:
 			i.Forgotten = gone.forgotten
 			return *i, nil
 		case s == absent, shownAs[s] == engine.Dead && !i.Ended.Before(x.info(now).Died):

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"net"
 	"net/http"
 	"slices"
 
@@ -36,10 +35,7 @@ func (s *Server) audit(x *exchange, r *http.Request, e *route, err error) {
 	if len(e.pattern) > 4 {
 		line = append(line, "message", named(x.path.Key(), engine.MaxKeyBytes)) // or id
 	}
-	from, _, splitErr := net.SplitHostPort(r.RemoteAddr)
-	if splitErr != nil {
-		from = r.RemoteAddr
-	}
+	from := remoteHost(r)
 	line = append(append(line, x.noted...), "from", from, "result", result)
 	if err != nil {
 		line = append(line, "error", wire.Shown(err).Message)

@@ -29,6 +29,7 @@ type exchange struct {
 	reading bool          // the body is being read; 100 Continue was sent if the client waits for it
 	get     bool          // GET or HEAD: it changes nothing
 	token   *access.Token // of the request; nil: none
+	worker  *worker       // that leases by the request; nil: none
 	noted   []any         // names and values for the audit log
 	failed  bool          // the request failed, and its answer in lines has said so
 	refused bool          // all of the request was forbidden

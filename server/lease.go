@@ -96,7 +96,7 @@ func (s *Server) leaseWaiting(x *exchange, r *http.Request, req wire.LeaseReques
 		}
 		defer s.polls.remove(x.own(req.Poll))
 	}
-	got, set, err = s.leaseFrom(ctx, x, r.Context(), req)
+	got, set, err = s.leaseFrom(ctx, x, r, req)
 	if err != nil && ctx.Err() != nil && r.Context().Err() == nil {
 		return tarry.LeasedMessages{Now: time.Now()}, set, nil
 	}
@@ -109,7 +109,7 @@ func (s *Server) leaseWaiting(x *exchange, r *http.Request, req wire.LeaseReques
 // leaseFrom leases from the named queues, or from those of a set, and returns the set's id, if
 // any. If the poll of a new set fails or its client has gone, the set ends, since no client
 // knows its id.
-func (s *Server) leaseFrom(ctx context.Context, x *exchange, client context.Context, req wire.LeaseRequest) (got tarry.LeasedMessages, id string, err error) {
+func (s *Server) leaseFrom(ctx context.Context, x *exchange, r *http.Request, req wire.LeaseRequest) (got tarry.LeasedMessages, id string, err error) {
 	ask := tarry.LeaseRequest{
 		Max: req.Max, Wait: req.Wait, Room: rooms(req.Room), LeaseOptions: tarry.LeaseOptions{TTR: req.TTR, Remote: true, Worker: req.Worker},
 	}
@@ -124,10 +124,12 @@ func (s *Server) leaseFrom(ctx context.Context, x *exchange, client context.Cont
 		return got, "", err
 	}
 	if n == nil {
+		s.workerAsks(x, r, req.Worker, req.Queues...)
 		ask.Queues = req.Queues
 		got, err = s.c.Lease(ctx, ask)
 		return got, "", err
 	}
+	s.workerPolls(x, r, req.Worker, n)
 	defer func() {
 		if id == "" {
 			s.sets.end(n)
@@ -136,7 +138,7 @@ func (s *Server) leaseFrom(ctx context.Context, x *exchange, client context.Cont
 		}
 	}()
 	got, err = n.Lease(ctx, ask)
-	if req.Set != "" || err == nil || ctx.Err() != nil && client.Err() == nil {
+	if req.Set != "" || err == nil || ctx.Err() != nil && r.Context().Err() == nil {
 		id = n.id
 	}
 	return got, id, err
@@ -156,6 +158,7 @@ func rooms(all []wire.Room) map[string]int {
 // leaseNow asks one queue after another until there are enough messages or bytes. It begins at
 // a random queue, so that a busy one does not starve those after it.
 func (s *Server) leaseNow(x *exchange, r *http.Request, req wire.LeaseRequest) error {
+	s.workerAsks(x, r, req.Worker, req.Queues...)
 	var l wire.Leased
 	queues := make([]*wire.Granted, len(req.Queues)) // those asked so far
 	first, bytes, room := rand.N(len(req.Queues)), 0, rooms(req.Room)
@@ -232,7 +235,8 @@ func (s *Server) handOver(x *exchange, r *http.Request, ls []engine.Lease, write
 		s.release(r, ls)
 		return err
 	}
-	err = r.Context().Err() // check now: after the answer is written, the client may rightly have gone
+	s.workers.gave(x.worker, ls) // before the client can settle them
+	err = r.Context().Err()      // check now: after the answer is written, the client may rightly have gone
 	if err == nil {
 		for i := range ls {
 			ls[i].Info = engine.Info{} // the answer holds it, and writing may take long
@@ -253,6 +257,7 @@ func (s *Server) release(r *http.Request, ls []engine.Lease) {
 	if len(ls) == 0 {
 		return
 	}
+	s.workers.tookBack(ls)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), releaseTimeout)
 	defer cancel()
 	if _, err := s.c.Settle(ctx, engine.Releases(ls)); err != nil {
@@ -290,6 +295,7 @@ func (s *Server) claim(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	s.workerAsks(x, r, req.Worker, ref.Queue)
 	l, err := s.c.Claim(r.Context(), ref, tarry.LeaseOptions{TTR: req.TTR, Remote: true, Worker: req.Worker})
 	if err != nil {
 		return err

@@ -72,12 +72,20 @@ func (s *Server) scanNow(ctx context.Context, late time.Duration) ([]Problem, er
 }
 
 func (s *Server) scan(ctx context.Context, late time.Duration) ([]Problem, error) {
-	l := Scan{Late: late, Now: time.Now(), Trends: s.cfg.Trends}
+	now := time.Now()
+	l := Scan{Late: late, Now: now, Trends: s.cfg.Trends, began: s.workers.began}
+	l.asked, l.allAsked = s.workers.asked(now)
 	found, err := l.ofQueues(ctx, s.c, s.c.AllQueues(ctx))
-	if err != nil && !errors.Is(err, context.Canceled) {
-		if left, ok := s.failureLines.away.Next(); ok {
-			s.cfg.Logger.Error("a scan of all queues failed", "error", err, "not_told", left)
-		}
-	}
+	s.scanFailed(err)
 	return found, err
+}
+
+// scanFailed logs the error of a scan, if any.
+func (s *Server) scanFailed(err error) {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return
+	}
+	if left, ok := s.failureLines.away.Next(); ok {
+		s.cfg.Logger.Error("a scan of all queues failed", "error", err, "not_told", left)
+	}
 }

@@ -72,6 +72,7 @@ func (s *Server) routes() []route {
 		newRoute("POST", "/v1/backup", access.Admin, s.backup, callBackup),
 
 		newRoute("GET", "/v1/problems", access.Read, s.problems, callProblems),
+		newRoute("GET", "/v1/workers", access.Read, s.listWorkers, callWorkers),
 		newRoute("GET", "/v1/info", access.Known, s.info, callInfo),
 		newRoute("GET", "/v1/me", access.Known, s.me, callMe),
 		newRoute("GET", "/healthz", access.Anyone, s.healthz, callHealthz),

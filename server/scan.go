@@ -43,6 +43,10 @@ type Scan struct {
 	Late   time.Duration   // a message that has been ready for so long is late
 	Now    time.Time       // by the clock of the store
 	Trends *trend.Recorder // what happened lately; nil: not known
+
+	began    time.Time       // when the server began to note who asks; zero: it is no server's scan
+	asked    map[string]bool // the queues for which workers asked lately
+	allAsked bool            // no other queue was asked for
 }
 
 // Problems returns the problems of a client's store and then those of queues, the worst
@@ -144,13 +148,24 @@ func (f *finder) backlog(q *tarry.QueueInfo) {
 	switch {
 	case q.Paused:
 		f.add("paused", q.Queue, ready+", and the queue is paused", "tarry resume "+q.Queue+" ends the pause", waits.Seconds())
-	case q.Leased == 0 && !f.worked(q.Queue):
-		f.add("no_worker", q.Queue, ready+", and nobody works on the queue",
+	case q.Leased == 0 && !f.asked[q.Queue] && !f.worked(q.Queue):
+		f.add("no_worker", q.Queue, ready+", and "+f.idle(),
 			"start a worker, or see why those there lease nothing; tarry queue get "+q.Queue+" shows whether a rate or in_flight holds them back", waits.Seconds())
 	default:
 		f.add("late", q.Queue, ready+", with "+many(q.Leased, "lease", "leases")+" held",
 			"add workers or raise their concurrency, unless tarry queue get "+q.Queue+" shows that a rate or in_flight holds them back; if handlers became slow, see to what they call", waits.Seconds())
 	}
+}
+
+// idle says what is known of the workers of a queue without leases.
+func (f *finder) idle() string {
+	switch {
+	case !f.allAsked:
+		return "none is leased"
+	case f.Now.Sub(f.began) < seenWithin:
+		return "no worker has asked this server since it started"
+	}
+	return "no worker has asked this server for " + rounded(seenWithin)
 }
 
 // series returns the recent past of a queue; nil if it is not known.

@@ -33,6 +33,10 @@ type set struct {
 	place  *list.Element // nil: a poll is under way
 	lapse  *time.Timer
 	rests  int // how often it has begun to rest
+
+	queues   []string
+	noted    time.Time // when the queues were last noted as those of the worker below
+	notedFor *worker
 }
 
 const (
@@ -68,7 +72,7 @@ func (s *sets) add(c *tarry.Client, queues []string, owner *access.Token) (*set,
 	if s.byID == nil {
 		s.byID = make(map[string]*set)
 	}
-	n := &set{Leaser: l, id: rand.Text(), owner: owner, weight: weight, held: held}
+	n := &set{Leaser: l, id: rand.Text(), owner: owner, weight: weight, held: held, queues: queues}
 	s.byID[n.id] = n
 	return n, nil
 }

@@ -37,6 +37,7 @@ func (s *Server) settle(x *exchange, r *http.Request) error {
 	for j, g := range got {
 		out[good.At(j)] = g
 	}
+	s.workers.settled(all, out, x.began)
 	return s.answer(x, func(b []byte) []byte {
 		results := wire.BeginResults(b)
 		for i := range out {

@@ -687,7 +687,7 @@ func TestForecast(t *testing.T) {
 	if !value[bool](p, `drawn`) {
 		t.Error("the title tells of other bars than are drawn")
 	}
-	p.sees(".notice", "nobody works on the queue") // moves the chart down
+	p.sees(".notice", "no worker has asked this server since it started") // moves the chart down
 	box := value[[]float64](p, `(r => [r.left, r.top, r.width, r.height])(document.querySelector(".u-over").getBoundingClientRect())`)
 	x := func(share float64) float64 { return box[0] + box[2]*share }
 	p.do(chromedp.DragAndDropXY(x(0.7), box[1]+50, x(0.97), box[1]+50, 5))
@@ -726,7 +726,7 @@ func TestProblems(t *testing.T) {
 	p.sees("#limits-title + .details", "no limit")
 	p.misses("#limits-title + .details", "0s")
 	p.to("#/queues/late")
-	p.sees(".notice", "nobody works on the queue")
+	p.sees(".notice", "no worker has asked this server since it started")
 	if err := w.c.Pause(t.Context(), "late", 0); err != nil {
 		t.Fatal(err)
 	}

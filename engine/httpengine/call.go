@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -108,7 +109,7 @@ func (e *Engine) request(ctx context.Context, c call) *http.Request {
 	req := (&http.Request{
 		Method: c.method, URL: &u, Host: u.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{wire.ExactHeader: exact},
+		Header: http.Header{wire.ExactHeader: exact, "User-Agent": userAgent()},
 	}).WithContext(ctx)
 	if e.token != "" {
 		req.Header["Authorization"] = []string{"Bearer " + e.token}
@@ -123,6 +124,19 @@ func (e *Engine) request(ctx context.Context, c call) *http.Request {
 	}
 	return req
 }
+
+// userAgent names this client: tarry, and the version that the program was built with.
+var userAgent = sync.OnceValue(func() []string {
+	version := "devel"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range append(info.Deps, &info.Main) {
+			if m.Path == "github.com/tarryhq/tarry" && strings.HasPrefix(m.Version, "v") {
+				version = m.Version
+			}
+		}
+	}
+	return []string{"tarry/" + version}
+})
 
 const (
 	// answerMost bounds an answer besides the room for its messages: 10,000 results, or the

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -131,16 +130,12 @@ func trendsOf(ctx context.Context, c *tarry.Client, span, step time.Duration) (a
 	}
 	all = make(map[string]*wire.QueueTrend)
 	for after := ""; ; {
-		answer, err := e.Fetch(ctx, "/v1/trends", wire.TrendsQuery(span, step, after, engine.MaxPage))
+		page, err := fetchJSON[wire.Trends](ctx, e, "/v1/trends", wire.TrendsQuery(span, step, after, engine.MaxPage))
 		if errors.Is(err, tarry.ErrUnsupported) || errors.Is(err, tarry.ErrNotFound) {
 			return nil, false, nil // trends are off, or the server is older
 		}
 		if err != nil {
 			return nil, false, err
-		}
-		var page wire.Trends
-		if err := json.Unmarshal(answer, &page); err != nil {
-			return nil, false, &engine.Error{Op: "read", Err: engine.ErrUnavailable, Hint: "what the server tells of the last minutes makes no sense: " + err.Error()}
 		}
 		for i := range page.Queues {
 			all[page.Queues[i].Queue] = &page.Queues[i]

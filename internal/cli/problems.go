@@ -3,11 +3,9 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/httpengine"
 	"github.com/tarryhq/tarry/internal/wire"
 	"github.com/tarryhq/tarry/server"
@@ -59,13 +57,9 @@ func (f *finder) find(ctx context.Context, c *tarry.Client, rows []*queueRow) er
 		f.Problems = append(f.Problems, found...)
 		return err
 	}
-	answer, err := e.Fetch(ctx, "/v1/problems", wire.ProblemsQuery(f.late))
+	told, err := fetchJSON[wire.Problems](ctx, e, "/v1/problems", wire.ProblemsQuery(f.late))
 	if err != nil {
 		return err
-	}
-	var told wire.Problems
-	if err := json.Unmarshal(answer, &told); err != nil {
-		return &engine.Error{Op: "read", Err: engine.ErrUnavailable, Hint: "what the server tells of problems makes no sense: " + err.Error()}
 	}
 	f.Problems, f.unshown = append(f.Problems, told.Problems...), told.More
 	return nil

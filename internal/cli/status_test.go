@@ -17,7 +17,7 @@ var statusSteps = []step{
 	{args: `push mail now`, stdout: `created .*\n`},
 	{args: `status`, stdout: `tarry .*: ready\nno problems\n1 queue: 1 scheduled, 1 ready, 0 leased, 0 dead\noldest ready: AWAY, of mail\nnext due: AWAY, of mail\n\nQUEUE  SCHEDULED .*\nmail  1  1  0  0  AWAY  AWAY  -\n`},
 	{args: `status --late 0s`, code: exitFailed,
-		stdout: `tarry .*\n! mail: 1 message is due, the oldest for \d+s, and nobody works on the queue\n  start a worker, .*\n1 queue: .*`,
+		stdout: `tarry .*\n! mail: 1 message is due, the oldest for \d+s, (and none is leased|and no worker has asked this server since it started)\n  start a worker, .*\n1 queue: .*`,
 		stderr: `tarry: there is 1 problem \(each is shown with what to do\)\n`},
 	{args: `pause mail`, stdout: `paused .*\n`},
 	{args: `status --late 0s`, code: exitFailed, stdout: `.*\n! mail: 1 message is due, .*, and the queue is paused\n  tarry resume mail ends the pause\n.*until resumed\n`, stderr: `tarry: there is 1 problem .*\n`},

@@ -101,7 +101,7 @@ func TestTopDrawsTheQueues(t *testing.T) {
 	s := shownScreen(100, 24, liveQueue("order.unpaid", 0, 0), late)
 	contains(t, s.text(), "tarry top  live  12:00:00Z  http://127.0.0.1:8277  v1.2.3  http+mem\n",
 		"2 queues: 6 scheduled, 4 ready, 0 leased, 0 dead; 4/s in, 2.50/s out\n",
-		"! mail: 4 messages are due, the oldest for 1m, and nobody works on the queue  start a worker",
+		"! mail: 4 messages are due, the oldest for 1m, and none is leased  start a worker",
 		"QUEUEv                          READY  SCHED LEASED   DEAD    P50    P99   IN/S  OUT/S   NEXT OLDEST",
 		"mail                                4      3      0      0  6.2ms   13ms      2   1.25  1m30s     1m",
 		"order.unpaid                        0      3      0      0      -      -      2   1.25  1m30s      -",

@@ -44,7 +44,8 @@ export interface Message {
   content_type: string;
   last_error: string;
   failures?: Failed[]; // the last ones, oldest first
-  worker?: string; // who has it
+  worker?: string; // who has it, or acked it
+  started?: string; // when the lease began that it has, or was acked with
   body_base64?: string;
   backoff?: string[];
   expire_after?: string;
@@ -208,6 +209,27 @@ export const post = <T>(path: string, body: unknown = {}, signal?: AbortSignal) 
 // at is the path of a queue or of something below it.
 export function at(queue: string, ...below: string[]): string {
   return ["v1/queues", queue, ...below].map((s, i) => (i === 0 ? s : encodeURIComponent(s))).join("/");
+}
+
+// Found is a part of the messages that a search finds.
+export interface Found {
+  messages: Message[];
+  next: string;
+  read: number; // how many were looked at
+}
+
+export interface Worker {
+  name: string;
+  address: string;
+  queues: string[];
+  more_queues: boolean;
+  leased: number;
+  handled: number;
+  failed: number;
+  since: string | null;
+  seen: string | null;
+  version: string;
+  elsewhere: boolean;
 }
 
 export interface Page {

@@ -4,15 +4,17 @@ import { reached, say } from "./api";
 import { About } from "./about";
 import { DeadLetters } from "./dead";
 import { Dialogs } from "./dialog";
+import { Find } from "./find";
 import { Help, helpShown, Keys } from "./keys";
 import { MessagePage } from "./message";
 import { Overview } from "./overview";
 import { QueuePage } from "./queue";
-import { route, toDead, toQueues } from "./route";
-import { begin, info, logIn, logOut, needsLogin, standing } from "./session";
+import { go, route, toDead, toFind, toQueues, toWorkers } from "./route";
+import { begin, can, info, logIn, logOut, needsLogin, standing } from "./session";
 import { trouble } from "./store";
 import { clock, zone } from "./time";
 import { Works } from "./work";
+import { Workers } from "./workers";
 
 export function App() {
   const [error, setError] = useState<unknown>(null);
@@ -54,7 +56,7 @@ function Head() {
   const s = standing.value!;
   const state = !reached.value || trouble.value ? "off" : "live";
   return (
-    <header class="top">
+    <header class={`top ${page === "queues" || page === "find" ? "searches" : ""}`}>
       <a class="brand" href={toQueues()} aria-label="tarry, all queues">
         <svg viewBox="0 0 32 32" width="20" height="20" aria-hidden="true">
           <rect x="4" y="5" width="5" height="22" rx="2.5" />
@@ -66,8 +68,10 @@ function Head() {
       <nav aria-label="Pages">
         <a href={toQueues()} aria-current={page === "queues" || page === "queue" || page === "message" ? "page" : undefined}>Queues</a>
         <a href={toDead()} aria-current={page === "dead" ? "page" : undefined}>Dead letters</a>
+        <a href={toWorkers()} aria-current={page === "workers" ? "page" : undefined}>Workers</a>
         <a href="#/about" aria-current={page === "about" ? "page" : undefined}>About</a>
       </nav>
+      {can("list") && <SearchBox />}
       <div class="tools">
         <span class={`live ${state}`} title={state === "live" ? "This page is up to date" : say(trouble.value ?? "the server does not answer")}>
           <i aria-hidden="true" />
@@ -93,13 +97,31 @@ function Head() {
   );
 }
 
+function SearchBox() {
+  const text = route.value.page === "find" ? route.value.query.get("q") ?? "" : "";
+  const submit = (e: Event) => {
+    e.preventDefault();
+    const wanted = String(new FormData(e.currentTarget as HTMLFormElement).get("search") ?? "").trim();
+    if (wanted) go(toFind(wanted));
+  };
+  return (
+    <form class="find" role="search" aria-label="All queues" onSubmit={submit}>
+      <label>
+        <span class="offscreen">Search all queues by key, key* or header:value</span>
+        <input key={text} type="search" name="search" defaultValue={text} placeholder="Key, key* or header:value" spellcheck={false} />
+      </label>
+      <kbd aria-hidden="true">s</kbd>
+    </form>
+  );
+}
+
 function Page() {
   const r = route.value;
   const main = useRef<HTMLElement>(null);
   const first = useRef(true);
   const where = `${r.page}/${r.queue}/${r.id}`;
   useEffect(() => {
-    const name = { queues: "Queues", queue: r.queue, message: `${r.id} in ${r.queue}`, dead: "Dead letters", about: "About" }[r.page];
+    const name = { queues: "Queues", queue: r.queue, message: `${r.id} in ${r.queue}`, dead: "Dead letters", workers: "Workers", find: "Search", about: "About" }[r.page];
     document.title = `${name} · tarry`;
     if (!first.current) {
       scrollTo(0, 0);
@@ -113,6 +135,8 @@ function Page() {
       {r.page === "queue" && <QueuePage key={r.queue} queue={r.queue} />}
       {r.page === "message" && <MessagePage key={where} queue={r.queue} id={r.id} />}
       {r.page === "dead" && <DeadLetters />}
+      {r.page === "workers" && <Workers />}
+      {r.page === "find" && <Find />}
       {r.page === "about" && <About />}
     </main>
   );

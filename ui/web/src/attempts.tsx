@@ -1,6 +1,7 @@
 // The attempts of a message: its worker, the last failures, and the backoff still to come.
 import type { Failed, Message } from "./api";
 import { Foreign, When } from "./parts";
+import { toWorkers } from "./route";
 import { many, visible } from "./text";
 import { parseDuration, span } from "./time";
 
@@ -56,7 +57,10 @@ export function Attempts({ m }: { m: Message }) {
       )}
       {m.worker && (
         <p>
-          Handled now by <Foreign class="mono" text={m.worker} />
+          Handled {m.state === "leased" && "now "}by{" "}
+          <a href={toWorkers(m.worker)}>
+            <Foreign class="mono" text={m.worker} />
+          </a>
         </p>
       )}
       {m.failures ? (

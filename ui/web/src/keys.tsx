@@ -1,14 +1,16 @@
 // Keyboard shortcuts.
 import { signal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { go, route, toDead, toQueue, toQueues } from "./route";
+import { go, route, toDead, toQueue, toQueues, toWorkers } from "./route";
 
 export const helpShown = signal(false);
 
 const known: [string, string][] = [
   ["/", "Find: filter queues, or find a message by key or id"],
+  ["s", "Search all queues"],
   ["g then q", "All queues"],
   ["g then d", "Dead letters"],
+  ["g then w", "Workers"],
   ["j, k", "Next and previous row"],
   ["Enter", "Open the row"],
   ["x", "Choose the row"],
@@ -42,8 +44,9 @@ function onKey(e: KeyboardEvent): void {
   last = e.key;
   const press = (name: string) => document.querySelector<HTMLElement>(`.tools button[title*="${name}"]`)?.click();
   switch (both) {
-    case "/": {
-      const find = document.querySelector<HTMLInputElement>("main input[type=search]");
+    case "/":
+    case "s": {
+      const find = document.querySelector<HTMLInputElement>(`${both === "s" ? ".top" : "main"} input[type=search]`);
       if (!find) return;
       find.focus();
       find.select();
@@ -54,6 +57,9 @@ function onKey(e: KeyboardEvent): void {
       break;
     case "gd":
       go(toDead());
+      break;
+    case "gw":
+      go(toWorkers());
       break;
     case "j":
       step(1);

@@ -1,29 +1,21 @@
 // The messages of a queue in one state.
-import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { at, Failure, get, list, type ListQuery, type Message, type State } from "./api";
 import { preview } from "./body";
 import { choices } from "./bulk";
 import type { Grouped } from "./dead";
-import { Empty, Foreign, Trouble, When } from "./parts";
+import { Empty, Foreign, Trouble } from "./parts";
 import { useReading } from "./reading";
-import { amend, go, route, toMessage } from "./route";
+import { amend, go, route, toFind } from "./route";
 import { can } from "./session";
+import { Rows, toIt, type Row } from "./rows";
 import { changes } from "./store";
-import { count, many, visible } from "./text";
+import { count, many } from "./text";
 import { fromInput, toInput } from "./time";
 import { busy } from "./work";
 
 const pageSize = 50;
 const bodiesRoom = 1 << 20; // once a list has read as many bytes of bodies, it reads the rest without
-const times: Record<State, string> = { scheduled: "Due", ready: "Due", leased: "Lease ends", dead: "Died", finished: "Ended" };
-
-// Row is a message of a list, with the beginning of its body in place of the body.
-type Row = Message & { body?: string };
-
-// timeOf is the time by which the messages of a state are ordered.
-const timeOf = (m: Message) => (m.state === "leased" ? m.lease_expires : m.state === "dead" ? m.died : m.due);
-
 // read reads the first messages of a list, and whether there are more: of a state, or of those the
 // messages that died of one error.
 async function read(queue: string, q: ListQuery, error: string | null, wanted: number, stop: AbortSignal): Promise<[Row[], boolean]> {
@@ -101,7 +93,7 @@ export function Messages({ queue, state, total }: { queue: string; state: State;
         <Empty title={chosen ? `No ${state} messages ${died !== null ? "of this error" : "in this span"}.` : `No ${state} messages.`}>{!chosen && hints[state]}</Empty>
       ) : (
         <>
-          <Rows rows={rows} state={state} picks={picks} picked={picked} pick={setPicked} />
+          <Rows rows={rows} of={state} picking={picks ? { picked, pick: setPicked } : undefined} />
           <p class="after">
             <span class="muted">{more || chosen ? `${many(rows.length, "message")} shown` : many(rows.length, "message")}{more && !chosen && ` of ${count(total)}`}</span>
             {more && <button onClick={() => setWanted(wanted + (wanted < 500 ? 100 : 500))}>Show more</button>}
@@ -146,12 +138,13 @@ function Filter({ queue, from, to, order, state }: { queue: string; from: string
     e.preventDefault();
     const what = String(new FormData(e.currentTarget as HTMLFormElement).get("find") ?? "").trim();
     if (what === "") return;
+    if (what.endsWith("*")) return go(toFind(what));
     setWrong("");
     for (const path of [can("keys") && what !== "." && what !== ".." ? at(queue, "keys", what) : "", /^[1-9][0-9]{0,19}$/.test(what) ? at(queue, "messages", what) : ""]) {
       if (path === "") continue;
       try {
         const m = await get<Message>(path);
-        return go(toMessage(queue, m.state === "finished" ? `key:${m.key}` : m.id));
+        return go(toIt(m));
       } catch (err) {
         if (!(err instanceof Failure && (err.status === 404 || err.status === 400))) return setWrong((err as Error).message);
       }
@@ -202,108 +195,5 @@ function Filter({ queue, from, to, order, state }: { queue: string; from: string
         </button>
       )}
     </div>
-  );
-}
-
-interface Listed {
-  rows: Row[];
-  state: State;
-  picks: boolean; // rows can be chosen
-  picked: Set<string>;
-  pick: (change: (picked: Set<string>) => Set<string>) => void;
-}
-
-function Rows({ rows, state, picks, picked, pick }: Listed) {
-  // A column that says the same in every row is left out.
-  const differs = (of: (m: Row) => unknown) => rows.some((m) => of(m) !== of(rows[0]!));
-  const dead = state === "dead";
-  const worker = (m: Row) => m.worker || (dead && m.failures?.at(-1)?.worker) || "";
-  const columns: [string, string, (m: Row) => ComponentChildren][] = [["Key", "key", (m) => <Name m={m} />]];
-  if (rows.some((m) => m.body)) columns.push(["Body", "body wide mono", (m) => <Foreign text={m.body ?? ""} />]);
-  columns.push([times[state], "", (m) => <When t={timeOf(m)} />]);
-  if (rows.some(worker)) columns.push(["Worker", "worker mono", (m) => <Foreign text={worker(m) || "–"} />]);
-  if (differs((m) => `${m.attempt}/${m.max_attempts}`)) columns.push(["Attempt", "num wide", (m) => <>{m.attempt}<span class="faint">/{m.max_attempts}</span></>]);
-  if (differs((m) => m.priority)) columns.push(["Priority", "num wide", (m) => m.priority]);
-  columns.push(dead ? ["Last error", "error", (m) => <Foreign text={m.last_error || "–"} />] : ["Pushed", "error wide", (m) => <Pushed m={m} />]);
-  const chosen = rows.filter((m) => picked.has(m.id)).length;
-  const all = chosen === rows.length;
-  return (
-    <div class="scroll">
-      <table class="messages">
-        <thead>
-          <tr>
-            {picks && (
-              <th class="pick">
-                <Pick label="All messages shown" on={all} some={chosen > 0 && !all} flip={() => pick(() => new Set(all ? [] : rows.map((m) => m.id)))} />
-              </th>
-            )}
-            {columns.map(([name, kind]) => (
-              <th key={name} class={kind}>
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((m) => (
-            <tr key={m.id} data-row onClick={(e) => !(e.target as HTMLElement).closest("a, .pick") && getSelection()?.isCollapsed && go(toMessage(m.queue, m.id))}>
-              {picks && (
-                <td class="pick">
-                  <Pick label={m.key || m.id} on={picked.has(m.id)} flip={() => pick((was) => flipped(was, m.id))} />
-                </td>
-              )}
-              {columns.map(([name, kind, show]) => (
-                <td key={name} class={kind}>
-                  {show(m)}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
-}
-
-function flipped(all: Set<string>, id: string): Set<string> {
-  const next = new Set(all);
-  if (!next.delete(id)) next.add(id);
-  return next;
-}
-
-function Pick({ label, on, some = false, flip }: { label: string; on: boolean; some?: boolean; flip: () => void }) {
-  return (
-    <label>
-      <span class="offscreen">Choose {visible(label)}</span>
-      <input type="checkbox" checked={on} indeterminate={some} onChange={flip} />
-    </label>
-  );
-}
-
-// Name is the key of a message, or its id, on narrow pages with the body below it.
-function Name({ m }: { m: Row }) {
-  return (
-    <>
-      <a href={toMessage(m.queue, m.id)}>{m.key ? <Foreign text={m.key} /> : <span class="mono">{m.id}</span>}</a>
-      {m.body && (
-        <small class="narrow mono muted">
-          <Foreign text={m.body} />
-        </small>
-      )}
-    </>
-  );
-}
-
-function Pushed({ m }: { m: Row }) {
-  return (
-    <>
-      <When t={m.created} />
-      {m.last_error && (
-        <span class="bad" title={m.last_error.slice(0, 600)}>
-          {" "}
-          failed before
-        </span>
-      )}
-    </>
   );
 }

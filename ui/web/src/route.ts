@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 
 export interface Route {
-  page: "queues" | "queue" | "message" | "dead" | "about";
+  page: "queues" | "queue" | "message" | "dead" | "workers" | "find" | "about";
   queue: string;
   id: string;
   query: URLSearchParams;
@@ -25,7 +25,7 @@ function read(): Route {
       route.id = parts[3];
       route.page = "message";
     }
-  } else if (parts[0] === "dead" || parts[0] === "about") {
+  } else if (parts[0] === "dead" || parts[0] === "workers" || parts[0] === "find" || parts[0] === "about") {
     route.page = parts[0];
   }
   return route;
@@ -39,6 +39,9 @@ export const toQueues = () => "#/";
 export const toQueue = (queue: string, query = "") => `#/queues/${enc(queue)}${query && "?" + query}`;
 export const toMessage = (queue: string, id: string) => `#/queues/${enc(queue)}/messages/${enc(id)}`;
 export const toDead = (queue = "") => `#/dead${queue && "?queue=" + enc(queue)}`;
+
+export const toWorkers = (find = "") => `#/workers${find && "?find=" + enc(find)}`;
+export const toFind = (text: string) => `#/find?q=${enc(text)}`;
 
 export function go(to: string): void {
   location.hash = to;

@@ -6,6 +6,7 @@ import { queues, refresh, touch } from "./store";
 import { count, many, visible } from "./text";
 import { exact, fromInput, inDays, toInput } from "./time";
 import { go, toMessage, toQueue } from "./route";
+import { can } from "./session";
 import { grace, later } from "./work";
 
 const text = (v: FormData, name: string) => String(v.get(name) ?? "").trim();
@@ -197,12 +198,16 @@ const fields: [string, string, string][] = [
   ["remember", "Remember keys for", "not at all"],
   ["dead_keep", "Keep dead for", "forever"],
   ["dead_max", "Max. dead letters", "no limit"],
+  ["history", "Keep finished for", "as the store says"],
+  ["history_max", "Max. finished", "as the store says"],
   ["max_pending", "Max. live messages", "no limit"],
   ["in_flight", "Max. leased at once", "no limit"],
   ["rate", "Leases per second", "no limit"],
   ["burst", "Burst", "rate in 100ms"],
 ];
-const numbers = new Set(["max_attempts", "priority", "dead_max", "max_pending", "in_flight", "rate", "burst"]);
+const numbers = new Set(["max_attempts", "priority", "dead_max", "history_max", "max_pending", "in_flight", "rate", "burst"]);
+
+const known = ([name]: [string, string, string]) => can("history") || !name.startsWith("history");
 
 export async function settings(queue: string, mayWrite: boolean): Promise<void> {
   const now = await get<Settings>(at(queue, "settings"));
@@ -217,7 +222,7 @@ export async function settings(queue: string, mayWrite: boolean): Promise<void> 
     ),
     fields: (
       <div class="settings">
-        {fields.map(([name, label, unset]) => {
+        {fields.filter(known).map(([name, label, unset]) => {
           const v = now.settings[name];
           return (
             <label key={name}>
@@ -232,7 +237,7 @@ export async function settings(queue: string, mayWrite: boolean): Promise<void> 
     act: async (v) => {
       if (!mayWrite) return;
       const next: Record<string, unknown> = {};
-      for (const [name] of fields) {
+      for (const [name] of fields.filter(known)) {
         const value = text(v, name);
         if (value === "") continue;
         next[name] = name === "backoff" ? value.split(/[\s,]+/) : numbers.has(name) ? Number(value) : value;

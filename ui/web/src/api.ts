@@ -9,7 +9,8 @@ export interface Queue {
   ready: number;
   leased: number;
   dead: number;
-  finished: number;
+  finished: number; // keys that are remembered
+  history?: number; // finished messages that are listed
   next_due: string | null;
   oldest_ready: string | null;
   paused: boolean;
@@ -239,6 +240,7 @@ export interface Page {
 
 export interface ListQuery {
   state: State;
+  ending?: string;
   from?: string;
   to?: string;
   order?: "asc" | "desc";

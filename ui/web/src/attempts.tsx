@@ -38,16 +38,18 @@ export function Failures({ all }: { all: Failed[] }) {
 }
 
 export function Attempts({ m }: { m: Message }) {
-  const delays = toCome(m);
+  const ended = m.state === "dead" || m.state === "finished";
+  const delays = ended ? [] : toCome(m);
   const left = m.max_attempts - m.attempt;
   return (
     <section aria-labelledby="attempts-title">
       <h2 id="attempts-title">Attempts</h2>
       <p>
-        <strong class="large">{m.attempt}</strong> of {m.max_attempts}
-        <span class="muted">{m.state === "dead" ? "" : left > 0 ? `, ${many(left, "is", "are")} left` : ", this is the last"}</span>
+        <strong class="large">{m.attempt}</strong>
+        {m.max_attempts > 0 && ` of ${m.max_attempts}`}
+        <span class="muted">{ended ? "" : left > 0 ? `, ${many(left, "is", "are")} left` : ", this is the last"}</span>
       </p>
-      <meter class="offscreen" aria-label="Attempts used" min={0} max={m.max_attempts} value={m.attempt} />
+      {m.max_attempts > 0 && <meter class="offscreen" aria-label="Attempts used" min={0} max={m.max_attempts} value={m.attempt} />}
       {m.max_attempts <= 40 && (
         <div class="pips" aria-hidden="true">
           {Array.from({ length: m.max_attempts }, (_, i) => (
@@ -69,7 +71,7 @@ export function Attempts({ m }: { m: Message }) {
           <Failures all={m.failures} />
         </>
       ) : (
-        m.last_error !== "" && (
+        m.last_error && (
           <>
             <h3>Last error</h3>
             <pre class="error" tabIndex={0}>
@@ -78,7 +80,7 @@ export function Attempts({ m }: { m: Message }) {
           </>
         )
       )}
-      {m.state !== "dead" && delays.length > 0 && (
+      {delays.length > 0 && (
         <>
           <h3>Backoff still to come</h3>
           <p class="backoff">

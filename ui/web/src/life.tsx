@@ -9,15 +9,24 @@ const lapsed = "lease lapsed";
 
 type Step = { name: string; at?: string | null; note?: ComponentChildren; is: "past" | "now" | "next" | "bad" };
 
+// past is the way of a finished message. One that ended early was not due before.
+function past(m: Message): Step[] {
+  const failed = m.attempt - (m.ending === "acked" ? 1 : 0);
+  const early = Date.parse(m.ended!) < Date.parse(m.due);
+  const all: (Step | false | undefined | "")[] = [
+    m.created && { name: "Pushed", at: m.created, is: "past" },
+    failed > 0 && { name: "Failed", is: "bad", note: many(failed, "attempt") },
+    !early && { name: "Due", at: m.due, is: "past" },
+    m.started && { name: "Leased", at: m.started, is: "past" },
+    { name: m.ending === "acked" ? "Handled" : m.ending === "cancelled" ? "Cancelled" : "Expired", at: m.ended, is: "now", note: early && <>it was due <When t={m.due} /></> },
+    m.forgotten && { name: "Forgotten", at: m.forgotten, is: "next", note: "then its key is free" },
+  ];
+  return all.filter((s) => !!s);
+}
+
 function steps(m: Message, gone: boolean): Step[] {
   const { state, attempt } = m;
-  if (state === "finished") {
-    return [
-      { name: "Due", at: m.due, is: "past" },
-      { name: m.ending === "acked" ? "Handled" : m.ending === "cancelled" ? "Cancelled" : "Expired", at: m.ended, is: "now" },
-      { name: "Forgotten", at: m.forgotten, is: "next", note: "then its key is free" },
-    ];
-  }
+  if (state === "finished") return past(m);
   const all: Step[] = [{ name: "Pushed", at: m.created, is: "past" }];
   const failed = state === "leased" ? attempt - 1 : attempt;
   const failure: Step[] = failed > 0 && state !== "dead" ? [{ name: "Failed", is: "bad", note: many(failed, "attempt") }] : [];

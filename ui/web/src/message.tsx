@@ -8,6 +8,7 @@ import { Life } from "./life";
 import { Badge, Copy, Empty, Foreign, Trouble, When } from "./parts";
 import { useReading } from "./reading";
 import { toQueue, toQueues } from "./route";
+import { stateOf } from "./rows";
 import { can, may } from "./session";
 import { changes } from "./store";
 import { bytes, count } from "./text";
@@ -37,7 +38,7 @@ export function MessagePage({ queue, id }: { queue: string; id: string }) {
     <nav class="crumbs" aria-label="Where">
       <a href={toQueues()}>Queues</a>
       <span aria-hidden="true"> / </span>
-      <a href={toQueue(queue, m && m.state !== "scheduled" && m.state !== "finished" ? `state=${m.state}` : "")}>
+      <a href={toQueue(queue, m && m.state !== "scheduled" ? `state=${m.state}` : "")}>
         <Foreign text={queue} />
       </a>
     </nav>
@@ -55,30 +56,33 @@ export function MessagePage({ queue, id }: { queue: string; id: string }) {
         )}
       </>
     );
-  const state = gone ? "gone" : m.state;
   return (
     <>
       {crumbs}
       <div class="title">
         <h1 class="message-name">{m.key ? <Foreign text={m.key} /> : `Message ${m.id}`}</h1>
-        <Badge kind={state} />
+        <Badge kind={gone ? "gone" : stateOf(m)} />
         {!gone && <Actions m={m} />}
       </div>
       <Trouble error={error} />
       {gone && <p class="notice">It is no longer in the queue: it was handled or cancelled, or it expired. Below is its last known state.</p>}
       <Life m={m} gone={gone} />
-      {m.state !== "finished" && (
-        <div class="columns">
-          <div>
-            <Body m={m} />
-            <Headers m={m} />
-          </div>
-          <div>
-            <Attempts m={m} />
-            <Details m={m} />
-          </div>
+      <div class="columns">
+        <div>
+          {m.state === "finished" ? (
+            <Ended m={m} />
+          ) : (
+            <>
+              <Body m={m} />
+              <Headers m={m} />
+            </>
+          )}
         </div>
-      )}
+        <div>
+          {m.created && <Attempts m={m} />}
+          {m.state !== "finished" && <Details m={m} />}
+        </div>
+      </div>
     </>
   );
 }
@@ -166,8 +170,23 @@ function Headers({ m }: { m: Message }) {
   );
 }
 
+// Ended is what is known of a finished message. Its body is not kept.
+function Ended({ m }: { m: Message }) {
+  const rows: Rows = [
+    ["Id", <span class="mono">{m.id}</span>],
+    ["Key", m.key ? <Foreign class="mono" text={m.key} /> : <span class="faint">none</span>],
+  ];
+  if (m.created) rows.push(["Pushed", <When t={m.created} />]);
+  rows.push(["Due", <When t={m.due} />]);
+  if (m.started) rows.push(["Leased", <When t={m.started} />], ["Late by", span(Math.max(0, Date.parse(m.started) - Date.parse(m.due)))]);
+  rows.push(["Ended", <When t={m.ended} />]);
+  if (m.started) rows.push(["Ran for", span(Date.parse(m.ended!) - Date.parse(m.started))]);
+  if (m.forgotten) rows.push(["Key remembered until", <When t={m.forgotten} />]);
+  return <List rows={rows} />;
+}
+
 function Details({ m }: { m: Message }) {
-  const rows: [string, preact.ComponentChildren][] = [
+  const rows: Rows = [
     ["Id", <span class="mono">{m.id}</span>],
     ["Key", m.key ? <Foreign class="mono" text={m.key} /> : <span class="faint">none</span>],
     ["Priority", count(m.priority)],
@@ -178,6 +197,12 @@ function Details({ m }: { m: Message }) {
   if (m.expires) rows.push(["Expires", <When t={m.expires} />]);
   if (m.remember) rows.push(["Key remembered for", span(parseDuration(m.remember))]);
   rows.push(["Body", bytes(unpack(m).length)]);
+  return <List rows={rows} />;
+}
+
+type Rows = [string, preact.ComponentChildren][];
+
+function List({ rows }: { rows: Rows }) {
   return (
     <section aria-labelledby="details-title">
       <h2 id="details-title">Details</h2>

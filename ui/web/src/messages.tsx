@@ -4,7 +4,7 @@ import { at, Failure, get, list, type ListQuery, type Message, type State } from
 import { preview } from "./body";
 import { choices } from "./bulk";
 import type { Grouped } from "./dead";
-import { Empty, Foreign, Trouble } from "./parts";
+import { Empty, Foreign, Segments, Trouble } from "./parts";
 import { useReading } from "./reading";
 import { amend, go, route, toFind } from "./route";
 import { can } from "./session";
@@ -47,7 +47,8 @@ export function Messages({ queue, state, total }: { queue: string; state: State;
   const query = route.value.query;
   const from = query.get("from") ?? "";
   const to = query.get("to") ?? "";
-  const order = query.get("order") === "desc" ? "desc" : "asc";
+  const order = (query.get("order") ?? (state === "finished" ? "desc" : "asc")) === "desc" ? "desc" : "asc";
+  const ending = query.get("ending") ?? "";
   const died = query.get("error");
   const [rows, setRows] = useState<Row[] | null>(null);
   const [more, setMore] = useState(false);
@@ -56,7 +57,7 @@ export function Messages({ queue, state, total }: { queue: string; state: State;
   const [picked, setPicked] = useState<Set<string>>(new Set());
   const picks = choices(queue, state).length > 0 && !busy(queue);
   const change = changes(queue).value;
-  const kind = `${state} ${from} ${to} ${order} ${died}`;
+  const kind = `${state} ${from} ${to} ${order} ${died} ${ending}`;
   useEffect(() => {
     setRows(null);
     setWanted(pageSize);
@@ -64,7 +65,7 @@ export function Messages({ queue, state, total }: { queue: string; state: State;
   }, [kind]);
   useReading(`${queue} ${kind} ${wanted}`, change, 400, async (stop) => {
     try {
-      const [all, more] = await read(queue, { state, from, to, order: order === "desc" ? "desc" : undefined }, died, wanted, stop);
+      const [all, more] = await read(queue, { state, ending, from, to, order: order === "desc" ? "desc" : undefined }, died, wanted, stop);
       setRows(all);
       setMore(more);
       setError(null);
@@ -72,10 +73,11 @@ export function Messages({ queue, state, total }: { queue: string; state: State;
       if (!stop.aborted) setError(err);
     }
   });
-  const chosen = from !== "" || to !== "" || died !== null;
+  const chosen = from !== "" || to !== "" || died !== null || ending !== "";
   return (
     <div id="panel" role="tabpanel" aria-labelledby={`tab-${state}`}>
       <Filter queue={queue} from={from} to={to} order={order} state={state} />
+      {state === "finished" && <Segments label="Outcome" value={ending} of={endings} onPick={(e) => amend({ ending: e })} />}
       {died !== null && (
         <p class="bar">
           <span>
@@ -90,7 +92,7 @@ export function Messages({ queue, state, total }: { queue: string; state: State;
       {rows === null ? (
         !error && <p class="muted pad">Loading…</p>
       ) : rows.length === 0 ? (
-        <Empty title={chosen ? `No ${state} messages ${died !== null ? "of this error" : "in this span"}.` : `No ${state} messages.`}>{!chosen && hints[state]}</Empty>
+        <Empty title={chosen ? `No ${state} messages ${died !== null ? "of this error" : ending ? "with this outcome" : "in this span"}.` : `No ${state} messages.`}>{!chosen && hints[state]}</Empty>
       ) : (
         <>
           <Rows rows={rows} of={state} picking={picks ? { picked, pick: setPicked } : undefined} />
@@ -128,8 +130,15 @@ const hints: Record<State, string> = {
   ready: "Due messages wait here until a worker leases them. None waits: all is well.",
   leased: "Messages that workers are handling appear here.",
   dead: "Messages that used up their attempts, or were buried, appear here.",
-  finished: "",
+  finished: "Messages that were handled or cancelled, or expired, appear here for as long as the settings say.",
 };
+
+const endings = [
+  ["", "All"],
+  ["acked", "Handled"],
+  ["cancelled", "Cancelled"],
+  ["expired", "Expired"],
+] as const;
 
 function Filter({ queue, from, to, order, state }: { queue: string; from: string; to: string; order: string; state: State }) {
   const [wrong, setWrong] = useState("");
@@ -151,6 +160,7 @@ function Filter({ queue, from, to, order, state }: { queue: string; from: string
     }
     setWrong("No message has this key or id.");
   };
+  const past = state === "dead" || state === "finished";
   const bound = (name: string, text: string) => {
     const t = fromInput(text);
     amend({ [name]: isNaN(t) ? "" : new Date(t).toISOString() });
@@ -190,8 +200,8 @@ function Filter({ queue, from, to, order, state }: { queue: string; from: string
         </>
       )}
       {can("range") && (
-        <button class="quiet" onClick={() => amend({ order: order === "asc" ? "desc" : "" })} title="The other end first">
-          {order === "asc" ? (state === "dead" ? "Oldest first" : "Soonest first") : state === "dead" ? "Newest first" : "Latest first"}
+        <button class="quiet" onClick={() => amend({ order: order === "asc" ? "desc" : "asc" })} title="The other end first">
+          {order === "asc" ? (past ? "Oldest first" : "Soonest first") : past ? "Newest first" : "Latest first"}
         </button>
       )}
     </div>

@@ -1,6 +1,6 @@
 // One queue: its forecast, lateness and messages.
 import { useEffect, useState } from "preact/hooks";
-import type { State } from "./api";
+import type { Queue, State } from "./api";
 import * as actions from "./actions";
 import { act } from "./dialog";
 import { Forecast } from "./forecast";
@@ -18,7 +18,11 @@ const tabs: [State, string][] = [
   ["ready", "Ready"],
   ["leased", "Leased"],
   ["dead", "Dead"],
+  ["finished", "Finished"],
 ];
+
+// held is how many messages of a queue a state lists.
+const held = (q: Queue, s: State) => (s === "finished" ? q.history ?? 0 : q[s]);
 
 export function QueuePage({ queue }: { queue: string }) {
   void version.value;
@@ -89,15 +93,15 @@ export function QueuePage({ queue }: { queue: string }) {
           <Tabs
             label="States"
             value={state}
-            of={tabs.map(([s, name]) => [
+            of={tabs.filter(([s]) => s !== "finished" || can("history")).map(([s, name]) => [
               s,
               <>
-                {name} <small>{short(q[s as "scheduled"])}</small>
+                {name} <small>{short(held(q, s))}</small>
               </>,
             ])}
-            onPick={(s) => amend({ state: s === "scheduled" ? "" : s, from: "", to: "", order: "", error: "" })}
+            onPick={(s) => amend({ state: s === "scheduled" ? "" : s, from: "", to: "", order: "", error: "", ending: "" })}
           />
-          <Messages key={state} queue={queue} state={state} total={q[state as "scheduled"]} />
+          <Messages key={state} queue={queue} state={state} total={held(q, state)} />
         </section>
       )}
     </>

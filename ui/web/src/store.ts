@@ -31,7 +31,7 @@ function bump(queue: string): void {
   if (s) s.value = (s.value ?? 0) + 1;
 }
 
-const holds = ["scheduled", "ready", "leased", "dead", "finished", "next_due", "oldest_ready", "paused", "paused_until", "changes"] as const;
+const holds = ["scheduled", "ready", "leased", "dead", "finished", "history", "next_due", "oldest_ready", "paused", "paused_until", "changes"] as const;
 
 // take stores the state of a queue; asked is when a read of it was sent, if it was read.
 function take(all: Queue[], asked?: number): void {

@@ -40,7 +40,7 @@ async function read(queue: string, q: ListQuery, error: string | null, wanted: n
     if (among) room = 0; // the others are in between
     after = p.next;
   } while (after !== "" && all.length < wanted);
-  return [all, after !== ""];
+  return [all.slice(0, wanted), after !== "" || all.length > wanted];
 }
 
 export function Messages({ queue, state, total }: { queue: string; state: State; total: number }) {
@@ -118,8 +118,8 @@ function Chosen({ queue, state, chosen, done }: { queue: string; state: State; c
           {c.name}
         </button>
       ))}
-      <button class="quiet" onClick={done}>
-        None
+      <button class="quiet" aria-label="Choose none" title="Choose none" onClick={done}>
+        ✕
       </button>
     </div>
   );

@@ -15,8 +15,9 @@ import (
 // defaultPage is the default length of a page.
 const defaultPage = 100
 
-// Get looks a message up. By key it returns the live message, else the remembered finished
-// one, else the newest dead one; by id, any message that is not finished. Else ErrNotFound.
+// Get looks a message up. By key it returns the live message, else the one whose key is
+// remembered, else that which died or finished last and is listed; by id, any message that
+// is live or listed. Else ErrNotFound.
 func (c *Client) Get(ctx context.Context, ref Ref) (Info, error) {
 	const op = "get"
 	if err := c.beginRef(ctx, op, ref, c.caps.Get); err != nil {
@@ -27,8 +28,8 @@ func (c *Client) Get(ctx context.Context, ref Ref) (Info, error) {
 }
 
 // ListPage returns one page of a queue's messages in one state. Scheduled and ready messages
-// are ordered by due time, leased ones by deadline, dead ones by time of death. A message
-// that does not change meanwhile is on exactly one page. Limit is at most 1000; 0 means 100.
+// are ordered by due time, leased ones by deadline, dead ones by time of death, finished ones
+// by when they ended. A message that does not change meanwhile is on exactly one page. Limit is at most 1000; 0 means 100.
 func (c *Client) ListPage(ctx context.Context, q ListQuery) (Page, error) {
 	const op = "list"
 	if err := c.begin(ctx, op, q.Queue); err != nil {
@@ -64,10 +65,11 @@ func (c *Client) List(ctx context.Context, queue string, state State) iter.Seq2[
 //	tarry.Filter{Queue: "order.unpaid", From: yesterday, Error: "timeout"}
 type Filter struct {
 	Queue  string
-	States []State // empty: all that the call works on
+	States []State // empty: all that the call works on, but finished ones
 
 	// From and To bound the time by which a state is ordered: due for scheduled and ready
-	// messages, deadline for leased ones, death for dead ones. To itself is excluded.
+	// messages, deadline for leased ones, death for dead ones, end for finished ones. To
+	// itself is excluded.
 	From, To time.Time
 
 	Error     string           // text that LastError contains
@@ -88,12 +90,16 @@ func (f *Filter) choosesAll() bool {
 const sweepPage = 500
 
 // ListWhere yields the messages that a filter chooses: the scheduled ones, then the ready,
-// the leased and the dead, each state in the order of ListPage. A message that changes its
-// state meanwhile may appear twice, or not at all. ListWhere stops after the first error.
+// the leased, the dead, and if asked for the finished, each state in the order of ListPage. A
+// message that changes its state meanwhile may appear twice, or not at all. ListWhere stops
+// after the first error.
 // ErrUnsupported when the filter has bounds or Newest and the engine has no ranges.
 func (c *Client) ListWhere(ctx context.Context, f Filter) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		err := f.check("list", Scheduled, Ready, Leased, Dead)
+		if len(f.States) == 0 {
+			f.States = []State{Scheduled, Ready, Leased, Dead}
+		}
+		err := f.check("list", Scheduled, Ready, Leased, Dead, Finished)
 		left := f.Limit
 		for i := 0; err == nil && i < len(f.States); i++ {
 			q := f.query(f.States[i])

@@ -126,9 +126,9 @@ func (c *Client) pauser(ctx context.Context, op, queue string) (engine.Pauser, e
 }
 
 // Purge removes the messages that were scheduled or ready when it began. PurgeDead adds
-// dead messages, PurgeFinished the remembered finished ones. Purge never removes leased
-// messages, and what it removes is not remembered. It returns how many it removed, even
-// when it fails midway.
+// dead messages, PurgeFinished remembered keys and the finished messages that are listed.
+// Purge never removes leased messages, and what it removes is not remembered. It returns how
+// many it removed, even when it fails midway.
 func (c *Client) Purge(ctx context.Context, queue string, also PurgeAlso) (int64, error) {
 	const op = "purge"
 	if err := c.operate(ctx, op, queue); err != nil {
@@ -138,7 +138,7 @@ func (c *Client) Purge(ctx context.Context, queue string, also PurgeAlso) (int64
 	if err := c.able(ok && c.caps.Purge, op, queue, op); err != nil {
 		return 0, err
 	}
-	if also&PurgeFinished != 0 && !c.caps.Remember {
+	if also&PurgeFinished != 0 && !c.caps.Remember && !c.caps.History {
 		return 0, c.able(false, op, queue, "remember")
 	}
 	n, err := p.Purge(ctx, queue, also)

@@ -91,7 +91,7 @@ const (
 	Rearm   = engine.Rearm   // old content, new due time: what Client.Rearm pushes with
 )
 
-// The endings of finished messages. Their keys are remembered.
+// The endings of finished messages.
 const (
 	WasAcked     = engine.Acked
 	WasCancelled = engine.Cancelled
@@ -104,7 +104,8 @@ const (
 	PurgeFinished = engine.PurgeFinished
 )
 
-// Never turns off ExpireAfter or Remember in Terms, whatever the queue's settings say.
+// Never turns off ExpireAfter or Remember in Terms, whatever the queue's settings say, and
+// History in Settings, whatever the store says.
 const Never = engine.Never
 
 // The actions of a settlement. Handlers do not need them: they decide by what they return.

@@ -122,6 +122,7 @@ GET /v1/queues/set/messages?from=2030-03-02T02:00:00%2B01:00&order=asc
 GET /v1/queues/set/messages?from=2030-03-02T02:00:00+01:00
 GET /v1/queues/set/messages?order=up
 GET /v1/queues/set/messages?state=finished
+GET /v1/queues/set/messages?state=gone
 DELETE /v1/queues/set/keys/b?if_state=ready
 DELETE /v1/queues/set/keys/b?if_state=scheduled
 DELETE /v1/queues/set/keys/b
@@ -164,6 +165,22 @@ POST /v1/queues/null/messages {"key":null,"key":"a"}
 POST /v1/queues/null/messages {"key":"a","key":null}
 POST /v1/queues/null/messages {"nope":null}
 POST /v1/queues/null/messages {"headers":{"a":null}}
+PUT /v1/queues/past/settings {"settings":{"history":"24h","history_max":2}}
+PUT /v1/queues/past/settings {"settings":{"history_max":0}}
+POST /v1/queues/past/messages {"key":"a","remember":"1h","backoff":["1ms"]}
+POST /v1/lease {"queues":["past"],"worker":"w"}
+GET /v1/queues/past/messages?state=leased
+POST /v1/settle {"settlements":[{"lease":"LEASE","do":"retry","reason":"no"}]}
+1s
+POST /v1/lease {"queues":["past"],"worker":"w"}
+2s
+POST /v1/settle {"settlements":[{"lease":"LEASE","do":"ack"}]}
+GET /v1/queues/past/keys/a
+POST /v1/queues/past/messages {}
+GET /v1/queues/past
+GET /v1/queues/past/messages?state=finished&order=desc
+PUT /v1/queues/past/settings {"settings":{"history":"0s"}}
+GET /v1/queues/past/messages?state=finished&order=desc
 GET /v1/info
 GET /healthz
 GET /readyz

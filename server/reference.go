@@ -23,7 +23,7 @@ func (x *exchange) refWithState(r *http.Request) (engine.Ref, error) {
 
 var callGet = &call{
 	id: "getMessage", group: groupMessage, does: "Look a message up", exact: true,
-	more:    "By key, the live one; else the finished one that is remembered; else the newest dead one.",
+	more:    "By key, the live one; else the one whose key is remembered; else that which died or ended last and is listed. By id, any that is live or listed.",
 	answers: ok("The message.", wire.FoundMessage), fails: []error{engine.ErrNotFound, engine.ErrUnsupported},
 }
 

@@ -27,6 +27,7 @@ type copied struct {
 	Leased   int64 `json:"leased"`
 	Dead     int64 `json:"dead"`
 	Finished int64 `json:"finished"` // remembered keys
+	History  int64 `json:"history"`  // finished messages listed
 }
 
 // add adds the counts of q.
@@ -42,6 +43,7 @@ func (c *copied) add(q *copied) {
 	c.Leased += q.Leased
 	c.Dead += q.Dead
 	c.Finished += q.Finished
+	c.History += q.History
 }
 
 func (c *copied) cells() []any {
@@ -50,7 +52,7 @@ func (c *copied) cells() []any {
 
 // left says what was not copied.
 func (c *copied) left() string {
-	return counts(c.Leased, "leased", c.Dead, "dead", c.Finished, "remembered")
+	return counts(c.Leased, "leased", c.Dead, "dead", c.Finished, "remembered", c.History, "finished")
 }
 
 // counts joins pairs of a number and what it counts, leaving out zeros.

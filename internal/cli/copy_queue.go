@@ -38,7 +38,7 @@ func (q *queueCopy) run(ctx context.Context) error {
 		return err
 	}
 	n, err := q.from.Queue(ctx, q.name)
-	q.Leased, q.Dead, q.Finished = n.Leased, max(0, n.Dead-q.Buried), n.Finished
+	q.Leased, q.Dead, q.Finished, q.History = n.Leased, max(0, n.Dead-q.Buried), n.Finished, n.History
 	return err
 }
 

@@ -59,10 +59,7 @@ func (d *diskFlags) on(store string) (string, error) {
 		case u.Query().Has(option):
 			return "", usagef("give it in one place", "--%s is given, and %s in the store's URL", diskFlag(option), option)
 		}
-		if u.RawQuery != "" {
-			u.RawQuery += "&"
-		}
-		u.RawQuery += option + "=" + url.QueryEscape(v)
+		addOption(u, option, v)
 	}
 	return u.String(), nil
 }

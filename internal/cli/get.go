@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,9 +21,9 @@ func (p *Program) getCommand() *cobra.Command {
 		Use:        "get QUEUE KEY",
 		SuggestFor: []string{"show", "peek"},
 		Short:      "Look up a message",
-		Long: `Get shows a message. By key it is the live one, else the finished one whose key is
-remembered, else the newest dead one. By id it is any message that is not finished. For a
-finished message it shows how and when it ended; the body is gone.`,
+		Long: `Get shows a message. By key it is the live one, else the one whose key is remembered, else
+the one that died or finished last and is listed. By id it is any that is live or listed. For
+a finished message it shows how it ended; the body is gone.`,
 		Example: "  tarry get order.unpaid 42\n  tarry get order.unpaid --id 1234 --raw > body",
 	}, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
 		ref, _, err := arg.ref(args[1:])
@@ -64,7 +65,21 @@ func (p *Program) describe(o *printer, m tarry.Info) {
 		{"due", p.dueText(m.Due)},
 	}
 	if m.State == tarry.Finished {
-		o.pairs(append(rows, [2]string{m.Ending.String(), p.dueText(m.Ended)}, [2]string{"forgotten", p.dueText(m.Forgotten)}))
+		rows = append(rows, [2]string{m.Ending.String(), p.dueText(m.Ended)})
+		if !m.Created.IsZero() { // else only its key is left
+			rows = append(rows, [][2]string{
+				{"created", formatTime(m.Created)},
+				{"attempt", fmt.Sprint(m.Attempt)},
+				{"late by", between(m.Due, m.Started)},
+				{"ran for", between(m.Started, m.Ended)},
+				{"acked by", m.Worker},
+				{"last error", oneCell(m.LastError)},
+			}...)
+		}
+		if !m.Forgotten.IsZero() {
+			rows = append(rows, [2]string{"forgotten", p.dueText(m.Forgotten)})
+		}
+		o.pairs(append(rows, failureRows(m.Failures)...))
 		return
 	}
 	rows = append(rows, [][2]string{
@@ -75,24 +90,38 @@ func (p *Program) describe(o *printer, m tarry.Info) {
 		{"ttr", tarry.FormatDuration(m.TTR)},
 		{"remembered for", orNothing(m.Remember)},
 		{"backoff", strings.ReplaceAll(durationsText(m.Backoff), ",", ", ")},
+		{"leased since", formatTime(m.Started)},
 		{"leased until", formatTime(m.Deadline)},
 		{"leased by", m.Worker},
 		{"died", formatTime(m.Died)},
 		{"last error", oneCell(m.LastError)},
 		{"content type", m.ContentType},
 	}...)
-	for _, f := range m.Failures {
+	rows = append(rows, failureRows(m.Failures)...)
+	for _, h := range m.Headers {
+		rows = append(rows, [2]string{"header", h.Name + "=" + h.Value})
+	}
+	o.pairs(rows)
+	o.text("\n" + readable(m.Body) + "\n")
+}
+
+// between formats the time from one instant to another; "" if one is not known.
+func between(from, to time.Time) string {
+	if from.IsZero() || to.IsZero() {
+		return ""
+	}
+	return tarry.FormatDuration(max(0, to.Sub(from)))
+}
+
+func failureRows(all []tarry.Failure) (rows [][2]string) {
+	for _, f := range all {
 		text := fmt.Sprintf("%s attempt %d", formatTime(f.At), f.Attempt)
 		if f.Worker != "" {
 			text += " by " + f.Worker
 		}
 		rows = append(rows, [2]string{"failure", text + ": " + oneCell(f.Reason)})
 	}
-	for _, h := range m.Headers {
-		rows = append(rows, [2]string{"header", h.Name + "=" + h.Value})
-	}
-	o.pairs(rows)
-	o.text("\n" + readable(m.Body) + "\n")
+	return rows
 }
 
 // pairs writes a line for each name with a value.

@@ -40,7 +40,8 @@ func (p *Program) lsCommand() *cobra.Command {
 		SuggestFor: []string{"list"},
 		Short:      "List a queue's live messages",
 		Long: `Ls lists live messages: scheduled and ready ones by due time, leased ones by the end of
-their lease. --state lists one state only; dead messages are listed by time of death.
+their lease. --state lists one state only: dead messages by time of death, finished ones by
+when they ended, as long as the queue's history has them.
 --from and --to bound these times: each is a time, or a duration from now with a sign.`,
 		Example: "  tarry ls order.unpaid --state scheduled --to +30m\n  tarry ls order.unpaid --state dead --from -2h --newest",
 		Args:    exactly("QUEUE"),
@@ -48,8 +49,8 @@ their lease. --state lists one state only; dead messages are listed by time of d
 		states := []tarry.State{tarry.Leased, tarry.Ready, tarry.Scheduled}
 		if name != "" {
 			s, err := engine.ParseState(name)
-			if err != nil || !s.Live() && s != tarry.Dead {
-				return usagef("it is scheduled, ready, leased or dead", "--state %q is unknown", name)
+			if err != nil || s == tarry.Gone {
+				return usagef("it is scheduled, ready, leased, dead or finished", "--state %q is unknown", name)
 			}
 			states = []tarry.State{s}
 		} else if list.after != "" {
@@ -63,7 +64,7 @@ their lease. --state lists one state only; dead messages are listed by time of d
 		}
 		return p.list(ctx, c, args[0], states, list)
 	})
-	cmd.Flags().StringVar(&name, "state", "", "scheduled, ready, leased or dead (default: all but dead)")
+	cmd.Flags().StringVar(&name, "state", "", "scheduled, ready, leased, dead or finished (default: all but dead and finished)")
 	list.bounds.add(p, cmd)
 	list.add(cmd)
 	return cmd
@@ -156,6 +157,8 @@ func listHead(only tarry.State, body bool) []any {
 		head = append(head, "WORKER")
 	case tarry.Dead:
 		head = append(head, "LAST ERROR")
+	case tarry.Finished:
+		head = append(head, "ENDING", "ENDED", "WORKER")
 	}
 	if body {
 		head = append(head, "BODY")
@@ -164,12 +167,18 @@ func listHead(only tarry.State, body bool) []any {
 }
 
 func (p *Program) listCells(m tarry.Info, only tarry.State, body bool) []any {
-	cells := []any{m.ID, cut(m.Key), m.State, p.dueText(m.Due), fmt.Sprintf("%d/%d", m.Attempt, m.MaxAttempts)}
+	attempt := fmt.Sprintf("%d/%d", m.Attempt, m.MaxAttempts)
+	if only == tarry.Finished { // the policy has gone
+		attempt = fmt.Sprint(m.Attempt)
+	}
+	cells := []any{m.ID, cut(m.Key), m.State, p.dueText(m.Due), attempt}
 	switch only {
 	case tarry.Leased:
 		cells = append(cells, cut(m.Worker))
 	case tarry.Dead:
 		cells = append(cells, cell(m.LastError))
+	case tarry.Finished:
+		cells = append(cells, m.Ending, p.dueText(m.Ended), cut(m.Worker))
 	}
 	if body {
 		cells = append(cells, cell(readable(m.Body)))

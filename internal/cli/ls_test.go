@@ -27,7 +27,7 @@ func TestListBounds(t *testing.T) {
 		{args: "ls mail --from 1h", code: exitUsage, stderr: `tarry: .*"1h" is neither a time such as .* nor a duration from now such as -2h or \+30m.*\n`},
 		{args: "ls mail --from -soon", code: exitUsage, stderr: `tarry: .*"-soon" is neither .*\n`},
 		{args: "ls mail --from +2h --to +1h", code: exitUsage, stderr: `tarry: there is nothing between --from TIME and --to TIME .*\n`},
-		{args: "ls mail --state finished", code: exitUsage, stderr: `tarry: --state "finished" is unknown.*\n`},
+		{args: "ls mail --state gone", code: exitUsage, stderr: `tarry: --state "gone" is unknown.*\n`},
 	} {
 		run1(t, w, s)
 	}

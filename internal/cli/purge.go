@@ -18,8 +18,8 @@ func (p *Program) purgeCommand() *cobra.Command {
 		Use:   "purge QUEUE",
 		Short: "Remove a queue's scheduled and ready messages",
 		Long: `Purge removes the messages that are scheduled or ready when it begins. With --dead it also
-removes dead messages, with --finished remembered keys; leased messages stay. The keys of
-removed messages are free again. With flags that choose messages it cancels those instead,
+removes dead messages, with --finished remembered keys and the finished messages listed;
+leased messages stay. The keys of removed messages are free again. With flags that choose messages it cancels those instead,
 the earliest due first; their keys are remembered if their pushes asked for that. It asks
 first, or needs --yes.`,
 		Example: `  tarry purge order.unpaid --yes
@@ -41,7 +41,7 @@ first, or needs --yes.`,
 			n, also = n+q.Dead, also|tarry.PurgeDead
 		}
 		if finished {
-			n, also = n+q.Finished, also|tarry.PurgeFinished
+			n, also = n+q.Finished+q.History, also|tarry.PurgeFinished
 		}
 		if err := p.confirm(cmd.Context(), fmt.Sprintf("remove %s of %s for good", counted(n, "message"), args[0])); err != nil {
 			return err
@@ -56,7 +56,7 @@ first, or needs --yes.`,
 	filter.due(p, cmd)
 	filter.limit(cmd)
 	cmd.Flags().BoolVar(&dead, "dead", false, "dead messages too")
-	cmd.Flags().BoolVar(&finished, "finished", false, "remembered keys too")
+	cmd.Flags().BoolVar(&finished, "finished", false, "remembered keys and listed finished messages too")
 	p.yesFlag(cmd)
 	return cmd
 }

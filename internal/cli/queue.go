@@ -121,6 +121,11 @@ func (f *settingFlags) add(cmd *cobra.Command) {
 	s, flags := &f.Settings, cmd.Flags()
 	flags.Var(durationFlag(&s.DeadKeep), "dead-keep", "drop dead messages this long after their death (unset: never)")
 	flags.Int64Var(&s.DeadMax, "dead-max", 0, "dead messages at most; of more those longest dead are dropped (unset: any number)")
+	flags.Var(durationFlag(&s.History), "history", "list finished messages this long; 0: not at all (unset: as the store says)")
+	flags.Int64Var(&s.HistoryMax, "history-max", 0, "finished messages listed at most; of more those that ended first are dropped (unset: as the store says)")
+	for _, name := range []string{"history", "history-max"} {
+		flags.Lookup(name).Annotations = map[string][]string{ofQueues: {}}
+	}
 	flags.Int64Var(&s.MaxPending, "max-pending", 0, "live messages at most; a push that would make more is refused (unset: any number)")
 	flags.Int64Var(&s.InFlight, "in-flight", 0, "messages that workers hold at once, over all of them (unset: any number)")
 	flags.Float64Var(&s.Rate, "rate", 0, "messages handed out a second, such as 100 or 0.5 (unset: any number)")
@@ -132,6 +137,9 @@ func (f *settingFlags) add(cmd *cobra.Command) {
 func (f *settingFlags) check(queue string) (err error) {
 	if f.Defaults, err = f.get(); err != nil {
 		return err
+	}
+	if f.given("history") && f.History == 0 {
+		f.History = tarry.Never
 	}
 	changes := len(f.unset)
 	for i, name := range f.unset {

@@ -40,6 +40,7 @@ type serveFlags struct {
 	secure         bool
 	backupDir      string
 	disk           diskFlags
+	history        historyFlags
 	guard          guardFlags
 
 	// tarry demo sets these.
@@ -91,6 +92,7 @@ listens on. Add other hosts, such as that of a proxy, with --host.`,
 	f.BoolVar(&s.secure, "ui-secure", false, "have browsers send the dashboard's cookie over TLS alone: for a proxy that ends TLS before this server")
 	f.StringVar(&s.backupDir, "backup-dir", "", "directory for the backups that tarry backup asks for, each below it under its name; without it there are none")
 	s.disk.add(cmd)
+	s.history.add(cmd)
 	s.guard.add(cmd)
 	return cmd
 }
@@ -107,6 +109,9 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	s.disk.fit(s.store, p.Limit)
 	store, err := s.disk.on(s.store)
 	if err != nil {
+		return err
+	}
+	if store, err = s.history.on(store, p.settings.levels); err != nil {
 		return err
 	}
 	var wishes <-chan os.Signal

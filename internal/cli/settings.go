@@ -42,13 +42,20 @@ const (
 var allSettings = func() []string {
 	all := []string{
 		"server", "server-file", "store", "store-file", "token", "token-file", "timeout", "json",
-		"http", "host", "tokens", "insecure", "audit-log", "tls-cert", "tls-key", "tls-client-ca", "max-body", "max-buffered", "max-connections", "max-viewers", "trends", "drain", "ui-read-only", "ui-secure", "backup-dir", "concurrency",
+		"http", "host", "tokens", "insecure", "audit-log", "tls-cert", "tls-key", "tls-client-ca", "max-body", "max-buffered", "max-connections", "max-viewers", "trends", "drain", "ui-read-only", "ui-secure", "backup-dir", "history", "history-max", "concurrency",
 	}
 	for _, o := range diskengine.Options() {
 		all = append(all, diskFlag(o.Name))
 	}
 	return all
 }()
+
+// ofQueues marks the flags for settings of a queue.
+const ofQueues = "of a queue"
+
+func isSetting(f *pflag.Flag) bool {
+	return slices.Contains(allSettings, f.Name) && f.Annotations[ofQueues] == nil
+}
 
 type settings struct {
 	levels map[string]level
@@ -58,7 +65,7 @@ type settings struct {
 // markSettings adds to the help of each setting the name of its variable.
 func markSettings(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if slices.Contains(allSettings, f.Name) {
+		if isSetting(f) {
 			f.Usage += " (" + envName(f.Name) + ")"
 		}
 	})
@@ -93,7 +100,7 @@ func (s *settings) load(p *Program, cmd *cobra.Command) error {
 	}
 	s.file = file
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if err != nil || !slices.Contains(allSettings, f.Name) {
+		if err != nil || !isSetting(f) {
 			return
 		}
 		if f.Changed {

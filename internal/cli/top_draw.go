@@ -174,7 +174,7 @@ func (s *topScreen) queueHead() []string {
 	wrong := slices.DeleteFunc(slices.Clone(s.Problems), func(p problem) bool { return p.Queue != s.open })
 	lines := []string{
 		name,
-		holds(&row.QueueInfo) + ", " + counted(int(row.Finished), "key") + " remembered",
+		holds(&row.QueueInfo) + ", " + counted(int(row.Finished), "key") + " remembered, " + counted(int(row.History), "message") + " in the history",
 		"next due " + orDash(away(row.NextDue, s.now)) + ", oldest ready " + orDash(away(row.OldestReady, s.now)),
 		late,
 	}

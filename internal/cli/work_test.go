@@ -70,7 +70,7 @@ func TestWorkLastAttemptDies(t *testing.T) {
 	r.stop(t)
 	id := object(t, w.must(t, "dead", "ls", "mail", "--json"))["id"].(string)
 	run1(t, w, step{args: "dead drop mail " + id + " --yes", stdout: "dropped 1 message of mail\n"})
-	run1(t, w, step{args: "queues mail", stdout: `.*\nmail  0  0  0  0  0  -  -  -\n`})
+	run1(t, w, step{args: "queues mail", stdout: `.*\nmail  0  0  0  0  0  0  -  -  -\n`})
 }
 
 func TestDeadDropSparesTheLiving(t *testing.T) {

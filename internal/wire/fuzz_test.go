@@ -51,6 +51,7 @@ func FuzzRead(f *testing.F) {
 		`{"error":{"code":"exists","message":"m","hint":"h","id":"1","queue":"q","key":"k","due":null,"state":"finished","ending":"acked","ended":null}}`,
 		`{"results":[{"lease":"t","ok":true,"state":"scheduled","until":"2030-01-31T00:00:00Z"},{"ok":false,"error":{"code":"invalid"}}],"failed":1}`,
 		`{"messages":[{"id":"1","headers":[["a","b"]],"body":{"a":1},"lease":"t"}],"next_due":null,"now":"2030-01-01T00:00:00.000Z","queues":[{"queue":"q","more":false,"held":true}]}`,
+		`{"id":"1","state":"finished","created":"2030-01-30T00:00:00Z","attempt":2,"last_error":"no","failures":[{"at":null}],"worker":"w","started":null,"ending":"acked","ended":null}`,
 		`{"id":"1","state":"finished","ending":"expired","ended":"2030-01-31T00:00:00Z","forgotten":"2030-02-01T00:00:00Z"}`,
 		`{"step":"1m","buckets":[{"from":"2030-01-01T00:00:00.000Z","count":1}]}`, `{"count":1,"skipped":2,"later":{"grown":[]}}`,
 	} {

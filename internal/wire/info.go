@@ -80,6 +80,7 @@ var abilities = []struct {
 	{"if_state", func(c *engine.Capabilities) *bool { return &c.IfState }},
 	{"remember", func(c *engine.Capabilities) *bool { return &c.Remember }},
 	{"isolate", func(c *engine.Capabilities) *bool { return &c.Isolate }},
+	{"history", func(c *engine.Capabilities) *bool { return &c.History }},
 	{"failures", func(c *engine.Capabilities) *bool { return &c.Failures }},
 	{"workers", func(c *engine.Capabilities) *bool { return &c.Workers }},
 	{"settings", func(c *engine.Capabilities) *bool { return &c.Settings }},

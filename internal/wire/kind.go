@@ -68,7 +68,7 @@ var (
 				r.Wrong("%s: must be at least 1; leave it out for the default", name)
 			}
 		})
-	asExpireAfter = scalar(isDuration, func(r *Reader, name string) time.Duration { return cmp.Or(r.duration(name), engine.Never) }, appendOrNever)
+	asSpanOrNever = scalar(isDuration, func(r *Reader, name string) time.Duration { return cmp.Or(r.duration(name), engine.Never) }, appendOrNever)
 	asRemember    = scalar(isDuration, func(r *Reader, name string) time.Duration {
 		return cmp.Or(r.within(name, 0, engine.MaxRemember), engine.Never)
 	}, appendOrNever)

@@ -56,6 +56,7 @@ type LiveQueue struct {
 	Leased      int64     `json:"leased"`
 	Dead        int64     `json:"dead"`
 	Finished    int64     `json:"finished"`
+	History     int64     `json:"history"`
 	NextDue     Time      `json:"next_due"`
 	OldestReady Time      `json:"oldest_ready"`
 	Paused      bool      `json:"paused"`
@@ -69,7 +70,7 @@ type LiveQueue struct {
 
 // SetInfo sets what the queue holds.
 func (q *LiveQueue) SetInfo(i *engine.QueueInfo) {
-	q.Queue, q.Scheduled, q.Ready, q.Leased, q.Dead, q.Finished = i.Queue, i.Scheduled, i.Ready, i.Leased, i.Dead, i.Finished
+	q.Queue, q.Scheduled, q.Ready, q.Leased, q.Dead, q.Finished, q.History = i.Queue, i.Scheduled, i.Ready, i.Leased, i.Dead, i.Finished, i.History
 	q.NextDue, q.OldestReady, q.Paused, q.PausedUntil = Time{Time: i.NextDue}, Time{Time: i.OldestReady}, i.Paused, nil
 	if !i.PausedUntil.IsZero() {
 		q.PausedUntil = &Time{Time: i.PausedUntil}

@@ -24,8 +24,7 @@ const (
 // ExactHeader, with the value "true", asks for messages Exactly.
 const ExactHeader = "Tarry-Exact"
 
-// AppendInfo appends a message, with its lease if it has a token. Of a finished message it
-// appends what is remembered.
+// AppendInfo appends a message, with its lease if it has a token.
 func AppendInfo(b []byte, m *engine.Lease, how Bodies) []byte {
 	if m.State == engine.Finished {
 		return finished.Append(b, m)
@@ -82,8 +81,8 @@ var Info = answerObject("", "",
 	required("key", asText, func(m *engine.Lease) *string { return &m.Key }, "yours; empty: none"),
 	required("state", asState, func(m *engine.Lease) *engine.State { return &m.State }, ""),
 	required("due", asInstant, func(m *engine.Lease) *time.Time { return &m.Due }, "not handled before"),
-	required("created", asInstant, func(m *engine.Lease) *time.Time { return &m.Created }, ""),
-	required("attempt", count32, func(m *engine.Lease) *uint32 { return &m.Attempt }, "how often it was leased; snoozed and released ones not counted"),
+	required("created", asInstant, func(m *engine.Lease) *time.Time { return &m.Created }, "").unless(unlisted),
+	required("attempt", count32, func(m *engine.Lease) *uint32 { return &m.Attempt }, "how often it was leased; snoozed and released ones not counted").unless(unlisted),
 	required("max_attempts", count32, func(m *engine.Lease) *uint32 { return &m.MaxAttempts }, "leases after which it is dead"),
 	required("priority", count32, func(m *engine.Lease) *uint32 { return &m.Priority }, "lower first among ready ones"),
 	required("ttr", asDuration, func(m *engine.Lease) *time.Duration { return &m.TTR }, "how long a lease lasts"),
@@ -97,22 +96,26 @@ var Info = answerObject("", "",
 	required("content_type", asContentType, func(m *engine.Lease) *string { return &m.ContentType }, "of the body; empty: not said"),
 	optional("body", asJSON, func(m *engine.Lease) *[]byte { return &m.Body }, "when its content type is JSON and it is JSON, nested at most 50 deep"),
 	optional("body_base64", asBase64, func(m *engine.Lease) *[]byte { return &m.Body }, "else, and with Tarry-Exact"),
-	required("last_error", asText, func(m *engine.Lease) *string { return &m.LastError }, "why the last attempt failed"),
+	required("last_error", asText, func(m *engine.Lease) *string { return &m.LastError }, "why the last attempt failed").unless(unlisted),
 	optional("failures", list(failureFields.kind("failure"), 0), func(m *engine.Lease) *[]engine.Failure { return &m.Failures },
 		fmt.Sprintf("the last %d failed attempts, oldest first; not of a message leased to you", engine.MaxFailures)),
-	optional("worker", asText, func(m *engine.Lease) *string { return &m.Worker }, "who has it, if it is leased and the worker has a name"),
+	optional("worker", asText, func(m *engine.Lease) *string { return &m.Worker }, "who has it, or acked it, if the worker has a name"),
+	optional("started", asInstant, func(m *engine.Lease) *time.Time { return &m.Started }, "when its lease began, if it is leased or was acked"),
 	optional("died", asInstant, func(m *engine.Lease) *time.Time { return &m.Died }, "when it became dead"),
 	optional("lease", asText, func(m *engine.Lease) *string { return &m.Token }, "what settles it; it is yours alone"),
 	optional("lease_expires", asInstant, func(m *engine.Lease) *time.Time { return &m.Deadline }, "when the lease ends, if it is leased"),
 	optional("ending", asEnding, func(m *engine.Lease) *engine.Ending { return &m.Ending }, "how it went"),
 	optional("ended", asInstant, func(m *engine.Lease) *time.Time { return &m.Ended }, "when it went"),
-	optional("forgotten", asInstant, func(m *engine.Lease) *time.Time { return &m.Forgotten }, "from when on its key is free"),
+	optional("forgotten", asInstant, func(m *engine.Lease) *time.Time { return &m.Forgotten }, "from when on its key is free; missing: it is free, or not known in a list"),
 ).checked(func(_ *Reader, got Fields, m *engine.Lease) {
 	const isolate = 13
 	if !got.Has(isolate) {
 		m.Isolate = m.State != engine.Finished // the policy of a finished message is not known any more
 	}
 })
+
+// unlisted reports whether of a message only the key is left.
+func unlisted(m *engine.Lease) bool { return m.State == engine.Finished && m.Created.IsZero() }
 
 var failureFields = answerObject("FailedAttempt", "A failed attempt of a message.",
 	required("at", asInstant, func(f *engine.Failure) *time.Time { return &f.At }, "when; of a lapse: the end of the lease"),
@@ -122,8 +125,8 @@ var failureFields = answerObject("FailedAttempt", "A failed attempt of a message
 
 // The messages in answers, made from Info.
 var (
-	keptFields = Info.without("backoff", "expire_after", "remember", "isolate", "expires", "body", "body_base64", "failures", "worker", "died", "lease", "lease_expires", "ending", "ended", "forgotten")
-	mayHave    = []string{"backoff", "expire_after", "remember", "isolate", "expires", "body", "body_base64", "worker", "died"}
+	keptFields = Info.without("backoff", "expire_after", "remember", "isolate", "expires", "body", "body_base64", "failures", "worker", "started", "died", "lease", "lease_expires", "ending", "ended", "forgotten")
+	mayHave    = []string{"backoff", "expire_after", "remember", "isolate", "expires", "body", "body_base64", "worker", "started", "died"}
 
 	// Kept is a live or dead message.
 	Kept = Info.only("Message", "A live or dead message. Without a body where none was asked for.", keptFields, append(mayHave, "failures", "lease_expires")).
@@ -131,8 +134,8 @@ var (
 	// LeasedMessage is a message leased to the caller.
 	LeasedMessage = Info.only("LeasedMessage", "A message that is leased to you.", append(keptFields, "lease", "lease_expires"), mayHave).
 			narrowed("state", schema.Words(engine.Leased.String()))
-	finished = Info.only("FinishedMessage", "What is left of a message that has gone and whose key is remembered.",
-		[]string{"id", "queue", "key", "state", "due", "ending", "ended", "forgotten"}, nil).narrowed("state", schema.Words(engine.Finished.String()))
+	finished = Info.only("FinishedMessage", "What is left of a message that has gone. Without created only its key is remembered.",
+		[]string{"id", "queue", "key", "state", "due", "ending", "ended"}, []string{"created", "attempt", "last_error", "failures", "worker", "started", "forgotten"}).narrowed("state", schema.Words(engine.Finished.String()))
 )
 
 // AppendPage appends a page of messages.
@@ -147,7 +150,7 @@ func AppendPage(b []byte, p *engine.Page, how Bodies) []byte {
 
 // MessagePage is a page of messages.
 var MessagePage = answerObject("MessagePage", "A page of a list.",
-	required("messages", kind[[]engine.Info]{schema.Array(Kept.Ref(), 0), func(r *Reader, name string, all *[]engine.Info) {
+	required("messages", kind[[]engine.Info]{schema.Array(FoundMessage, 0), func(r *Reader, name string, all *[]engine.Info) {
 		var m engine.Lease
 		r.all(name, 0, func(int) {
 			m = engine.Lease{}

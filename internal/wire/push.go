@@ -42,7 +42,7 @@ var PushedMessage = requestObject("", "",
 	optional("max_attempts", asMaxAttempts, func(m *engine.Message) *uint32 { return &m.MaxAttempts }, "leases after which it is dead; default: the queue's, else 20"),
 	optional("ttr", asTTR, func(m *engine.Message) *time.Duration { return &m.TTR }, ttrDoc+"; default: the queue's, else 60s"),
 	optional("backoff", asBackoff, func(m *engine.Message) *[]time.Duration { return &m.Backoff }, "delays after the first, second, … failed attempt; the last repeats"),
-	optional("expire_after", asExpireAfter, func(m *engine.Message) *time.Duration { return &m.ExpireAfter }, "dropped when not leased this long after due; 0s: never; default: the queue's, else never"),
+	optional("expire_after", asSpanOrNever, func(m *engine.Message) *time.Duration { return &m.ExpireAfter }, "dropped when not leased this long after due; 0s: never; default: the queue's, else never"),
 	optional("remember", asRemember, func(m *engine.Message) *time.Duration { return &m.Remember }, "how long its key stays known when it has gone by ack, cancel or expiry; 0s: not at all; default: the queue's, else not at all"),
 	optional("isolate", asIsolate, func(m *engine.Message) **bool { return &m.Isolate }, "from its second attempt on it comes back apart from messages that lapsed with it, and is leased alone; default: the queue's, else true"),
 ).checked(checkMessage)

@@ -17,8 +17,8 @@ import (
 var (
 	NoParameters   = parameters()
 	ListParameters = parameters(
-		parameter("state", isStoredState, "of this one alone; without it: ready, leased, scheduled, dead, one after another"),
-		parameter("from", isTime, "whose time is this or later: due of scheduled and ready ones, the lease's end of leased ones, death of dead ones"),
+		parameter("state", isState, "of this one alone; without it: ready, leased, scheduled, dead, one after another"),
+		parameter("from", isTime, "whose time is this or later: due of scheduled and ready ones, the lease's end of leased ones, death of dead ones, end of finished ones"),
 		parameter("to", isTime, "whose time is earlier"),
 		parameter("order", schema.Words("asc", "desc").With("default", "asc"), "by that time"),
 		parameter("after", isText, "the next of the page before, of the same state, bounds and order"),
@@ -95,15 +95,15 @@ func (q *query) oneOf(name, a, b string) string {
 	return s
 }
 
-// state reads the state of a live or dead message; Gone: not given.
-func (q *query) state(name string) engine.State {
-	s := q.Get(name)
+// state reads the state to list; Gone: not given.
+func (q *query) state() engine.State {
+	s := q.Get("state")
 	if s == "" {
 		return engine.Gone
 	}
-	st, err := state(name, s)
-	if err != nil {
-		q.fail(err)
+	st, err := engine.ParseState(s)
+	if err != nil || st == engine.Gone {
+		q.fail(Wrong("state: must be scheduled, ready, leased, dead or finished, not %q", engine.Clip(s)))
 	}
 	return st
 }
@@ -194,11 +194,8 @@ func ListQuery(q *engine.ListQuery) string {
 // and Limit is 0.
 func ParseListQuery(queue, raw string) (engine.ListQuery, error) {
 	q := parseQuery(raw, ListParameters)
-	if q.Get("state") == engine.Finished.String() {
-		q.fail(Wrong("state: finished messages cannot be listed, but looked up by their keys"))
-	}
 	l := engine.ListQuery{
-		Queue: queue, State: q.state("state"), From: q.instant("from"), To: q.instant("to"), Newest: q.oneOf("order", "asc", "desc") == "desc",
+		Queue: queue, State: q.state(), From: q.instant("from"), To: q.instant("to"), Newest: q.oneOf("order", "asc", "desc") == "desc",
 		After: q.Get("after"), Limit: q.limit(), Body: q.oneOf("body", "true", "false") == "true",
 	}
 	return l, q.err

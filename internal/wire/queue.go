@@ -15,6 +15,7 @@ var QueueHolds = answerObject("Queue", "What a queue holds. An unknown queue is 
 	required("leased", count[int64](), func(q *engine.QueueInfo) *int64 { return &q.Leased }, ""),
 	required("dead", count[int64](), func(q *engine.QueueInfo) *int64 { return &q.Dead }, ""),
 	required("finished", count[int64](), func(q *engine.QueueInfo) *int64 { return &q.Finished }, "remembered keys; one whose time is over may count until something has met it"),
+	required("history", count[int64](), func(q *engine.QueueInfo) *int64 { return &q.History }, "finished messages listed, counted likewise"),
 	required("next_due", asInstant, func(q *engine.QueueInfo) *time.Time { return &q.NextDue }, "of the scheduled ones; null: none, or not known"),
 	required("oldest_ready", asInstant, func(q *engine.QueueInfo) *time.Time { return &q.OldestReady }, "due of the one that is ready for longest; null: none, or not known"),
 	required("paused", asFlag, func(q *engine.QueueInfo) *bool { return &q.Paused }, ""),

@@ -191,7 +191,7 @@ func answers(t *testing.T, g *values) {
 
 	answer(t, QueuePage, Queues{Next: "n", Queues: some(g, func() engine.QueueInfo {
 		return engine.QueueInfo{
-			Queue: g.text(), Scheduled: g.Int64(), Ready: g.Int64(), Leased: g.Int64(), Dead: g.Int64(), Finished: g.Int64(),
+			Queue: g.text(), Scheduled: g.Int64(), Ready: g.Int64(), Leased: g.Int64(), Dead: g.Int64(), Finished: g.Int64(), History: g.Int64(),
 			NextDue: g.time(), OldestReady: g.time(), Paused: g.coin(), PausedUntil: g.time(),
 		}
 	})})
@@ -204,7 +204,7 @@ func answers(t *testing.T, g *values) {
 
 	c := engine.Capabilities{
 		Name:      g.text(),
-		Abilities: engine.Abilities{Claim: g.coin(), Atomic: g.coin(), Priority: g.coin(), Range: g.coin(), IfState: g.coin(), Remember: g.coin(), Isolate: g.coin(), Settings: g.coin()},
+		Abilities: engine.Abilities{Claim: g.coin(), Atomic: g.coin(), Priority: g.coin(), Range: g.coin(), IfState: g.coin(), Remember: g.coin(), History: g.coin(), Isolate: g.coin(), Settings: g.coin()},
 		Limits:    engine.Limits{MaxPending: g.Int64(), MaxDelay: g.duration(), Delays: some(g, g.duration), Precision: g.duration(), Window: g.Int(), Shares: g.coin()},
 	}
 	s := Server{Version: g.text(), Limits: Limits{MaxBatch: 1, MaxLease: 1, MaxRequest: 1, MaxWait: Duration(g.duration())}, Now: Time{g.time()}}
@@ -219,7 +219,7 @@ func answers(t *testing.T, g *values) {
 }
 
 func queries(t *testing.T, g *values) {
-	l := engine.ListQuery{Queue: g.text(), State: engine.State(g.IntN(5)), After: g.text(), Limit: g.IntN(engine.MaxPage + 1), Body: g.coin(), Newest: g.coin()}
+	l := engine.ListQuery{Queue: g.text(), State: engine.State(g.IntN(6)), After: g.text(), Limit: g.IntN(engine.MaxPage + 1), Body: g.coin(), Newest: g.coin()}
 	l.From, l.To = g.instant(), g.instant()
 	gotList, err := ParseListQuery(l.Queue, ListQuery(&l))
 	if err != nil {
@@ -329,6 +329,12 @@ func (g *values) policy() engine.Policy {
 func (g *values) settings() (s engine.Settings) {
 	s.Defaults = g.terms()
 	if g.coin() {
+		s.History, s.HistoryMax = g.duration(), 1+g.Int64N(engine.MaxCount)
+	}
+	if g.coin() {
+		s.History = engine.Never
+	}
+	if g.coin() {
 		s.DeadKeep, s.DeadMax, s.MaxPending = g.duration(), 1+g.Int64N(engine.MaxCount), 1+g.Int64N(engine.MaxCount)
 	}
 	if g.coin() {
@@ -369,17 +375,23 @@ func (g *values) message() engine.Message {
 
 func (g *values) lease() engine.Lease {
 	if g.IntN(6) == 0 {
-		return engine.Lease{Info: engine.Info{
+		l := engine.Lease{Info: engine.Info{
 			ID: g.id(), Queue: g.text(), Key: g.text(), State: engine.Finished, Due: g.time(), Ending: g.ending(), Ended: g.time(), Forgotten: g.time(),
 		}}
+		if l.Created = g.time(); !l.Created.IsZero() { // it is listed
+			l.Attempt, l.LastError, l.Failures, l.Worker, l.Started = g.Uint32(), g.text(), some(g, g.failure), g.text(), g.time()
+		}
+		return l
 	}
 	return engine.Lease{Token: g.text(), Info: engine.Info{
 		ID: g.id(), Queue: g.text(), Key: g.text(), State: engine.State(g.IntN(5)), Due: g.time(), Created: g.time(), Expires: g.time(),
-		Attempt: g.Uint32(), Content: g.content(), Policy: g.policy(), LastError: g.text(), Deadline: g.time(), Died: g.time(), Worker: g.text(),
-		Failures: some(g, func() engine.Failure {
-			return engine.Failure{At: g.time(), Attempt: g.Uint32(), Worker: g.text(), Reason: g.text()}
-		}),
+		Attempt: g.Uint32(), Content: g.content(), Policy: g.policy(), LastError: g.text(), Deadline: g.time(), Died: g.time(), Worker: g.text(), Started: g.time(),
+		Failures: some(g, g.failure),
 	}}
+}
+
+func (g *values) failure() engine.Failure {
+	return engine.Failure{At: g.time(), Attempt: g.Uint32(), Worker: g.text(), Reason: g.text()}
 }
 
 func (g *values) err() *Error {

@@ -39,13 +39,15 @@ var (
 		optional("max_attempts", asMaxAttempts, func(s *engine.Settings) *uint32 { return &s.Defaults.MaxAttempts }, "unset: 20"),
 		optional("ttr", asTTR, func(s *engine.Settings) *time.Duration { return &s.Defaults.TTR }, "1ms to 24h; unset: 60s"),
 		optional("backoff", asBackoff, func(s *engine.Settings) *[]time.Duration { return &s.Defaults.Backoff }, ""),
-		optional("expire_after", asExpireAfter, func(s *engine.Settings) *time.Duration { return &s.Defaults.ExpireAfter }, "0s, unset: never"),
+		optional("expire_after", asSpanOrNever, func(s *engine.Settings) *time.Duration { return &s.Defaults.ExpireAfter }, "0s, unset: never"),
 		optional("remember", asRemember, func(s *engine.Settings) *time.Duration { return &s.Defaults.Remember }, "0s, unset: not at all"),
 		optional("isolate", asIsolate, func(s *engine.Settings) **bool { return &s.Defaults.Isolate }, "unset: true"),
 		optional("dead_keep", asDuration.checked(func(r *Reader, name string, d time.Duration) {
 			r.mustNotBeZero(name, d != 0, "to keep dead messages for ever")
 		}), func(s *engine.Settings) *time.Duration { return &s.DeadKeep }, "how long a dead message is kept, more than 0s; unset: for ever"),
 		optional("dead_max", limits(engine.MaxCount), func(s *engine.Settings) *int64 { return &s.DeadMax }, "how many dead messages are kept: beyond that, those that died first are dropped; unset: any number"),
+		optional("history", asSpanOrNever, func(s *engine.Settings) *time.Duration { return &s.History }, "how long finished messages are listed; 0s: not at all; unset: as the store says"),
+		optional("history_max", limitsOr(engine.MaxCount, "for the store's"), func(s *engine.Settings) *int64 { return &s.HistoryMax }, "how many finished messages are listed: beyond that, those that ended first are dropped; unset: as the store says"),
 		optional("max_pending", limits(engine.MaxCount), func(s *engine.Settings) *int64 { return &s.MaxPending }, "how many live messages there may be; unset: any number"),
 		optional("in_flight", limits(engine.MaxCount), func(s *engine.Settings) *int64 { return &s.InFlight }, "how many messages may be leased at a time, over all workers; unset: any number"),
 		optional("burst", limits(engine.MaxBurst), func(s *engine.Settings) *int64 { return &s.Burst }, "how many leases may come at once after a quiet time; only with a rate; unset: what rate gives in 0.1 s, at least 1"),
@@ -53,9 +55,12 @@ var (
 )
 
 // limits returns the kind of settings that are limits of at most most.
-func limits(most uint64) kind[int64] {
+func limits(most uint64) kind[int64] { return limitsOr(most, "for no limit") }
+
+// limitsOr is limits where unset says what leaving one out means.
+func limitsOr(most uint64, unset string) kind[int64] {
 	return whole[int64](0, most).described(schema.Whole(1, int64(most))).checked(func(r *Reader, name string, n int64) {
-		r.mustNotBeZero(name, n != 0, "for no limit")
+		r.mustNotBeZero(name, n != 0, unset)
 	})
 }
 

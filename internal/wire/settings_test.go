@@ -67,7 +67,7 @@ func TestHintsOfSettings(t *testing.T) {
 		`{"settings":{"in_flight":"a"}}`:             "",
 		`{"settings":{"in_flight":-1}}`:              "",
 		`{"settings":{"dead_max":0,"in_flight":0}}`:  "",
-		`{"settings":{"limit":1,"ttr":5}}`:           "known here: priority, max_attempts, ttr, backoff, expire_after, remember, isolate, dead_keep, dead_max, max_pending, in_flight, burst, rate",
+		`{"settings":{"limit":1,"ttr":5}}`:           "known here: priority, max_attempts, ttr, backoff, expire_after, remember, isolate, dead_keep, dead_max, history, history_max, max_pending, in_flight, burst, rate",
 		`{"settings":{"ttr":5}}`:                     durationHint,
 		`{"settings":{"ttr":"25h","dead_keep":"x"}}`: "",
 	} {

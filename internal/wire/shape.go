@@ -113,7 +113,7 @@ var Shapes = []*Shape{
 	Failed.Shape, errorFields.Shape,
 }
 
-// FoundMessage is the schema of a message that was looked up.
+// FoundMessage is the schema of a message that was looked up or listed.
 var FoundMessage = schema.Object{{Name: "oneOf", Value: []schema.Object{Kept.Ref(), finished.Ref()}}}
 
 // The schemas of common fields.

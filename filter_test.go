@@ -123,7 +123,7 @@ func TestListWhere(t *testing.T) {
 		push(t, c, "q", "r", tarry.Key("ready-0"))
 		push(t, c, "q", "r", tarry.Key("ready-1"))
 		push(t, c, "q", "s", tarry.Key("sched-0"), tarry.In(time.Hour))
-		push(t, c, "q", "s", tarry.Key("sched-1"), tarry.In(2*time.Hour))
+		push(t, c, "q", "s", tarry.Key("sched-1"), tarry.In(2*time.Hour), tarry.Header("a", "b"), tarry.Header("c:d", ""))
 		leaseSome(t, c, 1)
 		for name, tc := range map[string]struct {
 			filter tarry.Filter
@@ -141,6 +141,12 @@ func TestListWhere(t *testing.T) {
 			"newest":   {tarry.Filter{Newest: true, Limit: 5}, "sched-1 sched-0 ready-1 ready-0 dead-2"},
 			"latest 2": {tarry.Filter{Newest: true, Limit: 2, States: []tarry.State{tarry.Dead}, To: at(2 * time.Minute)}, "dead-1 dead-0"},
 			"reversed": {tarry.Filter{From: at(time.Hour), To: at(time.Minute)}, ""},
+			"header":   {tarry.Filter{Header: "a"}, "sched-1"},
+			"value":    {tarry.Filter{Header: "a:b"}, "sched-1"},
+			"value =":  {tarry.Filter{Header: "a=b"}, "sched-1"},
+			"no value": {tarry.Filter{Header: "c:d:"}, "sched-1"},
+			"other":    {tarry.Filter{Header: "a:"}, ""},
+			"no name":  {tarry.Filter{Header: "c"}, ""},
 			"nothing":  {tarry.Filter{Error: "timeout", KeyPrefix: "ready"}, ""},
 		} {
 			tc.filter.Queue = "q"
@@ -493,6 +499,11 @@ func TestRedriveWhereOfAPlainEngine(t *testing.T) {
 	defer c.Close()
 	for _, f := range []tarry.Filter{{Queue: "q", States: []tarry.State{tarry.Ready}}, {Queue: "q", Limit: -1}} {
 		if _, err := c.RedriveWhere(t.Context(), f); !errors.Is(err, tarry.ErrInvalid) {
+			t.Errorf("%+v: %v", f, err)
+		}
+	}
+	for _, f := range []tarry.Filter{{Queue: "q", Header: "h"}, {Queue: "q", KeyPrefix: "k"}} { // it cannot look at them
+		if _, err := c.RedriveWhere(t.Context(), f); !errors.Is(err, tarry.ErrUnsupported) {
 			t.Errorf("%+v: %v", f, err)
 		}
 	}

@@ -74,6 +74,7 @@ type Filter struct {
 
 	Error     string           // text that LastError contains
 	KeyPrefix string           // the start of the key
+	Header    string           // a header's name, or its name, a colon or =, and its value
 	Match     func(*Info) bool // called for one message at a time
 
 	Newest bool  // the latest first, in each state
@@ -83,7 +84,7 @@ type Filter struct {
 
 // choosesAll reports whether a filter chooses every message of its states, the earliest first.
 func (f *Filter) choosesAll() bool {
-	return f.From.IsZero() && f.To.IsZero() && f.Error == "" && f.KeyPrefix == "" && f.Match == nil && !f.Newest
+	return f.From.IsZero() && f.To.IsZero() && f.Error == "" && f.KeyPrefix == "" && f.Header == "" && f.Match == nil && !f.Newest
 }
 
 // sweepPage is how many messages are read, and changed, at a time.
@@ -107,7 +108,7 @@ func (c *Client) ListWhere(ctx context.Context, f Filter) iter.Seq2[Info, error]
 				var p Page
 				p, err = c.ListPage(ctx, q)
 				for j := range p.Messages {
-					if m := &p.Messages[j]; f.chooses(m) {
+					if m := &p.Messages[j]; f.Chooses(m) {
 						if !yield(*m, nil) {
 							return
 						}
@@ -152,7 +153,15 @@ func (f *Filter) query(s State) ListQuery {
 	return q
 }
 
-// chooses reports whether a message within the bounds is chosen.
-func (f *Filter) chooses(m *Info) bool {
-	return strings.Contains(m.LastError, f.Error) && strings.HasPrefix(m.Key, f.KeyPrefix) && (f.Match == nil || f.Match(m))
+// Chooses reports whether a message meets the conditions on its content, which are all but
+// States, From and To.
+func (f *Filter) Chooses(m *Info) bool {
+	return strings.Contains(m.LastError, f.Error) && strings.HasPrefix(m.Key, f.KeyPrefix) &&
+		(f.Header == "" || slices.ContainsFunc(m.Headers, f.names)) && (f.Match == nil || f.Match(m))
+}
+
+// names reports whether f.Header names a header, or a header with its value.
+func (f *Filter) names(h MessageHeader) bool {
+	rest, ok := strings.CutPrefix(f.Header, h.Name)
+	return ok && (rest == "" || rest == ":"+h.Value || rest == "="+h.Value)
 }

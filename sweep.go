@@ -137,7 +137,7 @@ func (s *sweep) chunk(ctx context.Context, state State, ms []Info, change func(c
 	s.Seen += int64(len(ms))
 	chosen := ms[:0]
 	for i := range ms {
-		if s.f.chooses(&ms[i]) && !s.alreadyDue(&ms[i]) {
+		if s.f.Chooses(&ms[i]) && !s.alreadyDue(&ms[i]) {
 			chosen = append(chosen, ms[i])
 		}
 	}

@@ -68,6 +68,9 @@ func (s *Server) queue(x *exchange, r *http.Request) error {
 	return respond(x, wire.QueueHolds, &info)
 }
 
+// defaultPage is how many messages a page has if the request does not say.
+const defaultPage = 100
+
 // listed is the order of states in a list that asks for no state.
 var listed = []engine.State{engine.Ready, engine.Leased, engine.Scheduled, engine.Dead}
 
@@ -77,40 +80,43 @@ var callList = &call{
 }
 
 func (s *Server) list(x *exchange, r *http.Request) error {
-	q, err := wire.ParseListQuery(x.path.Queue(), r.URL.RawQuery)
+	q, chosen, err := wire.ParseListQuery(x.path.Queue(), r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
-	how := wire.NoBodies
-	if q.Body {
-		how = wantBodies(r)
-	}
-	return s.pages.answer(x, r, func(b []byte) ([]byte, error) { return s.appendPage(x, r, b, q, how) })
+	return s.answerPage(x, r, q.Body, func(b []byte, how wire.Bodies) ([]byte, error) {
+		if chosen == (wire.Chosen{}) {
+			page, err := listStates(r.Context(), q, s.c.ListPage, func() bool { return false })
+			return wire.AppendPage(b, &page, how), err
+		}
+		search := s.newSearch(chosen)
+		page, err := listStates(r.Context(), q, search.page, search.over)
+		return wire.AppendFound(b, &page, search.read, how), err
+	})
 }
 
-// appendPage appends a page of messages of one state, or of all states when none is given.
-func (s *Server) appendPage(x *exchange, r *http.Request, b []byte, q engine.ListQuery, how wire.Bodies) ([]byte, error) {
-	if q.Body { // memory while the page is made: the messages, and the answer as it grows
+// answerPage answers with a page of messages that write appends.
+func (s *Server) answerPage(x *exchange, r *http.Request, bodies bool, write func(b []byte, how wire.Bodies) ([]byte, error)) error {
+	return s.pages.answer(x, r, func(b []byte) ([]byte, error) {
+		if !bodies {
+			return write(b, wire.NoBodies)
+		}
+		// Memory while the page is made: the messages, and the answer as it grows.
 		making := min(3*engine.AnswerBytes, s.cfg.MaxBuffered/2)
 		if err := x.take(making); err != nil {
 			return nil, err
 		}
 		defer x.give(making)
-	}
-	list := s.c.ListPage
-	if q.State == engine.Gone {
-		list = s.listAll
-	}
-	page, err := list(r.Context(), q)
-	if err != nil {
-		return nil, err
-	}
-	return wire.AppendPage(b, &page, how), nil
+		return write(b, wantBodies(r))
+	})
 }
 
-// listAll lists one state after another. Its cursor is the state, a colon, and the cursor
-// within that state.
-func (s *Server) listAll(ctx context.Context, q engine.ListQuery) (engine.Page, error) {
+// listStates lists one state or, if none is given, one after another until over. Then its
+// cursor is the state, a colon, and the cursor within that state.
+func listStates(ctx context.Context, q engine.ListQuery, list func(context.Context, engine.ListQuery) (engine.Page, error), over func() bool) (engine.Page, error) {
+	if q.State != engine.Gone {
+		return list(ctx, q)
+	}
 	at := 0
 	if q.After != "" {
 		name, after, ok := strings.Cut(q.After, ":")
@@ -120,11 +126,11 @@ func (s *Server) listAll(ctx context.Context, q engine.ListQuery) (engine.Page, 
 		}
 		q.After = after
 	}
-	q.Limit = cmp.Or(q.Limit, 100)
+	q.Limit = cmp.Or(q.Limit, defaultPage)
 	var all engine.Page
 	for ; at < len(listed); at++ {
 		q.State = listed[at]
-		p, err := s.c.ListPage(ctx, q)
+		p, err := list(ctx, q)
 		if err != nil {
 			return engine.Page{}, err
 		}
@@ -134,7 +140,7 @@ func (s *Server) listAll(ctx context.Context, q engine.ListQuery) (engine.Page, 
 			return all, nil
 		}
 		q.After = ""
-		if q.Limit == 0 {
+		if q.Limit == 0 || over() {
 			if at+1 < len(listed) {
 				all.Next = listed[at+1].String() + ":"
 			}

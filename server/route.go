@@ -36,6 +36,7 @@ func (s *Server) routes() []route {
 		newRoute("POST", "/v1/queues/*/messages", access.Push, s.pushOne, callPush),
 		newRoute("POST", "/v1/messages", access.Push, s.pushMany, callPushMany),
 		newRoute("PUT", "/v1/queues/*/keys/*", access.Push, s.rearm, callRearm),
+		newRoute("GET", "/v1/messages", access.Read, s.find, callFind),
 
 		newRoute("GET", "/v1/queues/*/messages/*", access.Read, s.get, callGet),
 		newRoute("GET", "/v1/queues/*/keys/*", access.Read, s.get, callGet),

@@ -45,7 +45,7 @@ func (p *Program) deadListCommand() *cobra.Command {
 			ctx = cmd.Context() // may rightly take longer than the timeout
 		}
 		if text {
-			return p.listWhere(ctx, c, f, list)
+			return p.listWhere(ctx, c, f, onlyDead, list)
 		}
 		list.bounds = boundFlags{f.From, f.To}
 		return p.list(ctx, c, args[0], onlyDead, list)
@@ -53,36 +53,6 @@ func (p *Program) deadListCommand() *cobra.Command {
 	filter.died(p, cmd)
 	list.add(cmd)
 	return cmd
-}
-
-// listWhere prints the dead messages that match a filter.
-func (p *Program) listWhere(ctx context.Context, c *tarry.Client, f tarry.Filter, l listFlags) error {
-	if l.limit < 0 {
-		return usagef("0 prints all", "--limit %d is negative", l.limit)
-	}
-	o := p.printer()
-	o.head(listHead(tarry.Dead, l.body)...)
-	f.Body, f.Newest = l.body, l.newest
-	n, more := 0, ""
-	var first time.Time
-	for m, err := range c.ListWhere(ctx, f) {
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			first = m.Died
-		}
-		if l.limit > 0 && n == l.limit {
-			more = goOnDied(first, m.Died, l.newest)
-			break
-		}
-		n++
-		o.row(messageJSON(&m, l.body), p.listCells(m, tarry.Dead, l.body)...)
-		if err := o.page(); err != nil {
-			return err
-		}
-	}
-	return o.listed(more)
 }
 
 // goOnDied says how to continue a list by time of death. The list began with a message that

@@ -32,8 +32,9 @@ func (l *listFlags) add(cmd *cobra.Command) {
 
 func (p *Program) lsCommand() *cobra.Command {
 	var (
-		list listFlags
-		name string
+		list   listFlags
+		name   string
+		filter tarry.Filter
 	)
 	cmd := p.client(showEmpty, &cobra.Command{
 		Use:        "ls QUEUE",
@@ -42,7 +43,9 @@ func (p *Program) lsCommand() *cobra.Command {
 		Long: `Ls lists live messages: scheduled and ready ones by due time, leased ones by the end of
 their lease. --state lists one state only: dead messages by time of death, finished ones by
 when they ended, as long as the queue's history has them.
---from and --to bound these times: each is a time, or a duration from now with a sign.`,
+--from and --to bound these times: each is a time, or a duration from now with a sign.
+--key-prefix and --header choose among all these messages, which takes long where they are
+many.`,
 		Example: "  tarry ls order.unpaid --state scheduled --to +30m\n  tarry ls order.unpaid --state dead --from -2h --newest",
 		Args:    exactly("QUEUE"),
 	}, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
@@ -59,30 +62,86 @@ when they ended, as long as the queue's history has them.
 		if list.newest {
 			slices.Reverse(states)
 		}
+		if filter.KeyPrefix != "" || filter.Header != "" {
+			if list.after != "" {
+				return usagef("bound the list with --from and --to", "--after does not go with --key-prefix and --header")
+			}
+			filter.Queue, filter.From, filter.To = args[0], list.bounds.from, list.bounds.to
+			return p.listWhere(cmd.Context(), c, filter, states, list)
+		}
 		if list.limit == 0 {
 			ctx = cmd.Context()
 		}
 		return p.list(ctx, c, args[0], states, list)
 	})
 	cmd.Flags().StringVar(&name, "state", "", "scheduled, ready, leased, dead or finished (default: all but dead and finished)")
+	cmd.Flags().StringVar(&filter.KeyPrefix, "key-prefix", "", "only messages whose key begins with this")
+	cmd.Flags().StringVar(&filter.Header, "header", "", "only messages with this header: NAME, or NAME=VALUE")
 	list.bounds.add(p, cmd)
 	list.add(cmd)
 	return cmd
 }
 
-// list prints the messages in some states, page by page.
-func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, states []tarry.State, l listFlags) error {
+// check refuses a part of a list that cannot be.
+func (l *listFlags) check() error {
 	switch b := &l.bounds; {
 	case l.limit < 0:
 		return usagef("0 prints all", "--limit %d is negative", l.limit)
 	case !b.from.IsZero() && !b.to.IsZero() && !b.from.Before(b.to):
 		return usagef("--to itself is left out", "there is nothing between --from %s and --to %s", formatTime(b.from), formatTime(b.to))
 	}
-	only := tarry.State(0)
+	return nil
+}
+
+// onlyOf returns the state if there is only one.
+func onlyOf(states []tarry.State) (only tarry.State) {
 	if len(states) == 1 {
 		only = states[0]
 	}
-	o := p.printer()
+	return only
+}
+
+// listWhere prints the messages in some states that a filter chooses.
+func (p *Program) listWhere(ctx context.Context, c *tarry.Client, f tarry.Filter, states []tarry.State, l listFlags) error {
+	if err := l.check(); err != nil {
+		return err
+	}
+	o, only := p.printer(), onlyOf(states)
+	o.head(listHead(only, l.body)...)
+	f.Body, f.Newest = l.body, l.newest
+	n := 0
+	var first time.Time
+	for _, state := range states {
+		f.States = []tarry.State{state}
+		for m, err := range c.ListWhere(ctx, f) {
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				first = m.Died
+			}
+			if l.limit > 0 && n == l.limit {
+				if l.dead {
+					return o.listed(goOnDied(first, m.Died, l.newest))
+				}
+				return o.listed("there are more; --limit 0 lists all")
+			}
+			n++
+			o.row(messageJSON(&m, l.body), p.listCells(m, only, l.body)...)
+			if err := o.page(); err != nil {
+				return err
+			}
+		}
+	}
+	return o.listed("")
+}
+
+// list prints the messages in some states, page by page.
+func (p *Program) list(ctx context.Context, c *tarry.Client, queue string, states []tarry.State, l listFlags) error {
+	if err := l.check(); err != nil {
+		return err
+	}
+	o, only := p.printer(), onlyOf(states)
 	o.head(listHead(only, l.body)...)
 	left := l.limit
 	for _, state := range states {

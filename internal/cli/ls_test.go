@@ -32,3 +32,24 @@ func TestListBounds(t *testing.T) {
 		run1(t, w, s)
 	}
 }
+
+// What is listed can be chosen by the beginning of its key and by a header.
+func TestListOfChosenMessages(t *testing.T) {
+	w, _ := served(t, "mem:")
+	for _, args := range []string{"--key a/1 --in 1h --header tenant=x", "--key a/2 --in 2h --header tenant=y", "--key a/3 --header tenant=x", "--key b/1"} {
+		run1(t, w, step{args: "push mail x " + args, stdout: ".*"})
+	}
+	for _, s := range []step{
+		{args: "ls mail --key-prefix a/", stdout: `ID .*\n\d+  a/3 .*\n\d+  a/1 .*\n\d+  a/2 .*\n`},
+		{args: "ls mail --header tenant=x", stdout: `ID .*\n\d+  a/3 .*\n\d+  a/1 .*\n`},
+		{args: "ls mail --header tenant --newest", stdout: `ID .*\n\d+  a/2 .*\n\d+  a/1 .*\n\d+  a/3 .*\n`},
+		{args: "ls mail --header tenant:x --key-prefix a/ --state scheduled --body", stdout: `ID .*BODY\n\d+  a/1 .*  x\n`},
+		{args: "ls mail --key-prefix a/ --limit 2", stdout: `ID .*\n\d+  a/3 .*\n\d+  a/1 .*\n`, stderr: `there are more; --limit 0 lists all\n`},
+		{args: "ls mail --key-prefix a/ --limit 3 --from +90m", stdout: `ID .*\n\d+  a/2 .*\n`},
+		{args: "ls mail --key-prefix z", stdout: `ID .*\n`, stderr: `no messages\n`},
+		{args: "ls mail --key-prefix a --state ready --after x", code: exitUsage, stderr: `tarry: --after does not go with --key-prefix and --header .*\n`},
+		{args: "ls mail --key-prefix a --limit -1", code: exitUsage, stderr: `tarry: --limit -1 is negative .*\n`},
+	} {
+		run1(t, w, s)
+	}
+}

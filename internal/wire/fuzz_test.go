@@ -138,12 +138,15 @@ func FuzzListQuery(f *testing.F) {
 		if s, err := ParseRefQuery(raw); err == nil && RefQuery(engine.Ref{IfState: s}) == "" && s != engine.Gone {
 			t.Fatalf("%q became %v", raw, s)
 		}
-		l, err := ParseListQuery("q", raw)
+		if f, err := ParseFindQuery(raw); err == nil && (f.Key == "") == (f.Chosen == Chosen{}) {
+			t.Fatalf("%q became %+v", raw, f)
+		}
+		l, _, err := ParseListQuery("q", raw)
 		if err != nil {
 			return
 		}
 		text := ListQuery(&l)
-		again, err := ParseListQuery("q", text)
+		again, _, err := ParseListQuery("q", text)
 		if err != nil || ListQuery(&again) != text {
 			t.Fatalf("%q became %q and then %q, %v", raw, text, ListQuery(&again), err)
 		}

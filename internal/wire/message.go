@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -148,6 +149,12 @@ func AppendPage(b []byte, p *engine.Page, how Bodies) []byte {
 	return append(AppendString(append(b, `,"next":`...), p.Next), '}')
 }
 
+// AppendFound appends a page of messages that a search found, and how many it read.
+func AppendFound(b []byte, p *engine.Page, read int, how Bodies) []byte {
+	b = AppendPage(b, p, how)
+	return append(strconv.AppendInt(append(b[:len(b)-1], `,"read":`...), int64(read), 10), '}')
+}
+
 // MessagePage is a page of messages.
 var MessagePage = answerObject("MessagePage", "A page of a list.",
 	required("messages", kind[[]engine.Info]{schema.Array(FoundMessage, 0), func(r *Reader, name string, all *[]engine.Info) {
@@ -158,4 +165,12 @@ var MessagePage = answerObject("MessagePage", "A page of a list.",
 			*all = append(*all, m.Info)
 		})
 	}, nil, nil}, func(p *engine.Page) *[]engine.Info { return &p.Messages }, ""),
-	required("next", asText, func(p *engine.Page) *string { return &p.Next }, "give it as after for the next page; empty: this is the last"))
+	required("next", asText, func(p *engine.Page) *string { return &p.Next }, "give it as after for the next page; empty: this is the last"),
+	optional("read", count[int](), func(*engine.Page) *int { return new(int) }, "with key_prefix or header: how many messages were read for this page"))
+
+// FoundPage is the shape of what a search in all queues found.
+var FoundPage = newShape("FoundMessages", "What was found in all queues.", false, []field{
+	{"messages", schema.Array(FoundMessage, 0), "", true},
+	{"next", isText, "give it as after to search on; empty: all was searched", true},
+	{"read", isCount, "how many messages were read; with key: how many queues", true},
+})

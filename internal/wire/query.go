@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/duration"
@@ -21,7 +22,14 @@ var (
 		parameter("from", isTime, "whose time is this or later: due of scheduled and ready ones, the lease's end of leased ones, death of dead ones, end of finished ones"),
 		parameter("to", isTime, "whose time is earlier"),
 		parameter("order", schema.Words("asc", "desc").With("default", "asc"), "by that time"),
+		isKeyPrefix, isHeader,
 		parameter("after", isText, "the next of the page before, of the same state, bounds and order"),
+		parameter("limit", isLimit, "messages at most"),
+		parameter("body", isFlag.With("default", false), "with bodies"))
+	FindParameters = parameters(
+		parameter("key", isKey, "with this key: as GET of the key tells, of each queue"),
+		isKeyPrefix, isHeader,
+		parameter("after", isText, "the next of the answer before, to the same question"),
 		parameter("limit", isLimit, "messages at most"),
 		parameter("body", isFlag.With("default", false), "with bodies"))
 	RefParameters = parameters(
@@ -32,6 +40,9 @@ var (
 	ForecastParameters = parameters(
 		parameter("step", isDuration.With("default", duration.Format(DefaultStep)), "whole minutes"),
 		parameter("span", isDuration.With("default", duration.Format(DefaultSpan)), "how far to look"))
+
+	isKeyPrefix = parameter("key_prefix", isKey, "whose key begins so")
+	isHeader    = parameter("header", schema.Text(1, engine.MaxHeaderBytes).With("examples", []string{"tenant", "tenant:acme"}), "with a header of this name, or of this name and, after : or =, this value")
 
 	isLimit = schema.Whole(1, engine.MaxPage).With("default", 100)
 )
@@ -192,13 +203,59 @@ func ListQuery(q *engine.ListQuery) string {
 
 // ParseListQuery reads the query of a list of a queue. If they are not given, State is Gone
 // and Limit is 0.
-func ParseListQuery(queue, raw string) (engine.ListQuery, error) {
+func ParseListQuery(queue, raw string) (engine.ListQuery, Chosen, error) {
 	q := parseQuery(raw, ListParameters)
 	l := engine.ListQuery{
 		Queue: queue, State: q.state(), From: q.instant("from"), To: q.instant("to"), Newest: q.oneOf("order", "asc", "desc") == "desc",
 		After: q.Get("after"), Limit: q.limit(), Body: q.oneOf("body", "true", "false") == "true",
 	}
-	return l, q.err
+	return l, q.chosen(), q.err
+}
+
+// Chosen is what messages must have to be listed. "": anything.
+type Chosen struct{ KeyPrefix, Header string }
+
+// chosen reads what messages must have.
+func (q *query) chosen() Chosen {
+	return Chosen{q.text("key_prefix", engine.MaxKeyBytes), q.text("header", engine.MaxHeaderBytes)}
+}
+
+// text reads a parameter that is not empty; "": not given.
+func (q *query) text(name string, most int) string {
+	s := q.Get(name)
+	switch {
+	case s == "" && q.Has(name):
+		q.fail(Wrong("%s: is empty", name))
+	case len(s) > most:
+		q.fail(Wrong("%s: has %d bytes; at most %d are allowed", name, len(s), most))
+	case !utf8.ValidString(s):
+		q.fail(Wrong("%s: is not valid UTF-8", name))
+	}
+	return s
+}
+
+// Find is a search in all queues, for a key or for what is chosen.
+type Find struct {
+	Key string
+	Chosen
+	After string
+	Limit int // 0: not given
+	Body  bool
+}
+
+// ParseFindQuery reads the query of a search in all queues.
+func ParseFindQuery(raw string) (Find, error) {
+	q := parseQuery(raw, FindParameters)
+	f := Find{
+		Key: q.text("key", engine.MaxKeyBytes), Chosen: q.chosen(), After: q.Get("after"), Limit: q.limit(), Body: q.oneOf("body", "true", "false") == "true",
+	}
+	switch {
+	case f.Key == "" && f.Chosen == Chosen{}:
+		q.fail(Wrong("give key, key_prefix or header"))
+	case f.Key != "" && f.Chosen != Chosen{}:
+		q.fail(Wrong("key: goes without key_prefix and header"))
+	}
+	return f, q.err
 }
 
 // state reads the state of a live or dead message.

@@ -221,7 +221,7 @@ func answers(t *testing.T, g *values) {
 func queries(t *testing.T, g *values) {
 	l := engine.ListQuery{Queue: g.text(), State: engine.State(g.IntN(6)), After: g.text(), Limit: g.IntN(engine.MaxPage + 1), Body: g.coin(), Newest: g.coin()}
 	l.From, l.To = g.instant(), g.instant()
-	gotList, err := ParseListQuery(l.Queue, ListQuery(&l))
+	gotList, _, err := ParseListQuery(l.Queue, ListQuery(&l))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,7 +102,7 @@ func (s *Shape) Parameters() (all []schema.Object) {
 // Shapes are the shapes that the document has as named schemas.
 var Shapes = []*Shape{
 	NewMessage.Shape, batchMessage.Shape, NewBatch.Shape, pushedShape.Shape, pushFailed.Shape, PushResults,
-	Kept.Shape, failureFields.Shape, finished.Shape, LeasedMessage.Shape, MessagePage.Shape,
+	Kept.Shape, failureFields.Shape, finished.Shape, LeasedMessage.Shape, MessagePage.Shape, FoundPage,
 	Rescheduling.Shape, Cancelling.Shape, refFields.Shape, CancelResults, CancelResult.Shape,
 	Leasing.Shape, roomFields.Shape, LeaseAnswer.Shape, grantedFields.Shape, Claiming.Shape, PollEnding.Shape,
 	Settling.Shape, settlementFields.Shape, SettleResults, SettleResult.Shape,

@@ -9,8 +9,8 @@ import { Help, helpShown, Keys } from "./keys";
 import { MessagePage } from "./message";
 import { Overview } from "./overview";
 import { QueuePage } from "./queue";
-import { route, toDead, toQueues, toWorkers } from "./route";
-import { begin, info, logIn, logOut, needsLogin, standing } from "./session";
+import { go, route, toDead, toFind, toQueues, toWorkers } from "./route";
+import { begin, can, info, logIn, logOut, needsLogin, standing } from "./session";
 import { trouble } from "./store";
 import { clock, zone } from "./time";
 import { Works } from "./work";
@@ -71,6 +71,7 @@ function Head() {
         <a href={toWorkers()} aria-current={page === "workers" ? "page" : undefined}>Workers</a>
         <a href="#/about" aria-current={page === "about" ? "page" : undefined}>About</a>
       </nav>
+      {can("list") && <SearchBox />}
       <div class="tools">
         <span class={`live ${state}`} title={state === "live" ? "This page is up to date" : say(trouble.value ?? "the server does not answer")}>
           <i aria-hidden="true" />
@@ -93,6 +94,24 @@ function Head() {
         )}
       </div>
     </header>
+  );
+}
+
+function SearchBox() {
+  const text = route.value.page === "find" ? route.value.query.get("q") ?? "" : "";
+  const submit = (e: Event) => {
+    e.preventDefault();
+    const wanted = String(new FormData(e.currentTarget as HTMLFormElement).get("search") ?? "").trim();
+    if (wanted) go(toFind(wanted));
+  };
+  return (
+    <form class="find" role="search" aria-label="All queues" onSubmit={submit}>
+      <label>
+        <span class="offscreen">Search all queues by key, key* or header:value</span>
+        <input key={text} type="search" name="search" defaultValue={text} placeholder="Key, key* or header:value" spellcheck={false} />
+      </label>
+      <kbd aria-hidden="true">s</kbd>
+    </form>
   );
 }
 

@@ -13,7 +13,7 @@ const turns = 10;
 function wanted(text: string): [by: string, value: string, name: string][] {
   if (text.endsWith("*")) return [["key_prefix", text.slice(0, -1), "keys that begin with"]];
   const header: [string, string, string] = ["header", text, "the header"];
-  return [["key", text, "the key"], ...(/^[^:\s]+:/.test(text) ? [header] : [])];
+  return [["key", text, "the key"], ...(/^[^:=\s]+[:=]/.test(text) ? [header] : [])];
 }
 
 interface Result extends Found {
@@ -90,7 +90,7 @@ function Search({ text }: { text: string }) {
         <p class="muted pad">Searching…</p>
       ) : messages.length === 0 && !error ? (
         <Empty title={next ? "Nothing found so far." : "No message is found."}>
-          Looked for {wanted(text).slice(0, by + 1).map((w) => w[2]).join(", then ")} <Foreign text={wanted(text)[by]![1]} />, in {many(read, "message")}. {goOn}
+          Looked for {wanted(text).slice(0, by + 1).map((w) => w[2]).join(", then ")} <Foreign text={wanted(text)[by]![1]} />, in {many(read, by === 0 && wanted(text)[0]![0] === "key" ? "queue" : "message")}. {goOn}
         </Empty>
       ) : (
         <p class="after">

@@ -6,7 +6,7 @@ import { choices } from "./bulk";
 import type { Grouped } from "./dead";
 import { Empty, Foreign, Segments, Trouble } from "./parts";
 import { useReading } from "./reading";
-import { amend, go, route } from "./route";
+import { amend, go, route, toFind } from "./route";
 import { can } from "./session";
 import { Rows, toIt, type Row } from "./rows";
 import { changes } from "./store";
@@ -147,6 +147,7 @@ function Filter({ queue, from, to, order, state }: { queue: string; from: string
     e.preventDefault();
     const what = String(new FormData(e.currentTarget as HTMLFormElement).get("find") ?? "").trim();
     if (what === "") return;
+    if (what.endsWith("*")) return go(toFind(what));
     setWrong("");
     for (const path of [can("keys") && what !== "." && what !== ".." ? at(queue, "keys", what) : "", /^[1-9][0-9]{0,19}$/.test(what) ? at(queue, "messages", what) : ""]) {
       if (path === "") continue;

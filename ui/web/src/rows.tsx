@@ -49,7 +49,7 @@ function columnsOf(rows: Row[], of: State | "found"): Column[] {
   if (of === "found") return all;
   if (differs((m) => `${m.attempt}/${m.max_attempts}`)) all.push(["Attempt", "num wide", (m) => <>{m.attempt}<span class="faint">/{m.max_attempts}</span></>]);
   if (differs((m) => m.priority)) all.push(["Priority", "num wide", (m) => m.priority]);
-  all.push(of === "dead" ? ["Last error", "error", (m) => <Foreign text={m.last_error || "–"} />] : ["Pushed", "error wide", (m) => <Pushed m={m} />]);
+  all.push(of === "dead" ? ["Last error", "error wide", (m) => <Foreign text={m.last_error || "–"} />] : ["Pushed", "error wide", (m) => <Pushed m={m} />]);
   return all;
 }
 
@@ -116,14 +116,14 @@ function Pick({ label, on, some = false, flip }: { label: string; on: boolean; s
   );
 }
 
-// Name is the key of a message, or its id, on narrow pages with the body below it.
+// Name is the key of a message, or its id, on narrow pages with the error or body below it.
 function Name({ m }: { m: Row }) {
   return (
     <>
       <a href={toIt(m)}>{m.key ? <Foreign text={m.key} /> : <span class="mono">{m.id}</span>}</a>
-      {m.body && (
+      {(m.body || m.state === "dead") && (
         <small class="narrow mono muted">
-          <Foreign text={m.body} />
+          <Foreign text={(m.state === "dead" && m.last_error) || m.body || ""} />
         </small>
       )}
     </>

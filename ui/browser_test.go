@@ -108,7 +108,8 @@ type world struct {
 
 // kind is what a world is like.
 type kind struct {
-	shop        *demo.Shop // whose past is in the store; nil: the store is empty
+	shop        *demo.Shop       // whose past is in the store; nil: the store is empty
+	now         func() time.Time // the store's clock; nil: the real one, or the shop's
 	tokens, tls bool
 	path        string // below which it is mounted
 	ui          ui.Config
@@ -120,11 +121,14 @@ func newWorld(t *testing.T, k kind) *world {
 	t.Helper()
 	w := &world{T: t, audit: new(lines), left: make(chan struct{}, 8)}
 	now := time.Now
-	if k.shop != nil {
+	switch {
+	case k.now != nil:
+		now = k.now
+	case k.shop != nil:
 		now = k.shop.Now
 	}
 	trends := trend.New(&trend.Config{Now: now})
-	var e engine.Engine = memengine.New(&memengine.Config{Now: now})
+	var e engine.Engine = memengine.New(&memengine.Config{Now: now, History: engine.History{Keep: 24 * time.Hour}})
 	if k.engine != nil {
 		e = k.engine(e.(engine.Whole))
 	}

@@ -186,7 +186,7 @@ func TestEmptiedQueueStays(t *testing.T) {
 	p := w.open(desk, "#/")
 	p.sees(".queues .name", "once")
 	p.misses(".queues .name", "empty")
-	if err := w.c.Cancel(t.Context(), tarry.ByKey("k").Of("once")); err != nil {
+	if _, err := w.c.Purge(t.Context(), "once", 0); err != nil {
 		t.Fatal(err)
 	}
 	p.sees(".queues .name", "empty")

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/memengine"
 	"github.com/tarryhq/tarry/internal/demo"
 )
@@ -36,7 +37,7 @@ in eight, by the shop's calendar.`,
 			shop := demo.New(speed)
 			s.clock = shop.Now
 			s.open = func(ctx context.Context, _ string, cfg *tarry.Config) (*tarry.Client, error) {
-				c := tarry.New(memengine.New(&memengine.Config{Now: shop.Now}), cfg)
+				c := tarry.New(memengine.New(&memengine.Config{Now: shop.Now, History: engine.History{Keep: 24 * time.Hour}}), cfg)
 				if err := shop.Play(ctx, c); err != nil {
 					return nil, closing(c, err)
 				}

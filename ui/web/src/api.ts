@@ -240,7 +240,6 @@ export interface Page {
 
 export interface ListQuery {
   state: State;
-  ending?: string;
   from?: string;
   to?: string;
   order?: "asc" | "desc";

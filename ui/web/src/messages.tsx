@@ -15,10 +15,11 @@ import { fromInput, toInput } from "./time";
 import { busy } from "./work";
 
 const pageSize = 50;
+const mostSeen = 20_000; // messages that are looked through for those wanted
 const bodiesRoom = 1 << 20; // once a list has read as many bytes of bodies, it reads the rest without
 // read reads the first messages of a list, and whether there are more: of a state, or of those the
-// messages that died of one error.
-async function read(queue: string, q: ListQuery, error: string | null, wanted: number, stop: AbortSignal): Promise<[Row[], boolean]> {
+// messages that died of one error, or that ended in one way.
+async function read(queue: string, q: ListQuery, error: string | null, ending: string, wanted: number, stop: AbortSignal): Promise<[Row[], boolean]> {
   const all: Row[] = [];
   let among: Set<string> | null = null;
   if (error !== null) {
@@ -28,18 +29,20 @@ async function read(queue: string, q: ListQuery, error: string | null, wanted: n
     if (can("range")) q = { ...q, from: q.from || g.first_died, to: q.to || new Date(Date.parse(g.last_died) + 1).toISOString() };
   }
   let after = "";
-  let room = bodiesRoom;
+  let room = q.state === "finished" ? 0 : bodiesRoom;
+  let seen = 0;
   do {
     const body = room > 0;
     const limit = body ? 100 : 1000;
-    const p = await list(queue, { ...q, after, limit: among ? limit : Math.min(limit, wanted - all.length), body }, stop);
+    const p = await list(queue, { ...q, after, limit: among || ending ? limit : Math.min(limit, wanted - all.length), body }, stop);
     for (const m of p.messages) {
       room -= m.body_base64?.length ?? 0;
-      if (!among || among.has(m.id)) all.push({ ...m, body: body ? preview(m) : undefined, body_base64: undefined });
+      if (among ? among.has(m.id) : !ending || m.ending === ending) all.push({ ...m, body: body ? preview(m) : undefined, body_base64: undefined });
     }
     if (among) room = 0; // the others are in between
     after = p.next;
-  } while (after !== "" && all.length < wanted);
+    seen += p.messages.length;
+  } while (after !== "" && all.length < wanted && seen < mostSeen);
   return [all.slice(0, wanted), after !== "" || all.length > wanted];
 }
 
@@ -65,7 +68,7 @@ export function Messages({ queue, state, total }: { queue: string; state: State;
   }, [kind]);
   useReading(`${queue} ${kind} ${wanted}`, change, 400, async (stop) => {
     try {
-      const [all, more] = await read(queue, { state, ending, from, to, order: order === "desc" ? "desc" : undefined }, died, wanted, stop);
+      const [all, more] = await read(queue, { state, from, to, order: order === "desc" ? "desc" : undefined }, died, ending, wanted, stop);
       setRows(all);
       setMore(more);
       setError(null);

@@ -112,7 +112,7 @@ function Actions({ m }: { m: Message }) {
         </button>
       )}
       {state === "ready" && may(queue, "work") && can("claim") && <button onClick={() => actions.bury(m)}>Bury…</button>}
-      <Copy text={() => curl(m)}>Copy as curl</Copy>
+      {state !== "finished" && <Copy text={() => curl(m)}>Copy as curl</Copy>}
       {(waits || state === "dead") && change && can("cancel") && (
         <button class="quiet-danger" onClick={() => actions.cancel(m)}>
           {state === "dead" ? "Drop…" : "Cancel…"}

@@ -80,7 +80,6 @@ export function Messages({ queue, state, total }: { queue: string; state: State;
   return (
     <div id="panel" role="tabpanel" aria-labelledby={`tab-${state}`}>
       <Filter queue={queue} from={from} to={to} order={order} state={state} />
-      {state === "finished" && <Segments label="Outcome" value={ending} of={endings} onPick={(e) => amend({ ending: e })} />}
       {died !== null && (
         <p class="bar">
           <span>
@@ -142,6 +141,7 @@ const endings = [
   ["cancelled", "Cancelled"],
   ["expired", "Expired"],
 ] as const;
+type Ending = (typeof endings)[number][0];
 
 function Filter({ queue, from, to, order, state }: { queue: string; from: string; to: string; order: string; state: State }) {
   const [wrong, setWrong] = useState("");
@@ -182,6 +182,7 @@ function Filter({ queue, from, to, order, state }: { queue: string; from: string
           {wrong}
         </span>
       )}
+      {state === "finished" && <Segments label="Outcome" value={(route.value.query.get("ending") ?? "") as Ending} of={endings} onPick={(e) => amend({ ending: e })} />}
       {can("range") && !bounds && !from && !to && (
         <button class="quiet" onClick={() => setBounds(true)}>
           Times…

@@ -47,7 +47,7 @@ function columnsOf(rows: Row[], of: State | "found"): Column[] {
   else all.push([of === "found" ? "When" : times[of], "", (m) => <>{of === "found" && `${times[m.state]} `}<When t={timeOf(m)} /></>]);
   if (rows.some(worker)) all.push(["Worker", "worker mono", (m) => <Foreign text={worker(m) || "–"} />]);
   if (of === "found") return all;
-  if (differs((m) => `${m.attempt}/${m.max_attempts}`)) all.push(["Attempt", "num wide", (m) => <>{m.attempt}<span class="faint">/{m.max_attempts}</span></>]);
+  if (differs((m) => `${m.attempt}/${m.max_attempts}`)) all.push(["Attempt", "num wide", (m) => <>{m.attempt}{m.max_attempts > 0 && <span class="faint">/{m.max_attempts}</span>}</>]);
   if (differs((m) => m.priority)) all.push(["Priority", "num wide", (m) => m.priority]);
   all.push(of === "dead" ? ["Last error", "error wide", (m) => <Foreign text={m.last_error || "–"} />] : ["Pushed", "error wide", (m) => <Pushed m={m} />]);
   return all;

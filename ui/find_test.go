@@ -20,7 +20,7 @@ func (p *tab) search(text string) {
 }
 
 // found are the queue, key and state of what a search has found.
-const found = `[...document.querySelectorAll(".messages tbody tr")].map(r => [...r.cells].slice(0, 3).map(c => c.innerText.trim()).join("|")).sort().join("\n")`
+const found = `[...document.querySelectorAll(".messages tbody tr")].map(r => [...r.cells].slice(0, 3).map(c => c.innerText.trim().split("\n")[0]).join("|")).sort().join("\n")`
 
 // All queues are searched by key, by the beginning of keys, and by header.
 func TestSearch(t *testing.T) {
@@ -87,4 +87,56 @@ func TestSearchGoesOn(t *testing.T) {
 	p.sees(".after", "120 messages found")
 	p.misses(".after", "so far")
 	p.until(`document.querySelectorAll(".messages tbody tr").length === 120`)
+}
+
+// What became of an order is known three clicks from the first page, and at once by its number.
+func TestWhatBecameOfAnOrder(t *testing.T) {
+	t.Parallel()
+	c := newClock(time.Hour)
+	w := newWorld(t, kind{now: c.now})
+	c.in(w, "order.unpaid", "42", tarry.In(30*time.Minute))
+	c.in(w, "order.paid", "43", tarry.MaxAttempts(2))
+	c.wind(time.Minute)
+	if err := w.c.Cancel(t.Context(), tarry.ByKey("42").Of("order.unpaid")); err != nil {
+		t.Fatal(err)
+	}
+	cancelled := c.now()
+	w.settle(tarry.Settlement{Token: w.lease("order.paid", "alice-1").Token, Do: engine.Retry, When: &engine.When{}, Reason: "the bank is away"})
+	c.wind(time.Minute)
+	w.settle(tarry.Settlement{Token: w.lease("order.paid", "bob-2").Token, Do: engine.Retry, Reason: "no such account"})
+	died := c.now()
+
+	stamp := func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+	for _, l := range sizes {
+		p := w.open(l, "#/")
+		wasCancelled := func() {
+			t.Helper()
+			p.sees("h1", "42")
+			p.sees(".badge", "cancelled")
+			p.sees(".life .now", "Cancelled")
+			p.until(`document.querySelector(".life .now time").dateTime === ` + quoted(stamp(cancelled)))
+			p.sees(".life .now", "it was due")
+		}
+		hasDied := func() {
+			t.Helper()
+			p.sees("h1", "43")
+			p.sees(".life .bad", "Dead")
+			p.until(`document.querySelector(".life .bad time").dateTime === ` + quoted(stamp(died)))
+			p.until(`[...document.querySelectorAll(".failures li")].map(e => e.querySelector("bdi.mono").innerText + ": " + e.querySelector("pre").innerText).join() === "bob-2: no such account,alice-1: the bank is away"`)
+		}
+		p.press(".queues .name", "order.unpaid")
+		p.press(".tabs", "Finished")
+		p.press(".messages", "42")
+		wasCancelled()
+		p.to("#/")
+		p.press(".figures", "1")
+		p.press(".groups .what", "no such account")
+		hasDied()
+		for key, is := range map[string]func(){"42": wasCancelled, "43": hasDied} {
+			p.to("#/")
+			p.sees("h1", "Queues")
+			p.search(key)
+			is()
+		}
+	}
 }

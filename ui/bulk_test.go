@@ -33,7 +33,7 @@ func TestChosen(t *testing.T) {
 		t.Helper()
 		m, err := w.c.Get(t.Context(), tarry.ByKey(key).Of("q"))
 		if err != nil {
-			return engine.Gone
+			t.Fatal(err)
 		}
 		return m.State
 	}
@@ -67,7 +67,7 @@ func TestChosen(t *testing.T) {
 	}
 	goOn()
 	p.sees(".toast.bad", "1 message is cancelled. Left alone: 1 in another state by now.")
-	if a, b := state("a"), state("b"); a != engine.Gone || b != engine.Ready {
+	if a, b := state("a"), state("b"); a != engine.Finished || b != engine.Ready {
 		t.Errorf("a is %s and b is %s, one cancelled and one ready meanwhile", a, b)
 	}
 

@@ -104,7 +104,7 @@ func TestEveryPage(t *testing.T) {
 		t.Errorf("%d rows of queues are in the document", rows)
 	}
 	p.run(`scrollTo(0, 0)`)
-	p.run(`(() => { const f = document.querySelector("input[type=search]"); f.value = "7777"; f.dispatchEvent(new Event("input", {bubbles: true})) })()`)
+	p.run(`(() => { const f = document.querySelector("main input[type=search]"); f.value = "7777"; f.dispatchEvent(new Event("input", {bubbles: true})) })()`)
 	p.sees(".queues .name", "account.07777.trial")
 	p.misses(".queues .name", "order.unpaid")
 	p.to("#/?by=dead")

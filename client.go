@@ -205,6 +205,18 @@ func (c *Client) dismiss(w *work.Worker) {
 	c.working.Done()
 }
 
+// Running returns the queues of the client's workers that run, by the name of the worker.
+func (c *Client) Running() map[string][]string {
+	c.workersMu.Lock()
+	defer c.workersMu.Unlock()
+	running := make(map[string][]string)
+	for w := range c.workers {
+		name, queues := w.Serves()
+		running[name] = append(running[name], queues...)
+	}
+	return running
+}
+
 // endWorkers ends all workers and waits for them.
 func (c *Client) endWorkers() {
 	c.workersMu.Lock()

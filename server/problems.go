@@ -75,6 +75,11 @@ func (s *Server) scan(ctx context.Context, late time.Duration) ([]Problem, error
 	now := time.Now()
 	l := Scan{Late: late, Now: now, Trends: s.cfg.Trends, began: s.workers.began}
 	l.asked, l.allAsked = s.workers.asked(now)
+	for _, queues := range s.c.Running() {
+		for _, q := range queues {
+			l.asked[q] = true
+		}
+	}
 	found, err := l.ofQueues(ctx, s.c, s.c.AllQueues(ctx))
 	s.scanFailed(err)
 	return found, err

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/wire"
 )
 
@@ -80,19 +79,35 @@ func (f *foundWorker) seen(may func(queue string) bool) (w wire.Worker, some boo
 	return w, some
 }
 
-// scanWorkers finds the workers of this server, and then others that hold leases.
+// scanWorkers finds the workers of this server and of its process, and then others that hold
+// leases.
 func (s *Server) scanWorkers(ctx context.Context) (foundWorkers, error) {
 	found := s.workers.list(time.Now())
 	holders, cut, err := findHolders(ctx, s.c)
 	s.scanFailed(err)
-	here := make(map[holding]bool)
+	here := make(map[holding]*workerQueue) // nil: its leases are counted
 	for _, w := range found.all {
 		for _, q := range w.queues {
-			here[holding{w.Name, q.name}] = true
+			here[holding{w.Name, q.name}] = nil
 		}
 	}
+	for name, queues := range s.c.Running() {
+		queues = slices.Compact(slices.Sorted(slices.Values(queues)))
+		w := foundWorker{Worker: wire.Worker{Name: name}, queues: make([]workerQueue, len(queues))}
+		for i, q := range queues {
+			w.queues[i] = workerQueue{name: q, now: true}
+			here[holding{name, q}] = &w.queues[i]
+		}
+		found.all = append(found.all, w)
+	}
 	for _, w := range holders {
-		w.queues = slices.DeleteFunc(w.queues, func(q workerQueue) bool { return here[holding{w.Name, q.name}] })
+		w.queues = slices.DeleteFunc(w.queues, func(q workerQueue) bool {
+			own, counted := here[holding{w.Name, q.name}]
+			if own != nil {
+				own.leased = q.leased
+			}
+			return counted
+		})
 		if len(w.queues) > 0 {
 			found.all = append(found.all, w)
 		}
@@ -156,7 +171,7 @@ func (ws *workers) asked(now time.Time) (queues map[string]bool, whole bool) {
 // Worker is a worker that holds leases.
 type Worker = wire.Worker
 
-// holding is a worker that holds leases of a queue.
+// holding is a worker and a queue of which it holds leases.
 type holding struct{ worker, queue string }
 
 // WorkersOf finds the workers with names that hold leases in a client's store, by name. It
@@ -193,25 +208,19 @@ func findHolders(ctx context.Context, c *tarry.Client) (found []foundWorker, cut
 		}
 		read += len(page.Messages)
 		cut = cut || page.Next != ""
-		for queue, n := range namesIn(page.Messages) {
-			i, known := at[queue.worker]
+		leased := make(map[string]int64) // by name
+		for _, m := range page.Messages {
+			leased[m.Worker]++
+		}
+		delete(leased, "")
+		for name, n := range leased {
+			i, known := at[name]
 			if !known {
 				i = len(found)
-				at[queue.worker], found = i, append(found, foundWorker{Worker: wire.Worker{Name: queue.worker, Elsewhere: true}})
+				at[name], found = i, append(found, foundWorker{Worker: wire.Worker{Name: name, Elsewhere: true}})
 			}
-			found[i].queues = append(found[i].queues, workerQueue{name: queue.queue, now: true, leased: n})
+			found[i].queues = append(found[i].queues, workerQueue{name: q.Queue, now: true, leased: n})
 		}
 	}
 	return found, cut, nil
-}
-
-// namesIn counts the leases of each worker with a name.
-func namesIn(leased []engine.Info) map[holding]int64 {
-	n := make(map[holding]int64)
-	for i := range leased {
-		if m := &leased[i]; m.Worker != "" {
-			n[holding{m.Worker, m.Queue}]++
-		}
-	}
-	return n
 }

@@ -263,3 +263,38 @@ func TestNoWorkerIsKnown(t *testing.T) {
 			"no_worker held: 1 message is due, the oldest for 10m, and no worker has asked this server for 5m")
 	})
 }
+
+// A worker in the server's own process is no one elsewhere, and its queues have a worker.
+func TestWorkersOfTheServerItself(t *testing.T) {
+	a := aBubble(t, memengine.New(nil))
+	w := tarry.NewWorker(a.c, &tarry.WorkerConfig{Name: "own", Concurrency: 1})
+	begun, done := make(chan bool, 6), make(chan bool)
+	for _, q := range []string{"alone", "one", "two"} {
+		if q != "alone" {
+			tarry.Handle(w, tarry.NewTopic[[]byte](q), func(context.Context, *tarry.Message[[]byte]) error {
+				begun <- true
+				<-done
+				return nil
+			})
+		}
+		for range 3 {
+			a.call(201, "POST", "/v1/queues/"+q+"/messages", `{"due":"2020-01-01T00:00:00Z"}`)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- w.Run(ctx) }()
+	defer func() {
+		stop()
+		<-ran
+	}()
+	defer close(done)
+	<-begun
+	got := a.send("GET", "/v1/workers", "")
+	if want := `{"workers":[{"name":"own","address":"","queues":["one","two"],"more_queues":false,"leased":1,"handled":0,"failed":0,"since":null,"seen":null,"version":"","elsewhere":false}],"more":false}`; got.Body.String() != want {
+		t.Errorf("got %s, want %s", got.Body, want)
+	}
+	if kinds, _ := a.problems("/v1/problems"); kinds != "no_worker:alone late:one late:two" { // one of which has no lease
+		t.Errorf("the problems are %s", kinds)
+	}
+}

@@ -33,12 +33,15 @@ workers of a directly opened store.`,
 		o := p.printer()
 		o.head("NAME", "ADDRESS", "LEASED", "HANDLED", "FAILED", "SINCE", "SEEN", "VERSION", "QUEUES")
 		for _, w := range all.Workers {
-			queues, at, handled, failed := strings.Join(w.Queues, " "), w.Address, fmt.Sprint(w.Handled), fmt.Sprint(w.Failed)
+			queues, at, handled, failed := strings.Join(w.Queues, " "), orDash(w.Address), fmt.Sprint(w.Handled), fmt.Sprint(w.Failed)
 			if w.More {
 				queues += " …"
 			}
 			if w.Elsewhere {
-				at, handled, failed = "elsewhere", "-", "-"
+				at = "elsewhere"
+			}
+			if w.Since.IsZero() {
+				handled, failed = "-", "-"
 			}
 			o.row(w, orDash(w.Name), at, w.Leased, handled, failed,
 				orDash(away(w.Since.Time, p.Now())), orDash(away(w.Seen.Time, p.Now())), orDash(w.Version), queues)

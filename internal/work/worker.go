@@ -163,6 +163,13 @@ func (w *Worker) Run(ctx context.Context, op string) error {
 	return w.drain(op)
 }
 
+// Serves returns the worker's name and its queues, sorted.
+func (w *Worker) Serves() (name string, queues []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cfg.Name, slices.Sorted(maps.Keys(w.queues))
+}
+
 // Start checks the queues, and prepares Run. A worker starts once.
 func (w *Worker) Start(ctx context.Context, op string) error {
 	w.mu.Lock()

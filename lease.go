@@ -18,8 +18,7 @@ type LeaseOptions struct {
 	// Other leases may end with this process.
 	Remote bool
 	// Worker is the name of the worker that takes the lease, which look-ups, lists and
-	// failures show: at most 100 bytes without control characters. Default: none. When more
-	// than four workers of a client wait for one queue at once, some leases have no name.
+	// failures show: at most 100 bytes without control characters. Default: none.
 	Worker string
 }
 

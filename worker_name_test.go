@@ -1,6 +1,7 @@
 package tarry_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,16 +23,22 @@ func TestWorkersLeaseUnderTheirNames(t *testing.T) {
 	here := fmt.Sprint(host, ":", os.Getpid())
 	bubble(t, func(t *testing.T, c *tarry.Client) {
 		boom := errors.New("boom")
-		for _, name := range []string{"one", "two", ""} {
+		var names []string
+		for n := range 16 {
+			name := strings.Repeat("w", n)
+			names = append(names, cmp.Or(name, here))
 			w := tarry.NewWorker(c, &tarry.WorkerConfig{Name: name, Concurrency: 1})
-			tarry.Handle(w, bytesTopic, func(context.Context, claimed) error {
+			tarry.Handle(w, bytesTopic, func(ctx context.Context, m claimed) error {
+				if i, err := c.Get(ctx, tarry.ByID(m.ID).Of("q")); i.Worker != names[n] {
+					t.Errorf("the message of %q is leased by %q, %v", names[n], i.Worker, err)
+				}
 				time.Sleep(time.Minute)
 				return boom
 			})
 			defer run(t, w)()
 		}
 		var ids []tarry.ID
-		for range 3 {
+		for range names {
 			ids = append(ids, push(t, c, "q", "x", tarry.Backoff(time.Hour)).ID)
 		}
 		pass(time.Second)
@@ -43,7 +50,7 @@ func TestWorkersLeaseUnderTheirNames(t *testing.T) {
 			}
 			workers[i.Worker] = true
 		}
-		if !workers["one"] || !workers["two"] || !workers[here] {
+		if len(workers) != len(names) {
 			t.Errorf("leased by %v", workers)
 		}
 		pass(2 * time.Minute)

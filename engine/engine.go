@@ -64,6 +64,25 @@ type Want struct {
 	TTR    time.Duration // how long the leases last; 0: each message's own TTR
 	Remote bool          // the lease is passed on to another process and must outlive this one
 	Worker string        // name of the worker that takes the leases; "": not given
+	Takers []Taker       // the first leases are theirs, in this order; Worker takes the others
+}
+
+// Taker is a worker that takes leases of a Want.
+type Taker struct {
+	Worker string // its name; "": not given
+	Max    int    // how many it takes, at least 1
+}
+
+// TakerOf returns the worker that takes the lease at index i of the answer, and how many it
+// takes from there on.
+func (w *Want) TakerOf(i int) Taker {
+	first := 0
+	for _, t := range w.Takers {
+		if first += t.Max; i < first {
+			return Taker{t.Worker, first - i}
+		}
+	}
+	return Taker{w.Worker, w.Max - i}
 }
 
 // AnswerBytes bounds the bodies in the answer to a want, and in a page: when they reach it,

@@ -230,6 +230,14 @@ func (w *Want) Validate() error {
 	if err := CheckWorker(op, w.Queue, w.Worker); err != nil {
 		return err
 	}
+	for _, t := range w.Takers {
+		if t.Max < 1 {
+			return Invalid(op, Ref{Queue: w.Queue}, "a worker takes %d leases; at least 1 is allowed", t.Max)
+		}
+		if err := CheckWorker(op, w.Queue, t.Worker); err != nil {
+			return err
+		}
+	}
 	return CheckTTR(op, w.Queue, w.TTR)
 }
 

@@ -34,7 +34,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 			}
 			q.granted(1)
 			c.written = true
-			p := c.hold(&m, &want)
+			p := c.hold(&m, &want, want.Worker)
 			got = append(got, p)
 			q.arrives(p.deadline)
 			return nil

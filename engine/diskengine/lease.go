@@ -240,7 +240,7 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]messageCopy
 			aside, most = append(aside, t), 0
 		default:
 			isolated := m.isolated()
-			p := c.hold(&m, w)
+			p := c.hold(&m, w, w.TakerOf(len(*leased)).Worker)
 			p.isolated = isolated
 			room -= len(p.content)
 			*leased = append(*leased, p)
@@ -261,8 +261,8 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]messageCopy
 	return lack
 }
 
-// hold leases a pending message.
-func (c *call) hold(m *message, w *engine.Want) messageCopy {
+// hold leases a pending message to a worker.
+func (c *call) hold(m *message, w *engine.Want, worker string) messageCopy {
 	if m.lease != nil { // it has lapsed: write that down first
 		c.become(m, m.base(), m.content)
 	}
@@ -276,7 +276,7 @@ func (c *call) hold(m *message, w *engine.Want) messageCopy {
 	know(&l, m)
 	setSpot(&l, m.at)
 	m.lease = q.lease(&l)
-	q.leases.SetWorker(m.lease, w.Worker)
+	q.leases.SetWorker(m.lease, worker)
 	c.writeLease(m.lease)
 	c.touch(q)
 	p := c.copyOf(m)

@@ -230,6 +230,31 @@ var workerTests = []test{
 			b.Errorf("%v are not leased", ids)
 		}
 	}},
+	{"so has each taker of a want, in order", func(b *bed) {
+		b.need("Workers", b.caps.Workers)
+		b.need("Get", b.caps.Get)
+		want := engine.Want{Queue: b.queue, Max: 6, Worker: "d", Takers: []engine.Taker{{Worker: "a", Max: 2}, {Max: 1}, {Worker: "c", Max: 2}}}
+		left := 0
+		for _, n := range []int{want.Max + 1, 2} { // more than they take, and then fewer
+			for range n {
+				b.push(b.msg("", dueNow))
+			}
+			left += n
+			g, err := b.e.Lease(b.Context(), []engine.Want{want})
+			b.is(err, nil)
+			got := g.Queues[0].Messages
+			if len(got) != min(left, want.Max) && !b.caps.Shares {
+				b.Fatalf("%d of %d are leased", len(got), left)
+			}
+			left -= len(got)
+			for i, l := range got {
+				if name := want.TakerOf(i).Worker; l.Worker != name || b.get(b.id(l.ID)).Worker != name {
+					b.Errorf("lease %d of %d is %q's, not %q's", i, len(got), l.Worker, name)
+				}
+				b.settle(engine.Settlement{Token: l.Token, Do: engine.Ack})
+			}
+		}
+	}},
 	{"so does a claim", func(b *bed) {
 		b.need("Workers", b.caps.Workers)
 		b.need("Get", b.caps.Get)

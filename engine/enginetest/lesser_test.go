@@ -75,7 +75,7 @@ func (e *lesser) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 // anonymous removes the name from a want if the engine does not keep it.
 func (e *lesser) anonymous(w *engine.Want) {
 	if !e.caps.Workers {
-		w.Worker = ""
+		w.Worker, w.Takers = "", nil
 	}
 }
 

@@ -67,7 +67,7 @@ func (m *Model) lease(n int, w engine.Want, now time.Time) engine.Granted {
 			break
 		}
 		lone = alone
-		g.Messages = append(g.Messages, x.lease(w, now))
+		g.Messages = append(g.Messages, x.lease(w, w.TakerOf(i).Worker, now))
 		bytes += len(x.Body)
 	}
 	left, next := m.tokens(w.Queue, len(g.Messages), now)
@@ -95,8 +95,8 @@ func (m *Model) lease(n int, w engine.Want, now time.Time) engine.Granted {
 	return g
 }
 
-// lease leases x under a new token.
-func (x *modelMessage) lease(w engine.Want, now time.Time) engine.Lease {
+// lease leases x to a worker under a new token.
+func (x *modelMessage) lease(w engine.Want, worker string, now time.Time) engine.Lease {
 	t := transition(x.situation(now), opLease)
 	x.lapse(now)
 	x.count(t.Attempt)
@@ -105,7 +105,7 @@ func (x *modelMessage) lease(w engine.Want, now time.Time) engine.Lease {
 		ttr = x.TTR
 	}
 	x.State, x.token, x.remote, x.extended, x.unsure, x.Died = engine.Leased, newToken(x.ID), w.Remote, false, false, time.Time{}
-	x.Worker, x.Started = w.Worker, instant(now.UnixMilli())
+	x.Worker, x.Started = worker, instant(now.UnixMilli())
 	x.hold(ttr, now)
 	l := engine.Lease{Info: x.info(now), Token: x.token}
 	l.Failures = nil
@@ -153,7 +153,7 @@ func (m *Model) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (en
 		return engine.Lease{}, err
 	}
 	m.tokens(ref.Queue, 1, now)
-	return x.lease(want, now), nil
+	return x.lease(want, want.Worker, now), nil
 }
 
 // Settle ends or extends leases.

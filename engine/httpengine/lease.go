@@ -57,11 +57,13 @@ func behind(now, next time.Time) time.Time {
 	return next
 }
 
-// leaseNow asks for one want, repeatedly if the server leases fewer at a time.
+// leaseNow asks for one want: once for each worker that takes leases, and repeatedly if the
+// server leases fewer at a time.
 func (e *Engine) leaseNow(ctx context.Context, w engine.Want) (all engine.Granted, now time.Time, err error) {
 	for bytes := 0; ; {
-		n := min(w.Max-len(all.Messages), e.limits.MaxLease)
-		a, err := e.lease(ctx, wire.LeaseRequest{Queues: []string{w.Queue}, Max: n, TTR: w.TTR, Worker: w.Worker})
+		taker := w.TakerOf(len(all.Messages))
+		n := min(w.Max-len(all.Messages), taker.Max, e.limits.MaxLease)
+		a, err := e.lease(ctx, wire.LeaseRequest{Queues: []string{w.Queue}, Max: n, TTR: w.TTR, Worker: taker.Worker})
 		if err != nil {
 			return all, now, err
 		}

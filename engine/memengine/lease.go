@@ -47,16 +47,16 @@ func (q *queue) lease(want engine.Want, a *answer) engine.Granted {
 		n := q.grantable(min(want.Max, q.states[engine.Ready].n))
 		a.queue, a.left = q.name, n
 		g.Messages = a.leases(n)
-		if n > 0 {
-			want.Worker = strings.Clone(want.Worker) // what is kept must not retain the caller's memory
-		}
-		i := 0
+		i, worker := 0, ""
 		for bytes, alone := 0, false; i < n && bytes < engine.AnswerBytes && !alone; i++ {
 			l, m := &g.Messages[i], q.nextReady()
 			if alone = m.alone(); alone && i > 0 {
 				break
 			}
-			q.hold(m, &want, a, l)
+			if w := want.TakerOf(i).Worker; w != worker {
+				worker = strings.Clone(w) // what is kept must not retain the caller's memory
+			}
+			q.hold(m, want.TTR, worker, a, l)
 			bytes += len(l.Body)
 		}
 		g.Messages = g.Messages[:i]
@@ -77,12 +77,12 @@ func (q *queue) lease(want engine.Want, a *answer) engine.Granted {
 }
 
 // hold leases a ready message, and fills in the Lease.
-func (q *queue) hold(m *message, want *engine.Want, a *answer, l *engine.Lease) {
+func (q *queue) hold(m *message, ttr time.Duration, worker string, a *answer, l *engine.Lease) {
 	q.take(m)
 	m.attempt++
 	m.holder = a.holder()
-	m.holder.worker, m.holder.started = want.Worker, q.ms
-	q.put(m, engine.Leased, q.deadline(m, want.TTR))
+	m.holder.worker, m.holder.started = worker, q.ms
+	q.put(m, engine.Leased, q.deadline(m, ttr))
 	a.reserve(int(m.keyLen) + codec.TokenChars)
 	a.info(&l.Info, m, true)
 	l.Token = a.token(codec.Token{Queue: q.number, ID: m.id, Nonce: m.holder.nonce})
@@ -111,8 +111,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 			return err
 		}
 		q.granted(1)
-		want.Worker = strings.Clone(want.Worker)
-		q.hold(m, &want, &answer{queue: q.name, left: 1}, &lease)
+		q.hold(m, want.TTR, strings.Clone(want.Worker), &answer{queue: q.name, left: 1}, &lease)
 		return nil
 	})
 	return lease, err

@@ -33,8 +33,9 @@ type visit struct {
 type stop struct {
 	shard  *shard
 	turns  uint64
-	look   bool   // ask for candidates before taking any
-	share  int    // how many messages to take
+	look   bool // ask for candidates before taking any
+	share  int  // how many messages to take
+	takers []engine.Taker
 	secret string // of the leases
 	heads  []head // its candidates
 	bytes  int    // most bytes of bodies
@@ -66,7 +67,7 @@ func (v *visit) begin() {
 			continue
 		}
 		if is, turns := s.check(v.e.clockOf(s), local); is == due || !v.e.hears.Load() {
-			v.open = append(v.open, &stop{shard: s, turns: turns, share: min(v.want.Max, scriptMessages), bytes: engine.AnswerBytes})
+			v.open = append(v.open, &stop{shard: s, turns: turns, share: min(v.want.Max, scriptMessages), takers: v.want.Takers, bytes: engine.AnswerBytes})
 		}
 	}
 	v.asked += len(v.open)
@@ -250,7 +251,11 @@ func (v *visit) args(s *stop) []string {
 		mode = "forget"
 	}
 	s.secret = newSecret()
-	return with(mode, strconv.Itoa(s.share), ttrArg(v.want.TTR), s.secret, strconv.Itoa(s.bytes), v.want.Worker)
+	args := with(mode, strconv.Itoa(s.share), ttrArg(v.want.TTR), s.secret, strconv.Itoa(s.bytes))
+	for _, t := range s.takers {
+		args = append(args, t.Worker, strconv.Itoa(t.Max))
+	}
+	return append(args, v.want.Worker)
 }
 
 // take records the answer of one shard.
@@ -331,7 +336,7 @@ func readHeads(values []rueidis.RedisMessage) []head {
 }
 
 // divide distributes the want over the shards once all have named their candidates: each
-// gives those of its candidates that come first over all shards.
+// gives those of its candidates that come first over all shards, to the worker whose turn it is.
 func (v *visit) divide() {
 	if len(v.open) > 0 || len(v.looked) == 0 {
 		return
@@ -345,11 +350,14 @@ func (v *visit) divide() {
 		for _, h := range s.heads {
 			all = append(all, owned{h, s})
 		}
-		s.share, s.look, s.heads = 0, false, nil
+		s.share, s.takers, s.look, s.heads = 0, nil, false, nil
 	}
 	slices.SortFunc(all, func(a, b owned) int { return a.compare(b.head) })
-	for _, o := range all[:min(len(all), v.want.Max, scriptMessages)] {
+	for i, o := range all[:min(len(all), v.want.Max, scriptMessages)] {
 		o.s.share++
+		if len(v.want.Takers) > 0 {
+			o.s.takers = append(o.s.takers, engine.Taker{Worker: v.want.TakerOf(i).Worker, Max: 1})
+		}
 	}
 	for _, s := range v.looked {
 		if s.share > 0 {

@@ -150,6 +150,9 @@ func (s *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		return s.lease(ctx, wants)
 	}
 	wants = slices.Clone(wants)
+	for i := range wants {
+		wants[i].Takers = slices.Clone(wants[i].Takers)
+	}
 	late := func(g engine.Grant) {
 		var all []engine.Lease
 		for _, q := range g.Queues {

@@ -33,9 +33,10 @@ type asked struct {
 
 // share is how many messages of a want are meant for a subscription.
 type share struct {
-	sub  *Subscription
-	want int // index in wants
-	n    int
+	sub    *Subscription
+	want   int // index in wants
+	n      int
+	worker string
 }
 
 const (
@@ -143,7 +144,7 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 			d.leftOut(s) // it has brought what it had
 			continue
 		}
-		w, name := c.wantOf(first, s)
+		w := c.wantOf(first, s)
 		if s.Spread {
 			d.visit(s)
 		}
@@ -169,35 +170,16 @@ func (d *Dispatcher) want(c *call, b *belief, now time.Time) bool {
 		}
 		reached++
 		if w == len(c.wants) {
-			c.wants = append(c.wants, engine.Want{Queue: b.queue, TTR: s.TTR, Remote: s.Remote, Worker: name})
+			c.wants = append(c.wants, engine.Want{Queue: b.queue, TTR: s.TTR, Remote: s.Remote})
 			c.beliefs = append(c.beliefs, b)
 		}
 		s.onTheWay += n
 		s.calls++
-		c.wants[w].Max += n
+		addTaker(&c.wants[w], d.workerOf(s), n)
 		most -= n
-		c.shares = append(c.shares, share{s, w, n})
+		c.shares = append(c.shares, share{s, w, n, d.workerOf(s)})
 	}
 	return reached > 0
-}
-
-// mostNames is for how many workers' names a call has wants of their own in a queue. The answer
-// to each may have engine.AnswerBytes, and an engine may take one after the other: beyond that
-// a crowd shares a want, whose leases have no name.
-const mostNames = 4
-
-// wantOf returns the want for a subscription among those from first on, and its worker's name.
-// It is to be added if it is not there.
-func (c *call) wantOf(first int, s *Subscription) (w int, name string) {
-	for name = s.Worker; ; name = "" {
-		w = first
-		for w < len(c.wants) && (c.wants[w].Worker != name || !s.sameOptions(&c.wants[w])) {
-			w++
-		}
-		if w < len(c.wants) || w < first+mostNames || name == "" {
-			return w, name
-		}
-	}
 }
 
 // visit notes that the current round has reached a subscription with Spread. Called with
@@ -325,34 +307,40 @@ func (d *Dispatcher) learnAll(c *call, g *engine.Grant, err error, now time.Time
 // share distributes the answer to a call, and returns the leases that no subscription has
 // room for. Called with d.mu held.
 func (d *Dispatcher) share(c *call, g *engine.Grant, now time.Time) (orphans []engine.Lease) {
+	var left []leftover
 	for _, sh := range c.shares {
-		s, b, left := sh.sub, c.beliefs[sh.want], &g.Queues[sh.want].Messages
-		n := sh.n
+		s, b := sh.sub, c.beliefs[sh.want]
+		ls := cut(&g.Queues[sh.want].Messages, sh.worker, sh.n)
+		n := len(ls)
 		if !c.slow {
-			s.onTheWay -= n
+			s.onTheWay -= sh.n
 		}
 		switch {
-		case s.gone || s.leaving && !s.isLease() || !s.sameOptions(&c.wants[sh.want]):
+		case s.gone || s.leaving && !s.isLease() || !s.sameOptions(&c.wants[sh.want]) || d.workerOf(s) != sh.worker:
 			n = 0 // it has left, drains, or is in another turn with other options
 		case c.slow || s.isLease():
 			n = min(n, s.canTake(b.queue, b.held))
 		}
-		n = min(n, len(*left))
 		if !s.gone {
 			d.explain(c, b, s)
 			if n > 0 {
-				d.deliver(&c.handed, s, (*left)[:n:n], g.Now, c.began)
-				*left = (*left)[n:]
+				d.deliver(&c.handed, s, ls[:n:n], g.Now, c.began)
 			}
 		}
 		if s.isLease() {
 			s.done()
 		}
+		if n < len(ls) {
+			left = append(left, leftover{sh.want, ls[n:]})
+		}
 	}
 	for i := range g.Queues {
-		if left := g.Queues[i].Messages; len(left) > 0 {
-			orphans = append(orphans, d.rehome(c, i, left, g.Now, now)...)
+		for ls := &g.Queues[i].Messages; len(*ls) > 0; {
+			left = append(left, leftover{i, cut(ls, (*ls)[0].Worker, len(*ls))})
 		}
+	}
+	for _, l := range left {
+		orphans = append(orphans, d.rehome(c, l.want, l.leases, g.Now, now)...)
 	}
 	return orphans
 }
@@ -371,13 +359,13 @@ func (d *Dispatcher) explain(c *call, b *belief, s *Subscription) {
 	}
 }
 
-// rehome offers leftover leases to other subscriptions of the queue, and returns the rest.
-// Called with d.mu held.
+// rehome offers leftover leases of a worker to its other subscriptions of the queue, and
+// returns the rest. Called with d.mu held.
 func (d *Dispatcher) rehome(c *call, want int, ls []engine.Lease, engineNow, now time.Time) []engine.Lease {
 	w, b := &c.wants[want], c.beliefs[want]
 	for l := b.seats.first; l != nil && len(ls) > 0; l = l.next {
 		s := l.of
-		if !s.sameOptions(w) || d.over(s, now) || s.isLease() && s.answer.ended {
+		if !s.sameOptions(w) || d.workerOf(s) != ls[0].Worker || d.over(s, now) || s.isLease() && s.answer.ended {
 			continue
 		}
 		if n := min(s.canTake(b.queue, b.held), len(ls)); n > 0 {

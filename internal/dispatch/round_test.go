@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -138,35 +137,6 @@ func TestRoundReachesFewOfThousands(t *testing.T) {
 			t.Errorf("%d that wait on one queue are walked over each time it is asked", n)
 		}
 	})
-}
-
-// Each want may be answered with AnswerBytes, and an engine may take them one after the other:
-// however many workers with names of their own wait, a call has few wants of a queue.
-func TestRoundHasFewWantsOfAQueue(t *testing.T) {
-	d := unrun()
-	for i := range 100 {
-		st, err := d.Stand([]string{"q"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		o := Order{Max: 100, Wait: time.Hour, Worker: strconv.Itoa(i)}
-		st.begin(t.Context(), &o, newAnswer(&o))
-	}
-	c := d.planned()
-	all, names, answer := 0, []string(nil), engine.Grant{}
-	for _, w := range c.wants {
-		all, names = all+w.Max, append(names, w.Worker)
-		answer.Queues = append(answer.Queues, engine.Granted{Messages: make([]engine.Lease, w.Max), More: true})
-	}
-	if want := []string{"0", "1", "2", "3", ""}; !slices.Equal(names, want) || all != engine.MaxLease {
-		t.Errorf("it asks for %d messages for %q", all, names)
-	}
-	d.conclude(c, answer, nil)
-	for i, sh := range c.shares {
-		if s := sh.sub; len(s.answer.Messages) != 100 || s.Worker != strconv.Itoa(i) {
-			t.Errorf("%d messages for %q", len(s.answer.Messages), s.Worker)
-		}
-	}
 }
 
 // A round ends when nobody has room for any queue.

@@ -120,10 +120,9 @@ func (d *Dispatcher) wasAsked(s *Subscription) bool {
 	return true
 }
 
-// sameOptions reports whether w requests leases that may be the subscription's: with its
-// options, and for nobody else.
+// sameOptions reports whether w requests leases with the options of the subscription.
 func (s *Subscription) sameOptions(w *engine.Want) bool {
-	return s.TTR == w.TTR && s.Remote == w.Remote && (w.Worker == "" || s.Worker == w.Worker)
+	return s.TTR == w.TTR && s.Remote == w.Remote
 }
 
 // Leave ends a subscription. Nothing more is requested for it, but messages of calls under

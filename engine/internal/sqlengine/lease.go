@@ -270,9 +270,9 @@ func (w *work) lease(visits []*visit) (finish func(), err error) {
 				if n == v.want.Max || n == left || bytes >= engine.AnswerBytes || alone && n > 0 {
 					break
 				}
+				w.hold(x, v.want.TTR, v.want.TakerOf(n).Worker)
 				n++
 				bytes += x.Size
-				w.hold(x, &v.want)
 				if x.Size > InlineBody {
 					large = append(large, &x.Row)
 				}
@@ -400,12 +400,12 @@ func byTurn(a, b *row) int {
 	return cmp.Or(cmp.Compare(a.Policy.Priority, b.Policy.Priority), cmp.Compare(a.Due, b.Due), cmp.Compare(a.ID, b.ID))
 }
 
-// hold leases a ready row.
-func (w *work) hold(x *row, want *engine.Want) {
+// hold leases a ready row to a worker.
+func (w *work) hold(x *row, ttr time.Duration, worker string) {
 	nonce := codec.NewNonce()
 	x.Attempt++
 	x.Nonce = &nonce
-	x.Kind, x.Ends, x.Worker = Leased, w.deadline(x, want.TTR), want.Worker
+	x.Kind, x.Ends, x.Worker = Leased, w.deadline(x, ttr), worker
 }
 
 // deadline returns the deadline of a lease that begins now. It is in the future.

@@ -200,7 +200,7 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 			return nil, err
 		}
 		w.pass(x.Queue, 1)
-		w.hold(x, &want)
+		w.hold(x, want.TTR, want.Worker)
 		now = w.now
 		lease = engine.Lease{Info: w.leased(x), Token: codec.Token{Queue: uint64(x.Queue), ID: x.ID, Nonce: *x.Nonce}.String()}
 		return nil, nil

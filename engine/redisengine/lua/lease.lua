@@ -1,6 +1,6 @@
 -- Leases due messages. ARGV: lease, forget or look; how many at most; the span in
 -- microseconds ('' for each message's own); the secret; the most bytes of bodies; and the
--- worker.
+-- workers, see take.lua.
 --
 -- Answers the clock; whether more is ready (2: held back by the settings); whether to call
 -- again to sweep; when something happens next; the number of wakes; how many messages have

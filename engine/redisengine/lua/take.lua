@@ -1,8 +1,20 @@
 -- All leases of one call have the same secret. Only the client that leased has it, and
 -- derives the nonces of the tokens from it: see sealed in settle.lua.
 
--- The worker of the leases.
-local worker = args[9]
+-- worker is the name for the next lease. From args[9] on there are names, each with how many
+-- leases it takes, and at last the name for all others.
+local turn, takes = 9, nil
+local function worker()
+	while args[turn + 1] do
+		takes = takes or tonumber(args[turn + 1])
+		if takes > 0 then
+			takes = takes - 1
+			break
+		end
+		turn, takes = turn + 2, nil
+	end
+	return args[turn]
+end
 
 -- How many messages this script has leased, and whether the last must be alone.
 local taken, alone = 0, false
@@ -37,7 +49,7 @@ local function take(out, ids, dues, most, span, secret, forget, bytes)
 			if due ~= ofdue or flags ~= offlags then
 				past, ofdue, offlags = begun(flags, due, common, secret), due, flags
 			end
-			state = past .. key .. '\0\0' .. worker
+			state = past .. key .. '\0\0' .. worker()
 		else
 			local sound, _, max, ttr, expire, isolated
 			if record then sound, flags, _, key, max, ttr, expire, _, _, isolated = parse(record) end
@@ -57,7 +69,7 @@ local function take(out, ids, dues, most, span, secret, forget, bytes)
 				end
 				ends = (till or deadline(ttr)) + spread(id, attempt + 1, max, isolated)
 				state = struct.pack(PAST, 'L', flags, attempt + 1, max, due, expires, ends, 0,
-					#secret, secret, #key, key, #failures, failures) .. worker
+					#secret, secret, #key, key, #failures, failures) .. worker()
 			end
 		end
 		if state then

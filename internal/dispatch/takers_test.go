@@ -112,10 +112,13 @@ func TestLeasesOfAWorkerThatHasLeft(t *testing.T) {
 	if got := all[1].s.answer.Messages; len(got) != 2 || got[0].Token != "0 0" {
 		t.Errorf("the other of that name got %+v", got)
 	}
+	d.tasks.Wait()
+	if len(e.released) == 0 {
+		t.Fatal("nothing is released")
+	}
 	if back := <-e.released; len(back) != 4 || back[0].Token != "0 4" {
 		t.Errorf("released are %+v", back)
 	}
-	d.tasks.Wait()
 }
 
 // An engine without names is not asked with them, and its leases are anybody's.

@@ -35,6 +35,29 @@ func TestPushDuringACallIsNoticed(t *testing.T) {
 	})
 }
 
+// A caller that has left may use its slices again, though the engine has not answered yet.
+func TestCallersSlicesAreTheirOwn(t *testing.T) {
+	s := newStage()
+	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
+		asked := make(chan engine.Want, 1)
+		s.lease = func(_ context.Context, wants []engine.Want) (engine.Grant, error) {
+			time.Sleep(time.Minute)
+			asked <- wants[0]
+			return s.Engine.Lease(context.Background(), wants)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		wants := []engine.Want{{Queue: "q", Max: 1, Takers: []engine.Taker{{Worker: "w", Max: 1}}}}
+		if _, err := c.LeaseNow(ctx, wants); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("it says %v", err)
+		}
+		wants[0].Takers[0].Worker, wants[0].Queue = "other", "other"
+		if w := <-asked; w.Queue != "q" || w.Takers[0].Worker != "w" {
+			t.Errorf("the engine is asked for %+v", w)
+		}
+	})
+}
+
 // A queue on which the engine is slow is asked by itself from then on, so that others do
 // not wait for it.
 func TestSlowQueueIsAskedApart(t *testing.T) {

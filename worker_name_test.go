@@ -23,6 +23,9 @@ func TestWorkersLeaseUnderTheirNames(t *testing.T) {
 	here := fmt.Sprint(host, ":", os.Getpid())
 	bubble(t, func(t *testing.T, c *tarry.Client) {
 		boom := errors.New("boom")
+		if err := c.Pause(t.Context(), "q", 0); err != nil {
+			t.Fatal(err)
+		}
 		var names []string
 		for n := range 16 {
 			name := strings.Repeat("w", n)
@@ -40,6 +43,9 @@ func TestWorkersLeaseUnderTheirNames(t *testing.T) {
 		var ids []tarry.ID
 		for range names {
 			ids = append(ids, push(t, c, "q", "x", tarry.Backoff(time.Hour)).ID)
+		}
+		if err := c.Resume(t.Context(), "q"); err != nil { // now one call brings a message for each
+			t.Fatal(err)
 		}
 		pass(time.Second)
 		workers := map[string]bool{}

@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -96,4 +97,28 @@ func TestFinished(t *testing.T) {
 	}
 	p.sees(".messages", "order-44")
 	p.sees(".tabs", "Finished 4")
+}
+
+// What is far back among finished messages is found step by step, and a list that has not
+// come to its end says so.
+func TestFinishedFarBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kind{})
+	w.push("q", `{}`, tarry.Key("first"))
+	w.settle(tarry.Settlement{Token: w.lease("q", "host:1").Token, Do: engine.Ack})
+	const n = 20_100
+	w.pushAll(slices.Repeat([]tarry.Draft{w.draft("q", tarry.In(time.Hour))}, n))
+	if _, err := w.c.CancelWhere(t.Context(), tarry.Filter{Queue: "q", States: []tarry.State{tarry.Scheduled}}); err != nil {
+		t.Fatal(err)
+	}
+	p := w.open(desk, "#/queues/q?state=finished&ending=acked")
+	p.sees(".after", "0 messages shown")
+	p.press(".after", "Show more")
+	p.sees(".messages", "first")
+	p.sees(".after", "1 message shown")
+	p.misses(".after", "Show more")
+	p.press(".segments", "Expired")
+	p.sees(".after", "0 messages shown")
+	p.press(".after", "Show more")
+	p.sees(".empty", "No finished messages with this outcome")
 }

@@ -15,7 +15,7 @@ import { fromInput, toInput } from "./time";
 import { busy } from "./work";
 
 const pageSize = 50;
-const mostSeen = 20_000; // messages that are looked through for those wanted
+const mostSeen = 20_000; // messages that are looked through for a page of those wanted
 const bodiesRoom = 1 << 20; // once a list has read as many bytes of bodies, it reads the rest without
 // read reads the first messages of a list, and whether there are more: of a state, or of those the
 // messages that died of one error, or that ended in one way.
@@ -42,7 +42,7 @@ async function read(queue: string, q: ListQuery, error: string | null, ending: s
     if (among) room = 0; // the others are in between
     after = p.next;
     seen += p.messages.length;
-  } while (after !== "" && all.length < wanted && seen < mostSeen);
+  } while (after !== "" && all.length < wanted && seen < mostSeen * (wanted / pageSize));
   return [all.slice(0, wanted), after !== "" || all.length > wanted];
 }
 
@@ -93,7 +93,7 @@ export function Messages({ queue, state, total }: { queue: string; state: State;
       <Trouble error={error} />
       {rows === null ? (
         !error && <p class="muted pad">Loading…</p>
-      ) : rows.length === 0 ? (
+      ) : rows.length === 0 && !more ? (
         <Empty title={chosen ? `No ${state} messages ${died !== null ? "of this error" : ending ? "with this outcome" : "in this span"}.` : `No ${state} messages.`}>{!chosen && hints[state]}</Empty>
       ) : (
         <>

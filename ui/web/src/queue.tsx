@@ -81,7 +81,7 @@ export function QueuePage({ queue }: { queue: string }) {
         <Figure name="Next due">
           <When t={q.next_due} />
         </Figure>
-        <Figure name="Oldest ready for">{q.oldest_ready ? <Since t={q.oldest_ready} /> : <span class="faint">–</span>}</Figure>
+        <Figure name="Waiting for" hint="the oldest ready message">{q.oldest_ready ? <Since t={q.oldest_ready} /> : <span class="faint">–</span>}</Figure>
         {q.acked_per_s !== undefined && <Figure name="Handled/s" hint="in the last minute">{rate(q.acked_per_s)}</Figure>}
       </dl>
       <Charts queue={queue} pending={q.scheduled} />

@@ -528,6 +528,17 @@ func TestHostileText(t *testing.T) {
 	p.to("#/dead")
 	p.sees(".groups", "␇")
 	whole("dead letters")
+	p.search("<img*")
+	p.sees(".messages", "⟨U+202E⟩")
+	whole("search")
+	p.search("</script><script>document.body.id='pwned'</script>")
+	p.sees(".empty", "<script>")
+	whole("a search for nothing")
+	w.push(q, `{}`)
+	w.takes(q, `<img src=x onerror="document.body.id='pwned'">`+"\u202e")
+	p.to("#/workers")
+	p.sees(".workers", "<img")
+	whole("workers")
 }
 
 // Who has a token logs in, sees what it may see and is offered what it may do.
@@ -644,6 +655,8 @@ func TestKeys(t *testing.T) {
 	p.run(`document.activeElement.blur()`)
 	key("gd")
 	p.sees("h1", "Dead letters")
+	key("gw")
+	p.sees("h1", "Workers")
 	key("gq")
 	p.sees("h1", "Queues")
 	// By the tabulator one gets to the content past what is on every page, and a question

@@ -64,7 +64,7 @@ function Search({ text }: { text: string }) {
     search(text, found, stop.signal).then(
       (r) => {
         const one = r.messages[0];
-        if (one && r.messages.length === 1 && r.next === "" && r.by === 0) return location.replace(toIt(one));
+        if (one && r.messages.length === 1 && r.next === "" && wanted(text)[r.by]![0] === "key") return location.replace(toIt(one));
         setFound(r);
         setBusy(false);
       },

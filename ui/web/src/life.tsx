@@ -44,7 +44,7 @@ function steps(m: Message, gone: boolean): Step[] {
       all.push({ name: "Ready", is: "now", note: "waits for a worker" }, { name: "Leased", is: "next" }, { name: "Handled", is: "next" });
       break;
     case "leased":
-      all.push({ name: "Leased", is: "now", note: <>attempt {attempt}; the lease ends <When t={m.lease_expires} /></> }, { name: "Handled", is: "next" });
+      all.push({ name: "Leased", at: m.started, is: "now", note: <>attempt {attempt}; the lease ends <When t={m.lease_expires} /></> }, { name: "Handled", is: "next" });
       break;
     case "dead":
       all.push({ name: "Tried", is: "past", note: many(attempt, "attempt") }, { name: "Dead", at: m.died, is: "bad", note: "until it is redriven or dropped" });

@@ -1,6 +1,9 @@
 package cli
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 var historySteps = []step{
 	{args: `get mail k`, stdout: `id  \d+\nqueue  mail\nkey  k\nstate  finished\ndue  TIME \(AWAY\)\nacked  TIME \(AWAY\)\ncreated  TIME\nattempt  2\nlate by  \S+\nran for  \S+\nacked by  w-1\nlast error  exit status 1.*\nforgotten  TIME \(AWAY\)\nfailure  TIME attempt 1 by w-1: exit status 1.*\n`},
@@ -28,6 +31,9 @@ func TestHistory(t *testing.T) {
 	s := w.start(t, "serve", "--store", "mem:", "--http", "127.0.0.1:0")
 	w.env = append(w.env, "TARRY_SERVER="+s.stdout.await(t, `listens on (http://\S+)\n(?s:.*)try`)[1])
 	w.must(t, "push", "mail", "x", "--key", "k", "--remember", "1h", "--backoff", "1ms")
+	if help := w.must(t, "queue", "set", "--help"); strings.Contains(help, "TARRY_HISTORY") {
+		t.Error(help)
+	}
 	r := w.start(t, "work", "mail", "--name", "w-1", "--", "sh", "-c", "test $TARRY_ATTEMPT = 2")
 	r.stderr.await(t, "acked mail id")
 	r.stop(t)

@@ -207,7 +207,7 @@ func (e *Engine) ask(ctx context.Context, qs []question, until calls.Bound) []an
 func (e *Engine) put(ctx context.Context, qs []question, until calls.Bound) []answer {
 	reqs := make([]request, len(qs))
 	for i, q := range qs {
-		q.args[1], q.args[2] = e.channel, q.shard.hint
+		q.args[1], q.args[2] = e.common, q.shard.hint
 		keys := q.shard.keys
 		if q.script.keeps {
 			keys = append(slices.Clip(keys), q.shard.answers+strconv.FormatUint(e.asked.Add(1), 36))

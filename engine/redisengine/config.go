@@ -25,6 +25,10 @@ type Config struct {
 	// retry, snooze, release and bury fail with ErrLeaseLost.
 	AtMostOnce bool
 
+	// History is how long finished messages are listed in queues whose settings do not say.
+	// The zero History lists none: each takes memory of the Redis.
+	History engine.History
+
 	// Logger receives failures that have no caller, such as a refused subscription to hints.
 	// nil is slog.Default.
 	Logger *slog.Logger
@@ -71,7 +75,7 @@ func (c *Config) check() error {
 	if c.Replicas < 0 || c.Replicas > maxReplicas {
 		return &engine.Error{Op: "open", Err: engine.ErrInvalid, Hint: fmt.Sprintf("replicas are 0 to %d", maxReplicas)}
 	}
-	return nil
+	return c.History.Validate()
 }
 
 const maxReplicas = 100

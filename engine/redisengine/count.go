@@ -50,7 +50,7 @@ func (e *Engine) counts(ctx context.Context, names []string) ([]counted, error) 
 			if err := addCount(&info.QueueInfo, a.values); err != nil {
 				return err
 			}
-			c, err := readSettings(&a.values[9])
+			c, err := readSettings(&a.values[10])
 			if err != nil {
 				return err
 			}
@@ -74,10 +74,10 @@ func (e *Engine) counts(ctx context.Context, names []string) ([]counted, error) 
 
 // addCount adds a shard's counts to those of its queue.
 func addCount(info *engine.QueueInfo, values []rueidis.RedisMessage) error {
-	if len(values) != 10 {
+	if len(values) != 11 {
 		return errAnswer
 	}
-	for i, to := range []*int64{&info.Scheduled, &info.Ready, &info.Leased, &info.Dead, &info.Finished} {
+	for i, to := range []*int64{&info.Scheduled, &info.Ready, &info.Leased, &info.Dead, &info.Finished, &info.History} {
 		n, err := values[1+i].AsInt64()
 		if err != nil {
 			return errAnswer
@@ -85,17 +85,17 @@ func addCount(info *engine.QueueInfo, values []rueidis.RedisMessage) error {
 		*to += n
 	}
 	for i, to := range []*time.Time{&info.NextDue, &info.OldestReady} {
-		if ms, err := values[6+i].AsInt64(); err == nil {
+		if ms, err := values[7+i].AsInt64(); err == nil {
 			if t := time.UnixMilli(ms).UTC(); to.IsZero() || t.Before(*to) {
 				*to = t
 			}
 		}
 	}
-	if values[8].IsNil() {
+	if values[9].IsNil() {
 		return nil
 	}
 	info.Paused = true
-	if ms, err := values[8].AsInt64(); err == nil {
+	if ms, err := values[9].AsInt64(); err == nil {
 		info.PausedUntil = time.UnixMilli(ms).UTC()
 	}
 	return nil

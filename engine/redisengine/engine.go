@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,7 @@ type Engine struct {
 	replicas int  // Config.Replicas
 	origin   string
 	channel  string
+	common   string // the channel and the store's history, as scripts read them
 	clock    clock
 	stopped  func() time.Time // clock of a test; nil: the servers'
 	slack    time.Duration    // added to timeouts by a test in which nothing may time out
@@ -97,6 +99,8 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 	if e.shards, err = e.describe(ctx, cfg.Shards); err != nil {
 		return nil, err
 	}
+	h := cfg.History.Of(nil)
+	e.common = fmt.Sprintf("%s %d %d", e.channel, ceil(max(0, h.Keep), time.Millisecond), shareOf(h.Max, e.shards))
 	if err := e.mayPublish(ctx); err != nil {
 		return nil, err
 	}
@@ -108,7 +112,7 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 // Ready messages are ordered exactly within what one call sees of each shard.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("redis")
-	c.Durable = true
+	c.Durable, c.History = true, true
 	c.Shares = e.shards > 1
 	c.Coalesce, c.Lanes = coalesce, lanes
 	c.Recheck = Recheck

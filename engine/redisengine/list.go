@@ -123,7 +123,12 @@ func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places
 			if text, err := values[1].ToString(); err == nil && text == "" {
 				continue // no longer in that state
 			}
-			i, _, err := readMessage(q.name, values, a.now)
+			var i engine.Info
+			if state == engine.Finished {
+				i, err = readEntry(q.name, places[n].ID, &values[1])
+			} else {
+				i, _, err = readMessage(q.name, values, a.now)
+			}
 			if err != nil {
 				return nil, nil, err
 			}

@@ -59,7 +59,7 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 		sets = append(sets, "dead")
 	}
 	if also&engine.PurgeFinished != 0 {
-		sets = append(sets, "finished")
+		sets = append(sets, "finished", "ended")
 	}
 	q := e.queue(name)
 	begun := make([]int64, len(q.shards)) // by each shard's clock

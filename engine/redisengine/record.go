@@ -20,8 +20,8 @@ import (
 //
 //   record: flags u8, created u56 (µs), key, policy, then the content unless it is large
 //   past:   mark, flags u8, attempt u32, max attempts u32, due f64, expires f64,
-//           deadline f64, died f64, secret of the lease (u8 and bytes), key, failures,
-//           then the worker of the lease
+//           deadline f64, start f64 of the lease (of a dead message start, died), secret of
+//           the lease (u8 and bytes), key, failures, then the worker of the lease
 //
 // Keys and failures are a u16 length and the bytes; policies, contents and each failure are as
 // in package codec.
@@ -99,12 +99,12 @@ func instant(ms float64) time.Time {
 
 // past is the history of a message.
 type past struct {
-	mark                         byte
-	attempt                      uint32
-	due, expires, deadline, died time.Time
-	secret                       codec.Nonce
-	failures                     []byte // encoded
-	worker                       string // while the secret is kept
+	mark                                  byte
+	attempt                               uint32
+	due, expires, deadline, started, died time.Time
+	secret                                codec.Nonce
+	failures                              []byte // encoded
+	worker                                string // while the secret is kept
 }
 
 func decodePast(b []byte) (p past, err error) {
@@ -113,7 +113,12 @@ func decodePast(b []byte) (p past, err error) {
 	r.Byte()
 	p.attempt = uint32(r.Uint(4))
 	r.Uint(4)
-	p.due, p.expires, p.deadline, p.died = r.instant(), r.instant(), r.instant(), r.instant()
+	p.due, p.expires = r.instant(), r.instant()
+	if p.mark == 'D' {
+		p.started, p.died = r.instant(), r.instant()
+	} else {
+		p.deadline, p.started = r.instant(), r.instant()
+	}
 	secret := r.Take(r.Uint(1))
 	r.Take(r.Uint(2)) // the key
 	p.failures, p.worker = r.Take(r.Uint(2)), string(r.B)
@@ -168,7 +173,7 @@ func message(queue string, id engine.ID, pastText, record, large []byte, now int
 	}
 	switch i.State = state(p.mark, p.due.UnixMilli(), now); i.State {
 	case engine.Leased:
-		i.Deadline, i.Worker = p.deadline, p.worker
+		i.Deadline, i.Worker, i.Started = p.deadline, p.worker, p.started
 	case engine.Dead:
 		i.Died = p.died
 	}

@@ -78,18 +78,18 @@ func normal(m engine.Message) engine.Message {
 
 // written is what has happened to a message, as a script writes it.
 type written struct {
-	mark                         string
-	attempt                      uint32
-	due, expires, deadline, died float64
-	secret, key, worker          string
-	failures                     []engine.Failure
+	mark                            string
+	attempt                         uint32
+	due, expires, deadline, started float64 // of a dead message started and died
+	secret, key, worker             string
+	failures                        []engine.Failure
 }
 
 func (w written) String() string {
 	b := append([]byte(w.mark), 0)
 	b = binary.BigEndian.AppendUint32(b, w.attempt)
 	b = binary.BigEndian.AppendUint32(b, 0)
-	for _, f := range []float64{w.due, w.expires, w.deadline, w.died} {
+	for _, f := range []float64{w.due, w.expires, w.deadline, w.started} {
 		b = appendFloat(b, f)
 	}
 	b = append(append(b, byte(len(w.secret))), w.secret...)
@@ -145,7 +145,12 @@ func TestPastKeepsEverything(t *testing.T) {
 		want := past{
 			mark: rapid.SampledFrom([]byte("WLD")).Draw(t, "mark"), attempt: rapid.Uint32().Draw(t, "attempt"),
 			due: anyInstant.Draw(t, "due"), expires: instants.Draw(t, "expires"),
-			deadline: anyInstant.Draw(t, "deadline"), died: anyInstant.Draw(t, "died"),
+			deadline: anyInstant.Draw(t, "deadline"), started: anyInstant.Draw(t, "started"),
+		}
+		instants := [2]time.Time{want.deadline, want.started}
+		if want.mark == 'D' {
+			want.deadline, want.died = time.Time{}, anyInstant.Draw(t, "died")
+			instants = [2]time.Time{want.started, want.died}
 		}
 		failures := rapid.SliceOfN(anyFailure, 0, engine.MaxFailures).Draw(t, "failures")
 		want.failures = []byte(encoded(failures))
@@ -155,7 +160,7 @@ func TestPastKeepsEverything(t *testing.T) {
 			secret, want.worker = hex.EncodeToString(want.secret[:]), anyText.Draw(t, "worker")
 		}
 		text := written{
-			string(want.mark), want.attempt, ms(want.due), ms(want.expires), ms(want.deadline), ms(want.died),
+			string(want.mark), want.attempt, ms(want.due), ms(want.expires), ms(instants[0]), ms(instants[1]),
 			secret, anyText.Draw(t, "key"), want.worker, failures,
 		}.String()
 		got, err := decodePast([]byte(text))
@@ -168,7 +173,7 @@ func TestPastKeepsEverything(t *testing.T) {
 			t.Fatal(err)
 		}
 		switch {
-		case i.State == engine.Leased && want.mark == 'L' && i.Deadline.Equal(want.deadline) && i.Worker == want.worker && i.Died.IsZero():
+		case i.State == engine.Leased && want.mark == 'L' && i.Deadline.Equal(want.deadline) && i.Started.Equal(want.started) && i.Worker == want.worker && i.Died.IsZero():
 		case i.State == engine.Dead && want.mark == 'D' && i.Died.Equal(want.died) && i.Deadline.IsZero():
 		case want.mark == 'W' && i.Deadline.IsZero() && i.Died.IsZero() && (i.State == engine.Scheduled) == (want.due.UnixMilli() > now):
 		default:
@@ -331,7 +336,7 @@ func FuzzDecodePast(f *testing.F) {
 		if !strings.HasSuffix(s, string(p.failures)+p.worker) || s[0] != p.mark || !strings.ContainsRune("WLD", rune(p.mark)) {
 			t.Fatalf("%q was read as %+v", s, p)
 		}
-		for _, at := range []time.Time{p.due, p.expires, p.deadline, p.died} {
+		for _, at := range []time.Time{p.due, p.expires, p.deadline, p.started, p.died} {
 			if at.Location() != time.UTC || at.Nanosecond()%int(time.Millisecond) != 0 {
 				t.Fatalf("%q has the instant %v", s, at)
 			}

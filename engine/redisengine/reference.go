@@ -155,9 +155,9 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 			return a.err
 		case len(a.values) == 0:
 			return engine.ErrNotFound
-		case len(a.values) == 1:
+		case len(a.values) == 3:
 			var err error
-			i, err = readMemory(ref.Queue, key, &a.values[0])
+			i, err = readFinished(ref.Queue, key, a.values)
 			return err
 		case len(a.values) != 4:
 			return errAnswer

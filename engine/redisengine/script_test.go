@@ -220,7 +220,7 @@ func TestScriptsDeclareTheirKeys(t *testing.T) {
 			t.Errorf("shard.lua takes %q for %s", keyNames[i], name)
 		}
 	}
-	operand := `(?:` + strings.Join(declared, "|") + `|KEYS\[(?:[123]|14)\]|zset)`
+	operand := `(?:` + strings.Join(declared, "|") + `|KEYS\[(?:[123]|16)\]|zset)`
 	isKey := regexp.MustCompile(`^(?:m\.rare and ` + operand + ` or )?` + operand + `$`)
 	aliased := func(file, name string) {
 		t.Helper()

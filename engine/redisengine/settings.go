@@ -34,6 +34,7 @@ type configured struct {
 const (
 	revisionBytes = 8
 	limitsBytes   = 6 * 8
+	listedBytes   = 2 * 8 // of the history, if the settings have one
 )
 
 // mark is the revision that a push names.
@@ -64,9 +65,9 @@ func (c *configured) newer(than *configured) bool {
 }
 
 // appendSettings appends settings without their revision: one shard's share of the limits
-// (LIMITS of lua/shard.lua), then all settings in JSON unless nothing is set.
+// (LIMITS and LISTED of lua/shard.lua), then all settings in JSON unless nothing is set.
 func appendSettings(b []byte, s *engine.Settings, shards int) ([]byte, error) {
-	share := func(n int64) float64 { return math.Ceil(float64(n) / float64(shards)) }
+	share := func(n int64) float64 { return float64(shareOf(n, shards)) }
 	burst := 0.0
 	if s.Rate > 0 {
 		burst = share(s.Bursts())
@@ -77,11 +78,23 @@ func appendSettings(b []byte, s *engine.Settings, shards int) ([]byte, error) {
 	} {
 		b = appendFloat(b, f)
 	}
+	if s.History != 0 || s.HistoryMax != 0 {
+		keep := float64(ceil(s.History, time.Millisecond))
+		if s.History < 0 {
+			keep = -1
+		}
+		b = appendFloat(appendFloat(b, keep), share(s.HistoryMax))
+	}
 	if s.Unset() {
 		return b, nil
 	}
 	text, err := json.Marshal(s)
 	return append(b, text...), err
+}
+
+// shareOf is a shard's share of a limit, rounded up.
+func shareOf(n int64, shards int) int64 {
+	return int64(math.Ceil(float64(n) / float64(shards)))
 }
 
 // readSettings reads settings as stored on a shard, nil if there are none.
@@ -97,6 +110,9 @@ func readSettings(v *rueidis.RedisMessage) (*configured, error) {
 	r := codec.Reader{B: []byte(raw)}
 	c.revision = math.Float64frombits(r.Uint(revisionBytes))
 	r.Take(limitsBytes)
+	if len(r.B) > 0 && r.B[0] != '{' {
+		r.Take(listedBytes)
+	}
 	if r.Err == nil && len(r.B) > 0 {
 		r.Err = json.Unmarshal(r.B, &c.Settings)
 	}

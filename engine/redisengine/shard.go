@@ -47,7 +47,7 @@ type shard struct {
 const never = math.MaxInt64
 
 var keyNames = [...]string{
-	"due", "rare", "ready", "turn", "leases", "state", "msg", "body", "key", "dead", "grave", "finished", "meta",
+	"due", "rare", "ready", "turn", "leases", "state", "msg", "body", "key", "dead", "grave", "finished", "ended", "history", "meta",
 }
 
 const metaKey = len(keyNames) - 1

@@ -14,18 +14,18 @@ var (
 	// What differs where a queue has several shards.
 	shardParts = []string{
 		"Push", "AtomicPush", "LeaseOrder", "LeaseDue", "Lapse", "Cancel", "IfState", "Expiry", "List", "Range", "Count",
-		"Forecast", "Pause", "Purge", "Redrive", "DeadKeep", "MaxPending", "InFlight", "Rate", "Reopen", "Race", "RaceLimits", "Many", "History",
+		"Forecast", "Pause", "Purge", "Redrive", "DeadKeep", "MaxPending", "InFlight", "Rate", "Reopen", "Race", "RaceLimits", "Many", "Finished", "History",
 	}
 
 	// What a clock that is moved by hours shows.
 	timeParts = []string{
-		"LeaseDue", "Lapse", "ClockStep", "Settle", "Failures", "Expiry", "Remember", "Forecast", "Pause", "Defaults", "DeadKeep", "InFlight", "Rate", "Moment", "History",
+		"LeaseDue", "Lapse", "ClockStep", "Settle", "Failures", "Expiry", "Remember", "Forecast", "Pause", "Defaults", "DeadKeep", "InFlight", "Rate", "Moment", "Finished", "History",
 	}
 
 	// All that is asked of a server, once or a few times.
 	callParts = []string{
 		"Push", "AtomicPush", "LeaseDue", "Lapse", "Settle", "Failures", "Workers", "Cancel", "IfState", "Get", "Claim", "Expiry", "Remember", "List",
-		"Count", "Forecast", "Pause", "Purge", "Redrive", "Settings", "DeadKeep", "MaxPending", "InFlight", "Rate", "Reopen", "History",
+		"Count", "Forecast", "Pause", "Purge", "Redrive", "Settings", "DeadKeep", "MaxPending", "InFlight", "Rate", "Reopen", "Finished", "History",
 	}
 )
 

@@ -19,10 +19,12 @@ local function one(id, key, state)
 	return 0
 end
 
--- Messages named by key usually wait in DUE: a few variadic calls remove them.
+-- Messages named by key usually wait in DUE: without a history a few variadic calls remove
+-- them.
+local quick = states == '' and history() == 0
 local keys, places, n = {}, {}, 0
 for place = 3, (#args + 1) / 2 do
-	if states == '' and args[2 * place - 1] == '' then
+	if quick and args[2 * place - 1] == '' then
 		n = n + 1
 		keys[n], places[n] = args[2 * place], place
 	end

@@ -3,7 +3,7 @@
 -- hold. Answers the clock.
 tick()
 local meta = call('HMGET', META, 'paused', 'expired', 'died', 'settings')
-if call('EXISTS', DUE, RARE, READY, LEASES, DEAD, FINISHED) == 0 and not (paused(meta[1]) or meta[2] or meta[3] or meta[4]) then
+if call('EXISTS', DUE, RARE, READY, LEASES, DEAD, FINISHED, ENDED) == 0 and not (paused(meta[1]) or meta[2] or meta[3] or meta[4]) then
 	call('DEL', META)
 end
 return {us, raw}

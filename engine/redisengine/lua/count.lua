@@ -1,5 +1,6 @@
 -- Counts a shard. Answers the clock; whether to call again to sweep; the numbers of
--- scheduled, ready, leased and dead messages and of remembered keys; the next due; the oldest
+-- scheduled, ready, leased and dead messages, of remembered keys and of listed messages; the
+-- next due; the oldest
 -- ready; the end of the pause ('' until resumed); and the settings ('' for none).
 tick()
 if swept() then return {us, raw, 1} end
@@ -17,6 +18,6 @@ local meta = call('HMGET', META, 'paused', 'settings')
 local till = paused(meta[1])
 return {
 	us, raw, 0, scheduled, ready, call('ZCARD', LEASES) - over, call('ZCOUNT', DEAD, format('%.0f', keptSince()), '+inf'),
-	call('ZCOUNT', FINISHED, '(' .. now, '+inf'), next < math.huge and next, oldest <= now and oldest, till and (till < math.huge and till or '') or false,
+	call('ZCOUNT', FINISHED, '(' .. now, '+inf'), call('ZCOUNT', ENDED, '(' .. format('%.0f', unlisted()), '+inf'), next < math.huge and next, oldest <= now and oldest, till and (till < math.huge and till or '') or false,
 	settings() and meta[2] or '',
 }

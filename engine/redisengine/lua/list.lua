@@ -9,12 +9,15 @@ local parts = {
 	ready = {DUE, READY, RARE},
 	leased = {LEASES},
 	dead = {DEAD},
+	finished = {ENDED},
 }
 local all = {}
 for _, zset in ipairs(parts[state]) do
 	local from, to = rank(zset, args[5], args[6]), rank(zset, args[7], args[8])
 	if state == 'dead' then
 		from = math.max(from, rank(zset, format('%.0f', keptSince()), ''))
+	elseif state == 'finished' then
+		from = math.max(from, call('ZCOUNT', zset, '-inf', format('%.0f', unlisted())))
 	else
 		local past = call('ZCOUNT', zset, '-inf', now)
 		if state == 'ready' then to = math.min(to, past) else from = math.max(from, past) end

@@ -12,6 +12,11 @@ local soonest = math.huge
 local MEMORY = '>c8dBdd'
 local ACKED, CANCELLED, EXPIRED = 1, 2, 3
 
+-- What is left of a listed message: how it ended, attempt, due, when the lease began that was
+-- acked, end, creation as in the record, key, failures, and who acked it, which takes the
+-- rest. From the key on it is as a past.
+local ENTRY = '>BI4dddc7I2c0I2c0'
+
 local made
 local function messages()
 	if made then return made end
@@ -41,9 +46,9 @@ local function messages()
 			local _, rest
 			sound, m.mark, _, m.attempt, _, m.due, m.expires, m.deadline, m.died, m.secret, _, m.failures, rest = story(past)
 			if not sound or not m.mark:find('[WLD]') then return nil end
-			m.worker = sub(past, rest)
+			m.worker, m.started = sub(past, rest), m.mark == 'D' and m.deadline or m.died
 		else
-			m.mark, m.attempt, m.deadline, m.died, m.secret, m.failures, m.worker = 'W', 0, 0, 0, '', '', ''
+			m.mark, m.attempt, m.deadline, m.died, m.started, m.secret, m.failures, m.worker = 'W', 0, 0, 0, 0, '', '', ''
 		end
 		if m.mark == 'W' then
 			local due
@@ -66,9 +71,9 @@ local function messages()
 		return format('%015.0f', m.due + 62135596800000) .. m.id
 	end
 
-	-- grave is a dead message's member in GRAVE.
-	local function grave(m)
-		return redis.sha1hex(m.key) .. format('%015.0f', m.died) .. m.id
+	-- grave is the member in GRAVE of a message that died at an instant.
+	local function grave(key, at, id)
+		return redis.sha1hex(key) .. format('%015.0f', at) .. id
 	end
 
 	-- sooner records that something happens at an instant.
@@ -98,7 +103,7 @@ local function messages()
 			call('ZREM', LEASES, m.id)
 		elseif m.mark == 'D' then
 			call('ZREM', DEAD, m.id)
-			if m.key ~= '' then call('ZREM', GRAVE, grave(m)) end
+			if m.key ~= '' then call('ZREM', GRAVE, grave(m.key, m.died, m.id)) end
 		elseif not m.rare then
 			call('ZREM', DUE, m.id)
 		elseif call('ZREM', RARE, m.id) == 0 then
@@ -174,7 +179,7 @@ local function messages()
 		fail(m, at, reason)
 		m.mark, m.died = 'D', at
 		call('ZADD', DEAD, at, m.id)
-		if m.key ~= '' then call('ZADD', GRAVE, 0, grave(m)) end
+		if m.key ~= '' then call('ZADD', GRAVE, 0, grave(m.key, at, m.id)) end
 		save(m)
 		local l = settings()
 		if l and (l.dead > 0 or l.keep > 0) then
@@ -208,13 +213,90 @@ local function messages()
 		return #keys
 	end
 
-	-- finish deletes a message that ended in the given way. It returns the memory that is
-	-- left; none if another message holds the key.
+	-- ended returns the end of a listed message, and its key; nil if the entry is damaged.
+	local function ended(entry)
+		local sound, _, _, _, _, at, _, key = pcall(unpacked, ENTRY, entry)
+		if sound then return at, key end
+	end
+
+	-- listed returns the entry of a message that is listed, and its end.
+	local function listed(id)
+		local entry = call('HGET', HISTORY, id)
+		local at = entry and ended(entry)
+		if at and at > unlisted() then return entry, at end
+	end
+
+	-- later reports whether an end is later than that of a newest.
+	local function later(at, id, newest)
+		local high, low, than = unpacked('>I4I4d', newest)
+		local over, under = unpacked('>I4I4', id)
+		if at ~= than then return at > than end
+		return over > high or over == high and under > low
+	end
+
+	-- list adds entries to the history. All have ended at the same instant.
+	local function list(ids, keys, at, entries)
+		local fields, n, ends, text, when = {}, 0, {}, format('%.0f', at), struct.pack('>d', at)
+		local last = call('ZRANGE', ENDED, -1, -1, 'WITHSCORES')[2]
+		local newest = not last or tonumber(last) < at
+		for i = 1, #ids do
+			local id = ids[i]
+			fields[n + 1], fields[n + 2] = id, entries[i]
+			n = n + 2
+			if keys[i] ~= '' then
+				local field = '=' .. keys[i]
+				local was = not newest and call('HGET', HISTORY, field)
+				if not was or #was ~= 16 or later(at, id, was) then
+					fields[n + 1], fields[n + 2] = field, id .. when
+					n = n + 2
+				end
+			end
+			ends[2 * i - 1], ends[2 * i] = text, id
+		end
+		call('HSET', HISTORY, unpack(fields))
+		call('ZADD', ENDED, unpack(ends))
+	end
+
+	-- unlist removes messages from the history.
+	local function unlist(ids)
+		local entries, fields = call('HMGET', HISTORY, unpack(ids)), {}
+		for i = 1, #ids do
+			local at, key = ended(entries[i] or '')
+			local newest = at and key ~= '' and call('HGET', HISTORY, '=' .. key)
+			if newest and sub(newest, 1, 8) == ids[i] then fields[#fields + 1] = '=' .. key end
+		end
+		if #fields > 0 then call('HDEL', HISTORY, unpack(fields)) end
+		call('HDEL', HISTORY, unpack(ids))
+		call('ZREM', ENDED, unpack(ids))
+	end
+
+	-- trim drops up to room messages that are not to be listed, those that ended first, and
+	-- returns how many.
+	local function trim(room)
+		local _, most = history()
+		local n = math.max(call('ZCARD', ENDED) - most, call('ZCOUNT', ENDED, '-inf', format('%.0f', unlisted())))
+		n = math.min(n, room)
+		if n > 0 then unlist(call('ZRANGE', ENDED, 0, n - 1)) end
+		return math.max(0, n)
+	end
+
+	-- finish deletes a message that ended in the given way, and lists it. It returns the memory
+	-- that is left, none if another message holds the key; and, without writing, the entry.
 	local function finish(m, how, at)
 		local free = at + m.remember
 		local memory = m.remembered and free > now and struct.pack(MEMORY, m.id, m.due, how, at, free) or nil
-		if readonly then return memory end
+		local entry
+		if at > unlisted() then
+			local began, worker = 0, ''
+			if how == ACKED then began, worker = m.started, m.worker end
+			entry = struct.pack(ENTRY, how, m.attempt, m.due, began, at, sub(m.record, 2, 8), #m.key, m.key, #m.failures, m.failures) .. worker
+		end
+		if readonly then return memory, entry end
 		drop(m)
+		if entry then
+			list({m.id}, {m.key}, at, {entry})
+			trim(2)
+		end
 		if not memory or named('', m.key) then return nil end
 		call('HSET', KEY, m.key, memory)
 		call('ZADD', FINISHED, free, m.key)
@@ -223,7 +305,7 @@ local function messages()
 	end
 
 	-- present is find as of now: it applies a lapse, and drops an expired message. The
-	-- second value reports the expiry; the third is the memory left.
+	-- second value reports the expiry; then comes what finish returns.
 	local function present(id)
 		local m = find(id)
 		if m and m.mark == 'L' and m.deadline <= now then
@@ -241,9 +323,9 @@ local function messages()
 			return nil
 		end
 		if m and m.mark == 'W' and m.expires < now then
-			local memory = finish(m, EXPIRED, m.expires)
+			local memory, entry = finish(m, EXPIRED, m.expires)
 			if not readonly then fell('expired') end
-			return nil, true, memory
+			return nil, true, memory, entry
 		end
 		return m
 	end
@@ -268,17 +350,17 @@ local function messages()
 		return m.mark == 'L' and 3 or 4
 	end
 
-	-- named returns the message of a ref: by id any, by key the live one, else as second
-	-- value the memory of the key.
+	-- named returns the message of a ref: by id any, by key the live one, else the memory of
+	-- the key and, without writing, the entry of one that has just expired.
 	named = function(id, key)
 		if id ~= '' then return (present(id)) end
 		local memory, _
 		id, memory = holder(key)
 		if not id then return nil, memory end
-		local m
-		m, _, memory = present(id)
+		local m, entry
+		m, _, memory, entry = present(id)
 		if m and m.mark == 'D' then return nil end
-		return m, memory
+		return m, memory, entry
 	end
 
 	-- rewrite replaces the record of a message but keeps its creation time.
@@ -304,7 +386,7 @@ local function messages()
 	made = {
 		find = find, present = present, named = named, save = save, stands = stands, turn = turn, waiting = waiting, grave = grave, state = state,
 		wait = wait, renew = renew, sooner = sooner, leave = leave, drop = drop, cull = cull, fail = fail, die = die, rewrite = rewrite,
-		hold = hold, holder = holder, finish = finish, forget = forget,
+		hold = hold, holder = holder, finish = finish, forget = forget, ended = ended, listed = listed, list = list, unlist = unlist, trim = trim,
 	}
 	return made
 end

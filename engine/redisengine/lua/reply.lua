@@ -11,7 +11,7 @@ local function reply(answer, plain, soon)
 	else
 		kept = cmsgpack.pack(answer)
 	end
-	call('SET', KEYS[14], kept, 'PX', KEPT)
+	call('SET', KEYS[16], kept, 'PX', KEPT)
 	return answer
 end
 
@@ -19,7 +19,7 @@ end
 -- stored answer, the clock is the stored one.
 local replied
 do
-	local kept = call('GET', KEYS[14])
+	local kept = call('GET', KEYS[16])
 	if kept and sub(kept, 1, 1) ~= MARK then return cmsgpack.unpack(kept) end
 	if kept then
 		local _

@@ -72,6 +72,8 @@ local function late(id, nonce, what, arg, reason)
 	return {'W', m.due}
 end
 
+local listing = history() > 0
+
 -- held returns the key of a message ('' for none) if its past shows a lease of this nonce and
 -- an ack needs nothing else. Messages leased together usually share all of their past before
 -- the key. fits is that part of the last message, and shown the secret that was checked with
@@ -84,9 +86,9 @@ local function held(past, id, nonce)
 	if head ~= fits or nonce ~= shown then
 		local secret = sub(head, 44)
 		if byte(head) ~= 76 or byte(head, 43) ~= 32 or not low or not sealed(secret, id, nonce) then return nil end
-		-- A message that died by its lapse may exceed the settings.
+		-- A message that died by its lapse may exceed the settings; a history shows the lapse.
 		local l = settings()
-		if l and (l.keep > 0 or l.dead > 0) and unpacked('>d', past, 27) <= now then return nil end
+		if (listing or l and (l.keep > 0 or l.dead > 0)) and unpacked('>d', past, 27) <= now then return nil end
 		if nonce == secret then fits, shown = head, nonce end
 	end
 	if not low then return nil end
@@ -103,6 +105,7 @@ end
 -- Acks, the common case, are collected for a few variadic calls.
 local acked, keys, a, k, bodies = {}, {}, 0, 0, false
 local kept, keptKeys, dues, r = {}, {}, {}, 0 -- those whose keys are remembered
+local theirs, allKeys = {}, {} -- for the history
 local answer, done = {us, raw, false}, {}
 for i = 1, n do
 	local id, past, at = ids[i], pasts[i], from[i]
@@ -112,6 +115,7 @@ for i = 1, n do
 	if key then
 		a = a + 1
 		acked[a] = id
+		if listing then theirs[a], allKeys[a] = past, key end
 		local flags = byte(past, 2)
 		if flags >= IS_REMEMBERED then
 			r = r + 1
@@ -151,6 +155,21 @@ if r > 0 then
 		call('ZADD', FINISHED, unpack(ends))
 		messages().forget(n)
 	end
+end
+if listing and a > 0 then
+	local records, entries, ends = call('HMGET', MSG, unpack(acked)), {}, struct.pack('>d', now)
+	local head, begins
+	for i = 1, a do
+		local past, created = theirs[i], sub(records[i] or '', 2, 8)
+		if #created < 7 then created = ('\0'):rep(7) end -- the record is damaged
+		if sub(past, 1, 42) ~= head then
+			head = sub(past, 1, 42)
+			begins = string.char(ACKED) .. sub(past, 3, 6) .. sub(past, 11, 18) .. sub(past, 35, 42) .. ends
+		end
+		entries[i] = begins .. created .. sub(past, 76)
+	end
+	messages().list(acked, allKeys, now, entries)
+	messages().trim(a + 2)
 end
 if a > 0 then
 	call('ZREM', LEASES, unpack(acked))

@@ -14,14 +14,16 @@
 -- DEAD    sorted set  id by death
 -- GRAVE   sorted set  hash of the key, death and id of dead messages with a key, in that order
 -- FINISHED sorted set key by when its memory expires
+-- ENDED   sorted set  id by end: the finished messages that are listed
+-- HISTORY hash        id to what is left of these; "=" and a key to id and end of the newest
 -- META    hash        wakes, end of the pause, expiries and deaths to report, settings
 --
 -- An id is 8 bytes, big-endian. Redis orders equal scores by member, hence by (due, id).
 -- Instants are Unix milliseconds.
 --
--- ARGV begins as in clock.lua, then the channel and the hint for sleeping engines; each
--- script describes the rest.
-local DUE, RARE, READY, TURN, LEASES, STATE, MSG, BODY, KEY, DEAD, GRAVE, FINISHED, META = unpack(KEYS)
+-- ARGV begins as in clock.lua, then the channel with the store's history after it, and the
+-- hint for sleeping engines; each script describes the rest.
+local DUE, RARE, READY, TURN, LEASES, STATE, MSG, BODY, KEY, DEAD, GRAVE, FINISHED, ENDED, HISTORY, META = unpack(KEYS)
 
 -- Flags of a message.
 local IS_RARE, IS_LARGE, IS_REMEMBERED = 1, 2, 4
@@ -102,8 +104,8 @@ local function usual(record)
 end
 
 -- A past: mark (W waits, L is leased, D is dead), flags, attempt, max attempts, due,
--- expires, deadline, died, secret of the lease, key, failures, and the worker of the lease,
--- which takes the rest.
+-- expires, deadline and start of the lease (of a dead message its start and the death), secret
+-- of the lease, key, failures, and the worker of the lease, which takes the rest.
 local PAST = '>c1BI4I4ddddBc0I2c0I2c0'
 
 -- parse parses a record, and story a past; the first value is false if it is damaged. A
@@ -113,8 +115,10 @@ local function story(past) return pcall(unpacked, PAST, past) end
 
 -- Settings in META begin with their revision and this shard's limits. These are how long dead
 -- messages are kept in milliseconds, the most dead, the most live, the most leased, leases a
--- second, and their burst. 0 is no limit. Only clients read the rest.
-local LIMITS = '>ddddddd'
+-- second, and their burst. 0 is no limit. How long finished messages are listed and how many
+-- may follow (0 is as the store says, less not at all). Only clients read the rest, in JSON.
+local LIMITS, LISTED = '>ddddddd', '>dd'
+local JSON = byte('{')
 local limits -- nil: not read yet; false: none
 
 -- know parses settings, and settings returns the limits in META. Damaged ones count as none.
@@ -126,6 +130,9 @@ local function know(value)
 	limits = {}
 	local l = limits
 	l.revision, l.keep, l.dead, l.live, l.flight, l.rate, l.burst = unpacked(LIMITS, value)
+	local at = struct.size(LIMITS) + 1
+	l.history, l.most = 0, 0
+	if #value > at + 14 and byte(value, at) ~= JSON then l.history, l.most = unpacked(LISTED, value, at) end
 end
 local function settings()
 	if limits == nil then know(call('HGET', META, 'settings')) end
@@ -138,8 +145,23 @@ local function keptSince()
 	return l and l.keep > 0 and now - l.keep or -math.huge
 end
 
+-- history returns for how many milliseconds finished messages are listed, 0 for none, and
+-- how many of the shard. unlisted returns the last end of messages that are no longer listed.
+local function history()
+	local l, keep, most = settings(), args[2]:match(' (%d+) (%d+)')
+	if l and l.history ~= 0 then keep = math.max(0, l.history) end
+	if l and l.most > 0 then most = l.most end
+	return tonumber(keep), tonumber(most)
+end
+local function unlisted()
+	local keep = history()
+	return keep > 0 and now - keep or math.huge
+end
+
 local function pack(m)
-	return struct.pack(PAST, m.mark, m.flags, m.attempt, m.max, m.due, m.expires, m.deadline, m.died,
+	local ends, began = m.deadline, m.started
+	if m.mark == 'D' then ends, began = m.started, m.died end
+	return struct.pack(PAST, m.mark, m.flags, m.attempt, m.max, m.due, m.expires, ends, began,
 		#m.secret, m.secret, #m.key, m.key, #m.failures, m.failures) .. (m.secret ~= '' and m.worker or '')
 end
 
@@ -158,7 +180,7 @@ local function wake(at)
 		wakes = raw
 		call('HSET', META, 'wakes', format('%.0f', wakes))
 	end
-	redis.pcall('PUBLISH', args[2], args[3] .. format('%.0f', at))
+	redis.pcall('PUBLISH', args[2]:match('%S+'), args[3] .. format('%.0f', at))
 	return wakes
 end
 

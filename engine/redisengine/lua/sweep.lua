@@ -48,12 +48,14 @@ local function sweep()
 	return room == 0, head, true
 end
 
--- dispose, after sweep, drops dead messages that exceed the settings and expired memories.
+-- dispose, after sweep, drops dead and finished messages that exceed the settings, and expired
+-- memories.
 -- It returns whether there may be more. They are invisible: only counts need to wait for
 -- them.
 local function dispose(rares)
 	if readonly then return false end
 	if settings() and messages().cull() then return true end
+	if room > 0 and call('EXISTS', ENDED) == 1 then room = room - messages().trim(room) end
 	if rares and room > 0 then room = room - messages().forget(room) end
 	return room <= 0
 end

@@ -21,7 +21,7 @@ local taken, alone = 0, false
 
 -- begun is the past, up to its key, of a message of the usual policy at its first lease.
 local function begun(flags, due, ends, secret)
-	return struct.pack('>c1BI4I4ddddBc0', 'L', flags, 1, MAX_ATTEMPTS, due, math.huge, ends, 0, #secret, secret)
+	return struct.pack('>c1BI4I4ddddBc0', 'L', flags, 1, MAX_ATTEMPTS, due, math.huge, ends, now, #secret, secret)
 end
 
 -- take leases up to most of the waiting messages given as ids and dues, within the bytes. A
@@ -68,7 +68,7 @@ local function take(out, ids, dues, most, span, secret, forget, bytes)
 					break
 				end
 				ends = (till or deadline(ttr)) + spread(id, attempt + 1, max, isolated)
-				state = struct.pack(PAST, 'L', flags, attempt + 1, max, due, expires, ends, 0,
+				state = struct.pack(PAST, 'L', flags, attempt + 1, max, due, expires, ends, now,
 					#secret, secret, #key, key, #failures, failures) .. worker()
 			end
 		end

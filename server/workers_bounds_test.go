@@ -183,3 +183,23 @@ func TestInvalidNamesAreNotNoted(t *testing.T) {
 		t.Errorf("noted are the queues %v", w.queues)
 	}
 }
+
+// Where a worker has asked for more queues than are noted, it is not said that none asked.
+func TestNoWorkerAmongTooManyQueues(t *testing.T) {
+	s := newBare(t)
+	if _, err := s.c.Push(t.Context(), "q", nil); err != nil {
+		t.Fatal(err)
+	}
+	is := func(want string) {
+		t.Helper()
+		found, err := s.scan(t.Context(), 0)
+		if err != nil || len(found) != 1 || found[0].Problem != "no_worker" || !strings.HasSuffix(found[0].Message, want) {
+			t.Errorf("found %+v, %v; want %q", found, err, want)
+		}
+	}
+	is("and no worker has asked this server since it started")
+	for i := range wire.MaxQueues + 1 {
+		asks(s, "w", fmt.Sprint("other", i))
+	}
+	is("and none is leased")
+}

@@ -259,6 +259,7 @@ func TestNoWorkerIsKnown(t *testing.T) {
 		is("no_worker alone: 1 message is due, the oldest for 6m, and no worker has asked this server for 5m",
 			"late held: 1 message is due, the oldest for 6m, with 0 leases held")
 		time.Sleep(4 * time.Minute)
+		a.lease(`{"queues":["other"]}`)
 		is("no_worker alone: 1 message is due, the oldest for 10m, and no worker has asked this server for 5m",
 			"no_worker held: 1 message is due, the oldest for 10m, and no worker has asked this server for 5m")
 	})

@@ -36,7 +36,7 @@ type call struct {
 	prepared *wal.Prepared
 
 	keptRoom  keptBody // how many more bytes of kept bodies the call was let in for
-	over      *queue   // a queue in which a message has died: there may be too many dead ones
+	over      *queue   // a queue in which there may be too many dead or finished messages
 	hints     []string
 	syncedTo  wal.Pos // the log must be durable up to here when the call is answered
 	writtenTo wal.Pos // and written up to here

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
@@ -19,6 +20,10 @@ type Config struct {
 	// MaxPending is the most live messages that the engine keeps; a push beyond it fails with
 	// engine.ErrLimit. 0: no limit.
 	MaxPending int64
+
+	// History is the history of queues whose settings say nothing else. While space is short, so
+	// that pushes are refused, finished messages are not listed.
+	History engine.History
 
 	// MemoryBytes is about how much memory messages take that are in no sstable yet. A quarter
 	// of it is for messages about to be leased, over all queues. Beside it an sstable takes

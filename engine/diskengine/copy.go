@@ -15,10 +15,12 @@ type messageCopy struct {
 	key, content []byte
 	record.State
 	is       engine.State
-	deadline int64       // of the lease
-	worker   string      // of the lease
-	token    codec.Token // of the lease, for the caller that leased it
-	isolated bool        // it is leased by itself
+	deadline int64        // of the lease
+	worker   string       // of the lease
+	started  int64        // when the lease began
+	token    codec.Token  // of the lease, for the caller that leased it
+	isolated bool         // it is leased by itself
+	finished *engine.Info // of a finished message: all of it
 }
 
 // copyOf copies a message. Its content has been read.
@@ -26,7 +28,7 @@ func (c *call) copyOf(m *message) messageCopy {
 	p := messageCopy{id: m.id, queue: m.q.name, key: c.keep(m, m.key), content: c.keep(m, m.content), State: m.State, is: m.state(c.ms)}
 	p.Failures = c.keep(m, m.Failures)
 	if p.is == engine.Leased {
-		p.deadline, p.worker = m.lease.Deadline, m.worker()
+		p.deadline, p.worker, p.started = m.lease.Deadline, m.worker(), (*codec.Nonce)(&m.lease.Nonce).Started()
 	}
 	return p
 }
@@ -54,6 +56,9 @@ func (c *call) keep(m *message, b []byte) []byte {
 
 // info is the message as callers see it.
 func (p *messageCopy) info(body bool) (engine.Info, error) {
+	if p.finished != nil {
+		return *p.finished, nil
+	}
 	i, err := p.brief(body)
 	i.Failures = (&codec.Reader{B: p.Failures}).Failures() // well formed: the state was read
 	return i, err
@@ -74,7 +79,7 @@ func (p *messageCopy) brief(body bool) (engine.Info, error) {
 	}
 	switch p.is {
 	case engine.Leased:
-		i.Deadline, i.Worker = rules.Instant(p.deadline), p.worker
+		i.Deadline, i.Worker, i.Started = rules.Instant(p.deadline), p.worker, rules.Instant(p.started)
 	case engine.Dead:
 		i.Died = rules.Instant(p.Died)
 	}

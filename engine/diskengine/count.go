@@ -60,8 +60,8 @@ func (c *call) countQueue(name string, info *engine.QueueInfo) (known bool, err 
 	var t tally
 	var oldest, next first
 	err = c.tallied(name, &t, func(c *call) []int64 { return []int64{c.ms + 1} }, func(q *queue) error {
-		known = q.live+q.dead+q.finished > 0 || q.pause != 0 || q.settings != nil && !q.settings.Unset()
-		info.Leased, info.Dead, info.Finished = q.leased, q.dead, q.finished
+		known = q.live+q.dead+q.finished+q.listed > 0 || q.pause != 0 || q.settings != nil && !q.settings.Unset()
+		info.Leased, info.Dead, info.Finished, info.History = q.leased, q.dead, q.finished, q.listed
 		if info.Paused = q.pause != 0; info.Paused {
 			info.PausedUntil = rules.Instant(q.pause)
 		}

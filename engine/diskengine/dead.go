@@ -12,12 +12,15 @@ func (q *queue) stays(died, ms int64) bool {
 	return q.settings == nil || q.settings.DeadKeep == 0 || died >= ms-rules.Millis(q.settings.DeadKeep)
 }
 
-// trim drops dead messages if the last item of the call has made them too many.
+// trim drops dead and finished messages if the last item of the call has made them too many.
 func (c *call) trim() error {
 	if c.over == nil {
 		return nil
 	}
 	if err := c.dropDead(c.over); err != nil {
+		return err
+	}
+	if err := c.dropListed(c.over); err != nil {
 		return err
 	}
 	c.over = nil
@@ -50,14 +53,14 @@ func (c *call) dropDead(q *queue) error {
 	return nil
 }
 
-// earliest finds the first dead message or remembered key. Only its id, its place and, in
+// earliest finds the first entry of an area other than Live. Only its id, its place and, in
 // Died, its time are set.
 func (c *call) earliest(q *queue, l *store.Cursors) (m message, ok bool, err error) {
 	l.Refresh(c.e.store, q.num, memtable.First)
 	m = message{q: q, area: l.Area}
 	m.Died = never
 	c.e.store.Memtables.Ascend(q.num, l.Area, memtable.First, func(e memtable.Entry) bool {
-		m.id, m.Died, ok = engine.ID(e.ID), e.At, true
+		m.id, m.Died, ok = engine.ID(memtable.MessageOf(e.ID)), e.At, true
 		return false
 	})
 	until := m.Died
@@ -68,8 +71,8 @@ func (c *call) earliest(q *queue, l *store.Cursors) (m message, ok bool, err err
 		return m, false, err
 	}
 	for _, k := range l.All {
-		if t := k.Head(); t != nil && (!ok || t.Due < m.Died || t.Due == m.Died && t.ID < m.id) {
-			m.id, m.Died, m.at, ok = t.ID, t.Due, t.Spot(), true
+		if t := k.Head(); t != nil && (!ok || t.Due < m.Died || t.Due == m.Died && t.ID < m.entry()) {
+			m.id, m.Died, m.at, ok = engine.ID(memtable.MessageOf(uint64(t.ID))), t.Due, t.Spot(), true
 		}
 	}
 	return m, ok, nil

@@ -246,7 +246,7 @@ func (e *Engine) Near() (n int64) {
 	defer e.store.Mu.Unlock()
 	for _, q := range e.queues {
 		n += int64(cap(q.heap)) * store.ItemBytes
-		for _, l := range []*store.Cursors{&q.liveCursors, &q.deadCursors, &q.finishedCursors} {
+		for _, l := range []*store.Cursors{&q.liveCursors, &q.deadCursors, &q.finishedCursors, &q.listedCursors} {
 			n += l.Bytes()
 		}
 	}
@@ -274,7 +274,7 @@ func (e *Engine) sound() error {
 	keys := make(map[name]uint64) // of those that live or are remembered
 	taken := func(a memtable.Area, num uint32, id uint64, key []byte) error {
 		n := name{num, string(key)}
-		if a == memtable.Dead || len(key) == 0 {
+		if a.Shares() || len(key) == 0 {
 			return nil
 		}
 		if other, ok := keys[n]; ok {
@@ -320,7 +320,7 @@ func (e *Engine) sound() error {
 		return err
 	}
 	for _, q := range e.queues {
-		var count [3]int64
+		var count [memtable.Areas]int64
 		var leased, ready, sure int64
 		for id, p := range where[q] {
 			count[p.area]++
@@ -345,8 +345,8 @@ func (e *Engine) sound() error {
 		}); err != nil {
 			return err
 		}
-		if count != [3]int64{q.live, q.dead, q.finished} || leased != q.leased || ready != q.ready {
-			return fmt.Errorf("%s: %v, %d leased, %d ready are counted as %d %d %d, %d leased, %d ready", q.name, count, leased, ready, q.live, q.dead, q.finished, q.leased, q.ready)
+		if count != [memtable.Areas]int64{q.live, q.dead, q.finished, q.listed} || leased != q.leased || ready != q.ready {
+			return fmt.Errorf("%s: %v, %d leased, %d ready are counted as %d %d %d %d, %d leased, %d ready", q.name, count, leased, ready, q.live, q.dead, q.finished, q.listed, q.leased, q.ready)
 		}
 		turned, best := make(map[engine.ID]bool), 0
 		for _, t := range q.heap {

@@ -28,11 +28,11 @@ func (e *Engine) Figures() []engine.Figure {
 	}
 	l.Gauge("used_bytes", "Space that the log, what is taken ahead for it, and sstables take.", float64(e.store.Log.Taken()+s.tableBytes))
 	l.Gauge("log_bytes", "What the log holds that is in no sstable yet.", float64(s.log))
-	l.GaugeBy("sstables", "Sstables: of live messages, of dead ones, of keys that are remembered.", "of", byArea(s.tables)...)
+	l.GaugeBy("sstables", "Sstables: of live messages, of dead ones, of keys that are remembered, of finished messages.", "of", byArea(s.tables)...)
 	l.GaugeBy("sstable_entries", "Entries of sstables: those that count, and those that have gone and still take space.", "state",
 		figure.By{Label: "alive", Value: float64(s.alive)},
 		figure.By{Label: "gone", Value: float64(s.gone)})
-	l.Gauge("memtable_messages", "Messages, and keys that are remembered, that are in no sstable yet.", float64(s.memtable))
+	l.Gauge("memtable_messages", "Messages, finished ones too, and keys that are remembered, that are in no sstable yet.", float64(s.memtable))
 	l.Gauge("sealed_memtables", "Memtables that are sealed: they are written to sstables, or will be unless they empty.", float64(s.sealed))
 	l.GaugeBy("memory_bytes", "Memory that memtables, room kept for more, indexes of sstables, ready heaps and leases take.", "use",
 		figure.By{Label: "memtable", Value: float64(s.taken)},
@@ -50,18 +50,19 @@ func (e *Engine) Figures() []engine.Figure {
 	return l.All()
 }
 
-func byArea(n [memtable.Finished + 1]int) []figure.By {
+func byArea(n [memtable.Areas]int) []figure.By {
 	return []figure.By{
 		{Label: "live", Value: float64(n[memtable.Live])},
 		{Label: "dead", Value: float64(n[memtable.Dead])},
 		{Label: "finished", Value: float64(n[memtable.Finished])},
+		{Label: "history", Value: float64(n[memtable.Listed])},
 	}
 }
 
 // sizes are the figures that are read under store.Store.Mu.
 type sizes struct {
 	log                     uint64
-	tables                  [memtable.Finished + 1]int
+	tables                  [memtable.Areas]int
 	tableBytes, tableMemory int64
 	alive, gone             int64
 	memtable, sealed        int

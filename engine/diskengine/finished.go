@@ -62,20 +62,31 @@ func (c *call) forgetFinished(q *queue, t *finishedKey) {
 	c.drop(&message{id: t.id, q: q, area: memtable.Finished, at: t.at})
 }
 
-// leave drops a message that has ended, and remembers its key if its policy says so.
+// leave drops a message that has ended, remembers its key if its policy says so, and lists it
+// if the queue's history does.
 func (c *call) leave(m *message, how engine.Ending, ended int64) {
-	until := ended + rules.Millis(m.Remember)
-	if len(m.key) == 0 || m.Remember <= 0 || until <= c.ms {
-		c.drop(m)
-		return
+	q, due, until := m.q, m.Due, ended+rules.Millis(m.Remember)
+	remembers := len(m.key) > 0 && m.Remember > 0 && until > c.ms
+	lists := !m.bare && c.lists(q, ended)
+	if remembers || lists {
+		c.past = append(c.past[:0], m.key...) // drop removes the entry that has it
 	}
-	q, due := m.q, m.Due
-	key := append([]byte(nil), m.key...) // drop removes the entry that has it
+	if lists {
+		p := m.listable(how)
+		c.past = p.Append(c.past)
+	}
+	n := len(m.key)
 	c.drop(m)
-	c.group = (&record.Finish{ID: m.id, Queue: q.num, Key: key, Due: due, Ending: how, Ended: ended, Forgotten: until}).Append(c.group)
-	c.value = (&record.Trace{Due: due, Ending: how, Ended: ended}).Append(c.value[:0])
-	c.e.store.Memtables.Put(memtable.Entry{ID: uint64(m.id), Queue: q.num, Area: memtable.Finished, At: until, Key: key, Value: c.value})
-	q.finished++
+	if remembers {
+		key := c.past[:n]
+		c.group = (&record.Finish{ID: m.id, Queue: q.num, Key: key, Due: due, Ending: how, Ended: ended, Forgotten: until}).Append(c.group)
+		c.value = (&record.Trace{Due: due, Ending: how, Ended: ended}).Append(c.value[:0])
+		c.e.store.Memtables.Put(memtable.Entry{ID: uint64(m.id), Queue: q.num, Area: memtable.Finished, At: until, Key: key, Value: c.value})
+		q.finished++
+	}
+	if lists {
+		c.list(q, &record.List{ID: m.id, Queue: q.num, Key: c.past[:n], Ended: ended, Value: c.past[n:]})
+	}
 }
 
 // expire drops a message that is past its expiry.

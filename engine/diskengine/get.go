@@ -18,24 +18,13 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	err := e.do(ctx, "get", func(c *call) error {
 		return c.refer(ref, func(q *queue, hash *keyLookup) error {
 			m, ok, err := c.byRef(q, ref, hash)
-			if err != nil {
+			if err == nil && !ok {
+				m, finished, err = c.ended(q, ref, hash)
+			}
+			switch {
+			case err != nil || finished != nil:
 				return err
-			}
-			if !ok && ref.ID == 0 {
-				t, left, err := c.finished(q, []byte(ref.Key), hash)
-				if err != nil {
-					return err
-				}
-				if left && t.forgotten > c.ms {
-					finished = &engine.Info{ID: t.id, Queue: q.name, Key: ref.Key, State: engine.Finished, Due: rules.Instant(t.Due),
-						Ending: t.Ending, Ended: rules.Instant(t.Ended), Forgotten: rules.Instant(t.forgotten)}
-					return nil
-				}
-				if m, ok, err = c.deadOf(q, []byte(ref.Key), hash); err != nil {
-					return err
-				}
-			}
-			if !ok {
+			case m.id == 0:
 				return engine.ErrNotFound
 			}
 			if err := c.needContent(&m); err != nil {
@@ -53,6 +42,38 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 	}
 	i, err := p.info(true)
 	return i, wrap("get", err)
+}
+
+// ended finds what ended of those that a ref may name: the finished one with the id; or, with
+// the key, what is remembered, else the dead or finished one that ended last.
+func (c *call) ended(q *queue, ref engine.Ref, hash *keyLookup) (dead message, i *engine.Info, err error) {
+	if ref.ID != 0 {
+		i, err = c.listedByID(q, ref.ID)
+		return message{}, i, err
+	}
+	key := []byte(ref.Key)
+	t, left, err := c.finished(q, key, hash)
+	if err != nil {
+		return message{}, nil, err
+	}
+	if left && t.forgotten > c.ms {
+		if i, err = c.listedByID(q, t.id); i == nil {
+			i = &engine.Info{ID: t.id, Queue: q.name, Key: ref.Key, State: engine.Finished, Due: rules.Instant(t.Due), Ending: t.Ending, Ended: rules.Instant(t.Ended)}
+		}
+		i.Forgotten = rules.Instant(t.forgotten)
+		return message{}, i, err
+	}
+	dead, ok, err := c.deadOf(q, key, hash)
+	if err == nil {
+		i, err = c.listedByKey(q, key, hash)
+	}
+	switch {
+	case !ok || err != nil:
+		dead = message{}
+	case i != nil && later(rules.Instant(dead.Died), dead.id, i.Ended, i.ID):
+		i = nil
+	}
+	return dead, i, err
 }
 
 // deadOf finds the dead message with a key; of several, the one that died last.

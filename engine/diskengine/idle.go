@@ -7,8 +7,8 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
 
-// forgetIdle forgets empty queues, and drops dead messages and remembered keys after their
-// time.
+// forgetIdle forgets empty queues, and drops dead messages, remembered keys and finished messages
+// after their time.
 func (e *Engine) forgetIdle() error {
 	if now := time.Now(); now.Sub(e.forgotIdle) < forgetEvery {
 		return nil
@@ -26,7 +26,7 @@ func (e *Engine) forgetIdle() error {
 			switch {
 			case len(e.queues) > fewQueues && q.empty():
 				empty = append(empty, name)
-			case q.finished > 0 || q.dead > 0 && q.settings != nil && q.settings.DeadKeep > 0:
+			case q.finished+q.listed > 0 || q.dead > 0 && q.settings != nil && q.settings.DeadKeep > 0:
 				over = append(over, name)
 			}
 		}
@@ -57,7 +57,10 @@ func (e *Engine) forgetIdle() error {
 			if err := c.forgetOver(q); err != nil {
 				return err
 			}
-			return c.dropDead(q)
+			if err := c.dropDead(q); err != nil {
+				return err
+			}
+			return c.dropListed(q)
 		})
 		e.watchers.Hint(c.hints...)
 		if err != nil {

@@ -63,7 +63,7 @@ func (c *call) spotsOfKey(q *queue, area memtable.Area, key []byte, hash *keyLoo
 		*hash = keyLookup{num: q.num, key: c.e.store.Secret.Key(q.num, string(key))}
 	}
 	absent := hash.absent
-	if area == memtable.Dead { // seek does not look for dead messages
+	if area.Shares() { // seek does not look for those
 		absent = 0
 	}
 	if absent == set.Latest {

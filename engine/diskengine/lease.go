@@ -139,12 +139,15 @@ func (c *call) lease(w *engine.Want, bytes int, g *engine.Granted, leased *[]mes
 		}
 		c.written = true
 		c.syncedTo = max(c.syncedTo, c.e.fresh.lastBefore(c.ms))
-		// Dead messages and remembered keys past their time go some at a time: due messages do
+		// Dead messages, remembered keys and finished messages past their time go some at a time: due messages do
 		// not wait.
 		if err := c.forgetOver(q); err != nil && err != errYield {
 			return err
 		}
 		if err := c.dropDead(q); err != nil && err != errYield {
+			return err
+		}
+		if err := c.dropListed(q); err != nil && err != errYield {
 			return err
 		}
 		if err := c.grant(q, w, bytes, g, leased); err != nil {
@@ -271,7 +274,7 @@ func (c *call) hold(m *message, w *engine.Want, worker string) messageCopy {
 	m.Attempt++
 	l := lease{
 		ID: uint64(m.id), Queue: q.num, Due: m.Due, Deadline: c.deadline(m, w.TTR), Epoch: c.e.store.Epoch, Attempt: m.Attempt,
-		Remote: w.Remote, Given: true, Nonce: c.e.nonce(),
+		Remote: w.Remote, Given: true, Nonce: c.e.nonce(c.ms),
 	}
 	know(&l, m)
 	setSpot(&l, m.at)

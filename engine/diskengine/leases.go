@@ -173,7 +173,7 @@ func (c *call) leasedMessage(q *queue, l *lease) (message, error) {
 		setSpot(l, at)
 	}
 	if l.Known {
-		m := message{id: id, q: q, area: memtable.Live, at: at}
+		m := message{id: id, q: q, area: memtable.Live, at: at, bare: true}
 		m.Due, m.Expires = l.Due, l.Expires
 		m.Priority, m.MaxAttempts, m.Isolate = l.Priority, l.MaxAttempts, l.Isolate
 		m.TTR, m.Remember = time.Duration(l.TTR), time.Duration(l.Remember)

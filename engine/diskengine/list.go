@@ -147,6 +147,10 @@ func (l *listing) begin(c *call) error {
 		if l.span.High.Compare(high) > 0 {
 			l.span.High = high
 		}
+	case engine.Finished:
+		if low.At = c.listedFrom(q); l.span.Low.Compare(low) < 0 {
+			l.span.Low = low
+		}
 	case engine.Dead:
 		if q.settings != nil && q.settings.DeadKeep > 0 {
 			if low.At = c.ms - rules.Millis(q.settings.DeadKeep); l.span.Low.Compare(low) < 0 {
@@ -192,7 +196,7 @@ func (l *listing) edge() memtable.Position {
 	if l.newest {
 		p = l.span.High
 	}
-	return memtable.Position{At: p.At, ID: uint64(p.ID)}
+	return memtable.Position{At: p.At, ID: l.area().IDOf(uint64(p.ID))}
 }
 
 // taker returns a function that takes candidates of one source in the order of the list, until
@@ -200,7 +204,7 @@ func (l *listing) edge() memtable.Position {
 func (l *listing) taker() func(at memtable.Position, spot store.Spot) bool {
 	n := 0
 	return func(at memtable.Position, spot store.Spot) bool {
-		p := codec.Place{At: at.At, ID: engine.ID(at.ID)}
+		p := codec.Place{At: at.At, ID: engine.ID(memtable.MessageOf(at.ID))}
 		switch {
 		case !l.span.Holds(p):
 			return false
@@ -229,8 +233,11 @@ func (l *listing) leased(c *call, q *queue) {
 }
 
 func (l *listing) area() memtable.Area {
-	if l.state == engine.Dead {
+	switch l.state {
+	case engine.Dead:
 		return memtable.Dead
+	case engine.Finished:
+		return memtable.Listed
 	}
 	return memtable.Live
 }
@@ -278,9 +285,12 @@ func (l *listing) show(c *call, x *candidate) (bytes int, err error) {
 		return 0, nil
 	}
 	var m message
+	var past *engine.Info
 	ok := false
-	if e, found := c.e.store.Memtables.ByID(uint64(x.ID)); found {
-		if e.Area == memtable.Finished || e.Queue != q.num {
+	if l.state == engine.Finished {
+		past, err = l.finished(c, x)
+	} else if e, found := c.e.store.Memtables.ByID(uint64(x.ID)); found {
+		if !e.Area.IsMessage() || e.Queue != q.num {
 			return 0, nil
 		}
 		m, err = c.fromMemtable(q, e)
@@ -304,12 +314,28 @@ func (l *listing) show(c *call, x *candidate) (bytes int, err error) {
 		c.damaged(q, x.ID, err)
 		return 0, nil
 	}
+	if past != nil {
+		l.found = append(l.found, messageCopy{id: x.ID, finished: past})
+		return copyRest, nil
+	}
 	if err != nil || !ok || !c.shown(&m) || m.past(c.ms) || m.state(c.ms) != l.state || l.place(&m) != x.Place {
 		return 0, err
 	}
 	p := c.copyOf(&m)
 	l.found = append(l.found, p)
 	return len(p.content), nil
+}
+
+// finished is a candidate that is a finished message; nil: it is listed no more.
+func (l *listing) finished(c *call, x *candidate) (*engine.Info, error) {
+	if x.at.Src == nil {
+		return c.listedByID(l.q, x.ID)
+	}
+	at := x.at.Now()
+	if at.Src == nil {
+		return nil, nil
+	}
+	return c.listedAt(l.q, at)
 }
 
 // place is the position of a message in the list.

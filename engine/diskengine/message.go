@@ -14,7 +14,7 @@ import (
 type message struct {
 	id   engine.ID
 	q    *queue
-	area memtable.Area // Live or Dead
+	area memtable.Area
 
 	at    store.Spot // where it is in an sstable; zero: in a memtable
 	moves bool       // it is in the active memtable: a record without its content will do
@@ -23,9 +23,13 @@ type message struct {
 	record.State // as it is now, with what a lapsed lease changes
 	record.Head
 	content []byte // nil: it was not read
+	bare    bool   // only what its lease knows of it was read
 
 	lease *lease // nil: none, not even one that has lapsed
 }
+
+// entry is the id of the message's entry.
+func (m *message) entry() engine.ID { return engine.ID(m.area.IDOf(uint64(m.id))) }
 
 // state is the state of the message at ms.
 func (m *message) state(ms int64) engine.State {
@@ -114,19 +118,24 @@ func (c *call) needContent(m *message) error {
 	if m.content != nil {
 		return nil
 	}
+	return c.need(m, c.reader.Whole)
+}
+
+// need reads a message.
+func (c *call) need(m *message, read func(store.Spot) (sstable.Entry, error)) error {
 	at, err := m.at, error(nil)
 	if at.Src == nil {
 		if at, err = c.reader.ByID(m.id); err != nil {
 			return err
 		}
 	}
-	v, err := c.reader.Whole(at)
+	v, err := read(at)
 	if err != nil {
 		return err
 	}
 	full, err := c.stored(m.q, at, v)
 	if err == nil {
-		m.at, m.key, m.content, m.Head = at, full.key, full.content, full.Head
+		m.at, m.key, m.content, m.Head, m.bare = at, full.key, full.content, full.Head, false
 		m.Due, m.Expires, m.Failures = full.Due, full.Expires, full.Failures
 	}
 	return err
@@ -134,7 +143,7 @@ func (c *call) needContent(m *message) error {
 
 // drop removes a message, and says so in the log.
 func (c *call) drop(m *message) {
-	c.group = (&record.Gone{ID: m.id, From: m.at.Record()}).Append(c.group)
+	c.group = (&record.Gone{ID: m.id, From: m.at.Record(), Listed: m.area == memtable.Listed}).Append(c.group)
 	c.touch(m.q)
 	c.vanish(m)
 }
@@ -143,7 +152,7 @@ func (c *call) drop(m *message) {
 func (c *call) vanish(m *message) {
 	c.detach(m)
 	if m.at.Src == nil {
-		c.e.store.Memtables.Remove(uint64(m.id))
+		c.e.store.Memtables.Remove(uint64(m.entry()))
 	}
 }
 

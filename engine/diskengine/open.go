@@ -146,13 +146,14 @@ func (e *Engine) foreign(name string) error {
 		Hint: fmt.Sprintf("%s is no store of tarry: it holds %s; name an empty directory or a new one", e.store.Dir, name)}
 }
 
-// nonce makes the nonce of a lease.
-func (e *Engine) nonce() codec.Nonce {
+// nonce makes the nonce of a lease that begins at ms.
+func (e *Engine) nonce(ms int64) codec.Nonce {
 	if e.cfg.tune.Random == nil {
-		return codec.NewNonce()
+		return codec.NewNonceAt(ms)
 	}
 	n := new(codec.Nonce)
 	e.store.Random(n[:])
+	n.Start(ms)
 	return *n
 }
 

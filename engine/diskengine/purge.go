@@ -19,7 +19,7 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 		p.areas = append(p.areas, memtable.Dead)
 	}
 	if also&engine.PurgeFinished != 0 {
-		p.areas = append(p.areas, memtable.Finished)
+		p.areas = append(p.areas, memtable.Finished, memtable.Listed)
 	}
 	err := e.do(ctx, "purge", func(c *call) error {
 		err := c.step(func() (err error) {
@@ -179,12 +179,12 @@ func (p *purge) inTable(c *call, src *store.Source) error {
 	return nil
 }
 
-// remove removes a message or a remembered key, unless it came after the purge began or is leased.
+// remove removes an entry, unless it came after the purge began or is leased.
 func (p *purge) remove(c *call, a memtable.Area, t store.Item, at store.Spot) {
-	m := message{id: t.ID, q: p.q, area: a, at: at}
+	m := message{id: engine.ID(memtable.MessageOf(uint64(t.ID))), q: p.q, area: a, at: at}
 	m.Due = t.Due
 	m.leased()
-	if t.ID > p.upTo || m.lease != nil && !m.lease.HasLapsed() {
+	if m.id > p.upTo || m.lease != nil && !m.lease.HasLapsed() {
 		return
 	}
 	c.drop(&m)

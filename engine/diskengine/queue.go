@@ -21,8 +21,8 @@ type queue struct {
 
 	// Numbers of messages and remembered keys. A live message is leased or pending. ready
 	// counts the pending ones before front.
-	live, leased, ready int64
-	dead, finished      int64
+	live, leased, ready    int64
+	dead, finished, listed int64
 
 	readyQueue
 	weight int64            // bytes of memory of the heap and the cursors when last weighed
@@ -31,6 +31,8 @@ type queue struct {
 
 	deadCursors     store.Cursors // dead messages, by when they died
 	finishedCursors store.Cursors // remembered keys, by when they are forgotten
+	listedCursors   store.Cursors // finished messages that are listed, by when they ended
+	oldest          int64         // none that is listed ended before this
 
 	pause    int64     // until when; 0: it is not paused
 	settings *settings // nil: never configured
@@ -41,9 +43,10 @@ type queue struct {
 }
 
 func (e *Engine) newQueue(name string, num uint32) *queue {
-	q := &queue{name: name, num: num, nextDue: never, leases: e.leases, ends: never}
+	q := &queue{name: name, num: num, nextDue: never, leases: e.leases, ends: never, oldest: memtable.First.At}
 	q.front = memtable.First
-	q.liveCursors.Area, q.deadCursors.Area, q.finishedCursors.Area = memtable.Live, memtable.Dead, memtable.Finished
+	q.liveCursors.Area, q.deadCursors.Area = memtable.Live, memtable.Dead
+	q.finishedCursors.Area, q.listedCursors.Area = memtable.Finished, memtable.Listed
 	return q
 }
 
@@ -54,13 +57,15 @@ func (q *queue) count(a memtable.Area) *int64 {
 		return &q.dead
 	case memtable.Finished:
 		return &q.finished
+	case memtable.Listed:
+		return &q.listed
 	}
 	return &q.live
 }
 
 // empty reports whether the queue holds nothing that a caller could ask for.
 func (q *queue) empty() bool {
-	return q.live+q.dead+q.finished == 0 && q.pause == 0 && q.settings == nil
+	return q.live+q.dead+q.finished+q.listed == 0 && q.pause == 0 && q.settings == nil
 }
 
 // namesAfter returns at most n names of queues after a name, in order.

@@ -94,15 +94,21 @@ func (c *call) knows(q *queue) bool {
 // sstables in memory that were merged away.
 func (e *Engine) forgetCursors(q *queue) {
 	idle := q.liveCursors.Idle(e.store)
-	if !idle && !q.deadCursors.Idle(e.store) && !q.finishedCursors.Idle(e.store) {
+	if !idle && !q.deadCursors.Idle(e.store) && !q.finishedCursors.Idle(e.store) && !q.listedCursors.Idle(e.store) {
 		return
 	}
 	if idle {
 		q.forgetReady()
 	}
+	q.forgetOthers()
+	e.weigh(q)
+}
+
+// forgetOthers forgets what was read of all areas but that of live messages.
+func (q *queue) forgetOthers() {
 	q.deadCursors.Forget()
 	q.finishedCursors.Forget()
-	e.weigh(q)
+	q.listedCursors.Forget()
 }
 
 // weigh notes how much memory the ready heap and the cursors of a queue take. If all queues
@@ -110,7 +116,7 @@ func (e *Engine) forgetCursors(q *queue) {
 // they are used.
 func (e *Engine) weigh(q *queue) {
 	was := q.weight
-	q.weight = int64(cap(q.heap))*store.ItemBytes + q.liveCursors.Bytes() + q.deadCursors.Bytes() + q.finishedCursors.Bytes()
+	q.weight = int64(cap(q.heap))*store.ItemBytes + q.liveCursors.Bytes() + q.deadCursors.Bytes() + q.finishedCursors.Bytes() + q.listedCursors.Bytes()
 	if q.gone {
 		q.weight = 0
 	}
@@ -122,8 +128,7 @@ func (e *Engine) weigh(q *queue) {
 	for _, o := range e.queues { // in no order
 		if o != q && o.weight > 0 {
 			o.forgetReady()
-			o.deadCursors.Forget()
-			o.finishedCursors.Forget()
+			o.forgetOthers()
 			e.readyMemory -= o.weight
 			o.weight = 0
 		}

@@ -69,7 +69,7 @@ func (c *call) unexpired(m message, ok bool, err error) (message, bool, error) {
 	if err != nil || !ok || !m.past(c.ms) {
 		return m, ok, err
 	}
-	if err := c.needKey(&m); err != nil {
+	if err := c.needHead(&m); err != nil {
 		return m, false, err
 	}
 	c.expire(&m)
@@ -90,7 +90,7 @@ func (c *call) holds(q *queue, key []byte, hash *keyLookup) (bool, error) {
 // byID finds a live or dead message of a queue.
 func (c *call) byID(q *queue, id engine.ID) (m message, ok bool, err error) {
 	if e, found := c.e.store.Memtables.ByID(uint64(id)); found {
-		if e.Queue != q.num || e.Area == memtable.Finished {
+		if e.Queue != q.num || !e.Area.IsMessage() {
 			return m, false, nil
 		}
 		if m, err = c.fromMemtable(q, e); err != nil {
@@ -112,7 +112,7 @@ func (c *call) byID(q *queue, id engine.ID) (m message, ok bool, err error) {
 
 // messageAt is the message at a spot in an sstable, if it is one of queue q.
 func (c *call) messageAt(q *queue, at store.Spot) (m message, ok bool, err error) {
-	if at.Src == nil || at.Src.Area == memtable.Finished || at.Src.QueueAt(at.Pos).Queue != q.num {
+	if at.Src == nil || !at.Src.Area.IsMessage() || at.Src.QueueAt(at.Pos).Queue != q.num {
 		return m, false, nil
 	}
 	v, err := c.reader.Value(at)

@@ -133,11 +133,15 @@ func (r *replay) Lease(x *record.Lease) error {
 // Gone implements record.Applier.
 func (r *replay) Gone(g *record.Gone) error {
 	r.used(g.ID, g.From)
-	if r.e.store.Memtables.Remove(uint64(g.ID)) {
-		r.unlease(g.ID)
+	id := g.ID
+	if g.Listed {
+		id = engine.ID(memtable.Listed.IDOf(uint64(id)))
+	}
+	if r.e.store.Memtables.Remove(uint64(id)) {
+		r.unlease(id)
 		return nil
 	}
-	return r.leave(g.ID, g.From)
+	return r.leave(id, g.From)
 }
 
 // Finish implements record.Applier.
@@ -146,6 +150,16 @@ func (r *replay) Finish(f *record.Finish) error {
 	r.queue(f.Queue)
 	r.value = (&record.Trace{Due: f.Due, Ending: f.Ending, Ended: f.Ended}).Append(r.value[:0])
 	r.e.store.Memtables.Put(memtable.Entry{ID: uint64(f.ID), Queue: f.Queue, Area: memtable.Finished, At: f.Forgotten, Key: f.Key, Value: r.value})
+	return nil
+}
+
+// List implements record.Applier.
+func (r *replay) List(l *record.List) error {
+	r.used(l.ID, record.Spot{})
+	r.queue(l.Queue)
+	r.e.store.Memtables.Put(memtable.Entry{
+		ID: memtable.Listed.IDOf(uint64(l.ID)), Queue: l.Queue, Area: memtable.Listed, At: l.Ended, Key: l.Key, Value: l.Value,
+	})
 	return nil
 }
 

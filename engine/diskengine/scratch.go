@@ -14,6 +14,7 @@ type scratch struct {
 	group          []byte       // records of a step
 	touched        []*queue     // the queues of the records
 	value, content []byte       // of a message
+	past           []byte       // key and value of a finished message
 	items          []store.Item // items on their way to a heap
 	lookups        []keyLookup  // keys of a push
 }
@@ -32,7 +33,7 @@ const keptScratch = 1 << 20
 
 // free gives the buffers back. Nothing in them may be used afterwards.
 func (s *scratch) free() {
-	s.group, s.value, s.content = kept(s.group), kept(s.value), kept(s.content)
+	s.group, s.value, s.content, s.past = kept(s.group), kept(s.value), kept(s.content), kept(s.past)
 	clear(s.touched[:cap(s.touched)])
 	s.touched, s.items, s.lookups = kept(s.touched), kept(s.items), kept(s.lookups)
 	scratches.Put(s)

@@ -40,8 +40,8 @@ func (e *Engine) Settings(ctx context.Context, name string) (s engine.Settings, 
 	return s, revision, nil
 }
 
-// Configure replaces all settings of a queue. Dead messages that they do not let stay are
-// dropped before it answers.
+// Configure replaces all settings of a queue. Dead and finished messages that they do not let
+// stay are dropped before it answers.
 func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, revision string) (string, error) {
 	s.Defaults = s.Defaults.Clone()
 	var made string
@@ -59,6 +59,9 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 			if err := c.dropDead(q); err != nil {
 				return err
 			}
+			if err := c.dropListed(q); err != nil {
+				return err
+			}
 			c.configure(q, s)
 			made = q.revision()
 			return nil
@@ -71,7 +74,10 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 			if q == nil || err != nil {
 				return err
 			}
-			return c.dropDead(q)
+			if err := c.dropDead(q); err != nil {
+				return err
+			}
+			return c.dropListed(q)
 		})
 	})
 	if err != nil {

@@ -19,6 +19,9 @@ func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
 	settled := make([]engine.Settled, len(s))
 	err := e.do(ctx, "settle", func(c *call) error {
+		if err := c.seekAcked(s); err != nil {
+			return err
+		}
 		return c.each(len(s), func(i int) error {
 			one, err := c.settle(&s[i])
 			if store.IsUnreadable(err) {
@@ -32,6 +35,36 @@ func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 		return nil, err
 	}
 	return settled, nil
+}
+
+// seekAcked reads, all at once, what acks need of messages in sstables.
+func (c *call) seekAcked(all []engine.Settlement) error {
+	e := c.e
+	if len(all) == 1 || len(e.store.Outer.Load().Of[memtable.Live]) == 0 {
+		return nil
+	}
+	lacks := false
+	e.store.Mu.Lock()
+	c.ms = e.cfg.Now().UnixMilli()
+	for i := range all {
+		t, ok := codec.ParseToken(all[i].Token)
+		if !ok || all[i].Do != engine.Ack {
+			continue
+		}
+		l := e.leases.ByID(uint64(t.ID))
+		if l == nil || l.Nonce != t.Nonce || l.Remember == 0 && c.listedFrom(e.numbered[l.Queue]) > c.ms {
+			continue
+		}
+		if at := e.spotOfLease(l); at.Src != nil {
+			_, err := c.reader.Head(at)
+			lacks = lacks || err == store.ErrLack
+		}
+	}
+	e.store.Mu.Unlock()
+	if !lacks {
+		return nil
+	}
+	return c.withoutLock(c.reader.Read)
 }
 
 // tokenRef names the message of a token.
@@ -95,10 +128,10 @@ func (c *call) tokened(q *queue, t *codec.Token) (m message, ok bool, err error)
 	return c.unexpired(m, true, nil)
 }
 
-// needKey makes sure that the key of a message is read, if it is to be remembered.
-func (c *call) needKey(m *message) error {
-	if m.Remember > 0 && m.key == nil && m.at.Src != nil {
-		return c.needContent(m)
+// needHead makes sure that of a message all is read that is to be remembered or listed of it.
+func (c *call) needHead(m *message) error {
+	if m.bare && (m.Remember > 0 || c.listedFrom(m.q) <= c.ms) {
+		return c.need(m, c.reader.Head)
 	}
 	return nil
 }
@@ -111,7 +144,7 @@ func (c *call) settleOf(m *message, s *engine.Settlement) (engine.Settled, error
 	need := c.needContent
 	switch {
 	case s.Do == engine.Ack:
-		need = c.needKey
+		need = c.needHead
 	case s.Do == engine.Extend && m.lease != nil && !m.lease.HasLapsed():
 		need = nil
 	}
@@ -129,7 +162,8 @@ func (c *call) settleOf(m *message, s *engine.Settlement) (engine.Settled, error
 		case held && revives:
 			return engine.Settled{Err: lost(m.q.name, m.id)}, nil
 		case held:
-			c.drop(m)
+			m.Remember = 0
+			c.leave(m, engine.Acked, c.ms)
 			return engine.Settled{State: engine.Gone}, nil
 		}
 		if err := c.forgetKey(m.q, m.key, &hash); err != nil {

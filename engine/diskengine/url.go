@@ -47,6 +47,14 @@ var options = []Option{
 	{"max_pending", "live messages kept at most; a push beyond fails with limit; 0: no limit", "0", func(r *storeurl.Reader, name string, c *Config) {
 		r.Int(name, &c.MaxPending)
 	}},
+	{"history", "how long finished messages are listed, in queues whose settings say nothing else; 0s: not at all", "0s", func(r *storeurl.Reader, name string, c *Config) {
+		r.Duration(name, &c.History.Keep)
+	}},
+	{"history_max", "finished messages of a queue that are listed at most: beyond it the oldest are dropped", "100000", func(r *storeurl.Reader, name string, c *Config) {
+		if r.Int(name, &c.History.Max) && c.History.Validate() != nil {
+			r.Fail("%s is too large", name)
+		}
+	}},
 	{"min_free", "free space of the disk below which pushes fail with limit, while leasing, settling and cancelling go on; 0: until the disk is full", "256MiB", func(r *storeurl.Reader, name string, c *Config) {
 		none(r.Bytes(name, &c.MinFreeBytes), &c.MinFreeBytes)
 	}},

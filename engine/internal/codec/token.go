@@ -8,13 +8,37 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Nonce makes a token unguessable.
+// Nonce makes a token unguessable. That of a lease begins with when the lease began.
 type Nonce [16]byte
 
 // NewNonce returns a random nonce.
 func NewNonce() (n Nonce) {
 	_, _ = rand.Read(n[:]) // never fails
 	return n
+}
+
+// startBytes is how many bytes of a nonce say when its lease began.
+const startBytes = 6
+
+// NewNonceAt returns the nonce of a lease that begins at ms, in Unix milliseconds.
+func NewNonceAt(ms int64) Nonce {
+	n := NewNonce()
+	n.Start(ms)
+	return n
+}
+
+// Start makes n the nonce of a lease that begins at ms. The other bytes stay as they are.
+func (n *Nonce) Start(ms int64) {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], uint64(ms))
+	copy(n[:startBytes], b[8-startBytes:])
+}
+
+// Started is when the lease began, in Unix milliseconds.
+func (n *Nonce) Started() int64 {
+	var b [8]byte
+	copy(b[8-startBytes:], n[:startBytes])
+	return int64(binary.BigEndian.Uint64(b[:]))
 }
 
 // Token names a lease.

@@ -11,7 +11,7 @@ import (
 
 const (
 	magic   = "tarrymfs"
-	version = 4
+	version = 5
 
 	tablesAt  = 68
 	headSize  = 8 + 4 + 4 + 8 + 16 + 8 + 8 + 8 + 4 + 4 + 1 + 7 // without the sstables

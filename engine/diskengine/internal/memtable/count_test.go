@@ -21,7 +21,7 @@ type counted struct {
 const countedTimes = 300 // for many more entries
 
 func (c *counted) draw(id uint64) Entry {
-	return Entry{ID: id, Queue: c.rng.Uint32N(3), Area: Area(c.rng.IntN(int(areas))), At: c.position().At}
+	return Entry{ID: id, Queue: c.rng.Uint32N(3), Area: Area(c.rng.IntN(int(Areas))), At: c.position().At}
 }
 
 func (c *counted) position() Position {
@@ -62,7 +62,7 @@ func (c *counted) check(t *testing.T) {
 	c.each(func(w *table) { w.order.sound(t) })
 	sorted := slices.SortedFunc(slices.Values(c.all), compare)
 	for range 500 {
-		queue, a, from, to := c.rng.Uint32N(4), Area(c.rng.IntN(int(areas))), c.position(), c.position()
+		queue, a, from, to := c.rng.Uint32N(4), Area(c.rng.IntN(int(Areas))), c.position(), c.position()
 		find := func(p Position) int {
 			i, _ := slices.BinarySearchFunc(sorted, Entry{Queue: queue, Area: a, At: p.At, ID: p.ID}, compare)
 			return i
@@ -89,7 +89,7 @@ func (c *counted) check(t *testing.T) {
 			t.Fatalf("by one queue %d are due of %d", due, s.Count(Live))
 		}
 	}
-	for a := range areas {
+	for a := range Areas {
 		if got, want := c.CountRange(1, a, First, endOfArea), c.Count(1, a); got != want {
 			t.Fatalf("area %d: %d entries in all, want %d", a, got, want)
 		}

@@ -1,5 +1,5 @@
-// Package memtable keeps in memory the messages and remembered keys that are in no sstable
-// yet. They are found by id, by key and in the order of their time.
+// Package memtable keeps in memory the messages, remembered keys and finished messages that
+// are in no sstable yet. They are found by id, by key and in the order of their time.
 //
 // # The idea
 //
@@ -21,7 +21,8 @@
 //   - an order of (area, queue, time, id): a B+ tree with nodes of 1 KiB. Entries that come in
 //     order fill its nodes, and emptied nodes are joined. Nodes above the leaves say how many
 //     entries are below, so that entries between two times are counted without a walk;
-//   - another such order for the keys of dead messages, as many may have the same key.
+//   - another such order for the keys of dead and of finished messages, as many may have the
+//     same key.
 //
 // # Why so
 //

@@ -6,7 +6,7 @@ import (
 )
 
 // Area is a part of a queue with an order of its own, and with sstables of its own. A key
-// should have at most one live entry and one finished one.
+// should have at most one live entry and one remembered one.
 type Area uint8
 
 // The areas, and the time by which each is ordered:
@@ -14,12 +14,34 @@ const (
 	Live     Area = iota // live messages, leased ones too, by due time
 	Dead                 // dead messages, by when they died
 	Finished             // remembered keys, by when they are forgotten
-	areas
+	Listed               // finished messages that are listed, by when they ended
+	Areas                // how many areas there are
 )
 
-// Entry is a message or a remembered key.
+// IsMessage reports whether the entries of the area are messages, live or dead.
+func (a Area) IsMessage() bool { return a <= Dead }
+
+// Shares reports whether several entries of the area may have one key.
+func (a Area) Shares() bool { return a == Dead || a == Listed }
+
+// listedBit is set in the ids of entries that are Listed: the key of the same message may be
+// remembered.
+const listedBit = 1 << 63
+
+// IDOf returns the id of the entry that a message has in an area.
+func (a Area) IDOf(message uint64) uint64 {
+	if a == Listed {
+		message |= listedBit
+	}
+	return message
+}
+
+// MessageOf returns the id of the message of an entry.
+func MessageOf(id uint64) uint64 { return id &^ listedBit }
+
+// Entry is a message, a remembered key or a finished message that is listed.
 type Entry struct {
-	ID    uint64 // neither 0 nor the greatest uint64
+	ID    uint64 // neither 0 nor the greatest uint64; see Area.IDOf
 	Queue uint32 // at most MaxQueue
 	Area  Area
 	At    int64  // the time by which it is ordered

@@ -60,7 +60,7 @@ func (r *Tables) Close() {
 // Add adds an entry. Its id was never there.
 func (r *Tables) Add(e Entry) {
 	e.check()
-	r.active.ids.extend(e.ID)
+	r.active.idsOf(e.ID).extend(e.ID)
 	r.active.add(&e)
 }
 
@@ -78,7 +78,7 @@ func (r *Tables) Put(e Entry) {
 
 // check panics if an entry cannot be kept: the caller must make sure that it can.
 func (e *Entry) check() {
-	if e.ID == 0 || e.ID == math.MaxUint64 || e.Queue > MaxQueue || e.Area >= areas || len(e.Key) > math.MaxUint16 || uint64(len(e.Value)+len(e.Tail)) > math.MaxUint32-math.MaxUint16 {
+	if e.ID == 0 || e.ID == math.MaxUint64 || e.Queue > MaxQueue || e.Area >= Areas || len(e.Key) > math.MaxUint16 || uint64(len(e.Value)+len(e.Tail)) > math.MaxUint32-math.MaxUint16 {
 		panic(fmt.Sprintf("memtable: entry %d of queue %d, area %d, with %d bytes of key and %d of value", e.ID, e.Queue, e.Area, len(e.Key), len(e.Value)))
 	}
 }
@@ -116,7 +116,7 @@ func (r *Tables) ByID(id uint64) (Entry, bool) {
 	return Entry{}, false
 }
 
-// ByKey finds the entry with a key in an area; of dead ones the one that died last.
+// ByKey finds the entry with a key in an area; of several the last one.
 func (r *Tables) ByKey(queue uint32, a Area, key []byte) (Entry, bool) {
 	var best Entry
 	at, h := r.active.byKey(queue, a, key)
@@ -124,7 +124,7 @@ func (r *Tables) ByKey(queue uint32, a Area, key []byte) (Entry, bool) {
 	if found {
 		best = r.active.entry(at, h)
 	}
-	for i := len(r.sealed) - 1; i >= 0 && (!found || a == Dead); i-- {
+	for i := len(r.sealed) - 1; i >= 0 && (!found || a.Shares()); i-- {
 		s := r.sealed[i]
 		if at, h := s.w.byKey(queue, a, key); h != nil && (!found || best.before(h)) {
 			best, found = s.entry(at, h), true

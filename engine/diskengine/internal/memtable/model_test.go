@@ -16,9 +16,9 @@ type model struct {
 	all    map[uint64]Entry
 	flight *Sealed
 	passed map[uint64]uint32 // ordinals of what was passed and is still there
-	left   [areas][]uint32
-	last   [areas]Entry // that was passed
-	next   [areas]uint32
+	left   [Areas][]uint32
+	last   [Areas]Entry // that was passed
+	next   [Areas]uint32
 	id     uint64
 }
 
@@ -188,7 +188,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 			if m.flight == nil {
 				t.Skip()
 			}
-			for a := range areas {
+			for a := range Areas {
 				if got := m.flight.Left(a); !slices.Equal(got, m.left[a]) {
 					t.Fatalf("area %d: left are %v, want %v", a, got, m.left[a])
 				}
@@ -211,7 +211,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 // begin begins to pass a memtable from its start.
 func (m *model) begin(s *Sealed) {
 	m.flight, m.passed = s, map[uint64]uint32{}
-	m.left, m.last, m.next = [areas][]uint32{}, [areas]Entry{}, [areas]uint32{}
+	m.left, m.last, m.next = [Areas][]uint32{}, [Areas]Entry{}, [Areas]uint32{}
 }
 
 func (m *model) remove(t *rapid.T, id uint64) {

@@ -28,7 +28,8 @@ func (s *Sealed) entry(r ref, h *header) Entry {
 func (s *Sealed) Len() int { return s.w.len() }
 
 // DueBefore is how many live entries of the memtable are due before a time, and how many
-// entries it has in all. It counts in the given number of queues, and estimates the others.
+// entries it has in all, without those Listed. It counts in the given number of queues, and
+// estimates the others.
 func (s *Sealed) DueBefore(at int64, queues int) (due, all int64) {
 	w := s.w
 	of := int64(0)
@@ -48,7 +49,7 @@ func (s *Sealed) DueBefore(at int64, queues int) (due, all int64) {
 	if of > 0 {
 		due = int64(float64(due) * float64(s.Count(Live)) / float64(of))
 	}
-	return due, int64(w.len())
+	return due, int64(w.len()) - s.Count(Listed)
 }
 
 // pass is how far an area of a sealed memtable has been written to an sstable.
@@ -88,7 +89,7 @@ func (s *Sealed) Pass(a Area, most int, fn func(Entry)) int {
 }
 
 // Again lets Pass start over in all areas, after the entries could not be written.
-func (s *Sealed) Again() { s.w.passes = [areas]pass{} }
+func (s *Sealed) Again() { s.w.passes = [Areas]pass{} }
 
 // Left returns the ordinals of the entries of an area that were removed after they had been
 // passed, since the last call.

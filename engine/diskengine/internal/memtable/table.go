@@ -11,32 +11,36 @@ type table struct {
 	pool   *pool
 	seed   maphash.Seed
 	arena  arena
-	keys   index // without those of dead entries
-	ids    ids
+	keys   index  // without those of shared
+	ids    [2]ids // of other entries, and of those that are Listed
 	order  order
-	graves order // dead entries with keys, by hash and death: many may have one key
+	shared order // entries of areas in which many may have one key, by hash and time
 	counts map[place]int64
 
 	// Once it is sealed:
-	passes [areas]pass
+	passes [Areas]pass
 }
 
 func newTable(p *pool, seed maphash.Seed) *table {
 	return &table{
-		pool: p, seed: seed, arena: newArena(p), keys: newIndex(p), ids: newIDs(p),
-		order: newOrder(p), graves: newOrder(p), counts: make(map[place]int64),
+		pool: p, seed: seed, arena: newArena(p), keys: newIndex(p), ids: [2]ids{newIDs(p), newIDs(p)},
+		order: newOrder(p), shared: newOrder(p), counts: make(map[place]int64),
 	}
 }
 
+// idsOf returns where an id is. New entries that are Listed have ids that about follow each
+// other too.
+func (w *table) idsOf(id uint64) *ids { return &w.ids[id/listedBit] }
+
 func (w *table) byID(id uint64) (ref, *header) {
-	r := w.ids.find(id, &w.arena)
+	r := w.idsOf(id).find(id, &w.arena)
 	if r == 0 {
 		return 0, nil
 	}
 	return r, w.arena.at(r)
 }
 
-// byKey finds the entry with a key; of dead ones the one that died last.
+// byKey finds the entry with a key; of several the last one.
 func (w *table) byKey(queue uint32, a Area, key []byte) (ref, *header) {
 	hash := hashKey(w.seed, queue, a, key)
 	p := placeOf(queue, a)
@@ -49,8 +53,8 @@ func (w *table) byKey(queue uint32, a Area, key []byte) (ref, *header) {
 		return bytes.Equal(k, key)
 	}
 	var found ref
-	if a == Dead {
-		c := w.graves.before(item{hi: hash, at: math.MaxInt64, id: math.MaxUint64})
+	if a.Shares() {
+		c := w.shared.before(item{hi: hash, at: math.MaxInt64, id: math.MaxUint64})
 		for ; found == 0 && c.item() != nil && c.item().hi == hash; c.prev() {
 			if r := ref(c.item().ref); is(r) {
 				found = r
@@ -75,7 +79,7 @@ func (h *header) item(r ref) item {
 	return item{hi: uint32(h.place), ref: uint32(r), at: h.at, id: h.id}
 }
 
-func (h *header) grave(r ref) item { return item{hi: h.hash, ref: uint32(r), at: h.at, id: h.id} }
+func (h *header) sharing(r ref) item { return item{hi: h.hash, ref: uint32(r), at: h.at, id: h.id} }
 
 // add adds an entry. Its id is not there.
 func (w *table) add(e *Entry) {
@@ -85,11 +89,11 @@ func (w *table) add(e *Entry) {
 
 func (w *table) insert(r ref, h *header, e *Entry) {
 	h.id = e.ID
-	w.ids.insert(h.id, r)
+	w.idsOf(h.id).insert(h.id, r)
 	w.index(r, h, placeOf(e.Queue, e.Area), e.At)
 }
 
-// index enters an entry into the order, and by its key, if any, into keys or graves.
+// index enters an entry into the order, and by its key, if any, into keys or shared.
 func (w *table) index(r ref, h *header, p place, at int64) {
 	h.place, h.at = p, at
 	w.order.insert(h.item(r))
@@ -99,8 +103,8 @@ func (w *table) index(r ref, h *header, p place, at int64) {
 	}
 	key, _ := w.arena.bytes(r, h)
 	h.hash = hashKey(w.seed, p.queue(), p.area(), key)
-	if p.area() == Dead {
-		w.graves.insert(h.grave(r))
+	if p.area().Shares() {
+		w.shared.insert(h.sharing(r))
 	} else {
 		w.keys.insert(h.hash, r)
 	}
@@ -114,8 +118,8 @@ func (w *table) unindex(r ref, h *header) {
 	}
 	switch {
 	case h.key == 0:
-	case h.place.area() == Dead:
-		w.graves.remove(h.grave(r))
+	case h.place.area().Shares():
+		w.shared.remove(h.sharing(r))
 	default:
 		w.keys.remove(h.hash, r)
 	}
@@ -124,7 +128,7 @@ func (w *table) unindex(r ref, h *header) {
 // move moves an entry to another place or time.
 func (w *table) move(r ref, h *header, p place, at int64) {
 	switch {
-	case h.place != p || h.at != at && p.area() == Dead:
+	case h.place != p || h.at != at && p.area().Shares():
 		w.unindex(r, h)
 		w.index(r, h, p, at)
 	case h.at != at: // its key stays where it is
@@ -141,7 +145,7 @@ func (w *table) remove(r ref, h *header) {
 		p.left = append(p.left, h.ordinal)
 	}
 	w.unindex(r, h)
-	w.ids.remove(h.id, r)
+	w.idsOf(h.id).remove(h.id, r)
 	w.arena.drop(r)
 }
 
@@ -164,11 +168,14 @@ func (w *table) len() int { return w.order.n }
 
 func (w *table) close() {
 	w.keys.close()
-	w.ids.close()
+	w.ids[0].close()
+	w.ids[1].close()
 	w.order.close()
-	w.graves.close()
+	w.shared.close()
 	w.arena.close()
 }
 
 // tables is how many bytes of Go's heap the memtable takes, without its counts.
-func (w *table) tables() int64 { return w.arena.tables() + w.keys.tables() + w.ids.tables() }
+func (w *table) tables() int64 {
+	return w.arena.tables() + w.keys.tables() + w.ids[0].tables() + w.ids[1].tables()
+}

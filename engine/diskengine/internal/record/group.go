@@ -25,6 +25,8 @@ const (
 	kindPause
 	_
 	_
+	kindList
+	kindUnlist
 	kindEnd
 )
 
@@ -36,6 +38,7 @@ type Applier interface {
 	Lease(*Lease) error
 	Gone(*Gone) error
 	Finish(*Finish) error
+	List(*List) error
 	Name(*Name) error
 	Configure(*Configure) error
 	Pause(*Pause) error
@@ -67,6 +70,7 @@ type decoder struct {
 	lease  Lease
 	gone   Gone
 	finish Finish
+	list   List
 }
 
 func (d *decoder) one(to Applier) error {
@@ -81,12 +85,15 @@ func (d *decoder) one(to Applier) error {
 	case kindLease:
 		d.lease.read(in)
 		return given(in, &d.lease, to.Lease)
-	case kindGone:
-		d.gone.read(in)
+	case kindGone, kindUnlist:
+		d.gone.read(in, kind)
 		return given(in, &d.gone, to.Gone)
 	case kindFinish:
 		d.finish.read(in)
 		return given(in, &d.finish, to.Finish)
+	case kindList:
+		d.list.read(in)
+		return given(in, &d.list, to.List)
 	case kindName:
 		n := new(Name)
 		n.read(in)

@@ -92,18 +92,26 @@ func (m *Move) read(in *codec.Reader) {
 	m.State.Read(in)
 }
 
-// Gone says that a message is gone, or that a key is no longer remembered.
+// Gone says that a message is gone, or that a key is no longer remembered. If Listed it says
+// that a finished message is no longer listed.
 type Gone struct {
-	ID   engine.ID
-	From Spot // where it was in an sstable, if that is known
+	ID     engine.ID
+	From   Spot // where it was in an sstable, if that is known
+	Listed bool
 }
 
 // Append writes the record.
 func (g *Gone) Append(b []byte) []byte {
-	return g.From.append(binary.AppendUvarint(append(b, kindGone), uint64(g.ID)))
+	kind := kindGone
+	if g.Listed {
+		kind = kindUnlist
+	}
+	return g.From.append(binary.AppendUvarint(append(b, kind), uint64(g.ID)))
 }
 
-func (g *Gone) read(in *codec.Reader) { *g = Gone{ID: readID(in), From: readSpot(in)} }
+func (g *Gone) read(in *codec.Reader, kind byte) {
+	*g = Gone{ID: readID(in), From: readSpot(in), Listed: kind == kindUnlist}
+}
 
 // Finish says that the key of a message that is gone is remembered, under the id of that
 // message. It follows the message's Gone.
@@ -132,4 +140,27 @@ func (f *Finish) read(in *codec.Reader) {
 	if len(f.Key) == 0 || f.Ending < engine.Acked || f.Ending > engine.Expired {
 		in.Fail()
 	}
+}
+
+// List says that a message that is gone is listed as finished. It follows the message's Gone.
+type List struct {
+	ID    engine.ID
+	Queue uint32
+	Key   []byte // empty: none
+	Ended int64
+	Value []byte // from Past.Append
+}
+
+// Append writes the record.
+func (l *List) Append(b []byte) []byte {
+	b = binary.AppendUvarint(append(b, kindList), uint64(l.ID))
+	b = appendBytes(binary.AppendUvarint(b, uint64(l.Queue)), l.Key)
+	return append(binary.AppendVarint(b, l.Ended), l.Value...)
+}
+
+func (l *List) read(in *codec.Reader) {
+	*l = List{ID: readID(in), Queue: readQueue(in), Key: in.Take(in.Uvarint()), Ended: in.Varint()}
+	rest := in.B
+	new(Past).read(in)
+	l.Value = rest[:len(rest)-len(in.B)]
 }

@@ -28,6 +28,7 @@ func (l *list) Move(m *Move) error           { *l = append(*l, new(*m)); return 
 func (l *list) Lease(x *Lease) error         { *l = append(*l, new(*x)); return nil }
 func (l *list) Gone(g *Gone) error           { *l = append(*l, new(*g)); return nil }
 func (l *list) Finish(f *Finish) error       { *l = append(*l, new(*f)); return nil }
+func (l *list) List(x *List) error           { *l = append(*l, new(*x)); return nil }
 func (l *list) Name(n *Name) error           { *l = append(*l, new(*n)); return nil }
 func (l *list) Configure(c *Configure) error { *l = append(*l, new(*c)); return nil }
 func (l *list) Pause(p *Pause) error         { *l = append(*l, new(*p)); return nil }
@@ -45,6 +46,8 @@ var nonce = codec.Nonce{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 
 var failures = codec.AppendFailure(nil, &engine.Failure{At: time.UnixMilli(1), Attempt: 1, Worker: "w", Reason: "no"})
 
+var listed = Past{Due: 1, Created: 0, Ending: engine.Acked, Attempt: 2, Started: 3, Worker: "w", Failures: failures}
+
 // samples has each kind of record, and the bytes of each as docs/formats/records.md has them.
 var samples = []struct {
 	record written
@@ -59,8 +62,11 @@ var samples = []struct {
 	{&Lease{ID: 1, Deadline: 64, Attempt: 1, Lapsed: true, Worker: "w"}, "0401008001" + "0106" + "0177"},
 	{&Gone{ID: 1}, "070100"},
 	{&Finish{ID: 1, Queue: 2, Key: []byte("k"), Due: 1, Ending: engine.Cancelled, Ended: 2, Forgotten: 5}, "080102016b0202" + "0406"},
+	{&List{ID: 1, Queue: 2, Key: []byte("k"), Ended: 64, Value: listed.Append(nil)},
+		"0e0102016b8001" + "0201c1" + "02" + "040177" + "12" + "0000000000000001" + "00000001" + "0177" + "00026e6f"},
+	{&Gone{ID: 1, From: Spot{Table: 1, At: 2}, Listed: true}, "0f010102"},
 	{&Name{Queue: 1, Name: []byte("orders")}, "0901066f7264657273"},
-	{&Configure{Queue: 1, Revision: 2, Settings: engine.Settings{DeadMax: 3, Rate: 1}}, "0a01020000000000" + "000600" + "0000" + "3ff0000000000000" + "00"},
+	{&Configure{Queue: 1, Revision: 2, Settings: engine.Settings{DeadMax: 3, Rate: 1}}, "0a01020000000000" + "00000600" + "000000" + "3ff0000000000000" + "00"},
 	{&Pause{Queue: 1, Until: 1}, "0b0102"},
 }
 
@@ -147,7 +153,7 @@ func anySpot(t *rapid.T) (s Spot) {
 func anyRecord(t *rapid.T) written {
 	id := engine.ID(rapid.Uint64Min(1).Draw(t, "id"))
 	queue := rapid.Uint32Min(1).Draw(t, "queue")
-	switch rapid.IntRange(0, 7).Draw(t, "kind") {
+	switch rapid.IntRange(0, 8).Draw(t, "kind") {
 	case 0:
 		p := &Put{ID: id, Queue: queue, New: rapid.Bool().Draw(t, "new"), Key: anyBytes(20).Draw(t, "key"), State: anyState(t), Content: anyBytes(300).Draw(t, "content")}
 		if !p.New {
@@ -164,7 +170,7 @@ func anyRecord(t *rapid.T) written {
 		}
 		return l
 	case 3:
-		return &Gone{ID: id, From: anySpot(t)}
+		return &Gone{ID: id, From: anySpot(t), Listed: rapid.Bool().Draw(t, "listed")}
 	case 4:
 		return &Finish{ID: id, Queue: queue, Key: append([]byte("k"), anyBytes(20).Draw(t, "key")...), Due: rapid.Int64().Draw(t, "due"),
 			Ending: rapid.SampledFrom([]engine.Ending{engine.Acked, engine.Cancelled, engine.Expired}).Draw(t, "ending"),
@@ -175,6 +181,13 @@ func anyRecord(t *rapid.T) written {
 		return &Configure{Queue: queue, Revision: rapid.Uint64().Draw(t, "revision"), Settings: engine.Settings{
 			Defaults: engine.Terms{Priority: rapid.Ptr(rapid.Uint32(), true).Draw(t, "priority"), ExpireAfter: engine.Never, Backoff: []time.Duration{1, math.MaxInt64}},
 			DeadMax:  rapid.Int64().Draw(t, "dead max"), Rate: 0.5}}
+	case 7:
+		p := Past{Due: rapid.Int64().Draw(t, "due"), Created: rapid.Int64().Draw(t, "created"), Attempt: rapid.Uint32().Draw(t, "attempt"),
+			Ending: rapid.SampledFrom([]engine.Ending{engine.Acked, engine.Cancelled, engine.Expired}).Draw(t, "ending"), Failures: anyState(t).Failures}
+		if rapid.Bool().Draw(t, "leased") {
+			p.Started, p.Worker = rapid.Int64().Draw(t, "started"), rapid.SampledFrom([]string{"", "w"}).Draw(t, "worker")
+		}
+		return &List{ID: id, Queue: queue, Key: anyBytes(20).Draw(t, "key"), Ended: rapid.Int64().Draw(t, "ended"), Value: p.Append(nil)}
 	default:
 		return &Pause{Queue: queue, Until: rapid.Int64().Draw(t, "until")}
 	}
@@ -223,6 +236,10 @@ func plain(r written) any {
 			}
 		}
 		return p
+	case *List:
+		l := *r
+		l.Key = append([]byte(nil), l.Key...)
+		return l
 	case *Name:
 		return string(r.Name)
 	}
@@ -268,6 +285,7 @@ func TestRefused(t *testing.T) {
 		"attempt 0": &Lease{ID: 1},
 		"no key":    &Finish{ID: 1, Queue: 1, Ending: engine.Acked},
 		"no ending": &Finish{ID: 1, Queue: 1, Key: []byte("k")},
+		"not ended": &List{ID: 1, Queue: 1, Value: new(Past).Append(nil)},
 	} {
 		if err := Each(Group, r.Append(nil), new(list)); !errors.Is(err, codec.ErrMalformed) {
 			t.Errorf("%s: %v", name, err)

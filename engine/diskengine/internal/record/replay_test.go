@@ -111,7 +111,19 @@ func (s *store) Lease(l *Lease) error {
 	return nil
 }
 
-func (s *store) Gone(g *Gone) error { s.remove(g.ID, g.From); return nil }
+func (s *store) Gone(g *Gone) error {
+	id := g.ID
+	if g.Listed {
+		id |= 1 << 63
+	}
+	s.remove(id, g.From)
+	return nil
+}
+
+func (s *store) List(l *List) error {
+	s.active[l.ID|1<<63] = stored{Put: Put{ID: l.ID | 1<<63, Queue: l.Queue, Key: slices.Clone(l.Key), State: State{Due: l.Ended}}, finish: true}
+	return nil
+}
 
 func (s *store) Finish(f *Finish) error {
 	s.remove(f.ID, Spot{})
@@ -235,15 +247,18 @@ func (l *life) step() {
 		}
 	case op < 78: // ack, cancel, expiry
 		if m, at, ok := l.any(message); ok {
-			g := []written{&Gone{m.ID, at}}
+			g := []written{&Gone{ID: m.ID, From: at}}
 			if l.rng.IntN(2) == 0 {
 				g = append(g, &Finish{ID: m.ID, Queue: m.Queue, Key: m.Key, Ending: engine.Acked, Forgotten: due})
 			}
+			if l.rng.IntN(2) == 0 {
+				g = append(g, &List{ID: m.ID, Queue: m.Queue, Key: m.Key, Ended: due, Value: listed.Append(nil)})
+			}
 			l.do(g...)
 		}
-	case op < 80: // a key is forgotten
+	case op < 80: // a key is forgotten, or a finished message
 		if m, at, ok := l.any(func(m stored) bool { return m.finish }); ok {
-			l.do(&Gone{m.ID, at})
+			l.do(&Gone{ID: m.ID &^ (1 << 63), From: at, Listed: m.ID>>63 == 1})
 		}
 	case op < 86:
 		q := 1 + l.rng.Uint32N(3)

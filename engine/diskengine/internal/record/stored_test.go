@@ -33,6 +33,23 @@ func TestStored(t *testing.T) {
 	}
 }
 
+func TestPast(t *testing.T) {
+	for _, p := range []Past{listed, {Due: -5, Created: now, Ending: engine.Expired}} {
+		b := p.Append(nil)
+		if got, err := ParsePast(b); err != nil || !reflect.DeepEqual(got, p) {
+			t.Errorf("%+v came back as %+v, %v", p, got, err)
+		}
+		for n := range b {
+			if _, err := ParsePast(b[:n]); err == nil {
+				t.Errorf("%d of %d bytes are read", n, len(b))
+			}
+		}
+		if _, err := ParsePast(append(b, 0)); err == nil {
+			t.Error("one byte more is read")
+		}
+	}
+}
+
 func FuzzStored(f *testing.F) {
 	f.Add((&Trace{Due: 1, Ending: engine.Acked}).Append(nil))
 	f.Add(AppendKeyed(nil, []byte("k"), AppendValue(nil, &State{Expires: Never}, (&Content{}).Append(nil))))

@@ -27,7 +27,7 @@ func (r *Table) FindKey(key Key) (pos uint32, ok bool, err error) {
 
 // FindID returns the position of the live entry with an id; of several the last.
 func (r *Table) FindID(id uint64) (pos uint32, ok bool, err error) {
-	if id < r.footer.minID || id > r.footer.maxID {
+	if !r.MayHoldID(id) {
 		return 0, false, nil
 	}
 	if !r.hold() {
@@ -140,7 +140,7 @@ func (r *Table) alone(i int) bool {
 
 // Get returns the entry at a position, deleted or not.
 func (r *Table) Get(pos uint32) (e Entry, err error) {
-	err = r.GetEach([]uint32{pos}, func(at Entry) bool {
+	err = r.GetEach([]uint32{pos}, -1, func(at Entry) bool {
 		e = at
 		e.Value = slices.Clone(at.Value)
 		return true

@@ -40,12 +40,13 @@ func (r *Table) QueueAt(pos uint32) Queue {
 	return r.queues[sort.Search(len(r.queues), func(i int) bool { return r.queues[i].To > pos })]
 }
 
-// MaxID is the greatest id of all entries.
-func (r *Table) MaxID() uint64 { return r.footer.maxID }
+// MayHoldID reports whether an id is among those of the entries, from the least to the greatest.
+func (r *Table) MayHoldID(id uint64) bool { return r.footer.minID <= id && id <= r.footer.maxID }
 
 // GetEach gives the entries at ascending positions, deleted or not, until each returns false.
-// It reads no block twice. The value is valid until each returns.
-func (r *Table) GetEach(positions []uint32, each func(Entry) bool) (err error) {
+// It reads no block twice, and of long values only the first most bytes, if most is not
+// negative. The value is valid until each returns.
+func (r *Table) GetEach(positions []uint32, most int, each func(Entry) bool) (err error) {
 	if !r.hold() {
 		return ErrClosed
 	}
@@ -61,7 +62,17 @@ func (r *Table) GetEach(positions []uint32, each func(Entry) bool) (err error) {
 			if buf.large() {
 				buf = new(buffer) // it is not kept
 			}
-			if b, err = r.entries(r.blockAt(pos), buf); err != nil {
+			i := r.blockAt(pos)
+			if s := (&Scan{r: r, buf: buf, most: most}); s.cuts(i) {
+				cut, err := s.head(i)
+				if b = (block{}); err != nil || cut && !each(s.entry) {
+					return err
+				}
+				if cut {
+					continue
+				}
+			}
+			if b, err = r.entries(i, buf); err != nil {
 				return err
 			}
 		}

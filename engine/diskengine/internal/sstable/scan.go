@@ -55,7 +55,7 @@ func (s *Scan) Next() bool {
 	s.pos = pos
 	if pos < s.block.first || pos-s.block.first >= uint32(s.block.count) {
 		i := s.r.blockAt(pos)
-		if least := int(s.r.blockEnd(i)-s.r.blocks[i].off) - blockHead - mostHead; s.most >= 0 && least > s.most && s.r.alone(i) {
+		if s.cuts(i) {
 			if cut, err := s.head(i); cut || err != nil {
 				s.err = err
 				return err == nil
@@ -71,6 +71,12 @@ func (s *Scan) Next() bool {
 	}
 	s.entry = s.block.entry(int(pos - s.block.first))
 	return true
+}
+
+// cuts reports whether only the first bytes of the value in a block are read.
+func (s *Scan) cuts(i int) bool {
+	least := int(s.r.blockEnd(i)-s.r.blocks[i].off) - blockHead - mostHead
+	return s.most >= 0 && least > s.most && s.r.alone(i)
 }
 
 // whole reads the whole entry that Next turned to, if that is cut, and returns how many bytes it

@@ -181,7 +181,7 @@ func (k *Compactor) FlushTable(w *sealedTable) (err error) {
 		w.Again()
 		w.passed = 0
 	}()
-	for a := memtable.Live; a <= memtable.Finished; a++ {
+	for a := range memtable.Areas {
 		src, err := k.write(w, a)
 		if err != nil {
 			return err

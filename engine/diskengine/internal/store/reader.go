@@ -5,7 +5,6 @@ import (
 	"maps"
 
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 )
 
@@ -35,6 +34,7 @@ type lacks struct {
 	keys    []KeyAt
 	ids     []engine.ID
 	values  []Spot
+	heads   []Spot // likewise, but their heads will do
 	cursors []reading
 }
 
@@ -124,7 +124,7 @@ func (r *Reader) ByID(id engine.ID) (Spot, error) {
 
 // ByKey returns where in the sstables entries with a key are now, at most one for each sstable.
 // A zero spot means that the entry was deleted. absent is the flush up to which no sstable has
-// the key; 0: not known. Of dead messages several may have a key, also in one sstable.
+// the key; 0: not known. In areas that share keys several may have a key, also in one sstable.
 func (r *Reader) ByKey(k KeyAt, absent uint64) ([]Spot, error) {
 	set := r.st.Tables
 	r.in(set)
@@ -138,10 +138,10 @@ func (r *Reader) ByKey(k KeyAt, absent uint64) ([]Spot, error) {
 		h.spots[i] = at
 		lives, gone = lives || at.Src != nil, gone || at.Src == nil
 	}
-	switch dead := k.Area == memtable.Dead; {
-	case dead && gone: // another dead message of the same sstable may have the key
+	switch shares := k.Area.Shares(); {
+	case shares && gone: // another entry of the same sstable may have the key
 		delete(r.keys, k)
-	case !dead && lives, !set.MayHold(k, max(h.upTo, absent)):
+	case !shares && lives, !set.MayHold(k, max(h.upTo, absent)):
 		return h.spots, nil
 	}
 	r.Lack(set, k)
@@ -181,7 +181,10 @@ func (r *Reader) Read() error {
 			return err
 		}
 	}
-	return r.ReadValues(l.values)
+	if err := r.ReadValues(l.values); err != nil || len(l.heads) == 0 {
+		return err
+	}
+	return r.read(l.heads, headBytes)
 }
 
 // readKey looks a key up in the sstables in which it was not looked up yet, and returns where

@@ -27,8 +27,8 @@ type Source struct {
 
 // Sources is the set of sstables of each area. It is never changed, only replaced.
 type Sources struct {
-	Of      [memtable.Finished + 1][]*Source // by their numbers, the newest last
-	Filters [memtable.Finished + 1]sstable.Filters
+	Of      [memtable.Areas][]*Source // by their numbers, the newest last
+	Filters [memtable.Areas]sstable.Filters
 	Latest  uint64 // the largest since of these sstables and of all before them
 }
 
@@ -132,7 +132,7 @@ func (s *Sources) Find(id uint64) (Spot, error) {
 // mayHoldID reports whether any sstable may have an id.
 func (s *Sources) mayHoldID(id uint64) bool {
 	for _, list := range s.Of {
-		if slices.ContainsFunc(list, func(src *Source) bool { return id <= src.MaxID() }) {
+		if slices.ContainsFunc(list, func(src *Source) bool { return src.MayHoldID(id) }) {
 			return true
 		}
 	}

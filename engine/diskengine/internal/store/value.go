@@ -31,6 +31,16 @@ func (r *Reader) Value(at Spot) (sstable.Entry, error) {
 	return sstable.Entry{}, ErrLack
 }
 
+// Head is Value, but a value that is read for it may be cut.
+func (r *Reader) Head(at Spot) (sstable.Entry, error) {
+	v, err := r.Value(at)
+	if err == ErrLack {
+		last := len(r.lacks.values) - 1
+		r.lacks.values, r.lacks.heads = r.lacks.values[:last], append(r.lacks.heads, at)
+	}
+	return v, err
+}
+
 // Whole is Value, but reads the entry again if Cut has cut it.
 func (r *Reader) Whole(at Spot) (sstable.Entry, error) {
 	if v := r.values[at]; v.Cut {
@@ -71,7 +81,10 @@ func (r *Reader) Cut(key sstable.Key, whole int) {
 // ReadValues reads values up to engine.AnswerBytes, which the last one may exceed. Values may
 // be large, so it reads one, then two, then four and so on, each time in the order of the
 // sstable. A block is thus read a few times at most.
-func (r *Reader) ReadValues(spots []Spot) error {
+func (r *Reader) ReadValues(spots []Spot) error { return r.read(spots, -1) }
+
+// read is ReadValues. Of long values it reads at least most bytes; negative: all.
+func (r *Reader) read(spots []Spot, most int) error {
 	if len(r.blocks) > 0 {
 		spots = slices.DeleteFunc(slices.Clone(spots), func(at Spot) bool { return r.readError(at) != nil })
 	}
@@ -88,7 +101,7 @@ func (r *Reader) ReadValues(spots []Spot) error {
 			for n < len(some) && some[n].Src == some[0].Src {
 				n++
 			}
-			read, err := r.readOf(some[0].Src, some[:n], engine.AnswerBytes-bytes)
+			read, err := r.readOf(some[0].Src, some[:n], most, engine.AnswerBytes-bytes)
 			if err != nil {
 				return err
 			}
@@ -99,17 +112,21 @@ func (r *Reader) ReadValues(spots []Spot) error {
 	return nil
 }
 
-// readOf reads values of one sstable until they have most bytes.
-func (r *Reader) readOf(src *Source, spots []Spot, most int) (bytes int, err error) {
+// readOf reads values of one sstable until they have room bytes.
+func (r *Reader) readOf(src *Source, spots []Spot, most, room int) (bytes int, err error) {
 	defer func() { r.bytes += bytes }()
 	for len(spots) > 0 {
 		positions := make([]uint32, len(spots))
 		for i, s := range spots {
 			positions[i] = s.Pos
 		}
-		done := 0
-		err := src.GetEach(positions, func(e sstable.Entry) bool {
+		done, tooShort := 0, false
+		err := src.GetEach(positions, most, func(e sstable.Entry) bool {
 			at := spots[done]
+			if e.Cut && checkValue(src.Area, e.Value) != nil { // its head is longer
+				tooShort = true
+				return false
+			}
 			done++
 			if err := checkValue(src.Area, e.Value); err != nil {
 				put(&r.values, at, value{err: &UnreadableError{src.Misread(e.Pos, err), at}})
@@ -118,9 +135,12 @@ func (r *Reader) readOf(src *Source, spots []Spot, most int) (bytes int, err err
 			e.Value = slices.Clone(e.Value)
 			put(&r.values, at, value{Entry: e})
 			bytes += len(e.Value)
-			return bytes < most
+			return bytes < room
 		})
 		switch {
+		case tooShort && err == nil:
+			most, spots = -1, spots[done:]
+			continue
 		case err == nil, errors.Is(err, sstable.ErrClosed): // it was merged away: the next step knows
 			return bytes, nil
 		case !IsUnreadable(err), done == len(spots): // all were read: the error is of closing a merged sstable
@@ -150,9 +170,11 @@ func (s Spot) block() Spot { return Spot{Src: s.Src, Pos: s.Src.Begin(s.Pos)} }
 
 // checkValue returns an error if the value of an entry of an sstable cannot be decoded.
 func checkValue(a memtable.Area, b []byte) error {
-	if a == memtable.Finished {
+	if !a.IsMessage() {
 		_, value, err := record.ParseKeyed(b)
-		if err == nil {
+		if err == nil && a == memtable.Listed {
+			_, err = record.ParsePast(value)
+		} else if err == nil {
 			_, err = record.ParseTrace(value)
 		}
 		return err

@@ -19,7 +19,7 @@ type contents struct {
 	*reader
 	salvage  *salvage         // nil: it is a check
 	byNumber map[uint64]*part // those that have an sstable
-	memtable map[engine.ID]*kept
+	memtable map[engine.ID]*kept // by the ids of entries
 	names    map[uint32]string
 	ever     map[uint32]string // names of forgotten queues too
 	settings map[uint32]record.Configure
@@ -33,7 +33,8 @@ type contents struct {
 	err       error   // of the file system
 }
 
-// kept is a message or a remembered key from the log, as an sstable would have it.
+// kept is a message, a remembered key or a finished message from the log, as an sstable would
+// have it.
 type kept struct {
 	place sstable.Place
 	area  memtable.Area
@@ -44,7 +45,7 @@ type kept struct {
 
 func (h *kept) keyed() []byte {
 	value := h.value
-	if h.area != memtable.Finished {
+	if h.area.IsMessage() {
 		value = record.AppendValue(nil, &h.state, h.value)
 	}
 	return record.AppendKeyed(nil, []byte(h.key), value)
@@ -88,8 +89,10 @@ func (c *contents) failed(err error) error {
 	return err
 }
 
-// given notes an id that the log names. It must have been given before.
+// given notes an id of an entry that the log names. That of its message must have been given
+// before.
 func (c *contents) given(id engine.ID) {
+	id = engine.ID(memtable.MessageOf(uint64(id)))
 	if id >= c.nextID {
 		c.wrongRecord("id %d was not given by then; the next one is %d", id, c.nextID)
 		c.nextID = max(c.nextID, id+1)
@@ -171,7 +174,7 @@ func (c *contents) load(p *part, pos uint32) (*kept, error) {
 	}
 	h := &kept{place: e.Place, area: p.area()}
 	key, value, err := record.ParseKeyed(e.Value)
-	if err == nil && h.area != memtable.Finished {
+	if err == nil && h.area.IsMessage() {
 		h.state, value, err = record.ParseValue(value)
 		h.state.Failures = slices.Clone(h.state.Failures)
 	}
@@ -196,6 +199,8 @@ func (c *contents) count() {
 			q.Dead += int64(n)
 		case memtable.Finished:
 			q.Finished += int64(n)
+		case memtable.Listed:
+			q.Listed += int64(n)
 		default:
 			q.Live += int64(n)
 		}

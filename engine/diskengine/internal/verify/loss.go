@@ -17,10 +17,11 @@ type Loss struct {
 	Offset int64 // in the file; -1: the whole file
 	What   string
 
-	// Messages is how many undeleted messages, or if Keys remembered keys, are lost with it;
-	// -1: not known.
+	// Messages is how many undeleted messages, or if Keys remembered keys, or if Listed finished
+	// messages, are lost with it; -1: not known.
 	Messages int64
 	Keys     bool
+	Listed   bool
 
 	Queues   []string    // the queues they were in, as far as known
 	From, To time.Time   // they were due, or died, between these; zero: not known
@@ -41,6 +42,9 @@ func (l *Loss) String() string {
 	what := "message"
 	if l.Keys {
 		what = "remembered key"
+	}
+	if l.Listed {
+		what = "finished message"
 	}
 	if l.Messages != 1 {
 		what += "s"
@@ -85,7 +89,7 @@ func ids(all []engine.ID) string {
 
 // lostTable notes the loss of a whole sstable.
 func (s *salvage) lostTable(p *part, what string) {
-	l := Loss{File: sstable.Name(s.tablesDir, p.number), Offset: -1, What: what, Messages: -1, Keys: p.area() == memtable.Finished}
+	l := Loss{File: sstable.Name(s.tablesDir, p.number), Offset: -1, What: what, Messages: -1, Keys: p.area() == memtable.Finished, Listed: p.area() == memtable.Listed}
 	if !s.rebuilt {
 		l.Messages = int64(p.is.Alive)
 	}
@@ -99,14 +103,14 @@ func (s *salvage) holes(p *part) error {
 	err := of.Lost(func(id uint64, pos uint32) {
 		i := slices.IndexFunc(of.Holes, func(h sstable.Hole) bool { return h.Counted && pos >= h.From && pos < h.To })
 		if of.Alive(pos) && len(lost[i]) < MaxLostIDs {
-			lost[i] = append(lost[i], engine.ID(id))
+			lost[i] = append(lost[i], engine.ID(memtable.MessageOf(id)))
 		}
 	})
 	if err != nil {
 		return err
 	}
 	for i, h := range of.Holes {
-		l := Loss{File: sstable.Name(s.tablesDir, p.number), Offset: h.Offset, What: "entries that cannot be read", Messages: -1, Keys: p.area() == memtable.Finished, IDs: lost[i]}
+		l := Loss{File: sstable.Name(s.tablesDir, p.number), Offset: h.Offset, What: "entries that cannot be read", Messages: -1, Keys: p.area() == memtable.Finished, Listed: p.area() == memtable.Listed, IDs: lost[i]}
 		if h.Counted {
 			l.Messages = int64(of.Count(h.From, h.To))
 		}

@@ -27,7 +27,7 @@ func (s *salvage) part(p *part) error {
 func (s *salvage) open(p *part) (err error) {
 	cfg := &sstable.Config{ID: s.state.Store, Pace: s.pace}
 	var damage *vfs.DamageError
-	if !s.rebuilt && p.area() <= memtable.Finished { // otherwise the secret of keys or the area is not known
+	if !s.rebuilt && p.area() < memtable.Areas { // otherwise the secret of keys or the area is not known
 		sound, err := sstable.Open(s.fs, s.tablesDir, p.number, cfg)
 		if err == nil {
 			if err = sound.VerifyValues(s.pace, func(e sstable.Entry) (sstable.Key, error) { return s.keyOf(p.area(), e) }); err == nil {
@@ -50,7 +50,7 @@ func (s *salvage) open(p *part) (err error) {
 		p.lost = true
 		s.lostTable(p, "the sstable is missing")
 		return nil
-	case err == nil && (s.rebuilt || p.area() > memtable.Finished):
+	case err == nil && (s.rebuilt || p.area() >= memtable.Areas):
 		return s.areaOf(p)
 	}
 	return err
@@ -60,7 +60,7 @@ var errEnough = errors.New("enough was read")
 
 // areaOf finds out which area the entries of an sstable are of.
 func (s *salvage) areaOf(p *part) error {
-	var fits [memtable.Finished + 1]int
+	var fits [memtable.Areas]int
 	n := 0
 	err := p.salvaged.Each(func(e sstable.Entry, _ bool) error {
 		for a := range fits {
@@ -118,7 +118,7 @@ func (s *salvage) rewrite(p *part) (err error) {
 		return w.Add(e.Place, key, e.Value)
 	})
 	if wrong > 0 {
-		s.losses = append(s.losses, Loss{File: sstable.Name(s.tablesDir, p.number), Offset: -1, What: "values that are none", Messages: int64(wrong), Keys: p.area() == memtable.Finished})
+		s.losses = append(s.losses, Loss{File: sstable.Name(s.tablesDir, p.number), Offset: -1, What: "values that are none", Messages: int64(wrong), Keys: p.area() == memtable.Finished, Listed: p.area() == memtable.Listed})
 	}
 	if err != nil || n == 0 {
 		return err

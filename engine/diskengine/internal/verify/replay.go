@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
@@ -87,14 +88,14 @@ func (c *contents) Move(r *record.Move) error {
 	c.given(r.ID)
 	delete(c.leases, r.ID)
 	if h, ok := c.memtable[r.ID]; ok {
-		if h.area != memtable.Finished {
+		if h.area.IsMessage() {
 			h.move(r.State)
 		}
 		return nil
 	}
 	return c.living(r.ID, func(p *part, pos uint32) error {
 		c.wrongRecord("message %d is moved, and stands in sstable %d: the log does not tell its content", r.ID, p.number)
-		if p.area() == memtable.Finished {
+		if !p.area().IsMessage() {
 			return nil
 		}
 		h, err := c.load(p, pos)
@@ -114,7 +115,12 @@ func (c *contents) Lease(l *record.Lease) error {
 }
 
 // Gone implements record.Applier.
-func (c *contents) Gone(g *record.Gone) error { return c.remove(g.ID, g.From) }
+func (c *contents) Gone(g *record.Gone) error {
+	if g.Listed {
+		return c.remove(engine.ID(memtable.Listed.IDOf(uint64(g.ID))), g.From)
+	}
+	return c.remove(g.ID, g.From)
+}
 
 // Finish implements record.Applier.
 func (c *contents) Finish(f *record.Finish) error {
@@ -127,6 +133,20 @@ func (c *contents) Finish(f *record.Finish) error {
 	c.queue(f.Queue)
 	c.memtable[f.ID] = &kept{place: sstable.Place{Queue: f.Queue, At: f.Forgotten, ID: uint64(f.ID)}, area: memtable.Finished, key: string(f.Key),
 		value: (&record.Trace{Due: f.Due, Ending: f.Ending, Ended: f.Ended}).Append(nil)}
+	return nil
+}
+
+// List implements record.Applier.
+func (c *contents) List(l *record.List) error {
+	id := engine.ID(memtable.Listed.IDOf(uint64(l.ID)))
+	c.given(id)
+	if c.salvage != nil {
+		if err := c.remove(id, record.Spot{}); err != nil {
+			return err
+		}
+	}
+	c.queue(l.Queue)
+	c.memtable[id] = &kept{place: sstable.Place{Queue: l.Queue, At: l.Ended, ID: uint64(id)}, area: memtable.Listed, key: string(l.Key), value: slices.Clone(l.Value)}
 	return nil
 }
 

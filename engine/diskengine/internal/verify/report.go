@@ -43,6 +43,7 @@ type Queue struct {
 	Live     int64 // messages that are pending or leased
 	Dead     int64 // dead messages
 	Finished int64 // remembered keys
+	Listed   int64 // finished messages
 }
 
 // Finding is one thing that is wrong.

@@ -262,7 +262,7 @@ func (m *maker) file() uint64 {
 func (m *maker) flush() {
 	m.next.Replay = uint64(m.end)
 	m.names()
-	for area := range memtable.Finished + 1 {
+	for area := range memtable.Areas {
 		var of []*thing
 		for _, x := range m.things {
 			if x.at.Table == 0 && x.area == area {

@@ -3,7 +3,6 @@ package verify
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/manifest"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
@@ -24,7 +23,7 @@ func (r *reader) checkTable(is manifest.Table) error {
 	if uint64(open.Bytes()) != is.Bytes || open.Len() != is.Entries {
 		r.rep.add(r.path(manifest.Name), -1, "sstable %d has %d bytes and %d entries; the manifest says %d and %d", is.Number, open.Bytes(), open.Len(), is.Bytes, is.Entries)
 	}
-	if is.Area > uint8(memtable.Finished) {
+	if is.Area >= uint8(memtable.Areas) {
 		r.rep.add(r.path(manifest.Name), -1, "sstable %d is of area %d, which does not exist", is.Number, is.Area)
 		return open.Close()
 	}
@@ -44,9 +43,11 @@ func (r *reader) checkTable(is manifest.Table) error {
 
 // keyOf decodes and checks an entry of an sstable, and returns its key.
 func (r *reader) keyOf(area memtable.Area, e sstable.Entry) (k sstable.Key, err error) {
-	switch {
-	case e.ID == 0 || e.ID == math.MaxUint64 || e.ID >= r.state.NextID:
-		return k, fmt.Errorf("id %d was not given by then; the next one is %d", e.ID, r.state.NextID)
+	switch id := memtable.MessageOf(e.ID); {
+	case id == 0 || id >= r.state.NextID:
+		return k, fmt.Errorf("id %d was not given by then; the next one is %d", id, r.state.NextID)
+	case e.ID != area.IDOf(id):
+		return k, fmt.Errorf("message %d has an entry of another area", id)
 	case e.Queue == 0 || e.Queue >= r.state.NextQueue:
 		return k, fmt.Errorf("there was no queue %d by then; the next one is %d", e.Queue, r.state.NextQueue)
 	}
@@ -54,7 +55,13 @@ func (r *reader) keyOf(area memtable.Area, e sstable.Entry) (k sstable.Key, err 
 	if err != nil {
 		return k, err
 	}
-	if area == memtable.Finished {
+	switch {
+	case area == memtable.Listed:
+		if _, err := record.ParsePast(value); err != nil || len(key) == 0 {
+			return k, err
+		}
+		return r.secret.Key(e.Queue, string(key)), nil
+	case area == memtable.Finished:
 		if _, err := record.ParseTrace(value); err != nil {
 			return k, err
 		}

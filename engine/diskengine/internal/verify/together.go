@@ -80,7 +80,7 @@ func (c *contents) ids() error {
 				settle()
 			}
 			last = id
-			c.nextID = max(c.nextID, engine.ID(id)+1)
+			c.nextID = max(c.nextID, engine.ID(memtable.MessageOf(id))+1)
 			same = append(same, spot{of[at], pos})
 			return nil
 		})

@@ -27,7 +27,7 @@ func (c *contents) write() error {
 			return err
 		}
 	}
-	for area := range memtable.Finished + 1 {
+	for area := range memtable.Areas {
 		if err := c.writeMemtable(area); err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ type Pos uint64
 
 const (
 	magic   = "tarrylog"
-	version = 2
+	version = 3
 
 	headerSize = 4096    // the header of a segment; frames follow it
 	storeAt    = 48      // where in a header the id of the store is

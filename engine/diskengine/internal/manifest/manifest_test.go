@@ -34,7 +34,7 @@ func newDisk(t testing.TB, cfg *vfstest.Config) *vfstest.Disk {
 func state(n int) State {
 	s := State{Store: 7, Secret: [16]byte{1, 2, 3}, Replay: uint64(n) << 20, NextID: uint64(n) + 1, NextQueue: 4, NextFile: 1000}
 	for i := range n {
-		s.Tables = append(s.Tables, Table{Number: uint64(i + 1), Area: uint8(i % 3), Entries: 100, Alive: uint32(i % 100), Bytes: 4096, Deleted: []byte{9, uint8(i)}})
+		s.Tables = append(s.Tables, Table{Number: uint64(i + 1), Area: uint8(i % 4), Entries: 100, Alive: uint32(i % 100), Bytes: 4096, Deleted: []byte{9, uint8(i)}})
 	}
 	return s
 }
@@ -46,18 +46,18 @@ func TestFormat(t *testing.T) {
 	pad := func(s string) string { return s + strings.Repeat("00", sector-len(s)/2) }
 	want := func(begun, sum string) string {
 		head := strings.Join([]string{
-			"74617272796d6673", "04000000", sum,
+			"74617272796d6673", "05000000", sum,
 			"0100000000000000", "02000000000000000000000000000000", "0300000000000000", "0400000000000000", "6400000000000000",
 			"05000000", "01000000", begun, "00000000000000",
 			"0600000000000000", "0a00000000000000", "09000000", "08000000", "02000000", "ac158512", "02", "000000",
 		}, "")
 		return pad(head) + pad(head) + pad("070b")
 	}
-	if got, want := hex.EncodeToString(s.encode()), want("00", "4a686d4e"); got != want {
+	if got, want := hex.EncodeToString(s.encode()), want("00", "5debb609"); got != want {
 		t.Errorf("got  %s\nwant %s", got[:300], want[:300])
 	}
 	s.Begun = true
-	if got, want := hex.EncodeToString(s.encode()), want("01", "754c3c2e"); got != want {
+	if got, want := hex.EncodeToString(s.encode()), want("01", "62cfe769"); got != want {
 		t.Errorf("got  %s\nwant %s", got[:300], want[:300])
 	}
 }

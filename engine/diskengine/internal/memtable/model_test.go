@@ -38,12 +38,12 @@ func is(a, b Entry) bool {
 var sizes = []int{0, 1, 15, 16, 17, 200, 300, 5000, maxSlot - headerSize - 3, maxSlot, maxSlot + 1}
 
 func (m *model) draw(t *rapid.T, id uint64) Entry {
-	e := Entry{ID: id, Queue: rapid.Uint32Range(1, 3).Draw(t, "queue"), Area: Area(rapid.IntRange(0, 2).Draw(t, "area")), At: rapid.Int64Range(-3, 3).Draw(t, "at")}
+	e := Entry{ID: id, Queue: rapid.Uint32Range(1, 3).Draw(t, "queue"), Area: Area(rapid.IntRange(0, int(Areas)-1).Draw(t, "area")), At: rapid.Int64Range(-3, 3).Draw(t, "at")}
 	e.Value = bytes.Repeat([]byte{byte(id)}, rapid.SampledFrom(sizes).Draw(t, "size"))
 	if rapid.IntRange(0, 3).Draw(t, "keyed") > 0 {
 		e.Key = fmt.Append(nil, "k", rapid.IntRange(0, 30).Draw(t, "key"))
-		for _, other := range m.all { // of the dead alone many may have one
-			if e.Area != Dead && other.Queue == e.Queue && other.Area == e.Area && bytes.Equal(other.Key, e.Key) {
+		for _, other := range m.all { // of the dead and the finished many may have one
+			if !e.Area.Shares() && other.Queue == e.Queue && other.Area == e.Area && bytes.Equal(other.Key, e.Key) {
 				e.Key = fmt.Append(nil, "own", id)
 			}
 		}
@@ -76,7 +76,7 @@ func (m *model) moved(t *rapid.T, e Entry) Entry {
 	d := m.draw(t, e.ID)
 	e.Area, e.At = d.Area, d.At
 	for id, other := range m.all {
-		if id != e.ID && e.Area != Dead && other.Queue == e.Queue && other.Area == e.Area && bytes.Equal(other.Key, e.Key) {
+		if id != e.ID && !e.Area.Shares() && other.Queue == e.Queue && other.Area == e.Area && bytes.Equal(other.Key, e.Key) {
 			e.Area = Dead
 		}
 	}
@@ -163,7 +163,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 			if m.flight == nil {
 				t.Skip()
 			}
-			a := Area(rapid.IntRange(0, 2).Draw(t, "area"))
+			a := Area(rapid.IntRange(0, int(Areas)-1).Draw(t, "area"))
 			want := m.sorted(func(e Entry) bool { return e.Sealed && e.Area == a && (m.next[a] == 0 || compare(m.last[a], e) < 0) })
 			most := rapid.IntRange(1, 100).Draw(t, "most")
 			want = want[:min(most, len(want))]
@@ -249,7 +249,7 @@ func (m *model) check(t *rapid.T) {
 	if e, found := m.ByKey(1, Live, []byte("nobody's")); found {
 		t.Fatalf("nobody's key leads to %v", e)
 	}
-	m.checkOrder(t, rapid.Uint32Range(1, 3).Draw(t, "queue"), Area(rapid.IntRange(0, 2).Draw(t, "area")))
+	m.checkOrder(t, rapid.Uint32Range(1, 3).Draw(t, "queue"), Area(rapid.IntRange(0, int(Areas)-1).Draw(t, "area")))
 	sum := int64(0)
 	m.Places(func(q uint32, a Area, n int64) {
 		if sum += n; n != m.Count(q, a) {

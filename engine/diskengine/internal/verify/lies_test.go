@@ -184,11 +184,20 @@ func TestLies(t *testing.T) {
 			m.writeTable(memtable.Finished, []*thing{{id: m.id(), queue: 1, area: memtable.Finished, trace: record.Trace{Ending: engine.Acked}}})
 			m.write()
 		}},
+		"a finished message that cannot be read": {"malformed", func(m *maker) {
+			id := engine.ID(memtable.Listed.IDOf(uint64(m.id())))
+			m.writeTable(memtable.Listed, []*thing{{id: id, queue: 1, area: memtable.Listed}})
+			m.write()
+		}},
+		"a finished message with the id of a message": {"an entry of another area", func(m *maker) {
+			m.writeTable(memtable.Listed, []*thing{{id: m.id(), queue: 1, area: memtable.Listed, past: record.Past{Ending: engine.Acked}}})
+			m.write()
+		}},
 		"a stored content that cannot be read": {"malformed", func(m *maker) {
 			m.writeTable(memtable.Live, []*thing{{id: m.id(), queue: 1, State: record.State{Expires: record.Never}, content: []byte{9}}})
 			m.write()
 		}},
-		"an area that there is not":    {"of area 3", func(m *maker) { m.next.Tables[0].Area = 3; m.write() }},
+		"an area that there is not":    {"of area 4", func(m *maker) { m.next.Tables[0].Area = 4; m.write() }},
 		"an sstable of another length": {"bytes", func(m *maker) { m.next.Tables[0].Bytes++; m.write() }},
 		"an sstable of other entries": {"entries", func(m *maker) {
 			m.next.Tables[0].Entries++

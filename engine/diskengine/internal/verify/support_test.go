@@ -42,7 +42,7 @@ func logConfig() *wal.Config {
 	return &wal.Config{ID: store, SegmentBytes: 64 << 10, Spares: 1, Keep: 2, RetryFor: -1, Logger: slog.New(slog.DiscardHandler)}
 }
 
-// thing is a message, or a key that is remembered, as it stands.
+// thing is a message, a key that is remembered, or a finished message, as it stands.
 type thing struct {
 	id    engine.ID
 	queue uint32
@@ -51,6 +51,8 @@ type thing struct {
 	record.State
 	content []byte
 	trace   record.Trace
+	ended   int64 // of a finished message
+	past    record.Past
 	at      record.Spot // the zero one: among the recent
 }
 
@@ -58,6 +60,8 @@ func (x *thing) time() int64 {
 	switch {
 	case x.area == memtable.Finished:
 		return x.trace.Ended + 1000
+	case x.area == memtable.Listed:
+		return x.ended
 	case x.Dead:
 		return x.Died
 	}
@@ -72,6 +76,9 @@ func (x *thing) value() []byte {
 	value := record.AppendValue(nil, &x.State, x.content)
 	if x.area == memtable.Finished {
 		value = x.trace.Append(nil)
+	}
+	if x.area == memtable.Listed {
+		value = x.past.Append(nil)
 	}
 	return record.AppendKeyed(nil, []byte(x.key), value)
 }
@@ -172,7 +179,7 @@ func (m *maker) content() []byte {
 
 // gone takes a thing away.
 func (m *maker) gone(x *thing) written {
-	g := &record.Gone{ID: x.id, From: m.spot(x)}
+	g := &record.Gone{ID: engine.ID(memtable.MessageOf(uint64(x.id))), From: m.spot(x), Listed: x.area == memtable.Listed}
 	if r := m.tables[x.at.Table]; r != nil {
 		r.Kill(x.at.At)
 	}
@@ -234,7 +241,7 @@ func (m *maker) step() {
 			m.becomes(x, state)
 		}
 	case op < 94:
-		x := m.any(func(x *thing) bool { return x.area != memtable.Finished })
+		x := m.any(func(x *thing) bool { return x.area.IsMessage() })
 		if x == nil {
 			break
 		}
@@ -244,9 +251,15 @@ func (m *maker) step() {
 			m.things[y.id] = y
 			group = append(group, &record.Finish{ID: y.id, Queue: y.queue, Key: []byte(y.key), Due: x.Due, Ending: engine.Acked, Ended: y.trace.Ended, Forgotten: y.time()})
 		}
+		if m.rng.IntN(2) == 0 {
+			y := &thing{id: engine.ID(memtable.Listed.IDOf(uint64(x.id))), queue: x.queue, area: memtable.Listed, key: x.key, ended: m.rng.Int64N(1000),
+				past: record.Past{Due: x.Due, Ending: engine.Acked, Attempt: x.Attempt, Worker: "w"}}
+			m.things[y.id] = y
+			group = append(group, &record.List{ID: x.id, Queue: y.queue, Key: []byte(y.key), Ended: y.ended, Value: y.past.Append(nil)})
+		}
 		m.do(group...)
 	default:
-		if x := m.any(area(memtable.Finished)); x != nil {
+		if x := m.any(func(x *thing) bool { return !x.area.IsMessage() }); x != nil {
 			m.do(m.gone(x))
 		}
 	}
@@ -366,7 +379,7 @@ func (m *maker) history(n int) {
 		case op < 4:
 			m.flush()
 		case op < 7:
-			m.merge(memtable.Area(m.rng.IntN(3)))
+			m.merge(memtable.Area(m.rng.IntN(int(memtable.Areas))))
 		}
 	}
 }
@@ -407,6 +420,8 @@ func (m *maker) queues() []Queue {
 			q.Live++
 		case memtable.Dead:
 			q.Dead++
+		case memtable.Listed:
+			q.Listed++
 		default:
 			q.Finished++
 		}

@@ -400,7 +400,7 @@ func TestRefusesWhatIsNotItsOwn(t *testing.T) {
 	}
 	newer := d.Kill()
 	rewriteHeader(t, newer, "/log/"+files(t, d)[0], func(b []byte) { b[8] = version + 1 })
-	if _, _, _, err := tryOpen(newer, cfg, 0); !errors.Is(err, vfs.ErrVersion) || !strings.Contains(err.Error(), "format is 3") {
+	if _, _, _, err := tryOpen(newer, cfg, 0); !errors.Is(err, vfs.ErrVersion) || !strings.Contains(err.Error(), "format is 4") {
 		t.Errorf("a newer release's: %v", err)
 	}
 	f, err := d.Create("/log/notes.txt")

@@ -78,7 +78,7 @@ type header struct {
 	value   uint32 // bytes
 	key     uint16 // bytes
 	class   uint8
-	_       uint8
+	older   bool   // another entry of the area has the key, and is later
 	hash    uint32 // of the key
 	ordinal uint32 // in the sstable, once it was passed (Sealed.Pass)
 	large   uint32 // one more than the index in arena.large; 0: key and value follow the header

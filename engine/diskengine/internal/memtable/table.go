@@ -11,10 +11,10 @@ type table struct {
 	pool   *pool
 	seed   maphash.Seed
 	arena  arena
-	keys   index  // without those of shared
+	keys   index  // of entries with a key the last
 	ids    [2]ids // of other entries, and of those that are Listed
 	order  order
-	shared order // entries of areas in which many may have one key, by hash and time
+	shared order // the others with that key, by hash and time
 	counts map[place]int64
 
 	// Once it is sealed:
@@ -42,31 +42,25 @@ func (w *table) byID(id uint64) (ref, *header) {
 
 // byKey finds the entry with a key; of several the last one.
 func (w *table) byKey(queue uint32, a Area, key []byte) (ref, *header) {
-	hash := hashKey(w.seed, queue, a, key)
-	p := placeOf(queue, a)
-	is := func(r ref) bool {
-		h := w.arena.at(r)
-		if h.place != p {
-			return false
-		}
-		k, _ := w.arena.bytes(r, h)
-		return bytes.Equal(k, key)
-	}
-	var found ref
-	if a.Shares() {
-		c := w.shared.before(item{hi: hash, at: math.MaxInt64, id: math.MaxUint64})
-		for ; found == 0 && c.item() != nil && c.item().hi == hash; c.prev() {
-			if r := ref(c.item().ref); is(r) {
-				found = r
-			}
-		}
-	} else {
-		found = w.keys.find(hash, is)
-	}
-	if found == 0 {
+	return w.keyed(hashKey(w.seed, queue, a, key), placeOf(queue, a), key)
+}
+
+func (w *table) keyed(hash uint32, p place, key []byte) (ref, *header) {
+	r := w.keys.find(hash, func(r ref) bool { return w.has(r, p, key) })
+	if r == 0 {
 		return 0, nil
 	}
-	return found, w.arena.at(found)
+	return r, w.arena.at(r)
+}
+
+// has reports whether an entry is of a place and has a key.
+func (w *table) has(r ref, p place, key []byte) bool {
+	h := w.arena.at(r)
+	if h.place != p {
+		return false
+	}
+	k, _ := w.arena.bytes(r, h)
+	return bytes.Equal(k, key)
 }
 
 func (w *table) entry(r ref, h *header) Entry {
@@ -104,9 +98,41 @@ func (w *table) index(r ref, h *header, p place, at int64) {
 	key, _ := w.arena.bytes(r, h)
 	h.hash = hashKey(w.seed, p.queue(), p.area(), key)
 	if p.area().Shares() {
-		w.shared.insert(h.sharing(r))
-	} else {
-		w.keys.insert(h.hash, r)
+		if other, o := w.keyed(h.hash, p, key); o != nil {
+			last, older := h.sharing(r), o.sharing(other)
+			if last.less(&older) {
+				h.older = true
+				w.shared.insert(last)
+				return
+			}
+			w.keys.remove(h.hash, other)
+			o.older = true
+			w.shared.insert(older)
+		}
+	}
+	w.keys.insert(h.hash, r)
+}
+
+// unkey takes an entry out of keys or shared. If it was the last with its key, the one before is
+// that now.
+func (w *table) unkey(r ref, h *header) {
+	if h.older {
+		h.older = false
+		w.shared.remove(h.sharing(r))
+		return
+	}
+	w.keys.remove(h.hash, r)
+	if !h.place.area().Shares() || w.shared.n == 0 {
+		return
+	}
+	key, _ := w.arena.bytes(r, h)
+	for c := w.shared.before(item{hi: h.hash, at: math.MaxInt64, id: math.MaxUint64}); c.item() != nil && c.item().hi == h.hash; c.prev() {
+		if it := *c.item(); w.has(ref(it.ref), h.place, key) {
+			w.shared.remove(it)
+			w.arena.at(ref(it.ref)).older = false
+			w.keys.insert(h.hash, ref(it.ref))
+			return
+		}
 	}
 }
 
@@ -116,12 +142,8 @@ func (w *table) unindex(r ref, h *header) {
 	if w.counts[h.place]--; w.counts[h.place] == 0 {
 		delete(w.counts, h.place)
 	}
-	switch {
-	case h.key == 0:
-	case h.place.area().Shares():
-		w.shared.remove(h.sharing(r))
-	default:
-		w.keys.remove(h.hash, r)
+	if h.key > 0 {
+		w.unkey(r, h)
 	}
 }
 

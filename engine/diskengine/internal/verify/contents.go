@@ -17,8 +17,8 @@ import (
 // record.Applier. It notes what does not fit, and in a salvage makes it fit.
 type contents struct {
 	*reader
-	salvage  *salvage         // nil: it is a check
-	byNumber map[uint64]*part // those that have an sstable
+	salvage  *salvage            // nil: it is a check
+	byNumber map[uint64]*part    // those that have an sstable
 	memtable map[engine.ID]*kept // by the ids of entries
 	names    map[uint32]string
 	ever     map[uint32]string // names of forgotten queues too

@@ -21,6 +21,8 @@ func TestURLSetsTheConfig(t *testing.T) {
 		"disk:x?max_leases=5":       {MaxLeases: 5},
 		"disk:x?max_pending=100000": {MaxPending: 100_000},
 		"disk:x?max_pending=0":      {},
+		"disk:x?history=24h":        {History: engine.History{Keep: 24 * time.Hour}},
+		"disk:x?history_max=5":      {History: engine.History{Max: 5}},
 		"disk:x?min_free=5GB":       {MinFreeBytes: 5e9},
 		"disk:x?min_free=0":         {MinFreeBytes: -1},
 		"disk:x?ballast=1MiB":       {BallastBytes: 1 << 20},
@@ -44,19 +46,21 @@ func TestURLSetsTheConfig(t *testing.T) {
 
 func TestURLRefusesBadOptions(t *testing.T) {
 	for text, hint := range map[string]string{
-		"disk:x?memry=1":             `the scheme disk has no option "memry"; it has ballast, close_timeout, max_leases, max_pending, memory, min_free, retry_for`,
-		"disk:x?sync=off":            `the scheme disk has no option "sync"`,
-		"disk:x?memory=big":          "memory is a size such as",
-		"disk:x?memory=1MiB":         "memory is at least 8MiB",
-		"disk:x?max_leases=0":        "max_leases is at least 1",
-		"disk:x?max_leases=many":     "max_leases is a whole number",
-		"disk:x?max_pending=-1":      "max_pending is a whole number",
-		"disk:x?retry_for=-1s":       "retry_for is a duration",
-		"disk:x?close_timeout=0s":    "close_timeout is at least 1ms",
-		"disk:x?ballast=1&ballast=2": "ballast is given twice",
-		"disk:":                      "",
-		"disk://host/x":              "",
-		"disk:x#y":                   "",
+		"disk:x?memry=1":                   `the scheme disk has no option "memry"; it has ballast, close_timeout, history, history_max, max_leases, max_pending, memory, min_free, retry_for`,
+		"disk:x?sync=off":                  `the scheme disk has no option "sync"`,
+		"disk:x?memory=big":                "memory is a size such as",
+		"disk:x?memory=1MiB":               "memory is at least 8MiB",
+		"disk:x?max_leases=0":              "max_leases is at least 1",
+		"disk:x?max_leases=many":           "max_leases is a whole number",
+		"disk:x?max_pending=-1":            "max_pending is a whole number",
+		"disk:x?history=-1s":               "history is a duration",
+		"disk:x?history_max=9999999999999": "history_max is too large",
+		"disk:x?retry_for=-1s":             "retry_for is a duration",
+		"disk:x?close_timeout=0s":          "close_timeout is at least 1ms",
+		"disk:x?ballast=1&ballast=2":       "ballast is given twice",
+		"disk:":                            "",
+		"disk://host/x":                    "",
+		"disk:x#y":                         "",
 	} {
 		if _, err := engine.Open(t.Context(), text); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), hint) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %q", text, err, hint)

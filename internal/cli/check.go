@@ -128,7 +128,8 @@ type checkQueue struct {
 	Queue    string `json:"queue"`
 	Live     int64  `json:"live"`
 	Dead     int64  `json:"dead"`
-	Finished int64  `json:"finished"`
+	Finished int64  `json:"finished"` // remembered keys
+	History  int64  `json:"history"`  // finished messages that are listed
 }
 
 // fill sets the exported fields from the report.
@@ -149,7 +150,7 @@ func (c *checked) fill() {
 		c.Losses = append(c.Losses, checkLoss{l.File, known(l.Offset), l.What, known(l.Messages), l.Keys, append([]string{}, l.Queues...), ids, l.Again})
 	}
 	for _, q := range r.Queues {
-		c.Queues = append(c.Queues, checkQueue{q.Name, q.Live, q.Dead, q.Finished})
+		c.Queues = append(c.Queues, checkQueue{q.Name, q.Live, q.Dead, q.Finished, q.Listed})
 	}
 }
 
@@ -187,6 +188,7 @@ func (c *checked) kept() string {
 		switch {
 		case l.Messages < 0:
 			least = "at least "
+		case l.Listed:
 		case l.Keys:
 			keys += l.Messages
 		default:
@@ -227,9 +229,9 @@ func (c *checked) text(o *printer) {
 	}
 	o.say("%s is sound: %s with %s, %s in the log", c.Dir, counted(c.Sstables, "sstable"), counted(c.Entries, "entry"), counted(c.Records, "record"))
 	if len(c.Queues) > 0 {
-		o.head("QUEUE", "LIVE", "DEAD", "FINISHED")
+		o.head("QUEUE", "LIVE", "DEAD", "FINISHED", "HISTORY")
 	}
 	for _, q := range c.Queues {
-		o.row(nil, q.Queue, q.Live, q.Dead, q.Finished)
+		o.row(nil, q.Queue, q.Live, q.Dead, q.Finished, q.History)
 	}
 }

@@ -45,7 +45,7 @@ func TestBackupOfAServer(t *testing.T) {
 		{args: "backup daily --json", stdout: `{"outcome":"backed_up","to":"daily","taken":"TIME","files":\d+,"bytes":\d+,"copied":\d+}\n`},
 		{args: "backup ../elsewhere", code: exitUsage, stderr: `tarry: .*name: 1 to 100 letters, .*\n`},
 		{args: "restore copies/daily again", stdout: `restored .*\n`},
-		{args: "check again", stdout: `again is sound: .*\nmail  2  0  0\n`},
+		{args: "check again", stdout: `again is sound: .*\nmail  2  0  0  0\n`},
 	} {
 		run1(t, w, s)
 	}
@@ -130,7 +130,7 @@ func TestBackupOfADamagedStore(t *testing.T) {
 	}
 	spoilLog(t, name)
 	for _, s := range []step{
-		{args: "check copies/mail", stdout: `copies/mail is sound: .*\n.*\nmail  1  0  0\n`},
+		{args: "check copies/mail", stdout: `copies/mail is sound: .*\n.*\nmail  1  0  0  0\n`},
 		{args: "check copies/first", code: exitUsage, stderr: `tarry: .*the backup was never finished: make it again: copies.first\n`},
 		{args: "restore copies/first new", code: exitUsage, stderr: `tarry: .*the backup was never finished: make it again: copies.first\n`},
 		{args: "check copies/first --salvage new", code: exitUsage, stderr: `tarry: .*the backup was never finished: make it again: copies.first\n`},
@@ -148,7 +148,7 @@ func TestBackupOfADamagedStore(t *testing.T) {
 		{args: "check copies/mail", code: exitFailed, stdout: `.*offset 4128: .*\n`, stderr: `tarry: .*\(restore a sound backup, or salvage the rest: tarry check copies/mail --salvage NEW\)\n`},
 		{args: "restore copies/mail new", code: exitFailed, stderr: `tarry: .*tarry check copies/mail --salvage NEW makes a store of what can be read\)\n`},
 		{args: "check copies/mail --salvage new", stdout: `.*offset 4128: .*\nlost ` + loss + `(?s:.*)new is sound: (?s:.*)`},
-		{args: "check new", stdout: `new is sound: .*\n(?s:.*)lost-1  1  0  0\n`}, // its name stood there too
+		{args: "check new", stdout: `new is sound: .*\n(?s:.*)lost-1  1  0  0  0\n`}, // its name stood there too
 		{args: "ls lost-1 --store disk:new", stdout: `ID .*\n\d+  bob .*\n`},
 	} {
 		run1(t, w, s)

@@ -40,7 +40,7 @@ func TestServeRefusesDiskOptions(t *testing.T) {
 		"--store mem: --disk-memory 1GiB":                `tarry: --disk-memory is for disk stores .*\n`,
 		"--store disk:data --disk-memory much":           `tarry: .*memory is a size such as .*\n`,
 		"--store disk:data?memory=9MiB --disk-memory 1B": `tarry: --disk-memory is given, and memory in the store's URL .*\n`,
-		"--store disk:data?memry=1MiB":                   `tarry: .*has ballast, close_timeout, max_leases, max_pending, memory, min_free, retry_for.*\n`,
+		"--store disk:data?memry=1MiB":                   `tarry: .*has ballast, close_timeout, history, history_max, max_leases, max_pending, memory, min_free, retry_for.*\n`,
 	} {
 		run1(t, world{}, step{args: "serve --http 127.0.0.1:0 " + args, code: exitUsage, stderr: stderr})
 	}

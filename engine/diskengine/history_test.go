@@ -153,57 +153,63 @@ func TestHistoryOutOfSSTables(t *testing.T) {
 // TestHistoryDropsTheOldest keeps a number of finished messages, in memtables and sstables: the newest stay, also
 // when the store is opened again.
 func TestHistoryDropsTheOldest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const most = 100
-		p := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, History: engine.History{Keep: time.Hour, Max: most}}, small}
-		e := p.open(t)
-		var ended []engine.ID
-		for round := range 20 {
-			for k := range 30 {
-				time.Sleep(time.Millisecond)
-				if err := pushAll(t, e, message("q", fmt.Sprint(k), 0)); err != nil {
-					t.Fatal(err)
-				}
-				l := lease(t, e, "q", 1)
-				settle(t, e, l, engine.Ack)
-				ended = append(ended, l[0].ID)
-				q, err := e.Queue(t.Context(), "q")
-				if want := min(most, int64(len(ended))); err != nil || q.History != want {
-					t.Fatalf("after %d: %v, %d are counted", len(ended), err, q.History)
-				}
+	for name, tune := range map[string]diskengine.Tune{"flushed": small, "recent": {SegmentBytes: 1 << 20}} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { dropsTheOldest(t, tune) }) })
+	}
+}
+
+func dropsTheOldest(t *testing.T, tune diskengine.Tune) {
+	const most = 20
+	p := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet, History: engine.History{Keep: time.Hour, Max: most}}, tune}
+	e := p.open(t)
+	var ended []engine.ID
+	for round := range 20 {
+		for k := range 30 {
+			time.Sleep(time.Millisecond)
+			if err := pushAll(t, e, message("q", fmt.Sprint(k), 0)); err != nil {
+				t.Fatal(err)
 			}
+			l := lease(t, e, "q", 1)
+			settle(t, e, l, engine.Ack)
+			ended = append(ended, l[0].ID)
+			q, err := e.Queue(t.Context(), "q")
+			if want := min(most, int64(len(ended))); err != nil || q.History != want {
+				t.Fatalf("after %d: %v, %d are counted", len(ended), err, q.History)
+			}
+		}
+		if round%3 > 0 {
 			if err := e.Flush(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if round%5 == 4 {
-				if err := e.Close(); err != nil {
-					t.Fatal(err)
-				}
-				e = p.open(t)
+		}
+		if round%5 == 4 { // some are in the log alone
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
 			}
-			got := history(t, e, "q")
-			for i, g := range got {
-				if g.ID != ended[len(ended)-1-i] {
-					t.Fatalf("round %d: %d of %d is %d", round, i, len(got), g.ID)
-				}
-			}
-			if len(got) != min(most, len(ended)) {
-				t.Fatalf("round %d: %d are listed", round, len(got))
+			e = p.open(t)
+		}
+		got := history(t, e, "q")
+		for i, g := range got {
+			if g.ID != ended[len(ended)-1-i] {
+				t.Fatalf("round %d: %d of %d is %d", round, i, len(got), g.ID)
 			}
 		}
-		if err := e.CatchUp(); err != nil {
-			t.Fatal(err)
+		if len(got) != min(most, len(ended)) {
+			t.Fatalf("round %d: %d are listed", round, len(got))
 		}
-		if err := e.Sound(); err != nil {
-			t.Fatal(err)
-		}
-		if n, err := e.Purge(t.Context(), "q", engine.PurgeFinished); err != nil || n != most || len(history(t, e, "q")) != 0 {
-			t.Fatal(n, err)
-		}
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
-		}
-	})
+	}
+	if err := e.CatchUp(); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Sound(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := e.Purge(t.Context(), "q", engine.PurgeFinished); err != nil || n != most || len(history(t, e, "q")) != 0 {
+		t.Fatal(n, err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestHistoryWhileSpaceIsShort has messages end while pushes are refused: they are not listed, which is told

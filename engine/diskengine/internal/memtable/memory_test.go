@@ -242,7 +242,7 @@ func TestReadersSideBySide(t *testing.T) {
 	s.Drop()
 }
 
-// TestManyDeadOfOneKey: they are found and dropped one by one in no time.
+// TestManyDeadOfOneKey: they are found and dropped one by one, the first and the last, in no time.
 func TestManyDeadOfOneKey(t *testing.T) {
 	t.Parallel()
 	r := small()
@@ -251,13 +251,16 @@ func TestManyDeadOfOneKey(t *testing.T) {
 	for id := uint64(1); id <= n; id++ {
 		r.Add(Entry{ID: id, Queue: 1, Area: Dead, At: int64(id / 10), Key: []byte("k")})
 	}
-	for id := uint64(1); id < n; id++ {
-		if e, ok := r.ByKey(1, Dead, []byte("k")); !ok || e.ID != n {
-			t.Fatalf("found %v", e)
+	last := uint64(n)
+	for id := uint64(1); id < last; id++ {
+		if e, ok := r.ByKey(1, Dead, []byte("k")); !ok || e.ID != last {
+			t.Fatalf("found %v, want %d", e, last)
 		}
 		if _, ok := r.ByKey(1, Live, []byte("k")); ok {
 			t.Fatal("a dead one holds a key")
 		}
 		r.Remove(id)
+		r.Remove(last)
+		last--
 	}
 }

@@ -47,14 +47,6 @@ var options = []Option{
 	{"max_pending", "live messages kept at most; a push beyond fails with limit; 0: no limit", "0", func(r *storeurl.Reader, name string, c *Config) {
 		r.Int(name, &c.MaxPending)
 	}},
-	{"history", "how long finished messages are listed, in queues whose settings say nothing else; 0s: not at all", "0s", func(r *storeurl.Reader, name string, c *Config) {
-		r.Duration(name, &c.History.Keep)
-	}},
-	{"history_max", "finished messages of a queue that are listed at most: beyond it the oldest are dropped", "100000", func(r *storeurl.Reader, name string, c *Config) {
-		if r.Int(name, &c.History.Max) && c.History.Validate() != nil {
-			r.Fail("%s is too large", name)
-		}
-	}},
 	{"min_free", "free space of the disk below which pushes fail with limit, while leasing, settling and cancelling go on; 0: until the disk is full", "256MiB", func(r *storeurl.Reader, name string, c *Config) {
 		none(r.Bytes(name, &c.MinFreeBytes), &c.MinFreeBytes)
 	}},
@@ -78,7 +70,8 @@ func none[T int64 | time.Duration](given bool, n *T) {
 	}
 }
 
-// Options returns the options of a disk: URL.
+// Options returns the options of a disk: URL without history and history_max, which stores of
+// other kinds have too.
 func Options() []Option { return slices.Clone(options) }
 
 // ParseURL reads a URL with Options: disk:DIR, or disk:///DIR for a directory from the root.
@@ -89,5 +82,6 @@ func ParseURL(u *url.URL) (dir string, cfg *Config, err error) {
 	for _, o := range options {
 		o.read(r, o.Name, cfg)
 	}
+	r.History(&cfg.History)
 	return dir, cfg, r.Done()
 }

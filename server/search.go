@@ -39,7 +39,11 @@ type search struct {
 }
 
 func (s *Server) newSearch(c wire.Chosen) *search {
-	return &search{c: s.c, filter: tarry.Filter{KeyPrefix: c.KeyPrefix, Header: c.Header}, until: time.Now().Add(searchTime)}
+	f := tarry.Filter{KeyPrefix: c.KeyPrefix, Header: c.Header}
+	if c.Ending != 0 {
+		f.Match = func(m *tarry.Info) bool { return m.Ending == c.Ending }
+	}
+	return &search{c: s.c, filter: f, until: time.Now().Add(searchTime)}
 }
 
 // over reports whether a bound is reached.

@@ -97,6 +97,38 @@ func TestSearchOfAQueue(t *testing.T) {
 	}
 }
 
+// Finished messages are chosen by their ending.
+func TestSearchByEnding(t *testing.T) {
+	a := aBubble(t, memengine.New(&memengine.Config{History: engine.History{Keep: time.Hour}}))
+	for i := range 60 {
+		key := fmt.Sprintf("%02d", i)
+		if _, err := a.c.Push(t.Context(), "q", []byte("x"), tarry.Key(key)); err != nil {
+			t.Fatal(err)
+		}
+		if i%3 == 0 {
+			if err := a.c.Cancel(t.Context(), tarry.ByKey(key).Of("q")); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		got, err := a.c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"q"}, Max: 1})
+		if err != nil || len(got.Messages) != 1 {
+			t.Fatal(got, err)
+		}
+		if _, err := a.c.Settle(t.Context(), []engine.Settlement{{Token: got.Messages[0].Token, Do: engine.Ack}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for query, want := range map[string]int{"ending=acked": 40, "ending=cancelled": 20, "ending=expired": 0, "ending=cancelled&key_prefix=0": 4, "ending=acked&order=desc": 40} {
+		for _, limit := range []int{1, 7, 100} {
+			got := a.search(fmt.Sprintf("/v1/queues/q/messages?state=finished&%s&limit=%d", query, limit))
+			if slices.Sort(got.keys); len(slices.Compact(got.keys)) != want || slices.Max(got.found) > limit {
+				t.Errorf("%s by %d found %q", query, limit, got.keys)
+			}
+		}
+	}
+}
+
 // Through many messages a search comes page by page, and says how far also when it finds none.
 func TestSearchIsBounded(t *testing.T) {
 	a := aBubble(t, memengine.New(nil))
@@ -243,13 +275,15 @@ func TestSearchesThatAreRefused(t *testing.T) {
 	a := aStore(t, 8, "q")
 	long := strings.Repeat("k", 513)
 	for path, want := range map[string]string{
-		"/v1/queues/q/messages?key_prefix=":          "key_prefix: is empty",
-		"/v1/queues/q/messages?header=":              "header: is empty",
-		"/v1/queues/q/messages?key_prefix=" + long:   "key_prefix: has 513 bytes; at most 512 are allowed",
-		"/v1/queues/q/messages?key_prefix=%ff":       "key_prefix: is not valid UTF-8",
-		"/v1/queues/q/messages?header=%ff":           "header: is not valid UTF-8",
-		"/v1/queues/q/messages?key=k":                "key: no such parameter",
-		"/v1/queues/q/messages?key_prefix=a&after=x": "after: is not the next of a page before",
+		"/v1/queues/q/messages?key_prefix=":                "key_prefix: is empty",
+		"/v1/queues/q/messages?header=":                    "header: is empty",
+		"/v1/queues/q/messages?key_prefix=" + long:         "key_prefix: has 513 bytes; at most 512 are allowed",
+		"/v1/queues/q/messages?ending=acked":               "ending: goes with state=finished",
+		"/v1/queues/q/messages?state=finished&ending=sent": "ending: must be acked, cancelled or expired, not \"sent\"",
+		"/v1/queues/q/messages?key_prefix=%ff":             "key_prefix: is not valid UTF-8",
+		"/v1/queues/q/messages?header=%ff":                 "header: is not valid UTF-8",
+		"/v1/queues/q/messages?key=k":                      "key: no such parameter",
+		"/v1/queues/q/messages?key_prefix=a&after=x":       "after: is not the next of a page before",
 		"/v1/messages":                                 "give key, key_prefix or header",
 		"/v1/messages?key=":                            "key: is empty",
 		"/v1/messages?key=k&header=h":                  "key: goes without key_prefix and header",

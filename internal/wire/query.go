@@ -23,6 +23,7 @@ var (
 		parameter("to", isTime, "whose time is earlier"),
 		parameter("order", schema.Words("asc", "desc").With("default", "asc"), "by that time"),
 		isKeyPrefix, isHeader,
+		parameter("ending", schema.Words(words(engine.Acked, engine.Expired)...), "of finished ones, those that ended so; needs their state"),
 		parameter("after", isText, "the next of the page before, of the same state, bounds and order"),
 		parameter("limit", isLimit, "messages at most"),
 		parameter("body", isFlag.With("default", false), "with bodies"))
@@ -209,15 +210,28 @@ func ParseListQuery(queue, raw string) (engine.ListQuery, Chosen, error) {
 		Queue: queue, State: q.state(), From: q.instant("from"), To: q.instant("to"), Newest: q.oneOf("order", "asc", "desc") == "desc",
 		After: q.Get("after"), Limit: q.limit(), Body: q.oneOf("body", "true", "false") == "true",
 	}
-	return l, q.chosen(), q.err
+	c := q.chosen()
+	if s := q.Get("ending"); s != "" {
+		var err error
+		if c.Ending, err = engine.ParseEnding(s); err != nil {
+			q.fail(Wrong("ending: must be acked, cancelled or expired, not %q", engine.Clip(s)))
+		}
+		if l.State != engine.Finished {
+			q.fail(Wrong("ending: goes with state=finished"))
+		}
+	}
+	return l, c, q.err
 }
 
-// Chosen is what messages must have to be listed. "": anything.
-type Chosen struct{ KeyPrefix, Header string }
+// Chosen is what messages must have to be listed. The zero Chosen: anything.
+type Chosen struct {
+	KeyPrefix, Header string
+	Ending            engine.Ending
+}
 
 // chosen reads what messages must have.
 func (q *query) chosen() Chosen {
-	return Chosen{q.text("key_prefix", engine.MaxKeyBytes), q.text("header", engine.MaxHeaderBytes)}
+	return Chosen{KeyPrefix: q.text("key_prefix", engine.MaxKeyBytes), Header: q.text("header", engine.MaxHeaderBytes)}
 }
 
 // text reads a parameter that is not empty; "": not given.

@@ -11,7 +11,7 @@ import (
 
 // minutes holds the messages of one state by the minute in which the state ends. Adding and
 // removing take constant time, a forecast reads minutes and not messages, and a page of a
-// list sorts only the minutes that it shows.
+// list goes over only the minutes that it shows, and sorts little more than it shows.
 type minutes struct {
 	msgs *slab[message]
 	n    int
@@ -138,14 +138,19 @@ func (x *minutes) page(in codec.Span, newest bool, limit int) []*message {
 		order = func(a, b *message) int { return byEnd(b, a) }
 	}
 	var out []*message
+	cut := false // out is full, and its last message later than none that was left out
 	for _, at := range keys {
 		if len(out) >= limit {
 			break
 		}
 		from := len(out)
 		for m := range x.messages(x.bucket(at)) {
-			if in.Holds(m.listed()) {
-				out = append(out, m)
+			if !in.Holds(m.listed()) || cut && order(m, out[limit-1]) > 0 {
+				continue
+			}
+			if out = append(out, m); len(out)-from >= 2*(limit-from)+64 {
+				slices.SortFunc(out[from:], order)
+				out, cut = out[:limit], true
 			}
 		}
 		slices.SortFunc(out[from:], order)

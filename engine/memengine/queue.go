@@ -113,7 +113,13 @@ func (q *queue) removeEnded(m *message) {
 	if key == "" {
 		return
 	}
-	ended := slices.DeleteFunc(q.endedKeys[key], func(d *message) bool { return d == m })
+	ended := q.endedKeys[key]
+	at, _ := slices.BinarySearchFunc(ended, m, byEnd)
+	if at == 0 { // most often; a key may have ended very many times
+		ended[0], ended = nil, ended[1:]
+	} else {
+		ended = slices.Delete(ended, at, at+1)
+	}
 	if q.endedKeys[strings.Clone(key)] = ended; len(ended) == 0 {
 		delete(q.endedKeys, key)
 	}

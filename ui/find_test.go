@@ -86,6 +86,9 @@ func TestSearchGoesOn(t *testing.T) {
 	p.press(".after", "Go on")
 	p.sees(".after", "120 messages found")
 	p.misses(".after", "so far")
+	p.run(`document.activeElement.blur()`)
+	p.do(chromedp.KeyEvent("jj")) // from message to message, past the links of a row
+	p.until(`document.activeElement === document.querySelector(".messages tbody tr:nth-child(2) .key a")`)
 	p.until(`document.querySelectorAll(".messages tbody tr").length === 120`)
 }
 

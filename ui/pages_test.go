@@ -183,9 +183,10 @@ func everyAction(t *testing.T, l look) {
 	p.press(".actions", "Settings")
 	p.fill("max_attempts", "3")
 	p.fill("backoff", "15s 30s")
+	p.fill("history", "2d")
 	yes("Settings", q, "Save")
 	s, revision, err := w.c.Settings(t.Context(), q)
-	if err != nil || s.Defaults.MaxAttempts != 3 || len(s.Defaults.Backoff) != 2 {
+	if err != nil || s.Defaults.MaxAttempts != 3 || len(s.Defaults.Backoff) != 2 || s.History != 48*time.Hour {
 		t.Errorf("%+v %v %v", s, revision, err)
 	}
 	p.undo("are saved")

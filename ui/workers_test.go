@@ -55,6 +55,10 @@ func TestWorkers(t *testing.T) {
 	const cells = `[...document.querySelectorAll(".workers tbody tr")].map(r => [...r.cells].slice(0, 5).map(c => c.innerText.replace(/\s+/g, " ").trim()).join("|")).join("\n")`
 	for _, l := range sizes {
 		p := w.open(l, "#/queues/mail?state=leased")
+		p.press(".messages .worker", "alice-1")
+		p.sees("h1", "Workers")
+		p.until(cells + ` === "alice-1 127.0.0.1|mail|1|1|1"`)
+		p.to("#/queues/mail?state=leased")
 		p.press(".messages", "apart")
 		p.press("#attempts-title ~ p", "bob-2")
 		p.sees("h1", "Workers")

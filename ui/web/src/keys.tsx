@@ -30,7 +30,7 @@ function up(): void {
 
 // step moves the focus between rows that can be opened.
 function step(by: number): void {
-  const rows = [...document.querySelectorAll<HTMLElement>("main [data-row] a[href], main a[data-row]")];
+  const rows = [...document.querySelectorAll<HTMLElement>("main [data-row]")].flatMap((row) => (row.matches("a") ? row : (row.querySelector<HTMLElement>("a[href]") ?? [])));
   const i = rows.indexOf(document.activeElement as HTMLElement);
   const to = rows[i < 0 ? (by > 0 ? 0 : rows.length - 1) : i + by];
   to?.focus();

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import type { Message, State } from "./api";
 import { Badge, Foreign, When } from "./parts";
-import { go, toMessage, toQueue } from "./route";
+import { go, toMessage, toQueue, toWorkers } from "./route";
 import { visible } from "./text";
 import { span } from "./time";
 
@@ -45,7 +45,7 @@ function columnsOf(rows: Row[], of: State | "found"): Column[] {
   if (rows.some((m) => m.body)) all.push(["Body", "body wide mono", (m) => <Foreign text={m.body ?? ""} />]);
   if (of === "finished") all.push(...finishedColumns(differs));
   else all.push([of === "found" ? "When" : times[of], "", (m) => <>{of === "found" && `${times[m.state]} `}<When t={timeOf(m)} /></>]);
-  if (rows.some(worker)) all.push(["Worker", "worker mono", (m) => <Foreign text={worker(m) || "–"} />]);
+  if (rows.some(worker)) all.push(["Worker", "worker mono", (m) => <Owner name={worker(m)} live={m.state === "leased"} />]);
   if (of === "found") return all;
   if (differs((m) => `${m.attempt}/${m.max_attempts}`)) all.push(["Attempt", "num wide", (m) => <>{m.attempt}{m.max_attempts > 0 && <span class="faint">/{m.max_attempts}</span>}</>]);
   if (differs((m) => m.priority)) all.push(["Priority", "num wide", (m) => m.priority]);
@@ -128,6 +128,12 @@ function Name({ m }: { m: Row }) {
       )}
     </>
   );
+}
+
+// Owner is the worker of a message. That of a leased one is at work.
+function Owner({ name, live }: { name: string; live: boolean }) {
+  const text = <Foreign text={name || "–"} />;
+  return name && live ? <a href={toWorkers(name)}>{text}</a> : text;
 }
 
 function Pushed({ m }: { m: Row }) {

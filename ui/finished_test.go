@@ -72,6 +72,9 @@ func TestFinished(t *testing.T) {
 		}
 		p.press(".segments", "Cancelled")
 		p.until(`[...document.querySelectorAll(".messages td.key a")].map(e => e.innerText).join() === "order-42"`)
+		if l == desk {
+			p.until(columns + ` === "Key,Ended,Pushed"`)
+		}
 		p.press(".messages", "order-42")
 		p.sees(".life .now", "Cancelled")
 		p.sees(".life .now", "it was due")
@@ -91,6 +94,9 @@ func TestFinished(t *testing.T) {
 	// It is live: what is cancelled now is there.
 	p := w.open(desk, "#/queues/order?state=finished")
 	p.sees(".tabs", "Finished 3")
+	p.press(".segments", "Handled")
+	p.until(columns + ` === "Key,Ended,Late by,Ran for,Worker,Pushed"`)
+	p.press(".segments", "All")
 	c.in(w, "order", "order-44", tarry.In(time.Hour))
 	if err := w.c.Cancel(t.Context(), tarry.ByKey("order-44").Of("order")); err != nil {
 		t.Fatal(err)
@@ -116,6 +122,7 @@ func TestFinishedFarBack(t *testing.T) {
 	p.press(".after", "Show more")
 	p.sees(".messages", "first")
 	p.sees(".after", "1 message shown")
+	p.sees(".messages th", "Ran for")
 	p.misses(".after", "Show more")
 	p.press(".segments", "Expired")
 	p.sees(".after", "0 messages shown")

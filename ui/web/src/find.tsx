@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { get, type Found } from "./api";
 import { Empty, Foreign, Trouble } from "./parts";
 import { route } from "./route";
-import { Rows, toIt } from "./rows";
+import { Rows, pageOf } from "./rows";
 import { count, many } from "./text";
 
 // turns is how many answers without a message are read before the viewer is asked to go on.
@@ -64,7 +64,7 @@ function Search({ text }: { text: string }) {
     search(text, found, stop.signal).then(
       (r) => {
         const one = r.messages[0];
-        if (one && r.messages.length === 1 && r.next === "" && wanted(text)[r.by]![0] === "key") return location.replace(toIt(one));
+        if (one && r.messages.length === 1 && r.next === "" && wanted(text)[r.by]![0] === "key") return location.replace(pageOf(one));
         setFound(r);
         setBusy(false);
       },

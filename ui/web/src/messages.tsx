@@ -8,7 +8,7 @@ import { Empty, Foreign, Segments, Trouble } from "./parts";
 import { useReading } from "./reading";
 import { amend, go, route, toFind } from "./route";
 import { can } from "./session";
-import { Rows, toIt, type Row } from "./rows";
+import { Rows, pageOf, type Row } from "./rows";
 import { changes } from "./store";
 import { count, many } from "./text";
 import { fromInput, toInput } from "./time";
@@ -97,7 +97,7 @@ export function Messages({ queue, state, total }: { queue: string; state: State;
         <Empty title={chosen ? `No ${state} messages ${died !== null ? "of this error" : ending ? "with this outcome" : "in this span"}.` : `No ${state} messages.`}>{!chosen && hints[state]}</Empty>
       ) : (
         <>
-          <Rows rows={rows} of={state} picking={picks ? { picked, pick: setPicked } : undefined} />
+          <Rows rows={rows} of={state} ending={ending} picking={picks ? { picked, pick: setPicked } : undefined} />
           <p class="after">
             <span class="muted">{more || chosen ? `${many(rows.length, "message")} shown` : many(rows.length, "message")}{more && !chosen && ` of ${count(total)}`}</span>
             {more && <button onClick={() => setWanted(wanted + (wanted < 500 ? 100 : 500))}>Show more</button>}
@@ -156,7 +156,7 @@ function Filter({ queue, from, to, order, state }: { queue: string; from: string
       if (path === "") continue;
       try {
         const m = await get<Message>(path);
-        return go(toIt(m));
+        return go(pageOf(m));
       } catch (err) {
         if (!(err instanceof Failure && (err.status === 404 || err.status === 400))) return setWrong((err as Error).message);
       }

@@ -14,36 +14,36 @@ const times: Record<State, string> = { scheduled: "Due", ready: "Due", leased: "
 // timeOf is the time by which the messages of a state are ordered.
 const timeOf = (m: Message) => (m.state === "leased" ? m.lease_expires : m.state === "dead" ? m.died : m.state === "finished" ? m.ended : m.due);
 
-// toIt is the page of a message. One of which only the key is remembered has no other name.
-export const toIt = (m: Message) => toMessage(m.queue, m.state === "finished" && !m.created ? `key:${m.key}` : m.id);
+// pageOf is the page of a message. One of which only the key is remembered has no other name.
+export const pageOf = (m: Message) => toMessage(m.queue, m.state === "finished" && !m.created ? `key:${m.key}` : m.id);
 
 const outcomes: Record<string, string> = { acked: "handled", cancelled: "cancelled", expired: "expired" };
 
 // stateOf is the state of a message, of a finished one its outcome.
 export const stateOf = (m: Message): string => (m.state === "finished" ? outcomes[m.ending ?? ""] ?? "finished" : m.state);
 
-const Is = ({ m }: { m: Message }) => <Badge kind={stateOf(m)} />;
+const StateBadge = ({ m }: { m: Message }) => <Badge kind={stateOf(m)} />;
 
 type Column = [name: string, kind: string, show: (m: Row) => ComponentChildren];
 
 // finishedColumns say how messages ended. Only of an acked one it is known when its work began.
-function finishedColumns(differs: (of: (m: Row) => unknown) => boolean): Column[] {
+function finishedColumns(rows: Row[], ending: string): Column[] {
   const between = (from?: string, to?: string) => (from && to ? span(Math.max(0, Date.parse(to) - Date.parse(from))) : <span class="faint">–</span>);
   const all: Column[] = [["Ended", "", (m) => <When t={m.ended} />]];
-  if (differs((m) => m.ending)) all.unshift(["Outcome", "", (m) => <Is m={m} />]);
-  if (differs((m) => m.started)) all.push(["Late by", "num wide", (m) => between(m.due, m.started)], ["Ran for", "num wide", (m) => between(m.started, m.ended)]);
+  if (ending === "") all.unshift(["Outcome", "", (m) => <StateBadge m={m} />]);
+  if (rows.some((m) => m.started)) all.push(["Late by", "num wide", (m) => between(m.due, m.started)], ["Ran for", "num wide", (m) => between(m.started, m.ended)]);
   return all;
 }
 
 // columnsOf are the columns for messages in a state, or for those that were found in any. One
 // that says the same in every row is left out.
-function columnsOf(rows: Row[], of: State | "found"): Column[] {
+function columnsOf(rows: Row[], of: State | "found", ending: string): Column[] {
   const differs = (of: (m: Row) => unknown) => rows.some((m) => of(m) !== of(rows[0]!));
   const worker = (m: Row) => m.worker || (m.state === "dead" && m.failures?.at(-1)?.worker) || "";
   const all: Column[] = [["Key", "key", (m) => <Name m={m} />]];
-  if (of === "found") all.push(["Queue", "", (m) => <a href={toQueue(m.queue)}><Foreign text={m.queue} /></a>], ["State", "", (m) => <Is m={m} />]);
+  if (of === "found") all.push(["Queue", "", (m) => <a href={toQueue(m.queue)}><Foreign text={m.queue} /></a>], ["State", "", (m) => <StateBadge m={m} />]);
   if (rows.some((m) => m.body)) all.push(["Body", "body wide mono", (m) => <Foreign text={m.body ?? ""} />]);
-  if (of === "finished") all.push(...finishedColumns(differs));
+  if (of === "finished") all.push(...finishedColumns(rows, ending));
   else all.push([of === "found" ? "When" : times[of], "", (m) => <>{of === "found" && `${times[m.state]} `}<When t={timeOf(m)} /></>]);
   if (rows.some(worker)) all.push(["Worker", "worker mono", (m) => <Owner name={worker(m)} live={m.state === "leased"} />]);
   if (of === "found") return all;
@@ -59,8 +59,15 @@ interface Picking {
   pick: (change: (picked: Set<string>) => Set<string>) => void;
 }
 
-export function Rows({ rows, of, picking }: { rows: Row[]; of: State | "found"; picking?: Picking }) {
-  const columns = columnsOf(rows, of);
+interface Listed {
+  rows: Row[];
+  of: State | "found";
+  ending?: string; // all have ended so
+  picking?: Picking;
+}
+
+export function Rows({ rows, of, ending = "", picking }: Listed) {
+  const columns = columnsOf(rows, of, ending);
   const chosen = picking ? rows.filter((m) => picking.picked.has(m.id)).length : 0;
   const all = chosen === rows.length;
   return (
@@ -82,7 +89,7 @@ export function Rows({ rows, of, picking }: { rows: Row[]; of: State | "found"; 
         </thead>
         <tbody>
           {rows.map((m) => (
-            <tr key={`${m.queue} ${m.id}`} data-row onClick={(e) => !(e.target as HTMLElement).closest("a, .pick") && getSelection()?.isCollapsed && go(toIt(m))}>
+            <tr key={`${m.queue} ${m.id}`} data-row onClick={(e) => !(e.target as HTMLElement).closest("a, .pick") && getSelection()?.isCollapsed && go(pageOf(m))}>
               {picking && (
                 <td class="pick">
                   <Pick label={m.key || m.id} on={picking.picked.has(m.id)} flip={() => picking.pick((was) => flipped(was, m.id))} />
@@ -120,7 +127,7 @@ function Pick({ label, on, some = false, flip }: { label: string; on: boolean; s
 function Name({ m }: { m: Row }) {
   return (
     <>
-      <a href={toIt(m)}>{m.key ? <Foreign text={m.key} /> : <span class="mono">{m.id}</span>}</a>
+      <a href={pageOf(m)}>{m.key ? <Foreign text={m.key} /> : <span class="mono">{m.id}</span>}</a>
       {(m.body || m.state === "dead") && (
         <small class="narrow mono muted">
           <Foreign text={(m.state === "dead" && m.last_error) || m.body || ""} />

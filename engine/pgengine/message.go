@@ -3,6 +3,7 @@ package pgengine
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
@@ -130,9 +131,11 @@ func states(rows []*sqlengine.Row) []any {
 			}
 			return m.Nonce[:]
 		}),
-		column(rows, func(m *sqlengine.Row) *string { return orNull(m.Worker) }),
+		column(rows, workerOf),
 	}
 }
+
+func workerOf(m *sqlengine.Row) *string { return orNull(m.Worker) }
 
 func failuresOf(m *sqlengine.Row) []byte { return m.Failures }
 
@@ -189,11 +192,18 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) {
 }
 
 func (t *tx) Move(_ context.Context, rows []*sqlengine.Row) {
-	text, columns := t.sql.move, states(rows)
-	if sqlengine.AnyFailed(rows) {
-		text, columns = t.sql.fail, append(columns, column(rows, failuresOf))
+	if len(rows) == 0 {
+		return
 	}
-	t.writeAll(len(rows), text, columns...)
+	text, same, columns := t.sql.move, t.sql.moveAlike, states(rows)
+	workers := len(columns) - 1
+	if sqlengine.AnyFailed(rows) {
+		text, same, columns = t.sql.fail, t.sql.failAlike, append(columns, column(rows, failuresOf))
+	}
+	if !slices.ContainsFunc(rows, func(m *sqlengine.Row) bool { return m.Worker != rows[0].Worker }) {
+		text, columns[workers] = same, workerOf(rows[0])
+	}
+	t.write(text, columns...)
 }
 
 func (t *tx) Replace(ctx context.Context, rows []*sqlengine.Row) {

@@ -16,7 +16,7 @@ type statements struct {
 
 	byID, byKey, remembered, lastDead, forward, backward, ranked, bodies, holding string
 
-	insert, check, move, fail, replace, remove string
+	insert, check, move, moveAlike, fail, failAlike, replace, remove string
 
 	over, remember, forget string
 
@@ -152,15 +152,20 @@ func statementsOf(schema string) *statements {
 		unfold: `DELETE FROM {tally} t USING unnest($1::bigint[], $2::smallint[], $3::bigint[]) u(queue, count, minute)
 			WHERE t.queue = u.queue AND t.count = u.count AND t.minute = u.minute AND t.n = 0`,
 	}
+	s.moveAlike, s.failAlike = alike.Replace(s.move), alike.Replace(s.fail)
 	for _, text := range []*string{
 		&s.lockQueues, &s.rows, &s.heads, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.forward, &s.backward, &s.ranked, &s.bodies, &s.holding,
-		&s.insert, &s.check, &s.move, &s.fail, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
+		&s.insert, &s.check, &s.move, &s.moveAlike, &s.fail, &s.failAlike, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
 	} {
 		*text = tables.Replace(*text)
 	}
 	return s
 }
+
+// alike makes an update of rows one that gives all of them the same worker: an array would cost
+// the server more.
+var alike = strings.NewReplacer("worker = u.worker", "worker = $8", ", $8::text[]", "", "nonce, worker)", "nonce)", "nonce, worker, failures)", "nonce, failures)")
 
 // locks are the endings of statements that read messages, by sqlengine.Lock.
 var locks = [...]string{sqlengine.None: "", sqlengine.Wait: " FOR UPDATE OF m", sqlengine.Skip: " FOR UPDATE OF m SKIP LOCKED"}

@@ -55,11 +55,14 @@ func (p *tab) accessible(where, script, rule string) {
 	}
 }
 
-// fits checks that nothing reaches beyond the window's side.
+// fits checks that nothing reaches beyond the window's side, and that labels are whole.
 func (p *tab) fits(where string) {
 	p.Helper()
 	if over := value[string](p, `document.documentElement.scrollWidth <= innerWidth ? "" : [...document.querySelectorAll("main *, .top *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, .segments, .tabs, .life, .offscreen, .sheet")).slice(0, 3).map(e => e.outerHTML.slice(0, 160)).join("\n") || "it"`); over != "" {
 		p.Errorf("%s reaches beyond the window: %s", where, over)
+	}
+	if cut := value[string](p, `[...document.querySelectorAll("th, dt, h2, .tabs, .tabs button, .segments, .segments button, .actions button, .top nav a")].filter(e => e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && !e.closest(".offscreen")).slice(0, 3).map(e => e.outerHTML.slice(0, 160)).join("\n")`); cut != "" {
+		p.Errorf("%s: a label is cut: %s", where, cut)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,6 +86,9 @@ func TestHistoryIsSharedOut(t *testing.T) {
 	if got := finished(t, e); len(got) != 21 {
 		t.Errorf("%d are listed", len(got))
 	}
+	if all, _, err := e.Queues(ctx, "", 10); err != nil || len(all) != 1 || all[0].History != 21 { // it has nothing else
+		t.Errorf("%v, %+v", err, all)
+	}
 	if _, err := e.Configure(ctx, "q", engine.Settings{History: 2 * time.Hour, HistoryMax: 4}, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +105,60 @@ func TestHistoryIsSharedOut(t *testing.T) {
 	sizes(0)
 	if keys := keysOf(t, s, e, "q"); slices.ContainsFunc(keys, func(k string) bool { return k != "meta" }) {
 		t.Errorf("these keys are left: %q", keys)
+	}
+}
+
+// However a message is stored, each way of ending lists it, with the start of its lease.
+func TestEndingsAreListed(t *testing.T) {
+	t.Parallel()
+	e, clock := openListing(t, redistest.Start(t), "shards=1")
+	for name, kind := range kinds {
+		for _, how := range []string{"acked", "cancelled by key", "cancelled by id"} {
+			m := plain("q", name+how)
+			kind(&m)
+			r := push(t, e, m)[0]
+			clock.Advance(time.Second)
+			began := time.Time{}
+			if how == "acked" {
+				l := lease1(t, e, "q")
+				if began = clock.Now(); !l.Started.Equal(began) {
+					t.Errorf("%s: leased since %v, not %v", name, l.Started, began)
+				}
+				clock.Advance(time.Second)
+				settle1(t, e, engine.Settlement{Token: l.Token, Do: engine.Ack})
+			} else {
+				ref := engine.Ref{Queue: "q", Key: m.Key}
+				if how == "cancelled by id" {
+					ref = engine.Ref{Queue: "q", ID: r.ID}
+				}
+				if errs, err := e.Cancel(t.Context(), []engine.Ref{ref}); err != nil || errs[0] != nil {
+					t.Fatal(errs, err)
+				}
+			}
+			i, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: m.Key})
+			if err != nil || i.ID != r.ID || !i.Ended.Equal(clock.Now()) || !i.Started.Equal(began) || !strings.HasPrefix(how, i.Ending.String()) {
+				t.Errorf("%s, %s: %v, %+v", name, how, err, i)
+			}
+		}
+	}
+	if got := finished(t, e); len(got) != 3*len(kinds) {
+		t.Errorf("%d are listed", len(got))
+	}
+}
+
+// A look-up by key finds what ended last by the clock, also when that has stepped back.
+func TestLookUpAfterAStepBack(t *testing.T) {
+	t.Parallel()
+	e, clock := openListing(t, redistest.Start(t), "shards=1")
+	first := ack(t, e, plain("q", "k"))[0]
+	clock.Set(clock.Now().Add(-time.Minute))
+	ack(t, e, plain("q", "k"))
+	for range 2 {
+		if i, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "k"}); err != nil || i.ID != first.ID {
+			t.Errorf("%v, %+v", err, i)
+		}
+		clock.Set(clock.Now().Add(time.Minute))
+		first = ack(t, e, plain("q", "k"))[0] // at the same instant: the greater id
 	}
 }
 

@@ -104,16 +104,16 @@ func TestStartWithTokens(t *testing.T) {
 	p.press("form", "Log in")
 	p.sees(".empty", "No queues yet")
 	t.Setenv("TARRY_TOKEN", w.token("program", access.Push|access.Work))
-	file := filepath.Join(t.TempDir(), "hello.mjs")
-	if err := os.WriteFile(file, []byte(strings.Replace(p.copied("Node"), "10s", "0s", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	w.runs("Node", "hi\n", "node", file)
 	for language, want := range map[string]string{"tarry": "export TARRY_TOKEN=", "Go": "?token_file=", "curl": "Bearer $TARRY_TOKEN", "Python": `os.environ["TARRY_TOKEN"]`} {
 		if got := p.copied(language); !strings.Contains(got, want) {
 			t.Errorf("the program in %s lacks %s: %s", language, want, got)
 		}
 	}
+	file := filepath.Join(t.TempDir(), "hello.mjs")
+	if err := os.WriteFile(file, []byte(strings.Replace(p.copied("Node"), "10s", "0s", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.runs("Node", "hi\n", "node", file)
 }
 
 // Samples are pushed after a question, and can be taken back; who may not push is not asked.

@@ -115,6 +115,7 @@ func TestEndingsAreListed(t *testing.T) {
 	for name, kind := range kinds {
 		for _, how := range []string{"acked", "cancelled by key", "cancelled by id"} {
 			m := plain("q", name+how)
+			m.Terms = engine.Terms{}
 			kind(&m)
 			r := push(t, e, m)[0]
 			clock.Advance(time.Second)

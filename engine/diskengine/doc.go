@@ -13,7 +13,8 @@
 //
 // # What is where
 //
-//   - new messages, also dead ones, and new remembered keys: package memtable, in memory.
+//   - new messages, also dead and finished ones, and new remembered keys: package memtable, in
+//     memory.
 //   - all others: package sstable. Package manifest says which sstables count, which of their
 //     messages were deleted, and from where the log is replayed. Package store keeps memtables,
 //     sstables and the log together.

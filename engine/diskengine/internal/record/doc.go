@@ -21,10 +21,10 @@
 //
 // # What is durable, and what is made again
 //
-// In the log: messages and their changes, leases, remembered keys, the names, settings and
-// pauses of queues. Leases given to other processes have their nonce there, so that they can
-// be settled after a restart. Leases of the process itself have none, since nothing is left to
-// settle them: opening ends them, and their attempts count.
+// In the log: messages and their changes, leases, remembered keys, finished messages, the names,
+// settings and pauses of queues. Leases given to other processes have their nonce there, so that
+// they can be settled after a restart. Leases of the process itself have none, since nothing is
+// left to settle them: opening ends them, and their attempts count.
 //
 // Made again on opening: counts and forecasts, from the deletion bitmaps of the sstables and
 // from the memtable; the order of due messages; which message has a key. Forgotten: what a

@@ -1,6 +1,6 @@
-// Package store keeps the entries of the disk engine in a directory: messages and remembered
-// keys. It writes the log, flushes memtables to sstables, merges sstables, and lets pushes in
-// as fast as that goes on. What may be done to a message is up to package diskengine, which
+// Package store keeps the entries of the disk engine in a directory: messages, remembered keys
+// and finished messages. It writes the log, flushes memtables to sstables, merges sstables, and
+// lets pushes in as fast as that goes on. What may be done to a message is up to package diskengine, which
 // puts entries into the memtables and deletes them there or in sstables. Package store imports
 // nothing of it: what it needs from above are functions (Hooks).
 //

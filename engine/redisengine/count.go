@@ -28,6 +28,7 @@ const countShards = 500
 type counted struct {
 	engine.QueueInfo
 	settings *configured
+	history  bool // it has finished messages, which others may list
 }
 
 // counts counts queues, many in each round trip. It updates shards that have older settings
@@ -49,6 +50,9 @@ func (e *Engine) counts(ctx context.Context, names []string) ([]counted, error) 
 			info := &infos[which[i]]
 			if err := addCount(&info.QueueInfo, a.values); err != nil {
 				return err
+			}
+			if n, _ := a.values[11].AsInt64(); n > 0 {
+				info.history = true
 			}
 			c, err := readSettings(&a.values[10])
 			if err != nil {
@@ -74,7 +78,7 @@ func (e *Engine) counts(ctx context.Context, names []string) ([]counted, error) 
 
 // addCount adds a shard's counts to those of its queue.
 func addCount(info *engine.QueueInfo, values []rueidis.RedisMessage) error {
-	if len(values) != 11 {
+	if len(values) != 12 {
 		return errAnswer
 	}
 	for i, to := range []*int64{&info.Scheduled, &info.Ready, &info.Leased, &info.Dead, &info.Finished, &info.History} {

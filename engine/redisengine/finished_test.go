@@ -283,3 +283,52 @@ func TestDamagedHistory(t *testing.T) {
 		}
 	}
 }
+
+// An engine that lists none leaves what others list, as long as they list it, and their queue
+// registered.
+func TestHistoryOfOthers(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	e, clock := openListing(t, s, "shards=2", "history_max=20")
+	other := openStore(t, s.URL(), "prefix="+e.prefix)
+	other.stopped = clock.Now
+	ctx := t.Context()
+	holds := func(want int) {
+		t.Helper()
+		if q, err := other.Queue(ctx, "q"); err != nil || q.History != 0 || len(finished(t, other)) != 0 {
+			t.Errorf("the other lists %d, %v", q.History, err)
+		}
+		if infos, err := other.counts(ctx, []string{"q"}); err != nil || isEmpty(&infos[0]) {
+			t.Errorf("the other would forget the queue, %v", err)
+		}
+		leaseAll(t, other, "q")
+		if got := len(finished(t, e)); got != want {
+			t.Errorf("%d are listed, want %d", got, want)
+		}
+	}
+	var msgs []engine.Message
+	for i := range 100 {
+		msgs = append(msgs, plain("q", strconv.Itoa(i)))
+	}
+	ack(t, e, msgs...)
+	holds(20)
+	ack(t, other, plain("q", "unlisted"))
+	holds(20)
+	clock.Advance(time.Hour - time.Millisecond)
+	holds(20)
+	clock.Advance(time.Millisecond)
+	leaseAll(t, other, "q")
+	if keys := keysOf(t, s, e, "q"); slices.ContainsFunc(keys, func(k string) bool { return k != "meta" }) {
+		t.Errorf("these keys are left: %q", keys)
+	}
+
+	// Settings that list none hold for all.
+	ack(t, e, msgs...)
+	if _, err := other.Configure(ctx, "q", engine.Settings{History: engine.Never}, ""); err != nil {
+		t.Fatal(err)
+	}
+	leaseAll(t, other, "q")
+	if keys := keysOf(t, s, e, "q"); slices.Contains(keys, "ended") {
+		t.Errorf("these keys are left: %q", keys)
+	}
+}

@@ -44,5 +44,5 @@ func isEmpty(i *counted) bool {
 	if i.settings != nil && !i.settings.Unset() {
 		return false
 	}
-	return i.Scheduled+i.Ready+i.Leased+i.Dead+i.Finished+i.History == 0 && !i.Paused
+	return i.Scheduled+i.Ready+i.Leased+i.Dead+i.Finished == 0 && !i.history && !i.Paused
 }

@@ -1,7 +1,7 @@
 -- Counts a shard. Answers the clock; whether to call again to sweep; the numbers of
 -- scheduled, ready, leased and dead messages, of remembered keys and of listed messages; the
--- next due; the oldest
--- ready; the end of the pause ('' until resumed); and the settings ('' for none).
+-- next due; the oldest ready; the end of the pause ('' until resumed); the settings ('' for
+-- none); and how many messages the history has, listed or not.
 tick()
 if swept() then return {us, raw, 1} end
 -- Without writes, due messages are still in RARE, and expired leases count as ready even if
@@ -19,5 +19,5 @@ local till = paused(meta[1])
 return {
 	us, raw, 0, scheduled, ready, call('ZCARD', LEASES) - over, call('ZCOUNT', DEAD, format('%.0f', keptSince()), '+inf'),
 	call('ZCOUNT', FINISHED, '(' .. now, '+inf'), call('ZCOUNT', ENDED, '(' .. format('%.0f', unlisted()), '+inf'), next < math.huge and next, oldest <= now and oldest, till and (till < math.huge and till or '') or false,
-	settings() and meta[2] or '',
+	settings() and meta[2] or '', call('ZCARD', ENDED),
 }

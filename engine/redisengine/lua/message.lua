@@ -255,6 +255,8 @@ local function messages()
 		end
 		call('HSET', HISTORY, unpack(fields))
 		call('ZADD', ENDED, unpack(ends))
+		local own = args[2]:match(' ([1-9].*)')
+		if own then call('HSET', META, 'history', own) end
 	end
 
 	-- unlist removes messages from the history.
@@ -271,10 +273,11 @@ local function messages()
 	end
 
 	-- trim drops up to room messages that are not to be listed, those that ended first, and
-	-- returns how many.
+	-- returns how many. A client that lists none drops only what others list no more.
 	local function trim(room)
-		local _, most = history()
-		local n = math.max(call('ZCARD', ENDED) - most, call('ZCOUNT', ENDED, '-inf', format('%.0f', unlisted())))
+		local keep, most = history()
+		if keep == 0 and not (limits and limits.history ~= 0) then keep, most = others(most) end
+		local n = math.max(call('ZCARD', ENDED) - most, call('ZCOUNT', ENDED, '-inf', format('%.0f', unlisted(keep))))
 		n = math.min(n, room)
 		if n > 0 then unlist(call('ZRANGE', ENDED, 0, n - 1)) end
 		return math.max(0, n)

@@ -16,7 +16,8 @@
 -- FINISHED sorted set key by when its memory expires
 -- ENDED   sorted set  id by end: the finished messages that are listed
 -- HISTORY hash        id to what is left of these; "=" and a key to id and end of the newest
--- META    hash        wakes, end of the pause, expiries and deaths to report, settings
+-- META    hash        wakes, end of the pause, expiries and deaths to report, settings, and the
+--                     history of the client that listed last
 --
 -- An id is 8 bytes, big-endian. Redis orders equal scores by member, hence by (due, id).
 -- Instants are Unix milliseconds.
@@ -146,15 +147,22 @@ local function keptSince()
 end
 
 -- history returns for how many milliseconds finished messages are listed, 0 for none, and
--- how many of the shard. unlisted returns the last end of messages that are no longer listed.
+-- how many of the shard. others returns the same as the client said that listed last, with
+-- most as limited by the settings. unlisted returns the last end of messages that are no
+-- longer listed.
 local function history()
 	local l, keep, most = settings(), args[2]:match(' (%d+) (%d+)')
 	if l and l.history ~= 0 then keep = math.max(0, l.history) end
 	if l and l.most > 0 then most = l.most end
 	return tonumber(keep), tonumber(most)
 end
-local function unlisted()
-	local keep = history()
+local function others(most)
+	local keep, theirs = (call('HGET', META, 'history') or ''):match('(%d+) (%d+)')
+	if not keep then return 0, most end
+	return tonumber(keep), limits and limits.most > 0 and most or tonumber(theirs)
+end
+local function unlisted(keep)
+	keep = keep or history()
 	return keep > 0 and now - keep or math.huge
 end
 

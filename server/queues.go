@@ -84,20 +84,22 @@ func (s *Server) list(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.answerPage(x, r, q.Body, func(b []byte, how wire.Bodies) ([]byte, error) {
-		if chosen == (wire.Chosen{}) {
+	if chosen == (wire.Chosen{}) {
+		return s.answerPage(x, r, s.pages, q.Body, func(b []byte, how wire.Bodies) ([]byte, error) {
 			page, err := listStates(r.Context(), q, s.c.ListPage, func() bool { return false })
 			return wire.AppendPage(b, &page, how), err
-		}
+		})
+	}
+	return s.answerPage(x, r, s.searches, q.Body, func(b []byte, how wire.Bodies) ([]byte, error) {
 		search := s.newSearch(chosen)
 		page, err := listStates(r.Context(), q, search.page, search.over)
 		return wire.AppendFound(b, &page, search.read, how), err
 	})
 }
 
-// answerPage answers with a page of messages that write appends.
-func (s *Server) answerPage(x *exchange, r *http.Request, bodies bool, write func(b []byte, how wire.Bodies) ([]byte, error)) error {
-	return s.pages.answer(x, r, func(b []byte) ([]byte, error) {
+// answerPage answers with a page of messages that write appends in one of some turns.
+func (s *Server) answerPage(x *exchange, r *http.Request, in turns, bodies bool, write func(b []byte, how wire.Bodies) ([]byte, error)) error {
+	return in.answer(x, r, func(b []byte) ([]byte, error) {
 		if !bodies {
 			return write(b, wire.NoBodies)
 		}

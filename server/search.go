@@ -102,7 +102,7 @@ func (s *Server) find(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.answerPage(x, r, q.Body, func(b []byte, how wire.Bodies) ([]byte, error) {
+	return s.answerPage(x, r, s.searches, q.Body, func(b []byte, how wire.Bodies) ([]byte, error) {
 		f := s.newSearch(q.Chosen)
 		page, err := f.all(r.Context(), x, &q)
 		return wire.AppendFound(b, &page, f.read, how), err

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -219,6 +220,29 @@ func TestSearchIsBoundedInTime(t *testing.T) {
 				t.Errorf("%s found %q on %d pages, the slowest in %s", path, got.keys, len(got.read), got.slowest)
 			}
 		}
+	})
+}
+
+// However many searches are under way, a list does not wait for them.
+func TestSearchesDelayNoList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &slowLists{Engine: memengine.New(nil), pause: 500 * time.Millisecond}
+		defer slow.Close()
+		a := aBubble(t, slow)
+		if _, err := a.c.Push(t.Context(), "q", nil); err != nil {
+			t.Fatal(err)
+		}
+		var searches sync.WaitGroup
+		for i := range 50 {
+			path := []string{"/v1/messages?key_prefix=k", "/v1/queues/q/messages?header=h"}[i%2]
+			searches.Go(func() { a.call(200, "GET", path, "") })
+		}
+		synctest.Wait()
+		began := time.Now()
+		if got := a.call(200, "GET", "/v1/queues/q/messages?state=ready", ""); len(got["messages"].([]any)) != 1 || time.Since(began) > slow.pause {
+			t.Errorf("a list took %s: %v", time.Since(began), got)
+		}
+		searches.Wait()
 	})
 }
 

@@ -22,6 +22,7 @@ type Server struct {
 	hosts        *hosts
 	budget       budget
 	pages        turns         // bounds pages of messages or trends under way
+	searches     turns         // bounds searches under way
 	groups       turns         // bounds groupings of dead messages under way
 	sweeps       chan struct{} // holds a token for each sweep of dead messages under way
 	polls        polls
@@ -42,10 +43,14 @@ type Server struct {
 // times engine.AnswerBytes.
 const maxPages = 8
 
+// maxSearches is how many searches are made at a time. They have turns of their own, since
+// each may take a second.
+const maxSearches = 4
+
 // New returns a server for a client. The caller closes the client, after the server. cfg may
 // be nil.
 func New(c *tarry.Client, cfg *Config) *Server {
-	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), failureLines: newFailures(), pages: make(turns, maxPages), groups: make(turns, maxLooks), scans: make(chan struct{}, 1), sweeps: make(chan struct{}, maxSweeps)}
+	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), failureLines: newFailures(), pages: make(turns, maxPages), searches: make(turns, maxSearches), groups: make(turns, maxLooks), scans: make(chan struct{}, 1), sweeps: make(chan struct{}, maxSweeps)}
 	s.table, s.hosts, s.budget.most, s.sets.most = s.routes(), newHosts(s.cfg.Hosts), s.cfg.MaxBuffered, s.cfg.MaxSetQueues
 	s.sets.budget = &s.budget
 	s.live = newSampler(c, s.cfg.Trends, s.cfg.MaxViewers)

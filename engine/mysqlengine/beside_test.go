@@ -3,6 +3,7 @@ package mysqlengine
 import (
 	"context"
 	"database/sql"
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -65,14 +66,14 @@ func TestBesideOthers(t *testing.T) {
 }
 
 func openOn(t *testing.T, db *sql.DB, prefix string) *Engine {
-	e, err := New(t.Context(), db, &Config{Prefix: prefix, Migrate: true})
+	e, err := New(t.Context(), db, &Config{Prefix: prefix, Migrate: true, History: engine.History{Keep: time.Hour}})
 	ok(t, err)
 	t.Cleanup(func() { ok(t, e.Close()) })
 	return e
 }
 
-// The last of many dead messages with one key is found at once.
-func TestLastDeadOfMany(t *testing.T) {
+// The last dead and the last finished of many messages with one key are found at once.
+func TestLastEndedOfMany(t *testing.T) {
 	t.Parallel()
 	db := connect(t, mysqltest.Shared(t), true)
 	prefix := newPrefix()
@@ -80,15 +81,17 @@ func TestLastDeadOfMany(t *testing.T) {
 	e := openOn(t, db, prefix)
 	nums, err := e.store.Names(t.Context(), []string{"q"}, true)
 	ok(t, err)
-	var last engine.ID
+	last := make(map[sqlengine.Kind]engine.ID)
 	for range 20 {
-		r, err := e.Push(t.Context(), []engine.Message{{Queue: "q", Key: "k"}})
-		ok(t, err)
-		last = r[0].ID
-		g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 1, TTR: time.Minute, Remote: true}})
-		ok(t, err)
-		_, err = e.Settle(t.Context(), []engine.Settlement{{Token: g.Queues[0].Messages[0].Token, Do: engine.Bury}})
-		ok(t, err)
+		for kind, do := range map[sqlengine.Kind]engine.Action{sqlengine.Dead: engine.Bury, sqlengine.Finished: engine.Ack} {
+			r, err := e.Push(t.Context(), []engine.Message{{Queue: "q", Key: "k"}})
+			ok(t, err)
+			last[kind] = r[0].ID
+			g, err := e.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 1, TTR: time.Minute, Remote: true}})
+			ok(t, err)
+			_, err = e.Settle(t.Context(), []engine.Settlement{{Token: g.Queues[0].Messages[0].Token, Do: do}})
+			ok(t, err)
+		}
 	}
 	read := func(t *tx) (n int, err error) { // rows, by this connection
 		var name string
@@ -103,11 +106,15 @@ func TestLastDeadOfMany(t *testing.T) {
 	ok(t, e.store.in(t.Context(), "get", func(in *tx) error {
 		before, err := read(in)
 		ok(t, err)
-		row, err := in.LastDead(t.Context(), sqlengine.Name{Queue: nums[0], Key: "k"}, math.MinInt64, false)
-		if err == nil && (row == nil || row.ID != last) {
-			t.Errorf("got %+v; want %d", row, last)
-		}
+		rows, err := in.Ended(t.Context(), sqlengine.Name{Queue: nums[0], Key: "k"}, math.MinInt64, math.MinInt64)
 		ok(t, err)
+		got := make(map[sqlengine.Kind]engine.ID)
+		for _, r := range rows {
+			got[r.Kind] = r.ID
+		}
+		if !maps.Equal(got, last) {
+			t.Errorf("got %v; want %v", got, last)
+		}
 		if after, err := read(in); err != nil || after-before > 5 {
 			t.Errorf("%d rows were read, %v", after-before, err)
 		}

@@ -6,21 +6,24 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine/sqltest"
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
 )
 
-// lone starts a server for one engine, so that its counters count nothing else.
-func lone(t *testing.T, settings ...string) (e *Engine, db, other *sql.DB) {
+// lone starts a server for one engine, so that its counters count nothing else. The engine
+// lists most finished messages of a queue; 0: many.
+func lone(t *testing.T, most int64, settings ...string) (e *Engine, db, other *sql.DB) {
 	t.Helper()
 	url := mysqltest.Start(t, mysqltest.Settings(settings...)).Database()
 	db, other = connect(t, url, true), connect(t, url, true)
 	db.SetMaxOpenConns(10)
 	db.SetMaxIdleConns(10)
-	e, err := New(t.Context(), db, &Config{Migrate: true})
+	e, err := New(t.Context(), db, &Config{Migrate: true, History: engine.History{Keep: 2 * time.Hour, Max: most}})
 	ok(t, err)
 	t.Cleanup(func() { ok(t, e.Close()) })
 	return e, db, other
@@ -78,11 +81,13 @@ func TestCallsTouchWhatTheyAreAbout(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			e, db, _ := lone(t, "innodb_stats_auto_recalc=OFF")
+			e, db, _ := lone(t, 0, "innodb_stats_auto_recalc=OFF")
 			if c.before != "" {
 				run(t, db, c.before)
 			}
-			fill(t, e, db, "(UNIX_TIMESTAMP() + 31536000) * 1000", sqltest.Far)
+			fill(t, e, db, "(UNIX_TIMESTAMP() + 31536000) * 1000", sqltest.Far+sqltest.Past)
+			run(t, db, "UPDATE tarry_message SET kind = 4, ending = 1, ends = UNIX_TIMESTAMP() * 1000 - id % 1000000, grave = -32768 * ends - id % 32768 WHERE id > 0 AND id % 2 = 0")
+			run(t, db, fmt.Sprintf("INSERT INTO tarry_tally VALUES (1, 5, 0, %d)", sqltest.Past))
 			if c.after != "" {
 				run(t, db, c.after)
 			}
@@ -120,9 +125,10 @@ func holdEnds(t *testing.T, db *sql.DB, transactions int) (end func()) {
 
 func TestNothingWalksOverWhatHasGone(t *testing.T) {
 	t.Parallel()
-	e, db, other := lone(t)
+	e, db, other := lone(t, 10)
 	defer holdSnapshot(t, other)()
 	fill(t, e, db, "(UNIX_TIMESTAMP() - 3600) * 1000", sqltest.Gone)
+	run(t, db, "UPDATE tarry_message SET kind = 4 WHERE id > 0")                        // finished in the last hour
 	run(t, db, "UPDATE tarry_message SET kind = 2, ends = ends + 3560000 WHERE id > 0") // leases up to a minute from now on
 	run(t, db, "DELETE FROM tarry_message WHERE id > 0")
 	defer holdEnds(t, other, 15)()
@@ -133,7 +139,7 @@ func TestNothingWalksOverWhatHasGone(t *testing.T) {
 // are.
 func TestLooksAreRanges(t *testing.T) {
 	t.Parallel()
-	e, db, other := lone(t, "innodb_stats_auto_recalc=OFF")
+	e, db, other := lone(t, 0, "innodb_stats_auto_recalc=OFF")
 	defer holdSnapshot(t, other)()
 	const gone, far = 20_000, 9_000_000_000_000
 	fill(t, e, db, fmt.Sprint(far), gone)
@@ -183,7 +189,7 @@ func TestLooksAreRanges(t *testing.T) {
 // TestBloat runs by: go test ./engine/mysqlengine -run TestBloat -v -timeout 2h -bloat 1000000
 func TestBloat(t *testing.T) {
 	sqltest.BloatAsked(t)
-	e, _, other := lone(t, "innodb_flush_log_at_trx_commit=1", "innodb_flush_method=O_DIRECT", "innodb_log_file_size=96M")
+	e, _, other := lone(t, 0, "innodb_flush_log_at_trx_commit=1", "innodb_flush_method=O_DIRECT", "innodb_log_file_size=96M")
 	sqltest.Bloat(t, e, func() func() { return holdSnapshot(t, other) }, func() (state string) {
 		ok(t, other.QueryRow("SELECT CONCAT('history ', COUNT) FROM information_schema.INNODB_METRICS WHERE NAME = 'trx_rseg_history_len'").Scan(&state))
 		return state

@@ -25,6 +25,9 @@ type Config struct {
 
 	// Migrate makes New and Open first create or update the tables, as tarry migrate up does.
 	Migrate bool
+
+	// History is the history of queues whose settings say nothing else.
+	History engine.History
 }
 
 // DefaultPrefix begins the names of tarry's tables if Config.Prefix is "".
@@ -68,6 +71,9 @@ func New(ctx context.Context, db *sql.DB, cfg *Config) (*Engine, error) {
 func newEngine(ctx context.Context, db *sql.DB, cfg *Config, now func() time.Time) (*Engine, error) {
 	prefix := cfg.prefix()
 	set, err := tables(prefix)
+	if err == nil {
+		err = cfg.History.Validate()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +85,7 @@ func newEngine(ctx context.Context, db *sql.DB, cfg *Config, now func() time.Tim
 		return nil, fault(ctx, "open", err, false)
 	}
 	return &Engine{store: s, Engine: sqlengine.New(s, sqlengine.Config{
-		Name: "mysql", Recheck: Recheck, Now: now,
+		Name: "mysql", Recheck: Recheck, History: cfg.History, Now: now,
 		MaxBody: min(maxBody, (s.packet-rowBytes)/2),
 	})}, nil
 }

@@ -3,6 +3,7 @@ package mysqlengine
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 
@@ -63,13 +64,10 @@ func (t *tx) remembered(ctx context.Context, into *[]sqlengine.Memory, names []s
 	})
 }
 
-func (t *tx) LastDead(ctx context.Context, name sqlengine.Name, since int64, body bool) (*sqlengine.Row, error) {
-	var rows []*sqlengine.Row
-	t.messages(ctx, &rows, body, sqlengine.None, t.sql.lastDead, name.Queue, name.Key, grave(since, 0))
-	if err := t.send(ctx); err != nil || rows == nil {
-		return nil, err
-	}
-	return rows[0], nil
+func (t *tx) Ended(ctx context.Context, name sqlengine.Name, died, finished int64) (rows []*sqlengine.Row, err error) {
+	t.messages(ctx, &rows, true, sqlengine.None, t.sql.lastDead, name.Queue, name.Key, grave(died, 0))
+	t.messages(ctx, &rows, true, sqlengine.None, t.sql.lastFinished, name.Queue, name.Key, -grave(finished, 0))
+	return rows, t.send(ctx)
 }
 
 func (t *tx) Ranges(ctx context.Context, ranges []sqlengine.Range) (found [][]*sqlengine.Row, err error) {
@@ -234,6 +232,16 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) {
 	})
 }
 
+func (t *tx) Finish(ctx context.Context, ids []engine.ID, ended int64, how engine.Ending) {
+	at, key := any(word("ends")), word("grave")
+	if ended != math.MaxInt64 {
+		at, key = ended, word(fmt.Sprintf("IF(`key` IS NULL, 0, %d - id %% %d)", -grave(ended, 0), 1<<graveBits))
+	}
+	for some := range slices.Chunk(sqlengine.Numbers(ids), listMost) {
+		t.write(ctx, newStatement(t.sql.finish, at, key, int64(how), some))
+	}
+}
+
 func (t *tx) Move(ctx context.Context, rows []*sqlengine.Row) {
 	failed := sqlengine.AnyFailed(rows)
 	text, last := t.sql.move, onMove
@@ -296,19 +304,25 @@ func orNull[T string | []byte](s T) any {
 }
 
 // graveOf returns the column grave of a message: 0 while it holds its key. Dead messages have
-// values in the order of their deaths, which keeps their keys free.
+// values in the order of their deaths, which keeps their keys free. Finished ones have negative
+// ones, so that each kind has a newest.
 func graveOf(m *sqlengine.Row) int64 {
-	if m.Kind == sqlengine.Dead {
+	switch m.Kind {
+	case sqlengine.Dead:
 		return grave(m.Ends, m.ID)
+	case sqlengine.Finished:
+		return -grave(m.Ends, m.ID)
 	}
 	return 0
 }
 
-// grave is the value for a death up to the year 9999. The last 15 bits of the id distinguish
-// messages that died in the same millisecond.
-func grave(died int64, id engine.ID) int64 {
-	const bits = 15
-	return max(1, max(0, died)<<bits|int64(id)&(1<<bits-1))
+// graveBits is how many bits of the id distinguish messages that ended in the same
+// millisecond.
+const graveBits = 15
+
+// grave is the value for an end up to the year 9999.
+func grave(ended int64, id engine.ID) int64 {
+	return max(1, min(max(0, ended), 1<<(63-graveBits)-1)<<graveBits|int64(id)&(1<<graveBits-1))
 }
 
 func expiresOf(m *sqlengine.Row) any {

@@ -131,9 +131,9 @@ type statements struct {
 
 	names, makeNames, fenced, fence, queues, block, same string
 
-	byID, byKey, remembered, lastDead, span, ranked, again, bodies, holding string
+	byID, byKey, remembered, lastDead, lastFinished, span, ranked, again, bodies, holding string
 
-	insert, check, plain, move, fail, replace, remove string
+	insert, check, plain, move, fail, finish, replace, remove string
 
 	over, remember, forget string
 
@@ -146,7 +146,7 @@ const (
 	now = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`
 
 	// columns selects a message without its body.
-	columns = "m.id, m.queue, m.`key`, m.kind, m.ends, COALESCE(m.due, m.ends), m.expires, m.created, m.attempt, m.nonce, m.worker, m.failures, m.policy, m.meta, m.size, "
+	columns = "m.id, m.queue, m.`key`, m.kind, m.ends, COALESCE(m.due, m.ends), m.expires, m.created, m.attempt, m.nonce, m.worker, m.failures, m.ending, m.policy, m.meta, m.size, "
 
 	// changes selects the changes in a row t of tally_change.
 	changes = "JSON_TABLE(t.changes, '$[*]' COLUMNS (minute BIGINT PATH '$[0]', n BIGINT PATH '$[1]')) c"
@@ -203,15 +203,16 @@ func statementsOf(prefix string) *statements {
 		block:     "UPDATE {id_block} SET last = LAST_INSERT_ID(GREATEST(last, " + now + ") + ?) WHERE one = 1",
 		same:      "UPDATE {id_block} SET last = last WHERE one = 1",
 
-		byID:       "FROM {message} m FORCE INDEX (PRIMARY) WHERE m.id IN (?) ORDER BY m.id",
-		byKey:      "FROM {message} m FORCE INDEX (by_key) WHERE m.queue = ? AND m.`key` IN (?) AND m.grave = 0 ORDER BY m.`key`",
-		remembered: "m.queue, m.`key`, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m FORCE INDEX (PRIMARY) WHERE m.queue = ? AND m.`key` IN (?) ORDER BY m.`key`",
-		lastDead:   "FROM {message} m FORCE INDEX (by_key) WHERE m.queue = ? AND m.`key` = ? AND m.grave >= ? ORDER BY m.grave DESC LIMIT 1",
-		span:       "FROM {message} m FORCE INDEX (by_end) WHERE " + asRange("m.queue", "?") + " AND " + asRange("m.kind", "?"),
-		ranked:     "SELECT id FROM (SELECT m.id, m.ends, m.priority FROM {message} m FORCE INDEX (by_end) WHERE " + asRange("m.queue", "?") + " AND " + asRange("m.kind", "?"),
-		again:      "FROM {message} m FORCE INDEX (PRIMARY) WHERE m.id IN (?) AND m.queue = ? AND m.kind = ?",
-		bodies:     "SELECT id, COALESCE(large, body) FROM {message} WHERE id IN (?)",
-		holding:    "SELECT COUNT(*) FROM {message} FORCE INDEX (by_end) WHERE " + asRange("queue", "?") + " AND " + asRange("kind", "2") + " AND ends > ? AND ends < 9223372036854775807",
+		byID:         "FROM {message} m FORCE INDEX (PRIMARY) WHERE m.id IN (?) ORDER BY m.id",
+		byKey:        "FROM {message} m FORCE INDEX (by_key) WHERE m.queue = ? AND m.`key` IN (?) AND m.grave = 0 ORDER BY m.`key`",
+		remembered:   "m.queue, m.`key`, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m FORCE INDEX (PRIMARY) WHERE m.queue = ? AND m.`key` IN (?) ORDER BY m.`key`",
+		lastDead:     "FROM {message} m FORCE INDEX (by_key) WHERE m.queue = ? AND m.`key` = ? AND m.grave >= ? ORDER BY m.grave DESC LIMIT 1",
+		lastFinished: "FROM {message} m FORCE INDEX (by_key) WHERE m.queue = ? AND m.`key` = ? AND m.grave <= ? ORDER BY m.grave LIMIT 1",
+		span:         "FROM {message} m FORCE INDEX (by_end) WHERE " + asRange("m.queue", "?") + " AND " + asRange("m.kind", "?"),
+		ranked:       "SELECT id FROM (SELECT m.id, m.ends, m.priority FROM {message} m FORCE INDEX (by_end) WHERE " + asRange("m.queue", "?") + " AND " + asRange("m.kind", "?"),
+		again:        "FROM {message} m FORCE INDEX (PRIMARY) WHERE m.id IN (?) AND m.queue = ? AND m.kind = ?",
+		bodies:       "SELECT id, COALESCE(large, body) FROM {message} WHERE id IN (?)",
+		holding:      "SELECT COUNT(*) FROM {message} FORCE INDEX (by_end) WHERE " + asRange("queue", "?") + " AND " + asRange("kind", "2") + " AND ends > ? AND ends < 9223372036854775807",
 
 		insert: "INSERT INTO {message} (id, queue, `key`, ends, created, size, body",
 		// Two rows, if a key is remembered, make it fail.
@@ -220,8 +221,9 @@ func statementsOf(prefix string) *statements {
 		plain:   "SELECT 9223372036854775807 + remembers FROM {queue} WHERE num = ?",
 		move:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, worker) VALUES ",
 		fail:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, worker, failures) VALUES ",
+		finish:  "UPDATE {message} m FORCE INDEX (PRIMARY) SET kind = 4, due = COALESCE(due, ends), ends = ?, grave = ?, ending = ?, size = 0, meta = NULL, body = NULL, large = NULL WHERE id IN (?)",
 		replace: "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, worker, failures, priority, policy, size, meta, body, large) VALUES ",
-		remove:  "DELETE FROM {message} WHERE id IN (?)",
+		remove:  "DELETE m FROM {message} m FORCE INDEX (PRIMARY) WHERE m.id IN (?)",
 
 		over: "SELECT m.queue, m.`key`, m.id, m.due, m.ending, m.ended, m.forgotten FROM {memory} m FORCE INDEX (by_end) " +
 			"WHERE " + asRange("m.queue", "?") + " AND m.forgotten >= ? AND m.forgotten <= ? AND m.ended <= ? ORDER BY m.queue, m.forgotten LIMIT ? FOR UPDATE SKIP LOCKED",
@@ -230,8 +232,8 @@ func statementsOf(prefix string) *statements {
 
 		tally: "INSERT INTO {tally_change} (queue, `count`, changes) VALUES ",
 		// Count 0 is the number of ready messages here.
-		stock: "SELECT t.queue, CAST(SUM(t.waiting) AS SIGNED), " + sum("0") + ", " + sum("2") + ", " + sum("3") + ", " + sum("4") + " FROM (" +
-			"SELECT queue, `count` AS c, n, IF(`count` = 1, n, 0) AS waiting FROM {tally} WHERE queue IN (?) AND `count` IN (1, 2, 3, 4) " +
+		stock: "SELECT t.queue, CAST(SUM(t.waiting) AS SIGNED), " + sum("0") + ", " + sum("2") + ", " + sum("3") + ", " + sum("4") + ", " + sum("5") + " FROM (" +
+			"SELECT queue, `count` AS c, n, IF(`count` = 1, n, 0) AS waiting FROM {tally} WHERE queue IN (?) AND `count` IN (1, 2, 3, 4, 5) " +
 			"UNION ALL SELECT queue, `count`, n, 0 FROM {tally} WHERE queue IN (?) AND `count` = 0 AND minute < ? " +
 			"UNION ALL SELECT t.queue, t.`count`, IF(t.`count` > 0 OR c.minute < ?, c.n, 0), IF(t.`count` = 0, c.n, 0) FROM {tally_change} t, " + changes + " WHERE t.queue IN (?) " +
 			"UNION ALL SELECT queue, 0, COUNT(*), 0 FROM {message} FORCE INDEX (by_end) WHERE queue IN (?) AND kind IN (0, 1) AND ends >= ? AND ends <= ? GROUP BY queue" +
@@ -249,8 +251,8 @@ func statementsOf(prefix string) *statements {
 	tables := strings.NewReplacer("{", "`"+prefix+"_", "}", "`")
 	for _, text := range []*string{
 		&s.lockQueues, &s.rows, &s.heads, &s.headsFrom, &s.saveQueue, &s.names, &s.makeNames, &s.fenced, &s.fence, &s.queues, &s.block, &s.same,
-		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.span, &s.ranked, &s.again, &s.bodies, &s.holding,
-		&s.insert, &s.check, &s.plain, &s.move, &s.fail, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
+		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.lastFinished, &s.span, &s.ranked, &s.again, &s.bodies, &s.holding,
+		&s.insert, &s.check, &s.plain, &s.move, &s.fail, &s.finish, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
 		&s.tally, &s.stock, &s.due, &s.changes, &s.sum, &s.onSum, &s.zero, &s.unsum,
 	} {
 		*text = tables.Replace(*text)

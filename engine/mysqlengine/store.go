@@ -180,7 +180,7 @@ func (t *tx) numbers(ctx context.Context, names []string) (map[string]int64, err
 
 // fences is the number of fence rows of a queue, by kind. Fence rows are at the end of time,
 // after all others.
-var fences = [...]int{sqlengine.Waiting: 16, sqlengine.Ranked: 1, sqlengine.Leased: 1, sqlengine.Dead: 1}
+var fences = [...]int{sqlengine.Waiting: 16, sqlengine.Ranked: 1, sqlengine.Leased: 1, sqlengine.Dead: 1, sqlengine.Finished: 1}
 
 // fence adds the fence rows of queues that lack them: new queues, and those for which it failed
 // when they were new. InnoDB ignores the end of an empty range when it looks for the first

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
@@ -26,11 +27,12 @@ func TestURL(t *testing.T) {
 		cfg                            Config
 	}
 	for raw, want := range map[string]named{
-		"mysql://u@h/db":                         {addr: "h:3306", user: "u", database: "db", pool: DefaultPool},
-		"mysql://u:p%40%2F@[::1]:1/db":           {addr: "[::1]:1", user: "u", password: "p@/", database: "db", pool: DefaultPool},
-		"mysql://u@h/db?password_file=" + secret: {addr: "h:3306", user: "u", password: "s3cret", database: "db", pool: DefaultPool},
-		"mysql://u@/db?tls=true&pool=3":          {addr: "127.0.0.1:3306", user: "u", database: "db", tls: true, pool: 3},
-		"mysql://u@h/db?prefix=t_2&migrate=true": {addr: "h:3306", user: "u", database: "db", pool: DefaultPool, cfg: Config{Prefix: "t_2", Migrate: true}},
+		"mysql://u@h/db":                          {addr: "h:3306", user: "u", database: "db", pool: DefaultPool},
+		"mysql://u:p%40%2F@[::1]:1/db":            {addr: "[::1]:1", user: "u", password: "p@/", database: "db", pool: DefaultPool},
+		"mysql://u@h/db?password_file=" + secret:  {addr: "h:3306", user: "u", password: "s3cret", database: "db", pool: DefaultPool},
+		"mysql://u@/db?tls=true&pool=3":           {addr: "127.0.0.1:3306", user: "u", database: "db", tls: true, pool: 3},
+		"mysql://u@h/db?prefix=t_2&migrate=true":  {addr: "h:3306", user: "u", database: "db", pool: DefaultPool, cfg: Config{Prefix: "t_2", Migrate: true}},
+		"mysql://u@h/db?history=1h&history_max=7": {addr: "h:3306", user: "u", database: "db", pool: DefaultPool, cfg: Config{History: engine.History{Keep: time.Hour, Max: 7}}},
 	} {
 		u, err := url.Parse(raw)
 		ok(t, err)
@@ -43,7 +45,7 @@ func TestURL(t *testing.T) {
 	}
 	for _, raw := range []string{
 		"mysql:db", "mysql://h", "mysql://h/a/b", "mysql://h/db?pool=1", "mysql://h/db?pool=1001", "mysql://h/db?tls=perhaps",
-		"mysql://h/db?parseTime=true", "mysql://h/db?ca_file=x", "mysql://h/db#x", "mysql://u:p@h/db?password_file=" + secret,
+		"mysql://h/db?parseTime=true", "mysql://h/db?history=x", "mysql://h/db?ca_file=x", "mysql://h/db#x", "mysql://u:p@h/db?password_file=" + secret,
 	} {
 		u, err := url.Parse(raw)
 		ok(t, err)

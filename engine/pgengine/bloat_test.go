@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine/sqltest"
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 )
@@ -40,7 +42,7 @@ func fill(t *testing.T, pool *pgxpool.Pool, schema, rest string, n int) {
 		"ALTER TABLE " + schema + ".message SET (autovacuum_enabled = false)",
 		"INSERT INTO " + schema + ".queue (num, name) VALUES (1, 'q') ON CONFLICT DO NOTHING",
 		fmt.Sprintf(`INSERT INTO %s.message (id, queue, key, kind, ends, due, created, attempt, priority, policy)
-			SELECT 1000000000 + i, num, 'k' || i, 0, %s, %[2]s, 0, 0, 1024, '' FROM %[1]s.queue, generate_series(1, %[3]d) i`, schema, rest, n),
+			SELECT 1000000000 + i, num, 'k' || i, 0, %s, %[2]s, 0, 0, 1024, '\x00' FROM %[1]s.queue, generate_series(1, %[3]d) i`, schema, rest, n),
 	} {
 		_, err := pool.Exec(t.Context(), text)
 		ok(t, err)
@@ -71,9 +73,11 @@ func TestCallsTouchWhatTheyAreAbout(t *testing.T) {
 				}
 			}
 			say(c.before)
-			fill(t, pool, schema, far, sqltest.Far)
+			fill(t, pool, schema, far, sqltest.Far+sqltest.Past)
+			say("UPDATE %s.message SET kind = 4, ending = 1, ends = (extract(epoch FROM now()) * 1000)::bigint - mod(id, 1000000) WHERE mod(id, 2) = 0")
+			say(fmt.Sprintf("INSERT INTO %%s.tally VALUES (1, 5, 0, %d)", sqltest.Past))
 			say(c.after)
-			e := newEngine(pool, &Config{Schema: schema}, nil)
+			e := newEngine(pool, &Config{Schema: schema, History: engine.History{Keep: time.Hour}}, nil)
 			defer e.Close()
 			rows := rowsRead(t, pool, schema)
 			for range 7 { // after so many times a connection may keep a plan
@@ -109,6 +113,7 @@ func TestNothingWalksOverWhatHasGone(t *testing.T) {
 			const past = "(extract(epoch FROM now()) * 1000)::bigint - 3600000 + i"
 			fill(t, pool, schema, past, sqltest.Gone)
 			for _, text := range []string{
+				"UPDATE %s.message SET kind = 4",                        // finished in the last hour
 				"UPDATE %s.message SET kind = 2, ends = ends + 3560000", // leases up to a minute from now on
 				"DELETE FROM %s.message",
 				analyze, // it finds an empty table, however large the file
@@ -118,7 +123,7 @@ func TestNothingWalksOverWhatHasGone(t *testing.T) {
 					ok(t, err)
 				}
 			}
-			e := newEngine(pool, &Config{Schema: schema}, nil)
+			e := newEngine(pool, &Config{Schema: schema, History: engine.History{Keep: 2 * time.Hour, Max: 10}}, nil)
 			defer e.Close()
 			sqltest.Walks(t, e, rowsRead(t, pool, schema), sqltest.Gone/20)
 		})

@@ -27,6 +27,9 @@ type Config struct {
 	// Migrate does.
 	Migrate bool
 
+	// History is the history of queues whose settings say nothing else.
+	History engine.History
+
 	// Logger gets errors without a caller; nil: slog.Default.
 	Logger *slog.Logger
 }
@@ -58,7 +61,10 @@ func New(ctx context.Context, pool *pgxpool.Pool, cfg *Config) (*Engine, error) 
 	if cfg == nil {
 		cfg = &Config{}
 	}
-	err := examine(ctx, pool)
+	err := cfg.History.Validate()
+	if err == nil {
+		err = examine(ctx, pool)
+	}
 	if err == nil && cfg.Migrate {
 		err = Migrate(ctx, pool, cfg.Schema)
 	}
@@ -122,7 +128,7 @@ func newEngine(pool *pgxpool.Pool, cfg *Config, now func() time.Time) *Engine {
 	s := &store{pool: pool, schema: schema, sql: statementsOf(schema), notices: newNotices(pool, schema, cmp.Or(cfg.Logger, slog.Default()))}
 	s.outcomes.s, s.outcomes.ctx = s, s.notices.ctx
 	e := &Engine{store: s, Engine: sqlengine.New(s, sqlengine.Config{
-		Name: "postgres", Recheck: Recheck, MaxBody: maxBody, Now: now, Notify: s.notices.tell,
+		Name: "postgres", Recheck: Recheck, MaxBody: maxBody, History: cfg.History, Now: now, Notify: s.notices.tell,
 	})}
 	s.notices.listen(func(s sqlengine.Sooner) { sqlengine.Heard(e.Engine, s) })
 	return e

@@ -48,13 +48,11 @@ func (t *tx) byKey(into *[]*sqlengine.Row, memories *[]sqlengine.Memory, names [
 	t.memories(memories, t.sql.remembered+locks[lock], queues, keys)
 }
 
-func (t *tx) LastDead(ctx context.Context, name sqlengine.Name, since int64, body bool) (*sqlengine.Row, error) {
-	var rows []*sqlengine.Row
-	t.messages(&rows, t.sql.lastDead, sqlengine.None, name.Queue, keyText(name.Key), since, body)
-	if err := t.send(ctx); err != nil || rows == nil {
-		return nil, err
-	}
-	return rows[0], nil
+func (t *tx) Ended(ctx context.Context, name sqlengine.Name, died, finished int64) (rows []*sqlengine.Row, err error) {
+	key := keyText(name.Key)
+	t.messages(&rows, t.sql.ended, sqlengine.None, name.Queue, key, int16(sqlengine.Dead), died, true)
+	t.messages(&rows, t.sql.ended, sqlengine.None, name.Queue, key, int16(sqlengine.Finished), finished, true)
+	return rows, t.send(ctx)
 }
 
 func (t *tx) Ranges(ctx context.Context, ranges []sqlengine.Range) ([][]*sqlengine.Row, error) {
@@ -189,6 +187,10 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) {
 	}
 	// The transaction holds the keys by now, so it sees memories that others have left.
 	t.writeAll(len(keys), t.sql.check, queues, keys)
+}
+
+func (t *tx) Finish(_ context.Context, ids []engine.ID, ended int64, how engine.Ending) {
+	t.writeAll(len(ids), t.sql.finish, sqlengine.Numbers(ids), ended, int16(how))
 }
 
 func (t *tx) Move(_ context.Context, rows []*sqlengine.Row) {

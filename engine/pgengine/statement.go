@@ -14,9 +14,9 @@ type statements struct {
 
 	names, makeNames, queues, block string
 
-	byID, byKey, remembered, lastDead, forward, backward, ranked, bodies, holding string
+	byID, byKey, remembered, ended, forward, backward, ranked, bodies, holding string
 
-	insert, check, move, moveAlike, fail, failAlike, replace, remove string
+	insert, check, move, moveAlike, fail, failAlike, finish, replace, remove string
 
 	over, remember, forget string
 
@@ -26,7 +26,7 @@ type statements struct {
 // columns selects a message without its body. inline selects the body if that is small.
 const (
 	micros  = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint` // the time
-	columns = `m.id, m.queue, m.key, m.kind, m.ends, m.due, m.expires, m.created, m.attempt, m.nonce, m.worker, m.failures, m.policy, m.meta, coalesce(octet_length(m.body), 0)`
+	columns = `m.id, m.queue, m.key, m.kind, m.ends, m.due, m.expires, m.created, m.attempt, m.nonce, m.worker, m.failures, m.ending, m.policy, m.meta, coalesce(octet_length(m.body), 0)`
 	inline  = `, CASE WHEN $%b::boolean AND octet_length(m.body) <= 8192 THEN m.body END`
 )
 
@@ -79,10 +79,10 @@ func statementsOf(schema string) *statements {
 
 		byID: `SELECT ` + columns + body("2") + ` FROM {message} m WHERE m.id = ANY($1) ORDER BY m.id + 0`,
 		byKey: `SELECT ` + columns + body("3") + ` FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY u(queue, key, n),
-			LATERAL (SELECT * FROM {message} m WHERE m.queue = u.queue AND m.key = u.key COLLATE "C" AND m.kind <> 3 OFFSET 0) m ORDER BY u.n`,
+			LATERAL (SELECT * FROM {message} m WHERE m.queue = u.queue AND m.key = u.key COLLATE "C" AND m.kind < 3 OFFSET 0) m ORDER BY u.n`,
 		remembered: `SELECT m.queue, m.key, m.id, m.due, m.ending, m.ended, m.forgotten FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY u(queue, key, n),
 			LATERAL (SELECT * FROM {memory} m WHERE {key} OFFSET 0) m WHERE ` + remembers + ` ORDER BY u.n`,
-		lastDead: `SELECT ` + columns + body("4") + ` FROM {message} m WHERE m.queue = $1 AND m.key = $2 AND m.kind = 3 AND m.ends >= $3
+		ended: `SELECT ` + columns + body("5") + ` FROM {message} m WHERE m.queue = $1 AND m.key = $2 AND m.kind >= 3 AND m.kind = $3 AND m.ends >= $4
 			ORDER BY m.ends DESC, m.id DESC LIMIT 1`,
 		forward: `SELECT ` + columns + body("8") + ` FROM {message} m WHERE m.queue = $1 AND m.kind = $2
 			AND (m.ends, m.id + 0) >= ($3, $4) AND (m.ends, m.id + 0) < ({high}, $6) ORDER BY m.ends, m.id + 0 LIMIT $7`,
@@ -111,6 +111,7 @@ func statementsOf(schema string) *statements {
 		fail: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, worker = u.worker, failures = u.failures
 			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[], $9::bytea[])
 				u(id, kind, ends, due, expires, attempt, nonce, worker, failures) WHERE {id}`,
+		finish: `UPDATE {message} SET kind = 4, ends = coalesce(nullif($2::bigint, 9223372036854775807), ends), ending = $3, meta = NULL, body = NULL WHERE id = ANY($1)`,
 		replace: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, worker = u.worker, failures = u.failures,
 				priority = u.priority, policy = u.policy, meta = u.meta, body = u.body
 			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[], $9::bytea[],
@@ -132,8 +133,8 @@ func statementsOf(schema string) *statements {
 		stock: `SELECT queue,
 			coalesce(sum(n) FILTER (WHERE count = 1), 0)::bigint, coalesce(sum(n) FILTER (WHERE count = 0), 0)::bigint,
 			coalesce(sum(n) FILTER (WHERE count = 2), 0)::bigint, coalesce(sum(n) FILTER (WHERE count = 3), 0)::bigint,
-			coalesce(sum(n) FILTER (WHERE count = 4), 0)::bigint
-			FROM (SELECT queue, count, n FROM {tally} WHERE queue = ANY($1) AND count IN (1, 2, 3, 4)
+			coalesce(sum(n) FILTER (WHERE count = 4), 0)::bigint, coalesce(sum(n) FILTER (WHERE count = 5), 0)::bigint
+			FROM (SELECT queue, count, n FROM {tally} WHERE queue = ANY($1) AND count IN (1, 2, 3, 4, 5)
 				UNION ALL SELECT queue, count, n FROM {tally} WHERE queue = ANY($1) AND count = 0 AND minute < $3
 				UNION ALL SELECT queue, count, n FROM {tally_change}, unnest(minutes, ns) u(minute, n) WHERE queue = ANY($1) AND (count > 0 OR minute < $3)
 				UNION ALL SELECT queue, 0, count(*) FROM {message} WHERE queue = ANY($1) AND kind IN (0, 1) AND ends >= $3 * 60000 AND ends <= $2 GROUP BY queue) t
@@ -155,8 +156,8 @@ func statementsOf(schema string) *statements {
 	s.moveAlike, s.failAlike = alike.Replace(s.move), alike.Replace(s.fail)
 	for _, text := range []*string{
 		&s.lockQueues, &s.rows, &s.heads, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block,
-		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.forward, &s.backward, &s.ranked, &s.bodies, &s.holding,
-		&s.insert, &s.check, &s.move, &s.moveAlike, &s.fail, &s.failAlike, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
+		&s.byID, &s.byKey, &s.remembered, &s.ended, &s.forward, &s.backward, &s.ranked, &s.bodies, &s.holding,
+		&s.insert, &s.check, &s.move, &s.moveAlike, &s.fail, &s.failAlike, &s.finish, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
 	} {
 		*text = tables.Replace(*text)
 	}

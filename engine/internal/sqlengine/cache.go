@@ -33,6 +33,8 @@ type cached struct {
 
 	unreported endings // that no grant has reported yet
 
+	history trimming
+
 	bound  LowBound
 	came   LowBound      // lower bound of what came since raiser began
 	raiser *look         // the running look that will raise the bound; nil: none
@@ -80,7 +82,7 @@ func (c *cache) saw(heads []Heads) {
 		if k.revision == h.Revision {
 			continue
 		}
-		k.revision, k.settings = h.Revision, nil
+		k.revision, k.settings, k.history.last = h.Revision, nil, time.Time{}
 		if !h.Settings.Unset() {
 			k.settings = new(h.Settings)
 		}

@@ -55,21 +55,25 @@ func MetaOf(c *engine.Content) []byte {
 type Scanner interface{ Scan(dest ...any) error }
 
 // ScanRow reads the columns of a message: id, queue, key, kind, ends, due, expires, created,
-// attempt, nonce, worker, failures, policy, meta, size and body. The row keeps meta
+// attempt, nonce, worker, failures, ending, policy, meta, size and body. The row keeps meta
 // and failures.
 func ScanRow(r Scanner) (*Row, error) {
 	m := new(Row)
 	var c struct { // one allocation
 		id, attempt                      int64
 		expires                          *int64
+		ending                           *engine.Ending
 		key, nonce, worker, policy, meta []byte
 	}
 	err := r.Scan(&c.id, &m.Queue, &c.key, &m.Kind, &m.Ends, &m.Due, &c.expires, &m.Created, &c.attempt,
-		&c.nonce, &c.worker, &m.Failures, &c.policy, &c.meta, &m.Size, &m.Content.Body)
+		&c.nonce, &c.worker, &m.Failures, &c.ending, &c.policy, &c.meta, &m.Size, &m.Content.Body)
 	if err != nil {
 		return nil, err
 	}
 	m.ID, m.Key, m.Attempt, m.Worker, m.Expires = engine.ID(c.id), string(c.key), uint32(c.attempt), string(c.worker), OrNever(c.expires)
+	if c.ending != nil {
+		m.Ending = *c.ending
+	}
 	if len(c.nonce) == len(codec.Nonce{}) {
 		m.Nonce = new(codec.Nonce(c.nonce))
 	}
@@ -106,7 +110,7 @@ func ScanStock(to map[int64]Stock) func(Scanner) error {
 	return func(r Scanner) error {
 		var queue int64
 		var s Stock
-		err := r.Scan(&queue, &s.Waiting, &s.Ready, &s.Leased, &s.Dead, &s.Finished)
+		err := r.Scan(&queue, &s.Waiting, &s.Ready, &s.Leased, &s.Dead, &s.Finished, &s.History)
 		to[queue] = s
 		return err
 	}

@@ -54,7 +54,7 @@ func (e *Engine) Queues(ctx context.Context, after string, limit int) (queues []
 			return nil, "", err
 		}
 		for i, info := range infos {
-			if info.Scheduled+info.Ready+info.Leased+info.Dead+info.Finished == 0 && !info.Paused && some[i].Settings.Unset() {
+			if info.Scheduled+info.Ready+info.Leased+info.Dead+info.Finished+info.History == 0 && !info.Paused && some[i].Settings.Unset() {
 				continue
 			}
 			if len(queues) == limit {
@@ -86,7 +86,7 @@ func (e *Engine) count(ctx context.Context, op string, queues []int64) (infos []
 		for i, q := range queues {
 			h, s := w.queues[q], stock[q]
 			info := engine.QueueInfo{
-				Queue: h.Name, Scheduled: s.Waiting - s.Ready, Ready: s.Ready, Leased: s.Leased, Dead: s.Dead, Finished: s.Finished,
+				Queue: h.Name, Scheduled: s.Waiting - s.Ready, Ready: s.Ready, Leased: s.Leased, Dead: s.Dead, Finished: s.Finished, History: s.History,
 				NextDue: rules.Instant(h.Waiting), Paused: h.Paused != 0,
 			}
 			if info.Paused {

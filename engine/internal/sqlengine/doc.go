@@ -15,6 +15,9 @@
 // and find rows that came below the bound unnoticed. Idle leases and a background task make
 // them.
 //
+// A finished message that the history lists is its row, of a kind of its own (history.go). A
+// background task drops what it lists no more (trim.go).
+//
 // The process caches nothing on which correctness depends. It caches the numbers of queues
 // (names.go), which never change, reserved ids, and for each queue its last seen settings, its
 // low bound and what leases were told (cache.go). It also keeps the leases to release on Close.

@@ -12,9 +12,10 @@ import (
 
 // Config configures an Engine.
 type Config struct {
-	Name    string        // as in Capabilities
-	Recheck time.Duration // as in Tuning: a push by another process is seen within it even without a notice
-	MaxBody int           // as in Limits
+	Name    string         // as in Capabilities
+	Recheck time.Duration  // as in Tuning: a push by another process is seen within it even without a notice
+	MaxBody int            // as in Limits
+	History engine.History // of queues whose settings say nothing else
 	// Now replaces the database's clock; nil: that clock is used.
 	Now func() time.Time
 	// Notify tells other processes that queues may have something sooner, and when. It does
@@ -41,6 +42,7 @@ type process struct {
 	ids        ids
 	cache      cache
 	wholeLooks atomic.Bool // a background task makes whole looks
+	trims      atomic.Bool // a background task trims histories
 	held       calls.Held[struct{}]
 	folding    folding
 	measured   measured
@@ -67,7 +69,7 @@ func New(store Store, cfg Config) *Engine {
 // Capabilities reports that the engine can do everything.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full(e.cfg.Name)
-	c.Durable, c.Atomic = true, true
+	c.Durable, c.Atomic, c.History = true, true, true
 	c.Coalesce, c.Lanes, c.Recheck = coalesce, lanes, e.cfg.Recheck
 	c.MaxBody = e.cfg.MaxBody
 	c.Window = window

@@ -43,6 +43,7 @@ func (e *Engine) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, 
 		}
 	}
 	e.lookWhole(distinct)
+	e.trim(distinct, now.UnixMilli())
 	return e.granted(now, asked, visits, idle), nil
 }
 
@@ -108,6 +109,7 @@ func (e *Engine) busy(ctx context.Context, queues []int64, idle map[int64]*Heads
 		return now, nil, err
 	}
 	now = e.clock(now)
+	e.cache.saw(heads)
 	e.cache.endLook(l, heads, now.UnixMilli(), time.Since(sent))
 	for i := range heads {
 		h := &heads[i]
@@ -402,7 +404,7 @@ func byTurn(a, b *row) int {
 
 // hold leases a ready row to a worker.
 func (w *work) hold(x *row, ttr time.Duration, worker string) {
-	nonce := codec.NewNonce()
+	nonce := codec.NewNonceAt(w.ms)
 	x.Attempt++
 	x.Nonce = &nonce
 	x.Kind, x.Ends, x.Worker = Leased, w.deadline(x, ttr), worker

@@ -77,8 +77,17 @@ func kindsOf(s engine.State) []Kind {
 		return []Kind{Leased}
 	case engine.Dead:
 		return []Kind{Dead}
+	case engine.Finished:
+		return []Kind{Finished}
 	}
 	return []Kind{Waiting, Ranked}
+}
+
+func later(a, b codec.Place) codec.Place {
+	if a.Compare(b) < 0 {
+		return b
+	}
+	return a
 }
 
 // page reads a page of the span of a list.
@@ -90,9 +99,9 @@ func (w *work) page(num int64, q *engine.ListQuery, span codec.Span) (engine.Pag
 	case q.State == engine.Ready && span.High.Compare(now) > 0:
 		span.High = now
 	case q.State == engine.Dead:
-		if oldest := (codec.Place{At: w.queues[num].keeps(w.ms)}); span.Low.Compare(oldest) < 0 {
-			span.Low = oldest
-		}
+		span.Low = later(span.Low, codec.Place{At: w.queues[num].keeps(w.ms)})
+	case q.State == engine.Finished:
+		span.Low = later(span.Low, w.listedFrom(num))
 	}
 	var ranges []Range
 	for _, kind := range kindsOf(q.State) {

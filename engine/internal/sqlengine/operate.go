@@ -100,7 +100,11 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 		return gone, nil
 	}
 	n, err := e.forgetAll(ctx, num, began.UnixMilli())
-	return gone + n, rest(ctx, name, err)
+	if gone += n; err == nil {
+		n, err = e.unlistAll(ctx, num, began.UnixMilli())
+		gone += n
+	}
+	return gone, rest(ctx, name, err)
 }
 
 // rest returns the error for a context that ended before the purge was complete.

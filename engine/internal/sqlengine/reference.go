@@ -263,47 +263,66 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 
 // get returns the info of the message of ref; nil: there is none.
 func (w *work) get(num int64, ref engine.Ref) (*engine.Info, error) {
-	var found *Row
 	if ref.ID != 0 {
-		if int64(ref.ID) < 0 {
-			return nil, nil
-		}
-		rows, err := w.tx.ByID(w.ctx, []engine.ID{ref.ID}, None, true)
-		if err != nil {
+		past, err := w.byID(num, ref.ID)
+		if past == nil || err != nil {
 			return nil, err
 		}
-		if len(rows) > 0 && rows[0].Queue == num {
-			found = rows[0]
-		}
-	} else {
-		rows, memories, err := w.tx.ByKey(w.ctx, []Name{{num, ref.Key}}, None, true)
-		if err != nil {
-			return nil, err
-		}
-		if len(rows) > 0 {
-			found = rows[0]
-		}
-		if len(memories) > 0 && memories[0].Forgotten > w.ms && found == nil {
-			return new(memories[0].info(ref.Queue)), nil
-		}
+		return w.show(past, nil)
 	}
-	if found != nil {
-		x := w.adopt([]*Row{found})[0]
-		if !x.gone {
-			return w.whole(x)
-		}
-		if s := w.keys[Name{num, ref.Key}]; ref.ID == 0 && s != nil && s.memory != nil {
-			return new(s.memory.info(ref.Queue)), nil // it has just expired
-		}
-	}
-	if ref.ID != 0 {
-		return nil, nil
-	}
-	dead, err := w.tx.LastDead(w.ctx, Name{num, ref.Key}, w.queues[num].keeps(w.ms), true)
-	if dead == nil || err != nil {
+	name := Name{num, ref.Key}
+	s := new(keyState)
+	w.keys[name] = s
+	rows, memories, err := w.tx.ByKey(w.ctx, []Name{name}, None, true)
+	if err != nil {
 		return nil, err
 	}
-	return w.whole(w.adopt([]*Row{dead})[0])
+	w.remember(memories)
+	var past *row
+	if len(rows) > 0 {
+		if past = w.adopt(rows)[0]; !past.gone {
+			return w.whole(past)
+		}
+	}
+	switch m := s.memory; {
+	case past != nil && w.lists(past): // it has just expired
+	case m == nil:
+		past, err = w.lastEnded(name)
+	case past == nil && w.listedFrom(num).At != never:
+		past, err = w.byID(num, m.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return w.show(past, s.memory)
+}
+
+// byID reads a message; nil: there is none.
+func (w *work) byID(num int64, id engine.ID) (*row, error) {
+	if int64(id) < 0 {
+		return nil, nil
+	}
+	rows, err := w.tx.ByID(w.ctx, []engine.ID{id}, None, true)
+	if err != nil || len(rows) == 0 || rows[0].Queue != num {
+		return nil, err
+	}
+	return w.adopt(rows)[0], nil
+}
+
+// show returns what is known of a message and its key; nil: nothing.
+func (w *work) show(x *row, m *Memory) (*engine.Info, error) {
+	known := x != nil && (!x.gone || w.lists(x))
+	switch {
+	case known && m == nil:
+		return w.whole(x)
+	case known:
+		i := w.info(x)
+		i.Forgotten = rules.Instant(m.Forgotten)
+		return &i, nil
+	case m != nil:
+		return new(m.info(w.queues[m.Queue].Name)), nil
+	}
+	return nil, nil
 }
 
 // whole returns the info of a row with its body, however large.

@@ -22,7 +22,8 @@ const (
 	Ranked              // waiting, with another priority
 	Leased
 	Dead
-	kinds
+	Finished            // listed in the history
+	kinds    = iota - 1 // those with a low bound: all but Finished
 )
 
 // Row is a stored message. Instants are Unix milliseconds.
@@ -31,18 +32,19 @@ type Row struct {
 	Queue int64
 	Key   string // "": none
 	Kind  Kind
-	Ends  int64 // when its state ends: due, or the lease's deadline; when dead: when it died
+	Ends  int64 // when its state ends: due, or the lease's deadline; since when it is dead or finished
 	Due   int64
 	// Expires is when it expires; never: it does not.
 	Expires int64
 	Created int64 // microseconds
 	Attempt uint32
 	// Nonce belongs to the last lease. While it is set, the lease's token settles, even after
-	// the deadline; nil: no token does.
+	// the deadline; nil: no token does. When acked it tells when the lease began.
 	Nonce    *codec.Nonce
-	Worker   string // of the lease; "": none, or not leased
-	Failures []byte // encoded
-	Failed   bool   // Failures is not as read
+	Worker   string        // of the lease; "": none, or neither leased nor acked
+	Ending   engine.Ending // when finished
+	Failures []byte        // encoded
+	Failed   bool          // Failures is not as read
 	Policy   engine.Policy
 	Content  engine.Content
 	Size     int // bytes of the body, also where Content is not read
@@ -55,6 +57,13 @@ func AnyFailed(rows []*Row) bool {
 
 // Place is the row's place in the order of its kind.
 func (r *Row) Place() codec.Place { return codec.Place{At: r.Ends, ID: r.ID} }
+
+// waiting returns a row as it was while waiting, without a content.
+func (r *Row) waiting() *Row {
+	x := *r
+	x.Kind, x.Content, x.Size = kindOf(&r.Policy), engine.Content{}, 0
+	return &x
+}
 
 // Queue is the row of a queue.
 type Queue struct {
@@ -154,10 +163,11 @@ const (
 	CountLeased                // with rows of the kind Leased, lapsed or not
 	CountDead                  //
 	CountFinished              // memories
+	CountHistory               // with rows of the kind Finished
 )
 
 // Stock is what a queue holds.
 type Stock struct {
-	Waiting, Ready         int64 // Ready counts a part of Waiting
-	Leased, Dead, Finished int64
+	Waiting, Ready                  int64 // Ready counts a part of Waiting
+	Leased, Dead, Finished, History int64
 }

@@ -113,7 +113,7 @@ func (w *work) settle(t codec.Token, s *engine.Settlement) engine.Settled {
 	if x.Kind != Leased {
 		x.Worker = x.lapsedFrom()
 	}
-	if v.State != engine.Leased {
+	if v.State != engine.Leased && v.State != engine.Gone {
 		x.Nonce = nil
 	}
 	switch v.State {

@@ -19,6 +19,8 @@ func kindOf(p *engine.Policy) Kind {
 // state returns the state at ms of a row that advance has brought up to date.
 func (x *row) state(ms int64) engine.State {
 	switch {
+	case x.Kind == Finished:
+		return engine.Finished
 	case x.gone:
 		return engine.Gone
 	case x.Kind == Dead:
@@ -32,7 +34,7 @@ func (x *row) state(ms int64) engine.State {
 }
 
 // live reports whether a row holds its key.
-func (x *row) live() bool { return !x.gone && x.Kind != Dead }
+func (x *row) live() bool { return !x.gone && x.Kind < Dead }
 
 // advance brings a row up to date: leases lapse and messages expire. If the work has not
 // locked the row, that only affects what callers see.
@@ -49,6 +51,8 @@ func (w *work) advance(x *row) {
 		}
 	}
 	switch {
+	case x.Kind == Finished:
+		x.gone = true
 	case x.Kind == Dead:
 		x.gone = x.Ends < w.queues[x.Queue].keeps(w.ms)
 	case x.Kind != Leased && x.Expires < w.ms:
@@ -95,11 +99,12 @@ func (w *work) drop(x *row) {
 	x.gone = true
 }
 
-// leave drops a message that ended in this way; its key may be remembered. The key of a dead
-// message must have been read before.
+// leave drops a message that ended in this way, or lists it in the history; its key may be
+// remembered. The key of a dead message must have been read before.
 func (w *work) leave(x *row, how engine.Ending, ended int64) {
 	wasLive := x.live()
 	w.drop(x)
+	w.list(x, how, ended)
 	until := ended + rules.Millis(x.Policy.Remember)
 	if x.Key == "" || x.Policy.Remember <= 0 || until <= w.ms {
 		return
@@ -151,7 +156,9 @@ func (w *work) leased(x *row) engine.Info {
 	i.Backoff = slices.Clone(i.Backoff)
 	switch i.State {
 	case engine.Leased:
-		i.Deadline = rules.Instant(x.Ends)
+		i.Deadline, i.Started = rules.Instant(x.Ends), x.started()
+	case engine.Finished:
+		x.ended(&i)
 	case engine.Dead:
 		i.Died = rules.Instant(x.Ends)
 	}

@@ -160,8 +160,9 @@ type Messages interface {
 	// ByKey reads and locks the live messages with these keys, in the order of names, and then
 	// reads the memories of the keys.
 	ByKey(ctx context.Context, names []Name, lock Lock, body bool) ([]*Row, []Memory, error)
-	// LastDead returns the message with a key that died last, if at or after since; nil: none.
-	LastDead(ctx context.Context, name Name, since int64, body bool) (*Row, error)
+	// Ended returns the message with a key that died last, if at or after died, and the one
+	// that finished last, if at or after finished.
+	Ended(ctx context.Context, name Name, died, finished int64) ([]*Row, error)
 	// Ranges answers each range in order.
 	Ranges(ctx context.Context, ranges []Range) ([][]*Row, error)
 	// Holding counts the leases of a queue that end after an instant.
@@ -173,6 +174,9 @@ type Messages interface {
 	// other transactions that insert the same keys. It fails with ErrAgain if a key is held
 	// by then, or is remembered and this transaction has not forgotten it.
 	Insert(ctx context.Context, rows []*Row)
+	// Finish makes messages finished that ended in this way at an instant; never: as Move wrote.
+	// It writes kind, ends and ending, and deletes the content.
+	Finish(ctx context.Context, ids []engine.ID, ended int64, how engine.Ending)
 	// Move writes the columns that change with the state: all but queue, key, created, policy
 	// and content. A message that is no longer dead takes its key; ErrAgain if another holds
 	// it.

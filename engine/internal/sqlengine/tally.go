@@ -29,6 +29,8 @@ func (t tallies) count(r *Row, n int64) {
 		t[tallyOf{r.Queue, CountLeased, 0}] += n
 	case Dead:
 		t[tallyOf{r.Queue, CountDead, 0}] += n
+	case Finished:
+		t[tallyOf{r.Queue, CountHistory, 0}] += n
 	}
 }
 

@@ -45,6 +45,7 @@ type queue struct {
 	died    bool // there are newly dead messages
 	freed   bool // the work ended a lease before its deadline, and the queue has in_flight
 	endings endings
+	listed  int64    // messages added to the history
 	least   int64    // when there may be something because of this work; never: not because of it
 	low     LowBound // lower bound of the rows written
 }
@@ -52,8 +53,8 @@ type queue struct {
 // row is a message in a work.
 type row struct {
 	Row
-	was   Row // as read; its ID is 0 for a new message
-	gone  bool
+	was   Row  // as read; its ID is 0 for a new message
+	gone  bool // deleted, or of the kind Finished
 	whole bool // policy or content has changed
 	late  bool // gone, and dead before: it leaves a memory of its key
 }
@@ -285,7 +286,7 @@ func (w *work) enter(x *row) {
 
 // takeKey makes a live row the holder of its key.
 func (w *work) takeKey(x *row) {
-	if x.Key == "" || x.Kind == Dead {
+	if x.Key == "" || x.Kind >= Dead {
 		return
 	}
 	name := Name{x.Queue, x.Key}
@@ -359,16 +360,17 @@ func (w *work) write() error {
 	}
 	var inserted, buried, moved, replaced, late []*Row
 	var deleted, over []engine.ID
+	var finished, lastly, brief []*row
 	t := tallies{}
 	for _, x := range w.order {
-		fresh := x.was.ID == 0
-		if fresh && x.gone {
+		fresh, past := x.was.ID == 0, x.Kind == Finished
+		if fresh && x.gone && !past {
 			continue
 		}
 		if !fresh {
 			t.count(&x.was, -1)
 		}
-		if !x.gone {
+		if !x.gone || past {
 			t.count(&x.Row, 1)
 		}
 		q := w.queues[x.Queue]
@@ -377,14 +379,21 @@ func (w *work) write() error {
 			q.soon(w.ms)
 		}
 		switch {
+		case fresh && past:
+			brief = append(brief, x)
 		case fresh:
 			inserted = append(inserted, &x.Row)
 		case x.gone && x.late:
 			// A push that did not see the new memory may be taking the key now. The row takes
 			// the key first, so that one of the two transactions is undone.
-			r := x.Row
-			r.Kind = kindOf(&r.Policy)
-			late, over = append(late, &r), append(over, r.ID)
+			if late = append(late, x.waiting()); past {
+				lastly = append(lastly, x)
+			} else {
+				over = append(over, x.ID)
+			}
+		case past && x.moved():
+			finished = append(finished, x)
+		case past:
 		case x.gone:
 			deleted = append(deleted, x.ID)
 		case x.whole:
@@ -420,12 +429,18 @@ func (w *work) write() error {
 	}
 	w.tx.Forget(w.ctx, forgotten)
 	w.tx.Delete(w.ctx, deleted)
+	w.finish(finished)
+	for _, x := range brief { // one by one, because some may have the same key
+		w.tx.Insert(w.ctx, []*Row{x.waiting()})
+		w.finish([]*row{x})
+	}
 	w.tx.Move(w.ctx, buried)
 	w.tx.Move(w.ctx, late)
 	w.tx.Move(w.ctx, moved)
 	w.tx.Replace(w.ctx, replaced)
 	w.tx.Insert(w.ctx, inserted)
 	w.tx.Delete(w.ctx, sorted(over))
+	w.finish(lastly)
 	w.tx.Remember(w.ctx, remembered)
 	w.tx.Tally(w.ctx, t.changes())
 	return nil
@@ -444,9 +459,12 @@ func (w *work) clean() {
 }
 
 // moved reports whether a column that changes with the state has changed.
-func (x *row) moved() bool {
+func (x *row) moved() bool { return x.Kind != x.was.Kind || x.Ends != x.was.Ends || x.changed() }
+
+// changed is moved for other columns than kind and ends.
+func (x *row) changed() bool {
 	a, b := &x.Row, &x.was
-	same := a.Kind == b.Kind && a.Ends == b.Ends && a.Due == b.Due && a.Expires == b.Expires && a.Attempt == b.Attempt
+	same := a.Due == b.Due && a.Expires == b.Expires && a.Attempt == b.Attempt && a.Worker == b.Worker && !a.Failed
 	return !same || (a.Nonce == nil) != (b.Nonce == nil) || a.Nonce != nil && *a.Nonce != *b.Nonce
 }
 
@@ -499,15 +517,20 @@ func (w *work) conclude() {
 	}
 	var hints []string
 	var notices []Sooner
+	var longer []int64 // queues with a longer history
 	for _, num := range slices.Sorted(maps.Keys(w.queues)) {
 		q := w.queues[num]
 		at, hint := q.sooner(), false
 		w.e.cache.one(num, func(k *cached) {
 			k.unreported.expired += q.endings.expired
 			k.unreported.died += q.endings.died
+			k.history.added += q.listed
 			k.lower(&q.low)
 			hint = k.sooner(at)
 		})
+		if q.listed > 0 {
+			longer = append(longer, num)
+		}
 		if w.quiet || q.least == never {
 			continue
 		}
@@ -519,6 +542,7 @@ func (w *work) conclude() {
 			notices = append(notices, Sooner{q.Name, at})
 		}
 	}
+	w.e.trim(longer, ms)
 	w.e.watchers.Hint(hints...)
 	if len(notices) > 0 && w.e.cfg.Notify != nil {
 		w.e.cfg.Notify(notices)

@@ -1,18 +1,21 @@
 -- migrate: up
 
 -- A row for each message. Instants are milliseconds since 1970 (created: microseconds).
--- kind: 0 waiting with the usual priority, 1 waiting with another, 2 leased, 3 dead.
--- ends: when the kind ends: the due time or the lease's deadline; if dead, the time of death.
--- worker: who has the lease. failures: the last five, as package codec writes them.
+-- kind: 0 waiting with the usual priority, 1 waiting with another, 2 leased, 3 dead,
+-- 4 finished and listed: without meta and body.
+-- ends: when the kind ends: the due time or the lease's deadline; if dead or finished, since
+-- when. ending: how it finished: 1 acked, 2 cancelled, 3 expired.
+-- nonce: begins with 6 bytes of when the lease began. worker: who has or had it.
+-- failures: the last five, as package codec writes them.
 -- due: NULL if it equals ends. Most new messages have the defaults, which are left out,
 -- because the server takes time to parse each value.
 -- grave: 0 while live, so that a key has one live message. If dead, 32768 times the time of
--- death, plus the id modulo 32768. A body of up to 8192 bytes is in body, a longer one in
--- large.
+-- death, plus the id modulo 32768. If finished, likewise, but negative.
+-- A body of up to 8192 bytes is in body, a longer one in large.
 -- Each queue has fence rows of each kind at the end of time, with ids below 0. A search for
 -- the first row of a kind stops there.
--- Keys are compared byte by byte. by_end orders waiting, leased and dead messages by ends,
--- for leases, lists and the next due time.
+-- Keys are compared byte by byte. by_end orders the messages of a kind by ends, for leases,
+-- lists and the next due time.
 CREATE TABLE IF NOT EXISTS {{message}} (
     id         BIGINT           NOT NULL PRIMARY KEY,
     queue      BIGINT           NOT NULL DEFAULT 0,
@@ -25,6 +28,7 @@ CREATE TABLE IF NOT EXISTS {{message}} (
     priority   BIGINT           NOT NULL DEFAULT 1024,
     size       INT UNSIGNED     NOT NULL DEFAULT 0,
     kind       TINYINT          NOT NULL DEFAULT 0,
+    ending     TINYINT          NULL,
     `key`      VARBINARY(512)   NULL,
     nonce      BINARY(16)       NULL,
     worker     VARBINARY(100)   NULL,
@@ -63,7 +67,7 @@ CREATE TABLE IF NOT EXISTS {{queue}} (
 ) ENGINE = InnoDB, ROW_FORMAT = DYNAMIC;
 
 -- The counts of a queue. count: 0 waiting, by the minute of the due time; 1 all waiting;
--- 2 leased; 3 dead; 4 remembered keys. Transactions only add rows to tally_change, so that
+-- 2 leased; 3 dead; 4 remembered keys; 5 finished and listed. Transactions only add rows to tally_change, so that
 -- none waits for a count. From time to time these rows are added up into tally.
 -- Changes of count 1 are not written: they are the sums of the changes of count 0.
 CREATE TABLE IF NOT EXISTS {{tally}} (

@@ -1,9 +1,12 @@
 -- migrate: up
 
 -- A row for each message. Instants are milliseconds since 1970 (created: microseconds).
--- kind: 0 waiting with the usual priority, 1 waiting with another, 2 leased, 3 dead.
--- ends: when the kind ends: the due time or the lease's deadline; if dead, the time of death.
--- worker: who has the lease. failures: the last five, as package codec writes them.
+-- kind: 0 waiting with the usual priority, 1 waiting with another, 2 leased, 3 dead,
+-- 4 finished and listed: without meta and body.
+-- ends: when the kind ends: the due time or the lease's deadline; if dead or finished, since
+-- when. ending: how it finished: 1 acked, 2 cancelled, 3 expired.
+-- nonce: begins with 6 bytes of when the lease began. worker: who has or had it.
+-- failures: the last five, as package codec writes them.
 -- Columns that change precede the body: the WAL then has no copy of the body for each lease.
 CREATE TABLE {{message}} (
     id         bigint   NOT NULL PRIMARY KEY,
@@ -15,6 +18,7 @@ CREATE TABLE {{message}} (
     priority   bigint   NOT NULL,
     attempt    bigint   NOT NULL,
     kind       smallint NOT NULL,
+    ending     smallint,
     key        text     COLLATE "C",
     nonce      bytea,
     worker     text,
@@ -24,13 +28,13 @@ CREATE TABLE {{message}} (
     body       bytea
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.05);
 
--- Orders waiting, leased and dead messages by ends, for leases, lists and the next due time.
+-- Orders the messages of a kind by ends, for leases, lists and the next due time.
 -- It has id + 0, so that no query looks up an id in it.
 CREATE INDEX message_ends ON {{message}} (queue, kind, ends, (id + 0));
 -- A key has one live message.
-CREATE UNIQUE INDEX message_key ON {{message}} (queue, key) WHERE kind <> 3 AND key IS NOT NULL;
--- Finds the newest dead message of a key.
-CREATE INDEX message_dead_key ON {{message}} (queue, key, ends) WHERE kind = 3 AND key IS NOT NULL;
+CREATE UNIQUE INDEX message_key ON {{message}} (queue, key) WHERE kind < 3 AND key IS NOT NULL;
+-- Finds the newest dead and the newest finished message of a key.
+CREATE INDEX message_ended_key ON {{message}} (queue, key, kind, ends) WHERE kind >= 3 AND key IS NOT NULL;
 
 -- The remembered keys of finished messages.
 CREATE TABLE {{memory}} (
@@ -59,7 +63,7 @@ CREATE TABLE {{queue}} (
 ) WITH (fillfactor = 50);
 
 -- The counts of a queue. count: 0 waiting, by the minute of the due time; 1 all waiting;
--- 2 leased; 3 dead; 4 remembered keys. Transactions only add rows to tally_change, so that
+-- 2 leased; 3 dead; 4 remembered keys; 5 finished and listed. Transactions only add rows to tally_change, so that
 -- none waits for a count. From time to time these rows are added up into tally.
 CREATE TABLE {{tally}} (
     queue  bigint   NOT NULL,

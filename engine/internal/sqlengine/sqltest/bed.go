@@ -111,6 +111,8 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"a look beside one that takes long": lookBesideSlowLook,
 		"what one process writes":           ownWrites,
 		"what several processes write":      severalWrite,
+		"two trims of a history":            trimsBeside,
+		"a listed ack in a transaction":     ackInTransaction,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -8,10 +8,11 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Far is the number of messages due far away in Touches, and Gone the number of those that have
-// ended beside the old snapshot of Walks.
+// Far is the number of messages due far away in Touches, Past the number of those listed as
+// finished, and Gone the number of those that have ended beside the old snapshot of Walks.
 const (
-	Far  = 100_000
+	Far  = 50_000
+	Past = 50_000
 	Gone = 100_000
 )
 
@@ -41,7 +42,26 @@ func Touches(t *testing.T, e engine.Engine, rows func() int64) {
 				t.Errorf("leased %d, want 2", n)
 			}
 		}},
+		{"look-up of a finished one", func() { findFinished(t, e, "a") }},
+		{"look-up of one long finished", func() { findFinished(t, e, "k2") }},
+		{"list of those that finished last", func() {
+			page, err := e.(engine.Lister).List(patience(t), engine.ListQuery{Queue: "q", State: engine.Finished, Limit: 10, Newest: true})
+			if ok(t, err); len(page.Messages) != 10 {
+				t.Errorf("%d are listed", len(page.Messages))
+			}
+		}},
 		{"lease of the last", func() { handle(t, e, 10) }},
+		{"a history that is full", func() {
+			setHistory(t, e.(engine.Whole), Past-200)
+			for counted := int64(Past); counted != Past-200; {
+				lease(t, e, 10)
+				q, err := e.(engine.Counter).Queue(patience(t), "q")
+				ok(t, err)
+				if counted = q.History; counted != Past-200 {
+					time.Sleep(100 * time.Millisecond) // looks touch rows too
+				}
+			}
+		}},
 		{"lease of nothing", func() { lease(t, e, 10) }},
 	} {
 		before := rows()
@@ -49,6 +69,14 @@ func Touches(t *testing.T, e engine.Engine, rows func() int64) {
 		if n := rows() - before; n > few {
 			t.Errorf("%s: %d rows touched", c.name, n)
 		}
+	}
+}
+
+// findFinished looks up a finished message of queue q.
+func findFinished(t *testing.T, e engine.Engine, key string) {
+	i, err := e.Get(patience(t), engine.Ref{Queue: "q", Key: key})
+	if ok(t, err); i.State != engine.Finished {
+		t.Errorf("%s is %v", key, i.State)
 	}
 }
 

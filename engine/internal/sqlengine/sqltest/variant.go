@@ -7,7 +7,7 @@ import "flag"
 // calls, many queues and refusals, which a clock does not change.
 var Calls = []string{
 	"Push", "AtomicPush", "LeaseOrder", "LeaseDue", "Lapse", "Settle", "Failures", "Workers", "Cancel", "IfState", "Get", "Claim", "Expiry", "Remember",
-	"List", "Count", "Forecast", "Pause", "Purge", "Redrive", "Settings", "Defaults", "DeadKeep", "MaxPending", "InFlight", "Rate", "Watch", "Moment", "History",
+	"Finished", "List", "Count", "Forecast", "Pause", "Purge", "Redrive", "Settings", "Defaults", "DeadKeep", "MaxPending", "InFlight", "Rate", "Watch", "Moment", "History",
 }
 
 // Parallel makes a test binary run more tests at once than there are processors, unless its

@@ -1,0 +1,85 @@
+package sqltest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/sqlengine"
+)
+
+// listed returns how many finished messages of queue q are listed.
+func listed(t *testing.T, e engine.Whole) int {
+	t.Helper()
+	page, err := e.List(patience(t), engine.ListQuery{Queue: "q", State: engine.Finished, Limit: engine.MaxPage})
+	ok(t, err)
+	return len(page.Messages)
+}
+
+// finish pushes, leases and acks messages.
+func finish(t *testing.T, e engine.Engine, n int) {
+	t.Helper()
+	msgs := make([]engine.Message, n)
+	for i := range msgs {
+		msgs[i].Queue = "q"
+	}
+	push(t, e, msgs...)
+	for n > 0 {
+		n -= handle(t, e, n)
+	}
+}
+
+// setHistory sets how many finished messages queue q lists.
+func setHistory(t *testing.T, e engine.Whole, most int64) {
+	t.Helper()
+	_, err := e.Configure(patience(t), "q", engine.Settings{History: time.Hour, HistoryMax: most}, "")
+	ok(t, err)
+}
+
+// Two processes that trim a history at the same time do not drop too many.
+func trimsBeside(t *testing.T, bed Bed) {
+	reading, goOn := make(chan struct{}), make(chan struct{})
+	b := &between{}
+	e, other := bed.Open(t, func(s sqlengine.Store) sqlengine.Store { b.Store = s; return b }), bed.Open(t, nil)
+	setHistory(t, other, 1000)
+	finish(t, other, 60)
+	setHistory(t, other, 50)
+	b.read = func() {
+		close(reading)
+		<-goOn
+	}
+	lease(t, e, 1) // trims
+	<-reading
+	lease(t, other, 1)
+	bed.Waits(t)
+	close(goOn)
+	for n := 60; n != 50; n = listed(t, e) {
+		if n < 50 {
+			t.Fatalf("%d are left of 50", n)
+		}
+	}
+	ok(t, other.Close()) // after its trim
+	if n := listed(t, e); n != 50 {
+		t.Errorf("%d are left of 50", n)
+	}
+}
+
+// An ack in a caller's transaction is listed with its commit.
+func ackInTransaction(t *testing.T, bed Bed) {
+	e := bed.Open(t, nil)
+	setHistory(t, e, 1000)
+	finish(t, e, 1)
+	push(t, e, engine.Message{Queue: "q", Key: "k"})
+	acks := acksOf(lease(t, e, 1))
+	tx := bed.Begin(t, e)
+	settled, err := tx.Settle(patience(t), acks)
+	ok(t, err, settled[0].Err)
+	if n := listed(t, e); n != 1 {
+		t.Errorf("%d are listed before the commit", n)
+	}
+	ok(t, tx.Commit())
+	i, err := e.Get(patience(t), engine.Ref{Queue: "q", Key: "k"})
+	if ok(t, err); i.Ending != engine.Acked || i.Started.IsZero() || listed(t, e) != 2 {
+		t.Errorf("%+v", i)
+	}
+}

@@ -1,0 +1,134 @@
+package sqlengine
+
+import (
+	"context"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
+	"github.com/tarryhq/tarry/engine/internal/rules"
+)
+
+// A history is trimmed in the background, after calls that add to it or lease. A process does
+// that when a message's time may be over, or when it has added enough to exceed the number:
+// counting the history at each call would take too long. It only trims what it lists itself:
+// a process whose URL has no history leaves that of others alone.
+
+// trimming is what this process knows about the history of a queue.
+type trimming struct {
+	last  time.Time   // when the last trim began; zero: the next is due
+	whole time.Time   // when the last from the start of the index began
+	low   codec.Place // as far as is known, none is before
+	added int64       // messages that this process has added since
+	room  int64       // how many more there could be
+	over  int64       // when the time of the first is over
+}
+
+const (
+	trimEach   = time.Second // between two trims, unless a chunk was added
+	trimWhole  = time.Minute // between two from the start of the index
+	trimWithin = 10 * time.Second
+)
+
+// due reports whether a trim may find something. Other processes may have added as much.
+func (t *trimming) due(ms int64) bool {
+	crowded := t.added > t.room/2
+	if time.Since(t.last) < trimEach {
+		return crowded && t.added >= chunk
+	}
+	return crowded || ms >= t.over || t.last.IsZero()
+}
+
+// trimsBy reports whether this process trims the history of a queue with these settings; nil:
+// none.
+func (e *Engine) trimsBy(s *engine.Settings) bool {
+	return e.cfg.History.Keep > 0 || s != nil && s.History != 0
+}
+
+// trim starts a task that trims the histories of queues, where that is due.
+func (e *Engine) trim(queues []int64, ms int64) {
+	if e.cfg.later != nil {
+		return // the caller's transaction is no place for it
+	}
+	var due []int64
+	e.cache.each(queues, func(q int64, k *cached) {
+		if e.trimsBy(k.settings) && k.history.due(ms) {
+			due = append(due, q)
+		}
+	})
+	if due == nil || !e.trims.CompareAndSwap(false, true) {
+		return
+	}
+	e.tasks.Go(func() {
+		defer e.trims.Store(false)
+		ctx, cancel := context.WithTimeout(e.untilClose, trimWithin)
+		defer cancel()
+		for _, q := range due {
+			e.trimQueue(ctx, q)
+		}
+	})
+}
+
+// trimQueue trims the history of a queue. A trim that fails is due again.
+func (e *Engine) trimQueue(ctx context.Context, queue int64) {
+	now := time.Now()
+	var t trimming
+	e.cache.one(queue, func(k *cached) {
+		k.history.last = now
+		if t = k.history; now.Sub(t.whole) >= trimWhole {
+			t.whole, t.low = now, codec.WholeList.Low
+		}
+	})
+	first := First{}
+	for more := true; more; {
+		var next trimming
+		err := e.do(ctx, "history", []int64{queue}, first, nil, func(w *work) (err error) {
+			next = t
+			more, err = w.trim(queue, &next)
+			first.Lock = w.locked
+			return err
+		})
+		if err != nil {
+			return
+		}
+		t = next
+	}
+	e.cache.one(queue, func(k *cached) {
+		t.last, t.added = k.history.last, k.history.added-t.added
+		k.history = t
+	})
+}
+
+// trim drops a chunk of what the history of a queue lists no more. more: there may be more.
+func (w *work) trim(queue int64, t *trimming) (more bool, err error) {
+	stock, err := w.tx.Stock(w.ctx, []int64{queue}, 0)
+	if err != nil {
+		return false, err
+	}
+	kept := w.e.cfg.History.Of(&w.queues[queue].Settings)
+	t.room = kept.Max - stock[queue].History
+	from := w.listedFrom(queue)
+	r := Range{Queue: queue, Kind: Finished, Span: codec.Span{Low: t.low, High: from}, Most: chunk, Lock: Skip}
+	if t.room < 0 {
+		if err := w.mustLock([]int64{queue}); err != nil {
+			return false, err // two processes would drop too many
+		}
+		r.Span.High, r.Most = codec.WholeList.High, int(min(-t.room, chunk))
+	}
+	t.low = later(t.low, codec.Place{At: min(from.At, w.ms)})
+	stays := Range{Queue: queue, Kind: Finished, Span: codec.Span{Low: t.low, High: codec.WholeList.High}, Most: 1}
+	found, err := w.tx.Ranges(w.ctx, []Range{r, stays})
+	if err != nil {
+		return false, err
+	}
+	if gone := found[0]; len(gone) > 0 {
+		w.unlist(queue, gone)
+		t.low = behind(gone[len(gone)-1].Place())
+		return true, nil
+	}
+	t.over = w.ms + rules.Millis(kept.Keep)
+	for _, x := range found[1] {
+		t.low, t.over = x.Place(), x.Ends+rules.Millis(kept.Keep)
+	}
+	return false, nil
+}

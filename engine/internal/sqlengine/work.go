@@ -430,11 +430,11 @@ func (w *work) write() error {
 	w.tx.Forget(w.ctx, forgotten)
 	w.tx.Delete(w.ctx, deleted)
 	w.finish(finished)
+	w.tx.Move(w.ctx, buried)
 	for _, x := range brief { // one by one, because some may have the same key
 		w.tx.Insert(w.ctx, []*Row{x.waiting()})
 		w.finish([]*row{x})
 	}
-	w.tx.Move(w.ctx, buried)
 	w.tx.Move(w.ctx, late)
 	w.tx.Move(w.ctx, moved)
 	w.tx.Replace(w.ctx, replaced)

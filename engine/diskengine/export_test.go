@@ -419,6 +419,13 @@ func (e *Engine) Sound() error {
 	return e.sound()
 }
 
+// Unlisted reports whether the last message that finished was not listed, for want of space.
+func (e *Engine) Unlisted() bool {
+	e.store.Mu.Lock()
+	defer e.store.Mu.Unlock()
+	return e.unlisted
+}
+
 // Secret is that under which keys are hashed.
 func (e *Engine) Secret() [16]byte { return e.store.Secret }
 

@@ -33,8 +33,9 @@ func simulation() (enginetest.Harness, *machines) {
 		Clock: ms.clock, Lasting: func(e engine.Engine) bool { return ms.of(e).killed },
 		Open:   func(t *testing.T) engine.Engine { ms.engines.Clear(); return ms.open(t, ms.machine()) },
 		Reopen: ms.reopen, Crash: ms.crash,
-		Sound: func(e engine.Engine) error { return e.(*diskengine.Engine).Sound() },
-		Seed:  func(seed uint64) { ms.seed = seed },
+		Sound:    func(e engine.Engine) error { return e.(*diskengine.Engine).Sound() },
+		Unlisted: func(e engine.Engine) bool { return e.(*diskengine.Engine).Unlisted() },
+		Seed:     func(seed uint64) { ms.seed = seed },
 		Turn: func(e engine.Engine) {
 			if m := ms.of(e); m.exact {
 				e.(*diskengine.Engine).Turn()

@@ -36,6 +36,10 @@ type Harness struct {
 	// Otherwise, and if it is nil, they may never have happened.
 	Lasting func(e engine.Engine) bool
 
+	// Unlisted reports whether the last message that finished was not listed, for want of space.
+	// Nil: it always is.
+	Unlisted func(e engine.Engine) bool
+
 	// Chores are background work that random histories trigger. None: nothing.
 	Chores []Chore
 

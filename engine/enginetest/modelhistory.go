@@ -88,3 +88,13 @@ func (m *Model) pastOf(ref engine.Ref, now time.Time) *engine.Info {
 }
 
 func byEnd(a, b engine.Info) int { return cmp.Or(a.Ended.Compare(b.Ended), cmp.Compare(a.ID, b.ID)) }
+
+// unlisted leaves open what the history lists, if the engine has just not listed a message.
+func (p *player) unlisted() {
+	if short := p.b.h.Unlisted; short == nil || !short(p.e) {
+		return
+	}
+	for _, y := range p.m.past {
+		y.unmet = true
+	}
+}

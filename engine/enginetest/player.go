@@ -237,6 +237,7 @@ func (p *player) play(s step) {
 }
 
 func (p *player) do(s step) {
+	defer p.unlisted()
 	n := s.n
 	switch s.kind {
 	case "push":

@@ -114,6 +114,7 @@ func (w *work) trim(queue int64, t *trimming) (more bool, err error) {
 			return false, err // two processes would drop too many
 		}
 		r.Span.High, r.Most = codec.WholeList.High, int(min(-t.room, chunk))
+		r.Lock = Wait // else younger ones would go for those that others have locked
 	}
 	t.low = later(t.low, codec.Place{At: min(from.At, w.ms)})
 	stays := Range{Queue: queue, Kind: Finished, Span: codec.Span{Low: t.low, High: codec.WholeList.High}, Most: 1}

@@ -229,9 +229,9 @@ func (c *checked) text(o *printer) {
 	}
 	o.say("%s is sound: %s with %s, %s in the log", c.Dir, counted(c.Sstables, "sstable"), counted(c.Entries, "entry"), counted(c.Records, "record"))
 	if len(c.Queues) > 0 {
-		o.head("QUEUE", "LIVE", "DEAD", "FINISHED", "HISTORY")
+		o.head("QUEUE", "LIVE", "DEAD", "FINISHED", "REMEMBERED")
 	}
 	for _, q := range c.Queues {
-		o.row(nil, q.Queue, q.Live, q.Dead, q.Finished, q.History)
+		o.row(nil, q.Queue, q.Live, q.Dead, q.History, q.Finished)
 	}
 }

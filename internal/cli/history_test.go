@@ -14,7 +14,7 @@ var historySteps = []step{
 	{args: `ls mail`, stdout: `ID .*ATTEMPT\n`, stderr: "no messages\n"},
 	{args: `ls mail --state finished --newest`, stdout: `ID  KEY  STATE  DUE  ATTEMPT  ENDING  ENDED  WORKER\n\d+  c  finished  TIME \(AWAY\)  0  cancelled  TIME \(AWAY\)  -\n\d+  k  finished  TIME \(AWAY\)  2  acked  TIME \(AWAY\)  w-1\n`},
 	{args: `ls mail --state finished --to -1h`, stdout: `ID .*WORKER\n`, stderr: "no messages\n"},
-	{args: `queues mail`, stdout: `QUEUE .*\nmail  0  0  0  0  1  2  -  -  -\n`},
+	{args: `queues mail`, stdout: `QUEUE .*\nmail  0  0  0  0  2  1  -  -  -\n`},
 	{args: `queue set mail --history 0 --history-max 5`, stdout: `.*\nhistory  never  .*\nhistory-max  5  .*`},
 	{args: `ls mail --state finished`, stdout: `ID .*WORKER\n`, stderr: "no messages\n"},
 	{args: `queue set mail --unset history`, stdout: `SETTING .*\nhistory-max  5  .*`},

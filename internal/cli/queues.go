@@ -14,12 +14,13 @@ func (p *Program) queuesCommand() *cobra.Command {
 		Use:   "queues [QUEUE…]",
 		Short: "Count the messages of each queue by state",
 		Long: `Queues shows the queues named, or all that hold messages, are paused or have settings.
-Finished counts the remembered keys, history the finished messages that are listed.`,
+Finished counts the finished messages that are listed (in JSON: history), remembered the keys
+of finished messages that are remembered (in JSON: finished).`,
 		Example: "  tarry queues\n  tarry queues order.unpaid --json",
 		Args:    cobra.ArbitraryArgs,
 	}, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, args []string) error {
 		o := p.printer()
-		o.head("QUEUE", "SCHEDULED", "READY", "LEASED", "DEAD", "FINISHED", "HISTORY", "NEXT DUE", "OLDEST READY", "PAUSED")
+		o.head("QUEUE", "SCHEDULED", "READY", "LEASED", "DEAD", "FINISHED", "REMEMBERED", "NEXT DUE", "OLDEST READY", "PAUSED")
 		for _, name := range args {
 			q, err := c.Queue(ctx, name)
 			if err != nil {
@@ -44,7 +45,7 @@ Finished counts the remembered keys, history the finished messages that are list
 }
 
 func (p *Program) showQueue(o *printer, q tarry.QueueInfo) {
-	o.row(asAPI(func(b []byte) []byte { return wire.QueueHolds.Append(b, &q) }), q.Queue, q.Scheduled, q.Ready, q.Leased, q.Dead, q.Finished, q.History,
+	o.row(asAPI(func(b []byte) []byte { return wire.QueueHolds.Append(b, &q) }), q.Queue, q.Scheduled, q.Ready, q.Leased, q.Dead, q.History, q.Finished,
 		orDash(away(q.NextDue, p.Now())), orDash(away(q.OldestReady, p.Now())), pausedText(&q))
 }
 

@@ -30,7 +30,7 @@ var queueSteps = []step{
 	{args: `push mail x --key k`, code: exitConflict, stderr: `tarry: push .*id N held it and was cancelled at TIME, which is remembered; --on-conflict replace begins anew\)\n`},
 	{args: `push mail x --key k --on-conflict keep`, stdout: `kept mail id N key k, due TIME \(AWAY\), cancelled TIME \(AWAY\)\n`},
 	{args: `push mail x --key k --on-conflict keep --json`, stdout: `{"outcome":"kept",.*"state":"finished","ending":"cancelled","ended":"TIME"}\n`},
-	{args: `queues mail`, stdout: `QUEUE .*\nmail  0  0  0  0  1  0  -  -  -\n`},
+	{args: `queues mail`, stdout: `QUEUE .*\nmail  0  0  0  0  0  1  -  -  -\n`},
 	{args: `purge mail --finished --yes`, stdout: `purged 1 message of mail\n`},
 	{args: `push mail x --key k --remember 0 --in 1h`, stdout: `created .*\n`},
 	{args: `cancel mail k`, stdout: `cancelled .*`},

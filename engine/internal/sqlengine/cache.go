@@ -82,10 +82,12 @@ func (c *cache) saw(heads []Heads) {
 		if k.revision == h.Revision {
 			continue
 		}
+		was := k.settings
 		k.revision, k.settings, k.history.last = h.Revision, nil, time.Time{}
 		if !h.Settings.Unset() {
 			k.settings = new(h.Settings)
 		}
+		k.history.ended = was != nil && was.History > 0 && h.Settings.History == 0
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/rules"
 )
@@ -12,7 +11,8 @@ import (
 // A history is trimmed in the background, after calls that add to it or lease. A process does
 // that when a message's time may be over, or when it has added enough to exceed the number:
 // counting the history at each call would take too long. It only trims what it lists itself:
-// a process whose URL has no history leaves that of others alone.
+// a process whose URL has no history leaves that of others alone, but for one that the settings
+// had and have no more.
 
 // trimming is what this process knows about the history of a queue.
 type trimming struct {
@@ -22,6 +22,7 @@ type trimming struct {
 	added int64       // messages that this process has added since
 	room  int64       // how many more there could be
 	over  int64       // when the time of the first is over
+	ended bool        // the settings no longer have the history that they had
 }
 
 const (
@@ -39,10 +40,9 @@ func (t *trimming) due(ms int64) bool {
 	return crowded || ms >= t.over || t.last.IsZero()
 }
 
-// trimsBy reports whether this process trims the history of a queue with these settings; nil:
-// none.
-func (e *Engine) trimsBy(s *engine.Settings) bool {
-	return e.cfg.History.Keep > 0 || s != nil && s.History != 0
+// trimsBy reports whether this process trims the history of a queue.
+func (e *Engine) trimsBy(k *cached) bool {
+	return e.cfg.History.Keep > 0 || k.settings != nil && k.settings.History != 0 || k.history.ended
 }
 
 // trim starts a task that trims the histories of queues, where that is due.
@@ -52,7 +52,7 @@ func (e *Engine) trim(queues []int64, ms int64) {
 	}
 	var due []int64
 	e.cache.each(queues, func(q int64, k *cached) {
-		if e.trimsBy(k.settings) && k.history.due(ms) {
+		if e.trimsBy(k) && k.history.due(ms) {
 			due = append(due, q)
 		}
 	})
@@ -94,7 +94,7 @@ func (e *Engine) trimQueue(ctx context.Context, queue int64) {
 		t = next
 	}
 	e.cache.one(queue, func(k *cached) {
-		t.last, t.added = k.history.last, k.history.added-t.added
+		t.last, t.added, t.ended = k.history.last, k.history.added-t.added, k.history.ended && !t.ended
 		k.history = t
 	})
 }
@@ -126,6 +126,9 @@ func (w *work) trim(queue int64, t *trimming) (more bool, err error) {
 		w.unlist(queue, gone)
 		t.low = behind(gone[len(gone)-1].Place())
 		return true, nil
+	}
+	if t.over = never; kept.Keep <= 0 {
+		return false, nil
 	}
 	t.over = w.ms + rules.Millis(kept.Keep)
 	for _, x := range found[1] {

@@ -112,6 +112,7 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"what one process writes":           ownWrites,
 		"what several processes write":      severalWrite,
 		"two trims of a history":            trimsBeside,
+		"a history that is unset":           historyUnset,
 		"a listed ack in a transaction":     ackInTransaction,
 	} {
 		t.Run(name, func(t *testing.T) {

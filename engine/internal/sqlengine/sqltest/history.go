@@ -83,3 +83,20 @@ func ackInTransaction(t *testing.T, bed Bed) {
 		t.Errorf("%+v", i)
 	}
 }
+
+// A history that the settings have no longer goes, though no URL has one.
+func historyUnset(t *testing.T, bed Bed) {
+	withoutURL := func(s sqlengine.Store) sqlengine.Store { return s }
+	e, other := bed.Open(t, withoutURL), bed.Open(t, withoutURL)
+	setHistory(t, e, 1000)
+	finish(t, e, 60)
+	_, err := other.Configure(patience(t), "q", engine.Settings{}, "")
+	ok(t, err)
+	ctx := patience(t)
+	for n := int64(60); n > 0; {
+		lease(t, e, 1)
+		q, err := other.Queue(ctx, "q")
+		ok(t, err)
+		n = q.History
+	}
+}

@@ -89,6 +89,7 @@ func (e *Engine) trimQueue(ctx context.Context, queue int64) {
 			return err
 		})
 		if err != nil {
+			e.cache.one(queue, func(k *cached) { k.history.over = 0 })
 			return
 		}
 		t = next
@@ -109,30 +110,55 @@ func (w *work) trim(queue int64, t *trimming) (more bool, err error) {
 	t.room = kept.Max - stock[queue].History
 	from := w.listedFrom(queue)
 	r := Range{Queue: queue, Kind: Finished, Span: codec.Span{Low: t.low, High: from}, Most: chunk, Lock: Skip}
+	t.low = later(t.low, codec.Place{At: min(from.At, w.ms)})
+	stays := Range{Queue: queue, Kind: Finished, Span: codec.Span{Low: t.low, High: codec.WholeList.High}, Most: 1}
+	ranges := []Range{r, stays}
 	if t.room < 0 {
 		if err := w.mustLock([]int64{queue}); err != nil {
 			return false, err // two processes would drop too many
 		}
 		r.Span.High, r.Most = codec.WholeList.High, int(min(-t.room, chunk))
-		r.Lock = Wait // else younger ones would go for those that others have locked
+		oldest := r
+		oldest.Lock = None
+		ranges = []Range{oldest, r, stays}
 	}
-	t.low = later(t.low, codec.Place{At: min(from.At, w.ms)})
-	stays := Range{Queue: queue, Kind: Finished, Span: codec.Span{Low: t.low, High: codec.WholeList.High}, Most: 1}
-	found, err := w.tx.Ranges(w.ctx, []Range{r, stays})
+	found, err := w.tx.Ranges(w.ctx, ranges)
 	if err != nil {
 		return false, err
 	}
-	if gone := found[0]; len(gone) > 0 {
+	gone, first := found[len(found)-2], found[len(found)-1]
+	locked := codec.WholeList.High
+	if t.room < 0 {
+		gone, locked = amongOldest(gone, found[0])
+	}
+	if len(gone) > 0 {
 		w.unlist(queue, gone)
-		t.low = behind(gone[len(gone)-1].Place())
+		if t.low = behind(gone[len(gone)-1].Place()); locked.Compare(t.low) < 0 {
+			t.low = locked
+		}
 		return true, nil
 	}
 	if t.over = never; kept.Keep <= 0 {
 		return false, nil
 	}
 	t.over = w.ms + rules.Millis(kept.Keep)
-	for _, x := range found[1] {
+	for _, x := range first {
 		t.low, t.over = x.Place(), x.Ends+rules.Millis(kept.Keep)
 	}
 	return false, nil
+}
+
+// amongOldest returns those of the free rows that are among the oldest, and where the first of
+// the oldest is that others have locked: for these no younger ones go.
+func amongOldest(free, oldest []*Row) (gone []*Row, locked codec.Place) {
+	locked = codec.WholeList.High
+	for _, x := range oldest {
+		switch {
+		case len(free) > 0 && free[0].ID == x.ID:
+			gone, free = append(gone, x), free[1:]
+		case locked == codec.WholeList.High:
+			locked = x.Place()
+		}
+	}
+	return gone, locked
 }

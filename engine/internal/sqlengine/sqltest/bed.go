@@ -113,6 +113,7 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"what several processes write":      severalWrite,
 		"two trims of a history":            trimsBeside,
 		"a history that is unset":           historyUnset,
+		"a trim beside a locked row":        trimBesideLocked,
 		"a listed ack in a transaction":     ackInTransaction,
 	} {
 		t.Run(name, func(t *testing.T) {

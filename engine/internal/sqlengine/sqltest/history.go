@@ -1,10 +1,12 @@
 package sqltest
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/sqlengine"
 )
 
@@ -99,4 +101,45 @@ func historyUnset(t *testing.T, bed Bed) {
 		ok(t, err)
 		n = q.History
 	}
+}
+
+// A trim neither waits for rows that others have locked, while leases wait for it, nor drops
+// younger ones for them. It goes on when they are free.
+func trimBesideLocked(t *testing.T, bed Bed) {
+	var s sqlengine.Store
+	e := bed.Open(t, func(opened sqlengine.Store) sqlengine.Store { s = opened; return opened })
+	set := func(most int64) {
+		t.Helper()
+		_, err := e.Configure(patience(t), "q", engine.Settings{History: time.Hour, HistoryMax: most, InFlight: 100}, "")
+		ok(t, err)
+	}
+	set(1000)
+	finish(t, e, 60)
+	nums, err := s.Names(patience(t), []string{"q"}, true)
+	ok(t, err)
+	first := sqlengine.Range{Queue: nums[0], Kind: sqlengine.Finished, Span: codec.WholeList, Most: 5, Lock: sqlengine.Wait}
+	locked, release, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- s.In(context.WithoutCancel(t.Context()), "test", func(tx sqlengine.Tx) error {
+			_, err := tx.Ranges(t.Context(), []sqlengine.Range{first})
+			close(locked)
+			<-release
+			return err
+		})
+	}()
+	<-locked
+	trimmed := func(to int) {
+		ctx := patience(t)
+		for n := 60; n != to; n = listed(t, e) {
+			if lease(t, e, 1); n < to || ctx.Err() != nil {
+				t.Errorf("%d are left, not %d", n, to)
+				return
+			}
+		}
+	}
+	set(20)
+	trimmed(25)
+	close(release)
+	ok(t, <-ended)
+	trimmed(20)
 }

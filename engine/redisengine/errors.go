@@ -61,6 +61,12 @@ func refusesWrites(err error) bool {
 	return ok && (strings.HasPrefix(e.Error(), "NOREPLICAS") || strings.HasPrefix(e.Error(), "MISCONF"))
 }
 
+// isFull reports whether a server refused a call because it has reached maxmemory.
+func isFull(err error) bool {
+	e, ok := rueidis.IsRedisErr(err)
+	return ok && (strings.HasPrefix(e.Error(), "OOM") || strings.Contains(e.Error(), "OOM command not allowed"))
+}
+
 // Hints of the errors of calls.
 const (
 	hintReach  = "check that Redis runs and that the address is right"
@@ -92,7 +98,7 @@ func fault(op, queue string, err error) error {
 		out.Hint = "it was carried out, but too few replicas confirmed it, so a failover may lose it; look it up, or repeat it with the same key"
 	case errors.Is(err, errAnswer), errors.Is(err, errRecord), errors.Is(err, engine.ErrInvalid):
 		out.Err = err
-	case has("OOM"), strings.Contains(message, "OOM command not allowed"):
+	case isFull(err):
 		out.Err, out.Hint = fmt.Errorf("%w: %v", engine.ErrLimit, err), hintFull
 	case has("NOAUTH"), has("WRONGPASS"), has("ERR invalid password"), has("ERR AUTH"), has("ERR Client sent AUTH"):
 		out.Err, out.Hint = fmt.Errorf("%w: %v", engine.ErrUnauthorized, err), "check the user and the password of the URL"

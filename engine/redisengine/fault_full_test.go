@@ -1,6 +1,7 @@
 package redisengine
 
 import (
+	"errors"
 	"strconv"
 	"testing"
 	"time"
@@ -132,6 +133,40 @@ func TestFaultFullFromTheStart(t *testing.T) {
 	outage.Counts(t, c, "q", longWait, 0, 0, 0)
 	if _, err := c.Push(t.Context(), "q", make([]byte, 10_000), tarry.In(time.Hour)); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestFaultFullOfHistory fills memory with finished messages: they make room for pushes, those
+// that ended first before others.
+func TestFaultFullOfHistory(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	e := openStore(t, s.URL(), "history=1h")
+	const n = 10_000
+	for from := range n / 1000 {
+		msgs := make([]engine.Message, 1000)
+		for i := range msgs {
+			msgs[i] = plain("q", strconv.Itoa(1000*from+i))
+		}
+		ack(t, e, msgs...)
+	}
+	s.Do("CONFIG", "SET", "maxmemory", strconv.Itoa(fact(t, s, "memory", "used_memory")-100<<10))
+	outage.Succeeds(t, longWait, func() error {
+		r, err := e.Push(t.Context(), []engine.Message{plain("q", "new")})
+		if err == nil {
+			err = r[0].Err
+		}
+		return err
+	})
+	q, err := e.Queue(t.Context(), "q")
+	if err != nil || q.Ready != 1 || q.History == n || q.History < n/2 {
+		t.Errorf("%+v, %v", q, err)
+	}
+	if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: strconv.Itoa(n - 1)}); err != nil {
+		t.Error(err)
+	}
+	if _, err := e.Get(t.Context(), engine.Ref{Queue: "q", Key: "0"}); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("the first is kept: %v", err)
 	}
 }
 

@@ -130,6 +130,7 @@ func lateCalls() []lateCall {
 		{"lease", leaseScript, pushes(due), (*late).lease, nil},
 		{"claim", claimScript, pushes(due), func(l *late) error { _, err := l.Claim(l.ctx, lateRef, engine.Want{}); return err }, nil},
 		{"clear", clearScript, pushes(later), func(l *late) error { return l.run(clearScript) }, (*late).cancel},
+		{"shed", shedScript, pushes(later), func(l *late) error { return l.run(shedScript) }, (*late).cancel},
 		{"ids", idsScript, nil, func(l *late) error { _, err := l.newBlock(l.ctx, l.patient()); return err }, nil},
 		{"register", registerScript, nil, func(l *late) error { return l.register(l.ctx, []*queue{l.queue("other")}) }, nil},
 		{"open", openScript, nil, func(l *late) error {

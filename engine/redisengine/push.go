@@ -38,7 +38,8 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 	b := batch{e: e, unique: true, room: 4, until: until}
 	keyless := int(e.spread.Add(1))
 	aims, refused := e.aim(ctx, msgs)
-	var noIDs error // the first failure to get an id
+	var noIDs error   // the first failure to get an id
+	var full []*shard // whose server has no memory
 	for i := range msgs {
 		m, q, known := &msgs[i], aims[i].queue, aims[i].known
 		if len(m.Body) > maxBody {
@@ -60,7 +61,9 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 		}
 		id, err := e.id(ctx, s.n, until)
 		if err != nil {
-			noIDs = err
+			if noIDs = err; isFull(err) {
+				full = append(full, s)
+			}
 			results[i].Err = fault("push", m.Queue, err)
 			continue
 		}
@@ -94,6 +97,9 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 			}
 			again = again[:len(again)-len(c.items)]
 		}
+		if isFull(err) {
+			full = append(full, c.shard)
+		}
 		for n, i := range c.items {
 			if err != nil {
 				results[i] = engine.PushResult{Err: fault("push", msgs[i].Queue, err)}
@@ -107,6 +113,7 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 			e.soon(c.shard, &values[0])
 		}
 	})
+	e.shed(ctx, full, until)
 	if len(again) > 0 && tries > 1 {
 		slices.Sort(again)
 		repeated := make([]engine.Message, len(again))
@@ -126,6 +133,19 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 		}
 	}
 	return results, nil
+}
+
+// shed drops some of the history on shards, so that later pushes find memory. It does not
+// matter whether it succeeds.
+func (e *Engine) shed(ctx context.Context, shards []*shard, until calls.Bound) {
+	if len(shards) == 0 {
+		return
+	}
+	qs := make([]question, len(shards))
+	for i, s := range shards {
+		qs[i] = question{script: shedScript, shard: s, args: with()}
+	}
+	e.ask(ctx, qs, until)
 }
 
 // aim is the shard and the settings that apply to a message.

@@ -105,6 +105,7 @@ var (
 	redriveScript    = replyScript(false, "message", "redrive")
 	pauseScript      = replyScript(false, "pause")
 	clearScript      = newScript(false, "shard", "sweep", "clear")
+	shedScript       = repeatable(newScript(false, "shard", "message", "shed"))
 	configureScript  = replyScript(false, "message", "sweep", "configure")
 	spreadScript     = repeatable(newScript(false, "shard", "message", "sweep", "spread"))
 	settingsScript   = readScript("shard", "settings")

@@ -16,7 +16,7 @@ import (
 
 var allScripts = []*script{
 	pushScript, leaseScript, claimScript, settleScript, cancelScript, rescheduleScript, getScript, listScript, fetchScript, countScript,
-	configureScript, spreadScript, settingsScript, forecastScript, purgeScript, redriveScript, pauseScript, clearScript, openScript, idsScript, registerScript, forgetScript,
+	configureScript, spreadScript, settingsScript, forecastScript, purgeScript, redriveScript, pauseScript, clearScript, shedScript, openScript, idsScript, registerScript, forgetScript,
 }
 
 // atStart is how many scripts were made before TestMain.
@@ -131,6 +131,10 @@ func everyCall(t *testing.T, e *Engine, before func()) {
 		}},
 		{"clear", func() (bool, error) {
 			a := e.ask1(ctx, clearScript, e.queue("q").shards[0])
+			return len(a.values) == 0, a.err
+		}},
+		{"shed", func() (bool, error) {
+			a := e.ask1(ctx, shedScript, e.queue("q").shards[0])
 			return len(a.values) == 0, a.err
 		}},
 	} {

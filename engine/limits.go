@@ -74,12 +74,15 @@ func CheckKey(op, queue, key string) error {
 }
 
 // Validate returns an ErrInvalid unless a ref names a queue and, by a key or an id, a
-// message.
+// message, and By is a name that a worker may have.
 func (r *Ref) Validate(op string) error {
 	if r.Queue == "" {
 		return Invalid(op, Ref{Key: r.Key}, "the reference names no queue: write ByKey(key).Of(queue)")
 	}
 	if err := CheckQueue(op, r.Queue); err != nil {
+		return err
+	}
+	if err := checkName(op, Ref{Queue: r.Queue}, "the name of who cancels", r.By); err != nil {
 		return err
 	}
 	switch {
@@ -121,14 +124,17 @@ func CheckTTR(op, queue string, ttr time.Duration) error {
 // CheckWorker returns an ErrInvalid unless a worker may have that name: at most 100 bytes of
 // UTF-8 without control characters. "" means that no name is given, and is valid.
 func CheckWorker(op, queue, name string) error {
-	ref := Ref{Queue: queue}
+	return checkName(op, Ref{Queue: queue}, "the worker's name", name)
+}
+
+func checkName(op string, ref Ref, what, name string) error {
 	switch {
 	case len(name) > MaxWorkerBytes:
-		return Invalid(op, ref, "the worker's name has %d bytes; at most %d are allowed", len(name), MaxWorkerBytes)
+		return Invalid(op, ref, "%s has %d bytes; at most %d are allowed", what, len(name), MaxWorkerBytes)
 	case !utf8.ValidString(name):
-		return Invalid(op, ref, "the worker's name is not valid UTF-8")
+		return Invalid(op, ref, "%s is not valid UTF-8", what)
 	case strings.ContainsFunc(name, unicode.IsControl):
-		return Invalid(op, ref, "the worker's name %q has a control character", name)
+		return Invalid(op, ref, "%s %q has a control character", what, name)
 	}
 	return nil
 }

@@ -189,7 +189,7 @@ type Info struct {
 	Policy
 	LastError string    // reason of the last retry, bury or lapse
 	Failures  []Failure // the last MaxFailures retries, buries and lapses, oldest first
-	Worker    string    // when leased or acked: Want.Worker of the lease
+	Worker    string    // when leased or acked: Want.Worker of the lease; when cancelled: Ref.By
 	Started   time.Time // when leased or acked: when the lease began
 	Deadline  time.Time // when leased: the end of the lease
 	Died      time.Time // when dead: since when
@@ -212,7 +212,8 @@ type Ref struct {
 	Queue   string
 	ID      ID
 	Key     string
-	IfState State // Cancel, Reschedule: ErrStale unless the message is in this state; Gone: any
+	IfState State  // Cancel, Reschedule: ErrStale unless the message is in this state; Gone: any
+	By      string // Cancel: who cancels, for the history; a server takes who asks it instead
 }
 
 // Of returns the reference completed with a queue.

@@ -71,7 +71,7 @@ func (c *call) cancel(ref engine.Ref, hash *keyLookup) (refused, err error) {
 	case m.area == memtable.Dead:
 		c.drop(&m)
 	default:
-		c.leave(&m, engine.Cancelled, c.ms)
+		c.leave(&m, engine.Cancelled, c.ms, ref.By)
 	}
 	return nil, nil
 }

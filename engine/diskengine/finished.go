@@ -63,8 +63,8 @@ func (c *call) forgetFinished(q *queue, t *finishedKey) {
 }
 
 // leave drops a message that has ended, remembers its key if its policy says so, and lists it
-// if the queue's history does.
-func (c *call) leave(m *message, how engine.Ending, ended int64) {
+// if the queue's history does. by is who cancelled it.
+func (c *call) leave(m *message, how engine.Ending, ended int64, by string) {
 	q, due, until := m.q, m.Due, ended+rules.Millis(m.Remember)
 	remembers := len(m.key) > 0 && m.Remember > 0 && until > c.ms
 	lists := !m.bare && c.lists(q, ended)
@@ -72,7 +72,7 @@ func (c *call) leave(m *message, how engine.Ending, ended int64) {
 		c.past = append(c.past[:0], m.key...) // drop removes the entry that has it
 	}
 	if lists {
-		p := m.listable(how)
+		p := m.listable(how, by)
 		c.past = p.Append(c.past)
 	}
 	n := len(m.key)
@@ -91,7 +91,7 @@ func (c *call) leave(m *message, how engine.Ending, ended int64) {
 
 // expire drops a message that is past its expiry.
 func (c *call) expire(m *message) {
-	c.leave(m, engine.Expired, m.Expires)
+	c.leave(m, engine.Expired, m.Expires, "")
 	m.q.expired++
 }
 

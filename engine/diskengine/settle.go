@@ -163,7 +163,7 @@ func (c *call) settleOf(m *message, s *engine.Settlement) (engine.Settled, error
 			return engine.Settled{Err: lost(m.q.name, m.id)}, nil
 		case held:
 			m.Remember = 0
-			c.leave(m, engine.Acked, c.ms)
+			c.leave(m, engine.Acked, c.ms, "")
 			return engine.Settled{State: engine.Gone}, nil
 		}
 		if err := c.forgetKey(m.q, m.key, &hash); err != nil {
@@ -173,7 +173,7 @@ func (c *call) settleOf(m *message, s *engine.Settlement) (engine.Settled, error
 	b := m.base()
 	switch s.Do {
 	case engine.Ack:
-		c.leave(m, engine.Acked, c.ms)
+		c.leave(m, engine.Acked, c.ms, "")
 		return engine.Settled{State: engine.Gone}, nil
 	case engine.Retry:
 		if last {

@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -19,6 +20,9 @@ func (b *bed) listing(s engine.Settings) {
 	}
 	b.configure(s)
 }
+
+// by returns who cancels a message.
+func (b *bed) by(ref engine.Ref) string { return cmp.Or(b.h.By, ref.By) }
 
 // past fails the test unless exactly these finished messages are listed, in this order.
 func (b *bed) past(want ...engine.ID) []engine.Info {
@@ -98,8 +102,54 @@ var finishedTests = []test{
 		}
 		b.none("it has expired")
 		all := b.past(cancelled.ID, expired.ID)
-		if i := all[0]; i.Ending != engine.Cancelled || i.Attempt != 0 || i.Worker != "" || !i.Started.IsZero() {
+		if i := all[0]; i.Ending != engine.Cancelled || i.Attempt != 0 || i.Worker != b.h.By || !i.Started.IsZero() {
 			b.Fatalf("%+v", i)
+		}
+	}},
+	{"a cancel tells by whom, not whose lease was before", func(b *bed) {
+		b.listing(engine.Settings{})
+		m := b.msg("", dueNow)
+		m.Backoff = []time.Duration{time.Millisecond}
+		var refs []engine.Ref
+		for range 2 {
+			b.push(m)
+			g, err := b.e.Lease(b.Context(), []engine.Want{{Queue: b.queue, Max: 1, Worker: "w-1"}})
+			if err != nil || len(g.Queues[0].Messages) != 1 {
+				b.Fatalf("%v, %+v", err, g)
+			}
+			l := g.Queues[0].Messages[0]
+			b.settle(engine.Settlement{Token: l.Token, Do: engine.Retry, When: &dueLater, Reason: "no"})
+			refs = append(refs, b.id(l.ID))
+		}
+		refs[0].By = "ann"
+		for i, by := range []string{"", "bob", "bob", strings.Repeat("é", engine.MaxWorkerBytes/2), "ann", ""} {
+			m := b.msg("", dueLater)
+			if b.caps.Keys {
+				m.Key = fmt.Sprint(i)
+			}
+			ref := b.id(b.push(m).ID)
+			if i%2 == 0 && b.caps.Keys {
+				ref = b.key(m.Key)
+			}
+			ref.By = by
+			refs = append(refs, ref)
+		}
+		gone := b.id(1 << 62)
+		gone.By = "nobody"
+		refs = append(refs[:3], append([]engine.Ref{gone}, refs[3:]...)...)
+		errs, err := b.e.Cancel(b.Context(), refs)
+		if err != nil || len(errs) != len(refs) {
+			b.Fatalf("%v, %d results", err, len(errs))
+		}
+		for i, ref := range refs {
+			if ref.By == gone.By {
+				b.is(errs[i], engine.ErrNotFound)
+				continue
+			}
+			b.is(errs[i], nil)
+			if got := b.get(ref); got.Ending != engine.Cancelled || got.Worker != b.by(ref) || !got.Started.IsZero() {
+				b.Fatalf("cancelled by %q: %+v", ref.By, got)
+			}
 		}
 	}},
 	{"it holds no key, and a look-up finds what ended last", func(b *bed) {
@@ -249,8 +299,14 @@ var finishedTests = []test{
 		b.listing(engine.Settings{})
 		id := b.acked("k")
 		want := b.get(b.id(id))
+		b.pass(1)
+		ref := b.id(b.push(b.msg("", dueLater)).ID)
+		ref.By = "ann"
+		b.is(b.cancel(ref), nil)
+		cancelled := b.get(ref)
 		b.e = b.h.Reopen(b.T, b.e)
 		b.listedAs(want)
-		b.past(id)
+		b.listedAs(cancelled)
+		b.past(id, ref.ID)
 	}},
 }

@@ -178,7 +178,7 @@ func (m *Model) advance(now time.Time) {
 		if past && transition(x.situation(now), opExpiryPasses).Next == toFinished {
 			m.expired[x.Queue] = append(m.expired[x.Queue], x.ID)
 			m.ghosts[x.ID] = ghost{x.Queue, x.Due, x.Expires}
-			m.end(x, engine.Expired, x.Expires, now)
+			m.end(x, engine.Expired, "", x.Expires, now)
 		}
 	}
 	m.fade(now)

@@ -32,7 +32,7 @@ func (m *Model) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error) 
 		case toGone:
 			m.remove(x)
 		case toFinished:
-			m.end(x, engine.Cancelled, instant(now.UnixMilli()), now)
+			m.end(x, engine.Cancelled, ref.By, instant(now.UnixMilli()), now)
 		}
 	}
 	return results, nil

@@ -15,8 +15,8 @@ type past struct {
 	unmet bool // it expired: an engine may not have noticed
 }
 
-// record adds x, which ended in this way at that instant, to the history.
-func (m *Model) record(x *modelMessage, how engine.Ending, at, now time.Time) {
+// record adds x, which somebody ended in this way at that instant, to the history.
+func (m *Model) record(x *modelMessage, how engine.Ending, by string, at, now time.Time) {
 	i := x.info(now)
 	if how == engine.Acked { // a lapse of this lease is already recorded
 		i.LastError, i.Failures = x.LastError, slices.Clone(x.Failures[max(0, len(x.Failures)-engine.MaxFailures):])
@@ -24,12 +24,12 @@ func (m *Model) record(x *modelMessage, how engine.Ending, at, now time.Time) {
 	y := &past{
 		Info: engine.Info{
 			ID: x.ID, Queue: x.Queue, Key: x.Key, Due: x.Due, Created: x.Created, Attempt: x.Attempt,
-			State: engine.Finished, Ending: how, Ended: at, LastError: i.LastError, Failures: i.Failures,
+			State: engine.Finished, Ending: how, Ended: at, LastError: i.LastError, Failures: i.Failures, Worker: by,
 		},
 		unmet: how == engine.Expired,
 	}
 	if how == engine.Acked {
-		y.Worker, y.Started = x.Worker, x.Started
+		y.Started = x.Started
 	}
 	m.past = append(m.past, y)
 	m.age(now)

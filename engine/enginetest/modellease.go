@@ -217,7 +217,7 @@ func (m *Model) settle(s *engine.Settlement, now time.Time) engine.Settled {
 	}
 	switch next {
 	case toFinished:
-		m.end(x, engine.Acked, instant(now.UnixMilli()), now)
+		m.end(x, engine.Acked, x.Worker, instant(now.UnixMilli()), now)
 		return engine.Settled{Queue: x.Queue, State: engine.Gone}
 	case toDead:
 		x.die(now)

@@ -36,9 +36,9 @@ func (y *memory) info() engine.Info {
 
 // end removes x, which ended in this way at that instant, and lists it in the history. It
 // remembers the key of x unless another message holds it.
-func (m *Model) end(x *modelMessage, how engine.Ending, at, now time.Time) {
+func (m *Model) end(x *modelMessage, how engine.Ending, by string, at, now time.Time) {
 	m.remove(x)
-	m.record(x, how, at, now)
+	m.record(x, how, by, at, now)
 	forgotten := at.Add(x.Remember)
 	if x.Key == "" || m.live(x.Queue, x.Key, now) != nil {
 		return

@@ -275,7 +275,9 @@ func (p *player) do(s step) {
 	case "claim":
 		p.claim(p.ref(n[0], n[1]), engine.Want{TTR: p.ttr(n[2]), Remote: p.remote(n[6]), Worker: p.worker(n[4])})
 	case "cancel":
-		p.cancel(p.inState(p.ref(n[0], n[1]), n[2]))
+		ref := p.inState(p.ref(n[0], n[1]), n[2])
+		ref.By = p.worker(n[3])
+		p.cancel(ref)
 	case "reschedule":
 		p.reschedule(p.inState(p.ref(n[0], n[1]), n[4]), p.when(n[2], n[3]))
 	case "get":

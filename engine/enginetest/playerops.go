@@ -208,6 +208,7 @@ func (p *player) cancel(ref engine.Ref) {
 	}
 	p.logf("cancel %+v", ref)
 	got, err := p.e.Cancel(p.caller, []engine.Ref{ref})
+	ref.By = p.b.by(ref)
 	want, _ := p.m.Cancel(p.ctx, []engine.Ref{ref})
 	p.hear(err)
 	if err != nil || len(got) != 1 {

@@ -46,6 +46,7 @@ func TestConformanceInjectedClock(t *testing.T) {
 		},
 		Clock:     clock,
 		Histories: 5,
+		By:        "127.0.0.1",
 	})
 }
 
@@ -53,5 +54,6 @@ func TestConformanceRealClock(t *testing.T) {
 	enginetest.Run(t, enginetest.Harness{
 		Open:      func(t *testing.T) engine.Engine { return open(t, serve(t, memengine.New(nil))) },
 		Histories: 2,
+		By:        "127.0.0.1",
 	})
 }

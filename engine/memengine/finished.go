@@ -18,9 +18,10 @@ type finished struct {
 // dropChunk bounds how many outdated messages one visit drops. Readers skip the others.
 const dropChunk = 1000
 
-// leave drops a message that ended in this way, remembers its key, and lists it in the history.
-func (q *queue) leave(m *message, how engine.Ending, ended int64) {
-	listed := q.listable(m, how, ended)
+// leave drops a message that ended in this way, remembers its key, and lists it in the
+// history. by is who cancelled it.
+func (q *queue) leave(m *message, how engine.Ending, ended int64, by string) {
+	listed := q.listable(m, how, ended, by)
 	q.remember(m, how, ended)
 	if listed != nil {
 		q.list(*listed)

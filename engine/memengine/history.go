@@ -14,6 +14,7 @@ import (
 type history struct {
 	list  minutes
 	first ends
+	by    *holder // who cancelled last: one for many messages
 }
 
 // kept returns how long finished messages of this queue are listed, and how many.
@@ -37,7 +38,7 @@ func (q *queue) oldestListed() codec.Place {
 func (q *queue) lists(m *message) bool { return m.listed().Compare(q.oldestListed()) >= 0 }
 
 // listable returns what to list of a message that ends in this way; nil: it is not listed.
-func (q *queue) listable(m *message, how engine.Ending, ended int64) *message {
+func (q *queue) listable(m *message, how engine.Ending, ended int64, by string) *message {
 	if keep := q.kept().Keep; keep <= 0 || ended+rules.Millis(keep) <= q.ms {
 		return nil
 	}
@@ -48,10 +49,25 @@ func (q *queue) listable(m *message, how engine.Ending, ended int64) *message {
 	if m.rare != nil && len(m.rare.failures) > 0 {
 		h.more().failures = m.rare.failures
 	}
-	if how == engine.Acked {
-		h.more().acked = m.holder
+	switch {
+	case how == engine.Acked:
+		h.more().by = m.holder
+	case by != "":
+		h.more().by = q.canceller(by)
 	}
 	return h
+}
+
+// canceller returns what to list of who cancelled.
+func (q *queue) canceller(name string) *holder {
+	if q.history != nil && q.history.by != nil && q.history.by.worker == name {
+		return q.history.by
+	}
+	by := &holder{worker: strings.Clone(name)}
+	if q.history != nil {
+		q.history.by = by
+	}
+	return by
 }
 
 // list adds a message to the history.
@@ -108,8 +124,11 @@ func (q *queue) pastInfo(m *message) engine.Info {
 		if i.Failures = copied(r.failures); len(i.Failures) > 0 {
 			i.LastError = i.Failures[len(i.Failures)-1].Reason
 		}
-		if r.acked != nil {
-			i.Worker, i.Started = r.acked.worker, rules.Instant(r.acked.started)
+		if r.by != nil {
+			i.Worker = r.by.worker
+			if m.ending == engine.Acked {
+				i.Started = rules.Instant(r.by.started)
+			}
 		}
 	}
 	return i

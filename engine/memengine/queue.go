@@ -218,7 +218,7 @@ func (q *queue) advance() {
 func (q *queue) expire() {
 	for place := range q.expiring.due(q.now) {
 		m := q.msgs.at(place)
-		q.leave(m, engine.Expired, m.expires())
+		q.leave(m, engine.Expired, m.expires(), "")
 		q.expired++
 	}
 }

@@ -61,7 +61,7 @@ func (q *queue) cancel(ref engine.Ref) error {
 		return engine.ErrLeased
 	}
 	if m.live {
-		q.leave(m, engine.Cancelled, q.ms)
+		q.leave(m, engine.Cancelled, q.ms, ref.By)
 	} else {
 		q.drop(m)
 	}

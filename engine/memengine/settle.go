@@ -76,7 +76,7 @@ func (q *queue) settle(t codec.Token, s *engine.Settlement) engine.Settled {
 	}
 	switch v.State {
 	case engine.Gone:
-		q.leave(m, engine.Acked, q.ms)
+		q.leave(m, engine.Acked, q.ms, "")
 		return engine.Settled{State: engine.Gone}
 	case engine.Dead:
 		q.die(m, q.ms)

@@ -232,13 +232,13 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) {
 	})
 }
 
-func (t *tx) Finish(ctx context.Context, ids []engine.ID, ended int64, how engine.Ending) {
+func (t *tx) Finish(ctx context.Context, ids []engine.ID, ended int64, how engine.Ending, by string) {
 	at, key := any(word("ends")), word("grave")
 	if ended != math.MaxInt64 {
 		at, key = ended, word(fmt.Sprintf("IF(`key` IS NULL, 0, %d - id %% %d)", -grave(ended, 0), 1<<graveBits))
 	}
 	for some := range slices.Chunk(sqlengine.Numbers(ids), listMost) {
-		t.write(ctx, newStatement(t.sql.finish, at, key, int64(how), some))
+		t.write(ctx, newStatement(t.sql.finish, at, key, int64(how), orNull(by), some))
 	}
 }
 

@@ -221,7 +221,7 @@ func statementsOf(prefix string) *statements {
 		plain:   "SELECT 9223372036854775807 + remembers FROM {queue} WHERE num = ?",
 		move:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, worker) VALUES ",
 		fail:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, worker, failures) VALUES ",
-		finish:  "UPDATE {message} m FORCE INDEX (PRIMARY) SET kind = 4, due = COALESCE(due, ends), ends = ?, grave = ?, ending = ?, size = 0, meta = NULL, body = NULL, large = NULL WHERE id IN (?)",
+		finish:  "UPDATE {message} m FORCE INDEX (PRIMARY) SET kind = 4, due = COALESCE(due, ends), ends = ?, grave = ?, ending = ?, worker = COALESCE(?, worker), size = 0, meta = NULL, body = NULL, large = NULL WHERE id IN (?)",
 		replace: "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, worker, failures, priority, policy, size, meta, body, large) VALUES ",
 		remove:  "DELETE m FROM {message} m FORCE INDEX (PRIMARY) WHERE m.id IN (?)",
 

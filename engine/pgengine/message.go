@@ -189,8 +189,8 @@ func (t *tx) Insert(ctx context.Context, rows []*sqlengine.Row) {
 	t.writeAll(len(keys), t.sql.check, queues, keys)
 }
 
-func (t *tx) Finish(_ context.Context, ids []engine.ID, ended int64, how engine.Ending) {
-	t.writeAll(len(ids), t.sql.finish, sqlengine.Numbers(ids), ended, int16(how))
+func (t *tx) Finish(_ context.Context, ids []engine.ID, ended int64, how engine.Ending, by string) {
+	t.writeAll(len(ids), t.sql.finish, sqlengine.Numbers(ids), ended, int16(how), orNull(by))
 }
 
 func (t *tx) Move(_ context.Context, rows []*sqlengine.Row) {

@@ -111,7 +111,8 @@ func statementsOf(schema string) *statements {
 		fail: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, worker = u.worker, failures = u.failures
 			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[], $9::bytea[])
 				u(id, kind, ends, due, expires, attempt, nonce, worker, failures) WHERE {id}`,
-		finish: `UPDATE {message} SET kind = 4, ends = coalesce(nullif($2::bigint, 9223372036854775807), ends), ending = $3, meta = NULL, body = NULL WHERE id = ANY($1)`,
+		finish: `UPDATE {message} SET kind = 4, ends = coalesce(nullif($2::bigint, 9223372036854775807), ends), ending = $3, meta = NULL, body = NULL,
+			worker = coalesce($4, worker) WHERE id = ANY($1)`,
 		replace: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, worker = u.worker, failures = u.failures,
 				priority = u.priority, policy = u.policy, meta = u.meta, body = u.body
 			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[], $9::bytea[],

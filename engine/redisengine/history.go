@@ -29,8 +29,8 @@ func readEntry(queue string, id engine.ID, v *rueidis.RedisMessage) (engine.Info
 	if n := len(i.Failures); n > 0 {
 		i.LastError = i.Failures[n-1].Reason
 	}
-	if i.Ending == engine.Acked {
-		i.Worker, i.Started = string(r.B), started
+	if i.Worker = string(r.B); i.Ending == engine.Acked {
+		i.Started = started
 	}
 	return i, nil
 }

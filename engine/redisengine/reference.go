@@ -2,6 +2,7 @@ package redisengine
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 
 	"github.com/redis/rueidis"
@@ -81,7 +82,7 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 	}
 	defer e.calls.Leave()
 	errs := make([]error, len(refs))
-	b := batch{e: e, room: 1}
+	b := batch{e: e, room: 2}
 	for i, ref := range refs {
 		if errs[i] = ref.Check("cancel"); errs[i] != nil {
 			continue
@@ -94,7 +95,7 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 		b.add(s, i, len(key), byte(ref.IfState), id, key)
 	}
 	for _, c := range b.calls {
-		c.args[ahead] = c.hows()
+		c.args[ahead], c.args[ahead+1] = c.hows(), cancellers(refs, c.items)
 	}
 	b.run(ctx, cancelScript, func(c *call, values []rueidis.RedisMessage, _ int64, err error) {
 		if err == nil && len(values) != len(c.items) {
@@ -116,6 +117,21 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 		}
 	})
 	return errs, nil
+}
+
+// cancellers returns who cancels these refs, as lua/cancel.lua reads it.
+func cancellers(refs []engine.Ref, items []int) string {
+	var b []byte
+	for i := 0; i < len(items); {
+		by, from := refs[items[i]].By, i
+		for i++; i < len(items) && refs[items[i]].By == by; i++ {
+		}
+		if by == "" && i-from == len(items) {
+			return ""
+		}
+		b = append(binary.BigEndian.AppendUint16(append(b, byte(len(by))), uint16(i-from)), by...)
+	}
+	return rueidis.BinaryString(b)
 }
 
 // Reschedule moves the due time of a scheduled or ready message. The Info leaves out a large

@@ -50,8 +50,6 @@ func (x *row) ended(i *engine.Info) {
 	i.Ending, i.Ended = x.Ending, rules.Instant(x.Ends)
 	if x.Ending == engine.Acked {
 		i.Started = x.started()
-	} else {
-		i.Worker = ""
 	}
 }
 
@@ -71,11 +69,12 @@ func (w *work) finish(rows []*row) {
 	type end struct {
 		at  int64
 		how engine.Ending
+		by  string
 	}
 	var moved []*Row
 	ids := make(map[end][]engine.ID)
 	for _, x := range rows {
-		e := end{x.Ends, x.Ending}
+		e := end{x.Ends, x.Ending, x.by}
 		if x.Ends != w.ms || x.changed() {
 			moved, e.at = append(moved, &x.Row), never
 		}
@@ -83,7 +82,7 @@ func (w *work) finish(rows []*row) {
 	}
 	w.tx.Move(w.ctx, moved)
 	for e, some := range ids {
-		w.tx.Finish(w.ctx, sorted(some), e.at, e.how)
+		w.tx.Finish(w.ctx, sorted(some), e.at, e.how, e.by)
 	}
 }
 

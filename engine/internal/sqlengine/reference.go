@@ -111,6 +111,7 @@ func (w *work) cancel(num int64, ref engine.Ref) error {
 	case engine.Dead:
 		w.drop(x)
 	default:
+		x.by = ref.By
 		w.leave(x, engine.Cancelled, w.ms)
 	}
 	return nil

@@ -175,8 +175,8 @@ type Messages interface {
 	// by then, or is remembered and this transaction has not forgotten it.
 	Insert(ctx context.Context, rows []*Row)
 	// Finish makes messages finished that ended in this way at an instant; never: as Move wrote.
-	// It writes kind, ends and ending, and deletes the content.
-	Finish(ctx context.Context, ids []engine.ID, ended int64, how engine.Ending)
+	// It writes kind, ends, ending and, unless by is empty, the worker. It deletes the content.
+	Finish(ctx context.Context, ids []engine.ID, ended int64, how engine.Ending, by string)
 	// Move writes the columns that change with the state: all but queue, key, created, policy
 	// and content. A message that is no longer dead takes its key; ErrAgain if another holds
 	// it.

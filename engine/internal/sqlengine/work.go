@@ -53,10 +53,11 @@ type queue struct {
 // row is a message in a work.
 type row struct {
 	Row
-	was   Row  // as read; its ID is 0 for a new message
-	gone  bool // deleted, or of the kind Finished
-	whole bool // policy or content has changed
-	late  bool // gone, and dead before: it leaves a memory of its key
+	was   Row    // as read; its ID is 0 for a new message
+	gone  bool   // deleted, or of the kind Finished
+	whole bool   // policy or content has changed
+	late  bool   // gone, and dead before: it leaves a memory of its key
+	by    string // who cancelled it, for the history
 }
 
 // keyState is what the work knows about a key.

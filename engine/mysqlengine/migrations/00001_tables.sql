@@ -5,7 +5,7 @@
 -- 4 finished and listed: without meta and body.
 -- ends: when the kind ends: the due time or the lease's deadline; if dead or finished, since
 -- when. ending: how it finished: 1 acked, 2 cancelled, 3 expired.
--- nonce: begins with 6 bytes of when the lease began. worker: who has or had it.
+-- nonce: begins with 6 bytes of when the lease began. worker: who has or had it, or cancelled.
 -- failures: the last five, as package codec writes them.
 -- due: NULL if it equals ends. Most new messages have the defaults, which are left out,
 -- because the server takes time to parse each value.

@@ -13,8 +13,8 @@ local MEMORY = '>c8dBdd'
 local ACKED, CANCELLED, EXPIRED = 1, 2, 3
 
 -- What is left of a listed message: how it ended, attempt, due, when the lease began that was
--- acked, end, creation as in the record, key, failures, and who acked it, which takes the
--- rest. From the key on it is as a past.
+-- acked, end, creation as in the record, key, failures, and who acked or cancelled it,
+-- which takes the rest. From the key on it is as a past.
 local ENTRY = '>BI4dddc7I2c0I2c0'
 
 local made
@@ -285,14 +285,14 @@ local function messages()
 
 	-- finish deletes a message that ended in the given way, and lists it. It returns the memory
 	-- that is left, none if another message holds the key; and, without writing, the entry.
-	local function finish(m, how, at)
+	local function finish(m, how, at, by)
 		local free = at + m.remember
 		local memory = m.remembered and free > now and struct.pack(MEMORY, m.id, m.due, how, at, free) or nil
 		local entry
 		if at > unlisted() then
-			local began, worker = 0, ''
-			if how == ACKED then began, worker = m.started, m.worker end
-			entry = struct.pack(ENTRY, how, m.attempt, m.due, began, at, sub(m.record, 2, 8), #m.key, m.key, #m.failures, m.failures) .. worker
+			local began = 0
+			if how == ACKED then began, by = m.started, m.worker end
+			entry = struct.pack(ENTRY, how, m.attempt, m.due, began, at, sub(m.record, 2, 8), #m.key, m.key, #m.failures, m.failures) .. (by or '')
 		end
 		if readonly then return memory, entry end
 		drop(m)

@@ -40,6 +40,14 @@ func (t *Topic[T]) ref(op string, ref Ref) (Ref, error) {
 	return ref.Of(t.queue), nil
 }
 
+// by completes a reference with who cancels, where the engine's history keeps that.
+func (c *Client) by(ref Ref) Ref {
+	if c.caps.History {
+		ref.By = cmp.Or(ref.By, processName())
+	}
+	return ref
+}
+
 // CancelResult is the result for one reference of CancelMany.
 type CancelResult struct {
 	Ref
@@ -48,12 +56,14 @@ type CancelResult struct {
 
 // Cancel removes a message. Once it has returned nil, no handler starts for the message.
 // Errors: ErrNotFound; ErrLeased when a worker already holds the message; ErrStale when
-// ref.IfState does not hold. By id it drops a dead message too.
+// ref.IfState does not hold. By id it drops a dead message too. ref.By, by default host:pid,
+// is kept in the history.
 func (c *Client) Cancel(ctx context.Context, ref Ref) error {
 	const op = "cancel"
 	if err := c.beginRef(ctx, op, ref, c.caps.Cancel); err != nil {
 		return err
 	}
+	ref = c.by(ref)
 	if c.cancels != nil {
 		itemErr, err := c.cancels.Do(ctx, ref)
 		for p := (calls.BusyRetry{}); err == nil && p.Again(ctx, itemErr); {
@@ -94,6 +104,9 @@ func (c *Client) CancelMany(ctx context.Context, refs []Ref) ([]CancelResult, er
 	}
 	if len(good.Items) == 0 {
 		return out, nil
+	}
+	for i := range good.Items {
+		good.Items[i] = c.by(good.Items[i])
 	}
 	got, err := c.eng.Cancel(ctx, good.Items)
 	if err != nil {

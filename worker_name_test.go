@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/memengine"
 )
 
 // Each worker of a client leases under its own name, host:pid unless it has another, and so
@@ -96,4 +98,51 @@ func TestBadNamesOfWorkersAreRefused(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The history names who cancelled: host:pid unless the call says otherwise.
+func TestCancelsAreUnderTheNameOfTheCaller(t *testing.T) {
+	ctx := t.Context()
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := fmt.Sprint(host, ":", os.Getpid())
+	c := tarry.New(memengine.New(&memengine.Config{History: engine.History{Keep: time.Hour}}), nil)
+	defer c.Engine().Close()
+	defer c.Close()
+	cancels := map[string]func(ref tarry.Ref) error{
+		"Cancel": func(ref tarry.Ref) error { return c.Cancel(ctx, ref) },
+		"CancelMany": func(ref tarry.Ref) error {
+			got, err := c.CancelMany(ctx, []tarry.Ref{ref})
+			if err == nil && got[0].Ref != ref {
+				t.Errorf("%+v is answered for %+v", got[0].Ref, ref)
+			}
+			return cmp.Or(err, got[0].Err)
+		},
+		"CancelWhere": func(ref tarry.Ref) error {
+			_, err := c.CancelWhere(ctx, tarry.Filter{Queue: ref.Queue})
+			return err
+		},
+	}
+	for name, cancel := range cancels {
+		for by, want := range map[string]string{"": here, "ann": "ann"} {
+			if name == "CancelWhere" {
+				want = here
+			}
+			ref := tarry.ByID(push(t, c, "q", "x", tarry.In(time.Hour)).ID).Of("q")
+			bad := ref
+			bad.By = strings.Repeat("w", tarry.MaxWorkerBytes+1)
+			if err := cancel(bad); name != "CancelWhere" && (!errors.Is(err, tarry.ErrInvalid) || !strings.Contains(err.Error(), "who cancels has 101 bytes")) {
+				t.Errorf("%s by a name too long: %v", name, err)
+			}
+			ref.By = by
+			if err := cancel(ref); name != "CancelWhere" && err != nil {
+				t.Fatal(err)
+			}
+			if i, err := c.Get(ctx, ref); err != nil || i.Ending != tarry.WasCancelled || i.Worker != want {
+				t.Errorf("%s by %q is by %q, %v; want %q", name, by, i.Worker, err, want)
+			}
+		}
+	}
 }

@@ -53,12 +53,25 @@ func (s *Server) cancel(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	ref.By = x.by()
 	if err := s.c.Cancel(r.Context(), ref); err != nil {
 		return err
 	}
 	x.writeBy()
 	x.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// by is who makes the request: the name of its token, or its address.
+func (x *exchange) by() string {
+	if x.token != nil {
+		return x.token.Name
+	}
+	address := remoteHost(x.request)
+	if engine.CheckWorker("cancel", "", address) != nil {
+		return ""
+	}
+	return address
 }
 
 var callReschedule = &call{
@@ -101,6 +114,10 @@ func (s *Server) cancelMany(x *exchange, r *http.Request) error {
 	}
 	if err := x.hold(len(refs.All) * itemSize); err != nil {
 		return err
+	}
+	by := x.by()
+	for i := range refs.All {
+		refs.All[i].By = by
 	}
 	good, errs := calls.Sift(refs.All, func(i int) error {
 		return cmp.Or(refs.Err(i), x.may(access.Push|access.Operate, refs.All[i].Queue))

@@ -443,6 +443,31 @@ func TestSetsOfAToken(t *testing.T) {
 	}
 }
 
+func TestCancelsAreUnderTheNameOfTheToken(t *testing.T) {
+	g := newGuarded(t)
+	ctx := t.Context()
+	if _, err := g.c.Configure(ctx, "q", tarry.Settings{History: time.Hour}, ""); err != nil {
+		t.Fatal(err)
+	}
+	ann, bob := g.create("ann", access.Push, []string{"q"}, time.Time{}), g.create("bob", access.Operate, []string{"q"}, time.Time{})
+	for _, x := range []struct{ secret, method, path, body, by string }{
+		{ann, "DELETE", "/v1/queues/q/keys/k", "", "ann"},
+		{bob, "DELETE", "/v1/queues/q/messages/ID", "", "bob"},
+		{ann, "POST", "/v1/cancel", `{"refs":[{"queue":"other","key":"k"},{"queue":"q","key":"k"}]}`, "ann"},
+	} {
+		p, err := g.c.Push(ctx, "q", nil, tarry.Key("k"), tarry.In(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := g.ask(x.secret, x.method, strings.Replace(x.path, "ID", p.ID.String(), 1), x.body); w.Code >= 300 {
+			t.Fatalf("%s %s: %d %s", x.method, x.path, w.Code, w.Body)
+		}
+		if i, err := g.c.Get(ctx, tarry.ByID(p.ID).Of("q")); err != nil || i.Ending != tarry.WasCancelled || i.Worker != x.by {
+			t.Errorf("%s %s by %s: by %q, %v", x.method, x.path, x.by, i.Worker, err)
+		}
+	}
+}
+
 func TestAudit(t *testing.T) {
 	g := newGuarded(t)
 	operator := g.create("ann", access.Operate, []string{"q"}, time.Time{})

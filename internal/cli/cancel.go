@@ -2,10 +2,13 @@ package cli
 
 import (
 	"context"
+	"os"
+	"os/user"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
 )
 
 func (p *Program) cancelCommand() *cobra.Command {
@@ -23,6 +26,7 @@ dead message.`,
 		if err != nil {
 			return err
 		}
+		ref.By = userAtHost()
 		if err := c.Cancel(ctx, ref.Of(args[0])); err != nil {
 			return err
 		}
@@ -36,4 +40,15 @@ dead message.`,
 	})
 	arg.add(cmd)
 	return cmd
+}
+
+// userAtHost names who runs the command; "" if it is not known, or no name. A server goes by
+// the token or address instead.
+func userAtHost() string {
+	u, err := user.Current()
+	host, _ := os.Hostname()
+	if err != nil || engine.CheckWorker("cancel", "", u.Username+"@"+host) != nil {
+		return ""
+	}
+	return u.Username + "@" + host
 }

@@ -72,7 +72,7 @@ func (p *Program) describe(o *printer, m tarry.Info) {
 				{"attempt", fmt.Sprint(m.Attempt)},
 				{"late by", between(m.Due, m.Started)},
 				{"ran for", between(m.Started, m.Ended)},
-				{"acked by", m.Worker},
+				{m.Ending.String() + " by", m.Worker},
 				{"last error", oneCell(m.LastError)},
 			}...)
 		}

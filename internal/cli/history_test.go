@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"os"
+	"os/user"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -9,19 +12,19 @@ var historySteps = []step{
 	{args: `get mail k`, stdout: `id  \d+\nqueue  mail\nkey  k\nstate  finished\ndue  TIME \(AWAY\)\nacked  TIME \(AWAY\)\ncreated  TIME\nattempt  2\nlate by  \S+\nran for  \S+\nacked by  w-1\nlast error  exit status 1.*\nforgotten  TIME \(AWAY\)\nfailure  TIME attempt 1 by w-1: exit status 1.*\n`},
 	{args: `push mail y --key c`, stdout: `created .*`},
 	{args: `cancel mail c`, stdout: `cancelled .*`},
-	{args: `get mail c`, stdout: `id  \d+\nqueue  mail\nkey  c\nstate  finished\ndue  TIME \(AWAY\)\ncancelled  TIME \(AWAY\)\ncreated  TIME\nattempt  0\n`},
+	{args: `get mail c`, stdout: `id  \d+\nqueue  mail\nkey  c\nstate  finished\ndue  TIME \(AWAY\)\ncancelled  TIME \(AWAY\)\ncreated  TIME\nattempt  0\ncancelled by  127.0.0.1\n`},
 	{args: `get mail c --raw`, code: exitNotFound, stderr: `tarry: get mail key "c": not found \(it was cancelled at TIME, and its body has gone with it\)\n`},
 	{args: `ls mail`, stdout: `ID .*ATTEMPT\n`, stderr: "no messages\n"},
-	{args: `ls mail --state finished --newest`, stdout: `ID  KEY  STATE  DUE  ATTEMPT  ENDING  ENDED  WORKER\n\d+  c  finished  TIME \(AWAY\)  0  cancelled  TIME \(AWAY\)  -\n\d+  k  finished  TIME \(AWAY\)  2  acked  TIME \(AWAY\)  w-1\n`},
-	{args: `ls mail --state finished --to -1h`, stdout: `ID .*WORKER\n`, stderr: "no messages\n"},
+	{args: `ls mail --state finished --newest`, stdout: `ID  KEY  STATE  DUE  ATTEMPT  ENDING  ENDED  BY\n\d+  c  finished  TIME \(AWAY\)  0  cancelled  TIME \(AWAY\)  127.0.0.1\n\d+  k  finished  TIME \(AWAY\)  2  acked  TIME \(AWAY\)  w-1\n`},
+	{args: `ls mail --state finished --to -1h`, stdout: `ID .*BY\n`, stderr: "no messages\n"},
 	{args: `queues mail`, stdout: `QUEUE .*\nmail  0  0  0  0  2  1  -  -  -\n`},
 	{args: `queue set mail --history 0 --history-max 5`, stdout: `.*\nhistory  never  .*\nhistory-max  5  .*`},
-	{args: `ls mail --state finished`, stdout: `ID .*WORKER\n`, stderr: "no messages\n"},
+	{args: `ls mail --state finished`, stdout: `ID .*BY\n`, stderr: "no messages\n"},
 	{args: `queue set mail --unset history`, stdout: `SETTING .*\nhistory-max  5  .*`},
 	{args: `push mail z --key d`, stdout: `created .*`},
 	{args: `cancel mail d`, stdout: `cancelled .*`},
 	{args: `purge mail --finished --yes`, stdout: `purged 2 messages of mail\n`}, // a key and a message
-	{args: `ls mail --state finished`, stdout: `ID .*WORKER\n`, stderr: "no messages\n"},
+	{args: `ls mail --state finished`, stdout: `ID .*BY\n`, stderr: "no messages\n"},
 	{args: `queue set mail --unset history-max --json`, stdout: `{"settings":{},"revision":"3"}\n`},
 }
 
@@ -51,4 +54,21 @@ func TestHistoryOfAStoreIsGivenOnce(t *testing.T) {
 	} {
 		run1(t, world{}, step{args: "serve " + args, code: exitUsage, stderr: want})
 	}
+}
+
+// Without a server the user is who cancels.
+func TestCancelInAStoreIsByTheUser(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	w := world{env: []string{"TARRY_STORE=disk:data?history=1d"}}
+	run1(t, w, step{args: "push mail x --key k --in 1h", stdout: ".*\n"})
+	run1(t, w, step{args: "cancel mail k", stdout: ".*\n"})
+	run1(t, w, step{args: "get mail k", stdout: `(?s:.*)\ncancelled by  ` + regexp.QuoteMeta(u.Username+"@"+host) + `\n`})
 }

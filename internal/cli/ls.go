@@ -217,7 +217,7 @@ func listHead(only tarry.State, body bool) []any {
 	case tarry.Dead:
 		head = append(head, "LAST ERROR")
 	case tarry.Finished:
-		head = append(head, "ENDING", "ENDED", "WORKER")
+		head = append(head, "ENDING", "ENDED", "BY")
 	}
 	if body {
 		head = append(head, "BODY")

@@ -39,7 +39,7 @@ func (w *world) outcomes(c *clock) (acked, cancelled, expired tarry.ID) {
 	w.settle(tarry.Settlement{Token: lease.Token, Do: engine.Ack})
 	cancelled = c.in(w, "order", "order-42", tarry.In(30*time.Minute))
 	c.wind(time.Second)
-	if err := w.c.Cancel(w.Context(), tarry.ByKey("order-42").Of("order")); err != nil {
+	if err := w.c.Cancel(w.Context(), tarry.Ref{Queue: "order", Key: "order-42", By: "carol"}); err != nil {
 		w.Fatal(err)
 	}
 	expired = c.in(w, "order", "order-43", tarry.ExpireAfter(time.Second))
@@ -67,17 +67,20 @@ func TestFinished(t *testing.T) {
 		p.fits(where)
 		p.accessible(where, script, "")
 		if l == desk {
-			p.until(columns + ` === "Key,Outcome,Ended,Late by,Ran for,Worker,Attempt,Pushed"`)
-			p.until(cells + ` === "order-43|expired|–|–|–\norder-42|cancelled|–|–|–\norder-41|handled|30s|2m|bob-2"`)
+			p.until(columns + ` === "Key,Outcome,Ended,Late by,Ran for,By,Attempt,Pushed"`)
+			p.until(cells + ` === "order-43|expired|–|–|–\norder-42|cancelled|–|–|carol\norder-41|handled|30s|2m|bob-2"`)
 		}
 		p.press(".segments", "Cancelled")
 		p.until(`[...document.querySelectorAll(".messages td.key a")].map(e => e.innerText).join() === "order-42"`)
 		if l == desk {
-			p.until(columns + ` === "Key,Ended,Pushed"`)
+			p.until(columns + ` === "Key,Ended,By,Pushed"`)
 		}
 		p.press(".messages", "order-42")
 		p.sees(".life .now", "Cancelled")
 		p.sees(".life .now", "it was due")
+		p.sees(".details", "Cancelled by")
+		p.sees(".details", "carol")
+		p.misses("main", "Handled by")
 		p.to("#/queues/order?state=finished&ending=acked")
 		p.press(".messages", "order-41")
 		p.sees("h1", "order-41")
@@ -95,7 +98,7 @@ func TestFinished(t *testing.T) {
 	p := w.open(desk, "#/queues/order?state=finished")
 	p.sees(".tabs", "Finished 3")
 	p.press(".segments", "Handled")
-	p.until(columns + ` === "Key,Ended,Late by,Ran for,Worker,Pushed"`)
+	p.until(columns + ` === "Key,Ended,Late by,Ran for,By,Pushed"`)
 	p.press(".segments", "All")
 	c.in(w, "order", "order-44", tarry.In(time.Hour))
 	if err := w.c.Cancel(t.Context(), tarry.ByKey("order-44").Of("order")); err != nil {

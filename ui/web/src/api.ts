@@ -45,7 +45,7 @@ export interface Message {
   content_type: string;
   last_error: string;
   failures?: Failed[]; // the last ones, oldest first
-  worker?: string; // who has it, or acked it
+  worker?: string; // who has it, or acked or cancelled it
   started?: string; // when the lease began that it has, or was acked with
   body_base64?: string;
   backoff?: string[];

@@ -57,7 +57,7 @@ export function Attempts({ m }: { m: Message }) {
           ))}
         </div>
       )}
-      {m.worker && (
+      {m.worker && m.ending !== "cancelled" && (
         <p>
           Handled {m.state === "leased" && "now "}by{" "}
           <a href={toWorkers(m.worker)}>

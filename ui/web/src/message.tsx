@@ -180,6 +180,7 @@ function Ended({ m }: { m: Message }) {
   rows.push(["Due", <When t={m.due} />]);
   if (m.started) rows.push(["Leased", <When t={m.started} />], ["Late by", span(Math.max(0, Date.parse(m.started) - Date.parse(m.due)))]);
   rows.push(["Ended", <When t={m.ended} />]);
+  if (m.ending === "cancelled" && m.worker) rows.push(["Cancelled by", <Foreign class="mono" text={m.worker} />]);
   if (m.started) rows.push(["Ran for", span(Date.parse(m.ended!) - Date.parse(m.started))]);
   if (m.forgotten) rows.push(["Key remembered until", <When t={m.forgotten} />]);
   return <List rows={rows} />;

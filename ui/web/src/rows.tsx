@@ -45,7 +45,7 @@ function columnsOf(rows: Row[], of: State | "found", ending: string): Column[] {
   if (rows.some((m) => m.body)) all.push(["Body", "body wide mono", (m) => <Foreign text={m.body ?? ""} />]);
   if (of === "finished") all.push(...finishedColumns(rows, ending));
   else all.push([of === "found" ? "When" : times[of], "", (m) => <>{of === "found" && `${times[m.state]} `}<When t={timeOf(m)} /></>]);
-  if (rows.some(worker)) all.push(["Worker", "worker mono", (m) => <Owner name={worker(m)} live={m.state === "leased"} />]);
+  if (rows.some(worker)) all.push([rows.some((m) => m.ending) ? "By" : "Worker", "worker mono", (m) => <Owner name={worker(m)} live={m.state === "leased"} />]);
   if (of === "found") return all;
   if (differs((m) => `${m.attempt}/${m.max_attempts}`)) all.push(["Attempt", "num wide", (m) => <>{m.attempt}{m.max_attempts > 0 && <span class="faint">/{m.max_attempts}</span>}</>]);
   if (differs((m) => m.priority)) all.push(["Priority", "num wide", (m) => m.priority]);

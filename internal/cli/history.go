@@ -15,8 +15,8 @@ import (
 type historyFlags struct{ engine.History }
 
 // servedHistory is how long stores list finished messages unless told otherwise, by the scheme
-// of their URL. Others list none.
-var servedHistory = map[string]time.Duration{}
+// of their URL. Others list none: it costs them more (docs/engines).
+var servedHistory = map[string]time.Duration{"disk": 24 * time.Hour}
 
 func (h *historyFlags) add(cmd *cobra.Command) {
 	cmd.Flags().Var(durationFlag(&h.Keep), "history", "list finished messages this long, in queues whose settings do not say; 0: not at all")

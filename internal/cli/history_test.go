@@ -45,6 +45,23 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// A server of a disk store has a history unless told otherwise.
+func TestHistoryByDefault(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for store, state := range map[string]string{"disk:a": "finished", "disk:b --history 0": "", "disk:c?history=0s": "", "mem:": ""} {
+		s := world{}.start(t, append([]string{"serve", "--http", "127.0.0.1:0", "--store"}, strings.Fields(store)...)...)
+		w := world{env: []string{"TARRY_SERVER=" + s.stdout.await(t, `listens on (http://\S+)\n`)[1]}}
+		w.must(t, "push", "mail", "x", "--key", "k", "--in", "1h")
+		w.must(t, "cancel", "mail", "k")
+		want := step{args: "get mail k", code: exitNotFound, stderr: `.*not found.*\n`}
+		if state != "" {
+			want = step{args: "get mail k", stdout: `(?s:.*\nstate  ` + state + `\n.*)`}
+		}
+		run1(t, w, want)
+		s.stop(t)
+	}
+}
+
 func TestHistoryOfAStoreIsGivenOnce(t *testing.T) {
 	for args, want := range map[string]string{
 		"--store mem:?history=1h --history 1h":       `tarry: --history is given, and history in the store's URL .*\n`,

@@ -40,7 +40,7 @@ func (t *Topic[T]) ref(op string, ref Ref) (Ref, error) {
 	return ref.Of(t.queue), nil
 }
 
-// by completes a reference with who cancels, where the engine's history keeps that.
+// by completes a reference with the canceller, where the engine's history keeps that.
 func (c *Client) by(ref Ref) Ref {
 	if c.caps.History {
 		ref.By = cmp.Or(ref.By, processName())

@@ -213,7 +213,7 @@ type Ref struct {
 	ID      ID
 	Key     string
 	IfState State  // Cancel, Reschedule: ErrStale unless the message is in this state; Gone: any
-	By      string // Cancel: who cancels, for the history; a server takes who asks it instead
+	By      string // Cancel: name of the canceller, for the history; a server takes that of its caller instead
 }
 
 // Of returns the reference completed with a queue.

@@ -62,7 +62,7 @@ func (s *Server) cancel(x *exchange, r *http.Request) error {
 	return nil
 }
 
-// by is who makes the request: the name of its token, or its address.
+// by is the caller of the request: the name of its token, or its address.
 func (x *exchange) by() string {
 	if x.token != nil {
 		return x.token.Name

@@ -186,7 +186,7 @@ func WorkersOf(ctx context.Context, c *tarry.Client) (workers []Worker, more boo
 	return workers, more, err
 }
 
-// findHolders finds who holds leases in a store. With an error it returns those found before.
+// findHolders finds the holders of leases in a store. With an error it returns those found before.
 func findHolders(ctx context.Context, c *tarry.Client) (found []foundWorker, cut bool, err error) {
 	if caps := c.Capabilities(); !caps.Count || !caps.List || !caps.Workers {
 		return nil, false, nil

@@ -63,7 +63,7 @@ func (c *call) forgetFinished(q *queue, t *finishedKey) {
 }
 
 // leave drops a message that has ended, remembers its key if its policy says so, and lists it
-// if the queue's history does. by is who cancelled it.
+// if the queue's history does. by names the canceller.
 func (c *call) leave(m *message, how engine.Ending, ended int64, by string) {
 	q, due, until := m.q, m.Due, ended+rules.Millis(m.Remember)
 	remembers := len(m.key) > 0 && m.Remember > 0 && until > c.ms

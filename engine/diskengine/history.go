@@ -45,7 +45,7 @@ func (c *call) lists(q *queue, ended int64) bool {
 	return !short
 }
 
-// listable is what is listed of a message that ends in this way. by is who cancelled it. The
+// listable is what is listed of a message that ends in this way. by names the canceller. The
 // result is part of the message.
 func (m *message) listable(how engine.Ending, by string) record.Past {
 	p := record.Past{Due: m.Due, Created: m.Created, Ending: how, Attempt: m.Attempt, Worker: by, Failures: m.Failures}

@@ -21,7 +21,7 @@ func (b *bed) listing(s engine.Settings) {
 	b.configure(s)
 }
 
-// by returns who cancels a message.
+// by returns the name of the canceller of a message.
 func (b *bed) by(ref engine.Ref) string { return cmp.Or(b.h.By, ref.By) }
 
 // past fails the test unless exactly these finished messages are listed, in this order.

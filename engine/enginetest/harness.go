@@ -40,7 +40,7 @@ type Harness struct {
 	// Nil: it always is.
 	Unlisted func(e engine.Engine) bool
 
-	// By is who cancels, whatever Ref.By says, for an engine behind a server. "": Ref.By.
+	// By is the canceller whatever Ref.By says, for an engine behind a server. "": Ref.By.
 	By string
 
 	// Chores are background work that random histories trigger. None: nothing.

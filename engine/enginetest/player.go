@@ -263,7 +263,7 @@ func (p *player) do(s step) {
 		if n[3]%2 == 0 {
 			wants[0].TTR = 0
 		}
-		if n[5]%3 == 0 && !p.caps.LeaseWait { // who waits elsewhere asks for each taker by itself
+		if n[5]%3 == 0 && !p.caps.LeaseWait { // a waiter elsewhere asks for each taker by itself
 			wants[0].Takers = []engine.Taker{{Worker: p.worker(n[1]), Max: 1 + int(n[4]%2)}, {Worker: p.worker(n[6]), Max: 1}}
 		}
 		if n[3]%5 == 0 && !p.armed && !p.faultPending { // if one want fails, the other may get its messages

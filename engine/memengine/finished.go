@@ -19,7 +19,7 @@ type finished struct {
 const dropChunk = 1000
 
 // leave drops a message that ended in this way, remembers its key, and lists it in the
-// history. by is who cancelled it.
+// history. by names the canceller.
 func (q *queue) leave(m *message, how engine.Ending, ended int64, by string) {
 	listed := q.listable(m, how, ended, by)
 	q.remember(m, how, ended)

@@ -14,7 +14,7 @@ import (
 type history struct {
 	list  minutes
 	first ends
-	by    *holder // who cancelled last: one for many messages
+	by    *holder // the last canceller: one for many messages
 }
 
 // kept returns how long finished messages of this queue are listed, and how many.
@@ -58,7 +58,7 @@ func (q *queue) listable(m *message, how engine.Ending, ended int64, by string) 
 	return h
 }
 
-// canceller returns what to list of who cancelled.
+// canceller returns what to list of a canceller.
 func (q *queue) canceller(name string) *holder {
 	if q.history != nil && q.history.by != nil && q.history.by.worker == name {
 		return q.history.by

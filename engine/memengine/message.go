@@ -67,7 +67,7 @@ type rare struct {
 	headers  []engine.Header
 	failures []engine.Failure
 	expires  int64        // none for never
-	by       *holder      // of a message in the history: the lease that was acked, or who cancelled
+	by       *holder      // of a message in the history: the lease that was acked, or the canceller
 	timer    timer.Handle // in queue.expiring
 }
 

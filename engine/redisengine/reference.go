@@ -119,7 +119,7 @@ func (e *Engine) Cancel(ctx context.Context, refs []engine.Ref) ([]error, error)
 	return errs, nil
 }
 
-// cancellers returns who cancels these refs, as lua/cancel.lua reads it.
+// cancellers returns the cancellers of these refs, as lua/cancel.lua reads it.
 func cancellers(refs []engine.Ref, items []int) string {
 	var b []byte
 	for i := 0; i < len(items); {

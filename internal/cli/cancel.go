@@ -42,7 +42,7 @@ dead message.`,
 	return cmd
 }
 
-// userAtHost names who runs the command; "" if it is not known, or no name. A server goes by
+// userAtHost names the user of the command; "" if it is not known, or no name. A server goes by
 // the token or address instead.
 func userAtHost() string {
 	u, err := user.Current()

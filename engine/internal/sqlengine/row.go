@@ -41,7 +41,7 @@ type Row struct {
 	// Nonce belongs to the last lease. While it is set, the lease's token settles, even after
 	// the deadline; nil: no token does. When acked it tells when the lease began.
 	Nonce    *codec.Nonce
-	Worker   string        // of the lease, or who cancelled; "": none
+	Worker   string        // of the lease, or the canceller; "": none
 	Ending   engine.Ending // when finished
 	Failures []byte        // encoded
 	Failed   bool          // Failures is not as read

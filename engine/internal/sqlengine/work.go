@@ -57,7 +57,7 @@ type row struct {
 	gone  bool   // deleted, or of the kind Finished
 	whole bool   // policy or content has changed
 	late  bool   // gone, and dead before: it leaves a memory of its key
-	by    string // who cancelled it, for the history
+	by    string // the canceller, for the history
 }
 
 // keyState is what the work knows about a key.

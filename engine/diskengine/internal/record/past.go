@@ -14,7 +14,7 @@ type Past struct {
 	Ending       engine.Ending
 	Attempt      uint32
 	Started      int64  // when the lease began that was acked; 0: not known
-	Worker       string // who had that lease, or cancelled
+	Worker       string // of that lease, or the canceller
 	Failures     []byte // encoded by package codec; empty: none
 }
 

@@ -68,7 +68,7 @@ const (
 // Capabilities says that this engine can do everything but LeaseWait.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("disk")
-	c.Durable, c.Atomic, c.Prompt, c.History = true, true, true, true
+	c.Durable, c.Atomic, c.Prompt = true, true, true
 	c.MaxPending = e.cfg.MaxPending
 	c.MaxBody = e.maxBody()
 	c.Window = e.cfg.tune.ready

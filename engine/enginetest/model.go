@@ -120,7 +120,7 @@ func NewModel(now func() time.Time) *Model {
 // Capabilities reports that the model can do everything but LeaseWait.
 func (m *Model) Capabilities() engine.Capabilities {
 	c := engine.Full("model")
-	c.Atomic, c.History = true, true
+	c.Atomic = true
 	return c
 }
 

@@ -118,7 +118,7 @@ func New(cfg *Config) *Engine {
 // its order of ready messages is always exact.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("mem")
-	c.Atomic, c.Prompt, c.History = true, true, true
+	c.Atomic, c.Prompt = true, true
 	c.MaxPending = e.maxPending
 	c.Window = math.MaxInt
 	return c

@@ -112,7 +112,7 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 // Ready messages are ordered exactly within what one call sees of each shard.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("redis")
-	c.Durable, c.History = true, true
+	c.Durable = true
 	c.Shares = e.shards > 1
 	c.Coalesce, c.Lanes = coalesce, lanes
 	c.Recheck = Recheck

@@ -69,7 +69,7 @@ func New(store Store, cfg Config) *Engine {
 // Capabilities reports that the engine can do everything.
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full(e.cfg.Name)
-	c.Durable, c.Atomic, c.History = true, true, true
+	c.Durable, c.Atomic = true, true
 	c.Coalesce, c.Lanes, c.Recheck = coalesce, lanes, e.cfg.Recheck
 	c.MaxBody = e.cfg.MaxBody
 	c.Window = window

@@ -29,7 +29,8 @@ func (c *Client) Get(ctx context.Context, ref Ref) (Info, error) {
 
 // ListPage returns one page of a queue's messages in one state. Scheduled and ready messages
 // are ordered by due time, leased ones by deadline, dead ones by time of death, finished ones
-// by when they ended. A message that does not change meanwhile is on exactly one page. Limit is at most 1000; 0 means 100.
+// by when they ended. A message that does not change meanwhile is on exactly one page. Limit
+// is at most 1000; 0 means 100.
 func (c *Client) ListPage(ctx context.Context, q ListQuery) (Page, error) {
 	const op = "list"
 	if err := c.begin(ctx, op, q.Queue); err != nil {
@@ -74,7 +75,7 @@ type Filter struct {
 
 	Error     string           // text that LastError contains
 	KeyPrefix string           // the start of the key
-	Header    string           // a header's name, or its name, a colon or =, and its value
+	Header    string           // a header's name, or its name, a colon or =, and its value; not for finished messages
 	Match     func(*Info) bool // called for one message at a time
 
 	Newest bool  // the latest first, in each state
@@ -132,6 +133,9 @@ func (f *Filter) check(op string, states ...State) error {
 	if f.Limit < 0 {
 		return engine.Invalid(op, Ref{Queue: f.Queue}, "the limit %d is negative", f.Limit)
 	}
+	if f.Header != "" && slices.Contains(f.States, Finished) {
+		return engine.Invalid(op, Ref{Queue: f.Queue}, "the filter asks for a header, and finished messages have none")
+	}
 	for _, s := range f.States {
 		if !slices.Contains(states, s) {
 			return engine.Invalid(op, Ref{Queue: f.Queue}, "the filter asks for messages that are %s; allowed are %v", s, states)
@@ -153,15 +157,14 @@ func (f *Filter) query(s State) ListQuery {
 	return q
 }
 
-// Chooses reports whether a message meets the conditions on its content, which are all but
-// States, From and To.
+// Chooses reports whether a message meets all conditions but States, From and To.
 func (f *Filter) Chooses(m *Info) bool {
 	return strings.Contains(m.LastError, f.Error) && strings.HasPrefix(m.Key, f.KeyPrefix) &&
-		(f.Header == "" || slices.ContainsFunc(m.Headers, f.names)) && (f.Match == nil || f.Match(m))
+		(f.Header == "" || slices.ContainsFunc(m.Headers, f.hasHeader)) && (f.Match == nil || f.Match(m))
 }
 
-// names reports whether f.Header names a header, or a header with its value.
-func (f *Filter) names(h MessageHeader) bool {
+// hasHeader reports whether h is the header that f asks for.
+func (f *Filter) hasHeader(h MessageHeader) bool {
 	rest, ok := strings.CutPrefix(f.Header, h.Name)
 	return ok && (rest == "" || rest == ":"+h.Value || rest == "="+h.Value)
 }

@@ -124,7 +124,7 @@ func listStates(ctx context.Context, q engine.ListQuery, list func(context.Conte
 		name, after, ok := strings.Cut(q.After, ":")
 		state, err := engine.ParseState(name)
 		if at = slices.Index(listed, state); !ok || err != nil || at < 0 {
-			return engine.Page{}, wire.Wrong("after: is not the next of a page before")
+			return engine.Page{}, wire.Wrong("after: must be the next of an earlier page")
 		}
 		q.After = after
 	}

@@ -119,7 +119,10 @@ func (f *search) all(ctx context.Context, x *exchange, q *wire.Find) (found engi
 		found.Messages, found.Next = append(found.Messages, p.Messages...), queue+" "+p.Next
 		return p.Next == "" && !f.over() && len(found.Messages) < most && bodyBytes(found.Messages) < engine.AnswerBytes, err
 	}
-	last, within, _ := strings.Cut(q.After, " ")
+	last, within, ok := strings.Cut(q.After, " ")
+	if !ok && q.After != "" {
+		return found, wire.Wrong("after: must be the next of an earlier page")
+	}
 	if within != "" {
 		if err := x.may(access.Read, last); err != nil {
 			return found, err

@@ -21,11 +21,7 @@ func (c *call) history(q *queue) engine.History {
 
 // listedFrom is the earliest end of messages of a queue that are listed.
 func (c *call) listedFrom(q *queue) int64 {
-	keep := c.history(q).Keep
-	if keep <= 0 {
-		return never
-	}
-	return c.ms - rules.Millis(keep) + 1
+	return rules.ListedFrom(c.history(q), c.ms)
 }
 
 // lists reports whether a message that ended at this instant is to be listed. None is while
@@ -47,8 +43,8 @@ func (c *call) lists(q *queue, ended int64) bool {
 
 // listable is what is listed of a message that ends in this way. by names the canceller. The
 // result is part of the message.
-func (m *message) listable(how engine.Ending, by string) record.Past {
-	p := record.Past{Due: m.Due, Created: m.Created, Ending: how, Attempt: m.Attempt, Worker: by, Failures: m.Failures}
+func (m *message) listable(how engine.Ending, by string) record.HistoryEntry {
+	p := record.HistoryEntry{Due: m.Due, Created: m.Created, Ending: how, Attempt: m.Attempt, Worker: by, Failures: m.Failures}
 	if how == engine.Acked {
 		nonce := codec.Nonce(m.Nonce)
 		if m.lease != nil {
@@ -155,7 +151,7 @@ func (c *call) listed(q *queue, num uint32, at memtable.Position, key, value []b
 	if num != q.num || at.At < c.listedFrom(q) {
 		return nil, nil
 	}
-	p, err := record.ParsePast(value)
+	p, err := record.ParseHistoryEntry(value)
 	if err != nil {
 		return nil, err
 	}

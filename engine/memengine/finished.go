@@ -105,7 +105,7 @@ func (q *queue) finishedInfo(m *message) engine.Info {
 		Ending: m.ending, Ended: rules.Instant(m.created),
 	}
 	if h := q.byID(m.id); h != nil {
-		i = q.pastInfo(h)
+		i = q.historyInfo(h)
 	}
 	i.Forgotten = rules.Instant(m.end)
 	return i

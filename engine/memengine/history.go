@@ -27,11 +27,7 @@ func (q *queue) kept() engine.History {
 
 // oldestListed returns the earliest end of messages that are listed.
 func (q *queue) oldestListed() codec.Place {
-	keep := q.kept().Keep
-	if keep <= 0 {
-		return codec.WholeList.High
-	}
-	return codec.Place{At: q.ms - rules.Millis(keep) + 1}
+	return codec.Place{At: rules.ListedFrom(q.kept(), q.ms)}
 }
 
 // lists reports whether a message of the history is still listed.
@@ -39,12 +35,12 @@ func (q *queue) lists(m *message) bool { return m.listed().Compare(q.oldestListe
 
 // listable returns what to list of a message that ends in this way; nil: it is not listed.
 func (q *queue) listable(m *message, how engine.Ending, ended int64, by string) *message {
-	if keep := q.kept().Keep; keep <= 0 || ended+rules.Millis(keep) <= q.ms {
+	if ended < q.oldestListed().At {
 		return nil
 	}
 	h := &message{
 		data: strings.Clone(m.key()), keyLen: m.keyLen, hash: m.hash, id: m.id, due: m.due, created: m.created, attempt: m.attempt,
-		state: engine.Finished, ending: how, end: ended, past: true,
+		state: engine.Finished, ending: how, end: ended, inHistory: true,
 	}
 	if m.rare != nil && len(m.rare.failures) > 0 {
 		h.more().failures = m.rare.failures
@@ -114,8 +110,8 @@ func (q *queue) trimHistory() {
 	}
 }
 
-// pastInfo returns the Info of a message of the history.
-func (q *queue) pastInfo(m *message) engine.Info {
+// historyInfo returns the Info of a message of the history.
+func (q *queue) historyInfo(m *message) engine.Info {
 	i := engine.Info{
 		ID: m.id, Queue: q.name, Key: strings.Clone(m.data), State: engine.Finished, Due: rules.Instant(m.due), Created: rules.Instant(m.created),
 		Attempt: m.attempt, Ending: m.ending, Ended: rules.Instant(m.end),

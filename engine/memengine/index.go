@@ -111,7 +111,7 @@ func hashID(id engine.ID) uint32 {
 // byID returns the message with an id, live, dead or in the history; nil: none.
 func (q *queue) byID(id engine.ID) *message {
 	m := q.ids.find(hashID(id), func(m *message) bool { return m.id == id })
-	if m != nil && (m.state == engine.Dead && !q.stays(m) || m.past && !q.lists(m)) {
+	if m != nil && (m.state == engine.Dead && !q.stays(m) || m.inHistory && !q.lists(m)) {
 		return nil
 	}
 	return m

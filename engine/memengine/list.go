@@ -30,8 +30,8 @@ func (e *Engine) List(ctx context.Context, lq engine.ListQuery) (engine.Page, er
 				break
 			}
 			var i engine.Info
-			if m.past {
-				i = q.pastInfo(m)
+			if m.inHistory {
+				i = q.historyInfo(m)
 			} else {
 				a.whole(&i, m, lq.Body)
 			}

@@ -40,13 +40,13 @@ type message struct {
 	nextKey    uint32
 	hash       uint32 // of the key
 
-	attempt uint32
-	keyLen  uint32
-	state   engine.State
-	live    bool // counted in Engine.pending and, if it has a key, in queue.keys
-	untold  bool // counted in queue.died
-	past    bool // in the history
-	ending  engine.Ending
+	attempt   uint32
+	keyLen    uint32
+	state     engine.State
+	live      bool // counted in Engine.pending and, if it has a key, in queue.keys
+	untold    bool // counted in queue.died
+	inHistory bool // in the history
+	ending    engine.Ending
 }
 
 // holder is who has a lease.

@@ -57,7 +57,7 @@ func (e *Engine) Purge(ctx context.Context, name string, also engine.PurgeAlso) 
 	n, err := inChunks(ctx, e, name, ids, func(q *queue, id engine.ID) bool {
 		m := q.byID(id)
 		switch {
-		case m != nil && m.past && also&engine.PurgeFinished != 0:
+		case m != nil && m.inHistory && also&engine.PurgeFinished != 0:
 			q.unlist(m)
 		case m != nil && slices.Contains(states, m.state):
 			q.drop(m)

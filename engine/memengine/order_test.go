@@ -82,7 +82,7 @@ func check(t *testing.T, e *Engine, q *queue) {
 		if m == nil || m.id == 0 {
 			continue
 		}
-		if m.past {
+		if m.inHistory {
 			past++
 			if m.place != place+1 || q.byID(m.id) != m || m.live || !q.lists(m) {
 				t.Fatalf("%d is listed as finished, but not found by its id, live, or too old", m.id)
@@ -126,7 +126,7 @@ func check(t *testing.T, e *Engine, q *queue) {
 	}
 	for _, ended := range q.endedKeys {
 		for _, m := range ended {
-			if !m.past {
+			if !m.inHistory {
 				deadKeyed++
 			}
 		}

@@ -253,7 +253,7 @@ func (q *queue) find(ref engine.Ref) *message {
 	if ref.ID == 0 {
 		return q.byKey(ref.Key)
 	}
-	if m := q.byID(ref.ID); m != nil && !m.past {
+	if m := q.byID(ref.ID); m != nil && !m.inHistory {
 		return m
 	}
 	return nil

@@ -103,8 +103,8 @@ func (e *Engine) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
 		switch {
 		case m == nil:
 			return engine.ErrNotFound
-		case m.past:
-			info = q.pastInfo(m)
+		case m.inHistory:
+			info = q.historyInfo(m)
 		case m.state == engine.Finished:
 			info = q.finishedInfo(m)
 		default:
@@ -122,7 +122,7 @@ func (q *queue) lastOf(key string) *message {
 		return m
 	}
 	for _, m := range slices.Backward(q.endedKeys[key]) {
-		if m.past && q.lists(m) || !m.past && q.stays(m) {
+		if m.inHistory && q.lists(m) || !m.inHistory && q.stays(m) {
 			return m
 		}
 	}

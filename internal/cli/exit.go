@@ -74,7 +74,7 @@ func interrupted(ctx context.Context, err error) bool {
 
 // hints says, by code, what to do about an error without a hint of its own.
 var hints = map[string]string{
-	"not_found":    "tarry ls QUEUE shows the live messages, tarry dead ls QUEUE the dead ones",
+	"not_found":    "tarry ls QUEUE shows the live messages, with --state dead or finished the others",
 	"exists":       "choose with --on-conflict what a push of a live key does: keep, replace, keep_due or rearm",
 	"leased":       "too late: a worker holds it; tarry get shows until when",
 	"stale":        "look at it again, and decide anew",

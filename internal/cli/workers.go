@@ -20,9 +20,9 @@ func (p *Program) workersCommand() *cobra.Command {
 		Use:   "workers",
 		Short: "List the workers and what they do",
 		Long: `Workers lists who leased from the server in the last 5 minutes, or holds leases. Handled
-counts acks, failed retries and buries. Those that hold leases from another server of the
-same store are elsewhere: of these only the name and leases are known. So it is of all
-workers of a directly opened store.`,
+counts acks, failed retries and buries. A worker "elsewhere" holds leases that another server
+of the same store gave it: only its name and leases are known. With --store only workers
+that hold leases are listed.`,
 		Example: "  tarry workers\n  tarry workers --json",
 		Args:    exactly(),
 	}, func(ctx context.Context, c *tarry.Client, _ *cobra.Command, _ []string) error {

@@ -217,8 +217,11 @@ func ParseListQuery(queue, raw string) (engine.ListQuery, Chosen, error) {
 			q.fail(Wrong("ending: must be acked, cancelled or expired, not %q", engine.Clip(s)))
 		}
 		if l.State != engine.Finished {
-			q.fail(Wrong("ending: goes with state=finished"))
+			q.fail(Wrong("ending: needs state=finished"))
 		}
+	}
+	if c.Header != "" && l.State == engine.Finished {
+		q.fail(Wrong("header: finished messages have no headers"))
 	}
 	return l, c, q.err
 }
@@ -267,7 +270,7 @@ func ParseFindQuery(raw string) (Find, error) {
 	case f.Key == "" && f.Chosen == Chosen{}:
 		q.fail(Wrong("give key, key_prefix or header"))
 	case f.Key != "" && f.Chosen != Chosen{}:
-		q.fail(Wrong("key: goes without key_prefix and header"))
+		q.fail(Wrong("key: cannot be combined with key_prefix or header"))
 	}
 	return f, q.err
 }

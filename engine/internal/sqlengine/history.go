@@ -14,11 +14,7 @@ import (
 // listedFrom returns the place from which on a queue's history lists messages; at never: it
 // lists none.
 func (w *work) listedFrom(queue int64) codec.Place {
-	keep := w.e.cfg.History.Of(&w.queues[queue].Settings).Keep
-	if keep <= 0 {
-		return codec.Place{At: never}
-	}
-	return codec.Place{At: w.ms - rules.Millis(keep) + 1}
+	return codec.Place{At: rules.ListedFrom(w.e.cfg.History.Of(&w.queues[queue].Settings), w.ms)}
 }
 
 // lists reports whether a row is listed in the history.

@@ -148,7 +148,7 @@ type List struct {
 	Queue uint32
 	Key   []byte // empty: none
 	Ended int64
-	Value []byte // from Past.Append
+	Value []byte // from HistoryEntry.Append
 }
 
 // Append writes the record.
@@ -161,6 +161,6 @@ func (l *List) Append(b []byte) []byte {
 func (l *List) read(in *codec.Reader) {
 	*l = List{ID: readID(in), Queue: readQueue(in), Key: in.Take(in.Uvarint()), Ended: in.Varint()}
 	rest := in.B
-	new(Past).read(in)
+	new(HistoryEntry).read(in)
 	l.Value = rest[:len(rest)-len(in.B)]
 }

@@ -46,7 +46,7 @@ var nonce = codec.Nonce{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 
 var failures = codec.AppendFailure(nil, &engine.Failure{At: time.UnixMilli(1), Attempt: 1, Worker: "w", Reason: "no"})
 
-var listed = Past{Due: 1, Created: 0, Ending: engine.Acked, Attempt: 2, Started: 3, Worker: "w", Failures: failures}
+var listed = HistoryEntry{Due: 1, Created: 0, Ending: engine.Acked, Attempt: 2, Started: 3, Worker: "w", Failures: failures}
 
 // samples has each kind of record, and the bytes of each as docs/formats/records.md has them.
 var samples = []struct {
@@ -182,7 +182,7 @@ func anyRecord(t *rapid.T) written {
 			Defaults: engine.Terms{Priority: rapid.Ptr(rapid.Uint32(), true).Draw(t, "priority"), ExpireAfter: engine.Never, Backoff: []time.Duration{1, math.MaxInt64}},
 			DeadMax:  rapid.Int64().Draw(t, "dead max"), Rate: 0.5}}
 	case 7:
-		p := Past{Due: rapid.Int64().Draw(t, "due"), Created: rapid.Int64().Draw(t, "created"), Attempt: rapid.Uint32().Draw(t, "attempt"),
+		p := HistoryEntry{Due: rapid.Int64().Draw(t, "due"), Created: rapid.Int64().Draw(t, "created"), Attempt: rapid.Uint32().Draw(t, "attempt"),
 			Ending: rapid.SampledFrom([]engine.Ending{engine.Acked, engine.Cancelled, engine.Expired}).Draw(t, "ending"), Failures: anyState(t).Failures}
 		if rapid.Bool().Draw(t, "leased") {
 			p.Started, p.Worker = rapid.Int64().Draw(t, "started"), rapid.SampledFrom([]string{"", "w"}).Draw(t, "worker")
@@ -285,7 +285,7 @@ func TestRefused(t *testing.T) {
 		"attempt 0": &Lease{ID: 1},
 		"no key":    &Finish{ID: 1, Queue: 1, Ending: engine.Acked},
 		"no ending": &Finish{ID: 1, Queue: 1, Key: []byte("k")},
-		"not ended": &List{ID: 1, Queue: 1, Value: new(Past).Append(nil)},
+		"not ended": &List{ID: 1, Queue: 1, Value: new(HistoryEntry).Append(nil)},
 	} {
 		if err := Each(Group, r.Append(nil), new(list)); !errors.Is(err, codec.ErrMalformed) {
 			t.Errorf("%s: %v", name, err)

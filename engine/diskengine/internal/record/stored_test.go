@@ -34,17 +34,17 @@ func TestStored(t *testing.T) {
 }
 
 func TestPast(t *testing.T) {
-	for _, p := range []Past{listed, {Due: -5, Created: now, Ending: engine.Expired}} {
+	for _, p := range []HistoryEntry{listed, {Due: -5, Created: now, Ending: engine.Expired}} {
 		b := p.Append(nil)
-		if got, err := ParsePast(b); err != nil || !reflect.DeepEqual(got, p) {
+		if got, err := ParseHistoryEntry(b); err != nil || !reflect.DeepEqual(got, p) {
 			t.Errorf("%+v came back as %+v, %v", p, got, err)
 		}
 		for n := range b {
-			if _, err := ParsePast(b[:n]); err == nil {
+			if _, err := ParseHistoryEntry(b[:n]); err == nil {
 				t.Errorf("%d of %d bytes are read", n, len(b))
 			}
 		}
-		if _, err := ParsePast(append(b, 0)); err == nil {
+		if _, err := ParseHistoryEntry(append(b, 0)); err == nil {
 			t.Error("one byte more is read")
 		}
 	}

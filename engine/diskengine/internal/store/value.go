@@ -173,7 +173,7 @@ func checkValue(a memtable.Area, b []byte) error {
 	if !a.IsMessage() {
 		_, value, err := record.ParseKeyed(b)
 		if err == nil && a == memtable.Listed {
-			_, err = record.ParsePast(value)
+			_, err = record.ParseHistoryEntry(value)
 		} else if err == nil {
 			_, err = record.ParseTrace(value)
 		}

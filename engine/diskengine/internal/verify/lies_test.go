@@ -190,7 +190,7 @@ func TestLies(t *testing.T) {
 			m.write()
 		}},
 		"a finished message with the id of a message": {"an entry of another area", func(m *maker) {
-			m.writeTable(memtable.Listed, []*thing{{id: m.id(), queue: 1, area: memtable.Listed, past: record.Past{Ending: engine.Acked}}})
+			m.writeTable(memtable.Listed, []*thing{{id: m.id(), queue: 1, area: memtable.Listed, past: record.HistoryEntry{Ending: engine.Acked}}})
 			m.write()
 		}},
 		"a stored content that cannot be read": {"malformed", func(m *maker) {

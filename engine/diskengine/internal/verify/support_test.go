@@ -52,7 +52,7 @@ type thing struct {
 	content []byte
 	trace   record.Trace
 	ended   int64 // of a finished message
-	past    record.Past
+	past    record.HistoryEntry
 	at      record.Spot // the zero one: among the recent
 }
 
@@ -253,7 +253,7 @@ func (m *maker) step() {
 		}
 		if m.rng.IntN(2) == 0 {
 			y := &thing{id: engine.ID(memtable.Listed.IDOf(uint64(x.id))), queue: x.queue, area: memtable.Listed, key: x.key, ended: m.rng.Int64N(1000),
-				past: record.Past{Due: x.Due, Ending: engine.Acked, Attempt: x.Attempt, Worker: "w"}}
+				past: record.HistoryEntry{Due: x.Due, Ending: engine.Acked, Attempt: x.Attempt, Worker: "w"}}
 			m.things[y.id] = y
 			group = append(group, &record.List{ID: x.id, Queue: y.queue, Key: []byte(y.key), Ended: y.ended, Value: y.past.Append(nil)})
 		}

@@ -57,7 +57,7 @@ func (r *reader) keyOf(area memtable.Area, e sstable.Entry) (k sstable.Key, err 
 	}
 	switch {
 	case area == memtable.Listed:
-		if _, err := record.ParsePast(value); err != nil || len(key) == 0 {
+		if _, err := record.ParseHistoryEntry(value); err != nil || len(key) == 0 {
 			return k, err
 		}
 		return r.secret.Key(e.Queue, string(key)), nil

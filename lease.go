@@ -144,12 +144,15 @@ func (c *Client) Settle(ctx context.Context, settlements []Settlement) ([]Settle
 	}
 	settlements = slices.Clone(settlements) // the caller may reuse its slice if ctx ends early
 	for i := range settlements {
-		if s := &settlements[i]; s.When != nil {
-			when := *s.When
-			s.When = &when
-		}
+		s := &settlements[i]
+		s.When, s.Priority = clone(s.When), clone(s.Priority)
 	}
-	good, errs := calls.Sift(settlements, func(i int) error { return settlements[i].Validate() })
+	good, errs := calls.Sift(settlements, func(i int) error {
+		if err := c.able(c.caps.Reprioritize || settlements[i].Priority == nil, op, "", "priorities of settlements"); err != nil {
+			return err
+		}
+		return settlements[i].Validate()
+	})
 	out := make([]SettleResult, len(settlements))
 	for i, err := range errs {
 		out[i].Err = err
@@ -168,6 +171,14 @@ func (c *Client) Settle(ctx context.Context, settlements []Settlement) ([]Settle
 		out[good.At(j)] = s
 	}
 	return out, nil
+}
+
+func clone[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
 }
 
 // LeaseNow takes what is due and returns the engine's whole answer: the messages of each

@@ -27,6 +27,41 @@ func (c *Client) Get(ctx context.Context, ref Ref) (Info, error) {
 	return info, calls.Fail(op, ref, err)
 }
 
+// Peek returns for each queue the ready message that is leased first, and the zero Info where
+// none is ready; a pause does not matter. It may lack body and headers. At most 10,000 queues.
+func (c *Client) Peek(ctx context.Context, queues []string) ([]Info, error) {
+	const op = "peek"
+	if err := c.beginBatch(ctx, op, len(queues)); err != nil {
+		return nil, err
+	}
+	for _, q := range queues {
+		if err := engine.CheckQueue(op, q); err != nil {
+			return nil, err
+		}
+	}
+	p, ok := c.eng.(engine.Peeker)
+	if err := c.able(ok && c.caps.Peek, op, "", op); err != nil {
+		return nil, err
+	}
+	first, err := p.Peek(ctx, slices.Clone(queues)) // the caller may reuse its slice if ctx ends early
+	return first, calls.Fail(op, Ref{}, err)
+}
+
+// Find returns for each id the queue of the live or dead message that has it, and "" where
+// none has. At most 10,000 ids.
+func (c *Client) Find(ctx context.Context, ids []ID) ([]string, error) {
+	const op = "find"
+	if err := c.beginBatch(ctx, op, len(ids)); err != nil {
+		return nil, err
+	}
+	f, ok := c.eng.(engine.Finder)
+	if err := c.able(ok && c.caps.Find, op, "", op); err != nil {
+		return nil, err
+	}
+	queues, err := f.Find(ctx, slices.Clone(ids))
+	return queues, calls.Fail(op, Ref{}, err)
+}
+
 // ListPage returns one page of a queue's messages in one state. Scheduled and ready messages
 // are ordered by due time, leased ones by deadline, dead ones by time of death, finished ones
 // by when they ended. A message that does not change meanwhile is on exactly one page. Limit

@@ -136,8 +136,10 @@ func (c *Client) Reschedule(ctx context.Context, ref Ref, due Due) (Info, error)
 	return info, calls.Fail(op, ref, err)
 }
 
-// Claim leases one message if it is due, ahead of any waiting lease: settle on read.
-// Errors: ErrNotDue, ErrLeased, ErrNotFound.
+// Claim leases one message if it is due, ahead of any waiting lease: settle on read. With
+// ref.IfState it takes what is in that state, also what is scheduled or dead, and also from a
+// paused queue. Errors: ErrNotDue, ErrLeased, ErrNotFound; with IfState also ErrStale, and
+// ErrExists when a live message holds the key of the dead one.
 func (c *Client) Claim(ctx context.Context, ref Ref, opts LeaseOptions) (Lease, error) {
 	const op = "claim"
 	cl, ok := c.eng.(engine.Claimer)

@@ -36,7 +36,11 @@ type Abilities struct {
 	Purge        bool // Purger
 	Redrive      bool // Redriver
 	Range        bool // ListQuery.From, To and Newest
-	IfState      bool // Ref.IfState
+	IfState      bool // Ref.IfState of Cancel and Reschedule
+	ClaimIf      bool // Ref.IfState of Claim
+	Peek         bool // Peeker
+	Find         bool // Finder
+	Reprioritize bool // Settlement.Priority
 	Remember     bool // Policy.Remember
 	Isolate      bool // Policy.Isolate
 	History      bool // Settings.History, lists of finished messages, Info.Started
@@ -136,7 +140,11 @@ func (c *Capabilities) CheckWhen(op string, ref Ref, w When, now time.Time) erro
 
 // CheckRef rejects a ref with IfState if the engine does not support it.
 func (c *Capabilities) CheckRef(op string, ref Ref) error {
-	if ref.IfState != Gone && !c.IfState {
+	can := c.IfState
+	if op == "claim" {
+		can = c.ClaimIf
+	}
+	if ref.IfState != Gone && !can {
 		return c.lacks(op, ref, "if_state")
 	}
 	return nil

@@ -142,6 +142,9 @@ type Settlement struct {
 	When   *When         // Snooze: until when, required; Retry: when, nil: after the message's backoff
 	TTR    time.Duration // Extend; 0: the message's own
 	Reason string        // Retry, Bury: stored as the message's LastError, cut to MaxReason bytes
+
+	// Priority becomes the message's own with Retry, Snooze, Release and Bury; nil: unchanged.
+	Priority *uint32
 }
 
 // MaxReason is how many bytes of a settlement's reason are stored.

@@ -212,7 +212,7 @@ type Ref struct {
 	Queue   string
 	ID      ID
 	Key     string
-	IfState State  // Cancel, Reschedule: ErrStale unless the message is in this state; Gone: any
+	IfState State  // Cancel, Reschedule, Claim: ErrStale unless the message is in this state; Gone: any
 	By      string // Cancel: name of the canceller, for the history; a server takes that of its caller instead
 }
 

@@ -11,7 +11,26 @@ type Claimer interface {
 	// Claim leases the message if it is due. It fails with ErrNotDue when the message is
 	// scheduled or its queue is paused, with ErrLeased when it is leased, and with
 	// ErrNotFound. want.Queue and want.Max are not used.
+	//
+	// With ref.IfState it takes what is in exactly that state, also what is scheduled or dead,
+	// and also from a paused queue; a due time in the future becomes now. It fails with
+	// ErrStale when the message is in another state, and with ErrExists when a live message
+	// holds the key of the dead one.
 	Claim(ctx context.Context, ref Ref, want Want) (Lease, error)
+}
+
+// Peeker shows what is next.
+type Peeker interface {
+	// Peek returns for each queue the ready message that is first in the order of Lease, and
+	// the zero Info where none is ready. Pauses, InFlight and Rate do not matter. It first
+	// lapses and expires, as Lease does. Content and failures may be missing.
+	Peek(ctx context.Context, queues []string) ([]Info, error)
+}
+
+// Finder finds messages whose queue is not known.
+type Finder interface {
+	// Find returns for each id the queue of the live or dead message that has it; "": none.
+	Find(ctx context.Context, ids []ID) ([]string, error)
 }
 
 // AtomicPusher pushes many messages atomically.

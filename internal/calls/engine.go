@@ -191,6 +191,16 @@ func (s *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 	})
 }
 
+// Peek calls the engine's.
+func (s *Engine) Peek(ctx context.Context, queues []string) ([]engine.Info, error) {
+	return optional(ctx, s, "peek", 0, nil, func(eng engine.Peeker) ([]engine.Info, error) { return eng.Peek(ctx, queues) })
+}
+
+// Find calls the engine's.
+func (s *Engine) Find(ctx context.Context, ids []engine.ID) ([]string, error) {
+	return optional(ctx, s, "find", 0, nil, func(eng engine.Finder) ([]string, error) { return eng.Find(ctx, ids) })
+}
+
 // giveBack releases leases of an abandoned call. Those that cannot be released will lapse.
 func (s *Engine) giveBack(ls []engine.Lease) {
 	if len(ls) == 0 {

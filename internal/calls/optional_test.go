@@ -17,6 +17,8 @@ func TestCallsThatAnEngineDoesNotHave(t *testing.T) {
 			"push atomically": func() error { _, err := s.PushAtomic(ctx, nil); return err },
 			"wait":            func() error { _, err := s.LeaseWait(ctx, engine.Wait{}); return err },
 			"claim":           func() error { _, err := s.Claim(ctx, engine.Ref{}, engine.Want{}); return err },
+			"peek":            func() error { _, err := s.Peek(ctx, nil); return err },
+			"find":            func() error { _, err := s.Find(ctx, nil); return err },
 			"list":            func() error { _, err := s.List(ctx, engine.ListQuery{}); return err },
 			"queue":           func() error { _, err := s.Queue(ctx, "q"); return err },
 			"queues":          func() error { _, _, err := s.Queues(ctx, "", 1); return err },

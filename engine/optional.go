@@ -12,10 +12,13 @@ type Claimer interface {
 	// scheduled or its queue is paused, with ErrLeased when it is leased, and with
 	// ErrNotFound. want.Queue and want.Max are not used.
 	//
-	// With ref.IfState it takes what is in exactly that state, also what is scheduled or dead,
-	// and also from a paused queue; a due time in the future becomes now. It fails with
-	// ErrStale when the message is in another state, and with ErrExists when a live message
-	// holds the key of the dead one.
+	// With ref.IfState it takes what is in exactly that state, also what is scheduled or, by
+	// id, dead, and also from a paused queue. A due time in the future becomes now; the expiry
+	// stays. A dead message is live again, as after Redrive, but keeps its attempt and its due
+	// time; MaxPending does not matter. That lasts like a reschedule, even where the lease is
+	// lost. It fails with ErrStale when the message is in another state, with ErrLeased when
+	// IfState is Leased and it is, and with ErrExists when a live message holds the key of the
+	// dead one; all of these come before the limits of the queue's settings.
 	Claim(ctx context.Context, ref Ref, want Want) (Lease, error)
 }
 

@@ -70,6 +70,26 @@ func RefuseNotDue(ref Ref, due time.Time) error {
 	return refusal("claim", ref, ErrNotDue, "it is due at "+stamp(due))
 }
 
+// RefuseClaimIf returns the error of a claim with IfState of a message in state s, or nil.
+// Gone means that the message does not exist.
+func RefuseClaimIf(ref Ref, s State) error {
+	if s == Gone {
+		return Refuse("claim", ref, ErrNotFound)
+	}
+	if err := RefuseState("claim", ref, s); err != nil {
+		return err
+	}
+	if s == Leased {
+		return Refuse("claim", ref, ErrLeased)
+	}
+	return nil
+}
+
+// RefuseTaken returns the ErrExists of a claim of a dead message with the key of a live one.
+func RefuseTaken(ref Ref) error {
+	return refusal("claim", ref, ErrExists, "a live message holds its key")
+}
+
 // RefuseFinished returns the ErrExists of a push with a remembered key.
 func RefuseFinished(ref Ref, how Ending, ended time.Time) error {
 	return refusal("push", ref, ErrExists, "it was "+how.String()+" at "+stamp(ended)+"; to begin anew choose on_conflict replace")

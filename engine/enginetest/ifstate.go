@@ -65,15 +65,10 @@ var ifStateTests = []test{
 		}
 		b.leaseN(10, 0)
 	}},
-	{"get and claim ask for no state", func(b *bed) {
+	{"get asks for no state", func(b *bed) {
 		b.need("IfState", b.caps.IfState)
+		b.need("Get", b.caps.Get)
 		r := b.push(b.msg("k", dueNow))
-		if b.caps.Get {
-			b.get(in(b.id(r.ID), engine.Dead))
-		}
-		if b.caps.Claim {
-			_, err := b.e.(engine.Claimer).Claim(b.Context(), in(b.id(r.ID), engine.Dead), engine.Want{})
-			b.is(err, nil)
-		}
+		b.get(in(b.id(r.ID), engine.Dead))
 	}},
 }

@@ -19,6 +19,17 @@ func (q *queue) kindOf(in *engine.Message) *kind {
 	return q.kinds.of(&policy, in.ContentType)
 }
 
+// prioritize gives a message a priority. It is called before the message is taken from its
+// state and put into another.
+func (q *queue) prioritize(m *message, priority uint32) {
+	if priority == m.kind.Priority {
+		return
+	}
+	policy := m.kind.Policy
+	policy.Priority = priority
+	m.kind = q.kinds.of(&policy, m.kind.contentType)
+}
+
 // of returns the kind of messages with these values.
 func (k *kinds) of(p *engine.Policy, contentType string) *kind {
 	for _, known := range k.recent {

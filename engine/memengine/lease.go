@@ -96,23 +96,51 @@ func (q *queue) deadline(m *message, ttr time.Duration) int64 {
 // Claim leases the message that ref means if it is due.
 func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
 	var lease engine.Lease
-	ref.IfState = engine.Gone // does not apply to claims
 	err := e.refer(ctx, "claim", ref, func(q *queue) error {
-		m, err := q.findWaiting("claim", ref)
-		switch {
-		case err != nil:
+		claimable := q.claimable
+		if ref.IfState != engine.Gone {
+			claimable = q.claimableIf
+		}
+		m, err := claimable(ref)
+		if err != nil {
 			return err
-		case m.state == engine.Scheduled:
-			return engine.RefuseNotDue(ref, rules.Instant(m.due))
-		case q.paused:
-			return engine.RefuseNotDue(ref, time.Time{})
 		}
 		if err := q.refuseClaim(ref); err != nil {
 			return err
 		}
 		q.granted(1)
+		m.due = min(m.due, q.ms)
+		if m.state == engine.Dead {
+			m.setExpires(none)
+		}
 		q.hold(m, want.TTR, strings.Clone(want.Worker), &answer{queue: q.name, left: 1}, &lease)
 		return nil
 	})
 	return lease, err
+}
+
+// claimable returns the message that ref names if it is due.
+func (q *queue) claimable(ref engine.Ref) (*message, error) {
+	m, err := q.findWaiting("claim", ref)
+	switch {
+	case err != nil:
+		return nil, err
+	case m.state == engine.Scheduled:
+		return nil, engine.RefuseNotDue(ref, rules.Instant(m.due))
+	case q.paused:
+		return nil, engine.RefuseNotDue(ref, time.Time{})
+	}
+	return m, nil
+}
+
+// claimableIf returns the message that ref names if it is in the state IfState.
+func (q *queue) claimableIf(ref engine.Ref) (*message, error) {
+	m := q.find(ref)
+	if m == nil {
+		return nil, engine.RefuseClaimIf(ref, engine.Gone)
+	}
+	if m.state == engine.Dead && ref.IfState == engine.Dead && q.byKey(m.key()) != nil {
+		return nil, engine.RefuseTaken(ref)
+	}
+	return m, engine.RefuseClaimIf(ref, m.state)
 }

@@ -73,6 +73,7 @@ func (q *queue) settle(t codec.Token, s *engine.Settlement) engine.Settled {
 	}
 	if v.State != engine.Leased && v.State != engine.Gone {
 		m.holder = nil
+		q.prioritize(m, v.Priority)
 	}
 	switch v.State {
 	case engine.Gone:

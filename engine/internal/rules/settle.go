@@ -8,15 +8,16 @@ import (
 
 // Verdict is what becomes of a message when its lease is settled.
 type Verdict struct {
-	State   engine.State // Gone, Dead or Leased; Scheduled: it waits for Due, which may be past
-	Due     int64
-	Attempt uint32
-	Reason  string // of a Retry or Bury
+	State    engine.State // Gone, Dead or Leased; Scheduled: it waits for Due, which may be past
+	Due      int64
+	Attempt  uint32
+	Priority uint32
+	Reason   string // of a Retry or Bury
 }
 
 // Settle returns the verdict on a message with this policy, due time and attempt.
 func Settle(s *engine.Settlement, p *engine.Policy, due int64, attempt uint32, now time.Time) Verdict {
-	v := Verdict{State: engine.Scheduled, Due: due, Attempt: attempt}
+	v := Verdict{State: engine.Scheduled, Due: due, Attempt: attempt, Priority: p.Priority}
 	switch s.Do {
 	case engine.Ack:
 		v.State = engine.Gone
@@ -38,6 +39,9 @@ func Settle(s *engine.Settlement, p *engine.Policy, due int64, attempt uint32, n
 		v.Due, v.Attempt = s.When.Resolve(now), attempt-min(attempt, 1)
 	case engine.Release:
 		v.Attempt = attempt - min(attempt, 1)
+	}
+	if s.Priority != nil && v.State != engine.Gone && v.State != engine.Leased {
+		v.Priority = *s.Priority
 	}
 	return v
 }

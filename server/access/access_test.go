@@ -192,15 +192,21 @@ func TestGuardFollowsItsFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		known := func(secret string, want bool) {
+		known := func(name, secret string, want bool) {
 			t.Helper()
 			tok, err := g.Who(request(secret, "192.0.2.1:1"))
 			if (err == nil) != want || want && g.Current(tok) == nil {
 				t.Errorf("known: %v, want %v", err, want)
 			}
+			if by, err := g.BySecret(secret); by != tok || (err == nil) != want {
+				t.Errorf("by its secret: %v, %v, want %v", by, err, tok)
+			}
+			if by, err := g.ByName(name); by != tok || (err == nil) != want {
+				t.Errorf("by its name: %v, %v, want %v", by, err, tok)
+			}
 		}
 		time.Sleep(time.Second)
-		known(first, true)
+		known("first", first, true)
 		tok, _ := g.Who(request(first, ""))
 		second := ""
 		_, second, err = f.Create(Token{Name: "second", Scopes: Push, Queues: []string{"*"}}, time.Now())
@@ -208,12 +214,12 @@ func TestGuardFollowsItsFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		known(second, true)
+		known("second", second, true)
 		if _, err := f.Revoke("first"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		known(first, false)
+		known("first", first, false)
 		if g.Current(tok) != nil {
 			t.Error("what was revoked is still good")
 		}
@@ -221,7 +227,7 @@ func TestGuardFollowsItsFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		known(second, true)
+		known("second", second, true)
 		if !strings.Contains(log.String(), "others may read or write") || !strings.Contains(log.String(), "stay as they were") {
 			t.Errorf("logged was %s", &log)
 		}
@@ -280,8 +286,12 @@ func TestGuardOfAFileThatIsGone(t *testing.T) {
 		if g.Current(tok) != nil {
 			t.Error("a long poll goes on")
 		}
-		if _, err := g.Who(request(secret, "")); err == nil || err.Error() != "no token is known here: the file of tokens is gone" {
-			t.Error(err)
+		_, err = g.Who(request(secret, ""))
+		_, named := g.ByName("a")
+		for _, err := range []error{err, named} {
+			if err == nil || err.Error() != "no token is known here: the file of tokens is gone" {
+				t.Error(err)
+			}
 		}
 		if !strings.Contains(audit.String(), `"what":"token revoke","token":"a"`) || !strings.Contains(log.String(), "all its tokens are revoked") {
 			t.Errorf("audited was %s, logged %s", &audit, &log)
@@ -313,6 +323,14 @@ func TestExpiry(t *testing.T) {
 		}
 		if g.Current(tok) != nil {
 			t.Error("what has expired is still good")
+		}
+		if _, err := g.ByName("a"); err == nil || err.Error() != `there is no valid token of the name "a"` {
+			t.Error(err)
+		}
+		renewed, _ := create(t, f, Token{Name: "a", Scopes: Push, Queues: []string{"*"}})
+		g.Refresh()
+		if tok, err := g.ByName("a"); err != nil || tok.ID != renewed.ID {
+			t.Errorf("the new one of the name: %v, %v", tok, err)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/notify"
 	"github.com/tarryhq/tarry/internal/secretfile"
 	"github.com/tarryhq/tarry/internal/wait"
@@ -132,9 +133,14 @@ func (g *Guard) Who(r *http.Request) (*Token, error) {
 	if err != nil {
 		return nil, err
 	}
+	return g.BySecret(secret)
+}
+
+// BySecret returns the token with a secret, or a *Failed.
+func (g *Guard) BySecret(secret string) (*Token, error) {
 	all := g.tokens.Get()
 	if all == nil {
-		return nil, &Failed{"no token is known here: the file of tokens is gone", "the server's operator has to put it back; the server's log names it"}
+		return nil, errGone
 	}
 	t := all[idOf(secret)]
 	if t == nil || !t.proves(secret) {
@@ -145,6 +151,24 @@ func (g *Guard) Who(r *http.Request) (*Token, error) {
 	}
 	return t, nil
 }
+
+// ByName returns the token with a name that has not expired, or a *Failed. It asks for no
+// secret: it is for the operator who says whose rights a client has.
+func (g *Guard) ByName(name string) (*Token, error) {
+	all := g.tokens.Get()
+	if all == nil {
+		return nil, errGone
+	}
+	now := time.Now()
+	for _, t := range all {
+		if t.Name == name && !t.Expired(now) {
+			return t, nil
+		}
+	}
+	return nil, &Failed{fmt.Sprintf("there is no valid token of the name %q", engine.Clip(name)), "tarry token ls shows those that there are"}
+}
+
+var errGone = &Failed{"no token is known here: the file of tokens is gone", "the server's operator has to put it back; the server's log names it"}
 
 // Current returns the present form of a token that was valid, with its present rights; nil:
 // it is no longer valid.

@@ -181,6 +181,13 @@ GET /v1/queues/past
 GET /v1/queues/past/messages?state=finished&order=desc
 PUT /v1/queues/past/settings {"settings":{"history":"0s"}}
 GET /v1/queues/past/messages?state=finished&order=desc
+POST /v1/queues/state/messages {"key":"k","delay":"1h"}
+POST /v1/queues/state/keys/k/claim?if_state=ready
+POST /v1/queues/state/keys/k/claim?if_state=gone
+POST /v1/queues/state/keys/k/claim?if_state=scheduled {"ttr":"30s"}
+POST /v1/settle {"settlements":[{"lease":"LEASE","do":"extend","priority":3},{"lease":"LEASE","do":"release","priority":-1},{"lease":"LEASE","do":"release","priority":3}]}
+GET /v1/queues/state/keys/k
+DELETE /v1/queues/state/keys/k
 GET /v1/info
 GET /healthz
 GET /readyz

@@ -280,14 +280,17 @@ func flush(w http.ResponseWriter) error {
 
 var callClaim = &call{
 	id: "claimMessage", group: groupWork, does: "Lease a message if it is due", exact: true,
-	request: wire.Claiming.Shape, answers: ok("The message, leased to you.", wire.LeasedMessage.Ref()),
-	fails:   []error{engine.ErrNotFound, engine.ErrNotDue, engine.ErrLeased, engine.ErrLimit, engine.ErrNoSpace, engine.ErrUnsupported},
+	more:  "With if_state it takes a message that is in exactly this state, also one that is scheduled or, by id, dead, and also from a paused queue: a scheduled one is due from now on, a dead one live again.",
+	query: wire.RefParameters, request: wire.Claiming.Shape, answers: ok("The message, leased to you.", wire.LeasedMessage.Ref()),
+	fails: []error{
+		engine.ErrNotFound, engine.ErrNotDue, engine.ErrLeased, engine.ErrStale, engine.ErrExists, engine.ErrLimit, engine.ErrNoSpace, engine.ErrUnsupported,
+	},
 	example: json.RawMessage(`{"ttr":"30s"}`),
 }
 
-// claim leases one message if it is due.
+// claim leases one message if it is due, or in the state that the query names.
 func (s *Server) claim(x *exchange, r *http.Request) error {
-	ref, err := x.path.Ref()
+	ref, err := x.refWithState(r)
 	if err != nil {
 		return err
 	}

@@ -73,6 +73,12 @@ func (b *bed) everyCall(ctx context.Context, ref engine.Ref) map[string]error {
 	if b.caps.Claim {
 		_, all["claim"] = b.e.(engine.Claimer).Claim(ctx, ref, engine.Want{})
 	}
+	if b.caps.Peek {
+		_, all["peek"] = b.e.(engine.Peeker).Peek(ctx, []string{b.queue})
+	}
+	if b.caps.Find {
+		_, all["find"] = b.e.(engine.Finder).Find(ctx, []engine.ID{ref.ID})
+	}
 	if b.caps.Atomic {
 		_, all["push atomic"] = b.e.(engine.AtomicPusher).PushAtomic(ctx, []engine.Message{b.msg("other", dueNow)})
 	}

@@ -29,7 +29,7 @@ var kinds = []struct {
 	weight int
 }{
 	{"push", 24}, {"push many", 4}, {"push atomic", 2}, {"lease", 14}, {"settle", 16}, {"claim", 5},
-	{"cancel", 4}, {"reschedule", 4}, {"get", 4}, {"list", 3}, {"count", 2}, {"forecast", 1},
+	{"cancel", 4}, {"reschedule", 4}, {"get", 4}, {"peek", 2}, {"find", 1}, {"list", 3}, {"count", 2}, {"forecast", 1},
 	{"pause", 1}, {"resume", 2}, {"purge", 1}, {"redrive", 3}, {"time", 12}, {"reopen", 1}, {"configure", 3}, {"settings", 1},
 }
 

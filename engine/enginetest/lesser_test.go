@@ -104,7 +104,7 @@ func (e *lesser) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Se
 			return nil, err
 		}
 		var r []engine.Settled
-		if s[i].Do == engine.Extend && !e.caps.Extend {
+		if s[i].Do == engine.Extend && !e.caps.Extend || s[i].Priority != nil && !e.caps.Reprioritize {
 			r = []engine.Settled{{Err: engine.Refuse("settle", engine.Ref{}, engine.ErrUnsupported)}}
 		} else {
 			one := s[i]
@@ -161,10 +161,12 @@ type nearlyWhole struct {
 	engine.Purger
 	engine.Redriver
 	engine.Configurer
+	engine.Peeker
+	engine.Finder
 }
 
 func (e *nearlyWhole) Claim(ctx context.Context, ref engine.Ref, w engine.Want) (engine.Lease, error) {
-	if err := e.refuse("claim", ref, e.caps.Claim); err != nil {
+	if err := cmp.Or(e.refuse("claim", ref, e.caps.Claim), e.caps.CheckRef("claim", ref)); err != nil {
 		return engine.Lease{}, err
 	}
 	if w.Remote && !e.caps.RemoteLeases {
@@ -236,10 +238,11 @@ func TestSuiteWithoutOneCapability(t *testing.T) {
 		"Settings": "Configurer", "Remember": "", "Isolate": "", "Range": "", "IfState": "",
 		"Priority": "", "Expiry": "", "GiveBack": "", "RemoteLeases": "",
 		"Failures": "", "Workers": "",
+		"ClaimIf": "", "Peek": "Peeker", "Find": "Finder", "Reprioritize": "",
 	} {
 		t.Run(lacks, func(t *testing.T) {
 			runLesser(t, func(e *memengine.Engine) engine.Engine {
-				less := &nearlyWhole{lesser{Engine: e, caps: e.Capabilities()}, e, e, e, e, e, e, e, e, e}
+				less := &nearlyWhole{lesser{Engine: e, caps: e.Capabilities()}, e, e, e, e, e, e, e, e, e, e, e}
 				reflect.ValueOf(&less.caps).Elem().FieldByName(lacks).SetBool(false)
 				if methods != "" {
 					reflect.ValueOf(less).Elem().FieldByName(methods).SetZero()

@@ -130,7 +130,7 @@ func (m *Model) alone(n int, x *modelMessage, now time.Time) bool {
 	return x.situation(now) == lapsed
 }
 
-// Claim leases one message if it is due.
+// Claim leases one message if it is due, or in the state that ref names.
 func (m *Model) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
 	now, err := m.begin(ctx, "claim")
 	if err != nil {
@@ -139,21 +139,99 @@ func (m *Model) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (en
 	defer m.mu.Unlock()
 	x := m.find(ref, now)
 	s, _ := m.standing(ref, x, now)
+	if ref.IfState == engine.Gone {
+		err = m.refuseClaim(ref, x, s, now)
+	} else {
+		err = m.refuseClaimIf(ref, x, s, now)
+	}
+	if err == nil {
+		err = m.held(ref, now)
+	}
+	if err != nil {
+		return engine.Lease{}, err
+	}
+	m.tokens(ref.Queue, 1, now)
+	if ref.IfState != engine.Gone {
+		m.wake(x, now)
+	}
+	return x.lease(want, want.Worker, now), nil
+}
+
+// refuseClaim returns the error of a claim of x in situation s, or nil.
+func (m *Model) refuseClaim(ref engine.Ref, x *modelMessage, s Situation, now time.Time) error {
 	t := transition(s, opClaim)
 	_, paused := m.paused(ref.Queue, now)
 	switch err := t.Err(); {
 	case err == engine.ErrNotDue:
-		return engine.Lease{}, engine.RefuseNotDue(ref, x.Due)
+		return engine.RefuseNotDue(ref, x.Due)
 	case err != nil:
-		return engine.Lease{}, fail("claim", ref, t)
+		return fail("claim", ref, t)
 	case paused:
-		return engine.Lease{}, engine.RefuseNotDue(ref, time.Time{})
+		return engine.RefuseNotDue(ref, time.Time{})
 	}
-	if err := m.held(ref, now); err != nil {
-		return engine.Lease{}, err
+	return nil
+}
+
+// refuseClaimIf is refuseClaim for a claim on condition of a state.
+func (m *Model) refuseClaimIf(ref engine.Ref, x *modelMessage, s Situation, now time.Time) error {
+	op := opClaimIfKey
+	if ref.ID != 0 {
+		op = opClaimIfID
 	}
-	m.tokens(ref.Queue, 1, now)
-	return x.lease(want, want.Worker, now), nil
+	if err := x.refuse("claim", ref, transition(s, op), now); err != nil {
+		return err
+	}
+	if ref.IfState == engine.Dead && m.live(x.Queue, x.Key, now) != nil {
+		return engine.RefuseTaken(ref)
+	}
+	return nil
+}
+
+// wake makes x ready, for a claim.
+func (m *Model) wake(x *modelMessage, now time.Time) {
+	if x.info(now).State == engine.Dead {
+		m.forget(x.Queue, x.Key)
+		x.Expires = time.Time{}
+	}
+	x.lapse(now)
+	x.wait()
+	if x.Due.After(now) {
+		x.Due = instant(now.UnixMilli())
+	}
+}
+
+// Peek returns the message of each queue that is leased first.
+func (m *Model) Peek(ctx context.Context, queues []string) ([]engine.Info, error) {
+	now, err := m.begin(ctx, "peek")
+	if err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	first := make([]engine.Info, len(queues))
+	for i, queue := range queues {
+		ready := m.in(queue, engine.Ready, now)
+		if len(ready) > 0 {
+			first[i] = slices.MinFunc(ready, byLease)
+		}
+	}
+	return first, nil
+}
+
+// Find returns the queues of messages.
+func (m *Model) Find(ctx context.Context, ids []engine.ID) ([]string, error) {
+	if _, err := m.begin(ctx, "find"); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	queues := make([]string, len(ids))
+	for i, id := range ids {
+		for _, x := range m.msgs {
+			if x.ID == id {
+				queues[i] = x.Queue
+			}
+		}
+	}
+	return queues, nil
 }
 
 // Settle ends or extends leases.
@@ -214,6 +292,9 @@ func (m *Model) settle(s *engine.Settlement, now time.Time) engine.Settled {
 	if t.Fails {
 		x.fail(instant(now.UnixMilli()), cut(s.Reason))
 		x.vague = false
+	}
+	if s.Priority != nil && next != toFinished && next != toLeased {
+		x.Priority = *s.Priority
 	}
 	switch next {
 	case toFinished:

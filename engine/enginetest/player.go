@@ -85,6 +85,14 @@ func (p *player) tick() {
 
 func pick[T any](from []T, n uint32) T { return from[int(n)%len(from)] }
 
+// pickOr is pick, or other if there is none.
+func pickOr[T any](from []T, n uint32, other T) T {
+	if len(from) == 0 {
+		return other
+	}
+	return pick(from, n)
+}
+
 func (p *player) queue(n uint32) string { return pick(p.queues, n>>1) }
 
 func (p *player) key(n uint32) string {
@@ -129,6 +137,14 @@ func (p *player) ref(n, by uint32) engine.Ref {
 // inState sometimes restricts a ref to a state.
 func (p *player) inState(ref engine.Ref, n uint32) engine.Ref {
 	if p.caps.IfState && n%3 == 0 {
+		ref.IfState = engine.Scheduled + engine.State(n>>2%4)
+	}
+	return ref
+}
+
+// claimed sometimes restricts the ref of a claim to a state.
+func (p *player) claimed(ref engine.Ref, n uint32) engine.Ref {
+	if p.caps.ClaimIf && n%3 > 0 {
 		ref.IfState = engine.Scheduled + engine.State(n>>2%4)
 	}
 	return ref
@@ -273,7 +289,7 @@ func (p *player) do(s step) {
 	case "settle":
 		p.settle(n[:])
 	case "claim":
-		p.claim(p.ref(n[0], n[1]), engine.Want{TTR: p.ttr(n[2]), Remote: p.remote(n[6]), Worker: p.worker(n[4])})
+		p.claim(p.claimed(p.ref(n[0], n[1]), n[3]), engine.Want{TTR: p.ttr(n[2]), Remote: p.remote(n[6]), Worker: p.worker(n[4])})
 	case "cancel":
 		ref := p.inState(p.ref(n[0], n[1]), n[2])
 		ref.By = p.worker(n[3])
@@ -282,6 +298,10 @@ func (p *player) do(s step) {
 		p.reschedule(p.inState(p.ref(n[0], n[1]), n[4]), p.when(n[2], n[3]))
 	case "get":
 		p.get(p.ref(n[0], n[1]))
+	case "peek":
+		p.peek([]string{p.queue(n[0]), p.queue(n[1]), p.queues[0] + "-clock"})
+	case "find":
+		p.queuesOf([]engine.ID{pickOr(p.ids, n[0], 0), pickOr(p.ids, n[1], 1), 1 << 62, 0})
 	case "list":
 		p.list(p.bounded(engine.ListQuery{Queue: p.queue(n[0]), State: engine.Scheduled + engine.State(n[1]%5), Limit: 1 + int(n[2]%5)}, n[3], n[4]))
 	case "count":

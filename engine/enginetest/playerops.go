@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -139,6 +140,9 @@ func (p *player) settle(n []uint32) {
 		if s.Do == engine.Retry && n[4]%2 == 0 {
 			s.When = nil
 		}
+		if p.caps.Reprioritize && n[6]%2 == 0 {
+			s.Priority = new(pick([]uint32{0, 7, engine.DefaultPriority, math.MaxUint32}, n[6]>>1))
+		}
 		if n[5]%5 == 0 { // too long, and cut in the middle of a character
 			s.Reason += strings.Repeat("é", engine.MaxReason)
 		}
@@ -148,7 +152,7 @@ func (p *player) settle(n []uint32) {
 		if s.Do == engine.Extend && !p.caps.Extend || (s.Do == engine.Snooze || s.Do == engine.Release) && !p.caps.GiveBack {
 			continue
 		}
-		p.logf("settle id %v, action %d, when %v, ttr %v", l.id, s.Do, when, s.TTR)
+		p.logf("settle id %v, action %d, when %v, ttr %v, priority %s", l.id, s.Do, when, s.TTR, saidPriority(s.Priority))
 		s.Token = l.engine
 		to = append(to, s)
 		s.Token = l.model
@@ -181,13 +185,16 @@ func (p *player) claim(ref engine.Ref, want engine.Want) {
 	}
 	p.refresh()
 	s := p.m.find(ref, p.now).situation(p.now)
-	if _, paused := p.m.paused(ref.Queue, p.now); paused && s != ready && s != scheduled && s != lapsed {
+	if _, paused := p.m.paused(ref.Queue, p.now); paused && ref.IfState == engine.Gone && s != ready && s != scheduled && s != lapsed {
 		return // the contract leaves open whether the pause or the message is the reason
 	}
 	p.logf("claim %+v for %v", ref, want.TTR)
 	got, err := p.e.(engine.Claimer).Claim(p.caller, ref, want)
 	model, wantErr := p.m.Claim(p.ctx, ref, want)
 	if p.agree("claim", err, wantErr) {
+		if x := p.m.find(engine.Ref{Queue: ref.Queue, ID: model.ID}, p.now); p.near(got.Due, x.Due) {
+			x.Due = got.Due // of two clocks the engine's decides the order
+		}
 		p.compare("claimed", got.Info, model.Info)
 		p.leases = append(p.leases, heldLease{got.Token, model.Token, model.ID})
 	}
@@ -261,6 +268,48 @@ func (p *player) doubtful(ref engine.Ref, got, want engine.Info) bool {
 	}
 	both := append(ended, dead...)
 	return len(dead) > 0 && len(both) > 1 && slices.Contains(both, got.ID) && slices.Contains(both, want.ID)
+}
+
+// peek compares what comes first in each queue.
+func (p *player) peek(queues []string) {
+	e, ok := p.e.(engine.Peeker)
+	if !ok || !p.caps.Peek {
+		return
+	}
+	p.logf("peek %v", queues)
+	got, err := e.Peek(p.caller, queues)
+	want, _ := p.m.Peek(p.ctx, queues)
+	p.hear(err)
+	if err != nil || len(got) != len(want) {
+		p.failf("peek: %v, %d results", err, len(got))
+		return
+	}
+	for i, w := range want {
+		g := got[i]
+		g.Content, g.Failures, w.Failures, g.LastError = w.Content, nil, nil, w.LastError // may be missing
+		if w.ID == 0 || g.ID == 0 {
+			if g.ID != w.ID || g.State != w.State {
+				p.failf("peek at %s: %+v, want %+v", queues[i], g, w)
+			}
+			continue
+		}
+		p.compare("first", g, w)
+	}
+}
+
+// queuesOf compares the queues in which ids are found.
+func (p *player) queuesOf(ids []engine.ID) {
+	e, ok := p.e.(engine.Finder)
+	if !ok || !p.caps.Find {
+		return
+	}
+	p.logf("find %v", ids)
+	got, err := e.Find(p.caller, ids)
+	want, _ := p.m.Find(p.ctx, ids)
+	p.hear(err)
+	if err != nil || !slices.Equal(got, want) {
+		p.failf("found %v in %q, want %q: %v", ids, got, want, err)
+	}
 }
 
 func (p *player) list(q engine.ListQuery) {
@@ -428,11 +477,14 @@ func (p *player) redrive(queue string, n []uint32) {
 
 // said returns a description of terms, for the log.
 func said(t engine.Terms) string {
-	p := "unset"
-	if t.Priority != nil {
-		p = fmt.Sprint(*t.Priority)
+	return fmt.Sprintf("expires after %v, attempts %d, priority %s, ttr %v, backoff %v, remember %v", t.ExpireAfter, t.MaxAttempts, saidPriority(t.Priority), t.TTR, t.Backoff, t.Remember)
+}
+
+func saidPriority(p *uint32) string {
+	if p == nil {
+		return "unset"
 	}
-	return fmt.Sprintf("expires after %v, attempts %d, priority %s, ttr %v, backoff %v, remember %v", t.ExpireAfter, t.MaxAttempts, p, t.TTR, t.Backoff, t.Remember)
+	return fmt.Sprint(*p)
 }
 
 // ghosts returns the expired messages of a queue that may still appear in lists and counters.

@@ -40,6 +40,8 @@ const (
 	opPushRearm     Op = "push, rearm"
 	opLease         Op = "lease"
 	opClaim         Op = "claim"
+	opClaimIfKey    Op = "claim by key, if_state"
+	opClaimIfID     Op = "claim by id, if_state"
 	opGetKey        Op = "get by key"
 	opGetID         Op = "get by id"
 	opCancelKey     Op = "cancel by key"
@@ -164,7 +166,8 @@ var (
 
 // grid is the contract. A snooze, release or extend of a spent message needs a key that no
 // live message holds, else it gets lease_lost. So does a redrive, which else skips the
-// message. They drop a memory of the key.
+// message, and a claim if_state dead, which else gets exists. They drop a memory of the key.
+// A claim if_state is of the state that the message shows, or of any if there is none.
 var grid = []struct {
 	op    Op
 	cells [8]effect // in the order of situations
@@ -177,6 +180,8 @@ var grid = []struct {
 	{opPushRearm, [8]effect{created, replaced, replaced, isLeased, replaced, created, created, created}},
 	{opLease, [8]effect{skip, skip, taken, skip, taken, skip, skip, skip}},
 	{opClaim, [8]effect{notFound, notDue, taken, isLeased, taken, notFound, notFound, notFound}},
+	{opClaimIfKey, [8]effect{notFound, taken, taken, isLeased, taken, notFound, notFound, notFound}},
+	{opClaimIfID, [8]effect{notFound, taken, taken, isLeased, taken, taken, taken, notFound}},
 	{opGetKey, [8]effect{notFound, found, found, found, found, found, found, found}},
 	{opGetID, [8]effect{notFound, found, found, found, found, found, found, notFound}},
 	{opCancelKey, [8]effect{notFound, ended, ended, isLeased, ended, notFound, notFound, notFound}},

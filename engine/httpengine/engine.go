@@ -182,7 +182,8 @@ func (e *Engine) learn(ctx context.Context) error {
 	e.caps.Name = "http+" + e.caps.Name
 	e.caps.Coalesce, e.caps.Lanes = coalesce, lanes
 	e.caps.LeaseWait, e.caps.Prompt = true, true
-	e.caps.Recheck = time.Second // the server does not send hints of other clients' pushes
+	e.caps.Peek, e.caps.Find = false, false // the API has neither
+	e.caps.Recheck = time.Second            // the server does not send hints of other clients' pushes
 	return nil
 }
 
@@ -194,7 +195,8 @@ const coalesce = 512
 // travels and a third is put together.
 const lanes = 3
 
-// Capabilities returns those of the engine behind the server, and LeaseWait.
+// Capabilities returns those of the engine behind the server without Peek and Find, and
+// LeaseWait.
 func (e *Engine) Capabilities() engine.Capabilities { return e.caps }
 
 // Close waits for calls under way, ends long polls, and closes idle connections. It releases

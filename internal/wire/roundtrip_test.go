@@ -108,6 +108,9 @@ func requests(t *testing.T, g *values) {
 		if s.Do == engine.Retry || s.Do == engine.Bury {
 			s.Reason = g.text()
 		}
+		if s.Do != engine.Ack && s.Do != engine.Extend && g.coin() {
+			s.Priority = new(g.Uint32())
+		}
 		return s
 	})})
 

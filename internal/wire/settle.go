@@ -39,8 +39,12 @@ var settlementFields = requestObject("Settlement", "What became of a leased mess
 		unless(func(s *engine.Settlement) bool { return s.TTR <= 0 || s.Do != engine.Extend }),
 	optional("reason", asText, func(s *engine.Settlement) *string { return &s.Reason }, "of retry and bury: why").
 		unless(func(s *engine.Settlement) bool { return s.Reason == "" || s.Do != engine.Retry && s.Do != engine.Bury }),
+	optional("priority", asPriority, func(s *engine.Settlement) **uint32 { return &s.Priority }, "of retry, snooze, release and bury: the message's own from now on").
+		unless(func(s *engine.Settlement) bool {
+			return s.Priority == nil || s.Do == engine.Ack || s.Do == engine.Extend
+		}),
 ).checked(func(r *Reader, got Fields, s *engine.Settlement) {
-	const delay, due, ttr, reason = 2, 3, 4, 5
+	const delay, due, ttr, reason, priority = 2, 3, 4, 5, 6
 	said := got.Has(delay) || got.Has(due)
 	switch {
 	case got.Has(delay) && got.Has(due):
@@ -53,6 +57,8 @@ var settlementFields = requestObject("Settlement", "What became of a leased mess
 		r.Wrong("ttr: is for extend only")
 	case got.Has(reason) && s.Do != engine.Retry && s.Do != engine.Bury:
 		r.Wrong("reason: is for retry and bury only")
+	case got.Has(priority) && (s.Do == engine.Ack || s.Do == engine.Extend):
+		r.Wrong("priority: is for retry, snooze, release and bury only")
 	}
 })
 

@@ -1,0 +1,205 @@
+package beanstalk
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+)
+
+// job is a job that a connection holds, or held until its time was over.
+type job struct {
+	id     engine.ID
+	token  string
+	tube   *tube
+	due    time.Time // its place in line
+	ttr    time.Duration
+	until  time.Time // no later than the lease ends
+	renew  time.Time // zero: the lease lasts as long as the job's ttr
+	over   bool      // its time was over: it is kept only for a delete
+	answer uint64    // how many bytes of the connection's answers show it
+}
+
+const (
+	overFor   = 10 * time.Second // how long a job that is over is kept
+	margin    = time.Second      // before the end of a job's time reserve answers DEADLINE_SOON
+	renewSoon = engine.MaxTTR / 3
+	renewLate = time.Minute // after a renewal that failed
+)
+
+// held is the jobs that a connection holds. A timer marks those whose time is over, and renews
+// the leases of those whose ttr is longer than a lease can be.
+type held struct {
+	s   *Server
+	ctx context.Context
+
+	mu    sync.Mutex
+	jobs  map[engine.ID]*job
+	next  time.Time // nothing is to be done before; zero: there is nothing to do
+	timer *time.Timer
+	ended bool
+}
+
+// add holds a job.
+func (h *held) add(j *job) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.jobs == nil {
+		h.jobs = make(map[engine.ID]*job)
+	}
+	h.jobs[j.id] = j
+	h.wake(j.next())
+}
+
+// next returns when something is to be done about a job.
+func (j *job) next() time.Time {
+	if !j.renew.IsZero() && j.renew.Before(j.until) {
+		return j.renew
+	}
+	return j.until
+}
+
+// wake sets the timer, unless it ends earlier. Called with h.mu held.
+func (h *held) wake(at time.Time) {
+	if !h.next.IsZero() && !at.Before(h.next) || h.ended {
+		return
+	}
+	h.next = at
+	if h.timer == nil {
+		h.timer = time.AfterFunc(time.Until(at), h.tick)
+		return
+	}
+	h.timer.Reset(time.Until(at))
+}
+
+// tick is called by the timer.
+func (h *held) tick() {
+	now := time.Now()
+	h.look(now)
+	for _, j := range h.toRenew(now) {
+		s := engine.Settlement{Token: j.token, Do: engine.Extend, TTR: engine.MaxTTR}
+		_, err := h.s.settle(h.ctx, s)
+		h.mu.Lock()
+		if again := h.jobs[j.id]; again != nil && again.token == j.token {
+			again.renew = now.Add(renewSoon)
+			if err != nil {
+				again.renew = now.Add(renewLate)
+			}
+			h.wake(again.next())
+		}
+		h.mu.Unlock()
+	}
+}
+
+// look marks the jobs whose time is over.
+func (h *held) look(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.next.IsZero() || now.Before(h.next) || h.ended {
+		return
+	}
+	h.next = time.Time{}
+	for id, j := range h.jobs {
+		switch {
+		case j.over && now.Sub(j.until) > overFor:
+			delete(h.jobs, id)
+		case !j.over && !now.Before(j.until):
+			j.over = true
+			h.s.counts.timeouts.Add(1)
+			h.s.notes.change(id, func(n *note) { n.timeouts++ })
+		}
+		switch at := j.next(); {
+		case j.over:
+			h.wake(j.until.Add(overFor + time.Second))
+		case at.After(now):
+			h.wake(at)
+		}
+	}
+}
+
+// toRenew returns the jobs whose leases are to be renewed.
+func (h *held) toRenew(now time.Time) (jobs []job) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, j := range h.jobs {
+		if !j.over && !j.renew.IsZero() && !now.Before(j.renew) {
+			jobs = append(jobs, *j)
+		}
+	}
+	return jobs
+}
+
+// take takes a job off those held; nil: it is not among them.
+func (h *held) take(id engine.ID) *job {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	j := h.jobs[id]
+	delete(h.jobs, id)
+	return j
+}
+
+// find returns a job that is held, as it is now; nil: it is not.
+func (h *held) find(id engine.ID) *job {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if j := h.jobs[id]; j != nil && !j.over {
+		now := *j
+		return &now
+	}
+	return nil
+}
+
+// soonest returns when the first of the jobs held is over; zero: none is held.
+func (h *held) soonest() (first time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, j := range h.jobs {
+		if !j.over && (first.IsZero() || j.until.Before(first)) {
+			first = j.until
+		}
+	}
+	return first
+}
+
+// giveBack makes all jobs ready, since the connection has ended. It counts the attempt of those
+// whose answers were written: a job whose worker dies must not come again for ever.
+func (h *held) giveBack(sent uint64) {
+	h.mu.Lock()
+	h.ended = true
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	var back []engine.Settlement
+	for _, j := range h.jobs {
+		switch {
+		case j.over:
+		case j.answer > sent:
+			back = append(back, engine.Settlement{Token: j.token, Do: engine.Release})
+		default:
+			back = append(back, engine.Settlement{Token: j.token, Do: engine.Retry, When: &engine.When{At: j.due}})
+		}
+	}
+	h.jobs = nil
+	h.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.ctx), lastGrace)
+	defer cancel()
+	for len(back) > 0 {
+		n := min(len(back), engine.MaxBatch)
+		if _, err := h.s.c.Settle(ctx, back[:n]); err != nil {
+			h.s.warn("the jobs of a connection that has ended stay reserved until their time is over", "count", len(back), "error", err)
+			return
+		}
+		back = back[n:]
+	}
+}
+
+// settle settles one lease.
+func (s *Server) settle(ctx context.Context, one engine.Settlement) (engine.State, error) {
+	got, err := s.c.Settle(ctx, []tarry.Settlement{one})
+	if err != nil {
+		return 0, err
+	}
+	return got[0].State, got[0].Err
+}

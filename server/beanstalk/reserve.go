@@ -1,0 +1,289 @@
+package beanstalk
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/server/access"
+)
+
+// forever is the timeout of a reserve without one. A wait is at most waitMost; then it begins
+// anew.
+const (
+	forever  = math.MaxInt64
+	waitMost = time.Hour
+)
+
+// reserve carries out reserve and reserve-with-timeout. It returns false when the connection is
+// to end.
+func (c *conn) reserve(op op, rest []byte) bool {
+	timeout, ok := time.Duration(forever), len(rest) == 0
+	if op == opReserveTimeout {
+		timeout, _, ok = duration(rest, math.MaxInt32)
+	}
+	if !ok {
+		c.say("BAD_FORMAT")
+		return true
+	}
+	c.count(op)
+	c.works()
+	for _, t := range c.watch {
+		if !c.may(access.Work, t.name) {
+			c.say("FORBIDDEN")
+			return true
+		}
+	}
+	over := time.Time{} // zero: never
+	if timeout < forever {
+		over = time.Now().Add(timeout)
+	}
+	if len(c.watch) > 1 || timeout == 0 || c.deadlineSoon(time.Now()) {
+		got, err := c.leaseNow()
+		if got || err != nil {
+			return c.orFail(err)
+		}
+	}
+	return c.waitForJob(over)
+}
+
+// works counts the connection as a worker.
+func (c *conn) works() {
+	if !c.worker {
+		c.worker = true
+		c.s.counts.workers.Add(1)
+	}
+}
+
+// deadlineSoon reports whether the time of a job held is nearly over.
+func (c *conn) deadlineSoon(now time.Time) bool {
+	first := c.held.soonest()
+	return !first.IsZero() && !now.Before(first.Add(-margin))
+}
+
+// orFail answers if there was an error.
+func (c *conn) orFail(err error) bool {
+	if err != nil {
+		c.fail(err)
+	}
+	return true
+}
+
+// waitForJob waits for a job until a time; zero: for ever.
+func (c *conn) waitForJob(over time.Time) bool {
+	for {
+		now := time.Now()
+		wait := waitMost
+		first := c.held.soonest()
+		switch {
+		case !first.IsZero() && !now.Before(first.Add(-margin)):
+			c.say("DEADLINE_SOON")
+			return true
+		case !over.IsZero() && !now.Before(over):
+			c.say("TIMED_OUT")
+			return true
+		}
+		if !over.IsZero() {
+			wait = min(wait, over.Sub(now))
+		}
+		if !first.IsZero() {
+			wait = min(wait, first.Add(-margin).Sub(now))
+		}
+		if err := c.flush(); err != nil {
+			return false
+		}
+		got, gone, err := c.leaseWithin(wait)
+		switch {
+		case got:
+			return true
+		case hungUp(gone):
+			c.say("TIMED_OUT")
+			return true
+		case gone != nil || c.stopping.Load():
+			return false
+		case err != nil:
+			c.fail(err)
+			return true
+		}
+	}
+}
+
+// leaseWithin waits for a job and answers with it. gone says why the wait ended early.
+func (c *conn) leaseWithin(wait time.Duration) (got bool, gone, err error) {
+	if c.leaser == nil {
+		if c.leaser, err = c.s.c.Leaser(names(c.watch)); err != nil {
+			return false, nil, err
+		}
+	}
+	c.waiting(1)
+	var leased tarry.LeasedMessages
+	var asked time.Time
+	gone = c.await(func(ctx context.Context) {
+		asked = time.Now()
+		leased, err = c.leaser.Lease(ctx, tarry.LeaseRequest{Max: 1, Wait: wait, LeaseOptions: tarry.LeaseOptions{Worker: c.name()}})
+	})
+	c.waiting(-1)
+	for i := range leased.Messages {
+		c.reserved(&leased.Messages[i], asked.Add(leased.Waited))
+		got = true
+	}
+	return got, gone, err
+}
+
+// waiting counts the connection as waiting, or no longer.
+func (c *conn) waiting(n int64) {
+	c.s.counts.waiting.Add(n)
+	for _, t := range c.watch {
+		t.waiting.Add(n)
+	}
+}
+
+// leaseNow takes the best job that is ready, if any, and answers with it.
+func (c *conn) leaseNow() (bool, error) {
+	tubes := c.watch
+	if len(tubes) > 1 {
+		first, err := c.s.c.Peek(c.ctx, names(tubes))
+		if err != nil {
+			return false, err
+		}
+		if tubes = inOrder(tubes, first); len(tubes) == 0 {
+			return false, nil
+		}
+	}
+	for _, t := range tubes {
+		asked := time.Now()
+		g, err := c.s.c.LeaseNow(c.ctx, []engine.Want{{Queue: t.name, Max: 1, Worker: c.name()}})
+		if err == nil {
+			err = g.Queues[0].Err
+		}
+		if err != nil {
+			return false, err
+		}
+		if got := g.Queues[0].Messages; len(got) > 0 {
+			c.reserved(&got[0], asked)
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// inOrder returns the tubes that have a ready job, given their first ones: the best first.
+func inOrder(tubes []*tube, first []engine.Info) []*tube {
+	at := make([]int, 0, len(tubes))
+	for i := range first {
+		if first[i].ID != 0 {
+			at = append(at, i)
+		}
+	}
+	slices.SortFunc(at, func(a, b int) int {
+		x, y := &first[a], &first[b]
+		return cmp.Or(cmp.Compare(x.Priority, y.Priority), x.Due.Compare(y.Due), cmp.Compare(x.ID, y.ID))
+	})
+	ready := make([]*tube, len(at))
+	for i, j := range at {
+		ready[i] = tubes[j]
+	}
+	return ready
+}
+
+// reserved answers with a job that was leased by a call made at asked, and holds it.
+func (c *conn) reserved(l *engine.Lease, asked time.Time) {
+	j := &job{id: l.ID, token: l.Token, due: l.Due, ttr: ttrOf(&l.Info), tube: c.tubeOf(l.Queue)}
+	j.until = asked.Add(j.ttr)
+	if j.ttr > engine.MaxTTR {
+		j.renew = asked.Add(renewSoon)
+	}
+	c.sayJob("RESERVED ", l.ID, l.Body)
+	j.answer = c.sent + uint64(len(c.out))
+	c.held.add(j)
+}
+
+// tubeOf returns the tube of a job.
+func (c *conn) tubeOf(name string) *tube {
+	for _, t := range c.watch {
+		if t.name == name {
+			return t
+		}
+	}
+	return c.s.tubes.known(name)
+}
+
+// reserveJob carries out reserve-job.
+func (c *conn) reserveJob(id engine.ID) {
+	var l engine.Lease
+	var asked time.Time
+	err := c.withJob(id, access.Work, func(m *engine.Info) error {
+		if m.State == engine.Leased {
+			return engine.ErrNotFound
+		}
+		if m.State == engine.Scheduled {
+			delay := m.Due.Sub(m.Created)
+			c.s.notes.change(id, func(n *note) { n.keepDelay(delay) })
+		}
+		var err error
+		asked = time.Now()
+		ref := engine.Ref{Queue: m.Queue, ID: id, IfState: m.State}
+		l, err = c.s.c.Claim(c.ctx, ref, tarry.LeaseOptions{Worker: c.name()})
+		return err
+	})
+	if err != nil {
+		c.failJob(err)
+		return
+	}
+	c.works()
+	c.reserved(&l, asked)
+}
+
+// withJob calls do with a job that may be changed by the scope. It looks at the job again if
+// that changed meanwhile.
+func (c *conn) withJob(id engine.ID, scope access.Scope, do func(*engine.Info) error) error {
+	for range 3 {
+		m, err := c.job(id)
+		if err != nil {
+			return err
+		}
+		if !c.may(scope, m.Queue) {
+			return errForbidden
+		}
+		if err = do(&m); !errors.Is(err, engine.ErrStale) {
+			return err
+		}
+	}
+	return engine.ErrNotFound
+}
+
+// job returns a job as it is.
+func (c *conn) job(id engine.ID) (engine.Info, error) {
+	queue, err := c.queueOf(id)
+	if err != nil {
+		return engine.Info{}, err
+	}
+	m, err := c.s.c.Get(c.ctx, engine.Ref{Queue: queue, ID: id})
+	if err == nil && m.State == engine.Finished {
+		err = engine.ErrNotFound
+	}
+	return m, err
+}
+
+// queueOf returns the queue of a job.
+func (c *conn) queueOf(id engine.ID) (string, error) {
+	if id == 0 {
+		return "", engine.ErrNotFound
+	}
+	if j := c.held.find(id); j != nil {
+		return j.tube.name, nil
+	}
+	queues, err := c.s.c.Find(c.ctx, []engine.ID{id})
+	if err != nil {
+		return "", err
+	}
+	if queues[0] == "" {
+		return "", engine.ErrNotFound
+	}
+	return queues[0], nil
+}

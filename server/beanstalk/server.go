@@ -1,0 +1,199 @@
+package beanstalk
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/internal/notify"
+	"github.com/tarryhq/tarry/internal/wait"
+)
+
+// Server serves the protocol of beanstalkd. It may serve several listeners.
+type Server struct {
+	c      *tarry.Client
+	cfg    Config
+	memory memory
+	tubes  tubes
+	notes  notes
+
+	counts   counts
+	draining atomic.Bool
+	began    time.Time
+	id       string // for stats
+	lines    *notify.Lines
+
+	closing   chan struct{}
+	closeOnce sync.Once
+	serving   sync.WaitGroup // calls of Serve
+}
+
+// New returns a server of the client's engine. It fails with ErrUnsupported if the engine
+// cannot do all that the protocol needs.
+func New(c *tarry.Client, cfg *Config) (*Server, error) {
+	if err := able(c.Capabilities()); err != nil {
+		return nil, err
+	}
+	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), began: time.Now(), closing: make(chan struct{}), lines: notify.NewLines(10, 10*time.Second)}
+	if s.cfg.As != "" && s.cfg.Guard == nil {
+		return nil, errNoGuard
+	}
+	s.memory.most = s.cfg.MaxBuffered
+	s.tubes.init(c)
+	var id [8]byte
+	_, _ = rand.Read(id[:]) // never fails
+	s.id = hex.EncodeToString(id[:])
+	return s, nil
+}
+
+// Drain makes the server answer DRAINING to every put from now on. All else goes on.
+func (s *Server) Drain() { s.draining.Store(true) }
+
+// Close ends all calls of Serve, as the end of their contexts does, and waits for them.
+func (s *Server) Close() {
+	s.closeOnce.Do(func() { close(s.closing) })
+	s.serving.Wait()
+}
+
+// errCut is the error of Serve when commands were still under way at its end.
+var errCut = errors.New("beanstalk: commands were still under way when the server's time to shut down was over")
+
+// Serve serves the connections of a listener until ctx ends. Then it stops accepting, ends
+// waiting reserves and closes each connection after its command under way. It waits for these up
+// to Config.ShutdownTimeout. The jobs that connections hold become ready. It always closes the
+// listener.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	s.serving.Add(1)
+	defer s.serving.Done()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	calls, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	l := &listener{s: s, ctx: calls, conns: make(map[*conn]struct{})}
+	go func() {
+		select {
+		case <-s.closing:
+			end()
+		case <-ctx.Done():
+		}
+	}()
+	defer context.AfterFunc(ctx, func() { _ = ln.Close() })()
+	err := l.accept(ctx, ln)
+	_ = ln.Close()
+	l.stop()
+	if wait.Return(l.done.Wait, s.cfg.ShutdownTimeout) {
+		return err
+	}
+	cut()
+	l.cut()
+	wait.Return(l.done.Wait, lastGrace)
+	return errors.Join(err, errCut)
+}
+
+// lastGrace is how long Serve waits for connections after it has cut them.
+const lastGrace = 5 * time.Second
+
+// listener holds the connections of a call of Serve.
+type listener struct {
+	s   *Server
+	ctx context.Context // of the calls of its connections
+
+	mu      sync.Mutex
+	conns   map[*conn]struct{}
+	stopped bool
+	done    sync.WaitGroup
+}
+
+// accept serves connections until ctx ends.
+func (l *listener) accept(ctx context.Context, ln net.Listener) error {
+	for delay := time.Duration(0); ; {
+		nc, err := ln.Accept()
+		switch {
+		case err == nil:
+			delay = 0
+			l.start(nc)
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return err
+		default: // no file descriptor is free, or the client has gone
+			delay = min(max(2*delay, 5*time.Millisecond), time.Second)
+			l.s.warn("a connection could not be accepted", "error", err)
+			wait.Sleep(ctx, delay)
+		}
+	}
+}
+
+// warn logs what may happen often.
+func (s *Server) warn(text string, args ...any) {
+	if left, ok := s.lines.Next(); ok {
+		s.cfg.Logger.Warn(text, append(args, "not_told", left)...)
+	}
+}
+
+// start serves a connection on a goroutine of its own.
+func (l *listener) start(nc net.Conn) {
+	if l.s.counts.conns.Add(1) > int64(l.s.cfg.MaxConnections) {
+		l.s.counts.conns.Add(-1)
+		l.s.counts.refused.Add(1)
+		_ = nc.Close()
+		l.s.warn("there are as many connections as there may be", "from", nc.RemoteAddr().String(), "most", l.s.cfg.MaxConnections)
+		return
+	}
+	l.s.counts.allConns.Add(1)
+	c := newConn(l, nc)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conns[c] = struct{}{}
+	l.done.Add(1)
+	if l.stopped {
+		c.stop()
+	}
+	go c.run()
+}
+
+// ended forgets a connection.
+func (l *listener) ended(c *conn) {
+	l.mu.Lock()
+	delete(l.conns, c)
+	l.mu.Unlock()
+	l.s.counts.conns.Add(-1)
+	l.done.Done()
+}
+
+// stop makes connections end after the command under way.
+func (l *listener) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopped = true
+	for c := range l.conns {
+		c.stop()
+	}
+}
+
+// cut closes the connections.
+func (l *listener) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.conns {
+		_ = c.nc.Close()
+	}
+}
+
+// handshake completes that of TLS, if the connection has it, within a bounded time.
+func handshake(ctx context.Context, nc net.Conn) error {
+	secure, ok := nc.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return secure.HandshakeContext(ctx)
+}

@@ -1,0 +1,94 @@
+package beanstalk
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// mostAhead bounds what is read while a connection waits.
+const mostAhead = 16 << 10
+
+// ahead is what reads on while a connection waits for a job. The goroutine owns the input until
+// it has ended. When the wait ends, it may still be blocked in a read, which then is the
+// connection's next one.
+type ahead struct {
+	started bool       // belongs to the connection's goroutine
+	ended   chan error // of the goroutine: its last error
+
+	mu     sync.Mutex
+	cancel context.CancelFunc // ends the wait; nil: there is none
+	err    error              // what has ended the wait
+	left   int                // bytes in the input
+}
+
+func (a *ahead) init() { a.ended = make(chan error, 1) }
+
+// await calls wait with a context that ends when the client goes. It returns io.EOF when the
+// client has closed its side, and another error when the connection is broken or stopping.
+func (c *conn) await(wait func(context.Context)) error {
+	ctx, cancel := context.WithCancel(c.ctx)
+	defer cancel()
+	a := &c.ahead
+	a.mu.Lock()
+	a.cancel, a.err, a.left = cancel, nil, c.in.buffered()
+	a.mu.Unlock()
+	if a.left < mostAhead {
+		a.started = true
+		go c.readAhead()
+	}
+	wait(ctx)
+	a.mu.Lock()
+	a.cancel = nil
+	err, left := a.err, a.left
+	a.mu.Unlock()
+	if a.started && (left > 0 || err != nil) {
+		c.wake()
+	}
+	return err
+}
+
+// wake ends the goroutine's read.
+func (c *conn) wake() {
+	c.deadline(past)
+	_ = c.ahead.join()
+	c.deadline(time.Time{})
+}
+
+// readAhead reads until the wait is over or there is enough.
+func (c *conn) readAhead() {
+	a := &c.ahead
+	for {
+		p := c.in.space(maxLine)
+		n, err := c.nc.Read(p)
+		a.mu.Lock()
+		c.in.add(n)
+		a.left = c.in.buffered()
+		waits := a.cancel != nil
+		if waits && n == 0 {
+			a.err = err
+			a.cancel()
+		}
+		a.mu.Unlock()
+		if n == 0 || !waits || a.left >= mostAhead {
+			a.ended <- err
+			return
+		}
+	}
+}
+
+// join waits for the end of the goroutine. A read that wake has ended is no error.
+func (a *ahead) join() error {
+	err := <-a.ended
+	a.started = false
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+// hungUp reports whether a wait has ended because the client closed its side.
+func hungUp(err error) bool { return errors.Is(err, io.EOF) }

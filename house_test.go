@@ -51,6 +51,7 @@ var mayImport = map[string][]string{
 	"":                                  {"engine", "internal"},
 	"server":                            {"", "engine", "internal", "server/access", "trend"},
 	"server/access":                     {"engine", "internal"},
+	"server/beanstalk":                  {"", "engine", "internal", "server/access"},
 	"trend":                             {"", "internal"},
 	"tarryprom":                         {"", "engine"},
 	"ui":                                {"internal"},

@@ -145,5 +145,5 @@ func (in *input) drop() {
 // add notes that n bytes were read into the space.
 func (in *input) add(n int) {
 	in.w += n
-	in.full = in.w == len(in.buf)
+	in.full = in.w == len(in.buf) && in.w <= bigInput
 }

@@ -174,7 +174,7 @@ func (s *tubes) pauseOf(t *tube, q *tarry.QueueInfo, now time.Time) (pause, left
 	case q.PausedUntil.IsZero():
 		return pauseForGood, pauseForGood
 	}
-	left = max(seconds(q.PausedUntil.Sub(now)), 0)
+	left = max(seconds(q.PausedUntil.Sub(now)-time.Millisecond), 0) // rounded up by the store
 	if now.Before(t.paused) {
 		return seconds(t.pause), left
 	}

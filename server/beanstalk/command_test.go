@@ -1,0 +1,104 @@
+package beanstalk
+
+import (
+	"bytes"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry/engine"
+)
+
+func TestParse(t *testing.T) {
+	for line, want := range map[string]op{
+		"put 1": opPut, "put": opUnknown, "PUT 1": opUnknown, "reserve": opReserve, "reserveX": opReserve, "reserve-with-timeout": opReserve,
+		"reserve-with-timeout 0": opReserveTimeout, "reserve-job 1": opReserveJob, "peek 1": opPeek, "peek-readyX": opPeekReady, "peek": opUnknown,
+		"stats": opStats, "stats-tube": opStats, "stats-tube a": opStatsTube, "stats-job 1": opStatsJob, "list-tubes": opListTubes,
+		"list-tube-used": opListTubeUsed, "list-tubes-watched": opListTubesWatched, "quitX": opQuit, "kick 1": opKick, "kick-job 1": opKickJob, "": opUnknown,
+	} {
+		if got, _ := parse([]byte(line)); got != want {
+			t.Errorf("%q is %s, want %s", line, opNames[got], opNames[want])
+		}
+	}
+	for op := opPut; op < ops; op++ {
+		if opNames[op] == "" {
+			t.Errorf("command %d has no name", op)
+		}
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for in, want := range map[string]string{
+		"7": "7", "  007 8": "7", "4294967295": "4294967295", "4294967296": "", "+7": "", "-7": "", "": "", " ": "", "a": "", "99999999999999999999999": "",
+	} {
+		n, _, ok := number([]byte(in), maxU32)
+		if got := strconv.FormatUint(n, 10); ok != (want != "") || ok && got != want {
+			t.Errorf("%q is %s, %v; want %s", in, got, ok, want)
+		}
+	}
+	for in, want := range map[string]int64{"5": 5, "1abc": 1, "-1": maxU32, "+2": 2, "\t3": 3, "4294967296": 0, "18446744073709551615": maxU32} {
+		if n, ok := count([]byte(in)); !ok || int64(n) != want {
+			t.Errorf("kick %q: %d, %v; want %d", in, n, ok, want)
+		}
+	}
+	for _, in := range []string{"", "abc", "- 1", "18446744073709551616", "+-1"} {
+		if n, ok := count([]byte(in)); ok {
+			t.Errorf("kick %q: %d", in, n)
+		}
+	}
+	if d, rest, ok := duration([]byte(" 1500ms 3"), maxU32); d != 1500*time.Millisecond || string(rest) != " 3" || !ok {
+		t.Errorf("%s, %q, %v", d, rest, ok)
+	}
+}
+
+func TestLinesOfHTTP(t *testing.T) {
+	for line, want := range map[string]bool{
+		"GET / HTTP/1.1": true, "POST /x HTTP/1.0": true, "Host: localhost": true, "host:a": true, " HTTP/1.1": true,
+		"use HTTP/1.1x": false, "use HTTP/1.1": true, "put 0 0 0 0": false, "": false, "HTTP/1.1": false,
+	} {
+		if got := fromHTTP([]byte(line)); got != want {
+			t.Errorf("%q: %v", line, got)
+		}
+	}
+}
+
+// FuzzCommand: a line that is taken says what it must say when it is written again.
+func FuzzCommand(f *testing.F) {
+	f.Add([]byte("put 0 0 60 1"))
+	f.Add([]byte("kick -1"))
+	f.Add([]byte("pause-tube a 1"))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		op, rest := parse(line)
+		if op == opUnknown {
+			return
+		}
+		if !bytes.HasSuffix(line, rest) {
+			t.Fatalf("%q leaves %q", line, rest)
+		}
+		if p, ok := parsePut(rest); ok && (p.bytes < 0 || p.bytes > maxU32 || p.ttr < time.Second || p.delay < 0 || !bytes.HasSuffix(rest, p.rest)) {
+			t.Errorf("%q: %+v", line, p)
+		}
+		if id, ok := onlyID(rest); ok {
+			if n, err := strconv.ParseUint(string(bytes.TrimLeft(rest, " ")), 10, 64); err != nil || engine.ID(n) != id {
+				t.Errorf("%q is %d, %v", rest, id, err)
+			}
+		}
+		if tubeName(rest) != (engine.CheckQueue("", string(rest)) == nil) {
+			t.Errorf("%q is the name of a tube: %v", rest, tubeName(rest))
+		}
+		count(rest)
+	})
+}
+
+func TestParsingAllocatesNothing(t *testing.T) {
+	line := []byte("put 1024 0 60 200")
+	if n := testing.AllocsPerRun(100, func() {
+		_, rest := parse(line)
+		if _, ok := parsePut(rest); !ok {
+			t.Error("it is not taken")
+		}
+		nameLength([]byte("tube(1)"))
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

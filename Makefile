@@ -10,6 +10,7 @@ MISSING = $$(command -v redis-server >/dev/null || echo redis-server; \
 	command -v my_print_defaults >/dev/null || echo mariadb-client-core; \
 	ls /usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server >/dev/null 2>&1 || echo rabbitmq-server; \
 	command -v promtool >/dev/null || echo prometheus; \
+	command -v beanstalkd >/dev/null || echo beanstalkd; \
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || echo chromium; \
 	command -v npm >/dev/null || { command -v node >/dev/null || echo nodejs; echo npm; })
 

@@ -66,6 +66,13 @@ func TestWhatAnEngineLacksIsRefused(t *testing.T) {
 			r, err := c.CancelMany(ctx, []tarry.Ref{only})
 			return errors.Join(err, r[0].Err)
 		},
+		"claim in a state": func() error { _, err := c.Claim(ctx, only, tarry.LeaseOptions{}); return err },
+		"peek":             func() error { _, err := c.Peek(ctx, []string{"q"}); return err },
+		"find":             func() error { _, err := c.Find(ctx, []tarry.ID{1}); return err },
+		"priority of a settlement": func() error {
+			r, err := c.Settle(ctx, []tarry.Settlement{{Token: "x", Do: engine.Release, Priority: new(uint32(1))}})
+			return errors.Join(err, r[0].Err)
+		},
 		"newest first": func() error {
 			_, err := c.ListPage(ctx, tarry.ListQuery{Queue: "q", State: tarry.Ready, Newest: true})
 			return err

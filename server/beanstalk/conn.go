@@ -63,6 +63,12 @@ func (c *conn) run() {
 	first, _ := c.s.tubes.refer(defaultTube, watching)
 	c.watch = []*tube{first}
 	for !c.stopping.Load() {
+		if c.ahead.started { // the input is not ours yet
+			if c.more(maxLine) != nil {
+				return
+			}
+			continue
+		}
 		line, got := c.in.next()
 		switch got {
 		case part:

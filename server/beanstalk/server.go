@@ -30,9 +30,10 @@ type Server struct {
 	id       string // for stats
 	lines    *notify.Lines
 
-	closing   chan struct{}
-	closeOnce sync.Once
-	serving   sync.WaitGroup // calls of Serve
+	mu      sync.Mutex
+	closed  bool
+	closing chan struct{}
+	serving sync.WaitGroup // calls of Serve; none begins when closed
 }
 
 // New returns a server of the client's engine. It fails with ErrUnsupported if the engine
@@ -58,19 +59,29 @@ func (s *Server) Drain() { s.draining.Store(true) }
 
 // Close ends all calls of Serve, as the end of their contexts does, and waits for them.
 func (s *Server) Close() {
-	s.closeOnce.Do(func() { close(s.closing) })
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.closing)
+	}
+	s.mu.Unlock()
 	s.serving.Wait()
 }
 
-// errCut is the error of Serve when commands were still under way at its end.
-var errCut = errors.New("beanstalk: commands were still under way when the server's time to shut down was over")
+// The errors of Serve.
+var (
+	errCut    = errors.New("beanstalk: commands were still under way when the server's time to shut down was over")
+	errClosed = errors.New("beanstalk: the server is closed")
+)
 
 // Serve serves the connections of a listener until ctx ends. Then it stops accepting, ends
 // waiting reserves and closes each connection after its command under way. It waits for these up
 // to Config.ShutdownTimeout. The jobs that connections hold become ready. It always closes the
 // listener.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
-	s.serving.Add(1)
+	if !s.begin() {
+		return errors.Join(errClosed, ln.Close())
+	}
 	defer s.serving.Done()
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -95,6 +106,16 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	l.cut()
 	wait.Return(l.done.Wait, lastGrace)
 	return errors.Join(err, errCut)
+}
+
+// begin counts a call of Serve; false: the server is closed.
+func (s *Server) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.serving.Add(1)
+	}
+	return !s.closed
 }
 
 // lastGrace is how long Serve waits for connections after it has cut them.
@@ -183,7 +204,11 @@ func (l *listener) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for c := range l.conns {
-		_ = c.nc.Close()
+		nc := c.nc
+		if secure, ok := nc.(*tls.Conn); ok {
+			nc = secure.NetConn() // the closing alert of TLS might have to wait
+		}
+		_ = nc.Close()
 	}
 }
 

@@ -50,15 +50,17 @@ func (c *conn) cancel(id engine.ID) {
 		c.failJob(err)
 		return
 	}
-	c.deleted(id, c.s.tubes.known(queue))
+	c.deleted(id, c.s.tubes.look(queue))
 }
 
-// deleted answers, and forgets a job.
+// deleted answers, and forgets a job. t is nil if its tube is not known.
 func (c *conn) deleted(id engine.ID, t *tube) {
-	t.deletes.Add(1)
 	c.s.notes.drop(id)
+	if t != nil {
+		t.deletes.Add(1)
+		c.s.tubes.emptied(c.ctx, t)
+	}
 	c.say("DELETED")
-	c.s.tubes.emptied(c.ctx, t)
 }
 
 // holding takes a job that the connection holds and may settle. If there is none, it answers.

@@ -133,6 +133,13 @@ func (s *tubes) emptied(ctx context.Context, t *tube) {
 // holds reports whether there are jobs in a queue.
 func holds(q *tarry.QueueInfo) bool { return q.Scheduled+q.Ready+q.Leased+q.Dead > 0 }
 
+// look returns the tube of that name; nil: it is not known.
+func (s *tubes) look(name string) *tube {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[name]
+}
+
 // known returns the tube of a job.
 func (s *tubes) known(name string) *tube {
 	s.mu.Lock()
@@ -192,7 +199,7 @@ func (s *tubes) sync(queues []tarry.QueueInfo) []string {
 		s.make(queues[i].Queue)
 	}
 	for _, t := range slices.Clone(s.order) {
-		if !t.referred() && !full[t.name] {
+		if !t.referred() && !full[t.name] && !time.Now().Before(t.paused) {
 			s.remove(t)
 		}
 	}

@@ -12,14 +12,15 @@ import (
 // mostAhead bounds what is read while a connection waits.
 const mostAhead = 16 << 10
 
-// ahead is what reads on while a connection waits for a job. The goroutine owns the input until
-// it has ended. When the wait ends, it may still be blocked in a read, which then is the
-// connection's next one.
+// ahead is what reads on while a connection waits for a job. Its goroutine owns the input until
+// join. When the wait ends, it may still be blocked in a read, which then is the connection's
+// next one.
 type ahead struct {
-	started bool       // belongs to the connection's goroutine
+	started bool       // there is a goroutine to join; belongs to the connection's goroutine
 	ended   chan error // of the goroutine: its last error
 
 	mu     sync.Mutex
+	reads  bool               // the goroutine goes on
 	cancel context.CancelFunc // ends the wait; nil: there is none
 	err    error              // what has ended the wait
 	left   int                // bytes in the input
@@ -33,12 +34,17 @@ func (c *conn) await(wait func(context.Context)) error {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
 	a := &c.ahead
-	a.mu.Lock()
-	a.cancel, a.err, a.left = cancel, nil, c.in.buffered()
-	a.mu.Unlock()
-	if a.left < mostAhead {
-		a.started = true
-		go c.readAhead()
+	if !a.begin(cancel) {
+		if err := a.join(); err != nil {
+			return err
+		}
+		a.begin(cancel)
+	}
+	if !a.started {
+		a.left = c.in.buffered()
+		if a.started, a.reads = a.left < mostAhead, a.left < mostAhead; a.started {
+			go c.readAhead()
+		}
 	}
 	wait(ctx)
 	a.mu.Lock()
@@ -49,6 +55,17 @@ func (c *conn) await(wait func(context.Context)) error {
 		c.wake()
 	}
 	return err
+}
+
+// begin begins a wait. It returns false if the goroutine of the last wait has ended.
+func (a *ahead) begin(cancel context.CancelFunc) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.started && !a.reads {
+		return false
+	}
+	a.cancel, a.err, a.left = cancel, nil, 0
+	return true
 }
 
 // wake ends the goroutine's read.
@@ -72,8 +89,10 @@ func (c *conn) readAhead() {
 			a.err = err
 			a.cancel()
 		}
+		a.reads = n > 0 && waits && a.left < mostAhead
+		more := a.reads
 		a.mu.Unlock()
-		if n == 0 || !waits || a.left >= mostAhead {
+		if !more {
 			a.ended <- err
 			return
 		}

@@ -1,0 +1,128 @@
+package beanstalk
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+)
+
+// waiting waits until so many connections wait.
+func (f *front) waiting(t testing.TB, n int64) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); f.Counts().Waiting != n; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d connections wait, want %d", f.Counts().Waiting, n)
+		}
+	}
+}
+
+// TestCommandsBehindAWait: what comes while a connection waits is carried out afterwards, in
+// order, however it comes.
+func TestCommandsBehindAWait(t *testing.T) {
+	f := serve(t, nil)
+	for _, pieces := range [][]string{
+		{"reserve\r\n"},
+		{"reserve\r\nuse a\r\n"},
+		{"reserve\r\n", "use a\r\n"},
+		{"reserve\r\n", "us", "e a", "\r\nuse b\r\nuse"},
+		{"reserve\r\nu", "se a\r\nreserve-with-timeout 0\r\n"},
+	} {
+		c, p := f.dial(t), f.dial(t)
+		for i, text := range pieces {
+			c.send(text)
+			if i == 0 {
+				f.waiting(t, 1)
+			}
+		}
+		id := p.put(0, 0, 60, 1)
+		if got := c.answer(); got != "RESERVED "+id+" 1" {
+			t.Errorf("%q: %q", pieces, got)
+		}
+		rest := ""
+		for _, text := range pieces {
+			rest += text
+		}
+		switch rest {
+		case "reserve\r\nuse a\r\nuse b\r\nuse":
+			if got := c.line() + c.line(); got != "USING aUSING b" {
+				t.Errorf("%q: %q", pieces, got)
+			}
+			c.send(" c\r\n")
+			if got := c.line(); got != "USING c" {
+				t.Errorf("%q: %q", pieces, got)
+			}
+		case "reserve\r\nuse a\r\n":
+			if got := c.line(); got != "USING a" {
+				t.Errorf("%q: %q", pieces, got)
+			}
+		case "reserve\r\nuse a\r\nreserve-with-timeout 0\r\n":
+			if got := c.line() + c.line(); got != "USING aTIMED_OUT" {
+				t.Errorf("%q: %q", pieces, got)
+			}
+		}
+		c.wants("delete "+id, "DELETED")
+		_ = c.Close()
+		_ = p.Close()
+	}
+}
+
+// TestHalfClosedWhileWaiting: the wait ends, and what was sent before is answered.
+func TestHalfClosedWhileWaiting(t *testing.T) {
+	f := serve(t, nil)
+	for text, want := range map[string]string{"": "TIMED_OUT EOF", "use a\r\n": "TIMED_OUT USING a EOF", "reserve\r\n": "TIMED_OUT TIMED_OUT EOF"} {
+		c := f.dial(t)
+		c.send("reserve\r\n")
+		f.waiting(t, 1)
+		c.send(text)
+		_ = c.Conn.(*net.TCPConn).CloseWrite()
+		got := c.line()
+		for got[max(0, len(got)-3):] != "EOF" {
+			got += " " + c.line()
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	// A connection that breaks while it waits takes no job.
+	c := f.dial(t)
+	c.send("reserve\r\n")
+	f.waiting(t, 1)
+	_ = c.Conn.(*net.TCPConn).SetLinger(0)
+	_ = c.Close()
+	f.waiting(t, 0)
+	p := f.dial(t)
+	id := p.put(0, 0, 60, 1)
+	p.wants("reserve-with-timeout 0", "RESERVED "+id)
+}
+
+// TestWaitAfterWait: one goroutine reads on over several waits, and what it has read between two
+// is not lost.
+func TestWaitAfterWait(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	f := serve(t, nil)
+	l := &listener{s: f.Server, ctx: t.Context(), conns: make(map[*conn]struct{})}
+	c := newConn(l, ours)
+	idle := func(context.Context) {}
+	for range 3 {
+		if err := c.await(idle); err != nil || !c.ahead.started {
+			t.Fatalf("%v, a goroutine reads on: %v", err, c.ahead.started)
+		}
+	}
+	fmt.Fprint(theirs, "use")
+	if err := c.await(func(ctx context.Context) {
+		fmt.Fprint(theirs, " a")
+		theirs.Close()
+		<-ctx.Done()
+	}); !hungUp(err) {
+		t.Error(err)
+	}
+	if got := string(c.in.take(c.in.buffered())); got != "use a" {
+		t.Errorf("%q has come", got)
+	}
+	if err := c.await(func(ctx context.Context) { <-ctx.Done() }); !hungUp(err) {
+		t.Error(err)
+	}
+}

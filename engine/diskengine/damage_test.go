@@ -124,6 +124,9 @@ func TestDamageIsPassedOver(t *testing.T) {
 			toldOf(t, r[0].Err, id)
 			_, err = e.Get(t.Context(), engine.Ref{Queue: "q", Key: key})
 			toldOf(t, err, id)
+			if queues, err := e.Find(t.Context(), []engine.ID{id}); err != nil || queues[0] != "q" {
+				t.Errorf("one who cannot be read is found in %q, %v", queues, err)
+			}
 			_, err = e.Reschedule(t.Context(), engine.Ref{Queue: "q", ID: id}, engine.When{In: time.Hour})
 			toldOf(t, err, id)
 			_, err = e.Claim(t.Context(), engine.Ref{Queue: "q", Key: key}, engine.Want{TTR: time.Second})

@@ -428,6 +428,8 @@ func stopped(t *testing.T, e engine.Engine) {
 		"reschedule": func() error { _, err := e.Reschedule(ctx, ref, engine.When{}); return err },
 		"get":        func() error { _, err := e.Get(ctx, ref); return err },
 		"claim":      func() error { _, err := whole.Claim(ctx, ref, engine.Want{}); return err },
+		"peek":       func() error { _, err := e.(engine.Peeker).Peek(ctx, []string{"stopped"}); return err },
+		"find":       func() error { _, err := e.(engine.Finder).Find(ctx, []engine.ID{1}); return err },
 		"count":      func() error { _, err := whole.Queue(ctx, "stopped"); return err },
 		"purge":      func() error { _, err := whole.Purge(ctx, "stopped", 0); return err },
 		"pause":      func() error { return whole.Pause(ctx, "stopped", 0) },

@@ -121,8 +121,11 @@ func (c *call) needContent(m *message) error {
 	return c.need(m, c.reader.Whole)
 }
 
+// reads is Value, Head or Whole of a store.Reader.
+type reads func(store.Spot) (sstable.Entry, error)
+
 // need reads a message.
-func (c *call) need(m *message, read func(store.Spot) (sstable.Entry, error)) error {
+func (c *call) need(m *message, read reads) error {
 	at, err := m.at, error(nil)
 	if at.Src == nil {
 		if at, err = c.reader.ByID(m.id); err != nil {
@@ -204,6 +207,18 @@ func (c *call) rewrite(m *message, s record.State, content, body []byte) {
 		e.Tail, e.Ahead = body, c.ahead
 	}
 	c.e.store.Memtables.Put(e)
+}
+
+// prioritize gives a message another priority. As that is part of the content, the next record
+// of the message must have its content.
+func (c *call) prioritize(m *message, priority uint32) {
+	if priority == m.Priority {
+		return
+	}
+	old, _ := record.HeadOf(m.content) // it was read before
+	m.Priority = priority
+	c.content = append(m.Head.Append(c.content[:0]), m.content[len(old):]...)
+	m.content, m.moves = c.content, false
 }
 
 // mustEntry returns the entry of a message that was just put into the memtable.

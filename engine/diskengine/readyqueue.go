@@ -261,14 +261,15 @@ func (c *call) next(q *queue) (int64, error) {
 
 // top returns the message that is leased first, and removes its item, even if the message is
 // corrupt. The item stays if the message must be read first, or if the disk fails to read it.
-// ok is false if there is none. errYield means that many stale items were passed over.
-func (c *call) top(q *queue) (t store.Item, m message, ok bool, err error) {
+// ok is false if there is none. errYield means that many stale items were passed over. read is
+// how it is read in an sstable.
+func (c *call) top(q *queue, read reads) (t store.Item, m message, ok bool, err error) {
 	for n := 0; len(q.heap) > 0; n++ {
 		if n == 4*store.StepItems {
 			return t, m, true, errYield
 		}
 		t = q.heap[0]
-		m, ok, err = c.readyMessage(q, &t)
+		m, ok, err = c.readyMessage(q, &t, read)
 		if err == store.ErrLack || errors.Is(err, syscall.EIO) { // the caller asks again
 			return t, m, true, err
 		}
@@ -281,7 +282,7 @@ func (c *call) top(q *queue) (t store.Item, m message, ok bool, err error) {
 }
 
 // readyMessage finds the message of an item, if it is still ready.
-func (c *call) readyMessage(q *queue, t *store.Item) (m message, ok bool, err error) {
+func (c *call) readyMessage(q *queue, t *store.Item, read reads) (m message, ok bool, err error) {
 	if q.held(t.ID) {
 		return m, false, nil
 	}
@@ -305,7 +306,7 @@ func (c *call) readyMessage(q *queue, t *store.Item) (m message, ok bool, err er
 		return m, false, nil
 	}
 	t.Src, t.Pos = at.Src, at.Pos
-	v, err := c.reader.Value(at)
+	v, err := read(at)
 	if err != nil {
 		return m, false, err
 	}

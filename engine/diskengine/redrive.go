@@ -91,21 +91,23 @@ func (c *call) redriveAll(name string, ids []engine.ID, out *engine.Redriven) (g
 
 // redrive makes a dead message live again, unless another message has its key by now.
 func (c *call) redrive(m *message) (bool, error) {
-	q, hash := m.q, new(keyLookup)
-	if len(m.key) > 0 {
-		held, err := c.holds(q, m.key, hash)
-		if err != nil {
-			return false, err
-		}
-		if held {
-			return false, nil
-		}
-		if err := c.forgetKey(q, m.key, hash); err != nil {
-			return false, err
-		}
+	hash := new(keyLookup)
+	if taken, err := c.taken(m, hash); taken || err != nil {
+		return false, err
+	}
+	if err := c.forgetKey(m.q, m.key, hash); err != nil {
+		return false, err
 	}
 	s := m.base()
 	s.Due, s.Expires, s.Attempt = c.ms, never, 0
 	c.become(m, s, m.content)
 	return true, nil
+}
+
+// taken reports whether a live message has the key of a dead one.
+func (c *call) taken(m *message, hash *keyLookup) (bool, error) {
+	if len(m.key) == 0 {
+		return false, nil
+	}
+	return c.holds(m.q, m.key, hash)
 }

@@ -11,12 +11,13 @@ import (
 	"github.com/tarryhq/tarry/engine/enginetest"
 )
 
-// TestRevivedOrRemembered has a message be released that had died at the end of its lease, when another under
-// its key was pushed and cancelled: whenever the power goes from then on, it is dead and the other remembered,
-// or it holds the key and nothing is.
+// TestRevivedOrRemembered has a message be released or claimed that had died at the end of its lease, when
+// another under its key was pushed and cancelled: whenever the power goes from then on, it is dead and the other
+// remembered, or it holds the key and nothing is.
 func TestRevivedOrRemembered(t *testing.T) {
-	for _, flushed := range []bool{false, true} {
-		t.Run(fmt.Sprint("flushed ", flushed), func(t *testing.T) {
+	for _, how := range []struct{ flushed, claimed bool }{{}, {true, false}, {false, true}, {true, true}} {
+		flushed := how.flushed
+		t.Run(fmt.Sprintf("%+v", how), func(t *testing.T) {
 			clock := enginetest.NewClock()
 			place := func(d *vfstest.Disk) place {
 				return place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet, MinFreeBytes: -1}, diskengine.Tune{SegmentBytes: 64 << 10, Still: true}}
@@ -58,7 +59,13 @@ func TestRevivedOrRemembered(t *testing.T) {
 				}
 				return nil
 			})
-			settle(t, e, held, engine.Release)
+			if how.claimed {
+				_, err := e.Claim(t.Context(), engine.Ref{Queue: "q", ID: held[0].ID, IfState: engine.Dead}, engine.Want{Remote: true, TTR: time.Hour})
+				must(t, err)
+			} else {
+				settle(t, e, held, engine.Release)
+			}
+			answered := len(losses)
 			lose()
 			flush()
 			lose()
@@ -74,6 +81,9 @@ func TestRevivedOrRemembered(t *testing.T) {
 					want, finished = want+1, 1
 				} else {
 					revived++
+				}
+				if i >= answered && got.State == engine.Dead {
+					t.Errorf("loss %d: what was answered is lost", i)
 				}
 				if info, err := e.Get(t.Context(), ref); err != nil || info.ID != want {
 					t.Errorf("loss %d: %v under the key, want %v, %v", i, info.ID, want, err)

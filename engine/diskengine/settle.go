@@ -170,6 +170,9 @@ func (c *call) settleOf(m *message, s *engine.Settlement) (engine.Settled, error
 			return engine.Settled{}, err
 		}
 	}
+	if s.Priority != nil && s.Do != engine.Ack && s.Do != engine.Extend {
+		c.prioritize(m, *s.Priority)
+	}
 	b := m.base()
 	switch s.Do {
 	case engine.Ack:

@@ -36,6 +36,26 @@ func TestNothingIsToldBeforeItIsDurable(t *testing.T) {
 			_, err := e.Claim(ctx, ref, engine.Want{Queue: "q", TTR: time.Hour})
 			return err
 		},
+		"a claim in a state": func(ctx context.Context, e *diskengine.Engine) error {
+			in := ref
+			in.IfState = engine.Ready
+			_, err := e.Claim(ctx, in, engine.Want{Queue: "q", TTR: time.Hour})
+			return err
+		},
+		"a peek": func(ctx context.Context, e *diskengine.Engine) error {
+			first, err := e.Peek(ctx, []string{"q"})
+			if err == nil && first[0].Key != "a" {
+				err = engine.ErrNotFound
+			}
+			return err
+		},
+		"a find": func(ctx context.Context, e *diskengine.Engine) error {
+			queues, err := e.Find(ctx, []engine.ID{e.NextID() - 1})
+			if err == nil && queues[0] != "q" {
+				err = engine.ErrNotFound
+			}
+			return err
+		},
 		"a push that keeps it": func(ctx context.Context, e *diskengine.Engine) error {
 			r, err := e.Push(ctx, []engine.Message{{Queue: "q", Key: "a", OnConflict: engine.Keep}})
 			if err == nil && r[0].Outcome != engine.Kept {
@@ -116,6 +136,13 @@ func TestNoEndIsToldBeforeItIsDurable(t *testing.T) {
 			i, err := e.Get(ctx, ref)
 			if err == nil && i.State != engine.Finished {
 				err = engine.ErrNotFound
+			}
+			return err
+		},
+		"a find that finds nothing": func(ctx context.Context, e *diskengine.Engine, _ string) error {
+			queues, err := e.Find(ctx, []engine.ID{e.NextID() - 1})
+			if err == nil && queues[0] != "" {
+				err = engine.ErrExists
 			}
 			return err
 		},

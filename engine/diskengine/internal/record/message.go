@@ -57,8 +57,8 @@ const contentForm = 0
 
 // Append writes the content.
 func (c *Content) Append(b []byte) []byte {
-	b = binary.AppendVarint(append(b, contentForm), c.Created)
-	return codec.AppendContent(codec.AppendPolicy(b, &c.Policy), &c.Content)
+	h := Head{c.Created, c.Policy}
+	return codec.AppendContent(h.Append(b), &c.Content)
 }
 
 // ParseContent reads what Append wrote. Nothing in it is part of b.

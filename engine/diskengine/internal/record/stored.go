@@ -73,6 +73,11 @@ type Head struct {
 	engine.Policy
 }
 
+// Append writes the head.
+func (h *Head) Append(b []byte) []byte {
+	return codec.AppendPolicy(binary.AppendVarint(append(b, contentForm), h.Created), &h.Policy)
+}
+
 // ParseHead reads the head of a content. Nothing in it is part of b.
 func ParseHead(b []byte) (h Head, err error) {
 	in := codec.Reader{B: b}

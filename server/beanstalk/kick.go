@@ -105,9 +105,7 @@ func (c *conn) kicked(m *engine.Info) {
 
 // kickJob carries out kick-job.
 func (c *conn) kickJob(id engine.ID) {
-	queue := ""
-	err := c.withJob(id, access.Operate, func(m *engine.Info) error {
-		queue = m.Queue
+	queue, err := c.withJob(id, access.Operate, func(m *engine.Info) error {
 		n, err := uint64(0), error(nil)
 		switch one := []engine.Info{*m}; m.State {
 		case engine.Dead:

@@ -2,6 +2,7 @@ package redisengine
 
 import (
 	"context"
+	"iter"
 	"strconv"
 	"time"
 
@@ -21,8 +22,27 @@ func (e *Engine) Queue(ctx context.Context, name string) (engine.QueueInfo, erro
 	return infos[0].QueueInfo, fault("queue", name, err)
 }
 
-// countShards is the number of shards counted in one round trip.
-const countShards = 500
+// partShards is the number of shards that are asked in one round trip.
+const partShards = 500
+
+// inParts yields the shards of some queues at a time, and the index of the queue of each.
+func (e *Engine) inParts(names []string) iter.Seq2[[]*shard, []int] {
+	return func(yield func([]*shard, []int) bool) {
+		step := max(1, partShards/e.shards)
+		for from := 0; from < len(names); from += step {
+			var shards []*shard
+			var which []int
+			for n := from; n < min(from+step, len(names)); n++ {
+				for _, s := range e.queue(names[n]).shards {
+					shards, which = append(shards, s), append(which, n)
+				}
+			}
+			if !yield(shards, which) {
+				return
+			}
+		}
+	}
+}
 
 // counted is what a queue holds, and the newest settings found on its shards.
 type counted struct {
@@ -35,15 +55,9 @@ type counted struct {
 // than the others of their queue.
 func (e *Engine) counts(ctx context.Context, names []string) ([]counted, error) {
 	infos := make([]counted, len(names))
-	step := max(1, countShards/e.shards)
-	for from := 0; from < len(names); from += step {
-		var shards []*shard
-		var which []int
-		for n := from; n < min(from+step, len(names)); n++ {
+	for shards, which := range e.inParts(names) {
+		for _, n := range which {
 			infos[n].Queue = names[n]
-			for _, s := range e.queue(names[n]).shards {
-				shards, which = append(shards, s), append(which, n)
-			}
 		}
 		has := make([]*configured, len(shards))
 		err := e.eachShard(ctx, shards, countScript, nil, func(i int, a answer) error {

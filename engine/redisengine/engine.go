@@ -66,7 +66,11 @@ type Engine struct {
 	hears atomic.Bool
 }
 
-var _ engine.Whole = (*Engine)(nil)
+var _ interface {
+	engine.Whole
+	engine.Peeker
+	engine.Finder
+} = (*Engine)(nil)
 
 // New returns an engine on a client. The caller closes the client, after the engine. New
 // checks that the servers are suitable, and creates or checks the description of the store.
@@ -113,6 +117,7 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("redis")
 	c.Durable = true
+	c.ClaimIf, c.Peek, c.Find, c.Reprioritize = true, true, true, true
 	c.Shares = e.shards > 1
 	c.Coalesce, c.Lanes = coalesce, lanes
 	c.Recheck = Recheck

@@ -117,13 +117,16 @@ func readMessage(queue string, values []rueidis.RedisMessage, now int64) (engine
 	return message(queue, id, part[1], part[2], part[3], now)
 }
 
-// Claim leases the message of ref if it is due.
+// Claim leases the message of ref if it is due, or in ref.IfState.
 func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
 	var l engine.Lease
 	err := e.refer(ctx, "claim", ref, func(s *shard, id, key string) error {
 		mode, secret := "lease", newSecret()
 		if e.forget {
 			mode = "forget"
+		}
+		if ref.IfState != engine.Gone {
+			mode += stateArg(ref.IfState)
 		}
 		a := e.ask1(ctx, claimScript, s, id, key, ttrArg(want.TTR), secret, mode, want.Worker)
 		if a.err != nil {
@@ -136,6 +139,10 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 				due = time.UnixMilli(ms)
 			}
 			return engine.RefuseNotDue(ref, due)
+		}
+		if err == engine.ErrStale {
+			is, _ := a.values[1].AsInt64()
+			return engine.RefuseClaimIf(ref, engine.State(is))
 		}
 		if err == engine.ErrLimit {
 			var until time.Time // zero: it waits for a lease to end

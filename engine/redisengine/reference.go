@@ -44,6 +44,8 @@ func about(op string, ref engine.Ref, err error) error {
 	switch err {
 	case nil, engine.ErrLeased, engine.ErrNotFound:
 		return engine.Refuse(op, ref, err)
+	case engine.ErrExists:
+		return engine.RefuseTaken(ref)
 	case errDead:
 		return engine.RefuseDead(op, ref)
 	}

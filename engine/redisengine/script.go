@@ -91,13 +91,15 @@ func (s *script) source() (text, sha string) {
 
 var (
 	pushScript       = replyScript(true, "message", "push")
-	leaseScript      = newScript(false, "shard", "message", "sweep", "order", "limit", "take", "lease")
+	leaseScript      = newScript(false, "shard", "message", "sweep", "order", "ready", "limit", "take", "lease")
 	claimScript      = newScript(false, "shard", "message", "sweep", "limit", "take", "claim")
 	settleScript     = replyScript(false, "message", "limit", "settle")
 	cancelScript     = replyScript(false, "message", "cancel")
 	rescheduleScript = replyScript(false, "message", "reschedule")
 	getScript        = readScript("shard", "message", "order", "get")
 	listScript       = sweepScript("shard", "message", "sweep", "order", "place", "list")
+	peekScript       = sweepScript("shard", "message", "sweep", "order", "ready", "peek")
+	findScript       = readScript("shard", "message", "find")
 	fetchScript      = sweepScript("shard", "message", "fetch")
 	countScript      = sweepScript("shard", "message", "sweep", "count")
 	forecastScript   = sweepScript("shard", "message", "sweep", "forecast")

@@ -15,7 +15,7 @@ import (
 )
 
 var allScripts = []*script{
-	pushScript, leaseScript, claimScript, settleScript, cancelScript, rescheduleScript, getScript, listScript, fetchScript, countScript,
+	pushScript, leaseScript, claimScript, settleScript, cancelScript, rescheduleScript, getScript, peekScript, findScript, listScript, fetchScript, countScript,
 	configureScript, spreadScript, settingsScript, forecastScript, purgeScript, redriveScript, pauseScript, clearScript, shedScript, openScript, idsScript, registerScript, forgetScript,
 }
 

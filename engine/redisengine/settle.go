@@ -3,6 +3,7 @@ package redisengine
 import (
 	"context"
 	"encoding/hex"
+	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -143,12 +144,20 @@ func (e *Engine) addSettlement(b *batch, sh *shard, item int, s *engine.Settleme
 	}
 	c := b.call(sh, "", len(reason))
 	c.items = append(c.items, item)
-	c.do(byte(s.Do - engine.Ack))
 	c.args = append(c.args, member(t.ID), nonce)
+	how := byte(s.Do - engine.Ack)
 	if s.Do != engine.Ack {
 		c.args = append(c.args, arg, reason)
 	}
+	if s.Priority != nil && s.Do != engine.Ack && s.Do != engine.Extend {
+		how += prioritizes
+		c.args = append(c.args, strconv.FormatUint(uint64(*s.Priority), 10))
+	}
+	c.do(how)
 }
+
+// prioritizes is added to an action with a new priority: see lua/settle.lua.
+const prioritizes = 8
 
 // runSettlements runs a batch that addSettlement has filled.
 func (b *batch) runSettlements(ctx context.Context, done func(c *call, values []rueidis.RedisMessage, now int64, err error)) {

@@ -333,12 +333,12 @@ local function messages()
 		return m
 	end
 
-	-- waiting is present for a message found among the waiting; an id that does not wait is
-	-- removed from them.
+	-- waiting is present for a message found among the waiting; with writes an id that does not
+	-- wait is removed from them.
 	local function waiting(id, due)
 		local m, dropped = present(id)
 		if m and m.mark == 'W' then return m end
-		if not dropped then
+		if not dropped and not readonly then
 			call('ZREM', DUE, id)
 			call('ZREM', RARE, id)
 			call('ZREM', READY, id)
@@ -366,14 +366,13 @@ local function messages()
 		return m, memory, entry
 	end
 
-	-- rewrite replaces the record of a message but keeps its creation time.
+	-- rewrite replaces the record of a message.
 	local function rewrite(m, record)
-		m.record = record:sub(1, 1) .. m.record:sub(2, 8) .. record:sub(9)
+		m.record = record
 		local _
-		_, m.flags, _, _, m.max, m.ttr, m.expire, m.priority, m.remember, m.isolated = parse(m.record)
+		_, m.flags, _, _, m.max, m.ttr, m.expire, m.priority, m.remember, m.isolated = parse(record)
 		flag(m)
-		call('HSET', MSG, m.id, m.record)
-		hold(m)
+		call('HSET', MSG, m.id, record)
 	end
 
 	-- content returns the large content of a message.

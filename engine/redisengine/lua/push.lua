@@ -45,7 +45,8 @@ local function meet(other, policy, at, record, body)
 		M.leave(other)
 		if policy ~= 'rearm' then
 			local was = other.large
-			M.rewrite(other, record)
+			M.rewrite(other, sub(record, 1, 1) .. sub(other.record, 2, 8) .. sub(record, 9)) -- created when it was
+			M.hold(other)
 			if other.large then
 				call('HSET', BODY, other.id, body)
 			elseif was then

@@ -1,9 +1,10 @@
--- Settles leases. ARGV: the action of each, a byte (see below; '' if all are acks), then id
--- and nonce of each and, unless it is an ack, a time or duration and a reason. Answers the
--- clock, the soonest due if others were woken, and nothing more if all messages are gone.
+-- Settles leases. ARGV: the action of each, a byte (see below; '' if all are acks; 8 more with
+-- a new priority), then id and nonce of each and, unless it is an ack, a time or duration, a
+-- reason and the priority if it is new. Answers the clock, the soonest due if others were woken, and nothing more if all messages are gone.
 -- Else for each: 0 if the lease is lost, 1 if the message is gone, {mark, due or deadline},
 -- or, for a retry that needs a backoff from the client, {'B', attempt, record}.
 if replied ~= nil then return {us, raw, replied} end
+local PRIORITIZES = 8
 local actions = {[0] = 'ack', 'retry', 'snooze', 'release', 'bury', 'extend'}
 local how, ids, from, n = args[4], {}, {}, 0
 do
@@ -12,7 +13,7 @@ do
 		n = n + 1
 		ids[n], from[n] = args[i], i
 		i = i + 2
-		if how ~= '' and byte(how, n) > 0 then i = i + 2 end
+		if how ~= '' and byte(how, n) > 0 then i = i + (byte(how, n) < PRIORITIZES and 2 or 3) end
 	end
 end
 local pasts = call('HMGET', STATE, unpack(ids))
@@ -26,8 +27,19 @@ local function sealed(secret, id, nonce)
 	return nonce == secret or nonce == sub(redis.sha1hex(secret .. id), 1, 32)
 end
 
--- late settles in any way but the common one.
-local function late(id, nonce, what, arg, reason)
+-- prioritize changes the priority of a message, which is in no set meanwhile.
+local function prioritize(m, priority)
+	local _, _, _, has, at = unpacked(HEAD, m.record)
+	local flags, rest = m.flags - m.flags % 2, sub(m.record, has % 2 == 1 and at + 4 or at)
+	local own = ''
+	has = has - has % 2
+	if priority ~= USUAL then has, own = has + 1, struct.pack('>I4', priority) end
+	if priority ~= USUAL or m.expire > 0 then flags = flags + IS_RARE end
+	messages().rewrite(m, string.char(flags) .. sub(m.record, 2, at - 2) .. string.char(has) .. own .. rest)
+end
+
+-- late settles in any way but the common one. priority is nil unless it is new.
+local function late(id, nonce, what, arg, reason, priority)
 	local M = messages()
 	local m = M.present(id)
 	if not m or not sealed(m.secret, id, nonce) then return 0 end
@@ -43,6 +55,10 @@ local function late(id, nonce, what, arg, reason)
 	end
 	if what == 'retry' and not last and arg == '' then
 		return {'B', m.attempt, m.record}
+	end
+	if priority and priority ~= m.priority then
+		M.leave(m)
+		prioritize(m, priority)
 	end
 	if what == 'bury' or what == 'retry' and last then
 		m.secret = ''
@@ -127,9 +143,10 @@ for i = 1, n do
 		if flags % 4 >= IS_LARGE then bodies = true end
 		done[id], settled = 'gone', 1
 	elseif past and done[id] ~= 'gone' then
-		local arg, reason = '', ''
+		local arg, reason, priority = '', '', nil
 		if action > 0 then arg, reason = args[at + 2], args[at + 3] end
-		settled = late(id, args[at + 1], actions[action], arg, reason)
+		if action >= PRIORITIZES then action, priority = action - PRIORITIZES, tonumber(args[at + 4]) end
+		settled = late(id, args[at + 1], actions[action], arg, reason, priority)
 		-- A retry that comes again with its backoff has been checked already.
 		if type(settled) == 'table' and settled[1] == 'B' then done[id] = 'gone' else done[id] = 'seen' end
 	end

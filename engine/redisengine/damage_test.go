@@ -147,7 +147,16 @@ func (d *damaged) clearly() {
 		d.clear("reschedule", err)
 		_, err = d.e.Claim(ctx, ref, engine.Want{})
 		d.clear("claim", err)
+		for state := engine.Scheduled; state <= engine.Dead; state++ {
+			ref.IfState = state
+			_, err = d.e.Claim(ctx, ref, engine.Want{})
+			d.clear("claim of "+state.String(), err)
+		}
 	}
+	_, err := d.e.Peek(ctx, []string{"q"})
+	d.clear("peek", err)
+	_, err = d.e.Find(ctx, d.ids)
+	d.clear("find", err)
 	for _, policy := range []engine.Conflict{engine.Reject, engine.Keep, engine.KeepDue, engine.Rearm} {
 		m := plain("q", byKey.Key)
 		m.OnConflict = policy
@@ -160,7 +169,7 @@ func (d *damaged) clearly() {
 		_, err := d.e.List(ctx, engine.ListQuery{Queue: "q", State: state, Limit: 100, Body: true})
 		d.clear("list "+state.String(), err)
 	}
-	_, err := d.e.Queue(ctx, "q")
+	_, err = d.e.Queue(ctx, "q")
 	d.clear("queue", err)
 	_, err = d.e.Redrive(ctx, "q", []engine.ID{d.ref().ID}, 0)
 	d.clear("redrive", err)
@@ -195,6 +204,37 @@ func TestDamageStopsNoOther(t *testing.T) {
 					d.othersCome()
 				})
 			}
+		}
+	}
+}
+
+// TestDamageHidesNoOther: what is first is a message that can be leased, or the damaged one,
+// which the next lease takes away.
+func TestDamageHidesNoOther(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for how := range damages {
+		for kind := range kinds {
+			t.Run(kind+"/"+how, func(t *testing.T) {
+				d := newDamaged(t, s, kind, false)
+				d.damage(how, "msg")
+				for i, id := range d.ids {
+					first := peek1(t, d.e, "q")
+					if i == spoilt && (first.ID == id || first.ID == 0) {
+						if g := enginetest.MustLease(t, d.e, "q", 1); first.ID == 0 || len(g.Messages) > 0 {
+							t.Errorf("%v is first, leased %+v", first.ID, g.Messages)
+						}
+						continue
+					}
+					g := enginetest.MustLease(t, d.e, "q", 1)
+					if len(g.Messages) != 1 || g.Messages[0].ID != first.ID || first.State != engine.Ready {
+						t.Fatalf("%+v is first, leased %+v", first, g.Messages)
+					}
+					if i != spoilt && first.ID != id {
+						t.Errorf("%v is first, not %v", first.ID, id)
+					}
+				}
+			})
 		}
 	}
 }
@@ -235,7 +275,7 @@ func TestDamageOfALeaseHarmsNoOther(t *testing.T) {
 					d.damage(how, hash)
 					var all []engine.Settlement
 					for _, id := range d.ids {
-						all = append(all, engine.Settlement{Token: d.leased[id], Do: do, When: &engine.When{}})
+						all = append(all, engine.Settlement{Token: d.leased[id], Do: do, When: &engine.When{}, Priority: new(uint32(7))})
 					}
 					settled, err := d.e.Settle(t.Context(), all)
 					if err != nil {

@@ -14,9 +14,9 @@ import (
 )
 
 // A message is stored as a record, written by a push, and a past, which scripts write at
-// later events. Scripts read the head of the record and the past by HEAD and PAST of
-// lua/shard.lua; only this file reads the rest. Numbers are big-endian.
-// docs/formats/redis.md has both byte by byte.
+// later events. A settlement may change the record's priority. Scripts read the head of the
+// record and the past by HEAD and PAST of lua/shard.lua; only this file reads the rest. Numbers
+// are big-endian. docs/formats/redis.md has both byte by byte.
 //
 //   record: flags u8, created u56 (µs), key, policy, then the content unless it is large
 //   past:   mark, flags u8, attempt u32, max attempts u32, due f64, expires f64,

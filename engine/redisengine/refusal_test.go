@@ -31,7 +31,7 @@ func TestLookingWhereWritesAreRefused(t *testing.T) {
 	later, soon := plain("q", "later"), plain("q", "soon")
 	later.Due.In = 3 * time.Hour
 	soon.Due.In, soon.Priority = 2*time.Minute, new(uint32(7))
-	push(t, e, expiring, later, soon, plain("q", "ready"))
+	pushed := push(t, e, expiring, later, soon, plain("q", "ready"))
 	clock.Advance(10 * time.Minute)
 
 	s.Do("CONFIG", "SET", "min-replicas-to-write", "1")
@@ -68,6 +68,12 @@ func TestLookingWhereWritesAreRefused(t *testing.T) {
 		f, err := e.Forecast(ctx, "q", time.Hour, 4*time.Hour)
 		if err != nil || f.Buckets[2].Count+f.Buckets[3].Count != 1 {
 			t.Errorf("refused %v: %+v, %v", refused, f, err)
+		}
+		if first := peek1(t, e, "q"); first.State != engine.Ready || !refused && first.Key != "soon" {
+			t.Errorf("refused %v: %+v is first", refused, first)
+		}
+		if found, err := e.Find(ctx, []engine.ID{r[0].ID, pushed[2].ID}); err != nil || found[0] != "" || found[1] != "q" {
+			t.Errorf("refused %v: found in %q, %v", refused, found, err)
 		}
 		var keys []string
 		for state := engine.Scheduled; state <= engine.Leased; state++ {

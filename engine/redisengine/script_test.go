@@ -73,6 +73,10 @@ func everyCall(t *testing.T, e *Engine, before func()) {
 			return true, nil
 		}},
 		{"release", settle(engine.Release, engine.Ready)},
+		{"peek", func() (bool, error) {
+			first, err := e.Peek(ctx, []string{"q"})
+			return err == nil && first[0].Key == "k", err
+		}},
 		{"claim", func() (bool, error) {
 			l, err := e.Claim(ctx, ref, engine.Want{})
 			token = l.Token
@@ -90,6 +94,14 @@ func everyCall(t *testing.T, e *Engine, before func()) {
 		{"get", func() (bool, error) {
 			i, err := e.Get(ctx, ref)
 			return string(i.Body) == string(m.Body), err
+		}},
+		{"find", func() (bool, error) {
+			i, err := e.Get(ctx, ref)
+			if err != nil {
+				return false, err
+			}
+			queues, err := e.Find(ctx, []engine.ID{i.ID})
+			return err == nil && queues[0] == "q", err
 		}},
 		{"list", func() (bool, error) {
 			page, err := e.List(ctx, engine.ListQuery{Queue: "q", State: engine.Scheduled, Limit: 1})

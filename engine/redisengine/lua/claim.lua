@@ -9,17 +9,17 @@ local M = messages()
 local mode, state = args[8]:match('(%a+)(%d?)')
 local m = M.named(args[4], args[5])
 if not m then return {us, raw, 'not_found'} end
-local meta = call('HMGET', META, 'paused', 'settings')
-know(meta[2])
 if state ~= '' and tonumber(state) ~= M.state(m) then return {us, raw, 'stale', M.state(m)} end
 if m.mark == 'L' then return {us, raw, 'leased'} end
 if state == '' then
 	if m.mark == 'D' then return {us, raw, 'dead'} end
 	if m.due > now then return {us, raw, 'not_due', m.due} end
-	if paused(meta[1]) then return {us, raw, 'not_due', ''} end
 elseif m.mark == 'D' and m.key ~= '' and M.named('', m.key) then
 	return {us, raw, 'exists'}
 end
+local meta = call('HMGET', META, 'paused', 'settings')
+know(meta[2])
+if state == '' and paused(meta[1]) then return {us, raw, 'not_due', ''} end
 if permits(1) < 1 then return {us, raw, 'limit', full() and '' or gathers()} end
 local before
 if state ~= '' and M.state(m) ~= 2 then

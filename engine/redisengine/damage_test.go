@@ -220,7 +220,14 @@ func TestDamageHidesNoOther(t *testing.T) {
 				d.damage(how, "msg")
 				var came []engine.ID
 				for range 2 * len(d.ids) {
-					first, g := peek1(t, d.e, "q"), enginetest.MustLease(t, d.e, "q", 1)
+					s.Do("CONFIG", "SET", "min-replicas-to-write", "1")
+					unwritten := peek1(t, d.e, "q")
+					s.Do("CONFIG", "SET", "min-replicas-to-write", "0")
+					first := peek1(t, d.e, "q")
+					if id := unwritten.ID; id != first.ID && id != d.ids[spoilt] && (id != 0 || len(came) > 0) {
+						t.Errorf("%v is first, and %v where nothing can be written", first.ID, id)
+					}
+					g := enginetest.MustLease(t, d.e, "q", 1)
 					if first.ID == 0 && len(g.Messages) == 0 {
 						break
 					}

@@ -34,7 +34,7 @@ func TestPeekShowsWhatIsLeasedNext(t *testing.T) {
 			queues := []string{"a", "empty", "b"}
 			var msgs []engine.Message
 			for i := range 200 {
-				m := plain(queues[i%3/2*2], "")
+				m := plain(queues[i%3/2*2], fmt.Sprint(i)) // keys go to all shards
 				m.Due.In = time.Duration(rand.IntN(4)) * time.Millisecond
 				switch rand.IntN(4) {
 				case 0:
@@ -187,6 +187,9 @@ func TestClaimInAStateTellsOthers(t *testing.T) {
 			case <-heard:
 			case <-time.After(longWait):
 				t.Fatal("nobody was told")
+			}
+			if at := other.queue("q").shards[0].known(); at != l.Deadline.UnixMilli() {
+				t.Errorf("told of %d, not of the lapse at %d", at, l.Deadline.UnixMilli())
 			}
 			if at := nextDue(); !at.Equal(l.Deadline) {
 				t.Errorf("the next is at %v, not at the lapse at %v", at, l.Deadline)

@@ -72,7 +72,7 @@ func TestLookingWhereWritesAreRefused(t *testing.T) {
 		if first := peek1(t, e, "q"); first.State != engine.Ready || !refused && first.Key != "soon" {
 			t.Errorf("refused %v: %+v is first", refused, first)
 		}
-		if found, err := e.Find(ctx, []engine.ID{r[0].ID, pushed[2].ID}); err != nil || found[0] != "" || found[1] != "q" {
+		if found, err := e.Find(ctx, []engine.ID{pushed[0].ID, pushed[2].ID}); err != nil || found[0] != "" || found[1] != "q" {
 			t.Errorf("refused %v: found in %q, %v", refused, found, err)
 		}
 		var keys []string

@@ -15,17 +15,20 @@ var (
 	shardParts = []string{
 		"Push", "AtomicPush", "LeaseOrder", "LeaseDue", "Lapse", "Cancel", "IfState", "Expiry", "List", "Range", "Count",
 		"Forecast", "Pause", "Purge", "Redrive", "DeadKeep", "MaxPending", "InFlight", "Rate", "Reopen", "Race", "RaceLimits", "Many", "Finished", "History",
+		"ClaimIf", "Peek", "Find", "Reprioritize",
 	}
 
 	// What a clock that is moved by hours shows.
 	timeParts = []string{
 		"LeaseDue", "Lapse", "ClockStep", "Settle", "Failures", "Expiry", "Remember", "Forecast", "Pause", "Defaults", "DeadKeep", "InFlight", "Rate", "Moment", "Finished", "History",
+		"ClaimIf", "Peek", "Reprioritize",
 	}
 
 	// All that is asked of a server, once or a few times.
 	callParts = []string{
 		"Push", "AtomicPush", "LeaseDue", "Lapse", "Settle", "Failures", "Workers", "Cancel", "IfState", "Get", "Claim", "Expiry", "Remember", "List",
 		"Count", "Forecast", "Pause", "Purge", "Redrive", "Settings", "DeadKeep", "MaxPending", "InFlight", "Rate", "Reopen", "Finished", "History",
+		"ClaimIf", "Peek", "Find", "Reprioritize",
 	}
 )
 

@@ -188,6 +188,14 @@ bench-rabbit: ## Measure the RabbitMQ engine beside plain TTLs, on a private bro
 	  $(GO) test -run '^$$' -bench '(Burst|Lateness)$$' -benchtime 1x -timeout 10m ./rabbit -span $${SPAN:-8s} && echo whole: yes; } \
 	| tee /dev/stderr | $(GO) run ./rabbit/table ../docs/engines/rabbitmq.md
 
+.PHONY: bench-beanstalk
+bench-beanstalk: ## Measure tarry beanstalkd beside Debian's beanstalkd, into docs/beanstalkd.md (TURNS=5 PUTS=300000 PIPELINED=800000 PAIRS=300000 BURST=100000 PENDING=10000000).
+	cd bench && export TMPDIR=$$(mktemp -d) && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \
+	{ echo "beside: $$(beanstalkd -v)" && \
+	  $(GO) test -run '^$$' -bench . -benchtime 1x -timeout 3h ./beanstalk -turns $${TURNS:-5} -puts $${PUTS:-300000} -pipelined $${PIPELINED:-800000} \
+	    -pairs $${PAIRS:-300000} -burst $${BURST:-100000} -pending $${PENDING:-10000000} && echo whole: yes; } \
+	| tee /dev/stderr | $(GO) run ./beanstalk/table ../docs/beanstalkd.md
+
 .PHONY: bench-cost
 bench-cost: ## Measure what metrics and traces cost a server over HTTP and a program with the library (ROUNDS=60).
 	cd bench && export TMPDIR=$$(mktemp -d) && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \

@@ -113,6 +113,11 @@ type Config struct {
 	// The call needs the scope admin on all queues. Default: no backups.
 	BackupDir string
 
+	// Beanstalk returns how many connections clients of beanstalkd's protocol have to this
+	// process, and how many of them wait for a job. GET /v1/info tells it. Default: it is not
+	// served.
+	Beanstalk func() (connections, waiting int64)
+
 	// Answered, if not nil, is called after each answered request, concurrently. route is such
 	// as /v1/queues/{queue}/messages, or "other"; method may be "other" too. took is the time
 	// from the end of the request's headers to the end of its answer.

@@ -29,6 +29,10 @@ func (s *Server) info(x *exchange, r *http.Request) error {
 		Trends: s.cfg.Trends != nil,
 		Now:    wire.Time{Time: time.Now()},
 	}
+	if s.cfg.Beanstalk != nil {
+		told.Beanstalk = new(wire.BeanstalkClients)
+		told.Beanstalk.Connections, told.Beanstalk.Waiting = s.cfg.Beanstalk()
+	}
 	told.Tell(s.c.Capabilities())
 	return s.answer(x, func(b []byte) []byte { return wire.AppendJSON(b, &told) })
 }

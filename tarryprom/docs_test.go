@@ -29,6 +29,9 @@ func TestMetricsInTheDocs(t *testing.T) {
 	defer c.Close()
 	m.Watch(c)
 	m.WatchCertificate(time.Now)
+	m.WatchBeanstalk(func() tarryprom.Beanstalk {
+		return tarryprom.Beanstalk{Commands: map[string]uint64{"put": 1}}
+	})
 	s := httptest.NewServer(server.New(c, &server.Config{Metrics: m.Handler(), Answered: m.Answered}))
 	defer s.Close()
 	ask := func(method, path, body string) {

@@ -64,6 +64,7 @@ type Metrics struct {
 	mu             sync.Mutex
 	client         *tarry.Client
 	certificateEnd func() time.Time // nil: no certificate
+	beanstalk      func() Beanstalk // nil: not served
 	latest         *collection      // the last complete one; nil: none
 	lastComplete   bool             // the last one completed
 	lastBegan      time.Time        // start of the last one
@@ -135,6 +136,7 @@ func (m *Metrics) describeOwn(ch chan<- *prometheus.Desc) {
 		ch <- d
 	}
 	ch <- certificateDesc
+	describeBeanstalk(ch)
 }
 
 // Collect implements prometheus.Collector. It waits for a collection from the store for at
@@ -143,6 +145,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	m.collectStore(ch)
 	m.collectFigures(ch)
 	m.collectCertificate(ch)
+	m.collectBeanstalk(ch)
 	for _, v := range m.vecs.collectors() {
 		v.Collect(ch)
 	}

@@ -114,6 +114,7 @@ type kind struct {
 	path        string // below which it is mounted
 	ui          ui.Config
 	viewers     int                              // who may watch; 0: as many as usual
+	beanstalk   func() (int64, int64)            // counts clients of beanstalkd; nil: they are not served
 	engine      func(engine.Whole) engine.Engine // stands before the one in memory; nil: nothing does
 }
 
@@ -138,7 +139,7 @@ func newWorld(t *testing.T, k kind) *world {
 			t.Fatal(err)
 		}
 	}
-	cfg := &server.Config{Version: "1.2.3", Audit: access.NewAudit(w.audit), Trends: trends, MaxViewers: k.viewers}
+	cfg := &server.Config{Version: "1.2.3", Audit: access.NewAudit(w.audit), Trends: trends, MaxViewers: k.viewers, Beanstalk: k.beanstalk}
 	if k.tokens {
 		w.file = access.File(filepath.Join(t.TempDir(), "tokens"))
 		w.token("first", access.Admin)

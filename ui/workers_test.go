@@ -40,7 +40,7 @@ func (w *world) post(path, body string) string {
 // Who works is listed, with what it does, and found from the message that it handles.
 func TestWorkers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, kind{})
+	w := newWorld(t, kind{beanstalk: func() (int64, int64) { return 1, 2000 }})
 	for range 3 {
 		w.push("mail", `{}`)
 	}
@@ -65,6 +65,7 @@ func TestWorkers(t *testing.T) {
 		p.until(cells + ` === "bob-2 elsewhere|mail|1|–|–"`)
 		p.press(".top nav", "Workers")
 		p.until(cells + ` === "127.0.0.1|sms|1|0|0\nalice-1 127.0.0.1|mail|1|1|1\nbob-2 elsewhere|mail|1|–|–"`)
+		p.until(`document.querySelector("#beanstalk").innerText === "Clients of beanstalkd: 1 connection, 2,000 waiting for a job."`)
 		where := fmt.Sprintf("workers, %d wide", l.width)
 		p.fits(where)
 		p.accessible(where, axe(t), "")

@@ -130,8 +130,9 @@ func holds(q *tarry.QueueInfo) string {
 type status struct {
 	watched
 	overview
-	Ready  bool
-	Counts bool // the engine can count messages
+	Ready     bool
+	Counts    bool                   // the engine can count messages
+	beanstalk *wire.BeanstalkClients // of the server; nil: it serves none
 }
 
 // ask asks for everything. If the store is not ready, that is one problem among others, and
@@ -139,6 +140,13 @@ type status struct {
 func (s *status) ask(ctx context.Context, c *tarry.Client) (err error) {
 	if s.Ready, err = s.readiness(ctx, c); err != nil {
 		return err
+	}
+	if e, ok := c.Engine().(*httpengine.Engine); ok {
+		told, err := fetchJSON[wire.Server](ctx, e, "/v1/info", "")
+		if err != nil {
+			return err
+		}
+		s.beanstalk = told.Beanstalk
 	}
 	if !s.Counts {
 		if err := s.find(ctx, c, nil); s.Ready {
@@ -172,10 +180,13 @@ func (s *status) MarshalJSON() ([]byte, error) {
 		Trends     bool        `json:"trends"`       // the server keeps trends, and so lateness
 		Queues     []*queueRow `json:"queues"`
 		Problems   []problem   `json:"problems"`
+
+		Beanstalk *wire.BeanstalkClients `json:"beanstalk,omitempty"`
 	}{
 		watched: s.watched, Ready: s.Ready, Counts: s.Counts,
 		Scheduled: s.sum.Scheduled, ReadyNow: s.sum.Ready, Leased: s.sum.Leased, Dead: s.sum.Dead,
 		Trends: s.trends, Queues: append([]*queueRow{}, s.rows...), Problems: s.Problems,
+		Beanstalk: s.beanstalk,
 	}
 	if s.next != nil {
 		object.NextDue.Time = s.next.NextDue
@@ -207,6 +218,9 @@ func (s *status) print(o *printer) {
 	}
 	o.say("%s: %s", s.watched.String(), state)
 	printProblems(o, &s.finder)
+	if b := s.beanstalk; b != nil {
+		o.say("clients of beanstalkd: %s, %d waiting for a job", counted(b.Connections, "connection"), b.Waiting)
+	}
 	if !s.Counts {
 		o.say("what the queues hold this engine cannot tell")
 		return

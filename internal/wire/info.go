@@ -17,6 +17,14 @@ type Server struct {
 	Limits       Limits          `json:"limits" doc:"0, and \"0s\" of max_delay: no limit"`
 	Trends       bool            `json:"trends" doc:"whether it keeps what happened: /v1/trends"`
 	Now          Time            `json:"now"`
+
+	Beanstalk *BeanstalkClients `json:"beanstalk,omitempty" doc:"clients that speak beanstalkd's protocol; missing where it is not served"`
+}
+
+// BeanstalkClients are the connections of clients that speak beanstalkd's protocol.
+type BeanstalkClients struct {
+	Connections int64 `json:"connections"`
+	Waiting     int64 `json:"waiting" doc:"those that wait for a job"`
 }
 
 // Limits are the limits of requests and messages. 0: no limit.

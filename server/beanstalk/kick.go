@@ -105,7 +105,9 @@ func (c *conn) kicked(m *engine.Info) {
 
 // kickJob carries out kick-job.
 func (c *conn) kickJob(id engine.ID) {
-	queue, err := c.withJob(id, access.Operate, func(m *engine.Info) error {
+	queue := ""
+	err := c.withJob(id, access.Operate, func(m *engine.Info) error {
+		queue = m.Queue
 		n, err := uint64(0), error(nil)
 		switch one := []engine.Info{*m}; m.State {
 		case engine.Dead:

@@ -160,7 +160,7 @@ func (c *conn) touch(id engine.ID) {
 		return
 	}
 	j.until = asked.Add(j.ttr)
-	if j.ttr > engine.MaxTTR {
+	if !j.renew.IsZero() {
 		j.renew = asked.Add(renewSoon)
 	}
 	c.held.add(j)

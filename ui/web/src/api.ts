@@ -65,6 +65,7 @@ export interface Info {
   capabilities: Record<string, boolean>;
   limits: Record<string, number | string>;
   trends?: boolean; // it keeps trends
+  beanstalk?: { connections: number; waiting: number }; // clients of beanstalkd's protocol; missing: it is not served
   now: string;
 }
 

@@ -1,10 +1,10 @@
 // The workers that the server serves, and others that hold leases in its store.
 import { useState } from "preact/hooks";
-import { get, type Worker } from "./api";
+import { get, type Info, type Worker } from "./api";
 import { Badge, Empty, Foreign, Trouble, When } from "./parts";
 import { useReading } from "./reading";
 import { amend, route, toQueue } from "./route";
-import { count } from "./text";
+import { count, many } from "./text";
 import { tick } from "./time";
 
 interface Told {
@@ -16,11 +16,12 @@ const shownQueues = 3;
 
 export function Workers() {
   const [told, setTold] = useState<Told | null>(null);
+  const [clients, setClients] = useState<Info["beanstalk"]>();
   const [error, setError] = useState<unknown>(null);
   const find = route.value.query.get("find") ?? "";
   useReading("workers", Math.floor(tick.value / 3), 3000, (stop) =>
-    get<Told>("v1/workers", stop).then(
-      (t) => (setTold(t), setError(null)),
+    Promise.all([get<Told>("v1/workers", stop), get<Info>("v1/info", stop)]).then(
+      ([t, i]) => (setTold(t), setClients(i.beanstalk), setError(null)),
       (err) => {
         if (!stop.aborted) setError(err);
       },
@@ -41,6 +42,11 @@ export function Workers() {
           <kbd aria-hidden="true">/</kbd>
         </label>
       </div>
+      {clients && (
+        <p class="muted" id="beanstalk">
+          Clients of beanstalkd: {many(clients.connections, "connection")}, {count(clients.waiting)} waiting for a job.
+        </p>
+      )}
       <Trouble error={error} />
       {some.length > 0 ? (
         <Table all={some} />

@@ -33,8 +33,7 @@ func (g *guardFlags) add(cmd *cobra.Command) {
 	f.StringVar(&g.tls.ClientCA, "tls-client-ca", "", "authorities in PEM whose certificates clients have to bring")
 }
 
-// check refuses to serve the open address without protection, unless that was asked for.
-func (g *guardFlags) check(address string) error {
+func (g *guardFlags) check() error {
 	switch {
 	case (g.tls.Cert == "") != (g.tls.Key == ""):
 		return usagef("give both, or neither", "of --tls-cert and --tls-key one is missing")
@@ -43,6 +42,11 @@ func (g *guardFlags) check(address string) error {
 	case g.tokens != "" && g.insecure:
 		return usagef("give one of them", "both --tokens and --insecure are given")
 	}
+	return nil
+}
+
+// checkAddress refuses an open address without protection, unless that was asked for.
+func (g *guardFlags) checkAddress(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || host == "localhost" {
 		return nil // open to others or not: the listener will show
@@ -55,7 +59,7 @@ func (g *guardFlags) check(address string) error {
 // address that a name such as localhost was resolved to, not the name.
 func exposed(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
-	return !ok || !tcp.IP.IsLoopback()
+	return addr.Network() != "unix" && (!ok || !tcp.IP.IsLoopback())
 }
 
 // checkExposed refuses to listen where others could reach everything.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"syscall"
@@ -36,6 +37,10 @@ func Main() int {
 		Self:     self,
 		Limit:    limit,
 		Reloads:  reloads,
+		Drains:   drains,
+	}
+	if filepath.Base(os.Args[0]) == "beanstalkd" { // a link for unit files and test suites
+		p.Args = append([]string{"beanstalkd"}, p.Args...)
 	}
 	// Engines log to standard error, for an operator who watches it.
 	slog.SetDefault(slog.New(slog.NewTextHandler(standardError{p}, &slog.HandlerOptions{Level: slog.LevelWarn})))

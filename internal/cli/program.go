@@ -32,6 +32,8 @@ type Program struct {
 	// Reloads returns a channel of wishes to read the --config file again, until stop is
 	// called.
 	Reloads func() (wishes <-chan os.Signal, stop func())
+	// Drains is the same for wishes that beanstalkd's clients put no more jobs.
+	Drains func() (wishes <-chan os.Signal, stop func())
 
 	settings settings
 	target   target // of the client commands
@@ -93,7 +95,7 @@ Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 not found;
 	root.PersistentFlags().String("config", "", "JSON file with settings (TARRY_CONFIG)")
 	root.SetFlagErrorFunc(wrongFlag)
 	root.AddCommand(
-		p.serveCommand(new(serveFlags)),
+		p.serveCommand(new(serveFlags)), p.beanstalkdCommand(),
 		p.pushCommand(), p.cancelCommand(), p.getCommand(), p.rescheduleCommand(), p.rearmCommand(),
 		p.statusCommand(), p.topCommand(), p.lsCommand(), p.queuesCommand(), p.queueCommand(), p.forecastCommand(),
 		p.workCommand(), p.workersCommand(), p.deadCommand(), p.routeCommand(), p.tokenCommand(),

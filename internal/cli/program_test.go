@@ -28,6 +28,7 @@ const patience = 3 * time.Minute
 // world is what a Program of a test sees of the world.
 type world struct {
 	reloads  <-chan os.Signal // wishes to have files read again
+	drains   <-chan os.Signal // wishes that clients of beanstalkd put no more
 	env      []string
 	stdin    string
 	terminal bool
@@ -58,6 +59,7 @@ func (w world) program(stdout, stderr interface{ Write([]byte) (int, error) }, a
 		Now:      time.Now,
 		Self:     os.Args[0],
 		Reloads:  func() (<-chan os.Signal, func()) { return w.reloads, func() {} },
+		Drains:   func() (<-chan os.Signal, func()) { return w.drains, func() {} },
 	}
 }
 
@@ -164,9 +166,9 @@ func (r *running) wait(t *testing.T) int {
 }
 
 // served starts a server on a store and returns a world whose commands talk to it.
-func served(t *testing.T, store string) (world, *running) {
+func served(t *testing.T, store string, args ...string) (world, *running) {
 	t.Helper()
-	s := world{}.start(t, "serve", "--store", store, "--http", "127.0.0.1:0")
+	s := world{}.start(t, append([]string{"serve", "--store", store, "--http", "127.0.0.1:0"}, args...)...)
 	url := s.stdout.await(t, `listens on (http://\S+)\n(?s:.*)try`)[1]
 	return world{env: []string{"TARRY_SERVER=" + url}}, s
 }

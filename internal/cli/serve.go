@@ -9,14 +9,13 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/server"
@@ -42,6 +41,9 @@ type serveFlags struct {
 	disk           diskFlags
 	history        historyFlags
 	guard          guardFlags
+	beanstalk      beanstalkFlags
+	noHTTP         bool
+	user           string // to become after listening; "": stay
 
 	// tarry demo sets these.
 	open  func(ctx context.Context, store string, cfg *tarry.Config) (*tarry.Client, error)
@@ -94,6 +96,7 @@ listens on. Add other hosts, such as that of a proxy, with --host.`,
 	s.disk.add(cmd)
 	s.history.add(cmd)
 	s.guard.add(cmd)
+	s.beanstalk.add(cmd)
 	return cmd
 }
 
@@ -114,12 +117,17 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	if store, err = s.history.on(store, p.settings.levels); err != nil {
 		return err
 	}
-	var wishes <-chan os.Signal
+	var wishes, drains <-chan os.Signal
 	if p.settings.file.path != "" || s.guard.tokens != "" || s.guard.tls.Cert != "" || notified() {
 		// From before the file is read until the store is closed, since SIGHUP would otherwise
 		// end the process.
 		var stop func()
 		wishes, stop = p.Reloads()
+		defer stop()
+	}
+	if s.beanstalk.address != "" {
+		var stop func()
+		drains, stop = p.Drains()
 		defer stop()
 	}
 	routes, err := p.settings.file.readRoutes()
@@ -132,22 +140,25 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		return err
 	}
 	defer guard.close()
-	l, err := p.listen(ctx, s.http)
+	on, err := s.listen(ctx)
 	if err != nil {
 		return err
 	}
-	defer l.Close()
-	if err := s.guard.checkExposed(s.http, l.Addr()); err != nil {
+	defer on.close()
+	on.warn(p, s, guard)
+	if err := become(s.user); err != nil {
 		return err
 	}
-	guard.warn(p, s.http, l.Addr())
 	spans, err := p.exportSpans(ctx, logger)
 	if err != nil {
 		return err
 	}
 	defer spans.end()
 	metrics := tarryprom.New(nil)
-	meter := metrics.Meter()
+	var meter *tarry.Meter
+	if on.http != nil { // else nobody could read them
+		meter = metrics.Meter()
+	}
 	var trends *trend.Recorder
 	if s.trends {
 		trends = trend.New(&trend.Config{Now: s.clock})
@@ -173,31 +184,43 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		BackupDir:       s.backupDir,
 		Logger:          logger,
 	}
-	// This answers probes while the store is being opened.
 	serving, end := context.WithCancel(ctx)
 	defer end()
-	opening, served := server.NewOpening(cfg), make(chan error, 1)
-	go func() { served <- opening.Serve(serving, l) }()
+	served, serving := errgroup.WithContext(serving)
+	opening := server.NewOpening(cfg)
+	if on.http != nil {
+		// This answers probes while the store is being opened.
+		served.Go(func() error { return opening.Serve(serving, on.http) })
+	}
 	notify(logger, "STATUS=opening the store")
 	c, err := s.open(ctx, store, &tarry.Config{MaxBody: int(s.maxBody), PushMiddleware: spans.push, Logger: logger, Meter: meter})
 	if err != nil {
 		end()
-		<-served
+		_ = served.Wait()
 		return err
 	}
 	metrics.Watch(c)
+	front, err := s.beanstalk.open(p, c, on.beanstalk, guard, metrics, cfg)
+	if err != nil {
+		end()
+		_ = served.Wait()
+		return errors.Join(err, c.Close())
+	}
 	forwarding, err := p.startForwarding(ctx, c, routes, s, spans, logger)
 	if err != nil {
 		end()
-		<-served
+		_ = served.Wait()
 		return errors.Join(err, c.Close())
+	}
+	if front != nil {
+		served.Go(func() error { return front.Serve(serving, front.listener) })
 	}
 	opening.Opened(s.pages(server.New(c, cfg)))
 	var beside sync.WaitGroup
 	if s.shop != nil {
-		beside.Go(func() { s.shop(serving, l.Addr()) })
+		beside.Go(func() { s.shop(serving, on.http.Addr()) })
 	} else {
-		p.welcome(l.Addr(), s.store, c.Capabilities(), &s.guard)
+		p.welcome(on, s, c.Capabilities())
 	}
 	notifyReady(logger)
 	beside.Go(func() {
@@ -205,6 +228,9 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 			select {
 			case <-serving.Done():
 				return
+			case <-drains:
+				front.Drain()
+				fmt.Fprintln(p.Stderr, "tarry: draining: beanstalkd's clients can put no more jobs until the next start")
 			case <-wishes:
 				notifyReloading(logger)
 				guard.refresh()
@@ -219,7 +245,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		}
 	})
 	defer context.AfterFunc(ctx, stopping)()
-	err = <-served
+	err = served.Wait()
 	end()
 	beside.Wait()
 	stopping() // if nothing was under way, Serve may end before the AfterFunc has run
@@ -257,7 +283,13 @@ func (s *serveFlags) check() error {
 			return usagef("give the name alone, without http:// and port", "--host: %v", err)
 		}
 	}
-	return s.guard.check(s.http)
+	if err := s.guard.check(); err != nil {
+		return err
+	}
+	if err := s.guard.checkAddress(s.http); err != nil {
+		return err
+	}
+	return s.beanstalk.check(s.store, s.maxBody, &s.guard)
 }
 
 // pages serves the dashboard, and the API beside it.
@@ -287,66 +319,4 @@ func (s *serveFlags) names() []string {
 		return s.hosts
 	}
 	return append(slices.Clone(s.hosts), host)
-}
-
-func (p *Program) listen(ctx context.Context, address string) (net.Listener, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil || port == "" {
-		return nil, usagef("an address is HOST:PORT, such as 127.0.0.1:8277", "--http %q is not an address", address)
-	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", address)
-	switch {
-	case err == nil:
-		return l, nil
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, failedf(err, "stop what listens there, or choose another with --http, such as --http "+net.JoinHostPort(host, "0"),
-			"cannot listen on %s: the port is in use", address)
-	case errors.Is(err, syscall.EACCES):
-		return nil, failedf(err, "choose a port above 1023", "cannot listen on %s: not allowed", address)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, usagef("choose an address of this machine, such as 127.0.0.1:8277", "cannot listen on %s: no such address here", address)
-	case errors.As(err, new(*net.DNSError)), errors.As(err, new(*net.AddrError)):
-		return nil, usagef("an address is HOST:PORT, such as 127.0.0.1:8277", "cannot listen on %s: %v", address, err)
-	}
-	return nil, failedf(err, "choose another address with --http", "cannot listen on %s: %v", address, err)
-}
-
-// welcome says where the server listens, where it stores data, and what to try first.
-func (p *Program) welcome(addr net.Addr, store string, caps tarry.Capabilities, guard *guardFlags) {
-	url, at, with := "http://"+reachable(addr), "", ""
-	if guard.tls.Cert != "" {
-		url = "https://" + reachable(addr)
-	}
-	if url != defaultServer {
-		at = " --server " + url
-	}
-	if guard.tokens != "" {
-		with = ", with a token in TARRY_TOKEN"
-	}
-	where := "engine " + shown(caps.Name)
-	if dir, ok := diskDir(store); ok {
-		if abs, err := filepath.Abs(dir); err == nil {
-			dir = abs
-		}
-		where = dir
-	} else if caps.Name == "mem" {
-		where = "in memory only; it is lost when this process ends"
-	}
-	fmt.Fprintf(p.Stdout, `tarry %s listens on %s
-dashboard: %s/
-data: %s
-try%s:
-  tarry push hello '"hi"' --in 10s%s
-  tarry work hello%s -- cat
-`, readBuild().Version, url, url, where, with, at, at)
-}
-
-// reachable returns an address that a client on this machine can use.
-func reachable(addr net.Addr) string {
-	tcp, ok := addr.(*net.TCPAddr)
-	if ok && tcp.IP.IsUnspecified() {
-		return fmt.Sprintf("127.0.0.1:%d", tcp.Port)
-	}
-	return addr.String()
 }

@@ -42,7 +42,7 @@ const (
 var allSettings = func() []string {
 	all := []string{
 		"server", "server-file", "store", "store-file", "token", "token-file", "timeout", "json",
-		"http", "host", "tokens", "insecure", "audit-log", "tls-cert", "tls-key", "tls-client-ca", "max-body", "max-buffered", "max-connections", "max-viewers", "trends", "drain", "ui-read-only", "ui-secure", "backup-dir", "history", "history-max", "concurrency",
+		"http", "host", "tokens", "insecure", "audit-log", "tls-cert", "tls-key", "tls-client-ca", "max-body", "max-buffered", "max-connections", "max-viewers", "trends", "drain", "ui-read-only", "ui-secure", "backup-dir", "history", "history-max", "beanstalk", "beanstalk-max-job", "beanstalk-as", "concurrency",
 	}
 	for _, o := range diskengine.Options() {
 		all = append(all, diskFlag(o.Name))

@@ -258,6 +258,12 @@ func (t *tx) Move(ctx context.Context, rows []*sqlengine.Row) {
 	})
 }
 
+func (t *tx) Rank(ctx context.Context, rows []*sqlengine.Row) {
+	t.writeRows(ctx, t.sql.rank, onRank, rows, func(s *statement, i int, m *sqlengine.Row) {
+		s.row(i, int64(m.ID), m.Ends, int64(m.Policy.Priority), codec.AppendPolicy(nil, &m.Policy))
+	})
+}
+
 func (t *tx) Replace(ctx context.Context, rows []*sqlengine.Row) {
 	t.writeRows(ctx, t.sql.replace, onReplace, rows, func(s *statement, i int, m *sqlengine.Row) {
 		body, large := bodyOf(m)

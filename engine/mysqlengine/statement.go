@@ -133,7 +133,7 @@ type statements struct {
 
 	byID, byKey, remembered, lastDead, lastFinished, span, ranked, again, bodies, holding string
 
-	insert, check, plain, move, fail, finish, replace, remove string
+	insert, check, plain, move, fail, rank, finish, replace, remove string
 
 	over, remember, forget string
 
@@ -221,6 +221,7 @@ func statementsOf(prefix string) *statements {
 		plain:   "SELECT 9223372036854775807 + remembers FROM {queue} WHERE num = ?",
 		move:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, worker) VALUES ",
 		fail:    "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, worker, failures) VALUES ",
+		rank:    "INSERT INTO {message} (id, ends, priority, policy) VALUES ",
 		finish:  "UPDATE {message} m FORCE INDEX (PRIMARY) SET kind = 4, due = COALESCE(due, ends), ends = ?, grave = ?, ending = ?, worker = COALESCE(?, worker), size = 0, meta = NULL, body = NULL, large = NULL WHERE id IN (?)",
 		replace: "INSERT INTO {message} (id, kind, grave, ends, due, expires, attempt, nonce, worker, failures, priority, policy, size, meta, body, large) VALUES ",
 		remove:  "DELETE m FROM {message} m FORCE INDEX (PRIMARY) WHERE m.id IN (?)",
@@ -252,7 +253,7 @@ func statementsOf(prefix string) *statements {
 	for _, text := range []*string{
 		&s.lockQueues, &s.rows, &s.heads, &s.headsFrom, &s.saveQueue, &s.names, &s.makeNames, &s.fenced, &s.fence, &s.queues, &s.block, &s.same,
 		&s.byID, &s.byKey, &s.remembered, &s.lastDead, &s.lastFinished, &s.span, &s.ranked, &s.again, &s.bodies, &s.holding,
-		&s.insert, &s.check, &s.plain, &s.move, &s.fail, &s.finish, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
+		&s.insert, &s.check, &s.plain, &s.move, &s.fail, &s.rank, &s.finish, &s.replace, &s.remove, &s.over, &s.remember, &s.forget,
 		&s.tally, &s.stock, &s.due, &s.changes, &s.sum, &s.onSum, &s.zero, &s.unsum,
 	} {
 		*text = tables.Replace(*text)
@@ -267,6 +268,7 @@ func statementsOf(prefix string) *statements {
 var (
 	onMove    = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "worker")
 	onFail    = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "worker", "failures")
+	onRank    = onMeeting("priority", "policy")
 	onReplace = onMeeting("kind", "grave", "ends", "due", "expires", "attempt", "nonce", "worker", "failures", "priority", "policy", "size", "meta", "body", "large")
 
 	onRemember = onMeeting("id", "due", "ending", "ended", "forgotten")

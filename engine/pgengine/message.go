@@ -137,11 +137,14 @@ func workerOf(m *sqlengine.Row) *string { return orNull(m.Worker) }
 
 func failuresOf(m *sqlengine.Row) []byte { return m.Failures }
 
+func priorityOf(m *sqlengine.Row) int64 { return int64(m.Policy.Priority) }
+func policyOf(m *sqlengine.Row) []byte  { return codec.AppendPolicy(nil, &m.Policy) }
+
 // contents returns the columns of the policy and the content.
 func contents(rows []*sqlengine.Row) []any {
 	return []any{
-		column(rows, func(m *sqlengine.Row) int64 { return int64(m.Policy.Priority) }),
-		column(rows, func(m *sqlengine.Row) []byte { return codec.AppendPolicy(nil, &m.Policy) }),
+		column(rows, priorityOf),
+		column(rows, policyOf),
 		column(rows, func(m *sqlengine.Row) []byte { return sqlengine.MetaOf(&m.Content) }),
 		column(rows, func(m *sqlengine.Row) []byte { return m.Content.Body }),
 	}
@@ -206,6 +209,10 @@ func (t *tx) Move(_ context.Context, rows []*sqlengine.Row) {
 		text, columns[workers] = same, workerOf(rows[0])
 	}
 	t.write(text, columns...)
+}
+
+func (t *tx) Rank(_ context.Context, rows []*sqlengine.Row) {
+	t.writeAll(len(rows), t.sql.rank, sqlengine.IDs(rows), column(rows, priorityOf), column(rows, policyOf))
 }
 
 func (t *tx) Replace(ctx context.Context, rows []*sqlengine.Row) {

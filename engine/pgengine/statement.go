@@ -16,7 +16,7 @@ type statements struct {
 
 	byID, byKey, remembered, ended, forward, backward, ranked, bodies, holding string
 
-	insert, check, move, moveAlike, fail, failAlike, finish, replace, remove string
+	insert, check, move, moveAlike, fail, failAlike, rank, finish, replace, remove string
 
 	over, remember, forget string
 
@@ -111,6 +111,8 @@ func statementsOf(schema string) *statements {
 		fail: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, worker = u.worker, failures = u.failures
 			FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::text[], $9::bytea[])
 				u(id, kind, ends, due, expires, attempt, nonce, worker, failures) WHERE {id}`,
+		rank: `UPDATE {message} m SET priority = u.priority, policy = u.policy
+			FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) u(id, priority, policy) WHERE {id}`,
 		finish: `UPDATE {message} SET kind = 4, ends = coalesce(nullif($2::bigint, 9223372036854775807), ends), ending = $3, meta = NULL, body = NULL,
 			worker = coalesce($4, worker) WHERE id = ANY($1)`,
 		replace: `UPDATE {message} m SET kind = u.kind, ends = u.ends, due = u.due, expires = u.expires, attempt = u.attempt, nonce = u.nonce, worker = u.worker, failures = u.failures,
@@ -158,7 +160,7 @@ func statementsOf(schema string) *statements {
 	for _, text := range []*string{
 		&s.lockQueues, &s.rows, &s.heads, &s.saveQueue, &s.names, &s.makeNames, &s.queues, &s.block,
 		&s.byID, &s.byKey, &s.remembered, &s.ended, &s.forward, &s.backward, &s.ranked, &s.bodies, &s.holding,
-		&s.insert, &s.check, &s.move, &s.moveAlike, &s.fail, &s.failAlike, &s.finish, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
+		&s.insert, &s.check, &s.move, &s.moveAlike, &s.fail, &s.failAlike, &s.rank, &s.finish, &s.replace, &s.remove, &s.over, &s.remember, &s.forget, &s.tally, &s.stock, &s.due, &s.fold, &s.unfold,
 	} {
 		*text = tables.Replace(*text)
 	}

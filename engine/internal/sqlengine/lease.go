@@ -98,12 +98,11 @@ func (e *Engine) takeBack(ctx context.Context, visits []*visit) {
 	}
 }
 
-// busy looks at queues and returns those with something to do. It adds the heads of all to
-// idle.
-func (e *Engine) busy(ctx context.Context, queues []int64, idle map[int64]*Heads) (now time.Time, busy []int64, err error) {
+// lookAt returns the heads of queues. It is a whole look where that is quick.
+func (e *Engine) lookAt(ctx context.Context, op string, queues []int64) (now time.Time, heads []Heads, err error) {
 	l := e.cache.beginLook(queues, lookSlow)
 	sent := time.Now()
-	now, heads, err := e.heads(ctx, "lease", l.from)
+	now, heads, err = e.heads(ctx, op, l.from)
 	if err != nil { // then some heads may be there, but not all
 		e.cache.endLook(l, nil, 0, 0)
 		return now, nil, err
@@ -111,6 +110,13 @@ func (e *Engine) busy(ctx context.Context, queues []int64, idle map[int64]*Heads
 	now = e.clock(now)
 	e.cache.saw(heads)
 	e.cache.endLook(l, heads, now.UnixMilli(), time.Since(sent))
+	return now, heads, nil
+}
+
+// busy looks at queues and returns those with something to do. It adds the heads of all to
+// idle.
+func (e *Engine) busy(ctx context.Context, queues []int64, idle map[int64]*Heads) (now time.Time, busy []int64, err error) {
+	now, heads, err := e.lookAt(ctx, "lease", queues)
 	for i := range heads {
 		h := &heads[i]
 		if h.due(now.UnixMilli()) {
@@ -118,7 +124,7 @@ func (e *Engine) busy(ctx context.Context, queues []int64, idle map[int64]*Heads
 		}
 		idle[h.Num] = h
 	}
-	return now, busy, nil
+	return now, busy, err
 }
 
 // untilNow is the end of ranges of what is due by the database's clock.

@@ -183,19 +183,21 @@ func (e *Engine) Reschedule(ctx context.Context, ref engine.Ref, due engine.When
 func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (engine.Lease, error) {
 	var lease engine.Lease
 	var now time.Time
-	ref.IfState = engine.Gone // claims have no if_state
 	err := e.refer(ctx, "claim", ref, boundsLeases, func(w *work, x *row) (refused, err error) {
-		if refused = w.refuseUnlessWaiting("claim", ref, x); refused != nil {
-			return refused, nil
+		refuse := w.refuseUnlessReady
+		if ref.IfState != engine.Gone {
+			refuse = w.refuseUnlessIn
 		}
-		switch {
-		case x.Due > w.ms:
-			return engine.RefuseNotDue(ref, rules.Instant(x.Due)), nil
-		case w.queues[x.Queue].Paused != 0:
-			return engine.RefuseNotDue(ref, time.Time{}), nil
+		if refused, err = refuse(ref, x); refused != nil || err != nil {
+			return refused, err
 		}
 		if refused, err = w.refuseClaim(x.Queue, ref); refused != nil || err != nil {
 			return refused, err
+		}
+		x.Due = min(x.Due, w.ms)
+		if x.Kind == Dead {
+			w.revive(x)
+			x.Expires = never
 		}
 		if err := w.tx.Bodies(w.ctx, []*Row{&x.Row}); err != nil {
 			return nil, err
@@ -210,6 +212,45 @@ func (e *Engine) Claim(ctx context.Context, ref engine.Ref, want engine.Want) (e
 		e.held.Add(&lease, struct{}{}, now)
 	}
 	return lease, err
+}
+
+// refuseUnlessReady returns the error of a claim of a message that is not due.
+func (w *work) refuseUnlessReady(ref engine.Ref, x *row) (refused, err error) {
+	if refused = w.refuseUnlessWaiting("claim", ref, x); refused != nil {
+		return refused, nil
+	}
+	switch {
+	case x.Due > w.ms:
+		return engine.RefuseNotDue(ref, rules.Instant(x.Due)), nil
+	case w.queues[x.Queue].Paused != 0:
+		return engine.RefuseNotDue(ref, time.Time{}), nil
+	}
+	return nil, nil
+}
+
+// refuseUnlessIn returns the error of a claim of a message that is not in the state IfState. It
+// reads the key of a dead one.
+func (w *work) refuseUnlessIn(ref engine.Ref, x *row) (refused, err error) {
+	if x == nil {
+		return engine.RefuseClaimIf(ref, engine.Gone), nil
+	}
+	if refused = engine.RefuseClaimIf(ref, x.state(w.ms)); refused != nil || x.Kind != Dead || x.Key == "" {
+		return refused, nil
+	}
+	name := Name{x.Queue, x.Key}
+	if err := w.find([]Name{name}); err != nil {
+		return nil, err
+	}
+	if err := w.boundDead(); err != nil { // the holder of the key may have died
+		return nil, err
+	}
+	switch {
+	case x.gone:
+		return engine.RefuseClaimIf(ref, engine.Gone), nil
+	case w.keys[name].holder != nil:
+		return engine.RefuseTaken(ref), nil
+	}
+	return nil, nil
 }
 
 // refuseClaim returns the error of a claim that the queue's settings do not allow now.

@@ -114,7 +114,7 @@ func (w *work) settle(t codec.Token, s *engine.Settlement) engine.Settled {
 		x.Worker = x.lapsedFrom()
 	}
 	if v.State != engine.Leased && v.State != engine.Gone {
-		x.Nonce = nil
+		x.Nonce, x.Policy.Priority = nil, v.Priority
 	}
 	switch v.State {
 	case engine.Gone:

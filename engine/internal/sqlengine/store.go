@@ -177,10 +177,12 @@ type Messages interface {
 	// Finish makes messages finished that ended in this way at an instant; never: as Move wrote.
 	// It writes kind, ends, ending and, unless by is empty, the worker. It deletes the content.
 	Finish(ctx context.Context, ids []engine.ID, ended int64, how engine.Ending, by string)
-	// Move writes the columns that change with the state: all but queue, key, created, policy
-	// and content. A message that is no longer dead takes its key; ErrAgain if another holds
+	// Move writes the columns that change with the state: all but queue, key, created, priority,
+	// policy and content. A message that is no longer dead takes its key; ErrAgain if another holds
 	// it.
 	Move(ctx context.Context, rows []*Row)
+	// Rank writes the priorities of rows.
+	Rank(ctx context.Context, rows []*Row)
 	// Replace writes all columns of rows.
 	Replace(ctx context.Context, rows []*Row)
 	Delete(ctx context.Context, ids []engine.ID)

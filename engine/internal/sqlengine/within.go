@@ -76,7 +76,7 @@ func (w *Within) Tell() {
 func (w *Within) Capabilities() engine.Capabilities {
 	c := w.e.Capabilities()
 	c.Claim, c.List, c.Count, c.Forecast, c.Pause, c.Purge, c.Redrive, c.Settings = false, false, false, false, false, false, false, false
-	c.Range = false
+	c.Range, c.ClaimIf, c.Peek, c.Find = false, false, false, false
 	c.Prompt, c.Coalesce, c.Lanes = true, 0, 0
 	return c
 }

@@ -359,7 +359,7 @@ func (w *work) write() error {
 	if err := w.mustLock(dirty); err != nil {
 		return err // saving a queue without its lock could undo another's change
 	}
-	var inserted, buried, moved, replaced, late []*Row
+	var inserted, buried, moved, ranked, replaced, late []*Row
 	var deleted, over []engine.ID
 	var finished, lastly, brief []*row
 	t := tallies{}
@@ -373,6 +373,9 @@ func (w *work) write() error {
 		}
 		if !x.gone || past {
 			t.count(&x.Row, 1)
+		}
+		if x.ranked() && (!x.gone || past) {
+			ranked = append(ranked, &x.Row)
 		}
 		q := w.queues[x.Queue]
 		if x.was.Kind == Leased && x.was.Ends > w.ms && (x.gone || x.Kind != Leased) && boundsFlight(&q.Settings) {
@@ -420,6 +423,7 @@ func (w *work) write() error {
 	slices.SortFunc(late, byID)
 	slices.SortFunc(buried, byID)
 	slices.SortFunc(moved, byID)
+	slices.SortFunc(ranked, byID)
 	slices.SortFunc(replaced, byID)
 	slices.SortFunc(inserted, func(a, b *Row) int {
 		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Key, b.Key), cmp.Compare(a.ID, b.ID))
@@ -438,6 +442,7 @@ func (w *work) write() error {
 	}
 	w.tx.Move(w.ctx, late)
 	w.tx.Move(w.ctx, moved)
+	w.tx.Rank(w.ctx, ranked)
 	w.tx.Replace(w.ctx, replaced)
 	w.tx.Insert(w.ctx, inserted)
 	w.tx.Delete(w.ctx, sorted(over))
@@ -467,6 +472,11 @@ func (x *row) changed() bool {
 	a, b := &x.Row, &x.was
 	same := a.Due == b.Due && a.Expires == b.Expires && a.Attempt == b.Attempt && a.Worker == b.Worker && !a.Failed
 	return !same || (a.Nonce == nil) != (b.Nonce == nil) || a.Nonce != nil && *a.Nonce != *b.Nonce
+}
+
+// ranked reports whether only the priority of a stored policy has changed.
+func (x *row) ranked() bool {
+	return x.was.ID != 0 && !x.whole && x.Policy.Priority != x.was.Policy.Priority
 }
 
 // memories returns the keys to forget and the memories to write.

@@ -87,6 +87,7 @@ func TestStatementsCauseNoWarnings(t *testing.T) {
 		for what, write := range map[string]func(){
 			"insert":   func() { tx.Insert(ctx, []*sqlengine.Row{{ID: 2, Queue: 1, Expires: math.MaxInt64}}) },
 			"move":     func() { tx.Move(ctx, []*sqlengine.Row{row}) },
+			"rank":     func() { tx.Rank(ctx, []*sqlengine.Row{row}) },
 			"replace":  func() { tx.Replace(ctx, []*sqlengine.Row{row}) },
 			"remember": func() { tx.Remember(ctx, []sqlengine.Memory{memory}) },
 			"fold":     func() { tx.fold(ctx, []int64{1}, map[count]int64{{1, 0, 0}: 1}) },

@@ -222,14 +222,7 @@ func (e *Engine) open(ctx context.Context, tx Tx, op string, first First) (*work
 		rows:   make(map[engine.ID]*row),
 		keys:   make(map[Name]*keyState),
 	}
-	e.cache.saw(heads)
-	for i := range heads {
-		h := &heads[i]
-		if h.Paused != 0 && h.Paused <= w.ms {
-			h.Paused = 0
-		}
-		w.queues[h.Num] = &queue{Heads: h, least: never, low: highest(h.Num)}
-	}
+	w.addQueues(heads)
 	if len(w.queues) < len(first.From)+len(first.Queues) && w.op != "settle" { // tokens come from outside and may name any queue
 		return nil, ErrGone
 	}
@@ -243,6 +236,18 @@ func (e *Engine) open(ctx context.Context, tx Tx, op string, first First) (*work
 		}
 	}
 	return w, nil
+}
+
+// addQueues adds queues that were read.
+func (w *work) addQueues(heads []Heads) {
+	w.e.cache.saw(heads)
+	for i := range heads {
+		h := &heads[i]
+		if h.Paused != 0 && h.Paused <= w.ms {
+			h.Paused = 0
+		}
+		w.queues[h.Num] = &queue{Heads: h, least: never, low: highest(h.Num)}
+	}
 }
 
 // remember adds memories that were read to the states of their keys.

@@ -138,6 +138,9 @@ func (o *owner) handle() error {
 				continue // it lapses
 			}
 		}
+		if s.Do != engine.Ack && o.rand.IntN(3) == 0 {
+			s.Priority = new(uint32(o.rand.IntN(3)))
+		}
 		settle, ids = append(settle, s), append(ids, l.ID)
 		o.ledger.settle(l.ID)
 	}

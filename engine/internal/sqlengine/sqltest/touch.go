@@ -42,6 +42,12 @@ func Touches(t *testing.T, e engine.Engine, rows func() int64) {
 				t.Errorf("leased %d, want 2", n)
 			}
 		}},
+		{"peek", func() {
+			if keys := peek(t, e, "q"); keys[0] != "c" {
+				t.Errorf("peeked at %q", keys)
+			}
+		}},
+		{"find", func() { findID(t, e, "k1") }},
 		{"look-up of a finished one", func() { findFinished(t, e, "a") }},
 		{"look-up of one long finished", func() { findFinished(t, e, "k2") }},
 		{"list of those that finished last", func() {
@@ -69,6 +75,17 @@ func Touches(t *testing.T, e engine.Engine, rows func() int64) {
 		if n := rows() - before; n > few {
 			t.Errorf("%s: %d rows touched", c.name, n)
 		}
+	}
+}
+
+// findID finds a message of queue q by its id.
+func findID(t *testing.T, e engine.Engine, key string) {
+	t.Helper()
+	i, err := e.Get(patience(t), engine.Ref{Queue: "q", Key: key})
+	ok(t, err)
+	queues, err := e.(engine.Finder).Find(patience(t), []engine.ID{i.ID})
+	if ok(t, err); queues[0] != "q" {
+		t.Errorf("%s is found in queue %q", key, queues[0])
 	}
 }
 
@@ -128,16 +145,16 @@ func everyCall(t *testing.T, e engine.Engine) {
 		if len(leased) != 1 {
 			t.Fatalf("before %v: leased %d, want 1", do, len(leased))
 		}
-		settled, err := e.Settle(patience(t), []engine.Settlement{{Token: leased[0].Token, Do: do, When: &far}})
+		settled, err := e.Settle(patience(t), []engine.Settlement{{Token: leased[0].Token, Do: do, When: &far, Priority: new(uint32(7))}})
 		ok(t, err, settled[0].Err)
 		if do == engine.Extend {
 			settled, err = e.Settle(patience(t), []engine.Settlement{{Token: leased[0].Token, Do: engine.Release}})
 			ok(t, err, settled[0].Err)
 		}
 	}
-	_, err := e.Get(patience(t), ref)
-	ok(t, err)
-	_, err = e.Reschedule(patience(t), ref, engine.When{In: 2 * time.Hour})
+	findID(t, e, "k")
+	peek(t, e, "q")
+	_, err := e.Reschedule(patience(t), ref, engine.When{In: 2 * time.Hour})
 	ok(t, err)
 	errs, err := e.Cancel(patience(t), []engine.Ref{ref})
 	ok(t, err, errs[0])

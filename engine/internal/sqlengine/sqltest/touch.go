@@ -37,6 +37,14 @@ func Touches(t *testing.T, e engine.Engine, rows func() int64) {
 			errs, err := e.Cancel(patience(t), []engine.Ref{{Queue: "q", Key: "far"}})
 			ok(t, err, errs[0])
 		}},
+		{"release with another priority", func() {
+			l := lease(t, e, 1)[0]
+			settled, err := e.Settle(patience(t), []engine.Settlement{{Token: l.Token, Do: engine.Release, Priority: new(uint32(7))}})
+			ok(t, err, settled[0].Err)
+			if keys := peek(t, e, "q"); keys[0] != l.Key {
+				t.Errorf("peeked at %q", keys)
+			}
+		}},
 		{"lease and ack", func() {
 			if n := handle(t, e, 2); n != 2 {
 				t.Errorf("leased %d, want 2", n)
@@ -145,7 +153,7 @@ func everyCall(t *testing.T, e engine.Engine) {
 		if len(leased) != 1 {
 			t.Fatalf("before %v: leased %d, want 1", do, len(leased))
 		}
-		settled, err := e.Settle(patience(t), []engine.Settlement{{Token: leased[0].Token, Do: do, When: &far, Priority: new(uint32(7))}})
+		settled, err := e.Settle(patience(t), []engine.Settlement{{Token: leased[0].Token, Do: do, When: &far}})
 		ok(t, err, settled[0].Err)
 		if do == engine.Extend {
 			settled, err = e.Settle(patience(t), []engine.Settlement{{Token: leased[0].Token, Do: engine.Release}})

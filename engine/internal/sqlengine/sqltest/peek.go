@@ -23,21 +23,25 @@ func peek(t *testing.T, e engine.Engine, queues ...string) []string {
 	return keys
 }
 
-// A lease during a peek gets what the peek shows.
+// A lease during a peek gets what the peek shows, of whichever priority it is.
 func leaseDuringPeek(t *testing.T, bed Bed) {
-	for name, priority := range map[string]uint32{"usual": engine.DefaultPriority, "ranked": 7} {
-		var b *between
-		e := bed.Open(t, nil)
-		peeker := bed.Open(t, func(s sqlengine.Store) sqlengine.Store { b = &between{Store: s}; return b })
-		push(t, e, engine.Message{Queue: "q", Key: name, Terms: engine.Terms{Priority: &priority}})
+	var b *between
+	e := bed.Open(t, nil)
+	peeker := bed.Open(t, func(s sqlengine.Store) sqlengine.Store { b = &between{Store: s}; return b })
+	for priority, key := range []string{7: "before", engine.DefaultPriority: "usual", 5000: "after"} {
+		if key != "" {
+			push(t, e, engine.Message{Queue: "q", Key: key, Terms: engine.Terms{Priority: new(uint32(priority))}})
+		}
+	}
+	for _, want := range []string{"before", "usual", "after"} {
 		leased := ""
 		b.open = func() {
 			for _, l := range lease(t, e, 1) {
 				leased = l.Key
 			}
 		}
-		if keys := peek(t, peeker, "q"); keys[0] != name || leased != name {
-			t.Errorf("%s: peeked at %q, meanwhile leased %q", name, keys[0], leased)
+		if keys := peek(t, peeker, "q"); keys[0] != want || leased != want {
+			t.Errorf("peeked at %q, meanwhile leased %q, want %q", keys[0], leased, want)
 		}
 	}
 }
@@ -111,24 +115,34 @@ func peekAndFindMany(t *testing.T, bed Bed) {
 	}
 }
 
-// A claim of a dead message waits for a push of its key, and fails if that commits.
+// A claim of a dead message waits for a push of its key, and fails if that commits. Once that
+// message is gone, the dead one takes its key from the memory.
 func claimBesidePush(t *testing.T, bed Bed) {
 	e := bed.Open(t, nil)
 	push(t, e, engine.Message{Queue: "q", Key: "k"})
+	settle := func(l engine.Lease, do engine.Action) {
+		t.Helper()
+		settled, err := e.Settle(t.Context(), []engine.Settlement{{Token: l.Token, Do: do}})
+		ok(t, err, settled[0].Err)
+	}
 	l := lease(t, e, 1)[0]
-	settled, err := e.Settle(t.Context(), []engine.Settlement{{Token: l.Token, Do: engine.Bury}})
-	ok(t, err, settled[0].Err)
-	again := func(tx Transaction) { push(t, tx, engine.Message{Queue: "q", Key: "k"}) }
+	settle(l, engine.Bury)
+	dead := engine.Ref{Queue: "q", ID: l.ID, IfState: engine.Dead}
+	again := func(tx Transaction) {
+		push(t, tx, engine.Message{Queue: "q", Key: "k", Terms: engine.Terms{Remember: time.Hour}})
+	}
 	claimed := beside(t, bed, e, again, func() (error, error) {
-		_, err := e.Claim(patience(t), engine.Ref{Queue: "q", ID: l.ID, IfState: engine.Dead}, engine.Want{})
+		_, err := e.Claim(patience(t), dead, engine.Want{})
 		return err, nil
 	})
 	if !errors.Is(claimed, engine.ErrExists) {
 		t.Errorf("claimed, %v", claimed)
 	}
-	errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: "k"}})
-	ok(t, err, errs[0])
-	if got, err := e.Claim(t.Context(), engine.Ref{Queue: "q", ID: l.ID, IfState: engine.Dead}, engine.Want{}); err != nil || got.Attempt != 2 {
-		t.Errorf("claimed %+v, %v", got, err)
+	settle(lease(t, e, 1)[0], engine.Ack)
+	got, err := e.Claim(t.Context(), dead, engine.Want{})
+	if ok(t, err); got.Attempt != 2 {
+		t.Errorf("claimed %+v", got)
 	}
+	settle(got, engine.Ack)
+	push(t, e, engine.Message{Queue: "q", Key: "k"})
 }

@@ -79,13 +79,13 @@ func (e *Engine) trimQueue(ctx context.Context, queue int64) {
 			t.whole, t.low = now, codec.WholeList.Low
 		}
 	})
-	first := First{}
+	one := []int64{queue}
 	for more := true; more; {
 		var next trimming
-		err := e.do(ctx, "history", []int64{queue}, first, nil, func(w *work) (err error) {
+		// Locked, its settings stay as they are, and no other process trims.
+		err := e.do(ctx, "history", one, First{Lock: one}, nil, func(w *work) (err error) {
 			next = t
 			more, err = w.trim(queue, &next)
-			first.Lock = w.locked
 			return err
 		})
 		if err != nil {
@@ -114,9 +114,6 @@ func (w *work) trim(queue int64, t *trimming) (more bool, err error) {
 	stays := Range{Queue: queue, Kind: Finished, Span: codec.Span{Low: t.low, High: codec.WholeList.High}, Most: 1}
 	ranges := []Range{r, stays}
 	if t.room < 0 {
-		if err := w.mustLock([]int64{queue}); err != nil {
-			return false, err // two processes would drop too many
-		}
 		r.Span.High, r.Most = codec.WholeList.High, int(min(-t.room, chunk))
 		oldest := r
 		oldest.Lock = None

@@ -117,6 +117,7 @@ func Run(t *testing.T, bed func(t *testing.T) Bed) {
 		"what one process writes":           ownWrites,
 		"what several processes write":      severalWrite,
 		"two trims of a history":            trimsBeside,
+		"a trim beside new settings":        trimBesideSettings,
 		"a history that is unset":           historyUnset,
 		"a trim beside a locked row":        trimBesideLocked,
 		"a listed ack in a transaction":     ackInTransaction,

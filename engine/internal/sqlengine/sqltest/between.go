@@ -13,10 +13,17 @@ type between struct {
 	keys func() // after a ByKey
 	open func() // after the opening
 	read func() // after Ranges
+	told func() // after Stock
+
+	ended chan string // receives the transactions that have ended; nil: none
 }
 
 func (b *between) In(ctx context.Context, op string, do func(sqlengine.Tx) error) error {
-	return b.Store.In(ctx, op, func(tx sqlengine.Tx) error { return do(midst{tx, b}) })
+	err := b.Store.In(ctx, op, func(tx sqlengine.Tx) error { return do(midst{tx, b}) })
+	if b.ended != nil {
+		b.ended <- op
+	}
+	return err
 }
 
 type midst struct {
@@ -45,4 +52,9 @@ func (m midst) ByKey(ctx context.Context, names []sqlengine.Name, lock sqlengine
 func (m midst) Ranges(ctx context.Context, ranges []sqlengine.Range) ([][]*sqlengine.Row, error) {
 	defer once(&m.b.read)
 	return m.Tx.Ranges(ctx, ranges)
+}
+
+func (m midst) Stock(ctx context.Context, queues []int64, ms int64) (map[int64]sqlengine.Stock, error) {
+	defer once(&m.b.told)
+	return m.Tx.Stock(ctx, queues, ms)
 }

@@ -66,6 +66,38 @@ func trimsBeside(t *testing.T, bed Bed) {
 	}
 }
 
+// A trim that began while the settings had no history drops nothing that was listed since.
+func trimBesideSettings(t *testing.T, bed Bed) {
+	b := &between{ended: make(chan string, 100)}
+	e, other := bed.Open(t, func(s sqlengine.Store) sqlengine.Store { b.Store = s; return b }), bed.Open(t, nil)
+	_, err := other.Configure(patience(t), "q", engine.Settings{History: engine.Never}, "")
+	ok(t, err)
+	set := make(chan struct{})
+	b.told = func() {
+		waits := make(chan struct{})
+		go func() {
+			defer close(set)
+			setHistory(t, other, 1000)
+			finish(t, other, 5)
+		}()
+		go func() {
+			defer close(waits)
+			bed.Waits(t)
+		}()
+		select {
+		case <-set:
+		case <-waits: // for the trim
+		}
+	}
+	lease(t, e, 1) // trims
+	for op := ""; op != "history"; op = <-b.ended {
+	}
+	<-set
+	if n := listed(t, other); n != 5 {
+		t.Errorf("%d are listed of 5", n)
+	}
+}
+
 // An ack in a caller's transaction is listed with its commit.
 func ackInTransaction(t *testing.T, bed Bed) {
 	e := bed.Open(t, nil)

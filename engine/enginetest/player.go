@@ -83,6 +83,18 @@ func (p *player) tick() {
 	p.now = g.Now
 }
 
+// apart waits until the engine's own clock is past the millisecond of the last step. A history
+// orders what ended in one millisecond by id, and the model's clock may put it into two.
+func (p *player) apart() {
+	if p.clock != nil {
+		return
+	}
+	p.tick()
+	for last := p.now.UnixMilli(); p.now.UnixMilli() == last && p.problem == ""; {
+		p.tick()
+	}
+}
+
 func pick[T any](from []T, n uint32) T { return from[int(n)%len(from)] }
 
 // pickOr is pick, or other if there is none.
@@ -239,6 +251,9 @@ func (p *player) message(n []uint32) engine.Message {
 
 // play applies one step.
 func (p *player) play(s step) {
+	if s.kind == "settle" || s.kind == "cancel" {
+		p.apart()
+	}
 	if p.tick(); p.problem != "" {
 		return
 	}

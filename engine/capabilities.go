@@ -95,7 +95,8 @@ func Full(name string) Capabilities {
 			Keys: true, Priority: true, Expiry: true, Cancel: true, Reschedule: true, Get: true, Extend: true,
 			GiveBack: true, RemoteLeases: true,
 			Claim: true, List: true, Count: true, Forecast: true, Pause: true, Purge: true, Redrive: true,
-			Range: true, IfState: true, Remember: true, Isolate: true, History: true, Failures: true, Workers: true, Settings: true, Foresight: true,
+			Range: true, IfState: true, ClaimIf: true, Peek: true, Find: true, Reprioritize: true,
+			Remember: true, Isolate: true, History: true, Failures: true, Workers: true, Settings: true, Foresight: true,
 		},
 		Limits: Limits{Precision: time.Millisecond},
 	}

@@ -184,4 +184,6 @@ type Whole interface {
 	Purger
 	Redriver
 	Configurer
+	Peeker
+	Finder
 }

@@ -55,8 +55,6 @@ var _ interface {
 	engine.Whole
 	engine.AtomicPusher
 	engine.Backuper
-	engine.Peeker
-	engine.Finder
 } = (*Engine)(nil)
 
 // coalesce is how many single calls are best made as one, and lanes how many such calls may
@@ -71,7 +69,6 @@ const (
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("disk")
 	c.Durable, c.Atomic, c.Prompt = true, true, true
-	c.ClaimIf, c.Peek, c.Find, c.Reprioritize = true, true, true, true
 	c.MaxPending = e.cfg.MaxPending
 	c.MaxBody = e.maxBody()
 	c.Window = e.cfg.tune.ready

@@ -121,7 +121,6 @@ func NewModel(now func() time.Time) *Model {
 func (m *Model) Capabilities() engine.Capabilities {
 	c := engine.Full("model")
 	c.Atomic = true
-	c.ClaimIf, c.Peek, c.Find, c.Reprioritize = true, true, true, true
 	return c
 }
 

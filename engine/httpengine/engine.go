@@ -68,7 +68,15 @@ type Engine struct {
 }
 
 var _ interface {
-	engine.Whole
+	engine.Engine
+	engine.Claimer
+	engine.Lister
+	engine.Counter
+	engine.Forecaster
+	engine.Pauser
+	engine.Purger
+	engine.Redriver
+	engine.Configurer
 	engine.AtomicPusher
 	engine.LeaseWaiter
 } = (*Engine)(nil)

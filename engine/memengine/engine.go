@@ -93,8 +93,6 @@ type Engine struct {
 var _ interface {
 	engine.Whole
 	engine.AtomicPusher
-	engine.Peeker
-	engine.Finder
 } = (*Engine)(nil)
 
 // New returns an empty engine; a nil cfg is the zero Config.
@@ -121,7 +119,6 @@ func New(cfg *Config) *Engine {
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("mem")
 	c.Atomic, c.Prompt = true, true
-	c.ClaimIf, c.Peek, c.Find, c.Reprioritize = true, true, true, true
 	c.MaxPending = e.maxPending
 	c.Window = math.MaxInt
 	return c

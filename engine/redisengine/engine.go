@@ -68,8 +68,6 @@ type Engine struct {
 
 var _ interface {
 	engine.Whole
-	engine.Peeker
-	engine.Finder
 } = (*Engine)(nil)
 
 // New returns an engine on a client. The caller closes the client, after the engine. New
@@ -117,7 +115,6 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full("redis")
 	c.Durable = true
-	c.ClaimIf, c.Peek, c.Find, c.Reprioritize = true, true, true, true
 	c.Shares = e.shards > 1
 	c.Coalesce, c.Lanes = coalesce, lanes
 	c.Recheck = Recheck

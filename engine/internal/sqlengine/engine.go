@@ -55,8 +55,6 @@ type process struct {
 var _ interface {
 	engine.Whole
 	engine.AtomicPusher
-	engine.Peeker
-	engine.Finder
 } = (*Engine)(nil)
 
 // New returns an engine on a store, and takes over closing the store.
@@ -72,7 +70,6 @@ func New(store Store, cfg Config) *Engine {
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full(e.cfg.Name)
 	c.Durable, c.Atomic = true, true
-	c.ClaimIf, c.Peek, c.Find, c.Reprioritize = true, true, true, true
 	c.Coalesce, c.Lanes, c.Recheck = coalesce, lanes, e.cfg.Recheck
 	c.MaxBody = e.cfg.MaxBody
 	c.Window = window

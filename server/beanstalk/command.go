@@ -2,96 +2,88 @@ package beanstalk
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
 )
 
-// op is a command.
-type op uint8
+// verb is a command. One of its functions is set, by what follows the verb.
+type verb struct {
+	text  string
+	plain func(*conn)                // nothing
+	tube  func(*conn, []byte)        // the name of a tube
+	job   func(*conn, engine.ID)     // the id of a job
+	line  func(*conn, *verb, []byte) // what the function reads, which also counts it
+	open  bool                       // it needs no token
+	at    int                        // in verbs
+}
+
+// verbs are the commands. stats shows the counters of the first ones, in this order.
+var verbs [verbCount]verb
 
 const (
-	opUnknown op = iota
-	opPut
-	opPeek
-	opReserve
-	opDelete
-	opRelease
-	opBury
-	opKick
-	opStats
-	opStatsJob
-	opPeekBuried
-	opUse
-	opWatch
-	opIgnore
-	opListTubes
-	opListTubeUsed
-	opListTubesWatched
-	opStatsTube
-	opPeekReady
-	opPeekDelayed
-	opReserveTimeout
-	opTouch
-	opQuit
-	opPauseTube
-	opKickJob
-	opReserveJob
-	opAuth
-	ops
+	verbCount = 26
+	shown     = 22 // counters that stats shows
 )
 
-// verbs are matched as prefixes, in this order.
-var verbs = [...]struct {
-	text string
-	op   op
-}{
-	{"put ", opPut},
-	{"reserve-with-timeout ", opReserveTimeout},
-	{"reserve-job ", opReserveJob},
-	{"reserve", opReserve},
-	{"delete ", opDelete},
-	{"release ", opRelease},
-	{"bury ", opBury},
-	{"touch ", opTouch},
-	{"use ", opUse},
-	{"watch ", opWatch},
-	{"ignore ", opIgnore},
-	{"peek ", opPeek},
-	{"peek-ready", opPeekReady},
-	{"peek-delayed", opPeekDelayed},
-	{"peek-buried", opPeekBuried},
-	{"kick ", opKick},
-	{"kick-job ", opKickJob},
-	{"stats-job ", opStatsJob},
-	{"stats-tube ", opStatsTube},
-	{"stats", opStats},
-	{"list-tubes-watched", opListTubesWatched},
-	{"list-tube-used", opListTubeUsed},
-	{"list-tubes", opListTubes},
-	{"quit", opQuit},
-	{"pause-tube", opPauseTube},
-	{"auth ", opAuth},
+// byLength are the verbs, the longest first, since a verb is matched as a prefix.
+var byLength [verbCount]*verb
+
+// put is looked at apart: several are carried out together.
+var put = &verbs[0]
+
+func init() {
+	verbs = [...]verb{
+		{text: "put ", line: (*conn).put},
+		{text: "peek ", job: (*conn).peek},
+		{text: "peek-ready", plain: (*conn).peekReady},
+		{text: "peek-delayed", plain: func(c *conn) { c.peekFirst(engine.Scheduled) }},
+		{text: "peek-buried", plain: func(c *conn) { c.peekFirst(engine.Dead) }},
+		{text: "reserve", plain: (*conn).reserve},
+		{text: "reserve-with-timeout ", line: (*conn).reserveWithin},
+		{text: "delete ", job: (*conn).delete},
+		{text: "release ", line: (*conn).release},
+		{text: "use ", tube: (*conn).useTube},
+		{text: "watch ", tube: (*conn).watchTube},
+		{text: "ignore ", tube: (*conn).ignoreTube},
+		{text: "bury ", line: (*conn).bury},
+		{text: "kick ", line: (*conn).kick},
+		{text: "touch ", job: (*conn).touch},
+		{text: "stats", plain: (*conn).stats},
+		{text: "stats-job ", job: (*conn).statsJob},
+		{text: "stats-tube ", tube: (*conn).statsTube},
+		{text: "list-tubes", plain: (*conn).listTubes},
+		{text: "list-tube-used", plain: func(c *conn) { c.say("USING ", c.use.name) }},
+		{text: "list-tubes-watched", plain: func(c *conn) { c.list(names(c.watch)) }},
+		{text: "pause-tube", line: (*conn).pause},
+		{text: "kick-job ", job: (*conn).kickJob},
+		{text: "reserve-job ", job: (*conn).reserveJob},
+		{text: "quit", line: func(c *conn, _ *verb, _ []byte) { c.stop() }, open: true},
+		{text: "auth ", line: (*conn).auth, open: true},
+	}
+	for i := range verbs {
+		verbs[i].at = i
+		byLength[i] = &verbs[i]
+	}
+	slices.SortStableFunc(byLength[:], func(a, b *verb) int { return len(b.text) - len(a.text) })
 }
 
-// opNames are the verbs without a space, by op.
-var opNames = func() (names [ops]string) {
-	for _, v := range verbs {
-		names[v.op] = string(bytes.TrimSpace([]byte(v.text)))
-	}
-	return names
-}()
+// name returns the verb without a space.
+func (v *verb) name() string { return strings.TrimSuffix(v.text, " ") }
 
-// parse returns the command of a line, and what follows its verb.
-func parse(line []byte) (op, []byte) {
-	for i := range verbs {
-		v := &verbs[i]
+// parse returns the verb of a line, nil if it has none, and what follows it.
+func parse(line []byte) (*verb, []byte) {
+	for _, v := range byLength {
 		if len(line) >= len(v.text) && string(line[:len(v.text)]) == v.text {
-			return v.op, line[len(v.text):]
+			return v, line[len(v.text):]
 		}
 	}
-	return opUnknown, nil
+	return nil, nil
 }
+
+const maxU32 = 1<<32 - 1
 
 // number reads a decimal number up to most, with leading spaces, and returns what follows it.
 func number(b []byte, most uint64) (n uint64, rest []byte, ok bool) {
@@ -109,30 +101,10 @@ func number(b []byte, most uint64) (n uint64, rest []byte, ok bool) {
 	return n, b[i:], i > 0
 }
 
-const maxU32 = 1<<32 - 1
-
-// uint32s reads numbers that fill a line, and reports whether it is so.
-func uint32s(b []byte, into ...*uint32) bool {
-	for _, to := range into {
-		n, rest, ok := number(b, maxU32)
-		if !ok {
-			return false
-		}
-		*to, b = uint32(n), rest
-	}
-	return len(b) == 0
-}
-
 // idOf reads a job's id, and returns what follows it.
 func idOf(b []byte) (id engine.ID, rest []byte, ok bool) {
 	n, rest, ok := number(b, 1<<64-1)
 	return engine.ID(n), rest, ok
-}
-
-// onlyID reads a job's id that fills the line.
-func onlyID(b []byte) (id engine.ID, ok bool) {
-	id, rest, ok := idOf(b)
-	return id, ok && len(rest) == 0
 }
 
 // duration reads a number of seconds, or of milliseconds if it ends in ms.

@@ -10,19 +10,18 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	for line, want := range map[string]op{
-		"put 1": opPut, "put": opUnknown, "PUT 1": opUnknown, "reserve": opReserve, "reserveX": opReserve, "reserve-with-timeout": opReserve,
-		"reserve-with-timeout 0": opReserveTimeout, "reserve-job 1": opReserveJob, "peek 1": opPeek, "peek-readyX": opPeekReady, "peek": opUnknown,
-		"stats": opStats, "stats-tube": opStats, "stats-tube a": opStatsTube, "stats-job 1": opStatsJob, "list-tubes": opListTubes,
-		"list-tube-used": opListTubeUsed, "list-tubes-watched": opListTubesWatched, "quitX": opQuit, "kick 1": opKick, "kick-job 1": opKickJob, "": opUnknown,
+	for line, want := range map[string]string{
+		"put 1": "put", "put": "", "PUT 1": "", "reserve": "reserve", "reserveX": "reserve", "reserve-with-timeout": "reserve",
+		"reserve-with-timeout 0": "reserve-with-timeout", "reserve-job 1": "reserve-job", "peek 1": "peek", "peek-readyX": "peek-ready", "peek": "",
+		"stats": "stats", "stats-tube": "stats", "stats-tube a": "stats-tube", "stats-job 1": "stats-job", "list-tubes": "list-tubes",
+		"list-tube-used": "list-tube-used", "list-tubes-watched": "list-tubes-watched", "quitX": "quit", "kick 1": "kick", "kick-job 1": "kick-job", "": "",
 	} {
-		if got, _ := parse([]byte(line)); got != want {
-			t.Errorf("%q is %s, want %s", line, opNames[got], opNames[want])
+		got := ""
+		if v, _ := parse([]byte(line)); v != nil {
+			got = v.name()
 		}
-	}
-	for op := opPut; op < ops; op++ {
-		if opNames[op] == "" {
-			t.Errorf("command %d has no name", op)
+		if got != want {
+			t.Errorf("%q is %q, want %q", line, got, want)
 		}
 	}
 }
@@ -68,8 +67,8 @@ func FuzzCommand(f *testing.F) {
 	f.Add([]byte("kick -1"))
 	f.Add([]byte("pause-tube a 1"))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		op, rest := parse(line)
-		if op == opUnknown {
+		v, rest := parse(line)
+		if v == nil {
 			return
 		}
 		if !bytes.HasSuffix(line, rest) {
@@ -78,7 +77,7 @@ func FuzzCommand(f *testing.F) {
 		if p, ok := parsePut(rest); ok && (p.bytes < 0 || p.bytes > maxU32 || p.ttr < time.Second || p.delay < 0 || !bytes.HasSuffix(rest, p.rest)) {
 			t.Errorf("%q: %+v", line, p)
 		}
-		if id, ok := onlyID(rest); ok {
+		if id, more, ok := idOf(rest); ok && len(more) == 0 {
 			if n, err := strconv.ParseUint(string(bytes.TrimLeft(rest, " ")), 10, 64); err != nil || engine.ID(n) != id {
 				t.Errorf("%q is %d, %v", rest, id, err)
 			}

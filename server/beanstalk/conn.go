@@ -76,13 +76,12 @@ func (c *conn) run() {
 				return
 			}
 		case tooLong:
-			c.push()
 			c.say("BAD_FORMAT")
 		case whole:
-			if fromHTTP(line) || !c.do(line) {
-				c.push()
-				_ = c.flush()
-				return
+			if fromHTTP(line) {
+				c.stop()
+			} else {
+				c.do(line)
 			}
 		}
 		if len(c.out) > flushAt && c.flush() != nil {
@@ -93,114 +92,37 @@ func (c *conn) run() {
 	_ = c.flush()
 }
 
-// do carries out the command of a line. It returns false when the connection is to end.
-func (c *conn) do(line []byte) bool {
-	op, rest := parse(line)
-	if op != opPut {
+// do carries out the command of a line.
+func (c *conn) do(line []byte) {
+	v, rest := parse(line)
+	if v != put {
 		c.push()
 	}
 	c.held.look(time.Now())
-	if c.s.cfg.Guard != nil && op != opQuit && op != opAuth && !c.known() {
-		return c.unauthorized(op, rest)
+	if c.s.cfg.Guard != nil && (v == nil || !v.open) && !c.known() {
+		c.unauthorized(v, rest)
+		return
 	}
-	switch op {
-	case opPut:
-		return c.put(rest)
-	case opReserve, opReserveTimeout:
-		return c.reserve(op, rest)
-	case opQuit:
-		return false
-	case opPeekReady, opPeekDelayed, opPeekBuried, opStats, opListTubes, opListTubeUsed, opListTubesWatched:
-		c.plain(op, rest)
-	case opUse, opWatch, opIgnore, opStatsTube:
-		c.ofTube(op, rest)
-	case opPeek, opReserveJob, opDelete, opKickJob, opTouch, opStatsJob:
-		c.ofJob(op, rest)
-	case opRelease:
-		c.release(rest)
-	case opBury:
-		c.bury(rest)
-	case opKick:
-		c.kick(rest)
-	case opPauseTube:
-		c.pause(rest)
-	case opAuth:
-		c.auth(rest)
-	default:
+	switch id, more, isID := idOf(rest); {
+	case v == nil:
 		c.say("UNKNOWN_COMMAND")
-	}
-	return true
-}
-
-// plain carries out a command that takes nothing.
-func (c *conn) plain(op op, rest []byte) {
-	if len(rest) > 0 {
+	case v.line != nil:
+		v.line(c, v, rest)
+	case v.plain != nil && len(rest) == 0:
+		c.count(v)
+		v.plain(c)
+	case v.tube != nil && tubeName(rest):
+		c.count(v)
+		v.tube(c, rest)
+	case v.job != nil && isID && len(more) == 0:
+		c.count(v)
+		v.job(c, id)
+	default:
 		c.say("BAD_FORMAT")
-		return
-	}
-	c.count(op)
-	switch op {
-	case opPeekReady:
-		c.peekReady()
-	case opPeekDelayed:
-		c.peekFirst(engine.Scheduled)
-	case opPeekBuried:
-		c.peekFirst(engine.Dead)
-	case opStats:
-		c.stats()
-	case opListTubes:
-		c.listTubes()
-	case opListTubeUsed:
-		c.say("USING ", c.use.name)
-	case opListTubesWatched:
-		c.list(names(c.watch))
 	}
 }
 
-// ofTube carries out a command that takes the name of a tube.
-func (c *conn) ofTube(op op, rest []byte) {
-	if !tubeName(rest) {
-		c.say("BAD_FORMAT")
-		return
-	}
-	c.count(op)
-	switch op {
-	case opUse:
-		c.useTube(rest)
-	case opWatch:
-		c.watchTube(rest)
-	case opIgnore:
-		c.ignoreTube(rest)
-	case opStatsTube:
-		c.statsTube(string(rest))
-	}
-}
-
-// ofJob carries out a command that takes the id of a job.
-func (c *conn) ofJob(op op, rest []byte) {
-	id, ok := onlyID(rest)
-	if !ok {
-		c.say("BAD_FORMAT")
-		return
-	}
-	c.count(op)
-	switch op {
-	case opPeek:
-		c.peek(id)
-	case opReserveJob:
-		c.reserveJob(id)
-	case opDelete:
-		c.delete(id)
-	case opKickJob:
-		c.kickJob(id)
-	case opTouch:
-		c.touch(id)
-	case opStatsJob:
-		c.statsJob(id)
-	}
-}
-
-func (c *conn) count(op op) { c.s.counts.ops[op].Add(1) }
+func (c *conn) count(v *verb) { c.s.counts.verbs[v.at].Add(1) }
 
 // more reads on, for need bytes in all. Before it may wait, what was asked is carried out and
 // answered.
@@ -265,8 +187,9 @@ func (c *conn) stop() {
 // flushAt is how many bytes of answers are gathered before they are written.
 const flushAt = 32 << 10
 
-// say adds a line to the answers.
+// say adds a line to the answers, behind those of the puts before.
 func (c *conn) say(words ...string) {
+	c.push()
 	for _, w := range words {
 		c.out = append(c.out, w...)
 	}
@@ -302,9 +225,12 @@ func (c *conn) sayYAML(text []byte) {
 	c.out = append(append(c.out, text...), "\r\n"...)
 }
 
-// fail adds the answer for an error of the client.
+// fail adds the answer for an error.
 func (c *conn) fail(err error) {
 	switch {
+	case errors.Is(err, errForbidden):
+		c.s.counts.refused.Add(1)
+		c.say("FORBIDDEN")
 	case errors.Is(err, engine.ErrNotFound), errors.Is(err, engine.ErrLeased), errors.Is(err, engine.ErrLeaseLost), errors.Is(err, engine.ErrStale), errors.Is(err, engine.ErrExists):
 		c.say("NOT_FOUND")
 	case errors.Is(err, engine.ErrLimit):

@@ -14,17 +14,17 @@ import (
 const kickPage = 500
 
 // kick carries out kick: of buried jobs, or of delayed ones if none is buried.
-func (c *conn) kick(rest []byte) {
+func (c *conn) kick(v *verb, rest []byte) {
 	n, ok := count(rest)
 	if !ok {
 		c.say("BAD_FORMAT")
 		return
 	}
-	c.count(opKick)
+	c.count(v)
 	queue := c.use.name
 	if !c.may(access.Operate, queue) {
 		c.audit("redrive", queue, errForbidden)
-		c.say("FORBIDDEN")
+		c.fail(errForbidden)
 		return
 	}
 	kicked, err := c.kickState(engine.Dead, uint64(n))
@@ -41,46 +41,28 @@ func (c *conn) kick(rest []byte) {
 
 // kickState makes up to n jobs ready that are in a state, the first ones first.
 func (c *conn) kickState(state engine.State, n uint64) (kicked uint64, err error) {
-	for kicked < n {
-		limit := int(min(n-kicked, kickPage))
-		p, err := c.s.c.ListPage(c.ctx, tarry.ListQuery{Queue: c.use.name, State: state, Limit: limit})
-		if err != nil || len(p.Messages) == 0 {
-			return kicked, err
-		}
-		done := uint64(0)
-		if state == engine.Dead {
-			done, err = c.redrive(p.Messages)
-		} else {
-			done, err = c.hasten(p.Messages)
-		}
-		kicked += done
-		if err != nil || done == 0 {
-			return kicked, err
+	q := tarry.ListQuery{Queue: c.use.name, State: state}
+	for more := true; more && kicked < n && err == nil; more = q.After != "" {
+		q.Limit = int(min(n-kicked, kickPage))
+		var p tarry.Page
+		if p, err = c.s.c.ListPage(c.ctx, q); err == nil {
+			var some uint64
+			some, err = c.makeReady(p.Messages)
+			kicked, q.After = kicked+some, p.Next
 		}
 	}
-	return kicked, nil
+	return kicked, err
 }
 
-// redrive makes buried jobs ready.
-func (c *conn) redrive(jobs []engine.Info) (uint64, error) {
-	ids := make([]engine.ID, len(jobs))
-	for i := range jobs {
-		ids[i] = jobs[i].ID
-	}
-	r, err := c.s.c.Redrive(c.ctx, jobs[0].Queue, ids, 0)
-	if err != nil {
-		return 0, err
-	}
-	for i := range jobs {
-		c.kicked(&jobs[i])
-	}
-	return uint64(r.Redriven), nil
-}
-
-// hasten makes delayed jobs ready.
-func (c *conn) hasten(jobs []engine.Info) (n uint64, err error) {
+// makeReady makes jobs ready that are all buried or all delayed, and returns how many.
+func (c *conn) makeReady(jobs []engine.Info) (n uint64, err error) {
+	var buried []engine.ID
 	for i := range jobs {
 		m := &jobs[i]
+		if m.State == engine.Dead {
+			buried = append(buried, m.ID)
+			continue
+		}
 		_, err := c.s.c.Reschedule(c.ctx, engine.Ref{Queue: m.Queue, ID: m.ID, IfState: engine.Scheduled}, tarry.In(0))
 		switch {
 		case err == nil:
@@ -90,7 +72,14 @@ func (c *conn) hasten(jobs []engine.Info) (n uint64, err error) {
 			return n, err
 		}
 	}
-	return n, nil
+	if len(buried) == 0 {
+		return n, nil
+	}
+	r, err := c.s.c.Redrive(c.ctx, jobs[0].Queue, buried, 0)
+	for i := 0; i < len(jobs) && r.Redriven > 0; i++ {
+		c.kicked(&jobs[i])
+	}
+	return uint64(r.Redriven), err
 }
 
 // kicked notes what the store forgets of a job that is kicked.
@@ -105,16 +94,11 @@ func (c *conn) kicked(m *engine.Info) {
 
 // kickJob carries out kick-job.
 func (c *conn) kickJob(id engine.ID) {
-	queue := ""
-	err := c.withJob(id, access.Operate, func(m *engine.Info) error {
-		queue = m.Queue
-		n, err := uint64(0), error(nil)
-		switch one := []engine.Info{*m}; m.State {
-		case engine.Dead:
-			n, err = c.redrive(one)
-		case engine.Scheduled:
-			n, err = c.hasten(one)
+	queue, err := c.withJob(id, access.Operate, func(m *engine.Info) error {
+		if m.State != engine.Dead && m.State != engine.Scheduled {
+			return engine.ErrNotFound
 		}
+		n, err := c.makeReady([]engine.Info{*m})
 		if n == 0 && err == nil {
 			err = engine.ErrNotFound
 		}
@@ -124,14 +108,14 @@ func (c *conn) kickJob(id engine.ID) {
 		c.audit("redrive", queue, err, "message", id.String())
 	}
 	if err != nil {
-		c.failJob(err)
+		c.fail(err)
 		return
 	}
 	c.say("KICKED")
 }
 
 // pause carries out pause-tube.
-func (c *conn) pause(rest []byte) {
+func (c *conn) pause(v *verb, rest []byte) {
 	for len(rest) > 0 && rest[0] == ' ' {
 		rest = rest[1:]
 	}
@@ -141,14 +125,14 @@ func (c *conn) pause(rest []byte) {
 		c.say("BAD_FORMAT")
 		return
 	}
-	c.count(opPauseTube)
+	c.count(v)
 	if !tubeName(name) {
 		c.say("BAD_FORMAT")
 		return
 	}
 	t, err := c.s.tubes.existing(c.ctx, string(name))
 	if err != nil || t == nil {
-		c.failJob(orNotFound(err))
+		c.fail(orNotFound(err))
 		return
 	}
 	what := "pause"
@@ -165,7 +149,7 @@ func (c *conn) pause(rest []byte) {
 	}
 	c.audit(what, t.name, err)
 	if err != nil {
-		c.failJob(err)
+		c.fail(err)
 		return
 	}
 	t.pauses.Add(1)

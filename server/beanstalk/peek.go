@@ -15,7 +15,7 @@ func (c *conn) peek(id engine.ID) {
 		err = errForbidden
 	}
 	if err != nil {
-		c.failJob(err)
+		c.fail(err)
 		return
 	}
 	c.sayJob("FOUND ", m.ID, m.Body)
@@ -24,7 +24,7 @@ func (c *conn) peek(id engine.ID) {
 // peekReady carries out peek-ready: the job that is reserved first, pause or not.
 func (c *conn) peekReady() {
 	if !c.may(access.Read, c.use.name) {
-		c.say("FORBIDDEN")
+		c.fail(errForbidden)
 		return
 	}
 	for range 3 { // another may take the job meanwhile
@@ -51,7 +51,7 @@ func (c *conn) peekReady() {
 // peekFirst carries out peek-delayed and peek-buried.
 func (c *conn) peekFirst(state engine.State) {
 	if !c.may(access.Read, c.use.name) {
-		c.say("FORBIDDEN")
+		c.fail(errForbidden)
 		return
 	}
 	p, err := c.s.c.ListPage(c.ctx, tarry.ListQuery{Queue: c.use.name, State: state, Limit: 1, Body: true})

@@ -30,57 +30,56 @@ const (
 
 var putPool = sync.Pool{New: func() any { return new(puts) }}
 
-// put carries out a put. It returns false when the connection is to end.
-func (c *conn) put(rest []byte) bool {
+// put carries out a put.
+func (c *conn) put(v *verb, rest []byte) {
 	p, ok := parsePut(rest)
 	if !ok {
-		c.push()
 		c.say("BAD_FORMAT")
-		return true
+		return
 	}
-	c.count(opPut)
+	c.count(v)
 	switch {
 	case p.bytes > int64(c.s.cfg.MaxJob):
-		return c.skip(p.bytes+2, "JOB_TOO_BIG")
+		c.skip(p.bytes+2, "JOB_TOO_BIG")
+		return
 	case len(p.rest) > 0:
-		c.push()
 		c.say("BAD_FORMAT")
-		return true
-	}
-	if !c.producer {
+		return
+	case !c.producer:
 		c.producer = true
 		c.s.counts.producers.Add(1)
 	}
 	size := int(p.bytes) + 2
-	if c.in.buffered() < size {
-		if err := c.readBody(size); errors.Is(err, errNoMemory) {
-			return c.skip(int64(size), "OUT_OF_MEMORY")
-		} else if err != nil {
-			return false
-		}
+	switch err := c.readBody(size); {
+	case errors.Is(err, errNoMemory):
+		c.skip(int64(size), "OUT_OF_MEMORY")
+		return
+	case err != nil:
+		c.stop()
+		return
 	}
 	body := c.in.take(size)
-	refusal := ""
 	switch {
 	case string(body[size-2:]) != "\r\n":
-		refusal = "EXPECTED_CRLF"
-	case c.s.draining.Load() || c.stopping.Load():
-		refusal = "DRAINING"
+		c.say("EXPECTED_CRLF")
+	case c.s.draining.Load():
+		c.say("DRAINING")
 	case !c.may(access.Push, c.use.name):
-		refusal = "FORBIDDEN"
+		c.fail(errForbidden)
+	default:
+		c.gather(&p, body[:size-2])
 	}
-	if refusal != "" {
-		c.push()
-		c.say(refusal)
-		return true
-	}
-	c.gather(&p, body[:size-2])
-	return true
 }
 
 // readBody reads until a body is there.
 func (c *conn) readBody(size int) error {
-	for at := 0; ; {
+	if c.in.buffered() >= size {
+		return nil
+	}
+	if size > smallInput {
+		defer c.deadline(time.Time{})
+	}
+	for at := 0; c.in.buffered() < size; {
 		if size > smallInput && c.in.buffered() >= at {
 			at = c.in.buffered() + bigInput
 			c.deadline(time.Now().Add(c.s.cfg.ReadTimeout))
@@ -88,33 +87,24 @@ func (c *conn) readBody(size int) error {
 		if err := c.more(size); err != nil {
 			return err
 		}
-		if c.stopping.Load() {
-			return errStopping
-		}
-		if c.in.buffered() >= size {
-			c.deadline(time.Time{})
-			return nil
-		}
 	}
+	return nil
 }
 
-var errStopping = errors.New("the server stops")
-
 // skip drops the next n bytes of the input, and then answers.
-func (c *conn) skip(n int64, answer string) bool {
+func (c *conn) skip(n int64, answer string) {
 	for {
 		some := min(n, int64(c.in.buffered()))
 		c.in.take(int(some))
 		if n -= some; n == 0 {
-			break
+			c.say(answer)
+			return
 		}
-		if c.more(smallInput) != nil || c.stopping.Load() {
-			return false
+		if c.more(smallInput) != nil {
+			c.stop()
+			return
 		}
 	}
-	c.push()
-	c.say(answer)
-	return true
 }
 
 // gather adds a job to those that are pushed together.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"math"
 	"slices"
 	"time"
@@ -13,43 +14,41 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// forever is the timeout of a reserve without one. A wait is at most waitMost; then it begins
-// anew.
-const (
-	forever  = math.MaxInt64
-	waitMost = time.Hour
-)
+// waitMost bounds a wait. Then it begins anew.
+const waitMost = time.Hour
 
-// reserve carries out reserve and reserve-with-timeout. It returns false when the connection is
-// to end.
-func (c *conn) reserve(op op, rest []byte) bool {
-	timeout, ok := time.Duration(forever), len(rest) == 0
-	if op == opReserveTimeout {
-		timeout, _, ok = duration(rest, math.MaxInt32)
-	}
+// reserveWithin carries out reserve-with-timeout.
+func (c *conn) reserveWithin(v *verb, rest []byte) {
+	timeout, _, ok := duration(rest, math.MaxInt32)
 	if !ok {
 		c.say("BAD_FORMAT")
-		return true
+		return
 	}
-	c.count(op)
+	c.count(v)
+	c.reserveUntil(time.Now().Add(timeout), timeout == 0)
+}
+
+// reserve carries out reserve.
+func (c *conn) reserve() { c.reserveUntil(time.Time{}, false) }
+
+// reserveUntil reserves a job, for which it waits until over; zero: for ever.
+func (c *conn) reserveUntil(over time.Time, now bool) {
 	c.works()
 	for _, t := range c.watch {
 		if !c.may(access.Work, t.name) {
-			c.say("FORBIDDEN")
-			return true
+			c.fail(errForbidden)
+			return
 		}
 	}
-	over := time.Time{} // zero: never
-	if timeout < forever {
-		over = time.Now().Add(timeout)
-	}
-	if len(c.watch) > 1 || timeout == 0 || c.deadlineSoon(time.Now()) {
-		got, err := c.leaseNow()
-		if got || err != nil {
-			return c.orFail(err)
+	if now || len(c.watch) > 1 || c.deadlineSoon(time.Now()) {
+		if got, err := c.leaseNow(); got {
+			return
+		} else if err != nil {
+			c.fail(err)
+			return
 		}
 	}
-	return c.waitForJob(over)
+	c.waitForJob(over)
 }
 
 // works counts the connection as a worker.
@@ -66,49 +65,37 @@ func (c *conn) deadlineSoon(now time.Time) bool {
 	return !first.IsZero() && !now.Before(first.Add(-margin))
 }
 
-// orFail answers if there was an error.
-func (c *conn) orFail(err error) bool {
-	if err != nil {
-		c.fail(err)
-	}
-	return true
-}
-
 // waitForJob waits for a job until a time; zero: for ever.
-func (c *conn) waitForJob(over time.Time) bool {
+func (c *conn) waitForJob(over time.Time) {
 	for {
-		now := time.Now()
-		wait := waitMost
-		first := c.held.soonest()
-		switch {
-		case !first.IsZero() && !now.Before(first.Add(-margin)):
-			c.say("DEADLINE_SOON")
-			return true
-		case !over.IsZero() && !now.Before(over):
-			c.say("TIMED_OUT")
-			return true
+		now, wait := time.Now(), waitMost
+		if first := c.held.soonest(); !first.IsZero() {
+			if wait = min(wait, first.Add(-margin).Sub(now)); wait <= 0 {
+				c.say("DEADLINE_SOON")
+				return
+			}
 		}
 		if !over.IsZero() {
-			wait = min(wait, over.Sub(now))
+			if wait = min(wait, over.Sub(now)); wait <= 0 {
+				c.say("TIMED_OUT")
+				return
+			}
 		}
-		if !first.IsZero() {
-			wait = min(wait, first.Add(-margin).Sub(now))
+		if c.flush() != nil {
+			return
 		}
-		if err := c.flush(); err != nil {
-			return false
-		}
-		got, gone, err := c.leaseWithin(wait)
-		switch {
+		switch got, gone, err := c.leaseWithin(wait); {
 		case got:
-			return true
-		case hungUp(gone):
+			return
+		case errors.Is(gone, io.EOF):
 			c.say("TIMED_OUT")
-			return true
+			return
 		case gone != nil || c.stopping.Load():
-			return false
+			c.stop()
+			return
 		case err != nil:
 			c.fail(err)
-			return true
+			return
 		}
 	}
 }
@@ -232,7 +219,7 @@ func (c *conn) reserveJob(id engine.ID) {
 		return err
 	})
 	if err != nil {
-		c.failJob(err)
+		c.fail(err)
 		return
 	}
 	c.works()

@@ -28,24 +28,23 @@ func (c *conn) may(scope access.Scope, queue string) bool {
 }
 
 // unauthorized refuses a command, and drops the body of a put.
-func (c *conn) unauthorized(op op, rest []byte) bool {
+func (c *conn) unauthorized(v *verb, rest []byte) {
 	c.s.counts.refused.Add(1)
-	if p, ok := parsePut(rest); op == opPut && ok && len(p.rest) == 0 {
-		return c.skip(p.bytes+2, "UNAUTHORIZED")
+	n := int64(0)
+	if p, ok := parsePut(rest); v == put && ok && len(p.rest) == 0 {
+		n = p.bytes + 2
 	}
-	c.push()
-	c.say("UNAUTHORIZED")
-	return true
+	c.skip(n, "UNAUTHORIZED")
 }
 
 // auth carries out auth: it takes the secret of a token.
-func (c *conn) auth(rest []byte) {
+func (c *conn) auth(v *verb, rest []byte) {
 	g := c.s.cfg.Guard
 	if g == nil {
 		c.say("UNKNOWN_COMMAND")
 		return
 	}
-	c.count(opAuth)
+	c.count(v)
 	t, err := g.BySecret(strings.TrimSpace(string(rest)))
 	if err != nil {
 		c.s.counts.refused.Add(1)
@@ -63,16 +62,6 @@ func (c *conn) name() string {
 		return c.token.Name
 	}
 	return c.host
-}
-
-// failJob answers a command that names a job or a tube.
-func (c *conn) failJob(err error) {
-	if errors.Is(err, errForbidden) {
-		c.s.counts.refused.Add(1)
-		c.say("FORBIDDEN")
-		return
-	}
-	c.fail(err)
 }
 
 func orNotFound(err error) error {

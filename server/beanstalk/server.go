@@ -30,9 +30,9 @@ type Server struct {
 	id       string // for stats
 	lines    *notify.Lines
 
+	open    context.Context // ends with close
+	close   context.CancelFunc
 	mu      sync.Mutex
-	closed  bool
-	closing chan struct{}
 	serving sync.WaitGroup // calls of Serve; none begins when closed
 }
 
@@ -42,10 +42,11 @@ func New(c *tarry.Client, cfg *Config) (*Server, error) {
 	if err := able(c.Capabilities()); err != nil {
 		return nil, err
 	}
-	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), began: time.Now(), closing: make(chan struct{}), lines: notify.NewLines(10, 10*time.Second)}
+	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), began: time.Now(), lines: notify.NewLines(10, 10*time.Second)}
 	if s.cfg.As != "" && s.cfg.Guard == nil {
 		return nil, errNoGuard
 	}
+	s.open, s.close = context.WithCancel(context.Background())
 	s.memory.most = s.cfg.MaxBuffered
 	s.tubes.init(c)
 	var id [8]byte
@@ -60,10 +61,7 @@ func (s *Server) Drain() { s.draining.Store(true) }
 // Close ends all calls of Serve, as the end of their contexts does, and waits for them.
 func (s *Server) Close() {
 	s.mu.Lock()
-	if !s.closed {
-		s.closed = true
-		close(s.closing)
-	}
+	s.close()
 	s.mu.Unlock()
 	s.serving.Wait()
 }
@@ -88,13 +86,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	calls, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	l := &listener{s: s, ctx: calls, conns: make(map[*conn]struct{})}
-	go func() {
-		select {
-		case <-s.closing:
-			end()
-		case <-ctx.Done():
-		}
-	}()
+	defer context.AfterFunc(s.open, end)()
 	defer context.AfterFunc(ctx, func() { _ = ln.Close() })()
 	err := l.accept(ctx, ln)
 	_ = ln.Close()
@@ -112,10 +104,11 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 func (s *Server) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.closed {
-		s.serving.Add(1)
+	if s.open.Err() != nil {
+		return false
 	}
-	return !s.closed
+	s.serving.Add(1)
+	return true
 }
 
 // lastGrace is how long Serve waits for connections after it has cut them.

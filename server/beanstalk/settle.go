@@ -17,7 +17,7 @@ func (c *conn) delete(id engine.ID) {
 	}
 	if !c.may(access.Work, j.tube.name) {
 		c.held.add(j)
-		c.say("FORBIDDEN")
+		c.fail(errForbidden)
 		return
 	}
 	_, err := c.s.settle(c.ctx, engine.Settlement{Token: j.token, Do: engine.Ack})
@@ -47,7 +47,7 @@ func (c *conn) cancel(id engine.ID) {
 		c.audit("cancel", queue, err, "message", id.String())
 	}
 	if err != nil {
-		c.failJob(err)
+		c.fail(err)
 		return
 	}
 	c.deleted(id, c.s.tubes.look(queue))
@@ -75,7 +75,7 @@ func (c *conn) holding(id engine.ID) *job {
 	}
 	if !c.may(access.Work, j.tube.name) {
 		c.held.add(j)
-		c.say("FORBIDDEN")
+		c.fail(errForbidden)
 		return nil
 	}
 	return j
@@ -90,19 +90,15 @@ func (c *conn) lost(j *job, err error) {
 }
 
 // release carries out release.
-func (c *conn) release(rest []byte) {
+func (c *conn) release(v *verb, rest []byte) {
 	id, rest, ok := idOf(rest)
-	pri, rest, good := number(rest, maxU32)
-	if !ok || !good {
+	pri, rest, isPri := number(rest, maxU32)
+	delay, rest, isDelay := duration(rest, maxU32)
+	if !ok || !isPri || !isDelay || len(rest) > 0 {
 		c.say("BAD_FORMAT")
 		return
 	}
-	delay, rest, ok := duration(rest, maxU32)
-	if !ok || len(rest) > 0 {
-		c.say("BAD_FORMAT")
-		return
-	}
-	c.count(opRelease)
+	c.count(v)
 	j := c.holding(id)
 	if j == nil {
 		return
@@ -128,19 +124,19 @@ func (c *conn) release(rest []byte) {
 }
 
 // bury carries out bury.
-func (c *conn) bury(rest []byte) {
+func (c *conn) bury(v *verb, rest []byte) {
 	id, rest, ok := idOf(rest)
-	var pri uint32
-	if !ok || !uint32s(rest, &pri) {
+	pri, rest, isPri := number(rest, maxU32)
+	if !ok || !isPri || len(rest) > 0 {
 		c.say("BAD_FORMAT")
 		return
 	}
-	c.count(opBury)
+	c.count(v)
 	j := c.holding(id)
 	if j == nil {
 		return
 	}
-	if _, err := c.s.settle(c.ctx, engine.Settlement{Token: j.token, Do: engine.Bury, Priority: &pri}); err != nil {
+	if _, err := c.s.settle(c.ctx, engine.Settlement{Token: j.token, Do: engine.Bury, Priority: new(uint32(pri))}); err != nil {
 		c.lost(j, err)
 		return
 	}

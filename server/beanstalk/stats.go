@@ -5,7 +5,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +21,7 @@ const urgentBelow = 1024
 
 // counts are the counters of a server.
 type counts struct {
-	ops       [ops]atomic.Uint64
+	verbs     [verbCount]atomic.Uint64
 	timeouts  atomic.Uint64 // jobs whose time was over
 	jobs      atomic.Uint64 // jobs put
 	conns     atomic.Int64
@@ -48,10 +47,10 @@ func (s *Server) Counts() Counts {
 	n := &s.counts
 	c := Counts{
 		Connections: n.conns.Load(), Waiting: n.waiting.Load(), Accepted: n.allConns.Load(), Refused: n.refused.Load(),
-		Timeouts: n.timeouts.Load(), Commands: make(map[string]uint64, ops),
+		Timeouts: n.timeouts.Load(), Commands: make(map[string]uint64, len(verbs)),
 	}
-	for op := opPut; op < ops; op++ {
-		c.Commands[opNames[op]] = n.ops[op].Load()
+	for i := range verbs {
+		c.Commands[verbs[i].name()] = n.verbs[i].Load()
 	}
 	return c
 }
@@ -119,7 +118,7 @@ func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 // stats carries out stats. Its sums are of the queues that the connection may see.
 func (c *conn) stats() {
 	if c.s.cfg.Guard != nil && !c.token.Has(access.Read) {
-		c.failJob(errForbidden)
+		c.fail(errForbidden)
 		return
 	}
 	queues, err := c.queues()
@@ -155,17 +154,11 @@ func (c *conn) stats() {
 	c.sayYAML(y.b)
 }
 
-// shown are the commands that stats counts, in its order.
-var shown = [...]op{
-	opPut, opPeek, opPeekReady, opPeekDelayed, opPeekBuried, opReserve, opReserveTimeout, opDelete, opRelease, opUse,
-	opWatch, opIgnore, opBury, opKick, opTouch, opStats, opStatsJob, opStatsTube, opListTubes, opListTubeUsed, opListTubesWatched, opPauseTube,
-}
-
 // addCounts adds the counters of a server that has so many tubes.
 func (s *Server) addCounts(y *yaml, tubes int) {
 	n := &s.counts
-	for _, op := range shown {
-		y.add("cmd-"+opNames[op], n.ops[op].Load())
+	for i := range shown {
+		y.add("cmd-"+verbs[i].name(), n.verbs[i].Load())
 	}
 	y.add("job-timeouts", n.timeouts.Load())
 	y.add("total-jobs", n.jobs.Load())
@@ -194,41 +187,20 @@ func (s *Server) addSystem(y *yaml) {
 	y.add("draining", s.draining.Load())
 	y.add("id", s.id)
 	y.addText("hostname", host)
-	y.addText("os", osVersion())
-	y.addText("platform", machine())
-}
-
-// osVersion returns the version of the operating system.
-func osVersion() string {
-	text, err := os.ReadFile("/proc/sys/kernel/version")
-	if err != nil {
-		return runtime.GOOS
-	}
-	return strings.TrimSpace(string(text))
-}
-
-// machine returns the name that uname has for the processor.
-func machine() string {
-	switch runtime.GOARCH {
-	case "amd64":
-		return "x86_64"
-	case "arm64":
-		if runtime.GOOS == "linux" {
-			return "aarch64"
-		}
-	}
-	return runtime.GOARCH
+	y.addText("os", runtime.GOOS)
+	y.addText("platform", runtime.GOARCH)
 }
 
 // statsTube carries out stats-tube.
-func (c *conn) statsTube(name string) {
+func (c *conn) statsTube(b []byte) {
+	name := string(b)
 	t, err := c.s.tubes.existing(c.ctx, name)
 	if err != nil || t == nil {
-		c.failJob(orNotFound(err))
+		c.fail(orNotFound(err))
 		return
 	}
 	if !c.may(access.Read, name) {
-		c.failJob(errForbidden)
+		c.fail(errForbidden)
 		return
 	}
 	q, err := c.s.c.Queue(c.ctx, name)
@@ -274,7 +246,7 @@ func (c *conn) statsJob(id engine.ID) {
 		err = errForbidden
 	}
 	if err != nil {
-		c.failJob(err)
+		c.fail(err)
 		return
 	}
 	now, left := time.Now(), time.Duration(0)

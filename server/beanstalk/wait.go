@@ -3,7 +3,6 @@ package beanstalk
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"sync"
 	"time"
@@ -108,6 +107,3 @@ func (a *ahead) join() error {
 	}
 	return err
 }
-
-// hungUp reports whether a wait has ended because the client closed its side.
-func hungUp(err error) bool { return errors.Is(err, io.EOF) }

@@ -2,7 +2,9 @@ package beanstalk
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -116,13 +118,13 @@ func TestWaitAfterWait(t *testing.T) {
 		fmt.Fprint(theirs, " a")
 		theirs.Close()
 		<-ctx.Done()
-	}); !hungUp(err) {
+	}); !errors.Is(err, io.EOF) {
 		t.Error(err)
 	}
 	if got := string(c.in.take(c.in.buffered())); got != "use a" {
 		t.Errorf("%q has come", got)
 	}
-	if err := c.await(func(ctx context.Context) { <-ctx.Done() }); !hungUp(err) {
+	if err := c.await(func(ctx context.Context) { <-ctx.Done() }); !errors.Is(err, io.EOF) {
 		t.Error(err)
 	}
 }

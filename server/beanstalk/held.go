@@ -79,13 +79,17 @@ func (h *held) tick() {
 	now := time.Now()
 	h.look(now)
 	for _, j := range h.toRenew(now) {
-		s := engine.Settlement{Token: j.token, Do: engine.Extend, TTR: engine.MaxTTR}
-		_, err := h.s.settle(h.ctx, s)
+		ttr := min(j.until.Sub(now), engine.MaxTTR)
+		_, err := h.s.settle(h.ctx, engine.Settlement{Token: j.token, Do: engine.Extend, TTR: ttr})
 		h.mu.Lock()
-		if again := h.jobs[j.id]; again != nil && again.token == j.token {
-			again.renew = now.Add(renewSoon)
-			if err != nil {
+		if again := h.jobs[j.id]; again != nil && again.token == j.token && again.until.Equal(j.until) {
+			switch {
+			case err != nil:
 				again.renew = now.Add(renewLate)
+			case ttr < engine.MaxTTR:
+				again.renew = time.Time{} // it lasts to the end now
+			default:
+				again.renew = now.Add(renewSoon)
 			}
 			h.wake(again.next())
 		}

@@ -115,6 +115,10 @@ func (c *conn) leaseWithin(wait time.Duration) (got bool, gone, err error) {
 		leased, err = c.leaser.Lease(ctx, tarry.LeaseRequest{Max: 1, Wait: wait, LeaseOptions: tarry.LeaseOptions{Worker: c.name()}})
 	})
 	c.waiting(-1)
+	if c.stopping.Load() {
+		_, err = c.s.c.Settle(c.ctx, engine.Releases(leased.Messages))
+		return false, gone, err
+	}
 	for i := range leased.Messages {
 		c.reserved(&leased.Messages[i], asked.Add(leased.Waited))
 		got = true
@@ -204,7 +208,7 @@ func (c *conn) tubeOf(name string) *tube {
 func (c *conn) reserveJob(id engine.ID) {
 	var l engine.Lease
 	var asked time.Time
-	err := c.withJob(id, access.Work, func(m *engine.Info) error {
+	_, err := c.withJob(id, access.Work, func(m *engine.Info) error {
 		if m.State == engine.Leased {
 			return engine.ErrNotFound
 		}
@@ -226,22 +230,22 @@ func (c *conn) reserveJob(id engine.ID) {
 	c.reserved(&l, asked)
 }
 
-// withJob calls do with a job that may be changed by the scope. It looks at the job again if
-// that changed meanwhile.
-func (c *conn) withJob(id engine.ID, scope access.Scope, do func(*engine.Info) error) error {
+// withJob calls do with a job that may be changed by the scope, and returns its queue. It looks
+// at the job again if that changed meanwhile.
+func (c *conn) withJob(id engine.ID, scope access.Scope, do func(*engine.Info) error) (queue string, err error) {
 	for range 3 {
 		m, err := c.job(id)
 		if err != nil {
-			return err
+			return m.Queue, err
 		}
 		if !c.may(scope, m.Queue) {
-			return errForbidden
+			return m.Queue, errForbidden
 		}
 		if err = do(&m); !errors.Is(err, engine.ErrStale) {
-			return err
+			return m.Queue, err
 		}
 	}
-	return engine.ErrNotFound
+	return "", engine.ErrNotFound
 }
 
 // job returns a job as it is.

@@ -188,6 +188,9 @@ func (l *listener) stop() {
 	defer l.mu.Unlock()
 	l.stopped = true
 	for c := range l.conns {
+		c.stopping.Store(true) // all, before the first gives back jobs that others wait for
+	}
+	for c := range l.conns {
 		c.stop()
 	}
 }

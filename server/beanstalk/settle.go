@@ -156,7 +156,7 @@ func (c *conn) touch(id engine.ID) {
 		return
 	}
 	j.until = asked.Add(j.ttr)
-	if !j.renew.IsZero() {
+	if j.ttr > engine.MaxTTR {
 		j.renew = asked.Add(renewSoon)
 	}
 	c.held.add(j)

@@ -1,0 +1,151 @@
+package beanstalk
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine/memengine"
+)
+
+// pipes is a listener whose connections are within the process, so that synctest's clock is
+// theirs.
+type pipes struct {
+	new    chan net.Conn
+	closed chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case nc := <-p.new:
+		return nc, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	select {
+	case <-p.closed:
+	default:
+		close(p.closed)
+	}
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+// bubble calls test in a bubble of synctest with a server and a function that connects to it.
+func bubble(t *testing.T, cfg *Config, test func(t *testing.T, f *front, dial func() *client)) {
+	synctest.Test(t, func(t *testing.T) {
+		eng := memengine.New(nil)
+		c := tarry.New(eng, nil)
+		s, err := New(c, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ln := &pipes{make(chan net.Conn), make(chan struct{})}
+		ended := make(chan error, 1)
+		go func() { ended <- s.Serve(context.Background(), ln) }()
+		test(t, &front{s, c, ""}, func() *client {
+			ours, theirs := net.Pipe()
+			ln.new <- theirs
+			t.Cleanup(func() { _ = ours.Close() })
+			return &client{t, ours, bufio.NewReader(ours)}
+		})
+		s.Close()
+		if err := <-ended; err != nil && !errors.Is(err, errClosed) {
+			t.Error(err)
+		}
+		_ = c.Close()
+		_ = eng.Close()
+	})
+}
+
+// took returns how long f took.
+func took(f func()) time.Duration {
+	began := time.Now()
+	f()
+	return time.Since(began)
+}
+
+func TestTimesOfAWait(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, f *front, dial func() *client) {
+		c := dial()
+		for _, s := range []struct {
+			command, want string
+			took          time.Duration
+		}{
+			{"reserve-with-timeout 0", "TIMED_OUT", 0},
+			{"reserve-with-timeout 3", "TIMED_OUT", 3 * time.Second},
+			{"reserve-with-timeout 1500ms", "TIMED_OUT", 1500 * time.Millisecond},
+			{"reserve-with-timeout 10000", "TIMED_OUT", 10_000 * time.Second}, // waits for more than an hour in pieces
+		} {
+			if d := took(func() { c.wants(s.command, s.want) }); d < s.took || d > s.took+10*time.Millisecond {
+				t.Errorf("%s took %s", s.command, d)
+			}
+		}
+		c.send("reserve\r\n")
+		time.Sleep(10 * time.Hour)
+		id := dial().put(0, 0, 60, 1)
+		if got := c.answer(); got != "RESERVED "+id+" 1" {
+			t.Error(got)
+		}
+	})
+}
+
+func TestTimeOfAJob(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, f *front, dial func() *client) {
+		c, other := dial(), dial()
+		id := c.put(0, 0, 3, 1)
+		c.wants("reserve", "RESERVED "+id)
+		if d := took(func() { c.wants("reserve-with-timeout 9", "DEADLINE_SOON") }); d < 2*time.Second || d > 2010*time.Millisecond {
+			t.Errorf("the margin came after %s", d)
+		}
+		c.wants("touch "+id, "TOUCHED")
+		time.Sleep(2900 * time.Millisecond)
+		other.wants("delete "+id, "NOT_FOUND")
+		other.send("reserve\r\n")
+		time.Sleep(110 * time.Millisecond) // its time is over
+		if got := other.answer(); got != "RESERVED "+id+" 1" {
+			t.Error(got)
+		}
+		if n := f.Counts().Timeouts; n != 1 { // though the first has not asked anything since
+			t.Errorf("%d timeouts", n)
+		}
+		for _, command := range []string{"touch %", "release % 0 0", "bury % 0", "delete %"} {
+			c.wants(strings.Replace(command, "%", id, 1), "NOT_FOUND")
+		}
+		time.Sleep(3001 * time.Millisecond)
+		c.wants("delete "+id, "DELETED") // it is ready: anybody may
+	})
+}
+
+// TestTTRBeyondThatOfALease: the lease is renewed until the job's time is over.
+func TestTTRBeyondThatOfALease(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, f *front, dial func() *client) {
+		c, other := dial(), dial()
+		const ttr = 200_000 // more than two days
+		id := c.put(0, 0, ttr, 1)
+		c.wants("reserve", "RESERVED "+id)
+		time.Sleep((ttr - 2) * time.Second)
+		other.wants("reserve-with-timeout 0", "TIMED_OUT")
+		if d := took(func() { c.wants("reserve", "DEADLINE_SOON") }); d < time.Second || d > 1010*time.Millisecond {
+			t.Errorf("the margin came after %s", d)
+		}
+		c.wants("touch "+id, "TOUCHED")
+		time.Sleep((ttr - 2) * time.Second)
+		time.Sleep(1990 * time.Millisecond)
+		other.wants("reserve-with-timeout 0", "TIMED_OUT")
+		time.Sleep(10 * time.Millisecond)
+		other.wants("reserve-with-timeout 0", "RESERVED "+id)
+		c.wants("touch "+id, "NOT_FOUND")
+		other.wants("release "+id+" 0 0", "RELEASED")
+	})
+}

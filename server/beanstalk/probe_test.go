@@ -303,6 +303,9 @@ var changing = regexp.MustCompile(`(pid|rusage-utime|rusage-stime|uptime|id|host
 
 func (p *probe) stats() {
 	c := p.dial()
+	for end := time.Now().Add(patience); yaml(c.cmd("stats-tube default"))["current-using"] != "16" && time.Now().Before(end); {
+		time.Sleep(time.Millisecond) // a connection that the probe has closed is open yet
+	}
 	for _, line := range strings.Split(strings.TrimSpace(c.cmd("stats")), "\n")[1:] {
 		if kind() == "real" && strings.HasPrefix(line, "version: ") {
 			line = `version: "1.13"`

@@ -96,7 +96,6 @@ func startOurs(t testing.TB, kind string, s settings) *site {
 			t.Error(err)
 		}
 	})
-	at.await(nil)
 	return at
 }
 

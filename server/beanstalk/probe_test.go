@@ -299,7 +299,7 @@ func (p *probe) held() {
 }
 
 // changing are lines of stats that are different in each run or depend on how often the probe had to ask.
-var changing = regexp.MustCompile(`(pid|rusage-utime|rusage-stime|uptime|id|hostname|os|platform|cmd-stats-job|cmd-stats-tube): \S.*`)
+var changing = regexp.MustCompile(`(pid|rusage-utime|rusage-stime|uptime|id|hostname|os|platform|cmd-stats-job|cmd-stats-tube|total-connections): \S.*`)
 
 func (p *probe) stats() {
 	c := p.dial()

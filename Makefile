@@ -68,14 +68,24 @@ ui/web/node_modules/.package-lock.json: ui/web/package-lock.json
 ui-packages: servers
 	@timeout 180 $(MAKE) --no-print-directory ui/web/node_modules/.package-lock.json || echo "npm ci failed: tests that need what it installs are skipped"
 
+# The clients of beanstalkd's protocol for Node, for the tests; without them, or where no registry answers, they skip, aloud.
+CLIENTS = server/beanstalk/testdata/clients
+$(CLIENTS)/node_modules/.package-lock.json: $(CLIENTS)/package-lock.json
+	cd $(CLIENTS) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+
+.PHONY: beanstalk-clients
+beanstalk-clients: servers
+	@timeout 180 $(MAKE) --no-print-directory $(CLIENTS)/node_modules/.package-lock.json || echo "npm ci failed: tests of clients of beanstalkd are skipped"
+
 .PHONY: ui
 ui: ui/web/node_modules/.package-lock.json ## Build the dashboard's pages into ui/dist from ui/web (Node 20, npm).
 	cd ui/web && node node_modules/typescript/bin/tsc --noEmit && node build.js ../dist
 
 .PHONY: test
-test: servers ui-packages ## Run all tests.
+test: servers ui-packages beanstalk-clients ## Run all tests.
 	@[ -n "$(MISSING)" ] || export TARRY_TEST_SERVERS=require; \
 	[ ! -e ui/web/node_modules/.package-lock.json ] || export TARRY_TEST_UI=require; \
+	[ ! -e $(CLIENTS)/node_modules/.package-lock.json ] || export TARRY_TEST_BEANSTALK_CLIENTS=require; \
 	run() { $(call each,$(GO) test $(TESTFLAGS) -timeout $(TESTTIME) ./...); }; $(timed)
 
 # What has concurrency of its own, the slowest first, and what tests one engine that processes share.

@@ -173,6 +173,8 @@ func (s *site) await(ended <-chan struct{}) bool {
 	for {
 		c, err := net.Dial(s.network, s.addr)
 		if err == nil {
+			_, _ = io.WriteString(c, "quit\r\n")
+			_, _ = io.Copy(io.Discard, c) // until the server has closed it, and counts it no more
 			_ = c.Close()
 			return true
 		}

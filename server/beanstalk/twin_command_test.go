@@ -29,12 +29,12 @@ func (w *twin) command(p *pair) string {
 		return w.pick("peek-ready", "peek-delayed", "peek-buried")
 	case n < 94 && !w.order:
 		if w.someoneWaits() {
-			return "kick 1" // of more it would get the best from us, the first from beanstalkd
+			return "kick 1" // of several that become ready it gets the best from us, the first from beanstalkd
 		}
 		return fmt.Sprint("kick ", w.rng.IntN(4))
 	case n < 97:
 		return w.pick("stats", "list-tubes", "list-tubes-watched", "list-tube-used", "stats-tube "+w.pick(twinTubes...))
-	case n == 97:
+	case n == 97 && (len(p.held) < 2 || !w.someoneWaits()):
 		return "quit"
 	}
 	return w.pick(malformed...)
@@ -65,10 +65,10 @@ func (w *twin) delay() int {
 
 func (w *twin) put() string {
 	ttr := 100
-	if w.timed {
+	if w.timed && !w.old {
 		ttr = w.number(0, 1, 2, 3, 100, 100, 100)
 	}
-	w.jobs = append(w.jobs, &twinJob{ttr: ttr})
+	w.jobs = append(w.jobs, new(twinJob))
 	body := fmt.Sprint("job ", len(w.jobs)-1)
 	return fmt.Sprintf("put %d %d %d %d\r\n%s", w.priority(), w.delay(), ttr, len(body), body)
 }
@@ -82,7 +82,10 @@ func (w *twin) reserve(p *pair) string {
 	if w.someoneWaits() || w.rng.IntN(3) > 0 {
 		return "reserve-with-timeout 0"
 	}
-	if w.timed {
+	switch {
+	case w.timed && w.old:
+		return "reserve"
+	case w.timed:
 		return w.pick("reserve", "reserve-with-timeout 1", "reserve-with-timeout 2", "reserve-with-timeout 3")
 	}
 	return w.pick("reserve", "reserve-with-timeout 100")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/enginetest"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
@@ -187,6 +188,19 @@ func TestNoScriptDoesMuch(t *testing.T) {
 			_, err := e.List(t.Context(), engine.ListQuery{Queue: "q", State: engine.Ready, Limit: engine.MaxPage, Body: true})
 			return err
 		}},
+		{"peek", expired, func(e *Engine) error { _, err := e.Peek(t.Context(), []string{"q"}); return err }},
+		{"peek", gone, func(e *Engine) error { _, err := e.Peek(t.Context(), []string{"q"}); return err }},
+		{"find", gone, func(e *Engine) error {
+			page, err := e.places(t.Context(), e.queue("q"), engine.Leased, codec.WholeList, false, 10*n)
+			ids := make([]engine.ID, len(page))
+			for i := range page {
+				ids[i] = page[i].ID
+			}
+			if err == nil {
+				_, err = e.Find(t.Context(), ids)
+			}
+			return err
+		}},
 		{"purge", expired, func(e *Engine) error { _, err := e.Purge(t.Context(), "q", engine.PurgeDead); return err }},
 		{"purge of the dead", state{"dead", last, die}, func(e *Engine) error { _, err := e.Purge(t.Context(), "q", engine.PurgeDead); return err }},
 		{"redrive", state{"dead", last, die}, func(e *Engine) error { _, err := e.Redrive(t.Context(), "q", nil, 0); return err }},
@@ -361,7 +375,7 @@ func TestSettlingMuchLate(t *testing.T) {
 		push(t, e, msgs...)
 		var back []engine.Settlement
 		for _, l := range leaseAll(t, e, "q") {
-			back = append(back, engine.Settlement{Token: l.Token, Do: do, When: &engine.When{}})
+			back = append(back, engine.Settlement{Token: l.Token, Do: do, When: &engine.When{}, Priority: new(uint32(7))})
 		}
 		clock.Advance(2 * time.Hour)
 		m := newMonitor(t, s)

@@ -172,10 +172,10 @@ local function messages()
 			.. struct.pack(FAILURE, when, m.attempt, #m.worker, m.worker, #reason, reason)
 	end
 
-	-- die makes a message dead since at. If the settings do not keep it, its mark becomes X.
+	-- die, after leave, makes a message dead since at. If the settings do not keep it, its mark
+	-- becomes X.
 	local function die(m, at, reason)
-		leave(m)
-		if holds(m) then call('HDEL', KEY, m.key) end
+		if m.mark ~= 'D' and holds(m) then call('HDEL', KEY, m.key) end
 		fail(m, at, reason)
 		m.mark, m.died = 'D', at
 		call('ZADD', DEAD, at, m.id)
@@ -190,12 +190,12 @@ local function messages()
 
 	-- lapse ends a lease at its deadline. The secret still settles until the next change.
 	local function lapse(m)
+		leave(m)
 		if m.attempt >= m.max then
 			die(m, m.deadline, LAPSED)
 			fell('died')
 			return
 		end
-		leave(m)
 		fail(m, m.deadline, LAPSED)
 		wait(m)
 		save(m)

@@ -56,16 +56,13 @@ local function late(id, nonce, what, arg, reason, priority)
 	if what == 'retry' and not last and arg == '' then
 		return {'B', m.attempt, m.record}
 	end
-	if priority and priority ~= m.priority then
-		M.leave(m)
-		prioritize(m, priority)
-	end
+	M.leave(m)
+	if priority and priority ~= m.priority then prioritize(m, priority) end
 	if what == 'bury' or what == 'retry' and last then
 		m.secret = ''
 		M.die(m, now, reason)
 		return {'D', 0}
 	end
-	M.leave(m)
 	m.died = 0
 	if what == 'extend' then
 		m.mark = 'L'

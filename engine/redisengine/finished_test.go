@@ -332,3 +332,23 @@ func TestHistoryOfOthers(t *testing.T) {
 		t.Errorf("these keys are left: %q", keys)
 	}
 }
+
+// A key is remembered as the last push of the message wants it.
+func TestReplacedMessageIsRemembered(t *testing.T) {
+	t.Parallel()
+	e := openStore(t, redistest.Start(t).URL())
+	for _, remember := range []time.Duration{time.Hour, 0} {
+		m := plain("q", fmt.Sprint(remember))
+		m.Remember = time.Hour - remember
+		push(t, e, m)
+		m.Remember, m.OnConflict = remember, engine.Replace
+		push(t, e, m)
+		if errs, err := e.Cancel(t.Context(), []engine.Ref{{Queue: "q", Key: m.Key}}); err != nil || errs[0] != nil {
+			t.Fatal(err, errs)
+		}
+		m.OnConflict = engine.Keep
+		if r := push(t, e, m)[0]; (r.Outcome == engine.Kept) != (remember > 0) {
+			t.Errorf("remembered for %v, then it is %v", remember, r.Outcome)
+		}
+	}
+}

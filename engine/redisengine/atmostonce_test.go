@@ -1,6 +1,7 @@
 package redisengine
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -78,27 +79,45 @@ func TestAtMostOnce(t *testing.T) {
 func TestAtMostOnceClaim(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	e := openStore(t, s.URL(), "at_most_once=true")
-	big := plain("q", "k")
-	big.Body = make([]byte, 2*largeContent)
-	push(t, e, big)
-	ref := engine.Ref{Queue: "q", Key: "k"}
-	l, err := e.Claim(t.Context(), ref, engine.Want{})
-	if err != nil {
-		t.Fatal(err)
+	for _, state := range []engine.State{engine.Gone, engine.Scheduled, engine.Dead} { // Gone: any
+		t.Run(state.String(), func(t *testing.T) {
+			prefix := "prefix=" + state.String()
+			e := openStore(t, s.URL(), prefix, "at_most_once=true")
+			big := plain("q", "k")
+			big.Body, big.Priority = make([]byte, 2*largeContent), new(uint32(5))
+			if state == engine.Scheduled {
+				big.Due.In = time.Hour
+			}
+			push(t, e, big)
+			if state == engine.Dead {
+				other := openStore(t, s.URL(), prefix)
+				settle1(t, other, engine.Settlement{Token: lease1(t, other, "q").Token, Do: engine.Bury})
+			}
+			page, err := e.List(t.Context(), engine.ListQuery{Queue: "q", State: cmp.Or(state, engine.Ready), Limit: 1})
+			if err != nil || len(page.Messages) != 1 {
+				t.Fatalf("%+v, %v", page, err)
+			}
+			ref := engine.Ref{Queue: "q", ID: page.Messages[0].ID, IfState: state}
+			l, err := e.Claim(t.Context(), ref, engine.Want{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l.Key != "k" || len(l.Body) != len(big.Body) || l.State != engine.Leased {
+				t.Errorf("claimed %+v", l.Info)
+			}
+			if keys := slices.DeleteFunc(keysOf(t, s, e, "q"), func(k string) bool { return k == "meta" }); len(keys) > 0 {
+				t.Errorf("of a message that is gone these keys are left: %q", keys)
+			}
+			_, err = e.Claim(t.Context(), ref, engine.Want{})
+			fails(t, err, engine.ErrNotFound)
+			_, err = e.Claim(t.Context(), engine.Ref{Queue: "q", Key: "k"}, engine.Want{})
+			fails(t, err, engine.ErrNotFound)
+			if r := push(t, e, plain("q", "k"))[0]; r.Outcome != engine.Created {
+				t.Errorf("the key is not free: %+v", r)
+			}
+			checkForgotten(t, e, l.Token)
+		})
 	}
-	if l.Key != "k" || len(l.Body) != len(big.Body) || l.State != engine.Leased {
-		t.Errorf("claimed %+v", l.Info)
-	}
-	if keys := slices.DeleteFunc(keysOf(t, s, e, "q"), func(k string) bool { return k == "meta" }); len(keys) > 0 {
-		t.Errorf("of a message that is gone these keys are left: %q", keys)
-	}
-	_, err = e.Claim(t.Context(), ref, engine.Want{})
-	fails(t, err, engine.ErrNotFound)
-	if r := push(t, e, plain("q", "k"))[0]; r.Outcome != engine.Created {
-		t.Errorf("the key is not free: %+v", r)
-	}
-	checkForgotten(t, e, l.Token)
 }
 
 // checkForgotten settles a message that is not there any more in every way.

@@ -66,9 +66,7 @@ type Engine struct {
 	hears atomic.Bool
 }
 
-var _ interface {
-	engine.Whole
-} = (*Engine)(nil)
+var _ engine.Whole = (*Engine)(nil)
 
 // New returns an engine on a client. The caller closes the client, after the engine. New
 // checks that the servers are suitable, and creates or checks the description of the store.

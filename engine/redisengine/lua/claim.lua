@@ -37,7 +37,7 @@ local answer = {us, raw, ''}
 local _, _, lapse = take(answer, {m.id}, {m.due}, 1, args[6], args[7], mode == 'forget', 1)
 given(1)
 -- If this client dies, others must know when to ask. They have not seen the message ready.
-if before then
+if before and mode == 'lease' then
 	soonest = lapse
 	woken(before)
 end

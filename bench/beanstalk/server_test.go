@@ -36,6 +36,7 @@ var built = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	leave = func() { _ = os.RemoveAll(dir) }
 	path := filepath.Join(dir, "beanstalkd") // by this name it is tarry beanstalkd
 	out, err := exec.Command("go", "build", "-C", "../..", "-o", path, "./cmd/tarry").CombinedOutput()
 	if err != nil {
@@ -44,12 +45,29 @@ var built = sync.OnceValues(func() (string, error) {
 	return path, err
 })
 
+// leave removes what was built.
+var leave = func() {}
+
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if path, err := built(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
-	}
+	leave()
 	os.Exit(code)
+}
+
+// Each server does what is measured, and has memory.
+func TestServers(t *testing.T) {
+	if _, err := exec.LookPath("beanstalkd"); err != nil {
+		t.Skip("beanstalkd is not installed")
+	}
+	for _, sys := range systems {
+		s := sys.start(t)
+		fill(t, s, 1003, 0)
+		each(t, s, 17, func(c *client) error { return c.work(1003 / 17) })
+		must(t, dial(t, s).ask("peek-ready", "NOT_FOUND"))
+		if bytes := s.resident(t); bytes < 1<<20 {
+			t.Errorf("%s has %v bytes of memory", sys.name, bytes)
+		}
+	}
 }
 
 // server is a process that is measured.

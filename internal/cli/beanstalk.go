@@ -58,15 +58,7 @@ func (b *beanstalkFlags) check(store string, maxBody int64, g *guardFlags) error
 	case strings.HasPrefix(u.Scheme, "amqp"):
 		return usagef("use a disk store, or a Redis, PostgreSQL or MySQL server", "RabbitMQ has no commands for clients of beanstalkd to find, list or cancel a message")
 	}
-	if _, ok := b.socket(); ok {
-		return nil
-	}
-	return g.checkAddress(b.address)
-}
-
-// socket returns the path of the unix socket that the address names.
-func (b *beanstalkFlags) socket() (path string, ok bool) {
-	return strings.CutPrefix(b.address, "unix:")
+	return nil
 }
 
 // listen listens on the address; nil: there is none.
@@ -76,7 +68,7 @@ func (b *beanstalkFlags) listen(ctx context.Context, g *guardFlags) (net.Listene
 	}
 	l, err := b.inherit()
 	if l == nil && err == nil {
-		if path, ok := b.socket(); ok {
+		if path, ok := strings.CutPrefix(b.address, "unix:"); ok {
 			l, err = listenUnix(ctx, b.flag, path)
 		} else {
 			l, err = listenTCP(ctx, b.flag, b.address)

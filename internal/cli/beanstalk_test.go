@@ -189,7 +189,7 @@ func TestBeanstalkWithTLS(t *testing.T) {
 			dialJobs(t, at).answers("list-tube-used", "USING default")
 			continue
 		}
-		c, err := tls.Dial("tcp", at, &tls.Config{RootCAs: pool})
+		c, err := tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", at, &tls.Config{RootCAs: pool})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -201,6 +201,9 @@ func TestGuardFollowsItsFile(t *testing.T) {
 			if by, err := g.BySecret(secret); by != tok || (err == nil) != want {
 				t.Errorf("by its secret: %v, %v, want %v", by, err, tok)
 			}
+			if by, err := g.BySecret(secret + "x"); err == nil {
+				t.Errorf("by another secret: %v", by)
+			}
 			if by, err := g.ByName(name); by != tok || (err == nil) != want {
 				t.Errorf("by its name: %v, %v, want %v", by, err, tok)
 			}

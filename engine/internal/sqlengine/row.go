@@ -134,9 +134,9 @@ type Range struct {
 	Most   int
 	Lock   Lock
 	Body   bool // with bodies of up to InlineBody bytes; other content is always read
-	// Window is set for Ranked rows in the order (priority, due, id): the first Most in that
-	// order among the first Window rows by place. With Lock Skip, Most and Spare more rows
-	// are chosen before they are locked. The spare ones replace rows that others have locked.
+	// With a Window, rows are in the order (priority, due, id): the first Most in that order
+	// among the first Window rows by place. With Lock Skip, Most and Spare more rows are
+	// chosen before they are locked. The spare ones replace rows that others have locked.
 	Window, Spare int
 }
 

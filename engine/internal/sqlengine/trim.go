@@ -74,88 +74,70 @@ func (e *Engine) trimQueue(ctx context.Context, queue int64) {
 	now := time.Now()
 	var t trimming
 	e.cache.one(queue, func(k *cached) {
-		k.history.last = now
-		if t = k.history; now.Sub(t.whole) >= trimWhole {
-			t.whole, t.low = now, codec.WholeList.Low
+		if now.Sub(k.history.whole) >= trimWhole {
+			k.history.whole, k.history.low = now, codec.WholeList.Low
 		}
+		k.history.last, k.history.over = now, 0
+		t = k.history
 	})
 	one := []int64{queue}
 	for more := true; more; {
 		var next trimming
 		// Locked, its settings stay as they are, and no other process trims.
 		err := e.do(ctx, "history", one, First{Lock: one}, nil, func(w *work) (err error) {
-			next = t
-			more, err = w.trim(queue, &next)
+			next, more, err = w.trim(queue, t)
 			return err
 		})
 		if err != nil {
-			e.cache.one(queue, func(k *cached) { k.history.over = 0 })
 			return
 		}
 		t = next
 	}
 	e.cache.one(queue, func(k *cached) {
-		t.last, t.added, t.ended = k.history.last, k.history.added-t.added, k.history.ended && !t.ended
-		k.history = t
+		k.history.low, k.history.room, k.history.over = t.low, t.room, t.over
+		k.history.added -= t.added
+		k.history.ended = k.history.ended && !t.ended
 	})
 }
 
-// trim drops a chunk of what the history of a queue lists no more. more: there may be more.
-func (w *work) trim(queue int64, t *trimming) (more bool, err error) {
+// trim drops a chunk of what the history of a queue lists no more. It leaves out rows that
+// others have locked, and drops no younger ones for them. more: there may be more.
+func (w *work) trim(queue int64, t trimming) (next trimming, more bool, err error) {
 	stock, err := w.tx.Stock(w.ctx, []int64{queue}, 0)
 	if err != nil {
-		return false, err
+		return t, false, err
 	}
 	kept := w.e.cfg.History.Of(&w.queues[queue].Settings)
 	t.room = kept.Max - stock[queue].History
 	from := w.listedFrom(queue)
-	r := Range{Queue: queue, Kind: Finished, Span: codec.Span{Low: t.low, High: from}, Most: chunk, Lock: Skip}
-	t.low = later(t.low, codec.Place{At: min(from.At, w.ms)})
-	stays := Range{Queue: queue, Kind: Finished, Span: codec.Span{Low: t.low, High: codec.WholeList.High}, Most: 1}
-	ranges := []Range{r, stays}
+	first := Range{Queue: queue, Kind: Finished, Span: codec.Span{Low: t.low, High: codec.WholeList.High}, Most: 1}
+	old := first
+	old.Most, old.Lock = chunk, Skip
 	if t.room < 0 {
-		r.Span.High, r.Most = codec.WholeList.High, int(min(-t.room, chunk))
-		oldest := r
-		oldest.Lock = None
-		ranges = []Range{oldest, r, stays}
+		old.Most = int(min(-t.room, chunk))
+	} else {
+		old.Span.High = from
 	}
-	found, err := w.tx.Ranges(w.ctx, ranges)
+	old.Window = old.Most // locked rows are not replaced
+	found, err := w.tx.Ranges(w.ctx, []Range{old, first})
 	if err != nil {
-		return false, err
+		return t, false, err
 	}
-	gone, first := found[len(found)-2], found[len(found)-1]
-	locked := codec.WholeList.High
-	if t.room < 0 {
-		gone, locked = amongOldest(gone, found[0])
-	}
-	if len(gone) > 0 {
+	if gone := found[0]; len(gone) > 0 {
 		w.unlist(queue, gone)
-		if t.low = behind(gone[len(gone)-1].Place()); locked.Compare(t.low) < 0 {
-			t.low = locked
+		if len(gone) == old.Most { // others have locked none
+			for _, x := range gone {
+				t.low = later(t.low, behind(x.Place()))
+			}
 		}
-		return true, nil
+		return t, true, nil
 	}
-	if t.over = never; kept.Keep <= 0 {
-		return false, nil
+	t.low, t.over = later(t.low, codec.Place{At: min(from.At, w.ms)}), never
+	if kept.Keep > 0 {
+		t.over = w.ms + rules.Millis(kept.Keep)
 	}
-	t.over = w.ms + rules.Millis(kept.Keep)
-	for _, x := range first {
+	for _, x := range found[1] {
 		t.low, t.over = x.Place(), x.Ends+rules.Millis(kept.Keep)
 	}
-	return false, nil
-}
-
-// amongOldest returns those of the free rows that are among the oldest, and where the first of
-// the oldest is that others have locked: for these no younger ones go.
-func amongOldest(free, oldest []*Row) (gone []*Row, locked codec.Place) {
-	locked = codec.WholeList.High
-	for _, x := range oldest {
-		switch {
-		case len(free) > 0 && free[0].ID == x.ID:
-			gone, free = append(gone, x), free[1:]
-		case locked == codec.WholeList.High:
-			locked = x.Place()
-		}
-	}
-	return gone, locked
+	return t, false, nil
 }

@@ -2,6 +2,7 @@ package sqltest
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,9 +14,18 @@ import (
 // listed returns how many finished messages of queue q are listed.
 func listed(t *testing.T, e engine.Whole) int {
 	t.Helper()
+	return len(listedIDs(t, e))
+}
+
+// listedIDs returns the finished messages of queue q that are listed.
+func listedIDs(t *testing.T, e engine.Whole) (ids []engine.ID) {
+	t.Helper()
 	page, err := e.List(patience(t), engine.ListQuery{Queue: "q", State: engine.Finished, Limit: engine.MaxPage})
 	ok(t, err)
-	return len(page.Messages)
+	for i := range page.Messages {
+		ids = append(ids, page.Messages[i].ID)
+	}
+	return ids
 }
 
 // finish pushes, leases and acks messages.
@@ -147,6 +157,7 @@ func trimBesideLocked(t *testing.T, bed Bed) {
 	}
 	set(1000)
 	finish(t, e, 60)
+	all := listedIDs(t, e)
 	nums, err := s.Names(patience(t), []string{"q"}, true)
 	ok(t, err)
 	first := sqlengine.Range{Queue: nums[0], Kind: sqlengine.Finished, Span: codec.WholeList, Most: 5, Lock: sqlengine.Wait}
@@ -174,4 +185,7 @@ func trimBesideLocked(t *testing.T, bed Bed) {
 	close(release)
 	ok(t, <-ended)
 	trimmed(20)
+	if left := listedIDs(t, e); !slices.Equal(left, all[40:]) {
+		t.Errorf("the youngest are %v, left are %v", all[40:], left)
+	}
 }

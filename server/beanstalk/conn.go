@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -56,6 +57,11 @@ func newConn(l *listener, nc net.Conn) *conn {
 func (c *conn) run() {
 	defer c.l.ended(c)
 	defer c.end()
+	defer func() {
+		if p := recover(); p != nil {
+			c.s.cfg.Logger.Error("a command of a client of beanstalkd panicked", "from", c.host, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
 	if handshake(c.ctx, c.nc) != nil {
 		return
 	}
@@ -134,8 +140,8 @@ func (c *conn) more(need int) error {
 	return c.read(need)
 }
 
-// errNoMemory says that there is no memory for a large job.
-var errNoMemory = errors.New("no memory for the input")
+// errNoMemory says that MaxBuffered is reached.
+var errNoMemory = errors.New("no memory for the buffers of connections")
 
 // lingerFor is how long a connection may keep a big buffer without need.
 const lingerFor = 100 * time.Millisecond
@@ -255,8 +261,16 @@ func (c *conn) flush() error {
 	return err
 }
 
-// write writes each 64 KiB within the time to write.
+// write writes each 64 KiB within the time to write. Without memory for much that its client may
+// be slow to read, the connection ends.
 func (c *conn) write(b []byte) error {
+	if n := len(b); n > smallInput {
+		if !c.s.memory.hold(n) {
+			c.stop()
+			return errNoMemory
+		}
+		defer c.s.memory.release(n)
+	}
 	for len(b) > 0 {
 		if now, patience := time.Now(), c.s.cfg.WriteTimeout; c.slow.Sub(now) < patience/2 || len(b) > 64<<10 {
 			c.slow = now.Add(patience)

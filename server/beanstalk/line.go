@@ -48,7 +48,7 @@ func (m *memory) take(n int) []byte {
 
 // give returns a buffer that take returned. again: it may be used again.
 func (m *memory) give(b []byte, again bool) {
-	m.used.Add(-int64(len(b)))
+	m.release(len(b))
 	if again && len(b) == bigInput {
 		m.pool.Put((*[bigInput]byte)(b))
 	}
@@ -57,11 +57,14 @@ func (m *memory) give(b []byte, again bool) {
 // hold takes n bytes of the memory, and reports whether there was room.
 func (m *memory) hold(n int) bool {
 	if m.used.Add(int64(n)) > m.most {
-		m.used.Add(-int64(n))
+		m.release(n)
 		return false
 	}
 	return true
 }
+
+// release gives n bytes of the memory back.
+func (m *memory) release(n int) { m.used.Add(-int64(n)) }
 
 // found says what next has found.
 type found uint8

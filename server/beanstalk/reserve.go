@@ -115,15 +115,19 @@ func (c *conn) leaseWithin(wait time.Duration) (got bool, gone, err error) {
 		leased, err = c.leaser.Lease(ctx, tarry.LeaseRequest{Max: 1, Wait: wait, LeaseOptions: tarry.LeaseOptions{Worker: c.name()}})
 	})
 	c.waiting(-1)
-	if c.stopping.Load() {
-		_, err = c.s.c.Settle(c.ctx, engine.Releases(leased.Messages))
+	if len(leased.Messages) == 0 {
 		return false, gone, err
 	}
-	for i := range leased.Messages {
-		c.reserved(&leased.Messages[i], asked.Add(leased.Waited))
-		got = true
+	l := &leased.Messages[0]
+	allowed := c.s.cfg.Guard == nil || c.known() && c.may(access.Work, l.Queue)
+	if allowed && !c.stopping.Load() {
+		c.reserved(l, asked.Add(leased.Waited))
+		return true, gone, nil
 	}
-	return got, gone, err
+	if _, err = c.s.settle(c.ctx, engine.Settlement{Token: l.Token, Do: engine.Release}); err == nil {
+		err = errForbidden
+	}
+	return false, gone, err
 }
 
 // waiting counts the connection as waiting, or no longer.

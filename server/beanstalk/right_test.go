@@ -139,6 +139,26 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// TestRevokedWhileWaiting: a token that is revoked while its connection waits gets no job.
+func TestRevokedWhileWaiting(t *testing.T) {
+	g, file, secrets := tokens(t, access.Token{Name: "all", Scopes: access.Admin, Queues: []string{"*"}}, access.Token{Name: "other", Scopes: access.Admin, Queues: []string{"*"}})
+	f := serve(t, &Config{Guard: g})
+	c, other := f.dial(t), f.dial(t)
+	c.wants("auth "+secrets["all"], "AUTHORIZED")
+	other.wants("auth "+secrets["other"], "AUTHORIZED")
+	c.send("reserve\r\n")
+	f.waiting(t, 1)
+	if _, err := file.Revoke("all"); err != nil {
+		t.Fatal(err)
+	}
+	g.Refresh()
+	id := other.put(0, 0, 60, 1)
+	if got := c.answer(); got != "FORBIDDEN" {
+		t.Error(got)
+	}
+	other.wants("reserve-with-timeout 5", "RESERVED "+id)
+}
+
 func TestAuthWithoutTokens(t *testing.T) { serve(t, nil).dial(t).wants("auth x", "UNKNOWN_COMMAND") }
 
 func TestAsNeedsAGuard(t *testing.T) {

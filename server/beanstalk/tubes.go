@@ -68,11 +68,12 @@ func (s *tubes) make(name string) *tube {
 	return t
 }
 
-// refer refers to a tube, which it may make; false: there are too many references.
+// refer refers to a tube, which it may make; false: there are too many references. The default
+// tube can always be referred to.
 func (s *tubes) refer(name string, kind int) (*tube, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.refs >= mostRefs {
+	if s.refs >= mostRefs && name != defaultTube {
 		return nil, false
 	}
 	t := s.make(name)

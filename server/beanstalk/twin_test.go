@@ -37,8 +37,8 @@ func TestTwin(t *testing.T) {
 	end := time.Now().Add(span)
 	var played, late atomic.Int64
 	t.Cleanup(func() { t.Logf("%d scripts, of which %d came to no end in time", played.Load(), late.Load()) })
-	for range 3 {
-		t.Run("", func(t *testing.T) {
+	for i := range 3 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			for time.Now().Before(end) && !t.Failed() {
 				seed := rand.Uint64()

@@ -102,6 +102,15 @@ func (c *conn) cmd(format string, args ...any) string {
 	return c.read(patience)
 }
 
+// quit ends the connection, and waits until the server has ended it.
+func (c *conn) quit() {
+	c.t.Helper()
+	if a := c.cmd("quit"); a != "EOF" {
+		c.t.Fatalf("quit: %q", a)
+	}
+	_ = c.Close()
+}
+
 // put puts a job and returns its id.
 func (c *conn) put(pri, delay, ttr uint32, body string) (id string) {
 	c.t.Helper()

@@ -2,23 +2,28 @@ package beanstalk_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
 
 // TestServ has the cases of beanstalkd's own testserv.c, under their names, except those of its binlog.
 func TestServ(t *testing.T) {
-	t.Parallel()
-	for _, c := range servCases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s := settings{maxJob: c.maxJob}
-			if c.unix {
-				s.unix = socket(t)
-			}
-			start(t, kind(), s).play(t, c.script)
-		})
-	}
+	onEach(t, func(t *testing.T, kind string) {
+		if kind == "postgres" && os.Getenv(kindVariable) == "" && os.Getenv("TARRY_TEST_THOROUGH") == "" {
+			t.Skip("a database for each case takes long: TARRY_TEST_BEANSTALK=postgres")
+		}
+		for _, c := range servCases {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				s := settings{maxJob: c.maxJob}
+				if c.unix {
+					s.unix = socket(t)
+				}
+				start(t, kind, s).play(t, c.script)
+			})
+		}
+	})
 }
 
 var name200 = strings.Repeat("0123456789", 20)
@@ -375,7 +380,8 @@ var servCases = []struct {
 		< RESERVED $1 1 | a`},
 	{name: "quit_releases_job", script: heldBy + `
 		b> quit
-		> reserve-with-timeout 1
+		b< EOF
+		> reserve-with-timeout 0
 		< RESERVED $1 1 | a`},
 	{name: "unpause_tube", script: `
 		> put 0 0 0 0

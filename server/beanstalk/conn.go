@@ -289,9 +289,8 @@ func (c *conn) write(b []byte) error {
 
 // end closes the connection and makes what it held ready.
 func (c *conn) end() {
-	_ = c.nc.Close()
 	if c.ahead.started {
-		_ = c.ahead.join()
+		c.wake()
 	}
 	c.in.spoilt = c.in.spoilt || c.ctx.Err() != nil
 	c.in.drop()

@@ -2,6 +2,7 @@ package beanstalk_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -21,6 +22,10 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(serveDir); dir != "" {
 		fmt.Fprintln(os.Stderr, serveUntilKilled(dir))
 		os.Exit(1)
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "12"); err != nil { // most of the tests wait for times to end
+		panic(err)
 	}
 	leaktest.Main(pgtest.Main(m))
 }

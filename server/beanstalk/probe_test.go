@@ -22,8 +22,11 @@ func TestProbe(t *testing.T) {
 	if kind() == "real" && old(t) {
 		t.Skip("the answers are those of beanstalkd 1.13: build it, and set TARRY_TEST_BEANSTALKD to its path")
 	}
-	t.Parallel()
-	p := &probe{t: t, at: start(t, kind(), settings{}), ids: make(map[string]string)}
+	onEach(t, func(t *testing.T, kind string) { runProbe(t, kind) })
+}
+
+func runProbe(t *testing.T, kind string) {
+	p := &probe{t: t, kind: kind, at: start(t, kind, settings{}), ids: make(map[string]string)}
 	p.lines()
 	p.bodies()
 	p.halfClosed()
@@ -38,6 +41,7 @@ func TestProbe(t *testing.T) {
 
 type probe struct {
 	t    testing.TB
+	kind string
 	at   *site
 	ids  map[string]string
 	said []answer
@@ -166,7 +170,7 @@ func (p *probe) halfClosed() {
 			p.t.Fatal(err)
 		}
 		p.show("half-closed in reserve, behind it "+strconv.Quote(more), c.read(patience), c.read(patience), c.read(patience))
-		_ = other.Close()
+		other.quit()
 	}
 }
 
@@ -202,7 +206,7 @@ func (p *probe) order() {
 	p.show("A released with 1 s and less priority", c.cmd("release %s 6 1", a), c.cmd("reserve-with-timeout 0"))
 	c.until(a, "ready")
 	p.show("then", c.cmd("reserve-with-timeout 0"))
-	_ = c.Close()
+	c.quit()
 	c = p.in("o")
 	c.until(a, "ready")
 	p.show("A after a disconnect", only(c.cmd("stats-job %s", a), 0, "state", "pri", "reserves", "timeouts", "releases", "delay", "time-left"))
@@ -220,7 +224,7 @@ func (p *probe) kicks() {
 	p.show("kick 1 of two delayed ones", c.cmd("kick 1"), c.cmd("peek-ready"),
 		only(c.cmd("stats-job %s", b), 0, "delay", "state", "kicks", "time-left"))
 	p.show("reserve-job of a delayed one", c.cmd("reserve-job %s", a), only(c.cmd("stats-job %s", a), 60, "state", "delay", "time-left"))
-	_ = c.Close()
+	c.quit()
 	c = p.in("o")
 	c.until(a, "ready")
 	p.show("it, after a disconnect", only(c.cmd("stats-job %s", a), 0, "state", "delay", "reserves"), c.cmd("delete %s", a), c.cmd("delete %s", b))
@@ -250,7 +254,7 @@ func (p *probe) margin() {
 	c.cmd("reserve")
 	p.show("the margin comes while waiting", c.cmd("reserve-with-timeout 60"), since(began))
 	p.show("touch then", c.cmd("touch %s", a), only(c.cmd("stats-job %s", a), 3, "time-left"), c.cmd("delete %s", a))
-	_ = c.Close()
+	c.quit()
 }
 
 // since says a time in whole seconds, as what begins on time on a busy machine may end later.
@@ -273,7 +277,7 @@ func (p *probe) tubes() {
 	p.show("watched", c.cmd("list-tubes-watched"))
 	p.show("without the first", c.cmd("ignore default"), c.cmd("list-tubes-watched"))
 	p.show("without another", c.cmd("ignore w1"), c.cmd("ignore w2"), c.cmd("list-tubes"))
-	_ = c.Close()
+	c.quit()
 	c = p.dial()
 	var all []string
 	for i, name := range []string{"m1", "m2", "m3"} {
@@ -285,7 +289,7 @@ func (p *probe) tubes() {
 	for _, id := range all {
 		p.show("delete", c.cmd("delete %s", id))
 	}
-	_ = c.Close()
+	c.quit()
 }
 
 func (p *probe) held() {
@@ -307,7 +311,7 @@ func (p *probe) stats() {
 		time.Sleep(time.Millisecond) // a connection that the probe has closed is open yet
 	}
 	for _, line := range strings.Split(strings.TrimSpace(c.cmd("stats")), "\n")[1:] {
-		if kind() == "real" && strings.HasPrefix(line, "version: ") {
+		if p.kind == "real" && strings.HasPrefix(line, "version: ") {
 			line = `version: "1.13"`
 		}
 		p.show("stats", changing.ReplaceAllString(line, "$1: …"))
@@ -347,7 +351,7 @@ func (p *probe) check() {
 	for i, a := range p.said {
 		columns := append(strings.Split(want[i], "\t"), "", "")
 		right := columns[1]
-		if columns[2] != "" && kind() != "real" {
+		if columns[2] != "" && p.kind != "real" {
 			right = columns[2]
 		}
 		if a.what != columns[0] || a.said != right {

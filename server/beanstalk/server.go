@@ -173,12 +173,13 @@ func (l *listener) start(nc net.Conn) {
 	go c.run()
 }
 
-// ended forgets a connection.
+// ended forgets a connection. It closes it last: a client that sees the end finds its jobs ready.
 func (l *listener) ended(c *conn) {
 	l.mu.Lock()
 	delete(l.conns, c)
 	l.mu.Unlock()
 	l.s.counts.conns.Add(-1)
+	_ = c.nc.Close()
 	l.done.Done()
 }
 

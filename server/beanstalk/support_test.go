@@ -31,9 +31,27 @@ import (
 // patience is how long an answer may take on a busy machine.
 const patience = time.Minute
 
-// kind names what the tests run against when they do not say: "mem" (by default), "disk", "postgres"
-// and "redis" are stores of ours, "real" is Debian's beanstalkd, which checks the tests themselves.
-func kind() string { return cmp.Or(os.Getenv("TARRY_TEST_BEANSTALK"), "mem") }
+// kindVariable names what the tests run against: "mem", "disk", "redis" and "postgres" are stores of ours,
+// "real" is Debian's beanstalkd, which checks the tests themselves.
+const kindVariable = "TARRY_TEST_BEANSTALK"
+
+// kind is mem unless the variable says otherwise.
+func kind() string { return cmp.Or(os.Getenv(kindVariable), "mem") }
+
+// onEach runs a test on the kind that is named, or else on each of ours; with -short only in memory.
+func onEach(t *testing.T, test func(*testing.T, string)) {
+	t.Parallel()
+	kinds := []string{"mem", "disk", "redis", "postgres"}
+	if k := os.Getenv(kindVariable); k != "" || testing.Short() {
+		kinds = []string{kind()}
+	}
+	for _, k := range kinds {
+		t.Run(k, func(t *testing.T) {
+			t.Parallel()
+			test(t, k)
+		})
+	}
+}
 
 // site is a running server.
 type site struct {

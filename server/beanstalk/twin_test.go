@@ -18,6 +18,7 @@ import (
 // goes on for TARRY_TWIN. TARRY_TEST_SEED plays one script again. Only with beanstalkd 1.13, which
 // TARRY_TEST_BEANSTALKD may lead to, do scripts rest on the ends of waits and of times to run.
 func TestTwin(t *testing.T) {
+	t.Parallel()
 	program(t)
 	if s := os.Getenv("TARRY_TEST_SEED"); s != "" {
 		seed, err := strconv.ParseUint(s, 10, 64)

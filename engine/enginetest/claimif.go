@@ -1,8 +1,6 @@
 package enginetest
 
 import (
-	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -227,51 +225,6 @@ var claimIfTests = []test{
 		}
 		for _, l := range append(own, remote...) {
 			b.ack(l.Token)
-		}
-	}},
-	{"of many that claim one, one gets it", func(b *bed) {
-		b.needClaimIf()
-		for i := range rounds {
-			state, id := engine.Dead, engine.ID(0)
-			if i%2 == 0 {
-				state, id = engine.Scheduled, b.push(b.msg("", dueLater)).ID
-			} else {
-				id = b.deadOnes("")[0]
-			}
-			var won atomic.Int32
-			claim := func() {
-				l, err := b.tryClaim(b.id(id), state, engine.Want{})
-				switch {
-				case err == nil:
-					won.Add(1)
-					b.ack(l.Token)
-				case !errors.Is(err, engine.ErrStale) && !errors.Is(err, engine.ErrNotFound):
-					b.Errorf("claim: %v", err)
-				}
-			}
-			if race(claim, claim, claim); won.Load() != 1 {
-				b.Fatalf("%d of 3 claimed it", won.Load())
-			}
-		}
-	}},
-	{"a claim of a dead one against a push of its key: one is live", func(b *bed) {
-		b.needClaimIf()
-		b.need("Keys", b.caps.Keys)
-		for range rounds {
-			id := b.deadOnes("k")[0]
-			var l engine.Lease
-			var err error
-			var r engine.PushResult
-			race(func() { l, err = b.tryClaim(b.id(id), engine.Dead, engine.Want{}) }, func() { r = b.pushed(b.msg("k", dueNow)) })
-			switch {
-			case err == nil && errors.Is(r.Err, engine.ErrExists):
-				b.ack(l.Token)
-			case r.Err == nil && errors.Is(err, engine.ErrExists):
-				b.ack(b.lease1(0).Token)
-			default:
-				b.Fatalf("claim: %v; push: %+v", err, r)
-			}
-			b.none("one message for one key")
 		}
 	}},
 }

@@ -155,6 +155,7 @@ func Run(t *testing.T, h Harness) {
 		{"Figures", figureTests},
 		{"Reopen", reopenTests},
 		{"Race", raceTests},
+		{"RaceClaim", raceClaimTests},
 		{"RaceLimits", raceLimitTests},
 		{"Cut", cutTests},
 		{"Moment", momentTests},

@@ -23,13 +23,12 @@ func (p *Program) beanstalkdCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "beanstalkd",
 		Short: "Serve clients of beanstalkd, with its flags",
-		Long: `Beanstalkd takes the place of beanstalkd: it serves its clients, and takes its flags. It
-serves neither HTTP nor the dashboard; tarry serve --beanstalk does both. A link to tarry that is
-named beanstalkd is this command.
+		Long: `Beanstalkd takes the place of beanstalkd: it serves its clients and takes its flags. It
+serves no HTTP and no dashboard; tarry serve --beanstalk does. A link to tarry that is named
+beanstalkd is this command. SIGUSR1 drains.
 
-It differs from beanstalkd in these: without -l only this machine can connect, and an address that
-others can reach needs --tokens or --insecure. What is put is on the disk before it is answered,
-whatever -f and -F say. SIGUSR1 drains.`,
+Without -l only this machine can connect. An address that others can reach needs --tokens
+or --insecure.`,
 		Example: "  tarry beanstalkd -l 127.0.0.1 -p 11300 -b /var/lib/tarry\n  tarry beanstalkd -l unix:/run/tarry.sock",
 		Args:    exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,13 +54,13 @@ whatever -f and -F say. SIGUSR1 drains.`,
 	f.StringVarP(&listen, "listen", "l", "127.0.0.1", "address to listen on, or unix:PATH")
 	f.StringVarP(&port, "port", "p", "11300", "port to listen on")
 	f.StringVarP(&dir, "binlog", "b", "", "directory for the jobs; without it they are in memory only")
-	f.Int64P("fsync", "f", 0, "milliseconds between two syncs; any number is taken as 0")
-	f.BoolP("no-fsync", "F", false, "never sync; this is not obeyed")
+	f.Int64P("fsync", "f", 0, "ignored: every answer waits for the disk")
+	f.BoolP("no-fsync", "F", false, "ignored, as -f is")
 	f.VarP(sizeFlag(&s.beanstalk.maxJob), "max-job", "z", "largest job that may be put")
-	f.Int64P("binlog-size", "s", 0, "bytes of a binlog file; there are none")
+	f.Int64P("binlog-size", "s", 0, "ignored: there are no binlog files")
 	f.StringVarP(&s.user, "user", "u", "", "become this user and its group")
 	f.BoolVarP(&version, "version", "v", false, "print the version")
-	f.BoolP("verbose", "V", false, "say more; it says the same")
+	f.BoolP("verbose", "V", false, "ignored")
 	for _, name := range []string{"tokens", "beanstalk-as", "insecure", "audit-log", "tls-cert", "tls-key", "tls-client-ca"} {
 		f.AddFlag(serve.Lookup(name))
 	}

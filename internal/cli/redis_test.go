@@ -20,7 +20,8 @@ func TestCommandsOnRedis(t *testing.T) {
 func TestServeOnRedis(t *testing.T) {
 	url := redistest.Start(t).URL()
 	w, s := served(t, url)
-	other, _ := served(t, url)
+	other, o := served(t, url, "--beanstalk", "127.0.0.1:0")
+	o.stderr.await(t, `the ids of jobs are larger than 2\^53`)
 	server, _ := w.program(nil, nil).env("TARRY_SERVER")
 	documented(t, server, "redis", "### Redis")
 	r := w.start(t, "work", "mail", "--", "cat")
@@ -35,6 +36,9 @@ func TestServeOnRedis(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, s.stderr)
 	}
 	other.must(t, "get", "mail", "bob")
+	j := dialJobs(t, o.stdout.await(t, jobsAddress)[1])
+	id := strings.Fields(j.answers("put 0 3600 60 1\r\nx", "INSERTED "))[1]
+	other.must(t, "get", "default", "--id", id)
 }
 
 func TestBenchOnRedis(t *testing.T) {

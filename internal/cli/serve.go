@@ -67,6 +67,8 @@ serve read the routes again.
 OTEL_EXPORTER_OTLP_ENDPOINT and the other variables of OpenTelemetry say where to export
 traces. Without them there are none.
 
+With --beanstalk it also serves clients of beanstalkd. SIGUSR1 makes it refuse their new jobs.
+
 If other machines can reach it, clients need a token from the --tokens file (tarry token
 --help), unless --insecure is given.
 
@@ -230,7 +232,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 				return
 			case <-drains:
 				front.Drain()
-				fmt.Fprintln(p.Stderr, "tarry: draining: beanstalkd's clients can put no more jobs until the next start")
+				fmt.Fprintln(p.Stderr, "tarry: draining: clients of beanstalkd can put no more jobs until the next start")
 			case <-wishes:
 				notifyReloading(logger)
 				guard.refresh()

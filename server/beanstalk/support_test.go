@@ -58,7 +58,8 @@ type site struct {
 	network, addr string
 
 	drain func()
-	kill  func() // real only
+	kill  func() // of a process
+	pid   int
 }
 
 // settings of a site.
@@ -229,7 +230,7 @@ func startProcess(t *testing.T, dir string) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := &site{network: "tcp"}
+	at := &site{network: "tcp", pid: cmd.Process.Pid}
 	at.kill = func() {
 		_ = cmd.Process.Kill() // it may have ended
 		_, _ = io.Copy(io.Discard, out)

@@ -504,6 +504,18 @@ func TestSimulationFindsFaults(t *testing.T) {
 				m.msgs[0].Attempt = 0
 			}
 		}},
+		"now and then a priority is": {errs: func(m *Model, call int) {
+			if call%90 == 0 && len(m.msgs) > 0 {
+				m.msgs[0].Priority++
+			}
+		}},
+		"a crash makes what was claimed dead again": {found: func(m *Model) {
+			for _, x := range m.msgs {
+				if x.State == engine.Leased && x.Attempt > x.MaxAttempts {
+					x.die(m.now())
+				}
+			}
+		}},
 		"a push is refused where there is room": {refuses: func(_ *Model, _ string, room int64) bool { return room < 3 }},
 		"an atomic push keeps some":             {halves: true},
 	} {

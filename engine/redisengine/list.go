@@ -141,9 +141,20 @@ func (e *Engine) fetch(ctx context.Context, q *queue, state engine.State, places
 	return found, short, nil
 }
 
-// eachShard runs a script on shards and passes each answer to do. It repeats the script on a
-// shard if the first value of the answer says that it has more to sweep.
+// eachShard runs a script on shards and passes each answer to do; it ends with the first error.
 func (e *Engine) eachShard(ctx context.Context, shards []*shard, sc *script, args []string, do func(n int, a answer) error) error {
+	return e.eachAnswer(ctx, shards, sc, args, func(n int, a answer) error {
+		if a.err != nil {
+			return a.err
+		}
+		return do(n, a)
+	})
+}
+
+// eachAnswer runs a script on shards and passes each answer to do, also one that is an error.
+// It repeats the script on a shard if the first value of the answer says that it has more to
+// sweep.
+func (e *Engine) eachAnswer(ctx context.Context, shards []*shard, sc *script, args []string, do func(n int, a answer) error) error {
 	left := make([]int, len(shards))
 	for n := range left {
 		left[n] = n
@@ -158,10 +169,11 @@ func (e *Engine) eachShard(ctx context.Context, shards []*shard, sc *script, arg
 			if a.err == nil && len(a.values) == 0 {
 				a.err = errAnswer
 			}
-			if a.err != nil {
-				return a.err
+			var busy int64
+			if a.err == nil {
+				busy, _ = a.values[0].AsInt64()
 			}
-			if busy, _ := a.values[0].AsInt64(); busy != 0 {
+			if busy != 0 {
 				again = append(again, left[i])
 			} else if err := do(left[i], a); err != nil {
 				return err

@@ -6,33 +6,60 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Peek returns the message of each queue that is leased first, without a large content.
+// Peek returns the message of each queue that is leased first, without a large content. Like
+// Lease it goes by the shards that answer, as long as each queue has one.
 func (e *Engine) Peek(ctx context.Context, queues []string) ([]engine.Info, error) {
 	if err := e.calls.Enter(ctx, "peek"); err != nil {
 		return nil, err
 	}
 	defer e.calls.Leave()
-	first, heads := make([]engine.Info, len(queues)), make([]head, len(queues))
+	first := make([]engine.Info, len(queues))
 	for shards, which := range e.inParts(queues) {
-		err := e.eachShard(ctx, shards, peekScript, nil, func(i int, a answer) error {
-			if len(a.values) == 1 {
-				return nil // nothing is ready
-			}
-			if len(a.values) != 7 {
-				return errAnswer
-			}
-			n, h := which[i], readHeads(a.values[1:4])[0]
-			if first[n].ID != 0 && h.compare(heads[n]) > 0 {
-				return nil
-			}
-			first[n], heads[n] = peeked(queues[n], h, a), h
-			return nil
-		})
-		if err != nil {
-			return nil, fault("peek", "", err)
+		if err := e.peek(ctx, queues, shards, which, first); err != nil {
+			return nil, err
 		}
 	}
 	return first, nil
+}
+
+// peek sets what is first in the queues, by index, of shards.
+func (e *Engine) peek(ctx context.Context, queues []string, shards []*shard, which []int, first []engine.Info) error {
+	answered, failed := make(map[int]bool), make(map[int]error)
+	var up []*shard
+	var of []int // index of the queue of each
+	for i, s := range shards {
+		if s.down.Load() {
+			failed[which[i]] = errDown
+			continue
+		}
+		up, of = append(up, s), append(of, which[i])
+	}
+	heads := make(map[int]head)
+	err := e.eachAnswer(ctx, up, peekScript, nil, func(i int, a answer) error {
+		n := of[i]
+		switch {
+		case a.err != nil:
+			failed[n] = a.err
+			return nil
+		case len(a.values) == 1: // nothing is ready
+			answered[n] = true
+			return nil
+		case len(a.values) != 7:
+			return errAnswer
+		}
+		answered[n] = true
+		h := readHeads(a.values[1:4])[0]
+		if least, ok := heads[n]; !ok || h.compare(least) < 0 {
+			first[n], heads[n] = peeked(queues[n], h, a), h
+		}
+		return nil
+	})
+	for n, cause := range failed {
+		if !answered[n] {
+			return fault("peek", queues[n], cause)
+		}
+	}
+	return fault("peek", "", err)
 }
 
 // peeked returns the message of an answer. A damaged one is first, too, until a lease takes it

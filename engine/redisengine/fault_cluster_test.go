@@ -248,13 +248,16 @@ func TestFaultClusterRegistryDies(t *testing.T) {
 }
 
 // TestFaultRegistryForgot: the registry never heard of a queue. Whoever leases from it
-// has it listed.
+// has it listed, and whoever pushed finds its messages.
 func TestFaultRegistryForgot(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	pusher := openStore(t, s.URL())
-	push(t, pusher, plain("q", "k"))
+	id := push(t, pusher, plain("q", "k"))[0].ID
 	s.Do("DEL", pusher.registry.names, pusher.registry.seen, pusher.registry.prints)
+	if found, err := pusher.Find(t.Context(), []engine.ID{id}); err != nil || found[0] != "q" {
+		t.Errorf("whoever pushed finds it in %q, %v", found, err)
+	}
 	worker, settler := openStore(t, s.URL()), openStore(t, s.URL())
 	grant, err := worker.Lease(t.Context(), []engine.Want{{Queue: "q", Max: 1, Remote: true}})
 	if err != nil || len(grant.Queues[0].Messages) != 1 {

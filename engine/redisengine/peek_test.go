@@ -77,11 +77,10 @@ func TestPeekShowsWhatIsLeasedNext(t *testing.T) {
 	}
 }
 
-// TestPeekAndFindTakeFewTrips, however many queues there are.
-func TestPeekAndFindTakeFewTrips(t *testing.T) {
-	t.Parallel()
-	client := &trips{Client: redistest.Start(t).Client()}
-	e, err := New(t.Context(), client, &Config{Shards: 2})
+// countingTrips makes an engine on a client that counts.
+func countingTrips(t *testing.T, client *trips, shards int) *Engine {
+	t.Helper()
+	e, err := New(t.Context(), client, &Config{Shards: shards})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,6 +90,14 @@ func TestPeekAndFindTakeFewTrips(t *testing.T) {
 		}
 	})
 	e.slack = longWait
+	return e
+}
+
+// TestPeekAndFindTakeFewTrips, however many queues there are.
+func TestPeekAndFindTakeFewTrips(t *testing.T) {
+	t.Parallel()
+	client := &trips{Client: redistest.Start(t).Client()}
+	e, other := countingTrips(t, client, 2), countingTrips(t, client, 2)
 	const n = 2500
 	var msgs []engine.Message
 	var queues []string
@@ -115,11 +122,15 @@ func TestPeekAndFindTakeFewTrips(t *testing.T) {
 	if took := client.n.Load() - before; took > 20 {
 		t.Errorf("peeking at %d queues took %d round trips", n, took)
 	}
-	for _, c := range []struct{ from, to, trips int }{
-		{0, 1, 4}, {0, findIDs, 4}, {n - 1, n, 20}, {0, n, 200},
+	for _, c := range []struct {
+		e               *Engine
+		from, to, trips int
+	}{
+		{other, 0, 1, 4}, {other, n - 1, n, 20}, // asked in the order of names
+		{other, 0, findIDs, 15}, {e, 0, 1, 15}, {e, 0, n, 200},
 	} {
 		before := client.n.Load()
-		found, err := e.Find(t.Context(), ids[c.from:c.to])
+		found, err := c.e.Find(t.Context(), ids[c.from:c.to])
 		if err != nil || !slices.Equal(found, queues[c.from:c.to]) {
 			t.Fatalf("%d to %d: %q, %v", c.from, c.to, found, err)
 		}
@@ -133,15 +144,7 @@ func TestPeekAndFindTakeFewTrips(t *testing.T) {
 func TestFindOfOtherIDs(t *testing.T) {
 	t.Parallel()
 	client := &trips{Client: redistest.Start(t).Client()}
-	e, err := New(t.Context(), client, &Config{Shards: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	e := countingTrips(t, client, 3)
 	id := push(t, e, plain("q", "k"))[0].ID
 	before := client.n.Load()
 	found, err := e.Find(t.Context(), []engine.ID{0, 1, idBase - 1, newID(1, 1, 3), newID(1, 1, MaxShards-1)})

@@ -28,16 +28,7 @@ func (c *trips) DoMulti(ctx context.Context, cmds ...rueidis.Completed) []rueidi
 func TestQueuesTakesFewTrips(t *testing.T) {
 	t.Parallel()
 	client := &trips{Client: redistest.Start(t).Client()}
-	e, err := New(t.Context(), client, &Config{Shards: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	e.slack = longWait
+	e := countingTrips(t, client, 2)
 	const n = 3000
 	var msgs []engine.Message
 	for i := range n {

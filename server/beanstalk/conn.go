@@ -62,9 +62,6 @@ func (c *conn) run() {
 			c.s.cfg.Logger.Error("a command of a client of beanstalkd panicked", "from", c.host, "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
-	if handshake(c.ctx, c.nc) != nil {
-		return
-	}
 	c.use, _ = c.s.tubes.refer(defaultTube, using)
 	first, _ := c.s.tubes.refer(defaultTube, watching)
 	c.watch = []*tube{first}

@@ -3,7 +3,6 @@ package beanstalk
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -39,7 +38,7 @@ func serve(t testing.TB, cfg *Config) *front {
 	go func() { ended <- s.Serve(context.Background(), ln) }()
 	t.Cleanup(func() {
 		s.Close()
-		if err := <-ended; err != nil && !errors.Is(err, errClosed) {
+		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 		_ = c.Close()

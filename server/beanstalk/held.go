@@ -23,9 +23,10 @@ type job struct {
 }
 
 const (
-	overFor   = 10 * time.Second // how long a job that is over is kept
-	margin    = time.Second      // before the end of a job's time reserve answers DEADLINE_SOON
-	renewSoon = engine.MaxTTR / 3
+	overFor = 10 * time.Second // how long a job that is over is kept
+	margin  = time.Second      // before the end of a job's time reserve answers DEADLINE_SOON
+
+	renewEach = engine.MaxTTR / 3
 	renewLate = time.Minute // after a renewal that failed
 )
 
@@ -55,7 +56,10 @@ func (h *held) add(j *job) {
 
 // next returns when something is to be done about a job.
 func (j *job) next() time.Time {
-	if !j.renew.IsZero() && j.renew.Before(j.until) {
+	switch {
+	case j.over:
+		return j.until.Add(overFor)
+	case !j.renew.IsZero() && j.renew.Before(j.until):
 		return j.renew
 	}
 	return j.until
@@ -68,71 +72,52 @@ func (h *held) wake(at time.Time) {
 	}
 	h.next = at
 	if h.timer == nil {
-		h.timer = time.AfterFunc(time.Until(at), h.tick)
+		h.timer = time.AfterFunc(time.Until(at), func() { h.look(time.Now()) })
 		return
 	}
 	h.timer.Reset(time.Until(at))
 }
 
-// tick is called by the timer.
-func (h *held) tick() {
-	now := time.Now()
-	h.look(now)
-	for _, j := range h.toRenew(now) {
+// look marks the jobs whose time is over, and renews leases.
+func (h *held) look(now time.Time) {
+	for _, j := range h.due(now) {
 		ttr := min(j.until.Sub(now), engine.MaxTTR)
-		_, err := h.s.settle(h.ctx, engine.Settlement{Token: j.token, Do: engine.Extend, TTR: ttr})
+		if _, err := h.s.settle(h.ctx, engine.Settlement{Token: j.token, Do: engine.Extend, TTR: ttr}); err != nil {
+			continue // it is tried again
+		}
 		h.mu.Lock()
-		if again := h.jobs[j.id]; again != nil && again.token == j.token && again.until.Equal(j.until) {
-			switch {
-			case err != nil:
-				again.renew = now.Add(renewLate)
-			case ttr < engine.MaxTTR:
-				again.renew = time.Time{} // it lasts to the end now
-			default:
-				again.renew = now.Add(renewSoon)
-			}
-			h.wake(again.next())
+		if again := h.jobs[j.id]; again != nil && again.until.Equal(j.until) {
+			again.renew = now.Add(renewEach)
 		}
 		h.mu.Unlock()
 	}
 }
 
-// look marks the jobs whose time is over.
-func (h *held) look(now time.Time) {
+// due marks the jobs whose time is over, and returns those whose leases are to be renewed.
+func (h *held) due(now time.Time) (renew []job) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.next.IsZero() || now.Before(h.next) || h.ended {
-		return
+		return nil
 	}
 	h.next = time.Time{}
 	for id, j := range h.jobs {
 		switch {
-		case j.over && now.Sub(j.until) > overFor:
+		case now.Before(j.next()):
+		case j.over:
 			delete(h.jobs, id)
-		case !j.over && !now.Before(j.until):
+			continue
+		case !now.Before(j.until):
 			j.over = true
 			h.s.counts.timeouts.Add(1)
 			h.s.notes.change(id, func(n *note) { n.timeouts++ })
+		default:
+			renew = append(renew, *j)
+			j.renew = now.Add(renewLate)
 		}
-		switch at := j.next(); {
-		case j.over:
-			h.wake(j.until.Add(overFor + time.Second))
-		case at.After(now):
-			h.wake(at)
-		}
+		h.wake(j.next())
 	}
-}
-
-// toRenew returns the jobs whose leases are to be renewed.
-func (h *held) toRenew(now time.Time) (jobs []job) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, j := range h.jobs {
-		if !j.over && !j.renew.IsZero() && !now.Before(j.renew) {
-			jobs = append(jobs, *j)
-		}
-	}
-	return jobs
+	return renew
 }
 
 // take takes a job off those held; nil: it is not among them.

@@ -2,7 +2,6 @@ package beanstalk
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -31,7 +30,6 @@ const mostNotes = 100_000
 
 // notes are those of the jobs that have any.
 type notes struct {
-	n   atomic.Int64
 	mu  sync.Mutex
 	all map[engine.ID]note
 }
@@ -52,7 +50,6 @@ func (s *notes) change(id engine.ID, f func(*note)) {
 	}
 	f(&n)
 	s.all[id] = n
-	s.n.Store(int64(len(s.all)))
 }
 
 // of returns the note of a job.
@@ -64,11 +61,7 @@ func (s *notes) of(id engine.ID) note {
 
 // drop forgets the note of a job that is deleted.
 func (s *notes) drop(id engine.ID) {
-	if s.n.Load() == 0 {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.all, id)
-	s.n.Store(int64(len(s.all)))
 }

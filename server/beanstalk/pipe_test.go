@@ -3,7 +3,6 @@ package beanstalk
 import (
 	"bufio"
 	"context"
-	"errors"
 	"net"
 	"strings"
 	"testing"
@@ -60,7 +59,7 @@ func bubble(t *testing.T, cfg *Config, test func(t *testing.T, f *front, dial fu
 			return &client{t, ours, bufio.NewReader(ours)}
 		})
 		s.Close()
-		if err := <-ended; err != nil && !errors.Is(err, errClosed) {
+		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 		_ = c.Close()

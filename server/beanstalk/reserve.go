@@ -25,14 +25,15 @@ func (c *conn) reserveWithin(v *verb, rest []byte) {
 		return
 	}
 	c.count(v)
-	c.reserveUntil(time.Now().Add(timeout), timeout == 0)
+	c.reserveUntil(time.Now().Add(timeout))
 }
 
 // reserve carries out reserve.
-func (c *conn) reserve() { c.reserveUntil(time.Time{}, false) }
+func (c *conn) reserve() { c.reserveUntil(time.Time{}) }
 
-// reserveUntil reserves a job, for which it waits until over; zero: for ever.
-func (c *conn) reserveUntil(over time.Time, now bool) {
+// reserveUntil reserves a job, for which it waits until a time; zero: for ever. Of several tubes
+// it first takes the best job that there is.
+func (c *conn) reserveUntil(over time.Time) {
 	c.works()
 	for _, t := range c.watch {
 		if !c.may(access.Work, t.name) {
@@ -40,44 +41,17 @@ func (c *conn) reserveUntil(over time.Time, now bool) {
 			return
 		}
 	}
-	if now || len(c.watch) > 1 || c.deadlineSoon(time.Now()) {
-		if got, err := c.leaseNow(); got {
-			return
-		} else if err != nil {
-			c.fail(err)
-			return
-		}
-	}
-	c.waitForJob(over)
-}
-
-// works counts the connection as a worker.
-func (c *conn) works() {
-	if !c.worker {
-		c.worker = true
-		c.s.counts.workers.Add(1)
-	}
-}
-
-// deadlineSoon reports whether the time of a job held is nearly over.
-func (c *conn) deadlineSoon(now time.Time) bool {
-	first := c.held.soonest()
-	return !first.IsZero() && !now.Before(first.Add(-margin))
-}
-
-// waitForJob waits for a job until a time; zero: for ever.
-func (c *conn) waitForJob(over time.Time) {
-	for {
-		now, wait := time.Now(), waitMost
-		if first := c.held.soonest(); !first.IsZero() {
-			if wait = min(wait, first.Add(-margin).Sub(now)); wait <= 0 {
-				c.say("DEADLINE_SOON")
+	for first := true; ; first = false {
+		wait, otherwise := c.patience(over)
+		if wait <= 0 || first && len(c.watch) > 1 {
+			switch got, err := c.leaseNow(); {
+			case got:
 				return
-			}
-		}
-		if !over.IsZero() {
-			if wait = min(wait, over.Sub(now)); wait <= 0 {
-				c.say("TIMED_OUT")
+			case err != nil:
+				c.fail(err)
+				return
+			case wait <= 0:
+				c.say(otherwise)
 				return
 			}
 		}
@@ -97,6 +71,28 @@ func (c *conn) waitForJob(over time.Time) {
 			c.fail(err)
 			return
 		}
+	}
+}
+
+// patience returns how long to wait for a job, and what is answered then if none came.
+func (c *conn) patience(over time.Time) (wait time.Duration, otherwise string) {
+	wait = waitMost
+	if !over.IsZero() {
+		wait, otherwise = min(wait, time.Until(over)), "TIMED_OUT"
+	}
+	if end := c.held.soonest(); !end.IsZero() {
+		if left := time.Until(end.Add(-margin)); left <= max(wait, 0) {
+			return left, "DEADLINE_SOON"
+		}
+	}
+	return wait, otherwise
+}
+
+// works counts the connection as a worker.
+func (c *conn) works() {
+	if !c.worker {
+		c.worker = true
+		c.s.counts.workers.Add(1)
 	}
 }
 
@@ -191,7 +187,7 @@ func (c *conn) reserved(l *engine.Lease, asked time.Time) {
 	j := &job{id: l.ID, token: l.Token, due: l.Due, ttr: ttrOf(&l.Info), tube: c.tubeOf(l.Queue)}
 	j.until = asked.Add(j.ttr)
 	if j.ttr > engine.MaxTTR {
-		j.renew = asked.Add(renewSoon)
+		j.renew = asked.Add(renewEach)
 	}
 	c.sayJob("RESERVED ", l.ID, l.Body)
 	j.answer = c.sent + uint64(len(c.out))

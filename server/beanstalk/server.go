@@ -3,7 +3,6 @@ package beanstalk
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"net"
@@ -30,10 +29,8 @@ type Server struct {
 	id       string // for stats
 	lines    *notify.Lines
 
-	open    context.Context // ends with close
-	close   context.CancelFunc
-	mu      sync.Mutex
-	serving sync.WaitGroup // calls of Serve; none begins when closed
+	open  context.Context // ends with close
+	close context.CancelFunc
 }
 
 // New returns a server of the client's engine. It fails with ErrUnsupported if the engine
@@ -58,29 +55,17 @@ func New(c *tarry.Client, cfg *Config) (*Server, error) {
 // Drain makes the server answer DRAINING to every put from now on. All else goes on.
 func (s *Server) Drain() { s.draining.Store(true) }
 
-// Close ends all calls of Serve, as the end of their contexts does, and waits for them.
-func (s *Server) Close() {
-	s.mu.Lock()
-	s.close()
-	s.mu.Unlock()
-	s.serving.Wait()
-}
+// Close ends all calls of Serve, as the end of their contexts does. It does not wait for them.
+func (s *Server) Close() { s.close() }
 
-// The errors of Serve.
-var (
-	errCut    = errors.New("beanstalk: commands were still under way when the server's time to shut down was over")
-	errClosed = errors.New("beanstalk: the server is closed")
-)
+// errCut is the error of Serve when commands were still under way at its end.
+var errCut = errors.New("beanstalk: commands were still under way when the server's time to shut down was over")
 
 // Serve serves the connections of a listener until ctx ends. Then it stops accepting, ends
 // waiting reserves and closes each connection after its command under way. It waits for these up
 // to Config.ShutdownTimeout. The jobs that connections hold become ready. It always closes the
 // listener.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
-	if !s.begin() {
-		return errors.Join(errClosed, ln.Close())
-	}
-	defer s.serving.Done()
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	calls, cut := context.WithCancel(context.WithoutCancel(ctx))
@@ -98,17 +83,6 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	l.cut()
 	wait.Return(l.done.Wait, lastGrace)
 	return errors.Join(err, errCut)
-}
-
-// begin counts a call of Serve; false: the server is closed.
-func (s *Server) begin() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open.Err() != nil {
-		return false
-	}
-	s.serving.Add(1)
-	return true
 }
 
 // lastGrace is how long Serve waits for connections after it has cut them.
@@ -201,21 +175,6 @@ func (l *listener) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for c := range l.conns {
-		nc := c.nc
-		if secure, ok := nc.(*tls.Conn); ok {
-			nc = secure.NetConn() // the closing alert of TLS might have to wait
-		}
-		_ = nc.Close()
+		go func() { _ = c.nc.Close() }() // the closing alert of TLS may have to wait
 	}
-}
-
-// handshake completes that of TLS, if the connection has it, within a bounded time.
-func handshake(ctx context.Context, nc net.Conn) error {
-	secure, ok := nc.(*tls.Conn)
-	if !ok {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	return secure.HandshakeContext(ctx)
 }

@@ -157,7 +157,7 @@ func (c *conn) touch(id engine.ID) {
 	}
 	j.until = asked.Add(j.ttr)
 	if j.ttr > engine.MaxTTR {
-		j.renew = asked.Add(renewSoon)
+		j.renew = asked.Add(renewEach)
 	}
 	c.held.add(j)
 	c.say("TOUCHED")

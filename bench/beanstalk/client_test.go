@@ -23,8 +23,6 @@ type client struct {
 	in   *bufio.Reader
 }
 
-const patience = 10 * time.Minute // bounds all that a client does
-
 func dial(b testing.TB, s *server) *client {
 	b.Helper()
 	c, err := net.Dial("tcp", s.address)

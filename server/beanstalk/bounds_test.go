@@ -31,6 +31,26 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
+// TestMemoryOfARest: who rests in a small job holds none of the memory for big ones.
+func TestMemoryOfARest(t *testing.T) {
+	f := serve(t, nil)
+	c := f.dial(t)
+	c.put(0, 0, 60, 5000)
+	c.send("put 0 0 60 5000\r\n" + strings.Repeat("x", 5000) + "\r\nput 0 0 60 1020\r\n" + strings.Repeat("y", 900))
+	if got := c.answer(); !strings.HasPrefix(got, "INSERTED") {
+		t.Error(got)
+	}
+	for end := time.Now().Add(20 * time.Second); f.memory.used.Load() != 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d bytes stay held", f.memory.used.Load())
+		}
+	}
+	c.send(strings.Repeat("y", 120) + "\r\n")
+	if got := c.answer(); !strings.HasPrefix(got, "INSERTED") {
+		t.Error(got)
+	}
+}
+
 // TestMemoryIsBounded: without room for its body a job is refused, small ones are not, and the
 // room comes back.
 func TestMemoryIsBounded(t *testing.T) {
@@ -161,7 +181,7 @@ func TestShutdown(t *testing.T) {
 // TestRequestsOfBrowsers: a web page cannot send commands.
 func TestRequestsOfBrowsers(t *testing.T) {
 	f := serve(t, nil)
-	for _, head := range []string{"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n", "POST /" + strings.Repeat("x", 300) + " HTTP/1.1\r\nhost: localhost\r\n\r\n"} {
+	for _, head := range []string{"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n", "POST /" + strings.Repeat("x", 300) + " HTTP/1.1\r\nhost: localhost\r\n\r\n", "POST /" + strings.Repeat("x", 300) + " HTTP/1.1\r\nHost: " + strings.Repeat("x", 250) + "\r\n\r\n"} {
 		c := f.dial(t)
 		c.send(head + "put 0 0 60 1\r\nx\r\n")
 		for got := c.line(); got != "EOF"; got = c.line() {

@@ -185,6 +185,7 @@ var past = time.Unix(1, 0)
 func (c *conn) stop() {
 	c.stopping.Store(true)
 	_ = c.nc.SetReadDeadline(past)
+	c.ahead.end(nil)
 }
 
 // flushAt is how many bytes of answers are gathered before they are written.

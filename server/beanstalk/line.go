@@ -91,6 +91,9 @@ func (in *input) next() ([]byte, found) {
 		if len(window) < maxLine {
 			return nil, part
 		}
+		if !in.bad && fromHTTP(window) {
+			return window, whole // the connection ends
+		}
 		in.r += maxLine
 		in.bad = true
 	}
@@ -110,7 +113,7 @@ func (in *input) take(n int) []byte {
 // there is no memory. What take and next returned is overwritten.
 func (in *input) space(need int) []byte {
 	n := in.buffered()
-	if !in.isSmall() && !in.full && need <= smallInput && n <= smallInput/2 {
+	if !in.isSmall() && !in.full && need <= smallInput && n < smallInput {
 		in.useSmall()
 	}
 	if in.full && in.isSmall() || n == len(in.buf) {

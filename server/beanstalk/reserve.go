@@ -41,6 +41,7 @@ func (c *conn) reserveUntil(over time.Time) {
 			return
 		}
 	}
+	readOn := c.ahead.started || c.in.buffered() < mostAhead
 	for first := true; ; first = false {
 		wait, otherwise := c.patience(over)
 		if wait <= 0 || first && len(c.watch) > 1 {
@@ -58,12 +59,21 @@ func (c *conn) reserveUntil(over time.Time) {
 		if c.flush() != nil {
 			return
 		}
-		switch got, gone, err := c.leaseWithin(wait); {
+		if !readOn {
+			if hungUp(c.nc) {
+				c.say("TIMED_OUT")
+				return
+			}
+			wait = min(wait, fullWait)
+		}
+		switch got, gone, err := c.leaseWithin(wait, readOn); {
 		case got:
 			return
 		case errors.Is(gone, io.EOF):
 			c.say("TIMED_OUT")
 			return
+		case errors.Is(gone, errFull) && !c.stopping.Load():
+			readOn = false
 		case gone != nil || c.stopping.Load():
 			c.stop()
 			return
@@ -97,7 +107,7 @@ func (c *conn) works() {
 }
 
 // leaseWithin waits for a job and answers with it. gone says why the wait ended early.
-func (c *conn) leaseWithin(wait time.Duration) (got bool, gone, err error) {
+func (c *conn) leaseWithin(wait time.Duration, readOn bool) (got bool, gone, err error) {
 	if c.leaser == nil {
 		if c.leaser, err = c.s.c.Leaser(names(c.watch)); err != nil {
 			return false, nil, err
@@ -106,7 +116,7 @@ func (c *conn) leaseWithin(wait time.Duration) (got bool, gone, err error) {
 	c.waiting(1)
 	var leased tarry.LeasedMessages
 	var asked time.Time
-	gone = c.await(func(ctx context.Context) {
+	gone = c.await(readOn, func(ctx context.Context) {
 		asked = time.Now()
 		leased, err = c.leaser.Lease(ctx, tarry.LeaseRequest{Max: 1, Wait: wait, LeaseOptions: tarry.LeaseOptions{Worker: c.name()}})
 	})

@@ -11,6 +11,13 @@ import (
 // mostAhead bounds what is read while a connection waits.
 const mostAhead = 16 << 10
 
+// errFull says that nothing more can be read ahead.
+var errFull = errors.New("the client has sent much behind its wait")
+
+// fullWait is how long a connection waits of which nothing more can be read ahead, until it
+// looks whether its client has gone.
+const fullWait = 2 * time.Second
+
 // ahead is what reads on while a connection waits for a job. Its goroutine owns the input until
 // join. When the wait ends, it may still be blocked in a read, which then is the connection's
 // next one.
@@ -29,7 +36,8 @@ func (a *ahead) init() { a.ended = make(chan error, 1) }
 
 // await calls wait with a context that ends when the client goes. It returns io.EOF when the
 // client has closed its side, and another error when the connection is broken or stopping.
-func (c *conn) await(wait func(context.Context)) error {
+// Without readOn nothing is read meanwhile.
+func (c *conn) await(readOn bool, wait func(context.Context)) error {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
 	a := &c.ahead
@@ -41,9 +49,12 @@ func (c *conn) await(wait func(context.Context)) error {
 	}
 	if !a.started {
 		a.left = c.in.buffered()
-		if a.started, a.reads = a.left < mostAhead, a.left < mostAhead; a.started {
+		if a.started, a.reads = readOn, readOn; a.started {
 			go c.readAhead()
 		}
+	}
+	if c.stopping.Load() {
+		cancel()
 	}
 	wait(ctx)
 	a.mu.Lock()
@@ -78,19 +89,22 @@ func (c *conn) wake() {
 func (c *conn) readAhead() {
 	a := &c.ahead
 	for {
-		p := c.in.space(maxLine)
-		n, err := c.nc.Read(p)
+		var n int
+		err, p := errFull, c.in.space(maxLine)
+		if p != nil {
+			n, err = c.nc.Read(p)
+		}
 		a.mu.Lock()
 		c.in.add(n)
-		a.left = c.in.buffered()
-		waits := a.cancel != nil
-		if waits && n == 0 {
-			a.err = err
-			a.cancel()
+		if a.left = c.in.buffered(); a.left >= mostAhead && err == nil {
+			err = errFull
 		}
-		a.reads = n > 0 && waits && a.left < mostAhead
+		a.reads = err == nil && a.cancel != nil
 		more := a.reads
 		a.mu.Unlock()
+		if err != nil {
+			a.end(err)
+		}
 		if !more {
 			a.ended <- err
 			return
@@ -98,11 +112,21 @@ func (c *conn) readAhead() {
 	}
 }
 
+// end ends the wait, if there is one; err: why.
+func (a *ahead) end(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.cancel != nil {
+		a.err = err
+		a.cancel()
+	}
+}
+
 // join waits for the end of the goroutine. A read that wake has ended is no error.
 func (a *ahead) join() error {
 	err := <-a.ended
 	a.started = false
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, errFull) {
 		return nil
 	}
 	return err

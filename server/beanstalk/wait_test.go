@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 )
@@ -109,12 +110,12 @@ func TestWaitAfterWait(t *testing.T) {
 	c := newConn(l, ours)
 	idle := func(context.Context) {}
 	for range 3 {
-		if err := c.await(idle); err != nil || !c.ahead.started {
+		if err := c.await(true, idle); err != nil || !c.ahead.started {
 			t.Fatalf("%v, a goroutine reads on: %v", err, c.ahead.started)
 		}
 	}
 	fmt.Fprint(theirs, "use")
-	if err := c.await(func(ctx context.Context) {
+	if err := c.await(true, func(ctx context.Context) {
 		fmt.Fprint(theirs, " a")
 		theirs.Close()
 		<-ctx.Done()
@@ -124,7 +125,29 @@ func TestWaitAfterWait(t *testing.T) {
 	if got := string(c.in.take(c.in.buffered())); got != "use a" {
 		t.Errorf("%q has come", got)
 	}
-	if err := c.await(func(ctx context.Context) { <-ctx.Done() }); !errors.Is(err, io.EOF) {
+	if err := c.await(true, func(ctx context.Context) { <-ctx.Done() }); !errors.Is(err, io.EOF) {
 		t.Error(err)
+	}
+}
+
+// TestMuchBehindAWait: a client that sent more than is read ahead is seen to go, and does not hold
+// up the end of the server. That holds also where there is no memory to read ahead.
+func TestMuchBehindAWait(t *testing.T) {
+	for most, name := range map[int64]string{0: "room", 1: "no room"} {
+		t.Run(name, func(t *testing.T) {
+			f := serve(t, &Config{MaxBuffered: most})
+			goes, stays := f.dial(t), f.dial(t)
+			for _, c := range []*client{goes, stays} {
+				go c.send("reserve\r\n" + strings.Repeat("list-tube-used\r\n", 2<<10))
+			}
+			f.waiting(t, 2)
+			_ = goes.Close()
+			f.waiting(t, 1)
+			stopped := time.Now()
+			f.Close()
+			if took := time.Since(stopped); took > 10*time.Second {
+				t.Errorf("it takes %v to stop", took)
+			}
+		})
 	}
 }

@@ -89,6 +89,22 @@ func TestFaultOutageIsBounded(t *testing.T) {
 						fails(t, settled[0].Err, engine.ErrUnavailable)
 					})
 				})
+				var names []string
+				for n := range 3000 {
+					names = append(names, fmt.Sprint("q", n))
+				}
+				swift(t, "a peek at many queues", c.bound+slack, func() time.Duration {
+					return ends(t, longWait, func() {
+						_, err := e.Peek(t.Context(), names)
+						fails(t, err, engine.ErrUnavailable)
+					})
+				})
+				swift(t, "a search of many queues", c.bound+slack, func() time.Duration {
+					return ends(t, longWait, func() {
+						_, err := e.Find(t.Context(), []engine.ID{newID(1, 1, 0), newID(1, 1, 1)})
+						fails(t, err, engine.ErrUnavailable)
+					})
+				})
 			})
 		}
 	}

@@ -1,6 +1,7 @@
 package beanstalk
 
 import (
+	"container/heap"
 	"context"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ type job struct {
 	until  time.Time // no later than the lease ends
 	renew  time.Time // zero: the lease lasts as long as the job's ttr
 	over   bool      // its time was over: it is kept only for a delete
+	at     int       // in held.live
 	answer uint64    // how many bytes of the connection's answers show it
 }
 
@@ -38,6 +40,9 @@ type held struct {
 
 	mu    sync.Mutex
 	jobs  map[engine.ID]*job
+	live  live      // those whose time is not over
+	past  []*job    // those whose time was over lately, the first first; some are not held any more
+	renew time.Time // when leases are to be renewed; zero: none
 	next  time.Time // nothing is to be done before; zero: there is nothing to do
 	timer *time.Timer
 	ended bool
@@ -50,19 +55,43 @@ func (h *held) add(j *job) {
 	if h.jobs == nil {
 		h.jobs = make(map[engine.ID]*job)
 	}
+	if old := h.jobs[j.id]; old != nil && !old.over {
+		heap.Remove(&h.live, old.at)
+	}
 	h.jobs[j.id] = j
-	h.wake(j.next())
+	if j.over {
+		return
+	}
+	heap.Push(&h.live, j)
+	h.wake(j.until)
+	h.renewAt(j)
 }
 
-// next returns when something is to be done about a job.
-func (j *job) next() time.Time {
-	switch {
-	case j.over:
-		return j.until.Add(overFor)
-	case !j.renew.IsZero() && j.renew.Before(j.until):
-		return j.renew
+// renewAt has the lease of a job renewed when that is due. Called with h.mu held.
+func (h *held) renewAt(j *job) {
+	if j.over || j.renew.IsZero() || !j.renew.Before(j.until) {
+		return
 	}
-	return j.until
+	if h.renew.IsZero() || j.renew.Before(h.renew) {
+		h.renew = j.renew
+	}
+	h.wake(j.renew)
+}
+
+// live is a heap of jobs: the first is over first.
+type live []*job
+
+func (l live) Len() int           { return len(l) }
+func (l live) Less(a, b int) bool { return l[a].until.Before(l[b].until) }
+func (l live) Swap(a, b int)      { l[a], l[b] = l[b], l[a]; l[a].at, l[b].at = a, b }
+func (l *live) Push(j any)        { j.(*job).at = len(*l); *l = append(*l, j.(*job)) }
+
+func (l *live) Pop() any {
+	last := len(*l) - 1
+	j := (*l)[last]
+	(*l)[last] = nil
+	*l = (*l)[:last]
+	return j
 }
 
 // wake sets the timer, unless it ends earlier. Called with h.mu held.
@@ -101,21 +130,43 @@ func (h *held) due(now time.Time) (renew []job) {
 		return nil
 	}
 	h.next = time.Time{}
-	for id, j := range h.jobs {
-		switch {
-		case now.Before(j.next()):
-		case j.over:
-			delete(h.jobs, id)
-			continue
-		case !now.Before(j.until):
-			j.over = true
-			h.s.counts.timeouts.Add(1)
-			h.s.notes.change(id, func(n *note) { n.timeouts++ })
-		default:
+	for len(h.live) > 0 && !now.Before(h.live[0].until) {
+		j := heap.Pop(&h.live).(*job)
+		j.over = true
+		h.past = append(h.past, j)
+		h.s.counts.timeouts.Add(1)
+		h.s.notes.change(j.id, func(n *note) { n.timeouts++ })
+	}
+	for len(h.past) > 0 && !now.Before(h.past[0].until.Add(overFor)) {
+		if j := h.past[0]; h.jobs[j.id] == j {
+			delete(h.jobs, j.id)
+		}
+		h.past = h.past[1:]
+	}
+	if !h.renew.IsZero() && !now.Before(h.renew) {
+		renew = h.toRenew(now)
+	}
+	if len(h.live) > 0 {
+		h.wake(h.live[0].until)
+	}
+	if len(h.past) > 0 {
+		h.wake(h.past[0].until.Add(overFor))
+	}
+	if !h.renew.IsZero() {
+		h.wake(h.renew)
+	}
+	return renew
+}
+
+// toRenew returns the jobs whose leases are to be renewed now. Called with h.mu held.
+func (h *held) toRenew(now time.Time) (renew []job) {
+	h.renew = time.Time{}
+	for _, j := range h.live {
+		if !j.renew.IsZero() && j.renew.Before(j.until) && !now.Before(j.renew) {
 			renew = append(renew, *j)
 			j.renew = now.Add(renewLate)
 		}
-		h.wake(j.next())
+		h.renewAt(j)
 	}
 	return renew
 }
@@ -126,6 +177,9 @@ func (h *held) take(id engine.ID) *job {
 	defer h.mu.Unlock()
 	j := h.jobs[id]
 	delete(h.jobs, id)
+	if j != nil && !j.over {
+		heap.Remove(&h.live, j.at)
+	}
 	return j
 }
 
@@ -144,10 +198,8 @@ func (h *held) find(id engine.ID) *job {
 func (h *held) soonest() (first time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, j := range h.jobs {
-		if !j.over && (first.IsZero() || j.until.Before(first)) {
-			first = j.until
-		}
+	if len(h.live) > 0 {
+		first = h.live[0].until
 	}
 	return first
 }
@@ -161,16 +213,14 @@ func (h *held) giveBack(sent uint64) {
 		h.timer.Stop()
 	}
 	var back []engine.Settlement
-	for _, j := range h.jobs {
-		switch {
-		case j.over:
-		case j.answer > sent:
-			back = append(back, engine.Settlement{Token: j.token, Do: engine.Release})
-		default:
-			back = append(back, engine.Settlement{Token: j.token, Do: engine.Retry, When: &engine.When{At: j.due}})
+	for _, j := range h.live {
+		one := engine.Settlement{Token: j.token, Do: engine.Retry, When: &engine.When{At: j.due}}
+		if j.answer > sent {
+			one = engine.Settlement{Token: j.token, Do: engine.Release}
 		}
+		back = append(back, one)
 	}
-	h.jobs = nil
+	h.jobs, h.live, h.past = nil, nil, nil
 	h.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.ctx), lastGrace)
 	defer cancel()

@@ -70,10 +70,27 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	hog.wants("use a", "USING a")
 	c.put(0, 0, 60, 5000)
+	// A job that cannot be sent is given back, as if it had not been reserved.
+	hog.send("put 0 0 60 20000\r\n" + strings.Repeat("x", 10_000))
+	for end := time.Now().Add(time.Minute); f.memory.used.Load() == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	}
+	c.wants("reserve", "RESERVED 1 100")
+	c.wants("reserve", "EOF")
 	_, _ = hog.Close(), c.Close()
 	for end := time.Now().Add(time.Minute); f.memory.used.Load() != 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%d bytes stay held", f.memory.used.Load())
+		}
+	}
+	for id, want := range map[tarry.ID]uint32{1: 1, 2: 0} {
+		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+			m, err := f.c.Get(t.Context(), tarry.ByID(id).Of("default"))
+			if err == nil && m.State == tarry.Ready && m.Attempt == want {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s %s, attempt %d, want %d; %v", id, m.State, m.Attempt, want, err)
+			}
 		}
 	}
 }
@@ -110,8 +127,9 @@ func TestSlowClients(t *testing.T) {
 		}
 		written += int(m.Attempt)
 	}
-	if q, err := f.c.Queue(t.Context(), "a"); err != nil || q.Ready != jobs || written == 0 || written > jobs-2 {
-		t.Errorf("%+v, %v; %d were written to it", q, err, written)
+	reserved := int(f.Counts().Commands["reserve-with-timeout"])
+	if q, err := f.c.Queue(t.Context(), "a"); err != nil || q.Ready != jobs || written == 0 || written >= reserved || reserved == jobs {
+		t.Errorf("%+v, %v; of %d reserved %d were written to it", q, err, reserved, written)
 	}
 	types.send("cde\r\n")
 	if got := types.answer(); !strings.HasPrefix(got, "INSERTED") {
@@ -213,6 +231,9 @@ func TestPipelinedPuts(t *testing.T) {
 		case i%100 == 11:
 			fmt.Fprintf(&all, "use t%d\r\n", i)
 			want = append(want, fmt.Sprintf("USING t%d", i))
+		case i%100 == 13:
+			all.WriteString("watch default\r\n")
+			want = append(want, "WATCHING 1")
 		default:
 			id++
 			fmt.Fprintf(&all, "put %d %d 60 %d\r\n%s\r\n", i, i%2, i%1000, strings.Repeat("x", i%1000))

@@ -123,6 +123,12 @@ func TestTimeOfAJob(t *testing.T) {
 		}
 		time.Sleep(3001 * time.Millisecond)
 		c.wants("delete "+id, "DELETED") // it is ready: anybody may
+		id = c.put(0, 0, 1, 1)
+		c.wants("reserve", "RESERVED "+id)
+		time.Sleep(time.Second)
+		other.wants("reserve", "RESERVED "+id)
+		other.wants("release "+id+" 0 0", "RELEASED")
+		c.wants("delete "+id, "DELETED")
 	})
 }
 

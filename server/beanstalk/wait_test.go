@@ -151,3 +151,54 @@ func TestMuchBehindAWait(t *testing.T) {
 		})
 	}
 }
+
+// TestWatchBetweenWaits: a wait is for what is watched by then.
+func TestWatchBetweenWaits(t *testing.T) {
+	f := serve(t, nil)
+	c, p := f.dial(t), f.dial(t)
+	p.wants("use a", "USING a")
+	for _, s := range []struct{ command, want string }{{"watch b", "WATCHING 2"}, {"watch a", "WATCHING 3"}, {"ignore b", "WATCHING 2"}} {
+		c.wants("reserve-with-timeout 10ms", "TIMED_OUT")
+		c.wants(s.command, s.want)
+	}
+	c.send("reserve\r\n")
+	f.waiting(t, 1)
+	id := p.put(0, 0, 60, 1)
+	if got := c.answer(); got != "RESERVED "+id+" 1" {
+		t.Error(got)
+	}
+	c.wants("delete "+id, "DELETED")
+	c.wants("ignore a", "WATCHING 1")
+	id = p.put(0, 0, 60, 1)
+	c.wants("reserve-with-timeout 10ms", "TIMED_OUT")
+	p.wants("delete "+id, "DELETED")
+}
+
+// TestTubesVanish: a tube is there as long as it is referred to or holds jobs, and takes its
+// counters and its pause along.
+func TestTubesVanish(t *testing.T) {
+	f := serve(t, nil)
+	c := f.dial(t)
+	c.wants("use a", "USING a")
+	id := c.put(0, 0, 60, 1)
+	c.wants("pause-tube a 1000", "PAUSED")
+	c.wants("use b", "USING b")
+	c.wants("stats-tube a", "OK")
+	if got := f.tubes.look("a").jobs.Load(); got != 1 {
+		t.Errorf("%d jobs were put", got)
+	}
+	c.wants("delete "+id, "DELETED")
+	c.wants("stats-tube a", "NOT_FOUND")
+	c.wants("pause-tube a 1", "NOT_FOUND")
+	c.wants("use a", "USING a")
+	c.wants("watch a", "WATCHING 2")
+	id = c.put(0, 0, 60, 1)
+	c.wants("reserve-with-timeout 0", "RESERVED "+id)
+	for range 3 {
+		c.wants("use c", "USING c")
+		c.wants("use b", "USING b")
+	}
+	if n := len(f.tubes.order); n != 3 { // default, a, b
+		t.Errorf("%q are known", names(f.tubes.order))
+	}
+}

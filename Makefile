@@ -140,6 +140,10 @@ publish: ## Publish what make release has built of a tag, on the forge (gh, with
 simulate: ## Simulate crashes, losses of power, faults and many callers under the disk engine, with the seed of each history (FOR=20m, three times; TARRY_TEST_SEED=N plays one again).
 	TARRY_SIMULATE=$${FOR:-20m} $(GO) test -count=1 -timeout 0 -v -run '^Test(Simulation|PowerLoss|Throng)$$' ./engine/diskengine
 
+.PHONY: twin
+twin: ## Play random scripts on beanstalkd and on ours at once (FOR=20m; TARRY_TEST_BEANSTALK=disk; TARRY_TEST_BEANSTALKD=PATH of a newer one).
+	TARRY_TWIN=$${FOR:-20m} $(GO) test -count=1 -timeout 0 -v -run '^TestTwin$$' ./server/beanstalk
+
 .PHONY: check
 check: ## Check format, vet, static analysis, module files and the documents made from code.
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi

@@ -198,6 +198,8 @@ func TestTubesVanish(t *testing.T) {
 		c.wants("use c", "USING c")
 		c.wants("use b", "USING b")
 	}
+	f.tubes.mu.Lock()
+	defer f.tubes.mu.Unlock()
 	if n := len(f.tubes.order); n != 3 { // default, a, b
 		t.Errorf("%q are known", names(f.tubes.order))
 	}

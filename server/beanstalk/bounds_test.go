@@ -51,14 +51,23 @@ func TestMemoryOfARest(t *testing.T) {
 	}
 }
 
+// holding waits until some memory for buffers is held, or none.
+func (f *front) holding(t *testing.T, some bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); f.memory.used.Load() > 0 != some; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d bytes are held", f.memory.used.Load())
+		}
+	}
+}
+
 // TestMemoryIsBounded: without room for its body a job is refused, small ones are not, and the
 // room comes back.
 func TestMemoryIsBounded(t *testing.T) {
 	f := serve(t, &Config{MaxBuffered: bigInput})
 	hog, c := f.dial(t), f.dial(t)
 	hog.send("put 0 0 60 20000\r\n" + strings.Repeat("x", 10_000))
-	for end := time.Now().Add(time.Minute); f.memory.used.Load() == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
-	}
+	f.holding(t, true)
 	c.send("put 0 0 60 5000\r\n" + strings.Repeat("x", 5000) + "\r\n")
 	if got := c.answer(); got != "OUT_OF_MEMORY" {
 		t.Error(got)
@@ -69,19 +78,16 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Error(got)
 	}
 	hog.wants("use a", "USING a")
+	f.holding(t, false)
 	c.put(0, 0, 60, 5000)
 	// A job that cannot be sent is given back, as if it had not been reserved.
+	f.holding(t, false)
 	hog.send("put 0 0 60 20000\r\n" + strings.Repeat("x", 10_000))
-	for end := time.Now().Add(time.Minute); f.memory.used.Load() == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
-	}
+	f.holding(t, true)
 	c.wants("reserve", "RESERVED 1 100")
 	c.wants("reserve", "EOF")
 	_, _ = hog.Close(), c.Close()
-	for end := time.Now().Add(time.Minute); f.memory.used.Load() != 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d bytes stay held", f.memory.used.Load())
-		}
-	}
+	f.holding(t, false)
 	for id, want := range map[tarry.ID]uint32{1: 1, 2: 0} {
 		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 			m, err := f.c.Get(t.Context(), tarry.ByID(id).Of("default"))

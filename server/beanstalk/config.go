@@ -22,7 +22,8 @@ type Config struct {
 	MaxConnections int
 
 	// MaxBuffered bounds the memory of the buffers of all connections, in bytes. Without room
-	// a job that does not fit into 1 KiB gets OUT_OF_MEMORY. Default 256 MiB.
+	// a job that does not fit into 1 KiB gets OUT_OF_MEMORY. Default 256 MiB, or four times
+	// MaxJob: a buffer grows by copying.
 	MaxBuffered int64
 
 	// ReadTimeout is how long a client may take to send each 64 KiB of a job of more than 1
@@ -65,7 +66,7 @@ func (cfg *Config) withDefaults(maxBody int) Config {
 	c := *cmp.Or(cfg, new(Config))
 	c.MaxJob = min(cmp.Or(max(c.MaxJob, 0), DefaultMaxJob), maxBody)
 	c.MaxConnections = cmp.Or(max(c.MaxConnections, 0), DefaultMaxConnections)
-	c.MaxBuffered = cmp.Or(max(c.MaxBuffered, 0), DefaultMaxBuffered)
+	c.MaxBuffered = cmp.Or(max(c.MaxBuffered, 0), max(DefaultMaxBuffered, 4*int64(c.MaxJob)))
 	c.ReadTimeout = cmp.Or(max(c.ReadTimeout, 0), 30*time.Second)
 	c.WriteTimeout = cmp.Or(max(c.WriteTimeout, 0), 30*time.Second)
 	c.ShutdownTimeout = cmp.Or(max(c.ShutdownTimeout, 0), 30*time.Second)

@@ -2,6 +2,7 @@ package beanstalk
 
 import (
 	"math/rand/v2"
+	"net"
 	"testing"
 	"time"
 
@@ -89,5 +90,37 @@ func TestManyHeld(t *testing.T) {
 	}
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %v", took)
+	}
+}
+
+// TestDeleteOfALostJob: a job whose lease the store ended early, as after a step of its clock, is
+// ready, and who held it may delete it as such.
+func TestDeleteOfALostJob(t *testing.T) {
+	f := serve(t, nil)
+	f.dial(t).put(0, 0, 60, 1)
+	got, err := f.c.LeaseNow(t.Context(), []engine.Want{{Queue: defaultTube, Max: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := got.Queues[0].Messages[0]
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	c := newConn(&listener{s: f.Server, ctx: t.Context(), conns: make(map[*conn]struct{})}, ours)
+	c.held.add(&job{id: l.ID, token: l.Token, tube: f.tubes.look(defaultTube), until: time.Now().Add(time.Hour)})
+	if _, err := f.settle(t.Context(), engine.Settlement{Token: l.Token, Do: engine.Release}); err != nil {
+		t.Fatal(err)
+	}
+	c.delete(l.ID)
+	if got := string(c.out); got != "DELETED\r\n" {
+		t.Error(got)
+	}
+}
+
+// TestMemoryForTheLargestJob: while a buffer grows for it, it is there twice, and once more when
+// it is reserved.
+func TestMemoryForTheLargestJob(t *testing.T) {
+	cfg := (&Config{MaxJob: 1 << 30}).withDefaults(1 << 30)
+	if cfg.MaxBuffered < 3<<30 {
+		t.Errorf("%d bytes", cfg.MaxBuffered)
 	}
 }

@@ -24,10 +24,8 @@ func (c *conn) delete(id engine.ID) {
 	switch {
 	case err == nil:
 		c.deleted(id, j.tube)
-	case errors.Is(err, engine.ErrLeaseLost) && j.over:
+	case errors.Is(err, engine.ErrLeaseLost): // perhaps before its time, if a clock was set
 		c.cancel(id)
-	case errors.Is(err, engine.ErrLeaseLost):
-		c.say("NOT_FOUND")
 	default:
 		c.held.add(j)
 		c.fail(err)

@@ -18,7 +18,7 @@ func TestClaimOfAStateLasts(t *testing.T) {
 		for _, flushed := range []bool{false, true} {
 			t.Run(fmt.Sprint(state, " flushed ", flushed), func(t *testing.T) {
 				d, clock := vfstest.New(nil), enginetest.NewClock()
-				p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10, Still: true}}
+				p := place{d, "data", diskengine.Config{Now: clock.Now, Logger: quiet}, diskengine.Tune{SegmentBytes: 64 << 10}}
 				e := p.open(t)
 				m := message("q", "a", time.Hour)
 				m.ExpireAfter = 10 * time.Hour

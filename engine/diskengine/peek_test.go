@@ -63,6 +63,51 @@ func TestPeekIsWhatIsLeasedNext(t *testing.T) {
 	}
 }
 
+// TestPeekLooksBehindWhatWasClaimed claims what a peek has shown: the next peek looks on, among those too that were
+// not in memory.
+func TestPeekLooksBehindWhatWasClaimed(t *testing.T) {
+	const n, second = 1000, 900
+	for name, tune := range map[string]diskengine.Tune{"forgotten": {SegmentBytes: 1 << 20, NearBytes: 1}, "full": {SegmentBytes: 1 << 20, Ready: 4}} {
+		e := place{vfstest.New(nil), "data", diskengine.Config{Logger: quiet}, tune}.open(t)
+		must(t, pushAll(t, e, message("other", "", 0)))
+		msgs := slices.Repeat([]engine.Message{message("q", "", 0)}, n)
+		msgs[0].Priority, msgs[second].Priority = new(uint32(0)), new(uint32(1))
+		must(t, pushAll(t, e, msgs...))
+		peek := func(queue string) engine.ID {
+			first, err := e.Peek(t.Context(), []string{queue})
+			must(t, err)
+			return first[0].ID
+		}
+		claim := func(id engine.ID) {
+			_, err := e.Claim(t.Context(), engine.Ref{Queue: "q", ID: id, IfState: engine.Ready}, engine.Want{})
+			must(t, err)
+		}
+		if first := peek("q"); first != 2 {
+			t.Errorf("%s: first is %v", name, first)
+		}
+		peek("other")
+		want := []engine.ID{2, 2 + second}
+		if name == "full" { // the order is exact among the first few
+			want = []engine.ID{2, 3, 4, 5, 6, 7}
+		}
+		for _, id := range want {
+			if got := peek("q"); got != id {
+				t.Errorf("%s: %v comes first, not %v", name, got, id)
+			}
+			claim(id)
+		}
+		if name == "full" {
+			for id := range engine.ID(5) {
+				claim(8 + id)
+			}
+			if got := peek("q"); got < 13 {
+				t.Errorf("%s: %v comes first", name, got)
+			}
+		}
+		must(t, e.Close())
+	}
+}
+
 // TestPeekReadsOnce peeks at a queue that is spread over many sstables: what was read once is not read again, and
 // of a long message only the beginning.
 func TestPeekReadsOnce(t *testing.T) {
@@ -123,6 +168,9 @@ func TestFind(t *testing.T) {
 		end(engine.Bury, "b")
 		m := message("b", "", 0)
 		m.ExpireAfter = time.Minute
+		note(e.NextID(), "b") // until its lease ends
+		must(t, pushAll(t, e, m))
+		lease(t, e, "b", 1)
 		note(e.NextID(), "")
 		must(t, pushAll(t, e, m))
 		clock.Advance(2 * time.Minute)
@@ -142,7 +190,7 @@ func TestFind(t *testing.T) {
 	check()
 	clock.Advance(2 * time.Hour)
 	for i := range want {
-		want[i] = strings.ReplaceAll(want[i], "b", "") // the dead are kept no longer
+		want[i] = strings.ReplaceAll(want[i], "b", "") // neither the dead nor the leased are there any more
 	}
 	check()
 	must(t, e.Close())

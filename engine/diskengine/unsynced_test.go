@@ -165,6 +165,25 @@ func TestNoEndIsToldBeforeItIsDurable(t *testing.T) {
 	}
 }
 
+// TestClaimThatChangesWaits claims what is scheduled or dead: the answer waits until it is durable that the message
+// is ready, unlike that to a claim of a ready one.
+func TestClaimThatChangesWaits(t *testing.T) {
+	for _, state := range []engine.State{engine.Scheduled, engine.Dead} {
+		seesWhatIsDurable(t, "a claim of what is "+state.String(), func(t *testing.T, e *diskengine.Engine) (func(), func(context.Context) error) {
+			if state == engine.Dead {
+				push(t, e, "a", 0)
+				settle(t, e, lease(t, e, "q", 1), engine.Bury)
+			} else {
+				push(t, e, "a", time.Hour)
+			}
+			return func() {}, func(ctx context.Context) error {
+				_, err := e.Claim(ctx, engine.Ref{Queue: "q", ID: e.NextID() - 1, IfState: state}, engine.Want{})
+				return err
+			}
+		})
+	}
+}
+
 // seesWhatIsDurable has a change wait for its sync: a call that has seen it does not answer before. Both are
 // what prepare returns.
 func seesWhatIsDurable(t *testing.T, name string, prepare func(*testing.T, *diskengine.Engine) (change func(), call func(context.Context) error)) {

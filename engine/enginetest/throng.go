@@ -141,7 +141,11 @@ func (c *throng) member(m int, r *rand.Rand) bool {
 		c.purged(key[:1])
 		return !c.over("purge", err)
 	}
-	switch r.IntN(13) {
+	switch r.IntN(15) {
+	case 14:
+		return c.look(queue, c.live(key))
+	case 13:
+		return c.claimIf(queue, c.live(key), r)
 	case 12:
 		return c.together(r)
 	case 0, 1, 2, 3:
@@ -228,7 +232,56 @@ func (c *throng) work(queue string, r *rand.Rand) bool {
 	for _, l := range g.Queues[0].Messages {
 		c.leased(l, g.Now, began)
 	}
-	for _, l := range g.Queues[0].Messages {
+	return c.settleMost(g.Queues[0].Messages, r)
+}
+
+// claimIf claims a message in some state and settles it most times.
+func (c *throng) claimIf(queue string, id engine.ID, r *rand.Rand) bool {
+	if id == 0 || !c.caps.ClaimIf {
+		return true
+	}
+	state := engine.Scheduled + engine.State(r.IntN(4))
+	began := c.instant()
+	l, err := c.e.Claim(c.Context(), engine.Ref{Queue: queue, ID: id, IfState: state}, engine.Want{TTR: time.Hour, Remote: r.IntN(2) == 0})
+	switch engine.Code(err) {
+	case "not_found", "stale", "leased", "exists":
+		return true
+	}
+	if c.over("claim", err) {
+		return false
+	}
+	c.leased(l, c.book.now(), began)
+	return c.settleMost([]engine.Lease{l}, r)
+}
+
+// look peeks at a queue and finds a message.
+func (c *throng) look(queue string, id engine.ID) bool {
+	if c.caps.Peek {
+		first, err := c.e.(engine.Peeker).Peek(c.Context(), []string{queue})
+		if c.over("peek", err) {
+			return false
+		}
+		if i := first[0]; i.ID != 0 && (i.Queue != queue || i.State != engine.Ready || c.queueOf(i.Key) != queue) {
+			c.Errorf("first in %s is %+v", queue, i)
+		}
+	}
+	if c.caps.Find {
+		began := c.instant()
+		queues, err := c.e.(engine.Finder).Find(c.Context(), []engine.ID{id})
+		if c.over("find", err) {
+			return false
+		}
+		if queues[0] != "" && (id == 0 || queues[0] != queue) {
+			c.Errorf("id %v is found in %s, not in %s", id, queues[0], queue)
+		}
+		c.found(id, queues[0] != "", began)
+	}
+	return true
+}
+
+// settleMost settles most leases.
+func (c *throng) settleMost(leases []engine.Lease, r *rand.Rand) bool {
+	for _, l := range leases {
 		do := pick([]engine.Action{engine.Ack, engine.Ack, engine.Ack, engine.Retry, engine.Release, engine.Bury, engine.Extend, 0}, r.Uint32())
 		if do == 0 {
 			continue // it lapses
@@ -237,7 +290,11 @@ func (c *throng) work(queue string, r *rand.Rand) bool {
 			c.ending(l.ID)
 		}
 		c.letGo(l.ID, do.String()) // the book does not follow extended leases
-		s, err := c.e.Settle(c.Context(), []engine.Settlement{{Token: l.Token, Do: do, TTR: time.Minute}})
+		settlement := engine.Settlement{Token: l.Token, Do: do, TTR: time.Minute}
+		if c.caps.Reprioritize && r.IntN(2) == 0 {
+			settlement.Priority = new(uint32(r.IntN(3)))
+		}
+		s, err := c.e.Settle(c.Context(), []engine.Settlement{settlement})
 		if c.over("settle", err) || engine.Code(s[0].Err) == "unavailable" && c.over("settle", s[0].Err) {
 			return false
 		}

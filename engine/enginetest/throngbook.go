@@ -155,6 +155,19 @@ func (b *book) leased(l engine.Lease, now time.Time, began int64) {
 	}
 }
 
+// found records the answer of a search that began after the numbered event.
+func (b *book) found(id engine.ID, is bool, began int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := b.notes[id]
+	if n == nil || !is {
+		return
+	}
+	if n.tell("found"); n.gone != "" && n.goneAt < began {
+		b.wrong(id, "was %s, and is found after that", n.gone)
+	}
+}
+
 // letGo records that a lease is about to end.
 func (b *book) letGo(id engine.ID, by string) {
 	b.mu.Lock()

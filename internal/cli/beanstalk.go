@@ -117,8 +117,9 @@ func (b *beanstalkFlags) open(p *Program, c *tarry.Client, l net.Listener, guard
 			return nil, usagef("name one of --tokens", "--beanstalk-as: %v", err)
 		}
 	}
-	if c.Capabilities().Name == "redis" {
-		fmt.Fprintln(p.Stderr, "tarry: on Redis the ids of jobs are larger than 2^53: clients that hold them as floating-point numbers, as some in JavaScript do, address other jobs")
+	switch c.Capabilities().Name {
+	case "redis", "postgres", "mysql":
+		fmt.Fprintln(p.Stderr, "tarry: in this store the ids of jobs are larger than 2^53: clients that hold them as floating-point numbers, as some in JavaScript do, address other jobs")
 	}
 	f := new(front)
 	var err error

@@ -205,7 +205,8 @@ func TestShutdown(t *testing.T) {
 // TestRequestsOfBrowsers: a web page cannot send commands.
 func TestRequestsOfBrowsers(t *testing.T) {
 	f := serve(t, nil)
-	for _, head := range []string{"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n", "POST /" + strings.Repeat("x", 300) + " HTTP/1.1\r\nhost: localhost\r\n\r\n", "POST /" + strings.Repeat("x", 300) + " HTTP/1.1\r\nHost: " + strings.Repeat("x", 250) + "\r\n\r\n"} {
+	hello := "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
+	for _, head := range []string{hello + "\r\n", hello + strings.Repeat("x", 300) + "\r\n", "POST / HTTP/1.1\r\nHost: localhost\r\n\r\n", "POST /" + strings.Repeat("x", 300) + " HTTP/1.1\r\nhost: localhost\r\n\r\n", "POST /" + strings.Repeat("x", 300) + " HTTP/1.1\r\nHost: " + strings.Repeat("x", 250) + "\r\n\r\n"} {
 		c := f.dial(t)
 		c.send(head + "put 0 0 60 1\r\nx\r\n")
 		for got := c.line(); got != "EOF"; got = c.line() {

@@ -152,13 +152,13 @@ func nameLength(b []byte) int {
 	return len(b)
 }
 
-// fromHTTP reports whether a line is of an HTTP request: a web page could send commands in its
-// body.
-func fromHTTP(line []byte) bool {
+// fromBrowser reports whether a line is of an HTTP request, or begins one over TLS: a web page
+// could send commands in the body, or in a session ticket of its server.
+func fromBrowser(line []byte) bool {
 	if n := len(line) - len(" HTTP/1.1"); n >= 0 && bytes.HasPrefix(line[n:], []byte(" HTTP/1.")) {
 		return true
 	}
-	return len(line) >= 5 && bytes.EqualFold(line[:5], []byte("host:"))
+	return len(line) >= 5 && bytes.EqualFold(line[:5], []byte("host:")) || bytes.HasPrefix(line, []byte("\x16\x03"))
 }
 
 // put is what the line of a put says.

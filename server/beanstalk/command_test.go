@@ -50,12 +50,12 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-func TestLinesOfHTTP(t *testing.T) {
+func TestLinesOfBrowsers(t *testing.T) {
 	for line, want := range map[string]bool{
-		"GET / HTTP/1.1": true, "POST /x HTTP/1.0": true, "Host: localhost": true, "host:a": true, " HTTP/1.1": true,
+		"GET / HTTP/1.1": true, "POST /x HTTP/1.0": true, "Host: localhost": true, "host:a": true, " HTTP/1.1": true, "\x16\x03\x01x": true, "x\x16\x03": false,
 		"use HTTP/1.1x": false, "use HTTP/1.1": true, "put 0 0 0 0": false, "": false, "HTTP/1.1": false,
 	} {
-		if got := fromHTTP([]byte(line)); got != want {
+		if got := fromBrowser([]byte(line)); got != want {
 			t.Errorf("%q: %v", line, got)
 		}
 	}

@@ -81,7 +81,7 @@ func (c *conn) run() {
 		case tooLong:
 			c.say("BAD_FORMAT")
 		case whole:
-			if fromHTTP(line) {
+			if fromBrowser(line) {
 				c.stop()
 			} else {
 				c.do(line)

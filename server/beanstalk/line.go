@@ -91,7 +91,7 @@ func (in *input) next() ([]byte, found) {
 		if len(window) < maxLine {
 			return nil, part
 		}
-		if !in.bad && fromHTTP(window) {
+		if !in.bad && fromBrowser(window) {
 			return window, whole // the connection ends
 		}
 		in.r += maxLine

@@ -30,7 +30,7 @@ type Peeker interface {
 	Peek(ctx context.Context, queues []string) ([]Info, error)
 }
 
-// Finder finds messages whose queue is not known.
+// Finder finds messages when their queue is not known.
 type Finder interface {
 	// Find returns for each id the queue of the live or dead message that has it; "": none.
 	Find(ctx context.Context, ids []ID) ([]string, error)

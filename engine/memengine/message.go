@@ -49,7 +49,7 @@ type message struct {
 	ending    engine.Ending
 }
 
-// holder is who has a lease.
+// holder is the worker with a lease.
 type holder struct {
 	nonce   codec.Nonce
 	worker  string

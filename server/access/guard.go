@@ -153,7 +153,7 @@ func (g *Guard) BySecret(secret string) (*Token, error) {
 }
 
 // ByName returns the token with a name that has not expired, or a *Failed. It asks for no
-// secret: it is for the operator who says whose rights a client has.
+// secret: an operator chose the name for clients that cannot authenticate.
 func (g *Guard) ByName(name string) (*Token, error) {
 	all := g.tokens.Get()
 	if all == nil {

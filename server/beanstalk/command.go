@@ -87,9 +87,7 @@ const maxU32 = 1<<32 - 1
 
 // number reads a decimal number up to most, with leading spaces, and returns what follows it.
 func number(b []byte, most uint64) (n uint64, rest []byte, ok bool) {
-	for len(b) > 0 && b[0] == ' ' {
-		b = b[1:]
-	}
+	b = bytes.TrimLeft(b, " ")
 	i := 0
 	for ; i < len(b) && '0' <= b[i] && b[i] <= '9'; i++ {
 		d := uint64(b[i] - '0')

@@ -30,8 +30,9 @@ type Config struct {
 	// KiB. Default 30 s. Between commands, and in small jobs, a client may rest for ever.
 	ReadTimeout time.Duration
 
-	// WriteTimeout is how long a client may take to read each 64 KiB of an answer. Then its
-	// connection is cut. Default 30 s.
+	// WriteTimeout is how long a client may take to read each 64 KiB of an answer, else its
+	// connection is cut. A short answer may have to be read within half of it, since the
+	// deadline moves only when half has passed. Default 30 s.
 	WriteTimeout time.Duration
 
 	// ShutdownTimeout is how long Serve waits for commands under way after its context has
@@ -42,8 +43,8 @@ type Config struct {
 	// Default: every connection may do everything.
 	Guard *access.Guard
 
-	// As names the token whose rights connections have that do not authenticate. Default:
-	// they have none.
+	// As names a token: connections that do not authenticate have its rights. Default: they
+	// have none.
 	As string
 
 	// Audit gets a line for each change that an operator makes: pause-tube, kick, kick-job,

@@ -15,34 +15,28 @@ type job struct {
 	id     engine.ID
 	token  string
 	tube   *tube
-	due    time.Time // its place in line
-	ttr    time.Duration
-	until  time.Time // no later than the lease ends
-	renew  time.Time // zero: the lease lasts as long as the job's ttr
-	over   bool      // its time was over: it is kept only for a delete
-	at     int       // in held.live
-	answer uint64    // how many bytes of the connection's answers show it
+	due    time.Time     // its place in line
+	ttr    time.Duration // at most engine.MaxTTR
+	until  time.Time     // no later than the lease ends
+	over   bool          // its time was over: it is kept only for a delete
+	at     int           // in held.live
+	answer uint64        // how many bytes of the connection's answers show it
 }
 
 const (
 	overFor = 10 * time.Second // how long a job that is over is kept
 	margin  = time.Second      // before the end of a job's time reserve answers DEADLINE_SOON
-
-	renewEach = engine.MaxTTR / 3
-	renewLate = time.Minute // after a renewal that failed
 )
 
-// held is the jobs that a connection holds. A timer marks those whose time is over, and renews
-// the leases of those whose ttr is longer than a lease can be.
+// held is the jobs that a connection holds. A timer marks those that are over.
 type held struct {
 	s   *Server
 	ctx context.Context
 
 	mu    sync.Mutex
 	jobs  map[engine.ID]*job
-	live  live      // those whose time is not over
-	past  []*job    // those whose time was over lately, the first first; some are not held any more
-	renew time.Time // when leases are to be renewed; zero: none
+	live  live      // those that are not over
+	past  []*job    // those that were over lately, the first first; some are not held any more
 	next  time.Time // nothing is to be done before; zero: there is nothing to do
 	timer *time.Timer
 	ended bool
@@ -64,18 +58,6 @@ func (h *held) add(j *job) {
 	}
 	heap.Push(&h.live, j)
 	h.wake(j.until)
-	h.renewAt(j)
-}
-
-// renewAt has the lease of a job renewed when that is due. Called with h.mu held.
-func (h *held) renewAt(j *job) {
-	if j.over || j.renew.IsZero() || !j.renew.Before(j.until) {
-		return
-	}
-	if h.renew.IsZero() || j.renew.Before(h.renew) {
-		h.renew = j.renew
-	}
-	h.wake(j.renew)
 }
 
 // live is a heap of jobs: the first is over first.
@@ -107,27 +89,12 @@ func (h *held) wake(at time.Time) {
 	h.timer.Reset(time.Until(at))
 }
 
-// look marks the jobs whose time is over, and renews leases.
+// look marks the jobs that are over.
 func (h *held) look(now time.Time) {
-	for _, j := range h.due(now) {
-		ttr := min(j.until.Sub(now), engine.MaxTTR)
-		if _, err := h.s.settle(h.ctx, engine.Settlement{Token: j.token, Do: engine.Extend, TTR: ttr}); err != nil {
-			continue // it is tried again
-		}
-		h.mu.Lock()
-		if again := h.jobs[j.id]; again != nil && again.until.Equal(j.until) {
-			again.renew = now.Add(renewEach)
-		}
-		h.mu.Unlock()
-	}
-}
-
-// due marks the jobs whose time is over, and returns those whose leases are to be renewed.
-func (h *held) due(now time.Time) (renew []job) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.next.IsZero() || now.Before(h.next) || h.ended {
-		return nil
+		return
 	}
 	h.next = time.Time{}
 	for len(h.live) > 0 && !now.Before(h.live[0].until) {
@@ -143,32 +110,12 @@ func (h *held) due(now time.Time) (renew []job) {
 		}
 		h.past = h.past[1:]
 	}
-	if !h.renew.IsZero() && !now.Before(h.renew) {
-		renew = h.toRenew(now)
-	}
 	if len(h.live) > 0 {
 		h.wake(h.live[0].until)
 	}
 	if len(h.past) > 0 {
 		h.wake(h.past[0].until.Add(overFor))
 	}
-	if !h.renew.IsZero() {
-		h.wake(h.renew)
-	}
-	return renew
-}
-
-// toRenew returns the jobs whose leases are to be renewed now. Called with h.mu held.
-func (h *held) toRenew(now time.Time) (renew []job) {
-	h.renew = time.Time{}
-	for _, j := range h.live {
-		if !j.renew.IsZero() && j.renew.Before(j.until) && !now.Before(j.renew) {
-			renew = append(renew, *j)
-			j.renew = now.Add(renewLate)
-		}
-		h.renewAt(j)
-	}
-	return renew
 }
 
 // take takes a job off those held; nil: it is not among them.
@@ -204,8 +151,8 @@ func (h *held) soonest() (first time.Time) {
 	return first
 }
 
-// giveBack makes all jobs ready, since the connection has ended. It counts the attempt of those
-// whose answers were written: a job whose worker dies must not come again for ever.
+// giveBack makes all jobs ready, since the connection has ended. If the answer with a job was
+// written, its attempt counts: a job that kills workers must not come again for ever.
 func (h *held) giveBack(sent uint64) {
 	h.mu.Lock()
 	h.ended = true

@@ -1,6 +1,7 @@
 package beanstalk
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"time"
@@ -116,9 +117,7 @@ func (c *conn) kickJob(id engine.ID) {
 
 // pause carries out pause-tube.
 func (c *conn) pause(v *verb, rest []byte) {
-	for len(rest) > 0 && rest[0] == ' ' {
-		rest = rest[1:]
-	}
+	rest = bytes.TrimLeft(rest, " ")
 	name := rest[:nameLength(rest)]
 	d, rest, ok := duration(rest[len(name):], maxU32)
 	if len(name) == 0 || !ok || len(rest) > 0 {
@@ -131,8 +130,8 @@ func (c *conn) pause(v *verb, rest []byte) {
 		return
 	}
 	t, err := c.s.tubes.existing(c.ctx, string(name))
-	if err != nil || t == nil {
-		c.fail(orNotFound(err))
+	if err != nil {
+		c.fail(err)
 		return
 	}
 	what := "pause"

@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"context"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/memengine"
 )
 
@@ -132,21 +134,27 @@ func TestTimeOfAJob(t *testing.T) {
 	})
 }
 
-// TestTTRBeyondThatOfALease: the lease is renewed until the job's time is over.
+// TestTTRBeyondThatOfALease: a job is held for 24 h at most.
 func TestTTRBeyondThatOfALease(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, f *front, dial func() *client) {
+	bubble(t, nil, func(t *testing.T, _ *front, dial func() *client) {
 		c, other := dial(), dial()
-		const ttr = 200_000 // more than two days
-		id := c.put(0, 0, ttr, 1)
+		id := c.put(0, 0, 200_000, 1)
 		c.wants("reserve", "RESERVED "+id)
-		time.Sleep((ttr - 2) * time.Second)
+		time.Sleep(engine.MaxTTR - 2*time.Second)
 		other.wants("reserve-with-timeout 0", "TIMED_OUT")
 		if d := took(func() { c.wants("reserve", "DEADLINE_SOON") }); d < time.Second || d > 1010*time.Millisecond {
 			t.Errorf("the margin came after %s", d)
 		}
 		c.wants("touch "+id, "TOUCHED")
-		time.Sleep((ttr - 2) * time.Second)
-		time.Sleep(1990 * time.Millisecond)
+		c.send("stats-job " + id + "\r\n")
+		stats := make([]string, 1+1+14+1) // OK, ---, the keys, an empty line
+		for i := range stats {
+			stats[i] = c.line()
+		}
+		if !slices.Contains(stats, "ttr: 200000\n") {
+			t.Errorf("%q", stats)
+		}
+		time.Sleep(engine.MaxTTR - 10*time.Millisecond)
 		other.wants("reserve-with-timeout 0", "TIMED_OUT")
 		time.Sleep(10 * time.Millisecond)
 		other.wants("reserve-with-timeout 0", "RESERVED "+id)

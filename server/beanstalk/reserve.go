@@ -194,24 +194,10 @@ func inOrder(tubes []*tube, first []engine.Info) []*tube {
 
 // reserved answers with a job that was leased by a call made at asked, and holds it.
 func (c *conn) reserved(l *engine.Lease, asked time.Time) {
-	j := &job{id: l.ID, token: l.Token, due: l.Due, ttr: ttrOf(&l.Info), tube: c.tubeOf(l.Queue)}
-	j.until = asked.Add(j.ttr)
-	if j.ttr > engine.MaxTTR {
-		j.renew = asked.Add(renewEach)
-	}
+	j := &job{id: l.ID, token: l.Token, due: l.Due, ttr: l.TTR, until: asked.Add(l.TTR), tube: c.s.tubes.known(l.Queue)}
 	c.sayJob("RESERVED ", l.ID, l.Body)
 	j.answer = c.sent + uint64(len(c.out))
 	c.held.add(j)
-}
-
-// tubeOf returns the tube of a job.
-func (c *conn) tubeOf(name string) *tube {
-	for _, t := range c.watch {
-		if t.name == name {
-			return t
-		}
-	}
-	return c.s.tubes.known(name)
 }
 
 // reserveJob carries out reserve-job.

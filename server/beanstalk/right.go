@@ -56,19 +56,12 @@ func (c *conn) auth(v *verb, rest []byte) {
 	c.say("AUTHORIZED")
 }
 
-// name returns what the store shows as the one who does something: the token, else the host.
+// name returns what the store shows as the name of the worker: the token's, else the host.
 func (c *conn) name() string {
 	if c.token != nil {
 		return c.token.Name
 	}
 	return c.host
-}
-
-func orNotFound(err error) error {
-	if err == nil {
-		return engine.ErrNotFound
-	}
-	return err
 }
 
 // operator reports whether only an operator's right allows the connection to delete jobs.

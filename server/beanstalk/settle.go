@@ -48,16 +48,14 @@ func (c *conn) cancel(id engine.ID) {
 		c.fail(err)
 		return
 	}
-	c.deleted(id, c.s.tubes.look(queue))
+	c.deleted(id, c.s.tubes.known(queue))
 }
 
-// deleted answers, and forgets a job. t is nil if its tube is not known.
+// deleted answers, and forgets a job.
 func (c *conn) deleted(id engine.ID, t *tube) {
 	c.s.notes.drop(id)
-	if t != nil {
-		t.deletes.Add(1)
-		c.s.tubes.emptied(c.ctx, t)
-	}
+	t.deletes.Add(1)
+	c.s.tubes.emptied(c.ctx, t)
 	c.say("DELETED")
 }
 
@@ -154,9 +152,6 @@ func (c *conn) touch(id engine.ID) {
 		return
 	}
 	j.until = asked.Add(j.ttr)
-	if j.ttr > engine.MaxTTR {
-		j.renew = asked.Add(renewEach)
-	}
 	c.held.add(j)
 	c.say("TOUCHED")
 }

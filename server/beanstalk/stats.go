@@ -13,7 +13,7 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// Version is that of beanstalkd whose protocol is served. Clients read it from stats.
+// Version is the version of beanstalkd's protocol. Clients read it from stats.
 const Version = "1.13"
 
 // urgentBelow is the priority below which a ready job is urgent.
@@ -22,7 +22,7 @@ const urgentBelow = 1024
 // counts are the counters of a server.
 type counts struct {
 	verbs     [verbCount]atomic.Uint64
-	timeouts  atomic.Uint64 // jobs whose time was over
+	timeouts  atomic.Uint64 // jobs that were over
 	jobs      atomic.Uint64 // jobs put
 	conns     atomic.Int64
 	allConns  atomic.Uint64
@@ -195,8 +195,8 @@ func (s *Server) addSystem(y *yaml) {
 func (c *conn) statsTube(b []byte) {
 	name := string(b)
 	t, err := c.s.tubes.existing(c.ctx, name)
-	if err != nil || t == nil {
-		c.fail(orNotFound(err))
+	if err != nil {
+		c.fail(err)
 		return
 	}
 	if !c.may(access.Read, name) {

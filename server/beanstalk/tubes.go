@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
 )
 
 const (
@@ -96,13 +97,10 @@ func (s *tubes) leave(ctx context.Context, t *tube, kind int) {
 
 // remove forgets a tube. Called with s.mu held.
 func (s *tubes) remove(t *tube) {
-	if t.at < 0 {
-		return
-	}
-	last := s.order[len(s.order)-1]
+	end := len(s.order) - 1
+	last := s.order[end]
 	s.order[t.at], last.at = last, t.at
-	s.order[len(s.order)-1] = nil
-	s.order = s.order[:len(s.order)-1]
+	s.order = slices.Delete(s.order, end, end+1)
 	t.at = -1
 	delete(s.all, t.name)
 }
@@ -134,13 +132,6 @@ func (s *tubes) emptied(ctx context.Context, t *tube) {
 // holds reports whether there are jobs in a queue.
 func holds(q *tarry.QueueInfo) bool { return q.Scheduled+q.Ready+q.Leased+q.Dead > 0 }
 
-// look returns the tube of that name; nil: it is not known.
-func (s *tubes) look(name string) *tube {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.all[name]
-}
-
 // known returns the tube of a job.
 func (s *tubes) known(name string) *tube {
 	s.mu.Lock()
@@ -148,7 +139,7 @@ func (s *tubes) known(name string) *tube {
 	return s.make(name)
 }
 
-// existing returns a tube that somebody refers to, or that holds jobs; nil: there is none.
+// existing returns a tube that some connection refers to, or that holds jobs.
 func (s *tubes) existing(ctx context.Context, name string) (*tube, error) {
 	s.mu.Lock()
 	t := s.all[name]
@@ -158,7 +149,10 @@ func (s *tubes) existing(ctx context.Context, name string) (*tube, error) {
 		return t, nil
 	}
 	q, err := s.c.Queue(ctx, name)
-	if err != nil || !holds(&q) {
+	if err == nil && !holds(&q) {
+		err = engine.ErrNotFound
+	}
+	if err != nil {
 		return nil, err
 	}
 	return s.known(name), nil
@@ -262,8 +256,8 @@ func (c *conn) ignoreTube(name []byte) {
 		}
 		t := c.watch[i]
 		last := len(c.watch) - 1
-		c.watch[i], c.watch[last] = c.watch[last], nil
-		c.watch = c.watch[:last]
+		c.watch[i] = c.watch[last]
+		c.watch = slices.Delete(c.watch, last, last+1)
 		c.rewatch()
 		c.s.tubes.leave(c.ctx, t, watching)
 	}

@@ -184,7 +184,7 @@ func TestTubesVanish(t *testing.T) {
 	c.wants("pause-tube a 1000", "PAUSED")
 	c.wants("use b", "USING b")
 	c.wants("stats-tube a", "OK")
-	if got := f.tubes.look("a").jobs.Load(); got != 1 {
+	if got := f.tubes.known("a").jobs.Load(); got != 1 {
 		t.Errorf("%d jobs were put", got)
 	}
 	c.wants("delete "+id, "DELETED")

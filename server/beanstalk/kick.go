@@ -129,24 +129,26 @@ func (c *conn) pause(v *verb, rest []byte) {
 		c.say("BAD_FORMAT")
 		return
 	}
-	t, err := c.s.tubes.existing(c.ctx, string(name))
+	what, queue := "pause", string(name)
+	if d == 0 {
+		what = "resume"
+	}
+	if !c.may(access.Operate, queue) {
+		c.audit(what, queue, errForbidden)
+		c.fail(errForbidden)
+		return
+	}
+	t, err := c.s.tubes.existing(c.ctx, queue)
 	if err != nil {
 		c.fail(err)
 		return
 	}
-	what := "pause"
 	if d == 0 {
-		what = "resume"
+		err = c.s.c.Resume(c.ctx, queue)
+	} else {
+		err = c.s.c.Pause(c.ctx, queue, d)
 	}
-	switch {
-	case !c.may(access.Operate, t.name):
-		err = errForbidden
-	case d == 0:
-		err = c.s.c.Resume(c.ctx, t.name)
-	default:
-		err = c.s.c.Pause(c.ctx, t.name, d)
-	}
-	c.audit(what, t.name, err)
+	c.audit(what, queue, err)
 	if err != nil {
 		c.fail(err)
 		return

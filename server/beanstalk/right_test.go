@@ -120,6 +120,9 @@ func TestRights(t *testing.T) {
 		p.do("delete " + id)
 	}
 	b := clients["boss"]
+	// Whether a tube exists is not told either.
+	clients["reader"].wants("stats-tube none", "FORBIDDEN")
+	b.wants("pause-tube none 1", "FORBIDDEN")
 	id := clients[""].put(0, 0, 60, 1)
 	clients["reader"].wants("delete "+id, "FORBIDDEN")
 	b.wants("delete "+id, "DELETED")

@@ -194,13 +194,13 @@ func (s *Server) addSystem(y *yaml) {
 // statsTube carries out stats-tube.
 func (c *conn) statsTube(b []byte) {
 	name := string(b)
+	if !c.may(access.Read, name) {
+		c.fail(errForbidden)
+		return
+	}
 	t, err := c.s.tubes.existing(c.ctx, name)
 	if err != nil {
 		c.fail(err)
-		return
-	}
-	if !c.may(access.Read, name) {
-		c.fail(errForbidden)
 		return
 	}
 	q, err := c.s.c.Queue(c.ctx, name)

@@ -61,6 +61,27 @@ func (f *front) holding(t *testing.T, some bool) {
 	}
 }
 
+// TestLongList: a list needs no memory of its length.
+func TestLongList(t *testing.T) {
+	f := serve(t, &Config{MaxBuffered: 2 * bigInput})
+	c, other := f.dial(t), f.dial(t)
+	const tubes = 3000
+	for i := range tubes {
+		c.wants(fmt.Sprintf("watch %s%d", strings.Repeat("x", 190), i), "WATCHING")
+	}
+	for range 2 {
+		for command, of := range map[string]*client{"list-tubes": other, "list-tubes-watched": c} {
+			want := fmt.Sprintf("OK %d", 4+len("- default\n")+tubes*len("- \n")+tubes*190+10890)
+			if got := of.do(command); got != want {
+				t.Errorf("%s: %q, want %q", command, got, want)
+			}
+		}
+	}
+	if n := f.memory.used.Load(); n != 0 {
+		t.Errorf("%d bytes stay held", n)
+	}
+}
+
 // TestMemoryIsBounded: without room for its body a job is refused, small ones are not, and the
 // room comes back.
 func TestMemoryIsBounded(t *testing.T) {

@@ -64,13 +64,27 @@ func (y *yaml) addText(key, value string) { y.b = fmt.Appendf(y.b, "%s: \"%s\"\n
 
 func newYAML() *yaml { return &yaml{append(make([]byte, 0, 1<<10), "---\n"...)} }
 
-// list answers with a list.
+// list answers with a list. It is written piece by piece: there may be a million tubes.
 func (c *conn) list(names []string) {
-	b := []byte("---\n")
-	for _, n := range names {
-		b = append(append(append(b, "- "...), n...), '\n')
+	n := len("---\n")
+	for _, name := range names {
+		n += len("- \n") + len(name)
 	}
-	c.sayYAML(b)
+	held := 16 * len(names)
+	if !c.s.memory.hold(held) {
+		c.say("OUT_OF_MEMORY")
+		return
+	}
+	defer c.s.memory.release(held)
+	c.sayNumber("OK ", uint64(n))
+	c.out = append(c.out, "---\n"...)
+	for _, name := range names {
+		c.out = append(append(append(c.out, "- "...), name...), '\n')
+		if len(c.out) > flushAt && c.flush() != nil {
+			return
+		}
+	}
+	c.out = append(c.out, "\r\n"...)
 }
 
 // queues returns the queues that hold jobs and that the connection may see.

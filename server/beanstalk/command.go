@@ -2,22 +2,48 @@ package beanstalk
 
 import (
 	"bytes"
-	"slices"
+	"math"
 	"strings"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
 )
 
-// verb is a command. One of its functions is set, by what follows the verb.
+// verb is a command.
 type verb struct {
 	text  string
-	plain func(*conn)                // nothing
-	tube  func(*conn, []byte)        // the name of a tube
-	job   func(*conn, engine.ID)     // the id of a job
-	line  func(*conn, *verb, []byte) // what the function reads, which also counts it
-	open  bool                       // it needs no token
-	at    int                        // in verbs
+	args  []arg
+	do    func(*conn, args)
+	loose bool // anything may follow the arguments
+	open  bool // it needs no token
+	at    int  // in verbs
+}
+
+// arg is a kind of argument.
+type arg uint8
+
+const (
+	anID arg = iota
+	aPriority
+	aDelay
+	aTTR
+	aTimeout
+	aSize
+	aCount
+	aTube
+	aTubeFirst // a tube, before other arguments; its name is not checked
+)
+
+// args are the arguments of a command.
+type args struct {
+	id    engine.ID
+	pri   uint32
+	delay time.Duration // or a timeout
+	ttr   time.Duration
+	size  int64
+	count uint32
+	tube  []byte
+	rest  []byte // what follows the arguments
 }
 
 // verbs are the commands. stats shows the counters of the first ones, in this order.
@@ -28,62 +54,95 @@ const (
 	shown     = 22 // counters that stats shows
 )
 
-// byLength are the verbs, the longest first, since a verb is matched as a prefix.
-var byLength [verbCount]*verb
-
 // put is looked at apart: several are carried out together.
 var put = &verbs[0]
 
 func init() {
 	verbs = [...]verb{
-		{text: "put ", line: (*conn).put},
-		{text: "peek ", job: (*conn).peek},
-		{text: "peek-ready", plain: (*conn).peekReady},
-		{text: "peek-delayed", plain: func(c *conn) { c.peekFirst(engine.Scheduled) }},
-		{text: "peek-buried", plain: func(c *conn) { c.peekFirst(engine.Dead) }},
-		{text: "reserve", plain: (*conn).reserve},
-		{text: "reserve-with-timeout ", line: (*conn).reserveWithin},
-		{text: "delete ", job: (*conn).delete},
-		{text: "release ", line: (*conn).release},
-		{text: "use ", tube: (*conn).useTube},
-		{text: "watch ", tube: (*conn).watchTube},
-		{text: "ignore ", tube: (*conn).ignoreTube},
-		{text: "bury ", line: (*conn).bury},
-		{text: "kick ", line: (*conn).kick},
-		{text: "touch ", job: (*conn).touch},
-		{text: "stats", plain: (*conn).stats},
-		{text: "stats-job ", job: (*conn).statsJob},
-		{text: "stats-tube ", tube: (*conn).statsTube},
-		{text: "list-tubes", plain: (*conn).listTubes},
-		{text: "list-tube-used", plain: func(c *conn) { c.say("USING ", c.use.name) }},
-		{text: "list-tubes-watched", plain: func(c *conn) { c.list(names(c.watch)) }},
-		{text: "pause-tube", line: (*conn).pause},
-		{text: "kick-job ", job: (*conn).kickJob},
-		{text: "reserve-job ", job: (*conn).reserveJob},
-		{text: "quit", line: func(c *conn, _ *verb, _ []byte) { c.stop() }, open: true},
-		{text: "auth ", line: (*conn).auth, open: true},
+		{text: "put ", args: []arg{aPriority, aDelay, aTTR, aSize}, do: (*conn).put, loose: true},
+		{text: "peek ", args: []arg{anID}, do: (*conn).peek},
+		{text: "peek-ready", do: (*conn).peekReady},
+		{text: "peek-delayed", do: func(c *conn, _ args) { c.peekFirst(engine.Scheduled) }},
+		{text: "peek-buried", do: func(c *conn, _ args) { c.peekFirst(engine.Dead) }},
+		{text: "reserve", do: func(c *conn, _ args) { c.reserve(time.Time{}) }},
+		{text: "reserve-with-timeout ", args: []arg{aTimeout}, do: (*conn).reserveWithin, loose: true},
+		{text: "delete ", args: []arg{anID}, do: (*conn).delete},
+		{text: "release ", args: []arg{anID, aPriority, aDelay}, do: (*conn).release},
+		{text: "use ", args: []arg{aTube}, do: (*conn).useTube},
+		{text: "watch ", args: []arg{aTube}, do: (*conn).watchTube},
+		{text: "ignore ", args: []arg{aTube}, do: (*conn).ignoreTube},
+		{text: "bury ", args: []arg{anID, aPriority}, do: (*conn).bury},
+		{text: "kick ", args: []arg{aCount}, do: (*conn).kick, loose: true},
+		{text: "touch ", args: []arg{anID}, do: (*conn).touch},
+		{text: "stats", do: (*conn).stats},
+		{text: "stats-job ", args: []arg{anID}, do: (*conn).statsJob},
+		{text: "stats-tube ", args: []arg{aTube}, do: (*conn).statsTube},
+		{text: "list-tubes", do: (*conn).listTubes},
+		{text: "list-tube-used", do: func(c *conn, _ args) { c.say("USING ", c.use.name) }},
+		{text: "list-tubes-watched", do: func(c *conn, _ args) { c.list(names(c.watch)) }},
+		{text: "pause-tube", args: []arg{aTubeFirst, aDelay}, do: (*conn).pause},
+		{text: "kick-job ", args: []arg{anID}, do: (*conn).kickJob},
+		{text: "reserve-job ", args: []arg{anID}, do: (*conn).reserveJob},
+		{text: "quit", do: func(c *conn, _ args) { c.stop() }, loose: true, open: true},
+		{text: "auth ", do: (*conn).auth, loose: true, open: true},
 	}
 	for i := range verbs {
 		verbs[i].at = i
-		byLength[i] = &verbs[i]
 	}
-	slices.SortStableFunc(byLength[:], func(a, b *verb) int { return len(b.text) - len(a.text) })
 }
 
 // name returns the verb without a space.
 func (v *verb) name() string { return strings.TrimSuffix(v.text, " ") }
 
-// parse returns the verb of a line, nil if it has none, and what follows it.
-func parse(line []byte) (*verb, []byte) {
-	for _, v := range byLength {
-		if len(line) >= len(v.text) && string(line[:len(v.text)]) == v.text {
-			return v, line[len(v.text):]
+// parse returns the verb of a line, nil if it has none, and what follows it. A verb is a prefix
+// of the line: the longest one counts.
+func parse(line []byte) (v *verb, rest []byte) {
+	for i := range verbs {
+		text := verbs[i].text
+		if len(line) >= len(text) && string(line[:len(text)]) == text && (v == nil || len(text) > len(v.text)) {
+			v, rest = &verbs[i], line[len(text):]
 		}
 	}
-	return nil, nil
+	return v, rest
 }
 
-const maxU32 = 1<<32 - 1
+// arguments reads what follows the verb.
+func (v *verb) arguments(b []byte) (a args, ok bool) {
+	ok = true
+	for i := 0; i < len(v.args) && ok; i++ {
+		var n uint64
+		switch v.args[i] {
+		case anID:
+			n, b, ok = number(b, math.MaxUint64)
+			a.id = engine.ID(n)
+		case aPriority:
+			n, b, ok = number(b, maxU32)
+			a.pri = uint32(n)
+		case aDelay:
+			a.delay, b, ok = duration(b, maxU32)
+		case aTTR:
+			a.ttr, b, ok = duration(b, maxU32)
+			a.ttr = max(a.ttr, time.Second)
+		case aTimeout:
+			a.delay, b, ok = duration(b, math.MaxInt32)
+		case aSize:
+			n, b, ok = number(b, maxU32)
+			a.size = int64(n)
+		case aCount:
+			a.count, ok = count(b)
+		case aTube:
+			a.tube, b, ok = b, nil, tubeName(b)
+		case aTubeFirst:
+			b = bytes.TrimLeft(b, " ")
+			n := nameLength(b)
+			a.tube, b, ok = b[:n], b[n:], n > 0
+		}
+	}
+	a.rest = b
+	return a, ok && (v.loose || len(b) == 0)
+}
+
+const maxU32 = math.MaxUint32
 
 // number reads a decimal number up to most, with leading spaces, and returns what follows it.
 func number(b []byte, most uint64) (n uint64, rest []byte, ok bool) {
@@ -97,12 +156,6 @@ func number(b []byte, most uint64) (n uint64, rest []byte, ok bool) {
 		n = n*10 + d
 	}
 	return n, b[i:], i > 0
-}
-
-// idOf reads a job's id, and returns what follows it.
-func idOf(b []byte) (id engine.ID, rest []byte, ok bool) {
-	n, rest, ok := number(b, 1<<64-1)
-	return engine.ID(n), rest, ok
 }
 
 // duration reads a number of seconds, or of milliseconds if it ends in ms.
@@ -157,31 +210,4 @@ func fromBrowser(line []byte) bool {
 		return true
 	}
 	return len(line) >= 5 && bytes.EqualFold(line[:5], []byte("host:")) || bytes.HasPrefix(line, []byte("\x16\x03"))
-}
-
-// put is what the line of a put says.
-type putLine struct {
-	pri        uint32
-	delay, ttr time.Duration
-	bytes      int64
-	rest       []byte // behind the last number
-}
-
-// parsePut reads the line of a put behind its verb.
-func parsePut(b []byte) (p putLine, ok bool) {
-	pri, b, ok := number(b, maxU32)
-	if !ok {
-		return p, false
-	}
-	p.pri = uint32(pri)
-	if p.delay, b, ok = duration(b, maxU32); !ok {
-		return p, false
-	}
-	if p.ttr, b, ok = duration(b, maxU32); !ok {
-		return p, false
-	}
-	p.ttr = max(p.ttr, time.Second)
-	n, b, ok := number(b, maxU32)
-	p.bytes, p.rest = int64(n), b
-	return p, ok
 }

@@ -74,17 +74,19 @@ func FuzzCommand(f *testing.F) {
 		if !bytes.HasSuffix(line, rest) {
 			t.Fatalf("%q leaves %q", line, rest)
 		}
-		if p, ok := parsePut(rest); ok && (p.bytes < 0 || p.bytes > maxU32 || p.ttr < time.Second || p.delay < 0 || !bytes.HasSuffix(rest, p.rest)) {
-			t.Errorf("%q: %+v", line, p)
+		if a, ok := put.arguments(rest); ok && (a.size < 0 || a.size > maxU32 || a.ttr < time.Second || a.delay < 0 || !bytes.HasSuffix(rest, a.rest)) {
+			t.Errorf("%q: %+v", line, a)
 		}
-		if id, more, ok := idOf(rest); ok && len(more) == 0 {
-			if n, err := strconv.ParseUint(string(bytes.TrimLeft(rest, " ")), 10, 64); err != nil || engine.ID(n) != id {
-				t.Errorf("%q is %d, %v", rest, id, err)
+		ofJob := verb{args: []arg{anID}}
+		if a, ok := ofJob.arguments(rest); ok {
+			if n, err := strconv.ParseUint(string(bytes.TrimLeft(rest, " ")), 10, 64); err != nil || engine.ID(n) != a.id {
+				t.Errorf("%q is %d, %v", rest, a.id, err)
 			}
 		}
 		if tubeName(rest) != (engine.CheckQueue("", string(rest)) == nil) {
 			t.Errorf("%q is the name of a tube: %v", rest, tubeName(rest))
 		}
+		v.arguments(rest)
 		count(rest)
 	})
 }
@@ -92,8 +94,8 @@ func FuzzCommand(f *testing.F) {
 func TestParsingAllocatesNothing(t *testing.T) {
 	line := []byte("put 1024 0 60 200")
 	if n := testing.AllocsPerRun(100, func() {
-		_, rest := parse(line)
-		if _, ok := parsePut(rest); !ok {
+		v, rest := parse(line)
+		if _, ok := v.arguments(rest); !ok {
 			t.Error("it is not taken")
 		}
 		nameLength([]byte("tube(1)"))

@@ -30,9 +30,8 @@ type Config struct {
 	// KiB. Default 30 s. Between commands, and in small jobs, a client may rest for ever.
 	ReadTimeout time.Duration
 
-	// WriteTimeout is how long a client may take to read each 64 KiB of an answer, else its
-	// connection is cut. A short answer may have to be read within half of it, since the
-	// deadline moves only when half has passed. Default 30 s.
+	// WriteTimeout bounds each write of up to 64 KiB of answers, from its begin until the
+	// kernel has taken all of it. Then the connection is cut. Default 30 s.
 	WriteTimeout time.Duration
 
 	// ShutdownTimeout is how long Serve waits for commands under way after its context has

@@ -26,7 +26,6 @@ type conn struct {
 	in   input
 	out  []byte // answers not written yet
 	sent uint64 // bytes written
-	slow time.Time
 
 	use      *tube
 	watch    []*tube
@@ -106,26 +105,18 @@ func (c *conn) do(line []byte) {
 		c.unauthorized(v, rest)
 		return
 	}
-	switch id, more, isID := idOf(rest); {
-	case v == nil:
+	if v == nil {
 		c.say("UNKNOWN_COMMAND")
-	case v.line != nil:
-		v.line(c, v, rest)
-	case v.plain != nil && len(rest) == 0:
-		c.count(v)
-		v.plain(c)
-	case v.tube != nil && tubeName(rest):
-		c.count(v)
-		v.tube(c, rest)
-	case v.job != nil && isID && len(more) == 0:
-		c.count(v)
-		v.job(c, id)
-	default:
-		c.say("BAD_FORMAT")
+		return
 	}
+	a, ok := v.arguments(rest)
+	if !ok {
+		c.say("BAD_FORMAT")
+		return
+	}
+	c.s.counts.verbs[v.at].Add(1)
+	v.do(c, a)
 }
-
-func (c *conn) count(v *verb) { c.s.counts.verbs[v.at].Add(1) }
 
 // more reads on, for need bytes in all. Before it may wait, what was asked is carried out and
 // answered.
@@ -229,6 +220,15 @@ func (c *conn) sayYAML(text []byte) {
 	c.out = append(append(c.out, text...), "\r\n"...)
 }
 
+// answer adds the answer of a command: a line, or that of its error.
+func (c *conn) answer(line string, err error) {
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.say(line)
+}
+
 // fail adds the answer for an error.
 func (c *conn) fail(err error) {
 	switch {
@@ -270,10 +270,7 @@ func (c *conn) write(b []byte) error {
 		defer c.s.memory.release(n)
 	}
 	for len(b) > 0 {
-		if now, patience := time.Now(), c.s.cfg.WriteTimeout; c.slow.Sub(now) < patience/2 || len(b) > 64<<10 {
-			c.slow = now.Add(patience)
-			_ = c.nc.SetWriteDeadline(c.slow)
-		}
+		_ = c.nc.SetWriteDeadline(time.Now().Add(c.s.cfg.WriteTimeout))
 		n, err := c.nc.Write(b[:min(len(b), 64<<10)])
 		c.sent += uint64(n)
 		if err != nil {

@@ -108,7 +108,7 @@ func TestDeleteOfALostJob(t *testing.T) {
 	if _, err := f.settle(t.Context(), engine.Settlement{Token: l.Token, Do: engine.Release}); err != nil {
 		t.Fatal(err)
 	}
-	c.delete(l.ID)
+	c.delete(args{id: l.ID})
 	if got := string(c.out); got != "DELETED\r\n" {
 		t.Error(got)
 	}

@@ -1,7 +1,6 @@
 package beanstalk
 
 import (
-	"bytes"
 	"errors"
 	"math"
 	"time"
@@ -15,22 +14,16 @@ import (
 const kickPage = 500
 
 // kick carries out kick: of buried jobs, or of delayed ones if none is buried.
-func (c *conn) kick(v *verb, rest []byte) {
-	n, ok := count(rest)
-	if !ok {
-		c.say("BAD_FORMAT")
-		return
-	}
-	c.count(v)
+func (c *conn) kick(a args) {
 	queue := c.use.name
 	if !c.may(access.Operate, queue) {
 		c.audit("redrive", queue, errForbidden)
 		c.fail(errForbidden)
 		return
 	}
-	kicked, err := c.kickState(engine.Dead, uint64(n))
+	kicked, err := c.kickState(engine.Dead, uint64(a.count))
 	if kicked == 0 && err == nil {
-		kicked, err = c.kickState(engine.Scheduled, uint64(n))
+		kicked, err = c.kickState(engine.Scheduled, uint64(a.count))
 	}
 	c.audit("redrive", queue, err, "count", kicked)
 	if err != nil {
@@ -94,8 +87,8 @@ func (c *conn) kicked(m *engine.Info) {
 }
 
 // kickJob carries out kick-job.
-func (c *conn) kickJob(id engine.ID) {
-	queue, err := c.withJob(id, access.Operate, func(m *engine.Info) error {
+func (c *conn) kickJob(a args) {
+	queue, err := c.withJob(a.id, access.Operate, func(m *engine.Info) error {
 		if m.State != engine.Dead && m.State != engine.Scheduled {
 			return engine.ErrNotFound
 		}
@@ -106,31 +99,19 @@ func (c *conn) kickJob(id engine.ID) {
 		return err
 	})
 	if queue != "" {
-		c.audit("redrive", queue, err, "message", id.String())
+		c.audit("redrive", queue, err, "message", a.id.String())
 	}
-	if err != nil {
-		c.fail(err)
-		return
-	}
-	c.say("KICKED")
+	c.answer("KICKED", err)
 }
 
 // pause carries out pause-tube.
-func (c *conn) pause(v *verb, rest []byte) {
-	rest = bytes.TrimLeft(rest, " ")
-	name := rest[:nameLength(rest)]
-	d, rest, ok := duration(rest[len(name):], maxU32)
-	if len(name) == 0 || !ok || len(rest) > 0 {
+func (c *conn) pause(a args) {
+	if !tubeName(a.tube) {
 		c.say("BAD_FORMAT")
 		return
 	}
-	c.count(v)
-	if !tubeName(name) {
-		c.say("BAD_FORMAT")
-		return
-	}
-	what, queue := "pause", string(name)
-	if d == 0 {
+	what, queue := "pause", string(a.tube)
+	if a.delay == 0 {
 		what = "resume"
 	}
 	if !c.may(access.Operate, queue) {
@@ -143,10 +124,10 @@ func (c *conn) pause(v *verb, rest []byte) {
 		c.fail(err)
 		return
 	}
-	if d == 0 {
+	if a.delay == 0 {
 		err = c.s.c.Resume(c.ctx, queue)
 	} else {
-		err = c.s.c.Pause(c.ctx, queue, d)
+		err = c.s.c.Pause(c.ctx, queue, a.delay)
 	}
 	c.audit(what, queue, err)
 	if err != nil {
@@ -154,7 +135,7 @@ func (c *conn) pause(v *verb, rest []byte) {
 		return
 	}
 	t.pauses.Add(1)
-	c.s.tubes.paused(t, d, time.Now())
+	c.s.tubes.paused(t, a.delay, time.Now())
 	c.say("PAUSED")
 }
 

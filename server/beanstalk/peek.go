@@ -9,11 +9,8 @@ import (
 )
 
 // peek carries out peek.
-func (c *conn) peek(id engine.ID) {
-	m, err := c.job(id)
-	if err == nil && !c.may(access.Read, m.Queue) {
-		err = errForbidden
-	}
+func (c *conn) peek(a args) {
+	m, err := c.job(a.id, access.Read)
 	if err != nil {
 		c.fail(err)
 		return
@@ -22,7 +19,7 @@ func (c *conn) peek(id engine.ID) {
 }
 
 // peekReady carries out peek-ready: the job that is reserved first, pause or not.
-func (c *conn) peekReady() {
+func (c *conn) peekReady(args) {
 	if !c.may(access.Read, c.use.name) {
 		c.fail(errForbidden)
 		return

@@ -31,25 +31,19 @@ const (
 var putPool = sync.Pool{New: func() any { return new(puts) }}
 
 // put carries out a put.
-func (c *conn) put(v *verb, rest []byte) {
-	p, ok := parsePut(rest)
-	if !ok {
-		c.say("BAD_FORMAT")
-		return
-	}
-	c.count(v)
+func (c *conn) put(a args) {
 	switch {
-	case p.bytes > int64(c.s.cfg.MaxJob):
-		c.skip(p.bytes+2, "JOB_TOO_BIG")
+	case a.size > int64(c.s.cfg.MaxJob):
+		c.skip(a.size+2, "JOB_TOO_BIG")
 		return
-	case len(p.rest) > 0:
+	case len(a.rest) > 0:
 		c.say("BAD_FORMAT")
 		return
 	case !c.producer:
 		c.producer = true
 		c.s.counts.producers.Add(1)
 	}
-	size := int(p.bytes) + 2
+	size := int(a.size) + 2
 	switch err := c.readBody(size); {
 	case errors.Is(err, errNoMemory):
 		c.skip(int64(size), "OUT_OF_MEMORY")
@@ -67,7 +61,7 @@ func (c *conn) put(v *verb, rest []byte) {
 	case !c.may(access.Push, c.use.name):
 		c.fail(errForbidden)
 	default:
-		c.gather(&p, body[:size-2])
+		c.gather(&a, body[:size-2])
 	}
 }
 
@@ -108,7 +102,7 @@ func (c *conn) skip(n int64, answer string) {
 }
 
 // gather adds a job to those that are pushed together.
-func (c *conn) gather(p *putLine, body []byte) {
+func (c *conn) gather(a *args, body []byte) {
 	if c.puts != nil && (c.puts.n == mostPuts || c.puts.bytes+len(body) > mostPutBytes) {
 		c.push()
 	}
@@ -116,14 +110,14 @@ func (c *conn) gather(p *putLine, body []byte) {
 		c.puts = putPool.Get().(*puts)
 	}
 	g := c.puts
-	g.pri[g.n] = p.pri
+	g.pri[g.n] = a.pri
 	m := &g.drafts[g.n]
-	m.Queue, m.Due.In, m.Body = c.use.name, p.delay, body
+	m.Queue, m.Due.In, m.Body = c.use.name, a.delay, body
 	// All is set, so that the defaults of a queue change nothing.
-	m.Terms = engine.Terms{Priority: &g.pri[g.n], MaxAttempts: maxAttempts, TTR: p.ttr, ExpireAfter: engine.Never, Remember: engine.Never, Isolate: &never}
+	m.Terms = engine.Terms{Priority: &g.pri[g.n], MaxAttempts: maxAttempts, TTR: a.ttr, ExpireAfter: engine.Never, Remember: engine.Never, Isolate: &never}
 	m.Headers = nil
-	if p.ttr > engine.MaxTTR {
-		m.TTR, m.Headers = engine.MaxTTR, []tarry.MessageHeader{{Name: ttrHeader, Value: p.ttr.String()}}
+	if a.ttr > engine.MaxTTR {
+		m.TTR, m.Headers = engine.MaxTTR, []tarry.MessageHeader{{Name: ttrHeader, Value: a.ttr.String()}}
 	}
 	g.n++
 	g.bytes += len(body)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
 	"slices"
 	"time"
 
@@ -18,22 +17,11 @@ import (
 const waitMost = time.Hour
 
 // reserveWithin carries out reserve-with-timeout.
-func (c *conn) reserveWithin(v *verb, rest []byte) {
-	timeout, _, ok := duration(rest, math.MaxInt32)
-	if !ok {
-		c.say("BAD_FORMAT")
-		return
-	}
-	c.count(v)
-	c.reserveUntil(time.Now().Add(timeout))
-}
+func (c *conn) reserveWithin(a args) { c.reserve(time.Now().Add(a.delay)) }
 
-// reserve carries out reserve.
-func (c *conn) reserve() { c.reserveUntil(time.Time{}) }
-
-// reserveUntil reserves a job, for which it waits until a time; zero: for ever. Of several tubes
+// reserve reserves a job, for which it waits until a time; zero: for ever. Of several tubes
 // it first takes the best job that there is.
-func (c *conn) reserveUntil(over time.Time) {
+func (c *conn) reserve(over time.Time) {
 	c.works()
 	for _, t := range c.watch {
 		if !c.may(access.Work, t.name) {
@@ -201,7 +189,8 @@ func (c *conn) reserved(l *engine.Lease, asked time.Time) {
 }
 
 // reserveJob carries out reserve-job.
-func (c *conn) reserveJob(id engine.ID) {
+func (c *conn) reserveJob(a args) {
+	id := a.id
 	var l engine.Lease
 	var asked time.Time
 	_, err := c.withJob(id, access.Work, func(m *engine.Info) error {
@@ -230,12 +219,9 @@ func (c *conn) reserveJob(id engine.ID) {
 // at the job again if that changed meanwhile.
 func (c *conn) withJob(id engine.ID, scope access.Scope, do func(*engine.Info) error) (queue string, err error) {
 	for range 3 {
-		m, err := c.job(id)
+		m, err := c.job(id, scope)
 		if err != nil {
 			return m.Queue, err
-		}
-		if !c.may(scope, m.Queue) {
-			return m.Queue, errForbidden
 		}
 		if err = do(&m); !errors.Is(err, engine.ErrStale) {
 			return m.Queue, err
@@ -244,8 +230,8 @@ func (c *conn) withJob(id engine.ID, scope access.Scope, do func(*engine.Info) e
 	return "", engine.ErrNotFound
 }
 
-// job returns a job as it is.
-func (c *conn) job(id engine.ID) (engine.Info, error) {
+// job returns a job as it is, if the connection has one of the rights.
+func (c *conn) job(id engine.ID, scope access.Scope) (engine.Info, error) {
 	queue, err := c.queueOf(id)
 	if err != nil {
 		return engine.Info{}, err
@@ -253,6 +239,9 @@ func (c *conn) job(id engine.ID) (engine.Info, error) {
 	m, err := c.s.c.Get(c.ctx, engine.Ref{Queue: queue, ID: id})
 	if err == nil && m.State == engine.Finished {
 		err = engine.ErrNotFound
+	}
+	if err == nil {
+		err = c.allows(scope, m.Queue)
 	}
 	return m, err
 }

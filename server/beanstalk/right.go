@@ -27,25 +27,34 @@ func (c *conn) may(scope access.Scope, queue string) bool {
 	return c.s.cfg.Guard == nil || c.token.May(scope, queue)
 }
 
+// allows returns an error unless the connection has one of the rights on a queue.
+func (c *conn) allows(scope access.Scope, queue string) error {
+	if !c.may(scope, queue) {
+		return errForbidden
+	}
+	return nil
+}
+
 // unauthorized refuses a command, and drops the body of a put.
 func (c *conn) unauthorized(v *verb, rest []byte) {
 	c.s.counts.refused.Add(1)
 	n := int64(0)
-	if p, ok := parsePut(rest); v == put && ok && len(p.rest) == 0 {
-		n = p.bytes + 2
+	if v == put {
+		if a, ok := v.arguments(rest); ok && len(a.rest) == 0 {
+			n = a.size + 2
+		}
 	}
 	c.skip(n, "UNAUTHORIZED")
 }
 
 // auth carries out auth: it takes the secret of a token.
-func (c *conn) auth(v *verb, rest []byte) {
+func (c *conn) auth(a args) {
 	g := c.s.cfg.Guard
 	if g == nil {
 		c.say("UNKNOWN_COMMAND")
 		return
 	}
-	c.count(v)
-	t, err := g.BySecret(strings.TrimSpace(string(rest)))
+	t, err := g.BySecret(strings.TrimSpace(string(a.rest)))
 	if err != nil {
 		c.s.counts.refused.Add(1)
 		g.Refused(c.ctx, c.nc.RemoteAddr().String(), err)

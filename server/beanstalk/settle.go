@@ -9,7 +9,8 @@ import (
 )
 
 // delete carries out delete: of a job that the connection holds, or of one that nobody holds.
-func (c *conn) delete(id engine.ID) {
+func (c *conn) delete(a args) {
+	id := a.id
 	j := c.held.take(id)
 	if j == nil {
 		c.cancel(id)
@@ -86,31 +87,23 @@ func (c *conn) lost(j *job, err error) {
 }
 
 // release carries out release.
-func (c *conn) release(v *verb, rest []byte) {
-	id, rest, ok := idOf(rest)
-	pri, rest, isPri := number(rest, maxU32)
-	delay, rest, isDelay := duration(rest, maxU32)
-	if !ok || !isPri || !isDelay || len(rest) > 0 {
-		c.say("BAD_FORMAT")
-		return
-	}
-	c.count(v)
-	j := c.holding(id)
+func (c *conn) release(a args) {
+	j := c.holding(a.id)
 	if j == nil {
 		return
 	}
 	when := engine.When{At: j.due} // keeps its place in line
-	if delay > 0 {
-		when = engine.When{In: delay}
+	if a.delay > 0 {
+		when = engine.When{In: a.delay}
 	}
-	state, err := c.s.settle(c.ctx, engine.Settlement{Token: j.token, Do: engine.Retry, When: &when, Priority: new(uint32(pri))})
+	state, err := c.s.settle(c.ctx, engine.Settlement{Token: j.token, Do: engine.Retry, When: &when, Priority: &a.pri})
 	if err != nil {
 		c.lost(j, err)
 		return
 	}
-	c.s.notes.change(id, func(n *note) {
+	c.s.notes.change(j.id, func(n *note) {
 		n.releases++
-		n.setDelay(delay)
+		n.setDelay(a.delay)
 	})
 	if state == engine.Dead { // its attempts are used up
 		c.say("BURIED")
@@ -120,29 +113,22 @@ func (c *conn) release(v *verb, rest []byte) {
 }
 
 // bury carries out bury.
-func (c *conn) bury(v *verb, rest []byte) {
-	id, rest, ok := idOf(rest)
-	pri, rest, isPri := number(rest, maxU32)
-	if !ok || !isPri || len(rest) > 0 {
-		c.say("BAD_FORMAT")
-		return
-	}
-	c.count(v)
-	j := c.holding(id)
+func (c *conn) bury(a args) {
+	j := c.holding(a.id)
 	if j == nil {
 		return
 	}
-	if _, err := c.s.settle(c.ctx, engine.Settlement{Token: j.token, Do: engine.Bury, Priority: new(uint32(pri))}); err != nil {
+	if _, err := c.s.settle(c.ctx, engine.Settlement{Token: j.token, Do: engine.Bury, Priority: &a.pri}); err != nil {
 		c.lost(j, err)
 		return
 	}
-	c.s.notes.change(id, func(n *note) { n.buries++ })
+	c.s.notes.change(j.id, func(n *note) { n.buries++ })
 	c.say("BURIED")
 }
 
 // touch carries out touch.
-func (c *conn) touch(id engine.ID) {
-	j := c.holding(id)
+func (c *conn) touch(a args) {
+	j := c.holding(a.id)
 	if j == nil {
 		return
 	}

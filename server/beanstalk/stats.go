@@ -101,7 +101,7 @@ func (c *conn) queues() (all []tarry.QueueInfo, err error) {
 }
 
 // listTubes carries out list-tubes.
-func (c *conn) listTubes() {
+func (c *conn) listTubes(args) {
 	queues, err := c.queues()
 	if err != nil {
 		c.fail(err)
@@ -130,7 +130,7 @@ func (c *conn) urgent(q *tarry.QueueInfo) (n int64, err error) {
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
 // stats carries out stats. Its sums are of the queues that the connection may see.
-func (c *conn) stats() {
+func (c *conn) stats(args) {
 	if c.s.cfg.Guard != nil && !c.token.Has(access.Read) {
 		c.fail(errForbidden)
 		return
@@ -206,8 +206,8 @@ func (s *Server) addSystem(y *yaml) {
 }
 
 // statsTube carries out stats-tube.
-func (c *conn) statsTube(b []byte) {
-	name := string(b)
+func (c *conn) statsTube(a args) {
+	name := string(a.tube)
 	if !c.may(access.Read, name) {
 		c.fail(errForbidden)
 		return
@@ -254,17 +254,14 @@ var stateNames = map[engine.State]string{
 }
 
 // statsJob carries out stats-job.
-func (c *conn) statsJob(id engine.ID) {
-	m, err := c.job(id)
-	if err == nil && !c.may(access.Read, m.Queue) {
-		err = errForbidden
-	}
+func (c *conn) statsJob(a args) {
+	m, err := c.job(a.id, access.Read)
 	if err != nil {
 		c.fail(err)
 		return
 	}
 	now, left := time.Now(), time.Duration(0)
-	switch j := c.held.find(id); {
+	switch j := c.held.find(a.id); {
 	case m.State == engine.Leased && j != nil:
 		left = j.until.Sub(now)
 	case m.State == engine.Leased:
@@ -272,10 +269,10 @@ func (c *conn) statsJob(id engine.ID) {
 	case m.State == engine.Scheduled:
 		left = m.Due.Sub(now)
 	}
-	n := c.s.notes.of(id)
+	n := c.s.notes.of(a.id)
 	n.keepDelay(m.Due.Sub(m.Created))
 	y := newYAML()
-	y.add("id", id)
+	y.add("id", a.id)
 	y.addText("tube", m.Queue)
 	y.add("state", stateNames[m.State])
 	y.add("pri", m.Priority)

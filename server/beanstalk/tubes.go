@@ -217,9 +217,9 @@ func names(tubes []*tube) []string {
 }
 
 // useTube carries out use.
-func (c *conn) useTube(name []byte) {
-	if string(name) != c.use.name {
-		t, ok := c.s.tubes.refer(string(name), using)
+func (c *conn) useTube(a args) {
+	if string(a.tube) != c.use.name {
+		t, ok := c.s.tubes.refer(string(a.tube), using)
 		if !ok {
 			c.say("OUT_OF_MEMORY")
 			return
@@ -231,11 +231,11 @@ func (c *conn) useTube(name []byte) {
 }
 
 // watchTube carries out watch.
-func (c *conn) watchTube(name []byte) {
-	if c.watched(name) < 0 {
+func (c *conn) watchTube(a args) {
+	if c.watched(a.tube) < 0 {
 		t, ok := (*tube)(nil), len(c.watch) < mostWatched
 		if ok {
-			t, ok = c.s.tubes.refer(string(name), watching)
+			t, ok = c.s.tubes.refer(string(a.tube), watching)
 		}
 		if !ok {
 			c.say("OUT_OF_MEMORY")
@@ -248,8 +248,8 @@ func (c *conn) watchTube(name []byte) {
 }
 
 // ignoreTube carries out ignore. The last tube of the list takes the place of the ignored one.
-func (c *conn) ignoreTube(name []byte) {
-	if i := c.watched(name); i >= 0 {
+func (c *conn) ignoreTube(a args) {
+	if i := c.watched(a.tube); i >= 0 {
 		if len(c.watch) == 1 {
 			c.say("NOT_IGNORED")
 			return

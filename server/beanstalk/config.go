@@ -27,7 +27,8 @@ type Config struct {
 	MaxBuffered int64
 
 	// ReadTimeout is how long a client may take to send each 64 KiB of a job of more than 1
-	// KiB. Default 30 s. Between commands, and in small jobs, a client may rest for ever.
+	// KiB, and how long it may rest before it authenticates. Default 30 s. Else between commands,
+	// and in small jobs, a client may rest for ever.
 	ReadTimeout time.Duration
 
 	// WriteTimeout bounds each write of up to 64 KiB of answers, from its begin until the

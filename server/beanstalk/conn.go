@@ -32,6 +32,7 @@ type conn struct {
 	producer bool
 	worker   bool
 	token    *access.Token // nil: none, or there are no tokens
+	limited  bool          // it must soon authenticate
 	held     held
 	puts     *puts         // gathered, not pushed yet; nil: none
 	leaser   *tarry.Leaser // of the watched tubes; nil: none was needed yet
@@ -74,6 +75,7 @@ func (c *conn) run() {
 		line, got := c.in.next()
 		switch got {
 		case part:
+			c.limitRest()
 			if c.more(maxLine) != nil {
 				return
 			}

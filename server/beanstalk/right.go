@@ -3,6 +3,7 @@ package beanstalk
 import (
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/server/access"
@@ -20,6 +21,18 @@ func (c *conn) known() bool {
 		c.token, _ = g.ByName(c.s.cfg.As)
 	}
 	return c.token != nil
+}
+
+// limitRest bounds how long a client may rest that has not authenticated, TLS included.
+func (c *conn) limitRest() {
+	switch strange := c.s.cfg.Guard != nil && c.token == nil && !c.known(); {
+	case strange:
+		c.limited = true
+		c.deadline(time.Now().Add(c.s.cfg.ReadTimeout))
+	case c.limited:
+		c.limited = false
+		c.deadline(time.Time{})
+	}
 }
 
 // may reports whether the connection has one of the rights on a queue.

@@ -54,6 +54,24 @@ func TestWithoutAToken(t *testing.T) {
 	c.wants("quit", "EOF")
 }
 
+// TestStrangersAreCut: who has no token does not hold a connection for long; who has one does.
+func TestStrangersAreCut(t *testing.T) {
+	g, _, secrets := tokens(t, access.Token{Name: "all", Scopes: access.Admin, Queues: []string{"*"}})
+	const most = time.Second
+	f := serve(t, &Config{Guard: g, ReadTimeout: most})
+	known, quiet, part := f.dial(t), f.dial(t), f.dial(t)
+	known.wants("list-tube-used", "UNAUTHORIZED")
+	known.wants("auth "+secrets["all"], "AUTHORIZED")
+	part.send("list-tu")
+	for _, c := range []*client{quiet, part} {
+		if got := c.line(); got != "EOF" {
+			t.Errorf("it gets %q", got)
+		}
+	}
+	time.Sleep(3 * most / 2) // longer than it may rest without a token
+	known.wants("list-tube-used", "USING default")
+}
+
 func TestRights(t *testing.T) {
 	g, _, secrets := tokens(t,
 		access.Token{Name: "pusher", Scopes: access.Push, Queues: []string{"a"}},

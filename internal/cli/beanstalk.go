@@ -130,16 +130,10 @@ func (b *beanstalkFlags) open(p *Program, c *tarry.Client, l net.Listener, guard
 	if f.listener = l; guard.cert != nil && exposed(l.Addr()) {
 		f.listener = tls.NewListener(l, guard.cert.TLS())
 	}
-	metrics.WatchBeanstalk(f.counts)
+	metrics.WatchBeanstalk(func() tarryprom.Beanstalk { return tarryprom.Beanstalk(f.Counts()) })
 	cfg.Beanstalk = func() (connections, waiting int64) {
 		n := f.Counts()
 		return n.Connections, n.Waiting
 	}
 	return f, nil
-}
-
-// counts returns what metrics tell.
-func (f *front) counts() tarryprom.Beanstalk {
-	n := f.Counts()
-	return tarryprom.Beanstalk{Connections: n.Connections, Waiting: n.Waiting, Refused: n.Refused, Commands: n.Commands}
 }

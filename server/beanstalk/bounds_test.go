@@ -142,7 +142,7 @@ func TestSlowClients(t *testing.T) {
 	deaf := f.dial(t)
 	_ = deaf.Conn.(*net.TCPConn).SetReadBuffer(4 << 10)
 	deaf.send("use a\r\nwatch a\r\nignore default\r\n" + strings.Repeat("reserve-with-timeout 0\r\n", jobs))
-	for end := time.Now().Add(time.Minute); f.Counts().Accepted < 4 || f.Counts().Connections > 2; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); f.counts.allConns.Load() < 4 || f.Counts().Connections > 2; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it is not cut")
 		}

@@ -117,7 +117,7 @@ func TestTimeOfAJob(t *testing.T) {
 		if got := other.answer(); got != "RESERVED "+id+" 1" {
 			t.Error(got)
 		}
-		if n := f.Counts().Timeouts; n != 1 { // though the first has not asked anything since
+		if n := f.counts.timeouts.Load(); n != 1 { // though the first has not asked anything since
 			t.Errorf("%d timeouts", n)
 		}
 		for _, command := range []string{"touch %", "release % 0 0", "bury % 0", "delete %"} {

@@ -36,19 +36,14 @@ type counts struct {
 type Counts struct {
 	Connections int64             // open
 	Waiting     int64             // of these, waiting for a job
-	Accepted    uint64            // connections since the start
 	Refused     uint64            // connections beyond the bound, and commands without a token or its right
-	Timeouts    uint64            // jobs that were not finished within their ttr
 	Commands    map[string]uint64 // by name, such as "put"; refused as BAD_FORMAT do not count
 }
 
 // Counts returns the counters.
 func (s *Server) Counts() Counts {
 	n := &s.counts
-	c := Counts{
-		Connections: n.conns.Load(), Waiting: n.waiting.Load(), Accepted: n.allConns.Load(), Refused: n.refused.Load(),
-		Timeouts: n.timeouts.Load(), Commands: make(map[string]uint64, len(verbs)),
-	}
+	c := Counts{Connections: n.conns.Load(), Waiting: n.waiting.Load(), Refused: n.refused.Load(), Commands: make(map[string]uint64, len(verbs))}
 	for i := range verbs {
 		c.Commands[verbs[i].name()] = n.verbs[i].Load()
 	}
@@ -61,6 +56,15 @@ type yaml struct{ b []byte }
 func (y *yaml) add(key string, value any) { y.b = fmt.Appendf(y.b, "%s: %v\n", key, value) }
 
 func (y *yaml) addText(key, value string) { y.b = fmt.Appendf(y.b, "%s: \"%s\"\n", key, value) }
+
+// addJobs adds how many jobs are in each state.
+func (y *yaml) addJobs(urgent int64, q *tarry.QueueInfo) {
+	y.add("current-jobs-urgent", urgent)
+	y.add("current-jobs-ready", q.Ready)
+	y.add("current-jobs-reserved", q.Leased)
+	y.add("current-jobs-delayed", q.Scheduled)
+	y.add("current-jobs-buried", q.Dead)
+}
 
 func newYAML() *yaml { return &yaml{append(make([]byte, 0, 1<<10), "---\n"...)} }
 
@@ -158,11 +162,7 @@ func (c *conn) stats(args) {
 		return
 	}
 	y := newYAML()
-	y.add("current-jobs-urgent", urgent)
-	y.add("current-jobs-ready", sum.Ready)
-	y.add("current-jobs-reserved", sum.Leased)
-	y.add("current-jobs-delayed", sum.Scheduled)
-	y.add("current-jobs-buried", sum.Dead)
+	y.addJobs(urgent, &sum)
 	c.s.addCounts(y, len(c.s.tubes.sync(queues)))
 	c.s.addSystem(y)
 	c.sayYAML(y.b)
@@ -233,11 +233,7 @@ func (c *conn) statsTube(a args) {
 	pause, left := c.s.tubes.pauseOf(t, &q, time.Now())
 	y := newYAML()
 	y.addText("name", name)
-	y.add("current-jobs-urgent", urgent)
-	y.add("current-jobs-ready", q.Ready)
-	y.add("current-jobs-reserved", q.Leased)
-	y.add("current-jobs-delayed", q.Scheduled)
-	y.add("current-jobs-buried", q.Dead)
+	y.addJobs(urgent, &q)
 	y.add("total-jobs", t.jobs.Load())
 	y.add("current-using", users)
 	y.add("current-watching", watchers)

@@ -297,7 +297,7 @@ func (t *tx) writeRows(ctx context.Context, first, last string, rows []*sqlengin
 
 func (t *tx) Delete(ctx context.Context, ids []engine.ID) {
 	for some := range slices.Chunk(sqlengine.Numbers(ids), listMost) {
-		t.write(ctx, newStatement(t.sql.remove, some))
+		t.write(ctx, newStatement(t.sql.remove, some, len(some)))
 	}
 }
 

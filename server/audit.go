@@ -21,30 +21,19 @@ func (s *Server) audit(x *exchange, r *http.Request, e *route, err error) {
 	if s.cfg.Audit == nil || !s.byOperator(x, e) {
 		return
 	}
-	result := "ok"
+	c := access.Change{What: e.deed(), Token: x.token, From: remoteHost(r), Refused: x.refused}
 	if err != nil {
-		result = wire.Shown(err).Code
+		shown := wire.Shown(err)
+		c.Code, c.Message = shown.Code, shown.Message
 	}
-	line := []any{"what", e.deed()}
-	if x.token != nil {
-		line = append(line, "who", x.token.Name, "token_id", x.token.ID)
-	}
+	var about []any
 	if e.ofQueue() {
-		line = append(line, "queue", named(x.path.Queue(), engine.MaxQueueBytes))
+		about = append(about, "queue", named(x.path.Queue(), engine.MaxQueueBytes))
 	}
 	if len(e.pattern) > 4 {
-		line = append(line, "message", named(x.path.Key(), engine.MaxKeyBytes)) // or id
+		about = append(about, "message", named(x.path.Key(), engine.MaxKeyBytes)) // or id
 	}
-	from := remoteHost(r)
-	line = append(append(line, x.noted...), "from", from, "result", result)
-	if err != nil {
-		line = append(line, "error", wire.Shown(err).Message)
-	}
-	if x.refused || result == "forbidden" {
-		s.cfg.Audit.Refused(x.token, from, line...)
-		return
-	}
-	s.cfg.Audit.Note(line...)
+	s.cfg.Audit.Change(&c, append(about, x.noted...)...)
 }
 
 // named returns a name from a request, clipped if it is longer than a valid one can be.

@@ -61,6 +61,33 @@ func (a *Audit) Note(args ...any) {
 	a.note(time.Now(), args)
 }
 
+// Change is what an operator changed, or was not allowed to change.
+type Change struct {
+	What    string
+	Token   *Token // nil: there are no tokens
+	From    string // the address
+	Code    string // of the error; "": it was done
+	Message string // of the error
+	Refused bool   // it was forbidden, whatever the code
+}
+
+// Change writes the line of a change, with the names and values that say about what.
+func (a *Audit) Change(c *Change, about ...any) {
+	line := []any{"what", c.What}
+	if c.Token != nil {
+		line = append(line, "who", c.Token.Name, "token_id", c.Token.ID)
+	}
+	line = append(append(line, about...), "from", c.From, "result", cmp.Or(c.Code, "ok"))
+	if c.Code != "" {
+		line = append(line, "error", c.Message)
+	}
+	if c.Refused || c.Code == "forbidden" {
+		a.Refused(c.Token, c.From, line...)
+		return
+	}
+	a.Note(line...)
+}
+
 // note writes a line, and before it how many are missing, if any. Called with a.mu held.
 func (a *Audit) note(now time.Time, args []any) {
 	a.recover(now)

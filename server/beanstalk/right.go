@@ -91,28 +91,15 @@ func (c *conn) operator() bool { return c.token != nil && c.token.Scopes&access.
 
 // audit writes what an operator did or was not allowed to do.
 func (c *conn) audit(what, queue string, err error, more ...any) {
-	a := c.s.cfg.Audit
-	if a == nil {
+	if c.s.cfg.Audit == nil {
 		return
 	}
-	result := "ok"
-	switch {
-	case errors.Is(err, errForbidden):
-		result = "forbidden"
-	case err != nil:
-		result = engine.Code(err)
-	}
-	line := []any{"what", what}
-	if c.token != nil {
-		line = append(line, "who", c.token.Name, "token_id", c.token.ID)
-	}
-	line = append(append(append(line, "queue", queue), more...), "from", c.host, "result", result)
+	done := access.Change{What: what, Token: c.token, From: c.host}
 	if err != nil {
-		line = append(line, "error", err.Error())
+		done.Code, done.Message = engine.Code(err), err.Error()
 	}
-	if result == "forbidden" {
-		a.Refused(c.token, c.host, line...)
-		return
+	if errors.Is(err, errForbidden) {
+		done.Code = "forbidden"
 	}
-	a.Note(line...)
+	c.s.cfg.Audit.Change(&done, append([]any{"queue", queue}, more...)...)
 }

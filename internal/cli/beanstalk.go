@@ -44,7 +44,7 @@ func (b *beanstalkFlags) check(store string, maxBody int64, g *guardFlags) error
 	case b.address == "":
 		return nil
 	case b.maxJob < 1 || b.maxJob > mostJob:
-		return usagef("it is a size such as 64KiB", "--beanstalk-max-job %d is not from 1 to %d", b.maxJob, mostJob)
+		return usagef("give a size such as 64KiB", "the largest job may have 1 to %d bytes, not %d", mostJob, b.maxJob)
 	case b.maxJob > maxBody:
 		return usagef("give a larger --max-body too", "--beanstalk-max-job %d is more than --max-body", b.maxJob)
 	case b.as != "" && g.tokens == "":

@@ -132,7 +132,7 @@ func TestBeanstalkThatCannotBe(t *testing.T) {
 		{args: serve + "--beanstalk 127.0.0.1:0 --beanstalk-as shop", stderr: `tarry: --beanstalk-as names a token, and there are no tokens .*`},
 		{args: serve + "--beanstalk 127.0.0.1:0 --beanstalk-as other --tokens " + tokens, stderr: `tarry: --beanstalk-as: there is no valid token of the name "other" .*`},
 		{args: serve + "--beanstalk 127.0.0.1:0 --beanstalk-max-job 2MiB", stderr: `tarry: --beanstalk-max-job 2097152 is more than --max-body .*`},
-		{args: serve + "--beanstalk 127.0.0.1:0 --beanstalk-max-job 0", stderr: `tarry: --beanstalk-max-job 0 is not from 1 to .*`},
+		{args: serve + "--beanstalk 127.0.0.1:0 --beanstalk-max-job 0", stderr: `tarry: the largest job may have 1 to .*`},
 		{args: "serve --store amqp://127.0.0.1:1 --http 127.0.0.1:0 --beanstalk 127.0.0.1:0", stderr: `tarry: RabbitMQ .* \(use a disk store, .*`},
 		{args: "serve --store http://127.0.0.1:1 --http 127.0.0.1:0 --beanstalk 127.0.0.1:0", stderr: `tarry: .*another server \(give --beanstalk to that server\)`},
 		{args: serve + "--beanstalk unix:" + dir + "/used", code: exitFailed, stderr: `tarry: cannot listen on .*used: the socket is in use .*`},

@@ -67,8 +67,7 @@ or --insecure.`,
 	return cmd
 }
 
-// at has clients of beanstalkd connect to the address of the flags -l and -p, or to the socket
-// that systemd listens on for this process.
+// at sets the address from the flags -l and -p. A socket that systemd passes goes first.
 func (b *beanstalkFlags) at(listen, port string) {
 	b.flag, b.address, b.inherits = "-p", net.JoinHostPort(listen, port), true
 	if strings.HasPrefix(listen, "unix:") {
@@ -83,7 +82,7 @@ func jobsIn(dir string) (string, error) {
 	}
 	files, _ := os.ReadDir(dir) // if it cannot be read, opening the store reports it
 	if slices.ContainsFunc(files, func(f os.DirEntry) bool { return strings.HasPrefix(f.Name(), "binlog.") }) {
-		return "", usagef("give another directory, and let beanstalkd work off its jobs meanwhile", "%s holds jobs of beanstalkd, whose files tarry does not read", dir)
+		return "", usagef("give another directory, and run beanstalkd until its jobs are done", "%s holds jobs of beanstalkd, whose files tarry does not read", dir)
 	}
 	// Nobody could look at the history.
 	return (&url.URL{Scheme: "disk", Opaque: url.PathEscape(dir), RawQuery: "history=0s"}).String(), nil

@@ -27,11 +27,11 @@ type Config struct {
 	MaxBuffered int64
 
 	// ReadTimeout is how long a client may take to send each 64 KiB of a job of more than 1
-	// KiB, and how long it may rest before it authenticates. Default 30 s. Else between commands,
-	// and in small jobs, a client may rest for ever.
+	// KiB, and how long it may stay idle before it authenticates. Default 30 s. Else between commands,
+	// and in small jobs, a client may stay idle for ever.
 	ReadTimeout time.Duration
 
-	// WriteTimeout bounds each write of up to 64 KiB of answers, from its begin until the
+	// WriteTimeout bounds each write of up to 64 KiB of answers, from its start until the
 	// kernel has taken all of it. Then the connection is cut. Default 30 s.
 	WriteTimeout time.Duration
 
@@ -51,7 +51,7 @@ type Config struct {
 	// and delete with a token that may not push. Default: none.
 	Audit *access.Audit
 
-	// Logger gets what no client is told. Default: nothing is logged.
+	// Logger gets the failures behind INTERNAL_ERROR, and what ends connections. Default: nothing is logged.
 	Logger *slog.Logger
 }
 

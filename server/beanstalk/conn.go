@@ -75,7 +75,7 @@ func (c *conn) run() {
 		line, got := c.in.next()
 		switch got {
 		case part:
-			c.limitRest()
+			c.limitIdle()
 			if c.more(maxLine) != nil {
 				return
 			}
@@ -102,7 +102,7 @@ func (c *conn) do(line []byte) {
 	if v != put {
 		c.push()
 	}
-	c.held.look(time.Now())
+	c.held.expire(time.Now())
 	if c.s.cfg.Guard != nil && (v == nil || !v.open) && !c.known() {
 		c.unauthorized(v, rest)
 		return
@@ -289,7 +289,7 @@ func (c *conn) end() {
 	if c.ahead.started {
 		c.wake()
 	}
-	c.in.spoilt = c.in.spoilt || c.ctx.Err() != nil
+	c.in.lent = c.in.lent || c.ctx.Err() != nil
 	c.in.drop()
 	if c.leaser != nil {
 		c.leaser.Close()

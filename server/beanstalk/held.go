@@ -10,34 +10,34 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// job is a job that a connection holds, or held until its time was over.
+// job is a job that a connection holds, or held until it timed out.
 type job struct {
-	id     engine.ID
-	token  string
-	tube   *tube
-	due    time.Time     // its place in line
-	ttr    time.Duration // at most engine.MaxTTR
-	until  time.Time     // no later than the lease ends
-	over   bool          // its time was over: it is kept only for a delete
-	at     int           // in held.live
-	answer uint64        // how many bytes of the connection's answers show it
+	id       engine.ID
+	token    string
+	tube     *tube
+	due      time.Time     // its place in line
+	ttr      time.Duration // at most engine.MaxTTR
+	until    time.Time     // no later than the lease ends
+	timedOut bool          // kept only for a delete
+	at       int           // in held.live
+	answer   uint64        // how many bytes of the connection's answers show it
 }
 
 const (
-	overFor = 10 * time.Second // how long a job that is over is kept
-	margin  = time.Second      // before the end of a job's time reserve answers DEADLINE_SOON
+	keepTimedOut = 10 * time.Second // how long a job is kept after it timed out
+	margin       = time.Second      // how long before a job times out reserve answers DEADLINE_SOON
 )
 
-// held is the jobs that a connection holds. A timer marks those that are over.
+// held holds the jobs of a connection. A timer marks those that time out.
 type held struct {
 	s   *Server
 	ctx context.Context
 
 	mu    sync.Mutex
 	jobs  map[engine.ID]*job
-	live  live      // those that are not over
-	past  []*job    // those that were over lately, the first first; some are not held any more
-	next  time.Time // nothing is to be done before; zero: there is nothing to do
+	live  live      // by until: those that have not timed out
+	past  []*job    // those that timed out lately, oldest first; some are no longer held
+	next  time.Time // when the timer fires; zero: it is not set
 	timer *time.Timer
 	ended bool
 }
@@ -49,18 +49,18 @@ func (h *held) add(j *job) {
 	if h.jobs == nil {
 		h.jobs = make(map[engine.ID]*job)
 	}
-	if old := h.jobs[j.id]; old != nil && !old.over {
+	if old := h.jobs[j.id]; old != nil && !old.timedOut {
 		heap.Remove(&h.live, old.at)
 	}
 	h.jobs[j.id] = j
-	if j.over {
+	if j.timedOut {
 		return
 	}
 	heap.Push(&h.live, j)
 	h.wake(j.until)
 }
 
-// live is a heap of jobs: the first is over first.
+// live is a heap of jobs: the first times out first.
 type live []*job
 
 func (l live) Len() int           { return len(l) }
@@ -83,14 +83,14 @@ func (h *held) wake(at time.Time) {
 	}
 	h.next = at
 	if h.timer == nil {
-		h.timer = time.AfterFunc(time.Until(at), func() { h.look(time.Now()) })
+		h.timer = time.AfterFunc(time.Until(at), func() { h.expire(time.Now()) })
 		return
 	}
 	h.timer.Reset(time.Until(at))
 }
 
-// look marks the jobs that are over.
-func (h *held) look(now time.Time) {
+// expire marks the jobs that have timed out.
+func (h *held) expire(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.next.IsZero() || now.Before(h.next) || h.ended {
@@ -99,12 +99,12 @@ func (h *held) look(now time.Time) {
 	h.next = time.Time{}
 	for len(h.live) > 0 && !now.Before(h.live[0].until) {
 		j := heap.Pop(&h.live).(*job)
-		j.over = true
+		j.timedOut = true
 		h.past = append(h.past, j)
 		h.s.counts.timeouts.Add(1)
 		h.s.notes.change(j.id, func(n *note) { n.timeouts++ })
 	}
-	for len(h.past) > 0 && !now.Before(h.past[0].until.Add(overFor)) {
+	for len(h.past) > 0 && !now.Before(h.past[0].until.Add(keepTimedOut)) {
 		if j := h.past[0]; h.jobs[j.id] == j {
 			delete(h.jobs, j.id)
 		}
@@ -114,17 +114,17 @@ func (h *held) look(now time.Time) {
 		h.wake(h.live[0].until)
 	}
 	if len(h.past) > 0 {
-		h.wake(h.past[0].until.Add(overFor))
+		h.wake(h.past[0].until.Add(keepTimedOut))
 	}
 }
 
-// take takes a job off those held; nil: it is not among them.
+// take removes a job and returns it; nil: it is not held.
 func (h *held) take(id engine.ID) *job {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	j := h.jobs[id]
 	delete(h.jobs, id)
-	if j != nil && !j.over {
+	if j != nil && !j.timedOut {
 		heap.Remove(&h.live, j.at)
 	}
 	return j
@@ -134,14 +134,14 @@ func (h *held) take(id engine.ID) *job {
 func (h *held) find(id engine.ID) *job {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if j := h.jobs[id]; j != nil && !j.over {
+	if j := h.jobs[id]; j != nil && !j.timedOut {
 		now := *j
 		return &now
 	}
 	return nil
 }
 
-// soonest returns when the first of the jobs held is over; zero: none is held.
+// soonest returns when the first of the held jobs times out; zero: none is held.
 func (h *held) soonest() (first time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -174,7 +174,7 @@ func (h *held) giveBack(sent uint64) {
 	for len(back) > 0 {
 		n := min(len(back), engine.MaxBatch)
 		if _, err := h.s.c.Settle(ctx, back[:n]); err != nil {
-			h.s.warn("the jobs of a connection that has ended stay reserved until their time is over", "count", len(back), "error", err)
+			h.s.warn("the jobs of a connection that has ended stay reserved until they time out", "count", len(back), "error", err)
 			return
 		}
 		back = back[n:]

@@ -29,7 +29,7 @@ func TestHeld(t *testing.T) {
 			h.add(&job{id: id, until: model[id]})
 		case 1:
 			j := h.take(id)
-			if until, ok := model[id]; ok != (j != nil) || ok && (!j.until.Equal(until) || j.over != !now.Before(until)) {
+			if until, ok := model[id]; ok != (j != nil) || ok && (!j.until.Equal(until) || j.timedOut != !now.Before(until)) {
 				t.Fatalf("job %d, until %v, is %+v", id, until, j)
 			}
 			if j != nil && r.IntN(2) == 0 {
@@ -45,12 +45,12 @@ func TestHeld(t *testing.T) {
 		case 3:
 			before := now
 			now = now.Add(time.Duration(r.IntN(3000)) * time.Millisecond)
-			h.look(now)
+			h.expire(now)
 			for id, until := range model {
 				if before.Before(until) && !now.Before(until) {
 					timeouts++
 				}
-				if !now.Before(until.Add(overFor)) {
+				if !now.Before(until.Add(keepTimedOut)) {
 					delete(model, id)
 				}
 			}
@@ -81,7 +81,7 @@ func TestManyHeld(t *testing.T) {
 		h.soonest()
 	}
 	for i := range jobs {
-		h.look(now.Add(time.Duration(i) * time.Millisecond))
+		h.expire(now.Add(time.Duration(i) * time.Millisecond))
 	}
 	if n := h.s.counts.timeouts.Load(); n != jobs {
 		t.Errorf("%d timeouts", n)

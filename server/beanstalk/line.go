@@ -12,8 +12,8 @@ const (
 	bigInput   = 66 << 10
 )
 
-// input is what a connection has sent and is not carried out yet. Its buffer is small unless
-// there is much to read, so that thousands of connections cost little.
+// input holds what a client has sent and the server has not carried out yet. Its buffer is small
+// unless there is much to read, so that thousands of connections cost little.
 type input struct {
 	small [smallInput]byte
 	buf   []byte // small, or one with room in memory
@@ -22,7 +22,7 @@ type input struct {
 	bad   bool   // within a line that is too long
 
 	memory *memory
-	spoilt bool // a call may still read a big buffer: it must not be used again
+	lent   bool // a call may still read the big buffer: it must not go back to the pool
 }
 
 // memory bounds the buffers of all connections.
@@ -75,7 +75,7 @@ const (
 	tooLong              // the end of a line that was too long
 )
 
-// next takes a line, without its CRLF, off the input. As in beanstalkd, the first CR of a line
+// next takes a line, without its CRLF, from the input. As in beanstalkd, the first CR of a line
 // must be followed by LF, and what is too long is dropped in pieces of 224 bytes.
 func (in *input) next() ([]byte, found) {
 	for {
@@ -102,7 +102,7 @@ func (in *input) next() ([]byte, found) {
 // buffered returns how many bytes are there.
 func (in *input) buffered() int { return in.w - in.r }
 
-// take takes n bytes off the input; they must be there.
+// take takes n bytes from the input; they must be there.
 func (in *input) take(n int) []byte {
 	b := in.buf[in.r : in.r+n]
 	in.r += n
@@ -143,7 +143,7 @@ func (in *input) useSmall() {
 // drop gives a big buffer back.
 func (in *input) drop() {
 	if !in.isSmall() {
-		in.memory.give(in.buf, !in.spoilt)
+		in.memory.give(in.buf, !in.lent)
 	}
 	in.buf = in.small[:]
 }

@@ -28,7 +28,7 @@ func (n *note) keepDelay(d time.Duration) {
 // mostNotes bounds the notes. Beyond it any is forgotten.
 const mostNotes = 100_000
 
-// notes are those of the jobs that have any.
+// notes holds the notes of the jobs that have any.
 type notes struct {
 	mu  sync.Mutex
 	all map[engine.ID]note

@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// puts are jobs that lie in the input together, and are pushed together.
+// puts gathers jobs that arrived together, so that they are pushed together.
 type puts struct {
 	n      int
 	bytes  int
@@ -153,7 +153,7 @@ func (c *conn) push() {
 		c.sayNumber("INSERTED ", uint64(all[i].ID))
 	}
 	if c.ctx.Err() != nil {
-		c.in.spoilt = true // an abandoned call may still read the bodies
+		c.in.lent = true // an abandoned call may still read the bodies
 		return
 	}
 	clear(g.drafts[:g.n])

@@ -19,10 +19,10 @@ const waitMost = time.Hour
 // reserveWithin carries out reserve-with-timeout.
 func (c *conn) reserveWithin(a args) { c.reserve(time.Now().Add(a.delay)) }
 
-// reserve reserves a job, for which it waits until a time; zero: for ever. Of several tubes
-// it first takes the best job that there is.
-func (c *conn) reserve(over time.Time) {
-	c.works()
+// reserve reserves a job and waits for one until end; zero: for ever. With several tubes it
+// first takes the best job that is ready.
+func (c *conn) reserve(end time.Time) {
+	c.countWorker()
 	for _, t := range c.watch {
 		if !c.may(access.Work, t.name) {
 			c.fail(errForbidden)
@@ -31,7 +31,7 @@ func (c *conn) reserve(over time.Time) {
 	}
 	readOn := c.ahead.started || c.in.buffered() < mostAhead
 	for first := true; ; first = false {
-		wait, otherwise := c.patience(over)
+		wait, otherwise := c.longestWait(end)
 		if wait <= 0 || first && len(c.watch) > 1 {
 			switch got, err := c.leaseNow(); {
 			case got:
@@ -72,22 +72,22 @@ func (c *conn) reserve(over time.Time) {
 	}
 }
 
-// patience returns how long to wait for a job, and what is answered then if none came.
-func (c *conn) patience(over time.Time) (wait time.Duration, otherwise string) {
+// longestWait returns how long to wait for a job, and what is answered then if none came.
+func (c *conn) longestWait(end time.Time) (wait time.Duration, otherwise string) {
 	wait = waitMost
-	if !over.IsZero() {
-		wait, otherwise = min(wait, time.Until(over)), "TIMED_OUT"
+	if !end.IsZero() {
+		wait, otherwise = min(wait, time.Until(end)), "TIMED_OUT"
 	}
-	if end := c.held.soonest(); !end.IsZero() {
-		if left := time.Until(end.Add(-margin)); left <= max(wait, 0) {
+	if first := c.held.soonest(); !first.IsZero() {
+		if left := time.Until(first.Add(-margin)); left <= max(wait, 0) {
 			return left, "DEADLINE_SOON"
 		}
 	}
 	return wait, otherwise
 }
 
-// works counts the connection as a worker.
-func (c *conn) works() {
+// countWorker counts the connection as a worker.
+func (c *conn) countWorker() {
 	if !c.worker {
 		c.worker = true
 		c.s.counts.workers.Add(1)
@@ -211,7 +211,7 @@ func (c *conn) reserveJob(a args) {
 		c.fail(err)
 		return
 	}
-	c.works()
+	c.countWorker()
 	c.reserved(&l, asked)
 }
 

@@ -23,10 +23,10 @@ func (c *conn) known() bool {
 	return c.token != nil
 }
 
-// limitRest bounds how long a client may rest that has not authenticated, TLS included.
-func (c *conn) limitRest() {
-	switch strange := c.s.cfg.Guard != nil && c.token == nil && !c.known(); {
-	case strange:
+// limitIdle bounds how long a client may stay idle before it authenticates, TLS handshake included.
+func (c *conn) limitIdle() {
+	switch unknown := c.s.cfg.Guard != nil && c.token == nil && !c.known(); {
+	case unknown:
 		c.limited = true
 		c.deadline(time.Now().Add(c.s.cfg.ReadTimeout))
 	case c.limited:

@@ -56,14 +56,14 @@ func (c *conn) cancel(id engine.ID) {
 func (c *conn) deleted(id engine.ID, t *tube) {
 	c.s.notes.drop(id)
 	t.deletes.Add(1)
-	c.s.tubes.emptied(c.ctx, t)
+	c.s.tubes.removeIfEmpty(c.ctx, t)
 	c.say("DELETED")
 }
 
-// holding takes a job that the connection holds and may settle. If there is none, it answers.
-func (c *conn) holding(id engine.ID) *job {
+// takeHeld takes a job that the connection holds and may settle. If there is none, it answers.
+func (c *conn) takeHeld(id engine.ID) *job {
 	j := c.held.take(id)
-	if j == nil || j.over {
+	if j == nil || j.timedOut {
 		if j != nil {
 			c.held.add(j)
 		}
@@ -78,8 +78,8 @@ func (c *conn) holding(id engine.ID) *job {
 	return j
 }
 
-// lost answers when a settlement has failed. Unless the lease is lost, the job is still held.
-func (c *conn) lost(j *job, err error) {
+// keepUnlessLost answers when a settlement has failed. Unless the lease is lost, the job is still held.
+func (c *conn) keepUnlessLost(j *job, err error) {
 	if !errors.Is(err, engine.ErrLeaseLost) {
 		c.held.add(j)
 	}
@@ -88,7 +88,7 @@ func (c *conn) lost(j *job, err error) {
 
 // release carries out release.
 func (c *conn) release(a args) {
-	j := c.holding(a.id)
+	j := c.takeHeld(a.id)
 	if j == nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (c *conn) release(a args) {
 	}
 	state, err := c.s.settle(c.ctx, engine.Settlement{Token: j.token, Do: engine.Retry, When: &when, Priority: &a.pri})
 	if err != nil {
-		c.lost(j, err)
+		c.keepUnlessLost(j, err)
 		return
 	}
 	c.s.notes.change(j.id, func(n *note) {
@@ -114,12 +114,12 @@ func (c *conn) release(a args) {
 
 // bury carries out bury.
 func (c *conn) bury(a args) {
-	j := c.holding(a.id)
+	j := c.takeHeld(a.id)
 	if j == nil {
 		return
 	}
 	if _, err := c.s.settle(c.ctx, engine.Settlement{Token: j.token, Do: engine.Bury, Priority: &a.pri}); err != nil {
-		c.lost(j, err)
+		c.keepUnlessLost(j, err)
 		return
 	}
 	c.s.notes.change(j.id, func(n *note) { n.buries++ })
@@ -128,13 +128,13 @@ func (c *conn) bury(a args) {
 
 // touch carries out touch.
 func (c *conn) touch(a args) {
-	j := c.holding(a.id)
+	j := c.takeHeld(a.id)
 	if j == nil {
 		return
 	}
 	asked := time.Now()
 	if _, err := c.s.settle(c.ctx, engine.Settlement{Token: j.token, Do: engine.Extend}); err != nil {
-		c.lost(j, err)
+		c.keepUnlessLost(j, err)
 		return
 	}
 	j.until = asked.Add(j.ttr)

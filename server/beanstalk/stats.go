@@ -22,7 +22,7 @@ const urgentBelow = 1024
 // counts are the counters of a server.
 type counts struct {
 	verbs     [verbCount]atomic.Uint64
-	timeouts  atomic.Uint64 // jobs that were over
+	timeouts  atomic.Uint64 // jobs that timed out
 	jobs      atomic.Uint64 // jobs put
 	conns     atomic.Int64
 	allConns  atomic.Uint64
@@ -228,7 +228,7 @@ func (c *conn) statsTube(a args) {
 	}
 	users, watchers := c.s.tubes.count(t)
 	if name == defaultTube {
-		users-- // the server's own
+		users-- // the server itself
 	}
 	pause, left := c.s.tubes.pauseOf(t, &q, time.Now())
 	y := newYAML()

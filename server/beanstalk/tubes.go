@@ -39,10 +39,10 @@ const (
 
 func (t *tube) referred() bool { return t.refs[using]+t.refs[watching] > 0 }
 
-// traced reports whether something would be lost if the tube were forgotten.
-func (t *tube) traced() bool { return t.jobs.Load()+t.deletes.Load()+t.pauses.Load() > 0 }
+// hasCounters reports whether the tube has counters that would be lost if it were forgotten.
+func (t *tube) hasCounters() bool { return t.jobs.Load()+t.deletes.Load()+t.pauses.Load() > 0 }
 
-// tubes are those known. A tube vanishes, with its counters and its pause, when no connection
+// tubes holds the known tubes. A tube vanishes, with its counters and its pause, when no connection
 // refers to it and it is empty.
 type tubes struct {
 	c *tarry.Client
@@ -88,11 +88,11 @@ func (s *tubes) leave(ctx context.Context, t *tube, kind int) {
 	s.mu.Lock()
 	t.refs[kind]--
 	s.refs--
-	if !t.referred() && !t.traced() {
+	if !t.referred() && !t.hasCounters() {
 		s.remove(t)
 	}
 	s.mu.Unlock()
-	s.emptied(ctx, t)
+	s.removeIfEmpty(ctx, t)
 }
 
 // remove forgets a tube. Called with s.mu held.
@@ -105,8 +105,8 @@ func (s *tubes) remove(t *tube) {
 	delete(s.all, t.name)
 }
 
-// emptied forgets a tube if no connection refers to it and it is empty.
-func (s *tubes) emptied(ctx context.Context, t *tube) {
+// removeIfEmpty forgets a tube that is empty and that no connection refers to.
+func (s *tubes) removeIfEmpty(ctx context.Context, t *tube) {
 	s.mu.Lock()
 	keep := t.referred() || t.at < 0
 	s.mu.Unlock()
@@ -183,8 +183,7 @@ func (s *tubes) pauseOf(t *tube, q *tarry.QueueInfo, now time.Time) (pause, left
 	return left, left
 }
 
-// sync brings the list of tubes up to what queues hold, and returns the names in order. queues
-// are those that hold jobs.
+// sync updates the list of tubes from the queues that hold jobs, and returns the names in order.
 func (s *tubes) sync(queues []tarry.QueueInfo) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,7 +241,7 @@ func (c *conn) watchTube(a args) {
 			return
 		}
 		c.watch = append(c.watch, t)
-		c.rewatch()
+		c.closeLeaser()
 	}
 	c.sayNumber("WATCHING ", uint64(len(c.watch)))
 }
@@ -258,7 +257,7 @@ func (c *conn) ignoreTube(a args) {
 		last := len(c.watch) - 1
 		c.watch[i] = c.watch[last]
 		c.watch = slices.Delete(c.watch, last, last+1)
-		c.rewatch()
+		c.closeLeaser()
 		c.s.tubes.leave(c.ctx, t, watching)
 	}
 	c.sayNumber("WATCHING ", uint64(len(c.watch)))
@@ -269,8 +268,8 @@ func (c *conn) watched(name []byte) int {
 	return slices.IndexFunc(c.watch, func(t *tube) bool { return t.name == string(name) })
 }
 
-// rewatch drops what waits for the tubes watched so far.
-func (c *conn) rewatch() {
+// closeLeaser closes the leaser: the watch list has changed.
+func (c *conn) closeLeaser() {
 	if c.leaser != nil {
 		c.leaser.Close()
 		c.leaser = nil

@@ -14,8 +14,7 @@ const mostAhead = 16 << 10
 // errFull says that nothing more can be read ahead.
 var errFull = errors.New("the client has sent much behind its wait")
 
-// fullWait is how long a connection waits of which nothing more can be read ahead, until it
-// looks whether its client has gone.
+// fullWait is how often a waiting connection with a full buffer checks whether its client has gone.
 const fullWait = 2 * time.Second
 
 // ahead is what reads on while a connection waits for a job. Its goroutine owns the input until

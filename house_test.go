@@ -57,7 +57,7 @@ var mayImport = map[string][]string{
 	"ui":                                {"internal"},
 	"tarryotel":                         {"", "engine"},
 	"forward":                           {"", "engine", "internal", "forward", "forward/internal"},
-	"intake":                            {"", "engine", "internal", "forward", "intake"},
+	"intake":                            {"", "engine", "internal", "forward", "forward/amqp", "intake"},
 	"cmd/tarry":                         {"internal"},
 	"internal/cli":                      {"", "tarryprom", "trend", "engine", "internal", "server", "server/access", "server/beanstalk", "tarryotel", "ui", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream", "intake", "intake/amqp", "intake/nats", "intake/redisstream"},
 	"examples":                          {"", "tarryprom", "engine/memengine", "engine/diskengine", "engine/httpengine", "engine/redisengine", "engine/pgengine", "engine/mysqlengine", "engine/rabbitengine", "forward", "forward/webhook", "forward/amqp", "forward/nats", "forward/kafka", "forward/redisstream"},

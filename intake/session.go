@@ -68,6 +68,10 @@ func (s *session) Take(m *Message) {
 		c.redelivered.Add(1)
 	}
 	s.unacked.Add(1)
+	if m.Refused != nil {
+		s.settle(m, m.Refused)
+		return
+	}
 	s.j.name(m)
 	lane := uint64(s.next.Add(1))
 	if key := m.Cancel + m.Draft.Key; key != "" {

@@ -43,6 +43,9 @@ type Message struct {
 	// Cancel is a key to cancel; then Draft is not pushed.
 	Cancel string
 
+	// Refused is why the source knows that it can never be pushed. Nil: the intake finds out.
+	Refused error
+
 	// Redelivered says that the source may have handed it over before.
 	Redelivered bool
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
 	"github.com/tarryhq/tarry/forward"
+	"github.com/tarryhq/tarry/internal/rabbit"
 )
 
 // over is a context that has ended and has told nobody yet.
@@ -47,10 +48,10 @@ func TestWhoLeavesIsNotBuriedForAnother(t *testing.T) {
 	}
 	defer c.hangUp()
 	bad := &amqp.Publishing{Expiration: "never"} // which RabbitMQ does not take
-	if err := c.publish(t.Context(), "", "orders", bad); !hasCode(err, amqp.PreconditionFailed) {
+	if err := c.publish(t.Context(), "", "orders", bad); !rabbit.HasCode(err, amqp.PreconditionFailed) {
 		t.Fatalf("sent alone: %v", err)
 	}
-	if err := c.publish(over{t.Context()}, "", "orders", bad); !errors.Is(err, context.Canceled) || hasCode(err, amqp.PreconditionFailed) {
+	if err := c.publish(over{t.Context()}, "", "orders", bad); !errors.Is(err, context.Canceled) || rabbit.HasCode(err, amqp.PreconditionFailed) {
 		t.Errorf("left meanwhile: %v", err)
 	}
 }

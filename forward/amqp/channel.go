@@ -1,11 +1,15 @@
 package amqp
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"sync"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/tarryhq/tarry/internal/rabbit"
 )
 
 // channel is a channel in confirm mode. Its goroutine receives returns and confirms in the
@@ -23,6 +27,8 @@ type channel struct {
 
 // publish is a message in flight.
 type publish struct {
+	exchange string
+	key      string
 	msg      *amqp.Publishing
 	returned *amqp.Return
 	result   chan error // receives one error
@@ -90,16 +96,45 @@ func (c *channel) listen(closes chan *amqp.Error, returns chan amqp.Return, conf
 	c.pending = nil
 }
 
-// returned records that no queue took a message. Copies in flight have the same id, and no
-// queue takes any of them.
+// returned records that no queue took a message. A return does not say which publish it is
+// of. Equal messages in flight are routed alike, so no queue takes any of them.
 func (c *channel) returned(r *amqp.Return) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	found, text := false, returnedText(r)
 	for _, p := range c.pending {
-		if p.msg.MessageId == r.MessageId {
+		if p.exchange == r.Exchange && p.text() == text && bytes.Equal(p.msg.Body, r.Body) {
+			p.returned, found = r, true
+		}
+	}
+	if found {
+		return
+	}
+	// The broker has changed it: rather send another one twice than lose it.
+	for _, p := range c.pending {
+		if p.exchange == r.Exchange && p.key == r.RoutingKey && p.msg.MessageId == r.MessageId {
 			p.returned = r
 		}
 	}
+}
+
+// text is what decides on the way of a message, but for its exchange.
+func (p *publish) text() string {
+	e := rabbit.Envelope{Key: p.key, Properties: *p.msg}
+	if _, has := e.Properties.Headers["BCC"]; has { // the broker removes it
+		e.Properties.Headers = maps.Clone(e.Properties.Headers)
+		delete(e.Properties.Headers, "BCC")
+	}
+	return e.Text()
+}
+
+func returnedText(r *amqp.Return) string {
+	p := publish{key: r.RoutingKey, msg: &amqp.Publishing{
+		Headers: r.Headers, ContentType: r.ContentType, ContentEncoding: r.ContentEncoding, Priority: r.Priority,
+		CorrelationId: r.CorrelationId, ReplyTo: r.ReplyTo, Expiration: r.Expiration, MessageId: r.MessageId,
+		Timestamp: r.Timestamp, Type: r.Type, UserId: r.UserId, AppId: r.AppId,
+	}}
+	return p.text()
 }
 
 func (c *channel) confirmed(confirm amqp.Confirmation) {
@@ -128,7 +163,7 @@ func (c *channel) publish(ctx context.Context, exchange, key string, msg *amqp.P
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	p := &publish{msg: msg, result: make(chan error, 1)}
+	p := &publish{exchange: exchange, key: key, msg: msg, result: make(chan error, 1)}
 	tag := c.ch.GetNextPublishSeqNo()
 	err := c.register(tag, p)
 	if err == nil {

@@ -2,26 +2,20 @@ package amqp
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/forward/internal/link"
+	"github.com/tarryhq/tarry/internal/rabbit"
 )
 
-const (
-	sharedChannels = 8 // shared by Sends
-	heartbeat      = 5 * time.Second
-	closeTime      = time.Second // for the broker's answer to a close
-)
+const sharedChannels = 8 // shared by Sends
 
 // connection is a connection to a broker, with its channels.
 type connection struct {
@@ -35,75 +29,13 @@ type connection struct {
 	reason  string        // why the broker blocks publishers
 }
 
-// dial connects to the first broker that answers within its share of the time.
+// dial connects to a broker.
 func (t *Target) dial(ctx context.Context) (*connection, error) {
-	var err error
-	for i, addr := range t.cfg.Addrs {
-		var c *amqp.Connection
-		if c, err = t.dialOne(ctx, addr, len(t.cfg.Addrs)-i); err == nil {
-			return t.newConnection(c), nil
-		}
-	}
-	return nil, t.fault(err)
-}
-
-// dialOne connects to a broker. The remaining time is shared by the brokers left to try.
-func (t *Target) dialOne(ctx context.Context, addr string, left int) (*amqp.Connection, error) {
-	if deadline, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
-		defer cancel()
-	}
-	raw, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	c, err := t.broker.Dial(ctx)
 	if err != nil {
-		return nil, err
+		return nil, t.fault(err, t.cfg.Exchange)
 	}
-	if t.cfg.TLS != nil {
-		cfg := t.cfg.TLS.Clone()
-		if cfg.ServerName == "" {
-			cfg.ServerName, _, _ = net.SplitHostPort(addr) // addr was dialed
-		}
-		secure := tls.Client(raw, cfg)
-		if err := secure.HandshakeContext(ctx); err != nil {
-			_ = raw.Close()
-			return nil, err
-		}
-		raw = secure
-	}
-	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
-	properties := amqp.NewConnectionProperties()
-	properties.SetClientConnectionName("tarry")
-	c, err := amqp.Open(&writeTimeoutConn{raw, t.opts.Timeout}, amqp.Config{
-		SASL:       []amqp.Authentication{&amqp.PlainAuth{Username: t.cfg.User, Password: t.cfg.Password}},
-		Vhost:      t.cfg.Vhost,
-		Heartbeat:  heartbeat,
-		FrameSize:  amqp.FrameSizeUnlimited, // use the broker's
-		Locale:     "en_US",
-		Properties: properties,
-	})
-	if !stop() && err == nil {
-		_ = c.Close()
-		err = ctx.Err()
-	}
-	if err != nil {
-		_ = raw.Close() // it may be closed already
-		return nil, err
-	}
-	return c, nil
-}
-
-// writeTimeoutConn is a connection with a timeout on writes: a broker that is low on memory stops
-// reading.
-type writeTimeoutConn struct {
-	net.Conn
-	timeout time.Duration
-}
-
-func (b *writeTimeoutConn) Write(p []byte) (int, error) {
-	if err := b.SetWriteDeadline(time.Now().Add(b.timeout)); err != nil {
-		return 0, err
-	}
-	return b.Conn.Write(p)
+	return t.newConnection(c), nil
 }
 
 func (t *Target) newConnection(a *amqp.Connection) *connection {
@@ -129,7 +61,7 @@ func (t *Target) newConnection(a *amqp.Connection) *connection {
 }
 
 func (c *connection) hangUp() {
-	_ = c.amqp.CloseDeadline(time.Now().Add(closeTime)) // it may be closed already
+	rabbit.HangUp(c.amqp)
 	for _, l := range c.links {
 		_ = l.Close() // never fails
 	}
@@ -173,10 +105,10 @@ type errBlocked struct {
 }
 
 func (e *errBlocked) Error() string {
-	return fmt.Sprintf("RabbitMQ blocks publishers (%s): %v", e.reason, e.error)
+	return fmt.Sprintf("%v (%s): %v", rabbit.ErrBlocked, e.reason, e.error)
 }
 
-func (e *errBlocked) Unwrap() error { return e.error }
+func (e *errBlocked) Unwrap() []error { return []error{e.error, rabbit.ErrBlocked} }
 
 // ownChannelSize is the size above which a message gets its own channel. If the broker finds
 // a message too large, it closes the channel with everything in flight on it.
@@ -203,12 +135,12 @@ func (c *connection) publish(ctx context.Context, exchange, key string, msg *amq
 		err = &errClosed{amqp.ErrClosed} // the connection was given up
 	}
 	switch {
-	case !isClosed(err) || hasCode(err, amqp.NotFound):
+	case !isClosed(err) || rabbit.HasCode(err, amqp.NotFound):
 		return err
 	case ctx.Err() != nil: // another message may have closed the channel
 		return ctx.Err()
 	case c.amqp.IsClosed():
-		if hasCode(err, amqp.PreconditionFailed) {
+		if rabbit.HasCode(err, amqp.PreconditionFailed) {
 			err = &errClosed{amqp.ErrClosed} // the connection is closed, too
 		}
 		return err
@@ -229,10 +161,4 @@ func (c *connection) publishAlone(ctx context.Context, exchange, key string, msg
 func isClosed(err error) bool {
 	_, ok := errors.AsType[*errClosed](err)
 	return ok
-}
-
-// hasCode reports whether the broker closed a channel or connection with this code.
-func hasCode(err error, code int) bool {
-	e, ok := errors.AsType[*amqp.Error](err)
-	return ok && e.Code == code && e.Server
 }

@@ -3,7 +3,10 @@ package amqp
 import (
 	"testing"
 
+	amqp "github.com/rabbitmq/amqp091-go"
+
 	"github.com/tarryhq/tarry/forward"
+	"github.com/tarryhq/tarry/internal/rabbit"
 	"github.com/tarryhq/tarry/internal/targettest"
 )
 
@@ -26,7 +29,7 @@ func FuzzHeaders(f *testing.F) {
 		}
 		least := 4
 		for k, v := range table {
-			if len(k) > maxShort || k == "CC" || k == "BCC" {
+			if len(k) > rabbit.MaxShort || k == "CC" || k == "BCC" {
 				t.Errorf("there is %q", k)
 			}
 			least += 1 + len(k) + 1 + 4
@@ -34,7 +37,7 @@ func FuzzHeaders(f *testing.F) {
 				least += len(s)
 			}
 		}
-		if n := headerBytes(table); n < least {
+		if n := rabbit.Bytes(&amqp.Publishing{Headers: table}); n < least {
 			t.Errorf("%d bytes are thought %d", least, n)
 		}
 		if table[forward.HeaderID] != "1" {

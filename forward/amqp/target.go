@@ -14,6 +14,7 @@ import (
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/forward"
 	"github.com/tarryhq/tarry/forward/internal/link"
+	"github.com/tarryhq/tarry/internal/rabbit"
 )
 
 // Config is the destination of messages.
@@ -28,16 +29,27 @@ type Config struct {
 
 	// Key is the routing key. Default: the name of the message's queue.
 	Key string
+
+	// Original publishes a message that an intake of AMQP took as it was: with its routing
+	// key unless Key is set, and its properties and headers. Whoever may push to the queue
+	// may then choose these.
+	Original bool
+
+	// Metadata adds forward.Metadata to the headers of originals.
+	Metadata bool
+
+	// Exchanges are those that an original may name in its header ExchangeHeader, in place of
+	// Exchange. "*" stands for all. Default: none; the header has no meaning.
+	Exchanges []string
 }
 
 // Target publishes messages to an exchange. It is a forward.Target.
 type Target struct {
-	cfg  Config
-	opts *forward.Options
-	link *link.Link[*connection]
+	cfg    Config
+	broker *rabbit.Broker
+	opts   *forward.Options
+	link   *link.Link[*connection]
 }
-
-const maxShort = 255 // bytes of a name in AMQP
 
 // New returns a target without connecting. Options may be nil.
 func New(cfg Config, o *forward.Options) (*Target, error) {
@@ -48,36 +60,45 @@ func New(cfg Config, o *forward.Options) (*Target, error) {
 	switch {
 	case len(cfg.Addrs) == 0:
 		return nil, link.Invalid("no RabbitMQ broker is given")
-	case len(cfg.Exchange) > maxShort || len(cfg.Key) > maxShort || len(cfg.Vhost) > maxShort:
+	case len(cfg.Exchange) > rabbit.MaxShort || len(cfg.Key) > rabbit.MaxShort || len(cfg.Vhost) > rabbit.MaxShort:
 		return nil, link.Invalid("exchange, key and vhost have at most 255 bytes")
 	}
-	if cfg.User == "" {
-		cfg.User, cfg.Password = "guest", "guest"
-	}
-	cfg.Vhost = cmp.Or(cfg.Vhost, "/")
-	t := &Target{cfg: cfg, opts: o}
+	b := &rabbit.Broker{Addrs: cfg.Addrs, User: cfg.User, Password: cfg.Password, Vhost: cfg.Vhost, TLS: cfg.TLS, Timeout: o.Timeout}
+	b.Complete()
+	t := &Target{cfg: cfg, broker: b, opts: o}
 	t.link = link.New(o.Timeout, t.dial, (*connection).hangUp)
 	return t, nil
 }
 
 // Send publishes a message and waits for the broker's confirm.
 func (t *Target) Send(ctx context.Context, m *tarry.Message[[]byte]) error {
-	key, msg := cmp.Or(t.cfg.Key, m.Queue), t.publishing(m)
+	exchange, key, msg, err := t.address(m)
+	if err != nil {
+		return err
+	}
 	return t.link.Send(ctx, func(ctx context.Context, c *connection) error {
-		if size, most := headerBytes(msg.Headers), c.amqp.Config.FrameSize; most > 0 && size+otherProperties > most {
+		if size, most := rabbit.Bytes(msg), c.amqp.Config.FrameSize; most > 0 && size > most {
 			return tarry.Bury(link.Fault(fmt.Errorf("the headers have %d bytes, but the broker's frames %d", size, most), "raise RabbitMQ's frame_max"))
 		}
-		err := c.publish(ctx, t.cfg.Exchange, key, msg)
+		err := c.publish(ctx, exchange, key, msg)
 		if isClosed(err) && c.amqp.IsClosed() {
 			t.link.GiveUp(c)
 		}
-		return t.fault(err)
+		return t.fault(err, exchange)
 	})
 }
 
-// otherProperties bounds the properties frame without headers: two short strings, two
-// numbers, and their framing.
-const otherProperties = 2*maxShort + 100
+// address returns a message for RabbitMQ, and where to publish it.
+func (t *Target) address(m *tarry.Message[[]byte]) (exchange, key string, msg *amqp.Publishing, err error) {
+	if t.cfg.Original {
+		for _, h := range m.Headers {
+			if h.Name == rabbit.EnvelopeHeader {
+				return t.original(m, h.Value)
+			}
+		}
+	}
+	return t.cfg.Exchange, cmp.Or(t.cfg.Key, m.Queue), t.publishing(m), nil
+}
 
 // Close waits for Sends in progress and closes the connection.
 func (t *Target) Close() error { return t.link.Close() }
@@ -91,7 +112,7 @@ func (t *Target) publishing(m *tarry.Message[[]byte]) *amqp.Publishing {
 		Timestamp:    time.Now(),
 		Body:         m.Body,
 	}
-	if ct := link.ContentType(m, t.opts); len(ct) <= maxShort {
+	if ct := link.ContentType(m, t.opts); len(ct) <= rabbit.MaxShort {
 		p.ContentType = ct
 	}
 	return p
@@ -104,7 +125,7 @@ func (t *Target) headers(m *tarry.Message[[]byte]) amqp.Table {
 	for i, h := range all {
 		// RabbitMQ also routes a message to the queues in these lists.
 		copies := h.Name == "CC" || h.Name == "BCC"
-		if len(h.Name) > maxShort || link.IsContentType(h.Name) || copies && i < trusted {
+		if len(h.Name) > rabbit.MaxShort || link.IsContentType(h.Name) || copies && i < trusted {
 			continue
 		}
 		switch before := table[h.Name].(type) {
@@ -121,26 +142,9 @@ func (t *Target) headers(m *tarry.Message[[]byte]) amqp.Table {
 	return table
 }
 
-// headerBytes bounds the encoded size of a table.
-func headerBytes(table amqp.Table) int {
-	n := 4
-	for name, v := range table {
-		n += 1 + len(name) + 5
-		switch v := v.(type) {
-		case string:
-			n += len(v)
-		case []any:
-			for _, each := range v {
-				n += 5 + len(each.(string))
-			}
-		}
-	}
-	return n
-}
-
 // fault converts the error of a publish for Send.
-func (t *Target) fault(err error) error {
-	to := fmt.Sprintf("exchange %q", t.cfg.Exchange)
+func (t *Target) fault(err error, exchange string) error {
+	to := fmt.Sprintf("exchange %q", exchange)
 	is := func(target error) bool { return errors.Is(err, target) }
 	if _, ok := errors.AsType[*tarry.Error](err); err == nil || ok {
 		return err // it has a hint
@@ -148,30 +152,22 @@ func (t *Target) fault(err error) error {
 	if _, ok := errors.AsType[*errUnroutable](err); ok {
 		return link.Fault(err, "no queue takes messages to "+to+" with this routing key; bind one")
 	}
-	if _, ok := errors.AsType[*errBlocked](err); ok {
+	if is(rabbit.ErrBlocked) {
 		return link.Fault(err, "give RabbitMQ memory or disk, or have messages consumed")
 	}
 	switch {
 	case is(errNacked):
 		return link.Fault(err, "a queue bound to "+to+" is full or failing; see RabbitMQ's log")
-	case hasCode(err, amqp.PreconditionFailed):
-		return tarry.Bury(link.Fault(oneLine(err), "RabbitMQ will never accept this message"))
-	case hasCode(err, amqp.NotFound):
-		return link.Fault(oneLine(err), "make the exchange, or choose another")
-	case hasCode(err, amqp.AccessRefused), is(amqp.ErrCredentials), is(amqp.ErrSASL):
-		return link.Fault(oneLine(err), "check the user, the password, and that the user may write to "+to)
-	case is(amqp.ErrVhost), hasCode(err, amqp.NotAllowed):
-		return link.Fault(oneLine(err), "check the vhost, and that the user has rights in it")
+	case rabbit.HasCode(err, amqp.PreconditionFailed):
+		return tarry.Bury(link.Fault(rabbit.OneLine(err), "RabbitMQ will never accept this message"))
+	case rabbit.HasCode(err, amqp.NotFound):
+		return link.Fault(rabbit.OneLine(err), "make the exchange, or choose another")
+	case rabbit.HasCode(err, amqp.AccessRefused), is(amqp.ErrCredentials), is(amqp.ErrSASL):
+		return link.Fault(rabbit.OneLine(err), "check the user, the password, and that the user may write to "+to)
+	case is(amqp.ErrVhost), rabbit.HasCode(err, amqp.NotAllowed):
+		return link.Fault(rabbit.OneLine(err), "check the vhost, and that the user has rights in it")
 	case is(context.DeadlineExceeded), is(context.Canceled):
 		return link.Fault(err, link.Unknown)
 	}
-	return link.Fault(oneLine(err), "check that RabbitMQ runs at "+strings.Join(t.cfg.Addrs, ", ")+"; if the message was already sent, it may be duplicated")
-}
-
-// oneLine joins the lines of a broker's error.
-func oneLine(err error) error {
-	if text := err.Error(); strings.ContainsAny(text, "\r\n") {
-		return errors.New(strings.Join(strings.Fields(text), " "))
-	}
-	return err
+	return link.Fault(rabbit.OneLine(err), "check that RabbitMQ runs at "+strings.Join(t.cfg.Addrs, ", ")+"; if the message was already sent, it may be duplicated")
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tarryhq/tarry/forward"
 	"github.com/tarryhq/tarry/forward/internal/link"
+	"github.com/tarryhq/tarry/internal/rabbit"
 	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
@@ -14,21 +15,16 @@ func init() { link.Register(parse, New, "amqp", "amqps") }
 // parse parses a URL.
 func parse(u *url.URL, o *forward.Options) (*Config, error) {
 	r := storeurl.New(u)
-	cfg := &Config{User: u.User.Username(), Vhost: strings.TrimPrefix(u.Path, "/")}
+	cfg := new(Config)
+	b := rabbit.Parse(r, u, o.TLS)
+	cfg.Addrs, cfg.User, cfg.Password, cfg.Vhost, cfg.TLS = b.Addrs, b.User, b.Password, b.Vhost, b.TLS
 	r.Text("exchange", &cfg.Exchange)
 	r.Text("key", &cfg.Key)
-	if r.Password("password_file", &cfg.Password) && cfg.User == "" {
-		r.Fail("name the user, as in amqp://USER@host:5672/vhost")
-	}
-	port := "5672"
-	if u.Scheme == "amqps" {
-		port, cfg.TLS = "5671", link.TLS(r, o)
-	}
-	for host := range strings.SplitSeq(u.Host, ",") {
-		cfg.Addrs = append(cfg.Addrs, storeurl.Address(host, port))
-	}
-	if u.Opaque != "" || u.Fragment != "" || u.Host == "" {
-		r.Fail("an example is amqp://127.0.0.1:5672/vhost?exchange=orders&key=order.due")
+	r.Bool("original", &cfg.Original)
+	r.Bool("metadata", &cfg.Metadata)
+	var exchanges string
+	if r.Text("exchanges", &exchanges) {
+		cfg.Exchanges = strings.Split(exchanges, ",")
 	}
 	return cfg, r.Done()
 }

@@ -25,7 +25,7 @@ func parse(u *url.URL, o *forward.Options) (*Config, error) {
 		cfg.Client = append(cfg.Client, kgo.SASL(m))
 	}
 	if u.Scheme == "kafka+tls" {
-		cfg.Client = append(cfg.Client, kgo.DialTLSConfig(link.TLS(r, o)))
+		cfg.Client = append(cfg.Client, kgo.DialTLSConfig(r.TLSOver(o.TLS)))
 	}
 	var n int64
 	if r.Bytes("max_bytes", &n) {

@@ -32,7 +32,7 @@ func parse(u *url.URL, o *forward.Options) (*Config, error) {
 		cfg.Connect = append(cfg.Connect, nats.Token(u.User.Username()))
 	}
 	if u.Scheme == "tls" {
-		cfg.Connect = append(cfg.Connect, nats.Secure(link.TLS(r, o)))
+		cfg.Connect = append(cfg.Connect, nats.Secure(r.TLSOver(o.TLS)))
 	}
 	for host := range strings.SplitSeq(u.Host, ",") {
 		cfg.Servers = append(cfg.Servers, "nats://"+storeurl.Address(host, "4222"))

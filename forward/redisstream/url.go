@@ -31,7 +31,7 @@ func parse(u *url.URL, o *forward.Options) (*Config, error) {
 	cfg.Client.Username = u.User.Username()
 	r.Password("password_file", &cfg.Client.Password)
 	if u.Scheme == "rediss" {
-		cfg.Client.TLSConfig = link.TLS(r, o)
+		cfg.Client.TLSConfig = r.TLSOver(o.TLS)
 	}
 	if path := strings.Trim(u.Path, "/"); path != "" {
 		var n int64

@@ -26,6 +26,22 @@ func (r *Reader) TLS() *tls.Config {
 	return c
 }
 
+// TLSOver is TLS with what base has besides. The options take precedence.
+func (r *Reader) TLSOver(base *tls.Config) *tls.Config {
+	c := r.TLS()
+	if base == nil {
+		return c
+	}
+	base = base.Clone()
+	if c.RootCAs != nil {
+		base.RootCAs = c.RootCAs
+	}
+	if c.Certificates != nil {
+		base.Certificates = c.Certificates
+	}
+	return base
+}
+
 // ClientTLS returns what a client needs for TLS: authorities to trust besides the system's, and
 // its own certificate, each from a file unless the name is empty. The errors are about ca, and
 // about cert and key.

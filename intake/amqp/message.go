@@ -1,0 +1,129 @@
+package amqp
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/intake"
+	"github.com/tarryhq/tarry/internal/rabbit"
+)
+
+// Headers of messages that an intake heeds.
+const (
+	delayHeader  = "x-delay"
+	keyHeader    = "x-tarry-key"
+	cancelHeader = "x-tarry-cancel"
+	countHeader  = "x-delivery-count" // added by quorum queues to what they deliver again
+)
+
+// message converts a delivery.
+func (r *receiving) message(d *amqp.Delivery) *intake.Message {
+	r.acks.expect()
+	m := &intake.Message{Redelivered: d.Redelivered, SenderID: d.MessageId}
+	m.Settle = func(refused error) {
+		if refused == nil {
+			r.acks.settle(d.DeliveryTag)
+			return
+		}
+		r.refusals <- refusal{d, refused} // has room for all that is unacked
+	}
+	if !utf8.ValidString(m.SenderID) {
+		m.SenderID = strconv.QuoteToASCII(m.SenderID)
+	}
+	e := envelope(d)
+	if m.Draft.Due.In, m.Refused = delayOf(d.Headers[delayHeader]); m.Draft.Due.In > 0 {
+		e.Properties.Headers[delayHeader] = negative(m.Draft.Due.In)
+	}
+	for name, to := range map[string]*string{keyHeader: &m.Draft.Key, cancelHeader: &m.Cancel} {
+		if v, has := d.Headers[name]; has {
+			if *to, _ = v.(string); *to == "" {
+				m.Refused = fmt.Errorf("its header %s is no text", name)
+			}
+		}
+	}
+	m.Draft.Body = d.Body
+	if utf8.ValidString(d.ContentType) {
+		m.Draft.ContentType = d.ContentType
+	}
+	m.Draft.Headers = []tarry.MessageHeader{{Name: rabbit.EnvelopeHeader, Value: e.Text()}}
+	return m
+}
+
+// envelope returns what a delivery has besides its body.
+func envelope(d *amqp.Delivery) *rabbit.Envelope {
+	h := maps.Clone(d.Headers)
+	if h == nil {
+		h = make(amqp.Table)
+	}
+	if d.Redelivered {
+		delete(h, countHeader)
+	}
+	return &rabbit.Envelope{Key: d.RoutingKey, Properties: amqp.Publishing{
+		Headers: h, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, Priority: d.Priority,
+		CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo, Expiration: d.Expiration, MessageId: d.MessageId,
+		Timestamp: d.Timestamp, Type: d.Type, UserId: d.UserId, AppId: d.AppId,
+	}}
+}
+
+var (
+	errDelay = errors.New("its header x-delay is no number of milliseconds")
+	errLong  = errors.New("its header x-delay is over 290 years")
+)
+
+// delayOf returns the delay that the header x-delay says: whole milliseconds as any number,
+// also as text; 0 for none. What is no number means none, as to the plugin, but a text is
+// wrong: the plugin broke the publisher's connection.
+func delayOf(v any) (time.Duration, error) {
+	var ms float64
+	switch v := v.(type) {
+	case int8:
+		ms = float64(v)
+	case uint8:
+		ms = float64(v)
+	case int16:
+		ms = float64(v)
+	case uint16:
+		ms = float64(v)
+	case int32:
+		ms = float64(v)
+	case uint32:
+		ms = float64(v)
+	case int64:
+		ms = float64(v)
+	case float32:
+		ms = float64(v)
+	case float64:
+		ms = v
+	case string:
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil {
+			return 0, errDelay
+		}
+		ms = float64(n)
+	}
+	switch {
+	case math.IsNaN(ms):
+		return 0, errDelay
+	case ms >= float64(math.MaxInt64/time.Millisecond):
+		return 0, errLong
+	}
+	return max(0, time.Duration(ms)*time.Millisecond), nil
+}
+
+// negative returns a delay as the plugin left it in the header: so a receiver sees it, and
+// no exchange delays the message again.
+func negative(d time.Duration) any {
+	ms := -d.Milliseconds()
+	if ms >= math.MinInt32 {
+		return int32(ms)
+	}
+	return ms
+}

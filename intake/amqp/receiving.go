@@ -1,0 +1,201 @@
+package amqp
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/tarryhq/tarry/intake"
+	"github.com/tarryhq/tarry/internal/rabbit"
+	"github.com/tarryhq/tarry/internal/wait"
+)
+
+// receiving is one connection from which messages are taken, until it is hung up.
+type receiving struct {
+	s          *source
+	to         intake.Sink
+	conn       *amqp.Connection
+	ch         *amqp.Channel
+	deliveries <-chan amqp.Delivery
+	closed     chan *amqp.Error
+	cancelled  chan string
+	acks       acks
+	refusals   chan refusal
+	ctx        context.Context // ended by hangUp
+	cancel     context.CancelFunc
+	work       sync.WaitGroup
+
+	mu      sync.Mutex
+	missing error // what the latest look at the broker found
+	stuck   error // why refused messages cannot be set aside
+}
+
+const consumerTag = "tarry"
+
+// consume begins to take messages from the queue.
+func (s *source) consume(c *amqp.Connection, to intake.Sink) (*receiving, error) {
+	ch, err := c.Channel()
+	if err != nil {
+		return nil, err
+	}
+	r := &receiving{s: s, to: to, conn: c, ch: ch,
+		closed:    ch.NotifyClose(make(chan *amqp.Error, 1)),
+		cancelled: ch.NotifyCancel(make(chan string, 1)),
+		refusals:  make(chan refusal, s.cfg.prefetch),
+	}
+	if err := ch.Qos(int(s.cfg.prefetch), 0, false); err != nil {
+		return nil, err
+	}
+	if r.deliveries, err = ch.Consume(s.cfg.queue, consumerTag, false, false, false, false, nil); err != nil {
+		return nil, err
+	}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.acks.init(ch)
+	r.work.Go(r.acks.run)
+	r.work.Go(r.refuseAll)
+	return r, nil
+}
+
+// run hands over messages until ctx ends or the connection is lost.
+func (r *receiving) run(ctx context.Context) error {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		select {
+		case d, ok := <-r.deliveries:
+			if !ok {
+				return r.end()
+			}
+			r.to.Take(r.message(&d))
+		case <-look.C:
+			_, err := r.s.look(r.conn)
+			r.report(func() { r.missing = err })
+		case <-ctx.Done():
+			if err := r.ch.Cancel(consumerTag, true); err != nil {
+				return r.s.trouble(err, "")
+			}
+			return nil
+		}
+	}
+}
+
+// end returns why no messages come any more.
+func (r *receiving) end() error {
+	select {
+	case _, ok := <-r.cancelled:
+		if ok {
+			return &intake.Trouble{Code: "no_queue", Err: errDeleted, Hint: hints["no_queue"]}
+		}
+	default:
+	}
+	err := <-r.closed
+	if err == nil {
+		err = amqp.ErrClosed
+	}
+	if err.Code == amqp.PreconditionFailed {
+		return &intake.Trouble{Code: "timeout", Err: rabbit.OneLine(err), Hint: hints["timeout"]}
+	}
+	return r.s.trouble(err, "no_queue")
+}
+
+// report reports what a look at the broker, or the refused messages, say.
+func (r *receiving) report(change func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change()
+	err := r.missing
+	if err == nil {
+		err = r.stuck
+	}
+	r.to.Report(err)
+}
+
+// hangUp closes the connection, once what was settled is acked.
+func (r *receiving) hangUp() {
+	r.cancel()
+	r.acks.end()
+	r.work.Wait()
+	r.acks.flush()
+	rabbit.HangUp(r.conn)
+}
+
+// acks acks messages, many at a time: each goes up to the first that is not settled.
+type acks struct {
+	ch *amqp.Channel
+
+	mu      sync.Mutex
+	first   uint64 // the delivery tag of settled[0]
+	settled []bool
+	last    time.Time // of the latest ack
+	news    chan struct{}
+	ended   bool
+}
+
+func (a *acks) init(ch *amqp.Channel) {
+	a.ch, a.first, a.news = ch, 1, make(chan struct{}, 1)
+}
+
+// expect records a delivery. They come in order of their tags.
+func (a *acks) expect() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.settled = append(a.settled, false)
+}
+
+// settle records that a message may be acked.
+func (a *acks) settle(tag uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ended {
+		return
+	}
+	a.settled[tag-a.first] = true
+	select {
+	case a.news <- struct{}{}:
+	default:
+	}
+}
+
+// run acks what is settled until end.
+func (a *acks) run() {
+	for range a.news {
+		a.mu.Lock()
+		n := 0
+		for n < len(a.settled) && a.settled[n] {
+			n++
+		}
+		a.settled = a.settled[n:]
+		a.first += uint64(n)
+		upTo := a.first - 1
+		if n > 0 {
+			a.last = time.Now()
+		}
+		a.mu.Unlock()
+		if n > 0 {
+			_ = a.ch.Ack(upTo, true) // else the channel is closed, and the messages come again
+		}
+	}
+}
+
+// passOn is how long a channel may take to pass acks on to a quorum queue. What it holds when
+// it closes is lost, and those messages come again.
+const passOn = 500 * time.Millisecond
+
+// end lets run return after the last ack.
+func (a *acks) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.ended {
+		a.ended = true
+		close(a.news)
+	}
+}
+
+// flush waits until the broker's channel has passed on the acks.
+func (a *acks) flush() {
+	if !a.ch.IsClosed() {
+		wait.For(nil, time.Until(a.last.Add(passOn)))
+	}
+}

@@ -1,0 +1,169 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	target "github.com/tarryhq/tarry/forward/amqp"
+	"github.com/tarryhq/tarry/intake"
+	"github.com/tarryhq/tarry/internal/rabbit"
+)
+
+const refusedSuffix = ".refused" // of the queue for what can never be pushed
+
+// lookEvery is how often queue and exchange are looked for. Tests shorten it.
+var lookEvery = 10 * time.Second
+
+// source is a queue of RabbitMQ.
+type source struct {
+	cfg     config
+	broker  *rabbit.Broker
+	opts    *intake.Options
+	refused *target.Target // publishes to the queue for what is refused, on a connection of its own
+
+	mu   sync.Mutex
+	last *receiving // the latest; nil: none
+}
+
+func newSource(b *rabbit.Broker, cfg config, o *intake.Options) (*source, error) {
+	refused, err := newRefused(b, cfg.queue+refusedSuffix, o)
+	if err != nil {
+		return nil, err
+	}
+	return &source{cfg: cfg, broker: b, opts: o, refused: refused}, nil
+}
+
+// connect connects within the timeout.
+func (s *source) connect(ctx context.Context) (*amqp.Connection, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
+	defer cancel()
+	c, err := s.broker.Dial(ctx)
+	if err != nil {
+		return nil, s.trouble(err, "")
+	}
+	return c, nil
+}
+
+// Test connects, declares what it may, and says what it found.
+func (s *source) Test(ctx context.Context) (found string, err error) {
+	c, err := s.connect(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer rabbit.HangUp(c)
+	q, err := s.look(c)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("the queue %q of RabbitMQ has %d messages ready and %d consumers", q.Name, q.Messages, q.Consumers), nil
+}
+
+// Receive takes messages until ctx ends or the connection is lost.
+func (s *source) Receive(ctx context.Context, to intake.Sink) error {
+	c, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := s.look(c); err != nil {
+		rabbit.HangUp(c)
+		return err
+	}
+	r, err := s.consume(c, to)
+	if err != nil {
+		rabbit.HangUp(c)
+		return s.trouble(err, "no_queue")
+	}
+	s.mu.Lock()
+	s.last = r
+	s.mu.Unlock()
+	to.Report(nil)
+	if err = r.run(ctx); err != nil {
+		r.hangUp()
+	}
+	return err
+}
+
+// Close closes the connection, once what was settled is acked.
+func (s *source) Close() error {
+	s.mu.Lock()
+	r := s.last
+	s.last = nil
+	s.mu.Unlock()
+	if r != nil {
+		r.hangUp()
+	}
+	return s.refused.Close()
+}
+
+// look declares what it may and returns the queue, or why there is none.
+func (s *source) look(c *amqp.Connection) (q amqp.Queue, err error) {
+	if s.cfg.exchange != "" {
+		err = onChannel(c, func(ch *amqp.Channel) error {
+			if s.cfg.declare {
+				return ch.ExchangeDeclare(s.cfg.exchange, s.cfg.exchangeType, true, false, false, false, nil)
+			}
+			return ch.ExchangeDeclarePassive(s.cfg.exchange, s.cfg.exchangeType, true, false, false, false, nil)
+		})
+		if err != nil {
+			return q, s.trouble(err, "no_exchange")
+		}
+	}
+	q, err = s.queue(c, s.cfg.queue, s.cfg.declare)
+	if err != nil {
+		return q, s.trouble(err, "no_queue")
+	}
+	if s.cfg.declare && s.cfg.exchange != "" {
+		err = onChannel(c, func(ch *amqp.Channel) error {
+			for _, key := range s.cfg.bind {
+				if err := ch.QueueBind(s.cfg.queue, key, s.cfg.exchange, false, nil); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return q, s.trouble(err, "no_exchange")
+}
+
+// queue returns a queue. If it is missing it may be declared; if it exists with other
+// settings, these are the user's.
+func (s *source) queue(c *amqp.Connection, name string, declare bool) (q amqp.Queue, err error) {
+	err = onChannel(c, func(ch *amqp.Channel) (err error) {
+		q, err = ch.QueueDeclarePassive(name, true, false, false, false, nil)
+		return err
+	})
+	if !declare || !rabbit.HasCode(err, amqp.NotFound) {
+		return q, err
+	}
+	args := amqp.Table{amqp.QueueTypeArg: s.cfg.queueType}
+	if version, _ := c.Properties["version"].(string); s.cfg.queueType == "quorum" && version >= "4" {
+		args["x-delivery-limit"] = int32(-1) // the default of RabbitMQ 4 drops what came 20 times
+	}
+	err = onChannel(c, func(ch *amqp.Channel) (err error) {
+		q, err = ch.QueueDeclare(name, true, false, false, false, args)
+		return err
+	})
+	return q, err
+}
+
+// onChannel runs do on a channel of its own, since a failure closes it.
+func onChannel(c *amqp.Connection, do func(*amqp.Channel) error) error {
+	ch, err := c.Channel()
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(ch), notClosed(ch.Close()))
+}
+
+// notClosed drops the error of closing what is closed.
+func notClosed(err error) error {
+	if errors.Is(err, amqp.ErrClosed) {
+		return nil
+	}
+	return err
+}

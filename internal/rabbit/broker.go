@@ -1,0 +1,132 @@
+package rabbit
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/tarryhq/tarry/internal/storeurl"
+)
+
+// MaxShort is how many bytes a name has at most in AMQP.
+const MaxShort = 255
+
+const (
+	heartbeat = 5 * time.Second
+	closeTime = time.Second // for the broker's answer to a close
+)
+
+// Broker says how to connect to a broker, or to one of a cluster.
+type Broker struct {
+	Addrs          []string // host:port; the first that answers is used
+	User, Password string   // default: guest
+	Vhost          string   // default: /
+	TLS            *tls.Config
+	Timeout        time.Duration // of each write
+}
+
+// Parse reads a broker from a URL of the scheme amqp or amqps. base has what its TLS
+// options do not set.
+func Parse(r *storeurl.Reader, u *url.URL, base *tls.Config) *Broker {
+	b := &Broker{User: u.User.Username(), Vhost: strings.TrimPrefix(u.Path, "/")}
+	if r.Password("password_file", &b.Password) && b.User == "" {
+		r.Fail("name the user, as in amqp://USER@host:5672/vhost")
+	}
+	port := "5672"
+	if u.Scheme == "amqps" {
+		port, b.TLS = "5671", r.TLSOver(base)
+	}
+	for host := range strings.SplitSeq(u.Host, ",") {
+		b.Addrs = append(b.Addrs, storeurl.Address(host, port))
+	}
+	if u.Opaque != "" || u.Fragment != "" || u.Host == "" {
+		r.Fail("an example is amqp://127.0.0.1:5672/vhost?exchange=orders&key=order.due")
+	}
+	return b
+}
+
+// Complete fills in the defaults.
+func (b *Broker) Complete() {
+	if b.User == "" {
+		b.User, b.Password = "guest", "guest"
+	}
+	b.Vhost = cmp.Or(b.Vhost, "/")
+}
+
+// Dial connects to the first broker that answers within its share of the time.
+func (b *Broker) Dial(ctx context.Context) (c *amqp.Connection, err error) {
+	for i, addr := range b.Addrs {
+		if c, err = b.dial(ctx, addr, len(b.Addrs)-i); err == nil {
+			return c, nil
+		}
+	}
+	return nil, err
+}
+
+// dial connects to a broker. The remaining time is shared by the brokers left to try.
+func (b *Broker) dial(ctx context.Context, addr string, left int) (*amqp.Connection, error) {
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
+		defer cancel()
+	}
+	raw, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	if b.TLS != nil {
+		cfg := b.TLS.Clone()
+		if cfg.ServerName == "" {
+			cfg.ServerName, _, _ = net.SplitHostPort(addr) // addr was dialed
+		}
+		secure := tls.Client(raw, cfg)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			_ = raw.Close()
+			return nil, err
+		}
+		raw = secure
+	}
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	properties := amqp.NewConnectionProperties()
+	properties.SetClientConnectionName("tarry")
+	c, err := amqp.Open(&writeTimeoutConn{raw, b.Timeout}, amqp.Config{
+		SASL:       []amqp.Authentication{&amqp.PlainAuth{Username: b.User, Password: b.Password}},
+		Vhost:      b.Vhost,
+		Heartbeat:  heartbeat,
+		FrameSize:  amqp.FrameSizeUnlimited, // use the broker's
+		Locale:     "en_US",
+		Properties: properties,
+	})
+	if !stop() && err == nil {
+		_ = c.Close()
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = raw.Close() // it may be closed already
+		return nil, err
+	}
+	return c, nil
+}
+
+// HangUp closes a connection, which may be closed already.
+func HangUp(c *amqp.Connection) { _ = c.CloseDeadline(time.Now().Add(closeTime)) }
+
+// writeTimeoutConn is a connection with a timeout on writes: a broker that is low on memory stops
+// reading.
+type writeTimeoutConn struct {
+	net.Conn
+	timeout time.Duration
+}
+
+func (b *writeTimeoutConn) Write(p []byte) (int, error) {
+	if err := b.SetWriteDeadline(time.Now().Add(b.timeout)); err != nil {
+		return 0, err
+	}
+	return b.Conn.Write(p)
+}

@@ -1,0 +1,137 @@
+"""Carries calls over connections of http.client, one for each call under way.
+
+asyncio gets its answers from threads: one implementation of HTTP, the standard library's, is enough for
+thousands of messages a second, as they go in batches. To cancel a call shuts its connection down, which
+tells the server and ends the thread's wait.
+"""
+from __future__ import annotations
+
+import asyncio
+import http.client
+import os
+import selectors
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from ._calls import Call, Settings
+
+T = TypeVar("T")
+
+# Idle connections are kept for less than the three minutes after which a server closes them.
+IDLE_SECONDS = 60
+MOST_IDLE = 16
+
+
+class Exchange:
+    """A call under way, which another thread may cut off."""
+
+    def __init__(self) -> None:
+        self.connection: http.client.HTTPConnection | None = None
+        self.over = False
+
+    def cut(self) -> None:
+        self.over = True
+        if self.connection and self.connection.sock:
+            try:
+                self.connection.sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # it has ended
+
+
+class Pool:
+    """Connections to a server. Threads may share a pool; a fork has connections of its own."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._lock = threading.Lock()
+        self._idle: list[tuple[float, int, http.client.HTTPConnection]] = []
+
+    def send(self, call: Call[T], timeout: float = 0, exchange: Exchange | None = None) -> T:
+        payload = call.payload()
+        headers = self.settings.headers(payload)
+        connection = self._take((timeout or self.settings.timeout) + call.wait)
+        try:
+            if not connection.sock:
+                connection.connect()
+            if exchange:
+                exchange.connection = connection
+                if exchange.over:
+                    raise ConnectionAbortedError("the call was cancelled")
+            try:
+                connection.request(call.method, self.settings.prefix + call.path, payload, headers)
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # a server that refuses a request early may have said why
+            response = connection.getresponse()
+            body = response.read()
+        except (OSError, http.client.HTTPException) as e:
+            connection.close()
+            raise self.settings.no_answer(call, e) from e
+        except BaseException:
+            connection.close()
+            raise
+        if response.will_close or exchange and exchange.over:
+            connection.close()
+        else:
+            self._give(connection)
+        return call.answer(response.status, body, response.getheader("Retry-After", ""))
+
+    def _take(self, timeout: float) -> http.client.HTTPConnection:
+        while True:
+            with self._lock:
+                if not self._idle:
+                    break
+                since, pid, connection = self._idle.pop()
+            if pid != os.getpid():
+                continue
+            if time.monotonic() - since < IDLE_SECONDS and not _readable(connection):
+                connection.sock.settimeout(timeout)
+                return connection
+            connection.close()
+        s = self.settings
+        if s.tls:
+            return http.client.HTTPSConnection(s.host, s.port, timeout=timeout, context=s.tls)
+        return http.client.HTTPConnection(s.host, s.port, timeout=timeout)
+
+    def _give(self, connection: http.client.HTTPConnection) -> None:
+        with self._lock:
+            if len(self._idle) < MOST_IDLE:
+                self._idle.append((time.monotonic(), os.getpid(), connection))
+                return
+        connection.close()
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for _, pid, connection in idle:
+            if pid == os.getpid():
+                connection.close()
+
+
+def _readable(connection: http.client.HTTPConnection) -> bool:
+    """Reports whether an idle connection has something to read: its end."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection.sock, selectors.EVENT_READ)
+        return bool(selector.select(0))
+
+
+class AsyncPool:
+    """A Pool for asyncio. More calls than connections wait."""
+
+    def __init__(self, settings: Settings, connections: int) -> None:
+        self._pool = Pool(settings)
+        self._threads = ThreadPoolExecutor(connections, "tarry-call")
+
+    async def send(self, call: Call[T], timeout: float = 0) -> T:
+        exchange = Exchange()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._pool.send, call, timeout, exchange)
+        except asyncio.CancelledError:
+            exchange.cut()
+            raise
+
+    async def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._pool.close()

@@ -1,0 +1,114 @@
+"""Sends the results of handlers in batches."""
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from typing import Any
+
+from . import _calls as calls
+from . import errors
+from ._pool import AsyncPool
+
+log = logging.getLogger("tarry")
+
+LANES = 2  # a call that hangs does not hold up the next
+MOST = 1000  # results of a call
+WORTH = 256  # results that are sent at once; fewer gather for PACE seconds
+PACE = 0.005
+FINAL = (errors.LeaseLost, errors.Invalid, errors.NotFound, errors.TooLarge, errors.Unsupported)
+
+
+def backoff(fails: int) -> float:
+    """Returns how many seconds to wait after so many failures in a row, from 0."""
+    return float(min(0.05 * 2 ** min(fails, 10), 5) * random.uniform(0.5, 1))
+
+
+def patience(end: float) -> float:
+    """Returns how many seconds a call may take so that it can be repeated before a lease ends."""
+    return min(10, max(0.25, (end - asyncio.get_running_loop().time()) / 4))
+
+
+class Result:
+    """What becomes of a message whose lease ends at end, by the loop's clock."""
+
+    def __init__(self, name: str, end: float, settlement: Any) -> None:
+        self.name, self.end, self.settlement = name, end, settlement
+        self.resent = False
+
+
+class Settler:
+    """Repeats results that could not be sent until their leases end. freed is called as they are done."""
+
+    def __init__(self, pool: AsyncPool, freed: Callable[[], None]) -> None:
+        self.unconfirmed = 0
+        self._pool, self._freed = pool, freed
+        self._done = 0
+        self._waiting: list[Result] = []
+        self._some, self._progress = asyncio.Event(), asyncio.Event()
+        self._lanes = [asyncio.create_task(self._lane()) for _ in range(LANES)]
+
+    def add(self, result: Result) -> None:
+        self.unconfirmed += 1
+        self._waiting.append(result)
+        self._some.set()
+
+    async def confirmed(self) -> None:
+        """Waits until as many results are confirmed or given up as there are now."""
+        until = self._done + self.unconfirmed
+        while self._done < until:
+            await self._progress.wait()
+
+    async def close(self, timeout: float) -> int:
+        """Waits for the last results, and returns how many could not be sent."""
+        try:
+            await asyncio.wait_for(self.confirmed(), timeout)
+        except asyncio.TimeoutError:
+            pass
+        for lane in self._lanes:
+            lane.cancel()
+        return self.unconfirmed
+
+    async def _lane(self) -> None:
+        while True:
+            await self._some.wait()
+            if len(self._waiting) < WORTH:
+                await asyncio.sleep(PACE)
+            batch, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
+            if not self._waiting:
+                self._some.clear()
+            await self._send(batch)
+
+    async def _send(self, batch: list[Result]) -> None:
+        fails = 0
+        while batch:
+            outcomes: list[Any]
+            try:
+                outcomes = await self._pool.send(calls.settle(r.settlement for r in batch), patience(min(r.end for r in batch)))
+            except errors.Error as e:
+                if isinstance(e, FINAL) and len(batch) > 1:  # one of them is to blame
+                    for result in batch:
+                        await self._send([result])
+                    return
+                log.warning("%d results could not be sent: %s", len(batch), e)
+                outcomes = [e] * len(batch)
+            batch = [result for result, outcome in zip(batch, outcomes) if not self._final(result, outcome)]
+            if batch:
+                await asyncio.sleep(backoff(fails))
+                fails += 1
+
+    def _final(self, result: Result, outcome: Any) -> bool:
+        """Notes the outcome of a result; False: it is to be sent again."""
+        if isinstance(outcome, errors.Error):
+            if not isinstance(outcome, FINAL) and asyncio.get_running_loop().time() < result.end:
+                result.resent = True
+                return False
+            counted = " before, or it may have counted" if result.resent and isinstance(outcome, errors.LeaseLost) else ""
+            log.warning("%s: its result was not taken%s: %s", result.name, counted, outcome)
+        self.unconfirmed -= 1
+        self._done += 1
+        self._progress.set()
+        self._progress = asyncio.Event()
+        self._freed()
+        return True

@@ -137,7 +137,7 @@ class Worker:
     def stop(self) -> None:
         """Makes run drain and return. Any thread may call it."""
         self._stopped = True
-        if self._loop:
+        if self._loop and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._stop.set)
 
     async def run_async(self) -> None:

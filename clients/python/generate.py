@@ -50,9 +50,6 @@ class Generator:
             fields = {k: self.field(k, s) for k, s in schema["properties"].items()}
             required = {k: v for k, v in fields.items() if k in schema.get("required", ())}
             optional = {k: v for k, v in fields.items() if k not in required and k not in body}
-            if not optional and not body:
-                self.write(name, "TypedDict", schema["description"], required)
-                return name
             base = self.write("_" + name, "TypedDict", "", required) if required else "TypedDict"
             if body:
                 base = self.write("PushOptions", f"{base}, total=False", "What a push takes besides its body.", optional)

@@ -14,31 +14,28 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TypeVar
 
-from ._calls import Call, Settings
+from ._wire import Call, Settings
 
 T = TypeVar("T")
 
 # Idle connections are kept for less than the three minutes after which a server closes them.
 IDLE_SECONDS = 60
-MOST_IDLE = 16
 
 
 class Exchange:
     """A call under way, which another thread may cut off."""
 
-    def __init__(self) -> None:
-        self.connection: http.client.HTTPConnection | None = None
-        self.over = False
+    connection: http.client.HTTPConnection | None = None
+    over = False
 
     def cut(self) -> None:
         self.over = True
         if self.connection and self.connection.sock:
-            try:
+            with suppress(OSError):  # it has ended
                 self.connection.sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass  # it has ended
 
 
 class Pool:
@@ -60,22 +57,20 @@ class Pool:
                 exchange.connection = connection
                 if exchange.over:
                     raise ConnectionAbortedError("the call was cancelled")
-            try:
+            with suppress(BrokenPipeError, ConnectionResetError):  # a server that refuses a request early may have said why
                 connection.request(call.method, self.settings.prefix + call.path, payload, headers)
-            except (BrokenPipeError, ConnectionResetError):
-                pass  # a server that refuses a request early may have said why
             response = connection.getresponse()
             body = response.read()
-        except (OSError, http.client.HTTPException) as e:
+        except BaseException as e:
             connection.close()
-            raise self.settings.no_answer(call, e) from e
-        except BaseException:
-            connection.close()
+            if isinstance(e, (OSError, http.client.HTTPException)):
+                raise self.settings.no_answer(call, e) from e
             raise
         if response.will_close or exchange and exchange.over:
             connection.close()
         else:
-            self._give(connection)
+            with self._lock:
+                self._idle.append((time.monotonic(), os.getpid(), connection))
         return call.answer(response.status, body, response.getheader("Retry-After", ""))
 
     def _take(self, timeout: float) -> http.client.HTTPConnection:
@@ -84,9 +79,7 @@ class Pool:
                 if not self._idle:
                     break
                 since, pid, connection = self._idle.pop()
-            if pid != os.getpid():
-                continue
-            if time.monotonic() - since < IDLE_SECONDS and not _readable(connection):
+            if pid == os.getpid() and time.monotonic() - since < IDLE_SECONDS and not _readable(connection):
                 connection.sock.settimeout(timeout)
                 return connection
             connection.close()
@@ -95,19 +88,11 @@ class Pool:
             return http.client.HTTPSConnection(s.host, s.port, timeout=timeout, context=s.tls)
         return http.client.HTTPConnection(s.host, s.port, timeout=timeout)
 
-    def _give(self, connection: http.client.HTTPConnection) -> None:
-        with self._lock:
-            if len(self._idle) < MOST_IDLE:
-                self._idle.append((time.monotonic(), os.getpid(), connection))
-                return
-        connection.close()
-
     def close(self) -> None:
         with self._lock:
             idle, self._idle = self._idle, []
-        for _, pid, connection in idle:
-            if pid == os.getpid():
-                connection.close()
+        for _, _, connection in idle:
+            connection.close()
 
 
 def _readable(connection: http.client.HTTPConnection) -> bool:

@@ -5,10 +5,12 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from . import _calls as calls
 from . import errors
+from ._delivery import Delivery
 from ._pool import AsyncPool
 
 log = logging.getLogger("tarry")
@@ -30,14 +32,6 @@ def patience(end: float) -> float:
     return min(10, max(0.25, (end - asyncio.get_running_loop().time()) / 4))
 
 
-class Result:
-    """What becomes of a message whose lease ends at end, by the loop's clock."""
-
-    def __init__(self, name: str, end: float, settlement: Any) -> None:
-        self.name, self.end, self.settlement = name, end, settlement
-        self.resent = False
-
-
 class Settler:
     """Repeats results that could not be sent until their leases end. freed is called as they are done."""
 
@@ -45,13 +39,14 @@ class Settler:
         self.unconfirmed = 0
         self._pool, self._freed = pool, freed
         self._done = 0
-        self._waiting: list[Result] = []
+        self._waiting: list[Delivery] = []
         self._some, self._progress = asyncio.Event(), asyncio.Event()
         self._lanes = [asyncio.create_task(self._lane()) for _ in range(LANES)]
 
-    def add(self, result: Result) -> None:
+    def add(self, d: Delivery, settlement: Any) -> None:
+        d.settlement = {"lease": d.message.lease, **settlement}
         self.unconfirmed += 1
-        self._waiting.append(result)
+        self._waiting.append(d)
         self._some.set()
 
     async def confirmed(self) -> None:
@@ -62,10 +57,8 @@ class Settler:
 
     async def close(self, timeout: float) -> int:
         """Waits for the last results, and returns how many could not be sent."""
-        try:
+        with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self.confirmed(), timeout)
-        except asyncio.TimeoutError:
-            pass
         for lane in self._lanes:
             lane.cancel()
         return self.unconfirmed
@@ -80,32 +73,32 @@ class Settler:
                 self._some.clear()
             await self._send(batch)
 
-    async def _send(self, batch: list[Result]) -> None:
+    async def _send(self, batch: list[Delivery]) -> None:
         fails = 0
         while batch:
-            outcomes: list[Any]
             try:
-                outcomes = await self._pool.send(calls.settle(r.settlement for r in batch), patience(min(r.end for r in batch)))
+                settle = calls.settle(d.settlement for d in batch)
+                outcomes: list[Any] = await self._pool.send(settle, patience(min(d.end for d in batch)))
             except errors.Error as e:
                 if isinstance(e, FINAL) and len(batch) > 1:  # one of them is to blame
-                    for result in batch:
-                        await self._send([result])
+                    for d in batch:
+                        await self._send([d])
                     return
                 log.warning("%d results could not be sent: %s", len(batch), e)
                 outcomes = [e] * len(batch)
-            batch = [result for result, outcome in zip(batch, outcomes) if not self._final(result, outcome)]
+            batch = [d for d, outcome in zip(batch, outcomes) if not self._final(d, outcome)]
             if batch:
                 await asyncio.sleep(backoff(fails))
                 fails += 1
 
-    def _final(self, result: Result, outcome: Any) -> bool:
+    def _final(self, d: Delivery, outcome: Any) -> bool:
         """Notes the outcome of a result; False: it is to be sent again."""
         if isinstance(outcome, errors.Error):
-            if not isinstance(outcome, FINAL) and asyncio.get_running_loop().time() < result.end:
-                result.resent = True
+            if not isinstance(outcome, FINAL) and asyncio.get_running_loop().time() < d.end:
+                d.resent = True
                 return False
-            counted = " before, or it may have counted" if result.resent and isinstance(outcome, errors.LeaseLost) else ""
-            log.warning("%s: its result was not taken%s: %s", result.name, counted, outcome)
+            counted = " before, or it may have counted" if d.resent and isinstance(outcome, errors.LeaseLost) else ""
+            log.warning("%s %s: its result was not taken%s: %s", *d.place, counted, outcome)
         self.unconfirmed -= 1
         self._done += 1
         self._progress.set()

@@ -21,12 +21,7 @@ class Error(Exception):
         self.hint = hint
         self.status = status  # of HTTP; 0: there was no answer, or it is the error of one item
         self.retry_after = retry_after  # seconds; 0: not said
-        self.details: types.Error | None = None  # as the server sent it
-
-    @property
-    def until(self) -> str | None:
-        """From when on trying again may help."""
-        return self.details.get("until") if self.details else None
+        self.details: types.Error | None = None  # as the server sent it; until says from when on trying again may help
 
     def __str__(self) -> str:
         return f"{self.message} ({self.hint})" if self.hint else self.message
@@ -106,5 +101,5 @@ def from_answer(status: int, body: bytes, retry_after: str) -> Error:
     try:
         return from_details(json.loads(body)["error"], status, seconds)
     except (ValueError, KeyError, TypeError):  # of a proxy, or of the server's net/http
-        text = body[:200].decode(errors="replace").strip()
-        return (Unavailable if status >= 500 else Invalid)(f"status {status}: {text}", "", status, seconds)
+        text = f"status {status}: {body[:200].decode(errors='replace').strip()}"
+        return (Unavailable if status >= 500 else Invalid)(text, "", status, seconds)

@@ -5,7 +5,7 @@ import threading
 from typing import Any
 
 from . import types
-from ._calls import body, duration, seconds
+from ._wire import body, duration, seconds
 
 MOST_REASON = 1024  # bytes that the server keeps
 
@@ -66,6 +66,3 @@ class Bury(Verdict):
 
 class Settled(Verdict):
     """The handler has settled the message itself."""
-
-    def __init__(self) -> None:
-        super().__init__()

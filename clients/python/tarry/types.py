@@ -117,9 +117,7 @@ class Pushed(_Pushed, total=False):
     ended: str | None
 
 
-class FailedAttempt(TypedDict):
-    """A failed attempt of a message."""
-
+class _FailedAttempt(TypedDict):
     # when; of a lapse: the end of the lease
     at: str | None
     attempt: int
@@ -127,6 +125,11 @@ class FailedAttempt(TypedDict):
     worker: str
     # why
     error: str
+
+
+class FailedAttempt(_FailedAttempt, total=False):
+    """A failed attempt of a message."""
+
 
 
 class _Message(TypedDict):
@@ -304,12 +307,15 @@ class Claim(TypedDict, total=False):
     worker: str | None
 
 
-class Room(TypedDict):
-    """How many messages of a queue are wanted at most."""
-
+class _Room(TypedDict):
     queue: str
     # 0: none
     max: int
+
+
+class Room(_Room, total=False):
+    """How many messages of a queue are wanted at most."""
+
 
 
 class LeaseRequest(TypedDict, total=False):
@@ -481,8 +487,11 @@ class Queue(_Queue, total=False):
     paused_until: str | None
 
 
-class Counted(TypedDict):
-    """How many of what was concerned."""
-
+class _Counted(TypedDict):
     # those that became ready, or are gone; of a dry run those that would
     count: int
+
+
+class Counted(_Counted, total=False):
+    """How many of what was concerned."""
+

@@ -82,7 +82,7 @@ class Calls(ServerTest):
         self.client.push(self.q, 1, delay="1h", key="k")
         with self.assertRaises(tarry.NotDue) as e:
             self.client.claim(self.q, "k")
-        self.assertTrue(e.exception.until or e.exception.hint)
+        self.assertEqual(e.exception.details and e.exception.details["code"], "not_due")
         m = self.client.claim(self.q, "k", if_state="scheduled", ttr="30s", worker="tests")
         with self.assertRaises(tarry.Leased):
             self.client.cancel(self.q, "k")

@@ -11,6 +11,8 @@ MISSING = $$(command -v redis-server >/dev/null || echo redis-server; \
 	ls /usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server >/dev/null 2>&1 || echo rabbitmq-server; \
 	command -v promtool >/dev/null || echo prometheus; \
 	command -v beanstalkd >/dev/null || echo beanstalkd; \
+	command -v python3 >/dev/null || echo python3; \
+	command -v mypy >/dev/null || echo mypy; \
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || echo chromium; \
 	command -v npm >/dev/null || { command -v node >/dev/null || echo nodejs; echo npm; })
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -51,6 +52,7 @@ class Source(unittest.TestCase):
     def test_mypy(self) -> None:
         mypy = shutil.which("mypy")
         if not mypy:
+            self.assertNotEqual(os.environ.get("TARRY_TEST_SERVERS"), "require", "mypy is not installed")
             self.skipTest("mypy is not installed")
         done = subprocess.run([mypy, "tarry", "tests", "generate.py"], cwd=ROOT, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

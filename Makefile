@@ -62,8 +62,8 @@ servers: ## Install the servers and the browser that the tests start, Node and f
 		systemctl -q disable $$s 2>/dev/null || true; \
 	done
 
-ui/web/node_modules/.package-lock.json: ui/web/package-lock.json
-	cd ui/web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+%/node_modules/.package-lock.json: %/package-lock.json
+	cd $* && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
 # What builds the dashboard, for the tests; without it, or where no registry answers, they skip, aloud.
 .PHONY: ui-packages
@@ -72,22 +72,25 @@ ui-packages: servers
 
 # The clients of beanstalkd's protocol for Node, for the tests; without them, or where no registry answers, they skip, aloud.
 CLIENTS = server/beanstalk/testdata/clients
-$(CLIENTS)/node_modules/.package-lock.json: $(CLIENTS)/package-lock.json
-	cd $(CLIENTS) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
-
 .PHONY: beanstalk-clients
 beanstalk-clients: servers
 	@timeout 180 $(MAKE) --no-print-directory $(CLIENTS)/node_modules/.package-lock.json || echo "npm ci failed: tests of clients of beanstalkd are skipped"
+
+# What compiles our client for Node, likewise.
+.PHONY: client-packages
+client-packages: servers
+	@timeout 180 $(MAKE) --no-print-directory clients/node/node_modules/.package-lock.json || echo "npm ci failed: tests of the client for Node are skipped"
 
 .PHONY: ui
 ui: ui/web/node_modules/.package-lock.json ## Build the dashboard's pages into ui/dist from ui/web (Node 20, npm).
 	cd ui/web && node node_modules/typescript/bin/tsc --noEmit && node build.js ../dist
 
 .PHONY: test
-test: servers ui-packages beanstalk-clients ## Run all tests.
+test: servers ui-packages beanstalk-clients client-packages ## Run all tests.
 	@[ -n "$(MISSING)" ] || export TARRY_TEST_SERVERS=require; \
 	[ ! -e ui/web/node_modules/.package-lock.json ] || export TARRY_TEST_UI=require; \
 	[ ! -e $(CLIENTS)/node_modules/.package-lock.json ] || export TARRY_TEST_BEANSTALK_CLIENTS=require; \
+	[ ! -e clients/node/node_modules/.package-lock.json ] || export TARRY_TEST_CLIENTS=require; \
 	run() { $(call each,$(GO) test $(TESTFLAGS) -timeout $(TESTTIME) ./...); }; $(timed)
 
 # What has concurrency of its own, the slowest first, and what tests one engine that processes share.
@@ -164,9 +167,8 @@ tidy: ## Tidy the module files after a change of dependencies.
 	$(call all,$(GO) mod tidy)
 
 .PHONY: client
-client: ## Install what generates the TypeScript client of examples/typescript (Node 20, npm), generate it from the server and test it.
-	cd examples/typescript && npm ci
-	TARRY_TEST_CLIENT=require $(GO) test -count=1 ./examples/typescript
+client: client-packages ## Make the types of clients/node from the server's openapi.json, and test the client (Node 18, npm).
+	TARRY_TEST_CLIENTS=require $(GO) test -count=1 -run '^TestNode' ./clients -update
 
 .PHONY: fuzz
 fuzz: ## Fuzz every decoder for a few seconds each (FUZZTIME=10s).

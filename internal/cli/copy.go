@@ -59,6 +59,7 @@ TO, with their last error.`,
 	p.tokenFlag(cmd)
 	timeoutFlag(cmd, &p.target.timeout, defaultTimeout, "how long opening each store may take; 0: no limit")
 	p.jsonFlag(cmd, "print JSON, one object a queue")
+	cmd.AddCommand(p.copyAsynqCommand(), p.copyZSetCommand(), p.copyTableCommand())
 	return cmd
 }
 

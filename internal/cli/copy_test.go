@@ -362,15 +362,17 @@ func TestCopiedInTheDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line, err := json.Marshal(copied{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	_, section, _ := strings.Cut(string(page), "\n## copy\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	for name := range object(t, string(line)) {
-		if !strings.Contains(section, "`"+name+"`") {
-			t.Errorf("docs/cli.md says nothing of %s", name)
+	for _, result := range []any{copied{}, sourceCopied{}} {
+		line, err := json.Marshal(result)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range object(t, string(line)) {
+			if !strings.Contains(section, "`"+name+"`") {
+				t.Errorf("docs/cli.md says nothing of %s", name)
+			}
 		}
 	}
 }

@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/cli/source"
+)
+
+const (
+	// pageWait bounds the time to push and remove a page, also of an interrupted copy: what
+	// was pushed must not stay in FROM.
+	pageWait = 30 * time.Second
+
+	// copyRemember is how long TO knows a key after its message is gone, so that a copy made
+	// again does not bring it back.
+	copyRemember = 24 * time.Hour
+)
+
+const sourceText = `
+
+Without --move stop first what handles FROM; nothing is removed there. With --move it may be
+live: what is due within --margin is left to it, the rest is pushed and then removed, unless
+it has changed meanwhile. A key that TO knows is kept: after a crash run the command again.`
+
+// sourceOpener opens what FROM and the arguments after TO name.
+type sourceOpener func(ctx context.Context, from *url.URL, args []string) (all []source.Source, done func(), err error)
+
+// sourceCommand completes a command that copies from another system.
+func (p *Program) sourceCommand(cmd *cobra.Command, open sourceOpener) *cobra.Command {
+	c := &sourceCopier{p: p, margin: time.Minute}
+	cmd.Long += sourceText
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.open(cmd.Context(), args, open) }
+	flags := cmd.Flags()
+	flags.BoolVar(&c.dryRun, "dry-run", false, "only count what would be copied, and change nothing")
+	flags.BoolVar(&c.move, "move", false, "remove from FROM what was copied")
+	flags.Var(durationFlag(&c.margin), "margin", "with --move, leave what is due sooner than this")
+	p.tokenFlag(cmd)
+	timeoutFlag(cmd, &p.target.timeout, defaultTimeout, "how long opening both may take; 0: no limit")
+	p.jsonFlag(cmd, "print JSON, one object a queue, set or table")
+	return cmd
+}
+
+// sourceCopier copies from another system.
+type sourceCopier struct {
+	p            *Program
+	dryRun, move bool
+	margin       time.Duration
+
+	to      *tarry.Client
+	note    *note
+	refused int64
+	err     error // the first of these
+}
+
+// sourceCopied is the result of copying a queue, a set or a table.
+type sourceCopied struct {
+	From    string `json:"from"`
+	Copied  int64  `json:"copied"`
+	Kept    int64  `json:"kept"`    // TO knew their keys
+	Refused int64  `json:"refused"` // could not be copied
+	Gone    int64  `json:"gone"`    // taken or changed in FROM meanwhile, and cancelled in TO
+	Soon    int64  `json:"soon"`    // left to FROM: due within the margin
+}
+
+// open opens both sides, copies and closes them.
+func (c *sourceCopier) open(ctx context.Context, args []string, open sourceOpener) error {
+	from, err := storeArg(args[0])
+	if err != nil {
+		return err
+	}
+	to, err := storeArg(args[1])
+	if err != nil {
+		return err
+	}
+	opening, cancel := withTimeout(ctx, c.p.target.timeout)
+	defer cancel()
+	sources, done, err := open(opening, from, args[2:])
+	if err != nil {
+		return err
+	}
+	defer done()
+	if c.dryRun {
+		return c.run(ctx, sources)
+	}
+	if c.to, err = c.p.openToCopy(ctx, to); err != nil {
+		return err
+	}
+	return closing(c.to, c.run(ctx, sources))
+}
+
+// run copies from the sources one after the other, and prints the result of each.
+func (c *sourceCopier) run(ctx context.Context, sources []source.Source) (err error) {
+	c.note = c.p.note()
+	out := c.p.printer()
+	out.head("FROM", "COPIED", "KEPT", "REFUSED", "GONE", "SOON")
+	for i := 0; i < len(sources) && err == nil; i++ {
+		s := sources[i]
+		r := sourceCopied{From: s.Name()}
+		err = c.copy(ctx, s, &r)
+		c.refused += r.Refused
+		out.row(&r, r.From, r.Copied, r.Kept, r.Refused, r.Gone, r.Soon)
+	}
+	c.note.clear()
+	err = cmp.Or(err, out.flush())
+	if err == nil && c.refused > 0 {
+		return failedf(c.err, "", "%s refused; the first: %v", messagesWere(c.refused), c.err)
+	}
+	return err
+}
+
+// copy copies from one source, page by page.
+func (c *sourceCopier) copy(ctx context.Context, s source.Source, r *sourceCopied) error {
+	for ctx.Err() == nil {
+		all, err := s.Next(ctx)
+		if err != nil || len(all) == 0 {
+			return err
+		}
+		var good []source.Entry
+		for _, e := range all {
+			switch {
+			case e.Err != nil:
+				c.refuse(r, &e, e.Err)
+			case c.move && e.Due.At.Before(c.p.Now().Add(c.margin)):
+				r.Soon++
+			default:
+				e.ContentType, e.OnConflict, e.Remember = contentType(e.Body), tarry.Keep, copyRemember
+				good = append(good, e)
+			}
+		}
+		if err := c.page(ctx, s, good, r); err != nil {
+			return err
+		}
+		c.note.say("%s: %d copied, %d kept", r.From, r.Copied, r.Kept)
+	}
+	return ctx.Err()
+}
+
+// page pushes entries, and removes them if they are to be moved.
+func (c *sourceCopier) page(ctx context.Context, s source.Source, entries []source.Entry, r *sourceCopied) error {
+	if c.dryRun || len(entries) == 0 {
+		r.Copied += int64(len(entries))
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pageWait)
+	defer cancel()
+	has, err := c.push(ctx, entries, r)
+	if c.move && len(has) > 0 {
+		err = cmp.Or(c.remove(ctx, s, has, r), err)
+	}
+	return err
+}
+
+// push pushes entries. It returns those that TO now has, also with an error.
+func (c *sourceCopier) push(ctx context.Context, entries []source.Entry, r *sourceCopied) (has []source.Entry, stopped error) {
+	drafts := make([]tarry.Draft, len(entries))
+	for i := range entries {
+		drafts[i] = entries[i].Message
+	}
+	pushed, err := c.to.PushMany(ctx, drafts)
+	if err != nil {
+		return nil, err
+	}
+	for i := range pushed {
+		err := pushed[i].Err
+		entries[i].New = pushed[i].Outcome == tarry.Created
+		if err == nil && !entries[i].New {
+			err = c.same(ctx, &drafts[i])
+		}
+		switch {
+		case stops(err):
+			stopped = cmp.Or(stopped, err)
+			continue
+		case err != nil:
+			c.refuse(r, &entries[i], err)
+			continue
+		}
+		r.Kept += one(!entries[i].New)
+		r.Copied += one(entries[i].New)
+		has = append(has, entries[i])
+	}
+	return has, stopped
+}
+
+// same returns an error if the live message with the draft's key has another body.
+func (c *sourceCopier) same(ctx context.Context, d *tarry.Draft) error {
+	there, err := c.to.Get(ctx, tarry.ByKey(d.Key).Of(d.Queue))
+	switch {
+	case errors.Is(err, tarry.ErrNotFound), err == nil && there.State == tarry.Finished:
+		return nil
+	case err == nil && string(there.Body) != string(d.Body):
+		return fmt.Errorf("TO has another message with the key %s", engine.Clip(d.Key))
+	}
+	return err
+}
+
+// remove removes what was pushed from its source. Where that has taken or changed an entry
+// meanwhile, it cancels the message.
+func (c *sourceCopier) remove(ctx context.Context, s source.Source, pushed []source.Entry, r *sourceCopied) error {
+	removed, err := s.Remove(ctx, pushed)
+	if err != nil {
+		return err
+	}
+	for i, e := range pushed {
+		if removed[i] || !e.New {
+			continue
+		}
+		r.Copied--
+		err := c.withdraw(ctx, e.Message)
+		switch {
+		case stops(err):
+			return err
+		case err != nil:
+			c.refuse(r, &e, fmt.Errorf("it was taken both in FROM and in TO: %w", err))
+		default:
+			r.Gone++
+		}
+	}
+	return nil
+}
+
+// withdraw cancels a message, whose key must not be remembered: the entry may come again.
+func (c *sourceCopier) withdraw(ctx context.Context, m tarry.Draft) error {
+	m.OnConflict, m.Remember = tarry.Replace, tarry.Never
+	if _, err := c.to.PushDraft(ctx, m); err != nil {
+		return err
+	}
+	return c.to.Cancel(ctx, tarry.ByKey(m.Key).Of(m.Queue))
+}
+
+// refuse counts an entry that was not copied. It names the first ones.
+func (c *sourceCopier) refuse(r *sourceCopied, e *source.Entry, err error) {
+	c.err = cmp.Or(c.err, err)
+	if r.Refused++; r.Refused <= 10 {
+		c.note.clear()
+		fmt.Fprintf(c.p.Stderr, "%s: %s: %s\n", shown(r.From), shown(engine.Clip(e.ID)), shown(err.Error()))
+	}
+}

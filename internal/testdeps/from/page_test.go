@@ -1,0 +1,204 @@
+// Package from does what the pages of docs/from say: it runs their commands against real
+// servers, and compiles their Go.
+package from
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	_ "github.com/tarryhq/tarry/engine/httpengine"
+	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
+	"github.com/tarryhq/tarry/internal/cli"
+)
+
+// TestMain lets the test binary be the program that the pages call.
+func TestMain(m *testing.M) {
+	if os.Getenv("TARRY_TEST_MAIN") != "" {
+		os.Exit(cli.Main())
+	}
+	os.Exit(pgtest.Main(m).Run())
+}
+
+const patience = 3 * time.Minute
+
+// Mail is the body in the examples.
+type Mail struct {
+	To string `json:"to"`
+}
+
+// page is a page that is followed, in a directory of its own.
+type page struct {
+	*testing.T
+	text, dir, addr string
+	put             *strings.Replacer
+	steps           []string // its shell blocks that are still to be run
+}
+
+// follow opens a page. In its commands the given addresses are replaced by those of the test's
+// servers, and tarry's by a free one.
+func follow(t *testing.T, name string, addresses ...string) *page {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/from/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &page{T: t, text: string(text), dir: t.TempDir(), addr: l.Addr().String()}
+	l.Close()
+	p.put = strings.NewReplacer(append(addresses, "127.0.0.1:8277", p.addr)...)
+	if err := os.Symlink(os.Args[0], filepath.Join(p.dir, "tarry")); err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```$").FindAllStringSubmatch(p.text, -1) {
+		p.steps = append(p.steps, block[1])
+	}
+	return p
+}
+
+// run runs the next shell block, and returns what it printed. A server goes on running.
+func (p *page) run() string {
+	p.Helper()
+	out, err := p.try()
+	if err != nil {
+		p.Fatalf("%v: %s", err, out)
+	}
+	return out
+}
+
+// try is run, but the block may fail.
+func (p *page) try() (string, error) {
+	p.Helper()
+	if len(p.steps) == 0 {
+		p.Fatal("the page has no further step")
+	}
+	step := p.put.Replace(p.steps[0])
+	p.steps = p.steps[1:]
+	cmd := exec.Command("sh", "-ec", step)
+	cmd.Dir = p.dir
+	cmd.Env = append(os.Environ(), "PATH="+p.dir+":"+os.Getenv("PATH"), "TARRY_TEST_MAIN=1", "TARRY_HTTP="+p.addr, "TARRY_SERVER=http://"+p.addr)
+	if strings.Contains(step, "tarry serve") || strings.Contains(step, "tarry beanstalkd") {
+		p.background(cmd)
+		return "", nil
+	}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// background runs a server until the test ends. It returns when the server listens.
+func (p *page) background(cmd *exec.Cmd) {
+	p.Helper()
+	out, w, err := os.Pipe()
+	if err != nil {
+		p.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = w, w, &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		p.Fatal(err)
+	}
+	w.Close()
+	listens := make(chan struct{})
+	go func() {
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), "listens on") {
+				close(listens)
+				break
+			}
+		}
+		_, _ = io.Copy(io.Discard, out)
+	}()
+	p.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+		_ = cmd.Wait()
+		out.Close()
+	})
+	select {
+	case <-listens:
+	case <-time.After(patience):
+		p.Fatal("the server does not listen")
+	}
+}
+
+// done fails the test if the page has steps that were not run.
+func (p *page) done() {
+	p.Helper()
+	if len(p.steps) > 0 {
+		p.Errorf("these steps were not run: %q", p.steps)
+	}
+}
+
+// compiled fails the test unless the Go of the page is in a file of this package.
+func (p *page) compiled(file string) {
+	p.Helper()
+	source, err := os.ReadFile(file)
+	if err != nil {
+		p.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(p.text, -1)
+	if len(blocks) == 0 {
+		p.Error("the page has no Go")
+	}
+	for _, block := range blocks {
+		for part := range strings.SplitSeq(flat(block[1]), "\n\n") {
+			if !strings.Contains(flat(string(source)), strings.TrimSpace(part)) {
+				p.Errorf("%s has not the Go of the page:\n%s", file, part)
+			}
+		}
+	}
+}
+
+// flat removes the indentation of all lines.
+func flat(text string) string { return regexp.MustCompile(`(?m)^[\t ]+`).ReplaceAllString(text, "") }
+
+// client opens a client of the page's server.
+func (p *page) client() *tarry.Client {
+	p.Helper()
+	c, err := tarry.Open(p.Context(), "http://"+p.addr, nil)
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			p.Error(err)
+		}
+	})
+	return c
+}
+
+// handled makes a message due now, and returns the body that a worker gets.
+func handled[T any](p *page, c *tarry.Client, topic *tarry.Topic[T], key string, handle func(w *tarry.Worker, got func(T))) T {
+	p.Helper()
+	if _, err := topic.Reschedule(p.Context(), c, tarry.ByKey(key), tarry.In(0)); err != nil {
+		p.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(p.Context(), patience)
+	defer stop()
+	bodies := make(chan T, 1)
+	w := tarry.NewWorker(c, nil)
+	handle(w, func(body T) { bodies <- body; stop() })
+	if err := w.Run(ctx); err != nil {
+		p.Fatal(err)
+	}
+	return <-bodies
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

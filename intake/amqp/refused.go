@@ -3,12 +3,12 @@ package amqp
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/forward"
 	target "github.com/tarryhq/tarry/forward/amqp"
 	"github.com/tarryhq/tarry/intake"
@@ -76,8 +76,18 @@ func (r *receiving) setAside(ctx context.Context, f *refusal) error {
 	}
 	e := envelope(f.d)
 	e.Properties.Expiration = ""
-	e.Properties.Headers[refusedHeader] = engine.Clip(f.why.Error())
+	e.Properties.Headers[refusedHeader] = reason(f.why)
 	m := &tarry.Message[[]byte]{Body: f.d.Body}
 	m.Headers = []tarry.MessageHeader{{Name: rabbit.EnvelopeHeader, Value: e.Text()}}
 	return r.s.refused.Send(ctx, m)
+}
+
+// reason returns the text of why a message was refused, for a header.
+func reason(why error) string {
+	const most = 500
+	text := why.Error()
+	if e, ok := errors.AsType[*tarry.Error](why); ok && e.Hint != "" {
+		text = e.Hint
+	}
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }

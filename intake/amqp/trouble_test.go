@@ -1,0 +1,223 @@
+package amqp
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	rabbit "github.com/rabbitmq/amqp091-go"
+
+	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
+	"github.com/tarryhq/tarry/intake"
+)
+
+func TestEachTroubleIsNamed(t *testing.T) {
+	t.Parallel()
+	at := rabbittest.Shared(t)
+	ch := connected(t, at)
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := func(source string) intake.Intake { return intake.Intake{Queue: "q", Source: source} }
+	other := *u
+	other.User = url.UserPassword("guest", "geheim")
+	begin(t, "mem:", plain(with(t, other.String(), "queue", "q"))).fails(intake.CodeCredentials, "403")
+	other = *u
+	other.Path = "/nowhere"
+	begin(t, "mem:", plain(with(t, other.String(), "queue", "q"))).fails("vhost", "")
+	other.Host = "127.0.0.1:1"
+	begin(t, "mem:", plain(with(t, other.String(), "queue", "q"))).fails(intake.CodeUnreachable, "refused")
+
+	w := begin(t, "mem:", plain(with(t, at, "queue", "q")))
+	w.fails("no_queue", "404")
+	declare(t, ch, "q", "", "", "")
+	w.runs()
+	if _, err := ch.QueueDelete("q", false, false, false); err != nil {
+		t.Fatal(err)
+	}
+	w.fails("no_queue", "")
+
+	declare(t, ch, "q", "", "", "")
+	w = begin(t, "mem:", plain(with(t, at, "queue", "q", "exchange", "e")))
+	w.fails("no_exchange", "404")
+	declare(t, ch, "q", "e", "topic", "#")
+	w.runs()
+	if err := ch.ExchangeDelete("e", false, false); err != nil {
+		t.Fatal(err)
+	}
+	w.fails("no_exchange", "404")
+	declare(t, ch, "q", "e", "fanout", "")
+	w.runs()
+	begin(t, "mem:", plain(with(t, at, "queue", "q", "exchange", "e", "type", "topic", "declare", "true"))).fails("mismatch", "406")
+
+	own := connected(t, at)
+	if _, err := own.QueueDeclare("exclusive", false, false, true, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	begin(t, "mem:", plain(with(t, at, "queue", "exclusive"))).fails("locked", "405")
+}
+
+// awaits waits until a declaration succeeds.
+func awaits(t *testing.T, at string, declare func(*rabbit.Channel) error) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		err := declare(connected(t, at))
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func awaitQueue(t *testing.T, at, name string) {
+	t.Helper()
+	awaits(t, at, func(ch *rabbit.Channel) error {
+		_, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+		return err
+	})
+}
+
+func awaitExchange(t *testing.T, at, name string) {
+	t.Helper()
+	awaits(t, at, func(ch *rabbit.Channel) error {
+		return ch.ExchangeDeclarePassive(name, "topic", true, false, false, false, nil)
+	})
+}
+
+// What is declared comes back when it is deleted.
+func TestWhatIsDeletedIsDeclaredAgain(t *testing.T) {
+	t.Parallel()
+	at := rabbittest.Shared(t)
+	ch := connected(t, at)
+	declare(t, ch, "orders", "work", "fanout", "")
+	w := begin(t, "mem:", delayed(t, at))
+	w.runs()
+	if err := ch.ExchangeDelete("delayed", false, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ch.QueueDelete("tarry.delayed", false, false, false); err != nil {
+		t.Fatal(err)
+	}
+	awaitQueue(t, at, "tarry.delayed")
+	awaitExchange(t, at, "delayed")
+	w.runs()
+	publish(t, ch, "delayed", "k", rabbit.Publishing{Body: []byte("x")})
+	take(t, ch, "orders")
+}
+
+func TestRights(t *testing.T) {
+	t.Parallel()
+	s := rabbittest.Start(t)
+	s.Eval(`rabbit_auth_backend_internal:add_user(<<"poor">>, <<"geheim">>, <<"test">>).`)
+	allow := func(configure, write, read string) {
+		s.Eval(fmt.Sprintf(`rabbit_auth_backend_internal:set_permissions(<<"poor">>, <<"/">>, <<%q>>, <<%q>>, <<%q>>, <<"test">>).`, configure, write, read))
+	}
+	allow("", "", "")
+	ch := connected(t, s.URL())
+	declare(t, ch, "q", "", "", "")
+	at := strings.Replace(s.URL(), "guest:guest", "poor:geheim", 1)
+	w := begin(t, "mem:", intake.Intake{Queue: "q", Source: with(t, at, "queue", "q")})
+	w.fails(intake.CodeForbidden, "403")
+	allow("", "", "^q$")
+	w.runs()
+	// It may not make the queue for what is refused.
+	publish(t, ch, "", "q", rabbit.Publishing{Body: []byte("x"), Headers: rabbit.Table{"x-delay": "soon"}})
+	w.fails("refused_queue", "403")
+	publish(t, ch, "", "q", rabbit.Publishing{Body: []byte("y")})
+	w.awaits("others are pushed", func(st intake.Status) bool { return st.Pushed == 1 })
+	allow("^q\\.refused$", "^amq\\.default$", ".*")
+	awaitQueue(t, s.URL(), "q.refused")
+	if d := take(t, ch, "q.refused"); string(d.Body) != "x" {
+		t.Errorf("got %q", d.Body)
+	}
+	w.runs()
+
+	t.Run("blocked", func(t *testing.T) {
+		declare(t, ch, "b", "", "", "")
+		publish(t, ch, "", "b", rabbit.Publishing{Body: []byte("x"), Headers: rabbit.Table{"x-delay": "soon"}})
+		s.Alarm(true)
+		defer s.Alarm(false)
+		w := begin(t, "mem:", intake.Intake{Queue: "q", Source: with(t, s.URL(), "queue", "b"), Options: intake.Options{Timeout: time.Second}})
+		w.fails("blocked", "low on memory")
+		s.Alarm(false)
+		w.runs()
+		take(t, ch, "b.refused")
+	})
+	t.Run("taken again", func(t *testing.T) {
+		s.SyncQueues()
+		s.Kill()
+		w.fails(intake.CodeUnreachable, "")
+		s.Restart()
+		w.runs()
+	})
+}
+
+// A message that can never be pushed is set aside as it came, and delays no other.
+func TestWhatCanNeverBePushedIsSetAside(t *testing.T) {
+	t.Parallel()
+	at := rabbittest.Shared(t)
+	ch := connected(t, at)
+	declare(t, ch, "orders", "work", "fanout", "")
+	w := begin(t, "mem:", delayed(t, at))
+	w.runs()
+	for name, m := range map[string]rabbit.Publishing{
+		"is no number of milliseconds": {Headers: rabbit.Table{"x-delay": "soon"}, Expiration: "1"},
+		"is over 290 years":            {Headers: rabbit.Table{"x-delay": int64(1 << 62)}},
+		"x-tarry-key is no text":       {Headers: rabbit.Table{"x-tarry-key": int32(7)}},
+		"x-tarry-cancel is no text":    {Headers: rabbit.Table{"x-tarry-cancel": ""}},
+		"the key has 600 bytes":        {Headers: rabbit.Table{"x-tarry-key": strings.Repeat("k", 600)}},
+		"at most 8192 are allowed":     {Headers: rabbit.Table{"x": strings.Repeat("x", 7000), "x-delay": int32(1)}},
+		"the body has":                 {Body: make([]byte, 1<<20+1)},
+	} {
+		m.MessageId = name
+		publish(t, ch, "delayed", "order", m)
+		awaitQueue(t, at, "tarry.delayed.refused")
+		d := take(t, ch, "tarry.delayed.refused")
+		why, _ := d.Headers["x-tarry-refused"].(string)
+		delete(d.Headers, "x-tarry-refused")
+		delete(d.Headers, countHeader)
+		if !strings.Contains(why, name) || len(d.Body) != len(m.Body) || d.MessageId != name || fmt.Sprint(d.Headers) != fmt.Sprint(m.Headers) && len(m.Headers) > 0 {
+			t.Errorf("%s: refused for %q, with %.200v", name, why, d.Headers)
+		}
+	}
+	publish(t, ch, "delayed", "order", rabbit.Publishing{Body: []byte("good")})
+	if d := take(t, ch, "orders"); string(d.Body) != "good" {
+		t.Errorf("got %q", d.Body)
+	}
+	st := w.awaits("all are acked", func(st intake.Status) bool { return st.Unacked == 0 })
+	if st.Refused != 7 || st.LastRefused == "" || st.Pushed != 1 {
+		t.Errorf("the status is %+v", st)
+	}
+}
+
+func TestURLs(t *testing.T) {
+	t.Parallel()
+	for u, part := range map[string]string{
+		"amqp://h/v": "queue is the name",
+		"amqp://h/v?queue=" + strings.Repeat("q", 250):                   "queue is the name",
+		"amqp://u:geheim@h/v?queue=q&prefetch=0":                         "prefetch",
+		"amqp://u:geheim@h/v?queue=q&prefetch=2001":                      "prefetch",
+		"amqp://h/v?queue=q&queue_type=stream":                           "quorum or classic",
+		"amqp://h/v?queue=q&type=fanout":                                 "need an exchange",
+		"amqp://h/v?queue=q&exchange=e&type=odd":                         "topic, direct",
+		"amqp://h/v?queue=q&exchange=e&type=direct&declare=1":            "name each routing key",
+		"amqp://h/v?queue=q&exchange=e&bind=" + strings.Repeat("k", 256): "bind is a routing key",
+		"amqp://h/v?queue=q&quue=q":                                      "no option",
+		"amqp://:geheim@h/v?queue=q":                                     "name the user",
+	} {
+		s, err := intake.Open(u, intake.Options{})
+		if err == nil {
+			_ = s.Close()
+			t.Errorf("%s is opened", u)
+			continue
+		}
+		if text := err.Error(); !strings.Contains(text, part) || strings.Contains(text, "geheim") {
+			t.Errorf("%s: %s", u, text)
+		}
+	}
+}

@@ -177,6 +177,11 @@ func (a *acks) run() {
 			_ = a.ch.Ack(upTo, true) // else the channel is closed, and the messages come again
 		}
 	}
+	for n, settled := range a.settled { // what came before these stays unsettled
+		if settled {
+			_ = a.ch.Ack(a.first+uint64(n), false)
+		}
+	}
 }
 
 // passOn is how long a channel may take to pass acks on to a quorum queue. What it holds when

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +23,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if text := os.Getenv(childEnv); text != "" {
+		child(text)
+		return
+	}
 	lookEvery = 200 * time.Millisecond
 	leaktest.Main(rabbittest.Main(m))
 }
@@ -103,7 +108,13 @@ var quiet = slog.New(slog.DiscardHandler)
 // begin runs intakes on a store.
 func begin(t testing.TB, store string, intakes ...intake.Intake) *works {
 	t.Helper()
-	c, err := tarry.Open(t.Context(), store, &tarry.Config{Logger: quiet})
+	return beginWith(t, store, tarry.Config{}, intakes...)
+}
+
+func beginWith(t testing.TB, store string, cfg tarry.Config, intakes ...intake.Intake) *works {
+	t.Helper()
+	cfg.Logger = quiet
+	c, err := tarry.Open(t.Context(), store, &cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

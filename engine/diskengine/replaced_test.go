@@ -74,12 +74,17 @@ func onRead(d *vfstest.Disk, do func()) {
 	})
 }
 
-// TestCallerOfAnAtomicPushLeaves: he is told that it may have been carried out.
+// TestCallerOfAnAtomicPushLeaves: a caller that leaves during a read is told that the push may be carried out.
 func TestCallerOfAnAtomicPushLeaves(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan struct{})
 	d, e := inTables(t, 10, 1000, diskengine.Tune{})
-	onRead(d, leave)
+	onRead(d, func() {
+		leave()
+		<-left
+	})
 	_, err := e.PushAtomic(ctx, rearms("0", "1", "2", "3", "4", "5", "6", "7", "8", "9"))
+	close(left)
 	var told *engine.Error
 	if !errors.Is(err, context.Canceled) || !errors.As(err, &told) || told.Hint != engine.HintUnknown {
 		t.Errorf("%v", err)

@@ -77,9 +77,7 @@ func TestLongList(t *testing.T) {
 			}
 		}
 	}
-	if n := f.memory.used.Load(); n != 0 {
-		t.Errorf("%d bytes stay held", n)
-	}
+	f.holding(t, false)
 }
 
 // TestMemoryIsBounded: without room for its body a job is refused, small ones are not, and the

@@ -17,36 +17,43 @@ func (c *call) trim() error {
 	if c.over == nil {
 		return nil
 	}
-	if err := c.dropDead(c.over); err != nil {
+	err := c.dropOver(c.over)
+	if err == nil {
+		c.over = nil
+	}
+	return err
+}
+
+// dropOver drops the dead and finished messages that the settings do not let stay.
+func (c *call) dropOver(q *queue) error {
+	if err := c.dropDead(q); err != nil {
 		return err
 	}
-	if err := c.dropListed(c.over); err != nil {
-		return err
-	}
-	c.over = nil
-	return nil
+	return c.dropListed(q)
 }
 
 // dropDead drops the dead messages that the settings do not let stay.
 func (c *call) dropDead(q *queue) error {
 	s := q.settings
-	if s == nil || s.DeadKeep == 0 && s.DeadMax == 0 {
+	if s == nil {
 		return nil
 	}
-	for n := 0; q.dead > 0; n++ {
-		many := s.DeadMax > 0 && q.dead > s.DeadMax
-		if !many && s.DeadKeep == 0 {
-			return nil
-		}
+	many := func() bool { return s.DeadMax > 0 && q.dead > s.DeadMax }
+	return c.dropFirst(q, &q.deadCursors,
+		func() bool { return many() || q.dead > 0 && s.DeadKeep > 0 },
+		func(died int64) bool { return many() || !q.stays(died, c.ms) })
+}
+
+// dropFirst drops the first entries of an area other than Live, while more says that there may
+// be some to drop, and goes that one of this time is to be dropped.
+func (c *call) dropFirst(q *queue, l *store.Cursors, more func() bool, goes func(at int64) bool) error {
+	for n := 0; more(); n++ {
 		if n == store.StepItems {
 			return errYield
 		}
-		m, ok, err := c.earliest(q, &q.deadCursors)
-		if !ok || err != nil {
+		m, ok, err := c.earliest(q, l)
+		if !ok || err != nil || !goes(m.Died) {
 			return err
-		}
-		if !many && q.stays(m.Died, c.ms) {
-			return nil
 		}
 		c.drop(&m)
 	}

@@ -97,15 +97,7 @@ func (c *call) expire(m *message) {
 
 // forgetOver forgets remembered keys after their time.
 func (c *call) forgetOver(q *queue) error {
-	for n := 0; q.finished > 0; n++ {
-		if n == store.StepItems {
-			return errYield
-		}
-		m, ok, err := c.earliest(q, &q.finishedCursors)
-		if !ok || err != nil || m.Died > c.ms {
-			return err
-		}
-		c.drop(&m)
-	}
-	return nil
+	return c.dropFirst(q, &q.finishedCursors,
+		func() bool { return q.finished > 0 },
+		func(forgotten int64) bool { return forgotten <= c.ms })
 }

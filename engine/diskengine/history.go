@@ -71,20 +71,11 @@ func (c *call) list(q *queue, l *record.List) {
 // dropListed drops finished messages that are listed for too long, and the oldest of too many.
 func (c *call) dropListed(q *queue) error {
 	most, from := c.history(q).Max, c.listedFrom(q)
-	for n := 0; q.listed > most || q.listed > 0 && q.oldest < from; n++ {
-		if n == store.StepItems {
-			return errYield
-		}
-		m, ok, err := c.earliest(q, &q.listedCursors)
-		if !ok || err != nil {
-			return err
-		}
-		if q.oldest = m.Died; q.listed <= most && q.oldest >= from {
-			return nil
-		}
-		c.drop(&m)
-	}
-	return nil
+	over := func() bool { return q.listed > most || q.listed > 0 && q.oldest < from }
+	return c.dropFirst(q, &q.listedCursors, over, func(ended int64) bool {
+		q.oldest = ended
+		return over()
+	})
 }
 
 // listedByID finds the finished message with an id; nil: it is not listed.

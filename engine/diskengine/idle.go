@@ -57,10 +57,7 @@ func (e *Engine) forgetIdle() error {
 			if err := c.forgetOver(q); err != nil {
 				return err
 			}
-			if err := c.dropDead(q); err != nil {
-				return err
-			}
-			return c.dropListed(q)
+			return c.dropOver(q)
 		})
 		e.watchers.Hint(c.hints...)
 		if err != nil {

@@ -111,7 +111,7 @@ func (e *Engine) giveBack(ctx context.Context, leased [][]messageCopy) {
 		return
 	}
 	_, _, _ = calls.Make(ctx, &e.made, giveBackWait, func([]engine.Settled, error) {},
-		func() ([]engine.Settled, error) { return e.settle(context.Background(), s) }) // a store that has stopped has no leases
+		func() ([]engine.Settled, error) { return e.Settle(context.Background(), s) }) // a store that has stopped has no leases
 }
 
 // keepCounts keeps, for the next lease, the counts of a lease if nobody got its answer.
@@ -141,14 +141,10 @@ func (c *call) lease(w *engine.Want, bytes int, g *engine.Granted, leased *[]mes
 		c.syncedTo = max(c.syncedTo, c.e.fresh.lastBefore(c.ms))
 		// Dead messages, remembered keys and finished messages past their time go some at a time: due messages do
 		// not wait.
-		if err := c.forgetOver(q); err != nil && err != errYield {
-			return err
-		}
-		if err := c.dropDead(q); err != nil && err != errYield {
-			return err
-		}
-		if err := c.dropListed(q); err != nil && err != errYield {
-			return err
+		for _, drop := range [...]func(*call, *queue) error{(*call).forgetOver, (*call).dropDead, (*call).dropListed} {
+			if err := drop(c, q); err != nil && err != errYield {
+				return err
+			}
 		}
 		if err := c.grant(q, w, bytes, g, leased); err != nil {
 			return err

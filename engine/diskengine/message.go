@@ -199,10 +199,7 @@ func (c *call) rewrite(m *message, s record.State, content, body []byte) {
 	}
 	c.touch(m.q)
 	c.detach(m)
-	e := memtable.Entry{ID: uint64(m.id), Queue: m.q.num, Area: memtable.Live, At: s.Due, Key: m.key, Value: c.value}
-	if s.Dead {
-		e.Area, e.At = memtable.Dead, s.Died
-	}
+	e := memtable.Entry{ID: uint64(m.id), Queue: m.q.num, Area: memtable.AreaOf(s.Dead), At: s.At(), Key: m.key, Value: c.value}
 	if body != nil {
 		e.Tail, e.Ahead = body, c.ahead
 	}

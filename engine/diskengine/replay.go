@@ -79,11 +79,7 @@ func (r *replay) Put(p *record.Put) error {
 
 func (r *replay) put(id engine.ID, queue uint32, key []byte, s *record.State, content []byte) {
 	r.value = record.AppendValue(r.value[:0], s, content)
-	e := memtable.Entry{ID: uint64(id), Queue: queue, Area: memtable.Live, At: s.Due, Key: key, Value: r.value}
-	if s.Dead {
-		e.Area, e.At = memtable.Dead, s.Died
-	}
-	r.e.store.Memtables.Put(e)
+	r.e.store.Memtables.Put(memtable.Entry{ID: uint64(id), Queue: queue, Area: memtable.AreaOf(s.Dead), At: s.At(), Key: key, Value: r.value})
 }
 
 // Move implements record.Applier.

@@ -56,10 +56,7 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 				return engine.RefuseRevision(name, made)
 			}
 			// Messages gone by the old settings must not come back.
-			if err := c.dropDead(q); err != nil {
-				return err
-			}
-			if err := c.dropListed(q); err != nil {
+			if err := c.dropOver(q); err != nil {
 				return err
 			}
 			c.configure(q, s)
@@ -74,10 +71,7 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 			if q == nil || err != nil {
 				return err
 			}
-			if err := c.dropDead(q); err != nil {
-				return err
-			}
-			return c.dropListed(q)
+			return c.dropOver(q)
 		})
 	})
 	if err != nil {
@@ -88,17 +82,12 @@ func (e *Engine) Configure(ctx context.Context, name string, s engine.Settings, 
 
 const neverConfigured = "0"
 
-// revised is how often the queue was configured.
-func (q *queue) revised() uint64 {
-	if q.settings == nil {
-		return 0
-	}
-	return q.settings.revision
-}
-
 // revision is the revision of the settings, as callers see it.
 func (q *queue) revision() string {
-	return strconv.FormatUint(q.revised(), 10)
+	if q.settings == nil {
+		return neverConfigured
+	}
+	return strconv.FormatUint(q.settings.revision, 10)
 }
 
 func (c *call) configure(q *queue, s engine.Settings) {

@@ -13,10 +13,6 @@ import (
 
 // Settle ends or extends leases. It answers once that is durable.
 func (e *Engine) Settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
-	return e.settle(ctx, s)
-}
-
-func (e *Engine) settle(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
 	settled := make([]engine.Settled, len(s))
 	err := e.do(ctx, "settle", func(c *call) error {
 		if err := c.seekAcked(s); err != nil {

@@ -3,7 +3,6 @@ package backup
 import (
 	"bytes"
 	"errors"
-	"io"
 	"io/fs"
 	"path/filepath"
 
@@ -41,37 +40,16 @@ func (t *taking) read(dir string, number uint64) (err error) {
 	return r.Verify(t.pace)
 }
 
-// identitySize is how many bytes at the start of an sstable tell it from all others with its
-// number.
-const identitySize = 64
-
-// same reports whether two files are the same sstable. The first bytes decide: they have a random
+// same reports whether two files are the same sstable. The headers decide: they have a random
 // number.
 func (t *taking) same(from, to string) (size int64, same bool, err error) {
-	size, head, err := t.stat(from)
+	head, size, err := vfs.ReadStart(t.fs, from, sstable.HeaderSize)
 	if err != nil {
 		return 0, false, err
 	}
-	sizeTo, headTo, err := t.stat(to)
+	headTo, sizeTo, err := vfs.ReadStart(t.fs, to, sstable.HeaderSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return size, false, nil
 	}
-	return size, size == sizeTo && size >= identitySize && bytes.Equal(head, headTo), err
-}
-
-// stat returns the size of a file and its first bytes.
-func (t *taking) stat(name string) (size int64, head []byte, err error) {
-	file, err := t.fs.Open(name)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	if size, err = file.Size(); err != nil {
-		return 0, nil, err
-	}
-	head = make([]byte, min(size, identitySize))
-	if _, err = file.ReadAt(head, 0); errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return size, head, err
+	return size, size == sizeTo && size >= sstable.HeaderSize && bytes.Equal(head, headTo), err
 }

@@ -80,17 +80,11 @@ func (p *place) look() error {
 
 func (p *place) readHead() (h head, err error) {
 	name := filepath.Join(p.dir, Name)
-	file, err := p.fs.Open(name)
+	b, _, err := vfs.ReadStart(p.fs, name, headSize+1)
 	if err != nil {
 		return h, err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	b := make([]byte, headSize+1)
-	n, err := file.ReadAt(b, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return h, err
-	}
-	h, off, reason, err := decode(b[:n])
+	h, off, reason, err := decode(b)
 	if reason != "" {
 		err = &vfs.DamageError{What: ErrDamaged, File: name, Offset: off, Reason: reason}
 	}

@@ -18,6 +18,14 @@ const (
 	Areas                // how many areas there are
 )
 
+// AreaOf is the area of dead messages, or of live ones.
+func AreaOf(dead bool) Area {
+	if dead {
+		return Dead
+	}
+	return Live
+}
+
 // IsMessage reports whether the entries of the area are messages, live or dead.
 func (a Area) IsMessage() bool { return a <= Dead }
 

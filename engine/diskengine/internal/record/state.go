@@ -27,6 +27,14 @@ type State struct {
 	Failures []byte // encoded by package codec; empty: none
 }
 
+// At is the time by which a message is ordered: when it died, or else when it is due.
+func (s *State) At() int64 {
+	if s.Dead {
+		return s.Died
+	}
+	return s.Due
+}
+
 const (
 	stateExpires byte = 1 << iota
 	stateAttempt

@@ -29,11 +29,11 @@ func TestPlain(t *testing.T) {
 	}
 	r := written(t, d, 1, cfg, all)
 	must(t, whole(r, all, nil))
-	half := r.footer.part(kindData).end - headerSize
+	half := r.footer.part(kindData).end - HeaderSize
 	must(t, r.Remove())
 	cfg.Plain = nil
 	r = written(t, d, 2, cfg, all)
-	if packed := r.footer.part(kindData).end - headerSize; asked < 4 || half < packed*5/4 {
+	if packed := r.footer.part(kindData).end - HeaderSize; asked < 4 || half < packed*5/4 {
 		t.Errorf("asked %d times, %d bytes where half is packed, %d where all is", asked, half, packed)
 	}
 	must(t, r.Remove())
@@ -63,11 +63,11 @@ func TestPacked(t *testing.T) {
 		}
 		r := written(t, d, 1, cfg, all)
 		must(t, whole(r, all, nil))
-		if got := float64(r.footer.part(kindData).end-headerSize) / float64(bytes); got > c.most {
+		if got := float64(r.footer.part(kindData).end-HeaderSize) / float64(bytes); got > c.most {
 			t.Errorf("%s: %.2f bytes for one", name, got)
 		}
 		var head [blockHead]byte
-		must(t, r.readAt(head[:], headerSize))
+		must(t, r.readAt(head[:], HeaderSize))
 		if (head[9] == packed) != c.packed {
 			t.Errorf("%s: the first block has coding %d", name, head[9])
 		}

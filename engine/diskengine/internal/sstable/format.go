@@ -12,7 +12,9 @@ const (
 	magic   = "tarryrun"
 	version = 4
 
-	headerSize = 64   // the header of a file
+	// HeaderSize is how long the header of a file is.
+	HeaderSize = 64
+
 	blockHead  = 16   // the head of a block, before its payload
 	indexBlock = 4096 // a full block of an index, with its head; an index begins at a multiple of it
 
@@ -56,7 +58,7 @@ type header struct {
 }
 
 func (h *header) encode() []byte {
-	b := make([]byte, headerSize)
+	b := make([]byte, HeaderSize)
 	le.PutUint64(b[16:], h.store)
 	le.PutUint64(b[24:], h.number)
 	le.PutUint64(b[32:], h.salt)
@@ -73,11 +75,11 @@ func Identify(b []byte) (store, number uint64, ok bool) {
 
 // decodeHeader decodes a header. If reason is not empty it says why it is none.
 func decodeHeader(b []byte) (h header, reason string, err error) {
-	b = b[:min(len(b), headerSize)]
+	b = b[:min(len(b), HeaderSize)]
 	if _, reason, err = vfs.CheckHeader(b, magic, version, 0); reason != "" || err != nil {
 		return h, reason, err
 	}
-	if len(b) < headerSize {
+	if len(b) < HeaderSize {
 		return h, "the file ends", nil
 	}
 	return header{store: le.Uint64(b[16:]), number: le.Uint64(b[24:]), salt: le.Uint64(b[32:]), crc: le.Uint32(b[12:])}, "", nil
@@ -152,7 +154,7 @@ func decodeFooter(b []byte, size int64) (f footer, reason string) {
 	if f.entries > MaxEntries || f.keys > f.entries {
 		return f, "a footer with numbers that cannot be"
 	}
-	at := int64(headerSize)
+	at := int64(HeaderSize)
 	for i := range f.parts {
 		p := &f.parts[i]
 		p.off, p.end = int64(le.Uint64(b[32+16*i:])), int64(le.Uint64(b[40+16*i:]))

@@ -9,22 +9,10 @@ func (r *Table) load(store uint64, group uint32) error {
 	if err := r.loadHeader(size, store); err != nil {
 		return err
 	}
-	at := size - footerSize
-	if at < headerSize {
-		return r.damage(0, "the file ends")
-	}
-	payload, _, err := r.block(kindFooter, at, make([]byte, footerSize))
-	if err != nil {
+	if err := r.loadFooter(size); err != nil {
 		return err
 	}
-	f, reason := decodeFooter(payload, size)
-	if reason != "" {
-		return r.damage(at, reason)
-	}
-	r.footer = f
-	r.Live = newLive(uint32(f.entries), group)
-	r.keys = index{layout: f.layout(kindKeys), kind: kindKeys, off: f.part(kindKeys).off, items: f.keys}
-	r.ids = index{layout: f.layout(kindIDs), kind: kindIDs, off: f.part(kindIDs).off, items: f.entries}
+	r.Live = newLive(uint32(r.footer.entries), group)
 	if err := r.loadBlocks(); err != nil {
 		return err
 	}
@@ -41,7 +29,7 @@ func (r *Table) load(store uint64, group uint32) error {
 }
 
 func (r *Table) loadHeader(size int64, store uint64) error {
-	b := make([]byte, min(size, headerSize))
+	b := make([]byte, min(size, HeaderSize))
 	if err := r.readAt(b, 0); err != nil {
 		return err
 	}
@@ -58,6 +46,26 @@ func (r *Table) loadHeader(size int64, store uint64) error {
 		return r.damage(0, reason)
 	}
 	r.seed = h.crc
+	return nil
+}
+
+// loadFooter reads the footer, which says where the indexes are.
+func (r *Table) loadFooter(size int64) error {
+	at := size - footerSize
+	if at < HeaderSize {
+		return r.damage(0, "the file ends")
+	}
+	payload, _, err := r.block(kindFooter, at, make([]byte, footerSize))
+	if err != nil {
+		return err
+	}
+	f, reason := decodeFooter(payload, size)
+	if reason != "" {
+		return r.damage(at, reason)
+	}
+	r.footer = f
+	r.keys = index{layout: f.layout(kindKeys), kind: kindKeys, off: f.part(kindKeys).off, items: f.keys}
+	r.ids = index{layout: f.layout(kindIDs), kind: kindIDs, off: f.part(kindIDs).off, items: f.entries}
 	return nil
 }
 

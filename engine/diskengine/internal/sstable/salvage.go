@@ -78,40 +78,22 @@ func (s *Salvaged) open(store uint64, entries uint32) error {
 
 // byFooter takes the seed of the checksums from the footer, if the header is not sound.
 func (s *Salvaged) byFooter(size int64) bool {
-	if size < headerSize+footerSize {
+	if size < HeaderSize+footerSize {
 		return false
 	}
-	head, foot := make([]byte, headerSize), make([]byte, blockHead)
+	head, foot := make([]byte, HeaderSize), make([]byte, blockHead)
 	if s.readAt(head, 0) != nil || vfs.HeaderSum(head, 0) == le.Uint32(head[12:]) || s.readAt(foot, size-footerSize) != nil {
 		return false // it cannot be read, or is the header of another sstable
 	}
 	s.seed = le.Uint32(foot[12:])
-	return s.foot(size) == nil
-}
-
-// foot reads the footer.
-func (s *Salvaged) foot(size int64) error {
-	at := size - footerSize
-	if at < headerSize {
-		return s.damage(0, "the file ends")
-	}
-	payload, _, err := s.block(kindFooter, at, make([]byte, footerSize))
-	if err != nil {
-		return err
-	}
-	f, reason := decodeFooter(payload, size)
-	if reason != "" {
-		return s.damage(at, reason)
-	}
-	s.footer = f
-	return nil
+	return s.loadFooter(size) == nil
 }
 
 // read finds the blocks of entries.
 func (s *Salvaged) read(size int64, entries uint32) error {
 	var damage *vfs.DamageError
 	end := size
-	err := s.foot(size)
+	err := s.loadFooter(size)
 	if err == nil {
 		entries, end = uint32(s.footer.entries), s.footer.part(kindData).end
 	} else if !errors.As(err, &damage) {
@@ -119,7 +101,6 @@ func (s *Salvaged) read(size int64, entries uint32) error {
 	}
 	s.Live = newLive(entries, groupWords)
 	known := err == nil
-	s.keys, s.ids = index{layout: s.footer.layout(kindKeys), kind: kindKeys}, index{layout: s.footer.layout(kindIDs), kind: kindIDs}
 	if known {
 		err = s.loadBlocks()
 		if err == nil {
@@ -179,7 +160,7 @@ func (s *Salvaged) add(f found) {
 // byLooking looks for blocks from the header up to end. known says that the entries end there.
 func (s *Salvaged) byLooking(end int64, entries uint32, known bool) error {
 	l := looking{s: s, end: end, left: 32*end + 64<<20}
-	count, lost, pos := uint32(0), 0, int64(headerSize)
+	count, lost, pos := uint32(0), 0, int64(HeaderSize)
 	for pos < end {
 		f, ok, err := l.blockAt(pos)
 		if err == nil && !ok {
@@ -303,15 +284,14 @@ func (s *Salvaged) Each(fn func(e Entry, placed bool) error) error {
 // Lost gives the ids and positions of entries that cannot be read, as far as the index of ids
 // can be read: maybe not all, maybe none.
 func (s *Salvaged) Lost(each func(id uint64, pos uint32)) error {
-	p := s.footer.part(kindIDs)
-	if p.end == 0 {
+	x := &s.ids
+	if x.items == 0 {
 		return nil
 	}
-	x := index{layout: s.footer.layout(kindIDs), kind: kindIDs, off: p.off, items: s.footer.entries}
 	holes := slices.DeleteFunc(slices.Clone(s.Holes), func(h Hole) bool { return !h.Counted })
 	buf := make([]byte, indexBlock)
 	for b := 0; uint64(b)*uint64(x.perBlock()) < x.items; b++ {
-		items, err := s.indexBlock(&x, b, buf)
+		items, err := s.indexBlock(x, b, buf)
 		if err != nil {
 			if err := lost(err); err != nil {
 				return err

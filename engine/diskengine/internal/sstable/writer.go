@@ -42,7 +42,7 @@ func Create(fs vfs.FS, dir string, number uint64, cfg *Config) (*Writer, error) 
 	}
 	h := header{store: w.cfg.ID, number: number, salt: w.cfg.Salt()}
 	b := append(make([]byte, 0, w.cfg.slice), h.encode()...)
-	w.out = out{file: file, cfg: &w.cfg, seed: h.crc, buf: b, off: headerSize}
+	w.out = out{file: file, cfg: &w.cfg, seed: h.crc, buf: b, off: HeaderSize}
 	return w, nil
 }
 
@@ -180,7 +180,7 @@ func (w *Writer) complete(lets filter, keys, ids []stream) (err error) {
 	if err = w.endBlock(w.values); err != nil {
 		return err
 	}
-	*f.part(kindData) = extent{headerSize, w.out.off}
+	*f.part(kindData) = extent{HeaderSize, w.out.off}
 	kx := indexWriter{layout: f.layout(kindKeys), out: &w.out, kind: kindKeys, filter: lets}
 	if *f.part(kindKeys), err = kx.write(keys); err != nil {
 		return err

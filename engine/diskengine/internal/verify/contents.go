@@ -54,17 +54,7 @@ func (h *kept) keyed() []byte {
 // move gives a message another state.
 func (h *kept) move(s record.State) {
 	s.Failures = slices.Clone(s.Failures)
-	h.state, h.area, h.place.At = s, areaOf(&s), s.Due
-	if s.Dead {
-		h.place.At = s.Died
-	}
-}
-
-func areaOf(s *record.State) memtable.Area {
-	if s.Dead {
-		return memtable.Dead
-	}
-	return memtable.Live
+	h.state, h.area, h.place.At = s, memtable.AreaOf(s.Dead), s.At()
 }
 
 func newContents(r *reader) *contents {

@@ -87,13 +87,19 @@ func ids(all []engine.ID) string {
 	return b.String()
 }
 
+// lossOf is the loss of so many entries of an sstable.
+func (s *salvage) lossOf(p *part, offset int64, what string, messages int64) Loss {
+	return Loss{File: sstable.Name(s.tablesDir, p.number), Offset: offset, What: what, Messages: messages,
+		Keys: p.area() == memtable.Finished, Listed: p.area() == memtable.Listed}
+}
+
 // lostTable notes the loss of a whole sstable.
 func (s *salvage) lostTable(p *part, what string) {
-	l := Loss{File: sstable.Name(s.tablesDir, p.number), Offset: -1, What: what, Messages: -1, Keys: p.area() == memtable.Finished, Listed: p.area() == memtable.Listed}
+	messages := int64(-1)
 	if !s.rebuilt {
-		l.Messages = int64(p.is.Alive)
+		messages = int64(p.is.Alive)
 	}
-	s.losses = append(s.losses, l)
+	s.losses = append(s.losses, s.lossOf(p, -1, what, messages))
 }
 
 // holes notes the losses of the parts of an sstable that cannot be read.
@@ -110,7 +116,8 @@ func (s *salvage) holes(p *part) error {
 		return err
 	}
 	for i, h := range of.Holes {
-		l := Loss{File: sstable.Name(s.tablesDir, p.number), Offset: h.Offset, What: "entries that cannot be read", Messages: -1, Keys: p.area() == memtable.Finished, Listed: p.area() == memtable.Listed, IDs: lost[i]}
+		l := s.lossOf(p, h.Offset, "entries that cannot be read", -1)
+		l.IDs = lost[i]
 		if h.Counted {
 			l.Messages = int64(of.Count(h.From, h.To))
 		}

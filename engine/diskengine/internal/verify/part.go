@@ -118,7 +118,7 @@ func (s *salvage) rewrite(p *part) (err error) {
 		return w.Add(e.Place, key, e.Value)
 	})
 	if wrong > 0 {
-		s.losses = append(s.losses, Loss{File: sstable.Name(s.tablesDir, p.number), Offset: -1, What: "values that are none", Messages: int64(wrong), Keys: p.area() == memtable.Finished, Listed: p.area() == memtable.Listed})
+		s.losses = append(s.losses, s.lossOf(p, -1, "values that are none", int64(wrong)))
 	}
 	if err != nil || n == 0 {
 		return err

@@ -3,7 +3,6 @@ package verify
 import (
 	"crypto/rand"
 	"errors"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -69,7 +68,7 @@ func (s *salvage) rebuild() error {
 		if known {
 			continue
 		}
-		head, err := s.head(name)
+		head, _, err := vfs.ReadStart(s.fs, name, sstable.HeaderSize)
 		if err != nil {
 			return err
 		}
@@ -92,19 +91,4 @@ func (s *salvage) rebuild() error {
 	s.losses = append(s.losses, Loss{File: s.path(manifest.Name), Offset: -1, Again: true,
 		What: "which entries of sstables were deleted is not known; which sstables count, and where the log begins, was worked out from the files that are there"})
 	return nil
-}
-
-// head reads the first bytes of a file.
-func (s *salvage) head(name string) (b []byte, err error) {
-	file, err := s.fs.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	b = make([]byte, 64)
-	n, err := file.ReadAt(b, 0)
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return b[:n], err
 }

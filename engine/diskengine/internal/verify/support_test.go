@@ -189,7 +189,7 @@ func (m *maker) gone(x *thing) written {
 
 // becomes gives a message another state.
 func (m *maker) becomes(x *thing, s record.State) {
-	x.State, x.area = s, areaOf(&s)
+	x.State, x.area = s, memtable.AreaOf(s.Dead)
 	if x.at.Table == 0 {
 		m.do(&record.Move{ID: x.id, State: s})
 		return

@@ -77,11 +77,7 @@ func (r *reader) keyOf(area memtable.Area, e sstable.Entry) (k sstable.Key, err 
 	if _, err := record.ParseContent(content); err != nil {
 		return k, err
 	}
-	at := s.Due
-	if s.Dead {
-		at = s.Died
-	}
-	switch {
+	switch at := s.At(); {
 	case s.Dead != (area == memtable.Dead):
 		return k, fmt.Errorf("a message of another area: whether it is dead is %v", s.Dead)
 	case at != e.At:

@@ -59,6 +59,24 @@ func Copy(f FS, from, to string, most int64, pace func(written int) error) (copi
 	}
 }
 
+// ReadStart reads the first bytes of a file, at most so many, and returns the file's size.
+func ReadStart(f FS, name string, most int64) (b []byte, size int64, err error) {
+	file, err := f.Open(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if size, err = file.Size(); err != nil {
+		return nil, 0, err
+	}
+	b = make([]byte, min(size, most))
+	n, err := file.ReadAt(b, 0)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return b[:n], size, err
+}
+
 // WriteFile writes a new file. The file is durable, but not its name. After an error there is no
 // file, unless it could not be removed.
 func WriteFile(f FS, name string, b []byte) error {

@@ -271,15 +271,11 @@ func (v *salvage) end() error {
 // StoreOf returns the id of the store to which a segment belongs; ok is false if its header
 // does not tell.
 func StoreOf(fs vfs.FS, name string) (id uint64, ok bool, err error) {
-	file, err := fs.Open(name)
+	b, _, err := vfs.ReadStart(fs, name, headerSize)
 	if err != nil {
 		return 0, false, err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	b := make([]byte, headerSize)
-	if _, err := file.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
-		return 0, false, err
-	}
+	b = append(b, zeros[:headerSize-len(b)]...)
 	id = binary.LittleEndian.Uint64(b[storeAt:])
 	_, ok, err = decodeHeader(seed(id), b)
 	return id, ok, err

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
-	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
@@ -101,16 +100,7 @@ func (c *call) discard(q *queue, ref engine.Ref, damage error) (refused, err err
 	case l != nil && !l.HasLapsed():
 		return engine.ErrLeased, nil
 	}
-	c.group = (&record.Gone{ID: ref.ID, From: at.Record()}).Append(c.group)
-	c.touch(q)
-	if l != nil {
-		q.unlease(l)
-	}
-	*q.count(at.Src.Area)--
-	if at.Src.Area == memtable.Live {
-		c.e.live--
-	}
-	at.Kill()
-	q.rewind() // it is not known whether the message is in the heap
+	c.drop(&message{id: ref.ID, q: q, area: at.Src.Area, at: at, lease: l})
+	q.rewind() // its due time is not known, nor whether it is in the heap
 	return nil, nil
 }

@@ -79,14 +79,21 @@ func (c *call) leave(m *message, how engine.Ending, ended int64, by string) {
 	c.drop(m)
 	if remembers {
 		key := c.past[:n]
-		c.group = (&record.Finish{ID: m.id, Queue: q.num, Key: key, Due: due, Ending: how, Ended: ended, Forgotten: until}).Append(c.group)
-		c.value = (&record.Trace{Due: due, Ending: how, Ended: ended}).Append(c.value[:0])
-		c.e.store.Memtables.Put(memtable.Entry{ID: uint64(m.id), Queue: q.num, Area: memtable.Finished, At: until, Key: key, Value: c.value})
+		f := record.Finish{ID: m.id, Queue: q.num, Key: key, Due: due, Ending: how, Ended: ended, Forgotten: until}
+		c.group = f.Append(c.group)
+		c.value = c.e.remember(&f, c.value)
 		q.finished++
 	}
 	if lists {
 		c.list(q, &record.List{ID: m.id, Queue: q.num, Key: c.past[:n], Ended: ended, Value: c.past[n:]})
 	}
+}
+
+// remember puts a key into the memtable. It encodes its trace in room, which it returns.
+func (e *Engine) remember(f *record.Finish, room []byte) []byte {
+	room = (&record.Trace{Due: f.Due, Ending: f.Ending, Ended: f.Ended}).Append(room[:0])
+	e.store.Memtables.Put(memtable.Entry{ID: uint64(f.ID), Queue: f.Queue, Area: memtable.Finished, At: f.Forgotten, Key: f.Key, Value: room})
+	return room
 }
 
 // expire drops a message that is past its expiry.

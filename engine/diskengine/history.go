@@ -55,12 +55,14 @@ func (m *message) listable(how engine.Ending, by string) record.HistoryEntry {
 	return p
 }
 
+func listedEntry(l *record.List) memtable.Entry {
+	return memtable.Entry{ID: memtable.Listed.IDOf(uint64(l.ID)), Queue: l.Queue, Area: memtable.Listed, At: l.Ended, Key: l.Key, Value: l.Value}
+}
+
 // list lists a message that is gone.
 func (c *call) list(q *queue, l *record.List) {
 	c.group = l.Append(c.group)
-	c.e.store.Memtables.Add(memtable.Entry{
-		ID: memtable.Listed.IDOf(uint64(l.ID)), Queue: l.Queue, Area: memtable.Listed, At: l.Ended, Key: l.Key, Value: l.Value,
-	})
+	c.e.store.Memtables.Add(listedEntry(l))
 	q.listed++
 	q.oldest = min(q.oldest, l.Ended)
 	if q.listed > c.history(q).Max {

@@ -144,8 +144,7 @@ func (r *replay) Gone(g *record.Gone) error {
 func (r *replay) Finish(f *record.Finish) error {
 	r.used(f.ID, record.Spot{})
 	r.queue(f.Queue)
-	r.value = (&record.Trace{Due: f.Due, Ending: f.Ending, Ended: f.Ended}).Append(r.value[:0])
-	r.e.store.Memtables.Put(memtable.Entry{ID: uint64(f.ID), Queue: f.Queue, Area: memtable.Finished, At: f.Forgotten, Key: f.Key, Value: r.value})
+	r.value = r.e.remember(f, r.value)
 	return nil
 }
 
@@ -153,9 +152,7 @@ func (r *replay) Finish(f *record.Finish) error {
 func (r *replay) List(l *record.List) error {
 	r.used(l.ID, record.Spot{})
 	r.queue(l.Queue)
-	r.e.store.Memtables.Put(memtable.Entry{
-		ID: memtable.Listed.IDOf(uint64(l.ID)), Queue: l.Queue, Area: memtable.Listed, At: l.Ended, Key: l.Key, Value: l.Value,
-	})
+	r.e.store.Memtables.Put(listedEntry(l))
 	return nil
 }
 

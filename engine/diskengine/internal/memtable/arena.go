@@ -247,8 +247,3 @@ func (a *arena) close() {
 	}
 	*a = arena{}
 }
-
-// tables is how many bytes of Go's heap the arena takes.
-func (a *arena) tables() int64 {
-	return int64(cap(a.chunks))*int64(unsafe.Sizeof(chunk{})) + int64(cap(a.large))*int64(unsafe.Sizeof(large{})) + 4*int64(cap(a.free)+cap(a.largeFree))
-}

@@ -77,8 +77,3 @@ func (x *ids) close() {
 	}
 	*x = ids{}
 }
-
-// tables is how many bytes of Go's heap ids takes.
-func (x *ids) tables() int64 {
-	return int64(cap(x.parts)+3*cap(x.memory))*8 + x.others.tables()
-}

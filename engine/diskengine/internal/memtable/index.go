@@ -191,8 +191,3 @@ func (x *index) close() {
 	x.pool.put(x.memory...)
 	*x = index{}
 }
-
-// tables is how many bytes of Go's heap the index takes.
-func (x *index) tables() int64 {
-	return int64(cap(x.dir))*4 + int64(cap(x.pages))*int64(unsafe.Sizeof(pageInfo{})) + int64(cap(x.parts)+3*cap(x.memory))*8
-}

@@ -115,10 +115,7 @@ func (x *Leases) Close() {
 func (x *Leases) Trim() bool { return x.pool.trim(trimChunks) }
 
 // Memory is how many bytes the table takes, and how many are spare.
-func (x *Leases) Memory() (taken, spare int64) {
-	taken, spare = x.pool.memory()
-	return taken + x.ids.tables(), spare
-}
+func (x *Leases) Memory() (taken, spare int64) { return x.pool.memory() }
 
 // Len is how many leases there are, with lapsed ones.
 func (x *Leases) Len() int { return x.ids.n }

@@ -151,12 +151,8 @@ func (r *Tables) Count(queue uint32, a Area) (n int64) {
 }
 
 // Memory is how many bytes memtables take, and how many are spare. It leaves out a few words
-// for each chunk and for each area of a queue.
-func (r *Tables) Memory() (taken, spare int64) {
-	taken, spare = r.pool.memory()
-	r.each(func(w *table) { taken += w.tables() })
-	return taken, spare
-}
+// for each chunk, page of an index and area of a queue, which are on Go's heap.
+func (r *Tables) Memory() (taken, spare int64) { return r.pool.memory() }
 
 // Loose is how many of the spare bytes wait for Trim: those of long values that were removed
 // or moved. It may be called at any time.

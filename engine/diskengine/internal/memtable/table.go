@@ -196,8 +196,3 @@ func (w *table) close() {
 	w.shared.close()
 	w.arena.close()
 }
-
-// tables is how many bytes of Go's heap the memtable takes, without its counts.
-func (w *table) tables() int64 {
-	return w.arena.tables() + w.keys.tables() + w.ids[0].tables() + w.ids[1].tables()
-}

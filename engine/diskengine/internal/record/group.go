@@ -7,7 +7,7 @@ import (
 	"github.com/tarryhq/tarry/engine/internal/codec"
 )
 
-// Group is the kind of the entries of the log that hold records, in version 2.
+// Group is the kind of the entries of the log that hold records.
 const Group byte = 1
 
 // The kinds of records.

@@ -1,6 +1,7 @@
 package sstable
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"sort"
@@ -22,7 +23,7 @@ func (r *Table) FindKey(key Key) (pos uint32, ok bool, err error) {
 	if hi, lo := key.halves(); r.filter.may(hi) {
 		pos, ok, err = r.find(&r.keys, hi, lo)
 	}
-	return pos, ok, firstOf(err, r.release())
+	return pos, ok, cmp.Or(err, r.release())
 }
 
 // FindID returns the position of the live entry with an id; of several the last.
@@ -34,7 +35,7 @@ func (r *Table) FindID(id uint64) (pos uint32, ok bool, err error) {
 		return 0, false, ErrClosed
 	}
 	pos, ok, err = r.find(&r.ids, id, 0)
-	return pos, ok, firstOf(err, r.release())
+	return pos, ok, cmp.Or(err, r.release())
 }
 
 // IDsIn gives the ids of the entries in [from, to), deleted or not, even of damaged blocks. It
@@ -43,7 +44,7 @@ func (r *Table) IDsIn(from, to uint32, each func(pos uint32, id uint64)) (err er
 	if !r.hold() {
 		return ErrClosed
 	}
-	defer func() { err = firstOf(err, r.release()) }()
+	defer func() { err = cmp.Or(err, r.release()) }()
 	for next := r.items(&r.ids); ; {
 		i, ok, err := next()
 		if err != nil || !ok {
@@ -86,7 +87,7 @@ func (r *Table) Search(places ...Place) (at []uint32, damage, err error) {
 			if !r.hold() {
 				return nil, nil, ErrClosed
 			}
-			defer func() { err = firstOf(err, r.release()) }()
+			defer func() { err = cmp.Or(err, r.release()) }()
 			buf = dataBuffers.Get().(*buffer)
 			defer func() { buf.leave() }()
 		}
@@ -151,11 +152,4 @@ func (r *Table) Get(pos uint32) (e Entry, err error) {
 // blockAt is the block that a position is in.
 func (r *Table) blockAt(pos uint32) int {
 	return sort.Search(len(r.blocks), func(i int) bool { return r.blocks[i].first > pos }) - 1
-}
-
-func firstOf(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }

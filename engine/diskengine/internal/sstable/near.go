@@ -1,6 +1,9 @@
 package sstable
 
-import "sort"
+import (
+	"cmp"
+	"sort"
+)
 
 // Behind returns a position from which on come all entries that are not before p, after at
 // most a block of others. It reads nothing.
@@ -50,7 +53,7 @@ func (r *Table) GetEach(positions []uint32, most int, each func(Entry) bool) (er
 	if !r.hold() {
 		return ErrClosed
 	}
-	defer func() { err = firstOf(err, r.release()) }()
+	defer func() { err = cmp.Or(err, r.release()) }()
 	buf := dataBuffers.Get().(*buffer)
 	defer func() { buf.leave() }()
 	var b block

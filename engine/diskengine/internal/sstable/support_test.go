@@ -202,7 +202,7 @@ func killRange(l interface{ Kill(pos uint32) bool }, from, to uint32) (n int) {
 // search is Search for one place; damage is an error.
 func search(r *Table, p Place) (uint32, error) {
 	at, damage, err := r.Search(p)
-	if err = firstOf(err, damage); err != nil {
+	if err = cmp.Or(err, damage); err != nil {
 		return 0, err
 	}
 	return at[0], nil

@@ -1,6 +1,9 @@
 package sstable
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Verify reads the whole file and compares its parts: checksums, the order of entries, and the
 // tables. Each index must lead to each entry that it should, once, and the filter must let all
@@ -58,7 +61,7 @@ func eachItem(tables []*Table, of func(*Table) *index, each func(item) error) (e
 		if !r.hold() {
 			return ErrClosed
 		}
-		defer func() { err = firstOf(err, r.release()) }()
+		defer func() { err = cmp.Or(err, r.release()) }()
 		next := r.items(of(r))
 		streams[k] = func() (item, bool, error) {
 			i, ok, err := next()
@@ -93,7 +96,7 @@ func (v *verifier) entries() (err error) {
 	r := v.r
 	s := r.Scan(0, r.n)
 	s.all = true
-	defer func() { err = firstOf(err, s.Close()) }()
+	defer func() { err = cmp.Or(err, s.Close()) }()
 	var last Entry
 	var minID, maxID uint64
 	queue := -1
@@ -142,7 +145,7 @@ func (v *verifier) index(x *index) (err error) {
 	if !r.hold() {
 		return ErrClosed
 	}
-	defer func() { err = firstOf(err, r.release()) }()
+	defer func() { err = cmp.Or(err, r.release()) }()
 	next, led, last := r.items(x), newLive(r.n, groupWords), item{}
 	for k := uint64(0); ; k++ {
 		i, ok, err := next()

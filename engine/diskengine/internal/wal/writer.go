@@ -3,6 +3,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -28,6 +29,8 @@ func (w *writer) run() {
 	defer mark.Stop()
 	last, marked := time.Now(), true
 	for {
+		// Let callers append first: it saves syncs.
+		runtime.Gosched()
 		f, bufs, end := w.l.take()
 		switch {
 		case f != nil:

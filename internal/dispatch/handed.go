@@ -32,8 +32,9 @@ func (d *Dispatcher) deliver(all *[]handed, s *Subscription, leases []engine.Lea
 		hand(all, handed{s: s, leases: leases, now: now, sent: sent})
 		return
 	}
-	s.answer.add(leases, now, sent)
-	s.wake()
+	if s.answer.add(leases, now, sent); !s.answer.ended {
+		s.wake()
+	}
 }
 
 // note reports how many messages ended in a queue. Called with d.mu held.

@@ -23,9 +23,10 @@ type conn struct {
 	ctx  context.Context
 	host string // of the client; what the store shows as the name of the worker
 
-	in   input
-	out  []byte // answers not written yet
-	sent uint64 // bytes written
+	in      input
+	out     []byte    // answers not written yet
+	sent    uint64    // bytes written
+	writeBy time.Time // the deadline of writing
 
 	use      *tube
 	watch    []*tube
@@ -49,7 +50,7 @@ func newConn(l *listener, nc net.Conn) *conn {
 	c.in.memory = &c.s.memory
 	c.in.buf = c.in.small[:]
 	c.held.s, c.held.ctx = c.s, l.ctx
-	c.ahead.init()
+	c.ahead.init(c.readAhead)
 	return c
 }
 
@@ -272,7 +273,7 @@ func (c *conn) write(b []byte) error {
 		defer c.s.memory.release(n)
 	}
 	for len(b) > 0 {
-		_ = c.nc.SetWriteDeadline(time.Now().Add(c.s.cfg.WriteTimeout))
+		c.setWriteDeadline()
 		n, err := c.nc.Write(b[:min(len(b), 64<<10)])
 		c.sent += uint64(n)
 		if err != nil {
@@ -284,6 +285,16 @@ func (c *conn) write(b []byte) error {
 	return nil
 }
 
+// setWriteDeadline sets the deadline, unless that was done lately: the runtime takes long to change
+// one.
+func (c *conn) setWriteDeadline() {
+	within := c.s.cfg.WriteTimeout
+	if by := time.Now().Add(within); by.Sub(c.writeBy) > within/16 {
+		c.writeBy = by
+		_ = c.nc.SetWriteDeadline(by)
+	}
+}
+
 // end closes the connection and makes what it held ready.
 func (c *conn) end() {
 	if c.ahead.started {
@@ -291,6 +302,9 @@ func (c *conn) end() {
 	}
 	c.in.lent = c.in.lent || c.ctx.Err() != nil
 	c.in.drop()
+	if c.ahead.cancel != nil {
+		c.ahead.cancel()
+	}
 	if c.leaser != nil {
 		c.leaser.Close()
 	}

@@ -17,47 +17,64 @@ var errFull = errors.New("the client has sent much behind its wait")
 // fullWait is how often a waiting connection with a full buffer checks whether its client has gone.
 const fullWait = 2 * time.Second
 
+// readAfter is how long a wait lasts before the connection reads on. Many waits are shorter, and
+// so need no goroutine.
+const readAfter = 5 * time.Millisecond
+
 // ahead is what reads on while a connection waits for a job. Its goroutine owns the input until
 // join. When the wait ends, it may still be blocked in a read, which then is the connection's
 // next one.
 type ahead struct {
-	started bool       // there is a goroutine to join; belongs to the connection's goroutine
-	ended   chan error // of the goroutine: its last error
+	started bool        // there is a goroutine to join; belongs to the connection's goroutine
+	timer   *time.Timer // starts it
+	ended   chan error  // of the goroutine: its last error
 
-	mu     sync.Mutex
-	reads  bool               // the goroutine goes on
-	cancel context.CancelFunc // ends the wait; nil: there is none
-	err    error              // what has ended the wait
-	left   int                // bytes in the input
+	ctx    context.Context // of the waits until one is ended early
+	cancel context.CancelFunc
+
+	mu    sync.Mutex
+	reads bool  // the goroutine goes on
+	waits bool  // there is a wait
+	err   error // what has ended the wait
+	left  int   // bytes in the input
 }
 
-func (a *ahead) init() { a.ended = make(chan error, 1) }
+func (a *ahead) init(readOn func()) {
+	a.ended = make(chan error, 1)
+	a.timer = time.AfterFunc(time.Hour, readOn)
+	a.timer.Stop()
+}
 
 // await calls wait with a context that ends when the client goes. It returns io.EOF when the
 // client has closed its side, and another error when the connection is broken or stopping.
 // Without readOn nothing is read meanwhile.
 func (c *conn) await(readOn bool, wait func(context.Context)) error {
-	ctx, cancel := context.WithCancel(c.ctx)
-	defer cancel()
 	a := &c.ahead
-	if !a.begin(cancel) {
+	if a.ctx == nil || a.ctx.Err() != nil {
+		a.ctx, a.cancel = context.WithCancel(c.ctx)
+	}
+	if !a.begin() {
 		if err := a.join(); err != nil {
 			return err
 		}
-		a.begin(cancel)
+		a.begin()
 	}
+	starts := readOn && !a.started
 	if !a.started {
-		a.left = c.in.buffered()
-		if a.started, a.reads = readOn, readOn; a.started {
-			go c.readAhead()
-		}
+		a.left, a.reads = c.in.buffered(), readOn
+	}
+	if starts {
+		a.timer.Reset(readAfter)
 	}
 	if c.stopping.Load() {
-		cancel()
+		a.cancel()
 	}
-	wait(ctx)
+	wait(a.ctx)
+	if starts {
+		a.started = !a.timer.Stop()
+	}
 	a.mu.Lock()
-	a.cancel = nil
+	a.waits = false
 	err, left := a.err, a.left
 	a.mu.Unlock()
 	if a.started && (left > 0 || err != nil) {
@@ -67,13 +84,13 @@ func (c *conn) await(readOn bool, wait func(context.Context)) error {
 }
 
 // begin begins a wait. It returns false if the goroutine of the last wait has ended.
-func (a *ahead) begin(cancel context.CancelFunc) bool {
+func (a *ahead) begin() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.started && !a.reads {
 		return false
 	}
-	a.cancel, a.err, a.left = cancel, nil, 0
+	a.waits, a.err, a.left = true, nil, 0
 	return true
 }
 
@@ -98,7 +115,7 @@ func (c *conn) readAhead() {
 		if a.left = c.in.buffered(); a.left >= mostAhead && err == nil {
 			err = errFull
 		}
-		a.reads = err == nil && a.cancel != nil
+		a.reads = err == nil && a.waits
 		more := a.reads
 		a.mu.Unlock()
 		if err != nil {
@@ -115,7 +132,7 @@ func (c *conn) readAhead() {
 func (a *ahead) end(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.cancel != nil {
+	if a.waits {
 		a.err = err
 		a.cancel()
 	}

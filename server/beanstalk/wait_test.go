@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -100,34 +101,37 @@ func TestHalfClosedWhileWaiting(t *testing.T) {
 	p.wants("reserve-with-timeout 0", "RESERVED "+id)
 }
 
-// TestWaitAfterWait: one goroutine reads on over several waits, and what it has read between two
-// is not lost.
+// TestWaitAfterWait: one goroutine reads on over several waits, unless they are short, and what it
+// has read between two is not lost.
 func TestWaitAfterWait(t *testing.T) {
-	ours, theirs := net.Pipe()
-	defer ours.Close()
-	f := serve(t, nil)
-	l := &listener{s: f.Server, ctx: t.Context(), conns: make(map[*conn]struct{})}
-	c := newConn(l, ours)
-	idle := func(context.Context) {}
-	for range 3 {
-		if err := c.await(true, idle); err != nil || !c.ahead.started {
-			t.Fatalf("%v, a goroutine reads on: %v", err, c.ahead.started)
+	bubble(t, nil, func(t *testing.T, f *front, _ func() *client) {
+		ours, theirs := net.Pipe()
+		l := &listener{s: f.Server, ctx: t.Context(), conns: make(map[*conn]struct{})}
+		c := newConn(l, ours)
+		for _, wait := range []struct {
+			takes   time.Duration
+			started bool
+		}{{readAfter - 1, false}, {0, false}, {readAfter, true}, {0, true}, {2 * readAfter, true}} {
+			idle := func(context.Context) { time.Sleep(wait.takes); synctest.Wait() }
+			if err := c.await(true, idle); err != nil || c.ahead.started != wait.started {
+				t.Fatalf("%v, a goroutine reads on: %v after %s", err, c.ahead.started, wait.takes)
+			}
 		}
-	}
-	fmt.Fprint(theirs, "use")
-	if err := c.await(true, func(ctx context.Context) {
-		fmt.Fprint(theirs, " a")
-		theirs.Close()
-		<-ctx.Done()
-	}); !errors.Is(err, io.EOF) {
-		t.Error(err)
-	}
-	if got := string(c.in.take(c.in.buffered())); got != "use a" {
-		t.Errorf("%q has come", got)
-	}
-	if err := c.await(true, func(ctx context.Context) { <-ctx.Done() }); !errors.Is(err, io.EOF) {
-		t.Error(err)
-	}
+		fmt.Fprint(theirs, "use")
+		if err := c.await(true, func(ctx context.Context) {
+			fmt.Fprint(theirs, " a")
+			theirs.Close()
+			<-ctx.Done()
+		}); !errors.Is(err, io.EOF) {
+			t.Error(err)
+		}
+		if got := string(c.in.take(c.in.buffered())); got != "use a" {
+			t.Errorf("%q has come", got)
+		}
+		if err := c.await(true, func(ctx context.Context) { <-ctx.Done() }); !errors.Is(err, io.EOF) {
+			t.Error(err)
+		}
+	})
 }
 
 // TestMuchBehindAWait: a client that sent more than is read ahead is seen to go, and does not hold

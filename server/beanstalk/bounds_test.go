@@ -15,7 +15,7 @@ import (
 )
 
 func TestConnectionsAreBounded(t *testing.T) {
-	f := serve(t, &Config{MaxConnections: 2})
+	f := serve(t, nil, func(s *Server) { s.limits.connections = 2 })
 	a, b := f.dial(t), f.dial(t)
 	a.wants("use a", "USING")
 	b.wants("use a", "USING")
@@ -63,7 +63,7 @@ func (f *front) holding(t *testing.T, some bool) {
 
 // TestLongList: a list needs no memory of its length.
 func TestLongList(t *testing.T) {
-	f := serve(t, &Config{MaxBuffered: 2 * bigInput})
+	f := serve(t, nil, func(s *Server) { s.memory.most = 2 * bigInput })
 	c, other := f.dial(t), f.dial(t)
 	const tubes = 3000
 	for i := range tubes {
@@ -83,7 +83,7 @@ func TestLongList(t *testing.T) {
 // TestMemoryIsBounded: without room for its body a job is refused, small ones are not, and the
 // room comes back.
 func TestMemoryIsBounded(t *testing.T) {
-	f := serve(t, &Config{MaxBuffered: bigInput})
+	f := serve(t, nil, func(s *Server) { s.memory.most = bigInput })
 	hog, c := f.dial(t), f.dial(t)
 	hog.send("put 0 0 60 20000\r\n" + strings.Repeat("x", 10_000))
 	f.holding(t, true)
@@ -124,7 +124,7 @@ func TestMemoryIsBounded(t *testing.T) {
 // it did not read is given back uncounted. Clients that just rest are not cut.
 func TestSlowClients(t *testing.T) {
 	const patience = 200 * time.Millisecond
-	f := serve(t, &Config{ReadTimeout: patience, WriteTimeout: patience, MaxJob: 1 << 20})
+	f := serve(t, &Config{MaxJob: 1 << 20}, func(s *Server) { s.limits.read, s.limits.write = patience, patience })
 	rests, types := f.dial(t), f.dial(t)
 	rests.wants("use a", "USING a")
 	types.send("put 0 0 60 5\r\nab")

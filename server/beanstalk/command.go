@@ -13,7 +13,7 @@ import (
 type verb struct {
 	text  string
 	args  []arg
-	do    func(*conn, args)
+	do    func(*conn, args) (answer string, err error)
 	loose bool // anything may follow the arguments
 	open  bool // it needs no token
 	at    int  // in verbs
@@ -62,9 +62,9 @@ func init() {
 		{text: "put ", args: []arg{aPriority, aDelay, aTTR, aSize}, do: (*conn).put, loose: true},
 		{text: "peek ", args: []arg{anID}, do: (*conn).peek},
 		{text: "peek-ready", do: (*conn).peekReady},
-		{text: "peek-delayed", do: func(c *conn, _ args) { c.peekFirst(engine.Scheduled) }},
-		{text: "peek-buried", do: func(c *conn, _ args) { c.peekFirst(engine.Dead) }},
-		{text: "reserve", do: func(c *conn, _ args) { c.reserve(time.Time{}) }},
+		{text: "peek-delayed", do: func(c *conn, _ args) (string, error) { return c.peekFirst(engine.Scheduled) }},
+		{text: "peek-buried", do: func(c *conn, _ args) (string, error) { return c.peekFirst(engine.Dead) }},
+		{text: "reserve", do: func(c *conn, _ args) (string, error) { return c.reserve(time.Time{}) }},
 		{text: "reserve-with-timeout ", args: []arg{aTimeout}, do: (*conn).reserveWithin, loose: true},
 		{text: "delete ", args: []arg{anID}, do: (*conn).delete},
 		{text: "release ", args: []arg{anID, aPriority, aDelay}, do: (*conn).release},
@@ -78,12 +78,12 @@ func init() {
 		{text: "stats-job ", args: []arg{anID}, do: (*conn).statsJob},
 		{text: "stats-tube ", args: []arg{aTube}, do: (*conn).statsTube},
 		{text: "list-tubes", do: (*conn).listTubes},
-		{text: "list-tube-used", do: func(c *conn, _ args) { c.say("USING ", c.use.name) }},
-		{text: "list-tubes-watched", do: func(c *conn, _ args) { c.list(names(c.watch)) }},
+		{text: "list-tube-used", do: (*conn).tubeUsed},
+		{text: "list-tubes-watched", do: (*conn).listWatched},
 		{text: "pause-tube", args: []arg{aTubeFirst, aDelay}, do: (*conn).pause},
 		{text: "kick-job ", args: []arg{anID}, do: (*conn).kickJob},
 		{text: "reserve-job ", args: []arg{anID}, do: (*conn).reserveJob},
-		{text: "quit", do: func(c *conn, _ args) { c.stop() }, loose: true, open: true},
+		{text: "quit", do: (*conn).quit, loose: true, open: true},
 		{text: "auth ", do: (*conn).auth, loose: true, open: true},
 	}
 	for i := range verbs {
@@ -134,8 +134,8 @@ func (v *verb) arguments(b []byte) (a args, ok bool) {
 			a.tube, b, ok = b, nil, tubeName(b)
 		case aTubeFirst:
 			b = bytes.TrimLeft(b, " ")
-			n := nameLength(b)
-			a.tube, b, ok = b[:n], b[n:], n > 0
+			after := bytes.TrimLeft(b, inNames)
+			a.tube, b, ok = b[:len(b)-len(after)], after, len(after) < len(b)
 		}
 	}
 	a.rest = b
@@ -185,23 +185,11 @@ func count(b []byte) (n uint32, ok bool) {
 	return uint32(v), ok
 }
 
-// tubeName reports whether a tube may have that name.
-func tubeName(b []byte) bool {
-	if len(b) == 0 || len(b) > engine.MaxQueueBytes || b[0] == '-' {
-		return false
-	}
-	return nameLength(b) == len(b)
-}
+// inNames are the bytes that may be in a tube's name.
+const inNames = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-+/;.$_()"
 
-// nameLength returns how many bytes at the start of b may be in a tube's name.
-func nameLength(b []byte) int {
-	for i, c := range b {
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || bytes.IndexByte([]byte("-+/;.$_()"), c) >= 0) {
-			return i
-		}
-	}
-	return len(b)
-}
+// tubeName reports whether a tube may have that name.
+func tubeName(b []byte) bool { return engine.CheckQueue("", string(b)) == nil }
 
 // fromBrowser reports whether a line is of an HTTP request, or begins one over TLS: a web page
 // could send commands in the body, or in a session ticket of its server.

@@ -98,7 +98,6 @@ func TestParsingAllocatesNothing(t *testing.T) {
 		if _, ok := v.arguments(rest); !ok {
 			t.Error("it is not taken")
 		}
-		nameLength([]byte("tube(1)"))
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}

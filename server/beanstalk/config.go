@@ -17,24 +17,6 @@ type Config struct {
 	// at most the client's MaxBody.
 	MaxJob int
 
-	// MaxConnections bounds the open connections. Further ones are closed at once. Default
-	// 16,384.
-	MaxConnections int
-
-	// MaxBuffered bounds the memory of the buffers of all connections, in bytes. Without room
-	// a job that does not fit into 1 KiB gets OUT_OF_MEMORY. Default 256 MiB, or four times
-	// MaxJob: a buffer grows by copying.
-	MaxBuffered int64
-
-	// ReadTimeout is how long a client may take to send each 64 KiB of a job of more than 1
-	// KiB, and how long it may stay idle before it authenticates. Default 30 s. Else between commands,
-	// and in small jobs, a client may stay idle for ever.
-	ReadTimeout time.Duration
-
-	// WriteTimeout bounds each write of up to 64 KiB of answers, from its start until the
-	// kernel has taken all of it. Then the connection is cut. Default 30 s.
-	WriteTimeout time.Duration
-
 	// ShutdownTimeout is how long Serve waits for commands under way after its context has
 	// ended. Default 30 s.
 	ShutdownTimeout time.Duration
@@ -55,25 +37,30 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// The defaults of a Config.
-const (
-	DefaultMaxJob         = 1<<16 - 1
-	DefaultMaxConnections = 16_384
-	DefaultMaxBuffered    = 256 << 20
-)
+// DefaultMaxJob is the default of Config.MaxJob.
+const DefaultMaxJob = 1<<16 - 1
 
 // withDefaults returns a copy with every field set.
 func (cfg *Config) withDefaults(maxBody int) Config {
 	c := *cmp.Or(cfg, new(Config))
 	c.MaxJob = min(cmp.Or(max(c.MaxJob, 0), DefaultMaxJob), maxBody)
-	c.MaxConnections = cmp.Or(max(c.MaxConnections, 0), DefaultMaxConnections)
-	c.MaxBuffered = cmp.Or(max(c.MaxBuffered, 0), max(DefaultMaxBuffered, 4*int64(c.MaxJob)))
-	c.ReadTimeout = cmp.Or(max(c.ReadTimeout, 0), 30*time.Second)
-	c.WriteTimeout = cmp.Or(max(c.WriteTimeout, 0), 30*time.Second)
 	c.ShutdownTimeout = cmp.Or(max(c.ShutdownTimeout, 0), 30*time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
+
+// limits bound what clients take. Tests lower them.
+type limits struct {
+	connections int64         // open ones; further ones are closed at once
+	read        time.Duration // for each 64 KiB of a job of more than 1 KiB, and at rest without a token
+	write       time.Duration // for each 64 KiB of answers, until the kernel has taken them
+}
+
+var defaultLimits = limits{connections: 16_384, read: 30 * time.Second, write: 30 * time.Second}
+
+// maxBuffered bounds the memory of the buffers of all connections, unless MaxJob needs more: a
+// buffer grows by copying. Without room, a job of more than 1 KiB gets OUT_OF_MEMORY.
+const maxBuffered = 256 << 20
 
 // able returns an error unless the engine can do all that the protocol needs.
 func able(caps tarry.Capabilities) error {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"runtime/debug"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -15,12 +14,14 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// conn is a connection. Its fields belong to its goroutine, but for those of wait.go.
+// conn is a connection. Its fields belong to its goroutine.
 type conn struct {
 	l    *listener
 	s    *Server
 	nc   net.Conn
-	ctx  context.Context
+	ctx  context.Context // of calls of the store
+	open context.Context // ends when the connection is to end, after the command under way
+	stop context.CancelFunc
 	host string // of the client; what the store shows as the name of the worker
 
 	in      input
@@ -33,26 +34,25 @@ type conn struct {
 	producer bool
 	worker   bool
 	token    *access.Token // nil: none, or there are no tokens
-	limited  bool          // it must soon authenticate
 	held     held
-	puts     *puts         // gathered, not pushed yet; nil: none
+	puts     []tarry.Draft // gathered, not pushed yet
 	leaser   *tarry.Leaser // of the watched tubes; nil: none was needed yet
-
-	ahead    ahead
-	stopping atomic.Bool
 }
 
 func newConn(l *listener, nc net.Conn) *conn {
 	c := &conn{l: l, s: l.s, nc: nc, ctx: l.ctx, host: "unix"}
+	c.open, c.stop = context.WithCancel(l.open)
 	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
 		c.host = a.IP.String()
 	}
-	c.in.memory = &c.s.memory
-	c.in.buf = c.in.small[:]
+	c.in.init(l.ctx, &c.s.memory)
 	c.held.s, c.held.ctx = c.s, l.ctx
-	c.ahead.init(c.readAhead)
 	return c
 }
+
+// stopping reports whether the connection is to end. All of a listener stop at once: none takes
+// a job that another gives back.
+func (c *conn) stopping() bool { return c.l.open.Err() != nil || c.open.Err() != nil }
 
 // run carries out commands until the connection ends.
 func (c *conn) run() {
@@ -66,28 +66,19 @@ func (c *conn) run() {
 	c.use, _ = c.s.tubes.refer(defaultTube, using)
 	first, _ := c.s.tubes.refer(defaultTube, watching)
 	c.watch = []*tube{first}
-	for !c.stopping.Load() {
-		if c.ahead.started { // the input is not ours yet
-			if c.more(maxLine) != nil {
-				return
-			}
-			continue
-		}
+	for !c.stopping() {
 		line, got := c.in.next()
-		switch got {
-		case part:
-			c.limitIdle()
-			if c.more(maxLine) != nil {
+		switch {
+		case got == part:
+			if c.more(maxLine, time.Time{}) != nil {
 				return
 			}
-		case tooLong:
+		case got == tooLong:
 			c.say("BAD_FORMAT")
-		case whole:
-			if fromBrowser(line) {
-				c.stop()
-			} else {
-				c.do(line)
-			}
+		case fromBrowser(line):
+			c.stop()
+		default:
+			c.do(line)
 		}
 		if len(c.out) > flushAt && c.flush() != nil {
 			return
@@ -97,69 +88,80 @@ func (c *conn) run() {
 	_ = c.flush()
 }
 
-// do carries out the command of a line.
+// do answers the command of a line.
 func (c *conn) do(line []byte) {
 	v, rest := parse(line)
 	if v != put {
 		c.push()
 	}
 	c.held.expire(time.Now())
-	if c.s.cfg.Guard != nil && (v == nil || !v.open) && !c.known() {
-		c.unauthorized(v, rest)
-		return
+	answer, err := c.carryOut(v, rest)
+	if err != nil {
+		answer = c.answerTo(err)
+	}
+	if answer != "" {
+		c.say(answer)
+	}
+}
+
+// carryOut carries out a command and returns its answer; "": it is written, or there is none.
+func (c *conn) carryOut(v *verb, rest []byte) (string, error) {
+	if (v == nil || !v.open) && !c.known() {
+		return c.unauthorized(v, rest)
 	}
 	if v == nil {
-		c.say("UNKNOWN_COMMAND")
-		return
+		return "UNKNOWN_COMMAND", nil
 	}
 	a, ok := v.arguments(rest)
 	if !ok {
-		c.say("BAD_FORMAT")
-		return
+		return "BAD_FORMAT", nil
 	}
 	c.s.counts.verbs[v.at].Add(1)
-	v.do(c, a)
+	return v.do(c, a)
 }
 
-// more reads on, for need bytes in all. Before it may wait, what was asked is carried out and
-// answered.
-func (c *conn) more(need int) error {
+// quit ends the connection.
+func (c *conn) quit(args) (string, error) {
+	c.stop()
+	return "", nil
+}
+
+// more reads on, for need bytes in all, until a time; zero: without limit. Before it may wait,
+// what was asked is carried out and answered.
+func (c *conn) more(need int, by time.Time) error {
 	c.push()
 	if err := c.flush(); err != nil {
 		return err
 	}
-	return c.read(need)
+	return c.read(need, by)
 }
 
-// errNoMemory says that MaxBuffered is reached.
-var errNoMemory = errors.New("no memory for the buffers of connections")
+// errNoMemory says that there is no memory left for buffers, or for tubes.
+var errNoMemory = errors.New("no memory for what clients send, read or watch")
 
 // lingerFor is how long a connection may keep a big buffer without need.
 const lingerFor = 100 * time.Millisecond
 
-// read reads once into the input, which grows towards need bytes. While a goroutine reads ahead
-// it waits for that one.
-func (c *conn) read(need int) error {
-	if c.ahead.started {
-		return c.ahead.join()
-	}
+// read reads once into the input, which grows towards need bytes.
+func (c *conn) read(need int, by time.Time) error {
 	p := c.in.space(need)
 	if p == nil {
 		return errNoMemory
 	}
 	linger := !c.in.isSmall() && need <= smallInput
-	if linger {
-		c.deadline(time.Now().Add(lingerFor))
+	switch {
+	case linger:
+		by = time.Now().Add(lingerFor)
+	case c.token == nil && !c.known():
+		by = time.Now().Add(c.s.limits.read)
+	}
+	if !by.IsZero() {
+		c.deadline(by)
+		defer c.deadline(time.Time{})
 	}
 	n, err := c.nc.Read(p)
 	c.in.add(n)
-	if linger {
-		c.deadline(time.Time{})
-		if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && !c.stopping.Load() {
-			return nil
-		}
-	}
-	if n > 0 {
+	if n > 0 || linger && errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil
 	}
 	return err
@@ -168,30 +170,20 @@ func (c *conn) read(need int) error {
 // deadline sets that of reading; zero: none. A stopping connection keeps its own.
 func (c *conn) deadline(t time.Time) {
 	_ = c.nc.SetReadDeadline(t)
-	if c.stopping.Load() {
+	if c.stopping() {
 		_ = c.nc.SetReadDeadline(past)
 	}
 }
 
 var past = time.Unix(1, 0)
 
-// stop ends the connection after the command under way.
-func (c *conn) stop() {
-	c.stopping.Store(true)
-	_ = c.nc.SetReadDeadline(past)
-	c.ahead.end(nil)
-}
-
 // flushAt is how many bytes of answers are gathered before they are written.
 const flushAt = 32 << 10
 
 // say adds a line to the answers, behind those of the puts before.
-func (c *conn) say(words ...string) {
+func (c *conn) say(line string) {
 	c.push()
-	for _, w := range words {
-		c.out = append(c.out, w...)
-	}
-	c.out = append(c.out, "\r\n"...)
+	c.out = append(append(c.out, line...), "\r\n"...)
 }
 
 // sayNumber adds a line that ends in a number.
@@ -205,8 +197,7 @@ func (c *conn) sayNumber(words string, n uint64) {
 func (c *conn) sayJob(word string, id engine.ID, body []byte) {
 	c.out = append(c.out, word...)
 	c.out = strconv.AppendUint(c.out, uint64(id), 10)
-	c.out = append(c.out, ' ')
-	c.sayNumber("", uint64(len(body)))
+	c.sayNumber(" ", uint64(len(body)))
 	if len(body) > flushAt {
 		if c.flush() == nil {
 			_ = c.write(body)
@@ -217,37 +208,21 @@ func (c *conn) sayJob(word string, id engine.ID, body []byte) {
 	c.out = append(c.out, "\r\n"...)
 }
 
-// sayYAML adds the answer of a list or of statistics.
-func (c *conn) sayYAML(text []byte) {
-	c.sayNumber("OK ", uint64(len(text)))
-	c.out = append(append(c.out, text...), "\r\n"...)
-}
-
-// answer adds the answer of a command: a line, or that of its error.
-func (c *conn) answer(line string, err error) {
-	if err != nil {
-		c.fail(err)
-		return
-	}
-	c.say(line)
-}
-
-// fail adds the answer for an error.
-func (c *conn) fail(err error) {
+// answerTo returns the answer for an error.
+func (c *conn) answerTo(err error) string {
 	switch {
 	case errors.Is(err, errForbidden):
 		c.s.counts.refused.Add(1)
-		c.say("FORBIDDEN")
+		return "FORBIDDEN"
 	case errors.Is(err, engine.ErrNotFound), errors.Is(err, engine.ErrLeased), errors.Is(err, engine.ErrLeaseLost), errors.Is(err, engine.ErrStale), errors.Is(err, engine.ErrExists):
-		c.say("NOT_FOUND")
-	case errors.Is(err, engine.ErrLimit):
-		c.say("OUT_OF_MEMORY")
+		return "NOT_FOUND"
+	case errors.Is(err, engine.ErrLimit), errors.Is(err, errNoMemory):
+		return "OUT_OF_MEMORY"
 	case errors.Is(err, engine.ErrTooLarge):
-		c.say("JOB_TOO_BIG")
-	default:
-		c.say("INTERNAL_ERROR")
-		c.s.warn("a command failed", "from", c.host, "error", err)
+		return "JOB_TOO_BIG"
 	}
+	c.s.warn("a command failed", "from", c.host, "error", err)
+	return "INTERNAL_ERROR"
 }
 
 // flush writes the answers.
@@ -268,12 +243,12 @@ func (c *conn) write(b []byte) error {
 	if n := len(b); n > smallInput {
 		if !c.s.memory.hold(n) {
 			c.stop()
-			return errNoMemory
+			return c.open.Err()
 		}
 		defer c.s.memory.release(n)
 	}
 	for len(b) > 0 {
-		c.setWriteDeadline()
+		_ = c.nc.SetWriteDeadline(time.Now().Add(c.s.limits.write))
 		n, err := c.nc.Write(b[:min(len(b), 64<<10)])
 		c.sent += uint64(n)
 		if err != nil {
@@ -285,29 +260,11 @@ func (c *conn) write(b []byte) error {
 	return nil
 }
 
-// setWriteDeadline sets the deadline, unless that was done lately: the runtime takes long to change
-// one.
-func (c *conn) setWriteDeadline() {
-	within := c.s.cfg.WriteTimeout
-	if by := time.Now().Add(within); by.Sub(c.writeBy) > within/16 {
-		c.writeBy = by
-		_ = c.nc.SetWriteDeadline(by)
-	}
-}
-
-// end closes the connection and makes what it held ready.
+// end gives up all that the connection has.
 func (c *conn) end() {
-	if c.ahead.started {
-		c.wake()
-	}
-	c.in.lent = c.in.lent || c.ctx.Err() != nil
+	c.stop()
 	c.in.drop()
-	if c.ahead.cancel != nil {
-		c.ahead.cancel()
-	}
-	if c.leaser != nil {
-		c.leaser.Close()
-	}
+	c.closeLeaser()
 	c.held.giveBack(c.sent)
 	if c.use != nil {
 		c.s.tubes.leave(c.ctx, c.use, using)

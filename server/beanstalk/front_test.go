@@ -21,14 +21,17 @@ type front struct {
 	at string
 }
 
-// serve starts a server. It ends with the test.
-func serve(t testing.TB, cfg *Config) *front {
+// serve starts a server, with lower limits. It ends with the test.
+func serve(t testing.TB, cfg *Config, lower ...func(*Server)) *front {
 	t.Helper()
 	eng := memengine.New(nil)
 	c := tarry.New(eng, nil)
 	s, err := New(c, cfg)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, change := range lower {
+		change(s)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

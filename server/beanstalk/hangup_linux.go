@@ -2,29 +2,35 @@ package beanstalk
 
 import (
 	"crypto/tls"
+	"errors"
 	"net"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// hungUp reports whether the client has closed its side, though what it sent before is not read.
-func hungUp(nc net.Conn) (gone bool) {
-	if secure, ok := nc.(*tls.Conn); ok {
+// awaitHangUp waits until the client has closed its side, though what it sent before is not
+// read, and reports that. false: the read deadline came first. ok: it can tell.
+func awaitHangUp(nc net.Conn) (gone, ok bool) {
+	if secure, is := nc.(*tls.Conn); is {
 		nc = secure.NetConn()
 	}
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
-		return false
+		return false, false
 	}
 	raw, err := sc.SyscallConn()
 	if err != nil {
-		return true
+		return true, true
 	}
-	err = raw.Control(func(fd uintptr) {
+	_ = raw.Read(func(fd uintptr) bool { // it fails at the deadline
 		at := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
-		n, _ := unix.Poll(at, 0) // an interrupted one finds nothing
+		n, err := unix.Poll(at, 0)
+		for errors.Is(err, unix.EINTR) {
+			n, err = unix.Poll(at, 0)
+		}
 		gone = n > 0
+		return gone
 	})
-	return gone || err != nil
+	return gone, true
 }

@@ -4,5 +4,5 @@ package beanstalk
 
 import "net"
 
-// hungUp would report whether the client has closed its side. Keepalive must find out.
-func hungUp(net.Conn) bool { return false }
+// awaitHangUp cannot tell here whether a client has closed its side.
+func awaitHangUp(net.Conn) (gone, ok bool) { return false, false }

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 )
 
@@ -35,11 +34,9 @@ type held struct {
 
 	mu    sync.Mutex
 	jobs  map[engine.ID]*job
-	live  live      // by until: those that have not timed out
-	past  []*job    // those that timed out lately, oldest first; some are no longer held
-	next  time.Time // when the timer fires; zero: it is not set
+	live  live   // by until: those that have not timed out
+	past  []*job // those that timed out lately, oldest first; some are no longer held
 	timer *time.Timer
-	ended bool
 }
 
 // add holds a job.
@@ -57,7 +54,9 @@ func (h *held) add(j *job) {
 		return
 	}
 	heap.Push(&h.live, j)
-	h.wake(j.until)
+	if j.at == 0 {
+		h.wake()
+	}
 }
 
 // live is a heap of jobs: the first times out first.
@@ -76,27 +75,30 @@ func (l *live) Pop() any {
 	return j
 }
 
-// wake sets the timer, unless it ends earlier. Called with h.mu held.
-func (h *held) wake(at time.Time) {
-	if !h.next.IsZero() && !at.Before(h.next) || h.ended {
-		return
-	}
-	h.next = at
+// wake sets the timer for the job that times out first. Called with h.mu held.
+func (h *held) wake() {
+	wait := time.Until(h.live[0].until)
 	if h.timer == nil {
-		h.timer = time.AfterFunc(time.Until(at), func() { h.expire(time.Now()) })
+		h.timer = time.AfterFunc(wait, h.woken)
 		return
 	}
-	h.timer.Reset(time.Until(at))
+	h.timer.Reset(wait)
 }
 
-// expire marks the jobs that have timed out.
+// woken is called by the timer. The job that it was set for may have been taken meanwhile.
+func (h *held) woken() {
+	h.expire(time.Now())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.live) > 0 {
+		h.wake()
+	}
+}
+
+// expire marks the jobs that have timed out, and forgets those that did so long ago.
 func (h *held) expire(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.next.IsZero() || now.Before(h.next) || h.ended {
-		return
-	}
-	h.next = time.Time{}
 	for len(h.live) > 0 && !now.Before(h.live[0].until) {
 		j := heap.Pop(&h.live).(*job)
 		j.timedOut = true
@@ -110,21 +112,18 @@ func (h *held) expire(now time.Time) {
 		}
 		h.past = h.past[1:]
 	}
-	if len(h.live) > 0 {
-		h.wake(h.live[0].until)
-	}
-	if len(h.past) > 0 {
-		h.wake(h.past[0].until.Add(keepTimedOut))
-	}
 }
 
-// take removes a job and returns it; nil: it is not held.
-func (h *held) take(id engine.ID) *job {
+// take removes a job and returns it, late: even if it has timed out; nil: it is not held.
+func (h *held) take(id engine.ID, late bool) *job {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	j := h.jobs[id]
+	if j == nil || j.timedOut && !late {
+		return nil
+	}
 	delete(h.jobs, id)
-	if j != nil && !j.timedOut {
+	if !j.timedOut {
 		heap.Remove(&h.live, j.at)
 	}
 	return j
@@ -155,7 +154,6 @@ func (h *held) soonest() (first time.Time) {
 // written, its attempt counts: a job that kills workers must not come again for ever.
 func (h *held) giveBack(sent uint64) {
 	h.mu.Lock()
-	h.ended = true
 	if h.timer != nil {
 		h.timer.Stop()
 	}
@@ -179,13 +177,4 @@ func (h *held) giveBack(sent uint64) {
 		}
 		back = back[n:]
 	}
-}
-
-// settle settles one lease.
-func (s *Server) settle(ctx context.Context, one engine.Settlement) (engine.State, error) {
-	got, err := s.c.Settle(ctx, []tarry.Settlement{one})
-	if err != nil {
-		return 0, err
-	}
-	return got[0].State, got[0].Err
 }

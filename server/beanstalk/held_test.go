@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/memengine"
 )
 
 // TestHeld compares what a connection holds with a plain model, through random changes: which
@@ -28,7 +30,7 @@ func TestHeld(t *testing.T) {
 			model[id] = now.Add(time.Duration(1+r.IntN(20)) * time.Second)
 			h.add(&job{id: id, until: model[id]})
 		case 1:
-			j := h.take(id)
+			j := h.take(id, true)
 			if until, ok := model[id]; ok != (j != nil) || ok && (!j.until.Equal(until) || j.timedOut != !now.Before(until)) {
 				t.Fatalf("job %d, until %v, is %+v", id, until, j)
 			}
@@ -103,22 +105,25 @@ func TestDeleteOfALostJob(t *testing.T) {
 	l := got.Queues[0].Messages[0]
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
-	c := newConn(&listener{s: f.Server, ctx: t.Context(), conns: make(map[*conn]struct{})}, ours)
+	c := newConn(&listener{s: f.Server, ctx: t.Context(), open: t.Context()}, ours)
 	c.held.add(&job{id: l.ID, token: l.Token, tube: f.tubes.known(defaultTube), until: time.Now().Add(time.Hour)})
 	if _, err := f.settle(t.Context(), engine.Settlement{Token: l.Token, Do: engine.Release}); err != nil {
 		t.Fatal(err)
 	}
-	c.delete(args{id: l.ID})
-	if got := string(c.out); got != "DELETED\r\n" {
-		t.Error(got)
+	if got, err := c.delete(args{id: l.ID}); got != "DELETED" || err != nil {
+		t.Error(got, err)
 	}
 }
 
 // TestMemoryForTheLargestJob: while a buffer grows for it, it is there twice, and once more when
 // it is reserved.
 func TestMemoryForTheLargestJob(t *testing.T) {
-	cfg := (&Config{MaxJob: 1 << 30}).withDefaults(1 << 30)
-	if cfg.MaxBuffered < 3<<30 {
-		t.Errorf("%d bytes", cfg.MaxBuffered)
+	eng := memengine.New(nil)
+	defer eng.Close()
+	c := tarry.New(eng, &tarry.Config{MaxBody: 1 << 30})
+	defer c.Close()
+	s, err := New(c, &Config{MaxJob: 1 << 30})
+	if err != nil || s.memory.most < 3<<30 {
+		t.Errorf("%d bytes, %v", s.memory.most, err)
 	}
 }

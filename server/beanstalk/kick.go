@@ -2,7 +2,7 @@ package beanstalk
 
 import (
 	"errors"
-	"math"
+	"strconv"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -14,38 +14,35 @@ import (
 const kickPage = 500
 
 // kick carries out kick: of buried jobs, or of delayed ones if none is buried.
-func (c *conn) kick(a args) {
+func (c *conn) kick(a args) (string, error) {
 	queue := c.use.name
-	if !c.may(access.Operate, queue) {
-		c.audit("redrive", queue, errForbidden)
-		c.fail(errForbidden)
-		return
+	if err := c.mayOperate("redrive", queue); err != nil {
+		return "", err
 	}
 	kicked, err := c.kickState(engine.Dead, uint64(a.count))
 	if kicked == 0 && err == nil {
 		kicked, err = c.kickState(engine.Scheduled, uint64(a.count))
 	}
 	c.audit("redrive", queue, err, "count", kicked)
-	if err != nil {
-		c.fail(err)
-		return
-	}
-	c.sayNumber("KICKED ", kicked)
+	return "KICKED " + strconv.FormatUint(kicked, 10), err
 }
 
 // kickState makes up to n jobs ready that are in a state, the first ones first.
 func (c *conn) kickState(state engine.State, n uint64) (kicked uint64, err error) {
 	q := tarry.ListQuery{Queue: c.use.name, State: state}
-	for more := true; more && kicked < n && err == nil; more = q.After != "" {
+	for more := true; more && kicked < n; more = q.After != "" {
 		q.Limit = int(min(n-kicked, kickPage))
-		var p tarry.Page
-		if p, err = c.s.c.ListPage(c.ctx, q); err == nil {
-			var some uint64
-			some, err = c.makeReady(p.Messages)
-			kicked, q.After = kicked+some, p.Next
+		p, err := c.s.c.ListPage(c.ctx, q)
+		if err != nil {
+			return kicked, err
 		}
+		some, err := c.makeReady(p.Messages)
+		if kicked += some; err != nil {
+			return kicked, err
+		}
+		q.After = p.Next
 	}
-	return kicked, err
+	return kicked, nil
 }
 
 // makeReady makes jobs ready that are all buried or all delayed, and returns how many.
@@ -78,16 +75,15 @@ func (c *conn) makeReady(jobs []engine.Info) (n uint64, err error) {
 
 // kicked notes what the store forgets of a job that is kicked.
 func (c *conn) kicked(m *engine.Info) {
-	delay := m.Due.Sub(m.Created)
 	c.s.notes.change(m.ID, func(n *note) {
 		n.kicks++
 		n.reserves += m.Attempt
-		n.keepDelay(delay)
+		n.keepDelay(m)
 	})
 }
 
 // kickJob carries out kick-job.
-func (c *conn) kickJob(a args) {
+func (c *conn) kickJob(a args) (string, error) {
 	queue, err := c.withJob(a.id, access.Operate, func(m *engine.Info) error {
 		if m.State != engine.Dead && m.State != engine.Scheduled {
 			return engine.ErrNotFound
@@ -101,28 +97,24 @@ func (c *conn) kickJob(a args) {
 	if queue != "" {
 		c.audit("redrive", queue, err, "message", a.id.String())
 	}
-	c.answer("KICKED", err)
+	return "KICKED", err
 }
 
 // pause carries out pause-tube.
-func (c *conn) pause(a args) {
+func (c *conn) pause(a args) (string, error) {
 	if !tubeName(a.tube) {
-		c.say("BAD_FORMAT")
-		return
+		return "BAD_FORMAT", nil
 	}
 	what, queue := "pause", string(a.tube)
 	if a.delay == 0 {
 		what = "resume"
 	}
-	if !c.may(access.Operate, queue) {
-		c.audit(what, queue, errForbidden)
-		c.fail(errForbidden)
-		return
+	if err := c.mayOperate(what, queue); err != nil {
+		return "", err
 	}
 	t, err := c.s.tubes.existing(c.ctx, queue)
 	if err != nil {
-		c.fail(err)
-		return
+		return "", err
 	}
 	if a.delay == 0 {
 		err = c.s.c.Resume(c.ctx, queue)
@@ -131,13 +123,9 @@ func (c *conn) pause(a args) {
 	}
 	c.audit(what, queue, err)
 	if err != nil {
-		c.fail(err)
-		return
+		return "", err
 	}
 	t.pauses.Add(1)
 	c.s.tubes.paused(t, a.delay, time.Now())
-	c.say("PAUSED")
+	return "PAUSED", nil
 }
-
-// pauseForGood is how long a pause without an end is said to be, in seconds.
-const pauseForGood = math.MaxUint32

@@ -2,6 +2,7 @@ package beanstalk
 
 import (
 	"bytes"
+	"context"
 	"sync"
 	"sync/atomic"
 )
@@ -22,7 +23,11 @@ type input struct {
 	bad   bool   // within a line that is too long
 
 	memory *memory
-	lent   bool // a call may still read the big buffer: it must not go back to the pool
+	ctx    context.Context // of calls of the store: one that it has ended may still read the buffer
+}
+
+func (in *input) init(ctx context.Context, m *memory) {
+	in.buf, in.ctx, in.memory = in.small[:], ctx, m
 }
 
 // memory bounds the buffers of all connections.
@@ -112,38 +117,32 @@ func (in *input) take(n int) []byte {
 // space returns room to read into, in a buffer that grows towards need bytes as they come; nil:
 // there is no memory. What take and next returned is overwritten.
 func (in *input) space(need int) []byte {
-	n := in.buffered()
-	if !in.isSmall() && !in.full && need <= smallInput && n < smallInput {
-		in.useSmall()
-	}
-	if in.full && in.isSmall() || n == len(in.buf) {
+	n, to := in.buffered(), in.buf
+	switch {
+	case !in.isSmall() && !in.full && need <= smallInput && n < smallInput:
+		to = in.small[:]
+	case in.full && in.isSmall() || n == len(in.buf):
 		if big := in.memory.take(min(need, 2*len(in.buf))); big != nil {
-			copy(big, in.buf[in.r:in.w])
-			in.drop()
-			in.buf, in.r, in.w = big, 0, n
+			to = big
 		} else if n == len(in.buf) {
 			return nil
 		}
 	}
-	copy(in.buf, in.buf[in.r:in.w])
-	in.r, in.w = 0, n
-	return in.buf[n:]
+	copy(to, in.buf[in.r:in.w])
+	if len(to) != len(in.buf) {
+		in.drop()
+	}
+	in.buf, in.r, in.w = to, 0, n
+	return to[n:]
 }
 
 // isSmall reports whether the buffer is the small one.
 func (in *input) isSmall() bool { return len(in.buf) <= smallInput }
 
-// useSmall moves what is there to the small buffer, where it must fit.
-func (in *input) useSmall() {
-	n := copy(in.small[:], in.buf[in.r:in.w])
-	in.drop()
-	in.buf, in.r, in.w = in.small[:], 0, n
-}
-
 // drop gives a big buffer back.
 func (in *input) drop() {
 	if !in.isSmall() {
-		in.memory.give(in.buf, !in.lent)
+		in.memory.give(in.buf, in.ctx.Err() == nil)
 	}
 	in.buf = in.small[:]
 }

@@ -2,12 +2,13 @@ package beanstalk
 
 import (
 	"bytes"
+	"context"
 	"testing"
 )
 
 func newInput() *input {
-	in := &input{memory: &memory{most: DefaultMaxBuffered}}
-	in.buf = in.small[:]
+	in := new(input)
+	in.init(context.Background(), &memory{most: maxBuffered})
 	return in
 }
 

@@ -19,9 +19,9 @@ type note struct {
 func (n *note) setDelay(d time.Duration) { n.delay, n.delayed = d, true }
 
 // keepDelay sets the delay unless it is set: the job's due time is about to change.
-func (n *note) keepDelay(d time.Duration) {
+func (n *note) keepDelay(m *engine.Info) {
 	if !n.delayed {
-		n.setDelay(d)
+		n.setDelay(m.Due.Sub(m.Created))
 	}
 }
 

@@ -1,8 +1,8 @@
 package beanstalk
 
 import (
+	"bytes"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -10,35 +10,22 @@ import (
 	"github.com/tarryhq/tarry/server/access"
 )
 
-// puts gathers jobs that arrived together, so that they are pushed together.
-type puts struct {
-	n      int
-	bytes  int
-	drafts [mostPuts]tarry.Draft
-	pri    [mostPuts]uint32
-}
-
 const (
-	mostPuts     = 256
-	mostPutBytes = 256 << 10
-
+	// mostPuts is how many jobs that arrived together are pushed together.
+	mostPuts = 256
 	// maxAttempts is how often a job may be reserved. The store allows no more.
 	maxAttempts = engine.MaxMaxAttempts
 	// ttrHeader holds a job's ttr if that is longer than a lease can be.
 	ttrHeader = "beanstalk-ttr"
 )
 
-var putPool = sync.Pool{New: func() any { return new(puts) }}
-
 // put carries out a put.
-func (c *conn) put(a args) {
+func (c *conn) put(a args) (string, error) {
 	switch {
 	case a.size > int64(c.s.cfg.MaxJob):
-		c.skip(a.size+2, "JOB_TOO_BIG")
-		return
+		return c.skip(a.size+2, "JOB_TOO_BIG")
 	case len(a.rest) > 0:
-		c.say("BAD_FORMAT")
-		return
+		return "BAD_FORMAT", nil
 	case !c.producer:
 		c.producer = true
 		c.s.counts.producers.Add(1)
@@ -46,119 +33,94 @@ func (c *conn) put(a args) {
 	size := int(a.size) + 2
 	switch err := c.readBody(size); {
 	case errors.Is(err, errNoMemory):
-		c.skip(int64(size), "OUT_OF_MEMORY")
-		return
+		return c.skip(int64(size), "OUT_OF_MEMORY")
 	case err != nil:
-		c.stop()
-		return
+		return c.quit(a)
 	}
-	body := c.in.take(size)
+	body, whole := bytes.CutSuffix(c.in.take(size), []byte("\r\n"))
 	switch {
-	case string(body[size-2:]) != "\r\n":
-		c.say("EXPECTED_CRLF")
+	case !whole:
+		return "EXPECTED_CRLF", nil
 	case c.s.draining.Load():
-		c.say("DRAINING")
-	case !c.may(access.Push, c.use.name):
-		c.fail(errForbidden)
-	default:
-		c.gather(&a, body[:size-2])
+		return "DRAINING", nil
 	}
+	if err := c.allows(access.Push, c.use.name); err != nil {
+		return "", err
+	}
+	c.gather(&a, body)
+	return "", nil
 }
 
-// readBody reads until a body is there.
+// readBody reads until a body is there. Each 64 KiB of a big one must come in time.
 func (c *conn) readBody(size int) error {
-	if c.in.buffered() >= size {
-		return nil
-	}
-	if size > smallInput {
-		defer c.deadline(time.Time{})
-	}
+	var by time.Time
 	for at := 0; c.in.buffered() < size; {
 		if size > smallInput && c.in.buffered() >= at {
 			at = c.in.buffered() + bigInput
-			c.deadline(time.Now().Add(c.s.cfg.ReadTimeout))
+			by = time.Now().Add(c.s.limits.read)
 		}
-		if err := c.more(size); err != nil {
+		if err := c.more(size, by); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// skip drops the next n bytes of the input, and then answers.
-func (c *conn) skip(n int64, answer string) {
+// skip drops the next n bytes of the input before the answer.
+func (c *conn) skip(n int64, answer string) (string, error) {
 	for {
 		some := min(n, int64(c.in.buffered()))
 		c.in.take(int(some))
 		if n -= some; n == 0 {
-			c.say(answer)
-			return
+			return answer, nil
 		}
-		if c.more(smallInput) != nil {
-			c.stop()
-			return
+		if c.more(smallInput, time.Time{}) != nil {
+			return c.quit(args{})
 		}
 	}
 }
 
 // gather adds a job to those that are pushed together.
 func (c *conn) gather(a *args, body []byte) {
-	if c.puts != nil && (c.puts.n == mostPuts || c.puts.bytes+len(body) > mostPutBytes) {
+	if len(c.puts) == mostPuts {
 		c.push()
 	}
-	if c.puts == nil {
-		c.puts = putPool.Get().(*puts)
-	}
-	g := c.puts
-	g.pri[g.n] = a.pri
-	m := &g.drafts[g.n]
+	var m tarry.Draft
 	m.Queue, m.Due.In, m.Body = c.use.name, a.delay, body
 	// All is set, so that the defaults of a queue change nothing.
-	m.Terms = engine.Terms{Priority: &g.pri[g.n], MaxAttempts: maxAttempts, TTR: a.ttr, ExpireAfter: engine.Never, Remember: engine.Never, Isolate: &never}
-	m.Headers = nil
+	m.Terms = engine.Terms{Priority: new(a.pri), MaxAttempts: maxAttempts, TTR: min(a.ttr, engine.MaxTTR), ExpireAfter: engine.Never, Remember: engine.Never, Isolate: new(false)}
 	if a.ttr > engine.MaxTTR {
-		m.TTR, m.Headers = engine.MaxTTR, []tarry.MessageHeader{{Name: ttrHeader, Value: a.ttr.String()}}
+		m.Headers = []tarry.MessageHeader{{Name: ttrHeader, Value: a.ttr.String()}}
 	}
-	g.n++
-	g.bytes += len(body)
+	c.puts = append(c.puts, m)
 }
-
-var never = false
 
 // push pushes what is gathered, and answers.
 func (c *conn) push() {
-	g := c.puts
-	if g == nil {
+	if len(c.puts) == 0 {
 		return
 	}
+	puts := c.puts
 	c.puts = nil
-	var pushed [1]tarry.Pushed
-	all, err := pushed[:], error(nil)
-	if g.n == 1 {
-		pushed[0], err = c.s.c.PushDraft(c.ctx, g.drafts[0])
+	all, err := make([]tarry.Pushed, 1), error(nil)
+	if len(puts) == 1 {
+		all[0], err = c.s.c.PushDraft(c.ctx, puts[0])
 	} else {
-		all, err = c.s.c.PushMany(c.ctx, g.drafts[:g.n])
+		all, err = c.s.c.PushMany(c.ctx, puts)
 	}
-	for i := range g.n {
+	for i := range puts {
 		one := err
 		if one == nil {
 			one = all[i].Err
 		}
 		if one != nil {
-			c.fail(one)
+			c.say(c.answerTo(one))
 			continue
 		}
 		c.use.jobs.Add(1)
 		c.s.counts.jobs.Add(1)
 		c.sayNumber("INSERTED ", uint64(all[i].ID))
 	}
-	if c.ctx.Err() != nil {
-		c.in.lent = true // an abandoned call may still read the bodies
-		return
-	}
-	clear(g.drafts[:g.n])
-	g.n, g.bytes = 0, 0
-	putPool.Put(g)
 }
 
 // ttrOf returns the ttr of a job.

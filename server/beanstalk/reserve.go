@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"slices"
 	"time"
 
@@ -17,57 +16,37 @@ import (
 const waitMost = time.Hour
 
 // reserveWithin carries out reserve-with-timeout.
-func (c *conn) reserveWithin(a args) { c.reserve(time.Now().Add(a.delay)) }
+func (c *conn) reserveWithin(a args) (string, error) { return c.reserve(time.Now().Add(a.delay)) }
 
 // reserve reserves a job and waits for one until end; zero: for ever. With several tubes it
 // first takes the best job that is ready.
-func (c *conn) reserve(end time.Time) {
+func (c *conn) reserve(end time.Time) (string, error) {
 	c.countWorker()
 	for _, t := range c.watch {
-		if !c.may(access.Work, t.name) {
-			c.fail(errForbidden)
-			return
+		if err := c.allows(access.Work, t.name); err != nil {
+			return "", err
 		}
 	}
-	readOn := c.ahead.started || c.in.buffered() < mostAhead
 	for first := true; ; first = false {
 		wait, otherwise := c.longestWait(end)
 		if wait <= 0 || first && len(c.watch) > 1 {
-			switch got, err := c.leaseNow(); {
-			case got:
-				return
-			case err != nil:
-				c.fail(err)
-				return
-			case wait <= 0:
-				c.say(otherwise)
-				return
+			if got, err := c.leaseNow(); got || err != nil {
+				return "", err
 			}
+		}
+		if wait <= 0 {
+			return otherwise, nil
 		}
 		if c.flush() != nil {
-			return
+			return "", nil
 		}
-		if !readOn {
-			if hungUp(c.nc) {
-				c.say("TIMED_OUT")
-				return
-			}
-			wait = min(wait, fullWait)
-		}
-		switch got, gone, err := c.leaseWithin(wait, readOn); {
-		case got:
-			return
-		case errors.Is(gone, io.EOF):
-			c.say("TIMED_OUT")
-			return
-		case errors.Is(gone, errFull) && !c.stopping.Load():
-			readOn = false
-		case gone != nil || c.stopping.Load():
-			c.stop()
-			return
+		switch got, hungUp, err := c.leaseWithin(wait); {
+		case got || c.stopping():
+			return "", nil
+		case hungUp:
+			return "TIMED_OUT", nil
 		case err != nil:
-			c.fail(err)
-			return
+			return "", err
 		}
 	}
 }
@@ -94,34 +73,33 @@ func (c *conn) countWorker() {
 	}
 }
 
-// leaseWithin waits for a job and answers with it. gone says why the wait ended early.
-func (c *conn) leaseWithin(wait time.Duration, readOn bool) (got bool, gone, err error) {
+// leaseWithin waits for a job and answers with it.
+func (c *conn) leaseWithin(wait time.Duration) (got, hungUp bool, err error) {
 	if c.leaser == nil {
 		if c.leaser, err = c.s.c.Leaser(names(c.watch)); err != nil {
-			return false, nil, err
+			return false, false, err
 		}
 	}
 	c.waiting(1)
 	var leased tarry.LeasedMessages
 	var asked time.Time
-	gone = c.await(readOn, func(ctx context.Context) {
+	hungUp = c.await(func(ctx context.Context) {
 		asked = time.Now()
 		leased, err = c.leaser.Lease(ctx, tarry.LeaseRequest{Max: 1, Wait: wait, LeaseOptions: tarry.LeaseOptions{Worker: c.name()}})
 	})
 	c.waiting(-1)
 	if len(leased.Messages) == 0 {
-		return false, gone, err
+		return false, hungUp, err
 	}
 	l := &leased.Messages[0]
-	allowed := c.s.cfg.Guard == nil || c.known() && c.may(access.Work, l.Queue)
-	if allowed && !c.stopping.Load() {
+	if !c.stopping() && c.known() && c.allows(access.Work, l.Queue) == nil {
 		c.reserved(l, asked.Add(leased.Waited))
-		return true, gone, nil
+		return true, false, nil
 	}
 	if _, err = c.s.settle(c.ctx, engine.Settlement{Token: l.Token, Do: engine.Release}); err == nil {
 		err = errForbidden
 	}
-	return false, gone, err
+	return false, false, err
 }
 
 // waiting counts the connection as waiting, or no longer.
@@ -189,30 +167,26 @@ func (c *conn) reserved(l *engine.Lease, asked time.Time) {
 }
 
 // reserveJob carries out reserve-job.
-func (c *conn) reserveJob(a args) {
-	id := a.id
+func (c *conn) reserveJob(a args) (string, error) {
 	var l engine.Lease
 	var asked time.Time
-	_, err := c.withJob(id, access.Work, func(m *engine.Info) error {
+	_, err := c.withJob(a.id, access.Work, func(m *engine.Info) (err error) {
 		if m.State == engine.Leased {
 			return engine.ErrNotFound
 		}
 		if m.State == engine.Scheduled {
-			delay := m.Due.Sub(m.Created)
-			c.s.notes.change(id, func(n *note) { n.keepDelay(delay) })
+			c.s.notes.change(m.ID, func(n *note) { n.keepDelay(m) })
 		}
-		var err error
 		asked = time.Now()
-		ref := engine.Ref{Queue: m.Queue, ID: id, IfState: m.State}
-		l, err = c.s.c.Claim(c.ctx, ref, tarry.LeaseOptions{Worker: c.name()})
+		l, err = c.s.c.Claim(c.ctx, engine.Ref{Queue: m.Queue, ID: m.ID, IfState: m.State}, tarry.LeaseOptions{Worker: c.name()})
 		return err
 	})
 	if err != nil {
-		c.fail(err)
-		return
+		return "", err
 	}
 	c.countWorker()
 	c.reserved(&l, asked)
+	return "", nil
 }
 
 // withJob calls do with a job that may be changed by the scope, and returns its queue. It looks
@@ -255,10 +229,10 @@ func (c *conn) queueOf(id engine.ID) (string, error) {
 		return j.tube.name, nil
 	}
 	queues, err := c.s.c.Find(c.ctx, []engine.ID{id})
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", err
-	}
-	if queues[0] == "" {
+	case queues[0] == "":
 		return "", engine.ErrNotFound
 	}
 	return queues[0], nil

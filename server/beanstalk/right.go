@@ -3,7 +3,6 @@ package beanstalk
 import (
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/server/access"
@@ -11,9 +10,12 @@ import (
 
 var errForbidden = errors.New("forbidden")
 
-// known reports whether the connection has a token that is valid.
+// known reports whether the connection has a token that is valid, or needs none.
 func (c *conn) known() bool {
 	g := c.s.cfg.Guard
+	if g == nil {
+		return true
+	}
 	if c.token != nil {
 		c.token = g.Current(c.token)
 	}
@@ -23,59 +25,48 @@ func (c *conn) known() bool {
 	return c.token != nil
 }
 
-// limitIdle bounds how long a client may stay idle before it authenticates, TLS handshake included.
-func (c *conn) limitIdle() {
-	switch unknown := c.s.cfg.Guard != nil && c.token == nil && !c.known(); {
-	case unknown:
-		c.limited = true
-		c.deadline(time.Now().Add(c.s.cfg.ReadTimeout))
-	case c.limited:
-		c.limited = false
-		c.deadline(time.Time{})
-	}
-}
-
-// may reports whether the connection has one of the rights on a queue.
-func (c *conn) may(scope access.Scope, queue string) bool {
-	return c.s.cfg.Guard == nil || c.token.May(scope, queue)
-}
-
 // allows returns an error unless the connection has one of the rights on a queue.
 func (c *conn) allows(scope access.Scope, queue string) error {
-	if !c.may(scope, queue) {
+	if c.s.cfg.Guard != nil && !c.token.May(scope, queue) {
 		return errForbidden
 	}
 	return nil
 }
 
+// mayOperate returns an error, and notes it, unless the connection may operate a queue.
+func (c *conn) mayOperate(what, queue string) error {
+	err := c.allows(access.Operate, queue)
+	if err != nil {
+		c.audit(what, queue, err)
+	}
+	return err
+}
+
 // unauthorized refuses a command, and drops the body of a put.
-func (c *conn) unauthorized(v *verb, rest []byte) {
+func (c *conn) unauthorized(v *verb, rest []byte) (string, error) {
 	c.s.counts.refused.Add(1)
-	n := int64(0)
 	if v == put {
 		if a, ok := v.arguments(rest); ok && len(a.rest) == 0 {
-			n = a.size + 2
+			return c.skip(a.size+2, "UNAUTHORIZED")
 		}
 	}
-	c.skip(n, "UNAUTHORIZED")
+	return "UNAUTHORIZED", nil
 }
 
 // auth carries out auth: it takes the secret of a token.
-func (c *conn) auth(a args) {
+func (c *conn) auth(a args) (string, error) {
 	g := c.s.cfg.Guard
 	if g == nil {
-		c.say("UNKNOWN_COMMAND")
-		return
+		return "UNKNOWN_COMMAND", nil
 	}
 	t, err := g.BySecret(strings.TrimSpace(string(a.rest)))
 	if err != nil {
 		c.s.counts.refused.Add(1)
 		g.Refused(c.ctx, c.nc.RemoteAddr().String(), err)
-		c.say("UNAUTHORIZED")
-		return
+		return "UNAUTHORIZED", nil
 	}
 	c.token = t
-	c.say("AUTHORIZED")
+	return "AUTHORIZED", nil
 }
 
 // name returns what the store shows as the name of the worker: the token's, else the host.

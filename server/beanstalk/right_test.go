@@ -58,7 +58,7 @@ func TestWithoutAToken(t *testing.T) {
 func TestStrangersAreCut(t *testing.T) {
 	g, _, secrets := tokens(t, access.Token{Name: "all", Scopes: access.Admin, Queues: []string{"*"}})
 	const most = time.Second
-	f := serve(t, &Config{Guard: g, ReadTimeout: most})
+	f := serve(t, &Config{Guard: g}, func(s *Server) { s.limits.read = most })
 	known, quiet, part := f.dial(t), f.dial(t), f.dial(t)
 	known.wants("list-tube-used", "UNAUTHORIZED")
 	known.wants("auth "+secrets["all"], "AUTHORIZED")

@@ -19,6 +19,7 @@ import (
 type Server struct {
 	c      *tarry.Client
 	cfg    Config
+	limits limits
 	memory memory
 	tubes  tubes
 	notes  notes
@@ -44,7 +45,8 @@ func New(c *tarry.Client, cfg *Config) (*Server, error) {
 		return nil, errNoGuard
 	}
 	s.open, s.close = context.WithCancel(context.Background())
-	s.memory.most = s.cfg.MaxBuffered
+	s.limits = defaultLimits
+	s.memory.most = max(maxBuffered, 4*int64(s.cfg.MaxJob))
 	s.tubes.init(c)
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // never fails
@@ -66,21 +68,22 @@ var errCut = errors.New("beanstalk: commands were still under way when the serve
 // to Config.ShutdownTimeout. The jobs that connections hold become ready. It always closes the
 // listener.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
-	ctx, end := context.WithCancel(ctx)
+	open, end := context.WithCancel(ctx)
 	defer end()
 	calls, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
-	l := &listener{s: s, ctx: calls, conns: make(map[*conn]struct{})}
+	l := &listener{s: s, ctx: calls, open: open, conns: make(map[*conn]struct{})}
 	defer context.AfterFunc(s.open, end)()
-	defer context.AfterFunc(ctx, func() { _ = ln.Close() })()
-	err := l.accept(ctx, ln)
+	defer context.AfterFunc(open, func() { _ = ln.Close() })()
+	err := l.accept(ln)
+	end()
 	_ = ln.Close()
-	l.stop()
+	l.each(func(c *conn) { c.deadline(past) })
 	if wait.Return(l.done.Wait, s.cfg.ShutdownTimeout) {
 		return err
 	}
 	cut()
-	l.cut()
+	l.each(func(c *conn) { go func() { _ = c.nc.Close() }() }) // the closing alert of TLS may have to wait
 	wait.Return(l.done.Wait, lastGrace)
 	return errors.Join(err, errCut)
 }
@@ -90,31 +93,31 @@ const lastGrace = 5 * time.Second
 
 // listener holds the connections of a call of Serve.
 type listener struct {
-	s   *Server
-	ctx context.Context // of the calls of its connections
+	s    *Server
+	ctx  context.Context // of the calls of its connections
+	open context.Context // ends when its connections are to end
 
-	mu      sync.Mutex
-	conns   map[*conn]struct{}
-	stopped bool
-	done    sync.WaitGroup
+	mu    sync.Mutex
+	conns map[*conn]struct{}
+	done  sync.WaitGroup
 }
 
-// accept serves connections until ctx ends.
-func (l *listener) accept(ctx context.Context, ln net.Listener) error {
+// accept serves connections until the listener is to end.
+func (l *listener) accept(ln net.Listener) error {
 	for delay := time.Duration(0); ; {
 		nc, err := ln.Accept()
 		switch {
 		case err == nil:
 			delay = 0
 			l.start(nc)
-		case ctx.Err() != nil:
+		case l.open.Err() != nil:
 			return nil
 		case errors.Is(err, net.ErrClosed):
 			return err
 		default: // no file descriptor is free, or the client has gone
 			delay = min(max(2*delay, 5*time.Millisecond), time.Second)
 			l.s.warn("a connection could not be accepted", "error", err)
-			wait.Sleep(ctx, delay)
+			wait.Sleep(l.open, delay)
 		}
 	}
 }
@@ -128,11 +131,11 @@ func (s *Server) warn(text string, args ...any) {
 
 // start serves a connection on a goroutine of its own.
 func (l *listener) start(nc net.Conn) {
-	if l.s.counts.conns.Add(1) > int64(l.s.cfg.MaxConnections) {
+	if l.s.counts.conns.Add(1) > l.s.limits.connections {
 		l.s.counts.conns.Add(-1)
 		l.s.counts.refused.Add(1)
 		_ = nc.Close()
-		l.s.warn("there are as many connections as there may be", "from", nc.RemoteAddr().String(), "most", l.s.cfg.MaxConnections)
+		l.s.warn("there are as many connections as there may be", "from", nc.RemoteAddr().String(), "most", l.s.limits.connections)
 		return
 	}
 	l.s.counts.allConns.Add(1)
@@ -140,11 +143,7 @@ func (l *listener) start(nc net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.conns[c] = struct{}{}
-	l.done.Add(1)
-	if l.stopped {
-		c.stop()
-	}
-	go c.run()
+	l.done.Go(c.run)
 }
 
 // ended forgets a connection. It closes it last: a client that sees the end finds its jobs ready.
@@ -154,27 +153,13 @@ func (l *listener) ended(c *conn) {
 	l.mu.Unlock()
 	l.s.counts.conns.Add(-1)
 	_ = c.nc.Close()
-	l.done.Done()
 }
 
-// stop makes connections end after the command under way.
-func (l *listener) stop() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stopped = true
-	for c := range l.conns {
-		c.stopping.Store(true) // all, before the first gives back jobs that others wait for
-	}
-	for c := range l.conns {
-		c.stop()
-	}
-}
-
-// cut closes the connections.
-func (l *listener) cut() {
+// each calls f with each connection.
+func (l *listener) each(f func(*conn)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for c := range l.conns {
-		go func() { _ = c.nc.Close() }() // the closing alert of TLS may have to wait
+		f(c)
 	}
 }

@@ -1,43 +1,36 @@
 package beanstalk
 
 import (
+	"context"
 	"errors"
 	"time"
 
+	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/server/access"
 )
 
 // delete carries out delete: of a job that the connection holds, or of one that nobody holds.
-func (c *conn) delete(a args) {
-	id := a.id
-	j := c.held.take(id)
+func (c *conn) delete(a args) (string, error) {
+	j := c.held.take(a.id, true)
 	if j == nil {
-		c.cancel(id)
-		return
+		return c.cancel(a.id)
 	}
-	if !c.may(access.Work, j.tube.name) {
-		c.held.add(j)
-		c.fail(errForbidden)
-		return
-	}
-	_, err := c.s.settle(c.ctx, engine.Settlement{Token: j.token, Do: engine.Ack})
+	_, err := c.settle(j, engine.Settlement{Do: engine.Ack})
 	switch {
-	case err == nil:
-		c.deleted(id, j.tube)
 	case errors.Is(err, engine.ErrLeaseLost): // perhaps before its time, if a clock was set
-		c.cancel(id)
-	default:
-		c.held.add(j)
-		c.fail(err)
+		return c.cancel(a.id)
+	case err != nil:
+		return "", err
 	}
+	return c.deleted(a.id, j.tube)
 }
 
 // cancel deletes a job that nobody holds.
-func (c *conn) cancel(id engine.ID) {
+func (c *conn) cancel(id engine.ID) (string, error) {
 	queue, err := c.queueOf(id)
-	if err == nil && !c.may(access.Push|access.Operate, queue) {
-		err = errForbidden
+	if err == nil {
+		err = c.allows(access.Push|access.Operate, queue)
 	}
 	if err == nil {
 		err = c.s.c.Cancel(c.ctx, engine.Ref{Queue: queue, ID: id, By: c.name()})
@@ -46,98 +39,91 @@ func (c *conn) cancel(id engine.ID) {
 		c.audit("cancel", queue, err, "message", id.String())
 	}
 	if err != nil {
-		c.fail(err)
-		return
+		return "", err
 	}
-	c.deleted(id, c.s.tubes.known(queue))
+	return c.deleted(id, c.s.tubes.known(queue))
 }
 
-// deleted answers, and forgets a job.
-func (c *conn) deleted(id engine.ID, t *tube) {
+// deleted forgets a job.
+func (c *conn) deleted(id engine.ID, t *tube) (string, error) {
 	c.s.notes.drop(id)
 	t.deletes.Add(1)
 	c.s.tubes.removeIfEmpty(c.ctx, t)
-	c.say("DELETED")
+	return "DELETED", nil
 }
 
-// takeHeld takes a job that the connection holds and may settle. If there is none, it answers.
-func (c *conn) takeHeld(id engine.ID) *job {
-	j := c.held.take(id)
-	if j == nil || j.timedOut {
-		if j != nil {
-			c.held.add(j)
-		}
-		c.say("NOT_FOUND")
-		return nil
+// settle settles a job that was taken from those that the connection holds. The connection
+// holds it again if that fails, unless the lease is lost.
+func (c *conn) settle(j *job, one engine.Settlement) (engine.State, error) {
+	one.Token = j.token
+	var state engine.State
+	err := c.allows(access.Work, j.tube.name)
+	if err == nil {
+		state, err = c.s.settle(c.ctx, one)
 	}
-	if !c.may(access.Work, j.tube.name) {
+	if err != nil && !errors.Is(err, engine.ErrLeaseLost) {
 		c.held.add(j)
-		c.fail(errForbidden)
-		return nil
 	}
-	return j
+	return state, err
 }
 
-// keepUnlessLost answers when a settlement has failed. Unless the lease is lost, the job is still held.
-func (c *conn) keepUnlessLost(j *job, err error) {
-	if !errors.Is(err, engine.ErrLeaseLost) {
-		c.held.add(j)
+// settle settles one lease.
+func (s *Server) settle(ctx context.Context, one engine.Settlement) (engine.State, error) {
+	got, err := s.c.Settle(ctx, []tarry.Settlement{one})
+	if err != nil {
+		return 0, err
 	}
-	c.fail(err)
+	return got[0].State, got[0].Err
 }
 
 // release carries out release.
-func (c *conn) release(a args) {
-	j := c.takeHeld(a.id)
+func (c *conn) release(a args) (string, error) {
+	j := c.held.take(a.id, false)
 	if j == nil {
-		return
+		return "NOT_FOUND", nil
 	}
 	when := engine.When{At: j.due} // keeps its place in line
 	if a.delay > 0 {
 		when = engine.When{In: a.delay}
 	}
-	state, err := c.s.settle(c.ctx, engine.Settlement{Token: j.token, Do: engine.Retry, When: &when, Priority: &a.pri})
+	state, err := c.settle(j, engine.Settlement{Do: engine.Retry, When: &when, Priority: &a.pri})
 	if err != nil {
-		c.keepUnlessLost(j, err)
-		return
+		return "", err
 	}
 	c.s.notes.change(j.id, func(n *note) {
 		n.releases++
 		n.setDelay(a.delay)
 	})
 	if state == engine.Dead { // its attempts are used up
-		c.say("BURIED")
-		return
+		return "BURIED", nil
 	}
-	c.say("RELEASED")
+	return "RELEASED", nil
 }
 
 // bury carries out bury.
-func (c *conn) bury(a args) {
-	j := c.takeHeld(a.id)
+func (c *conn) bury(a args) (string, error) {
+	j := c.held.take(a.id, false)
 	if j == nil {
-		return
+		return "NOT_FOUND", nil
 	}
-	if _, err := c.s.settle(c.ctx, engine.Settlement{Token: j.token, Do: engine.Bury, Priority: &a.pri}); err != nil {
-		c.keepUnlessLost(j, err)
-		return
+	if _, err := c.settle(j, engine.Settlement{Do: engine.Bury, Priority: &a.pri}); err != nil {
+		return "", err
 	}
 	c.s.notes.change(j.id, func(n *note) { n.buries++ })
-	c.say("BURIED")
+	return "BURIED", nil
 }
 
 // touch carries out touch.
-func (c *conn) touch(a args) {
-	j := c.takeHeld(a.id)
+func (c *conn) touch(a args) (string, error) {
+	j := c.held.take(a.id, false)
 	if j == nil {
-		return
+		return "NOT_FOUND", nil
 	}
 	asked := time.Now()
-	if _, err := c.s.settle(c.ctx, engine.Settlement{Token: j.token, Do: engine.Extend}); err != nil {
-		c.keepUnlessLost(j, err)
-		return
+	if _, err := c.settle(j, engine.Settlement{Do: engine.Extend}); err != nil {
+		return "", err
 	}
 	j.until = asked.Add(j.ttr)
 	c.held.add(j)
-	c.say("TOUCHED")
+	return "TOUCHED", nil
 }

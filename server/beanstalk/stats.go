@@ -50,34 +50,37 @@ func (s *Server) Counts() Counts {
 	return c
 }
 
-// yaml writes statistics.
-type yaml struct{ b []byte }
-
-func (y *yaml) add(key string, value any) { y.b = fmt.Appendf(y.b, "%s: %v\n", key, value) }
-
-func (y *yaml) addText(key, value string) { y.b = fmt.Appendf(y.b, "%s: \"%s\"\n", key, value) }
-
-// addJobs adds how many jobs are in each state.
-func (y *yaml) addJobs(urgent int64, q *tarry.QueueInfo) {
-	y.add("current-jobs-urgent", urgent)
-	y.add("current-jobs-ready", q.Ready)
-	y.add("current-jobs-reserved", q.Leased)
-	y.add("current-jobs-delayed", q.Scheduled)
-	y.add("current-jobs-buried", q.Dead)
+// stat is a line of statistics.
+type stat struct {
+	key   string
+	value any
 }
 
-func newYAML() *yaml { return &yaml{append(make([]byte, 0, 1<<10), "---\n"...)} }
+// quoted is a value in quotation marks.
+type quoted string
+
+func (q quoted) String() string { return `"` + string(q) + `"` }
+
+// sayStats answers with statistics.
+func (c *conn) sayStats(all []stat) (string, error) {
+	text := append(make([]byte, 0, 1<<10), "---\n"...)
+	for _, s := range all {
+		text = fmt.Appendf(text, "%s: %v\n", s.key, s.value)
+	}
+	c.sayNumber("OK ", uint64(len(text)))
+	c.out = append(append(c.out, text...), "\r\n"...)
+	return "", nil
+}
 
 // list answers with a list. It is written piece by piece: there may be a million tubes.
-func (c *conn) list(names []string) {
+func (c *conn) list(names []string) (string, error) {
 	n := len("---\n")
 	for _, name := range names {
 		n += len("- \n") + len(name)
 	}
 	held := 16 * len(names)
 	if !c.s.memory.hold(held) {
-		c.say("OUT_OF_MEMORY")
-		return
+		return "", errNoMemory
 	}
 	defer c.s.memory.release(held)
 	c.sayNumber("OK ", uint64(n))
@@ -85,35 +88,24 @@ func (c *conn) list(names []string) {
 	for _, name := range names {
 		c.out = append(append(append(c.out, "- "...), name...), '\n')
 		if len(c.out) > flushAt && c.flush() != nil {
-			return
+			return "", nil
 		}
 	}
 	c.out = append(c.out, "\r\n"...)
-}
-
-// queues returns the queues that hold jobs and that the connection may see.
-func (c *conn) queues() (all []tarry.QueueInfo, err error) {
-	for q, err := range c.s.c.AllQueues(c.ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if holds(&q) {
-			all = append(all, q)
-		}
-	}
-	return all, nil
+	return "", nil
 }
 
 // listTubes carries out list-tubes.
-func (c *conn) listTubes(args) {
-	queues, err := c.queues()
+func (c *conn) listTubes(args) (string, error) {
+	all, _, err := c.s.tubes.list(c.ctx)
 	if err != nil {
-		c.fail(err)
-		return
+		return "", err
 	}
-	all := c.s.tubes.sync(queues)
-	c.list(slices.DeleteFunc(all, func(name string) bool { return !c.may(access.Read, name) }))
+	return c.list(slices.DeleteFunc(all, func(name string) bool { return c.allows(access.Read, name) != nil }))
 }
+
+// listWatched carries out list-tubes-watched.
+func (c *conn) listWatched(args) (string, error) { return c.list(names(c.watch)) }
 
 // urgent returns how many jobs of a queue are urgent. It counts those among the first thousand
 // that are ready; if there are more, that many.
@@ -130,21 +122,34 @@ func (c *conn) urgent(q *tarry.QueueInfo) (n int64, err error) {
 	return n, err
 }
 
+// jobStats tells how many jobs are in each state.
+func jobStats(urgent int64, q *tarry.QueueInfo) []stat {
+	return []stat{
+		{"current-jobs-urgent", urgent},
+		{"current-jobs-ready", q.Ready},
+		{"current-jobs-reserved", q.Leased},
+		{"current-jobs-delayed", q.Scheduled},
+		{"current-jobs-buried", q.Dead},
+	}
+}
+
 // seconds returns whole seconds.
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
 // stats carries out stats. Its sums are of the queues that the connection may see.
-func (c *conn) stats(args) {
+func (c *conn) stats(args) (string, error) {
 	if c.s.cfg.Guard != nil && !c.token.Has(access.Read) {
-		c.fail(errForbidden)
-		return
+		return "", errForbidden
 	}
-	queues, err := c.queues()
+	tubes, queues, err := c.s.tubes.list(c.ctx)
+	if err != nil {
+		return "", err
+	}
 	var sum tarry.QueueInfo
 	urgent, looked := int64(0), int64(0)
-	for i := 0; i < len(queues) && err == nil; i++ {
+	for i := range queues {
 		q := &queues[i]
-		if !c.may(access.Read, q.Queue) {
+		if c.allows(access.Read, q.Queue) != nil {
 			continue
 		}
 		sum.Ready += q.Ready
@@ -152,97 +157,92 @@ func (c *conn) stats(args) {
 		sum.Scheduled += q.Scheduled
 		sum.Dead += q.Dead
 		if looked < engine.MaxPage {
-			n, e := c.urgent(q)
-			urgent, err = urgent+n, e
+			n, err := c.urgent(q)
+			if err != nil {
+				return "", err
+			}
+			urgent += n
 			looked += q.Ready
 		}
 	}
-	if err != nil {
-		c.fail(err)
-		return
-	}
-	y := newYAML()
-	y.addJobs(urgent, &sum)
-	c.s.addCounts(y, len(c.s.tubes.sync(queues)))
-	c.s.addSystem(y)
-	c.sayYAML(y.b)
+	return c.sayStats(slices.Concat(jobStats(urgent, &sum), c.s.counted(len(tubes)), c.s.system()))
 }
 
-// addCounts adds the counters of a server that has so many tubes.
-func (s *Server) addCounts(y *yaml, tubes int) {
+// counted tells the counters of a server that has so many tubes.
+func (s *Server) counted(tubes int) (all []stat) {
 	n := &s.counts
 	for i := range shown {
-		y.add("cmd-"+verbs[i].name(), n.verbs[i].Load())
+		all = append(all, stat{"cmd-" + verbs[i].name(), n.verbs[i].Load()})
 	}
-	y.add("job-timeouts", n.timeouts.Load())
-	y.add("total-jobs", n.jobs.Load())
-	y.add("max-job-size", s.cfg.MaxJob)
-	y.add("current-tubes", tubes)
-	y.add("current-connections", n.conns.Load())
-	y.add("current-producers", n.producers.Load())
-	y.add("current-workers", n.workers.Load())
-	y.add("current-waiting", n.waiting.Load())
-	y.add("total-connections", n.allConns.Load())
+	return append(all, []stat{
+		{"job-timeouts", n.timeouts.Load()},
+		{"total-jobs", n.jobs.Load()},
+		{"max-job-size", s.cfg.MaxJob},
+		{"current-tubes", tubes},
+		{"current-connections", n.conns.Load()},
+		{"current-producers", n.producers.Load()},
+		{"current-workers", n.workers.Load()},
+		{"current-waiting", n.waiting.Load()},
+		{"total-connections", n.allConns.Load()},
+	}...)
 }
 
-// addSystem adds what stats says of the process and its machine.
-func (s *Server) addSystem(y *yaml) {
+// system tells of the process and its machine.
+func (s *Server) system() []stat {
 	user, system := cpuTimes()
 	host, _ := os.Hostname()
-	y.add("pid", os.Getpid())
-	y.addText("version", Version)
-	y.add("rusage-utime", fmt.Sprintf("%.6f", user.Seconds()))
-	y.add("rusage-stime", fmt.Sprintf("%.6f", system.Seconds()))
-	y.add("uptime", seconds(time.Since(s.began)))
-	for _, key := range []string{"oldest-index", "current-index", "records-migrated", "records-written"} {
-		y.add("binlog-"+key, 0)
+	return []stat{
+		{"pid", os.Getpid()},
+		{"version", quoted(Version)},
+		{"rusage-utime", fmt.Sprintf("%.6f", user.Seconds())},
+		{"rusage-stime", fmt.Sprintf("%.6f", system.Seconds())},
+		{"uptime", seconds(time.Since(s.began))},
+		{"binlog-oldest-index", 0},
+		{"binlog-current-index", 0},
+		{"binlog-records-migrated", 0},
+		{"binlog-records-written", 0},
+		{"binlog-max-size", 10 << 20},
+		{"draining", s.draining.Load()},
+		{"id", s.id},
+		{"hostname", quoted(host)},
+		{"os", quoted(runtime.GOOS)},
+		{"platform", quoted(runtime.GOARCH)},
 	}
-	y.add("binlog-max-size", 10<<20)
-	y.add("draining", s.draining.Load())
-	y.add("id", s.id)
-	y.addText("hostname", host)
-	y.addText("os", runtime.GOOS)
-	y.addText("platform", runtime.GOARCH)
 }
 
 // statsTube carries out stats-tube.
-func (c *conn) statsTube(a args) {
+func (c *conn) statsTube(a args) (string, error) {
 	name := string(a.tube)
-	if !c.may(access.Read, name) {
-		c.fail(errForbidden)
-		return
+	if err := c.allows(access.Read, name); err != nil {
+		return "", err
 	}
 	t, err := c.s.tubes.existing(c.ctx, name)
 	if err != nil {
-		c.fail(err)
-		return
+		return "", err
 	}
 	q, err := c.s.c.Queue(c.ctx, name)
-	urgent := int64(0)
-	if err == nil {
-		urgent, err = c.urgent(&q)
-	}
 	if err != nil {
-		c.fail(err)
-		return
+		return "", err
+	}
+	urgent, err := c.urgent(&q)
+	if err != nil {
+		return "", err
 	}
 	users, watchers := c.s.tubes.count(t)
 	if name == defaultTube {
 		users-- // the server itself
 	}
 	pause, left := c.s.tubes.pauseOf(t, &q, time.Now())
-	y := newYAML()
-	y.addText("name", name)
-	y.addJobs(urgent, &q)
-	y.add("total-jobs", t.jobs.Load())
-	y.add("current-using", users)
-	y.add("current-watching", watchers)
-	y.add("current-waiting", t.waiting.Load())
-	y.add("cmd-delete", t.deletes.Load())
-	y.add("cmd-pause-tube", t.pauses.Load())
-	y.add("pause", pause)
-	y.add("pause-time-left", left)
-	c.sayYAML(y.b)
+	return c.sayStats(slices.Concat([]stat{{"name", quoted(name)}}, jobStats(urgent, &q), []stat{
+		{"total-jobs", t.jobs.Load()},
+		{"current-using", users},
+		{"current-watching", watchers},
+		{"current-waiting", t.waiting.Load()},
+		{"cmd-delete", t.deletes.Load()},
+		{"cmd-pause-tube", t.pauses.Load()},
+		{"pause", pause},
+		{"pause-time-left", left},
+	}))
 }
 
 var stateNames = map[engine.State]string{
@@ -250,11 +250,10 @@ var stateNames = map[engine.State]string{
 }
 
 // statsJob carries out stats-job.
-func (c *conn) statsJob(a args) {
+func (c *conn) statsJob(a args) (string, error) {
 	m, err := c.job(a.id, access.Read)
 	if err != nil {
-		c.fail(err)
-		return
+		return "", err
 	}
 	now, left := time.Now(), time.Duration(0)
 	switch j := c.held.find(a.id); {
@@ -266,21 +265,21 @@ func (c *conn) statsJob(a args) {
 		left = m.Due.Sub(now)
 	}
 	n := c.s.notes.of(a.id)
-	n.keepDelay(m.Due.Sub(m.Created))
-	y := newYAML()
-	y.add("id", a.id)
-	y.addText("tube", m.Queue)
-	y.add("state", stateNames[m.State])
-	y.add("pri", m.Priority)
-	y.add("age", max(seconds(now.Sub(m.Created)), 0))
-	y.add("delay", max(seconds(n.delay), 0))
-	y.add("ttr", seconds(ttrOf(&m)))
-	y.add("time-left", max(seconds(left-time.Millisecond), 0)) // times of the store are rounded up
-	y.add("file", 0)
-	y.add("reserves", n.reserves+m.Attempt)
-	y.add("timeouts", n.timeouts)
-	y.add("releases", n.releases)
-	y.add("buries", n.buries)
-	y.add("kicks", n.kicks)
-	c.sayYAML(y.b)
+	n.keepDelay(&m)
+	return c.sayStats([]stat{
+		{"id", a.id},
+		{"tube", quoted(m.Queue)},
+		{"state", stateNames[m.State]},
+		{"pri", m.Priority},
+		{"age", max(seconds(now.Sub(m.Created)), 0)},
+		{"delay", max(seconds(n.delay), 0)},
+		{"ttr", seconds(ttrOf(&m))},
+		{"time-left", max(seconds(left-time.Millisecond), 0)}, // times of the store are rounded up
+		{"file", 0},
+		{"reserves", n.reserves + m.Attempt},
+		{"timeouts", n.timeouts},
+		{"releases", n.releases},
+		{"buries", n.buries},
+		{"kicks", n.kicks},
+	})
 }

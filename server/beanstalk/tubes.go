@@ -2,7 +2,9 @@ package beanstalk
 
 import (
 	"context"
+	"math"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +17,9 @@ const (
 	defaultTube = "default"
 	mostWatched = 10_000
 	mostRefs    = 1_000_000 // of all connections
+
+	// pauseForGood is how long a pause without an end is said to be, in seconds.
+	pauseForGood = math.MaxUint32
 )
 
 // tube is a tube that some connection uses or watches, or that holds jobs.
@@ -38,9 +43,6 @@ const (
 )
 
 func (t *tube) referred() bool { return t.refs[using]+t.refs[watching] > 0 }
-
-// hasCounters reports whether the tube has counters that would be lost if it were forgotten.
-func (t *tube) hasCounters() bool { return t.jobs.Load()+t.deletes.Load()+t.pauses.Load() > 0 }
 
 // tubes holds the known tubes. A tube vanishes, with its counters and its pause, when no connection
 // refers to it and it is empty.
@@ -69,18 +71,18 @@ func (s *tubes) make(name string) *tube {
 	return t
 }
 
-// refer refers to a tube, which it may make; false: there are too many references. The default
-// tube can always be referred to.
-func (s *tubes) refer(name string, kind int) (*tube, bool) {
+// refer refers to a tube, which it may make. It fails when there are too many references, but
+// never for the default tube.
+func (s *tubes) refer(name string, kind int) (*tube, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.refs >= mostRefs && name != defaultTube {
-		return nil, false
+		return nil, errNoMemory
 	}
 	t := s.make(name)
 	t.refs[kind]++
 	s.refs++
-	return t, true
+	return t, nil
 }
 
 // leave ends a reference.
@@ -88,9 +90,6 @@ func (s *tubes) leave(ctx context.Context, t *tube, kind int) {
 	s.mu.Lock()
 	t.refs[kind]--
 	s.refs--
-	if !t.referred() && !t.hasCounters() {
-		s.remove(t)
-	}
 	s.mu.Unlock()
 	s.removeIfEmpty(ctx, t)
 }
@@ -105,21 +104,21 @@ func (s *tubes) remove(t *tube) {
 	delete(s.all, t.name)
 }
 
-// removeIfEmpty forgets a tube that is empty and that no connection refers to.
+// removeIfEmpty forgets a tube that no connection refers to, unless it holds jobs.
 func (s *tubes) removeIfEmpty(ctx context.Context, t *tube) {
 	s.mu.Lock()
-	keep := t.referred() || t.at < 0
+	referred := t.referred()
 	s.mu.Unlock()
-	if keep {
+	if referred {
 		return
 	}
 	q, err := s.c.Queue(ctx, t.name)
-	if err != nil || holds(&q) {
+	if err == nil && holds(&q) {
 		return
 	}
 	s.mu.Lock()
 	gone := !t.referred() && t.at >= 0
-	paused := gone && time.Now().Before(t.paused)
+	paused := gone && err == nil && time.Now().Before(t.paused)
 	if gone {
 		s.remove(t)
 	}
@@ -183,21 +182,28 @@ func (s *tubes) pauseOf(t *tube, q *tarry.QueueInfo, now time.Time) (pause, left
 	return left, left
 }
 
-// sync updates the list of tubes from the queues that hold jobs, and returns the names in order.
-func (s *tubes) sync(queues []tarry.QueueInfo) []string {
+// list returns the names of all tubes in order, and the queues that hold jobs.
+func (s *tubes) list(ctx context.Context) (all []string, full []tarry.QueueInfo, err error) {
+	for q, err := range s.c.AllQueues(ctx) {
+		if err != nil {
+			return nil, nil, err
+		}
+		if holds(&q) {
+			full = append(full, q)
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	full := make(map[string]bool, len(queues))
-	for i := range queues {
-		full[queues[i].Queue] = true
-		s.make(queues[i].Queue)
+	keep := make(map[*tube]bool, len(full))
+	for i := range full {
+		keep[s.make(full[i].Queue)] = true
 	}
 	for _, t := range slices.Clone(s.order) {
-		if !t.referred() && !full[t.name] && !time.Now().Before(t.paused) {
+		if !t.referred() && !keep[t] && !time.Now().Before(t.paused) {
 			s.remove(t)
 		}
 	}
-	return names(s.order)
+	return names(s.order), full, nil
 }
 
 // count returns the references to a tube.
@@ -216,59 +222,62 @@ func names(tubes []*tube) []string {
 }
 
 // useTube carries out use.
-func (c *conn) useTube(a args) {
+func (c *conn) useTube(a args) (string, error) {
 	if string(a.tube) != c.use.name {
-		t, ok := c.s.tubes.refer(string(a.tube), using)
-		if !ok {
-			c.say("OUT_OF_MEMORY")
-			return
+		t, err := c.s.tubes.refer(string(a.tube), using)
+		if err != nil {
+			return "", err
 		}
 		c.s.tubes.leave(c.ctx, c.use, using)
 		c.use = t
 	}
-	c.say("USING ", c.use.name)
+	return c.tubeUsed(a)
 }
 
+// tubeUsed carries out list-tube-used.
+func (c *conn) tubeUsed(args) (string, error) { return "USING " + c.use.name, nil }
+
 // watchTube carries out watch.
-func (c *conn) watchTube(a args) {
+func (c *conn) watchTube(a args) (string, error) {
 	if c.watched(a.tube) < 0 {
-		t, ok := (*tube)(nil), len(c.watch) < mostWatched
-		if ok {
-			t, ok = c.s.tubes.refer(string(a.tube), watching)
+		if len(c.watch) == mostWatched {
+			return "", errNoMemory
 		}
-		if !ok {
-			c.say("OUT_OF_MEMORY")
-			return
+		t, err := c.s.tubes.refer(string(a.tube), watching)
+		if err != nil {
+			return "", err
 		}
 		c.watch = append(c.watch, t)
 		c.closeLeaser()
 	}
-	c.sayNumber("WATCHING ", uint64(len(c.watch)))
+	return c.watching(), nil
 }
 
 // ignoreTube carries out ignore. The last tube of the list takes the place of the ignored one.
-func (c *conn) ignoreTube(a args) {
+func (c *conn) ignoreTube(a args) (string, error) {
 	if i := c.watched(a.tube); i >= 0 {
-		if len(c.watch) == 1 {
-			c.say("NOT_IGNORED")
-			return
+		last := len(c.watch) - 1
+		if last == 0 {
+			return "NOT_IGNORED", nil
 		}
 		t := c.watch[i]
-		last := len(c.watch) - 1
 		c.watch[i] = c.watch[last]
 		c.watch = slices.Delete(c.watch, last, last+1)
 		c.closeLeaser()
 		c.s.tubes.leave(c.ctx, t, watching)
 	}
-	c.sayNumber("WATCHING ", uint64(len(c.watch)))
+	return c.watching(), nil
 }
+
+// watching returns the answer that says how many tubes are watched.
+func (c *conn) watching() string { return "WATCHING " + strconv.Itoa(len(c.watch)) }
 
 // watched returns the place of a tube in the watch list; -1: it is not watched.
 func (c *conn) watched(name []byte) int {
 	return slices.IndexFunc(c.watch, func(t *tube) bool { return t.name == string(name) })
 }
 
-// closeLeaser closes the leaser: the watch list has changed.
+// closeLeaser closes the leaser, if there is one.
 func (c *conn) closeLeaser() {
 	if c.leaser != nil {
 		c.leaser.Close()

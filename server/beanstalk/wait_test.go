@@ -2,9 +2,7 @@ package beanstalk
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strings"
 	"testing"
@@ -101,45 +99,38 @@ func TestHalfClosedWhileWaiting(t *testing.T) {
 	p.wants("reserve-with-timeout 0", "RESERVED "+id)
 }
 
-// TestWaitAfterWait: one goroutine reads on over several waits, unless they are short, and what it
-// has read between two is not lost.
-func TestWaitAfterWait(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, f *front, _ func() *client) {
-		ours, theirs := net.Pipe()
-		l := &listener{s: f.Server, ctx: t.Context(), conns: make(map[*conn]struct{})}
-		c := newConn(l, ours)
-		for _, wait := range []struct {
-			takes   time.Duration
-			started bool
-		}{{readAfter - 1, false}, {0, false}, {readAfter, true}, {0, true}, {2 * readAfter, true}} {
-			idle := func(context.Context) { time.Sleep(wait.takes); synctest.Wait() }
-			if err := c.await(true, idle); err != nil || c.ahead.started != wait.started {
-				t.Fatalf("%v, a goroutine reads on: %v after %s", err, c.ahead.started, wait.takes)
-			}
+// TestWaitWithoutASocket: where the system does not tell of a hang-up, a waiting connection reads
+// on, over several waits, and what it has read is not lost.
+func TestWaitWithoutASocket(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	f := serve(t, nil)
+	c := newConn(&listener{s: f.Server, ctx: t.Context(), open: t.Context()}, ours)
+	for range 3 {
+		if c.await(func(context.Context) { time.Sleep(3 * watchAfter) }) {
+			t.Fatal("it has hung up")
 		}
-		fmt.Fprint(theirs, "use")
-		if err := c.await(true, func(ctx context.Context) {
-			fmt.Fprint(theirs, " a")
-			theirs.Close()
-			<-ctx.Done()
-		}); !errors.Is(err, io.EOF) {
-			t.Error(err)
-		}
-		if got := string(c.in.take(c.in.buffered())); got != "use a" {
-			t.Errorf("%q has come", got)
-		}
-		if err := c.await(true, func(ctx context.Context) { <-ctx.Done() }); !errors.Is(err, io.EOF) {
-			t.Error(err)
-		}
-	})
+	}
+	if c.await(func(context.Context) { fmt.Fprint(theirs, "use a") }) {
+		t.Error("it has hung up")
+	}
+	if got := string(c.in.take(c.in.buffered())); got != "use a" {
+		t.Errorf("%q has come", got)
+	}
+	if !c.await(func(ctx context.Context) {
+		theirs.Close()
+		<-ctx.Done()
+	}) {
+		t.Error("it has not hung up")
+	}
 }
 
-// TestMuchBehindAWait: a client that sent more than is read ahead is seen to go, and does not hold
-// up the end of the server. That holds also where there is no memory to read ahead.
+// TestMuchBehindAWait: a client that sent much more is seen to go, and does not hold up the end of
+// the server. That holds also where there is no memory for big buffers.
 func TestMuchBehindAWait(t *testing.T) {
-	for most, name := range map[int64]string{0: "room", 1: "no room"} {
+	for most, name := range map[int64]string{maxBuffered: "room", 1: "no room"} {
 		t.Run(name, func(t *testing.T) {
-			f := serve(t, &Config{MaxBuffered: most})
+			f := serve(t, nil, func(s *Server) { s.memory.most = most })
 			goes, stays := f.dial(t), f.dial(t)
 			for _, c := range []*client{goes, stays} {
 				go c.send("reserve\r\n" + strings.Repeat("list-tube-used\r\n", 2<<10))

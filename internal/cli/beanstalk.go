@@ -61,12 +61,14 @@ func (b *beanstalkFlags) check(store string, maxBody int64, g *guardFlags) error
 	return nil
 }
 
-// listen listens on the address; nil: there is none.
-func (b *beanstalkFlags) listen(ctx context.Context, g *guardFlags) (net.Listener, error) {
+// listen listens on the address, unless systemd passes a socket; nil: there is no address.
+func (b *beanstalkFlags) listen(ctx context.Context, g *guardFlags) (l net.Listener, err error) {
 	if b.address == "" {
 		return nil, nil
 	}
-	l, err := b.inherit()
+	if b.inherits {
+		l, err = b.inherit()
+	}
 	if l == nil && err == nil {
 		if path, ok := strings.CutPrefix(b.address, "unix:"); ok {
 			l, err = listenUnix(ctx, b.flag, path)
@@ -86,9 +88,6 @@ func (b *beanstalkFlags) listen(ctx context.Context, g *guardFlags) (net.Listene
 
 // inherit returns the socket that systemd listens on for this process; nil: there is none.
 func (b *beanstalkFlags) inherit() (net.Listener, error) {
-	if !b.inherits {
-		return nil, nil
-	}
 	all, _ := activation.Listeners() // its error is always nil
 	switch {
 	case len(all) == 0:
@@ -100,16 +99,10 @@ func (b *beanstalkFlags) inherit() (net.Listener, error) {
 	return all[0], nil
 }
 
-// front serves clients of beanstalkd on a listener.
-type front struct {
-	*beanstalk.Server
-	listener net.Listener
-}
-
-// open returns the front of a store; nil: there is no listener. It uses TLS only where others
-// can reach it, since few clients of beanstalkd speak TLS.
-func (b *beanstalkFlags) open(p *Program, c *tarry.Client, l net.Listener, guard *guarding, metrics *tarryprom.Metrics, cfg *server.Config) (*front, error) {
-	if l == nil {
+// open returns the server for clients of beanstalkd, if there is a listener for them. It uses TLS
+// only where others can reach it, since few of these clients speak TLS.
+func (b *beanstalkFlags) open(p *Program, c *tarry.Client, on *listeners, guard *guarding, metrics *tarryprom.Metrics, cfg *server.Config) (*beanstalk.Server, error) {
+	if on.beanstalk == nil {
 		return nil, nil
 	}
 	if b.as != "" {
@@ -121,19 +114,17 @@ func (b *beanstalkFlags) open(p *Program, c *tarry.Client, l net.Listener, guard
 	case "redis", "postgres", "mysql":
 		fmt.Fprintln(p.Stderr, "tarry: in this store the ids of jobs are larger than 2^53: clients that hold them as floating-point numbers, as some in JavaScript do, address other jobs")
 	}
-	f := new(front)
-	var err error
-	f.Server, err = beanstalk.New(c, &beanstalk.Config{MaxJob: int(b.maxJob), Guard: cfg.Guard, As: b.as, Audit: cfg.Audit, ShutdownTimeout: cfg.ShutdownTimeout, Logger: cfg.Logger})
+	s, err := beanstalk.New(c, &beanstalk.Config{MaxJob: int(b.maxJob), Guard: cfg.Guard, As: b.as, Audit: cfg.Audit, ShutdownTimeout: cfg.ShutdownTimeout, Logger: cfg.Logger})
 	if err != nil {
 		return nil, usagef("", "%v", err)
 	}
-	if f.listener = l; guard.cert != nil && exposed(l.Addr()) {
-		f.listener = tls.NewListener(l, guard.cert.TLS())
+	if guard.cert != nil && exposed(on.beanstalk.Addr()) {
+		on.beanstalk = tls.NewListener(on.beanstalk, guard.cert.TLS())
 	}
-	metrics.WatchBeanstalk(func() tarryprom.Beanstalk { return tarryprom.Beanstalk(f.Counts()) })
+	metrics.WatchBeanstalk(func() tarryprom.Beanstalk { return tarryprom.Beanstalk(s.Counts()) })
 	cfg.Beanstalk = func() (connections, waiting int64) {
-		n := f.Counts()
+		n := s.Counts()
 		return n.Connections, n.Waiting
 	}
-	return f, nil
+	return s, nil
 }

@@ -138,6 +138,7 @@ func TestBeanstalkThatCannotBe(t *testing.T) {
 		{args: serve + "--beanstalk unix:" + dir + "/used", code: exitFailed, stderr: `tarry: cannot listen on .*used: the socket is in use .*`},
 		{args: serve + "--beanstalk unix:" + dir + "/file", code: exitFailed, stderr: `tarry: cannot listen on .*file: .*`},
 		{args: "beanstalkd -l 0.0.0.0 -p 0", stderr: `tarry: 0.0.0.0:0 can be reached from other machines, and there are no tokens .*`},
+		{args: "beanstalkd -p x", stderr: `tarry: cannot listen on 127.0.0.1:x: .* \(-l takes an address such as 127.0.0.1, and -p a port such as 11300\)`},
 		{args: "beanstalkd -b " + dir, stderr: `tarry: \S+ holds jobs of beanstalkd, .*`},
 		{args: "beanstalkd -p 0 -u nobody.here", stderr: `tarry: -u: .*unknown user nobody.here .*`},
 		{args: "beanstalkd -x", stderr: `tarry: unknown shorthand flag.*`},
@@ -234,6 +235,45 @@ func TestBeanstalkDrains(t *testing.T) {
 	s.stderr.await(t, "tarry: draining: ")
 	j.answers("put 0 0 60 1\r\nx", "DRAINING")
 	j.answers("reserve-with-timeout 0", "RESERVED ")
+}
+
+// A client that does not read is cut at the end, which is no failure.
+func TestBeanstalkdEndsWithoutWhoDoesNotRead(t *testing.T) {
+	s := world{}.start(t, "beanstalkd", "-p", "0")
+	at := s.stdout.await(t, `listens on (\S+) for clients of beanstalkd\n`)[1]
+	deaf, other := dialJobs(t, at), dialJobs(t, at)
+	const size = 60_000
+	id := strings.Fields(deaf.answers(fmt.Sprintf("put 0 0 60 %d\r\n%s", size, strings.Repeat("x", size)), "INSERTED "))[1]
+	const most = 2000 // far more than the kernel's buffers take
+	if _, err := io.WriteString(deaf.conn, strings.Repeat("peek "+id+"\r\n", most)); err != nil {
+		t.Fatal(err)
+	}
+	before := ""
+	awaits(t, "the answers to fill the buffers", func() error {
+		other.answers("stats", "OK ")
+		now := ""
+		for line := ""; line != "\r\n"; {
+			var err error
+			if line, err = other.in.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(line, "cmd-peek: ") {
+				now = line
+			}
+		}
+		defer func() { before = now }()
+		if now == before && now != "cmd-peek: 0\n" {
+			return nil
+		}
+		return fmt.Errorf("after %q, %q", before, now)
+	})
+	if before == fmt.Sprintf("cmd-peek: %d\n", most) {
+		t.Fatal("the buffers take all answers")
+	}
+	if code := s.stop(t); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	s.stderr.await(t, "tarry: .*still under way.*\ntarry: stopped serving, and closed the store\n")
 }
 
 // The flags are those of beanstalkd, also several together and next to their values.

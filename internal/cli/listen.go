@@ -52,12 +52,12 @@ func (on *listeners) warn(p *Program, s *serveFlags, guard *guarding) {
 // listenTCP listens on an address HOST:PORT that a flag gave.
 func listenTCP(ctx context.Context, flag, address string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
-	if err != nil || port == "" {
-		return nil, usagef("an address is HOST:PORT, such as 127.0.0.1:8277", "%s %q is not an address", flag, address)
-	}
-	other := flag + " " + net.JoinHostPort(host, "0")
+	form, other := "an address is HOST:PORT, such as 127.0.0.1:8277", flag+" "+net.JoinHostPort(host, "0")
 	if flag == "-p" {
-		other = "-p 0"
+		form, other = "-l takes an address such as 127.0.0.1, and -p a port such as 11300", "-p 0"
+	}
+	if err != nil || port == "" {
+		return nil, usagef(form, "%s %q is not an address", flag, address)
 	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
@@ -72,7 +72,7 @@ func listenTCP(ctx context.Context, flag, address string) (net.Listener, error) 
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return nil, usagef("choose an address of this machine, such as 127.0.0.1:8277", "cannot listen on %s: no such address here", address)
 	case errors.As(err, new(*net.DNSError)), errors.As(err, new(*net.AddrError)):
-		return nil, usagef("an address is HOST:PORT, such as 127.0.0.1:8277", "cannot listen on %s: %v", address, err)
+		return nil, usagef(form, "cannot listen on %s: %v", address, err)
 	}
 	return nil, failedf(err, "choose another address with "+flag, "cannot listen on %s: %v", address, err)
 }

@@ -202,7 +202,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		return err
 	}
 	metrics.Watch(c)
-	front, err := s.beanstalk.open(p, c, on.beanstalk, guard, metrics, cfg)
+	front, err := s.beanstalk.open(p, c, on, guard, metrics, cfg)
 	if err != nil {
 		end()
 		_ = served.Wait()
@@ -215,7 +215,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		return errors.Join(err, c.Close())
 	}
 	if front != nil {
-		served.Go(func() error { return front.Serve(serving, front.listener) })
+		served.Go(func() error { return front.Serve(serving, on.beanstalk) })
 	}
 	opening.Opened(s.pages(server.New(c, cfg)))
 	var beside sync.WaitGroup
@@ -254,6 +254,9 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	undrained := forwarding.end()
 	if ctx.Err() != nil {
 		switch {
+		case err != nil && on.http == nil: // beanstalkd, which cuts all connections, does not fail either
+			fmt.Fprintln(p.Stderr, "tarry:", err)
+			err = nil
 		case err != nil:
 			err = failedf(err, "give them longer with --drain", "the server stopped, but not all requests under way were answered in time: %v", err)
 		case undrained != nil:

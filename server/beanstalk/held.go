@@ -3,6 +3,7 @@ package beanstalk
 import (
 	"container/heap"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -129,13 +130,12 @@ func (h *held) take(id engine.ID, late bool) *job {
 	return j
 }
 
-// find returns a job that is held, as it is now; nil: it is not.
+// find returns a job that is held; nil: it is not.
 func (h *held) find(id engine.ID) *job {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if j := h.jobs[id]; j != nil && !j.timedOut {
-		now := *j
-		return &now
+		return j
 	}
 	return nil
 }
@@ -159,22 +159,19 @@ func (h *held) giveBack(sent uint64) {
 	}
 	var back []engine.Settlement
 	for _, j := range h.live {
-		one := engine.Settlement{Token: j.token, Do: engine.Retry, When: &engine.When{At: j.due}}
-		if j.answer > sent {
-			one = engine.Settlement{Token: j.token, Do: engine.Release}
+		one := engine.Settlement{Token: j.token, Do: engine.Release}
+		if j.answer <= sent {
+			one.Do, one.When = engine.Retry, &engine.When{At: j.due}
 		}
 		back = append(back, one)
 	}
-	h.jobs, h.live, h.past = nil, nil, nil
+	h.live = nil
 	h.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.ctx), lastGrace)
 	defer cancel()
-	for len(back) > 0 {
-		n := min(len(back), engine.MaxBatch)
-		if _, err := h.s.c.Settle(ctx, back[:n]); err != nil {
-			h.s.warn("the jobs of a connection that has ended stay reserved until they time out", "count", len(back), "error", err)
-			return
+	for some := range slices.Chunk(back, engine.MaxBatch) {
+		if _, err := h.s.c.Settle(ctx, some); err != nil {
+			h.s.warn("jobs of a connection that has ended stay reserved until they time out", "count", len(some), "error", err)
 		}
-		back = back[n:]
 	}
 }

@@ -134,6 +134,30 @@ func TestTimeOfAJob(t *testing.T) {
 	})
 }
 
+// TestTimeOfASilentConnection: jobs time out though their connection asks nothing, also when the
+// one that would have been the first is gone.
+func TestTimeOfASilentConnection(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, f *front, dial func() *client) {
+		c := dial()
+		first, second := c.put(0, 0, 3, 1), c.put(1, 0, 5, 1)
+		c.put(2, 0, 9, 1)
+		for range 3 {
+			c.wants("reserve-with-timeout 0", "RESERVED")
+		}
+		c.wants("delete "+first, "DELETED")
+		for _, step := range []struct {
+			pass     time.Duration
+			timeouts uint64
+		}{{4 * time.Second, 0}, {1010 * time.Millisecond, 1}, {4 * time.Second, 2}} {
+			time.Sleep(step.pass)
+			if n := f.counts.timeouts.Load(); n != step.timeouts {
+				t.Errorf("%d timeouts, want %d", n, step.timeouts)
+			}
+		}
+		c.wants("touch "+second, "NOT_FOUND")
+	})
+}
+
 // TestTTRBeyondThatOfALease: a job is held for 24 h at most.
 func TestTTRBeyondThatOfALease(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, _ *front, dial func() *client) {

@@ -112,19 +112,17 @@ func (c *conn) waiting(n int64) {
 
 // leaseNow takes the best job that is ready, if any, and answers with it.
 func (c *conn) leaseNow() (bool, error) {
-	tubes := c.watch
-	if len(tubes) > 1 {
-		first, err := c.s.c.Peek(c.ctx, names(tubes))
+	queues := names(c.watch)
+	if len(queues) > 1 {
+		first, err := c.s.c.Peek(c.ctx, queues)
 		if err != nil {
 			return false, err
 		}
-		if tubes = inOrder(tubes, first); len(tubes) == 0 {
-			return false, nil
-		}
+		queues = inOrder(first)
 	}
-	for _, t := range tubes {
+	for _, queue := range queues {
 		asked := time.Now()
-		g, err := c.s.c.LeaseNow(c.ctx, []engine.Want{{Queue: t.name, Max: 1, Worker: c.name()}})
+		g, err := c.s.c.LeaseNow(c.ctx, []engine.Want{{Queue: queue, Max: 1, Worker: c.name()}})
 		if err == nil {
 			err = g.Queues[0].Err
 		}
@@ -139,23 +137,17 @@ func (c *conn) leaseNow() (bool, error) {
 	return false, nil
 }
 
-// inOrder returns the tubes that have a ready job, given their first ones: the best first.
-func inOrder(tubes []*tube, first []engine.Info) []*tube {
-	at := make([]int, 0, len(tubes))
+// inOrder returns the queues that have a ready job, given their first ones: the best first.
+func inOrder(first []engine.Info) (queues []string) {
+	slices.SortFunc(first, func(a, b engine.Info) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), a.Due.Compare(b.Due), cmp.Compare(a.ID, b.ID))
+	})
 	for i := range first {
-		if first[i].ID != 0 {
-			at = append(at, i)
+		if first[i].ID != 0 { // else none is ready
+			queues = append(queues, first[i].Queue)
 		}
 	}
-	slices.SortFunc(at, func(a, b int) int {
-		x, y := &first[a], &first[b]
-		return cmp.Or(cmp.Compare(x.Priority, y.Priority), x.Due.Compare(y.Due), cmp.Compare(x.ID, y.ID))
-	})
-	ready := make([]*tube, len(at))
-	for i, j := range at {
-		ready[i] = tubes[j]
-	}
-	return ready
+	return queues
 }
 
 // reserved answers with a job that was leased by a call made at asked, and holds it.

@@ -59,7 +59,11 @@ func TestStrangersAreCut(t *testing.T) {
 	g, _, secrets := tokens(t, access.Token{Name: "all", Scopes: access.Admin, Queues: []string{"*"}})
 	const most = time.Second
 	f := serve(t, &Config{Guard: g}, func(s *Server) { s.limits.read = most })
-	known, quiet, part := f.dial(t), f.dial(t), f.dial(t)
+	known, quiet, part, waits := f.dial(t), f.dial(t), f.dial(t), f.dial(t)
+	waits.send("auth " + secrets["all"] + "\r\nreserve\r\n")
+	if got := waits.line(); got != "AUTHORIZED" {
+		t.Error(got)
+	}
 	known.wants("list-tube-used", "UNAUTHORIZED")
 	known.wants("auth "+secrets["all"], "AUTHORIZED")
 	part.send("list-tu")
@@ -70,6 +74,10 @@ func TestStrangersAreCut(t *testing.T) {
 	}
 	time.Sleep(3 * most / 2) // longer than it may rest without a token
 	known.wants("list-tube-used", "USING default")
+	id := known.put(0, 0, 60, 1)
+	if got := waits.answer(); got != "RESERVED "+id+" 1" {
+		t.Error(got)
+	}
 }
 
 func TestRights(t *testing.T) {

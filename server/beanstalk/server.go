@@ -2,9 +2,9 @@ package beanstalk
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -40,17 +40,16 @@ func New(c *tarry.Client, cfg *Config) (*Server, error) {
 	if err := able(c.Capabilities()); err != nil {
 		return nil, err
 	}
-	s := &Server{c: c, cfg: cfg.withDefaults(c.MaxBody()), began: time.Now(), lines: notify.NewLines(10, 10*time.Second)}
+	s := &Server{
+		c: c, cfg: cfg.withDefaults(c.MaxBody()), limits: defaultLimits,
+		began: time.Now(), id: fmt.Sprintf("%016x", rand.Uint64()), lines: notify.NewLines(10, 10*time.Second),
+	}
 	if s.cfg.As != "" && s.cfg.Guard == nil {
 		return nil, errNoGuard
 	}
 	s.open, s.close = context.WithCancel(context.Background())
-	s.limits = defaultLimits
 	s.memory.most = max(maxBuffered, 4*int64(s.cfg.MaxJob))
 	s.tubes.init(c)
-	var id [8]byte
-	_, _ = rand.Read(id[:]) // never fails
-	s.id = hex.EncodeToString(id[:])
 	return s, nil
 }
 

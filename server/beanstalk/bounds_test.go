@@ -78,6 +78,8 @@ func TestLongList(t *testing.T) {
 		}
 	}
 	f.holding(t, false)
+	f.memory.most = tubes
+	other.wants("list-tubes", "OUT_OF_MEMORY")
 }
 
 // TestMemoryIsBounded: without room for its body a job is refused, small ones are not, and the

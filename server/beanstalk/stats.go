@@ -228,7 +228,7 @@ func (c *conn) statsTube(a args) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	users, watchers := c.s.tubes.count(t)
+	users := t.refs[using].Load()
 	if name == defaultTube {
 		users-- // the server itself
 	}
@@ -236,7 +236,7 @@ func (c *conn) statsTube(a args) (string, error) {
 	return c.sayStats(slices.Concat([]stat{{"name", quoted(name)}}, jobStats(urgent, &q), []stat{
 		{"total-jobs", t.jobs.Load()},
 		{"current-using", users},
-		{"current-watching", watchers},
+		{"current-watching", t.refs[watching].Load()},
 		{"current-waiting", t.waiting.Load()},
 		{"cmd-delete", t.deletes.Load()},
 		{"cmd-pause-tube", t.pauses.Load()},

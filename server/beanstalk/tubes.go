@@ -28,10 +28,10 @@ type tube struct {
 
 	jobs, deletes, pauses atomic.Uint64
 	waiting               atomic.Int64
+	refs                  [2]atomic.Int64 // by using, watching; they grow under tubes.mu
 
 	// Guarded by tubes.mu.
-	refs   [2]int // by using, watching
-	at     int    // in tubes.order; negative: it is gone
+	at     int // in tubes.order; negative: it is gone
 	pause  time.Duration
 	paused time.Time // until when
 }
@@ -42,22 +42,22 @@ const (
 	watching
 )
 
-func (t *tube) referred() bool { return t.refs[using]+t.refs[watching] > 0 }
+func (t *tube) referred() bool { return t.refs[using].Load()+t.refs[watching].Load() > 0 }
 
 // tubes holds the known tubes. A tube vanishes, with its counters and its pause, when no connection
 // refers to it and it is empty.
 type tubes struct {
-	c *tarry.Client
+	c    *tarry.Client
+	refs atomic.Int64
 
 	mu    sync.Mutex
 	all   map[string]*tube
 	order []*tube // by creation; the last takes the place of one that vanishes
-	refs  int
 }
 
 func (s *tubes) init(c *tarry.Client) {
 	s.c, s.all = c, make(map[string]*tube)
-	s.make(defaultTube).refs[using] = 1
+	s.make(defaultTube).refs[using].Add(1)
 }
 
 // make returns the tube of that name. Called with s.mu held, or before s is used.
@@ -76,21 +76,19 @@ func (s *tubes) make(name string) *tube {
 func (s *tubes) refer(name string, kind int) (*tube, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.refs >= mostRefs && name != defaultTube {
+	if s.refs.Load() >= mostRefs && name != defaultTube {
 		return nil, errNoMemory
 	}
 	t := s.make(name)
-	t.refs[kind]++
-	s.refs++
+	t.refs[kind].Add(1)
+	s.refs.Add(1)
 	return t, nil
 }
 
 // leave ends a reference.
 func (s *tubes) leave(ctx context.Context, t *tube, kind int) {
-	s.mu.Lock()
-	t.refs[kind]--
-	s.refs--
-	s.mu.Unlock()
+	t.refs[kind].Add(-1)
+	s.refs.Add(-1)
 	s.removeIfEmpty(ctx, t)
 }
 
@@ -106,10 +104,7 @@ func (s *tubes) remove(t *tube) {
 
 // removeIfEmpty forgets a tube that no connection refers to, unless it holds jobs.
 func (s *tubes) removeIfEmpty(ctx context.Context, t *tube) {
-	s.mu.Lock()
-	referred := t.referred()
-	s.mu.Unlock()
-	if referred {
+	if t.referred() {
 		return
 	}
 	q, err := s.c.Queue(ctx, t.name)
@@ -142,9 +137,8 @@ func (s *tubes) known(name string) *tube {
 func (s *tubes) existing(ctx context.Context, name string) (*tube, error) {
 	s.mu.Lock()
 	t := s.all[name]
-	found := t != nil && t.referred()
 	s.mu.Unlock()
-	if found {
+	if t != nil && t.referred() {
 		return t, nil
 	}
 	q, err := s.c.Queue(ctx, name)
@@ -204,13 +198,6 @@ func (s *tubes) list(ctx context.Context) (all []string, full []tarry.QueueInfo,
 		}
 	}
 	return names(s.order), full, nil
-}
-
-// count returns the references to a tube.
-func (s *tubes) count(t *tube) (users, watchers int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return t.refs[using], t.refs[watching]
 }
 
 func names(tubes []*tube) []string {

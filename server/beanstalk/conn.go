@@ -37,6 +37,7 @@ type conn struct {
 	held     held
 	puts     []tarry.Draft // gathered, not pushed yet
 	leaser   *tarry.Leaser // of the watched tubes; nil: none was needed yet
+	watcher  watcher
 }
 
 func newConn(l *listener, nc net.Conn) *conn {
@@ -47,6 +48,7 @@ func newConn(l *listener, nc net.Conn) *conn {
 	}
 	c.in.init(l.ctx, &c.s.memory)
 	c.held.s, c.held.ctx = c.s, l.ctx
+	c.watcher.init(c)
 	return c
 }
 
@@ -248,7 +250,7 @@ func (c *conn) write(b []byte) error {
 		defer c.s.memory.release(n)
 	}
 	for len(b) > 0 {
-		_ = c.nc.SetWriteDeadline(time.Now().Add(c.s.limits.write))
+		c.setWriteDeadline()
 		n, err := c.nc.Write(b[:min(len(b), 64<<10)])
 		c.sent += uint64(n)
 		if err != nil {
@@ -258,6 +260,16 @@ func (c *conn) write(b []byte) error {
 		b = b[n:]
 	}
 	return nil
+}
+
+// setWriteDeadline sets the deadline, unless that was done lately: the runtime takes long to change
+// one.
+func (c *conn) setWriteDeadline() {
+	within := c.s.limits.write
+	if by := time.Now().Add(within); by.Sub(c.writeBy) > within/16 {
+		c.writeBy = by
+		_ = c.nc.SetWriteDeadline(by)
+	}
 }
 
 // end gives up all that the connection has.

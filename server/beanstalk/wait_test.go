@@ -102,27 +102,37 @@ func TestHalfClosedWhileWaiting(t *testing.T) {
 // TestWaitWithoutASocket: where the system does not tell of a hang-up, a waiting connection reads
 // on, over several waits, and what it has read is not lost.
 func TestWaitWithoutASocket(t *testing.T) {
-	ours, theirs := net.Pipe()
-	defer ours.Close()
-	f := serve(t, nil)
-	c := newConn(&listener{s: f.Server, ctx: t.Context(), open: t.Context()}, ours)
-	for range 3 {
-		if c.await(func(context.Context) { time.Sleep(3 * watchAfter) }) {
-			t.Fatal("it has hung up")
+	bubble(t, nil, func(t *testing.T, f *front, _ func() *client) {
+		ours, theirs := net.Pipe()
+		c := newConn(&listener{s: f.Server, ctx: t.Context(), open: t.Context()}, ours)
+		waits := func(d time.Duration, meanwhile func()) bool {
+			return c.await(func(ctx context.Context) {
+				time.Sleep(d)
+				synctest.Wait()
+				meanwhile()
+				synctest.Wait()
+			})
 		}
-	}
-	if c.await(func(context.Context) { fmt.Fprint(theirs, "use a") }) {
-		t.Error("it has hung up")
-	}
-	if got := string(c.in.take(c.in.buffered())); got != "use a" {
-		t.Errorf("%q has come", got)
-	}
-	if !c.await(func(ctx context.Context) {
-		theirs.Close()
-		<-ctx.Done()
-	}) {
-		t.Error("it has not hung up")
-	}
+		for _, d := range []time.Duration{0, watchAfter - 1, watchAfter, time.Hour} {
+			if waits(d, func() {}) {
+				t.Fatalf("it has hung up within %s", d)
+			}
+		}
+		if waits(time.Second, func() { fmt.Fprint(theirs, "use a") }) {
+			t.Error("it has hung up")
+		}
+		if got := string(c.in.take(c.in.buffered())); got != "use a" {
+			t.Errorf("%q has come", got)
+		}
+		for range 2 {
+			if !c.await(func(ctx context.Context) {
+				theirs.Close()
+				<-ctx.Done()
+			}) {
+				t.Error("it has not hung up")
+			}
+		}
+	})
 }
 
 // TestMuchBehindAWait: a client that sent much more is seen to go, and does not hold up the end of

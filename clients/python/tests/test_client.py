@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 import http.server
 import os
+import signal
 import ssl
 import subprocess
 import threading
@@ -149,16 +150,17 @@ class Calls(ServerTest):
             def log_message(self, *_: object) -> None:
                 pass
 
-        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as proxy:
-            threading.Thread(target=proxy.serve_forever).start()
-            client: Any = self.make(f"http://127.0.0.1:{proxy.server_port}")
-            for status, error in (200, tarry.Unavailable), (302, tarry.Invalid), (404, tarry.Invalid), (503, tarry.Unavailable):
-                Handler.status = status
-                with self.assertRaisesRegex(error, "<html>") as e:
-                    client.push(self.q, 1)
-                self.assertEqual((e.exception.status, e.exception.retry_after), (status, 7 if status == 503 else 0))
-            client.close()
-            proxy.shutdown()
+        proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.addCleanup(proxy.server_close)
+        self.addCleanup(proxy.shutdown)
+        threading.Thread(target=proxy.serve_forever).start()
+        client: Any = self.make(f"http://127.0.0.1:{proxy.server_port}")
+        self.addCleanup(client.close)
+        for status, error in (200, tarry.Unavailable), (302, tarry.Invalid), (404, tarry.Invalid), (503, tarry.Unavailable):
+            Handler.status = status
+            with self.assertRaisesRegex(error, "<html>") as e:
+                client.push(self.q, 1)
+            self.assertEqual((e.exception.status, e.exception.retry_after), (status, 7 if status == 503 else 0))
 
     def test_tls_and_tokens(self) -> None:
         cert, key = os.environ["TARRY_TEST_CERT"], os.environ["TARRY_TEST_KEY"]
@@ -184,12 +186,13 @@ class Calls(ServerTest):
         client: Any = self.make(self.server.url, timeout=0.2)
         self.addCleanup(client.close)
         self.assertEqual(client.lease(queues=[self.q], wait="300ms")["messages"], [])  # a wait is no silence
-        self.server.process.send_signal(19)  # SIGSTOP
+        self.server.process.send_signal(signal.SIGSTOP)
         try:
+            os.waitpid(self.server.process.pid, os.WUNTRACED)  # it has stopped
             with self.assertRaises(tarry.Unavailable):
                 client.push(self.q, 1)
         finally:
-            self.server.process.send_signal(18)  # SIGCONT
+            self.server.process.send_signal(signal.SIGCONT)
 
 
 class AsyncCalls(Calls):

@@ -343,6 +343,21 @@ class Drain(ServerTest):
         later: Any = self.client.get(self.q, "later")
         self.assertEqual((later["state"], later["attempt"]), ("ready", 0))
 
+    def test_what_comes_while_it_drains_is_released(self) -> None:
+        worker = tarry.Worker(self.client)
+
+        @worker.handle(self.q)
+        async def handle(m: tarry.Message) -> None:
+            self.client.push(self.q, 2, key="late")  # while the event loop stands still, the poll under way gets it
+            while self.client.get(self.q, "late")["state"] != "leased":
+                pass
+            worker.stop()
+
+        self.client.push(self.q, 1, key="first")
+        self.assertIsNone(Running(self, worker).join())
+        late: Any = self.client.get(self.q, "late")
+        self.assertEqual((late["state"], late["attempt"]), ("ready", 0))
+
     def test_sigterm_of_an_idle_worker(self) -> None:
         program = self.program(0, 30)
         while self.client.get(self.q, "k")["state"] != "finished":

@@ -167,8 +167,8 @@ tidy: ## Tidy the module files after a change of dependencies.
 	$(call all,$(GO) mod tidy)
 
 .PHONY: client
-client: client-packages ## Make the types of clients/node from the server's openapi.json, and test the client (Node 18, npm).
-	TARRY_TEST_CLIENTS=require $(GO) test -count=1 -run '^TestNode' ./clients -update
+client: client-packages ## Make the types of the clients from the server's openapi.json, and test the clients (Node 18, npm, Python 3.10).
+	TARRY_TEST_CLIENTS=require $(GO) test -count=1 ./clients -update
 
 .PHONY: fuzz
 fuzz: ## Fuzz every decoder for a few seconds each (FUZZTIME=10s).

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes tarry/types.py from the document that a server answers at /openapi.json.
 
-    python3 generate.py openapi.json > tarry/types.py
+    python3 generate.py http://127.0.0.1:8277/openapi.json > tarry/types.py
 """
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import json
 import sys
 import textwrap
 from typing import Any
+from urllib.request import urlopen
 
 HEADER = '''"""The requests and answers of the HTTP API. Made by generate.py from /openapi.json; do not edit."""
 from __future__ import annotations
@@ -98,5 +99,5 @@ def generate(document: Schema) -> str:
 
 
 if __name__ == "__main__":
-    with open(sys.argv[1], encoding="utf-8") as file:
-        sys.stdout.write(generate(json.load(file)))
+    with urlopen(sys.argv[1]) as answer:
+        sys.stdout.write(generate(json.load(answer)))

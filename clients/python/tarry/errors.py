@@ -88,9 +88,8 @@ BY_CODE = {c.code: c for c in Error.__subclasses__()}
 
 def from_details(details: types.Error, status: int = 0, retry_after: float = 0) -> Error:
     """Returns the error that the server describes."""
-    code = details["code"]
-    error = BY_CODE.get(code, Error)(details["message"], details["hint"], status, retry_after)
-    error.code = code
+    error = BY_CODE.get(details["code"], Error)(details["message"], details["hint"], status, retry_after)
+    error.code = details["code"]
     error.details = details
     return error
 

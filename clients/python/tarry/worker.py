@@ -13,7 +13,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from inspect import iscoroutinefunction
+from inspect import iscoroutine, iscoroutinefunction
 from typing import Any, TypeVar
 
 from . import _calls as calls
@@ -65,9 +65,8 @@ class Worker:
         self._jobs: queue.SimpleQueue[Delivery | None] = queue.SimpleQueue()
         self._threads = self._in_threads = 0
         self._returned: deque[tuple[Delivery, BaseException | None]] = deque()
-        self._collecting = False
+        self._collecting = self._stopped = False
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._stopped = False
 
     def handle(self, queue: str, *, concurrency: int | None = None, timeout: float | None = None) -> Callable[[Handler], Handler]:
         """Registers the handler of a queue. When it returns the message is acked; Retry, Snooze, Bury and
@@ -222,7 +221,8 @@ class Worker:
         while d := self._jobs.get():
             error: BaseException | None = None
             try:
-                d.handling.handler(d.message)
+                if iscoroutine(d.handling.handler(d.message)):
+                    raise TypeError("the handler returned a coroutine: nothing awaits it, as it is not an async def")
             except BaseException as e:
                 error = e
             self._returned.append((d, error))

@@ -28,7 +28,7 @@ class Types(ServerTest):
     def test_types_are_those_of_the_server(self) -> None:
         made = generate.generate(self.document())
         self.assertEqual(made, (ROOT / "tarry/types.py").read_text(),
-                         "run python3 generate.py openapi.json > tarry/types.py")
+                         "run make client")
         for name in dir(types):
             typing.get_type_hints(getattr(types, name)) if name[0].isupper() and isinstance(getattr(types, name), type) else None
 

@@ -37,9 +37,9 @@ class Verdicts(ServerTest):
                 await handler(m)
         else:
             @worker.handle(self.q)
-            def handle(m: tarry.Message) -> None:
+            def handle(m: tarry.Message) -> Any:
                 note(m)
-                handler(m)
+                return handler(m)
         self.client.push(self.q, {"id": 42}, key="k", remember="1h", **options)
         running = Running(self, worker)
         self.await_(enough)
@@ -77,6 +77,13 @@ class Verdicts(ServerTest):
 
         self.handled(handler, backoff=["1h"])
         self.assertEqual(self.client.get(self.q, "k")["state"], "scheduled")
+
+    def test_a_coroutine_that_nothing_awaits(self) -> None:
+        async def forgotten(m: tarry.Message) -> None:
+            raise AssertionError("it was awaited")
+
+        self.handled(lambda m: forgotten(m), backoff=["1h"])
+        self.assertRegex(self.client.get(self.q, "k").get("last_error", ""), "^TypeError: the handler returned a coroutine")
 
     def test_retry(self) -> None:
         async def handler(m: tarry.Message) -> None:

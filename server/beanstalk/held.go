@@ -38,6 +38,7 @@ type held struct {
 	live  live   // by until: those that have not timed out
 	past  []*job // those that timed out lately, oldest first; some are no longer held
 	timer *time.Timer
+	next  time.Time // when the timer fires; zero: it is not set
 }
 
 // add holds a job.
@@ -55,9 +56,7 @@ func (h *held) add(j *job) {
 		return
 	}
 	heap.Push(&h.live, j)
-	if j.at == 0 {
-		h.wake()
-	}
+	h.wake()
 }
 
 // live is a heap of jobs: the first times out first.
@@ -76,21 +75,27 @@ func (l *live) Pop() any {
 	return j
 }
 
-// wake sets the timer for the job that times out first. Called with h.mu held.
+// wake sets the timer for the job that times out first, unless it fires earlier, for one that was
+// taken meanwhile. Called with h.mu held.
 func (h *held) wake() {
-	wait := time.Until(h.live[0].until)
-	if h.timer == nil {
-		h.timer = time.AfterFunc(wait, h.woken)
+	first := h.live[0].until
+	if !h.next.IsZero() && !first.Before(h.next) {
 		return
 	}
-	h.timer.Reset(wait)
+	h.next = first
+	if h.timer == nil {
+		h.timer = time.AfterFunc(time.Until(first), h.woken)
+		return
+	}
+	h.timer.Reset(time.Until(first))
 }
 
-// woken is called by the timer. The job that it was set for may have been taken meanwhile.
+// woken is called by the timer.
 func (h *held) woken() {
 	h.expire(time.Now())
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.next = time.Time{}
 	if len(h.live) > 0 {
 		h.wake()
 	}

@@ -3,6 +3,7 @@ package beanstalk
 import (
 	"bytes"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -18,6 +19,8 @@ const (
 	// ttrHeader holds a job's ttr if that is longer than a lease can be.
 	ttrHeader = "beanstalk-ttr"
 )
+
+var putPool = sync.Pool{New: func() any { return new([mostPuts]tarry.Draft) }}
 
 // put carries out a put.
 func (c *conn) put(a args) (string, error) {
@@ -85,15 +88,20 @@ func (c *conn) gather(a *args, body []byte) {
 	if len(c.puts) == mostPuts {
 		c.push()
 	}
+	if c.puts == nil {
+		c.puts = putPool.Get().(*[mostPuts]tarry.Draft)[:0]
+	}
 	var m tarry.Draft
 	m.Queue, m.Due.In, m.Body = c.use.name, a.delay, body
 	// All is set, so that the defaults of a queue change nothing.
-	m.Terms = engine.Terms{Priority: new(a.pri), MaxAttempts: maxAttempts, TTR: min(a.ttr, engine.MaxTTR), ExpireAfter: engine.Never, Remember: engine.Never, Isolate: new(false)}
+	m.Terms = engine.Terms{Priority: new(a.pri), MaxAttempts: maxAttempts, TTR: min(a.ttr, engine.MaxTTR), ExpireAfter: engine.Never, Remember: engine.Never, Isolate: &never}
 	if a.ttr > engine.MaxTTR {
 		m.Headers = []tarry.MessageHeader{{Name: ttrHeader, Value: a.ttr.String()}}
 	}
 	c.puts = append(c.puts, m)
 }
+
+var never = false
 
 // push pushes what is gathered, and answers.
 func (c *conn) push() {
@@ -120,6 +128,10 @@ func (c *conn) push() {
 		c.use.jobs.Add(1)
 		c.s.counts.jobs.Add(1)
 		c.sayNumber("INSERTED ", uint64(all[i].ID))
+	}
+	if c.ctx.Err() == nil { // else an abandoned call may still read them
+		clear(puts)
+		putPool.Put((*[mostPuts]tarry.Draft)(puts[:mostPuts]))
 	}
 }
 

@@ -181,6 +181,34 @@ class Leases(ServerTest):
         for q in self.q, self.q + ".async":
             self.assertEqual(self.client.get(q, "k")["state"], "scheduled")
 
+    def test_a_server_that_hangs(self) -> None:
+        """The lease ends unrenewed: the handler stops. Later the message comes again."""
+        server = Server()
+        self.addCleanup(server.kill)
+        client = tarry.Client(server.url, timeout=1)
+        self.addCleanup(client.close)
+        worker, seen, stopped = tarry.Worker(client, ttr="500ms"), queue.SimpleQueue[int](), queue.SimpleQueue[str]()
+
+        @worker.handle(self.q)
+        async def handle(m: tarry.Message) -> None:
+            seen.put(m.attempt)
+            if m.attempt == 1:
+                try:
+                    await asyncio.sleep(PATIENCE)
+                finally:
+                    stopped.put(m.why)
+
+        client.push(self.q, 1, key="k", backoff=["1ms"])
+        running = Running(self, worker)
+        self.assertEqual(seen.get(timeout=PATIENCE), 1)
+        server.process.send_signal(signal.SIGSTOP)
+        try:
+            self.assertEqual(stopped.get(timeout=PATIENCE), "the lease has ended")
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+        self.assertEqual(seen.get(timeout=PATIENCE), 2)
+        self.assertIsNone(running.stop())
+
     def test_a_handler_has_its_time(self) -> None:
         errors = queue.SimpleQueue[Any]()
         worker = tarry.Worker(self.client, handler_timeout=0.1, on_error=lambda m, e: errors.put((m.why, str(e))))

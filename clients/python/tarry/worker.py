@@ -106,8 +106,8 @@ class Worker:
 
     async def run_async(self) -> None:
         """Is run within a program's own event loop, without signals. When it is cancelled it drains too."""
-        if self._loop or not self._handlings:
-            raise ValueError("a worker runs once, and needs a handler")
+        if self._loop or not self._handlings or self.concurrency < 1:
+            raise ValueError("a worker runs once, and needs a handler and a concurrency of at least 1")
         self._loop = asyncio.get_running_loop()
         self._stop, self._freed, self._quiet = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._pool = AsyncPool(self._settings, CALLS)

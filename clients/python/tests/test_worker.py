@@ -302,13 +302,21 @@ class Concurrency(ServerTest):
         self.assertEqual([done.get(timeout=PATIENCE) for _ in range(3)], ["slow"] * 3)
         self.assertLess(time.monotonic() - began, 10)
 
-    def test_handlers_are_registered_once(self) -> None:
+    def test_wrong_use(self) -> None:
         worker = tarry.Worker(self.client)
         with self.assertRaises(ValueError):
             worker.run()
         worker.handle(self.q)(print)
         with self.assertRaises(ValueError):
             worker.handle(self.q)(print)
+        worker.stop()
+        worker.run()
+        with self.assertRaises(ValueError):
+            worker.run()
+        worker = tarry.Worker(self.client, concurrency=0)
+        worker.handle(self.q)(print)
+        with self.assertRaises(ValueError):
+            worker.run()
 
     def test_a_wrong_queue_ends_the_worker(self) -> None:
         worker = tarry.Worker(self.client)

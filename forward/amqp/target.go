@@ -144,11 +144,14 @@ func (t *Target) headers(m *tarry.Message[[]byte]) amqp.Table {
 
 // fault converts the error of a publish for Send.
 func (t *Target) fault(err error, exchange string) error {
-	to := fmt.Sprintf("exchange %q", exchange)
-	is := func(target error) bool { return errors.Is(err, target) }
-	if _, ok := errors.AsType[*tarry.Error](err); err == nil || ok {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*tarry.Error](err); ok {
 		return err // it has a hint
 	}
+	to := fmt.Sprintf("exchange %q", exchange)
+	is := func(target error) bool { return errors.Is(err, target) }
 	if _, ok := errors.AsType[*errUnroutable](err); ok {
 		return link.Fault(err, "no queue takes messages to "+to+" with this routing key; bind one")
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
@@ -201,5 +202,22 @@ func TestImpliedRoutes(t *testing.T) {
 	want := []string{"a amqp://h/v?exchange=e&original=true", "b amqps://h?original=false", "c https://h/x"}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A delay counts from when the message came, however long the store takes nothing.
+func TestTheDelayCountsFromWhenItCame(t *testing.T) {
+	s, at := newSpring(t, "counts")
+	p := newPlant(t, Intake{Queue: "q", Source: at})
+	p.eng.pushes(func(func() ([]engine.PushResult, error)) ([]engine.PushResult, error) { return nil, errDown })
+	came := time.Now()
+	s.put(later("x", tarry.Key("k")))
+	p.says(Failing, CodeStore)
+	taken := time.Now()
+	p.eng.pushes(nil)
+	s.awaitEmpty(t)
+	info, err := p.c.Get(t.Context(), tarry.ByKey("k").Of("q"))
+	if early, late := came.Add(time.Hour), taken.Add(time.Hour+time.Millisecond); err != nil || info.Due.Before(early) || info.Due.After(late) {
+		t.Errorf("it is due at %s, not between %s and %s: %v", info.Due, early, late, err)
 	}
 }

@@ -64,6 +64,7 @@ var seed = maphash.MakeSeed()
 func (s *session) Take(m *Message) {
 	c := s.j.counters
 	c.taken.Add(1)
+	m.taken = time.Now()
 	if m.Redelivered {
 		c.redelivered.Add(1)
 	}

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"time"
 
 	"github.com/tarryhq/tarry"
 )
@@ -33,7 +34,8 @@ type Sink interface {
 
 // Message is a message of a source.
 type Message struct {
-	// Draft is the message to push. The intake sets Queue, OnConflict and Remember.
+	// Draft is the message to push. The intake sets Queue, OnConflict and Remember. A delay
+	// counts from Sink.Take.
 	Draft tarry.Draft
 
 	// SenderID is the id that its sender gave it, from which a message without a key gets
@@ -54,6 +56,7 @@ type Message struct {
 	// It is called at most once, does not block for long, and does nothing after Close.
 	Settle func(refused error)
 
+	taken    time.Time
 	doubtful bool // counted as such
 }
 

@@ -42,6 +42,9 @@ func (s *session) pushAll(batch []*Message) (left []*Message, err error) {
 	drafts := make([]tarry.Draft, len(batch))
 	for n, m := range batch {
 		drafts[n] = m.Draft
+		if in := &drafts[n].Due.In; *in > 0 {
+			*in = max(0, *in-time.Since(m.taken)) // the delay counts from when it came
+		}
 	}
 	ctx, cancel := context.WithTimeout(s.pushCtx, storeTime)
 	defer cancel()

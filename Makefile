@@ -111,7 +111,7 @@ test-thorough: ## Run all tests with the race detector and with what make test l
 # Newer servers than Debian 12 has: a suite of Debian, its packages, and the packages of ours that are tested with them.
 LATEST ?= $${TMPDIR:-/tmp}/tarry-latest
 SQL_TESTS = ./engine/pgengine ./engine/mysqlengine
-BROKER_TESTS = ./engine/rabbitengine ./forward/amqp
+BROKER_TESTS = ./engine/rabbitengine ./forward/amqp ./intake/amqp
 latest = .ci/unpack $$dir/$1 $2 && TARRY_TEST_ROOT=$$dir/$1 TARRY_TEST_SERVERS=require $(GO) test -p 1 -count=1 -timeout 40m $3
 
 .PHONY: test-latest

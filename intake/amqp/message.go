@@ -3,9 +3,11 @@ package amqp
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -27,7 +29,8 @@ const (
 // message converts a delivery.
 func (r *receiving) message(d *amqp.Delivery) *intake.Message {
 	r.acks.expect()
-	m := &intake.Message{Redelivered: d.Redelivered, SenderID: d.MessageId}
+	e := envelope(d)
+	m := &intake.Message{Redelivered: d.Redelivered, SenderID: senderID(d, e)}
 	m.Settle = func(refused error) {
 		if refused == nil {
 			r.acks.settle(d.DeliveryTag)
@@ -35,10 +38,6 @@ func (r *receiving) message(d *amqp.Delivery) *intake.Message {
 		}
 		r.refusals <- refusal{d, refused} // has room for all that is unacked
 	}
-	if !utf8.ValidString(m.SenderID) {
-		m.SenderID = strconv.QuoteToASCII(m.SenderID)
-	}
-	e := envelope(d)
 	if m.Draft.Due.In, m.Refused = delayOf(d.Headers[delayHeader]); m.Draft.Due.In > 0 {
 		e.Properties.Headers[delayHeader] = negative(m.Draft.Due.In)
 	}
@@ -55,6 +54,19 @@ func (r *receiving) message(d *amqp.Delivery) *intake.Message {
 	}
 	m.Draft.Headers = []tarry.MessageHeader{{Name: rabbit.EnvelopeHeader, Value: e.Text()}}
 	return m
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// senderID returns the message-id with a checksum of the message: programs retry by
+// publishing a message again with its id and another x-delay or header, which is no
+// repetition.
+func senderID(d *amqp.Delivery, e *rabbit.Envelope) string {
+	if d.MessageId == "" {
+		return ""
+	}
+	sum := crc32.Update(crc32.Checksum([]byte(e.Text()), castagnoli), castagnoli, d.Body)
+	return fmt.Sprintf("%s/%08x", strings.ToValidUTF8(d.MessageId, "?"), sum)
 }
 
 // envelope returns what a delivery has besides its body.

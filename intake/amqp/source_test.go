@@ -129,3 +129,24 @@ func TestKeysAndCancels(t *testing.T) {
 		t.Errorf("the status is %+v", st)
 	}
 }
+
+// A program that retries publishes a message again, with its id: that is no repetition.
+func TestARetryWithTheSameIDIsPushed(t *testing.T) {
+	t.Parallel()
+	at := rabbittest.Shared(t)
+	ch := connected(t, at)
+	declare(t, ch, "orders", "work", "fanout", "")
+	w := begin(t, "mem:", delayed(t, at))
+	w.runs()
+	m := rabbit.Publishing{MessageId: "\xffid", Body: []byte("x"), Headers: rabbit.Table{"x-delay": int32(1)}}
+	for _, change := range []func(){func() {}, func() { m.Headers["attempt"] = int32(2) }, func() { m.Headers["x-delay"] = int32(2) }, func() { m.Body = []byte("y") }} {
+		change()
+		publish(t, ch, "delayed", "k", m)
+		publish(t, ch, "delayed", "k", m)
+		take(t, ch, "orders")
+	}
+	st := w.awaits("all are taken", func(st intake.Status) bool { return st.Taken == 8 && st.Unacked == 0 })
+	if st.Pushed != 4 || st.Doubles != 4 {
+		t.Errorf("the status is %+v", st)
+	}
+}

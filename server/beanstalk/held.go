@@ -3,6 +3,7 @@ package beanstalk
 import (
 	"container/heap"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -24,8 +25,8 @@ type job struct {
 }
 
 const (
-	keepTimedOut = 10 * time.Second // how long a job is kept after it timed out
-	margin       = time.Second      // how long before a job times out reserve answers DEADLINE_SOON
+	mostTimedOut = 1000        // about how many jobs that timed out are kept
+	margin       = time.Second // how long before a job times out reserve answers DEADLINE_SOON
 )
 
 // held holds the jobs of a connection. A timer marks those that time out.
@@ -35,8 +36,7 @@ type held struct {
 
 	mu    sync.Mutex
 	jobs  map[engine.ID]*job
-	live  live   // by until: those that have not timed out
-	past  []*job // those that timed out lately, oldest first; some are no longer held
+	live  live // by until: those that have not timed out
 	timer *time.Timer
 	next  time.Time // when the timer fires; zero: it is not set
 }
@@ -101,22 +101,18 @@ func (h *held) woken() {
 	}
 }
 
-// expire marks the jobs that have timed out, and forgets those that did so long ago.
+// expire marks the jobs that have timed out, and forgets them when they are many.
 func (h *held) expire(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for len(h.live) > 0 && !now.Before(h.live[0].until) {
 		j := heap.Pop(&h.live).(*job)
 		j.timedOut = true
-		h.past = append(h.past, j)
 		h.s.counts.timeouts.Add(1)
 		h.s.notes.change(j.id, func(n *note) { n.timeouts++ })
 	}
-	for len(h.past) > 0 && !now.Before(h.past[0].until.Add(keepTimedOut)) {
-		if j := h.past[0]; h.jobs[j.id] == j {
-			delete(h.jobs, j.id)
-		}
-		h.past = h.past[1:]
+	if len(h.jobs) > 2*len(h.live)+mostTimedOut {
+		maps.DeleteFunc(h.jobs, func(_ engine.ID, j *job) bool { return j.timedOut })
 	}
 }
 

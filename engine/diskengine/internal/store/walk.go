@@ -19,10 +19,7 @@ func (st *Store) Walk(set *Sources, a memtable.Area, queue uint32, from memtable
 		}
 	}()
 	for _, src := range set.Of[a] {
-		h, err := st.walked(src, sstable.Place{Queue: queue, At: from.At, ID: from.ID}, back)
-		if err != nil {
-			return err
-		}
+		h := st.walked(src, sstable.Place{Queue: queue, At: from.At, ID: from.ID}, back)
 		if ok, err := h.next(); err != nil {
 			return err
 		} else if ok {
@@ -64,22 +61,19 @@ type walked struct {
 	scan     *sstable.Scan // nil: it begins at from, or at to if back
 }
 
-// walked prepares a walk through an sstable.
-func (st *Store) walked(src *Source, at sstable.Place, back bool) (*walked, error) {
+// walked prepares a walk through an sstable. The first block may have entries on the other side
+// of at, which next passes over.
+func (st *Store) walked(src *Source, at sstable.Place, back bool) *walked {
 	part, ok := src.Queue(at.Queue)
 	h := &walked{st: st, src: src, at: at, from: part.From, to: part.To, back: back}
-	if !ok {
-		return h, nil
-	}
-	pos, _, err := src.Search(at)
 	switch {
-	case err != nil:
+	case !ok:
 	case back:
-		h.to = min(pos[0], part.To)
+		h.to = min(src.Reach(src.Behind(at), 1), part.To)
 	default:
-		h.from = max(pos[0], part.From)
+		h.from = max(src.Behind(at), part.From)
 	}
-	return h, err
+	return h
 }
 
 // next goes to the next entry, and reports whether there is one.
@@ -93,7 +87,7 @@ func (s *walked) next() (bool, error) {
 			s.scan = s.src.Scan(s.from, s.to).Heads(0)
 		}
 		for s.scan.Next() {
-			if s.back || s.scan.Entry().Compare(s.at) >= 0 {
+			if before := s.scan.Entry().Compare(s.at) < 0; before == s.back {
 				return true, nil
 			}
 		}

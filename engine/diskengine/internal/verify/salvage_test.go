@@ -432,6 +432,36 @@ func TestSalvageRefused(t *testing.T) {
 	}
 }
 
+// TestLostTables: the loss of a whole sstable says what kind of entries it had, and how many.
+func TestLostTables(t *testing.T) {
+	m := newMaker(t, 29)
+	for range 4 {
+		m.history(60)
+		m.flush()
+	}
+	d := m.close()
+	areas := map[memtable.Area]int{}
+	for _, is := range m.next.Tables {
+		name := sstable.Name(tablesDir, is.Number)
+		must(t, d.Remove(name))
+		areas[memtable.Area(is.Area)]++
+	}
+	for _, l := range salvaged(t, d).Losses {
+		number, _ := sstable.ParseName(l.File)
+		is, ok := m.next.Table(number)
+		area := memtable.Area(is.Area)
+		if !ok || l.Messages != int64(is.Alive) || l.Keys != (area == memtable.Finished) || l.Listed != (area == memtable.Listed) {
+			t.Errorf("of area %d, with %d alive: %+v", area, is.Alive, l)
+		}
+		areas[area]--
+	}
+	for area := range memtable.Areas {
+		if n, ok := areas[area]; n != 0 || !ok {
+			t.Errorf("of area %d, %d losses are missing", area, n)
+		}
+	}
+}
+
 // TestSalvageLinks: of sound sstables not a byte is copied, and damaged ones are written anew.
 func TestSalvageLinks(t *testing.T) {
 	m, d := spoilt(t, 27)

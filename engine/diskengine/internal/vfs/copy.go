@@ -70,11 +70,8 @@ func ReadStart(f FS, name string, most int64) (b []byte, size int64, err error) 
 		return nil, 0, err
 	}
 	b = make([]byte, min(size, most))
-	n, err := file.ReadAt(b, 0)
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return b[:n], size, err
+	_, err = file.ReadAt(b, 0)
+	return b, size, err
 }
 
 // WriteFile writes a new file. The file is durable, but not its name. After an error there is no

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs/vfstest"
 )
 
@@ -112,6 +113,13 @@ func TestSalvage(t *testing.T) {
 	d.Flip(names[0], 100, 1)
 	if _, ok, err := StoreOf(d, names[0]); ok || err != nil {
 		t.Errorf("a header that is broken proves something: %v", err)
+	}
+	for _, text := range []string{"", magic} {
+		name := "/log/short" + text
+		must(t, vfs.WriteFile(d, name, []byte(text)))
+		if _, ok, err := StoreOf(d, name); ok || err != nil {
+			t.Errorf("a header of %d bytes proves something: %v", len(text), err)
+		}
 	}
 	if err := Salvage(d, []string{"/log/none"}, cfg, 0, nil, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)

@@ -24,6 +24,15 @@ type front struct {
 // serve starts a server, with lower limits. It ends with the test.
 func serve(t testing.TB, cfg *Config, lower ...func(*Server)) *front {
 	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveOn(t, ln, cfg, lower...)
+}
+
+func serveOn(t testing.TB, ln net.Listener, cfg *Config, lower ...func(*Server)) *front {
+	t.Helper()
 	eng := memengine.New(nil)
 	c := tarry.New(eng, nil)
 	s, err := New(c, cfg)
@@ -32,10 +41,6 @@ func serve(t testing.TB, cfg *Config, lower ...func(*Server)) *front {
 	}
 	for _, change := range lower {
 		change(s)
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(context.Background(), ln) }()

@@ -2,70 +2,28 @@ package beanstalk
 
 import (
 	"bufio"
-	"context"
-	"net"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
-	"github.com/tarryhq/tarry/engine/memengine"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
-// pipes is a listener whose connections are within the process, so that synctest's clock is
-// theirs.
-type pipes struct {
-	new    chan net.Conn
-	closed chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case nc := <-p.new:
-		return nc, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	select {
-	case <-p.closed:
-	default:
-		close(p.closed)
-	}
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
-
 // bubble calls test in a bubble of synctest with a server and a function that connects to it.
-func bubble(t *testing.T, cfg *Config, test func(t *testing.T, f *front, dial func() *client)) {
+func bubble(t *testing.T, test func(t *testing.T, f *front, dial func() *client)) {
 	synctest.Test(t, func(t *testing.T) {
-		eng := memengine.New(nil)
-		c := tarry.New(eng, nil)
-		s, err := New(c, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ln := &pipes{make(chan net.Conn), make(chan struct{})}
-		ended := make(chan error, 1)
-		go func() { ended <- s.Serve(context.Background(), ln) }()
-		test(t, &front{s, c, ""}, func() *client {
-			ours, theirs := net.Pipe()
-			ln.new <- theirs
-			t.Cleanup(func() { _ = ours.Close() })
-			return &client{t, ours, bufio.NewReader(ours)}
+		ln := nettest.Listen()
+		test(t, serveOn(t, ln, nil), func() *client {
+			nc, err := ln.Dial(t.Context(), "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = nc.Close() })
+			return &client{t, nc, bufio.NewReader(nc)}
 		})
-		s.Close()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		_ = c.Close()
-		_ = eng.Close()
 	})
 }
 
@@ -77,7 +35,7 @@ func took(f func()) time.Duration {
 }
 
 func TestTimesOfAWait(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, f *front, dial func() *client) {
+	bubble(t, func(t *testing.T, f *front, dial func() *client) {
 		c := dial()
 		for _, s := range []struct {
 			command, want string
@@ -102,7 +60,7 @@ func TestTimesOfAWait(t *testing.T) {
 }
 
 func TestTimeOfAJob(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, f *front, dial func() *client) {
+	bubble(t, func(t *testing.T, f *front, dial func() *client) {
 		c, other := dial(), dial()
 		id := c.put(0, 0, 3, 1)
 		c.wants("reserve", "RESERVED "+id)
@@ -137,7 +95,7 @@ func TestTimeOfAJob(t *testing.T) {
 // TestTimeOfASilentConnection: jobs time out though their connection asks nothing, also when the
 // one that would have been the first is gone.
 func TestTimeOfASilentConnection(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, f *front, dial func() *client) {
+	bubble(t, func(t *testing.T, f *front, dial func() *client) {
 		c := dial()
 		first, second := c.put(0, 0, 3, 1), c.put(1, 0, 5, 1)
 		c.put(2, 0, 9, 1)
@@ -160,7 +118,7 @@ func TestTimeOfASilentConnection(t *testing.T) {
 
 // TestTTRBeyondThatOfALease: a job is held for 24 h at most.
 func TestTTRBeyondThatOfALease(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, _ *front, dial func() *client) {
+	bubble(t, func(t *testing.T, _ *front, dial func() *client) {
 		c, other := dial(), dial()
 		id := c.put(0, 0, 200_000, 1)
 		c.wants("reserve", "RESERVED "+id)

@@ -102,7 +102,7 @@ func TestHalfClosedWhileWaiting(t *testing.T) {
 // TestWaitWithoutASocket: where the system does not tell of a hang-up, a waiting connection reads
 // on, over several waits, and what it has read is not lost.
 func TestWaitWithoutASocket(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, f *front, _ func() *client) {
+	bubble(t, func(t *testing.T, f *front, _ func() *client) {
 		ours, theirs := net.Pipe()
 		c := newConn(&listener{s: f.Server, ctx: t.Context(), open: t.Context()}, ours)
 		waits := func(d time.Duration, meanwhile func()) bool {

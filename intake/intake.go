@@ -52,7 +52,9 @@ func (i Intake) Complete() (Intake, error) {
 		return i, err
 	}
 	i.Name, i.OnConflict = cmp.Or(i.Name, i.Queue), cmp.Or(i.OnConflict, tarry.Keep.String())
-	i.Remember = cmp.Or(i.Remember, DefaultRemember)
+	if i.Remember = cmp.Or(i.Remember, DefaultRemember); i.Remember < 0 {
+		i.Remember = engine.Never
+	}
 	i.Options.complete()
 	if err := engine.CheckWorker("intake", i.Queue, i.Name); err != nil { // bounded as names of workers are
 		return i, err

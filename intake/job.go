@@ -3,7 +3,6 @@ package intake
 import (
 	"context"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -14,21 +13,17 @@ import (
 // job is a running intake.
 type job struct {
 	Intake
-	c        *tarry.Client
-	source   Source
-	conflict tarry.Conflict
-	drain    time.Duration
-	log      *slog.Logger
-	trouble  *notify.TroubleLog
+	c       *tarry.Client
+	source  Source
+	drain   time.Duration
+	log     *slog.Logger
+	trouble *notify.TroubleLog
+	health  health
 
 	after *job            // starts when this one has ended; nil: at once
 	life  context.Context // ended by stop
 	stop  context.CancelFunc
 	done  chan struct{} // closed when run has returned
-
-	counters *counters // those of the intake with this name before, if any
-	health   health
-	session  atomic.Pointer[session] // the current one
 }
 
 // The pauses between two attempts to receive, or to push to a store that fails.
@@ -45,10 +40,10 @@ func newJob(c *tarry.Client, i Intake, cfg *RunnerConfig) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &job{Intake: i, c: c, source: source, conflict: i.conflict(), drain: cfg.DrainTimeout, log: i.Options.Logger,
-		trouble: notify.NewTroubleLog(i.Options.Logger), done: make(chan struct{}), counters: new(counters)}
+	j := &job{Intake: i, c: c, source: source, drain: cfg.DrainTimeout, log: i.Options.Logger,
+		trouble: notify.NewTroubleLog(i.Options.Logger), done: make(chan struct{})}
 	j.life, j.stop = context.WithCancel(context.Background())
-	j.health.set(func() {})
+	j.health.Status = Status{Name: i.Name, Queue: i.Queue, State: Connecting, Since: time.Now()}
 	return j, nil
 }
 
@@ -56,20 +51,21 @@ func newJob(c *tarry.Client, i Intake, cfg *RunnerConfig) (*job, error) {
 func (j *job) run(ctx context.Context) {
 	defer close(j.done)
 	defer context.AfterFunc(ctx, j.stop)()
-	ctx = j.life
 	if j.after != nil {
 		<-j.after.done
 		j.after = nil
 	}
-	for pause := (calls.Pause{Least: leastPause, Most: mostPause}); ctx.Err() == nil; {
+	for pause := (calls.Pause{Least: leastPause, Most: mostPause}); j.life.Err() == nil; {
 		s := newSession(j)
-		j.session.Store(s)
-		err := j.source.Receive(ctx, s)
-		if j.ended(err) {
-			pause.Reset()
-		}
+		err := j.source.Receive(j.life, s)
+		j.report(func(h *health) {
+			if h.receiving {
+				pause.Reset()
+			}
+			h.receiving, h.source = false, asTrouble(err)
+		})
 		s.end()
-		pause.Wait(ctx)
+		pause.Wait(j.life)
 	}
 	if err := j.source.Close(); err != nil {
 		j.log.Warn("an intake's source does not close", "error", err)
@@ -79,38 +75,13 @@ func (j *job) run(ctx context.Context) {
 
 // report records what the source or the store says, and logs what is new.
 func (j *job) report(change func(h *health)) {
-	if !j.health.set(func() { change(&j.health) }) {
+	if !j.health.report(change) {
 		return
 	}
-	st := j.status()
-	switch st.State {
+	switch st := j.health.status(); st.State {
 	case Running:
 		j.log.Info("the intake receives")
 	case Failing:
 		j.log.Warn("the intake fails", "code", st.Code, "error", st.Error, "hint", st.Hint)
 	}
-}
-
-// ended records that Receive has returned, and returns whether it had received.
-func (j *job) ended(err error) (received bool) {
-	j.report(func(h *health) {
-		received = h.receiving
-		h.receiving, h.source = false, asTrouble(err)
-	})
-	return received
-}
-
-func (j *job) status() Status {
-	st := Status{Name: j.Name, Queue: j.Queue, Counts: j.counters.counts()}
-	if s := j.session.Load(); s != nil {
-		st.Unacked = s.unacked.Load()
-	}
-	h := &j.health
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	st.State, st.Since, st.LastRefused = h.state, h.since, h.refused
-	if t := h.trouble(); t != nil {
-		st.Code, st.Error, st.Hint = t.Code, t.Err.Error(), t.Hint
-	}
-	return st
 }

@@ -73,9 +73,7 @@ func (r *Runner) Set(intakes Intakes) error {
 			closeAll(jobs[:n], before)
 			return intakes.wrong(n, err)
 		}
-		if old != nil {
-			jobs[n].after, jobs[n].counters = old, old.counters
-		}
+		jobs[n].after = old
 	}
 	for _, j := range jobs {
 		if before[j.Name] == j {
@@ -138,7 +136,7 @@ func (r *Runner) Status() []Status {
 	defer r.mu.Unlock()
 	all := make([]Status, len(r.jobs))
 	for n, j := range r.jobs {
-		all[n] = j.status()
+		all[n] = j.health.status()
 	}
 	return all
 }

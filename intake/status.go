@@ -1,9 +1,9 @@
 package intake
 
 import (
+	"cmp"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -19,7 +19,7 @@ const (
 	Failing    State = "failing"
 )
 
-// Status is what an intake does, and has done since its runner began.
+// Status is what an intake does, and has done since it was set or changed.
 type Status struct {
 	Name  string
 	Queue string
@@ -46,78 +46,62 @@ type Counts struct {
 	Doubtful    int64 // pushed again without a key after a call with an unknown outcome: perhaps twice
 }
 
-// counters are Counts while they change.
-type counters struct {
-	taken, pushed, doubles, cancelled, missed, refused, redelivered, doubtful atomic.Int64
-}
-
-func (c *counters) counts() Counts {
-	return Counts{
-		Taken: c.taken.Load(), Pushed: c.pushed.Load(), Doubles: c.doubles.Load(),
-		Cancelled: c.cancelled.Load(), Missed: c.missed.Load(), Refused: c.refused.Load(),
-		Redelivered: c.redelivered.Load(), Doubtful: c.doubtful.Load(),
-	}
-}
-
-// health is the state of an intake: what its source says, and whether the store takes
-// messages.
+// health is a Status while it changes.
 type health struct {
-	mu        sync.Mutex
+	mu sync.Mutex
+	Status
 	receiving bool
 	source    *Trouble // nil: none
-	store     *Trouble
-	waiting   int // batches that the store does not take
-	refused   string
-	state     State
-	since     time.Time
+	store     *Trouble // the latest, while batches wait
+	waiting   int      // batches that the store does not take
 }
 
-// set changes the health. It reports whether the state, or the code of its trouble, has
-// changed.
-func (h *health) set(change func()) (changed bool) {
+// count changes what is counted.
+func (h *health) count(change func(st *Status)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	before, code := h.state, h.trouble().code()
-	change()
+	change(&h.Status)
+}
+
+// status returns the current Status.
+func (h *health) status() Status {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.Status
+}
+
+// report records what the source or the store says. It reports whether the state, or the
+// code of its trouble, has changed.
+func (h *health) report(change func(h *health)) (changed bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	change(h)
 	if h.waiting == 0 {
 		h.store = nil
 	}
+	state, trouble := Connecting, cmp.Or(h.source, h.store) // what the source says comes first
 	switch {
-	case h.trouble() != nil:
-		h.state = Failing
+	case trouble != nil:
+		state = Failing
 	case h.receiving:
-		h.state = Running
+		state, trouble = Running, new(Trouble)
 	default:
-		h.state = Connecting
+		trouble = new(Trouble)
 	}
-	if h.state != before {
-		h.since = time.Now()
+	if state != h.State {
+		h.Since = time.Now()
 	}
-	return h.state != before || h.trouble().code() != code
-}
-
-// trouble returns the trouble to show, or nil. The source's comes first: it says what to do
-// elsewhere.
-func (h *health) trouble() *Trouble {
-	if h.source != nil {
-		return h.source
+	changed = state != h.State || trouble.Code != h.Code
+	h.State, h.Code, h.Error, h.Hint = state, trouble.Code, "", trouble.Hint
+	if trouble.Err != nil {
+		h.Error = trouble.Err.Error()
 	}
-	return h.store
-}
-
-func (t *Trouble) code() string {
-	if t == nil {
-		return ""
-	}
-	return t.Code
+	return changed
 }
 
 // asTrouble returns the trouble of a source's error, or nil.
 func asTrouble(err error) *Trouble {
-	if err == nil {
-		return nil
-	}
-	if t, ok := errors.AsType[*Trouble](err); ok {
+	if t, ok := errors.AsType[*Trouble](err); ok || err == nil {
 		return t
 	}
 	return &Trouble{Code: CodeFailed, Err: err}

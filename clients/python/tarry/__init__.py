@@ -1,6 +1,6 @@
 """A client of tarry: messages that are delivered later, and cancelled by your own key."""
 from . import types
-from ._wire import VERSION as __version__, body
+from ._calls import VERSION as __version__, body
 from .client import AsyncClient, Client
 from .errors import Error, Exists, Forbidden, Internal, Invalid, Leased, LeaseLost, Limit, NotDue, NotFound
 from .errors import Stale, TooLarge, Unauthorized, Unavailable, Unsupported

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TypeVar
 
-from ._wire import Call, Settings
+from ._calls import Call, Settings
 
 T = TypeVar("T")
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from . import _calls as calls
 from . import errors
-from ._delivery import Delivery
 from ._pool import AsyncPool
+from .message import Delivery
 
 log = logging.getLogger("tarry")
 

@@ -3,19 +3,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from . import _calls as calls
 from . import types
 from ._pool import AsyncPool, Pool
-from ._wire import TLS, Call, Settings, Token
+from ._calls import TLS, Call, Settings, Token
 
-if sys.version_info >= (3, 11):
-    from typing import Unpack
-elif TYPE_CHECKING:
-    from typing_extensions import Unpack
+if TYPE_CHECKING:
+    from ._calls import Unpack
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -10,7 +10,6 @@ import signal
 import socket
 import threading
 import uuid
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from inspect import iscoroutine, iscoroutinefunction
@@ -18,12 +17,11 @@ from typing import Any, TypeVar
 
 from . import _calls as calls
 from . import errors, types
-from ._delivery import DRAINED, LAPSED, LOST, TIMED_OUT, Delivery, Handling, settlement_of
+from ._calls import duration, instant, seconds
 from ._pool import AsyncPool
 from ._settler import Settler, backoff, patience
-from ._wire import duration, instant, seconds
 from .client import AsyncClient, Client
-from .message import Message, Retry, Settled, Snooze, Verdict
+from .message import DRAINED, LAPSED, LOST, TIMED_OUT, Delivery, Message, Retry, Settled, Snooze, Verdict, settlement_of
 
 log = logging.getLogger("tarry")
 
@@ -56,27 +54,24 @@ class Worker:
         self._ttr = None if ttr is None else seconds(ttr)
         self._handler_timeout, self._drain_timeout = handler_timeout, drain_timeout
         self._on_error = on_error or _log_error
-        self._handlings: dict[str, Handling] = {}
+        self._handlers: dict[str, Callable[[Message], Any]] = {}
         self._running: dict[tuple[str, str], Delivery] = {}
-        self._left_out: set[str] = set()  # queues without room, which the poll under way does not name
         self._renewals: list[Delivery] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self._poll_name = ""
         self._jobs: queue.SimpleQueue[Delivery | None] = queue.SimpleQueue()
         self._threads = self._in_threads = 0
-        self._returned: deque[tuple[Delivery, BaseException | None]] = deque()
-        self._collecting = self._stopped = False
+        self._stopped = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def handle(self, queue: str, *, concurrency: int | None = None, timeout: float | None = None) -> Callable[[Handler], Handler]:
+    def handle(self, queue: str) -> Callable[[Handler], Handler]:
         """Registers the handler of a queue. When it returns the message is acked; Retry, Snooze, Bury and
         Settled do as they say; any other exception retries the message after its backoff."""
 
         def register(handler: Handler) -> Handler:
-            if queue in self._handlings:
+            if queue in self._handlers:
                 raise ValueError(f"queue {queue} has a handler already")
-            handling = Handling(handler, concurrency, timeout or self._handler_timeout, iscoroutinefunction(handler))
-            self._handlings[queue] = handling
+            self._handlers[queue] = handler
             return handler
 
         return register
@@ -98,15 +93,15 @@ class Worker:
         self._stopped = True
         self._call_soon(lambda: self._stop.set())
 
-    def _call_soon(self, call: Callable[[], object]) -> bool:
+    def _call_soon(self, call: Callable[..., object], *args: Any) -> bool:
         """Has the event loop call something; False: it has ended, or not begun."""
         with suppress(RuntimeError):
-            return bool(self._loop and self._loop.call_soon_threadsafe(call))
+            return bool(self._loop and self._loop.call_soon_threadsafe(call, *args))
         return False
 
     async def run_async(self) -> None:
         """Is run within a program's own event loop, without signals. When it is cancelled it drains too."""
-        if self._loop or not self._handlings or self.concurrency < 1:
+        if self._loop or not self._handlers or self.concurrency < 1:
             raise ValueError("a worker runs once, and needs a handler and a concurrency of at least 1")
         self._loop = asyncio.get_running_loop()
         self._stop, self._freed, self._quiet = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -147,15 +142,11 @@ class Worker:
     def _request(self) -> types.LeaseRequest | None:
         """Returns a request for as many messages as there is room for."""
         free = min(self.concurrency - len(self._running), MOST_UNCONFIRMED - self._settler.unconfirmed, MOST_LEASED)
-        room = {q: h.slots - h.running for q, h in self._handlings.items() if h.slots}
-        self._left_out = {q for q, n in room.items() if n <= 0}
-        queues = [q for q in self._handlings if q not in self._left_out]
-        if free <= 0 or not queues:
+        if free <= 0:
             return None
         self._poll_name = uuid.uuid4().hex
-        return {"queues": queues, "max": free, "wait": WAIT, "worker": self.name, "poll": self._poll_name,
-                "ttr": duration(self._ttr) if self._ttr else None,
-                "room": [{"queue": q, "max": min(n, MOST_LEASED)} for q, n in room.items() if n > 0]}
+        return {"queues": list(self._handlers), "max": free, "wait": WAIT, "worker": self.name, "poll": self._poll_name,
+                "ttr": duration(self._ttr) if self._ttr else None}
 
     def _deliver(self, leased: types.Leased, sent: float) -> None:
         now = instant(leased["now"])
@@ -165,7 +156,7 @@ class Worker:
         for info in leased["messages"]:
             expires = info["lease_expires"]
             end = sent + instant(expires) - now if expires else math.inf
-            d = Delivery(info, self._handlings[info["queue"]], sent, end, self._ttr)
+            d = Delivery(info, sent, end, self._ttr)
             if self._stop.is_set():
                 self._settler.add(d, {"do": "release"})
             elif d.place in self._running:
@@ -177,7 +168,6 @@ class Worker:
 
     def _enter(self, d: Delivery) -> None:
         self._running[d.place] = d
-        d.handling.running += 1
         if d.end < math.inf:
             d.renewal = _at(d.renew_at, self._renewal_due, d)
         if d.message.attempt > 2 and self._settler.unconfirmed:
@@ -196,9 +186,9 @@ class Worker:
             self._start(d)
 
     def _start(self, d: Delivery) -> None:
-        if d.handling.timeout:
-            d.timer = _at(_now() + d.handling.timeout, d.stop, TIMED_OUT)
-        if d.handling.is_async:
+        if self._handler_timeout:
+            d.timer = _at(_now() + self._handler_timeout, d.stop, TIMED_OUT)
+        if iscoroutinefunction(self._handlers[d.message.queue]):
             d.task = asyncio.create_task(self._handle(d))
             return
         self._in_threads += 1
@@ -210,7 +200,7 @@ class Worker:
     async def _handle(self, d: Delivery) -> None:
         error: BaseException | None = None
         try:
-            await d.handling.handler(d.message)
+            await self._handlers[d.message.queue](d.message)
         except asyncio.CancelledError:
             error = Retry(reason=d.message.why or "the handler was cancelled")
         except Exception as e:
@@ -221,26 +211,19 @@ class Worker:
         while d := self._jobs.get():
             error: BaseException | None = None
             try:
-                if iscoroutine(d.handling.handler(d.message)):
+                if iscoroutine(self._handlers[d.message.queue](d.message)):
                     raise TypeError("the handler returned a coroutine: nothing awaits it, as it is not an async def")
             except BaseException as e:
                 error = e
-            self._returned.append((d, error))
-            if not self._collecting:
-                self._collecting = True
-                if not self._call_soon(self._collect):
-                    return  # the worker has ended without waiting for this handler
+            if not self._call_soon(self._returned, d, error):
+                return  # the worker has ended without waiting for this handler
 
-    def _collect(self) -> None:
-        """Takes what threads have returned."""
-        self._collecting = False
-        while self._returned:
-            self._in_threads -= 1
-            self._finish(*self._returned.popleft())
+    def _returned(self, d: Delivery, error: BaseException | None) -> None:
+        self._in_threads -= 1
+        self._finish(d, error)
 
     def _finish(self, d: Delivery, error: BaseException | None) -> None:
         del self._running[d.place]
-        d.handling.running -= 1
         for handle in (d.renewal, d.timer):
             if handle:
                 handle.cancel()
@@ -252,9 +235,6 @@ class Worker:
             if error and settlement["do"] in ("retry", "bury"):
                 asyncio.get_running_loop().call_soon(self._on_error, d.message, error)
         self._freed.set()
-        if d.message.queue in self._left_out:
-            self._left_out.clear()
-            self._spawn(self._end_wait())
         if self._stop.is_set() and not self._running:
             self._quiet.set()
 

@@ -225,10 +225,10 @@ class Leases(ServerTest):
 
     def test_what_comes_again_while_its_handler_runs_waits(self) -> None:
         """Its lease ends unrenewed, as its time is over, but the handler goes on."""
-        worker, at_a_time, go = tarry.Worker(self.client, ttr="100ms"), threading.Semaphore(1), threading.Event()
+        worker, at_a_time, go = tarry.Worker(self.client, ttr="100ms", handler_timeout=0.05), threading.Semaphore(1), threading.Event()
         over = threading.Event()
 
-        @worker.handle(self.q, timeout=0.05)
+        @worker.handle(self.q)
         def stubborn(m: tarry.Message) -> None:
             if not at_a_time.acquire(blocking=False):
                 over.set()
@@ -276,31 +276,6 @@ class Concurrency(ServerTest):
                 self.assertIsNone(Running(self, worker).join())
                 self.assertEqual(most, 7)
                 self.assertEqual(self.client.queue(self.q)["ready"] + self.client.queue(self.q)["leased"], 0)
-
-    def test_a_full_queue_leaves_room_to_others(self) -> None:
-        worker, first, go, done = tarry.Worker(self.client, concurrency=10), threading.Event(), threading.Event(), queue.SimpleQueue[str]()
-        slow, quick = self.q + ".slow", self.q + ".quick"
-
-        @worker.handle(slow, concurrency=1)
-        def handle_slow(m: tarry.Message) -> None:
-            first.set()
-            go.wait(PATIENCE)
-            done.put("slow")
-
-        @worker.handle(quick)
-        def handle_quick(m: tarry.Message) -> None:
-            done.put("quick")
-
-        self.client.push_many({"queue": slow, "body": n} for n in range(3))
-        Running(self, worker)
-        self.await_(first)
-        self.client.push(quick, 1)
-        self.assertEqual(done.get(timeout=PATIENCE), "quick")
-        self.assertEqual(self.client.queue(slow)["leased"], 1)
-        began = time.monotonic()
-        go.set()  # the poll under way, which does not name slow, ends at once
-        self.assertEqual([done.get(timeout=PATIENCE) for _ in range(3)], ["slow"] * 3)
-        self.assertLess(time.monotonic() - began, 10)
 
     def test_wrong_use(self) -> None:
         worker = tarry.Worker(self.client)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -141,43 +140,20 @@ func compare(before, after []Token) (came, went []Token) {
 
 // change applies change to the tokens and replaces the file. Of two calls at a time one fails.
 func (f File) change(change func([]Token) ([]Token, error)) error {
-	path, err := filepath.EvalSymlinks(string(f))
-	if errors.Is(err, fs.ErrNotExist) {
-		path, err = string(f), nil
-	}
-	if err != nil {
-		return err
-	}
-	next, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s.new is there: somebody is changing the tokens (if nobody is, remove it)", path)
-	}
-	if err != nil {
-		return err
-	}
-	if err := write(next, File(path), change); err != nil {
-		return errors.Join(err, next.Close(), os.Remove(next.Name()))
-	}
-	if err := errors.Join(next.Close(), os.Rename(next.Name(), path)); err != nil {
-		return errors.Join(err, os.Remove(next.Name()))
-	}
-	return syncDir(filepath.Dir(path))
+	return secretfile.Replace(string(f), func(next *os.File) error {
+		all, err := f.Read()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if all, err = change(all); err != nil {
+			return err
+		}
+		return write(next, all)
+	})
 }
 
-// write writes to next the tokens of f after change.
-func write(next *os.File, f File, change func([]Token) ([]Token, error)) error {
-	all, err := f.Read()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if info, err := os.Stat(string(f)); err == nil {
-		if err := keepOwner(next, info); err != nil {
-			return fmt.Errorf("%s would get another owner (change it as its owner, or as root): %w", string(f), err)
-		}
-	}
-	if all, err = change(all); err != nil {
-		return err
-	}
+// write writes tokens in the file's format.
+func write(next *os.File, all []Token) error {
 	c := content{Tokens: make([]stored, len(all))}
 	for i, t := range all {
 		c.Tokens[i] = stored{ID: t.ID, Name: t.Name, Hash: hashPrefix + hex.EncodeToString(t.hash[:]), Scopes: t.Scopes.Names(), Queues: t.Queues, Created: t.Created, Expires: t.Expires}
@@ -185,8 +161,6 @@ func write(next *os.File, f File, change func([]Token) ([]Token, error)) error {
 	if err := json.MarshalWrite(next, c, jsontext.WithIndent("  ")); err != nil {
 		return err
 	}
-	if _, err := next.WriteString("\n"); err != nil {
-		return err
-	}
-	return next.Sync()
+	_, err := next.WriteString("\n")
+	return err
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/tarryhq/tarry/intake"
 	"github.com/tarryhq/tarry/server/access"
 	"github.com/tarryhq/tarry/trend"
 )
@@ -117,6 +118,10 @@ type Config struct {
 	// process, and how many of them wait for a job. GET /v1/info tells it. Default: it is not
 	// served.
 	Beanstalk func() (connections, waiting int64)
+
+	// Intakes returns what the intakes of this process do, as intake.Runner.Status. Default:
+	// there are none.
+	Intakes func() []intake.Status
 
 	// Answered, if not nil, is called after each answered request, concurrently. route is such
 	// as /v1/queues/{queue}/messages, or "other"; method may be "other" too. took is the time

@@ -41,6 +41,7 @@ func (s *Server) problems(x *exchange, r *http.Request) error {
 // the scan failed it says so, so that no problems is no news that all is well.
 func (s *Server) told(x *exchange, found []Problem, failed error) wire.Problems {
 	all := wire.Problems{Problems: append(s.ownProblems(), ofStore(s.c)...), More: failed != nil}
+	all.Problems = append(all.Problems, s.intakeProblems(x)...)
 	if failed != nil { // the error may name queues that the token may not read
 		all.Problems = append(all.Problems, Problem{Problem: "server", Message: "not all queues could be read: there may be more problems",
 			Hint: "the server's log says why; see to what is behind the engine " + s.c.Capabilities().Name})

@@ -103,6 +103,7 @@ var bodies = map[string]string{
 	"GET /v1/trends":     ``,
 	"GET /v1/problems":   ``,
 	"GET /v1/workers":    ``,
+	"GET /v1/intakes":    ``,
 	"GET /v1/forecast":   ``,
 	"GET /v1/live":       ``,
 	"GET /v1/info":       ``,
@@ -110,7 +111,7 @@ var bodies = map[string]string{
 }
 
 // queueless are the routes that are about no queue that the request names.
-var queueless = []string{"POST /v1/settle", "POST /v1/lease/end", "GET /v1/queues", "GET /v1/trends", "GET /v1/live", "GET /v1/messages", "GET /v1/problems", "GET /v1/workers", "GET /v1/forecast", "GET /v1/info", "GET /v1/me"}
+var queueless = []string{"POST /v1/settle", "POST /v1/lease/end", "GET /v1/queues", "GET /v1/trends", "GET /v1/live", "GET /v1/messages", "GET /v1/problems", "GET /v1/workers", "GET /v1/intakes", "GET /v1/forecast", "GET /v1/info", "GET /v1/me"}
 
 // shown is a route as the docs write it.
 func (e *route) shown() string {

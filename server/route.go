@@ -74,6 +74,7 @@ func (s *Server) routes() []route {
 
 		newRoute("GET", "/v1/problems", access.Read, s.problems, callProblems),
 		newRoute("GET", "/v1/workers", access.Read, s.listWorkers, callWorkers),
+		newRoute("GET", "/v1/intakes", access.Read, s.listIntakes, callIntakes),
 		newRoute("GET", "/v1/info", access.Known, s.info, callInfo),
 		newRoute("GET", "/v1/me", access.Known, s.me, callMe),
 		newRoute("GET", "/healthz", access.Anyone, s.healthz, callHealthz),

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine/memengine"
+	"github.com/tarryhq/tarry/intake"
 	"github.com/tarryhq/tarry/server"
 	"github.com/tarryhq/tarry/tarryprom"
 )
@@ -32,6 +33,7 @@ func TestMetricsInTheDocs(t *testing.T) {
 	m.WatchBeanstalk(func() tarryprom.Beanstalk {
 		return tarryprom.Beanstalk{Commands: map[string]uint64{"put": 1}}
 	})
+	m.WatchIntakes(func() []intake.Status { return []intake.Status{{Name: "i", Queue: "q"}} })
 	s := httptest.NewServer(server.New(c, &server.Config{Metrics: m.Handler(), Answered: m.Answered}))
 	defer s.Close()
 	ask := func(method, path, body string) {

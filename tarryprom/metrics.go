@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/intake"
 )
 
 // Config configures Metrics. The zero value and nil are valid.
@@ -65,10 +66,11 @@ type Metrics struct {
 	client         *tarry.Client
 	certificateEnd func() time.Time // nil: no certificate
 	beanstalk      func() Beanstalk // nil: not served
-	latest         *collection      // the last complete one; nil: none
-	lastComplete   bool             // the last one completed
-	lastBegan      time.Time        // start of the last one
-	collecting     chan struct{}    // closed when the one in progress ends; nil: none
+	intakes        func() []intake.Status
+	latest         *collection   // the last complete one; nil: none
+	lastComplete   bool          // the last one completed
+	lastBegan      time.Time     // start of the last one
+	collecting     chan struct{} // closed when the one in progress ends; nil: none
 }
 
 // New returns Metrics without counts.
@@ -137,6 +139,7 @@ func (m *Metrics) describeOwn(ch chan<- *prometheus.Desc) {
 	}
 	ch <- certificateDesc
 	describeBeanstalk(ch)
+	describeIntakes(ch)
 }
 
 // Collect implements prometheus.Collector. It waits for a collection from the store for at
@@ -146,6 +149,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	m.collectFigures(ch)
 	m.collectCertificate(ch)
 	m.collectBeanstalk(ch)
+	m.collectIntakes(ch)
 	for _, v := range m.vecs.collectors() {
 		v.Collect(ch)
 	}

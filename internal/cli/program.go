@@ -98,7 +98,7 @@ Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 not found;
 		p.serveCommand(new(serveFlags)), p.beanstalkdCommand(),
 		p.pushCommand(), p.cancelCommand(), p.getCommand(), p.rescheduleCommand(), p.rearmCommand(),
 		p.statusCommand(), p.topCommand(), p.lsCommand(), p.queuesCommand(), p.queueCommand(), p.forecastCommand(),
-		p.workCommand(), p.workersCommand(), p.deadCommand(), p.routeCommand(), p.tokenCommand(),
+		p.workCommand(), p.workersCommand(), p.deadCommand(), p.routeCommand(), p.intakeCommand(), p.tokenCommand(),
 		p.pauseCommand(), p.resumeCommand(), p.purgeCommand(),
 		p.copyCommand(), p.migrateCommand(), p.backupCommand(), p.restoreCommand(), p.checkCommand(),
 		p.demoCommand(), p.benchCommand(),

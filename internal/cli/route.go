@@ -35,7 +35,7 @@ func (p *Program) routes() (forward.Routes, []routeSettings, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	settings, err := file.routeSettings()
+	settings, err := entries[routeSettings](file, &routesSection)
 	return routes, settings, err
 }
 

@@ -61,8 +61,8 @@ func (p *Program) serveCommand(s *serveFlags) *cobra.Command {
 Then it accepts no new requests, answers those in progress and closes the store. By default
 messages are stored in ./tarry-data, and only this machine can connect.
 
-The routes of the --config file forward due messages (tarry route --help). SIGHUP makes
-serve read the routes again.
+The routes of the --config file forward due messages (tarry route --help), and its intakes
+take messages from other systems (tarry intake --help). SIGHUP makes serve read them again.
 
 OTEL_EXPORTER_OTLP_ENDPOINT and the other variables of OpenTelemetry say where to export
 traces. Without them there are none.
@@ -132,7 +132,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		drains, stop = p.Drains()
 		defer stop()
 	}
-	routes, err := p.settings.file.readRoutes()
+	flows, err := p.settings.file.readFlows()
 	if err != nil {
 		return err
 	}
@@ -208,12 +208,14 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		_ = served.Wait()
 		return errors.Join(err, c.Close())
 	}
-	forwarding, err := p.startForwarding(ctx, c, routes, s, spans, logger)
+	forwarding, err := p.startForwarding(ctx, c, &flows, s, spans, logger)
 	if err != nil {
 		end()
 		_ = served.Wait()
 		return errors.Join(err, c.Close())
 	}
+	cfg.Intakes = forwarding.intakes
+	metrics.WatchIntakes(forwarding.intakes)
 	if front != nil {
 		served.Go(func() error { return front.Serve(serving, on.beanstalk) })
 	}

@@ -178,9 +178,9 @@ func readTwin(name, path string) ([]byte, error) {
 
 // configFile is the content of a --config file.
 type configFile struct {
-	path   string // "": no file
-	values map[string]string
-	routes jsontext.Value // nil: none
+	path     string // "": no file
+	values   map[string]string
+	sections map[string]jsontext.Value // routes and intakes
 }
 
 // configPath returns the file that --config or TARRY_CONFIG names.
@@ -193,16 +193,21 @@ func configPath(p *Program, cmd *cobra.Command) string {
 }
 
 // readConfig reads a --config file. It is one JSON object of strings, numbers and booleans,
-// except for the routes.
+// except for its sections.
 func readConfig(path string) (configFile, error) {
-	c := configFile{path: path, values: make(map[string]string)}
 	if path == "" {
-		return c, nil
+		return configFile{}, nil
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return c, usagef("name a JSON file with settings", "--config: %v", err)
+		return configFile{path: path}, usagef("name a JSON file with settings", "--config: %v", err)
 	}
+	return parseConfig(path, data)
+}
+
+// parseConfig parses the content of a --config file.
+func parseConfig(path string, data []byte) (configFile, error) {
+	c := configFile{path: path, values: make(map[string]string), sections: make(map[string]jsontext.Value)}
 	const example = `a configuration looks like {"server": "http://127.0.0.1:8277"}`
 	var object map[string]jsontext.Value
 	if err := json.Unmarshal(data, &object); err != nil {
@@ -211,11 +216,11 @@ func readConfig(path string) (configFile, error) {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		value := object[name]
 		switch {
-		case name == routesName:
-			c.routes = value
+		case name == routesSection.name, name == intakesSection.name:
+			c.sections[name] = value
 			continue
 		case !slices.ContainsFunc(allSettings, func(s string) bool { return fileName(s) == name }):
-			return c, usagef("known are "+strings.ReplaceAll(strings.Join(allSettings, ", "), "-", "_")+" and "+routesName, "%s: unknown setting %q", path, name)
+			return c, usagef("known are "+strings.ReplaceAll(strings.Join(allSettings, ", "), "-", "_")+", routes and intakes", "%s: unknown setting %q", path, name)
 		}
 		switch value.Kind() {
 		case '"':

@@ -133,6 +133,7 @@ type status struct {
 	Ready     bool
 	Counts    bool                   // the engine can count messages
 	beanstalk *wire.BeanstalkClients // of the server; nil: it serves none
+	intakes   []wire.Intake          // of the server
 }
 
 // ask asks for everything. If the store is not ready, that is one problem among others, and
@@ -147,6 +148,11 @@ func (s *status) ask(ctx context.Context, c *tarry.Client) (err error) {
 			return err
 		}
 		s.beanstalk = told.Beanstalk
+		all, err := fetchJSON[wire.Intakes](ctx, e, "/v1/intakes", "")
+		if err != nil && !errors.Is(err, tarry.ErrNotFound) { // an older server has no such path
+			return err
+		}
+		s.intakes = all.Intakes
 	}
 	if !s.Counts {
 		if err := s.find(ctx, c, nil); s.Ready {
@@ -182,11 +188,12 @@ func (s *status) MarshalJSON() ([]byte, error) {
 		Problems   []problem   `json:"problems"`
 
 		Beanstalk *wire.BeanstalkClients `json:"beanstalk,omitempty"`
+		Intakes   []wire.Intake          `json:"intakes,omitempty"`
 	}{
 		watched: s.watched, Ready: s.Ready, Counts: s.Counts,
 		Scheduled: s.sum.Scheduled, ReadyNow: s.sum.Ready, Leased: s.sum.Leased, Dead: s.sum.Dead,
 		Trends: s.trends, Queues: append([]*queueRow{}, s.rows...), Problems: s.Problems,
-		Beanstalk: s.beanstalk,
+		Beanstalk: s.beanstalk, Intakes: s.intakes,
 	}
 	if s.next != nil {
 		object.NextDue.Time = s.next.NextDue
@@ -220,6 +227,10 @@ func (s *status) print(o *printer) {
 	printProblems(o, &s.finder)
 	if b := s.beanstalk; b != nil {
 		o.say("clients of beanstalkd: %s, %d waiting for a job", counted(b.Connections, "connection"), b.Waiting)
+	}
+	for _, i := range s.intakes {
+		o.say("intake %s into %s: %s, %d taken, %d pushed, %s, %d refused, %d unacked",
+			i.Name, i.Queue, i.State, i.Taken, i.Pushed, counted(i.Doubles, "double"), i.Refused, i.Unacked)
 	}
 	if !s.Counts {
 		o.say("what the queues hold this engine cannot tell")

@@ -106,7 +106,7 @@ var Shapes = []*Shape{
 	Rescheduling.Shape, Cancelling.Shape, refFields.Shape, CancelResults, CancelResult.Shape,
 	Leasing.Shape, roomFields.Shape, LeaseAnswer.Shape, grantedFields.Shape, Claiming.Shape, PollEnding.Shape,
 	Settling.Shape, settlementFields.Shape, SettleResults, SettleResult.Shape,
-	QueuePage.Shape, QueueHolds.Shape, ForecastAnswer.Shape, Bucket.Shape, ForecastsAnswer, TrendAnswer, TrendsAnswer, DeadGroupsAnswer, WorkersAnswer,
+	QueuePage.Shape, QueueHolds.Shape, ForecastAnswer.Shape, Bucket.Shape, ForecastsAnswer, TrendAnswer, TrendsAnswer, DeadGroupsAnswer, WorkersAnswer, IntakesAnswer,
 	Configuring.Shape, settingFields.Shape, Configured.Shape, answeredSettings.Shape, Pausing.Shape, Purging.Shape,
 	Redriving.Shape, Dropping.Shape, None.Shape, Counted.Shape, Redriven.Shape, Backing.Shape, BackedUp.Shape,
 	ServerTells, CallerTold, Health, ProblemsAnswer, problemFields,

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tarryhq/tarry"
+)
+
+// section is an array of a --config file.
+type section struct {
+	name    string // of the array
+	entry   string // what one of its entries is
+	example string // of an entry
+	fields  string // of an entry
+}
+
+var (
+	routesSection = section{"routes", "route", `{"queue": "order.*", "target": "https://shop.example/due"}`,
+		"name, queue, target, target_file, concurrency, rate, burst, headers, timeout, secret_file, allow_private"}
+	intakesSection = section{"intakes", "intake", `{"queue": "orders", "source_file": "/etc/tarry/source"}`,
+		"name, queue, source, source_file, target, target_file, on_conflict, remember, timeout"}
+)
+
+// title is what each entry has.
+type title struct {
+	Name  string `json:"name,omitempty"`
+	Queue string `json:"queue"`
+}
+
+func (t *title) of() string {
+	if t.Name != "" {
+		return t.Name
+	}
+	return t.Queue
+}
+
+// entries parses a section as written in the file.
+func entries[T any, P interface {
+	*T
+	of() string
+}](c *configFile, s *section) ([]T, error) {
+	raw, given := c.sections[s.name]
+	if !given {
+		return nil, nil
+	}
+	var all []jsontext.Value
+	if err := json.Unmarshal(raw, &all); err != nil || raw.Kind() != '[' {
+		return nil, usagef(fmt.Sprintf("as in %q: [%s]", s.name, s.example), "%s: %s is not an array of %[2]s", c.path, s.name)
+	}
+	parsed := make([]T, len(all))
+	for i, v := range all {
+		err := json.Unmarshal(v, &parsed[i], json.RejectUnknownMembers(true))
+		if v.Kind() == 'n' {
+			err = errors.New("it is null")
+		}
+		if err != nil {
+			return nil, c.wrong(s, i, P(&parsed[i]).of(), s.mistake(err))
+		}
+	}
+	return parsed, nil
+}
+
+// wrong adds the file and an entry to an error.
+func (c *configFile) wrong(s *section, i int, title string, err error) error {
+	name := fmt.Sprintf("%s %d", s.entry, i+1)
+	if title != "" {
+		name += " (" + title + ")"
+	}
+	return usagef("", "%s: %s: %v", c.path, name, err)
+}
+
+// refused makes an error of what the entries are for a mistake in the file.
+func (c *configFile) refused(err error) error {
+	return usagef("", "%s: %s", c.path, strings.TrimPrefix(err.Error(), "tarry: "))
+}
+
+// mistake names the field of an entry that is wrong.
+func (s *section) mistake(err error) error {
+	e, ok := errors.AsType[*json.SemanticError](err)
+	if !ok {
+		return err
+	}
+	field := strings.ReplaceAll(strings.TrimPrefix(string(e.JSONPointer), "/"), "/", ".")
+	switch {
+	case errors.Is(err, json.ErrUnknownName):
+		return usagef("known are "+s.fields, "unknown field %q", field)
+	case field == "":
+		return usagef("as in "+s.example, "it is a JSON %s and not an object", kindName(e.JSONKind))
+	case e.Err != nil:
+		return fmt.Errorf("%s: %w", field, e.Err)
+	}
+	return fmt.Errorf("%s cannot be a JSON %s", field, kindName(e.JSONKind))
+}
+
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case 't', 'f':
+		return "boolean"
+	}
+	return k.String()
+}
+
+type jsonDuration time.Duration
+
+// UnmarshalText parses a duration such as 1500ms, 30m or 7d.
+func (d *jsonDuration) UnmarshalText(b []byte) error {
+	v, err := parseDuration(string(b))
+	*d = jsonDuration(v)
+	return err
+}
+
+// MarshalText writes it as UnmarshalText reads it.
+func (d jsonDuration) MarshalText() ([]byte, error) {
+	return []byte(tarry.FormatDuration(time.Duration(d))), nil
+}
+
+func (d *jsonDuration) value() time.Duration {
+	if d == nil {
+		return 0
+	}
+	return time.Duration(*d)
+}
+
+// fileURL returns a URL that is given itself or by a file that holds it: one of the two.
+func fileURL(field, given, file string) (string, error) {
+	switch {
+	case given == "" && file == "":
+		return "", fmt.Errorf("it has neither %s nor %[1]s_file (give one of them)", field)
+	case given != "" && file != "":
+		return "", fmt.Errorf("both %s and %[1]s_file are given (give one of them)", field)
+	case file == "":
+		return given, nil
+	}
+	lines, err := readLines(field+"_file", file)
+	if err != nil {
+		return "", err
+	}
+	if len(lines) > 1 {
+		return "", fmt.Errorf("%s_file: %s holds %d lines (it should hold one URL)", field, file, len(lines))
+	}
+	return lines[0], nil
+}
+
+// timeoutOf returns a timeout, 0 for the default of 10 s.
+func timeoutOf(d *jsonDuration) (time.Duration, error) {
+	if d != nil && *d == 0 {
+		return 0, errors.New("the timeout is 0 (leave it out for 10s)")
+	}
+	return d.value(), nil
+}

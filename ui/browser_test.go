@@ -25,6 +25,7 @@ import (
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/memengine"
+	"github.com/tarryhq/tarry/intake"
 	"github.com/tarryhq/tarry/internal/demo"
 	"github.com/tarryhq/tarry/internal/leaktest"
 	"github.com/tarryhq/tarry/server"
@@ -115,6 +116,7 @@ type kind struct {
 	ui          ui.Config
 	viewers     int                              // who may watch; 0: as many as usual
 	beanstalk   func() (int64, int64)            // counts clients of beanstalkd; nil: they are not served
+	intakes     func() []intake.Status           // nil: there are none
 	engine      func(engine.Whole) engine.Engine // stands before the one in memory; nil: nothing does
 }
 
@@ -139,7 +141,7 @@ func newWorld(t *testing.T, k kind) *world {
 			t.Fatal(err)
 		}
 	}
-	cfg := &server.Config{Version: "1.2.3", Audit: access.NewAudit(w.audit), Trends: trends, MaxViewers: k.viewers, Beanstalk: k.beanstalk}
+	cfg := &server.Config{Version: "1.2.3", Audit: access.NewAudit(w.audit), Trends: trends, MaxViewers: k.viewers, Beanstalk: k.beanstalk, Intakes: k.intakes}
 	if k.tokens {
 		w.file = access.File(filepath.Join(t.TempDir(), "tokens"))
 		w.token("first", access.Admin)

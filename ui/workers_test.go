@@ -6,8 +6,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/intake"
 )
 
 // takes leases a message over HTTP, and returns its lease.
@@ -72,5 +74,29 @@ func TestWorkers(t *testing.T) {
 		p.press(".workers", "sms")
 		p.sees("h1", "sms")
 		p.until(`document.querySelectorAll("#panel[aria-labelledby=tab-leased] .messages tbody tr").length === 1`)
+	}
+}
+
+// Intakes are listed with what they do, and one that fails says what to do, there and among the problems.
+func TestIntakes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kind{intakes: func() []intake.Status {
+		return []intake.Status{
+			{Name: "orders", Queue: "order", State: intake.Running, Since: time.Now(), Counts: intake.Counts{Taken: 1200, Pushed: 1190, Doubles: 3, Refused: 2}, Unacked: 5, LastRefused: "no key"},
+			{Name: "mail", Queue: "mail", State: intake.Failing, Since: time.Now(), Code: "no_queue", Error: "no queue <delayed>", Hint: "make the queue"},
+		}
+	}})
+	const cells = `[...document.querySelectorAll(".intakes tbody tr")].map(r => [...r.cells].slice(0, 8).map(c => c.innerText.replace(/\s+/g, " ").trim()).join("|")).join("\n")`
+	for _, l := range sizes {
+		p := w.open(l, "#/workers")
+		p.until(cells + ` === "orders|order|running last refused: no key|1,200|1,190|3|2|5\nmail|mail|failing no queue <delayed> make the queue|0|0|0|0|0"`)
+		where := fmt.Sprintf("intakes, %d wide", l.width)
+		p.fits(where)
+		p.accessible(where, axe(t), "")
+		p.to("#/")
+		p.until(`document.body.innerText.includes("the intake mail fails: no queue <delayed>")`)
+		p.to("#/workers")
+		p.press(".intakes", "order")
+		p.sees("h1", "order")
 	}
 }

@@ -234,6 +234,21 @@ export interface Worker {
   elsewhere: boolean;
 }
 
+export interface Intake {
+  name: string;
+  queue: string;
+  state: string;
+  since: string;
+  error?: string;
+  hint?: string;
+  taken: number;
+  pushed: number;
+  doubles: number;
+  refused: number;
+  unacked: number;
+  last_refused?: string;
+}
+
 export interface Page {
   messages: Message[];
   next: string;

@@ -1,6 +1,7 @@
 // The workers that the server serves, and others that hold leases in its store.
 import { useState } from "preact/hooks";
-import { get, type Info, type Worker } from "./api";
+import { get, type Info, type Intake, type Worker } from "./api";
+import { Intakes } from "./intakes";
 import { Badge, Empty, Foreign, Trouble, When } from "./parts";
 import { useReading } from "./reading";
 import { amend, route, toQueue } from "./route";
@@ -17,11 +18,12 @@ const shownQueues = 3;
 export function Workers() {
   const [told, setTold] = useState<Told | null>(null);
   const [clients, setClients] = useState<Info["beanstalk"]>();
+  const [intakes, setIntakes] = useState<Intake[]>([]);
   const [error, setError] = useState<unknown>(null);
   const find = route.value.query.get("find") ?? "";
   useReading("workers", Math.floor(tick.value / 3), 3000, (stop) =>
-    Promise.all([get<Told>("v1/workers", stop), get<Info>("v1/info", stop)]).then(
-      ([t, i]) => (setTold(t), setClients(i.beanstalk), setError(null)),
+    Promise.all([get<Told>("v1/workers", stop), get<Info>("v1/info", stop), get<{ intakes: Intake[] }>("v1/intakes", stop)]).then(
+      ([t, i, into]) => (setTold(t), setClients(i.beanstalk), setIntakes(into.intakes), setError(null)),
       (err) => {
         if (!stop.aborted) setError(err);
       },
@@ -55,6 +57,7 @@ export function Workers() {
       ) : (
         !error && <p class="muted pad">Loading…</p>
       )}
+      <Intakes all={intakes} />
     </>
   );
 }

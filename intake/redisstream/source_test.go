@@ -1,0 +1,235 @@
+package redisstream
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	_ "github.com/tarryhq/tarry/engine/memengine"
+	"github.com/tarryhq/tarry/engine/redisengine/redistest"
+	"github.com/tarryhq/tarry/intake"
+	"github.com/tarryhq/tarry/internal/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// patience bounds every wait.
+const patience = time.Minute
+
+// works is a store with one intake.
+type works struct {
+	*intake.Runner
+	t   *testing.T
+	c   *tarry.Client
+	end func()
+}
+
+func begin(t *testing.T, c *tarry.Client, i intake.Intake) *works {
+	t.Helper()
+	w := &works{t: t, c: c, Runner: intake.NewRunner(c, &intake.RunnerConfig{Logger: slog.New(slog.DiscardHandler)})}
+	if err := w.Set(intake.Intakes{i}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var ran sync.WaitGroup
+	ran.Go(func() { _ = w.Run(ctx) })
+	w.end = sync.OnceFunc(func() { cancel(); ran.Wait() })
+	t.Cleanup(w.end)
+	return w
+}
+
+func store(t *testing.T) *tarry.Client {
+	t.Helper()
+	c, err := tarry.Open(t.Context(), "mem:", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// awaits waits until the status is as wanted.
+func (w *works) awaits(what string, holds func(intake.Status) bool) intake.Status {
+	w.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		st := w.Status()[0]
+		if holds(st) {
+			return st
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("it is not so: %s; the status is %+v", what, st)
+		}
+	}
+}
+
+func (w *works) fails(code string) intake.Status {
+	w.t.Helper()
+	st := w.awaits("it fails with "+code, func(st intake.Status) bool { return st.Code == code })
+	if st.State != intake.Failing || st.Hint == "" || strings.Contains(st.Error+st.Hint, "geheim") {
+		w.t.Errorf("the status is %+v", st)
+	}
+	return st
+}
+
+// length is how many entries a stream has.
+func length(t *testing.T, s *redistest.Server, stream string) int64 {
+	t.Helper()
+	answer := s.Do("XLEN", stream)
+	n, err := answer.AsInt64()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func (w *works) unacked(s *redistest.Server, want int64) {
+	w.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		answer := s.Do("XPENDING", "delayed", "tarry")
+		pending, err := answer.ToArray()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		n, err := pending[0].AsInt64()
+		if err == nil && n == want {
+			return
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("%d are pending, %v", n, err)
+		}
+	}
+}
+
+// What a stream has is pushed, with what its fields say, and acked; what cannot be is set aside.
+func TestEntriesArePushedAndAcked(t *testing.T) {
+	t.Parallel()
+	s, c := redistest.Start(t), store(t)
+	s.Do("XADD", "delayed", "*", "body", "early", "key", "k", "delay", "1h", "Trace", "a", "Trace", "b", "content-type", "text/plain")
+	w := begin(t, c, intake.Intake{Queue: "orders", Source: s.URL() + "?stream=delayed&declare=true&delete=true"})
+	s.Do("XADD", "delayed", "*", "body", "at", "due", "2100-01-02T03:04:05Z")
+	s.Do("XADD", "delayed", "*", "body", "no", "delay", "soon")
+	s.Do("XADD", "delayed", "*", "body", "no", "delay", "1s", "due", "2100-01-02T03:04:05Z")
+	s.Do("XADD", "delayed", "*", "body", strings.Repeat("x", tarry.DefaultMaxBody+1))
+	s.Do("XADD", "delayed", "*", "body", "gone", "key", "g", "delay", "1h")
+	s.Do("XADD", "delayed", "*", "body", "no", "cancel", "")
+	s.Do("XADD", "delayed", "*", "body", "no", "due", "tomorrow")
+	s.Do("XADD", "delayed", "*", "cancel", "g")
+	st := w.awaits("all are taken", func(st intake.Status) bool { return st.Taken == 9 && st.Unacked == 0 })
+	if st.Pushed != 3 || st.Cancelled != 1 || st.Refused != 5 {
+		t.Errorf("the status is %+v", st)
+	}
+	m, err := c.Get(t.Context(), tarry.ByKey("k").Of("orders"))
+	if err != nil || string(m.Body) != "early" || m.ContentType != "text/plain" || fmt.Sprint(m.Headers) != "[{Trace a} {Trace b}]" || time.Until(m.Due) < 59*time.Minute {
+		t.Errorf("%+v, %v", m, err)
+	}
+	w.unacked(s, 0)
+	w.end()
+	if n := length(t, s, "delayed"); n != 0 {
+		t.Errorf("%d entries are left", n)
+	}
+	answer := s.Do("XRANGE", "delayed.refused", "-", "+")
+	refused, err := answer.AsXRange()
+	if err != nil || len(refused) != 5 || refused[0].FieldValues["body"] != "no" || !strings.Contains(refused[0].FieldValues["refused"], "delay: it is no duration such as 30m") {
+		t.Errorf("%.300v, %v", refused, err)
+	}
+	source, err := intake.Open(s.URL()+"?stream=delayed", intake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	if found, err := source.Test(t.Context()); found != `the stream "delayed" has 0 entries, of which the group "tarry" has not acked 0` {
+		t.Errorf("%q, %v", found, err)
+	}
+}
+
+// Entries that a consumer took and did not ack are taken over, its own at once, and are pushed once.
+func TestEntriesThatComeAgainArePushedOnce(t *testing.T) {
+	t.Parallel()
+	s, c := redistest.Start(t), store(t)
+	i := intake.Intake{Queue: "orders", Source: s.URL() + "?stream=delayed&declare=true&consumer=own&idle=1s"}
+	for n := range 600 {
+		s.Do("XADD", "delayed", "*", "body", fmt.Sprint(n), "delay", "1h")
+	}
+	s.Do("XGROUP", "CREATE", "delayed", "tarry", "0")
+	s.Do("XREADGROUP", "GROUP", "tarry", "own", "COUNT", "300", "STREAMS", "delayed", ">")
+	s.Do("XREADGROUP", "GROUP", "tarry", "dead", "COUNT", "200", "STREAMS", "delayed", ">")
+	w := begin(t, c, i)
+	st := w.awaits("all are taken", func(st intake.Status) bool { return st.Taken == 600 && st.Unacked == 0 })
+	if st.Pushed != 600 || st.Redelivered != 500 {
+		t.Errorf("the status is %+v", st)
+	}
+	w.unacked(s, 0)
+	w.end()
+	s.Do("XGROUP", "SETID", "delayed", "tarry", "0") // all come again
+	w = begin(t, c, i)
+	st = w.awaits("all are found", func(st intake.Status) bool { return st.Taken == 600 && st.Unacked == 0 })
+	if st.Doubles != 600 || st.Pushed != 0 {
+		t.Errorf("the status is %+v", st)
+	}
+	if q, err := c.Queue(t.Context(), "orders"); err != nil || q.Scheduled != 600 {
+		t.Errorf("%+v, %v", q, err)
+	}
+}
+
+// A server that is away, the missing group, a wrong key, a user without rights: each is a state.
+func TestTroubles(t *testing.T) {
+	t.Parallel()
+	s, c := redistest.Start(t, redistest.Args("--appendonly", "yes", "--appendfsync", "always")), store(t)
+	running := func(st intake.Status) bool { return st.State == intake.Running }
+	w := begin(t, c, intake.Intake{Queue: "orders", Source: s.URL() + "?stream=delayed", Options: intake.Options{Timeout: 2 * time.Second}})
+	w.fails("no_group")
+	s.Do("SET", "delayed", "text")
+	w.fails("mismatch")
+	s.Do("DEL", "delayed")
+	s.Do("XGROUP", "CREATE", "delayed", "tarry", "0", "MKSTREAM")
+	w.awaits("it runs", running)
+	s.Kill()
+	if st := w.fails(intake.CodeUnreachable); !strings.Contains(st.Hint, s.Addr()) {
+		t.Errorf("the hint is %q", st.Hint)
+	}
+	s.Restart()
+	w.awaits("it runs", running)
+	s.Do("XADD", "delayed", "*", "body", "after")
+	w.awaits("it takes", func(st intake.Status) bool { return st.Pushed == 1 && st.Unacked == 0 })
+	w.end()
+
+	s.Do("ACL", "SETUSER", "other", "on", ">geheim", "+@all", "-xadd", "~*")
+	w = begin(t, c, intake.Intake{Queue: "orders", Source: "redis://other:geheimer@" + s.Addr() + "?stream=delayed"})
+	w.fails(intake.CodeCredentials)
+	w.end()
+	s.Do("XADD", "delayed", "*", "body", "no", "delay", "soon")
+	w = begin(t, c, intake.Intake{Queue: "orders", Source: "redis://other:geheim@" + s.Addr() + "?stream=delayed"})
+	w.fails("refused_stream")
+	s.Do("ACL", "SETUSER", "other", "+xadd")
+	w.awaits("it runs", running)
+	w.unacked(s, 0)
+	if n := length(t, s, "delayed.refused"); n != 1 {
+		t.Errorf("%d are set aside", n)
+	}
+	w.end()
+	s.Do("ACL", "SETUSER", "other", "-xreadgroup")
+	w = begin(t, c, intake.Intake{Queue: "orders", Source: "redis://other:geheim@" + s.Addr() + "?stream=delayed"})
+	w.fails(intake.CodeForbidden)
+}
+
+func TestURLs(t *testing.T) {
+	t.Parallel()
+	for at, part := range map[string]string{
+		"redis://:geheim@h":                    "stream is missing",
+		"redis://:geheim@h?stream=a&group=":    "group is empty",
+		"redis://:geheim@h?stream=a&consumer=": "consumer is empty",
+		"redis://:geheim@h?stream=a&idle=1ms":  "idle is at least",
+		"redis://:geheim@h?stream=a&strem=b":   `no option "strem"`,
+		"redis://:geheim@h/x?stream=a":         "database",
+		"rediss://h?stream=a&ca_file=/no/such": "ca_file",
+	} {
+		if _, err := intake.Open(at, intake.Options{}); err == nil || !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "geheim") {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+}

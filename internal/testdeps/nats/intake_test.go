@@ -1,0 +1,224 @@
+package nats_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tarryhq/tarry"
+	_ "github.com/tarryhq/tarry/engine/memengine"
+	"github.com/tarryhq/tarry/intake"
+	_ "github.com/tarryhq/tarry/intake/nats"
+	"github.com/tarryhq/tarry/internal/targettest"
+)
+
+// works is a store with one intake.
+type works struct {
+	*intake.Runner
+	t   *testing.T
+	end func()
+}
+
+func store(t *testing.T) *tarry.Client {
+	t.Helper()
+	c, err := tarry.Open(t.Context(), "mem:", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func begin(t *testing.T, c *tarry.Client, source string) *works {
+	t.Helper()
+	w := &works{t: t, Runner: intake.NewRunner(c, &intake.RunnerConfig{Logger: slog.New(slog.DiscardHandler)})}
+	if err := w.Set(intake.Intakes{{Queue: "orders", Source: source, Options: intake.Options{Timeout: 2 * time.Second}}}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var ran sync.WaitGroup
+	ran.Go(func() { _ = w.Run(ctx) })
+	w.end = sync.OnceFunc(func() { cancel(); ran.Wait() })
+	t.Cleanup(w.end)
+	return w
+}
+
+// awaits waits until the status is as wanted.
+func (w *works) awaits(what string, holds func(intake.Status) bool) intake.Status {
+	w.t.Helper()
+	for end := time.Now().Add(targettest.Patience); ; time.Sleep(5 * time.Millisecond) {
+		st := w.Status()[0]
+		if holds(st) {
+			return st
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("it is not so: %s; the status is %+v", what, st)
+		}
+	}
+}
+
+func (w *works) fails(code string) {
+	w.t.Helper()
+	st := w.awaits("it fails with "+code, func(st intake.Status) bool { return st.Code == code })
+	if st.State != intake.Failing || st.Hint == "" || strings.Contains(st.Error+st.Hint, "geheim") {
+		w.t.Errorf("the status is %+v", st)
+	}
+}
+
+func (w *works) runs() {
+	w.t.Helper()
+	w.awaits("it runs", func(st intake.Status) bool { return st.State == intake.Running })
+}
+
+func publish(t *testing.T, js jetstream.JetStream, body string, headers ...string) {
+	t.Helper()
+	msg := &nats.Msg{Subject: "delayed.a", Data: []byte(body), Header: make(nats.Header)}
+	for i := 0; i < len(headers); i += 2 {
+		msg.Header.Add(headers[i], headers[i+1])
+	}
+	if _, err := js.PublishMsg(t.Context(), msg); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// acked waits until the consumer has nothing to take and nothing unacked.
+func acked(t *testing.T, js jetstream.JetStream) {
+	t.Helper()
+	c, err := js.Consumer(t.Context(), "DELAYED", "tarry")
+	for end := time.Now().Add(targettest.Patience); err == nil; time.Sleep(5 * time.Millisecond) {
+		var info *jetstream.ConsumerInfo
+		if info, err = c.Info(t.Context()); err == nil && info.NumPending+uint64(info.NumAckPending) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%+v", info)
+		}
+	}
+	t.Fatal(err)
+}
+
+const declared = "?stream=DELAYED&declare=true&subject=delayed.*"
+
+// What a stream has is pushed, with what its headers say, and acked; what cannot be is set aside.
+func TestMessagesArePushedAndAcked(t *testing.T) {
+	t.Parallel()
+	s, c := start(t, nil), store(t)
+	js := s.jetStream()
+	w := begin(t, c, s.url("")+declared)
+	w.runs()
+	publish(t, js, "early", "Key", "k", "Delay", "1h", "Trace", "a", "Trace", "b", "Content-Type", "text/plain")
+	publish(t, js, "at", "due", "2100-01-02T03:04:05Z")
+	publish(t, js, "no", "delay", "soon", "Nats-Expected-Stream", "DELAYED")
+	publish(t, js, "gone", "key", "g", "delay", "1h")
+	publish(t, js, "", "cancel", "g")
+	st := w.awaits("all are taken", func(st intake.Status) bool { return st.Taken == 5 && st.Unacked == 0 })
+	if st.Pushed != 3 || st.Cancelled != 1 || st.Refused != 1 {
+		t.Errorf("the status is %+v", st)
+	}
+	m, err := c.Get(t.Context(), tarry.ByKey("k").Of("orders"))
+	if err != nil || string(m.Body) != "early" || m.ContentType != "text/plain" || fmt.Sprint(m.Headers) != "[{Trace a} {Trace b}]" || time.Until(m.Due) < 59*time.Minute {
+		t.Errorf("%+v, %v", m, err)
+	}
+	acked(t, js)
+	refused, err := js.Stream(t.Context(), "DELAYED-refused")
+	if err != nil {
+		t.Fatal(err)
+	}
+	msg, err := refused.GetMsg(t.Context(), 1)
+	if err != nil || string(msg.Data) != "no" || msg.Header.Get("delay") != "soon" || !strings.Contains(msg.Header.Get("Refused"), "delay: ") {
+		t.Errorf("%+v, %v", msg, err)
+	}
+	source, err := intake.Open(s.url("")+"?stream=DELAYED", intake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	if found, err := source.Test(t.Context()); found != `the stream "DELAYED" has 5 messages, of which the consumer "tarry" has 0 to take and has not acked 0` {
+		t.Errorf("%q, %v", found, err)
+	}
+}
+
+// The server is killed again and again: what comes again is pushed once.
+func TestMessagesThatComeAgainArePushedOnce(t *testing.T) {
+	t.Parallel()
+	s, c := start(t, nil), store(t)
+	w := begin(t, c, s.url("")+declared+"&prefetch=50")
+	w.runs()
+	for round := range 3 {
+		js := s.jetStream()
+		for n := range 100 {
+			publish(t, js, fmt.Sprint(round, n), "delay", "1h")
+		}
+		w.awaits("some are taken", func(st intake.Status) bool { return st.Taken > int64(round*100+20) })
+		s.stop()
+		w.fails(intake.CodeUnreachable)
+		s.run()
+		w.runs()
+	}
+	js := s.jetStream()
+	if err := js.DeleteConsumer(t.Context(), "DELAYED", "tarry"); err != nil {
+		t.Fatal(err)
+	}
+	w.awaits("all came again", func(st intake.Status) bool { return st.Pushed == 300 && st.Doubles >= 300 })
+	acked(t, js)
+	if q, err := c.Queue(t.Context(), "orders"); err != nil || q.Scheduled != 300 {
+		t.Errorf("%+v, %v", q, err)
+	}
+}
+
+// The missing stream and consumer, wrong users, a refused message without a stream: each is a state.
+func TestTroublesOfAnIntake(t *testing.T) {
+	t.Parallel()
+	s, c := start(t, func(o *server.Options) {
+		o.Users = []*server.User{
+			{Username: "own", Password: "geheim"},
+			{Username: "other", Password: "geheim", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$JS.API.CONSUMER.MSG.NEXT.>"}}}},
+		}
+	}), store(t)
+	js := s.jetStream(nats.UserInfo("own", "geheim"))
+	w := begin(t, c, s.url("own:geheim@")+"?stream=DELAYED")
+	w.fails("no_stream")
+	stream := s.stream(js, jetstream.StreamConfig{Name: "DELAYED", Subjects: []string{"delayed.*"}})
+	w.fails("no_consumer")
+	if _, err := stream.CreateConsumer(t.Context(), jetstream.ConsumerConfig{Durable: "tarry", AckPolicy: jetstream.AckExplicitPolicy}); err != nil {
+		t.Fatal(err)
+	}
+	w.runs()
+	publish(t, js, "no", "delay", "soon")
+	w.fails("refused_stream")
+	s.stream(js, jetstream.StreamConfig{Name: "REFUSED", Subjects: []string{"DELAYED.refused"}})
+	w.runs()
+	acked(t, js)
+	w.end()
+	w = begin(t, c, s.url("own:geheimer@")+"?stream=DELAYED")
+	w.fails(intake.CodeCredentials)
+	w.end()
+	w = begin(t, c, s.url("other:geheim@")+"?stream=DELAYED")
+	w.fails(intake.CodeForbidden)
+}
+
+func TestURLsOfSources(t *testing.T) {
+	t.Parallel()
+	for at, part := range map[string]string{
+		"nats://u:geheim@h":                          "stream is missing",
+		"nats://u:geheim@h?stream=a&durable=":        "durable is empty",
+		"nats://u:geheim@h?stream=a&subject=b":       "declare=true",
+		"nats://u:geheim@h?stream=a&prefetch=0":      "prefetch is 1 to",
+		"nats://u:geheim@h?strem=a&stream=b":         `no option "strem"`,
+		"nats://u:geheim@h/path?stream=a":            "an example",
+		"tls://h?stream=a&ca_file=/etc/none/there":   "ca_file",
+		"nats://u:geheim@h?stream=a&creds_file=/etc": "not both",
+	} {
+		if _, err := intake.Open(at, intake.Options{}); err == nil || !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "geheim") {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+}

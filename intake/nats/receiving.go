@@ -44,7 +44,7 @@ func (r *receiving) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := c.Messages(jetstream.PullMaxMessages(int(r.s.cfg.prefetch)))
+	all, err := c.Messages(jetstream.PullMaxMessages(int(r.s.cfg.prefetch)), jetstream.PullHeartbeat(3*time.Second))
 	if err != nil {
 		return err
 	}

@@ -54,13 +54,8 @@ func (s *intakeSettings) intake() (i intake.Intake, err error) {
 			return i, err
 		}
 	}
-	if s.Remember != nil {
-		switch i.Remember = s.Remember.value(); {
-		case i.Remember < 0:
-			return i, errors.New("remember is negative (0s remembers nothing)")
-		case i.Remember == 0:
-			i.Remember = -1
-		}
+	if i.Remember = s.Remember.value(); s.Remember != nil && i.Remember == 0 {
+		i.Remember = -1 // not at all
 	}
 	i.Options.Timeout, err = timeoutOf(s.Timeout)
 	return i, err

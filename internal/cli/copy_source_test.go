@@ -176,6 +176,7 @@ func TestMoveOfALiveZSet(t *testing.T) {
 	}
 	redis.Do(all...)
 	var taken []string
+	later := make(map[string]int64) // those put off meanwhile, and to when
 	to, c := hooked(t, func() {
 		popped, err := askRedis(redis, "ZPOPMIN", "delayed", "7").AsZScores()
 		if err != nil {
@@ -184,9 +185,10 @@ func TestMoveOfALiveZSet(t *testing.T) {
 		for _, m := range popped {
 			taken = append(taken, m.Member)
 		}
-		last, _ := askRedis(redis, "ZRANGE", "delayed", "-3", "-1").AsStrSlice()
-		for _, m := range last {
-			redis.Do("ZADD", "delayed", fmt.Sprint(due), m)
+		some, _ := askRedis(redis, "ZRANDMEMBER", "delayed", "30").AsStrSlice()
+		for _, m := range some {
+			later[m] = due + int64(n+len(later))
+			redis.Do("ZADD", "delayed", fmt.Sprint(later[m]), m)
 		}
 	})
 	args := []string{"zset", redis.URL(), to, "q", "--set", "delayed", "--per-second", "1", "--move"}
@@ -195,6 +197,14 @@ func TestMoveOfALiveZSet(t *testing.T) {
 		t.Errorf("nothing was taken meanwhile: %v", got)
 	}
 	left, _ := askRedis(redis, "ZRANGE", "delayed", "0", "-1").AsStrSlice()
+	once(t, n, keysOf(t, c, "q"), taken, left)
+	for key, at := range later {
+		if m, err := c.Get(t.Context(), tarry.ByKey(key).Of("q")); err == nil && m.Due.Unix() != at {
+			t.Errorf("%s was put off to %d, and is due %d", key, at, m.Due.Unix())
+		}
+	}
+	moved1(t, exitOK, args...)
+	left, _ = askRedis(redis, "ZRANGE", "delayed", "0", "-1").AsStrSlice()
 	once(t, n, keysOf(t, c, "q"), taken, left)
 }
 
@@ -398,7 +408,9 @@ func TestMoveOfALiveTable(t *testing.T) {
 			}
 			do(t, db, "INSERT INTO live VALUES "+strings.Join(rows, ","))
 			call := 0
+			var taken []string
 			to, c := hooked(t, func() {
+				taken = append(taken, texts(t, db, fmt.Sprintf("SELECT concat('m', id) FROM live WHERE id %% 100 = %d AND state = 0", call))...)
 				do(t, db, fmt.Sprintf("UPDATE live SET state = 1 WHERE id %% 100 = %d AND state = 0", call))
 				do(t, db, fmt.Sprintf("UPDATE live SET due = '2036-02-02 03:04:05' WHERE id %% 100 = %d AND state = 0", call+50))
 				call++
@@ -409,10 +421,13 @@ func TestMoveOfALiveTable(t *testing.T) {
 			if call != 4 || got["gone"] == 0.0 {
 				t.Errorf("%d pushes, %v", call, got)
 			}
-			left := texts(t, db, "SELECT concat('m', id) FROM live")
-			once(t, n, keysOf(t, c, "q"), left)
+			waiting := "SELECT concat('m', id) FROM live WHERE state = 0"
+			once(t, n, keysOf(t, c, "q"), taken, texts(t, db, waiting))
 			counted1(t, moved1(t, exitOK, args...), `{"copied":17}`) // what was changed while it was pushed
-			once(t, n, keysOf(t, c, "q"), texts(t, db, "SELECT concat('m', id) FROM live"))
+			once(t, n, keysOf(t, c, "q"), taken, texts(t, db, waiting))
+			if all := texts(t, db, "SELECT id FROM live"); len(all) != len(taken) {
+				t.Errorf("the table has %d rows, of which %d were taken", len(all), len(taken))
+			}
 		})
 	}
 }

@@ -5,12 +5,13 @@ package from
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	_ "github.com/tarryhq/tarry/engine/httpengine"
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 	"github.com/tarryhq/tarry/internal/cli"
+	"github.com/tarryhq/tarry/internal/nettest"
 )
 
 // TestMain lets the test binary be the program that the pages call.
@@ -53,20 +55,34 @@ func follow(t *testing.T, name string, addresses ...string) *page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &page{T: t, text: string(text), dir: t.TempDir(), addr: l.Addr().String()}
-	l.Close()
+	p := &page{T: t, text: string(text), dir: t.TempDir(), addr: fmt.Sprint("127.0.0.1:", nettest.FreePort(t))}
 	p.put = strings.NewReplacer(append(addresses, "127.0.0.1:8277", p.addr)...)
 	if err := os.Symlink(os.Args[0], filepath.Join(p.dir, "tarry")); err != nil {
 		t.Fatal(err)
 	}
-	for _, block := range regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```$").FindAllStringSubmatch(p.text, -1) {
-		p.steps = append(p.steps, block[1])
-	}
+	p.steps = p.blocks("sh")
 	return p
+}
+
+// blocks returns the blocks of a language.
+func (p *page) blocks(language string) (all []string) {
+	for _, block := range regexp.MustCompile("(?ms)^ *```"+language+"\n(.*?)^ *```$").FindAllStringSubmatch(p.text, -1) {
+		all = append(all, block[1])
+	}
+	return all
+}
+
+// program lets the page's commands call another program with arguments put first.
+func (p *page) program(name string, args ...string) {
+	p.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		p.Fatal(err)
+	}
+	script := "#!/bin/sh\nexec '" + path + "' '" + strings.Join(args, "' '") + "' \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(script), 0o755); err != nil {
+		p.Fatal(err)
+	}
 }
 
 // run runs the next shell block, and returns what it printed. A server goes on running.
@@ -148,12 +164,12 @@ func (p *page) compiled(file string) {
 	if err != nil {
 		p.Fatal(err)
 	}
-	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(p.text, -1)
+	blocks := p.blocks("go")
 	if len(blocks) == 0 {
 		p.Error("the page has no Go")
 	}
 	for _, block := range blocks {
-		for part := range strings.SplitSeq(flat(block[1]), "\n\n") {
+		for part := range strings.SplitSeq(flat(block), "\n\n") {
 			if !strings.Contains(flat(string(source)), strings.TrimSpace(part)) {
 				p.Errorf("%s has not the Go of the page:\n%s", file, part)
 			}
@@ -179,21 +195,47 @@ func (p *page) client() *tarry.Client {
 	return c
 }
 
+// mails are the messages whose bodies are Mail.
+var mails = tarry.NewTopic[Mail]("mail")
+
 // handled makes a message due now, and returns the body that a worker gets.
-func handled[T any](p *page, c *tarry.Client, topic *tarry.Topic[T], key string, handle func(w *tarry.Worker, got func(T))) T {
+func (p *page) handled(c *tarry.Client, topic *tarry.Topic[Mail], key string) Mail {
 	p.Helper()
 	if _, err := topic.Reschedule(p.Context(), c, tarry.ByKey(key), tarry.In(0)); err != nil {
 		p.Fatal(err)
 	}
 	ctx, stop := context.WithTimeout(p.Context(), patience)
 	defer stop()
-	bodies := make(chan T, 1)
+	bodies := make(chan Mail, 1)
 	w := tarry.NewWorker(c, nil)
-	handle(w, func(body T) { bodies <- body; stop() })
+	tarry.Handle(w, topic, func(_ context.Context, m *tarry.Message[Mail]) error {
+		bodies <- m.Body
+		stop()
+		return nil
+	})
 	if err := w.Run(ctx); err != nil {
 		p.Fatal(err)
 	}
+	if len(bodies) == 0 {
+		p.Fatal("no worker got it")
+	}
 	return <-bodies
+}
+
+// has fails the test unless the page's server has exactly these messages in a queue.
+func (p *page) has(c *tarry.Client, queue string, keys ...string) {
+	p.Helper()
+	var got []string
+	for _, state := range []tarry.State{tarry.Scheduled, tarry.Ready} {
+		for m, err := range c.List(p.Context(), queue, state) {
+			check(p.T, err)
+			got = append(got, m.Key)
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, keys) {
+		p.Errorf("%s has %q, want %q", queue, got, keys)
+	}
 }
 
 func check(t *testing.T, err error) {

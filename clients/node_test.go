@@ -37,9 +37,15 @@ func TestNode(t *testing.T) {
 	if err := os.CopyFS(dir, sources{os.DirFS("node")}); err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../README.md")
-	if err == nil {
-		err = os.WriteFile(filepath.Join(root, "README.md"), page, 0o644)
+	err = os.MkdirAll(filepath.Join(root, "docs", "from"), 0o755)
+	for _, name := range []string{"README.md", "docs/from/bullmq.md"} {
+		var page []byte
+		if err == nil {
+			page, err = os.ReadFile(filepath.Join("..", name))
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(root, name), page, 0o644)
+		}
 	}
 	if err == nil {
 		err = os.Symlink(modules, filepath.Join(dir, "node_modules"))

@@ -14,6 +14,7 @@ const dir = new URL("build/snippets/", root);
 /** What the snippets take as given. */
 const prelude = `
 async function cancelOrder(id: string) { console.log("cancelled", id); }
+async function send(mail: unknown) { console.log("sent", JSON.stringify(mail)); }
 async function isClosed(order: string) { return order === "closed"; }
 async function isOpen(order: string) { return order === "open"; }
 async function rate(order: string, stars: number, how: { signal: AbortSignal }) { console.log("rated", order, stars, how.signal.aborted); }
@@ -88,4 +89,17 @@ test("the snippets of the README", async () => {
   const states: Record<string, unknown[]> = {};
   for await (const m of tarry.list("review")) states[m.key] = [m.state, m.attempt, m.last_error];
   assert.deepEqual(states, { closed: ["dead", 1, "closed"], open: ["scheduled", 0, ""], new: ["scheduled", 1, "not yet"] });
+});
+
+test("the snippet for who comes from BullMQ", async (t) => {
+  const [, after, ...others] = await snippets("../../docs/from/bullmq.md", "js");
+  assert.ok(after && others.length === 0);
+  await compile({ bullmq: after.replaceAll('"mail"', '"bullmq"') }); // another test pauses mail
+  const { child, lines, exit } = start("bullmq");
+  t.after(() => child.kill("SIGKILL"));
+  await tarry.push("bullmq", { to: "bob" });
+  await eventually(async () => lines.includes('sent {"to":"bob"}'));
+  child.kill("SIGTERM");
+  assert.deepEqual(await exit, [0, null]);
+  for await (const m of tarry.list("bullmq")) assert.fail(`${m.key} is left`);
 });

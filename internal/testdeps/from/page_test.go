@@ -3,10 +3,9 @@
 package from
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(pgtest.Main(m).Run())
 }
 
-const patience = 3 * time.Minute
+const patience = time.Minute
 
 // Mail is the body in the examples.
 type Mail struct {
@@ -56,7 +55,8 @@ func follow(t *testing.T, name string, addresses ...string) *page {
 		t.Fatal(err)
 	}
 	p := &page{T: t, text: string(text), dir: t.TempDir(), addr: fmt.Sprint("127.0.0.1:", nettest.FreePort(t))}
-	p.put = strings.NewReplacer(append(addresses, "127.0.0.1:8277", p.addr)...)
+	host, port, _ := net.SplitHostPort(p.addr)
+	p.put = strings.NewReplacer(append(addresses, "127.0.0.1:8277", p.addr, host+" -p 11301", host+" -p "+port)...)
 	if err := os.Symlink(os.Args[0], filepath.Join(p.dir, "tarry")); err != nil {
 		t.Fatal(err)
 	}
@@ -117,35 +117,30 @@ func (p *page) try() (string, error) {
 // background runs a server until the test ends. It returns when the server listens.
 func (p *page) background(cmd *exec.Cmd) {
 	p.Helper()
-	out, w, err := os.Pipe()
-	if err != nil {
-		p.Fatal(err)
-	}
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = w, w, &syscall.SysProcAttr{Setpgid: true}
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = p.Output(), p.Output(), &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		p.Fatal(err)
 	}
-	w.Close()
-	listens := make(chan struct{})
-	go func() {
-		lines := bufio.NewScanner(out)
-		for lines.Scan() {
-			if strings.Contains(lines.Text(), "listens on") {
-				close(listens)
-				break
-			}
-		}
-		_, _ = io.Copy(io.Discard, out)
-	}()
 	p.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
 		_ = cmd.Wait()
-		out.Close()
 	})
-	select {
-	case <-listens:
-	case <-time.After(patience):
-		p.Fatal("the server does not listen")
+	p.await("the server to listen", func() bool {
+		conn, err := net.Dial("tcp", p.addr)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+}
+
+// await waits for what no event tells.
+func (p *page) await(what string, ok func() bool) {
+	p.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			p.Fatalf("%s: in vain", what)
+		}
 	}
 }
 

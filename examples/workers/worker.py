@@ -5,7 +5,7 @@ worker = tarry.Worker(tarry.Client(), concurrency=5)
 
 
 @worker.handle("order.unpaid")
-def unpaid(m: tarry.Message) -> None:
+async def unpaid(m: tarry.Message) -> None:
     print(f"Python cancels order {m.body['id']}", flush=True)
 
 

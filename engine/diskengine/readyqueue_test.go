@@ -113,7 +113,7 @@ func TestNobodyWaitsForWhatIsForgotten(t *testing.T) {
 	clock := enginetest.NewClock()
 	steps := 0
 	p := place{vfstest.New(nil), "data", diskengine.Config{Now: clock.Now, Logger: quiet},
-		diskengine.Tune{SegmentBytes: 256 << 10, Stepped: func() { steps++ }}}
+		diskengine.Tune{SegmentBytes: 256 << 10, Still: true, Stepped: func() { steps++ }}}
 	e := p.open(t)
 	var msgs []engine.Message
 	var refs []engine.Ref

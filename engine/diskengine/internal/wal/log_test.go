@@ -574,6 +574,36 @@ func TestSyncEndsWhileAWaiterLooks(t *testing.T) {
 	must(t, l.Close())
 }
 
+// TestSyncsAreShared: callers that can run before a flush begins are part of it.
+func TestSyncsAreShared(t *testing.T) {
+	const callers = 32
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	d, cfg := newDisk(t), small()
+	l, _ := open(t, d, cfg, 0)
+	add(t, l, 1, nil)
+	var syncs atomic.Int32
+	d.Hook(func(c vfstest.Call) error {
+		if c.Op == vfstest.Sync && c.Name == segmentName("/log", 1) {
+			syncs.Add(1)
+		}
+		return nil
+	})
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			i, err := put(l, 1, nil)
+			if err = errors.Join(err, l.Wait(t.Context(), i.end)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := syncs.Load(); n > callers/4 {
+		t.Errorf("%d syncs for %d callers", n, callers)
+	}
+	must(t, l.Close())
+}
+
 func TestRaces(t *testing.T) {
 	d, cfg := newDisk(t), small()
 	l, _ := open(t, d, cfg, 0)

@@ -1,8 +1,8 @@
 import { refused, TarryError, unanswered } from "./error.js";
 import type * as api from "./types.js";
 
-/** One message of a queue: by key the live one. With if_state only in that state, else the call fails with "stale". */
-export type Ref = ({ key: string } | { id: string }) & { if_state?: api.Message["state"] };
+/** One message of a queue, by key or by id; a string is a key. With if_state only in that state, else the call fails with "stale". */
+export type Ref = string | (({ key: string } | { id: string }) & { if_state?: api.Message["state"] });
 
 /** When a message is due. Delays are strings such as "1500ms", "30m" or "7d". */
 export type When = { delay: string } | { due: string | Date };
@@ -27,7 +27,7 @@ export interface Results<R> {
 }
 
 export interface ClientOptions {
-  /** The bearer token, where the server asks for one. Default: the password or user name in the URL. */
+  /** The bearer token, where the server asks for one. Default: the password or user name in the URL, else $TARRY_TOKEN. */
   token?: string;
   /** How long a call may take, in ms, beside the time that it asks the server to wait. Default 30,000. */
   timeout?: number;
@@ -48,16 +48,16 @@ export interface Request extends CallOptions {
 
 const { version } = require("../package.json") as { version: string };
 
-/** A tarry server. It holds no connection of its own, and need not be closed. */
+/** A tarry server, by default that of $TARRY_SERVER. It holds no connection of its own, and need not be closed. */
 export class Client {
   readonly url: string;
   readonly #headers: Record<string, string>;
   readonly #timeout: number;
   readonly #fetch: typeof fetch;
 
-  constructor(url = "http://127.0.0.1:8277", options: ClientOptions = {}) {
+  constructor(url = process.env["TARRY_SERVER"] ?? "http://127.0.0.1:8277", options: ClientOptions = {}) {
     const parsed = new URL(url);
-    const token = options.token ?? decodeURIComponent(parsed.password || parsed.username);
+    const token = options.token ?? (decodeURIComponent(parsed.password || parsed.username) || process.env["TARRY_TOKEN"]);
     this.url = parsed.origin + parsed.pathname.replace(/\/$/, "");
     this.#headers = { "Content-Type": "application/json", "User-Agent": `tarry-node/${version}` };
     if (token) this.#headers["Authorization"] = `Bearer ${token}`;
@@ -79,7 +79,7 @@ export class Client {
 
   /** Makes the message with this key due later and keeps its body, or pushes it if there is none. */
   rearm(queue: string, key: string, when: When, body?: unknown, options: PushOptions = {}): Promise<api.Pushed> {
-    return this.request("PUT", refPath(queue, { key }), { body: { ...options, ...when, ...encoded(body) } });
+    return this.request("PUT", refPath(queue, key), { body: { ...options, ...when, ...encoded(body) } });
   }
 
   /** Cancels a message: no handler starts for it any more. */
@@ -88,7 +88,7 @@ export class Client {
   }
 
   /** Cancels many messages, each alone. */
-  async cancelMany(refs: Array<Ref & { queue: string }>): Promise<Results<api.CancelResult>> {
+  async cancelMany(refs: api.Ref[]): Promise<Results<api.CancelResult>> {
     return sorted(await this.request<api.CancelResults>("POST", "/v1/cancel", { body: { refs } }));
   }
 
@@ -183,10 +183,11 @@ function segment(name: string): string {
 const queuePath = (queue: string) => `/v1/queues/${segment(queue)}`;
 
 function refPath(queue: string, ref: Ref): string {
+  if (typeof ref === "string") ref = { key: ref };
   return "key" in ref ? `${queuePath(queue)}/keys/${segment(ref.key)}` : `${queuePath(queue)}/messages/${segment(ref.id)}`;
 }
 
-const condition = (ref: Ref) => ({ if_state: ref.if_state });
+const condition = (ref: Ref) => ({ if_state: typeof ref === "string" ? undefined : ref.if_state });
 
 function encoded(body: unknown): Pick<api.NewMessage, "body" | "body_base64"> {
   return body instanceof Uint8Array ? { body_base64: Buffer.from(body).toString("base64") } : { body };

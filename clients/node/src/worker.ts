@@ -34,7 +34,7 @@ const wait = "20s"; // of a lease request
 const maxUnconfirmed = 4096; // outcomes, so that a slow server slows the handlers down
 const maxLease = 1000; // messages of a lease request
 const grace = 5000; // ms for handlers whose signals the drain has ended, and for the last outcomes
-const lastWord = 1000; // ms for the answer to a lease request that is ended
+const lastWord = 3000; // ms for the answer to a lease request that is ended
 
 /** Worker leases due messages of its queues and handles many at a time. It runs once. */
 export class Worker {

@@ -33,16 +33,16 @@ test("push, get and cancel by key and by id", async () => {
   const queue = newQueue();
   const pushed = await tarry.push(queue, { order: "42" }, { delay: "30m", key: "42", headers: { shop: "1" } });
   assert.equal(pushed.outcome, "created");
-  const found = await tarry.get(queue, { key: "42" });
+  const found = await tarry.get(queue, "42");
   assert.ok("body" in found);
   assert.deepEqual([found.state, found.id, found.body, found.headers], ["scheduled", pushed.id, { order: "42" }, { shop: "1" }]);
   await tarry.cancel(queue, { id: pushed.id });
-  await fails(tarry.get(queue, { key: "42" }), "not_found");
+  await fails(tarry.get(queue, "42"), "not_found");
 
   await tarry.push(queue, 1, { delay: "30m", key: "43", remember: "1h" });
   await fails(tarry.cancel(queue, { key: "43", if_state: "ready" }), "stale");
   await tarry.cancel(queue, { key: "43", if_state: "scheduled" });
-  const gone = await tarry.get(queue, { key: "43" });
+  const gone = await tarry.get(queue, "43");
   assert.deepEqual([gone.state, "ending" in gone && gone.ending], ["finished", "cancelled"]);
 });
 
@@ -61,12 +61,12 @@ test("keys and bodies of any kind arrive as they were", async () => {
   for (const key of ["a/b", "ä ö%2F?#&", "...", "日本"]) {
     for (const body of [null, "text", [1, { b: "ä" }], 0, false, Buffer.from([0, 255, 10])]) {
       await tarry.push(queue, body, { key, delay: "1h" });
-      const found = await tarry.get(queue, { key });
+      const found = await tarry.get(queue, key);
       assert.deepEqual("body" in found && found.body, body);
-      await tarry.cancel(queue, { key });
+      await tarry.cancel(queue, key);
     }
   }
-  for (const key of [".", "..", ""]) await fails(tarry.get(queue, { key }), "invalid");
+  for (const key of [".", "..", ""]) await fails(tarry.get(queue, key), "invalid");
 });
 
 test("push many", async () => {
@@ -98,12 +98,12 @@ test("reschedule and rearm", async () => {
   const queue = newQueue();
   await tarry.push(queue, "first", { key: "a", delay: "1h" });
   const due = new Date(Date.now() + 7_200_000);
-  const moved = await tarry.reschedule(queue, { key: "a" }, { due });
+  const moved = await tarry.reschedule(queue, "a", { due });
   assert.equal(Date.parse(moved.due!), due.getTime());
-  await fails(tarry.reschedule(queue, { key: "b" }, { delay: "1h" }), "not_found");
+  await fails(tarry.reschedule(queue, "b", { delay: "1h" }), "not_found");
 
   assert.equal((await tarry.rearm(queue, "a", { delay: "3h" }, "second")).outcome, "replaced");
-  const kept = await tarry.get(queue, { key: "a" });
+  const kept = await tarry.get(queue, "a");
   assert.ok("body" in kept && Date.parse(kept.due!) > due.getTime());
   assert.equal(kept.body, "first");
   assert.equal((await tarry.rearm(queue, "b", { due }, "new", { priority: 1 })).outcome, "created");
@@ -123,12 +123,12 @@ test("claim and settle", async () => {
   const queue = newQueue();
   await tarry.push(queue, { n: 1 }, { key: "a" });
   await tarry.push(queue, { n: 2 }, { key: "b", delay: "1h" });
-  await fails(tarry.claim(queue, { key: "b" }), "not_due");
+  await fails(tarry.claim(queue, "b"), "not_due");
   const message = await tarry.claim<{ n: number }>(queue, { key: "a" }, { ttr: "1h", worker: "me" });
   assert.equal(message.body.n, 1);
-  const leased = await tarry.get(queue, { key: "a" });
+  const leased = await tarry.get(queue, "a");
   assert.ok("worker" in leased && leased.worker === "me");
-  await fails(tarry.cancel(queue, { key: "a" }), "leased");
+  await fails(tarry.cancel(queue, "a"), "leased");
   const { results, failed } = await tarry.settle([{ lease: message.lease, do: "ack" }, { lease: message.lease, do: "ack" }]);
   assert.equal(failed, 1);
   assert.ok(TarryError.is(results[1], "lease_lost"));

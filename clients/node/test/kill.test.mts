@@ -4,7 +4,7 @@ import { once } from "node:events";
 import test from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client, TarryError, Worker, type Draft } from "@tarryhq/client";
-import { eventually, kill, patience, serve, temporary } from "./support.mjs";
+import { eventually, Event, kill, patience, serve, temporary } from "./support.mjs";
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
@@ -75,4 +75,21 @@ test("kill -9 of the server loses nothing that was answered, and the worker goes
   console.log(`${answered.size} messages, ${twice} handled again after a kill`);
   // Only what was in hand at a kill may come again.
   assert.ok(twice <= 3 * 200, `${twice} were handled again`);
+});
+
+test("a result is sent again after the server was away", async () => {
+  const flags = ["--store", `disk:${await temporary()}`, "--http", `127.0.0.1:${await freePort()}`];
+  let server = await serve(...flags);
+  const client = new Client(server.url);
+  await client.push("load", null, { ttr: "10m" });
+  const away = new Event();
+  const worker = new Worker(client, { signals: [], onError: (error) => TarryError.is(error, "unavailable") && away.happen() });
+  worker.handle("load", async () => void (await kill(server)));
+  const running = worker.run();
+  await away.happened;
+  server = await serve(...flags);
+  await eventually(async () => (await client.request<Record<string, number>>("GET", "/v1/queues/load"))["leased"] === 0);
+  worker.stop();
+  await running;
+  for await (const m of client.list("load")) assert.fail(`it is ${m.state}`);
 });

@@ -3,8 +3,8 @@ import { createServer, type AddressInfo } from "node:net";
 import { once } from "node:events";
 import test from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Client, TarryError, Worker, type Draft } from "@tarryhq/client";
-import { eventually, Event, kill, patience, serve, temporary } from "./support.mjs";
+import { Client, TarryError, type api, type Draft } from "@tarryhq/client";
+import { eventually, Event, expect, kill, patience, serve, temporary, worker, working } from "./support.mjs";
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
@@ -12,6 +12,12 @@ async function freePort(): Promise<number> {
   const { port } = server.address() as AddressInfo;
   await new Promise((resolve) => server.close(resolve));
   return port;
+}
+
+/** Returns how many messages the queue has. */
+async function left(client: Client): Promise<number> {
+  const { scheduled, ready, leased, dead } = await client.request<api.Queue>("GET", "/v1/queues/load");
+  return scheduled + ready + leased + dead;
 }
 
 test("kill -9 of the server loses nothing that was answered, and the worker goes on", { timeout: 3 * patience }, async () => {
@@ -44,33 +50,30 @@ test("kill -9 of the server loses nothing that was answered, and the worker goes
   }
 
   const onError = (error: unknown) => {
-    assert.ok(TarryError.is(error, "unavailable", "lease_lost"), String(error));
+    expect(error, TarryError.is(error, "unavailable", "lease_lost"));
     outages++;
   };
-  const worker = new Worker(client, { ttr: "2s", concurrency: 200, signals: [], onError });
-  worker.handle("load", async ({ key }) => {
+  const w = worker({ ttr: "2s", concurrency: 200, onError }, client).handle("load", async ({ key }) => {
     await sleep(1);
     handled.set(key, (handled.get(key) ?? 0) + 1);
   });
-  const running = worker.run();
-  const pushers = [push("a"), push("b"), push("c")];
-  let handledBefore = 0;
-  for (let round = 0; round < 3; round++) {
-    const enough = handledBefore + 500;
+  const rounds = async () => {
+    for (let round = 0; round < 3; round++) {
+      const enough = handled.size + 500;
+      await eventually(async () => handled.size >= enough);
+      await kill(server);
+      server = await serve(...flags);
+    }
+    const enough = handled.size + 500;
     await eventually(async () => handled.size >= enough);
-    await kill(server);
-    handledBefore = handled.size;
-    server = await serve(...flags);
-  }
-  await eventually(async () => handled.size >= handledBefore + 500);
-  pushing = false;
-  await Promise.all(pushers);
-  await eventually(async () => [...answered].every((key) => handled.has(key)));
-  worker.stop();
-  await running;
+  };
+  await working(w, async () => {
+    const pushers = [push("a"), push("b"), push("c")];
+    await rounds().finally(() => (pushing = false));
+    await Promise.all(pushers);
+    await eventually(async () => [...answered].every((key) => handled.has(key)) && (await left(client)) === 0);
+  });
   assert.ok(outages > 0, "no kill was noticed: that shows nothing");
-  const left = await client.request<Record<string, number>>("GET", "/v1/queues/load");
-  assert.deepEqual([left["scheduled"], left["ready"], left["leased"], left["dead"]], [0, 0, 0, 0]);
   const twice = [...handled.values()].filter((n) => n > 1).length;
   console.log(`${answered.size} messages, ${twice} handled again after a kill`);
   // Only what was in hand at a kill may come again.
@@ -83,13 +86,16 @@ test("a result is sent again after the server was away", async () => {
   const client = new Client(server.url);
   await client.push("load", null, { ttr: "10m" });
   const away = new Event();
-  const worker = new Worker(client, { signals: [], onError: (error) => TarryError.is(error, "unavailable") && away.happen() });
-  worker.handle("load", async () => void (await kill(server)));
-  const running = worker.run();
-  await away.happened;
-  server = await serve(...flags);
-  await eventually(async () => (await client.request<Record<string, number>>("GET", "/v1/queues/load"))["leased"] === 0);
-  worker.stop();
-  await running;
-  for await (const m of client.list("load")) assert.fail(`it is ${m.state}`);
+  const onError = (error: unknown) => {
+    expect(error, TarryError.is(error, "unavailable"));
+    away.happen();
+  };
+  let handled = 0;
+  const handle = () => (handled++, kill(server));
+  await working(worker({ onError }, client).handle("load", handle), async () => {
+    await away.happened;
+    server = await serve(...flags);
+    await eventually(async () => (await left(client)) === 0);
+  });
+  assert.equal(handled, 1);
 });

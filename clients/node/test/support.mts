@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Client } from "@tarryhq/client";
+import { Client, Worker, type WorkerOptions } from "@tarryhq/client";
 
 function needed(name: string, what: string): string {
   const value = process.env[name];
@@ -68,4 +68,36 @@ export async function eventually<T>(ask: () => Promise<T | undefined | false>): 
 export class Event<T = void> {
   happen!: (value: T) => void;
   readonly happened = new Promise<T>((resolve) => (this.happen = resolve));
+}
+
+const unexpected: unknown[] = [];
+
+/** Returns a worker that no signal stops. Errors that its onError does not get make the test fail, once it has ended. */
+export const worker = (options: WorkerOptions = {}, client = tarry) =>
+  new Worker(client, { signals: [], onError: (error) => void unexpected.push(error), ...options });
+
+/** Notes an error unless it is as expected. */
+export const expect = (error: unknown, expected: boolean) => void (expected || unexpected.push(error));
+
+/** Waits until a worker has ended, and expects no other errors than those that its test knows of. */
+export async function ended(running: Promise<void>): Promise<void> {
+  await running;
+  const [first] = unexpected.splice(0);
+  if (first) throw first;
+}
+
+/** Runs a worker until f returns, and then expects that it drains well. */
+export async function working(worker: Worker, f: () => Promise<void>): Promise<void> {
+  const running = worker.run();
+  const early = running.then(() => Promise.reject(new Error("the worker has ended")));
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => (timer = setTimeout(reject, 2 * patience, new Error("it takes too long"))));
+  try {
+    await Promise.race([f(), early, late]);
+  } finally {
+    clearTimeout(timer);
+    early.catch(() => {});
+    worker.stop();
+  }
+  await ended(running);
 }

@@ -1,17 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { bury, Client, retryIn, settled, snooze, TarryError, Worker, type Delivered, type WorkerOptions } from "@tarryhq/client";
-import { eventually, Event, newQueue, serve, tarry } from "./support.mjs";
-
-/** Runs a worker until f returns, and then expects that it drains without an error. */
-async function working(worker: Worker, f: () => Promise<void>): Promise<void> {
-  const running = worker.run();
-  await Promise.race([f(), running.then(() => assert.fail("the worker has stopped"))]).finally(() => worker.stop());
-  await running;
-}
-
-const worker = (options: WorkerOptions = {}, client = tarry) =>
-  new Worker(client, { signals: [], onError: (error) => assert.fail(`onError: ${error}`), ...options });
+import { setTimeout as sleep } from "node:timers/promises";
+import { bury, Client, retryIn, settled, snooze, TarryError, type Delivered } from "@tarryhq/client";
+import { ended, eventually, Event, expect, newQueue, serve, tarry, worker, working } from "./support.mjs";
 
 const counts = async (queue: string, client = tarry) => {
   const { scheduled, ready, leased, dead } = await client.request<Record<string, number>>("GET", `/v1/queues/${queue}`);
@@ -158,7 +149,7 @@ test("a handler that takes too long is told, and its lease is left to lapse", as
     told.happen(signal.reason);
     await taken.happened;
   };
-  await working(worker({ handlerTimeout: 100, onError: () => {} }).handle(queue, handle), async () => {
+  await working(worker({ handlerTimeout: 100, onError: (error) => expect(error, TarryError.is(error, "lease_lost")) }).handle(queue, handle), async () => {
     assert.match(String(await told.happened), /has run for 100 ms/);
     await eventually(async () => (await only(queue))?.last_error === "lease lapsed");
     taken.happen();
@@ -170,7 +161,7 @@ test("stop leases no more, lets handlers finish and releases what was not starte
   const full = newQueue();
   await tarry.pushMany(Array.from({ length: 5 }, () => ({ queue: full })));
   const once = worker({ concurrency: 5 });
-  await once.handle(full, () => once.stop()).run();
+  await ended(once.handle(full, () => once.stop()).run());
   for await (const m of tarry.list(full)) assert.deepEqual([m.state, m.attempt], ["ready", 0]);
   assert.deepEqual(await counts(full), { ...none, ready: 4 });
 
@@ -185,7 +176,7 @@ test("stop leases no more, lets handlers finish and releases what was not starte
   await begun.happened;
   w.stop();
   go.happen();
-  await running;
+  await ended(running);
   assert.equal(handled, 2);
   assert.deepEqual(await counts(queue), { ...none, ready: 3 });
 });
@@ -204,7 +195,7 @@ test("stop ends the wait on the server, and does not hang up on an answer", asyn
   const running = idle.run();
   await asked.happened;
   idle.stop();
-  await running;
+  await ended(running);
   assert.ok((await answered.happened).ok);
 });
 
@@ -219,7 +210,7 @@ test("no handler starts once its lease may be over", async () => {
     while (begun.length === 0 && Date.now() < end + 100); // it leaves the process no time for anything else
     if (begun.push(m.key) > 1) both.happen();
   };
-  const onError = (error: unknown) => assert.ok(TarryError.is(error, "lease_lost"), String(error));
+  const onError = (error: unknown) => expect(error, TarryError.is(error, "lease_lost"));
   await working(worker({ onError }).handle(queue, handle), () => both.happened);
 });
 
@@ -248,7 +239,11 @@ test("a message that may have killed its process begins once earlier results are
   }
   const done = new Event();
   await tarry.push(other, null, { key: "b", remember: "1h" });
-  const w = worker({ ttr: "10s", concurrency: 1 }).handle(other, async () => {
+  const slow: typeof fetch = async (url, options) => {
+    if (String(url).endsWith("/v1/settle")) await sleep(500);
+    return fetch(url, options);
+  };
+  const w = worker({ ttr: "10s", concurrency: 1 }, new Client(tarry.url, { fetch: slow })).handle(other, async () => {
     await eventually(async () => (await only(queue))?.state === "ready");
   });
   w.handle(queue, async () => {

@@ -1,9 +1,12 @@
 // Package main is a worker that cancels a shop's unpaid orders. worker.py is the same worker
-// in Python. Any number of them share the orders of one server:
+// in Python, worker.mjs in Node. Any number of them share the orders of one server:
 //
 //	go run ./cmd/tarry serve
 //	go run ./examples/workers
 //	PYTHONPATH=clients/python python3 examples/workers/worker.py
+//	npm --prefix clients/node ci && npm --prefix clients/node run build
+//	npm --prefix examples/workers install --no-save ./clients/node
+//	node examples/workers/worker.mjs
 //	go run ./cmd/tarry push order.unpaid '{"id":"42"}' --in 5s --key 42
 package main
 

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -18,13 +20,43 @@ import (
 	"github.com/tarryhq/tarry/server"
 )
 
-// others are the workers in other languages: the program that runs each, its arguments, and
-// what its environment needs.
-var others = map[string]struct {
-	command []string
-	env     string
-}{
-	"Python": {[]string{"python3", "worker.py"}, "PYTHONPATH=../../clients/python"},
+// other is a worker in another language.
+type other struct {
+	command []string // the program that runs it, and its arguments
+	env     string   // what its environment needs
+	require string   // names the variable that, set to "require", makes the test fail without it
+}
+
+// others return the workers, or why one cannot run.
+var others = map[string]func(*testing.T) (other, error){
+	"Python": func(*testing.T) (other, error) {
+		return other{[]string{"python3", "worker.py"}, "PYTHONPATH=../../clients/python", "TARRY_TEST_SERVERS"}, nil
+	},
+	"Node": node,
+}
+
+// node compiles the client for Node to where the worker finds it.
+func node(t *testing.T) (other, error) {
+	const client, tsc = "../../clients/node", "../../clients/node/node_modules/typescript/bin/tsc"
+	dir := t.TempDir()
+	o := other{[]string{"node", filepath.Join(dir, "worker.mjs")}, "", "TARRY_TEST_CLIENTS"}
+	if _, err := os.Stat(tsc); err != nil {
+		return o, fmt.Errorf("make client-packages installs the compiler: %w", err)
+	}
+	installed := filepath.Join(dir, "node_modules", "@tarryhq", "client")
+	if out, err := exec.CommandContext(t.Context(), "node", tsc, "-p", client, "--outDir", filepath.Join(installed, "dist")).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for to, from := range map[string]string{installed: client + "/package.json", dir: "worker.mjs"} {
+		text, err := os.ReadFile(from)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, filepath.Base(from)), text, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return o, nil
 }
 
 // TestWorkers has workers in all languages share a shop's orders. Each unpaid one is
@@ -46,10 +78,11 @@ func TestWorkers(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for language, o := range others {
-		path, err := exec.LookPath(o.command[0])
-		if err != nil {
-			if os.Getenv("TARRY_TEST_SERVERS") == "require" {
+	for language, prepare := range others {
+		o, err := prepare(t)
+		path, missing := exec.LookPath(o.command[0])
+		if err := cmp.Or(err, missing); err != nil {
+			if os.Getenv(o.require) == "require" {
 				t.Error(err)
 			}
 			t.Logf("SKIPPED: %v: the worker in %s is not run", err, language)

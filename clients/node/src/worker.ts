@@ -248,7 +248,8 @@ function log(error: unknown, message?: Delivered): void {
   const time = performance.now();
   if (time - logged < 1000) return void unlogged++;
   const of = message ? ` ${message.queue} ${message.key || message.id}:` : "";
-  console.error(`tarry:${of}`, error, unlogged > 0 ? `(and ${unlogged} more errors)` : "");
+  const what = error instanceof TarryError ? `${error.message} (${error.hint || error.code})` : error;
+  console.error(`tarry:${of}`, what, unlogged > 0 ? `(and ${unlogged} more errors)` : "");
   logged = time;
   unlogged = 0;
 }

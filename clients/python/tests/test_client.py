@@ -48,6 +48,8 @@ class Calls(ServerTest):
         details = e.exception.details
         assert details
         self.assertEqual((details["id"], details["state"]), (first["id"], "scheduled"))
+        self.assertIn("on_conflict", e.exception.hint)
+        self.assertEqual(str(e.exception), f"{e.exception.message} ({e.exception.hint})")
         self.assertEqual(self.client.push(self.q, 2, key="k", on_conflict="keep")["outcome"], "kept")
         self.client.rearm(self.q, "k", 3, delay="2h")
         self.assertEqual(tarry.body(self.client.get(self.q, "k")), 1)
@@ -112,6 +114,11 @@ class Calls(ServerTest):
         with self.assertRaises(tarry.TooLarge) as e:
             self.client.push(self.q, "x" * (9 << 20))
         self.assertEqual(e.exception.status, 413)
+        self.client.call("PUT", f"/v1/queues/{self.q}/settings", {"settings": {"max_pending": 1}, "revision": "0"})
+        self.client.push(self.q, 1)
+        with self.assertRaises(tarry.Limit) as limited:
+            self.client.push(self.q, 1)
+        self.assertEqual((limited.exception.status, limited.exception.retry_after), (429, 1))
         with self.assertRaises(ValueError):
             self.client.get(self.q)
         with self.assertRaises(ValueError):

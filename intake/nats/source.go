@@ -7,12 +7,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/intake"
 )
 
@@ -20,27 +20,36 @@ import (
 type source struct {
 	cfg  config
 	opts *intake.Options
-
-	mu   sync.Mutex
-	last *receiving // the latest; nil: none
+	nc   *nats.Conn // nil: none
 }
 
 const (
 	ackWait       = time.Minute
-	refusedSuffix = ".refused" // of the subject for what can never be pushed
+	refusedWait   = 10 * time.Second // until a message that cannot be set aside comes again
+	refusedSuffix = ".refused"       // of the subject for what can never be pushed
 )
 
 // connect connects. A connection that is lost stays so: the intake calls Receive again.
-func (s *source) connect() (*nats.Conn, jetstream.JetStream, error) {
+func (s *source) connect() (jetstream.JetStream, error) {
+	s.hangUp()
 	nc, err := nats.Connect(strings.Join(s.cfg.servers, ","), append([]nats.Option{
 		nats.Name("tarry"), nats.Timeout(s.opts.Timeout), nats.NoReconnect(), nats.PingInterval(5 * time.Second),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // LastError tells
 	}, s.cfg.connect...)...)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(s.opts.Timeout))
-	return nc, js, err
+	s.nc = nc
+	return jetstream.New(nc, jetstream.WithDefaultTimeout(s.opts.Timeout))
+}
+
+// hangUp closes the connection, once what was settled is acked.
+func (s *source) hangUp() {
+	if s.nc != nil {
+		_ = s.nc.FlushTimeout(s.opts.Timeout) // else those come again
+		s.nc.Close()
+		s.nc = nil
+	}
 }
 
 // look makes what it may, and returns the stream and the consumer.
@@ -71,52 +80,89 @@ func (s *source) look(ctx context.Context, js jetstream.JetStream) (stream jetst
 
 // Test makes what it may, and says what it found.
 func (s *source) Test(ctx context.Context) (found string, err error) {
-	nc, js, err := s.connect()
+	defer s.hangUp()
+	js, err := s.connect()
 	if err != nil {
-		return "", s.trouble(nil, err)
+		return "", s.trouble(err)
 	}
-	defer nc.Close()
 	stream, c, err := s.look(ctx, js)
 	if err != nil {
-		return "", s.trouble(nc, err)
+		return "", s.trouble(err)
 	}
-	info := c.CachedInfo()
-	return fmt.Sprintf("the stream %q has %d messages, of which the consumer %q has %d to take and has not acked %d",
-		s.cfg.stream, stream.CachedInfo().State.Msgs, s.cfg.durable, info.NumPending, info.NumAckPending), nil
+	return fmt.Sprintf("the stream %q has %d messages, of which the consumer %q has %d to take",
+		s.cfg.stream, stream.CachedInfo().State.Msgs, s.cfg.durable, c.CachedInfo().NumPending), nil
 }
 
 // Receive hands over messages until ctx ends or the connection is lost.
 func (s *source) Receive(ctx context.Context, to intake.Sink) error {
-	nc, js, err := s.connect()
-	if err != nil {
-		return s.trouble(nil, err)
+	err := s.receive(ctx, to)
+	if ctx.Err() != nil {
+		return nil
 	}
-	r := newReceiving(s, nc, js, to)
-	s.mu.Lock()
-	s.last = r
-	s.mu.Unlock()
-	if err := r.run(ctx); ctx.Err() == nil {
-		err = s.trouble(nc, err)
-		r.hangUp()
+	return s.trouble(err)
+}
+
+func (s *source) receive(ctx context.Context, to intake.Sink) error {
+	js, err := s.connect()
+	if err != nil {
 		return err
 	}
-	return nil
+	_, c, err := s.look(ctx, js)
+	if err != nil {
+		return err
+	}
+	all, err := c.Messages(jetstream.PullMaxMessages(int(s.cfg.prefetch)), jetstream.PullHeartbeat(3*time.Second))
+	if err != nil {
+		return err
+	}
+	defer all.Stop()
+	defer context.AfterFunc(ctx, all.Stop)()
+	to.Report(nil)
+	for {
+		msg, err := all.Next()
+		if err != nil {
+			return err
+		}
+		m := message(msg)
+		m.Settle = func(refused error) {
+			if refused == nil || s.setAside(js, to, msg, refused) {
+				_ = msg.Ack() // else it comes again
+			}
+		}
+		to.Take(m)
+	}
+}
+
+// setAside publishes a message to the subject for refused ones, with the reason. If it
+// cannot, the message comes again.
+func (s *source) setAside(js jetstream.JetStream, to intake.Sink, of jetstream.Msg, why error) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), s.opts.Timeout)
+	defer cancel()
+	msg := &nats.Msg{Subject: s.cfg.stream + refusedSuffix, Data: of.Data(), Header: make(nats.Header)}
+	for name, values := range of.Headers() {
+		if !strings.HasPrefix(name, "Nats-") { // JetStream would obey it
+			msg.Header[name] = values
+		}
+	}
+	msg.Header.Set("Refused", engine.Clip(why.Error()))
+	_, err := js.PublishMsg(ctx, msg)
+	if err == nil {
+		to.Report(nil)
+		return true
+	}
+	to.Report(&intake.Trouble{Code: "refused_stream", Err: err, Hint: "refused messages wait for a stream with the subject " + msg.Subject + "; make one, or let the intake with declare=true"})
+	_ = of.NakWithDelay(refusedWait)
+	return false
 }
 
 // Close closes the connection, once what was settled is acked.
 func (s *source) Close() error {
-	s.mu.Lock()
-	r := s.last
-	s.last = nil
-	s.mu.Unlock()
-	if r != nil {
-		r.hangUp()
-	}
+	s.hangUp()
 	return nil
 }
 
 // message converts a message.
-func (r *receiving) message(msg jetstream.Msg) *intake.Message {
+func message(msg jetstream.Msg) *intake.Message {
 	m := &intake.Message{}
 	m.Draft.Body = msg.Data()
 	if of, err := msg.Metadata(); err != nil {
@@ -129,43 +175,5 @@ func (r *receiving) message(msg jetstream.Msg) *intake.Message {
 			m.Field(name, value)
 		}
 	}
-	m.Settle = func(refused error) {
-		if refused == nil {
-			_ = msg.Ack() // else it comes again
-			return
-		}
-		select {
-		case r.refusals <- refusal{msg, refused}:
-		case <-r.ctx.Done():
-		}
-	}
 	return m
-}
-
-// trouble converts an error of NATS.
-func (s *source) trouble(nc *nats.Conn, err error) error {
-	if nc != nil && nc.LastError() != nil && (errors.Is(nc.LastError(), nats.ErrPermissionViolation) || nc.IsClosed()) {
-		err = nc.LastError()
-	}
-	is := func(all ...error) bool {
-		return slices.ContainsFunc(all, func(target error) bool { return errors.Is(err, target) })
-	}
-	t := &intake.Trouble{Code: intake.CodeFailed, Err: err, Hint: "NATS returned this error"}
-	switch {
-	case is(jetstream.ErrStreamNotFound, jetstream.ErrNoStreamResponse):
-		t.Code, t.Hint = "no_stream", "make the stream, or let the intake with declare=true and a subject"
-	case is(jetstream.ErrConsumerNotFound, jetstream.ErrConsumerDeleted, jetstream.ErrConsumerDoesNotExist):
-		t.Code, t.Hint = "no_consumer", "make a durable pull consumer, or let the intake with declare=true"
-	case is(jetstream.ErrNotPullConsumer):
-		t.Code, t.Hint = "mismatch", "the consumer is none to pull from; give another as durable"
-	case is(jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount, nats.ErrNoResponders):
-		t.Code, t.Hint = "no_jetstream", "switch JetStream on, for the account of this user too"
-	case is(nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired):
-		t.Code, t.Hint = intake.CodeCredentials, "check the user, password or credentials of the source's URL"
-	case is(nats.ErrPermissionViolation):
-		t.Code, t.Hint = intake.CodeForbidden, "let the user publish to $JS.API.> and $JS.ACK.>, and subscribe to _INBOX.>"
-	case nc == nil, nc.IsClosed(), is(nats.ErrTimeout, context.DeadlineExceeded, jetstream.ErrNoHeartbeat):
-		t.Code, t.Hint = intake.CodeUnreachable, "check that NATS runs at "+strings.Join(s.cfg.servers, ", ")+"; the intake connects again by itself"
-	}
-	return t
 }

@@ -9,53 +9,54 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/intake"
 )
 
 // source is a stream, read by a consumer of a group.
 type source struct {
-	cfg  config
-	opts *intake.Options
-
-	dial   sync.Mutex
+	cfg    config
+	opts   *intake.Options
 	client rueidis.Client // nil: none
 
-	ctx    context.Context // ended by Close
-	cancel context.CancelFunc
-	acking sync.WaitGroup
-	acks   sync.Once
-	news   chan struct{} // something was settled
+	mu      sync.Mutex
+	settled []entry // not acked yet
+}
 
-	mu        sync.Mutex
-	settled   []entry     // not acked yet
-	to        intake.Sink // nil: nothing is received
-	stuckWith error       // why refused entries cannot be set aside
+// entry is an entry that is settled.
+type entry struct {
+	id      string
+	fields  []rueidis.XRangeFieldValue
+	refused error // why it is to be set aside; nil: it is to be acked
 }
 
 const (
 	readMany = 256                    // entries of a read
-	readWait = 500 * time.Millisecond // how long a read waits for an entry
+	readWait = 500 * time.Millisecond // how long a read waits for an entry, and so an ack at most
+
+	refusedSuffix = ".refused" // of the stream for what can never be pushed
 )
 
-// connect returns the client, and makes it if there is none.
-func (s *source) connect() (rueidis.Client, error) {
-	s.dial.Lock()
-	defer s.dial.Unlock()
-	if s.client != nil {
-		return s.client, nil
+// connect makes the client, and stream and group if it may. It fails if they are missing.
+func (s *source) connect() (err error) {
+	if s.client == nil {
+		if s.client, err = rueidis.NewClient(s.cfg.client); err != nil {
+			s.client = nil
+			return err
+		}
 	}
-	c, err := rueidis.NewClient(s.cfg.client)
-	if err != nil {
-		return nil, err
+	if !s.cfg.declare {
+		return s.do("XPENDING", nil, s.cfg.group).Error()
 	}
-	s.client = c
-	return c, nil
+	err = s.do("XGROUP", []string{"CREATE"}, s.cfg.group, "0", "MKSTREAM").Error()
+	if e, ok := rueidis.IsRedisErr(err); ok && e.IsBusyGroup() {
+		return nil // it is there
+	}
+	return err
 }
 
 // hangUp closes the client. After a failover its address may lead elsewhere.
 func (s *source) hangUp() {
-	s.dial.Lock()
-	defer s.dial.Unlock()
 	if s.client != nil {
 		s.client.Close()
 		s.client = nil
@@ -63,58 +64,35 @@ func (s *source) hangUp() {
 }
 
 // do runs a command on the stream.
-func (s *source) do(c rueidis.Client, verb string, before []string, after ...string) rueidis.RedisResult {
-	return s.run(c, c.B().Arbitrary(verb).Args(before...).Keys(s.cfg.stream).Args(after...).Build())
+func (s *source) do(verb string, before []string, after ...string) rueidis.RedisResult {
+	return s.run(s.client.B().Arbitrary(verb).Args(before...).Keys(s.cfg.stream).Args(after...).Build())
 }
 
 // run runs a command to its end, for at most the timeout: the entries of a read that is given
 // up would be the consumer's all the same.
-func (s *source) run(c rueidis.Client, cmd rueidis.Completed) rueidis.RedisResult {
+func (s *source) run(cmd rueidis.Completed) rueidis.RedisResult {
 	ctx, cancel := context.WithTimeout(context.Background(), s.opts.Timeout+readWait)
 	defer cancel()
-	return c.Do(ctx, cmd)
+	return s.client.Do(ctx, cmd)
 }
 
 // Test makes what it may, and says what it found.
 func (s *source) Test(context.Context) (found string, err error) {
 	defer s.hangUp()
-	c, err := s.connect()
-	if err == nil {
-		err = s.look(c)
+	if err := s.connect(); err != nil {
+		return "", s.trouble(err)
 	}
-	var entries, pending int64
-	if err == nil {
-		entries, err = s.do(c, "XLEN", nil).AsInt64()
-	}
-	if err == nil {
-		var summary []rueidis.RedisMessage
-		if summary, err = s.do(c, "XPENDING", nil, s.cfg.group).ToArray(); err == nil {
-			pending, err = summary[0].AsInt64()
-		}
-	}
+	entries, err := s.do("XLEN", nil).AsInt64()
 	if err != nil {
 		return "", s.trouble(err)
 	}
-	return fmt.Sprintf("the stream %q has %d entries, of which the group %q has not acked %d", s.cfg.stream, entries, s.cfg.group, pending), nil
-}
-
-// look makes stream and group if it may, and fails if they are missing.
-func (s *source) look(c rueidis.Client) error {
-	if !s.cfg.declare {
-		return s.do(c, "XPENDING", nil, s.cfg.group).Error()
-	}
-	err := s.do(c, "XGROUP", []string{"CREATE"}, s.cfg.group, "0", "MKSTREAM").Error()
-	if e, ok := rueidis.IsRedisErr(err); ok && e.IsBusyGroup() {
-		return nil // it is there
-	}
-	return err
+	return fmt.Sprintf("the stream %q has %d entries and the group %q", s.cfg.stream, entries, s.cfg.group), nil
 }
 
 // Receive hands over entries until ctx ends or Redis fails: first those that the consumer took
 // before and has not acked, then new ones, and now and then those that others have left.
 func (s *source) Receive(ctx context.Context, to intake.Sink) error {
 	err := s.receive(ctx, to)
-	s.reportTo(nil)
 	if err == nil {
 		return nil
 	}
@@ -123,62 +101,48 @@ func (s *source) Receive(ctx context.Context, to intake.Sink) error {
 }
 
 func (s *source) receive(ctx context.Context, to intake.Sink) error {
-	c, err := s.connect()
-	if err != nil {
+	if err := s.connect(); err != nil {
 		return err
 	}
-	if err := s.look(c); err != nil {
-		return err
-	}
-	s.reportTo(to)
-	s.acks.Do(func() { s.acking.Go(s.settleAll) })
-	for from := "0"; from != "" && ctx.Err() == nil; {
-		all, err := s.read(c, from)
+	s.mu.Lock()
+	s.settled = nil // what was not acked comes again
+	s.mu.Unlock()
+	to.Report(nil)
+	from, claimed := "0", time.Time{}
+	for stuck := false; ctx.Err() == nil; {
+		trouble, err := s.finish()
 		if err != nil {
 			return err
 		}
-		from = s.take(to, all, true)
-	}
-	var claimed time.Time
-	for ctx.Err() == nil {
+		if (trouble != nil) != stuck {
+			stuck = !stuck
+			to.Report(trouble)
+		}
 		if time.Since(claimed) >= s.cfg.idle/2 {
-			if err := s.claim(ctx, c, to); err != nil {
+			if err := s.claim(ctx, to); err != nil {
 				return err
 			}
 			claimed = time.Now()
 		}
-		all, err := s.read(c, ">")
-		if err != nil {
+		cmd := s.client.B().Xreadgroup().Group(s.cfg.group, s.cfg.consumer).Count(readMany).Block(readWait.Milliseconds()).Streams().Key(s.cfg.stream).Id(from)
+		all, err := s.run(cmd.Build()).AsXReadSlices()
+		if err != nil && !rueidis.IsRedisNil(err) {
 			return err
 		}
-		s.take(to, all, false)
+		last := s.take(to, all[s.cfg.stream], from != ">")
+		if from != ">" {
+			if from = last; last == "" {
+				from = ">"
+			}
+		}
 	}
 	return nil
 }
 
-// reportTo has troubles reported to a sink.
-func (s *source) reportTo(to intake.Sink) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.to, s.stuckWith = to, nil; to != nil {
-		to.Report(nil)
-	}
-}
-
-// read returns new entries, or those of the consumer that are not acked, after an id.
-func (s *source) read(c rueidis.Client, from string) ([]rueidis.XRangeSlice, error) {
-	cmd := c.B().Xreadgroup().Group(s.cfg.group, s.cfg.consumer).Count(readMany).Block(readWait.Milliseconds()).Streams().Key(s.cfg.stream).Id(from)
-	all, err := s.run(c, cmd.Build()).AsXReadSlices()
-	if rueidis.IsRedisNil(err) {
-		return nil, nil
-	}
-	return all[s.cfg.stream], err
-}
-
 // claim takes over the entries that consumers have left.
-func (s *source) claim(ctx context.Context, c rueidis.Client, to intake.Sink) error {
+func (s *source) claim(ctx context.Context, to intake.Sink) error {
 	for from := "0-0"; ctx.Err() == nil; {
-		answer, err := s.do(c, "XAUTOCLAIM", nil, s.cfg.group, s.cfg.consumer, strconv.FormatInt(s.cfg.idle.Milliseconds(), 10), from, "COUNT", strconv.Itoa(readMany)).ToArray()
+		answer, err := s.do("XAUTOCLAIM", nil, s.cfg.group, s.cfg.consumer, strconv.FormatInt(s.cfg.idle.Milliseconds(), 10), from, "COUNT", strconv.Itoa(readMany)).ToArray()
 		if err != nil {
 			return err
 		}
@@ -216,10 +180,60 @@ func (s *source) take(to intake.Sink, all []rueidis.XRangeSlice, again bool) (la
 	return last
 }
 
+func (s *source) settle(all ...entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settled = append(s.settled, all...)
+}
+
+// finish sets aside what is refused, and acks what is settled. trouble is why the first
+// refused entry cannot be set aside: then they wait.
+func (s *source) finish() (trouble, err error) {
+	s.mu.Lock()
+	all := s.settled
+	s.settled = nil
+	s.mu.Unlock()
+	var left []entry
+	var ids []string
+	for _, e := range all {
+		if e.refused != nil && trouble == nil {
+			trouble = s.setAside(e)
+		}
+		if e.refused != nil && trouble != nil {
+			left = append(left, e)
+		} else {
+			ids = append(ids, e.id)
+		}
+	}
+	s.settle(left...)
+	if len(ids) > 0 { // those that are not acked come again
+		err = s.do("XACK", nil, append([]string{s.cfg.group}, ids...)...).Error()
+		if err == nil && s.cfg.remove {
+			err = s.do("XDEL", nil, ids...).Error()
+		}
+	}
+	return trouble, err
+}
+
+// setAside adds an entry to the stream for refused ones, with the reason.
+func (s *source) setAside(e entry) error {
+	args := []string{"*"}
+	for _, f := range e.fields {
+		args = append(args, f.Field, f.Value)
+	}
+	to := s.cfg.stream + refusedSuffix
+	err := s.run(s.client.B().Arbitrary("XADD").Keys(to).Args(append(args, "refused", engine.Clip(e.refused.Error()))...).Build()).Error()
+	if err == nil {
+		return nil
+	}
+	return &intake.Trouble{Code: "refused_stream", Err: err, Hint: "refused entries wait for the stream " + to + "; let the user add to it"}
+}
+
 // Close acks what was settled, and closes the connection.
 func (s *source) Close() error {
-	s.cancel()
-	s.acking.Wait()
+	if s.client != nil {
+		_, _ = s.finish() // else they come again
+	}
 	s.hangUp()
 	return nil
 }

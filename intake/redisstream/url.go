@@ -1,7 +1,6 @@
 package redisstream
 
 import (
-	"context"
 	"net/url"
 	"os"
 	"time"
@@ -36,11 +35,9 @@ func open(u *url.URL, o *intake.Options) (intake.Source, error) {
 	if r.Text("stream", &cfg.stream); cfg.stream == "" {
 		r.Fail("stream is missing, as in redis://127.0.0.1:6379/0?stream=delayed")
 	}
-	if r.Text("group", &cfg.group); cfg.group == "" {
-		r.Fail("group is empty; leave it out for tarry")
-	}
-	if r.Text("consumer", &cfg.consumer); cfg.consumer == "" {
-		r.Fail("consumer is empty; leave it out for the host's name")
+	r.Text("group", &cfg.group)
+	if r.Text("consumer", &cfg.consumer); cfg.group == "" || cfg.consumer == "" {
+		r.Fail("group or consumer is empty; leave it out")
 	}
 	r.Bool("declare", &cfg.declare)
 	r.Bool("delete", &cfg.remove)
@@ -50,7 +47,5 @@ func open(u *url.URL, o *intake.Options) (intake.Source, error) {
 	if err := r.Done(); err != nil {
 		return nil, err
 	}
-	s := &source{cfg: cfg, opts: o, news: make(chan struct{}, 1)}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
-	return s, nil
+	return &source{cfg: cfg, opts: o}, nil
 }

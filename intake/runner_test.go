@@ -33,7 +33,7 @@ func TestKeysAndCancelsGoInOrder(t *testing.T) {
 	p := newPlant(t, Intake{Queue: "q", Source: at})
 	for i := range 500 {
 		key := fmt.Sprint("order-", i)
-		s.put(later("x", tarry.Key(key)), &Message{Cancel: key})
+		s.put(later("x", tarry.Key(key)), &Message{Cancel: key, SenderID: fmt.Sprint("id of ", key)})
 	}
 	s.put(later("first", tarry.Key("a")), later("second", tarry.Key("a")),
 		&Message{Cancel: "none"}, &Message{Cancel: strings.Repeat("x", 600)})

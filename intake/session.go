@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
 	"sync"
@@ -73,7 +74,7 @@ func (s *session) Take(m *Message) {
 	}
 	s.complete(m)
 	lane := s.next.Add(1)
-	if key := m.Cancel + m.Draft.Key; key != "" {
+	if key := cmp.Or(m.Cancel, m.Draft.Key); key != "" {
 		lane = maphash.String(seed, key)
 	}
 	select {

@@ -145,49 +145,44 @@ func (c *sourceCopier) copy(ctx context.Context, s source.Source, r *sourceCopie
 }
 
 // page pushes entries, and removes them if they are to be moved.
-func (c *sourceCopier) page(ctx context.Context, s source.Source, entries []source.Entry, r *sourceCopied) error {
+func (c *sourceCopier) page(ctx context.Context, s source.Source, entries []source.Entry, r *sourceCopied) (stopped error) {
 	if c.dryRun || len(entries) == 0 {
 		r.Copied += int64(len(entries))
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pageWait)
 	defer cancel()
-	has, err := c.push(ctx, entries, r)
-	if c.move && len(has) > 0 {
-		err = cmp.Or(c.remove(ctx, s, has, r), err)
-	}
-	return err
-}
-
-// push pushes entries. It returns those that TO now has, also with an error.
-func (c *sourceCopier) push(ctx context.Context, entries []source.Entry, r *sourceCopied) (has []source.Entry, stopped error) {
 	drafts := make([]tarry.Draft, len(entries))
 	for i := range entries {
 		drafts[i] = entries[i].Message
 	}
 	pushed, err := c.to.PushMany(ctx, drafts)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	var has []source.Entry // what TO has now
 	for i := range pushed {
+		e := &entries[i]
+		e.New = pushed[i].Outcome == tarry.Created
 		err := pushed[i].Err
-		entries[i].New = pushed[i].Outcome == tarry.Created
-		if err == nil && !entries[i].New {
+		if err == nil && !e.New {
 			err = c.same(ctx, &drafts[i])
 		}
 		switch {
 		case stops(err):
 			stopped = cmp.Or(stopped, err)
-			continue
 		case err != nil:
-			c.refuse(r, &entries[i], err)
-			continue
+			c.refuse(r, e, err)
+		default:
+			r.Kept += one(!e.New)
+			r.Copied += one(e.New)
+			has = append(has, *e)
 		}
-		r.Kept += one(!entries[i].New)
-		r.Copied += one(entries[i].New)
-		has = append(has, entries[i])
 	}
-	return has, stopped
+	if c.move && len(has) > 0 {
+		stopped = cmp.Or(c.remove(ctx, s, has, r), stopped)
+	}
+	return stopped
 }
 
 // same returns an error if the live message with the draft's key has another body.

@@ -164,6 +164,30 @@ func TestCopyZSetBodies(t *testing.T) {
 	}
 }
 
+// A set of a Redis Cluster is wherever it is; a body must be in its slot.
+func TestMoveFromACluster(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	url := "redis://" + cluster.Nodes[0].Addr()
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{cluster.Nodes[0].Addr()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	to, c := hooked(t, func() {})
+	for _, set := range []string{"a", "b", "c", "{d}:due"} {
+		for _, command := range [][]string{{"ZADD", set, fmt.Sprint(time.Now().Add(time.Hour).Unix()), set}, {"SET", "{" + set + "}:body", "x"}, {"SET", "{d}:body:" + set, "x"}} {
+			if err := client.Do(t.Context(), client.B().Arbitrary(command[0]).Keys(command[1]).Args(command[2:]...).Build()).Error(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		body := map[bool]string{false: "{{}}:body", true: "{d}:body:{}"}[set == "{d}:due"]
+		counted1(t, moved1(t, exitOK, "zset", url, to, "q", "--set", set, "--per-second", "1", "--body", body, "--move"), `{"copied":1}`)
+	}
+	if keys := keysOf(t, c, "q"); !slices.Equal(keys, []string{"a", "b", "c", "{d}:due"}) {
+		t.Errorf("there are the keys %q", keys)
+	}
+}
+
 // While it is moved, its own workers take and change what is in a set: each entry then is in one
 // place alone.
 func TestMoveOfALiveZSet(t *testing.T) {

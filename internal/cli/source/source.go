@@ -3,7 +3,6 @@ package source
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 
 	"github.com/tarryhq/tarry/engine"
@@ -41,8 +40,7 @@ func keyFor(name string) string {
 	if engine.CheckKey("", "", name) == nil {
 		return name
 	}
-	sum := sha256.Sum256([]byte(name))
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(name)))
 }
 
 func unreached(host string, err error) error {

@@ -136,10 +136,7 @@ func (t *table) Remove(ctx context.Context, entries []Entry) ([]bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		n, err := result.RowsAffected()
-		if err != nil {
-			return nil, err
-		}
+		n, _ := result.RowsAffected() // neither driver fails
 		removed[i] = n == 1
 	}
 	return removed, tx.Commit()

@@ -19,7 +19,7 @@ func TestWhatComesAgainIsPushedOnce(t *testing.T) {
 	at := rabbittest.Shared(t)
 	ch := connected(t, at)
 	proxy := rabbittest.StartProxy(t, at)
-	declare(t, ch, "tarry.delayed", "", "", "")
+	declareQuorum(t, ch, "tarry.delayed")
 	declare(t, ch, "orders", "work", "fanout", "")
 	const n = 50
 	for i := range n {
@@ -44,7 +44,9 @@ func TestWhatComesAgainIsPushedOnce(t *testing.T) {
 		return st.Pushed >= 2*n+1 && st.Unacked == 0 && st.State == intake.Running
 	})
 	for range st.Pushed {
-		take(t, ch, "orders")
+		if d := take(t, ch, "orders"); d.Headers[countHeader] != nil {
+			t.Fatalf("the queue's header arrives: %v", d.Headers)
+		}
 	}
 	if _, more, err := ch.Get("orders", true); more || err != nil {
 		t.Errorf("more came than were pushed: %v", err)
@@ -97,9 +99,7 @@ func TestTheEndOfAnIntakeUnderLoad(t *testing.T) {
 	t.Parallel()
 	at := rabbittest.Shared(t)
 	ch := connected(t, at)
-	if _, err := ch.QueueDeclare("tarry.delayed", true, false, false, false, rabbit.Table{rabbit.QueueTypeArg: "quorum"}); err != nil {
-		t.Fatal(err)
-	}
+	declareQuorum(t, ch, "tarry.delayed")
 	const n = 20_000
 	go func() {
 		for i := range n {

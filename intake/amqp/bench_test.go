@@ -29,10 +29,8 @@ func newBench(b *testing.B, direct bool) *bench {
 	s := rabbittest.Start(b)
 	x := &bench{b: b, s: s, at: s.URL(), exchange: "work"}
 	x.ch = connected(b, x.at)
+	declareQuorum(b, x.ch, "orders")
 	err := x.ch.ExchangeDeclare("work", "topic", true, false, false, false, nil)
-	if err == nil {
-		_, err = x.ch.QueueDeclare("orders", true, false, false, false, rabbit.Table{rabbit.QueueTypeArg: "quorum"})
-	}
 	if err == nil {
 		err = x.ch.QueueBind("orders", "#", "work", false, nil)
 	}

@@ -252,9 +252,7 @@ func TestAProgramWrittenForThePlugin(t *testing.T) {
 	messages, kills := number("TARRY_INTAKE_MESSAGES", 6000), number("TARRY_INTAKE_KILLS", 3)
 	s := rabbittest.Start(t)
 	ch := connected(t, s.URL())
-	if _, err := ch.QueueDeclare("orders", true, false, false, false, rabbit.Table{rabbit.QueueTypeArg: "quorum"}); err != nil {
-		t.Fatal(err)
-	}
+	declareQuorum(t, ch, "orders")
 	if err := ch.ExchangeDeclare("work", "topic", true, false, false, false, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -66,6 +66,13 @@ func declare(t testing.TB, ch *rabbit.Channel, queue, exchange, kind, key string
 	}
 }
 
+func declareQuorum(t testing.TB, ch *rabbit.Channel, queue string) {
+	t.Helper()
+	if _, err := ch.QueueDeclare(queue, true, false, false, false, rabbit.Table{rabbit.QueueTypeArg: "quorum"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // publish publishes and waits for the confirm.
 func publish(t testing.TB, ch *rabbit.Channel, exchange, key string, msg rabbit.Publishing) {
 	t.Helper()

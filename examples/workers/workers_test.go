@@ -69,11 +69,25 @@ func TestWorkers(t *testing.T) {
 	s := httptest.NewServer(server.New(c, nil))
 	defer s.Close()
 
-	said, lines := io.Pipe()
+	cancelled := make(chan [2]string)
 	var all sync.WaitGroup
+	// hear returns the output of a worker. Each has its own, as some write a line in pieces.
+	hear := func() io.WriteCloser {
+		said, lines := io.Pipe()
+		all.Go(func() {
+			for scan := bufio.NewScanner(said); scan.Scan(); {
+				var line [2]string
+				_, _ = fmt.Sscanf(scan.Text(), "%s cancels order %s", &line[0], &line[1])
+				cancelled <- line
+			}
+		})
+		return lines
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	languages := map[string]int{"Go": 0}
+	lines := hear()
 	all.Go(func() {
+		defer lines.Close()
 		if err := run(ctx, s.URL, lines); err != nil {
 			t.Error(err)
 		}
@@ -89,6 +103,7 @@ func TestWorkers(t *testing.T) {
 			continue
 		}
 		languages[language] = 0
+		lines := hear()
 		cmd := exec.CommandContext(ctx, path, o.command[1:]...)
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.Env = append(os.Environ(), "TARRY_SERVER="+s.URL, "PYTHONDONTWRITEBYTECODE=1", o.env)
@@ -97,22 +112,14 @@ func TestWorkers(t *testing.T) {
 			t.Fatal(err)
 		}
 		all.Go(func() {
+			defer lines.Close()
 			if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 0 {
 				t.Errorf("the worker in %s: %v", language, err)
 			}
 		})
 	}
-	cancelled, overdue := make(chan [2]string), time.After(time.Minute)
-	go func() {
-		for scan := bufio.NewScanner(said); scan.Scan(); {
-			var line [2]string
-			_, _ = fmt.Sscanf(scan.Text(), "%s cancels order %s", &line[0], &line[1])
-			cancelled <- line
-		}
-		close(cancelled)
-	}()
 
-	seen := make(map[string]bool)
+	seen, overdue := make(map[string]bool), time.After(time.Minute)
 	took := func(line [2]string) {
 		if _, known := languages[line[0]]; !known || seen[line[1]] || line[1][0] != 'u' {
 			t.Errorf("%s cancelled order %q", line[0], line[1])
@@ -145,8 +152,10 @@ func TestWorkers(t *testing.T) {
 	}
 	t.Log("cancelled", languages)
 	stop()
-	all.Wait()
-	_ = lines.Close()
+	go func() {
+		all.Wait()
+		close(cancelled)
+	}()
 	for line := range cancelled {
 		took(line)
 	}

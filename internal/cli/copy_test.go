@@ -20,6 +20,7 @@ import (
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
+	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 	"github.com/tarryhq/tarry/server"
 )
 
@@ -343,6 +344,13 @@ func TestCopyAndRabbitMQ(t *testing.T) {
 	run1(t, world{}, step{args: "copy disk:old " + rabbit, code: exitUsage, stderr: `tarry: the engine rabbit cannot tell whether TO holds something .--merge.*\n`})
 	run1(t, world{}, step{args: "copy disk:old --merge " + rabbit, code: exitFailed, stderr: `tarry: copy: .*has no keys, priorities, expire_after, remember; --lossy copies without.*\n`})
 	run1(t, world{}, step{args: "copy disk:old --merge --lossy " + rabbit, stdout: `QUEUE .*\ncopied  2 .*`, stderr: `copied 2 messages of 1 queue; 1 lost what TO has not\n`})
+
+	redis := redistest.Start(t)
+	redis.Do("ZADD", "delayed", fmt.Sprint(time.Now().Add(time.Hour).Unix()), "x")
+	o := world{}.tarry(t, "copy", "zset", redis.URL(), rabbit, "q", "--set", "delayed", "--per-second", "1", "--move")
+	if o.code != exitFailed || !strings.Contains(o.stderr, "delayed: x: tarry: push q") || numberIn(redis, "ZCARD", "delayed") != 1 {
+		t.Errorf("without keys it moves: %+v", o)
+	}
 }
 
 func TestDraftOfWhatExpiresBeforeItIsDue(t *testing.T) {

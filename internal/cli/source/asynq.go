@@ -52,41 +52,35 @@ func fill(e *Entry, byType bool) error {
 	if err != nil {
 		return err
 	}
-	if t.text(taskGroup) != "" {
+	if t.texts[taskGroup] != "" {
 		return errors.New("it is of a group, which tarry does not know")
 	}
-	for _, pair := range t.bytes[taskHeaders] {
+	for _, pair := range t.headers {
 		h, err := read(pair)
 		if err != nil {
 			return err
 		}
-		e.Headers = append(e.Headers, engine.Header{Name: h.text(1), Value: h.text(2)})
+		e.Headers = append(e.Headers, engine.Header{Name: h.texts[1], Value: h.texts[2]})
 	}
 	slices.SortFunc(e.Headers, func(a, b engine.Header) int { return strings.Compare(a.Name, b.Name) })
-	e.Headers = append(e.Headers, engine.Header{Name: typeHeader, Value: t.text(taskType)})
+	e.Headers = append(e.Headers, engine.Header{Name: typeHeader, Value: t.texts[taskType]})
 	e.MaxAttempts = uint32(max(0, t.numbers[taskRetry]-t.numbers[taskRetried])) + 1
-	e.Body = []byte(t.text(taskPayload))
+	e.Body = []byte(t.texts[taskPayload])
 	if byType {
-		e.Queue = strings.ReplaceAll(t.text(taskType), ":", ".")
+		e.Queue = strings.ReplaceAll(t.texts[taskType], ":", ".")
 	}
 	return nil
 }
 
-// protobuf has the fields of a message that are bytes or numbers.
+// protobuf has the fields of a message that are bytes or numbers; of repeated ones the last.
 type protobuf struct {
-	bytes   map[protowire.Number][][]byte
+	texts   map[protowire.Number]string
 	numbers map[protowire.Number]int32
-}
-
-func (p *protobuf) text(field protowire.Number) (text string) {
-	for _, b := range p.bytes[field] {
-		text = string(b) // of several the last counts
-	}
-	return text
+	headers [][]byte // all of a task
 }
 
 func read(b []byte) (*protobuf, error) {
-	p := &protobuf{make(map[protowire.Number][][]byte), make(map[protowire.Number]int32)}
+	p := &protobuf{texts: make(map[protowire.Number]string), numbers: make(map[protowire.Number]int32)}
 	for len(b) > 0 {
 		field, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {
@@ -99,7 +93,9 @@ func read(b []byte) (*protobuf, error) {
 		switch kind {
 		case protowire.BytesType:
 			value, _ := protowire.ConsumeBytes(b)
-			p.bytes[field] = append(p.bytes[field], value)
+			if p.texts[field] = string(value); field == taskHeaders {
+				p.headers = append(p.headers, value)
+			}
 		case protowire.VarintType:
 			value, _ := protowire.ConsumeVarint(b)
 			p.numbers[field] = int32(value)

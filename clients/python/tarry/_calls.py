@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Generic, List, Literal, TypedDict, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -94,8 +95,8 @@ class Call(Generic[T]):
         if not 200 <= status < 300:
             raise errors.from_answer(status, body, retry_after)
         try:
-            return self.read(json.loads(body) if body else None)  # type: ignore[no-any-return]
-        except (ValueError, LookupError, TypeError) as e:
+            return self.read(_decoded(body) if body else None)  # type: ignore[no-any-return]
+        except (ValueError, LookupError, TypeError, RecursionError) as e:
             raise errors.Unavailable(f"{self.path}: not an answer of tarry: {body[:100]!r}", status=status) from e
 
 
@@ -111,18 +112,22 @@ class Settings:
         self.host, self.port, self.prefix = u.hostname, u.port or (443 if secure else 80), u.path.rstrip("/")
         self.tls = tls or ssl.create_default_context() if secure else None
         self.token = os.environ.get("TARRY_TOKEN") if token is None else token
-        self.timeout = timeout
+        self.timeout = min(timeout, 1e6)  # sockets take no infinite one
 
     def headers(self, payload: bytes) -> dict[str, str]:
         host = f"[{self.host}]" if ":" in self.host else self.host
         h = {"Host": f"{host}:{self.port}", "User-Agent": f"tarry-python/{VERSION}",
              "Content-Type": "application/json", "Content-Length": str(len(payload))}
-        if token := self.token() if callable(self.token) else self.token:
+        try:
+            token = (self.token() if callable(self.token) else self.token or "").strip()
+        except Exception as e:
+            raise errors.Unauthorized(f"there is no token: {e}") from e
+        if token:
             h["Authorization"] = f"Bearer {token}"
         return h
 
     def no_answer(self, call: Call[Any], e: BaseException) -> errors.Unavailable:
-        return errors.Unavailable(f"{call.method} {call.path}: no answer of {self.host}:{self.port}: {e or type(e).__name__}")
+        return errors.Unavailable(f"{call.method} {call.path}: no answer of {self.host}:{self.port}: {str(e) or type(e).__name__}")
 
 
 class Filters(TypedDict, total=False):
@@ -146,7 +151,8 @@ def push(queue: str, body: Any, /, **options: Unpack[types.PushOptions]) -> Call
 
 def push_many(messages: Iterable[types.BatchMessage], atomic: bool = False) -> Call[List[types.Pushed | errors.Error]]:
     """Pushes up to 10,000 messages. Results come in order; a bad message fails alone, unless atomic."""
-    return Call("POST", "/v1/messages", {"messages": [encode(m) for m in messages], "atomic": atomic}, _results)
+    encoded = [encode(m) for m in messages]
+    return Call("POST", "/v1/messages", {"messages": encoded, "atomic": atomic}, _results(len(encoded)))
 
 
 def rearm(queue: str, key: str, body: Any, /, **options: Unpack[types.PushOptions]) -> Call[types.Pushed]:
@@ -178,17 +184,18 @@ def claim(queue: str, key: str | None = None, *, id: str | None = None, if_state
 
 def lease(**request: Unpack[types.LeaseRequest]) -> Call[types.Leased]:
     """Leases what is due. A Worker does that, and what follows, by itself."""
-    return Call("POST", "/v1/lease", encode(request), wait=seconds(request.get("wait") or "0s"))
+    return Call("POST", "/v1/lease", encode(request), _with_fields("messages", "now"), wait=seconds(request.get("wait") or "0s"))
 
 
 def end_lease(poll: str) -> Call[types.Counted]:
     """Ends a wait; what it has leased is still answered."""
-    return Call("POST", "/v1/lease/end", {"poll": poll})
+    return Call("POST", "/v1/lease/end", {"poll": poll}, _with_fields("count"))
 
 
 def settle(settlements: Iterable[types.Settlement]) -> Call[List[types.SettleResult | errors.Error]]:
     """Says what became of leased messages. Results come in order, each alone."""
-    return Call("POST", "/v1/settle", {"settlements": [encode(s) for s in settlements]}, _results)
+    encoded = [encode(s) for s in settlements]
+    return Call("POST", "/v1/settle", {"settlements": encoded}, _results(len(encoded)))
 
 
 def queue(queue: str) -> Call[types.Queue]:
@@ -199,7 +206,8 @@ def queue(queue: str) -> Call[types.Queue]:
 def list_page(queue: str, after: str | None = None, **filters: Unpack[Filters]) -> Call[types.MessagePage]:
     """Reads a page of the messages of a queue: next is the after of the next page, empty on the last."""
     query = {name: str(text(value)) for name, value in filters.items() if name != "body"}
-    return Call("GET", _with(_queue(queue) + "/messages", after=after, body="true" if filters.get("body") else None, **query))
+    path = _with(_queue(queue) + "/messages", after=after, body="true" if filters.get("body") else None, **query)
+    return Call("GET", path, read=_with_fields("messages", "next"))
 
 
 def call(method: str, path: str, body: Any = None) -> Call[Any]:
@@ -208,14 +216,20 @@ def call(method: str, path: str, body: Any = None) -> Call[Any]:
 
 
 def _queue(queue: str) -> str:
-    return "/v1/queues/" + quote(queue, safe="")
+    return "/v1/queues/" + _segment(queue)
 
 
 def _message(queue: str, key: str | None, id: str | None, end: str = "", **query: str | None) -> str:
     if (key is None) == (id is None):
         raise ValueError("name the message by its key or by its id")
-    name = f"/messages/{quote(str(id), safe='')}" if key is None else f"/keys/{quote(key, safe='')}"
+    name = f"/messages/{_segment(str(id))}" if key is None else f"/keys/{_segment(key)}"
     return _with(_queue(queue) + name + end, **query)
+
+
+def _segment(name: str) -> str:
+    if name in ("", ".", ".."):  # a path with them is another path
+        raise ValueError(f"{name!r} cannot be part of a path")
+    return quote(name, safe="")
 
 
 def _with(path: str, **query: str | None) -> str:
@@ -223,5 +237,22 @@ def _with(path: str, **query: str | None) -> str:
     return f"{path}?{urlencode(given)}" if given else path
 
 
-def _results(answer: Any) -> list[Any]:
-    return [errors.from_details(r["error"]) if "error" in r else r for r in answer["results"]]
+def _results(count: int) -> Callable[[Any], list[Any]]:
+    def read(answer: Any) -> list[Any]:
+        results = [errors.from_details(r["error"]) if "error" in r else r for r in answer["results"]]
+        if len(results) != count:
+            raise ValueError(f"{len(results)} results for {count} items")
+        return results
+
+    return read
+
+
+def _with_fields(*names: str) -> Callable[[Any], Any]:
+    return lambda answer: answer if [answer[name] for name in names] else None
+
+
+def _decoded(answer: bytes) -> Any:
+    try:
+        return json.loads(answer)
+    except ValueError:  # if only because of a number with more digits than int() takes
+        return json.loads(answer, parse_int=lambda n: int(n) if len(n) < 4000 else Decimal(n))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import http.client
 import os
-import selectors
 import socket
+import ssl
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 # Idle connections are kept for less than the three minutes after which a server closes them.
 IDLE_SECONDS = 60
+
+CONNECT_SECONDS = 10  # a thread that connects cannot be interrupted
 
 
 class Exchange:
@@ -49,10 +51,12 @@ class Pool:
     def send(self, call: Call[T], timeout: float = 0, exchange: Exchange | None = None) -> T:
         payload = call.payload()
         headers = self.settings.headers(payload)
-        connection = self._take((timeout or self.settings.timeout) + call.wait)
+        silence = (timeout or self.settings.timeout) + call.wait
+        connection = self._take(min(silence, CONNECT_SECONDS))
         try:
             if not connection.sock:
                 connection.connect()
+            connection.sock.settimeout(silence)
             if exchange:
                 exchange.connection = connection
                 if exchange.over:
@@ -63,7 +67,7 @@ class Pool:
             body = response.read()
         except BaseException as e:
             connection.close()
-            if isinstance(e, (OSError, http.client.HTTPException)):
+            if isinstance(e, (OSError, http.client.HTTPException, OverflowError, MemoryError)):
                 raise self.settings.no_answer(call, e) from e
             raise
         if response.will_close or exchange and exchange.over:
@@ -79,8 +83,7 @@ class Pool:
                 if not self._idle:
                     break
                 since, pid, connection = self._idle.pop()
-            if pid == os.getpid() and time.monotonic() - since < IDLE_SECONDS and not _readable(connection):
-                connection.sock.settimeout(timeout)
+            if pid == os.getpid() and time.monotonic() - since < IDLE_SECONDS and not _ended(connection):
                 return connection
             connection.close()
         s = self.settings
@@ -95,11 +98,16 @@ class Pool:
             connection.close()
 
 
-def _readable(connection: http.client.HTTPConnection) -> bool:
-    """Reports whether an idle connection has something to read: its end."""
-    with selectors.DefaultSelector() as selector:
-        selector.register(connection.sock, selectors.EVENT_READ)
-        return bool(selector.select(0))
+def _ended(connection: http.client.HTTPConnection) -> bool:
+    """Reports whether an idle connection has something to read: its end, or what nobody asked for."""
+    try:
+        connection.sock.settimeout(0)
+        connection.sock.recv(1)
+    except (BlockingIOError, ssl.SSLWantReadError):
+        return False
+    except OSError:
+        pass
+    return True
 
 
 class AsyncPool:
@@ -110,11 +118,15 @@ class AsyncPool:
         self._threads = ThreadPoolExecutor(connections, "tarry-call")
 
     async def send(self, call: Call[T], timeout: float = 0) -> T:
+        """timeout, if given, bounds the whole call and not only the server's silence."""
         exchange = Exchange()
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self._pool.send, call, timeout, exchange)
-        except asyncio.CancelledError:
+            sent: asyncio.Future[T] = asyncio.get_running_loop().run_in_executor(self._threads, self._pool.send, call, timeout, exchange)
+            return await asyncio.wait_for(sent, timeout + call.wait if timeout else None)
+        except (asyncio.CancelledError, asyncio.TimeoutError) as e:
             exchange.cut()
+            if isinstance(e, asyncio.TimeoutError):
+                raise self._pool.settings.no_answer(call, e) from e
             raise
 
     async def close(self) -> None:

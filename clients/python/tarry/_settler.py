@@ -79,7 +79,7 @@ class Settler:
             try:
                 settle = calls.settle(d.settlement for d in batch)
                 outcomes: list[Any] = await self._pool.send(settle, patience(min(d.end for d in batch)))
-            except errors.Error as e:
+            except Exception as e:
                 if isinstance(e, FINAL) and len(batch) > 1:  # one of them is to blame
                     for d in batch:
                         await self._send([d])
@@ -93,7 +93,7 @@ class Settler:
 
     def _final(self, d: Delivery, outcome: Any) -> bool:
         """Notes the outcome of a result; False: it is to be sent again."""
-        if isinstance(outcome, errors.Error):
+        if isinstance(outcome, Exception):
             if not isinstance(outcome, FINAL) and asyncio.get_running_loop().time() < d.end:
                 d.resent = True
                 return False

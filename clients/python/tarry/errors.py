@@ -99,6 +99,5 @@ def from_answer(status: int, body: bytes, retry_after: str) -> Error:
     seconds = float(retry_after) if retry_after.isdecimal() else 0.0
     try:
         return from_details(json.loads(body)["error"], status, seconds)
-    except (ValueError, KeyError, TypeError):  # of a proxy, or of the server's net/http
-        text = f"status {status}: {body[:200].decode(errors='replace').strip()}"
-        return (Unavailable if status >= 500 else Invalid)(text, "", status, seconds)
+    except (ValueError, LookupError, TypeError, RecursionError):  # of a proxy, or of the server's net/http
+        return Unavailable(f"not an answer of tarry: status {status}: {body[:200].decode(errors='replace').strip()}", "", status, seconds)

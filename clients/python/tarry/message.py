@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from typing import Any
 
 from . import types
@@ -68,6 +69,12 @@ class Bury(Verdict):
         super().__init__(None, reason)
 
 
+class Release(Verdict):
+    """Its handler was not started."""
+
+    do = "release"
+
+
 class Settled(Verdict):
     """The handler has settled the message itself."""
 
@@ -75,17 +82,22 @@ class Settled(Verdict):
 class Delivery:
     """A message on its way through the worker. Only the event loop changes it."""
 
-    def __init__(self, info: types.LeasedMessage, sent: float, end: float, ttr: float | None) -> None:
+    def __init__(self, info: types.LeasedMessage, sent: float, wall: float, end: float, ttr: float | None) -> None:
         self.message = Message(info)
         self.place = (info["queue"], info["id"])
         self.usual = ttr or seconds(info["ttr"])  # how long it is leased by a renewal
-        self.end = end  # of the lease; never later than the server's
+        self.end = end  # of the lease, by the event loop's clock; never later than the server's
+        self.wall = wall - sent  # what the wall clock was ahead as the lease was asked for
         self.renew_at = end - min(self.usual, end - sent) / 2
         self.renewal: asyncio.Handle | None = None
         self.timer: asyncio.Handle | None = None
         self.task: asyncio.Task[None] | None = None
         self.settlement: Any = None  # what became of it
         self.resent = False  # the settlement was sent before, and the answer was lost
+
+    def doubtful(self, now: float) -> bool:
+        """Reports whether the lease may be over, by the clock that stands still while the machine sleeps or by the other."""
+        return max(now, time.time() - self.wall) >= self.end
 
     def stop(self, why: str) -> None:
         """Tells the handler to stop."""
@@ -102,5 +114,12 @@ def settlement_of(m: Message, error: BaseException | None) -> dict[str, Any]:
     if m.why == DRAINED and (not isinstance(error, Verdict) or str(error) == DRAINED):
         return {"do": "release"}  # it was interrupted: the attempt does not count
     if not isinstance(error, Verdict):
-        error = Retry(reason=f"{type(error).__name__}: {error}")
+        error = Retry(reason=f"{type(error).__name__}: {_shown(error)}")
     return error.settlement()
+
+
+def _shown(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # its methods are the user's
+        return "an error that cannot be shown"

@@ -9,6 +9,7 @@ import queue
 import signal
 import socket
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,7 +22,7 @@ from ._calls import duration, instant, seconds
 from ._pool import AsyncPool
 from ._settler import Settler, backoff, patience
 from .client import AsyncClient, Client
-from .message import DRAINED, LAPSED, LOST, TIMED_OUT, Delivery, Message, Retry, Settled, Snooze, Verdict, settlement_of
+from .message import DRAINED, LAPSED, LOST, TIMED_OUT, Delivery, Message, Release, Retry, Settled, Snooze, Verdict, settlement_of
 
 log = logging.getLogger("tarry")
 
@@ -85,8 +86,13 @@ class Worker:
     async def _run_until_signal(self) -> None:
         for s in (signal.SIGTERM, signal.SIGINT):
             with suppress(NotImplementedError, RuntimeError, ValueError):  # on Windows, or not in the main thread
-                asyncio.get_running_loop().add_signal_handler(s, self.stop)
+                asyncio.get_running_loop().add_signal_handler(s, self._signalled)
         await self.run_async()
+
+    def _signalled(self) -> None:
+        for s in (signal.SIGTERM, signal.SIGINT):  # a second one kills
+            asyncio.get_running_loop().remove_signal_handler(s)
+        self.stop()
 
     def stop(self) -> None:
         """Makes run drain and return. Any thread may call it."""
@@ -124,9 +130,9 @@ class Worker:
                 self._freed.clear()
                 await self._freed.wait()
                 continue
-            sent = _now()
+            sent, wall = _now(), time.time()
             try:
-                leased = await self._pool.send(calls.lease(**request))
+                leased = await self._pool.send(calls.lease(**request), self._settings.timeout)
             except (errors.Invalid, errors.Unsupported):
                 raise
             except errors.Error as e:
@@ -137,7 +143,8 @@ class Worker:
             finally:
                 self._poll_name = ""
             fails = 0
-            self._deliver(leased, sent + seconds(leased.get("waited") or "0s"))
+            waited = seconds(leased.get("waited") or "0s")
+            self._deliver(leased, sent + waited, wall + waited)
 
     def _request(self) -> types.LeaseRequest | None:
         """Returns a request for as many messages as there is room for."""
@@ -148,7 +155,7 @@ class Worker:
         return {"queues": list(self._handlers), "max": free, "wait": WAIT, "worker": self.name, "poll": self._poll_name,
                 "ttr": duration(self._ttr) if self._ttr else None}
 
-    def _deliver(self, leased: types.Leased, sent: float) -> None:
+    def _deliver(self, leased: types.Leased, sent: float, wall: float) -> None:
         now = instant(leased["now"])
         for q in leased.get("queues", ()):
             if "error" in q:
@@ -156,13 +163,11 @@ class Worker:
         for info in leased["messages"]:
             expires = info["lease_expires"]
             end = sent + instant(expires) - now if expires else math.inf
-            d = Delivery(info, sent, end, self._ttr)
+            d = Delivery(info, sent, wall, end, self._ttr)
             if self._stop.is_set():
                 self._settler.add(d, {"do": "release"})
             elif d.place in self._running:
                 self._settler.add(d, Snooze(f"{IN_HAND}s").settlement())
-            elif end <= _now():
-                log.warning("%s: its lease ended before it came; its time to run is too short", d.place)
             else:
                 self._enter(d)
 
@@ -200,17 +205,26 @@ class Worker:
     async def _handle(self, d: Delivery) -> None:
         error: BaseException | None = None
         try:
+            self._check(d)
             await self._handlers[d.message.queue](d.message)
         except asyncio.CancelledError:
             error = Retry(reason=d.message.why or "the handler was cancelled")
-        except Exception as e:
+        except BaseException as e:  # a SystemExit, too, would end the event loop
             error = e
         self._finish(d, error)
+        if isinstance(error, KeyboardInterrupt):
+            raise error
+
+    def _check(self, d: Delivery) -> None:
+        """Lets no handler start whose lease may be over: another one may have held up the event loop, or all threads."""
+        if self._loop and d.doubtful(self._loop.time()):
+            raise Release()
 
     def _thread(self) -> None:
         while d := self._jobs.get():
             error: BaseException | None = None
             try:
+                self._check(d)
                 if iscoroutine(self._handlers[d.message.queue](d.message)):
                     raise TypeError("the handler returned a coroutine: nothing awaits it, as it is not an async def")
             except BaseException as e:
@@ -245,25 +259,27 @@ class Worker:
 
     async def _renew(self) -> None:
         """Renews leases in one call, each after half its time. A failed call is soon repeated."""
-        batch, self._renewals = self._renewals, []
-        sent = _now()
+        batch, self._renewals = self._renewals[:MOST_LEASED], self._renewals[MOST_LEASED:]
+        if self._renewals:
+            self._spawn(self._renew())
+        sent, wall = _now(), time.time()
         try:
             extend = calls.settle({"lease": d.message.lease, "do": "extend", "ttr": duration(d.usual)} for d in batch)
             outcomes: list[Any] = await self._pool.send(extend, patience(min(d.end for d in batch)))
-        except errors.Error as e:
+        except Exception as e:
             log.warning("%d leases could not be renewed: %s", len(batch), e)
             outcomes = [e] * len(batch)
         for d, outcome in zip(batch, outcomes):
             if self._running.get(d.place) is d and d.message.why in ("", DRAINED):
-                self._renewed(d, outcome, sent)
+                self._renewed(d, outcome, sent, wall)
 
-    def _renewed(self, d: Delivery, outcome: Any, sent: float) -> None:
+    def _renewed(self, d: Delivery, outcome: Any, sent: float, wall: float) -> None:
         if isinstance(outcome, errors.LeaseLost):
             d.stop(LOST)
         elif isinstance(outcome, errors.Unsupported):
             pass  # it ends when it ends
-        elif not isinstance(outcome, errors.Error):
-            d.end = max(d.end, sent + d.usual)
+        elif not isinstance(outcome, Exception):
+            d.end, d.wall = max(d.end, sent + d.usual), wall - sent
             d.renewal = _at(d.end - d.usual / 2, self._renewal_due, d)
         elif _now() >= d.end:
             d.stop(LAPSED)

@@ -5,6 +5,7 @@ import asyncio
 import inspect
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -62,6 +63,35 @@ class ServerTest(unittest.TestCase):
 
     def await_(self, event: threading.Event) -> None:
         self.assertTrue(event.wait(PATIENCE), "it did not happen")
+
+
+def answering(test: unittest.TestCase, *answer: bytes) -> str:
+    """Returns the URL of what sends these bytes, whatever it is asked, and then hangs up."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    ended = threading.Event()
+
+    def serve() -> None:
+        with listener:
+            while not ended.is_set():
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(1 << 16)
+                    for part in answer:
+                        connection.sendall(part)
+                        if len(answer) > 1:
+                            ended.wait(0.05)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    address = listener.getsockname()
+
+    def end() -> None:
+        ended.set()
+        socket.create_connection(address).close()
+        thread.join(PATIENCE)
+
+    test.addCleanup(end)
+    return f"http://127.0.0.1:{address[1]}"
 
 
 class Blocking:

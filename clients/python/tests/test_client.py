@@ -2,21 +2,31 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.server
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import threading
 import unittest
 import uuid
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from typing import Any
+from unittest import mock
 
 import tarry
+from tarry import _calls
 
-from .support import PATIENCE, Blocking, Server, ServerTest
+from .support import PATIENCE, Blocking, Server, ServerTest, answering
+
+try:
+    import resource
+except ImportError:
+    resource = None  # type: ignore[assignment]
 
 
 class Calls(ServerTest):
@@ -163,11 +173,48 @@ class Calls(ServerTest):
         threading.Thread(target=proxy.serve_forever).start()
         client: Any = self.make(f"http://127.0.0.1:{proxy.server_port}")
         self.addCleanup(client.close)
-        for status, error in (200, tarry.Unavailable), (302, tarry.Invalid), (404, tarry.Invalid), (503, tarry.Unavailable):
+        for status in 200, 302, 404, 503:
             Handler.status = status
-            with self.assertRaisesRegex(error, "<html>") as e:
+            with self.assertRaisesRegex(tarry.Unavailable, "<html>") as e:
                 client.push(self.q, 1)
             self.assertEqual((e.exception.status, e.exception.retry_after), (status, 7 if status == 503 else 0))
+
+    def test_answers_that_are_none(self) -> None:
+        def say(body: bytes, length: int = 0, status: str = "200 OK") -> bytes:
+            return f"HTTP/1.1 {status}\r\nContent-Length: {length or len(body)}\r\n\r\n".encode() + body
+
+        for answer in (b"", b"\x00\r\n\r\n", say(b"{}", 10), say(b"{}", 10**13), say(b"{}", 10**20), say(b"[" * 10**5),
+                       say(b"[" * 10**5, status="409 Conflict"), say(b"{}"), say(b"null"), say(b'{"results":[]}'), say(b'{"results":[null]}'),
+                       b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"):
+            client: Any = self.make(answering(self, answer), timeout=PATIENCE)
+            self.addCleanup(client.close)
+            calls: list[Callable[[], object]] = [lambda: client.push_many([{"queue": "q"}]), lambda: list(client.list("q")), lambda: client.lease(queues=["q"])]
+            for call in calls:
+                with self.subTest(answer[:80]), self.assertRaises(tarry.Unavailable):
+                    call()
+
+    def test_a_number_with_many_digits(self) -> None:
+        digits = "12" * 5000
+        self.client.push(self.q, f'{{"n":{digits}}}'.encode(), content_type="application/json")
+        self.assertEqual(str(tarry.body(self.lease())["n"]), digits)
+
+    def test_parts_of_a_path(self) -> None:
+        for name in "", ".", "..":
+            calls: list[Callable[[], object]] = [lambda: self.client.cancel(self.q, name), lambda: self.client.get(self.q, id=name), lambda: self.client.push(name, 1)]
+            for call in calls:
+                with self.assertRaisesRegex(ValueError, "cannot be part of a path"):
+                    call()
+
+    def test_a_connection_that_does_not_come_about(self) -> None:
+        with socket.create_server(("127.0.0.1", 0), backlog=0) as full, contextlib.ExitStack() as held:
+            for _ in range(8):  # nobody accepts them, and the last wait
+                waiting = held.enter_context(socket.socket())
+                waiting.setblocking(False)
+                waiting.connect_ex(full.getsockname())
+            client: Any = self.make(f"http://127.0.0.1:{full.getsockname()[1]}", timeout=10 * PATIENCE)
+            self.addCleanup(client.close)
+            with mock.patch("tarry._pool.CONNECT_SECONDS", 0.1), self.assertRaisesRegex(tarry.Unavailable, "timed out"):
+                client.push(self.q, 1)
 
     def test_tls_and_tokens(self) -> None:
         cert, key = os.environ["TARRY_TEST_CERT"], os.environ["TARRY_TEST_KEY"]
@@ -188,6 +235,18 @@ class Calls(ServerTest):
             untrusted: Any = self.make(server.url)
             self.addCleanup(untrusted.close)
             untrusted.push(self.q, 1)
+
+    def test_a_token_that_cannot_be_read(self) -> None:
+        def token() -> str:
+            raise OSError("no such file")
+
+        client: Any = self.make(self.server.url, token=token)
+        self.addCleanup(client.close)
+        with self.assertRaisesRegex(tarry.Unauthorized, "no such file"):
+            client.push(self.q, 1)
+        line: Any = self.make(self.server.url, token="of a file\n", timeout=float("inf"))
+        self.addCleanup(line.close)
+        line.push(self.q, 1)
 
     def test_timeout(self) -> None:
         client: Any = self.make(self.server.url, timeout=0.2)
@@ -229,7 +288,31 @@ class AsyncCalls(Calls):
         asyncio.run(test())
 
 
+    def test_the_timeout_of_a_whole_call(self) -> None:
+        """Results are sent again in time, even if an answer comes bit by bit."""
+        async def test() -> None:
+            url = answering(self, b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n", *[b" "] * 10000)
+            client = tarry.AsyncClient(url)
+            with self.assertRaises(tarry.Unavailable):
+                await client._pool.send(_calls.queue("q"), 0.3)
+            await client.close()
+
+        asyncio.run(asyncio.wait_for(test(), PATIENCE))
+
+
 class Sharing(ServerTest):
+    @unittest.skipUnless(resource, "there is no limit of files here")
+    def test_no_file_is_left(self) -> None:
+        self.client.push(self.q, 1)
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1, limits[1]))
+        try:
+            self.client.push(self.q, 1)  # its connection is there
+            with self.assertRaises(tarry.Unavailable):
+                tarry.Client(self.server.url).push(self.q, 1)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
     def test_threads_share_a_client(self) -> None:
         with ThreadPoolExecutor(16) as threads:
             list(threads.map(lambda n: self.client.push(self.q, n), range(400)))

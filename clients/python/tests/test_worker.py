@@ -2,15 +2,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import queue
 import signal
+import subprocess
 import threading
 import time
 import unittest
 from datetime import timedelta
 from typing import Any
+from unittest import mock
 
 import tarry
+from tarry import _calls
+from tarry.message import Delivery
 
 from .support import PATIENCE, Running, Server, ServerTest, python
 
@@ -71,12 +77,24 @@ class Verdicts(ServerTest):
         self.assertRegex(got["last_error"], "^RuntimeError: half a character .é+$")
         self.assertEqual([type(e) for e in self.errors], [RuntimeError] * 2)
 
-    def test_a_system_exit_retries(self) -> None:
-        def handler(m: tarry.Message) -> None:
-            raise SystemExit(1)
+    def test_what_is_no_usual_exception_retries(self) -> None:
+        class Odd(BaseException):
+            def __str__(self) -> str:
+                raise RuntimeError("it has no text")
 
-        self.handled(handler, backoff=["1h"])
-        self.assertEqual(self.client.get(self.q, "k")["state"], "scheduled")
+        for error, said in (SystemExit(1), "SystemExit: 1"), (Odd(), "Odd: an error that cannot be shown"):
+            def handler(m: tarry.Message) -> None:
+                raise error
+
+            async def handler_async(m: tarry.Message) -> None:
+                raise error
+
+            for handle in handler, handler_async:
+                with self.subTest(said, handler=handle):
+                    self.q += "."
+                    self.handled(handle, backoff=["1h"])
+                    got: Any = self.client.get(self.q, "k")
+                    self.assertEqual((got["state"], got["last_error"]), ("scheduled", said))
 
     def test_a_coroutine_that_nothing_awaits(self) -> None:
         async def forgotten(m: tarry.Message) -> None:
@@ -180,6 +198,60 @@ class Leases(ServerTest):
         self.assertIsNone(running.stop())
         for q in self.q, self.q + ".async":
             self.assertEqual(self.client.get(q, "k")["state"], "scheduled")
+
+    def test_many_leases_are_renewed_in_several_calls(self) -> None:
+        worker, go, sizes = tarry.Worker(self.client, ttr="400ms"), threading.Event(), list[int]()
+
+        @worker.handle(self.q)
+        def slow(m: tarry.Message) -> None:
+            go.wait(PATIENCE)
+
+        def settle(settlements: Any) -> Any:
+            found = list(settlements)
+            sizes.append(len(found))
+            return _calls.settle(found)
+
+        self.client.push_many({"queue": self.q} for _ in range(7))
+        with mock.patch("tarry.worker.MOST_LEASED", 7), mock.patch("tarry.worker.calls", mock.Mock(wraps=_calls, settle=settle)):
+            running = Running(self, worker)
+            while self.client.queue(self.q)["leased"] < 7:
+                pass
+            with mock.patch("tarry.worker.MOST_LEASED", 3):
+                leased = self.client.lease(queues=[self.q], wait="1600ms")["messages"]
+            go.set()
+            self.assertIsNone(running.stop())
+        self.assertEqual(leased, [])
+        self.assertTrue(sizes)
+        self.assertLessEqual(max(sizes), 3)
+
+    def test_what_lapsed_while_the_event_loop_stood_still_does_not_begin(self) -> None:
+        worker, held, go, seen = tarry.Worker(self.client, ttr="300ms", concurrency=2), threading.Event(), threading.Event(), []
+
+        @worker.handle(self.q)
+        async def handle(m: tarry.Message) -> None:
+            seen.append(m.key)
+            if len(seen) == 1:
+                held.set()
+                go.wait(PATIENCE)
+
+        self.client.push_many({"queue": self.q, "key": key, "priority": n, "backoff": ["1h"]} for n, key in enumerate(("first", "second")))
+        running = Running(self, worker)
+        self.await_(held)
+        while self.client.get(self.q, "second")["state"] == "leased":
+            pass
+        self.client.cancel(self.q, "second")
+        go.set()
+        self.assertIsNone(running.stop())
+        self.assertEqual(seen, ["first"])
+
+    def test_a_lease_ends_by_the_clock_that_has_seen_more(self) -> None:
+        self.client.push(self.q, 1)
+        info, = self.client.lease(queues=[self.q], wait="20s", ttr="60s")["messages"]
+        with mock.patch("time.time", lambda: 2000.0):
+            d = Delivery(info, sent=100, wall=2000, end=160, ttr=None)
+            self.assertEqual([d.doubtful(159), d.doubtful(160)], [False, True])
+        with mock.patch("time.time", lambda: 2060.0):  # the machine slept
+            self.assertTrue(d.doubtful(101))
 
     def test_a_server_that_hangs(self) -> None:
         """The lease ends unrenewed: the handler stops. Later the message comes again."""
@@ -418,6 +490,34 @@ class Drain(ServerTest):
         self.client.push(self.q, 1, key="k", remember="1h")
         asyncio.run(run())
         self.assertEqual((len(done), self.client.get(self.q, "k")["state"]), (1, "finished"))
+
+
+    def test_a_second_signal_kills(self) -> None:
+        for kind in "sync", "async":
+            with self.subTest(kind):
+                self.q += kind
+                program = self.program(10 * PATIENCE, PATIENCE, kind)
+                while program.poll() is None:
+                    program.send_signal(signal.SIGTERM)
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        program.wait(0.1)
+                self.assertEqual(program.returncode, -signal.SIGTERM)
+
+    def test_a_token_that_cannot_be_read_at_times(self) -> None:
+        calls = itertools.count()
+
+        def token() -> str:
+            if next(calls) % 2:
+                raise OSError("it is being written")
+            return "it"
+
+        worker = tarry.Worker(tarry.Client(self.server.url, token=token))
+        worker.handle(self.q)(lambda m: worker.stop() if m.body == 3 else None)
+        for n in range(4):
+            self.client.push(self.q, n, priority=n)
+        self.assertIsNone(Running(self, worker).join())
+        counts = self.client.queue(self.q)
+        self.assertEqual((counts["ready"], counts["leased"]), (0, 0))
 
 
 class Killed(ServerTest):

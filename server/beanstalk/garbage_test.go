@@ -96,7 +96,11 @@ func (g *garbage) round() {
 	_ = nc.SetDeadline(time.Now().Add(time.Second)) // it may wait for a job for ever
 	var out []byte
 	for range 1 + g.r.IntN(200) {
-		out = append(out, g.command()...)
+		command := g.command()
+		out = append(out, command...)
+		if string(command) == "reserve\r\n" {
+			break // much behind it would not be read, and so keep the end of the connection from the server
+		}
 	}
 	ends, reads := g.r.IntN(4), make(chan struct{})
 	go func() {

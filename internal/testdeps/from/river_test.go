@@ -101,7 +101,7 @@ func TestFromRiver(t *testing.T) {
 	tx, err = pool.Begin(t.Context())
 	check(t, err)
 	check(t, riverPushAndCancel(t.Context(), client, tx))
-	_, err = client.Insert(t.Context(), ReminderArgs{Order: "soon"}, &river.InsertOpts{ScheduledAt: time.Now().Add(40 * time.Second)})
+	_, err = client.Insert(t.Context(), ReminderArgs{Order: "soon"}, &river.InsertOpts{ScheduledAt: time.Now().Add(55 * time.Second)})
 	check(t, err)
 	_, err = client.Insert(t.Context(), ReminderArgs{Order: "now"}, nil)
 	check(t, err)

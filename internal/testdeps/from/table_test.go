@@ -41,7 +41,7 @@ func TestFromPolledTable(t *testing.T) {
 	statements := p.blocks("sql")
 	_, err := pool.Exec(t.Context(), statements[0])
 	check(t, err)
-	_, err = pool.Exec(t.Context(), `INSERT INTO timers (order_id, run_at, payload) VALUES ('1', now(), '{}'), ('2', now() + interval '30 seconds', '{}'),
+	_, err = pool.Exec(t.Context(), `INSERT INTO timers (order_id, run_at, payload) VALUES ('1', now(), '{}'), ('2', now() + interval '50 seconds', '{}'),
 		('3', now() + interval '1 hour', '{"to": "ann"}'), ('4', now() + interval '1 hour', '{"to": "bob"}'), ('4', now() + interval '1 hour', '{"to": "eve"}')`)
 	check(t, err)
 	p.run()

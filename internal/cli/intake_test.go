@@ -228,3 +228,32 @@ func TestIntakeTestTellsTroubles(t *testing.T) {
 		}
 	}
 }
+
+// At the end of serve what was taken is in the store and acked, and the rest is at the source.
+func TestServeProcessDrainsIntakes(t *testing.T) {
+	s := redistest.Start(t)
+	const all = 3000
+	for n := range all {
+		s.Do("XADD", "delayed", "*", "body", fmt.Sprint(n), "delay", "1h")
+	}
+	config := write(t, "c.json", `{"intakes": [{"queue": "orders", "source": "`+s.URL()+`?stream=delayed&declare=true&delete=true"}]}`)
+	cmd, w, stderr := serveProcess(t, config, nil)
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		if i := object(t, w.must(t, "status", "--json"))["intakes"].([]any)[0].(map[string]any); i["pushed"].(float64) > 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("nothing is taken")
+		}
+	}
+	signalTo(t, cmd, os.Interrupt)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v: %s", err, stderr)
+	}
+	q := object(t, world{}.must(t, "queues", "orders", "--json", "--store", cmd.Args[3]))
+	answer := s.Do("XLEN", "delayed")
+	left, err := answer.AsInt64()
+	if kept := q["scheduled"].(float64); err != nil || kept == 0 || kept+float64(left) != all {
+		t.Errorf("%v are kept and %d are left of %d, %v", kept, left, all, err)
+	}
+}

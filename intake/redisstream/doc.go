@@ -10,7 +10,8 @@
 //   - declare: true makes the stream and the group, at its first entry, where they are missing.
 //   - consumer: the name in the group, one for each process; default the host's name.
 //   - idle: entries that another consumer has not acked for this long are taken over; default 1m.
-//   - delete: true deletes entries that were acked. Otherwise senders bound the stream.
+//   - delete: true deletes entries that were acked, for other groups too. Otherwise senders
+//     bound the stream.
 //
 // An entry has the field body; intake.Message.Field says what the others are. The entry's id
 // makes a key for a message that has none, so that it is pushed once.

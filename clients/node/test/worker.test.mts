@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { bury, Client, retryIn, settled, snooze, TarryError, type Delivered } from "@tarryhq/client";
-import { ended, eventually, Event, expect, newQueue, serve, tarry, worker, working } from "./support.mjs";
+import { ended, eventually, Event, expect, late, newQueue, serve, tarry, worker, working } from "./support.mjs";
 
 const counts = async (queue: string, client = tarry) => {
   const { scheduled, ready, leased, dead } = await client.request<Record<string, number>>("GET", `/v1/queues/${queue}`);
@@ -64,7 +64,7 @@ test("what a handler returns or throws decides", async () => {
     (attempts[m.key] ??= []).push(m.attempt);
     return verdicts[m.key]!(m);
   };
-  const onError = (error: unknown, m?: Delivered) => void errors.push(m?.key ?? error);
+  const onError = (error: unknown, m?: Delivered) => void (late(error) || errors.push(m?.key ?? error));
   await working(worker({ onError }).handle(queue, handle), async () => {
     await eventually(async () => (await counts(queue)).ready === 0 && (await counts(queue)).leased === 0);
   });
@@ -123,7 +123,7 @@ test("the signal of a handler ends when its lease is lost, and it is not handled
     } else over.happen();
     running--;
   };
-  const onError = (error: unknown) => void errors.push(error);
+  const onError = (error: unknown) => void (late(error) || errors.push(error));
   await working(worker({ onError }).handle(queue, handle), async () => {
     const m = await lost.happened;
     assert.ok(TarryError.is(m.signal.reason, "lease_lost"));

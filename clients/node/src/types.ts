@@ -708,6 +708,46 @@ export interface Workers {
   more: boolean;
 }
 
+/** The intakes of a server. */
+export interface Intakes {
+  /** in the order of their configuration */
+  intakes: Array<{
+    name: string;
+    /** that it pushes to */
+    queue: string;
+    /** running, connecting or failing; more may come */
+    state: string;
+    /** when the state began */
+    since: string | null;
+    /** of what fails, for programs */
+    code?: string;
+    /** what fails, for people; may change */
+    error?: string;
+    /** what to do about it */
+    hint?: string;
+    /** messages that the source handed over */
+    taken: number;
+    /** of these, new or changed in the store */
+    pushed: number;
+    /** of these, found in the store already and not pushed again */
+    doubles: number;
+    /** of these, cancels that removed a message */
+    cancelled: number;
+    /** of these, cancels that found no message or came too late */
+    missed: number;
+    /** of these, set aside at the source */
+    refused: number;
+    /** of these, handed over before */
+    redelivered: number;
+    /** pushed again without a key after an unknown outcome: perhaps twice */
+    doubtful: number;
+    /** taken, and not settled yet */
+    unacked: number;
+    /** why the last message was refused */
+    last_refused?: string;
+  }>;
+}
+
 /** The settings of a queue, all of them: what is absent is unset. */
 export interface Settings {
   settings: SettingValues;
@@ -1005,7 +1045,7 @@ export interface Problems {
 
 /** What is wrong, and what to do about it. */
 export interface Problem {
-  /** server, store, no_worker, late, deaths, paused or was_late; more may come */
+  /** server, store, intake, no_worker, late, deaths, paused or was_late; more may come */
   problem: string;
   /** missing: it is the server's or its store's */
   queue?: string;

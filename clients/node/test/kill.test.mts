@@ -91,9 +91,14 @@ test("a result is sent again after the server was away", async () => {
     if (late(error)) away.happen();
   };
   let handled = 0;
-  const handle = () => (handled++, kill(server));
+  const killed = new Event();
+  const handle = async () => {
+    handled++;
+    await kill(server);
+    killed.happen();
+  };
   await working(worker({ onError }, client).handle("load", handle), async () => {
-    await away.happened;
+    await Promise.all([away.happened, killed.happened]);
     server = await serve(...flags);
     await eventually(async () => (await left(client)) === 0);
   });

@@ -184,6 +184,29 @@ func TestEntriesThatComeAgainArePushedOnce(t *testing.T) {
 	}
 }
 
+// Redis is killed again and again: nothing is lost, and what comes again is pushed once.
+func TestNothingIsLostWhenRedisIsKilled(t *testing.T) {
+	t.Parallel()
+	s, c := redistest.Start(t, redistest.Args("--appendonly", "yes", "--appendfsync", "always")), store(t)
+	w := begin(t, c, intake.Intake{Queue: "orders", Source: s.URL() + "?stream=delayed&declare=true", Options: intake.Options{Timeout: 2 * time.Second}})
+	const rounds, each = 3, 400
+	for round := range int64(rounds) {
+		w.awaits("it runs", func(st intake.Status) bool { return st.State == intake.Running })
+		for n := range each {
+			s.Do("XADD", "delayed", "*", "body", fmt.Sprint(round, n), "delay", "1h")
+		}
+		w.awaits("some are pushed", func(st intake.Status) bool { return st.Pushed > round*each })
+		s.Kill()
+		w.fails(intake.CodeUnreachable)
+		s.Restart()
+	}
+	w.awaits("all are pushed", func(st intake.Status) bool { return st.Pushed == rounds*each && st.Unacked == 0 })
+	w.unacked(s, 0)
+	if q, err := c.Queue(t.Context(), "orders"); err != nil || q.Scheduled != rounds*each {
+		t.Errorf("%+v, %v", q, err)
+	}
+}
+
 // A server that is away, the missing group, a wrong key, a user without rights: each is a state.
 func TestTroubles(t *testing.T) {
 	t.Parallel()

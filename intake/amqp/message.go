@@ -23,8 +23,10 @@ const (
 	delayHeader  = "x-delay"
 	keyHeader    = "x-tarry-key"
 	cancelHeader = "x-tarry-cancel"
-	countHeader  = "x-delivery-count" // added by quorum queues to what they deliver again
 )
+
+// counts are headers that quorum queues set and change with each delivery.
+var counts = []string{"x-delivery-count", "x-acquired-count"}
 
 // message converts a delivery.
 func (r *receiving) message(d *amqp.Delivery) *intake.Message {
@@ -75,8 +77,8 @@ func envelope(d *amqp.Delivery) *rabbit.Envelope {
 	if h == nil {
 		h = make(amqp.Table)
 	}
-	if d.Redelivered {
-		delete(h, countHeader)
+	for _, name := range counts {
+		delete(h, name)
 	}
 	return &rabbit.Envelope{Key: d.RoutingKey, Properties: amqp.Publishing{
 		Headers: h, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, Priority: d.Priority,
@@ -124,10 +126,12 @@ func delayOf(v any) (time.Duration, error) {
 	switch {
 	case math.IsNaN(ms):
 		return 0, errDelay
+	case ms <= 0:
+		return 0, nil
 	case ms >= float64(math.MaxInt64/time.Millisecond):
 		return 0, errLong
 	}
-	return max(0, time.Duration(ms)*time.Millisecond), nil
+	return time.Duration(ms) * time.Millisecond, nil
 }
 
 // negative returns a delay as the plugin left it in the header: so a receiver sees it, and

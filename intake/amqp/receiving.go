@@ -86,7 +86,10 @@ func (r *receiving) end() error {
 	select {
 	case _, ok := <-r.cancelled:
 		if ok {
-			return &intake.Trouble{Code: "no_queue", Err: errDeleted, Hint: hints["no_queue"]}
+			if _, err := r.s.queue(r.conn, r.s.cfg.queue, false); err != nil {
+				return r.s.trouble(err, "no_queue")
+			}
+			return &intake.Trouble{Code: "timeout", Err: errEnded, Hint: hints["timeout"]}
 		}
 	default:
 	}

@@ -34,38 +34,36 @@ func newRefused(b *rabbit.Broker, queue string, o *intake.Options) (*target.Targ
 	}, &forward.Options{Timeout: o.Timeout, Logger: o.Logger})
 }
 
-// refuseAll sets refused messages aside, then acks them. While that fails they stay unacked.
+// refuseAll sets refused messages aside, then acks them. One that cannot be set aside stays
+// unacked, and is tried again after the others.
 func (r *receiving) refuseAll() {
+	pause := calls.Pause{Least: 100 * time.Millisecond, Most: lookEvery}
 	for {
 		select {
 		case f := <-r.refusals:
-			if !r.refuse(&f) {
-				return
+			if err := r.setAside(r.ctx, &f); err != nil {
+				r.refusals <- f
+				r.report(func() { r.stuck = r.s.stuck(err) })
+				pause.Wait(r.ctx)
+				continue
 			}
 			r.acks.settle(f.d.DeliveryTag)
+			pause.Reset()
+			if len(r.refusals) == 0 {
+				r.report(func() { r.stuck = nil })
+			}
 		case <-r.ctx.Done():
 			return
 		}
 	}
 }
 
-// refuse sets a message aside. It reports false if the connection was hung up before.
-func (r *receiving) refuse(f *refusal) bool {
-	for pause := (calls.Pause{Least: 100 * time.Millisecond, Most: lookEvery}); ; {
-		err := r.setAside(r.ctx, f)
-		if err == nil {
-			r.report(func() { r.stuck = nil })
-			return true
-		}
-		t := &intake.Trouble{Code: "refused_queue", Err: err, Hint: "refused messages wait for the queue " + r.s.cfg.queue + refusedSuffix}
-		if errors.Is(err, rabbit.ErrBlocked) {
-			t.Code, t.Hint = "blocked", hints["blocked"]
-		}
-		r.report(func() { r.stuck = t })
-		if !pause.Wait(r.ctx) {
-			return false
-		}
+// stuck returns why refused messages cannot be set aside.
+func (s *source) stuck(err error) *intake.Trouble {
+	if errors.Is(err, rabbit.ErrBlocked) {
+		return &intake.Trouble{Code: "blocked", Err: err, Hint: hints["blocked"]}
 	}
+	return &intake.Trouble{Code: "refused_queue", Err: err, Hint: "refused messages wait for the queue " + s.cfg.queue + refusedSuffix}
 }
 
 // setAside publishes a message to the queue for refused ones, as it came but for the reason,
@@ -77,6 +75,9 @@ func (r *receiving) setAside(ctx context.Context, f *refusal) error {
 	e := envelope(f.d)
 	e.Properties.Expiration = ""
 	e.Properties.Headers[refusedHeader] = reason(f.why)
+	if most := r.conn.Config.FrameSize; most > 0 && rabbit.Bytes(&e.Properties) > most {
+		delete(e.Properties.Headers, refusedHeader) // it would have no room
+	}
 	m := &tarry.Message[[]byte]{Body: f.d.Body}
 	m.Headers = []tarry.MessageHeader{{Name: rabbit.EnvelopeHeader, Value: e.Text()}}
 	return r.s.refused.Send(ctx, m)

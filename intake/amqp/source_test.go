@@ -63,7 +63,7 @@ func TestDelays(t *testing.T) {
 		want   time.Duration
 		err    error
 	}{
-		{nil, 0, nil}, {int32(0), 0, nil}, {int64(-5000), 0, nil}, {int32(5000), 5 * time.Second, nil}, {int8(5), 5 * time.Millisecond, nil},
+		{nil, 0, nil}, {int32(0), 0, nil}, {int64(-5000), 0, nil}, {int64(-1e13), 0, nil}, {-1e300, 0, nil}, {int32(5000), 5 * time.Second, nil}, {int8(5), 5 * time.Millisecond, nil},
 		{uint8(200), 200 * time.Millisecond, nil}, {int16(300), 300 * time.Millisecond, nil}, {uint16(60000), time.Minute, nil},
 		{uint32(4e9), 4e9 * time.Millisecond, nil}, {int64(1 << 32), 1 << 32 * time.Millisecond, nil}, {int64(math.MaxInt64), 0, errLong},
 		{"5000", 5 * time.Second, nil}, {"-1", 0, nil}, {"soon", 0, errDelay}, {"1.5", 0, errDelay}, {"", 0, errDelay},

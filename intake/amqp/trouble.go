@@ -10,7 +10,7 @@ import (
 	"github.com/tarryhq/tarry/internal/rabbit"
 )
 
-var errDeleted = errors.New("RabbitMQ ended the delivery: the queue was deleted, or has moved to another node")
+var errEnded = errors.New("RabbitMQ ended the delivery: messages were unacked for too long, or the queue has moved to another node")
 
 // hints say what to do, by the code of a trouble.
 var hints = map[string]string{

@@ -1,14 +1,17 @@
 package amqp
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	rabbit "github.com/rabbitmq/amqp091-go"
 
+	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine/rabbitengine/rabbittest"
 	"github.com/tarryhq/tarry/intake"
 )
@@ -74,10 +77,15 @@ func awaits(t *testing.T, at string, declare func(*rabbit.Channel) error) {
 	}
 }
 
+// awaitQueue waits until messages can be got from a queue: a quorum queue is there before
+// that.
 func awaitQueue(t *testing.T, at, name string) {
 	t.Helper()
 	awaits(t, at, func(ch *rabbit.Channel) error {
-		_, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+		d, ok, err := ch.Get(name, false)
+		if ok {
+			err = d.Nack(false, true)
+		}
 		return err
 	})
 }
@@ -148,6 +156,45 @@ func TestRights(t *testing.T) {
 		w.runs()
 		take(t, ch, "b.refused")
 	})
+	t.Run("one for good", func(t *testing.T) {
+		declare(t, ch, "g", "", "", "")
+		for _, body := range []string{strings.Repeat("x", 3000), "y"} {
+			publish(t, ch, "", "g", rabbit.Publishing{Body: []byte(body), Headers: rabbit.Table{"x-delay": "soon"}})
+		}
+		most := func(bytes string) { // the second is that of RabbitMQ 4
+			s.Eval(fmt.Sprintf(`application:set_env(rabbit, max_message_size, %s), persistent_term:put(max_message_size, %[1]s).`, bytes))
+		}
+		most("2000")
+		w := begin(t, "mem:", intake.Intake{Queue: "q", Source: with(t, s.URL(), "queue", "g")})
+		awaitQueue(t, s.URL(), "g.refused")
+		if d := take(t, ch, "g.refused"); string(d.Body) != "y" {
+			t.Errorf("got %.10q", d.Body)
+		}
+		w.fails("refused_queue", "larger than")
+		most("16777216")
+		take(t, ch, "g.refused")
+		w.runs()
+	})
+	t.Run("unacked for too long", func(t *testing.T) {
+		was := s.Eval(`{ok, T} = application:get_env(rabbit, consumer_timeout), T.`)
+		s.Eval(`application:set_env(rabbit, consumer_timeout, 1000), application:set_env(rabbit, channel_tick_interval, 500).`)
+		defer s.Eval(`application:set_env(rabbit, consumer_timeout, ` + was + `).`)
+		var full atomic.Bool
+		full.Store(true)
+		w := beginWith(t, "mem:", tarry.Config{PushMiddleware: []tarry.PushMiddleware{func(next tarry.PushFunc) tarry.PushFunc {
+			return func(ctx context.Context, call tarry.PushCall) ([]tarry.Pushed, error) {
+				if full.Load() {
+					return nil, &tarry.Error{Op: "push", Err: tarry.ErrNoSpace}
+				}
+				return next(ctx, call)
+			}
+		}}}, intake.Intake{Queue: "q", Source: with(t, s.URL(), "queue", "slow", "declare", "true")})
+		w.runs()
+		publish(t, ch, "", "slow", rabbit.Publishing{Body: []byte("x")})
+		w.fails("timeout", "")
+		full.Store(false)
+		w.awaits("it is pushed", func(st intake.Status) bool { return st.Pushed == 1 && st.Unacked == 0 })
+	})
 	t.Run("taken again", func(t *testing.T) {
 		s.SyncQueues()
 		s.Kill()
@@ -180,17 +227,24 @@ func TestWhatCanNeverBePushedIsSetAside(t *testing.T) {
 		d := take(t, ch, "tarry.delayed.refused")
 		why, _ := d.Headers["x-tarry-refused"].(string)
 		delete(d.Headers, "x-tarry-refused")
-		delete(d.Headers, countHeader)
+		for _, count := range counts { // of the queue of refused messages
+			delete(d.Headers, count)
+		}
 		if !strings.Contains(why, name) || len(d.Body) != len(m.Body) || d.MessageId != name || fmt.Sprint(d.Headers) != fmt.Sprint(m.Headers) && len(m.Headers) > 0 {
 			t.Errorf("%s: refused for %q, with %.200v", name, why, d.Headers)
 		}
+	}
+	fills := rabbit.Table{"x": strings.Repeat("x", 131_000)} // a frame, without room for a reason
+	publish(t, ch, "delayed", "order", rabbit.Publishing{Headers: fills})
+	if d := take(t, ch, "tarry.delayed.refused"); d.Headers["x"] != fills["x"] {
+		t.Errorf("refused with %.200v", d.Headers)
 	}
 	publish(t, ch, "delayed", "order", rabbit.Publishing{Body: []byte("good")})
 	if d := take(t, ch, "orders"); string(d.Body) != "good" {
 		t.Errorf("got %q", d.Body)
 	}
 	st := w.awaits("all are acked", func(st intake.Status) bool { return st.Unacked == 0 })
-	if st.Refused != 7 || st.LastRefused == "" || st.Pushed != 1 {
+	if st.Refused != 8 || st.LastRefused == "" || st.Pushed != 1 {
 		t.Errorf("the status is %+v", st)
 	}
 }

@@ -77,10 +77,12 @@ func ParseEnvelope(text string) (*Envelope, error) {
 
 // Bytes bounds the size of a message's properties in a frame.
 func Bytes(p *amqp.Publishing) int {
-	const framing = 64
+	const framing = 32 // and the properties of a fixed size
 	n := framing + len(appendField(nil, p.Headers))
 	for _, text := range texts(p) {
-		n += 1 + len(*text)
+		if *text != "" {
+			n += 1 + len(*text)
+		}
 	}
 	return n
 }

@@ -11,13 +11,15 @@ import (
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/intake"
+	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // source is a stream, read by a consumer of a group.
 type source struct {
 	cfg    config
 	opts   *intake.Options
-	client rueidis.Client // nil: none
+	client rueidis.Client  // nil: none
+	held   map[string]bool // ids of entries taken and not acked
 
 	mu      sync.Mutex
 	settled []entry // not acked yet
@@ -33,6 +35,8 @@ type entry struct {
 const (
 	readMany = 256                    // entries of a read
 	readWait = 500 * time.Millisecond // how long a read waits for an entry, and so an ack at most
+
+	mostRefused = 1000 // entries that cannot be set aside; with more, none are read
 
 	refusedSuffix = ".refused" // of the stream for what can never be pushed
 )
@@ -107,6 +111,7 @@ func (s *source) receive(ctx context.Context, to intake.Sink) error {
 	s.mu.Lock()
 	s.settled = nil // what was not acked comes again
 	s.mu.Unlock()
+	s.held = make(map[string]bool)
 	to.Report(nil)
 	from, claimed := "0", time.Time{}
 	for stuck := false; ctx.Err() == nil; {
@@ -117,6 +122,10 @@ func (s *source) receive(ctx context.Context, to intake.Sink) error {
 		if (trouble != nil) != stuck {
 			stuck = !stuck
 			to.Report(trouble)
+		}
+		if stuck && s.waiting() >= mostRefused {
+			wait.Sleep(ctx, readWait)
+			continue
 		}
 		if time.Since(claimed) >= s.cfg.idle/2 {
 			if err := s.claim(ctx, to); err != nil {
@@ -162,6 +171,10 @@ func (s *source) claim(ctx context.Context, to intake.Sink) error {
 func (s *source) take(to intake.Sink, all []rueidis.XRangeSlice, again bool) (last string) {
 	for _, e := range all {
 		last = e.ID
+		if s.held[e.ID] { // it was idle for long
+			continue
+		}
+		s.held[e.ID] = true
 		if e.FieldValues == nil { // it was deleted
 			s.settle(entry{id: e.ID})
 			continue
@@ -186,6 +199,13 @@ func (s *source) settle(all ...entry) {
 	s.settled = append(s.settled, all...)
 }
 
+// waiting returns how many settled entries are not acked.
+func (s *source) waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.settled)
+}
+
 // finish sets aside what is refused, and acks what is settled. trouble is why the first
 // refused entry cannot be set aside: then they wait.
 func (s *source) finish() (trouble, err error) {
@@ -203,6 +223,7 @@ func (s *source) finish() (trouble, err error) {
 			left = append(left, e)
 		} else {
 			ids = append(ids, e.id)
+			delete(s.held, e.id)
 		}
 	}
 	s.settle(left...)

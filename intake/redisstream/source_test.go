@@ -234,8 +234,9 @@ func TestTroubles(t *testing.T) {
 	w.fails(intake.CodeCredentials)
 	w.end()
 	s.Do("XADD", "delayed", "*", "body", "no", "delay", "soon")
-	w = begin(t, c, intake.Intake{Queue: "orders", Source: "redis://other:geheim@" + s.Addr() + "?stream=delayed"})
+	w = begin(t, c, intake.Intake{Queue: "orders", Source: "redis://other:geheim@" + s.Addr() + "?stream=delayed&idle=1s"})
 	w.fails("refused_stream")
+	claimed(t, s, 3) // by the intake itself, which has them already
 	s.Do("ACL", "SETUSER", "other", "+xadd")
 	w.awaits("it runs", running)
 	w.unacked(s, 0)
@@ -246,6 +247,27 @@ func TestTroubles(t *testing.T) {
 	s.Do("ACL", "SETUSER", "other", "-xreadgroup")
 	w = begin(t, c, intake.Intake{Queue: "orders", Source: "redis://other:geheim@" + s.Addr() + "?stream=delayed"})
 	w.fails(intake.CodeForbidden)
+}
+
+// claimed waits until the first pending entry was handed out n times.
+func claimed(t *testing.T, s *redistest.Server, n int64) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		answer := s.Do("XPENDING", "delayed", "tarry", "-", "+", "1")
+		times, err := answer.ToArray()
+		if err != nil || len(times) != 1 {
+			t.Fatalf("pending are %v, %v", times, err)
+		}
+		if times, err = times[0].ToArray(); err != nil {
+			t.Fatal(err)
+		}
+		if did, err := times[3].AsInt64(); err != nil || did >= n {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("it is not claimed")
+		}
+	}
 }
 
 func TestURLs(t *testing.T) {

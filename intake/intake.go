@@ -102,14 +102,17 @@ func (is Intakes) Complete() (Intakes, error) {
 	return full, nil
 }
 
-// Check returns the first error of the intakes: that of Complete, or of opening a source or
-// a target, which does not connect.
+// Check returns the first error of the intakes: that of Complete, of opening a source or a
+// target, which does not connect, or of a target that leads back to the source.
 func (is Intakes) Check() error {
 	full, err := is.Complete()
 	if err != nil {
 		return err
 	}
 	for n, i := range full {
+		if i.loops() {
+			return is.wrong(n, invalid("its target publishes to the exchange that its queue is bound to, so each message would come again; give the target another exchange"))
+		}
 		s, err := Open(i.Source, i.Options)
 		if err == nil {
 			err = s.Close()
@@ -119,6 +122,18 @@ func (is Intakes) Check() error {
 		}
 	}
 	return full.Routes().Check()
+}
+
+// loops reports whether what the target gets reaches the source again by its exchange.
+func (i *Intake) loops() bool {
+	from, err := url.Parse(i.Source)
+	to, wrong := url.Parse(i.Target)
+	if err != nil || wrong != nil || from.Scheme != to.Scheme || from.Host != to.Host || from.Path != to.Path {
+		return false
+	}
+	f, t := from.Query(), to.Query()
+	as := t.Has("key") || t.Has("exchanges") || t.Has("original") // otherwise than it came
+	return f.Get("exchange") != "" && f.Get("exchange") == t.Get("exchange") && !as
 }
 
 // impliedConcurrency is how many messages an implied route sends at a time: brokers confirm

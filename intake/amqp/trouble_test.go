@@ -249,6 +249,32 @@ func TestWhatCanNeverBePushedIsSetAside(t *testing.T) {
 	}
 }
 
+// A target that leads back to the source would publish each message again and again.
+func TestALoopIsRefused(t *testing.T) {
+	t.Parallel()
+	for target, loops := range map[string]bool{
+		"amqp://h/v?exchange=in":                 true,
+		"amqp://h/v?exchange=in&metadata=true":   true,
+		"amqp://h/v?exchange=out":                false,
+		"amqp://h/v?exchange=in&key=due":         false,
+		"amqp://h/v?exchange=in&exchanges=out":   false,
+		"amqp://h/v?exchange=in&original=false":  false,
+		"amqp://h/other?exchange=in":             false,
+		"amqp://other/v?exchange=in":             false,
+		"":                                       false,
+		"amqp://geheim:geheim@h/v?exchange=in":   true,
+		"amqp://geheim:geheim@h,i/v?exchange=in": false,
+	} {
+		err := intake.Intakes{{Queue: "q", Source: "amqp://h/v?queue=q&exchange=in", Target: target}}.Check()
+		if (err != nil) != loops || loops && (!strings.Contains(err.Error(), "another exchange") || strings.Contains(err.Error(), "geheim")) {
+			t.Errorf("%s: %v", target, err)
+		}
+	}
+	if err := (intake.Intakes{{Queue: "q", Source: "amqp://h/v?queue=q", Target: "amqp://h/v"}}).Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestURLs(t *testing.T) {
 	t.Parallel()
 	for u, part := range map[string]string{

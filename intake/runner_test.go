@@ -122,6 +122,49 @@ func TestAStoreThatFails(t *testing.T) {
 	}
 }
 
+// With reject, what is repeated is told from another message with its key.
+func TestARepetitionIsNotRejected(t *testing.T) {
+	s, at := newSpring(t, "rejects")
+	p := newPlant(t, Intake{Queue: "q", Source: at, OnConflict: "reject"})
+	lost := make(chan bool, 1)
+	p.eng.pushes(func(do func() ([]engine.PushResult, error)) ([]engine.PushResult, error) {
+		rs, err := do()
+		select {
+		case lost <- true:
+			return nil, errDown
+		default:
+			return rs, err
+		}
+	})
+	again := later("again", tarry.Key("k"))
+	again.Redelivered = true
+	s.put(later("x", tarry.Key("k")))
+	s.awaitEmpty(t)
+	s.put(again)
+	s.awaitEmpty(t)
+	s.put(later("other", tarry.Key("k")))
+	s.awaitEmpty(t)
+	p.has("q", "x")
+	if st := p.Status()[0]; st.Doubles != 2 || st.Refused != 1 {
+		t.Errorf("the status is %+v", st)
+	}
+}
+
+func TestWhatIsBeingDeliveredIsNotReplaced(t *testing.T) {
+	s, at := newSpring(t, "leased")
+	p := newPlant(t, Intake{Queue: "q", Source: at, OnConflict: "replace"})
+	s.put(&Message{Draft: tarry.NewDraft("", []byte("x"), tarry.Key("k"))})
+	s.awaitEmpty(t)
+	if leased, err := p.c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"q"}, Max: 1}); err != nil || len(leased.Messages) != 1 {
+		t.Fatalf("leased %+v, %v", leased.Messages, err)
+	}
+	s.put(later("y", tarry.Key("k")))
+	s.awaitEmpty(t)
+	if st := p.Status()[0]; st.Refused != 1 {
+		t.Errorf("the status is %+v", st)
+	}
+}
+
 func TestASourceThatBreaksIsReceivedFromAgain(t *testing.T) {
 	s, at := newSpring(t, "breaks")
 	p := newPlant(t, Intake{Queue: "q", Source: at})
@@ -135,6 +178,25 @@ func TestASourceThatBreaksIsReceivedFromAgain(t *testing.T) {
 	s.put(later("x"))
 	s.awaitEmpty(t)
 	p.has("q", "x")
+}
+
+// What is held when the source breaks comes again, and is not counted twice as unacked.
+func TestASourceThatBreaksWhileTheStoreFails(t *testing.T) {
+	s, at := newSpring(t, "both")
+	p := newPlant(t, Intake{Queue: "q", Source: at})
+	p.eng.pushes(func(func() ([]engine.PushResult, error)) ([]engine.PushResult, error) { return nil, errDown })
+	s.put(later("x", tarry.Key("k")))
+	for range 3 {
+		p.says(Failing, CodeStore)
+		s.broken <- errDown
+		p.says(Failing, CodeFailed)
+	}
+	p.eng.pushes(nil)
+	s.awaitEmpty(t)
+	p.has("q", "x")
+	if st := p.says(Running, ""); st.Unacked != 0 || st.Redelivered == 0 {
+		t.Errorf("the status is %+v", st)
+	}
 }
 
 func TestSetChangesWhatHasChanged(t *testing.T) {

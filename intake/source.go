@@ -57,7 +57,7 @@ type Message struct {
 	Settle func(refused error)
 
 	taken    time.Time
-	doubtful bool // counted as such
+	doubtful bool // it may have been pushed
 }
 
 // Trouble is why a source does not receive, or not all.

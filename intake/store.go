@@ -81,15 +81,16 @@ func (s *session) pushAll(ctx context.Context, batch []*Message) ([]outcome, err
 	if err != nil {
 		for _, m := range batch {
 			if m.Draft.Key == "" && !m.doubtful {
-				m.doubtful = true
 				s.health.count(func(st *Status) { st.Doubtful++ })
 			}
+			m.doubtful = true
 		}
 		return nil, err
 	}
 	for n, r := range results {
 		outcomes[n] = outcome{&s.health.Pushed, r.Err}
-		if r.Err == nil && r.Outcome == tarry.Kept || batch[n].Redelivered && errors.Is(r.Err, tarry.ErrExists) {
+		again := batch[n].Redelivered || batch[n].doubtful
+		if r.Err == nil && r.Outcome == tarry.Kept || again && errors.Is(r.Err, tarry.ErrExists) {
 			outcomes[n] = outcome{&s.health.Doubles, nil}
 		}
 	}

@@ -3,8 +3,11 @@ package amqp
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
+	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -147,4 +150,46 @@ func BenchmarkLateness(b *testing.B) {
 		b.ReportMetric(late[b.N/2].Seconds()*1000, "p50-ms")
 		b.ReportMetric(late[b.N*99/100].Seconds()*1000, "p99-ms")
 	})
+}
+
+// BenchmarkHeld has messages held for an hour, and reports the memory of broker and tarry.
+func BenchmarkHeld(b *testing.B) {
+	s := rabbittest.Start(b)
+	broker, err := strconv.Atoi(strings.Trim(s.Eval("os:getpid()."), `"`))
+	if err != nil {
+		b.Fatal(err)
+	}
+	idle := resident(b, broker)
+	_, tarry := startChild(b, childConfig{Store: "disk:" + b.TempDir(), Intake: delayed(b, s.URL())})
+	awaitConsumer(b, s.URL(), "tarry.delayed")
+	x := &bench{b: b, exchange: "delayed", ch: connected(b, s.URL())}
+	b.ResetTimer()
+	inFlight := make(chan *rabbit.DeferredConfirmation, 1000)
+	go func() {
+		for range b.N {
+			inFlight <- x.publish(time.Hour)
+		}
+		close(inFlight)
+	}()
+	for c := range inFlight {
+		c.Wait()
+	}
+	awaitNone(b, s.URL(), "tarry.delayed")
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msgs/s")
+	b.ReportMetric(idle, "idle-broker-MB")
+	b.ReportMetric(resident(b, broker), "broker-MB")
+	b.ReportMetric(resident(b, tarry), "tarry-MB")
+}
+
+// resident returns the resident memory of a process in MB.
+func resident(b *testing.B, pid int) float64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		b.Skip(err)
+	}
+	pages, err := strconv.Atoi(strings.Fields(string(text))[1])
+	if err != nil {
+		b.Fatal(err)
+	}
+	return float64(pages*os.Getpagesize()) / 1e6
 }

@@ -54,7 +54,7 @@ func child(text string) {
 }
 
 // startChild starts a child, and returns what kills it.
-func startChild(t *testing.T, cfg childConfig) (kill func()) {
+func startChild(t testing.TB, cfg childConfig) (kill func(), pid int) {
 	t.Helper()
 	text, err := json.Marshal(cfg)
 	if err != nil {
@@ -74,7 +74,7 @@ func startChild(t *testing.T, cfg childConfig) (kill func()) {
 		_ = cmd.Wait() // it was killed
 	})
 	t.Cleanup(kill)
-	return kill
+	return kill, cmd.Process.Pid
 }
 
 // program is a program written for the delayed-message plugin: it publishes with x-delay to
@@ -260,7 +260,7 @@ func TestAProgramWrittenForThePlugin(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := childConfig{Store: "disk:" + t.TempDir(), Intake: delayed(t, s.URL())}
-	kill := startChild(t, cfg)
+	kill, _ := startChild(t, cfg)
 	awaitQueue(t, s.URL(), "tarry.delayed")
 	awaits(t, s.URL(), func(ch *rabbit.Channel) error {
 		return ch.ExchangeDeclarePassive("delayed", "topic", true, false, false, false, nil)
@@ -285,7 +285,7 @@ func TestAProgramWrittenForThePlugin(t *testing.T) {
 		}
 		if killed++; killed%2 == 1 {
 			kill()
-			kill = startChild(t, cfg)
+			kill, _ = startChild(t, cfg)
 		} else {
 			s.Kill()
 			s.Restart()
@@ -341,7 +341,7 @@ func (p *program) holdsNothing(store string) {
 }
 
 // awaitNone waits until a queue has no message, neither ready nor unacked.
-func awaitNone(t *testing.T, at, queue string) {
+func awaitNone(t testing.TB, at, queue string) {
 	t.Helper()
 	ch := connected(t, at)
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {

@@ -62,6 +62,8 @@ func (s *source) consume(c *amqp.Connection, to intake.Sink) (*receiving, error)
 func (r *receiving) run(ctx context.Context) error {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
+	var p probe
+	defer p.close()
 	for {
 		select {
 		case d, ok := <-r.deliveries:
@@ -71,6 +73,9 @@ func (r *receiving) run(ctx context.Context) error {
 			r.to.Take(r.message(&d))
 		case <-look.C:
 			_, err := r.s.look(r.conn)
+			if err == nil {
+				err = p.look(ctx, r.s)
+			}
 			r.report(func() { r.missing = err })
 		case <-ctx.Done():
 			if err := r.ch.Cancel(consumerTag, true); err != nil {

@@ -24,7 +24,7 @@ var hints = map[string]string{
 	"locked":               "another connection uses the queue exclusively; end it, or take another queue",
 	"timeout":              "the store took too long, and the messages come again; raise RabbitMQ's consumer_timeout if it was not down",
 	"frame":                "the client cannot read what the broker sends; move the first message of the queue by other means",
-	"blocked":              "refused messages wait: give RabbitMQ memory or disk, or have messages consumed",
+	"blocked":              "give RabbitMQ memory or disk, or have messages consumed; until then nothing comes, and what is due waits",
 }
 
 // trouble returns an error of the broker as a *intake.Trouble. missing is the code for what

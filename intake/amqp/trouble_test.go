@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -64,7 +65,7 @@ func TestEachTroubleIsNamed(t *testing.T) {
 }
 
 // awaits waits until a declaration succeeds.
-func awaits(t *testing.T, at string, declare func(*rabbit.Channel) error) {
+func awaits(t testing.TB, at string, declare func(*rabbit.Channel) error) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		err := declare(connected(t, at))
@@ -79,7 +80,7 @@ func awaits(t *testing.T, at string, declare func(*rabbit.Channel) error) {
 
 // awaitQueue waits until messages can be got from a queue: a quorum queue is there before
 // that.
-func awaitQueue(t *testing.T, at, name string) {
+func awaitQueue(t testing.TB, at, name string) {
 	t.Helper()
 	awaits(t, at, func(ch *rabbit.Channel) error {
 		d, ok, err := ch.Get(name, false)
@@ -90,7 +91,19 @@ func awaitQueue(t *testing.T, at, name string) {
 	})
 }
 
-func awaitExchange(t *testing.T, at, name string) {
+// awaitConsumer waits until an intake takes from a queue.
+func awaitConsumer(t testing.TB, at, name string) {
+	t.Helper()
+	awaits(t, at, func(ch *rabbit.Channel) error {
+		q, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+		if err == nil && q.Consumers == 0 {
+			err = errors.New(name + " has no consumer")
+		}
+		return err
+	})
+}
+
+func awaitExchange(t testing.TB, at, name string) {
 	t.Helper()
 	awaits(t, at, func(ch *rabbit.Channel) error {
 		return ch.ExchangeDeclarePassive(name, "topic", true, false, false, false, nil)
@@ -148,12 +161,16 @@ func TestRights(t *testing.T) {
 	t.Run("blocked", func(t *testing.T) {
 		declare(t, ch, "b", "", "", "")
 		publish(t, ch, "", "b", rabbit.Publishing{Body: []byte("x"), Headers: rabbit.Table{"x-delay": "soon"}})
+		idle := begin(t, "mem:", intake.Intake{Queue: "q", Source: with(t, s.URL(), "queue", "idle", "declare", "true")})
+		idle.runs()
 		s.Alarm(true)
 		defer s.Alarm(false)
+		idle.fails("blocked", "low on memory")
 		w := begin(t, "mem:", intake.Intake{Queue: "q", Source: with(t, s.URL(), "queue", "b"), Options: intake.Options{Timeout: time.Second}})
 		w.fails("blocked", "low on memory")
 		s.Alarm(false)
 		w.runs()
+		idle.runs()
 		take(t, ch, "b.refused")
 	})
 	t.Run("one for good", func(t *testing.T) {

@@ -124,7 +124,7 @@ func TestWhatIsDeletedIsDeclaredAgain(t *testing.T) {
 	if _, err := ch.QueueDelete("tarry.delayed", false, false, false); err != nil {
 		t.Fatal(err)
 	}
-	awaitQueue(t, at, "tarry.delayed")
+	awaitConsumer(t, at, "tarry.delayed")
 	awaitExchange(t, at, "delayed")
 	w.runs()
 	publish(t, ch, "delayed", "k", rabbit.Publishing{Body: []byte("x")})

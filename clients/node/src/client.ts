@@ -1,3 +1,4 @@
+import { maxTimer } from "./delivery.js";
 import { refused, TarryError, unanswered } from "./error.js";
 import type * as api from "./types.js";
 
@@ -18,6 +19,9 @@ export type StoredMessage = Omit<api.Message, "body" | "body_base64"> & { body?:
 
 /** A message that is leased to this process. */
 export type LeasedMessage<T = unknown> = Omit<api.LeasedMessage, "body" | "body_base64"> & { body: T };
+
+/** The answer to a lease request. */
+export type Leased = Omit<api.Leased, "messages"> & { messages: LeasedMessage[] };
 
 /** What became of the items of a call, in order: each alone, with its error if it failed. */
 export interface Results<R> {
@@ -56,6 +60,7 @@ export class Client {
   readonly #fetch: typeof fetch;
 
   constructor(url = process.env["TARRY_SERVER"] ?? "http://127.0.0.1:8277", options: ClientOptions = {}) {
+    if (!/^https?:\/\//.test(url)) throw invalid(`"${url}" is not the address of a server such as http://127.0.0.1:8277`);
     const parsed = new URL(url);
     const token = options.token ?? (decodeURIComponent(parsed.password || parsed.username) || process.env["TARRY_TOKEN"]);
     this.url = parsed.origin + parsed.pathname.replace(/\/$/, "");
@@ -66,40 +71,39 @@ export class Client {
   }
 
   /** Pushes a message. A body that is a Uint8Array is kept as bytes, any other as JSON. */
-  push(queue: string, body?: unknown, options: PushOptions = {}): Promise<api.Pushed> {
+  async push(queue: string, body?: unknown, options: PushOptions = {}): Promise<api.Pushed> {
     return this.request("POST", `${queuePath(queue)}/messages`, { body: { ...options, ...encoded(body) } });
   }
 
   /** Pushes many messages. Each may fail alone; with atomic all are kept, or the call fails and none is. */
   async pushMany(drafts: Draft[], { atomic = false } = {}): Promise<Results<api.Pushed>> {
     const messages = drafts.map(({ body, ...draft }) => ({ ...draft, ...encoded(body) }));
-    const answer = await this.request<api.PushResults>("POST", "/v1/messages", { body: { messages, atomic } });
-    return sorted<api.Pushed>(answer);
+    return this.request("POST", "/v1/messages", { body: { messages, atomic } }, sorted<api.Pushed>(drafts.length));
   }
 
   /** Makes the message with this key due later and keeps its body, or pushes it if there is none. */
-  rearm(queue: string, key: string, when: When, body?: unknown, options: PushOptions = {}): Promise<api.Pushed> {
+  async rearm(queue: string, key: string, when: When, body?: unknown, options: PushOptions = {}): Promise<api.Pushed> {
     return this.request("PUT", refPath(queue, key), { body: { ...options, ...when, ...encoded(body) } });
   }
 
   /** Cancels a message: no handler starts for it any more. */
-  cancel(queue: string, ref: Ref): Promise<void> {
+  async cancel(queue: string, ref: Ref): Promise<void> {
     return this.request("DELETE", refPath(queue, ref), { query: condition(ref) });
   }
 
   /** Cancels many messages, each alone. */
   async cancelMany(refs: api.Ref[]): Promise<Results<api.CancelResult>> {
-    return sorted(await this.request<api.CancelResults>("POST", "/v1/cancel", { body: { refs } }));
+    return this.request("POST", "/v1/cancel", { body: { refs } }, sorted<api.CancelResult>(refs.length));
   }
 
   /** Makes a message due at another time. */
-  reschedule(queue: string, ref: Ref, when: When): Promise<api.Message> {
+  async reschedule(queue: string, ref: Ref, when: When): Promise<api.Message> {
     return this.request("PATCH", refPath(queue, ref), { query: condition(ref), body: when });
   }
 
   /** Looks a message up. One that has gone has the state "finished" and no body. */
   async get(queue: string, ref: Ref): Promise<StoredMessage | api.FinishedMessage> {
-    return decoded(await this.request<api.Message | api.FinishedMessage>("GET", refPath(queue, ref)));
+    return this.request("GET", refPath(queue, ref), {}, decoded<api.Message>);
   }
 
   /** Lists the messages of a queue, page by page, up to the limit. */
@@ -108,10 +112,9 @@ export class Client {
     { limit = Infinity, ...query }: api.ListMessagesQuery = {},
   ): AsyncGenerator<StoredMessage | api.FinishedMessage, void> {
     while (limit > 0) {
-      const page: api.MessagePage = await this.request("GET", `${queuePath(queue)}/messages`, {
-        query: { ...query, limit: Math.min(limit, 100) },
-      });
-      yield* page.messages.map((m) => decoded(m));
+      const some = { query: { ...query, limit: Math.min(limit, 100) } };
+      const page = await this.request("GET", `${queuePath(queue)}/messages`, some, opened<api.MessagePage, StoredMessage | api.FinishedMessage>);
+      yield* page.messages;
       if (!page.next) return;
       query.after = page.next;
       limit -= page.messages.length;
@@ -121,40 +124,38 @@ export class Client {
   /** Leases one message that is due. Settle it before its lease ends. */
   async claim<T = unknown>(queue: string, ref: Ref, options: api.Claim = {}): Promise<LeasedMessage<T>> {
     const path = `${refPath(queue, ref)}/claim`;
-    return decoded(await this.request<api.LeasedMessage>("POST", path, { query: condition(ref), body: options })) as LeasedMessage<T>;
+    return this.request("POST", path, { query: condition(ref), body: options }, decoded<api.LeasedMessage>) as Promise<LeasedMessage<T>>;
   }
 
   /** Leases due messages of some queues, and waits for the first as long as the request says. */
-  async lease(
-    request: api.LeaseRequest,
-    options: CallOptions = {},
-  ): Promise<Omit<api.Leased, "messages"> & { messages: LeasedMessage[] }> {
-    const timeout = (options.timeout ?? this.#timeout) + milliseconds(request.wait ?? "0");
-    const answer = await this.request<api.Leased>("POST", "/v1/lease", { ...options, timeout, body: request });
-    return { ...answer, messages: answer.messages.map((m) => decoded(m) as LeasedMessage) };
+  async lease(request: api.LeaseRequest, options: CallOptions = {}): Promise<Leased> {
+    const timeout = (options.timeout ?? this.#timeout) + (milliseconds(`${request.wait ?? 0}`) || 0);
+    return this.request("POST", "/v1/lease", { ...options, timeout, body: request }, opened<api.Leased, LeasedMessage>);
   }
 
   /** Settles leased messages: ack, retry, snooze, release, bury or extend, each alone. */
   async settle(settlements: api.Settlement[], options: CallOptions = {}): Promise<Results<api.SettleResult>> {
-    return sorted(await this.request<api.SettleResults>("POST", "/v1/settle", { ...options, body: { settlements } }));
+    return this.request("POST", "/v1/settle", { ...options, body: { settlements } }, sorted<api.SettleResult>(settlements.length));
   }
 
-  /** Makes any call of the HTTP API. The types of requests and answers are in the namespace api. */
-  async request<T>(method: string, path: string, { query = {}, body, signal, timeout = this.#timeout }: Request = {}): Promise<T> {
+  /** Makes any call of the HTTP API. The types of requests and answers are in the namespace api; read may change an answer. */
+  async request<T, A = T>(method: string, path: string, request: Request = {}, read?: (answer: A) => T): Promise<T> {
+    const { query = {}, body, signal, timeout = this.#timeout } = request;
     signal?.throwIfAborted();
+    const sent: RequestInit = { method, headers: this.#headers, redirect: "manual" };
+    if (body !== undefined) sent.body = json(body);
     const url = new URL(this.url + path);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, String(value));
     const call = new AbortController();
-    const timer = setTimeout(() => call.abort(new Error(`no answer within ${timeout} ms`)), timeout);
+    const timer = setTimeout(() => call.abort(new Error(`no answer within ${timeout} ms`)), Math.min(timeout, maxTimer));
     const leave = () => call.abort(signal!.reason);
     signal?.addEventListener("abort", leave);
     try {
-      const sent: RequestInit = { method, headers: this.#headers, redirect: "manual", signal: call.signal };
-      if (body !== undefined) sent.body = JSON.stringify(body);
-      const answer = await this.#fetch(url, sent);
+      const answer = await this.#fetch(url, { ...sent, signal: call.signal });
       const text = await answer.text();
       if (!answer.ok) throw refused(answer.status, text, this.url);
-      return (text ? JSON.parse(text) : undefined) as T;
+      const parsed: unknown = text ? JSON.parse(text) : undefined;
+      return read ? read(parsed as A) : (parsed as T);
     } catch (error) {
       if (error instanceof TarryError || signal?.aborted) throw error;
       throw unanswered(this.url, error);
@@ -174,9 +175,19 @@ export function milliseconds(duration: string): number {
   return sum;
 }
 
-/** Returns a part of a path. Dots alone would change the path. */
+const invalid = (message: string) => new TarryError({ code: "invalid", message, hint: "" });
+
+function json(value: unknown): string {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    throw invalid(`it cannot be written as JSON: ${error}`);
+  }
+}
+
+/** Returns a part of a path. Dots alone would change the path, and half characters have no code there. */
 function segment(name: string): string {
-  if (/^\.{0,2}$/.test(name)) throw new TarryError({ code: "invalid", message: `"${name}" cannot be part of a path`, hint: "" });
+  if (typeof name !== "string" || /^\.{0,2}$|\p{Cs}/u.test(name)) throw invalid(`${json(name)} cannot be part of a path`);
   return encodeURIComponent(name);
 }
 
@@ -198,12 +209,17 @@ function decoded<M extends { body?: unknown; body_base64?: string }>(message: M 
   return bytes === undefined ? rest : { ...rest, body: Buffer.from(bytes, "base64") };
 }
 
-/** Makes errors of the items that failed. */
-function sorted<R extends object>(answer: { results: Array<R | { error?: api.Error }>; failed: number }): Results<R> {
+function opened<A extends { messages: Array<api.Message | api.FinishedMessage> }, M>(answer: A): Omit<A, "messages"> & { messages: M[] } {
+  return { ...answer, messages: answer.messages.map((m) => decoded(m) as M) };
+}
+
+/** Returns how the answer to a call with so many items is read: it makes errors of those that failed. */
+const sorted = <R extends object>(items: number) => (answer: { results: Array<R | { error?: api.Error }>; failed: number }): Results<R> => {
   const results = answer.results.map((result) => {
     if (!("error" in result)) return result as R;
     const { error, ok, lease, ...about } = result as { error: api.Error; ok?: boolean; lease?: string };
     return new TarryError({ ...about, ...error });
   });
+  if (results.length !== items) throw new Error(`it answers with ${results.length} results for ${items} items`);
   return { results, failed: answer.failed };
-}
+};

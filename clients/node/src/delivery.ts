@@ -8,6 +8,9 @@ export interface Moment {
 
 export const now = (): Moment => ({ steady: performance.now(), wall: Date.now() });
 
+/** The longest time of a timer, in ms: a longer one would be over at once. */
+export const maxTimer = 2 ** 31 - 1;
+
 /** A message as a handler gets it. */
 export type Delivered<T = unknown> = LeasedMessage<T> & {
   /** Ends when the lease is lost, the handler's time is over, or the drain has taken too long. */

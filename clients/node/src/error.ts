@@ -27,12 +27,11 @@ export class TarryError extends Error {
 export function refused(status: number, text: string, url: string): TarryError {
   try {
     const { error } = JSON.parse(text) as { error: Refusal };
-    if (error.code) return new TarryError(error);
+    if (typeof error.code === "string") return new TarryError(error);
   } catch {
     // It is not of tarry: a proxy's, or plain text of the HTTP server.
   }
-  const code = status >= 500 ? "unavailable" : "invalid";
-  return new TarryError({ code, message: `${url} answers ${status}, but not as tarry does`, hint: text.slice(0, 200).trim() });
+  return new TarryError({ code: "unavailable", message: `${url} answers ${status}, but not as tarry does`, hint: text.slice(0, 200).trim() });
 }
 
 /** Returns the error of a call that got no answer. */

@@ -1,5 +1,5 @@
 export { Client } from "./client.js";
-export type { CallOptions, ClientOptions, Draft, LeasedMessage, PushOptions, Ref, Request, Results, StoredMessage, When } from "./client.js";
+export type { CallOptions, ClientOptions, Draft, Leased, LeasedMessage, PushOptions, Ref, Request, Results, StoredMessage, When } from "./client.js";
 export { TarryError } from "./error.js";
 export type { ErrorCode } from "./error.js";
 export { bury, retryIn, settled, snooze, Verdict } from "./verdict.js";

@@ -1,5 +1,5 @@
 import type { Client } from "./client.js";
-import { now, type Delivery } from "./delivery.js";
+import { maxTimer, now, type Delivery } from "./delivery.js";
 import { TarryError } from "./error.js";
 
 /** How many settlements go in one call. */
@@ -38,7 +38,7 @@ export class Keeper {
     if (time >= this.#wakesAt) return;
     this.#wakesAt = time;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#look(), Math.min(Math.max(time - performance.now(), 0), 2 ** 31 - 1));
+    this.#timer = setTimeout(() => this.#look(), Math.min(Math.max(time - performance.now(), 0), maxTimer));
   }
 
   #look(): void {

@@ -20,13 +20,12 @@ const slow = 100; // ms after which a second call is made beside one that may ha
  * not be sent is sent again until its lease is over.
  */
 export class Settler {
-  /** Outcomes that the server has not confirmed. */
+  /** Outcomes that the server has not confirmed, and that are not given up. */
   unconfirmed = 0;
   #waiting: Outcome[] = [];
   #calls = 0;
   #timer: NodeJS.Timeout | undefined;
   readonly #closing = new AbortController();
-  #onIdle: Array<() => void> = [];
 
   constructor(
     readonly client: Client,
@@ -37,12 +36,6 @@ export class Settler {
     this.unconfirmed++;
     this.#waiting.push({ delivery, settlement: { ...settlement, lease: delivery.message.lease }, fails: 0 });
     this.#arm(settlement.do !== "ack" || this.#waiting.length >= worth);
-  }
-
-  /** Resolves once the server has confirmed all outcomes so far, or they were given up. */
-  idle(): Promise<void> {
-    if (this.unconfirmed === 0) return Promise.resolve();
-    return new Promise((resolve) => this.#onIdle.push(resolve));
   }
 
   /** Gives up what has not been confirmed. */
@@ -64,25 +57,30 @@ export class Settler {
     this.#calls++;
     this.#timer = undefined;
     this.#arm();
-    const options = { timeout: patience(batch), signal: this.#closing.signal };
-    let results: unknown[];
-    try {
-      results = (await this.client.settle(batch.map((o) => o.settlement), options)).results;
-    } catch (error) {
-      results = batch.map(() => error);
-    }
+    const results = await this.#settle(batch);
     this.#calls--;
     const again = batch.filter((outcome, i) => !this.#final(outcome, results[i]));
     if (again.length > 0) setTimeout(() => this.#repeat(again), pause(again[0]!.fails - 1));
-    if (this.unconfirmed === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#arm(this.#waiting.length >= worth);
   }
 
+  /** Sends outcomes in one call, or in several if the server refuses them together, as one of them is not well formed. */
+  async #settle(batch: Outcome[]): Promise<unknown[]> {
+    const options = { timeout: patience(batch), signal: this.#closing.signal };
+    try {
+      return (await this.client.settle(batch.map((o) => o.settlement), options)).results;
+    } catch (error) {
+      if (batch.length === 1 || !TarryError.is(error, "invalid", "too_large")) return batch.map(() => error);
+      const half = batch.length >> 1;
+      return [...(await this.#settle(batch.slice(0, half))), ...(await this.#settle(batch.slice(half)))];
+    }
+  }
+
   #final(outcome: Outcome, result: unknown): boolean {
     const error = result instanceof Error ? result : undefined;
-    const settled = !error || TarryError.is(error, "lease_lost", "invalid", "not_found", "unsupported");
+    const settled = !error || TarryError.is(error, "lease_lost", "invalid", "not_found", "too_large", "unsupported");
     if (!settled && !this.#closing.signal.aborted && performance.now() < outcome.delivery.end) {
       outcome.fails++;
       return false;

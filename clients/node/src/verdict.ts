@@ -33,5 +33,5 @@ function reason(why: unknown): { reason?: string } {
   } catch {
     // Its methods are the user's, and throw.
   }
-  return { reason: Buffer.from(text).toString() }; // half characters, which the server refuses, are replaced
+  return { reason: Buffer.from(text.slice(0, 1024)).toString() }; // half characters, which the server refuses, are replaced
 }

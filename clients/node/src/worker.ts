@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { milliseconds, type Client, type LeasedMessage } from "./client.js";
-import { Delivery, now, type Delivered, type Moment } from "./delivery.js";
+import { Delivery, maxTimer, now, type Delivered, type Moment } from "./delivery.js";
 import { TarryError } from "./error.js";
 import { Keeper, pause } from "./keeper.js";
 import { Settler } from "./settler.js";
@@ -145,7 +145,7 @@ export class Worker {
   async #start(messages: LeasedMessage[], began: Moment, serverNow: number): Promise<void> {
     const deliveries = messages.map((m) => new Delivery(m, began, m.lease_expires ? Date.parse(m.lease_expires) - serverNow : Infinity));
     const suspects = deliveries.filter((d) => suspect(d.message));
-    if (suspects.length > 0) await this.#settler.idle();
+    if (suspects.length > 0) await this.#until(() => this.#settler.unconfirmed === 0 || this.#stopping.signal.aborted);
     let turn = performance.now();
     for (const delivery of [...suspects, ...deliveries.filter((d) => !suspects.includes(d))]) {
       if (performance.now() - turn > 10) {
@@ -175,7 +175,7 @@ export class Worker {
 
   async #handle(delivery: Delivery, handler: Handler): Promise<Verdict["settlement"]> {
     const { handlerTimeout } = this.#options;
-    const timer = handlerTimeout ? setTimeout(() => timeOut(delivery, handlerTimeout), handlerTimeout) : undefined;
+    const timer = handlerTimeout ? setTimeout(() => timeOut(delivery, handlerTimeout), Math.min(handlerTimeout, maxTimer)) : undefined;
     try {
       const verdict = await handler(delivery.message);
       return verdict instanceof Verdict ? verdict.settlement : { do: "ack" };
@@ -191,13 +191,14 @@ export class Worker {
   /** Lets handlers finish and sends the last outcomes. Returns an error if that took too long. */
   async #drain(): Promise<Error | undefined> {
     const { drainTimeout } = this.#options;
-    const cut = (await within(this.#quiet(), drainTimeout)) ? [] : [...this.#running.values()];
+    const quiet = () => this.#running.size === 0;
+    const cut = (await within(this.#until(quiet), drainTimeout)) ? [] : [...this.#running.values()];
     for (const delivery of cut) {
       delivery.cut = true;
       delivery.abort(new Error("the worker is shutting down and its drain timeout is over"));
     }
-    if (cut.length > 0) await within(this.#quiet(), grace);
-    await within(this.#settler.idle(), grace);
+    if (cut.length > 0) await within(this.#until(quiet), grace);
+    await within(this.#until(() => this.#settler.unconfirmed === 0), grace);
     this.#keeper.close();
     this.#settler.close();
     if (cut.length > 0) return new Error(`${cut.length} handlers were interrupted after the drain timeout of ${drainTimeout} ms`);
@@ -205,15 +206,15 @@ export class Worker {
     return left > 0 ? new Error(`${left} results could not be sent; these messages are handled again`) : undefined;
   }
 
-  /** Waits until no handler runs. */
-  async #quiet(): Promise<void> {
-    while (this.#running.size > 0) await new Promise<void>((resolve) => (this.#moved = resolve));
+  /** Waits until something is so, which a handler, an outcome or stop makes so. */
+  async #until(isSo: () => boolean): Promise<void> {
+    while (!isSo()) await new Promise<void>((resolve) => (this.#moved = resolve));
   }
 
-  #report(error: unknown, delivery?: Delivery): void {
+  async #report(error: unknown, delivery?: Delivery): Promise<void> {
     const { onError = log } = this.#options;
     try {
-      onError(error, delivery?.message);
+      await onError(error, delivery?.message);
     } catch (thrown) {
       console.error("tarry: onError threw", thrown);
     }
@@ -223,7 +224,7 @@ export class Worker {
 /** Waits for a promise, and reports whether it was resolved in time. */
 async function within(done: Promise<void>, ms: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<false>((resolve) => (timer = setTimeout(resolve, ms, false)));
+  const late = new Promise<false>((resolve) => (timer = setTimeout(resolve, Math.min(ms, maxTimer), false)));
   return Promise.race([done.then(() => true), late]).finally(() => clearTimeout(timer));
 }
 

@@ -179,5 +179,28 @@ test("answers that are not tarry's", async (t) => {
   const client = new Client(`${await listen(server, t)}/teapot/`);
   const error = await fails(client.push("q"), "unavailable");
   assert.match(`${error.message} ${error.hint}`, /502.*<h1>no/);
-  await fails(client.cancelMany([]), "invalid");
+  await fails(client.cancelMany([]), "unavailable");
+  for (const body of ["<h1>log in</h1>", "", "null", '"x"', "{}", '{"results":[]}', '{"results":[null]}']) {
+    const other = new Client("http://127.0.0.1:1", { fetch: async () => new Response(body) });
+    for (const call of [other.pushMany([{ queue: "q" }]), other.settle([{ lease: "l", do: "ack" }]), other.lease({ queues: ["q"] }), all(other.list("q"))]) {
+      await fails(call, "unavailable");
+    }
+  }
+});
+
+test("wrong use of a call rejects it", async () => {
+  const round: { self?: object } = {};
+  round.self = round;
+  const nothing = undefined as unknown as string;
+  const calls = [
+    tarry.push("q", 10n), tarry.push("q", round), tarry.pushMany([{ queue: "q", body: round }]), tarry.push("..", 1), tarry.push("\ud800"),
+    tarry.rearm("q", "", { delay: "1h" }), tarry.cancel("q", "\udfff"), tarry.cancel("q", { key: nothing }), tarry.reschedule("q", { id: nothing }, { delay: "1h" }),
+    ...["soon", "1.2.3s", 5 as unknown as string].map((wait) => tarry.lease({ queues: ["q"], wait })),
+  ];
+  await Promise.all(calls.map((call) => fails(call, "invalid")));
+  for (const url of ["localhost:8277", "ftp://localhost", ""]) assert.throws(() => new Client(url), /is not the address of a server/);
+});
+
+test("a timeout may be infinite", async () => {
+  await new Client(tarry.url, { timeout: Infinity }).push(newQueue());
 });

@@ -267,14 +267,88 @@ test("an onError that throws stops nothing", async (t) => {
   t.mock.method(console, "error", () => {});
   await tarry.push(queue, null, { backoff: ["0s"] });
   const done = new Event();
-  const onError = () => {
+  const throws = () => {
     throw new Error("of the user");
   };
   const handle = (m: Delivered) => {
-    if (m.attempt === 1) throw new Error("once");
+    if (m.attempt <= 2) throw new Error("twice");
     done.happen();
   };
+  let calls = 0;
+  const onError = () => (++calls === 1 ? throws() : Promise.reject(new Error("later")));
   await working(worker({ onError }).handle(queue, handle), () => done.happened);
+  assert.equal(calls, 2);
+});
+
+test("an outcome that the server refuses takes no others with it", async () => {
+  const queue = newQueue();
+  await tarry.pushMany(Array.from({ length: 60 }, (_, body) => ({ queue, body, key: `${body}`, backoff: ["1h"] })));
+  const [all, refused] = [new Event(), [] as unknown[]];
+  let begun = 0;
+  const handle = async ({ body }: Delivered) => {
+    if (++begun === 60) all.happen();
+    await all.happened;
+    if (body === 7) return snooze(5 as unknown as string);
+    if (body === 8) return retryIn("1h", "x".repeat(9 << 20));
+    if (Number(body) % 2) throw new Error("x".repeat(1 << 18)); // together more than a request may have
+    return undefined;
+  };
+  const onError = (error: unknown) => void (TarryError.is(error, "invalid") && refused.push(error));
+  await working(worker({ onError }).handle(queue, handle), async () => {
+    await eventually(async () => (await counts(queue)).leased === 1);
+  });
+  assert.deepEqual([await counts(queue), refused.length], [{ ...none, scheduled: 30, leased: 1 }, 1]);
+  assert.equal((await tarry.get(queue, "7")).state, "leased");
+});
+
+test("times without end", async () => {
+  const queue = newQueue();
+  await tarry.push(queue);
+  const begun = new Event<AbortSignal>();
+  const w = worker({ handlerTimeout: Infinity, drainTimeout: Infinity }).handle(queue, async ({ signal }) => {
+    begun.happen(signal);
+    await sleep(200);
+  });
+  const running = w.run();
+  const signal = await begun.happened;
+  w.stop();
+  await ended(running);
+  assert.deepEqual([signal.aborted, await counts(queue)], [false, none]);
+});
+
+test("answers of something before the server end no worker", async () => {
+  const queue = newQueue();
+  await tarry.push(queue);
+  const asked: Record<string, number> = {};
+  const gateway: typeof fetch = async (url, options) => {
+    const times = (asked[new URL(String(url)).pathname] = (asked[new URL(String(url)).pathname] ?? 0) + 1);
+    return times <= 2 ? new Response("<h1>not yet", { status: 404 }) : fetch(url, options);
+  };
+  const onError = (error: unknown) => expect(error, TarryError.is(error, "unavailable"));
+  await working(worker({ onError }, new Client(tarry.url, { fetch: gateway })).handle(queue, () => {}), async () => {
+    await eventually(async () => (asked["/v1/settle"] ?? 0) >= 3);
+  });
+  assert.deepEqual(await counts(queue), none);
+});
+
+test("stop waits no longer than the drain may last, though results could not be sent before a suspect", async () => {
+  const [queue, other] = [newQueue(), newQueue()];
+  await tarry.push(queue, null, { ttr: "1ms", max_attempts: 9 });
+  for (let attempt = 1; attempt <= 2; attempt++) {
+    await eventually(async () => (await tarry.lease({ queues: [queue], wait: "1s" })).messages.length > 0);
+    await eventually(async () => (await only(queue))?.state !== "leased");
+  }
+  await tarry.request("POST", `/v1/queues/${queue}/pause`, { body: {} });
+  await tarry.push(other);
+  const mute: typeof fetch = (url, options) => (String(url).endsWith("/v1/settle") ? Promise.reject(new Error("no route")) : fetch(url, options));
+  const onError = (error: unknown) => expect(error, TarryError.is(error, "unavailable"));
+  const w = worker({ ttr: "1h", concurrency: 1, onError }, new Client(tarry.url, { fetch: mute })).handle(other, async () => {
+    await tarry.request("POST", `/v1/queues/${queue}/resume`, { body: {} });
+  });
+  const running = w.handle(queue, () => assert.fail("it began")).run();
+  await eventually(async () => (await only(queue))?.state === "leased");
+  w.stop();
+  await assert.rejects(running, /2 results could not be sent/);
 });
 
 test("results that could not be sent are reported", async () => {

@@ -226,7 +226,7 @@ class Leases(ServerTest):
             self.assertIsNone(running.stop())
 
     def test_what_lapsed_while_the_event_loop_stood_still_does_not_begin(self) -> None:
-        worker, held, go, seen = tarry.Worker(self.client, ttr="300ms", concurrency=2), threading.Event(), threading.Event(), []
+        worker, held, go, seen = tarry.Worker(self.client, ttr="1500ms", concurrency=2), threading.Event(), threading.Event(), []
 
         @worker.handle(self.q)
         async def handle(m: tarry.Message) -> None:

@@ -2,6 +2,8 @@ package intake
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -58,6 +60,16 @@ type Message struct {
 
 	taken    time.Time
 	doubtful bool // it may have been pushed
+}
+
+// Reason returns why a message was refused, for where its source sets it aside.
+func Reason(refused error) string {
+	const most = 500
+	text := refused.Error()
+	if e, ok := errors.AsType[*tarry.Error](refused); ok && e.Hint != "" {
+		text = e.Hint
+	}
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
 // Trouble is why a source does not receive, or not all.

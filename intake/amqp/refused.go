@@ -3,7 +3,6 @@ package amqp
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -74,21 +73,11 @@ func (r *receiving) setAside(ctx context.Context, f *refusal) error {
 	}
 	e := envelope(f.d)
 	e.Properties.Expiration = ""
-	e.Properties.Headers[refusedHeader] = reason(f.why)
+	e.Properties.Headers[refusedHeader] = intake.Reason(f.why)
 	if most := r.conn.Config.FrameSize; most > 0 && rabbit.Bytes(&e.Properties) > most {
 		delete(e.Properties.Headers, refusedHeader) // it would have no room
 	}
 	m := &tarry.Message[[]byte]{Body: f.d.Body}
 	m.Headers = []tarry.MessageHeader{{Name: rabbit.EnvelopeHeader, Value: e.Text()}}
 	return r.s.refused.Send(ctx, m)
-}
-
-// reason returns the text of why a message was refused, for a header.
-func reason(why error) string {
-	const most = 500
-	text := why.Error()
-	if e, ok := errors.AsType[*tarry.Error](why); ok && e.Hint != "" {
-		text = e.Hint
-	}
-	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }

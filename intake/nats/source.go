@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/intake"
 )
 
@@ -144,7 +143,7 @@ func (s *source) setAside(js jetstream.JetStream, to intake.Sink, of jetstream.M
 			msg.Header[name] = values
 		}
 	}
-	msg.Header.Set("Refused", engine.Clip(why.Error()))
+	msg.Header.Set("Refused", intake.Reason(why))
 	_, err := js.PublishMsg(ctx, msg)
 	if err == nil {
 		to.Report(nil)

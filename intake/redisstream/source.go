@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/intake"
 	"github.com/tarryhq/tarry/internal/wait"
 )
@@ -243,7 +242,7 @@ func (s *source) setAside(e entry) error {
 		args = append(args, f.Field, f.Value)
 	}
 	to := s.cfg.stream + refusedSuffix
-	err := s.run(s.client.B().Arbitrary("XADD").Keys(to).Args(append(args, "refused", engine.Clip(e.refused.Error()))...).Build()).Error()
+	err := s.run(s.client.B().Arbitrary("XADD").Keys(to).Args(append(args, "refused", intake.Reason(e.refused))...).Build()).Error()
 	if err == nil {
 		return nil
 	}

@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry"
 	_ "github.com/tarryhq/tarry/engine/memengine"
@@ -136,6 +139,11 @@ func TestEntriesArePushedAndAcked(t *testing.T) {
 	refused, err := answer.AsXRange()
 	if err != nil || len(refused) != 5 || refused[0].FieldValues["body"] != "no" || !strings.Contains(refused[0].FieldValues["refused"], "delay: it is no duration such as 30m") {
 		t.Errorf("%.300v, %v", refused, err)
+	}
+	if !slices.ContainsFunc(refused, func(e rueidis.XRangeEntry) bool {
+		return strings.HasPrefix(e.FieldValues["refused"], fmt.Sprintf("the body has %d bytes; at most", tarry.DefaultMaxBody+1))
+	}) {
+		t.Error("no reason says how large a body may be")
 	}
 	source, err := intake.Open(s.URL()+"?stream=delayed", intake.Options{})
 	if err != nil {

@@ -117,10 +117,11 @@ func TestMessagesArePushedAndAcked(t *testing.T) {
 	publish(t, js, "early", "Key", "k", "Delay", "1h", "Trace", "a", "Trace", "b", "Content-Type", "text/plain")
 	publish(t, js, "at", "due", "2100-01-02T03:04:05Z")
 	publish(t, js, "no", "delay", "soon", "Nats-Expected-Stream", "DELAYED")
+	publish(t, js, "no", "key", strings.Repeat("k", 600))
 	publish(t, js, "gone", "key", "g", "delay", "1h")
 	publish(t, js, "", "cancel", "g")
-	st := w.awaits("all are taken", func(st intake.Status) bool { return st.Taken == 5 && st.Unacked == 0 })
-	if st.Pushed != 3 || st.Cancelled != 1 || st.Refused != 1 {
+	st := w.awaits("all are taken", func(st intake.Status) bool { return st.Taken == 6 && st.Unacked == 0 })
+	if st.Pushed != 3 || st.Cancelled != 1 || st.Refused != 2 {
 		t.Errorf("the status is %+v", st)
 	}
 	m, err := c.Get(t.Context(), tarry.ByKey("k").Of("orders"))
@@ -136,12 +137,15 @@ func TestMessagesArePushedAndAcked(t *testing.T) {
 	if err != nil || string(msg.Data) != "no" || msg.Header.Get("delay") != "soon" || !strings.Contains(msg.Header.Get("Refused"), "delay: ") {
 		t.Errorf("%+v, %v", msg, err)
 	}
+	if msg, err = refused.GetMsg(t.Context(), 2); err != nil || msg.Header.Get("Refused") != "the key has 600 bytes; at most 512 are allowed" {
+		t.Errorf("%+v, %v", msg, err)
+	}
 	source, err := intake.Open(s.url("")+"?stream=DELAYED", intake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer source.Close()
-	if found, err := source.Test(t.Context()); found != `the stream "DELAYED" has 5 messages, of which the consumer "tarry" has 0 to take` {
+	if found, err := source.Test(t.Context()); found != `the stream "DELAYED" has 6 messages, of which the consumer "tarry" has 0 to take` {
 		t.Errorf("%q, %v", found, err)
 	}
 }

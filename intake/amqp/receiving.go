@@ -129,20 +129,22 @@ func (r *receiving) hangUp() {
 	rabbit.HangUp(r.conn)
 }
 
-// acks acks messages, many at a time: each goes up to the first that is not settled.
+// acks acks messages, many at a time: each goes up to the first that is not settled. While
+// one is kept, each is acked by itself.
 type acks struct {
 	ch *amqp.Channel
 
 	mu      sync.Mutex
 	first   uint64 // the delivery tag of settled[0]
 	settled []bool
-	last    time.Time // of the latest ack
+	kept    map[uint64]bool // not settled, though settled has them so
+	last    time.Time       // of the latest ack
 	news    chan struct{}
 	ended   bool
 }
 
 func (a *acks) init(ch *amqp.Channel) {
-	a.ch, a.first, a.news = ch, 1, make(chan struct{}, 1)
+	a.ch, a.first, a.news, a.kept = ch, 1, make(chan struct{}, 1), make(map[uint64]bool)
 }
 
 // expect records a delivery. They come in order of their tags.
@@ -159,11 +161,43 @@ func (a *acks) settle(tag uint64) {
 	if a.ended {
 		return
 	}
+	delete(a.kept, tag)
+	if tag >= a.first {
+		a.pass(tag)
+		return
+	}
+	a.last = time.Now()
+	_ = a.ch.Ack(tag, false) // with the lock, so before any ack of many
+}
+
+// keep lets those be acked that came after a message, which is settled later.
+func (a *acks) keep(tag uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ended || a.kept[tag] {
+		return
+	}
+	a.kept[tag] = true
+	a.pass(tag)
+}
+
+// pass records that a message holds up no other.
+func (a *acks) pass(tag uint64) {
 	a.settled[tag-a.first] = true
 	select {
 	case a.news <- struct{}{}:
 	default:
 	}
+}
+
+// due returns which of the first n messages are to be acked.
+func (a *acks) due(n int) (tags []uint64) {
+	for i, settled := range a.settled[:n] {
+		if tag := a.first + uint64(i); settled && !a.kept[tag] {
+			tags = append(tags, tag)
+		}
+	}
+	return tags
 }
 
 // run acks what is settled until end.
@@ -174,21 +208,22 @@ func (a *acks) run() {
 		for n < len(a.settled) && a.settled[n] {
 			n++
 		}
+		tags, many := a.due(n), len(a.kept) == 0
 		a.settled = a.settled[n:]
 		a.first += uint64(n)
-		upTo := a.first - 1
-		if n > 0 {
+		if len(tags) > 0 {
 			a.last = time.Now()
 		}
 		a.mu.Unlock()
-		if n > 0 {
-			_ = a.ch.Ack(upTo, true) // else the channel is closed, and the messages come again
+		if many && n > 0 {
+			tags = tags[n-1:]
+		}
+		for _, tag := range tags {
+			_ = a.ch.Ack(tag, many) // else the channel is closed, and the messages come again
 		}
 	}
-	for n, settled := range a.settled { // what came before these stays unsettled
-		if settled {
-			_ = a.ch.Ack(a.first+uint64(n), false)
-		}
+	for _, tag := range a.due(len(a.settled)) { // what came before these stays unsettled
+		_ = a.ch.Ack(tag, false)
 	}
 }
 

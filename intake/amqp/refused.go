@@ -41,6 +41,7 @@ func (r *receiving) refuseAll() {
 		select {
 		case f := <-r.refusals:
 			if err := r.setAside(r.ctx, &f); err != nil {
+				r.acks.keep(f.d.DeliveryTag)
 				r.refusals <- f
 				r.report(func() { r.stuck = r.s.stuck(err) })
 				pause.Wait(r.ctx)

@@ -142,15 +142,17 @@ func TestRights(t *testing.T) {
 	ch := connected(t, s.URL())
 	declare(t, ch, "q", "", "", "")
 	at := strings.Replace(s.URL(), "guest:guest", "poor:geheim", 1)
-	w := begin(t, "mem:", intake.Intake{Queue: "q", Source: with(t, at, "queue", "q")})
+	w := begin(t, "mem:", intake.Intake{Queue: "q", Source: with(t, at, "queue", "q", "prefetch", "5")})
 	w.fails(intake.CodeForbidden, "403")
 	allow("", "", "^q$")
 	w.runs()
 	// It may not make the queue for what is refused.
 	publish(t, ch, "", "q", rabbit.Publishing{Body: []byte("x"), Headers: rabbit.Table{"x-delay": "soon"}})
 	w.fails("refused_queue", "403")
-	publish(t, ch, "", "q", rabbit.Publishing{Body: []byte("y")})
-	w.awaits("others are pushed", func(st intake.Status) bool { return st.Pushed == 1 })
+	for range 20 {
+		publish(t, ch, "", "q", rabbit.Publishing{Body: []byte("y")})
+	}
+	w.awaits("others are pushed", func(st intake.Status) bool { return st.Pushed == 20 })
 	allow("^q\\.refused$", "^amq\\.default$", ".*")
 	awaitQueue(t, s.URL(), "q.refused")
 	if d := take(t, ch, "q.refused"); string(d.Body) != "x" {
@@ -191,6 +193,24 @@ func TestRights(t *testing.T) {
 		most("16777216")
 		take(t, ch, "g.refused")
 		w.runs()
+	})
+	t.Run("full", func(t *testing.T) {
+		declare(t, ch, "f", "", "", "")
+		s.Policy("/", "f.refused", `{"max-length": 2, "overflow": "reject-publish"}`, 1)
+		const n = 200
+		for i := range n {
+			publish(t, ch, "", "f", rabbit.Publishing{Headers: rabbit.Table{"x-delay": []any{int32(1), "soon"}[i%2]}})
+		}
+		w := begin(t, "mem:", intake.Intake{Queue: "q", Source: with(t, s.URL(), "queue", "f", "prefetch", "20")})
+		w.fails("refused_queue", "nack")
+		for range n / 2 {
+			take(t, ch, "f.refused")
+		}
+		st := w.awaits("all are settled", func(st intake.Status) bool { return st.Pushed == n/2 && st.Unacked == 0 })
+		if st.Taken != n || st.Redelivered != 0 || st.Refused != n/2 {
+			t.Errorf("the status is %+v", st)
+		}
+		awaitNone(t, s.URL(), "f")
 	})
 	t.Run("unacked for too long", func(t *testing.T) {
 		was := s.Eval(`{ok, T} = application:get_env(rabbit, consumer_timeout), T.`)

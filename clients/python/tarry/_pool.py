@@ -115,10 +115,16 @@ class AsyncPool:
 
     def __init__(self, settings: Settings, connections: int) -> None:
         self._pool = Pool(settings)
-        self._threads = ThreadPoolExecutor(connections, "tarry-call")
+        self._connections = connections
+        self._start_threads()
+
+    def _start_threads(self) -> None:
+        self._pid, self._threads = os.getpid(), ThreadPoolExecutor(self._connections, "tarry-call")
 
     async def send(self, call: Call[T], timeout: float = 0) -> T:
         """timeout, if given, bounds the whole call and not only the server's silence."""
+        if self._pid != os.getpid():  # a fork has none of its parent's threads
+            self._start_threads()
         exchange = Exchange()
         try:
             sent: asyncio.Future[T] = asyncio.get_running_loop().run_in_executor(self._threads, self._pool.send, call, timeout, exchange)

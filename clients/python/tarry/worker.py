@@ -31,6 +31,7 @@ Handler = TypeVar("Handler", bound=Callable[[Message], Any])
 WAIT = "20s"  # of a long poll
 MOST_LEASED = 1000  # messages of a lease call
 MOST_UNCONFIRMED = 4096  # results that are not confirmed: beyond it nothing is leased
+MOST_RETRY_AFTER = 30.0  # seconds: the server may be back long before what its gateway says
 CALLS = 16  # connections at a time
 GRACE = 5.0  # seconds for handlers to return once they are to stop, and for the last results
 IN_HAND = 5.0  # seconds that a message is snoozed if its handler still runs here
@@ -137,7 +138,7 @@ class Worker:
                 raise
             except errors.Error as e:
                 log.warning("cannot lease: %s", e)
-                await _within(self._stop.wait(), max(backoff(fails), e.retry_after))
+                await _within(self._stop.wait(), max(backoff(fails), min(e.retry_after, MOST_RETRY_AFTER)))
                 fails += 1
                 continue
             finally:

@@ -338,6 +338,20 @@ class Sharing(ServerTest):
         self.assertEqual([os.waitpid(child, 0)[1] for child in children], [0, 0])
         self.assertEqual(self.client.queue(self.q)["ready"], 151)
 
+    @unittest.skipUnless(hasattr(os, "fork"), "there is no fork here")
+    def test_a_fork_has_threads_of_its_own(self) -> None:
+        client = tarry.AsyncClient(self.server.url)
+        asyncio.run(client.push(self.q, 0))
+        child = os.fork()
+        if not child:
+            try:
+                asyncio.run(asyncio.wait_for(client.push(self.q, 0), PATIENCE))
+                os._exit(0)
+            except BaseException:
+                os._exit(1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        asyncio.run(client.close())
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -16,6 +16,7 @@ from unittest import mock
 
 import tarry
 from tarry import _calls
+from tarry._pool import AsyncPool
 from tarry.message import Delivery
 
 from .support import PATIENCE, Running, Server, ServerTest, python
@@ -503,6 +504,21 @@ class Drain(ServerTest):
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         program.wait(0.1)
                 self.assertEqual(program.returncode, -signal.SIGTERM)
+
+    def test_a_server_that_is_back_sooner_than_said(self) -> None:
+        worker, said, send = tarry.Worker(self.client), list[bool](), AsyncPool.send
+
+        async def busy(pool: Any, call: Any, timeout: float = 0) -> Any:
+            if call.path == "/v1/lease" and not said:
+                said.append(True)
+                raise tarry.Unavailable("maintenance", retry_after=1e6)
+            return await send(pool, call, timeout)
+
+        worker.handle(self.q)(lambda m: worker.stop())
+        self.client.push(self.q, 1)
+        with mock.patch("tarry._pool.AsyncPool.send", busy), mock.patch("tarry.worker.MOST_RETRY_AFTER", 0.1):
+            self.assertIsNone(Running(self, worker).join())
+        self.assertTrue(said)
 
     def test_a_token_that_cannot_be_read_at_times(self) -> None:
         calls = itertools.count()

@@ -8,8 +8,7 @@ export interface Moment {
 
 export const now = (): Moment => ({ steady: performance.now(), wall: Date.now() });
 
-/** The longest time of a timer, in ms: a longer one would be over at once. */
-export const maxTimer = 2 ** 31 - 1;
+export const maxTimer = 2 ** 31 - 1; // ms: a longer timer would be over at once
 
 /** A message as a handler gets it. */
 export type Delivered<T = unknown> = LeasedMessage<T> & {

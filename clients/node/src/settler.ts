@@ -60,7 +60,11 @@ export class Settler {
     const results = await this.#settle(batch);
     this.#calls--;
     const again = batch.filter((outcome, i) => !this.#final(outcome, results[i]));
-    if (again.length > 0) setTimeout(() => this.#repeat(again), pause(again[0]!.fails - 1));
+    const repeat = () => {
+      this.#waiting.unshift(...again);
+      this.#arm(true);
+    };
+    if (again.length > 0) setTimeout(repeat, pause(again[0]!.fails - 1));
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#arm(this.#waiting.length >= worth);
@@ -88,11 +92,6 @@ export class Settler {
     this.unconfirmed--;
     this.done(outcome, error);
     return true;
-  }
-
-  #repeat(again: Outcome[]): void {
-    this.#waiting.unshift(...again);
-    this.#arm(true);
   }
 }
 

@@ -2,9 +2,13 @@ import type { Settlement } from "./types.js";
 
 /** What a handler returns or throws to decide what becomes of its message. */
 export class Verdict {
+  readonly kind = "tarry verdict";
   /** @internal */
   constructor(readonly settlement: Omit<Settlement, "lease"> | undefined) {}
 }
+
+/** Reports whether something is a Verdict, also of another copy of this package. */
+export const isVerdict = (it: unknown): it is Verdict => (it as Verdict | null | undefined)?.kind === "tarry verdict";
 
 /** Postpones the message until a delay such as "5m" has passed, or a time, without counting the attempt. */
 export const snooze = (until: string | Date) => new Verdict({ do: "snooze", ...when(until) });
@@ -20,7 +24,7 @@ export const settled = () => new Verdict(undefined);
 
 /** Returns how a message is settled whose handler threw. */
 export function failed(error: unknown): Omit<Settlement, "lease"> | undefined {
-  return error instanceof Verdict ? error.settlement : { do: "retry", ...reason(error) };
+  return isVerdict(error) ? error.settlement : { do: "retry", ...reason(error) };
 }
 
 const when = (until: string | Date) => (until instanceof Date ? { due: until.toISOString() } : { delay: until });

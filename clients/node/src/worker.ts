@@ -6,7 +6,7 @@ import { Delivery, maxTimer, now, type Delivered, type Moment } from "./delivery
 import { TarryError } from "./error.js";
 import { Keeper, pause } from "./keeper.js";
 import { Settler } from "./settler.js";
-import { failed, Verdict } from "./verdict.js";
+import { failed, isVerdict, type Verdict } from "./verdict.js";
 
 export type { Delivered };
 
@@ -175,13 +175,17 @@ export class Worker {
 
   async #handle(delivery: Delivery, handler: Handler): Promise<Verdict["settlement"]> {
     const { handlerTimeout } = this.#options;
-    const timer = handlerTimeout ? setTimeout(() => timeOut(delivery, handlerTimeout), Math.min(handlerTimeout, maxTimer)) : undefined;
+    const timeOut = () => {
+      delivery.renewable = false;
+      delivery.abort(new Error(`the handler has run for ${handlerTimeout} ms`));
+    };
+    const timer = handlerTimeout ? setTimeout(timeOut, Math.min(handlerTimeout, maxTimer)) : undefined;
     try {
       const verdict = await handler(delivery.message);
-      return verdict instanceof Verdict ? verdict.settlement : { do: "ack" };
+      return isVerdict(verdict) ? verdict.settlement : { do: "ack" };
     } catch (error) {
       if (delivery.cut) return { do: "release" };
-      if (!(error instanceof Verdict)) this.#report(error, delivery);
+      if (!isVerdict(error)) this.#report(error, delivery);
       return failed(error);
     } finally {
       clearTimeout(timer);
@@ -230,11 +234,6 @@ async function within(done: Promise<void>, ms: number): Promise<boolean> {
 
 /** Reports whether the message may have killed its process: its lease has lapsed although it was leased alone. */
 const suspect = (m: LeasedMessage) => m.attempt > 2 && m.last_error === "lease lapsed";
-
-function timeOut(delivery: Delivery, ms: number): void {
-  delivery.renewable = false;
-  delivery.abort(new Error(`the handler has run for ${ms} ms`));
-}
 
 function unconfirmed(cause: Error): TarryError {
   const message = `an answer to its result was lost, then: ${cause.message}`;

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { dirname } from "node:path";
 import test from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { bury, Client, retryIn, settled, snooze, TarryError, type Delivered } from "@tarryhq/client";
@@ -299,6 +301,19 @@ test("an outcome that the server refuses takes no others with it", async () => {
   });
   assert.deepEqual([await counts(queue), refused.length], [{ ...none, scheduled: 30, leased: 1 }, 1]);
   assert.equal((await tarry.get(queue, "7")).state, "leased");
+});
+
+test("what another copy of the package decides counts too", async () => {
+  const require = createRequire(import.meta.url);
+  for (const name of Object.keys(require.cache)) if (name.startsWith(dirname(require.resolve("@tarryhq/client")))) delete require.cache[name];
+  const copy = require("@tarryhq/client") as typeof import("@tarryhq/client");
+  assert.notEqual(copy.bury, bury);
+  const queue = newQueue();
+  await tarry.pushMany([{ queue, key: "returned" }, { queue, key: "thrown" }]);
+  const handle = ({ key }: Delivered) => (key === "thrown" ? Promise.reject(copy.bury("no")) : copy.bury("no"));
+  await working(worker().handle(queue, handle), async () => {
+    await eventually(async () => (await counts(queue)).dead === 2);
+  });
 });
 
 test("times without end", async () => {

@@ -7,12 +7,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tarryhq/tarry/intake"
+	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // source is a stream, read by a durable consumer.
@@ -20,11 +22,18 @@ type source struct {
 	cfg  config
 	opts *intake.Options
 	nc   *nats.Conn // nil: none
+
+	ctx  context.Context // ended by stop: what cannot be set aside is given up
+	stop context.CancelFunc
+	work sync.WaitGroup
+
+	mu   sync.Mutex
+	held map[string]bool // by their SenderID, messages taken and not acked
 }
 
 const (
 	ackWait       = time.Minute
-	refusedWait   = 10 * time.Second // until a message that cannot be set aside comes again
+	refusedWait   = 10 * time.Second // until a message that cannot be set aside is tried again
 	refusedSuffix = ".refused"       // of the subject for what can never be pushed
 )
 
@@ -38,13 +47,16 @@ func (s *source) connect() (jetstream.JetStream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.nc = nc
+	s.nc, s.held = nc, make(map[string]bool)
+	s.ctx, s.stop = context.WithCancel(context.Background())
 	return jetstream.New(nc, jetstream.WithDefaultTimeout(s.opts.Timeout))
 }
 
 // hangUp closes the connection, once what was settled is acked.
 func (s *source) hangUp() {
 	if s.nc != nil {
+		s.stop()
+		s.work.Wait()
 		_ = s.nc.FlushTimeout(s.opts.Timeout) // else those come again
 		s.nc.Close()
 		s.nc = nil
@@ -98,7 +110,11 @@ func (s *source) Receive(ctx context.Context, to intake.Sink) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	return s.trouble(err)
+	err = s.trouble(err)
+	if s.nc != nil {
+		s.stop()
+	}
+	return err
 }
 
 func (s *source) receive(ctx context.Context, to intake.Sink) error {
@@ -123,20 +139,44 @@ func (s *source) receive(ctx context.Context, to intake.Sink) error {
 			return err
 		}
 		m := message(msg)
+		if !s.hold(m) {
+			continue // it comes again while the store takes long
+		}
 		m.Settle = func(refused error) {
-			if refused == nil || s.setAside(js, to, msg, refused) {
-				_ = msg.Ack() // else it comes again
+			if refused == nil {
+				s.ack(m, msg)
+				return
 			}
+			s.work.Go(func() {
+				if s.setAside(js, to, msg, refused) {
+					s.ack(m, msg)
+				}
+			})
 		}
 		to.Take(m)
 	}
 }
 
-// setAside publishes a message to the subject for refused ones, with the reason. If it
-// cannot, the message comes again.
+// hold reports whether a message is not held already.
+func (s *source) hold(m *intake.Message) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	had := s.held[m.SenderID]
+	s.held[m.SenderID] = true
+	return !had
+}
+
+// ack acks a message. If the ack is lost it comes again.
+func (s *source) ack(m *intake.Message, msg jetstream.Msg) {
+	_ = msg.Ack()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.held, m.SenderID)
+}
+
+// setAside publishes a message to the subject for refused ones, with the reason, again and
+// again until it is stopped.
 func (s *source) setAside(js jetstream.JetStream, to intake.Sink, of jetstream.Msg, why error) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), s.opts.Timeout)
-	defer cancel()
 	msg := &nats.Msg{Subject: s.cfg.stream + refusedSuffix, Data: of.Data(), Header: make(nats.Header)}
 	for name, values := range of.Headers() {
 		if !strings.HasPrefix(name, "Nats-") { // JetStream would obey it
@@ -144,14 +184,22 @@ func (s *source) setAside(js jetstream.JetStream, to intake.Sink, of jetstream.M
 		}
 	}
 	msg.Header.Set("Refused", intake.Reason(why))
-	_, err := js.PublishMsg(ctx, msg)
-	if err == nil {
-		to.Report(nil)
-		return true
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), s.opts.Timeout)
+		_, err := js.PublishMsg(ctx, msg)
+		cancel()
+		if s.ctx.Err() != nil {
+			return err == nil
+		}
+		if err == nil {
+			to.Report(nil)
+			return true
+		}
+		to.Report(&intake.Trouble{Code: "refused_stream", Err: err, Hint: "refused messages wait for a stream with the subject " + msg.Subject + "; make one, or let the intake with declare=true"})
+		if !wait.Sleep(s.ctx, refusedWait) {
+			return false
+		}
 	}
-	to.Report(&intake.Trouble{Code: "refused_stream", Err: err, Hint: "refused messages wait for a stream with the subject " + msg.Subject + "; make one, or let the intake with declare=true"})
-	_ = of.NakWithDelay(refusedWait)
-	return false
 }
 
 // Close closes the connection, once what was settled is acked.

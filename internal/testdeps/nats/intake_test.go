@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +31,24 @@ type works struct {
 func store(t *testing.T) *tarry.Client {
 	t.Helper()
 	c, err := tarry.Open(t.Context(), "mem:", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// fullStore returns a store that takes nothing while full.
+func fullStore(t *testing.T, full *atomic.Bool) *tarry.Client {
+	t.Helper()
+	c, err := tarry.Open(t.Context(), "mem:", &tarry.Config{PushMiddleware: []tarry.PushMiddleware{func(next tarry.PushFunc) tarry.PushFunc {
+		return func(ctx context.Context, call tarry.PushCall) ([]tarry.Pushed, error) {
+			if full.Load() {
+				return nil, &tarry.Error{Op: "push", Err: tarry.ErrNoSpace}
+			}
+			return next(ctx, call)
+		}
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,6 +194,50 @@ func TestMessagesThatComeAgainArePushedOnce(t *testing.T) {
 	acked(t, js)
 	if q, err := c.Queue(t.Context(), "orders"); err != nil || q.Scheduled != 300 {
 		t.Errorf("%+v, %v", q, err)
+	}
+}
+
+// What comes again while the intake holds it is taken once, and set aside once.
+func TestMessagesAreHeldForLong(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	js := s.jetStream()
+	stream := s.stream(js, jetstream.StreamConfig{Name: "DELAYED", Subjects: []string{"delayed.*"}})
+	consumer, err := stream.CreateConsumer(t.Context(), jetstream.ConsumerConfig{Durable: "tarry", AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var full atomic.Bool
+	full.Store(true)
+	w := begin(t, fullStore(t, &full), s.url("")+"?stream=DELAYED")
+	const n = 50
+	for range n {
+		publish(t, js, "yes", "delay", "1h")
+		publish(t, js, "no", "delay", "soon")
+	}
+	w.awaits("all are taken", func(st intake.Status) bool { return st.Taken == 2*n && st.Refused == n })
+	for end := time.Now().Add(targettest.Patience); ; time.Sleep(10 * time.Millisecond) {
+		info, err := consumer.Info(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.NumRedelivered == 2*n {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%+v", info)
+		}
+	}
+	full.Store(false)
+	w.awaits("all others are pushed", func(st intake.Status) bool { return st.Pushed == n })
+	aside := s.stream(js, jetstream.StreamConfig{Name: "REFUSED", Subjects: []string{"DELAYED.refused"}})
+	acked(t, js)
+	info, err := aside.Info(t.Context())
+	if err != nil || info.State.Msgs != n {
+		t.Errorf("%+v, %v", info, err)
+	}
+	if st := w.Status()[0]; st.Taken != 2*n || st.Pushed != n || st.Refused != n {
+		t.Errorf("the status is %+v", st)
 	}
 }
 

@@ -221,7 +221,7 @@ func TestOneBadMessageHarmsNoOther(t *testing.T) {
 			t.Errorf("%d bytes: %d messages of 56, %d in all", size, len(seen), came)
 		}
 	}
-	wide := forward.Header{Name: "Wide", Value: strings.Repeat("x", 8000)}
+	wide := forward.Header{Name: "Wide", Value: strings.Repeat("x", 8192)}
 	targettest.BuriedWith(t, target.Send(t.Context(), message(1, "x", wide)), "headers have", "frame_max")
 
 	t.Run("over TLS", func(t *testing.T) {

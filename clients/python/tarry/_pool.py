@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import http.client
 import os
+import queue
 import socket
 import ssl
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ._calls import Call, Settings
 
@@ -110,6 +111,42 @@ def _ended(connection: http.client.HTTPConnection) -> bool:
     return True
 
 
+class Threads(Executor):
+    """Daemon threads. Those of a ThreadPoolExecutor take no calls once the main thread has ended, and hold up the exit."""
+
+    ended = False
+
+    def __init__(self, most: int) -> None:
+        self._most, self._started, self._idle = most, 0, threading.Semaphore(0)
+        self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def submit(self, fn: Any, /, *args: Any, **options: Any) -> Future[Any]:
+        if self.ended:
+            raise RuntimeError("the client is closed")
+        future: Future[Any] = Future()
+        self._jobs.put((future, fn, args))
+        if not self._idle.acquire(blocking=False) and self._started < self._most:
+            self._started += 1
+            threading.Thread(target=self._run, name="tarry-call", daemon=True).start()
+        return future
+
+    def _run(self) -> None:
+        while job := self._jobs.get():
+            future, fn, args = job
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(fn(*args))
+                except BaseException as e:
+                    future.set_exception(e)
+            del job, future, fn, args
+            self._idle.release()
+
+    def end(self) -> None:
+        self.ended = True
+        for _ in range(self._started):
+            self._jobs.put(None)
+
+
 class AsyncPool:
     """A Pool for asyncio. More calls than connections wait."""
 
@@ -119,7 +156,7 @@ class AsyncPool:
         self._start_threads()
 
     def _start_threads(self) -> None:
-        self._pid, self._threads = os.getpid(), ThreadPoolExecutor(self._connections, "tarry-call")
+        self._pid, self._threads = os.getpid(), Threads(self._connections)
 
     async def send(self, call: Call[T], timeout: float = 0) -> T:
         """timeout, if given, bounds the whole call and not only the server's silence."""
@@ -136,5 +173,8 @@ class AsyncPool:
             raise
 
     async def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.end()
         self._pool.close()
+
+    def __del__(self) -> None:
+        self._threads.end()

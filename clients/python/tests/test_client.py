@@ -284,8 +284,13 @@ class AsyncCalls(Calls):
             async with tarry.AsyncClient(self.server.url, connections=4) as c:
                 await asyncio.gather(*(c.push(self.q, n) for n in range(200)))
                 self.assertEqual((await c.queue(self.q))["ready"], 200)
+            with self.assertRaises(RuntimeError):
+                await c.queue(self.q)
+            del c
+            while [t for t in threading.enumerate() if t.name == "tarry-call"]:
+                await asyncio.sleep(0.01)
 
-        asyncio.run(test())
+        asyncio.run(asyncio.wait_for(test(), PATIENCE))
 
 
     def test_the_timeout_of_a_whole_call(self) -> None:

@@ -415,6 +415,24 @@ print("drained", flush=True)
 """
 
 
+AFTER_MAIN = """
+import sys, threading, tarry
+client = tarry.Client()
+worker = tarry.Worker(client)
+
+@worker.handle(sys.argv[1])
+def handle(m):
+    print(m.body, flush=True)
+    if m.body == 3:
+        return worker.stop()
+    threading.main_thread().join()
+    client.push(sys.argv[1], m.body + 1)
+
+client.push(sys.argv[1], 1)
+threading.Thread(target=worker.run).start()
+"""
+
+
 class Drain(ServerTest):
     def program(self, body: float, drain: float, kind: str = "sync") -> Any:
         self.client.push(self.q, body, key="k", remember="1h")
@@ -493,6 +511,13 @@ class Drain(ServerTest):
         asyncio.run(run())
         self.assertEqual((len(done), self.client.get(self.q, "k")["state"]), (1, "finished"))
 
+
+    def test_a_worker_goes_on_after_the_main_thread(self) -> None:
+        program = python("-c", AFTER_MAIN, self.q, TARRY_SERVER=self.server.url)
+        self.addCleanup(program.communicate)
+        self.addCleanup(program.kill)
+        out, _ = program.communicate(timeout=PATIENCE)
+        self.assertEqual((out, program.returncode), ("1\n2\n3\n", 0))
 
     def test_a_second_signal_kills(self) -> None:
         for kind in "sync", "async":

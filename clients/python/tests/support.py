@@ -88,7 +88,8 @@ def answering(test: unittest.TestCase, *answer: bytes) -> str:
 
     def end() -> None:
         ended.set()
-        socket.create_connection(address).close()
+        with contextlib.suppress(ConnectionError):  # it may have ended already
+            socket.create_connection(address).close()
         thread.join(PATIENCE)
 
     test.addCleanup(end)

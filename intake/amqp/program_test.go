@@ -26,9 +26,11 @@ import (
 // childEnv holds the store and the intake of a child process, in JSON.
 const childEnv = "TARRY_TEST_INTAKE"
 
-type childConfig struct {
-	Store  string
-	Intake intake.Intake
+type childConfig struct{ Store, Queue, Source, Target string }
+
+// newChild is a child with an intake.
+func newChild(store string, i intake.Intake) childConfig {
+	return childConfig{store, i.Queue, i.Source, i.Target}
 }
 
 // child runs an intake and its route until it is killed.
@@ -44,7 +46,7 @@ func child(text string) {
 	}
 	runner := intake.NewRunner(c, &intake.RunnerConfig{Logger: quiet})
 	router := forward.NewRouter(c, &forward.RouterConfig{Logger: quiet})
-	all := intake.Intakes{cfg.Intake}
+	all := intake.Intakes{{Queue: cfg.Queue, Source: cfg.Source, Target: cfg.Target}}
 	if err := errors.Join(runner.Set(all), router.Set(all.Routes())); err != nil {
 		panic(err)
 	}
@@ -258,7 +260,7 @@ func TestAProgramWrittenForThePlugin(t *testing.T) {
 	if err := ch.QueueBind("orders", "order.*", "work", false, nil); err != nil {
 		t.Fatal(err)
 	}
-	cfg := childConfig{Store: "disk:" + t.TempDir(), Intake: delayed(t, s.URL())}
+	cfg := newChild("disk:"+t.TempDir(), delayed(t, s.URL()))
 	kill, _ := startChild(t, cfg)
 	awaitConsumer(t, s.URL(), "tarry.delayed") // then the bindings are there, too
 	s.SyncQueues()

@@ -1,3 +1,6 @@
+//lint:file-ignore SA4006 the functions are the pages' code as it stands there
+//lint:file-ignore U1000 one of them needs the plugin, and is only compiled
+
 package from
 
 import (

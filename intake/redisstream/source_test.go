@@ -245,10 +245,14 @@ func TestTroubles(t *testing.T) {
 	w = begin(t, c, intake.Intake{Queue: "orders", Source: "redis://other:geheim@" + s.Addr() + "?stream=delayed&idle=1s"})
 	w.fails("refused_stream")
 	claimed(t, s, 3) // by the intake itself, which has them already
+	for range mostRefused + readMany {
+		s.Do("XADD", "delayed", "*", "body", "no", "delay", "soon")
+	}
+	w.awaits("no more wait", func(st intake.Status) bool { return st.Refused >= mostRefused })
 	s.Do("ACL", "SETUSER", "other", "+xadd")
 	w.awaits("it runs", running)
 	w.unacked(s, 0)
-	if n := length(t, s, "delayed.refused"); n != 1 {
+	if n := length(t, s, "delayed.refused"); n != 1+mostRefused+readMany {
 		t.Errorf("%d are set aside", n)
 	}
 	w.end()

@@ -247,8 +247,8 @@ func (e *Engine) refused(c call, status int, body []byte) error {
 	if text == wantsTLS {
 		return c.fail(engine.ErrUnavailable, "the server answers in TLS; use "+e.as("https"))
 	}
-	sentinel := engine.ErrUnavailable
-	if status/100 != 5 {
+	sentinel := engine.ErrUnavailable // a gateway's 404 passes too, and settles nothing
+	if c.op == "open" && status/100 != 5 {
 		sentinel = engine.ErrInvalid
 	}
 	hint := e.base.String() + " answers " + http.StatusText(status) + ", but not as a tarry server does"

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,6 +40,32 @@ func TestOpenUnreachable(t *testing.T) {
 	for _, bad := range []string{"http:", "http://", "http://h?x=1", "http:///path", "http://h?timeout=0s", "http://h?token_file=/nowhere"} {
 		if _, err := engine.Open(t.Context(), bad); !errors.Is(err, engine.ErrInvalid) {
 			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+// TestAnswersOfAGateway: an answer that is not a tarry server's says nothing of what was sent.
+func TestAnswersOfAGateway(t *testing.T) {
+	back, err := url.Parse(serve(t, memengine.New(nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gone atomic.Int32 // a status; 0: requests pass
+	proxy := httputil.NewSingleHostReverseProxy(back)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if status := gone.Load(); status != 0 {
+			http.Error(w, "no route", int(status))
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	defer s.Close()
+	e := open(t, s.URL)
+	defer e.Close()
+	for _, status := range []int32{http.StatusNotFound, http.StatusForbidden, http.StatusBadGateway} {
+		gone.Store(status)
+		if _, err := e.Settle(t.Context(), []engine.Settlement{{Token: "x", Do: engine.Ack}}); !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "no route") {
+			t.Errorf("%d: %v", status, err)
 		}
 	}
 }

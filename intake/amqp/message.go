@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"maps"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -97,31 +98,19 @@ var (
 // wrong: the plugin broke the publisher's connection.
 func delayOf(v any) (time.Duration, error) {
 	var ms float64
-	switch v := v.(type) {
-	case int8:
-		ms = float64(v)
-	case uint8:
-		ms = float64(v)
-	case int16:
-		ms = float64(v)
-	case uint16:
-		ms = float64(v)
-	case int32:
-		ms = float64(v)
-	case uint32:
-		ms = float64(v)
-	case int64:
-		ms = float64(v)
-	case float32:
-		ms = float64(v)
-	case float64:
-		ms = v
-	case string:
-		n, err := strconv.ParseInt(v, 10, 64)
+	switch n := reflect.ValueOf(v); {
+	case n.CanInt():
+		ms = float64(n.Int())
+	case n.CanUint():
+		ms = float64(n.Uint())
+	case n.CanFloat():
+		ms = n.Float()
+	case n.Kind() == reflect.String:
+		whole, err := strconv.ParseInt(n.String(), 10, 64)
 		if err != nil {
 			return 0, errDelay
 		}
-		ms = float64(n)
+		ms = float64(whole)
 	}
 	switch {
 	case math.IsNaN(ms):

@@ -29,7 +29,7 @@ var mayImport = map[string][]string{
 	"engine/memengine":  {"engine", "timer", "internal", "engine/internal"},
 	"engine/httpengine": {"engine", "internal", "engine/internal"},
 
-	"internal/targettest": {"", "engine", "forward"},
+	"internal/targettest": {"", "engine", "forward", "intake"},
 
 	"engine/diskengine/internal":        {"engine/diskengine/internal"},
 	"engine/diskengine/internal/record": {"engine", "engine/internal", "engine/diskengine/internal/vfs"},

@@ -41,7 +41,7 @@ func TestWhatComesAgainIsPushedOnce(t *testing.T) {
 			return pushed, err
 		}
 	}}}, i)
-	st := w.awaits("all are taken", func(st intake.Status) bool {
+	st := w.Awaits("all are taken", func(st intake.Status) bool {
 		return st.Pushed >= 2*n+1 && st.Unacked == 0 && st.State == intake.Running
 	})
 	came := make(map[string]int)
@@ -93,7 +93,7 @@ func TestAStoreThatTakesNothing(t *testing.T) {
 		}
 	}}}, i)
 	w.fails(intake.CodeStore, "")
-	st := w.awaits("it holds its prefetch", func(st intake.Status) bool { return st.Unacked == 30 })
+	st := w.Awaits("it holds its prefetch", func(st intake.Status) bool { return st.Unacked == 30 })
 	if st.Taken != 30 || st.Hint != "free some" {
 		t.Errorf("the status is %+v", st)
 	}
@@ -101,7 +101,7 @@ func TestAStoreThatTakesNothing(t *testing.T) {
 	for range n {
 		take(t, ch, "orders")
 	}
-	w.awaits("it runs", func(st intake.Status) bool { return st.State == intake.Running && st.Pushed == n && st.Unacked == 0 })
+	w.Awaits("it runs", func(st intake.Status) bool { return st.State == intake.Running && st.Pushed == n && st.Unacked == 0 })
 	awaitNone(t, at, "tarry.delayed")
 }
 
@@ -125,7 +125,7 @@ func TestTheEndOfAnIntakeUnderLoad(t *testing.T) {
 	for pushed < n {
 		w := begin(t, store, intake.Intake{Queue: "q", Source: source})
 		before := pushed
-		w.awaits("some are pushed", func(st intake.Status) bool { return before+st.Pushed >= min(before+3000, n) })
+		w.Awaits("some are pushed", func(st intake.Status) bool { return before+st.Pushed >= min(before+3000, n) })
 		w.end()
 		last := w.Status()[0]
 		taken, pushed, doubles = taken+last.Taken, pushed+last.Pushed, doubles+last.Doubles

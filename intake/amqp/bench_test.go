@@ -41,7 +41,7 @@ func newBench(b *testing.B, direct bool) *bench {
 		b.Fatal(err)
 	}
 	if !direct {
-		begin(b, "disk:"+b.TempDir(), delayed(b, x.at)).runs()
+		begin(b, "disk:"+b.TempDir(), delayed(b, x.at)).Runs()
 		x.exchange = "delayed"
 	}
 	consumer := connected(b, x.at)

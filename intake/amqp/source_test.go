@@ -19,7 +19,7 @@ func TestAMessageArrivesAsItWasSent(t *testing.T) {
 	ch := connected(t, at)
 	declare(t, ch, "orders", "work", "topic", "order.#")
 	w := begin(t, "mem:", delayed(t, at))
-	w.runs()
+	w.Runs()
 	headers := rabbit.Table{
 		"bool": true, "byte": int8(-3), "ubyte": uint8(200), "short": int16(-300), "ushort": uint16(60000), "int": int32(-70000), "uint": uint32(4e9),
 		"long": int64(math.MinInt64), "float": float32(1.5), "double": math.Pi, "decimal": rabbit.Decimal{Scale: 2, Value: -314},
@@ -87,7 +87,7 @@ func TestExchangesAreDeclared(t *testing.T) {
 		i := delayed(t, at, append(options, "type", kind)...)
 		i.Source = with(t, at, append(options, "queue", "q."+kind, "exchange", "e."+kind, "type", kind, "declare", "true")...)
 		w := begin(t, "mem:", i)
-		w.runs()
+		w.Runs()
 		publish(t, ch, "e."+kind, "k", rabbit.Publishing{Body: []byte(kind)})
 		if d := take(t, ch, "orders"); string(d.Body) != kind || d.RoutingKey != "k" {
 			t.Errorf("%s: got %q by %q", kind, d.Body, d.RoutingKey)
@@ -110,7 +110,7 @@ func TestKeysAndCancels(t *testing.T) {
 	ch := connected(t, at)
 	declare(t, ch, "orders", "work", "fanout", "")
 	w := begin(t, "mem:", delayed(t, at))
-	w.runs()
+	w.Runs()
 	send := func(body string, headers rabbit.Table) {
 		publish(t, ch, "delayed", "k", rabbit.Publishing{Body: []byte(body), Headers: headers})
 	}
@@ -124,7 +124,7 @@ func TestKeysAndCancels(t *testing.T) {
 	if d := take(t, ch, "orders"); string(d.Body) != "once" {
 		t.Errorf("got %q", d.Body)
 	}
-	st := w.awaits("all are acked", func(st intake.Status) bool { return st.Taken == 43 && st.Unacked == 0 })
+	st := w.Awaits("all are acked", func(st intake.Status) bool { return st.Taken == 43 && st.Unacked == 0 })
 	if st.Pushed != 21 || st.Cancelled != 20 || st.Missed != 1 || st.Doubles != 1 {
 		t.Errorf("the status is %+v", st)
 	}
@@ -137,7 +137,7 @@ func TestARetryWithTheSameIDIsPushed(t *testing.T) {
 	ch := connected(t, at)
 	declare(t, ch, "orders", "work", "fanout", "")
 	w := begin(t, "mem:", delayed(t, at))
-	w.runs()
+	w.Runs()
 	m := rabbit.Publishing{MessageId: "\xffid", Body: []byte("x"), Headers: rabbit.Table{"x-delay": int32(1)}}
 	for _, change := range []func(){func() {}, func() { m.Headers["attempt"] = int32(2) }, func() { m.Headers["x-delay"] = int32(2) }, func() { m.Body = []byte("y") }} {
 		change()
@@ -145,7 +145,7 @@ func TestARetryWithTheSameIDIsPushed(t *testing.T) {
 		publish(t, ch, "delayed", "k", m)
 		take(t, ch, "orders")
 	}
-	st := w.awaits("all are taken", func(st intake.Status) bool { return st.Taken == 8 && st.Unacked == 0 })
+	st := w.Awaits("all are taken", func(st intake.Status) bool { return st.Taken == 8 && st.Unacked == 0 })
 	if st.Pushed != 4 || st.Doubles != 4 {
 		t.Errorf("the status is %+v", st)
 	}

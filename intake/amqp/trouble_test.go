@@ -38,7 +38,7 @@ func TestEachTroubleIsNamed(t *testing.T) {
 	w := begin(t, "mem:", plain(with(t, at, "queue", "q")))
 	w.fails("no_queue", "404")
 	declare(t, ch, "q", "", "", "")
-	w.runs()
+	w.Runs()
 	if _, err := ch.QueueDelete("q", false, false, false); err != nil {
 		t.Fatal(err)
 	}
@@ -48,13 +48,13 @@ func TestEachTroubleIsNamed(t *testing.T) {
 	w = begin(t, "mem:", plain(with(t, at, "queue", "q", "exchange", "e")))
 	w.fails("no_exchange", "404")
 	declare(t, ch, "q", "e", "topic", "#")
-	w.runs()
+	w.Runs()
 	if err := ch.ExchangeDelete("e", false, false); err != nil {
 		t.Fatal(err)
 	}
 	w.fails("no_exchange", "404")
 	declare(t, ch, "q", "e", "fanout", "")
-	w.runs()
+	w.Runs()
 	begin(t, "mem:", plain(with(t, at, "queue", "q", "exchange", "e", "type", "topic", "declare", "true"))).fails("mismatch", "406")
 
 	own := connected(t, at)
@@ -117,7 +117,7 @@ func TestWhatIsDeletedIsDeclaredAgain(t *testing.T) {
 	ch := connected(t, at)
 	declare(t, ch, "orders", "work", "fanout", "")
 	w := begin(t, "mem:", delayed(t, at))
-	w.runs()
+	w.Runs()
 	if err := ch.ExchangeDelete("delayed", false, false); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestWhatIsDeletedIsDeclaredAgain(t *testing.T) {
 	}
 	awaitConsumer(t, at, "tarry.delayed")
 	awaitExchange(t, at, "delayed")
-	w.runs()
+	w.Runs()
 	publish(t, ch, "delayed", "k", rabbit.Publishing{Body: []byte("x")})
 	take(t, ch, "orders")
 }
@@ -145,34 +145,34 @@ func TestRights(t *testing.T) {
 	w := begin(t, "mem:", intake.Intake{Queue: "q", Source: with(t, at, "queue", "q", "prefetch", "5")})
 	w.fails(intake.CodeForbidden, "403")
 	allow("", "", "^q$")
-	w.runs()
+	w.Runs()
 	// It may not make the queue for what is refused.
 	publish(t, ch, "", "q", rabbit.Publishing{Body: []byte("x"), Headers: rabbit.Table{"x-delay": "soon"}})
 	w.fails("refused_queue", "403")
 	for range 20 {
 		publish(t, ch, "", "q", rabbit.Publishing{Body: []byte("y")})
 	}
-	w.awaits("others are pushed", func(st intake.Status) bool { return st.Pushed == 20 })
+	w.Awaits("others are pushed", func(st intake.Status) bool { return st.Pushed == 20 })
 	allow("^q\\.refused$", "^amq\\.default$", ".*")
 	awaitQueue(t, s.URL(), "q.refused")
 	if d := take(t, ch, "q.refused"); string(d.Body) != "x" {
 		t.Errorf("got %q", d.Body)
 	}
-	w.runs()
+	w.Runs()
 
 	t.Run("blocked", func(t *testing.T) {
 		declare(t, ch, "b", "", "", "")
 		publish(t, ch, "", "b", rabbit.Publishing{Body: []byte("x"), Headers: rabbit.Table{"x-delay": "soon"}})
 		idle := begin(t, "mem:", intake.Intake{Queue: "q", Source: with(t, s.URL(), "queue", "idle", "declare", "true")})
-		idle.runs()
+		idle.Runs()
 		s.Alarm(true)
 		defer s.Alarm(false)
 		idle.fails("blocked", "low on memory")
 		w := begin(t, "mem:", intake.Intake{Queue: "q", Source: with(t, s.URL(), "queue", "b"), Options: intake.Options{Timeout: time.Second}})
 		w.fails("blocked", "low on memory")
 		s.Alarm(false)
-		w.runs()
-		idle.runs()
+		w.Runs()
+		idle.Runs()
 		take(t, ch, "b.refused")
 	})
 	t.Run("one for good", func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestRights(t *testing.T) {
 		w.fails("refused_queue", "larger than")
 		most("16777216")
 		take(t, ch, "g.refused")
-		w.runs()
+		w.Runs()
 	})
 	t.Run("full", func(t *testing.T) {
 		declare(t, ch, "f", "", "", "")
@@ -206,7 +206,7 @@ func TestRights(t *testing.T) {
 		for range n / 2 {
 			take(t, ch, "f.refused")
 		}
-		st := w.awaits("all are settled", func(st intake.Status) bool { return st.Pushed == n/2 && st.Unacked == 0 })
+		st := w.Awaits("all are settled", func(st intake.Status) bool { return st.Pushed == n/2 && st.Unacked == 0 })
 		if st.Taken != n || st.Redelivered != 0 || st.Refused != n/2 {
 			t.Errorf("the status is %+v", st)
 		}
@@ -226,18 +226,18 @@ func TestRights(t *testing.T) {
 				return next(ctx, call)
 			}
 		}}}, intake.Intake{Queue: "q", Source: with(t, s.URL(), "queue", "slow", "declare", "true")})
-		w.runs()
+		w.Runs()
 		publish(t, ch, "", "slow", rabbit.Publishing{Body: []byte("x")})
 		w.fails("timeout", "")
 		full.Store(false)
-		w.awaits("it is pushed", func(st intake.Status) bool { return st.Pushed == 1 && st.Unacked == 0 })
+		w.Awaits("it is pushed", func(st intake.Status) bool { return st.Pushed == 1 && st.Unacked == 0 })
 	})
 	t.Run("taken again", func(t *testing.T) {
 		s.SyncQueues()
 		s.Kill()
 		w.fails(intake.CodeUnreachable, "")
 		s.Restart()
-		w.runs()
+		w.Runs()
 	})
 }
 
@@ -248,7 +248,7 @@ func TestWhatCanNeverBePushedIsSetAside(t *testing.T) {
 	ch := connected(t, at)
 	declare(t, ch, "orders", "work", "fanout", "")
 	w := begin(t, "mem:", delayed(t, at))
-	w.runs()
+	w.Runs()
 	for name, m := range map[string]rabbit.Publishing{
 		"is no number of milliseconds": {Headers: rabbit.Table{"x-delay": "soon"}, Expiration: "1"},
 		"is over 290 years":            {Headers: rabbit.Table{"x-delay": int64(1 << 62)}},
@@ -280,7 +280,7 @@ func TestWhatCanNeverBePushedIsSetAside(t *testing.T) {
 	if d := take(t, ch, "orders"); string(d.Body) != "good" {
 		t.Errorf("got %q", d.Body)
 	}
-	st := w.awaits("all are acked", func(st intake.Status) bool { return st.Unacked == 0 })
+	st := w.Awaits("all are acked", func(st intake.Status) bool { return st.Unacked == 0 })
 	if st.Refused != 8 || st.LastRefused == "" || st.Pushed != 1 {
 		t.Errorf("the status is %+v", st)
 	}

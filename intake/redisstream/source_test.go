@@ -1,12 +1,9 @@
 package redisstream
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,66 +14,21 @@ import (
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 	"github.com/tarryhq/tarry/intake"
 	"github.com/tarryhq/tarry/internal/leaktest"
+	"github.com/tarryhq/tarry/internal/targettest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// patience bounds every wait.
-const patience = time.Minute
-
 // works is a store with one intake.
 type works struct {
-	*intake.Runner
-	t   *testing.T
-	c   *tarry.Client
-	end func()
+	*targettest.Intakes
+	t *testing.T
+	c *tarry.Client
 }
 
 func begin(t *testing.T, c *tarry.Client, i intake.Intake) *works {
 	t.Helper()
-	w := &works{t: t, c: c, Runner: intake.NewRunner(c, &intake.RunnerConfig{Logger: slog.New(slog.DiscardHandler)})}
-	if err := w.Set(intake.Intakes{i}); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var ran sync.WaitGroup
-	ran.Go(func() { _ = w.Run(ctx) })
-	w.end = sync.OnceFunc(func() { cancel(); ran.Wait() })
-	t.Cleanup(w.end)
-	return w
-}
-
-func store(t *testing.T) *tarry.Client {
-	t.Helper()
-	c, err := tarry.Open(t.Context(), "mem:", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
-// awaits waits until the status is as wanted.
-func (w *works) awaits(what string, holds func(intake.Status) bool) intake.Status {
-	w.t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		st := w.Status()[0]
-		if holds(st) {
-			return st
-		}
-		if time.Now().After(end) {
-			w.t.Fatalf("it is not so: %s; the status is %+v", what, st)
-		}
-	}
-}
-
-func (w *works) fails(code string) intake.Status {
-	w.t.Helper()
-	st := w.awaits("it fails with "+code, func(st intake.Status) bool { return st.Code == code })
-	if st.State != intake.Failing || st.Hint == "" || strings.Contains(st.Error+st.Hint, "geheim") {
-		w.t.Errorf("the status is %+v", st)
-	}
-	return st
+	return &works{targettest.Take(t, c, i), t, c}
 }
 
 // length is how many entries a stream has.
@@ -92,7 +44,7 @@ func length(t *testing.T, s *redistest.Server, stream string) int64 {
 
 func (w *works) unacked(s *redistest.Server, want int64) {
 	w.t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(targettest.Patience); ; time.Sleep(5 * time.Millisecond) {
 		answer := s.Do("XPENDING", "delayed", "tarry")
 		pending, err := answer.ToArray()
 		if err != nil {
@@ -111,7 +63,7 @@ func (w *works) unacked(s *redistest.Server, want int64) {
 // What a stream has is pushed, with what its fields say, and acked; what cannot be is set aside.
 func TestEntriesArePushedAndAcked(t *testing.T) {
 	t.Parallel()
-	s, c := redistest.Start(t), store(t)
+	s, c := redistest.Start(t), targettest.Store(t)
 	s.Do("XADD", "delayed", "*", "body", "early", "key", "k", "delay", "1h", "Trace", "a", "Trace", "b", "content-type", "text/plain")
 	w := begin(t, c, intake.Intake{Queue: "orders", Source: s.URL() + "?stream=delayed&declare=true&delete=true"})
 	s.Do("XADD", "delayed", "*", "body", "at", "due", "2100-01-02T03:04:05Z")
@@ -122,7 +74,7 @@ func TestEntriesArePushedAndAcked(t *testing.T) {
 	s.Do("XADD", "delayed", "*", "body", "no", "cancel", "")
 	s.Do("XADD", "delayed", "*", "body", "no", "due", "tomorrow")
 	s.Do("XADD", "delayed", "*", "cancel", "g")
-	st := w.awaits("all are taken", func(st intake.Status) bool { return st.Taken == 9 && st.Unacked == 0 })
+	st := w.Awaits("all are taken", func(st intake.Status) bool { return st.Taken == 9 && st.Unacked == 0 })
 	if st.Pushed != 3 || st.Cancelled != 1 || st.Refused != 5 {
 		t.Errorf("the status is %+v", st)
 	}
@@ -131,7 +83,7 @@ func TestEntriesArePushedAndAcked(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	w.unacked(s, 0)
-	w.end()
+	w.End()
 	if n := length(t, s, "delayed"); n != 0 {
 		t.Errorf("%d entries are left", n)
 	}
@@ -158,7 +110,7 @@ func TestEntriesArePushedAndAcked(t *testing.T) {
 // Entries that a consumer took and did not ack are taken over, its own at once, and are pushed once.
 func TestEntriesThatComeAgainArePushedOnce(t *testing.T) {
 	t.Parallel()
-	s, c := redistest.Start(t), store(t)
+	s, c := redistest.Start(t), targettest.Store(t)
 	i := intake.Intake{Queue: "orders", Source: s.URL() + "?stream=delayed&declare=true&consumer=own&idle=1h"}
 	for n := range 600 {
 		s.Do("XADD", "delayed", "*", "body", fmt.Sprint(n), "delay", "1h")
@@ -167,23 +119,23 @@ func TestEntriesThatComeAgainArePushedOnce(t *testing.T) {
 	s.Do("XREADGROUP", "GROUP", "tarry", "own", "COUNT", "300", "STREAMS", "delayed", ">")
 	s.Do("XREADGROUP", "GROUP", "tarry", "dead", "COUNT", "200", "STREAMS", "delayed", ">")
 	w := begin(t, c, i)
-	st := w.awaits("its own are taken", func(st intake.Status) bool { return st.Taken == 400 && st.Unacked == 0 })
+	st := w.Awaits("its own are taken", func(st intake.Status) bool { return st.Taken == 400 && st.Unacked == 0 })
 	if st.Pushed != 400 || st.Redelivered != 300 {
 		t.Errorf("the status is %+v", st)
 	}
 	w.unacked(s, 200)
-	w.end()
+	w.End()
 	i.Source = strings.Replace(i.Source, "idle=1h", "idle=1s", 1)
 	w = begin(t, c, i)
-	st = w.awaits("the others are taken", func(st intake.Status) bool { return st.Taken == 200 && st.Unacked == 0 })
+	st = w.Awaits("the others are taken", func(st intake.Status) bool { return st.Taken == 200 && st.Unacked == 0 })
 	if st.Pushed != 200 || st.Redelivered != 200 {
 		t.Errorf("the status is %+v", st)
 	}
 	w.unacked(s, 0)
-	w.end()
+	w.End()
 	s.Do("XGROUP", "SETID", "delayed", "tarry", "0") // all come again
 	w = begin(t, c, i)
-	st = w.awaits("all are found", func(st intake.Status) bool { return st.Taken == 600 && st.Unacked == 0 })
+	st = w.Awaits("all are found", func(st intake.Status) bool { return st.Taken == 600 && st.Unacked == 0 })
 	if st.Doubles != 600 || st.Pushed != 0 {
 		t.Errorf("the status is %+v", st)
 	}
@@ -195,20 +147,20 @@ func TestEntriesThatComeAgainArePushedOnce(t *testing.T) {
 // Redis is killed again and again: nothing is lost, and what comes again is pushed once.
 func TestNothingIsLostWhenRedisIsKilled(t *testing.T) {
 	t.Parallel()
-	s, c := redistest.Start(t, redistest.Args("--appendonly", "yes", "--appendfsync", "always")), store(t)
+	s, c := redistest.Start(t, redistest.Args("--appendonly", "yes", "--appendfsync", "always")), targettest.Store(t)
 	w := begin(t, c, intake.Intake{Queue: "orders", Source: s.URL() + "?stream=delayed&declare=true", Options: intake.Options{Timeout: 2 * time.Second}})
 	const rounds, each = 3, 400
 	for round := range int64(rounds) {
-		w.awaits("it runs", func(st intake.Status) bool { return st.State == intake.Running })
+		w.Awaits("it runs", func(st intake.Status) bool { return st.State == intake.Running })
 		for n := range each {
 			s.Do("XADD", "delayed", "*", "body", fmt.Sprint(round, n), "delay", "1h")
 		}
-		w.awaits("some are pushed", func(st intake.Status) bool { return st.Pushed > round*each })
+		w.Awaits("some are pushed", func(st intake.Status) bool { return st.Pushed > round*each })
 		s.Kill()
-		w.fails(intake.CodeUnreachable)
+		w.Fails(intake.CodeUnreachable)
 		s.Restart()
 	}
-	w.awaits("all are pushed", func(st intake.Status) bool { return st.Pushed == rounds*each && st.Unacked == 0 })
+	w.Awaits("all are pushed", func(st intake.Status) bool { return st.Pushed == rounds*each && st.Unacked == 0 })
 	w.unacked(s, 0)
 	if q, err := c.Queue(t.Context(), "orders"); err != nil || q.Scheduled != rounds*each {
 		t.Errorf("%+v, %v", q, err)
@@ -218,53 +170,53 @@ func TestNothingIsLostWhenRedisIsKilled(t *testing.T) {
 // A server that is away, the missing group, a wrong key, a user without rights: each is a state.
 func TestTroubles(t *testing.T) {
 	t.Parallel()
-	s, c := redistest.Start(t, redistest.Args("--appendonly", "yes", "--appendfsync", "always")), store(t)
+	s, c := redistest.Start(t, redistest.Args("--appendonly", "yes", "--appendfsync", "always")), targettest.Store(t)
 	running := func(st intake.Status) bool { return st.State == intake.Running }
 	w := begin(t, c, intake.Intake{Queue: "orders", Source: s.URL() + "?stream=delayed", Options: intake.Options{Timeout: 2 * time.Second}})
-	w.fails("no_group")
+	w.Fails("no_group")
 	s.Do("SET", "delayed", "text")
-	w.fails("mismatch")
+	w.Fails("mismatch")
 	s.Do("DEL", "delayed")
 	s.Do("XGROUP", "CREATE", "delayed", "tarry", "0", "MKSTREAM")
-	w.awaits("it runs", running)
+	w.Awaits("it runs", running)
 	s.Kill()
-	if st := w.fails(intake.CodeUnreachable); !strings.Contains(st.Hint, s.Addr()) {
+	if st := w.Fails(intake.CodeUnreachable); !strings.Contains(st.Hint, s.Addr()) {
 		t.Errorf("the hint is %q", st.Hint)
 	}
 	s.Restart()
-	w.awaits("it runs", running)
+	w.Awaits("it runs", running)
 	s.Do("XADD", "delayed", "*", "body", "after")
-	w.awaits("it takes", func(st intake.Status) bool { return st.Pushed == 1 && st.Unacked == 0 })
-	w.end()
+	w.Awaits("it takes", func(st intake.Status) bool { return st.Pushed == 1 && st.Unacked == 0 })
+	w.End()
 
 	s.Do("ACL", "SETUSER", "other", "on", ">geheim", "+@all", "-xadd", "~*")
 	w = begin(t, c, intake.Intake{Queue: "orders", Source: "redis://other:geheimer@" + s.Addr() + "?stream=delayed"})
-	w.fails(intake.CodeCredentials)
-	w.end()
+	w.Fails(intake.CodeCredentials)
+	w.End()
 	s.Do("XADD", "delayed", "*", "body", "no", "delay", "soon")
 	w = begin(t, c, intake.Intake{Queue: "orders", Source: "redis://other:geheim@" + s.Addr() + "?stream=delayed&idle=1s"})
-	w.fails("refused_stream")
+	w.Fails("refused_stream")
 	claimed(t, s, 3) // by the intake itself, which has them already
 	for range mostRefused + readMany {
 		s.Do("XADD", "delayed", "*", "body", "no", "delay", "soon")
 	}
-	w.awaits("no more wait", func(st intake.Status) bool { return st.Refused >= mostRefused })
+	w.Awaits("no more wait", func(st intake.Status) bool { return st.Refused >= mostRefused })
 	s.Do("ACL", "SETUSER", "other", "+xadd")
-	w.awaits("it runs", running)
+	w.Awaits("it runs", running)
 	w.unacked(s, 0)
 	if n := length(t, s, "delayed.refused"); n != 1+mostRefused+readMany {
 		t.Errorf("%d are set aside", n)
 	}
-	w.end()
+	w.End()
 	s.Do("ACL", "SETUSER", "other", "-xreadgroup")
 	w = begin(t, c, intake.Intake{Queue: "orders", Source: "redis://other:geheim@" + s.Addr() + "?stream=delayed"})
-	w.fails(intake.CodeForbidden)
+	w.Fails(intake.CodeForbidden)
 }
 
 // claimed waits until the first pending entry was handed out n times.
 func claimed(t *testing.T, s *redistest.Server, n int64) {
 	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(targettest.Patience); ; time.Sleep(20 * time.Millisecond) {
 		answer := s.Do("XPENDING", "delayed", "tarry", "-", "+", "1")
 		times, err := answer.ToArray()
 		if err != nil || len(times) != 1 {

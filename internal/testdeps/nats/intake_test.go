@@ -3,9 +3,7 @@ package nats_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,23 +18,6 @@ import (
 	_ "github.com/tarryhq/tarry/intake/nats"
 	"github.com/tarryhq/tarry/internal/targettest"
 )
-
-// works is a store with one intake.
-type works struct {
-	*intake.Runner
-	t   *testing.T
-	end func()
-}
-
-func store(t *testing.T) *tarry.Client {
-	t.Helper()
-	c, err := tarry.Open(t.Context(), "mem:", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
 
 // fullStore returns a store that takes nothing while full.
 func fullStore(t *testing.T, full *atomic.Bool) *tarry.Client {
@@ -56,45 +37,9 @@ func fullStore(t *testing.T, full *atomic.Bool) *tarry.Client {
 	return c
 }
 
-func begin(t *testing.T, c *tarry.Client, source string) *works {
+func begin(t *testing.T, c *tarry.Client, source string) *targettest.Intakes {
 	t.Helper()
-	w := &works{t: t, Runner: intake.NewRunner(c, &intake.RunnerConfig{Logger: slog.New(slog.DiscardHandler)})}
-	if err := w.Set(intake.Intakes{{Queue: "orders", Source: source, Options: intake.Options{Timeout: 2 * time.Second}}}); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var ran sync.WaitGroup
-	ran.Go(func() { _ = w.Run(ctx) })
-	w.end = sync.OnceFunc(func() { cancel(); ran.Wait() })
-	t.Cleanup(w.end)
-	return w
-}
-
-// awaits waits until the status is as wanted.
-func (w *works) awaits(what string, holds func(intake.Status) bool) intake.Status {
-	w.t.Helper()
-	for end := time.Now().Add(targettest.Patience); ; time.Sleep(5 * time.Millisecond) {
-		st := w.Status()[0]
-		if holds(st) {
-			return st
-		}
-		if time.Now().After(end) {
-			w.t.Fatalf("it is not so: %s; the status is %+v", what, st)
-		}
-	}
-}
-
-func (w *works) fails(code string) {
-	w.t.Helper()
-	st := w.awaits("it fails with "+code, func(st intake.Status) bool { return st.Code == code })
-	if st.State != intake.Failing || st.Hint == "" || strings.Contains(st.Error+st.Hint, "geheim") {
-		w.t.Errorf("the status is %+v", st)
-	}
-}
-
-func (w *works) runs() {
-	w.t.Helper()
-	w.awaits("it runs", func(st intake.Status) bool { return st.State == intake.Running })
+	return targettest.Take(t, c, intake.Intake{Queue: "orders", Source: source, Options: intake.Options{Timeout: 2 * time.Second}})
 }
 
 func publish(t *testing.T, js jetstream.JetStream, body string, headers ...string) {
@@ -129,17 +74,17 @@ const declared = "?stream=DELAYED&declare=true&subject=delayed.*"
 // What a stream has is pushed, with what its headers say, and acked; what cannot be is set aside.
 func TestMessagesArePushedAndAcked(t *testing.T) {
 	t.Parallel()
-	s, c := start(t, nil), store(t)
+	s, c := start(t, nil), targettest.Store(t)
 	js := s.jetStream()
 	w := begin(t, c, s.url("")+declared)
-	w.runs()
+	w.Runs()
 	publish(t, js, "early", "Key", "k", "Delay", "1h", "Trace", "a", "Trace", "b", "Content-Type", "text/plain")
 	publish(t, js, "at", "due", "2100-01-02T03:04:05Z")
 	publish(t, js, "no", "delay", "soon", "Nats-Expected-Stream", "DELAYED")
 	publish(t, js, "no", "key", strings.Repeat("k", 600))
 	publish(t, js, "gone", "key", "g", "delay", "1h")
 	publish(t, js, "", "cancel", "g")
-	st := w.awaits("all are taken", func(st intake.Status) bool { return st.Taken == 6 && st.Unacked == 0 })
+	st := w.Awaits("all are taken", func(st intake.Status) bool { return st.Taken == 6 && st.Unacked == 0 })
 	if st.Pushed != 3 || st.Cancelled != 1 || st.Refused != 2 {
 		t.Errorf("the status is %+v", st)
 	}
@@ -172,25 +117,25 @@ func TestMessagesArePushedAndAcked(t *testing.T) {
 // The server is killed again and again: what comes again is pushed once.
 func TestMessagesThatComeAgainArePushedOnce(t *testing.T) {
 	t.Parallel()
-	s, c := start(t, nil), store(t)
+	s, c := start(t, nil), targettest.Store(t)
 	w := begin(t, c, s.url("")+declared+"&prefetch=50")
-	w.runs()
+	w.Runs()
 	for round := range 3 {
 		js := s.jetStream()
 		for n := range 100 {
 			publish(t, js, fmt.Sprint(round, n), "delay", "1h")
 		}
-		w.awaits("some are taken", func(st intake.Status) bool { return st.Taken > int64(round*100+20) })
+		w.Awaits("some are taken", func(st intake.Status) bool { return st.Taken > int64(round*100+20) })
 		s.stop()
-		w.fails(intake.CodeUnreachable)
+		w.Fails(intake.CodeUnreachable)
 		s.run()
-		w.runs()
+		w.Runs()
 	}
 	js := s.jetStream()
 	if err := js.DeleteConsumer(t.Context(), "DELAYED", "tarry"); err != nil {
 		t.Fatal(err)
 	}
-	w.awaits("all came again", func(st intake.Status) bool { return st.Pushed == 300 && st.Doubles >= 300 })
+	w.Awaits("all came again", func(st intake.Status) bool { return st.Pushed == 300 && st.Doubles >= 300 })
 	acked(t, js)
 	if q, err := c.Queue(t.Context(), "orders"); err != nil || q.Scheduled != 300 {
 		t.Errorf("%+v, %v", q, err)
@@ -215,7 +160,7 @@ func TestMessagesAreHeldForLong(t *testing.T) {
 		publish(t, js, "yes", "delay", "1h")
 		publish(t, js, "no", "delay", "soon")
 	}
-	w.awaits("all are taken", func(st intake.Status) bool { return st.Taken == 2*n && st.Refused == n })
+	w.Awaits("all are taken", func(st intake.Status) bool { return st.Taken == 2*n && st.Refused == n })
 	for end := time.Now().Add(targettest.Patience); ; time.Sleep(10 * time.Millisecond) {
 		info, err := consumer.Info(t.Context())
 		if err != nil {
@@ -229,7 +174,7 @@ func TestMessagesAreHeldForLong(t *testing.T) {
 		}
 	}
 	full.Store(false)
-	w.awaits("all others are pushed", func(st intake.Status) bool { return st.Pushed == n })
+	w.Awaits("all others are pushed", func(st intake.Status) bool { return st.Pushed == n })
 	aside := s.stream(js, jetstream.StreamConfig{Name: "REFUSED", Subjects: []string{"DELAYED.refused"}})
 	acked(t, js)
 	info, err := aside.Info(t.Context())
@@ -249,27 +194,27 @@ func TestTroublesOfAnIntake(t *testing.T) {
 			{Username: "own", Password: "geheim"},
 			{Username: "other", Password: "geheim", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$JS.API.CONSUMER.MSG.NEXT.>"}}}},
 		}
-	}), store(t)
+	}), targettest.Store(t)
 	js := s.jetStream(nats.UserInfo("own", "geheim"))
 	w := begin(t, c, s.url("own:geheim@")+"?stream=DELAYED")
-	w.fails("no_stream")
+	w.Fails("no_stream")
 	stream := s.stream(js, jetstream.StreamConfig{Name: "DELAYED", Subjects: []string{"delayed.*"}})
-	w.fails("no_consumer")
+	w.Fails("no_consumer")
 	if _, err := stream.CreateConsumer(t.Context(), jetstream.ConsumerConfig{Durable: "tarry", AckPolicy: jetstream.AckExplicitPolicy}); err != nil {
 		t.Fatal(err)
 	}
-	w.runs()
+	w.Runs()
 	publish(t, js, "no", "delay", "soon")
-	w.fails("refused_stream")
+	w.Fails("refused_stream")
 	s.stream(js, jetstream.StreamConfig{Name: "REFUSED", Subjects: []string{"DELAYED.refused"}})
-	w.runs()
+	w.Runs()
 	acked(t, js)
-	w.end()
+	w.End()
 	w = begin(t, c, s.url("own:geheimer@")+"?stream=DELAYED")
-	w.fails(intake.CodeCredentials)
-	w.end()
+	w.Fails(intake.CodeCredentials)
+	w.End()
 	w = begin(t, c, s.url("other:geheim@")+"?stream=DELAYED")
-	w.fails(intake.CodeForbidden)
+	w.Fails(intake.CodeForbidden)
 }
 
 func TestURLsOfSources(t *testing.T) {

@@ -127,7 +127,7 @@ class Settings:
         return h
 
     def no_answer(self, call: Call[Any], e: BaseException) -> errors.Unavailable:
-        return errors.Unavailable(f"{call.method} {call.path}: no answer of {self.host}:{self.port}: {str(e) or type(e).__name__}")
+        return errors.Unavailable(f"{call.method} {call.path}: no answer from {self.host}:{self.port}: {str(e) or type(e).__name__}")
 
 
 class Filters(TypedDict, total=False):

@@ -107,9 +107,11 @@ class Worker:
         return False
 
     async def run_async(self) -> None:
-        """Is run within a program's own event loop, without signals. When it is cancelled it drains too."""
-        if self._loop or not self._handlers or self.concurrency < 1:
-            raise ValueError("a worker runs once, and needs a handler and a concurrency of at least 1")
+        """Runs as run does, in the program's own event loop and without signals. It drains when it is cancelled."""
+        if self._loop:
+            raise ValueError("a worker runs once; make another")
+        if not self._handlers or self.concurrency < 1:
+            raise ValueError("a worker needs a queue with a handler, and a concurrency of at least 1")
         self._loop = asyncio.get_running_loop()
         self._stop, self._freed, self._quiet = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._pool = AsyncPool(self._settings, CALLS)

@@ -43,6 +43,14 @@ func OnConflict(c Conflict) PushOption {
 	return pushOption(func(m *Draft) { m.OnConflict = c })
 }
 
+// ReplaceLeased lets the holder of a lease replace the message with the same key: new content
+// and due time, attempt 0. The lease ends. ErrLeaseLost when token is not the newest lease of
+// the live message with that key. A handler can so keep its progress in its message; it then
+// returns Settled.
+func ReplaceLeased(token string) PushOption {
+	return pushOption(func(m *Draft) { m.OnConflict, m.Token = Replace, token })
+}
+
 // Priority orders messages that are ready at the same time: lower goes first. Default: the
 // queue's settings, else 1024.
 func Priority(p uint32) PushOption {

@@ -21,6 +21,7 @@ const (
 	MaxTTR         = 24 * time.Hour
 	MaxRemember    = 10 * 365 * 24 * time.Hour
 	MaxWorkerBytes = 100     // bytes of a worker's name
+	MaxTokenBytes  = 128     // bytes of a lease's token
 	MaxLease       = 1000    // messages of one lease call
 	MaxBatch       = 10_000  // messages, refs or settlements of one call
 	MaxAtomic      = 1000    // messages of an atomic push
@@ -173,10 +174,27 @@ func (m *Message) Validate(op string, maxBody int) error {
 	if m.OnConflict > Rearm {
 		return Invalid(op, ref, "unknown conflict policy %d", m.OnConflict)
 	}
+	if m.Token != "" {
+		if err := m.checkToken(op, ref); err != nil {
+			return err
+		}
+	}
 	if err := m.Content.validate(op, ref); err != nil {
 		return err
 	}
 	return m.Terms.validate(op, ref)
+}
+
+func (m *Message) checkToken(op string, ref Ref) error {
+	switch {
+	case m.Key == "":
+		return Invalid(op, ref, "a push with a token needs a key")
+	case m.OnConflict != Replace:
+		return Invalid(op, ref, "a push with a token needs on_conflict replace")
+	case len(m.Token) > MaxTokenBytes:
+		return Invalid(op, ref, "the token has %d bytes; at most %d are allowed", len(m.Token), MaxTokenBytes)
+	}
+	return nil
 }
 
 // CheckAtomic returns an ErrTooLarge when an atomic push is too large: other calls wait for

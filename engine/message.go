@@ -116,6 +116,12 @@ type Message struct {
 	Key        string // "": none
 	Due        When
 	OnConflict Conflict
+
+	// Token is the newest lease of the live message that holds the key. Replace then changes
+	// the message although it is leased, and ends the lease. With any other token it fails
+	// with ErrLeaseLost. "": none is given.
+	Token string
+
 	Content
 	Terms
 }

@@ -116,6 +116,7 @@ func Run(t *testing.T, h Harness) {
 	parts := []part{
 		{"Push", pushTests},
 		{"AtomicPush", atomicTests},
+		{"ReplaceLeased", replaceLeasedTests},
 		{"LeaseOrder", orderTests},
 		{"LeaseDue", dueTests},
 		{"Lapse", lapseTests},

@@ -375,6 +375,9 @@ func (m *Model) push(i int, msg *engine.Message, now time.Time) engine.PushResul
 	x := m.find(ref, now)
 	s, gone := m.standing(ref, x, now)
 	t := transition(s, pushOps[msg.OnConflict])
+	if msg.Token != "" {
+		t = x.exchange(s, msg.Token)
+	}
 	due := instant(msg.Due.Resolve(now))
 	r := engine.PushResult{}
 	switch t.Result {
@@ -410,6 +413,8 @@ func (m *Model) push(i int, msg *engine.Message, now time.Time) engine.PushResul
 		r.Outcome = engine.Replaced
 	case "kept":
 		r.Outcome = engine.Kept
+	case "lease_lost":
+		return engine.PushResult{Err: fail("push", ref, t)}
 	case "exists":
 		if gone != nil {
 			r.Err = engine.RefuseFinished(ref, gone.how, gone.ended)
@@ -425,6 +430,17 @@ func (m *Model) push(i int, msg *engine.Message, now time.Time) engine.PushResul
 	}
 	r.ID, r.Due, r.State = x.ID, x.Due, x.info(now).State
 	return r
+}
+
+// exchange returns what a push with a token does to x in situation s.
+func (x *modelMessage) exchange(s Situation, token string) Transition {
+	switch {
+	case x == nil || x.token != token:
+		s = absent
+	case s == scheduled: // it lapsed after the clock went back, as in settle
+		s = lapsed
+	}
+	return transition(s, opPushToken)
 }
 
 // take gives x the content of msg, and the policy that its terms and the queue's resolve to.

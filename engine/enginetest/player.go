@@ -51,6 +51,7 @@ type player struct {
 type heldLease struct {
 	engine, model string
 	id            engine.ID
+	key           string
 }
 
 func newPlayer(b *bed, start time.Time) *player {
@@ -227,6 +228,9 @@ func (p *player) message(n []uint32) engine.Message {
 			Isolate:     pick([]*bool{nil, nil, new(false)}, n[6]>>12),
 		},
 	}
+	if l, ok := p.recent(n[7]); ok && l.key != "" && n[7]>>8%4 == 0 && replaces(p.caps) {
+		m.Queue, m.Key, m.OnConflict, m.Token = p.queueOf[l.id], l.key, engine.Replace, l.engine
+	}
 	if n[4]%3 == 0 {
 		m.Headers = []engine.Header{{Name: "n", Value: fmt.Sprint(n[4])}}
 	}
@@ -247,6 +251,27 @@ func (p *player) message(n []uint32) engine.Message {
 	}
 	m.Terms = p.b.able(m.Terms)
 	return m
+}
+
+// recent picks one of the last leases.
+func (p *player) recent(n uint32) (l heldLease, ok bool) {
+	if len(p.leases) == 0 {
+		return l, false
+	}
+	return p.leases[len(p.leases)-1-int(n)%min(len(p.leases), 6)], true
+}
+
+// modelled returns the messages with the model's tokens.
+func (p *player) modelled(msgs []engine.Message) []engine.Message {
+	msgs = slices.Clone(msgs)
+	for i := range msgs {
+		for _, l := range p.leases {
+			if l.engine == msgs[i].Token {
+				msgs[i].Token = l.model
+			}
+		}
+	}
+	return msgs
 }
 
 // play applies one step.

@@ -12,7 +12,7 @@ import (
 
 func (p *player) push(msgs []engine.Message, atomic bool) {
 	for _, m := range msgs {
-		p.logf("push key %q to %s, due %v, %v, %v (atomic %v)", m.Key, m.Queue, m.Due, m.OnConflict, said(m.Terms), atomic)
+		p.logf("push key %q to %s, due %v, %v, %v (atomic %v, leased %v)", m.Key, m.Queue, m.Due, m.OnConflict, said(m.Terms), atomic, m.Token != "")
 	}
 	push, model := p.e.Push, p.m.Push
 	if atomic {
@@ -34,7 +34,7 @@ func (p *player) push(msgs []engine.Message, atomic bool) {
 	p.m.refused = func(i int, queue string, room int64) bool {
 		return i < len(got) && engine.Code(got[i].Err) == "limit" && p.unswept(queue) >= room
 	}
-	want, wantErr := model(p.ctx, msgs)
+	want, wantErr := model(p.ctx, p.modelled(msgs))
 	p.m.refused = nil
 	p.hear(err)
 	for _, r := range got {
@@ -98,7 +98,7 @@ func (p *player) lease(wants []engine.Want) {
 		}
 		for j, l := range w.Messages {
 			p.compare("leased", g.Messages[j].Info, l.Info)
-			p.leases = append(p.leases, heldLease{g.Messages[j].Token, l.Token, l.ID})
+			p.leases = append(p.leases, heldLease{g.Messages[j].Token, l.Token, l.ID, l.Key})
 		}
 		if g.More != w.More && !(ghosts && g.More) {
 			p.failf("lease of %s: more is %v, not %v", queue, g.More, w.More)
@@ -134,7 +134,7 @@ func (p *player) settle(n []uint32) {
 	}
 	var to, model []engine.Settlement
 	for i := range 1 + n[0]%2 {
-		l := p.leases[len(p.leases)-1-int(n[1]+7*i)%min(len(p.leases), 6)]
+		l, _ := p.recent(n[1] + 7*i)
 		when := p.when(n[3], n[4])
 		s := engine.Settlement{Do: engine.Ack + engine.Action((n[2]+i)%6), When: &when, TTR: p.ttr(n[5]), Reason: fmt.Sprint("reason ", n[5])}
 		if s.Do == engine.Retry && n[4]%2 == 0 {
@@ -196,7 +196,7 @@ func (p *player) claim(ref engine.Ref, want engine.Want) {
 			x.Due = got.Due // of two clocks the engine's decides the order
 		}
 		p.compare("claimed", got.Info, model.Info)
-		p.leases = append(p.leases, heldLease{got.Token, model.Token, model.ID})
+		p.leases = append(p.leases, heldLease{got.Token, model.Token, model.ID, model.Key})
 	}
 }
 

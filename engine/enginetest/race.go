@@ -303,8 +303,8 @@ var raceTests = []test{
 // each message exactly one of the two must win, and the other must fail with refused.
 func (b *bed) laps(other func(old engine.Lease) error, refused error) {
 	b.Helper()
-	for range rounds {
-		b.push(b.msg("", dueNow))
+	for i := range rounds {
+		b.push(b.msg(fmt.Sprint(i), dueNow))
 	}
 	old := b.lapsed(rounds)
 	again := map[engine.ID]bool{}

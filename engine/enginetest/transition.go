@@ -27,8 +27,8 @@ const (
 
 var situations = []Situation{absent, scheduled, ready, leased, lapsed, spent, dead, finished}
 
-// Op is an operation of the table. The six settlements use the newest token of the message;
-// any older token gets lease_lost everywhere.
+// Op is an operation of the table. The six settlements, and the push with a token, use the
+// newest token of the message; any older token gets lease_lost everywhere.
 type Op string
 
 // The operations, in the order of the table's rows.
@@ -38,6 +38,7 @@ const (
 	opPushReplace   Op = "push, replace"
 	opPushKeepDue   Op = "push, keep_due"
 	opPushRearm     Op = "push, rearm"
+	opPushToken     Op = "push, replace, token"
 	opLease         Op = "lease"
 	opClaim         Op = "claim"
 	opClaimIfKey    Op = "claim by key, if_state"
@@ -178,6 +179,7 @@ var grid = []struct {
 	{opPushReplace, [8]effect{created, replaced, replaced, isLeased, replaced, created, created, created}},
 	{opPushKeepDue, [8]effect{created, replaced, replaced, isLeased, replaced, created, created, created}},
 	{opPushRearm, [8]effect{created, replaced, replaced, isLeased, replaced, created, created, created}},
+	{opPushToken, held(replaced, lost)},
 	{opLease, [8]effect{skip, skip, taken, skip, taken, skip, skip, skip}},
 	{opClaim, [8]effect{notFound, notDue, taken, isLeased, taken, notFound, notFound, notFound}},
 	{opClaimIfKey, [8]effect{notFound, taken, taken, isLeased, taken, notFound, notFound, notFound}},

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
@@ -116,20 +117,20 @@ func (r *rehearsal) push(q *queue, in *engine.Message) error {
 		n := name{q.name, in.Key}
 		if r.seats[n] == nil {
 			if m := q.keyed(in.Key); m != nil && (m.live || q.remembers(m)) {
-				*s = seatOf(m)
+				*s = q.seatOf(m)
 			}
 			r.seats[n] = s
 		}
 		s = r.seats[n]
 	}
 	created := s.state == engine.Gone || s.state == engine.Finished && passes(in.OnConflict)
-	if created {
+	if created && in.Token == "" {
 		if err := q.refusePending(in.Key, q.live()+r.live[q]); err != nil {
 			return err
 		}
 		r.news++
 		r.live[q]++
-	} else if err := q.refusal(in.Key, s, in.OnConflict); err != nil || in.OnConflict == engine.Keep {
+	} else if err := q.refusal(in, s); err != nil || in.OnConflict == engine.Keep {
 		return err
 	}
 	if created || in.OnConflict != engine.KeepDue {
@@ -138,7 +139,7 @@ func (r *rehearsal) push(q *queue, in *engine.Message) error {
 	if created || in.OnConflict != engine.Rearm {
 		s.policy = new(in.Resolve(q.defaults()))
 	}
-	s.state = engine.Scheduled                          // or ready
+	s.state, s.lease = engine.Scheduled, codec.Token{}  // or ready
 	if at := rules.Expiry(s.due, s.policy); at < q.ms { // it expires before the next push
 		r.live[q]--
 		s.state, s.ending, s.ended = engine.Gone, engine.Expired, at

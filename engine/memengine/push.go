@@ -2,9 +2,11 @@ package memengine
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/rules"
 	"github.com/tarryhq/tarry/internal/calls"
 )
@@ -40,31 +42,40 @@ type seat struct {
 	due   int64
 
 	policy *engine.Policy // unless Finished
+	lease  codec.Token    // the newest, while it settles the message; zero: none
 	ending engine.Ending  // when Finished
 	ended  int64
 }
 
 // seatOf returns the seat of a message, live or finished.
-func seatOf(m *message) seat {
+func (q *queue) seatOf(m *message) seat {
 	s := seat{state: m.state, due: m.due, ending: m.ending, ended: m.created}
 	if m.live {
 		s.policy = &m.kind.Policy
+	}
+	if m.live && m.holder != nil {
+		s.lease = codec.Token{Queue: q.number, ID: m.id, Nonce: m.holder.nonce}
 	}
 	return s
 }
 
 // refusal returns the error of a push that conflicts with an existing message; nil: it may
 // proceed.
-func (q *queue) refusal(key string, s *seat, policy engine.Conflict) error {
+func (q *queue) refusal(in *engine.Message, s *seat) error {
 	switch {
-	case policy == engine.Keep:
+	case in.Token != "":
+		if t, ok := codec.ParseToken(in.Token); !ok || t != s.lease {
+			return q.refuse(in.Key, engine.ErrLeaseLost)
+		}
+		return nil
+	case in.OnConflict == engine.Keep:
 		return nil
 	case s.state == engine.Finished:
-		return engine.RefuseFinished(engine.Ref{Queue: q.name, Key: key}, s.ending, rules.Instant(s.ended))
-	case policy == engine.Reject:
-		return q.refuse(key, engine.ErrExists)
+		return engine.RefuseFinished(engine.Ref{Queue: q.name, Key: in.Key}, s.ending, rules.Instant(s.ended))
+	case in.OnConflict == engine.Reject:
+		return q.refuse(in.Key, engine.ErrExists)
 	case s.state == engine.Leased:
-		return q.refuse(key, engine.ErrLeased)
+		return q.refuse(in.Key, engine.ErrLeased)
 	}
 	return nil
 }
@@ -77,6 +88,9 @@ func (q *queue) push(in *engine.Message, admitted bool) engine.PushResult {
 	held := q.keyed(in.Key)
 	if held != nil && (held.live || q.remembers(held) && !passes(in.OnConflict)) {
 		return q.conflict(held, in)
+	}
+	if in.Token != "" {
+		return engine.PushResult{Err: q.refuse(in.Key, engine.ErrLeaseLost)}
 	}
 	if err := q.refusePending(in.Key, q.live()); err != nil && !admitted {
 		return engine.PushResult{Err: err}
@@ -103,8 +117,8 @@ func (q *queue) push(in *engine.Message, admitted bool) engine.PushResult {
 
 // conflict applies the conflict policy of a push with the key that m holds.
 func (q *queue) conflict(m *message, in *engine.Message) engine.PushResult {
-	s := seatOf(m)
-	if err := q.refusal(in.Key, &s, in.OnConflict); err != nil {
+	s := q.seatOf(m)
+	if err := q.refusal(in, &s); err != nil {
 		return m.result(0, err)
 	}
 	if in.OnConflict == engine.Keep {
@@ -128,7 +142,11 @@ func (q *queue) renew(m *message) {
 	m.attempt, m.holder = 0, nil
 }
 
+// result returns the result of a push that met m.
 func (m *message) result(o engine.Outcome, err error) engine.PushResult {
+	if errors.Is(err, engine.ErrLeaseLost) {
+		return engine.PushResult{Err: err}
+	}
 	r := engine.PushResult{Outcome: o, ID: m.id, Due: rules.Instant(m.due), State: m.state, Err: err}
 	if m.state == engine.Finished {
 		r.Ending, r.Ended = m.ending, rules.Instant(m.created)

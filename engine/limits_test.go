@@ -89,8 +89,13 @@ var unwell = map[string]func(m *Message){
 	"negative backoff":  func(m *Message) { m.Backoff = []time.Duration{-1} },
 	"policy":            func(m *Message) { m.OnConflict = Rearm + 1 },
 	"rearm without key": func(m *Message) { m.OnConflict = Rearm },
-	"key":               func(m *Message) { m.Key = ".." },
-	"queue":             func(m *Message) { m.Queue = "" },
+	"token without key": func(m *Message) { m.OnConflict, m.Token = Replace, "t" },
+	"token, keep_due":   func(m *Message) { m.Key, m.OnConflict, m.Token = "k", KeepDue, "t" },
+	"token, too long": func(m *Message) {
+		m.Key, m.OnConflict, m.Token = "k", Replace, strings.Repeat("t", MaxTokenBytes+1)
+	},
+	"key":   func(m *Message) { m.Key = ".." },
+	"queue": func(m *Message) { m.Queue = "" },
 }
 
 func well() Message {

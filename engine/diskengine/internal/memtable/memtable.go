@@ -15,10 +15,6 @@ type Config struct {
 	// OnHeap takes memory from Go's heap, so that the race detector sees it. On systems other
 	// than Unix this is always so.
 	OnHeap bool
-
-	// Low is called when Stock should be called, as memory was taken. The caller may hold a
-	// lock, so Low must not wait. May be nil.
-	Low func()
 }
 
 // Tables has the entries that are in no sstable yet: an active memtable that takes them in,
@@ -43,7 +39,7 @@ func New(cfg *Config) *Tables {
 	if c.Keep == 0 {
 		c.Keep = 64 << 20
 	}
-	r := &Tables{pool: &pool{onHeap: c.OnHeap, keep: int(max(0, c.Keep) / chunkSize), low: c.Low}, seed: maphash.MakeSeed()}
+	r := &Tables{pool: &pool{onHeap: c.OnHeap, keep: int(max(0, c.Keep) / chunkSize)}, seed: maphash.MakeSeed()}
 	r.active = newTable(r.pool, r.seed)
 	return r
 }
@@ -175,8 +171,3 @@ func (r *Tables) Unsealed() int { return r.active.len() }
 func (r *Tables) Trim() bool { return r.pool.trim(trimChunks) }
 
 const trimChunks = 16
-
-// Stock makes up to 4 MiB of memory ready, but no more than an eighth of Config.Keep. So a
-// caller that takes memory under a lock does not wait for the system. Stock may be called
-// beside all else but Close.
-func (r *Tables) Stock() { r.pool.fill() }

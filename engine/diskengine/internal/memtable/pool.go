@@ -15,8 +15,7 @@ const chunkSize = 256 << 10
 // pool has the chunks that no memtable needs. Many goroutines may call its methods.
 type pool struct {
 	onHeap bool
-	keep   int    // how many chunks
-	low    func() // is called when few chunks are spare; may be nil
+	keep   int // how many chunks
 
 	mu    sync.Mutex
 	spare [][]byte
@@ -28,45 +27,11 @@ type pool struct {
 	loose atomic.Int64 // bytes of large; changed only with mu held
 }
 
-// stock is how many chunks are kept ready. The system provides a page when it is first
-// touched, which would otherwise be under the caller's lock.
-const stock = 16
-
-// ready is how many chunks should be spare.
-func (p *pool) ready() int {
-	if p.low == nil {
-		return 0
-	}
-	return min(stock, p.keep/8)
-}
-
-// fill makes chunks ready until there are enough.
-func (p *pool) fill() {
-	for {
-		p.mu.Lock()
-		enough := len(p.spare) >= p.ready()
-		p.mu.Unlock()
-		if enough {
-			return
-		}
-		b := p.system(chunkSize)
-		if !p.onHeap {
-			populate(b)
-		}
-		p.mu.Lock()
-		p.spare = append(p.spare, b)
-		p.mu.Unlock()
-	}
-}
-
 // get returns a chunk. It has its old content, unless zero asks for zeros.
 func (p *pool) get(zero bool) []byte {
 	p.mu.Lock()
 	p.taken += chunkSize
 	n := len(p.spare)
-	if n < p.ready() {
-		p.low()
-	}
 	if n == 0 {
 		p.mu.Unlock()
 		return p.system(chunkSize)

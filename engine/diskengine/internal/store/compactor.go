@@ -13,13 +13,12 @@ import (
 
 // Compactor works in the background: it writes memtables to sstables, merges sstables, and
 // writes the manifest. One goroutine flushes and another merges, so that a long merge holds up
-// no flush. A third watches the free space, and a fourth keeps memory ready.
+// no flush. A third watches the free space.
 type Compactor struct {
 	st      *Store
-	Flushes Task          // wakes the flusher
-	Merges  Task          // wakes the merger
-	Looks   Task          // wakes the watcher of the free space
-	low     chan struct{} // memory that is ready for pushes is low
+	Flushes Task // wakes the flusher
+	Merges  Task // wakes the merger
+	Looks   Task // wakes the watcher of the free space
 	group   sync.WaitGroup
 	Counts  compactorCounts
 
@@ -63,7 +62,7 @@ func (w *sealedTable) written() int64 {
 }
 
 func newCompactor(st *Store, man *manifest.Manifest) *Compactor {
-	k := &Compactor{st: st, man: man, Flushes: newTask(), Merges: newTask(), Looks: newTask(), low: make(chan struct{}, 1),
+	k := &Compactor{st: st, man: man, Flushes: newTask(), Merges: newTask(), Looks: newTask(),
 		FlushMu: newLongLock(), MergeMu: newLongLock(), mu: newLongLock(), drawn: make(chan struct{}), first: make(chan struct{}, 1)}
 	k.first <- struct{}{}
 	return k
@@ -77,7 +76,6 @@ func (k *Compactor) start() {
 	k.group.Go(func() { k.loop(k.Flushes, k.FlushAll) })
 	k.group.Go(func() { k.loop(k.Merges, k.Merge) })
 	k.group.Go(func() { k.loop(k.Looks, k.Look) })
-	k.group.Go(k.stock)
 	k.Wake()
 }
 
@@ -95,18 +93,6 @@ func (k *Compactor) Look() error {
 		Signal(k.Merges.Eased)
 	}
 	return nil
-}
-
-// stock keeps memory ready, so that pushes do not wait for it under the lock.
-func (k *Compactor) stock() {
-	for {
-		select {
-		case <-k.low:
-			k.st.Memtables.Stock()
-		case <-k.st.Life.Done():
-			return
-		}
-	}
 }
 
 // Wait waits until all has ended; the engine's life is over by then.

@@ -32,7 +32,7 @@
 //
 // # Goroutines
 //
-// Start starts four: one flushes, one merges, one watches the free space, and one keeps memory
-// ready. They end when Life ends or the store stops, and Compactor.Wait waits for that. The log
-// has goroutines of its own.
+// Start starts three: one flushes, one merges, and one watches the free space. They end when
+// Life ends or the store stops, and Compactor.Wait waits for that. The log has goroutines of
+// its own.
 package store

@@ -22,7 +22,7 @@ import (
 func (st *Store) Open(s *manifest.State) error {
 	st.id, st.Secret, st.NextFile = s.Store, s.Secret, s.NextFile
 	st.sealedAt, st.Replayed = s.Replay, s.Replay
-	st.Memtables = memtable.New(&memtable.Config{Keep: st.cfg.MemoryBytes / 6, OnHeap: st.cfg.OnHeap, Low: st.low})
+	st.Memtables = memtable.New(&memtable.Config{Keep: st.cfg.MemoryBytes / 6, OnHeap: st.cfg.OnHeap})
 	if err := st.openTables(s); err != nil {
 		return err
 	}
@@ -164,11 +164,4 @@ func (st *Store) begin(man *manifest.Manifest) error {
 		return nil
 	}
 	return err
-}
-
-// low tells the compactor to make memory ready.
-func (st *Store) low() {
-	if st.Compactor != nil {
-		Signal(st.Compactor.low)
-	}
 }

@@ -123,11 +123,7 @@ func (p *pool) lend(n int) []byte {
 		}
 	}
 	p.mu.Unlock()
-	b := p.system(size)
-	if !p.onHeap {
-		populate(b)
-	}
-	return b
+	return p.system(size)
 }
 
 // takeBack takes back memory that was lent. It keeps as much as of chunks, and gives the rest

@@ -1,19 +1,11 @@
 package memtable
 
-import (
-	"math/bits"
-	"slices"
-	"unsafe"
-)
+import "unsafe"
 
 const (
 	pageSlots  = 512
 	chunkPages = chunkSize / (pageSlots * 8)
 	maxLoad    = pageSlots * 7 / 8
-
-	// maxSkew is how many bits more than expected the entries of a page may share. Beyond that
-	// they have the same hash, and dividing the page is of no use.
-	maxSkew = 8
 )
 
 // slot is an entry in a page: its hash and its ref; ref 0: none.
@@ -34,8 +26,7 @@ type index struct {
 	bits   uint
 	pages  []pageInfo
 	parts  []*[chunkPages]page
-	memory [][]byte         // of parts
-	spill  map[uint32][]ref // entries of a hash that overflows its page: only by misuse
+	memory [][]byte // of parts
 	n      int
 	read   uint32 // not used: so that the compiler keeps the reads
 }
@@ -86,11 +77,6 @@ func (x *index) find(hash uint32, fn func(r ref) bool) ref {
 			return p[i].ref
 		}
 	}
-	for _, r := range x.spill[hash] {
-		if fn(r) {
-			return r
-		}
-	}
 	return 0
 }
 
@@ -98,23 +84,11 @@ func (x *index) insert(hash uint32, r ref) {
 	x.n++
 	n := x.of(hash)
 	for x.pages[n].n >= maxLoad {
-		if int(x.pages[n].bits) >= bits.Len(uint(x.n/pageSlots))+maxSkew {
-			x.spill = spilled(x.spill, hash, r)
-			return
-		}
 		x.divide(n, hash)
 		n = x.of(hash)
 	}
 	x.pages[n].n++
 	x.page(n).insert(slot{hash, r})
-}
-
-func spilled(m map[uint32][]ref, hash uint32, r ref) map[uint32][]ref {
-	if m == nil {
-		m = make(map[uint32][]ref)
-	}
-	m[hash] = append(m[hash], r)
-	return m
 }
 
 func (p *page) insert(s slot) {
@@ -165,15 +139,6 @@ func (x *index) remove(hash uint32, r ref) {
 	p := x.page(n)
 	i := hash % pageSlots
 	for p[i].ref != r {
-		if p[i].ref == 0 {
-			list := x.spill[hash]
-			if list = slices.DeleteFunc(list, func(o ref) bool { return o == r }); len(list) == 0 {
-				delete(x.spill, hash)
-			} else {
-				x.spill[hash] = list
-			}
-			return
-		}
 		i = (i + 1) % pageSlots
 	}
 	x.pages[n].n--

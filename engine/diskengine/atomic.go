@@ -143,9 +143,6 @@ func (a *atomicPush) plan(c *call) (refused bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if !a.shared[i] && a.msgs[i].OnConflict != engine.Rearm {
-			c.reader.Cut(a.hashes[i].key, c.e.cfg.tune.whole)
-		}
 		a.results[i].Err = no
 		refused = refused || no != nil
 	}

@@ -70,7 +70,6 @@ type tuning struct {
 	store.Config
 	readyMemory int64 // bytes of memory of ready heaps
 	ready       int   // how many messages of a queue are in exact order
-	whole       int   // values of at most so many bytes are read whole
 
 	stepped func(c *call) // is called at the end of each step, under the lock; may be nil
 }
@@ -90,7 +89,6 @@ const (
 	defaultEntry     = 256 << 20
 	leastReadyMemory = 4 << 20
 	defaultFanIn     = 8
-	defaultWhole     = 1 << 10
 )
 
 func (c *Config) withDefaults() Config {
@@ -128,7 +126,6 @@ func (c *Config) withDefaults() Config {
 	t.readyMemory = cmp.Or(t.readyMemory, max(leastReadyMemory, d.MemoryBytes/4))
 	t.ready = cmp.Or(t.ready, readyLen)
 	t.Entry = cmp.Or(t.Entry, defaultEntry)
-	t.whole = cmp.Or(t.whole, defaultWhole)
 	t.FanIn = cmp.Or(t.FanIn, defaultFanIn)
 	t.Merged = cmp.Or(t.Merged, sstable.MaxEntries)
 	t.Openers = cmp.Or(t.Openers, runtime.GOMAXPROCS(0))

@@ -66,10 +66,10 @@ func harness(clock *enginetest.Clock, newPlace func(t *testing.T) place) enginet
 }
 
 // small lets flushes and merges happen all the time.
-var small = diskengine.Tune{SegmentBytes: 64 << 10, SpanBytes: 1 << 10, BlockBytes: 512, MergeTables: 3, Whole: 1}
+var small = diskengine.Tune{SegmentBytes: 64 << 10, SpanBytes: 1 << 10, BlockBytes: 512, MergeTables: 3, HeadBytes: 64}
 
 // scarce has no memory for what is about to be leased in more than one queue.
-var scarce = diskengine.Tune{SegmentBytes: 64 << 10, SpanBytes: 16 << 10, BlockBytes: 512, NearBytes: 1, Whole: 1}
+var scarce = diskengine.Tune{SegmentBytes: 64 << 10, SpanBytes: 16 << 10, BlockBytes: 512, NearBytes: 1, HeadBytes: 64}
 
 func TestConformance(t *testing.T) {
 	for name, tune := range map[string]diskengine.Tune{"recent": {SegmentBytes: 1 << 20}, "flushed": small, "forgotten": scarce} {

@@ -24,10 +24,10 @@ type Tune struct {
 	AheadSpans    int   // that the log may be ahead of sstables before pushes wait; negative: any
 	NearBytes     int64 // of memory of what is about to be leased
 	Ready         int   // of how many messages of a queue the order is exact
-	Whole         int   // bytes up to which what an atomic push reads is not cut
 	EntryBytes    int   // that an entry of the log may have
 	BlockBytes    int   // of sstables
 	GroupWords    int   // of sstables; as sstable.Config has it
+	HeadBytes     int   // that are read of a long value first
 	MergeTables   int   // of about one size are merged
 	Merged        int   // entries that they have together at most
 	Openers       int   // sstables that are opened at the same time; 0: 1, so that one call of the disk follows another
@@ -66,8 +66,8 @@ func OpenOn(fs vfs.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 	if c.BallastBytes == 0 {
 		c.BallastBytes = -1
 	}
-	c.tune = tuning{readyMemory: t.NearBytes, ready: t.Ready, whole: t.Whole, Config: store.Config{
-		FS: fs, Segment: t.SegmentBytes, Memtable: t.MemtableBytes, Span: t.SpanBytes, Ahead: t.AheadSpans, Entry: t.EntryBytes, Block: t.BlockBytes, Group: t.GroupWords,
+	c.tune = tuning{readyMemory: t.NearBytes, ready: t.Ready, Config: store.Config{
+		FS: fs, Segment: t.SegmentBytes, Memtable: t.MemtableBytes, Span: t.SpanBytes, Ahead: t.AheadSpans, Entry: t.EntryBytes, Block: t.BlockBytes, Group: t.GroupWords, Head: t.HeadBytes,
 		FanIn: t.MergeTables, Merged: t.Merged, Openers: max(1, t.Openers), OnHeap: t.OnHeap, Still: t.Still, Random: t.Random, Between: t.Between, Held: t.Held}}
 	if t.Sound != nil {
 		c.tune.stepped = func(c *call) {

@@ -34,7 +34,7 @@ func (c *call) finished(q *queue, key []byte, hash *keyLookup) (t finishedKey, o
 		if at.Src == nil {
 			continue
 		}
-		v, err := c.reader.Value(at)
+		v, err := c.reader.Head(at)
 		if err != nil {
 			return t, false, err
 		}

@@ -92,7 +92,7 @@ func (c *call) deadOf(q *queue, key []byte, hash *keyLookup) (m message, ok bool
 		return m, false, err
 	}
 	for _, at := range spots {
-		v, err := c.reader.Value(at)
+		v, err := c.reader.Head(at)
 		if err != nil {
 			return m, false, err
 		}

@@ -98,7 +98,7 @@ func (c *call) listedByID(q *queue, id engine.ID) (*engine.Info, error) {
 
 // listedAt is listedByID for a spot in an sstable.
 func (c *call) listedAt(q *queue, at store.Spot) (*engine.Info, error) {
-	v, err := c.reader.Value(at)
+	v, err := c.reader.Head(at)
 	if err != nil {
 		return nil, err
 	}

@@ -208,7 +208,7 @@ func (c *call) handOut(q *queue, w *engine.Want, room int, leased *[]messageCopy
 	}
 	early := q.front.Before(memtable.Position{At: c.ms + 1}) && len(q.heap) < c.e.room()
 	for n := 0; len(aside) < most && n < store.StepItems && room > 0; n++ {
-		t, m, ok, err := c.top(q, c.reader.Value)
+		t, m, ok, err := c.top(q, c.reader.Whole)
 		if !ok && err == nil {
 			break
 		}

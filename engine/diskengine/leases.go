@@ -20,7 +20,7 @@ type lease = memtable.Lease
 // know copies into a lease what is needed of its message when it ends.
 func know(l *lease, m *message) {
 	l.Known, l.Expires, l.Priority, l.MaxAttempts, l.TTR, l.Isolate = true, m.Expires, m.Priority, m.MaxAttempts, int64(m.TTR), m.Isolate
-	if l.Remember = int64(m.Remember); len(m.key) == 0 && m.content != nil {
+	if l.Remember = int64(m.Remember); len(m.key) == 0 && !m.bare {
 		l.Remember = 0
 	}
 }
@@ -180,7 +180,7 @@ func (c *call) leasedMessage(q *queue, l *lease) (message, error) {
 		m.leased()
 		return m, nil
 	}
-	v, err := c.reader.Value(at)
+	v, err := c.reader.Head(at)
 	if err != nil {
 		return message{}, err
 	}

@@ -321,6 +321,9 @@ func (l *listing) show(c *call, x *candidate) (bytes int, err error) {
 	if err != nil || !ok || !c.shown(&m) || m.past(c.ms) || m.state(c.ms) != l.state || l.place(&m) != x.Place {
 		return 0, err
 	}
+	if err := c.needContent(&m); err != nil {
+		return 0, err
+	}
 	p := c.copyOf(&m)
 	l.found = append(l.found, p)
 	return len(p.content), nil

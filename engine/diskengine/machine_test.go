@@ -213,7 +213,7 @@ func (ms *machines) machine() *machine {
 			OnHeap:        rng.IntN(2) == 0,
 			AheadSpans:    ahead,
 			MemtableBytes: window,
-			Whole:         int(ms.seed / 27 % 2),
+			HeadBytes:     []int{0, 64}[ms.seed/27%2],
 		},
 	}
 }

@@ -121,7 +121,7 @@ func (c *call) needContent(m *message) error {
 	return c.need(m, c.reader.Whole)
 }
 
-// reads is Value, Head or Whole of a store.Reader.
+// reads is Head or Whole of a store.Reader.
 type reads func(store.Spot) (sstable.Entry, error)
 
 // need reads a message.

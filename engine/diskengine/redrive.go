@@ -95,6 +95,9 @@ func (c *call) redrive(m *message) (bool, error) {
 	if taken, err := c.taken(m, hash); taken || err != nil {
 		return false, err
 	}
+	if err := c.needContent(m); err != nil {
+		return false, err
+	}
 	if err := c.forgetKey(m.q, m.key, hash); err != nil {
 		return false, err
 	}

@@ -115,7 +115,7 @@ func (c *call) messageAt(q *queue, at store.Spot) (m message, ok bool, err error
 	if at.Src == nil || !at.Src.Area.IsMessage() || at.Src.QueueAt(at.Pos).Queue != q.num {
 		return m, false, nil
 	}
-	v, err := c.reader.Value(at)
+	v, err := c.reader.Head(at)
 	if err != nil {
 		return m, false, err
 	}

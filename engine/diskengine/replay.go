@@ -274,7 +274,7 @@ func (r *replay) know(q *queue, all []*lease) error {
 			return err
 		}
 		for _, at := range some {
-			v, err := c.reader.Value(at)
+			v, err := c.reader.Head(at)
 			if err == store.ErrLack { // the values were too large to be read at once
 				break
 			}

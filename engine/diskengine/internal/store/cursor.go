@@ -53,7 +53,7 @@ const (
 	leastLoad = 64 // entries that are read at a time, at least a block
 	mostLoad  = 1024
 	loadBytes = 1 << 20 // bytes of values after which no more are read at a time
-	headBytes = 4 << 10 // bytes read of a long value: its priority is before its body
+	headBytes = 4 << 10 // bytes read of a long value: its state and policy are before its body
 
 	// ItemBytes is how much memory an item takes.
 	ItemBytes   = int64(unsafe.Sizeof(Item{}))

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 
@@ -165,7 +166,7 @@ func (r *Reader) Read() error {
 		if err != nil {
 			return err
 		}
-		l.values = append(l.values, spots...)
+		l.heads = append(l.heads, spots...)
 	}
 	for _, id := range l.ids {
 		at, err := l.set.Find(uint64(id))
@@ -173,7 +174,7 @@ func (r *Reader) Read() error {
 			return err
 		}
 		if put(&r.ids, id, located{at, err}); at.Src != nil {
-			l.values = append(l.values, at)
+			l.heads = append(l.heads, at)
 		}
 	}
 	for _, c := range l.cursors {
@@ -184,7 +185,7 @@ func (r *Reader) Read() error {
 	if err := r.ReadValues(l.values); err != nil || len(l.heads) == 0 {
 		return err
 	}
-	return r.read(l.heads, headBytes)
+	return r.read(l.heads, cmp.Or(r.st.cfg.Head, headBytes))
 }
 
 // readKey looks a key up in the sstables in which it was not looked up yet, and returns where

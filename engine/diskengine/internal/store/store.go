@@ -71,6 +71,7 @@ type Config struct {
 	Entry    int   // bytes that an entry of the log may have
 	Block    int   // bytes of a block of an sstable
 	Group    int   // see sstable.Config.GroupWords
+	Head     int   // bytes that are read of a long value first; 0: headBytes
 	FanIn    int   // sstables of about one size that are merged
 	Merged   int   // entries that they have together at most
 	Openers  int   // sstables that are opened at the same time

@@ -18,64 +18,29 @@ type value struct {
 	err error
 }
 
-// Value returns the entry at a spot.
-func (r *Reader) Value(at Spot) (sstable.Entry, error) {
+// Head returns the entry at a spot. A long value may be cut: it has all that comes before the
+// headers and the body.
+func (r *Reader) Head(at Spot) (sstable.Entry, error) { return r.value(at, false) }
+
+// Whole returns the whole entry at a spot.
+func (r *Reader) Whole(at Spot) (sstable.Entry, error) { return r.value(at, true) }
+
+func (r *Reader) value(at Spot, whole bool) (sstable.Entry, error) {
 	v, ok := r.values[at]
-	if ok {
+	if ok && !(whole && v.Cut) {
 		return v.Entry, v.err
 	}
 	if err := r.readError(at); err != nil {
 		return sstable.Entry{}, err
 	}
-	r.lacks.values = append(r.lacks.values, at)
+	lacks := &r.lacks.heads
+	if whole {
+		lacks = &r.lacks.values
+		r.bytes -= len(v.Value)
+		delete(r.values, at)
+	}
+	*lacks = append(*lacks, at)
 	return sstable.Entry{}, ErrLack
-}
-
-// Head is Value, but a value that is read for it may be cut.
-func (r *Reader) Head(at Spot) (sstable.Entry, error) {
-	v, err := r.Value(at)
-	if err == ErrLack {
-		last := len(r.lacks.values) - 1
-		r.lacks.values, r.lacks.heads = r.lacks.values[:last], append(r.lacks.heads, at)
-	}
-	return v, err
-}
-
-// Whole is Value, but reads the entry again if Cut has cut it.
-func (r *Reader) Whole(at Spot) (sstable.Entry, error) {
-	if v := r.values[at]; v.Cut {
-		r.forget(at)
-	}
-	return r.Value(at)
-}
-
-// forget forgets a value, so that it is read again.
-func (r *Reader) forget(at Spot) {
-	r.bytes -= len(r.values[at].Value)
-	delete(r.values, at)
-}
-
-// Cut forgets all but the heads of the contents of live messages with a key, to save memory: a
-// call needs more of only a few. Values of at most whole bytes stay.
-func (r *Reader) Cut(key sstable.Key, whole int) {
-	for _, at := range r.keys[KeyAt{Area: memtable.Live, Key: key}].spots {
-		v, ok := r.values[at]
-		if !ok || len(v.Value) <= whole {
-			continue
-		}
-		_, _, content, err := record.ParseStored(v.Value)
-		if err != nil {
-			continue
-		}
-		head, err := record.HeadOf(content)
-		if err != nil {
-			continue
-		}
-		was := len(v.Value)
-		v.Value, v.Cut = slices.Clone(v.Value[:was-len(content)+len(head)]), true
-		r.values[at] = v
-		r.bytes -= was - len(v.Value)
-	}
 }
 
 // ReadValues reads values up to engine.AnswerBytes, which the last one may exceed. Values may

@@ -37,8 +37,8 @@ func (e *expression) time(t time.Time) bool {
 	return e.second[t.Second()] && e.minute[t.Minute()] && e.hour[t.Hour()]
 }
 
-// values makes a field of numbers, names, ranges, steps and lists.
-func values(r *rand.Rand, low, high int, names []string) (string, []bool) {
+// someValues makes a field of numbers, names, ranges, steps and lists.
+func someValues(r *rand.Rand, low, high int, names []string) (string, []bool) {
 	allowed := make([]bool, high+1)
 	name := func(v int) string {
 		if names != nil && r.IntN(2) == 0 {
@@ -77,15 +77,15 @@ func someExpression(r *rand.Rand, seconds bool) *expression {
 	e := &expression{second: make([]bool, 60)}
 	var second, minute, hour, dom, month, dow string
 	if second, e.second[0] = "0", true; seconds {
-		second, e.second = values(r, 0, 59, nil)
+		second, e.second = someValues(r, 0, 59, nil)
 	}
-	minute, e.minute = values(r, 0, 59, nil)
+	minute, e.minute = someValues(r, 0, 59, nil)
 	if hour, e.hour = "*", open(23); r.IntN(3) > 0 {
-		hour, e.hour = values(r, 0, 23, nil)
+		hour, e.hour = someValues(r, 0, 23, nil)
 	}
 	e.everyHour = !slices.Contains(e.hour, false)
 	if month, e.month = "*", open(12); r.IntN(3) == 0 {
-		month, e.month = values(r, 1, 12, []string{"DEC", "Jan", "feb", "MAR", "apr", "May", "JUN", "jul", "Aug", "SEP", "oct", "Nov"})
+		month, e.month = someValues(r, 1, 12, []string{"DEC", "Jan", "feb", "MAR", "apr", "May", "JUN", "jul", "Aug", "SEP", "oct", "Nov"})
 	}
 	dom, e.dom = someDom(r)
 	dow, e.dow = someDow(r)
@@ -129,7 +129,7 @@ func someDom(r *rand.Rand) (string, func(time.Time) bool) {
 			return false
 		}
 	case 4, 5, 6:
-		text, allowed := values(r, 1, 31, nil)
+		text, allowed := someValues(r, 1, 31, nil)
 		return text, func(d time.Time) bool { return allowed[d.Day()] }
 	case 7:
 		return "?", func(time.Time) bool { return true }
@@ -155,7 +155,7 @@ func someDow(r *rand.Rand) (string, func(time.Time) bool) {
 			return int(d.Weekday()) == wanted && d.AddDate(0, 0, 7).Month() != d.Month()
 		}
 	case 2, 3:
-		text, allowed := values(r, 0, 7, names)
+		text, allowed := someValues(r, 0, 7, names)
 		return text, func(d time.Time) bool {
 			return allowed[d.Weekday()] || d.Weekday() == time.Sunday && allowed[7]
 		}

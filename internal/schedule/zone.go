@@ -33,26 +33,34 @@ type period struct {
 const farthest = 48 * time.Hour
 
 func periodAt(zone *time.Location, at time.Time) period {
-	at = at.In(zone)
-	p := period{offset: offsetAt(at)}
-	p.before = p.offset
-	start, end := at.ZoneBounds()
-	if !start.IsZero() {
-		p.start = start.UTC()
-		p.before = offsetAt(start.Add(-time.Second))
+	start, end := boundsAt(zone, at)
+	if start.IsZero() {
+		return period{end: end, offset: offsetAt(zone, at), before: offsetAt(zone, at)}
 	}
-	if !end.IsZero() {
-		p.end = end.UTC()
-		if !end.After(at) {
-			// Go takes each year of a zone's rule for one of 365 days.
-			p.end = time.Date(at.UTC().Year()+1, time.January, 1, 0, 0, 0, 0, time.UTC)
+	// A start that Go derives from a zone's rule may precede a single change after which
+	// the rule began: follow the changes from there.
+	for {
+		_, change := boundsAt(zone, start)
+		if change.IsZero() || change.After(at) {
+			break
 		}
+		start = change
 	}
-	return p
+	return period{start, end, offsetAt(zone, at), offsetAt(zone, start.Add(-time.Second))}
 }
 
-func offsetAt(t time.Time) time.Duration {
-	_, seconds := t.Zone()
+// boundsAt is Time.ZoneBounds, of which the end is after at. Go takes each year of a zone's
+// rule for one of 365 days.
+func boundsAt(zone *time.Location, at time.Time) (start, end time.Time) {
+	start, end = at.In(zone).ZoneBounds()
+	if !end.IsZero() && !end.After(at) {
+		end = time.Date(at.UTC().Year()+1, time.January, 1, 0, 0, 0, 0, time.UTC)
+	}
+	return start.UTC(), end.UTC()
+}
+
+func offsetAt(zone *time.Location, t time.Time) time.Duration {
+	_, seconds := t.In(zone).Zone()
 	return time.Duration(seconds) * time.Second
 }
 

@@ -37,6 +37,9 @@ func NewWorker(c *Client, cfg *WorkerConfig) *Worker {
 	if m := c.meter; m != nil {
 		full.Began, full.Handled = m.Started, m.Handled
 	}
+	if w.cfg.Schedules {
+		full.Also = ScheduleQueue
+	}
 	w.work = work.New(full)
 	return w
 }
@@ -61,6 +64,13 @@ func (w *Worker) Run(ctx context.Context) error {
 		return errClosed(op, "")
 	}
 	defer w.c.dismiss(w.work)
+	if w.cfg.Schedules {
+		stop, err := w.startSchedules(ctx)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
 	return w.work.Run(ctx, op)
 }
 
@@ -85,6 +95,11 @@ type WorkerConfig struct {
 	// handler runs, so LeaseTTR is how long the message of a dead worker waits for another
 	// one. 1 ms to 24 h. Default: each message's own TTR.
 	LeaseTTR time.Duration
+
+	// Schedules also runs the schedules of the store, see Client.SetSchedule. Any number of
+	// workers may do so; such a worker needs no handlers. Run fails with ErrUnsupported on
+	// an engine that has no schedules. Default: false.
+	Schedules bool
 
 	// HandlerTimeout bounds a handler: after it the handler's context ends and its lease is
 	// no longer renewed. Default: none.

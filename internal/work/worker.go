@@ -98,6 +98,7 @@ type Config struct {
 	Concurrency  int
 	LeaseTTR     time.Duration // 0: each message's own
 	Name         string        // of the worker
+	Also         string        // a queue that it serves by other means; "": none
 	DrainTimeout time.Duration
 	Retry        Retry
 
@@ -167,7 +168,11 @@ func (w *Worker) Run(ctx context.Context, op string) error {
 func (w *Worker) Serves() (name string, queues []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.cfg.Name, slices.Sorted(maps.Keys(w.queues))
+	queues = slices.Sorted(maps.Keys(w.queues))
+	if w.cfg.Also != "" {
+		queues = append(queues, w.cfg.Also)
+	}
+	return w.cfg.Name, queues
 }
 
 // Start checks the queues, and prepares Run. A worker starts once.
@@ -177,7 +182,9 @@ func (w *Worker) Start(ctx context.Context, op string) error {
 	switch {
 	case w.ran:
 		return engine.Invalid(op, engine.Ref{}, "a worker runs once; make a new one")
-	case len(w.queues) == 0:
+	case w.queues[w.cfg.Also] != nil:
+		return engine.Invalid(op, engine.Ref{Queue: w.cfg.Also}, "the queue is for schedules; handle the queues that they push to")
+	case len(w.queues) == 0 && w.cfg.Also == "":
 		return engine.Invalid(op, engine.Ref{}, "no handler is registered; call Handle before Run")
 	}
 	w.room.Of = make(map[string]*atomic.Int64)

@@ -412,7 +412,7 @@ func TestScheduleEnds(t *testing.T) {
 		set(t, c, s)
 		pass(2 * time.Hour)
 		info, err := c.Schedule(t.Context(), "s")
-		if all := pushed(t, c); len(all) != 3 || err != nil || info.State != tarry.ScheduleEnded || !info.Next.IsZero() {
+		if all := pushed(t, c); len(all) != 4 || err != nil || info.State != tarry.ScheduleEnded || !info.Next.IsZero() {
 			t.Errorf("%d messages, %+v, %v", len(all), info, err)
 		}
 	})

@@ -56,7 +56,7 @@ type Schedule struct {
 	// CatchUp says what happens to instants that were missed. Default CatchUpLast.
 	CatchUp CatchUp
 
-	// Start and End bound the instants; an instant at End does not fire. With Start, @every
+	// Start and End bound the instants, and may be instants themselves. With Start, @every
 	// counts from it, else from 1970. Zero: unbounded.
 	Start, End time.Time
 

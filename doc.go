@@ -39,11 +39,13 @@
 // a timeout in the last hour; RedriveWhere, DropWhere, CancelWhere and RescheduleWhere
 // change them.
 //
+// A Schedule pushes a message again and again, such as each night at two: see NewSchedule.
+//
 // In tests, open "mem:" inside a testing/synctest bubble and let time.Sleep pass
 // the 48 hours.
 //
 // Client, Topic and Worker have the calls. docs/semantics.md says what each call does in
 // each state, docs/architecture.md explains the inside, and docs/engines/writing.md how to
-// write an engine. Read the files of this package in this order: topic, option, push,
-// client, ref, list, sweep, queue, lease; worker, handler, middleware, meter; types, errors.
+// write an engine. Read the files of this package in this order: topic, push, client, ref,
+// list, sweep, queue, lease; worker, handler, middleware, meter; schedule; types, errors.
 package tarry

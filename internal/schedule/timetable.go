@@ -1,4 +1,3 @@
-// Package schedule pushes messages again and again, at the instants of cron expressions.
 package schedule
 
 import (

@@ -63,7 +63,7 @@ func New(cfg Config, o *forward.Options) (*Target, error) {
 	case len(cfg.Exchange) > rabbit.MaxShort || len(cfg.Key) > rabbit.MaxShort || len(cfg.Vhost) > rabbit.MaxShort:
 		return nil, link.Invalid("exchange, key and vhost have at most 255 bytes")
 	}
-	b := &rabbit.Broker{Addrs: cfg.Addrs, User: cfg.User, Password: cfg.Password, Vhost: cfg.Vhost, TLS: cfg.TLS, Timeout: o.Timeout}
+	b := &rabbit.Broker{Addrs: cfg.Addrs, User: cfg.User, Password: cfg.Password, Vhost: cfg.Vhost, TLS: cfg.TLS}
 	b.Complete()
 	t := &Target{cfg: cfg, broker: b, opts: o}
 	t.link = link.New(o.Timeout, t.dial, (*connection).hangUp)

@@ -32,7 +32,6 @@ type config struct {
 func open(u *url.URL, o *intake.Options) (*source, error) {
 	r := storeurl.New(u)
 	b := rabbit.Parse(r, u, o.TLS)
-	b.Timeout = o.Timeout
 	b.Complete()
 	cfg := config{queueType: "quorum", exchangeType: "topic", prefetch: defaultPrefetch}
 	r.Text("queue", &cfg.queue)

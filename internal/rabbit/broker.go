@@ -28,7 +28,6 @@ type Broker struct {
 	User, Password string   // default: guest
 	Vhost          string   // default: /
 	TLS            *tls.Config
-	Timeout        time.Duration // of each write
 }
 
 // Parse reads a broker from a URL of the scheme amqp or amqps. base has what its TLS
@@ -76,26 +75,19 @@ func (b *Broker) dial(ctx context.Context, addr string, left int) (*amqp.Connect
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
 		defer cancel()
 	}
-	raw, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	d := tls.Dialer{NetDialer: new(net.Dialer), Config: b.TLS}
+	dial := d.DialContext
+	if b.TLS == nil {
+		dial = d.NetDialer.DialContext
+	}
+	raw, err := dial(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
-	}
-	if b.TLS != nil {
-		cfg := b.TLS.Clone()
-		if cfg.ServerName == "" {
-			cfg.ServerName, _, _ = net.SplitHostPort(addr) // addr was dialed
-		}
-		secure := tls.Client(raw, cfg)
-		if err := secure.HandshakeContext(ctx); err != nil {
-			_ = raw.Close()
-			return nil, err
-		}
-		raw = secure
 	}
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	properties := amqp.NewConnectionProperties()
 	properties.SetClientConnectionName("tarry")
-	c, err := amqp.Open(&writeTimeoutConn{raw, b.Timeout}, amqp.Config{
+	c, err := amqp.Open(&conn{Conn: raw}, amqp.Config{
 		SASL:       []amqp.Authentication{&amqp.PlainAuth{Username: b.User, Password: b.Password}},
 		Vhost:      b.Vhost,
 		Heartbeat:  heartbeat,
@@ -104,7 +96,6 @@ func (b *Broker) dial(ctx context.Context, addr string, left int) (*amqp.Connect
 		Properties: properties,
 	})
 	if !stop() && err == nil {
-		_ = c.Close()
 		err = ctx.Err()
 	}
 	if err != nil {
@@ -116,17 +107,3 @@ func (b *Broker) dial(ctx context.Context, addr string, left int) (*amqp.Connect
 
 // HangUp closes a connection, which may be closed already.
 func HangUp(c *amqp.Connection) { _ = c.CloseDeadline(time.Now().Add(closeTime)) }
-
-// writeTimeoutConn is a connection with a timeout on writes: a broker that is low on memory stops
-// reading.
-type writeTimeoutConn struct {
-	net.Conn
-	timeout time.Duration
-}
-
-func (b *writeTimeoutConn) Write(p []byte) (int, error) {
-	if err := b.SetWriteDeadline(time.Now().Add(b.timeout)); err != nil {
-		return 0, err
-	}
-	return b.Conn.Write(p)
-}

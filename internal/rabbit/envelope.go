@@ -30,9 +30,11 @@ func texts(p *amqp.Publishing) []*string {
 }
 
 // Text returns the envelope as the value of a header.
-func (e *Envelope) Text() string {
+func (e *Envelope) Text() string { return base64.RawStdEncoding.EncodeToString(e.bytes()) }
+
+func (e *Envelope) bytes() []byte {
 	p := e.Properties
-	fields := []any{e.Key, p.Headers, p.Priority, nil}
+	fields := append(make([]any, 0, 13), e.Key, p.Headers, p.Priority, nil)
 	if len(p.Headers) == 0 {
 		fields[1] = nil
 	}
@@ -46,7 +48,7 @@ func (e *Envelope) Text() string {
 		}
 		fields = append(fields, *text)
 	}
-	return base64.RawStdEncoding.EncodeToString(appendField([]byte{envelopeVersion}, fields))
+	return appendField(append(make([]byte, 0, 256), envelopeVersion), fields)
 }
 
 // ParseEnvelope parses the form of Text.
@@ -55,9 +57,9 @@ func ParseEnvelope(text string) (*Envelope, error) {
 	if err != nil || len(b) == 0 || b[0] != envelopeVersion {
 		return nil, errEnvelope
 	}
-	v, rest, err := readField(b[1:], 0)
-	fields, ok := v.([]any)
-	if e := new(Envelope); err == nil && ok && len(rest) == 0 && len(fields) > 4 {
+	r := fieldReader{b: b[1:]}
+	fields, _ := r.field().([]any)
+	if e := new(Envelope); !r.failed && len(r.b) == 0 && len(fields) > 4 {
 		e.Key, _ = fields[0].(string)
 		e.Properties.Headers, _ = fields[1].(amqp.Table)
 		e.Properties.Priority, _ = fields[2].(uint8)
@@ -75,14 +77,9 @@ func ParseEnvelope(text string) (*Envelope, error) {
 	return nil, errEnvelope
 }
 
-// Bytes bounds the size of a message's properties in a frame.
+// Bytes bounds the size of a message's properties in a frame, which is smaller than in an
+// envelope.
 func Bytes(p *amqp.Publishing) int {
-	const framing = 32 // and the properties of a fixed size
-	n := framing + len(appendField(nil, p.Headers))
-	for _, text := range texts(p) {
-		if *text != "" {
-			n += 1 + len(*text)
-		}
-	}
-	return n
+	const framing = 32
+	return framing + len((&Envelope{Properties: *p}).bytes())
 }

@@ -13,21 +13,11 @@ import (
 // maxDepth is how deeply tables and arrays may nest. RabbitMQ's client has the same bound.
 const maxDepth = 32
 
-// fixed are the types of fields that have a fixed size, by the byte that names them.
-var fixed = map[byte]reflect.Type{
-	't': reflect.TypeFor[bool](), 'B': reflect.TypeFor[uint8](), 'b': reflect.TypeFor[int8](),
-	's': reflect.TypeFor[int16](), 'u': reflect.TypeFor[uint16](), 'I': reflect.TypeFor[int32](),
-	'i': reflect.TypeFor[uint32](), 'l': reflect.TypeFor[int64](), 'f': reflect.TypeFor[float32](),
-	'd': reflect.TypeFor[float64](), 'D': reflect.TypeFor[amqp.Decimal](),
+// fixed has a value of each type of field that has a fixed size, by the byte that names it.
+var fixed = map[byte]any{
+	't': false, 'B': uint8(0), 'b': int8(0), 's': int16(0), 'u': uint16(0), 'I': int32(0), 'i': uint32(0),
+	'l': int64(0), 'f': float32(0), 'd': float64(0), 'D': amqp.Decimal{},
 }
-
-var fixedNames = func() map[reflect.Type]byte {
-	names := make(map[reflect.Type]byte, len(fixed))
-	for name, typ := range fixed {
-		names[typ] = name
-	}
-	return names
-}()
 
 // appendField appends a field of a table as RabbitMQ writes it, the names of tables sorted.
 // v has one of the types that RabbitMQ's client reads.
@@ -36,100 +26,106 @@ func appendField(b []byte, v any) []byte {
 	case nil:
 		return append(b, 'V')
 	case string:
-		return appendLong(append(b, 'S'), v)
+		return append(binary.BigEndian.AppendUint32(append(b, 'S'), uint32(len(v))), v...)
 	case []byte:
-		return appendLong(append(b, 'x'), v)
+		return appendSized(b, 'x', func(b []byte) []byte { return append(b, v...) })
 	case time.Time:
 		return binary.BigEndian.AppendUint64(append(b, 'T'), uint64(v.Unix()))
 	case []any:
-		var in []byte
-		for _, each := range v {
-			in = appendField(in, each)
-		}
-		return appendLong(append(b, 'A'), in)
+		return appendSized(b, 'A', func(b []byte) []byte {
+			for _, each := range v {
+				b = appendField(b, each)
+			}
+			return b
+		})
 	case amqp.Table:
-		var in []byte
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			in = append(append(in, byte(len(name))), name...)
-			in = appendField(in, v[name])
-		}
-		return appendLong(append(b, 'F'), in)
+		return appendSized(b, 'F', func(b []byte) []byte {
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				b = append(append(b, byte(len(name))), name...)
+				b = appendField(b, v[name])
+			}
+			return b
+		})
 	}
-	b = append(b, fixedNames[reflect.TypeOf(v)])
-	b, _ = binary.Append(b, binary.BigEndian, v) // its size is fixed
+	for name, of := range fixed {
+		if reflect.TypeOf(v) == reflect.TypeOf(of) {
+			b, _ = binary.Append(append(b, name), binary.BigEndian, v) // its size is fixed
+		}
+	}
 	return b
 }
 
-func appendLong[T string | []byte](b []byte, v T) []byte {
-	return append(binary.BigEndian.AppendUint32(b, uint32(len(v))), v...)
+// appendSized appends what add appends, after its type and size.
+func appendSized(b []byte, name byte, add func([]byte) []byte) []byte {
+	b = append(b, name, 0, 0, 0, 0)
+	start := len(b)
+	b = add(b)
+	binary.BigEndian.PutUint32(b[start-4:], uint32(len(b)-start))
+	return b
 }
 
-// readField reads a field, and returns what follows it.
-func readField(b []byte, depth int) (v any, rest []byte, err error) {
-	if len(b) == 0 || depth > maxDepth {
-		return nil, nil, errEnvelope
+// fieldReader reads fields. Once it has failed, it reads zeros.
+type fieldReader struct {
+	b      []byte
+	depth  int
+	failed bool
+}
+
+// take returns the next n bytes.
+func (r *fieldReader) take(n int) []byte {
+	if n > len(r.b) {
+		r.b, r.failed = nil, true
+		return make([]byte, 8)
 	}
-	name, b := b[0], b[1:]
-	if typ, ok := fixed[name]; ok {
-		to := reflect.New(typ)
-		n, err := binary.Decode(b, binary.BigEndian, to.Interface())
-		if err != nil {
-			return nil, nil, errEnvelope
-		}
-		return to.Elem().Interface(), b[n:], nil
+	b := r.b[:n]
+	r.b = r.b[n:]
+	return b
+}
+
+// long returns bytes that follow their number.
+func (r *fieldReader) long() []byte { return r.take(int(binary.BigEndian.Uint32(r.take(4)))) }
+
+// short returns text that follows its number of bytes.
+func (r *fieldReader) short() string { return string(r.take(int(r.take(1)[0]))) }
+
+// field reads a field.
+func (r *fieldReader) field() any {
+	name := r.take(1)[0]
+	if like, is := fixed[name]; is {
+		v := reflect.New(reflect.TypeOf(like))
+		_, _ = binary.Decode(r.take(binary.Size(like)), binary.BigEndian, v.Interface()) // as many as it needs
+		return v.Elem().Interface()
 	}
-	if name == 'V' {
-		return nil, b, nil
-	}
-	if name == 'T' {
-		if len(b) < 8 {
-			return nil, nil, errEnvelope
-		}
-		return time.Unix(int64(binary.BigEndian.Uint64(b)), 0), b[8:], nil
-	}
-	if len(b) < 4 || uint64(len(b)-4) < uint64(binary.BigEndian.Uint32(b)) {
-		return nil, nil, errEnvelope
-	}
-	end := 4 + int(binary.BigEndian.Uint32(b))
-	in, rest := b[4:end], b[end:]
 	switch name {
+	case 'V':
+		return nil
+	case 'T':
+		return time.Unix(int64(binary.BigEndian.Uint64(r.take(8))), 0)
 	case 'S':
-		return string(in), rest, nil
+		return string(r.long())
 	case 'x':
-		return slices.Clone(in), rest, nil
+		return slices.Clone(r.long())
 	case 'A':
-		v, err = readArray(in, depth+1)
+		all := make([]any, 0, 16)
+		r.inside(func(in *fieldReader) { all = append(all, in.field()) })
+		return all
 	case 'F':
-		v, err = readTable(in, depth+1)
-	default:
-		err = errEnvelope
+		table := make(amqp.Table)
+		r.inside(func(in *fieldReader) {
+			name := in.short()
+			table[name] = in.field()
+		})
+		return table
 	}
-	return v, rest, err
+	r.failed = true
+	return nil
 }
 
-func readArray(b []byte, depth int) (all []any, err error) {
-	all = []any{}
-	for len(b) > 0 {
-		var v any
-		if v, b, err = readField(b, depth); err != nil {
-			return nil, err
-		}
-		all = append(all, v)
+// inside reads what an array or a table holds, one by one.
+func (r *fieldReader) inside(one func(*fieldReader)) {
+	in := fieldReader{b: r.long(), depth: r.depth + 1, failed: r.depth >= maxDepth}
+	for len(in.b) > 0 && !in.failed {
+		one(&in)
 	}
-	return all, nil
-}
-
-func readTable(b []byte, depth int) (table amqp.Table, err error) {
-	table = make(amqp.Table)
-	for len(b) > 0 {
-		n := 1 + int(b[0])
-		if len(b) < n {
-			return nil, errEnvelope
-		}
-		name := string(b[1:n])
-		if table[name], b, err = readField(b[n:], depth); err != nil {
-			return nil, err
-		}
-	}
-	return table, nil
+	r.failed = r.failed || in.failed
 }

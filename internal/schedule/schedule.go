@@ -219,6 +219,16 @@ func (s *Schedule) Next(after time.Time, n int) ([]time.Time, error) {
 	return all, nil
 }
 
+// Explain says in words when the schedule fires, and what the changes of the clock in the
+// year after from do to it.
+func (s *Schedule) Explain(from time.Time) ([]string, error) {
+	t, err := s.timetable()
+	if err != nil {
+		return nil, err
+	}
+	return t.Explain(from), nil
+}
+
 // occurrence returns the message of an instant. next is the instant after it, if any.
 func (s *Schedule) occurrence(instant time.Time, manual bool, next time.Time) engine.Message {
 	m := s.Draft

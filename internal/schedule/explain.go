@@ -15,20 +15,20 @@ import (
 // months from a time on do to it.
 func (t *Timetable) Explain(from time.Time) []string {
 	said := []string{t.describe()}
-	if !t.start.IsZero() && t.spec != nil {
-		said = append(said, "it starts at "+t.start.In(t.zone).Format(time.RFC3339))
-	}
-	if t.end.Before(last) {
-		said = append(said, "it ends at "+t.end.In(t.zone).Format(time.RFC3339))
-	}
 	if t.spec == nil || t.zone == time.UTC {
 		return said
 	}
-	changes := t.explainChanges(from)
-	if changes == nil {
-		changes = []string{"no change of the clock in the next 12 months affects it"}
+	for p := periodAt(t.zone, from); !p.end.IsZero() && p.end.Before(from.AddDate(1, 0, 0)); {
+		p = periodAt(t.zone, p.end)
+		change := t.explainChange(p)
+		if change != "" && !p.start.Before(t.start) && !p.start.After(t.end) {
+			said = append(said, change)
+		}
 	}
-	return append(said, changes...)
+	if len(said) == 1 {
+		said = append(said, "no change of the clock in the next 12 months affects it")
+	}
+	return said
 }
 
 func (t *Timetable) describe() string {
@@ -190,20 +190,6 @@ func clock(wall time.Time) string {
 	return wall.Format("15:04")
 }
 
-func (t *Timetable) explainChanges(from time.Time) []string {
-	var said []string
-	for p := periodAt(t.zone, from); !p.end.IsZero() && p.end.Before(from.AddDate(1, 0, 0)); {
-		p = periodAt(t.zone, p.end)
-		if p.start.Before(t.start) || p.start.After(t.end) {
-			continue
-		}
-		if s := t.explainChange(p); s != "" {
-			said = append(said, s)
-		}
-	}
-	return said
-}
-
 // explainChange says what the change at p's start does, if it skips or repeats wall times
 // at which t fires.
 func (t *Timetable) explainChange(p period) string {
@@ -226,7 +212,7 @@ func (t *Timetable) explainChange(p period) string {
 	if t.realTime {
 		fires = "goes on"
 	}
-	switch next := t.Next(p.start.Add(-time.Second)).Add(p.offset); {
+	switch next := t.next(p.start.Add(-time.Second)).Add(p.offset); {
 	case p.before < p.offset:
 		return fmt.Sprintf("on %s %s %s not exist: it %s at %s", day, walls, are, fires, near(next))
 	case t.realTime:

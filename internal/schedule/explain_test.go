@@ -93,18 +93,13 @@ func TestExplainSaysWhatChangesOfTheClockDo(t *testing.T) {
 	}
 }
 
-func TestExplainSaysTheBounds(t *testing.T) {
+func TestExplainKeepsToItsBounds(t *testing.T) {
 	start, end := time.Date(2027, 6, 1, 0, 0, 0, 0, time.UTC), time.Date(2027, 9, 1, 0, 0, 0, 0, time.UTC)
 	table, err := Parse("30 2 * * *", "Europe/Berlin", start, end)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{
-		"at 02:30, every day, in Europe/Berlin",
-		"it starts at 2027-06-01T02:00:00+02:00",
-		"it ends at 2027-09-01T02:00:00+02:00",
-		"no change of the clock in the next 12 months affects it",
-	}
+	want := []string{"at 02:30, every day, in Europe/Berlin", "no change of the clock in the next 12 months affects it"}
 	if got := table.Explain(december); !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}

@@ -270,6 +270,26 @@ func many() int {
 	return 20
 }
 
+// What fires once a year, near a change of the clock, is found from far away as from nearby.
+func TestChangesOfTheClockFromFarAway(t *testing.T) {
+	eachZone(t, func(t *testing.T, _ *rand.Rand, zone *time.Location, year int) {
+		for _, change := range changesOf(zone, year) {
+			wall := newWalk(zone, change, change.Add(time.Second), time.Second).walls[0]
+			for off := -27 * time.Hour; off <= 27*time.Hour; off += 15 * time.Minute {
+				table := mustParse(t, wall.Add(off).Format("4 15 2 1 ?"), "", time.Time{}, time.Time{})
+				table.zone = zone
+				next := table.Next(change.AddDate(0, 0, -3))
+				if far := table.Next(next.AddDate(0, -11, 0)); !far.Equal(next) {
+					t.Fatalf("%s: %s from far away, %s from nearby", wall.Add(off), far, next)
+				}
+				if newest := table.Newest(time.Time{}, next.AddDate(0, 11, 0), 1); len(newest) != 1 || !newest[0].Equal(next) {
+					t.Fatalf("%s: %s from far away, %s from nearby", wall.Add(off), newest, next)
+				}
+			}
+		}
+	})
+}
+
 func eachZone(t *testing.T, test func(*testing.T, *rand.Rand, *time.Location, int)) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

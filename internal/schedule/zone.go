@@ -97,7 +97,7 @@ func (t *Timetable) next(after time.Time) time.Time {
 func (t *Timetable) newest(until time.Time) time.Time {
 	for {
 		p := periodAt(t.zone, until)
-		wall := t.spec.Prev(until.Truncate(time.Second).Add(p.offset + time.Second))
+		wall := t.spec.Prev(until.Add(p.offset + time.Second))
 		if wall.IsZero() {
 			return wall
 		}

@@ -201,10 +201,17 @@ func (t *Topic[T]) found(info Info) (f Found[T], err error) {
 	if f.Info = info; info.State == Finished { // its body is gone
 		return f, nil
 	}
-	if err := t.codec.Decode(info.Body, &f.Body); err != nil {
-		return f, &Error{Op: "decode", Queue: t.queue, ID: info.ID, Err: ErrInvalid, Hint: "the body does not fit the topic's type: " + err.Error()}
+	f.Body, err = t.Decode(info)
+	return f, err
+}
+
+// Decode returns the body of a message that was found without the topic. A body that does
+// not fit T is ErrInvalid.
+func (t *Topic[T]) Decode(m Info) (body T, err error) {
+	if err := t.codec.Decode(m.Body, &body); err != nil {
+		return body, &Error{Op: "decode", Queue: t.queue, ID: m.ID, Err: ErrInvalid, Hint: "the body does not fit the topic's type: " + err.Error()}
 	}
-	return f, nil
+	return body, nil
 }
 
 // Codec turns the values of a Topic into bodies and back. It must be safe for

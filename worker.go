@@ -74,6 +74,12 @@ func (w *Worker) Run(ctx context.Context) error {
 	return w.work.Run(ctx, op)
 }
 
+// Queues returns the queues that the worker has handlers for, sorted.
+func (w *Worker) Queues() []string {
+	_, queues := w.work.Serves()
+	return queues
+}
+
 // The defaults of a WorkerConfig.
 const (
 	DefaultConcurrency  = 100

@@ -14,6 +14,7 @@ import (
 type traffic struct {
 	tally
 	hints int       // so far
+	calls int       // of Lease, under way
 	quiet bool      // nothing can be leased, by the last answer and the hints since
 	next  time.Time // when quiet: when something may be due; zero: unknown
 }
@@ -95,17 +96,21 @@ func (s *store) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, e
 	hints := make([]int, len(wants))
 	s.mu.Lock()
 	for i, w := range wants {
-		hints[i] = s.of(w.Queue).hints
+		t := s.of(w.Queue)
+		hints[i] = t.hints
+		t.calls++
 	}
 	s.mu.Unlock()
 	g, err := s.Engine.Lease(ctx, wants)
-	if err != nil {
-		return g, err
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.change()
 	for i, w := range wants {
-		got, t := &g.Queues[i], s.of(w.Queue)
+		t := s.of(w.Queue)
+		if t.calls--; err != nil {
+			continue
+		}
+		got := &g.Queues[i]
 		t.quiet = !got.More && got.Err == nil && t.hints == hints[i]
 		t.next = got.NextDue
 		for j := range got.Messages {
@@ -118,8 +123,7 @@ func (s *store) Lease(ctx context.Context, wants []engine.Want) (engine.Grant, e
 			got.NextDue = time.Time{} // the clock stands: it is not known when that is
 		}
 	}
-	s.change()
-	return g, nil
+	return g, err
 }
 
 // Settle settles, and notes what workers no longer have in hand.
@@ -168,7 +172,7 @@ func (s *store) busy(queues []string) (what string, changed <-chan struct{}) {
 		}
 	}
 	for _, q := range queues {
-		if what == "" && !s.of(q).quiet {
+		if t := s.of(q); what == "" && (!t.quiet || t.calls > 0) {
 			what = "no worker on this store has asked for what is due in " + q
 		}
 	}

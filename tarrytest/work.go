@@ -45,13 +45,13 @@ func (c *Client) WorkAll(ctx context.Context, w *tarry.Worker) Worked {
 
 func (c *Client) work(ctx context.Context, w *tarry.Worker, until time.Time) Worked {
 	c.t.Helper()
+	before := c.store.sum(w.Queues())
 	r := c.run(ctx, w)
-	r.began = c.store.sum(r.queues)
-	err := c.play([]*running{r}, until, r.began.leased+mostHandled)
+	err := c.play([]*running{r}, until, before.leased+mostHandled)
 	if err = errors.Join(err, r.end()); err != nil {
 		c.t.Errorf("tarrytest: Work: %v", err)
 	}
-	return c.store.sum(r.queues).since(r.began)
+	return c.store.sum(r.queues).since(before)
 }
 
 // Start runs w until the test ends. From then on Advance waits until w has done all that is
@@ -71,7 +71,6 @@ func (c *Client) Start(ctx context.Context, w *tarry.Worker) {
 // running is a worker that runs.
 type running struct {
 	queues []string
-	began  tally
 	stop   context.CancelFunc
 	over   chan struct{} // closed when it has ended, with err
 	err    error
@@ -121,10 +120,10 @@ func (c *Client) play(rs []*running, until time.Time, most int) error {
 	}
 }
 
-// finish waits until the workers have nothing to do. Once they have done something it makes
-// them look again, as their next due time may have changed.
+// finish waits until the workers have nothing to do. What they have done may have changed their
+// next due time, so they look again, until they find nothing.
 func (c *Client) finish(rs []*running, most int) error {
-	for {
+	for idle := false; ; idle = true {
 		before := c.store.leased(rs)
 		for _, r := range rs {
 			c.store.ask(r.queues)
@@ -134,7 +133,7 @@ func (c *Client) finish(rs []*running, most int) error {
 				return err
 			}
 		}
-		if c.store.leased(rs) == before {
+		if idle && c.store.leased(rs) == before {
 			return nil
 		}
 	}

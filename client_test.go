@@ -111,6 +111,11 @@ func TestTopicFinds(t *testing.T) {
 			t.Fatal(err)
 		}
 
+		if info, err := c.Get(ctx, tarry.ByID(last.ID).Of(topic.Queue())); err != nil {
+			t.Error(err)
+		} else if body, err := topic.Decode(info); err != nil || body.ID != "3" {
+			t.Errorf("decoded %+v, %v", body, err)
+		}
 		if found, err := topic.Get(ctx, c, tarry.ByID(bad.ID)); !errors.Is(err, tarry.ErrInvalid) || found.ID != bad.ID {
 			t.Errorf("a body that does not fit: %+v, %v", found, err)
 		}

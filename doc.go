@@ -41,8 +41,8 @@
 //
 // A Schedule pushes a message again and again, such as each night at two: see NewSchedule.
 //
-// In tests, open "mem:" inside a testing/synctest bubble and let time.Sleep pass
-// the 48 hours.
+// Package tarrytest is for tests of code that uses this package: its clock stands until the
+// test moves it by 48 hours.
 //
 // Client, Topic and Worker have the calls. docs/semantics.md says what each call does in
 // each state, docs/architecture.md explains the inside, and docs/engines/writing.md how to

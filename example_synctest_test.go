@@ -7,51 +7,40 @@ import (
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine/memengine"
+	"github.com/tarryhq/tarry/tarrytest"
 )
 
-// How a program that waits for 48 hours is tested in milliseconds: inside a
-// synctest bubble, with an engine in memory.
+// How a program that waits for 48 hours is tested in milliseconds, with a worker that runs all
+// the time, as in production.
 func TestExample48Hours(t *testing.T) {
-	wall := time.Now()
 	synctest.Test(t, func(t *testing.T) {
 		type ride struct{ ID, Stars string }
 		reviews := tarry.NewTopic[ride]("review.due")
-		c := tarry.New(memengine.New(nil), nil)
-		defer c.Close()
-		w := tarry.NewWorker(c, nil)
+		q := tarrytest.NewInBubble(t)
+		w := tarry.NewWorker(q.Client, nil)
 		rated := make(chan string, 2)
 		tarry.Handle(w, reviews, func(_ context.Context, m *tarry.Message[ride]) error {
 			rated <- m.Body.ID
 			return nil
 		})
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- w.Run(ctx) }()
+		q.Start(t.Context(), w)
 
 		for _, id := range []string{"rated by its rider", "forgotten"} {
-			if _, err := reviews.Push(ctx, c, ride{ID: id}, tarry.In(48*time.Hour), tarry.Key(id)); err != nil {
+			if _, err := reviews.Push(t.Context(), q.Client, ride{ID: id}, tarry.In(48*time.Hour), tarry.Key(id)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(47 * time.Hour)
-		if err := reviews.Cancel(ctx, c, tarry.ByKey("rated by its rider")); err != nil {
+		q.Advance(47 * time.Hour)
+		if err := reviews.Cancel(t.Context(), q.Client, tarry.ByKey("rated by its rider")); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Hour - time.Nanosecond)
-		synctest.Wait()
+		q.Advance(time.Hour - time.Nanosecond)
 		if len(rated) != 0 {
 			t.Fatalf("%q was handled early", <-rated)
 		}
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
+		q.Advance(time.Nanosecond)
 		if len(rated) != 1 || <-rated != "forgotten" {
 			t.Error("after 48 hours exactly the forgotten ride is to be rated")
 		}
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
 	})
-	t.Logf("48 hours took %s", time.Since(wall))
 }

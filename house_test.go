@@ -56,6 +56,8 @@ var mayImport = map[string][]string{
 	"tarryprom":                         {"", "engine", "intake"},
 	"ui":                                {"internal"},
 	"tarryotel":                         {"", "engine"},
+	"tarrytest":                         {"", "engine", "engine/memengine", "internal"},
+	"tarrytest/remote":                  {"tarrytest", "server"},
 	"forward":                           {"", "engine", "internal", "forward", "forward/internal"},
 	"intake":                            {"", "engine", "internal", "forward", "forward/amqp", "intake"},
 	"cmd/tarry":                         {"internal"},

@@ -33,6 +33,9 @@ func TestWorkersLeaseUnderTheirNames(t *testing.T) {
 			name := strings.Repeat("w", n)
 			names = append(names, cmp.Or(name, here))
 			w := tarry.NewWorker(c, &tarry.WorkerConfig{Name: name, Concurrency: 1})
+			if queues := w.Queues(); len(queues) > 0 {
+				t.Errorf("without a handler it has the queues %q", queues)
+			}
 			tarry.Handle(w, bytesTopic, func(ctx context.Context, m claimed) error {
 				if i, err := c.Get(ctx, tarry.ByID(m.ID).Of("q")); i.Worker != names[n] {
 					t.Errorf("the message of %q is leased by %q, %v", names[n], i.Worker, err)

@@ -25,8 +25,11 @@ type Client struct {
 
 // New returns a client that is closed when the test ends. Its clock starts at the present
 // time and stands there.
-func New(t testing.TB) *Client {
-	return newClient(t, &clock{at: time.Now().UTC().Truncate(time.Millisecond)})
+func New(t testing.TB) *Client { return NewAt(t, time.Now()) }
+
+// NewAt is New with a clock that starts at another time.
+func NewAt(t testing.TB, start time.Time) *Client {
+	return newClient(t, &clock{at: start.UTC().Truncate(time.Millisecond)})
 }
 
 // NewInBubble is New for a test inside a testing/synctest bubble. The clock is the bubble's:

@@ -12,24 +12,20 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/internal/nettest"
+	"github.com/tarryhq/tarry/tarrytest"
 )
 
 // serving runs a server for as long as test takes, in a bubble; dial connects to it.
-func serving(t *testing.T, test func(t *testing.T, dial func() net.Conn, c *tarry.Client)) {
+func serving(t *testing.T, test func(t *testing.T, dial func() net.Conn, q *tarrytest.Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c, err := tarry.Open(t.Context(), "mem:", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
+		q := tarrytest.NewInBubble(t)
 		ctx, stop := context.WithCancel(t.Context())
 		ln := nettest.Listen()
 		var all sync.WaitGroup
 		all.Go(func() {
-			if err := newServer(c, 30*time.Second).serve(ctx, ln); err != nil {
+			if err := newServer(q.Client, 30*time.Second).serve(ctx, ln); err != nil {
 				t.Error(err)
 			}
 		})
@@ -39,7 +35,7 @@ func serving(t *testing.T, test func(t *testing.T, dial func() net.Conn, c *tarr
 				t.Fatal(err)
 			}
 			return conn
-		}, c)
+		}, q)
 		stop()
 		all.Wait()
 	})
@@ -56,7 +52,7 @@ func closedAfter(t *testing.T, conn net.Conn) time.Duration {
 }
 
 func TestSilentFromTheBeginning(t *testing.T) {
-	serving(t, func(t *testing.T, dial func() net.Conn, _ *tarry.Client) {
+	serving(t, func(t *testing.T, dial func() net.Conn, _ *tarrytest.Client) {
 		if d := closedAfter(t, dial()); d != 30*time.Second {
 			t.Errorf("closed after %v, want 30s", d)
 		}
@@ -64,17 +60,17 @@ func TestSilentFromTheBeginning(t *testing.T) {
 }
 
 func TestHeartbeatsKeepItOpen(t *testing.T) {
-	serving(t, func(t *testing.T, dial func() net.Conn, c *tarry.Client) {
+	serving(t, func(t *testing.T, dial func() net.Conn, q *tarrytest.Client) {
 		conn, silent := dial(), dial()
 		for range 100 {
-			time.Sleep(29*time.Second + 999*time.Millisecond) // of the bubble's time
+			q.Advance(29*time.Second + 999*time.Millisecond)
 			if _, err := fmt.Fprintln(conn, "still here"); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
 		}
-		if q, err := c.Queue(t.Context(), Silent.Queue()); err != nil || q.Scheduled != 1 {
-			t.Errorf("%+v, %v; want the one message of the one connection", q, err)
+		if got, err := q.Queue(t.Context(), Silent.Queue()); err != nil || got.Scheduled != 1 {
+			t.Errorf("%+v, %v; want the one message of the one connection", got, err)
 		}
 		if d := closedAfter(t, silent); d != 0 {
 			t.Error("the other connection was still open")
@@ -86,19 +82,17 @@ func TestHeartbeatsKeepItOpen(t *testing.T) {
 }
 
 func TestHangingUpLeavesNothing(t *testing.T) {
-	serving(t, func(t *testing.T, dial func() net.Conn, c *tarry.Client) {
+	serving(t, func(t *testing.T, dial func() net.Conn, q *tarrytest.Client) {
 		conn := dial()
 		synctest.Wait()
 		conn.Close()
 		synctest.Wait()
-		if q, err := c.Queue(t.Context(), Silent.Queue()); err != nil || q.Scheduled+q.Ready+q.Leased > 0 {
-			t.Errorf("%+v, %v; want nothing", q, err)
-		}
+		tarrytest.RequireNothingPushed(t, q)
 	})
 }
 
 func TestStoppingClosesConnections(t *testing.T) {
-	serving(t, func(t *testing.T, dial func() net.Conn, _ *tarry.Client) {
+	serving(t, func(t *testing.T, dial func() net.Conn, _ *tarrytest.Client) {
 		dial() // serving stops the server, which must not wait for this connection
 		synctest.Wait()
 	})

@@ -6,7 +6,7 @@
 //
 // shop.go is what any shop would write: a push, a cancel by key, a handler. replay.go moves
 // the engine's clock from event to event, and claims each message when it is due. The test
-// runs the same shop with a Worker in a synctest bubble, where time passes by itself.
+// runs the same shop with a Worker, by package tarrytest.
 //
 // Times are in whole milliseconds. A payment or answer in the millisecond in which the
 // message is due is in time. A payment before the purchase, or an answer before the request,

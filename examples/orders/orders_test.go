@@ -12,11 +12,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/engine/memengine"
+	"github.com/tarryhq/tarry/tarrytest"
 )
 
 const smallFile = "testdata/orders.csv"
@@ -170,40 +169,32 @@ func TestMadeOrders(t *testing.T) {
 }
 
 // TestWorker has the orders of the small file happen while a worker does what is due, as in
-// production. In the bubble, years of time.Sleep cost nothing.
+// production.
 func TestWorker(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newShop()
-		events, orders, err := s.read(smallFile)
-		if err != nil {
-			t.Fatal(err)
+	s := newShop()
+	events, orders, err := s.read(smallFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const before = -time.Millisecond // before what is due at an instant
+	q := tarrytest.NewAt(t, events[0].at.Add(before))
+	w := tarry.NewWorker(q.Client, nil)
+	tarry.Handle(w, s.unpaid.topic, s.unpaid.do)
+	tarry.Handle(w, s.review.topic, s.review.do)
+	q.Start(t.Context(), w)
+	for _, e := range events {
+		q.AdvanceTo(e.at.Add(before))
+		if e.kind == due {
+			continue // that is the worker's
 		}
-		c := tarry.New(memengine.New(nil), nil)
-		defer c.Close()
-		w := tarry.NewWorker(c, nil)
-		tarry.Handle(w, s.unpaid.topic, s.unpaid.do)
-		tarry.Handle(w, s.review.topic, s.review.do)
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- w.Run(ctx) }()
-		for _, e := range events {
-			time.Sleep(time.Until(e.at) - 1) // before what is due at this instant
-			if e.kind == due {
-				continue // that is the worker's
-			}
-			if err := e.apply(ctx, c); err != nil {
-				t.Error(err)
-			}
-		}
-		time.Sleep(time.Millisecond)
-		stop()
-		if err := <-ended; err != nil {
+		if err := e.apply(t.Context(), q.Client); err != nil {
 			t.Error(err)
 		}
-		if got := s.report(orders); got != want {
-			t.Errorf("got %+v, want %+v", got, want)
-		}
-	})
+	}
+	q.Advance(-before)
+	if got := s.report(orders); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
 }
 
 // TestKill9 kills the program at any moment, and again after it has continued.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/forward/webhook"
 	"github.com/tarryhq/tarry/internal/nettest"
+	"github.com/tarryhq/tarry/tarrytest"
 )
 
 const secret = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
@@ -84,9 +84,9 @@ func later(w http.ResponseWriter, _ *http.Request) {
 func drops(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }
 
 // look is what `tarry get` shows of the notice.
-func look(t *testing.T, c *tarry.Client) tarry.Info {
+func look(t *testing.T, q *tarrytest.Client) tarry.Info {
 	t.Helper()
-	info, err := Paid.Get(t.Context(), c, tarry.ByKey("42"))
+	info, err := Paid.Get(t.Context(), q.Client, tarry.ByKey("42"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func look(t *testing.T, c *tarry.Client) tarry.Info {
 }
 
 // atWork tells a merchant that order 42 is paid, in virtual time, while test runs.
-func atWork(t *testing.T, m *merchant, test func(t *testing.T, c *tarry.Client)) {
+func atWork(t *testing.T, m *merchant, test func(t *testing.T, q *tarrytest.Client)) {
 	synctest.Test(t, func(t *testing.T) {
 		m.t, m.start = t, time.Now()
 		l := nettest.Listen()
@@ -107,27 +107,19 @@ func atWork(t *testing.T, m *merchant, test func(t *testing.T, c *tarry.Client))
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := tarry.Open(t.Context(), "mem:", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		t.Cleanup(func() { // after the worker has ended
+			target.Close()
+			shop.Close()
+			all.Wait()
+		})
+		q := tarrytest.NewInBubble(t)
 		for range 2 { // told twice of one order
-			if known, err := pushNotice(t.Context(), c, "42", 1); err != nil || known {
+			if known, err := pushNotice(t.Context(), q.Client, "42", 1); err != nil || known {
 				t.Fatal(known, err)
 			}
 		}
-		ctx, stop := context.WithCancel(t.Context())
-		all.Go(func() {
-			if err := newWorker(c, target, nil).Run(ctx); err != nil {
-				t.Error(err)
-			}
-		})
-		test(t, c)
-		stop()
-		target.Close()
-		shop.Close()
-		all.Wait()
-		c.Close()
+		q.Start(t.Context(), newWorker(q.Client, target, nil))
+		test(t, q)
 		if len(slices.Compact(slices.Clone(m.ids))) > 1 {
 			t.Errorf("the calls have the ids %v", m.ids)
 		}
@@ -136,15 +128,14 @@ func atWork(t *testing.T, m *merchant, test func(t *testing.T, c *tarry.Client))
 
 func TestScheduleUntilItIsGivenUp(t *testing.T) {
 	m := &merchant{answers: []http.HandlerFunc{fails}}
-	atWork(t, m, func(t *testing.T, c *tarry.Client) {
+	atWork(t, m, func(t *testing.T, q *tarrytest.Client) {
 		var sum time.Duration
 		var want []time.Duration
 		for i, wait := range append([]time.Duration{0}, schedule...) {
 			sum += wait
 			want = append(want, sum)
-			time.Sleep(wait)
-			synctest.Wait()
-			info := look(t, c)
+			q.Advance(wait)
+			info := look(t, q)
 			if info.Attempt != uint32(i+1) || info.MaxAttempts != 6 || !strings.HasSuffix(info.LastError, "answered 503 Service Unavailable: closed for lunch") {
 				t.Errorf("after call %d: %d of %d, %s", i+1, info.Attempt, info.MaxAttempts, info.LastError)
 			}
@@ -156,17 +147,17 @@ func TestScheduleUntilItIsGivenUp(t *testing.T) {
 				t.Errorf("after call %d it is %s, due %s, want %s", i+1, info.State, info.Due, next)
 			}
 		}
-		time.Sleep(24 * time.Hour)
+		q.Advance(24 * time.Hour)
 		if got := m.told(); !slices.Equal(got, want) {
 			t.Errorf("called after %v, want %v", got, want)
 		}
 		// What was given up can be brought back.
 		m.answers = []http.HandlerFunc{knows}
-		if _, err := c.Redrive(t.Context(), Paid.Queue(), []tarry.ID{look(t, c).ID}, 0); err != nil {
+		if _, err := q.Redrive(t.Context(), Paid.Queue(), []tarry.ID{look(t, q).ID}, 0); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if info := look(t, c); info.State != tarry.Finished {
+		if info := look(t, q); info.State != tarry.Finished {
 			t.Errorf("brought back, it is %s", info.State)
 		}
 	})
@@ -175,20 +166,20 @@ func TestScheduleUntilItIsGivenUp(t *testing.T) {
 // TestMerchantThatRecovers has a merchant that does everything wrong, and then does not.
 func TestMerchantThatRecovers(t *testing.T) {
 	m := &merchant{answers: []http.HandlerFunc{fails, hangs, redirects, drops, later, knows}}
-	atWork(t, m, func(t *testing.T, c *tarry.Client) {
-		time.Sleep(2 * time.Hour)
+	atWork(t, m, func(t *testing.T, q *tarrytest.Client) {
+		q.Advance(2 * time.Hour)
 		// 10 s were lost to silence; the 60 s of Retry-After are less than the schedule's wait.
 		want := []time.Duration{0, 15 * time.Second, 55 * time.Second, 235 * time.Second, 835 * time.Second, 2635 * time.Second}
 		if got := m.told(); !slices.Equal(got, want) {
 			t.Errorf("called after %v, want %v", got, want)
 		}
-		if info := look(t, c); info.State != tarry.Finished || info.Ending != tarry.WasAcked {
+		if info := look(t, q); info.State != tarry.Finished || info.Ending != tarry.WasAcked {
 			t.Errorf("it is %s, %s", info.State, info.Ending)
 		}
-		if known, err := pushNotice(t.Context(), c, "42", 1); err != nil || !known {
+		if known, err := pushNotice(t.Context(), q.Client, "42", 1); err != nil || !known {
 			t.Errorf("told once more: %v, %v", known, err)
 		}
-		time.Sleep(time.Hour)
+		q.Advance(time.Hour)
 		if n := len(m.told()); n != len(want) {
 			t.Errorf("%d calls", n)
 		}
@@ -197,12 +188,12 @@ func TestMerchantThatRecovers(t *testing.T) {
 
 func TestMerchantThatWantsNoMore(t *testing.T) {
 	m := &merchant{answers: []http.HandlerFunc{later, gone}}
-	atWork(t, m, func(t *testing.T, c *tarry.Client) {
-		time.Sleep(24 * time.Hour)
+	atWork(t, m, func(t *testing.T, q *tarrytest.Client) {
+		q.Advance(24 * time.Hour)
 		if got, want := m.told(), []time.Duration{0, time.Minute}; !slices.Equal(got, want) {
 			t.Errorf("called after %v, want %v", got, want)
 		}
-		if info := look(t, c); info.State != tarry.Dead || info.Attempt != 2 || !strings.HasSuffix(info.LastError, "answered 410 Gone: this shop has closed") {
+		if info := look(t, q); info.State != tarry.Dead || info.Attempt != 2 || !strings.HasSuffix(info.LastError, "answered 410 Gone: this shop has closed") {
 			t.Errorf("it is %s after %d calls: %s", info.State, info.Attempt, info.LastError)
 		}
 	})

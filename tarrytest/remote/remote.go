@@ -33,7 +33,7 @@ func New(t testing.TB, c *tarrytest.Client) *Server {
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
 	open, end := context.WithCancel(context.Background())
 	s := &Server{api: server.New(c.Client, &server.Config{Logger: logger}), open: open}
-	ln := httptest.NewServer(s)
+	ln := httptest.NewServer(http.HandlerFunc(s.serve))
 	s.URL = ln.URL
 	t.Cleanup(func() {
 		end()
@@ -73,8 +73,8 @@ func (s *Server) next(n int, fault http.HandlerFunc) {
 	}
 }
 
-// ServeHTTP serves the HTTP API.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// serve answers a request, or leaves it to the next fault.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	answer := s.api.ServeHTTP
 	s.mu.Lock()
 	if len(s.faults) > 0 {

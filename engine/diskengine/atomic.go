@@ -10,6 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
@@ -188,9 +189,9 @@ func (a *atomicPush) planOne(c *call, i int) (refused, err error) {
 	} else if p.bytes > smallBody {
 		a.more += keptBody(p.bytes)
 	}
-	p.state = engine.Scheduled                           // or ready: later pushes treat both alike
+	p.state, p.lease = engine.Scheduled, codec.Token{}   // or ready: later pushes treat both alike
 	if at := rules.Expiry(p.due, &p.policy); at < c.ms { // it is gone before the next is pushed
-		p.holding, p.expired = holding{engine.Gone, engine.Expired, at}, true
+		p.holding, p.expired = holding{ending: engine.Expired, ended: at}, true
 		if at+rules.Millis(p.policy.Remember) > c.ms {
 			p.state = engine.Finished
 		}

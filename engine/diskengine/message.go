@@ -94,6 +94,18 @@ func (m *message) leased() {
 	}
 }
 
+// token is that of the newest lease, while it settles the message; zero: none does.
+func (m *message) token() codec.Token {
+	t := codec.Token{Queue: uint64(m.q.num), ID: m.id, Nonce: m.Nonce}
+	if m.lease != nil {
+		t.Nonce = m.lease.Nonce
+	}
+	if m.lease != nil && m.lease.Given || m.lease == nil && m.Lapsed {
+		return t
+	}
+	return codec.Token{}
+}
+
 // worker returns the name of the worker that had the last lease of the message. If its lapse
 // was written down, the last failure has it.
 func (m *message) worker() string {

@@ -10,6 +10,7 @@ import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/wal"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/engine/internal/rules"
 )
 
@@ -244,6 +245,9 @@ func (c *call) push(in *engine.Message, hash *keyLookup) (engine.PushResult, err
 	if err != nil {
 		return engine.PushResult{}, err
 	}
+	if in.Token != "" {
+		c.see(q)
+	}
 	switch o, refused := q.decide(in, &h.holding, 0); {
 	case o == engine.Replaced:
 		return c.replace(&h.m, in)
@@ -267,6 +271,7 @@ type holding struct {
 	state  engine.State  // Gone: nothing
 	ending engine.Ending // if Finished
 	ended  int64
+	lease  codec.Token // of the newest lease, while that settles the message; zero: none
 }
 
 // holder is what has the key of a push.
@@ -287,21 +292,25 @@ func (c *call) holderOf(q *queue, key string, hash *keyLookup) (h holder, err er
 		return h, err
 	}
 	if live {
-		h.state = h.m.state(c.ms)
+		h.state, h.lease = h.m.state(c.ms), h.m.token()
 		return h, nil
 	}
 	if h.trace, h.remembered, err = c.finished(q, []byte(key), hash); h.remembered && h.trace.forgotten > c.ms {
-		h.holding = holding{engine.Finished, h.trace.Ending, h.trace.Ended}
+		h.holding = holding{state: engine.Finished, ending: h.trace.Ending, ended: h.trace.Ended}
 	}
 	return h, err
 }
 
 // decide says what a push does: create a message, replace the one that has its key, or keep
-// it. refused says why it does not. live is how many messages of the queue come before it.
+// it. refused says why it does not, and with Created that nothing is in the way. live is how many messages of the queue come before it.
 func (q *queue) decide(in *engine.Message, h *holding, live int64) (o engine.Outcome, refused error) {
 	goesOn := in.OnConflict != engine.Reject && in.OnConflict != engine.Keep
 	ref := engine.Ref{Queue: q.name, Key: in.Key}
 	switch {
+	case in.Token != "" && h.lease.Is(in.Token):
+		return engine.Replaced, nil
+	case in.Token != "":
+		return engine.Created, refusePush(q, in.Key, engine.ErrLeaseLost)
 	case h.state == engine.Gone, h.state == engine.Finished && goesOn:
 		if s := q.settings; s != nil && s.MaxPending > 0 && q.live+live >= s.MaxPending {
 			refused = engine.RefusePending(ref, s.MaxPending)

@@ -11,7 +11,7 @@ import (
 
 // replaces reports whether the engine takes pushes with a token.
 func replaces(c engine.Capabilities) bool {
-	return c.Keys && (c.Name == "mem" || c.Name == "model")
+	return c.Keys && (c.Name == "mem" || c.Name == "model" || c.Name == "disk")
 }
 
 // needReplaceLeased skips the test if the engine takes no pushes with a token.
@@ -121,12 +121,13 @@ var replaceLeasedTests = []test{
 		b.push(b.msg("other", dueLater))
 		b.push(b.msg("", dueNow))
 		nameless := b.lease1(0)
+		zero := strings.Repeat("A", len(l.Token)) // what nothing decodes to
 		changed := []byte(l.Token)
 		changed[len(changed)/2] ^= 1
 		for key, tokens := range map[string][]string{
 			"k":     {nameless.Token, "x", strings.Repeat("x", engine.MaxTokenBytes), string(changed), l.Token + "A"},
-			"other": {l.Token, nameless.Token},
-			"none":  {l.Token, nameless.Token},
+			"other": {l.Token, nameless.Token, zero},
+			"none":  {l.Token, nameless.Token, zero},
 		} {
 			for _, token := range tokens {
 				b.refused(key, token)

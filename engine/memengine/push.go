@@ -64,7 +64,7 @@ func (q *queue) seatOf(m *message) seat {
 func (q *queue) refusal(in *engine.Message, s *seat) error {
 	switch {
 	case in.Token != "":
-		if t, ok := codec.ParseToken(in.Token); !ok || t != s.lease {
+		if !s.lease.Is(in.Token) {
 			return q.refuse(in.Key, engine.ErrLeaseLost)
 		}
 		return nil

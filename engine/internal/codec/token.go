@@ -71,6 +71,12 @@ func (t Token) Append(b []byte) []byte {
 	return textCoding.AppendEncode(b, raw[:])
 }
 
+// Is reports whether a text is that of t. The zero token has none.
+func (t Token) Is(text string) bool {
+	is, ok := ParseToken(text)
+	return ok && is == t && t != Token{}
+}
+
 // ParseToken reads the text that String returns.
 func ParseToken(s string) (t Token, ok bool) {
 	var raw [tokenSize]byte

@@ -67,6 +67,17 @@ func (h *Held[T]) Settled(s []engine.Settlement, became []engine.Settled) {
 	}
 }
 
+// Replaced records leases that pushes with their tokens ended.
+func (h *Held[T]) Replaced(msgs []engine.Message, results []engine.PushResult) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range msgs {
+		if token := msgs[i].Token; token != "" && results[i].Err == nil {
+			delete(h.leases, token)
+		}
+	}
+}
+
 // How long GiveBack tries, and how many leases it releases in a call.
 const (
 	giveBackWithin = 5 * time.Second

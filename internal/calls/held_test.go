@@ -18,11 +18,12 @@ func TestHeldLeases(t *testing.T) {
 	add := func(token string, ttr time.Duration) {
 		h.Add(&engine.Lease{Token: token, Info: engine.Info{Deadline: now.Add(ttr)}}, "of "+token, now)
 	}
-	for _, token := range []string{"acked", "extended", "refused", "kept"} {
+	for _, token := range []string{"acked", "extended", "refused", "kept", "replaced", "not replaced"} {
 		add(token, time.Second)
 	}
 	h.Settled([]engine.Settlement{{Token: "acked", Do: engine.Ack}, {Token: "extended", Do: engine.Extend}, {Token: "refused", Do: engine.Ack}, {Token: "unknown", Do: engine.Ack}},
 		[]engine.Settled{{State: engine.Gone}, {State: engine.Leased, Until: now.Add(time.Hour)}, {Err: engine.ErrBusy}, {State: engine.Gone}})
+	h.Replaced([]engine.Message{{Token: "replaced"}, {}, {Token: "not replaced"}}, []engine.PushResult{{}, {}, {Err: engine.ErrLeaseLost}})
 	if of, ok := h.Get("kept"); of != "of kept" || !ok {
 		t.Errorf("got %q, %v", of, ok)
 	}
@@ -41,7 +42,7 @@ func TestHeldLeases(t *testing.T) {
 		return nil, nil
 	})
 	slices.Sort(back)
-	if want := []string{"extended", "kept", "refused"}; !slices.Equal(back, want) || calls != 1 {
+	if want := []string{"extended", "kept", "not replaced", "refused"}; !slices.Equal(back, want) || calls != 1 {
 		t.Errorf("%d calls release %v, want %v", calls, back, want)
 	}
 }

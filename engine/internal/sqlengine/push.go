@@ -17,11 +17,15 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 		return nil, err
 	}
 	defer e.calls.Leave()
-	return gather(ctx, e, msgs, e.pushNeeds, func(some []engine.Message, timeout LockTimeout) ([]engine.PushResult, error) {
+	results, err := gather(ctx, e, msgs, e.pushNeeds, func(some []engine.Message, timeout LockTimeout) ([]engine.PushResult, error) {
 		return e.push(ctx, some, timeout, false)
 	}, func(m *engine.Message, err error) engine.PushResult {
 		return engine.PushResult{Err: engine.Refuse("push", engine.Ref{Queue: m.Queue, Key: m.Key}, err)}
 	})
+	if err == nil && e.cfg.later == nil { // as in Settle
+		e.held.Replaced(msgs, results)
+	}
+	return results, err
 }
 
 // pushNeeds returns the lock for which a push may have to wait: of its key, or of the whole
@@ -45,7 +49,11 @@ func (e *Engine) PushAtomic(ctx context.Context, msgs []engine.Message) ([]engin
 	if err := engine.CheckAtomic(msgs); err != nil {
 		return nil, err
 	}
-	return e.push(ctx, msgs, NoTimeout, true)
+	results, err := e.push(ctx, msgs, NoTimeout, true)
+	if err == nil && e.cfg.later == nil { // as in Settle
+		e.held.Replaced(msgs, results)
+	}
+	return results, err
 }
 
 // errRefused rolls back an atomic push with a refused message.
@@ -171,6 +179,8 @@ func (w *work) push(num int64, id engine.ID, in *engine.Message, room map[int64]
 	if in.Key != "" {
 		s = w.keys[Name{num, in.Key}]
 		switch anew := in.OnConflict != engine.Reject && in.OnConflict != engine.Keep; {
+		case in.Token != "" && (s.holder == nil || !s.holder.token().Is(in.Token)):
+			return engine.PushResult{Err: engine.Refuse("push", ref, engine.ErrLeaseLost)}
 		case s.holder != nil:
 			return w.conflict(s.holder, in)
 		case s.memory != nil && !anew:
@@ -225,7 +235,7 @@ func (w *work) conflict(x *row, in *engine.Message) engine.PushResult {
 	case in.OnConflict == engine.Reject:
 		r.Err = engine.Refuse("push", ref, engine.ErrExists)
 		return r
-	case state == engine.Leased:
+	case state == engine.Leased && in.Token == "":
 		r.Err = engine.Refuse("push", ref, engine.ErrLeased)
 		return r
 	}

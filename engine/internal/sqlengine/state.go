@@ -33,6 +33,14 @@ func (x *row) state(ms int64) engine.State {
 	return engine.Ready
 }
 
+// token is that of the last lease, while it settles; zero: none does.
+func (x *row) token() codec.Token {
+	if x.Nonce == nil {
+		return codec.Token{}
+	}
+	return codec.Token{Queue: uint64(x.Queue), ID: x.ID, Nonce: *x.Nonce}
+}
+
 // live reports whether a row holds its key.
 func (x *row) live() bool { return !x.gone && x.Kind < Dead }
 

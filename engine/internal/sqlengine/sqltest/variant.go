@@ -6,7 +6,7 @@ import "flag"
 // passes: for a second variant of an engine whose first runs all. The rest is races, cut
 // calls, many queues and refusals, which a clock does not change.
 var Calls = []string{
-	"Push", "AtomicPush", "LeaseOrder", "LeaseDue", "Lapse", "Settle", "Reprioritize", "Failures", "Workers", "Cancel", "IfState", "Get", "Peek", "Find", "Claim", "ClaimIf", "Expiry", "Remember",
+	"Push", "AtomicPush", "ReplaceLeased", "LeaseOrder", "LeaseDue", "Lapse", "Settle", "Reprioritize", "Failures", "Workers", "Cancel", "IfState", "Get", "Peek", "Find", "Claim", "ClaimIf", "Expiry", "Remember",
 	"Finished", "List", "Count", "Forecast", "Pause", "Purge", "Redrive", "Settings", "Defaults", "DeadKeep", "MaxPending", "InFlight", "Rate", "Watch", "Moment", "History",
 }
 

@@ -25,7 +25,7 @@ var (
 		{http.StatusOK, "The message that has the key was kept or replaced.", wire.PushedAnswer.Ref()},
 		{http.StatusCreated, "The message is new.", wire.PushedAnswer.Ref()},
 	}
-	pushFails = []error{engine.ErrExists, engine.ErrLeased, engine.ErrLimit, engine.ErrNoSpace, engine.ErrUnsupported}
+	pushFails = []error{engine.ErrExists, engine.ErrLeased, engine.ErrLeaseLost, engine.ErrLimit, engine.ErrNoSpace, engine.ErrUnsupported}
 )
 
 // pushOne pushes a message into the queue that the path names.

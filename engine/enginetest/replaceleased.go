@@ -11,7 +11,7 @@ import (
 
 // replaces reports whether the engine takes pushes with a token.
 func replaces(c engine.Capabilities) bool {
-	return c.Keys && !strings.HasPrefix(c.Name, "http+") && c.Name != "redis"
+	return c.Keys
 }
 
 // needReplaceLeased skips the test if the engine takes no pushes with a token.

@@ -2,6 +2,7 @@ package redisengine
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/internal/codec"
 	"github.com/tarryhq/tarry/internal/calls"
 )
 
@@ -21,11 +23,18 @@ func (e *Engine) Push(ctx context.Context, msgs []engine.Message) ([]engine.Push
 		return nil, err
 	}
 	defer e.calls.Leave()
-	return e.push(ctx, msgs, idTries)
+	results, err := e.push(ctx, msgs, idTries)
+	if err == nil {
+		e.held.Replaced(msgs, results)
+	}
+	return results, err
 }
 
 // idTries is how many ids are tried for a message until one is new.
 const idTries = 16
+
+// exchange is the conflict policy of a push with a token, as lua/push.lua reads it.
+const exchange = byte(engine.Rearm) + 1
 
 // push is Push without the bookkeeping of a call.
 func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]engine.PushResult, error) {
@@ -51,6 +60,15 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 			results[i].Err = fault("push", m.Queue, err)
 			continue
 		}
+		how, lease := byte(m.OnConflict), ""
+		if m.Token != "" {
+			t, ok := codec.ParseToken(m.Token)
+			if !ok || fingerprint(t.Queue) != q.print {
+				results[i].Err = engine.Refuse("push", engine.Ref{Queue: m.Queue, Key: m.Key}, engine.ErrLeaseLost)
+				continue
+			}
+			how, lease = exchange, member(t.ID)+hex.EncodeToString(t.Nonce[:])
+		}
 		s := q.shards[keyless%len(q.shards)]
 		if m.Key != "" {
 			s = q.ofKey(m.Key)
@@ -73,10 +91,13 @@ func (e *Engine) push(ctx context.Context, msgs []engine.Message, tries int) ([]
 		c := b.call(s, m.Key, len(record)+len(large))
 		c.items, c.known = append(c.items, i), known
 		c.dues = appendDue(c.dues, m.Due)
-		c.do(record[0] | byte(m.OnConflict)<<3)
+		c.do(record[0] | how<<3)
 		c.args = append(c.args, member(id), m.Key, rueidis.BinaryString(record))
 		if large != nil {
 			c.args = append(c.args, rueidis.BinaryString(large))
+		}
+		if lease != "" {
+			c.args = append(c.args, lease)
 		}
 	}
 	for _, c := range b.calls {
@@ -208,6 +229,8 @@ func (e *Engine) pushed(r *engine.PushResult, m *engine.Message, v *rueidis.Redi
 		r.Err = engine.Refuse("push", ref, engine.ErrExists)
 	case "full":
 		*r = engine.PushResult{Err: engine.RefusePending(ref, known.MaxPending)}
+	case "lost":
+		*r = engine.PushResult{Err: engine.Refuse("push", ref, engine.ErrLeaseLost)}
 	case "leased":
 		r.Err = engine.Refuse("push", ref, engine.ErrLeased)
 	case "taken":

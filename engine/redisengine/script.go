@@ -90,10 +90,10 @@ func (s *script) source() (text, sha string) {
 }
 
 var (
-	pushScript       = replyScript(true, "message", "push")
+	pushScript       = replyScript(true, "message", "sealed", "push")
 	leaseScript      = newScript(false, "shard", "message", "sweep", "order", "ready", "limit", "take", "lease")
 	claimScript      = newScript(false, "shard", "message", "sweep", "limit", "take", "claim")
-	settleScript     = replyScript(false, "message", "limit", "settle")
+	settleScript     = replyScript(false, "message", "limit", "sealed", "settle")
 	cancelScript     = replyScript(false, "message", "cancel")
 	rescheduleScript = replyScript(false, "message", "reschedule")
 	getScript        = readScript("shard", "message", "order", "get")

@@ -20,7 +20,7 @@ func newSecret() string {
 	return hex.EncodeToString(n[:])
 }
 
-// sealed derives the nonce of a message's token from the secret, as lua/settle.lua does.
+// sealed derives the nonce of a message's token from the secret, as lua/sealed.lua does.
 func sealed(secret codec.Nonce, id engine.ID) (n codec.Nonce) {
 	var text [2*len(secret) + 8]byte
 	hex.Encode(text[:], secret[:])

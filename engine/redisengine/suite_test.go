@@ -13,7 +13,7 @@ import (
 var (
 	// What differs where a queue has several shards.
 	shardParts = []string{
-		"Push", "AtomicPush", "LeaseOrder", "LeaseDue", "Lapse", "Cancel", "IfState", "Expiry", "List", "Range", "Count",
+		"Push", "AtomicPush", "ReplaceLeased", "LeaseOrder", "LeaseDue", "Lapse", "Cancel", "IfState", "Expiry", "List", "Range", "Count",
 		"Forecast", "Pause", "Purge", "Redrive", "DeadKeep", "MaxPending", "InFlight", "Rate", "Reopen", "Race", "RaceLimits", "Many", "Finished", "History",
 		"ClaimIf", "Peek", "Find", "Reprioritize",
 	}

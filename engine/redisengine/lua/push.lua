@@ -1,9 +1,10 @@
 -- Pushes messages with distinct keys. ARGV: how many, their dues, the action of each (see
 -- below; '' if all are usual), the revision of the settings used ('' for none), then for each
--- message id, key, record, and the content if it is large. Answers the clock, the soonest due
--- if others were woken, and for each message the due if it was created, else {action, id,
--- due, mark}, {action, memory} if the key is remembered, or taken if its id is in use. If the
--- revision differs, it does nothing and answers "settings" and them.
+-- message id, key, record, the content if it is large, and id and nonce of the lease that an
+-- exchange ends. Answers the clock, the soonest due if others were woken, and for each message
+-- the due if it was created, else {action, id, due, mark}, {action, memory} if the key is
+-- remembered, taken if its id is in use, or lost if its lease is. If the revision differs, it
+-- does nothing and answers "settings" and them.
 local count, how = tonumber(args[4]), args[6]
 
 -- A due is a byte and a double: 0 and microseconds from now, 1 and milliseconds, or 2 and
@@ -29,8 +30,13 @@ local stored = call('HGET', META, 'settings')
 know(stored)
 if (limits and sub(stored, 1, 8) or '') ~= args[7] then return reply({us, raw, 'settings', limits and stored or ''}) end
 
--- An action is a byte: the flags of the message, and eight times its conflict policy.
-local policies = {[0] = 'reject', 'keep', 'replace', 'keep_due', 'rearm'}
+-- An action is a byte: the flags of the message, and eight times its conflict policy. An
+-- exchange is the replace by the holder of the lease.
+local policies = {[0] = 'reject', 'keep', 'replace', 'keep_due', 'rearm', 'exchange'}
+local EXCHANGE = 8 * 5
+
+-- An ended lease may free a place where leases are limited.
+local freed = false
 
 -- meet applies the policy of a push to the message that holds its key.
 local function meet(other, policy, at, record, body)
@@ -39,9 +45,10 @@ local function meet(other, policy, at, record, body)
 		done = 'exists'
 	elseif policy == 'keep' then
 		done = 'kept'
-	elseif other.mark == 'L' then
+	elseif other.mark == 'L' and policy ~= 'exchange' then
 		done = 'leased'
 	else
+		if other.mark == 'L' and limits and limits.flight > 0 then freed = true end
 		M.leave(other)
 		if policy ~= 'rearm' then
 			local was = other.large
@@ -72,8 +79,15 @@ do
 		end
 		i = i + 3
 		if how ~= '' and byte(how, n) % 4 >= IS_LARGE then i = i + 1 end
+		if how ~= '' and byte(how, n) >= EXCHANGE then i = i + 1 end
 	end
 end
+
+-- holds reports whether an id and a nonce are those of the last lease of a message.
+local function holds(lease, m)
+	return m and sub(lease, 1, 8) == m.id and sealed(m.secret, m.id, sub(lease, 9))
+end
+
 local holders = k > 0 and call('HMGET', KEY, unpack(keys))
 
 -- An id can repeat if a failover has lost the reservation of its block.
@@ -122,7 +136,9 @@ for n = 1, count do
 		k = k + 1
 		if holders[k] then other, memory = messages().named('', key) end
 	end
-	if not other and taken[n] then
+	if policies[policy] == 'exchange' and not holds(args[flags % 4 >= IS_LARGE and i + 4 or i + 3], other) then
+		answer[n + 3] = {'lost', id, at, ''}
+	elseif not other and taken[n] then
 		answer[n + 3] = {'taken', id, at, ''}
 	elseif other then
 		answer[n + 3] = meet(other, policies[policy], at, record, args[i + 3])
@@ -158,5 +174,10 @@ if r > 0 then call('ZADD', RARE, unpack(rare)) end
 if m > 0 then call('HSET', MSG, unpack(msgs)) end
 if b > 0 then call('HSET', BODY, unpack(bodies)) end
 if h > 0 then call('HSET', KEY, unpack(held)) end
-answer[3] = woken(before)
+if freed then
+	wake(now)
+	answer[3] = now
+else
+	answer[3] = woken(before)
+end
 return reply(answer, m == 2 * count, answer[3])

@@ -1,5 +1,5 @@
 -- All leases of one call have the same secret. Only the client that leased has it, and
--- derives the nonces of the tokens from it: see sealed in settle.lua.
+-- derives the nonces of the tokens from it: see sealed.lua.
 
 -- worker is the name for the next lease. From args[9] on there are names, each with how many
 -- leases it takes, and at last the name for all others.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -76,6 +77,45 @@ func TestSettledByItsHandler(t *testing.T) {
 			t.Errorf("the engine was told %v; want what the handlers told it alone", told.all())
 		}
 	})
+}
+
+// A handler may keep its progress in its message. The message may come again before the
+// handler has returned: it is begun soon after that.
+func TestReplacedByItsHandler(t *testing.T) {
+	for name, lingers := range map[string]time.Duration{"at once": 0, "later": 25 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *tarry.Client) {
+				var rec witness
+				w := tarry.NewWorker(c, rec.config())
+				var steps list[string]
+				tarry.Handle(w, bytesTopic, func(ctx context.Context, m claimed) error {
+					if steps.add(m.Body); m.Attempt != 1 {
+						t.Errorf("%q has attempt %d", m.Body, m.Attempt)
+					}
+					if m.Body == "xxxx" {
+						return nil
+					}
+					if _, err := bytesTopic.Push(ctx, c, m.Body+"x", tarry.Key("k"), tarry.ReplaceLeased(m.Token())); err != nil {
+						t.Errorf("push: %v", err)
+					}
+					time.Sleep(lingers)
+					return tarry.Settled()
+				})
+				stop := run(t, w)
+				p := push(t, c, "q", "x", tarry.Key("k"))
+				pass(time.Second)
+				gone(t, c, p)
+				stop()
+				if got := steps.all(); !slices.Equal(got, []string{"x", "xx", "xxx", "xxxx"}) {
+					t.Errorf("steps %q", got)
+				}
+				if n := len(rec.of(tarry.SelfSettled)); n != 3 {
+					t.Errorf("%d of 3 were settled by their handler", n)
+				}
+				rec.none(t)
+			})
+		})
+	}
 }
 
 // Whatever a handler returns that has settled its message, the message stays settled.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/wire"
 )
@@ -200,6 +201,15 @@ func (ws *workers) tookBack(ls []engine.Lease) {
 	defer ws.mu.Unlock()
 	for i := range ls {
 		ws.take(ls[i].Token)
+	}
+}
+
+// replaced notes the leases that pushes with a token ended.
+func (ws *workers) replaced(msgs []engine.Message, out []tarry.Pushed, now time.Time) {
+	for i := range msgs {
+		if token := msgs[i].Token; token != "" {
+			ws.settled([]engine.Settlement{{Token: token, Do: engine.Snooze}}, []engine.Settled{{Err: out[i].Err}}, now)
+		}
 	}
 }
 

@@ -197,7 +197,7 @@ func because(err error, well result) result {
 		r  result
 	}{
 		{tarry.ErrExists, exists}, {tarry.ErrLeased, leased}, {tarry.ErrNotFound, notFound}, {tarry.ErrNotDue, notDue},
-		{tarry.ErrStale, stale}, {tarry.ErrLimit, limit},
+		{tarry.ErrStale, stale}, {tarry.ErrLimit, limit}, {tarry.ErrLeaseLost, leaseLost},
 	} {
 		if errors.Is(err, x.is) {
 			return x.r

@@ -373,6 +373,9 @@ func (g *values) message() engine.Message {
 	if g.coin() {
 		m.Key, m.OnConflict = "k"+g.text(), engine.Conflict(g.IntN(5))
 	}
+	if m.OnConflict == engine.Replace {
+		m.Token = g.text()
+	}
 	return m
 }
 

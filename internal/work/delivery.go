@@ -295,7 +295,7 @@ func (d *Delivery) startNow() {
 	if w.draining || d.held(now) != nil {
 		return
 	}
-	if d.stage = alreadyRunning; !w.cfg.InHand.take(messageID{d.h.Queue, d.lease.ID}) {
+	if d.stage = alreadyRunning; !w.cfg.InHand.take(messageID{d.h.Queue, d.lease.ID}, d) {
 		return
 	}
 	d.stage, d.started = running, now

@@ -10,6 +10,8 @@ export interface NewMessage {
   due?: string | null;
   /** what to do when the key is held or remembered; default: reject */
   on_conflict?: null | "reject" | "keep" | "replace" | "keep_due" | "rearm";
+  /** of replace: the newest lease of the message, which is then replaced although it is leased */
+  token?: string | null;
   /** any JSON value, kept byte for byte; the content type is then JSON */
   body?: unknown;
   /** any bytes instead of body */
@@ -46,6 +48,8 @@ export interface BatchMessage {
   due?: string | null;
   /** what to do when the key is held or remembered; default: reject */
   on_conflict?: null | "reject" | "keep" | "replace" | "keep_due" | "rearm";
+  /** of replace: the newest lease of the message, which is then replaced although it is leased */
+  token?: string | null;
   /** any JSON value, kept byte for byte; the content type is then JSON */
   body?: unknown;
   /** any bytes instead of body */

@@ -228,7 +228,7 @@ func (p *player) message(n []uint32) engine.Message {
 			Isolate:     pick([]*bool{nil, nil, new(false)}, n[6]>>12),
 		},
 	}
-	if l, ok := p.recent(n[7]); ok && l.key != "" && n[7]>>8%4 == 0 && replaces(p.caps) {
+	if l, ok := p.recent(n[7]); ok && l.key != "" && n[7]>>8%4 == 0 {
 		m.Queue, m.Key, m.OnConflict, m.Token = p.queueOf[l.id], l.key, engine.Replace, l.engine
 	}
 	if n[4]%3 == 0 {

@@ -29,8 +29,7 @@ type Gap struct {
 // something durable is missing, Salvage calls gap between the entries before and after it. If
 // from is Unknown, it begins with the first segment that was not released.
 //
-// Salvage changes nothing. An error of fn or gap ends it and is returned. It needs 40 bytes of
-// memory for each frame.
+// Salvage changes nothing. An error of fn or gap ends it and is returned.
 func Salvage(fs vfs.FS, names []string, cfg *Config, from Pos, fn func(Entry) error, gap func(Gap) error) (err error) {
 	d := cfg.withDefaults()
 	v := salvage{seed: seed(d.ID), from: from, begun: d.Begun, most: d.MaxEntry, fn: fn, gap: gap}
@@ -47,10 +46,7 @@ func Salvage(fs vfs.FS, names []string, cfg *Config, from Pos, fn func(Entry) er
 	if from == Unknown {
 		v.from = v.first(names)
 	}
-	if err := v.find(); err != nil {
-		return err
-	}
-	return v.give()
+	return v.segments()
 }
 
 type salvage struct {
@@ -62,19 +58,12 @@ type salvage struct {
 	gap   func(Gap) error
 
 	all    []*segment // durable: the header is sound
-	frames []located
-	synced Pos // up to where the log was synced, by what frames say
+	synced Pos        // up to where the log was synced, by what frames say
+	win    window
 
 	at   Pos     // all entries before were given or are missing
-	last located // the frame before at; without a segment: there is none
+	last Gap     // where the frame before at ends; without a file: there is none
 	cut  *cutter // nil: it must still find where an entry begins
-}
-
-// located is where a frame is.
-type located struct {
-	seg      *segment
-	off      int64
-	pos, end Pos // the part of its piece that counts
 }
 
 func (v *salvage) open(fs vfs.FS, name string) (err error) {
@@ -94,16 +83,10 @@ func (v *salvage) open(fs vfs.FS, name string) (err error) {
 		}
 		return err
 	}
-	s.header, s.durable, err = decodeHeader(v.seed, b)
-	return err
-}
-
-// begunAs is the number under which a segment was begun, as its header or else its name says.
-func (s *segment) begunAs() uint64 {
-	if s.durable {
-		return s.header.number
+	if s.header, s.durable, err = decodeHeader(v.seed, b); s.durable {
+		s.number = s.header.number
 	}
-	return s.number
+	return err
 }
 
 // first is where the segments begin that were not released. A released segment gets another
@@ -112,7 +95,7 @@ func (v *salvage) first(names []string) Pos {
 	first := Unknown
 	for _, s := range v.all {
 		if s.durable && slices.ContainsFunc(names, func(name string) bool {
-			return filepath.Base(name) == filepath.Base(segmentName("", s.header.number))
+			return filepath.Base(name) == filepath.Base(segmentName("", s.number))
 		}) {
 			first = min(first, s.base)
 		}
@@ -123,25 +106,51 @@ func (v *salvage) first(names []string) Pos {
 	return first
 }
 
-// find looks for all frames. A segment has the stream up to where one that was begun later
-// goes on: a crash cut off the rest.
-func (v *salvage) find() error {
-	all := slices.SortedFunc(slices.Values(v.all), func(a, b *segment) int { return cmp.Compare(b.begunAs(), a.begunAs()) })
-	limit := Unknown
-	for _, s := range all {
-		had := len(v.frames)
-		if err := v.segment(s, limit); err != nil {
+// segments gives fn the entries of all segments, in the order in which they were begun. A
+// segment has the stream up to where one that was begun later goes on: a crash cut off the
+// rest.
+func (v *salvage) segments() error {
+	slices.SortFunc(v.all, func(a, b *segment) int { return cmp.Compare(a.number, b.number) })
+	limits, limit := make([]Pos, len(v.all)), Unknown
+	for i, s := range slices.Backward(v.all) {
+		limits[i] = limit
+		start, err := v.start(s)
+		if err != nil {
 			return err
 		}
-		for _, f := range v.frames[had:] {
-			limit = min(limit, f.pos)
-		}
-		if s.durable {
-			limit = min(limit, s.base)
+		limit = min(limit, start)
+	}
+	v.at = v.from
+	for i, s := range v.all {
+		err := v.frames(s, func(off int64, f frame) (bool, error) {
+			end := min(f.end(), limits[i])
+			if end <= f.pos || end <= v.at || s.durable && end <= s.base || f.pos < v.at && v.last.File != "" {
+				return true, nil
+			}
+			f.piece = f.piece[:end-f.pos]
+			f.first = min(f.first, uint32(len(f.piece)))
+			return true, v.frame(s.name, off, f)
+		})
+		if err != nil {
+			return err
 		}
 	}
-	slices.SortStableFunc(v.frames, func(a, b located) int { return cmp.Compare(a.pos, b.pos) })
-	return nil
+	return v.end()
+}
+
+// start is where a segment goes on; Unknown: it has nothing that counts.
+func (v *salvage) start(s *segment) (start Pos, err error) {
+	if s.durable {
+		return s.base, nil
+	}
+	start = Unknown
+	err = v.frames(s, func(_ int64, f frame) (bool, error) {
+		if f.end() > v.from {
+			start = f.pos
+		}
+		return start == Unknown, nil
+	})
+	return start, err
 }
 
 // reach is a position that no frame in a segment exceeds.
@@ -158,13 +167,9 @@ func (v *salvage) reach(s *segment) Pos {
 	return most + 1<<40 // segments between may be missing
 }
 
-// segment notes the frames of a file that have something before a position.
-func (v *salvage) segment(s *segment, limit Pos) error {
-	least := v.from
-	if s.durable {
-		least = max(least, s.base)
-	}
-	var w window
+// frames gives fn the sound frames of a file until it returns false.
+func (v *salvage) frames(s *segment, fn func(off int64, f frame) (more bool, err error)) error {
+	w := &v.win
 	w.reset(s, v.reach(s))
 	for off := int64(headerSize); off+frameSize <= s.size; {
 		f, reason, err := w.frame(v.seed, off)
@@ -173,8 +178,8 @@ func (v *salvage) segment(s *segment, limit Pos) error {
 		}
 		if reason == "" {
 			v.synced = max(v.synced, f.synced)
-			if end := min(f.end(), limit); end > least && f.pos < end {
-				v.frames = append(v.frames, located{s, off, f.pos, end})
+			if more, err := fn(off, f); !more || err != nil {
+				return err
 			}
 			off += padded(len(f.piece))
 			continue
@@ -191,40 +196,10 @@ func (v *salvage) segment(s *segment, limit Pos) error {
 	return nil
 }
 
-// give gives fn the entries.
-func (v *salvage) give() error {
-	v.at = v.from
-	wins := map[*segment]*window{}
-	for _, l := range v.frames {
-		if l.end <= v.at || l.pos < v.at && v.last.seg != nil {
-			continue
-		}
-		w := wins[l.seg]
-		if w == nil {
-			w = new(window)
-			w.reset(l.seg, Unknown)
-			wins[l.seg] = w
-		}
-		f, reason, err := w.frame(v.seed, l.off)
-		if err != nil {
-			return err
-		}
-		if reason != "" {
-			continue // the disk returns other bytes than before
-		}
-		f.piece = f.piece[:l.end-l.pos]
-		f.first = min(f.first, uint32(len(f.piece)))
-		if err := v.frame(l, f); err != nil {
-			return err
-		}
-	}
-	return v.end()
-}
-
 // frame takes the next frame.
-func (v *salvage) frame(l located, f frame) error {
-	if l.pos > v.at {
-		if err := v.missing(l.pos); err != nil {
+func (v *salvage) frame(name string, off int64, f frame) error {
+	if f.pos > v.at {
+		if err := v.missing(f.pos); err != nil {
 			return err
 		}
 	}
@@ -232,32 +207,27 @@ func (v *salvage) frame(l located, f frame) error {
 		v.cut = &cutter{from: max(v.from, f.pos+Pos(f.first)), most: v.most, fn: v.fn}
 	}
 	err := v.cut.add(f)
-	v.at = l.end
-	var m misfit
-	if errors.As(err, &m) { // its checksum matches, but its entries make no sense
-		v.at = l.pos
-		return v.missing(l.end)
+	if errors.As(err, new(misfit)) { // its checksum matches, but its entries make no sense
+		v.at = f.pos
+		return v.missing(f.end())
 	}
-	v.last = l
+	v.at, v.last = f.end(), Gap{File: name, Offset: off + padded(len(f.piece))}
 	return err
 }
 
 // missing reports a gap that begins where the last frame ended.
 func (v *salvage) missing(to Pos) error {
-	g := Gap{From: v.at, To: to}
-	if s := v.last.seg; s != nil {
-		g.File, g.Offset = s.name, v.last.off+padded(int(v.last.end-v.last.pos))
-	}
-	v.at, v.cut = max(v.at, to), nil
-	if to == Unknown {
-		v.at = g.From
+	g := v.last
+	g.From, g.To = v.at, to
+	if v.cut = nil; to != Unknown {
+		v.at = max(v.at, to)
 	}
 	return v.gap(g)
 }
 
 // end reports a gap if anything says that more was durable than was found.
 func (v *salvage) end() error {
-	if v.begun && len(v.frames) == 0 && !slices.ContainsFunc(v.all, func(s *segment) bool { return s.durable }) {
+	if v.begun && v.last.File == "" && !slices.ContainsFunc(v.all, func(s *segment) bool { return s.durable }) {
 		return v.missing(Unknown)
 	}
 	for _, s := range v.all {

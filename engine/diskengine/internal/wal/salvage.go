@@ -124,7 +124,7 @@ func (v *salvage) segments() error {
 	for i, s := range v.all {
 		err := v.frames(s, func(off int64, f frame) (bool, error) {
 			end := min(f.end(), limits[i])
-			if end <= f.pos || end <= v.at || s.durable && end <= s.base || f.pos < v.at && v.last.File != "" {
+			if end <= max(f.pos, v.at) || f.pos < v.at && v.last.File != "" {
 				return true, nil
 			}
 			f.piece = f.piece[:end-f.pos]

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/tarryhq/tarry/engine/diskengine/internal/vfs"
@@ -126,5 +127,35 @@ func TestSalvage(t *testing.T) {
 	}
 	if d.Handles() > 0 {
 		t.Errorf("%d files are open", d.Handles())
+	}
+}
+
+// TestSalvageOfWhatWasCutOff: what a crash cut off is not given where the next segment goes on
+// before it, also if that has lost its header.
+func TestSalvageOfWhatWasCutOff(t *testing.T) {
+	cfg := small()
+	cfg.Salt = func() uint64 { return 1 }
+	whole, d := newDisk(t), newDisk(t)
+	l, _ := open(t, whole, cfg, 0)
+	add(t, l, 1, []byte("kept"))
+	add(t, l, 1, []byte("cut off, and longer"))
+	first, second := segmentName("/log", 1), segmentName("/log", 2)
+	b, _, err := vfs.ReadStart(whole, first, minSegment) // nothing in it says yet that this was synced
+	must(t, errors.Join(err, l.Close()))
+	for _, text := range []string{"kept", "after"} { // each in a segment of its own
+		l, _ := open(t, d, cfg, 0)
+		add(t, l, 1, []byte(text))
+		must(t, l.Close())
+	}
+	must(t, d.Remove(first))
+	must(t, vfs.WriteFile(d, first, b))
+	for range 2 {
+		var got []string
+		must(t, Salvage(d, []string{first, second}, cfg, 0, func(e Entry) error { got = append(got, string(e.Bytes)); return nil },
+			func(g Gap) error { return fmt.Errorf("a gap: %+v", g) }))
+		if !slices.Equal(got, []string{"kept", "after"}) {
+			t.Errorf("%q are given", got)
+		}
+		d.Flip(second, 20, 1)
 	}
 }

@@ -51,12 +51,7 @@ func (st *Store) Admit(ctx context.Context, bytes int64) error {
 	if err := k.pause(ctx, k.first, nil); err != nil {
 		return err
 	}
-	defer func() {
-		st.Mu.Lock()
-		k.large = false
-		st.Mu.Unlock()
-		k.first <- struct{}{}
-	}()
+	defer func() { k.first <- struct{}{} }()
 	for {
 		room, rest, err := k.admit(bytes)
 		if err != nil || rest == 0 {
@@ -131,15 +126,11 @@ func (k *Compactor) admit(bytes int64) (room <-chan struct{}, rest time.Duration
 	if refused := k.st.hooks.Refused("push"); refused != nil { // space has become short since it came
 		err = refused
 	}
-	k.large = k.overfills(bytes)
-	if err == nil && k.large {
-		err = k.stuck()
-	}
 	now := time.Now()
 	switch {
 	case err != nil:
 		return nil, 0, err
-	case level > 1, k.large:
+	case level > 1:
 		return k.drawn, lookEvery, nil
 	case !k.fits(bytes):
 		return nil, 0, noSpace()
@@ -241,16 +232,6 @@ func (k *Compactor) unwritten() float64 {
 		return 0
 	}
 	return float64(taken) / float64(k.st.cfg.mostUnwritten())
-}
-
-// overfills reports whether a large push has to wait until a flush has freed memory. Store.Mu
-// is held.
-func (k *Compactor) overfills(bytes int64) bool {
-	if bytes <= k.st.cfg.little() || len(k.Sealed) == 0 && !k.grown() {
-		return false
-	}
-	taken, _ := k.st.Memtables.Memory()
-	return taken+bytes > k.st.cfg.mostUnwritten()
 }
 
 // A flush needs room for the messages that are only in the log, before the log gives its

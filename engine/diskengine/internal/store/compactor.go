@@ -33,7 +33,6 @@ type Compactor struct {
 	failing error          // the error of the last flush
 	cramped bool           // there is no space for merges
 	delayed time.Time      // until when slowed pushes wait
-	large   bool           // the first of the pushes that wait needs memory that a flush frees
 
 	first   chan struct{} // has a token for the first of the pushes that wait
 	pushes  atomic.Int32  // how pushes are let in

@@ -98,12 +98,12 @@ func (k *Compactor) unsealed() int64 {
 
 // rests reports whether a sealed memtable is not to be written yet: most of its messages will
 // be handled soon and then need not be written. It rests for a minute at most. It rests no
-// longer if there is no memory for another memtable or for a push that waits, if space is
+// longer if there is no memory for another memtable, if space is
 // short, or if the log has outgrown span by more than about twice what the memtables take.
 // Store.Mu is held.
 func (k *Compactor) rests(w *sealedTable) bool {
 	st := k.st
-	if !w.soon || w.told || w.Len() == 0 || time.Since(w.at) >= soon || st.Tight() || k.large || k.ahead(0) > 1 {
+	if !w.soon || w.told || w.Len() == 0 || time.Since(w.at) >= soon || st.Tight() || k.ahead(0) > 1 {
 		return false
 	}
 	taken, _ := st.Memtables.Memory()

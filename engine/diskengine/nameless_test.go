@@ -27,10 +27,7 @@ func TestNamesCutOff(t *testing.T) {
 	written, refused := int64(len(strings.TrimRight(contentsOf(t, d, log), "\x00"))), 0
 	for cut := int64(4096); cut <= written+64; cut += 8 {
 		f := d.Kill()
-		file, err := f.Open(log)
-		must(t, err)
-		must(t, file.Truncate(cut))
-		must(t, file.Close())
+		f.Cut(log, cut)
 		e, err := diskengine.OpenOn(f, p.dir, &p.cfg, p.tune)
 		var damage *vfs.DamageError
 		if errors.As(err, &damage) {

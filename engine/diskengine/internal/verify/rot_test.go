@@ -121,11 +121,6 @@ func damage(t *testing.T, d *vfstest.Disk, rng *rand.Rand) (what string, to []fi
 	if f.log && rng.IntN(4) > 0 {
 		off = rng.Int64N(max(1, min(f.size, 12<<10))) // where it is full
 	}
-	truncate := func(size int64) {
-		h, err := d.Open(f.name)
-		must(t, err)
-		must(t, errors.Join(h.Truncate(size), h.Close()))
-	}
 	switch op := rng.IntN(100); {
 	case f.size == 0:
 		what = "nothing in it"
@@ -140,11 +135,11 @@ func damage(t *testing.T, d *vfstest.Disk, rng *rand.Rand) (what string, to []fi
 		spoilt = []span{{f.name, off, off + n}}
 	case op < 75:
 		what = fmt.Sprint("the end at ", off)
-		truncate(off)
+		d.Cut(f.name, off)
 		spoilt = []span{{f.name, off, math.MaxInt64}}
 	case op < 80:
 		what = fmt.Sprint("more at ", f.size)
-		truncate(f.size + 1 + rng.Int64N(5000))
+		d.Cut(f.name, f.size+1+rng.Int64N(5000))
 	case op < 90:
 		what = "no file"
 		must(t, d.Remove(f.name))

@@ -85,9 +85,6 @@ type File interface {
 	// system that cannot do it returns errors.ErrUnsupported.
 	Preallocate(off, n int64) error
 
-	// Truncate sets the size. Added bytes read as zeros and have no space reserved.
-	Truncate(size int64) error
-
 	Size() (int64, error)
 	Close() error
 }

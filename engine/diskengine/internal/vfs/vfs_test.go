@@ -67,7 +67,7 @@ func TestErrors(t *testing.T) {
 		}
 		for what, err := range map[string]error{
 			"read": second(file.ReadAt(make([]byte, 1), 0)), "write": second(file.WriteAt([]byte("x"), 0)),
-			"sync": file.Sync(), "size": second(file.Size()), "truncate": file.Truncate(1), "close": file.Close(),
+			"sync": file.Sync(), "size": second(file.Size()), "close": file.Close(),
 		} {
 			if !errors.Is(err, fs.ErrClosed) {
 				t.Errorf("%s after close: %v", what, err)
@@ -253,7 +253,6 @@ func history(f vfs.FS, dir string, seed uint64) (told []string) {
 				say("syncdir", f.SyncDir(dir))
 			}
 		case op == 7 && file != nil:
-			say("truncate", file.Truncate(rng.Int64N(5000)))
 			size, err := file.Size()
 			say(size, err)
 		case op == 8 && file != nil:

@@ -22,7 +22,6 @@ const (
 	Write       = "write"
 	Sync        = "sync"
 	Preallocate = "preallocate"
-	Truncate    = "truncate"
 	Size        = "size"
 	Close       = "close"
 )

@@ -128,11 +128,10 @@ func TestSizeAndDataArriveEachForItself(t *testing.T) {
 	write(t, f, 0, "ab")
 	expect(t, outcomes(t, d, "f"), "", "00", "0b", "a0", "ab")
 	check(t, f.Sync())
-	check(t, f.Truncate(512))
-	expect(t, outcomes(t, d, "f"), "a", "a0", "ab")
-	check(t, f.Sync())
-	check(t, f.Truncate(1024))
-	check(t, f.Sync())
+	expect(t, outcomes(t, d, "f"), "ab")
+	d.Cut("f", 512)
+	expect(t, outcomes(t, d, "f"), "a")
+	d.Cut("f", 1024)
 	expect(t, outcomes(t, d, "f"), "a0")
 }
 
@@ -312,7 +311,7 @@ func TestCrashLeavesTheDiskAlone(t *testing.T) {
 	check(t, err)
 	write(t, g, 0, "x")
 	after.Flip("f", 513, 1)
-	check(t, g.Truncate(5000))
+	after.Cut("f", 5000)
 	if got := look(t, d, "f"); got != "aa" {
 		t.Errorf("the disk that went on has %s", got)
 	}
@@ -337,7 +336,7 @@ func TestFullDisk(t *testing.T) {
 	if free, err := d.Free("."); err != nil || free != 0 || d.Used() != 4*512 {
 		t.Errorf("%d free, %v, %d used", free, err, d.Used())
 	}
-	check(t, f.Truncate(700))
+	d.Cut("f", 700)
 	if free, _ := d.Free("."); free != 1024 {
 		t.Errorf("%d free after truncation", free)
 	}
@@ -374,7 +373,7 @@ func TestHookFailsAnyCall(t *testing.T) {
 		_, err = f.ReadAt(make([]byte, 1), 0)
 		errs = append(errs, err)
 		_, err = f.WriteAt([]byte("x"), 0)
-		errs = append(errs, err, f.Preallocate(0, 1), f.Truncate(9), f.Sync())
+		errs = append(errs, err, f.Preallocate(0, 1), f.Sync())
 		_, err = f.Size()
 		return append(errs, err)
 	}
@@ -384,7 +383,7 @@ func TestHookFailsAnyCall(t *testing.T) {
 			t.Errorf("%s of %s: %v", calls[i].Op, calls[i].Name, err)
 		}
 	}
-	if got := look(t, d.Kill(), "f"); got != "a" || len(calls) != 16 {
+	if got := look(t, d.Kill(), "f"); got != "a" || len(calls) != 15 {
 		t.Errorf("%d failed calls left %s", len(calls), got)
 	}
 	for i, c := range calls[1:] {

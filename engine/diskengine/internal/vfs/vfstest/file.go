@@ -177,34 +177,6 @@ func (f *file) Preallocate(off, n int64) error {
 	})
 }
 
-// Truncate implements vfs.File.
-func (f *file) Truncate(size int64) error {
-	return f.do(Truncate, size, 0, func() error {
-		if size < 0 {
-			return syscall.EINVAL
-		}
-		n, sector := f.inode, int64(f.disk.cfg.Sector)
-		if size < n.size {
-			keep := int((size + sector - 1) / sector)
-			for i := keep; i < len(n.data); i++ {
-				if n.data[i] != nil {
-					f.disk.take(-1)
-					f.disk.outlive(n.data[i])
-				}
-				n.put(i, nil)
-			}
-			n.data = n.data[:min(keep, len(n.data))]
-			if rest := size % sector; rest > 0 && keep <= len(n.data) && n.data[keep-1] != nil {
-				b := make([]byte, sector)
-				copy(b, n.data[keep-1][:rest])
-				n.put(keep-1, b)
-			}
-		}
-		n.setSize(size)
-		return nil
-	})
-}
-
 // Size implements vfs.File.
 func (f *file) Size() (size int64, err error) {
 	err = f.do(Size, 0, 0, func() error { size = f.inode.size; return nil })

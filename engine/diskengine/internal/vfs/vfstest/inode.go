@@ -24,7 +24,7 @@ type inode struct {
 // version is a content that was written to a sector.
 type version struct {
 	sector int
-	b      []byte // nil: the sector was cut off
+	b      []byte
 }
 
 // put changes the content of a sector, as it is seen.

@@ -3,6 +3,7 @@ package vfstest
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 )
 
 // Flip flips the bits of mask in one byte of a file, on the disk and as it is seen. It panics
@@ -15,6 +16,19 @@ func (d *Disk) Flip(name string, off int64, mask byte) {
 // no such bytes.
 func (d *Disk) Zero(name string, off, n int64) {
 	d.spoil(name, off, int(n), func(b []byte) { clear(b) })
+}
+
+// Cut sets the size of a file, on the disk and as it is seen. Added bytes are zeros and take no
+// space.
+func (d *Disk) Cut(name string, size int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := d.names.seen[filepath.Clean(name)]
+	n.size = size
+	d.take(-n.taken())
+	n.cut(d.cfg.Sector)
+	d.take(n.taken())
+	n.sure, n.sureSize, n.sizes, n.unsure = slices.Clone(n.data), size, nil, nil
 }
 
 func (d *Disk) spoil(name string, off int64, n int, fn func(b []byte)) {

@@ -33,21 +33,7 @@ func merge(streams []stream, each func(item) error) error {
 		next stream
 	}
 	var heads []head // a heap
-	down := func(i int) {
-		for {
-			least := i
-			for c := 2*i + 1; c <= 2*i+2 && c < len(heads); c++ {
-				if heads[c].compare(heads[least].item) < 0 {
-					least = c
-				}
-			}
-			if least == i {
-				return
-			}
-			heads[i], heads[least] = heads[least], heads[i]
-			i = least
-		}
-	}
+	before := func(a, b *head) bool { return a.compare(b.item) < 0 }
 	for _, next := range streams {
 		i, ok, err := next()
 		if err != nil {
@@ -57,9 +43,7 @@ func merge(streams []stream, each func(item) error) error {
 			heads = append(heads, head{i, next})
 		}
 	}
-	for i := len(heads) / 2; i >= 0; i-- {
-		down(i)
-	}
+	heapify(heads, before)
 	for len(heads) > 0 {
 		if err := each(heads[0].item); err != nil {
 			return err
@@ -75,9 +59,33 @@ func merge(streams []stream, each func(item) error) error {
 			heads[0] = heads[last]
 			heads = heads[:last]
 		}
-		down(0)
+		siftDown(heads, 0, before)
 	}
 	return nil
+}
+
+// heapify makes a heap of some values: the first comes before all others.
+func heapify[T any](all []T, before func(a, b *T) bool) {
+	for i := len(all)/2 - 1; i >= 0; i-- {
+		siftDown(all, i, before)
+	}
+}
+
+// siftDown mends a heap in which the value at i may come later than it should.
+func siftDown[T any](all []T, i int, before func(a, b *T) bool) {
+	for {
+		least := i
+		for c := 2*i + 1; c <= 2*i+2 && c < len(all); c++ {
+			if before(&all[c], &all[least]) {
+				least = c
+			}
+		}
+		if least == i {
+			return
+		}
+		all[i], all[least] = all[least], all[i]
+		i = least
+	}
 }
 
 // sorter sorts items in chunks as they come, so that no step takes long.

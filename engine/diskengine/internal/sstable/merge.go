@@ -1,7 +1,6 @@
 package sstable
 
 import (
-	"container/heap"
 	"errors"
 	"math/bits"
 
@@ -81,7 +80,8 @@ func Merge(fs vfs.FS, dir string, number uint64, cfg *Config, sources []*Table) 
 
 // copy copies the entries and notes where each goes; there are total at most.
 func (m *Merged) copy(w *Writer, sources []*Table, total uint32) (err error) {
-	var heads scans
+	var heads []head // a heap
+	before := func(a, b *head) bool { return a.entry.Compare(b.entry.Place) < 0 }
 	var long buffer // for long entries, one at a time
 	defer func() {
 		for _, h := range heads {
@@ -97,7 +97,7 @@ func (m *Merged) copy(w *Writer, sources []*Table, total uint32) (err error) {
 			return err
 		}
 	}
-	heap.Init(&heads)
+	heapify(heads, before)
 	for len(heads) > 0 {
 		h := heads[0]
 		read, err := h.whole(&long)
@@ -110,12 +110,12 @@ func (m *Merged) copy(w *Writer, sources []*Table, total uint32) (err error) {
 		}
 		m.sources[h.source].copied.add(h.entry.Pos)
 		m.sources[h.source].into.add(pos)
-		if h.Next() {
-			heap.Fix(&heads, 0)
-		} else {
-			heap.Pop(&heads)
+		if !h.Next() {
+			last := len(heads) - 1
+			heads[0], heads = heads[last], heads[:last]
 			err = errors.Join(h.Err(), h.Close())
 		}
+		siftDown(heads, 0, before)
 		if err == nil {
 			err = w.out.tick(read + h.read)
 		}
@@ -189,22 +189,4 @@ func (m *Merged) CatchUp() (n int) {
 type head struct {
 	*Scan
 	source int
-}
-
-// scans is a heap of heads, for package heap.
-type scans []head
-
-func (s scans) Len() int           { return len(s) }
-func (s scans) Less(i, j int) bool { return s[i].entry.Compare(s[j].entry.Place) < 0 }
-func (s scans) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
-
-// Push implements heap.Interface.
-func (s *scans) Push(x any) { *s = append(*s, x.(head)) }
-
-// Pop implements heap.Interface.
-func (s *scans) Pop() any {
-	last := len(*s) - 1
-	h := (*s)[last]
-	*s = (*s)[:last]
-	return h
 }

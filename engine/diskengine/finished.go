@@ -21,32 +21,13 @@ func (c *call) finished(q *queue, key []byte, hash *keyLookup) (t finishedKey, o
 	if len(key) == 0 || q.finished == 0 {
 		return t, false, nil
 	}
-	if e, found := c.e.store.Memtables.ByKey(q.num, memtable.Finished, key); found {
-		t = finishedKey{id: engine.ID(e.ID), forgotten: e.At}
-		t.Trace, err = record.ParseTrace(e.Value)
-		return t, err == nil, err
-	}
-	spots, err := c.spotsOfKey(q, memtable.Finished, key, hash)
-	if err != nil {
+	e, at, ok, err := c.lastOfKey(q, memtable.Finished, key, hash)
+	if !ok || err != nil {
 		return t, false, err
 	}
-	for _, at := range spots {
-		if at.Src == nil {
-			continue
-		}
-		v, err := c.reader.Head(at)
-		if err != nil {
-			return t, false, err
-		}
-		_, value, err := record.ParseKeyed(v.Value)
-		if err != nil {
-			return t, false, err
-		}
-		t = finishedKey{id: engine.ID(v.ID), at: at, forgotten: v.At}
-		t.Trace, err = record.ParseTrace(value)
-		return t, err == nil, err
-	}
-	return t, false, nil
+	t = finishedKey{id: engine.ID(e.ID), at: at, forgotten: e.At}
+	t.Trace, err = record.ParseTrace(e.Value)
+	return t, err == nil, err
 }
 
 // forgetKey frees a key, if it is remembered.

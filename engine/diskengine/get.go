@@ -63,7 +63,10 @@ func (c *call) ended(q *queue, ref engine.Ref, hash *keyLookup) (dead message, i
 		i.Forgotten = rules.Instant(t.forgotten)
 		return message{}, i, err
 	}
-	dead, ok, err := c.deadOf(q, key, hash)
+	ok := false
+	if q.dead > 0 {
+		dead, ok, err = c.messageOfKey(q, memtable.Dead, key, hash)
+	}
 	if err == nil {
 		i, err = c.listedByKey(q, key, hash)
 	}
@@ -74,35 +77,4 @@ func (c *call) ended(q *queue, ref engine.Ref, hash *keyLookup) (dead message, i
 		i = nil
 	}
 	return dead, i, err
-}
-
-// deadOf finds the dead message with a key; of several, the one that died last.
-func (c *call) deadOf(q *queue, key []byte, hash *keyLookup) (m message, ok bool, err error) {
-	if q.dead == 0 {
-		return m, false, nil
-	}
-	if e, found := c.e.store.Memtables.ByKey(q.num, memtable.Dead, key); found {
-		if m, err = c.fromMemtable(q, e); err != nil {
-			return m, false, err
-		}
-		ok = true
-	}
-	spots, err := c.spotsOfKey(q, memtable.Dead, key, hash)
-	if err != nil {
-		return m, false, err
-	}
-	for _, at := range spots {
-		v, err := c.reader.Head(at)
-		if err != nil {
-			return m, false, err
-		}
-		d, err := c.stored(q, at, v)
-		if err != nil {
-			return m, false, err
-		}
-		if !ok || d.Died > m.Died || d.Died == m.Died && d.id > m.id {
-			m, ok = d, true
-		}
-	}
-	return m, ok && c.shown(&m), nil
 }

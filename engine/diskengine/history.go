@@ -110,29 +110,15 @@ func (c *call) listedAt(q *queue, at store.Spot) (*engine.Info, error) {
 }
 
 // listedByKey finds the finished message with a key; of several, the one that ended last.
-func (c *call) listedByKey(q *queue, key []byte, hash *keyLookup) (last *engine.Info, err error) {
+func (c *call) listedByKey(q *queue, key []byte, hash *keyLookup) (*engine.Info, error) {
 	if q.listed == 0 {
 		return nil, nil
 	}
-	if e, ok := c.e.store.Memtables.ByKey(q.num, memtable.Listed, key); ok {
-		if last, err = c.listed(q, e.Queue, e.Position(), e.Key, e.Value); err != nil {
-			return nil, err
-		}
-	}
-	spots, err := c.spotsOfKey(q, memtable.Listed, key, hash)
-	if err != nil {
+	e, _, ok, err := c.lastOfKey(q, memtable.Listed, key, hash)
+	if !ok || err != nil {
 		return nil, err
 	}
-	for _, at := range spots {
-		i, err := c.listedAt(q, at)
-		if err != nil {
-			return nil, err
-		}
-		if last == nil || i != nil && later(i.Ended, i.ID, last.Ended, last.ID) {
-			last = i
-		}
-	}
-	return last, nil
+	return c.listed(q, e.Queue, e.Position(), e.Key, e.Value)
 }
 
 func later(a time.Time, id engine.ID, b time.Time, other engine.ID) bool {

@@ -2,6 +2,7 @@ package diskengine
 
 import (
 	"github.com/tarryhq/tarry/engine/diskengine/internal/memtable"
+	"github.com/tarryhq/tarry/engine/diskengine/internal/record"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/sstable"
 	"github.com/tarryhq/tarry/engine/diskengine/internal/store"
 )
@@ -70,4 +71,50 @@ func (c *call) spotsOfKey(q *queue, area memtable.Area, key []byte, hash *keyLoo
 		return nil, nil
 	}
 	return c.reader.ByKey(store.KeyAt{Area: area, Key: hash.key}, absent)
+}
+
+// lastOfKey finds the entry of an area with a key; of several, the one of the latest time. at is
+// where it is in an sstable; the zero spot: in a memtable.
+func (c *call) lastOfKey(q *queue, area memtable.Area, key []byte, hash *keyLookup) (last memtable.Entry, at store.Spot, ok bool, err error) {
+	last, ok = c.e.store.Memtables.ByKey(q.num, area, key)
+	if ok && !area.Shares() {
+		return last, at, true, nil
+	}
+	spots, err := c.spotsOfKey(q, area, key, hash)
+	if err != nil {
+		return last, at, false, err
+	}
+	for _, s := range spots {
+		if s.Src == nil {
+			continue
+		}
+		v, err := c.reader.Head(s)
+		if err != nil {
+			return last, at, false, err
+		}
+		e := memtable.Entry{ID: v.ID, Queue: v.Queue, Area: area, At: v.At}
+		if e.Key, e.Value, err = record.ParseKeyed(v.Value); err != nil {
+			return last, at, false, err
+		}
+		if !ok || last.Position().Before(e.Position()) {
+			last, at, ok = e, s, true
+		}
+	}
+	return last, at, ok, nil
+}
+
+// messageOfKey finds the live message with a key, or the dead one that died last. hash is of
+// that key, or zero.
+func (c *call) messageOfKey(q *queue, area memtable.Area, key []byte, hash *keyLookup) (m message, ok bool, err error) {
+	e, at, ok, err := c.lastOfKey(q, area, key, hash)
+	switch {
+	case !ok || err != nil:
+		return m, false, err
+	case at.Src != nil:
+		return c.messageAt(q, at)
+	}
+	if m, err = c.fromMemtable(q, e); err != nil {
+		return m, false, err
+	}
+	return m, c.shown(&m), nil
 }

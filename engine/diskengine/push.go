@@ -288,7 +288,7 @@ func (c *call) holderOf(q *queue, key string, hash *keyLookup) (h holder, err er
 		return h, nil
 	}
 	var live bool
-	if h.m, live, err = c.unexpired(c.byKey(q, []byte(key), hash)); err != nil {
+	if h.m, live, err = c.unexpired(c.messageOfKey(q, memtable.Live, []byte(key), hash)); err != nil {
 		return h, err
 	}
 	if live {

@@ -59,7 +59,7 @@ func (c *call) byRef(q *queue, ref engine.Ref, hash *keyLookup) (m message, ok b
 	if ref.ID != 0 {
 		m, ok, err = c.byID(q, ref.ID)
 	} else {
-		m, ok, err = c.byKey(q, []byte(ref.Key), hash)
+		m, ok, err = c.messageOfKey(q, memtable.Live, []byte(ref.Key), hash)
 	}
 	return c.unexpired(m, ok, err)
 }
@@ -79,7 +79,7 @@ func (c *call) unexpired(m message, ok bool, err error) (message, bool, error) {
 // holds reports whether a live message has a key. It drops one past its expiry. Then the step
 // must run again (errYield), as the drop may have moved what the step found before.
 func (c *call) holds(q *queue, key []byte, hash *keyLookup) (bool, error) {
-	m, found, err := c.byKey(q, key, hash)
+	m, found, err := c.messageOfKey(q, memtable.Live, key, hash)
 	_, ok, err := c.unexpired(m, found, err)
 	if err == nil && found && !ok {
 		err = errYield
@@ -128,24 +128,4 @@ func (c *call) messageAt(q *queue, at store.Spot) (m message, ok bool, err error
 // shown reports whether callers may see a message: it has not been dead for too long.
 func (c *call) shown(m *message) bool {
 	return m.area != memtable.Dead || m.q.stays(m.Died, c.ms)
-}
-
-// byKey finds the live message with a key. hash is of that key, or zero.
-func (c *call) byKey(q *queue, key []byte, hash *keyLookup) (m message, ok bool, err error) {
-	if e, found := c.e.store.Memtables.ByKey(q.num, memtable.Live, key); found {
-		if m, err = c.fromMemtable(q, e); err != nil {
-			return m, false, err
-		}
-		return m, c.shown(&m), nil
-	}
-	spots, err := c.spotsOfKey(q, memtable.Live, key, hash)
-	if err != nil {
-		return m, false, err
-	}
-	for _, at := range spots {
-		if at.Src != nil {
-			return c.messageAt(q, at)
-		}
-	}
-	return m, false, nil
 }

@@ -77,12 +77,6 @@ func (i Intake) same(o Intake) bool {
 	return i == o
 }
 
-// conflict returns the policy of a complete intake.
-func (i *Intake) conflict() tarry.Conflict {
-	c, _ := engine.ParseConflict(i.OnConflict) // Complete has checked it
-	return c
-}
-
 // Intakes are the intakes of one Runner.
 type Intakes []Intake
 
@@ -113,11 +107,7 @@ func (is Intakes) Check() error {
 		if i.loops() {
 			return is.wrong(n, invalid("its target publishes to the exchange that its queue is bound to, so each message would come again; give the target another exchange"))
 		}
-		s, err := Open(i.Source, i.Options)
-		if err == nil {
-			err = s.Close()
-		}
-		if err != nil {
+		if _, err := Open(i.Source, i.Options); err != nil {
 			return is.wrong(n, err)
 		}
 	}

@@ -70,10 +70,11 @@ func (r *Runner) Set(intakes Intakes) error {
 			continue
 		}
 		if jobs[n], err = newJob(r.c, i, &r.cfg); err != nil {
-			closeAll(jobs[:n], before)
 			return intakes.wrong(n, err)
 		}
-		jobs[n].after = old
+		if r.ctx != nil {
+			jobs[n].after = old
+		}
 	}
 	for _, j := range jobs {
 		if before[j.Name] == j {
@@ -83,21 +84,10 @@ func (r *Runner) Set(intakes Intakes) error {
 		}
 	}
 	for _, j := range before {
-		if j.stop(); r.ctx == nil {
-			j.run(j.life) // closes its source
-		}
+		j.stop()
 	}
 	r.jobs = jobs
 	return nil
-}
-
-// closeAll closes the new ones of some jobs.
-func closeAll(jobs []*job, before map[string]*job) {
-	for _, j := range jobs {
-		if before[j.Name] != j {
-			_ = j.source.Close() // it is not connected
-		}
-	}
 }
 
 // start runs a job if the runner runs.
@@ -136,7 +126,7 @@ func (r *Runner) Status() []Status {
 	defer r.mu.Unlock()
 	all := make([]Status, len(r.jobs))
 	for n, j := range r.jobs {
-		all[n] = j.health.status()
+		j.count(func(st *Status) { all[n] = *st })
 	}
 	return all
 }

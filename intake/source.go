@@ -11,27 +11,24 @@ import (
 
 // Source is where an intake takes messages from.
 type Source interface {
-	// Receive connects, calls Sink.Report with nil once it receives, and hands over messages
-	// until ctx ends or it fails. It returns a *Trouble, or nil if ctx ended. After an error
-	// the intake calls it again. When ctx has ended, messages can be settled until Close.
-	Receive(ctx context.Context, to Sink) error
+	// Receive connects, calls Sink.Begin, and hands over messages until ctx ends or it fails.
+	// Then it calls Sink.End, and closes the connection. It returns a *Trouble, or nil if ctx
+	// ended. After an error the intake calls it again.
+	Receive(ctx context.Context, to *Sink) error
 
 	// Test connects, declares what it may, and says what it found. It receives nothing.
 	Test(ctx context.Context) (found string, err error)
-
-	// Close closes the connection. What is not settled stays at the source. Idempotent.
-	Close() error
 }
 
-// Sink takes the messages of a source. It is safe for concurrent use.
-type Sink interface {
-	// Take takes a message. It blocks while the intake is full. Once the context of Receive
-	// has ended it drops the message, which stays unsettled.
-	Take(m *Message)
+// Conn settles messages of one connection. What is not settled comes again. One goroutine
+// calls it, which is not that of Receive.
+type Conn interface {
+	// Ack acks messages at their source.
+	Ack(ms []*Message) error
 
-	// Report says that the source receives, or with a *Trouble that something is wrong
-	// although it goes on.
-	Report(trouble error)
+	// SetAside keeps a message that can never be pushed elsewhere at its source, with the
+	// reason. Then it is acked. After an error, that is tried again.
+	SetAside(m *Message, reason string) error
 }
 
 // Message is a message of a source.
@@ -40,8 +37,12 @@ type Message struct {
 	// counts from Sink.Take.
 	Draft tarry.Draft
 
-	// SenderID is the id that its sender gave it, from which a message without a key gets
-	// one. Empty: none.
+	// ID is its name at the source, if it may come again before it is settled; then it is
+	// dropped. Empty: it does not.
+	ID string
+
+	// SenderID is the id that its sender gave it. A message without a key gets one of it, or
+	// else of its ID. Empty: none.
 	SenderID string
 
 	// Cancel is a key to cancel; then Draft is not pushed.
@@ -53,20 +54,20 @@ type Message struct {
 	// Redelivered says that the source may have handed it over before.
 	Redelivered bool
 
-	// Settle ends the message at its source. With nil the store has it: it may be acked. With
-	// an error it can never be pushed: the source sets it aside with this reason, then acks.
-	// It is called at most once, does not block for long, and does nothing after Close.
-	Settle func(refused error)
+	// Receipt is what the source needs to settle it.
+	Receipt any
 
 	taken    time.Time
-	doubtful bool // it may have been pushed
+	doubtful bool   // it may have been pushed
+	counter  *int64 // of the job's Counts, if the store has taken it
+	err      error  // why the store has not
 }
 
-// Reason returns why a message was refused, for where its source sets it aside.
-func Reason(refused error) string {
+// reason returns why a message was refused, for where its source sets it aside.
+func (m *Message) reason() string {
 	const most = 500
-	text := refused.Error()
-	if e, ok := errors.AsType[*tarry.Error](refused); ok && e.Hint != "" {
+	text := m.Refused.Error()
+	if e, ok := errors.AsType[*tarry.Error](m.Refused); ok && e.Hint != "" {
 		text = e.Hint
 	}
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")

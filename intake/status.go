@@ -3,7 +3,6 @@ package intake
 import (
 	"cmp"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -46,69 +45,47 @@ type Counts struct {
 	Doubtful    int64 // pushed again without a key after a call with an unknown outcome: perhaps twice
 }
 
-// health is a Status while it changes.
-type health struct {
-	mu sync.Mutex
-	Status
-	receiving bool
-	source    *Trouble // nil: none
-	store     *Trouble // the latest, while batches wait
-	waiting   int      // batches that the store does not take
+// wrong is what keeps an intake from receiving, or from passing on all. What comes first is
+// told.
+type wrong struct{ source, store, ack, aside error }
+
+// report changes what is wrong, and logs a new state.
+func (j *job) report(change func(*wrong)) {
+	j.mu.Lock()
+	before := j.status
+	change(&j.wrong)
+	st := &j.status
+	st.State, st.Code, st.Error, st.Hint = Running, "", "", ""
+	if err := cmp.Or(j.wrong.source, j.wrong.store, j.wrong.ack, j.wrong.aside); err != nil {
+		t, ok := errors.AsType[*Trouble](err)
+		if !ok {
+			t = &Trouble{Code: CodeFailed, Err: err}
+		}
+		st.State, st.Code, st.Error, st.Hint = Failing, t.Code, t.Err.Error(), t.Hint
+	}
+	if st.State != before.State {
+		st.Since = time.Now()
+	}
+	now := *st
+	j.mu.Unlock()
+	switch {
+	case now.State == before.State && now.Code == before.Code:
+	case now.State == Running:
+		j.log.Info("the intake receives")
+	default:
+		j.log.Warn("the intake fails", "code", now.Code, "error", now.Error, "hint", now.Hint)
+	}
 }
 
 // count changes what is counted.
-func (h *health) count(change func(st *Status)) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	change(&h.Status)
-}
-
-// status returns the current Status.
-func (h *health) status() Status {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.Status
-}
-
-// report records what the source or the store says. It reports whether the state, or the
-// code of its trouble, has changed.
-func (h *health) report(change func(h *health)) (changed bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	change(h)
-	if h.waiting == 0 {
-		h.store = nil
-	}
-	state, trouble := Connecting, cmp.Or(h.source, h.store) // what the source says comes first
-	switch {
-	case trouble != nil:
-		state = Failing
-	case h.receiving:
-		state, trouble = Running, new(Trouble)
-	default:
-		trouble = new(Trouble)
-	}
-	if state != h.State {
-		h.Since = time.Now()
-	}
-	changed = state != h.State || trouble.Code != h.Code
-	h.State, h.Code, h.Error, h.Hint = state, trouble.Code, "", trouble.Hint
-	if trouble.Err != nil {
-		h.Error = trouble.Err.Error()
-	}
-	return changed
-}
-
-// asTrouble returns the trouble of a source's error, or nil.
-func asTrouble(err error) *Trouble {
-	if t, ok := errors.AsType[*Trouble](err); ok || err == nil {
-		return t
-	}
-	return &Trouble{Code: CodeFailed, Err: err}
+func (j *job) count(change func(st *Status)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	change(&j.status)
 }
 
 // storeTrouble returns the trouble of a failed push.
-func storeTrouble(err error) *Trouble {
+func storeTrouble(err error) error {
 	t := &Trouble{Code: CodeStore, Err: err, Hint: "nothing is acked meanwhile; the intake tries again"}
 	if e, ok := errors.AsType[*tarry.Error](err); ok && e.Hint != "" {
 		t.Err, t.Hint = e.Err, e.Hint

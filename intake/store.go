@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -10,127 +11,133 @@ import (
 	"github.com/tarryhq/tarry/internal/calls"
 )
 
-// storeTime bounds a call of the store.
-const storeTime = 30 * time.Second
+const (
+	mostBatch = 256     // messages that go to the store at a time
+	mostBytes = 1 << 20 // of their bodies, unless one is larger
 
-// store pushes or cancels by messages of one kind, until the store has answered for each.
-// While it does not, they are kept and tried again. It reports false if the session ended
-// before that.
-func (s *session) store(batch []*Message) bool {
-	left, err := s.try(batch)
-	if len(left) == 0 {
-		return true
+	storeTime = 30 * time.Second // bounds a call of the store
+)
+
+// push pushes a message, and those that have come after it, until the store has answered for
+// each. While it does not, they are kept and tried again, until End.
+func (s *Sink) push(m *Message) {
+	left := []*Message{m}
+	for len(s.waiting) > 0 && len(left) < mostBatch {
+		left = append(left, <-s.waiting)
 	}
-	s.report(func(h *health) { h.waiting++ })
-	defer s.report(func(h *health) { h.waiting-- })
-	for pause := (calls.Pause{Least: leastPause, Most: mostPause}); len(left) > 0; {
-		s.report(func(h *health) { h.store = storeTrouble(err) })
-		if !pause.Wait(s.ctx) {
-			return false
+	left = slices.DeleteFunc(left, func(m *Message) bool {
+		if m.Refused != nil {
+			s.aside = append(s.aside, m)
 		}
-		left, err = s.try(left)
+		return m.Refused != nil
+	})
+	for pause := (calls.Pause{Least: leastPause, Most: mostPause}); len(left) > 0; {
+		n := together(left)
+		again, err := s.store(left[:n])
+		left = append(again, left[n:]...)
+		s.report(func(w *wrong) { w.store = err })
+		if err != nil && !pause.Wait(s.ctx) {
+			return
+		}
 	}
-	return true
+}
+
+// together returns how many of some messages go to the store at once: not a push and a cancel
+// of the same key, which must reach it in their order.
+func together(ms []*Message) (n int) {
+	cancels := make(map[string]bool) // by key
+	for bytes := 0; n < len(ms) && bytes < mostBytes; n++ {
+		m := ms[n]
+		key, cancel := cmp.Or(m.Cancel, m.Draft.Key), m.Cancel != ""
+		if was, there := cancels[key]; there && was != cancel {
+			break
+		}
+		if key != "" {
+			cancels[key] = cancel
+		}
+		bytes += len(m.Draft.Body)
+	}
+	return n
 }
 
 // hopeless are the errors of messages that no repetition would push.
 var hopeless = []error{tarry.ErrInvalid, tarry.ErrTooLarge, tarry.ErrUnsupported, tarry.ErrExists, tarry.ErrLeased}
 
-// outcome is what became of a message: it was counted, or has an error.
-type outcome struct {
-	counter *int64 // of the job's Counts
-	err     error
-}
-
-// try settles the messages that the store has answered for, and returns the others with an
-// error of one of them.
-func (s *session) try(batch []*Message) (left []*Message, why error) {
-	ctx, cancel := context.WithTimeout(s.pushCtx, storeTime)
+// store pushes and cancels by messages. It acks those that the store has taken, and returns
+// those that it has not answered for, with the trouble of one of them.
+func (s *Sink) store(ms []*Message) (left []*Message, why error) {
+	ctx, cancel := context.WithTimeout(s.pushes, storeTime)
 	defer cancel()
-	do := s.pushAll
-	if batch[0].Cancel != "" {
-		do = s.cancelAll
-	}
-	outcomes, err := do(ctx, batch)
-	for n, m := range batch {
-		o := outcome{err: err}
-		if err == nil {
-			o = outcomes[n]
+	var pushes, cancels, done []*Message
+	for _, m := range ms {
+		if m.Cancel == "" {
+			pushes = append(pushes, m)
+		} else {
+			cancels = append(cancels, m)
 		}
+	}
+	s.pushAll(ctx, pushes)
+	s.cancelAll(ctx, cancels)
+	for _, m := range ms {
 		switch {
-		case o.err == nil:
-			s.settle(m, o.counter)
-		case slices.ContainsFunc(hopeless, func(h error) bool { return errors.Is(o.err, h) }):
-			s.refuse(m, o.err)
+		case m.err == nil:
+			s.count(func(*Status) { *m.counter++ })
+			done = append(done, m)
+		case slices.ContainsFunc(hopeless, func(h error) bool { return errors.Is(m.err, h) }):
+			s.refuse(m, m.err)
+			s.aside = append(s.aside, m)
 		default:
-			left, why = append(left, m), o.err
+			left, why = append(left, m), storeTrouble(m.err)
 		}
 	}
+	s.ack(done...)
 	return left, why
 }
 
-func (s *session) pushAll(ctx context.Context, batch []*Message) ([]outcome, error) {
-	drafts, outcomes := make([]tarry.Draft, len(batch)), make([]outcome, len(batch))
-	for n, m := range batch {
+func (s *Sink) pushAll(ctx context.Context, ms []*Message) {
+	if len(ms) == 0 {
+		return
+	}
+	drafts := make([]tarry.Draft, len(ms))
+	for n, m := range ms {
 		drafts[n] = m.Draft
 		if in := &drafts[n].Due.In; *in > 0 {
 			*in = max(0, *in-time.Since(m.taken)) // the delay counts from when it came
 		}
 	}
 	results, err := s.c.PushMany(ctx, drafts)
-	if err != nil {
-		for _, m := range batch {
+	for n, m := range ms {
+		if m.err = err; err != nil {
 			if m.Draft.Key == "" && !m.doubtful {
-				s.health.count(func(st *Status) { st.Doubtful++ })
+				s.count(func(st *Status) { st.Doubtful++ })
 			}
 			m.doubtful = true
+			continue
 		}
-		return nil, err
-	}
-	for n, r := range results {
-		outcomes[n] = outcome{&s.health.Pushed, r.Err}
-		again := batch[n].Redelivered || batch[n].doubtful
+		r, again := results[n], m.Redelivered || m.doubtful
+		m.err, m.counter = r.Err, &s.status.Pushed
 		if r.Err == nil && r.Outcome == tarry.Kept || again && errors.Is(r.Err, tarry.ErrExists) {
-			outcomes[n] = outcome{&s.health.Doubles, nil}
+			m.err, m.counter = nil, &s.status.Doubles
 		}
 	}
-	return outcomes, nil
 }
 
-func (s *session) cancelAll(ctx context.Context, batch []*Message) ([]outcome, error) {
-	refs, outcomes := make([]tarry.Ref, len(batch)), make([]outcome, len(batch))
-	for n, m := range batch {
+func (s *Sink) cancelAll(ctx context.Context, ms []*Message) {
+	if len(ms) == 0 {
+		return
+	}
+	refs := make([]tarry.Ref, len(ms))
+	for n, m := range ms {
 		refs[n] = tarry.ByKey(m.Cancel).Of(s.Queue)
 	}
 	results, err := s.c.CancelMany(ctx, refs)
-	if err != nil {
-		return nil, err
-	}
-	for n, r := range results {
-		outcomes[n] = outcome{&s.health.Cancelled, r.Err}
-		if errors.Is(r.Err, tarry.ErrNotFound) || errors.Is(r.Err, tarry.ErrLeased) {
-			outcomes[n] = outcome{&s.health.Missed, nil}
+	for n, m := range ms {
+		if m.err = err; err != nil {
+			continue
+		}
+		m.err, m.counter = results[n].Err, &s.status.Cancelled
+		if errors.Is(m.err, tarry.ErrNotFound) || errors.Is(m.err, tarry.ErrLeased) {
+			m.err, m.counter = nil, &s.status.Missed
 		}
 	}
-	return outcomes, nil
-}
-
-// settle settles a message that the store has answered for.
-func (s *session) settle(m *Message, counter *int64) {
-	s.health.count(func(st *Status) {
-		*counter++
-		st.Unacked--
-	})
-	m.Settle(nil)
-}
-
-// refuse has the source set a message aside.
-func (s *session) refuse(m *Message, why error) {
-	s.trouble.Note(refusal, "", "key", m.Draft.Key+m.Cancel, "error", why)
-	s.health.count(func(st *Status) {
-		st.Refused++
-		st.Unacked--
-		st.LastRefused = why.Error()
-	})
-	m.Settle(why)
 }

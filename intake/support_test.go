@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ type spring struct {
 	stock   []*Message // not settled
 	begun   int        // calls of Receive
 	closed  int
-	refused []error
+	refused []string
 	changed chan struct{} // closed and renewed when anything above changes
 	broken  chan error    // ends a Receive
 }
@@ -62,10 +63,12 @@ func (s *spring) change(do func()) {
 
 func (s *spring) put(ms ...*Message) { s.change(func() { s.stock = append(s.stock, ms...) }) }
 
-func (s *spring) Receive(ctx context.Context, to Sink) error {
+func (s *spring) Receive(ctx context.Context, to *Sink) error {
 	given := make(map[*Message]bool)
 	s.change(func() { s.begun++ })
-	to.Report(nil)
+	defer s.change(func() { s.closed++ })
+	to.Begin(s)
+	defer to.End()
 	for {
 		s.mu.Lock()
 		changed, next := s.changed, []*Message(nil)
@@ -78,19 +81,7 @@ func (s *spring) Receive(ctx context.Context, to Sink) error {
 		for _, m := range next {
 			given[m] = true
 			handed := *m
-			handed.Settle = func(refused error) {
-				s.change(func() {
-					for n := range s.stock {
-						if s.stock[n] == m {
-							s.stock = append(s.stock[:n:n], s.stock[n+1:]...)
-							break
-						}
-					}
-					if refused != nil {
-						s.refused = append(s.refused, refused)
-					}
-				})
-			}
+			handed.Receipt = m
 			to.Take(&handed)
 			m.Redelivered = true
 		}
@@ -106,8 +97,17 @@ func (s *spring) Receive(ctx context.Context, to Sink) error {
 
 func (s *spring) Test(context.Context) (string, error) { return "a spring", nil }
 
-func (s *spring) Close() error {
-	s.change(func() { s.closed++ })
+func (s *spring) Ack(ms []*Message) error {
+	s.change(func() {
+		for _, m := range ms {
+			s.stock = slices.DeleteFunc(s.stock, func(o *Message) bool { return o == m.Receipt })
+		}
+	})
+	return nil
+}
+
+func (s *spring) SetAside(_ *Message, reason string) error {
+	s.change(func() { s.refused = append(s.refused, reason) })
 	return nil
 }
 

@@ -30,17 +30,9 @@ const (
 var counts = []string{"x-delivery-count", "x-acquired-count"}
 
 // message converts a delivery.
-func (r *receiving) message(d *amqp.Delivery) *intake.Message {
-	r.acks.expect()
+func message(d *amqp.Delivery) *intake.Message {
 	e := envelope(d)
-	m := &intake.Message{Redelivered: d.Redelivered, SenderID: senderID(d, e)}
-	m.Settle = func(refused error) {
-		if refused == nil {
-			r.acks.settle(d.DeliveryTag)
-			return
-		}
-		r.refusals <- refusal{d, refused} // has room for all that is unacked
-	}
+	m := &intake.Message{Redelivered: d.Redelivered, SenderID: senderID(d, e), Receipt: d}
 	if m.Draft.Due.In, m.Refused = delayOf(d.Headers[delayHeader]); m.Draft.Due.In > 0 {
 		e.Properties.Headers[delayHeader] = negative(m.Draft.Due.In)
 	}

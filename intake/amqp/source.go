@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	target "github.com/tarryhq/tarry/forward/amqp"
 	"github.com/tarryhq/tarry/intake"
 	"github.com/tarryhq/tarry/internal/rabbit"
 )
@@ -21,21 +19,9 @@ var lookEvery = 10 * time.Second
 
 // source is a queue of RabbitMQ.
 type source struct {
-	cfg     config
-	broker  *rabbit.Broker
-	opts    *intake.Options
-	refused *target.Target // publishes to the queue for what is refused, on a connection of its own
-
-	mu   sync.Mutex
-	last *receiving // the latest; nil: none
-}
-
-func newSource(b *rabbit.Broker, cfg config, o *intake.Options) (*source, error) {
-	refused, err := newRefused(b, cfg.queue+refusedSuffix, o)
-	if err != nil {
-		return nil, err
-	}
-	return &source{cfg: cfg, broker: b, opts: o, refused: refused}, nil
+	cfg    config
+	broker *rabbit.Broker
+	opts   *intake.Options
 }
 
 // connect connects within the timeout.
@@ -64,7 +50,7 @@ func (s *source) Test(ctx context.Context) (found string, err error) {
 }
 
 // Receive takes messages until ctx ends or the connection is lost.
-func (s *source) Receive(ctx context.Context, to intake.Sink) error {
+func (s *source) Receive(ctx context.Context, to *intake.Sink) error {
 	c, err := s.connect(ctx)
 	if err != nil {
 		return err
@@ -73,31 +59,15 @@ func (s *source) Receive(ctx context.Context, to intake.Sink) error {
 		rabbit.HangUp(c)
 		return err
 	}
-	r, err := s.consume(c, to)
+	r, err := s.consume(c)
 	if err != nil {
 		rabbit.HangUp(c)
 		return s.trouble(err, "no_queue")
 	}
-	s.mu.Lock()
-	s.last = r
-	s.mu.Unlock()
-	to.Report(nil)
-	if err = r.run(ctx); err != nil {
-		r.hangUp()
-	}
-	return err
-}
-
-// Close closes the connection, once what was settled is acked.
-func (s *source) Close() error {
-	s.mu.Lock()
-	r := s.last
-	s.last = nil
-	s.mu.Unlock()
-	if r != nil {
-		r.hangUp()
-	}
-	return s.refused.Close()
+	defer r.hangUp()
+	to.Begin(r)
+	defer to.End()
+	return r.run(ctx, to)
 }
 
 // look declares what it may and returns the queue, or why there is none.

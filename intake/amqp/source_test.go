@@ -98,7 +98,6 @@ func TestExchangesAreDeclared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer source.Close()
 	if found, err := source.Test(t.Context()); err != nil || found != `the queue "tarry.delayed" of RabbitMQ has 0 messages ready and 0 consumers` {
 		t.Errorf("found %q, %v", found, err)
 	}

@@ -45,7 +45,7 @@ func open(u *url.URL, o *intake.Options) (*source, error) {
 	if err := r.Done(); err != nil {
 		return nil, err
 	}
-	return newSource(b, cfg, o)
+	return &source{cfg: cfg, broker: b, opts: o}, nil
 }
 
 // check checks a configuration, and fills in what is bound.

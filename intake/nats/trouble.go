@@ -13,8 +13,11 @@ import (
 )
 
 // trouble converts an error of NATS.
-func (s *source) trouble(err error) error {
-	nc := s.nc
+func (c conn) trouble(err error) error {
+	if err == nil {
+		return nil
+	}
+	nc := c.nc
 	if nc != nil && nc.LastError() != nil && (errors.Is(nc.LastError(), nats.ErrPermissionViolation) || nc.IsClosed()) {
 		err = nc.LastError()
 	}
@@ -36,7 +39,7 @@ func (s *source) trouble(err error) error {
 	case is(nats.ErrPermissionViolation):
 		t.Code, t.Hint = intake.CodeForbidden, "let the user publish to $JS.API.> and $JS.ACK.>, and subscribe to _INBOX.>"
 	case nc == nil, nc.IsClosed(), is(nats.ErrTimeout, context.DeadlineExceeded, jetstream.ErrNoHeartbeat):
-		t.Code, t.Hint = intake.CodeUnreachable, "check that NATS runs at "+strings.Join(s.cfg.servers, ", ")+"; the intake connects again by itself"
+		t.Code, t.Hint = intake.CodeUnreachable, "check that NATS runs at "+strings.Join(c.cfg.servers, ", ")+"; the intake connects again by itself"
 	}
 	return t
 }

@@ -22,6 +22,9 @@ var troubles = []struct{ prefix, code, hint string }{
 
 // trouble converts an error of Redis.
 func (s *source) trouble(err error) error {
+	if err == nil {
+		return nil
+	}
 	e, answered := rueidis.IsRedisErr(err)
 	if !answered {
 		return &intake.Trouble{Code: intake.CodeUnreachable, Err: err, Hint: "check that Redis runs at " + strings.Join(s.cfg.client.InitAddress, ", ") + "; the intake connects again by itself"}

@@ -57,13 +57,15 @@ type Pause struct {
 	next        time.Duration
 }
 
-// Wait waits for the next pause. It returns false if ctx ends.
-func (p *Pause) Wait(ctx context.Context) bool {
-	p.next = max(p.next, p.Least)
-	now := p.next
-	p.next = min(2*p.next, p.Most)
-	return wait.Sleep(ctx, now)
+// Next returns the next pause.
+func (p *Pause) Next() time.Duration {
+	now := max(p.next, p.Least)
+	p.next = min(2*now, p.Most)
+	return now
 }
+
+// Wait waits for the next pause. It returns false if ctx ends.
+func (p *Pause) Wait(ctx context.Context) bool { return wait.Sleep(ctx, p.Next()) }
 
 // Reset makes the next pause Least again.
 func (p *Pause) Reset() { p.next = 0 }

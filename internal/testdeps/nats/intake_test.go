@@ -108,7 +108,6 @@ func TestMessagesArePushedAndAcked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer source.Close()
 	if found, err := source.Test(t.Context()); found != `the stream "DELAYED" has 6 messages, of which the consumer "tarry" has 0 to take` {
 		t.Errorf("%q, %v", found, err)
 	}

@@ -126,7 +126,6 @@ URL allows it to, and says what it found. It takes no message, and uses no store
 		if err != nil {
 			return err
 		}
-		defer source.Close()
 		shown, began := shownIntakeOf(i, s).Source, time.Now()
 		found, err := source.Test(ctx)
 		took := tarry.FormatDuration(time.Since(began).Round(time.Millisecond))

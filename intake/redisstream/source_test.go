@@ -195,7 +195,7 @@ func TestTroubles(t *testing.T) {
 	s.Do("XADD", "delayed", "*", "body", "no", "delay", "soon")
 	w = begin(t, c, intake.Intake{Queue: "orders", Source: "redis://other:geheim@" + s.Addr() + "?stream=delayed&idle=1s"})
 	w.Fails("refused_stream")
-	claimed(t, s, 3) // by the intake itself, which has them already
+	claimed(t, s, 3)  // by the intake itself, which has them already
 	const many = 3300 // more than an intake holds
 	for range many {
 		s.Do("XADD", "delayed", "*", "body", "no", "delay", "soon")

@@ -15,7 +15,7 @@ import (
 
 // job is a running intake.
 type job struct {
-	Intake
+	in       Intake
 	c        *tarry.Client
 	source   Source
 	conflict tarry.Conflict
@@ -39,7 +39,7 @@ func newJob(c *tarry.Client, i Intake, cfg *RunnerConfig) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &job{Intake: i, c: c, source: source, drain: cfg.DrainTimeout, log: i.Options.Logger,
+	j := &job{in: i, c: c, source: source, drain: cfg.DrainTimeout, log: i.Options.Logger,
 		trouble: notify.NewTroubleLog(i.Options.Logger), done: make(chan struct{})}
 	j.conflict, _ = engine.ParseConflict(i.OnConflict) // Complete has checked it
 	j.life, j.stop = context.WithCancel(context.Background())

@@ -60,12 +60,12 @@ func (r *Runner) Set(intakes Intakes) error {
 	}
 	before := make(map[string]*job, len(r.jobs))
 	for _, j := range r.jobs {
-		before[j.Name] = j
+		before[j.in.Name] = j
 	}
 	jobs := make([]*job, len(full))
 	for n, i := range full {
 		old := before[i.Name]
-		if old != nil && old.same(i) {
+		if old != nil && old.in.same(i) {
 			jobs[n] = old
 			continue
 		}
@@ -77,8 +77,8 @@ func (r *Runner) Set(intakes Intakes) error {
 		}
 	}
 	for _, j := range jobs {
-		if before[j.Name] == j {
-			delete(before, j.Name)
+		if before[j.in.Name] == j {
+			delete(before, j.in.Name)
 		} else {
 			r.start(j)
 		}

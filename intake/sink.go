@@ -104,15 +104,15 @@ func (s *Sink) Held() (ids map[string]bool) {
 // complete completes the draft of a message: a key made of its id, and the terms.
 func (s *Sink) complete(m *Message) {
 	d, caps := &m.Draft, s.c.Capabilities()
-	d.Queue = s.Queue
+	d.Queue = s.in.Queue
 	switch id := cmp.Or(m.SenderID, m.ID); {
 	case d.Key != "":
 		d.OnConflict = s.conflict
 	case id != "" && caps.Keys:
-		d.Key, d.OnConflict = s.Name+"/"+id, tarry.Keep
+		d.Key, d.OnConflict = s.in.Name+"/"+id, tarry.Keep
 	}
 	if d.Key != "" && caps.Remember {
-		d.Remember = s.Remember
+		d.Remember = s.in.Remember
 	}
 }
 

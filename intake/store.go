@@ -128,7 +128,7 @@ func (s *Sink) cancelAll(ctx context.Context, ms []*Message) {
 	}
 	refs := make([]tarry.Ref, len(ms))
 	for n, m := range ms {
-		refs[n] = tarry.ByKey(m.Cancel).Of(s.Queue)
+		refs[n] = tarry.ByKey(m.Cancel).Of(s.in.Queue)
 	}
 	results, err := s.c.CancelMany(ctx, refs)
 	for n, m := range ms {

@@ -109,6 +109,9 @@ func (c *Client) SetSchedule(ctx context.Context, s Schedule, revision string) (
 	if err := s.Validate(); err != nil {
 		return ScheduleInfo{}, err
 	}
+	if err := s.Draft.Validate("schedule", c.maxBody); err != nil {
+		return ScheduleInfo{}, err
+	}
 	if err := c.caps.CheckTerms("schedule", Ref{Queue: s.Draft.Queue}, &s.Draft.Terms); err != nil {
 		return ScheduleInfo{}, err
 	}

@@ -74,7 +74,7 @@ func read(m *engine.Info) (*record, error) {
 	if err := json.Unmarshal(m.Body, r); err != nil {
 		return nil, fmt.Errorf("the message is not a schedule: %w", err)
 	}
-	r.began(m.Due)
+	r.began(m.Created)
 	s := r.schedule()
 	t, err := s.timetable()
 	r.timetable = t

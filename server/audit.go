@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 
@@ -30,6 +31,9 @@ func (s *Server) audit(x *exchange, r *http.Request, e *route, err error) {
 	if e.ofQueue() {
 		about = append(about, "queue", named(x.path.Queue(), engine.MaxQueueBytes))
 	}
+	if e.ofSchedule() {
+		about = append(about, "schedule", named(x.path.Schedule(), engine.MaxQueueBytes))
+	}
 	if len(e.pattern) > 4 {
 		about = append(about, "message", named(x.path.Key(), engine.MaxKeyBytes)) // or id
 	}
@@ -45,10 +49,10 @@ func named(name string, most int) string {
 }
 
 // byOperator reports whether an operator made the request. That is so if only operators may
-// make it, or if its token may operate but not push.
+// make it, if its token may operate but not push, or if it changes a schedule.
 func (s *Server) byOperator(x *exchange, e *route) bool {
 	switch {
-	case e.scope == access.Admin:
+	case e.scope == access.Admin, e.ofSchedule() && !x.get:
 		return s.cfg.Guard == nil || x.token != nil
 	case e.scope&access.Operate == 0 || e.scope == access.Known || s.cfg.Guard != nil && x.token == nil:
 		return false
@@ -60,14 +64,20 @@ func (s *Server) byOperator(x *exchange, e *route) bool {
 
 // deed returns one word for what a route does.
 func (e *route) deed() string {
+	last := e.pattern[len(e.pattern)-1]
+	if e.ofSchedule() {
+		return "schedule " + cmp.Or(scheduleDeeds[e.method], last)
+	}
 	switch e.method {
 	case http.MethodDelete:
 		return "cancel"
 	case http.MethodPatch:
 		return "reschedule"
 	}
-	return e.pattern[len(e.pattern)-1]
+	return last
 }
+
+var scheduleDeeds = map[string]string{http.MethodPut: "set", http.MethodDelete: "rm"}
 
 // noteCancelled notes how many messages were cancelled, in which queues, and in which queues
 // that was forbidden.

@@ -44,11 +44,12 @@ func ok(doc string, shape schema.Object) []success { return []success{{http.Stat
 
 // The groups of calls.
 const (
-	groupPush    = "push"
-	groupMessage = "messages"
-	groupWork    = "work"
-	groupQueue   = "queues"
-	groupServer  = "server"
+	groupPush     = "push"
+	groupMessage  = "messages"
+	groupWork     = "work"
+	groupQueue    = "queues"
+	groupSchedule = "schedules"
+	groupServer   = "server"
 )
 
 var groups = [...][2]string{
@@ -56,6 +57,7 @@ var groups = [...][2]string{
 	{groupMessage, "Find and change messages."},
 	{groupWork, "Lease messages, and settle them."},
 	{groupQueue, "Look at queues, and operate them."},
+	{groupSchedule, "Push messages again and again."},
 	{groupServer, "The server itself."},
 }
 

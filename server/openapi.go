@@ -52,7 +52,7 @@ func describe(table []route, version string) []byte {
 			{Name: "version", Value: version},
 			{Name: "summary", Value: "Messages that are delivered later."},
 			{Name: "description", Value: "Times are RFC 3339. Durations are strings such as 1500ms, 30m, 48h or 7d; answers write no days. " +
-				"Fields of a request that are unknown are refused; answers may grow fields. A queue or key in a path is percent-encoded, a slash as %2F."},
+				"Fields of a request that are unknown are refused; answers may grow fields. A queue, key or schedule in a path is percent-encoded, a slash as %2F."},
 			{Name: "license", Value: schema.Object{{Name: "name", Value: "Apache-2.0"}, {Name: "identifier", Value: "Apache-2.0"}}},
 		}},
 		{Name: "servers", Value: []schema.Object{{{Name: "url", Value: "/"}}}},

@@ -34,6 +34,11 @@ func (s *Server) allow(x *exchange, r *http.Request, e *route) error {
 // ofQueue reports whether the path names a queue.
 func (e *route) ofQueue() bool { return len(e.pattern) > 2 && e.pattern[1] == "queues" }
 
+// ofSchedule reports whether the path names a schedule.
+func (e *route) ofSchedule() bool {
+	return len(e.pattern) > 2 && e.pattern[1] == "schedules" && e.pattern[2] == "*"
+}
+
 // may returns the error to answer with unless the token has one of the rights on the queue.
 func (x *exchange) may(wanted access.Scope, queue string) error {
 	if x.token == nil || x.token.May(wanted, queue) {

@@ -98,20 +98,31 @@ var bodies = map[string]string{
 	"POST /v1/settle":    `{"settlements":[{"lease":"x","do":"ack"}]}`,
 	"POST /v1/lease/end": `{"poll":"x"}`,
 	"POST /v1/backup":    `{"name":"x"}`,
-	"GET /v1/queues":     ``,
-	"GET /v1/messages":   ``,
-	"GET /v1/trends":     ``,
-	"GET /v1/problems":   ``,
-	"GET /v1/workers":    ``,
-	"GET /v1/intakes":    ``,
-	"GET /v1/forecast":   ``,
-	"GET /v1/live":       ``,
-	"GET /v1/info":       ``,
-	"GET /v1/me":         ``,
+
+	"GET /v1/schedules":                 ``,
+	"GET /v1/schedules/{name}":          ``,
+	"PUT /v1/schedules/{name}":          `{"spec":"@daily","message":{"queue":"%s"}}`,
+	"DELETE /v1/schedules/{name}":       ``,
+	"POST /v1/schedules/{name}/pause":   ``,
+	"POST /v1/schedules/{name}/resume":  ``,
+	"POST /v1/schedules/{name}/trigger": ``,
+	"GET /v1/schedules/{name}/next":     ``,
+	"POST /v1/schedules/preview":        `{"spec":"@daily"}`,
+
+	"GET /v1/queues":   ``,
+	"GET /v1/messages": ``,
+	"GET /v1/trends":   ``,
+	"GET /v1/problems": ``,
+	"GET /v1/workers":  ``,
+	"GET /v1/intakes":  ``,
+	"GET /v1/forecast": ``,
+	"GET /v1/live":     ``,
+	"GET /v1/info":     ``,
+	"GET /v1/me":       ``,
 }
 
 // queueless are the routes that are about no queue that the request names.
-var queueless = []string{"POST /v1/settle", "POST /v1/lease/end", "GET /v1/queues", "GET /v1/trends", "GET /v1/live", "GET /v1/messages", "GET /v1/problems", "GET /v1/workers", "GET /v1/intakes", "GET /v1/forecast", "GET /v1/info", "GET /v1/me"}
+var queueless = []string{"POST /v1/settle", "POST /v1/lease/end", "GET /v1/queues", "GET /v1/trends", "GET /v1/live", "GET /v1/messages", "GET /v1/problems", "GET /v1/workers", "GET /v1/intakes", "GET /v1/forecast", "GET /v1/info", "GET /v1/me", "GET /v1/schedules", "POST /v1/schedules/preview"}
 
 // shown is a route as the docs write it.
 func (e *route) shown() string {
@@ -120,6 +131,7 @@ func (e *route) shown() string {
 	if strings.Contains(path, "/keys/") {
 		name = "{key}"
 	}
+	path = strings.Replace(path, "schedules/*", "schedules/{name}", 1)
 	return e.method + " " + strings.Replace(strings.Replace(path, "*", "{queue}", 1), "*", name, 1)
 }
 
@@ -147,7 +159,12 @@ func TestEveryRouteWithEveryScope(t *testing.T) {
 			continue
 		}
 		ask := func(secret, queue string) *httptest.ResponseRecorder {
-			path := strings.NewReplacer("{queue}", queue, "{id}", "1", "{key}", "k").Replace(strings.TrimPrefix(at, e.method+" "))
+			if e.ofSchedule() && queue != tarry.ScheduleQueue { // one that pushes to the queue
+				if _, err := g.c.SetSchedule(t.Context(), tarry.Schedule{Name: queue, Spec: "@hourly", Draft: tarry.NewDraft(queue, nil)}, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			path := strings.NewReplacer("{queue}", queue, "{name}", queue, "{id}", "1", "{key}", "k").Replace(strings.TrimPrefix(at, e.method+" "))
 			if at == "GET /v1/live" {
 				path += "?overview=none" // wrong, else it would not end
 			}
@@ -171,6 +188,9 @@ func TestEveryRouteWithEveryScope(t *testing.T) {
 				}
 				if at == "POST /v1/backup" {
 					fits = false // it is about all queues
+				}
+				if e.ofSchedule() && e.method != "PUT" && queue == tarry.ScheduleQueue {
+					continue // no schedule pushes to it
 				}
 				w := ask(secret, queue)
 				refused := w.Code == 403 && code(t, w.Body.Bytes()) == "forbidden" || strings.Contains(w.Body.String(), `"ok":false,"error":{"code":"forbidden"`) ||

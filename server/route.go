@@ -70,6 +70,16 @@ func (s *Server) routes() []route {
 		newRoute("POST", "/v1/queues/*/redrive", access.Operate, s.redrive, callRedrive),
 		newRoute("POST", "/v1/queues/*/drop", access.Operate, s.drop, callDrop),
 
+		newRoute("GET", "/v1/schedules", access.Read, s.listSchedules, callSchedules),
+		newRoute("GET", "/v1/schedules/*", access.Read, s.schedule, callSchedule),
+		newRoute("PUT", "/v1/schedules/*", access.Push, s.setSchedule, callSetSchedule),
+		newRoute("DELETE", "/v1/schedules/*", access.Push, s.removeSchedule, callRemoveSchedule),
+		newRoute("POST", "/v1/schedules/*/pause", access.Push|access.Operate, s.pauseSchedule, callPauseSchedule),
+		newRoute("POST", "/v1/schedules/*/resume", access.Push|access.Operate, s.resumeSchedule, callResumeSchedule),
+		newRoute("POST", "/v1/schedules/*/trigger", access.Push|access.Operate, s.triggerSchedule, callTriggerSchedule),
+		newRoute("GET", "/v1/schedules/*/next", access.Read, s.scheduleNext, callScheduleNext),
+		newRoute("POST", "/v1/schedules/preview", access.Known, s.previewSchedule, callPreviewSchedule),
+
 		newRoute("POST", "/v1/backup", access.Admin, s.backup, callBackup),
 
 		newRoute("GET", "/v1/problems", access.Read, s.problems, callProblems),
@@ -116,7 +126,7 @@ func (s *Server) route(x *exchange, r *http.Request) error {
 	allow := s.methods(&x.path)
 	if allow == nil {
 		err := notFound(r)
-		if x.path.BelowQueue() { // a name with an unescaped slash makes extra segments
+		if x.path.BelowName() { // a name with an unescaped slash makes extra segments
 			err.Hint = slashHint
 		}
 		return err
@@ -141,7 +151,7 @@ func (s *Server) methods(path *wire.Path) (all []string) {
 	return all
 }
 
-const slashHint = "a queue or key in a path is percent-encoded: / is %2F"
+const slashHint = "a queue, key or schedule in a path is percent-encoded: / is %2F"
 
 func notFound(r *http.Request) *wire.Error {
 	hint := "the paths of the API begin with /v1/"

@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -35,7 +34,7 @@ const (
 type Problem = wire.Problem
 
 // kinds are the problems of queues, the worst first.
-var kinds = []string{"no_worker", "late", "deaths", "paused", "was_late"}
+var kinds = []string{"no_worker", "late", "deaths", "schedule", "paused", "was_late"}
 
 // Scan finds problems. It defines them for GET /v1/problems, GET /readyz, the dashboard
 // and the command line.
@@ -47,6 +46,7 @@ type Scan struct {
 	began    time.Time       // when the server began to note who asks; zero: it is no server's scan
 	asked    map[string]bool // the queues for which workers asked lately
 	allAsked bool            // no other queue was asked for
+	runs     *lastRuns       // what earlier scans know of schedules; nil: nothing
 }
 
 // Problems returns the problems of a client's store and then those of queues, the worst
@@ -74,6 +74,7 @@ func (l *Scan) ofQueues(ctx context.Context, c *tarry.Client, queues iter.Seq2[t
 		return nil, nil
 	}
 	var dead []string
+	scheduled := false
 	for q, err := range queues {
 		if err != nil {
 			return f.problems(), err
@@ -82,12 +83,16 @@ func (l *Scan) ofQueues(ctx context.Context, c *tarry.Client, queues iter.Seq2[t
 		if q.Dead > 0 {
 			dead = append(dead, q.Queue)
 		}
+		scheduled = scheduled || q.Queue == tarry.ScheduleQueue
 	}
 	f.wereLate()
-	if !caps.Range || !caps.List && !caps.ListDead {
-		return f.problems(), nil
-	}
 	var failed error
+	if scheduled {
+		failed = f.schedules(ctx, c)
+	}
+	if !caps.Range || !caps.List && !caps.ListDead {
+		return f.problems(), failed
+	}
 	for _, queue := range dead { // last, since each takes a call
 		err := f.deaths(ctx, c, queue)
 		failed = cmp.Or(failed, err)
@@ -123,7 +128,7 @@ func (f *finder) add(kind, queue, message, hint string, size float64) {
 func (f *finder) sort() {
 	slices.SortFunc(f.found, func(x, y finding) int {
 		return cmp.Or(cmp.Compare(slices.Index(kinds, x.Problem.Problem), slices.Index(kinds, y.Problem.Problem)),
-			cmp.Compare(y.size, x.size), cmp.Compare(x.Queue, y.Queue))
+			cmp.Compare(y.size, x.size), cmp.Compare(x.Queue, y.Queue), cmp.Compare(x.Message, y.Message))
 	})
 	f.found = f.found[:min(len(f.found), maxFound)]
 }
@@ -232,8 +237,8 @@ func (f *finder) deaths(ctx context.Context, c *tarry.Client, queue string) erro
 	if page.Next != "" {
 		message = "more than " + message
 	}
-	if last := strings.Join(strings.Fields(page.Messages[0].LastError), " "); last != "" {
-		message += ", the last of: " + engine.Clip(last)
+	if last := oneLine(page.Messages[0].LastError); last != "" {
+		message += ", the last of: " + last
 	}
 	f.add("deaths", queue, message, "tarry dead ls "+queue+" --newest shows why; when that is mended tarry dead redrive "+queue+" brings them back", float64(n))
 	return nil

@@ -201,7 +201,7 @@ func TestBadRequests(t *testing.T) {
 // Who wrote a slash of a name as it is hears how it is written.
 func TestSlashesInPaths(t *testing.T) {
 	a := newAPI(t)
-	const slashHint = "a queue or key in a path is percent-encoded: / is %2F"
+	const slashHint = "a queue, key or schedule in a path is percent-encoded: / is %2F"
 	for path, want := range map[string]string{
 		"/v1/queues/a/b":              slashHint,
 		"/v1/queues/a/b/messages":     slashHint,

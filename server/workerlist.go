@@ -98,7 +98,9 @@ func (s *Server) scanWorkers(ctx context.Context) (foundWorkers, error) {
 			w.queues[i] = workerQueue{name: q, now: true}
 			here[holding{name, q}] = &w.queues[i]
 		}
-		found.all = append(found.all, w)
+		if !slices.Equal(queues, []string{tarry.ScheduleQueue}) { // every server runs schedules
+			found.all = append(found.all, w)
+		}
 	}
 	for _, w := range holders {
 		w.queues = slices.DeleteFunc(w.queues, func(q workerQueue) bool {

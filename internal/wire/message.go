@@ -45,18 +45,18 @@ func showing(how Bodies) *Object[engine.Lease] {
 			m.append = func(b []byte, l *engine.Lease) []byte { return appendHeaders(b, l.Headers, how == Exactly) }
 		case "body":
 			m.label, m.omit = ",", func(*engine.Lease) bool { return how == NoBodies }
-			m.append = func(b []byte, l *engine.Lease) []byte { return appendBody(b, l, how) }
+			m.append = func(b []byte, l *engine.Lease) []byte { return appendBody(b, &l.Content, how) }
 		}
 	}
 	return o
 }
 
 // appendBody appends the name and value of a body.
-func appendBody(b []byte, l *engine.Lease, how Bodies) []byte {
-	if how == AsJSON && IsJSON(l.ContentType) && !deep(l.Body) && validJSON(l.Body) {
-		return append(append(b, `"body":`...), l.Body...)
+func appendBody(b []byte, c *engine.Content, how Bodies) []byte {
+	if how == AsJSON && IsJSON(c.ContentType) && !deep(c.Body) && validJSON(c.Body) {
+		return append(append(b, `"body":`...), c.Body...)
 	}
-	return asBase64.append(append(b, `"body_base64":`...), &l.Body)
+	return asBase64.append(append(b, `"body_base64":`...), &c.Body)
 }
 
 func validJSON(body []byte) bool {

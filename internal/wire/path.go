@@ -19,6 +19,9 @@ func Escape(s string) string {
 // QueuePath returns the path of a queue.
 func QueuePath(queue string) string { return "/v1/queues/" + Escape(queue) }
 
+// SchedulePath returns the path of a schedule.
+func SchedulePath(name string) string { return "/v1/schedules/" + Escape(name) }
+
 // RefPath returns the path of a message.
 func RefPath(ref engine.Ref) string {
 	if ref.ID != 0 {
@@ -73,13 +76,16 @@ func (p *Path) Is(pattern []string) bool {
 	return true
 }
 
-// BelowQueue reports whether the path has more segments after a queue.
-func (p *Path) BelowQueue() bool {
-	return p.n > 3 && p.segments[0] == "v1" && p.segments[1] == "queues"
+// BelowName reports whether the path has more segments after a queue or schedule.
+func (p *Path) BelowName() bool {
+	return p.n > 3 && p.segments[0] == "v1" && (p.segments[1] == "queues" || p.segments[1] == "schedules")
 }
 
 // Queue returns the queue that the path names.
 func (p *Path) Queue() string { return p.segments[2] }
+
+// Schedule returns the schedule that the path names.
+func (p *Path) Schedule() string { return p.segments[2] }
 
 // Key returns the key that the path names.
 func (p *Path) Key() string { return p.segments[4] }
@@ -103,6 +109,8 @@ func Variable(pattern []string, i int) string {
 		return "queue"
 	case "keys":
 		return "key"
+	case "schedules":
+		return "name"
 	}
 	return "id"
 }
@@ -115,6 +123,7 @@ func Variables() schema.Object {
 	return schema.Object{
 		{Name: "queue", Value: parameter("queue", isQueue, "the name of a queue")},
 		{Name: "key", Value: parameter("key", isKey, "your name for a message; not . or ..")},
+		{Name: "name", Value: parameter("name", isQueue, "the name of a schedule")},
 		{Name: "id", Value: parameter("id", isID, "the id of a message")},
 	}
 }

@@ -18,7 +18,7 @@ const (
 
 // Problem is something wrong with a server, its store or a queue, and what to do about it.
 type Problem struct {
-	Problem string `json:"problem" doc:"server, store, intake, no_worker, late, deaths, paused or was_late; more may come"`
+	Problem string `json:"problem" doc:"server, store, intake, no_worker, late, deaths, schedule, paused or was_late; more may come"`
 	Queue   string `json:"queue,omitempty" doc:"missing: it is the server's or its store's"`
 	Message string `json:"message" doc:"for people; may change"`
 	Hint    string `json:"hint" doc:"what to do about it"`

@@ -18,11 +18,7 @@ var (
 	// Configuring is a request to store settings.
 	Configuring = requestObject("Settings", "The settings of a queue, all of them: what is absent is unset.",
 		required("settings", settingFields.kind("settings"), func(s *Settings) *engine.Settings { return &s.Settings }, ""),
-		optional("revision", asText.described(schema.Text(1, 0)).checked(func(r *Reader, _, revision string) {
-			if revision == "" {
-				r.Wrong("revision: is empty; leave it out to overwrite whatever is stored")
-			}
-		}), func(s *Settings) *string { return &s.Revision }, "store them only if they have not changed since this was read; without it: overwrite"))
+		optional("revision", asRevision, func(s *Settings) *string { return &s.Revision }, "store them only if they have not changed since this was read; without it: overwrite"))
 	// Configured is an answer with the settings.
 	Configured = answerObject("StoredSettings", "The settings of a queue: what is absent is unset.",
 		required("settings", answeredSettings.kind("settings"), func(s *Settings) *engine.Settings { return &s.Settings }, ""),
@@ -53,6 +49,13 @@ var (
 		optional("burst", limits(engine.MaxBurst), func(s *engine.Settings) *int64 { return &s.Burst }, "how many leases may come at once after a quiet time; only with a rate; unset: what rate gives in 0.1 s, at least 1"),
 		optional("rate", asRate, func(s *engine.Settings) *float64 { return &s.Rate }, "leases a second, at least one a day; unset: any number"))
 )
+
+// asRevision is the revision that a request expects.
+var asRevision = asText.described(schema.Text(1, 0)).checked(func(r *Reader, _, revision string) {
+	if revision == "" {
+		r.Wrong("revision: is empty; leave it out to overwrite whatever is stored")
+	}
+})
 
 // limits returns the kind of settings that are limits of at most most.
 func limits(most uint64) kind[int64] { return limitsOr(most, "for no limit") }

@@ -108,6 +108,7 @@ var Shapes = []*Shape{
 	Settling.Shape, settlementFields.Shape, SettleResults, SettleResult.Shape,
 	QueuePage.Shape, QueueHolds.Shape, ForecastAnswer.Shape, Bucket.Shape, ForecastsAnswer, TrendAnswer, TrendsAnswer, DeadGroupsAnswer, WorkersAnswer, IntakesAnswer,
 	Configuring.Shape, settingFields.Shape, Configured.Shape, answeredSettings.Shape, Pausing.Shape, Purging.Shape,
+	SettingSchedule.Shape, scheduledMessage.Shape, PreviewingSchedule.Shape, ScheduleTimes.Shape, StoredSchedule.Shape, storedMessage.Shape, ScheduleRun.Shape, SchedulePage.Shape,
 	Redriving.Shape, Dropping.Shape, None.Shape, Counted.Shape, Redriven.Shape, Backing.Shape, BackedUp.Shape,
 	ServerTells, CallerTold, Health, ProblemsAnswer, problemFields,
 	Failed.Shape, errorFields.Shape,

@@ -846,6 +846,179 @@ export interface Purge {
   finished?: boolean | null;
 }
 
+/** A schedule, all of it: what is absent is unset. */
+export interface Schedule {
+  /** when: a cron expression of five fields, or six that begin with the seconds; a name such as @daily; or @every and a duration of at least 1s */
+  spec: string;
+  /** of the cron expression; default: UTC */
+  zone?: string | null;
+  /** fires later by a part of this, always the same, that depends on the name; at most 24h; default: 0s */
+  jitter?: string | null;
+  /** which of the times fire that were missed by more than a minute; default: last */
+  catch_up?: null | "last" | "skip" | "all";
+  /** does not fire before; @every counts from here */
+  start?: string | null;
+  /** does not fire from here on */
+  end?: string | null;
+  /** what is pushed */
+  message: ScheduleMessage;
+  /** store it only if it has not changed since this was read; 0: if there is none yet; without it: overwrite */
+  revision?: string | null;
+}
+
+/** A message that a schedule pushes. The schedule sets its key and due time, and remembers the key until the next time and a day. */
+export interface ScheduleMessage {
+  /** where to */
+  queue: string;
+  /** any JSON value, kept byte for byte; the content type is then JSON */
+  body?: unknown;
+  /** any bytes instead of body */
+  body_base64?: string | null;
+  /** of the body; application/json when there is a body */
+  content_type?: string | null;
+  /** an object of strings; a repeated name has an array of strings, and an array of pairs keeps any order */
+  headers?: null | Record<string, string | Array<string>> | Array<[string, string]>;
+  /** lower first among ready ones; default: the queue's, else 1024 */
+  priority?: number | null;
+  /** leases after which it is dead; default: the queue's, else 20 */
+  max_attempts?: number | null;
+  /** how long a lease lasts, 1ms to 24h; default: the queue's, else 60s */
+  ttr?: string | null;
+  /** delays after the first, second, … failed attempt; the last repeats */
+  backoff?: Array<string> | null;
+  /** dropped when not leased this long after due; 0s: never; default: the queue's, else never */
+  expire_after?: string | null;
+  /** how long its key stays known when it has gone by ack, cancel or expiry; 0s: not at all; default: the queue's, else not at all */
+  remember?: string | null;
+  /** from its second attempt on it comes back apart from messages that lapsed with it, and is leased alone; default: the queue's, else true */
+  isolate?: boolean | null;
+}
+
+/** A schedule that need not be stored. With a message all of it is checked. */
+export interface SchedulePreview {
+  /** when: a cron expression of five fields, or six that begin with the seconds; a name such as @daily; or @every and a duration of at least 1s */
+  spec: string;
+  /** of the cron expression; default: UTC */
+  zone?: string | null;
+  /** fires later by a part of this, always the same, that depends on the name; at most 24h; default: 0s */
+  jitter?: string | null;
+  /** which of the times fire that were missed by more than a minute; default: last */
+  catch_up?: null | "last" | "skip" | "all";
+  /** does not fire before; @every counts from here */
+  start?: string | null;
+  /** does not fire from here on */
+  end?: string | null;
+  /** what its jitter depends on */
+  name?: string | null;
+  /** what is pushed */
+  message?: ScheduleMessage;
+}
+
+/** When a schedule fires. */
+export interface ScheduleTimes {
+  /** the next times, jitter included; fewer than asked for: it ends */
+  next: Array<string>;
+  /** in words, for people; and what the changes of the clock in the next year do */
+  explain: Array<string>;
+}
+
+/** A schedule. */
+export interface StoredSchedule {
+  name: string;
+  /** when: a cron expression of five fields, or six that begin with the seconds; a name such as @daily; or @every and a duration of at least 1s */
+  spec: string;
+  /** of the cron expression; default: UTC */
+  zone?: string;
+  /** fires later by a part of this, always the same, that depends on the name; at most 24h; default: 0s */
+  jitter?: string;
+  /** which of the times fire that were missed by more than a minute; default: last */
+  catch_up?: "last" | "skip" | "all";
+  /** does not fire before; @every counts from here */
+  start?: string;
+  /** does not fire from here on */
+  end?: string;
+  /** what is pushed */
+  message: StoredScheduleMessage;
+  /** ended: no time is left */
+  state: "active" | "paused" | "ended";
+  /** changes whenever it is stored, paused or resumed */
+  revision: string;
+  /** when that was last */
+  changed: string | null;
+  /** when it fires next, jitter included; null: it does not */
+  next: string | null;
+  /** why it could not fire; it is tried again */
+  error?: string;
+  /** the last ten, the newest first; not in lists */
+  runs?: Array<ScheduleRun>;
+}
+
+/** A message that a schedule pushes. In lists without its body. */
+export interface StoredScheduleMessage {
+  /** where to */
+  queue: string;
+  /** any JSON value, kept byte for byte; the content type is then JSON */
+  body?: unknown;
+  /** any bytes instead of body */
+  body_base64?: string;
+  /** of the body; application/json when there is a body */
+  content_type?: string;
+  /** an object of strings; a repeated name has an array of strings, and an array of pairs keeps any order */
+  headers?: Record<string, string | Array<string>> | Array<[string, string]>;
+  /** lower first among ready ones; default: the queue's, else 1024 */
+  priority?: number;
+  /** leases after which it is dead; default: the queue's, else 20 */
+  max_attempts?: number;
+  /** how long a lease lasts, 1ms to 24h; default: the queue's, else 60s */
+  ttr?: string;
+  /** delays after the first, second, … failed attempt; the last repeats */
+  backoff?: Array<string>;
+  /** dropped when not leased this long after due; 0s: never; default: the queue's, else never */
+  expire_after?: string;
+  /** how long its key stays known when it has gone by ack, cancel or expiry; 0s: not at all; default: the queue's, else not at all */
+  remember?: string;
+  /** from its second attempt on it comes back apart from messages that lapsed with it, and is leased alone; default: the queue's, else true */
+  isolate?: boolean;
+}
+
+/** A message that a schedule has pushed, and what became of it. */
+export interface ScheduleRun {
+  /** for which time, without jitter */
+  instant: string | null;
+  /** when */
+  pushed: string | null;
+  /** of the message */
+  key: string;
+  /** of the message */
+  id: string;
+  /** it was triggered */
+  manual: boolean;
+  /** of the message; missing: not known any more */
+  state?: "scheduled" | "ready" | "leased" | "dead" | "finished";
+  /** how it went, if it is finished */
+  ending?: "acked" | "cancelled" | "expired";
+  /** how often it was leased */
+  attempt?: number;
+  /** when its lease began, if it is leased or was acked */
+  started?: string | null;
+  /** how long after its due time that was */
+  late?: string;
+  /** when it was finished or died */
+  ended?: string | null;
+  /** from started to ended */
+  ran?: string;
+  /** why its last attempt failed */
+  error?: string;
+}
+
+/** A page of schedules. */
+export interface SchedulePage {
+  /** those overdue first, then by when they fire next; paused and ended ones last */
+  schedules: Array<StoredSchedule>;
+  /** give it as after for the next page; empty: this is the last */
+  next: string;
+}
+
 /** Which dead messages become ready: those named, else those of which all of the rest holds, else all. */
 export interface Redrive {
   /** goes with nothing else but the limit, which does not count then */
@@ -1049,7 +1222,7 @@ export interface Problems {
 
 /** What is wrong, and what to do about it. */
 export interface Problem {
-  /** server, store, intake, no_worker, late, deaths, paused or was_late; more may come */
+  /** server, store, intake, no_worker, late, deaths, schedule, paused or was_late; more may come */
   problem: string;
   /** missing: it is the server's or its store's */
   queue?: string;
@@ -1070,10 +1243,10 @@ export interface Error {
    * invalid: the request is wrong; the message begins with the field
    * unauthorized: a token is missing, wrong or expired
    * forbidden: the token does not allow it, or the server does not answer for this host or to a page of this origin
-   * not_found: there is no such message
+   * not_found: there is no such message or schedule
    * exists: a live message holds the key, or a finished one is remembered by it
    * leased: too late: a worker holds the message
-   * stale: the message is in another state than if_state says, or the settings are at another revision
+   * stale: the message is in another state than if_state says, or the settings or the schedule are at another revision
    * not_due: claimed too early, or the queue is paused
    * lease_lost: the lease was settled, taken over or cancelled
    * too_large: the body or the request is over a limit
@@ -1225,6 +1398,32 @@ export interface WatchQuery {
   queues?: string;
   /** of all other queues: nothing, those that change, or first all as they are; without it nothing where queues are named, else changes */
   overview?: "none" | "changes" | "all";
+}
+
+/** What to add to the call: List the schedules. */
+export interface ListSchedulesQuery {
+  /** the next of the page before */
+  after?: string;
+  /** schedules at most */
+  limit?: number;
+}
+
+/** What to add to the call: Remove a schedule. */
+export interface DeleteScheduleQuery {
+  /** only if it has not changed since this was read */
+  revision?: string;
+}
+
+/** What to add to the call: Tell when a schedule fires next. */
+export interface NextOfScheduleQuery {
+  /** how many of the next times */
+  n?: number;
+}
+
+/** What to add to the call: Tell when a schedule would fire, or what is wrong with it. */
+export interface PreviewScheduleQuery {
+  /** how many of the next times */
+  n?: number;
 }
 
 /** What to add to the call: Tell what is wrong, and what to do about it. */

@@ -348,14 +348,15 @@ class LeaseRequest(TypedDict, total=False):
 class _Error(TypedDict):
     # invalid: the request is wrong; the message begins with the field unauthorized: a token is missing,
     # wrong or expired forbidden: the token does not allow it, or the server does not answer for this host
-    # or to a page of this origin not_found: there is no such message exists: a live message holds the
-    # key, or a finished one is remembered by it leased: too late: a worker holds the message stale: the
-    # message is in another state than if_state says, or the settings are at another revision not_due:
-    # claimed too early, or the queue is paused lease_lost: the lease was settled, taken over or cancelled
-    # too_large: the body or the request is over a limit limit: a limit of the store, or of the queue's
-    # settings, is reached unsupported: the engine cannot do that unavailable: the store does not answer,
-    # or the server shuts down or holds all it may; the outcome is unknown internal: the server failed,
-    # and its log says how; or its store is damaged, and the message says where
+    # or to a page of this origin not_found: there is no such message or schedule exists: a live message
+    # holds the key, or a finished one is remembered by it leased: too late: a worker holds the message
+    # stale: the message is in another state than if_state says, or the settings or the schedule are at
+    # another revision not_due: claimed too early, or the queue is paused lease_lost: the lease was
+    # settled, taken over or cancelled too_large: the body or the request is over a limit limit: a limit
+    # of the store, or of the queue's settings, is reached unsupported: the engine cannot do that
+    # unavailable: the store does not answer, or the server shuts down or holds all it may; the outcome is
+    # unknown internal: the server failed, and its log says how; or its store is damaged, and the message
+    # says where
     code: Literal["invalid", "unauthorized", "forbidden", "not_found", "exists", "leased", "stale", "not_due", "lease_lost", "too_large", "limit", "unsupported", "unavailable", "internal"]
     # for people; may change
     message: str

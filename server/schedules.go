@@ -1,0 +1,294 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/wire"
+	"github.com/tarryhq/tarry/server/access"
+)
+
+var callSchedules = &call{
+	id: "listSchedules", group: groupSchedule, does: "List the schedules",
+	more:  "A token is told of the schedules whose queue it may read: a page may have fewer than were asked for, and none but a next.",
+	query: wire.SchedulesParameters, answers: ok("A page of schedules.", wire.SchedulePage.Ref()), fails: []error{engine.ErrUnsupported},
+}
+
+func (s *Server) listSchedules(x *exchange, r *http.Request) error {
+	after, limit, err := wire.ParseSchedulesQuery(r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	return s.answerPage(x, r, s.pages, true, func(b []byte, _ wire.Bodies) ([]byte, error) {
+		all, next, err := s.c.Schedules(r.Context(), after, limit)
+		if err != nil {
+			return nil, err
+		}
+		page := wire.Schedules{Next: next}
+		for i := range all {
+			if x.may(access.Read, all[i].Draft.Queue) == nil {
+				page.Schedules = append(page.Schedules, wire.Schedule{Info: all[i]})
+			}
+		}
+		return wire.SchedulePage.Append(b, &page), nil
+	})
+}
+
+var callSchedule = &call{
+	id: "getSchedule", group: groupSchedule, does: "Get a schedule, and what became of its last runs", exact: true,
+	answers: ok("The schedule.", wire.StoredSchedule.Ref()), fails: scheduleFails,
+}
+
+// scheduleFails are the errors of calls about a schedule.
+var scheduleFails = []error{engine.ErrNotFound, engine.ErrUnsupported}
+
+func (s *Server) schedule(x *exchange, r *http.Request) error {
+	told, err := s.allowed(x, r, access.Read)
+	if err != nil {
+		return err
+	}
+	all := wire.Schedule{Info: told, Outcomes: make([]wire.Run, len(told.Runs))}
+	for i := range told.Runs {
+		if all.Outcomes[i], err = outcome(r.Context(), s.c, told.Draft.Queue, &told.Runs[i]); err != nil {
+			return err
+		}
+	}
+	return tell(x, r, &all)
+}
+
+// tell answers with a schedule.
+func tell(x *exchange, r *http.Request, told *wire.Schedule) error {
+	return respond(x, wire.SchedulesAs[wantBodies(r)], told)
+}
+
+// allowed returns the schedule that the path names, if the token has one of the rights on its
+// queue.
+func (s *Server) allowed(x *exchange, r *http.Request, scope access.Scope) (tarry.ScheduleInfo, error) {
+	told, err := s.c.Schedule(r.Context(), x.path.Schedule())
+	if err == nil && x.may(scope, told.Draft.Queue) != nil {
+		err = x.forbidden(scope, "the queue of this schedule") // which is not the token's to know
+	}
+	return told, err
+}
+
+// outcome returns a run with what became of its message, as far as that is known.
+func outcome(ctx context.Context, c *tarry.Client, queue string, run *tarry.ScheduleRun) (wire.Run, error) {
+	told := wire.Run{Run: *run}
+	m, err := c.Get(ctx, tarry.ByKey(run.Key).Of(queue))
+	if errors.Is(err, tarry.ErrNotFound) || err == nil && m.ID != run.ID {
+		return told, nil
+	}
+	if err != nil {
+		return told, err
+	}
+	told.State, told.Ending, told.Attempt, told.Started, told.Error = m.State, m.Ending, m.Attempt, m.Started, m.LastError
+	if told.Ended = m.Ended; m.State == tarry.Dead {
+		told.Ended = m.Died
+	}
+	if !m.Started.IsZero() {
+		told.Late, told.Ran = max(0, m.Started.Sub(m.Due)), max(0, told.Ended.Sub(m.Started))
+	}
+	return told, nil
+}
+
+var callSetSchedule = &call{
+	id: "putSchedule", group: groupSchedule, does: "Store a schedule",
+	more:    "The same schedule again changes nothing. It needs the scope on the queue of the message, and on that of the schedule before.",
+	request: wire.SettingSchedule.Shape, answers: ok("The schedule, with its revision.", wire.StoredSchedule.Ref()),
+	fails:   []error{engine.ErrStale, engine.ErrLeased, engine.ErrLimit, engine.ErrNoSpace, engine.ErrUnsupported},
+	example: json.RawMessage(`{"spec":"0 2 * * 1-5","zone":"Europe/Berlin","message":{"queue":"report.nightly","body":{"kind":"sales"}},"revision":"0"}`),
+}
+
+func (s *Server) setSchedule(x *exchange, r *http.Request) error {
+	in, err := s.read(x, r) // the input is not freed: the body is kept in it
+	if err != nil {
+		return err
+	}
+	var set wire.Schedule
+	if wire.SettingSchedule.Read(&in.Reader, &set); in.Err() != nil {
+		return in.Err()
+	}
+	set.Name = x.path.Schedule()
+	x.note("queue", set.Draft.Queue)
+	if err := x.may(access.Push, set.Draft.Queue); err != nil {
+		return err
+	}
+	told, err := s.edit(x, r, access.Push, set.Revision, func(revision string) (tarry.ScheduleInfo, error) {
+		return s.c.SetSchedule(r.Context(), set.Schedule, revision)
+	})
+	if err != nil {
+		return err
+	}
+	x.note("revision", told.Revision)
+	return tell(x, r, &wire.Schedule{Info: told})
+}
+
+// edit changes the schedule that the path names, if the token has one of the rights on the
+// queue that it has then. revision is the one that the caller expects; "": any.
+func (s *Server) edit(x *exchange, r *http.Request, scope access.Scope, revision string, change func(revision string) (tarry.ScheduleInfo, error)) (tarry.ScheduleInfo, error) {
+	if x.token == nil {
+		return change(revision)
+	}
+	for {
+		was, err := s.allowed(x, r, scope)
+		switch {
+		case errors.Is(err, tarry.ErrNotFound):
+			was.Revision = "0"
+		case err != nil:
+			return was, err
+		}
+		told, err := change(cmp.Or(revision, was.Revision))
+		if revision != "" || !errors.Is(err, tarry.ErrStale) {
+			return told, err
+		}
+	}
+}
+
+var callRemoveSchedule = &call{
+	id: "deleteSchedule", group: groupSchedule, does: "Remove a schedule", more: "What it has pushed stays.",
+	query: wire.RemovingParameters, answers: []success{{http.StatusNoContent, "It is gone.", nil}}, fails: append(operateScheduleFails, engine.ErrStale),
+}
+
+func (s *Server) removeSchedule(x *exchange, r *http.Request) error {
+	revision, err := wire.ParseRemovingQuery(r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	_, err = s.edit(x, r, access.Push, revision, func(revision string) (tarry.ScheduleInfo, error) {
+		return tarry.ScheduleInfo{}, s.c.RemoveSchedule(r.Context(), x.path.Schedule(), revision)
+	})
+	if err != nil {
+		return err
+	}
+	x.writeBy()
+	x.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// operateScheduleFails are the errors of calls that operate a schedule.
+var operateScheduleFails = append(scheduleFails, engine.ErrLeased, engine.ErrNoSpace)
+
+var callPauseSchedule = &call{
+	id: "pauseSchedule", group: groupSchedule, does: "Pause a schedule until it is resumed",
+	request: wire.None.Shape, answers: ok("It is paused.", wire.StoredSchedule.Ref()), fails: operateScheduleFails,
+}
+
+func (s *Server) pauseSchedule(x *exchange, r *http.Request) error {
+	return s.operateSchedule(x, r, s.c.PauseSchedule)
+}
+
+var callResumeSchedule = &call{
+	id: "resumeSchedule", group: groupSchedule, does: "Go on with a schedule that was paused", more: "It goes on with the first time after now.",
+	request: wire.None.Shape, answers: ok("It goes on.", wire.StoredSchedule.Ref()), fails: operateScheduleFails,
+}
+
+func (s *Server) resumeSchedule(x *exchange, r *http.Request) error {
+	return s.operateSchedule(x, r, s.c.ResumeSchedule)
+}
+
+func (s *Server) operateSchedule(x *exchange, r *http.Request, do func(ctx context.Context, name string) (tarry.ScheduleInfo, error)) error {
+	_, err := s.toOperate(x, r)
+	if err != nil {
+		return err
+	}
+	told, err := do(r.Context(), x.path.Schedule())
+	if err != nil {
+		return err
+	}
+	return tell(x, r, &wire.Schedule{Info: told})
+}
+
+// toOperate reads a request without fields to operate a schedule, and returns the schedule.
+func (s *Server) toOperate(x *exchange, r *http.Request) (tarry.ScheduleInfo, error) {
+	if _, err := decode(x, r, wire.None); err != nil {
+		return tarry.ScheduleInfo{}, err
+	}
+	told, err := s.allowed(x, r, access.Push|access.Operate)
+	if err == nil {
+		x.note("queue", told.Draft.Queue)
+	}
+	return told, err
+}
+
+var callTriggerSchedule = &call{
+	id: "triggerSchedule", group: groupSchedule, does: "Push the message of a schedule now", more: "Beside its times; also while it is paused.",
+	request: wire.None.Shape, answers: ok("The message that was pushed.", wire.ScheduleRun.Ref()),
+	fails: append(operateScheduleFails, engine.ErrLimit),
+}
+
+func (s *Server) triggerSchedule(x *exchange, r *http.Request) error {
+	if _, err := s.toOperate(x, r); err != nil {
+		return err
+	}
+	run, err := s.c.TriggerSchedule(r.Context(), x.path.Schedule())
+	if err != nil {
+		return err
+	}
+	return respond(x, wire.ScheduleRun, &wire.Run{Run: run})
+}
+
+var callScheduleNext = &call{
+	id: "nextOfSchedule", group: groupSchedule, does: "Tell when a schedule fires next",
+	query: wire.TimesParameters, answers: ok("The times.", wire.ScheduleTimes.Ref()), fails: scheduleFails,
+}
+
+func (s *Server) scheduleNext(x *exchange, r *http.Request) error {
+	n, err := wire.ParseTimesQuery(r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	told, err := s.allowed(x, r, access.Read)
+	if err != nil {
+		return err
+	}
+	after := time.Now()
+	if told.Next.After(after) { // a new schedule leaves out an instant whose jitter has not passed
+		after = told.Next.Add(-1)
+	}
+	return tellTimes(x, &told.Schedule, after, n)
+}
+
+var callPreviewSchedule = &call{
+	id: "previewSchedule", group: groupSchedule, does: "Tell when a schedule would fire, or what is wrong with it", more: "Nothing is stored.",
+	query: wire.TimesParameters, request: wire.PreviewingSchedule.Shape, answers: ok("The times.", wire.ScheduleTimes.Ref()),
+	example: json.RawMessage(`{"spec":"30 2 * * *","zone":"Europe/Berlin"}`),
+}
+
+func (s *Server) previewSchedule(x *exchange, r *http.Request) error {
+	n, err := wire.ParseTimesQuery(r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	in, err := s.read(x, r)
+	if err != nil {
+		return err
+	}
+	var would wire.Schedule
+	if wire.PreviewingSchedule.Read(&in.Reader, &would); in.Err() != nil {
+		return in.Err()
+	}
+	would.Name, would.Draft.Queue = cmp.Or(would.Name, "preview"), cmp.Or(would.Draft.Queue, "preview")
+	if err := would.Validate(); err != nil {
+		return err
+	}
+	return tellTimes(x, &would.Schedule, time.Now(), n)
+}
+
+// tellTimes answers with the next n times of a schedule.
+func tellTimes(x *exchange, of *tarry.Schedule, after time.Time, n int) error {
+	next, err := of.Next(after, n)
+	if err != nil {
+		return err
+	}
+	words, err := of.Explain(after)
+	if err != nil {
+		return err
+	}
+	return respond(x, wire.ScheduleTimes, &wire.Timetable{Next: next, Explain: words})
+}

@@ -34,6 +34,7 @@ func TestMetricsInTheDocs(t *testing.T) {
 		return tarryprom.Beanstalk{Commands: map[string]uint64{"put": 1}}
 	})
 	m.WatchIntakes(func() []intake.Status { return []intake.Status{{Name: "i", Queue: "q"}} })
+	m.WatchSchedules(func() int { return 1 })
 	s := httptest.NewServer(server.New(c, &server.Config{Metrics: m.Handler(), Answered: m.Answered}))
 	defer s.Close()
 	ask := func(method, path, body string) {

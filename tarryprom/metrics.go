@@ -67,6 +67,7 @@ type Metrics struct {
 	certificateEnd func() time.Time // nil: no certificate
 	beanstalk      func() Beanstalk // nil: not served
 	intakes        func() []intake.Status
+	schedules      func() int
 	latest         *collection   // the last complete one; nil: none
 	lastComplete   bool          // the last one completed
 	lastBegan      time.Time     // start of the last one
@@ -140,6 +141,7 @@ func (m *Metrics) describeOwn(ch chan<- *prometheus.Desc) {
 	ch <- certificateDesc
 	describeBeanstalk(ch)
 	describeIntakes(ch)
+	ch <- scheduleProblemsDesc
 }
 
 // Collect implements prometheus.Collector. It waits for a collection from the store for at
@@ -150,6 +152,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	m.collectCertificate(ch)
 	m.collectBeanstalk(ch)
 	m.collectIntakes(ch)
+	m.collectSchedules(ch)
 	for _, v := range m.vecs.collectors() {
 		v.Collect(ch)
 	}

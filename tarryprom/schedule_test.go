@@ -1,0 +1,9 @@
+package tarryprom
+
+import "testing"
+
+func TestMetricsOfSchedules(t *testing.T) {
+	m := watching(t)
+	m.WatchSchedules(func() int { return 3 })
+	want(t, values(t, m), map[string]float64{"tarry_schedule_problems{}": 3})
+}

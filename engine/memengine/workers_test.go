@@ -4,6 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine/enginetest/workertest"
 	"github.com/tarryhq/tarry/engine/memengine"
 )
@@ -16,4 +17,13 @@ func TestRepeatedPushesRunOnce(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+func BenchmarkSchedules(b *testing.B) {
+	c, err := tarry.Open(b.Context(), "mem:", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	workertest.BenchSchedules(b, c)
 }

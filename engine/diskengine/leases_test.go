@@ -65,6 +65,11 @@ func TestLeasesAreBounded(t *testing.T) {
 	settle(t, e, first[6:7], engine.Ack) // their tokens settle all the same
 	settle(t, e, first[7:8], engine.Extend)
 	settle(t, e, first[8:9], engine.Bury)
+	anew := message("a", first[9].Key, time.Hour)
+	anew.OnConflict, anew.Token = engine.Replace, first[9].Token
+	if r, err := e.Push(t.Context(), []engine.Message{anew, anew}); err != nil || r[0].Err != nil || !errors.Is(r[1].Err, engine.ErrLeaseLost) {
+		t.Errorf("replaced twice: %v, %+v", err, r)
+	}
 	if out, err := e.Settle(t.Context(), []engine.Settlement{{Token: first[6].Token, Do: engine.Ack}}); err != nil || !errors.Is(out[0].Err, engine.ErrLeaseLost) {
 		t.Errorf("settled twice: %v", err)
 	}

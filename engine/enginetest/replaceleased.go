@@ -119,8 +119,12 @@ var replaceLeasedTests = []test{
 		zero := strings.Repeat("A", len(l.Token)) // what nothing decodes to
 		changed := []byte(l.Token)
 		changed[len(changed)/2] ^= 1
+		elsewhere := []byte(l.Token) // it begins with the queue
+		if elsewhere[0]++; l.Token[0] != 'A' {
+			elsewhere[0] = 'A'
+		}
 		for key, tokens := range map[string][]string{
-			"k":     {nameless.Token, "x", strings.Repeat("x", engine.MaxTokenBytes), string(changed), l.Token + "A"},
+			"k":     {nameless.Token, "x", strings.Repeat("x", engine.MaxTokenBytes), string(changed), string(elsewhere), l.Token + "A"},
 			"other": {l.Token, nameless.Token, zero},
 			"none":  {l.Token, nameless.Token, zero},
 		} {

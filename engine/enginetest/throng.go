@@ -149,11 +149,7 @@ func (c *throng) member(m int, r *rand.Rand) bool {
 	case 12:
 		return c.together(r)
 	case 0, 1, 2, 3:
-		msg := engine.Message{
-			Queue: queue, Key: key, Due: when, OnConflict: engine.Conflict(r.IntN(5)),
-			Content: engine.Content{Body: fmt.Appendf(nil, "%s:%d", key, r.Uint32())},
-			Terms:   engine.Terms{TTR: time.Minute, MaxAttempts: 3, Backoff: []time.Duration{time.Second}, ExpireAfter: engine.Never, Remember: engine.Never},
-		}
+		msg := c.message(key, when, engine.Conflict(r.IntN(5)), r)
 		c.pushing(key)
 		res, err := c.e.Push(ctx, []engine.Message{msg})
 		if c.over("push", err) || res[0].Err != nil && (engine.Code(res[0].Err) == "unavailable") && c.over("push", res[0].Err) {
@@ -188,6 +184,15 @@ func (c *throng) member(m int, r *rand.Rand) bool {
 		return c.work(queue, r)
 	}
 	return true
+}
+
+// message returns a message to push that never expires.
+func (c *throng) message(key string, when engine.When, on engine.Conflict, r *rand.Rand) engine.Message {
+	return engine.Message{
+		Queue: c.queueOf(key), Key: key, Due: when, OnConflict: on,
+		Content: engine.Content{Body: fmt.Appendf(nil, "%s:%d", key, r.Uint32())},
+		Terms:   engine.Terms{TTR: time.Minute, MaxAttempts: 3, Backoff: []time.Duration{time.Second}, ExpireAfter: engine.Never, Remember: engine.Never},
+	}
 }
 
 // together pushes some messages with shared keys as one.
@@ -284,7 +289,10 @@ func (c *throng) settleMost(leases []engine.Lease, r *rand.Rand) bool {
 	for _, l := range leases {
 		do := pick([]engine.Action{engine.Ack, engine.Ack, engine.Ack, engine.Retry, engine.Release, engine.Bury, engine.Extend, 0}, r.Uint32())
 		if do == 0 {
-			continue // it lapses
+			if r.IntN(2) == 0 && !c.replace(l, r) {
+				return false
+			}
+			continue // else it lapses
 		}
 		if do == engine.Ack {
 			c.ending(l.ID)
@@ -304,6 +312,26 @@ func (c *throng) settleMost(leases []engine.Lease, r *rand.Rand) bool {
 		if s[0].Err != nil && c.h.Clock.Now().Before(l.Deadline) {
 			c.Errorf("%v of id %v before its deadline: %v", do, l.ID, s[0].Err)
 		}
+	}
+	return true
+}
+
+// replace replaces a leased message, as its holder does.
+func (c *throng) replace(l engine.Lease, r *rand.Rand) bool {
+	msg := c.message(l.Key, engine.When{In: time.Duration(r.IntN(3)) * time.Minute}, engine.Replace, r)
+	msg.Token = l.Token
+	c.letGo(l.ID, "replaced by its holder")
+	c.pushing(l.Key)
+	res, err := c.e.Push(c.Context(), []engine.Message{msg})
+	if c.over("replace", err) || engine.Code(res[0].Err) == "unavailable" && c.over("replace", res[0].Err) {
+		return false
+	}
+	c.answered(l.Key, res[0])
+	switch {
+	case res[0].Err != nil && c.h.Clock.Now().Before(l.Deadline):
+		c.Errorf("replace of id %v before its deadline: %v", l.ID, res[0].Err)
+	case res[0].Err == nil && (res[0].ID != l.ID || res[0].Outcome != engine.Replaced):
+		c.Errorf("replace of id %v: %+v", l.ID, res[0])
 	}
 	return true
 }

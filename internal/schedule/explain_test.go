@@ -1,10 +1,12 @@
-package schedule
+package schedule_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tarryhq/tarry/internal/schedule"
 )
 
 var december = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
@@ -42,7 +44,7 @@ func TestExplainSaysWhenItFires(t *testing.T) {
 		"@EVERY   1d":         "every 24h, counted from 1970-01-01T00:00:00Z",
 		"0 0 12 ? JAN-MAR * ": "at 12:00, every day, in January to March",
 	} {
-		table, err := Parse(spec, "", time.Time{}, time.Time{})
+		table, err := schedule.Parse(spec, "", time.Time{}, time.Time{})
 		if err != nil {
 			t.Errorf("%q: %v", spec, err)
 			continue
@@ -83,7 +85,7 @@ func TestExplainSaysWhatChangesOfTheClockDo(t *testing.T) {
 			"on 2011-12-30 12:00 does not exist: it fires at 2011-12-31 00:00"}},
 		{"0 2 * * MON", "Europe/Berlin", december, []string{"no change of the clock in the next 12 months affects it"}},
 	} {
-		table, err := Parse(c.spec, c.zone, time.Time{}, time.Time{})
+		table, err := schedule.Parse(c.spec, c.zone, time.Time{}, time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +97,7 @@ func TestExplainSaysWhatChangesOfTheClockDo(t *testing.T) {
 
 func TestExplainKeepsToItsBounds(t *testing.T) {
 	start, end := time.Date(2027, 6, 1, 0, 0, 0, 0, time.UTC), time.Date(2027, 9, 1, 0, 0, 0, 0, time.UTC)
-	table, err := Parse("30 2 * * *", "Europe/Berlin", start, end)
+	table, err := schedule.Parse("30 2 * * *", "Europe/Berlin", start, end)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +105,7 @@ func TestExplainKeepsToItsBounds(t *testing.T) {
 	if got := table.Explain(december); !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
-	if table, err = Parse("@every 1h", "Europe/Berlin", start, time.Time{}); err != nil {
+	if table, err = schedule.Parse("@every 1h", "Europe/Berlin", start, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := table.Explain(december); !slices.Equal(got, []string{"every 1h, counted from 2027-06-01T00:00:00Z"}) {

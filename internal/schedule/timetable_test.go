@@ -1,4 +1,4 @@
-package schedule
+package schedule_test
 
 import (
 	"bytes"
@@ -8,11 +8,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tarryhq/tarry/engine/enginetest/scheduletest"
+	"github.com/tarryhq/tarry/internal/schedule"
 )
 
-func mustParse(t testing.TB, spec, zone string, start, end time.Time) *Timetable {
+func mustParse(t testing.TB, spec, zone string, start, end time.Time) *schedule.Timetable {
 	t.Helper()
-	table, err := Parse(spec, zone, start, end)
+	table, err := schedule.Parse(spec, zone, start, end)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,6 +29,9 @@ func at(text string) time.Time {
 	}
 	return t
 }
+
+// last is the last instant that RFC 3339 can write.
+var last = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
 
 func TestParseSaysWhatIsWrong(t *testing.T) {
 	for spec, want := range map[string]string{
@@ -76,7 +82,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		"0 2 * * \u0085":                       "has control characters",
 		strings.Repeat("1,", 96) + "1 * * * *": "has 201 bytes, at most 200 are allowed",
 	} {
-		_, err := Parse(spec, "", time.Time{}, time.Time{})
+		_, err := schedule.Parse(spec, "", time.Time{}, time.Time{})
 		switch {
 		case err == nil:
 			t.Errorf("%q is taken", spec)
@@ -103,7 +109,7 @@ func TestParseRefusesZonesThatAreNone(t *testing.T) {
 		"+02:00":                  "is unknown",
 		strings.Repeat("x", 1000): "is unknown",
 	} {
-		if _, err := Parse("@daily", zone, time.Time{}, time.Time{}); err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 200 {
+		if _, err := schedule.Parse("@daily", zone, time.Time{}, time.Time{}); err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 200 {
 			t.Errorf("%q: %v, want %q", zone, err, want)
 		}
 	}
@@ -140,7 +146,7 @@ func TestBoundsAreInstantsToo(t *testing.T) {
 		"never fires between its start and its end": {start.Add(time.Second), start.Add(time.Hour)},
 		"never fires between":                       {at("9999-12-31T23:59:59Z"), time.Time{}},
 	} {
-		if _, err := Parse("@daily", "", bounds[0], bounds[1]); err == nil || !strings.Contains(err.Error(), spec) {
+		if _, err := schedule.Parse("@daily", "", bounds[0], bounds[1]); err == nil || !strings.Contains(err.Error(), spec) {
 			t.Errorf("%s to %s: %v, want %q", bounds[0], bounds[1], err, spec)
 		}
 	}
@@ -237,9 +243,9 @@ func TestZonesThatEndInARule(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	for _, middle := range []time.Time{autumn, at("2028-12-31T12:00:00Z"), at("2032-12-31T12:00:00Z"), at("2033-03-13T09:00:00Z")} {
-		w := newWalk(zone, middle.Add(-50*24*time.Hour), middle.Add(20*24*time.Hour), time.Minute)
+		w := scheduletest.NewWalk(zone, middle.Add(-50*24*time.Hour), middle.Add(20*24*time.Hour), time.Minute)
 		for range 20 {
-			w.compare(t, r, someExpression(r, false))
+			compare(t, r, w, scheduletest.Some(r, false))
 		}
 	}
 }
@@ -294,7 +300,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, spec, zone string, from int64) {
 		began := time.Now()
-		table, err := Parse(spec, zone, time.Time{}, time.Time{})
+		table, err := schedule.Parse(spec, zone, time.Time{}, time.Time{})
 		if err != nil {
 			return
 		}

@@ -86,7 +86,8 @@ func RunYear(t *testing.T, open func(t *testing.T) Store) {
 	})
 }
 
-// somePlans are two expressions in each zone and two intervals.
+// somePlans are two expressions in each zone, one of them of every hour, that fire near a change
+// of the clock, and two intervals.
 func somePlans(t *testing.T, r *rand.Rand) map[string]*plan {
 	plans := make(map[string]*plan)
 	add := func(spec, zone string, want []time.Time) {
@@ -106,14 +107,19 @@ func somePlans(t *testing.T, r *rand.Rand) map[string]*plan {
 			t.Fatal(err)
 		}
 		w := NewWalk(zone, yearFrom, yearTo, time.Minute)
-		for range 2 {
-			e := Some(r, false)
-			want := w.Instants(e)
-			for len(want) < 50 || len(want) > 2000 || dense(want) {
-				e = Some(r, false)
-				want = w.Instants(e)
+		near := changes(zone)
+		for _, everyHour := range []bool{false, true} {
+			for {
+				e := Some(r, false)
+				fires := func(w *Walk) bool { return len(w.Instants(e)) > 0 }
+				if e.everyHour != everyHour || len(near) > 0 && !slices.ContainsFunc(near, fires) {
+					continue
+				}
+				if want := w.Instants(e); len(want) >= 50 && len(want) <= 2000 && !dense(want) {
+					add(e.Text, name, want)
+					break
+				}
 			}
-			add(e.Text, name, want)
 		}
 	}
 	for _, every := range []time.Duration{90 * time.Minute, 7 * time.Hour} {
@@ -136,6 +142,18 @@ func dense(want []time.Time) bool {
 		}
 	}
 	return false
+}
+
+// changes are walks through the hours in which the clock changes, and the next.
+func changes(zone *time.Location) []*Walk {
+	var walks []*Walk
+	offset := func(at time.Time) int { _, o := at.In(zone).Zone(); return o }
+	for at := yearFrom; at.Before(yearTo); at = at.Add(time.Hour) {
+		if to := at.Add(time.Hour); offset(at) != offset(to) {
+			walks = append(walks, NewWalk(zone, at, to.Add(time.Hour), time.Minute))
+		}
+	}
+	return walks
 }
 
 // live is one process after the other until the year is over.

@@ -83,12 +83,12 @@ func (t *Timetable) parseFields(spec string, texts []string) error {
 	case n == 5:
 		texts = append([]string{"0"}, texts...)
 	}
+	parsed, err := parser.Parse(strings.Join(texts, " "))
 	for i, text := range texts {
-		if !validField(i, text) {
+		if !wellFormed(text) || err != nil && !parses(i, text) {
 			return fmt.Errorf("%s %q: it takes %s", fields[i].name, text, fields[i].takes)
 		}
 	}
-	parsed, err := parser.Parse(strings.Join(texts, " "))
 	if err != nil {
 		return err
 	}
@@ -99,13 +99,17 @@ func (t *Timetable) parseFields(spec string, texts []string) error {
 	return nil
 }
 
-// validField parses field i with all others open, so that an error has one cause.
-func validField(i int, text string) bool {
+func wellFormed(text string) bool {
 	for e := range strings.SplitSeq(text, ",") {
 		if !item.MatchString(e) {
 			return false
 		}
 	}
+	return true
+}
+
+// parses reports whether field i does when all others are open.
+func parses(i int, text string) bool {
 	alone := strings.Split("* * * * * *", " ")
 	alone[i] = text
 	_, err := parser.Parse(strings.Join(alone, " "))

@@ -3,8 +3,12 @@ package schedule
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 )
+
+// zones are those that were loaded, by name: their files are read once.
+var zones sync.Map
 
 // loadZone refuses what is another zone on another machine.
 func loadZone(name string) (*time.Location, error) {
@@ -14,10 +18,14 @@ func loadZone(name string) (*time.Location, error) {
 	if strings.EqualFold(name, "local") || strings.EqualFold(name, "localtime") {
 		return nil, fmt.Errorf("the zone %s is another on each machine: name it, as in Europe/Berlin", name)
 	}
+	if zone, ok := zones.Load(name); ok {
+		return zone.(*time.Location), nil
+	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
 		return nil, fmt.Errorf("the zone %.70q is unknown: zones are named as in Europe/Berlin or UTC", name)
 	}
+	zones.Store(name, zone)
 	return zone, nil
 }
 

@@ -85,25 +85,24 @@ var (
 	errLong  = errors.New("its header x-delay is over 290 years")
 )
 
+var float = reflect.TypeFor[float64]()
+
 // delayOf returns the delay that the header x-delay says: whole milliseconds as any number,
 // also as text; 0 for none. What is no number means none, as to the plugin, but a text is
 // wrong: the plugin broke the publisher's connection.
 func delayOf(v any) (time.Duration, error) {
-	var ms float64
-	switch n := reflect.ValueOf(v); {
-	case n.CanInt():
-		ms = float64(n.Int())
-	case n.CanUint():
-		ms = float64(n.Uint())
-	case n.CanFloat():
-		ms = n.Float()
-	case n.Kind() == reflect.String:
-		whole, err := strconv.ParseInt(n.String(), 10, 64)
+	if text, is := v.(string); is {
+		whole, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return 0, errDelay
 		}
-		ms = float64(whole)
+		v = whole
 	}
+	number := reflect.ValueOf(v)
+	if v == nil || !number.CanConvert(float) {
+		return 0, nil
+	}
+	ms := number.Convert(float).Float()
 	switch {
 	case math.IsNaN(ms):
 		return 0, errDelay

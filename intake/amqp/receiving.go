@@ -8,8 +8,6 @@ import (
 
 	target "github.com/tarryhq/tarry/forward/amqp"
 	"github.com/tarryhq/tarry/intake"
-	"github.com/tarryhq/tarry/internal/rabbit"
-	"github.com/tarryhq/tarry/internal/wait"
 )
 
 // receiving is one connection from which messages are taken. It is an intake.Conn.
@@ -19,11 +17,11 @@ type receiving struct {
 	ch         *amqp.Channel
 	deliveries <-chan amqp.Delivery
 	closed     chan *amqp.Error
-	cancelled  chan string
 	refused    *target.Target // publishes to the queue for what is refused, on a connection of its own
 
-	acked uint64    // how many messages
-	last  time.Time // of the latest ack
+	acked   uint64    // how many messages
+	highest uint64    // the highest delivery tag of these
+	last    time.Time // of the latest ack
 }
 
 const consumerTag = "tarry"
@@ -34,17 +32,14 @@ func (s *source) consume(c *amqp.Connection) (*receiving, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &receiving{s: s, conn: c, ch: ch,
-		closed:    ch.NotifyClose(make(chan *amqp.Error, 1)),
-		cancelled: ch.NotifyCancel(make(chan string, 1)),
-	}
+	r := &receiving{s: s, conn: c, ch: ch, closed: ch.NotifyClose(make(chan *amqp.Error, 1))}
 	if err := ch.Qos(int(s.cfg.prefetch), 0, false); err != nil {
 		return nil, err
 	}
-	if r.deliveries, err = ch.Consume(s.cfg.queue, consumerTag, false, false, false, false, nil); err != nil {
+	if r.refused, err = s.newRefused(); err != nil {
 		return nil, err
 	}
-	r.refused, err = s.newRefused()
+	r.deliveries, err = ch.Consume(s.cfg.queue, consumerTag, false, false, false, false, nil)
 	return r, err
 }
 
@@ -52,8 +47,6 @@ func (s *source) consume(c *amqp.Connection) (*receiving, error) {
 func (r *receiving) run(ctx context.Context, to *intake.Sink) error {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	var p probe
-	defer p.close()
 	for {
 		select {
 		case d, ok := <-r.deliveries:
@@ -64,7 +57,7 @@ func (r *receiving) run(ctx context.Context, to *intake.Sink) error {
 		case <-look.C:
 			_, err := r.s.look(r.conn)
 			if err == nil {
-				err = p.look(ctx, r.s)
+				err = r.probe(ctx)
 			}
 			to.Report(err)
 		case <-ctx.Done():
@@ -75,22 +68,18 @@ func (r *receiving) run(ctx context.Context, to *intake.Sink) error {
 
 // end returns why no messages come any more.
 func (r *receiving) end() error {
-	select {
-	case _, ok := <-r.cancelled:
-		if ok {
-			if _, err := r.s.queue(r.conn, r.s.cfg.queue, false); err != nil {
-				return r.s.trouble(err, "no_queue")
-			}
-			return &intake.Trouble{Code: "timeout", Err: errEnded, Hint: hints["timeout"]}
+	if !r.ch.IsClosed() { // the broker has cancelled the consumer
+		if _, err := r.s.queue(r.conn, r.s.cfg.queue, false); err != nil {
+			return r.s.trouble(err, "no_queue")
 		}
-	default:
+		return trouble("timeout", errEnded)
 	}
 	err := <-r.closed
-	if err == nil {
+	switch {
+	case err == nil:
 		err = amqp.ErrClosed
-	}
-	if err.Code == amqp.PreconditionFailed {
-		return &intake.Trouble{Code: "timeout", Err: rabbit.OneLine(err), Hint: hints["timeout"]}
+	case err.Code == amqp.PreconditionFailed:
+		return trouble("timeout", err)
 	}
 	return r.s.trouble(err, "no_queue")
 }
@@ -100,7 +89,8 @@ func (r *receiving) Ack(ms []*intake.Message) error {
 	r.last = time.Now()
 	tag := func(m *intake.Message) uint64 { return m.Receipt.(*amqp.Delivery).DeliveryTag }
 	last := tag(ms[len(ms)-1])
-	if r.acked += uint64(len(ms)); r.acked == last {
+	r.acked, r.highest = r.acked+uint64(len(ms)), max(r.highest, last)
+	if r.acked == r.highest {
 		return r.s.trouble(r.ch.Ack(last, true), "")
 	}
 	for _, m := range ms {
@@ -115,11 +105,10 @@ func (r *receiving) Ack(ms []*intake.Message) error {
 // it closes is lost, and those messages come again.
 const passOn = 500 * time.Millisecond
 
-// hangUp closes the connection, once the broker's channel has passed on the acks.
-func (r *receiving) hangUp() {
+// close waits until the broker's channel has passed on the acks.
+func (r *receiving) close() {
 	if !r.ch.IsClosed() {
-		wait.For(nil, time.Until(r.last.Add(passOn)))
+		time.Sleep(time.Until(r.last.Add(passOn)))
 	}
 	_ = r.refused.Close() // nothing is being published
-	rabbit.HangUp(r.conn)
 }

@@ -2,7 +2,6 @@ package amqp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -55,48 +54,38 @@ func (s *source) Receive(ctx context.Context, to *intake.Sink) error {
 	if err != nil {
 		return err
 	}
+	defer rabbit.HangUp(c)
 	if _, err := s.look(c); err != nil {
-		rabbit.HangUp(c)
 		return err
 	}
 	r, err := s.consume(c)
 	if err != nil {
-		rabbit.HangUp(c)
 		return s.trouble(err, "no_queue")
 	}
-	defer r.hangUp()
+	defer r.close()
 	to.Begin(r)
 	defer to.End()
 	return r.run(ctx, to)
 }
 
-// look declares what it may and returns the queue, or why there is none.
-func (s *source) look(c *amqp.Connection) (q amqp.Queue, err error) {
-	if s.cfg.exchange != "" {
-		err = onChannel(c, func(ch *amqp.Channel) error {
-			if s.cfg.declare {
-				return ch.ExchangeDeclare(s.cfg.exchange, s.cfg.exchangeType, true, false, false, false, nil)
-			}
-			return ch.ExchangeDeclarePassive(s.cfg.exchange, s.cfg.exchangeType, true, false, false, false, nil)
-		})
-		if err != nil {
-			return q, s.trouble(err, "no_exchange")
-		}
-	}
-	q, err = s.queue(c, s.cfg.queue, s.cfg.declare)
-	if err != nil {
+// look declares what it may and returns the queue, or why messages do not come.
+func (s *source) look(c *amqp.Connection) (amqp.Queue, error) {
+	q, err := s.queue(c, s.cfg.queue, s.cfg.declare)
+	if err != nil || s.cfg.exchange == "" {
 		return q, s.trouble(err, "no_queue")
 	}
-	if s.cfg.declare && s.cfg.exchange != "" {
-		err = onChannel(c, func(ch *amqp.Channel) error {
-			for _, key := range s.cfg.bind {
-				if err := ch.QueueBind(s.cfg.queue, key, s.cfg.exchange, false, nil); err != nil {
-					return err
-				}
+	err = onChannel(c, func(ch *amqp.Channel) error {
+		if !s.cfg.declare {
+			return ch.ExchangeDeclarePassive(s.cfg.exchange, s.cfg.exchangeType, true, false, false, false, nil)
+		}
+		err := ch.ExchangeDeclare(s.cfg.exchange, s.cfg.exchangeType, true, false, false, false, nil)
+		for _, key := range s.cfg.bind {
+			if err == nil {
+				err = ch.QueueBind(s.cfg.queue, key, s.cfg.exchange, false, nil)
 			}
-			return nil
-		})
-	}
+		}
+		return err
+	})
 	return q, s.trouble(err, "no_exchange")
 }
 
@@ -127,13 +116,6 @@ func onChannel(c *amqp.Connection, do func(*amqp.Channel) error) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(ch), notClosed(ch.Close()))
-}
-
-// notClosed drops the error of closing what is closed.
-func notClosed(err error) error {
-	if errors.Is(err, amqp.ErrClosed) {
-		return nil
-	}
-	return err
+	defer func() { _ = ch.Close() }() // it may be closed already
+	return do(ch)
 }

@@ -25,6 +25,21 @@ var hints = map[string]string{
 	"timeout":              "the store took too long, and the messages come again; raise RabbitMQ's consumer_timeout if it was not down",
 	"frame":                "the client cannot read what the broker sends; move the first message of the queue by other means",
 	"blocked":              "give RabbitMQ memory or disk, or have messages consumed; until then nothing comes, and what is due waits",
+	"refused_queue":        "refused messages wait for the queue that is named as this one, with " + refusedSuffix,
+}
+
+// replies are the codes of troubles by what the broker replies.
+var replies = map[int]string{
+	amqp.NotAllowed:         "vhost",
+	amqp.AccessRefused:      intake.CodeForbidden,
+	amqp.PreconditionFailed: "mismatch",
+	amqp.ResourceLocked:     "locked",
+	amqp.FrameError:         "frame",
+	amqp.SyntaxError:        "frame",
+}
+
+func trouble(code string, err error) *intake.Trouble {
+	return &intake.Trouble{Code: code, Err: rabbit.OneLine(err), Hint: hints[code]}
 }
 
 // trouble returns an error of the broker as a *intake.Trouble. missing is the code for what
@@ -33,27 +48,21 @@ func (s *source) trouble(err error, missing string) error {
 	if err == nil {
 		return nil
 	}
-	code := intake.CodeUnreachable
-	is := func(target error) bool { return errors.Is(err, target) }
+	t := trouble(intake.CodeUnreachable, err)
+	t.Hint = strings.Replace(t.Hint, "this address", strings.Join(s.broker.Addrs, ", "), 1)
+	e, _ := errors.AsType[*amqp.Error](err)
 	switch {
-	case is(amqp.ErrVhost), rabbit.HasCode(err, amqp.NotAllowed):
-		code = "vhost"
-	case is(amqp.ErrCredentials), is(amqp.ErrSASL):
-		code = intake.CodeCredentials
-	case rabbit.HasCode(err, amqp.AccessRefused):
-		code = intake.CodeForbidden
-	case rabbit.HasCode(err, amqp.NotFound):
-		code = missing
-	case rabbit.HasCode(err, amqp.PreconditionFailed):
-		code = "mismatch"
-	case rabbit.HasCode(err, amqp.ResourceLocked):
-		code = "locked"
-	case is(amqp.ErrSyntax), is(amqp.ErrFrame), is(amqp.ErrFrameTooLarge), rabbit.HasCode(err, amqp.FrameError), rabbit.HasCode(err, amqp.SyntaxError):
-		code = "frame"
+	case e == nil:
+	case e == amqp.ErrVhost:
+		return trouble("vhost", err)
+	case e == amqp.ErrCredentials, e == amqp.ErrSASL:
+		return trouble(intake.CodeCredentials, err)
+	case e.Server && e.Code == amqp.NotFound:
+		return trouble(missing, err)
+	case e.Server && replies[e.Code] != "":
+		return trouble(replies[e.Code], err)
+	case !e.Server && strings.Contains(e.Reason, amqp.ErrSyntax.Reason):
+		return trouble("frame", err)
 	}
-	err = rabbit.OneLine(err)
-	if code == intake.CodeUnreachable {
-		return &intake.Trouble{Code: code, Err: err, Hint: strings.Replace(hints[code], "this address", strings.Join(s.broker.Addrs, ", "), 1)}
-	}
-	return &intake.Trouble{Code: code, Err: err, Hint: hints[code]}
+	return t
 }

@@ -57,6 +57,13 @@ func TestEachTroubleIsNamed(t *testing.T) {
 	w.Runs()
 	begin(t, "mem:", plain(with(t, at, "queue", "q", "exchange", "e", "type", "topic", "declare", "true"))).fails("mismatch", "406")
 
+	deep := any("x") // which the client does not read
+	for range 40 {
+		deep = []any{deep}
+	}
+	publish(t, ch, "", "q", rabbit.Publishing{Headers: rabbit.Table{"x": deep}})
+	w.fails("frame", "invalid field")
+
 	own := connected(t, at)
 	if _, err := own.QueueDeclare("exclusive", false, false, true, false, nil); err != nil {
 		t.Fatal(err)
@@ -180,19 +187,28 @@ func TestRights(t *testing.T) {
 		for _, body := range []string{strings.Repeat("x", 3000), "y"} {
 			publish(t, ch, "", "g", rabbit.Publishing{Body: []byte(body), Headers: rabbit.Table{"x-delay": "soon"}})
 		}
+		publish(t, ch, "", "g", rabbit.Publishing{Body: []byte("z")})
 		most := func(bytes string) { // the second is that of RabbitMQ 4
 			s.Eval(fmt.Sprintf(`application:set_env(rabbit, max_message_size, %s), persistent_term:put(max_message_size, %[1]s).`, bytes))
 		}
 		most("2000")
-		w := begin(t, "mem:", intake.Intake{Queue: "q", Source: with(t, s.URL(), "queue", "g")})
+		g := intake.Intake{Queue: "q", Source: with(t, s.URL(), "queue", "g")}
+		w := begin(t, "mem:", g)
 		awaitQueue(t, s.URL(), "g.refused")
 		if d := take(t, ch, "g.refused"); string(d.Body) != "y" {
 			t.Errorf("got %.10q", d.Body)
 		}
 		w.fails("refused_queue", "larger than")
+		w.Awaits("the others are acked", func(st intake.Status) bool { return st.Pushed == 1 && st.Unacked == 1 })
+		w.end()
+		if q, err := ch.QueueDeclarePassive("g", true, false, false, false, nil); err != nil || q.Messages != 1 {
+			t.Errorf("the queue has %d messages, %v", q.Messages, err)
+		}
 		most("16777216")
-		take(t, ch, "g.refused")
-		w.Runs()
+		begin(t, "mem:", g).Runs()
+		if d := take(t, ch, "g.refused"); len(d.Body) != 3000 {
+			t.Errorf("got %.10q", d.Body)
+		}
 	})
 	t.Run("full", func(t *testing.T) {
 		declare(t, ch, "f", "", "", "")

@@ -124,7 +124,7 @@ func (c *connection) publish(ctx context.Context, exchange, key string, msg *amq
 		return c.publishAlone(ctx, exchange, key, msg)
 	}
 	shared := c.links[c.next.Add(1)%sharedChannels]
-	err := shared.Send(ctx, func(ctx context.Context, ch *channel) error {
+	err := shared.Use(ctx, func(ctx context.Context, ch *channel) error {
 		err := ch.publish(ctx, exchange, key, msg)
 		if isClosed(err) {
 			shared.GiveUp(ch)
@@ -135,7 +135,7 @@ func (c *connection) publish(ctx context.Context, exchange, key string, msg *amq
 		err = &errClosed{amqp.ErrClosed} // the connection was given up
 	}
 	switch {
-	case !isClosed(err) || rabbit.HasCode(err, amqp.NotFound):
+	case !isClosed(err) || rabbit.HasCode(err, amqp.NotFound) && strings.Contains(err.Error(), "'"+exchange+"'"):
 		return err
 	case ctx.Err() != nil: // another message may have closed the channel
 		return ctx.Err()

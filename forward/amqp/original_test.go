@@ -96,3 +96,25 @@ func TestReturnsAreOfTheRightOriginal(t *testing.T) {
 		t.Errorf("%d messages came of %d", came, n*2/3)
 	}
 }
+
+// The broker closes the channel for an exchange that is not there.
+func TestAMissingExchangeHarmsNoOther(t *testing.T) {
+	t.Parallel()
+	at := rabbittest.Shared(t)
+	declare(t, channelTo(t, at), "orders", nil)
+	target := targettest.Open(t, at+"?original=true&exchanges=*", quiet)
+	var all sync.WaitGroup
+	for i := range 64 {
+		all.Go(func() {
+			if i%5 == 0 {
+				named := rabbitmq.Publishing{Headers: rabbitmq.Table{"x-tarry-exchange": "nowhere"}}
+				targettest.Retried(t, target.Send(t.Context(), original(1, "orders", named)), "no exchange 'nowhere'")
+				return
+			}
+			if err := target.Send(t.Context(), original(1, "orders", rabbitmq.Publishing{})); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}

@@ -39,9 +39,17 @@ func New[C comparable](timeout time.Duration, dial func(context.Context) (C, err
 	return l
 }
 
-// Send calls send with the connection, and dials first if there is none. It fails with
-// tarry.ErrClosed after Close. A dial continues if the Send that waits for it ends.
+// Send calls send with the connection, within the timeout, and dials first if there is none.
+// It fails with tarry.ErrClosed after Close. A dial continues if the Send that waits for it
+// ends.
 func (l *Link[C]) Send(ctx context.Context, send func(context.Context, C) error) error {
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
+	return l.Use(ctx, send)
+}
+
+// Use is Send without a timeout.
+func (l *Link[C]) Use(ctx context.Context, send func(context.Context, C) error) error {
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
@@ -50,8 +58,6 @@ func (l *Link[C]) Send(ctx context.Context, send func(context.Context, C) error)
 	l.active.Add(1)
 	l.mu.Unlock()
 	defer l.active.Done()
-	ctx, cancel := context.WithTimeout(ctx, l.timeout)
-	defer cancel()
 	d := l.connection()
 	select {
 	case <-d.done:

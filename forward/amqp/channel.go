@@ -30,6 +30,7 @@ type publish struct {
 	exchange string
 	key      string
 	msg      *amqp.Publishing
+	known    string // what text returns; empty: not called yet
 	returned *amqp.Return
 	result   chan error // receives one error
 }
@@ -120,12 +121,16 @@ func (c *channel) returned(r *amqp.Return) {
 
 // text is what decides on the way of a message, but for its exchange.
 func (p *publish) text() string {
+	if p.known != "" {
+		return p.known
+	}
 	e := rabbit.Envelope{Key: p.key, Properties: *p.msg}
 	if _, has := e.Properties.Headers["BCC"]; has { // the broker removes it
 		e.Properties.Headers = maps.Clone(e.Properties.Headers)
 		delete(e.Properties.Headers, "BCC")
 	}
-	return e.Text()
+	p.known = e.Text()
+	return p.known
 }
 
 func returnedText(r *amqp.Return) string {

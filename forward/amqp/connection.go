@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -15,13 +14,10 @@ import (
 	"github.com/tarryhq/tarry/internal/rabbit"
 )
 
-const sharedChannels = 8 // shared by Sends
-
 // connection is a connection to a broker, with its channels.
 type connection struct {
 	amqp     *amqp.Connection
-	links    [sharedChannels]*link.Link[*channel]
-	next     atomic.Uint32
+	shared   *link.Link[*channel] // of all Sends: with more channels the broker works more
 	watchers sync.WaitGroup
 
 	mu      sync.Mutex
@@ -40,9 +36,7 @@ func (t *Target) dial(ctx context.Context) (*connection, error) {
 
 func (t *Target) newConnection(a *amqp.Connection) *connection {
 	c := &connection{amqp: a}
-	for i := range c.links {
-		c.links[i] = link.New(t.opts.Timeout, func(context.Context) (*channel, error) { return open(a) }, (*channel).close)
-	}
+	c.shared = link.New(t.opts.Timeout, func(context.Context) (*channel, error) { return open(a) }, (*channel).close)
 	blocks := a.NotifyBlocked(make(chan amqp.Blocking, 1))
 	c.watchers.Go(func() {
 		for b := range blocks {
@@ -62,9 +56,7 @@ func (t *Target) newConnection(a *amqp.Connection) *connection {
 
 func (c *connection) hangUp() {
 	rabbit.HangUp(c.amqp)
-	for _, l := range c.links {
-		_ = l.Close() // never fails
-	}
+	_ = c.shared.Close() // never fails
 	c.watchers.Wait()
 }
 
@@ -114,7 +106,7 @@ func (e *errBlocked) Unwrap() []error { return []error{e.error, rabbit.ErrBlocke
 // a message too large, it closes the channel with everything in flight on it.
 const ownChannelSize = 1 << 20
 
-// publish publishes on a shared channel. If the channel was closed, perhaps because of another
+// publish publishes on the shared channel. If the channel was closed, perhaps because of another
 // message, it tries once more on a channel for this message alone.
 func (c *connection) publish(ctx context.Context, exchange, key string, msg *amqp.Publishing) error {
 	if err := c.awaitUnblocked(ctx); err != nil {
@@ -123,11 +115,10 @@ func (c *connection) publish(ctx context.Context, exchange, key string, msg *amq
 	if len(msg.Body) > ownChannelSize {
 		return c.publishAlone(ctx, exchange, key, msg)
 	}
-	shared := c.links[c.next.Add(1)%sharedChannels]
-	err := shared.Use(ctx, func(ctx context.Context, ch *channel) error {
+	err := c.shared.Use(ctx, func(ctx context.Context, ch *channel) error {
 		err := ch.publish(ctx, exchange, key, msg)
 		if isClosed(err) {
-			shared.GiveUp(ch)
+			c.shared.GiveUp(ch)
 		}
 		return err
 	})

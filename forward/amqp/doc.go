@@ -31,6 +31,6 @@
 // messages are then sent once more, each on its own channel, so that a bad message affects no
 // other. Bodies of more than 1 MiB always have their own channel.
 //
-// Sends share one connection and a few channels. RabbitMQ receives messages in the order of
+// Sends share one connection and one channel. RabbitMQ receives messages in the order of
 // handling only if the queue is handled one at a time. A retried message comes later.
 package amqp

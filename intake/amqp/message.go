@@ -36,9 +36,10 @@ func message(d *amqp.Delivery) *intake.Message {
 	if m.Draft.Due.In, m.Refused = delayOf(d.Headers[delayHeader]); m.Draft.Due.In > 0 {
 		e.Properties.Headers[delayHeader] = negative(m.Draft.Due.In)
 	}
-	for name, to := range map[string]*string{keyHeader: &m.Draft.Key, cancelHeader: &m.Cancel} {
+	texts := [...]*string{&m.Draft.Key, &m.Cancel}
+	for n, name := range [...]string{keyHeader, cancelHeader} {
 		if v, has := d.Headers[name]; has {
-			if *to, _ = v.(string); *to == "" {
+			if *texts[n], _ = v.(string); *texts[n] == "" {
 				m.Refused = fmt.Errorf("its header %s is no text", name)
 			}
 		}

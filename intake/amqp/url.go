@@ -10,7 +10,7 @@ import (
 
 func init() {
 	for _, scheme := range []string{"amqp", "amqps"} {
-		intake.Register(scheme, func(u *url.URL, o *intake.Options) (intake.Source, error) { return open(u, o) })
+		intake.Register(scheme, open)
 	}
 }
 
@@ -29,7 +29,7 @@ type config struct {
 	prefetch               int64
 }
 
-func open(u *url.URL, o *intake.Options) (*source, error) {
+func open(u *url.URL, o *intake.Options) (intake.Source, error) {
 	r := storeurl.New(u)
 	b := rabbit.Parse(r, u, o.TLS)
 	b.Complete()

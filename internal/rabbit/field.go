@@ -72,8 +72,8 @@ type fieldReader struct {
 }
 
 // take returns the next n bytes.
-func (r *fieldReader) take(n int) []byte {
-	if n > len(r.b) {
+func (r *fieldReader) take(n uint32) []byte {
+	if uint64(n) > uint64(len(r.b)) {
 		r.b, r.failed = nil, true
 		return make([]byte, 8)
 	}
@@ -83,17 +83,14 @@ func (r *fieldReader) take(n int) []byte {
 }
 
 // long returns bytes that follow their number.
-func (r *fieldReader) long() []byte { return r.take(int(binary.BigEndian.Uint32(r.take(4)))) }
-
-// short returns text that follows its number of bytes.
-func (r *fieldReader) short() string { return string(r.take(int(r.take(1)[0]))) }
+func (r *fieldReader) long() []byte { return r.take(binary.BigEndian.Uint32(r.take(4))) }
 
 // field reads a field.
 func (r *fieldReader) field() any {
 	name := r.take(1)[0]
 	if like, is := fixed[name]; is {
 		v := reflect.New(reflect.TypeOf(like))
-		_, _ = binary.Decode(r.take(binary.Size(like)), binary.BigEndian, v.Interface()) // as many as it needs
+		_, _ = binary.Decode(r.take(uint32(binary.Size(like))), binary.BigEndian, v.Interface()) // as many as it needs
 		return v.Elem().Interface()
 	}
 	switch name {
@@ -112,7 +109,7 @@ func (r *fieldReader) field() any {
 	case 'F':
 		table := make(amqp.Table)
 		r.inside(func(in *fieldReader) {
-			name := in.short()
+			name := string(in.take(uint32(in.take(1)[0])))
 			table[name] = in.field()
 		})
 		return table

@@ -160,7 +160,7 @@ func BenchmarkHeld(b *testing.B) {
 		b.Fatal(err)
 	}
 	idle := resident(b, broker)
-	_, tarry := startChild(b, newChild("disk:"+b.TempDir(), delayed(b, s.URL())))
+	_, _, tarry := startChild(b, newChild("disk:"+b.TempDir(), delayed(b, s.URL())))
 	awaitConsumer(b, s.URL(), "tarry.delayed")
 	x := &bench{b: b, exchange: "delayed", ch: connected(b, s.URL())}
 	b.ResetTimer()

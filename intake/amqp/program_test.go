@@ -33,7 +33,7 @@ func newChild(store string, i intake.Intake) childConfig {
 	return childConfig{store, i.Queue, i.Source, i.Target}
 }
 
-// child runs an intake and its route until it is killed.
+// child runs an intake and its route until it is killed, or drains when its input ends.
 func child(text string) {
 	var cfg childConfig
 	if err := json.Unmarshal([]byte(text), &cfg); err != nil {
@@ -50,13 +50,19 @@ func child(text string) {
 	if err := errors.Join(runner.Set(all), router.Set(all.Routes())); err != nil {
 		panic(err)
 	}
-	go func() { _ = router.Run(context.Background()) }()
-	go func() { _ = runner.Run(context.Background()) }()
-	_, _ = io.Copy(io.Discard, os.Stdin) // until the test ends
+	ctx, cancel := context.WithCancel(context.Background())
+	var ran sync.WaitGroup
+	for _, run := range []func(context.Context) error{router.Run, runner.Run} {
+		ran.Go(func() { _ = run(ctx) }) // the test sees what is left
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	cancel()
+	ran.Wait()
+	_ = c.Close()
 }
 
-// startChild starts a child, and returns what kills it.
-func startChild(t testing.TB, cfg childConfig) (kill func(), pid int) {
+// startChild starts a child, and returns what kills it, and what has it drain.
+func startChild(t testing.TB, cfg childConfig) (kill, drain func(), pid int) {
 	t.Helper()
 	text, err := json.Marshal(cfg)
 	if err != nil {
@@ -65,18 +71,23 @@ func startChild(t testing.TB, cfg childConfig) (kill func(), pid int) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childEnv+"="+string(text))
 	cmd.Stderr = os.Stderr
-	if _, err := cmd.StdinPipe(); err != nil { // which ends with this process
+	input, err := cmd.StdinPipe() // which ends with this process
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	kill = sync.OnceFunc(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed
-	})
+	var once sync.Once
+	end := func(how func() error) {
+		once.Do(func() {
+			_ = how()
+			_ = cmd.Wait() // it may have been killed
+		})
+	}
+	kill = func() { end(cmd.Process.Kill) }
 	t.Cleanup(kill)
-	return kill, cmd.Process.Pid
+	return kill, func() { end(input.Close) }, cmd.Process.Pid
 }
 
 // program is a program written for the delayed-message plugin: it publishes with x-delay to
@@ -261,7 +272,7 @@ func TestAProgramWrittenForThePlugin(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := newChild("disk:"+t.TempDir(), delayed(t, s.URL()))
-	kill, _ := startChild(t, cfg)
+	kill, drain, _ := startChild(t, cfg)
 	awaitConsumer(t, s.URL(), "tarry.delayed") // then the bindings are there, too
 	s.SyncQueues()
 
@@ -283,7 +294,7 @@ func TestAProgramWrittenForThePlugin(t *testing.T) {
 		}
 		if killed++; killed%2 == 1 {
 			kill()
-			kill, _ = startChild(t, cfg)
+			kill, drain, _ = startChild(t, cfg)
 		} else {
 			s.Kill()
 			s.Restart()
@@ -293,7 +304,7 @@ func TestAProgramWrittenForThePlugin(t *testing.T) {
 	if left == 0 {
 		awaitNone(t, s.URL(), "tarry.delayed")
 	}
-	kill()
+	drain()
 	if left > 0 {
 		t.Errorf("%d messages are lost; queues and bindings: %s", left, s.Eval(`{[{N, M} || {resource, _, _, N} <- [element(2, Q) || Q <- rabbit_amqqueue:list()], M <- [element(2, rabbit_amqqueue:stat(element(2, rabbit_amqqueue:lookup(rabbit_misc:r(<<"/">>, queue, N)))))]], length(rabbit_binding:list(<<"/">>))}.`))
 	}

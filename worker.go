@@ -74,9 +74,13 @@ func (w *Worker) Run(ctx context.Context) error {
 	return w.work.Run(ctx, op)
 }
 
-// Queues returns the queues that the worker has handlers for, sorted.
+// Queues returns the queues that the worker leases from: those with a handler, sorted, and
+// with WorkerConfig.Schedules last ScheduleQueue.
 func (w *Worker) Queues() []string {
 	_, queues := w.work.Serves()
+	if w.cfg.Schedules {
+		queues = append(queues, ScheduleQueue)
+	}
 	return queues
 }
 

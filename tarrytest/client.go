@@ -1,8 +1,10 @@
 package tarrytest
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"log/slog"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,43 +12,48 @@ import (
 	"github.com/tarryhq/tarry"
 )
 
+// mostHandled bounds how many messages one call has handled at an instant, and at how many
+// instants, so that a message that always comes back does not hang the test.
+var mostHandled = 100_000
+
+var errEndless = errors.New("there is always something due")
+
+// endOfTime is later than all due times.
+var endOfTime = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Worked counts the messages that workers have handled, by what became of them.
+type Worked struct {
+	Acked   int // handled, or dropped by a guard
+	Retried int // failed; due again after the backoff
+	Snoozed int
+	Dead    int // failed for good, or buried
+}
+
 // Client is a client of messages in memory, with a clock that the test moves. It is safe for
 // concurrent use. For a client with a Config of its own, call tarry.New with Client.Engine.
 type Client struct {
 	*tarry.Client
 
 	t     testing.TB
-	clock *clock
 	store *store
-
-	mu      sync.Mutex
-	started []*running
 }
 
 // New returns a client that is closed when the test ends. Its clock starts at the present
-// time and stands there.
+// time, in whole milliseconds, and stands there.
 func New(t testing.TB) *Client { return NewAt(t, time.Now()) }
 
 // NewAt is New with a clock that starts at another time.
-func NewAt(t testing.TB, start time.Time) *Client {
-	return newClient(t, &clock{at: start.UTC().Truncate(time.Millisecond)})
-}
+func NewAt(t testing.TB, start time.Time) *Client { return newClient(t, newStore(false, start)) }
 
 // NewInBubble is New for a test inside a testing/synctest bubble. The clock is the bubble's:
 // time.Sleep moves it too.
-func NewInBubble(t testing.TB) *Client {
-	return newClient(t, &clock{bubble: true})
-}
+func NewInBubble(t testing.TB) *Client { return newClient(t, newStore(true, time.Time{})) }
 
-func newClient(t testing.TB, now *clock) *Client {
-	s := newStore(now)
-	c := &Client{t: t, clock: now, store: s}
-	c.Client = tarry.New(s, &tarry.Config{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+func newClient(t testing.TB, s *store) *Client {
+	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
+	c := &Client{tarry.New(s, &tarry.Config{Logger: logger}), t, s}
 	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error("tarrytest:", err)
-		}
-		if err := s.Close(); err != nil {
+		if err := errors.Join(c.Close(), s.Close()); err != nil {
 			t.Error("tarrytest:", err)
 		}
 	})
@@ -54,7 +61,7 @@ func newClient(t testing.TB, now *clock) *Client {
 }
 
 // Now returns the time of the client's clock.
-func (c *Client) Now() time.Time { return c.clock.now() }
+func (c *Client) Now() time.Time { return c.store.now() }
 
 // Advance moves the clock by d; see AdvanceTo.
 func (c *Client) Advance(d time.Duration) {
@@ -68,66 +75,114 @@ func (c *Client) Advance(d time.Duration) {
 // it waits for all. A handler must not call it.
 func (c *Client) AdvanceTo(at time.Time) {
 	c.t.Helper()
-	now := c.Now()
-	switch {
+	switch now := c.Now(); {
 	case at.Before(now):
 		c.t.Errorf("tarrytest: the clock cannot go back from %s to %s", now, at)
-		return
-	case c.clock.bubble:
+	case c.store.bubble:
 		time.Sleep(at.Sub(now))
 		synctest.Wait()
-		return
+	default:
+		err := c.play(at)
+		c.store.moveTo(at)
+		if err = cmp.Or(err, c.play(at)); err != nil {
+			c.t.Errorf("tarrytest: Advance: %v", err)
+		}
 	}
-	c.mu.Lock()
-	started := c.started
-	c.mu.Unlock()
-	most := c.store.leased(started) + mostHandled
-	err := c.play(started, at, most)
-	c.moveTo(at)
-	if err == nil {
-		err = c.finish(started, most)
-	}
-	if err != nil {
-		c.t.Errorf("tarrytest: Advance: %v", err)
-	}
-}
-
-// moveTo sets the clock, unless it is later already, and makes all who wait look again.
-func (c *Client) moveTo(at time.Time) {
-	if c.clock.bubble {
-		time.Sleep(at.Sub(c.Now()))
-	}
-	c.clock.set(at)
-	c.store.ask(c.store.known())
 }
 
 // Forget forgets what was pushed so far, for RequirePushed, RequireNothingPushed and Pushed.
 // The messages stay.
-func (c *Client) Forget() { c.store.forget() }
-
-// Fail makes all calls that push, cancel and reschedule fail with err, until Fail(nil).
-func (c *Client) Fail(err error) { c.store.failWith(err) }
-
-// A clock stands until it is set, or is that of a bubble.
-type clock struct {
-	bubble bool
-	mu     sync.Mutex
-	at     time.Time
+func (c *Client) Forget() {
+	c.store.mu.Lock()
+	defer c.store.mu.Unlock()
+	clear(c.store.records)
 }
 
-func (c *clock) now() time.Time {
-	if c.bubble {
-		return time.Now()
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at
+// Fail makes all pushes fail with err, until Fail(nil).
+func (c *Client) Fail(err error) {
+	c.store.mu.Lock()
+	defer c.store.mu.Unlock()
+	c.store.fails = err
 }
 
-func (c *clock) set(at time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if at.After(c.at) {
-		c.at = at.UTC()
+// Work runs w until nothing of its queues is due, and nothing that was leased from them is
+// still being handled, or until ctx ends, which fails the test. Messages that are due later,
+// such as retries, stay. A worker runs once: each call needs a new one. Its client must be c,
+// or another on c.Engine or its server.
+func (c *Client) Work(ctx context.Context, w *tarry.Worker) Worked {
+	c.t.Helper()
+	return c.work(ctx, w, c.Now())
+}
+
+// WorkAll is Work, but moves the clock to the next due time of the worker's queues again and
+// again, until nothing is left in them. With a schedule, which never ends, it fails: use Start
+// and Advance.
+func (c *Client) WorkAll(ctx context.Context, w *tarry.Worker) Worked {
+	c.t.Helper()
+	return c.work(ctx, w, endOfTime)
+}
+
+func (c *Client) work(ctx context.Context, w *tarry.Worker, until time.Time) (did Worked) {
+	c.t.Helper()
+	c.swapWorked(&did)
+	end := c.run(ctx, w)
+	if err := cmp.Or(c.play(until), ctx.Err()); err != nil {
+		c.t.Errorf("tarrytest: Work: %v", err)
 	}
+	end()
+	c.swapWorked(&did)
+	return did
+}
+
+func (c *Client) swapWorked(w *Worked) {
+	c.store.mu.Lock()
+	defer c.store.mu.Unlock()
+	*w, c.store.worked = c.store.worked, *w
+}
+
+// Start runs w until the test ends. From then on Advance waits until w has done all that is
+// due; Advance(0) does for what was pushed since.
+func (c *Client) Start(ctx context.Context, w *tarry.Worker) { c.t.Cleanup(c.run(ctx, w)) }
+
+// run runs w until end is called, which waits.
+func (c *Client) run(ctx context.Context, w *tarry.Worker) (end func()) {
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	c.store.serve(w.Queues(), 1)
+	go func() {
+		ended <- w.Run(ctx)
+		c.store.serve(w.Queues(), -1)
+	}()
+	return func() {
+		stop()
+		if err := <-ended; err != nil && !errors.Is(err, tarry.ErrClosed) { // the test may close its client
+			c.t.Errorf("tarrytest: %v", err)
+		}
+	}
+}
+
+// play has workers do what is due, and moves the clock from due time to due time up to until.
+func (c *Client) play(until time.Time) error {
+	to := c.Now()
+	for range mostHandled {
+		c.store.moveTo(to)
+		next, err := c.await()
+		if err != nil || next.IsZero() || next.After(until) {
+			return err
+		}
+		to = next
+	}
+	return errEndless
+}
+
+// await waits until workers have nothing to do, and returns when they may have next.
+func (c *Client) await() (next time.Time, err error) {
+	c.store.mu.Lock()
+	defer c.store.mu.Unlock()
+	for most := c.store.leased + mostHandled; c.store.leased <= most; c.store.changed.Wait() {
+		if busy, next := c.store.look(); !busy {
+			return next, nil
+		}
+	}
+	return time.Time{}, errEndless
 }

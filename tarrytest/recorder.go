@@ -13,8 +13,8 @@ import (
 //		Cancel(context.Context, tarry.Ref) error
 //	}
 //
-// It answers as the topic does, and RequirePushed sees what it pushed. Client.Fail makes it
-// fail.
+// It answers as the topic does, and RequirePushed sees what it pushed. Client.Fail makes its
+// pushes fail.
 type Recorder[T any] struct {
 	client *Client
 	topic  *tarry.Topic[T]

@@ -32,6 +32,8 @@ func TestRequirePushed(t *testing.T) {
 		}
 		raw := tarry.NewTopic[json.RawMessage](rides.Queue())
 		tarrytest.RequirePushed(t, q, raw, json.RawMessage(`{ "id" : "7" }`))
+		push(t, q, raw, json.RawMessage(`9007199254740993`))
+		failure(t, func(f testing.TB) { tarrytest.RequirePushed(f, q, raw, json.RawMessage(`9007199254740992`)) })
 
 		// What each option would have to be is told.
 		for want, option := range map[string]tarry.PushOption{
@@ -85,7 +87,9 @@ func TestCalledOff(t *testing.T) {
 		if _, err := rides.Push(ctx, q.Client, Ride{ID: "new"}, tarry.Key("8")); err == nil {
 			t.Error("it was pushed")
 		}
+		q.Advance(time.Minute)
 		push(t, q, rides, Ride{ID: "new"}, tarry.Key("8"), tarry.OnConflict(tarry.Keep))
+		tarrytest.RequirePushed(t, q, rides, Ride{ID: "old"}, tarry.In(time.Hour))
 		if all := tarrytest.Pushed(t, q, rides); len(all) != 1 || all[0].Body.ID != "old" {
 			t.Errorf("%+v", all)
 		}

@@ -147,6 +147,22 @@ func TestHeldBackAndPaused(t *testing.T) {
 	})
 }
 
+// TestOneInFlight has messages that wait for each other.
+func TestOneInFlight(t *testing.T) {
+	everywhere(t, func(t *testing.T, q *tarrytest.Client) {
+		var h handled
+		for _, id := range []string{"1", "2", "3"} {
+			push(t, q, rides, Ride{ID: id})
+		}
+		if _, err := q.Configure(t.Context(), rides.Queue(), tarry.Settings{InFlight: 1}, ""); err != nil {
+			t.Fatal(err)
+		}
+		if q.Work(t.Context(), worker(q, h.handle)); h.String() != "1 2 3" {
+			t.Errorf("handled %q", &h)
+		}
+	})
+}
+
 // TestAdvanceStopsAtEachDueTime has a worker that runs all the time.
 func TestAdvanceStopsAtEachDueTime(t *testing.T) {
 	everywhere(t, func(t *testing.T, q *tarrytest.Client) {
@@ -293,9 +309,22 @@ func TestWorkThatCannotEnd(t *testing.T) {
 		c.Work(t.Context(), w)
 		c.Work(t.Context(), tarry.NewWorker(c.Client, nil))
 		c.Advance(-1)
+
+		begin := c.Now()
+		often, err := tarry.NewSchedule("often", "@every 1s", rides, Ride{})
+		if _, failed := c.SetSchedule(t.Context(), often, ""); err != nil || failed != nil {
+			t.Error(err, failed)
+		}
+		w = tarry.NewWorker(c.Client, &tarry.WorkerConfig{Schedules: true})
+		tarry.Handle(w, rides, func(context.Context, *tarry.Message[Ride]) error { return nil })
+		if c.WorkAll(t.Context(), w); c.Now().Sub(begin) > time.Hour {
+			t.Errorf("it took until %s", c.Now())
+		}
 	})
+	if n := strings.Count(said, "there is always something due"); n != 2 {
+		t.Errorf("it said %d times that there is always something due:\n%s", n, said)
+	}
 	for _, want := range []string{
-		"there is always something due",
 		"context canceled",
 		"a worker runs once",
 		"no handler is registered",

@@ -65,11 +65,7 @@ TO, with their last error.`,
 
 // copyStores opens both stores, copies and closes them.
 func (p *Program) copyStores(ctx context.Context, f *copyFlags, fromArg, toArg string, queues []string) error {
-	from, err := storeArg(fromArg)
-	if err != nil {
-		return err
-	}
-	to, err := storeArg(toArg)
+	from, to, err := storeArgs(fromArg, toArg)
 	if err != nil {
 		return err
 	}
@@ -100,6 +96,14 @@ func (p *Program) copyStores(ctx context.Context, f *copyFlags, fromArg, toArg s
 		return err
 	}
 	return closing(c.to, c.run(ctx, queues))
+}
+
+// storeArgs parses the arguments FROM and TO.
+func storeArgs(fromArg, toArg string) (from, to *url.URL, err error) {
+	if from, err = storeArg(fromArg); err == nil {
+		to, err = storeArg(toArg)
+	}
+	return from, to, err
 }
 
 // storeArg parses an argument that names a store.

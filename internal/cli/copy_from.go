@@ -21,18 +21,8 @@ type the header asynq-type.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			return checkArgs(cmd, len(args), []string{"FROM", "TO"}, -1)
 		},
-	}, func(ctx context.Context, from *url.URL, queues []string) (all []source.Source, done func(), err error) {
-		client, err := source.Redis(from)
-		if err != nil {
-			return nil, nil, err
-		}
-		if len(queues) == 0 {
-			queues, err = source.AsynqQueues(ctx, client)
-		}
-		for _, q := range queues {
-			all = append(all, source.Asynq(client, q, byType))
-		}
-		return all, client.Close, err
+	}, func(ctx context.Context, from *url.URL, queues []string) ([]source.Source, func(), error) {
+		return source.Asynq(ctx, from, queues, byType)
 	})
 	cmd.Flags().BoolVar(&byType, "by-type", false, "to queues named as the types, with dots for colons, not as asynq's queues")
 	return cmd

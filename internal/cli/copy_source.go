@@ -73,11 +73,7 @@ type sourceCopied struct {
 
 // open opens both sides, copies and closes them.
 func (c *sourceCopier) open(ctx context.Context, args []string, open sourceOpener) error {
-	from, err := storeArg(args[0])
-	if err != nil {
-		return err
-	}
-	to, err := storeArg(args[1])
+	from, to, err := storeArgs(args[0], args[1])
 	if err != nil {
 		return err
 	}
@@ -125,18 +121,19 @@ func (c *sourceCopier) copy(ctx context.Context, s source.Source, r *sourceCopie
 			return err
 		}
 		var good []source.Entry
+		var drafts []tarry.Draft
 		for _, e := range all {
 			switch {
 			case e.Err != nil:
-				c.refuse(r, &e, e.Err)
+				_ = c.failed(r, &e, e.Err) // it is this entry's
 			case c.move && e.Due.At.Before(c.p.Now().Add(c.margin)):
 				r.Soon++
 			default:
 				e.ContentType, e.OnConflict, e.Remember = contentType(e.Body), tarry.Keep, copyRemember
-				good = append(good, e)
+				good, drafts = append(good, e), append(drafts, e.Message)
 			}
 		}
-		if err := c.page(ctx, s, good, r); err != nil {
+		if err := c.page(ctx, s, good, drafts, r); err != nil {
 			return err
 		}
 		c.note.say("%s: %d copied, %d kept", r.From, r.Copied, r.Kept)
@@ -145,17 +142,13 @@ func (c *sourceCopier) copy(ctx context.Context, s source.Source, r *sourceCopie
 }
 
 // page pushes entries, and removes them if they are to be moved.
-func (c *sourceCopier) page(ctx context.Context, s source.Source, entries []source.Entry, r *sourceCopied) (stopped error) {
+func (c *sourceCopier) page(ctx context.Context, s source.Source, entries []source.Entry, drafts []tarry.Draft, r *sourceCopied) (stopped error) {
 	if c.dryRun || len(entries) == 0 {
 		r.Copied += int64(len(entries))
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pageWait)
 	defer cancel()
-	drafts := make([]tarry.Draft, len(entries))
-	for i := range entries {
-		drafts[i] = entries[i].Message
-	}
 	pushed, err := c.to.PushMany(ctx, drafts)
 	if err != nil {
 		return err
@@ -168,16 +161,13 @@ func (c *sourceCopier) page(ctx context.Context, s source.Source, entries []sour
 		if err == nil && !e.New {
 			err = c.same(ctx, &drafts[i])
 		}
-		switch {
-		case stops(err):
-			stopped = cmp.Or(stopped, err)
-		case err != nil:
-			c.refuse(r, e, err)
-		default:
-			r.Kept += one(!e.New)
-			r.Copied += one(e.New)
-			has = append(has, *e)
+		if err != nil {
+			stopped = cmp.Or(stopped, c.failed(r, e, err))
+			continue
 		}
+		r.Kept += one(!e.New)
+		r.Copied += one(e.New)
+		has = append(has, *e)
 	}
 	if c.move && len(has) > 0 {
 		stopped = cmp.Or(c.remove(ctx, s, has, r), stopped)
@@ -188,17 +178,14 @@ func (c *sourceCopier) page(ctx context.Context, s source.Source, entries []sour
 // same returns an error if the live message with the draft's key has another body.
 func (c *sourceCopier) same(ctx context.Context, d *tarry.Draft) error {
 	there, err := c.to.Get(ctx, tarry.ByKey(d.Key).Of(d.Queue))
-	switch {
-	case errors.Is(err, tarry.ErrNotFound), err == nil && there.State == tarry.Finished:
+	if errors.Is(err, tarry.ErrNotFound) || err == nil && (there.State == tarry.Finished || string(there.Body) == string(d.Body)) {
 		return nil
-	case err == nil && string(there.Body) != string(d.Body):
-		return fmt.Errorf("TO has another message with the key %s", engine.Clip(d.Key))
 	}
-	return err
+	return cmp.Or(err, fmt.Errorf("TO has another message with the key %s", engine.Clip(d.Key)))
 }
 
 // remove removes what was pushed from its source. Where that has taken or changed an entry
-// meanwhile, it cancels the message.
+// meanwhile, it cancels the message, whose key must not be remembered: the entry may come again.
 func (c *sourceCopier) remove(ctx context.Context, s source.Source, pushed []source.Entry, r *sourceCopied) error {
 	removed, err := s.Remove(ctx, pushed)
 	if err != nil {
@@ -209,33 +196,30 @@ func (c *sourceCopier) remove(ctx context.Context, s source.Source, pushed []sou
 			continue
 		}
 		r.Copied--
-		err := c.withdraw(ctx, e.Message)
-		switch {
-		case stops(err):
-			return err
-		case err != nil:
-			c.refuse(r, &e, fmt.Errorf("it was taken both in FROM and in TO: %w", err))
-		default:
+		e.OnConflict, e.Remember = tarry.Replace, tarry.Never
+		_, err := c.to.PushDraft(ctx, e.Message)
+		if err == nil {
+			err = c.to.Cancel(ctx, tarry.ByKey(e.Key).Of(e.Queue))
+		}
+		if err == nil {
 			r.Gone++
+		} else if err := c.failed(r, &e, fmt.Errorf("it was taken both in FROM and in TO: %w", err)); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// withdraw cancels a message, whose key must not be remembered: the entry may come again.
-func (c *sourceCopier) withdraw(ctx context.Context, m tarry.Draft) error {
-	m.OnConflict, m.Remember = tarry.Replace, tarry.Never
-	if _, err := c.to.PushDraft(ctx, m); err != nil {
+// failed returns an error that ends the copy. Any other is that of an entry which was not
+// copied: it is counted, and the first ones are told.
+func (c *sourceCopier) failed(r *sourceCopied, e *source.Entry, err error) error {
+	if stops(err) {
 		return err
 	}
-	return c.to.Cancel(ctx, tarry.ByKey(m.Key).Of(m.Queue))
-}
-
-// refuse counts an entry that was not copied. It names the first ones.
-func (c *sourceCopier) refuse(r *sourceCopied, e *source.Entry, err error) {
 	c.err = cmp.Or(c.err, err)
 	if r.Refused++; r.Refused <= 10 {
 		c.note.clear()
 		fmt.Fprintf(c.p.Stderr, "%s: %s: %s\n", shown(r.From), shown(engine.Clip(e.ID)), shown(err.Error()))
 	}
+	return nil
 }

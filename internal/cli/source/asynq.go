@@ -3,10 +3,10 @@ package source
 import (
 	"context"
 	"errors"
+	"net/url"
 	"slices"
 	"strings"
 
-	"github.com/redis/rueidis"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/tarryhq/tarry/engine"
@@ -15,24 +15,25 @@ import (
 // typeHeader is the header in which a task's type travels.
 const typeHeader = "asynq-type"
 
-// AsynqQueues returns the names of asynq's queues.
-func AsynqQueues(ctx context.Context, client rueidis.Client) ([]string, error) {
-	names, err := client.Do(ctx, client.B().Smembers().Key("asynq:queues").Build()).AsStrSlice()
-	slices.Sort(names)
-	return names, err
-}
-
-// Asynq returns the scheduled tasks of a queue of asynq, and those that wait for a retry. They
-// go to the queue of the same name or, with byType, of their type's, with dots for colons.
-func Asynq(client rueidis.Client, queue string, byType bool) Source {
-	prefix := "asynq:{" + queue + "}:"
-	return &zset{
-		ZSet:   ZSet{Set: queue, Queue: queue, PerSecond: 1, Body: prefix + "t:{}#msg"},
-		client: client,
-		sets:   []string{prefix + "scheduled", prefix + "retry"},
-		lock:   "unique_key",
-		finish: func(e *Entry) error { return fill(e, byType) },
+// Asynq returns the scheduled tasks of queues of asynq, or of all, and those that wait for a
+// retry. They go to the queue of the same name or, with byType, of their type's, with dots for
+// colons.
+func Asynq(ctx context.Context, u *url.URL, queues []string, byType bool) (all []Source, done func(), err error) {
+	client, err := Redis(u)
+	if err != nil {
+		return nil, nil, err
 	}
+	if len(queues) == 0 {
+		queues, err = client.Do(ctx, client.B().Smembers().Key("asynq:queues").Build()).AsStrSlice()
+		slices.Sort(queues)
+	}
+	for _, q := range queues {
+		prefix := "asynq:{" + q + "}:"
+		all = append(all, &ZSet{Set: q, Queue: q, PerSecond: 1, Body: prefix + "t:{}#msg",
+			client: client, sets: []string{prefix + "scheduled", prefix + "retry"}, lock: "unique_key",
+			finish: func(e *Entry) error { return fill(e, byType) }})
+	}
+	return all, client.Close, err
 }
 
 // Fields of asynq's TaskMessage, a protobuf.
@@ -48,59 +49,49 @@ const (
 // fill makes an entry whose body is a task the message of that task. It may be tried as often
 // as the task still could.
 func fill(e *Entry, byType bool) error {
-	t, err := read(e.Body)
+	texts, numbers, err := read(e.Body)
 	if err != nil {
 		return err
 	}
-	if t.texts[taskGroup] != "" {
+	text := func(field protowire.Number) string { return strings.Join(texts[field], "") } // there is one
+	if text(taskGroup) != "" {
 		return errors.New("it is of a group, which tarry does not know")
 	}
-	for _, pair := range t.headers {
-		h, err := read(pair)
+	for _, pair := range texts[taskHeaders] {
+		h, _, err := read([]byte(pair))
 		if err != nil {
 			return err
 		}
-		e.Headers = append(e.Headers, engine.Header{Name: h.texts[1], Value: h.texts[2]})
+		e.Headers = append(e.Headers, engine.Header{Name: strings.Join(h[1], ""), Value: strings.Join(h[2], "")})
 	}
 	slices.SortFunc(e.Headers, func(a, b engine.Header) int { return strings.Compare(a.Name, b.Name) })
-	e.Headers = append(e.Headers, engine.Header{Name: typeHeader, Value: t.texts[taskType]})
-	e.MaxAttempts = uint32(max(0, t.numbers[taskRetry]-t.numbers[taskRetried])) + 1
-	e.Body = []byte(t.texts[taskPayload])
+	e.Headers = append(e.Headers, engine.Header{Name: typeHeader, Value: text(taskType)})
+	e.MaxAttempts = uint32(max(0, numbers[taskRetry]-numbers[taskRetried])) + 1
+	e.Body = []byte(text(taskPayload))
 	if byType {
-		e.Queue = strings.ReplaceAll(t.texts[taskType], ":", ".")
+		e.Queue = strings.ReplaceAll(text(taskType), ":", ".")
 	}
 	return nil
 }
 
-// protobuf has the fields of a message that are bytes or numbers; of repeated ones the last.
-type protobuf struct {
-	texts   map[protowire.Number]string
-	numbers map[protowire.Number]int32
-	headers [][]byte // all of a task
-}
-
-func read(b []byte) (*protobuf, error) {
-	p := &protobuf{texts: make(map[protowire.Number]string), numbers: make(map[protowire.Number]int32)}
+// read returns the fields of a protobuf that are bytes or numbers.
+func read(b []byte) (texts map[protowire.Number][]string, numbers map[protowire.Number]int32, err error) {
+	texts, numbers = make(map[protowire.Number][]string), make(map[protowire.Number]int32)
 	for len(b) > 0 {
-		field, kind, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return nil, protowire.ParseError(n)
+		field, kind, size := protowire.ConsumeField(b)
+		if size < 0 {
+			return nil, nil, protowire.ParseError(size)
 		}
-		b = b[n:]
-		if n = protowire.ConsumeFieldValue(field, kind, b); n < 0 {
-			return nil, protowire.ParseError(n)
-		}
+		_, _, tag := protowire.ConsumeTag(b)
 		switch kind {
 		case protowire.BytesType:
-			value, _ := protowire.ConsumeBytes(b)
-			if p.texts[field] = string(value); field == taskHeaders {
-				p.headers = append(p.headers, value)
-			}
+			value, _ := protowire.ConsumeBytes(b[tag:])
+			texts[field] = append(texts[field], string(value))
 		case protowire.VarintType:
-			value, _ := protowire.ConsumeVarint(b)
-			p.numbers[field] = int32(value)
+			value, _ := protowire.ConsumeVarint(b[tag:])
+			numbers[field] = int32(value)
 		}
-		b = b[n:]
+		b = b[size:]
 	}
-	return p, nil
+	return texts, numbers, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"net/url"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -43,6 +44,10 @@ func keyFor(name string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(name)))
 }
 
-func unreached(host string, err error) error {
-	return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %v", engine.ErrUnavailable, err), Hint: "check that FROM runs at " + host}
+// unreached returns the error of connecting to FROM, if there is one.
+func unreached(u *url.URL, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %v", engine.ErrUnavailable, err), Hint: "check that FROM runs at " + u.Host}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/go-sql-driver/mysql"
@@ -28,11 +27,7 @@ func Database(ctx context.Context, u *url.URL) (*sql.DB, error) {
 	if err != nil || driver == "pgx" && !strings.HasPrefix(u.Scheme, "postgres") { // its text may hold a password
 		return nil, engine.Invalid("open", engine.Ref{}, "the database to copy from is like postgres://user@host/database or mysql://user@host/database")
 	}
-	if err := db.PingContext(ctx); err != nil {
-		_ = db.Close() // the first error says more
-		return nil, unreached(u.Host, err)
-	}
-	return db, nil
+	return db, unreached(u, db.PingContext(ctx))
 }
 
 // dsnOf returns the data source of a URL of MySQL. Times without a zone are UTC.
@@ -58,81 +53,71 @@ type Table struct {
 	Key   string // "": the ID
 	Where string // which rows wait; "": all
 	Mark  string // what Remove sets, such as state = 'moved'; "": it deletes rows
-}
 
-// Of returns the waiting rows as a source.
-func (t Table) Of(db *sql.DB) Source {
-	t.Key, t.Where = cmp.Or(t.Key, t.ID), "("+cmp.Or(t.Where, "TRUE")+")"
-	params := [2]string{"$1", "$2"}
-	if _, ok := db.Driver().(*mysql.MySQLDriver); ok {
-		params = [2]string{"?", "?"}
-	}
-	return &table{Table: t, db: db, params: params}
-}
-
-type table struct {
-	Table
 	db     *sql.DB
 	params [2]string
 	last   []any // the ID of the last row that was read, if there was one
 }
 
-func (t *table) Name() string { return t.Table.Table }
-
-// row is what Remove compares.
-type row struct {
-	id  any
-	due time.Time
+// Of returns the waiting rows as a source.
+func (t Table) Of(db *sql.DB) Source {
+	t.Key, t.Where = cmp.Or(t.Key, t.ID), "("+cmp.Or(t.Where, "TRUE")+")"
+	t.db, t.params = db, [2]string{"$1", "$2"}
+	if _, ok := db.Driver().(*mysql.MySQLDriver); ok {
+		t.params = [2]string{"?", "?"}
+	}
+	return &t
 }
 
+// Name returns the name of the table.
+func (t *Table) Name() string { return t.Table }
+
 // Next reads on in the order of IDs.
-func (t *table) Next(ctx context.Context) (all []Entry, err error) {
+func (t *Table) Next(ctx context.Context) (all []Entry, err error) {
 	where := t.Where
 	if len(t.last) > 0 {
 		where += " AND " + t.ID + " > " + t.params[0]
 	}
 	rows, err := t.db.QueryContext(ctx, fmt.Sprintf("SELECT %s, %s, %s, %s FROM %s WHERE %s ORDER BY %s LIMIT %d",
-		t.ID, t.Due, t.Body, t.Key, t.Table.Table, where, t.ID, page), t.last...)
+		t.ID, t.Due, t.Body, t.Key, t.Table, where, t.ID, page), t.last...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var r row
-		var key any
+		var id, key any
 		var due sql.NullTime
 		var body []byte
-		if err := rows.Scan(&r.id, &due, &body, &key); err != nil {
+		if err := rows.Scan(&id, &due, &body, &key); err != nil {
 			return nil, err
 		}
-		r.id, r.due = plain(r.id), due.Time
-		e := Entry{ID: fmt.Sprint(r.id), was: r}
-		e.Queue, e.Body, e.Due.At, e.Key = t.Queue, body, r.due, keyFor(fmt.Sprint(plain(key)))
+		id = plain(id)
+		e := Entry{ID: fmt.Sprint(id), was: id}
+		e.Queue, e.Body, e.Due.At, e.Key = t.Queue, body, due.Time, keyFor(fmt.Sprint(plain(key)))
 		if key == nil || !due.Valid {
 			e.Err = fmt.Errorf("%s or %s is null", t.Due, t.Key)
 		}
-		all, t.last = append(all, e), []any{r.id}
+		all, t.last = append(all, e), []any{id}
 	}
 	return all, rows.Err()
 }
 
 // Remove removes each row that still waits, with the same due time. A poller has taken it
 // before, or finds it gone.
-func (t *table) Remove(ctx context.Context, entries []Entry) ([]bool, error) {
+func (t *Table) Remove(ctx context.Context, entries []Entry) ([]bool, error) {
 	tx, err := t.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
-	change := "DELETE FROM " + t.Table.Table
+	change := "DELETE FROM " + t.Table
 	if t.Mark != "" {
-		change = "UPDATE " + t.Table.Table + " SET " + t.Mark
+		change = "UPDATE " + t.Table + " SET " + t.Mark
 	}
 	change += fmt.Sprintf(" WHERE %s AND %s = %s AND %s = %s", t.Where, t.ID, t.params[0], t.Due, t.params[1])
 	removed := make([]bool, len(entries))
 	for i, e := range entries {
-		r := e.was.(row)
-		result, err := tx.ExecContext(ctx, change, r.id, r.due)
+		result, err := tx.ExecContext(ctx, change, e.was, e.Due.At)
 		if err != nil {
 			return nil, err
 		}

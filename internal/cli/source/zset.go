@@ -23,10 +23,7 @@ func Redis(u *url.URL) (rueidis.Client, error) {
 	}
 	option.DisableCache, option.PipelineMultiplex = true, -1
 	client, err := rueidis.NewClient(option)
-	if err != nil {
-		return nil, unreached(u.Host, err)
-	}
-	return client, nil
+	return client, unreached(u, err)
 }
 
 // ZSet is a sorted set. Its scores are due times, its members messages of a queue.
@@ -37,15 +34,7 @@ type ZSet struct {
 	// Body says where a member's body is: KEY, or KEY#FIELD of a hash, in which {} stands for
 	// the member. "": it is the member.
 	Body string
-}
 
-// Of returns the set as a source.
-func (z ZSet) Of(client rueidis.Client) Source {
-	return &zset{ZSet: z, client: client, sets: []string{z.Set}, finish: func(*Entry) error { return nil }}
-}
-
-type zset struct {
-	ZSet
 	client rueidis.Client
 	sets   []string // what remains to be read
 	cursor uint64   // of the first set
@@ -53,13 +42,20 @@ type zset struct {
 	finish func(e *Entry) error
 }
 
-func (z *zset) Name() string { return z.Set }
+// Of returns the set as a source.
+func (z ZSet) Of(client rueidis.Client) Source {
+	z.client, z.sets, z.finish = client, []string{z.Set}, func(*Entry) error { return nil }
+	return &z
+}
+
+// Name returns the key of the set.
+func (z *ZSet) Name() string { return z.Set }
 
 // member is what Remove compares.
 type member struct{ set, score string }
 
 // Next goes by ZSCAN, since members may come and go meanwhile.
-func (z *zset) Next(ctx context.Context) (all []Entry, err error) {
+func (z *ZSet) Next(ctx context.Context) (all []Entry, err error) {
 	for len(all) == 0 && len(z.sets) > 0 {
 		set := z.sets[0]
 		got, err := z.client.Do(ctx, z.client.B().Zscan().Key(set).Cursor(z.cursor).Count(page).Build()).AsScanEntry()
@@ -84,7 +80,7 @@ func (z *zset) Next(ctx context.Context) (all []Entry, err error) {
 }
 
 // due returns the time of a score, rounded up to the millisecond.
-func (z *zset) due(score string) (time.Time, error) {
+func (z *ZSet) due(score string) (time.Time, error) {
 	n, err := strconv.ParseFloat(score, 64)
 	ms := math.Ceil(n * 1000 / z.PerSecond)
 	if err != nil || !(math.Abs(ms) < 1<<53) {
@@ -94,7 +90,7 @@ func (z *zset) due(score string) (time.Time, error) {
 }
 
 // bodies reads the bodies of entries, and finishes those that have one.
-func (z *zset) bodies(ctx context.Context, all []Entry) error {
+func (z *ZSet) bodies(ctx context.Context, all []Entry) error {
 	reads := make(rueidis.Commands, len(all))
 	for i := range all {
 		key, field := z.place(all[i].ID)
@@ -120,7 +116,7 @@ func (z *zset) bodies(ctx context.Context, all []Entry) error {
 }
 
 // place returns the key, and the field of a hash or "", that hold the body of a member.
-func (z *zset) place(member string) (key, field string) {
+func (z *ZSet) place(member string) (key, field string) {
 	key, field, _ = strings.Cut(z.Body, "#")
 	return strings.ReplaceAll(key, "{}", member), strings.ReplaceAll(field, "{}", member)
 }
@@ -143,7 +139,8 @@ elseif KEYS[2] then
 end
 return redis.call('ZREM', KEYS[1], member)`)
 
-func (z *zset) Remove(ctx context.Context, entries []Entry) ([]bool, error) {
+// Remove removes members whose scores are the same.
+func (z *ZSet) Remove(ctx context.Context, entries []Entry) ([]bool, error) {
 	calls := make([]rueidis.LuaExec, len(entries))
 	for i, e := range entries {
 		m := e.was.(member)

@@ -2,7 +2,6 @@ package forward
 
 import (
 	"net/url"
-	"strings"
 
 	"github.com/tarryhq/tarry/internal/schemes"
 )
@@ -24,19 +23,13 @@ func Schemes() []string { return openers.Names() }
 // The package of the target must be imported. Errors are a *tarry.Error that wraps
 // tarry.ErrInvalid, says what to do, and contains no password.
 func Open(rawURL string, o *Options) (Target, error) {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		// The parse error repeats the URL, which may contain a password.
-		return nil, invalid("the target is not a URL; an example is https://shop.example/paid; percent-encode anything in a password but letters and digits")
-	}
 	full, err := o.Complete()
 	if err != nil {
 		return nil, err
 	}
-	open, ok := openers.Of(u.Scheme)
-	if !ok {
-		return nil, invalid("no target has the scheme %q; known here: %s; programs import the target's package",
-			u.Scheme, strings.Join(Schemes(), ", "))
+	u, open, hint := openers.Find("target", "https://shop.example/paid", rawURL)
+	if hint != "" {
+		return nil, invalid("%s", hint)
 	}
 	return open(u, full)
 }

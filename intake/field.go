@@ -16,33 +16,31 @@ import (
 // that is wrong has the message refused.
 func (m *Message) Field(name, value string) {
 	var err error
+	d := &m.Draft
 	switch strings.ToLower(name) {
 	case "delay":
-		if m.Draft.Due.In, err = duration.Parse(value); err != nil {
+		if d.Due.In, err = duration.Parse(value); err != nil {
 			err = errors.New("it is no duration such as 30m")
-		} else if !m.Draft.Due.At.IsZero() {
-			err = errBoth
 		}
 	case "due":
-		if m.Draft.Due.At, err = time.Parse(time.RFC3339Nano, value); err != nil {
+		if d.Due.At, err = time.Parse(time.RFC3339Nano, value); err != nil {
 			err = errors.New("it is no time such as 2030-01-31T12:00:00Z")
-		} else if m.Draft.Due.In != 0 {
-			err = errBoth
 		}
 	case "key":
-		m.Draft.Key = value
+		d.Key = value
 	case "cancel":
 		if m.Cancel = value; value == "" {
 			err = errors.New("it is empty")
 		}
 	case "content-type":
-		m.Draft.ContentType = value
+		d.ContentType = value
 	default:
-		m.Draft.Headers = append(m.Draft.Headers, tarry.MessageHeader{Name: name, Value: value})
+		d.Headers = append(d.Headers, tarry.MessageHeader{Name: name, Value: value})
+	}
+	if err == nil && d.Due.In != 0 && !d.Due.At.IsZero() {
+		err = errors.New("both delay and due are given")
 	}
 	if err != nil && m.Refused == nil {
 		m.Refused = fmt.Errorf("%s: %w", strings.ToLower(name), err)
 	}
 }
-
-var errBoth = errors.New("both delay and due are given")

@@ -48,27 +48,22 @@ type Intake struct {
 // Complete returns a checked copy with defaults filled in. It does not check source and
 // target.
 func (i Intake) Complete() (Intake, error) {
-	if err := engine.CheckQueue("intake", i.Queue); err != nil {
-		return i, err
-	}
 	i.Name, i.OnConflict = cmp.Or(i.Name, i.Queue), cmp.Or(i.OnConflict, tarry.Keep.String())
 	if i.Remember = cmp.Or(i.Remember, DefaultRemember); i.Remember < 0 {
 		i.Remember = engine.Never
 	}
 	i.Options.complete()
-	if err := engine.CheckWorker("intake", i.Queue, i.Name); err != nil { // bounded as names of workers are
-		return i, err
+	_, err := engine.ParseConflict(i.OnConflict)
+	// A name is bounded as those of workers are.
+	err = cmp.Or(engine.CheckQueue("intake", i.Queue), engine.CheckWorker("intake", i.Queue, i.Name), err)
+	switch {
+	case err != nil:
+	case i.Source == "":
+		err = invalid("it has no source")
+	case i.Remember > engine.MaxRemember:
+		err = invalid("remember is %s; at most %s is allowed", i.Remember, engine.MaxRemember)
 	}
-	if _, err := engine.ParseConflict(i.OnConflict); err != nil {
-		return i, err
-	}
-	if i.Source == "" {
-		return i, invalid("it has no source")
-	}
-	if i.Remember > engine.MaxRemember {
-		return i, invalid("remember is %s; at most %s is allowed", i.Remember, engine.MaxRemember)
-	}
-	return i, nil
+	return i, err
 }
 
 // same reports whether two complete intakes are equal. Their TLS is compared by pointer.

@@ -62,16 +62,33 @@ func (j *job) run(ctx context.Context) {
 		cut()
 	})
 	for pause := (calls.Pause{Least: leastPause, Most: mostPause}); j.life.Err() == nil; {
-		s := newSink(j, pushes)
-		err := j.source.Receive(j.life, s)
-		if s.End(); s.conn != nil {
-			pause.Reset()
-		}
-		j.count(func(st *Status) { st.Unacked = 0 })
-		if err != nil {
+		if err := j.receive(pushes, pause.Reset); err != nil {
 			j.report(func(w *wrong) { *w = wrong{source: err} })
 		}
 		pause.Wait(j.life)
 	}
 	j.trouble.Flush()
+}
+
+// receive takes messages by one connection, until it is lost or the job is stopped.
+func (j *job) receive(pushes context.Context, connected func()) error {
+	c, _, err := j.source.Connect(j.life)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	s := &Sink{job: j, conn: c, pushes: pushes, waiting: make(chan *Message, mostHeld), held: make(map[string]bool),
+		pause: calls.Pause{Least: leastPause, Most: mostPause}}
+	ctx, end := context.WithCancel(j.life)
+	s.ctx = ctx
+	var work sync.WaitGroup
+	work.Go(s.run)
+	err = c.Receive(ctx, s)
+	end()
+	work.Wait()
+	j.count(func(st *Status) { st.Unacked = 0 })
+	if s.received {
+		connected()
+	}
+	return err
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -42,15 +41,9 @@ func Schemes() []string { return openers.Names() }
 // Open returns the source of a URL, without connecting. The package of the source must be
 // imported. Errors wrap tarry.ErrInvalid, say what to do, and contain no password.
 func Open(rawURL string, o Options) (Source, error) {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		// The parse error repeats the URL, which may contain a password.
-		return nil, invalid("the source is not a URL; an example is amqp://host:5672/vhost?queue=delayed; percent-encode anything in a password but letters and digits")
-	}
-	open, ok := openers.Of(u.Scheme)
-	if !ok {
-		return nil, invalid("no source has the scheme %q; known here: %s; programs import the source's package",
-			u.Scheme, strings.Join(Schemes(), ", "))
+	u, open, hint := openers.Find("source", "amqp://host:5672/vhost?queue=delayed", rawURL)
+	if hint != "" {
+		return nil, invalid("%s", hint)
 	}
 	o.complete()
 	return open(u, &o)

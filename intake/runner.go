@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,13 +59,12 @@ func (r *Runner) Set(intakes Intakes) error {
 	if r.ended {
 		return &tarry.Error{Op: "intake", Err: tarry.ErrClosed, Hint: "the runner has ended; make a new one"}
 	}
-	before := make(map[string]*job, len(r.jobs))
-	for _, j := range r.jobs {
-		before[j.in.Name] = j
-	}
 	jobs := make([]*job, len(full))
 	for n, i := range full {
-		old := before[i.Name]
+		var old *job
+		if at := slices.IndexFunc(r.jobs, func(j *job) bool { return j.in.Name == i.Name }); at >= 0 {
+			old = r.jobs[at]
+		}
 		if old != nil && old.in.same(i) {
 			jobs[n] = old
 			continue
@@ -76,17 +76,18 @@ func (r *Runner) Set(intakes Intakes) error {
 			jobs[n].after = old
 		}
 	}
+	before := r.jobs
+	r.jobs = jobs
+	for _, j := range before {
+		if !slices.Contains(jobs, j) {
+			j.stop()
+		}
+	}
 	for _, j := range jobs {
-		if before[j.in.Name] == j {
-			delete(before, j.in.Name)
-		} else {
+		if !slices.Contains(before, j) {
 			r.start(j)
 		}
 	}
-	for _, j := range before {
-		j.stop()
-	}
-	r.jobs = jobs
 	return nil
 }
 

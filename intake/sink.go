@@ -5,7 +5,6 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"sync"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -14,63 +13,43 @@ import (
 )
 
 const (
-	mostWaiting = 2000 // messages that wait for the store; with more, Take blocks
-	mostAside   = 1000 // messages that wait to be set aside; with more, none are pushed
+	// mostHeld is how many messages wait for the store, and also to be set aside. With more,
+	// Take blocks.
+	mostHeld = 1000
 
 	leastPause = 100 * time.Millisecond // between two attempts of what fails
 	mostPause  = 10 * time.Second
 )
 
-// Sink takes the messages of one call of Receive. It pushes them in order.
+// Sink takes the messages of one connection. It pushes them in order.
 type Sink struct {
 	*job
-	conn    Conn            // nil: Begin was not called
-	ctx     context.Context // ended by End
-	end     context.CancelFunc
-	pushes  context.Context // ends when the drain has taken too long
-	work    sync.WaitGroup
-	waiting chan *Message
-	held    map[string]bool // IDs of messages that are not settled; guarded by job.mu
+	conn     Conn
+	ctx      context.Context // when it ends, what has not begun stays unsettled
+	pushes   context.Context // ends when the drain has taken too long
+	waiting  chan *Message
+	held     map[string]bool // IDs of messages that are not settled; guarded by job.mu
+	received bool
 
 	aside []*Message       // refused, and not set aside yet
 	again <-chan time.Time // when that is tried again; nil: nothing has failed
 	pause calls.Pause
 }
 
-func newSink(j *job, pushes context.Context) *Sink {
-	s := &Sink{job: j, pushes: pushes, waiting: make(chan *Message, mostWaiting), held: make(map[string]bool)}
-	s.pause = calls.Pause{Least: leastPause, Most: mostPause}
-	s.ctx, s.end = context.WithCancel(j.life)
-	return s
-}
-
-// Begin says that the source receives. Messages are settled by c.
-func (s *Sink) Begin(c Conn) {
-	s.conn = c
-	s.Report(nil)
-	s.work.Go(s.run)
-}
-
-// End waits for the push in progress and settles what it has pushed. What has not begun stays
-// unsettled.
-func (s *Sink) End() {
-	s.end()
-	s.work.Wait()
-}
-
-// Report says with a *Trouble that something is wrong although the source goes on, or with nil
-// that it no longer is.
+// Report says that the source receives, or with a *Trouble that something is wrong although it
+// goes on.
 func (s *Sink) Report(trouble error) {
+	s.received = true
 	s.report(func(w *wrong) { w.source = trouble })
 }
 
-// Take takes a message. It blocks while the intake is full. After End the message stays
-// unsettled.
+// Take takes a message. It blocks while the intake is full. Once Receive has returned, or if the
+// message is held already, it is dropped.
 func (s *Sink) Take(m *Message) {
 	m.taken = time.Now()
-	known := false
+	dropped := false
 	s.count(func(st *Status) {
-		if known = s.held[m.ID]; known {
+		if dropped = s.held[m.ID] || s.ctx.Err() != nil; dropped {
 			return
 		}
 		if m.ID != "" {
@@ -82,7 +61,7 @@ func (s *Sink) Take(m *Message) {
 			st.Redelivered++
 		}
 	})
-	if known {
+	if dropped {
 		return
 	}
 	if m.Refused != nil {
@@ -116,16 +95,18 @@ func (s *Sink) complete(m *Message) {
 	}
 }
 
-// run pushes messages, as many at a time as have come, until End.
+// run pushes messages, as many at a time as have come.
 func (s *Sink) run() {
 	for {
 		waiting := s.waiting
-		if len(s.aside) >= mostAside {
+		if len(s.aside) >= mostHeld {
 			waiting = nil
 		}
 		select {
 		case m := <-waiting:
-			s.push(m)
+			for m != nil {
+				m = s.push(m)
+			}
 			if s.again == nil {
 				s.setAside()
 			}

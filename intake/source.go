@@ -11,24 +11,25 @@ import (
 
 // Source is where an intake takes messages from.
 type Source interface {
-	// Receive connects, calls Sink.Begin, and hands over messages until ctx ends or it fails.
-	// Then it calls Sink.End, and closes the connection. It returns a *Trouble, or nil if ctx
-	// ended. After an error the intake calls it again.
-	Receive(ctx context.Context, to *Sink) error
-
-	// Test connects, declares what it may, and says what it found. It receives nothing.
-	Test(ctx context.Context) (found string, err error)
+	// Connect connects, declares what it may, and says what it found. It receives nothing.
+	Connect(ctx context.Context) (c Conn, found string, err error)
 }
 
-// Conn settles messages of one connection. What is not settled comes again. One goroutine
-// calls it, which is not that of Receive.
+// Conn is a connection to a source. Its errors are a *Trouble. What is not settled comes again.
 type Conn interface {
-	// Ack acks messages at their source.
+	// Receive calls Sink.Report with nil, then hands over messages until ctx ends or the
+	// connection is lost. It is called once.
+	Receive(ctx context.Context, to *Sink) error
+
+	// Ack acks messages, also during and after Receive, from another goroutine.
 	Ack(ms []*Message) error
 
 	// SetAside keeps a message that can never be pushed elsewhere at its source, with the
-	// reason. Then it is acked. After an error, that is tried again.
+	// reason. Then it is acked. After an error that is tried again. It is called as Ack is.
 	SetAside(m *Message, reason string) error
+
+	// Close closes the connection, once what was settled is acked.
+	Close()
 }
 
 // Message is a message of a source.

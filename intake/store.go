@@ -1,7 +1,6 @@
 package intake
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -18,86 +17,64 @@ const (
 	storeTime = 30 * time.Second // bounds a call of the store
 )
 
-// push pushes a message, and those that have come after it, until the store has answered for
-// each. While it does not, they are kept and tried again, until End.
-func (s *Sink) push(m *Message) {
-	left := []*Message{m}
-	for len(s.waiting) > 0 && len(left) < mostBatch {
-		left = append(left, <-s.waiting)
-	}
-	left = slices.DeleteFunc(left, func(m *Message) bool {
-		if m.Refused != nil {
+// push pushes a message and those that have come after it, and then cancels. It returns a
+// message that must come after these: a push of a key that one of them cancels.
+func (s *Sink) push(m *Message) (next *Message) {
+	var pushes, cancels []*Message
+	cancelled := make(map[string]bool) // keys
+	for n, bytes := 1, 0; m != nil && !cancelled[m.Draft.Key]; n++ {
+		switch {
+		case m.Refused != nil:
 			s.aside = append(s.aside, m)
+		case m.Cancel != "":
+			cancels, cancelled[m.Cancel] = append(cancels, m), true
+		default:
+			pushes, bytes = append(pushes, m), bytes+len(m.Draft.Body)
 		}
-		return m.Refused != nil
-	})
-	for pause := (calls.Pause{Least: leastPause, Most: mostPause}); len(left) > 0; {
-		n := together(left)
-		again, err := s.store(left[:n])
-		left = append(again, left[n:]...)
-		s.report(func(w *wrong) { w.store = err })
-		if err != nil && !pause.Wait(s.ctx) {
-			return
+		if m = nil; n < mostBatch && bytes < mostBytes && len(s.waiting) > 0 {
+			m = <-s.waiting
 		}
 	}
-}
-
-// together returns how many of some messages go to the store at once: not a push and a cancel
-// of the same key, which must reach it in their order.
-func together(ms []*Message) (n int) {
-	cancels := make(map[string]bool) // by key
-	for bytes := 0; n < len(ms) && bytes < mostBytes; n++ {
-		m := ms[n]
-		key, cancel := cmp.Or(m.Cancel, m.Draft.Key), m.Cancel != ""
-		if was, there := cancels[key]; there && was != cancel {
-			break
-		}
-		if key != "" {
-			cancels[key] = cancel
-		}
-		bytes += len(m.Draft.Body)
+	if s.settle(pushes, s.pushAll) {
+		s.settle(cancels, s.cancelAll)
 	}
-	return n
+	return m
 }
 
 // hopeless are the errors of messages that no repetition would push.
 var hopeless = []error{tarry.ErrInvalid, tarry.ErrTooLarge, tarry.ErrUnsupported, tarry.ErrExists, tarry.ErrLeased}
 
-// store pushes and cancels by messages. It acks those that the store has taken, and returns
-// those that it has not answered for, with the trouble of one of them.
-func (s *Sink) store(ms []*Message) (left []*Message, why error) {
-	ctx, cancel := context.WithTimeout(s.pushes, storeTime)
-	defer cancel()
-	var pushes, cancels, done []*Message
-	for _, m := range ms {
-		if m.Cancel == "" {
-			pushes = append(pushes, m)
-		} else {
-			cancels = append(cancels, m)
+// settle calls the store until it has answered for each message, and acks those that it has
+// taken. It reports false if the session has ended before.
+func (s *Sink) settle(left []*Message, call func(context.Context, []*Message)) bool {
+	for pause := (calls.Pause{Least: leastPause, Most: mostPause}); len(left) > 0; {
+		ctx, cancel := context.WithTimeout(s.pushes, storeTime)
+		call(ctx, left)
+		cancel()
+		var done, again []*Message
+		var failed error
+		for _, m := range left {
+			switch {
+			case m.err == nil:
+				s.count(func(*Status) { *m.counter++ })
+				done = append(done, m)
+			case slices.ContainsFunc(hopeless, func(h error) bool { return errors.Is(m.err, h) }):
+				s.refuse(m, m.err)
+				s.aside = append(s.aside, m)
+			default:
+				again, failed = append(again, m), storeTrouble(m.err)
+			}
+		}
+		s.ack(done...)
+		s.report(func(w *wrong) { w.store = failed })
+		if left = again; failed != nil && !pause.Wait(s.ctx) {
+			return false
 		}
 	}
-	s.pushAll(ctx, pushes)
-	s.cancelAll(ctx, cancels)
-	for _, m := range ms {
-		switch {
-		case m.err == nil:
-			s.count(func(*Status) { *m.counter++ })
-			done = append(done, m)
-		case slices.ContainsFunc(hopeless, func(h error) bool { return errors.Is(m.err, h) }):
-			s.refuse(m, m.err)
-			s.aside = append(s.aside, m)
-		default:
-			left, why = append(left, m), storeTrouble(m.err)
-		}
-	}
-	s.ack(done...)
-	return left, why
+	return true
 }
 
 func (s *Sink) pushAll(ctx context.Context, ms []*Message) {
-	if len(ms) == 0 {
-		return
-	}
 	drafts := make([]tarry.Draft, len(ms))
 	for n, m := range ms {
 		drafts[n] = m.Draft
@@ -123,9 +100,6 @@ func (s *Sink) pushAll(ctx context.Context, ms []*Message) {
 }
 
 func (s *Sink) cancelAll(ctx context.Context, ms []*Message) {
-	if len(ms) == 0 {
-		return
-	}
 	refs := make([]tarry.Ref, len(ms))
 	for n, m := range ms {
 		refs[n] = tarry.ByKey(m.Cancel).Of(s.in.Queue)

@@ -66,9 +66,7 @@ func (s *spring) put(ms ...*Message) { s.change(func() { s.stock = append(s.stoc
 func (s *spring) Receive(ctx context.Context, to *Sink) error {
 	given := make(map[*Message]bool)
 	s.change(func() { s.begun++ })
-	defer s.change(func() { s.closed++ })
-	to.Begin(s)
-	defer to.End()
+	to.Report(nil)
 	for {
 		s.mu.Lock()
 		changed, next := s.changed, []*Message(nil)
@@ -95,7 +93,9 @@ func (s *spring) Receive(ctx context.Context, to *Sink) error {
 	}
 }
 
-func (s *spring) Test(context.Context) (string, error) { return "a spring", nil }
+func (s *spring) Connect(context.Context) (Conn, string, error) { return s, "a spring", nil }
+
+func (s *spring) Close() { s.change(func() { s.closed++ }) }
 
 func (s *spring) Ack(ms []*Message) error {
 	s.change(func() {

@@ -8,6 +8,7 @@ import (
 
 	target "github.com/tarryhq/tarry/forward/amqp"
 	"github.com/tarryhq/tarry/intake"
+	"github.com/tarryhq/tarry/internal/rabbit"
 )
 
 // receiving is one connection from which messages are taken. It is an intake.Conn.
@@ -27,24 +28,24 @@ type receiving struct {
 const consumerTag = "tarry"
 
 // consume begins to take messages from the queue.
-func (s *source) consume(c *amqp.Connection) (*receiving, error) {
-	ch, err := c.Channel()
-	if err != nil {
-		return nil, err
+func (r *receiving) consume() (err error) {
+	if r.ch, err = r.conn.Channel(); err != nil {
+		return err
 	}
-	r := &receiving{s: s, conn: c, ch: ch, closed: ch.NotifyClose(make(chan *amqp.Error, 1))}
-	if err := ch.Qos(int(s.cfg.prefetch), 0, false); err != nil {
-		return nil, err
+	r.closed = r.ch.NotifyClose(make(chan *amqp.Error, 1))
+	if err := r.ch.Qos(int(r.s.cfg.prefetch), 0, false); err != nil {
+		return err
 	}
-	if r.refused, err = s.newRefused(); err != nil {
-		return nil, err
-	}
-	r.deliveries, err = ch.Consume(s.cfg.queue, consumerTag, false, false, false, false, nil)
-	return r, err
+	r.deliveries, err = r.ch.Consume(r.s.cfg.queue, consumerTag, false, false, false, false, nil)
+	return err
 }
 
-// run hands over messages until ctx ends or the connection is lost.
-func (r *receiving) run(ctx context.Context, to *intake.Sink) error {
+// Receive hands over messages until ctx ends or the connection is lost.
+func (r *receiving) Receive(ctx context.Context, to *intake.Sink) error {
+	if err := r.consume(); err != nil {
+		return r.s.trouble(err, "no_queue")
+	}
+	to.Report(nil)
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for {
@@ -105,10 +106,11 @@ func (r *receiving) Ack(ms []*intake.Message) error {
 // it closes is lost, and those messages come again.
 const passOn = 500 * time.Millisecond
 
-// close waits until the broker's channel has passed on the acks.
-func (r *receiving) close() {
-	if !r.ch.IsClosed() {
+// Close closes the connection, once the broker's channel has passed on the acks.
+func (r *receiving) Close() {
+	if r.ch != nil && !r.ch.IsClosed() {
 		time.Sleep(time.Until(r.last.Add(passOn)))
 	}
 	_ = r.refused.Close() // nothing is being published
+	rabbit.HangUp(r.conn)
 }

@@ -23,49 +23,24 @@ type source struct {
 	opts   *intake.Options
 }
 
-// connect connects within the timeout.
-func (s *source) connect(ctx context.Context) (*amqp.Connection, error) {
+// Connect connects, declares what it may, and says what it found.
+func (s *source) Connect(ctx context.Context) (intake.Conn, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()
 	c, err := s.broker.Dial(ctx)
 	if err != nil {
-		return nil, s.trouble(err, "")
+		return nil, "", s.trouble(err, "")
 	}
-	return c, nil
-}
-
-// Test connects, declares what it may, and says what it found.
-func (s *source) Test(ctx context.Context) (found string, err error) {
-	c, err := s.connect(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer rabbit.HangUp(c)
+	r := &receiving{s: s, conn: c}
 	q, err := s.look(c)
+	if err == nil {
+		r.refused, err = s.newRefused()
+	}
 	if err != nil {
-		return "", err
+		rabbit.HangUp(c)
+		return nil, "", err
 	}
-	return fmt.Sprintf("the queue %q of RabbitMQ has %d messages ready and %d consumers", q.Name, q.Messages, q.Consumers), nil
-}
-
-// Receive takes messages until ctx ends or the connection is lost.
-func (s *source) Receive(ctx context.Context, to *intake.Sink) error {
-	c, err := s.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer rabbit.HangUp(c)
-	if _, err := s.look(c); err != nil {
-		return err
-	}
-	r, err := s.consume(c)
-	if err != nil {
-		return s.trouble(err, "no_queue")
-	}
-	defer r.close()
-	to.Begin(r)
-	defer to.End()
-	return r.run(ctx, to)
+	return r, fmt.Sprintf("the queue %q of RabbitMQ has %d messages ready and %d consumers", q.Name, q.Messages, q.Consumers), nil
 }
 
 // look declares what it may and returns the queue, or why messages do not come.

@@ -98,7 +98,11 @@ func TestExchangesAreDeclared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found, err := source.Test(t.Context()); err != nil || found != `the queue "tarry.delayed" of RabbitMQ has 0 messages ready and 0 consumers` {
+	conn, found, err := source.Connect(t.Context())
+	if err == nil {
+		conn.Close()
+	}
+	if err != nil || found != `the queue "tarry.delayed" of RabbitMQ has 0 messages ready and 0 consumers` {
 		t.Errorf("found %q, %v", found, err)
 	}
 }

@@ -24,8 +24,9 @@ type source struct {
 // conn is a connection to NATS. It is an intake.Conn.
 type conn struct {
 	*source
-	nc *nats.Conn
-	js jetstream.JetStream
+	nc       *nats.Conn
+	js       jetstream.JetStream
+	consumer jetstream.Consumer
 }
 
 const (
@@ -33,31 +34,40 @@ const (
 	refusedSuffix = ".refused" // of the subject for what can never be pushed
 )
 
-// connect connects. A connection that is lost stays so: the intake calls Receive again.
-func (s *source) connect() (conn, error) {
+// Connect connects. A connection that is lost stays so: the intake connects anew.
+func (s *source) Connect(ctx context.Context) (intake.Conn, string, error) {
 	nc, err := nats.Connect(strings.Join(s.cfg.servers, ","), append([]nats.Option{
 		nats.Name("tarry"), nats.Timeout(s.opts.Timeout), nats.NoReconnect(), nats.PingInterval(5 * time.Second),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // LastError tells
 	}, s.cfg.connect...)...)
-	c := conn{source: s, nc: nc}
-	if err == nil {
-		c.js, err = jetstream.New(nc, jetstream.WithDefaultTimeout(s.opts.Timeout))
+	c := &conn{source: s, nc: nc}
+	if err != nil {
+		return nil, "", c.trouble(err)
 	}
-	return c, c.trouble(err)
+	found, err := c.look(ctx)
+	if err != nil {
+		err = c.trouble(err)
+		nc.Close()
+		return nil, "", err
+	}
+	return c, found, nil
 }
 
-// hangUp closes the connection, once what was settled is acked.
-func (c conn) hangUp() {
+// Close closes the connection, once what was settled is acked.
+func (c *conn) Close() {
 	_ = c.nc.FlushTimeout(c.opts.Timeout) // else that comes again
 	c.nc.Close()
 }
 
-// look makes what it may, and returns the stream and the consumer.
-func (c conn) look(ctx context.Context) (stream jetstream.Stream, of jetstream.Consumer, err error) {
+// look makes what it may, and says what it found.
+func (c *conn) look(ctx context.Context) (found string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
+	if c.js, err = jetstream.New(c.nc, jetstream.WithDefaultTimeout(c.opts.Timeout)); err != nil {
+		return "", err
+	}
 	cfg := &c.cfg
-	stream, err = c.js.Stream(ctx, cfg.stream)
+	stream, err := c.js.Stream(ctx, cfg.stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) && cfg.subject != "" {
 		stream, err = c.js.CreateStream(ctx, jetstream.StreamConfig{Name: cfg.stream, Subjects: []string{cfg.subject}})
 	}
@@ -68,48 +78,27 @@ func (c conn) look(ctx context.Context) (stream jetstream.Stream, of jetstream.C
 		}
 	}
 	if err != nil {
-		return nil, nil, c.trouble(err)
+		return "", err
 	}
-	of, err = stream.Consumer(ctx, cfg.durable)
+	c.consumer, err = stream.Consumer(ctx, cfg.durable)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) && cfg.declare {
-		of, err = stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+		c.consumer, err = stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
 			Durable: cfg.durable, AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxAckPending: int(cfg.prefetch),
 		})
 	}
-	return stream, of, c.trouble(err)
-}
-
-// Test makes what it may, and says what it found.
-func (s *source) Test(ctx context.Context) (found string, err error) {
-	c, err := s.connect()
-	if err != nil {
-		return "", err
-	}
-	defer c.hangUp()
-	stream, of, err := c.look(ctx)
 	if err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("the stream %q has %d messages, of which the consumer %q has %d to take",
-		s.cfg.stream, stream.CachedInfo().State.Msgs, s.cfg.durable, of.CachedInfo().NumPending), nil
+		cfg.stream, stream.CachedInfo().State.Msgs, cfg.durable, c.consumer.CachedInfo().NumPending), nil
 }
 
 // Receive hands over messages until ctx ends or the connection is lost.
-func (s *source) Receive(ctx context.Context, to *intake.Sink) error {
-	c, err := s.connect()
-	if err != nil {
-		return err
-	}
-	defer c.hangUp()
-	_, of, err := c.look(ctx)
-	if err != nil {
-		return err
-	}
-	to.Begin(c)
-	defer to.End()
+func (c *conn) Receive(ctx context.Context, to *intake.Sink) error {
+	to.Report(nil)
 	failed := make(chan error, 1)
-	consumed, err := of.Consume(func(msg jetstream.Msg) { to.Take(message(msg)) },
-		jetstream.PullMaxMessages(int(s.cfg.prefetch)), jetstream.PullHeartbeat(3*time.Second),
+	consumed, err := c.consumer.Consume(func(msg jetstream.Msg) { to.Take(message(msg)) },
+		jetstream.PullMaxMessages(int(c.cfg.prefetch)), jetstream.PullHeartbeat(3*time.Second),
 		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 			select {
 			case failed <- err:
@@ -129,7 +118,7 @@ func (s *source) Receive(ctx context.Context, to *intake.Sink) error {
 }
 
 // Ack acks messages. What is lost of that comes again.
-func (c conn) Ack(ms []*intake.Message) (err error) {
+func (c *conn) Ack(ms []*intake.Message) (err error) {
 	for _, m := range ms {
 		err = errors.Join(err, m.Receipt.(jetstream.Msg).Ack())
 	}
@@ -137,7 +126,7 @@ func (c conn) Ack(ms []*intake.Message) (err error) {
 }
 
 // SetAside publishes a message to the subject for refused ones, with the reason.
-func (c conn) SetAside(m *intake.Message, reason string) error {
+func (c *conn) SetAside(m *intake.Message, reason string) error {
 	of := m.Receipt.(jetstream.Msg)
 	msg := &nats.Msg{Subject: c.cfg.stream + refusedSuffix, Data: of.Data(), Header: make(nats.Header)}
 	for name, values := range of.Headers() {

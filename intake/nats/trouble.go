@@ -13,7 +13,7 @@ import (
 )
 
 // trouble converts an error of NATS.
-func (c conn) trouble(err error) error {
+func (c *conn) trouble(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -31,30 +31,30 @@ const (
 	refusedSuffix = ".refused" // of the stream for what can never be pushed
 )
 
-// connect connects, and makes stream and group if it may. It fails if they are missing.
-func (s *source) connect() (c conn, err error) {
+// Connect connects, and makes stream and group if it may. It fails if they are missing.
+func (s *source) Connect(context.Context) (intake.Conn, string, error) {
 	client, err := rueidis.NewClient(s.cfg.client)
 	if err != nil {
-		return c, s.trouble(err)
+		return nil, "", s.trouble(err)
 	}
-	c = conn{s, client}
+	c := conn{s, client}
 	if s.cfg.declare {
-		err = c.do("XGROUP", []string{"CREATE"}, s.cfg.group, "0", "MKSTREAM").Error()
+		err = c.run(c.B().XgroupCreate().Key(s.cfg.stream).Group(s.cfg.group).Id("0").Mkstream().Build()).Error()
 		if e, ok := rueidis.IsRedisErr(err); ok && e.IsBusyGroup() {
 			err = nil // it is there
 		}
 	} else {
-		err = c.do("XPENDING", nil, s.cfg.group).Error()
+		err = c.run(c.B().Xpending().Key(s.cfg.stream).Group(s.cfg.group).Build()).Error()
+	}
+	var entries int64
+	if err == nil {
+		entries, err = c.run(c.B().Xlen().Key(s.cfg.stream).Build()).AsInt64()
 	}
 	if err != nil {
 		c.Close()
+		return nil, "", s.trouble(err)
 	}
-	return c, s.trouble(err)
-}
-
-// do runs a command on the stream.
-func (c conn) do(verb string, before []string, after ...string) rueidis.RedisResult {
-	return c.run(c.B().Arbitrary(verb).Args(before...).Keys(c.cfg.stream).Args(after...).Build())
+	return c, fmt.Sprintf("the stream %q has %d entries and the group %q", s.cfg.stream, entries, s.cfg.group), nil
 }
 
 // run runs a command to its end, for at most the timeout: the entries of a read that is given
@@ -65,41 +65,24 @@ func (c conn) run(cmd rueidis.Completed) rueidis.RedisResult {
 	return c.Do(ctx, cmd)
 }
 
-// Test makes what it may, and says what it found.
-func (s *source) Test(context.Context) (found string, err error) {
-	c, err := s.connect()
-	if err != nil {
-		return "", err
-	}
-	defer c.Close()
-	entries, err := c.do("XLEN", nil).AsInt64()
-	return fmt.Sprintf("the stream %q has %d entries and the group %q", s.cfg.stream, entries, s.cfg.group), s.trouble(err)
-}
-
 // Receive hands over entries until ctx ends or Redis fails: first those that the consumer took
 // before and has not acked, then new ones, and now and then those that others have left.
-func (s *source) Receive(ctx context.Context, to *intake.Sink) error {
-	c, err := s.connect() // again: after a failover the address may lead elsewhere
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	to.Begin(c)
-	defer to.End()
+func (c conn) Receive(ctx context.Context, to *intake.Sink) error {
+	to.Report(nil)
 	from, claimed := "0", time.Time{}
 	for ctx.Err() == nil {
-		if time.Since(claimed) >= s.cfg.idle/2 {
+		if time.Since(claimed) >= c.cfg.idle/2 {
 			if err := c.claim(ctx, to); err != nil {
-				return s.trouble(err)
+				return c.trouble(err)
 			}
 			claimed = time.Now()
 		}
-		read := c.B().Xreadgroup().Group(s.cfg.group, s.cfg.consumer).Count(readMany).Block(readWait.Milliseconds()).Streams().Key(s.cfg.stream).Id(from)
+		read := c.B().Xreadgroup().Group(c.cfg.group, c.cfg.consumer).Count(readMany).Block(readWait.Milliseconds()).Streams().Key(c.cfg.stream).Id(from)
 		all, err := c.run(read.Build()).AsXReadSlices()
 		if err != nil && !rueidis.IsRedisNil(err) {
-			return s.trouble(err)
+			return c.trouble(err)
 		}
-		entries := all[s.cfg.stream]
+		entries := all[c.cfg.stream]
 		c.take(to, entries, from != ">")
 		if len(entries) == 0 {
 			from = ">"
@@ -114,7 +97,8 @@ func (s *source) Receive(ctx context.Context, to *intake.Sink) error {
 func (c conn) claim(ctx context.Context, to *intake.Sink) error {
 	idle, held := strconv.FormatInt(c.cfg.idle.Milliseconds(), 10), to.Held()
 	for from := "0-0"; ctx.Err() == nil; {
-		answer, err := c.do("XAUTOCLAIM", nil, c.cfg.group, c.cfg.consumer, idle, from, "COUNT", strconv.Itoa(readMany)).ToArray()
+		claim := c.B().Xautoclaim().Key(c.cfg.stream).Group(c.cfg.group).Consumer(c.cfg.consumer).MinIdleTime(idle).Start(from).Count(readMany)
+		answer, err := c.run(claim.Build()).ToArray()
 		if err != nil {
 			return err
 		}
@@ -156,22 +140,22 @@ func (c conn) Ack(ms []*intake.Message) error {
 	for n, m := range ms {
 		ids[n] = m.ID
 	}
-	err := c.do("XACK", nil, append([]string{c.cfg.group}, ids...)...).Error()
+	err := c.run(c.B().Xack().Key(c.cfg.stream).Group(c.cfg.group).Id(ids...).Build()).Error()
 	if err == nil && c.cfg.remove {
-		err = c.do("XDEL", nil, ids...).Error()
+		err = c.run(c.B().Xdel().Key(c.cfg.stream).Id(ids...).Build()).Error()
 	}
 	return c.trouble(err)
 }
 
 // SetAside adds an entry to the stream for refused ones, with the reason.
 func (c conn) SetAside(m *intake.Message, reason string) error {
-	to, args := c.cfg.stream+refusedSuffix, []string{"*"}
+	to := c.cfg.stream + refusedSuffix
+	add := c.B().Xadd().Key(to).Id("*").FieldValue()
 	for _, f := range m.Receipt.([]rueidis.XRangeFieldValue) {
-		args = append(args, f.Field, f.Value)
+		add = add.FieldValue(f.Field, f.Value)
 	}
-	err := c.run(c.B().Arbitrary("XADD").Keys(to).Args(append(args, "refused", reason)...).Build()).Error()
-	if err == nil {
-		return nil
+	if err := c.run(add.FieldValue("refused", reason).Build()).Error(); err != nil {
+		return &intake.Trouble{Code: "refused_stream", Err: err, Hint: "refused entries wait for the stream " + to + "; let the user add to it"}
 	}
-	return &intake.Trouble{Code: "refused_stream", Err: err, Hint: "refused entries wait for the stream " + to + "; let the user add to it"}
+	return nil
 }

@@ -33,27 +33,19 @@ These commands read and change that file and ask no server. Send serve SIGHUP to
 
 // intakes returns the intakes of the --config file, which must be given.
 func (p *Program) intakes() (intake.Intakes, []intakeSettings, error) {
-	if p.settings.file.path == "" {
-		return nil, nil, usagef("as in --config tarry.json", "no --config file is given, and the intakes are in that file")
+	file, err := p.settings.given("intakes")
+	if err != nil {
+		return nil, nil, err
 	}
-	return p.settings.file.readIntakes()
+	return file.readIntakes()
 }
 
-// shownIntake is an intake as intake ls shows it, without secrets.
-type shownIntake struct {
-	Name       string `json:"name"`
-	Queue      string `json:"queue"`
-	Source     string `json:"source"`
-	Target     string `json:"target,omitempty"`
-	OnConflict string `json:"on_conflict"`
-	Remember   string `json:"remember"`
-	Timeout    string `json:"timeout"`
-}
-
-func shownIntakeOf(i *intake.Intake, s *intakeSettings) shownIntake {
-	shown := shownIntake{
-		Name: i.Name, Queue: i.Queue, Source: shownTarget(i.Source, s.SourceFile != ""), OnConflict: i.OnConflict,
-		Remember: tarry.FormatDuration(max(0, i.Remember)), Timeout: tarry.FormatDuration(i.Options.Timeout),
+// shownIntake returns an intake as the file would have it with its defaults, without secrets.
+func shownIntake(i *intake.Intake, s *intakeSettings) intakeSettings {
+	remember, timeout := jsonDuration(max(0, i.Remember)), jsonDuration(i.Options.Timeout)
+	shown := intakeSettings{
+		title: title{i.Name, i.Queue}, Source: shownTarget(i.Source, s.SourceFile != ""),
+		OnConflict: i.OnConflict, Remember: &remember, Timeout: &timeout,
 	}
 	if i.Target != "" {
 		shown.Target = shownTarget(i.Target, s.TargetFile != "")
@@ -77,8 +69,8 @@ source_file and a target_file, are not shown.`,
 			o := p.printer()
 			o.head("NAME", "QUEUE", "SOURCE", "TARGET", "ON CONFLICT", "REMEMBER", "TIMEOUT")
 			for n := range intakes {
-				s := shownIntakeOf(&intakes[n], &settings[n])
-				o.row(s, s.Name, s.Queue, s.Source, orDash(s.Target), s.OnConflict, s.Remember, s.Timeout)
+				s := shownIntake(&intakes[n], &settings[n])
+				o.row(s, s.Name, s.Queue, s.Source, orDash(s.Target), s.OnConflict, s.Remember.String(), s.Timeout.String())
 			}
 			return o.flush()
 		},
@@ -126,11 +118,12 @@ URL allows it to, and says what it found. It takes no message, and uses no store
 		if err != nil {
 			return err
 		}
-		shown, began := shownIntakeOf(i, s).Source, time.Now()
-		found, err := source.Test(ctx)
+		shown, began := shownTarget(i.Source, s.SourceFile != ""), time.Now()
+		conn, found, err := source.Connect(ctx)
 		took := tarry.FormatDuration(time.Since(began).Round(time.Millisecond))
 		answer := map[string]any{"intake": i.Name, "queue": i.Queue, "source": shown, "outcome": "found", "found": found, "took": took}
 		if err == nil {
+			conn.Close()
 			return p.show(answer, "%s: %s (%s)", shown, found, took)
 		}
 		hint := ""
@@ -216,16 +209,15 @@ what was taken, stay as they are. Send serve SIGHUP to read the file again.`,
 
 // changeIntakes changes the intakes of the --config file, if it is a good one afterwards.
 func (p *Program) changeIntakes(name, done string, change func([]jsontext.Value) []jsontext.Value) error {
-	path := p.settings.file.path
-	if path == "" {
-		return usagef("as in --config tarry.json", "no --config file is given, and the intakes are in that file")
-	}
-	err := changeConfig(path, &intakesSection, change)
+	file, err := p.settings.given("intakes")
 	if err != nil {
 		return err
 	}
-	return p.show(map[string]string{"intake": name, "outcome": done, "config": path},
-		"%s the intake %s, %s %s; send serve SIGHUP to read it again", done, name, map[string]string{"added": "in", "removed": "from"}[done], path)
+	if err := changeConfig(file.path, &intakesSection, change); err != nil {
+		return err
+	}
+	return p.show(map[string]string{"intake": name, "outcome": done, "config": file.path},
+		"%s the intake %s, %s %s; send serve SIGHUP to read it again", done, name, map[string]string{"added": "in", "removed": "from"}[done], file.path)
 }
 
 // hasSecret reports whether a URL holds a password, or a user that may be a token.

@@ -206,19 +206,21 @@ func TestIntakeTestTellsTroubles(t *testing.T) {
 	s.Do("SET", "text", "x")
 	s.Do("ACL", "SETUSER", "other", "on", ">geheim", "+hello", "+ping", "+client")
 	broker, _ := url.Parse(rabbit)
+	there := write(t, "there.json", `{"intakes": [{"queue": "q", "source_file": "`+write(t, "there", rabbit+"?queue=there&declare=true")+`"}]}`)
+	run1(t, world{}, step{args: "intake test q --config " + there, stdout: `amqp://.*\n`})
 	for source, want := range map[string]string{
-		"redis://127.0.0.1:1?stream=s":                                      "unreachable check that Redis runs at 127.0.0.1:1",
-		"redis://other:geheimer@" + s.Addr() + "?stream=s":                  "credentials check the user",
-		"redis://other:geheim@" + s.Addr() + "?stream=s":                    "forbidden the user needs",
-		s.URL() + "?stream=s":                                               "no_group make the stream",
-		s.URL() + "?stream=text":                                            "mismatch the key is no stream",
-		"nats://u:geheim@127.0.0.1:1?stream=s":                              "unreachable check that NATS runs at nats://127.0.0.1:1",
-		"amqp://u:geheim@127.0.0.1:1/?queue=q":                              "unreachable check that RabbitMQ runs at",
-		"amqp://guest:geheim@" + broker.Host + broker.Path + "?queue=q":     "credentials check the user",
-		"amqp://guest:guest@" + broker.Host + "/geheim-not?queue=q":         "vhost check the vhost",
-		rabbit + "?queue=none":                                              "no_queue make the queue",
-		rabbit + "?queue=none&exchange=none":                                "no_exchange make the exchange",
-		rabbit + "?queue=none&declare=true&exchange=amq.direct&type=fanout": "mismatch the broker has it with other settings",
+		"redis://127.0.0.1:1?stream=s":                                       "unreachable check that Redis runs at 127.0.0.1:1",
+		"redis://other:geheimer@" + s.Addr() + "?stream=s":                   "credentials check the user",
+		"redis://other:geheim@" + s.Addr() + "?stream=s":                     "forbidden the user needs",
+		s.URL() + "?stream=s":                                                "no_group make the stream",
+		s.URL() + "?stream=text":                                             "mismatch the key is no stream",
+		"nats://u:geheim@127.0.0.1:1?stream=s":                               "unreachable check that NATS runs at nats://127.0.0.1:1",
+		"amqp://u:geheim@127.0.0.1:1/?queue=q":                               "unreachable check that RabbitMQ runs at",
+		"amqp://guest:geheim@" + broker.Host + broker.Path + "?queue=q":      "credentials check the user",
+		"amqp://guest:guest@" + broker.Host + "/geheim-not?queue=q":          "vhost check the vhost",
+		rabbit + "?queue=none":                                               "no_queue make the queue",
+		rabbit + "?queue=there&exchange=none":                                "no_exchange make the exchange",
+		rabbit + "?queue=there&declare=true&exchange=amq.direct&type=fanout": "mismatch the broker has it with other settings",
 	} {
 		config := write(t, "c.json", `{"intakes": [{"queue": "q", "source_file": "`+write(t, "source", source)+`", "timeout": "5s"}]}`)
 		o := (world{}).tarry(t, "intake", "test", "q", "--json", "--config", config)

@@ -27,9 +27,9 @@ These commands read that file and ask no server. Send serve SIGHUP to read it ag
 
 // routes returns the routes of the --config file, which must be given.
 func (p *Program) routes() (forward.Routes, []routeSettings, error) {
-	file := &p.settings.file
-	if file.path == "" {
-		return nil, nil, usagef("as in --config tarry.json", "no --config file is given, and the routes are in that file")
+	file, err := p.settings.given("routes")
+	if err != nil {
+		return nil, nil, err
 	}
 	routes, err := file.readRoutes()
 	if err != nil {

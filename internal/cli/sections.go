@@ -116,9 +116,9 @@ func (d *jsonDuration) UnmarshalText(b []byte) error {
 }
 
 // MarshalText writes it as UnmarshalText reads it.
-func (d jsonDuration) MarshalText() ([]byte, error) {
-	return []byte(tarry.FormatDuration(time.Duration(d))), nil
-}
+func (d jsonDuration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+func (d jsonDuration) String() string { return tarry.FormatDuration(time.Duration(d)) }
 
 func (d *jsonDuration) value() time.Duration {
 	if d == nil {

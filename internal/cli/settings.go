@@ -183,6 +183,14 @@ type configFile struct {
 	sections map[string]jsontext.Value // routes and intakes
 }
 
+// given returns the --config file, which holds what is named.
+func (s *settings) given(what string) (*configFile, error) {
+	if s.file.path == "" {
+		return nil, usagef("as in --config tarry.json", "no --config file is given, and the %s are in that file", what)
+	}
+	return &s.file, nil
+}
+
 // configPath returns the file that --config or TARRY_CONFIG names.
 func configPath(p *Program, cmd *cobra.Command) string {
 	path, _ := cmd.Flags().GetString("config")

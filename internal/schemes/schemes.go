@@ -3,8 +3,11 @@
 package schemes
 
 import (
+	"fmt"
 	"maps"
+	"net/url"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -34,6 +37,21 @@ func (r *Openers[O]) Of(scheme string) (open O, ok bool) {
 	defer r.mu.RUnlock()
 	open, ok = r.all[scheme]
 	return open, ok
+}
+
+// Find parses a URL and returns the opener of its scheme, or a hint: what is wrong, and what to
+// do. what names the kind of scheme.
+func (r *Openers[O]) Find(what, example, rawURL string) (u *url.URL, open O, hint string) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		// The parse error repeats the URL, which may contain a password.
+		return nil, open, "the " + what + " is not a URL; an example is " + example + "; percent-encode anything in a password but letters and digits"
+	}
+	open, ok := r.Of(u.Scheme)
+	if !ok {
+		hint = fmt.Sprintf("no %s has the scheme %q; known here: %s; programs import the %[1]s's package", what, u.Scheme, strings.Join(r.Names(), ", "))
+	}
+	return u, open, hint
 }
 
 // Names returns the schemes, sorted.

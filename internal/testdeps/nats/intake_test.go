@@ -108,7 +108,11 @@ func TestMessagesArePushedAndAcked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found, err := source.Test(t.Context()); found != `the stream "DELAYED" has 6 messages, of which the consumer "tarry" has 0 to take` {
+	conn, found, err := source.Connect(t.Context())
+	if err == nil {
+		conn.Close()
+	}
+	if found != `the stream "DELAYED" has 6 messages, of which the consumer "tarry" has 0 to take` {
 		t.Errorf("%q, %v", found, err)
 	}
 }

@@ -45,9 +45,23 @@ func TestKeysAndCancelsGoInOrder(t *testing.T) {
 	if err := p.Set(Intakes{{Queue: "q", Source: at, OnConflict: "replace"}}); err != nil {
 		t.Fatal(err)
 	}
-	s.put(later("third", tarry.Key("a")))
+	s.put(later("third", tarry.Key("a")), &Message{Cancel: "a"}, later("fourth", tarry.Key("a")))
 	s.awaitEmpty(t)
-	p.has("q", "third")
+	p.has("q", "fourth")
+}
+
+// A cancel does not go before a push that the store has not taken yet, not even at the end.
+func TestACancelWaitsForItsPush(t *testing.T) {
+	s, at := newSpring(t, "waits")
+	p := newPlant(t, Intake{Queue: "q", Source: at})
+	p.eng.pushes(func(func() ([]engine.PushResult, error)) ([]engine.PushResult, error) { return nil, errDown })
+	s.put(later("x", tarry.Key("k")), &Message{Cancel: "k"})
+	p.says(Failing, CodeStore)
+	s.broken <- errDown
+	p.says(Failing, CodeFailed)
+	p.eng.pushes(nil)
+	s.awaitEmpty(t)
+	p.has("q")
 }
 
 // A key is remembered, so that what comes again after its delivery is no second message.

@@ -51,6 +51,43 @@ func ExampleWorker() {
 	// <nil>
 }
 
+// An invoice is reminded of three times. The message says how often it was.
+func ExampleReplaceLeased() {
+	type Reminder struct {
+		Invoice string
+		Sent    int
+	}
+	reminders := tarry.NewTopic[Reminder]("reminders")
+	ctx, stop := context.WithCancel(context.Background())
+	c := tarry.New(memengine.New(nil), nil)
+	defer c.Close()
+
+	w := tarry.NewWorker(c, nil)
+	tarry.Handle(w, reminders, func(ctx context.Context, m *tarry.Message[Reminder]) error {
+		r := m.Body
+		r.Sent++
+		fmt.Println("reminder", r.Sent, "of", r.Invoice)
+		if r.Sent == 3 {
+			stop()
+			return nil
+		}
+		_, err := reminders.Push(ctx, c, r, tarry.In(10*time.Millisecond), tarry.Key(m.Key), tarry.ReplaceLeased(m.Token()))
+		if err != nil {
+			return err
+		}
+		return tarry.Settled()
+	})
+	if _, err := reminders.Push(ctx, c, Reminder{Invoice: "7"}, tarry.Key("7")); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(w.Run(ctx))
+	// Output:
+	// reminder 1 of 7
+	// reminder 2 of 7
+	// reminder 3 of 7
+	// <nil>
+}
+
 // The merchant's server was down: what died of it is brought back.
 func ExampleClient_RedriveWhere() {
 	ctx := context.Background()

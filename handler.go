@@ -119,9 +119,9 @@ type Message[T any] struct {
 }
 
 // Token returns the token of the message's lease, for a handler that settles the message
-// where Settle cannot, such as from another process. The rules of Settle apply. Token
-// returns "" for a message that did not come from a worker or a claim. It may be called from
-// any goroutine.
+// where Settle cannot, such as from another process, or replaces it (see ReplaceLeased). The
+// rules of Settle apply. Token returns "" for a message that did not come from a worker or a
+// claim. It may be called from any goroutine.
 func (m *Message[T]) Token() string {
 	if m.d == nil {
 		return ""

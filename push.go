@@ -26,8 +26,8 @@ type Pushed struct {
 }
 
 // Push pushes one message of bytes, and returns once it is as durable as the engine
-// promises. Errors: ErrInvalid, ErrTooLarge, ErrExists, ErrLeased, ErrLimit. A Topic does
-// the same for typed bodies.
+// promises. Errors: ErrInvalid, ErrTooLarge, ErrExists, ErrLeased, ErrLeaseLost, ErrLimit. A
+// Topic does the same for typed bodies.
 func (c *Client) Push(ctx context.Context, queue string, body []byte, opts ...PushOption) (Pushed, error) {
 	return c.pushOne(ctx, NewDraft(queue, body, opts...))
 }

@@ -93,6 +93,29 @@ func InTx(t *testing.T, s Callers) {
 			t.Fatal("the transaction was lost")
 		}
 	})
+	t.Run("the holder of a lease replaces its message, or does not", func(t *testing.T) {
+		_, err := c.Push(ctx, "orders", []byte("first"), tarry.Key("steps"))
+		ok(t, err)
+		got, err := c.Lease(ctx, tarry.LeaseRequest{Queues: []string{"orders"}, Max: 1})
+		ok(t, err)
+		replace := func() *CallersTx {
+			t.Helper()
+			tx := s.Begin(t)
+			_, err := tx.InTx(t).Push(ctx, "orders", []byte("second"), tarry.Key("steps"), tarry.In(time.Hour), tarry.ReplaceLeased(got.Messages[0].Token))
+			ok(t, err)
+			return tx
+		}
+		is := func(body string, state tarry.State) {
+			t.Helper()
+			if i, err := c.Get(ctx, tarry.ByKey("steps").Of("orders")); err != nil || string(i.Body) != body || i.State != state {
+				t.Fatalf("%q is %v, %v; want %q, %v", i.Body, i.State, err, body, state)
+			}
+		}
+		ok(t, replace().Rollback())
+		is("first", tarry.Leased)
+		ok(t, replace().Commit())
+		is("second", tarry.Scheduled)
+	})
 	t.Run("after its end it says so", func(t *testing.T) {
 		tx := s.Begin(t)
 		in := tx.InTx(t)

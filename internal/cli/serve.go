@@ -63,6 +63,7 @@ messages are stored in ./tarry-data, and only this machine can connect.
 
 The routes of the --config file forward due messages (tarry route --help), and its intakes
 take messages from other systems (tarry intake --help). SIGHUP makes serve read them again.
+It also runs the schedules of the store (tarry schedule --help).
 
 OTEL_EXPORTER_OTLP_ENDPOINT and the other variables of OpenTelemetry say where to export
 traces. Without them there are none.
@@ -214,12 +215,15 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 		_ = served.Wait()
 		return errors.Join(err, c.Close())
 	}
+	endSchedules := runSchedules(c, logger)
 	cfg.Intakes = forwarding.intakes
 	metrics.WatchIntakes(forwarding.intakes)
 	if front != nil {
 		served.Go(func() error { return front.Serve(serving, on.beanstalk) })
 	}
-	opening.Opened(s.pages(server.New(c, cfg)))
+	api := server.New(c, cfg)
+	metrics.WatchSchedules(api.ScheduleProblems)
+	opening.Opened(s.pages(api))
 	var beside sync.WaitGroup
 	if s.shop != nil {
 		beside.Go(func() { s.shop(serving, on.http.Addr()) })
@@ -253,6 +257,7 @@ func (p *Program) serve(ctx context.Context, s *serveFlags) error {
 	end()
 	beside.Wait()
 	stopping() // if nothing was under way, Serve may end before the AfterFunc has run
+	endSchedules()
 	undrained := forwarding.end()
 	if ctx.Err() != nil {
 		switch {

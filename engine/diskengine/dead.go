@@ -74,7 +74,7 @@ func (c *call) earliest(q *queue, l *store.Cursors) (m message, ok bool, err err
 	if ok {
 		until++ // one of the same time may have a smaller id
 	}
-	if err := l.Heads(&c.reader, memtable.First, until, c.ms, false); err != nil {
+	if err := l.Heads(&c.reader, memtable.First, until, false); err != nil {
 		return m, false, err
 	}
 	for _, k := range l.All {

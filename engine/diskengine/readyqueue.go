@@ -189,7 +189,7 @@ func (c *call) advance(q *queue, most int) error {
 
 // walk moves some due messages to the heap.
 func (c *call) walk(q *queue, end memtable.Position) error {
-	if err := q.liveCursors.Heads(&c.reader, q.front, end.At, c.ms, false); err != nil {
+	if err := q.liveCursors.Heads(&c.reader, q.front, end.At, false); err != nil {
 		return err
 	}
 	most := min(walkItems, c.e.room()-len(q.heap))
@@ -248,7 +248,7 @@ func (c *call) next(q *queue) (int64, error) {
 		at = e.At
 		return false
 	})
-	if err := q.liveCursors.Heads(&c.reader, q.front, at, c.ms, true); err != nil {
+	if err := q.liveCursors.Heads(&c.reader, q.front, at, true); err != nil {
 		return 0, err
 	}
 	for _, k := range q.liveCursors.All {

@@ -129,7 +129,7 @@ func (c *call) firstFrom(q *queue, l *first, from memtable.Position) (int64, err
 	}
 	timeWillDo := q.leased == q.leases.DueBefore(q.num, from.At) // from there on nothing is leased
 	for {
-		if err := l.Heads(&c.reader, from, at, c.ms, timeWillDo); err != nil {
+		if err := l.Heads(&c.reader, from, at, timeWillDo); err != nil {
 			return 0, err
 		}
 		again := false

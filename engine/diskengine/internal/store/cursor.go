@@ -44,14 +44,11 @@ type Cursor struct {
 	end    uint32 // where the queue's part ends
 	next   uint32 // the first entry that was not read
 	loaded []Item
-	room   int  // capacity of loaded when it was read
-	many   int  // how many entries to read at a time
-	late   bool // some were read before, and all were due
+	room   int // capacity of loaded when it was read
 }
 
 const (
-	leastLoad = 64 // entries that are read at a time, at least a block
-	mostLoad  = 1024
+	loadItems = 128     // entries that are read at a time, and the rest of their block
 	loadBytes = 1 << 20 // bytes of values after which no more are read at a time
 	headBytes = 4 << 10 // bytes read of a long value: its state and policy are before its body
 
@@ -103,15 +100,14 @@ next:
 			}
 		}
 		at := min(part.To, src.Behind(sstable.Place{Queue: queue, At: from.At, ID: from.ID}))
-		l.All = append(l.All, &Cursor{src: src, end: part.To, next: max(part.From, at), many: leastLoad})
+		l.All = append(l.All, &Cursor{src: src, end: part.To, next: max(part.From, at)})
 	}
 }
 
 // Heads makes sure that of each sstable the first live entry is read that is not before from
 // and may be due before until. It returns ErrLack if some must be read. With timeWillDo, an
-// entry with a known time need not be read. More are read at a time for a caller that uses up
-// what is due by now as it is read.
-func (l *Cursors) Heads(r *Reader, from memtable.Position, until, now int64, timeWillDo bool) error {
+// entry with a known time need not be read.
+func (l *Cursors) Heads(r *Reader, from memtable.Position, until int64, timeWillDo bool) error {
 	var err error
 	for _, k := range l.All {
 		if k.head(r, from) || k.next == k.end {
@@ -121,13 +117,7 @@ func (l *Cursors) Heads(r *Reader, from memtable.Position, until, now int64, tim
 		if at >= until || timeWillDo && exact && !(memtable.Position{At: at}).Before(from) {
 			continue
 		}
-		if k.late = k.late && at <= now; k.late {
-			k.many = min(2*k.many, mostLoad)
-		} else {
-			k.many = leastLoad
-		}
-		k.late = true
-		r.lacks.cursors = append(r.lacks.cursors, reading{k, k.src, k.next, k.end, k.many})
+		r.lacks.cursors = append(r.lacks.cursors, reading{k, k.src, k.next, k.end})
 		err = ErrLack
 	}
 	return err
@@ -218,7 +208,6 @@ type reading struct {
 	of        *Cursor
 	src       *Source
 	from, end uint32
-	many      int
 }
 
 // loaded is what was read: the live entries in [from, to).
@@ -229,7 +218,7 @@ type loaded struct {
 
 // load reads entries for a cursor.
 func (r *Reader) load(n *reading) error {
-	items, to, damage, err := n.src.Items(n.from, n.end, n.many)
+	items, to, damage, err := n.src.Items(n.from, n.end, loadItems)
 	if damage != nil {
 		r.st.Slog.Error("tarry disk: messages in a damaged block of an sstable cannot be read and are passed over; tarry check --salvage saves the others",
 			"dir", r.st.Dir, "error", damage)
@@ -244,7 +233,7 @@ func (r *Reader) load(n *reading) error {
 }
 
 // MostItems is the most entries that Source.Items is best asked for.
-const MostItems = mostLoad
+const MostItems = 1024
 
 // Items reads about so many live entries in [from, end), and passes over damaged blocks. damage
 // is the last such error. to is where to go on.

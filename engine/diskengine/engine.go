@@ -39,7 +39,6 @@ type Engine struct {
 	queues      map[string]*queue
 	names       names.Set // of the same
 	numbered    map[uint32]*queue
-	most        int   // queues that the maps have room for
 	live        int64 // messages of all queues
 	readyMemory int64 // bytes of memory of ready heaps
 	fresh       freshness

@@ -1,7 +1,6 @@
 package diskengine
 
 import (
-	"maps"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -150,7 +149,6 @@ func (q *queue) arrives(at int64) {
 // forget forgets those of some queues that are empty and idle: programs that make a queue for
 // each user must not fill the memory with names.
 func (c *call) forget(names []string) {
-	c.e.most = max(c.e.most, len(c.e.queues))
 	for _, name := range names {
 		q := c.e.queues[name]
 		if q == nil || !q.empty() || c.ms-q.ms < idleQueue.Milliseconds() {
@@ -164,19 +162,6 @@ func (c *call) forget(names []string) {
 		delete(c.e.numbered, q.num)
 		c.group = (&record.Name{Queue: q.num}).Append(c.group)
 	}
-	e := c.e
-	if e.most > 8*len(e.queues)+mostCopied && len(e.queues) <= mostCopied {
-		e.queues, e.numbered, e.most = copied(e.queues), copied(e.numbered), 0 // maps do not shrink
-	}
-}
-
-// mostCopied is the most queues that are copied to smaller maps.
-const mostCopied = 4096
-
-func copied[K comparable](of map[K]*queue) map[K]*queue {
-	m := make(map[K]*queue, len(of))
-	maps.Copy(m, of)
-	return m
 }
 
 // idleQueue is how long an empty queue is kept after the last call.

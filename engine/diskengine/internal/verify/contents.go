@@ -28,7 +28,6 @@ type contents struct {
 
 	nextID    engine.ID // the least that was never given
 	nextQueue uint32
-	gaps      int     // in the log
 	at        wal.Pos // where the entry of the log begins that is being applied
 	err       error   // of the file system
 }

@@ -169,7 +169,7 @@ func (s *salvage) mend() error {
 	if s.rebuilt {
 		c.nextID, c.nextQueue = 1, 1
 	}
-	if err := s.log(c, func(wal.Gap) error { c.gaps++; return nil }); err != nil {
+	if err := s.log(c, func(wal.Gap) error { return nil }); err != nil {
 		return err
 	}
 	if err := c.together(); err != nil {

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -26,7 +28,8 @@ type Measured struct {
 	Other  atomic.Int64
 
 	Kept     func() error // fails once the directory is not where it was; nil: that is not known
-	patience fdRetry      // for syncs of directories, which need a file descriptor
+	retryFor time.Duration
+	slog     *slog.Logger
 
 	mu  sync.Mutex
 	Ops list.List // the operations under way, the oldest first
@@ -134,12 +137,26 @@ func (m *Measured) List(dir string) ([]string, error) {
 	return m.FS.List(dir)
 }
 
-// SyncDir implements vfs.FS. It needs a file descriptor, and waits for one if none is left.
+// SyncDir implements vfs.FS. If no file descriptor is left for it, as while many connections are
+// open, it tries again: the store would stop at a sync that fails.
 func (m *Measured) SyncDir(dir string) error {
-	return m.patience.with(func() error {
-		defer m.begin("sync", dir)()
-		return m.orGone(m.FS.SyncDir(dir))
-	})
+	for begun, told := time.Now(), false; ; told = true {
+		err := m.syncDir(dir)
+		if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) || time.Since(begun) >= m.retryFor {
+			return err
+		}
+		if !told {
+			m.slog.Warn("tarry disk: no file descriptor is left: calls that need one are tried again", "error", err)
+		}
+		time.Sleep(syncDirAgain)
+	}
+}
+
+const syncDirAgain = 20 * time.Millisecond // after it has found no file descriptor
+
+func (m *Measured) syncDir(dir string) error {
+	defer m.begin("sync", dir)()
+	return m.orGone(m.FS.SyncDir(dir))
 }
 
 // Gone returns vfs.ErrGone once the store's directory is not where it was.

@@ -96,7 +96,7 @@ func New(dir string, cfg Config, h Hooks) *Store {
 	st := &Store{cfg: cfg, hooks: h, Dir: dir, Slog: cfg.Logger, pushing: semaphore.NewWeighted(cfg.MemoryBytes / enterPart)}
 	st.Mu.held = cfg.Held
 	st.setTables(new(Sources))
-	st.Disk = &Measured{FS: cfg.FS, patience: fdRetry{cfg.RetryFor, cfg.Logger}}
+	st.Disk = &Measured{FS: cfg.FS, retryFor: cfg.RetryFor, slog: cfg.Logger}
 	st.FS = st.Disk
 	st.Life, st.End = context.WithCancel(context.Background())
 	return st

@@ -269,13 +269,12 @@ func (l *listing) read(c *call) error {
 	if l.bare {
 		return nil
 	}
-	var spots []store.Spot
 	for i := range l.seen[:min(len(l.seen), l.most)] {
 		if at := l.seen[i].at; at.Src != nil && at.Src.Alive(at.Pos) {
-			spots = append(spots, at)
+			_, _ = c.reader.Whole(at)
 		}
 	}
-	return c.reader.ReadValues(spots)
+	return c.reader.Read()
 }
 
 // show puts a candidate on the page if it is still in its place, in the state that is listed.

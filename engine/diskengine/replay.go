@@ -270,7 +270,10 @@ func (r *replay) know(q *queue, all []*lease) error {
 	}
 	for len(spots) > 0 {
 		some := spots[:min(len(spots), store.StepItems)]
-		if err := c.reader.ReadValues(some); err != nil {
+		for _, at := range some {
+			_, _ = c.reader.Head(at)
+		}
+		if err := c.reader.Read(); err != nil {
 			return err
 		}
 		for _, at := range some {

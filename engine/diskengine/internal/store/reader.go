@@ -182,7 +182,7 @@ func (r *Reader) Read() error {
 			return err
 		}
 	}
-	if err := r.ReadValues(l.values); err != nil || len(l.heads) == 0 {
+	if err := r.read(l.values, -1); err != nil || len(l.heads) == 0 {
 		return err
 	}
 	return r.read(l.heads, cmp.Or(r.st.cfg.Head, headBytes))

@@ -43,12 +43,10 @@ func (r *Reader) value(at Spot, whole bool) (sstable.Entry, error) {
 	return sstable.Entry{}, ErrLack
 }
 
-// ReadValues reads values up to engine.AnswerBytes, which the last one may exceed. Values may
+// read reads values up to engine.AnswerBytes, which the last one may exceed. Values may
 // be large, so it reads one, then two, then four and so on, each time in the order of the
-// sstable. A block is thus read a few times at most.
-func (r *Reader) ReadValues(spots []Spot) error { return r.read(spots, -1) }
-
-// read is ReadValues. Of long values it reads at least most bytes; negative: all.
+// sstable. A block is thus read a few times at most. Of long values it reads at least most bytes;
+// negative: all.
 func (r *Reader) read(spots []Spot, most int) error {
 	if len(r.blocks) > 0 {
 		spots = slices.DeleteFunc(slices.Clone(spots), func(at Spot) bool { return r.readError(at) != nil })

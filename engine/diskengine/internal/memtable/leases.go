@@ -167,7 +167,6 @@ func (l *Lease) due() item { return item{hi: l.Queue, ref: uint32(l.ref), at: l.
 func (x *Leases) Remove(l *Lease) {
 	x.leave(l)
 	x.ids.remove(hashID(l.ID), l.ref)
-	x.workers.release(l.worker)
 	r := l.ref
 	*l = Lease{ref: x.free}
 	x.free = r
@@ -175,7 +174,9 @@ func (x *Leases) Remove(l *Lease) {
 
 // SetWorker sets the name of the worker that has a lease.
 func (x *Leases) SetWorker(l *Lease, name string) {
-	x.workers.release(l.worker)
+	if len(x.workers.names) > 2*x.Len()+spareWorkers {
+		x.forgetWorkers()
+	}
 	l.worker = x.workers.take(name)
 }
 

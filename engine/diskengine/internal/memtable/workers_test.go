@@ -30,7 +30,21 @@ func TestWorkersOfLeases(t *testing.T) {
 		x.SetWorker(l, fmt.Sprint("once ", id))
 		x.Remove(l)
 	}
-	if w := &x.workers; len(w.numbers) > spareWorkers+1 || len(w.of) > n || w.spare != len(w.numbers) {
-		t.Errorf("%d names in %d places, %d of them spare", len(w.numbers), len(w.of), w.spare)
+	if w := &x.workers; len(w.names) > spareWorkers+3 || len(w.numbers) != len(w.names) {
+		t.Errorf("%d names have %d numbers", len(w.names), len(w.numbers))
+	}
+	for id := uint64(1); id <= 10*spareWorkers; id++ { // names come and go beside those of running and of lapsed leases
+		l := x.Add(&Lease{ID: id, Queue: 1})
+		x.SetWorker(l, fmt.Sprint("of ", id))
+		if id > 6 {
+			x.Remove(l)
+		} else if id > 3 {
+			x.Lapse(l, 1)
+		}
+	}
+	for id := uint64(1); id <= 6; id++ {
+		if got := x.Worker(x.ByID(id)); got != fmt.Sprint("of ", id) {
+			t.Errorf("the worker of %d is %q", id, got)
+		}
 	}
 }

@@ -94,41 +94,39 @@ func (s *salvage) restoreDeletions(p *part, of *sstable.Table) {
 
 // rewrite writes an sstable again, without deleted entries.
 func (s *salvage) rewrite(p *part) (err error) {
-	number := s.number()
-	w, err := sstable.Create(s.out, s.outTables(), number, &sstable.Config{ID: s.state.Store, Pace: s.pace})
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if p.table == nil {
-			err = errors.Join(err, w.Abort())
-		}
-	}()
-	wrong, n := 0, 0
-	err = p.salvaged.Each(func(e sstable.Entry, placed bool) error {
-		if placed && e.Pos < p.salvaged.Len() && !p.salvaged.Alive(e.Pos) {
-			return nil
-		}
-		key, err := s.keyOf(p.area(), e)
-		if err != nil {
-			wrong++
-			return nil
-		}
-		n++
-		return w.Add(e.Place, key, e.Value)
+	wrong := 0
+	p.table, err = s.makeTable(func(w *sstable.Writer) error {
+		return p.salvaged.Each(func(e sstable.Entry, placed bool) error {
+			if placed && e.Pos < p.salvaged.Len() && !p.salvaged.Alive(e.Pos) {
+				return nil
+			}
+			key, err := s.keyOf(p.area(), e)
+			if err != nil {
+				wrong++
+				return nil
+			}
+			return w.Add(e.Place, key, e.Value)
+		})
 	})
 	if wrong > 0 {
 		s.losses = append(s.losses, s.lossOf(p, -1, "values that are none", int64(wrong)))
 	}
-	if err != nil || n == 0 {
-		return err
-	}
-	made, err := w.Finish()
+	return err
+}
+
+// makeTable makes an sstable of the new store.
+func (s *salvage) makeTable(fill func(*sstable.Writer) error) (made *sstable.Table, err error) {
+	w, err := sstable.Create(s.out, s.outTables(), s.number(), &sstable.Config{ID: s.state.Store, Pace: s.pace})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.table = made
-	return nil
+	if err = fill(w); err == nil {
+		made, err = w.Finish()
+	}
+	if err != nil {
+		err = errors.Join(err, w.Abort())
+	}
+	return made, err
 }
 
 // keep puts a sound sstable into the new store, and removes a new one that has no live entry.

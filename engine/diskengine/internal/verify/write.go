@@ -56,21 +56,18 @@ func (c *contents) writeMemtable(area memtable.Area) error {
 		return nil
 	}
 	slices.SortFunc(all, func(a, b *kept) int { return a.place.Compare(b.place) })
-	number := c.salvage.number()
-	w, err := sstable.Create(c.salvage.out, c.salvage.outTables(), number, &sstable.Config{ID: c.state.Store, Pace: c.pace})
+	made, err := c.salvage.makeTable(func(w *sstable.Writer) error {
+		for _, h := range all {
+			if err := w.Add(h.place, c.hash(h), h.keyed()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	for _, h := range all {
-		if err := w.Add(h.place, c.hash(h), h.keyed()); err != nil {
-			return errors.Join(err, w.Abort())
-		}
-	}
-	made, err := w.Finish()
-	if err != nil {
-		return errors.Join(err, w.Abort())
-	}
-	c.parts = append(c.parts, &part{number: number, table: made, is: manifest.Table{Number: number, Area: uint8(area)}})
+	c.parts = append(c.parts, &part{number: made.Number(), table: made, is: manifest.Table{Number: made.Number(), Area: uint8(area)}})
 	return nil
 }
 

@@ -3,6 +3,7 @@ package schedule_test
 import (
 	"cmp"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -60,10 +61,13 @@ func TestChangesOfTheClockSecondBySecond(t *testing.T) {
 
 // many expressions are tried each time.
 func many() int {
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		return 4
+	case os.Getenv("TARRY_TEST_THOROUGH") != "":
+		return 100
 	}
-	return 20
+	return 12
 }
 
 // What fires once a year, near a change of the clock, is found from far away as from nearby.
@@ -87,15 +91,13 @@ func TestChangesOfTheClockFromFarAway(t *testing.T) {
 }
 
 func eachZone(t *testing.T, test func(*testing.T, *rand.Rand, *time.Location, int)) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
 	for _, c := range zoneYears {
 		t.Run(strings.ReplaceAll(c.zone, "/", "_"), func(t *testing.T) {
 			zone, err := time.LoadLocation(c.zone)
 			if err != nil {
 				t.Fatal(err)
 			}
-			test(t, rand.New(rand.NewPCG(seed, 0)), zone, c.year)
+			test(t, scheduletest.Rand(t), zone, c.year)
 		})
 	}
 }

@@ -3,7 +3,6 @@ package schedule_test
 import (
 	"bytes"
 	"encoding/binary"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -153,9 +152,7 @@ func TestBoundsAreInstantsToo(t *testing.T) {
 }
 
 func TestEveryCountsFromItsStart(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := scheduletest.Rand(t)
 	for range 300 {
 		every := time.Duration(1+r.IntN(1000)) * time.Second
 		start, origin := time.Time{}, time.Unix(0, 0).UTC()
@@ -239,9 +236,7 @@ func TestZonesThatEndInARule(t *testing.T) {
 	if _, offset := at("2031-07-01T00:00:00Z").In(zone).Zone(); offset != -6*3600 {
 		t.Fatalf("the rule is not in force: %d", offset)
 	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := scheduletest.Rand(t)
 	for _, middle := range []time.Time{autumn, at("2028-12-31T12:00:00Z"), at("2032-12-31T12:00:00Z"), at("2033-03-13T09:00:00Z")} {
 		w := scheduletest.NewWalk(zone, middle.Add(-50*24*time.Hour), middle.Add(20*24*time.Hour), time.Minute)
 		for range 20 {

@@ -5,11 +5,27 @@ package scheduletest
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 )
+
+// Rand is a source of the seed in the environment variable TARRY_TEST_SEED, or of a random one,
+// which it logs.
+func Rand(t *testing.T) *rand.Rand {
+	seed := rand.Uint64()
+	if s := os.Getenv("TARRY_TEST_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("TARRY_TEST_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
 
 // An Expression made at random, beside what it means in the plainest form: which values
 // each field allows, and which days.

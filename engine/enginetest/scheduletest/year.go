@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -68,15 +66,7 @@ type outage struct {
 // the step that marks it as done. Each instant of the oracle must have made one message, due at
 // the instant, or be one that a schedule does not make up for.
 func RunYear(t *testing.T, open func(t *testing.T) Store) {
-	seed := rand.Uint64()
-	if s := os.Getenv("TARRY_TEST_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("TARRY_TEST_SEED=%d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := Rand(t)
 	plans := somePlans(t, r)
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(yearFrom.Add(-time.Minute / 2)))

@@ -234,6 +234,47 @@ export interface Worker {
   elsewhere: boolean;
 }
 
+export interface Schedule {
+  name: string;
+  spec: string;
+  zone?: string;
+  jitter?: string;
+  catch_up?: "last" | "skip" | "all";
+  start?: string;
+  end?: string;
+  message: Partial<Message> & { queue: string };
+  state: "active" | "paused" | "ended";
+  revision: string;
+  changed: string;
+  next: string | null; // null: it does not fire
+  error?: string; // why it could not fire
+  runs?: Run[]; // the newest first; not in lists
+}
+
+// Run is a message that a schedule has pushed.
+export interface Run {
+  instant: string;
+  pushed: string;
+  key: string;
+  id: string;
+  manual: boolean;
+  state?: State; // missing: not known any more
+  ending?: string;
+  started?: string;
+  late?: string;
+  ended?: string;
+  error?: string;
+}
+
+// Times are when a schedule fires.
+export interface Times {
+  next: string[];
+  explain: string[];
+}
+
+// schedule is the path of a schedule or of something below it.
+export const schedule = (name: string, below = "") => `v1/schedules/${encodeURIComponent(name)}${below && "/" + below}`;
+
 export interface Intake {
   name: string;
   queue: string;

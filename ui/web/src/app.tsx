@@ -9,7 +9,8 @@ import { Help, helpShown, Keys } from "./keys";
 import { MessagePage } from "./message";
 import { Overview } from "./overview";
 import { QueuePage } from "./queue";
-import { go, route, toDead, toFind, toQueues, toWorkers } from "./route";
+import { go, route, toDead, toFind, toQueues, toSchedules, toWorkers } from "./route";
+import { SchedulePage, Schedules } from "./schedules";
 import { begin, can, info, logIn, logOut, needsLogin, standing } from "./session";
 import { trouble } from "./store";
 import { clock, zone } from "./time";
@@ -68,6 +69,7 @@ function Head() {
       <nav aria-label="Pages">
         <a href={toQueues()} aria-current={page === "queues" || page === "queue" || page === "message" ? "page" : undefined}>Queues</a>
         <a href={toDead()} aria-current={page === "dead" ? "page" : undefined}>Dead letters</a>
+        <a href={toSchedules()} aria-current={page === "schedules" || page === "schedule" ? "page" : undefined}>Schedules</a>
         <a href={toWorkers()} aria-current={page === "workers" ? "page" : undefined}>Workers</a>
         <a href="#/about" aria-current={page === "about" ? "page" : undefined}>About</a>
       </nav>
@@ -121,7 +123,7 @@ function Page() {
   const first = useRef(true);
   const where = `${r.page}/${r.queue}/${r.id}`;
   useEffect(() => {
-    const name = { queues: "Queues", queue: r.queue, message: `${r.id} in ${r.queue}`, dead: "Dead letters", workers: "Workers", find: "Search", about: "About" }[r.page];
+    const name = { queues: "Queues", queue: r.queue, message: `${r.id} in ${r.queue}`, dead: "Dead letters", schedules: "Schedules", schedule: r.id, workers: "Workers", find: "Search", about: "About" }[r.page];
     document.title = `${name} · tarry`;
     if (!first.current) {
       scrollTo(0, 0);
@@ -135,6 +137,8 @@ function Page() {
       {r.page === "queue" && <QueuePage key={r.queue} queue={r.queue} />}
       {r.page === "message" && <MessagePage key={where} queue={r.queue} id={r.id} />}
       {r.page === "dead" && <DeadLetters />}
+      {r.page === "schedules" && <Schedules />}
+      {r.page === "schedule" && <SchedulePage key={r.id} name={r.id} />}
       {r.page === "workers" && <Workers />}
       {r.page === "find" && <Find />}
       {r.page === "about" && <About />}

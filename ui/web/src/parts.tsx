@@ -40,7 +40,7 @@ export function Since({ t }: { t: string }) {
   );
 }
 
-const badges: Record<string, string> = { server: "bad", store: "bad", intake: "bad", failing: "bad", connecting: "warn", running: "good", late: "warn", "was late": "soft", dead: "bad", paused: "warn", "no worker": "warn", leased: "busy", ready: "good", scheduled: "soft", finished: "soft", handled: "good", expired: "warn", gone: "soft" };
+const badges: Record<string, string> = { schedule: "warn", overdue: "warn", active: "good", ended: "soft", server: "bad", store: "bad", intake: "bad", failing: "bad", connecting: "warn", running: "good", late: "warn", "was late": "soft", dead: "bad", paused: "warn", "no worker": "warn", leased: "busy", ready: "good", scheduled: "soft", finished: "soft", handled: "good", expired: "warn", gone: "soft" };
 
 export function Badge({ kind, children }: { kind: string; children?: ComponentChildren }) {
   return <span class={`badge ${badges[kind] ?? "soft"}`}>{children ?? kind}</span>;

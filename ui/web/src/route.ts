@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 
 export interface Route {
-  page: "queues" | "queue" | "message" | "dead" | "workers" | "find" | "about";
+  page: "queues" | "queue" | "message" | "dead" | "schedules" | "schedule" | "workers" | "find" | "about";
   queue: string;
   id: string;
   query: URLSearchParams;
@@ -25,7 +25,10 @@ function read(): Route {
       route.id = parts[3];
       route.page = "message";
     }
-  } else if (parts[0] === "dead" || parts[0] === "workers" || parts[0] === "find" || parts[0] === "about") {
+  } else if (parts[0] === "schedules" && parts[1]) {
+    route.page = "schedule";
+    route.id = parts[1];
+  } else if (parts[0] === "dead" || parts[0] === "schedules" || parts[0] === "workers" || parts[0] === "find" || parts[0] === "about") {
     route.page = parts[0];
   }
   return route;
@@ -40,6 +43,8 @@ export const toQueue = (queue: string, query = "") => `#/queues/${enc(queue)}${q
 export const toMessage = (queue: string, id: string) => `#/queues/${enc(queue)}/messages/${enc(id)}`;
 export const toDead = (queue = "") => `#/dead${queue && "?queue=" + enc(queue)}`;
 
+export const toSchedules = () => "#/schedules";
+export const toSchedule = (name: string) => `#/schedules/${enc(name)}`;
 export const toWorkers = (find = "") => `#/workers${find && "?find=" + enc(find)}`;
 export const toFind = (text: string) => `#/find?q=${enc(text)}`;
 

@@ -45,6 +45,17 @@ export function exact(t: string | number, millis = true): string {
   return `${y}-${two(mo + 1)}-${two(day)} ${two(h)}:${two(m)}:${two(s)}${ms}${utc ? " UTC" : ""}`;
 }
 
+// inZone formats a time in a zone, with the day of the week.
+export function inZone(t: string, timeZone: string): string {
+  try {
+    const form = new Intl.DateTimeFormat("en-CA", { timeZone, weekday: "short", year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+    const part = Object.fromEntries(form.formatToParts(new Date(t)).map((p) => [p.type, p.value]));
+    return `${part.weekday} ${part.year}-${part.month}-${part.day} ${part.hour}:${part.minute}:${part.second}`;
+  } catch {
+    return "–"; // the browser does not know the zone
+  }
+}
+
 const units: [string, number][] = [
   ["y", 365 * 86400e3],
   ["d", 86400e3],

@@ -5,7 +5,7 @@ import { call, Failure, get, post, say, schedule, type Schedule, type Times } fr
 import { act, ask } from "./dialog";
 import { Foreign } from "./parts";
 import { go, toSchedule, toSchedules } from "./route";
-import { Instants } from "./schedules";
+import { catchUps, Instants } from "./schedules";
 import { fromInput, toInput, zone } from "./time";
 
 export function trigger(s: Schedule, done: () => void): void {
@@ -122,21 +122,21 @@ function Fields({ s }: { s: Schedule | null }) {
       <div class="pair">
         <label>
           Name
-          <input name="name" value={s?.name} readOnly={s !== null} required maxLength={200} spellcheck={false} placeholder="report.nightly" />
+          <input name="name" defaultValue={s?.name} readOnly={s !== null} required maxLength={200} spellcheck={false} placeholder="report.nightly" />
         </label>
         <label>
           Queue
-          <input name="queue" value={s?.message.queue} required maxLength={200} spellcheck={false} placeholder="reports" />
+          <input name="queue" defaultValue={s?.message.queue} required maxLength={200} spellcheck={false} placeholder="reports" />
         </label>
       </div>
       <div class="pair">
         <label>
           When
-          <input name="spec" value={s?.spec} required spellcheck={false} placeholder="0 2 * * 1-5, @daily or @every 90s" class="mono" />
+          <input name="spec" defaultValue={s?.spec} required spellcheck={false} placeholder="0 2 * * 1-5, @daily or @every 90s" class="mono" />
         </label>
         <label>
           Zone
-          <input name="zone" value={s?.zone} spellcheck={false} placeholder="UTC; or Europe/Berlin" />
+          <input name="zone" defaultValue={s?.zone} spellcheck={false} placeholder="UTC; or Europe/Berlin" />
         </label>
       </div>
       <Preview form={form} typed={typed} old={s} />
@@ -151,29 +151,29 @@ function Fields({ s }: { s: Schedule | null }) {
       <div class="pair">
         <label>
           Missed by more than a minute
-          <select name="catch_up" value={s?.catch_up ?? "last"}>
-            <option value="last">the last one fires</option>
-            <option value="skip">none fires</option>
-            <option value="all">all fire</option>
+          <select name="catch_up">
+            {Object.entries(catchUps).map(([c, does]) => (
+              <option key={c} value={c} selected={c === s?.catch_up}>{does}</option>
+            ))}
           </select>
         </label>
         <label>
           Jitter
-          <input name="jitter" value={s?.jitter} placeholder="none; or 30s, 5m" />
+          <input name="jitter" defaultValue={s?.jitter} placeholder="none; or 30s, 5m" />
         </label>
       </div>
       <div class="pair">
         <label>
           Start <span class="faint">{zone.value === "utc" ? "UTC" : "your time"}</span>
-          <input name="start" type="datetime-local" step="1" value={s?.start && toInput(Date.parse(s.start))} />
+          <input name="start" type="datetime-local" step="1" defaultValue={s?.start && toInput(Date.parse(s.start))} />
         </label>
         <label>
           End
-          <input name="end" type="datetime-local" step="1" value={s?.end && toInput(Date.parse(s.end))} />
+          <input name="end" type="datetime-local" step="1" defaultValue={s?.end && toInput(Date.parse(s.end))} />
         </label>
         <label>
           Attempts
-          <input name="max_attempts" inputMode="numeric" pattern="[0-9]*" value={s?.message.max_attempts} placeholder="20" />
+          <input name="max_attempts" inputMode="numeric" pattern="[0-9]*" defaultValue={s?.message.max_attempts} placeholder="20" />
         </label>
       </div>
     </div>

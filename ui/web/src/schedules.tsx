@@ -1,7 +1,7 @@
 // The schedules of the store, and one of them.
 import { useMemo, useState } from "preact/hooks";
 import { get, now, schedule, type Schedule, type Times } from "./api";
-import { Badge, Empty, Foreign, Segments, Trouble, When } from "./parts";
+import { Badge, Empty, Figure, Foreign, Segments, Trouble, When } from "./parts";
 import { useReading } from "./reading";
 import { amend, route, toMessage, toQueue, toSchedule, toSchedules } from "./route";
 import * as change from "./schedule_actions";
@@ -18,6 +18,9 @@ function condition(s: Schedule): (typeof conditions)[number] {
   if (s.next && Date.parse(s.next) < now() - lateAfter) return "overdue";
   return s.state;
 }
+
+// catchUps say what happens to instants that were missed.
+export const catchUps = { last: "the last one fires", skip: "none fires", all: "all fire" };
 
 interface Page {
   schedules: Schedule[];
@@ -199,13 +202,13 @@ export function SchedulePage({ name }: { name: string }) {
       <Trouble error={error} again={again} />
       {s.error && <p class="notice">It could not fire, and is tried again: <Foreign text={s.error} /></p>}
       <dl class="figures slim">
-        <div class="figure"><dt>When</dt><dd class="mono"><Foreign text={s.spec} /></dd></div>
-        <div class="figure"><dt>Zone</dt><dd>{s.zone || "UTC"}</dd></div>
-        <div class="figure"><dt>Queue</dt><dd><a href={toQueue(s.message.queue)}><Foreign text={s.message.queue} /></a></dd></div>
-        <div class="figure"><dt>Missed ones</dt><dd>{{ last: "the last fires", skip: "none fires", all: "all fire" }[s.catch_up ?? "last"]}</dd></div>
-        {s.jitter && <div class="figure"><dt>Jitter</dt><dd>{s.jitter}</dd></div>}
-        {s.start && <div class="figure"><dt>Start</dt><dd><When t={s.start} /></dd></div>}
-        {s.end && <div class="figure"><dt>End</dt><dd><When t={s.end} /></dd></div>}
+        <Figure name="When"><Foreign class="mono" text={s.spec} /></Figure>
+        <Figure name="Zone">{s.zone || "UTC"}</Figure>
+        <Figure name="Queue"><a href={toQueue(s.message.queue)}><Foreign text={s.message.queue} /></a></Figure>
+        <Figure name="When missed">{catchUps[s.catch_up ?? "last"]}</Figure>
+        {s.jitter && <Figure name="Jitter">{s.jitter}</Figure>}
+        {s.start && <Figure name="Start"><When t={s.start} /></Figure>}
+        {s.end && <Figure name="End"><When t={s.end} /></Figure>}
       </dl>
       <section class="pair" aria-label="Times and runs">
         <div>

@@ -95,7 +95,7 @@ test: servers ui-packages beanstalk-clients client-packages ## Run all tests.
 
 # What has concurrency of its own, the slowest first, and what tests one engine that processes share.
 # The race detector makes them ten times slower: with -short they play fewer random histories than make test.
-RACES = ./engine/diskengine $(addprefix ./engine/diskengine/internal/,sstable wal memtable) ./engine/httpengine ./engine/memengine ./server/... . ./timer $$($(GO) list ./internal/... | grep -v /internal/cli) ./forward ./intake ./trend ./tarryprom
+RACES = ./engine/diskengine $(addprefix ./engine/diskengine/internal/,sstable wal memtable) ./engine/httpengine ./engine/memengine ./server/... . ./timer $$($(GO) list ./internal/... | grep -v /internal/cli) ./forward ./intake ./trend ./tarryprom ./tarrytest/...
 SHARED_RACES = -run '^TestSuite$$/^(Race|RaceLimits|Cut)$$' ./engine/pgengine
 
 .PHONY: test-race

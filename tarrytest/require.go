@@ -18,8 +18,8 @@ import (
 
 // RequirePushed ends the test unless a message with this body and these options was pushed to
 // the topic, and returns the first such message. Options that are not given may have any
-// value, and so may those that the topic sets. In counts from the push. Bodies in JSON are
-// compared as JSON. OnConflict is not compared.
+// value, and so may those that the topic sets. In counts from the push; for what is due at once,
+// give At with Client.Now. Bodies in JSON are compared as JSON. OnConflict is not compared.
 func RequirePushed[T any](t testing.TB, c *Client, topic *tarry.Topic[T], body T, opts ...tarry.PushOption) tarry.Found[T] {
 	t.Helper()
 	draft, err := topic.Draft(body)

@@ -123,7 +123,7 @@ func (i *Intake) loops() bool {
 
 // impliedConcurrency is how many messages an implied route sends at a time: brokers confirm
 // many at once.
-const impliedConcurrency = 256
+const impliedConcurrency = 512
 
 // Routes returns the routes of the intakes that name a target. A target of AMQP gets what an
 // intake of AMQP took as it was, unless its URL says otherwise.

@@ -314,7 +314,7 @@ func TestAProgramWrittenForThePlugin(t *testing.T) {
 	if p.early > 0 || p.stray > 0 || killed != kills {
 		t.Error("messages came early, or although they were cancelled, or nothing was killed")
 	}
-	if most := kills * 1000; p.doubles > most { // a route has 256 in flight and some acks on their way, the program 100
+	if most := kills * 1000; p.doubles > most { // a route has 512 in flight and some acks on their way, the program 100
 		t.Errorf("%d doubles are more than was in flight at %d kills", p.doubles, kills)
 	}
 	p.holdsNothing(cfg.Store)

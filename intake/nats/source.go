@@ -15,12 +15,6 @@ import (
 	"github.com/tarryhq/tarry/intake"
 )
 
-// source is a stream, read by a durable consumer.
-type source struct {
-	cfg  config
-	opts *intake.Options
-}
-
 // conn is a connection to NATS. It is an intake.Conn.
 type conn struct {
 	*source
@@ -36,10 +30,10 @@ const (
 
 // Connect connects. A connection that is lost stays so: the intake connects anew.
 func (s *source) Connect(ctx context.Context) (intake.Conn, string, error) {
-	nc, err := nats.Connect(strings.Join(s.cfg.servers, ","), append([]nats.Option{
-		nats.Name("tarry"), nats.Timeout(s.opts.Timeout), nats.NoReconnect(), nats.PingInterval(5 * time.Second),
+	nc, err := nats.Connect(strings.Join(s.servers, ","), append([]nats.Option{
+		nats.Name("tarry"), nats.Timeout(s.timeout), nats.NoReconnect(), nats.PingInterval(5 * time.Second),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // LastError tells
-	}, s.cfg.connect...)...)
+	}, s.connect...)...)
 	c := &conn{source: s, nc: nc}
 	if err != nil {
 		return nil, "", c.trouble(err)
@@ -55,24 +49,23 @@ func (s *source) Connect(ctx context.Context) (intake.Conn, string, error) {
 
 // Close closes the connection, once what was settled is acked.
 func (c *conn) Close() {
-	_ = c.nc.FlushTimeout(c.opts.Timeout) // else that comes again
+	_ = c.nc.FlushTimeout(c.timeout) // else that comes again
 	c.nc.Close()
 }
 
 // look makes what it may, and says what it found.
 func (c *conn) look(ctx context.Context) (found string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	if c.js, err = jetstream.New(c.nc, jetstream.WithDefaultTimeout(c.opts.Timeout)); err != nil {
+	if c.js, err = jetstream.New(c.nc, jetstream.WithDefaultTimeout(c.timeout)); err != nil {
 		return "", err
 	}
-	cfg := &c.cfg
-	stream, err := c.js.Stream(ctx, cfg.stream)
-	if errors.Is(err, jetstream.ErrStreamNotFound) && cfg.subject != "" {
-		stream, err = c.js.CreateStream(ctx, jetstream.StreamConfig{Name: cfg.stream, Subjects: []string{cfg.subject}})
+	stream, err := c.js.Stream(ctx, c.stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) && c.subject != "" {
+		stream, err = c.js.CreateStream(ctx, jetstream.StreamConfig{Name: c.stream, Subjects: []string{c.subject}})
 	}
-	if err == nil && cfg.declare {
-		refused := cfg.stream + refusedSuffix
+	if err == nil && c.declare {
+		refused := c.stream + refusedSuffix
 		if _, err = c.js.StreamNameBySubject(ctx, refused); errors.Is(err, jetstream.ErrStreamNotFound) {
 			_, err = c.js.CreateStream(ctx, jetstream.StreamConfig{Name: strings.ReplaceAll(refused, ".", "-"), Subjects: []string{refused}})
 		}
@@ -80,17 +73,17 @@ func (c *conn) look(ctx context.Context) (found string, err error) {
 	if err != nil {
 		return "", err
 	}
-	c.consumer, err = stream.Consumer(ctx, cfg.durable)
-	if errors.Is(err, jetstream.ErrConsumerNotFound) && cfg.declare {
+	c.consumer, err = stream.Consumer(ctx, c.durable)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) && c.declare {
 		c.consumer, err = stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
-			Durable: cfg.durable, AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxAckPending: int(cfg.prefetch),
+			Durable: c.durable, AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxAckPending: int(c.prefetch),
 		})
 	}
 	if err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("the stream %q has %d messages, of which the consumer %q has %d to take",
-		cfg.stream, stream.CachedInfo().State.Msgs, cfg.durable, c.consumer.CachedInfo().NumPending), nil
+		c.stream, stream.CachedInfo().State.Msgs, c.durable, c.consumer.CachedInfo().NumPending), nil
 }
 
 // Receive hands over messages until ctx ends or the connection is lost.
@@ -98,7 +91,7 @@ func (c *conn) Receive(ctx context.Context, to *intake.Sink) error {
 	to.Report(nil)
 	failed := make(chan error, 1)
 	consumed, err := c.consumer.Consume(func(msg jetstream.Msg) { to.Take(message(msg)) },
-		jetstream.PullMaxMessages(int(c.cfg.prefetch)), jetstream.PullHeartbeat(3*time.Second),
+		jetstream.PullMaxMessages(int(c.prefetch)), jetstream.PullHeartbeat(3*time.Second),
 		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 			select {
 			case failed <- err:
@@ -128,14 +121,14 @@ func (c *conn) Ack(ms []*intake.Message) (err error) {
 // SetAside publishes a message to the subject for refused ones, with the reason.
 func (c *conn) SetAside(m *intake.Message, reason string) error {
 	of := m.Receipt.(jetstream.Msg)
-	msg := &nats.Msg{Subject: c.cfg.stream + refusedSuffix, Data: of.Data(), Header: make(nats.Header)}
+	msg := &nats.Msg{Subject: c.stream + refusedSuffix, Data: of.Data(), Header: make(nats.Header)}
 	for name, values := range of.Headers() {
 		if !strings.HasPrefix(name, "Nats-") { // JetStream would obey it
 			msg.Header[name] = values
 		}
 	}
 	msg.Header.Set("Refused", reason)
-	ctx, cancel := context.WithTimeout(context.Background(), c.opts.Timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
 	if _, err := c.js.PublishMsg(ctx, msg); err != nil {
 		return &intake.Trouble{Code: "refused_stream", Err: err, Hint: "refused messages wait for a stream with the subject " + msg.Subject + "; make one, or let the intake with declare=true"}

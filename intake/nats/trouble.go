@@ -39,7 +39,7 @@ func (c *conn) trouble(err error) error {
 	case is(nats.ErrPermissionViolation):
 		t.Code, t.Hint = intake.CodeForbidden, "let the user publish to $JS.API.> and $JS.ACK.>, and subscribe to _INBOX.>"
 	case nc == nil, nc.IsClosed(), is(nats.ErrTimeout, context.DeadlineExceeded, jetstream.ErrNoHeartbeat):
-		t.Code, t.Hint = intake.CodeUnreachable, "check that NATS runs at "+strings.Join(c.cfg.servers, ", ")+"; the intake connects again by itself"
+		t.Code, t.Hint = intake.CodeUnreachable, "check that NATS runs at "+strings.Join(c.servers, ", ")+"; the intake connects again by itself"
 	}
 	return t
 }

@@ -12,12 +12,6 @@ import (
 	"github.com/tarryhq/tarry/intake"
 )
 
-// source is a stream, read by a consumer of a group.
-type source struct {
-	cfg  config
-	opts *intake.Options
-}
-
 // conn is a connection to Redis. It is an intake.Conn.
 type conn struct {
 	*source
@@ -33,34 +27,34 @@ const (
 
 // Connect connects, and makes stream and group if it may. It fails if they are missing.
 func (s *source) Connect(context.Context) (intake.Conn, string, error) {
-	client, err := rueidis.NewClient(s.cfg.client)
+	client, err := rueidis.NewClient(s.client)
 	if err != nil {
 		return nil, "", s.trouble(err)
 	}
 	c := conn{s, client}
-	if s.cfg.declare {
-		err = c.run(c.B().XgroupCreate().Key(s.cfg.stream).Group(s.cfg.group).Id("0").Mkstream().Build()).Error()
+	if s.declare {
+		err = c.run(c.B().XgroupCreate().Key(s.stream).Group(s.group).Id("0").Mkstream().Build()).Error()
 		if e, ok := rueidis.IsRedisErr(err); ok && e.IsBusyGroup() {
 			err = nil // it is there
 		}
 	} else {
-		err = c.run(c.B().Xpending().Key(s.cfg.stream).Group(s.cfg.group).Build()).Error()
+		err = c.run(c.B().Xpending().Key(s.stream).Group(s.group).Build()).Error()
 	}
 	var entries int64
 	if err == nil {
-		entries, err = c.run(c.B().Xlen().Key(s.cfg.stream).Build()).AsInt64()
+		entries, err = c.run(c.B().Xlen().Key(s.stream).Build()).AsInt64()
 	}
 	if err != nil {
 		c.Close()
 		return nil, "", s.trouble(err)
 	}
-	return c, fmt.Sprintf("the stream %q has %d entries and the group %q", s.cfg.stream, entries, s.cfg.group), nil
+	return c, fmt.Sprintf("the stream %q has %d entries and the group %q", s.stream, entries, s.group), nil
 }
 
 // run runs a command to its end, for at most the timeout: the entries of a read that is given
 // up would be the consumer's all the same.
 func (c conn) run(cmd rueidis.Completed) rueidis.RedisResult {
-	ctx, cancel := context.WithTimeout(context.Background(), c.opts.Timeout+readWait)
+	ctx, cancel := context.WithTimeout(context.Background(), c.timeout+readWait)
 	defer cancel()
 	return c.Do(ctx, cmd)
 }
@@ -71,18 +65,18 @@ func (c conn) Receive(ctx context.Context, to *intake.Sink) error {
 	to.Report(nil)
 	from, claimed := "0", time.Time{}
 	for ctx.Err() == nil {
-		if time.Since(claimed) >= c.cfg.idle/2 {
+		if time.Since(claimed) >= c.idle/2 {
 			if err := c.claim(ctx, to); err != nil {
 				return c.trouble(err)
 			}
 			claimed = time.Now()
 		}
-		read := c.B().Xreadgroup().Group(c.cfg.group, c.cfg.consumer).Count(readMany).Block(readWait.Milliseconds()).Streams().Key(c.cfg.stream).Id(from)
+		read := c.B().Xreadgroup().Group(c.group, c.consumer).Count(readMany).Block(readWait.Milliseconds()).Streams().Key(c.stream).Id(from)
 		all, err := c.run(read.Build()).AsXReadSlices()
 		if err != nil && !rueidis.IsRedisNil(err) {
 			return c.trouble(err)
 		}
-		entries := all[c.cfg.stream]
+		entries := all[c.stream]
 		c.take(to, entries, from != ">")
 		if len(entries) == 0 {
 			from = ">"
@@ -95,9 +89,9 @@ func (c conn) Receive(ctx context.Context, to *intake.Sink) error {
 
 // claim takes over the entries that consumers have left. Its own may be among them.
 func (c conn) claim(ctx context.Context, to *intake.Sink) error {
-	idle, held := strconv.FormatInt(c.cfg.idle.Milliseconds(), 10), to.Held()
+	idle, held := strconv.FormatInt(c.idle.Milliseconds(), 10), to.Held()
 	for from := "0-0"; ctx.Err() == nil; {
-		claim := c.B().Xautoclaim().Key(c.cfg.stream).Group(c.cfg.group).Consumer(c.cfg.consumer).MinIdleTime(idle).Start(from).Count(readMany)
+		claim := c.B().Xautoclaim().Key(c.stream).Group(c.group).Consumer(c.consumer).MinIdleTime(idle).Start(from).Count(readMany)
 		answer, err := c.run(claim.Build()).ToArray()
 		if err != nil {
 			return err
@@ -140,16 +134,16 @@ func (c conn) Ack(ms []*intake.Message) error {
 	for n, m := range ms {
 		ids[n] = m.ID
 	}
-	err := c.run(c.B().Xack().Key(c.cfg.stream).Group(c.cfg.group).Id(ids...).Build()).Error()
-	if err == nil && c.cfg.remove {
-		err = c.run(c.B().Xdel().Key(c.cfg.stream).Id(ids...).Build()).Error()
+	err := c.run(c.B().Xack().Key(c.stream).Group(c.group).Id(ids...).Build()).Error()
+	if err == nil && c.remove {
+		err = c.run(c.B().Xdel().Key(c.stream).Id(ids...).Build()).Error()
 	}
 	return c.trouble(err)
 }
 
 // SetAside adds an entry to the stream for refused ones, with the reason.
 func (c conn) SetAside(m *intake.Message, reason string) error {
-	to := c.cfg.stream + refusedSuffix
+	to := c.stream + refusedSuffix
 	add := c.B().Xadd().Key(to).Id("*").FieldValue()
 	for _, f := range m.Receipt.([]rueidis.XRangeFieldValue) {
 		add = add.FieldValue(f.Field, f.Value)

@@ -27,7 +27,7 @@ func (s *source) trouble(err error) error {
 	}
 	e, answered := rueidis.IsRedisErr(err)
 	if !answered {
-		return &intake.Trouble{Code: intake.CodeUnreachable, Err: err, Hint: "check that Redis runs at " + strings.Join(s.cfg.client.InitAddress, ", ") + "; the intake connects again by itself"}
+		return &intake.Trouble{Code: intake.CodeUnreachable, Err: err, Hint: "check that Redis runs at " + strings.Join(s.client.InitAddress, ", ") + "; the intake connects again by itself"}
 	}
 	for _, t := range troubles {
 		if strings.HasPrefix(e.Error(), t.prefix) {

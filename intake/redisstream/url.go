@@ -18,9 +18,10 @@ func init() {
 	}
 }
 
-// config says which stream to take from.
-type config struct {
+// source is a stream, read by a consumer of a group.
+type source struct {
 	client                  rueidis.ClientOption
+	timeout                 time.Duration // of each answer
 	stream, group, consumer string
 	declare, remove         bool
 	idle                    time.Duration
@@ -28,24 +29,24 @@ type config struct {
 
 func open(u *url.URL, o *intake.Options) (intake.Source, error) {
 	r := storeurl.New(u)
-	cfg := config{client: redisurl.Client(r, u, o.TLS, o.Timeout), group: "tarry", idle: time.Minute}
-	if cfg.consumer, _ = os.Hostname(); cfg.consumer == "" {
-		cfg.consumer = "tarry"
+	s := &source{client: redisurl.Client(r, u, o.TLS, o.Timeout), timeout: o.Timeout, group: "tarry", idle: time.Minute}
+	if s.consumer, _ = os.Hostname(); s.consumer == "" {
+		s.consumer = "tarry"
 	}
-	if r.Text("stream", &cfg.stream); cfg.stream == "" {
+	if r.Text("stream", &s.stream); s.stream == "" {
 		r.Fail("stream is missing, as in redis://127.0.0.1:6379/0?stream=delayed")
 	}
-	r.Text("group", &cfg.group)
-	if r.Text("consumer", &cfg.consumer); cfg.group == "" || cfg.consumer == "" {
+	r.Text("group", &s.group)
+	if r.Text("consumer", &s.consumer); s.group == "" || s.consumer == "" {
 		r.Fail("group or consumer is empty; leave it out")
 	}
-	r.Bool("declare", &cfg.declare)
-	r.Bool("delete", &cfg.remove)
-	if r.Duration("idle", &cfg.idle); cfg.idle < time.Second {
+	r.Bool("declare", &s.declare)
+	r.Bool("delete", &s.remove)
+	if r.Duration("idle", &s.idle); s.idle < time.Second {
 		r.Fail("idle is at least 1s")
 	}
 	if err := r.Done(); err != nil {
 		return nil, err
 	}
-	return &source{cfg: cfg, opts: o}, nil
+	return s, nil
 }

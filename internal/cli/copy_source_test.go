@@ -217,8 +217,8 @@ func TestMoveOfALiveZSet(t *testing.T) {
 	})
 	args := []string{"zset", redis.URL(), to, "q", "--set", "delayed", "--per-second", "1", "--move"}
 	got := moved1(t, exitOK, args...)
-	if got["gone"] == nil || got["gone"].(float64) == 0 {
-		t.Errorf("nothing was taken meanwhile: %v", got)
+	if keys := keysOf(t, c, "q"); got["gone"] == nil || got["gone"].(float64) == 0 || got["copied"] != float64(len(keys)) {
+		t.Errorf("of what was taken meanwhile, %d are copied: %v", len(keys), got)
 	}
 	left, _ := askRedis(redis, "ZRANGE", "delayed", "0", "-1").AsStrSlice()
 	once(t, n, keysOf(t, c, "q"), taken, left)

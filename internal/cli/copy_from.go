@@ -42,11 +42,7 @@ Redis. A member becomes body and key; one that cannot be a key has its SHA-256 f
 		if z.Queue = args[0]; z.Set == "" || z.PerSecond <= 0 {
 			return nil, nil, usagef("as in --set delayed --per-second 1000", "--set or --per-second is missing")
 		}
-		client, err := source.Redis(from)
-		if err != nil {
-			return nil, nil, err
-		}
-		return []source.Source{z.Of(client)}, client.Close, nil
+		return z.Open(from)
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&z.Set, "set", "", "key of the sorted set")
@@ -70,11 +66,7 @@ A column may be any expression of SQL.`,
 		if t.Queue = args[0]; t.Table == "" || t.Due == "" || t.Body == "" {
 			return nil, nil, usagef("as in --table timers --due run_at --body payload", "--table, --due or --body is missing")
 		}
-		db, err := source.Database(ctx, from)
-		if err != nil {
-			return nil, nil, err
-		}
-		return []source.Source{t.Of(db)}, func() { _ = db.Close() }, nil
+		return t.Open(ctx, from)
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&t.Table, "table", "", "the table")

@@ -19,7 +19,7 @@ const typeHeader = "asynq-type"
 // retry. They go to the queue of the same name or, with byType, of their type's, with dots for
 // colons.
 func Asynq(ctx context.Context, u *url.URL, queues []string, byType bool) (all []Source, done func(), err error) {
-	client, err := Redis(u)
+	client, err := connect(u)
 	if err != nil {
 		return nil, nil, err
 	}

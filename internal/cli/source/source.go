@@ -44,10 +44,7 @@ func keyFor(name string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(name)))
 }
 
-// unreached returns the error of connecting to FROM, if there is one.
+// unreached returns the error of connecting to FROM.
 func unreached(u *url.URL, err error) error {
-	if err == nil {
-		return nil
-	}
 	return &engine.Error{Op: "open", Err: fmt.Errorf("%w: %v", engine.ErrUnavailable, err), Hint: "check that FROM runs at " + u.Host}
 }

@@ -16,20 +16,6 @@ import (
 	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
-// Database connects to the PostgreSQL, MySQL or MariaDB of a URL. The options of PostgreSQL are
-// those of libpq; MySQL has tls=true.
-func Database(ctx context.Context, u *url.URL) (*sql.DB, error) {
-	driver, dsn := "pgx", u.String()
-	if u.Scheme == "mysql" {
-		driver, dsn = "mysql", dsnOf(u)
-	}
-	db, err := sql.Open(driver, dsn)
-	if err != nil || driver == "pgx" && !strings.HasPrefix(u.Scheme, "postgres") { // its text may hold a password
-		return nil, engine.Invalid("open", engine.Ref{}, "the database to copy from is like postgres://user@host/database or mysql://user@host/database")
-	}
-	return db, unreached(u, db.PingContext(ctx))
-}
-
 // dsnOf returns the data source of a URL of MySQL. Times without a zone are UTC.
 func dsnOf(u *url.URL) string {
 	cfg := mysql.NewConfig()
@@ -59,14 +45,23 @@ type Table struct {
 	last   []any // the ID of the last row that was read, if there was one
 }
 
-// Of returns the waiting rows as a source.
-func (t Table) Of(db *sql.DB) Source {
-	t.Key, t.Where = cmp.Or(t.Key, t.ID), "("+cmp.Or(t.Where, "TRUE")+")"
-	t.db, t.params = db, [2]string{"$1", "$2"}
-	if _, ok := db.Driver().(*mysql.MySQLDriver); ok {
-		t.params = [2]string{"?", "?"}
+// Open connects to the PostgreSQL, MySQL or MariaDB of a URL, and returns the waiting rows as a
+// source. The options of PostgreSQL are those of libpq; MySQL has tls=true.
+func (t *Table) Open(ctx context.Context, u *url.URL) (all []Source, done func(), err error) {
+	driver, dsn := "pgx", u.String()
+	t.params = [2]string{"$1", "$2"}
+	if u.Scheme == "mysql" {
+		driver, dsn, t.params = "mysql", dsnOf(u), [2]string{"?", "?"}
 	}
-	return &t
+	t.db, err = sql.Open(driver, dsn)
+	if err != nil || driver == "pgx" && !strings.HasPrefix(u.Scheme, "postgres") { // its text may hold a password
+		return nil, nil, engine.Invalid("open", engine.Ref{}, "the database to copy from is like postgres://user@host/database or mysql://user@host/database")
+	}
+	if err := t.db.PingContext(ctx); err != nil {
+		return nil, nil, unreached(u, err)
+	}
+	t.Key, t.Where = cmp.Or(t.Key, t.ID), "("+cmp.Or(t.Where, "TRUE")+")"
+	return []Source{t}, func() { _ = t.db.Close() }, nil
 }
 
 // Name returns the name of the table.

@@ -15,15 +15,18 @@ import (
 	"github.com/tarryhq/tarry/engine"
 )
 
-// Redis connects to the Redis, or Redis Cluster, of a URL.
-func Redis(u *url.URL) (rueidis.Client, error) {
+// connect connects to the Redis, or Redis Cluster, of a URL.
+func connect(u *url.URL) (rueidis.Client, error) {
 	option, err := rueidis.ParseURL(u.String())
 	if err != nil { // its text may hold a password
 		return nil, engine.Invalid("open", engine.Ref{}, "the Redis to copy from is like redis://user:password@host:6379/0")
 	}
 	option.DisableCache, option.PipelineMultiplex = true, -1
 	client, err := rueidis.NewClient(option)
-	return client, unreached(u, err)
+	if err != nil {
+		return nil, unreached(u, err)
+	}
+	return client, nil
 }
 
 // ZSet is a sorted set. Its scores are due times, its members messages of a queue.
@@ -42,10 +45,13 @@ type ZSet struct {
 	finish func(e *Entry) error
 }
 
-// Of returns the set as a source.
-func (z ZSet) Of(client rueidis.Client) Source {
-	z.client, z.sets, z.finish = client, []string{z.Set}, func(*Entry) error { return nil }
-	return &z
+// Open connects to the Redis of a URL, and returns the set as a source.
+func (z *ZSet) Open(u *url.URL) (all []Source, done func(), err error) {
+	if z.client, err = connect(u); err != nil {
+		return nil, nil, err
+	}
+	z.sets, z.finish = []string{z.Set}, func(*Entry) error { return nil }
+	return []Source{z}, z.client.Close, nil
 }
 
 // Name returns the key of the set.

@@ -70,13 +70,20 @@ func NewSchedule[T any](name, spec string, t *Topic[T], v T, opts ...PushOption)
 	return Schedule{Name: name, Spec: spec, Draft: d}, err
 }
 
-// schedules returns the schedules of the client's store.
-func (c *Client) schedules(ctx context.Context) (*schedule.Store, error) {
-	s := &schedule.Store{Engine: c.eng, Push: c.pushOccurrences}
+// schedules returns the schedules of the client's store or server.
+func (c *Client) schedules(ctx context.Context) (schedule.Keeper, error) {
 	if err := c.begin(ctx, "schedule", ""); err != nil {
 		return nil, err
 	}
+	if s, ok := c.Engine().(schedule.Server); ok {
+		return s.Schedules(), nil
+	}
+	s := c.scheduleStore()
 	return s, s.Check()
+}
+
+func (c *Client) scheduleStore() *schedule.Store {
+	return &schedule.Store{Engine: c.eng, Push: c.pushOccurrences}
 }
 
 // pushOccurrences is PushMany for package schedule.
@@ -130,7 +137,8 @@ func (c *Client) Schedule(ctx context.Context, name string) (ScheduleInfo, error
 // Schedules returns a page of the schedules: those that are overdue, those that fire now,
 // those to come by their next time, and last those that are paused or have ended. after is
 // the next of the page before, "" for the first; next is "" at the end. limit is at most
-// 1000; 0 means 100. One that fires meanwhile may be on two pages.
+// 1000; 0 means 100. One that fires meanwhile may be on two pages. A server leaves out bodies
+// and runs.
 func (c *Client) Schedules(ctx context.Context, after string, limit int) (page []ScheduleInfo, next string, err error) {
 	s, err := c.schedules(ctx)
 	if err != nil {
@@ -209,8 +217,8 @@ var troubleSchedule = notify.Trouble{Text: "a schedule cannot fire", Level: slog
 // startSchedules runs the schedules of the store until ctx ends or stop is called, which
 // waits.
 func (w *Worker) startSchedules(ctx context.Context) (stop func(), err error) {
-	s, err := w.c.schedules(ctx)
-	if err != nil {
+	s := w.c.scheduleStore()
+	if err := cmp.Or(w.c.begin(ctx, "schedule", ""), s.Check()); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)

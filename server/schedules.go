@@ -79,22 +79,11 @@ func (s *Server) allowed(x *exchange, r *http.Request, scope access.Scope) (tarr
 
 // outcome returns a run with what became of its message, as far as that is known.
 func outcome(ctx context.Context, c *tarry.Client, queue string, run *tarry.ScheduleRun) (wire.Run, error) {
-	told := wire.Run{Run: *run}
 	m, err := c.Get(ctx, tarry.ByKey(run.Key).Of(queue))
-	if errors.Is(err, tarry.ErrNotFound) || err == nil && m.ID != run.ID {
-		return told, nil
+	if errors.Is(err, tarry.ErrNotFound) {
+		err = nil
 	}
-	if err != nil {
-		return told, err
-	}
-	told.State, told.Ending, told.Attempt, told.Started, told.Error = m.State, m.Ending, m.Attempt, m.Started, m.LastError
-	if told.Ended = m.Ended; m.State == tarry.Dead {
-		told.Ended = m.Died
-	}
-	if !m.Started.IsZero() {
-		told.Late, told.Ran = max(0, m.Started.Sub(m.Due)), max(0, told.Ended.Sub(m.Started))
-	}
-	return told, nil
+	return wire.RunOf(*run, &m), err
 }
 
 var callSetSchedule = &call{

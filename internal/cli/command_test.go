@@ -12,7 +12,7 @@ import (
 // step is one call and what must come of it; stdout and stderr are regular
 // expressions on the output made plain, "" for none.
 type step struct {
-	args   string
+	args   string // apart by spaces; ␣ is a space within one
 	stdin  string
 	code   int
 	stdout string
@@ -22,7 +22,11 @@ type step struct {
 func run1(t *testing.T, w world, s step) {
 	t.Helper()
 	w.stdin = s.stdin
-	o := w.tarry(t, strings.Split(s.args, " ")...)
+	args := strings.Split(s.args, " ")
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "␣", " ")
+	}
+	o := w.tarry(t, args...)
 	check := func(stream, got, want string) {
 		if ok, err := regexp.MatchString("^(?s:"+want+")$", plain(got)); err != nil || !ok {
 			t.Errorf("tarry %s\n%s: %q\n  want: %q %v", s.args, stream, plain(got), want, err)
@@ -273,7 +277,7 @@ func TestVersionHelpAndCompletion(t *testing.T) {
 		}
 	}
 	help := w.must(t, "help")
-	for _, name := range strings.Fields("serve demo push cancel get reschedule rearm status top ls queues queue forecast work dead route pause resume purge copy bench completion version") {
+	for _, name := range strings.Fields("serve demo push cancel get reschedule rearm status top ls queues queue forecast work dead route schedule pause resume purge copy bench completion version") {
 		if !strings.Contains(help, "\n  "+name+" ") {
 			t.Errorf("help does not list %s", name)
 		}

@@ -40,6 +40,9 @@ func (p *Program) client(do whenMissing, cmd *cobra.Command, f clientCommand) *c
 	timeoutFlag(cmd, &p.target.timeout, defaultTimeout, "give up after this long; 0: never")
 	p.jsonFlag(cmd, "print JSON, one object a line")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if p.dryRun {
+			do = showEmpty
+		}
 		c, err := p.open(cmd, do)
 		if err != nil {
 			return err

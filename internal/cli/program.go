@@ -39,6 +39,7 @@ type Program struct {
 	target   target // of the client commands
 	json     bool   // --json is given
 	yes      bool   // --yes is given
+	dryRun   bool   // --dry-run is given to a client command
 	began    bool   // the call was valid, and its work has begun
 }
 
@@ -98,7 +99,7 @@ Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 not found;
 		p.serveCommand(new(serveFlags)), p.beanstalkdCommand(),
 		p.pushCommand(), p.cancelCommand(), p.getCommand(), p.rescheduleCommand(), p.rearmCommand(),
 		p.statusCommand(), p.topCommand(), p.lsCommand(), p.queuesCommand(), p.queueCommand(), p.forecastCommand(),
-		p.workCommand(), p.workersCommand(), p.deadCommand(), p.routeCommand(), p.intakeCommand(), p.tokenCommand(),
+		p.workCommand(), p.workersCommand(), p.deadCommand(), p.routeCommand(), p.intakeCommand(), p.scheduleCommand(), p.tokenCommand(),
 		p.pauseCommand(), p.resumeCommand(), p.purgeCommand(),
 		p.copyCommand(), p.migrateCommand(), p.backupCommand(), p.restoreCommand(), p.checkCommand(),
 		p.demoCommand(), p.benchCommand(),

@@ -26,7 +26,7 @@ func TestCommandsOnRabbitMQ(t *testing.T) {
 	if got := r.stdout.String(); got != "hello" {
 		t.Errorf("the command wrote %q", got)
 	}
-	for _, args := range [][]string{{"push", "mail", "x", "--key", "ann"}, {"cancel", "mail", "ann"}, {"queues"}, {"dead", "redrive", "mail", "--since", "1h", "--yes"}} {
+	for _, args := range [][]string{{"push", "mail", "x", "--key", "ann"}, {"cancel", "mail", "ann"}, {"queues"}, {"schedule", "ls"}, {"schedule", "set", "x", "@daily", "--queue", "mail"}, {"dead", "redrive", "mail", "--since", "1h", "--yes"}} {
 		if got := w.tarry(t, args...); got.code != exitFailed || !strings.Contains(got.stderr, "not supported") {
 			t.Errorf("%v: %+v", args, got)
 		}

@@ -29,6 +29,31 @@ type Run struct {
 	Error   string
 }
 
+// Stored returns the schedule without the outcomes of its runs.
+func (s *Schedule) Stored() schedule.Info {
+	i := s.Info
+	for _, r := range s.Outcomes {
+		i.Runs = append(i.Runs, r.Run)
+	}
+	return i
+}
+
+// RunOf returns a run with what its message tells of it. Another message tells nothing.
+func RunOf(run schedule.Run, m *engine.Info) Run {
+	r := Run{Run: run}
+	if m.ID != run.ID {
+		return r
+	}
+	r.State, r.Ending, r.Attempt, r.Started, r.Error = m.State, m.Ending, m.Attempt, m.Started, m.LastError
+	if r.Ended = m.Ended; m.State == engine.Dead {
+		r.Ended = m.Died
+	}
+	if !m.Started.IsZero() {
+		r.Late, r.Ran = max(0, m.Started.Sub(m.Due)), max(0, r.Ended.Sub(m.Started))
+	}
+	return r
+}
+
 var (
 	// SettingSchedule is a request to store a schedule.
 	SettingSchedule = requestObject("Schedule", "A schedule, all of it: what is absent is unset.", append(definition[:len(definition):len(definition)],

@@ -46,8 +46,6 @@ type Engine struct {
 
 	nextID    engine.ID
 	nextQueue uint32
-
-	last *sizes // when the engine closed
 }
 
 var _ interface {

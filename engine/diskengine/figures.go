@@ -71,13 +71,10 @@ type sizes struct {
 	damaged                 int
 }
 
-// sizes returns the figures as they are, or as they were when the engine closed.
+// sizes returns the figures as they are. Once the engine is closed nothing is in memtables.
 func (e *Engine) sizes() sizes {
 	e.store.Mu.Lock()
 	defer e.store.Mu.Unlock()
-	if e.last != nil {
-		return *e.last
-	}
 	s := sizes{log: uint64(e.store.Log.End()) - e.store.Replayed, memtable: e.store.Memtables.Len(), sealed: len(e.store.Compactor.Sealed), readyMemory: e.readyMemory}
 	s.taken, s.spare = e.store.Memtables.Memory()
 	s.leases, _ = e.leases.Memory()
@@ -93,15 +90,4 @@ func (e *Engine) sizes() sizes {
 		}
 	}
 	return s
-}
-
-// endFigures freezes the figures, as what they are read from is closed.
-func (e *Engine) endFigures() {
-	if e.store.Compactor == nil {
-		return // no caller has the engine
-	}
-	s := e.sizes()
-	e.store.Mu.Lock()
-	defer e.store.Mu.Unlock()
-	e.last = &s
 }

@@ -173,9 +173,10 @@ func (e *Engine) shut(stopped bool) error {
 		errs = append(errs, src.Close())
 	}
 	if e.store.Memtables != nil {
-		e.endFigures()
+		e.store.Mu.Lock() // figures may still be read
 		e.store.Memtables.Close()
 		e.leases.Close()
+		e.store.Mu.Unlock()
 	}
 	if e.lock != nil {
 		errs = append(errs, e.lock.Close())

@@ -9,10 +9,7 @@ import (
 // refer runs do in a step on the queue of a ref, brought up to the present. If there is no
 // such queue, the message is not found.
 func (c *call) refer(ref engine.Ref, do func(q *queue, hash *keyLookup) error) error {
-	var hash [1]keyLookup
-	if err := c.seek(1, func(int) (string, string) { return ref.Queue, ref.Key }, hash[:]); err != nil {
-		return err
-	}
+	hash := new(keyLookup)
 	err := c.step(func() error {
 		q, err := c.visit(ref.Queue, false)
 		if err != nil {
@@ -22,7 +19,7 @@ func (c *call) refer(ref engine.Ref, do func(q *queue, hash *keyLookup) error) e
 			return engine.ErrNotFound
 		}
 		c.see(q)
-		err = do(q, &hash[0])
+		err = do(q, hash)
 		if store.IsUnreadable(err) {
 			err = c.unreadable(ref, err)
 		}

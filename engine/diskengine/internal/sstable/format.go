@@ -184,8 +184,11 @@ func Name(dir string, number uint64) string { return files.Name(dir, number) }
 // ParseName returns the number of an sstable from its name; ok is false for other files.
 func ParseName(name string) (number uint64, ok bool) { return files.Parse(name) }
 
-// Sweep removes the sstables in a directory that keep does not want. None may be written
-// meanwhile.
+// Sweep removes the sstables in a directory that keep does not want: half-written ones that a
+// crash left, and those that are no longer needed. None may be written meanwhile.
 func Sweep(fs vfs.FS, dir string, keep func(number uint64) bool) error {
-	return files.Sweep(fs, dir, keep)
+	return vfs.Sweep(fs, dir, func(name string) bool {
+		number, ok := files.Parse(name)
+		return ok && !keep(number)
+	})
 }

@@ -22,12 +22,3 @@ func (n Numbered) Parse(name string) (number uint64, ok bool) {
 	number, err := strconv.ParseUint(strings.TrimSuffix(name, string(n)), 16, 64)
 	return number, err == nil && name == n.Name("", number)
 }
-
-// Sweep removes the files of this kind in a directory that keep does not want: half-written
-// ones that a crash left, and those that are no longer needed. None may be written meanwhile.
-func (n Numbered) Sweep(fs FS, dir string, keep func(number uint64) bool) error {
-	return Sweep(fs, dir, func(name string) bool {
-		number, ok := n.Parse(name)
-		return ok && !keep(number)
-	})
-}

@@ -2,6 +2,7 @@ package scheduletest
 
 import (
 	"context"
+	"sync"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -24,29 +25,51 @@ type Store interface {
 // before a call or after it, without the answer.
 type Memory struct {
 	Engine engine.Engine
+	Died   func() // is called when a process ends; nil: nothing is
+
+	mu     sync.Mutex
 	steps  int
 	killed bool
 }
 
 // Open implements Store.
 func (m *Memory) Open() (engine.Engine, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.steps, m.killed = 0, false
 	return m.Engine, nil
 }
 
 // Kill implements Store.
-func (m *Memory) Kill() { m.killed = true }
+func (m *Memory) Kill() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.killed = true
+}
 
 // KillIn implements Store.
-func (m *Memory) KillIn(steps int) { m.steps = steps }
+func (m *Memory) KillIn(steps int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.steps = steps
+}
 
 // Killed implements Store.
-func (m *Memory) Killed() bool { return m.killed }
+func (m *Memory) Killed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.killed
+}
 
 // Called implements Store.
 func (m *Memory) Called() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.steps--; m.steps == 0 {
 		m.killed = true
+		if m.Died != nil {
+			m.Died()
+		}
 	}
 }
 
@@ -55,6 +78,15 @@ type process struct {
 	engine.Engine
 	store Store
 }
+
+// Open opens a store for a process that ends when the store says so: all its calls then fail.
+func Open(s Store) (engine.Engine, error) {
+	e, err := s.Open()
+	return &process{e, s}, err
+}
+
+// Close implements engine.Engine. The store is there for the next process.
+func (p *process) Close() error { return nil }
 
 // call makes a call, unless the process ends before it, or before it has the answer.
 func call[T any](p *process, do func() (T, error)) (got T, err error) {

@@ -227,11 +227,11 @@ BREW /v1/info
 POST /v1/nope {}
 POST /v1/queues/held/messages {"key":"p","body":1}
 POST /v1/lease {"queues":["held"]}
-POST /v1/queues/held/messages {"key":"p","on_conflict":"replace","token":"LEASE","body":2,"delay":"1m"}
-POST /v1/queues/held/messages {"key":"p","on_conflict":"replace","token":"LEASE","body":3}
-POST /v1/queues/held/messages {"key":"p","token":"LEASE","body":3}
-PUT /v1/queues/held/keys/p {"token":"LEASE"}
-POST /v1/messages {"messages":[{"queue":"held","key":"p","on_conflict":"replace","token":"LEASE"}]}
+POST /v1/queues/held/messages {"key":"p","on_conflict":"replace","lease":"LEASE","body":2,"delay":"1m"}
+POST /v1/queues/held/messages {"key":"p","on_conflict":"replace","lease":"LEASE","body":3}
+POST /v1/queues/held/messages {"key":"p","lease":"LEASE","body":3}
+PUT /v1/queues/held/keys/p {"lease":"LEASE"}
+POST /v1/messages {"messages":[{"queue":"held","key":"p","on_conflict":"replace","lease":"LEASE"}]}
 `
 
 // engineHint is a hint that the engine gives, which is for people and may change.

@@ -71,7 +71,7 @@ func TestBadSchedules(t *testing.T) {
 		{put, within(`"due":"2030-01-01T00:00:00Z"`), 400, "due: is set by the schedule"},
 		{put, within(`"delay":"1s"`), 400, "delay: is set by the schedule"},
 		{put, within(`"on_conflict":"replace"`), 400, "on_conflict: is set by the schedule"},
-		{put, within(`"token":"t"`), 400, "token: "},
+		{put, within(`"lease":"t"`), 400, "lease: "},
 		{put, within(`"nope":1`), 400, "nope: no such field"},
 		{put, within(`"body":1,"body_base64":"AA=="`), 400, "body: give body or body_base64, not both"},
 		{put, within(`"body":"` + strings.Repeat("x", 1000) + `"`), 413, "too large"},

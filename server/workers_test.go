@@ -107,7 +107,7 @@ func TestWorkersAreListed(t *testing.T) {
 			a.call(201, "POST", "/v1/queues/q/messages", fmt.Sprintf(`{"key":%q}`, key))
 			token := a.call(200, "POST", "/v1/queues/q/keys/"+key+"/claim", `{"worker":"reads","ttr":"10m"}`)["lease"]
 			path := map[string]string{"alone": "/v1/queues/q/messages", "batch": "/v1/messages"}[key]
-			a.call(200, "POST", path, fmt.Sprintf(replace, fmt.Sprintf(`"on_conflict":"replace","delay":"2h","token":%q`, token)))
+			a.call(200, "POST", path, fmt.Sprintf(replace, fmt.Sprintf(`"on_conflict":"replace","delay":"2h","lease":%q`, token)))
 		}
 		for range 7 { // for longer than a worker without leases is listed
 			a.lease(fmt.Sprintf(`{"set":%q,"wait":"1ms","worker":"keeps"}`, set))

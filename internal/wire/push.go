@@ -34,7 +34,7 @@ var PushedMessage = requestObject("", "",
 	optional("due", asExact, func(m *engine.Message) *time.Time { return &m.Due.At }, "not before; instead of delay"),
 	optional("on_conflict", asConflict, func(m *engine.Message) *engine.Conflict { return &m.OnConflict }, "what to do when the key is held or remembered; default: reject").
 		unless(func(m *engine.Message) bool { return m.OnConflict == engine.Reject || m.Key == "" }), // without a key there is no conflict
-	optional("token", asText, func(m *engine.Message) *string { return &m.Token }, "of replace: the newest lease of the message, which is then replaced although it is leased").
+	optional("lease", asText, func(m *engine.Message) *string { return &m.Token }, "of replace: the newest lease of the message, which is then replaced although it is leased").
 		unless(func(m *engine.Message) bool { return m.Token == "" }),
 	optional("body", asJSON, func(m *engine.Message) *[]byte { return &m.Body }, "any JSON value, kept byte for byte; the content type is then JSON").
 		unless(func(*engine.Message) bool { return true }),

@@ -11,7 +11,7 @@ export interface NewMessage {
   /** what to do when the key is held or remembered; default: reject */
   on_conflict?: null | "reject" | "keep" | "replace" | "keep_due" | "rearm";
   /** of replace: the newest lease of the message, which is then replaced although it is leased */
-  token?: string | null;
+  lease?: string | null;
   /** any JSON value, kept byte for byte; the content type is then JSON */
   body?: unknown;
   /** any bytes instead of body */
@@ -49,7 +49,7 @@ export interface BatchMessage {
   /** what to do when the key is held or remembered; default: reject */
   on_conflict?: null | "reject" | "keep" | "replace" | "keep_due" | "rearm";
   /** of replace: the newest lease of the message, which is then replaced although it is leased */
-  token?: string | null;
+  lease?: string | null;
   /** any JSON value, kept byte for byte; the content type is then JSON */
   body?: unknown;
   /** any bytes instead of body */

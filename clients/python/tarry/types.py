@@ -23,7 +23,7 @@ class PushOptions(TypedDict, total=False):
     # what to do when the key is held or remembered; default: reject
     on_conflict: Literal["reject", "keep", "replace", "keep_due", "rearm"] | None
     # of replace: the newest lease of the message, which is then replaced although it is leased
-    token: str | None
+    lease: str | None
     # of the body; application/json when there is a body
     content_type: str | None
     # an object of strings; a repeated name has an array of strings, and an array of pairs keeps any order
@@ -72,7 +72,7 @@ class BatchMessage(_BatchMessage, total=False):
     # what to do when the key is held or remembered; default: reject
     on_conflict: Literal["reject", "keep", "replace", "keep_due", "rearm"] | None
     # of replace: the newest lease of the message, which is then replaced although it is leased
-    token: str | None
+    lease: str | None
     # any JSON value, kept byte for byte; the content type is then JSON
     body: Any
     # any bytes instead of body

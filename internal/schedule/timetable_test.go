@@ -103,6 +103,8 @@ func TestParseRefusesZonesThatAreNone(t *testing.T) {
 		"/etc/localtime":          "is unknown",
 		"zone.tab":                "is unknown",
 		"Europe":                  "is unknown",
+		"Europe//Berlin":          "is unknown",
+		"./UTC":                   "is unknown",
 		" ":                       "is unknown",
 		"UTC\x00":                 "is unknown",
 		"+02:00":                  "is unknown",

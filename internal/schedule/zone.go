@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"path"
 	"strings"
 	"sync"
 	"time"
@@ -22,7 +23,7 @@ func loadZone(name string) (*time.Location, error) {
 		return zone.(*time.Location), nil
 	}
 	zone, err := time.LoadLocation(name)
-	if err != nil {
+	if err != nil || path.Clean(name) != name { // a file has many paths, a zone one name
 		return nil, fmt.Errorf("the zone %.70q is unknown: zones are named as in Europe/Berlin or UTC", name)
 	}
 	zones.Store(name, zone)

@@ -70,7 +70,7 @@ var (
 		optional("jitter", asJitter, func(s *Schedule) *time.Duration { return &s.Jitter }, "fires later by a part of this, always the same, that depends on the name; at most 24h; default: 0s"),
 		optional("catch_up", named(schedule.CatchUpLast, schedule.CatchUpAll), func(s *Schedule) *schedule.CatchUp { return &s.CatchUp }, "which of the times fire that were missed by more than a minute; default: last"),
 		optional("start", asExact, func(s *Schedule) *time.Time { return &s.Start }, "does not fire before; @every counts from here"),
-		optional("end", asExact, func(s *Schedule) *time.Time { return &s.End }, "does not fire from here on"),
+		optional("end", asExact, func(s *Schedule) *time.Time { return &s.End }, "does not fire after"),
 	}
 	asJitter = scalar(isDuration, func(r *Reader, name string) time.Duration { return r.within(name, 0, schedule.MaxJitter) }, AppendDuration)
 )

@@ -858,7 +858,7 @@ export interface Schedule {
   catch_up?: null | "last" | "skip" | "all";
   /** does not fire before; @every counts from here */
   start?: string | null;
-  /** does not fire from here on */
+  /** does not fire after */
   end?: string | null;
   /** what is pushed */
   message: ScheduleMessage;
@@ -906,7 +906,7 @@ export interface SchedulePreview {
   catch_up?: null | "last" | "skip" | "all";
   /** does not fire before; @every counts from here */
   start?: string | null;
-  /** does not fire from here on */
+  /** does not fire after */
   end?: string | null;
   /** what its jitter depends on */
   name?: string | null;
@@ -935,7 +935,7 @@ export interface StoredSchedule {
   catch_up?: "last" | "skip" | "all";
   /** does not fire before; @every counts from here */
   start?: string;
-  /** does not fire from here on */
+  /** does not fire after */
   end?: string;
   /** what is pushed */
   message: StoredScheduleMessage;

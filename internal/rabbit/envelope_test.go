@@ -56,7 +56,11 @@ func TestWhatIsNoEnvelope(t *testing.T) {
 	for range 100 {
 		deep = append(deep, 'A', 0, 0, 255, 255)
 	}
-	for _, text := range []string{"", "?", "AA", base64.RawStdEncoding.EncodeToString(deep), good + "AAAA",
+	nested := any("x")
+	for range maxDepth {
+		nested = []any{nested}
+	}
+	for _, text := range []string{"", "?", "AA", (&Envelope{Properties: amqp.Publishing{Headers: amqp.Table{"x": nested}}}).Text(), base64.RawStdEncoding.EncodeToString(deep), good + "AAAA",
 		(&Envelope{Properties: amqp.Publishing{AppId: strings.Repeat("x", 256)}}).Text()} {
 		if e, err := ParseEnvelope(text); err == nil {
 			t.Errorf("%q is %+v", text, e)

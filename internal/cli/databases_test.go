@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
@@ -12,7 +13,7 @@ func TestCommandsOnDatabases(t *testing.T) {
 	for _, store := range []string{pgtest.Shared(t), mysqltest.Shared(t)} {
 		w := world{env: []string{"TARRY_STORE=" + store}}
 		w.must(t, "migrate", "up")
-		for _, s := range commandSteps {
+		for _, s := range slices.Concat(commandSteps, scheduleSteps) {
 			run1(t, w, s)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 func TestCommandsOnRedis(t *testing.T) {
 	w := world{env: []string{"TARRY_STORE=" + redistest.Start(t).URL()}}
-	for _, s := range commandSteps {
+	for _, s := range slices.Concat(commandSteps, scheduleSteps) {
 		run1(t, w, s)
 	}
 }

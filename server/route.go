@@ -74,9 +74,9 @@ func (s *Server) routes() []route {
 		newRoute("GET", "/v1/schedules/*", access.Read, s.schedule, callSchedule),
 		newRoute("PUT", "/v1/schedules/*", access.Push, s.setSchedule, callSetSchedule),
 		newRoute("DELETE", "/v1/schedules/*", access.Push, s.removeSchedule, callRemoveSchedule),
-		newRoute("POST", "/v1/schedules/*/pause", access.Push|access.Operate, s.pauseSchedule, callPauseSchedule),
-		newRoute("POST", "/v1/schedules/*/resume", access.Push|access.Operate, s.resumeSchedule, callResumeSchedule),
-		newRoute("POST", "/v1/schedules/*/trigger", access.Push|access.Operate, s.triggerSchedule, callTriggerSchedule),
+		newRoute("POST", "/v1/schedules/*/pause", access.Push|access.Operate, operateSchedule(s, s.c.PauseSchedule, wire.StoredSchedule, shownSchedule), callPauseSchedule),
+		newRoute("POST", "/v1/schedules/*/resume", access.Push|access.Operate, operateSchedule(s, s.c.ResumeSchedule, wire.StoredSchedule, shownSchedule), callResumeSchedule),
+		newRoute("POST", "/v1/schedules/*/trigger", access.Push|access.Operate, operateSchedule(s, s.c.TriggerSchedule, wire.ScheduleRun, shownRun), callTriggerSchedule),
 		newRoute("GET", "/v1/schedules/*/next", access.Read, s.scheduleNext, callScheduleNext),
 		newRoute("POST", "/v1/schedules/preview", access.Known, s.previewSchedule, callPreviewSchedule),
 

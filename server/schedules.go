@@ -59,12 +59,7 @@ func (s *Server) schedule(x *exchange, r *http.Request) error {
 			return err
 		}
 	}
-	return tell(x, r, &all)
-}
-
-// tell answers with a schedule.
-func tell(x *exchange, r *http.Request, told *wire.Schedule) error {
-	return respond(x, wire.SchedulesAs[wantBodies(r)], told)
+	return respond(x, wire.SchedulesAs[wantBodies(r)], &all)
 }
 
 // allowed returns the schedule that the path names, if the token has one of the rights on its
@@ -115,7 +110,7 @@ func (s *Server) setSchedule(x *exchange, r *http.Request) error {
 		return err
 	}
 	x.note("revision", told.Revision)
-	return tell(x, r, &wire.Schedule{Info: told})
+	return respond(x, wire.StoredSchedule, &wire.Schedule{Info: told})
 }
 
 // edit changes the schedule that the path names, if the token has one of the rights on the
@@ -168,58 +163,38 @@ var callPauseSchedule = &call{
 	request: wire.None.Shape, answers: ok("It is paused.", wire.StoredSchedule.Ref()), fails: operateScheduleFails,
 }
 
-func (s *Server) pauseSchedule(x *exchange, r *http.Request) error {
-	return s.operateSchedule(x, r, s.c.PauseSchedule)
-}
-
 var callResumeSchedule = &call{
 	id: "resumeSchedule", group: groupSchedule, does: "Go on with a schedule that was paused", more: "It goes on with the first time after now.",
 	request: wire.None.Shape, answers: ok("It goes on.", wire.StoredSchedule.Ref()), fails: operateScheduleFails,
 }
 
-func (s *Server) resumeSchedule(x *exchange, r *http.Request) error {
-	return s.operateSchedule(x, r, s.c.ResumeSchedule)
-}
-
-func (s *Server) operateSchedule(x *exchange, r *http.Request, do func(ctx context.Context, name string) (tarry.ScheduleInfo, error)) error {
-	_, err := s.toOperate(x, r)
-	if err != nil {
-		return err
-	}
-	told, err := do(r.Context(), x.path.Schedule())
-	if err != nil {
-		return err
-	}
-	return tell(x, r, &wire.Schedule{Info: told})
-}
-
-// toOperate reads a request without fields to operate a schedule, and returns the schedule.
-func (s *Server) toOperate(x *exchange, r *http.Request) (tarry.ScheduleInfo, error) {
-	if _, err := decode(x, r, wire.None); err != nil {
-		return tarry.ScheduleInfo{}, err
-	}
-	told, err := s.allowed(x, r, access.Push|access.Operate)
-	if err == nil {
+// operateSchedule returns the handler of a call without fields that operates a schedule and
+// answers with an object.
+func operateSchedule[T, W any](s *Server, do func(ctx context.Context, name string) (T, error), o *wire.Object[W], shown func(T) *W) handler {
+	return func(x *exchange, r *http.Request) error {
+		if _, err := decode(x, r, wire.None); err != nil {
+			return err
+		}
+		told, err := s.allowed(x, r, access.Push|access.Operate)
+		if err != nil {
+			return err
+		}
 		x.note("queue", told.Draft.Queue)
+		did, err := do(r.Context(), x.path.Schedule())
+		if err != nil {
+			return err
+		}
+		return respond(x, o, shown(did))
 	}
-	return told, err
 }
+
+func shownSchedule(i tarry.ScheduleInfo) *wire.Schedule { return &wire.Schedule{Info: i} }
+func shownRun(r tarry.ScheduleRun) *wire.Run            { return &wire.Run{Run: r} }
 
 var callTriggerSchedule = &call{
 	id: "triggerSchedule", group: groupSchedule, does: "Push the message of a schedule now", more: "Beside its times; also while it is paused.",
 	request: wire.None.Shape, answers: ok("The message that was pushed.", wire.ScheduleRun.Ref()),
 	fails: append(operateScheduleFails, engine.ErrLimit),
-}
-
-func (s *Server) triggerSchedule(x *exchange, r *http.Request) error {
-	if _, err := s.toOperate(x, r); err != nil {
-		return err
-	}
-	run, err := s.c.TriggerSchedule(r.Context(), x.path.Schedule())
-	if err != nil {
-		return err
-	}
-	return respond(x, wire.ScheduleRun, &wire.Run{Run: run})
 }
 
 var callScheduleNext = &call{

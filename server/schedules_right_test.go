@@ -1,10 +1,14 @@
 package server
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/memengine"
 	"github.com/tarryhq/tarry/server/access"
 )
 
@@ -68,5 +72,46 @@ func TestSchedulesOfTokens(t *testing.T) {
 	}
 	if n := strings.Count(audited, `"what":"schedule`); n != 18 {
 		t.Errorf("%d lines of schedules: %s", n, audited)
+	}
+}
+
+// meddling is an engine where another changes a schedule right after it was read.
+type meddling struct {
+	*memengine.Engine
+	meddle func()
+}
+
+func (m *meddling) Get(ctx context.Context, ref engine.Ref) (engine.Info, error) {
+	i, err := m.Engine.Get(ctx, ref)
+	if meddle := m.meddle; meddle != nil {
+		m.meddle = nil
+		meddle()
+	}
+	return i, err
+}
+
+// A token does not change a schedule that is moved to a queue of others meanwhile.
+func TestScheduleMovesBeforeItIsChanged(t *testing.T) {
+	g := newGuarded(t)
+	e := &meddling{Engine: memengine.New(nil)}
+	c := tarry.New(e, nil)
+	defer c.Close()
+	g.Server = New(c, &Config{Guard: g.guard})
+	mine := g.create("mine", access.Push, []string{"mine"}, time.Time{})
+	set := func(queue string) {
+		t.Helper()
+		if _, err := c.SetSchedule(t.Context(), tarry.Schedule{Name: "s", Spec: "@daily", Draft: tarry.NewDraft(queue, nil)}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for method, body := range map[string]string{"PUT": `{"spec":"@hourly","message":{"queue":"mine"}}`, "DELETE": ""} {
+		set("mine")
+		e.meddle = func() { set("theirs") }
+		if w := g.ask(mine, method, "/v1/schedules/s", body); w.Code != 403 {
+			t.Errorf("%s: %d %s", method, w.Code, w.Body)
+		}
+		if s, err := c.Schedule(t.Context(), "s"); err != nil || s.Draft.Queue != "theirs" {
+			t.Errorf("after %s it is %+v, %v", method, s, err)
+		}
 	}
 }

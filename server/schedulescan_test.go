@@ -91,20 +91,26 @@ func TestProblemsOfSchedules(t *testing.T) {
 			t.Errorf("b is %v", told)
 		}
 
-		l, err := a.c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"q"}, Max: 1})
-		if err != nil || len(l.Messages) != 1 {
-			t.Fatal(l, err)
+		bury := func() {
+			t.Helper()
+			l, err := a.c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"q"}, Max: 1})
+			if err != nil || len(l.Messages) != 1 {
+				t.Fatal(l, err)
+			}
+			out, err := a.c.Settle(t.Context(), []engine.Settlement{{Token: l.Messages[0].Token, Do: engine.Bury, Reason: "no such\nreport"}})
+			if err := cmpErr(err, out); err != nil {
+				t.Fatal(err)
+			}
 		}
-		out, err := a.c.Settle(t.Context(), []engine.Settlement{{Token: l.Messages[0].Token, Do: engine.Bury, Reason: "no such\nreport"}})
-		if err := cmpErr(err, out); err != nil {
-			t.Fatal(err)
-		}
+		bury()
 		problems("with a dead run", "q: the last run of the schedule a is dead: no such report")
 		if run := field(t, a.call(200, "GET", "/v1/schedules/a", ""), "runs", 0); field(t, run, "state") != "dead" || field(t, run, "error") != "no such\nreport" || field(t, run, "ended") == nil {
 			t.Errorf("the run is %v", run)
 		}
 		a.call(200, "POST", "/v1/queues/q/redrive", "")
 		problems("redriven")
+		bury()
+		problems("dead again", "q: the last run of the schedule a is dead")
 		a.call(204, "DELETE", "/v1/schedules/a", "")
 		problems("removed")
 	})

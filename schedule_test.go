@@ -169,7 +169,7 @@ func TestSchedulePauseAndTrigger(t *testing.T) {
 			t.Errorf("three triggers made %d messages", got-n)
 		}
 		r, err := c.ResumeSchedule(t.Context(), "hourly")
-		if err != nil || r.Next.Sub(time.Now()) > time.Hour || len(r.Runs) != n+3 {
+		if err != nil || time.Until(r.Next) > time.Hour || len(r.Runs) != n+3 {
 			t.Errorf("%+v, %v", r, err)
 		}
 		pass(time.Hour)

@@ -21,6 +21,9 @@ var Reports = tarry.NewTopic[Report]("report")
 func scheduled(ctx context.Context, c *tarry.Client) (*tarry.Worker, error) {
 	s, err := tarry.NewSchedule("nightly", "30 2 * * *", Reports, Report{Of: "yesterday"}, tarry.MaxAttempts(3))
 	s.Zone = "Europe/Berlin"
+	if err != nil {
+		return nil, err
+	}
 	_, err = c.SetSchedule(ctx, s, "") // the same again changes nothing
 
 	w := tarry.NewWorker(c, &tarry.WorkerConfig{Schedules: true})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -448,6 +449,65 @@ func TestScheduleInvalid(t *testing.T) {
 			if err := call(); !errors.Is(err, tarry.ErrNotFound) {
 				t.Error(err)
 			}
+		}
+	})
+}
+
+// A schedule that was stored by other rules of its time zone is due by those of the program
+// that runs it.
+func TestScheduleStoredByOtherRules(t *testing.T) {
+	bubble(t, func(t *testing.T, c *tarry.Client) {
+		stop := runSchedules(t, c)
+		first := set(t, c, scheduled(t, "s", "0 2 * * *")).Next
+		synctest.Wait()
+		stop()
+		for _, wrong := range []time.Duration{time.Hour, -time.Hour} {
+			if _, err := c.Reschedule(t.Context(), tarry.ByKey("s").Of(tarry.ScheduleQueue), tarry.At(first.Add(wrong))); err != nil {
+				t.Fatal(err)
+			}
+			stop = runSchedules(t, c)
+			synctest.Wait()
+			m, err := c.Get(t.Context(), tarry.ByKey("s").Of(tarry.ScheduleQueue))
+			if err != nil || !m.Due.Equal(first) {
+				t.Errorf("%v off: it is due at %v, %v", wrong, m.Due, err)
+			}
+			stop()
+		}
+		defer runSchedules(t, c)()
+		pass(time.Until(first))
+		if all := pushed(t, c); len(all) != 1 || !all[0].Due.Equal(first) {
+			t.Errorf("%+v", all)
+		}
+	})
+}
+
+// Steps of the store's clock make no instant twice, and lose none but those that were missed.
+func TestScheduleWhileTheClockSteps(t *testing.T) {
+	var step atomic.Int64
+	e := memengine.New(&memengine.Config{Now: func() time.Time { return time.Now().Add(time.Duration(step.Load())) }})
+	bubbleOn(t, e, func(t *testing.T, c *tarry.Client) {
+		defer runSchedules(t, c)()
+		s := scheduled(t, "s", "@every 1m")
+		s.CatchUp = tarry.CatchUpAll
+		first := set(t, c, s).Next
+		for _, by := range []time.Duration{0, -time.Hour, 3 * time.Hour, -30 * time.Minute, time.Hour} {
+			step.Add(int64(by))
+			pass(10*time.Minute + 30*time.Second)
+		}
+		pass(3 * time.Hour)
+		now := time.Now().Add(time.Duration(step.Load()))
+		instants := make(map[time.Time]int)
+		for _, m := range pushed(t, c) {
+			instants[m.Due]++
+		}
+		for at := first; !at.After(now); at = at.Add(time.Minute) {
+			if instants[at] != 1 {
+				t.Errorf("%v made %d messages", at, instants[at])
+			}
+			delete(instants, at)
+		}
+		if len(instants) > 0 {
+			t.Errorf("too many: %v", instants)
 		}
 	})
 }

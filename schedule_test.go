@@ -432,6 +432,7 @@ func TestScheduleInvalid(t *testing.T) {
 			"for schedules":    func(s *tarry.Schedule) { s.Draft.Queue = tarry.ScheduleQueue },
 			"the queue's name": func(s *tarry.Schedule) { s.Draft.Queue = "ä" },
 			"push a reference": func(s *tarry.Schedule) { s.Draft.Body = make([]byte, 64<<10+1) },
+			"are set by the":   func(s *tarry.Schedule) { s.Draft.Headers = []tarry.MessageHeader{{Name: tarry.InstantHeader}} },
 			"catch-up":         func(s *tarry.Schedule) { s.CatchUp = 9 },
 		} {
 			s := scheduled(t, "s", "0 2 * * *")

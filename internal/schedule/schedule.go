@@ -10,6 +10,7 @@ package schedule
 
 import (
 	"hash/fnv"
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -184,6 +185,8 @@ func (s *Schedule) validate() (*Timetable, error) {
 		return nil, s.invalid("the message has a key, a due time or a conflict policy; the schedule sets them")
 	case len(d.Body) > MaxBody:
 		return nil, s.invalid("the body has %d bytes; a schedule's has at most %d: push a reference to the data", len(d.Body), MaxBody)
+	case slices.ContainsFunc(d.Headers, func(h engine.Header) bool { return h.Name == HeaderName || h.Name == HeaderInstant }):
+		return nil, s.invalid("the headers %s and %s are set by the schedule", HeaderName, HeaderInstant)
 	case d.Queue == Queue:
 		return nil, s.invalid("the queue %s is for schedules themselves", Queue)
 	}

@@ -114,30 +114,28 @@ export function edit(s: Schedule | null, done = () => {}, title = s ? "Edit the 
   });
 }
 
+// Text is a field of the form.
+function Text({ name, label, value, ...more }: { name: string; label: string; value: unknown; [more: string]: unknown }) {
+  return (
+    <label>
+      {label}
+      <input name={name} defaultValue={value === undefined ? "" : String(value)} maxLength={200} spellcheck={false} {...more} />
+    </label>
+  );
+}
+
 function Fields({ s }: { s: Schedule | null }) {
   const [form, setForm] = useState<HTMLFormElement | null>(null);
   const [typed, setTyped] = useState(0);
+  const time = { type: "datetime-local", step: "1" };
+  const here = zone.value === "utc" ? "UTC" : "your time";
   return (
     <div ref={(e) => setForm(e?.closest("form") ?? null)} onInput={() => setTyped((n) => n + 1)}>
       <div class="pair">
-        <label>
-          Name
-          <input name="name" defaultValue={s?.name} readOnly={s !== null} required maxLength={200} spellcheck={false} placeholder="report.nightly" />
-        </label>
-        <label>
-          Queue
-          <input name="queue" defaultValue={s?.message.queue} required maxLength={200} spellcheck={false} placeholder="reports" />
-        </label>
-      </div>
-      <div class="pair">
-        <label>
-          When
-          <input name="spec" defaultValue={s?.spec} required spellcheck={false} placeholder="0 2 * * 1-5, @daily or @every 90s" class="mono" />
-        </label>
-        <label>
-          Zone
-          <input name="zone" defaultValue={s?.zone} spellcheck={false} placeholder="UTC; or Europe/Berlin" />
-        </label>
+        <Text name="name" label="Name" value={s?.name} readOnly={s !== null} required placeholder="report.nightly" />
+        <Text name="queue" label="Queue" value={s?.message.queue} required placeholder="reports" />
+        <Text name="spec" label="When" value={s?.spec} required placeholder="0 2 * * 1-5, @daily or @every 90s" class="mono" />
+        <Text name="zone" label="Zone" value={s?.zone} placeholder="UTC; or Europe/Berlin" />
       </div>
       <Preview form={form} typed={typed} old={s} />
       <label>
@@ -157,24 +155,10 @@ function Fields({ s }: { s: Schedule | null }) {
             ))}
           </select>
         </label>
-        <label>
-          Jitter
-          <input name="jitter" defaultValue={s?.jitter} placeholder="none; or 30s, 5m" />
-        </label>
-      </div>
-      <div class="pair">
-        <label>
-          Start <span class="faint">{zone.value === "utc" ? "UTC" : "your time"}</span>
-          <input name="start" type="datetime-local" step="1" defaultValue={s?.start && toInput(Date.parse(s.start))} />
-        </label>
-        <label>
-          End
-          <input name="end" type="datetime-local" step="1" defaultValue={s?.end && toInput(Date.parse(s.end))} />
-        </label>
-        <label>
-          Attempts
-          <input name="max_attempts" inputMode="numeric" pattern="[0-9]*" defaultValue={s?.message.max_attempts} placeholder="20" />
-        </label>
+        <Text name="jitter" label="Jitter" value={s?.jitter} placeholder="none; or 30s, 5m" />
+        <Text name="start" label={`Start (${here})`} value={s?.start && toInput(Date.parse(s.start))} {...time} />
+        <Text name="end" label={`End (${here})`} value={s?.end && toInput(Date.parse(s.end))} {...time} />
+        <Text name="max_attempts" label="Attempts" value={s?.message.max_attempts} pattern="[0-9]*" placeholder="20" />
       </div>
     </div>
   );

@@ -118,13 +118,7 @@ function Table({ all }: { all: Schedule[] }) {
     <div class="scroll">
       <table class="schedules">
         <thead>
-          <tr>
-            <th>Schedule</th>
-            <th>When</th>
-            <th>Queue</th>
-            <th>Next</th>
-            <th class="wide">Changed</th>
-          </tr>
+          <tr>{["Schedule", "When", "Queue", "Next"].map((h) => <th key={h}>{h}</th>)}</tr>
         </thead>
         <tbody>
           {all.map((s) => (
@@ -145,12 +139,7 @@ function Table({ all }: { all: Schedule[] }) {
                   <Foreign text={s.message.queue} />
                 </a>
               </td>
-              <td>
-                <When t={s.next} />
-              </td>
-              <td class="wide">
-                <When t={s.changed} />
-              </td>
+              <td><When t={s.next} /></td>
             </tr>
           ))}
         </tbody>
@@ -233,10 +222,7 @@ export function Instants({ times, of }: { times: string[]; of: string }) {
   return (
     <table class="instants">
       <thead>
-        <tr>
-          <th>{zone.value === "utc" ? "UTC" : "Your time"}</th>
-          <th>{of}</th>
-        </tr>
+        <tr>{[zone.value === "utc" ? "UTC" : "Your time", of].map((h) => <th key={h}>{h}</th>)}</tr>
       </thead>
       <tbody>
         {times.map((t) => (
@@ -257,12 +243,7 @@ function Runs({ s }: { s: Schedule }) {
     <div class="scroll">
       <table class="runs">
         <thead>
-          <tr>
-            <th>Instant</th>
-            <th>Outcome</th>
-            <th class="num">Late</th>
-            <th class="num">Ran</th>
-          </tr>
+          <tr>{["Instant", "Outcome", "Late", "Ran"].map((h) => <th key={h}>{h}</th>)}</tr>
         </thead>
         <tbody>
           {runs.map((r) => (
@@ -275,8 +256,8 @@ function Runs({ s }: { s: Schedule }) {
                 <Badge kind={r.state === "finished" ? (r.ending === "acked" ? "handled" : (r.ending ?? "gone")) : (r.state ?? "gone")} />
                 {r.error && <small><Foreign text={r.error} /></small>}
               </td>
-              <td class="num">{r.late ? span(Math.max(0, Date.parse(r.started!) - Date.parse(r.manual ? r.pushed : r.instant))) : "–"}</td>
-              <td class="num">{r.started && r.ended ? span(Date.parse(r.ended) - Date.parse(r.started)) : "–"}</td>
+              <td>{r.late ? span(Math.max(0, Date.parse(r.started!) - Date.parse(r.manual ? r.pushed : r.instant))) : "–"}</td>
+              <td>{r.started && r.ended ? span(Date.parse(r.ended) - Date.parse(r.started)) : "–"}</td>
             </tr>
           ))}
         </tbody>

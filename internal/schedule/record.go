@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -73,6 +74,9 @@ func read(m *engine.Info) (*record, error) {
 	r := &record{name: m.Key}
 	if err := json.Unmarshal(m.Body, r); err != nil {
 		return nil, fmt.Errorf("the message is not a schedule: %w", err)
+	}
+	if m.Key == "" {
+		return nil, errors.New("the message is not a schedule: it has no key")
 	}
 	r.began(m.Created)
 	s := r.schedule()

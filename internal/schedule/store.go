@@ -147,6 +147,10 @@ func (s *Store) Resume(ctx context.Context, name string) (Info, error) {
 	})
 }
 
+// triggerTries is how many instants Trigger tries whose keys others have: those of a schedule
+// of this name that was removed.
+const triggerTries = 100
+
 // Trigger pushes an occurrence now, beside those of the timetable, even while the schedule
 // is paused.
 func (s *Store) Trigger(ctx context.Context, name string) (Run, error) {
@@ -156,17 +160,22 @@ func (s *Store) Trigger(ctx context.Context, name string) (Run, error) {
 			now = r.Runs[n-1].Instant.Add(time.Millisecond) // a key of its own
 		}
 		def := r.schedule()
-		m := def.occurrence(now, true, time.Time{})
-		got, err := s.Push(ctx, []engine.Message{m})
-		if err == nil {
-			err = got[0].Err
+		for range triggerTries {
+			got, err := s.Push(ctx, []engine.Message{def.occurrence(now, true, time.Time{})})
+			if err == nil {
+				err = got[0].Err
+			}
+			if err != nil {
+				return err
+			}
+			if got[0].Outcome != engine.Kept {
+				r.ran(now, true, got[0].ID, now)
+				run = r.Runs[len(r.Runs)-1]
+				return nil
+			}
+			now = now.Add(time.Millisecond)
 		}
-		if err != nil {
-			return err
-		}
-		r.ran(now, true, got[0].ID, now)
-		run = r.Runs[len(r.Runs)-1]
-		return nil
+		return engine.ErrExists
 	})
 	return run, err
 }

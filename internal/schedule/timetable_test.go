@@ -99,6 +99,8 @@ func TestParseRefusesZonesThatAreNone(t *testing.T) {
 		"local":                   "is another on each machine",
 		"localtime":               "is another on each machine",
 		"Mars/Olympus":            `the zone "Mars/Olympus" is unknown`,
+		"Europe/./Berlin":         "is unknown",
+		"Europe//Berlin":          "is unknown",
 		"../../../etc/passwd":     "is unknown",
 		"/etc/localtime":          "is unknown",
 		"zone.tab":                "is unknown",

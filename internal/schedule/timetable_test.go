@@ -231,6 +231,31 @@ func TestNewestDoesNotWalkThroughTheSpan(t *testing.T) {
 	}
 }
 
+// In Santiago Saturday 2027-04-03 ends twice: at midnight the clock goes back to 23:00. What
+// fires there is found although nothing else does for long.
+func TestHourThatComesTwiceOnARareDay(t *testing.T) {
+	halves := mustParse(t, "*/30 * 3 4 *", "America/Santiago", time.Time{}, time.Time{})
+	for after, want := range map[string]string{
+		"2027-04-04T02:30:00Z": "2027-04-04T03:00:00Z",
+		"2027-04-04T03:00:00Z": "2027-04-04T03:30:00Z",
+		"2027-04-04T03:30:00Z": "2028-04-03T04:00:00Z",
+	} {
+		if next := halves.Next(at(after)); !next.Equal(at(want)) {
+			t.Errorf("after %s comes %s, want %s", after, next, want)
+		}
+	}
+	once := mustParse(t, "30 23 * * SAT", "America/Santiago", time.Time{}, time.Time{})
+	for until, want := range map[string]string{
+		"2027-04-04T02:29:59Z": "2027-03-28T02:30:00Z",
+		"2027-04-04T03:15:00Z": "2027-04-04T02:30:00Z",
+		"2027-04-04T03:45:00Z": "2027-04-04T02:30:00Z",
+	} {
+		if newest := once.Newest(time.Time{}, at(until), 1); len(newest) != 1 || !newest[0].Equal(at(want)) {
+			t.Errorf("until %s the newest is %s, want %s", until, newest, want)
+		}
+	}
+}
+
 // Zone files may end early: a rule says what follows their last change. In its years Go
 // takes the last day of a leap year for one of the next, and begins a period that the last
 // change began where the rule would have.

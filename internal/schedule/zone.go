@@ -98,7 +98,11 @@ func (t *Timetable) next(after time.Time) time.Time {
 		if p.end.IsZero() || at.Before(p.end) {
 			return at
 		}
-		p = periodAt(t.zone, later(p.end, at.Add(-farthest)))
+		after := p.end
+		if !t.realTime { // else the next period may show again what fires
+			after = later(after, at.Add(-farthest))
+		}
+		p = periodAt(t.zone, after)
 	}
 }
 
@@ -114,6 +118,6 @@ func (t *Timetable) newest(until time.Time) time.Time {
 		if !wall.Before(t.opens(p)) {
 			return later(p.start, at)
 		}
-		until = earlier(p.start.Add(-time.Second), at.Add(farthest))
+		until = p.start.Add(-time.Second)
 	}
 }

@@ -195,8 +195,11 @@ func (s *Schedule) validate() (*Timetable, error) {
 }
 
 func (s *Schedule) invalid(format string, args ...any) error {
-	return engine.Invalid("schedule", ref(engine.Clip(s.Name)), format, args...)
+	return engine.Invalid(op(s.Name), engine.Ref{}, format, args...)
 }
+
+// op names a schedule in errors.
+func op(name string) string { return "schedule " + engine.Clip(name) }
 
 // ref names the message of a schedule.
 func ref(name string) engine.Ref { return engine.Ref{Queue: Queue, Key: name} }

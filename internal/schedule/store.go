@@ -233,7 +233,7 @@ func (s *Store) claim(ctx context.Context, name string) (l engine.Lease, err err
 		pause = min(2*pause, 200*time.Millisecond)
 	}
 	if errors.Is(err, engine.ErrStale) || errors.Is(err, engine.ErrLeased) {
-		err = &engine.Error{Op: "schedule", Queue: Queue, Key: name, Err: engine.ErrLeased, Hint: "it fires or is edited at this moment: try again"}
+		err = &engine.Error{Op: op(name), Err: engine.ErrLeased, Hint: "it fires or is edited at this moment: try again"}
 	}
 	return l, err
 }
@@ -280,11 +280,16 @@ func (s *Store) List(ctx context.Context, after string, limit int) (page []Info,
 }
 
 func stale(name, why string) error {
-	return &engine.Error{Op: "schedule", Queue: Queue, Key: name, Err: engine.ErrStale, Hint: why}
+	return &engine.Error{Op: op(name), Err: engine.ErrStale, Hint: why}
 }
 
 func staleAt(name, revision string) error {
 	return stale(name, "it is at revision "+revision+": read it again")
 }
 
-func about(name string, err error) error { return calls.Fail("schedule", ref(name), err) }
+func about(name string, err error) error {
+	if errors.Is(err, engine.ErrNotFound) {
+		return &engine.Error{Op: op(name), Err: engine.ErrNotFound, Hint: "there is no such schedule"}
+	}
+	return calls.Fail(op(name), engine.Ref{}, err)
+}

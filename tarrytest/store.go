@@ -222,7 +222,7 @@ func (s *store) settled(token string, do engine.Action, done engine.Settled) {
 	s.ask(queue) // more may be leased where InFlight held it back
 	s.changed.Broadcast()
 	switch {
-	case done.Err != nil: // it was lost
+	case done.Err != nil || queue == tarry.ScheduleQueue: // it was lost, or is a schedule
 	case done.State == engine.Dead:
 		s.worked.Dead++
 	case do == engine.Ack:

@@ -215,6 +215,46 @@ func TestSchedules(t *testing.T) {
 	})
 }
 
+// TestSchedulesThatEnd has schedules of which nothing is left to come: WorkAll ends, and counts
+// what they have pushed.
+func TestSchedulesThatEnd(t *testing.T) {
+	everywhere(t, func(t *testing.T, q *tarrytest.Client) {
+		hourly, err := tarry.NewSchedule("hourly", "@every 1h", rides, Ride{})
+		hourly.Start, hourly.End = q.Now(), q.Now().Add(5*time.Hour)
+		paused, errPaused := tarry.NewSchedule("paused", "@every 1h", rides, Ride{})
+		for _, s := range []tarry.Schedule{hourly, paused} {
+			if _, failed := q.SetSchedule(t.Context(), s, ""); err != nil || errPaused != nil || failed != nil {
+				t.Fatal(err, errPaused, failed)
+			}
+		}
+		if _, err := q.PauseSchedule(t.Context(), "paused"); err != nil {
+			t.Fatal(err)
+		}
+		w := tarry.NewWorker(q.Client, &tarry.WorkerConfig{Schedules: true})
+		tarry.Handle(w, rides, func(context.Context, *tarry.Message[Ride]) error { return nil })
+		if got := q.WorkAll(t.Context(), w); got != (tarrytest.Worked{Acked: 5}) || q.Now().After(hourly.End) {
+			t.Errorf("%+v at %s", got, q.Now())
+		}
+	})
+}
+
+// TestAdvanceFarWithASchedule passes more instants than WorkAll would.
+func TestAdvanceFarWithASchedule(t *testing.T) {
+	tarrytest.SetMostHandled(t, 100)
+	q := tarrytest.New(t)
+	often, err := tarry.NewSchedule("often", "@every 1s", rides, Ride{})
+	if _, failed := q.SetSchedule(t.Context(), often, ""); err != nil || failed != nil {
+		t.Fatal(err, failed)
+	}
+	w := tarry.NewWorker(q.Client, &tarry.WorkerConfig{Schedules: true})
+	handled := 0
+	tarry.Handle(w, rides, func(context.Context, *tarry.Message[Ride]) error { handled++; return nil })
+	q.Start(t.Context(), w)
+	if q.Advance(10 * time.Minute); handled != 600 {
+		t.Errorf("%d messages in ten minutes", handled)
+	}
+}
+
 // TestAdvanceWakesWorkersOfTheTest has workers that the kit knows nothing of.
 func TestAdvanceWakesWorkersOfTheTest(t *testing.T) {
 	everywhere(t, func(t *testing.T, q *tarrytest.Client) {

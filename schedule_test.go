@@ -427,6 +427,8 @@ func TestScheduleInvalid(t *testing.T) {
 			"never":            func(s *tarry.Schedule) { s.Spec = "0 0 30 2 *" },
 			"1s":               func(s *tarry.Schedule) { s.Spec = "@every 1ms" },
 			"Mars/Olympus":     func(s *tarry.Schedule) { s.Zone = "Mars/Olympus" },
+			"years 0 to":       func(s *tarry.Schedule) { s.End = time.Date(20_000, 1, 1, 0, 0, 0, 0, time.UTC) },
+			"0 to 9999":        func(s *tarry.Schedule) { s.Start = time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC) },
 			"the jitter":       func(s *tarry.Schedule) { s.Jitter = 25 * time.Hour },
 			"a key":            func(s *tarry.Schedule) { s.Draft.Key = "k" },
 			"for schedules":    func(s *tarry.Schedule) { s.Draft.Queue = tarry.ScheduleQueue },

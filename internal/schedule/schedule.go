@@ -177,6 +177,8 @@ func (s *Schedule) validate() (*Timetable, error) {
 	}
 	d := &s.Draft
 	switch {
+	case !written(s.Start) || !written(s.End):
+		return nil, s.invalid("the start or the end is not in the years 0 to %d", engine.MaxYear)
 	case s.Jitter < 0 || s.Jitter > MaxJitter:
 		return nil, s.invalid("the jitter %s is not between 0 and %s", s.Jitter, MaxJitter)
 	case int(s.CatchUp) >= len(catchUpNames):
@@ -193,6 +195,9 @@ func (s *Schedule) validate() (*Timetable, error) {
 	m := s.occurrence(time.Unix(0, 0), false, time.Time{})
 	return t, m.Validate("schedule", len(d.Body))
 }
+
+// written reports whether RFC 3339 can tell a time.
+func written(t time.Time) bool { return t.UTC().Year() >= 0 && t.UTC().Year() <= engine.MaxYear }
 
 func (s *Schedule) invalid(format string, args ...any) error {
 	return engine.Invalid(op(s.Name), engine.Ref{}, format, args...)

@@ -160,11 +160,13 @@ var operateScheduleFails = append(scheduleFails, engine.ErrLeased, engine.ErrNoS
 
 var callPauseSchedule = &call{
 	id: "pauseSchedule", group: groupSchedule, does: "Pause a schedule until it is resumed",
+	example: json.RawMessage(`{}`),
 	request: wire.None.Shape, answers: ok("It is paused.", wire.StoredSchedule.Ref()), fails: operateScheduleFails,
 }
 
 var callResumeSchedule = &call{
 	id: "resumeSchedule", group: groupSchedule, does: "Go on with a schedule that was paused", more: "It goes on with the first time after now.",
+	example: json.RawMessage(`{}`),
 	request: wire.None.Shape, answers: ok("It goes on.", wire.StoredSchedule.Ref()), fails: operateScheduleFails,
 }
 
@@ -193,6 +195,7 @@ func shownRun(r tarry.ScheduleRun) *wire.Run            { return &wire.Run{Run: 
 
 var callTriggerSchedule = &call{
 	id: "triggerSchedule", group: groupSchedule, does: "Push the message of a schedule now", more: "Beside its times; also while it is paused.",
+	example: json.RawMessage(`{}`),
 	request: wire.None.Shape, answers: ok("The message that was pushed.", wire.ScheduleRun.Ref()),
 	fails: append(operateScheduleFails, engine.ErrLimit),
 }

@@ -261,7 +261,7 @@ func (s *Store) List(ctx context.Context, after string, limit int) (page []Info,
 				return nil, "", err
 			}
 			for i := range got.Messages {
-				if r, err := read(&got.Messages[i]); err == nil { // else a runner buries it
+				if r, err := read(&got.Messages[i]); err == nil { // else it is no schedule
 					page = append(page, r.info(&got.Messages[i]))
 				}
 			}

@@ -72,7 +72,7 @@ func TestDocumentExamples(t *testing.T) {
 				continue
 			}
 			example, _ := json.Marshal(op.RequestBody.Value.Content["application/json"].Example)
-			at := strings.NewReplacer("{queue}", "order.unpaid", "{key}", "42", "{id}", "1").Replace(path)
+			at := strings.NewReplacer("{queue}", "order.unpaid", "{key}", "42", "{id}", "1", "{name}", "nightly").Replace(path)
 			if w := send(t, s, method, at, string(example)); w.Code == 400 || w.Code >= 500 && w.Code != 501 {
 				t.Errorf("%s %s %s: %d %s", method, path, example, w.Code, w.Body)
 			}

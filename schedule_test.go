@@ -214,10 +214,10 @@ func TestScheduleRunnerDies(t *testing.T) {
 			t.Run(fmt.Sprint(fate, ", acked ", acked), func(t *testing.T) {
 				e := newStage()
 				e.caps = func(c *engine.Capabilities) { c.Coalesce = 0 }
-				failing := false
+				var failing atomic.Bool
 				e.push = func(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
 					moves := msgs[0].Queue == tarry.ScheduleQueue
-					if !failing || moves != strings.HasPrefix(fate, "move") {
+					if !failing.Load() || moves != strings.HasPrefix(fate, "move") {
 						return e.Engine.Push(ctx, msgs)
 					}
 					if strings.HasSuffix(fate, "counts") {
@@ -226,7 +226,7 @@ func TestScheduleRunnerDies(t *testing.T) {
 					return nil, engine.ErrUnavailable
 				}
 				e.settle = func(ctx context.Context, s []engine.Settlement) ([]engine.Settled, error) {
-					if failing {
+					if failing.Load() {
 						return nil, engine.ErrUnavailable // it is dead, and can settle nothing
 					}
 					return e.Engine.Settle(ctx, s)
@@ -235,9 +235,9 @@ func TestScheduleRunnerDies(t *testing.T) {
 					set(t, c, scheduled(t, "s", "@every 10m"))
 					stop := runSchedules(t, c)
 					pass(9 * time.Minute)
-					failing = true
+					failing.Store(true)
 					pass(2 * time.Minute)
-					failing = false
+					failing.Store(false)
 					if acked {
 						ackAll(t, c)
 					}
@@ -277,9 +277,9 @@ func ackAll(t *testing.T, c *tarry.Client) {
 // A message that is dead before a runner repeats its push is not made again.
 func TestScheduleRunnerDiesAndSoDoesTheMessage(t *testing.T) {
 	e := newStage()
-	failing := false
+	var failing atomic.Bool
 	e.push = func(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
-		if failing && msgs[0].Queue == tarry.ScheduleQueue {
+		if failing.Load() && msgs[0].Queue == tarry.ScheduleQueue {
 			return nil, engine.ErrUnavailable
 		}
 		return e.Engine.Push(ctx, msgs)
@@ -288,7 +288,7 @@ func TestScheduleRunnerDiesAndSoDoesTheMessage(t *testing.T) {
 		set(t, c, scheduled(t, "s", "@every 10m"))
 		defer runSchedules(t, c)()
 		pass(9 * time.Minute)
-		failing = true
+		failing.Store(true)
 		pass(time.Minute)
 		got, err := c.Lease(t.Context(), tarry.LeaseRequest{Queues: []string{"reports"}, Max: 1})
 		if err != nil || len(got.Messages) != 1 {
@@ -297,7 +297,7 @@ func TestScheduleRunnerDiesAndSoDoesTheMessage(t *testing.T) {
 		if _, err := c.Settle(t.Context(), []tarry.Settlement{{Token: got.Messages[0].Token, Do: tarry.DoBury}}); err != nil {
 			t.Fatal(err)
 		}
-		failing = false
+		failing.Store(false)
 		pass(5 * time.Minute)
 		if all := pushed(t, c); len(all) != 0 {
 			t.Errorf("it came again: %+v", all)

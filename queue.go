@@ -44,11 +44,16 @@ func (c *Client) Queues(ctx context.Context, after string, limit int) (queues []
 // AllQueues yields the queues that hold messages, are paused or have settings, ordered by
 // name. It ends after the first error.
 func (c *Client) AllQueues(ctx context.Context) iter.Seq2[QueueInfo, error] {
-	return func(yield func(QueueInfo, error) bool) {
+	return pages(func(after string) ([]QueueInfo, string, error) { return c.Queues(ctx, after, engine.MaxPage) })
+}
+
+// pages yields what is on the pages that read returns. It ends after the first error.
+func pages[T any](read func(after string) (page []T, next string, err error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
 		for after := ""; ; {
-			page, next, err := c.Queues(ctx, after, engine.MaxPage)
+			page, next, err := read(after)
 			if err != nil {
-				yield(QueueInfo{}, err)
+				yield(*new(T), err)
 				return
 			}
 			for i := range page {

@@ -154,23 +154,7 @@ func (c *Client) Schedules(ctx context.Context, after string, limit int) (page [
 
 // AllSchedules yields the schedules in the order of Schedules. It ends after the first error.
 func (c *Client) AllSchedules(ctx context.Context) iter.Seq2[ScheduleInfo, error] {
-	return func(yield func(ScheduleInfo, error) bool) {
-		for after := ""; ; {
-			page, next, err := c.Schedules(ctx, after, engine.MaxPage)
-			if err != nil {
-				yield(ScheduleInfo{}, err)
-				return
-			}
-			for i := range page {
-				if !yield(page[i], nil) {
-					return
-				}
-			}
-			if after = next; after == "" {
-				return
-			}
-		}
-	}
+	return pages(func(after string) ([]ScheduleInfo, string, error) { return c.Schedules(ctx, after, engine.MaxPage) })
 }
 
 // RemoveSchedule removes a schedule. The messages that it has pushed stay. revision is as

@@ -131,6 +131,9 @@ func TestScheduleRevisions(t *testing.T) {
 		if err := c.RemoveSchedule(t.Context(), "daily", first.Revision); !errors.Is(err, tarry.ErrStale) {
 			t.Errorf("removed at an old revision: %v", err)
 		}
+		if m, err := c.Get(t.Context(), tarry.ByKey("daily").Of(tarry.ScheduleQueue)); err != nil || m.State != tarry.Scheduled || !m.Due.Equal(second.Next) {
+			t.Errorf("after that it is %v, due at %v, not %v, %v", m.State, m.Due, second.Next, err)
+		}
 		if err := c.RemoveSchedule(t.Context(), "daily", second.Revision); err != nil {
 			t.Error(err)
 		}
@@ -373,6 +376,20 @@ func TestScheduleForAFullQueue(t *testing.T) {
 
 func TestSchedulesAreListed(t *testing.T) {
 	bubble(t, func(t *testing.T, c *tarry.Client) {
+		for name, spec := range map[string]string{"sooner": "@every 1h", "later": "@every 2h"} {
+			set(t, c, scheduled(t, name, spec))
+		}
+		gone := scheduled(t, "gone", "@daily")
+		gone.Start, gone.End = time.Now().Add(-72*time.Hour), time.Now().Add(-24*time.Hour)
+		set(t, c, gone)
+		if page, _, err := c.Schedules(t.Context(), "", 0); err != nil || len(page) != 3 || page[0].Name != "sooner" || page[2].Name != "gone" {
+			t.Errorf("new ones are listed as %+v, %v", page, err)
+		}
+		for _, name := range []string{"sooner", "later", "gone"} {
+			if err := c.RemoveSchedule(t.Context(), name, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
 		stop := runSchedules(t, c)
 		for i := range 25 {
 			set(t, c, scheduled(t, fmt.Sprintf("s%02d", i), fmt.Sprintf("%d 3 * * *", i)))

@@ -59,21 +59,15 @@ func (f *finder) schedules(ctx context.Context, c *tarry.Client) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	for after := ""; ; {
-		page, next, err := c.Schedules(ctx, after, engine.MaxPage)
+	for s, err := range c.AllSchedules(ctx) {
 		if errors.Is(err, tarry.ErrUnsupported) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		for i := range page {
-			f.unfired(&page[i])
-			runs.see(&page[i], f.Now)
-		}
-		if after = next; next == "" {
-			break
-		}
+		f.unfired(&s)
+		runs.see(&s, f.Now)
 	}
 	err := runs.look(ctx, c, f.Now)
 	for name, run := range runs.of {

@@ -155,7 +155,7 @@ func (s *store) serve(queues []string, n int) {
 // Watch calls fn with the hints of the engine, and those of ask.
 func (s *store) Watch(fn func(queue string)) (stop func()) { return s.watchers.Watch(fn) }
 
-// ask makes those who wait for messages of a queue ask again. Called with s.mu held.
+// ask makes waiting workers and leases of a queue ask again. Called with s.mu held.
 func (s *store) ask(queue string) {
 	s.asked[queue] = time.Time{}
 	s.watchers.Hint(queue)

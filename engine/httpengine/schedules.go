@@ -13,8 +13,8 @@ import (
 // Schedules returns the schedules of the server, for package tarry.
 func (e *Engine) Schedules() schedule.Keeper { return schedules{e} }
 
-// schedules are the schedules of a server. It knows who may change which, while a caller need
-// not have any right on the queue that they are kept in.
+// schedules are the schedules of a server. The server checks the rights on the queues
+// that they push to; the caller needs none on the queue that holds them.
 type schedules struct{ e *Engine }
 
 func (s schedules) call(method, name, also string, body []byte) call {

@@ -34,7 +34,7 @@ func (c *conn) Write(p []byte) (int, error) {
 
 // send writes until nothing is left.
 func (c *conn) send() {
-	runtime.Gosched() // those who are about to write go first
+	runtime.Gosched() // goroutines that are about to write go first
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.unsent) > 0 && c.err == nil {

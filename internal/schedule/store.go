@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -180,7 +181,8 @@ func (s *Store) Trigger(ctx context.Context, name string) (Run, error) {
 	return run, err
 }
 
-// edit changes a schedule, without a change between its reading and its writing.
+// edit changes a schedule, without a change between its reading and its writing. If change
+// fails, the schedule stays as it was.
 func (s *Store) edit(ctx context.Context, name, revision string, change func(r *record, now time.Time) error) (info Info, err error) {
 	err = s.held(ctx, name, revision, func(l *engine.Lease, r *record) error {
 		before := *r
@@ -188,12 +190,8 @@ func (s *Store) edit(ctx context.Context, name, revision string, change func(r *
 		if failed != nil {
 			*r = before
 		}
-		m, err := r.message(l.Token)
-		if err == nil {
-			_, err = s.push(ctx, m)
-		}
 		info = r.info(&engine.Info{})
-		return errors.Join(failed, err)
+		return errors.Join(failed, s.replace(ctx, l, r))
 	})
 	return info, err
 }
@@ -205,14 +203,24 @@ func (s *Store) held(ctx context.Context, name, revision string, do func(l *engi
 		return about(name, err)
 	}
 	r, err := read(&l.Info)
-	if err == nil && revision != "" && revision != r.Revision {
-		err = staleAt(name, r.Revision)
+	switch {
+	case err != nil:
+		_, _ = s.Engine.Settle(ctx, engine.Releases([]engine.Lease{l}))
+		return about(name, err)
+	case revision != "" && revision != r.Revision:
+		_ = s.replace(ctx, &l, r) // else its lease lapses
+		return staleAt(name, r.Revision)
 	}
+	return about(name, do(&l, r))
+}
+
+// replace ends the lease of a schedule and stores the record in its place.
+func (s *Store) replace(ctx context.Context, l *engine.Lease, r *record) error {
+	m, err := r.message(l.Token)
 	if err == nil {
-		return about(name, do(&l, r))
+		_, err = s.push(ctx, m)
 	}
-	_, _ = s.Engine.Settle(ctx, engine.Releases([]engine.Lease{l}))
-	return about(name, err)
+	return err
 }
 
 // claim leases a schedule, whether it is due or not. It waits while another holds it.
@@ -241,6 +249,23 @@ func (s *Store) claim(ctx context.Context, name string) (l engine.Lease, err err
 // List returns a page of the schedules: those that are overdue, those that fire now, those
 // to come by their next time, those paused or ended. after is the next of the page before.
 func (s *Store) List(ctx context.Context, after string, limit int) (page []Info, next string, err error) {
+	page, next, err = s.listByState(ctx, after, limit)
+	slices.SortStableFunc(page, func(a, b Info) int { // a new one, due at once, is where it belongs
+		return orParked(a.Next).Compare(orParked(b.Next))
+	})
+	return page, next, err
+}
+
+// orParked returns a next time, or parked if there is none.
+func orParked(next time.Time) time.Time {
+	if next.IsZero() {
+		return parked
+	}
+	return next
+}
+
+// listByState lists schedules by the states of their messages.
+func (s *Store) listByState(ctx context.Context, after string, limit int) (page []Info, next string, err error) {
 	states := []engine.State{engine.Ready, engine.Leased, engine.Scheduled}
 	at := 0
 	if after != "" {

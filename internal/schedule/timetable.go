@@ -97,7 +97,7 @@ func (t *Timetable) Newest(after, until time.Time, n int) []time.Time {
 
 // beat is the newest instant of @every that is not after a time, whatever the bounds.
 func (t *Timetable) beat(until time.Time) time.Time {
-	origin := int64(0) // 1970: who restarts with the same expression keeps its instants
+	origin := int64(0) // 1970: a schedule that is set anew keeps its instants
 	if !t.start.IsZero() {
 		origin = t.start.Unix()
 	}

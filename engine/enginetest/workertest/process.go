@@ -65,6 +65,11 @@ func atWork(t *testing.T) {
 		p.say("failed", m.Key, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}})
 	tarry.Handle(w, p.topic, p.handle)
+	p.run(t, w)
+}
+
+// run runs a worker from when the process is told to begin until its standard input ends.
+func (p *process) run(t *testing.T, w *tarry.Worker) {
 	p.say("up")
 	told := bufio.NewScanner(os.Stdin)
 	told.Scan()

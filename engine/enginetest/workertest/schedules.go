@@ -3,7 +3,6 @@
 package workertest
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -79,17 +78,7 @@ func firing(t *testing.T) {
 		}
 		return nil
 	})
-	p.say("up")
-	told := bufio.NewScanner(os.Stdin)
-	told.Scan()
-	ctx, stop := context.WithCancel(t.Context())
-	go func() {
-		told.Scan() // ends with the parent process
-		stop()
-	}()
-	if err := w.Run(ctx); err != nil {
-		t.Error(err)
-	}
+	p.run(t, w)
 }
 
 // fired is what has come of the schedules.

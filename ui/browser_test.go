@@ -419,24 +419,26 @@ func (p *tab) until(expression string) {
 func (p *tab) press(part, text string) {
 	p.Helper()
 	find := `[...document.querySelectorAll(` + quoted(part) + `)].flatMap(e => [e, ...e.querySelectorAll("button, a, summary")]).find(e => e.matches("button, a, summary") && !e.disabled && e.innerText.trim().startsWith(` + quoted(text) + `))`
-	p.until(`!!` + find)
-	p.run(find + `.click()`)
+	p.click(find)
+}
+
+// click waits for an element and clicks on it in the same step, since a list may be drawn anew at any moment.
+func (p *tab) click(find string) {
+	p.Helper()
+	p.until(`(() => { const e = ` + find + `; e?.click(); return e })()`)
 }
 
 // fill writes into the field of a name.
 func (p *tab) fill(name, text string) {
 	p.Helper()
 	field := `[name="` + name + `"]`
-	p.until(`!!document.querySelector(` + quoted(field) + `)`)
-	p.run(`(() => { const f = document.querySelector(` + quoted(field) + `); f.focus(); f.value = ` + quoted(text) + `; f.dispatchEvent(new Event("input", {bubbles: true})); f.dispatchEvent(new Event("change", {bubbles: true})) })()`)
+	p.until(`(() => { const f = document.querySelector(` + quoted(field) + `); if (!f) return; f.focus(); f.value = ` + quoted(text) + `; f.dispatchEvent(new Event("input", {bubbles: true})); f.dispatchEvent(new Event("change", {bubbles: true})); return true })()`)
 }
 
 // undo takes back what a text tells of.
 func (p *tab) undo(text string) {
 	p.Helper()
-	toast := `[...document.querySelectorAll(".toast")].find(e => e.innerText.includes(` + quoted(text) + `))`
-	p.until(`!!` + toast)
-	p.run(toast + `.querySelector("button").click()`)
+	p.click(`[...document.querySelectorAll(".toast")].find(e => e.innerText.includes(` + quoted(text) + `))?.querySelector("button")`)
 }
 
 // holds has what is to begin after seconds of grace wait until goOn is called. A busy machine

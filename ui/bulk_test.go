@@ -15,9 +15,7 @@ import (
 // choose ticks the box of a message in a list.
 func (p *tab) choose(key string) {
 	p.Helper()
-	row := `[...document.querySelectorAll(".messages tbody tr")].find(e => e.querySelector("a").innerText === ` + quoted(key) + `)`
-	p.until(`!!` + row + `?.querySelector(".pick input")`)
-	p.run(row + `.querySelector(".pick input").click()`)
+	p.click(`[...document.querySelectorAll(".messages tbody tr")].find(e => e.querySelector("a").innerText === ` + quoted(key) + `)?.querySelector(".pick input")`)
 }
 
 // Messages chosen in a list are changed together: those that are still in the state that was

@@ -85,10 +85,15 @@ func TestHistoryOutOfSSTables(t *testing.T) {
 		}
 		for i := range tokens { // each at an instant of its own
 			time.Sleep(time.Second)
-			want[i].Ended = time.Now().UTC()
+			began := time.Now()
 			if s, err := e.Settle(t.Context(), tokens[i:i+1]); err != nil || s[0].Err != nil {
 				t.Fatal(err, s)
 			}
+			m, err := e.Get(t.Context(), engine.Ref{Queue: "q", ID: want[i].ID})
+			if err != nil || m.Ended.Before(began) || m.Ended.After(time.Now()) { // a merge under way may let time pass
+				t.Fatal(err, began, m.Ended, time.Now())
+			}
+			want[i].Ended = m.Ended
 		}
 		look := func(when string) {
 			t.Helper()

@@ -174,7 +174,7 @@ func (cfg *WorkerConfig) check(op string) error {
 	return engine.CheckTTR(op, "", cfg.LeaseTTR)
 }
 
-// processName returns host:pid, without a host whose name no worker may have.
+// processName returns host:pid, or only the pid where the host is no valid name of a worker.
 var processName = sync.OnceValue(func() string {
 	host, _ := os.Hostname()
 	pid := fmt.Sprint(":", os.Getpid())

@@ -43,7 +43,7 @@ type Scan struct {
 	Now    time.Time       // by the clock of the store
 	Trends *trend.Recorder // what happened lately; nil: not known
 
-	began    time.Time       // when the server began to note who asks; zero: it is no server's scan
+	began    time.Time       // when the server began to note workers; zero: it is no server's scan
 	asked    map[string]bool // the queues for which workers asked lately
 	allAsked bool            // no other queue was asked for
 	runs     *lastRuns       // what earlier scans know of schedules; nil: nothing

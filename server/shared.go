@@ -11,11 +11,11 @@ const (
 	scanTimeout = 30 * time.Second // of one scan
 	failedRest  = 2 * time.Second  // at most, after a scan that failed
 
-	// patience is how long those who ask wait for a new scan, when there is an older one.
+	// patience is how long a request waits for a new scan, when there is an older one.
 	patience = time.Second
 )
 
-// shared keeps what the last scan of all queues found. One scan serves all who ask.
+// shared keeps what the last scan of all queues found. One scan serves all requests.
 type shared[T any] struct {
 	scan func(ctx context.Context) (T, error)
 	rest time.Duration // after a scan that found something

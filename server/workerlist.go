@@ -60,7 +60,7 @@ func (s *Server) listWorkers(x *exchange, r *http.Request) error {
 	return s.answer(x, func(b []byte) []byte { return wire.AppendJSON(b, &told) })
 }
 
-// seen returns a worker as one sees it who may see some queues; false: there is none of these.
+// seen returns a worker with the queues that a token may see; false: there are none.
 func (f *foundWorker) seen(may func(queue string) bool) (w wire.Worker, some bool) {
 	w = f.Worker
 	w.Queues, w.More = []string{}, f.cut

@@ -21,7 +21,7 @@ type Config struct {
 	// engine.ErrLimit. 0: no limit.
 	MaxPending int64
 
-	// History is the history of queues whose settings say nothing else. While space is short, so
+	// History is the default for queues without settings of their own. While space is short, so
 	// that pushes are refused, finished messages are not listed.
 	History engine.History
 

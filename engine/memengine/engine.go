@@ -64,7 +64,7 @@ type Config struct {
 	// settlement, count too but are never refused.
 	MaxPending int64
 
-	// History is the history of queues whose settings say nothing else.
+	// History is the default for queues without settings of their own.
 	History engine.History
 }
 

@@ -26,7 +26,7 @@ type Config struct {
 	// Migrate makes New and Open first create or update the tables, as tarry migrate up does.
 	Migrate bool
 
-	// History is the history of queues whose settings say nothing else.
+	// History is the default for queues without settings of their own.
 	History engine.History
 }
 

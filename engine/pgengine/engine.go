@@ -27,7 +27,7 @@ type Config struct {
 	// Migrate does.
 	Migrate bool
 
-	// History is the history of queues whose settings say nothing else.
+	// History is the default for queues without settings of their own.
 	History engine.History
 
 	// Logger gets errors without a caller; nil: slog.Default.

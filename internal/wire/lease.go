@@ -27,7 +27,7 @@ type LeaseRequest struct {
 	Max    int           // messages; 1 if the request does not say
 	Wait   time.Duration // for the first message
 	TTR    time.Duration // 0: each message's own
-	Worker string        // who asks; "": not said
+	Worker string        // its name; "": none
 	Poll   string        // the name by which the wait can be ended; "": none
 }
 
@@ -153,7 +153,7 @@ func afterWait(g *Granted) bool { return g.Waited }
 // Claim says how to claim.
 type Claim struct {
 	TTR    time.Duration // 0: the message's own
-	Worker string        // who claims; "": not said
+	Worker string        // its name; "": none
 }
 
 // Claiming is a claim.

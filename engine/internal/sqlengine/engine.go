@@ -15,7 +15,7 @@ type Config struct {
 	Name    string         // as in Capabilities
 	Recheck time.Duration  // as in Tuning: a push by another process is seen within it even without a notice
 	MaxBody int            // as in Limits
-	History engine.History // of queues whose settings say nothing else
+	History engine.History // the default for queues without settings of their own
 	// Now replaces the database's clock; nil: that clock is used.
 	Now func() time.Time
 	// Notify tells other processes that queues may have something sooner, and when. It does

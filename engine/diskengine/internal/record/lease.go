@@ -20,7 +20,7 @@ type Lease struct {
 	Nonce  codec.Nonce // when Remote
 
 	Lapsed bool   // it has lapsed, at Deadline, whatever the clock says
-	Worker string // who took it; "": not said
+	Worker string // its name; "": none
 }
 
 const (

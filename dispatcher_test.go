@@ -206,6 +206,68 @@ func TestNoQueueStarvesAnother(t *testing.T) {
 	})
 }
 
+// paced runs a worker on an engine with a pace of 5 ms and n messages, each due so long after
+// the one before, and returns when leases were asked for and when handlers began, from when
+// the first was due.
+func paced(t *testing.T, n int, apart time.Duration, cfg *tarry.WorkerConfig, queues ...string) (asked, began []time.Duration) {
+	t.Helper()
+	var calls, starts list[time.Duration]
+	eng := newStage()
+	eng.caps = func(c *engine.Capabilities) { c.Pace = 5 * time.Millisecond }
+	var due time.Time
+	eng.lease = func(ctx context.Context, wants []engine.Want) (engine.Grant, error) {
+		if at := time.Since(due); at >= 0 {
+			calls.add(at)
+		}
+		return eng.Engine.Lease(ctx, wants)
+	}
+	bubbleOn(t, eng, func(t *testing.T, c *tarry.Client) {
+		due = time.Now().Add(time.Second)
+		w := tarry.NewWorker(c, cfg)
+		for _, q := range queues {
+			tarry.Handle(w, tarry.NewTopic[string](q), func(context.Context, *tarry.Message[string]) error {
+				starts.add(time.Since(due))
+				return nil
+			})
+		}
+		for i := range n {
+			push(t, c, queues[i%len(queues)], "x", tarry.At(due.Add(time.Duration(i)*apart)))
+		}
+		stop := run(t, w)
+		pass(2 * time.Second)
+		stop()
+	})
+	return calls.all(), starts.all()
+}
+
+// The first of a stream is leased at once, what follows within the pace, many at a time and of
+// all queues together.
+func TestLeasesGather(t *testing.T) {
+	asked, began := paced(t, 100, time.Millisecond, nil, "a", "b", "c")
+	if len(began) != 100 || began[0] != 0 || len(asked) > 25 {
+		t.Fatalf("%d handled, the first after %v, in %d calls", len(began), began[0], len(asked))
+	}
+	for i, at := range began {
+		if late := at - time.Duration(i)*time.Millisecond; late < 0 || late > 5*time.Millisecond {
+			t.Errorf("message %d began %s after it was due", i, late)
+		}
+	}
+}
+
+// Who comes alone does not wait, and who is behind a backlog neither.
+func TestLeasesThatDoNotWait(t *testing.T) {
+	_, began := paced(t, 10, 6*time.Millisecond, nil, "q")
+	for i, at := range began {
+		if at != time.Duration(i)*6*time.Millisecond {
+			t.Errorf("alone: message %d began at %s", i, at)
+		}
+	}
+	_, began = paced(t, 100, 0, &tarry.WorkerConfig{Concurrency: 1}, "q")
+	if len(began) != 100 || began[99] != 0 {
+		t.Errorf("backlog: began at %v", began)
+	}
+}
+
 // lag is an engine whose clock a test can set apart from the process's.
 type lag struct {
 	*enginetest.Model

@@ -19,16 +19,16 @@ type settled struct {
 	n  int
 }
 
-// settling runs a worker on an engine across a network, or within this process, that
-// notes the settlements, with a message a millisecond from the first second on, for so
-// long, and returns what it noted.
-func settling(t *testing.T, remote bool, n int, ttr time.Duration, handle func(i int) error, long time.Duration) []settled {
+// settling runs a worker on an engine with or without a pace that notes the settlements, with
+// a handler that ends each millisecond from the first second on, for so long, and returns what
+// it noted.
+func settling(t *testing.T, paced bool, n int, ttr time.Duration, handle func(i int) error, long time.Duration) []settled {
 	t.Helper()
 	var calls list[settled]
 	eng := newStage()
 	eng.caps = func(c *engine.Capabilities) {
-		if remote {
-			c.Recheck = time.Second
+		if paced {
+			c.Pace = 5 * time.Millisecond
 		}
 	}
 	var start time.Time
@@ -38,14 +38,15 @@ func settling(t *testing.T, remote bool, n int, ttr time.Duration, handle func(i
 	}
 	bubbleOn(t, eng, func(t *testing.T, c *tarry.Client) {
 		start = time.Now()
-		w := tarry.NewWorker(c, &tarry.WorkerConfig{LeaseTTR: ttr})
-		i := 0 // handlers begin one after the other
+		w := tarry.NewWorker(c, &tarry.WorkerConfig{LeaseTTR: ttr, Concurrency: n})
+		var begun atomic.Int32
 		tarry.Handle(w, tarry.NewTopic[string]("q"), func(context.Context, *tarry.Message[string]) error {
-			i++
-			return handle(i - 1)
+			i := int(begun.Add(1)) - 1
+			time.Sleep(time.Duration(i) * time.Millisecond)
+			return handle(i)
 		})
-		for i := range n {
-			push(t, c, "q", "x", tarry.In(time.Second+time.Duration(i)*time.Millisecond))
+		for range n {
+			push(t, c, "q", "x", tarry.In(time.Second))
 		}
 		stop := run(t, w)
 		pass(long)
@@ -74,8 +75,8 @@ func TestSettlementsGather(t *testing.T) {
 	}
 }
 
-// Within a process a result is told as soon as it is there.
-func TestSettlementsOfThisProcessGoAtOnce(t *testing.T) {
+// Without a pace a result is told as soon as it is there.
+func TestSettlementsWithoutAPaceGoAtOnce(t *testing.T) {
 	got := settling(t, false, 100, 0, ack, 2*time.Second)
 	if len(got) != 100 {
 		t.Errorf("told %v", got)

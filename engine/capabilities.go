@@ -84,6 +84,11 @@ type Tuning struct {
 	// the engine's clock may step. 0: the engine uses this process's wall clock and its
 	// hints are never lost.
 	Recheck time.Duration
+
+	// Pace is the least time between the beginnings of two calls of Lease, and of two calls of
+	// Settle with acks: what comes meanwhile goes together, so that it costs the engine less.
+	// Nothing waits behind a backlog. 0: none.
+	Pace time.Duration
 }
 
 // Full returns the capabilities of a Whole engine, which has everything in this package but

@@ -188,7 +188,7 @@ func (e *Engine) learn(ctx context.Context) error {
 	}
 	e.limits, e.caps, e.version = server.Limits, server.Told(), server.Version
 	e.caps.Name = "http+" + e.caps.Name
-	e.caps.Coalesce, e.caps.Lanes = coalesce, lanes
+	e.caps.Coalesce, e.caps.Lanes, e.caps.Pace = coalesce, lanes, pace
 	e.caps.LeaseWait, e.caps.Prompt = true, true
 	e.caps.Peek, e.caps.Find = false, false // the API has neither
 	e.caps.Recheck = time.Second            // the server does not send hints of other clients' pushes
@@ -202,6 +202,9 @@ const coalesce = 512
 // lanes is how many such requests are under way at a time: the server syncs one while another
 // travels and a third is put together.
 const lanes = 3
+
+// pace lets acks gather for a moment.
+const pace = 5 * time.Millisecond
 
 // Capabilities returns those of the engine behind the server without Peek and Find, and
 // LeaseWait.

@@ -91,7 +91,7 @@ func open(rawURL string, dial amqp.Config, cfg *Config) (*Engine, error) {
 		Limits: engine.Limits{
 			MaxBody: maxBody, MaxDelay: s.layout.longest(), Delays: full.Delays, Precision: s.layout.unit, Window: 1,
 		},
-		Tuning: engine.Tuning{Recheck: time.Second},
+		Tuning: engine.Tuning{Recheck: time.Second, Pace: 5 * time.Millisecond},
 	}
 	if len(full.Delays) > 0 {
 		e.caps.Precision = time.Millisecond

@@ -115,7 +115,7 @@ func (e *Engine) Capabilities() engine.Capabilities {
 	c.Durable = true
 	c.Shares = e.shards > 1
 	c.Coalesce, c.Lanes = coalesce, lanes
-	c.Recheck = Recheck
+	c.Recheck, c.Pace = Recheck, pace
 	c.MaxBody = maxBody
 	c.Window = window
 	return c
@@ -124,6 +124,7 @@ func (e *Engine) Capabilities() engine.Capabilities {
 const (
 	coalesce = 512
 	lanes    = 2
+	pace     = 5 * time.Millisecond
 	maxBody  = 64 << 20 // Redis allows 512 MiB, but a large value blocks other clients
 	window   = 1 << 20
 )

@@ -195,7 +195,9 @@ func (d *Dispatcher) learn(b *belief, got *engine.Granted, engineNow, began, now
 		b.updateHeld()
 	}
 	b.next, d.now, d.nowAt = got.NextDue.UnixMilli(), engineNow, now
-	b.more = got.More
+	if b.more = got.More; b.more {
+		d.next = 0 // nothing waits behind a backlog
+	}
 	b.expired += got.Expired
 	b.died += got.Died
 	if !got.NextDue.IsZero() {

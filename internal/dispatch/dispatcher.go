@@ -66,6 +66,7 @@ type Dispatcher struct {
 	calls       []*call       // under way, oldest first
 	spare       asked         // memory of a finished call, for reuse
 	rounds      uint64
+	next        moment          // when the next round may begin, by the engine's pace
 	open        int             // subscriptions not known to be full in this round
 	resting     int             // Standings without a turn
 	waiting     []*Subscription // Standings to wake when they are quiet
@@ -154,13 +155,14 @@ func (d *Dispatcher) run() {
 			d.mu.Unlock()
 			return
 		}
-		c := d.plan(time.Now())
+		now := time.Now()
+		c := d.plan(now)
 		if c != nil {
 			d.calls = append(d.calls, c)
 			c.cancel, r.call = r.cancel, c
 		}
 		d.wakeQuiet()
-		until := d.earliest()
+		until := d.earliest(now)
 		failed := d.failed
 		d.failed = nil
 		d.mu.Unlock()
@@ -214,14 +216,17 @@ func (r *runner) replace() {
 
 // earliest returns when the dispatcher must wake next; zero: only when it is woken. Called
 // with d.mu held.
-func (d *Dispatcher) earliest() (t time.Time) {
+func (d *Dispatcher) earliest(now time.Time) (t time.Time) {
 	sooner := func(u time.Time) {
 		if t.IsZero() || u.Before(t) {
 			t = u
 		}
 	}
 	if len(d.timed) > 0 {
-		sooner(d.time(d.timed[0].wake))
+		sooner(d.time(max(d.timed[0].wake, d.next)))
+	}
+	if d.ready.first != nil && d.next > d.moment(now) {
+		sooner(d.time(d.next))
 	}
 	for _, c := range d.calls {
 		switch {

@@ -80,10 +80,11 @@ func (d *Dispatcher) plan(now time.Time) *call {
 			c.cancel()
 		}
 	}
-	for moment := d.moment(now); len(d.timed) > 0 && d.timed[0].wake <= moment; {
+	moment := d.moment(now)
+	for len(d.timed) > 0 && d.timed[0].wake <= moment {
 		d.ask(d.timed[0])
 	}
-	if d.ready.first == nil || young >= lanesMax {
+	if d.ready.first == nil || young >= lanesMax || moment < d.next {
 		d.wakeOnRoom.Store(false)
 		return nil
 	}
@@ -125,6 +126,7 @@ func (d *Dispatcher) plan(now time.Time) *call {
 		d.spare = c.asked
 		return nil
 	}
+	d.next = d.moment(now.Add(d.caps.Pace))
 	return c
 }
 

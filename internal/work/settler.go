@@ -15,8 +15,8 @@ import (
 )
 
 // settler sends the results of deliveries to the engine in batches: results gather while a
-// call is under way, and the next call takes them all. For an engine across a network they
-// gather a moment longer, unless a result is urgent. When a full batch has gathered, or the
+// call is under way, and the next call takes them all. Where the engine has a pace they gather
+// a moment longer, unless a result is urgent. When a full batch has gathered, or the
 // call under way is slow, a second call is made beside it. A failed call is repeated until
 // the leases are over. Single results that the engine could not take for now are sent again
 // apart from the others.
@@ -56,19 +56,11 @@ const (
 
 	// settleLeast is the shortest timeout of a call.
 	settleLeast = 250 * time.Millisecond
-
-	// settlePace is the pace across a network: few large calls leave engine and network to
-	// leasing.
-	settlePace = 5 * time.Millisecond
 )
 
 func newSettler(cfg *Config, done func([]*Delivery, []engine.Settled)) *settler {
-	var pace time.Duration
-	if cfg.Caps.Recheck > 0 { // its hints may be lost, so it is across a network
-		pace = settlePace
-	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &settler{eng: cfg.Engine, pace: pace, log: cfg.Logger, done: done, ctx: ctx, giveUp: cancel, hurry: make(chan struct{}, 1)}
+	s := &settler{eng: cfg.Engine, pace: cfg.Caps.Pace, log: cfg.Logger, done: done, ctx: ctx, giveUp: cancel, hurry: make(chan struct{}, 1)}
 	s.lanes = calls.Lanes{
 		Mu: &s.mu, Most: settleLanes, Worth: settleBatch, Slow: settleSlow,
 		Waiting: func() int { return len(s.waiting) },

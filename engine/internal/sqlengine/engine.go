@@ -70,7 +70,7 @@ func New(store Store, cfg Config) *Engine {
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full(e.cfg.Name)
 	c.Durable, c.Atomic = true, true
-	c.Coalesce, c.Lanes, c.Recheck = coalesce, lanes, e.cfg.Recheck
+	c.Coalesce, c.Lanes, c.Recheck, c.Pace = coalesce, lanes, e.cfg.Recheck, pace
 	c.MaxBody = e.cfg.MaxBody
 	c.Window = window
 	return c
@@ -79,6 +79,7 @@ func (e *Engine) Capabilities() engine.Capabilities {
 const (
 	coalesce = 512
 	lanes    = 2
+	pace     = 5 * time.Millisecond
 	window   = 65_536 // how many ready messages of different priorities of one queue are in exact order
 )
 

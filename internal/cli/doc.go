@@ -1,2 +1,2 @@
-// Package cli is tarry's command line. Each command is in a file with its name.
+// Package cli is tarry's command line. Commands that have much in common share a file.
 package cli

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
 	"os"
@@ -10,10 +13,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/coreos/go-systemd/v22/daemon"
 )
 
 // Main runs the command line of this process and returns its exit code.
@@ -91,4 +97,144 @@ func (p *Program) sayLimit() {
 	if p.Limit > 0 {
 		fmt.Fprintf(p.Stderr, "tarry: memory limit %s, nine tenths of the container's; GOMEMLIMIT sets another\n", sizeText(p.Limit))
 	}
+}
+
+// notified reports whether systemd wants to know the service's state.
+func notified() bool { return os.Getenv("NOTIFY_SOCKET") != "" }
+
+// notify tells systemd the service's state, as sd_notify(3) describes. Without systemd it does
+// nothing.
+func notify(logger *slog.Logger, states ...string) {
+	if _, err := daemon.SdNotify(false, strings.Join(states, "\n")); err != nil {
+		logger.Warn("systemd cannot be told how the service stands", "error", err)
+	}
+}
+
+func notifyReady(logger *slog.Logger) { notify(logger, daemon.SdNotifyReady, "STATUS=serving") }
+
+// notifyReloading tells systemd that files are being read again. notifyReady must follow.
+func notifyReloading(logger *slog.Logger) {
+	notify(logger, daemon.SdNotifyReloading, strings.TrimSpace(daemon.SdNotifyMonotonicUsec()))
+}
+
+// lossyAfter is how long a line may wait to be written before lines are dropped.
+const lossyAfter = 500 * time.Millisecond
+
+var errNotRead = errors.New("what is written is not taken: nobody reads it, or the disk hangs")
+
+// lossyWriter delays nobody for longer than lossyAfter. While a line is stuck, further lines
+// are dropped and counted. It may be used by many goroutines; their lines do not mix.
+type lossyWriter struct {
+	out   io.Writer
+	tell  bool          // once writing succeeds again, say how many lines are missing
+	turn  chan struct{} // holds a token while a line is written
+	stuck atomic.Bool   // the line being written has used up its time
+	lost  atomic.Int64
+}
+
+func newLossyWriter(out io.Writer, tell bool) *lossyWriter {
+	return &lossyWriter{out: out, tell: tell, turn: make(chan struct{}, 1)}
+}
+
+// written is the result of writing a line.
+type written struct {
+	n   int
+	err error
+}
+
+// Write returns once the line is written or dropped, or has used up its time. In that last
+// case writing goes on, and no error is returned.
+func (w *lossyWriter) Write(b []byte) (int, error) {
+	limit := time.NewTimer(lossyAfter)
+	defer limit.Stop()
+	if w.stuck.Load() {
+		limit.Reset(0)
+	}
+	select {
+	case w.turn <- struct{}{}:
+	case <-limit.C:
+		w.lost.Add(1)
+		return 0, errNotRead
+	}
+	done := make(chan written, 1)
+	go func(line []byte) {
+		done <- w.write(line)
+		w.stuck.Store(false)
+		<-w.turn
+	}(bytes.Clone(b))
+	select {
+	case r := <-done:
+		return r.n, r.err
+	case <-limit.C:
+	}
+	w.stuck.Store(true)
+	select {
+	case r := <-done: // written just now, perhaps before stuck was set
+		w.stuck.Store(false)
+		return r.n, r.err
+	default:
+		return len(b), nil
+	}
+}
+
+// write writes a line, however long that takes.
+func (w *lossyWriter) write(line []byte) (r written) {
+	if n := w.lost.Swap(0); n > 0 && w.tell {
+		if _, err := fmt.Fprintf(w.out, "tarry: lines missing here, as they could not be written: %d\n", n); err != nil {
+			w.lost.Add(n)
+		}
+	}
+	if r.n, r.err = w.out.Write(line); r.err != nil {
+		w.lost.Add(1)
+	}
+	return r
+}
+
+// outliveOutput keeps the program running when its log output is gone, which would end it by
+// SIGPIPE, or blocked. Commands that it starts still end by SIGPIPE.
+func (p *Program) outliveOutput() {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	p.Stderr = newLossyWriter(p.Stderr, true)
+}
+
+// auditFile is a file to append lines to. If the path no longer names the open file, as after
+// a rotation by renaming, the path is opened again. Nobody would read lines in the old file.
+type auditFile struct {
+	path string
+	f    *os.File
+}
+
+func openAuditFile(path string) (*auditFile, error) {
+	f, err := appendTo(path)
+	if err != nil {
+		return nil, err
+	}
+	return &auditFile{path, f}, nil
+}
+
+func appendTo(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+}
+
+// Write appends to the file that the path names now.
+func (a *auditFile) Write(p []byte) (int, error) {
+	if !a.current() {
+		f, err := appendTo(a.path)
+		if err != nil {
+			return 0, err
+		}
+		_ = a.f.Close()
+		a.f = f
+	}
+	return a.f.Write(p)
+}
+
+// current reports whether the path names the file that is open.
+func (a *auditFile) current() bool {
+	named, err := os.Stat(a.path)
+	if err != nil {
+		return false
+	}
+	open, err := a.f.Stat()
+	return err == nil && os.SameFile(named, open)
 }

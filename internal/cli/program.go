@@ -224,3 +224,42 @@ func (p *Program) env(name string) (string, bool) {
 
 // isTerminal reports whether a file is a terminal.
 func isTerminal(f interface{ Fd() uintptr }) bool { return isatty.IsTerminal(f.Fd()) }
+
+// group makes cmd a parent of the commands below it. By itself it does nothing.
+func group(cmd *cobra.Command, usage string, below ...*cobra.Command) *cobra.Command {
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usagef(usage, "tarry %s is missing what to do", cmd.Name())
+		}
+		return usagef(usage, "unknown command %q for tarry %s", args[0], cmd.Name())
+	}
+	cmd.RunE = func(*cobra.Command, []string) error { return nil }
+	cmd.AddCommand(below...)
+	return cmd
+}
+
+func (p *Program) completionCommand() *cobra.Command {
+	shells := []string{"bash", "zsh", "fish", "powershell"}
+	return &cobra.Command{
+		Use:   "completion bash|zsh|fish|powershell",
+		Short: "Print a script that completes commands and flags in your shell",
+		Example: `  source <(tarry completion bash)
+  tarry completion fish > ~/.config/fish/completions/tarry.fish`,
+		ValidArgs: shells,
+		Args:      exactly("SHELL"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(p.Stdout, true)
+			case "zsh":
+				return root.GenZshCompletion(p.Stdout)
+			case "fish":
+				return root.GenFishCompletion(p.Stdout, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(p.Stdout)
+			}
+			return usagef("it is bash, zsh, fish or powershell", "unknown shell %q", args[0])
+		},
+	}
+}

@@ -1,9 +1,12 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"slices"
+	"sort"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -57,4 +60,222 @@ func (s *Server) watch(x *exchange, r *http.Request) error {
 		v.run(r.Context(), r.Header.Get("Last-Event-ID"))
 	}
 	return nil
+}
+
+// viewer is a client of GET /v1/live. It keeps the versions it has sent, not events.
+type viewer struct {
+	s           *sampler
+	x           *exchange
+	queues      []string          // those watched by name, sorted
+	sentVersion map[string]uint64 // by watched queue: the version sent
+	all         bool              // it wants an overview
+	whole       bool              // a new overview begins with the present state
+
+	begun  bool
+	cursor uint64    // the overview was sent up to this version
+	target uint64    // up to this version it is sent without a pause
+	listed time.Time // when a part of it was last sent
+	totals string
+	up     bool // whether the store was up, as last sent
+
+	out []byte   // written before the rows
+	row [][]byte // rows to write, shared with other viewers
+	end []byte   // written after the rows
+}
+
+// run sends events until the client hangs up, the server stops or the token ends.
+func (v *viewer) run(ctx context.Context, last string) {
+	var stop <-chan struct{}
+	if s := stopping(ctx); s != nil {
+		stop = s.Done()
+		w := http.NewResponseController(v.x.ResponseWriter)
+		defer context.AfterFunc(s, func() { _ = w.SetWriteDeadline(time.Now().Add(farewell)) })()
+	}
+	wake := time.NewTimer(0)
+	defer wake.Stop()
+	beat := time.Now().Add(heartbeat)
+	for {
+		why := v.endReason()
+		if why != "" {
+			v.event("end", map[string]string{"reason": why})
+			_ = v.send()
+			return
+		}
+		tick, next := v.news(last)
+		if now := time.Now(); v.waits() {
+			beat = now.Add(heartbeat)
+		} else if !now.Before(beat) {
+			v.say(":\n\n")
+			beat = now.Add(heartbeat)
+		}
+		if v.send() != nil {
+			return
+		}
+		if next.IsZero() || beat.Before(next) {
+			next = beat
+		}
+		if by := time.Now().Add(tokenEvery); v.x.token != nil && by.Before(next) {
+			next = by
+		}
+		wake.Reset(time.Until(next))
+		select {
+		case <-tick:
+		case <-wake.C:
+		case <-ctx.Done():
+			return
+		case <-stop:
+			v.x.last = time.Now().Add(farewell)
+			v.event("end", map[string]string{"reason": "the server stops"})
+			_ = v.send()
+			return
+		}
+	}
+}
+
+// endReason returns why a stream must end; "": it goes on.
+func (v *viewer) endReason() string {
+	if v.x.token == nil {
+		return ""
+	}
+	now := v.x.s.cfg.Guard.Current(v.x.token)
+	if now == nil {
+		return "the token was revoked or has expired"
+	}
+	v.x.token = now
+	for _, q := range v.queues {
+		if err := v.x.may(access.Read, q); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
+}
+
+// news collects what is new. It returns a channel that is closed when there is more, and a
+// time to look again in any case; zero: none.
+func (v *viewer) news(last string) (tick <-chan struct{}, next time.Time) {
+	s := v.s
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if !s.asked {
+		return s.tick, next
+	}
+	if v.up != s.up {
+		v.up = s.up
+		v.event("store", map[string]bool{"up": v.up})
+	}
+	if !v.begun && (s.listed || !v.all) {
+		v.begin(last)
+	}
+	for _, name := range v.queues {
+		if q := s.rows[name]; q != nil && q.version > v.sentVersion[name] {
+			v.sentVersion[name] = q.version
+			v.row = append(v.row, q.json)
+		}
+	}
+	if v.all && v.begun {
+		if now := time.Now(); v.cursor < v.target || now.Sub(v.listed) >= overviewEvery {
+			if v.overview() {
+				v.listed = now
+			}
+		}
+		switch {
+		case v.cursor < v.target:
+			next = v.listed // at once
+		case v.cursor < s.version:
+			next = v.listed.Add(overviewEvery)
+		}
+	}
+	if len(v.row) > 0 {
+		v.say("id: ", s.epoch, "-", strconv.FormatUint(v.cursor, 10), "\nevent: queues\ndata: {\"queues\":[")
+		v.end = append(v.end, "],\"viewers\":"...)
+		v.end = strconv.AppendInt(v.end, int64(s.viewers), 10)
+		v.end = append(v.end, "}\n\n"...)
+	}
+	return s.tick, next
+}
+
+// begin continues after the last event that the client has. If that is unknown, it sends the
+// present state, or leaves the client to read it.
+func (v *viewer) begin(last string) {
+	s := v.s
+	v.begun = true
+	epoch, version, _ := strings.Cut(last, "-")
+	cursor, err := strconv.ParseUint(version, 10, 64)
+	resumed := err == nil && epoch == s.epoch && cursor >= s.floor && cursor <= s.version
+	switch {
+	case resumed:
+		v.cursor = cursor
+	case !v.whole:
+		v.cursor = s.version
+	}
+	v.target = s.version
+	v.event("begin", map[string]any{"resumed": resumed, "now": wire.Time{Time: time.Now()}, "viewers": s.viewers})
+}
+
+// overview adds a bounded number of changed queues, in order of change, and reports whether
+// there were any.
+func (v *viewer) overview() (some bool) {
+	s := v.s
+	i := sort.Search(len(s.order), func(i int) bool { return s.order[i].version > v.cursor })
+	for n := 0; i < len(s.order) && n < wire.MaxLiveRows; i++ {
+		o := s.order[i]
+		v.cursor = o.version
+		if o.row.version != o.version || s.rows[o.row.queue] != o.row {
+			continue // it has changed again or was dropped
+		}
+		if _, watched := slices.BinarySearch(v.queues, o.row.queue); watched || v.x.token != nil && !v.x.token.May(access.Read, o.row.queue) {
+			continue
+		}
+		v.row = append(v.row, o.row.json)
+		some = true
+		n++
+	}
+	if i == len(s.order) {
+		v.cursor = s.version
+	}
+	if t := v.x.token; (t == nil || t.MayAll(access.Read)) && v.totals != string(s.totals) {
+		v.totals = string(s.totals)
+		v.say("event: totals\ndata: ", v.totals, "\n\n")
+	}
+	return some
+}
+
+func (v *viewer) say(text ...string) {
+	for _, t := range text {
+		v.out = append(v.out, t...)
+	}
+}
+
+func (v *viewer) event(name string, data any) {
+	v.say("event: ", name, "\ndata: ", string(wire.AppendJSON(nil, data)), "\n\n")
+}
+
+// waits reports whether there is something to send.
+func (v *viewer) waits() bool { return len(v.out) > 0 }
+
+var comma = []byte{','}
+
+// send writes and flushes all that waits.
+func (v *viewer) send() error {
+	if !v.waits() {
+		return nil
+	}
+	_, err := v.x.Write(v.out)
+	for i, row := range v.row {
+		if i > 0 && err == nil {
+			_, err = v.x.Write(comma)
+		}
+		if err == nil {
+			_, err = v.x.Write(row)
+		}
+	}
+	if len(v.end) > 0 && err == nil {
+		_, err = v.x.Write(v.end)
+	}
+	clear(v.row)
+	v.out, v.row, v.end = v.out[:0], v.row[:0], v.end[:0]
+	if err == nil {
+		err = http.NewResponseController(v.x.ResponseWriter).Flush()
+	}
+	return err
 }

@@ -2,11 +2,17 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
+	"maps"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/schema"
 	"github.com/tarryhq/tarry/internal/wire"
+	"github.com/tarryhq/tarry/server/access"
 )
 
 // openapi answers with the OpenAPI document of the API.
@@ -93,3 +99,163 @@ func (e *route) template() string {
 	}
 	return b.String()
 }
+
+// call describes a route for the OpenAPI document, beyond its method and path. It holds the
+// shapes of its request and answers.
+type call struct {
+	id      string // the operation's id, from which generated clients take its name; ByKey is appended for a key
+	group   string
+	does    string // a short summary
+	more    string // a longer description; "": none
+	query   *wire.Shape
+	request *wire.Shape // nil: the request has no body
+	exact   bool        // wire.ExactHeader says how messages are answered
+	answers []success
+	streams bool            // the first answer is an endless stream of events
+	lines   bool            // the first answer can also come as lines, on request
+	fails   []error         // errors besides those that any call may return
+	example json.RawMessage // of a request
+}
+
+// success is a successful answer of a call.
+type success struct {
+	status int
+	doc    string
+	shape  schema.Object // nil: no body
+}
+
+// ok is the answer of most calls.
+func ok(doc string, shape schema.Object) []success { return []success{{http.StatusOK, doc, shape}} }
+
+// The groups of calls.
+const (
+	groupPush     = "push"
+	groupMessage  = "messages"
+	groupWork     = "work"
+	groupQueue    = "queues"
+	groupSchedule = "schedules"
+	groupServer   = "server"
+)
+
+var groups = [...][2]string{
+	{groupPush, "Push messages."},
+	{groupMessage, "Find and change messages."},
+	{groupWork, "Lease messages, and settle them."},
+	{groupQueue, "Look at queues, and operate them."},
+	{groupSchedule, "Push messages again and again."},
+	{groupServer, "The server itself."},
+}
+
+// operation returns the call as the document shows it, for a route with this path and scope.
+func (c *call) operation(path []string, scope access.Scope) schema.Object {
+	id := c.id
+	if len(path) > 3 && path[3] == "keys" {
+		id += "ByKey"
+	}
+	o := schema.Object{{Name: "operationId", Value: id}, {Name: "tags", Value: []string{c.group}}, {Name: "summary", Value: c.does}}
+	if c.more != "" {
+		o = o.With("description", c.more)
+	}
+	if ps := c.parameters(path); len(ps) > 0 {
+		o = o.With("parameters", ps)
+	}
+	if c.request != nil {
+		content := schema.Object{{Name: "schema", Value: c.request.Ref()}}
+		if c.example != nil {
+			content = content.With("example", c.example)
+		}
+		o = o.With("requestBody", schema.Object{{Name: "required", Value: !c.request.Bare}, {Name: "content", Value: schema.Object{{Name: mediaType, Value: content}}}})
+	}
+	return o.With("responses", c.responses()).With("security", security(scope))
+}
+
+// security lists the tokens that may make a call: one with any of the scopes, or none where
+// the server asks for none.
+func security(scope access.Scope) []schema.Object {
+	none := schema.Object{}
+	switch scope {
+	case access.Anyone:
+		return []schema.Object{none}
+	case access.Known:
+		return []schema.Object{{{Name: "token", Value: []string{}}}, none}
+	}
+	var all []schema.Object
+	for _, name := range scope.Names() {
+		all = append(all, schema.Object{{Name: "token", Value: []string{name}}})
+	}
+	return append(all, none)
+}
+
+// parameters returns those of the path and of the query.
+func (c *call) parameters(path []string) (all []schema.Object) {
+	for i, segment := range path {
+		if segment == "*" {
+			all = append(all, schema.Object{{Name: "$ref", Value: "#/components/parameters/" + wire.Variable(path, i)}})
+		}
+	}
+	if c.query != nil {
+		all = append(all, c.query.Parameters()...)
+	}
+	if c.exact {
+		all = append(all, schema.Object{{Name: "$ref", Value: "#/components/parameters/exact"}})
+	}
+	return all
+}
+
+// responses returns the answers of a call by status: the successful ones, and each error with
+// its codes. Any other error has the same shape.
+func (c *call) responses() schema.Object {
+	var o schema.Object
+	for i, a := range c.answers {
+		r := schema.Object{{Name: "description", Value: a.doc}}
+		if i == 0 && c.streams {
+			r = r.With("content", schema.Object{{Name: eventType, Value: schema.Object{{Name: "schema", Value: schema.Type("string")}}}})
+		}
+		if a.shape != nil {
+			types := content(a.shape)
+			if i == 0 && c.lines {
+				types = types.With(linesType, schema.Object{{Name: "schema", Value: a.shape}})
+			}
+			r = r.With("content", types)
+		}
+		o = o.With(strconv.Itoa(a.status), r)
+	}
+	fails := append([]error{engine.ErrInvalid, engine.ErrUnauthorized, engine.ErrForbidden, engine.ErrUnavailable, errInternal}, c.fails...)
+	if c.request != nil {
+		fails = append(fails, engine.ErrTooLarge)
+	}
+	meaning := make(map[int][]string)
+	for _, err := range fails {
+		code, status, doc := wire.Meaning(err)
+		meaning[status] = append(meaning[status], code+": "+doc)
+	}
+	if c.request != nil {
+		meaning[http.StatusRequestTimeout] = []string{"invalid: the request's body did not come in time"}
+		meaning[http.StatusUnsupportedMediaType] = []string{"invalid: the Content-Type is not " + mediaType}
+	}
+	for _, status := range slices.Sorted(maps.Keys(meaning)) {
+		r := failure(strings.Join(meaning[status], "\n"))
+		if mayRetry(status) {
+			r = r.With("headers", schema.Object{{Name: "Retry-After", Value: schema.Object{{Name: "$ref", Value: "#/components/headers/RetryAfter"}}}})
+		}
+		o = o.With(strconv.Itoa(status), r)
+	}
+	return o.With("default", failure("Any other error."))
+}
+
+// errInternal stands for all errors without a code of their own.
+var errInternal = errors.New("internal")
+
+func failure(doc string) schema.Object {
+	return schema.Object{{Name: "description", Value: doc}, {Name: "content", Value: content(wire.Failed.Ref())}}
+}
+
+func content(shape schema.Object) schema.Object {
+	return schema.Object{{Name: mediaType, Value: schema.Object{{Name: "schema", Value: shape}}}}
+}
+
+const (
+	mediaType = "application/json"
+	eventType = "text/event-stream"
+	linesType = "application/x-ndjson"
+)

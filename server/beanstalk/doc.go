@@ -4,7 +4,7 @@
 //
 // Each connection has a goroutine that reads commands and carries them out one after another
 // (conn.go). While it waits for a job it reads nothing, and a second goroutine notices when the
-// client has gone (wait.go). Puts that arrive together are pushed together (put.go). The jobs that
+// client has gone (reserve.go). Puts that arrive together are pushed together (put.go). The jobs that
 // a connection holds are in held.go: the store knows a lease by its token, the client by the job's
 // id. A job times out here before its lease ends in the store.
 //

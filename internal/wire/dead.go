@@ -2,11 +2,76 @@ package wire
 
 import (
 	"math"
+	"reflect"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/schema"
 )
+
+var (
+	uuids  = regexp.MustCompile(`[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`)
+	digits = regexp.MustCompile(`[0-9A-Za-z]*[0-9][0-9A-Za-z]*`)
+	joined = regexp.MustCompile(`#([-.:/_+]+#)+`)
+)
+
+// MaxCause is how many bytes of an error are used; the rest is cut. No cause is longer.
+const MaxCause = 300
+
+// Cause reduces errors that differ only by numbers, ids, addresses and times to a common
+// form, so that dead messages can be grouped by error. It returns the text with # in place of each word with digits, such as numbers, ids,
+// addresses and times. Such words that are joined by punctuation become one #. Cause is
+// idempotent.
+func Cause(text string) string {
+	if len(text) > MaxCause {
+		text = strings.ToValidUTF8(text[:MaxCause], "")
+	}
+	text = uuids.ReplaceAllLiteralString(text, "#")
+	text = digits.ReplaceAllLiteralString(text, "#")
+	return joined.ReplaceAllLiteralString(text, "#")
+}
+
+// DeadGroup is a group of dead messages with about the same error.
+type DeadGroup struct {
+	Error   string   `json:"error" doc:"with # for numbers, ids, addresses and times"`
+	Example string   `json:"example" doc:"the error of the first id as it is"`
+	Count   int      `json:"count"`
+	First   Time     `json:"first_died"`
+	Last    Time     `json:"last_died"`
+	IDs     []string `json:"ids" doc:"of them all, as /redrive and /v1/cancel take them"`
+
+	Failures []Failure `json:"failures" doc:"of the first id, oldest first"`
+}
+
+// Failure is a failed attempt of a message.
+type Failure struct {
+	At      Time   `json:"at"`
+	Attempt uint32 `json:"attempt"`
+	Worker  string `json:"worker"`
+	Error   string `json:"error"`
+}
+
+// Failures returns failures as groups have them.
+func Failures(of []engine.Failure) []Failure {
+	all := make([]Failure, len(of))
+	for i, f := range of {
+		all[i] = Failure{Time{Time: f.At}, f.Attempt, f.Worker, f.Reason}
+	}
+	return all
+}
+
+// DeadGroups are a queue's dead messages, grouped by error.
+type DeadGroups struct {
+	Groups []DeadGroup `json:"groups" doc:"the most frequent first, 200 at most"`
+	Others int         `json:"others" doc:"how many messages are in further groups"`
+	Seen   int         `json:"seen" doc:"how many dead messages were looked at"`
+	More   bool        `json:"more" doc:"whether there are more, which died before"`
+}
+
+// DeadGroupsAnswer is the shape of DeadGroups, made from its tags.
+var DeadGroupsAnswer = newShape("DeadGroups", "What messages of a queue died of.", false, tagged(reflect.TypeFor[DeadGroups]()))
 
 // MaxGroups is the most groups of dead messages that an answer has, or a request may choose.
 const MaxGroups = 200

@@ -2,11 +2,17 @@ package intake
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
 	"strings"
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/internal/duration"
+	"github.com/tarryhq/tarry/internal/schemes"
 )
 
 // Source is where an intake takes messages from.
@@ -100,3 +106,89 @@ func (t *Trouble) Error() string {
 
 // Unwrap returns the cause.
 func (t *Trouble) Unwrap() error { return t.Err }
+
+// Options do not belong in the URL of a source.
+type Options struct {
+	// TLS configures TLS connections. Default: the system's authorities.
+	TLS *tls.Config
+
+	// Timeout bounds connecting, and each answer of the source. Default 10 s.
+	Timeout time.Duration
+
+	// Logger receives what no state shows. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+// DefaultTimeout is the default of Options.Timeout.
+const DefaultTimeout = 10 * time.Second
+
+// Opener makes the source of a URL without connecting. The options are complete.
+type Opener func(u *url.URL, o *Options) (Source, error)
+
+var openers schemes.Openers[Opener]
+
+// Register makes a kind of source available to Open under a URL scheme. Packages of sources
+// call it from init. It panics if the scheme is registered already.
+func Register(scheme string, open Opener) { openers.Register("source", scheme, open) }
+
+// Schemes returns the registered URL schemes, sorted.
+func Schemes() []string { return openers.Names() }
+
+// Open returns the source of a URL, without connecting. The package of the source must be
+// imported. Errors wrap tarry.ErrInvalid, say what to do, and contain no password.
+func Open(rawURL string, o Options) (Source, error) {
+	u, open, hint := openers.Find("source", "amqp://host:5672/vhost?queue=delayed", rawURL)
+	if hint != "" {
+		return nil, invalid("%s", hint)
+	}
+	o.complete()
+	return open(u, &o)
+}
+
+func (o *Options) complete() {
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+}
+
+func invalid(format string, args ...any) error {
+	return &tarry.Error{Op: "open source", Err: tarry.ErrInvalid, Hint: fmt.Sprintf(format, args...)}
+}
+
+// Field sets what a named value beside a message's body says: delay is a duration such as
+// 30m, due a time as in RFC 3339, key the message's key, cancel a key to cancel, content-type
+// that of the body. Case does not count. Anything else is a header of the message. A value
+// that is wrong has the message refused.
+func (m *Message) Field(name, value string) {
+	var err error
+	d := &m.Draft
+	switch strings.ToLower(name) {
+	case "delay":
+		if d.Due.In, err = duration.Parse(value); err != nil {
+			err = errors.New("it is no duration such as 30m")
+		}
+	case "due":
+		if d.Due.At, err = time.Parse(time.RFC3339Nano, value); err != nil {
+			err = errors.New("it is no time such as 2030-01-31T12:00:00Z")
+		}
+	case "key":
+		d.Key = value
+	case "cancel":
+		if m.Cancel = value; value == "" {
+			err = errors.New("it is empty")
+		}
+	case "content-type":
+		d.ContentType = value
+	default:
+		d.Headers = append(d.Headers, tarry.MessageHeader{Name: name, Value: value})
+	}
+	if err == nil && d.Due.In != 0 && !d.Due.At.IsZero() {
+		err = errors.New("both delay and due are given")
+	}
+	if err != nil && m.Refused == nil {
+		m.Refused = fmt.Errorf("%s: %w", strings.ToLower(name), err)
+	}
+}

@@ -2,16 +2,26 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
+	"net"
+	"net/url"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/forward"
 	"github.com/tarryhq/tarry/forward/internal/link"
+	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
 // Config is the destination of records.
@@ -154,4 +164,120 @@ func validTopic(s string) bool {
 		}
 	}
 	return true
+}
+
+// abandoned reports whether the client gave up a record because another Send of its partition
+// had ended.
+func abandoned(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// refusedForGood reports whether a broker will never take the batch.
+func refusedForGood(err error) bool {
+	for _, e := range []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// fault converts the error of a Send.
+func (t *Target) fault(ctx context.Context, topic string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+		if last := t.lastConnect.failure(); last != nil {
+			err = fmt.Errorf("%w; before: %w", err, last)
+		}
+	}
+	is := func(target error) bool { return errors.Is(err, target) }
+	switch {
+	case refusedForGood(err):
+		return tarry.Bury(link.Fault(err, "make it smaller, or raise max.message.bytes of the topic "+topic+" and max_bytes of the URL"))
+	case is(kerr.InvalidTopicException):
+		return tarry.Bury(link.Fault(err, "choose a topic other than "+topic))
+	case is(kerr.UnknownTopicOrPartition), is(kerr.UnknownTopicID):
+		return link.Fault(err, "there is no topic "+topic+"; create it")
+	case is(kerr.TopicAuthorizationFailed), is(kerr.ClusterAuthorizationFailed):
+		return link.Fault(err, "the user needs WRITE on the topic "+topic+", and before Kafka 3.0 IDEMPOTENT_WRITE on the cluster")
+	case is(kerr.SaslAuthenticationFailed), is(kerr.UnsupportedSaslMechanism), is(kerr.IllegalSaslState):
+		return link.Fault(err, "check the user, the password and sasl of the URL")
+	case ctx.Err() != nil:
+		return link.Fault(err, "check that Kafka runs at "+t.brokers()+"; "+link.Unknown)
+	}
+	return link.Fault(err, "Kafka returned this error")
+}
+
+// lastConnect stores the error of the last attempt to connect, since a Send that times out was
+// waiting for a connection. It is a kgo.HookBrokerConnect.
+type lastConnect struct {
+	mu  sync.Mutex
+	err error
+}
+
+// OnBrokerConnect stores the result of an attempt.
+func (s *lastConnect) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+func (s *lastConnect) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+func init() { link.Register(parse, New, "kafka", "kafka+tls") }
+
+// parse parses a URL.
+func parse(u *url.URL, o *forward.Options) (*Config, error) {
+	r := storeurl.New(u)
+	cfg := &Config{Topic: strings.Trim(u.Path, "/")}
+	if m := mechanism(r, u); m != nil {
+		cfg.Client = append(cfg.Client, kgo.SASL(m))
+	}
+	if u.Scheme == "kafka+tls" {
+		cfg.Client = append(cfg.Client, kgo.DialTLSConfig(r.TLSOver(o.TLS)))
+	}
+	var n int64
+	if r.Bytes("max_bytes", &n) {
+		if n < 1<<10 || n > math.MaxInt32 {
+			r.Fail("max_bytes is 1KiB to 2147483647")
+		}
+		cfg.MaxBytes = int32(min(n, math.MaxInt32))
+	}
+	for host := range strings.SplitSeq(u.Host, ",") {
+		cfg.Brokers = append(cfg.Brokers, storeurl.Address(host, "9092"))
+	}
+	if u.Opaque != "" || u.Fragment != "" || u.Host == "" {
+		r.Fail("an example is kafka://127.0.0.1:9092/orders")
+	}
+	return cfg, r.Done()
+}
+
+// mechanism returns how the client authenticates; nil: without a user.
+func mechanism(r *storeurl.Reader, u *url.URL) sasl.Mechanism {
+	user, name, password := u.User.Username(), "plain", ""
+	given := r.Text("sasl", &name)
+	withPassword := r.Password("password_file", &password)
+	if user == "" {
+		if given || withPassword {
+			r.Fail("name the user, as in kafka://USER@host:9092/orders")
+		}
+		return nil
+	}
+	switch name {
+	case "plain":
+		return plain.Auth{User: user, Pass: password}.AsMechanism()
+	case "scram-sha-256":
+		return scram.Auth{User: user, Pass: password}.AsSha256Mechanism()
+	case "scram-sha-512":
+		return scram.Auth{User: user, Pass: password}.AsSha512Mechanism()
+	}
+	r.Fail("sasl is plain, scram-sha-256 or scram-sha-512")
+	return nil
 }

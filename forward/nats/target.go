@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,8 @@ import (
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/forward"
 	"github.com/tarryhq/tarry/forward/internal/link"
+	"github.com/tarryhq/tarry/internal/natsurl"
+	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
 // Config is the destination of messages.
@@ -228,3 +231,15 @@ const (
 	codeOtherStream jetstream.ErrorCode = 10060
 	codeStoreFailed jetstream.ErrorCode = 10077
 )
+
+func init() { link.Register(parse, New, "nats", "tls") }
+
+// parse parses a URL.
+func parse(u *url.URL, o *forward.Options) (*Config, error) {
+	r := storeurl.New(u)
+	cfg := &Config{}
+	r.Text("subject", &cfg.Subject)
+	r.Text("stream", &cfg.Stream)
+	cfg.Servers, cfg.Connect = natsurl.Connect(r, u, o.TLS)
+	return cfg, r.Done()
+}

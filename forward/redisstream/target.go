@@ -3,6 +3,7 @@ package redisstream
 import (
 	"cmp"
 	"context"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -11,6 +12,8 @@ import (
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/forward"
 	"github.com/tarryhq/tarry/forward/internal/link"
+	"github.com/tarryhq/tarry/internal/redisurl"
+	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
 // Config is the destination of entries.
@@ -147,3 +150,16 @@ func (t *Target) fault(err error) error {
 }
 
 var _ forward.Target = (*Target)(nil)
+
+func init() { link.Register(parse, New, "redis", "rediss") }
+
+// parse parses a URL.
+func parse(u *url.URL, o *forward.Options) (*Config, error) {
+	r := storeurl.New(u)
+	cfg := &Config{Client: redisurl.Client(r, u, o.TLS, o.Timeout)}
+	if r.Text("stream", &cfg.Stream) && cfg.Stream == "" {
+		r.Fail("stream is empty; leave it out for the name of the queue")
+	}
+	r.Int("maxlen", &cfg.MaxLen)
+	return cfg, r.Done()
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tarryhq/tarry/intake"
+	"github.com/tarryhq/tarry/internal/natsurl"
+	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
 // conn is a connection to NATS. It is an intake.Conn.
@@ -151,4 +154,75 @@ func message(msg jetstream.Msg) *intake.Message {
 		}
 	}
 	return m
+}
+
+func init() {
+	for _, scheme := range []string{"nats", "tls"} {
+		intake.Register(scheme, open)
+	}
+}
+
+// source is a stream, read by a durable consumer.
+type source struct {
+	servers                  []string // without passwords
+	connect                  []nats.Option
+	stream, durable, subject string
+	declare                  bool
+	prefetch                 int64
+	timeout                  time.Duration // of each answer
+}
+
+func open(u *url.URL, o *intake.Options) (intake.Source, error) {
+	r := storeurl.New(u)
+	s := &source{durable: "tarry", prefetch: 1000, timeout: o.Timeout}
+	s.servers, s.connect = natsurl.Connect(r, u, o.TLS)
+	if r.Text("stream", &s.stream); s.stream == "" {
+		r.Fail("stream is missing, as in nats://127.0.0.1:4222?stream=DELAYED")
+	}
+	if r.Text("durable", &s.durable); s.durable == "" {
+		r.Fail("durable is empty; leave it out for tarry")
+	}
+	r.Bool("declare", &s.declare)
+	if r.Text("subject", &s.subject) && !s.declare {
+		r.Fail("subject is for a stream that is made, with declare=true")
+	}
+	if r.Int("prefetch", &s.prefetch); s.prefetch < 1 || s.prefetch > 10_000 {
+		r.Fail("prefetch is 1 to 10000")
+	}
+	if err := r.Done(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// trouble converts an error of NATS.
+func (c *conn) trouble(err error) error {
+	if err == nil {
+		return nil
+	}
+	nc := c.nc
+	if nc != nil && nc.LastError() != nil && (errors.Is(nc.LastError(), nats.ErrPermissionViolation) || nc.IsClosed()) {
+		err = nc.LastError()
+	}
+	is := func(all ...error) bool {
+		return slices.ContainsFunc(all, func(target error) bool { return errors.Is(err, target) })
+	}
+	t := &intake.Trouble{Code: intake.CodeFailed, Err: err, Hint: "NATS returned this error"}
+	switch {
+	case is(jetstream.ErrStreamNotFound, jetstream.ErrNoStreamResponse):
+		t.Code, t.Hint = "no_stream", "make the stream, or let the intake with declare=true and a subject"
+	case is(jetstream.ErrConsumerNotFound, jetstream.ErrConsumerDeleted, jetstream.ErrConsumerDoesNotExist):
+		t.Code, t.Hint = "no_consumer", "make a durable pull consumer, or let the intake with declare=true"
+	case is(jetstream.ErrNotPullConsumer):
+		t.Code, t.Hint = "mismatch", "the consumer is none to pull from; give another as durable"
+	case is(jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount, nats.ErrNoResponders):
+		t.Code, t.Hint = "no_jetstream", "switch JetStream on, for the account of this user too"
+	case is(nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired):
+		t.Code, t.Hint = intake.CodeCredentials, "check the user, password or credentials of the source's URL"
+	case is(nats.ErrPermissionViolation):
+		t.Code, t.Hint = intake.CodeForbidden, "let the user publish to $JS.API.> and $JS.ACK.>, and subscribe to _INBOX.>"
+	case nc == nil, nc.IsClosed(), is(nats.ErrTimeout, context.DeadlineExceeded, jetstream.ErrNoHeartbeat):
+		t.Code, t.Hint = intake.CodeUnreachable, "check that NATS runs at "+strings.Join(c.servers, ", ")+"; the intake connects again by itself"
+	}
+	return t
 }

@@ -3,13 +3,18 @@ package redisstream
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/tarryhq/tarry/intake"
+	"github.com/tarryhq/tarry/internal/redisurl"
+	"github.com/tarryhq/tarry/internal/storeurl"
 )
 
 // conn is a connection to Redis. It is an intake.Conn.
@@ -152,4 +157,72 @@ func (c conn) SetAside(m *intake.Message, reason string) error {
 		return &intake.Trouble{Code: "refused_stream", Err: err, Hint: "refused entries wait for the stream " + to + "; let the user add to it"}
 	}
 	return nil
+}
+
+func init() {
+	for _, scheme := range []string{"redis", "rediss"} {
+		intake.Register(scheme, open)
+	}
+}
+
+// source is a stream, read by a consumer of a group.
+type source struct {
+	client                  rueidis.ClientOption
+	timeout                 time.Duration // of each answer
+	stream, group, consumer string
+	declare, remove         bool
+	idle                    time.Duration
+}
+
+func open(u *url.URL, o *intake.Options) (intake.Source, error) {
+	r := storeurl.New(u)
+	s := &source{client: redisurl.Client(r, u, o.TLS, o.Timeout), timeout: o.Timeout, group: "tarry", idle: time.Minute}
+	if s.consumer, _ = os.Hostname(); s.consumer == "" {
+		s.consumer = "tarry"
+	}
+	if r.Text("stream", &s.stream); s.stream == "" {
+		r.Fail("stream is missing, as in redis://127.0.0.1:6379/0?stream=delayed")
+	}
+	r.Text("group", &s.group)
+	if r.Text("consumer", &s.consumer); s.group == "" || s.consumer == "" {
+		r.Fail("group or consumer is empty; leave it out")
+	}
+	r.Bool("declare", &s.declare)
+	r.Bool("delete", &s.remove)
+	if r.Duration("idle", &s.idle); s.idle < time.Second {
+		r.Fail("idle is at least 1s")
+	}
+	if err := r.Done(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// troubles are the codes and hints of errors of Redis, by prefix.
+var troubles = []struct{ prefix, code, hint string }{
+	{"NOGROUP", "no_group", "make the stream and its group, by XGROUP CREATE STREAM GROUP 0 MKSTREAM, or let the intake with declare=true"},
+	{"WRONGTYPE", "mismatch", "the key is no stream; choose another"},
+	{"NOAUTH", intake.CodeCredentials, "this Redis requires a password; set one in the URL or by password_file"},
+	{"WRONGPASS", intake.CodeCredentials, "check the user and the password of the source's URL"},
+	{"ERR AUTH", intake.CodeCredentials, "this Redis has no password; leave it out of the URL"},
+	{"NOPERM", intake.CodeForbidden, "the user needs the key of the stream, and +xreadgroup +xack +xautoclaim +xgroup +xpending +xlen +xadd +xdel"},
+	{"READONLY", intake.CodeFailed, "this Redis is a read-only replica; use the master's address"},
+	{"MOVED", intake.CodeFailed, "this Redis is a node of a cluster, and another node has the stream; use that node"},
+}
+
+// trouble converts an error of Redis.
+func (s *source) trouble(err error) error {
+	if err == nil {
+		return nil
+	}
+	e, answered := rueidis.IsRedisErr(err)
+	if !answered {
+		return &intake.Trouble{Code: intake.CodeUnreachable, Err: err, Hint: "check that Redis runs at " + strings.Join(s.client.InitAddress, ", ") + "; the intake connects again by itself"}
+	}
+	for _, t := range troubles {
+		if strings.HasPrefix(e.Error(), t.prefix) {
+			return &intake.Trouble{Code: t.code, Err: err, Hint: t.hint}
+		}
+	}
+	return &intake.Trouble{Code: intake.CodeFailed, Err: err, Hint: "Redis returned this error"}
 }

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/url"
+	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -107,3 +110,62 @@ func (b *Broker) dial(ctx context.Context, addr string, left int) (*amqp.Connect
 
 // HangUp closes a connection, which may be closed already.
 func HangUp(c *amqp.Connection) { _ = c.CloseDeadline(time.Now().Add(closeTime)) }
+
+// conn is a connection to a broker. The client writes each message by itself: those that come
+// at the same time go in one write. No write waits for a broker that has stopped reading; if
+// it is gone, heartbeats tell.
+type conn struct {
+	net.Conn
+
+	mu      sync.Mutex
+	unsent  []byte
+	sending bool
+	err     error // the client learns of it by its next write
+}
+
+func (c *conn) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return 0, c.err
+	}
+	c.unsent = append(c.unsent, p...)
+	if !c.sending {
+		c.sending = true
+		go c.send()
+	}
+	return len(p), nil
+}
+
+// send writes until nothing is left.
+func (c *conn) send() {
+	runtime.Gosched() // goroutines that are about to write go first
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.unsent) > 0 && c.err == nil {
+		b := c.unsent
+		c.unsent = nil
+		c.mu.Unlock()
+		_, err := c.Conn.Write(b)
+		c.mu.Lock()
+		c.err = err
+	}
+	c.sending = false
+}
+
+// ErrBlocked says that a broker accepts no messages.
+var ErrBlocked = errors.New("RabbitMQ blocks publishers")
+
+// HasCode reports whether the broker closed a channel or connection with this code.
+func HasCode(err error, code int) bool {
+	e, ok := errors.AsType[*amqp.Error](err)
+	return ok && e.Code == code && e.Server
+}
+
+// OneLine joins the lines of a broker's error.
+func OneLine(err error) error {
+	if text := err.Error(); strings.ContainsAny(text, "\r\n") {
+		return errors.New(strings.Join(strings.Fields(text), " "))
+	}
+	return err
+}

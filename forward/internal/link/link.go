@@ -4,10 +4,13 @@ package link
 
 import (
 	"context"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/forward"
 )
 
 // A Link is a target's connection of type C, made by New. It is safe for concurrent use.
@@ -138,3 +141,51 @@ func Fault(err error, hint string) error {
 
 // Unknown is the hint of an error after which the target may or may not have the message.
 const Unknown = "the target may or may not have it; it will be sent again"
+
+const contentType = "Content-Type"
+
+// ContentType returns the content type to send: that of the headers of o, else the
+// message's.
+func ContentType(m *tarry.Message[[]byte], o *forward.Options) string {
+	for _, h := range o.Headers {
+		if IsContentType(h.Name) {
+			return h.Value
+		}
+	}
+	return m.ContentType
+}
+
+// IsContentType reports whether a header is the content type, which is sent separately.
+func IsContentType(name string) bool { return strings.EqualFold(name, contentType) }
+
+// Options completes the options of a target that cannot sign. what names the target.
+func Options(o *forward.Options, what string) (*forward.Options, error) {
+	full, err := o.Complete()
+	if err == nil && len(full.Secrets) > 0 {
+		err = Invalid(what + " takes no secret; only webhooks are signed")
+	}
+	return full, err
+}
+
+// Invalid returns the error of a configuration; hint says what is wrong or what to do.
+func Invalid(hint string) error {
+	return &tarry.Error{Op: "open target", Err: tarry.ErrInvalid, Hint: hint}
+}
+
+// Register registers a kind of target under URL schemes: parse turns a URL into a
+// configuration, and open turns that into a target.
+func Register[C any, T forward.Target](parse func(*url.URL, *forward.Options) (*C, error), open func(C, *forward.Options) (T, error), schemes ...string) {
+	for _, scheme := range schemes {
+		forward.Register(scheme, func(u *url.URL, o *forward.Options) (forward.Target, error) {
+			cfg, err := parse(u, o)
+			if err != nil {
+				return nil, err
+			}
+			target, err := open(*cfg, o)
+			if err != nil {
+				return nil, err
+			}
+			return target, nil
+		})
+	}
+}

@@ -1,7 +1,10 @@
 package notify
 
 import (
+	"context"
+	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -41,4 +44,73 @@ func (l *Lines) Next() (skipped int, ok bool) {
 	}
 	skipped, l.skipped = l.skipped, 0
 	return skipped, true
+}
+
+// asyncHandler is a slog.Handler that writes from a goroutine of its own, since its callers
+// may hold a lock or have leases to renew. While maxWaitingLines wait, further lines are
+// dropped and counted.
+type asyncHandler struct {
+	slog.Handler
+	out *Notifier[logLine]
+}
+
+type logLine struct {
+	to     slog.Handler
+	record slog.Record
+}
+
+const (
+	maxWaitingLines = 1000
+	logPatience     = time.Second // how long the end of a client or worker waits for the last lines
+)
+
+// Logger returns a logger that never blocks.
+func Logger(l *slog.Logger) *slog.Logger {
+	if _, ok := l.Handler().(*asyncHandler); ok {
+		return l
+	}
+	var missed atomic.Int64
+	a := &asyncHandler{Handler: l.Handler()}
+	a.out = &Notifier[logLine]{
+		Call: func(l logLine) {
+			defer func() { _ = recover() }() // there is nowhere else to report it
+			if l.to.Enabled(context.Background(), l.record.Level) {
+				_ = l.to.Handle(context.Background(), l.record)
+			}
+			if n := missed.Swap(0); n > 0 {
+				r := slog.NewRecord(time.Now(), slog.LevelWarn, "the log was too slow for some lines", 0)
+				r.Add("missed", n)
+				_ = l.to.Handle(context.Background(), r)
+			}
+		},
+		Most:   maxWaitingLines,
+		Missed: func() { missed.Add(1) },
+	}
+	return slog.New(a)
+}
+
+// FlushLog waits briefly for the last lines.
+func FlushLog(l *slog.Logger) {
+	if a, ok := l.Handler().(*asyncHandler); ok {
+		a.out.Flush(logPatience)
+	}
+}
+
+// Enabled leaves the answer to the goroutine: the user's handler might block.
+func (a *asyncHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle queues the record.
+func (a *asyncHandler) Handle(_ context.Context, r slog.Record) error {
+	a.out.Add(logLine{a.Handler, r.Clone()})
+	return nil
+}
+
+// WithAttrs returns the handler with more attributes.
+func (a *asyncHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &asyncHandler{a.Handler.WithAttrs(attrs), a.out}
+}
+
+// WithGroup returns the handler with a group opened.
+func (a *asyncHandler) WithGroup(name string) slog.Handler {
+	return &asyncHandler{a.Handler.WithGroup(name), a.out}
 }

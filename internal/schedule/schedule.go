@@ -9,6 +9,7 @@
 package schedule
 
 import (
+	"context"
 	"hash/fnv"
 	"slices"
 	"time"
@@ -271,3 +272,17 @@ func stamp(instant time.Time, manual bool) string {
 	}
 	return instant.UTC().Format(time.RFC3339)
 }
+
+// Keeper keeps schedules: a Store, or a server.
+type Keeper interface {
+	Get(ctx context.Context, name string) (Info, error)
+	Set(ctx context.Context, want Schedule, revision string) (Info, error)
+	Remove(ctx context.Context, name, revision string) error
+	Pause(ctx context.Context, name string) (Info, error)
+	Resume(ctx context.Context, name string) (Info, error)
+	Trigger(ctx context.Context, name string) (Run, error)
+	List(ctx context.Context, after string, limit int) (page []Info, next string, err error)
+}
+
+// Server is an engine that has a Keeper.
+type Server interface{ Schedules() Keeper }

@@ -121,6 +121,9 @@ func (t Transition) String() string {
 	if t.Err() != nil {
 		s = "`" + s + "`"
 	}
+	if t.Result == created.result || t.Result == replaced.result { // the page says what they are
+		return s
+	}
 	if t.Next != unchanged {
 		s += " → " + string(t.Next)
 	}
@@ -233,9 +236,10 @@ func transition(s Situation, op Op) Transition {
 	panic("enginetest: no such operation: " + string(op))
 }
 
-// Markdown renders TransitionTable as a Markdown table, with a row for each operation and a
-// column for each situation. Each cell has the result, the new state if it changes, and the
-// change of the attempt and a failure if there is one.
+// Markdown renders TransitionTable as a Markdown table, with a column for each situation and
+// a row for each operation, or for several that follow one another and do the same. Each cell
+// has the result, the new state if it changes, and the change of the attempt and a failure if
+// there is one.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("| operation |")
@@ -243,8 +247,15 @@ func Markdown() string {
 		fmt.Fprintf(&b, " %s |", s)
 	}
 	b.WriteString("\n|---|" + strings.Repeat("---|", len(situations)) + "\n")
-	for _, row := range grid {
-		fmt.Fprintf(&b, "| %s |", row.op)
+	ops := ""
+	for n, row := range grid {
+		ops += string(row.op)
+		if n+1 < len(grid) && grid[n+1].cells == row.cells {
+			ops += "; "
+			continue
+		}
+		fmt.Fprintf(&b, "| %s |", ops)
+		ops = ""
 		for i, e := range row.cells {
 			fmt.Fprintf(&b, " %s |", Transition{situations[i], row.op, e.result, e.next, e.attempt, e.fails})
 		}

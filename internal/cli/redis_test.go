@@ -23,7 +23,7 @@ func TestServeOnRedis(t *testing.T) {
 	other, o := served(t, url, "--beanstalk", "127.0.0.1:0")
 	o.stderr.await(t, `the ids of jobs are larger than 2\^53`)
 	server, _ := w.program(nil, nil).env("TARRY_SERVER")
-	documented(t, server, "redis", "### Redis")
+	documented(t, server, "redis")
 	r := w.start(t, "work", "mail", "--", "cat")
 	r.stderr.await(t, "waiting for messages of mail")
 	other.must(t, "push", "mail", "hello", "--key", "ann", "--in", "20ms")

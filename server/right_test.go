@@ -279,18 +279,26 @@ func TestScopesInTheDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want strings.Builder
+	var scopes []string
+	calls := make(map[string][]string)
 	s := New(tarry.New(memengine.New(nil), nil), nil)
 	for i := range s.table {
 		e := &s.table[i]
-		scope := strings.ReplaceAll(e.scope.String(), ",", ", ")
+		scope := strings.ReplaceAll(e.scope.String(), ",", " or ")
 		switch e.scope {
 		case access.Anyone:
 			scope = "none: no token is needed"
 		case access.Known:
 			scope = "any"
 		}
-		fmt.Fprintf(&want, "| `%s` | %s |\n", e.shown(), scope)
+		if calls[scope] == nil {
+			scopes = append(scopes, scope)
+		}
+		calls[scope] = append(calls[scope], "`"+e.shown()+"`")
+	}
+	var want strings.Builder
+	for _, scope := range scopes {
+		fmt.Fprintf(&want, "| %s | %s |\n", scope, strings.Join(calls[scope], ", "))
 	}
 	if !strings.Contains(string(data), "|---|---|\n"+want.String()+"\n") {
 		t.Errorf("docs/operations/security.md has not this table:\n%s", want.String())

@@ -92,7 +92,7 @@ test("the snippets of the README", async () => {
 });
 
 test("the snippet for who comes from BullMQ", async (t) => {
-  const [, after, ...others] = await snippets("../../docs/from/bullmq.md", "js");
+  const [after, ...others] = await snippets("../../docs/from/bullmq.md", "js");
   assert.ok(after && others.length === 0);
   await compile({ bullmq: after.replaceAll('"mail"', '"bullmq"') }); // another test pauses mail
   const { child, lines, exit } = start("bullmq");

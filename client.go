@@ -270,6 +270,11 @@ func (c *Client) able(can bool, op, queue, what string) error {
 	return &Error{Op: op, Queue: queue, Err: ErrUnsupported, Hint: "the engine " + c.caps.Name + " has no " + what}
 }
 
+// ableFor returns ErrUnsupported for leases of other processes that the engine does not have.
+func (c *Client) ableFor(op, queue string, remote bool) error {
+	return c.able(c.caps.RemoteLeases || !remote, op, queue, "leases for other processes")
+}
+
 // Config sets up a Client. The zero value, and a nil Config, work.
 type Config struct {
 	// MaxBody bounds the body of a pushed message, in bytes. Default 1 MiB, or the server's

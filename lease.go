@@ -1,6 +1,7 @@
 package tarry
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -63,13 +64,7 @@ type Told struct {
 // after the wait.
 func (c *Client) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, error) {
 	const op = "lease"
-	if err := c.begin(ctx, op, ""); err != nil {
-		return LeasedMessages{}, err
-	}
-	if err := req.check(op); err != nil {
-		return LeasedMessages{}, err
-	}
-	if err := c.able(c.caps.RemoteLeases || !req.Remote, op, "", "leases for other processes"); err != nil {
+	if err := cmp.Or(c.begin(ctx, op, ""), req.check(op), c.ableFor(op, "", req.Remote)); err != nil {
 		return LeasedMessages{}, err
 	}
 	if req.leaveOut(); len(req.Queues) == 0 {
@@ -112,12 +107,19 @@ func (r *LeaseRequest) check(op string) error {
 	case len(r.Queues) > MaxBatch:
 		return engine.Invalid(op, Ref{}, "%d queues in one call; at most %d are allowed", len(r.Queues), MaxBatch)
 	}
-	for _, q := range r.Queues {
+	if err := checkQueues(op, r.Queues); err != nil {
+		return err
+	}
+	return r.checkBut(op)
+}
+
+func checkQueues(op string, queues []string) error {
+	for _, q := range queues {
 		if err := engine.CheckQueue(op, q); err != nil {
 			return err
 		}
 	}
-	return r.checkBut(op)
+	return nil
 }
 
 // checkBut checks all but the queues; there must be at least one.
@@ -148,10 +150,8 @@ func (c *Client) Settle(ctx context.Context, settlements []Settlement) ([]Settle
 		s.When, s.Priority = clone(s.When), clone(s.Priority)
 	}
 	good, errs := calls.Sift(settlements, func(i int) error {
-		if err := c.able(c.caps.Reprioritize || settlements[i].Priority == nil, op, "", "priorities of settlements"); err != nil {
-			return err
-		}
-		return settlements[i].Validate()
+		able := c.able(c.caps.Reprioritize || settlements[i].Priority == nil, op, "", "priorities of settlements")
+		return cmp.Or(able, settlements[i].Validate())
 	})
 	out := make([]SettleResult, len(settlements))
 	for i, err := range errs {
@@ -191,10 +191,7 @@ func (c *Client) LeaseNow(ctx context.Context, wants []engine.Want) (engine.Gran
 		return engine.Grant{}, err
 	}
 	for i := range wants {
-		if err := wants[i].Validate(); err != nil {
-			return engine.Grant{}, err
-		}
-		if err := c.able(c.caps.RemoteLeases || !wants[i].Remote, op, wants[i].Queue, "leases for other processes"); err != nil {
+		if err := cmp.Or(wants[i].Validate(), c.ableFor(op, wants[i].Queue, wants[i].Remote)); err != nil {
 			return engine.Grant{}, err
 		}
 	}
@@ -256,10 +253,7 @@ func (l *Leaser) Lease(ctx context.Context, req LeaseRequest) (LeasedMessages, e
 	}
 	start := time.Now()
 	req.Queues = l.queues
-	if err := req.checkBut(op); err != nil {
-		return LeasedMessages{}, err
-	}
-	if err := l.c.able(l.c.caps.RemoteLeases || !req.Remote, op, "", "leases for other processes"); err != nil {
+	if err := cmp.Or(req.checkBut(op), l.c.ableFor(op, "", req.Remote)); err != nil {
 		return LeasedMessages{}, err
 	}
 	select {

@@ -34,13 +34,8 @@ func (c *Client) Peek(ctx context.Context, queues []string) ([]Info, error) {
 	if err := c.beginBatch(ctx, op, len(queues)); err != nil {
 		return nil, err
 	}
-	for _, q := range queues {
-		if err := engine.CheckQueue(op, q); err != nil {
-			return nil, err
-		}
-	}
 	p, ok := c.eng.(engine.Peeker)
-	if err := c.able(ok && c.caps.Peek, op, "", op); err != nil {
+	if err := cmp.Or(checkQueues(op, queues), c.able(ok && c.caps.Peek, op, "", op)); err != nil {
 		return nil, err
 	}
 	first, err := p.Peek(ctx, slices.Clone(queues)) // the caller may reuse its slice if ctx ends early
@@ -51,11 +46,8 @@ func (c *Client) Peek(ctx context.Context, queues []string) ([]Info, error) {
 // none has. At most 10,000 ids.
 func (c *Client) Find(ctx context.Context, ids []ID) ([]string, error) {
 	const op = "find"
-	if err := c.beginBatch(ctx, op, len(ids)); err != nil {
-		return nil, err
-	}
 	f, ok := c.eng.(engine.Finder)
-	if err := c.able(ok && c.caps.Find, op, "", op); err != nil {
+	if err := cmp.Or(c.beginBatch(ctx, op, len(ids)), c.able(ok && c.caps.Find, op, "", op)); err != nil {
 		return nil, err
 	}
 	queues, err := f.Find(ctx, slices.Clone(ids))
@@ -68,21 +60,10 @@ func (c *Client) Find(ctx context.Context, ids []ID) ([]string, error) {
 // is at most 1000; 0 means 100.
 func (c *Client) ListPage(ctx context.Context, q ListQuery) (Page, error) {
 	const op = "list"
-	if err := c.begin(ctx, op, q.Queue); err != nil {
-		return Page{}, err
-	}
-	if err := engine.CheckQueue(op, q.Queue); err != nil {
-		return Page{}, err
-	}
 	q.Limit = cmp.Or(q.Limit, defaultPage)
-	if err := q.Check(); err != nil {
-		return Page{}, err
-	}
-	if err := c.caps.CheckList(&q); err != nil {
-		return Page{}, err
-	}
 	l, ok := c.eng.(engine.Lister)
-	if err := c.able(ok && (c.caps.List || c.caps.ListDead), op, q.Queue, op); err != nil {
+	able := c.able(ok && (c.caps.List || c.caps.ListDead), op, q.Queue, op)
+	if err := cmp.Or(c.operate(ctx, op, q.Queue), q.Check(), c.caps.CheckList(&q), able); err != nil {
 		return Page{}, err
 	}
 	p, err := l.List(ctx, q)

@@ -164,11 +164,8 @@ func (c *Client) PushAtomic(ctx context.Context, drafts []Draft) ([]Pushed, erro
 // innerPushAtomic is PushAtomic inside all middleware.
 func (c *Client) innerPushAtomic(ctx context.Context, drafts []Draft) ([]Pushed, error) {
 	const op = "push"
-	if err := c.beginBatch(ctx, op, len(drafts)); err != nil {
-		return nil, err
-	}
 	p, ok := c.eng.(engine.AtomicPusher)
-	if err := c.able(ok && c.caps.Atomic, op, "", "atomic batches"); err != nil {
+	if err := cmp.Or(c.beginBatch(ctx, op, len(drafts)), c.able(ok && c.caps.Atomic, op, "", "atomic batches")); err != nil {
 		return nil, err
 	}
 	for i := range drafts {
@@ -191,10 +188,7 @@ func (c *Client) innerPushAtomic(ctx context.Context, drafts []Draft) ([]Pushed,
 }
 
 func (c *Client) beginBatch(ctx context.Context, op string, n int) error {
-	if err := engine.CheckBatch(op, n); err != nil {
-		return err
-	}
-	return c.begin(ctx, op, "")
+	return cmp.Or(engine.CheckBatch(op, n), c.begin(ctx, op, ""))
 }
 
 // PushDraft is Push for a draft.

@@ -14,10 +14,7 @@ import (
 func (c *Client) Queue(ctx context.Context, queue string) (QueueInfo, error) {
 	const op = "count"
 	n, err := c.counter(ctx, op, queue)
-	if err != nil {
-		return QueueInfo{}, err
-	}
-	if err := engine.CheckQueue(op, queue); err != nil {
+	if err = cmp.Or(err, engine.CheckQueue(op, queue)); err != nil {
 		return QueueInfo{}, err
 	}
 	info, err := n.Queue(ctx, queue)
@@ -30,11 +27,8 @@ func (c *Client) Queue(ctx context.Context, queue string) (QueueInfo, error) {
 func (c *Client) Queues(ctx context.Context, after string, limit int) (queues []QueueInfo, next string, err error) {
 	const op = "count"
 	n, err := c.counter(ctx, op, "")
-	if err != nil {
-		return nil, "", err
-	}
 	limit = cmp.Or(limit, defaultPage)
-	if err := engine.CheckLimit(op, "", limit); err != nil {
+	if err = cmp.Or(err, engine.CheckLimit(op, "", limit)); err != nil {
 		return nil, "", err
 	}
 	queues, next, err = n.Queues(ctx, after, limit)
@@ -69,11 +63,8 @@ func pages[T any](read func(after string) (page []T, next string, err error)) it
 }
 
 func (c *Client) counter(ctx context.Context, op, queue string) (engine.Counter, error) {
-	if err := c.begin(ctx, op, queue); err != nil {
-		return nil, err
-	}
 	n, ok := c.eng.(engine.Counter)
-	return n, c.able(ok && c.caps.Count, op, queue, "counters")
+	return n, cmp.Or(c.begin(ctx, op, queue), c.able(ok && c.caps.Count, op, queue, "counters"))
 }
 
 // Forecast counts the messages that fall due in each step, starting with the current
@@ -81,17 +72,9 @@ func (c *Client) counter(ctx context.Context, op, queue string) (engine.Counter,
 // of minutes; span is a whole number of steps, at most 10,000.
 func (c *Client) Forecast(ctx context.Context, queue string, step, span time.Duration) (Forecast, error) {
 	const op = "forecast"
-	if err := c.begin(ctx, op, queue); err != nil {
-		return Forecast{}, err
-	}
-	if err := engine.CheckQueue(op, queue); err != nil {
-		return Forecast{}, err
-	}
-	if err := engine.CheckForecast(queue, step, span); err != nil {
-		return Forecast{}, err
-	}
 	f, ok := c.eng.(engine.Forecaster)
-	if err := c.able(ok && c.caps.Forecast, op, queue, op); err != nil {
+	able := c.able(ok && c.caps.Forecast, op, queue, op)
+	if err := cmp.Or(c.operate(ctx, op, queue), engine.CheckForecast(queue, step, span), able); err != nil {
 		return Forecast{}, err
 	}
 	all, err := f.Forecast(ctx, queue, step, span)
@@ -103,10 +86,7 @@ func (c *Client) Forecast(ctx context.Context, queue string, step, span time.Dur
 func (c *Client) Pause(ctx context.Context, queue string, d time.Duration) error {
 	const op = "pause"
 	p, err := c.pauser(ctx, op, queue)
-	if err != nil {
-		return err
-	}
-	if err := engine.CheckPause(queue, d); err != nil {
+	if err = cmp.Or(err, engine.CheckPause(queue, d)); err != nil {
 		return err
 	}
 	return calls.Fail(op, Ref{Queue: queue}, p.Pause(ctx, queue, d))
@@ -123,11 +103,8 @@ func (c *Client) Resume(ctx context.Context, queue string) error {
 }
 
 func (c *Client) pauser(ctx context.Context, op, queue string) (engine.Pauser, error) {
-	if err := c.operate(ctx, op, queue); err != nil {
-		return nil, err
-	}
 	p, ok := c.eng.(engine.Pauser)
-	return p, c.able(ok && c.caps.Pause, op, queue, op)
+	return p, cmp.Or(c.operate(ctx, op, queue), c.able(ok && c.caps.Pause, op, queue, op))
 }
 
 // Purge removes the messages that were scheduled or ready when it began. PurgeDead adds
@@ -136,15 +113,11 @@ func (c *Client) pauser(ctx context.Context, op, queue string) (engine.Pauser, e
 // many it removed, even when it fails midway.
 func (c *Client) Purge(ctx context.Context, queue string, also PurgeAlso) (int64, error) {
 	const op = "purge"
-	if err := c.operate(ctx, op, queue); err != nil {
-		return 0, err
-	}
 	p, ok := c.eng.(engine.Purger)
-	if err := c.able(ok && c.caps.Purge, op, queue, op); err != nil {
+	remembers := also&PurgeFinished == 0 || c.caps.Remember || c.caps.History
+	able := cmp.Or(c.able(ok && c.caps.Purge, op, queue, op), c.able(remembers, op, queue, "remember"))
+	if err := cmp.Or(c.operate(ctx, op, queue), able); err != nil {
 		return 0, err
-	}
-	if also&PurgeFinished != 0 && !c.caps.Remember && !c.caps.History {
-		return 0, c.able(false, op, queue, "remember")
 	}
 	n, err := p.Purge(ctx, queue, also)
 	return n, calls.Fail(op, Ref{Queue: queue}, err)
@@ -155,14 +128,9 @@ func (c *Client) Purge(ctx context.Context, queue string, also PurgeAlso) (int64
 // one holds its key.
 func (c *Client) Redrive(ctx context.Context, queue string, ids []ID, limit int) (Redriven, error) {
 	const op = "redrive"
-	if err := c.operate(ctx, op, queue); err != nil {
-		return Redriven{}, err
-	}
-	if err := engine.CheckRedrive(queue, ids, limit); err != nil {
-		return Redriven{}, err
-	}
 	r, ok := c.eng.(engine.Redriver)
-	if err := c.able(ok && c.caps.Redrive, op, queue, op); err != nil {
+	able := c.able(ok && c.caps.Redrive, op, queue, op)
+	if err := cmp.Or(c.operate(ctx, op, queue), engine.CheckRedrive(queue, ids, limit), able); err != nil {
 		return Redriven{}, err
 	}
 	n, err := r.Redrive(ctx, queue, ids, limit)
@@ -170,10 +138,7 @@ func (c *Client) Redrive(ctx context.Context, queue string, ids []ID, limit int)
 }
 
 func (c *Client) operate(ctx context.Context, op, queue string) error {
-	if err := c.begin(ctx, op, queue); err != nil {
-		return err
-	}
-	return engine.CheckQueue(op, queue)
+	return cmp.Or(c.begin(ctx, op, queue), engine.CheckQueue(op, queue))
 }
 
 // Settings returns the stored settings of a queue and their revision, for Configure. They
@@ -194,13 +159,7 @@ func (c *Client) Settings(ctx context.Context, queue string) (s Settings, revisi
 func (c *Client) Configure(ctx context.Context, queue string, s Settings, revision string) (string, error) {
 	const op = "configure"
 	e, err := c.configurer(ctx, op, queue)
-	if err != nil {
-		return "", err
-	}
-	if err := s.Validate(queue); err != nil {
-		return "", err
-	}
-	if err := c.caps.CheckTerms(op, Ref{Queue: queue}, &s.Defaults); err != nil {
+	if err = cmp.Or(err, s.Validate(queue), c.caps.CheckTerms(op, Ref{Queue: queue}, &s.Defaults)); err != nil {
 		return "", err
 	}
 	revision, err = e.Configure(ctx, queue, s, revision)
@@ -208,11 +167,8 @@ func (c *Client) Configure(ctx context.Context, queue string, s Settings, revisi
 }
 
 func (c *Client) configurer(ctx context.Context, op, queue string) (engine.Configurer, error) {
-	if err := c.operate(ctx, op, queue); err != nil {
-		return nil, err
-	}
 	e, ok := c.eng.(engine.Configurer)
-	return e, c.able(ok && c.caps.Settings, op, queue, "settings of queues")
+	return e, cmp.Or(c.operate(ctx, op, queue), c.able(ok && c.caps.Settings, op, queue, "settings of queues"))
 }
 
 // readyQueue is the queue that Ready counts on an engine without a readiness check.

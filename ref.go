@@ -19,16 +19,7 @@ func ByID(id ID) Ref { return Ref{ID: id} }
 
 // beginRef makes the checks common to all calls on one message.
 func (c *Client) beginRef(ctx context.Context, op string, ref Ref, can bool) error {
-	if err := c.begin(ctx, op, ref.Queue); err != nil {
-		return err
-	}
-	if err := ref.Validate(op); err != nil {
-		return err
-	}
-	if err := c.caps.CheckRef(op, ref); err != nil {
-		return err
-	}
-	return c.able(can, op, ref.Queue, op)
+	return cmp.Or(c.begin(ctx, op, ref.Queue), ref.Validate(op), c.caps.CheckRef(op, ref), c.able(can, op, ref.Queue, op))
 }
 
 // ref completes a reference with the topic's queue. A reference to another queue is
@@ -82,19 +73,11 @@ func (c *Client) Cancel(ctx context.Context, ref Ref) error {
 // in CancelResult.Err. The returned error is for the call as a whole. At most 10,000 at once.
 func (c *Client) CancelMany(ctx context.Context, refs []Ref) ([]CancelResult, error) {
 	const op = "cancel"
-	if err := c.beginBatch(ctx, op, len(refs)); err != nil {
-		return nil, err
-	}
-	if err := c.able(c.caps.Cancel, op, "", op); err != nil {
+	if err := cmp.Or(c.beginBatch(ctx, op, len(refs)), c.able(c.caps.Cancel, op, "", op)); err != nil {
 		return nil, err
 	}
 	refs = slices.Clone(refs) // the caller may reuse its slice if ctx ends early
-	good, errs := calls.Sift(refs, func(i int) error {
-		if err := refs[i].Validate(op); err != nil {
-			return err
-		}
-		return c.caps.CheckRef(op, refs[i])
-	})
+	good, errs := calls.Sift(refs, func(i int) error { return cmp.Or(refs[i].Validate(op), c.caps.CheckRef(op, refs[i])) })
 	out := make([]CancelResult, len(refs))
 	for i, ref := range refs {
 		out[i].Ref = ref
@@ -123,13 +106,8 @@ func (c *Client) CancelMany(ctx context.Context, refs []Ref) ([]CancelResult, er
 // does not hold.
 func (c *Client) Reschedule(ctx context.Context, ref Ref, due Due) (Info, error) {
 	const op = "reschedule"
-	if err := c.beginRef(ctx, op, ref, c.caps.Reschedule); err != nil {
-		return Info{}, err
-	}
-	if err := due.when.Validate(op, ref); err != nil {
-		return Info{}, err
-	}
-	if err := c.caps.CheckWhen(op, ref, due.when, c.now()); err != nil {
+	err := cmp.Or(c.beginRef(ctx, op, ref, c.caps.Reschedule), due.when.Validate(op, ref), c.caps.CheckWhen(op, ref, due.when, c.now()))
+	if err != nil {
 		return Info{}, err
 	}
 	info, err := c.eng.Reschedule(ctx, ref, due.when)
@@ -143,16 +121,8 @@ func (c *Client) Reschedule(ctx context.Context, ref Ref, due Due) (Info, error)
 func (c *Client) Claim(ctx context.Context, ref Ref, opts LeaseOptions) (Lease, error) {
 	const op = "claim"
 	cl, ok := c.eng.(engine.Claimer)
-	if err := c.beginRef(ctx, op, ref, ok && c.caps.Claim); err != nil {
-		return Lease{}, err
-	}
-	if err := engine.CheckTTR(op, ref.Queue, opts.TTR); err != nil {
-		return Lease{}, err
-	}
-	if err := engine.CheckWorker(op, ref.Queue, opts.Worker); err != nil {
-		return Lease{}, err
-	}
-	if err := c.able(c.caps.RemoteLeases || !opts.Remote, op, ref.Queue, "leases for other processes"); err != nil {
+	wrong := cmp.Or(engine.CheckTTR(op, ref.Queue, opts.TTR), engine.CheckWorker(op, ref.Queue, opts.Worker))
+	if err := cmp.Or(c.beginRef(ctx, op, ref, ok && c.caps.Claim), wrong, c.ableFor(op, ref.Queue, opts.Remote)); err != nil {
 		return Lease{}, err
 	}
 	l, err := cl.Claim(ctx, ref, engine.Want{Queue: ref.Queue, Max: 1, TTR: opts.TTR, Remote: opts.Remote, Worker: opts.Worker})

@@ -82,6 +82,15 @@ func (c *Client) schedules(ctx context.Context) (schedule.Keeper, error) {
 	return s, s.Check()
 }
 
+// onSchedule calls do with the schedules of the client's store or server.
+func onSchedule[T any](ctx context.Context, c *Client, name string, do func(schedule.Keeper, context.Context, string) (T, error)) (T, error) {
+	s, err := c.schedules(ctx)
+	if err != nil {
+		return *new(T), err
+	}
+	return do(s, ctx, name)
+}
+
 func (c *Client) scheduleStore() *schedule.Store {
 	return &schedule.Store{Engine: c.eng, Push: c.pushOccurrences}
 }
@@ -113,13 +122,9 @@ func (c *Client) SetSchedule(ctx context.Context, s Schedule, revision string) (
 	if err != nil {
 		return ScheduleInfo{}, err
 	}
-	if err := s.Validate(); err != nil {
-		return ScheduleInfo{}, err
-	}
-	if err := s.Draft.Validate("schedule", c.maxBody); err != nil {
-		return ScheduleInfo{}, err
-	}
-	if err := c.caps.CheckTerms("schedule", Ref{Queue: s.Draft.Queue}, &s.Draft.Terms); err != nil {
+	draft := &s.Draft
+	err = cmp.Or(s.Validate(), draft.Validate("schedule", c.maxBody), c.caps.CheckTerms("schedule", Ref{Queue: draft.Queue}, &draft.Terms))
+	if err != nil {
 		return ScheduleInfo{}, err
 	}
 	return store.Set(ctx, s, revision)
@@ -127,11 +132,7 @@ func (c *Client) SetSchedule(ctx context.Context, s Schedule, revision string) (
 
 // Schedule returns a schedule. ErrNotFound when there is none of that name.
 func (c *Client) Schedule(ctx context.Context, name string) (ScheduleInfo, error) {
-	s, err := c.schedules(ctx)
-	if err != nil {
-		return ScheduleInfo{}, err
-	}
-	return s.Get(ctx, name)
+	return onSchedule(ctx, c, name, schedule.Keeper.Get)
 }
 
 // Schedules returns a page of the schedules: those that are overdue, those that fire now,
@@ -169,30 +170,18 @@ func (c *Client) RemoveSchedule(ctx context.Context, name, revision string) erro
 
 // PauseSchedule stops a schedule until ResumeSchedule. A second pause changes nothing.
 func (c *Client) PauseSchedule(ctx context.Context, name string) (ScheduleInfo, error) {
-	s, err := c.schedules(ctx)
-	if err != nil {
-		return ScheduleInfo{}, err
-	}
-	return s.Pause(ctx, name)
+	return onSchedule(ctx, c, name, schedule.Keeper.Pause)
 }
 
 // ResumeSchedule lets a paused schedule go on with the first instant after now.
 func (c *Client) ResumeSchedule(ctx context.Context, name string) (ScheduleInfo, error) {
-	s, err := c.schedules(ctx)
-	if err != nil {
-		return ScheduleInfo{}, err
-	}
-	return s.Resume(ctx, name)
+	return onSchedule(ctx, c, name, schedule.Keeper.Resume)
 }
 
 // TriggerSchedule pushes the message of a schedule now, beside those of its instants, even
 // while it is paused. Each call pushes one.
 func (c *Client) TriggerSchedule(ctx context.Context, name string) (ScheduleRun, error) {
-	s, err := c.schedules(ctx)
-	if err != nil {
-		return ScheduleRun{}, err
-	}
-	return s.Trigger(ctx, name)
+	return onSchedule(ctx, c, name, schedule.Keeper.Trigger)
 }
 
 // troubleSchedule is why a schedule cannot fire.

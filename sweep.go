@@ -1,6 +1,7 @@
 package tarry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -77,10 +78,8 @@ type sweep struct {
 // run goes through the messages in the given states. It calls change with the chosen
 // messages of each chunk, which are all in one state. change counts them.
 func (s *sweep) run(ctx context.Context, change func(context.Context, State, []Info) error, states ...State) (Swept, error) {
-	if err := s.f.check(s.op, states...); err != nil {
-		return s.Swept, err
-	}
-	if err := s.c.able(s.c.changesByFilter(), s.op, s.f.Queue, "filters: these need ranges of lists and conditions on states"); err != nil {
+	able := s.c.able(s.c.changesByFilter(), s.op, s.f.Queue, "filters: these need ranges of lists and conditions on states")
+	if err := cmp.Or(s.f.check(s.op, states...), able); err != nil {
 		return s.Swept, err
 	}
 	for _, state := range s.f.States {

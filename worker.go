@@ -51,10 +51,7 @@ func NewWorker(c *Client, cfg *WorkerConfig) *Worker {
 // ends it in the same way, with ErrClosed; Client.Close waits for it. A worker runs once.
 func (w *Worker) Run(ctx context.Context) error {
 	const op = "work"
-	if err := w.cfg.check(op); err != nil {
-		return err
-	}
-	if err := w.c.runsHandlers(op, ""); err != nil {
+	if err := cmp.Or(w.cfg.check(op), w.c.runsHandlers(op, "")); err != nil {
 		return err
 	}
 	if err := w.work.Start(ctx, op); err != nil {
@@ -165,13 +162,7 @@ func (cfg *WorkerConfig) check(op string) error {
 	case cfg.HandlerTimeout < 0:
 		return engine.Invalid(op, Ref{}, "the handler timeout %s is negative", cfg.HandlerTimeout)
 	}
-	if err := cfg.Retry.check(op); err != nil {
-		return err
-	}
-	if err := engine.CheckWorker(op, "", cfg.Name); err != nil {
-		return err
-	}
-	return engine.CheckTTR(op, "", cfg.LeaseTTR)
+	return cmp.Or(cfg.Retry.check(op), engine.CheckWorker(op, "", cfg.Name), engine.CheckTTR(op, "", cfg.LeaseTTR))
 }
 
 // processName returns host:pid, or only the pid where the host is no valid name of a worker.

@@ -3,6 +3,7 @@ package tarryprom
 import (
 	"cmp"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/tarryhq/tarry"
-	"github.com/tarryhq/tarry/intake"
 )
 
 // Config configures Metrics. The zero value and nil are valid.
@@ -62,21 +62,18 @@ type Metrics struct {
 
 	failing atomic.Bool // the last call of the engine failed
 
-	mu             sync.Mutex
-	client         *tarry.Client
-	certificateEnd func() time.Time // nil: no certificate
-	beanstalk      func() Beanstalk // nil: not served
-	intakes        func() []intake.Status
-	schedules      func() int
-	latest         *collection   // the last complete one; nil: none
-	lastComplete   bool          // the last one completed
-	lastBegan      time.Time     // start of the last one
-	collecting     chan struct{} // closed when the one in progress ends; nil: none
+	mu           sync.Mutex
+	client       *tarry.Client
+	watched      map[string]func(export)
+	latest       *collection   // the last complete one; nil: none
+	lastComplete bool          // the last one completed
+	lastBegan    time.Time     // start of the last one
+	collecting   chan struct{} // closed when the one in progress ends; nil: none
 }
 
 // New returns Metrics without counts.
 func New(cfg *Config) *Metrics {
-	m := &Metrics{cfg: cfg.withDefaults(), vecs: newVectors()}
+	m := &Metrics{cfg: cfg.withDefaults(), vecs: newVectors(), watched: make(map[string]func(export))}
 	m.requests.vecs = &m.vecs
 	m.all = queues{vecs: &m.vecs, left: m.cfg.MaxQueues, other: &series{vecs: &m.vecs, queue: Other}}
 	m.own = m.ownNames()
@@ -89,25 +86,6 @@ func (m *Metrics) Watch(c *tarry.Client) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.client, m.latest, m.lastComplete, m.lastBegan = c, nil, true, time.Time{}
-}
-
-// WatchCertificate also exports the expiry of a server's certificate, as
-// server.Certificate.End returns it.
-func (m *Metrics) WatchCertificate(end func() time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.certificateEnd = end
-}
-
-var certificateDesc = prometheus.NewDesc("tarry_tls_certificate_expiration_timestamp_seconds", "When the certificate of the server expires.", nil, nil)
-
-func (m *Metrics) collectCertificate(ch chan<- prometheus.Metric) {
-	m.mu.Lock()
-	end := m.certificateEnd
-	m.mu.Unlock()
-	if end != nil {
-		ch <- prometheus.MustNewConstMetric(certificateDesc, prometheus.GaugeValue, float64(end().Unix()))
-	}
 }
 
 // maxScrapes is how many scrapes are answered at a time; more get 503.
@@ -135,13 +113,9 @@ func (m *Metrics) describeOwn(ch chan<- *prometheus.Desc) {
 	for _, v := range m.vecs.collectors() {
 		v.Describe(ch)
 	}
-	for _, d := range stateDescs {
+	for _, d := range slices.Concat(stateDescs, watchedDescs) {
 		ch <- d
 	}
-	ch <- certificateDesc
-	describeBeanstalk(ch)
-	describeIntakes(ch)
-	ch <- scheduleProblemsDesc
 }
 
 // Collect implements prometheus.Collector. It waits for a collection from the store for at
@@ -149,10 +123,7 @@ func (m *Metrics) describeOwn(ch chan<- *prometheus.Desc) {
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	m.collectStore(ch)
 	m.collectFigures(ch)
-	m.collectCertificate(ch)
-	m.collectBeanstalk(ch)
-	m.collectIntakes(ch)
-	m.collectSchedules(ch)
+	m.collectWatched(ch)
 	for _, v := range m.vecs.collectors() {
 		v.Collect(ch)
 	}

@@ -98,9 +98,8 @@ func onChannel(c *amqp.Connection, do func(*amqp.Channel) error) error {
 }
 
 func init() {
-	for _, scheme := range []string{"amqp", "amqps"} {
-		intake.Register(scheme, open)
-	}
+	intake.Register("amqp", open)
+	intake.Register("amqps", open)
 }
 
 // The bounds of prefetch; quorum queues allow no more.
@@ -131,10 +130,7 @@ func open(u *url.URL, o *intake.Options) (intake.Source, error) {
 	r.Text("queue_type", &cfg.queueType)
 	r.Int("prefetch", &cfg.prefetch)
 	cfg.check(r, typed)
-	if err := r.Done(); err != nil {
-		return nil, err
-	}
-	return &source{cfg: cfg, broker: b, opts: o}, nil
+	return &source{cfg: cfg, broker: b, opts: o}, r.Done()
 }
 
 // check checks a configuration, and fills in what is bound.

@@ -157,9 +157,8 @@ func message(msg jetstream.Msg) *intake.Message {
 }
 
 func init() {
-	for _, scheme := range []string{"nats", "tls"} {
-		intake.Register(scheme, open)
-	}
+	intake.Register("nats", open)
+	intake.Register("tls", open)
 }
 
 // source is a stream, read by a durable consumer.
@@ -189,10 +188,7 @@ func open(u *url.URL, o *intake.Options) (intake.Source, error) {
 	if r.Int("prefetch", &s.prefetch); s.prefetch < 1 || s.prefetch > 10_000 {
 		r.Fail("prefetch is 1 to 10000")
 	}
-	if err := r.Done(); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s, r.Done()
 }
 
 // trouble converts an error of NATS.

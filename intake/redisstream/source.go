@@ -160,9 +160,8 @@ func (c conn) SetAside(m *intake.Message, reason string) error {
 }
 
 func init() {
-	for _, scheme := range []string{"redis", "rediss"} {
-		intake.Register(scheme, open)
-	}
+	intake.Register("redis", open)
+	intake.Register("rediss", open)
 }
 
 // source is a stream, read by a consumer of a group.
@@ -192,10 +191,7 @@ func open(u *url.URL, o *intake.Options) (intake.Source, error) {
 	if r.Duration("idle", &s.idle); s.idle < time.Second {
 		r.Fail("idle is at least 1s")
 	}
-	if err := r.Done(); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s, r.Done()
 }
 
 // troubles are the codes and hints of errors of Redis, by prefix.

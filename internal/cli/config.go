@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -36,37 +37,52 @@ type title struct {
 	Queue string `json:"queue"`
 }
 
-func (t *title) of() string {
-	if t.Name != "" {
-		return t.Name
-	}
-	return t.Queue
+func (t title) of() string { return cmp.Or(t.Name, t.Queue) }
+
+// entry is an entry as written in the file. It describes a T.
+type entry[T any] interface {
+	of() string
+	made() (T, error)
 }
 
-// entries parses a section as written in the file.
-func entries[T any, P interface {
-	*T
-	of() string
-}](c *configFile, s *section) ([]T, error) {
-	raw, given := c.sections[s.name]
-	if !given {
-		return nil, nil
-	}
+// list is a list of T.
+type list[L, T any] interface {
+	~[]T
+	Complete() (L, error)
+	Check() error
+}
+
+// read reads and checks what the entries of a section describe, and fills in defaults. It
+// returns them as written too.
+func read[L list[L, T], E entry[T], T any](c *configFile, s *section) (made L, given []E, err error) {
 	var all []jsontext.Value
-	if err := json.Unmarshal(raw, &all); err != nil || raw.Kind() != '[' {
-		return nil, usagef(fmt.Sprintf("as in %q: [%s]", s.name, s.example), "%s: %s is not an array of %[2]s", c.path, s.name)
+	if raw, has := c.sections[s.name]; has {
+		if err := json.Unmarshal(raw, &all); err != nil || raw.Kind() != '[' {
+			return nil, nil, usagef(fmt.Sprintf("as in %q: [%s]", s.name, s.example), "%s: %s is not an array of %[2]s", c.path, s.name)
+		}
 	}
-	parsed := make([]T, len(all))
+	given, made = make([]E, len(all)), make(L, len(all))
 	for i, v := range all {
-		err := json.Unmarshal(v, &parsed[i], json.RejectUnknownMembers(true))
+		err := json.Unmarshal(v, &given[i], json.RejectUnknownMembers(true))
 		if v.Kind() == 'n' {
 			err = errors.New("it is null")
 		}
 		if err != nil {
-			return nil, c.wrong(s, i, P(&parsed[i]).of(), s.mistake(err))
+			return nil, nil, c.wrong(s, i, given[i].of(), s.mistake(err))
 		}
 	}
-	return parsed, nil
+	for i := range given {
+		if made[i], err = given[i].made(); err != nil {
+			return nil, nil, c.wrong(s, i, given[i].of(), err)
+		}
+	}
+	if made, err = made.Complete(); err == nil {
+		err = made.Check()
+	}
+	if err != nil {
+		return nil, nil, c.refused(err)
+	}
+	return made, given, nil
 }
 
 // wrong adds the file and an entry to an error.

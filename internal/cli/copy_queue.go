@@ -25,17 +25,10 @@ type queueCopy struct {
 // can be leased. The pause comes next, so that no message is leased during it. Settings come
 // last, since FROM may hold more messages than its max_pending now allows.
 func (q *queueCopy) run(ctx context.Context) error {
-	if err := q.bury(ctx); err != nil {
-		return err
-	}
-	if err := q.pause(ctx); err != nil {
-		return err
-	}
-	if err := q.messages(ctx); err != nil {
-		return err
-	}
-	if err := q.configure(ctx); err != nil {
-		return err
+	for _, step := range []func(context.Context) error{q.bury, q.pause, q.messages, q.configure} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
 	n, err := q.from.Queue(ctx, q.name)
 	q.Leased, q.Dead, q.Finished, q.History = n.Leased, max(0, n.Dead-q.Buried), n.Finished, n.History

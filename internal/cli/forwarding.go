@@ -143,29 +143,12 @@ type intakeSettings struct {
 	Timeout    *jsonDuration `json:"timeout,omitempty"`
 }
 
-// readIntakes reads and checks the intakes of a file, and fills in defaults.
 func (c *configFile) readIntakes() (intake.Intakes, []intakeSettings, error) {
-	given, err := entries[intakeSettings](c, &intakesSection)
-	if err != nil {
-		return nil, nil, err
-	}
-	intakes := make(intake.Intakes, len(given))
-	for i := range given {
-		if intakes[i], err = given[i].intake(); err != nil {
-			return nil, nil, c.wrong(&intakesSection, i, given[i].of(), err)
-		}
-	}
-	if intakes, err = intakes.Complete(); err == nil {
-		err = intakes.Check()
-	}
-	if err != nil {
-		return nil, nil, c.refused(err)
-	}
-	return intakes, given, nil
+	return read[intake.Intakes, intakeSettings](c, &intakesSection)
 }
 
-// intake returns the intake that the settings describe.
-func (s *intakeSettings) intake() (i intake.Intake, err error) {
+// made returns the intake that the settings describe.
+func (s intakeSettings) made() (i intake.Intake, err error) {
 	i = intake.Intake{Name: s.Name, Queue: s.Queue, OnConflict: s.OnConflict}
 	if s.Queue == "" {
 		return i, errors.New(`it has no queue (as in "queue": "orders")`)
@@ -193,7 +176,7 @@ type flows struct {
 
 // readFlows reads and checks the routes and intakes of a file.
 func (c *configFile) readFlows() (f flows, err error) {
-	if f.routes, err = c.readRoutes(); err != nil {
+	if f.routes, _, err = c.readRoutes(); err != nil {
 		return f, err
 	}
 	if f.intakes, _, err = c.readIntakes(); err != nil {

@@ -36,12 +36,7 @@ func (p *Program) routes() (forward.Routes, []routeSettings, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	routes, err := file.readRoutes()
-	if err != nil {
-		return nil, nil, err
-	}
-	settings, err := entries[routeSettings](file, &routesSection)
-	return routes, settings, err
+	return file.readRoutes()
 }
 
 // shownRoute is a route as route ls shows it, without secrets.
@@ -112,7 +107,7 @@ no store or server is used; its id is made from the time.`,
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 			file, err := readConfig(configPath(p, cmd))
-			if routes, routesErr := file.readRoutes(); err == nil && routesErr == nil && len(args) == 0 {
+			if routes, _, _ := file.readRoutes(); err == nil && len(args) == 0 {
 				for _, r := range routes {
 					names = append(names, r.Name)
 				}
@@ -191,29 +186,12 @@ type routeSettings struct {
 	AllowPrivate bool              `json:"allow_private"`
 }
 
-// readRoutes reads and checks the routes of a file, and fills in defaults.
-func (c *configFile) readRoutes() (forward.Routes, error) {
-	given, err := entries[routeSettings](c, &routesSection)
-	if err != nil {
-		return nil, err
-	}
-	routes := make(forward.Routes, len(given))
-	for i := range given {
-		if routes[i], err = given[i].route(); err != nil {
-			return nil, c.wrong(&routesSection, i, given[i].of(), err)
-		}
-	}
-	if routes, err = routes.Complete(); err == nil {
-		err = routes.Check()
-	}
-	if err != nil {
-		return nil, c.refused(err)
-	}
-	return routes, nil
+func (c *configFile) readRoutes() (forward.Routes, []routeSettings, error) {
+	return read[forward.Routes, routeSettings](c, &routesSection)
 }
 
-// route returns the route that the settings describe.
-func (s *routeSettings) route() (r forward.Route, err error) {
+// made returns the route that the settings describe.
+func (s routeSettings) made() (r forward.Route, err error) {
 	r = forward.Route{Name: s.Name, Queue: s.Queue}
 	if s.Queue == "" {
 		return r, errors.New(`it has no queue (as in "queue": "order.paid", or "order.*" for all that begin so)`)

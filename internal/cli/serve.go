@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -295,13 +296,7 @@ func (s *serveFlags) check() error {
 			return usagef("give the name alone, without http:// and port", "--host: %v", err)
 		}
 	}
-	if err := s.guard.check(); err != nil {
-		return err
-	}
-	if err := s.guard.checkAddress(s.http); err != nil {
-		return err
-	}
-	return s.beanstalk.check(s.store, s.maxBody, &s.guard)
+	return cmp.Or(s.guard.check(), s.guard.checkAddress(s.http), s.beanstalk.check(s.store, s.maxBody, &s.guard))
 }
 
 // pages serves the dashboard, and the API beside it.

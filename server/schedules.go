@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/tarryhq/tarry"
@@ -158,16 +159,19 @@ func (s *Server) removeSchedule(x *exchange, r *http.Request) error {
 // operateScheduleFails are the errors of calls that operate a schedule.
 var operateScheduleFails = append(scheduleFails, engine.ErrLeased, engine.ErrNoSpace)
 
-var callPauseSchedule = &call{
-	id: "pauseSchedule", group: groupSchedule, does: "Pause a schedule until it is resumed",
-	example: json.RawMessage(`{}`),
-	request: wire.None.Shape, answers: ok("It is paused.", wire.StoredSchedule.Ref()), fails: operateScheduleFails,
-}
+var (
+	callPauseSchedule   = operating("pauseSchedule", "Pause a schedule until it is resumed", "", ok("It is paused.", wire.StoredSchedule.Ref()))
+	callResumeSchedule  = operating("resumeSchedule", "Go on with a schedule that was paused", "It goes on with the first time after now.", ok("It goes on.", wire.StoredSchedule.Ref()))
+	callTriggerSchedule = operating("triggerSchedule", "Push the message of a schedule now", "Beside its times; also while it is paused.",
+		ok("The message that was pushed.", wire.ScheduleRun.Ref()), engine.ErrLimit)
+)
 
-var callResumeSchedule = &call{
-	id: "resumeSchedule", group: groupSchedule, does: "Go on with a schedule that was paused", more: "It goes on with the first time after now.",
-	example: json.RawMessage(`{}`),
-	request: wire.None.Shape, answers: ok("It goes on.", wire.StoredSchedule.Ref()), fails: operateScheduleFails,
+// operating returns a call without fields that operates a schedule.
+func operating(id, does, more string, answers []success, fails ...error) *call {
+	return &call{
+		id: id, group: groupSchedule, does: does, more: more, example: json.RawMessage(`{}`),
+		request: wire.None.Shape, answers: answers, fails: slices.Concat(operateScheduleFails, fails),
+	}
 }
 
 // operateSchedule returns the handler of a call without fields that operates a schedule and
@@ -192,13 +196,6 @@ func operateSchedule[T, W any](s *Server, do func(ctx context.Context, name stri
 
 func shownSchedule(i tarry.ScheduleInfo) *wire.Schedule { return &wire.Schedule{Info: i} }
 func shownRun(r tarry.ScheduleRun) *wire.Run            { return &wire.Run{Run: r} }
-
-var callTriggerSchedule = &call{
-	id: "triggerSchedule", group: groupSchedule, does: "Push the message of a schedule now", more: "Beside its times; also while it is paused.",
-	example: json.RawMessage(`{}`),
-	request: wire.None.Shape, answers: ok("The message that was pushed.", wire.ScheduleRun.Ref()),
-	fails: append(operateScheduleFails, engine.ErrLimit),
-}
 
 var callScheduleNext = &call{
 	id: "nextOfSchedule", group: groupSchedule, does: "Tell when a schedule fires next",

@@ -154,16 +154,8 @@ func (t *Target) Close() error { return t.link.Close() }
 
 // validTopic reports whether Kafka allows a topic of this name.
 func validTopic(s string) bool {
-	if s == "" || len(s) > 249 || s == "." || s == ".." {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
-			return false
-		}
-	}
-	return true
+	const known = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+	return s != "" && len(s) <= 249 && s != "." && s != ".." && strings.Trim(s, known) == ""
 }
 
 // abandoned reports whether the client gave up a record because another Send of its partition

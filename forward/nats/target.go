@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -173,30 +174,15 @@ func messageID(m *tarry.Message[[]byte]) string {
 
 // isHTTPToken reports whether HTTP allows a header name.
 func isHTTPToken(name string) bool {
-	for i := range len(name) {
-		if c := name[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`()<>@,;:\"/[]?={}`, c) >= 0 {
-			return false
-		}
-	}
-	return name != ""
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r)
+	})
 }
 
 // validSubject reports whether a subject can be published to.
 func validSubject(s string) bool {
-	if strings.ContainsAny(s, "*>") {
-		return false
-	}
-	for i := range len(s) {
-		if s[i] <= ' ' || s[i] == 0x7f {
-			return false
-		}
-	}
-	for part := range strings.SplitSeq(s, ".") {
-		if part == "" {
-			return false
-		}
-	}
-	return true
+	odd := func(r rune) bool { return r <= ' ' || r == 0x7f || r == '*' || r == '>' }
+	return !strings.ContainsFunc(s, odd) && !slices.Contains(strings.Split(s, "."), "")
 }
 
 // fault converts the error of a call for Send.

@@ -51,14 +51,8 @@ func headerName(name string) string {
 
 // isToken reports whether HTTP allows the name for a header.
 func isToken(name string) bool {
-	for i := range len(name) {
-		c := name[i]
-		if c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0 {
-			continue
-		}
-		return false
-	}
-	return name != ""
+	const known = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
+	return name != "" && strings.Trim(name, known) == ""
 }
 
 // headerValue returns a value of printable ASCII without surrounding spaces unchanged. In any

@@ -65,48 +65,24 @@ type Caller struct {
 }
 
 // abilities are the capabilities of an engine that a server reports.
-var abilities = []struct {
-	name string
-	of   func(c *engine.Capabilities) *bool
-}{
-	{"durable", func(c *engine.Capabilities) *bool { return &c.Durable }},
-	{"keys", func(c *engine.Capabilities) *bool { return &c.Keys }},
-	{"priority", func(c *engine.Capabilities) *bool { return &c.Priority }},
-	{"expiry", func(c *engine.Capabilities) *bool { return &c.Expiry }},
-	{"cancel", func(c *engine.Capabilities) *bool { return &c.Cancel }},
-	{"reschedule", func(c *engine.Capabilities) *bool { return &c.Reschedule }},
-	{"get", func(c *engine.Capabilities) *bool { return &c.Get }},
-	{"extend", func(c *engine.Capabilities) *bool { return &c.Extend }},
-	{"give_back", func(c *engine.Capabilities) *bool { return &c.GiveBack }},
-	{"remote_leases", func(c *engine.Capabilities) *bool { return &c.RemoteLeases }},
-	{"claim", func(c *engine.Capabilities) *bool { return &c.Claim }},
-	{"list", func(c *engine.Capabilities) *bool { return &c.List }},
-	{"count", func(c *engine.Capabilities) *bool { return &c.Count }},
-	{"forecast", func(c *engine.Capabilities) *bool { return &c.Forecast }},
-	{"pause", func(c *engine.Capabilities) *bool { return &c.Pause }},
-	{"purge", func(c *engine.Capabilities) *bool { return &c.Purge }},
-	{"redrive", func(c *engine.Capabilities) *bool { return &c.Redrive }},
-	{"range", func(c *engine.Capabilities) *bool { return &c.Range }},
-	{"if_state", func(c *engine.Capabilities) *bool { return &c.IfState }},
-	{"claim_if", func(c *engine.Capabilities) *bool { return &c.ClaimIf }},
-	{"peek", func(c *engine.Capabilities) *bool { return &c.Peek }},
-	{"find", func(c *engine.Capabilities) *bool { return &c.Find }},
-	{"reprioritize", func(c *engine.Capabilities) *bool { return &c.Reprioritize }},
-	{"remember", func(c *engine.Capabilities) *bool { return &c.Remember }},
-	{"isolate", func(c *engine.Capabilities) *bool { return &c.Isolate }},
-	{"history", func(c *engine.Capabilities) *bool { return &c.History }},
-	{"failures", func(c *engine.Capabilities) *bool { return &c.Failures }},
-	{"workers", func(c *engine.Capabilities) *bool { return &c.Workers }},
-	{"settings", func(c *engine.Capabilities) *bool { return &c.Settings }},
-	{"shares", func(c *engine.Capabilities) *bool { return &c.Shares }},
-	{"atomic", func(c *engine.Capabilities) *bool { return &c.Atomic }},
+var abilities = []string{
+	"durable", "keys", "priority", "expiry", "cancel", "reschedule", "get", "extend", "give_back",
+	"remote_leases", "claim", "list", "count", "forecast", "pause", "purge", "redrive", "range", "if_state",
+	"claim_if", "peek", "find", "reprioritize", "remember", "isolate", "history", "failures", "workers",
+	"settings", "shares", "atomic",
+}
+
+// ability returns the field of the capabilities that has this name.
+func ability(c *engine.Capabilities, name string) reflect.Value {
+	field := strings.ReplaceAll(name, "_", "")
+	return reflect.ValueOf(c).Elem().FieldByNameFunc(func(of string) bool { return strings.EqualFold(of, field) })
 }
 
 // Tell sets the name, capabilities and limits of an engine. It keeps the server's limits.
 func (s *Server) Tell(c engine.Capabilities) {
 	s.Engine, s.Capabilities = c.Name, make(map[string]bool)
-	for _, a := range abilities {
-		s.Capabilities[a.name] = *a.of(&c)
+	for _, name := range abilities {
+		s.Capabilities[name] = ability(&c, name).Bool()
 	}
 	l := &s.Limits
 	l.MaxPending, l.MaxDelay, l.Delays = c.MaxPending, Duration(c.MaxDelay), nil
@@ -123,8 +99,8 @@ func (s *Server) Told() engine.Capabilities {
 	c.MaxBody, c.MaxPending = s.Limits.MaxBody, s.Limits.MaxPending
 	c.MaxDelay, c.Delays = s.Limits.MaxDelay.D(), durations(s.Limits.Delays)
 	c.Precision, c.Window = s.Limits.Precision.D(), s.Limits.OrderWindow
-	for _, a := range abilities {
-		*a.of(&c) = s.Capabilities[a.name]
+	for _, name := range abilities {
+		ability(&c, name).SetBool(s.Capabilities[name])
 	}
 	return c
 }
@@ -193,8 +169,8 @@ func typed(t reflect.Type) schema.Object {
 		return isInstant
 	case reflect.TypeFor[map[string]bool]():
 		var fields []field
-		for _, a := range abilities {
-			fields = append(fields, field{a.name, isFlag, "", true})
+		for _, name := range abilities {
+			fields = append(fields, field{name, isFlag, "", true})
 		}
 		return newShape("", "What the engine can do.", false, fields).Schema()
 	}

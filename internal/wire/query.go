@@ -86,14 +86,17 @@ func (q *query) fail(err error) {
 }
 
 // limit reads the longest length of a page; 0: not given.
-func (q *query) limit() int {
-	s := q.Get("limit")
+func (q *query) limit() int { return q.whole("limit", engine.MaxPage) }
+
+// whole reads a number from 1 to most; 0: not given.
+func (q *query) whole(name string, most int) int {
+	s := q.Get(name)
 	if s == "" {
 		return 0
 	}
 	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || n > engine.MaxPage {
-		q.fail(Wrong("limit: must be a whole number from 1 to %d, not %s", engine.MaxPage, engine.Clip(s)))
+	if err != nil || n < 1 || n > most {
+		q.fail(Wrong("%s: must be a whole number from 1 to %d, not %s", name, most, engine.Clip(s)))
 	}
 	return n
 }

@@ -1,8 +1,8 @@
 package wire
 
 import (
+	"cmp"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/tarryhq/tarry/engine"
@@ -200,14 +200,7 @@ func ParseSchedulesQuery(raw string) (after string, limit int, err error) {
 // ParseTimesQuery reads how many times are asked for.
 func ParseTimesQuery(raw string) (n int, err error) {
 	q := parseQuery(raw, TimesParameters)
-	s := q.Get("n")
-	if s == "" {
-		return defaultTimes, q.err
-	}
-	if n, err = strconv.Atoi(s); err != nil || n < 1 || n > schedule.MaxNext {
-		q.fail(Wrong("n: must be a whole number from 1 to %d, not %s", schedule.MaxNext, engine.Clip(s)))
-	}
-	return n, q.err
+	return cmp.Or(q.whole("n", schedule.MaxNext), defaultTimes), q.err
 }
 
 // ParseRemovingQuery reads the revision to remove; "": any.

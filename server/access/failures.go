@@ -73,11 +73,7 @@ func (f *failures) sweep(now time.Time) {
 	if f.hosts == nil {
 		f.hosts = make(map[netip.Prefix]*failing)
 	}
-	for host, h := range f.hosts {
-		if now.Sub(h.last) >= forgetAfter {
-			delete(f.hosts, host)
-		}
-	}
+	maps.DeleteFunc(f.hosts, func(_ netip.Prefix, h *failing) bool { return now.Sub(h.last) >= forgetAfter })
 }
 
 // HostOf returns the host of an address, HOST:PORT. For IPv6 it is the /64 network, since one

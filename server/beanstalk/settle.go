@@ -52,9 +52,12 @@ func (c *conn) deleted(id engine.ID, t *tube) (string, error) {
 	return "DELETED", nil
 }
 
-// settle settles a job that was taken from those that the connection holds. The connection
-// holds it again if that fails, unless the lease is lost.
+// settle settles a job that was taken from those that the connection holds; nil: it held none.
+// The connection holds it again if that fails, unless the lease is lost.
 func (c *conn) settle(j *job, one engine.Settlement) (engine.State, error) {
+	if j == nil {
+		return 0, engine.ErrNotFound
+	}
 	one.Token = j.token
 	var state engine.State
 	err := c.allows(access.Work, j.tube.name)
@@ -78,13 +81,9 @@ func (s *Server) settle(ctx context.Context, one engine.Settlement) (engine.Stat
 
 // release carries out release.
 func (c *conn) release(a args) (string, error) {
-	j := c.held.take(a.id, false)
-	if j == nil {
-		return "NOT_FOUND", nil
-	}
-	when := engine.When{At: j.due} // keeps its place in line
-	if a.delay > 0 {
-		when = engine.When{In: a.delay}
+	j, when := c.held.take(a.id, false), engine.When{In: a.delay}
+	if j != nil && a.delay == 0 {
+		when.At = j.due // keeps its place in line
 	}
 	state, err := c.settle(j, engine.Settlement{Do: engine.Retry, When: &when, Priority: &a.pri})
 	if err != nil {
@@ -103,9 +102,6 @@ func (c *conn) release(a args) (string, error) {
 // bury carries out bury.
 func (c *conn) bury(a args) (string, error) {
 	j := c.held.take(a.id, false)
-	if j == nil {
-		return "NOT_FOUND", nil
-	}
 	if _, err := c.settle(j, engine.Settlement{Do: engine.Bury, Priority: &a.pri}); err != nil {
 		return "", err
 	}
@@ -115,11 +111,7 @@ func (c *conn) bury(a args) (string, error) {
 
 // touch carries out touch.
 func (c *conn) touch(a args) (string, error) {
-	j := c.held.take(a.id, false)
-	if j == nil {
-		return "NOT_FOUND", nil
-	}
-	asked := time.Now()
+	j, asked := c.held.take(a.id, false), time.Now()
 	if _, err := c.settle(j, engine.Settlement{Do: engine.Extend}); err != nil {
 		return "", err
 	}

@@ -14,9 +14,20 @@ import (
 // end. It measures from each stored due time to the start of the handler.
 func (t *trial) lateness(ctx context.Context) error {
 	t.result.Rate = t.Rate
-	first, err := t.pushAhead(ctx, func(first time.Time, i int) time.Time {
+	return t.handled(ctx, func(first time.Time, i int) time.Time {
 		return first.Add(time.Duration(float64(i) / float64(t.Rate) * float64(time.Second)))
 	})
+}
+
+// burst pushes n messages due at the same instant, and measures from then to the last ack. The
+// latencies are those of the handlers' starts.
+func (t *trial) burst(ctx context.Context) error {
+	return t.handled(ctx, func(first time.Time, _ int) time.Time { return first })
+}
+
+// handled pushes messages, and measures their handling from when the first is due.
+func (t *trial) handled(ctx context.Context, due func(first time.Time, i int) time.Time) error {
+	first, err := t.pushAhead(ctx, due)
 	if err != nil {
 		return err
 	}
@@ -25,22 +36,6 @@ func (t *trial) lateness(ctx context.Context) error {
 		return err
 	}
 	t.result.took(d.last().Sub(first), t.N)
-	t.result.latencies(&d.late)
-	return nil
-}
-
-// burst pushes n messages due at the same instant, and measures from then to the last ack. The
-// latencies are those of the handlers' starts.
-func (t *trial) burst(ctx context.Context) error {
-	due, err := t.pushAhead(ctx, func(first time.Time, _ int) time.Time { return first })
-	if err != nil {
-		return err
-	}
-	d, err := t.deliver(ctx, due)
-	if err != nil {
-		return err
-	}
-	t.result.took(d.last().Sub(due), t.N)
 	t.result.latencies(&d.late)
 	return nil
 }

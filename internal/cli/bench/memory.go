@@ -111,15 +111,9 @@ func (t *trial) disk() (n int64) {
 // take once all is quiet.
 func (t *trial) pending(ctx context.Context) error {
 	before, diskBefore := t.settledRSS(), t.disk()
-	t.result.Batch = fillBatch
-	var h histogram
-	start := time.Now()
-	err := t.each(ctx, "pushed", t.N, fillBatch, &h, t.pushing(key, dueWithin48h))
-	if err != nil {
+	if err := t.measure(ctx, "pushed", fillBatch, t.pushing(key, dueWithin48h)); err != nil {
 		return err
 	}
-	t.result.took(time.Since(start), t.N)
-	t.result.latencies(&h)
 	t.result.RSS, t.result.Disk = t.settledRSS(), t.disk()
 	t.result.RSSPerMessage = round(float64(max(t.result.RSS-before, 0))/float64(t.N), 1)
 	t.result.DiskPerMessage = round(float64(max(t.result.Disk-diskBefore, 0))/float64(t.N), 1)

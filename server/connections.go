@@ -1,8 +1,6 @@
 package server
 
 import (
-	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -30,17 +28,6 @@ type connections struct {
 	done    sync.WaitGroup // connections that have not ended
 
 	cost atomic.Int64 // bytes of memory for the connections that wait for their clients
-}
-
-// conn is a connection as accepted, below TLS.
-type conn struct {
-	net.Conn
-	l       *connections
-	peer    *peer
-	waits   atomic.Int64 // since when it waits for its client, in Unix nanoseconds; 0: a request is at work
-	cost    atomic.Int64 // bytes of memory, while it waits
-	heading atomic.Bool  // it waits for the head of a request
-	surplus bool         // it is one too many: every request gets 503
 }
 
 // peer is the source of connections: an IPv4 address, or an IPv6 network.
@@ -163,84 +150,13 @@ func (l *connections) evict() bool {
 	}
 }
 
-// Read charges for the bytes it reads of a request head.
-func (c *conn) Read(p []byte) (n int, err error) {
-	n, err = c.Conn.Read(p)
-	if n > 0 && c.heading.Load() && !c.charge(int64(n)*headCost) {
-		_ = c.Conn.Close()
-		return 0, net.ErrClosed
-	}
-	return n, err
-}
-
-// charge adds to the cost of a waiting connection, and closes others if that is too much. It
-// reports whether there is room.
-func (c *conn) charge(more int64) bool {
-	c.cost.Add(more)
-	c.peer.cost.Add(more)
-	if c.l.cost.Add(more) <= maxWaiting {
-		return true
-	}
-	c.l.mu.Lock()
-	defer c.l.mu.Unlock()
-	for c.l.cost.Load() > maxWaiting {
-		if !c.l.evict() {
-			return false
-		}
-	}
-	return true
-}
-
-// setWaiting notes since when a connection waits for its client: for a request head if head
-// is set, else for more of a body. It does nothing if c is nil: another server accepted it.
-func (c *conn) setWaiting(since time.Time, head bool) {
-	if c == nil {
-		return
-	}
-	c.waits.Store(since.UnixNano())
-	c.heading.Store(head)
-	if c.cost.CompareAndSwap(0, connCost) {
-		c.peer.cost.Add(connCost)
-		c.l.cost.Add(connCost)
-	}
-}
-
-// setBusy notes that the client now waits for the server.
-func (c *conn) setBusy() {
-	if c == nil {
-		return
-	}
-	c.waits.Store(0)
-	c.heading.Store(false)
-	if cost := c.cost.Swap(0); cost > 0 {
-		c.peer.cost.Add(-cost)
-		c.l.cost.Add(-cost)
-	}
-}
-
-// accepted returns our connection below one that net/http holds.
-func accepted(nc net.Conn) *conn {
-	if secure, ok := nc.(*tls.Conn); ok {
-		nc = secure.NetConn()
-	}
-	return nc.(*conn)
-}
-
-// connKey is the context key for a request's connection.
-type connKey struct{}
-
-// connOf returns the connection of a request; nil if another server accepted it.
-func connOf(ctx context.Context) *conn {
-	c, _ := ctx.Value(connKey{}).(*conn)
-	return c
-}
-
 // changed is http.Server.ConnState. A connection is active once the head of a request has
 // been read.
 func (l *connections) changed(nc net.Conn, state http.ConnState) {
 	c := accepted(nc)
 	switch state {
 	case http.StateIdle:
+		c.setBrief(time.Time{})
 		c.setWaiting(time.Now(), true)
 	case http.StateActive:
 		c.setBusy()

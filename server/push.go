@@ -74,8 +74,9 @@ func (s *Server) push(x *exchange, r *http.Request, in *input, m *engine.Message
 		return err
 	}
 	traceOf(r).into(m)
+	x.conn.setBrief(x.began)
 	p, err := s.c.PushDraft(r.Context(), *m)
-	s.workers.replaced([]engine.Message{*m}, []tarry.Pushed{{Err: err}}, x.began)
+	s.workers.replaced(m, err, x.began)
 	if err != nil {
 		// The engine may still use the body in the input's buffer, so it is not freed.
 		return conflictError(err, p)
@@ -160,7 +161,9 @@ func (s *Server) pushMany(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s.workers.replaced(b.All, out, x.began)
+	for i := range b.All {
+		s.workers.replaced(&b.All[i], out[i].Err, x.began)
+	}
 	if r.Context().Err() == nil { // else the engine may still use the bodies
 		in.free()
 		freeBatch(b)

@@ -108,19 +108,7 @@ func (s *Server) route(x *exchange, r *http.Request) error {
 	for i := range s.table {
 		if e := &s.table[i]; e.method == method && x.path.Is(e.pattern) {
 			x.route = e
-			err := s.allow(x, r, e)
-			defer func() { s.audit(x, r, e, err) }()
-			if err == nil && x.get && e.call != nil && e.call.query == nil && e.scope != access.Anyone { // probes may add parameters
-				err = wire.CheckQuery(r.URL.RawQuery, wire.NoParameters)
-			}
-			if err == nil {
-				err = errPanicked // unless handle returns
-				err = e.handle(x, r)
-				if !x.get && e.ofQueue() {
-					s.live.touch(x.path.Queue())
-				}
-			}
-			return err
+			return s.call(x, r, e)
 		}
 	}
 	allow := s.methods(&x.path)
@@ -134,6 +122,24 @@ func (s *Server) route(x *exchange, r *http.Request) error {
 	allowed := strings.Join(allow, ", ")
 	x.Header().Set("Allow", allowed)
 	return refusal(http.StatusMethodNotAllowed, "invalid", engine.Clip(r.Method)+" is not allowed here", "allowed: "+allowed)
+}
+
+// call answers a request by its route.
+func (s *Server) call(x *exchange, r *http.Request, e *route) (err error) {
+	err = s.allow(x, r, e)
+	defer func() { s.audit(x, r, e, err) }()
+	if err == nil && x.get && e.call != nil && e.call.query == nil && e.scope != access.Anyone { // probes may add parameters
+		err = wire.CheckQuery(r.URL.RawQuery, wire.NoParameters)
+	}
+	if err != nil {
+		return err
+	}
+	err = errPanicked // unless handle returns
+	err = e.handle(x, r)
+	if !x.get && e.ofQueue() {
+		s.live.touch(x.path.Queue())
+	}
+	return err
 }
 
 // methods returns the methods that a path allows, sorted.

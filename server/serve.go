@@ -40,7 +40,9 @@ func serve(ctx context.Context, ln net.Listener, handler http.Handler, cfg *Conf
 		Handler:     bounded(handler, cfg),
 		BaseContext: func(net.Listener) context.Context { return base },
 		ConnContext: func(ctx context.Context, nc net.Conn) context.Context {
-			return context.WithValue(ctx, connKey{}, accepted(nc))
+			c := accepted(nc)
+			ctx, c.left = context.WithCancel(ctx)
+			return context.WithValue(ctx, connKey{}, c)
 		},
 		ConnState:         conns.changed,
 		ReadHeaderTimeout: cfg.ReadHeaderTimeout,
@@ -83,9 +85,9 @@ func serve(ctx context.Context, ln net.Listener, handler http.Handler, cfg *Conf
 // answer. A handler that reads a body moves that bound.
 func bounded(handler http.Handler, cfg *Config) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		patience, refused := cfg.ReadTimeout, (*wire.Error)(nil)
+		c, patience, refused := connOf(r.Context()), cfg.ReadTimeout, (*wire.Error)(nil)
 		switch {
-		case connOf(r.Context()).surplus:
+		case c.surplus:
 			refused = errCrowded
 		case fields(r.Header) > maxFields:
 			refused = errManyFields
@@ -95,7 +97,7 @@ func bounded(handler http.Handler, cfg *Config) http.Handler {
 			r.Header = nil // frees what may be much memory
 		}
 		if r.Body != http.NoBody {
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience))
+			_ = c.SetReadDeadline(time.Now().Add(patience))
 		}
 		if refused != nil {
 			w.Header().Set("Connection", "close")

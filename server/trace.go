@@ -24,7 +24,7 @@ type traceContext []engine.Header
 
 // traceOf returns the trace context of a request; nil if it has none or it is malformed.
 func traceOf(r *http.Request) traceContext {
-	parent := r.Header.Get(traceParent)
+	parent := header(r, "Traceparent")
 	if traceID(parent) == "" {
 		return nil
 	}

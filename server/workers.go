@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
 	"github.com/tarryhq/tarry/internal/wire"
 )
@@ -204,12 +203,10 @@ func (ws *workers) tookBack(ls []engine.Lease) {
 	}
 }
 
-// replaced notes the leases that pushes with a token ended.
-func (ws *workers) replaced(msgs []engine.Message, out []tarry.Pushed, now time.Time) {
-	for i := range msgs {
-		if token := msgs[i].Token; token != "" {
-			ws.settled([]engine.Settlement{{Token: token, Do: engine.Snooze}}, []engine.Settled{{Err: out[i].Err}}, now)
-		}
+// replaced notes the lease that a push with a token ended, unless that failed with err.
+func (ws *workers) replaced(m *engine.Message, err error, now time.Time) {
+	if m.Token != "" {
+		ws.settled([]engine.Settlement{{Token: m.Token, Do: engine.Snooze}}, []engine.Settled{{Err: err}}, now)
 	}
 }
 

@@ -83,8 +83,11 @@ func (h *Handler) pass(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusForbidden, "forbidden", "this dashboard is read-only", "use another client, or start it without its read-only mode")
 		return
 	}
-	cookie, err := r.Cookie(h.cookieName(r, mounted(r, strings.TrimPrefix(below(r, h.cfg.Path), "/"))))
-	if err != nil || r.Header["Authorization"] != nil {
+	var cookie *http.Cookie
+	if r.Header["Cookie"] != nil && r.Header["Authorization"] == nil {
+		cookie, _ = r.Cookie(h.cookieName(r, mounted(r, strings.TrimPrefix(below(r, h.cfg.Path), "/")))) // it fails if there is none
+	}
+	if cookie == nil {
 		h.api.ServeHTTP(w, h.stripped(r))
 		return
 	}

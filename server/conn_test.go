@@ -1,0 +1,140 @@
+package server_test
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tarryhq/tarry"
+	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/engine/memengine"
+	"github.com/tarryhq/tarry/internal/wait"
+	"github.com/tarryhq/tarry/server"
+)
+
+// stalling is an engine whose pushes take a while.
+type stalling struct {
+	*memengine.Engine
+	stall time.Duration
+}
+
+func (e *stalling) Push(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+	if !wait.Sleep(ctx, e.stall) {
+		return nil, ctx.Err()
+	}
+	return e.Engine.Push(ctx, msgs)
+}
+
+// counted is a listener that counts what is done to its connections.
+type counted struct {
+	net.Listener
+	reads, deadlines atomic.Int32
+}
+
+type countedConn struct {
+	net.Conn
+	of *counted
+}
+
+func (l *counted) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return &countedConn{c, l}, err
+}
+
+func (c *countedConn) Read(p []byte) (int, error) {
+	c.of.reads.Add(1)
+	return c.Conn.Read(p)
+}
+
+func (c *countedConn) SetReadDeadline(t time.Time) error {
+	c.of.deadlines.Add(1)
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *countedConn) SetWriteDeadline(t time.Time) error {
+	c.of.deadlines.Add(1)
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// serveStalling serves an engine whose pushes take a while, on connections that are counted.
+func serveStalling(t *testing.T, stall time.Duration, cfg *server.Config) (*served, *counted) {
+	p := newPipes()
+	l, c := &counted{Listener: p}, tarry.New(&stalling{memengine.New(nil), stall}, nil)
+	s := serveAs(t, c, newServer(t, c, cfg), l)
+	s.ln, s.dial = p, p.dial
+	return s, l
+}
+
+var pushed = request("POST", "/v1/queues/q/messages", `{}`)
+
+// A push costs one read of its connection, and moves no deadline.
+func TestWhatAPushDoesToItsConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, l := serveStalling(t, time.Millisecond, nil)
+		defer s.end()
+		w := s.wire()
+		defer w.Close()
+		push := func() {
+			w.say(pushed)
+			w.answer(201)
+			synctest.Wait()
+		}
+		push() // it sets the first deadlines
+		reads, deadlines := l.reads.Load(), l.deadlines.Load()
+		for range 100 {
+			push()
+		}
+		if n := l.reads.Load() - reads; n != 100 {
+			t.Errorf("100 pushes cost %d reads", n)
+		}
+		if n := l.deadlines.Load() - deadlines; n != 0 {
+			t.Errorf("100 pushes moved %d deadlines", n)
+		}
+	})
+}
+
+// A client that leaves while its push takes long is noticed, when it leaves at once too.
+func TestClientLeavesASlowPush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan time.Duration, 1)
+		s, _ := serveStalling(t, 20*time.Second, &server.Config{
+			Answered: func(_, _ string, _ int, took time.Duration) { ended <- took },
+		})
+		defer s.end()
+		for after, noticed := range map[time.Duration]time.Duration{0: 100 * time.Millisecond, 5 * time.Second: 5 * time.Second} {
+			w := s.wire()
+			w.say(pushed)
+			time.Sleep(after)
+			synctest.Wait()
+			_ = w.Close()
+			if took := <-ended; took != noticed {
+				t.Errorf("that the client left after %v was noticed after %v, not %v", after, took, noticed)
+			}
+		}
+	})
+}
+
+// What a client sends ahead while its push takes long is its next request.
+func TestRequestAheadOfASlowAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := serveStalling(t, time.Second, &server.Config{IdleTimeout: time.Minute})
+		defer s.end()
+		w := s.wire()
+		for _, after := range []time.Duration{0, 10 * time.Millisecond, 500 * time.Millisecond, 990 * time.Millisecond, 2 * time.Second} {
+			<-w.say(pushed)
+			time.Sleep(after)
+			w.say(pushed)
+			w.answer(201)
+			w.answer(201)
+		}
+		began := time.Now()
+		w.ended()
+		if took := time.Since(began); took != time.Minute {
+			t.Errorf("it was closed after %v of rest", took)
+		}
+		_ = w.Close()
+	})
+}

@@ -220,6 +220,10 @@ bench-cost: ## Measure what metrics and traces cost a server over HTTP and a pro
 	{ $(GO) test -run '^$$' -bench '^BenchmarkCost$$' -benchtime 1x -timeout 60m ./cost -rounds $${ROUNDS:-60}; } \
 	| tee /dev/stderr | $(GO) run ./cost/table
 
+.PHONY: bench-http
+bench-http: ## Measure what a raw HTTP request costs the server beside net/http that waits as long (REQUESTS=40000 TURNS=7).
+	cd bench && $(GO) test -run '^$$' -bench '^BenchmarkRaw$$' -benchtime 1x -timeout 30m ./rawhttp -requests $${REQUESTS:-40000} -turns $${TURNS:-7}
+
 .PHONY: bench-viewers
 bench-viewers: ## Measure what 200 who watch the dashboard cost those who push (VIEWERS=200 PUSHES=5000 TURNS=8).
 	cd bench && export TMPDIR=$$(mktemp -d) && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \

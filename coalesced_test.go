@@ -11,7 +11,10 @@ import (
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine"
+	"github.com/tarryhq/tarry/internal/calls"
 )
+
+var large = make([]byte, calls.MostShared+1)
 
 func coalescing() *stage {
 	s := newStage()
@@ -31,11 +34,13 @@ func TestCoalescedPushThatIsNotAnswered(t *testing.T) {
 		return nil, ctx.Err()
 	}
 	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
-		for _, alone := range []bool{false, true} {
+		for i, body := range [][]byte{nil, nil, large, large} {
+			alone := i%2 > 0
 			single.Store(alone)
-			_, err := c.Push(t.Context(), "q", nil)
-			if !errors.Is(err, tarry.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "outcome is unknown") {
-				t.Errorf("for itself %t: got %v", alone, err)
+			begun := time.Now()
+			_, err := c.Push(t.Context(), "q", body)
+			if time.Since(begun) != calls.Timeout || !errors.Is(err, tarry.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "outcome is unknown") {
+				t.Errorf("%d bytes, for itself %t: got %v", len(body), alone, err)
 			}
 		}
 	})
@@ -95,5 +100,32 @@ func TestCoalescedPushOfACallerWhoLeftIsHisNoMore(t *testing.T) {
 			t.Errorf("%+v, %v", got, err)
 		}
 		synctest.Wait()
+	})
+}
+
+// Pushes of large bodies wait neither for each other nor for small ones.
+func TestLargePushesAreNotCoalesced(t *testing.T) {
+	s := coalescing()
+	bubbleOn(t, s, func(t *testing.T, c *tarry.Client) {
+		var underWay [2]atomic.Int32 // of small bodies, and of large ones
+		s.push = func(ctx context.Context, msgs []engine.Message) ([]engine.PushResult, error) {
+			underWay[len(msgs[0].Body)/len(large)].Add(int32(len(msgs)))
+			time.Sleep(time.Second)
+			return s.Engine.Push(ctx, msgs)
+		}
+		for range 3 {
+			for _, body := range [][]byte{large[1:], large} {
+				go func() {
+					if _, err := c.Push(t.Context(), "q", body); err != nil {
+						t.Error(err)
+					}
+				}()
+			}
+			synctest.Wait()
+		}
+		if small, large := underWay[0].Load(), underWay[1].Load(); small != 1 || large != 3 {
+			t.Errorf("%d small pushes and %d large ones are under way", small, large)
+		}
+		pass(time.Minute)
 	})
 }

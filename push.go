@@ -63,13 +63,20 @@ func (c *Client) innerPushOne(ctx context.Context, m *Draft) (Pushed, error) {
 }
 
 func (c *Client) push(ctx context.Context, m *Draft) (engine.PushResult, error) {
+	within := ctx
 	if c.pushes != nil {
-		return c.pushShared(ctx, m)
+		if len(m.Body) <= calls.MostShared {
+			return c.pushShared(ctx, m)
+		}
+		var stop context.CancelFunc
+		within, stop = context.WithTimeout(ctx, calls.Timeout)
+		defer stop()
 	}
-	rs, err := c.eng.Push(ctx, []Draft{*m})
+	rs, err := c.eng.Push(within, []Draft{*m})
 	if err != nil {
-		return engine.PushResult{}, err
+		return engine.PushResult{}, calls.Overdue(ctx, err)
 	}
+	rs[0].Err = calls.Overdue(ctx, rs[0].Err)
 	return rs[0], nil
 }
 

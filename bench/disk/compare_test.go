@@ -13,11 +13,12 @@ import (
 )
 
 var (
-	storeURL = flag.String("url", "disk:DIR", "the store that is measured, with DIR for its directory")
-	turns    = flag.Int("turns", 3, "how often the systems take turns")
-	pushes   = flag.Int("pushes", 200_000, "messages of each turn of single pushes, and of cancels")
-	million  = flag.Int("million", 1_000_000, "messages of each turn of pushes in batches")
-	lateFor  = flag.Duration("late-for", 10*time.Second, "how long each turn of lateness lasts")
+	storeURL   = flag.String("url", "disk:DIR", "the store that is measured, with DIR for its directory")
+	turns      = flag.Int("turns", 3, "how often the systems take turns")
+	pushes     = flag.Int("pushes", 200_000, "messages of each turn of single pushes, and of cancels")
+	million    = flag.Int("million", 1_000_000, "messages of each turn of pushes in batches")
+	largeBytes = flag.Int("large-bytes", 1<<30, "bytes of each turn of large bodies")
+	lateFor    = flag.Duration("late-for", 10*time.Second, "how long each turn of lateness lasts")
 )
 
 // measuredStore is the system that does all, and pushing is who pushes.
@@ -65,9 +66,30 @@ func BenchmarkPush(b *testing.B) {
 	}
 }
 
+// BenchmarkBodies pushes large bodies: on both sides of 64 KiB, up to which a memtable has slots
+// for each size, and of a mebibyte.
+func BenchmarkBodies(b *testing.B) {
+	scenario.Once(b)
+	small := *scenario.BodySize
+	defer func() { *scenario.BodySize = small }()
+	for turn := range *turns {
+		for _, size := range order([]int{60_000, 70_000, 1 << 20}, turn) {
+			*scenario.BodySize = size
+			for _, s := range order(pushing(), turn) {
+				b.Run(fmt.Sprintf("impl=%s/body=%d", s.name, size), func(b *testing.B) {
+					f := start(b, s, "push", *largeBytes/size, "-clients", strconv.Itoa(largeClients)).figures(b)
+					f["MB/s"] = f["msgs/s"] * float64(size) / 1e6
+					report(b, f)
+				})
+			}
+		}
+	}
+}
+
 const (
-	fewClients = 8 // who push in batches
-	batchSize  = 100
+	largeClients = 16 // who push large bodies
+	fewClients   = 8  // who push in batches
+	batchSize    = 100
 )
 
 func BenchmarkBatch(b *testing.B) {

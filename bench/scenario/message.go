@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -68,17 +69,18 @@ var oddInverse = func() uint64 {
 	return inverse
 }()
 
-// bodies are 200 bytes of hexadecimal digits each. There are so many that few of those stored
-// together are equal, so a store gains nothing by compressing repeats.
-var bodies = func() (all [4096][]byte) {
+// text is hexadecimal digits at random, of which bodies are parts. It is so long that few of
+// those stored together are equal, so a store gains nothing by compressing repeats.
+var text = sync.OnceValue(func() []byte {
 	random := rand.New(rand.NewPCG(1, 2))
-	for i := range all {
-		for range 200 {
-			all[i] = append(all[i], "0123456789abcdef"[random.IntN(16)])
-		}
+	b := make([]byte, places*200+*BodySize)
+	for i := range b {
+		b[i] = "0123456789abcdef"[random.IntN(16)]
 	}
-	return all
-}()
+	return b
+})
+
+const places = 4096
 
 // Body returns the body of message i.
-func Body(i int) []byte { return bodies[i%len(bodies)][:min(*BodySize, 200)] }
+func Body(i int) []byte { return text()[i%places*200:][:*BodySize] }

@@ -18,7 +18,7 @@ var (
 	// Keys selects the kind of keys: order or random.
 	Keys = flag.String("keys", "order", "what keys look like: order, which is order- and a number, or random")
 	// BodySize is the bytes of a body.
-	BodySize = flag.Int("body", 200, "bytes of a body, at most 200")
+	BodySize = flag.Int("body", 200, "bytes of a body")
 
 	rate   = flag.Int("rate", 1000, "messages due each second in Lateness")
 	beside = flag.Int("beside", 0, "messages a second that Lateness pushes meanwhile, due a day later or more")

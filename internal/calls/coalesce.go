@@ -45,7 +45,7 @@ type coalesced[In, Out any] struct {
 	left  bool // its caller has left; never together with taken
 }
 
-// Timeout bounds a call that runs on no caller's context.
+// Timeout bounds a call that runs on no caller's context, and a single push of any size.
 const Timeout = 30 * time.Second
 
 // ErrOverdue is the error of a call that took longer than Timeout.
@@ -76,6 +76,10 @@ func (w *Withdrawn) Unwrap() error { return w.Err }
 // bytesMost bounds the bytes of a call, so that large items do not hold up small ones for
 // long.
 const bytesMost = 1 << 20
+
+// MostShared is the most bytes of an item that is worth a shared call: a call for a larger one
+// alone costs hardly more, needs no copy of it, and waits for no lane.
+const MostShared = bytesMost / 4
 
 // NewCoalescer returns a Coalescer with at most most items in a call and lanes calls under way. size
 // returns the bytes of an item; nil: items are small.

@@ -348,8 +348,8 @@ func (s *segment) room(size int64) int { return int(size - s.off - frameSize) }
 // there need no new blocks, and take two thirds of the time. No zeros follow a large write, or
 // flushes of more than fillMean bytes each: few syncs would gain, and all be written twice.
 const (
-	fillAhead = 256 << 10
-	fillMean  = 16 << 10
+	fillAhead = 512 << 10
+	fillMean  = 96 << 10
 )
 
 var zeros [fillAhead]byte

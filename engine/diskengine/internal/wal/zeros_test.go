@@ -13,9 +13,9 @@ func TestZerosAreWrittenAheadOfShortSyncs(t *testing.T) {
 	for _, c := range []struct {
 		size  int
 		ahead bool
-	}{{2 << 10, true}, {fillMean / 2, true}, {2 * fillMean, false}, {fillAhead, false}} {
+	}{{2 << 10, true}, {fillMean / 2, true}, {2 * fillMean, false}, {fillAhead / 2, false}} {
 		d, cfg := newDisk(t), small()
-		cfg.SegmentBytes = 512 << 10
+		cfg.SegmentBytes = 1 << 20
 		l, _ := open(t, d, cfg, 0)
 		var written atomic.Int64
 		d.Hook(func(c vfstest.Call) error {
@@ -24,7 +24,7 @@ func TestZerosAreWrittenAheadOfShortSyncs(t *testing.T) {
 			}
 			return nil
 		})
-		const total = 2 << 20
+		const total = 4 << 20
 		for i := range total / c.size {
 			add(t, l, 1, text(i, c.size))
 		}

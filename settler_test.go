@@ -57,8 +57,7 @@ func settling(t *testing.T, paced bool, n int, ttr time.Duration, handle func(i 
 
 func ack(int) error { return nil }
 
-// The first of a stream is told at once, what follows a few milliseconds later, many
-// at a time.
+// The first of a stream is told at once, what follows within three paces, many at a time.
 func TestSettlementsGather(t *testing.T) {
 	got := settling(t, true, 100, 0, ack, 2*time.Second)
 	if len(got) == 0 || got[0] != (settled{time.Second, 1}) {
@@ -66,12 +65,39 @@ func TestSettlementsGather(t *testing.T) {
 	}
 	sum := 0
 	for i, s := range got {
-		if sum += s.n; i > 0 && (s.n > 6 || s.at-got[i-1].at > 6*time.Millisecond) {
+		if sum += s.n; i > 0 && (s.n > 16 || s.at-got[i-1].at > 16*time.Millisecond) {
 			t.Errorf("told %+v after %+v", s, got[i-1])
 		}
 	}
-	if sum != 100 || len(got) > 25 {
+	if sum != 100 || len(got) > 9 {
 		t.Errorf("told %d results in %d calls", sum, len(got))
+	}
+}
+
+// Where others wait for what an ack frees, it is told within one pace.
+func TestSettlementsThatOthersWaitFor(t *testing.T) {
+	eng := newStage()
+	eng.caps = func(c *engine.Capabilities) { c.Pace = 5 * time.Millisecond }
+	var began list[time.Duration]
+	bubbleOn(t, eng, func(t *testing.T, c *tarry.Client) {
+		if _, err := eng.Configure(t.Context(), "q", engine.Settings{InFlight: 1}, ""); err != nil {
+			t.Fatal(err)
+		}
+		for range 10 {
+			push(t, c, "q", "x")
+		}
+		start := time.Now()
+		w := tarry.NewWorker(c, nil)
+		tarry.Handle(w, bytesTopic, func(context.Context, *tarry.Message[string]) error {
+			began.add(time.Since(start))
+			return nil
+		})
+		stop := run(t, w)
+		pass(time.Second)
+		stop()
+	})
+	if all := began.all(); len(all) != 10 || all[9] > 50*time.Millisecond {
+		t.Errorf("began at %v", all)
 	}
 }
 

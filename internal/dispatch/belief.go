@@ -114,12 +114,15 @@ func (b *belief) countFailing(n int) {
 	}
 }
 
-// updateHeld records with all Standings whether more of a queue is held back.
+// updateHeld records with all subscriptions whether more of a queue is held back.
 func (b *belief) updateHeld() {
 	for l := b.seats.first; l != nil; l = l.next {
 		s := l.of
 		switch {
+		case !s.isLease() && b.held:
+			s.Room.Held.Add(1)
 		case !s.isLease():
+			s.Room.Held.Add(-1)
 		case b.held:
 			s.hold(b)
 		default:

@@ -364,4 +364,5 @@ func (p *poller) noteHeld(got *engine.Waited) {
 			p.held[t.Queue] = struct{}{}
 		}
 	}
+	p.s.Room.Held.Store(int64(len(p.held)))
 }

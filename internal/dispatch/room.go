@@ -4,11 +4,12 @@ import "sync/atomic"
 
 // Room is how many messages a worker can start. The worker writes the numbers and the
 // dispatcher reads them, so that neither waits for a lock of the other. They include
-// messages on their way: a worker subtracts them on delivery.
+// messages on their way: a worker subtracts them on delivery. Held goes the other way.
 type Room struct {
 	Free  atomic.Int64             // slots
 	Ahead atomic.Int64             // slots plus messages to lease ahead
 	Of    map[string]*atomic.Int64 // slots of queues with a limit of their own
+	Held  atomic.Int64             // queues with more messages that are held back
 }
 
 // room returns how many more messages of a queue a subscription can take, and whether it is

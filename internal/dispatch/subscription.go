@@ -187,6 +187,9 @@ func (d *Dispatcher) enter(s *Subscription) {
 		}
 		d.unpark(b)
 		s.hold(b)
+		if b.held && !s.isLease() {
+			s.Room.Held.Add(1)
+		}
 		if b.err != nil {
 			s.failing++
 		}

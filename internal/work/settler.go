@@ -24,7 +24,8 @@ import (
 // Its goroutines live only while there is something to send.
 type settler struct {
 	eng  engine.Engine
-	pace time.Duration // between the starts of two calls, unless a result is urgent
+	pace time.Duration // the engine's
+	room *dispatch.Room
 	log  *slog.Logger
 	done func(ds []*Delivery, out []engine.Settled)
 
@@ -36,7 +37,7 @@ type settler struct {
 	lanes   calls.Lanes
 	aside   int           // batches retried beside the lanes
 	empty   chan struct{} // not nil: closed when nothing is under way
-	next    time.Time     // when the next call is made, unless a result is urgent
+	last    time.Time     // when the last call began
 	hurried bool          // the next call is urgent
 	hurry   chan struct{} // holds a token when the next call becomes urgent
 }
@@ -54,13 +55,16 @@ const (
 	// settleLeft is how much of its lease must be left for a result to wait.
 	settleLeft = time.Second
 
+	// ackPaces is how many paces acks may gather, where nobody waits for what they free.
+	ackPaces = 3
+
 	// settleLeast is the shortest timeout of a call.
 	settleLeast = 250 * time.Millisecond
 )
 
-func newSettler(cfg *Config, done func([]*Delivery, []engine.Settled)) *settler {
+func newSettler(cfg *Config, room *dispatch.Room, done func([]*Delivery, []engine.Settled)) *settler {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &settler{eng: cfg.Engine, pace: cfg.Caps.Pace, log: cfg.Logger, done: done, ctx: ctx, giveUp: cancel, hurry: make(chan struct{}, 1)}
+	s := &settler{eng: cfg.Engine, pace: cfg.Caps.Pace, room: room, log: cfg.Logger, done: done, ctx: ctx, giveUp: cancel, hurry: make(chan struct{}, 1)}
 	s.lanes = calls.Lanes{
 		Mu: &s.mu, Most: settleLanes, Worth: settleBatch, Slow: settleSlow,
 		Waiting: func() int { return len(s.waiting) },
@@ -102,7 +106,11 @@ func (s *settler) hasten() {
 // gather waits for the next call to be due.
 func (s *settler) gather() {
 	s.mu.Lock()
-	left := time.Until(s.next)
+	pace := s.pace
+	if s.room.Held.Load() == 0 {
+		pace *= ackPaces
+	}
+	left := time.Until(s.last.Add(pace))
 	if s.hurried || len(s.waiting) == 0 {
 		left = 0
 	}
@@ -133,7 +141,7 @@ func (s *settler) run() {
 			default:
 			}
 		}
-		s.next = time.Now().Add(s.pace)
+		s.last = time.Now()
 		s.mu.Unlock()
 		s.lanes.Call(func() { s.settle(batch, false) })
 	}

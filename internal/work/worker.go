@@ -125,7 +125,7 @@ func New(cfg Config) *Worker {
 	w.progress = sync.NewCond(&w.mu)
 	w.events.Call, w.events.Called = w.tell, w.observerReturned
 	w.faults = w.newFaults()
-	w.sets = newSettler(&cfg, w.settled)
+	w.sets = newSettler(&cfg, &w.room, w.settled)
 	return w
 }
 

@@ -31,6 +31,8 @@ type cached struct {
 	pause     int64 // how soon to look again, in milliseconds
 	spareRows int   // how many more ranked rows to look at
 
+	ranks bool // the last lease left ranked rows: the next reads them as it opens
+
 	unreported endings // that no grant has reported yet
 
 	history trimming

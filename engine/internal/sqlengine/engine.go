@@ -14,6 +14,7 @@ import (
 type Config struct {
 	Name    string         // as in Capabilities
 	Recheck time.Duration  // as in Tuning: a push by another process is seen within it even without a notice
+	Pace    time.Duration  // as in Tuning
 	MaxBody int            // as in Limits
 	History engine.History // the default for queues without settings of their own
 	// Now replaces the database's clock; nil: that clock is used.
@@ -70,7 +71,7 @@ func New(store Store, cfg Config) *Engine {
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full(e.cfg.Name)
 	c.Durable, c.Atomic = true, true
-	c.Coalesce, c.Lanes, c.Recheck, c.Pace = coalesce, lanes, e.cfg.Recheck, pace
+	c.Coalesce, c.Lanes, c.Recheck, c.Pace = coalesce, lanes, e.cfg.Recheck, e.cfg.Pace
 	c.MaxBody = e.cfg.MaxBody
 	c.Window = window
 	return c
@@ -79,7 +80,6 @@ func (e *Engine) Capabilities() engine.Capabilities {
 const (
 	coalesce = 512
 	lanes    = 2
-	pace     = 5 * time.Millisecond
 	window   = 65_536 // how many ready messages of different priorities of one queue are in exact order
 )
 

@@ -60,6 +60,11 @@ func (e *Engine) handOut(ctx context.Context, queues []int64, visits []*visit) (
 	}
 	var ahead []Range
 	for _, low := range e.cache.lowBounds(queues) {
+		e.cache.one(low.Queue, func(k *cached) {
+			if !k.ranks {
+				low.From[Ranked].At = never
+			}
+		})
 		if n := min(wanted[low.Queue], engine.MaxBatch); n > 0 {
 			ahead = append(ahead, e.ready(low.Queue, &low.From, e.dueBy(), n)...)
 		}
@@ -343,7 +348,7 @@ const fetches = 10
 // begins with those that were read ahead. full holds the queues that may have more.
 func (w *work) fetchAll(queues []int64, room map[int64]int) (full map[int64]bool, err error) {
 	ranges, found := w.ahead, w.readAhead
-	if len(ranges) == 0 {
+	if len(ranges) == 0 || slices.ContainsFunc(queues, w.skipped) {
 		if ranges, found, err = w.fetch(queues, room); err != nil {
 			return nil, err
 		}
@@ -366,6 +371,13 @@ func (w *work) fetchAll(queues []int64, room map[int64]int) (full map[int64]bool
 		again = w.take(ranges, found, many, full)
 	}
 	return full, nil
+}
+
+// skipped reports whether the opening has not read the ranked rows of a queue although some are
+// due: until they came it had none.
+func (w *work) skipped(q int64) bool {
+	return w.queues[q].First[Ranked].At <= w.ms &&
+		!slices.ContainsFunc(w.ahead, func(r Range) bool { return r.Queue == q && r.Kind == Ranked })
 }
 
 // fetch reads ready messages, as many as each queue has room for.
@@ -495,6 +507,7 @@ func (w *work) next(h *Heads, visits []*visit, full bool, spent map[int64]int64)
 	}
 	more := false
 	w.e.cache.one(h.Num, func(k *cached) {
+		k.ranks = h.First[Ranked].At != never
 		switch {
 		case h.Paused != 0:
 		case h.Waiting > w.ms:

@@ -85,9 +85,9 @@ type Tuning struct {
 	// hints are never lost.
 	Recheck time.Duration
 
-	// Pace is the least time between the beginnings of two calls of Lease, and of two calls of
-	// Settle with acks: what comes meanwhile goes together, so that it costs the engine less.
-	// Nothing waits behind a backlog. 0: none.
+	// Pace is the least time between the beginnings of two calls of Lease, so that what comes
+	// meanwhile goes together, and costs the engine less. Nothing waits behind a backlog. Acks
+	// of a worker gather for three paces, or one if others wait for what they free. 0: none.
 	Pace time.Duration
 }
 

@@ -99,40 +99,21 @@ func invalid(format string, args ...any) error {
 
 // nonPublic are the ranges that IANA's registries of special-purpose addresses call not
 // globally reachable, tunnels to arbitrary IPv4 addresses, and other ranges without web
-// servers.
-var nonPublic = []struct {
-	prefix netip.Prefix
-	what   string
-}{
-	{netip.MustParsePrefix("0.0.0.0/8"), "an unspecified"},
-	{netip.MustParsePrefix("10.0.0.0/8"), "a private"},
-	{netip.MustParsePrefix("100.64.0.0/10"), "a shared (CGNAT)"},
-	{netip.MustParsePrefix("127.0.0.0/8"), "a loopback"},
-	{netip.MustParsePrefix("168.63.129.16/32"), "a cloud's internal"}, // Azure's host, seen from its machines
-	{netip.MustParsePrefix("169.254.0.0/16"), "a link-local"},
-	{netip.MustParsePrefix("172.16.0.0/12"), "a private"},
-	{netip.MustParsePrefix("192.0.0.0/24"), "a protocol's"},
-	{netip.MustParsePrefix("192.0.2.0/24"), "a documentation"},
-	{netip.MustParsePrefix("192.88.99.0/24"), "a 6to4"},
-	{netip.MustParsePrefix("192.168.0.0/16"), "a private"},
-	{netip.MustParsePrefix("198.18.0.0/15"), "a benchmark"},
-	{netip.MustParsePrefix("198.51.100.0/24"), "a documentation"},
-	{netip.MustParsePrefix("203.0.113.0/24"), "a documentation"},
-	{netip.MustParsePrefix("224.0.0.0/4"), "a multicast"},
-	{netip.MustParsePrefix("240.0.0.0/4"), "a reserved"},
-
-	{netip.MustParsePrefix("::/128"), "an unspecified"},
-	{netip.MustParsePrefix("::1/128"), "a loopback"},
-	{netip.MustParsePrefix("fc00::/7"), "a private"},
-	{netip.MustParsePrefix("fe80::/10"), "a link-local"},
-	{netip.MustParsePrefix("fec0::/10"), "a private"},
-	{netip.MustParsePrefix("ff00::/8"), "a multicast"},
-	{netip.MustParsePrefix("2001::/32"), "a Teredo"},
-	{netip.MustParsePrefix("2001:2::/48"), "a benchmark"},
-	{netip.MustParsePrefix("2001::/23"), "a protocol's"},
-	{netip.MustParsePrefix("2001:db8::/32"), "a documentation"},
-	{netip.MustParsePrefix("2002::/16"), "a 6to4"},
-	{netip.MustParsePrefix("3fff::/20"), "a documentation"},
+// servers. The ranges of "a protocol's" hold some of others, so they are last.
+var nonPublic = []struct{ what, ranges string }{
+	{"an unspecified", "0.0.0.0/8 ::/128"},
+	{"a private", "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7 fec0::/10"},
+	{"a shared (CGNAT)", "100.64.0.0/10"},
+	{"a loopback", "127.0.0.0/8 ::1/128"},
+	{"a cloud's internal", "168.63.129.16/32"}, // Azure's host, seen from its machines
+	{"a link-local", "169.254.0.0/16 fe80::/10"},
+	{"a documentation", "192.0.2.0/24 198.51.100.0/24 203.0.113.0/24 2001:db8::/32 3fff::/20"},
+	{"a 6to4", "192.88.99.0/24 2002::/16"},
+	{"a benchmark", "198.18.0.0/15 2001:2::/48"},
+	{"a multicast", "224.0.0.0/4 ff00::/8"},
+	{"a reserved", "240.0.0.0/4"},
+	{"a Teredo", "2001::/32"},
+	{"a protocol's", "192.0.0.0/24 2001::/23"},
 }
 
 var (
@@ -151,9 +132,11 @@ func notPublic(a netip.Addr) string {
 		b := a.As16()
 		return notPublic(netip.AddrFrom4([4]byte(b[12:])))
 	}
-	for _, s := range nonPublic {
-		if s.prefix.Contains(a) {
-			return s.what
+	for _, kind := range nonPublic {
+		for _, prefix := range strings.Fields(kind.ranges) {
+			if netip.MustParsePrefix(prefix).Contains(a) {
+				return kind.what
+			}
 		}
 	}
 	if a.Is6() && !globalUnicast.Contains(a) {

@@ -42,9 +42,7 @@ TO, with their last error.`,
 		Example: `  tarry copy disk:old disk:new --dry-run
   tarry copy disk:tarry-data @postgres.url
   tarry copy http://127.0.0.1:8277 disk:saved order.unpaid`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			return checkArgs(cmd, len(args), []string{"FROM", "TO"}, -1)
-		},
+		Args: atLeast("FROM", "TO"),
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return p.copyStores(cmd.Context(), &f, args[0], args[1], args[2:])

@@ -24,9 +24,7 @@ func (p *Program) copyAsynqCommand() *cobra.Command {
 named. FROM is the URL of its Redis. A task's id becomes the key, its payload the body, its
 type the header asynq-type.`,
 		Example: "  tarry copy asynq redis://127.0.0.1:6379/0 http://127.0.0.1:8277 --by-type --move",
-		Args: func(cmd *cobra.Command, args []string) error {
-			return checkArgs(cmd, len(args), []string{"FROM", "TO"}, -1)
-		},
+		Args:    atLeast("FROM", "TO"),
 	}, func(ctx context.Context, from *url.URL, queues []string) ([]source.Source, func(), error) {
 		return source.Asynq(ctx, from, queues, byType)
 	})

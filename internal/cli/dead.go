@@ -85,7 +85,7 @@ skipped. Redriving a whole queue asks first, or needs --yes.`,
   tarry dead redrive order.unpaid --group "dial tcp #: timeout"
   tarry dead redrive order.unpaid 17 18
   tarry dead redrive order.unpaid --yes`,
-		Args: atLeastQueue,
+		Args: atLeast("QUEUE"),
 	}, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		ctx, queue := cmd.Context(), args[0] // no timeout, since a person may think for longer
 		ids, err := filter.ids(cmd, args[1:])
@@ -133,7 +133,7 @@ all; the longest dead first. It asks first, or needs --yes. Messages that are no
 		Example: `  tarry dead drop order.unpaid --until 7d
   tarry dead drop order.unpaid --error "no such order" --yes
   tarry dead drop order.unpaid 17 18 --yes`,
-		Args: atLeastQueue,
+		Args: atLeast("QUEUE"),
 	}, func(_ context.Context, c *tarry.Client, cmd *cobra.Command, args []string) error {
 		ctx, queue := cmd.Context(), args[0] // no timeout, since a person may think for longer
 		ids, err := filter.ids(cmd, args[1:])
@@ -162,10 +162,6 @@ all; the longest dead first. It asks first, or needs --yes. Messages that are no
 }
 
 var onlyDead = []tarry.State{tarry.Dead}
-
-func atLeastQueue(cmd *cobra.Command, args []string) error {
-	return checkArgs(cmd, len(args), []string{"QUEUE"}, -1)
-}
 
 // drop drops a message if it is dead.
 func drop(ctx context.Context, c *tarry.Client, queue string, id tarry.ID) error {

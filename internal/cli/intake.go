@@ -153,9 +153,7 @@ a password is given by a file that holds the URL, which others may not read. It 
 nothing: tarry intake test does. Send serve SIGHUP to read the file again.`,
 		Example: `  tarry intake add orders 'amqp://127.0.0.1:5672/?queue=delayed' --config tarry.json
   tarry intake add orders --source-file /etc/tarry/source --target-file /etc/tarry/target --config tarry.json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			return checkArgs(cmd, len(args), []string{"QUEUE"}, 2)
-		},
+		Args: atMost(2, "QUEUE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if s.Queue = args[0]; len(args) > 1 {
 				s.Source = args[1]

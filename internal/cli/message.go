@@ -96,7 +96,7 @@ ready one, to the same time. Moving all asks first, or needs --yes.`,
 		case arg.id.given || len(args) > 1:
 			return usagef("leave KEY and --id away", "one message is named, and flags that choose many are given")
 		}
-		return checkArgs(cmd, len(args), []string{"QUEUE"}, 1)
+		return exactly("QUEUE")(cmd, args)
 	}
 	due.add(cmd)
 	filter.due(p, cmd)
@@ -219,7 +219,7 @@ func (r *refArg) add(cmd *cobra.Command) {
 		if cmd.Annotations["body"] != "" {
 			most++
 		}
-		return checkArgs(cmd, len(args), names, most)
+		return atMost(most, names...)(cmd, args)
 	}
 }
 

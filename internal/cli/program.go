@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -196,20 +197,23 @@ func meantFlag(flags *pflag.FlagSet, name string) (meant string) {
 
 // exactly requires the named arguments, as in exactly("QUEUE", "BODY").
 func exactly(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		return checkArgs(cmd, len(args), names, len(names))
-	}
+	return atMost(len(names), names...)
 }
 
-// checkArgs refuses too few and too many arguments; most < 0: no maximum.
-func checkArgs(cmd *cobra.Command, n int, names []string, most int) error {
-	switch {
-	case n < len(names):
-		return usagef("usage: "+cmd.UseLine(), "%s is missing", names[n])
-	case most >= 0 && n > most:
-		return usagef("usage: "+cmd.UseLine()+"; quote what holds spaces", "too many arguments for %s", cmd.CommandPath())
+// atLeast requires the named arguments and takes any number of others.
+func atLeast(names ...string) cobra.PositionalArgs { return atMost(math.MaxInt, names...) }
+
+// atMost requires the named arguments and takes others, up to so many in all.
+func atMost(most int, names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch n := len(args); {
+		case n < len(names):
+			return usagef("usage: "+cmd.UseLine(), "%s is missing", names[n])
+		case n > most:
+			return usagef("usage: "+cmd.UseLine()+"; quote what holds spaces", "too many arguments for %s", cmd.CommandPath())
+		}
+		return nil
 	}
-	return nil
 }
 
 // env returns a variable of the environment, and whether it is set and not empty.

@@ -102,9 +102,7 @@ The message is sent once, from this machine, as in a first attempt. It is in no 
 no store or server is used; its id is made from the time.`,
 		Example: `  tarry route test order.paid --config tarry.json
   tarry route test shop '{"order":"42"}' --config tarry.json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			return checkArgs(cmd, len(args), []string{"NAME|QUEUE"}, 2)
-		},
+		Args: atMost(2, "NAME|QUEUE"),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 			file, err := readConfig(configPath(p, cmd))
 			if routes, _, _ := file.readRoutes(); err == nil && len(args) == 0 {

@@ -71,9 +71,7 @@ func (p *Program) scheduleSetCommand() *cobra.Command {
 before. The same again changes nothing. Each message gets a key made of NAME and its instant.`,
 		Example: `  tarry schedule set nightly "30 2 * * *" --zone Europe/Berlin --queue report '{"of":"yesterday"}'
   tarry schedule set ping "@every 90s" --queue ping --catch-up skip`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			return checkArgs(cmd, len(args), []string{"NAME", "SPEC"}, 3)
-		},
+		Args: atMost(3, "NAME", "SPEC"),
 	}, func(ctx context.Context, c *tarry.Client, cmd *cobra.Command, args []string) (err error) {
 		if cmd.Flags().Changed("revision") && revision == "" {
 			return usagef("tarry schedule get shows it", "--revision is empty")

@@ -51,7 +51,7 @@ up to --drain; the second ends them at once.`,
 			if dash < 0 || dash == len(args) {
 				return usagef("usage: "+cmd.UseLine(), "the command to run for each message is missing")
 			}
-			return checkArgs(cmd, dash, []string{"QUEUE"}, 1)
+			return exactly("QUEUE")(cmd, args[:dash])
 		},
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -8,6 +8,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/tarryhq/tarry/bench/peer"
 	"github.com/tarryhq/tarry/bench/scenario"
 	"github.com/tarryhq/tarry/engine/redisengine"
 	"github.com/tarryhq/tarry/engine/redisengine/redistest"
@@ -20,7 +21,7 @@ type impl struct {
 }
 
 var impls = []impl{
-	{"asynq", 1, openAsynq},
+	{"asynq", 1, func(_ context.Context, srv *redistest.Server) (scenario.System, error) { return peer.Asynq(srv.Addr()), nil }},
 	{"tarry", redisengine.DefaultShards, openTarry("")},
 	{"tarry-4-shards", 4, openTarry("&shards=4")},
 }

@@ -4,10 +4,15 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/tarryhq/tarry/bench/peer"
 	"github.com/tarryhq/tarry/bench/scenario"
 	_ "github.com/tarryhq/tarry/engine/mysqlengine"
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
 )
+
+var polledTable = system{"table", func(b *testing.B, url string) (scenario.System, error) {
+	return peer.Polled(b.Context(), mysqltest.DSN(b, url))
+}}
 
 var tarryOnMariaDB = system{"tarry", func(b *testing.B, url string) (scenario.System, error) {
 	return scenario.OpenTarry(b.Context(), url+"?migrate=true")

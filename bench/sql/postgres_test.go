@@ -5,10 +5,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarryhq/tarry/bench/peer"
 	"github.com/tarryhq/tarry/bench/scenario"
 	_ "github.com/tarryhq/tarry/engine/pgengine"
 	"github.com/tarryhq/tarry/engine/pgengine/pgtest"
 )
+
+var (
+	riverAsItComes = riverAt("river", peer.RiverDefault)
+	riverTuned     = riverAt("river-tuned", peer.RiverTuned)
+)
+
+func riverAt(name string, pace peer.Pace) system {
+	return system{name, func(b *testing.B, url string) (scenario.System, error) { return peer.River(b.Context(), url, pace) }}
+}
 
 var tarryOnPostgres = system{"tarry", func(b *testing.B, url string) (scenario.System, error) {
 	return scenario.OpenTarry(b.Context(), url+"&migrate=true")

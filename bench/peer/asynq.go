@@ -1,4 +1,4 @@
-package redis
+package peer
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/tarryhq/tarry/bench/scenario"
-	"github.com/tarryhq/tarry/engine/redisengine/redistest"
 )
 
 type asynqSystem struct {
@@ -18,10 +17,11 @@ type asynqSystem struct {
 	inspector *asynq.Inspector
 }
 
-func openAsynq(_ context.Context, srv *redistest.Server) (scenario.System, error) {
+// Asynq opens asynq on a redis-server.
+func Asynq(addr string) scenario.System {
 	// A connection for each client, so that none waits for another's.
-	opt := asynq.RedisClientOpt{Addr: srv.Addr(), PoolSize: scenario.Clients}
-	return &asynqSystem{opt, asynq.NewClient(opt), asynq.NewInspector(opt)}, nil
+	opt := asynq.RedisClientOpt{Addr: addr, PoolSize: scenario.Clients}
+	return &asynqSystem{opt, asynq.NewClient(opt), asynq.NewInspector(opt)}
 }
 
 func (s *asynqSystem) Push(ctx context.Context, queue string, i int, due time.Time) error {
@@ -61,6 +61,14 @@ func (s *asynqSystem) Work(b *testing.B, queues []string, started func(i int)) (
 func (s *asynqSystem) Empty(_ context.Context, queue string) (bool, error) {
 	info, err := s.inspector.GetQueueInfo(queue)
 	return err == nil && info.Size == 0, err
+}
+
+func (s *asynqSystem) Count(_ context.Context, queue string) (int, error) {
+	info, err := s.inspector.GetQueueInfo(queue)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size, nil
 }
 
 func (s *asynqSystem) Close() error { return errors.Join(s.client.Close(), s.inspector.Close()) }

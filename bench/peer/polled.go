@@ -1,4 +1,4 @@
-package sql
+package peer
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/tarryhq/tarry/bench/scenario"
-	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
 )
 
 const (
@@ -20,10 +19,10 @@ const (
 	pollLimit = 100
 )
 
-// polledTable is what a service does that has no more than its database: a row for each
-// message, which a poller finds by the due time.
-var polledTable = system{"table", func(b *testing.B, url string) (scenario.System, error) {
-	cfg, err := mysql.ParseDSN(mysqltest.DSN(b, url))
+// Polled opens what a service does that has no more than its database: a row for each message
+// in MariaDB, which a poller finds by the due time.
+func Polled(ctx context.Context, dsn string) (scenario.System, error) {
+	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +35,7 @@ var polledTable = system{"table", func(b *testing.B, url string) (scenario.Syste
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(2 * scenario.Clients)
 	db.SetMaxIdleConns(2 * scenario.Clients)
-	_, err = db.ExecContext(b.Context(), `CREATE TABLE timeouts (
+	_, err = db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS timeouts (
 		id      BIGINT AUTO_INCREMENT PRIMARY KEY,
 		queue   VARCHAR(64) NOT NULL,
 		number  BIGINT NOT NULL,
@@ -45,14 +44,26 @@ var polledTable = system{"table", func(b *testing.B, url string) (scenario.Syste
 		retries INT NOT NULL DEFAULT 0,
 		body    BLOB NOT NULL,
 		KEY due (queue, status, due))`)
-	return &polled{db}, err
-}}
+	return &polled{db: db, ids: make(map[int]int64)}, err
+}
 
-type polled struct{ db *sql.DB }
+type polled struct {
+	db *sql.DB
+
+	mu  sync.Mutex
+	ids map[int]int64 // of rows that were pushed singly, which are cancelled by them
+}
 
 func (s *polled) Push(ctx context.Context, queue string, i int, due time.Time) error {
-	_, err := s.db.ExecContext(ctx, "INSERT INTO timeouts (queue, number, due, body) VALUES (?, ?, ?, ?)",
+	r, err := s.db.ExecContext(ctx, "INSERT INTO timeouts (queue, number, due, body) VALUES (?, ?, ?, ?)",
 		queue, i, due.UTC(), scenario.Body(i))
+	if err != nil {
+		return err
+	}
+	id, err := r.LastInsertId()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ids[i] = id
 	return err
 }
 
@@ -67,7 +78,17 @@ func (s *polled) PushMany(ctx context.Context, queue string, from, to int, due f
 }
 
 func (s *polled) Cancel(ctx context.Context, queue string, i int) error {
-	return fmt.Errorf("no index has the number of %s/%d", queue, i)
+	s.mu.Lock()
+	id := s.ids[i]
+	s.mu.Unlock()
+	r, err := s.db.ExecContext(ctx, "DELETE FROM timeouts WHERE id = ? AND queue = ? AND status = 0", id, queue)
+	if err != nil {
+		return err
+	}
+	if n, err := r.RowsAffected(); n != 1 || err != nil {
+		return fmt.Errorf("%d rows are %s/%d: %w", n, queue, i, err)
+	}
+	return nil
 }
 
 // row is a row that is to be handled.
@@ -155,6 +176,11 @@ func (s *polled) take(ctx context.Context, queue string) (taken []row, err error
 func (s *polled) Empty(ctx context.Context, queue string) (empty bool, err error) {
 	err = s.db.QueryRowContext(ctx, "SELECT NOT EXISTS (SELECT * FROM timeouts WHERE queue = ?)", queue).Scan(&empty)
 	return empty, err
+}
+
+func (s *polled) Count(ctx context.Context, queue string) (n int, err error) {
+	err = s.db.QueryRowContext(ctx, "SELECT count(*) FROM timeouts WHERE queue = ?", queue).Scan(&n)
+	return n, err
 }
 
 func (s *polled) Close() error { return s.db.Close() }

@@ -1,8 +1,7 @@
-package sql
+package peer
 
 import (
 	"context"
-	"flag"
 	"log/slog"
 	"sync"
 	"testing"
@@ -17,24 +16,28 @@ import (
 	"github.com/tarryhq/tarry/bench/scenario"
 )
 
-var (
-	riverAsItComes = riverAt("river", river.FetchCooldownDefault, river.FetchPollIntervalDefault)
+// Pace is how often River looks for jobs, at most and at least.
+type Pace struct{ Cooldown, Poll time.Duration }
 
-	// riverTuned looks for jobs as often as River's own benchmark (riverbench) does, which
-	// is for throughput.
-	riverTuned = riverAt("river-tuned", 2*time.Millisecond, 20*time.Millisecond)
+var (
+	// RiverDefault is how often River looks as it comes.
+	RiverDefault = Pace{river.FetchCooldownDefault, river.FetchPollIntervalDefault}
+
+	// RiverTuned is as often as River's own benchmark (riverbench) looks, which is for
+	// throughput.
+	RiverTuned = Pace{2 * time.Millisecond, 20 * time.Millisecond}
 )
 
 // riverWorkers is how many jobs are worked at a time there, and here at either pace: with
 // the default one no more than ten times as many are fetched in a second.
 const riverWorkers = 2000
 
-// riverPool is by default a connection for each client, so that none waits for another's,
-// and some for River's services.
-var riverPool = flag.Int("river-pool", scenario.Clients+16, "connections of River")
+// riverPool is a connection for each client, so that none waits for another's, and some for
+// River's services.
+const riverPool = scenario.Clients + 16
 
 type riverSystem struct {
-	pace   pace
+	pace   Pace
 	pool   *pgxpool.Pool
 	client *river.Client[pgx.Tx] // that inserts and cancels
 
@@ -50,32 +53,35 @@ type riverArgs struct {
 
 func (riverArgs) Kind() string { return "bench" }
 
-// pace is how often River looks for jobs, at most and at least.
-type pace struct{ cooldown, poll time.Duration }
+// River opens River on an empty database of PostgreSQL, or on one that has it already.
+func River(ctx context.Context, url string, pace Pace) (scenario.System, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	cfg.MaxConns = riverPool
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	client, err := migrated(ctx, pool)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return &riverSystem{pace: pace, pool: pool, client: client, ids: make(map[int]int64)}, nil
+}
 
-func riverAt(name string, cooldown, poll time.Duration) system {
-	return system{name, func(b *testing.B, url string) (scenario.System, error) {
-		cfg, err := pgxpool.ParseConfig(url)
-		if err != nil {
-			return nil, err
-		}
-		cfg.MaxConns = int32(*riverPool)
-		pool, err := pgxpool.NewWithConfig(b.Context(), cfg)
-		if err != nil {
-			return nil, err
-		}
-		b.Cleanup(pool.Close) // also after a failure below
-		driver := riverpgxv5.New(pool)
-		migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: quiet})
-		if err != nil {
-			return nil, err
-		}
-		if _, err := migrator.Migrate(b.Context(), rivermigrate.DirectionUp, nil); err != nil {
-			return nil, err
-		}
-		client, err := river.NewClient(driver, &river.Config{Logger: quiet})
-		return &riverSystem{pace: pace{cooldown, poll}, pool: pool, client: client, ids: make(map[int]int64)}, err
-	}}
+func migrated(ctx context.Context, pool *pgxpool.Pool) (*river.Client[pgx.Tx], error) {
+	driver := riverpgxv5.New(pool)
+	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: quiet})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
+		return nil, err
+	}
+	return river.NewClient(driver, &river.Config{Logger: quiet})
 }
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -139,8 +145,8 @@ func (s *riverSystem) Work(b *testing.B, queues []string, started func(i int)) (
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &riverWorker{started: started})
 	cfg := &river.Config{
-		FetchCooldown:     s.pace.cooldown,
-		FetchPollInterval: s.pace.poll,
+		FetchCooldown:     s.pace.Cooldown,
+		FetchPollInterval: s.pace.Poll,
 		Queues:            make(map[string]river.QueueConfig),
 		Workers:           workers,
 		Logger:            quiet,
@@ -161,4 +167,12 @@ func (s *riverSystem) Empty(ctx context.Context, queue string) (empty bool, err 
 	return empty, err
 }
 
-func (s *riverSystem) Close() error { return nil } // its pool ends with the benchmark
+func (s *riverSystem) Count(ctx context.Context, queue string) (n int, err error) {
+	err = s.pool.QueryRow(ctx, "SELECT count(*) FROM river_job WHERE queue = $1 AND state IN ('scheduled', 'available', 'running', 'retryable')", queue).Scan(&n)
+	return n, err
+}
+
+func (s *riverSystem) Close() error {
+	s.pool.Close()
+	return nil
+}

@@ -1,0 +1,2 @@
+// Package peer has the systems that tarry is compared with, each as a scenario.System.
+package peer

@@ -21,7 +21,9 @@ type impl struct {
 }
 
 var impls = []impl{
-	{"asynq", 1, func(_ context.Context, srv *redistest.Server) (scenario.System, error) { return peer.Asynq(srv.Addr()), nil }},
+	{"asynq", 1, func(_ context.Context, srv *redistest.Server) (scenario.System, error) {
+		return peer.Asynq(srv.Addr()), nil
+	}},
 	{"tarry", redisengine.DefaultShards, openTarry("")},
 	{"tarry-4-shards", 4, openTarry("&shards=4")},
 }

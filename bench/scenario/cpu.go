@@ -14,6 +14,21 @@ import (
 func CPU() time.Duration {
 	const tick = time.Second / 100
 	used := own()
+	for _, p := range started() {
+		used += p.ticks * tick
+	}
+	return used
+}
+
+// Started returns the ids of the processes that this one has started, directly or not.
+func Started() (ids []int) {
+	for _, p := range started() {
+		ids = append(ids, p.id)
+	}
+	return ids
+}
+
+func started() (all []process) {
 	children := make(map[int][]process)
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range files {
@@ -24,15 +39,11 @@ func CPU() time.Duration {
 		p := parse(text)
 		children[p.parent] = append(children[p.parent], p)
 	}
-	of := []int{os.Getpid()}
-	for len(of) > 0 {
-		for _, p := range children[of[0]] {
-			used += p.ticks * tick
-			of = append(of, p.id)
-		}
-		of = of[1:]
+	all = children[os.Getpid()]
+	for i := 0; i < len(all); i++ {
+		all = append(all, children[all[i].id]...)
 	}
-	return used
+	return all
 }
 
 // process is a process as /proc/*/stat describes it.

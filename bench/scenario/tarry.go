@@ -63,4 +63,10 @@ func (s *tarrySystem) Empty(ctx context.Context, queue string) (bool, error) {
 	return q.Scheduled+q.Ready+q.Leased+q.Dead == 0, err
 }
 
+// Count returns how many messages pend.
+func (s *tarrySystem) Count(ctx context.Context, queue string) (int, error) {
+	q, err := s.client.Queue(ctx, queue)
+	return int(q.Scheduled + q.Ready + q.Leased), err
+}
+
 func (s *tarrySystem) Close() error { return s.client.Close() }

@@ -178,6 +178,17 @@ fuzz: ## Fuzz every decoder for a few seconds each (FUZZTIME=10s).
 		done; \
 	done)
 
+# The peers that are libraries for Node; without them, or where no registry answers, the others are measured.
+.PHONY: bench-packages
+bench-packages: servers
+	@timeout 180 $(MAKE) --no-print-directory bench/node/node_modules/.package-lock.json || echo "npm ci failed: BullMQ and graphile-worker are not measured"
+
+.PHONY: bench-page
+bench-page: bench-packages ## Measure all engines and their peers in turns, into docs/performance.md, in about 70 minutes (QUICK=1: 10; SYSTEMS=disk,redis,asynq PARTS=calls,late,burst,pending,growth or none; TURNS=1 GROW=100000000; RESUME=1 after an interrupt).
+	cd bench && export TMPDIR=$$(mktemp -d) && chmod 755 $$TMPDIR && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \
+	$(GO) run ./page $(if $(QUICK),-quick -results page-quick.jsonl) $(if $(RESUME),-resume) -systems '$(SYSTEMS)' -parts '$(PARTS)' \
+	  -turns $(or $(TURNS),0) -grow-to $(or $(GROW),0)
+
 .PHONY: bench-timers
 bench-timers: ## Measure the timers beside those of Go and go-zero, into docs/timers.md (PENDING=10000000).
 	{ $(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./timer -pending $${PENDING:-10000000} && \
@@ -237,12 +248,12 @@ DISK_SIZES = -turns $(call size,TURNS,3,1) -pushes $(call size,PUSHES,200000,200
 	-burst $(call size,BURST,100000,20000) -late-for $(call size,LATEFOR,10s,2s)
 
 .PHONY: bench-disk
-bench-disk: ## Measure the disk engine beside a bare log, into docs/benchmarks.md (QUICK=1; TURNS PUSHES MILLION SUSTAINED CHUNK PENDING BURST LATEFOR; STORE='disk:DIR?memory=256MiB').
+bench-disk: ## Measure the disk engine beside a bare log, into docs/performance.md (QUICK=1; TURNS PUSHES MILLION SUSTAINED CHUNK PENDING BURST LATEFOR; STORE='disk:DIR?memory=256MiB').
 	cd bench && export TMPDIR=$$(mktemp -d) && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \
 	{ echo "sizes: $(DISK_SIZES)" && \
 	  $(GO) test -run '^$$' -bench '^Benchmark(Push|Batch|Sustained|Cancel|Burst|Churn|Lateness|Deep)$$' -benchtime 1x -timeout 3h ./disk \
 	    -url '$(or $(STORE),disk:DIR)' $(DISK_SIZES) && echo whole: yes; } \
-	| tee /dev/stderr | $(GO) run ./disk/table ../docs/benchmarks.md
+	| tee /dev/stderr | $(GO) run ./disk/table ../docs/performance.md
 
 .PHONY: bench-disk-behind
 bench-disk-behind: ## Measure the disk engine beside a bare log behind the same client (QUICK=1; TURNS PUSHES MILLION).

@@ -34,38 +34,39 @@ func chosenSizes() sizes {
 const longest = 10 * time.Minute
 
 // measureAll measures, and appends to the results.
-func measureAll(jobs []job) error {
+func measureAll(jobs []job) (failed int, err error) {
 	bin, err := os.MkdirTemp("", "tarry-page-")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer os.RemoveAll(bin)
 	if err := build(bin); err != nil {
-		return err
+		return 0, err
 	}
 	about, err := machine(bin)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := add(about); err != nil {
-		return err
+		return 0, err
 	}
 	began := time.Now()
 	for i, j := range jobs {
 		fmt.Fprintf(os.Stderr, "%4.0fs  %d of %d: %s, %s, turn %d\n", time.Since(began).Seconds(), i+1, len(jobs), j.part, j.system, j.turn+1)
 		results, err := j.measure(bin)
 		if err != nil {
+			failed++
 			fmt.Fprintln(os.Stderr, err)
 			results = []measured.Result{{System: j.system, Part: j.part, Error: err.Error()}}
 		}
 		for _, r := range results {
 			r.Turn = j.turn
 			if err := add(r); err != nil {
-				return err
+				return failed, err
 			}
 		}
 	}
-	return nil
+	return failed, nil
 }
 
 // build makes the programs that are measured.

@@ -1,9 +1,9 @@
-// Command table puts a table of the disk engine's benchmarks into docs/benchmarks.md, between
+// Command table puts a table of the disk engine's benchmarks into docs/performance.md, between
 // the two marks in that file. It reads the output of the benchmarks on standard input. With
 // -huge (a store with very many pending messages) or -behind (a bare log behind a client) it
 // prints the table instead.
 //
-//	go test -bench … | go run ./disk/table ../docs/benchmarks.md
+//	go test -bench … | go run ./disk/table ../docs/performance.md
 package main
 
 import (

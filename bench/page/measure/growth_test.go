@@ -44,7 +44,7 @@ func grow(b *testing.B) {
 }
 
 func pendingOnDisk(b *testing.B) measured.Result {
-	in, n := b.TempDir(), manyTimes * *scenario.Pending
+	in, n := b.TempDir(), manyTimes**scenario.Pending
 	r := step(b, in, 0, n, false)
 	back := step(b, in, n, n, false).Figures
 	r.Figures["back-s"], r.Figures["missing"] = back["back-s"], back["missing"]

@@ -136,7 +136,7 @@ func takes(b *testing.B, s scenario.System, l peer.Load) time.Duration {
 	l.Queue, l.From, l.To, l.First, l.Step = aside, probes, probes+probe, time.Now().Add(24*time.Hour), 0
 	_, took, err := peer.Run(b.Context(), s, l)
 	scenario.Must(b, err)
-	return 2 * took * time.Duration(n) / probe
+	return 3 * took * time.Duration(n) / probe
 }
 
 const (

@@ -3,14 +3,16 @@ package scenario
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// pushBeside pushes far-away messages at the rate of the flag beside, in single calls of
-// concurrent clients. stop ends the pushes and reports the rate reached.
+// pushBeside pushes far-away messages to another queue at the rate of the flag beside, in single
+// calls of concurrent clients. stop ends the pushes, and reports the rate reached and how long
+// they took, each from when the rate has it begin.
 func pushBeside(b *testing.B, s System) (stop func()) {
 	if *beside <= 0 {
 		return func() {}
@@ -20,11 +22,11 @@ func pushBeside(b *testing.B, s System) (stop func()) {
 		pushes  = pace{rate: *beside, began: time.Now()}
 		first   = 1<<40 + rand.IntN(1<<40) // no other message has these keys
 		soonest = pushes.began.Add(24 * time.Hour)
-		done    atomic.Int64
+		took    [Clients][]time.Duration
 		failed  = make(chan error, Clients)
 		callers sync.WaitGroup
 	)
-	for range Clients {
+	for client := range Clients {
 		callers.Go(func() {
 			for {
 				n := pushes.next(ctx)
@@ -32,21 +34,23 @@ func pushBeside(b *testing.B, s System) (stop func()) {
 					return
 				}
 				// A push under way is allowed to finish.
-				if err := s.Push(context.WithoutCancel(ctx), Queue, first+n, soonest.Add(far(n))); err != nil {
+				if err := s.Push(context.WithoutCancel(ctx), "beside", first+n, soonest.Add(far(n))); err != nil {
 					failed <- err
 					return
 				}
-				done.Add(1)
+				took[client] = append(took[client], time.Since(pushes.at(int64(n))))
 			}
 		})
 	}
 	return func() {
-		took := time.Since(pushes.began)
+		lasted := time.Since(pushes.began)
 		cancel()
 		callers.Wait()
 		close(failed)
 		Must(b, <-failed)
-		Report(b, float64(done.Load())/took.Seconds(), "beside/s")
+		all := slices.Concat(took[:]...)
+		Report(b, float64(len(all))/lasted.Seconds(), "beside/s")
+		reportTimes(b, "beside-", all)
 	}
 }
 

@@ -19,9 +19,13 @@ func Lateness(b *testing.B, open Open) {
 	d.deliver(b, s)
 	Report(b, (CPU() - cpu).Seconds(), "cpu-s")
 	stop()
-	late := d.lateness()
-	for unit, q := range map[string]float64{"p50-ms": 0.50, "p99-ms": 0.99, "p99.9-ms": 0.999, "max-ms": 1} {
-		Report(b, float64(quantile(late, q))/1e6, unit)
-	}
+	reportTimes(b, "", d.lateness())
 	d.reportCounts(b)
+}
+
+// reportTimes reports how long calls took, or how late messages were.
+func reportTimes(b *testing.B, of string, times []time.Duration) {
+	for unit, q := range map[string]float64{"p50-ms": 0.50, "p99-ms": 0.99, "p99.9-ms": 0.999, "max-ms": 1} {
+		Report(b, float64(quantile(times, q))/1e6, of+unit)
+	}
 }

@@ -22,15 +22,18 @@ func PushBatch(b *testing.B, open Open) {
 // such calls.
 func PushBy(b *testing.B, open Open, clients, batch int) {
 	s := open(b)
+	took := make([]time.Duration, (b.N+batch-1)/batch) // by each call
 	now, cpu := time.Now(), CPU()
 	b.ResetTimer()
 	Each(b, clients, b.N, batch, func(ctx context.Context, from, to int) error {
+		defer func(began time.Time) { took[from/batch] = time.Since(began) }(time.Now())
 		if batch == 1 {
 			return s.Push(ctx, Queue, from, now.Add(far(from)))
 		}
 		return s.PushMany(ctx, Queue, from, to, func(i int) time.Time { return now.Add(far(i)) })
 	})
 	reportRate(b, cpu)
+	reportTimes(b, "call-", took)
 }
 
 // reportRate reports the rate of b.N messages over b's elapsed time, and the processor time

@@ -39,6 +39,7 @@ func BenchmarkSystem(b *testing.B) {
 	b.Run("burst", measured(scenario.Burst))
 	b.Run("instant", measured(instant))
 	b.Run("lateness", measured(scenario.Lateness))
+	b.Run("steady", measured(scenario.Steady))
 	b.Run("churn", measured(func(b *testing.B, open scenario.Open) { scenario.Churn(b, open, *clients, *batch) }))
 	b.Run("obey", obey)
 	b.Run("reopen", reopen)

@@ -81,3 +81,14 @@ func (p *pace) next(ctx context.Context) int {
 func (p *pace) at(n int64) time.Time {
 	return p.began.Add(time.Duration(float64(n) / float64(p.rate) * float64(time.Second)))
 }
+
+// Steady pushes at the rate of the flag beside for Span.
+func Steady(b *testing.B, open Open) {
+	Once(b)
+	s := open(b)
+	cpu := CPU()
+	stop := pushBeside(b, s)
+	time.Sleep(*Span)
+	stop()
+	Report(b, (CPU() - cpu).Seconds(), "cpu-s")
+}

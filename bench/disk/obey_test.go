@@ -98,10 +98,13 @@ func (c *command) message(i int) int {
 
 func (c *command) due(i int) time.Time { return c.Soonest.Add(scenario.Far(i, c.Spread)) }
 
-// rest waits until the store has written nothing that changes the size of its directory for ten
-// seconds: merges have caught up.
+// restFor is for how long nothing changes the size of a store's directory once merges have
+// caught up.
+const restFor = 10 * time.Second
+
+// rest waits until merges have caught up.
 func rest(b *testing.B) {
-	for last, since := sizeOf(*dir), time.Now(); time.Since(since) < 10*time.Second; time.Sleep(200 * time.Millisecond) {
+	for last, since := sizeOf(*dir), time.Now(); time.Since(since) < restFor; time.Sleep(200 * time.Millisecond) {
 		if now := sizeOf(*dir); now != last {
 			last, since = now, time.Now()
 		}

@@ -70,15 +70,19 @@ func TestPushHearsThatTheStoreStopped(t *testing.T) {
 
 // TestPushesAreSlowedGradually has callers push in batches, as fast as they can, to a disk that writes sstables more
 // slowly: none waits for much longer than what all push at a time takes to be written, which are 22 ms, nor until a
-// memtable is, which takes three tenths of a second.
+// memtable is, which takes three tenths of a second. Nor does the disk get much of an sstable to write at once.
 func TestPushesAreSlowedGradually(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers, calls, batch, speed = 16, 150, 30, 8 << 20
 		d := vfstest.New(nil)
+		var unsynced, mostUnsynced atomic.Int64
 		d.Hook(func(c vfstest.Call) error {
 			switch {
 			case c.Op == vfstest.Write && strings.HasSuffix(c.Name, ".run"):
+				mostUnsynced.Store(max(mostUnsynced.Load(), unsynced.Add(int64(c.Len))))
 				time.Sleep(time.Duration(c.Len) * time.Second / speed)
+			case c.Op == vfstest.Sync && strings.HasSuffix(c.Name, ".run"):
+				unsynced.Store(0)
 			case c.Op == vfstest.Sync && ofLog(c):
 				time.Sleep(200 * time.Microsecond)
 			}
@@ -112,6 +116,9 @@ func TestPushesAreSlowedGradually(t *testing.T) {
 		t.Logf("%d bytes in %v, the longest push %v", callers*calls*batch*300, took, slices.Max(longest[:]))
 		if most := 90 * time.Millisecond; slices.Max(longest[:]) > most {
 			t.Errorf("a push took %v, at most %v is well", slices.Max(longest[:]), most)
+		}
+		if most := int64(1 << 20); mostUnsynced.Load() > most {
+			t.Errorf("a sync of the log may wait for %d bytes of an sstable, at most %d are well", mostUnsynced.Load(), most)
 		}
 		must(t, e.Close())
 	})

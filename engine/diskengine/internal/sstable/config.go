@@ -30,9 +30,9 @@ type Config struct {
 	// entries. 0: 256.
 	GroupWords int
 
-	// SyncBytes returns how many bytes are written between two syncs, so that the last sync is
-	// short for all users of the disk. It is called for each slice. nil: 8 MiB.
-	SyncBytes func() int
+	// SyncBytes is how many bytes are written between two syncs, so that each is short: the
+	// disk's other users wait for it. 0: 512 KiB.
+	SyncBytes int64
 
 	// Plain is asked for each block of entries whether it stays unpacked: packing takes the
 	// processor about as long as all other work on the entries. nil: all blocks may be packed.
@@ -57,9 +57,7 @@ func (c *Config) withDefaults() Config {
 	d.BlockBytes = cmp.Or(d.BlockBytes, 16<<10)
 	d.GroupWords = cmp.Or(d.GroupWords, groupWords)
 	d.BlockBytes = min(maxBlock, max(minBlock, d.BlockBytes))
-	if d.SyncBytes == nil {
-		d.SyncBytes = func() int { return 8 << 20 }
-	}
+	d.SyncBytes = cmp.Or(d.SyncBytes, 512<<10)
 	d.slice = cmp.Or(d.slice, outSlice)
 	if d.Plain == nil {
 		d.Plain = func() bool { return false }

@@ -52,7 +52,7 @@ func (o *out) flush(behind int64) error {
 	}
 	o.fresh += len(o.buf)
 	o.buf = o.buf[:0]
-	if end-o.synced >= int64(o.cfg.SyncBytes()) {
+	if end-o.synced >= o.cfg.SyncBytes {
 		if err := o.sync(end); err != nil {
 			return err
 		}

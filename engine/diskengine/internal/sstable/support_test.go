@@ -31,7 +31,7 @@ func must(t failer, err error) {
 // small makes sstables with small blocks, in small writes, whose salts are the same in each sstable.
 func small() *Config {
 	salt := uint64(0)
-	return &Config{ID: 7, BlockBytes: 1024, SyncBytes: func() int { return 16 << 10 }, slice: 3000, Salt: func() uint64 { salt += 0x9e3779b97f4a7c15; return salt }}
+	return &Config{ID: 7, BlockBytes: 1024, SyncBytes: 16 << 10, slice: 3000, Salt: func() uint64 { salt += 0x9e3779b97f4a7c15; return salt }}
 }
 
 func newDisk(t failer) *vfstest.Disk {

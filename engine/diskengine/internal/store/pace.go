@@ -56,8 +56,7 @@ func (k *Compactor) merging() float64 {
 	return within01((float64(tables) - 3*fan) / (3 * fan))
 }
 
-// packs is the haste up to which a flush packs its sstable. Up to it background writes are
-// synced every half MiB, so that the syncs of the log have little to wait for.
+// packs is the haste up to which a flush packs its sstable.
 const packs = 0.5
 
 func within01(x float64) float64 { return max(0, min(1, x)) }
@@ -66,11 +65,5 @@ func within01(x float64) float64 { return max(0, min(1, x)) }
 func (k *Compactor) config(where string, haste func() float64) *sstable.Config {
 	c := k.st.tableConfig()
 	c.Pace = k.Pace(where, haste)
-	c.SyncBytes = func() int {
-		if haste() > packs {
-			return 8 << 20
-		}
-		return 512 << 10
-	}
 	return c
 }

@@ -110,6 +110,14 @@ var sample = figures{
 	{System: "disk", Part: "growth", Figures: map[string]float64{"pending": 10_000, "push/s": 6, "missing": -1}},
 }
 
+func TestShort(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 0.1: "0.1", 250: "250", 1000: "1 k", 25_000: "25 k", 1e6: "1 M", 1e8: "100 M", 0.30000000000000004: "0.3"} {
+		if got := short(v); got != want {
+			t.Errorf("%v is %s, not %s", v, got, want)
+		}
+	}
+}
+
 // The page gets its tables and plots, and keeps what is written by hand.
 func TestWrite(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.md")

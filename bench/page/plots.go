@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"math"
+	"strconv"
 
 	"github.com/tarryhq/tarry/bench/plot"
 	"github.com/tarryhq/tarry/bench/table"
@@ -10,8 +11,11 @@ import (
 
 // percentiles is an axis on which each nine takes as much room.
 var percentiles = plot.Axis{Title: "percentile", Ticks: []plot.Tick{
-	{Value: 0, Text: "0"}, {Value: 1, Text: "90"}, {Value: 2, Text: "99"}, {Value: 3, Text: "99.9"}, {Value: 4, Text: "99.99"},
+	{Value: nines(0.1), Text: "10"}, {Value: nines(0.5), Text: "50"}, {Value: 1, Text: "90"}, {Value: 2, Text: "99"}, {Value: 3, Text: "99.9"}, {Value: 4, Text: "99.99"},
 }}
+
+// nines maps a quantile to that axis.
+func nines(q float64) float64 { return -math.Log10(1 - q) }
 
 // writeLateness draws a chart for each group: which lateness a share of the messages does not
 // exceed.
@@ -26,9 +30,9 @@ func writeLateness(w io.Writer, all figures) error {
 				continue
 			}
 			l := plot.Line{Name: s.title, Color: len(c.Lines)}
-			for nines := 0.0; nines <= min(4, math.Log10(float64(late.Count()))); nines += 0.05 {
-				ms := late.Quantile(1-math.Pow(10, -nines)).Seconds() * 1e3
-				l.Points = append(l.Points, plot.Point{X: nines, Y: ms})
+			for n := nines(0.1); n <= min(4, math.Log10(float64(late.Count()))); n += 0.05 {
+				ms := late.Quantile(1-math.Pow(10, -n)).Seconds() * 1e3
+				l.Points = append(l.Points, plot.Point{X: n, Y: ms})
 				values = append(values, ms)
 			}
 			c.Lines = append(c.Lines, l)
@@ -41,6 +45,18 @@ func writeLateness(w io.Writer, all figures) error {
 		charts[i].Y = plot.Axis{Title: "lateness, ms", Log: true, Ticks: plot.Decades(values, table.Number)}
 	}
 	return plot.Write(w, charts, 2, "Lateness of messages due at 1,000 a second, by percentile")
+}
+
+// short writes a number with as few digits as it needs.
+func short(v float64) string {
+	unit := ""
+	switch {
+	case v >= 1e6:
+		v, unit = v/1e6, " M"
+	case v >= 1e3:
+		v, unit = v/1e3, " k"
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64) + unit
 }
 
 // curve is a figure of growth in a chart.
@@ -70,10 +86,10 @@ func writeGrowthPlot(w io.Writer, all figures) error {
 			}
 			c.Lines = append(c.Lines, l)
 		}
-		c.X = plot.Axis{Title: "pending messages", Log: true, Ticks: plot.Decades(pending, table.Number)}
-		c.Y = plot.Axis{Title: x.axis, Log: x.log, Ticks: plot.Steps(values, table.Number)}
+		c.X = plot.Axis{Title: "pending messages", Log: true, Ticks: plot.Decades(pending, short)}
+		c.Y = plot.Axis{Title: x.axis, Log: x.log, Ticks: plot.Steps(values, short)}
 		if x.log {
-			c.Y.Ticks = plot.Decades(values, table.Number)
+			c.Y.Ticks = plot.Decades(values, short)
 		}
 		charts = append(charts, c)
 	}

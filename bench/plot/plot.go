@@ -43,7 +43,7 @@ type Point struct{ X, Y float64 }
 // Sizes in pixels.
 const (
 	width, height            = 460, 330 // of a chart
-	left, right, top, bottom = 58, 14, 68, 44
+	left, right, top, bottom = 58, 22, 68, 44
 	legend                   = 18 // height of a line of the legend
 )
 
@@ -97,7 +97,7 @@ func (c Chart) write(b *strings.Builder) {
 	c.legend(b)
 	for _, t := range c.X.Ticks {
 		x := c.x(t.Value)
-		fmt.Fprintf(b, `<line class="grid" x1="%.1f" y1="%d" x2="%.1[1]f" y2="%d"/>`, x, top, height-bottom)
+		fmt.Fprintf(b, `<line class="grid" x1="%.1f" y1="%d" x2="%.1[1]f" y2="%[3]d"/>`, x, top, height-bottom)
 		fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", x, height-bottom+16, html.EscapeString(t.Text))
 	}
 	for _, t := range c.Y.Ticks {

@@ -31,8 +31,8 @@ func TestWrite(t *testing.T) {
 	}
 	// The middle of the logarithmic axis, and the end for what lies beyond it.
 	for text, n := range map[string]int{
-		`d="M58.0 286.0L252.0 177.0L446.0 68.0L446.0 68.0"`: 3,
-		"<circle": 12, "prefers-color-scheme: dark": 1, `viewBox="0 0 920 660"`: 1, "a &lt; b": 3,
+		`d="M58.0 286.0L248.0 177.0L438.0 68.0L438.0 68.0"`: 3,
+		"<circle": 12, `x1="248.0" y1="68" x2="248.0" y2="286"`: 3, `x1="58" y1="68.0" x2="438" y2="68.0"`: 3, "prefers-color-scheme: dark": 1, `viewBox="0 0 920 660"`: 1, "a &lt; b": 3,
 	} {
 		if got := strings.Count(b.String(), text); got != n {
 			t.Errorf("%s is there %d times, not %d", text, got, n)

@@ -243,15 +243,15 @@ bench-viewers: ## Measure what 200 who watch the dashboard cost those who push (
 
 # How much make bench-disk measures: $(call size,NAME,by default,with QUICK=1).
 size = $(or $($1),$(if $(QUICK),$3,$2))
-DISK_SIZES = -turns $(call size,TURNS,3,1) -pushes $(call size,PUSHES,200000,20000) -million $(call size,MILLION,1000000,100000) \
+DISK_SIZES = -turns $(call size,TURNS,3,1) -pushes $(call size,PUSHES,200000,20000) -million $(call size,MILLION,1000000,100000) -large-bytes $(call size,LARGEBYTES,1000000000,50000000) \
 	-sustained $(call size,SUSTAINED,20000000,400000) -chunk $(call size,CHUNK,1000000,100000) -pending $(call size,PENDING,10000000,200000) \
 	-burst $(call size,BURST,100000,20000) -late-for $(call size,LATEFOR,10s,2s)
 
 .PHONY: bench-disk
-bench-disk: ## Measure the disk engine beside a bare log, into docs/performance.md (QUICK=1; TURNS PUSHES MILLION SUSTAINED CHUNK PENDING BURST LATEFOR; STORE='disk:DIR?memory=256MiB').
+bench-disk: ## Measure the disk engine beside a bare log, into docs/performance.md (QUICK=1; TURNS PUSHES MILLION LARGEBYTES SUSTAINED CHUNK PENDING BURST LATEFOR; STORE='disk:DIR?memory=256MiB').
 	cd bench && export TMPDIR=$$(mktemp -d) && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \
 	{ echo "sizes: $(DISK_SIZES)" && \
-	  $(GO) test -run '^$$' -bench '^Benchmark(Push|Batch|Sustained|Cancel|Burst|Churn|Lateness|Deep)$$' -benchtime 1x -timeout 3h ./disk \
+	  $(GO) test -run '^$$' -bench '^Benchmark(Push|Batch|Bodies|Sustained|Cancel|Burst|Churn|Lateness|Deep)$$' -benchtime 1x -timeout 3h ./disk \
 	    -url '$(or $(STORE),disk:DIR)' $(DISK_SIZES) && echo whole: yes; } \
 	| tee /dev/stderr | $(GO) run ./disk/table ../docs/performance.md
 

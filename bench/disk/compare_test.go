@@ -94,8 +94,10 @@ const (
 
 func BenchmarkBatch(b *testing.B) {
 	scenario.Once(b)
-	for _, keys := range kindsOfKeys {
-		take(b, pushing(), "/keys="+keys, "push", *million, "-clients", strconv.Itoa(fewClients), "-batch", strconv.Itoa(batchSize), "-keys", keys)
+	for _, clients := range []int{fewClients, scenario.Clients} {
+		for _, keys := range kindsOfKeys {
+			take(b, pushing(), fmt.Sprintf("/clients=%d,keys=%s", clients, keys), "push", *million, "-clients", strconv.Itoa(clients), "-batch", strconv.Itoa(batchSize), "-keys", keys)
+		}
 	}
 }
 

@@ -281,6 +281,41 @@ func TestOperations(t *testing.T) {
 	})
 }
 
+// Operating a queue that cannot be, or after Close, does not reach the engine.
+func TestOperationsRefuse(t *testing.T) {
+	mem := memengine.New(nil)
+	defer mem.Close()
+	c := tarry.New(mem, nil)
+	ctx := t.Context()
+	all := map[string]func(queue string) error{
+		"queue": func(q string) error { _, err := c.Queue(ctx, q); return err },
+		"list": func(q string) error {
+			_, err := c.ListPage(ctx, tarry.ListQuery{Queue: q, State: tarry.Ready})
+			return err
+		},
+		"forecast":  func(q string) error { _, err := c.Forecast(ctx, q, time.Minute, time.Hour); return err },
+		"pause":     func(q string) error { return c.Pause(ctx, q, 0) },
+		"resume":    func(q string) error { return c.Resume(ctx, q) },
+		"purge":     func(q string) error { _, err := c.Purge(ctx, q, 0); return err },
+		"redrive":   func(q string) error { _, err := c.Redrive(ctx, q, nil, 0); return err },
+		"settings":  func(q string) error { _, _, err := c.Settings(ctx, q); return err },
+		"configure": func(q string) error { _, err := c.Configure(ctx, q, tarry.Settings{Rate: 1}, ""); return err },
+	}
+	refuse := func(queue string, want error) {
+		t.Helper()
+		for name, call := range all {
+			if err := call(queue); !errors.Is(err, want) {
+				t.Errorf("%s of %q: %v, not %v", name, queue, err, want)
+			}
+		}
+	}
+	refuse("a b", tarry.ErrInvalid)
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	refuse("q", tarry.ErrClosed)
+}
+
 // A client made by On runs no handlers, and leases nothing for one.
 func TestOnRunsNoHandlers(t *testing.T) {
 	mem := memengine.New(nil)

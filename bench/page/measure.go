@@ -30,8 +30,13 @@ func chosenSizes() sizes {
 	return s
 }
 
-// longest bounds a measurement. What takes longer has failed.
-const longest = 10 * time.Minute
+// longest returns the bound of a measurement. What takes longer has failed.
+func longest(part string) time.Duration {
+	if part == "growth" {
+		return 2 * time.Hour // to 100 million
+	}
+	return 10 * time.Minute
+}
 
 // measureAll measures, and appends to the results.
 func measureAll(jobs []job) (failed int, err error) {
@@ -93,7 +98,7 @@ func (j job) measure(bin string) ([]measured.Result, error) {
 	file, z := filepath.Join(bin, "result"), chosenSizes()
 	defer os.Remove(file)
 	cmd := exec.Command(filepath.Join(bin, "measure"), "-test.run", "^$", "-test.bench", "^BenchmarkPart$", "-test.benchtime", "1x",
-		"-test.timeout", longest.String(), "-system", j.system, "-part", j.part, "-binaries", bin, "-node", node, "-results", file,
+		"-test.timeout", longest(j.part).String(), "-system", j.system, "-part", j.part, "-binaries", bin, "-node", node, "-results", file,
 		"-for", z.calls.String(), "-span", z.span.String(), "-burst", strconv.Itoa(z.burst), "-pending", strconv.Itoa(z.pending), "-grow-to", strconv.Itoa(z.growTo))
 	cmd.Env = append(os.Environ(), "TARRY_TEST_SERVERS=require")
 	if out, err := cmd.CombinedOutput(); err != nil {

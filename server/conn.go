@@ -21,10 +21,10 @@ type conn struct {
 	heading atomic.Bool  // it waits for the head of a request
 	surplus bool         // it is one too many: every request gets 503
 
-	readBy, writeBy deadline
+	left context.CancelFunc // ends the contexts of its requests
 
-	left  context.CancelFunc // ends the contexts of its requests
 	mu    sync.Mutex
+	last  time.Time // when writing must have ended; zero: as long as the client reads
 	brief time.Time // since when a brief request is at work; zero: none is
 	timed bool      // look is going to be called
 	ahead *ahead    // what look has begun to read
@@ -36,12 +36,15 @@ func (c *conn) Read(p []byte) (n int, err error) {
 	brief, a := !c.brief.IsZero(), c.ahead
 	c.ahead = nil
 	c.mu.Unlock()
-	switch {
-	case brief && len(p) == 1:
+	if brief && len(p) == 1 {
 		return 0, nil // it is net/http's read in the background
-	case a != nil && a.into(p, &n, &err):
-	default:
-		n, err = c.read(p)
+	}
+	if a != nil {
+		<-a.done
+		n, err = copy(p, a.b[:a.n]), a.err
+	}
+	if n == 0 && err == nil {
+		n, err = c.Conn.Read(p)
 	}
 	if n > 0 && c.heading.Load() && !c.charge(int64(n)*headCost) {
 		_ = c.Conn.Close()
@@ -50,61 +53,36 @@ func (c *conn) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-func (c *conn) read(p []byte) (n int, err error) {
-	for {
-		if n, err = c.Conn.Read(p); err == nil || !c.readBy.goesOn(err, c.Conn.SetReadDeadline) {
-			return n, err
-		}
-	}
-}
-
-// Write writes all of p.
+// Write gives the client WriteTimeout to read each stride.
 func (c *conn) Write(p []byte) (n int, err error) {
 	for {
-		m, err := c.Conn.Write(p[n:])
-		if n += m; err == nil || !c.writeBy.goesOn(err, c.Conn.SetWriteDeadline) {
+		c.boundWrite()
+		m, err := c.Conn.Write(p[n:min(n+stride, len(p))])
+		if n += m; err != nil || n == len(p) {
 			return n, err
 		}
 	}
 }
 
-// SetReadDeadline sets until when a Read waits.
-func (c *conn) SetReadDeadline(t time.Time) error { return c.readBy.set(t, c.Conn.SetReadDeadline) }
-
-// SetWriteDeadline sets until when a Write waits.
-func (c *conn) SetWriteDeadline(t time.Time) error { return c.writeBy.set(t, c.Conn.SetWriteDeadline) }
-
-// deadline is a deadline that is moved at each request and hardly ever passes. The timer below
-// is moved only if it would fire too late. If it fires too early, the call goes on.
-type deadline struct {
-	mu    sync.Mutex
-	by    time.Time // zero: none
-	timer time.Time // what is set below; zero: none
+func (c *conn) boundWrite() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	by := time.Now().Add(c.l.cfg.WriteTimeout)
+	if !c.last.IsZero() && c.last.Before(by) {
+		by = c.last
+	}
+	_ = c.Conn.SetWriteDeadline(by) // if it fails, Write does
 }
 
-func (d *deadline) set(t time.Time, below func(time.Time) error) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.by = t
-	if t.IsZero() || !d.timer.IsZero() && !t.Before(d.timer) {
-		return nil
+// SetWriteDeadline sets until when all writing must have ended; zero: as long as the client
+// reads.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last = t; t.IsZero() {
+		return nil // Write sets the next
 	}
-	d.timer = t
-	return below(t)
-}
-
-// goesOn reports whether a call that ended with err goes on, since the deadline has not passed.
-func (d *deadline) goesOn(err error, below func(time.Time) error) bool {
-	if !isTimeout(err) {
-		return false
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.by.IsZero() && !time.Now().Before(d.by) {
-		return false
-	}
-	d.timer = d.by
-	return below(d.by) == nil
+	return c.Conn.SetWriteDeadline(t)
 }
 
 // briefly is how long a request may take until it is watched whether its client leaves.
@@ -114,15 +92,16 @@ const briefly = 100 * time.Millisecond
 type ahead struct {
 	done chan struct{}
 	b    [1]byte
-	n    int
+	n    int // 0 without err: nothing came until the deadline
 	err  error
 }
 
 // setBrief notes that the request, which has been read whole, probably ends soon. Then
 // net/http's watch for the end of the connection is not worth its cost, a read and two
-// switches of goroutines. If the request takes long, look watches.
+// switches of goroutines. If the request takes long, look watches. TLS reads ahead itself. Zero:
+// the request has ended.
 func (c *conn) setBrief(now time.Time) {
-	if c == nil {
+	if c == nil || c.l.cfg.TLS != nil {
 		return
 	}
 	c.mu.Lock()
@@ -136,35 +115,25 @@ func (c *conn) setBrief(now time.Time) {
 // look watches for the end of the connection if a request takes long.
 func (c *conn) look() {
 	c.mu.Lock()
-	c.timed = false
-	since := c.brief
-	if since.IsZero() {
-		c.mu.Unlock()
-		return
-	}
-	if rest := briefly - time.Since(since); rest > 0 {
-		c.timed = true
+	rest := briefly - time.Since(c.brief)
+	if c.timed = rest > 0; c.timed {
 		time.AfterFunc(rest, c.look)
+	}
+	if c.timed || c.brief.IsZero() {
 		c.mu.Unlock()
 		return
 	}
 	a := &ahead{done: make(chan struct{})}
 	c.brief, c.ahead = time.Time{}, a
 	c.mu.Unlock()
-	if a.n, a.err = c.read(a.b[:]); a.err != nil && !isTimeout(a.err) {
+	a.n, a.err = c.Conn.Read(a.b[:])
+	if errors.Is(a.err, os.ErrDeadlineExceeded) {
+		a.err = nil
+	} else if a.err != nil {
 		c.left()
 	}
 	close(a.done)
 }
-
-// into waits for the read, and hands over what it read. It returns false if that is nothing.
-func (a *ahead) into(p []byte, n *int, err *error) bool {
-	<-a.done
-	*n, *err = copy(p, a.b[:a.n]), a.err
-	return a.n > 0 || !isTimeout(a.err)
-}
-
-func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
 // charge adds to the cost of a waiting connection, and closes others if that is too much. It
 // reports whether there is room.

@@ -20,7 +20,6 @@ type exchange struct {
 	conn    *conn // nil: another server accepted it
 	request *http.Request
 	began   time.Time // when its headers had been read
-	last    time.Time // when writing must have ended; zero: as long as the client reads
 	ended   time.Time // when the answer was written, if known; zero: when the handler returns
 	path    wire.Path
 	route   *route        // nil: no route fits
@@ -59,32 +58,6 @@ func (x *exchange) WriteHeader(status int) {
 		x.status = status
 	}
 	x.ResponseWriter.WriteHeader(status)
-}
-
-// Write gives the client a timeout for each stride. A short and early answer keeps the
-// deadline that net/http has set.
-func (x *exchange) Write(p []byte) (n int, err error) {
-	for {
-		if len(p) > shortWrite || time.Since(x.began) > x.s.cfg.WriteTimeout/8 {
-			x.writeBy()
-		}
-		m, err := x.ResponseWriter.Write(p[n:min(n+stride, len(p))])
-		if n += m; err != nil || n == len(p) {
-			return n, err
-		}
-	}
-}
-
-// writeBy bounds how long the client may take to read what is written next.
-func (x *exchange) writeBy() {
-	if x.conn == nil {
-		return
-	}
-	by := time.Now().Add(x.s.cfg.WriteTimeout)
-	if !x.last.IsZero() && x.last.Before(by) {
-		by = x.last
-	}
-	_ = x.conn.SetWriteDeadline(by)
 }
 
 // answered calls Config.Answered for a request.
@@ -134,9 +107,6 @@ func (x *exchange) take(n int64) error {
 	x.held += n
 	return nil
 }
-
-// shortWrite is a size for which the kernel nearly always has room at once.
-const shortWrite = 4 << 10
 
 // dropHeaders frees the headers of a request, no longer needed, before a wait for the client.
 func (x *exchange) dropHeaders() {

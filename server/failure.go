@@ -30,11 +30,7 @@ func (s *Server) fail(x *exchange, r *http.Request, err error) {
 	a := newAnswer()
 	defer a.free()
 	a.b = wire.AppendError(a.b, f)
-	if f.Status == http.StatusUnauthorized || s.cfg.Guard != nil && x.token == nil {
-		s.drainBriefly(x, r)
-	} else {
-		s.drain(x, r)
-	}
+	s.drain(x, r, f.Status == http.StatusUnauthorized || s.cfg.Guard != nil && x.token == nil)
 	_ = a.write(x, f.Status, false) // on an error the client is gone
 }
 

@@ -124,7 +124,6 @@ func (v *viewer) run(ctx context.Context, last string) {
 		case <-ctx.Done():
 			return
 		case <-stop:
-			v.x.last = time.Now().Add(farewell)
 			v.event("end", map[string]string{"reason": "the server stops"})
 			_ = v.send()
 			return

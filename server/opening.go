@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
-	"time"
 
 	"github.com/tarryhq/tarry/internal/wire"
 )
@@ -66,7 +65,6 @@ func (o *Opening) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done():
 		return
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(o.cfg.WriteTimeout)) // the wait took some of the time that net/http allows
 	if h := o.server.Load(); h != nil {
 		(*h).ServeHTTP(w, r)
 	} else {

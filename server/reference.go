@@ -57,7 +57,6 @@ func (s *Server) cancel(x *exchange, r *http.Request) error {
 	if err := s.c.Cancel(r.Context(), ref); err != nil {
 		return err
 	}
-	x.writeBy()
 	x.WriteHeader(http.StatusNoContent)
 	return nil
 }

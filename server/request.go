@@ -143,37 +143,32 @@ func brokenOff(err error) error {
 	return wire.Wrong("the request's body broke off: %v", err).WithHint("nothing was done; send as many bytes as the Content-Length says")
 }
 
-// drainBriefly is like drain, but for a request without a token, which must not hold a
-// connection with a body that does not come.
-func (s *Server) drainBriefly(x *exchange, r *http.Request) {
-	if r.Body == nil || r.Body == http.NoBody || x.continues(r) {
-		return
-	}
-	x.reading = true
-	x.dropHeaders()
-	now := time.Now()
-	x.readBy(now.Add(min(s.cfg.ReadTimeout, briefTimeout)))
-	x.conn.setWaiting(now, false)
-	if _, err := io.CopyN(io.Discard, r.Body, stride); err != io.EOF {
-		x.Header().Set("Connection", "close")
-	}
-}
-
-// briefTimeout is how long drainBriefly waits for the body.
-const briefTimeout = time.Second
-
 // drain reads the rest of a refused request, so that the client can read the answer. It reads
-// at most maxDrain, and nothing if the client waits for 100 Continue.
-func (s *Server) drain(x *exchange, r *http.Request) {
+// at most maxDrain, and nothing if the client waits for 100 Continue. A request without a token
+// must not hold a connection with a body that does not come: if brief, drain waits only
+// briefTimeout for one stride.
+func (s *Server) drain(x *exchange, r *http.Request, brief bool) {
 	if r.Body == nil || r.Body == http.NoBody || x.continues(r) {
 		return
 	}
 	x.reading = true
-	for read := 0; read < maxDrain; read += stride {
-		x.await(time.Now())
-		if _, err := io.CopyN(io.Discard, r.Body, stride); err != nil {
+	most, patience, grace := maxDrain, s.cfg.ReadTimeout, bodyGrace
+	if brief {
+		most, patience, grace = stride, min(patience, briefTimeout), 0
+		x.dropHeaders()
+	}
+	for read := 0; read < most; read += stride {
+		now := time.Now()
+		x.readBy(now.Add(patience))
+		x.conn.setWaiting(now.Add(grace), false)
+		if _, err := io.CopyN(io.Discard, r.Body, stride); err == io.EOF {
 			return
+		} else if err != nil {
+			break
 		}
 	}
 	x.Header().Set("Connection", "close")
 }
+
+// briefTimeout is how long a request without a token is waited for.
+const briefTimeout = time.Second

@@ -151,7 +151,6 @@ func (s *Server) removeSchedule(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	x.writeBy()
 	x.WriteHeader(http.StatusNoContent)
 	return nil
 }

@@ -46,7 +46,6 @@ func serve(ctx context.Context, ln net.Listener, handler http.Handler, cfg *Conf
 		},
 		ConnState:         conns.changed,
 		ReadHeaderTimeout: cfg.ReadHeaderTimeout,
-		WriteTimeout:      cfg.WriteTimeout,
 		IdleTimeout:       cfg.IdleTimeout,
 		MaxHeaderBytes:    cfg.MaxHeader,
 		ErrorLog:          log.New(&errorLog{cfg.Logger, notify.NewLines(10, 10*time.Second)}, "", 0),

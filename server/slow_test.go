@@ -82,18 +82,24 @@ func TestReaderThatStops(t *testing.T) {
 
 // A viewer who does not read does not hold up the end of the server.
 func TestViewerThatStops(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := serveConfig(t, &server.Config{ShutdownTimeout: time.Hour})
-		w := s.wire()
-		defer w.Close()
-		<-w.say("GET /v1/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		synctest.Wait() // the answer is being written
-		began := time.Now()
-		s.end()
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("the server ended after %s", took)
-		}
-	})
+	for _, reads := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := serveConfig(t, &server.Config{ShutdownTimeout: time.Hour})
+			w := s.wire()
+			defer w.Close()
+			<-w.say("GET /v1/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+			if reads { // it stops after the first events
+				_ = w.SetReadDeadline(time.Now().Add(time.Second))
+				_, _ = io.Copy(io.Discard, w.Conn)
+			}
+			synctest.Wait() // else the answer is being written
+			began := time.Now()
+			s.end()
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("the server ended after %s", took)
+			}
+		})
+	}
 }
 
 // Answers that nobody reads are bounded over all connections, as requests are.

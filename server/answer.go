@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/tarryhq/tarry/internal/wire"
 )
@@ -40,8 +39,6 @@ func (a *answer) write(x *exchange, status int, flushed bool) error {
 	h["Content-Type"] = jsonType
 	if flushed || len(a.b) >= minLengthHeader {
 		h["Content-Length"] = []string{strconv.Itoa(len(a.b))}
-	} else {
-		x.ended = time.Now() // net/http writes it without waiting for the client
 	}
 	x.WriteHeader(status)
 	_, err := x.Write(a.b)

@@ -20,7 +20,6 @@ type exchange struct {
 	conn    *conn // nil: another server accepted it
 	request *http.Request
 	began   time.Time // when its headers had been read
-	ended   time.Time // when the answer was written, if known; zero: when the handler returns
 	path    wire.Path
 	route   *route        // nil: no route fits
 	status  int           // of the answer; 0: none yet, which means 200 once written
@@ -68,10 +67,7 @@ func (x *exchange) answered(method string) {
 	} else {
 		name = x.route.name
 	}
-	if x.ended.IsZero() {
-		x.ended = time.Now()
-	}
-	x.s.cfg.Answered(name, method, cmp.Or(x.status, http.StatusOK), x.ended.Sub(x.began))
+	x.s.cfg.Answered(name, method, cmp.Or(x.status, http.StatusOK), time.Since(x.began))
 }
 
 // Unwrap is for http.ResponseController.

@@ -182,29 +182,27 @@ func (e *Engine) visit(ctx context.Context, visits []*visit) {
 // separately and with a short timeout, because its node may hang. Leases that arrive too late
 // are released.
 func (e *Engine) askForLeases(ctx context.Context, qs []question) []answer {
-	until, wait, part := e.patient(), answerTimeout+e.slack, len(qs)
-	if e.cluster() {
-		until, wait, part = calls.Once(answerTimeout+e.slack), shardTimeout+e.slack, 1
+	if !e.cluster() {
+		return e.put(e.ctx, qs, e.patient()) // who has left meanwhile releases them: see package calls
 	}
-	ctx, cancel := context.WithTimeout(ctx, wait)
+	ctx, cancel := context.WithTimeout(ctx, shardTimeout+e.slack)
 	defer cancel()
 	type arrival struct {
-		from int
-		of   []answer
+		at int
+		answer
 	}
 	arrivals := make(chan arrival)
-	for from := 0; from < len(qs); from += part {
+	for i := range qs {
 		entered := e.calls.TryEnter() // Close waits for the release
 		e.tasks.Go(func() {
 			if entered {
 				defer e.calls.Leave()
 			}
-			some := qs[from : from+part]
-			a := arrival{from, e.put(e.ctx, some, until)}
+			got := e.put(e.ctx, qs[i:i+1], calls.Once(answerTimeout+e.slack))
 			select {
-			case arrivals <- a:
+			case arrivals <- arrival{i, got[0]}:
 			case <-ctx.Done():
-				e.giveBackLate(some, a.of)
+				e.giveBackLate(qs[i], got[0])
 			}
 		})
 	}
@@ -212,10 +210,10 @@ func (e *Engine) askForLeases(ctx context.Context, qs []question) []answer {
 	for i := range answers {
 		answers[i].err = context.DeadlineExceeded // until it arrives
 	}
-	for left := len(qs); left > 0; {
+	for range qs {
 		select {
 		case a := <-arrivals:
-			left -= copy(answers[a.from:], a.of)
+			answers[a.at] = a.answer
 		case <-ctx.Done():
 			return answers
 		}
@@ -223,15 +221,12 @@ func (e *Engine) askForLeases(ctx context.Context, qs []question) []answer {
 	return answers
 }
 
-// giveBackLate releases the leases of answers that came too late.
-func (e *Engine) giveBackLate(qs []question, answers []answer) {
+// giveBackLate releases the leases of an answer that came too late.
+func (e *Engine) giveBackLate(q question, a answer) {
 	var back []engine.Settlement
-	for i, a := range answers {
-		q := e.queue(qs[i].shard.queue)
-		for n := leaseHead; n+4 <= len(a.values); n += 4 {
-			if l, err := e.leased(q, a.values[n:n+4], a.now); err == nil {
-				back = append(back, engine.Settlement{Token: l.Token, Do: engine.Release})
-			}
+	for n := leaseHead; n+4 <= len(a.values); n += 4 {
+		if l, err := e.leased(e.queue(q.shard.queue), a.values[n:n+4], a.now); err == nil {
+			back = append(back, engine.Settlement{Token: l.Token, Do: engine.Release})
 		}
 	}
 	if len(back) > 0 {

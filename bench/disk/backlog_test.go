@@ -3,6 +3,7 @@
 package disk
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -47,6 +48,9 @@ func BenchmarkBacklog(b *testing.B) {
 		a := p.ask(b, command{Do: "rest"})
 		scenario.Report(b, a.Seconds-restFor.Seconds(), "s")
 		scenario.Report(b, a.CPU, "cpu-s")
+		tables, err := filepath.Glob(filepath.Join(in, "*", "*.run"))
+		must(b, err)
+		scenario.Report(b, float64(len(tables)), "sstables")
 		scenario.Report(b, single(p)/empty(), "then-cpu-x")
 	})
 }

@@ -27,8 +27,7 @@ type Config struct {
 
 	// MemoryBytes is about how much memory messages take that are in no sstable yet. A quarter
 	// of it is for messages about to be leased, over all queues. Beside it an sstable takes
-	// about 1.9 bytes for each of its messages, 2.7 until it is merged. 0: 256 MiB; at least 8
-	// MiB.
+	// about 2.7 bytes for each of its messages. 0: 256 MiB; at least 8 MiB.
 	MemoryBytes int64
 
 	// MaxLeases is the most leases over all queues. A lapsed lease counts until its message is
@@ -89,6 +88,7 @@ const (
 	defaultEntry     = 256 << 20
 	leastReadyMemory = 4 << 20
 	defaultFanIn     = 8
+	defaultMerge     = 256 << 20
 )
 
 func (c *Config) withDefaults() Config {
@@ -128,6 +128,7 @@ func (c *Config) withDefaults() Config {
 	t.Entry = cmp.Or(t.Entry, defaultEntry)
 	t.FanIn = cmp.Or(t.FanIn, defaultFanIn)
 	t.Merged = cmp.Or(t.Merged, sstable.MaxEntries)
+	t.Merge = cmp.Or(t.Merge, defaultMerge)
 	t.Openers = cmp.Or(t.Openers, runtime.GOMAXPROCS(0))
 	if t.Between == nil {
 		t.Between = func(string) {}

@@ -30,6 +30,7 @@ type Tune struct {
 	HeadBytes     int   // that are read of a long value first
 	MergeTables   int   // of about one size are merged
 	Merged        int   // entries that they have together at most
+	MergeBytes    int64 // bytes that they have together at most
 	Openers       int   // sstables that are opened at the same time; 0: 1, so that one call of the disk follows another
 	OnHeap        bool  // the race detector sees the recent messages
 
@@ -68,7 +69,7 @@ func OpenOn(fs vfs.FS, dir string, cfg *Config, t Tune) (*Engine, error) {
 	}
 	c.tune = tuning{readyMemory: t.NearBytes, ready: t.Ready, Config: store.Config{
 		FS: fs, Segment: t.SegmentBytes, Memtable: t.MemtableBytes, Span: t.SpanBytes, Ahead: t.AheadSpans, Entry: t.EntryBytes, Block: t.BlockBytes, Group: t.GroupWords, Head: t.HeadBytes,
-		FanIn: t.MergeTables, Merged: t.Merged, Openers: max(1, t.Openers), OnHeap: t.OnHeap, Still: t.Still, Random: t.Random, Between: t.Between, Held: t.Held}}
+		FanIn: t.MergeTables, Merged: t.Merged, Merge: t.MergeBytes, Openers: max(1, t.Openers), OnHeap: t.OnHeap, Still: t.Still, Random: t.Random, Between: t.Between, Held: t.Held}}
 	if t.Sound != nil {
 		c.tune.stepped = func(c *call) {
 			if c.e.live > 300 { // it looks at all

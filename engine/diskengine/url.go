@@ -34,7 +34,7 @@ type Option struct {
 }
 
 var options = []Option{
-	{"memory", "about how much memory is used, over all queues, for messages that are in no file yet and, a quarter of it, for what is about to be leased; beside it each message takes about 1.9 bytes, 2.7 until it is merged; at least 8MiB", "256MiB", func(r *storeurl.Reader, name string, c *Config) {
+	{"memory", "about how much memory is used, over all queues, for messages that are in no file yet and, a quarter of it, for what is about to be leased; beside it each message takes about 2.7 bytes; at least 8MiB", "256MiB", func(r *storeurl.Reader, name string, c *Config) {
 		if r.Bytes(name, &c.MemoryBytes) && c.MemoryBytes < LeastMemory {
 			r.Fail("%s is at least 8MiB", name)
 		}

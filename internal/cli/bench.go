@@ -204,7 +204,7 @@ func resultNotes(r bench.Result) (notes []string) {
 		note("verified by %s (%d looked up, %d counted)", r.Verified, r.Checked, r.Counted)
 	}
 	if r.BackgroundPushes > 0 {
-		note("%.0f background pushes a second meanwhile, p99 %.3f ms", r.BackgroundPushes, r.BackgroundP99)
+		note("%.0f background pushes a second meanwhile, p99 %.3f ms, p99.9 %.3f ms", r.BackgroundPushes, r.BackgroundP99, r.BackgroundP999)
 	}
 	if r.Note != "" {
 		note("%s", r.Note)

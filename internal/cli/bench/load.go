@@ -159,6 +159,7 @@ func (t *trial) pushInBackground(ctx context.Context) (stop func() error) {
 		t.result.BackgroundRate = t.BackgroundRate
 		t.result.BackgroundPushes = round(float64(done.Load())/end.Sub(start).Seconds(), 1)
 		t.result.BackgroundP99 = millis(h.quantile(0.99))
+		t.result.BackgroundP999 = millis(h.quantile(0.999))
 		if err := failure.Load(); err != nil {
 			return fmt.Errorf("a background push failed: %w", *err)
 		}

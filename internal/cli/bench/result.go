@@ -35,6 +35,7 @@ type Result struct {
 	BackgroundRate    int     `json:"background_rate,omitempty"`    // pushes a second during the run, as asked for
 	BackgroundPushes  float64 `json:"background_per_s,omitempty"`   // and as reached
 	BackgroundP99     float64 `json:"background_p99_ms,omitempty"`  // their latency
+	BackgroundP999    float64 `json:"background_p999_ms,omitempty"` // likewise
 	RSSPerMessage     float64 `json:"rss_per_message,omitempty"`    // pending: more than the empty store took
 	DiskPerMessage    float64 `json:"disk_per_message,omitempty"`   // pending
 	Verified          string  `json:"verified,omitempty"`           // recover: how missing messages were searched for

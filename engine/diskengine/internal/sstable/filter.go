@@ -13,22 +13,20 @@ type filterBlock [8]uint32
 const (
 	filterWidth = 32 // bytes of a block
 
-	// How many bits a filter takes for each key. Of keys that are not there a fresh one lets
-	// through one in 1,000, a merged one one in 120. Fresh sstables are many and do not stay
-	// long; merged ones have most of the entries.
-	freshBits  = 17
-	mergedBits = 11
+	// filterBits is how many bits a filter takes for each key. Of keys that are not there it lets
+	// through one in 1,000: a push asks all sstables.
+	filterBits = 17
 )
 
 // filterSalts are Parquet's: each picks another bit of a word for the same key.
 var filterSalts = filterBlock{0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31}
 
 // newFilter returns a filter with room for so many keys.
-func newFilter(keys int, bitsEach uint) filter { return make(filter, blocksFor(int64(keys), bitsEach)) }
+func newFilter(keys int) filter { return make(filter, blocksFor(int64(keys))) }
 
-func blocksFor(keys int64, bitsEach uint) int64 {
+func blocksFor(keys int64) int64 {
 	const each = 8 * filterWidth
-	return (keys*int64(bitsEach) + each - 1) / each
+	return (keys*filterBits + each - 1) / each
 }
 
 // filterBlocks is the most blocks that a filter has in an sstable of so many entries.

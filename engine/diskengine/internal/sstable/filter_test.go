@@ -30,7 +30,8 @@ func TestFilter(t *testing.T) {
 		must(t, err)
 		return r
 	}
-	look := func(r *Table, n, oneIn int, least, most float64) {
+	look := func(r *Table, n int) {
+		const oneIn, least, most = 800, 2, 3
 		t.Helper()
 		calls, through := 0, 0
 		d.Hook(func(vfstest.Call) error { calls++; return nil })
@@ -53,10 +54,10 @@ func TestFilter(t *testing.T) {
 		}
 	}
 	one, two := write(1, 0), write(2, n)
-	look(one, n, 800, 2, 3)
+	look(one, n)
 	m, err := Merge(d, "/runs", 3, nil, []*Table{one, two})
 	must(t, err)
-	look(m.Run, 2*n, 100, 1.5, 2.3)
+	look(m.Run, 2*n)
 	must(t, errors.Join(one.Close(), two.Close(), m.Run.Close()))
 }
 
@@ -67,7 +68,7 @@ func TestFilterHoldsWhatWasAdded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		half := rapid.OneOf(rapid.Uint64(), rapid.SampledFrom([]uint64{0, 1, 1<<32 - 1, 1 << 32, 1<<63 - 1, 1 << 63, math.MaxUint64}))
 		halves := rapid.SliceOfN(half, 1, 200).Draw(t, "halves")
-		f := newFilter(rapid.IntRange(1, len(halves)).Draw(t, "room"), rapid.SampledFrom([]uint{1, mergedBits, freshBits}).Draw(t, "bits"))
+		f := newFilter(rapid.IntRange(1, len(halves)).Draw(t, "room"))
 		want := make([][8]uint32, len(f))
 		for _, hi := range halves {
 			f.add(hi)
@@ -99,10 +100,9 @@ func TestFilterHoldsWhatWasAdded(t *testing.T) {
 func TestFilterSizes(t *testing.T) {
 	for _, c := range []struct {
 		keys   int
-		bits   uint
 		blocks int
-	}{{0, freshBits, 0}, {1, mergedBits, 1}, {256, freshBits, 17}, {257, mergedBits, 12}, {30_000, freshBits, 1993}} {
-		f := newFilter(c.keys, c.bits)
+	}{{0, 0}, {1, 1}, {256, 17}, {257, 18}, {30_000, 1993}} {
+		f := newFilter(c.keys)
 		if len(f) != c.blocks {
 			t.Errorf("%d keys: %d blocks, want %d", c.keys, len(f), c.blocks)
 		}
@@ -114,7 +114,7 @@ func TestFilterSizes(t *testing.T) {
 		}
 	}
 	for _, n := range []int64{100_000_000, MaxEntries} {
-		if blocks := blocksFor(n, freshBits); blocks != (n*freshBits+255)/256 || blocks > int64(filterBlocks(uint32(n))) || blocks > math.MaxInt32 {
+		if blocks := blocksFor(n); blocks != (n*filterBits+255)/256 || blocks > int64(filterBlocks(uint32(n))) || blocks > math.MaxInt32 {
 			t.Errorf("%d keys: %d blocks", n, blocks)
 		}
 	}
@@ -193,7 +193,7 @@ func TestFilterForged(t *testing.T) {
 	for _, x := range all {
 		must(t, w.Add(x.Place, x.key, x.value))
 	}
-	_, err = w.finish(newFilter(40*len(all), freshBits), w.keys.streams(), w.ids.streams())
+	_, err = w.finish(newFilter(40*len(all)), w.keys.streams(), w.ids.streams())
 	told("a table that cannot be", err)
 	must(t, w.Abort())
 }

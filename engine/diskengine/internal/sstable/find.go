@@ -8,7 +8,7 @@ import (
 )
 
 // MayHold reports whether an entry with a key may be here, deleted or not, by the filter in
-// memory. It is true for all keys that are here, and for at most one in 120 of the others.
+// memory. It is true for all keys that are here, and for about one in 1,000 of the others.
 func (r *Table) MayHold(key Key) bool {
 	hi, _ := key.halves()
 	return r.filter.may(hi)

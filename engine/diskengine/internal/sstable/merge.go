@@ -70,7 +70,7 @@ func Merge(fs vfs.FS, dir string, number uint64, cfg *Config, sources []*Table) 
 			ids = append(ids, m.moved(i, r.items(&r.ids), &w.out))
 		}
 		most = min(most, uint64(w.n))
-		m.Run, err = w.finish(newFilter(int(most), mergedBits), keys, ids)
+		m.Run, err = w.finish(newFilter(int(most)), keys, ids)
 	}
 	if err != nil {
 		return nil, errors.Join(err, w.Abort())

@@ -69,8 +69,8 @@ func (r *Table) Number() uint64 { return r.number }
 // Bytes is how long the file is.
 func (r *Table) Bytes() int64 { return r.footer.part(kindQueues).end + footerSize }
 
-// Memory is how many bytes of memory the open sstable takes: about 1.9 for each entry of 200
-// bytes with a key, 2.7 until it is merged. Each longer entry takes more.
+// Memory is how many bytes of memory the open sstable takes: about 2.7 for each entry of 200
+// bytes with a key. Each longer entry takes more.
 func (r *Table) Memory() int64 {
 	n := 32*(cap(r.blocks)+cap(r.queues)) + 8*(cap(r.keys.firsts)+cap(r.ids.firsts)+len(r.dead)) + (4+12)*len(r.left)
 	return int64(n + filterWidth*cap(r.filter))

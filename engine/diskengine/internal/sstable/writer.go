@@ -148,7 +148,7 @@ func (w *Writer) writeBlock(long int, values ...[]byte) error {
 
 // Finish writes the indexes, makes the sstable durable, and opens it.
 func (w *Writer) Finish() (*Table, error) {
-	return w.finish(newFilter(w.keys.n, freshBits), w.keys.streams(), w.ids.streams())
+	return w.finish(newFilter(w.keys.n), w.keys.streams(), w.ids.streams())
 }
 
 func (w *Writer) finish(f filter, keys, ids []stream) (*Table, error) {

@@ -24,6 +24,8 @@ type Compactor struct {
 
 	FlushMu, MergeMu longLock // one flush and one merge at a time, whoever asks
 
+	seen wal.Pos // the end of the log when a merge was last paced
+
 	mu  longLock // one manifest at a time
 	man *manifest.Manifest
 

@@ -54,9 +54,14 @@ func (k *Compactor) choose() []*Source {
 	bytes, left := int64(0), int64(0)
 	for _, list := range all.Of {
 		list = slices.DeleteFunc(list, func(s *Source) bool { return s.Living() == 0 })
+		most := int64(0)
+		for _, src := range list {
+			most += src.left() / mergePart
+		}
+		most = max(most, k.st.cfg.Merge)
 		for _, src := range list {
 			if src.thin() {
-				return k.within(beside(list, src))
+				return k.within(beside(list, src), most)
 			}
 			bytes, left = bytes+src.Bytes(), left+src.left()
 			if worst == nil || src.share() < worst.share() {
@@ -70,7 +75,7 @@ func (k *Compactor) choose() []*Source {
 				n++
 			}
 			if fan := k.st.cfg.FanIn; n-i >= fan {
-				if some := k.within(list[i:min(n, i+4*fan)]); len(some) > 1 {
+				if some := k.within(list[i:min(n, i+4*fan)], most); len(some) > fan/2 {
 					return some
 				}
 			}
@@ -86,11 +91,17 @@ func (k *Compactor) choose() []*Source {
 // Living is how many live entries an sstable has.
 func (s *Source) Living() int { return s.Count(0, s.Len()) }
 
-// within returns the first of some sstables, as many as fit into one with their live entries.
-func (k *Compactor) within(some []*Source) []*Source {
+// mergePart is the part of an area, 1/mergePart, that one merge may take. So a merge is short,
+// while large stores have few sstables.
+const mergePart = 8
+
+// within returns the first of some sstables, as many as may be merged into one: their live
+// entries have most bytes at most.
+func (k *Compactor) within(some []*Source, most int64) []*Source {
 	entries := 0
 	for n, src := range some {
-		if entries += src.Living(); n > 0 && entries > k.st.cfg.Merged {
+		entries += src.Living()
+		if most -= src.left(); n > 0 && (most < 0 || entries > k.st.cfg.Merged) {
 			return some[:n]
 		}
 	}

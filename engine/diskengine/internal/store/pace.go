@@ -33,7 +33,7 @@ func (k *Compactor) Between(where string) error {
 
 // calm is how many bytes a second are written in the background while there is no haste: the
 // syncs of the log wait for all other writes.
-const calm = 32 << 20
+const calm = 16 << 20
 
 // flushing is how much haste there is to write a memtable, from 0 to 1: the next one grows
 // meanwhile, and so does the log.
@@ -47,13 +47,17 @@ func (k *Compactor) flushing() float64 {
 }
 
 // merging is how much haste there is to merge, from 0 to 1: the more, the more sstables there
-// are.
+// are, and 1 if nothing came to the log since it was asked last.
 func (k *Compactor) merging() float64 {
 	k.st.Mu.Lock()
-	tables := len(k.st.Tables.Of[memtable.Live])
+	tables, end := len(k.st.Tables.Of[memtable.Live]), k.st.Log.End()
 	k.st.Mu.Unlock()
+	if end == k.seen {
+		return 1
+	}
+	k.seen = end
 	fan := float64(k.st.cfg.FanIn)
-	return within01((float64(tables) - 3*fan) / (3 * fan))
+	return within01((float64(tables) - 4*fan) / (8 * fan))
 }
 
 // packs is the haste up to which a flush packs its sstable.

@@ -74,6 +74,7 @@ type Config struct {
 	Head     int   // bytes that are read of a long value first; 0: headBytes
 	FanIn    int   // sstables of about one size that are merged
 	Merged   int   // entries that they have together at most
+	Merge    int64 // bytes that they have together at most, unless that is less than mergePart of all
 	Openers  int   // sstables that are opened at the same time
 	Still    bool  // nothing happens by itself, only through the functions of package diskengine's export_test.go
 	OnHeap   bool  // memtables are on the heap, where the race detector sees them

@@ -251,7 +251,7 @@ DISK_SIZES = -turns $(call size,TURNS,3,1) -pushes $(call size,PUSHES,200000,200
 bench-disk: ## Measure the disk engine beside a bare log, into docs/performance.md (QUICK=1; TURNS PUSHES MILLION LARGEBYTES SUSTAINED CHUNK PENDING BURST LATEFOR; STORE='disk:DIR?memory=256MiB').
 	cd bench && export TMPDIR=$$(mktemp -d) && trap 'rm -rf $$TMPDIR' EXIT && trap 'exit 1' INT TERM && \
 	{ echo "sizes: $(DISK_SIZES)" && \
-	  $(GO) test -run '^$$' -bench '^Benchmark(Push|Batch|Bodies|Sustained|Cancel|Burst|Churn|Lateness|Deep)$$' -benchtime 1x -timeout 3h ./disk \
+	  $(GO) test -run '^$$' -bench '^Benchmark(Push|Batch|Bodies|Sustained|Cancel|Burst|Churn|Lateness|Deep|Backlog)$$' -benchtime 1x -timeout 3h ./disk \
 	    -url '$(or $(STORE),disk:DIR)' $(DISK_SIZES) && echo whole: yes; } \
 	| tee /dev/stderr | $(GO) run ./disk/table ../docs/performance.md
 

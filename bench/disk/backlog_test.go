@@ -33,7 +33,7 @@ func BenchmarkBacklog(b *testing.B) {
 		return single(p)
 	}
 	for i := range processes {
-		b.Run("step=push", func(b *testing.B) {
+		b.Run("impl="+s.name+"/step=push", func(b *testing.B) {
 			p := start(b, s, "obey", 1, "-dir", in)
 			a := p.ask(b, command{Do: "push", From: pending + i*n/processes, To: pending + (i+1)*n/processes,
 				Soonest: soonest, Spread: 48 * time.Hour, Clients: fewClients, Batch: batchSize})
@@ -42,7 +42,7 @@ func BenchmarkBacklog(b *testing.B) {
 			p.figures(b) // it has closed the store
 		})
 	}
-	b.Run("step=rest", func(b *testing.B) {
+	b.Run("impl="+s.name+"/step=rest", func(b *testing.B) {
 		p := start(b, s, "obey", 1, "-dir", in)
 		scenario.Report(b, single(p)/empty(), "cpu-x")
 		a := p.ask(b, command{Do: "rest"})

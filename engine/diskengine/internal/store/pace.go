@@ -57,7 +57,7 @@ func (k *Compactor) merging() float64 {
 	}
 	k.seen = end
 	fan := float64(k.st.cfg.FanIn)
-	return within01((float64(tables) - 4*fan) / (8 * fan))
+	return within01((float64(tables) - 3*fan) / (3 * fan))
 }
 
 // packs is the haste up to which a flush packs its sstable.

@@ -26,6 +26,22 @@ func FuzzRoundTrip(f *testing.F) {
 	})
 }
 
+// A server tells of all that its engine can do, but for what concerns the server alone.
+func TestAllAbilitiesAreTold(t *testing.T) {
+	var all engine.Capabilities
+	own := []string{"ListDead", "LeaseWait", "Foresight", "Prompt"}
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(all)) {
+		if f.Type.Kind() == reflect.Bool && !slices.Contains(own, f.Name) {
+			reflect.ValueOf(&all).Elem().FieldByIndex(f.Index).SetBool(true)
+		}
+	}
+	var s Server
+	s.Tell(all)
+	if told := s.Told(); !reflect.DeepEqual(told, all) {
+		t.Errorf("%+v is told as %+v", all, told)
+	}
+}
+
 func same[T any](t *testing.T, text []byte, want, got T) {
 	t.Helper()
 	if !reflect.DeepEqual(want, got) {

@@ -17,10 +17,6 @@ import (
 // all others.
 const Recheck = 250 * time.Millisecond
 
-// pace keeps the 99th percentile of lateness below 15 ms where the machine keeps up. A
-// transaction costs more than on PostgreSQL: a lease's commit waits for the disk, too.
-const pace = 10 * time.Millisecond
-
 // Config configures an Engine. The zero Config suits most uses.
 type Config struct {
 	// Prefix begins the names of tarry's tables, which are PREFIX_message and others: 1 to
@@ -89,7 +85,7 @@ func newEngine(ctx context.Context, db *sql.DB, cfg *Config, now func() time.Tim
 		return nil, fault(ctx, "open", err, false)
 	}
 	return &Engine{store: s, Engine: sqlengine.New(s, sqlengine.Config{
-		Name: "mysql", Recheck: Recheck, Pace: pace, History: cfg.History, Now: now,
+		Name: "mysql", Recheck: Recheck, History: cfg.History, Now: now,
 		MaxBody: min(maxBody, (s.packet-rowBytes)/2),
 	})}, nil
 }

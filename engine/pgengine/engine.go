@@ -17,9 +17,6 @@ import (
 // another process is seen within this time.
 const Recheck = time.Second
 
-// pace keeps the 99th percentile of lateness below 10 ms where the machine keeps up.
-const pace = 7 * time.Millisecond
-
 // Config configures an Engine. The zero Config suits most uses.
 type Config struct {
 	// Schema is the schema of tarry's tables, 1 to 40 bytes of a-z, A-Z, 0-9 and _; "":
@@ -131,7 +128,7 @@ func newEngine(pool *pgxpool.Pool, cfg *Config, now func() time.Time) *Engine {
 	s := &store{pool: pool, schema: schema, sql: statementsOf(schema), notices: newNotices(pool, schema, cmp.Or(cfg.Logger, slog.Default()))}
 	s.outcomes.s, s.outcomes.ctx = s, s.notices.ctx
 	e := &Engine{store: s, Engine: sqlengine.New(s, sqlengine.Config{
-		Name: "postgres", Recheck: Recheck, Pace: pace, MaxBody: maxBody, History: cfg.History, Now: now, Notify: s.notices.tell,
+		Name: "postgres", Recheck: Recheck, MaxBody: maxBody, History: cfg.History, Now: now, Notify: s.notices.tell,
 	})}
 	s.notices.listen(func(s sqlengine.Sooner) { sqlengine.Heard(e.Engine, s) })
 	return e

@@ -142,16 +142,20 @@ func (e *Engine) lookWhole(queues []int64) {
 	if !e.wholeLooks.CompareAndSwap(false, true) {
 		return
 	}
+	now := time.Now()
+	var due []int64
+	e.cache.each(queues, func(q int64, k *cached) {
+		if !now.Before(k.next) {
+			k.next = now.Add(lookMost) // should it fail
+			due = append(due, q)
+		}
+	})
+	if due == nil {
+		e.wholeLooks.Store(false)
+		return
+	}
 	e.tasks.Go(func() {
 		defer e.wholeLooks.Store(false)
-		now := time.Now()
-		var due []int64
-		e.cache.each(queues, func(q int64, k *cached) {
-			if !now.Before(k.next) {
-				k.next = now.Add(lookMost) // should it fail
-				due = append(due, q)
-			}
-		})
 		for _, q := range due {
 			e.lookWholeAt(q)
 		}

@@ -62,21 +62,27 @@ func (c *Client) innerPushOne(ctx context.Context, m *Draft) (Pushed, error) {
 	return pushed(m, r), calls.Fail(op, Ref{Queue: m.Queue, Key: m.Key}, cmp.Or(err, r.Err))
 }
 
-func (c *Client) push(ctx context.Context, m *Draft) (engine.PushResult, error) {
-	within := ctx
-	if c.pushes != nil {
-		if len(m.Body) <= calls.MostShared {
-			return c.pushShared(ctx, m)
-		}
-		var stop context.CancelFunc
-		within, stop = context.WithTimeout(ctx, calls.Timeout)
+func (c *Client) push(ctx context.Context, m *Draft) (r engine.PushResult, err error) {
+	switch {
+	case c.pushes == nil:
+		return c.pushAlone(ctx, m)
+	case len(m.Body) > calls.MostShared:
+		within, stop := context.WithTimeout(ctx, calls.Timeout)
 		defer stop()
+		r, err = c.pushAlone(within, m)
+	default:
+		r, err = c.pushShared(ctx, m)
 	}
-	rs, err := c.eng.Push(within, []Draft{*m})
+	r.Err = calls.Overdue(ctx, r.Err)
+	return r, calls.Overdue(ctx, err)
+}
+
+// pushAlone pushes one message in a call of its own.
+func (c *Client) pushAlone(ctx context.Context, m *Draft) (engine.PushResult, error) {
+	rs, err := c.eng.Push(ctx, []Draft{*m})
 	if err != nil {
-		return engine.PushResult{}, calls.Overdue(ctx, err)
+		return engine.PushResult{}, err
 	}
-	rs[0].Err = calls.Overdue(ctx, rs[0].Err)
 	return rs[0], nil
 }
 
@@ -89,8 +95,7 @@ func (c *Client) pushShared(ctx context.Context, draft *Draft) (engine.PushResul
 	for p := (calls.BusyRetry{}); err == nil && p.Again(ctx, r.Err); {
 		r, err = c.pushes.Do(ctx, m)
 	}
-	r.Err = calls.Overdue(ctx, r.Err)
-	return r, calls.Overdue(ctx, err)
+	return r, err
 }
 
 // valid rejects a message that is invalid, or that this engine does not support.

@@ -337,10 +337,10 @@ func (c *call) create(q *queue, in *engine.Message) engine.PushResult {
 	content := record.Content{Created: c.ms, Policy: in.Resolve(q.defaults()), Content: in.Content}
 	s := record.State{Due: due, Expires: rules.Expiry(due, &content.Policy)}
 	c.contentOf(&content)
-	c.put(&record.Put{ID: id, Queue: q.num, New: true, Key: bytesOf(in.Key), State: s, Content: c.content, Body: in.Body})
+	c.put(&record.Put{ID: id, Queue: q.num, New: true, Key: []byte(in.Key), State: s, Content: c.content, Body: in.Body})
 	c.touch(q)
 	c.value = record.AppendValue(c.value[:0], &s, c.content)
-	e.store.Memtables.Add(memtable.Entry{ID: uint64(id), Queue: q.num, Area: memtable.Live, At: due, Key: bytesOf(in.Key), Value: c.value, Tail: in.Body, Ahead: c.ahead})
+	e.store.Memtables.Add(memtable.Entry{ID: uint64(id), Queue: q.num, Area: memtable.Live, At: due, Key: []byte(in.Key), Value: c.value, Tail: in.Body, Ahead: c.ahead})
 	q.live++
 	e.live++
 	c.waits(q, store.Item{Due: due, ID: id, Priority: content.Priority, Epoch: e.store.Epoch})
@@ -399,5 +399,3 @@ func (c *call) replace(m *message, in *engine.Message) (engine.PushResult, error
 	c.attach(m)
 	return engine.PushResult{Outcome: engine.Replaced, ID: m.id, Due: rules.Instant(m.Due), State: m.state(c.ms)}, nil
 }
-
-func bytesOf(s string) []byte { return []byte(s) }

@@ -47,7 +47,7 @@ func (h *history) put(l *Log, n int) error {
 	if h.counter%3 == 0 { // some are put together before
 		head := n * (h.counter % 5) / 4
 		middle := head + (n-head)*(h.counter%4)/3
-		p := Prepare(max(0, head-h.counter%2*5), i.bytes[head:middle], nil) // sometimes with too little room
+		p := Prepare(max(0, head-h.counter%2*5), i.bytes[head:middle], onHeap) // sometimes with too little room
 		end, err = l.AppendPrepared(i.kind, i.bytes[:head], p, i.bytes[middle:])
 	} else {
 		end, err = l.Append(i.kind, i.bytes)

@@ -617,7 +617,7 @@ func TestRaces(t *testing.T) {
 				var end Pos
 				var err error
 				if i%3 == 0 {
-					end, err = l.AppendPrepared(byte(g), b[:1], Prepare(1, b[1:len(b)-1], nil), b[len(b)-1:])
+					end, err = l.AppendPrepared(byte(g), b[:1], Prepare(1, b[1:len(b)-1], onHeap), b[len(b)-1:])
 				} else {
 					end, err = l.Append(byte(g), b[:len(b)/2], b[len(b)/2:])
 				}

@@ -14,22 +14,15 @@ const preparedTail = 4 << 10
 
 // Prepare copies the middle of an entry to the memory that room returns. If the entry then has
 // more than head bytes before it, the middle is copied again. give is called, by any
-// goroutine, once the entry is written, or by Drop. A nil room means Go's heap.
+// goroutine, once the entry is written, or by Drop.
 func Prepare(head int, middle []byte, room func(bytes int) (b []byte, give func())) *Prepared {
-	if room == nil {
-		room = func(bytes int) ([]byte, func()) { return make([]byte, bytes), nil }
-	}
 	from := frameSize + maxEntryHead + head
 	b, give := room(from + len(middle) + preparedTail + align)
 	return &Prepared{b, from, from + copy(b[from:], middle), give}
 }
 
 // Drop gives the memory back. It is for a Prepared that is not appended.
-func (p *Prepared) Drop() {
-	if p.give != nil {
-		p.give()
-	}
-}
+func (p *Prepared) Drop() { p.give() }
 
 // AppendPrepared is Append for a prepared middle between a head and a tail, which are copied.
 // p is the log's afterwards, even after an error.

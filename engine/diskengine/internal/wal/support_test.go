@@ -113,3 +113,6 @@ func files(t testing.TB, d vfs.FS) []string {
 }
 
 var errTest = errors.New("of the test")
+
+// onHeap is room for Prepare.
+func onHeap(bytes int) ([]byte, func()) { return make([]byte, bytes), func() {} }

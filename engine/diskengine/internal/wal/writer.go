@@ -19,8 +19,7 @@ type writer struct {
 	prev     uint32     // checksum of the last frame in it, or of its header
 	lastFull uint32     // checksum of the last frame that is not empty
 	pos      Pos        // where the written part ends
-	fresh    int64      // bytes written since the last flush began to sync
-	mean     int64      // about how many bytes the last flushes wrote
+	small    bool       // what is being written is at most fillMost
 }
 
 func (w *writer) run() {
@@ -128,8 +127,6 @@ func (w *writer) flush(f *flush, bufs []*buffer) (Pos, error) {
 	w.mu.Lock()
 	err := w.frames(bufs)
 	pos := w.pos // the sync does not cover what is written during it
-	w.mean += (w.fresh - w.mean) / 16
-	w.fresh = 0
 	w.mu.Unlock()
 	if err != nil {
 		return 0, err
@@ -150,6 +147,7 @@ func (l *Log) wrote(f *flush, pos Pos) {
 
 // frames writes buffers as frames. mu is held.
 func (w *writer) frames(bufs []*buffer) error {
+	w.small = len(bufs) == 1 && len(bufs[0].b) <= fillMost
 	for _, buf := range bufs {
 		stream := buf.b[frameSize:]
 		for at, first := 0, 0; at < len(stream); {
@@ -228,14 +226,12 @@ func (w *writer) turn() error {
 // write writes to the segment. If the disk is full, which happens where space cannot be
 // reserved, it waits for space.
 func (w *writer) write(b []byte) error {
-	ahead := w.mean <= fillMean
-	err := w.seg.write(b, ahead)
-	w.fresh += int64(len(b))
+	err := w.seg.write(b, w.small)
 	if !vfs.IsFull(err) || w.l.cfg.RetryFor < 0 {
 		return err
 	}
 	defer w.l.noteWrite(nil)
-	for over := time.Now().Add(w.l.cfg.RetryFor); vfs.IsFull(err) && time.Now().Before(over); err = w.seg.write(b, ahead) {
+	for over := time.Now().Add(w.l.cfg.RetryFor); vfs.IsFull(err) && time.Now().Before(over); err = w.seg.write(b, w.small) {
 		w.l.noteWrite(err)
 		if w.l.cfg.Relieve() {
 			continue
@@ -345,11 +341,11 @@ func (w *writer) finish(marked bool) {
 func (s *segment) room(size int64) int { return int(size - s.off - frameSize) }
 
 // fillAhead is how far ahead zeros are written where the file was never written. Syncs up to
-// there need no new blocks, and take two thirds of the time. No zeros follow a large write, or
-// flushes of more than fillMean bytes each: few syncs would gain, and all be written twice.
+// there need no new blocks, and take two thirds of the time. No zeros follow a flush of more
+// than fillMost bytes: few syncs would gain, and all be written twice.
 const (
 	fillAhead = 512 << 10
-	fillMean  = 96 << 10
+	fillMost  = 96 << 10
 )
 
 var zeros [fillAhead]byte
@@ -362,7 +358,7 @@ func (s *segment) write(b []byte, ahead bool) error {
 	if s.off += int64(len(b)); s.off <= s.filled {
 		return nil
 	}
-	if !ahead || len(b) > fillAhead/4 {
+	if !ahead {
 		s.filled = s.off
 		return nil
 	}

@@ -13,7 +13,7 @@ func TestZerosAreWrittenAheadOfShortSyncs(t *testing.T) {
 	for _, c := range []struct {
 		size  int
 		ahead bool
-	}{{2 << 10, true}, {fillMean / 2, true}, {2 * fillMean, false}, {fillAhead / 2, false}} {
+	}{{2 << 10, true}, {fillMost / 2, true}, {2 * fillMost, false}, {fillAhead / 2, false}} {
 		d, cfg := newDisk(t), small()
 		cfg.SegmentBytes = 1 << 20
 		l, _ := open(t, d, cfg, 0)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -90,6 +91,12 @@ type Tuning struct {
 	// of a worker gather for three paces, or one if others wait for what they free. 0: none.
 	Pace time.Duration
 }
+
+// MaxPace is the longest Tuning.Pace.
+const MaxPace = time.Second
+
+// PaceOr returns the pace that a Config sets: 0 stands for the engine's own, less for none.
+func PaceOr(set, own time.Duration) time.Duration { return min(max(cmp.Or(set, own), 0), MaxPace) }
 
 // Full returns the capabilities of a Whole engine, which has everything in this package but
 // AtomicPusher and LeaseWaiter. Engines start from it.

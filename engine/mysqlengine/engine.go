@@ -26,9 +26,16 @@ type Config struct {
 	// Migrate makes New and Open first create or update the tables, as tarry migrate up does.
 	Migrate bool
 
+	// Pace is the least time between two leases of a process. A shorter one delivers sooner and
+	// costs more: see engine.Tuning. 0: DefaultPace; less: none. At most engine.MaxPace.
+	Pace time.Duration
+
 	// History is the default for queues without settings of their own.
 	History engine.History
 }
+
+// DefaultPace keeps the 99th percentile of lateness below 15 ms.
+const DefaultPace = sqlengine.Pace
 
 // DefaultPrefix begins the names of tarry's tables if Config.Prefix is "".
 const DefaultPrefix = "tarry"
@@ -85,7 +92,7 @@ func newEngine(ctx context.Context, db *sql.DB, cfg *Config, now func() time.Tim
 		return nil, fault(ctx, "open", err, false)
 	}
 	return &Engine{store: s, Engine: sqlengine.New(s, sqlengine.Config{
-		Name: "mysql", Recheck: Recheck, History: cfg.History, Now: now,
+		Name: "mysql", Recheck: Recheck, History: cfg.History, Pace: engine.PaceOr(cfg.Pace, DefaultPace), Now: now,
 		MaxBody: min(maxBody, (s.packet-rowBytes)/2),
 	})}, nil
 }

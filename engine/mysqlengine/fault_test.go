@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tarryhq/tarry"
 	"github.com/tarryhq/tarry/engine/mysqlengine/mysqltest"
@@ -36,8 +37,11 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	ctx := t.Context()
 	s := mysqltest.Start(t, mysqltest.Settings("max_connections=10", "max_allowed_packet=1M"))
 	at := s.Database()
-	c := openURL(t, at+"?migrate=true")
+	c := openURL(t, at+"?migrate=true&pace=3ms")
 	ok(t, pushKey(t, c, "42"))
+	if pace := c.Capabilities().Pace; pace != 3*time.Millisecond {
+		t.Errorf("the pace is %v", pace)
+	}
 	says := func(what string, err, want error, hint string) {
 		t.Helper()
 		if !errors.Is(err, want) || !strings.Contains(err.Error(), hint) {

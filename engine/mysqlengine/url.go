@@ -33,7 +33,7 @@ const (
 //
 //	mysql://user:password@host:3306/database
 //
-// Options: prefix and migrate as in Config; history and history_max, Config.History; pool, the most connections; password_file, read
+// Options: prefix, migrate and pace as in Config; history and history_max, Config.History; pool, the most connections; password_file, read
 // instead of a password in the URL; tls=true for TLS. TLS trusts the system's certificates
 // and those of ca_file, and uses the client certificate of cert_file and key_file.
 //
@@ -87,6 +87,7 @@ func parse(u *url.URL) (*mysql.Config, int, *Config, error) {
 	driver, cfg := mysql.NewConfig(), new(Config)
 	r.Text("prefix", &cfg.Prefix)
 	r.Bool("migrate", &cfg.Migrate)
+	r.Pace(engine.MaxPace, &cfg.Pace)
 	r.History(&cfg.History)
 	pool := int64(DefaultPool)
 	if r.Int("pool", &pool); pool < 2 || pool > maxPool {

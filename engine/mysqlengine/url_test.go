@@ -32,6 +32,7 @@ func TestURL(t *testing.T) {
 		"mysql://u@h/db?password_file=" + secret:  {addr: "h:3306", user: "u", password: "s3cret", database: "db", pool: DefaultPool},
 		"mysql://u@/db?tls=true&pool=3":           {addr: "127.0.0.1:3306", user: "u", database: "db", tls: true, pool: 3},
 		"mysql://u@h/db?prefix=t_2&migrate=true":  {addr: "h:3306", user: "u", database: "db", pool: DefaultPool, cfg: Config{Prefix: "t_2", Migrate: true}},
+		"mysql://u@h/db?pace=0":                   {addr: "h:3306", user: "u", database: "db", pool: DefaultPool, cfg: Config{Pace: -1}},
 		"mysql://u@h/db?history=1h&history_max=7": {addr: "h:3306", user: "u", database: "db", pool: DefaultPool, cfg: Config{History: engine.History{Keep: time.Hour, Max: 7}}},
 	} {
 		u, err := url.Parse(raw)

@@ -27,12 +27,19 @@ type Config struct {
 	// Migrate does.
 	Migrate bool
 
+	// Pace is the least time between two leases of a process. A shorter one delivers sooner and
+	// costs more: see engine.Tuning. 0: DefaultPace; less: none. At most engine.MaxPace.
+	Pace time.Duration
+
 	// History is the default for queues without settings of their own.
 	History engine.History
 
 	// Logger gets errors without a caller; nil: slog.Default.
 	Logger *slog.Logger
 }
+
+// DefaultPace keeps the 99th percentile of lateness below 10 ms.
+const DefaultPace = sqlengine.Pace
 
 // DefaultSchema is the schema of tarry's tables if Config.Schema is "".
 const DefaultSchema = "tarry"
@@ -128,7 +135,7 @@ func newEngine(pool *pgxpool.Pool, cfg *Config, now func() time.Time) *Engine {
 	s := &store{pool: pool, schema: schema, sql: statementsOf(schema), notices: newNotices(pool, schema, cmp.Or(cfg.Logger, slog.Default()))}
 	s.outcomes.s, s.outcomes.ctx = s, s.notices.ctx
 	e := &Engine{store: s, Engine: sqlengine.New(s, sqlengine.Config{
-		Name: "postgres", Recheck: Recheck, MaxBody: maxBody, History: cfg.History, Now: now, Notify: s.notices.tell,
+		Name: "postgres", Recheck: Recheck, MaxBody: maxBody, History: cfg.History, Pace: engine.PaceOr(cfg.Pace, DefaultPace), Now: now, Notify: s.notices.tell,
 	})}
 	s.notices.listen(func(s sqlengine.Sooner) { sqlengine.Heard(e.Engine, s) })
 	return e

@@ -118,7 +118,7 @@ var meanings = map[string]struct {
 	"28P01": {engine.ErrUnauthorized, ""},
 	"28000": {engine.ErrUnauthorized, ""},
 	"3D000": {engine.ErrInvalid, "create the database, or name another in the URL"},
-	"42704": {engine.ErrInvalid, "neither tarry nor PostgreSQL knows such an option of the URL; tarry has migrate, password_file, pool and schema"},
+	"42704": {engine.ErrInvalid, "neither tarry nor PostgreSQL knows such an option of the URL; tarry has history, history_max, migrate, pace, password_file, pool and schema"},
 	"22021": {engine.ErrInvalid, encodings}, // character_not_in_repertoire
 	"22P05": {engine.ErrInvalid, encodings}, // untranslatable_character
 	"22023": {engine.ErrInvalid, "an option of the URL has a value that PostgreSQL refuses"},

@@ -34,7 +34,7 @@ const DefaultPool = 8
 //	postgres://user:password@host:5432/database
 //	postgres://host1:5432,host2:5432/database?target_session_attrs=read-write
 //
-// Options: schema and migrate as in Config; history and history_max, Config.History; pool, the most connections (DefaultPool);
+// Options: schema, migrate and pace as in Config; history and history_max, Config.History; pool, the most connections (DefaultPool);
 // password_file, read instead of a password in the URL. All others belong to pgx and libpq,
 // such as sslmode, sslrootcert, connect_timeout and default_query_exec_mode, or are settings
 // of the session. Unknown ones are refused.
@@ -72,6 +72,7 @@ func parse(u *url.URL) (*target, error) {
 	to := &target{cfg: new(Config)}
 	r.Text("schema", &to.cfg.Schema)
 	r.Bool("migrate", &to.cfg.Migrate)
+	r.Pace(engine.MaxPace, &to.cfg.Pace)
 	r.History(&to.cfg.History)
 	pool := int64(DefaultPool)
 	if r.Int("pool", &pool) && (pool < 1 || pool > math.MaxInt32) {

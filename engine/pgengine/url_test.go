@@ -25,11 +25,11 @@ func TestURL(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "password")
 	ok(t, os.WriteFile(file, []byte("s3cret\n"), 0o600))
-	to, err := parsed(t, "postgres://ann@h1:1,h2:2/db?schema=x&pool=3&migrate=true&history=24h&history_max=7&connect_timeout=7&statement_timeout=9&default_query_exec_mode=exec&password_file="+url.QueryEscape(file))
+	to, err := parsed(t, "postgres://ann@h1:1,h2:2/db?schema=x&pool=3&migrate=true&history=24h&history_max=7&pace=2ms&connect_timeout=7&statement_timeout=9&default_query_exec_mode=exec&password_file="+url.QueryEscape(file))
 	ok(t, err)
 	c := to.pool.ConnConfig
 	if to.cfg.Schema != "x" || to.pool.MaxConns != 3 || !to.cfg.Migrate || c.Password != "s3cret" || c.Host != "h1" || len(c.Fallbacks) == 0 ||
-		c.ConnectTimeout != 7*time.Second || c.RuntimeParams["statement_timeout"] != "9" || c.RuntimeParams["application_name"] != "tarry" || to.cfg.History != (engine.History{Keep: 24 * time.Hour, Max: 7}) {
+		c.ConnectTimeout != 7*time.Second || c.RuntimeParams["statement_timeout"] != "9" || c.RuntimeParams["application_name"] != "tarry" || to.cfg.History != (engine.History{Keep: 24 * time.Hour, Max: 7}) || to.cfg.Pace != 2*time.Millisecond {
 		t.Errorf("it is read as %+v with %+v", to, c)
 	}
 	to, err = parsed(t, "postgres://h/db?application_name=mine")
@@ -48,6 +48,7 @@ func TestURLsThatWillNotDo(t *testing.T) {
 	t.Parallel()
 	for raw, hint := range map[string]string{
 		"postgres://h/db?pool=0":                                 "at least 1",
+		"postgres://h/db?pace=2s":                                "pace is at most 1s",
 		"postgres://h/db?pool=x":                                 "pool is a whole number",
 		"postgres://h/db?migrate=perhaps":                        "migrate is true or false",
 		"postgres://h/db?sslmode=hunter2":                        "what is given as sslmode will not do",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/tarryhq/tarry/engine"
 )
@@ -24,6 +25,10 @@ type Config struct {
 	// handled twice, but messages held by a worker that dies are lost. Ack does nothing;
 	// retry, snooze, release and bury fail with ErrLeaseLost.
 	AtMostOnce bool
+
+	// Pace is the least time between two leases of a process. A shorter one delivers sooner and
+	// costs more: see engine.Tuning. 0: DefaultPace; less: none. At most engine.MaxPace.
+	Pace time.Duration
 
 	// History is how long finished messages are listed in queues whose settings do not say.
 	// The zero History lists none: each takes memory of the Redis.
@@ -52,6 +57,9 @@ const (
 	DefaultShards        = 1
 	DefaultClusterShards = 4
 )
+
+// DefaultPace keeps the 99th percentile of lateness below 8 ms.
+const DefaultPace = 5 * time.Millisecond
 
 const (
 	defaultPrefix = "tarry"

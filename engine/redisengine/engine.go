@@ -30,6 +30,7 @@ type Engine struct {
 	shards   int
 	forget   bool // Config.AtMostOnce
 	replicas int  // Config.Replicas
+	pace     time.Duration
 	origin   string
 	channel  string
 	common   string // the channel and the store's history, as scripts read them
@@ -87,6 +88,7 @@ func New(ctx context.Context, client rueidis.Client, cfg *Config) (*Engine, erro
 	}
 	e := &Engine{
 		client: client, log: cmp.Or(cfg.Logger, slog.Default()), prefix: prefix, forget: cfg.AtMostOnce, replicas: cfg.Replicas,
+		pace:   engine.PaceOr(cfg.Pace, DefaultPace),
 		opened: time.Now(), origin: rand.Text(), channel: prefix + ":hints",
 		ids:      newIDs(),
 		registry: newRegistry(prefix),
@@ -115,7 +117,7 @@ func (e *Engine) Capabilities() engine.Capabilities {
 	c.Durable = true
 	c.Shares = e.shards > 1
 	c.Coalesce, c.Lanes = coalesce, lanes
-	c.Recheck, c.Pace = Recheck, pace
+	c.Recheck, c.Pace = Recheck, e.pace
 	c.MaxBody = maxBody
 	c.Window = window
 	return c
@@ -124,7 +126,6 @@ func (e *Engine) Capabilities() engine.Capabilities {
 const (
 	coalesce = 512
 	lanes    = 2
-	pace     = 5 * time.Millisecond
 	maxBody  = 64 << 20 // Redis allows 512 MiB, but a large value blocks other clients
 	window   = 1 << 20
 )

@@ -268,8 +268,11 @@ func TestOpenWithOtherShards(t *testing.T) {
 			t.Errorf("with %s the store has %d shards", again, e.Shards())
 		}
 	}
-	if e := openStore(t, s.URL(), "prefix=other"); e.Shards() != DefaultShards {
-		t.Errorf("a new store has %d shards", e.Shards())
+	if e := openStore(t, s.URL(), "prefix=other"); e.Shards() != DefaultShards || e.Capabilities().Pace != DefaultPace {
+		t.Errorf("a new store has %d shards and a pace of %v", e.Shards(), e.Capabilities().Pace)
+	}
+	if e := openStore(t, s.URL(), "prefix=other", "pace=0"); e.Capabilities().Pace != 0 {
+		t.Errorf("the pace is %v", e.Capabilities().Pace)
 	}
 }
 

@@ -33,7 +33,7 @@ func init() {
 //	redis+sentinel://host:26379/master/0?addr=host:26380 a master by Sentinel
 //
 // Options: addr, repeated, for further nodes or sentinels; prefix, shards, replicas,
-// at_most_once, evict, history and history_max as in Config; password_file, which replaces a password in the URL;
+// at_most_once, evict, pace, history and history_max as in Config; password_file, which replaces a password in the URL;
 // for cluster and Sentinel tls=true; for Sentinel sentinel_user and sentinel_password_file.
 // With TLS the system's certificates and those of ca_file are trusted; cert_file and
 // key_file are the client's own.
@@ -146,6 +146,7 @@ func parse(u *url.URL) (rueidis.ClientOption, *Config, error) {
 	r.Text("prefix", &cfg.Prefix)
 	r.Bool("at_most_once", &cfg.AtMostOnce)
 	r.Bool("evict", &cfg.Evict)
+	r.Pace(engine.MaxPace, &cfg.Pace)
 	r.History(&cfg.History)
 	var n int64
 	if r.Int("replicas", &n) {

@@ -128,6 +128,8 @@ func TestURLThatWillNotDo(t *testing.T) {
 		"redis://h?shards=1.5":                 "shards is a whole number",
 		"redis://h?shards=2&shards=3":          "shards is given twice",
 		"redis://h?prefix=a&prefix=b":          "prefix is given twice",
+		"redis://h?pace=61s":                   "pace is at most 1s",
+		"redis://h?pace=-1s":                   "pace is a duration",
 		"redis://h?evict=perhaps":              "evict is true or false",
 		"redis://h?at_most_once=2":             "at_most_once is true or false",
 		"redis+cluster://h?tls=perhaps":        "tls is true or false",

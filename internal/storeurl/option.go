@@ -77,6 +77,19 @@ func (r *Reader) History(to *engine.History) {
 	}
 }
 
+// Pace takes the option pace, which is at most longest. A Config has -1 for the 0 of a URL.
+func (r *Reader) Pace(longest time.Duration, to *time.Duration) {
+	if !r.Duration("pace", to) {
+		return
+	}
+	if *to > longest {
+		r.Fail("pace is at most %v", longest)
+	}
+	if *to == 0 {
+		*to = -1
+	}
+}
+
 // Bytes takes an option that is a size: a number of bytes, or one with a unit.
 func (r *Reader) Bytes(name string, to *int64) bool {
 	return set(r, name, to, ParseBytes, "a size such as 65536, 64KiB, 512MiB or 2GiB")

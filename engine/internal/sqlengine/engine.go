@@ -16,6 +16,7 @@ type Config struct {
 	Recheck time.Duration  // as in Tuning: a push by another process is seen within it even without a notice
 	MaxBody int            // as in Limits
 	History engine.History // the default for queues without settings of their own
+	Pace    time.Duration  // as in Tuning
 	// Now replaces the database's clock; nil: that clock is used.
 	Now func() time.Time
 	// Notify tells other processes that queues may have something sooner, and when. It does
@@ -70,7 +71,7 @@ func New(store Store, cfg Config) *Engine {
 func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Full(e.cfg.Name)
 	c.Durable, c.Atomic = true, true
-	c.Coalesce, c.Lanes, c.Recheck, c.Pace = coalesce, lanes, e.cfg.Recheck, pace
+	c.Coalesce, c.Lanes, c.Recheck, c.Pace = coalesce, lanes, e.cfg.Recheck, e.cfg.Pace
 	c.MaxBody = e.cfg.MaxBody
 	c.Window = window
 	return c
@@ -79,9 +80,11 @@ func (e *Engine) Capabilities() engine.Capabilities {
 const (
 	coalesce = 512
 	lanes    = 2
-	pace     = 8 * time.Millisecond // so that the 99th percentile of lateness is below 10 ms, with slow commits 15
-	window   = 65_536               // how many ready messages of different priorities of one queue are in exact order
+	window   = 65_536 // how many ready messages of different priorities of one queue are in exact order
 )
+
+// Pace is the engines' default: the 99th percentile of lateness is below 10 ms, with slow commits 15.
+const Pace = 8 * time.Millisecond
 
 // Watch calls fn with queues that may have something sooner than an answer said.
 func (e *Engine) Watch(fn func(queue string)) (stop func()) { return e.watchers.Watch(fn) }
